@@ -1,0 +1,39 @@
+# pascaline_library(NAME SOURCES ... DEPENDS ...): one static library a folder, exported as Pascaline::NAME.
+function(pascaline_library name)
+  cmake_parse_arguments(arg "" "" "SOURCES;DEPENDS;PRIVATE_DEPENDS" ${ARGN})
+  add_library(pascaline_${name} STATIC ${arg_SOURCES})
+  add_library(Pascaline::${name} ALIAS pascaline_${name})
+  set_target_properties(pascaline_${name} PROPERTIES EXPORT_NAME ${name})
+  target_include_directories(pascaline_${name} PUBLIC
+    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>
+    $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/pascaline>)
+  target_compile_features(pascaline_${name} PUBLIC cxx_std_20)
+  target_link_libraries(pascaline_${name} PUBLIC ${arg_DEPENDS} PRIVATE ${arg_PRIVATE_DEPENDS})
+  pascaline_compile_options(pascaline_${name})
+  install(TARGETS pascaline_${name} EXPORT PascalineTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+endfunction()
+
+# Warnings and sanitizers for a target of this project.
+function(pascaline_compile_options target)
+  target_compile_options(${target} PRIVATE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion)
+  if(PASCALINE_WARNINGS_AS_ERRORS)
+    target_compile_options(${target} PRIVATE -Werror)
+  endif()
+  if(PASCALINE_SANITIZE)
+    target_compile_options(${target} PRIVATE -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)
+    target_link_options(${target} PUBLIC -fsanitize=address,undefined)
+  endif()
+endfunction()
+
+# pascaline_test(NAME SOURCES ... DEPENDS ... [LABELS ...]): one GoogleTest executable, a ctest entry a case.
+function(pascaline_test name)
+  cmake_parse_arguments(arg "" "" "SOURCES;DEPENDS;LABELS" ${ARGN})
+  add_executable(${name} ${arg_SOURCES})
+  target_link_libraries(${name} PRIVATE ${arg_DEPENDS} GTest::gtest_main)
+  pascaline_compile_options(${name})
+  if(arg_LABELS)
+    gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 600 LABELS "${arg_LABELS}")
+  else()
+    gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 600)
+  endif()
+endfunction()

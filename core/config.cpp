@@ -1,0 +1,89 @@
+#include "core/config.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "core/error.hpp"
+
+namespace pascaline {
+
+std::string to_text(const Value& value) {
+  struct Printer {
+    std::string operator()(std::int64_t number) const { return fmt::format("{}", number); }
+    std::string operator()(bool flag) const { return flag ? "1" : "0"; }
+    std::string operator()(double number) const { return fmt::format("{}", number); }
+    std::string operator()(const std::string& text) const { return text; }
+  };
+  return std::visit(Printer{}, value);
+}
+
+Config::Config(std::vector<Setting> settings) : settings_(std::move(settings)) {
+  std::sort(settings_.begin(), settings_.end(),
+            [](const Setting& a, const Setting& b) { return a.first < b.first; });
+  const auto twin = std::adjacent_find(settings_.begin(), settings_.end(),
+                                       [](const Setting& a, const Setting& b) { return a.first == b.first; });
+  if (twin != settings_.end()) {
+    throw Error(fmt::format("configuration sets parameter '{}' twice", twin->first));
+  }
+}
+
+const Value* Config::find(std::string_view name) const noexcept {
+  const auto at = std::lower_bound(settings_.begin(), settings_.end(), name,
+                                   [](const Setting& setting, std::string_view wanted) { return setting.first < wanted; });
+  return at != settings_.end() && at->first == name ? &at->second : nullptr;
+}
+
+std::int64_t Config::integer(std::string_view name) const {
+  const Value* value = find(name);
+  if (value == nullptr) {
+    throw Error(fmt::format("configuration has no parameter '{}'", name));
+  }
+  if (const auto* number = std::get_if<std::int64_t>(value)) {
+    return *number;
+  }
+  if (const auto* flag = std::get_if<bool>(value)) {
+    return *flag ? 1 : 0;
+  }
+  throw Error(fmt::format("parameter '{}' is not an integer: {}", name, to_text(*value)));
+}
+
+std::string Config::text() const {
+  std::string out;
+  for (const auto& [name, value] : settings_) {
+    out += fmt::format("{}{}={}", out.empty() ? "" : " ", name, to_text(value));
+  }
+  return out;
+}
+
+nlohmann::json Config::json() const {
+  nlohmann::json object = nlohmann::json::object();
+  for (const auto& [name, value] : settings_) {
+    std::visit([&, &key = name](const auto& native) { object[key] = native; }, value);
+  }
+  return object;
+}
+
+Config Config::from_json(const nlohmann::json& object) {
+  if (!object.is_object()) {
+    throw Error("a configuration must be a JSON object of parameter values");
+  }
+  std::vector<Setting> settings;
+  for (const auto& [name, value] : object.items()) {
+    if (value.is_boolean()) {
+      settings.emplace_back(name, value.get<bool>());
+    } else if (value.is_number_integer()) {
+      settings.emplace_back(name, value.get<std::int64_t>());
+    } else if (value.is_number_float()) {
+      settings.emplace_back(name, value.get<double>());
+    } else if (value.is_string()) {
+      settings.emplace_back(name, value.get<std::string>());
+    } else {
+      throw Error(fmt::format("parameter '{}' has a value that is no number, boolean or text", name));
+    }
+  }
+  return Config(std::move(settings));
+}
+
+}  // namespace pascaline

@@ -1,0 +1,68 @@
+#pragma once
+
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+namespace pascaline {
+
+/// Base of every fault Pascaline reports: wrong input or a broken environment, never a bad candidate.
+/// `what()` is one line that says what was being done, with what, and what to do now.
+class Error : public std::runtime_error {
+ public:
+  explicit Error(const std::string& message, int code = 0) : std::runtime_error(message), code_(code) {}
+  /// The numeric code of the library that failed (CUresult, nvrtcResult, SQLite code, errno), 0 if none.
+  [[nodiscard]] int code() const noexcept { return code_; }
+
+ private:
+  int code_;
+};
+
+/// A call of the CUDA driver or of NVML failed; `code()` is the CUresult or nvmlReturn_t.
+class CudaError : public Error {
+ public:
+  using Error::Error;
+};
+
+/// NVRTC is missing or failed as a library (a kernel that does not compile is a `CompileResult`, not this).
+class NvrtcError : public Error {
+ public:
+  explicit NvrtcError(const std::string& message, int code = 0, std::string log = {})
+      : Error(message, code), log_(std::move(log)) {}
+  /// The compiler's log, whole; empty if it wrote none.
+  [[nodiscard]] const std::string& log() const noexcept { return log_; }
+
+ private:
+  std::string log_;
+};
+
+/// The host device (compiler, loader or a fiber of a kernel) failed.
+class HostDeviceError : public Error {
+ public:
+  using Error::Error;
+};
+
+/// The database could not be opened, read or written; `code()` is SQLite's extended result code.
+class StoreError : public Error {
+ public:
+  using Error::Error;
+};
+
+/// A search space, workload or expression is wrong; the message begins with file and JSON pointer.
+class SpaceError : public Error {
+ public:
+  SpaceError(std::string file, std::string pointer, const std::string& problem)
+      : Error((file.empty() ? std::string("search space") : file) + (pointer.empty() ? "" : ":" + pointer) + ": " +
+              problem),
+        file_(std::move(file)),
+        pointer_(std::move(pointer)) {}
+  [[nodiscard]] const std::string& file() const noexcept { return file_; }
+  /// JSON pointer (RFC 6901) of the place, empty for the whole document.
+  [[nodiscard]] const std::string& pointer() const noexcept { return pointer_; }
+
+ private:
+  std::string file_;
+  std::string pointer_;
+};
+
+}  // namespace pascaline

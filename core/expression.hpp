@@ -1,0 +1,77 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace pascaline {
+
+/// Names an expression may use. A name's slot is its index in the values given to `evaluate`.
+class Symbols {
+ public:
+  /// Adds a name and returns its slot; throws Error if it is taken or is not an identifier.
+  int add(std::string_view name);
+  /// Adds a name that exists but may not be used in expressions; using it is an error that says `why`.
+  void forbid(std::string_view name, std::string_view why);
+  [[nodiscard]] std::optional<int> slot(std::string_view name) const noexcept;
+  [[nodiscard]] const std::string* forbidden(std::string_view name) const noexcept;
+  [[nodiscard]] const std::vector<std::string>& names() const noexcept { return names_; }
+
+ private:
+  std::vector<std::string> names_;
+  std::vector<std::pair<std::string, std::string>> forbidden_;
+};
+
+/// An expression's text is wrong; `column` is 1-based.
+class ExpressionError : public std::runtime_error {
+ public:
+  ExpressionError(const std::string& message, int column) : std::runtime_error(message), column_(column) {}
+  [[nodiscard]] int column() const noexcept { return column_; }
+
+ private:
+  int column_;
+};
+
+/// Why an evaluation gave no value.
+enum class Arithmetic : std::uint8_t { fine, division_by_zero, overflow, bad_shift };
+
+/// A C integer expression over named 64-bit values: decimal and hexadecimal literals, `+ - * / %`, shifts,
+/// comparisons, `& ^ | ~`, `&& || !` and `?:` (short-circuit), parentheses, `sizeof(NAME)` of a type variable,
+/// and the functions min, max, abs, ceil_div, round_up, is_pow2, log2. Division truncates as in C; overflow and
+/// division by zero have no value instead of undefined behaviour. Depth of nesting is bounded.
+class Expression {
+ public:
+  /// Parses `text`; throws ExpressionError with the column.
+  static Expression parse(std::string_view text, const Symbols& symbols);
+  /// The constant `value`.
+  static Expression constant(std::int64_t value);
+
+  /// The value over `slots` (as many as the symbols had), or nothing with the cause in `*why`. Never throws or
+  /// allocates.
+  [[nodiscard]] std::optional<std::int64_t> try_evaluate(std::span<const std::int64_t> slots,
+                                                         Arithmetic* why = nullptr) const noexcept;
+  /// As above; throws Error naming the expression if it has no value.
+  [[nodiscard]] std::int64_t evaluate(std::span<const std::int64_t> slots) const;
+
+  /// Slots read anywhere in it, ascending.
+  [[nodiscard]] const std::vector<int>& used_slots() const noexcept { return used_; }
+  [[nodiscard]] const std::string& text() const noexcept { return text_; }
+
+ private:
+  friend class ExpressionParser;
+  enum class Op : std::uint8_t;
+  struct Instruction {
+    Op op;
+    std::int64_t operand;
+  };
+
+  std::string text_;
+  std::vector<Instruction> code_;
+  std::vector<int> used_;
+};
+
+}  // namespace pascaline

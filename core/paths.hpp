@@ -1,0 +1,27 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+namespace pascaline {
+
+/// Folder with the data of that name (`kernel_templates`, `search_spaces`, `host_shim`): under
+/// $PASCALINE_DATA_DIR, else beside the installed program (`../share/pascaline`), else in the source tree it was
+/// built from. Throws Error naming the places tried.
+[[nodiscard]] std::filesystem::path data_folder(std::string_view name);
+
+/// Folder for compiled kernels: $PASCALINE_CACHE_DIR, else $XDG_CACHE_HOME/pascaline, else ~/.cache/pascaline.
+[[nodiscard]] std::filesystem::path cache_folder();
+
+/// Default database: $PASCALINE_DB, else $XDG_DATA_HOME/pascaline/tuned.db, else ~/.local/share/pascaline/tuned.db.
+[[nodiscard]] std::filesystem::path default_database();
+
+/// Whole file as bytes; throws Error naming it.
+[[nodiscard]] std::string read_file(const std::filesystem::path& file);
+
+/// Writes beside the target and renames over it, so that readers see the old or the new file, never half of one.
+/// Throws Error naming the file and the cause (disk full among them).
+void write_file_atomically(const std::filesystem::path& file, std::string_view bytes);
+
+}  // namespace pascaline

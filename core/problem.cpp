@@ -1,0 +1,74 @@
+#include "core/problem.hpp"
+
+#include <array>
+
+#include <fmt/format.h>
+
+#include "core/error.hpp"
+
+namespace pascaline {
+namespace {
+
+struct TypeEntry {
+  ElementType type;
+  std::string_view name;
+  std::size_t bytes;
+};
+
+constexpr std::array<TypeEntry, 9> kTypes{{
+    {ElementType::float32, "float32", 4},
+    {ElementType::float16, "float16", 2},
+    {ElementType::bfloat16, "bfloat16", 2},
+    {ElementType::float64, "float64", 8},
+    {ElementType::int32, "int32", 4},
+    {ElementType::int64, "int64", 8},
+    {ElementType::uint32, "uint32", 4},
+    {ElementType::int8, "int8", 1},
+    {ElementType::uint8, "uint8", 1},
+}};
+
+}  // namespace
+
+std::size_t size_of(ElementType type) noexcept { return kTypes[static_cast<std::size_t>(type)].bytes; }
+
+std::string_view name_of(ElementType type) noexcept { return kTypes[static_cast<std::size_t>(type)].name; }
+
+std::optional<ElementType> element_type_from(std::string_view name) noexcept {
+  for (const TypeEntry& entry : kTypes) {
+    if (entry.name == name) {
+      return entry.type;
+    }
+  }
+  return std::nullopt;
+}
+
+std::int64_t Problem::dimension(std::string_view name) const {
+  for (const auto& [key, value] : dimensions) {
+    if (key == name) {
+      return value;
+    }
+  }
+  throw Error(fmt::format("problem of kernel '{}' has no dimension '{}'", kernel, name));
+}
+
+ElementType Problem::type(std::string_view name) const {
+  for (const auto& [key, value] : types) {
+    if (key == name) {
+      return value;
+    }
+  }
+  throw Error(fmt::format("problem of kernel '{}' has no element type '{}'", kernel, name));
+}
+
+std::string Problem::text() const {
+  std::string out = kernel;
+  for (const auto& [name, value] : dimensions) {
+    out += fmt::format(" {}={}", name, value);
+  }
+  for (const auto& [name, type] : types) {
+    out += fmt::format(" {}={}", name, name_of(type));
+  }
+  return out;
+}
+
+}  // namespace pascaline

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace pascaline {
+
+/// Element types of buffers and scalars that kernels take.
+enum class ElementType : std::uint8_t { float32, float16, bfloat16, float64, int32, int64, uint32, int8, uint8 };
+
+/// Size of one element in bytes.
+[[nodiscard]] std::size_t size_of(ElementType type) noexcept;
+/// The field's name of the type (`float32`, `float16`, …).
+[[nodiscard]] std::string_view name_of(ElementType type) noexcept;
+/// The type of that name, or nothing.
+[[nodiscard]] std::optional<ElementType> element_type_from(std::string_view name) noexcept;
+
+/// What is to be computed: a kernel, the values of its dimensions and its element types.
+/// It is the key a shape is stored and dispatched under.
+struct Problem {
+  std::string kernel;
+  std::vector<std::pair<std::string, std::int64_t>> dimensions;  ///< in the space's order
+  std::vector<std::pair<std::string, ElementType>> types;        ///< in the space's order
+
+  /// The dimension's value; throws Error if there is none of that name.
+  [[nodiscard]] std::int64_t dimension(std::string_view name) const;
+  /// The type bound to that type variable; throws Error if there is none of that name.
+  [[nodiscard]] ElementType type(std::string_view name) const;
+  /// Canonical text `matmul M=512 N=2048 K=2048 STORAGE=float32`, names in the order held.
+  [[nodiscard]] std::string text() const;
+
+  friend bool operator==(const Problem&, const Problem&) = default;
+};
+
+}  // namespace pascaline

@@ -1,0 +1,135 @@
+#include "core/process.hpp"
+
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <fcntl.h>
+#include <poll.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include "core/error.hpp"
+
+extern char** environ;
+
+namespace pascaline {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr std::size_t kMaxOutput = 1 << 20;
+
+std::vector<std::string> merged_environment(const std::vector<std::pair<std::string, std::string>>& added) {
+  std::vector<std::string> merged;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string_view text = *entry;
+    bool replaced = false;
+    for (const auto& [name, value] : added) {
+      replaced = replaced || (text.size() > name.size() && text.starts_with(name) && text[name.size()] == '=');
+    }
+    if (!replaced) {
+      merged.emplace_back(text);
+    }
+  }
+  for (const auto& [name, value] : added) {
+    merged.push_back(name + "=" + value);
+  }
+  return merged;
+}
+
+std::vector<char*> pointers(std::vector<std::string>& texts) {
+  std::vector<char*> out;
+  out.reserve(texts.size() + 1);
+  for (std::string& text : texts) {
+    out.push_back(text.data());
+  }
+  out.push_back(nullptr);
+  return out;
+}
+
+pid_t spawn(std::vector<std::string> command, std::vector<std::string> environment, int output) {
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+  posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO);
+  posix_spawn_file_actions_adddup2(&actions, output, STDERR_FILENO);
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
+  posix_spawnattr_setpgroup(&attributes, 0);
+  pid_t child = -1;
+  auto arguments = pointers(command);
+  auto variables = pointers(environment);
+  const int code = posix_spawnp(&child, arguments[0], &actions, &attributes, arguments.data(), variables.data());
+  posix_spawnattr_destroy(&attributes);
+  posix_spawn_file_actions_destroy(&actions);
+  if (code != 0) {
+    throw Error(fmt::format("cannot start {}: {}", command.front(), std::strerror(code)), code);
+  }
+  return child;
+}
+
+// Reads until the end of the stream or the deadline; false at the deadline.
+bool drain(int descriptor, Clock::time_point deadline, std::string& output) {
+  char block[1 << 14];
+  for (;;) {
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now()).count();
+    if (left <= 0) {
+      return false;
+    }
+    pollfd wait{descriptor, POLLIN, 0};
+    const int ready = ::poll(&wait, 1, static_cast<int>(std::min<long long>(left, 60'000)));
+    if (ready < 0 && errno != EINTR) {
+      return true;
+    }
+    if (ready <= 0) {
+      continue;
+    }
+    const ssize_t count = ::read(descriptor, block, sizeof block);
+    if (count <= 0) {
+      return true;
+    }
+    if (output.size() < kMaxOutput) {
+      output.append(block, std::min(static_cast<std::size_t>(count), kMaxOutput - output.size()));
+    }
+  }
+}
+
+}  // namespace
+
+ProcessResult run_process(const std::vector<std::string>& command, std::chrono::milliseconds deadline,
+                          const std::vector<std::pair<std::string, std::string>>& environment) {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) {
+    throw Error(fmt::format("cannot make a pipe for {}: {}", command.front(), std::strerror(errno)), errno);
+  }
+  pid_t child = -1;
+  try {
+    child = spawn(command, merged_environment(environment), ends[1]);
+  } catch (...) {
+    ::close(ends[0]);
+    ::close(ends[1]);
+    throw;
+  }
+  ::close(ends[1]);
+  ProcessResult result;
+  result.timed_out = !drain(ends[0], Clock::now() + deadline, result.output);
+  if (result.timed_out) {
+    ::kill(-child, SIGKILL);
+  }
+  ::close(ends[0]);
+  int status = 0;
+  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  if (WIFSIGNALED(status)) {
+    result.signal = WTERMSIG(status);
+    result.exit_code = 128 + result.signal;
+  } else {
+    result.exit_code = WEXITSTATUS(status);
+  }
+  return result;
+}
+
+}  // namespace pascaline

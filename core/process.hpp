@@ -1,0 +1,23 @@
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace pascaline {
+
+/// How a child process ended, and what it wrote.
+struct ProcessResult {
+  int exit_code = 0;       ///< exit status, or 128 + signal
+  int signal = 0;          ///< signal that ended it, 0 if it exited
+  bool timed_out = false;  ///< it was killed at the deadline
+  std::string output;      ///< stdout and stderr together, at most 1 MiB of it
+};
+
+/// Runs a program (found on PATH) with arguments and waits for it. `environment` is added to this process's own.
+/// Throws Error if it cannot be started. A child past `deadline` is killed with its process group.
+[[nodiscard]] ProcessResult run_process(const std::vector<std::string>& command, std::chrono::milliseconds deadline,
+                                        const std::vector<std::pair<std::string, std::string>>& environment = {});
+
+}  // namespace pascaline

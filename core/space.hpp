@@ -1,0 +1,178 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "core/config.hpp"
+#include "core/device_limits.hpp"
+#include "core/expression.hpp"
+#include "core/problem.hpp"
+
+namespace pascaline {
+
+/// A tunable parameter: its values in order and how the compiler is told.
+struct Parameter {
+  std::string name;
+  std::string description;
+  std::vector<Value> values;
+  std::size_t default_index = 0;
+  /// Empty: a macro `-DNAME=value`. Otherwise a compiler option the value is appended to, e.g. `--maxrregcount=`.
+  std::string option;
+  /// With `option`: the value at which the option is left away.
+  std::optional<Value> omit;
+};
+
+/// A condition every valid configuration meets.
+struct Constraint {
+  Expression require;
+  std::string because;  ///< shown to whoever broke it
+};
+
+/// One dimension of a problem.
+struct Dimension {
+  std::string name;
+  std::string description;
+  bool fixed = false;         ///< must be equal for a tuned result to be reused (e.g. a head dimension)
+  std::int64_t minimum = 1;
+};
+
+/// A type variable and the element types it may stand for; the macro of that name is bound to the type's name.
+struct TypeVariable {
+  std::string name;
+  std::vector<ElementType> allowed;
+};
+
+/// An integer macro computed from parameters and the problem (e.g. whether rows are aligned).
+struct DerivedMacro {
+  std::string name;
+  Expression value;
+};
+
+enum class ArgumentKind : std::uint8_t { buffer, scalar };
+enum class Access : std::uint8_t { in, out, inout, scratch };
+enum class Fill : std::uint8_t { none, zero, uniform, normal };
+
+/// One argument of the kernel, in the order of its signature.
+struct Argument {
+  std::string name;
+  ArgumentKind kind = ArgumentKind::buffer;
+  std::string type_variable;                        ///< name of a type variable, or empty for a fixed type
+  ElementType type = ElementType::float32;          ///< used if type_variable is empty
+  Access access = Access::in;                       ///< buffers
+  Expression value;                                 ///< buffer: extent in elements; scalar: its value
+  Fill fill = Fill::none;
+  double low = -1.0;                                ///< uniform: lower end; normal: mean
+  double high = 1.0;                                ///< uniform: upper end; normal: standard deviation
+};
+
+/// A function of the kernel's file and its launch geometry.
+struct Launch {
+  std::string function;
+  std::array<Expression, 3> block;
+  std::array<Expression, 3> grid;
+  Expression shared_bytes;  ///< dynamic shared memory
+};
+
+/// What a result is compared with.
+struct Reference {
+  std::string host;              ///< named host reference (runtime/reference/), or empty
+  std::optional<Launch> kernel;  ///< naive kernel in the same file with the same arguments, outputs in float64
+};
+
+/// Launch geometry in numbers.
+struct Geometry {
+  std::array<std::uint32_t, 3> grid{1, 1, 1};
+  std::array<std::uint32_t, 3> block{1, 1, 1};
+  std::uint32_t shared_bytes = 0;
+  [[nodiscard]] std::uint32_t threads() const noexcept { return block[0] * block[1] * block[2]; }
+  friend bool operator==(const Geometry&, const Geometry&) = default;
+};
+
+/// A kernel's search space, read from `search_spaces/NAME.json`. Immutable once parsed.
+struct Space {
+  std::string kernel;       ///< stem of the .cu and of the .json
+  std::string description;
+  std::string file;         ///< where it was read from, for messages
+  std::string json;         ///< canonical text
+  std::string hash;         ///< of `json`
+  std::vector<Dimension> dimensions;
+  std::vector<TypeVariable> types;
+  std::vector<Parameter> parameters;
+  std::vector<Constraint> constraints;
+  std::vector<DerivedMacro> derived;
+  std::vector<Argument> arguments;
+  Launch launch;
+  Reference reference;
+  std::vector<std::pair<ElementType, double>> tolerances;  ///< per type of the first output
+  Expression flops;
+  Expression bytes;
+  Symbols symbols;  ///< parameters, then dimensions, then types (their size), then device limits
+
+  /// Reads and checks a file; throws SpaceError with file and JSON pointer.
+  static Space load(const std::filesystem::path& file);
+  /// Reads and checks a text; `name` stands for the file in messages.
+  static Space parse(std::string_view text, const std::string& name);
+
+  [[nodiscard]] Config default_config() const;
+  /// The configuration with the value index of each parameter.
+  [[nodiscard]] Config config_at(std::span<const std::uint16_t> indices) const;
+  /// Index of each parameter's value; throws Error naming parameter and value if `config` is not of this space.
+  [[nodiscard]] std::vector<std::uint16_t> indices_of(const Config& config) const;
+  /// Checks dimensions, types and names; throws Error saying what is wrong.
+  void check(const Problem& problem) const;
+  /// A problem of this space from name=value pairs in any order (types too); throws Error.
+  [[nodiscard]] Problem problem(const std::vector<std::pair<std::string, std::string>>& values) const;
+  /// Product of the parameters' value counts.
+  [[nodiscard]] double raw_size() const noexcept;
+  /// Tolerance of the relative error for that type of the first output.
+  [[nodiscard]] double tolerance(ElementType type) const;
+};
+
+/// A space bound to a problem and to device limits: everything that can be computed about its configurations.
+class BoundSpace {
+ public:
+  /// `space` must outlive it; throws Error if the problem does not fit.
+  BoundSpace(const Space& space, Problem problem, const DeviceLimits& limits);
+
+  [[nodiscard]] const Space& space() const noexcept { return *space_; }
+  [[nodiscard]] const Problem& problem() const noexcept { return problem_; }
+  [[nodiscard]] const DeviceLimits& limits() const noexcept { return limits_; }
+
+  /// Why the configuration is invalid (constraint's reason, or a device limit); nothing if it is valid.
+  [[nodiscard]] std::optional<std::string> why_invalid(const Config& config) const;
+  /// Launch geometry; throws Error if an expression has no value or exceeds what a launch can take.
+  [[nodiscard]] Geometry geometry(const Launch& launch, const Config& config) const;
+  /// `-D` macros for the compiler, `NAME=value`: macro parameters, derived macros, types.
+  [[nodiscard]] std::vector<std::string> defines(const Config& config) const;
+  /// Compiler options from option parameters.
+  [[nodiscard]] std::vector<std::string> options(const Config& config) const;
+  /// Elements of a buffer, or the value of a scalar.
+  [[nodiscard]] std::int64_t value(const Argument& argument, const Config& config) const;
+  [[nodiscard]] ElementType type_of(const Argument& argument) const;
+  /// Operations of the problem, and the fewest bytes it must move, with `config` where they depend on it.
+  [[nodiscard]] double flops() const;
+  [[nodiscard]] double bytes() const;
+
+  /// Slots of all symbols with the default configuration's parameters in front: base of an enumeration.
+  [[nodiscard]] const std::vector<std::int64_t>& base_slots() const noexcept { return slots_; }
+  /// Integer value behind each parameter's each value (0 for text and reals).
+  [[nodiscard]] const std::vector<std::vector<std::int64_t>>& integer_values() const noexcept { return integers_; }
+
+ private:
+  [[nodiscard]] std::vector<std::int64_t> slots_of(const Config& config) const;
+
+  const Space* space_;
+  Problem problem_;
+  DeviceLimits limits_;
+  std::vector<std::int64_t> slots_;
+  std::vector<std::vector<std::int64_t>> integers_;
+};
+
+}  // namespace pascaline

@@ -1,0 +1,154 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/binary.hpp"
+#include "core/device_limits.hpp"
+#include "core/space.hpp"
+
+namespace pascaline {
+
+enum class DeviceKind : std::uint8_t { cuda, host };
+
+/// What a device is.
+struct DeviceInfo {
+  DeviceKind kind = DeviceKind::host;
+  std::string id;            ///< "cuda:0", "host"
+  std::string name;          ///< marketing name, or the processor's model
+  std::string architecture;  ///< "sm_90"; "host"
+  std::string uuid;          ///< "GPU-…"; for the host a hash of machine-id and processor
+  std::string driver_version;  ///< CUDA version of the driver, "13.0"; empty on the host
+  std::uint64_t memory_bytes = 0;
+  DeviceLimits limits;
+};
+
+/// Readings beside a measurement; a card may lack any of them.
+struct Sensors {
+  std::optional<double> temperature_c;
+  std::optional<double> temperature_limit_c;  ///< where the card begins to slow down
+  std::optional<double> sm_clock_mhz;
+  std::optional<double> memory_clock_mhz;
+  std::optional<double> power_w;
+  std::optional<std::uint64_t> throttle_reasons;  ///< NVML's bit mask
+};
+
+class Device;
+
+/// Device memory between two guard bands. Move-only; frees itself.
+class Buffer {
+ public:
+  Buffer() = default;
+  Buffer(Device* device, void* base, void* data, std::size_t bytes) noexcept
+      : device_(device), base_(base), data_(data), bytes_(bytes) {}
+  Buffer(Buffer&& other) noexcept { swap(other); }
+  Buffer& operator=(Buffer&& other) noexcept {
+    Buffer(std::move(other)).swap(*this);
+    return *this;
+  }
+  Buffer(const Buffer&) = delete;
+  Buffer& operator=(const Buffer&) = delete;
+  ~Buffer();
+
+  [[nodiscard]] void* data() const noexcept { return data_; }    ///< device address, 256-byte aligned
+  [[nodiscard]] void* base() const noexcept { return base_; }    ///< start of the whole allocation
+  [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
+  void swap(Buffer& other) noexcept;
+
+ private:
+  Device* device_ = nullptr;
+  void* base_ = nullptr;
+  void* data_ = nullptr;
+  std::size_t bytes_ = 0;
+};
+
+/// A loaded kernel function. Move-only; unloads itself.
+class Kernel {
+ public:
+  Kernel() = default;
+  Kernel(Device* device, void* module, void* function, Resources resources) noexcept
+      : device_(device), module_(module), function_(function), resources_(resources) {}
+  Kernel(Kernel&& other) noexcept { swap(other); }
+  Kernel& operator=(Kernel&& other) noexcept {
+    Kernel(std::move(other)).swap(*this);
+    return *this;
+  }
+  Kernel(const Kernel&) = delete;
+  Kernel& operator=(const Kernel&) = delete;
+  ~Kernel();
+
+  [[nodiscard]] void* function() const noexcept { return function_; }
+  [[nodiscard]] void* module() const noexcept { return module_; }
+  /// As the device reports them once loaded (registers after the driver's own translation of PTX).
+  [[nodiscard]] const Resources& resources() const noexcept { return resources_; }
+  [[nodiscard]] explicit operator bool() const noexcept { return function_ != nullptr; }
+  void swap(Kernel& other) noexcept;
+
+ private:
+  Device* device_ = nullptr;
+  void* module_ = nullptr;
+  void* function_ = nullptr;
+  Resources resources_;
+};
+
+/// A device that runs kernels: `cuda:N` or `host`. One thread uses a Device at a time; launches are ordered.
+class Device {
+ public:
+  /// Bytes of each guard band before and behind a buffer's data.
+  static constexpr std::size_t kGuardBytes = 4096;
+
+  Device() = default;
+  Device(const Device&) = delete;
+  Device& operator=(const Device&) = delete;
+  virtual ~Device() = default;
+
+  [[nodiscard]] virtual const DeviceInfo& info() const noexcept = 0;
+
+  /// Memory of `bytes` (0 is allowed) between intact guard bands, contents unspecified. Throws CudaError or
+  /// HostDeviceError if there is not enough.
+  [[nodiscard]] virtual Buffer allocate(std::size_t bytes) = 0;
+  virtual void upload(const Buffer& to, std::span<const std::byte> from) = 0;
+  virtual void download(std::span<std::byte> to, const Buffer& from) = 0;
+  /// Sets every byte of the data; ordered with launches.
+  virtual void fill(const Buffer& buffer, std::uint8_t byte) = 0;
+  /// Whether both guard bands still hold what `allocate` wrote; repairs them if not.
+  [[nodiscard]] virtual bool guards_intact(const Buffer& buffer) = 0;
+
+  /// Loads a binary made for this device; throws CudaError or HostDeviceError with the loader's log.
+  [[nodiscard]] virtual Kernel load(const Binary& binary) = 0;
+  /// Starts the kernel; `arguments[i]` points to the i-th argument's value, as for cuLaunchKernel. Does not wait.
+  /// Throws CudaError or HostDeviceError if the launch is refused.
+  virtual void launch(const Kernel& kernel, const Geometry& geometry, std::span<void* const> arguments) = 0;
+  /// Waits for all started work; throws CudaError or HostDeviceError if any of it failed. After such a failure
+  /// the device is unusable until `reset`.
+  virtual void synchronize() = 0;
+  /// Time of one launch in microseconds, by device events (wall clock on the host). With `cold_cache` the
+  /// device's L2 is evicted before. Waits for the launch and throws as `synchronize` does.
+  [[nodiscard]] virtual double time_launch_us(const Kernel& kernel, const Geometry& geometry,
+                                              std::span<void* const> arguments, bool cold_cache) = 0;
+  [[nodiscard]] virtual Sensors read_sensors() noexcept = 0;
+  /// Makes the device usable again after a failed launch; every Buffer and Kernel of it becomes invalid (they may
+  /// still be destroyed safely).
+  virtual void reset() = 0;
+
+ protected:
+  friend class Buffer;
+  friend class Kernel;
+  virtual void release_buffer(void* base) noexcept = 0;
+  virtual void release_kernel(void* module) noexcept = 0;
+};
+
+/// Opens `cuda:N` or `host`; throws Error saying which devices there are.
+[[nodiscard]] std::unique_ptr<Device> open_device(const std::string& id);
+
+/// Every device of this machine, CUDA ones first, `host` last. Never throws for a missing driver; `note` (may be
+/// null) receives why there is no CUDA device.
+[[nodiscard]] std::vector<DeviceInfo> list_devices(std::string* note = nullptr);
+
+}  // namespace pascaline
