@@ -1,8 +1,9 @@
 #include "core/config.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
-#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "core/error.hpp"
@@ -20,8 +21,7 @@ std::string to_text(const Value& value) {
 }
 
 Config::Config(std::vector<Setting> settings) : settings_(std::move(settings)) {
-  std::sort(settings_.begin(), settings_.end(),
-            [](const Setting& a, const Setting& b) { return a.first < b.first; });
+  std::sort(settings_.begin(), settings_.end(), [](const Setting& a, const Setting& b) { return a.first < b.first; });
   const auto twin = std::adjacent_find(settings_.begin(), settings_.end(),
                                        [](const Setting& a, const Setting& b) { return a.first == b.first; });
   if (twin != settings_.end()) {
@@ -30,8 +30,9 @@ Config::Config(std::vector<Setting> settings) : settings_(std::move(settings)) {
 }
 
 const Value* Config::find(std::string_view name) const noexcept {
-  const auto at = std::lower_bound(settings_.begin(), settings_.end(), name,
-                                   [](const Setting& setting, std::string_view wanted) { return setting.first < wanted; });
+  const auto at =
+      std::lower_bound(settings_.begin(), settings_.end(), name,
+                       [](const Setting& setting, std::string_view wanted) { return setting.first < wanted; });
   return at != settings_.end() && at->first == name ? &at->second : nullptr;
 }
 

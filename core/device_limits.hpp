@@ -39,9 +39,11 @@ struct DeviceLimits {
 
 /// Resident blocks an SM holds of a kernel with these needs (allocation granularities of sm_5x to sm_9x:
 /// registers by 256 a warp, shared memory by 256 bytes); 0 if not even one fits.
-[[nodiscard]] int resident_blocks(const DeviceLimits& limits, int threads, int registers, std::int64_t shared_bytes) noexcept;
+[[nodiscard]] int resident_blocks(const DeviceLimits& limits, int threads, int registers,
+                                  std::int64_t shared_bytes) noexcept;
 
 /// Resident warps over the SM's maximum, 0 … 1.
-[[nodiscard]] double occupancy(const DeviceLimits& limits, int threads, int registers, std::int64_t shared_bytes) noexcept;
+[[nodiscard]] double occupancy(const DeviceLimits& limits, int threads, int registers,
+                               std::int64_t shared_bytes) noexcept;
 
 }  // namespace pascaline

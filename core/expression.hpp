@@ -6,6 +6,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace pascaline {
@@ -49,6 +50,8 @@ class Expression {
   static Expression parse(std::string_view text, const Symbols& symbols);
   /// The constant `value`.
   static Expression constant(std::int64_t value);
+  /// The constant 0.
+  Expression() = default;
 
   /// The value over `slots` (as many as the symbols had), or nothing with the cause in `*why`. Never throws or
   /// allocates.
@@ -63,11 +66,47 @@ class Expression {
 
  private:
   friend class ExpressionParser;
-  enum class Op : std::uint8_t;
+  enum class Op : std::uint8_t {
+    push,           // operand: the constant
+    load,           // operand: the slot
+    jump,           // operand: target
+    jump_if_false,  // pops; operand: target
+    negate,
+    logical_not,
+    bitwise_not,
+    to_bool,
+    add,
+    subtract,
+    multiply,
+    divide,
+    modulo,
+    shift_left,
+    shift_right,
+    less,
+    less_equal,
+    greater,
+    greater_equal,
+    equal,
+    not_equal,
+    bitwise_and,
+    bitwise_or,
+    bitwise_xor,
+    min,
+    max,
+    ceil_div,
+    round_up,
+    abs,
+    is_pow2,
+    log2,
+  };
   struct Instruction {
     Op op;
     std::int64_t operand;
   };
+  static constexpr int kMaxStack = 64;
+
+  static bool apply_unary(Op op, std::int64_t& value, Arithmetic& why) noexcept;
+  static bool apply_binary(Op op, std::int64_t& left, std::int64_t right, Arithmetic& why) noexcept;
 
   std::string text_;
   std::vector<Instruction> code_;

@@ -1,8 +1,8 @@
 #include "core/problem.hpp"
 
-#include <array>
-
 #include <fmt/format.h>
+
+#include <array>
 
 #include "core/error.hpp"
 

@@ -1,15 +1,15 @@
 #include "core/process.hpp"
 
-#include <cerrno>
-#include <csignal>
-#include <cstring>
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <poll.h>
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <fmt/format.h>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
 
 #include "core/error.hpp"
 

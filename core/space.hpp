@@ -39,7 +39,7 @@ struct Constraint {
 struct Dimension {
   std::string name;
   std::string description;
-  bool fixed = false;         ///< must be equal for a tuned result to be reused (e.g. a head dimension)
+  bool fixed = false;  ///< must be equal for a tuned result to be reused (e.g. a head dimension)
   std::int64_t minimum = 1;
 };
 
@@ -63,13 +63,13 @@ enum class Fill : std::uint8_t { none, zero, uniform, normal };
 struct Argument {
   std::string name;
   ArgumentKind kind = ArgumentKind::buffer;
-  std::string type_variable;                        ///< name of a type variable, or empty for a fixed type
-  ElementType type = ElementType::float32;          ///< used if type_variable is empty
-  Access access = Access::in;                       ///< buffers
-  Expression value;                                 ///< buffer: extent in elements; scalar: its value
+  std::string type_variable;                ///< name of a type variable, or empty for a fixed type
+  ElementType type = ElementType::float32;  ///< used if type_variable is empty
+  Access access = Access::in;               ///< buffers
+  Expression value;                         ///< buffer: extent in elements; scalar: its value
   Fill fill = Fill::none;
-  double low = -1.0;                                ///< uniform: lower end; normal: mean
-  double high = 1.0;                                ///< uniform: upper end; normal: standard deviation
+  double low = -1.0;  ///< uniform: lower end; normal: mean
+  double high = 1.0;  ///< uniform: upper end; normal: standard deviation
 };
 
 /// A function of the kernel's file and its launch geometry.
@@ -97,11 +97,11 @@ struct Geometry {
 
 /// A kernel's search space, read from `search_spaces/NAME.json`. Immutable once parsed.
 struct Space {
-  std::string kernel;       ///< stem of the .cu and of the .json
+  std::string kernel;  ///< stem of the .cu and of the .json
   std::string description;
-  std::string file;         ///< where it was read from, for messages
-  std::string json;         ///< canonical text
-  std::string hash;         ///< of `json`
+  std::string file;  ///< where it was read from, for messages
+  std::string json;  ///< canonical text
+  std::string hash;  ///< of `json`
   std::vector<Dimension> dimensions;
   std::vector<TypeVariable> types;
   std::vector<Parameter> parameters;

@@ -15,7 +15,7 @@ namespace pascaline {
 /// How an attempt at one configuration ended.
 enum class TrialStatus : std::uint8_t {
   ok,
-  rejected,        ///< by a constraint or by a limit of the device
+  rejected,  ///< by a constraint or by a limit of the device
   compile_failed,
   launch_failed,
   wrong_result,
@@ -54,13 +54,13 @@ struct Trial {
   Config config;
   TrialStatus status = TrialStatus::ok;
   TrialStage stage = TrialStage::search;
-  bool is_default = false;             ///< the space's default configuration
-  std::string reason;                  ///< why not ok, or a note; one line
+  bool is_default = false;  ///< the space's default configuration
+  std::string reason;       ///< why not ok, or a note; one line
   Resources resources;
-  double occupancy = 0;                ///< resident warps over the SM's maximum, 0 if unknown
-  std::string binary_hash;             ///< of the code; empty if none was built
-  std::optional<double> max_error;     ///< of the verification, in units of the tolerance's norm
-  std::optional<TimeSummary> time;     ///< set if and only if status is ok
+  double occupancy = 0;             ///< resident warps over the SM's maximum, 0 if unknown
+  std::string binary_hash;          ///< of the code; empty if none was built
+  std::optional<double> max_error;  ///< of the verification, in units of the tolerance's norm
+  std::optional<TimeSummary> time;  ///< set if and only if status is ok
   std::vector<Sample> samples;
   double compile_ms = 0;
   double verify_ms = 0;

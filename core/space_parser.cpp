@@ -1,0 +1,385 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "core/enumeration.hpp"
+#include "core/error.hpp"
+#include "core/hash.hpp"
+#include "core/json_reader.hpp"
+#include "core/paths.hpp"
+#include "core/space.hpp"
+
+namespace pascaline {
+namespace {
+
+constexpr std::int64_t kSchema = 1;
+constexpr std::size_t kMaxValues = 4096;
+
+Value read_value(const JsonNode& node) {
+  if (node.value().is_boolean()) {
+    return node.boolean();
+  }
+  if (node.value().is_number_integer()) {
+    return node.integer();
+  }
+  if (node.value().is_number_float()) {
+    return node.real();
+  }
+  return node.name();
+}
+
+ElementType read_element_type(const JsonNode& node) {
+  const std::string name = node.name();
+  const auto type = element_type_from(name);
+  if (!type) {
+    node.fail(fmt::format("unknown element type '{}'", name));
+  }
+  return *type;
+}
+
+/// Reads a space document part by part; every complaint names its place.
+class SpaceReader {
+ public:
+  SpaceReader(const nlohmann::json& document, const std::string& file) : root_(document, file) { space_.file = file; }
+
+  Space read() {
+    root_.only_keys({"schema", "kernel", "description", "dimensions", "types", "parameters", "constraints", "macros",
+                     "launch", "arguments", "reference", "tolerance", "work"});
+    if (root_.at("schema").integer() != kSchema) {
+      root_.at("schema").fail(fmt::format("this program reads schema {}", kSchema));
+    }
+    space_.kernel = root_.at("kernel").name();
+    space_.description = root_.has("description") ? root_.at("description").text() : "";
+    read_parameters();
+    read_dimensions();
+    read_types();
+    for (const auto& [name, member] : limit_members()) {
+      space_.symbols.add("device_" + std::string(name));
+    }
+    read_constraints();
+    read_macros();
+    space_.launch = read_launch(root_.at("launch"));
+    read_arguments();
+    read_reference();
+    read_tolerance();
+    const JsonNode work = root_.at("work");
+    work.only_keys({"flops", "bytes"});
+    space_.flops = work.at("flops").expression(space_.symbols);
+    space_.bytes = work.at("bytes").expression(space_.symbols);
+    check_default();
+    return std::move(space_);
+  }
+
+ private:
+  // Calls `add`, turning its complaint about a name into one with a place.
+  void name_symbol(const JsonNode& place, const std::string& name) {
+    try {
+      space_.symbols.add(name);
+    } catch (const Error& error) {
+      place.fail(error.what());
+    }
+  }
+
+  void read_dimensions() {
+    const JsonNode list = root_.at("dimensions");
+    for (std::size_t i = 0; i < list.array_size(); ++i) {
+      const JsonNode node = list.at(i);
+      node.only_keys({"name", "description", "fixed", "minimum"});
+      Dimension dimension;
+      dimension.name = node.at("name").name();
+      dimension.description = node.has("description") ? node.at("description").text() : "";
+      dimension.fixed = node.has("fixed") && node.at("fixed").boolean();
+      dimension.minimum = node.has("minimum") ? node.at("minimum").integer() : 1;
+      name_symbol(node.at("name"), dimension.name);
+      space_.dimensions.push_back(std::move(dimension));
+    }
+  }
+
+  void read_types() {
+    const JsonNode list = root_.at("types");
+    for (std::size_t i = 0; i < list.array_size(); ++i) {
+      const JsonNode node = list.at(i);
+      node.only_keys({"name", "values"});
+      TypeVariable variable;
+      variable.name = node.at("name").name();
+      const JsonNode values = node.at("values");
+      for (std::size_t j = 0; j < values.array_size(); ++j) {
+        variable.allowed.push_back(read_element_type(values.at(j)));
+      }
+      if (variable.allowed.empty()) {
+        values.fail("needs at least one element type");
+      }
+      try {
+        space_.symbols.forbid(variable.name, "it is a type; use sizeof(" + variable.name + ")");
+      } catch (const Error& error) {
+        node.at("name").fail(error.what());
+      }
+      name_symbol(node.at("name"), "sizeof(" + variable.name + ")");
+      space_.types.push_back(std::move(variable));
+    }
+  }
+
+  void read_parameters() {
+    const JsonNode list = root_.at("parameters");
+    for (std::size_t i = 0; i < list.array_size(); ++i) {
+      const JsonNode node = list.at(i);
+      node.only_keys({"name", "description", "values", "default", "option", "omit"});
+      Parameter parameter;
+      parameter.name = node.at("name").name();
+      parameter.description = node.has("description") ? node.at("description").text() : "";
+      parameter.option = node.has("option") ? node.at("option").name() : "";
+      if (node.has("omit")) {
+        if (parameter.option.empty()) {
+          node.at("omit").fail("goes with 'option' only");
+        }
+        parameter.omit = read_value(node.at("omit"));
+      }
+      read_values(node, parameter);
+      name_parameter(node.at("name"), parameter);
+      space_.parameters.push_back(std::move(parameter));
+    }
+  }
+
+  static void read_values(const JsonNode& node, Parameter& parameter) {
+    const JsonNode values = node.at("values");
+    if (values.array_size() == 0 || values.array_size() > kMaxValues) {
+      values.fail(fmt::format("needs 1 to {} values", kMaxValues));
+    }
+    for (std::size_t j = 0; j < values.array_size(); ++j) {
+      Value value = read_value(values.at(j));
+      if (!parameter.values.empty() && value.index() != parameter.values.front().index()) {
+        values.at(j).fail("is of another type than the values before it");
+      }
+      if (std::find(parameter.values.begin(), parameter.values.end(), value) != parameter.values.end()) {
+        values.at(j).fail(fmt::format("the value {} stands twice", to_text(value)));
+      }
+      parameter.values.push_back(std::move(value));
+    }
+    const Value wanted = read_value(node.at("default"));
+    const auto at = std::find(parameter.values.begin(), parameter.values.end(), wanted);
+    if (at == parameter.values.end()) {
+      node.at("default").fail(fmt::format("{} is not among the values of '{}'", to_text(wanted), parameter.name));
+    }
+    parameter.default_index = static_cast<std::size_t>(at - parameter.values.begin());
+  }
+
+  // Text and real parameters hold a slot too, so that slots and parameters stay in step, but under a name no
+  // expression can write.
+  void name_parameter(const JsonNode& place, const Parameter& parameter) {
+    const Value& first = parameter.values.front();
+    if (std::holds_alternative<std::int64_t>(first) || std::holds_alternative<bool>(first)) {
+      name_symbol(place, parameter.name);
+      return;
+    }
+    try {
+      space_.symbols.forbid(parameter.name, "its values are not integers");
+    } catch (const Error& error) {
+      place.fail(error.what());
+    }
+    name_symbol(place, "sizeof(" + parameter.name + ")");
+  }
+
+  void read_constraints() {
+    if (!root_.has("constraints")) {
+      return;
+    }
+    const JsonNode list = root_.at("constraints");
+    for (std::size_t i = 0; i < list.array_size(); ++i) {
+      const JsonNode node = list.at(i);
+      node.only_keys({"require", "because"});
+      space_.constraints.push_back({node.at("require").expression(space_.symbols), node.at("because").name()});
+    }
+  }
+
+  void read_macros() {
+    if (!root_.has("macros")) {
+      return;
+    }
+    const JsonNode list = root_.at("macros");
+    for (std::size_t i = 0; i < list.array_size(); ++i) {
+      const JsonNode node = list.at(i);
+      node.only_keys({"name", "value"});
+      const std::string name = node.at("name").name();
+      try {
+        space_.symbols.forbid(name, "it is computed from other names");
+      } catch (const Error& error) {
+        node.at("name").fail(error.what());
+      }
+      space_.derived.push_back({name, node.at("value").expression(space_.symbols)});
+    }
+  }
+
+  Launch read_launch(const JsonNode& node) const {
+    node.only_keys({"function", "block", "grid", "shared_bytes"});
+    Launch launch;
+    launch.function = node.at("function").name();
+    read_triple(node.at("block"), launch.block);
+    read_triple(node.at("grid"), launch.grid);
+    if (node.has("shared_bytes")) {
+      launch.shared_bytes = node.at("shared_bytes").expression(space_.symbols);
+    }
+    return launch;
+  }
+
+  void read_triple(const JsonNode& node, std::array<Expression, 3>& out) const {
+    if (node.array_size() == 0 || node.array_size() > 3) {
+      node.fail("needs one to three expressions");
+    }
+    for (std::size_t i = 0; i < 3; ++i) {
+      out[i] = i < node.array_size() ? node.at(i).expression(space_.symbols) : Expression::constant(1);
+    }
+  }
+
+  void read_arguments() {
+    const JsonNode list = root_.at("arguments");
+    bool has_output = false;
+    std::set<std::string> names;
+    for (std::size_t i = 0; i < list.array_size(); ++i) {
+      const Argument argument = read_argument(list.at(i));
+      if (!names.insert(argument.name).second) {
+        list.at(i).fail(fmt::format("the argument '{}' stands twice", argument.name));
+      }
+      has_output = has_output || (argument.kind == ArgumentKind::buffer &&
+                                  (argument.access == Access::out || argument.access == Access::inout));
+      space_.arguments.push_back(argument);
+    }
+    if (!has_output) {
+      list.fail("needs at least one buffer with access 'out' or 'inout'");
+    }
+  }
+
+  Argument read_argument(const JsonNode& node) const {
+    node.only_keys({"name", "buffer", "scalar", "access", "extent", "value", "fill", "low", "high"});
+    Argument argument;
+    argument.name = node.at("name").name();
+    if (node.has("buffer") == node.has("scalar")) {
+      node.fail("needs either 'buffer' or 'scalar', with the element type");
+    }
+    argument.kind = node.has("buffer") ? ArgumentKind::buffer : ArgumentKind::scalar;
+    const bool is_buffer = argument.kind == ArgumentKind::buffer;
+    read_argument_type(node.at(is_buffer ? "buffer" : "scalar"), argument);
+    argument.value = node.at(is_buffer ? "extent" : "value").expression(space_.symbols);
+    if (!is_buffer) {
+      if (node.has("access") || node.has("extent") || node.has("fill")) {
+        node.fail("a scalar has 'value' only");
+      }
+      return argument;
+    }
+    argument.access = read_choice<Access>(
+        node.at("access"),
+        {{"in", Access::in}, {"out", Access::out}, {"inout", Access::inout}, {"scratch", Access::scratch}});
+    if (node.has("fill")) {
+      argument.fill = read_choice<Fill>(
+          node.at("fill"),
+          {{"none", Fill::none}, {"zero", Fill::zero}, {"uniform", Fill::uniform}, {"normal", Fill::normal}});
+    } else if (argument.access == Access::in || argument.access == Access::inout) {
+      argument.fill = Fill::uniform;
+    }
+    argument.low = node.has("low") ? node.at("low").real() : argument.fill == Fill::normal ? 0.0 : -1.0;
+    argument.high = node.has("high") ? node.at("high").real() : 1.0;
+    return argument;
+  }
+
+  void read_argument_type(const JsonNode& node, Argument& argument) const {
+    const std::string name = node.name();
+    const bool variable =
+        std::any_of(space_.types.begin(), space_.types.end(), [&](const auto& type) { return type.name == name; });
+    if (variable) {
+      argument.type_variable = name;
+    } else {
+      argument.type = read_element_type(node);
+    }
+  }
+
+  template <typename Enum>
+  static Enum read_choice(const JsonNode& node, std::initializer_list<std::pair<std::string_view, Enum>> choices) {
+    const std::string word = node.name();
+    std::string known;
+    for (const auto& [name, value] : choices) {
+      if (name == word) {
+        return value;
+      }
+      known += (known.empty() ? "" : ", ") + std::string(name);
+    }
+    node.fail(fmt::format("unknown word '{}' (known here: {})", word, known));
+  }
+
+  void read_reference() {
+    const JsonNode node = root_.at("reference");
+    node.only_keys({"host", "kernel"});
+    space_.reference.host = node.has("host") ? node.at("host").name() : "";
+    if (node.has("kernel")) {
+      space_.reference.kernel = read_launch(node.at("kernel"));
+    }
+    if (space_.reference.host.empty() && !space_.reference.kernel) {
+      node.fail("needs 'host' (a named host reference) or 'kernel' (a naive kernel in the same file)");
+    }
+  }
+
+  void read_tolerance() {
+    const JsonNode node = root_.at("tolerance");
+    if (!node.value().is_object()) {
+      node.fail("expected an object of element type and relative error");
+    }
+    for (const auto& [name, ignored] : node.value().items()) {
+      const JsonNode entry = node.at(name);
+      const auto type = element_type_from(name);
+      if (!type) {
+        entry.fail(fmt::format("unknown element type '{}'", name));
+      }
+      if (!(entry.real() >= 0)) {
+        entry.fail("must not be negative");
+      }
+      space_.tolerances.emplace_back(*type, entry.real());
+    }
+  }
+
+  // Constraints over parameters alone must hold for the default, else no problem could fall back on it.
+  void check_default() {
+    std::vector<std::int64_t> slots(space_.symbols.names().size(), 0);
+    for (std::size_t i = 0; i < space_.parameters.size(); ++i) {
+      slots[i] = integer_of(space_.parameters[i].values[space_.parameters[i].default_index]);
+    }
+    const auto parameters = static_cast<int>(space_.parameters.size());
+    for (std::size_t i = 0; i < space_.constraints.size(); ++i) {
+      const Constraint& constraint = space_.constraints[i];
+      const auto& used = constraint.require.used_slots();
+      if (!used.empty() && used.back() >= parameters) {
+        continue;
+      }
+      const auto value = constraint.require.try_evaluate(slots);
+      if (!value || *value == 0) {
+        const JsonNode place = root_.at("constraints").at(i);
+        place.fail(fmt::format("{} ('{}': {})",
+                               any_valid_by_parameters(space_) ? "the default configuration breaks this constraint"
+                                                               : "the constraints leave no valid configuration",
+                               constraint.require.text(), constraint.because));
+      }
+    }
+  }
+
+  JsonNode root_;
+  Space space_;
+};
+
+}  // namespace
+
+Space Space::parse(std::string_view text, const std::string& name) {
+  const nlohmann::json document = parse_json(text, name);
+  Space space = SpaceReader(document, name).read();
+  space.json = document.dump();
+  space.hash = hash_hex(space.json);
+  return space;
+}
+
+Space Space::load(const std::filesystem::path& file) {
+  Space space = parse(read_file(file), file.string());
+  if (space.kernel != file.stem().string()) {
+    throw SpaceError(file.string(), "/kernel",
+                     fmt::format("is '{}', but the file's name says '{}'", space.kernel, file.stem().string()));
+  }
+  return space;
+}
+
+}  // namespace pascaline

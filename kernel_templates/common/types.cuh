@@ -1,0 +1,42 @@
+#pragma once
+
+// Element types of buffers, under the names search spaces use, and their conversions to and from float.
+// sm_61 does half arithmetic at 1/64 of the float rate, so half is storage only.
+
+using float32 = float;
+using float64 = double;
+
+struct alignas(2) float16 {
+  unsigned short bits;
+};
+
+__device__ __forceinline__ float to_float(float value) { return value; }
+
+__device__ __forceinline__ float to_float(float16 value) {
+#ifdef __CUDA_ARCH__
+  float out;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(out) : "h"(value.bits));
+  return out;
+#else
+  return __half2float(__ushort_as_half(value.bits));
+#endif
+}
+
+template <typename T>
+__device__ __forceinline__ T from_float(float value);
+
+template <>
+__device__ __forceinline__ float from_float<float>(float value) {
+  return value;
+}
+
+template <>
+__device__ __forceinline__ float16 from_float<float16>(float value) {
+#ifdef __CUDA_ARCH__
+  float16 out;
+  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(out.bits) : "f"(value));
+  return out;
+#else
+  return float16{__half_as_ushort(__float2half_rn(value))};
+#endif
+}
