@@ -156,6 +156,18 @@ Problem Space::problem(const std::vector<std::pair<std::string, std::string>>& v
   return problem;
 }
 
+Problem Space::example_problem() const {
+  Problem problem;
+  problem.kernel = kernel;
+  for (const Dimension& dimension : dimensions) {
+    problem.dimensions.emplace_back(dimension.name, dimension.example);
+  }
+  for (const TypeVariable& variable : types) {
+    problem.types.emplace_back(variable.name, variable.allowed.front());
+  }
+  return problem;
+}
+
 double Space::raw_size() const noexcept {
   double size = 1;
   for (const Parameter& parameter : parameters) {

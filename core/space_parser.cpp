@@ -85,12 +85,17 @@ class SpaceReader {
     const JsonNode list = root_.at("dimensions");
     for (std::size_t i = 0; i < list.array_size(); ++i) {
       const JsonNode node = list.at(i);
-      node.only_keys({"name", "description", "fixed", "minimum"});
+      node.only_keys({"name", "description", "fixed", "minimum", "example"});
       Dimension dimension;
       dimension.name = node.at("name").name();
       dimension.description = node.has("description") ? node.at("description").text() : "";
       dimension.fixed = node.has("fixed") && node.at("fixed").boolean();
       dimension.minimum = node.has("minimum") ? node.at("minimum").integer() : 1;
+      dimension.example =
+          node.has("example") ? node.at("example").integer() : std::max<std::int64_t>(1024, dimension.minimum);
+      if (dimension.example < dimension.minimum) {
+        node.at("example").fail(fmt::format("is below the minimum {}", dimension.minimum));
+      }
       name_symbol(node.at("name"), dimension.name);
       space_.dimensions.push_back(std::move(dimension));
     }
