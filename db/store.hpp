@@ -85,12 +85,12 @@ struct Winner {
 /// A reading of a device's sensors during a session.
 struct TelemetryRow {
   std::int64_t unix_ms = 0;
-  std::optional<double> temperature_c;
-  std::optional<double> sm_clock_mhz;
-  std::optional<double> memory_clock_mhz;
-  std::optional<double> power_w;
-  std::optional<std::int64_t> throttle_reasons;
-  std::string governor_state;
+  std::optional<double> temperature_c{};
+  std::optional<double> sm_clock_mhz{};
+  std::optional<double> memory_clock_mhz{};
+  std::optional<double> power_w{};
+  std::optional<std::int64_t> throttle_reasons{};
+  std::string governor_state{};
 };
 
 /// A stored trial with the rows it hangs on.
@@ -106,10 +106,10 @@ struct StoredTrial {
 
 /// Which trials are wanted; empty fields do not narrow.
 struct TrialFilter {
-  std::string kernel;
-  std::string problem;  ///< Problem::text()
-  std::optional<TrialStatus> status;
-  std::optional<std::int64_t> session_id;
+  std::string kernel{};
+  std::string problem{};  ///< Problem::text()
+  std::optional<TrialStatus> status{};
+  std::optional<std::int64_t> session_id{};
   bool with_samples = false;
 };
 
