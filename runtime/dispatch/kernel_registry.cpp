@@ -44,11 +44,7 @@ KernelHandle KernelRegistry::open(std::string_view name) const {
 const TunedKernel& KernelRegistry::at(KernelHandle handle) const noexcept { return *known_[handle.index]; }
 
 std::unique_ptr<TunedKernel> KernelRegistry::read(const std::string& name) const {
-  const std::filesystem::path file = spaces_ / (name + ".json");
-  Space space = Space::load(file);
-  if (space.kernel != name) {
-    throw SpaceError(file.string(), "/kernel", fmt::format("says '{}'; it must be the file's name", space.kernel));
-  }
+  Space space = Space::load(spaces_ / (name + ".json"));
   KernelSource source = KernelSource::load(kernels_ / (name + ".cu"));
   const auto winners = winners_.find(name);
   return std::make_unique<TunedKernel>(
