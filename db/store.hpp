@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -15,7 +16,7 @@ namespace pascaline {
 
 /// Identity of a device as measurements are kept under (the UUID is kept beside, with the session).
 struct DeviceRow {
-  std::string kind;                ///< "cuda" or "host"
+  std::string kind;  ///< "cuda" or "host"
   std::string name;
   std::string compute_capability;  ///< "6.1"; empty on the host
   std::int64_t sm_count = 0;
@@ -26,7 +27,7 @@ struct DeviceRow {
 
 /// What built and ran the code.
 struct ToolkitRow {
-  std::string compiler;        ///< "nvrtc", "g++"
+  std::string compiler;  ///< "nvrtc", "g++"
   std::string version;
   std::string target;          ///< "sm_61", "compute_61" (PTX), "host"
   std::string driver_version;  ///< empty on the host
@@ -40,7 +41,8 @@ struct KernelRow {
   friend bool operator==(const KernelRow&, const KernelRow&) = default;
 };
 
-/// Rows a measurement hangs on. Equal contexts may reuse each other's measurements; others never do.
+/// Rows a measurement hangs on. Contexts equal in all but the space may reuse each other's measurements (a space with
+/// a value more changes nothing that was measured); others never do.
 struct ContextIds {
   std::int64_t device = 0;
   std::int64_t toolkit = 0;
@@ -55,18 +57,21 @@ struct SessionRow {
   std::string uuid;
   std::int64_t started_unix_ms = 0;
   std::optional<std::int64_t> finished_unix_ms;
-  std::string state;         ///< "running", "finished", "interrupted", "failed"
+  std::string state = "running";  ///< "running", "finished", "interrupted", "failed"
   std::string command_line;
   std::string searcher;
   std::uint64_t seed = 0;
   std::string options_json;
   std::string device_uuid;
   std::string program_version;
+  DeviceRow device;    ///< filled when read
+  ToolkitRow toolkit;  ///< filled when read
+  bool alive = false;  ///< filled when read: it is running and so is its process
 };
 
 /// The best known variant of a problem on a device.
 struct Winner {
-  Trial trial;                          ///< without samples
+  Trial trial;  ///< without samples
   std::int64_t trial_id = 0;
   std::optional<TimeSummary> baseline;  ///< the default configuration, measured in the same finals
   double confidence = 0;                ///< that it is not slower than the default; 0.5 = a tie
@@ -74,17 +79,18 @@ struct Winner {
   ToolkitRow toolkit;
   DeviceRow device;
   std::string space_hash;
+  std::int64_t decided_unix_ms = 0;
 };
 
 /// A reading of a device's sensors during a session.
 struct TelemetryRow {
   std::int64_t unix_ms = 0;
-  std::optional<double> temperature_c;
-  std::optional<double> sm_clock_mhz;
-  std::optional<double> memory_clock_mhz;
-  std::optional<double> power_w;
-  std::optional<std::int64_t> throttle_reasons;
-  std::string governor_state;
+  std::optional<double> temperature_c{};
+  std::optional<double> sm_clock_mhz{};
+  std::optional<double> memory_clock_mhz{};
+  std::optional<double> power_w{};
+  std::optional<std::int64_t> throttle_reasons{};
+  std::string governor_state{};
 };
 
 /// A stored trial with the rows it hangs on.
@@ -100,24 +106,29 @@ struct StoredTrial {
 
 /// Which trials are wanted; empty fields do not narrow.
 struct TrialFilter {
-  std::string kernel;
-  std::string problem;  ///< Problem::text()
-  std::optional<TrialStatus> status;
-  std::optional<std::int64_t> session_id;
+  std::string kernel{};
+  std::string problem{};  ///< Problem::text()
+  std::optional<TrialStatus> status{};
+  std::optional<std::int64_t> session_id{};
   bool with_samples = false;
 };
 
 enum class OpenMode : std::uint8_t { read_only, read_write, create };
 
+/// What a power cut may take: nothing that was reported as stored, or the last transactions (never the file).
+enum class Durability : std::uint8_t { full, normal };
+
 /// The database of everything measured: SQLite in WAL mode, foreign keys on, each trial one transaction. Several
-/// processes may write one database (busy waits up to 30 s). Every failure throws StoreError naming the file.
+/// processes may write one database (busy waits up to 30 s), each thread through a Store of its own; none may be
+/// carried over a fork. Every failure throws StoreError naming the file and leaves what was stored before intact.
 class Store {
  public:
   static constexpr int kSchemaVersion = 1;
 
-  /// Opens (and with `create`, makes) the database, migrating an older schema unless read-only. Refuses a file that
-  /// is no Pascaline database, is damaged, or is newer than this program.
-  Store(const std::filesystem::path& file, OpenMode mode);
+  /// Opens (and with `create`, makes, with its folders) the database, migrating an older schema unless read-only.
+  /// Refuses, without touching it, a file that is no Pascaline database, is damaged, or is newer than this program.
+  /// Damage inside the file is looked for only when it is opened for writing, so that readers start fast.
+  Store(const std::filesystem::path& file, OpenMode mode, Durability durability = Durability::full);
   Store(Store&&) noexcept;
   Store& operator=(Store&&) noexcept;
   ~Store();
@@ -132,37 +143,48 @@ class Store {
   /// `flops` and `bytes`: the work of the problem.
   std::int64_t problem_id(const Problem& problem, double flops, double bytes);
 
-  /// Begins a session; fills `row.id` and, if empty, `row.uuid`.
+  /// Begins a session of this process; fills `row.id` and, if empty or 0, `row.uuid` and `row.started_unix_ms`.
   std::int64_t begin_session(SessionRow& row, std::int64_t device_id, std::int64_t toolkit_id);
+  /// Ends it now with a state other than "running".
   void end_session(std::int64_t session_id, std::string_view state);
+  /// All sessions, the newest first.
   [[nodiscard]] std::vector<SessionRow> sessions() const;
 
   /// Notes, before the device is touched, that a configuration is about to run.
-  void begin_attempt(std::int64_t session_id, const ContextIds& context, const Config& config);
-  /// Stores the trial with its samples and forgets its attempt, in one transaction. Returns the trial's id.
+  void begin_attempt(std::int64_t session_id, const ContextIds& context, const Config& config,
+                     TrialStage stage = TrialStage::search, bool is_default = false);
+  /// Stores the trial with its samples and forgets its attempt, in one transaction. Returns the trial's id. Throws
+  /// StoreError if the trial's problem is not the context's. A `max_error` that is not a number becomes infinity.
   std::int64_t add_trial(std::int64_t session_id, const ContextIds& context, const Trial& trial);
-  /// Turns attempts left by this or by dead sessions of the same device (no process holds them any more: `alive`
-  /// says whether a process id still runs) into `crashed` trials. Returns how many.
+  /// Turns attempts on the device that were left by this process, by ended sessions or by sessions whose process is
+  /// dead into `crashed` trials, and marks the latter sessions as interrupted. Returns how many trials. To be called
+  /// while this process has no configuration on the device.
   int settle_attempts(std::int64_t device_id);
 
-  /// Configurations of the context that already have a search-stage trial, with their status and median.
+  /// A configuration that already has a search-stage trial, with the status and median of the one stored last.
   struct Known {
     Config config;
     TrialStatus status = TrialStatus::ok;
     double median_us = 0;
   };
+  /// Those of the context, whatever its space was: a configuration may have values that the space no longer has.
   [[nodiscard]] std::vector<Known> known_trials(const ContextIds& context) const;
 
-  /// Declares the winner of a problem in a context; replaces an earlier one.
+  /// Declares the winner of a problem in a context; replaces an earlier one. Throws StoreError unless it is an `ok`
+  /// trial of that context.
   void set_winner(const ContextIds& context, std::int64_t trial_id, const std::optional<TimeSummary>& baseline,
                   double confidence);
-  /// Winners of a kernel (empty: of every kernel) on a device with that identity; all devices if nullptr.
+  /// Winners of a kernel (empty: of every kernel) on a device with that identity (all devices if nullptr), the
+  /// newest decision first: one for each device, toolkit, kernel source and problem, outdated ones among them.
   [[nodiscard]] std::vector<Winner> winners(const std::string& kernel, const DeviceRow* device) const;
 
   void add_telemetry(std::int64_t session_id, const TelemetryRow& row);
   [[nodiscard]] std::vector<TelemetryRow> telemetry(std::int64_t session_id) const;
 
+  /// Trials in the order they were stored.
   [[nodiscard]] std::vector<StoredTrial> trials(const TrialFilter& filter) const;
+  /// As `trials`, one at a time: for databases larger than memory.
+  void for_each_trial(const TrialFilter& filter, const std::function<void(const StoredTrial&)>& visit) const;
   [[nodiscard]] std::vector<DeviceRow> devices() const;
   /// Work of a stored problem (flops, bytes), if known.
   [[nodiscard]] std::optional<std::pair<double, double>> work(const std::string& problem_text) const;

@@ -1,0 +1,84 @@
+#include "db/connection.hpp"
+
+#include <fmt/format.h>
+#include <sqlite3.h>
+
+namespace pascaline {
+
+std::string explain_sqlite(int code, std::string_view message) {
+  switch (code & 0xff) {
+    case SQLITE_FULL:
+      return "the disk is full; free some space and run again (what was stored before is intact)";
+    case SQLITE_IOERR:
+      return fmt::format(
+          "the disk refused ({}, SQLite code {}); look at its free space and health (what was stored before is intact)",
+          message, code);
+    case SQLITE_CORRUPT:
+      return fmt::format("the file is damaged ({}); restore a copy, or rescue its rows with `sqlite3 FILE .recover`",
+                         message);
+    case SQLITE_NOTADB:
+      return "the file is no SQLite database; give the path of another file";
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED:
+      return "another process kept it locked for 30 s; end that process or try again later";
+    case SQLITE_READONLY:
+    case SQLITE_PERM:
+    case SQLITE_AUTH:
+      return "it cannot be written; make file and folder writable or give the path of another file";
+    case SQLITE_CANTOPEN:
+      return "it cannot be opened; the file must be readable, and its folder writable unless it is only read";
+    case SQLITE_CONSTRAINT:
+      return fmt::format("a value breaks the schema's rules ({}); this is a fault of the program, please report it",
+                         message);
+    default:
+      return fmt::format("{} (SQLite code {})", message, code);
+  }
+}
+
+Query::~Query() {
+  if (statement_) {
+    statement_->tryReset();
+    *home_ = std::move(statement_);
+  }
+}
+
+bool Query::step() {
+  column_ = 0;
+  return statement_->executeStep();
+}
+
+int Query::run() {
+  while (statement_->executeStep()) {
+  }
+  const int changed = statement_->getChanges();
+  statement_->reset();
+  return changed;
+}
+
+std::string Query::text() { return statement_->getColumn(column_++).getString(); }
+
+std::int64_t Query::integer() { return statement_->getColumn(column_++).getInt64(); }
+
+double Query::real() { return statement_->getColumn(column_++).getDouble(); }
+
+std::optional<double> Query::optional_real() {
+  const SQLite::Column column = statement_->getColumn(column_++);
+  return column.isNull() ? std::nullopt : std::optional<double>(column.getDouble());
+}
+
+std::optional<std::int64_t> Query::optional_integer() {
+  const SQLite::Column column = statement_->getColumn(column_++);
+  return column.isNull() ? std::nullopt : std::optional<std::int64_t>(column.getInt64());
+}
+
+Query Connection::query(const std::string& sql) {
+  Query::Slot& home = statements_[sql];
+  Query::Slot statement = home ? std::move(home) : std::make_unique<SQLite::Statement>(database_, sql);
+  return {std::move(statement), home};
+}
+
+void Connection::fail(std::string_view action, std::string_view why, int code) const {
+  throw StoreError(fmt::format("{}: cannot {}: {}", file_.string(), action, why), code);
+}
+
+}  // namespace pascaline

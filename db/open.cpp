@@ -1,0 +1,220 @@
+#include "db/open.hpp"
+
+#include <fmt/format.h>
+#include <sqlite3.h>
+
+#include <array>
+#include <chrono>
+#include <fstream>
+#include <string>
+#include <thread>
+
+#include "db/migrations.hpp"
+
+namespace pascaline {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::chrono::seconds kBusyTimeout{30};
+constexpr std::string_view kMagic{"SQLite format 3\0", 16};
+
+[[noreturn]] void refuse(const fs::path& file, std::string_view why, int code = 0) {
+  throw StoreError(fmt::format("{}: cannot open the database: {}", file.string(), why), code);
+}
+
+// SQLite's file header (https://www.sqlite.org/fileformat.html, 1.3) as far as it says whose file this is.
+struct Header {
+  bool empty = true;
+  bool sqlite = false;
+  std::uint32_t application_id = 0;
+  std::uint32_t version = 0;
+};
+
+std::uint32_t big_endian(const std::array<char, 100>& bytes, std::size_t at) {
+  std::uint32_t value = 0;
+  for (std::size_t i = 0; i < 4; ++i) {
+    value = value << 8 | static_cast<unsigned char>(bytes[at + i]);
+  }
+  return value;
+}
+
+Header read_header(const fs::path& file) {
+  std::ifstream stream(file, std::ios::binary);
+  if (!stream) {
+    refuse(file, "it cannot be read; change its permissions", SQLITE_PERM);
+  }
+  std::array<char, 100> bytes{};
+  stream.read(bytes.data(), bytes.size());
+  Header header;
+  header.empty = stream.gcount() == 0;
+  header.sqlite = stream.gcount() == static_cast<std::streamsize>(bytes.size()) &&
+                  std::string_view(bytes.data(), kMagic.size()) == kMagic;
+  header.version = big_endian(bytes, 60);
+  header.application_id = big_endian(bytes, 68);
+  return header;
+}
+
+// A new database is written in rollback mode, first page first, before it turns to WAL. So a file that is not empty
+// has the final application_id in its header whatever a WAL beside it holds, and reading 100 bytes, which touches
+// nothing, is enough to refuse a stranger.
+void check_before_opening(const fs::path& file, OpenMode mode) {
+  std::error_code error;
+  const fs::file_status status = fs::status(file, error);
+  if (fs::is_directory(status)) {
+    refuse(file, "it is a folder; give the path of a file in it");
+  }
+  if (!fs::exists(status)) {
+    if (mode != OpenMode::create) {
+      refuse(file, "there is no such file; give the path of a database, or run `pascaline tune` to make one",
+             SQLITE_CANTOPEN);
+    }
+    return;
+  }
+  const Header header = read_header(file);
+  if (header.empty && mode == OpenMode::create) {
+    return;
+  }
+  if (header.empty) {
+    refuse(file, "the file is empty; give the path of a database, or run `pascaline tune` to make one", SQLITE_NOTADB);
+  }
+  if (!header.sqlite) {
+    refuse(file, "the file is no SQLite database; give the path of another file", SQLITE_NOTADB);
+  }
+  if (header.application_id != kApplicationId) {
+    refuse(file, "it is a database of another program; give the path of another file", SQLITE_NOTADB);
+  }
+  if (header.version > static_cast<std::uint32_t>(Store::kSchemaVersion)) {
+    refuse(file, fmt::format("it has version {} of the schema and this program knows {}; use a newer program",
+                             header.version, Store::kSchemaVersion));
+  }
+}
+
+bool has_log(const fs::path& file) {
+  std::error_code error;
+  const auto size = fs::file_size(file.string() + "-wal", error);
+  return !error && size > 0;
+}
+
+// `file:` URI with everything escaped that could end the path.
+std::string immutable_uri(const fs::path& file) {
+  std::string uri = "file:";
+  for (const char c : fs::absolute(file).string()) {
+    uri += c == '?' || c == '#' || c == '%' ? fmt::format("%{:02x}", static_cast<unsigned char>(c)) : std::string(1, c);
+  }
+  return uri + "?immutable=1";
+}
+
+int busy_timeout_ms() { return static_cast<int>(std::chrono::milliseconds(kBusyTimeout).count()); }
+
+SQLite::Database connect_to_read(const fs::path& file) {
+  SQLite::Database database(file.string(), SQLite::OPEN_READONLY, busy_timeout_ms());
+  try {
+    std::ignore = schema_version(database);
+    return database;
+  } catch (const SQLite::Exception& fault) {
+    const bool needs_side_files = fault.getErrorCode() == SQLITE_CANTOPEN || fault.getErrorCode() == SQLITE_READONLY;
+    if (!needs_side_files) {
+      throw;
+    }
+  }
+  // Readers of a WAL database need its side files. In a folder where they cannot be made nobody writes either,
+  // and without a log the file alone is the whole database.
+  if (has_log(file)) {
+    refuse(file, "its -wal file holds changes and the folder is read-only; copy both files to a writable folder",
+           SQLITE_READONLY);
+  }
+  return {immutable_uri(file), SQLite::OPEN_READONLY | SQLite::OPEN_URI, busy_timeout_ms()};
+}
+
+SQLite::Database connect(const fs::path& file, OpenMode mode) {
+  if (mode == OpenMode::read_only) {
+    return connect_to_read(file);
+  }
+  if (mode == OpenMode::create && file.has_parent_path()) {
+    std::error_code error;
+    fs::create_directories(file.parent_path(), error);
+    if (error) {
+      refuse(file, fmt::format("its folder cannot be made: {}", error.message()), error.value());
+    }
+  }
+  const int create = mode == OpenMode::create ? SQLite::OPEN_CREATE : 0;
+  SQLite::Database database(file.string(), SQLite::OPEN_READWRITE | create, busy_timeout_ms());
+  if (sqlite3_db_readonly(database.getHandle(), "main") == 1) {
+    refuse(file, "it cannot be written; make file and folder writable or give the path of another file",
+           SQLITE_READONLY);
+  }
+  return database;
+}
+
+// Two processes that turn a new database to WAL can block each other in a way SQLite's busy handler gives up on
+// at once, hence the retries.
+void use_write_ahead_log(const fs::path& file, SQLite::Database& database) {
+  const auto deadline = std::chrono::steady_clock::now() + kBusyTimeout;
+  for (;;) {
+    try {
+      const std::string mode = database.execAndGet("PRAGMA journal_mode = WAL").getString();
+      if (mode != "wal") {
+        refuse(file, fmt::format("its file system gives journal mode '{}' and WAL is needed; use a local disk", mode));
+      }
+      return;
+    } catch (const SQLite::Exception& fault) {
+      if (fault.getErrorCode() != SQLITE_BUSY || std::chrono::steady_clock::now() > deadline) {
+        throw;
+      }
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+}
+
+void check_pages(const fs::path& file, SQLite::Database& database) {
+  const std::string verdict = database.execAndGet("PRAGMA quick_check(1)").getString();
+  if (verdict != "ok") {
+    refuse(file, explain_sqlite(SQLITE_CORRUPT, verdict), SQLITE_CORRUPT);
+  }
+}
+
+void prepare_to_write(const fs::path& file, SQLite::Database& database, Durability durability) {
+  try {
+    prepare_schema(database, current_schema());
+  } catch (const Error& fault) {
+    refuse(file, fault.what());
+  }
+  use_write_ahead_log(file, database);
+  // A trial reported as stored must survive a power cut. NORMAL keeps the file sound but may lose the last
+  // transactions; FULL costs one more fsync a transaction, which is small beside compiling and timing a trial.
+  database.exec(durability == Durability::full ? "PRAGMA synchronous = FULL" : "PRAGMA synchronous = NORMAL");
+  database.exec("PRAGMA foreign_keys = ON");
+}
+
+void check_to_read(const fs::path& file, SQLite::Database& database) {
+  const int version = schema_version(database);
+  if (version != Store::kSchemaVersion) {
+    refuse(file,
+           fmt::format("it has version {} of the schema and this program reads {}; {}", version, Store::kSchemaVersion,
+                       version > Store::kSchemaVersion ? "use a newer program" : "open it once for writing"));
+  }
+}
+
+}  // namespace
+
+std::unique_ptr<Connection> open_database(const fs::path& file, OpenMode mode, Durability durability) {
+  check_before_opening(file, mode);
+  try {
+    SQLite::Database database = connect(file, mode);
+    // A file that is refused must stay as it was, so closing may not write the log into it yet.
+    sqlite3_db_config(database.getHandle(), SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
+    if (mode == OpenMode::read_only) {
+      check_to_read(file, database);
+    } else {
+      check_pages(file, database);
+      prepare_to_write(file, database, durability);
+    }
+    sqlite3_db_config(database.getHandle(), SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0, nullptr);
+    return std::make_unique<Connection>(file, std::move(database));
+  } catch (const SQLite::Exception& fault) {
+    refuse(file, explain_sqlite(fault.getExtendedErrorCode(), fault.what()), fault.getExtendedErrorCode());
+  }
+}
+
+}  // namespace pascaline

@@ -1,0 +1,196 @@
+#include <fmt/format.h>
+#include <sqlite3.h>
+
+#include <cmath>
+#include <limits>
+
+#include "db/rows.hpp"
+#include "db/store_impl.hpp"
+
+namespace pascaline {
+namespace {
+
+// SQLite knows no "not a number" and stores NULL, which would read as "not verified".
+std::optional<double> storable_error(const std::optional<double>& error) {
+  return error && std::isnan(*error) ? std::numeric_limits<double>::infinity() : error;
+}
+
+void insert_samples(Connection& connection, std::int64_t trial_id, const std::vector<Sample>& samples) {
+  Query insert = connection.query(
+      "INSERT INTO samples (trial_id, ordinal, time_us, counted, temperature_c, sm_clock_mhz) "
+      "VALUES (?, ?, ?, ?, ?, ?)");
+  for (std::size_t i = 0; i < samples.size(); ++i) {
+    const Sample& sample = samples[i];
+    insert
+        .bind(trial_id, static_cast<std::int64_t>(i), sample.time_us, sample.counted, sample.temperature_c,
+              sample.sm_clock_mhz)
+        .run();
+  }
+}
+
+std::vector<Sample> read_samples(Connection& connection, std::int64_t trial_id) {
+  Query row = connection.query(
+      "SELECT time_us, counted, temperature_c, sm_clock_mhz FROM samples WHERE trial_id = ? ORDER BY ordinal");
+  row.bind(trial_id);
+  std::vector<Sample> samples;
+  while (row.step()) {
+    Sample sample;
+    sample.time_us = row.real();
+    sample.counted = row.flag();
+    sample.temperature_c = row.optional_real();
+    sample.sm_clock_mhz = row.optional_real();
+    samples.push_back(sample);
+  }
+  return samples;
+}
+
+// `bind_filter` binds what this asks for, in the same order.
+std::string select_trials(const TrialFilter& filter) {
+  std::string sql = fmt::format("SELECT id, session_id, {}, {}, source_hash, space_hash, {} FROM trial_details",
+                                kDetailDevice, kDetailToolkit, kDetailTrial);
+  std::string glue = " WHERE ";
+  const auto narrow = [&](bool wanted, std::string_view condition) {
+    if (wanted) {
+      sql += glue;
+      sql += condition;
+      glue = " AND ";
+    }
+  };
+  narrow(!filter.kernel.empty(), "kernel = ?");
+  narrow(!filter.problem.empty(), "problem = ?");
+  narrow(filter.status.has_value(), "status = ?");
+  narrow(filter.session_id.has_value(), "session_id = ?");
+  return sql + " ORDER BY id";
+}
+
+void bind_filter(Query& query, const TrialFilter& filter) {
+  int index = 0;
+  if (!filter.kernel.empty()) {
+    query.bind_at(++index, filter.kernel);
+  }
+  if (!filter.problem.empty()) {
+    query.bind_at(++index, filter.problem);
+  }
+  if (filter.status) {
+    query.bind_at(++index, name_of(*filter.status));
+  }
+  if (filter.session_id) {
+    query.bind_at(++index, *filter.session_id);
+  }
+}
+
+StoredTrial read_stored(Query& row) {
+  StoredTrial stored;
+  stored.id = row.integer();
+  stored.session_id = row.integer();
+  stored.device = read_device(row);
+  stored.toolkit = read_toolkit(row);
+  stored.kernel.source_hash = row.text();
+  stored.space_hash = row.text();
+  stored.trial = read_trial(row);
+  stored.kernel.name = stored.trial.problem.kernel;
+  return stored;
+}
+
+}  // namespace
+
+const std::string& Store::Impl::problem_text(std::int64_t problem_id) {
+  std::string& text = problem_texts[problem_id];
+  if (text.empty()) {
+    Query row = connection->query("SELECT text FROM problems WHERE id = ?");
+    text = row.bind(problem_id).step() ? row.text() : "";
+  }
+  return text;
+}
+
+std::int64_t Store::Impl::insert_trial(std::int64_t session_id, const ContextIds& context, const Trial& trial) {
+  const Resources& r = trial.resources;
+  connection
+      ->query(
+          "INSERT INTO trials (session_id, device_id, toolkit_id, kernel_id, space_id, problem_id, config_text, "
+          "config, "
+          "status, stage, is_default, reason, registers, static_shared_bytes, constant_bytes, local_bytes, "
+          "local_loads, "
+          "local_stores, instructions, ffma, occupancy, binary_hash, max_error, median_us, low_us, high_us, "
+          "sample_count, compile_ms, verify_ms, measure_ms, started_unix_ms) VALUES "
+          "(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)")
+      .bind(session_id, context.device, context.toolkit, context.kernel, context.space, context.problem,
+            trial.config.text(), trial.config.json().dump(), name_of(trial.status), name_of(trial.stage),
+            trial.is_default, trial.reason, r.registers, r.static_shared_bytes, r.constant_bytes, r.local_bytes,
+            r.local_loads, r.local_stores, r.instructions, r.ffma, trial.occupancy, trial.binary_hash,
+            storable_error(trial.max_error), field(trial.time, &TimeSummary::median_us),
+            field(trial.time, &TimeSummary::low_us), field(trial.time, &TimeSummary::high_us),
+            field(trial.time, &TimeSummary::count), trial.compile_ms, trial.verify_ms, trial.measure_ms,
+            trial.started_unix_ms)
+      .run();
+  const std::int64_t id = connection->database().getLastInsertRowid();
+  insert_samples(*connection, id, trial.samples);
+  return id;
+}
+
+std::int64_t Store::add_trial(std::int64_t session_id, const ContextIds& context, const Trial& trial) {
+  return impl_->connection->guard("store a trial", [&] {
+    if (trial.problem.text() != impl_->problem_text(context.problem)) {
+      impl_->connection->fail(
+          "store a trial",
+          fmt::format("it is of '{}' and its context is of '{}'; this is a fault of the program, please report it",
+                      trial.problem.text(), impl_->problem_text(context.problem)),
+          SQLITE_MISUSE);
+    }
+    std::int64_t id = 0;
+    impl_->transact([&] {
+      id = impl_->insert_trial(session_id, context, trial);
+      impl_->forget_attempt(session_id, context, trial.config.text());
+    });
+    return id;
+  });
+}
+
+std::vector<Store::Known> Store::known_trials(const ContextIds& context) const {
+  return impl_->connection->guard("read the known trials", [&] {
+    // Beside max(), SQLite takes the other columns from the row that holds the maximum.
+    Query row = impl_->connection->query(
+        "SELECT config, status, median_us, max(id) FROM trials WHERE device_id = ? AND toolkit_id = ? "
+        "AND kernel_id = ? AND problem_id = ? AND stage = 'search' GROUP BY config_text");
+    row.bind(context.device, context.toolkit, context.kernel, context.problem);
+    std::vector<Known> result;
+    while (row.step()) {
+      Known entry;
+      entry.config = Config::from_json(nlohmann::json::parse(row.text()));
+      const std::string status = row.text();
+      entry.status = known(trial_status_from(status), status);
+      entry.median_us = row.real();
+      result.push_back(std::move(entry));
+    }
+    return result;
+  });
+}
+
+void Store::for_each_trial(const TrialFilter& filter, const std::function<void(const StoredTrial&)>& visit) const {
+  Connection& connection = *impl_->connection;
+  constexpr std::string_view kAction = "read the trials";
+  Query row = connection.guard(kAction, [&] { return connection.query(select_trials(filter)); });
+  StoredTrial stored;
+  const auto advance = [&] {
+    if (!row.step()) {
+      return false;
+    }
+    stored = read_stored(row);
+    if (filter.with_samples) {
+      stored.trial.samples = read_samples(connection, stored.id);
+    }
+    return true;
+  };
+  connection.guard(kAction, [&] { bind_filter(row, filter); });
+  while (connection.guard(kAction, advance)) {
+    visit(stored);  // outside the guard: what it throws is not the store's failure
+  }
+}
+
+std::vector<StoredTrial> Store::trials(const TrialFilter& filter) const {
+  std::vector<StoredTrial> result;
+  for_each_trial(filter, [&](const StoredTrial& trial) { result.push_back(trial); });
+  return result;
+}
+
+}  // namespace pascaline

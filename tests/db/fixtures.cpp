@@ -1,0 +1,137 @@
+#include "tests/db/fixtures.hpp"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <fstream>
+#include <sstream>
+
+#include "core/error.hpp"
+
+namespace pascaline::testing {
+
+TemporaryFolder::TemporaryFolder() {
+  std::string pattern = (std::filesystem::temp_directory_path() / "pascaline-XXXXXX").string();
+  if (::mkdtemp(pattern.data()) == nullptr) {
+    throw std::runtime_error("cannot make a temporary folder");
+  }
+  path_ = pattern;
+}
+
+TemporaryFolder::~TemporaryFolder() {
+  std::error_code ignored;
+  std::filesystem::permissions(path_, std::filesystem::perms::owner_all, ignored);
+  std::filesystem::remove_all(path_, ignored);
+}
+
+DeviceRow example_device() {
+  return {"cuda", "NVIDIA GeForce GTX 1080 Ti", "6.1", 28, 11'721'506'816, "{\"warp\":32}"};
+}
+
+ToolkitRow example_toolkit() { return {"nvrtc", "12.9", "sm_61", "12.9"}; }
+
+Problem example_problem(std::int64_t m) {
+  return {"matmul", {{"M", m}, {"N", 2048}, {"K", 1024}}, {{"STORAGE", ElementType::float16}}};
+}
+
+Config example_config(std::int64_t tile) {
+  return Config({{"TILE", tile}, {"UNROLL", true}, {"SCALE", 0.5}, {"LAYOUT", std::string("row")}});
+}
+
+Trial example_trial(std::int64_t tile) {
+  Trial trial;
+  trial.problem = example_problem();
+  trial.config = example_config(tile);
+  trial.is_default = tile == 1;
+  trial.reason = "a note";
+  trial.resources = {64, 4096, 352, 16, 3, 2, 1200, 512};
+  trial.occupancy = 0.5;
+  trial.binary_hash = "00ff";
+  trial.max_error = 1.25e-3;
+  trial.time = TimeSummary{100.5, 99.25, 101.75, 29};
+  for (int i = 0; i < 30; ++i) {
+    trial.samples.push_back({100.0 + i / 8.0, i != 0, 61.0 + i, std::nullopt});
+  }
+  trial.samples[7].sm_clock_mhz = 1911;
+  trial.samples[8].temperature_c.reset();
+  trial.compile_ms = 812.5;
+  trial.verify_ms = 3.5;
+  trial.measure_ms = 41.25;
+  trial.started_unix_ms = 1'700'000'000'123;
+  return trial;
+}
+
+Trial failed_trial(std::int64_t tile, TrialStatus status, const std::string& reason) {
+  Trial trial;
+  trial.problem = example_problem();
+  trial.config = example_config(tile);
+  trial.status = status;
+  trial.reason = reason;
+  return trial;
+}
+
+ContextIds example_context(Store& store, std::int64_t m) {
+  ContextIds context;
+  context.device = store.device_id(example_device());
+  context.toolkit = store.toolkit_id(example_toolkit());
+  context.kernel = store.kernel_id({"matmul", "source-a"});
+  context.space = store.space_id("matmul", "space-a", "{}");
+  context.problem = store.problem_id(example_problem(m), 2.0 * static_cast<double>(m) * 2048 * 1024, 1e6);
+  return context;
+}
+
+std::int64_t begin_example_session(Store& store, const ContextIds& context) {
+  SessionRow session;
+  session.command_line = "pascaline tune matmul";
+  session.searcher = "random";
+  session.seed = 0xffff'ffff'ffff'fff0;
+  session.options_json = "{\"budget\":10}";
+  session.device_uuid = "GPU-1";
+  session.program_version = "0.1.0";
+  return store.begin_session(session, context.device, context.toolkit);
+}
+
+std::string store_error(const std::function<void()>& work) {
+  try {
+    work();
+  } catch (const StoreError& error) {
+    EXPECT_EQ(std::string(error.what()).find('\n'), std::string::npos) << error.what();
+    return error.what();
+  }
+  ADD_FAILURE() << "no StoreError";
+  return {};
+}
+
+int fork_child(const std::function<void()>& work) {
+  const int child = ::fork();
+  if (child != 0) {
+    return child;
+  }
+  int code = 0;
+  try {
+    work();
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "child: %s\n", error.what());
+    code = 1;
+  }
+  ::_exit(code);
+}
+
+int wait_child(int child) {
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+std::string bytes_of(const std::filesystem::path& file) {
+  std::ostringstream out;
+  out << std::ifstream(file, std::ios::binary).rdbuf();
+  return out.str();
+}
+
+void write_bytes(const std::filesystem::path& file, const std::string& bytes) {
+  std::ofstream(file, std::ios::binary) << bytes;
+}
+
+}  // namespace pascaline::testing
