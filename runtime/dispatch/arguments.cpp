@@ -1,0 +1,181 @@
+#include "runtime/dispatch/arguments.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <optional>
+
+#include "core/error.hpp"
+
+namespace pascaline {
+namespace {
+
+template <typename Integer>
+bool store_integer(std::int64_t value, void* to) {
+  if (value < static_cast<std::int64_t>(std::numeric_limits<Integer>::min()) ||
+      value > static_cast<std::int64_t>(std::numeric_limits<Integer>::max())) {
+    return false;
+  }
+  const auto narrow = static_cast<Integer>(value);
+  std::memcpy(to, &narrow, sizeof narrow);
+  return true;
+}
+
+template <typename Real>
+bool store_real(std::int64_t value, void* to) {
+  constexpr std::int64_t kExact = std::int64_t{1} << std::numeric_limits<Real>::digits;
+  if (value < -kExact || value > kExact) {
+    return false;
+  }
+  const auto real = static_cast<Real>(value);
+  std::memcpy(to, &real, sizeof real);
+  return true;
+}
+
+// False if the type cannot hold the value exactly.
+bool store_scalar(ElementType type, std::int64_t value, void* to) {
+  switch (type) {
+    case ElementType::int8:
+      return store_integer<std::int8_t>(value, to);
+    case ElementType::uint8:
+      return store_integer<std::uint8_t>(value, to);
+    case ElementType::int32:
+      return store_integer<std::int32_t>(value, to);
+    case ElementType::uint32:
+      return store_integer<std::uint32_t>(value, to);
+    case ElementType::int64:
+      return store_integer<std::int64_t>(value, to);
+    case ElementType::float32:
+      return store_real<float>(value, to);
+    case ElementType::float64:
+      return store_real<double>(value, to);
+    case ElementType::float16:
+    case ElementType::bfloat16:
+      throw Error(fmt::format("a scalar argument cannot be of type {}; use float32", name_of(type)));
+  }
+  return false;
+}
+
+void* named_pointer(std::span<const NamedPointer> buffers, const Argument& argument, const std::string& kernel) {
+  const auto at = std::find_if(buffers.begin(), buffers.end(),
+                               [&](const NamedPointer& buffer) { return buffer.name == argument.name; });
+  if (at == buffers.end()) {
+    throw Error(fmt::format("a launch of kernel '{}' lacks the buffer '{}'", kernel, argument.name));
+  }
+  return at->data;
+}
+
+void require_known_names(std::span<const NamedPointer> buffers, const Space& space) {
+  for (const NamedPointer& buffer : buffers) {
+    const bool known = std::any_of(space.arguments.begin(), space.arguments.end(), [&](const Argument& argument) {
+      return argument.name == buffer.name && argument.kind == ArgumentKind::buffer &&
+             argument.access != Access::scratch;
+    });
+    if (!known) {
+      throw Error(fmt::format("kernel '{}' takes no buffer '{}' from its caller", space.kernel, buffer.name));
+    }
+  }
+}
+
+}  // namespace
+
+std::size_t buffer_bytes(const BoundSpace& space, const Argument& argument, const Config& config) {
+  const std::int64_t extent = space.value(argument, config);
+  const auto element = static_cast<std::int64_t>(size_of(space.type_of(argument)));
+  if (extent < 0 || extent > std::numeric_limits<std::int64_t>::max() / element) {
+    throw Error(fmt::format("buffer '{}' of {} would have {} elements", argument.name, space.problem().text(), extent));
+  }
+  return static_cast<std::size_t>(extent * element);
+}
+
+void* ScratchPool::take(Device& device, std::size_t bytes, std::span<void* const> taken) {
+  const Buffer* best = nullptr;
+  for (const Buffer& buffer : buffers_) {
+    const bool free = std::find(taken.begin(), taken.end(), buffer.data()) == taken.end();
+    if (free && buffer.bytes() >= bytes && (best == nullptr || buffer.bytes() < best->bytes())) {
+      best = &buffer;
+    }
+  }
+  return best != nullptr ? best->data() : buffers_.emplace_back(device.allocate(bytes)).data();
+}
+
+std::size_t ScratchPool::bytes() const noexcept {
+  std::size_t sum = 0;
+  for (const Buffer& buffer : buffers_) {
+    sum += buffer.bytes();
+  }
+  return sum;
+}
+
+LaunchArguments::LaunchArguments(Device& device, const BoundSpace& space, const Config& config,
+                                 std::span<const NamedPointer> buffers)
+    : LaunchArguments(device, space, config, buffers, nullptr) {}
+
+LaunchArguments::LaunchArguments(Device& device, const BoundSpace& space, const Config& config, ScratchPool& pool)
+    : LaunchArguments(device, space, config, {}, &pool) {}
+
+LaunchArguments::LaunchArguments(Device& device, const BoundSpace& space, const Config& config,
+                                 std::span<const NamedPointer> buffers, ScratchPool* pool) {
+  const std::vector<Argument>& arguments = space.space().arguments;
+  require_known_names(buffers, space.space());
+  values_.resize(arguments.size(), 0);
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    const Argument& argument = arguments[i];
+    pointers_.push_back(&values_[i]);
+    if (argument.kind == ArgumentKind::scalar) {
+      const std::int64_t value = space.value(argument, config);
+      if (!store_scalar(space.type_of(argument), value, &values_[i])) {
+        throw Error(fmt::format("argument '{}' of {} is {}, which {} cannot hold", argument.name,
+                                space.problem().text(), value, name_of(space.type_of(argument))));
+      }
+      continue;
+    }
+    const std::size_t bytes = buffer_bytes(space, argument, config);
+    void* data = nullptr;
+    if (argument.access == Access::scratch) {
+      data = allocate_scratch(device, i, argument, bytes, pool);
+    } else {
+      buffer_slots_.push_back(i);
+      data = pool != nullptr ? nullptr : named_pointer(buffers, argument, space.space().kernel);
+    }
+    data = bytes == 0 ? nullptr : data;
+    std::memcpy(&values_[i], &data, sizeof data);
+  }
+}
+
+void* LaunchArguments::allocate_scratch(Device& device, std::size_t index, const Argument& argument, std::size_t bytes,
+                                        ScratchPool* pool) {
+  if (argument.fill != Fill::none && argument.fill != Fill::zero) {
+    throw Error(fmt::format("scratch '{}' can be filled with zeros or not at all", argument.name));
+  }
+  if (bytes == 0) {
+    return nullptr;
+  }
+  // A zeroed buffer is never shared: the kernel may count on its own last launch having left it zero.
+  if (pool != nullptr && argument.fill == Fill::none) {
+    return pooled_.emplace_back(pool->take(device, bytes, pooled_));
+  }
+  Scratch& scratch = scratch_.emplace_back(Scratch{index, argument.fill, device.allocate(bytes)});
+  if (argument.fill == Fill::zero) {
+    device.fill(scratch.buffer, 0);
+  }
+  return scratch.buffer.data();
+}
+
+void LaunchArguments::gather(std::span<void* const> buffers, std::span<void*> to) const noexcept {
+  std::copy(pointers_.begin(), pointers_.end(), to.begin());
+  for (std::size_t i = 0; i < buffer_slots_.size(); ++i) {
+    // cuLaunchKernel reads the address through a void* that is not const.
+    to[buffer_slots_[i]] = const_cast<void**>(&buffers[i]);
+  }
+}
+
+void LaunchArguments::refill_scratch(Device& device, std::uint8_t byte) const {
+  for (const Scratch& scratch : scratch_) {
+    device.fill(scratch.buffer, scratch.fill == Fill::zero ? 0 : byte);
+  }
+}
+
+}  // namespace pascaline

@@ -1,0 +1,88 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/space.hpp"
+#include "runtime/gpu/device.hpp"
+
+namespace pascaline {
+
+/// A buffer argument's name and the device address it is given (borrowed, at least its extent in size).
+struct NamedPointer {
+  std::string_view name;
+  void* data = nullptr;
+};
+
+/// Scratch memory that kernels of one device share: launches on a device are ordered and none relies on what an
+/// earlier one left, so that many prepared problems need the memory of the largest. Grows by adding buffers; an
+/// address once given stays valid as long as the pool.
+class ScratchPool {
+ public:
+  /// The address of at least `bytes`, none of those in `taken`; throws as `Device::allocate` does.
+  [[nodiscard]] void* take(Device& device, std::size_t bytes, std::span<void* const> taken);
+  /// Bytes held altogether.
+  [[nodiscard]] std::size_t bytes() const noexcept;
+
+ private:
+  std::vector<Buffer> buffers_;
+};
+
+/// The argument values of a launch, in the order of the kernel's signature: buffers by name, scalars evaluated from
+/// the space in their element type, scratch allocated here. The values stay where they are when it is moved.
+class LaunchArguments {
+ public:
+  /// A scratch argument with memory of its own.
+  struct Scratch {
+    std::size_t argument = 0;  ///< index in the space's arguments
+    Fill fill = Fill::none;
+    Buffer buffer;
+  };
+
+  /// Of a kernel without arguments.
+  LaunchArguments() = default;
+  /// Every buffer that is not scratch must be in `buffers`, and nothing else; a buffer without elements becomes a
+  /// null pointer. Scratch is allocated on `device` and, where the space says so, zeroed. Throws Error for a missing
+  /// or unknown name and for a scalar that its element type cannot hold; CudaError or HostDeviceError for memory.
+  LaunchArguments(Device& device, const BoundSpace& space, const Config& config, std::span<const NamedPointer> buffers);
+
+  /// The same with the addresses of non-scratch buffers left null, to be given at each launch (`gather`). Scratch
+  /// without a fill comes from `pool`, which must outlive the launches.
+  LaunchArguments(Device& device, const BoundSpace& space, const Config& config, ScratchPool& pool);
+
+  /// For `Device::launch`: the address of each argument's value.
+  [[nodiscard]] std::span<void* const> pointers() const noexcept { return pointers_; }
+  /// Number of buffers that are not scratch.
+  [[nodiscard]] std::size_t buffer_count() const noexcept { return buffer_slots_.size(); }
+  /// Writes `pointers()` to `to` (as long) with the non-scratch buffers replaced by `buffers`, in argument order.
+  /// The elements of `buffers` must live until the launch returns. Neither throws nor allocates.
+  void gather(std::span<void* const> buffers, std::span<void*> to) const noexcept;
+
+  /// Scratch with memory of its own, in argument order: for guard checks.
+  [[nodiscard]] std::span<const Scratch> scratch() const noexcept { return scratch_; }
+  /// Puts zero-filled scratch back to zero and sets every byte of the rest to `byte`; ordered with launches.
+  void refill_scratch(Device& device, std::uint8_t byte = 0) const;
+
+ private:
+  using Word = std::uint64_t;  // holds an address or a scalar of up to 8 bytes, at its first byte
+
+  LaunchArguments(Device& device, const BoundSpace& space, const Config& config, std::span<const NamedPointer> buffers,
+                  ScratchPool* pool);
+  [[nodiscard]] void* allocate_scratch(Device& device, std::size_t index, const Argument& argument, std::size_t bytes,
+                                       ScratchPool* pool);
+
+  std::vector<Word> values_;
+  std::vector<void*> pointers_;
+  std::vector<std::size_t> buffer_slots_;
+  std::vector<Scratch> scratch_;
+  std::vector<void*> pooled_;
+};
+
+/// Bytes of the buffer argument; throws Error if its extent is negative or beyond what memory can be.
+[[nodiscard]] std::size_t buffer_bytes(const BoundSpace& space, const Argument& argument, const Config& config);
+
+}  // namespace pascaline

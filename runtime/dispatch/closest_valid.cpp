@@ -1,0 +1,77 @@
+#include "runtime/dispatch/closest_valid.hpp"
+
+#include <algorithm>
+#include <vector>
+
+#include "core/enumeration.hpp"
+
+namespace pascaline {
+namespace {
+
+constexpr int kMaxCandidates = 1'000'000;  // about a second
+constexpr double kMaxWalkedSize = 1e8;     // of the raw space; most branches fall early
+
+class ClosestSearch {
+ public:
+  ClosestSearch(const BoundSpace& space, std::span<const Config> excluded)
+      : space_(&space.space()), enumerator_(space), excluded_(excluded) {
+    for (const Parameter& parameter : space_->parameters) {
+      indices_.push_back(static_cast<std::uint16_t>(parameter.default_index));
+    }
+  }
+
+  std::optional<Config> run() {
+    for (std::size_t changes = 0; changes <= indices_.size() && budget_ > 0; ++changes) {
+      if (change(0, changes)) {
+        return found_;
+      }
+    }
+    if (budget_ <= 0 && space_->raw_size() <= kMaxWalkedSize) {
+      enumerator_.for_each([&](std::span<const std::uint16_t> indices) { return !take(indices); });
+    }
+    return found_;
+  }
+
+ private:
+  // Changes exactly `left` parameters from `first` on; true once a configuration is found.
+  bool change(std::size_t first, std::size_t left) {
+    if (left == 0) {
+      return --budget_ >= 0 && enumerator_.valid(indices_) && take(indices_);
+    }
+    for (std::size_t i = first; i + left <= indices_.size() && budget_ > 0; ++i) {
+      const std::uint16_t original = indices_[i];
+      for (std::uint16_t value = 0; value < space_->parameters[i].values.size(); ++value) {
+        indices_[i] = value;
+        if (value != original && change(i + 1, left - 1)) {
+          return true;
+        }
+      }
+      indices_[i] = original;
+    }
+    return false;
+  }
+
+  bool take(std::span<const std::uint16_t> indices) {
+    Config config = space_->config_at(indices);
+    if (std::find(excluded_.begin(), excluded_.end(), config) != excluded_.end()) {
+      return false;
+    }
+    found_ = std::move(config);
+    return true;
+  }
+
+  const Space* space_;
+  Enumerator enumerator_;
+  std::span<const Config> excluded_;
+  std::vector<std::uint16_t> indices_;
+  std::optional<Config> found_;
+  int budget_ = kMaxCandidates;
+};
+
+}  // namespace
+
+std::optional<Config> closest_valid(const BoundSpace& space, std::span<const Config> excluded) {
+  return ClosestSearch(space, excluded).run();
+}
+
+}  // namespace pascaline

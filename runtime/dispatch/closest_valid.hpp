@@ -1,0 +1,15 @@
+#pragma once
+
+#include <optional>
+#include <span>
+
+#include "core/space.hpp"
+
+namespace pascaline {
+
+/// The valid configuration with the fewest parameters changed from the default, none of `excluded`; among equals the
+/// first in order of parameters and values. The search tries ever more changes up to a million candidates, then, if
+/// the space is small enough to be walked, takes any valid configuration. Nothing if that finds none.
+[[nodiscard]] std::optional<Config> closest_valid(const BoundSpace& space, std::span<const Config> excluded);
+
+}  // namespace pascaline

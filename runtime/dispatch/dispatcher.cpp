@@ -1,0 +1,164 @@
+#include "runtime/dispatch/dispatcher.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cstdio>
+
+#include "core/error.hpp"
+#include "core/paths.hpp"
+#include "runtime/dispatch/identity.hpp"
+
+namespace pascaline {
+namespace {
+
+std::filesystem::path or_data(const std::filesystem::path& folder, std::string_view name) {
+  return folder.empty() ? data_folder(name) : folder;
+}
+
+std::vector<Winner> read_winners(const std::optional<std::filesystem::path>& database, const DeviceInfo& info) {
+  if (!database) {
+    return {};
+  }
+  const DeviceRow device = device_row(info);
+  std::vector<Winner> winners = Store(*database, OpenMode::read_only).winners({}, &device);
+  std::erase_if(winners, [&](const Winner& winner) { return !same_identity(winner.device, device); });
+  return winners;
+}
+
+ProblemKey key_of(KernelHandle handle, const Problem& problem) {
+  ProblemKey key{handle, {}, {}};
+  for (const auto& [name, value] : problem.dimensions) {
+    key.dimensions.push_back(value);
+  }
+  for (const auto& [name, type] : problem.types) {
+    key.types.push_back(type);
+  }
+  return key;
+}
+
+// A launch that cannot start is better refused here, where another configuration can take over.
+void require_fits(const Kernel& kernel, const Geometry& geometry, const DeviceLimits& limits) {
+  const Resources& needs = kernel.resources();
+  const std::int64_t shared_bytes = std::int64_t{geometry.shared_bytes} + needs.static_shared_bytes;
+  if (shared_bytes > limits.max_shared_bytes_per_block) {
+    throw Error(fmt::format("a block needs {} bytes of shared memory, the device has {}", shared_bytes,
+                            limits.max_shared_bytes_per_block));
+  }
+  const auto threads = static_cast<int>(geometry.threads());
+  if (needs.registers > 0 && resident_blocks(limits, threads, needs.registers, shared_bytes) == 0) {
+    throw Error(
+        fmt::format("a block of {} threads with {} registers each does not fit the device", threads, needs.registers));
+  }
+}
+
+}  // namespace
+
+Dispatcher::Dispatcher(Device& device, DispatcherOptions options)
+    : device_(&device),
+      target_(plan_target(device.info(), options.target)),
+      toolchain_(Toolchain::find(target_.architecture, options.nvrtc)),
+      toolkit_(toolkit_row(toolchain_, target_, device.info())),
+      cache_(options.cache.empty() ? cache_folder() : options.cache),
+      registry_(or_data(options.kernels, "kernel_templates"), or_data(options.spaces, "search_spaces"),
+                read_winners(options.database, device.info()), toolkit_) {}
+
+Plan Dispatcher::plan(const Problem& problem) const {
+  const TunedKernel& kernel = registry_.at(registry_.open(problem.kernel));
+  return make_plan(kernel, toolkit_, BoundSpace(kernel.space, problem, target_.limits));
+}
+
+const Prepared& Dispatcher::prepare(const Problem& problem) {
+  const KernelHandle handle = registry_.open(problem.kernel);
+  const TunedKernel& kernel = registry_.at(handle);
+  const BoundSpace space(kernel.space, problem, target_.limits);
+  ProblemKey key = key_of(handle, problem);
+
+  const std::lock_guard lock(prepare_mutex_);
+  if (const Prepared* known = table_.find(handle, key.dimensions, key.types)) {
+    return *known;
+  }
+  auto prepared = std::make_unique<Prepared>(build_or_fall_back(kernel, space));
+  prepared->key = std::move(key);
+  const Prepared& result = *prepared_.emplace_back(std::move(prepared));
+  if (result.plan.provenance != Provenance::exact) {
+    const std::lock_guard misses_lock(misses_mutex_);
+    misses_.push_back({problem, result.plan.provenance, result.plan.because});
+  }
+  table_.publish(result);
+  return result;
+}
+
+Prepared Dispatcher::build_or_fall_back(const TunedKernel& kernel, const BoundSpace& space) {
+  std::vector<Config> failed;
+  std::string reasons;
+  Plan plan = make_plan(kernel, toolkit_, space);
+  for (;;) {
+    const Provenance provenance = plan.provenance;
+    const Config config = plan.config;
+    try {
+      return build(kernel, space, std::move(plan));
+    } catch (const Error& error) {
+      failed.push_back(config);
+      reasons += fmt::format("{}the {} configuration ({}) cannot be used: {}", reasons.empty() ? "" : "; ",
+                             name_of(provenance), config.text(), error.what());
+      if (provenance == Provenance::fallback) {
+        throw Error(fmt::format("cannot prepare {}: {}", space.problem().text(), reasons), error.code());
+      }
+      if (failed.size() == 1) {
+        fmt::print(stderr, "pascaline: warning: {}: {}; trying another\n", space.problem().text(), reasons);
+      }
+    }
+    plan = plan_untuned(space, failed, reasons);
+  }
+}
+
+Prepared Dispatcher::build(const TunedKernel& kernel, const BoundSpace& space, Plan plan) {
+  if (kernel.space.arguments.size() > kMaxArguments) {
+    throw Error(fmt::format("kernel '{}' has more than {} arguments", kernel.space.kernel, kMaxArguments));
+  }
+  Prepared prepared;
+  prepared.geometry = space.geometry(kernel.space.launch, plan.config);
+  prepared.kernel = &load(kernel, space, plan.config);
+  require_fits(*prepared.kernel, prepared.geometry, target_.limits);
+  prepared.arguments = LaunchArguments(*device_, space, plan.config, scratch_);
+  prepared.plan = std::move(plan);
+  return prepared;
+}
+
+const Kernel& Dispatcher::load(const TunedKernel& kernel, const BoundSpace& space, const Config& config) {
+  CompileRequest request;
+  request.source = &kernel.source;
+  request.function = kernel.space.launch.function;
+  request.defines = space.defines(config);
+  request.options = space.options(config);
+  request.kind = target_.kind;
+  request.architecture = target_.architecture;
+  const std::string key = toolchain_.cache_key(request);
+  if (const auto known = loaded_.find(key); known != loaded_.end()) {
+    return *known->second;
+  }
+  const CompileResult result = cache_.get(toolchain_, request);
+  if (!result.ok) {
+    throw Error(fmt::format("it does not compile with {}: {}", describe(toolkit_), result.reason));
+  }
+  return *loaded_.emplace(key, std::make_unique<Kernel>(device_->load(result.binary))).first->second;
+}
+
+void Dispatcher::launch(const Prepared& prepared, std::span<void* const> buffers) {
+  if (buffers.size() != prepared.arguments.buffer_count()) {
+    throw Error(fmt::format("{} takes {} buffers, got {}", prepared.plan.problem.text(),
+                            prepared.arguments.buffer_count(), buffers.size()));
+  }
+  std::array<void*, kMaxArguments> arguments;
+  prepared.arguments.gather(buffers, arguments);
+  device_->launch(*prepared.kernel, prepared.geometry,
+                  std::span<void* const>(arguments.data(), prepared.arguments.pointers().size()));
+}
+
+std::vector<Miss> Dispatcher::misses() const {
+  const std::lock_guard lock(misses_mutex_);
+  return misses_;
+}
+
+}  // namespace pascaline

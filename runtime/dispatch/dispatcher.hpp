@@ -1,0 +1,96 @@
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/dispatch/kernel_registry.hpp"
+#include "runtime/dispatch/plan.hpp"
+#include "runtime/dispatch/prepared_table.hpp"
+#include "runtime/gpu/cubin_cache.hpp"
+
+namespace pascaline {
+
+/// Where a dispatcher finds what it needs; an empty path means the default place.
+struct DispatcherOptions {
+  std::optional<std::filesystem::path> database;  ///< must exist if given; without one nothing is tuned
+  std::filesystem::path kernels;                  ///< default: data_folder("kernel_templates")
+  std::filesystem::path spaces;                   ///< default: data_folder("search_spaces")
+  std::string target;                             ///< as for `plan_target`; empty: the device's own
+  std::string nvrtc;                              ///< as for `Toolchain::find`; empty: any
+  std::filesystem::path cache;                    ///< of compiled kernels; default: cache_folder()
+};
+
+/// Answers for every problem with the best variant known for this device, compiled and ready to launch. It takes the
+/// database as it is when constructed.
+///
+/// `plan`, `kernel`, `find`, `prepare` and `misses` may be called from several threads. `prepare` and `launch` use
+/// the device, which takes one thread at a time: while one thread launches, no other may launch or prepare.
+/// A `Device::reset` makes every Prepared useless: make a new dispatcher.
+class Dispatcher {
+ public:
+  /// Arguments a kernel may have.
+  static constexpr std::size_t kMaxArguments = 32;
+
+  /// `device` must outlive it. Throws Error and its kinds for a missing toolchain, folder or database.
+  Dispatcher(Device& device, DispatcherOptions options);
+  Dispatcher(const Dispatcher&) = delete;
+  Dispatcher& operator=(const Dispatcher&) = delete;
+
+  /// How the problem would be run; touches neither compiler nor device. Throws Error if it does not fit the kernel
+  /// or nothing can run it.
+  [[nodiscard]] Plan plan(const Problem& problem) const;
+  /// The handle of a kernel, which is read when first asked for; takes no lock once it is.
+  [[nodiscard]] KernelHandle kernel(std::string_view name) const { return registry_.open(name); }
+  [[nodiscard]] const Space& space(KernelHandle handle) const noexcept { return registry_.at(handle).space; }
+
+  /// The prepared problem with these dimensions and types (in the space's order), or nullptr. The hot path: no lock,
+  /// no allocation.
+  [[nodiscard]] const Prepared* find(KernelHandle handle, std::span<const std::int64_t> dimensions,
+                                     std::span<const ElementType> types) const noexcept {
+    return table_.find(handle, dimensions, types);
+  }
+  /// Plans, compiles and loads the problem unless that is done; the result lives as long as the dispatcher. If the
+  /// planned kernel cannot be built, the default and then the configuration closest to it are tried, with a warning
+  /// on stderr. Throws Error with all reasons if none can.
+  const Prepared& prepare(const Problem& problem);
+  /// Starts the kernel on the buffers that are not scratch, in argument order; does not wait. Throws as
+  /// `Device::launch`, and Error if the number of buffers is wrong.
+  void launch(const Prepared& prepared, std::span<void* const> buffers);
+
+  /// Problems prepared without a winner of their own, in the order they came.
+  [[nodiscard]] std::vector<Miss> misses() const;
+
+  [[nodiscard]] Device& device() const noexcept { return *device_; }
+  [[nodiscard]] const TargetPlan& target() const noexcept { return target_; }
+  [[nodiscard]] const ToolkitRow& toolkit() const noexcept { return toolkit_; }
+
+ private:
+  [[nodiscard]] Prepared build(const TunedKernel& kernel, const BoundSpace& space, Plan plan);
+  [[nodiscard]] Prepared build_or_fall_back(const TunedKernel& kernel, const BoundSpace& space);
+  [[nodiscard]] const Kernel& load(const TunedKernel& kernel, const BoundSpace& space, const Config& config);
+
+  Device* device_;
+  TargetPlan target_;
+  Toolchain toolchain_;
+  ToolkitRow toolkit_;
+  CubinCache cache_;
+  KernelRegistry registry_;
+  PreparedTable table_;
+
+  std::mutex prepare_mutex_;                               // guards what follows, and writing to the table
+  std::map<std::string, std::unique_ptr<Kernel>> loaded_;  // by cache key
+  ScratchPool scratch_;
+  std::vector<std::unique_ptr<const Prepared>> prepared_;
+
+  mutable std::mutex misses_mutex_;
+  std::vector<Miss> misses_;
+};
+
+}  // namespace pascaline

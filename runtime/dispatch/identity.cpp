@@ -1,0 +1,63 @@
+#include "runtime/dispatch/identity.hpp"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+namespace pascaline {
+namespace {
+
+constexpr std::string_view kCubinPrefix = "sm_";
+
+// "sm_61" → "6.1", "sm_120" → "12.0", "sm_90a" → "9.0a"; empty for anything else.
+std::string compute_capability(std::string_view architecture) {
+  if (!architecture.starts_with(kCubinPrefix)) {
+    return {};
+  }
+  const std::string_view number = architecture.substr(kCubinPrefix.size());
+  const std::size_t digits = std::min(number.find_first_not_of("0123456789"), number.size());
+  if (digits < 2) {
+    return {};
+  }
+  return fmt::format("{}.{}", number.substr(0, digits - 1), number.substr(digits - 1));
+}
+
+std::string target_text(const TargetPlan& plan) {
+  if (plan.kind != BinaryKind::ptx || !plan.architecture.starts_with(kCubinPrefix)) {
+    return plan.architecture;
+  }
+  return "compute_" + plan.architecture.substr(kCubinPrefix.size());
+}
+
+}  // namespace
+
+DeviceRow device_row(const DeviceInfo& info) {
+  DeviceRow row;
+  row.kind = info.kind == DeviceKind::cuda ? "cuda" : "host";
+  row.name = info.name;
+  row.compute_capability = info.kind == DeviceKind::cuda ? compute_capability(info.architecture) : std::string{};
+  row.sm_count = info.limits.sm_count;
+  row.memory_bytes = info.memory_bytes;
+  nlohmann::json limits = nlohmann::json::object();
+  for (const auto& [name, member] : limit_members()) {
+    limits[std::string(name)] = info.limits.*member;
+  }
+  row.limits_json = limits.dump();
+  return row;
+}
+
+ToolkitRow toolkit_row(const Toolchain& toolchain, const TargetPlan& plan, const DeviceInfo& info) {
+  return {toolchain.compiler(), toolchain.version(), target_text(plan), info.driver_version};
+}
+
+bool same_identity(const DeviceRow& a, const DeviceRow& b) noexcept {
+  return a.kind == b.kind && a.name == b.name && a.compute_capability == b.compute_capability &&
+         a.sm_count == b.sm_count;
+}
+
+std::string describe(const ToolkitRow& toolkit) {
+  const std::string driver = toolkit.driver_version.empty() ? "" : " with driver " + toolkit.driver_version;
+  return fmt::format("{} {}{} for {}", toolkit.compiler, toolkit.version, driver, toolkit.target);
+}
+
+}  // namespace pascaline

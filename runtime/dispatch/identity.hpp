@@ -1,0 +1,24 @@
+#pragma once
+
+#include <string>
+
+#include "db/store.hpp"
+#include "runtime/gpu/compile.hpp"
+#include "runtime/gpu/device.hpp"
+
+namespace pascaline {
+
+/// The device as measurements are kept under; `limits_json` holds every limit by name.
+[[nodiscard]] DeviceRow device_row(const DeviceInfo& info);
+
+/// What builds and runs code for `plan` on that device: target "sm_90" for a cubin, "compute_61" for PTX made for
+/// sm_61, "host" for the host.
+[[nodiscard]] ToolkitRow toolkit_row(const Toolchain& toolchain, const TargetPlan& plan, const DeviceInfo& info);
+
+/// Whether both are the same kind of device: equal kind, name, compute capability and SM count.
+[[nodiscard]] bool same_identity(const DeviceRow& a, const DeviceRow& b) noexcept;
+
+/// "nvrtc 12.9 with driver 13.0 for sm_61": a toolkit in a message.
+[[nodiscard]] std::string describe(const ToolkitRow& toolkit);
+
+}  // namespace pascaline

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/dispatch/planner.hpp"
+#include "runtime/dispatch/prepared.hpp"
+
+namespace pascaline {
+
+/// Kernels of a dispatcher by name, read from their two files when first asked for. A kernel already read is found
+/// without a lock; every method may be called from several threads.
+class KernelRegistry {
+ public:
+  static constexpr std::size_t kMaxKernels = 256;
+
+  /// `winners`: of every kernel, for the device in use.
+  KernelRegistry(std::filesystem::path kernels, std::filesystem::path spaces, std::vector<Winner> winners,
+                 ToolkitRow today);
+
+  /// Throws Error (SpaceError) if `NAME.json` or `NAME.cu` is missing or wrong.
+  [[nodiscard]] KernelHandle open(std::string_view name) const;
+  /// `handle` came from `open`.
+  [[nodiscard]] const TunedKernel& at(KernelHandle handle) const noexcept;
+
+ private:
+  [[nodiscard]] std::optional<KernelHandle> find(std::string_view name) const noexcept;
+  [[nodiscard]] std::unique_ptr<TunedKernel> read(const std::string& name) const;
+
+  std::filesystem::path kernels_;
+  std::filesystem::path spaces_;
+  std::map<std::string, std::vector<Winner>> winners_;
+  ToolkitRow today_;
+  mutable std::mutex mutex_;  // of those who add
+  mutable std::array<std::unique_ptr<const TunedKernel>, kMaxKernels> known_;
+  mutable std::atomic<std::uint32_t> count_{0};  // entries below it are complete and never change
+};
+
+}  // namespace pascaline

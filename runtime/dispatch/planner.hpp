@@ -1,0 +1,43 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/space.hpp"
+#include "db/store.hpp"
+#include "runtime/dispatch/plan.hpp"
+#include "runtime/gpu/compile.hpp"
+
+namespace pascaline {
+
+/// A winner that may not be used, and why.
+struct RefusedWinner {
+  Problem problem;
+  std::string why;
+};
+
+/// A kernel with what has been tuned of it for one device and target. Immutable once made.
+struct TunedKernel {
+  Space space;
+  KernelSource source;
+  /// Of today's source and target, in a fixed order: by problem, then this toolkit's first, then the fastest.
+  std::vector<Winner> winners;
+  std::vector<RefusedWinner> refused;
+};
+
+/// Sorts out which of `winners` (of the device in use) may be used with the source and toolkit of today.
+[[nodiscard]] TunedKernel make_tuned_kernel(Space space, KernelSource source, std::vector<Winner> winners,
+                                            const ToolkitRow& today);
+
+/// The plan for `space.problem()`: the exact winner, else the nearest one that is valid for it, else `plan_untuned`.
+/// Nearest: the smallest sum of squared log2 ratios of the dimensions (of values below 1, those of 1) among winners
+/// of equal element types and fixed dimensions; of equally near ones the first of the smaller dimensions.
+/// `space` is bound to `kernel.space`. Throws Error if no configuration is valid.
+[[nodiscard]] Plan make_plan(const TunedKernel& kernel, const ToolkitRow& today, const BoundSpace& space);
+
+/// The plan without any winner: the default, or the valid configuration closest to it, none of `failed`. `because`
+/// says why no winner is used and is extended. Throws Error if there is none.
+[[nodiscard]] Plan plan_untuned(const BoundSpace& space, std::span<const Config> failed, std::string because);
+
+}  // namespace pascaline
