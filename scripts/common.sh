@@ -27,6 +27,9 @@ stop_ticker() {
 
 trap stop_ticker EXIT
 
+# The last line of a log that says something, printable.
+last_line() { tail -c 2000 "$1" 2>/dev/null | tr '\r' '\n' | sed '/^[[:space:]]*$/d' | tail -n 1 | tr -cd '[:print:]'; }
+
 # ticker WHAT LOG: until it is stopped, shows how long WHAT has taken and the last line of LOG; once a second on a
 # terminal, every 15 seconds elsewhere.
 ticker() {
@@ -36,11 +39,11 @@ ticker() {
     seconds=$((seconds + 1))
     if [ -t 1 ]; then
       columns=$(tput cols 2>/dev/null || echo 80)
-      last=$(tail -c 2000 "$log" 2>/dev/null | tr '\r' '\n' | tail -n 1 | tr -cd '[:print:]')
+      last=$(last_line "$log")
       last="  $what: $seconds s  $last"
       printf '\r\033[K%s' "${last:0:columns-1}"
     elif [ $((seconds % 15)) = 0 ]; then
-      last=$(tail -c 2000 "$log" 2>/dev/null | tr '\r' '\n' | tail -n 1 | tr -cd '[:print:]')
+      last=$(last_line "$log")
       printf '  %s: %s s  %s\n' "$what" "$seconds" "${last:0:160}"
     fi
   done

@@ -55,10 +55,8 @@ while IFS='=' read -r key value; do
 done < <(python3 -m pip config list 2>/dev/null || true)
 
 make_machine() {
-  local ca=$machine/host-ca.crt
-  [ -e "$ca" ] && mv "$ca" "$machine.crt"
   debootstrap --variant=minbase "$release" "$machine/root" "$mirror" || return
-  [ -e "$machine.crt" ] && mv "$machine.crt" "$machine/root/etc/host-ca.crt"
+  [ -e "$machine/host-ca.crt" ] && mv "$machine/host-ca.crt" "$machine/root/etc/host-ca.crt"
   sed 's/^/deb /' <<<"$sources" >"$machine/root/etc/apt/sources.list"
   apt-config dump | grep -E '^Acquire::(.*Proxy|Check-)' >"$machine/root/etc/apt/apt.conf.d/90host" || true
   cp -L /etc/resolv.conf "$machine/root/etc/resolv.conf"
