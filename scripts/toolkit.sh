@@ -19,8 +19,12 @@ trap 'exit 143' TERM
 new_work() {
   [ -n "$work" ] && rm -rf "$work"
   mkdir -p "$toolkit"
-  find "$toolkit" -maxdepth 1 -name 'tmp.*' -mmin +120 -exec rm -rf {} + 2>/dev/null || true
-  work=$(mktemp -d "$toolkit/tmp.XXXXXX")
+  local left process
+  for left in "$toolkit"/tmp.*; do # of runs that were killed
+    process=${left#"$toolkit/tmp."} process=${process%%.*}
+    [ -d "$left" ] && [ ! -d "/proc/$process" ] && rm -rf "$left"
+  done
+  work=$(mktemp -d "$toolkit/tmp.$$.XXXXXX")
 }
 
 # NVRTC libraries of the system, best first.
