@@ -38,7 +38,7 @@ struct Workshop {
   std::string nvrtc;  // path of the chosen library, empty on the host
   CompilePool& pool;
   std::int64_t session = 0;
-  ContextIds context;
+  ContextIds context{};
   std::uint64_t next_id = 1;
 };
 
