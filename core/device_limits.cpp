@@ -110,9 +110,8 @@ int resident_blocks(const DeviceLimits& limits, int threads, int registers, std:
 
 double occupancy(const DeviceLimits& limits, int threads, int registers, std::int64_t shared_bytes) noexcept {
   const int blocks = resident_blocks(limits, threads, registers, shared_bytes);
-  const auto warps = static_cast<double>(round_up(threads, limits.warp_size) / limits.warp_size);
-  return static_cast<double>(blocks) * warps * static_cast<double>(limits.warp_size) /
-         static_cast<double>(limits.max_threads_per_sm);
+  const std::int64_t resident_threads = blocks * round_up(threads, limits.warp_size);
+  return static_cast<double>(resident_threads) / static_cast<double>(limits.max_threads_per_sm);
 }
 
 }  // namespace pascaline
