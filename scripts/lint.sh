@@ -36,6 +36,10 @@ lint_one() {
 export -f lint_one
 export tool project_root
 
+if [ ${#sources[@]} = 0 ]; then
+  say "  clang-tidy: no sources to check"
+  exit 0
+fi
 started=$SECONDS
 status=0
 printf '%s\0' "${sources[@]}" | xargs -0 -r -n 1 -P "$(nproc)" bash -c 'lint_one "$1" || exit 1' lint || status=$?

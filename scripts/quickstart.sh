@@ -29,7 +29,10 @@ say "[3/4] Tune"
 mkdir -p "$results"
 "$program" devices
 if [ -z "$device" ]; then
-  if "$program" devices --json | grep -q '"cuda:0"'; then device=cuda:0; else device=host; fi
+  case $("$program" devices --json) in
+    *'"cuda:0"'*) device=cuda:0 ;;
+    *) device=host ;;
+  esac
 fi
 say "  tuning on $device"
 

@@ -2,7 +2,7 @@
 # Sets up, builds the dev preset with warnings as errors, and runs all tests. GPU tests say that they skip where there
 # is no GPU.
 #   scripts/test.sh [--asan] [--lint] [--gpu]
-#     --asan  also build with AddressSanitizer and UndefinedBehaviorSanitizer, and run the tests under them
+#     --asan  also build with AddressSanitizer and UndefinedBehaviorSanitizer, and run the tests not labelled slow
 #     --lint  first check the format and run clang-tidy
 #     --gpu   run only the tests labelled gpu
 set -euo pipefail
@@ -27,10 +27,11 @@ say "Set-up"
 scripts/setup.sh --dev --nvrtc-11.8
 source scripts/common.sh
 
-# run_tests PRESET: shows ctest's own progress and closing lines.
+# run_tests PRESET [ARGUMENT...]: shows ctest's own progress and closing lines.
 run_tests() {
   say "Tests ($1)"
-  ctest --preset "$1" --output-on-failure --no-tests=error --parallel "$jobs" "${only[@]}" || failures+=("tests of preset $1")
+  ctest --preset "$1" --output-on-failure --no-tests=error --parallel "$jobs" "${only[@]}" "${@:2}" ||
+    failures+=("tests of preset $1")
 }
 
 if $lint; then
@@ -43,7 +44,7 @@ fi
 if $asan; then
   say "Build (asan)"
   build_preset asan || exit 1
-  run_tests asan
+  run_tests asan -LE slow
 fi
 say "Build (dev)"
 build_preset dev || exit 1

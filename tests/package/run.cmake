@@ -19,7 +19,7 @@ run(${CMAKE_COMMAND} --build ${work}/build)
 
 # The consumer must find the installed data, not this source tree's.
 set(ENV{PASCALINE_DATA_DIR} ${work}/prefix/share/pascaline)
-run(${work}/build/consumer)
+run(${work}/build/consumer WORKING_DIRECTORY ${work})
 if(EXISTS ${build}/bin/pascaline)
   unset(ENV{PASCALINE_DATA_DIR})
   run(${work}/prefix/bin/pascaline --help)

@@ -14,6 +14,7 @@ int main() {
     std::printf("unexpected text: %s\n", problem.text().c_str());
     return 1;
   }
+  const pascaline::Store store("consumer.db", pascaline::OpenMode::create);
   std::printf("%s, spaces in %s\n", problem.text().c_str(), pascaline::data_folder("search_spaces").c_str());
   return 0;
 }
