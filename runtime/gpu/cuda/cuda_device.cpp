@@ -1,0 +1,329 @@
+#include "runtime/gpu/cuda/cuda_device.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <unordered_map>
+
+#include "runtime/gpu/cuda/cuda_context.hpp"
+#include "runtime/gpu/cuda/cuda_query.hpp"
+#include "runtime/gpu/cuda/cuda_timing.hpp"
+#include "runtime/gpu/cuda/nvml.hpp"
+
+namespace pascaline {
+namespace {
+
+constexpr unsigned char kGuardByte = 0xA5;
+
+CuAddress address_of(const Buffer& buffer) { return reinterpret_cast<std::uintptr_t>(buffer.data()); }
+
+/// Buffers and kernels carry numbers, not the driver's handles: the driver gives addresses out again after a reset,
+/// and what an old Buffer releases must not be a new one's memory.
+template <typename Handle>
+class Registry {
+ public:
+  void* add(Handle handle) {
+    live_.emplace(++last_, handle);
+    return reinterpret_cast<void*>(last_);
+  }
+  [[nodiscard]] const Handle* find(const void* number) const noexcept {
+    const auto found = live_.find(reinterpret_cast<std::uintptr_t>(number));
+    return found == live_.end() ? nullptr : &found->second;
+  }
+  void erase(const void* number) noexcept { live_.erase(reinterpret_cast<std::uintptr_t>(number)); }
+  void clear() noexcept { live_.clear(); }
+  [[nodiscard]] const std::unordered_map<std::uintptr_t, Handle>& live() const noexcept { return live_; }
+
+ private:
+  std::unordered_map<std::uintptr_t, Handle> live_;
+  std::uintptr_t last_ = 0;
+};
+
+class CudaDevice final : public Device {
+ public:
+  explicit CudaDevice(int ordinal)
+      : info_(query_cuda_device(DriverApi::get(), ordinal)),
+        context_(ordinal),
+        nvml_(Nvml::open(info_.uuid, query_pci_bus_id(DriverApi::get(), ordinal))) {}
+  ~CudaDevice() override { drop_everything(); }
+
+  [[nodiscard]] const DeviceInfo& info() const noexcept override { return info_; }
+
+  [[nodiscard]] Buffer allocate(std::size_t bytes) override;
+  void upload(const Buffer& to, std::span<const std::byte> from) override;
+  void download(std::span<std::byte> to, const Buffer& from) override;
+  void fill(const Buffer& buffer, std::uint8_t byte) override;
+  [[nodiscard]] bool guards_intact(const Buffer& buffer) override;
+
+  [[nodiscard]] Kernel load(const Binary& binary) override;
+  void launch(const Kernel& kernel, const Geometry& geometry, std::span<void* const> arguments) override;
+  void synchronize() override;
+  [[nodiscard]] double time_launch_us(const Kernel& kernel, const Geometry& geometry, std::span<void* const> arguments,
+                                      bool cold_cache) override;
+  [[nodiscard]] Sensors read_sensors() noexcept override { return nvml_ ? nvml_->read() : Sensors{}; }
+  void reset() override;
+
+ protected:
+  void release_buffer(void* base) noexcept override;
+  void release_kernel(void* module) noexcept override;
+
+ private:
+  void require_live(const Buffer& buffer, const char* doing, std::size_t bytes) const;
+  void check_launch(const Kernel& kernel, const Geometry& geometry) const;
+  [[nodiscard]] bool guard_intact(CuAddress guard);
+  [[nodiscard]] CuModule load_module(const Binary& binary);
+  [[nodiscard]] Resources loaded_resources(CuFunction function, const Binary& binary) const;
+  void drop_everything() noexcept;
+
+  DeviceInfo info_;
+  CudaContext context_;
+  std::unique_ptr<Nvml> nvml_;
+  std::unique_ptr<TimingAid> timing_;
+  Registry<CuAddress> buffers_;
+  Registry<CuModule> modules_;
+};
+
+void CudaDevice::require_live(const Buffer& buffer, const char* doing, std::size_t bytes) const {
+  if (buffers_.find(buffer.base()) == nullptr) {
+    throw CudaError(fmt::format("cannot {} a buffer that {} does not hold (made before a reset, or of another device)",
+                                doing, info_.id),
+                    kCuInvalidValue);
+  }
+  if (bytes > buffer.bytes()) {
+    throw CudaError(fmt::format("cannot {} {} bytes of a buffer of {}", doing, bytes, buffer.bytes()), kCuInvalidValue);
+  }
+}
+
+Buffer CudaDevice::allocate(std::size_t bytes) {
+  const DriverApi& driver = context_.driver();
+  context_.make_current();
+  CuAddress start = 0;
+  if (bytes > info_.memory_bytes) {
+    throw CudaError(fmt::format("cannot allocate {} bytes on {}, which has {}", bytes, info_.name, info_.memory_bytes),
+                    2);
+  }
+  driver.check(driver.allocate.symbol, driver.allocate.address(&start, bytes + 2 * kGuardBytes),
+               fmt::format("allocating {} bytes on {}", bytes, info_.id));
+  Buffer buffer(this, buffers_.add(start), reinterpret_cast<void*>(static_cast<std::uintptr_t>(start + kGuardBytes)),
+                bytes);
+  driver(driver.fill, start, kGuardByte, kGuardBytes, context_.stream());
+  driver(driver.fill, start + kGuardBytes + bytes, kGuardByte, kGuardBytes, context_.stream());
+  return buffer;
+}
+
+void CudaDevice::upload(const Buffer& to, std::span<const std::byte> from) {
+  const DriverApi& driver = context_.driver();
+  context_.make_current();
+  require_live(to, "upload to", from.size());
+  if (!from.empty()) {
+    driver(driver.upload, address_of(to), static_cast<const void*>(from.data()), from.size(), context_.stream());
+    driver(driver.stream_synchronize, context_.stream());
+  }
+}
+
+void CudaDevice::download(std::span<std::byte> to, const Buffer& from) {
+  const DriverApi& driver = context_.driver();
+  context_.make_current();
+  require_live(from, "download from", to.size());
+  if (!to.empty()) {
+    driver(driver.download, static_cast<void*>(to.data()), address_of(from), to.size(), context_.stream());
+  }
+  driver(driver.stream_synchronize, context_.stream());
+}
+
+void CudaDevice::fill(const Buffer& buffer, std::uint8_t byte) {
+  const DriverApi& driver = context_.driver();
+  context_.make_current();
+  require_live(buffer, "fill", buffer.bytes());
+  if (buffer.bytes() > 0) {
+    driver(driver.fill, address_of(buffer), byte, buffer.bytes(), context_.stream());
+  }
+}
+
+bool CudaDevice::guard_intact(CuAddress guard) {
+  const DriverApi& driver = context_.driver();
+  std::array<unsigned char, kGuardBytes> held{};
+  driver(driver.download, static_cast<void*>(held.data()), guard, held.size(), context_.stream());
+  driver(driver.stream_synchronize, context_.stream());
+  if (std::all_of(held.begin(), held.end(), [](unsigned char byte) { return byte == kGuardByte; })) {
+    return true;
+  }
+  driver(driver.fill, guard, kGuardByte, kGuardBytes, context_.stream());
+  return false;
+}
+
+bool CudaDevice::guards_intact(const Buffer& buffer) {
+  context_.make_current();
+  require_live(buffer, "check the guards of", 0);
+  const bool before = guard_intact(address_of(buffer) - kGuardBytes);
+  const bool behind = guard_intact(address_of(buffer) + buffer.bytes());
+  return before && behind;
+}
+
+CuModule CudaDevice::load_module(const Binary& binary) {
+  const DriverApi& driver = context_.driver();
+  std::array<char, 8192> log{};
+  std::array<int, 3> options{kCuJitErrorLog, kCuJitErrorLogBytes, kCuJitMaxRegisters};
+  std::array<void*, 3> values{log.data(), reinterpret_cast<void*>(log.size()),
+                              reinterpret_cast<void*>(static_cast<std::uintptr_t>(binary.max_registers))};
+  const unsigned count = binary.kind == BinaryKind::ptx && binary.max_registers > 0 ? 3 : 2;
+  CuModule module = nullptr;
+  const CuResult result =
+      driver.module_load.address(&module, binary.code.c_str(), count, options.data(), values.data());
+  log.back() = '\0';
+  driver.check(driver.module_load.symbol, result,
+               fmt::format("loading {} for {} on {}: {}", binary.function, binary.target, info_.id, log.data()));
+  return module;
+}
+
+Resources CudaDevice::loaded_resources(CuFunction function, const Binary& binary) const {
+  const DriverApi& driver = context_.driver();
+  const auto attribute = [&](CuFunctionAttribute which) {
+    int value = 0;
+    driver(driver.function_attribute, &value, static_cast<int>(which), function);
+    return value;
+  };
+  Resources resources = binary.resources;
+  resources.registers = attribute(kCuFunctionRegisters);
+  resources.static_shared_bytes = attribute(kCuFunctionSharedBytes);
+  resources.local_bytes = attribute(kCuFunctionLocalBytes);
+  // The driver does not count parameters; what the binary itself tells is more.
+  resources.constant_bytes = std::max(resources.constant_bytes, attribute(kCuFunctionConstBytes));
+  return resources;
+}
+
+Kernel CudaDevice::load(const Binary& binary) {
+  const DriverApi& driver = context_.driver();
+  if (binary.kind == BinaryKind::host_object || binary.code.empty()) {
+    throw CudaError(fmt::format("cannot load {} on {}: not code for a GPU", binary.function, info_.id), 200);
+  }
+  context_.make_current();
+  CuModule module = load_module(binary);
+  try {
+    CuFunction function = nullptr;
+    driver.check(driver.module_function.symbol,
+                 driver.module_function.address(&function, module, binary.function.c_str()), binary.function);
+    const Resources resources = loaded_resources(function, binary);
+    return Kernel(this, modules_.add(module), function, resources);
+  } catch (...) {
+    driver.module_unload.address(module);
+    throw;
+  }
+}
+
+void CudaDevice::check_launch(const Kernel& kernel, const Geometry& geometry) const {
+  if (modules_.find(kernel.module()) == nullptr) {
+    throw CudaError(fmt::format("cannot launch a kernel that {} does not hold (loaded before a reset, or on another "
+                                "device); load it again",
+                                info_.id),
+                    400);
+  }
+  const std::int64_t shared = std::int64_t{kernel.resources().static_shared_bytes} + geometry.shared_bytes;
+  if (shared > info_.limits.max_shared_bytes_per_block) {
+    throw CudaError(fmt::format("launch refused: {} bytes of shared memory a block, but {} gives {} at most", shared,
+                                info_.id, info_.limits.max_shared_bytes_per_block),
+                    kCuInvalidValue);
+  }
+}
+
+void CudaDevice::launch(const Kernel& kernel, const Geometry& geometry, std::span<void* const> arguments) {
+  const DriverApi& driver = context_.driver();
+  check_launch(kernel, geometry);
+  context_.make_current();
+  const auto& [grid, block, shared_bytes] = geometry;
+  const CuResult result =
+      driver.launch.address(static_cast<CuFunction>(kernel.function()), grid[0], grid[1], grid[2], block[0], block[1],
+                            block[2], shared_bytes, context_.stream(), const_cast<void**>(arguments.data()), nullptr);
+  if (result != 0) {
+    driver.check(
+        driver.launch.symbol, result,
+        fmt::format("grid {}x{}x{}, block {}x{}x{}, {} bytes of dynamic shared memory, {} registers a thread", grid[0],
+                    grid[1], grid[2], block[0], block[1], block[2], shared_bytes, kernel.resources().registers));
+  }
+}
+
+void CudaDevice::synchronize() {
+  context_.make_current();
+  context_.driver()(context_.driver().stream_synchronize, context_.stream());
+}
+
+double CudaDevice::time_launch_us(const Kernel& kernel, const Geometry& geometry, std::span<void* const> arguments,
+                                  bool cold_cache) {
+  const DriverApi& driver = context_.driver();
+  context_.make_current();
+  if (!timing_) {
+    timing_ = std::make_unique<TimingAid>(context_, static_cast<std::size_t>(info_.limits.l2_bytes));
+  }
+  timing_->prepare(cold_cache);
+  driver(driver.event_record, context_.start(), context_.stream());
+  launch(kernel, geometry, arguments);
+  driver(driver.event_record, context_.stop(), context_.stream());
+  driver(driver.event_synchronize, context_.stop());
+  float milliseconds = 0;
+  driver(driver.event_elapsed, &milliseconds, context_.start(), context_.stop());
+  return static_cast<double>(milliseconds) * 1000.0;
+}
+
+void CudaDevice::drop_everything() noexcept {
+  const DriverApi& driver = context_.driver();
+  try {
+    context_.make_current();
+    for (const auto& [number, address] : buffers_.live()) {
+      driver.free.address(address);
+    }
+    for (const auto& [number, module] : modules_.live()) {
+      driver.module_unload.address(module);
+    }
+  } catch (const CudaError&) {
+    // A broken context takes what it holds along when it is destroyed.
+  }
+  buffers_.clear();
+  modules_.clear();
+  timing_.reset();
+}
+
+void CudaDevice::reset() {
+  drop_everything();
+  context_.reset();
+}
+
+void CudaDevice::release_buffer(void* base) noexcept {
+  if (const CuAddress* address = buffers_.find(base)) {
+    try {
+      context_.make_current();
+    } catch (const CudaError&) {
+    }
+    context_.driver().free.address(*address);
+    buffers_.erase(base);
+  }
+}
+
+void CudaDevice::release_kernel(void* module) noexcept {
+  if (const CuModule* loaded = modules_.find(module)) {
+    try {
+      context_.make_current();
+    } catch (const CudaError&) {
+    }
+    context_.driver().module_unload.address(*loaded);
+    modules_.erase(module);
+  }
+}
+
+}  // namespace
+
+std::unique_ptr<Device> open_cuda_device(int ordinal) {
+  const DriverApi& driver = DriverApi::get();
+  int count = 0;
+  driver(driver.device_count, &count);
+  if (ordinal < 0 || ordinal >= count) {
+    throw CudaError(fmt::format("there is no device cuda:{}; {}", ordinal,
+                                count == 0   ? "the driver shows none (check nvidia-smi and CUDA_VISIBLE_DEVICES)"
+                                : count == 1 ? "the only one is cuda:0"
+                                             : fmt::format("they are cuda:0 to cuda:{}", count - 1)),
+                    101);
+  }
+  return std::make_unique<CudaDevice>(ordinal);
+}
+
+}  // namespace pascaline

@@ -1,0 +1,31 @@
+#pragma once
+
+#include "runtime/gpu/cuda/cuda_context.hpp"
+
+namespace pascaline {
+
+/// Prepares the device for a timed launch: empties its L2 and holds the stream back long enough for the host to
+/// queue what is timed, so that launch latency is not measured. Belongs to one context; forget it before a reset.
+class TimingAid {
+ public:
+  /// `l2_bytes` of the device.
+  TimingAid(CudaContext& context, std::size_t l2_bytes);
+  TimingAid(const TimingAid&) = delete;
+  TimingAid& operator=(const TimingAid&) = delete;
+  ~TimingAid();
+
+  /// Queues both; throws CudaError.
+  void prepare(bool cold_cache);
+
+ private:
+  void evict();
+
+  CudaContext& context_;
+  std::size_t evict_bytes_;
+  CuAddress evict_address_ = 0;
+  CuModule module_ = nullptr;
+  CuFunction delay_ = nullptr;
+  unsigned char evict_byte_ = 0;
+};
+
+}  // namespace pascaline

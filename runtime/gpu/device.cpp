@@ -1,0 +1,65 @@
+#include "runtime/gpu/device.hpp"
+
+#include <fmt/format.h>
+
+#include <charconv>
+
+#include "core/error.hpp"
+#include "runtime/gpu/cuda/cuda_device.hpp"
+#include "runtime/gpu/host/host_device.hpp"
+
+namespace pascaline {
+
+Buffer::~Buffer() {
+  if (device_ != nullptr) {
+    device_->release_buffer(base_);
+  }
+}
+
+void Buffer::swap(Buffer& other) noexcept {
+  std::swap(device_, other.device_);
+  std::swap(base_, other.base_);
+  std::swap(data_, other.data_);
+  std::swap(bytes_, other.bytes_);
+}
+
+Kernel::~Kernel() {
+  if (device_ != nullptr) {
+    device_->release_kernel(module_);
+  }
+}
+
+void Kernel::swap(Kernel& other) noexcept {
+  std::swap(device_, other.device_);
+  std::swap(module_, other.module_);
+  std::swap(function_, other.function_);
+  std::swap(resources_, other.resources_);
+}
+
+std::unique_ptr<Device> open_device(const std::string& id) {
+  if (id == "host") {
+    return open_host_device();
+  }
+  constexpr std::string_view kPrefix = "cuda:";
+  int ordinal = -1;
+  if (id.starts_with(kPrefix)) {
+    const char* end = id.data() + id.size();
+    const auto parsed = std::from_chars(id.data() + kPrefix.size(), end, ordinal);
+    if (parsed.ec == std::errc() && parsed.ptr == end && ordinal >= 0) {
+      return open_cuda_device(ordinal);
+    }
+  }
+  std::string known;
+  for (const DeviceInfo& device : list_devices()) {
+    known += (known.empty() ? "" : ", ") + device.id;
+  }
+  throw Error(fmt::format("'{}' is not a device; this machine has {}", id, known));
+}
+
+std::vector<DeviceInfo> list_devices(std::string* note) {
+  std::vector<DeviceInfo> devices = list_cuda_devices(note);
+  devices.push_back(host_device_info());
+  return devices;
+}
+
+}  // namespace pascaline
