@@ -1,0 +1,69 @@
+#include <benchmark/benchmark.h>
+
+#include <array>
+#include <vector>
+
+#include "core/paths.hpp"
+#include "runtime/dispatch/planner.hpp"
+#include "runtime/dispatch/prepared_table.hpp"
+
+namespace pascaline {
+namespace {
+
+constexpr std::int64_t kProblems = 1000;
+
+// Shapes as a language model has them: a few weights, many numbers of tokens.
+std::array<std::int64_t, 3> shape(std::int64_t i) { return {1 + i / 4, 2048 + 1024 * (i % 4), 2048}; }
+
+Problem problem(std::int64_t i) {
+  const auto [m, n, k] = shape(i);
+  return {"matmul", {{"M", m}, {"N", n}, {"K", k}}, {{"STORAGE", ElementType::float32}}};
+}
+
+// Dispatcher::find is this table's find.
+void find_exact(benchmark::State& state) {
+  const std::array<ElementType, 1> types{ElementType::float32};
+  std::vector<Prepared> entries(kProblems);
+  PreparedTable table;
+  for (std::int64_t i = 0; i < kProblems; ++i) {
+    const auto dimensions = shape(i);
+    entries[i].key = {KernelHandle{0}, {dimensions.begin(), dimensions.end()}, {types.begin(), types.end()}};
+    table.publish(entries[i]);
+  }
+  std::int64_t i = 0;
+  for (auto _ : state) {
+    i = (i + 37) % kProblems;
+    const auto dimensions = shape(i);
+    benchmark::DoNotOptimize(table.find(KernelHandle{0}, dimensions, types));
+  }
+}
+BENCHMARK(find_exact);
+
+// Planning a shape between the tuned ones, without compiling.
+void plan_nearest(benchmark::State& state) {
+  Space space = Space::load(data_folder("search_spaces") / "matmul.json");
+  const Config config = space.default_config();
+  const ToolkitRow toolkit{"nvrtc", "12.9", "sm_61", "12.9"};
+  KernelSource source;
+  source.hash = "source";
+  std::vector<Winner> winners(kProblems);
+  for (std::int64_t i = 0; i < kProblems; ++i) {
+    Winner& winner = winners[i];
+    winner.trial.problem = problem(i);
+    winner.trial.config = config;
+    winner.trial.time = TimeSummary{10, 9, 11, 30};
+    winner.kernel = {"matmul", source.hash};
+    winner.toolkit = toolkit;
+  }
+  const TunedKernel kernel = make_tuned_kernel(std::move(space), std::move(source), std::move(winners), toolkit);
+  Problem asked = problem(500);
+  asked.dimensions[2].second = 2047;
+  const DeviceLimits limits;
+  for (auto _ : state) {
+    benchmark::DoNotOptimize(make_plan(kernel, toolkit, BoundSpace(kernel.space, asked, limits)));
+  }
+}
+BENCHMARK(plan_nearest)->Unit(benchmark::kMicrosecond);
+
+}  // namespace
+}  // namespace pascaline

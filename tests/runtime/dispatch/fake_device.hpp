@@ -1,0 +1,75 @@
+#pragma once
+
+#include <cstdlib>
+#include <cstring>
+#include <vector>
+
+#include "core/error.hpp"
+#include "runtime/gpu/device.hpp"
+
+namespace pascaline::testing {
+
+/// A device of plain memory whose launches do nothing but count; loads anything.
+class FakeDevice : public Device {
+ public:
+  int launches = 0;
+  int allocations = 0;
+  int loads = 0;
+  int loads_to_refuse = 0;            ///< the next ones throw
+  std::vector<void*> last_arguments;  ///< what the addresses of the last launch pointed to, as pointers
+
+  FakeDevice() {
+    info_.id = "host";
+    info_.name = "a processor";
+    info_.architecture = "host";
+    info_.limits.sm_count = 4;
+    last_arguments.reserve(64);
+  }
+  [[nodiscard]] const DeviceInfo& info() const noexcept override { return info_; }
+  [[nodiscard]] Buffer allocate(std::size_t bytes) override {
+    ++allocations;
+    void* data = std::aligned_alloc(256, (bytes / 256 + 1) * 256);
+    std::memset(data, 0x5A, bytes);
+    return {this, data, data, bytes};
+  }
+  void upload(const Buffer& to, std::span<const std::byte> from) override {
+    std::memcpy(to.data(), from.data(), from.size());
+  }
+  void download(std::span<std::byte> to, const Buffer& from) override {
+    std::memcpy(to.data(), from.data(), to.size());
+  }
+  void fill(const Buffer& buffer, std::uint8_t byte) override { std::memset(buffer.data(), byte, buffer.bytes()); }
+  [[nodiscard]] bool guards_intact(const Buffer&) override { return true; }
+  [[nodiscard]] Kernel load(const Binary&) override {
+    if (loads_to_refuse > 0) {
+      --loads_to_refuse;
+      throw HostDeviceError("no room for code");
+    }
+    ++loads;
+    return {this, this, this, {}};
+  }
+  void launch(const Kernel&, const Geometry&, std::span<void* const> arguments) override {
+    ++launches;
+    last_arguments.clear();
+    for (const void* argument : arguments) {
+      void* value = nullptr;
+      std::memcpy(&value, argument, sizeof value);
+      last_arguments.push_back(value);
+    }
+  }
+  void synchronize() override {}
+  [[nodiscard]] double time_launch_us(const Kernel&, const Geometry&, std::span<void* const>, bool) override {
+    return 1;
+  }
+  [[nodiscard]] Sensors read_sensors() noexcept override { return {}; }
+  void reset() override {}
+
+ protected:
+  void release_buffer(void* base) noexcept override { std::free(base); }
+  void release_kernel(void*) noexcept override {}
+
+ private:
+  DeviceInfo info_;
+};
+
+}  // namespace pascaline::testing

@@ -1,0 +1,51 @@
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstdlib>
+#include <new>
+
+#include "runtime/ops/matmul.hpp"
+#include "tests/runtime/dispatch/fake_device.hpp"
+
+namespace {
+thread_local int allocations = 0;
+}  // namespace
+
+// The test's own global allocation functions count what the thread under test allocates.
+void* operator new(std::size_t bytes) {
+  ++allocations;
+  if (void* memory = std::malloc(bytes == 0 ? 1 : bytes)) {
+    return memory;
+  }
+  throw std::bad_alloc();
+}
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+
+namespace pascaline::testing {
+namespace {
+
+TEST(HotPathTest, ASecondLaunchOfAShapeAllocatesNothing) {
+  FakeDevice device;
+  DispatcherOptions options;
+  options.cache = PASCALINE_TEST_CACHE;
+  Dispatcher dispatcher(device, options);
+  alignas(16) float memory[64] = {};
+  const TensorView a(memory, ElementType::float32, {8, 8});
+  const TensorView c(memory, ElementType::float32, {8, 4});
+  const TensorView b(memory, ElementType::float32, {4, 8});
+  ops::matmul(dispatcher, a, b, c);
+
+  allocations = 0;
+  delete new int(1);
+  ASSERT_EQ(allocations, 1) << "the counter must count";
+  for (int i = 0; i < 100; ++i) {
+    ops::matmul(dispatcher, a, b, c);
+  }
+  EXPECT_EQ(allocations, 1);
+  EXPECT_EQ(device.launches, 101);
+  EXPECT_EQ(device.loads, 1);
+}
+
+}  // namespace
+}  // namespace pascaline::testing

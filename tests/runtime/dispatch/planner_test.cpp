@@ -1,0 +1,198 @@
+#include "runtime/dispatch/planner.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "core/error.hpp"
+#include "runtime/dispatch/closest_valid.hpp"
+#include "tests/runtime/dispatch/scale_kernel.hpp"
+
+namespace pascaline::testing {
+namespace {
+
+bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+Plan plan_with(const std::vector<Winner>& winners, const Problem& problem, const ToolkitRow& today = old_toolkit()) {
+  KernelSource source;
+  source.hash = "now";
+  const TunedKernel kernel = make_tuned_kernel(Space::parse(scale_json(), "scale.json"), source, winners, today);
+  return make_plan(kernel, today, BoundSpace(kernel.space, problem, DeviceLimits{}));
+}
+
+TEST(PlannerTest, TheWinnerOfTheProblemItselfIsExact) {
+  const Problem problem = scale_problem(8, 16);
+  const Plan plan = plan_with(
+      {scale_winner(scale_problem(9, 16), scale_config(32)), scale_winner(problem, scale_config(128, 2), 7)}, problem);
+  EXPECT_EQ(plan.provenance, Provenance::exact);
+  EXPECT_EQ(plan.config, scale_config(128, 2));
+  EXPECT_EQ(plan.problem, problem);
+  EXPECT_EQ(plan.tuned_for, problem);
+  EXPECT_EQ(plan.distance, 0);
+  ASSERT_TRUE(plan.expected);
+  EXPECT_EQ(plan.expected->median_us, 7);
+  EXPECT_EQ(plan.confidence, 0.9);
+  EXPECT_EQ(plan.because, "tuned on this kind of device");
+}
+
+TEST(PlannerTest, AnotherToolkitIsUsedAndSaid) {
+  const Problem problem = scale_problem(8, 16);
+  ToolkitRow today = old_toolkit();
+  today.version = "2.0";
+  const Plan plan = plan_with({scale_winner(problem, scale_config(128))}, problem, today);
+  EXPECT_EQ(plan.provenance, Provenance::exact);
+  EXPECT_TRUE(contains(plan.because, "g++ 1.0 for host")) << plan.because;
+  EXPECT_TRUE(contains(plan.because, "g++ 2.0 for host")) << plan.because;
+}
+
+TEST(PlannerTest, TodaysToolkitComesBeforeAFasterOldOne) {
+  const Problem problem = scale_problem(8, 16);
+  ToolkitRow today = old_toolkit();
+  today.version = "2.0";
+  Winner ours = scale_winner(problem, scale_config(32), 9);
+  ours.toolkit = today;
+  const Plan plan = plan_with({scale_winner(problem, scale_config(128), 3), ours}, problem, today);
+  EXPECT_EQ(plan.config, scale_config(32));
+}
+
+TEST(PlannerTest, AnotherSourceIsNotUsedAndSaid) {
+  const Problem problem = scale_problem(8, 16);
+  Winner stale = scale_winner(problem, scale_config(128));
+  stale.kernel.source_hash = "before";
+  const Plan plan = plan_with({stale}, problem);
+  EXPECT_EQ(plan.provenance, Provenance::default_config);
+  EXPECT_EQ(plan.config, scale_config(64));
+  EXPECT_TRUE(contains(plan.because, "another version of the kernel's source")) << plan.because;
+  EXPECT_FALSE(plan.expected);
+
+  const Plan nearest = plan_with({stale, scale_winner(scale_problem(16, 16), scale_config(32))}, problem);
+  EXPECT_EQ(nearest.provenance, Provenance::nearest);
+  EXPECT_TRUE(contains(nearest.because, "another version of the kernel's source")) << nearest.because;
+}
+
+TEST(PlannerTest, AnotherTargetIsNotUsedAndSaid) {
+  const Problem problem = scale_problem(8, 16);
+  Winner other = scale_winner(problem, scale_config(128));
+  other.toolkit.target = "compute_61";
+  const Plan plan = plan_with({other}, problem);
+  EXPECT_EQ(plan.provenance, Provenance::default_config);
+  EXPECT_TRUE(contains(plan.because, "target compute_61")) << plan.because;
+}
+
+TEST(PlannerTest, ADamagedConfigurationIsSkippedAndSaid) {
+  const Problem problem = scale_problem(8, 16);
+  const auto reason = [&](const Config& config) {
+    const Plan plan = plan_with({scale_winner(problem, config)}, problem);
+    EXPECT_EQ(plan.provenance, Provenance::default_config) << config.text();
+    return plan.because;
+  };
+  EXPECT_TRUE(contains(reason(scale_config(96)), "96 is not among the values")) << reason(scale_config(96));
+  EXPECT_TRUE(contains(reason(Config()), "gives no value"));
+  EXPECT_TRUE(contains(
+      reason(Config({{"BLOCK", std::string("64; rm")}, {"STEPS", std::int64_t{1}}, {"BROKEN", std::int64_t{0}}})),
+      "is not among the values"));
+  EXPECT_TRUE(
+      contains(plan_with({scale_winner(scale_problem(1, 16), scale_config(64, 4))}, scale_problem(1, 16)).because,
+               "every step needs a row"));
+}
+
+TEST(PlannerTest, ASecondWinnerOfTheProblemTakesOverFromADamagedOne) {
+  const Problem problem = scale_problem(8, 16);
+  const Plan plan =
+      plan_with({scale_winner(problem, scale_config(96), 1), scale_winner(problem, scale_config(128), 2)}, problem);
+  EXPECT_EQ(plan.provenance, Provenance::exact);
+  EXPECT_EQ(plan.config, scale_config(128));
+  EXPECT_TRUE(contains(plan.because, "is not used")) << plan.because;
+}
+
+TEST(PlannerTest, AWinnerOfAnotherShapeOfSpaceIsRefused) {
+  Winner odd = scale_winner(scale_problem(8, 16), scale_config(128));
+  odd.trial.problem.dimensions.pop_back();
+  EXPECT_EQ(plan_with({odd}, scale_problem(8, 16)).provenance, Provenance::default_config);
+}
+
+TEST(PlannerTest, NearestIsByLogRatios) {
+  const Plan plan = plan_with(
+      {scale_winner(scale_problem(1000, 16), scale_config(32)), scale_winner(scale_problem(10, 16), scale_config(128))},
+      scale_problem(80, 16));
+  EXPECT_EQ(plan.provenance, Provenance::nearest);
+  EXPECT_EQ(plan.config, scale_config(128)) << "80 is 3 octaves from 10 and 3.6 from 1000";
+  EXPECT_EQ(plan.tuned_for, scale_problem(10, 16));
+  EXPECT_DOUBLE_EQ(plan.distance, 3);
+  EXPECT_FALSE(plan.expected);
+  EXPECT_TRUE(contains(plan.because, "scale ROWS=10 WIDTH=16")) << plan.because;
+}
+
+TEST(PlannerTest, NearestNeedsEqualTypesAndFixedDimensions) {
+  const Problem asked = scale_problem(80, 16);
+  EXPECT_EQ(plan_with({scale_winner(scale_problem(80, 17), scale_config(128))}, asked).provenance,
+            Provenance::default_config);
+  EXPECT_EQ(plan_with({scale_winner(scale_problem(81, 16, ElementType::int32), scale_config(128))}, asked).provenance,
+            Provenance::default_config);
+  EXPECT_EQ(plan_with({scale_winner(scale_problem(80, 16, ElementType::int32), scale_config(128))}, asked).provenance,
+            Provenance::default_config);
+}
+
+TEST(PlannerTest, NearestMustBeValidForTheShapeAsked) {
+  const Plan plan = plan_with(
+      {scale_winner(scale_problem(4, 16), scale_config(128, 4)), scale_winner(scale_problem(64, 16), scale_config(32))},
+      scale_problem(2, 16));
+  EXPECT_EQ(plan.provenance, Provenance::nearest);
+  EXPECT_EQ(plan.config, scale_config(32));
+  EXPECT_TRUE(contains(plan.because, "1 nearer winner cannot be used")) << plan.because;
+  EXPECT_TRUE(contains(plan.because, "every step needs a row")) << plan.because;
+}
+
+TEST(PlannerTest, TiesGoToTheSmallerDimensionsWhateverTheOrder) {
+  std::vector<Winner> winners{scale_winner(scale_problem(40, 16), scale_config(32)),
+                              scale_winner(scale_problem(160, 16), scale_config(128)),
+                              scale_winner(scale_problem(40, 16), scale_config(64), 3),
+                              scale_winner(scale_problem(40, 16), scale_config(128), 3)};
+  for (int i = 0; i < 4; ++i) {
+    const Plan plan = plan_with(winners, scale_problem(80, 16));
+    EXPECT_EQ(plan.tuned_for, scale_problem(40, 16));
+    EXPECT_EQ(plan.config, scale_config(128)) << "of equal times the first by text";
+    std::rotate(winners.begin(), winners.begin() + 1, winners.end());
+  }
+}
+
+TEST(PlannerTest, AnInvalidDefaultFallsBackToTheFewestChanges) {
+  const Plan plan = plan_with({}, scale_problem(8, 100));
+  EXPECT_EQ(plan.provenance, Provenance::fallback);
+  EXPECT_EQ(plan.config, scale_config(128));
+  EXPECT_TRUE(contains(plan.because, "a block holds a row")) << plan.because;
+}
+
+TEST(PlannerTest, NothingValidIsAnError) {
+  EXPECT_THROW((void)plan_with({}, scale_problem(8, 200)), Error);
+  EXPECT_THROW((void)plan_with({}, scale_problem(0, 16)), Error) << "below its minimum";
+}
+
+TEST(PlannerTest, FailedConfigurationsAreNotPlannedAgain) {
+  const Space space = Space::parse(scale_json(), "scale.json");
+  const BoundSpace bound(space, scale_problem(8, 16), DeviceLimits{});
+  const std::vector<Config> failed{scale_config(64), scale_config(32)};
+  const Plan plan = plan_untuned(bound, failed, "they do not build");
+  EXPECT_EQ(plan.provenance, Provenance::fallback);
+  EXPECT_EQ(plan.config, scale_config(128));
+  EXPECT_EQ(plan.because, "they do not build");
+}
+
+TEST(ClosestValidTest, ChangesNothingWhereTheDefaultIsValid) {
+  const Space space = Space::parse(scale_json(), "scale.json");
+  EXPECT_EQ(closest_valid(BoundSpace(space, scale_problem(8, 16), DeviceLimits{}), {}), scale_config(64));
+}
+
+TEST(ClosestValidTest, FindsTwoChangesAndKnowsWhenNoneAreLeft) {
+  std::string json = scale_json();
+  const std::string before = R"("require": "WIDTH <= BLOCK")";
+  json.replace(json.find(before), before.size(), R"("require": "WIDTH <= BLOCK && (WIDTH < 100 || STEPS == 4)") ");
+      const Space space = Space::parse(json, "scale.json");
+  const BoundSpace bound(space, scale_problem(8, 100), DeviceLimits{});
+  EXPECT_EQ(closest_valid(bound, {}), scale_config(128, 4));
+  const std::vector<Config> all{scale_config(128, 4), scale_config(128, 4, 1)};
+  EXPECT_EQ(closest_valid(bound, all), std::nullopt);
+}
+
+}  // namespace
+}  // namespace pascaline::testing
