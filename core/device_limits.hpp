@@ -27,6 +27,9 @@ struct DeviceLimits {
   std::int64_t l2_bytes = std::int64_t{2} * 1024 * 1024;
 };
 
+/// Most threads of a block along z, on every device (along x and y the limit on a block's threads is the tighter).
+constexpr std::int64_t kMaxBlockZ = 64;
+
 /// Name and member of every limit, in declaration order.
 [[nodiscard]] std::span<const std::pair<std::string_view, std::int64_t DeviceLimits::*>> limit_members() noexcept;
 

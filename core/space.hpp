@@ -156,10 +156,11 @@ class BoundSpace {
   [[nodiscard]] std::vector<std::string> defines(const Config& config) const;
   /// Compiler options from option parameters.
   [[nodiscard]] std::vector<std::string> options(const Config& config) const;
-  /// Elements of a buffer, or the value of a scalar.
+  /// Elements of a buffer, or the value of a scalar; throws Error if it has none or an extent is negative.
   [[nodiscard]] std::int64_t value(const Argument& argument, const Config& config) const;
   [[nodiscard]] ElementType type_of(const Argument& argument) const;
-  /// Operations of the problem, and the fewest bytes it must move, with `config` where they depend on it.
+  /// Operations of the problem, and the fewest bytes it must move, with the default configuration where they depend
+  /// on parameters; throw Error if they have no value.
   [[nodiscard]] double flops() const;
   [[nodiscard]] double bytes() const;
 
