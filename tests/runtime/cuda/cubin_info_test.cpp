@@ -162,7 +162,7 @@ extern "C" __global__ void forms(float* a, float p) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Cubin, EveryArchitecture, ::testing::Values("sm_52", "sm_61", "sm_75", "sm_90"),
+INSTANTIATE_TEST_SUITE_P(Cubin, EveryArchitecture, ::testing::Values("sm_61", "sm_75", "sm_90"),
                          [](const auto& parameter) { return std::string(parameter.param); });
 
 std::string sample_cubin() {
