@@ -161,6 +161,18 @@ TEST_F(EveryNvrtc, OtherFailuresAreResultsToo) {
   }
 }
 
+TEST_F(EveryNvrtc, CudaHeadersAreFoundBesideTheLibrary) {
+  const KernelSource source = source_of(
+      "#include <cuda_fp16.h>\nextern \"C\" __global__ void k(__half* x) { *x = __float2half(__half2float(*x)); }");
+  int compiled = 0;
+  for (const Toolchain& toolchain : toolchains_) {
+    compiled += toolchain.compile(request_for(source, "k")).ok ? 1 : 0;
+  }
+  if (compiled == 0) {
+    GTEST_SKIP() << "no NVRTC here has CUDA's headers beside it";
+  }
+}
+
 TEST_F(EveryNvrtc, RepeatsGiveTheSameCode) {
   const KernelSource source = source_of(kScale);
   for (const Toolchain& toolchain : toolchains_) {
