@@ -15,7 +15,8 @@ namespace pascaline {
 struct KernelSource {
   std::filesystem::path file;
   std::string text;
-  /// Headers reached through `#include "…"` (relative to the including file), as included name and text.
+  /// Headers reached through `#include "…"` (relative to the including file), as path relative to the kernel's folder
+  /// and text. In `text` and here, quoted includes are written as that path, wherever the including file lies.
   std::vector<std::pair<std::string, std::string>> headers;
   std::string hash;  ///< of text and headers, not of where they lie
 

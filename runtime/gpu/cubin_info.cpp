@@ -185,6 +185,14 @@ std::uint64_t constant_bytes(const Cubin& cubin, std::string_view function) {
   return total;
 }
 
+// From sm_90 on the section begins with the 1 KiB that the system keeps of every block's shared memory, which neither
+// ptxas nor the limit of a block counts.
+std::uint64_t shared_bytes(const Cubin& cubin, std::string_view function) {
+  const Section* section = cubin.find(fmt::format(".nv.shared.{}", function));
+  const std::uint64_t reserved = cubin.sm() >= 90 ? 1024 : 0;
+  return section == nullptr || section->size < reserved ? 0 : section->size - reserved;
+}
+
 }  // namespace
 
 std::vector<std::string> cubin_kernels(std::string_view cubin) {
@@ -213,8 +221,7 @@ Resources cubin_resources(std::string_view cubin, std::string_view function) {
   Resources resources;
   // Before attribute 0x2f came up (11.x), only the section's header told the registers.
   resources.registers = clamped(parsed.info(kInfoRegisters, symbol->index).value_or(code->info >> 24U));
-  const Section* shared = parsed.find(fmt::format(".nv.shared.{}", function));
-  resources.static_shared_bytes = shared != nullptr ? clamped(shared->size) : 0;
+  resources.static_shared_bytes = clamped(shared_bytes(parsed, function));
   resources.constant_bytes = clamped(constant_bytes(parsed, function));
   resources.local_bytes = clamped(std::max(parsed.info(kInfoFrameBytes, symbol->index).value_or(0),
                                            parsed.info(kInfoStackBytes, symbol->index).value_or(0)));

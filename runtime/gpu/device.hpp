@@ -57,7 +57,7 @@ class Buffer {
   ~Buffer();
 
   [[nodiscard]] void* data() const noexcept { return data_; }    ///< device address, 256-byte aligned
-  [[nodiscard]] void* base() const noexcept { return base_; }    ///< start of the whole allocation
+  [[nodiscard]] void* base() const noexcept { return base_; }    ///< the device's own handle of the allocation
   [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
   void swap(Buffer& other) noexcept;
 
@@ -84,7 +84,7 @@ class Kernel {
   ~Kernel();
 
   [[nodiscard]] void* function() const noexcept { return function_; }
-  [[nodiscard]] void* module() const noexcept { return module_; }
+  [[nodiscard]] void* module() const noexcept { return module_; }  ///< the device's own handle of the loaded binary
   /// As the device reports them once loaded (registers after the driver's own translation of PTX).
   [[nodiscard]] const Resources& resources() const noexcept { return resources_; }
   [[nodiscard]] explicit operator bool() const noexcept { return function_ != nullptr; }

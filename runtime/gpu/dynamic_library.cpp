@@ -10,10 +10,10 @@ namespace pascaline {
 
 void DynamicLibrary::Close::operator()(void* handle) const noexcept { ::dlclose(handle); }
 
-std::optional<DynamicLibrary> DynamicLibrary::try_open(const std::string& name, std::string* why) {
+std::optional<DynamicLibrary> DynamicLibrary::try_open(const std::string& name, std::string* why, bool stay) {
   DynamicLibrary library;
   // RTLD_LOCAL lets several versions of one library live in a process.
-  library.handle_.reset(::dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL));
+  library.handle_.reset(::dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL | (stay ? RTLD_NODELETE : 0)));
   if (!library.handle_) {
     if (why != nullptr) {
       const char* reason = ::dlerror();

@@ -12,8 +12,9 @@ class DynamicLibrary {
   /// Opens a file, or a name the dynamic loader looks up, with its symbols kept private; throws Error with the
   /// loader's reason.
   explicit DynamicLibrary(const std::string& name);
-  /// As the constructor, but nothing if it cannot be opened; `why` (may be null) receives the loader's reason.
-  static std::optional<DynamicLibrary> try_open(const std::string& name, std::string* why = nullptr);
+  /// As the constructor, but nothing if it cannot be opened; `why` (may be null) receives the loader's reason. With
+  /// `stay` the library remains loaded for good, which one needs that leaks or keeps threads.
+  static std::optional<DynamicLibrary> try_open(const std::string& name, std::string* why = nullptr, bool stay = false);
 
   /// The symbol's address, or null.
   [[nodiscard]] void* find(const char* symbol) const noexcept;

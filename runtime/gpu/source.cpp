@@ -59,9 +59,9 @@ std::vector<Include> quoted_includes(const std::string& text) {
   return found;
 }
 
-// Collects headers under their path relative to the kernel's folder. NVRTC looks an include up as the includer's
-// folder joined with the written name, letter for letter; where that is not the header's own name ("../x.cuh"), the
-// include is rewritten to it, or `#pragma once` would take one header for two.
+// Collects headers under their path relative to the kernel's folder, and rewrites every quoted include to that name:
+// NVRTC looks names up letter for letter, not in the including header's folder, and `#pragma once` would take one
+// header under two names for two.
 class Loader {
  public:
   explicit Loader(const fs::path& file) : root_(fs::absolute(file).lexically_normal().parent_path()) {}
@@ -76,16 +76,12 @@ class Loader {
                                                  file.string(), error.what()),
                                      error.code());
     }
-    const std::string folder = name_of_header(file.parent_path());
     std::vector<Include> includes = quoted_includes(text);
     for (const Include& include : includes) {
       add(file.parent_path() / include.name, file);
     }
     for (auto include = includes.rbegin(); include != includes.rend(); ++include) {
-      const std::string name = name_of_header(file.parent_path() / include->name);
-      if ((folder == "." ? include->name : folder + "/" + include->name) != name) {
-        text.replace(include->begin, include->name.size(), name);
-      }
+      text.replace(include->begin, include->name.size(), name_of_header(file.parent_path() / include->name));
     }
     return text;
   }
@@ -94,8 +90,7 @@ class Loader {
 
  private:
   [[nodiscard]] std::string name_of_header(const fs::path& file) const {
-    const std::string name = fs::absolute(file).lexically_normal().lexically_relative(root_).generic_string();
-    return name.empty() ? "." : name;
+    return fs::absolute(file).lexically_normal().lexically_relative(root_).generic_string();
   }
   void add(const fs::path& file, const fs::path& named_in) {
     const std::string name = name_of_header(file);

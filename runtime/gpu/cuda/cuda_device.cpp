@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "runtime/gpu/cuda/cuda_context.hpp"
+#include "runtime/gpu/cuda/cuda_module.hpp"
 #include "runtime/gpu/cuda/cuda_query.hpp"
 #include "runtime/gpu/cuda/cuda_timing.hpp"
 #include "runtime/gpu/cuda/nvml.hpp"
@@ -72,8 +73,6 @@ class CudaDevice final : public Device {
   void require_live(const Buffer& buffer, const char* doing, std::size_t bytes) const;
   void check_launch(const Kernel& kernel, const Geometry& geometry) const;
   [[nodiscard]] bool guard_intact(CuAddress guard);
-  [[nodiscard]] CuModule load_module(const Binary& binary);
-  [[nodiscard]] Resources loaded_resources(CuFunction function, const Binary& binary) const;
   void drop_everything() noexcept;
 
   DeviceInfo info_;
@@ -161,50 +160,18 @@ bool CudaDevice::guards_intact(const Buffer& buffer) {
   return before && behind;
 }
 
-CuModule CudaDevice::load_module(const Binary& binary) {
-  const DriverApi& driver = context_.driver();
-  std::array<char, 8192> log{};
-  std::array<int, 3> options{kCuJitErrorLog, kCuJitErrorLogBytes, kCuJitMaxRegisters};
-  std::array<void*, 3> values{log.data(), reinterpret_cast<void*>(log.size()),
-                              reinterpret_cast<void*>(static_cast<std::uintptr_t>(binary.max_registers))};
-  const unsigned count = binary.kind == BinaryKind::ptx && binary.max_registers > 0 ? 3 : 2;
-  CuModule module = nullptr;
-  const CuResult result =
-      driver.module_load.address(&module, binary.code.c_str(), count, options.data(), values.data());
-  log.back() = '\0';
-  driver.check(driver.module_load.symbol, result,
-               fmt::format("loading {} for {} on {}: {}", binary.function, binary.target, info_.id, log.data()));
-  return module;
-}
-
-Resources CudaDevice::loaded_resources(CuFunction function, const Binary& binary) const {
-  const DriverApi& driver = context_.driver();
-  const auto attribute = [&](CuFunctionAttribute which) {
-    int value = 0;
-    driver(driver.function_attribute, &value, static_cast<int>(which), function);
-    return value;
-  };
-  Resources resources = binary.resources;
-  resources.registers = attribute(kCuFunctionRegisters);
-  resources.static_shared_bytes = attribute(kCuFunctionSharedBytes);
-  resources.local_bytes = attribute(kCuFunctionLocalBytes);
-  // The driver does not count parameters; what the binary itself tells is more.
-  resources.constant_bytes = std::max(resources.constant_bytes, attribute(kCuFunctionConstBytes));
-  return resources;
-}
-
 Kernel CudaDevice::load(const Binary& binary) {
   const DriverApi& driver = context_.driver();
   if (binary.kind == BinaryKind::host_object || binary.code.empty()) {
     throw CudaError(fmt::format("cannot load {} on {}: not code for a GPU", binary.function, info_.id), 200);
   }
   context_.make_current();
-  CuModule module = load_module(binary);
+  CuModule module = load_cuda_module(driver, binary, info_.id);
   try {
     CuFunction function = nullptr;
     driver.check(driver.module_function.symbol,
                  driver.module_function.address(&function, module, binary.function.c_str()), binary.function);
-    const Resources resources = loaded_resources(function, binary);
+    const Resources resources = loaded_resources(driver, function, binary);
     return Kernel(this, modules_.add(module), function, resources);
   } catch (...) {
     driver.module_unload.address(module);

@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cstdlib>
+
 #include "core/error.hpp"
 
 namespace pascaline {
@@ -14,7 +17,8 @@ constexpr int kCompilationFailed = 6;
 
 DynamicLibrary open_library(const std::string& path) {
   std::string why;
-  std::optional<DynamicLibrary> library = DynamicLibrary::try_open(path, &why);
+  // Each unloading of an NVRTC loses some 100 KB, and it is looked for and opened again and again.
+  std::optional<DynamicLibrary> library = DynamicLibrary::try_open(path, &why, true);
   if (!library) {
     throw NvrtcError(fmt::format("cannot load NVRTC {}: {}", path, why));
   }
@@ -26,16 +30,21 @@ bool has_cuda_headers(const fs::path& folder) {
   return fs::exists(folder / "cuda_fp16.h", ignored);
 }
 
-// An include folder beside the library: of a toolkit, of the wheels on PyPI, or of a distribution.
+// An include folder beside the library (of a toolkit, of the wheels on PyPI, or of a distribution), else that of the
+// toolkit which the user names.
 fs::path find_include_folder(const fs::path& library) {
   const fs::path folder = library.parent_path();
+  std::vector<fs::path> places;
   for (const char* place : {"../include", "../../cuda_runtime/include", "../../include", "../../../include"}) {
-    const fs::path candidate = (folder / place).lexically_normal();
-    if (has_cuda_headers(candidate)) {
-      return candidate;
+    places.push_back((folder / place).lexically_normal());
+  }
+  for (const char* variable : {"CUDA_HOME", "CUDA_PATH"}) {
+    if (const char* root = std::getenv(variable); root != nullptr && *root != '\0') {
+      places.push_back(fs::path(root) / "include");
     }
   }
-  return {};
+  const auto found = std::find_if(places.begin(), places.end(), has_cuda_headers);
+  return found == places.end() ? fs::path() : *found;
 }
 
 }  // namespace

@@ -52,7 +52,7 @@ class Candidates {
     }
   }
   void add_soname(const char* name) {
-    if (const std::optional<DynamicLibrary> library = DynamicLibrary::try_open(name)) {
+    if (const std::optional<DynamicLibrary> library = DynamicLibrary::try_open(name, nullptr, true)) {
       add_file(library->path());
     }
   }

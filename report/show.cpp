@@ -1,0 +1,169 @@
+#include "report/show.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "report/text.hpp"
+
+namespace pascaline {
+namespace {
+
+using Json = nlohmann::json;
+
+struct Table {
+  std::vector<std::string> columns;
+  std::vector<std::vector<Json>> rows;
+  std::string when_empty;
+};
+
+Json median(const std::optional<TimeSummary>& time) { return time ? Json(time->median_us) : Json(); }
+
+Table sessions_table(const Store& store, const ShowOptions& options) {
+  Table table{
+      {"id", "started", "finished", "state", "device", "toolkit", "searcher", "seed", "uuid"}, {}, "no sessions"};
+  for (const SessionRow& session : store.sessions()) {
+    if (options.filter.session_id && session.id != *options.filter.session_id) {
+      continue;
+    }
+    const bool dead = session.state == "running" && !session.alive;
+    table.rows.push_back(
+        {session.id, utc_time(session.started_unix_ms), utc_time(session.finished_unix_ms.value_or(0)),
+         dead ? "died" : session.state, clean_line(session.device.name),
+         clean_line(session.toolkit.compiler + " " + session.toolkit.version + " " + session.toolkit.target),
+         clean_line(session.searcher), session.seed, clean_line(session.uuid)});
+  }
+  return table;
+}
+
+Table winners_table(const Store& store, const ShowOptions& options) {
+  Table table{{"trial", "device", "compiler", "target", "problem", "default_us", "best_us", "gain", "confidence",
+               "config", "source", "decided"},
+              {},
+              "no winners"};
+  for (const Winner& winner : store.winners(options.filter.kernel, nullptr)) {
+    const std::string problem = winner.trial.problem.text();
+    if (!options.filter.problem.empty() && problem != options.filter.problem) {
+      continue;
+    }
+    const bool comparable = winner.baseline && winner.trial.time && winner.trial.time->median_us > 0;
+    table.rows.push_back({winner.trial_id, clean_line(winner.device.name),
+                          clean_line(winner.toolkit.compiler + " " + winner.toolkit.version),
+                          clean_line(winner.toolkit.target), clean_line(problem), median(winner.baseline),
+                          median(winner.trial.time),
+                          comparable ? Json(winner.baseline->median_us / winner.trial.time->median_us) : Json(),
+                          winner.confidence, clean_line(winner.trial.config.text()),
+                          clean_line(winner.kernel.source_hash.substr(0, 8)), utc_time(winner.decided_unix_ms)});
+  }
+  return table;
+}
+
+double sort_time(const StoredTrial& stored) {
+  return stored.trial.time ? stored.trial.time->median_us : std::numeric_limits<double>::infinity();
+}
+
+Table trials_table(const Store& store, const ShowOptions& options) {
+  Table table{{"id", "session", "device", "target", "problem", "status", "stage", "median_us", "low_us", "high_us",
+               "registers", "occupancy", "config", "reason"},
+              {},
+              "no trials"};
+  std::vector<StoredTrial> trials = store.trials(options.filter);
+  std::sort(trials.begin(), trials.end(), [](const StoredTrial& a, const StoredTrial& b) {
+    return std::pair(sort_time(a), -a.id) < std::pair(sort_time(b), -b.id);
+  });
+  for (const StoredTrial& stored : trials) {
+    const Trial& trial = stored.trial;
+    table.rows.push_back({stored.id, stored.session_id, clean_line(stored.device.name),
+                          clean_line(stored.toolkit.target), clean_line(trial.problem.text()), name_of(trial.status),
+                          name_of(trial.stage), median(trial.time), trial.time ? Json(trial.time->low_us) : Json(),
+                          trial.time ? Json(trial.time->high_us) : Json(), trial.resources.registers, trial.occupancy,
+                          clean_line(trial.config.text()), clean_line(trial.reason)});
+  }
+  return table;
+}
+
+Table make_table(const Store& store, const ShowOptions& options) {
+  Table table = options.what == ShowWhat::sessions  ? sessions_table(store, options)
+                : options.what == ShowWhat::winners ? winners_table(store, options)
+                                                    : trials_table(store, options);
+  if (options.limit > 0 && table.rows.size() > options.limit) {
+    table.rows.resize(options.limit);
+  }
+  return table;
+}
+
+std::string cell_text(const Json& value) {
+  if (value.is_null()) {
+    return "-";
+  }
+  if (value.is_number_float()) {
+    return short_number(value.get<double>());
+  }
+  return value.is_string() ? value.get<std::string>() : value.dump();
+}
+
+std::vector<std::size_t> column_widths(const Table& table) {
+  std::vector<std::size_t> widths;
+  for (std::size_t column = 0; column < table.columns.size(); ++column) {
+    std::size_t width = table.columns[column].size();
+    for (const auto& row : table.rows) {
+      width = std::max(width, display_width(cell_text(row[column])));
+    }
+    widths.push_back(width);
+  }
+  return widths;
+}
+
+void append_cell(std::string& line, const std::string& text, std::size_t width, bool right) {
+  const std::string padding(width - std::min(width, display_width(text)), ' ');
+  line += line.empty() ? "" : "  ";
+  line += right ? padding + text : text + padding;
+}
+
+void append_line(std::string& out, std::string line) {
+  line.erase(line.find_last_not_of(' ') + 1);
+  out += line + "\n";
+}
+
+}  // namespace
+
+std::string show_text(const Store& store, const ShowOptions& options) {
+  const Table table = make_table(store, options);
+  if (table.rows.empty()) {
+    return table.when_empty + "\n";
+  }
+  const std::vector<std::size_t> widths = column_widths(table);
+  std::string out;
+  std::string header;
+  for (std::size_t column = 0; column < widths.size(); ++column) {
+    append_cell(header, table.columns[column], widths[column], table.rows[0][column].is_number());
+  }
+  append_line(out, header);
+  for (const auto& row : table.rows) {
+    std::string line;
+    for (std::size_t column = 0; column < widths.size(); ++column) {
+      append_cell(line, cell_text(row[column]), widths[column], row[column].is_number() || row[column].is_null());
+    }
+    append_line(out, line);
+  }
+  return out;
+}
+
+nlohmann::json show_json(const Store& store, const ShowOptions& options) {
+  const Table table = make_table(store, options);
+  Json rows = Json::array();
+  for (const auto& row : table.rows) {
+    Json object = Json::object();
+    for (std::size_t column = 0; column < table.columns.size(); ++column) {
+      object[table.columns[column]] = row[column];
+    }
+    rows.push_back(std::move(object));
+  }
+  return rows;
+}
+
+}  // namespace pascaline

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "db/store.hpp"
+
+namespace pascaline {
+
+enum class ShowWhat : std::uint8_t { sessions, winners, trials };
+
+/// What `show` lists.
+struct ShowOptions {
+  ShowWhat what = ShowWhat::winners;
+  TrialFilter filter{};    ///< trials: all of it; winners: kernel and problem; sessions: session_id
+  std::size_t limit = 20;  ///< rows; 0 = all
+};
+
+/// Aligned columns for a terminal: sessions and winners newest first; trials fastest first, then those without a
+/// time, newest first. Throws StoreError.
+[[nodiscard]] std::string show_text(const Store& store, const ShowOptions& options);
+
+/// The same rows as an array of objects, keyed by column. Throws StoreError.
+[[nodiscard]] nlohmann::json show_json(const Store& store, const ShowOptions& options);
+
+}  // namespace pascaline

@@ -1,0 +1,91 @@
+#include "report/text.hpp"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <ctime>
+
+#include <nlohmann/json.hpp>
+
+namespace pascaline {
+namespace {
+
+bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; }
+
+// An underscore inside a word is no emphasis, and parameter names are full of them.
+bool is_inside_word(std::string_view text, std::size_t at) {
+  return at > 0 && at + 1 < text.size() && is_word(text[at - 1]) && is_word(text[at + 1]);
+}
+
+}  // namespace
+
+std::string utc_time(std::int64_t unix_ms) {
+  if (unix_ms == 0) {
+    return "-";
+  }
+  return fmt::format("{:%Y-%m-%d %H:%M} UTC", fmt::gmtime(static_cast<std::time_t>(unix_ms / 1000)));
+}
+
+std::string short_number(double value) {
+  return value >= 1000 ? fmt::format("{:.0f}", value) : fmt::format("{:.4g}", value);
+}
+
+std::string markdown_escape(std::string_view text) {
+  const std::string line = clean_line(text);
+  std::string out;
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    const char c = line[i];
+    switch (c) {
+      case '&':
+        out += "&amp;";
+        break;
+      case '<':
+        out += "&lt;";
+        break;
+      case '>':
+        out += "&gt;";
+        break;
+      case '@':  // would notify someone
+        out += "&#64;";
+        break;
+      case '#':  // would link to a ticket
+        out += "&#35;";
+        break;
+      default:
+        if (std::string_view("\\`|*[]~$").find(c) != std::string_view::npos || (c == '_' && !is_inside_word(line, i))) {
+          out += '\\';
+        }
+        out += c;
+    }
+  }
+  return out;
+}
+
+std::string csv_field(std::string_view text) {
+  if (text.find_first_of(",\"\r\n") == std::string_view::npos) {
+    return std::string(text);
+  }
+  std::string out = "\"";
+  for (const char c : text) {
+    out += c == '"' ? "\"\"" : std::string(1, c);
+  }
+  return out + '"';
+}
+
+std::string clean_line(std::string_view text) {
+  // The JSON library has the UTF-8 check; quotes and control characters come back through the parser as they were.
+  const auto quoted = nlohmann::json(std::string(text)).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  std::string line = nlohmann::json::parse(quoted).get<std::string>();
+  std::replace_if(
+      line.begin(), line.end(), [](char c) { return std::iscntrl(static_cast<unsigned char>(c)) != 0; }, ' ');
+  return line;
+}
+
+std::size_t display_width(std::string_view text) {
+  return static_cast<std::size_t>(
+      std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }));
+}
+
+}  // namespace pascaline

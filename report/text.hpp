@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace pascaline {
+
+/// "2026-03-01 04:05 UTC"; "-" for 0.
+[[nodiscard]] std::string utc_time(std::int64_t unix_ms);
+
+/// At least four significant digits, never with an exponent unless tiny.
+[[nodiscard]] std::string short_number(double value);
+
+/// The text as Markdown shows it literally, on one line, in a table cell or elsewhere.
+[[nodiscard]] std::string markdown_escape(std::string_view text);
+
+/// The text as one RFC 4180 field, quoted if it must be.
+[[nodiscard]] std::string csv_field(std::string_view text);
+
+/// The text on one line without control characters, with what is not UTF-8 replaced by U+FFFD.
+[[nodiscard]] std::string clean_line(std::string_view text);
+
+/// Number of code points, which is near enough to how wide a terminal shows it.
+[[nodiscard]] std::size_t display_width(std::string_view text);
+
+}  // namespace pascaline

@@ -1,0 +1,70 @@
+#include "report/show.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include "tests/report/report_fixture.hpp"
+
+namespace pascaline::testing {
+namespace {
+
+using ShowTest = ReportFixture;
+
+TEST_F(ShowTest, EmptyTablesSaySo) {
+  EXPECT_EQ(show_text(store_, {.what = ShowWhat::winners}), "no winners\n");
+  EXPECT_EQ(show_text(store_, {.what = ShowWhat::trials}), "no trials\n");
+  EXPECT_EQ(show_json(store_, {.what = ShowWhat::trials}), nlohmann::json::array());
+}
+
+TEST_F(ShowTest, SessionsTellWhichRun) {
+  store_.end_session(begin_example_session(store_, context_), "finished");
+  const auto rows = show_json(store_, {.what = ShowWhat::sessions});
+  ASSERT_EQ(rows.size(), 2U);
+  EXPECT_EQ(rows[0]["state"], "finished");
+  EXPECT_EQ(rows[1]["state"], "running");
+  EXPECT_EQ(rows[1]["seed"], 0xffff'ffff'ffff'fff0);
+  EXPECT_HOLDS(show_text(store_, {.what = ShowWhat::sessions}), "nvrtc 12.9 sm_61");
+}
+
+TEST_F(ShowTest, TrialsComeFastestFirstAndFailuresLast) {
+  store_.add_trial(session_, context_, failed_trial(1, TrialStatus::crashed, "two\nlines"));
+  store_.add_trial(session_, context_, timed(2, 100));
+  store_.add_trial(session_, context_, timed(3, 50));
+  const auto rows = show_json(store_, {.what = ShowWhat::trials});
+  ASSERT_EQ(rows.size(), 3U);
+  EXPECT_EQ(rows[0]["median_us"], 50.0);
+  EXPECT_EQ(rows[1]["median_us"], 100.0);
+  EXPECT_TRUE(rows[2]["median_us"].is_null());
+  EXPECT_EQ(rows[2]["reason"], "two lines");
+  EXPECT_EQ(show_json(store_, {.what = ShowWhat::trials, .limit = 2}).size(), 2U);
+  const auto best = show_json(store_, {.what = ShowWhat::trials,
+                                       .filter = {.problem = example_problem().text(), .status = TrialStatus::ok},
+                                       .limit = 1});
+  ASSERT_EQ(best.size(), 1U);
+  EXPECT_EQ(best[0]["config"], "LAYOUT=row SCALE=0.5 TILE=3 UNROLL=1");
+}
+
+TEST_F(ShowTest, WinnersShowTheGain) {
+  store_.set_winner(context_, store_.add_trial(session_, context_, finalist(8, 100)), TimeSummary{250, 240, 260, 9}, 1);
+  const auto rows = show_json(store_, {});
+  ASSERT_EQ(rows.size(), 1U);
+  EXPECT_EQ(rows[0]["gain"], 2.5);
+  EXPECT_EQ(rows[0]["default_us"], 250.0);
+  EXPECT_EQ(show_json(store_, {.filter = {.problem = "matmul M=1"}}).size(), 0U);
+}
+
+TEST_F(ShowTest, ColumnsLineUp) {
+  store_.add_trial(session_, context_, timed(2, 100));
+  Trial wide = timed(3, 12'345);
+  wide.config = Config({{"NAME", std::string("größer")}});
+  store_.add_trial(session_, context_, wide);
+  const std::string text = show_text(store_, {.what = ShowWhat::trials});
+  ASSERT_EQ(count_of(text, "\n"), 3U);
+  const auto second = text.find('\n') + 1;
+  const auto third = text.find('\n', second) + 1;
+  EXPECT_EQ(text.find("config"), text.find("LAYOUT") - second);
+  EXPECT_EQ(text.find("config"), text.find("NAME=") - third);
+  EXPECT_EQ(text.find("reason"), text.find("a note") - second);
+}
+
+}  // namespace
+}  // namespace pascaline::testing

@@ -1,0 +1,40 @@
+#include "report/text.hpp"
+
+#include <gtest/gtest.h>
+
+namespace pascaline {
+namespace {
+
+TEST(Text, TimesAreUtc) {
+  EXPECT_EQ(utc_time(0), "-");
+  EXPECT_EQ(utc_time(1'700'000'000'123), "2023-11-14 22:13 UTC");
+}
+
+TEST(Text, NumbersAreShort) {
+  EXPECT_EQ(short_number(12'345.6), "12346");
+  EXPECT_EQ(short_number(999.96), "1000");
+  EXPECT_EQ(short_number(0.123456), "0.1235");
+}
+
+TEST(Text, MarkdownKeepsPlainNamesReadable) {
+  EXPECT_EQ(markdown_escape("BLOCK_M=64 A=1"), "BLOCK_M=64 A=1");
+  EXPECT_EQ(markdown_escape("_a_ b_"), "\\_a\\_ b\\_");
+}
+
+TEST(Text, CsvQuotesOnlyWhatMustBe) {
+  EXPECT_EQ(csv_field("plain text"), "plain text");
+  EXPECT_EQ(csv_field(""), "");
+  EXPECT_EQ(csv_field("a,b"), "\"a,b\"");
+  EXPECT_EQ(csv_field("say \"a\""), "\"say \"\"a\"\"\"");
+  EXPECT_EQ(csv_field("a\nb"), "\"a\nb\"");
+}
+
+TEST(Text, LinesAreCleanUtf8) {
+  EXPECT_EQ(clean_line("a\tb\r\nc\x1b[0m \"q\" \\ µ"), "a b  c [0m \"q\" \\ µ");
+  EXPECT_EQ(clean_line("\xff"), "\xef\xbf\xbd");
+  EXPECT_EQ(clean_line(std::string("a\0b", 3)), "a b");
+  EXPECT_EQ(display_width("µm"), 2U);
+}
+
+}  // namespace
+}  // namespace pascaline

@@ -1,0 +1,102 @@
+#pragma once
+
+#include <cstdlib>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/paths.hpp"
+#include "runtime/gpu/compile.hpp"
+
+namespace pascaline::testing {
+
+/// A folder of the test's own that is gone afterwards.
+class TemporaryFolder {
+ public:
+  TemporaryFolder() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "pascaline_test.XXXXXX").string();
+    path_ = ::mkdtemp(pattern.data());
+  }
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  ~TemporaryFolder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  [[nodiscard]] const std::filesystem::path& path() const noexcept { return path_; }
+  /// Writes a file, with its folders, and returns its path.
+  std::filesystem::path write(const std::string& name, const std::string& text) const {
+    const std::filesystem::path file = path_ / name;
+    std::filesystem::create_directories(file.parent_path());
+    write_file_atomically(file, text);
+    return file;
+  }
+
+ private:
+  std::filesystem::path path_;
+};
+
+/// An environment variable set (or unset, with nullptr) for a scope.
+class ScopedVariable {
+ public:
+  ScopedVariable(std::string name, const char* value) : name_(std::move(name)) {
+    if (const char* old = std::getenv(name_.c_str())) {
+      old_ = old;
+    }
+    set(value);
+  }
+  ScopedVariable(const ScopedVariable&) = delete;
+  ScopedVariable& operator=(const ScopedVariable&) = delete;
+  ~ScopedVariable() { set(old_ ? old_->c_str() : nullptr); }
+
+ private:
+  void set(const char* value) const {
+    if (value != nullptr) {
+      ::setenv(name_.c_str(), value, 1);
+    } else {
+      ::unsetenv(name_.c_str());
+    }
+  }
+  std::string name_;
+  std::optional<std::string> old_;
+};
+
+/// A kernel source without a file.
+inline KernelSource source_of(const std::string& text) {
+  KernelSource source;
+  source.file = "test.cu";
+  source.text = text;
+  source.hash = text;
+  return source;
+}
+
+/// Every NVRTC of this machine that compiles for the architecture.
+inline std::vector<NvrtcInfo> nvrtc_for(const std::string& architecture) {
+  std::vector<NvrtcInfo> found;
+  for (const NvrtcInfo& info : find_nvrtc()) {
+    for (const std::string& supported : info.architectures) {
+      if (supported == architecture) {
+        found.push_back(info);
+      }
+    }
+  }
+  return found;
+}
+
+/// A request for `function` of `source`.
+inline CompileRequest request_for(const KernelSource& source, const std::string& function,
+                                  const std::string& architecture = "sm_61", std::vector<std::string> options = {}) {
+  CompileRequest request;
+  request.source = &source;
+  request.function = function;
+  request.architecture = architecture;
+  request.options = std::move(options);
+  return request;
+}
+
+}  // namespace pascaline::testing
+
+/// Skips the test if `list` is empty.
+#define PASCALINE_NEED_NVRTC(list) \
+  if ((list).empty()) GTEST_SKIP() << "no NVRTC that compiles for it; run ./scripts/setup.sh"
