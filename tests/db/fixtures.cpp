@@ -92,6 +92,40 @@ std::int64_t begin_example_session(Store& store, const ContextIds& context) {
   return store.begin_session(session, context.device, context.toolkit);
 }
 
+void expect_equal(const Trial& a, const Trial& b) {
+  EXPECT_EQ(a.problem, b.problem);
+  EXPECT_EQ(a.config, b.config);
+  EXPECT_EQ(a.status, b.status);
+  EXPECT_EQ(a.stage, b.stage);
+  EXPECT_EQ(a.is_default, b.is_default);
+  EXPECT_EQ(a.reason, b.reason);
+  EXPECT_EQ(a.resources.registers, b.resources.registers);
+  EXPECT_EQ(a.resources.static_shared_bytes, b.resources.static_shared_bytes);
+  EXPECT_EQ(a.resources.constant_bytes, b.resources.constant_bytes);
+  EXPECT_EQ(a.resources.local_bytes, b.resources.local_bytes);
+  EXPECT_EQ(a.resources.local_loads, b.resources.local_loads);
+  EXPECT_EQ(a.resources.local_stores, b.resources.local_stores);
+  EXPECT_EQ(a.resources.instructions, b.resources.instructions);
+  EXPECT_EQ(a.resources.ffma, b.resources.ffma);
+  EXPECT_EQ(a.occupancy, b.occupancy);
+  EXPECT_EQ(a.binary_hash, b.binary_hash);
+  EXPECT_EQ(a.max_error, b.max_error);
+  EXPECT_EQ(a.compile_ms, b.compile_ms);
+  EXPECT_EQ(a.verify_ms, b.verify_ms);
+  EXPECT_EQ(a.measure_ms, b.measure_ms);
+  EXPECT_EQ(a.started_unix_ms, b.started_unix_ms);
+}
+
+void expect_equal(const std::optional<TimeSummary>& a, const std::optional<TimeSummary>& b) {
+  ASSERT_EQ(a.has_value(), b.has_value());
+  if (a) {
+    EXPECT_EQ(a->median_us, b->median_us);
+    EXPECT_EQ(a->low_us, b->low_us);
+    EXPECT_EQ(a->high_us, b->high_us);
+    EXPECT_EQ(a->count, b->count);
+  }
+}
+
 std::string store_error(const std::function<void()>& work) {
   try {
     work();

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "db/store.hpp"
@@ -35,6 +36,10 @@ class TemporaryFolder {
 /// Rows that a trial of `example_problem(m)` hangs on.
 [[nodiscard]] ContextIds example_context(Store& store, std::int64_t m = 512);
 [[nodiscard]] std::int64_t begin_example_session(Store& store, const ContextIds& context);
+
+/// Fails the test where they differ; times and samples are not looked at.
+void expect_equal(const Trial& a, const Trial& b);
+void expect_equal(const std::optional<TimeSummary>& a, const std::optional<TimeSummary>& b);
 
 /// Message of the StoreError that `work` must throw; a failure of the test if it does not.
 [[nodiscard]] std::string store_error(const std::function<void()>& work);

@@ -99,6 +99,24 @@ TEST_F(StoreProcessTest, KilledWriterLosesNoTrialThatWasReportedAsStored) {
   }
 }
 
+TEST_F(StoreProcessTest, CreatorKilledAtAnyMomentLeavesSomethingThatOpens) {
+  for (int moment = 0; moment < 60; ++moment) {
+    std::filesystem::remove_all(folder_ / "new");
+    const std::filesystem::path file = folder_ / "new" / "tuned.db";
+    const int child = fork_child([&] {
+      tell(0);
+      Store(file, OpenMode::create).kernel_id({"matmul", "x"});
+      ::pause();
+    });
+    std::ignore = hear();
+    ::usleep(static_cast<unsigned>(moment) * 100);
+    ::kill(child, SIGKILL);
+    EXPECT_EQ(wait_child(child), 128 + SIGKILL);
+    Store(file, OpenMode::create).kernel_id({"matmul", "x"});
+    EXPECT_EQ(SQLite::Database(file.string()).execAndGet("PRAGMA integrity_check").getString(), "ok");
+  }
+}
+
 TEST_F(StoreProcessTest, AttemptsBecomeCrashesOnlyWhenTheirProcessIsDead) {
   Store store(file_, OpenMode::create);
   const ContextIds context = example_context(store);

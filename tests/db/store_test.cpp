@@ -24,40 +24,6 @@ class StoreTest : public ::testing::Test {
   }
 };
 
-void expect_equal(const Trial& a, const Trial& b) {
-  EXPECT_EQ(a.problem, b.problem);
-  EXPECT_EQ(a.config, b.config);
-  EXPECT_EQ(a.status, b.status);
-  EXPECT_EQ(a.stage, b.stage);
-  EXPECT_EQ(a.is_default, b.is_default);
-  EXPECT_EQ(a.reason, b.reason);
-  EXPECT_EQ(a.resources.registers, b.resources.registers);
-  EXPECT_EQ(a.resources.static_shared_bytes, b.resources.static_shared_bytes);
-  EXPECT_EQ(a.resources.constant_bytes, b.resources.constant_bytes);
-  EXPECT_EQ(a.resources.local_bytes, b.resources.local_bytes);
-  EXPECT_EQ(a.resources.local_loads, b.resources.local_loads);
-  EXPECT_EQ(a.resources.local_stores, b.resources.local_stores);
-  EXPECT_EQ(a.resources.instructions, b.resources.instructions);
-  EXPECT_EQ(a.resources.ffma, b.resources.ffma);
-  EXPECT_EQ(a.occupancy, b.occupancy);
-  EXPECT_EQ(a.binary_hash, b.binary_hash);
-  EXPECT_EQ(a.max_error, b.max_error);
-  EXPECT_EQ(a.compile_ms, b.compile_ms);
-  EXPECT_EQ(a.verify_ms, b.verify_ms);
-  EXPECT_EQ(a.measure_ms, b.measure_ms);
-  EXPECT_EQ(a.started_unix_ms, b.started_unix_ms);
-}
-
-void expect_equal(const std::optional<TimeSummary>& a, const std::optional<TimeSummary>& b) {
-  ASSERT_EQ(a.has_value(), b.has_value());
-  if (a) {
-    EXPECT_EQ(a->median_us, b->median_us);
-    EXPECT_EQ(a->low_us, b->low_us);
-    EXPECT_EQ(a->high_us, b->high_us);
-    EXPECT_EQ(a->count, b->count);
-  }
-}
-
 TEST_F(StoreTest, TrialComesBackWithEveryField) {
   Trial trial = example_trial(1);
   trial.stage = TrialStage::finals;
@@ -233,53 +199,6 @@ TEST_F(StoreTest, KnownTrialsAreTheLatestOfEachConfigurationUnderTheKey) {
   changed_driver.toolkit = store_.toolkit_id({"nvrtc", "12.9", "sm_61", "13.0"});
   EXPECT_TRUE(store_.known_trials(changed_driver).empty());
   EXPECT_TRUE(store_.known_trials(example_context(store_, 7)).empty());
-}
-
-TEST_F(StoreTest, WinnerIsReplacedAndComesBackWithItsBaseline) {
-  const std::int64_t first = store_.add_trial(session_, context_, example_trial(8));
-  const std::int64_t second = store_.add_trial(session_, context_, example_trial(16));
-  store_.set_winner(context_, first, std::nullopt, 0.5);
-  EXPECT_FALSE(store_.winners("matmul", nullptr).at(0).baseline);
-  store_.set_winner(context_, second, TimeSummary{200, 190, 210, 31}, 0.99);
-
-  const DeviceRow device = example_device();
-  const auto winners = store_.winners("", &device);
-  ASSERT_EQ(winners.size(), 1U);
-  EXPECT_EQ(winners[0].trial_id, second);
-  expect_equal(winners[0].trial, example_trial(16));
-  expect_equal(winners[0].baseline, TimeSummary{200, 190, 210, 31});
-  EXPECT_EQ(winners[0].confidence, 0.99);
-  EXPECT_EQ(winners[0].kernel, (KernelRow{"matmul", "source-a"}));
-  EXPECT_EQ(winners[0].toolkit, example_toolkit());
-  EXPECT_EQ(winners[0].device, device);
-  EXPECT_EQ(winners[0].space_hash, "space-a");
-  EXPECT_GT(winners[0].decided_unix_ms, 0);
-
-  DeviceRow other = device;
-  other.sm_count = 20;
-  EXPECT_TRUE(store_.winners("matmul", &other).empty());
-  EXPECT_TRUE(store_.winners("softmax", nullptr).empty());
-}
-
-TEST_F(StoreTest, WinnersOfOlderSourcesStayBehindTheNewest) {
-  store_.set_winner(context_, store_.add_trial(session_, context_, example_trial(8)), std::nullopt, 1);
-  ContextIds newer = context_;
-  newer.kernel = store_.kernel_id({"matmul", "source-b"});
-  store_.set_winner(newer, store_.add_trial(session_, newer, example_trial(16)), std::nullopt, 1);
-  const auto winners = store_.winners("matmul", nullptr);
-  ASSERT_EQ(winners.size(), 2U);
-  EXPECT_EQ(winners[0].kernel.source_hash, "source-b");
-  EXPECT_EQ(winners[1].kernel.source_hash, "source-a");
-}
-
-TEST_F(StoreTest, WinnerMustBeAnOkTrialOfItsContext) {
-  const std::int64_t ok = store_.add_trial(session_, context_, example_trial(8));
-  const std::int64_t bad = store_.add_trial(session_, context_, failed_trial(8, TrialStatus::crashed, "x"));
-  std::ignore = store_error([&] { store_.set_winner(context_, bad, std::nullopt, 1); });
-  std::ignore = store_error([&] { store_.set_winner(example_context(store_, 7), ok, std::nullopt, 1); });
-  std::ignore = store_error([&] { store_.set_winner(context_, ok, std::nullopt, 1.5); });
-  std::ignore = store_error([&] { store_.set_winner(context_, ok, std::nullopt, std::nan("")); });
-  EXPECT_TRUE(store_.winners("", nullptr).empty());
 }
 
 TEST_F(StoreTest, TelemetryComesBackInOrder) {

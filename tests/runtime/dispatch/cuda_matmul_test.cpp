@@ -30,7 +30,7 @@ TEST_P(CudaMatmulTest, AgreesWithTheReferenceOnRaggedShapes) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Targets, CudaMatmulTest, ::testing::Values("", "sm_61"),
-                         [](const auto& info) { return info.param[0] == '\0' ? "native" : info.param; });
+                         [](const auto& test) { return test.param[0] == '\0' ? "native" : test.param; });
 
 }  // namespace
 }  // namespace pascaline::testing

@@ -35,14 +35,13 @@ TEST(HotPathTest, ASecondLaunchOfAShapeAllocatesNothing) {
   const TensorView c(memory, ElementType::float32, {8, 4});
   const TensorView b(memory, ElementType::float32, {4, 8});
   ops::matmul(dispatcher, a, b, c);
+  ASSERT_GT(allocations, 0) << "the counter must count";
 
   allocations = 0;
-  delete new int(1);
-  ASSERT_EQ(allocations, 1) << "the counter must count";
   for (int i = 0; i < 100; ++i) {
     ops::matmul(dispatcher, a, b, c);
   }
-  EXPECT_EQ(allocations, 1);
+  EXPECT_EQ(allocations, 0);
   EXPECT_EQ(device.launches, 101);
   EXPECT_EQ(device.loads, 1);
 }

@@ -186,8 +186,8 @@ TEST(ClosestValidTest, ChangesNothingWhereTheDefaultIsValid) {
 TEST(ClosestValidTest, FindsTwoChangesAndKnowsWhenNoneAreLeft) {
   std::string json = scale_json();
   const std::string before = R"("require": "WIDTH <= BLOCK")";
-  json.replace(json.find(before), before.size(), R"("require": "WIDTH <= BLOCK && (WIDTH < 100 || STEPS == 4)") ");
-      const Space space = Space::parse(json, "scale.json");
+  json.replace(json.find(before), before.size(), R"x("require": "WIDTH <= BLOCK && (WIDTH < 100 || STEPS == 4)")x");
+  const Space space = Space::parse(json, "scale.json");
   const BoundSpace bound(space, scale_problem(8, 100), DeviceLimits{});
   EXPECT_EQ(closest_valid(bound, {}), scale_config(128, 4));
   const std::vector<Config> all{scale_config(128, 4), scale_config(128, 4, 1)};

@@ -5,7 +5,7 @@
 namespace pascaline::testing {
 namespace {
 
-constexpr const char* kJson = R"({
+constexpr const char* kJson = R"json({
   "schema": 1,
   "kernel": "scale",
   "description": "y = 2 x",
@@ -35,7 +35,7 @@ constexpr const char* kJson = R"({
   "work": {
   "flops" : "ROWS * WIDTH", "bytes" : "2 * ROWS * WIDTH * sizeof(T)"
 }
-})";
+})json";
 
 constexpr const char* kSource = R"(
 using float32 = float;

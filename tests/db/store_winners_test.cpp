@@ -1,0 +1,67 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "db/store.hpp"
+#include "tests/db/fixtures.hpp"
+
+namespace pascaline::testing {
+namespace {
+
+class StoreWinnersTest : public ::testing::Test {
+ protected:
+  TemporaryFolder folder_;
+  Store store_{folder_ / "tuned.db", OpenMode::create};
+  ContextIds context_ = example_context(store_);
+  std::int64_t session_ = begin_example_session(store_, context_);
+};
+
+TEST_F(StoreWinnersTest, WinnerIsReplacedAndComesBackWithItsBaseline) {
+  const std::int64_t first = store_.add_trial(session_, context_, example_trial(8));
+  const std::int64_t second = store_.add_trial(session_, context_, example_trial(16));
+  store_.set_winner(context_, first, std::nullopt, 0.5);
+  EXPECT_FALSE(store_.winners("matmul", nullptr).at(0).baseline);
+  store_.set_winner(context_, second, TimeSummary{200, 190, 210, 31}, 0.99);
+
+  const DeviceRow device = example_device();
+  const auto winners = store_.winners("", &device);
+  ASSERT_EQ(winners.size(), 1U);
+  EXPECT_EQ(winners[0].trial_id, second);
+  expect_equal(winners[0].trial, example_trial(16));
+  expect_equal(winners[0].baseline, TimeSummary{200, 190, 210, 31});
+  EXPECT_EQ(winners[0].confidence, 0.99);
+  EXPECT_EQ(winners[0].kernel, (KernelRow{"matmul", "source-a"}));
+  EXPECT_EQ(winners[0].toolkit, example_toolkit());
+  EXPECT_EQ(winners[0].device, device);
+  EXPECT_EQ(winners[0].space_hash, "space-a");
+  EXPECT_GT(winners[0].decided_unix_ms, 0);
+
+  DeviceRow other = device;
+  other.sm_count = 20;
+  EXPECT_TRUE(store_.winners("matmul", &other).empty());
+  EXPECT_TRUE(store_.winners("softmax", nullptr).empty());
+}
+
+TEST_F(StoreWinnersTest, WinnersOfOlderSourcesStayBehindTheNewest) {
+  store_.set_winner(context_, store_.add_trial(session_, context_, example_trial(8)), std::nullopt, 1);
+  ContextIds newer = context_;
+  newer.kernel = store_.kernel_id({"matmul", "source-b"});
+  store_.set_winner(newer, store_.add_trial(session_, newer, example_trial(16)), std::nullopt, 1);
+  const auto winners = store_.winners("matmul", nullptr);
+  ASSERT_EQ(winners.size(), 2U);
+  EXPECT_EQ(winners[0].kernel.source_hash, "source-b");
+  EXPECT_EQ(winners[1].kernel.source_hash, "source-a");
+}
+
+TEST_F(StoreWinnersTest, WinnerMustBeAnOkTrialOfItsContext) {
+  const std::int64_t ok = store_.add_trial(session_, context_, example_trial(8));
+  const std::int64_t bad = store_.add_trial(session_, context_, failed_trial(8, TrialStatus::crashed, "x"));
+  std::ignore = store_error([&] { store_.set_winner(context_, bad, std::nullopt, 1); });
+  std::ignore = store_error([&] { store_.set_winner(example_context(store_, 7), ok, std::nullopt, 1); });
+  std::ignore = store_error([&] { store_.set_winner(context_, ok, std::nullopt, 1.5); });
+  std::ignore = store_error([&] { store_.set_winner(context_, ok, std::nullopt, std::nan("")); });
+  EXPECT_TRUE(store_.winners("", nullptr).empty());
+}
+
+}  // namespace
+}  // namespace pascaline::testing
