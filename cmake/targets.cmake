@@ -37,3 +37,11 @@ function(pascaline_test name)
     gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 600)
   endif()
 endfunction()
+
+# pascaline_bench(NAME SOURCES ... DEPENDS ...): one Google Benchmark executable; run by hand, not by ctest.
+function(pascaline_bench name)
+  cmake_parse_arguments(arg "" "" "SOURCES;DEPENDS" ${ARGN})
+  add_executable(${name} ${arg_SOURCES})
+  target_link_libraries(${name} PRIVATE ${arg_DEPENDS} benchmark::benchmark_main)
+  pascaline_compile_options(${name})
+endfunction()
