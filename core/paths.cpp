@@ -55,6 +55,7 @@ fs::path data_folder(std::string_view name) {
       places.push_back(program.parent_path().parent_path() / "share" / "pascaline" / name);
     }
     places.push_back(fs::path(PASCALINE_SOURCE_DIR) / name);
+    places.push_back(fs::path(PASCALINE_SOURCE_DIR) / "runtime" / "gpu" / name);
     places.push_back(fs::path(PASCALINE_INSTALL_DATA_DIR) / name);
   }
   std::string tried;

@@ -1,0 +1,269 @@
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <optional>
+#include <regex>
+#include <unistd.h>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "core/error.hpp"
+#include "core/hash.hpp"
+#include "core/paths.hpp"
+#include "core/process.hpp"
+#include "runtime/gpu/host/host_device.hpp"
+#include "runtime/gpu/host/host_info.hpp"
+#include "runtime/gpu/host/kernel_text.hpp"
+#include "runtime/gpu/host/sanitizer_hooks.hpp"
+#include "runtime/gpu/host/shared_size.hpp"
+
+namespace pascaline {
+namespace {
+
+namespace fs = std::filesystem;
+using Environment = std::vector<std::pair<std::string, std::string>>;
+
+constexpr std::chrono::minutes kCompileDeadline{5};
+
+// No contraction: a result depends on the source alone, not on whether this processor has fused multiply-add.
+// No strict aliasing: kernels read float arrays through float4 pointers. Unused kernels and their shared arrays
+// are dropped by the linker. An object with unique symbols could never be unloaded.
+constexpr const char* kFlags[] = {
+    "-x",         "c++",         "-DPASCALINE_HOST_DEVICE=1", "-march=native",         "-fPIC",
+    "-shared",    "-fno-strict-aliasing", "-ffp-contract=off", "-fno-math-errno",      "-fvisibility=hidden",
+    "-ffunction-sections", "-fdata-sections", "-Wl,--gc-sections", "-Wno-unknown-pragmas", "-Wno-attributes",
+    "-fdiagnostics-color=never"};
+constexpr const char* kFastFlags[] = {"-O2"};
+constexpr const char* kSanitizerFlags[] = {"-O1", "-g", "-fsanitize=address", "-fno-omit-frame-pointer",
+                                           "-DPASCALINE_ADDRESS_SANITIZER=1"};
+
+/// A folder for one compilation, removed with all it holds.
+class ScratchFolder {
+ public:
+  ScratchFolder() {
+    std::string pattern = (fs::temp_directory_path() / "pascaline-XXXXXX").string();
+    if (::mkdtemp(pattern.data()) == nullptr) {
+      throw HostDeviceError(fmt::format("cannot make a folder for the compiler in {}; set TMPDIR to one with room",
+                                        fs::temp_directory_path().string()),
+                            errno);
+    }
+    path_ = pattern;
+  }
+  ScratchFolder(const ScratchFolder&) = delete;
+  ScratchFolder& operator=(const ScratchFolder&) = delete;
+  ~ScratchFolder() {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+  }
+  [[nodiscard]] const fs::path& path() const noexcept { return path_; }
+
+ private:
+  fs::path path_;
+};
+
+// A preloaded AddressSanitizer is meant for this process, not for the compiler.
+Environment compiler_environment() {
+  Environment environment{{"LC_ALL", "C"}};
+  if (sanitizer_hooks().present()) {
+    environment.emplace_back("LD_PRELOAD", "");
+  }
+  return environment;
+}
+
+std::string find_program(const std::string& name) {
+  if (name.find('/') != std::string::npos) {
+    return ::access(name.c_str(), X_OK) == 0 ? name : std::string();
+  }
+  const char* variable = std::getenv("PATH");
+  std::string_view folders = variable != nullptr ? variable : "/usr/bin:/bin";
+  while (!folders.empty()) {
+    const std::size_t colon = std::min(folders.find(':'), folders.size());
+    const fs::path candidate = fs::path(folders.substr(0, colon)) / name;
+    if (::access(candidate.c_str(), X_OK) == 0) {
+      return candidate.string();
+    }
+    folders.remove_prefix(std::min(colon + 1, folders.size()));
+  }
+  return {};
+}
+
+std::optional<HostCompiler> describe(const std::string& program) {
+  const ProcessResult result = run_process({program, "--version"}, std::chrono::seconds(30), compiler_environment());
+  const std::string line = result.output.substr(0, result.output.find('\n'));
+  std::smatch found;
+  // GCC's own version ends the line; before it a distribution may name its package.
+  static const std::regex kVersion(R"(([0-9]+\.[0-9]+(\.[0-9]+)?)[^ ]*$)");
+  if (result.exit_code != 0 || !std::regex_search(line, found, kVersion)) {
+    return std::nullopt;
+  }
+  return HostCompiler{program, line.find("clang") != std::string::npos ? "clang++" : "g++", found[1].str()};
+}
+
+// Options of NVRTC that mean the same to a C++ compiler; the others steer GPU code only.
+std::vector<std::string> host_options(const std::vector<std::string>& options) {
+  std::vector<std::string> out{"-std=c++17"};
+  for (const std::string& option : options) {
+    for (const auto& [given, passed] : {std::pair("--std=", "-std="), std::pair("-std=", "-std="),
+                                        std::pair("--define-macro=", "-D"), std::pair("-D", "-D"),
+                                        std::pair("--include-path=", "-I"), std::pair("-I", "-I")}) {
+      if (option.starts_with(given)) {
+        out.push_back(passed + option.substr(std::string_view(given).size()));
+        break;
+      }
+    }
+  }
+  return out;
+}
+
+std::string line_directive(const fs::path& file) {
+  std::string name;
+  for (const char c : file.string()) {
+    name += c == '"' || c == '\\' ? std::string{'\\', c} : std::string{c};
+  }
+  return fmt::format("#line 1 \"{}\"\n", name);
+}
+
+// Writes the translation unit and the headers, each rewritten, in the places they have relative to each other.
+fs::path write_sources(const fs::path& folder, const CompileRequest& request) {
+  const KernelSource& source = *request.source;
+  const fs::path parent = fs::absolute(source.file).parent_path();
+  // Room for headers that are reached through `../`.
+  const fs::path home = folder / "0/1/2/3/4/5/6/7";
+  fs::create_directories(home);
+  for (const auto& [name, text] : source.headers) {
+    const fs::path file = (home / name).lexically_normal();
+    if (fs::path(name).is_absolute() || file.lexically_relative(folder).string().starts_with("..")) {
+      continue;
+    }
+    fs::create_directories(file.parent_path());
+    write_file_atomically(file, line_directive((parent / name).lexically_normal()) + rewrite_for_host(text));
+  }
+  const fs::path unit = home / "pascaline_unit.cpp";
+  write_file_atomically(unit, fmt::format("#include <cuda_runtime.h>\n#include <pascaline/entry.h>\n{}{}\n#line 1 "
+                                          "\"pascaline_launcher\"\nPASCALINE_HOST_KERNEL({})\n",
+                                          line_directive(parent / source.file.filename()), rewrite_for_host(source.text),
+                                          request.function));
+  return unit;
+}
+
+std::vector<std::string> command_for(const HostCompiler& compiler, const CompileRequest& request, const fs::path& unit,
+                                     const fs::path& object) {
+  std::vector<std::string> command{compiler.program};
+  command.insert(command.end(), std::begin(kFlags), std::end(kFlags));
+  if (request.address_sanitizer) {
+    command.insert(command.end(), std::begin(kSanitizerFlags), std::end(kSanitizerFlags));
+  } else {
+    command.insert(command.end(), std::begin(kFastFlags), std::end(kFastFlags));
+  }
+  command.push_back(compiler.name == "clang++" ? "-Wno-pass-failed" : "-fno-gnu-unique");
+  for (const std::string& option : host_options(request.options)) {
+    command.push_back(option);
+  }
+  for (const std::string& define : request.defines) {
+    command.push_back("-D" + define);
+  }
+  command.insert(command.end(), {"-isystem", data_folder("host_shim").string(), "-iquote",
+                                 fs::absolute(request.source->file).parent_path().string(), unit.string(), "-o",
+                                 object.string()});
+  return command;
+}
+
+// The first line that tells an error, its file named without the folder.
+std::string first_error(const std::string& log, const fs::path& folder) {
+  std::size_t at = log.find("error:");
+  at = at == std::string::npos ? log.find("undefined") : at;
+  const std::size_t begin = at == std::string::npos ? 0 : log.rfind('\n', at) + 1;
+  std::string line = log.substr(begin, log.find('\n', begin) - begin);
+  const std::string prefix = folder.string() + "/";
+  if (line.starts_with(prefix)) {
+    line.erase(0, prefix.size());
+  }
+  return line.empty() ? "the compiler failed without a message" : line;
+}
+
+CompileResult failed(std::string reason, std::string log) {
+  CompileResult result;
+  result.reason = std::move(reason);
+  result.log = std::move(log);
+  return result;
+}
+
+}  // namespace
+
+HostCompiler HostCompiler::find() {
+  std::vector<std::string> names{"c++", "g++", "clang++"};
+  if (const char* chosen = std::getenv("PASCALINE_HOST_CXX"); chosen != nullptr && *chosen != '\0') {
+    names = {chosen};
+  }
+  for (const std::string& name : names) {
+    const std::string program = find_program(name);
+    if (std::optional<HostCompiler> compiler = program.empty() ? std::nullopt : describe(program)) {
+      return *compiler;
+    }
+  }
+  throw HostDeviceError(fmt::format("no working C++ compiler for the host device (tried {}); install g++ or set "
+                                    "PASCALINE_HOST_CXX to one",
+                                    fmt::join(names, ", ")));
+}
+
+CompileResult compile_for_host(const HostCompiler& compiler, const CompileRequest& request) {
+  const ScratchFolder scratch;
+  const fs::path object = scratch.path() / "kernel.so";
+  const fs::path unit = write_sources(scratch.path(), request);
+  const auto begin = std::chrono::steady_clock::now();
+  const ProcessResult run = run_process(command_for(compiler, request, unit, object), kCompileDeadline, compiler_environment());
+  if (run.timed_out) {
+    return failed(fmt::format("the compiler took longer than {} minutes", kCompileDeadline.count()), run.output);
+  }
+  if (run.exit_code != 0) {
+    if (run.signal != 0) {
+      throw HostDeviceError(fmt::format("{} was killed by signal {} while compiling {}", compiler.program, run.signal,
+                                        request.function),
+                            run.signal);
+    }
+    return failed(first_error(run.output, fs::absolute(request.source->file).parent_path()), run.output);
+  }
+  CompileResult result;
+  result.binary.kind = BinaryKind::host_object;
+  result.binary.target = "host";
+  result.binary.function = request.function;
+  result.binary.code = read_file(object);
+  result.binary.log = run.output;
+  result.binary.compile_ms =
+      std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
+  result.binary.resources.static_shared_bytes = static_shared_bytes(result.binary.code);
+  const std::int64_t most = DeviceLimits().max_shared_bytes_per_block;
+  if (result.binary.resources.static_shared_bytes > most) {
+    return failed(fmt::format("{} has {} bytes of static shared memory, a block may have {}", request.function,
+                              result.binary.resources.static_shared_bytes, most),
+                  run.output);
+  }
+  result.ok = true;
+  return result;
+}
+
+std::string host_shim_hash() {
+  static const std::string kHash = [] {
+    std::vector<fs::path> files;
+    for (const auto& entry : fs::recursive_directory_iterator(data_folder("host_shim"))) {
+      if (entry.is_regular_file()) {
+        files.push_back(entry.path());
+      }
+    }
+    std::sort(files.begin(), files.end());
+    FieldHash hash;
+    hash.add(processor_identity());
+    for (const char* flag : kFlags) {
+      hash.add(flag);
+    }
+    for (const fs::path& file : files) {
+      hash.add(file.filename().string()).add(read_file(file));
+    }
+    return hash.hex();
+  }();
+  return kHash;
+}
+
+}  // namespace pascaline

@@ -1,0 +1,179 @@
+#include "runtime/gpu/host/host_device.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include "core/error.hpp"
+#include "runtime/gpu/host/grid_runner.hpp"
+#include "runtime/gpu/host/guarded_memory.hpp"
+#include "runtime/gpu/host/host_info.hpp"
+#include "runtime/gpu/host/host_module.hpp"
+
+namespace pascaline {
+namespace {
+
+std::string text_of(const std::array<std::uint32_t, 3>& extent) {
+  return fmt::format("({},{},{})", extent[0], extent[1], extent[2]);
+}
+
+// Why a GPU would refuse the launch, or nothing.
+std::optional<std::string> refusal(const DeviceLimits& limits, const Geometry& geometry, int static_shared_bytes) {
+  const auto [x, y, z] = geometry.block;
+  const std::uint64_t threads = std::uint64_t{x} * y * z;
+  if (threads == 0) {
+    return fmt::format("block {} has no threads", text_of(geometry.block));
+  }
+  if (std::max({x, y, z}) > 1024 || z > 64 || threads > static_cast<std::uint64_t>(limits.max_threads_per_block)) {
+    return fmt::format("block {} has more than {} threads or an extent beyond (1024,1024,64)", text_of(geometry.block),
+                       limits.max_threads_per_block);
+  }
+  const std::array<std::int64_t, 3> most{limits.max_grid_x, limits.max_grid_y, limits.max_grid_z};
+  for (std::size_t i = 0; i < most.size(); ++i) {
+    if (geometry.grid[i] == 0 || geometry.grid[i] > most[i]) {
+      return fmt::format("grid {} is empty or larger than ({},{},{})", text_of(geometry.grid), most[0], most[1], most[2]);
+    }
+  }
+  const std::int64_t shared = std::int64_t{geometry.shared_bytes} + static_shared_bytes;
+  if (shared > limits.max_shared_bytes_per_block) {
+    return fmt::format("{} bytes of shared memory ({} of them static), a block may have {}", shared, static_shared_bytes,
+                       limits.max_shared_bytes_per_block);
+  }
+  return std::nullopt;
+}
+
+/// The processor as a device. Launches run to their end at once; their failure is kept for `synchronize`.
+class HostDevice final : public Device {
+ public:
+  HostDevice() : info_(host_device_info()), runner_(static_cast<unsigned>(info_.limits.sm_count)) {}
+
+  [[nodiscard]] const DeviceInfo& info() const noexcept override { return info_; }
+
+  [[nodiscard]] Buffer allocate(std::size_t bytes) override {
+    check_usable("allocate memory");
+    const std::size_t whole = guarded_bytes(bytes);
+    void* base = whole == 0 || whole > info_.memory_bytes ? nullptr : std::aligned_alloc(kDataAlignment, whole);
+    if (base == nullptr) {
+      throw HostDeviceError(fmt::format("no memory for a buffer of {} bytes on the host; use a smaller problem", bytes),
+                            ENOMEM);
+    }
+    lay_guards(base, bytes);
+    return Buffer(this, base, static_cast<char*>(base) + kGuardBytes, bytes);
+  }
+
+  void upload(const Buffer& to, std::span<const std::byte> from) override {
+    check_usable("upload");
+    check_size("upload", from.size(), to);
+    if (!from.empty()) {
+      std::memcpy(to.data(), from.data(), from.size());
+    }
+  }
+
+  void download(std::span<std::byte> to, const Buffer& from) override {
+    synchronize();
+    check_size("download", to.size(), from);
+    if (!to.empty()) {
+      std::memcpy(to.data(), from.data(), to.size());
+    }
+  }
+
+  void fill(const Buffer& buffer, std::uint8_t byte) override {
+    check_usable("fill");
+    std::memset(buffer.data(), byte, buffer.bytes());
+  }
+
+  [[nodiscard]] bool guards_intact(const Buffer& buffer) override {
+    synchronize();
+    return check_guards(buffer.base(), buffer.bytes());
+  }
+
+  [[nodiscard]] Kernel load(const Binary& binary) override {
+    check_usable("load a kernel");
+    if (binary.kind != BinaryKind::host_object) {
+      throw HostDeviceError(fmt::format("kernel {} was compiled for {}, not for the host", binary.function, binary.target));
+    }
+    auto module = std::make_unique<HostModule>(binary.code, binary.function);
+    const void* entry = &module->entry();
+    return Kernel(this, module.release(), const_cast<void*>(entry), binary.resources);
+  }
+
+  void launch(const Kernel& kernel, const Geometry& geometry, std::span<void* const> arguments) override {
+    check_usable("launch");
+    const auto& module = *static_cast<const HostModule*>(kernel.module());
+    if (const auto why = refusal(info_.limits, geometry, kernel.resources().static_shared_bytes)) {
+      throw HostDeviceError(fmt::format("launch of {} refused: {}", module.function(), *why));
+    }
+    if (arguments.size() != module.entry().argument_count) {
+      throw HostDeviceError(fmt::format("launch of {} refused: it takes {} arguments, {} were given", module.function(),
+                                        module.entry().argument_count, arguments.size()));
+    }
+    if (auto failure = runner_.run({&module.entry(), geometry, arguments})) {
+      failure_ = fmt::format("kernel {} failed on the host: {}", module.function(), *failure);
+    }
+  }
+
+  void synchronize() override {
+    if (failure_) {
+      throw HostDeviceError(*failure_);
+    }
+  }
+
+  [[nodiscard]] double time_launch_us(const Kernel& kernel, const Geometry& geometry, std::span<void* const> arguments,
+                                      bool cold_cache) override {
+    using Clock = std::chrono::steady_clock;
+    if (cold_cache) {
+      evict_caches();
+    }
+    const Clock::time_point begin = Clock::now();
+    launch(kernel, geometry, arguments);
+    const Clock::time_point end = Clock::now();
+    synchronize();
+    return std::chrono::duration<double, std::micro>(end - begin).count();
+  }
+
+  [[nodiscard]] Sensors read_sensors() noexcept override { return read_host_sensors(); }
+
+  void reset() override { failure_.reset(); }
+
+ protected:
+  void release_buffer(void* base) noexcept override { std::free(base); }
+  void release_kernel(void* module) noexcept override { delete static_cast<HostModule*>(module); }
+
+ private:
+  void check_usable(const char* doing) const {
+    if (failure_) {
+      throw HostDeviceError(fmt::format("cannot {}: the host device needs a reset after this failure: {}", doing, *failure_));
+    }
+  }
+
+  static void check_size(const char* doing, std::size_t bytes, const Buffer& buffer) {
+    if (bytes > buffer.bytes()) {
+      throw HostDeviceError(fmt::format("cannot {} {} bytes: the buffer has {}", doing, bytes, buffer.bytes()));
+    }
+  }
+
+  // Roughly: writes twice the last level's size, at most 64 MiB.
+  void evict_caches() {
+    constexpr std::size_t kMost = std::size_t{64} << 20;
+    eviction_.resize(std::min(kMost, 2 * static_cast<std::size_t>(info_.limits.l2_bytes)));
+    for (std::size_t i = 0; i < eviction_.size(); i += 64) {
+      eviction_[i] = static_cast<char>(eviction_[i] + 1);
+    }
+  }
+
+  DeviceInfo info_;
+  GridRunner runner_;
+  std::optional<std::string> failure_;
+  std::vector<char> eviction_;
+};
+
+}  // namespace
+
+std::unique_ptr<Device> open_host_device() { return std::make_unique<HostDevice>(); }
+
+}  // namespace pascaline

@@ -1,0 +1,58 @@
+#pragma once
+
+// What a kernel compiled for the host device and the program that runs it agree on. Both include this file.
+namespace pascaline_host {
+
+/// Changes whenever a struct below does; an object of another version is not run.
+constexpr unsigned kAbiVersion = 1;
+
+/// Three coordinates: CUDA's uint3.
+struct Index3 {
+  unsigned x, y, z;
+};
+
+struct Services;
+
+/// What device code sees of the block it runs in.
+struct BlockView {
+  Index3 block_index;
+  Index3 block_dim;
+  Index3 grid_dim;
+  const Services* services;
+  char* dynamic_shared;      ///< the same address in every block that one worker thread runs
+  unsigned barrier_votes;    ///< non-zero predicates at the barrier that was released last
+  unsigned barrier_threads;  ///< threads that took part in it
+};
+
+/// What device code sees of its own CUDA thread.
+struct ThreadView {
+  Index3 index;
+  unsigned lane;
+  BlockView* block;
+};
+
+/// What suspends a thread until others of its block arrive, and what ends it early.
+struct Services {
+  void (*barrier)(ThreadView*, bool vote);
+  void (*sync_warp)(ThreadView*, unsigned mask);
+  /// Gives `value` to the other lanes of `mask` and returns what lane `source` gave.
+  unsigned long long (*shuffle)(ThreadView*, unsigned mask, unsigned long long value, unsigned source);
+  /// Lanes of `mask` whose vote is true.
+  unsigned (*ballot)(ThreadView*, unsigned mask, bool vote);
+  /// Lanes of the warp that wait at this very `site`.
+  unsigned (*active_mask)(ThreadView*, const void* site);
+  void (*fail)(ThreadView*, const char* message);
+};
+
+/// The one symbol a compiled kernel exports, `pascaline_host_kernel`.
+struct KernelEntry {
+  unsigned abi_version;
+  unsigned argument_count;
+  bool address_sanitizer;
+  /// Where the calling worker thread's current CUDA thread is kept.
+  ThreadView** (*current)();
+  /// Runs the kernel for the current CUDA thread; `arguments[i]` points to the i-th argument's value.
+  void (*run)(void* const* arguments);
+};
+
+}  // namespace pascaline_host

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstddef>
+#include <type_traits>
+#include <utility>
+
+#include "pascaline/language.h"
+
+// Calls a kernel with the arguments of a launch.
+namespace pascaline_host {
+
+/// One kernel's signature: the number of its parameters, and a call that reads each from where it points.
+template <typename Function>
+struct Signature;
+
+template <typename... Parameters>
+struct Signature<void (*)(Parameters...)> {
+  static constexpr unsigned kCount = sizeof...(Parameters);
+
+  static void call(void (*kernel)(Parameters...), void* const* arguments) {
+    spread(kernel, arguments, std::index_sequence_for<Parameters...>());
+  }
+
+ private:
+  template <std::size_t... I>
+  static void spread(void (*kernel)(Parameters...), [[maybe_unused]] void* const* arguments,
+                     std::index_sequence<I...>) {
+    kernel(*static_cast<std::remove_reference_t<Parameters>*>(arguments[I])...);
+  }
+};
+
+inline ThreadView** current_slot() { return &current; }
+
+}  // namespace pascaline_host
+
+#ifdef PASCALINE_ADDRESS_SANITIZER
+#define PASCALINE_SANITIZED true
+#else
+#define PASCALINE_SANITIZED false
+#endif
+
+/// Exports the kernel `function` of this translation unit.
+#define PASCALINE_HOST_KERNEL(function)                                                                       \
+  static void pascaline_run(void* const* arguments) {                                                         \
+    ::pascaline_host::Signature<decltype(&function)>::call(&function, arguments);                             \
+  }                                                                                                           \
+  extern "C" __attribute__((visibility("default"), used)) const ::pascaline_host::KernelEntry                 \
+      pascaline_host_kernel = {::pascaline_host::kAbiVersion,                                                 \
+                               ::pascaline_host::Signature<decltype(&function)>::kCount, PASCALINE_SANITIZED, \
+                               &::pascaline_host::current_slot, &pascaline_run};

@@ -1,0 +1,75 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+
+#include "pascaline/abi.h"
+
+// Qualifiers and built-in variables of CUDA's device language.
+
+#define __global__
+#define __device__
+#define __host__
+#define __constant__
+#define __managed__
+#define __grid_constant__
+#define __launch_bounds__(...)
+#define __maxnreg__(...)
+#define __forceinline__ inline __attribute__((always_inline))
+#define __inline_hint__ inline
+#define __align__(bytes) __attribute__((aligned(bytes)))
+#define __builtin_align__(bytes) __attribute__((aligned(bytes)))
+
+// Headers of the standard library that are included after this one must not use __attribute__((__noinline__)).
+#define __noinline__ __attribute__((noinline))
+
+// One worker thread runs one block at a time. AddressSanitizer puts red zones around plain static arrays only, so
+// there a single worker runs all blocks.
+#ifdef PASCALINE_ADDRESS_SANITIZER
+#define __shared__ static
+#else
+#define __shared__ thread_local
+#endif
+
+namespace pascaline_host {
+
+/// The CUDA thread that runs on this worker thread now.
+static thread_local ThreadView* current = nullptr;
+
+inline __attribute__((always_inline)) ThreadView& self() { return *current; }
+
+/// Start of the block's dynamic shared memory.
+template <typename T>
+inline T* dynamic_shared() {
+  return reinterpret_cast<T*>(current->block->dynamic_shared);
+}
+
+/// Ends the launch with a message; the calling thread does not return.
+[[noreturn]] inline void fail(const char* message) {
+  current->block->services->fail(current, message);
+  __builtin_unreachable();
+}
+
+}  // namespace pascaline_host
+
+#define threadIdx (::pascaline_host::self().index)
+#define blockIdx (::pascaline_host::self().block->block_index)
+#define blockDim (::pascaline_host::self().block->block_dim)
+#define gridDim (::pascaline_host::self().block->grid_dim)
+constexpr int warpSize = 32;
+
+#define __trap() ::pascaline_host::fail("the kernel called __trap()")
+#define __brkpt() ((void)0)
+#define __builtin_assume(condition) ((condition) ? (void)0 : __builtin_unreachable())
+#define __nv_is_pow2(value) (((value) & ((value)-1)) == 0)
+
+inline long long clock64() {
+  timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return now.tv_sec * 1000000000LL + now.tv_nsec;
+}
+inline void __nanosleep(unsigned) {}
