@@ -126,13 +126,19 @@ TEST_F(StoreOpenTest, RefusesNewerVersion) {
 
 TEST_F(StoreOpenTest, RefusesNewerVersionStillInTheLog) {
   make(1);
-  SQLite::Database database(file_.string(), SQLite::OPEN_READWRITE);
-  database.exec("PRAGMA user_version = 99");
-  const std::string before = bytes_of(file_);
-  for (const OpenMode mode : {OpenMode::read_only, OpenMode::read_write, OpenMode::create}) {
-    EXPECT_NE(store_error([&] { Store(file_, mode); }).find("newer program"), std::string::npos);
+  const fs::path copy = folder_ / "copy.db";
+  const std::string log = copy.string() + "-wal";
+  {
+    SQLite::Database database(file_.string(), SQLite::OPEN_READWRITE);
+    database.exec("PRAGMA user_version = 99");
+    fs::copy_file(file_, copy);
+    fs::copy_file(file_.string() + "-wal", log);
   }
-  EXPECT_EQ(bytes_of(file_), before);
+  const auto before = std::pair(bytes_of(copy), bytes_of(log));
+  for (const OpenMode mode : {OpenMode::read_only, OpenMode::read_write, OpenMode::create}) {
+    EXPECT_NE(store_error([&] { Store(copy, mode); }).find("newer program"), std::string::npos);
+    EXPECT_EQ(std::pair(bytes_of(copy), bytes_of(log)), before);
+  }
 }
 
 TEST_F(StoreOpenTest, RefusesOlderVersionItCannotMigrate) {

@@ -40,9 +40,9 @@ class StoreProcessTest : public ::testing::Test {
 TEST_F(StoreProcessTest, SeveralProcessesCreateAndWriteAtOnceAndLoseNothing) {
   constexpr int kWriters = 4;
   constexpr int kTrials = 200;
-  std::vector<int> children;
+  std::array<int, kWriters> children{};
   for (int writer = 0; writer < kWriters; ++writer) {
-    children.push_back(fork_child([&] {
+    children[static_cast<std::size_t>(writer)] = fork_child([&] {
       Store store(file_, OpenMode::create);
       const ContextIds context = example_context(store);
       const std::int64_t session = begin_example_session(store, context);
@@ -51,14 +51,14 @@ TEST_F(StoreProcessTest, SeveralProcessesCreateAndWriteAtOnceAndLoseNothing) {
         store.add_trial(session, context, example_trial(writer * kTrials + i));
       }
       store.end_session(session, "finished");
-    }));
+    });
   }
   for (const int child : children) {
     EXPECT_EQ(wait_child(child), 0);
   }
   Store store(file_, OpenMode::read_write);
   const ContextIds context = example_context(store);
-  EXPECT_EQ(store.known_trials(context).size(), std::size_t{kWriters * kTrials});
+  EXPECT_EQ(store.known_trials(context).size(), std::size_t{kWriters} * kTrials);
   EXPECT_EQ(store.sessions().size(), std::size_t{kWriters});
   EXPECT_EQ(store.devices().size(), 1U);
   for (const StoredTrial& stored : store.trials({.with_samples = true})) {
