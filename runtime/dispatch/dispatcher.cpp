@@ -54,7 +54,7 @@ void require_fits(const Kernel& kernel, const Geometry& geometry, const DeviceLi
 
 }  // namespace
 
-Dispatcher::Dispatcher(Device& device, DispatcherOptions options)
+Dispatcher::Dispatcher(Device& device, const DispatcherOptions& options)
     : device_(&device),
       target_(plan_target(device.info(), options.target)),
       toolchain_(Toolchain::find(target_.architecture, options.nvrtc)),

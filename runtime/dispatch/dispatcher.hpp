@@ -39,7 +39,7 @@ class Dispatcher {
   static constexpr std::size_t kMaxArguments = 32;
 
   /// `device` must outlive it. Throws Error and its kinds for a missing toolchain, folder or database.
-  Dispatcher(Device& device, DispatcherOptions options);
+  Dispatcher(Device& device, const DispatcherOptions& options);
   Dispatcher(const Dispatcher&) = delete;
   Dispatcher& operator=(const Dispatcher&) = delete;
 

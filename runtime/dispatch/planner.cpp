@@ -130,6 +130,20 @@ std::optional<Plan> plan_nearest(const TunedKernel& kernel, const ToolkitRow& to
   return plan;
 }
 
+// Why there is neither an exact nor a nearest winner.
+std::string why_untuned(const TunedKernel& kernel) {
+  if (!kernel.winners.empty()) {
+    return fmt::format("none of the {} winners of kernel '{}' has these types and fixed dimensions and is valid here",
+                       kernel.winners.size(), kernel.space.kernel);
+  }
+  if (kernel.refused.empty()) {
+    return fmt::format("kernel '{}' is not tuned for this device", kernel.space.kernel);
+  }
+  const RefusedWinner& first = kernel.refused.front();
+  return fmt::format("none of the {} winners of kernel '{}' is of use, such as that of {}: {}", kernel.refused.size(),
+                     kernel.space.kernel, first.problem.text(), first.why);
+}
+
 // Orders by all that could tell two winners apart: what is chosen must not depend on the database's order.
 bool precedes(const Winner& a, const Winner& b, const ToolkitRow& today) {
   const Problem& first = a.trial.problem;
@@ -172,7 +186,7 @@ Plan make_plan(const TunedKernel& kernel, const ToolkitRow& today, const BoundSp
     plan->because = join(plan->because, notes);
     return *plan;
   }
-  return plan_untuned(space, {}, join("no tuned problem is near enough to use", notes));
+  return plan_untuned(space, {}, join(why_untuned(kernel), notes));
 }
 
 Plan plan_untuned(const BoundSpace& space, std::span<const Config> failed, std::string because) {

@@ -70,6 +70,15 @@ TEST(PlannerTest, AnotherSourceIsNotUsedAndSaid) {
   EXPECT_TRUE(contains(nearest.because, "another version of the kernel's source")) << nearest.because;
 }
 
+TEST(PlannerTest, WithoutAnyUsableWinnerTheReasonIsSaid) {
+  EXPECT_EQ(plan_with({}, scale_problem(8, 16)).because, "kernel 'scale' is not tuned for this device");
+  Winner stale = scale_winner(scale_problem(9, 16), scale_config(128));
+  stale.kernel.source_hash = "before";
+  const Plan plan = plan_with({stale}, scale_problem(8, 16));
+  EXPECT_TRUE(contains(plan.because, "such as that of scale ROWS=9 WIDTH=16")) << plan.because;
+  EXPECT_TRUE(contains(plan.because, "tune it again")) << plan.because;
+}
+
 TEST(PlannerTest, AnotherTargetIsNotUsedAndSaid) {
   const Problem problem = scale_problem(8, 16);
   Winner other = scale_winner(problem, scale_config(128));
