@@ -72,6 +72,9 @@ class ProblemSweep {
   // Results measured under the same key count as if this sweep had made them.
   void recall(SweepSummary& summary) {
     for (const Store::Known& known : shop_.store.known_trials(context_)) {
+      if (!belongs(known.config)) {
+        continue;
+      }
       known_.insert(known.config.text());
       searcher_->observe(known.config, {known.status, known.median_us});
       if (known.status == TrialStatus::ok) {
@@ -79,6 +82,15 @@ class ProblemSweep {
       }
     }
     summary.reused += static_cast<int>(known_.size());
+  }
+
+  // A space may have lost values since; what was measured with them is of no use to this sweep.
+  [[nodiscard]] bool belongs(const Config& config) const {
+    try {
+      return !bound_.why_invalid(config);
+    } catch (const Error&) {
+      return false;
+    }
   }
 
   void keep(const Config& config, double median_us) {
@@ -168,7 +180,8 @@ class ProblemSweep {
     }
     const Config config = job->second;
     in_flight_.erase(job);
-    shop_.store.begin_attempt(shop_.session, context_, config);
+    shop_.store.begin_attempt(shop_.session, context_, config, TrialStage::search,
+                              config == shop_.space.default_config());
     const Trial trial = runner_->run(config, *compiled, best_us_);
     shop_.store.add_trial(shop_.session, context_, trial);
     record(trial, summary);
