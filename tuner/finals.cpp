@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "core/error.hpp"
-#include "core/hash.hpp"
 #include "core/statistics.hpp"
 
 namespace pascaline {
@@ -17,15 +16,6 @@ std::vector<double> times_of(const Trial& trial) {
     }
   }
   return times;
-}
-
-Trial finals_trial(const TrialRunner& runner, const Config& config, const Binary& binary) {
-  Trial trial = runner.blank(config);
-  trial.stage = TrialStage::finals;
-  trial.resources = binary.resources;
-  trial.binary_hash = hash_hex(binary.code);
-  trial.compile_ms = binary.compile_ms;
-  return trial;
 }
 
 void time_round(TrialRunner& runner, TrialRunner::Ready& ready, Trial& trial, int launches) {
@@ -71,7 +61,8 @@ std::optional<FinalsResult> run_finals(TrialRunner& runner, const std::vector<st
   std::vector<TrialRunner::Ready> ready;
   for (const auto& [config, binary] : finalists) {
     ready.push_back(runner.make_ready(config, binary));
-    result.trials.push_back(finals_trial(runner, config, binary));
+    result.trials.push_back(runner.blank(config, binary));
+    result.trials.back().stage = TrialStage::finals;
     runner.device().launch(ready.back().kernel, ready.back().geometry, ready.back().arguments.pointers());
   }
   if (ready.empty()) {

@@ -5,9 +5,12 @@
 #include <chrono>
 #include <cmath>
 #include <limits>
+#include <mutex>
+#include <utility>
 
 #include "core/elements.hpp"
 #include "core/error.hpp"
+#include "core/parallel.hpp"
 #include "runtime/reference/reference.hpp"
 
 namespace pascaline {
@@ -38,6 +41,25 @@ double error_of(double value, double expected, double scale) {
   }
   const double error = std::abs(value - expected) / (std::abs(expected) + scale);
   return std::isnan(error) ? std::numeric_limits<double>::infinity() : error;
+}
+
+// The largest error and the first place that has it.
+std::pair<double, std::size_t> largest_error(const std::vector<double>& values, const std::vector<double>& expected) {
+  const double scale = root_mean_square(expected);
+  std::pair<double, std::size_t> worst{0, 0};
+  std::mutex worst_mutex;
+  parallel_for(values.size(), std::size_t{1} << 16U, [&](std::size_t begin, std::size_t end) {
+    std::pair<double, std::size_t> local{0, begin};
+    for (std::size_t i = begin; i < end; ++i) {
+      const double error = error_of(values[i], expected[i], scale);
+      local = error > local.first ? std::pair{error, i} : local;
+    }
+    const std::scoped_lock lock(worst_mutex);
+    if (local.first > worst.first || (local.first == worst.first && local.second < worst.second)) {
+      worst = local;
+    }
+  });
+  return worst;
 }
 
 }  // namespace
@@ -151,13 +173,10 @@ ProblemData::Check ProblemData::check_outputs() {
     std::vector<std::byte> bytes(slot.buffer.bytes());
     device_->download(bytes, slot.buffer);
     const std::vector<double> values = widen(slot.type, bytes);
-    const double scale = root_mean_square(slot.expected);
-    for (std::size_t i = 0; i < values.size(); ++i) {
-      const double error = error_of(values[i], slot.expected[i], scale);
-      if (error > check.max_error) {
-        check.max_error = error;
-        check.where = fmt::format("{}[{}]: {} instead of {}", slot.argument->name, i, values[i], slot.expected[i]);
-      }
+    const auto [error, at] = largest_error(values, slot.expected);
+    if (error > check.max_error) {
+      check.max_error = error;
+      check.where = fmt::format("{}[{}]: {} instead of {}", slot.argument->name, at, values[at], slot.expected[at]);
     }
   }
   return check;

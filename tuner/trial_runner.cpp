@@ -61,12 +61,20 @@ void TrialRunner::refresh_inputs() {
   draws_ms_ += data_->draw_ms();
 }
 
-Trial TrialRunner::blank(const Config& config) const {
+Trial TrialRunner::blank(const Config& config, const Binary& binary) const {
   Trial trial;
   trial.problem = space_->problem();
   trial.config = config;
   trial.is_default = config == space_->space().default_config();
   trial.started_unix_ms = unix_ms();
+  trial.compile_ms = binary.compile_ms;
+  if (!binary.code.empty()) {
+    const Geometry geometry = space_->geometry(space_->space().launch, config);
+    trial.resources = binary.resources;
+    trial.binary_hash = hash_hex(binary.code);
+    trial.occupancy = occupancy(space_->limits(), static_cast<int>(geometry.threads()), binary.resources.registers,
+                                std::int64_t{binary.resources.static_shared_bytes} + geometry.shared_bytes);
+  }
   return trial;
 }
 
@@ -77,13 +85,10 @@ TrialRunner::Ready TrialRunner::make_ready(const Config& config, const Binary& b
 
 Trial TrialRunner::run(const Config& config, const Compiled& compiled, double best_us) {
   const auto start = Clock::now();
-  Trial trial = blank(config);
-  trial.compile_ms = compiled.result.binary.compile_ms;
+  Trial trial = blank(config, compiled.result.binary);
   trial.status = compiled.status;
   trial.reason = compiled.result.reason;
   if (compiled.status == TrialStatus::ok) {
-    trial.resources = compiled.result.binary.resources;
-    trial.binary_hash = hash_hex(compiled.result.binary.code);
     trial.status = TrialStatus::launch_failed;
     try {
       load_verify_measure(trial, compiled.result.binary, best_us);
@@ -106,8 +111,6 @@ void TrialRunner::load_verify_measure(Trial& trial, const Binary& binary, double
     trial.reason = *problem;
     return;
   }
-  trial.occupancy = occupancy(space_->limits(), static_cast<int>(geometry.threads()), binary.resources.registers,
-                              std::int64_t{binary.resources.static_shared_bytes} + geometry.shared_bytes);
   const auto verify_start = Clock::now();
   Ready ready = make_ready(trial.config, binary);
   refresh_inputs();

@@ -32,8 +32,9 @@ class TrialRunner {
   /// Loads a configuration for timing; throws what Device::load throws.
   [[nodiscard]] Ready make_ready(const Config& config, const Binary& binary);
 
-  /// The trial's fixed fields: problem, config, whether it is the default.
-  [[nodiscard]] Trial blank(const Config& config) const;
+  /// A trial with all that is known before it runs: problem, config, whether it is the default, and what the binary
+  /// says of itself.
+  [[nodiscard]] Trial blank(const Config& config, const Binary& binary) const;
 
   [[nodiscard]] Device& device() noexcept { return *device_; }
   [[nodiscard]] const MeasureOptions& options() const noexcept { return options_; }

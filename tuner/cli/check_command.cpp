@@ -1,7 +1,8 @@
+#include <fmt/format.h>
+
 #include <chrono>
 #include <cstdio>
 
-#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "core/error.hpp"
@@ -61,13 +62,14 @@ int check_one(const Options& options) {
   once.cold_cache = false;
   TrialRunner runner(*device, bound, std::move(reference), once, options.seed);
   const Trial trial = runner.run(config, compiled, 0);
-  fmt::print("{}\n", json{{"status", name_of(trial.status)}, {"reason", trial.reason}}.dump(-1, ' ', false, json::error_handler_t::replace));
+  fmt::print("{}\n", json{{"status", name_of(trial.status)}, {"reason", trial.reason}}.dump(
+                         -1, ' ', false, json::error_handler_t::replace));
   return trial.status == TrialStatus::ok ? kSuccess : kNegative;
 }
 
 std::vector<std::string> child_command(const Options& options, const Problem& problem, const Config& config) {
-  std::vector<std::string> command{"/proc/self/exe", "check-worker", "--kernel", options.kernel.kernel, "--seed",
-                                   std::to_string(options.seed)};
+  std::vector<std::string> command{"/proc/self/exe",      "check-worker", "--kernel",
+                                   options.kernel.kernel, "--seed",       std::to_string(options.seed)};
   if (!options.kernel.kernels_folder.empty()) {
     command.insert(command.end(), {"--kernels", options.kernel.kernels_folder});
   }
@@ -105,7 +107,8 @@ Verdict judge(const SanitizedRun& run, Config config) {
     verdict.good = reply.value("status", "") == "ok";
     verdict.text = verdict.good ? "ok" : reply.value("status", "") + ": " + reply.value("reason", "");
   } else {
-    verdict.text = fmt::format("ended with exit code {}: {}", run.exit_code, run.output.substr(0, run.output.find('\n')));
+    verdict.text =
+        fmt::format("ended with exit code {}: {}", run.exit_code, run.output.substr(0, run.output.find('\n')));
   }
   return verdict;
 }
@@ -139,7 +142,8 @@ int check(const Options& options) {
       const Verdict verdict = judge(run_sanitized(compiler, child_command(options, problem, config)), config);
       bad += verdict.good ? 0 : 1;
       if (options.as_json) {
-        rows.push_back({{"problem", problem.text()}, {"config", config.json()}, {"ok", verdict.good}, {"result", verdict.text}});
+        rows.push_back(
+            {{"problem", problem.text()}, {"config", config.json()}, {"ok", verdict.good}, {"result", verdict.text}});
       } else {
         fmt::print("{}  {}\n    {}\n", problem.text(), config.text(), verdict.text);
         std::fflush(stdout);
