@@ -1,10 +1,10 @@
 #include "runtime/gpu/host/sanitized_run.hpp"
 
+#include <fmt/format.h>
+
 #include <cstdlib>
 #include <filesystem>
 #include <regex>
-
-#include <fmt/format.h>
 
 #include "core/error.hpp"
 #include "core/process.hpp"
