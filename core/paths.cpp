@@ -1,16 +1,16 @@
 #include "core/paths.hpp"
 
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
-#include <fcntl.h>
 #include <fstream>
 #include <sstream>
-#include <sys/stat.h>
-#include <unistd.h>
 #include <vector>
-
-#include <fmt/format.h>
 
 #include "core/error.hpp"
 
@@ -66,8 +66,9 @@ fs::path data_folder(std::string_view name) {
     }
     tried += (tried.empty() ? "" : ", ") + place.string();
   }
-  throw Error(fmt::format("cannot find Pascaline's folder '{}' (looked at {}); set PASCALINE_DATA_DIR to the folder that holds it",
-                          name, tried));
+  throw Error(fmt::format(
+      "cannot find Pascaline's folder '{}' (looked at {}); set PASCALINE_DATA_DIR to the folder that holds it", name,
+      tried));
 }
 
 fs::path cache_folder() {

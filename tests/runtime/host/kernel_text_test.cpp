@@ -9,15 +9,15 @@ constexpr const char* kCast = "::pascaline_host::current->block->dynamic_shared;
 
 TEST(KernelText, DynamicSharedMemoryBecomesAPointer) {
   EXPECT_EQ(rewrite_for_host("void f() { extern __shared__ float s[]; }"),
-            std::string("void f() { auto* const s = (float*)") + kCast + " }");
+            std::string("void f() { auto* const s = (float *)") + kCast + " }");
   EXPECT_EQ(rewrite_for_host("void f() { extern __shared__ __align__(16) volatile unsigned char s[]; }"),
-            std::string("void f() { auto* const s = (volatile unsigned char*)") + kCast + " }");
+            std::string("void f() { auto* const s = (volatile unsigned char *)") + kCast + " }");
   EXPECT_EQ(rewrite_for_host("void f() { extern __align__(sizeof(int)) __shared__ int s[][32]; }"),
-            std::string("void f() { auto* const s = (int(*)[32])") + kCast + " }");
+            std::string("void f() { auto* const s = (int (*)[32])") + kCast + " }");
 }
 
 TEST(KernelText, AtFileScopeItIsOnePerThread) {
-  const std::string text = std::string("static thread_local auto* const s = (float*)") + kCast;
+  const std::string text = std::string("static thread_local auto* const s = (float *)") + kCast;
   EXPECT_EQ(rewrite_for_host("extern __shared__ float s[];"), text);
   EXPECT_EQ(rewrite_for_host("namespace a::b { extern \"C\" { extern __shared__ float s[]; } }"),
             "namespace a::b { extern \"C\" { " + text + " } }");

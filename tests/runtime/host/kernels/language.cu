@@ -68,7 +68,7 @@ extern "C" __global__ void integers(Checks* checks) {
   CHECK(__umulhi(0xffffffffu, 2u) == 1u && __mulhi(-1, 2) == -1);
   CHECK(__byte_perm(0x33221100u, 0x77665544u, 0x7610u) == 0x77661100u);
   CHECK(__funnelshift_l(0x80000000u, 1u, 1) == 3u && __funnelshift_r(2u, 1u, 1) == 0x80000001u);
-  CHECK(min(threadIdx.x, 3) == 0u && max(-1, 2) == 2 && min(5u, 7) == 5u && max(1ll, 2) == 2);
+  CHECK(min(threadIdx.x + 5, 3) == 3u && max(-1, 2) == 2 && min(5u, 7) == 5u && max(1ll, 2) == 2);
   CHECK(max(1.5f, 2) == 2.0f && min(1.5, 1.0f) == 1.0 && max(__int_as_float(0x7fc00000), 1.0f) == 1.0f);
   CHECK(__float_as_int(1.0f) == 0x3f800000 && __uint_as_float(0x40000000u) == 2.0f);
   CHECK(__float2int_rn(2.5f) == 2 && __float2int_rz(-2.7f) == -2 && __float2int_rn(1e20f) == 0x7fffffff);

@@ -1,4 +1,5 @@
 // data[101]; 20 blocks of 96 threads with 384 bytes of dynamic shared memory. Line numbers below are tested.
+// The kernels are wrong on purpose, but for `correct`.
 
 extern "C" __global__ void correct(int* data, int) {
   __shared__ int tile[96];
