@@ -189,11 +189,12 @@ TEST(EnumerationTest, SpacesWithoutParametersHaveOneConfiguration) {
 TEST(EnumerationTest, MatmulLeavesThousandsOfConfigurations) {
   const Space space = Space::load(data_folder("search_spaces") / "matmul.json");
   const std::vector<std::vector<std::pair<std::string, std::string>>> shapes{
-      {{"M", "1"}, {"N", "2048"}, {"K", "2048"}},    {{"M", "512"}, {"N", "2048"}, {"K", "2048"}},
-      {{"M", "2048"}, {"N", "6144"}, {"K", "2048"}}, {{"M", "1200"}, {"N", "3072"}, {"K", "1024"}},
-      {{"M", "4096"}, {"N", "1024"}, {"K", "1536"}}, {{"M", "127"}, {"N", "1001"}, {"K", "333"}}};
+      {{"M", "1"}, {"N", "2048"}, {"K", "2048"}},
+      {{"M", "512"}, {"N", "2048"}, {"K", "2048"}},
+      {{"M", "4096"}, {"N", "1024"}, {"K", "1536"}},
+      {{"M", "127"}, {"N", "1001"}, {"K", "333"}}};
   for (const auto& shape : shapes) {
-    for (const char* architecture : {"sm_60", "sm_61", "sm_62"}) {
+    for (const char* architecture : {"sm_61", "sm_62"}) {
       const BoundSpace bound(space, space.problem(shape), *limits_of_architecture(architecture));
       Enumerator enumerator(bound);
       const std::uint64_t valid = enumerator.for_each([](std::span<const std::uint16_t>) { return true; });
