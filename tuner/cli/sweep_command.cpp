@@ -28,7 +28,6 @@ struct Options {
   bool warm_cache = false;
   bool quiet = false;
   bool as_json = false;
-  std::string command_line;
 };
 
 bool matches(const WorkloadProblem& problem, const Options& options) {
@@ -102,7 +101,7 @@ int sweep(Options options) {
   sweep.cache = options.device.cache_path();
   sweep.database = database_path(options.database);
   sweep.measure.cold_cache = !options.warm_cache;
-  sweep.command_line = options.command_line;
+  sweep.command_line = command_line();
   if (options.minutes > 0) {
     sweep.minutes = options.minutes;
   }
@@ -118,6 +117,7 @@ int sweep(Options options) {
                                       {"trials", summary.trials},
                                       {"ok", summary.ok},
                                       {"reused", summary.reused},
+                                      {"reused_ok", summary.reused_ok},
                                       {"problems_done", summary.problems_done},
                                       {"interrupted", summary.interrupted}}
                            .dump(2));
@@ -125,7 +125,7 @@ int sweep(Options options) {
   if (summary.interrupted) {
     return kInterrupted;
   }
-  return summary.ok + summary.reused > 0 ? kSuccess : kNegative;
+  return summary.ok + summary.reused_ok > 0 ? kSuccess : kNegative;
 }
 
 void add_measuring_options(CLI::App& command, SweepOptions& sweep, bool& warm_cache) {
@@ -192,10 +192,7 @@ void add_sweep_command(CLI::App& app, Action& action) {
       "  pascaline sweep --problem M=512,N=2048,K=2048,STORAGE=float32 --trials 200\n"
       "  pascaline sweep --workload search_spaces/workloads/qwen3-vl-2b.json --phase prefill --minutes 480\n"
       "  pascaline sweep --device cuda:0 --target sm_61 --problem M=4096,N=4096,K=4096 --trials 300");
-  command->callback([&action, &app, options] {
-    (void)app;
-    action = [options] { return sweep(*options); };
-  });
+  command->callback([&action, options] { action = [options] { return sweep(*options); }; });
 }
 
 }  // namespace pascaline::cli
