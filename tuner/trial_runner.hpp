@@ -15,7 +15,8 @@ namespace pascaline {
 /// Turns compiled configurations of one problem into trials on a device: loads, verifies, times.
 class TrialRunner {
  public:
-  /// `space` and `device` must outlive it. `reference` is the compiled naive kernel, if the device uses one.
+  /// `space` and `device` must outlive it. `reference` is the compiled naive kernel, if the device uses one. Buffers,
+  /// inputs and the reference's results are made for the first configuration that needs them.
   TrialRunner(Device& device, const BoundSpace& space, std::optional<Binary> reference, MeasureOptions options,
               std::uint64_t seed);
 
@@ -43,7 +44,7 @@ class TrialRunner {
   [[nodiscard]] const MeasureOptions& options() const noexcept { return options_; }
 
  private:
-  void build_data();
+  void prepare();
   void refresh_inputs();
   void load_verify_measure(Trial& trial, const Binary& binary, double best_us);
   bool verify(Trial& trial, Ready& ready);

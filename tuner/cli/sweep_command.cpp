@@ -105,9 +105,6 @@ int sweep(Options options) {
   if (options.minutes > 0) {
     sweep.minutes = options.minutes;
   }
-  if (sweep.database.has_parent_path()) {
-    std::filesystem::create_directories(sweep.database.parent_path());
-  }
   Progress progress(options.quiet || options.as_json);
   const SweepSummary summary = run_sweep(space, problems, sweep, progress.events(), interrupted());
   progress.summary(summary, sweep);
