@@ -88,6 +88,7 @@ void decide_finals(FinalsResult& result, const FinalsOptions& options) {
 std::optional<FinalsResult> run_finals(TrialRunner& runner, const std::vector<std::pair<Config, Binary>>& finalists,
                                        const FinalsOptions& options) {
   std::vector<const Finalist*> left;
+  left.reserve(finalists.size());
   for (const Finalist& finalist : finalists) {
     left.push_back(&finalist);
   }

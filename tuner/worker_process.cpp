@@ -10,14 +10,13 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <utility>
 
 #include "core/error.hpp"
-
-extern char** environ;
 
 namespace pascaline {
 namespace {
@@ -51,6 +50,7 @@ pid_t spawn(std::vector<std::string> command, int input, int output) {
   posix_spawnattr_init(&attributes);
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID);
   std::vector<char*> arguments;
+  arguments.reserve(command.size() + 1);
   for (std::string& word : command) {
     arguments.push_back(word.data());
   }
@@ -69,8 +69,7 @@ pid_t spawn(std::vector<std::string> command, int input, int output) {
 pid_t session_of(const char* process) noexcept {
   std::array<char, 64> path{};
   std::array<char, 512> text{};
-  const auto end = fmt::format_to_n(path.data(), path.size() - 1, "/proc/{}/stat", process);
-  *end.out = '\0';
+  std::snprintf(path.data(), path.size(), "/proc/%s/stat", process);
   const int file = ::open(path.data(), O_RDONLY | O_CLOEXEC);
   if (file < 0) {
     return -1;
