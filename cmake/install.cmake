@@ -1,0 +1,30 @@
+# What `cmake --install` puts in place: libraries (exported by pascaline_library), their headers under
+# include/pascaline, the program, and the data it reads at run time under share/pascaline.
+set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/Pascaline)
+
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/core ${PROJECT_SOURCE_DIR}/db ${PROJECT_SOURCE_DIR}/runtime
+                  ${PROJECT_SOURCE_DIR}/report ${PROJECT_SOURCE_DIR}/tuner
+  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/pascaline
+  FILES_MATCHING PATTERN "*.hpp"
+  PATTERN "*_impl.hpp" EXCLUDE
+  PATTERN "cli" EXCLUDE
+  PATTERN "host_shim" EXCLUDE)
+
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/search_spaces DESTINATION ${CMAKE_INSTALL_DATADIR}/pascaline
+  FILES_MATCHING PATTERN "*.json")
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/kernel_templates DESTINATION ${CMAKE_INSTALL_DATADIR}/pascaline
+  FILES_MATCHING PATTERN "*.cu" PATTERN "*.cuh" PATTERN "*.h" PATTERN "*.hpp")
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/runtime/gpu/host_shim DESTINATION ${CMAKE_INSTALL_DATADIR}/pascaline OPTIONAL)
+
+if(TARGET pascaline)
+  install(TARGETS pascaline RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+endif()
+install(FILES ${PROJECT_SOURCE_DIR}/tuner/cli/completion.bash
+  DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME pascaline OPTIONAL)
+
+install(EXPORT PascalineTargets NAMESPACE Pascaline:: DESTINATION ${package_folder})
+configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/PascalineConfig.cmake.in
+  ${PROJECT_BINARY_DIR}/PascalineConfig.cmake INSTALL_DESTINATION ${package_folder})
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/PascalineConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/PascalineConfig.cmake ${PROJECT_BINARY_DIR}/PascalineConfigVersion.cmake
+  DESTINATION ${package_folder})

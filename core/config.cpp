@@ -14,11 +14,31 @@ std::string to_text(const Value& value) {
   struct Printer {
     std::string operator()(std::int64_t number) const { return fmt::format("{}", number); }
     std::string operator()(bool flag) const { return flag ? "1" : "0"; }
-    std::string operator()(double number) const { return fmt::format("{}", number); }
+    std::string operator()(double number) const {
+      std::string text = fmt::format("{}", number);
+      // Without a point or an exponent the compiler would take it for an integer.
+      return text.find_first_of(".en") == std::string::npos ? text + ".0" : text;
+    }
     std::string operator()(const std::string& text) const { return text; }
   };
   return std::visit(Printer{}, value);
 }
+
+namespace {
+
+// Text that could be taken for the end of its setting is quoted, so that no two configurations share a key.
+std::string quoted_if_needed(std::string text) {
+  if (text.find_first_of(" =\"\\\n\t") == std::string::npos) {
+    return text;
+  }
+  std::string out = "\"";
+  for (const char c : text) {
+    out += c == '"' || c == '\\' ? std::string{'\\', c} : std::string(1, c);
+  }
+  return out + '"';
+}
+
+}  // namespace
 
 Config::Config(std::vector<Setting> settings) : settings_(std::move(settings)) {
   std::sort(settings_.begin(), settings_.end(), [](const Setting& a, const Setting& b) { return a.first < b.first; });
@@ -53,7 +73,7 @@ std::int64_t Config::integer(std::string_view name) const {
 std::string Config::text() const {
   std::string out;
   for (const auto& [name, value] : settings_) {
-    out += fmt::format("{}{}={}", out.empty() ? "" : " ", name, to_text(value));
+    out += fmt::format("{}{}={}", out.empty() ? "" : " ", name, quoted_if_needed(to_text(value)));
   }
   return out;
 }
@@ -74,6 +94,8 @@ Config Config::from_json(const nlohmann::json& object) {
   for (const auto& [name, value] : object.items()) {
     if (value.is_boolean()) {
       settings.emplace_back(name, value.get<bool>());
+    } else if (value.is_number_unsigned() && value.get<std::uint64_t>() > std::uint64_t{INT64_MAX}) {
+      throw Error(fmt::format("parameter '{}' has a value beyond 64 bits: {}", name, value.dump()));
     } else if (value.is_number_integer()) {
       settings.emplace_back(name, value.get<std::int64_t>());
     } else if (value.is_number_float()) {

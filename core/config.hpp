@@ -33,7 +33,8 @@ class Config {
   [[nodiscard]] const Value* find(std::string_view name) const noexcept;
   /// The integer (or boolean) value of `name`; throws Error if absent or of another kind.
   [[nodiscard]] std::int64_t integer(std::string_view name) const;
-  /// Canonical text `A=1 B=2`, sorted by name: the key in caches and in the database.
+  /// Canonical text `A=1 B=2`, sorted by name, text values with spaces or the like in double quotes: the key in
+  /// caches and in the database.
   [[nodiscard]] std::string text() const;
   /// JSON object name → native value, sorted by name.
   [[nodiscard]] nlohmann::json json() const;

@@ -32,6 +32,7 @@ struct ArchitectureRow {
   std::int64_t max_threads_per_sm;
   std::int64_t max_blocks_per_sm;
   std::int64_t shared_bytes_per_sm;
+  std::int64_t registers_per_block;
   std::int64_t sm_count;
   std::int64_t l2_bytes;
 };
@@ -39,18 +40,18 @@ struct ArchitectureRow {
 // CUDA C++ Programming Guide, table "Technical Specifications per Compute Capability". Blocks of every row take
 // 48 KiB of shared memory without opting in to more.
 constexpr std::array<ArchitectureRow, 12> kArchitectures{{
-    {"sm_50", 2048, 32, 64 * kKib, 5, 2048 * kKib},
-    {"sm_52", 2048, 32, 96 * kKib, 16, 2048 * kKib},
-    {"sm_60", 2048, 32, 64 * kKib, 56, 4096 * kKib},
-    {"sm_61", 2048, 32, 96 * kKib, 20, 2048 * kKib},
-    {"sm_62", 2048, 32, 64 * kKib, 2, 512 * kKib},
-    {"sm_70", 2048, 32, 96 * kKib, 80, 6144 * kKib},
-    {"sm_75", 1024, 16, 64 * kKib, 36, 4096 * kKib},
-    {"sm_80", 2048, 32, 164 * kKib, 108, 40960 * kKib},
-    {"sm_86", 1536, 16, 100 * kKib, 46, 4096 * kKib},
-    {"sm_87", 1536, 16, 164 * kKib, 16, 4096 * kKib},
-    {"sm_89", 1536, 24, 100 * kKib, 76, 65536 * kKib},
-    {"sm_90", 2048, 32, 228 * kKib, 132, 51200 * kKib},
+    {"sm_50", 2048, 32, 64 * kKib, 64 * kKib, 5, 2048 * kKib},
+    {"sm_52", 2048, 32, 96 * kKib, 64 * kKib, 16, 2048 * kKib},
+    {"sm_60", 2048, 32, 64 * kKib, 64 * kKib, 56, 4096 * kKib},
+    {"sm_61", 2048, 32, 96 * kKib, 64 * kKib, 20, 2048 * kKib},
+    {"sm_62", 2048, 32, 64 * kKib, 32 * kKib, 2, 512 * kKib},
+    {"sm_70", 2048, 32, 96 * kKib, 64 * kKib, 80, 6144 * kKib},
+    {"sm_75", 1024, 16, 64 * kKib, 64 * kKib, 36, 4096 * kKib},
+    {"sm_80", 2048, 32, 164 * kKib, 64 * kKib, 108, 40960 * kKib},
+    {"sm_86", 1536, 16, 100 * kKib, 64 * kKib, 46, 4096 * kKib},
+    {"sm_87", 1536, 16, 164 * kKib, 64 * kKib, 16, 4096 * kKib},
+    {"sm_89", 1536, 24, 100 * kKib, 64 * kKib, 76, 65536 * kKib},
+    {"sm_90", 2048, 32, 228 * kKib, 64 * kKib, 132, 51200 * kKib},
 }};
 
 constexpr std::int64_t round_up(std::int64_t value, std::int64_t unit) { return (value + unit - 1) / unit * unit; }
@@ -66,6 +67,7 @@ std::optional<DeviceLimits> limits_of_architecture(std::string_view architecture
       limits.max_threads_per_sm = row.max_threads_per_sm;
       limits.max_blocks_per_sm = row.max_blocks_per_sm;
       limits.max_shared_bytes_per_sm = row.shared_bytes_per_sm;
+      limits.max_registers_per_block = row.registers_per_block;
       limits.sm_count = row.sm_count;
       limits.l2_bytes = row.l2_bytes;
       return limits;
@@ -88,7 +90,8 @@ int resident_blocks(const DeviceLimits& limits, int threads, int registers, std:
   constexpr std::int64_t kRegisterUnit = 256;
   constexpr std::int64_t kSharedUnit = 256;
   constexpr std::int64_t kPartitions = 4;
-  if (threads <= 0 || threads > limits.max_threads_per_block || shared_bytes > limits.max_shared_bytes_per_block) {
+  if (threads <= 0 || threads > limits.max_threads_per_block || registers > limits.max_registers_per_thread ||
+      shared_bytes > limits.max_shared_bytes_per_block) {
     return 0;
   }
   const std::int64_t warps = round_up(threads, limits.warp_size) / limits.warp_size;
@@ -110,9 +113,8 @@ int resident_blocks(const DeviceLimits& limits, int threads, int registers, std:
 
 double occupancy(const DeviceLimits& limits, int threads, int registers, std::int64_t shared_bytes) noexcept {
   const int blocks = resident_blocks(limits, threads, registers, shared_bytes);
-  const auto warps = static_cast<double>(round_up(threads, limits.warp_size) / limits.warp_size);
-  return static_cast<double>(blocks) * warps * static_cast<double>(limits.warp_size) /
-         static_cast<double>(limits.max_threads_per_sm);
+  const std::int64_t resident_threads = blocks * round_up(threads, limits.warp_size);
+  return static_cast<double>(resident_threads) / static_cast<double>(limits.max_threads_per_sm);
 }
 
 }  // namespace pascaline

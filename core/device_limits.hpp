@@ -15,17 +15,20 @@ struct DeviceLimits {
   std::int64_t max_threads_per_block = 1024;
   std::int64_t max_threads_per_sm = 2048;
   std::int64_t max_blocks_per_sm = 32;
-  std::int64_t max_shared_bytes_per_block = 48 * 1024;
-  std::int64_t max_shared_bytes_per_sm = 96 * 1024;
-  std::int64_t max_registers_per_block = 64 * 1024;
-  std::int64_t max_registers_per_sm = 64 * 1024;
+  std::int64_t max_shared_bytes_per_block = std::int64_t{48} * 1024;
+  std::int64_t max_shared_bytes_per_sm = std::int64_t{96} * 1024;
+  std::int64_t max_registers_per_block = std::int64_t{64} * 1024;
+  std::int64_t max_registers_per_sm = std::int64_t{64} * 1024;
   std::int64_t max_registers_per_thread = 255;
   std::int64_t max_grid_x = 2147483647;
   std::int64_t max_grid_y = 65535;
   std::int64_t max_grid_z = 65535;
   std::int64_t sm_count = 20;
-  std::int64_t l2_bytes = 2 * 1024 * 1024;
+  std::int64_t l2_bytes = std::int64_t{2} * 1024 * 1024;
 };
+
+/// Most threads of a block along z, on every device (along x and y the limit on a block's threads is the tighter).
+constexpr std::int64_t kMaxBlockZ = 64;
 
 /// Name and member of every limit, in declaration order.
 [[nodiscard]] std::span<const std::pair<std::string_view, std::int64_t DeviceLimits::*>> limit_members() noexcept;

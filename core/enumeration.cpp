@@ -41,29 +41,33 @@ std::int64_t integer_of(const Value& value) noexcept {
 }
 
 Enumerator::Enumerator(const BoundSpace& space)
-    : space_(&space), slots_(space.base_slots()), checks_(checks_by_depth(space.space(), false)) {}
+    : space_(&space),
+      slots_(space.base_slots()),
+      asked_(space.base_slots()),
+      checks_(checks_by_depth(space.space(), false)) {}
 
 bool Enumerator::holds_at(std::size_t depth) {
   ++considered_;
   return all_hold(checks_[depth], slots_);
 }
 
-bool Enumerator::within_limits() const {
+bool Enumerator::within_limits(std::span<const std::int64_t> slots) const {
   const Launch& launch = space_->space().launch;
   const DeviceLimits& limits = space_->limits();
+  const std::int64_t most = limits.max_threads_per_block;
+  const std::int64_t block_limits[3] = {most, most, std::min(most, kMaxBlockZ)};
   const std::int64_t grid_limits[3] = {limits.max_grid_x, limits.max_grid_y, limits.max_grid_z};
   std::int64_t threads = 1;
   for (std::size_t i = 0; i < 3; ++i) {
-    const auto block = launch.block[i].try_evaluate(slots_);
-    const auto grid = launch.grid[i].try_evaluate(slots_);
-    if (!block || !grid || *block < 1 || *grid < 1 || *grid > grid_limits[i] || *block > limits.max_threads_per_block) {
+    const auto block = launch.block[i].try_evaluate(slots);
+    const auto grid = launch.grid[i].try_evaluate(slots);
+    if (!block || !grid || *block < 1 || *grid < 1 || *grid > grid_limits[i] || *block > block_limits[i]) {
       return false;
     }
     threads *= *block;
   }
-  const auto shared = launch.shared_bytes.try_evaluate(slots_);
-  return threads <= limits.max_threads_per_block && shared && *shared >= 0 &&
-         *shared <= limits.max_shared_bytes_per_block;
+  const auto shared = launch.shared_bytes.try_evaluate(slots);
+  return threads <= most && shared && *shared >= 0 && *shared <= limits.max_shared_bytes_per_block;
 }
 
 std::uint64_t Enumerator::for_each(const std::function<bool(std::span<const std::uint16_t>)>& visit) {
@@ -77,7 +81,7 @@ std::uint64_t Enumerator::for_each(const std::function<bool(std::span<const std:
     return 0;
   }
   if (count == 0) {
-    if (within_limits()) {
+    if (within_limits(slots_)) {
       visit(indices);
       ++visited;
     }
@@ -98,7 +102,7 @@ std::uint64_t Enumerator::for_each(const std::function<bool(std::span<const std:
     } else if (depth + 1 < count) {
       indices[++depth] = 0;
     } else {
-      if (within_limits()) {
+      if (within_limits(slots_)) {
         ++visited;
         if (!visit(indices)) {
           return visited;
@@ -112,10 +116,10 @@ std::uint64_t Enumerator::for_each(const std::function<bool(std::span<const std:
 bool Enumerator::valid(std::span<const std::uint16_t> indices) {
   const auto& values = space_->integer_values();
   for (std::size_t i = 0; i < values.size(); ++i) {
-    slots_[i] = values[i][indices[i]];
+    asked_[i] = values[i][indices[i]];
   }
-  return std::all_of(checks_.begin(), checks_.end(), [&](const auto& checks) { return all_hold(checks, slots_); }) &&
-         within_limits();
+  return std::all_of(checks_.begin(), checks_.end(), [&](const auto& checks) { return all_hold(checks, asked_); }) &&
+         within_limits(asked_);
 }
 
 bool any_valid_by_parameters(const Space& space) {

@@ -31,10 +31,11 @@ class Enumerator {
 
  private:
   [[nodiscard]] bool holds_at(std::size_t depth);
-  [[nodiscard]] bool within_limits() const;
+  [[nodiscard]] bool within_limits(std::span<const std::int64_t> slots) const;
 
   const BoundSpace* space_;
   std::vector<std::int64_t> slots_;
+  std::vector<std::int64_t> asked_;  ///< slots of `valid`: apart, so that a visitor may ask while `for_each` runs
   std::vector<std::vector<const Expression*>> checks_;  ///< by the depth at which they are decided; [0]: no parameter
   std::uint64_t considered_ = 0;
 };

@@ -21,8 +21,11 @@ bool is_identifier(std::string_view name) {
          std::all_of(name.begin(), name.end(), [&](char c) { return letter(c) || digit(c); });
 }
 
-bool is_size_of(std::string_view name) {
-  return name.starts_with("sizeof(") && name.ends_with(")") && is_identifier(name.substr(7, name.size() - 8));
+// Words that would mean something else in an expression than the name they are given to.
+bool is_reserved(std::string_view name) {
+  constexpr std::array<std::string_view, 8> kWords{"sizeof",   "min",      "max",     "abs",
+                                                   "ceil_div", "round_up", "is_pow2", "log2"};
+  return std::find(kWords.begin(), kWords.end(), name) != kWords.end();
 }
 
 bool divide(std::int64_t left, std::int64_t right, std::int64_t& quotient, Arithmetic& why) noexcept {
@@ -76,28 +79,48 @@ std::string_view cause(Arithmetic why) {
 
 }  // namespace
 
-int Symbols::add(std::string_view name) {
-  if (!is_identifier(name) && !is_size_of(name)) {
+void Symbols::require_free(std::string_view name) const {
+  if (!is_identifier(name)) {
     throw Error(fmt::format("'{}' is not an identifier", name));
+  }
+  if (is_reserved(name)) {
+    throw Error(fmt::format("'{}' is a word of the expression language", name));
   }
   if (slot(name) || forbidden(name) != nullptr) {
     throw Error(fmt::format("the name '{}' is used twice", name));
   }
+}
+
+int Symbols::add(std::string_view name) {
+  require_free(name);
+  names_.emplace_back(name);
+  return static_cast<int>(names_.size()) - 1;
+}
+
+int Symbols::add_size_of(std::string_view type) {
+  std::string name = fmt::format("sizeof({})", type);
+  if (!is_identifier(type) || slot(name)) {
+    throw Error(fmt::format("'{}' is not an identifier, or is used twice", type));
+  }
+  names_.push_back(std::move(name));
+  return static_cast<int>(names_.size()) - 1;
+}
+
+int Symbols::add_forbidden(std::string_view name, std::string_view why) {
+  forbid(name, why);
   names_.emplace_back(name);
   return static_cast<int>(names_.size()) - 1;
 }
 
 void Symbols::forbid(std::string_view name, std::string_view why) {
-  if (!is_identifier(name)) {
-    throw Error(fmt::format("'{}' is not an identifier", name));
-  }
-  if (slot(name) || forbidden(name) != nullptr) {
-    throw Error(fmt::format("the name '{}' is used twice", name));
-  }
+  require_free(name);
   forbidden_.emplace_back(name, why);
 }
 
 std::optional<int> Symbols::slot(std::string_view name) const noexcept {
+  if (forbidden(name) != nullptr) {
+    return std::nullopt;
+  }
   const auto at = std::find(names_.begin(), names_.end(), name);
   return at == names_.end() ? std::nullopt : std::optional<int>(static_cast<int>(at - names_.begin()));
 }

@@ -14,8 +14,12 @@ namespace pascaline {
 /// Names an expression may use. A name's slot is its index in the values given to `evaluate`.
 class Symbols {
  public:
-  /// Adds a name and returns its slot; throws Error if it is taken or is not an identifier.
+  /// Adds a name and returns its slot; throws Error if it is taken, is a word of the language or is no identifier.
   int add(std::string_view name);
+  /// Adds `sizeof(type)` for a type variable and returns its slot; throws as `add`.
+  int add_size_of(std::string_view type);
+  /// Takes a slot for a name that may not be used in expressions; throws as `add`.
+  int add_forbidden(std::string_view name, std::string_view why);
   /// Adds a name that exists but may not be used in expressions; using it is an error that says `why`.
   void forbid(std::string_view name, std::string_view why);
   [[nodiscard]] std::optional<int> slot(std::string_view name) const noexcept;
@@ -23,6 +27,8 @@ class Symbols {
   [[nodiscard]] const std::vector<std::string>& names() const noexcept { return names_; }
 
  private:
+  void require_free(std::string_view name) const;
+
   std::vector<std::string> names_;
   std::vector<std::pair<std::string, std::string>> forbidden_;
 };
@@ -42,8 +48,8 @@ enum class Arithmetic : std::uint8_t { fine, division_by_zero, overflow, bad_shi
 
 /// A C integer expression over named 64-bit values: decimal and hexadecimal literals, `+ - * / %`, shifts,
 /// comparisons, `& ^ | ~`, `&& || !` and `?:` (short-circuit), parentheses, `sizeof(NAME)` of a type variable,
-/// and the functions min, max, abs, ceil_div, round_up, is_pow2, log2. Division truncates as in C; overflow and
-/// division by zero have no value instead of undefined behaviour. Depth of nesting is bounded.
+/// and the functions min, max, abs, ceil_div, round_up, is_pow2, log2 (rounded down). Division truncates as in C;
+/// overflow and division by zero have no value instead of undefined behaviour. Depth of nesting is bounded.
 class Expression {
  public:
   /// Parses `text`; throws ExpressionError with the column.

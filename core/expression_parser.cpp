@@ -19,7 +19,7 @@ class ExpressionParser {
     }
     ternary();
     if (!at_end()) {
-      fail(fmt::format("unexpected '{}'", text_[position_]));
+      fail(fmt::format("unexpected '{}'", here()));
     }
     out_.text_ = std::string(text_);
     std::sort(out_.used_.begin(), out_.used_.end());
@@ -78,6 +78,15 @@ class ExpressionParser {
     throw ExpressionError(message, static_cast<int>(position_) + 1);
   }
 
+  // The character at the position; all bytes of it if it is one of UTF-8, so that messages stay valid text.
+  [[nodiscard]] std::string_view here() const {
+    std::size_t end = position_ + 1;
+    while (end < text_.size() && (static_cast<unsigned char>(text_[end]) & 0xC0U) == 0x80U) {
+      ++end;
+    }
+    return text_.substr(position_, end - position_);
+  }
+
   void skip_space() {
     while (position_ < text_.size() && std::isspace(static_cast<unsigned char>(text_[position_])) != 0) {
       ++position_;
@@ -101,7 +110,7 @@ class ExpressionParser {
   void expect(std::string_view token) {
     if (!accept(token)) {
       fail(at_end() ? fmt::format("expected '{}' before the end", token)
-                    : fmt::format("expected '{}' before '{}'", token, text_[position_]));
+                    : fmt::format("expected '{}' before '{}'", token, here()));
     }
   }
 
@@ -233,7 +242,7 @@ class ExpressionParser {
     } else if (std::isalpha(next) != 0 || next == '_') {
       name();
     } else {
-      fail(fmt::format("expected a value before '{}'", text_[position_]));
+      fail(fmt::format("expected a value before '{}'", here()));
     }
   }
 

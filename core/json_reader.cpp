@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <set>
 #include <utility>
 #include <vector>
 
 #include "core/error.hpp"
+#include "core/paths.hpp"
 
 namespace pascaline {
 namespace {
@@ -15,31 +17,65 @@ namespace {
 using nlohmann::json;
 
 std::string line_and_column(std::string_view text, std::size_t byte) {
-  const std::string_view before = text.substr(0, std::min(byte, text.size()));
+  // `byte` counts from 1 and is one past the text if the text ended too early.
+  const std::string_view before = text.substr(0, std::min(byte > 0 ? byte - 1 : 0, text.size()));
   const auto line = 1 + std::count(before.begin(), before.end(), '\n');
   const std::size_t start = before.rfind('\n');
   const std::size_t column = start == std::string_view::npos ? before.size() : before.size() - start - 1;
-  return fmt::format("line {}, column {}", line, std::max<std::size_t>(column, 1));
+  return fmt::format("line {}, column {}", line, column + 1);
+}
+
+std::string escaped(std::string_view key) {
+  std::string out;
+  for (const char c : key) {
+    out += c == '~' ? "~0" : c == '/' ? "~1" : std::string(1, c);
+  }
+  return out;
 }
 
 // Watches the parser's events for a key that repeats in its object.
 class DuplicateKeys {
  public:
   bool operator()(int /*depth*/, json::parse_event_t event, json& parsed) {
-    if (event == json::parse_event_t::object_start) {
-      open_.emplace_back();
-    } else if (event == json::parse_event_t::object_end) {
-      open_.pop_back();
-    } else if (event == json::parse_event_t::key && !open_.back().insert(parsed.get<std::string>()).second) {
-      duplicate_ = duplicate_.empty() ? parsed.get<std::string>() : duplicate_;
+    using Event = json::parse_event_t;
+    if (event == Event::object_start || event == Event::array_start) {
+      open_.push_back({event == Event::array_start, 0, {}, {}});
+    } else if (event == Event::key) {
+      open_.back().key = parsed.get<std::string>();
+      if (!open_.back().keys.insert(open_.back().key).second && !pointer_) {
+        pointer_ = pointer();
+      }
+    } else {
+      if (event != Event::value) {
+        open_.pop_back();
+      }
+      if (!open_.empty()) {
+        ++open_.back().index;
+      }
     }
     return true;
   }
-  [[nodiscard]] const std::string& duplicate() const { return duplicate_; }
+  /// Pointer of the first key that repeats.
+  [[nodiscard]] const std::optional<std::string>& found() const { return pointer_; }
 
  private:
-  std::vector<std::set<std::string>> open_;
-  std::string duplicate_;
+  struct Level {
+    bool is_array;
+    std::size_t index;  // members read so far
+    std::string key;    // last one read
+    std::set<std::string> keys;
+  };
+
+  [[nodiscard]] std::string pointer() const {
+    std::string out;
+    for (const Level& level : open_) {
+      out += "/" + (level.is_array ? std::to_string(level.index) : escaped(level.key));
+    }
+    return out;
+  }
+
+  std::vector<Level> open_;
+  std::optional<std::string> pointer_;
 };
 
 constexpr int kMaxDepth = 64;
@@ -50,8 +86,8 @@ bool too_deep(std::string_view text) {
   bool quoted = false;
   for (std::size_t i = 0; i < text.size(); ++i) {
     if (quoted) {
-      i += text[i] == '\\' ? 1 : 0;
-      quoted = i >= text.size() || text[i] != '"' || text[i - 1] == '\\';
+      quoted = text[i] != '"';
+      i += text[i] == '\\' ? 1 : 0;  // whatever is escaped does not end the string
       continue;
     }
     quoted = text[i] == '"';
@@ -61,14 +97,6 @@ bool too_deep(std::string_view text) {
     }
   }
   return false;
-}
-
-std::string escaped(std::string_view key) {
-  std::string out;
-  for (const char c : key) {
-    out += c == '~' ? "~0" : c == '/' ? "~1" : std::string(1, c);
-  }
-  return out;
 }
 
 }  // namespace
@@ -86,10 +114,18 @@ json parse_json(std::string_view text, const std::string& file) {
   } catch (const json::exception& error) {
     throw SpaceError(file, "", fmt::format("not valid JSON: {}", error.what()));
   }
-  if (!duplicates.duplicate().empty()) {
-    throw SpaceError(file, "", fmt::format("the key '{}' stands twice in one object", duplicates.duplicate()));
+  if (duplicates.found()) {
+    throw SpaceError(file, *duplicates.found(), "this key stands twice in its object");
   }
   return document;
+}
+
+std::string read_space_file(const std::filesystem::path& file) {
+  try {
+    return read_file(file);
+  } catch (const Error& error) {
+    throw SpaceError(file.string(), "", error.what());
+  }
 }
 
 void JsonNode::fail(const std::string& problem) const { throw SpaceError(*file_, pointer_, problem); }

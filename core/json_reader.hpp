@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <initializer_list>
 #include <string>
 #include <string_view>
@@ -14,6 +15,9 @@ namespace pascaline {
 /// Parses JSON text; throws SpaceError naming `file`, line and column of a syntax error, or the pointer of a key
 /// that stands twice in one object.
 [[nodiscard]] nlohmann::json parse_json(std::string_view text, const std::string& file);
+
+/// Text of a file of search spaces or workloads; throws SpaceError naming it.
+[[nodiscard]] std::string read_space_file(const std::filesystem::path& file);
 
 /// A JSON value with its place, so that every complaint names file and JSON pointer (SpaceError).
 class JsonNode {

@@ -6,10 +6,10 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
-#include <sstream>
+#include <utility>
 #include <vector>
 
 #include "core/error.hpp"
@@ -18,6 +18,24 @@ namespace pascaline {
 namespace {
 
 namespace fs = std::filesystem;
+
+// An open file, closed once.
+class Descriptor {
+ public:
+  explicit Descriptor(int value) noexcept : value_(value) {}
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  ~Descriptor() {
+    if (value_ >= 0) {
+      ::close(value_);
+    }
+  }
+  [[nodiscard]] int get() const noexcept { return value_; }
+  int release() noexcept { return std::exchange(value_, -1); }
+
+ private:
+  int value_;
+};
 
 const char* environment(const char* name) {
   const char* value = std::getenv(name);
@@ -92,39 +110,44 @@ fs::path default_database() {
 }
 
 std::string read_file(const fs::path& file) {
-  std::error_code ignored;
-  if (fs::is_directory(file, ignored)) {
-    throw Error(fmt::format("cannot read {}: it is a folder", file.string()), EISDIR);
-  }
-  std::ifstream in(file, std::ios::binary);
-  if (!in) {
+  const Descriptor descriptor(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
+  if (descriptor.get() < 0) {
     throw Error(fmt::format("cannot open {}: {}", file.string(), std::strerror(errno)), errno);
   }
-  std::ostringstream bytes;
-  bytes << in.rdbuf();
-  if (in.bad()) {
-    throw Error(fmt::format("cannot read {}: {}", file.string(), std::strerror(errno)), errno);
+  std::string bytes;
+  char block[1 << 16];
+  for (;;) {
+    const ssize_t count = ::read(descriptor.get(), block, sizeof block);
+    if (count == 0) {
+      return bytes;
+    }
+    if (count > 0) {
+      bytes.append(block, static_cast<std::size_t>(count));
+    } else if (errno != EINTR) {
+      throw Error(fmt::format("cannot read {}: {}", file.string(), std::strerror(errno)), errno);
+    }
   }
-  return std::move(bytes).str();
 }
 
 void write_file_atomically(const fs::path& file, std::string_view bytes) {
   std::string temporary = file.string() + ".XXXXXX";
-  const int descriptor = ::mkstemp(temporary.data());
-  if (descriptor < 0) {
+  Descriptor descriptor(::mkostemp(temporary.data(), O_CLOEXEC));
+  if (descriptor.get() < 0) {
     throw Error(fmt::format("cannot write {}: {}", file.string(), std::strerror(errno)), errno);
   }
+  const auto require = [](int code) {
+    if (code != 0) {
+      throw Error(std::strerror(errno), errno);
+    }
+  };
   try {
-    write_all(descriptor, bytes);
-    ::fchmod(descriptor, 0644);
-    if (::close(descriptor) != 0) {
-      throw Error(std::strerror(errno), errno);
-    }
-    if (std::rename(temporary.c_str(), file.c_str()) != 0) {
-      throw Error(std::strerror(errno), errno);
-    }
+    write_all(descriptor.get(), bytes);
+    require(::fchmod(descriptor.get(), 0644));
+    // Some file systems let the rename reach the disk before the bytes do.
+    require(::fdatasync(descriptor.get()));
+    require(::close(descriptor.release()));
+    require(std::rename(temporary.c_str(), file.c_str()));
   } catch (const Error& error) {
-    ::close(descriptor);
     ::unlink(temporary.c_str());
     throw Error(fmt::format("cannot write {}: {}", file.string(), error.what()), error.code());
   }

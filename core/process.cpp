@@ -7,9 +7,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <thread>
 
 #include "core/error.hpp"
 
@@ -71,28 +73,52 @@ pid_t spawn(std::vector<std::string> command, std::vector<std::string> environme
   return child;
 }
 
-// Reads until the end of the stream or the deadline; false at the deadline.
-bool drain(int descriptor, Clock::time_point deadline, std::string& output) {
+// Whether the child has ended; leaves it to be reaped, so that its number is not given to another process.
+bool has_ended(pid_t child) {
+  siginfo_t info{};
+  return ::waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == child;
+}
+
+// Reads what is there within `wait`; false at the end of the stream.
+bool read_some(int descriptor, std::chrono::milliseconds wait, std::string& output) {
   char block[1 << 14];
+  pollfd poll_entry{descriptor, POLLIN, 0};
+  const int ready = ::poll(&poll_entry, 1, static_cast<int>(wait.count()));
+  if (ready <= 0) {
+    return ready == 0 || errno == EINTR;
+  }
+  const ssize_t count = ::read(descriptor, block, sizeof block);
+  if (count < 0) {
+    return errno == EINTR || errno == EAGAIN;
+  }
+  const std::size_t room = kMaxOutput - output.size();
+  output.append(block, std::min(static_cast<std::size_t>(count), room));
+  return count > 0;
+}
+
+// Reads until the child has ended or the deadline has come; false at the deadline. The stream's end tells neither:
+// a child may close its output and go on, and a process it left behind may hold the output open.
+bool drain(int descriptor, pid_t child, Clock::time_point deadline, std::string& output) {
+  constexpr std::chrono::milliseconds kLook{20};  // how often the child is looked at while it is silent
+  std::chrono::milliseconds pause{1};             // the same once it has closed its output: most end right then
+  bool open = true;
   for (;;) {
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now()).count();
-    if (left <= 0) {
+    if (has_ended(child)) {
+      for (std::size_t before = output.size() + 1; open && before != output.size();) {
+        before = output.size();
+        open = read_some(descriptor, std::chrono::milliseconds(0), output);
+      }
+      return true;
+    }
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now());
+    if (left.count() <= 0) {
       return false;
     }
-    pollfd wait{descriptor, POLLIN, 0};
-    const int ready = ::poll(&wait, 1, static_cast<int>(std::min<long long>(left, 60'000)));
-    if (ready < 0 && errno != EINTR) {
-      return true;
-    }
-    if (ready <= 0) {
-      continue;
-    }
-    const ssize_t count = ::read(descriptor, block, sizeof block);
-    if (count <= 0) {
-      return true;
-    }
-    if (output.size() < kMaxOutput) {
-      output.append(block, std::min(static_cast<std::size_t>(count), kMaxOutput - output.size()));
+    if (open) {
+      open = read_some(descriptor, std::min(left, kLook), output);
+    } else {
+      std::this_thread::sleep_for(std::min(left, pause));
+      pause = std::min(2 * pause, kLook);
     }
   }
 }
@@ -101,6 +127,9 @@ bool drain(int descriptor, Clock::time_point deadline, std::string& output) {
 
 ProcessResult run_process(const std::vector<std::string>& command, std::chrono::milliseconds deadline,
                           const std::vector<std::pair<std::string, std::string>>& environment) {
+  if (command.empty()) {
+    throw Error("cannot start a program without a name");
+  }
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) {
     throw Error(fmt::format("cannot make a pipe for {}: {}", command.front(), std::strerror(errno)), errno);
@@ -115,9 +144,10 @@ ProcessResult run_process(const std::vector<std::string>& command, std::chrono::
   }
   ::close(ends[1]);
   ProcessResult result;
-  result.timed_out = !drain(ends[0], Clock::now() + deadline, result.output);
+  result.timed_out = !drain(ends[0], child, Clock::now() + deadline, result.output);
   if (result.timed_out) {
     ::kill(-child, SIGKILL);
+    ::kill(child, SIGKILL);  // it may have left its group
   }
   ::close(ends[0]);
   int status = 0;

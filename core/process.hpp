@@ -16,7 +16,8 @@ struct ProcessResult {
 };
 
 /// Runs a program (found on PATH) with arguments and waits for it. `environment` is added to this process's own.
-/// Throws Error if it cannot be started. A child past `deadline` is killed with its process group.
+/// Throws Error if it cannot be started. A child past `deadline` is killed with its process group; processes that
+/// an ended child leaves behind are not waited for.
 [[nodiscard]] ProcessResult run_process(const std::vector<std::string>& command, std::chrono::milliseconds deadline,
                                         const std::vector<std::pair<std::string, std::string>>& environment = {});
 

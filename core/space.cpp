@@ -13,9 +13,15 @@ namespace pascaline {
 namespace {
 
 std::string device_limit_problem(const Geometry& geometry, const DeviceLimits& limits) {
-  const std::uint64_t threads = std::uint64_t{geometry.block[0]} * geometry.block[1] * geometry.block[2];
-  if (threads > static_cast<std::uint64_t>(limits.max_threads_per_block)) {
-    return fmt::format("{} threads a block, the device takes {}", threads, limits.max_threads_per_block);
+  // Each alone first: three large factors could wrap around to a small product.
+  const bool each_fits = std::all_of(geometry.block.begin(), geometry.block.end(),
+                                     [&](std::uint32_t size) { return size <= limits.max_threads_per_block; });
+  if (!each_fits || geometry.threads() > limits.max_threads_per_block) {
+    return fmt::format("{} x {} x {} threads a block, the device takes {}", geometry.block[0], geometry.block[1],
+                       geometry.block[2], limits.max_threads_per_block);
+  }
+  if (geometry.block[2] > kMaxBlockZ) {
+    return fmt::format("{} threads a block along z, devices take {}", geometry.block[2], kMaxBlockZ);
   }
   if (geometry.shared_bytes > limits.max_shared_bytes_per_block) {
     return fmt::format("{} bytes of shared memory a block, the device has {}", geometry.shared_bytes,
@@ -150,9 +156,26 @@ Problem Space::problem(const std::vector<std::pair<std::string, std::string>>& v
     problem.types.emplace_back(variable.name, *type);
   }
   if (!left.empty()) {
-    throw Error(fmt::format("kernel '{}' has no dimension or type '{}'", kernel, left.front().first));
+    const std::string& name = left.front().first;
+    const auto given =
+        std::count_if(values.begin(), values.end(), [&](const auto& entry) { return entry.first == name; });
+    const auto unused = std::count_if(left.begin(), left.end(), [&](const auto& entry) { return entry.first == name; });
+    throw Error(given > unused ? fmt::format("{} is given twice for a problem of kernel '{}'", name, kernel)
+                               : fmt::format("kernel '{}' has no dimension or type '{}'", kernel, name));
   }
   check(problem);
+  return problem;
+}
+
+Problem Space::example_problem() const {
+  Problem problem;
+  problem.kernel = kernel;
+  for (const Dimension& dimension : dimensions) {
+    problem.dimensions.emplace_back(dimension.name, dimension.example);
+  }
+  for (const TypeVariable& variable : types) {
+    problem.types.emplace_back(variable.name, variable.allowed.front());
+  }
   return problem;
 }
 
@@ -248,20 +271,25 @@ std::vector<std::string> BoundSpace::defines(const Config& config) const {
 }
 
 std::vector<std::string> BoundSpace::options(const Config& config) const {
+  const std::vector<std::uint16_t> indices = space_->indices_of(config);
   std::vector<std::string> options;
-  for (const Parameter& parameter : space_->parameters) {
-    if (!parameter.option.empty()) {
-      const Value& value = *config.find(parameter.name);
-      if (!(parameter.omit && *parameter.omit == value)) {
-        options.push_back(parameter.option + to_text(value));
-      }
+  for (std::size_t i = 0; i < indices.size(); ++i) {
+    const Parameter& parameter = space_->parameters[i];
+    const Value& value = parameter.values[indices[i]];
+    if (!parameter.option.empty() && parameter.omit != value) {
+      options.push_back(parameter.option + to_text(value));
     }
   }
   return options;
 }
 
 std::int64_t BoundSpace::value(const Argument& argument, const Config& config) const {
-  return argument.value.evaluate(slots_of(config));
+  const std::int64_t value = argument.value.evaluate(slots_of(config));
+  if (argument.kind == ArgumentKind::buffer && value < 0) {
+    throw Error(fmt::format("buffer '{}' of kernel '{}' has the extent {} ('{}') for {}", argument.name, space_->kernel,
+                            value, argument.value.text(), problem_.text()));
+  }
+  return value;
 }
 
 ElementType BoundSpace::type_of(const Argument& argument) const {

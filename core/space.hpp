@@ -41,6 +41,7 @@ struct Dimension {
   std::string description;
   bool fixed = false;  ///< must be equal for a tuned result to be reused (e.g. a head dimension)
   std::int64_t minimum = 1;
+  std::int64_t example = 1024;  ///< a typical value, used where no problem is given
 };
 
 /// A type variable and the element types it may stand for; the macro of that name is bound to the type's name.
@@ -129,6 +130,8 @@ struct Space {
   void check(const Problem& problem) const;
   /// A problem of this space from name=value pairs in any order (types too); throws Error.
   [[nodiscard]] Problem problem(const std::vector<std::pair<std::string, std::string>>& values) const;
+  /// The problem of every dimension's example value and each type's first element type.
+  [[nodiscard]] Problem example_problem() const;
   /// Product of the parameters' value counts.
   [[nodiscard]] double raw_size() const noexcept;
   /// Tolerance of the relative error for that type of the first output.
@@ -153,10 +156,11 @@ class BoundSpace {
   [[nodiscard]] std::vector<std::string> defines(const Config& config) const;
   /// Compiler options from option parameters.
   [[nodiscard]] std::vector<std::string> options(const Config& config) const;
-  /// Elements of a buffer, or the value of a scalar.
+  /// Elements of a buffer, or the value of a scalar; throws Error if it has none or an extent is negative.
   [[nodiscard]] std::int64_t value(const Argument& argument, const Config& config) const;
   [[nodiscard]] ElementType type_of(const Argument& argument) const;
-  /// Operations of the problem, and the fewest bytes it must move, with `config` where they depend on it.
+  /// Operations of the problem, and the fewest bytes it must move, with the default configuration where they depend
+  /// on parameters; throw Error if they have no value.
   [[nodiscard]] double flops() const;
   [[nodiscard]] double bytes() const;
 

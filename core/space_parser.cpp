@@ -7,7 +7,7 @@
 #include "core/error.hpp"
 #include "core/hash.hpp"
 #include "core/json_reader.hpp"
-#include "core/paths.hpp"
+#include "core/signature_reader.hpp"
 #include "core/space.hpp"
 
 namespace pascaline {
@@ -27,15 +27,6 @@ Value read_value(const JsonNode& node) {
     return node.real();
   }
   return node.name();
-}
-
-ElementType read_element_type(const JsonNode& node) {
-  const std::string name = node.name();
-  const auto type = element_type_from(name);
-  if (!type) {
-    node.fail(fmt::format("unknown element type '{}'", name));
-  }
-  return *type;
 }
 
 /// Reads a space document part by part; every complaint names its place.
@@ -59,8 +50,8 @@ class SpaceReader {
     }
     read_constraints();
     read_macros();
-    space_.launch = read_launch(root_.at("launch"));
-    read_arguments();
+    space_.launch = read_launch(root_.at("launch"), space_.symbols);
+    space_.arguments = read_arguments(root_.at("arguments"), space_);
     read_reference();
     read_tolerance();
     const JsonNode work = root_.at("work");
@@ -72,10 +63,14 @@ class SpaceReader {
   }
 
  private:
-  // Calls `add`, turning its complaint about a name into one with a place.
-  void name_symbol(const JsonNode& place, const std::string& name) {
+  // Runs `add`, which gives `name` a meaning, turning its complaint into one with a place.
+  template <typename Add>
+  static void name_symbol(const JsonNode& place, const std::string& name, Add add) {
+    if (name.starts_with("device_")) {
+      place.fail("names that begin with 'device_' stand for the device's limits");
+    }
     try {
-      space_.symbols.add(name);
+      add();
     } catch (const Error& error) {
       place.fail(error.what());
     }
@@ -85,13 +80,18 @@ class SpaceReader {
     const JsonNode list = root_.at("dimensions");
     for (std::size_t i = 0; i < list.array_size(); ++i) {
       const JsonNode node = list.at(i);
-      node.only_keys({"name", "description", "fixed", "minimum"});
+      node.only_keys({"name", "description", "fixed", "minimum", "example"});
       Dimension dimension;
       dimension.name = node.at("name").name();
       dimension.description = node.has("description") ? node.at("description").text() : "";
       dimension.fixed = node.has("fixed") && node.at("fixed").boolean();
       dimension.minimum = node.has("minimum") ? node.at("minimum").integer() : 1;
-      name_symbol(node.at("name"), dimension.name);
+      dimension.example =
+          node.has("example") ? node.at("example").integer() : std::max<std::int64_t>(1024, dimension.minimum);
+      if (dimension.example < dimension.minimum) {
+        node.at("example").fail(fmt::format("is below the minimum {}", dimension.minimum));
+      }
+      name_symbol(node.at("name"), dimension.name, [&] { space_.symbols.add(dimension.name); });
       space_.dimensions.push_back(std::move(dimension));
     }
   }
@@ -105,17 +105,19 @@ class SpaceReader {
       variable.name = node.at("name").name();
       const JsonNode values = node.at("values");
       for (std::size_t j = 0; j < values.array_size(); ++j) {
-        variable.allowed.push_back(read_element_type(values.at(j)));
+        const ElementType type = read_element_type(values.at(j));
+        if (std::find(variable.allowed.begin(), variable.allowed.end(), type) != variable.allowed.end()) {
+          values.at(j).fail(fmt::format("the element type {} stands twice", name_of(type)));
+        }
+        variable.allowed.push_back(type);
       }
       if (variable.allowed.empty()) {
         values.fail("needs at least one element type");
       }
-      try {
+      name_symbol(node.at("name"), variable.name, [&] {
         space_.symbols.forbid(variable.name, "it is a type; use sizeof(" + variable.name + ")");
-      } catch (const Error& error) {
-        node.at("name").fail(error.what());
-      }
-      name_symbol(node.at("name"), "sizeof(" + variable.name + ")");
+        space_.symbols.add_size_of(variable.name);
+      });
       space_.types.push_back(std::move(variable));
     }
   }
@@ -129,13 +131,8 @@ class SpaceReader {
       parameter.name = node.at("name").name();
       parameter.description = node.has("description") ? node.at("description").text() : "";
       parameter.option = node.has("option") ? node.at("option").name() : "";
-      if (node.has("omit")) {
-        if (parameter.option.empty()) {
-          node.at("omit").fail("goes with 'option' only");
-        }
-        parameter.omit = read_value(node.at("omit"));
-      }
       read_values(node, parameter);
+      read_omit(node, parameter);
       name_parameter(node.at("name"), parameter);
       space_.parameters.push_back(std::move(parameter));
     }
@@ -164,20 +161,31 @@ class SpaceReader {
     parameter.default_index = static_cast<std::size_t>(at - parameter.values.begin());
   }
 
-  // Text and real parameters hold a slot too, so that slots and parameters stay in step, but under a name no
-  // expression can write.
-  void name_parameter(const JsonNode& place, const Parameter& parameter) {
-    const Value& first = parameter.values.front();
-    if (std::holds_alternative<std::int64_t>(first) || std::holds_alternative<bool>(first)) {
-      name_symbol(place, parameter.name);
+  static void read_omit(const JsonNode& node, Parameter& parameter) {
+    if (!node.has("omit")) {
       return;
     }
-    try {
-      space_.symbols.forbid(parameter.name, "its values are not integers");
-    } catch (const Error& error) {
-      place.fail(error.what());
+    const JsonNode omit = node.at("omit");
+    if (parameter.option.empty()) {
+      omit.fail("goes with 'option' only");
     }
-    name_symbol(place, "sizeof(" + parameter.name + ")");
+    parameter.omit = read_value(omit);
+    if (std::find(parameter.values.begin(), parameter.values.end(), *parameter.omit) == parameter.values.end()) {
+      omit.fail(fmt::format("{} is not among the values of '{}'", to_text(*parameter.omit), parameter.name));
+    }
+  }
+
+  // Text and real parameters hold a slot too, so that slots and parameters stay in step.
+  void name_parameter(const JsonNode& place, const Parameter& parameter) {
+    const Value& first = parameter.values.front();
+    const bool integer = std::holds_alternative<std::int64_t>(first) || std::holds_alternative<bool>(first);
+    name_symbol(place, parameter.name, [&] {
+      if (integer) {
+        space_.symbols.add(parameter.name);
+      } else {
+        space_.symbols.add_forbidden(parameter.name, "its values are not integers");
+      }
+    });
   }
 
   void read_constraints() {
@@ -201,108 +209,9 @@ class SpaceReader {
       const JsonNode node = list.at(i);
       node.only_keys({"name", "value"});
       const std::string name = node.at("name").name();
-      try {
-        space_.symbols.forbid(name, "it is computed from other names");
-      } catch (const Error& error) {
-        node.at("name").fail(error.what());
-      }
+      name_symbol(node.at("name"), name, [&] { space_.symbols.forbid(name, "it is computed from other names"); });
       space_.derived.push_back({name, node.at("value").expression(space_.symbols)});
     }
-  }
-
-  Launch read_launch(const JsonNode& node) const {
-    node.only_keys({"function", "block", "grid", "shared_bytes"});
-    Launch launch;
-    launch.function = node.at("function").name();
-    read_triple(node.at("block"), launch.block);
-    read_triple(node.at("grid"), launch.grid);
-    if (node.has("shared_bytes")) {
-      launch.shared_bytes = node.at("shared_bytes").expression(space_.symbols);
-    }
-    return launch;
-  }
-
-  void read_triple(const JsonNode& node, std::array<Expression, 3>& out) const {
-    if (node.array_size() == 0 || node.array_size() > 3) {
-      node.fail("needs one to three expressions");
-    }
-    for (std::size_t i = 0; i < 3; ++i) {
-      out[i] = i < node.array_size() ? node.at(i).expression(space_.symbols) : Expression::constant(1);
-    }
-  }
-
-  void read_arguments() {
-    const JsonNode list = root_.at("arguments");
-    bool has_output = false;
-    std::set<std::string> names;
-    for (std::size_t i = 0; i < list.array_size(); ++i) {
-      const Argument argument = read_argument(list.at(i));
-      if (!names.insert(argument.name).second) {
-        list.at(i).fail(fmt::format("the argument '{}' stands twice", argument.name));
-      }
-      has_output = has_output || (argument.kind == ArgumentKind::buffer &&
-                                  (argument.access == Access::out || argument.access == Access::inout));
-      space_.arguments.push_back(argument);
-    }
-    if (!has_output) {
-      list.fail("needs at least one buffer with access 'out' or 'inout'");
-    }
-  }
-
-  Argument read_argument(const JsonNode& node) const {
-    node.only_keys({"name", "buffer", "scalar", "access", "extent", "value", "fill", "low", "high"});
-    Argument argument;
-    argument.name = node.at("name").name();
-    if (node.has("buffer") == node.has("scalar")) {
-      node.fail("needs either 'buffer' or 'scalar', with the element type");
-    }
-    argument.kind = node.has("buffer") ? ArgumentKind::buffer : ArgumentKind::scalar;
-    const bool is_buffer = argument.kind == ArgumentKind::buffer;
-    read_argument_type(node.at(is_buffer ? "buffer" : "scalar"), argument);
-    argument.value = node.at(is_buffer ? "extent" : "value").expression(space_.symbols);
-    if (!is_buffer) {
-      if (node.has("access") || node.has("extent") || node.has("fill")) {
-        node.fail("a scalar has 'value' only");
-      }
-      return argument;
-    }
-    argument.access = read_choice<Access>(
-        node.at("access"),
-        {{"in", Access::in}, {"out", Access::out}, {"inout", Access::inout}, {"scratch", Access::scratch}});
-    if (node.has("fill")) {
-      argument.fill = read_choice<Fill>(
-          node.at("fill"),
-          {{"none", Fill::none}, {"zero", Fill::zero}, {"uniform", Fill::uniform}, {"normal", Fill::normal}});
-    } else if (argument.access == Access::in || argument.access == Access::inout) {
-      argument.fill = Fill::uniform;
-    }
-    argument.low = node.has("low") ? node.at("low").real() : argument.fill == Fill::normal ? 0.0 : -1.0;
-    argument.high = node.has("high") ? node.at("high").real() : 1.0;
-    return argument;
-  }
-
-  void read_argument_type(const JsonNode& node, Argument& argument) const {
-    const std::string name = node.name();
-    const bool variable =
-        std::any_of(space_.types.begin(), space_.types.end(), [&](const auto& type) { return type.name == name; });
-    if (variable) {
-      argument.type_variable = name;
-    } else {
-      argument.type = read_element_type(node);
-    }
-  }
-
-  template <typename Enum>
-  static Enum read_choice(const JsonNode& node, std::initializer_list<std::pair<std::string_view, Enum>> choices) {
-    const std::string word = node.name();
-    std::string known;
-    for (const auto& [name, value] : choices) {
-      if (name == word) {
-        return value;
-      }
-      known += (known.empty() ? "" : ", ") + std::string(name);
-    }
-    node.fail(fmt::format("unknown word '{}' (known here: {})", word, known));
   }
 
   void read_reference() {
@@ -310,7 +219,7 @@ class SpaceReader {
     node.only_keys({"host", "kernel"});
     space_.reference.host = node.has("host") ? node.at("host").name() : "";
     if (node.has("kernel")) {
-      space_.reference.kernel = read_launch(node.at("kernel"));
+      space_.reference.kernel = read_launch(node.at("kernel"), space_.symbols);
     }
     if (space_.reference.host.empty() && !space_.reference.kernel) {
       node.fail("needs 'host' (a named host reference) or 'kernel' (a naive kernel in the same file)");
@@ -333,6 +242,22 @@ class SpaceReader {
       }
       space_.tolerances.emplace_back(*type, entry.real());
     }
+    const Argument& output = first_output(space_.arguments);
+    for (const ElementType type : types_of(output)) {
+      if (std::none_of(space_.tolerances.begin(), space_.tolerances.end(),
+                       [&](const auto& known) { return known.first == type; })) {
+        node.fail(fmt::format("has no entry for {}, a type of the output '{}'", name_of(type), output.name));
+      }
+    }
+  }
+
+  [[nodiscard]] std::vector<ElementType> types_of(const Argument& argument) const {
+    for (const TypeVariable& variable : space_.types) {
+      if (variable.name == argument.type_variable) {
+        return variable.allowed;
+      }
+    }
+    return {argument.type};
   }
 
   // Constraints over parameters alone must hold for the default, else no problem could fall back on it.
@@ -374,7 +299,7 @@ Space Space::parse(std::string_view text, const std::string& name) {
 }
 
 Space Space::load(const std::filesystem::path& file) {
-  Space space = parse(read_file(file), file.string());
+  Space space = parse(read_space_file(file), file.string());
   if (space.kernel != file.stem().string()) {
     throw SpaceError(file.string(), "/kernel",
                      fmt::format("is '{}', but the file's name says '{}'", space.kernel, file.stem().string()));

@@ -9,6 +9,7 @@ namespace pascaline {
 namespace {
 
 constexpr int kLargeSample = 70;
+constexpr int kLargeSignTest = 500;  // 0.5^n leaves the range of doubles not far above
 constexpr double kZ95 = 1.959963984540054;
 
 // Largest r (1-based) with P(Binomial(n, 1/2) < r) <= 0.025: x[r] and x[n+1-r] bound the median at 95 %.
@@ -28,6 +29,13 @@ int lower_rank(int n) {
     term = term * (n - k) / (k + 1);
   }
   return std::max(1, rank);
+}
+
+// What NaN makes of a sort, or of a walk over equal values, is undefined or endless.
+bool comparable(std::span<const double> a, std::span<const double> b) {
+  const auto is_nan = [](double x) { return std::isnan(x); };
+  return !a.empty() && !b.empty() && std::none_of(a.begin(), a.end(), is_nan) &&
+         std::none_of(b.begin(), b.end(), is_nan);
 }
 
 double normal_two_sided_p(double z) { return std::erfc(std::abs(z) / std::sqrt(2.0)); }
@@ -57,9 +65,13 @@ TimeSummary summarize(std::span<const Sample> samples) {
   if (times.empty()) {
     return summary;
   }
-  std::sort(times.begin(), times.end());
   const auto n = times.size();
   summary.count = static_cast<int>(n);
+  if (std::any_of(times.begin(), times.end(), [](double time) { return std::isnan(time); })) {
+    summary.median_us = summary.low_us = summary.high_us = std::numeric_limits<double>::quiet_NaN();
+    return summary;
+  }
+  std::sort(times.begin(), times.end());
   summary.median_us = n % 2 == 1 ? times[n / 2] : 0.5 * (times[n / 2 - 1] + times[n / 2]);
   const auto rank = static_cast<std::size_t>(lower_rank(summary.count));
   summary.low_us = times[rank - 1];
@@ -68,21 +80,21 @@ TimeSummary summarize(std::span<const Sample> samples) {
 }
 
 double relative_half_width(const TimeSummary& summary) noexcept {
-  if (!(summary.median_us > 0)) {
+  if (!(summary.median_us > 0) || !std::isfinite(summary.median_us)) {
     return std::numeric_limits<double>::infinity();
   }
   return 0.5 * (summary.high_us - summary.low_us) / summary.median_us;
 }
 
 double probability_faster(std::span<const double> a, std::span<const double> b) {
-  if (a.empty() || b.empty()) {
+  if (!comparable(a, b)) {
     return 0.5;
   }
   return pairs_below(a, b) / (static_cast<double>(a.size()) * static_cast<double>(b.size()));
 }
 
 double mann_whitney_p(std::span<const double> a, std::span<const double> b) {
-  if (a.empty() || b.empty()) {
+  if (!comparable(a, b)) {
     return 1.0;
   }
   const auto m = static_cast<double>(a.size());
@@ -119,6 +131,10 @@ double sign_test_p(std::span<const double> a, std::span<const double> b) {
   const int n = below + above;
   if (n == 0) {
     return 1.0;
+  }
+  if (n > kLargeSignTest) {
+    const double distance = std::abs(below - 0.5 * n);
+    return std::min(1.0, normal_two_sided_p(std::max(0.0, distance - 0.5) / (0.5 * std::sqrt(static_cast<double>(n)))));
   }
   double term = std::pow(0.5, n);
   double cumulative = 0;

@@ -8,21 +8,23 @@ namespace pascaline {
 
 /// Median of the counted samples and the distribution-free 95 % confidence interval of it, from order statistics
 /// (Conover, Practical Nonparametric Statistics, 3.2; binomial by its normal approximation above 70 samples).
-/// With fewer than 6 samples the interval is the whole range. All zero if no sample counts.
+/// With fewer than 6 samples the interval is the whole range. All zero if no sample counts; NaN if a counted time is
+/// NaN, so that every comparison with it fails.
 [[nodiscard]] TimeSummary summarize(std::span<const Sample> samples);
 
-/// Half the interval's width over the median; infinity if there is no median.
+/// Half the interval's width over the median; infinity if there is no finite median.
 [[nodiscard]] double relative_half_width(const TimeSummary& summary) noexcept;
 
 /// Probability that a draw from `a` is below one from `b`, ties counted half (the Mann-Whitney statistic over its
-/// maximum): 1 = always faster, 0.5 = no difference.
+/// maximum): 1 = always faster, 0.5 = no difference, or a side that is empty or holds a NaN.
 [[nodiscard]] double probability_faster(std::span<const double> a, std::span<const double> b);
 
 /// Two-sided p-value of the Mann-Whitney U test by its normal approximation with tie correction; 1 if either side
-/// is empty.
+/// is empty or holds a NaN.
 [[nodiscard]] double mann_whitney_p(std::span<const double> a, std::span<const double> b);
 
-/// Two-sided p-value of the sign test on pairs (a[i], b[i]); pairs that tie are left out; 1 if none is left.
+/// Two-sided p-value of the sign test on pairs (a[i], b[i]), by the binomial up to 500 pairs and by its normal
+/// approximation above; pairs that tie or hold a NaN are left out; 1 if none is left.
 [[nodiscard]] double sign_test_p(std::span<const double> a, std::span<const double> b);
 
 }  // namespace pascaline

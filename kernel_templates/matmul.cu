@@ -215,25 +215,30 @@ __device__ __forceinline__ void store_tile(T* matrix, const float (&sum)[kThread
   }
 }
 
-// Adds up the partial tiles in the order of the splits, so that the result does not depend on who came last.
-__device__ __forceinline__ void sum_partials(float (&sum)[kThreadM][kThreadN], const float* workspace, Place place,
-                                             int first_row, int first_column, int m, int n) {
+// Adds up the partial tiles in the order of the splits, so that the result does not depend on who came last. Loops
+// stay rolled: this runs once a tile, and unrolled it would be longer than all the rest.
+__device__ __forceinline__ void reduce_partials(STORAGE* c, const float* workspace, Place place, int first_row,
+                                                int first_column, int m, int n) {
   const long long plane = static_cast<long long>(m) * n;
-#pragma unroll
+#pragma unroll 1
   for (int i = 0; i < kThreadM; ++i) {
-#pragma unroll
-    for (int j = 0; j < kThreadN; ++j) {
-      const int row = first_row + place.row_of(i);
+    const int row = first_row + place.row_of(i);
+#pragma unroll 1
+    for (int j = 0; j < kThreadN; j += kChunkN) {
       const int column = first_column + place.column_of(j);
-      float total = 0.0f;
-      if (row < m && column < n) {
-        // volatile: other blocks wrote these during this launch, so a cached line may be old.
-        const volatile float* partial = workspace + static_cast<long long>(row) * n + column;
-        for (int split = 0; split < kSplitK; ++split) {
-          total += partial[split * plane];
+      float total[kChunkN] = {};
+#pragma unroll
+      for (int v = 0; v < kChunkN; ++v) {
+        if (row < m && column + v < n) {
+          // volatile: other blocks wrote these during this launch, so a cached line may be old.
+          const volatile float* partial = workspace + static_cast<long long>(row) * n + column + v;
+#pragma unroll
+          for (int split = 0; split < kSplitK; ++split) {
+            total[v] += partial[split * plane];
+          }
         }
       }
-      sum[i][j] = total;
+      store_chunk(c, total, row, column, m, n);
     }
   }
 }
@@ -313,12 +318,12 @@ extern "C" __global__ void MATMUL_BOUNDS matmul(const STORAGE* __restrict__ a, c
   if constexpr (kSplitK > 1) {
     float* partial = workspace + static_cast<long long>(blockIdx.z) * m * n;
     store_tile(partial, sum, place, first_row, first_column, m, n);
-    if (!arrived_last(counters)) {
-      return;
+    if (arrived_last(counters)) {
+      reduce_partials(c, workspace, place, first_row, first_column, m, n);
     }
-    sum_partials(sum, workspace, place, first_row, first_column, m, n);
+  } else {
+    store_tile(c, sum, place, first_row, first_column, m, n);
   }
-  store_tile(c, sum, place, first_row, first_column, m, n);
 }
 
 #ifdef PASCALINE_REFERENCE

@@ -1,8 +1,6 @@
-#include "runtime/gpu/host/block_executor.hpp"
-
 #include <fmt/format.h>
 
-
+#include "runtime/gpu/host/block_executor.hpp"
 
 namespace pascaline {
 namespace {
@@ -36,9 +34,10 @@ struct BlockExecutor::Calls {
   static std::uint64_t collective(ThreadView* view, const LaneOffer& offer) {
     BlockExecutor& executor = of(*view);
     if ((offer.mask >> view->lane & 1u) == 0) {
-      executor.fail(fmt::format("thread {} of block {} is lane {} and called {} with mask {:#010x}, which does not name it",
-                                coordinates(view->index), coordinates(view->block->block_index), view->lane,
-                                name_of(offer.kind), offer.mask));
+      executor.fail(
+          fmt::format("thread {} of block {} is lane {} and called {} with mask {:#010x}, which does not name it",
+                      coordinates(view->index), coordinates(view->block->block_index), view->lane, name_of(offer.kind),
+                      offer.mask));
     }
     return executor.collective(thread(view), offer);
   }
@@ -89,8 +88,8 @@ std::string BlockExecutor::deadlock() const {
   }
   if (first_in_collective != nullptr) {
     const LaneOffer& offer = warps_[warp_of(*first_in_collective)].offer(first_in_collective->lane);
-    text += fmt::format(" {} threads wait for lanes of their warp, the first is {} in {} with mask {:#010x};", collective,
-                        coordinates(first_in_collective->index), name_of(offer.kind), offer.mask);
+    text += fmt::format(" {} threads wait for lanes of their warp, the first is {} in {} with mask {:#010x};",
+                        collective, coordinates(first_in_collective->index), name_of(offer.kind), offer.mask);
   }
   return text + fmt::format(" {} have exited", threads_.size() - live_);
 }

@@ -1,10 +1,10 @@
 #include "runtime/gpu/host/fiber.hpp"
 
-#include <cerrno>
-#include <cstring>
+#include <fmt/format.h>
 #include <sys/mman.h>
 
-#include <fmt/format.h>
+#include <cerrno>
+#include <cstring>
 
 #include "core/error.hpp"
 
@@ -28,9 +28,8 @@ Fiber::Fiber(Entry entry, int number) : entry_(entry) {
   void* mapping =
       ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
   if (mapping == MAP_FAILED) {
-    throw HostDeviceError(fmt::format("no memory for the stack of CUDA thread {} of a block: {}", number,
-                                      std::strerror(errno)),
-                          errno);
+    throw HostDeviceError(
+        fmt::format("no memory for the stack of CUDA thread {} of a block: {}", number, std::strerror(errno)), errno);
   }
   mapping_ = mapping;
   // A guard page. Kernels may run out of mappings on machines with very many hardware threads; then there is none.

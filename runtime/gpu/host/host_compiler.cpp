@@ -1,13 +1,13 @@
+#include <fmt/format.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <optional>
 #include <regex>
-#include <unistd.h>
 #include <vector>
-
-#include <fmt/format.h>
 
 #include "core/error.hpp"
 #include "core/hash.hpp"
@@ -30,11 +30,22 @@ constexpr std::chrono::minutes kCompileDeadline{5};
 // No contraction: a result depends on the source alone, not on whether this processor has fused multiply-add.
 // No strict aliasing: kernels read float arrays through float4 pointers. Unused kernels and their shared arrays
 // are dropped by the linker. An object with unique symbols could never be unloaded.
-constexpr const char* kFlags[] = {
-    "-x",         "c++",         "-DPASCALINE_HOST_DEVICE=1", "-march=native",         "-fPIC",
-    "-shared",    "-fno-strict-aliasing", "-ffp-contract=off", "-fno-math-errno",      "-fvisibility=hidden",
-    "-ffunction-sections", "-fdata-sections", "-Wl,--gc-sections", "-Wno-unknown-pragmas", "-Wno-attributes",
-    "-fdiagnostics-color=never"};
+constexpr const char* kFlags[] = {"-x",
+                                  "c++",
+                                  "-DPASCALINE_HOST_DEVICE=1",
+                                  "-march=native",
+                                  "-fPIC",
+                                  "-shared",
+                                  "-fno-strict-aliasing",
+                                  "-ffp-contract=off",
+                                  "-fno-math-errno",
+                                  "-fvisibility=hidden",
+                                  "-ffunction-sections",
+                                  "-fdata-sections",
+                                  "-Wl,--gc-sections",
+                                  "-Wno-unknown-pragmas",
+                                  "-Wno-attributes",
+                                  "-fdiagnostics-color=never"};
 constexpr const char* kFastFlags[] = {"-O2"};
 constexpr const char* kSanitizerFlags[] = {"-O1", "-g", "-fsanitize=address", "-fno-omit-frame-pointer",
                                            "-DPASCALINE_ADDRESS_SANITIZER=1"};
@@ -105,9 +116,9 @@ std::optional<HostCompiler> describe(const std::string& program) {
 std::vector<std::string> host_options(const std::vector<std::string>& options) {
   std::vector<std::string> out{"-std=c++17"};
   for (const std::string& option : options) {
-    for (const auto& [given, passed] : {std::pair("--std=", "-std="), std::pair("-std=", "-std="),
-                                        std::pair("--define-macro=", "-D"), std::pair("-D", "-D"),
-                                        std::pair("--include-path=", "-I"), std::pair("-I", "-I")}) {
+    for (const auto& [given, passed] :
+         {std::pair("--std=", "-std="), std::pair("-std=", "-std="), std::pair("--define-macro=", "-D"),
+          std::pair("-D", "-D"), std::pair("--include-path=", "-I"), std::pair("-I", "-I")}) {
       if (option.starts_with(given)) {
         out.push_back(passed + option.substr(std::string_view(given).size()));
         break;
@@ -143,8 +154,8 @@ fs::path write_sources(const fs::path& folder, const CompileRequest& request) {
   const fs::path unit = home / "pascaline_unit.cpp";
   write_file_atomically(unit, fmt::format("#include <cuda_runtime.h>\n#include <pascaline/entry.h>\n{}{}\n#line 1 "
                                           "\"pascaline_launcher\"\nPASCALINE_HOST_KERNEL({})\n",
-                                          line_directive(parent / source.file.filename()), rewrite_for_host(source.text),
-                                          request.function));
+                                          line_directive(parent / source.file.filename()),
+                                          rewrite_for_host(source.text), request.function));
   return unit;
 }
 
@@ -164,9 +175,9 @@ std::vector<std::string> command_for(const HostCompiler& compiler, const Compile
   for (const std::string& define : request.defines) {
     command.push_back("-D" + define);
   }
-  command.insert(command.end(), {"-isystem", data_folder("host_shim").string(), "-iquote",
-                                 fs::absolute(request.source->file).parent_path().string(), unit.string(), "-o",
-                                 object.string()});
+  command.insert(command.end(),
+                 {"-isystem", data_folder("host_shim").string(), "-iquote",
+                  fs::absolute(request.source->file).parent_path().string(), unit.string(), "-o", object.string()});
   return command;
 }
 
@@ -203,9 +214,10 @@ HostCompiler HostCompiler::find() {
       return *compiler;
     }
   }
-  throw HostDeviceError(fmt::format("no working C++ compiler for the host device (tried {}); install g++ or set "
-                                    "PASCALINE_HOST_CXX to one",
-                                    fmt::join(names, ", ")));
+  throw HostDeviceError(
+      fmt::format("no working C++ compiler for the host device (tried {}); install g++ or set "
+                  "PASCALINE_HOST_CXX to one",
+                  fmt::join(names, ", ")));
 }
 
 CompileResult compile_for_host(const HostCompiler& compiler, const CompileRequest& request) {
@@ -213,15 +225,16 @@ CompileResult compile_for_host(const HostCompiler& compiler, const CompileReques
   const fs::path object = scratch.path() / "kernel.so";
   const fs::path unit = write_sources(scratch.path(), request);
   const auto begin = std::chrono::steady_clock::now();
-  const ProcessResult run = run_process(command_for(compiler, request, unit, object), kCompileDeadline, compiler_environment());
+  const ProcessResult run =
+      run_process(command_for(compiler, request, unit, object), kCompileDeadline, compiler_environment());
   if (run.timed_out) {
     return failed(fmt::format("the compiler took longer than {} minutes", kCompileDeadline.count()), run.output);
   }
   if (run.exit_code != 0) {
     if (run.signal != 0) {
-      throw HostDeviceError(fmt::format("{} was killed by signal {} while compiling {}", compiler.program, run.signal,
-                                        request.function),
-                            run.signal);
+      throw HostDeviceError(
+          fmt::format("{} was killed by signal {} while compiling {}", compiler.program, run.signal, request.function),
+          run.signal);
     }
     return failed(first_error(run.output, fs::absolute(request.source->file).parent_path()), run.output);
   }

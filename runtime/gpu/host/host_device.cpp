@@ -1,13 +1,13 @@
 #include "runtime/gpu/host/host_device.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <optional>
-
-#include <fmt/format.h>
 
 #include "core/error.hpp"
 #include "runtime/gpu/host/grid_runner.hpp"
@@ -36,13 +36,14 @@ std::optional<std::string> refusal(const DeviceLimits& limits, const Geometry& g
   const std::array<std::int64_t, 3> most{limits.max_grid_x, limits.max_grid_y, limits.max_grid_z};
   for (std::size_t i = 0; i < most.size(); ++i) {
     if (geometry.grid[i] == 0 || geometry.grid[i] > most[i]) {
-      return fmt::format("grid {} is empty or larger than ({},{},{})", text_of(geometry.grid), most[0], most[1], most[2]);
+      return fmt::format("grid {} is empty or larger than ({},{},{})", text_of(geometry.grid), most[0], most[1],
+                         most[2]);
     }
   }
   const std::int64_t shared = std::int64_t{geometry.shared_bytes} + static_shared_bytes;
   if (shared > limits.max_shared_bytes_per_block) {
-    return fmt::format("{} bytes of shared memory ({} of them static), a block may have {}", shared, static_shared_bytes,
-                       limits.max_shared_bytes_per_block);
+    return fmt::format("{} bytes of shared memory ({} of them static), a block may have {}", shared,
+                       static_shared_bytes, limits.max_shared_bytes_per_block);
   }
   return std::nullopt;
 }
@@ -95,7 +96,8 @@ class HostDevice final : public Device {
   [[nodiscard]] Kernel load(const Binary& binary) override {
     check_usable("load a kernel");
     if (binary.kind != BinaryKind::host_object) {
-      throw HostDeviceError(fmt::format("kernel {} was compiled for {}, not for the host", binary.function, binary.target));
+      throw HostDeviceError(
+          fmt::format("kernel {} was compiled for {}, not for the host", binary.function, binary.target));
     }
     auto module = std::make_unique<HostModule>(binary.code, binary.function);
     const void* entry = &module->entry();
@@ -147,7 +149,8 @@ class HostDevice final : public Device {
  private:
   void check_usable(const char* doing) const {
     if (failure_) {
-      throw HostDeviceError(fmt::format("cannot {}: the host device needs a reset after this failure: {}", doing, *failure_));
+      throw HostDeviceError(
+          fmt::format("cannot {}: the host device needs a reset after this failure: {}", doing, *failure_));
     }
   }
 

@@ -1,3 +1,8 @@
+#include "runtime/gpu/host/host_info.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
@@ -5,13 +10,9 @@
 #include <optional>
 #include <string>
 #include <thread>
-#include <unistd.h>
-
-#include <fmt/format.h>
 
 #include "core/hash.hpp"
 #include "runtime/gpu/host/host_device.hpp"
-#include "runtime/gpu/host/host_info.hpp"
 
 namespace pascaline {
 namespace {

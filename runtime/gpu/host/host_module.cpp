@@ -1,12 +1,12 @@
 #include "runtime/gpu/host/host_module.hpp"
 
-#include <cerrno>
-#include <cstring>
 #include <dlfcn.h>
+#include <fmt/format.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <fmt/format.h>
+#include <cerrno>
+#include <cstring>
 
 #include "core/error.hpp"
 #include "runtime/gpu/host/sanitizer_hooks.hpp"
@@ -63,9 +63,10 @@ void HostModule::open(const std::string& code) {
   }
   entry_ = static_cast<const pascaline_host::KernelEntry*>(::dlsym(handle_, "pascaline_host_kernel"));
   if (entry_ == nullptr || entry_->abi_version != pascaline_host::kAbiVersion) {
-    throw HostDeviceError(fmt::format("kernel {} was compiled for another version of the host device; compile it again "
-                                      "(an old entry of the cache can be deleted)",
-                                      function_));
+    throw HostDeviceError(
+        fmt::format("kernel {} was compiled for another version of the host device; compile it again "
+                    "(an old entry of the cache can be deleted)",
+                    function_));
   }
 }
 

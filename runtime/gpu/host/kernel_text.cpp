@@ -1,11 +1,11 @@
 #include "runtime/gpu/host/kernel_text.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cctype>
 #include <vector>
-
-#include <fmt/format.h>
 
 namespace pascaline {
 namespace {

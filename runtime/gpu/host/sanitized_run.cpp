@@ -1,10 +1,10 @@
 #include "runtime/gpu/host/sanitized_run.hpp"
 
+#include <fmt/format.h>
+
 #include <cstdlib>
 #include <filesystem>
 #include <regex>
-
-#include <fmt/format.h>
 
 #include "core/error.hpp"
 #include "core/process.hpp"
@@ -40,9 +40,9 @@ std::vector<std::pair<std::string, std::string>> environment_for(const HostCompi
   return environment;
 }
 
-// `    #1 0x7f… in name /path/file.cu:12:5`: the first frame that has a line and is not the shim's.
+// `#1 0x7f… in name /path/file.cu:12:5`: the first frame that has a line and is not the shim's.
 void find_frame(const std::string& text, SanitizerReport& report) {
-  static const std::regex kFrame(R"(#[0-9]+ 0x[0-9a-f]+ in (.+) (/[^ \n]*/)?([^/ \n:]+):([0-9]+)(:[0-9]+)?)");
+  static const std::regex kFrame(R"(#[0-9]+ 0x[0-9a-f]+ in (.+?) (/.*/)([^/\n:]+):([0-9]+)(:[0-9]+)?)");
   for (std::sregex_iterator frame(text.begin(), text.end(), kFrame), end; frame != end; ++frame) {
     const std::string folder = (*frame)[2].str();
     const std::string file = (*frame)[3].str();

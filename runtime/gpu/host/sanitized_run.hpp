@@ -13,7 +13,7 @@ namespace pascaline {
 
 /// What AddressSanitizer found.
 struct SanitizerReport {
-  std::string kind;      ///< "use-after-poison" (beyond a device buffer), "global-buffer-overflow" (static shared array), …
+  std::string kind;  ///< "use-after-poison" (beyond a device buffer), "global-buffer-overflow" (static shared array), …
   std::string access;    ///< "WRITE of size 4"
   std::string location;  ///< "matmul.cu:57", of the innermost frame outside the shim; empty if unknown
   std::string function;  ///< of that frame

@@ -1,9 +1,10 @@
 #include "runtime/gpu/host/shared_size.hpp"
 
+#include <elf.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <elf.h>
 #include <optional>
 
 namespace pascaline {

@@ -41,8 +41,8 @@ inline ThreadView** current_slot() { return &current; }
 
 /// Exports the kernel `function` of this translation unit.
 #define PASCALINE_HOST_KERNEL(function)                                                                       \
-  static void pascaline_run(void* const* arguments) {                                                         \
-    ::pascaline_host::Signature<decltype(&function)>::call(&function, arguments);                             \
+  static void pascaline_run(void* const* pascaline_arguments) {                                                         \
+    ::pascaline_host::Signature<decltype(&function)>::call(&function, pascaline_arguments);                             \
   }                                                                                                           \
   extern "C" __attribute__((visibility("default"), used)) const ::pascaline_host::KernelEntry                 \
       pascaline_host_kernel = {::pascaline_host::kAbiVersion,                                                 \

@@ -47,8 +47,11 @@ inline double rsqrt(double x) { return 1.0 / sqrt(x); }
 inline float rsqrt(float x) { return rsqrtf(x); }
 inline float rcbrtf(float x) { return 1.0f / cbrtf(x); }
 inline double rcbrt(double x) { return 1.0 / cbrt(x); }
-inline double sinpi(double x) { return sin(M_PI * remainder(x, 2.0)); }
-inline double cospi(double x) { return cos(M_PI * remainder(x, 2.0)); }
+inline double sinpi(double x) {
+  const double turn = remainder(x, 2.0);
+  return sin(M_PI * (fabs(turn) > 0.5 ? copysign(1.0, turn) - turn : turn));
+}
+inline double cospi(double x) { return sinpi(0.5 - fabs(remainder(x, 2.0))); }
 inline float sinpif(float x) { return static_cast<float>(sinpi(x)); }
 inline float cospif(float x) { return static_cast<float>(cospi(x)); }
 inline void sincospif(float x, float* sine, float* cosine) {

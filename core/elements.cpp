@@ -1,0 +1,178 @@
+#include "core/elements.hpp"
+
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <numbers>
+
+#include "core/error.hpp"
+#include "core/parallel.hpp"
+
+namespace pascaline {
+namespace {
+
+constexpr std::size_t kGrain = 1 << 16;
+
+// Steele, Lea, Flood: Fast splittable pseudorandom number generators (OOPSLA 2014).
+std::uint64_t splitmix(std::uint64_t state) noexcept {
+  state += 0x9E3779B97F4A7C15ULL;
+  state = (state ^ (state >> 30U)) * 0xBF58476D1CE4E5B9ULL;
+  state = (state ^ (state >> 27U)) * 0x94D049BB133111EBULL;
+  return state ^ (state >> 31U);
+}
+
+// In (0, 1).
+double unit(std::uint64_t seed, std::uint64_t index) noexcept {
+  return (static_cast<double>(splitmix(seed + index * 0x9E3779B97F4A7C15ULL) >> 11U) + 0.5) * 0x1.0p-53;
+}
+
+double draw(Fill fill, double low, double high, std::uint64_t seed, std::uint64_t index) noexcept {
+  if (fill == Fill::uniform) {
+    return low + (high - low) * unit(seed, index);
+  }
+  if (fill == Fill::normal) {
+    const double radius = std::sqrt(-2.0 * std::log(unit(seed, 2 * index)));
+    return low + high * radius * std::cos(2.0 * std::numbers::pi * unit(seed, 2 * index + 1));
+  }
+  return 0.0;
+}
+
+template <typename T, typename Convert>
+std::vector<std::byte> drawn(std::size_t count, Fill fill, double low, double high, std::uint64_t seed,
+                             Convert convert) {
+  std::vector<std::byte> bytes(count * sizeof(T));
+  if (fill == Fill::none || fill == Fill::zero) {
+    return bytes;
+  }
+  parallel_for(count, kGrain, [&](std::size_t begin, std::size_t end) {
+    for (std::size_t i = begin; i < end; ++i) {
+      const T value = convert(draw(fill, low, high, seed, i));
+      std::memcpy(bytes.data() + i * sizeof(T), &value, sizeof(T));
+    }
+  });
+  return bytes;
+}
+
+template <typename T, typename Convert>
+std::vector<double> widened(std::span<const std::byte> bytes, Convert convert) {
+  std::vector<double> values(bytes.size() / sizeof(T));
+  parallel_for(values.size(), kGrain, [&](std::size_t begin, std::size_t end) {
+    for (std::size_t i = begin; i < end; ++i) {
+      T value;
+      std::memcpy(&value, bytes.data() + i * sizeof(T), sizeof(T));
+      values[i] = convert(value);
+    }
+  });
+  return values;
+}
+
+template <typename T>
+double as_double(T value) {
+  return static_cast<double>(value);
+}
+
+// Integers are drawn from the whole numbers of [low, high].
+template <typename T>
+T as_integer(double value) {
+  return static_cast<T>(std::floor(value));
+}
+
+}  // namespace
+
+std::uint16_t half_from_float(float value) noexcept {
+  const auto bits = std::bit_cast<std::uint32_t>(value);
+  const auto sign = static_cast<std::uint16_t>((bits >> 16U) & 0x8000U);
+  const std::uint32_t magnitude = bits & 0x7FFFFFFFU;
+  if (magnitude >= 0x7F800000U) {  // infinity and NaN
+    return static_cast<std::uint16_t>(sign | 0x7C00U | (magnitude > 0x7F800000U ? 0x0200U : 0U));
+  }
+  if (magnitude >= 0x477FF000U) {  // rounds to 2^16 or more
+    return static_cast<std::uint16_t>(sign | 0x7C00U);
+  }
+  if (magnitude < 0x38800000U) {  // below 2^-14: adding 2^-1 aligns the rounding position, and the FPU rounds to even
+    const float shifted = std::bit_cast<float>(magnitude) + 0.5F;
+    return static_cast<std::uint16_t>(sign | (std::bit_cast<std::uint32_t>(shifted) - 0x3F000000U));
+  }
+  const std::uint32_t odd = (magnitude >> 13U) & 1U;
+  return static_cast<std::uint16_t>(sign | ((magnitude - 0x38000000U + 0x0FFFU + odd) >> 13U));
+}
+
+float float_from_half(std::uint16_t bits) noexcept {
+  const std::uint32_t sign = (bits & 0x8000U) << 16U;
+  const std::uint32_t exponent = (bits >> 10U) & 0x1FU;
+  const std::uint32_t fraction = bits & 0x3FFU;
+  if (exponent == 0x1FU) {
+    return std::bit_cast<float>(sign | 0x7F800000U | (fraction << 13U));
+  }
+  if (exponent == 0) {
+    const float value = static_cast<float>(fraction) * 0x1.0p-24F;
+    return sign != 0 ? -value : value;
+  }
+  return std::bit_cast<float>(sign | ((exponent + 112U) << 23U) | (fraction << 13U));
+}
+
+std::uint16_t bfloat_from_float(float value) noexcept {
+  const auto bits = std::bit_cast<std::uint32_t>(value);
+  if ((bits & 0x7FFFFFFFU) > 0x7F800000U) {
+    return static_cast<std::uint16_t>((bits >> 16U) | 0x0040U);
+  }
+  return static_cast<std::uint16_t>((bits + 0x7FFFU + ((bits >> 16U) & 1U)) >> 16U);
+}
+
+float float_from_bfloat(std::uint16_t bits) noexcept {
+  return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16U);
+}
+
+std::vector<std::byte> draw_elements(ElementType type, std::size_t count, Fill fill, double low, double high,
+                                     std::uint64_t seed) {
+  const auto make = [&]<typename T, typename Convert>(Convert convert) {
+    return drawn<T>(count, fill, low, high, seed, convert);
+  };
+  switch (type) {
+    case ElementType::float32:
+      return make.operator()<float>([](double v) { return static_cast<float>(v); });
+    case ElementType::float16:
+      return make.operator()<std::uint16_t>([](double v) { return half_from_float(static_cast<float>(v)); });
+    case ElementType::bfloat16:
+      return make.operator()<std::uint16_t>([](double v) { return bfloat_from_float(static_cast<float>(v)); });
+    case ElementType::float64:
+      return make.operator()<double>([](double v) { return v; });
+    case ElementType::int32:
+      return make.operator()<std::int32_t>(as_integer<std::int32_t>);
+    case ElementType::int64:
+      return make.operator()<std::int64_t>(as_integer<std::int64_t>);
+    case ElementType::uint32:
+      return make.operator()<std::uint32_t>(as_integer<std::uint32_t>);
+    case ElementType::int8:
+      return make.operator()<std::int8_t>(as_integer<std::int8_t>);
+    case ElementType::uint8:
+      return make.operator()<std::uint8_t>(as_integer<std::uint8_t>);
+  }
+  throw Error("unknown element type");
+}
+
+std::vector<double> widen(ElementType type, std::span<const std::byte> bytes) {
+  switch (type) {
+    case ElementType::float32:
+      return widened<float>(bytes, as_double<float>);
+    case ElementType::float16:
+      return widened<std::uint16_t>(bytes, [](std::uint16_t v) { return static_cast<double>(float_from_half(v)); });
+    case ElementType::bfloat16:
+      return widened<std::uint16_t>(bytes, [](std::uint16_t v) { return static_cast<double>(float_from_bfloat(v)); });
+    case ElementType::float64:
+      return widened<double>(bytes, as_double<double>);
+    case ElementType::int32:
+      return widened<std::int32_t>(bytes, as_double<std::int32_t>);
+    case ElementType::int64:
+      return widened<std::int64_t>(bytes, as_double<std::int64_t>);
+    case ElementType::uint32:
+      return widened<std::uint32_t>(bytes, as_double<std::uint32_t>);
+    case ElementType::int8:
+      return widened<std::int8_t>(bytes, as_double<std::int8_t>);
+    case ElementType::uint8:
+      return widened<std::uint8_t>(bytes, as_double<std::uint8_t>);
+  }
+  throw Error("unknown element type");
+}
+
+}  // namespace pascaline

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/problem.hpp"
+#include "core/space.hpp"
+
+namespace pascaline {
+
+/// IEEE 754 binary16 nearest to `value`, ties to even; overflow gives infinity.
+[[nodiscard]] std::uint16_t half_from_float(float value) noexcept;
+/// Exact value of a binary16.
+[[nodiscard]] float float_from_half(std::uint16_t bits) noexcept;
+/// bfloat16 nearest to `value`, ties to even.
+[[nodiscard]] std::uint16_t bfloat_from_float(float value) noexcept;
+[[nodiscard]] float float_from_bfloat(std::uint16_t bits) noexcept;
+
+/// `count` elements for an argument, drawn by a counter-based generator (SplitMix64): the same `seed` gives the same
+/// bytes on every machine. `Fill::none` and `Fill::zero` give zeros.
+[[nodiscard]] std::vector<std::byte> draw_elements(ElementType type, std::size_t count, Fill fill, double low,
+                                                   double high, std::uint64_t seed);
+
+/// The elements as float64.
+[[nodiscard]] std::vector<double> widen(ElementType type, std::span<const std::byte> bytes);
+
+}  // namespace pascaline

@@ -1,0 +1,139 @@
+#include "core/signature_reader.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <initializer_list>
+#include <set>
+#include <utility>
+
+namespace pascaline {
+namespace {
+
+template <typename Enum>
+Enum read_choice(const JsonNode& node, std::initializer_list<std::pair<std::string_view, Enum>> choices) {
+  const std::string word = node.name();
+  std::string known;
+  for (const auto& [name, value] : choices) {
+    if (name == word) {
+      return value;
+    }
+    known += (known.empty() ? "" : ", ") + std::string(name);
+  }
+  node.fail(fmt::format("unknown word '{}' (known here: {})", word, known));
+}
+
+void read_triple(const JsonNode& node, const Symbols& symbols, std::array<Expression, 3>& out) {
+  if (node.array_size() == 0 || node.array_size() > 3) {
+    node.fail("needs one to three expressions");
+  }
+  for (std::size_t i = 0; i < 3; ++i) {
+    out[i] = i < node.array_size() ? node.at(i).expression(symbols) : Expression::constant(1);
+  }
+}
+
+bool is_output(const Argument& argument) {
+  return argument.kind == ArgumentKind::buffer && (argument.access == Access::out || argument.access == Access::inout);
+}
+
+void read_type(const JsonNode& node, const Space& space, Argument& argument) {
+  const std::string name = node.name();
+  const bool variable =
+      std::any_of(space.types.begin(), space.types.end(), [&](const auto& type) { return type.name == name; });
+  if (variable) {
+    argument.type_variable = name;
+  } else {
+    argument.type = read_element_type(node);
+  }
+}
+
+void read_buffer(const JsonNode& node, Argument& argument) {
+  if (node.has("value")) {
+    node.fail("a buffer has 'extent', not 'value'");
+  }
+  argument.access = read_choice<Access>(
+      node.at("access"),
+      {{"in", Access::in}, {"out", Access::out}, {"inout", Access::inout}, {"scratch", Access::scratch}});
+  if (node.has("fill")) {
+    argument.fill = read_choice<Fill>(
+        node.at("fill"),
+        {{"none", Fill::none}, {"zero", Fill::zero}, {"uniform", Fill::uniform}, {"normal", Fill::normal}});
+  } else if (argument.access == Access::in || argument.access == Access::inout) {
+    argument.fill = Fill::uniform;
+  }
+  argument.low = node.has("low") ? node.at("low").real() : argument.fill == Fill::normal ? 0.0 : -1.0;
+  argument.high = node.has("high") ? node.at("high").real() : 1.0;
+  if (argument.fill == Fill::uniform && !(argument.low <= argument.high)) {
+    node.fail(fmt::format("fills from {} up to {}, which is below it", argument.low, argument.high));
+  }
+  if (argument.fill == Fill::normal && !(argument.high >= 0)) {
+    node.at("high").fail("a standard deviation must not be negative");
+  }
+}
+
+Argument read_argument(const JsonNode& node, const Space& space) {
+  node.only_keys({"name", "buffer", "scalar", "access", "extent", "value", "fill", "low", "high"});
+  Argument argument;
+  argument.name = node.at("name").name();
+  if (node.has("buffer") == node.has("scalar")) {
+    node.fail("needs either 'buffer' or 'scalar', with the element type");
+  }
+  argument.kind = node.has("buffer") ? ArgumentKind::buffer : ArgumentKind::scalar;
+  const bool is_buffer = argument.kind == ArgumentKind::buffer;
+  read_type(node.at(is_buffer ? "buffer" : "scalar"), space, argument);
+  argument.value = node.at(is_buffer ? "extent" : "value").expression(space.symbols);
+  if (is_buffer) {
+    read_buffer(node, argument);
+    return argument;
+  }
+  for (const char* key : {"access", "extent", "fill", "low", "high"}) {
+    if (node.has(key)) {
+      node.at(key).fail("a scalar has 'value' only");
+    }
+  }
+  return argument;
+}
+
+}  // namespace
+
+ElementType read_element_type(const JsonNode& node) {
+  const std::string name = node.name();
+  const auto type = element_type_from(name);
+  if (!type) {
+    node.fail(fmt::format("unknown element type '{}'", name));
+  }
+  return *type;
+}
+
+Launch read_launch(const JsonNode& node, const Symbols& symbols) {
+  node.only_keys({"function", "block", "grid", "shared_bytes"});
+  Launch launch;
+  launch.function = node.at("function").name();
+  read_triple(node.at("block"), symbols, launch.block);
+  read_triple(node.at("grid"), symbols, launch.grid);
+  if (node.has("shared_bytes")) {
+    launch.shared_bytes = node.at("shared_bytes").expression(symbols);
+  }
+  return launch;
+}
+
+std::vector<Argument> read_arguments(const JsonNode& list, const Space& space) {
+  std::vector<Argument> arguments;
+  std::set<std::string> names;
+  for (std::size_t i = 0; i < list.array_size(); ++i) {
+    arguments.push_back(read_argument(list.at(i), space));
+    if (!names.insert(arguments.back().name).second) {
+      list.at(i).fail(fmt::format("the argument '{}' stands twice", arguments.back().name));
+    }
+  }
+  if (std::none_of(arguments.begin(), arguments.end(), is_output)) {
+    list.fail("needs at least one buffer with access 'out' or 'inout'");
+  }
+  return arguments;
+}
+
+const Argument& first_output(const std::vector<Argument>& arguments) {
+  return *std::find_if(arguments.begin(), arguments.end(), is_output);
+}
+
+}  // namespace pascaline

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <vector>
+
+#include "core/json_reader.hpp"
+#include "core/space.hpp"
+
+namespace pascaline {
+
+/// An element type's name.
+[[nodiscard]] ElementType read_element_type(const JsonNode& node);
+
+/// Function, block, grid and dynamic shared memory of a launch.
+[[nodiscard]] Launch read_launch(const JsonNode& node, const Symbols& symbols);
+
+/// Arguments in the order of the kernel's signature, over the types and symbols `space` has so far.
+[[nodiscard]] std::vector<Argument> read_arguments(const JsonNode& list, const Space& space);
+
+/// The first buffer the kernel writes: the one its tolerance speaks of.
+[[nodiscard]] const Argument& first_output(const std::vector<Argument>& arguments);
+
+}  // namespace pascaline

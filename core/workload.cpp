@@ -1,0 +1,179 @@
+#include "core/workload.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+
+#include "core/error.hpp"
+
+namespace pascaline {
+namespace {
+
+using Types = std::vector<std::pair<std::string, ElementType>>;
+
+[[noreturn]] void fail(const Workload& workload, std::size_t entry, const std::string& below,
+                       const std::string& problem) {
+  throw SpaceError(workload.file, fmt::format("/entries/{}{}", entry, below), problem);
+}
+
+// Steps `digits` to the next combination with digits[i] < sizes[i], the last the fastest; false after the last one.
+bool advance(std::vector<std::size_t>& digits, const std::vector<std::size_t>& sizes) {
+  for (std::size_t i = digits.size(); i-- > 0;) {
+    if (++digits[i] < sizes[i]) {
+      return true;
+    }
+    digits[i] = 0;
+  }
+  return false;
+}
+
+std::vector<ElementType> types_of(const Workload& workload, const TypeVariable& variable) {
+  const auto given = std::find_if(workload.types.begin(), workload.types.end(),
+                                  [&](const auto& entry) { return entry.first == variable.name; });
+  if (given == workload.types.end()) {
+    return {variable.allowed.front()};
+  }
+  std::vector<ElementType> both;
+  std::copy_if(given->second.begin(), given->second.end(), std::back_inserter(both), [&](ElementType type) {
+    return std::find(variable.allowed.begin(), variable.allowed.end(), type) != variable.allowed.end();
+  });
+  if (both.empty()) {
+    throw SpaceError(workload.file, "/types/" + variable.name,
+                     "names no element type that this kernel's search space allows");
+  }
+  return both;
+}
+
+// Every assignment of element types to the space's type variables.
+std::vector<Types> type_combinations(const Workload& workload, const Space& space) {
+  std::vector<std::vector<ElementType>> choices;
+  std::vector<std::size_t> sizes;
+  for (const TypeVariable& variable : space.types) {
+    choices.push_back(types_of(workload, variable));
+    sizes.push_back(choices.back().size());
+  }
+  std::vector<Types> combinations;
+  std::vector<std::size_t> digits(sizes.size(), 0);
+  do {
+    Types& types = combinations.emplace_back();
+    for (std::size_t i = 0; i < digits.size(); ++i) {
+      types.emplace_back(space.types[i].name, choices[i][digits[i]]);
+    }
+  } while (advance(digits, sizes));
+  return combinations;
+}
+
+// The entry's dimensions in the space's order, with the phase's symbols at `values`.
+std::vector<std::pair<std::string, std::int64_t>> dimensions_of(const Workload& workload, std::size_t index,
+                                                                const Space& space,
+                                                                const std::vector<std::int64_t>& values) {
+  const WorkloadEntry& entry = workload.entries[index];
+  for (const auto& [name, ignored] : entry.dimensions) {
+    if (std::none_of(space.dimensions.begin(), space.dimensions.end(),
+                     [&key = name](const Dimension& dimension) { return dimension.name == key; })) {
+      fail(workload, index, "/dimensions/" + name, fmt::format("kernel '{}' has no such dimension", space.kernel));
+    }
+  }
+  std::vector<std::pair<std::string, std::int64_t>> dimensions;
+  for (const Dimension& dimension : space.dimensions) {
+    const auto given = std::find_if(entry.dimensions.begin(), entry.dimensions.end(),
+                                    [&](const auto& candidate) { return candidate.first == dimension.name; });
+    if (given == entry.dimensions.end()) {
+      fail(workload, index, "/dimensions",
+           fmt::format("gives no value for dimension {} of kernel '{}'", dimension.name, space.kernel));
+    }
+    const auto value = given->second.try_evaluate(values);
+    if (!value || *value < dimension.minimum) {
+      fail(workload, index, "/dimensions/" + dimension.name,
+           fmt::format("'{}' is {}, the dimension's minimum is {}", given->second.text(),
+                       value ? fmt::format("{}", *value) : "without a value", dimension.minimum));
+    }
+    dimensions.emplace_back(dimension.name, *value);
+  }
+  return dimensions;
+}
+
+bool wanted(const WorkloadEntry& entry, const Space& space, const WorkloadSelection& selection) {
+  return entry.kernel == space.kernel && (selection.alternatives || entry.alternative_of.empty());
+}
+
+void merge(std::vector<WorkloadProblem>& problems, std::size_t first, WorkloadProblem&& problem) {
+  const auto twin = std::find_if(problems.begin() + static_cast<std::ptrdiff_t>(first), problems.end(),
+                                 [&](const WorkloadProblem& known) { return known.problem == problem.problem; });
+  if (twin == problems.end()) {
+    problems.push_back(std::move(problem));
+    return;
+  }
+  twin->count += problem.count;
+  twin->names += ", " + problem.names;
+}
+
+// Appends the problems of one phase at one value of its symbols.
+void expand_at(const Workload& workload, std::size_t phase, const std::vector<std::int64_t>& values, const Space& space,
+               const std::vector<Types>& types, const WorkloadSelection& selection,
+               std::vector<WorkloadProblem>& problems) {
+  const std::size_t first = problems.size();
+  std::vector<std::pair<std::string, std::int64_t>> symbols;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    symbols.emplace_back(workload.phases[phase].symbols[i].first, values[i]);
+  }
+  for (std::size_t i = 0; i < workload.entries.size(); ++i) {
+    const WorkloadEntry& entry = workload.entries[i];
+    if (entry.phase != phase || !wanted(entry, space, selection)) {
+      continue;
+    }
+    const auto dimensions = dimensions_of(workload, i, space, values);
+    for (const Types& combination : types) {
+      merge(problems, first,
+            {{space.kernel, dimensions, combination}, entry.count, workload.phases[phase].name, entry.name, symbols});
+    }
+  }
+}
+
+void check_phases(const Workload& workload, const WorkloadSelection& selection) {
+  for (const std::string& name : selection.phases) {
+    if (std::none_of(workload.phases.begin(), workload.phases.end(),
+                     [&](const WorkloadPhase& phase) { return phase.name == name; })) {
+      std::vector<std::string> known;
+      std::transform(workload.phases.begin(), workload.phases.end(), std::back_inserter(known),
+                     [](const WorkloadPhase& phase) { return phase.name; });
+      throw Error(
+          fmt::format("workload '{}' has no phase '{}'; it has {}", workload.name, name, fmt::join(known, ", ")));
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<WorkloadProblem> expand(const Workload& workload, const Space& space, const WorkloadSelection& selection) {
+  check_phases(workload, selection);
+  std::vector<WorkloadProblem> problems;
+  if (std::none_of(workload.entries.begin(), workload.entries.end(),
+                   [&](const WorkloadEntry& entry) { return wanted(entry, space, selection); })) {
+    return problems;
+  }
+  const std::vector<Types> types = type_combinations(workload, space);
+  for (std::size_t p = 0; p < workload.phases.size(); ++p) {
+    const WorkloadPhase& phase = workload.phases[p];
+    if (!selection.phases.empty() &&
+        std::find(selection.phases.begin(), selection.phases.end(), phase.name) == selection.phases.end()) {
+      continue;
+    }
+    std::vector<std::size_t> sizes;
+    for (const auto& [name, values] : phase.symbols) {
+      sizes.push_back(values.size());
+    }
+    std::vector<std::size_t> digits(sizes.size(), 0);
+    do {
+      std::vector<std::int64_t> values;
+      for (std::size_t i = 0; i < digits.size(); ++i) {
+        values.push_back(phase.symbols[i].second[digits[i]]);
+      }
+      expand_at(workload, p, values, space, types, selection, problems);
+    } while (advance(digits, sizes));
+  }
+  return problems;
+}
+
+}  // namespace pascaline

@@ -1,0 +1,28 @@
+#!/usr/bin/env bash
+# Formats the project's C++ and CUDA sources with clang-format; with --check only says which files are not formatted.
+#   scripts/format.sh [--check]
+set -euo pipefail
+source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+cd "$project_root"
+
+# Releases of clang-format differ in what they make of the same style: 14 is the one that counts.
+tool=$(command -v clang-format-14 || command -v clang-format) || die "clang-format is missing: run scripts/setup.sh --dev"
+case $("$tool" --version) in
+  *"version 14."*) ;;
+  *) warn "$("$tool" --version) is not the release 14 that the project is formatted with" ;;
+esac
+mapfile -t files < <(git ls-files --cached --others --exclude-standard -- '*.hpp' '*.cpp' '*.cu' '*.cuh' '*.h' |
+  while read -r file; do if [ -e "$file" ]; then echo "$file"; fi; done)
+
+case ${1:-} in
+  "") printf '%s\0' "${files[@]}" | xargs -0 -r -n 16 -P "$(nproc)" "$tool" -i ;;
+  --check)
+    wrong=$(for file in "${files[@]}"; do "$tool" --dry-run --Werror "$file" 2>/dev/null || printf '    %s\n' "$file"; done)
+    if [ -n "$wrong" ]; then
+      printf '  format: not as .clang-format says; scripts/format.sh mends it:\n%s\n' "$wrong"
+      exit 1
+    fi
+    say "  format: ${#files[@]} files fine"
+    ;;
+  *) die "unknown argument '$1' (known: --check)" ;;
+esac

@@ -1,0 +1,56 @@
+#!/usr/bin/env bash
+# Sets up, builds the dev preset with warnings as errors, and runs all tests. GPU tests say that they skip where there
+# is no GPU.
+#   scripts/test.sh [--asan] [--lint] [--gpu]
+#     --asan  also build with AddressSanitizer and UndefinedBehaviorSanitizer, and run the tests not labelled slow
+#     --lint  first check the format and run clang-tidy
+#     --gpu   run only the tests labelled gpu
+set -euo pipefail
+source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+
+asan=false lint=false only=()
+for argument in "$@"; do
+  case $argument in
+    --asan) asan=true ;;
+    --lint) lint=true ;;
+    --gpu) only=(-L gpu) ;;
+    -h | --help) sed -n '2,7s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 0 ;;
+    *) die "unknown argument '$argument' (known: --asan, --lint, --gpu)" ;;
+  esac
+done
+
+cd "$project_root"
+jobs=${CTEST_PARALLEL_LEVEL:-$(nproc)}
+failures=()
+
+say "Set-up"
+scripts/setup.sh --dev --nvrtc-11.8
+source scripts/common.sh
+
+# run_tests PRESET [ARGUMENT...]: shows ctest's own progress and closing lines.
+run_tests() {
+  say "Tests ($1)"
+  ctest --preset "$1" --output-on-failure --no-tests=error --parallel "$jobs" "${only[@]}" "${@:2}" ||
+    failures+=("tests of preset $1")
+}
+
+if $lint; then
+  say "Checks"
+  scripts/format.sh --check || failures+=("format")
+  python3 scripts/check_workload.py >/dev/null || failures+=("workloads: scripts/check_workload.py says what is wrong")
+  step "configure (dev)" configure-dev "read the first error above" cmake --preset dev || exit 1
+  scripts/lint.sh || failures+=("clang-tidy")
+fi
+if $asan; then
+  say "Build (asan)"
+  build_preset asan || exit 1
+  run_tests asan -LE slow
+fi
+say "Build (dev)"
+build_preset dev || exit 1
+run_tests dev
+
+if [ ${#failures[@]} -gt 0 ]; then
+  printf 'failed: %s\n' "${failures[@]}" >&2
+  exit 1
+fi

@@ -1,0 +1,166 @@
+# Sourced by setup.sh after common.sh: NVRTC for sm_61 in .toolkit/, for those who have none installed. Nothing lands
+# there half: everything is unpacked in .toolkit/tmp.* and renamed when it is whole.
+# shellcheck shell=bash
+
+toolkit=$project_root/.toolkit
+new_nvrtc=$toolkit/12.9/nvidia/cuda_nvrtc/lib/libnvrtc.so.12
+older_nvrtc=$toolkit/11.8/usr/lib/x86_64-linux-gnu/libnvrtc.so.11.2
+
+work=
+leave() {
+  stop_ticker
+  [ -n "$work" ] && rm -rf "$work"
+  return 0
+}
+trap leave EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
+
+new_work() {
+  [ -n "$work" ] && rm -rf "$work"
+  mkdir -p "$toolkit"
+  local left process
+  for left in "$toolkit"/tmp.*; do # of runs that were killed
+    process=${left#"$toolkit/tmp."} process=${process%%.*}
+    [ -d "$left" ] && [ ! -d "/proc/$process" ] && rm -rf "$left"
+  done
+  work=$(mktemp -d "$toolkit/tmp.$$.XXXXXX")
+}
+
+# NVRTC libraries of the system, best first.
+system_nvrtc() {
+  local folder version
+  for version in 12 11.2; do
+    [ -n "${PASCALINE_NVRTC:-}" ] && echo "$PASCALINE_NVRTC"
+    for folder in "${CUDA_HOME:-}" "${CUDA_PATH:-}" /usr/local/cuda /usr/local/cuda-1[12]*; do
+      [ -n "$folder" ] && [ -e "$folder/lib64/libnvrtc.so.$version" ] && echo "$folder/lib64/libnvrtc.so.$version"
+    done
+    { ldconfig -p 2>/dev/null || /sbin/ldconfig -p 2>/dev/null; } | awk -v name="libnvrtc.so.$version" '$1 == name { print $NF }'
+  done
+  return 0
+}
+
+# "VERSION PATH" of the first of the given libraries that compiles for sm_61. Without Python their names decide: all
+# of NVRTC 11 and 12 can.
+first_for_sm_61() {
+  if command -v python3 >/dev/null; then
+    python3 "$project_root/scripts/nvrtc_supports.py" 61 "$@"
+  else
+    [ $# -gt 0 ] && [ -e "$1" ] && echo "${1##*.so.} $1"
+  fi
+}
+
+# The NVRTC that there is: in $found.
+have_toolkit() {
+  local libraries
+  mapfile -t libraries < <([ -e "$new_nvrtc" ] && echo "$new_nvrtc"; system_nvrtc; [ -e "$older_nvrtc" ] && echo "$older_nvrtc")
+  [ ${#libraries[@]} -gt 0 ] && found=$(first_for_sm_61 "${libraries[@]}")
+}
+have_older_toolkit() { [ -e "$older_nvrtc" ]; }
+
+# download_wheels REQUIREMENTS: unpacks the wheels of a pinned, hashed list into $work/tree.
+download_wheels() {
+  python3 -m pip download --disable-pip-version-check --no-deps --only-binary=:all: --require-hashes \
+    --platform manylinux2014_x86_64 --platform manylinux2010_x86_64 --platform manylinux_2_17_x86_64 \
+    -d "$work/wheels" -r "$project_root/scripts/$1" || return
+  local wheel
+  for wheel in "$work"/wheels/*.whl; do
+    echo "unpacking $(basename "$wheel")"
+    python3 -m zipfile -e "$wheel" "$work/tree" || return
+  done
+}
+
+# The present package sources in $work/apt with one more component, and `apt` to use them: /etc/apt stays as it is.
+# apt_elsewhere COMPONENT [SUITE]: SUITE replaces this release's name and asks for source packages.
+apt_elsewhere() {
+  local component=$1 suite=${2:-} file edit
+  mkdir -p "$work"/apt/{parts,lists/partial,cache/archives/partial}
+  : >"$work/apt/sources.list"
+  edit="/^Components:.*main/ { /[[:space:]]$component([[:space:]]|\$)/! s/\$/ $component/ }
+        /^[[:space:]]*deb[[:space:]].*[[:space:]]main([[:space:]]|\$)/ { /[[:space:]]$component([[:space:]]|\$)/! s/(^[^#]*)/\\1 $component / }"
+  if [ -n "$suite" ]; then
+    edit+="
+        s/\\b$(. /etc/os-release && echo "$VERSION_CODENAME")\\b/$suite/g
+        s/^Types:.*/Types: deb-src/
+        s/^[[:space:]]*deb[[:space:]]/deb-src /"
+  fi
+  [ -r /etc/apt/sources.list ] && sed -E "$edit" /etc/apt/sources.list >"$work/apt/sources.list"
+  for file in /etc/apt/sources.list.d/*.sources /etc/apt/sources.list.d/*.list; do
+    [ -r "$file" ] && sed -E "$edit" "$file" >"$work/apt/parts/$(basename "$file")"
+  done
+  apt=(apt-get -o "Dir::Etc::SourceList=$work/apt/sources.list" -o "Dir::Etc::SourceParts=$work/apt/parts"
+    -o "Dir::State::Lists=$work/apt/lists" -o "Dir::Cache=$work/apt/cache" -o APT::Sandbox::User=root
+    -o Debug::NoLocking=true -o Acquire::Retries=3)
+  "${apt[@]}" update
+}
+
+# Debian's own packages of NVRTC 11.8, unpacked into $work/tree.
+download_debian_nvrtc() {
+  command -v apt-get >/dev/null || { echo "no apt-get here"; return 1; }
+  apt_elsewhere non-free || return
+  mkdir -p "$work/debs" "$work/tree"
+  (cd "$work/debs" && "${apt[@]}" download libnvrtc11.2 libnvrtc-builtins11.8) || return
+  local package
+  for package in "$work"/debs/*.deb; do dpkg -x "$package" "$work/tree" || return; done
+  [ -e "$work/tree/usr/lib/x86_64-linux-gnu/libnvrtc.so.11.2" ]
+}
+
+download_older_wheel() {
+  download_wheels toolkit-11.8-requirements.txt || return
+  local folder=$work/tree/usr/lib/x86_64-linux-gnu
+  mkdir -p "$folder" && mv "$work"/tree/nvidia/cuda_nvrtc/lib/libnvrtc* "$folder" && rm -rf "$work/tree/nvidia"
+}
+
+# put_in_place VERSION LIBRARY: the tree just unpacked becomes .toolkit/VERSION if its LIBRARY works.
+put_in_place() {
+  first_for_sm_61 "$work/tree/${2#"$toolkit/$1/"}" || { echo "the library that came does not load or lacks sm_61"; return 1; }
+  rm -rf "${toolkit:?}/$1"
+  mv "$work/tree" "$toolkit/$1"
+}
+
+bring_new() { download_wheels toolkit-requirements.txt && put_in_place 12.9 "$new_nvrtc"; }
+bring_older_debian() { download_debian_nvrtc && put_in_place 11.8 "$older_nvrtc"; }
+bring_older_wheel() { download_older_wheel && put_in_place 11.8 "$older_nvrtc"; }
+
+bring_older_toolkit() {
+  if have_older_toolkit; then
+    say "  NVRTC 11.8: there"
+    return 0
+  fi
+  local advice="check the network; it is needed only for Pascal kernels through NVRTC 11.8"
+  if [ "$(uname -m)" = x86_64 ]; then
+    new_work
+    step "bring NVRTC 11.8 (Debian non-free)" nvrtc-11.8-debian "trying Python's package index instead" bring_older_debian && return
+    new_work
+    step "bring NVRTC 11.8 (Python wheel)" nvrtc-11.8-wheel "$advice" bring_older_wheel && return
+  fi
+  warn "NVRTC 11.8 could not be brought; what needs it is skipped"
+}
+
+bring_toolkit() {
+  if have_toolkit; then
+    say "  NVRTC for sm_61: ${found/ /, }"
+    return 0
+  fi
+  if [ "$(uname -m)" = x86_64 ]; then
+    new_work
+    step "bring NVRTC 12.9 (Python wheels, 90 MB)" nvrtc-12.9 "trying Debian's NVRTC 11.8 instead" bring_new && return
+    new_work
+    step "bring NVRTC 11.8 (Debian non-free)" nvrtc-11.8-debian \
+      "install a CUDA toolkit 11.x or 12.x (13 dropped sm_61), or libnvrtc from Debian non-free or Ubuntu multiverse" \
+      bring_older_debian && return
+  fi
+  warn "compiling for sm_61 is unavailable: no NVRTC 11 or 12 here, and none could be brought. The host device works."
+}
+
+# build_sqlitecpp SUITE: for a release without the package, from the sources of another release of the distribution.
+build_sqlitecpp() {
+  new_work
+  apt_elsewhere universe "$1" || return
+  (cd "$work" && "${apt[@]}" source --download-only sqlitecpp) || return
+  mkdir "$work/source" && tar -xf "$work"/sqlitecpp_*.orig.tar.* -C "$work/source" --strip-components=1 || return
+  cmake -S "$work/source" -B "$work/build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_INSTALL_PREFIX="$work/tree" \
+    -DSQLITECPP_INTERNAL_SQLITE=OFF -DSQLITECPP_RUN_CPPLINT=OFF -DCMAKE_POSITION_INDEPENDENT_CODE=ON || return
+  cmake --build "$work/build" --target install || return
+  rm -rf "$toolkit/prefix" && mv "$work/tree" "$toolkit/prefix"
+}

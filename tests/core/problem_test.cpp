@@ -1,0 +1,48 @@
+#include "core/problem.hpp"
+
+#include <gtest/gtest.h>
+
+#include "core/error.hpp"
+
+namespace pascaline {
+namespace {
+
+const Problem kProblem{"matmul", {{"M", 512}, {"N", 2048}}, {{"STORAGE", ElementType::float16}}};
+
+TEST(ProblemTest, TextKeepsTheSpacesOrder) { EXPECT_EQ(kProblem.text(), "matmul M=512 N=2048 STORAGE=float16"); }
+
+TEST(ProblemTest, LooksUpByName) {
+  EXPECT_EQ(kProblem.dimension("N"), 2048);
+  EXPECT_EQ(kProblem.type("STORAGE"), ElementType::float16);
+  EXPECT_THROW((void)kProblem.dimension("K"), Error);
+  EXPECT_THROW((void)kProblem.type("OUTPUT"), Error);
+}
+
+TEST(ProblemTest, EqualityTakesEverythingIn) {
+  Problem other = kProblem;
+  EXPECT_EQ(other, kProblem);
+  other.dimensions[0].second = 513;
+  EXPECT_NE(other, kProblem);
+  other = kProblem;
+  other.types[0].second = ElementType::float32;
+  EXPECT_NE(other, kProblem);
+  other = kProblem;
+  other.kernel = "gemv";
+  EXPECT_NE(other, kProblem);
+}
+
+TEST(ElementTypeTest, NamesRoundTripAndSizesAreRight) {
+  const std::pair<ElementType, std::size_t> sizes[] = {
+      {ElementType::float32, 4}, {ElementType::float16, 2}, {ElementType::bfloat16, 2},
+      {ElementType::float64, 8}, {ElementType::int32, 4},   {ElementType::int64, 8},
+      {ElementType::uint32, 4},  {ElementType::int8, 1},    {ElementType::uint8, 1}};
+  for (const auto& [type, bytes] : sizes) {
+    EXPECT_EQ(size_of(type), bytes) << name_of(type);
+    EXPECT_EQ(element_type_from(name_of(type)), type);
+  }
+  EXPECT_FALSE(element_type_from("float").has_value());
+  EXPECT_FALSE(element_type_from("").has_value());
+}
+
+}  // namespace
+}  // namespace pascaline

@@ -1,0 +1,212 @@
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <functional>
+#include <string>
+
+#include "core/error.hpp"
+#include "core/paths.hpp"
+#include "core/space.hpp"
+#include "tests/core/small_space.hpp"
+
+namespace pascaline {
+namespace {
+
+using nlohmann::json;
+using testing::small_space;
+
+struct BadSpace {
+  const char* name;
+  std::function<void(json&)> change;
+  const char* pointer;
+  const char* message;  // part of it
+};
+
+json& at(json& space, const char* pointer) { return space[json::json_pointer(pointer)]; }
+
+// One change each that makes the space wrong.
+const BadSpace kBadSpaces[] = {
+    {"unknown key", [](json& s) { s["block_size"] = 1; }, "", "unknown key 'block_size'"},
+    {"unknown key below", [](json& s) { at(s, "/parameters/1/vals") = 1; }, "/parameters/1", "unknown key 'vals'"},
+    {"missing key", [](json& s) { s.erase("work"); }, "", "'work' is missing"},
+    {"missing key below", [](json& s) { at(s, "/parameters/0").erase("default"); }, "/parameters/0", "'default'"},
+    {"wrong schema", [](json& s) { s["schema"] = 2; }, "/schema", "schema 1"},
+    {"schema as text", [](json& s) { s["schema"] = "1"; }, "/schema", "expected an integer"},
+    {"empty kernel", [](json& s) { s["kernel"] = ""; }, "/kernel", "must not be empty"},
+    {"unknown name", [](json& s) { at(s, "/constraints/0/require") = "BLOK <= 1"; }, "/constraints/0/require",
+     "unknown name 'BLOK'"},
+    {"unknown name in a launch", [](json& s) { at(s, "/launch/grid/1") = "M"; }, "/launch/grid/1", "unknown name 'M'"},
+    {"type in an expression", [](json& s) { at(s, "/work/bytes") = "STORAGE * N"; }, "/work/bytes", "sizeof(STORAGE)"},
+    {"text parameter in an expression", [](json& s) { at(s, "/work/flops") = "MODE"; }, "/work/flops", "not integers"},
+    {"size of a text parameter", [](json& s) { at(s, "/work/flops") = "sizeof(MODE)"; }, "/work/flops", "unknown name"},
+    {"macro in an expression", [](json& s) { at(s, "/work/flops") = "ALIGNED"; }, "/work/flops", "computed from"},
+    {"constraint that does not parse", [](json& s) { at(s, "/constraints/1/require") = "N % % 2"; },
+     "/constraints/1/require", "column 5"},
+    {"constraint without reason", [](json& s) { at(s, "/constraints/1").erase("because"); }, "/constraints/1",
+     "'because'"},
+    {"text for an array", [](json& s) { at(s, "/parameters/0/values") = "32"; }, "/parameters/0/values",
+     "expected an array"},
+    {"object for an array", [](json& s) { s["parameters"] = json::object(); }, "/parameters", "expected an array"},
+    {"array for an object", [](json& s) { s["launch"] = json::array(); }, "/launch", "expected an object"},
+    {"float for an integer", [](json& s) { at(s, "/dimensions/0/minimum") = 1.5; }, "/dimensions/0/minimum",
+     "expected an integer"},
+    {"float for an expression", [](json& s) { at(s, "/work/flops") = 2.5; }, "/work/flops", "expected an integer"},
+    {"float among integers", [](json& s) { at(s, "/parameters/0/values/2") = 128.0; }, "/parameters/0/values/2",
+     "another type"},
+    {"integer for a flag", [](json& s) { at(s, "/dimensions/1/fixed") = 1; }, "/dimensions/1/fixed", "true or false"},
+    {"null as a value", [](json& s) { at(s, "/parameters/0/values/2") = nullptr; }, "/parameters/0/values/2",
+     "expected text"},
+    {"number beyond 64 bits", [](json& s) { at(s, "/parameters/0/values/3") = 18446744073709551615U; },
+     "/parameters/0/values/3", "64 bits"},
+    {"no values", [](json& s) { at(s, "/parameters/0/values") = json::array(); }, "/parameters/0/values", "1 to 4096"},
+    {"default outside its list", [](json& s) { at(s, "/parameters/0/default") = 48; }, "/parameters/0/default",
+     "48 is not among the values of 'BLOCK'"},
+    {"default of another type", [](json& s) { at(s, "/parameters/0/default") = "64"; }, "/parameters/0/default",
+     "not among"},
+    {"duplicate value", [](json& s) { at(s, "/parameters/1/values/2") = 2; }, "/parameters/1/values/2", "stands twice"},
+    {"duplicate element type", [](json& s) { at(s, "/types/0/values/1") = "float32"; }, "/types/0/values/1",
+     "stands twice"},
+    {"duplicate parameter", [](json& s) { at(s, "/parameters/1/name") = "BLOCK"; }, "/parameters/1/name",
+     "'BLOCK' is used twice"},
+    {"dimension named as a parameter", [](json& s) { at(s, "/dimensions/0/name") = "ITEMS"; }, "/dimensions/0/name",
+     "used twice"},
+    {"macro named as a dimension", [](json& s) { at(s, "/macros/0/name") = "N"; }, "/macros/0/name", "used twice"},
+    {"name that is none", [](json& s) { at(s, "/parameters/0/name") = "BLOCK-X"; }, "/parameters/0/name", "identifier"},
+    {"name with sizeof", [](json& s) { at(s, "/parameters/0/name") = "sizeof(X)"; }, "/parameters/0/name",
+     "identifier"},
+    {"name of a function", [](json& s) { at(s, "/parameters/0/name") = "log2"; }, "/parameters/0/name",
+     "word of the expression language"},
+    {"name of a limit", [](json& s) { at(s, "/dimensions/0/name") = "device_warp_size"; }, "/dimensions/0/name",
+     "device_"},
+    {"omit without option", [](json& s) { at(s, "/parameters/0/omit") = 32; }, "/parameters/0/omit", "'option'"},
+    {"omit outside the list", [](json& s) { at(s, "/parameters/5/omit") = 1; }, "/parameters/5/omit", "not among"},
+    {"unknown element type", [](json& s) { at(s, "/types/0/values/0") = "float"; }, "/types/0/values/0", "'float'"},
+    {"no element type", [](json& s) { at(s, "/types/0/values") = json::array(); }, "/types/0/values", "at least one"},
+    {"four block dimensions",
+     [](json& s) {
+       at(s, "/launch/block") = {1, 1, 1, 1};
+     },
+     "/launch/block", "one to three"},
+    {"no grid", [](json& s) { at(s, "/launch/grid") = json::array(); }, "/launch/grid", "one to three"},
+    {"unknown buffer type", [](json& s) { at(s, "/arguments/0/buffer") = "OUTPUT"; }, "/arguments/0/buffer", "OUTPUT"},
+    {"buffer and scalar", [](json& s) { at(s, "/arguments/0/scalar") = "int32"; }, "/arguments/0", "either"},
+    {"neither", [](json& s) { at(s, "/arguments/2").erase("scalar"); }, "/arguments/2", "either"},
+    {"unknown access", [](json& s) { at(s, "/arguments/0/access") = "read"; }, "/arguments/0/access", "in, out"},
+    {"unknown fill", [](json& s) { at(s, "/arguments/0/fill") = "ones"; }, "/arguments/0/fill", "uniform"},
+    {"fill of nothing", [](json& s) { at(s, "/arguments/0/low") = 2; }, "/arguments/0", "below"},
+    {"scalar with access", [](json& s) { at(s, "/arguments/2/access") = "in"; }, "/arguments/2/access", "'value' only"},
+    {"scalar with low", [](json& s) { at(s, "/arguments/2/low") = 0; }, "/arguments/2/low", "'value' only"},
+    {"buffer with value", [](json& s) { at(s, "/arguments/0/value") = 1; }, "/arguments/0", "'extent'"},
+    {"argument twice", [](json& s) { at(s, "/arguments/1/name") = "x"; }, "/arguments/1", "stands twice"},
+    {"no output", [](json& s) { at(s, "/arguments/1/access") = "in"; }, "/arguments", "'out' or 'inout'"},
+    {"no reference", [](json& s) { s["reference"] = json::object(); }, "/reference", "'host'"},
+    {"unknown tolerance", [](json& s) { at(s, "/tolerance/half") = 1; }, "/tolerance/half", "unknown element type"},
+    {"negative tolerance", [](json& s) { at(s, "/tolerance/float32") = -1; }, "/tolerance/float32", "negative"},
+    {"missing tolerance", [](json& s) { at(s, "/tolerance").erase("float16"); }, "/tolerance", "no entry for float16"},
+    {"default breaks a constraint",
+     [](json& s) {
+       at(s, "/parameters/0/values") = {64, 256};
+       at(s, "/parameters/1/default") = 4;
+       at(s, "/parameters/0/default") = 256;
+     },
+     "/constraints/0", "the default configuration breaks this constraint"},
+    {"constraints leave nothing", [](json& s) { at(s, "/constraints/0/require") = "BLOCK * ITEMS < 32"; },
+     "/constraints/0", "the constraints leave no valid configuration"},
+    {"constraint that never has a value", [](json& s) { at(s, "/constraints/0/require") = "BLOCK / 0 == 0"; },
+     "/constraints/0", "leave no valid configuration"},
+};
+
+TEST(SpaceParserTest, EveryMistakeIsNamedWithItsPlace) {
+  for (const BadSpace& test : kBadSpaces) {
+    json space = small_space();
+    test.change(space);
+    try {
+      (void)Space::parse(space.dump(), "scale.json");
+      ADD_FAILURE() << "accepted: " << test.name;
+    } catch (const SpaceError& error) {
+      EXPECT_EQ(error.file(), "scale.json") << test.name;
+      EXPECT_EQ(error.pointer(), test.pointer) << test.name << ": " << error.what();
+      EXPECT_NE(std::string(error.what()).find(test.message), std::string::npos) << test.name << ": " << error.what();
+    }
+  }
+}
+
+TEST(SpaceParserTest, TheSmallSpaceItselfIsRight) {
+  const Space space = Space::parse(small_space().dump(), "scale.json");
+  EXPECT_EQ(space.kernel, "scale");
+  EXPECT_EQ(space.parameters.size(), 6U);
+  EXPECT_DOUBLE_EQ(space.raw_size(), 4 * 3 * 2 * 2 * 2 * 2);
+  EXPECT_EQ(space.default_config().text(), "BLOCK=64 CACHED=1 ITEMS=2 MAX_REGISTERS=0 MODE=ca RATIO=1.0");
+  EXPECT_DOUBLE_EQ(space.tolerance(ElementType::float16), 1e-3);
+  EXPECT_THROW((void)space.tolerance(ElementType::int8), SpaceError);
+  EXPECT_EQ(space.arguments[0].fill, Fill::uniform);
+  EXPECT_EQ(space.arguments[1].fill, Fill::none);
+  EXPECT_TRUE(space.dimensions[1].fixed);
+}
+
+TEST(SpaceParserTest, DuplicateKeyInTheText) {
+  std::string text = small_space().dump();
+  text.insert(text.find("\"default\":2"), "\"default\":4,");
+  try {
+    (void)Space::parse(text, "scale.json");
+    FAIL() << "accepted";
+  } catch (const SpaceError& error) {
+    EXPECT_EQ(error.pointer(), "/parameters/1/default");
+  }
+}
+
+TEST(SpaceParserTest, EveryTruncationIsRefusedWithLineAndColumn) {
+  const std::string text = small_space().dump(1);
+  for (std::size_t size = 0; size < text.size(); size += 7) {
+    try {
+      (void)Space::parse(text.substr(0, size), "scale.json");
+      ADD_FAILURE() << "accepted " << size << " bytes";
+    } catch (const SpaceError& error) {
+      EXPECT_NE(std::string(error.what()).find("not valid JSON at line "), std::string::npos) << error.what();
+    }
+  }
+}
+
+TEST(SpaceParserTest, HashIgnoresLayoutButNotContent) {
+  const json space = small_space();
+  json other = space;
+  at(other, "/parameters/0/default") = 128;
+  EXPECT_EQ(Space::parse(space.dump(), "a").hash, Space::parse(space.dump(4), "b").hash);
+  EXPECT_NE(Space::parse(space.dump(), "a").hash, Space::parse(other.dump(), "a").hash);
+}
+
+class SpaceFileTest : public ::testing::Test {
+ protected:
+  SpaceFileTest() { std::filesystem::create_directories(folder_); }
+  ~SpaceFileTest() override { std::filesystem::remove_all(folder_); }
+  const std::filesystem::path folder_ =
+      std::filesystem::temp_directory_path() / ("pascaline_space_file_test." + std::to_string(::getpid()));
+};
+
+TEST_F(SpaceFileTest, KernelMustBeNamedAsTheFile) {
+  write_file_atomically(folder_ / "scale.json", small_space().dump());
+  EXPECT_EQ(Space::load(folder_ / "scale.json").kernel, "scale");
+  write_file_atomically(folder_ / "scales.json", small_space().dump());
+  try {
+    (void)Space::load(folder_ / "scales.json");
+    FAIL() << "accepted";
+  } catch (const SpaceError& error) {
+    EXPECT_EQ(error.pointer(), "/kernel");
+    EXPECT_EQ(error.file(), (folder_ / "scales.json").string());
+  }
+}
+
+TEST_F(SpaceFileTest, MissingFilesAndFoldersAreNamed) {
+  for (const auto& file : {folder_ / "none.json", folder_}) {
+    try {
+      (void)Space::load(file);
+      ADD_FAILURE() << "loaded " << file;
+    } catch (const SpaceError& error) {
+      EXPECT_EQ(error.file(), file.string());
+    }
+  }
+}
+
+}  // namespace
+}  // namespace pascaline

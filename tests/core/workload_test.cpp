@@ -1,0 +1,159 @@
+#include "core/workload.hpp"
+
+#include <gtest/gtest.h>
+
+#include <numeric>
+#include <string>
+
+#include "core/error.hpp"
+#include "core/paths.hpp"
+#include "tests/core/small_space.hpp"
+#include "tests/core/small_workload.hpp"
+
+namespace pascaline {
+namespace {
+
+using nlohmann::json;
+using testing::small_space;
+using testing::small_workload;
+
+class WorkloadTest : public ::testing::Test {
+ protected:
+  [[nodiscard]] std::vector<WorkloadProblem> expanded(const json& text, const WorkloadSelection& selection = {}) const {
+    return expand(Workload::parse(text.dump(), "small.json"), space_, selection);
+  }
+  // The pointer of the complaint.
+  [[nodiscard]] std::string complaint(const json& text) const {
+    try {
+      (void)expanded(text);
+    } catch (const SpaceError& error) {
+      EXPECT_EQ(error.file(), "small.json");
+      return error.pointer();
+    }
+    return "accepted";
+  }
+  const Space space_ = Space::parse(small_space().dump(), "scale.json");
+};
+
+std::string line(const WorkloadProblem& problem) {
+  std::string symbols;
+  for (const auto& [name, value] : problem.symbols) {
+    symbols += " " + name + "=" + std::to_string(value);
+  }
+  return problem.problem.text() + " x" + std::to_string(static_cast<int>(problem.count)) + " " + problem.phase +
+         symbols + ": " + problem.names;
+}
+
+std::vector<std::string> lines(const std::vector<WorkloadProblem>& problems) {
+  std::vector<std::string> out;
+  for (const WorkloadProblem& problem : problems) {
+    out.push_back(line(problem));
+  }
+  return out;
+}
+
+TEST_F(WorkloadTest, ExpandsSymbolsAndTypesAndMergesEqualProblems) {
+  const std::vector<std::string> expected{
+      "scale N=8 WIDTH=4 STORAGE=float32 x5 prompt S=4: first, second",
+      "scale N=8 WIDTH=4 STORAGE=float16 x5 prompt S=4: first, second",
+      "scale N=1 WIDTH=4 STORAGE=float32 x1 prompt S=4: last",
+      "scale N=1 WIDTH=4 STORAGE=float16 x1 prompt S=4: last",
+      "scale N=16 WIDTH=4 STORAGE=float32 x5 prompt S=8: first, second",
+      "scale N=16 WIDTH=4 STORAGE=float16 x5 prompt S=8: first, second",
+      "scale N=1 WIDTH=4 STORAGE=float32 x1 prompt S=8: last",
+      "scale N=1 WIDTH=4 STORAGE=float16 x1 prompt S=8: last",
+      "scale N=1 WIDTH=4 STORAGE=float32 x7 token: first",
+      "scale N=1 WIDTH=4 STORAGE=float16 x7 token: first",
+  };
+  EXPECT_EQ(lines(expanded(small_workload())), expected);
+}
+
+TEST_F(WorkloadTest, PhasesAreSelectedByName) {
+  EXPECT_EQ(expanded(small_workload(), {{"token"}, false}).size(), 2U);
+  EXPECT_EQ(expanded(small_workload(), {{"token", "prompt"}, false}).size(), 10U);
+  try {
+    (void)expanded(small_workload(), {{"image"}, false});
+    FAIL() << "accepted";
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(), "workload 'small' has no phase 'image'; it has prompt, token");
+  }
+}
+
+TEST_F(WorkloadTest, AlternativesComeOnRequest) {
+  const auto with = expanded(small_workload(), {{"prompt"}, true});
+  EXPECT_EQ(with.size(), 12U);
+  EXPECT_EQ(line(with[4]), "scale N=8 WIDTH=8 STORAGE=float32 x2 prompt S=4: both");
+}
+
+TEST_F(WorkloadTest, TypesAreThoseBothNameOrTheSpacesFirst) {
+  json text = small_workload();
+  text["types"]["STORAGE"] = {"int8", "float16"};
+  EXPECT_EQ(expanded(text, {{"token"}, false}).front().problem.type("STORAGE"), ElementType::float16);
+  EXPECT_EQ(expanded(text, {{"token"}, false}).size(), 1U);
+  text.erase("types");
+  EXPECT_EQ(expanded(text, {{"token"}, false}).front().problem.type("STORAGE"), ElementType::float32);
+  text["types"] = {{"STORAGE", {"int8"}}};
+  EXPECT_EQ(complaint(text), "/types/STORAGE");
+}
+
+TEST_F(WorkloadTest, SeveralSymbolsGiveEveryCombination) {
+  json text = small_workload();
+  text["phases"][0]["symbols"]["B"] = {1, 2, 3};
+  EXPECT_EQ(expanded(text, {{"prompt"}, false}).size(), 2U * 3 * 2 * 2);
+}
+
+TEST_F(WorkloadTest, OtherKernelsAreSkipped) {
+  json text = small_workload();
+  for (json& entry : text["entries"]) {
+    entry["kernel"] = "other";
+  }
+  text["types"] = {{"STORAGE", {"int8"}}};
+  EXPECT_TRUE(expanded(text).empty());
+}
+
+TEST_F(WorkloadTest, DimensionsMustFitTheSpace) {
+  json text = small_workload();
+  text["entries"][1]["dimensions"]["DEPTH"] = 1;
+  EXPECT_EQ(complaint(text), "/entries/1/dimensions/DEPTH");
+  text = small_workload();
+  text["entries"][1]["dimensions"].erase("WIDTH");
+  EXPECT_EQ(complaint(text), "/entries/1/dimensions");
+  text = small_workload();
+  text["entries"][2]["dimensions"]["WIDTH"] = 1;  // below its minimum
+  EXPECT_EQ(complaint(text), "/entries/2/dimensions/WIDTH");
+  text = small_workload();
+  text["entries"][0]["dimensions"]["N"] = "S / (S - 4)";
+  EXPECT_EQ(complaint(text), "/entries/0/dimensions/N");
+}
+
+TEST_F(WorkloadTest, EveryProblemFitsItsSpace) {
+  for (const WorkloadProblem& problem : expanded(small_workload(), {{}, true})) {
+    EXPECT_NO_THROW(space_.check(problem.problem));
+    EXPECT_GT(problem.count, 0);
+  }
+}
+
+// Holds every workload that is delivered against every search space that is.
+TEST(DeliveredWorkloadsTest, FitTheSearchSpaces) {
+  const std::filesystem::path folder = data_folder("search_spaces");
+  if (!std::filesystem::is_directory(folder / "workloads")) {
+    GTEST_SKIP() << "no workloads in " << folder;
+  }
+  for (const auto& workload_file : std::filesystem::directory_iterator(folder / "workloads")) {
+    const Workload workload = Workload::load(workload_file.path());
+    for (const auto& space_file : std::filesystem::directory_iterator(folder)) {
+      if (space_file.path().extension() != ".json") {
+        continue;
+      }
+      const Space space = Space::load(space_file.path());
+      for (const WorkloadProblem& problem : expand(workload, space, {{}, true})) {
+        EXPECT_NO_THROW(space.check(problem.problem)) << problem.problem.text();
+        const BoundSpace bound(space, problem.problem, *limits_of_architecture("sm_61"));
+        EXPECT_GT(bound.flops(), 0) << problem.problem.text();
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace pascaline

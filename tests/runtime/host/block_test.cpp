@@ -1,0 +1,116 @@
+#include <numeric>
+
+#include "support.hpp"
+
+namespace pascaline::testing {
+namespace {
+
+std::vector<float> ramp(std::size_t count) {
+  std::vector<float> values(count);
+  std::iota(values.begin(), values.end(), 0.0F);
+  return values;
+}
+
+TEST(HostBlock, StaticSharedMemoryIsOnePerBlock) {
+  const auto device = open_host_device();
+  const Kernel kernel = load(*device, "block.cu", "static_shared");
+  EXPECT_EQ(kernel.resources().static_shared_bytes, 64 * 4);
+  const Buffer in = to_device(*device, ramp(64 * 500));
+  const Buffer out = device->allocate(in.bytes());
+  run(*device, kernel, {{500, 1, 1}, {64, 1, 1}, 0}, in.data(), out.data());
+  const auto values = to_host<float>(*device, out);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    ASSERT_EQ(values[i], static_cast<float>(i / 64 * 64 + 63 - i % 64));
+  }
+}
+
+TEST(HostBlock, DynamicSharedMemoryOfFileAndFunctionIsTheSame) {
+  const auto device = open_host_device();
+  const Kernel kernel = load(*device, "block.cu", "dynamic_shared");
+  const Buffer in = to_device(*device, ramp(100 * 96));
+  const Buffer out = device->allocate(in.bytes());
+  run(*device, kernel, {{100, 1, 1}, {96, 1, 1}, 96 * 4}, in.data(), out.data());
+  const auto values = to_host<float>(*device, out);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    ASSERT_EQ(values[i], static_cast<float>(i / 96 * 96 + 95 - i % 96) + 1000.0F);
+  }
+  const Kernel matrix = load(*device, "block.cu", "matrix_shared");
+  const Buffer transposed = device->allocate(64 * 4);
+  run(*device, matrix, {{1, 1, 1}, {8, 8, 1}, 256}, transposed.data());
+  for (std::size_t i = 0; i < 64; ++i) {
+    EXPECT_EQ(to_host<int>(*device, transposed)[i], static_cast<int>(i % 8 * 8 + i / 8));
+  }
+}
+
+TEST(HostBlock, BarriersWaitOnlyForThreadsThatHaveNotLeft) {
+  const auto device = open_host_device();
+  const Kernel kernel = load(*device, "block.cu", "leaving");
+  const Buffer in = to_device(*device, std::vector<int>(256, 3));
+  const Buffer out = device->allocate(4);
+  run(*device, kernel, {{1, 1, 1}, {256, 1, 1}, 0}, in.data(), out.data());
+  EXPECT_EQ(to_host<int>(*device, out)[0], 768);
+}
+
+TEST(HostBlock, BarriersCountPredicates) {
+  const auto device = open_host_device();
+  const Kernel kernel = load(*device, "block.cu", "counts");
+  const Buffer count = device->allocate(100 * 4), every = device->allocate(100 * 4), some = device->allocate(100 * 4);
+  run(*device, kernel, {{1, 1, 1}, {100, 1, 1}, 0}, count.data(), every.data(), some.data());
+  EXPECT_EQ(to_host<int>(*device, count), std::vector<int>(100, 20));
+  EXPECT_EQ(to_host<int>(*device, every), std::vector<int>(100, 1));
+  EXPECT_EQ(to_host<int>(*device, some), std::vector<int>(100, 1));
+}
+
+TEST(HostBlock, RaggedGridsOfThreeDimensionsCoverEveryElement) {
+  const auto device = open_host_device();
+  const Kernel kernel = load(*device, "block.cu", "indices");
+  constexpr int kWidth = 37, kHeight = 11;
+  const Buffer out = device->allocate(kWidth * kHeight * 6 * 4);
+  device->fill(out, 0);
+  run(*device, kernel, {{5, 3, 3}, {8, 4, 2}, 0}, out.data(), kWidth, kHeight);
+  const auto values = to_host<unsigned>(*device, out);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const auto z = static_cast<unsigned>(i / (kWidth * kHeight));
+    ASSERT_EQ(values[i], 50300 + z / 2 * 10 + z % 2);
+  }
+}
+
+TEST(HostBlock, ADeadlockIsReportedAndTheDeviceWorksAfterReset) {
+  const auto device = open_host_device();
+  const Kernel kernel = load(*device, "block.cu", "deadlock");
+  const Kernel fine = load(*device, "block.cu", "many_barriers");
+  const Buffer out = device->allocate(1024 * 4);
+  try {
+    run(*device, kernel, {{4, 1, 1}, {32, 1, 1}, 0}, out.data());
+    FAIL() << "no error";
+  } catch (const HostDeviceError& error) {
+    const std::string text = error.what();
+    EXPECT_NE(text.find("barrier deadlock in block ("), std::string::npos) << text;
+    EXPECT_NE(text.find("16 threads wait at __syncthreads, the first is (0,0,0)"), std::string::npos) << text;
+    EXPECT_NE(text.find("the first is (16,0,0) in a shuffle with mask 0xffffffff"), std::string::npos) << text;
+  }
+  EXPECT_THROW(run(*device, fine, {{1, 1, 1}, {32, 1, 1}, 0}, out.data(), 1), HostDeviceError);
+  device->reset();
+  run(*device, fine, {{8, 1, 1}, {1024, 1, 1}, 0}, out.data(), 20);
+  EXPECT_EQ(to_host<int>(*device, out), std::vector<int>(1024, 20));
+}
+
+TEST(HostBlock, AssertAndTrapEndTheLaunchWithTheirPlace) {
+  const auto device = open_host_device();
+  const Buffer out = device->allocate(4);
+  try {
+    run(*device, load(*device, "block.cu", "asserting"), {{1, 1, 1}, {32, 1, 1}, 0}, out.data());
+    FAIL() << "no error";
+  } catch (const HostDeviceError& error) {
+    const std::string text = error.what();
+    EXPECT_NE(text.find("block.cu:"), std::string::npos) << text;
+    EXPECT_NE(text.find("assertion failed: out == nullptr || threadIdx.x < 5"), std::string::npos) << text;
+    EXPECT_NE(text.find("thread (5,0,0)"), std::string::npos) << text;
+  }
+  device->reset();
+  EXPECT_THROW(run(*device, load(*device, "block.cu", "trapping"), {{4, 1, 1}, {1, 1, 1}, 0}, out.data()),
+               HostDeviceError);
+}
+
+}  // namespace
+}  // namespace pascaline::testing

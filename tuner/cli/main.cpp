@@ -1,0 +1,83 @@
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+#include <exception>
+
+#include "core/error.hpp"
+#include "core/version.hpp"
+#include "tuner/cli/command.hpp"
+
+namespace pascaline::cli {
+namespace {
+
+std::atomic<bool> g_interrupted{false};
+
+void on_interrupt(int signal) {
+  if (g_interrupted.exchange(true)) {
+    std::signal(signal, SIG_DFL);
+    std::raise(signal);
+  }
+}
+
+// Errors are one line, so that a script can show or log them as they are.
+int fault(const char* what) {
+  std::string line = what;
+  for (char& c : line) {
+    c = c == '\n' ? ' ' : c;
+  }
+  std::fprintf(stderr, "pascaline: %s\n", line.c_str());
+  return kFault;
+}
+
+int run(int argc, char** argv) {
+  CLI::App app{"Pascaline tunes CUDA kernels for NVIDIA Pascal GPUs (and any other), and keeps what it measured.",
+               "pascaline"};
+  app.set_version_flag("--version", std::string("pascaline ") + kVersion);
+  app.require_subcommand(1);
+  app.get_formatter()->column_width(34);
+  app.footer(
+      "Exit codes: 0 done; 1 something is wrong with input or machine; 2 wrong command line;\n"
+      "3 it ran, and the answer is no; 130 interrupted. `pascaline COMMAND --help` has examples.");
+  Action action;
+  add_devices_command(app, action);
+  add_compile_command(app, action);
+  add_sweep_command(app, action);
+  add_show_command(app, action);
+  add_explain_command(app, action);
+  add_report_command(app, action);
+  add_check_command(app, action);
+  add_completion_command(app, action);
+  add_worker_commands(app, action);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? kSuccess : kUsage;
+  }
+  return action();
+}
+
+}  // namespace
+
+const std::atomic<bool>& interrupted() { return g_interrupted; }
+
+void catch_interrupts() {
+  std::signal(SIGINT, on_interrupt);
+  std::signal(SIGTERM, on_interrupt);
+}
+
+}  // namespace pascaline::cli
+
+int main(int argc, char** argv) {
+  std::signal(SIGPIPE, SIG_IGN);
+  try {
+    const int code = pascaline::cli::run(argc, argv);
+    if (std::fflush(stdout) != 0) {
+      return pascaline::cli::fault("cannot write to standard output");
+    }
+    return code;
+  } catch (const std::exception& error) {
+    std::fflush(stdout);
+    return pascaline::cli::fault(error.what());
+  }
+}

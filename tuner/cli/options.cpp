@@ -1,0 +1,132 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <thread>
+
+#include "core/error.hpp"
+#include "core/paths.hpp"
+#include "runtime/gpu/device.hpp"
+#include "tuner/cli/command.hpp"
+
+namespace pascaline::cli {
+namespace {
+
+// The value of a parameter written as text, in the type its values have.
+Value value_from(const Parameter& parameter, const std::string& text) {
+  for (const Value& value : parameter.values) {
+    if (to_text(value) == text) {
+      return value;
+    }
+  }
+  std::vector<std::string> known;
+  for (const Value& value : parameter.values) {
+    known.push_back(to_text(value));
+  }
+  throw Error(fmt::format("{} is not among the values of {} ({})", text, parameter.name, fmt::join(known, ", ")));
+}
+
+}  // namespace
+
+std::vector<std::pair<std::string, std::string>> split_settings(const std::string& text) {
+  std::vector<std::pair<std::string, std::string>> out;
+  for (std::size_t start = 0; start <= text.size();) {
+    const std::size_t end = std::min(text.find(',', start), text.size());
+    const std::string piece = text.substr(start, end - start);
+    const std::size_t equals = piece.find('=');
+    if (equals == std::string::npos || equals == 0 || equals + 1 == piece.size()) {
+      throw Error(fmt::format("'{}' is not NAME=value (in '{}')", piece, text));
+    }
+    const std::string name = piece.substr(0, equals);
+    if (std::any_of(out.begin(), out.end(), [&](const auto& setting) { return setting.first == name; })) {
+      throw Error(fmt::format("{} is given twice in '{}'", name, text));
+    }
+    out.emplace_back(name, piece.substr(equals + 1));
+    start = end + 1;
+  }
+  return out;
+}
+
+void KernelOptions::add_kernel_to(CLI::App& command) {
+  command.add_option("-k,--kernel", kernel, "Kernel: the common stem of its .cu and its .json")->capture_default_str();
+  command.add_option("--kernels", kernels_folder, "Folder of kernel templates (default: the installed ones)");
+  command.add_option("--spaces", spaces_folder, "Folder of search spaces (default: the installed ones)");
+}
+
+void KernelOptions::add_problems_to(CLI::App& command) {
+  command.add_option("-p,--problem", problems, "A shape: DIMENSION=value,…,TYPE=element type (repeatable)");
+}
+
+void KernelOptions::add_settings_to(CLI::App& command) {
+  command.add_option("-s,--set", settings, "Parameter=value instead of the default's (repeatable, or comma-separated)");
+}
+
+std::filesystem::path KernelOptions::kernels() const {
+  return kernels_folder.empty() ? data_folder("kernel_templates") : std::filesystem::path(kernels_folder);
+}
+
+Space KernelOptions::load_space() const {
+  const auto folder = spaces_folder.empty() ? data_folder("search_spaces") : std::filesystem::path(spaces_folder);
+  if (kernel.empty() || kernel.find('/') != std::string::npos) {
+    throw Error(fmt::format(
+        "'{}' is no kernel name; give the stem of its .cu, and its folders with --kernels and --spaces", kernel));
+  }
+  return Space::load(folder / (kernel + ".json"));
+}
+
+std::vector<Problem> KernelOptions::load_problems(const Space& space) const {
+  std::vector<Problem> out;
+  for (const std::string& text : problems) {
+    out.push_back(space.problem(split_settings(text)));
+  }
+  if (out.empty()) {
+    out.push_back(space.example_problem());
+  }
+  return out;
+}
+
+Config KernelOptions::load_config(const Space& space) const {
+  std::vector<Config::Setting> values = space.default_config().settings();
+  for (const std::string& text : settings) {
+    for (const auto& [name, value] : split_settings(text)) {
+      const auto parameter = std::find_if(space.parameters.begin(), space.parameters.end(),
+                                          [&key = name](const Parameter& p) { return p.name == key; });
+      if (parameter == space.parameters.end()) {
+        throw Error(fmt::format("kernel '{}' has no parameter '{}'", space.kernel, name));
+      }
+      const auto setting =
+          std::find_if(values.begin(), values.end(), [&key = name](const auto& s) { return s.first == key; });
+      setting->second = value_from(*parameter, value);
+    }
+  }
+  return Config(std::move(values));
+}
+
+void DeviceOptions::add_to(CLI::App& command) {
+  command.add_option("-d,--device", device, "cuda:N or host (default: cuda:0 where there is a GPU, else host)");
+  command.add_option("--target", target, "Architecture whose code is run, e.g. sm_61 (default: the device's own)");
+  command.add_option("--nvrtc", nvrtc, "NVRTC to use: a version such as 11.8, or a library's path");
+  command.add_option("--cache", cache, "Folder for compiled kernels (default: ~/.cache/pascaline)");
+}
+
+std::string DeviceOptions::chosen_device() const {
+  if (!device.empty()) {
+    return device;
+  }
+  return list_devices().front().id;
+}
+
+std::filesystem::path DeviceOptions::cache_path() const {
+  return cache.empty() ? cache_folder() : std::filesystem::path(cache);
+}
+
+void add_database_option(CLI::App& command, std::string& database, const std::string& what) {
+  command.add_option("--db", database, what + " (default: $PASCALINE_DB or ~/.local/share/pascaline/tuned.db)");
+}
+
+std::filesystem::path database_path(const std::string& given) {
+  return given.empty() ? default_database() : std::filesystem::path(given);
+}
+
+std::size_t default_jobs() { return std::max(1U, std::thread::hardware_concurrency()); }
+
+}  // namespace pascaline::cli

@@ -1,0 +1,201 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+
+#include <nlohmann/json.hpp>
+
+#include "core/error.hpp"
+#include "core/workload.hpp"
+#include "tuner/cli/command.hpp"
+#include "tuner/cli/progress.hpp"
+#include "tuner/searcher.hpp"
+#include "tuner/sweep.hpp"
+
+namespace pascaline::cli {
+namespace {
+
+struct Options {
+  KernelOptions kernel;
+  DeviceOptions device;
+  SweepOptions sweep;
+  std::string workload;
+  std::vector<std::string> phases;
+  std::vector<std::string> types;
+  std::vector<std::string> symbols;
+  std::string database;
+  double minutes = 0;
+  bool warm_cache = false;
+  bool quiet = false;
+  bool as_json = false;
+  std::string command_line;
+};
+
+bool matches(const WorkloadProblem& problem, const Options& options) {
+  for (const std::string& text : options.types) {
+    for (const auto& [name, value] : split_settings(text)) {
+      if (name_of(problem.problem.type(name)) != value) {
+        return false;
+      }
+    }
+  }
+  for (const std::string& text : options.symbols) {
+    for (const auto& [name, value] : split_settings(text)) {
+      const auto symbol = std::find_if(problem.symbols.begin(), problem.symbols.end(),
+                                       [&key = name](const auto& entry) { return entry.first == key; });
+      if (symbol != problem.symbols.end() && std::to_string(symbol->second) != value) {
+        return false;
+      }
+    }
+  }
+  return true;
+}
+
+// A workload's problems, each once: equal shapes of several phases are tuned together.
+std::vector<SweepProblem> from_workload(const Space& space, const Options& options) {
+  const Workload workload = Workload::load(options.workload);
+  std::vector<SweepProblem> problems;
+  for (const WorkloadProblem& entry : expand(workload, space, {options.phases, true})) {
+    if (!matches(entry, options)) {
+      continue;
+    }
+    const auto known = std::find_if(problems.begin(), problems.end(),
+                                    [&](const SweepProblem& problem) { return problem.problem == entry.problem; });
+    const std::string label = entry.phase + ": " + entry.names;
+    if (known == problems.end()) {
+      problems.push_back({entry.problem, entry.count, label});
+    } else {
+      known->count += entry.count;
+      known->label += "; " + label;
+    }
+  }
+  if (problems.empty()) {
+    throw Error(fmt::format("{} has no problem of kernel '{}' that fits --phase, --type and --symbol", options.workload,
+                            space.kernel));
+  }
+  return problems;
+}
+
+std::vector<SweepProblem> problems_of(const Space& space, const Options& options) {
+  if (!options.workload.empty() && !options.kernel.problems.empty()) {
+    throw Error("give either --workload or --problem, not both");
+  }
+  if (!options.workload.empty()) {
+    return from_workload(space, options);
+  }
+  std::vector<SweepProblem> problems;
+  for (Problem& problem : options.kernel.load_problems(space)) {
+    problems.push_back({std::move(problem), 1, ""});
+  }
+  return problems;
+}
+
+int sweep(Options options) {
+  catch_interrupts();
+  const Space space = options.kernel.load_space();
+  const std::vector<SweepProblem> problems = problems_of(space, options);
+  SweepOptions& sweep = options.sweep;
+  sweep.device = options.device.chosen_device();
+  sweep.target = options.device.target;
+  sweep.nvrtc = options.device.nvrtc;
+  sweep.kernels = options.kernel.kernels();
+  sweep.cache = options.device.cache_path();
+  sweep.database = database_path(options.database);
+  sweep.measure.cold_cache = !options.warm_cache;
+  sweep.command_line = options.command_line;
+  if (options.minutes > 0) {
+    sweep.minutes = options.minutes;
+  }
+  if (sweep.database.has_parent_path()) {
+    std::filesystem::create_directories(sweep.database.parent_path());
+  }
+  Progress progress(options.quiet || options.as_json);
+  const SweepSummary summary = run_sweep(space, problems, sweep, progress.events(), interrupted());
+  progress.summary(summary, sweep);
+  if (options.as_json) {
+    fmt::print("{}\n", nlohmann::json{{"session", summary.session},
+                                      {"database", sweep.database.string()},
+                                      {"trials", summary.trials},
+                                      {"ok", summary.ok},
+                                      {"reused", summary.reused},
+                                      {"problems_done", summary.problems_done},
+                                      {"interrupted", summary.interrupted}}
+                           .dump(2));
+  }
+  if (summary.interrupted) {
+    return kInterrupted;
+  }
+  return summary.ok + summary.reused > 0 ? kSuccess : kNegative;
+}
+
+void add_measuring_options(CLI::App& command, SweepOptions& sweep, bool& warm_cache) {
+  MeasureOptions& measure = sweep.measure;
+  command.add_flag("--warm-cache", warm_cache, "Do not evict the device's L2 before each sample");
+  command.add_option("--min-samples", measure.min_samples, "Samples a configuration at least")
+      ->capture_default_str()
+      ->check(CLI::Range(3, 100000));
+  command.add_option("--max-samples", measure.max_samples, "Samples a configuration at most")
+      ->capture_default_str()
+      ->check(CLI::Range(3, 100000));
+  command.add_option("--precision", measure.target_half_width, "Sample until the median is known to this fraction")
+      ->capture_default_str()
+      ->check(CLI::Range(0.0001, 1.0));
+  command.add_option("--sample-budget-ms", measure.budget_ms, "Time for the samples of one configuration")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
+  command
+      .add_option("--abort-factor", measure.abort_factor,
+                  "Give up on a configuration that many times slower than the best; 0: never")
+      ->capture_default_str()
+      ->check(CLI::NonNegativeNumber);
+  command.add_option("--finalists", sweep.finalists, "Best configurations re-measured against the default")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 100));
+  command.add_option("--rounds", sweep.finals.rounds, "Rounds of the finals")
+      ->capture_default_str()
+      ->check(CLI::Range(2, 10000));
+}
+
+}  // namespace
+
+void add_sweep_command(CLI::App& app, Action& action) {
+  CLI::App* command = app.add_subcommand("sweep", "Search for the fastest variant of each shape and store every trial");
+  const auto options = std::make_shared<Options>();
+  options->sweep.jobs = default_jobs();
+  options->kernel.add_kernel_to(*command);
+  options->kernel.add_problems_to(*command);
+  command->add_option("-w,--workload", options->workload, "A workload file: tune its shapes of this kernel")
+      ->check(CLI::ExistingFile);
+  command->add_option("--phase", options->phases, "Only this phase of the workload (repeatable)");
+  command->add_option("--type", options->types, "Only this element type, e.g. STORAGE=float32");
+  command->add_option("--symbol", options->symbols, "Only this value of a phase's symbol, e.g. S=512");
+  options->device.add_to(*command);
+  add_database_option(*command, options->database, "Database to add to");
+  command->add_option("--searcher", options->sweep.searcher, "random or exhaustive")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"random", "exhaustive"}));
+  command->add_option("-n,--trials", options->sweep.trials, "New trials a problem")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1'000'000'000));
+  command->add_option("-m,--minutes", options->minutes, "Minutes of the whole sweep, shared evenly by the problems")
+      ->check(CLI::PositiveNumber);
+  command->add_option("--seed", options->sweep.seed, "Seed of the search and of the inputs")->capture_default_str();
+  command->add_option("-j,--jobs", options->sweep.jobs, "Compile workers (default: every processor)")
+      ->check(CLI::Range(1, 1024));
+  add_measuring_options(*command, options->sweep, options->warm_cache);
+  command->add_flag("-q,--quiet", options->quiet, "Print nothing but errors");
+  command->add_flag("--json", options->as_json, "Print a summary as JSON, nothing else");
+  command->footer(
+      "The default configuration is measured first and is always a finalist: a tuned result never loses to it.\n"
+      "What the database knows under the same key (source, device, compiler, driver) is not measured again.\n"
+      "Ctrl-C finishes the trial in flight; a second one stops at once.\n\nExamples:\n"
+      "  pascaline sweep --problem M=512,N=2048,K=2048,STORAGE=float32 --trials 200\n"
+      "  pascaline sweep --workload search_spaces/workloads/qwen3-vl-2b.json --phase prefill --minutes 480\n"
+      "  pascaline sweep --device cuda:0 --target sm_61 --problem M=4096,N=4096,K=4096 --trials 300");
+  command->callback([&action, &app, options] {
+    (void)app;
+    action = [options] { return sweep(*options); };
+  });
+}
+
+}  // namespace pascaline::cli

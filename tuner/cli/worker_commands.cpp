@@ -1,0 +1,24 @@
+#include "tuner/cli/command.hpp"
+#include "tuner/compile_pool.hpp"
+
+namespace pascaline::cli {
+
+// Run by the program itself, not by people: no help entry.
+void add_worker_commands(CLI::App& app, Action& action) {
+  CLI::App* command =
+      app.add_subcommand("compile-worker", "Compile what a parent process asks for on stdin")->group("");
+  struct Options {
+    std::string cache;
+    std::string architecture;
+    std::string nvrtc;
+  };
+  const auto options = std::make_shared<Options>();
+  command->add_option("--cache", options->cache)->required();
+  command->add_option("--arch", options->architecture)->required();
+  command->add_option("--nvrtc", options->nvrtc);
+  command->callback([&action, options] {
+    action = [options] { return run_compile_worker(options->cache, options->architecture, options->nvrtc); };
+  });
+}
+
+}  // namespace pascaline::cli

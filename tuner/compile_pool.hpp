@@ -1,0 +1,90 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/trial.hpp"
+#include "runtime/gpu/compile.hpp"
+#include "runtime/gpu/cubin_cache.hpp"
+
+namespace pascaline {
+
+/// How the compile pool is set up.
+struct CompilePoolOptions {
+  std::size_t workers = 1;
+  std::filesystem::path program;  ///< the pascaline executable; empty: this process's own
+  std::filesystem::path cache_folder;
+  std::string architecture;                     ///< as for Toolchain::find
+  std::string nvrtc;                            ///< path of the library to use; empty on the host
+  std::chrono::milliseconds deadline{120'000};  ///< a variant; a worker past it is killed
+};
+
+/// A finished compilation.
+struct Compiled {
+  std::uint64_t id = 0;
+  TrialStatus status = TrialStatus::ok;  ///< ok, compile_failed, timed_out or crashed
+  CompileResult result;
+};
+
+/// Worker processes that compile ahead of measurement, into the cache they share. A worker that crashes or hangs
+/// costs its own variant only and is replaced. Processes, because threads of one compiler process gain at most 2x.
+class CompilePool {
+ public:
+  explicit CompilePool(CompilePoolOptions options);
+  CompilePool(const CompilePool&) = delete;
+  CompilePool& operator=(const CompilePool&) = delete;
+  ~CompilePool();
+
+  /// Queues a compilation; `request.source` must live until it is finished.
+  void submit(std::uint64_t id, CompileRequest request);
+  /// The next finished compilation in any order; waits up to `timeout`, nothing if none finished.
+  [[nodiscard]] std::optional<Compiled> wait(std::chrono::milliseconds timeout);
+  /// Submitted and not yet handed out.
+  [[nodiscard]] std::size_t pending() const noexcept;
+  [[nodiscard]] std::size_t workers() const noexcept { return workers_.size(); }
+  /// Process ids of the live workers.
+  [[nodiscard]] std::vector<int> worker_processes() const;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  struct Job {
+    std::uint64_t id = 0;
+    CompileRequest request;
+  };
+  struct Worker {
+    int process = -1;
+    int to = -1;
+    int from = -1;
+    std::string input;                 ///< bytes of an unfinished line
+    std::vector<std::string> sources;  ///< hashes of the sources it was sent
+    std::optional<Job> job;
+    Clock::time_point deadline;
+  };
+
+  void start(Worker& worker) const;
+  void stop(Worker& worker) const noexcept;
+  void feed();
+  bool send(Worker& worker) const;
+  bool read_reply(Worker& worker);
+  void lose(Worker& worker, TrialStatus status, const std::string& reason);
+  void kill_overdue();
+  Compiled finish(Job job, const std::string& line);
+
+  CompilePoolOptions options_;
+  CubinCache cache_;
+  std::vector<Worker> workers_;
+  std::deque<Job> queue_;
+  std::deque<Compiled> finished_;
+};
+
+/// The loop of a worker process: a JSON request a line on stdin, a JSON reply a line on stdout, until stdin ends.
+/// Returns the process's exit code.
+int run_compile_worker(const std::filesystem::path& cache_folder, const std::string& architecture,
+                       const std::string& nvrtc);
+
+}  // namespace pascaline

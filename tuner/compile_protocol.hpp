@@ -1,0 +1,15 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "runtime/gpu/compile.hpp"
+
+namespace pascaline {
+
+/// The line that tells a compile worker a source, before the first request that uses it.
+[[nodiscard]] std::string source_message(const KernelSource& source);
+/// The line that asks for a compilation of a source already told.
+[[nodiscard]] std::string request_message(std::uint64_t id, const CompileRequest& request);
+
+}  // namespace pascaline

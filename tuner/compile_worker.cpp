@@ -1,0 +1,114 @@
+#include <cstdio>
+#include <iostream>
+#include <map>
+#include <optional>
+
+#include <nlohmann/json.hpp>
+
+#include "core/error.hpp"
+#include "tuner/compile_pool.hpp"
+#include "tuner/compile_protocol.hpp"
+
+namespace pascaline {
+namespace {
+
+using nlohmann::json;
+
+std::string line_of(const json& message) { return message.dump(-1, ' ', false, json::error_handler_t::replace) + "\n"; }
+
+KernelSource read_source(const json& message) {
+  KernelSource source;
+  source.file = message.at("file").get<std::string>();
+  source.text = message.at("text").get<std::string>();
+  source.hash = message.at("hash").get<std::string>();
+  for (const json& header : message.at("headers")) {
+    source.headers.emplace_back(header.at(0).get<std::string>(), header.at(1).get<std::string>());
+  }
+  return source;
+}
+
+/// Answers the requests of one parent.
+class CompileServer {
+ public:
+  CompileServer(const std::filesystem::path& cache_folder, std::string architecture, std::string nvrtc)
+      : cache_(cache_folder), architecture_(std::move(architecture)), nvrtc_(std::move(nvrtc)) {}
+
+  /// The reply to a message; nothing for one that asks for none.
+  std::optional<json> answer(const json& message) {
+    if (message.contains("text")) {
+      KernelSource source = read_source(message);
+      sources_.insert_or_assign(source.hash, std::move(source));
+      return std::nullopt;
+    }
+    const json id = message.at("id");
+    try {
+      return compile(id, message);
+    } catch (const std::exception& error) {
+      return json{{"id", id}, {"fault", error.what()}};
+    }
+  }
+
+ private:
+  json compile(const json& id, const json& message) {
+    CompileRequest request;
+    request.source = &sources_.at(message.at("source").get<std::string>());
+    request.function = message.at("function").get<std::string>();
+    request.defines = message.at("defines").get<std::vector<std::string>>();
+    request.options = message.at("options").get<std::vector<std::string>>();
+    request.kind = static_cast<BinaryKind>(message.at("kind").get<int>());
+    request.architecture = message.at("architecture").get<std::string>();
+    request.address_sanitizer = message.at("address_sanitizer").get<bool>();
+    if (!toolchain_) {
+      toolchain_.emplace(Toolchain::find(architecture_, nvrtc_));
+    }
+    const CompileResult result = cache_.get(*toolchain_, request);
+    return {{"id", id},
+            {"key", toolchain_->cache_key(request)},
+            {"compile_ms", result.binary.compile_ms},
+            {"from_cache", result.binary.from_cache}};
+  }
+
+  CubinCache cache_;
+  std::string architecture_;
+  std::string nvrtc_;
+  std::optional<Toolchain> toolchain_;
+  std::map<std::string, KernelSource> sources_;
+};
+
+}  // namespace
+
+std::string source_message(const KernelSource& source) {
+  json headers = json::array();
+  for (const auto& [name, text] : source.headers) {
+    headers.push_back({name, text});
+  }
+  return line_of({{"file", source.file.string()}, {"text", source.text}, {"hash", source.hash}, {"headers", headers}});
+}
+
+std::string request_message(std::uint64_t id, const CompileRequest& request) {
+  return line_of({{"id", id},
+                  {"source", request.source->hash},
+                  {"function", request.function},
+                  {"defines", request.defines},
+                  {"options", request.options},
+                  {"kind", static_cast<int>(request.kind)},
+                  {"architecture", request.architecture},
+                  {"address_sanitizer", request.address_sanitizer}});
+}
+
+int run_compile_worker(const std::filesystem::path& cache_folder, const std::string& architecture,
+                       const std::string& nvrtc) {
+  CompileServer server(cache_folder, architecture, nvrtc);
+  for (std::string line; std::getline(std::cin, line);) {
+    const json message = json::parse(line, nullptr, false);
+    if (message.is_discarded()) {
+      return 1;
+    }
+    if (const auto reply = server.answer(message)) {
+      std::cout << line_of(*reply) << std::flush;
+    }
+  }
+  return 0;
+}
+
+}  // namespace pascaline

@@ -1,0 +1,194 @@
+#include "tuner/problem_data.hpp"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cmath>
+#include <limits>
+#include <mutex>
+#include <utility>
+
+#include "core/elements.hpp"
+#include "core/error.hpp"
+#include "core/parallel.hpp"
+#include "runtime/reference/reference.hpp"
+
+namespace pascaline {
+namespace {
+
+constexpr std::uint8_t kPoison = 0xFF;  // NaN in float16, bfloat16, float32 and float64; -1 in integers
+
+bool is_input(const Argument& argument) {
+  return argument.kind == ArgumentKind::buffer && (argument.access == Access::in || argument.access == Access::inout);
+}
+
+bool is_output(const Argument& argument) {
+  return argument.kind == ArgumentKind::buffer && (argument.access == Access::out || argument.access == Access::inout);
+}
+
+double root_mean_square(const std::vector<double>& values) {
+  double sum = 0;
+  for (const double value : values) {
+    sum += value * value;
+  }
+  return values.empty() ? 0 : std::sqrt(sum / static_cast<double>(values.size()));
+}
+
+// NaN where the reference has none must fail every comparison, so it becomes infinite here.
+double error_of(double value, double expected, double scale) {
+  if (value == expected || (std::isnan(value) && std::isnan(expected))) {
+    return 0;
+  }
+  const double error = std::abs(value - expected) / (std::abs(expected) + scale);
+  return std::isnan(error) ? std::numeric_limits<double>::infinity() : error;
+}
+
+// The largest error and the first place that has it.
+std::pair<double, std::size_t> largest_error(const std::vector<double>& values, const std::vector<double>& expected) {
+  const double scale = root_mean_square(expected);
+  std::pair<double, std::size_t> worst{0, 0};
+  std::mutex worst_mutex;
+  parallel_for(values.size(), std::size_t{1} << 16U, [&](std::size_t begin, std::size_t end) {
+    std::pair<double, std::size_t> local{0, begin};
+    for (std::size_t i = begin; i < end; ++i) {
+      const double error = error_of(values[i], expected[i], scale);
+      local = error > local.first ? std::pair{error, i} : local;
+    }
+    const std::scoped_lock lock(worst_mutex);
+    if (local.first > worst.first || (local.first == worst.first && local.second < worst.second)) {
+      worst = local;
+    }
+  });
+  return worst;
+}
+
+}  // namespace
+
+ProblemData::ProblemData(Device& device, const BoundSpace& space, Kernel reference)
+    : device_(&device), space_(&space), reference_(std::move(reference)) {
+  if (!reference_ && find_host_reference(space.space().reference.host) == nullptr) {
+    throw SpaceError(space.space().file, "/reference/host",
+                     fmt::format("there is no host reference named '{}'", space.space().reference.host));
+  }
+  const Config config = space.space().default_config();
+  bool first_output = true;
+  for (const Argument& argument : space.space().arguments) {
+    if (argument.kind != ArgumentKind::buffer || argument.access == Access::scratch) {
+      continue;
+    }
+    Slot slot;
+    slot.argument = &argument;
+    slot.type = space.type_of(argument);
+    slot.count = static_cast<std::size_t>(space.value(argument, config));
+    slot.buffer = device.allocate(slot.count * size_of(slot.type));
+    named_.push_back({argument.name, slot.buffer.data()});
+    if (is_output(argument) && first_output) {
+      tolerance_ = space.space().tolerance(slot.type);
+      first_output = false;
+    }
+    slots_.push_back(std::move(slot));
+  }
+}
+
+void ProblemData::draw(std::uint64_t seed) {
+  const auto start = std::chrono::steady_clock::now();
+  for (Slot& slot : slots_) {
+    if (is_input(*slot.argument)) {
+      seed += 0x1000003;  // every buffer its own stream
+      slot.initial =
+          draw_elements(slot.type, slot.count, slot.argument->fill, slot.argument->low, slot.argument->high, seed);
+      device_->upload(slot.buffer, slot.initial);
+    }
+  }
+  if (reference_) {
+    reference_on_device();
+  } else {
+    reference_on_host();
+  }
+  draw_ms_ = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+}
+
+// The naive kernel takes the same arguments, with its outputs in float64.
+void ProblemData::reference_on_device() {
+  const Config config = space_->space().default_config();
+  std::vector<Buffer> results;
+  std::vector<NamedPointer> named;
+  for (const Slot& slot : slots_) {
+    void* data = slot.buffer.data();
+    if (is_output(*slot.argument)) {
+      results.push_back(device_->allocate(slot.count * sizeof(double)));
+      device_->fill(results.back(), kPoison);
+      data = results.back().data();
+    }
+    named.push_back({slot.argument->name, data});
+  }
+  LaunchArguments arguments(*device_, *space_, config, named);
+  device_->launch(reference_, space_->geometry(*space_->space().reference.kernel, config), arguments.pointers());
+  device_->synchronize();
+  std::size_t next = 0;
+  for (Slot& slot : slots_) {
+    if (is_output(*slot.argument)) {
+      slot.expected.resize(slot.count);
+      device_->download(std::as_writable_bytes(std::span(slot.expected)), results[next++]);
+    }
+  }
+}
+
+void ProblemData::reference_on_host() {
+  std::vector<std::vector<double>> inputs;
+  std::vector<std::vector<double>> outputs;
+  for (const Slot& slot : slots_) {
+    if (is_input(*slot.argument)) {
+      inputs.push_back(widen(slot.type, slot.initial));
+    }
+    if (is_output(*slot.argument)) {
+      outputs.emplace_back(slot.count);
+    }
+  }
+  find_host_reference(space_->space().reference.host)(space_->problem(), inputs, outputs);
+  std::size_t next = 0;
+  for (Slot& slot : slots_) {
+    if (is_output(*slot.argument)) {
+      slot.expected = std::move(outputs[next++]);
+    }
+  }
+}
+
+void ProblemData::poison_outputs() {
+  for (const Slot& slot : slots_) {
+    if (slot.argument->access == Access::inout) {
+      device_->upload(slot.buffer, slot.initial);
+    } else if (is_output(*slot.argument)) {
+      device_->fill(slot.buffer, kPoison);
+    }
+  }
+}
+
+ProblemData::Check ProblemData::check_outputs() {
+  Check check;
+  for (const Slot& slot : slots_) {
+    if (!is_output(*slot.argument)) {
+      continue;
+    }
+    std::vector<std::byte> bytes(slot.buffer.bytes());
+    device_->download(bytes, slot.buffer);
+    const std::vector<double> values = widen(slot.type, bytes);
+    const auto [error, at] = largest_error(values, slot.expected);
+    if (error > check.max_error) {
+      check.max_error = error;
+      check.where = fmt::format("{}[{}]: {} instead of {}", slot.argument->name, at, values[at], slot.expected[at]);
+    }
+  }
+  return check;
+}
+
+std::string ProblemData::damaged_guard() {
+  for (const Slot& slot : slots_) {
+    if (!device_->guards_intact(slot.buffer)) {
+      return slot.argument->name;
+    }
+  }
+  return {};
+}
+
+}  // namespace pascaline

@@ -1,0 +1,66 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/space.hpp"
+#include "runtime/dispatch/arguments.hpp"
+#include "runtime/gpu/device.hpp"
+
+namespace pascaline {
+
+/// Buffers of one problem on a device, its drawn inputs, and what the outputs must be (in float64).
+class ProblemData {
+ public:
+  /// Allocates the buffers; `reference` is the naive kernel to use, or an empty one to use the space's host
+  /// reference. Throws Error if the space names a host reference that does not exist, CudaError or HostDeviceError
+  /// if memory is short.
+  ProblemData(Device& device, const BoundSpace& space, Kernel reference);
+
+  /// Draws fresh inputs and computes the reference anew.
+  void draw(std::uint64_t seed);
+  /// How long the last `draw` took.
+  [[nodiscard]] double draw_ms() const noexcept { return draw_ms_; }
+
+  /// Fills every output with bytes that are NaN in every float type, and refills `inout` buffers with their inputs.
+  void poison_outputs();
+  /// Largest error of any output element: |out - ref| / (|ref| + root mean square of ref), with where it is. Any
+  /// NaN or infinity where the reference has a number counts as infinite. Reads the outputs back.
+  struct Check {
+    double max_error = 0;
+    std::string where;  ///< "c[17]: 1.5 instead of 1.25"
+  };
+  [[nodiscard]] Check check_outputs();
+  /// Name of a buffer whose guard band was written to, empty if none.
+  [[nodiscard]] std::string damaged_guard();
+
+  /// Device pointers of all buffers that are not scratch, by argument name.
+  [[nodiscard]] const std::vector<NamedPointer>& buffers() const noexcept { return named_; }
+  /// Largest relative error allowed.
+  [[nodiscard]] double tolerance() const noexcept { return tolerance_; }
+
+ private:
+  struct Slot {
+    const Argument* argument = nullptr;
+    ElementType type = ElementType::float32;
+    std::size_t count = 0;
+    Buffer buffer;
+    std::vector<std::byte> initial;  ///< drawn contents of in and inout buffers
+    std::vector<double> expected;    ///< of out and inout buffers
+  };
+
+  void reference_on_device();
+  void reference_on_host();
+
+  Device* device_;
+  const BoundSpace* space_;
+  Kernel reference_;
+  std::vector<Slot> slots_;
+  std::vector<NamedPointer> named_;
+  double tolerance_ = 0;
+  double draw_ms_ = 0;
+};
+
+}  // namespace pascaline

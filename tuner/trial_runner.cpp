@@ -1,0 +1,165 @@
+#include "tuner/trial_runner.hpp"
+
+#include <fmt/format.h>
+
+#include <chrono>
+
+#include "core/error.hpp"
+#include "core/hash.hpp"
+#include "core/statistics.hpp"
+
+namespace pascaline {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double ms_since(Clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+}
+
+std::int64_t unix_ms() {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
+}  // namespace
+
+std::optional<std::string> exceeds_limits(const Resources& resources, const Geometry& geometry,
+                                          const DeviceLimits& limits) {
+  const std::int64_t shared = std::int64_t{resources.static_shared_bytes} + geometry.shared_bytes;
+  if (shared > limits.max_shared_bytes_per_block) {
+    return fmt::format("{} bytes of shared memory a block, the device has {}", shared,
+                       limits.max_shared_bytes_per_block);
+  }
+  if (resident_blocks(limits, static_cast<int>(geometry.threads()), resources.registers, shared) == 0) {
+    return fmt::format("{} threads of {} registers do not fit a multiprocessor", geometry.threads(),
+                       resources.registers);
+  }
+  return std::nullopt;
+}
+
+TrialRunner::TrialRunner(Device& device, const BoundSpace& space, std::optional<Binary> reference,
+                         MeasureOptions options, std::uint64_t seed)
+    : device_(&device), space_(&space), reference_(std::move(reference)), options_(options), seed_(seed) {
+  build_data();
+}
+
+void TrialRunner::build_data() {
+  data_.reset();
+  data_.emplace(*device_, *space_, reference_ ? device_->load(*reference_) : Kernel());
+  data_->draw(seed_);
+  draws_ms_ += data_->draw_ms();
+}
+
+// Every trial gets fresh inputs where drawing them and computing the reference is cheap; where it is not (a large
+// problem on a card with slow float64), inputs are kept until drawing has cost less than a third of the trials.
+void TrialRunner::refresh_inputs() {
+  if (draws_ms_ > trials_ms_ / 3) {
+    return;
+  }
+  data_->draw(++seed_);
+  draws_ms_ += data_->draw_ms();
+}
+
+Trial TrialRunner::blank(const Config& config, const Binary& binary) const {
+  Trial trial;
+  trial.problem = space_->problem();
+  trial.config = config;
+  trial.is_default = config == space_->space().default_config();
+  trial.started_unix_ms = unix_ms();
+  trial.compile_ms = binary.compile_ms;
+  if (!binary.code.empty()) {
+    const Geometry geometry = space_->geometry(space_->space().launch, config);
+    trial.resources = binary.resources;
+    trial.binary_hash = hash_hex(binary.code);
+    trial.occupancy = occupancy(space_->limits(), static_cast<int>(geometry.threads()), binary.resources.registers,
+                                std::int64_t{binary.resources.static_shared_bytes} + geometry.shared_bytes);
+  }
+  return trial;
+}
+
+TrialRunner::Ready TrialRunner::make_ready(const Config& config, const Binary& binary) {
+  return {config, device_->load(binary), space_->geometry(space_->space().launch, config),
+          LaunchArguments(*device_, *space_, config, data_->buffers())};
+}
+
+Trial TrialRunner::run(const Config& config, const Compiled& compiled, double best_us) {
+  const auto start = Clock::now();
+  Trial trial = blank(config, compiled.result.binary);
+  trial.status = compiled.status;
+  trial.reason = compiled.result.reason;
+  if (compiled.status == TrialStatus::ok) {
+    trial.status = TrialStatus::launch_failed;
+    try {
+      load_verify_measure(trial, compiled.result.binary, best_us);
+    } catch (const CudaError& error) {
+      trial.reason = error.what();
+      recover();
+    } catch (const HostDeviceError& error) {
+      trial.reason = error.what();
+      recover();
+    }
+  }
+  trials_ms_ += ms_since(start);
+  return trial;
+}
+
+void TrialRunner::load_verify_measure(Trial& trial, const Binary& binary, double best_us) {
+  const Geometry geometry = space_->geometry(space_->space().launch, trial.config);
+  if (const auto problem = exceeds_limits(binary.resources, geometry, space_->limits())) {
+    trial.status = TrialStatus::rejected;
+    trial.reason = *problem;
+    return;
+  }
+  const auto verify_start = Clock::now();
+  Ready ready = make_ready(trial.config, binary);
+  refresh_inputs();
+  const bool right = verify(trial, ready);
+  trial.verify_ms = ms_since(verify_start);
+  if (!right) {
+    trial.status = TrialStatus::wrong_result;
+    return;
+  }
+  const auto measure_start = Clock::now();
+  trial.samples = measure(*device_, ready.kernel, ready.geometry, ready.arguments.pointers(), options_, best_us);
+  trial.measure_ms = ms_since(measure_start);
+  trial.time = summarize(trial.samples);
+  trial.status = TrialStatus::ok;
+  trial.reason.clear();
+}
+
+// Sets the reason and returns false if the kernel computes something else or writes where it must not.
+bool TrialRunner::verify(Trial& trial, Ready& ready) {
+  data_->poison_outputs();
+  ready.arguments.refill_scratch(*device_, 0xFF);
+  device_->launch(ready.kernel, ready.geometry, ready.arguments.pointers());
+  device_->synchronize();
+  if (const std::string name = data_->damaged_guard(); !name.empty()) {
+    trial.reason = fmt::format("wrote outside of buffer '{}'", name);
+    return false;
+  }
+  for (const LaunchArguments::Scratch& scratch : ready.arguments.scratch()) {
+    if (!device_->guards_intact(scratch.buffer)) {
+      trial.reason =
+          fmt::format("wrote outside of scratch buffer '{}'", space_->space().arguments[scratch.argument].name);
+      return false;
+    }
+  }
+  const ProblemData::Check check = data_->check_outputs();
+  trial.max_error = check.max_error;
+  if (!(check.max_error <= data_->tolerance())) {
+    trial.reason =
+        fmt::format("error {:.3g} above the tolerance {:.3g} at {}", check.max_error, data_->tolerance(), check.where);
+    return false;
+  }
+  return true;
+}
+
+// After a launch that failed the context may be lost, and with it every buffer.
+void TrialRunner::recover() {
+  data_.reset();
+  device_->reset();
+  build_data();
+}
+
+}  // namespace pascaline
