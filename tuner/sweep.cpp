@@ -54,12 +54,19 @@ class ProblemSweep {
   void run(SweepSummary& summary, std::size_t index, std::size_t count) {
     searcher_ = make_searcher(shop_.options.searcher, bound_, shop_.options.seed);
     recall(summary);
+    if (finished_before()) {
+      return;
+    }
     if (shop_.events.problem) {
       shop_.events.problem(index, count, wanted_, known_.size());
     }
     runner_.emplace(shop_.device, bound_, reference(), shop_.options.measure, shop_.options.seed);
     queue_default();
     while (step(summary)) {
+    }
+    if (runner_->device_lost()) {
+      summary.device_lost = true;
+      return;
     }
     if (!shop_.stop) {
       decide();
@@ -82,6 +89,22 @@ class ProblemSweep {
       }
     }
     summary.reused += static_cast<int>(known_.size());
+  }
+
+  // Takes up a session another process of this sweep began: its trials count, and a problem with finals is done.
+  bool finished_before() {
+    if (shop_.options.continue_session == 0) {
+      return false;
+    }
+    TrialFilter filter;
+    filter.problem = wanted_.problem.text();
+    filter.session_id = shop_.session;
+    bool finals = false;
+    shop_.store.for_each_trial(filter, [&](const StoredTrial& stored) {
+      finals = finals || stored.trial.stage == TrialStage::finals;
+      done_ += stored.trial.stage == TrialStage::search ? 1 : 0;
+    });
+    return finals;
   }
 
   // A space may have lost values since; what was measured with them is of no use to this sweep.
@@ -163,7 +186,7 @@ class ProblemSweep {
 
   // One finished compilation, if any; false when the problem is done.
   bool step(SweepSummary& summary) {
-    if (shop_.stop || out_of_budget()) {
+    if (shop_.stop || runner_->device_lost() || out_of_budget()) {
       return false;
     }
     fill_pool();
@@ -274,10 +297,25 @@ Clock::time_point deadline_of(const SweepOptions& options, Clock::time_point end
 void run_problems(Workshop& shop, const std::vector<SweepProblem>& problems, SweepSummary& summary) {
   const auto minutes = std::chrono::duration<double, std::ratio<60>>(shop.options.minutes.value_or(0));
   const auto end = Clock::now() + std::chrono::duration_cast<Clock::duration>(minutes);
-  for (std::size_t i = 0; i < problems.size() && !shop.stop; ++i) {
+  for (std::size_t i = 0; i < problems.size() && !shop.stop && !summary.device_lost; ++i) {
     ProblemSweep(shop, problems[i], deadline_of(shop.options, end, problems.size() - i))
         .run(summary, i, problems.size());
   }
+}
+
+std::int64_t begin_session(Store& store, const Workshop& shop, const SweepOptions& options) {
+  SessionRow session;
+  session.started_unix_ms =
+      std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::system_clock::now().time_since_epoch())
+          .count();
+  session.state = "running";
+  session.command_line = options.command_line;
+  session.searcher = options.searcher;
+  session.seed = options.seed;
+  session.options_json = options_json(options);
+  session.device_uuid = shop.device.info().uuid;
+  session.program_version = kVersion;
+  return store.begin_session(session, shop.context.device, shop.context.toolkit);
 }
 
 }  // namespace
@@ -318,19 +356,7 @@ SweepSummary run_sweep(const Space& space, const std::vector<SweepProblem>& prob
                             toolchain.version(), plan.architecture));
   }
 
-  SessionRow session;
-  session.started_unix_ms =
-      std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::system_clock::now().time_since_epoch())
-          .count();
-  session.state = "running";
-  session.command_line = options.command_line;
-  session.searcher = options.searcher;
-  session.seed = options.seed;
-  session.options_json = options_json(options);
-  session.device_uuid = device->info().uuid;
-  session.program_version = kVersion;
-  shop.session = store.begin_session(session, shop.context.device, shop.context.toolkit);
-
+  shop.session = options.continue_session > 0 ? options.continue_session : begin_session(store, shop, options);
   SweepSummary summary;
   summary.session = shop.session;
   try {
@@ -339,7 +365,9 @@ SweepSummary run_sweep(const Space& space, const std::vector<SweepProblem>& prob
     store.end_session(shop.session, "failed");
     throw;
   }
-  store.end_session(shop.session, summary.interrupted ? "interrupted" : "finished");
+  if (!summary.device_lost) {
+    store.end_session(shop.session, summary.interrupted ? "interrupted" : "finished");
+  }
   return summary;
 }
 

@@ -158,8 +158,12 @@ bool TrialRunner::verify(Trial& trial, Ready& ready) {
 // After a launch that failed the context may be lost, and with it every buffer.
 void TrialRunner::recover() {
   data_.reset();
-  device_->reset();
-  build_data();
+  try {
+    device_->reset();
+    build_data();
+  } catch (const DeviceLostError&) {
+    lost_ = true;
+  }
 }
 
 }  // namespace pascaline

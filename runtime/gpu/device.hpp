@@ -134,7 +134,8 @@ class Device {
                                               std::span<void* const> arguments, bool cold_cache) = 0;
   [[nodiscard]] virtual Sensors read_sensors() noexcept = 0;
   /// Makes the device usable again after a failed launch; every Buffer and Kernel of it becomes invalid (they may
-  /// still be destroyed safely).
+  /// still be destroyed safely). Throws DeviceLostError if the driver does not take this process back: recent ones do
+  /// not after a kernel's fault, and only a new process helps.
   virtual void reset() = 0;
 
  protected:

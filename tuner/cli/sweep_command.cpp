@@ -1,11 +1,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 
 #include <nlohmann/json.hpp>
 
 #include "core/error.hpp"
+#include "core/paths.hpp"
 #include "core/workload.hpp"
 #include "tuner/cli/command.hpp"
 #include "tuner/cli/progress.hpp"
@@ -28,8 +31,19 @@ struct Options {
   bool warm_cache = false;
   bool quiet = false;
   bool as_json = false;
-  std::string command_line;
 };
+
+// The words this process was started with.
+std::vector<std::string> own_command_line() {
+  const std::string text = read_file("/proc/self/cmdline");
+  std::vector<std::string> words;
+  for (std::size_t start = 0; start < text.size();) {
+    const std::size_t end = std::min(text.find('\0', start), text.size());
+    words.push_back(text.substr(start, end - start));
+    start = end + 1;
+  }
+  return words;
+}
 
 bool matches(const WorkloadProblem& problem, const Options& options) {
   for (const std::string& text : options.types) {
@@ -90,6 +104,28 @@ std::vector<SweepProblem> problems_of(const Space& space, const Options& options
   return problems;
 }
 
+// A kernel's fault took the device from this process. The trial is stored; the same process id starts anew on the same
+// session, so that one configuration is all the fault costs.
+[[noreturn]] void go_on_in_new_process(std::int64_t session, const SweepOptions& sweep, Progress& progress) {
+  progress.events().note("a configuration's fault took the device from this process; going on in a new one");
+  std::vector<std::string> words = own_command_line();
+  const auto known = std::find(words.begin(), words.end(), "--continue-session");
+  if (known != words.end()) {
+    words.erase(known, known + 2);
+  }
+  words.insert(words.end(), {"--continue-session", std::to_string(session)});
+  std::vector<char*> arguments;
+  for (std::string& word : words) {
+    arguments.push_back(word.data());
+  }
+  arguments.push_back(nullptr);
+  std::fflush(stdout);
+  ::execv("/proc/self/exe", arguments.data());
+  throw Error(fmt::format("cannot start again ({}); run the same command to go on from {}", std::strerror(errno),
+                          sweep.database.string()),
+              errno);
+}
+
 int sweep(Options options) {
   catch_interrupts();
   const Space space = options.kernel.load_space();
@@ -102,7 +138,7 @@ int sweep(Options options) {
   sweep.cache = options.device.cache_path();
   sweep.database = database_path(options.database);
   sweep.measure.cold_cache = !options.warm_cache;
-  sweep.command_line = options.command_line;
+  sweep.command_line = fmt::format("{}", fmt::join(own_command_line(), " "));
   if (options.minutes > 0) {
     sweep.minutes = options.minutes;
   }
@@ -111,6 +147,9 @@ int sweep(Options options) {
   }
   Progress progress(options.quiet || options.as_json);
   const SweepSummary summary = run_sweep(space, problems, sweep, progress.events(), interrupted());
+  if (summary.device_lost) {
+    go_on_in_new_process(summary.session, sweep, progress);
+  }
   progress.summary(summary, sweep);
   if (options.as_json) {
     fmt::print("{}\n", nlohmann::json{{"session", summary.session},
@@ -182,6 +221,7 @@ void add_sweep_command(CLI::App& app, Action& action) {
   command->add_option("--seed", options->sweep.seed, "Seed of the search and of the inputs")->capture_default_str();
   command->add_option("-j,--jobs", options->sweep.jobs, "Compile workers (default: every processor)")
       ->check(CLI::Range(1, 1024));
+  command->add_option("--continue-session", options->sweep.continue_session)->group("");
   add_measuring_options(*command, options->sweep, options->warm_cache);
   command->add_flag("-q,--quiet", options->quiet, "Print nothing but errors");
   command->add_flag("--json", options->as_json, "Print a summary as JSON, nothing else");
@@ -192,10 +232,7 @@ void add_sweep_command(CLI::App& app, Action& action) {
       "  pascaline sweep --problem M=512,N=2048,K=2048,STORAGE=float32 --trials 200\n"
       "  pascaline sweep --workload search_spaces/workloads/qwen3-vl-2b.json --phase prefill --minutes 480\n"
       "  pascaline sweep --device cuda:0 --target sm_61 --problem M=4096,N=4096,K=4096 --trials 300");
-  command->callback([&action, &app, options] {
-    (void)app;
-    action = [options] { return sweep(*options); };
-  });
+  command->callback([&action, options] { action = [options] { return sweep(*options); }; });
 }
 
 }  // namespace pascaline::cli
