@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <optional>
 #include <regex>
+#include <span>
 #include <vector>
 
 #include "core/error.hpp"
@@ -268,8 +269,12 @@ std::string host_shim_hash() {
     std::sort(files.begin(), files.end());
     FieldHash hash;
     hash.add(processor_identity());
-    for (const char* flag : kFlags) {
-      hash.add(flag);
+    for (const std::span<const char* const> flags :
+         {std::span<const char* const>(kFlags), std::span<const char* const>(kFastFlags),
+          std::span<const char* const>(kSanitizerFlags)}) {
+      for (const char* flag : flags) {
+        hash.add(flag);
+      }
     }
     for (const fs::path& file : files) {
       hash.add(file.filename().string()).add(read_file(file));
