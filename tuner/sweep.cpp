@@ -54,7 +54,8 @@ class ProblemSweep {
   void run(SweepSummary& summary, std::size_t index, std::size_t count) {
     searcher_ = make_searcher(shop_.options.searcher, bound_, shop_.options.seed);
     recall(summary);
-    if (finished_before()) {
+    if (finished_before(summary)) {
+      ++summary.problems_done;
       return;
     }
     if (shop_.events.problem) {
@@ -92,7 +93,7 @@ class ProblemSweep {
   }
 
   // Takes up a session another process of this sweep began: its trials count, and a problem with finals is done.
-  bool finished_before() {
+  bool finished_before(SweepSummary& summary) {
     if (shop_.options.continue_session == 0) {
       return false;
     }
@@ -102,7 +103,12 @@ class ProblemSweep {
     bool finals = false;
     shop_.store.for_each_trial(filter, [&](const StoredTrial& stored) {
       finals = finals || stored.trial.stage == TrialStage::finals;
-      done_ += stored.trial.stage == TrialStage::search ? 1 : 0;
+      if (stored.trial.stage == TrialStage::search) {
+        ++done_;
+        ++summary.trials;
+        --summary.reused;
+        summary.ok += stored.trial.status == TrialStatus::ok ? 1 : 0;
+      }
     });
     return finals;
   }

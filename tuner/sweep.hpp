@@ -52,7 +52,7 @@ struct SweepEvents {
   std::function<void(const SweepProblem&, const FinalsResult&)> winner;
 };
 
-/// Counts of a finished sweep (of this process's part of it).
+/// Counts of a sweep, from the session's beginning.
 struct SweepSummary {
   std::int64_t session = 0;
   bool device_lost = false;  ///< ended early: call again in a new process with `continue_session`
