@@ -62,7 +62,7 @@ class ProblemSweep {
       shop_.events.problem(index, count, wanted_, known_.size());
     }
     runner_.emplace(shop_.device, bound_, reference(), shop_.options.measure, shop_.options.seed);
-    queue_default();
+    measure_default(summary);
     while (step(summary)) {
     }
     if (runner_->device_lost()) {
@@ -167,11 +167,20 @@ class ProblemSweep {
     shop_.pool.submit(shop_.next_id++, request(config));
   }
 
-  void queue_default() {
+  // The default is measured before anything else, so that every gain has something to be compared with.
+  void measure_default(SweepSummary& summary) {
     const Config standard = shop_.space.default_config();
-    if (known_.count(standard.text()) == 0 && !bound_.why_invalid(standard)) {
-      submit(standard);
+    if (known_.insert(standard.text()).second && !bound_.why_invalid(standard) && !shop_.stop) {
+      run_trial(standard, compile_now(request(standard)), summary);
     }
+  }
+
+  void run_trial(const Config& config, const Compiled& compiled, SweepSummary& summary) {
+    shop_.store.begin_attempt(shop_.session, context_, config, TrialStage::search,
+                              config == shop_.space.default_config());
+    const Trial trial = runner_->run(config, compiled, best_us_);
+    shop_.store.add_trial(shop_.session, context_, trial);
+    record(trial, summary);
   }
 
   [[nodiscard]] bool out_of_budget() const { return done_ >= shop_.options.trials || Clock::now() >= deadline_; }
@@ -209,11 +218,7 @@ class ProblemSweep {
     }
     const Config config = job->second;
     in_flight_.erase(job);
-    shop_.store.begin_attempt(shop_.session, context_, config, TrialStage::search,
-                              config == shop_.space.default_config());
-    const Trial trial = runner_->run(config, *compiled, best_us_);
-    shop_.store.add_trial(shop_.session, context_, trial);
-    record(trial, summary);
+    run_trial(config, *compiled, summary);
     return true;
   }
 
