@@ -1,67 +1,18 @@
 #include "tuner/compile_pool.hpp"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
-#include <spawn.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
-#include <cstring>
 
 #include <nlohmann/json.hpp>
 
 #include "core/error.hpp"
 #include "tuner/compile_protocol.hpp"
 
-extern char** environ;
-
 namespace pascaline {
-namespace {
-
-struct Pipe {
-  int read_end = -1;
-  int write_end = -1;
-};
-
-Pipe make_pipe() {
-  int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) {
-    throw Error(fmt::format("cannot make a pipe for a compile worker: {}", std::strerror(errno)), errno);
-  }
-  return {ends[0], ends[1]};
-}
-
-void close_end(int& descriptor) noexcept {
-  if (descriptor >= 0) {
-    ::close(descriptor);
-    descriptor = -1;
-  }
-}
-
-bool write_line(int descriptor, const std::string& line) {
-  std::size_t done = 0;
-  while (done < line.size()) {
-    const ssize_t count = ::write(descriptor, line.data() + done, line.size() - done);
-    if (count < 0 && errno != EINTR) {
-      return false;
-    }
-    done += count > 0 ? static_cast<std::size_t>(count) : 0;
-  }
-  return true;
-}
-
-std::string ending_of(int status) {
-  if (WIFSIGNALED(status)) {
-    return fmt::format("signal {} ({})", WTERMSIG(status), ::strsignal(WTERMSIG(status)));
-  }
-  return fmt::format("exit code {}", WEXITSTATUS(status));
-}
-
-}  // namespace
 
 CompilePool::CompilePool(CompilePoolOptions options) : options_(std::move(options)), cache_(options_.cache_folder) {
   if (options_.program.empty()) {
@@ -71,59 +22,15 @@ CompilePool::CompilePool(CompilePoolOptions options) : options_(std::move(option
   workers_.resize(std::max<std::size_t>(options_.workers, 1));
 }
 
-CompilePool::~CompilePool() {
-  for (Worker& worker : workers_) {
-    stop(worker);
-  }
-}
-
 void CompilePool::start(Worker& worker) const {
-  const Pipe requests = make_pipe();
-  const Pipe replies = make_pipe();
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_adddup2(&actions, requests.read_end, STDIN_FILENO);
-  posix_spawn_file_actions_adddup2(&actions, replies.write_end, STDOUT_FILENO);
-  // Own process group: the terminal's Ctrl-C is for the sweep, which ends its workers itself.
-  posix_spawnattr_t attributes;
-  posix_spawnattr_init(&attributes);
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
-  posix_spawnattr_setpgroup(&attributes, 0);
-  std::string program = options_.program.string();
-  std::vector<std::string> words{program,  "compile-worker",     "--cache", options_.cache_folder.string(),
-                                 "--arch", options_.architecture};
+  std::vector<std::string> command{options_.program.string(),      "compile-worker", "--cache",
+                                   options_.cache_folder.string(), "--arch",         options_.architecture};
   if (!options_.nvrtc.empty()) {
-    words.insert(words.end(), {"--nvrtc", options_.nvrtc});
+    command.insert(command.end(), {"--nvrtc", options_.nvrtc});
   }
-  std::vector<char*> arguments;
-  for (std::string& word : words) {
-    arguments.push_back(word.data());
-  }
-  arguments.push_back(nullptr);
-  pid_t child = -1;
-  const int code = posix_spawn(&child, program.c_str(), &actions, &attributes, arguments.data(), environ);
-  posix_spawnattr_destroy(&attributes);
-  posix_spawn_file_actions_destroy(&actions);
-  ::close(requests.read_end);
-  ::close(replies.write_end);
-  if (code != 0) {
-    ::close(requests.write_end);
-    ::close(replies.read_end);
-    throw Error(fmt::format("cannot start a compile worker ({}): {}", program, std::strerror(code)), code);
-  }
-  worker = Worker{child, requests.write_end, replies.read_end, {}, {}, std::nullopt, {}};
-}
-
-void CompilePool::stop(Worker& worker) const noexcept {
-  close_end(worker.to);
-  close_end(worker.from);
-  if (worker.process > 0) {
-    ::kill(-worker.process, SIGKILL);
-    int status = 0;
-    while (::waitpid(worker.process, &status, 0) < 0 && errno == EINTR) {
-    }
-    worker.process = -1;
-  }
+  worker.process = WorkerProcess(std::move(command));
+  worker.input.clear();
+  worker.sources.clear();
 }
 
 void CompilePool::submit(std::uint64_t id, CompileRequest request) {
@@ -140,14 +47,17 @@ void CompilePool::feed() {
     if (worker.job) {
       continue;
     }
-    if (worker.process < 0) {
+    if (!worker.process) {
       start(worker);
     }
     worker.job = std::move(queue_.front());
     queue_.pop_front();
     worker.deadline = Clock::now() + options_.deadline;
-    if (!send(worker)) {
-      lose(worker, TrialStatus::crashed, "the compile worker died before it was asked");
+    if (!send(worker)) {  // it died while it was idle, which is not this variant's fault
+      start(worker);
+      if (!send(worker)) {
+        lose(worker, TrialStatus::crashed, "the compile worker died before it was asked");
+      }
     }
   }
 }
@@ -157,12 +67,12 @@ bool CompilePool::send(Worker& worker) const {
   const bool known =
       std::find(worker.sources.begin(), worker.sources.end(), request.source->hash) != worker.sources.end();
   if (!known) {
-    if (!write_line(worker.to, source_message(*request.source))) {
+    if (!worker.process.write(source_message(*request.source))) {
       return false;
     }
     worker.sources.push_back(request.source->hash);
   }
-  return write_line(worker.to, request_message(worker.job->id, request));
+  return worker.process.write(request_message(worker.job->id, request));
 }
 
 std::size_t CompilePool::pending() const noexcept {
@@ -174,21 +84,19 @@ std::size_t CompilePool::pending() const noexcept {
 std::vector<int> CompilePool::worker_processes() const {
   std::vector<int> processes;
   for (const Worker& worker : workers_) {
-    if (worker.process > 0) {
-      processes.push_back(worker.process);
+    if (worker.process) {
+      processes.push_back(worker.process.process());
     }
   }
   return processes;
 }
 
-void CompilePool::lose(Worker& worker, TrialStatus status, const std::string& reason) {
-  Job job = std::move(*worker.job);
-  stop(worker);
-  worker = Worker{};
+void CompilePool::lose(Worker& worker, TrialStatus status, std::string reason) {
   Compiled lost;
-  lost.id = job.id;
+  lost.id = worker.job->id;
   lost.status = status;
-  lost.result.reason = reason;
+  lost.result.reason = std::move(reason);
+  worker = Worker{};
   finished_.push_back(std::move(lost));
 }
 
@@ -197,7 +105,7 @@ void CompilePool::kill_overdue() {
     if (worker.job && Clock::now() >= worker.deadline) {
       lose(worker, TrialStatus::timed_out,
            fmt::format("the compiler did not finish within {} s",
-                       std::chrono::duration_cast<std::chrono::seconds>(options_.deadline).count()));
+                       std::chrono::duration<double>(options_.deadline).count()));
     }
   }
 }
@@ -206,7 +114,7 @@ Compiled CompilePool::finish(Job job, const std::string& line) {
   const auto reply = nlohmann::json::parse(line, nullptr, false);
   Compiled done;
   done.id = job.id;
-  if (reply.is_discarded() || reply.value("id", std::uint64_t{0}) != job.id) {
+  if (!reply.is_object() || reply.value("id", std::uint64_t{0}) != job.id) {
     done.status = TrialStatus::crashed;
     done.result.reason = "the compile worker answered with something else than a reply";
     return done;
@@ -225,32 +133,21 @@ Compiled CompilePool::finish(Job job, const std::string& line) {
   return done;
 }
 
-// Reads what a worker wrote; true if that ended its job.
-bool CompilePool::read_reply(Worker& worker) {
-  char block[4096];
-  const ssize_t count = ::read(worker.from, block, sizeof block);
-  if (count < 0 && (errno == EINTR || errno == EAGAIN)) {
-    return false;
+// Reads what a worker wrote, and ends its job if that was all.
+void CompilePool::read_reply(Worker& worker) {
+  if (!worker.process.read(worker.input)) {
+    lose(worker, TrialStatus::crashed, "the compiler crashed: " + ending_of(worker.process.end()));
+    return;
   }
-  if (count <= 0) {
-    int status = 0;
-    while (::waitpid(worker.process, &status, 0) < 0 && errno == EINTR) {
-    }
-    worker.process = -1;
-    lose(worker, TrialStatus::crashed, "the compiler crashed: " + ending_of(status));
-    return true;
-  }
-  worker.input.append(block, static_cast<std::size_t>(count));
   const std::size_t end = worker.input.find('\n');
   if (end == std::string::npos) {
-    return false;
+    return;
   }
   const std::string line = worker.input.substr(0, end);
   worker.input.erase(0, end + 1);
   Job job = std::move(*worker.job);
   worker.job.reset();
   finished_.push_back(finish(std::move(job), line));
-  return true;
 }
 
 std::optional<Compiled> CompilePool::wait(std::chrono::milliseconds timeout) {
@@ -268,7 +165,7 @@ std::optional<Compiled> CompilePool::wait(std::chrono::milliseconds timeout) {
     auto wake = until;
     for (Worker& worker : workers_) {
       if (worker.job) {
-        waits.push_back({worker.from, POLLIN, 0});
+        waits.push_back({worker.process.output(), POLLIN, 0});
         owners.push_back(&worker);
         wake = std::min(wake, worker.deadline);
       }

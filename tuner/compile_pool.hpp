@@ -11,6 +11,7 @@
 #include "core/trial.hpp"
 #include "runtime/gpu/compile.hpp"
 #include "runtime/gpu/cubin_cache.hpp"
+#include "tuner/worker_process.hpp"
 
 namespace pascaline {
 
@@ -38,7 +39,7 @@ class CompilePool {
   explicit CompilePool(CompilePoolOptions options);
   CompilePool(const CompilePool&) = delete;
   CompilePool& operator=(const CompilePool&) = delete;
-  ~CompilePool();
+  ~CompilePool() = default;
 
   /// Queues a compilation; `request.source` must live until it is finished.
   void submit(std::uint64_t id, CompileRequest request);
@@ -57,9 +58,7 @@ class CompilePool {
     CompileRequest request;
   };
   struct Worker {
-    int process = -1;
-    int to = -1;
-    int from = -1;
+    WorkerProcess process;
     std::string input;                 ///< bytes of an unfinished line
     std::vector<std::string> sources;  ///< hashes of the sources it was sent
     std::optional<Job> job;
@@ -67,11 +66,10 @@ class CompilePool {
   };
 
   void start(Worker& worker) const;
-  void stop(Worker& worker) const noexcept;
   void feed();
   bool send(Worker& worker) const;
-  bool read_reply(Worker& worker);
-  void lose(Worker& worker, TrialStatus status, const std::string& reason);
+  void read_reply(Worker& worker);
+  void lose(Worker& worker, TrialStatus status, std::string reason);
   void kill_overdue();
   Compiled finish(Job job, const std::string& line);
 

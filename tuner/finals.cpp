@@ -27,6 +27,32 @@ void time_round(TrialRunner& runner, TrialRunner::Ready& ready, Trial& trial, in
   }
 }
 
+using Finalist = std::pair<Config, Binary>;
+
+// `running` is the finalist on the device at any time: the one to blame if the device fails.
+FinalsResult time_finalists(TrialRunner& runner, const std::vector<const Finalist*>& finalists,
+                            const FinalsOptions& options, std::size_t& running) {
+  FinalsResult result;
+  std::vector<TrialRunner::Ready> ready;
+  for (running = 0; running < finalists.size(); ++running) {
+    const auto& [config, binary] = *finalists[running];
+    ready.push_back(runner.make_ready(config, binary));
+    result.trials.push_back(runner.blank(config, binary));
+    result.trials.back().stage = TrialStage::finals;
+    runner.device().launch(ready.back().kernel, ready.back().geometry, ready.back().arguments.pointers());
+    runner.device().synchronize();
+  }
+  for (int round = 0; round < options.rounds; ++round) {
+    for (running = 0; running < ready.size(); ++running) {
+      time_round(runner, ready[running], result.trials[running], options.launches);
+    }
+  }
+  for (Trial& trial : result.trials) {
+    trial.time = summarize(trial.samples);
+  }
+  return result;
+}
+
 }  // namespace
 
 void decide_finals(FinalsResult& result, const FinalsOptions& options) {
@@ -46,8 +72,12 @@ void decide_finals(FinalsResult& result, const FinalsOptions& options) {
     return;
   }
   result.baseline = standard->time;
-  const double p = mann_whitney_p(times_of(result.trials[fastest]), times_of(*standard));
-  if (fastest == standard_index || !(p <= options.p_value)) {
+  const std::vector<double> best_times = times_of(result.trials[fastest]);
+  const std::vector<double> standard_times = times_of(*standard);
+  const double p = mann_whitney_p(best_times, standard_times);
+  // Of two wide distributions the one with the lower median may still be the slower one as a rule.
+  const bool faster = p <= options.p_value && probability_faster(best_times, standard_times) > 0.5;
+  if (fastest == standard_index || !faster) {
     result.winner = standard_index;
     result.confidence = 0.5;
   } else {
@@ -57,28 +87,23 @@ void decide_finals(FinalsResult& result, const FinalsOptions& options) {
 
 std::optional<FinalsResult> run_finals(TrialRunner& runner, const std::vector<std::pair<Config, Binary>>& finalists,
                                        const FinalsOptions& options) {
-  FinalsResult result;
-  std::vector<TrialRunner::Ready> ready;
-  for (const auto& [config, binary] : finalists) {
-    ready.push_back(runner.make_ready(config, binary));
-    result.trials.push_back(runner.blank(config, binary));
-    result.trials.back().stage = TrialStage::finals;
-    runner.device().launch(ready.back().kernel, ready.back().geometry, ready.back().arguments.pointers());
+  std::vector<const Finalist*> left;
+  for (const Finalist& finalist : finalists) {
+    left.push_back(&finalist);
   }
-  if (ready.empty()) {
-    return std::nullopt;
-  }
-  runner.device().synchronize();
-  for (int round = 0; round < options.rounds; ++round) {
-    for (std::size_t i = 0; i < ready.size(); ++i) {
-      time_round(runner, ready[i], result.trials[i], options.launches);
+  while (!left.empty()) {
+    std::size_t running = 0;
+    try {
+      FinalsResult result = time_finalists(runner, left, options, running);
+      decide_finals(result, options);
+      return result;
+    } catch (const CudaError&) {
+    } catch (const HostDeviceError&) {
     }
+    left.erase(left.begin() + static_cast<std::ptrdiff_t>(running));
+    runner.recover();
   }
-  for (Trial& trial : result.trials) {
-    trial.time = summarize(trial.samples);
-  }
-  decide_finals(result, options);
-  return result;
+  return std::nullopt;
 }
 
 }  // namespace pascaline

@@ -26,10 +26,11 @@ bool is_output(const Argument& argument) {
   return argument.kind == ArgumentKind::buffer && (argument.access == Access::out || argument.access == Access::inout);
 }
 
+// Of the finite values: one infinity among them would make every error zero.
 double root_mean_square(const std::vector<double>& values) {
   double sum = 0;
   for (const double value : values) {
-    sum += value * value;
+    sum += std::isfinite(value) ? value * value : 0;
   }
   return values.empty() ? 0 : std::sqrt(sum / static_cast<double>(values.size()));
 }
@@ -108,7 +109,7 @@ void ProblemData::draw(std::uint64_t seed) {
   draw_ms_ = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
 }
 
-// The naive kernel takes the same arguments, with its outputs in float64.
+// The naive kernel takes the same arguments, with its outputs, and what it adds to, in float64.
 void ProblemData::reference_on_device() {
   const Config config = space_->space().default_config();
   std::vector<Buffer> results;
@@ -117,7 +118,12 @@ void ProblemData::reference_on_device() {
     void* data = slot.buffer.data();
     if (is_output(*slot.argument)) {
       results.push_back(device_->allocate(slot.count * sizeof(double)));
-      device_->fill(results.back(), kPoison);
+      if (is_input(*slot.argument)) {
+        const std::vector<double> initial = widen(slot.type, slot.initial);
+        device_->upload(results.back(), std::as_bytes(std::span(initial)));
+      } else {
+        device_->fill(results.back(), kPoison);
+      }
       data = results.back().data();
     }
     named.push_back({slot.argument->name, data});
@@ -164,6 +170,14 @@ void ProblemData::poison_outputs() {
   }
 }
 
+void ProblemData::restore_inputs() {
+  for (const Slot& slot : slots_) {
+    if (is_input(*slot.argument)) {
+      device_->upload(slot.buffer, slot.initial);
+    }
+  }
+}
+
 ProblemData::Check ProblemData::check_outputs() {
   Check check;
   for (const Slot& slot : slots_) {
@@ -186,6 +200,20 @@ std::string ProblemData::damaged_guard() {
   for (const Slot& slot : slots_) {
     if (!device_->guards_intact(slot.buffer)) {
       return slot.argument->name;
+    }
+  }
+  return {};
+}
+
+std::string ProblemData::changed_input() {
+  std::vector<std::byte> bytes;
+  for (const Slot& slot : slots_) {
+    if (slot.argument->access == Access::in) {
+      bytes.resize(slot.buffer.bytes());
+      device_->download(bytes, slot.buffer);
+      if (bytes != slot.initial) {
+        return slot.argument->name;
+      }
     }
   }
   return {};

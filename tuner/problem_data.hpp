@@ -26,8 +26,10 @@ class ProblemData {
 
   /// Fills every output with bytes that are NaN in every float type, and refills `inout` buffers with their inputs.
   void poison_outputs();
-  /// Largest error of any output element: |out - ref| / (|ref| + root mean square of ref), with where it is. Any
-  /// NaN or infinity where the reference has a number counts as infinite. Reads the outputs back.
+  /// Uploads the drawn contents of the inputs again.
+  void restore_inputs();
+  /// Largest error of any output element: |out - ref| / (|ref| + root mean square of ref's finite elements), with where
+  /// it is. Any NaN or infinity where the reference has a number counts as infinite. Reads the outputs back.
   struct Check {
     double max_error = 0;
     std::string where;  ///< "c[17]: 1.5 instead of 1.25"
@@ -35,6 +37,8 @@ class ProblemData {
   [[nodiscard]] Check check_outputs();
   /// Name of a buffer whose guard band was written to, empty if none.
   [[nodiscard]] std::string damaged_guard();
+  /// Name of a buffer with access `in` that does not hold what was drawn any more, empty if none. Reads them back.
+  [[nodiscard]] std::string changed_input();
 
   /// Device pointers of all buffers that are not scratch, by argument name.
   [[nodiscard]] const std::vector<NamedPointer>& buffers() const noexcept { return named_; }

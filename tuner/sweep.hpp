@@ -35,6 +35,7 @@ struct SweepOptions {
   int trials = 100;               ///< a problem, beyond what is already known
   std::optional<double> minutes;  ///< of the whole sweep, shared evenly by the problems
   std::size_t jobs = 1;           ///< compile workers
+  std::filesystem::path program;  ///< the pascaline executable, for them; empty: this process's own
   int finalists = 3;              ///< besides the default
   MeasureOptions measure;
   FinalsOptions finals;
@@ -58,7 +59,8 @@ struct SweepSummary {
   bool device_lost = false;  ///< ended early: call again in a new process with `continue_session`
   int trials = 0;
   int ok = 0;
-  int reused = 0;  ///< configurations known from earlier sessions under the same key
+  int reused = 0;     ///< configurations known from earlier sessions under the same key
+  int reused_ok = 0;  ///< usable ones among them
   int problems_done = 0;
   bool interrupted = false;
 };

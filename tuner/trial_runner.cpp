@@ -117,6 +117,7 @@ void TrialRunner::load_verify_measure(Trial& trial, const Binary& binary, double
   const bool right = verify(trial, ready);
   trial.verify_ms = ms_since(verify_start);
   if (!right) {
+    data_->restore_inputs();  // it may have written anywhere
     trial.status = TrialStatus::wrong_result;
     return;
   }
@@ -144,6 +145,10 @@ bool TrialRunner::verify(Trial& trial, Ready& ready) {
           fmt::format("wrote outside of scratch buffer '{}'", space_->space().arguments[scratch.argument].name);
       return false;
     }
+  }
+  if (const std::string name = data_->changed_input(); !name.empty()) {
+    trial.reason = fmt::format("wrote to the input buffer '{}'", name);
+    return false;
   }
   const ProblemData::Check check = data_->check_outputs();
   trial.max_error = check.max_error;

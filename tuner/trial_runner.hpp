@@ -40,6 +40,9 @@ class TrialRunner {
   /// says of itself.
   [[nodiscard]] Trial blank(const Config& config, const Binary& binary) const;
 
+  /// Makes the device usable again after a launch that failed. There must be no `Ready` left.
+  void recover();
+
   [[nodiscard]] Device& device() noexcept { return *device_; }
   [[nodiscard]] const MeasureOptions& options() const noexcept { return options_; }
 
@@ -48,7 +51,6 @@ class TrialRunner {
   void refresh_inputs();
   void load_verify_measure(Trial& trial, const Binary& binary, double best_us);
   bool verify(Trial& trial, Ready& ready);
-  void recover();
 
   Device* device_;
   const BoundSpace* space_;

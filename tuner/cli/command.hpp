@@ -70,6 +70,9 @@ void add_database_option(CLI::App& command, std::string& database, const std::st
 /// Default number of compile workers: every processor.
 [[nodiscard]] std::size_t default_jobs();
 
+/// The command line of this process, words with blanks in single quotes: for the record.
+[[nodiscard]] std::string command_line();
+
 /// Settings "NAME=value,…" as pairs; throws Error naming the piece that is not one.
 [[nodiscard]] std::vector<std::pair<std::string, std::string>> split_settings(const std::string& text);
 

@@ -21,8 +21,7 @@ void on_interrupt(int signal) {
 }
 
 // Errors are one line, so that a script can show or log them as they are.
-int fault(const char* what) {
-  std::string line = what;
+int fault(std::string line) {
   for (char& c : line) {
     c = c == '\n' ? ' ' : c;
   }
@@ -52,7 +51,11 @@ int run(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? kSuccess : kUsage;
+    if (error.get_exit_code() == 0) {  // help or version was asked for
+      return app.exit(error);
+    }
+    fault(std::string(error.what()) + "; see pascaline --help");
+    return kUsage;
   }
   return action();
 }

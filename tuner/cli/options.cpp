@@ -127,6 +127,19 @@ std::filesystem::path database_path(const std::string& given) {
   return given.empty() ? default_database() : std::filesystem::path(given);
 }
 
+std::string command_line() {
+  std::string text;
+  const std::string words = read_file("/proc/self/cmdline");  // each ends with a zero byte
+  for (std::size_t start = 0; start < words.size();) {
+    const std::size_t end = std::min(words.find('\0', start), words.size());
+    const std::string word = words.substr(start, end - start);
+    const bool plain = !word.empty() && word.find_first_of(" \t\n'\"") == std::string::npos;
+    text += (text.empty() ? "" : " ") + (plain ? word : "'" + word + "'");
+    start = end + 1;
+  }
+  return text;
+}
+
 std::size_t default_jobs() { return std::max(1U, std::thread::hardware_concurrency()); }
 
 }  // namespace pascaline::cli

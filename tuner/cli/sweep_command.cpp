@@ -138,7 +138,7 @@ int sweep(Options options) {
   sweep.cache = options.device.cache_path();
   sweep.database = database_path(options.database);
   sweep.measure.cold_cache = !options.warm_cache;
-  sweep.command_line = fmt::format("{}", fmt::join(own_command_line(), " "));
+  sweep.command_line = command_line();
   if (options.minutes > 0) {
     sweep.minutes = options.minutes;
   }
@@ -157,6 +157,7 @@ int sweep(Options options) {
                                       {"trials", summary.trials},
                                       {"ok", summary.ok},
                                       {"reused", summary.reused},
+                                      {"reused_ok", summary.reused_ok},
                                       {"problems_done", summary.problems_done},
                                       {"interrupted", summary.interrupted}}
                            .dump(2));
@@ -164,7 +165,7 @@ int sweep(Options options) {
   if (summary.interrupted) {
     return kInterrupted;
   }
-  return summary.ok + summary.reused > 0 ? kSuccess : kNegative;
+  return summary.ok + summary.reused_ok > 0 ? kSuccess : kNegative;
 }
 
 void add_measuring_options(CLI::App& command, SweepOptions& sweep, bool& warm_cache) {

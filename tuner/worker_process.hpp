@@ -1,0 +1,47 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace pascaline {
+
+/// A child process that is written to and read from over pipes, in a session of its own, so that a terminal's Ctrl-C
+/// does not reach it and everything it starts can be found. Move-only; destroyed, it ends with all that it started.
+class WorkerProcess {
+ public:
+  WorkerProcess() = default;
+  /// Starts `command` (a path and its arguments); throws Error if that fails.
+  explicit WorkerProcess(std::vector<std::string> command);
+  WorkerProcess(WorkerProcess&& other) noexcept { swap(other); }
+  WorkerProcess& operator=(WorkerProcess&& other) noexcept {
+    WorkerProcess(std::move(other)).swap(*this);
+    return *this;
+  }
+  WorkerProcess(const WorkerProcess&) = delete;
+  WorkerProcess& operator=(const WorkerProcess&) = delete;
+  ~WorkerProcess() { end(); }
+
+  [[nodiscard]] explicit operator bool() const noexcept { return process_ > 0; }
+  [[nodiscard]] int process() const noexcept { return process_; }
+  /// Descriptor of its standard output, for poll.
+  [[nodiscard]] int output() const noexcept { return from_; }
+
+  /// Writes all of it; false if the process does not read any more.
+  [[nodiscard]] bool write(const std::string& text) const noexcept;
+  /// Appends what it wrote to `text`; false once there is nothing more to come.
+  [[nodiscard]] bool read(std::string& text) const;
+  /// Ends it, if it has not ended, and what it started; returns the wait status.
+  int end() noexcept;
+  void swap(WorkerProcess& other) noexcept;
+
+ private:
+  int process_ = -1;
+  int to_ = -1;
+  int from_ = -1;
+};
+
+/// A wait status in words: "signal 9 (Killed)", "exit code 1".
+[[nodiscard]] std::string ending_of(int wait_status);
+
+}  // namespace pascaline
