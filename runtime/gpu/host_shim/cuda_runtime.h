@@ -3,13 +3,11 @@
 // What NVCC and NVRTC make available before a kernel's first line, for the host device.
 
 #include "assert.h"
-#include "pascaline/language.h"
-#include "pascaline/vectors.h"
-
-#include "pascaline/atomics.h"
-#include "pascaline/integer.h"
-#include "pascaline/math.h"
-#include "pascaline/sync.h"
-
 #include "cuda_bf16.h"
 #include "cuda_fp16.h"
+#include "pascaline/atomics.h"
+#include "pascaline/integer.h"
+#include "pascaline/language.h"
+#include "pascaline/math.h"
+#include "pascaline/sync.h"
+#include "pascaline/vectors.h"

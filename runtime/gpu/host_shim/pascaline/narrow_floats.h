@@ -68,7 +68,8 @@ inline float half_value_in_software(std::uint16_t bits) {
 
 inline std::uint16_t half_bits(float value) {
 #ifdef __F16C__
-  return value != value ? std::uint16_t{0x7fff} : static_cast<std::uint16_t>(_cvtss_sh(value, _MM_FROUND_TO_NEAREST_INT));
+  return value != value ? std::uint16_t{0x7fff}
+                        : static_cast<std::uint16_t>(_cvtss_sh(value, _MM_FROUND_TO_NEAREST_INT));
 #else
   return half_bits_in_software(value);
 #endif
