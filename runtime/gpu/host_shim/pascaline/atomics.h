@@ -3,6 +3,9 @@
 #include <cstdint>
 #include <cstring>
 
+#include "pascaline/language.h"
+#include "pascaline/vectors.h"
+
 // Atomics across worker threads, fences, and loads and stores with cache hints (which say nothing here).
 
 namespace pascaline_host {

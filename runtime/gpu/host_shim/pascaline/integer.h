@@ -2,6 +2,9 @@
 
 #include <cstring>
 
+#include "pascaline/language.h"
+#include "pascaline/vectors.h"
+
 // Integer intrinsics and reinterpretations of bits.
 
 namespace pascaline_host {

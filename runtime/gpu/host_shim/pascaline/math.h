@@ -7,6 +7,9 @@
 #include <limits>
 #include <type_traits>
 
+#include "pascaline/language.h"
+#include "pascaline/vectors.h"
+
 // Math functions CUDA has in the global namespace. The approximate intrinsics are exact here.
 
 using std::isfinite;

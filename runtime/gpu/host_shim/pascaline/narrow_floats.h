@@ -3,6 +3,9 @@
 #include <cstdint>
 #include <cstring>
 
+#include "pascaline/language.h"
+#include "pascaline/vectors.h"
+
 #ifdef __F16C__
 #include <immintrin.h>
 #endif

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "pascaline/abi.h"
+#include "pascaline/language.h"
 
 // CUDA's vector types with CUDA's alignment, and their make_ functions.
 
