@@ -110,7 +110,7 @@ void CompilePool::kill_overdue() {
   }
 }
 
-Compiled CompilePool::finish(Job job, const std::string& line) {
+Compiled CompilePool::finish(const Job& job, const std::string& line) {
   const auto reply = nlohmann::json::parse(line, nullptr, false);
   Compiled done;
   done.id = job.id;
@@ -147,7 +147,7 @@ void CompilePool::read_reply(Worker& worker) {
   worker.input.erase(0, end + 1);
   Job job = std::move(*worker.job);
   worker.job.reset();
-  finished_.push_back(finish(std::move(job), line));
+  finished_.push_back(finish(job, line));
 }
 
 std::optional<Compiled> CompilePool::wait(std::chrono::milliseconds timeout) {

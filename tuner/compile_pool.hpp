@@ -71,7 +71,7 @@ class CompilePool {
   void read_reply(Worker& worker);
   void lose(Worker& worker, TrialStatus status, std::string reason);
   void kill_overdue();
-  Compiled finish(Job job, const std::string& line);
+  Compiled finish(const Job& job, const std::string& line);
 
   CompilePoolOptions options_;
   CubinCache cache_;

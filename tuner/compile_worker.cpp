@@ -40,7 +40,7 @@ class CompileServer {
       sources_.insert_or_assign(source.hash, std::move(source));
       return std::nullopt;
     }
-    const json id = message.at("id");
+    const json& id = message.at("id");
     try {
       return compile(id, message);
     } catch (const std::exception& error) {

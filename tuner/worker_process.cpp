@@ -10,6 +10,7 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
@@ -69,8 +70,7 @@ pid_t spawn(std::vector<std::string> command, int input, int output) {
 pid_t session_of(const char* process) noexcept {
   std::array<char, 64> path{};
   std::array<char, 512> text{};
-  const auto end = fmt::format_to_n(path.data(), path.size() - 1, "/proc/{}/stat", process);
-  *end.out = '\0';
+  std::snprintf(path.data(), path.size(), "/proc/%s/stat", process);
   const int file = ::open(path.data(), O_RDONLY | O_CLOEXEC);
   if (file < 0) {
     return -1;
