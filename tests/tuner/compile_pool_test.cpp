@@ -1,0 +1,227 @@
+#include "tuner/compile_pool.hpp"
+
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <fstream>
+#include <map>
+#include <sstream>
+#include <thread>
+
+#include "core/error.hpp"
+#include "core/hash.hpp"
+#include "tests/db/fixtures.hpp"
+#include "tests/tuner/toy_kernel.hpp"
+
+namespace pascaline::testing {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+KernelSource source_of(const std::string& text) { return {"pool.cu", text, {}, hash_hex(text)}; }
+
+// A constant that takes the compiler minutes: a loop at compile time whose trips GCC counts one by one.
+constexpr const char* kEndless = R"(
+#if SLOW
+constexpr long spin(long n) { long x = n; for (long i = 0; i < n; ++i) { x = x * 7 % 1000003 + i; } return x; }
+template <int N> struct Spin { static constexpr long value = spin(200000 + N) + Spin<N - 1>::value; };
+template <> struct Spin<0> { static constexpr long value = 0; };
+constexpr long kSpin = Spin<800>::value;
+#else
+constexpr long kSpin = 1;
+#endif
+static_assert(VALUE != 13, "unlucky");
+extern "C" __global__ void pool(int* out) { out[0] = VALUE + static_cast<int>(kSpin); }
+)";
+
+class CompilePoolTest : public ::testing::Test {
+ protected:
+  TemporaryFolder folder_;
+  KernelSource source_ = source_of(kEndless);
+
+  [[nodiscard]] CompilePoolOptions options(std::size_t workers = 2) const {
+    CompilePoolOptions options;
+    options.workers = workers;
+    options.program = PASCALINE_TEST_PROGRAM;
+    options.cache_folder = folder_ / "cache";
+    options.architecture = "host";
+    return options;
+  }
+  [[nodiscard]] CompileRequest request(const std::string& value, bool slow = false) const {
+    CompileRequest request;
+    request.source = &source_;
+    request.function = "pool";
+    request.defines = {"VALUE=" + value, slow ? "SLOW=1" : "SLOW=0"};
+    request.kind = BinaryKind::host_object;
+    request.architecture = "host";
+    return request;
+  }
+  static std::map<std::uint64_t, Compiled> collect(CompilePool& pool, std::size_t count) {
+    std::map<std::uint64_t, Compiled> out;
+    const auto end = std::chrono::steady_clock::now() + seconds(60);
+    while (out.size() < count && std::chrono::steady_clock::now() < end) {
+      if (auto compiled = pool.wait(milliseconds(200))) {
+        const std::uint64_t id = compiled->id;
+        EXPECT_TRUE(out.emplace(id, std::move(*compiled)).second) << "each is handed out once";
+      }
+    }
+    EXPECT_EQ(out.size(), count);
+    EXPECT_EQ(pool.pending(), 0U);
+    return out;
+  }
+  // Processes whose command line holds `text`.
+  static int processes_with(const std::string& text) {
+    int count = 0;
+    for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+      std::ifstream file(entry.path() / "cmdline", std::ios::binary);
+      std::ostringstream words;
+      words << file.rdbuf();
+      count += words.str().find(text) != std::string::npos ? 1 : 0;
+    }
+    return count;
+  }
+};
+
+TEST_F(CompilePoolTest, ResultsAreThoseOfThisProcessAndCameFromTheCacheTheSecondTime) {
+  CompilePool pool(options());
+  for (int id = 1; id <= 5; ++id) {
+    pool.submit(static_cast<std::uint64_t>(id), request(std::to_string(id)));
+  }
+  EXPECT_EQ(pool.pending(), 5U);
+  const auto first = collect(pool, 5);
+  const Toolchain toolchain = Toolchain::find("host");
+  for (const auto& [id, compiled] : first) {
+    ASSERT_EQ(compiled.status, TrialStatus::ok) << compiled.result.log;
+    EXPECT_FALSE(compiled.result.binary.from_cache);
+    EXPECT_GT(compiled.result.binary.compile_ms, 0);
+    EXPECT_EQ(compiled.result.binary.function, "pool");
+  }
+  const CompileResult here = toolchain.compile(request("3"));
+  EXPECT_EQ(first.at(3).result.binary.code, here.binary.code);
+  EXPECT_EQ(first.at(3).result.binary.target, here.binary.target);
+
+  CompilePool again(options(1));
+  again.submit(3, request("3"));
+  const auto second = collect(again, 1);
+  EXPECT_TRUE(second.at(3).result.binary.from_cache);
+  EXPECT_EQ(second.at(3).result.binary.compile_ms, 0);
+  EXPECT_EQ(second.at(3).result.binary.code, here.binary.code);
+}
+
+TEST_F(CompilePoolTest, CompileErrorsAreResultsAndCachedToo) {
+  for (const bool cached : {false, true}) {
+    CompilePool pool(options(1));
+    pool.submit(9, request("13"));
+    const Compiled failed = collect(pool, 1).at(9);
+    EXPECT_EQ(failed.status, TrialStatus::compile_failed);
+    EXPECT_NE(failed.result.reason.find("pool.cu:10:"), std::string::npos) << failed.result.reason;
+    EXPECT_NE(failed.result.reason.find("unlucky"), std::string::npos);
+    EXPECT_EQ(failed.result.binary.from_cache, cached);
+  }
+}
+
+TEST_F(CompilePoolTest, KilledWorkerCostsItsVariantOnly) {
+  CompilePool pool(options(2));
+  pool.submit(1, request("1", true));
+  const std::vector<int> processes = pool.worker_processes();
+  ASSERT_EQ(processes.size(), 1U);
+  pool.submit(2, request("2"));
+  pool.submit(3, request("3"));
+  std::this_thread::sleep_for(milliseconds(300));
+  ::kill(processes[0], SIGKILL);
+  const auto results = collect(pool, 3);
+  EXPECT_EQ(results.at(1).status, TrialStatus::crashed);
+  EXPECT_NE(results.at(1).result.reason.find("signal 9"), std::string::npos) << results.at(1).result.reason;
+  EXPECT_EQ(results.at(2).status, TrialStatus::ok);
+  EXPECT_EQ(results.at(3).status, TrialStatus::ok);
+  pool.submit(4, request("4"));
+  pool.submit(5, request("5"));
+  EXPECT_EQ(collect(pool, 2).at(5).status, TrialStatus::ok) << "the pool goes on";
+}
+
+TEST_F(CompilePoolTest, WorkerKilledWhileIdleCostsNothing) {
+  CompilePool pool(options(1));
+  pool.submit(1, request("1"));
+  EXPECT_EQ(collect(pool, 1).at(1).status, TrialStatus::ok);
+  ASSERT_EQ(pool.worker_processes().size(), 1U);
+  ::kill(pool.worker_processes()[0], SIGKILL);
+  std::this_thread::sleep_for(milliseconds(100));
+  pool.submit(2, request("2"));
+  EXPECT_EQ(collect(pool, 1).at(2).status, TrialStatus::ok);
+}
+
+TEST_F(CompilePoolTest, PastTheDeadlineTheCompilerIsKilledToo) {
+  CompilePoolOptions quick = options(2);
+  quick.deadline = seconds(3);
+  CompilePool pool(quick);
+  pool.submit(1, request("8675309", true));
+  pool.submit(2, request("2"));
+  const auto results = collect(pool, 2);
+  EXPECT_EQ(results.at(1).status, TrialStatus::timed_out);
+  EXPECT_EQ(results.at(1).result.reason, "the compiler did not finish within 3 s");
+  EXPECT_EQ(results.at(2).status, TrialStatus::ok);
+  std::this_thread::sleep_for(milliseconds(100));
+  EXPECT_EQ(processes_with("VALUE=8675309"), 0);
+}
+
+TEST_F(CompilePoolTest, DestructionEndsWorkersAndTheirCompilers) {
+  std::vector<int> processes;
+  {
+    CompilePool pool(options(2));
+    pool.submit(1, request("4242421", true));
+    pool.submit(2, request("4242422", true));
+    processes = pool.worker_processes();
+    ASSERT_EQ(processes.size(), 2U);
+    for (int i = 0; i < 100 && processes_with("VALUE=424242") < 2; ++i) {
+      std::this_thread::sleep_for(milliseconds(50));
+    }
+  }
+  for (const int process : processes) {
+    EXPECT_NE(::kill(process, 0), 0);
+  }
+  std::this_thread::sleep_for(milliseconds(100));
+  EXPECT_EQ(processes_with("VALUE=424242"), 0);
+}
+
+TEST_F(CompilePoolTest, NothingToWaitForReturnsAtOnce) {
+  CompilePool pool(options(1));
+  EXPECT_TRUE(pool.worker_processes().empty()) << "workers start when there is work";
+  EXPECT_FALSE(pool.wait(seconds(30)));
+}
+
+TEST_F(CompilePoolTest, BrokenCompilerIsAFault) {
+  CompilePoolOptions broken = options(1);
+  broken.architecture = "sm_61";
+  broken.nvrtc = "/nonexistent/libnvrtc.so";
+  CompilePool pool(broken);
+  CompileRequest wanted = request("1");
+  wanted.kind = BinaryKind::cubin;
+  wanted.architecture = "sm_61";
+  pool.submit(1, wanted);
+  try {
+    for (int i = 0; i < 100 && !pool.wait(milliseconds(200)); ++i) {
+    }
+    FAIL() << "no compiler, no result";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("/nonexistent/libnvrtc.so"), std::string::npos) << error.what();
+  }
+}
+
+TEST_F(CompilePoolTest, ProgramThatIsNoWorkerIsAFaultOrACrash) {
+  CompilePoolOptions wrong = options(1);
+  wrong.program = "/nonexistent/pascaline";
+  CompilePool pool(wrong);
+  EXPECT_THROW(pool.submit(1, request("1")), Error);
+  wrong.program = "/bin/false";
+  CompilePool ends(wrong);
+  ends.submit(1, request("1"));
+  EXPECT_EQ(collect(ends, 1).at(1).status, TrialStatus::crashed);
+  wrong.program = "/bin/echo";
+  CompilePool babbles(wrong);
+  babbles.submit(1, request("1"));
+  EXPECT_EQ(collect(babbles, 1).at(1).status, TrialStatus::crashed);
+}
+
+}  // namespace
+}  // namespace pascaline::testing

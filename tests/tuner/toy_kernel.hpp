@@ -1,0 +1,71 @@
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "core/space.hpp"
+#include "runtime/gpu/device.hpp"
+#include "tests/db/fixtures.hpp"
+#include "tuner/compile_pool.hpp"
+#include "tuner/measure.hpp"
+
+namespace pascaline::testing {
+
+/// What the toy kernel does wrong, by the value of its parameter FAULT.
+enum Fault : std::int64_t {
+  kRight,
+  kNotANumber,
+  kLastElementLeftOut,
+  kWriteBehind,
+  kWriteBefore,
+  kDoesNotCompile,
+  kDeadlock,
+  kWriteBehindScratch,
+  kWriteInput,
+  kIllegalAddress,
+};
+
+/// `out[i] = 3 x[i] + y[i]`, verified against a naive kernel in the same file. FAULT has the values given, the first
+/// of them the default; BLOCK is 32, 64 (default) or 128.
+[[nodiscard]] nlohmann::json toy_json(const std::vector<Fault>& faults = {kRight});
+/// `total[i] += x[i]` with an inout buffer; FAULT 0, or kLastElementLeftOut: overwrites instead of adding.
+[[nodiscard]] nlohmann::json accumulate_json();
+/// Writes toy.cu and accumulate.cu, and the spaces given as NAME.json.
+void write_toys(const std::filesystem::path& folder, const std::vector<nlohmann::json>& spaces);
+[[nodiscard]] Config toy_config(std::int64_t block, Fault fault = kRight);
+/// Line of toy.cu that holds this text, counted from 1.
+[[nodiscard]] int toy_line(const std::string& text);
+/// Samples few enough for tests.
+[[nodiscard]] MeasureOptions quick_measure();
+
+/// A folder with a space and its kernel, bound to a problem and to the host, and what compiles it.
+class ToyBench {
+ public:
+  explicit ToyBench(const nlohmann::json& space, std::int64_t n = 1000, const std::string& device = "host");
+
+  [[nodiscard]] const std::filesystem::path& folder() const noexcept { return folder_.path(); }
+  [[nodiscard]] const Space& space() const noexcept { return space_; }
+  [[nodiscard]] const BoundSpace& bound() const noexcept { return bound_; }
+  [[nodiscard]] Device& device() noexcept { return *device_; }
+  [[nodiscard]] Compiled compile(const Config& config) const;
+  [[nodiscard]] Binary reference() const;
+
+ private:
+  [[nodiscard]] Compiled compile(const CompileRequest& request) const;
+  [[nodiscard]] CompileRequest request(const Config& config) const;
+
+  TemporaryFolder folder_;
+  Space space_;
+  std::unique_ptr<Device> device_;
+  BoundSpace bound_;
+  KernelSource source_;
+};
+
+/// Folder where compiled kernels are kept between tests.
+[[nodiscard]] std::filesystem::path test_cache();
+
+}  // namespace pascaline::testing
