@@ -66,7 +66,7 @@ void check_before_opening(const fs::path& file, OpenMode mode) {
   }
   if (!fs::exists(status)) {
     if (mode != OpenMode::create) {
-      refuse(file, "there is no such file; give the path of a database, or run `pascaline tune` to make one",
+      refuse(file, "there is no such file; give the path of a database, or run `pascaline sweep` to make one",
              SQLITE_CANTOPEN);
     }
     return;
@@ -76,7 +76,7 @@ void check_before_opening(const fs::path& file, OpenMode mode) {
     return;
   }
   if (header.empty) {
-    refuse(file, "the file is empty; give the path of a database, or run `pascaline tune` to make one", SQLITE_NOTADB);
+    refuse(file, "the file is empty; give the path of a database, or run `pascaline sweep` to make one", SQLITE_NOTADB);
   }
   if (!header.sqlite) {
     refuse(file, "the file is no SQLite database; give the path of another file", SQLITE_NOTADB);

@@ -34,7 +34,9 @@ void ProblemSweep::run(SweepSummary& summary, std::size_t index, std::size_t cou
   if (shop_.events.problem) {
     shop_.events.problem(index, count, wanted_, known_.size());
   }
-  runner_.emplace(shop_.device, bound_, reference(), shop_.options.measure, shop_.options.seed);
+  if (!make_runner()) {
+    return;
+  }
   measure_default(summary);
   while (step(summary)) {
   }
@@ -48,6 +50,26 @@ void ProblemSweep::run(SweepSummary& summary, std::size_t index, std::size_t cou
   }
   decide();
   ++summary.problems_done;
+}
+
+// False if the problem's buffers do not fit the device: that costs this problem, not the sweep.
+bool ProblemSweep::make_runner() {
+  const std::optional<Binary> naive = reference();
+  std::string reason;
+  try {
+    runner_.emplace(shop_.device, bound_, naive, shop_.options.measure, shop_.options.seed);
+    return true;
+  } catch (const DeviceLostError&) {
+    throw;
+  } catch (const CudaError& error) {
+    reason = error.what();
+  } catch (const HostDeviceError& error) {
+    reason = error.what();
+  }
+  if (shop_.events.note) {
+    shop_.events.note(fmt::format("{} is left out: {}", wanted_.problem.text(), reason));
+  }
+  return false;
 }
 
 // Results measured under the same key count as if this sweep had made them.

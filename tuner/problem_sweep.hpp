@@ -46,6 +46,7 @@ class ProblemSweep {
   void run(SweepSummary& summary, std::size_t index, std::size_t count);
 
  private:
+  [[nodiscard]] bool make_runner();
   void recall(SweepSummary& summary);
   [[nodiscard]] bool belongs(const Config& config) const;
   void keep(const Config& config, double median_us);
