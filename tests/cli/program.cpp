@@ -32,24 +32,20 @@ extern "C" __global__ void toy_reference(const float* __restrict__ x, double* __
 #endif
 )";
 
-constexpr const char* kSpace = R"json({
+constexpr const char* kSpace = R"TOY({
   "schema": 1, "kernel": "toy",
   "dimensions": [{"name": "N", "example": 1000}],
   "types": [],
   "parameters": [{"name": "BLOCK", "values": [32, 64, 128], "default": 64}],
   "constraints": [{"require": "BLOCK <= device_max_threads_per_block", "because": "a block has a limit"}],
-  "launch": {"function": "toy", "block": ["BLOCK"], "grid": ["ceil_div(N, BLOCK)"]
-}
-,
+  "launch": {"function": "toy", "block": ["BLOCK"], "grid": ["ceil_div(N, BLOCK)"]},
   "arguments": [{"name": "x", "buffer": "float32", "access": "in", "extent": "N"},
                 {"name": "y", "buffer": "float32", "access": "out", "extent": "N"},
                 {"name": "n", "scalar": "int32", "value": "N"}],
   "reference": {"kernel": {"function": "toy_reference", "block": [64], "grid": ["ceil_div(N, 64)"]}},
   "tolerance": {"float32": 1e-6},
-  "work": {
-  "flops" : "N", "bytes" : "8 * N"
-}
-})json";
+  "work": {"flops": "N", "bytes": "8 * N"}
+})TOY";
 
 std::string quoted(const std::string& word) {
   std::string out = "'";
