@@ -238,8 +238,30 @@ void ProblemSweep::attempt(const Config& config, const Compiled& compiled, Sweep
     keep(trial.config, median_us);
   }
   searcher_->observe(trial.config, {trial.status, median_us});
+  if (!runner_->device_lost()) {
+    store_sensors();
+  }
   if (shop_.events.trial) {
     shop_.events.trial(trial, done_, shop_.options.trials, best_us_, default_us_);
+  }
+}
+
+void ProblemSweep::store_sensors() {
+  const Sensors sensors = shop_.device.read_sensors();
+  TelemetryRow row;
+  row.unix_ms =
+      std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::system_clock::now().time_since_epoch())
+          .count();
+  row.temperature_c = sensors.temperature_c;
+  row.sm_clock_mhz = sensors.sm_clock_mhz;
+  row.memory_clock_mhz = sensors.memory_clock_mhz;
+  row.power_w = sensors.power_w;
+  if (sensors.throttle_reasons) {
+    row.throttle_reasons = static_cast<std::int64_t>(*sensors.throttle_reasons);
+  }
+  row.governor_state = "measuring";
+  if (row.temperature_c || row.sm_clock_mhz || row.memory_clock_mhz || row.power_w || row.throttle_reasons) {
+    shop_.store.add_telemetry(shop_.session, row);
   }
 }
 

@@ -61,6 +61,7 @@ class ProblemSweep {
   void fill_pool();
   bool step(SweepSummary& summary);
   void attempt(const Config& config, const Compiled& compiled, SweepSummary& summary);
+  void store_sensors();
   void decide();
   void store_decision(const FinalsResult& result);
 

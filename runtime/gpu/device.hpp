@@ -24,7 +24,7 @@ struct DeviceInfo {
   std::string name;            ///< marketing name, or the processor's model
   std::string architecture;    ///< "sm_90"; "host"
   std::string uuid;            ///< "GPU-…"; for the host a hash of machine-id and processor
-  std::string driver_version;  ///< CUDA version of the driver, "13.0"; empty on the host
+  std::string driver_version;  ///< "580.82.07 (CUDA 13.0)", or "13.0" if only that is known; empty on the host
   std::uint64_t memory_bytes = 0;
   DeviceLimits limits;
 };
