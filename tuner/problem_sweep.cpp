@@ -58,6 +58,9 @@ bool ProblemSweep::make_runner() {
   std::string reason;
   try {
     runner_.emplace(shop_.device, bound_, naive, shop_.options.measure, shop_.options.seed);
+    if (no_reference_.empty()) {
+      runner_->prepare();
+    }
     return true;
   } catch (const DeviceLostError&) {
     throw;
@@ -121,10 +124,18 @@ std::optional<Binary> ProblemSweep::reference() {
   naive.defines.emplace_back("PASCALINE_REFERENCE=1");
   Compiled compiled = compile_now(naive);
   if (compiled.status != TrialStatus::ok) {
-    throw Error(fmt::format("{}: the reference kernel '{}' cannot be used: {}", shop_.source.file.string(),
-                            naive.function, compiled.result.reason));
+    no_reference_ = fmt::format("{}: the reference kernel '{}' cannot be used: {}", shop_.source.file.string(),
+                                naive.function, compiled.result.reason);
+    return std::nullopt;
   }
   return std::move(compiled.result.binary);
+}
+
+// Of a file in which nothing compiles, the trials tell more than the reference kernel's failure would.
+void ProblemSweep::require_reference() const {
+  if (!no_reference_.empty()) {
+    throw Error(no_reference_);
+  }
 }
 
 Compiled ProblemSweep::compile_now(const CompileRequest& request) {
@@ -227,6 +238,9 @@ bool ProblemSweep::step(SweepSummary& summary) {
 }
 
 void ProblemSweep::attempt(const Config& config, const Compiled& compiled, SweepSummary& summary) {
+  if (compiled.status == TrialStatus::ok) {
+    require_reference();
+  }
   shop_.store.begin_attempt(shop_.session, context_, config, TrialStage::search, config == standard_);
   const Trial trial = runner_->run(config, compiled, best_us_);
   shop_.store.add_trial(shop_.session, context_, trial);
@@ -281,6 +295,9 @@ void ProblemSweep::decide() {
     if (compiled.status == TrialStatus::ok) {
       finalists.emplace_back(config, std::move(compiled.result.binary));
     }
+  }
+  if (!finalists.empty()) {
+    require_reference();
   }
   if (const auto result = run_finals(*runner_, finalists, shop_.options.finals)) {
     store_decision(*result);

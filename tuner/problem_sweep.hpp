@@ -53,6 +53,7 @@ class ProblemSweep {
   [[nodiscard]] CompileRequest request(const Config& config) const;
   [[nodiscard]] std::optional<Binary> reference();
   [[nodiscard]] Compiled compile_now(const CompileRequest& request);
+  void require_reference() const;
   void submit(const Config& config);
   [[nodiscard]] bool finished_before(SweepSummary& summary);
   void measure_default(SweepSummary& summary);
@@ -72,6 +73,7 @@ class ProblemSweep {
   Config standard_;
   ContextIds context_;
   std::unique_ptr<Searcher> searcher_;
+  std::string no_reference_;  ///< why the naive kernel cannot be used, empty if it can or is not needed
   std::optional<TrialRunner> runner_;
   std::set<std::string> known_;
   std::map<std::uint64_t, Config> in_flight_;

@@ -40,12 +40,12 @@ std::optional<std::string> exceeds_limits(const Resources& resources, const Geom
 
 TrialRunner::TrialRunner(Device& device, const BoundSpace& space, std::optional<Binary> reference,
                          MeasureOptions options, std::uint64_t seed)
-    : device_(&device), space_(&space), reference_(std::move(reference)), options_(options), seed_(seed) {
-  build_data();
-}
+    : device_(&device), space_(&space), reference_(std::move(reference)), options_(options), seed_(seed) {}
 
-void TrialRunner::build_data() {
-  data_.reset();
+void TrialRunner::prepare() {
+  if (data_) {
+    return;
+  }
   data_.emplace(*device_, *space_, reference_ ? device_->load(*reference_) : Kernel());
   data_->draw(seed_);
   draws_ms_ += data_->draw_ms();
@@ -79,6 +79,7 @@ Trial TrialRunner::blank(const Config& config, const Binary& binary) const {
 }
 
 TrialRunner::Ready TrialRunner::make_ready(const Config& config, const Binary& binary) {
+  prepare();
   return {config, device_->load(binary), space_->geometry(space_->space().launch, config),
           LaunchArguments(*device_, *space_, config, data_->buffers())};
 }
@@ -89,6 +90,7 @@ Trial TrialRunner::run(const Config& config, const Compiled& compiled, double be
   trial.status = compiled.status;
   trial.reason = compiled.result.reason;
   if (compiled.status == TrialStatus::ok) {
+    prepare();  // what fails here is the problem's or the machine's fault, not the configuration's
     trial.status = TrialStatus::launch_failed;
     try {
       load_verify_measure(trial, compiled.result.binary, best_us);
@@ -165,7 +167,6 @@ void TrialRunner::recover() {
   data_.reset();
   try {
     device_->reset();
-    build_data();
   } catch (const DeviceLostError&) {
     lost_ = true;
   }

@@ -15,9 +15,14 @@ namespace pascaline {
 /// Turns compiled configurations of one problem into trials on a device: loads, verifies, times.
 class TrialRunner {
  public:
-  /// `space` and `device` must outlive it. `reference` is the compiled naive kernel, if the device uses one.
+  /// `space` and `device` must outlive it. `reference` is the compiled naive kernel, if the device uses one. Buffers,
+  /// inputs and the reference's results are made for the first configuration that needs them.
   TrialRunner(Device& device, const BoundSpace& space, std::optional<Binary> reference, MeasureOptions options,
               std::uint64_t seed);
+
+  /// Makes buffers, inputs and the reference's results, unless they are there; `run` does it by itself. Throws
+  /// CudaError or HostDeviceError if memory is short.
+  void prepare();
 
   /// One trial; every outcome is in its status, nothing but faults of the environment is thrown. Look at
   /// `device_lost` afterwards.
@@ -47,7 +52,6 @@ class TrialRunner {
   [[nodiscard]] const MeasureOptions& options() const noexcept { return options_; }
 
  private:
-  void build_data();
   void refresh_inputs();
   void load_verify_measure(Trial& trial, const Binary& binary, double best_us);
   bool verify(Trial& trial, Ready& ready);

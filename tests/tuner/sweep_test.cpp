@@ -1,71 +1,14 @@
 #include "tuner/sweep.hpp"
 
-#include <SQLiteCpp/Database.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <csignal>
-#include <set>
-#include <thread>
 
 #include "core/error.hpp"
-#include "db/store.hpp"
-#include "tests/tuner/program.hpp"
-#include "tests/tuner/toy_kernel.hpp"
+#include "tests/tuner/sweep_fixture.hpp"
 
 namespace pascaline::testing {
 namespace {
-
-/// A sweep of the toy kernel: three blocks times right, wrong and not compiling, nine configurations.
-class SweepTest : public ::testing::Test {
- protected:
-  TemporaryFolder folder_;
-  std::filesystem::path database_ = folder_ / "tuned.db";
-  Space space_ = make_space({kRight, kNotANumber, kDoesNotCompile});
-  SweepOptions options_;
-  SweepEvents events_;
-  std::atomic<bool> stop_{false};
-
-  Space make_space(const std::vector<Fault>& faults) const {
-    write_toys(folder_.path(), {toy_json(faults)});
-    return Space::load(folder_ / "toy.json");
-  }
-  void SetUp() override {
-    options_.program = PASCALINE_TEST_PROGRAM;
-    options_.kernels = folder_.path();
-    options_.cache = test_cache();
-    options_.database = database_;
-    options_.jobs = 2;
-    options_.measure = quick_measure();
-    options_.finals.rounds = 3;
-    options_.command_line = "a test";
-  }
-  [[nodiscard]] SweepSummary sweep(const std::vector<std::string>& sizes = {"1000"}) {
-    std::vector<SweepProblem> problems;
-    for (const std::string& n : sizes) {
-      problems.push_back({space_.problem({{"N", n}}), 1, ""});
-    }
-    return run_sweep(space_, problems, options_, events_, stop_);
-  }
-  [[nodiscard]] std::vector<StoredTrial> stored(TrialStage stage) const {
-    std::vector<StoredTrial> trials = Store(database_, OpenMode::read_only).trials({});
-    std::erase_if(trials, [&](const StoredTrial& trial) { return trial.trial.stage != stage; });
-    return trials;
-  }
-  [[nodiscard]] std::set<std::string> tried() const {
-    std::set<std::string> configs;
-    for (const StoredTrial& trial : stored(TrialStage::search)) {
-      EXPECT_TRUE(configs.insert(trial.trial.config.text()).second) << trial.trial.config.text() << " twice";
-    }
-    return configs;
-  }
-  [[nodiscard]] std::string last_state() const { return Store(database_, OpenMode::read_only).sessions().at(0).state; }
-  void expect_sound() const {
-    SQLite::Database database(database_.string());
-    EXPECT_EQ(database.execAndGet("PRAGMA integrity_check").getString(), "ok");
-    EXPECT_EQ(database.execAndGet("SELECT count(*) FROM attempts").getInt(), 0);
-  }
-};
 
 TEST_F(SweepTest, StoresEveryTrialAndDecides) {
   int events = 0;
@@ -185,16 +128,17 @@ TEST_F(SweepTest, StoppedBetweenProblemsIsInterrupted) {
   EXPECT_EQ(last_state(), "interrupted");
 }
 
-TEST_F(SweepTest, TimeIsSharedByTheProblems) {
-  options_.minutes = 2.0 / 60;
-  options_.measure.cold_cache = false;
-  options_.measure.min_samples = 2000;
-  options_.measure.max_samples = 2000;
-  options_.measure.budget_ms = 1e6;
-  const auto begin = std::chrono::steady_clock::now();
-  EXPECT_EQ(sweep({"100000", "100001"}).problems_done, 2);
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(20));
-  EXPECT_EQ(Store(database_, OpenMode::read_only).winners("toy", nullptr).size(), 2U);
+TEST_F(SweepTest, TimeEndsTheSearchOfEveryProblem) {
+  options_.minutes = 1.0 / 60;
+  options_.measure.min_samples = 1'000'000;
+  options_.measure.max_samples = 1'000'000;
+  options_.measure.budget_ms = 400;  // three such trials are more than a problem's half second
+  options_.measure.abort_factor = 0;
+  const SweepSummary summary = sweep({"100000", "100001"});
+  EXPECT_EQ(summary.problems_done, 2);
+  EXPECT_LT(summary.trials, 18);
+  EXPECT_FALSE(summary.interrupted);
+  EXPECT_EQ(last_state(), "finished");
 }
 
 TEST_F(SweepTest, NothingUsableHasNoWinner) {
@@ -235,96 +179,6 @@ TEST_F(SweepTest, DefaultAnEarlierSweepDiedOnIsTriedOnceMore) {
   const auto winners = Store(database_, OpenMode::read_only).winners("toy", nullptr);
   ASSERT_FALSE(winners.empty());
   EXPECT_TRUE(winners[0].baseline);
-}
-
-/// A sweep by the executable, which can be killed.
-class KilledSweepTest : public SweepTest {
- protected:
-  [[nodiscard]] std::vector<std::string> command() const {
-    return {"sweep",
-            "--kernels",
-            folder_.path().string(),
-            "--spaces",
-            folder_.path().string(),
-            "--kernel",
-            "toy",
-            "--problem",
-            "N=1000",
-            "--device",
-            "host",
-            "--db",
-            database_.string(),
-            "--jobs",
-            "1",
-            "--warm-cache",
-            "--min-samples",
-            "100000",
-            "--max-samples",
-            "100000",
-            "--sample-budget-ms",
-            "150",
-            "--abort-factor",
-            "0",
-            "--rounds",
-            "2"};
-  }
-  [[nodiscard]] std::size_t trials_so_far() const {
-    try {
-      return Store(database_, OpenMode::read_only).trials({}).size();
-    } catch (const Error&) {
-      return 0;  // the file is being made
-    }
-  }
-};
-
-TEST_F(KilledSweepTest, NextSweepSettlesTheAttemptAndGoesOn) {
-  const int child = start_program(folder_.path(), command());
-  for (int i = 0; i < 600 && trials_so_far() < 2; ++i) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
-  const auto attempts = [&] {
-    return SQLite::Database(database_.string()).execAndGet("SELECT count(*) FROM attempts").getInt();
-  };
-  // Stopped, it can be looked at without it moving on.
-  for (int i = 0; i < 600; ++i) {
-    ::kill(child, SIGSTOP);
-    if (attempts() == 1) {
-      break;
-    }
-    ::kill(child, SIGCONT);
-    std::this_thread::sleep_for(std::chrono::milliseconds(2));
-  }
-  ::kill(child, SIGKILL);
-  EXPECT_EQ(wait_child(child), 128 + SIGKILL);
-  EXPECT_EQ(SQLite::Database(database_.string()).execAndGet("PRAGMA integrity_check").getString(), "ok");
-  const std::size_t before = trials_so_far();
-  ASSERT_GE(before, 2U);
-  ASSERT_EQ(attempts(), 1) << "killed between two trials";
-
-  const ProgramResult next = run_program(folder_.path(), command());
-  EXPECT_EQ(next.exit_code, 0) << next.error;
-  EXPECT_NE(next.out.find("1 configuration(s) an earlier sweep died on are now marked as crashed"), std::string::npos)
-      << next.out;
-  expect_sound();
-  const Store store(database_, OpenMode::read_only);
-  EXPECT_EQ(store.trials({.status = TrialStatus::crashed}).size(), 1U);
-  EXPECT_EQ(store.sessions().at(0).state, "finished");
-  EXPECT_EQ(store.sessions().at(1).state, "interrupted");
-  EXPECT_NE(store.sessions().at(0).command_line.find("--sample-budget-ms 150"), std::string::npos);
-  EXPECT_EQ(tried().size(), 9U);
-}
-
-TEST_F(KilledSweepTest, FirstInterruptFinishesTheTrialInFlight) {
-  const int child = start_program(folder_.path(), command());
-  for (int i = 0; i < 600 && trials_so_far() < 1; ++i) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
-  ::kill(child, SIGINT);
-  EXPECT_EQ(wait_child(child), 130);
-  expect_sound();
-  EXPECT_EQ(last_state(), "interrupted");
-  EXPECT_LT(trials_so_far(), 9U);
-  EXPECT_NE(bytes_of(folder_ / "stdout").find("run the same command again to go on"), std::string::npos);
 }
 
 }  // namespace

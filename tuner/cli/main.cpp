@@ -29,6 +29,13 @@ int fault(std::string line) {
   return kFault;
 }
 
+// The first word if it is neither an option nor a subcommand: the parser would only say that one is missing.
+std::string unknown_command(const CLI::App& app, int argc, char** argv) {
+  const std::string word = argc > 1 ? argv[1] : "";
+  const auto commands = app.get_subcommands([&](const CLI::App* command) { return command->check_name(word); });
+  return word.empty() || word.front() == '-' || !commands.empty() ? "" : word;
+}
+
 int run(int argc, char** argv) {
   CLI::App app{"Pascaline tunes CUDA kernels for NVIDIA Pascal GPUs (and any other), and keeps what it measured.",
                "pascaline"};
@@ -54,7 +61,8 @@ int run(int argc, char** argv) {
     if (error.get_exit_code() == 0) {  // help or version was asked for
       return app.exit(error);
     }
-    fault(std::string(error.what()) + "; see pascaline --help");
+    const std::string unknown = unknown_command(app, argc, argv);
+    fault((unknown.empty() ? error.what() : "there is no command '" + unknown + "'") + "; see pascaline --help");
     return kUsage;
   }
   return action();

@@ -155,9 +155,6 @@ int sweep(Options options) {
       sweep.trials = std::numeric_limits<int>::max();
     }
   }
-  if (sweep.database.has_parent_path()) {
-    std::filesystem::create_directories(sweep.database.parent_path());
-  }
   Progress progress(options.quiet || options.as_json);
   const auto started = std::chrono::steady_clock::now();
   const SweepSummary summary = run_sweep(space, problems, sweep, progress.events(), interrupted());

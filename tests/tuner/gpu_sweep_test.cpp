@@ -1,0 +1,128 @@
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "core/paths.hpp"
+#include "db/store.hpp"
+#include "runtime/gpu/cuda/cuda_device.hpp"
+#include "tests/tuner/toy_kernel.hpp"
+#include "tuner/survey.hpp"
+#include "tuner/sweep.hpp"
+#include "tuner/trial_runner.hpp"
+
+namespace pascaline::testing {
+namespace {
+
+class GpuSweepTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string note;
+    if (list_cuda_devices(&note).empty()) {
+      GTEST_SKIP() << "no CUDA device: " << note;
+    }
+  }
+};
+
+/// Target architecture and element type of matmul's operands.
+class GpuMatmulSweepTest : public GpuSweepTest,
+                           public ::testing::WithParamInterface<std::pair<const char*, const char*>> {};
+
+TEST_P(GpuMatmulSweepTest, NoVariantIsWrong) {
+  const auto& [target, type] = GetParam();
+  const TemporaryFolder folder;
+  const Space space = Space::load(data_folder("search_spaces") / "matmul.json");
+  const Problem problem = space.problem({{"M", "256"}, {"N", "256"}, {"K", "300"}, {"STORAGE", type}});
+  SweepOptions options;
+  options.device = "cuda:0";
+  options.target = target;
+  options.program = PASCALINE_TEST_PROGRAM;
+  options.kernels = data_folder("kernel_templates");
+  options.cache = test_cache();
+  options.database = folder / "tuned.db";
+  options.trials = 12;
+  options.jobs = 4;
+  options.measure.max_samples = 20;
+  options.finals.rounds = 3;
+  const std::atomic<bool> stop{false};
+  const SweepSummary summary = run_sweep(space, {{problem, 1, ""}}, options, {}, stop);
+  EXPECT_EQ(summary.trials, 12);
+  EXPECT_GT(summary.ok, 0);
+  const Store store(options.database, OpenMode::read_only);
+  for (const StoredTrial& stored : store.trials({})) {
+    const Trial& trial = stored.trial;
+    EXPECT_TRUE(trial.status == TrialStatus::ok || trial.status == TrialStatus::rejected ||
+                trial.status == TrialStatus::compile_failed)
+        << name_of(trial.status) << ": " << trial.reason << " " << trial.config.text();
+    EXPECT_TRUE(trial.status == TrialStatus::ok || !trial.reason.empty());
+    EXPECT_EQ(stored.toolkit.target, *target != '\0' ? "compute_61" : stored.toolkit.target);
+  }
+  const auto winners = store.winners("matmul", nullptr);
+  ASSERT_EQ(winners.size(), 1U);
+  EXPECT_TRUE(winners[0].baseline);
+}
+
+INSTANTIATE_TEST_SUITE_P(Targets, GpuMatmulSweepTest,
+                         ::testing::Values(std::pair{"", "float32"}, std::pair{"", "float16"},
+                                           std::pair{"sm_61", "float32"}, std::pair{"sm_61", "float16"}));
+
+TEST_F(GpuSweepTest, EveryFaultOfTheToyIsFoundAndTheNextTrialWorks) {
+  const std::map<Fault, TrialStatus> outcomes{
+      {kNotANumber, TrialStatus::wrong_result},       {kLastElementLeftOut, TrialStatus::wrong_result},
+      {kWriteBehind, TrialStatus::wrong_result},      {kWriteBefore, TrialStatus::wrong_result},
+      {kDoesNotCompile, TrialStatus::compile_failed}, {kWriteBehindScratch, TrialStatus::wrong_result},
+      {kWriteInput, TrialStatus::wrong_result},       {kIllegalAddress, TrialStatus::launch_failed}};
+  std::vector<Fault> faults{kRight};
+  for (const auto& [fault, status] : outcomes) {
+    faults.push_back(fault);
+  }
+  ToyBench bench(toy_json(faults), 1000, "cuda:0");
+  TrialRunner runner(bench.device(), bench.bound(), bench.reference(), quick_measure(), 1);
+  for (const auto& [fault, status] : outcomes) {
+    const Trial trial = runner.run(toy_config(64, fault), bench.compile(toy_config(64, fault)), 0);
+    EXPECT_EQ(trial.status, status) << fault << ": " << trial.reason;
+    EXPECT_FALSE(trial.reason.empty());
+    const Trial right = runner.run(toy_config(128), bench.compile(toy_config(128)), 0);
+    EXPECT_EQ(right.status, TrialStatus::ok) << "after " << fault << ": " << right.reason;
+    EXPECT_GT(right.resources.registers, 0);
+  }
+}
+
+TEST_F(GpuSweepTest, AccumulatingKernelsStartFromTheirInputs) {
+  ToyBench bench(accumulate_json(), 1000, "cuda:0");
+  TrialRunner runner(bench.device(), bench.bound(), bench.reference(), quick_measure(), 1);
+  EXPECT_EQ(runner.run(toy_config(32), bench.compile(toy_config(32)), 0).status, TrialStatus::ok);
+  const Config overwrites = toy_config(32, kLastElementLeftOut);
+  EXPECT_EQ(runner.run(overwrites, bench.compile(overwrites), 0).status, TrialStatus::wrong_result);
+}
+
+// One variant is held against both references, on the same inputs: they agree if its error is the same by both.
+TEST_F(GpuSweepTest, ReferenceKernelAgreesWithTheHostReference) {
+  const auto device = open_device("cuda:0");
+  const Space space = Space::load(data_folder("search_spaces") / "matmul.json");
+  const KernelSource source = KernelSource::load(data_folder("kernel_templates") / "matmul.cu");
+  const TargetPlan plan = plan_target(device->info(), "");
+  for (const char* type : {"float32", "float16"}) {
+    const BoundSpace bound(space, space.problem({{"M", "65"}, {"N", "70"}, {"K", "301"}, {"STORAGE", type}}),
+                           plan.limits);
+    CompileRequest request = compile_request(bound, space.default_config(), source, plan.kind, plan.architecture);
+    const Toolchain toolchain = Toolchain::find(plan.architecture);
+    Compiled compiled;
+    compiled.result = toolchain.compile(request);
+    ASSERT_TRUE(compiled.result.ok) << compiled.result.log;
+    request.function = space.reference.kernel->function;
+    request.defines.emplace_back("PASCALINE_REFERENCE=1");
+    const CompileResult naive = toolchain.compile(request);
+    ASSERT_TRUE(naive.ok) << naive.log;
+    TrialRunner by_kernel(*device, bound, naive.binary, quick_measure(), 3);
+    TrialRunner by_host(*device, bound, std::nullopt, quick_measure(), 3);
+    const Trial first = by_kernel.run(space.default_config(), compiled, 0);
+    const Trial second = by_host.run(space.default_config(), compiled, 0);
+    ASSERT_EQ(first.status, TrialStatus::ok) << first.reason;
+    ASSERT_EQ(second.status, TrialStatus::ok) << second.reason;
+    EXPECT_GT(*first.max_error, 0);
+    EXPECT_NEAR(*first.max_error, *second.max_error, 1e-10) << type;
+  }
+}
+
+}  // namespace
+}  // namespace pascaline::testing
