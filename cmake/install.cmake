@@ -18,10 +18,9 @@ install(DIRECTORY ${PROJECT_SOURCE_DIR}/runtime/gpu/host_shim DESTINATION ${CMAK
 
 if(TARGET pascaline)
   install(TARGETS pascaline RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+  install(FILES ${PROJECT_BINARY_DIR}/completion.bash
+    DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME pascaline)
 endif()
-install(FILES ${PROJECT_SOURCE_DIR}/tuner/cli/completion.bash
-  DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME pascaline OPTIONAL)
-
 install(EXPORT PascalineTargets NAMESPACE Pascaline:: DESTINATION ${package_folder})
 configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/PascalineConfig.cmake.in
   ${PROJECT_BINARY_DIR}/PascalineConfig.cmake INSTALL_DESTINATION ${package_folder})

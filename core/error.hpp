@@ -24,6 +24,12 @@ class CudaError : public Error {
   using Error::Error;
 };
 
+/// A kernel's fault took the device from this process for good; what is left to do needs a new process.
+class DeviceLostError : public CudaError {
+ public:
+  using CudaError::CudaError;
+};
+
 /// NVRTC is missing or failed as a library (a kernel that does not compile is a `CompileResult`, not this).
 class NvrtcError : public Error {
  public:

@@ -165,7 +165,7 @@ bool Expression::apply_unary(Op op, std::int64_t& value, Arithmetic& why) noexce
         why = Arithmetic::overflow;
         return false;
       }
-      value = std::bit_width(static_cast<std::uint64_t>(value)) - 1;
+      value = static_cast<std::int64_t>(std::bit_width(static_cast<std::uint64_t>(value))) - 1;
       return true;
   }
 }

@@ -15,8 +15,6 @@
 
 #include "core/error.hpp"
 
-extern char** environ;
-
 namespace pascaline {
 namespace {
 

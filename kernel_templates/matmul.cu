@@ -98,8 +98,9 @@ static_assert(kSplitK >= 1 && kUnrollK >= 1, "counts");
 
 // Reads this thread's share of a slice [ROWS, kBlockK] of a row-major matrix [rows, depth]; zeros outside of it.
 template <int LOADS>
-__device__ __forceinline__ void load_slice(Vector<STORAGE, kVector> (&staged)[LOADS], const STORAGE* __restrict__ matrix,
-                                           int first_row, int rows, int first_k, int depth) {
+__device__ __forceinline__ void load_slice(Vector<STORAGE, kVector> (&staged)[LOADS],
+                                           const STORAGE* __restrict__ matrix, int first_row, int rows, int first_k,
+                                           int depth) {
   constexpr int kVectorsPerRow = kBlockK / kVector;
 #pragma unroll
   for (int i = 0; i < LOADS; ++i) {

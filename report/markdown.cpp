@@ -123,7 +123,7 @@ std::string markdown_report(const Store& store, const ReportOptions& options) {
   if (groups.empty()) {
     const bool narrowed = !options.kernel.empty() || !options.device.empty();
     return out + (narrowed ? "The database holds no trials of that kernel and device.\n"
-                           : "The database holds no trials yet; `pascaline tune` makes some.\n");
+                           : "The database holds no trials yet; `pascaline sweep` makes some.\n");
   }
   for (const DeviceSummary& group : groups) {
     out += group_section(group, options.max_reasons);

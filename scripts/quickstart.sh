@@ -37,24 +37,33 @@ fi
 say "  tuning on $device"
 
 # ---- the commands that quickstart is about -------------------------------------------------------------------------
-tune=("$program" sweep --workload search_spaces/workloads/qwen3-vl-2b.json --kernel matmul --quick
-  --device "$device" --db "$results/tuned.db" --report "$results/report.md")
-explain=("$program" explain --db "$results/tuned.db" --device "$device" matmul)
-shapes=("M=512 N=2048 K=2048" "M=1 N=6144 K=2048" "M=300 N=2048 K=2048")
+# On a GPU: the matmuls of a prompt of 512 tokens. On the host, which emulates every CUDA thread: three matmuls of a
+# decoding step, a few trials each.
+database=$results/tuned.db
+if [ "$device" = host ]; then
+  tune=("$program" sweep --device host --problem M=1,N=1024,K=2048 --problem M=1,N=2048,K=2048
+    --problem M=1,N=2048,K=6144 --trials 12 --sample-budget-ms 300 --rounds 5 --db "$database")
+  explain=("$program" explain --device host --db "$database" --problem M=1,N=2048,K=2048
+    --problem M=1,N=6144,K=2048 --problem M=5,N=1000,K=2000,STORAGE=float16)
+else
+  tune=("$program" sweep --device "$device" --workload search_spaces/workloads/qwen3-vl-2b.json --phase prefill
+    --symbol S=512 --type STORAGE=float32 --trials 40 --db "$database")
+  explain=("$program" explain --device "$device" --db "$database" --problem M=512,N=2048,K=2048
+    --problem M=600,N=6144,K=2048 --problem M=5,N=1000,K=2000,STORAGE=float16)
+fi
+report=("$program" report --db "$database" --output "$results/report.md")
 # --------------------------------------------------------------------------------------------------------------------
 
 say "  \$ ${tune[*]}"
-"${tune[@]}" || die "the sweep failed (status $?); what it measured is in $results/tuned.db, and running this again resumes it"
+"${tune[@]}" || die "the sweep failed (status $?); what it measured is in $database, and running this again goes on from there"
 
 say "[4/4] What would be launched"
-for shape in "${shapes[@]}"; do
-  say "  \$ ${explain[*]} $shape"
-  # shellcheck disable=SC2086
-  "${explain[@]}" $shape
-done
+say "  \$ ${explain[*]}"
+"${explain[@]}"
+"${report[@]}"
 
 say ""
 say "Done in $((SECONDS - started)) s."
 say "  database: $project_root/$results/tuned.db"
 say "  report:   $project_root/$results/report.md"
-say "Overnight: leave out --quick; see '$program sweep --help'."
+say "For a whole night: $program sweep --workload search_spaces/workloads/qwen3-vl-2b.json --minutes 480   (it can be stopped and resumed)"

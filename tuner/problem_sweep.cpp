@@ -27,20 +27,52 @@ ProblemSweep::ProblemSweep(Workshop& shop, const SweepProblem& wanted, Clock::ti
 void ProblemSweep::run(SweepSummary& summary, std::size_t index, std::size_t count) {
   searcher_ = make_searcher(shop_.options.searcher, bound_, shop_.options.seed);
   recall(summary);
+  if (finished_before(summary)) {
+    ++summary.problems_done;
+    return;
+  }
   if (shop_.events.problem) {
     shop_.events.problem(index, count, wanted_, known_.size());
   }
-  runner_.emplace(shop_.device, bound_, reference(), shop_.options.measure, shop_.options.seed);
-  queue_default();
-  while (step(summary)) {
-  }
-  if (shop_.stop) {
-    summary.interrupted = true;
+  if (!make_runner()) {
     return;
   }
-  retry_default(summary);
+  measure_default(summary);
+  while (step(summary)) {
+  }
+  if (!shop_.stop && !runner_->device_lost()) {
+    retry_default(summary);
+  }
+  summary.interrupted = summary.interrupted || shop_.stop;
+  summary.device_lost = runner_->device_lost();
+  if (shop_.stop || runner_->device_lost()) {
+    return;
+  }
   decide();
   ++summary.problems_done;
+}
+
+// False if the problem's buffers do not fit the device: that costs this problem, not the sweep.
+bool ProblemSweep::make_runner() {
+  const std::optional<Binary> naive = reference();
+  std::string reason;
+  try {
+    runner_.emplace(shop_.device, bound_, naive, shop_.options.measure, shop_.options.seed);
+    if (no_reference_.empty()) {
+      runner_->prepare();
+    }
+    return true;
+  } catch (const DeviceLostError&) {
+    throw;
+  } catch (const CudaError& error) {
+    reason = error.what();
+  } catch (const HostDeviceError& error) {
+    reason = error.what();
+  }
+  if (shop_.events.note) {
+    shop_.events.note(fmt::format("{} is left out: {}", wanted_.problem.text(), reason));
+  }
+  return false;
 }
 
 // Results measured under the same key count as if this sweep had made them.
@@ -122,10 +154,33 @@ void ProblemSweep::submit(const Config& config) {
   shop_.pool.submit(shop_.next_id++, request(config));
 }
 
-void ProblemSweep::queue_default() {
-  if (known_.count(standard_.text()) == 0 && !bound_.why_invalid(standard_)) {
-    submit(standard_);
+// The default is measured before anything else, so that every gain has something to be compared with.
+void ProblemSweep::measure_default(SweepSummary& summary) {
+  if (!shop_.stop && !bound_.why_invalid(standard_) && known_.insert(standard_.text()).second) {
+    attempt(standard_, compile_now(request(standard_)), summary);
   }
+}
+
+// Takes up a session that another process of this sweep began: its trials count, and a problem with finals is done.
+bool ProblemSweep::finished_before(SweepSummary& summary) {
+  if (shop_.options.continue_session == 0) {
+    return false;
+  }
+  TrialFilter filter;
+  filter.problem = wanted_.problem.text();
+  filter.session_id = shop_.session;
+  bool finals = false;
+  shop_.store.for_each_trial(filter, [&](const StoredTrial& stored) {
+    finals = finals || stored.trial.stage == TrialStage::finals;
+    if (stored.trial.stage == TrialStage::search) {
+      ++done_;
+      ++summary.trials;
+      --summary.reused;
+      summary.ok += stored.trial.status == TrialStatus::ok ? 1 : 0;
+      summary.reused_ok -= stored.trial.status == TrialStatus::ok ? 1 : 0;
+    }
+  });
+  return finals;
 }
 
 // A sweep that was killed takes its trial along as `crashed`, whatever killed it. The default gets one more chance,
@@ -161,7 +216,7 @@ void ProblemSweep::fill_pool() {
 
 // One finished compilation, if any; false when the problem is done.
 bool ProblemSweep::step(SweepSummary& summary) {
-  if (shop_.stop || out_of_budget()) {
+  if (shop_.stop || runner_->device_lost() || out_of_budget()) {
     return false;
   }
   fill_pool();
@@ -197,8 +252,30 @@ void ProblemSweep::attempt(const Config& config, const Compiled& compiled, Sweep
     keep(trial.config, median_us);
   }
   searcher_->observe(trial.config, {trial.status, median_us});
+  if (!runner_->device_lost()) {
+    store_sensors();
+  }
   if (shop_.events.trial) {
     shop_.events.trial(trial, done_, shop_.options.trials, best_us_, default_us_);
+  }
+}
+
+void ProblemSweep::store_sensors() {
+  const Sensors sensors = shop_.device.read_sensors();
+  TelemetryRow row;
+  row.unix_ms =
+      std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::system_clock::now().time_since_epoch())
+          .count();
+  row.temperature_c = sensors.temperature_c;
+  row.sm_clock_mhz = sensors.sm_clock_mhz;
+  row.memory_clock_mhz = sensors.memory_clock_mhz;
+  row.power_w = sensors.power_w;
+  if (sensors.throttle_reasons) {
+    row.throttle_reasons = static_cast<std::int64_t>(*sensors.throttle_reasons);
+  }
+  row.governor_state = "measuring";
+  if (row.temperature_c || row.sm_clock_mhz || row.memory_clock_mhz || row.power_w || row.throttle_reasons) {
+    shop_.store.add_telemetry(shop_.session, row);
   }
 }
 

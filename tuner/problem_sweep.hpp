@@ -46,6 +46,7 @@ class ProblemSweep {
   void run(SweepSummary& summary, std::size_t index, std::size_t count);
 
  private:
+  [[nodiscard]] bool make_runner();
   void recall(SweepSummary& summary);
   [[nodiscard]] bool belongs(const Config& config) const;
   void keep(const Config& config, double median_us);
@@ -54,12 +55,14 @@ class ProblemSweep {
   [[nodiscard]] Compiled compile_now(const CompileRequest& request);
   void require_reference() const;
   void submit(const Config& config);
-  void queue_default();
+  [[nodiscard]] bool finished_before(SweepSummary& summary);
+  void measure_default(SweepSummary& summary);
   void retry_default(SweepSummary& summary);
   [[nodiscard]] bool out_of_budget() const { return done_ >= shop_.options.trials || Clock::now() >= deadline_; }
   void fill_pool();
   bool step(SweepSummary& summary);
   void attempt(const Config& config, const Compiled& compiled, SweepSummary& summary);
+  void store_sensors();
   void decide();
   void store_decision(const FinalsResult& result);
 

@@ -37,7 +37,7 @@ Clock::time_point deadline_of(const SweepOptions& options, Clock::time_point end
 void run_problems(Workshop& shop, const std::vector<SweepProblem>& problems, SweepSummary& summary) {
   const auto minutes = std::chrono::duration<double, std::ratio<60>>(shop.options.minutes.value_or(0));
   const auto end = Clock::now() + std::chrono::duration_cast<Clock::duration>(minutes);
-  for (std::size_t i = 0; i < problems.size() && !shop.stop; ++i) {
+  for (std::size_t i = 0; i < problems.size() && !shop.stop && !summary.device_lost; ++i) {
     ProblemSweep(shop, problems[i], deadline_of(shop.options, end, problems.size() - i))
         .run(summary, i, problems.size());
   }
@@ -70,6 +70,10 @@ void fill_context(Workshop& shop, const Toolchain& toolchain) {
 }
 
 void begin_session(Workshop& shop) {
+  if (shop.options.continue_session > 0) {
+    shop.session = shop.options.continue_session;
+    return;
+  }
   SessionRow session;
   session.command_line = shop.options.command_line;
   session.searcher = shop.options.searcher;
@@ -116,7 +120,9 @@ SweepSummary run_sweep(const Space& space, const std::vector<SweepProblem>& prob
     end_failed_session(shop);
     throw;
   }
-  store.end_session(shop.session, summary.interrupted ? "interrupted" : "finished");
+  if (!summary.device_lost) {
+    store.end_session(shop.session, summary.interrupted ? "interrupted" : "finished");
+  }
   return summary;
 }
 

@@ -40,6 +40,8 @@ struct SweepOptions {
   MeasureOptions measure;
   FinalsOptions finals;
   std::string command_line;  ///< for the record
+  /// A session of this program to go on with, after a fault took the device from the process; 0: a new one.
+  std::int64_t continue_session = 0;
 };
 
 /// What a sweep tells while it runs; any function may be empty.
@@ -51,9 +53,10 @@ struct SweepEvents {
   std::function<void(const SweepProblem&, const FinalsResult&)> winner;
 };
 
-/// Counts of a finished sweep.
+/// Counts of a sweep, from the session's beginning.
 struct SweepSummary {
   std::int64_t session = 0;
+  bool device_lost = false;  ///< ended early: call again in a new process with `continue_session`
   int trials = 0;
   int ok = 0;
   int reused = 0;     ///< configurations known from earlier sessions under the same key

@@ -165,7 +165,11 @@ bool TrialRunner::verify(Trial& trial, Ready& ready) {
 // After a launch that failed the context may be lost, and with it every buffer.
 void TrialRunner::recover() {
   data_.reset();
-  device_->reset();
+  try {
+    device_->reset();
+  } catch (const DeviceLostError&) {
+    lost_ = true;
+  }
 }
 
 }  // namespace pascaline

@@ -20,8 +20,16 @@ class TrialRunner {
   TrialRunner(Device& device, const BoundSpace& space, std::optional<Binary> reference, MeasureOptions options,
               std::uint64_t seed);
 
-  /// One trial; every outcome is in its status, nothing but faults of the environment is thrown.
+  /// Makes buffers, inputs and the reference's results, unless they are there; `run` does it by itself. Throws
+  /// CudaError or HostDeviceError if memory is short.
+  void prepare();
+
+  /// One trial; every outcome is in its status, nothing but faults of the environment is thrown. Look at
+  /// `device_lost` afterwards.
   [[nodiscard]] Trial run(const Config& config, const Compiled& compiled, double best_us);
+
+  /// Whether the last trial took the device from this process; nothing more can be run then.
+  [[nodiscard]] bool device_lost() const noexcept { return lost_; }
 
   /// A verified configuration held ready for repeated timing.
   struct Ready {
@@ -44,7 +52,6 @@ class TrialRunner {
   [[nodiscard]] const MeasureOptions& options() const noexcept { return options_; }
 
  private:
-  void prepare();
   void refresh_inputs();
   void load_verify_measure(Trial& trial, const Binary& binary, double best_us);
   bool verify(Trial& trial, Ready& ready);
@@ -56,7 +63,8 @@ class TrialRunner {
   std::uint64_t seed_;
   std::optional<ProblemData> data_;
   double trials_ms_ = 0;  ///< spent on trials so far
-  double draws_ms_ = 0;   ///< spent on inputs and references so far
+  bool lost_ = false;
+  double draws_ms_ = 0;  ///< spent on inputs and references so far
 };
 
 /// The status and reason of a configuration that may not run with these resources on this device, or nothing.

@@ -40,8 +40,8 @@ class ClosestSearch {
     }
     for (std::size_t i = first; i + left <= indices_.size() && budget_ > 0; ++i) {
       const std::uint16_t original = indices_[i];
-      for (std::uint16_t value = 0; value < space_->parameters[i].values.size(); ++value) {
-        indices_[i] = value;
+      for (std::size_t value = 0; value < space_->parameters[i].values.size(); ++value) {
+        indices_[i] = static_cast<std::uint16_t>(value);
         if (value != original && change(i + 1, left - 1)) {
           return true;
         }

@@ -115,7 +115,7 @@ std::string first_error(const std::string& log) {
   std::string first;
   for (std::size_t begin = 0; begin < log.size();) {
     const std::size_t end = std::min(log.find('\n', begin), log.size());
-    const std::string line = log.substr(begin, end - begin);
+    std::string line = log.substr(begin, end - begin);
     begin = end + 1;
     if (line.empty() || line.find("warning") != std::string::npos) {
       continue;

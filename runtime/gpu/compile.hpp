@@ -31,8 +31,8 @@ struct CompileRequest {
   std::vector<std::string> defines;  ///< `NAME=value`
   std::vector<std::string> options;  ///< further compiler options, e.g. `--maxrregcount=64`
   BinaryKind kind = BinaryKind::cubin;
-  std::string architecture;          ///< "sm_61": of the cubin, or of the code the PTX is made for; "host"
-  bool address_sanitizer = false;    ///< host only
+  std::string architecture;        ///< "sm_61": of the cubin, or of the code the PTX is made for; "host"
+  bool address_sanitizer = false;  ///< host only
 };
 
 /// A compiler for one target architecture: an NVRTC library or the system's C++ compiler.
@@ -80,7 +80,7 @@ struct NvrtcInfo {
 struct TargetPlan {
   std::string architecture;  ///< to compile for
   BinaryKind kind = BinaryKind::cubin;
-  DeviceLimits limits;       ///< the device's, no looser than the target's
+  DeviceLimits limits;  ///< the device's, no looser than the target's
 };
 [[nodiscard]] TargetPlan plan_target(const DeviceInfo& device, const std::string& target);
 

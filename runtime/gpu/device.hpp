@@ -20,11 +20,11 @@ enum class DeviceKind : std::uint8_t { cuda, host };
 /// What a device is.
 struct DeviceInfo {
   DeviceKind kind = DeviceKind::host;
-  std::string id;            ///< "cuda:0", "host"
-  std::string name;          ///< marketing name, or the processor's model
-  std::string architecture;  ///< "sm_90"; "host"
-  std::string uuid;          ///< "GPU-…"; for the host a hash of machine-id and processor
-  std::string driver_version;  ///< CUDA version of the driver, "13.0"; empty on the host
+  std::string id;              ///< "cuda:0", "host"
+  std::string name;            ///< marketing name, or the processor's model
+  std::string architecture;    ///< "sm_90"; "host"
+  std::string uuid;            ///< "GPU-…"; for the host a hash of machine-id and processor
+  std::string driver_version;  ///< "580.82.07 (CUDA 13.0)", or "13.0" if only that is known; empty on the host
   std::uint64_t memory_bytes = 0;
   DeviceLimits limits;
 };
@@ -56,8 +56,8 @@ class Buffer {
   Buffer& operator=(const Buffer&) = delete;
   ~Buffer();
 
-  [[nodiscard]] void* data() const noexcept { return data_; }    ///< device address, 256-byte aligned
-  [[nodiscard]] void* base() const noexcept { return base_; }    ///< the device's own handle of the allocation
+  [[nodiscard]] void* data() const noexcept { return data_; }  ///< device address, 256-byte aligned
+  [[nodiscard]] void* base() const noexcept { return base_; }  ///< the device's own handle of the allocation
   [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
   void swap(Buffer& other) noexcept;
 
@@ -134,7 +134,8 @@ class Device {
                                               std::span<void* const> arguments, bool cold_cache) = 0;
   [[nodiscard]] virtual Sensors read_sensors() noexcept = 0;
   /// Makes the device usable again after a failed launch; every Buffer and Kernel of it becomes invalid (they may
-  /// still be destroyed safely).
+  /// still be destroyed safely). Throws DeviceLostError if the driver does not take this process back: recent ones do
+  /// not after a kernel's fault, and only a new process helps.
   virtual void reset() = 0;
 
  protected:

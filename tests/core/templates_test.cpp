@@ -156,7 +156,7 @@ TEST(TemplateSourceTest, ReadsMacrosAndSignatures) {
       "#ifndef B\n#define B 4\n#endif\n"
       "#ifndef C\n#define OTHER 4  // not guarded by its own name\n#endif\n"
       "#define D 5  // not guarded\n"
-      "extern \"C\" __global__ void helper(int* a);\n"
+      "extern \"C\" __global__ void other(int* a);\n"
       "extern \"C\" __global__ void __launch_bounds__(A, (B))\n"
       "kernel(const T* __restrict__ x, unsigned  char* y,\n   const int n, long long *z) {}\n");
   EXPECT_EQ(source.macros().size(), 2U);

@@ -83,7 +83,7 @@ ContextIds example_context(Store& store, std::int64_t m) {
 
 std::int64_t begin_example_session(Store& store, const ContextIds& context) {
   SessionRow session;
-  session.command_line = "pascaline tune matmul";
+  session.command_line = "pascaline sweep --kernel matmul";
   session.searcher = "random";
   session.seed = 0xffff'ffff'ffff'fff0;
   session.options_json = "{\"budget\":10}";

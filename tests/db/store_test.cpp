@@ -158,7 +158,7 @@ TEST_F(StoreTest, SessionsComeBackNewestFirst) {
   EXPECT_EQ(sessions[1].state, "running");
   EXPECT_TRUE(sessions[1].alive);
   EXPECT_FALSE(sessions[1].finished_unix_ms);
-  EXPECT_EQ(sessions[1].command_line, "pascaline tune matmul");
+  EXPECT_EQ(sessions[1].command_line, "pascaline sweep --kernel matmul");
   EXPECT_EQ(sessions[1].searcher, "random");
   EXPECT_EQ(sessions[1].seed, 0xffff'ffff'ffff'fff0);
   EXPECT_EQ(sessions[1].options_json, "{\"budget\":10}");

@@ -9,7 +9,7 @@ using MarkdownTest = ReportFixture;
 TEST_F(MarkdownTest, EmptyDatabaseSaysWhatToDo) {
   const std::string report = markdown_report(store_);
   EXPECT_HOLDS(report, "# Pascaline tuning report");
-  EXPECT_HOLDS(report, "`pascaline tune`");
+  EXPECT_HOLDS(report, "`pascaline sweep`");
 }
 
 TEST_F(MarkdownTest, WinnerShowsTimesGainRatesAndConfidence) {

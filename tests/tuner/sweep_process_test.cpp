@@ -66,8 +66,14 @@ TEST_F(KilledSweepTest, NextSweepSettlesTheAttemptAndGoesOn) {
   const auto attempts = [&] {
     return SQLite::Database(database_.string()).execAndGet("SELECT count(*) FROM attempts").getInt();
   };
-  for (int i = 0; i < 600 && attempts() == 0; ++i) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  // Stopped, it can be looked at without it moving on.
+  for (int i = 0; i < 600; ++i) {
+    ::kill(child, SIGSTOP);
+    if (attempts() == 1) {
+      break;
+    }
+    ::kill(child, SIGCONT);
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
   }
   ::kill(child, SIGKILL);
   EXPECT_EQ(wait_child(child), 128 + SIGKILL);

@@ -119,8 +119,10 @@ std::vector<Config> configurations(const Options& options, const BoundSpace& bou
     throw Error(fmt::format("the configuration {} is not valid: {}", configs.front().text(), *why));
   }
   if (options.limit > 1) {
-    for (Config& config : make_searcher("random", bound, options.seed)->propose(options.limit - 1)) {
-      configs.push_back(std::move(config));
+    for (Config& config : make_searcher("random", bound, options.seed)->propose(options.limit)) {
+      if (configs.size() < options.limit && config != configs.front()) {
+        configs.push_back(std::move(config));
+      }
     }
   }
   return configs;

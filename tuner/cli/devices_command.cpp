@@ -87,7 +87,7 @@ int print_text(const std::vector<DeviceInfo>& devices, const std::string& note) 
     fmt::print("         {}, {} {}, {:.1f} GiB{}\n", info.architecture, info.limits.sm_count,
                info.kind == DeviceKind::cuda ? "multiprocessors" : "processors",
                static_cast<double>(info.memory_bytes) / (1024.0 * 1024.0 * 1024.0),
-               info.driver_version.empty() ? "" : ", driver for CUDA " + info.driver_version);
+               info.driver_version.empty() ? "" : ", driver " + info.driver_version);
     fmt::print("         {}, {}\n", reading(sensors.temperature_c, "°C"), reading(sensors.sm_clock_mhz, "MHz"));
     fmt::print("         compiler: {}\n", chosen_compiler(info.architecture));
   }

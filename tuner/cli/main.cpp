@@ -80,7 +80,6 @@ void catch_interrupts() {
 }  // namespace pascaline::cli
 
 int main(int argc, char** argv) {
-  std::signal(SIGPIPE, SIG_IGN);
   try {
     const int code = pascaline::cli::run(argc, argv);
     if (std::fflush(stdout) != 0) {

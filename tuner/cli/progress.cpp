@@ -71,6 +71,9 @@ void Progress::problem(std::size_t index, std::size_t count, const SweepProblem&
 
 void Progress::trial(const Trial& trial, int done, int planned, double best_us, double default_us) {
   failed_ += trial.status == TrialStatus::ok ? 0 : 1;
+  if (trial.status != TrialStatus::ok && trial.is_default) {
+    line(fmt::format("  the default is not usable: {}: {}", name_of(trial.status), trial.reason));
+  }
   const std::string gain =
       default_us > 0 && best_us > 0 ? fmt::format(", {:.2f}x the default", default_us / best_us) : "";
   if (trial.status == TrialStatus::ok && (announced_us_ == 0 || trial.time->median_us < announced_us_)) {

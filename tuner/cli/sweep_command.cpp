@@ -1,11 +1,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <chrono>
 #include <cstdio>
+#include <cstring>
+#include <limits>
 
 #include <nlohmann/json.hpp>
 
 #include "core/error.hpp"
+#include "core/paths.hpp"
 #include "core/workload.hpp"
 #include "tuner/cli/command.hpp"
 #include "tuner/cli/progress.hpp"
@@ -25,10 +30,24 @@ struct Options {
   std::vector<std::string> symbols;
   std::string database;
   double minutes = 0;
+  double minutes_left = 0;
+  bool trials_given = false;
   bool warm_cache = false;
   bool quiet = false;
   bool as_json = false;
 };
+
+// The words this process was started with.
+std::vector<std::string> own_command_line() {
+  const std::string text = read_file("/proc/self/cmdline");
+  std::vector<std::string> words;
+  for (std::size_t start = 0; start < text.size();) {
+    const std::size_t end = std::min(text.find('\0', start), text.size());
+    words.push_back(text.substr(start, end - start));
+    start = end + 1;
+  }
+  return words;
+}
 
 bool matches(const WorkloadProblem& problem, const Options& options) {
   for (const std::string& text : options.types) {
@@ -89,6 +108,34 @@ std::vector<SweepProblem> problems_of(const Space& space, const Options& options
   return problems;
 }
 
+// A kernel's fault took the device from this process. The trial is stored; the same process id starts anew on the same
+// session, so that one configuration is all the fault costs.
+[[noreturn]] void go_on_in_new_process(std::int64_t session, const SweepOptions& sweep, double minutes_left,
+                                       Progress& progress) {
+  progress.events().note("a configuration's fault took the device from this process; going on in a new one");
+  std::vector<std::string> words = own_command_line();
+  for (const char* option : {"--continue-session", "--minutes-left"}) {
+    const auto known = std::find(words.begin(), words.end(), option);
+    if (known != words.end()) {
+      words.erase(known, known + 2);
+    }
+  }
+  words.insert(words.end(), {"--continue-session", std::to_string(session)});
+  if (sweep.minutes) {
+    words.insert(words.end(), {"--minutes-left", fmt::format("{}", minutes_left)});
+  }
+  std::vector<char*> arguments;
+  for (std::string& word : words) {
+    arguments.push_back(word.data());
+  }
+  arguments.push_back(nullptr);
+  std::fflush(stdout);
+  ::execv("/proc/self/exe", arguments.data());
+  throw Error(fmt::format("cannot start again ({}); run the same command to go on from {}", std::strerror(errno),
+                          sweep.database.string()),
+              errno);
+}
+
 int sweep(Options options) {
   catch_interrupts();
   const Space space = options.kernel.load_space();
@@ -103,10 +150,18 @@ int sweep(Options options) {
   sweep.measure.cold_cache = !options.warm_cache;
   sweep.command_line = command_line();
   if (options.minutes > 0) {
-    sweep.minutes = options.minutes;
+    sweep.minutes = options.minutes_left > 0 ? options.minutes_left : options.minutes;
+    if (!options.trials_given) {
+      sweep.trials = std::numeric_limits<int>::max();
+    }
   }
   Progress progress(options.quiet || options.as_json);
+  const auto started = std::chrono::steady_clock::now();
   const SweepSummary summary = run_sweep(space, problems, sweep, progress.events(), interrupted());
+  if (summary.device_lost) {
+    const std::chrono::duration<double, std::ratio<60>> spent = std::chrono::steady_clock::now() - started;
+    go_on_in_new_process(summary.session, sweep, std::max(0.01, sweep.minutes.value_or(0) - spent.count()), progress);
+  }
   progress.summary(summary, sweep);
   if (options.as_json) {
     fmt::print("{}\n", nlohmann::json{{"session", summary.session},
@@ -171,7 +226,8 @@ void add_sweep_command(CLI::App& app, Action& action) {
   command->add_option("--searcher", options->sweep.searcher, "random or exhaustive")
       ->capture_default_str()
       ->check(CLI::IsMember({"random", "exhaustive"}));
-  command->add_option("-n,--trials", options->sweep.trials, "New trials a problem")
+  command
+      ->add_option("-n,--trials", options->sweep.trials, "New trials a problem (with --minutes alone: as many as fit)")
       ->capture_default_str()
       ->check(CLI::Range(1, 1'000'000'000));
   command->add_option("-m,--minutes", options->minutes, "Minutes of the whole sweep, shared evenly by the problems")
@@ -179,6 +235,8 @@ void add_sweep_command(CLI::App& app, Action& action) {
   command->add_option("--seed", options->sweep.seed, "Seed of the search and of the inputs")->capture_default_str();
   command->add_option("-j,--jobs", options->sweep.jobs, "Compile workers (default: every processor)")
       ->check(CLI::Range(1, 1024));
+  command->add_option("--continue-session", options->sweep.continue_session)->group("");
+  command->add_option("--minutes-left", options->minutes_left)->group("");
   add_measuring_options(*command, options->sweep, options->warm_cache);
   command->add_flag("-q,--quiet", options->quiet, "Print nothing but errors");
   command->add_flag("--json", options->as_json, "Print a summary as JSON, nothing else");
@@ -189,7 +247,10 @@ void add_sweep_command(CLI::App& app, Action& action) {
       "  pascaline sweep --problem M=512,N=2048,K=2048,STORAGE=float32 --trials 200\n"
       "  pascaline sweep --workload search_spaces/workloads/qwen3-vl-2b.json --phase prefill --minutes 480\n"
       "  pascaline sweep --device cuda:0 --target sm_61 --problem M=4096,N=4096,K=4096 --trials 300");
-  command->callback([&action, options] { action = [options] { return sweep(*options); }; });
+  command->callback([&action, command, options] {
+    options->trials_given = command->count("--trials") > 0;
+    action = [options] { return sweep(*options); };
+  });
 }
 
 }  // namespace pascaline::cli

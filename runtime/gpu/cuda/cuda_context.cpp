@@ -4,6 +4,8 @@
 
 #include <atomic>
 
+#include "core/error.hpp"
+
 namespace pascaline {
 namespace {
 
@@ -76,8 +78,8 @@ void CudaContext::reset() {
     open();
   } catch (const CudaError& error) {
     close();
-    throw CudaError(fmt::format("the device did not come back after a reset: {}; start a new process", error.what()),
-                    error.code());
+    throw DeviceLostError(fmt::format("the device did not come back after a kernel's fault: {}", error.what()),
+                          error.code());
   }
 }
 

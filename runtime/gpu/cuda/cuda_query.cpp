@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <fstream>
+
 #include "runtime/gpu/cuda/cuda_device.hpp"
 
 namespace pascaline {
@@ -43,6 +45,14 @@ DeviceLimits query_limits(const DriverApi& driver, CuOrdinal device, const std::
   return limits;
 }
 
+// The driver's own version where the kernel module tells it, with the newest CUDA version it supports.
+std::string driver_text(int cuda_version) {
+  const std::string cuda = fmt::format("{}.{}", cuda_version / 1000, cuda_version % 1000 / 10);
+  std::string module;
+  std::ifstream("/sys/module/nvidia/version") >> module;
+  return module.empty() ? cuda : fmt::format("{} (CUDA {})", module, cuda);
+}
+
 }  // namespace
 
 DeviceInfo query_cuda_device(const DriverApi& driver, int ordinal) {
@@ -61,7 +71,7 @@ DeviceInfo query_cuda_device(const DriverApi& driver, int ordinal) {
   info.uuid = format_uuid(uuid);
   int version = 0;
   driver(driver.driver_version, &version);
-  info.driver_version = fmt::format("{}.{}", version / 1000, version % 1000 / 10);
+  info.driver_version = driver_text(version);
   std::size_t bytes = 0;
   driver(driver.device_memory, &bytes, device);
   info.memory_bytes = bytes;

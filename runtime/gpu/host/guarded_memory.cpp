@@ -10,8 +10,9 @@
 namespace pascaline {
 namespace {
 
-// NaN as float, as half and as bfloat16: a value read from a guard band shows in a result.
-constexpr std::array<std::uint8_t, 4> kPattern{0x5a, 0xff, 0xc5, 0xff};
+// A signalling NaN as float: a value read from a guard band shows in a result, and a result computed from one, being
+// quiet, does not look like the band where it is written back to it.
+constexpr std::array<std::uint8_t, 4> kPattern{0x5a, 0xc5, 0xa5, 0xff};
 constexpr std::size_t kGuard = Device::kGuardBytes;
 
 struct Bands {

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <optional>
 #include <regex>
+#include <span>
 #include <vector>
 
 #include "core/error.hpp"
@@ -105,8 +106,8 @@ std::optional<HostCompiler> describe(const std::string& program) {
   const std::string line = result.output.substr(0, result.output.find('\n'));
   std::smatch found;
   // GCC's own version ends the line; before it a distribution may name its package.
-  static const std::regex kVersion(R"(([0-9]+\.[0-9]+(\.[0-9]+)?)[^ ]*$)");
-  if (result.exit_code != 0 || !std::regex_search(line, found, kVersion)) {
+  static const std::regex pattern(R"(([0-9]+\.[0-9]+(\.[0-9]+)?)[^ ]*$)");
+  if (result.exit_code != 0 || !std::regex_search(line, found, pattern)) {
     return std::nullopt;
   }
   return HostCompiler{program, line.find("clang") != std::string::npos ? "clang++" : "g++", found[1].str()};
@@ -151,7 +152,7 @@ fs::path write_sources(const fs::path& folder, const CompileRequest& request) {
     fs::create_directories(file.parent_path());
     write_file_atomically(file, line_directive((parent / name).lexically_normal()) + rewrite_for_host(text));
   }
-  const fs::path unit = home / "pascaline_unit.cpp";
+  fs::path unit = home / "pascaline_unit.cpp";
   write_file_atomically(unit, fmt::format("#include <cuda_runtime.h>\n#include <pascaline/entry.h>\n{}{}\n#line 1 "
                                           "\"pascaline_launcher\"\nPASCALINE_HOST_KERNEL({})\n",
                                           line_directive(parent / source.file.filename()),
@@ -258,7 +259,7 @@ CompileResult compile_for_host(const HostCompiler& compiler, const CompileReques
 }
 
 std::string host_shim_hash() {
-  static const std::string kHash = [] {
+  static const std::string shim_hash = [] {
     std::vector<fs::path> files;
     for (const auto& entry : fs::recursive_directory_iterator(data_folder("host_shim"))) {
       if (entry.is_regular_file()) {
@@ -268,15 +269,19 @@ std::string host_shim_hash() {
     std::sort(files.begin(), files.end());
     FieldHash hash;
     hash.add(processor_identity());
-    for (const char* flag : kFlags) {
-      hash.add(flag);
+    for (const std::span<const char* const> flags :
+         {std::span<const char* const>(kFlags), std::span<const char* const>(kFastFlags),
+          std::span<const char* const>(kSanitizerFlags)}) {
+      for (const char* flag : flags) {
+        hash.add(flag);
+      }
     }
     for (const fs::path& file : files) {
       hash.add(file.filename().string()).add(read_file(file));
     }
     return hash.hex();
   }();
-  return kHash;
+  return shim_hash;
 }
 
 }  // namespace pascaline

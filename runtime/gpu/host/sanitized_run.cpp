@@ -42,8 +42,8 @@ std::vector<std::pair<std::string, std::string>> environment_for(const HostCompi
 
 // `#1 0x7f… in name /path/file.cu:12:5`: the first frame that has a line and is not the shim's.
 void find_frame(const std::string& text, SanitizerReport& report) {
-  static const std::regex kFrame(R"(#[0-9]+ 0x[0-9a-f]+ in (.+?) (/.*/)([^/\n:]+):([0-9]+)(:[0-9]+)?)");
-  for (std::sregex_iterator frame(text.begin(), text.end(), kFrame), end; frame != end; ++frame) {
+  static const std::regex frame_pattern(R"(#[0-9]+ 0x[0-9a-f]+ in (.+?) (/.*/)([^/\n:]+):([0-9]+)(:[0-9]+)?)");
+  for (std::sregex_iterator frame(text.begin(), text.end(), frame_pattern), end; frame != end; ++frame) {
     const std::string folder = (*frame)[2].str();
     const std::string file = (*frame)[3].str();
     if (folder.find("/host_shim/") == std::string::npos && folder.find("/libsanitizer/") == std::string::npos) {
@@ -65,9 +65,9 @@ std::optional<SanitizerReport> parse_sanitizer_report(std::string_view output) {
   const std::string text(output.substr(title + kTitle.size()));
   SanitizerReport report;
   report.kind = text.substr(0, text.find_first_of(" \n"));
-  static const std::regex kAccess(R"((READ|WRITE) (of size [0-9]+|memory access))");
+  static const std::regex access_pattern(R"((READ|WRITE) (of size [0-9]+|memory access))");
   std::smatch access;
-  if (std::regex_search(text, access, kAccess)) {
+  if (std::regex_search(text, access, access_pattern)) {
     report.access = access.str();
   }
   // The first paragraph is the access's own stack; later ones tell where the memory came from.

@@ -11,4 +11,3 @@
   ((condition) ? (void)0  \
                : ::pascaline_host::fail(__FILE__ ":" PASCALINE_TEXT(__LINE__) ": assertion failed: " #condition))
 #endif
-

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "pascaline/integer.h"
+#include "pascaline/math.h"
 #include "pascaline/narrow_floats.h"
 
 // CUDA's bfloat16 types on the host: stored as in CUDA, computed in float.

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "pascaline/integer.h"
+#include "pascaline/math.h"
 #include "pascaline/narrow_floats.h"
 
 // CUDA's half precision types on the host: stored as in CUDA, computed in float and rounded once.

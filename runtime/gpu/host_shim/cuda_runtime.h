@@ -2,6 +2,7 @@
 
 // What NVCC and NVRTC make available before a kernel's first line, for the host device.
 
+// clang-format off: the language comes first, what is built of it after.
 #include "assert.h"
 #include "pascaline/language.h"
 #include "pascaline/vectors.h"
@@ -13,3 +14,4 @@
 
 #include "cuda_bf16.h"
 #include "cuda_fp16.h"
+// clang-format on

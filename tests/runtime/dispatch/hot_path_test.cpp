@@ -11,13 +11,17 @@ namespace {
 thread_local int allocations = 0;
 }  // namespace
 
-// The test's own global allocation functions count what the thread under test allocates.
+// A program of its own: these global allocation functions count what each thread allocates.
 void* operator new(std::size_t bytes) {
   ++allocations;
   if (void* memory = std::malloc(bytes == 0 ? 1 : bytes)) {
     return memory;
   }
   throw std::bad_alloc();
+}
+void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
+  ++allocations;
+  return std::malloc(bytes == 0 ? 1 : bytes);
 }
 void operator delete(void* memory) noexcept { std::free(memory); }
 void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }

@@ -3,6 +3,9 @@
 #include <cstdint>
 #include <cstring>
 
+#include "pascaline/language.h"
+#include "pascaline/vectors.h"
+
 // Atomics across worker threads, fences, and loads and stores with cache hints (which say nothing here).
 
 namespace pascaline_host {
@@ -27,22 +30,22 @@ inline T atomic_update(T* address, Next next) {
 
 }  // namespace pascaline_host
 
-#define PASCALINE_INTEGER_ATOMICS(T)                                                                              \
-  inline T atomicAdd(T* address, T value) { return __atomic_fetch_add(address, value, __ATOMIC_SEQ_CST); }        \
-  inline T atomicSub(T* address, T value) { return __atomic_fetch_sub(address, value, __ATOMIC_SEQ_CST); }        \
-  inline T atomicExch(T* address, T value) { return __atomic_exchange_n(address, value, __ATOMIC_SEQ_CST); }      \
-  inline T atomicAnd(T* address, T value) { return __atomic_fetch_and(address, value, __ATOMIC_SEQ_CST); }        \
-  inline T atomicOr(T* address, T value) { return __atomic_fetch_or(address, value, __ATOMIC_SEQ_CST); }          \
-  inline T atomicXor(T* address, T value) { return __atomic_fetch_xor(address, value, __ATOMIC_SEQ_CST); }        \
-  inline T atomicMax(T* address, T value) {                                                                       \
-    return pascaline_host::atomic_update<T, T>(address, [value](T old) { return old < value ? value : old; });    \
-  }                                                                                                               \
-  inline T atomicMin(T* address, T value) {                                                                       \
-    return pascaline_host::atomic_update<T, T>(address, [value](T old) { return value < old ? value : old; });    \
-  }                                                                                                               \
-  inline T atomicCAS(T* address, T compare, T value) {                                                            \
-    __atomic_compare_exchange_n(address, &compare, value, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);             \
-    return compare;                                                                                               \
+#define PASCALINE_INTEGER_ATOMICS(T)                                                                           \
+  inline T atomicAdd(T* address, T value) { return __atomic_fetch_add(address, value, __ATOMIC_SEQ_CST); }     \
+  inline T atomicSub(T* address, T value) { return __atomic_fetch_sub(address, value, __ATOMIC_SEQ_CST); }     \
+  inline T atomicExch(T* address, T value) { return __atomic_exchange_n(address, value, __ATOMIC_SEQ_CST); }   \
+  inline T atomicAnd(T* address, T value) { return __atomic_fetch_and(address, value, __ATOMIC_SEQ_CST); }     \
+  inline T atomicOr(T* address, T value) { return __atomic_fetch_or(address, value, __ATOMIC_SEQ_CST); }       \
+  inline T atomicXor(T* address, T value) { return __atomic_fetch_xor(address, value, __ATOMIC_SEQ_CST); }     \
+  inline T atomicMax(T* address, T value) {                                                                    \
+    return pascaline_host::atomic_update<T, T>(address, [value](T old) { return old < value ? value : old; }); \
+  }                                                                                                            \
+  inline T atomicMin(T* address, T value) {                                                                    \
+    return pascaline_host::atomic_update<T, T>(address, [value](T old) { return value < old ? value : old; }); \
+  }                                                                                                            \
+  inline T atomicCAS(T* address, T compare, T value) {                                                         \
+    __atomic_compare_exchange_n(address, &compare, value, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);          \
+    return compare;                                                                                            \
   }
 
 PASCALINE_INTEGER_ATOMICS(int)
@@ -78,15 +81,15 @@ inline void __threadfence() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
 inline void __threadfence_block() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
 inline void __threadfence_system() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
 
-#define PASCALINE_CACHE_LOAD(name)           \
-  template <typename T>                      \
-  inline T name(const T* address) {          \
-    return *address;                         \
+#define PASCALINE_CACHE_LOAD(name)  \
+  template <typename T>             \
+  inline T name(const T* address) { \
+    return *address;                \
   }
-#define PASCALINE_CACHE_STORE(name)          \
-  template <typename T>                      \
-  inline void name(T* address, T value) {    \
-    *address = value;                        \
+#define PASCALINE_CACHE_STORE(name)       \
+  template <typename T>                   \
+  inline void name(T* address, T value) { \
+    *address = value;                     \
   }
 
 PASCALINE_CACHE_LOAD(__ldg)

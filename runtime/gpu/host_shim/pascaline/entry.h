@@ -40,11 +40,11 @@ inline ThreadView** current_slot() { return &current; }
 #endif
 
 /// Exports the kernel `function` of this translation unit.
-#define PASCALINE_HOST_KERNEL(function)                                                                       \
-  static void pascaline_run(void* const* pascaline_arguments) {                                                         \
-    ::pascaline_host::Signature<decltype(&function)>::call(&function, pascaline_arguments);                             \
-  }                                                                                                           \
-  extern "C" __attribute__((visibility("default"), used)) const ::pascaline_host::KernelEntry                 \
-      pascaline_host_kernel = {::pascaline_host::kAbiVersion,                                                 \
-                               ::pascaline_host::Signature<decltype(&function)>::kCount, PASCALINE_SANITIZED, \
-                               &::pascaline_host::current_slot, &pascaline_run};
+#define PASCALINE_HOST_KERNEL(function)                                                                             \
+  static void pascaline_run(void* const* pascaline_arguments) {                                                     \
+    ::pascaline_host::Signature<decltype(&function)>::call(&function, pascaline_arguments);                         \
+  }                                                                                                                 \
+  extern "C" __attribute__((visibility("default"), used))                                                           \
+  const ::pascaline_host::KernelEntry pascaline_host_kernel = {                                                     \
+      ::pascaline_host::kAbiVersion, ::pascaline_host::Signature<decltype(&function)>::kCount, PASCALINE_SANITIZED, \
+      &::pascaline_host::current_slot, &pascaline_run};

@@ -2,6 +2,9 @@
 
 #include <cstring>
 
+#include "pascaline/language.h"
+#include "pascaline/vectors.h"
+
 // Integer intrinsics and reinterpretations of bits.
 
 namespace pascaline_host {
@@ -34,8 +37,8 @@ inline double __longlong_as_double(long long value) { return pascaline_host::bit
 inline int __double2loint(double value) { return static_cast<int>(__double_as_longlong(value)); }
 inline int __double2hiint(double value) { return static_cast<int>(__double_as_longlong(value) >> 32); }
 inline double __hiloint2double(int high, int low) {
-  return __longlong_as_double(static_cast<long long>(static_cast<unsigned long long>(static_cast<unsigned>(high)) << 32 |
-                                                     static_cast<unsigned>(low)));
+  return __longlong_as_double(static_cast<long long>(
+      static_cast<unsigned long long>(static_cast<unsigned>(high)) << 32 | static_cast<unsigned>(low)));
 }
 
 // The sum wraps around, as the hardware's does.

@@ -1,11 +1,14 @@
 #pragma once
 
+#include <math.h>
+
 #include <cmath>
 #include <cstdlib>
 #include <limits>
 #include <type_traits>
 
-#include <math.h>
+#include "pascaline/language.h"
+#include "pascaline/vectors.h"
 
 // Math functions CUDA has in the global namespace. The approximate intrinsics are exact here.
 
@@ -114,10 +117,10 @@ inline Integer saturated(Real value) {
 
 }  // namespace pascaline_host
 
-#define PASCALINE_CONVERSIONS(from, name, to, result)                                                        \
-  inline result __##name##2##to##_rn(from x) { return pascaline_host::saturated<result>(nearbyint(x)); }     \
-  inline result __##name##2##to##_rz(from x) { return pascaline_host::saturated<result>(std::trunc(x)); }    \
-  inline result __##name##2##to##_rd(from x) { return pascaline_host::saturated<result>(std::floor(x)); }    \
+#define PASCALINE_CONVERSIONS(from, name, to, result)                                                     \
+  inline result __##name##2##to##_rn(from x) { return pascaline_host::saturated<result>(nearbyint(x)); }  \
+  inline result __##name##2##to##_rz(from x) { return pascaline_host::saturated<result>(std::trunc(x)); } \
+  inline result __##name##2##to##_rd(from x) { return pascaline_host::saturated<result>(std::floor(x)); } \
   inline result __##name##2##to##_ru(from x) { return pascaline_host::saturated<result>(std::ceil(x)); }
 
 PASCALINE_CONVERSIONS(float, float, int, int)

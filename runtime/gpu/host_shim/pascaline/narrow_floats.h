@@ -3,6 +3,9 @@
 #include <cstdint>
 #include <cstring>
 
+#include "pascaline/language.h"
+#include "pascaline/vectors.h"
+
 #ifdef __F16C__
 #include <immintrin.h>
 #endif
@@ -68,7 +71,8 @@ inline float half_value_in_software(std::uint16_t bits) {
 
 inline std::uint16_t half_bits(float value) {
 #ifdef __F16C__
-  return value != value ? std::uint16_t{0x7fff} : static_cast<std::uint16_t>(_cvtss_sh(value, _MM_FROUND_TO_NEAREST_INT));
+  return value != value ? std::uint16_t{0x7fff}
+                        : static_cast<std::uint16_t>(_cvtss_sh(value, _MM_FROUND_TO_NEAREST_INT));
 #else
   return half_bits_in_software(value);
 #endif

@@ -34,10 +34,10 @@ inline int __any_sync(unsigned mask, int predicate) { return __ballot_sync(mask,
 // Lanes that have exited are in no ballot, neither for nor against.
 inline int __all_sync(unsigned mask, int predicate) { return __ballot_sync(mask, predicate == 0) == 0; }
 
-#define __activemask()                                                                                      \
-  ([]() -> unsigned {                                                                                       \
-    static const char site = 0;                                                                             \
-    return ::pascaline_host::self().block->services->active_mask(::pascaline_host::current, &site);         \
+#define __activemask()                                                                              \
+  ([]() -> unsigned {                                                                               \
+    static const char site = 0;                                                                     \
+    return ::pascaline_host::self().block->services->active_mask(::pascaline_host::current, &site); \
   }())
 
 namespace pascaline_host {
@@ -55,7 +55,8 @@ inline T exchange(unsigned mask, T value, unsigned source) {
 /// The lane `__shfl_sync` and its kin read; a lane outside the segment of `width` lanes reads itself.
 inline unsigned indexed_lane(int source, int width) {
   const unsigned lane = self().lane;
-  return (lane & ~static_cast<unsigned>(width - 1)) | (static_cast<unsigned>(source) & static_cast<unsigned>(width - 1));
+  return (lane & ~static_cast<unsigned>(width - 1)) |
+         (static_cast<unsigned>(source) & static_cast<unsigned>(width - 1));
 }
 
 inline unsigned lane_above(unsigned delta, int width) {

@@ -1,29 +1,29 @@
 #pragma once
 
-#include "pascaline/abi.h"
+#include "pascaline/language.h"
 
 // CUDA's vector types with CUDA's alignment, and their make_ functions.
 
 using uint3 = pascaline_host::Index3;
 
-#define PASCALINE_VECTORS(element, base, align2, align4)                                                          \
-  struct base##1 {                                                                                                \
-    element x;                                                                                                    \
-  };                                                                                                              \
-  struct alignas(align2) base##2 {                                                                                \
-    element x, y;                                                                                                 \
-  };                                                                                                              \
-  struct alignas(align4) base##4 {                                                                                \
-    element x, y, z, w;                                                                                           \
-  };                                                                                                              \
-  constexpr base##1 make_##base##1(element x) { return {x}; }                                                     \
-  constexpr base##2 make_##base##2(element x, element y) { return {x, y}; }                                       \
+#define PASCALINE_VECTORS(element, base, align2, align4)                    \
+  struct base##1 {                                                          \
+    element x;                                                              \
+  };                                                                        \
+  struct alignas(align2) base##2 {                                          \
+    element x, y;                                                           \
+  };                                                                        \
+  struct alignas(align4) base##4 {                                          \
+    element x, y, z, w;                                                     \
+  };                                                                        \
+  constexpr base##1 make_##base##1(element x) { return {x}; }               \
+  constexpr base##2 make_##base##2(element x, element y) { return {x, y}; } \
   constexpr base##4 make_##base##4(element x, element y, element z, element w) { return {x, y, z, w}; }
 
-#define PASCALINE_VECTOR3(element, base)                                                                          \
-  struct base##3 {                                                                                                \
-    element x, y, z;                                                                                              \
-  };                                                                                                              \
+#define PASCALINE_VECTOR3(element, base) \
+  struct base##3 {                       \
+    element x, y, z;                     \
+  };                                     \
   constexpr base##3 make_##base##3(element x, element y, element z) { return {x, y, z}; }
 
 PASCALINE_VECTORS(signed char, char, 2, 4)

@@ -8,11 +8,11 @@ struct Checks {
   int first_line;
 };
 
-#define CHECK(condition)                               \
-  if (!(condition)) {                                  \
-    if (atomicAdd(&checks->failed, 1) == 0) {          \
-      checks->first_line = __LINE__;                   \
-    }                                                  \
+#define CHECK(condition)                      \
+  if (!(condition)) {                         \
+    if (atomicAdd(&checks->failed, 1) == 0) { \
+      checks->first_line = __LINE__;          \
+    }                                         \
   }
 
 extern "C" __global__ void halves(Checks* checks) {
@@ -136,6 +136,6 @@ extern "C" __global__ void atomics(int* sum, unsigned* maximum, int* minimum, fl
 
 extern "C" __global__ void arguments(char* out, int a, long long b, float c, double d, unsigned char e, short2 f,
                                      const float* __restrict__ g, bool h) {
-  out[0] = a == -7 && b == (1ll << 40) && c == 1.5f && d == -2.25 && e == 200 && f.x == -3 && f.y == 4 &&
-           g == nullptr && h;
+  out[0] =
+      a == -7 && b == (1ll << 40) && c == 1.5f && d == -2.25 && e == 200 && f.x == -3 && f.y == 4 && g == nullptr && h;
 }
