@@ -5,6 +5,7 @@
 #include "core/paths.hpp"
 #include "db/store.hpp"
 #include "runtime/gpu/cuda/cuda_device.hpp"
+#include "tests/tuner/program.hpp"
 #include "tests/tuner/toy_kernel.hpp"
 #include "tuner/survey.hpp"
 #include "tuner/sweep.hpp"
@@ -75,7 +76,7 @@ TEST_F(GpuSweepTest, EveryFaultOfTheToyIsFoundAndTheNextTrialWorks) {
       {kNotANumber, TrialStatus::wrong_result},       {kLastElementLeftOut, TrialStatus::wrong_result},
       {kWriteBehind, TrialStatus::wrong_result},      {kWriteBefore, TrialStatus::wrong_result},
       {kDoesNotCompile, TrialStatus::compile_failed}, {kWriteBehindScratch, TrialStatus::wrong_result},
-      {kWriteInput, TrialStatus::wrong_result},       {kIllegalAddress, TrialStatus::launch_failed}};
+      {kWriteInput, TrialStatus::wrong_result}};
   std::vector<Fault> faults{kRight};
   for (const auto& [fault, status] : outcomes) {
     faults.push_back(fault);
@@ -90,6 +91,28 @@ TEST_F(GpuSweepTest, EveryFaultOfTheToyIsFoundAndTheNextTrialWorks) {
     EXPECT_EQ(right.status, TrialStatus::ok) << "after " << fault << ": " << right.reason;
     EXPECT_GT(right.resources.registers, 0);
   }
+}
+
+// An illegal address may take the device from the process for good, so this one is for the program, which goes on in a
+// new process.
+TEST_F(GpuSweepTest, AnIllegalAddressCostsTheProgramOneTrial) {
+  const TemporaryFolder folder;
+  write_toys(folder.path(), {toy_json({kRight, kIllegalAddress})});
+  const std::string place = folder.path().string();
+  const std::string database = (folder / "tuned.db").string();
+  const ProgramResult result =
+      run_program(folder.path(), {"sweep", "--kernels", place, "--spaces", place, "--kernel", "toy", "--problem",
+                                  "N=1000", "--device", "cuda:0", "--db", database, "--rounds", "2", "--minutes", "1"});
+  EXPECT_EQ(result.exit_code, 0) << result.error;
+  const Store store(database, OpenMode::read_only);
+  EXPECT_EQ(store.trials({.status = TrialStatus::launch_failed}).size(), 3U);
+  std::size_t searched = 0;
+  for (const StoredTrial& stored : store.trials({.status = TrialStatus::ok})) {
+    searched += stored.trial.stage == TrialStage::search ? 1 : 0;
+  }
+  EXPECT_EQ(searched, 3U);
+  ASSERT_EQ(store.sessions().size(), 1U);
+  EXPECT_EQ(store.sessions().at(0).state, "finished");
 }
 
 TEST_F(GpuSweepTest, AccumulatingKernelsStartFromTheirInputs) {
