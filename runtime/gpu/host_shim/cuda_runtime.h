@@ -4,14 +4,12 @@
 
 // clang-format off: the language comes first, what is built of it after.
 #include "assert.h"
-#include "pascaline/language.h"
-#include "pascaline/vectors.h"
-
-#include "pascaline/atomics.h"
-#include "pascaline/integer.h"
-#include "pascaline/math.h"
-#include "pascaline/sync.h"
-
 #include "cuda_bf16.h"
 #include "cuda_fp16.h"
+#include "pascaline/atomics.h"
+#include "pascaline/integer.h"
+#include "pascaline/language.h"
+#include "pascaline/math.h"
+#include "pascaline/sync.h"
+#include "pascaline/vectors.h"
 // clang-format on
