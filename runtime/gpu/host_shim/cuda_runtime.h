@@ -2,7 +2,7 @@
 
 // What NVCC and NVRTC make available before a kernel's first line, for the host device.
 
-// clang-format off: the language comes first, what is built of it after.
+// Each includes what it needs of the others: their order here means nothing.
 #include "assert.h"
 #include "cuda_bf16.h"
 #include "cuda_fp16.h"
@@ -12,4 +12,3 @@
 #include "pascaline/math.h"
 #include "pascaline/sync.h"
 #include "pascaline/vectors.h"
-// clang-format on
