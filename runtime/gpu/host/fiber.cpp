@@ -41,6 +41,10 @@ Fiber::Fiber(Entry entry, int number) : entry_(entry) {
 
 Fiber::~Fiber() {
   if (mapping_ != nullptr) {
+    // What is mapped here next must not inherit the marks of frames that were abandoned on this stack.
+    if (sanitizer_hooks().present()) {
+      sanitizer_hooks().unpoison(bottom_, bytes_);
+    }
     ::munmap(mapping_, stack_bytes());
   }
 }
