@@ -25,17 +25,22 @@ function(pascaline_compile_options target)
   endif()
 endfunction()
 
-# pascaline_test(NAME SOURCES ... DEPENDS ... [LABELS ...]): one GoogleTest executable, a ctest entry a case.
+# pascaline_test(NAME SOURCES ... DEPENDS ... [LABELS ...] [RUNS_KERNELS]): one GoogleTest executable, a ctest entry a
+# case. RUNS_KERNELS: it loads kernels compiled for the host; LeakSanitizer's tracer can crash at exit in such a process,
+# so leaks are not looked for there.
 function(pascaline_test name)
-  cmake_parse_arguments(arg "" "" "SOURCES;DEPENDS;LABELS" ${ARGN})
+  cmake_parse_arguments(arg "RUNS_KERNELS" "" "SOURCES;DEPENDS;LABELS" ${ARGN})
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE ${arg_DEPENDS} GTest::gtest_main)
   pascaline_compile_options(${name})
+  set(properties TIMEOUT 600)
   if(arg_LABELS)
-    gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 600 LABELS "${arg_LABELS}")
-  else()
-    gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 600)
+    list(APPEND properties LABELS "${arg_LABELS}")
   endif()
+  if(arg_RUNS_KERNELS)
+    list(APPEND properties ENVIRONMENT ASAN_OPTIONS=detect_leaks=0)
+  endif()
+  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES ${properties})
 endfunction()
 
 # pascaline_bench(NAME SOURCES ... DEPENDS ...): one Google Benchmark executable; run by hand, not by ctest.
