@@ -57,7 +57,7 @@ double pairs_below(std::span<const double> a, std::span<const double> b) {
 TimeSummary summarize(std::span<const Sample> samples) {
   std::vector<double> times;
   for (const Sample& sample : samples) {
-    if (sample.counted) {
+    if (sample.counted()) {
       times.push_back(sample.time_us);
     }
   }

@@ -9,6 +9,8 @@ namespace {
 constexpr std::array<std::string_view, 7> kStatusNames{"ok",           "rejected",  "compile_failed", "launch_failed",
                                                        "wrong_result", "timed_out", "crashed"};
 constexpr std::array<std::string_view, 2> kStageNames{"search", "finals"};
+constexpr std::array<std::string_view, 5> kMarkNames{"none", "thermal_throttle", "power_throttle", "clock_drift",
+                                                     "canary_drift"};
 
 template <typename Enum, std::size_t N>
 std::optional<Enum> from_name(const std::array<std::string_view, N>& names, std::string_view name) noexcept {
@@ -32,6 +34,12 @@ std::string_view name_of(TrialStage stage) noexcept { return kStageNames[static_
 
 std::optional<TrialStage> trial_stage_from(std::string_view name) noexcept {
   return from_name<TrialStage>(kStageNames, name);
+}
+
+std::string_view name_of(SampleMark mark) noexcept { return kMarkNames[static_cast<std::size_t>(mark)]; }
+
+std::optional<SampleMark> sample_mark_from(std::string_view name) noexcept {
+  return from_name<SampleMark>(kMarkNames, name);
 }
 
 }  // namespace pascaline

@@ -32,12 +32,26 @@ enum class TrialStage : std::uint8_t { search, finals };
 [[nodiscard]] std::string_view name_of(TrialStage stage) noexcept;
 [[nodiscard]] std::optional<TrialStage> trial_stage_from(std::string_view name) noexcept;
 
-/// One timed launch.
+/// Why a sample does not count.
+enum class SampleMark : std::uint8_t {
+  none,              ///< it counts
+  thermal_throttle,  ///< the card slowed down for its temperature
+  power_throttle,    ///< the card slowed down for its power
+  clock_drift,       ///< the SM clock was off what it was when steady
+  canary_drift,      ///< the canary kernel took another time than when steady
+};
+
+[[nodiscard]] std::string_view name_of(SampleMark mark) noexcept;
+[[nodiscard]] std::optional<SampleMark> sample_mark_from(std::string_view name) noexcept;
+
+/// One timed launch, as it was measured.
 struct Sample {
   double time_us = 0;
-  bool counted = true;  ///< false: taken under a condition that disqualifies it, kept for the record
+  SampleMark mark = SampleMark::none;  ///< anything else: kept for the record, not counted
   std::optional<double> temperature_c;
   std::optional<double> sm_clock_mhz;
+  std::optional<double> power_w;
+  [[nodiscard]] bool counted() const noexcept { return mark == SampleMark::none; }
 };
 
 /// Median of samples with a distribution-free confidence interval.
@@ -60,8 +74,12 @@ struct Trial {
   double occupancy = 0;             ///< resident warps over the SM's maximum, 0 if unknown
   std::string binary_hash;          ///< of the code; empty if none was built
   std::optional<double> max_error;  ///< of the verification, in units of the tolerance's norm
-  std::optional<TimeSummary> time;  ///< set if and only if status is ok
+  std::optional<TimeSummary> time;  ///< set if and only if status is ok; of the counted samples times `clock_scale`
   std::vector<Sample> samples;
+  std::optional<double> canary_us;  ///< median time of the canary kernel around the samples, if there is one
+  double clock_scale = 1;           ///< what the samples are multiplied by to be as if the clock had not drifted
+  std::optional<double> energy_mj;  ///< millijoules a launch, where the card reports its power
+  std::int64_t shared_trial = 0;    ///< the stored trial of an identical binary whose result this is; 0: its own
   double compile_ms = 0;
   double verify_ms = 0;
   double measure_ms = 0;

@@ -22,7 +22,7 @@ void insert_samples(Connection& connection, std::int64_t trial_id, const std::ve
   for (std::size_t i = 0; i < samples.size(); ++i) {
     const Sample& sample = samples[i];
     insert
-        .bind(trial_id, static_cast<std::int64_t>(i), sample.time_us, sample.counted, sample.temperature_c,
+        .bind(trial_id, static_cast<std::int64_t>(i), sample.time_us, sample.counted(), sample.temperature_c,
               sample.sm_clock_mhz)
         .run();
   }
@@ -36,7 +36,7 @@ std::vector<Sample> read_samples(Connection& connection, std::int64_t trial_id) 
   while (row.step()) {
     Sample sample;
     sample.time_us = row.real();
-    sample.counted = row.flag();
+    sample.mark = row.flag() ? SampleMark::none : SampleMark::clock_drift;
     sample.temperature_c = row.optional_real();
     sample.sm_clock_mhz = row.optional_real();
     samples.push_back(sample);

@@ -11,7 +11,7 @@ namespace {
 std::vector<double> times_of(const Trial& trial) {
   std::vector<double> times;
   for (const Sample& sample : trial.samples) {
-    if (sample.counted) {
+    if (sample.counted()) {
       times.push_back(sample.time_us);
     }
   }

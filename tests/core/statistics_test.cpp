@@ -39,7 +39,7 @@ TEST(SummarizeTest, MedianOfOddAndEven) {
 
 TEST(SummarizeTest, OnlyCountedSamplesCount) {
   std::vector<Sample> samples = samples_of({1, 2, 3, 1000});
-  samples.back().counted = false;
+  samples.back().mark = SampleMark::canary_drift;
   const TimeSummary summary = summarize(samples);
   EXPECT_EQ(summary.count, 3);
   EXPECT_DOUBLE_EQ(summary.median_us, 2);
@@ -48,7 +48,7 @@ TEST(SummarizeTest, OnlyCountedSamplesCount) {
 
 TEST(SummarizeTest, NothingCountedIsAllZero) {
   std::vector<Sample> samples = samples_of({5});
-  samples.front().counted = false;
+  samples.front().mark = SampleMark::thermal_throttle;
   for (const auto& list : {samples, std::vector<Sample>{}}) {
     const TimeSummary summary = summarize(list);
     EXPECT_EQ(summary.count, 0);

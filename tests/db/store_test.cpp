@@ -42,7 +42,7 @@ TEST_F(StoreTest, TrialComesBackWithEveryField) {
   ASSERT_EQ(stored[0].trial.samples.size(), trial.samples.size());
   for (std::size_t i = 0; i < trial.samples.size(); ++i) {
     EXPECT_EQ(stored[0].trial.samples[i].time_us, trial.samples[i].time_us);
-    EXPECT_EQ(stored[0].trial.samples[i].counted, trial.samples[i].counted);
+    EXPECT_EQ(stored[0].trial.samples[i].counted(), trial.samples[i].counted());
     EXPECT_EQ(stored[0].trial.samples[i].temperature_c, trial.samples[i].temperature_c);
     EXPECT_EQ(stored[0].trial.samples[i].sm_clock_mhz, trial.samples[i].sm_clock_mhz);
   }

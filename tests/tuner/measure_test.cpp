@@ -92,7 +92,7 @@ TEST(Measure, TimesARealKernelAfterWarmingUp) {
   EXPECT_LE(samples.size(), 5U);
   for (const Sample& sample : samples) {
     EXPECT_GT(sample.time_us, 0);
-    EXPECT_TRUE(sample.counted);
+    EXPECT_TRUE(sample.counted());
   }
 }
 

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "core/trial.hpp"
+#include "runtime/gpu/device.hpp"
+
+namespace pascaline {
+
+/// What the governor has the device do.
+enum class GovernorState : std::uint8_t {
+  preheating,  ///< run load until temperature and clock are steady
+  measuring,
+  settling,  ///< wait: throttled, or the clock is not what it was
+  cooling,   ///< wait: too close to the card's temperature limit
+  gave_up,   ///< it did not get better within the time limit
+};
+
+[[nodiscard]] std::string_view name_of(GovernorState state) noexcept;
+
+struct GovernorOptions {
+  bool passive = false;             ///< never waits and marks nothing: for devices without a clock of their own (host)
+  double margin_c = 3;              ///< pauses from the card's limit minus this
+  double resume_c = 8;              ///< goes on from the card's limit minus this
+  std::optional<double> limit_c;    ///< a limit of the user's own; the lower of it and the card's holds
+  double clock_tolerance = 0.02;    ///< relative, against the steady clock
+  double canary_tolerance = 0.02;   ///< relative, against the steady canary
+  double normalise_from = 0.005;    ///< a canary off by less is noise and scales nothing
+  double preheat_limit_s = 60;      ///< 0: no preheating
+  double steady_s = 3;              ///< how long temperature and canary must stand still to be called steady
+  double steady_c = 1;              ///< change of temperature that is still steady
+  double settle_s = 10;             ///< a new clock that stands this long, unthrottled, is taken as the steady one
+  double pause_limit_s = 900;       ///< settling and cooling longer than this is giving up
+  std::uint64_t tolerated_throttle = 0;  ///< NVML throttle bits that do not matter
+};
+
+/// Decides when a card is fit to be measured on. Pure: time, sensor readings and canary times are handed in, so that
+/// a script can drive it. Readings that a card lacks are left out of the decision.
+class Governor {
+ public:
+  explicit Governor(GovernorOptions options);
+
+  /// A look at the card, `at_s` seconds on a clock that never steps back; `canary_us` if the canary was just timed.
+  void observe(double at_s, const Sensors& sensors, std::optional<double> canary_us);
+
+  [[nodiscard]] GovernorState state() const noexcept;
+  /// Whether samples may be taken now.
+  [[nodiscard]] bool may_measure() const noexcept { return state() == GovernorState::measuring; }
+  /// The verdict on a sample taken beside the last observation.
+  [[nodiscard]] SampleMark mark() const noexcept;
+  /// What times measured now are to be multiplied by to be as if the clock were the first steady one's.
+  [[nodiscard]] double clock_scale() const noexcept;
+  /// Why it waits or gave up, for people; empty while measuring.
+  [[nodiscard]] std::string reason() const;
+};
+
+}  // namespace pascaline
