@@ -17,7 +17,7 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 std::vector<Sample> samples_of(const std::vector<double>& times) {
   std::vector<Sample> samples;
   for (const double time : times) {
-    samples.push_back({time, true, {}, {}});
+    samples.emplace_back().time_us = time;
   }
   return samples;
 }

@@ -51,7 +51,10 @@ Trial example_trial(std::int64_t tile) {
   trial.max_error = 1.25e-3;
   trial.time = TimeSummary{100.5, 99.25, 101.75, 29};
   for (int i = 0; i < 30; ++i) {
-    trial.samples.push_back({100.0 + i / 8.0, i != 0, 61.0 + i, std::nullopt});
+    Sample& sample = trial.samples.emplace_back();
+    sample.time_us = 100.0 + i / 8.0;
+    sample.mark = i == 0 ? SampleMark::clock_drift : SampleMark::none;
+    sample.temperature_c = 61.0 + i;
   }
   trial.samples[7].sm_clock_mhz = 1911;
   trial.samples[8].temperature_c.reset();

@@ -13,7 +13,7 @@ Trial trial_of(bool is_default, const std::vector<double>& times) {
   Trial trial;
   trial.is_default = is_default;
   for (const double time_us : times) {
-    trial.samples.push_back({time_us, true, {}, {}});
+    trial.samples.emplace_back().time_us = time_us;
   }
   trial.time = summarize(trial.samples);
   return trial;

@@ -101,7 +101,7 @@ void add_winner(Store& store, const Winner& winner) {
   const std::int64_t id = store.begin_session(session, context.device, context.toolkit);
   Trial trial = winner.trial;
   for (int i = 0; i < 8; ++i) {
-    trial.samples.push_back({trial.time->median_us, true, {}, {}});
+    trial.samples.emplace_back().time_us = trial.time->median_us;
   }
   const std::int64_t trial_id = store.add_trial(id, context, trial);
   store.set_winner(context, trial_id, trial.time, winner.confidence);
