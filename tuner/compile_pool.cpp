@@ -28,13 +28,16 @@ void CompilePool::start(Worker& worker) const {
   if (!options_.nvrtc.empty()) {
     command.insert(command.end(), {"--nvrtc", options_.nvrtc});
   }
+  if (options_.memory_bytes > 0) {
+    command.insert(command.end(), {"--memory", std::to_string(options_.memory_bytes)});
+  }
   worker.process = WorkerProcess(std::move(command));
   worker.input.clear();
   worker.sources.clear();
 }
 
-void CompilePool::submit(std::uint64_t id, CompileRequest request) {
-  queue_.push_back({id, std::move(request)});
+void CompilePool::submit(std::uint64_t id, CompileRequest request, bool urgent) {
+  queue_.insert(urgent ? queue_.begin() : queue_.end(), {id, std::move(request)});
   feed();
 }
 
@@ -75,10 +78,21 @@ bool CompilePool::send(Worker& worker) const {
   return worker.process.write(request_message(worker.job->id, request));
 }
 
-std::size_t CompilePool::pending() const noexcept {
-  const auto busy =
-      std::count_if(workers_.begin(), workers_.end(), [](const Worker& worker) { return worker.job.has_value(); });
-  return queue_.size() + finished_.size() + static_cast<std::size_t>(busy);
+std::size_t CompilePool::busy() const noexcept {
+  return static_cast<std::size_t>(
+      std::count_if(workers_.begin(), workers_.end(), [](const Worker& worker) { return worker.job.has_value(); }));
+}
+
+std::size_t CompilePool::pending() const noexcept { return queue_.size() + finished_.size() + busy(); }
+
+std::vector<int> CompilePool::descriptors() const {
+  std::vector<int> out;
+  for (const Worker& worker : workers_) {
+    if (worker.job) {
+      out.push_back(worker.process.output());
+    }
+  }
+  return out;
 }
 
 std::vector<int> CompilePool::worker_processes() const {
@@ -136,7 +150,9 @@ Compiled CompilePool::finish(const Job& job, const std::string& line) {
 // Reads what a worker wrote, and ends its job if that was all.
 void CompilePool::read_reply(Worker& worker) {
   if (!worker.process.read(worker.input)) {
-    lose(worker, TrialStatus::crashed, "the compiler crashed: " + ending_of(worker.process.end()));
+    const std::string cap =
+        options_.memory_bytes == 0 ? "" : fmt::format(" (it may use {} MiB of memory)", options_.memory_bytes >> 20U);
+    lose(worker, TrialStatus::crashed, fmt::format("the compiler crashed: {}{}", ending_of(worker.process.end()), cap));
     return;
   }
   const std::size_t end = worker.input.find('\n');
@@ -150,6 +166,27 @@ void CompilePool::read_reply(Worker& worker) {
   finished_.push_back(finish(job, line));
 }
 
+// Reads replies that are there within `timeout`; false if none came.
+bool CompilePool::read_replies(std::chrono::milliseconds timeout) {
+  std::vector<pollfd> waits;
+  std::vector<Worker*> owners;
+  for (Worker& worker : workers_) {
+    if (worker.job) {
+      waits.push_back({worker.process.output(), POLLIN, 0});
+      owners.push_back(&worker);
+    }
+  }
+  if (waits.empty() || ::poll(waits.data(), waits.size(), static_cast<int>(timeout.count())) <= 0) {
+    return false;
+  }
+  for (std::size_t i = 0; i < waits.size(); ++i) {
+    if (waits[i].revents != 0) {
+      read_reply(*owners[i]);
+    }
+  }
+  return true;
+}
+
 std::optional<Compiled> CompilePool::wait(std::chrono::milliseconds timeout) {
   const auto until = Clock::now() + timeout;
   for (;;) {
@@ -160,28 +197,15 @@ std::optional<Compiled> CompilePool::wait(std::chrono::milliseconds timeout) {
       finished_.pop_front();
       return next;
     }
-    std::vector<pollfd> waits;
-    std::vector<Worker*> owners;
     auto wake = until;
-    for (Worker& worker : workers_) {
-      if (worker.job) {
-        waits.push_back({worker.process.output(), POLLIN, 0});
-        owners.push_back(&worker);
-        wake = std::min(wake, worker.deadline);
-      }
+    for (const Worker& worker : workers_) {
+      wake = worker.job ? std::min(wake, worker.deadline) : wake;
     }
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(wake - Clock::now()).count();
-    if (waits.empty() || (left <= 0 && wake == until)) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(wake - Clock::now());
+    // Without an answer the caller looks at its flags, as after a signal, unless it was a worker's deadline that came.
+    if (!read_replies(std::clamp(left, std::chrono::milliseconds(0), std::chrono::milliseconds(60'000))) &&
+        (wake == until || busy() == 0 || Clock::now() < wake)) {
       return std::nullopt;
-    }
-    if (::poll(waits.data(), waits.size(), static_cast<int>(std::clamp<long long>(left, 1, 60'000))) < 0 &&
-        errno == EINTR) {
-      return std::nullopt;  // a signal: let the caller look at its flags
-    }
-    for (std::size_t i = 0; i < waits.size(); ++i) {
-      if (waits[i].revents != 0) {
-        read_reply(*owners[i]);
-      }
     }
   }
 }

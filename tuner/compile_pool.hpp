@@ -23,6 +23,7 @@ struct CompilePoolOptions {
   std::string architecture;                     ///< as for Toolchain::find
   std::string nvrtc;                            ///< path of the library to use; empty on the host
   std::chrono::milliseconds deadline{120'000};  ///< a variant; a worker past it is killed
+  std::uint64_t memory_bytes = 0;               ///< address space a worker may use; 0: no cap
 };
 
 /// A finished compilation.
@@ -41,13 +42,17 @@ class CompilePool {
   CompilePool& operator=(const CompilePool&) = delete;
   ~CompilePool() = default;
 
-  /// Queues a compilation; `request.source` must live until it is finished.
-  void submit(std::uint64_t id, CompileRequest request);
-  /// The next finished compilation in any order; waits up to `timeout`, nothing if none finished.
+  /// Queues a compilation, an urgent one before all others; `request.source` must live until it is finished.
+  void submit(std::uint64_t id, CompileRequest request, bool urgent = false);
+  /// The next finished compilation in any order; waits up to `timeout` (0: not at all), nothing if none finished.
   [[nodiscard]] std::optional<Compiled> wait(std::chrono::milliseconds timeout);
   /// Submitted and not yet handed out.
   [[nodiscard]] std::size_t pending() const noexcept;
   [[nodiscard]] std::size_t workers() const noexcept { return workers_.size(); }
+  /// Workers with a compilation in hand.
+  [[nodiscard]] std::size_t busy() const noexcept;
+  /// Descriptors to poll for reading: when one is readable, `wait` has something to do.
+  [[nodiscard]] std::vector<int> descriptors() const;
   /// Process ids of the live workers.
   [[nodiscard]] std::vector<int> worker_processes() const;
 
@@ -69,6 +74,7 @@ class CompilePool {
   void feed();
   bool send(Worker& worker) const;
   void read_reply(Worker& worker);
+  bool read_replies(std::chrono::milliseconds timeout);
   void lose(Worker& worker, TrialStatus status, std::string reason);
   void kill_overdue();
   Compiled finish(const Job& job, const std::string& line);
@@ -82,7 +88,8 @@ class CompilePool {
 
 /// The loop of a worker process: a JSON request a line on stdin, a JSON reply a line on stdout, until stdin ends.
 /// Returns the process's exit code.
+/// `memory_bytes`: see CompilePoolOptions.
 int run_compile_worker(const std::filesystem::path& cache_folder, const std::string& architecture,
-                       const std::string& nvrtc);
+                       const std::string& nvrtc, std::uint64_t memory_bytes);
 
 }  // namespace pascaline

@@ -1,3 +1,5 @@
+#include <sys/resource.h>
+
 #include <cstdio>
 #include <iostream>
 #include <map>
@@ -75,6 +77,16 @@ class CompileServer {
   std::map<std::string, KernelSource> sources_;
 };
 
+// Compilers that this process starts inherit the cap. AddressSanitizer reserves more address space than any cap leaves.
+void cap_memory([[maybe_unused]] std::uint64_t bytes) {
+#ifndef __SANITIZE_ADDRESS__
+  if (bytes > 0) {
+    const rlimit limit{bytes, bytes};
+    ::setrlimit(RLIMIT_AS, &limit);
+  }
+#endif
+}
+
 }  // namespace
 
 std::string source_message(const KernelSource& source) {
@@ -97,7 +109,9 @@ std::string request_message(std::uint64_t id, const CompileRequest& request) {
 }
 
 int run_compile_worker(const std::filesystem::path& cache_folder, const std::string& architecture,
-                       const std::string& nvrtc) {
+                       const std::string& nvrtc, std::uint64_t memory_bytes) {
+  end_with_parent();
+  cap_memory(memory_bytes);
   CompileServer server(cache_folder, architecture, nvrtc);
   for (std::string line; std::getline(std::cin, line);) {
     const json message = json::parse(line, nullptr, false);

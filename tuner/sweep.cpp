@@ -1,129 +1,220 @@
 #include "tuner/sweep.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
-#include <chrono>
+#include <algorithm>
+#include <filesystem>
 
 #include <nlohmann/json.hpp>
 
+#include "core/duration.hpp"
 #include "core/error.hpp"
 #include "core/version.hpp"
 #include "runtime/dispatch/identity.hpp"
-#include "tuner/problem_sweep.hpp"
+#include "tuner/plan.hpp"
+#include "tuner/sweep_run.hpp"
 
 namespace pascaline {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 std::string options_json(const SweepOptions& options) {
-  nlohmann::json json{{"device", options.device},       {"target", options.target},
+  nlohmann::json json{{"devices", options.devices},     {"target", options.target},
                       {"searcher", options.searcher},   {"seed", options.seed},
                       {"trials", options.trials},       {"jobs", options.jobs},
-                      {"finalists", options.finalists}, {"cold_cache", options.measure.cold_cache}};
-  if (options.minutes) {
-    json["minutes"] = *options.minutes;
+                      {"finalists", options.finalists}, {"cold_cache", options.measure.cold_cache},
+                      {"folder", std::filesystem::current_path().string()}};
+  if (options.budget_s) {
+    json["budget_s"] = *options.budget_s;
   }
-  return json.dump();
-}
-
-Clock::time_point deadline_of(const SweepOptions& options, Clock::time_point end, std::size_t problems_left) {
-  if (!options.minutes) {
-    return Clock::time_point::max();
+  if (!options.sensors.empty()) {
+    json["sensors"] = options.sensors.string();
   }
-  return Clock::now() + (end - Clock::now()) / static_cast<long>(problems_left);
+  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
-void run_problems(Workshop& shop, const std::vector<SweepProblem>& problems, SweepSummary& summary) {
-  const auto minutes = std::chrono::duration<double, std::ratio<60>>(shop.options.minutes.value_or(0));
-  const auto end = Clock::now() + std::chrono::duration_cast<Clock::duration>(minutes);
-  for (std::size_t i = 0; i < problems.size() && !shop.stop && !summary.device_lost; ++i) {
-    ProblemSweep(shop, problems[i], deadline_of(shop.options, end, problems.size() - i))
-        .run(summary, i, problems.size());
+// The devices asked for, in that order; throws Error naming those there are.
+std::vector<DeviceInfo> find_devices(const std::vector<std::string>& ids) {
+  const std::vector<DeviceInfo> all = list_devices();
+  std::vector<DeviceInfo> chosen;
+  for (const std::string& id : ids) {
+    const auto found = std::find_if(all.begin(), all.end(), [&](const DeviceInfo& info) { return info.id == id; });
+    if (found == all.end()) {
+      std::vector<std::string> names;
+      for (const DeviceInfo& info : all) {
+        names.push_back(info.id);
+      }
+      throw Error(fmt::format("there is no device '{}' (there are: {})", id, fmt::join(names, ", ")));
+    }
+    if (std::none_of(chosen.begin(), chosen.end(), [&](const DeviceInfo& info) { return info.id == id; })) {
+      chosen.push_back(*found);
+    }
   }
-  summary.interrupted = summary.interrupted || (shop.stop && summary.problems_done < static_cast<int>(problems.size()));
+  return chosen;
 }
 
-CompilePoolOptions pool_options(const SweepOptions& options, const TargetPlan& plan, const Toolchain& toolchain) {
-  CompilePoolOptions out;
-  out.workers = options.jobs;
-  out.program = options.program;
-  out.cache_folder = options.cache;
-  out.architecture = plan.architecture;
-  out.nvrtc = plan.kind == BinaryKind::host_object ? "" : toolchain.path();
-  return out;
+bool same_model(const DeviceInfo& a, const DeviceInfo& b) {
+  return same_identity(device_row(a), device_row(b)) && a.driver_version == b.driver_version &&
+         a.limits.l2_bytes == b.limits.l2_bytes;
 }
 
-void tell(const SweepEvents& events, const std::string& text) {
-  if (events.note) {
-    events.note(text);
+// Devices of one model share a plan and what is compiled for it; the compile workers are shared out evenly.
+std::vector<std::unique_ptr<DeviceGroup>> make_groups(const Space& space, const SweepOptions& options,
+                                                      const std::vector<DeviceInfo>& devices) {
+  std::vector<DeviceInfo> models;
+  for (const DeviceInfo& info : devices) {
+    if (std::none_of(models.begin(), models.end(), [&](const DeviceInfo& model) { return same_model(model, info); })) {
+      models.push_back(info);
+    }
   }
-}
-
-// Rows of the database that every trial of the sweep hangs on.
-void fill_context(Workshop& shop, const Toolchain& toolchain) {
-  const DeviceInfo& info = shop.device.info();
-  shop.context.device = shop.store.device_id(device_row(info));
-  shop.context.toolkit = shop.store.toolkit_id(toolkit_row(toolchain, shop.plan, info));
-  shop.context.kernel = shop.store.kernel_id({shop.space.kernel, shop.source.hash});
-  shop.context.space = shop.store.space_id(shop.space.kernel, shop.space.hash, shop.space.json);
-}
-
-void begin_session(Workshop& shop) {
-  if (shop.options.continue_session > 0) {
-    shop.session = shop.options.continue_session;
-    return;
+  std::vector<std::unique_ptr<DeviceGroup>> groups;
+  for (const DeviceInfo& model : models) {
+    groups.push_back(
+        std::make_unique<DeviceGroup>(space, options, model, std::max<std::size_t>(1, options.jobs / models.size())));
   }
-  SessionRow session;
-  session.command_line = shop.options.command_line;
-  session.searcher = shop.options.searcher;
-  session.seed = shop.options.seed;
-  session.options_json = options_json(shop.options);
-  session.device_uuid = shop.device.info().uuid;
-  session.program_version = kVersion;
-  shop.session = shop.store.begin_session(session, shop.context.device, shop.context.toolkit);
-}
-
-// Called while another fault is on its way up: a database that fails now must not hide it.
-void end_failed_session(Workshop& shop) noexcept {
-  try {
-    shop.store.end_session(shop.session, "failed");
-  } catch (const std::exception& error) {
-    shop.session = 0;  // stays "running" until a later sweep finds its process dead
-  }
+  return groups;
 }
 
 }  // namespace
 
+SweepRun::SweepRun(const Space& space, const std::vector<SweepProblem>& problems, const SweepOptions& options,
+                   const SweepEvents& events, const std::atomic<bool>& stop)
+    : options_(options),
+      events_(events),
+      stop_(stop),
+      store_(options.database, OpenMode::create),
+      ledger_(store_, summary_, events_, stop_) {
+  const std::vector<DeviceInfo> devices = find_devices(options.devices);
+  groups_ = make_groups(space, options, devices);
+  summary_.run = options.resume_run;
+  earlier_ = earlier_sessions();
+  for (const auto& group : groups_) {
+    ledger_.persist([&](Store& store) { group->plan(store, problems, options.resume_run, summary_); });
+    if (const int settled = store_.settle_attempts(group->context().device); settled > 0) {
+      ledger_.note(fmt::format("{} configuration(s) that two sweeps died on are now marked as crashed", settled));
+    }
+    for (const DeviceInfo& info : devices) {
+      if (same_model(info, group->info())) {
+        add_lane(*group, info);
+      }
+    }
+  }
+  count_earlier_trials();
+  const double spent_s = static_cast<double>(earlier_spent_ms_) / 1000;
+  const std::optional<double> left_s =
+      options.budget_s ? std::optional(std::max(0.0, *options.budget_s - spent_s)) : std::nullopt;
+  deadline_ = Deadline(left_s, options.until);
+  tell_plan();
+}
+
+// Sessions of the run that is to be gone on with.
+std::vector<SessionRow> SweepRun::earlier_sessions() {
+  std::vector<SessionRow> found;
+  for (SessionRow& session : store_.sessions()) {
+    if (!options_.resume_run.empty() && session.run_uuid == options_.resume_run) {
+      earlier_spent_ms_ = std::max(earlier_spent_ms_, session.spent_ms);
+      found.push_back(std::move(session));
+    } else if (session.alive && session.device.kind == "cuda") {
+      others_.emplace_back(session.device_uuid, session.process_id);
+    }
+  }
+  return found;
+}
+
+void SweepRun::add_lane(DeviceGroup& group, const DeviceInfo& device) {
+  for (const auto& [uuid, process] : others_) {
+    if (uuid == device.uuid) {
+      ledger_.note(fmt::format("warning: process {} measures on {} too; each spoils the other's times", process,
+                               device.id));
+    }
+  }
+  std::int64_t id = 0;
+  const auto earlier = std::find_if(earlier_.begin(), earlier_.end(), [&](const SessionRow& session) {
+    return session.device_uuid == device.uuid && session.device.name == device_row(device).name;
+  });
+  if (earlier != earlier_.end()) {
+    id = earlier->id;
+    ledger_.persist([&](Store& store) { store.resume_session(id); });
+  } else {
+    SessionRow session;
+    session.run_uuid = summary_.run;
+    session.command_line = options_.command_line;
+    session.arguments = options_.arguments;
+    session.searcher = options_.searcher;
+    session.seed = options_.seed;
+    session.options_json = options_json(options_);
+    session.device_uuid = device.uuid;
+    session.program_version = kVersion;
+    id = ledger_.persist([&](Store& store) {
+      return store.begin_session(session, group.context().device, group.context().toolkit);
+    });
+    summary_.run = session.run_uuid;
+  }
+  summary_.session = summary_.session == 0 ? id : summary_.session;
+  lanes_.push_back({&group, std::make_unique<LaneRunner>(group, ledger_, options_, device, id)});
+}
+
+// What the run's earlier processes stored counts as this one's.
+void SweepRun::count_earlier_trials() {
+  for (const SessionRow& session : earlier_) {
+    TrialFilter filter;
+    filter.session_id = session.id;
+    store_.for_each_trial(filter, [&](const StoredTrial& stored) {
+      if (stored.trial.stage == TrialStage::search) {
+        ++summary_.trials;
+        summary_.ok += stored.trial.status == TrialStatus::ok ? 1 : 0;
+        summary_.duplicates += stored.trial.shared_trial != 0 ? 1 : 0;
+        summary_.rejected += stored.trial.status == TrialStatus::rejected ? 1 : 0;
+      }
+    });
+  }
+}
+
+// What will be done, and how long that is expected to take.
+void SweepRun::tell_plan() {
+  double seconds = 0;
+  bool guessed = false;
+  for (const auto& group : groups_) {
+    const Toolchain& toolchain = group->toolchain();
+    std::vector<std::string> ids;
+    for (const Lane& lane : lanes_) {
+      if (lane.group == group.get()) {
+        ids.push_back(lane.runner->device());
+      }
+    }
+    ledger_.note(fmt::format("{} ({}), {} {} for {}, {} compile workers", group->info().name, fmt::join(ids, ", "),
+                             toolchain.compiler(), toolchain.version(), group->target().architecture,
+                             group->pool().workers()));
+    const TrialCost cost = store_.trial_costs(group->context().device, group->tasks().empty() ? "" : kernel());
+    const TrialEstimate trial =
+        estimate_trial(cost.compiled > 0 ? std::optional(cost.compile_ms) : std::nullopt,
+                       cost.ran > 0 ? std::optional(cost.run_ms) : std::nullopt, group->pool().workers());
+    double group_s = 0;
+    for (const auto& task : group->tasks()) {
+      group_s += task->over ? 0 : (options_.trials - task->search.done()) * trial.seconds + kGuessedFinals_s;
+    }
+    seconds = std::max(seconds, group_s / static_cast<double>(ids.size()));
+    guessed = guessed || !trial.from_history;
+  }
+  const std::size_t problems = groups_.front()->tasks().size();
+  const std::string trials =
+      options_.trials < kUnlimitedTrials ? fmt::format("up to {} trials each", options_.trials) : "as many trials as fit";
+  std::string time = fmt::format("about {}{}", duration_text(seconds),
+                                 guessed ? " (a guess: nothing was measured here before)" : "");
+  if (const auto left_s = deadline_.left_s()) {
+    time = options_.trials < kUnlimitedTrials && seconds < *left_s
+               ? time + fmt::format(", at most {}", duration_text(*left_s))
+               : fmt::format("{}, shared by expected gain for the whole model", duration_text(*left_s));
+  }
+  ledger_.note(fmt::format("plan: {} problem{}, {}, then finals; {}", problems, problems == 1 ? "" : "s", trials, time));
+}
+
+std::string SweepRun::kernel() const { return groups_.front()->tasks().front()->search.wanted().problem.kernel; }
+
 SweepSummary run_sweep(const Space& space, const std::vector<SweepProblem>& problems, const SweepOptions& options,
                        const SweepEvents& events, const std::atomic<bool>& stop) {
-  Store store(options.database, OpenMode::create);
-  const std::unique_ptr<Device> device = open_device(options.device);
-  const TargetPlan plan = plan_target(device->info(), options.target);
-  const Toolchain toolchain = Toolchain::find(plan.architecture, options.nvrtc);
-  CompilePool pool(pool_options(options, plan, toolchain));
-  Workshop shop{space, options, events, stop,
-                store, *device, plan,   KernelSource::load(options.kernels / (space.kernel + ".cu")),
-                pool};
-  fill_context(shop, toolchain);
-  if (const int settled = store.settle_attempts(shop.context.device); settled > 0) {
-    tell(events, fmt::format("{} configuration(s) an earlier sweep died on are now marked as crashed", settled));
-  }
-  tell(events, fmt::format("{} ({}), {} {} for {}", device->info().name, device->info().id, toolchain.compiler(),
-                           toolchain.version(), plan.architecture));
-  begin_session(shop);
-  SweepSummary summary;
-  summary.session = shop.session;
-  try {
-    run_problems(shop, problems, summary);
-  } catch (...) {
-    end_failed_session(shop);
-    throw;
-  }
-  if (!summary.device_lost) {
-    store.end_session(shop.session, summary.interrupted ? "interrupted" : "finished");
-  }
-  return summary;
+  SweepRun run(space, problems, options, events, stop);
+  return run.run();
 }
 
 }  // namespace pascaline

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -11,7 +12,9 @@
 #include "core/space.hpp"
 #include "core/trial.hpp"
 #include "tuner/finals.hpp"
+#include "tuner/governor.hpp"
 #include "tuner/measure.hpp"
+#include "tuner/sweep_view.hpp"
 
 namespace pascaline {
 
@@ -22,52 +25,73 @@ struct SweepProblem {
   std::string label;  ///< names in the workload, possibly empty
 };
 
+inline constexpr int kUnlimitedTrials = 1'000'000'000;
+
 /// What a sweep does.
 struct SweepOptions {
-  std::string device = "host";
-  std::string target;             ///< empty: the device's own architecture
-  std::string nvrtc;              ///< narrows the choice of NVRTC
-  std::filesystem::path kernels;  ///< folder of .cu files
+  std::vector<std::string> devices{"host"};  ///< each gets a worker and a part of the plan
+  std::string target;                        ///< empty: the device's own architecture
+  std::string nvrtc;                         ///< narrows the choice of NVRTC
+  std::filesystem::path kernels;             ///< folder of .cu files
   std::filesystem::path cache;
   std::filesystem::path database;
   std::string searcher = "random";
   std::uint64_t seed = 1;
-  int trials = 100;               ///< a problem, beyond what is already known
-  std::optional<double> minutes;  ///< of the whole sweep, shared evenly by the problems
-  std::size_t jobs = 1;           ///< compile workers
-  std::filesystem::path program;  ///< the pascaline executable, for them; empty: this process's own
-  int finalists = 3;              ///< besides the default
+  int trials = 100;                ///< a problem, beyond what is already known; kUnlimitedTrials: no limit
+  std::optional<double> budget_s;  ///< of the whole run, shared among the problems by expected gain
+  std::optional<std::chrono::system_clock::time_point> until;  ///< as well
+  std::size_t jobs = 1;                                        ///< compile workers
+  double compile_timeout_s = 120;                              ///< of one variant
+  std::uint64_t compile_memory_bytes = 0;                      ///< address space of a compile worker; 0: no cap
+  std::filesystem::path program;   ///< the pascaline executable, for workers; empty: this process's own
+  int finalists = 5;               ///< besides the default
   MeasureOptions measure;
   FinalsOptions finals;
-  std::string command_line;  ///< for the record
-  /// A session of this program to go on with, after a fault took the device from the process; 0: a new one.
-  std::int64_t continue_session = 0;
+  GovernorOptions governor;
+  std::filesystem::path sensors;   ///< a trace that stands for the card's sensors; empty: the card's own
+  double kernel_timeout_s = 60;    ///< of one launch while nothing is known of how long they take
+  bool retry_failed = false;       ///< try again what timed out, crashed or could not be launched in earlier runs
+  std::string command_line;        ///< for the record
+  std::vector<std::string> arguments;  ///< words to go on with, see `resume_run`
+  std::string resume_run;              ///< uuid of the run to go on with; empty: a new one
 };
 
 /// What a sweep tells while it runs; any function may be empty.
 struct SweepEvents {
   std::function<void(const std::string&)> note;
-  std::function<void(std::size_t index, std::size_t count, const SweepProblem&, std::size_t known)> problem;
-  /// After each trial: the trial, how many of how many are done, the best median and the default's so far (0: none).
+  /// A device turns to a problem; `known` configurations need not be measured.
+  std::function<void(const std::string& device, const SweepProblem&, std::size_t known)> problem;
+  /// A trial was stored: how many of how many are done, the problem's best and default so far (0: none).
   std::function<void(const Trial&, int done, int planned, double best_us, double default_us)> trial;
-  std::function<void(const SweepProblem&, const FinalsResult&)> winner;
+  std::function<void(const std::string& device, const SweepProblem&, const FinalsResult&, int trials)> winner;
+  /// A few times a second.
+  std::function<void(const SweepView&)> view;
 };
 
-/// Counts of a sweep, from the session's beginning.
+/// Counts of a sweep, from the run's beginning.
 struct SweepSummary {
-  std::int64_t session = 0;
-  bool device_lost = false;  ///< ended early: call again in a new process with `continue_session`
+  std::int64_t session = 0;  ///< of the first device
+  std::string run;           ///< uuid
   int trials = 0;
   int ok = 0;
-  int reused = 0;     ///< configurations known from earlier sessions under the same key
-  int reused_ok = 0;  ///< usable ones among them
+  int duplicates = 0;  ///< trials that share the result of the same machine code
+  int rejected = 0;    ///< trials that did not need the device
+  int reused = 0;      ///< configurations known from earlier runs under the same key
+  int reused_ok = 0;   ///< usable ones among them
   int problems_done = 0;
-  bool interrupted = false;
+  int restarts = 0;           ///< of measurement workers
+  double wall_s = 0;          ///< of this process
+  double busy_s = 0;          ///< devices measuring, added up
+  double compile_s = 0;       ///< compilers working, added up
+  bool interrupted = false;   ///< before the plan was done
+  bool gave_up = false;       ///< a governor did
+  std::string ended_because;  ///< why devices were lost or given up, if they were
 };
 
-/// Tunes the problems of one space one after the other: default first, then what the searcher proposes; compile
-/// ahead in worker processes, verify, time, store each trial; then finals. `stop` ends it after the trial in flight.
-/// Throws Error and its kinds for faults of environment or input; everything stored before stays.
+/// Tunes problems of one space: default first, then what the searcher proposes. Worker processes compile ahead; each
+/// device is owned by another process that verifies and times; every trial is stored before it counts; then finals.
+/// `stop` ends it after the trials in flight. Throws Error and its kinds for faults of environment or input; everything
+/// stored before stays, and `resume_run` goes on from there.
 [[nodiscard]] SweepSummary run_sweep(const Space& space, const std::vector<SweepProblem>& problems,
                                      const SweepOptions& options, const SweepEvents& events,
                                      const std::atomic<bool>& stop);

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <spawn.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -129,8 +130,26 @@ bool WorkerProcess::write(const std::string& text) const noexcept {
   return true;
 }
 
+bool WorkerProcess::write_some(std::string& text) const noexcept {
+  const int flags = ::fcntl(to_, F_GETFL);
+  ::fcntl(to_, F_SETFL, flags | O_NONBLOCK);
+  bool reads = true;
+  std::size_t done = 0;
+  while (done < text.size()) {
+    const ssize_t count = ::write(to_, text.data() + done, text.size() - done);
+    if (count < 0 && errno != EINTR) {
+      reads = errno == EAGAIN;
+      break;
+    }
+    done += count > 0 ? static_cast<std::size_t>(count) : 0;
+  }
+  text.erase(0, done);
+  ::fcntl(to_, F_SETFL, flags);
+  return reads;
+}
+
 bool WorkerProcess::read(std::string& text) const {
-  std::array<char, 4096> block{};
+  std::array<char, 1 << 16> block{};
   const ssize_t count = ::read(from_, block.data(), block.size());
   if (count < 0) {
     return errno == EINTR || errno == EAGAIN;
@@ -158,6 +177,14 @@ void WorkerProcess::swap(WorkerProcess& other) noexcept {
   std::swap(process_, other.process_);
   std::swap(to_, other.to_);
   std::swap(from_, other.from_);
+}
+
+void end_with_parent() noexcept {
+  const pid_t parent = ::getppid();
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (::getppid() != parent) {  // it ended just before
+    ::_exit(1);
+  }
 }
 
 std::string ending_of(int wait_status) {

@@ -27,8 +27,13 @@ class WorkerProcess {
   /// Descriptor of its standard output, for poll.
   [[nodiscard]] int output() const noexcept { return from_; }
 
-  /// Writes all of it; false if the process does not read any more.
+  /// Descriptor of its standard input, for poll.
+  [[nodiscard]] int input() const noexcept { return to_; }
+
+  /// Writes all of it, waiting for the process to read; false if it does not read any more.
   [[nodiscard]] bool write(const std::string& text) const noexcept;
+  /// Writes what the process's pipe has room for and takes that off `text`, without waiting; false as above.
+  [[nodiscard]] bool write_some(std::string& text) const noexcept;
   /// Appends what it wrote to `text`; false once there is nothing more to come.
   [[nodiscard]] bool read(std::string& text) const;
   /// Ends it, if it has not ended, and what it started; returns the wait status.
@@ -40,6 +45,10 @@ class WorkerProcess {
   int to_ = -1;
   int from_ = -1;
 };
+
+/// To be called first thing in a worker: has the system kill it when the process that started it ends, however that
+/// comes about, so that nothing is left on a device.
+void end_with_parent() noexcept;
 
 /// A wait status in words: "signal 9 (Killed)", "exit code 1".
 [[nodiscard]] std::string ending_of(int wait_status);

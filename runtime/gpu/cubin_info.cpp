@@ -9,6 +9,7 @@
 #include <type_traits>
 
 #include "core/error.hpp"
+#include "core/hash.hpp"
 #include "runtime/gpu/sass.hpp"
 
 namespace pascaline {
@@ -231,6 +232,20 @@ Resources cubin_resources(std::string_view cubin, std::string_view function) {
   resources.local_loads = counts.local_loads;
   resources.local_stores = counts.local_stores;
   return resources;
+}
+
+std::string cubin_code_hash(std::string_view cubin) {
+  FieldHash hash;
+  for (const Section& section : Cubin(cubin).sections()) {
+    const std::string_view name = section.name;
+    const bool seen = name.starts_with(".text.") || name.starts_with(".rel") || name.starts_with(".nv.constant") ||
+                      name.starts_with(".nv.global") || name.starts_with(".nv.shared") ||
+                      (name.starts_with(".nv.info") && name != ".nv.info.notes");
+    if (seen) {
+      hash.add(name).add(section.bytes).add(fmt::format("{} {}", section.size, section.info));
+    }
+  }
+  return hash.hex();
 }
 
 }  // namespace pascaline

@@ -1,5 +1,6 @@
 #include "tuner/cli/command.hpp"
 #include "tuner/compile_pool.hpp"
+#include "tuner/measure_worker.hpp"
 
 namespace pascaline::cli {
 
@@ -11,14 +12,21 @@ void add_worker_commands(CLI::App& app, Action& action) {
     std::string cache;
     std::string architecture;
     std::string nvrtc;
+    std::uint64_t memory_bytes = 0;
   };
   const auto options = std::make_shared<Options>();
   command->add_option("--cache", options->cache)->required();
   command->add_option("--arch", options->architecture)->required();
   command->add_option("--nvrtc", options->nvrtc);
+  command->add_option("--memory", options->memory_bytes);
   command->callback([&action, options] {
-    action = [options] { return run_compile_worker(options->cache, options->architecture, options->nvrtc); };
+    action = [options] {
+      return run_compile_worker(options->cache, options->architecture, options->nvrtc, options->memory_bytes);
+    };
   });
+  app.add_subcommand("measure-worker", "Measure what a parent process asks for on stdin")
+      ->group("")
+      ->callback([&action] { action = [] { return run_measure_worker(); }; });
 }
 
 }  // namespace pascaline::cli

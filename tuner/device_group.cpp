@@ -1,0 +1,205 @@
+#include "tuner/device_group.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/error.hpp"
+#include "runtime/dispatch/identity.hpp"
+#include "tuner/survey.hpp"
+
+namespace pascaline {
+namespace {
+
+CompilePoolOptions pool_options(const SweepOptions& options, const TargetPlan& target, const Toolchain& toolchain,
+                                std::size_t jobs) {
+  CompilePoolOptions out;
+  out.workers = jobs;
+  out.program = options.program;
+  out.cache_folder = options.cache;
+  out.architecture = target.architecture;
+  out.nvrtc = target.kind == BinaryKind::host_object ? "" : toolchain.path();
+  out.deadline = std::chrono::milliseconds(static_cast<std::int64_t>(1000 * options.compile_timeout_s));
+  out.memory_bytes = options.compile_memory_bytes;
+  return out;
+}
+
+}  // namespace
+
+DeviceGroup::DeviceGroup(const Space& space, const SweepOptions& options, const DeviceInfo& info, std::size_t jobs)
+    : space_(space),
+      options_(options),
+      info_(info),
+      target_(plan_target(info, options.target)),
+      toolchain_(Toolchain::find(target_.architecture, options.nvrtc)),
+      source_(KernelSource::load(options.kernels / (space.kernel + ".cu"))),
+      pool_(pool_options(options, target_, toolchain_, jobs)) {}
+
+void DeviceGroup::plan(Store& store, const std::vector<SweepProblem>& problems, const std::string& run,
+                       SweepSummary& summary) {
+  context_.device = store.device_id(device_row(info_));
+  context_.toolkit = store.toolkit_id(toolkit_row(toolchain_, target_, info_));
+  context_.kernel = store.kernel_id({space_.kernel, source_.hash});
+  context_.space = store.space_id(space_.kernel, space_.hash, space_.json);
+  const bool naive = space_.reference.kernel && (info_.kind != DeviceKind::host || space_.reference.host.empty());
+  for (const SweepProblem& problem : problems) {
+    auto task = std::make_unique<SweepTask>(space_, problem, target_.limits, options_);
+    task->context = context_;
+    task->context.problem =
+        store.problem_id(problem.problem, task->search.bound().flops(), task->search.bound().bytes());
+    task->index = tasks_.size();
+    task->reference = naive ? SweepTask::Reference::wanted : SweepTask::Reference::none;
+    std::vector<Config> left;
+    for (const LeftAttempt& attempt : store.left_attempts(task->context)) {
+      left.push_back(attempt.config);
+    }
+    task->search.recall(store.known_trials(task->context, run), left);
+    task->decided = !run.empty() && store.decided_in_run(task->context, run);
+    // A run without a time limit comes back to a problem that it has decided never.
+    task->over = task->decided && !options_.budget_s && !options_.until;
+    summary.problems_done += task->decided ? 1 : 0;
+    summary.reused += task->search.reused();
+    summary.reused_ok += task->search.reused_ok();
+    tasks_.push_back(std::move(task));
+  }
+}
+
+CompileRequest DeviceGroup::request(const SweepTask& task, const Config& config) const {
+  return compile_request(task.search.bound(), config, source_, target_.kind, target_.architecture);
+}
+
+void DeviceGroup::submit(SweepTask& task, Purpose purpose, const Config& config, CompileRequest request, bool urgent) {
+  jobs_.emplace(next_id_, Job{&task, purpose, config});
+  pool_.submit(next_id_++, std::move(request), urgent);
+}
+
+void DeviceGroup::compile_reference(SweepTask& task) {
+  CompileRequest naive = request(task, space_.default_config());
+  naive.function = space_.reference.kernel->function;
+  naive.defines.emplace_back("PASCALINE_REFERENCE=1");
+  task.reference = SweepTask::Reference::compiling;
+  submit(task, Purpose::reference, space_.default_config(), std::move(naive), true);
+}
+
+// Compile as far ahead as the workers can use; what is not yet measured is no longer than that.
+void DeviceGroup::fill_from(SweepTask& task, std::size_t most_open) {
+  if (task.reference == SweepTask::Reference::wanted) {
+    compile_reference(task);
+  }
+  while (pool_.pending() < 2 * pool_.workers() && task.search.open() < most_open) {
+    const std::optional<Config> config = task.search.propose();
+    if (!config) {
+      return;
+    }
+    submit(task, Purpose::search, *config, request(task, *config), false);
+  }
+}
+
+void DeviceGroup::fill_pool(bool closing) {
+  if (closing) {
+    return;
+  }
+  const std::size_t most_open = 2 * pool_.workers() + 4;
+  for (const auto& task : tasks_) {
+    if (task->owned && !task->over) {
+      fill_from(*task, most_open);
+    }
+  }
+  for (SweepTask* task : in_order()) {
+    if (pool_.pending() >= 2 * pool_.workers()) {
+      return;
+    }
+    fill_from(*task, most_open);
+  }
+}
+
+// Tasks that wait for a lane, the most promising first.
+std::vector<SweepTask*> DeviceGroup::in_order() const {
+  std::vector<SweepTask*> waiting;
+  for (const auto& task : tasks_) {
+    if (!task->owned && !task->over) {
+      waiting.push_back(task.get());
+    }
+  }
+  if (!options_.budget_s && !options_.until) {
+    return waiting;
+  }
+  const std::vector<SearchProgress> all = progress();
+  const AttainedRates rates = attained_rates(all);
+  std::stable_sort(waiting.begin(), waiting.end(), [&](const SweepTask* a, const SweepTask* b) {
+    return expected_gain(all[a->index], rates) > expected_gain(all[b->index], rates);
+  });
+  return waiting;
+}
+
+SweepTask* DeviceGroup::next_task() {
+  const std::vector<SweepTask*> waiting = in_order();
+  if (waiting.empty()) {
+    return nullptr;
+  }
+  waiting.front()->owned = true;
+  return waiting.front();
+}
+
+std::vector<SearchProgress> DeviceGroup::progress() const {
+  std::vector<SearchProgress> out;
+  for (const auto& task : tasks_) {
+    const ProblemSearch& search = task->search;
+    out.push_back({search.wanted().count, search.bound().flops(), search.bound().bytes(), search.best_us(),
+                   search.best_at_half_us(), search.done(), task->spent_s});
+  }
+  return out;
+}
+
+void DeviceGroup::take_reference(SweepTask& task, Compiled compiled) {
+  if (compiled.status == TrialStatus::ok) {
+    task.reference_binary = std::move(compiled.result.binary);
+    task.reference = SweepTask::Reference::ready;
+    return;
+  }
+  task.reference = SweepTask::Reference::unusable;
+  task.no_reference = fmt::format("{}: the reference kernel '{}' cannot be used: {}", source_.file.string(),
+                                  space_.reference.kernel->function, compiled.result.reason);
+}
+
+std::vector<DeviceGroup::Outcome> DeviceGroup::take_compiled() {
+  std::vector<Outcome> outcomes;
+  while (auto compiled = pool_.wait(std::chrono::milliseconds(0))) {
+    const auto found = jobs_.find(compiled->id);
+    const Job job = std::move(found->second);
+    jobs_.erase(found);
+    compile_ms_ += compiled->result.binary.compile_ms;
+    if (job.purpose == Purpose::reference) {
+      take_reference(*job.task, std::move(*compiled));
+    } else if (job.purpose == Purpose::finals) {
+      if (compiled->status == TrialStatus::ok) {
+        job.task->finalists[job.config.text()] = std::move(compiled->result.binary);
+      } else {
+        job.task->finalists.erase(job.config.text());
+      }
+      job.task->gathering = std::any_of(job.task->finalists.begin(), job.task->finalists.end(),
+                                        [](const auto& entry) { return !entry.second; });
+    } else if (auto settled = job.task->search.compiled(job.config, std::move(*compiled))) {
+      outcomes.push_back({job.task, std::move(*settled)});
+    }
+  }
+  return outcomes;
+}
+
+void DeviceGroup::gather_finalists(SweepTask& task) {
+  task.finalists.clear();
+  task.gathering = false;
+  for (auto& [config, binary] : task.search.finalists()) {
+    task.gathering = task.gathering || !binary;
+    if (!binary) {
+      submit(task, Purpose::finals, config, request(task, config), true);
+    }
+    task.finalists.emplace(config.text(), std::move(binary));
+  }
+}
+
+bool DeviceGroup::all_over() const {
+  return std::all_of(tasks_.begin(), tasks_.end(), [](const auto& task) { return task->over; });
+}
+
+}  // namespace pascaline

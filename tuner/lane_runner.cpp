@@ -1,0 +1,367 @@
+#include "tuner/lane_runner.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "core/error.hpp"
+#include "tuner/candidate.hpp"
+
+namespace pascaline {
+namespace {
+
+// One on the device and one in the worker's hands, so that the device does not wait for the database.
+constexpr std::size_t kTrialsAhead = 2;
+constexpr int kLeastTrialsOfSlice = 8;
+
+template <typename... Handlers>
+struct Overloaded : Handlers... {
+  using Handlers::operator()...;
+};
+template <typename... Handlers>
+Overloaded(Handlers...) -> Overloaded<Handlers...>;
+
+LaneOptions lane_options(const SweepOptions& options, const DeviceInfo& device) {
+  LaneOptions lane;
+  lane.device = device.id;
+  lane.target = options.target;
+  lane.program = options.program.empty() ? "/proc/self/exe" : options.program;
+  lane.sensors = options.sensors;
+  lane.measure = options.measure;
+  lane.governor = options.governor;
+  lane.kernel_timeout_s = options.kernel_timeout_s;
+  // The host's clock is everybody's: what else runs on the machine is no reason to wait.
+  lane.governor.passive = lane.governor.passive || (device.kind == DeviceKind::host && options.sensors.empty());
+  return lane;
+}
+
+}  // namespace
+
+LaneRunner::LaneRunner(DeviceGroup& group, SweepLedger& ledger, const SweepOptions& options, const DeviceInfo& device,
+                       std::int64_t session)
+    : group_(group), ledger_(ledger), options_(options), lane_(lane_options(options, device)), session_(session) {
+  view_.device = device.id;
+  view_.name = device.name;
+}
+
+void LaneRunner::feed(bool closing, bool stopping, std::optional<double> slice_s) {
+  if (lane_.ended()) {
+    return;
+  }
+  if (stopping) {
+    take_back();
+    if (task_ != nullptr && quiet()) {
+      release_task(false);
+    }
+    return;
+  }
+  if (task_ == nullptr && !closing) {
+    take_task();
+  }
+  if (task_ == nullptr || stage_ == Stage::finals) {
+    return;
+  }
+  if (stage_ == Stage::gathering) {
+    send_finals();
+    return;
+  }
+  const bool search_over = task_->search.spent() && task_->search.open() == 0;
+  if (!search_over && !closing && !slice_over(slice_s)) {
+    feed_trials();
+  } else if (lane_.trials_left() == 0) {
+    begin_finals(search_over);
+  }
+}
+
+void LaneRunner::take_task() {
+  task_ = group_.next_task();
+  if (task_ == nullptr) {
+    return;
+  }
+  stage_ = Stage::searching;
+  problem_set_ = false;
+  prepared_ = false;
+  slice_start_ = Clock::now();
+  slice_trials_ = 0;
+  if (ledger_.events().problem) {
+    ledger_.events().problem(view_.device, task_->search.wanted(),
+                             static_cast<std::size_t>(task_->search.done() + task_->search.reused()));
+  }
+}
+
+void LaneRunner::release_task(bool over) {
+  task_->over = task_->over || over;
+  if (over && !task_->decided) {
+    task_->decided = true;
+    ++ledger_.summary().problems_done;
+  }
+  task_->owned = false;
+  task_ = nullptr;
+}
+
+bool LaneRunner::slice_over(std::optional<double> slice_s) const {
+  return slice_s && slice_trials_ >= kLeastTrialsOfSlice &&
+         std::chrono::duration<double>(Clock::now() - slice_start_).count() > *slice_s;
+}
+
+// Of a file in which nothing compiles, the trials tell more than the reference kernel's failure would: it is a fault
+// only once something is to be compared with it.
+bool LaneRunner::set_problem() {
+  if (problem_set_) {
+    return prepared_;
+  }
+  if (task_->reference == SweepTask::Reference::unusable && (stage_ != Stage::searching || task_->search.ready() > 0)) {
+    throw Error(task_->no_reference);
+  }
+  if (task_->reference == SweepTask::Reference::none || task_->reference == SweepTask::Reference::ready) {
+    LaneProblem problem{&task_->search.bound().space(), task_->search.wanted().problem, std::nullopt, options_.seed};
+    if (task_->reference == SweepTask::Reference::ready) {
+      problem.reference = task_->reference_binary;
+    }
+    lane_.set_problem(std::move(problem));
+    problem_set_ = true;
+  }
+  return false;
+}
+
+void LaneRunner::feed_trials() {
+  if (!set_problem()) {
+    return;
+  }
+  while (lane_.trials_left() < kTrialsAhead) {
+    auto candidate = task_->search.take_ready();
+    if (!candidate) {
+      return;
+    }
+    TrialJob job;
+    job.id = next_job_++;
+    job.blank = blank_trial(task_->search.bound(), candidate->config, candidate->binary);
+    job.best_us = task_->search.best_us();
+    ledger_.persist([&](Store& store) {
+      store.begin_attempt(session_, task_->context, candidate->config, TrialStage::search, job.blank.is_default);
+    });
+    on_device_.emplace(job.id, OnDevice{candidate->config, candidate->run_key});
+    job.binary = std::move(candidate->binary);
+    lane_.submit(std::move(job));
+  }
+}
+
+void LaneRunner::begin_finals(bool over_after) {
+  over_after_finals_ = over_after;
+  const std::string key = task_->search.finalists_key();
+  if (key.empty() || key == task_->decided_on) {
+    release_task(over_after);
+    return;
+  }
+  task_->decided_on = key;
+  stage_ = Stage::gathering;
+  group_.gather_finalists(*task_);
+  send_finals();
+}
+
+void LaneRunner::send_finals() {
+  if (task_->gathering || !set_problem()) {
+    return;
+  }
+  FinalsJob job;
+  job.id = next_job_++;
+  job.options = options_.finals;
+  job.best_us = task_->search.best_us();
+  for (const auto& [config, unused] : task_->search.finalists()) {
+    const auto binary = task_->finalists.find(config.text());
+    if (binary != task_->finalists.end() && binary->second) {
+      Trial blank = blank_trial(task_->search.bound(), config, *binary->second);
+      blank.stage = TrialStage::finals;
+      ledger_.persist([&](Store& store) {
+        store.begin_attempt(session_, task_->context, config, TrialStage::finals, blank.is_default);
+      });
+      in_finals_.push_back(config);
+      job.finalists.emplace_back(std::move(blank), std::move(*binary->second));
+    }
+  }
+  task_->finalists.clear();
+  if (job.finalists.empty()) {
+    release_task(over_after_finals_);
+    return;
+  }
+  stage_ = Stage::finals;
+  finals_start_ = Clock::now();
+  lane_.submit(std::move(job));
+}
+
+// Trials that the worker has not begun go back to the search, as if they had never been asked for.
+void LaneRunner::take_back() {
+  for (TrialJob& job : lane_.take_back()) {
+    const auto found = on_device_.find(job.id);
+    ledger_.persist([&](Store& store) { store.end_attempt(session_, task_->context, found->second.config); });
+    task_->search.put_back({found->second.config, std::move(job.binary), found->second.run_key});
+    on_device_.erase(found);
+  }
+}
+
+void LaneRunner::pump() {
+  std::vector<LaneEvent> events;
+  lane_.pump(events);
+  for (const LaneEvent& event : events) {
+    std::visit(Overloaded{[&](const TrialDone& done) { on_trial(done); }, [&](const FinalsDone& done) { on_finals(done); },
+                          [&](const FinalistFailed& failed) { on_finalist_failed(failed); },
+                          [&](const ProblemPrepared&) { prepared_ = true; },
+                          [&](const ProblemRefused& refused) { on_refused(refused.reason); },
+                          [&](const LaneTelemetry& telemetry) { on_telemetry(telemetry); },
+                          [&](const LaneRestarted& restarted) {
+                            ++ledger_.summary().restarts;
+                            ledger_.note(fmt::format("{}: {}; its process is replaced", view_.device, restarted.reason));
+                          },
+                          [&](const LaneEnded& ended) { on_ended(ended); }},
+               event);
+  }
+}
+
+void LaneRunner::store_trial(SweepTask& task, const Trial& trial, const std::string& run_key, bool duplicate) {
+  const std::int64_t id =
+      ledger_.persist([&](Store& store) { return store.add_trial(session_, task.context, trial); });
+  SweepSummary& summary = ledger_.summary();
+  ++summary.trials;
+  summary.ok += trial.status == TrialStatus::ok ? 1 : 0;
+  summary.duplicates += duplicate ? 1 : 0;
+  summary.rejected += trial.status == TrialStatus::rejected ? 1 : 0;
+  std::vector<ProblemSearch::Settled> same = task.search.observe(trial, id, run_key);
+  if (ledger_.events().trial) {
+    ledger_.events().trial(trial, task.search.done(), options_.trials, task.search.best_us(),
+                           task.search.default_us());
+  }
+  for (ProblemSearch::Settled& settled : same) {
+    store_settled(task, std::move(settled));
+  }
+}
+
+void LaneRunner::store_settled(SweepTask& task, ProblemSearch::Settled settled) {
+  store_trial(task, settled.trial, {}, settled.duplicate);
+}
+
+void LaneRunner::on_trial(const TrialDone& done) {
+  const auto found = on_device_.find(done.id);
+  const std::string run_key = std::move(found->second.run_key);
+  on_device_.erase(found);
+  ++slice_trials_;
+  task_->spent_s += (done.trial.verify_ms + done.trial.measure_ms) / 1000;
+  store_trial(*task_, done.trial, run_key, false);
+}
+
+void LaneRunner::on_finals(const FinalsDone& done) {
+  finals_total_s_ += std::chrono::duration<double>(Clock::now() - finals_start_).count();
+  ++finals_count_;
+  ledger_.persist([&](Store& store) {
+    for (const Config& config : in_finals_) {
+      store.end_attempt(session_, task_->context, config);
+    }
+  });
+  in_finals_.clear();
+  if (done.result) {
+    std::int64_t winner = 0;
+    for (std::size_t i = 0; i < done.result->trials.size(); ++i) {
+      const Trial& trial = done.result->trials[i];
+      const std::int64_t id =
+          ledger_.persist([&](Store& store) { return store.add_trial(session_, task_->context, trial); });
+      winner = i == done.result->winner ? id : winner;
+    }
+    ledger_.persist([&](Store& store) {
+      store.set_winner(task_->context, winner, done.result->baseline, done.result->confidence);
+    });
+    if (!task_->decided) {
+      task_->decided = true;
+      ++ledger_.summary().problems_done;
+    }
+    if (ledger_.events().winner) {
+      ledger_.events().winner(view_.device, task_->search.wanted(), *done.result, task_->search.done());
+    }
+  }
+  release_task(over_after_finals_);
+}
+
+void LaneRunner::on_finalist_failed(const FinalistFailed& failed) {
+  ledger_.note(fmt::format("{}: a finalist fell out: {}: {} ({})", view_.device, name_of(failed.trial.status),
+                           failed.trial.reason, failed.trial.config.text()));
+  ledger_.persist([&](Store& store) { store.add_trial(session_, task_->context, failed.trial); });
+  std::erase(in_finals_, failed.trial.config);
+}
+
+// What the device has no room for costs this problem, not the sweep.
+void LaneRunner::on_refused(const std::string& reason) {
+  ledger_.note(fmt::format("{} is left out: {}", task_->search.wanted().problem.text(), reason));
+  take_back();
+  task_->over = true;
+  release_task(false);
+}
+
+void LaneRunner::on_telemetry(const LaneTelemetry& telemetry) {
+  const Sensors& sensors = telemetry.sensors;
+  view_.temperature_c = sensors.temperature_c;
+  view_.sm_clock_mhz = sensors.sm_clock_mhz;
+  view_.power_w = sensors.power_w;
+  const std::string state(name_of(telemetry.state));
+  const bool waits = telemetry.state == GovernorState::cooling || telemetry.state == GovernorState::settling;
+  if (waits && view_.governor != state) {
+    ledger_.note(fmt::format("{}: {}: {}", view_.device, state, telemetry.reason));
+  }
+  view_.governor = state;
+  view_.governor_reason = telemetry.reason;
+  TelemetryRow row;
+  row.unix_ms = telemetry.unix_ms;
+  row.temperature_c = sensors.temperature_c;
+  row.sm_clock_mhz = sensors.sm_clock_mhz;
+  row.memory_clock_mhz = sensors.memory_clock_mhz;
+  row.power_w = sensors.power_w;
+  if (sensors.throttle_reasons) {
+    row.throttle_reasons = static_cast<std::int64_t>(*sensors.throttle_reasons);
+  }
+  row.governor_state = state;
+  row.canary_us = telemetry.canary_us;
+  telemetry_.push_back(std::move(row));
+}
+
+void LaneRunner::on_ended(const LaneEnded& ended) {
+  ended_because_ = fmt::format("{}: {}", view_.device, ended.reason);
+  gave_up_ = ended.gave_up;
+  ledger_.note(fmt::format("{} is not used any more: {}", view_.device, ended.reason));
+  if (task_ == nullptr) {
+    return;
+  }
+  take_back();
+  ledger_.persist([&](Store& store) {
+    for (const Config& config : in_finals_) {
+      store.end_attempt(session_, task_->context, config);
+    }
+  });
+  in_finals_.clear();
+  task_->decided_on.clear();
+  release_task(false);
+}
+
+std::vector<TelemetryRow> LaneRunner::take_telemetry() { return std::exchange(telemetry_, {}); }
+
+LaneView LaneRunner::view() const {
+  LaneView view = view_;
+  if (task_ != nullptr) {
+    const ProblemSearch& search = task_->search;
+    view.problem = search.wanted().problem.text();
+    view.label = search.wanted().label;
+    view.problem_index = task_->index + 1;
+    view.problem_count = group_.tasks().size();
+    view.done = search.done();
+    view.planned = options_.trials < kUnlimitedTrials ? options_.trials : 0;
+    view.best_us = search.best_us();
+    view.default_us = search.default_us();
+  }
+  view.stage = lane_.ended()                                      ? "lost"
+               : task_ == nullptr                                 ? "idle"
+               : lane_.worker_process() <= 0 && lane_.restarts() > 0 ? "restarting"
+               : stage_ != Stage::searching                       ? "finals"
+               : problem_set_ && !prepared_                       ? "starting"
+               : lane_.trials_left() == 0                         ? "waiting for the compiler"
+                                                                  : "search";
+  return view;
+}
+
+}  // namespace pascaline

@@ -1,0 +1,384 @@
+#include "tuner/measure_lane.hpp"
+
+#include <fmt/format.h>
+#include <poll.h>
+
+#include <algorithm>
+
+#include "core/error.hpp"
+#include "tuner/messages.hpp"
+
+namespace pascaline {
+namespace {
+
+using nlohmann::json;
+
+constexpr double kStartLimit_s = 180;    // the driver's start-up, with a cold disk
+constexpr double kLoadLimit_s = 180;     // the driver translating PTX
+constexpr double kInputsLimit_s = 1800;  // a float64 reference on a card with few float64 units
+constexpr double kCheckLimit_s = 300;
+constexpr double kGrace_s = 10;
+constexpr double kLeastLaunchLimit_s = 2;
+constexpr double kLaunchFactor = 1000;  // a launch that takes that many times the best is of no interest
+constexpr int kMostFailures = 3;
+constexpr int kMostPreparations = 2;
+
+std::chrono::steady_clock::duration seconds(double value) {
+  return std::chrono::duration_cast<std::chrono::steady_clock::duration>(std::chrono::duration<double>(value));
+}
+
+bool readable(int descriptor) {
+  pollfd entry{descriptor, POLLIN, 0};
+  return ::poll(&entry, 1, 0) > 0;
+}
+
+json values_of(const Problem& problem) {
+  json values = json::array();
+  for (const auto& [name, value] : problem.dimensions) {
+    values.push_back({name, std::to_string(value)});
+  }
+  for (const auto& [name, type] : problem.types) {
+    values.push_back({name, name_of(type)});
+  }
+  return values;
+}
+
+}  // namespace
+
+MeasureLane::MeasureLane(LaneOptions options) : options_(std::move(options)) {}
+
+void MeasureLane::allow(double limit_s) {
+  allowed_s_ = limit_s;
+  deadline_ = Clock::now() + seconds(limit_s);
+  paused_until_ = deadline_ + seconds(1.5 * options_.governor.pause_limit_s);
+}
+
+double MeasureLane::launch_limit_s(double best_us) const {
+  if (!(best_us > 0)) {
+    return options_.kernel_timeout_s;
+  }
+  return std::min(options_.kernel_timeout_s, std::max(kLeastLaunchLimit_s, kLaunchFactor * best_us * 1e-6));
+}
+
+void MeasureLane::start() {
+  worker_ = WorkerProcess({options_.program.string(), "measure-worker"});
+  reader_ = FrameReader();
+  outgoing_.clear();
+  running_.reset();
+  phase_ = "start";
+  last_words_.clear();
+  replace_worker_ = false;
+  allow(kStartLimit_s);
+  send({{"do", "setup"},
+        {"device", options_.device},
+        {"target", options_.target},
+        {"measure", options_.measure},
+        {"governor", options_.governor},
+        {"sensors", options_.sensors.string()}});
+  if (problem_) {
+    preparing_ = true;
+    send_problem();
+  }
+  for (const TrialJob& job : trials_) {
+    send({{"do", "trial"}, {"id", job.id}, {"config", job.blank.config.json()}, {"binary", job.binary},
+          {"best_us", job.best_us}});
+  }
+  if (finals_) {
+    send_finals();
+  }
+}
+
+void MeasureLane::send(const json& message) { outgoing_ += frame_of(message); }
+
+void MeasureLane::send_problem() {
+  send({{"do", "problem"},
+        {"space", problem_->space->json},
+        {"name", problem_->space->file},
+        {"values", values_of(problem_->problem)},
+        {"reference", problem_->reference ? json(*problem_->reference) : json(nullptr)},
+        {"seed", problem_->seed}});
+}
+
+void MeasureLane::send_finals() {
+  json finalists = json::array();
+  for (const auto& [blank, binary] : finals_->finalists) {
+    finalists.push_back({{"config", blank.config.json()}, {"binary", binary}});
+  }
+  send({{"do", "finals"}, {"id", finals_->id}, {"finalists", finalists}, {"options", finals_->options}});
+}
+
+void MeasureLane::set_problem(LaneProblem problem) {
+  problem_ = std::move(problem);
+  preparing_ = true;
+  preparations_ = 0;
+  if (worker_) {
+    allow(kInputsLimit_s);
+    send_problem();
+  }
+}
+
+void MeasureLane::submit(TrialJob job) {
+  if (worker_) {
+    send({{"do", "trial"}, {"id", job.id}, {"config", job.blank.config.json()}, {"binary", job.binary},
+          {"best_us", job.best_us}});
+    if (deadline_ == Clock::time_point::max()) {
+      allow(kLoadLimit_s);
+    }
+  }
+  trials_.push_back(std::move(job));
+}
+
+void MeasureLane::submit(FinalsJob job) {
+  finals_ = std::move(job);
+  if (worker_) {
+    send_finals();
+    if (deadline_ == Clock::time_point::max()) {
+      allow(kLoadLimit_s);
+    }
+  }
+}
+
+std::vector<TrialJob> MeasureLane::take_back() {
+  std::vector<TrialJob> back;
+  while (!trials_.empty() && trials_.back().id != running_) {
+    back.push_back(std::move(trials_.back()));
+    trials_.pop_back();
+  }
+  replace_worker_ = replace_worker_ || !back.empty();  // it has them in its pipe
+  replace_if_idle();
+  return back;
+}
+
+void MeasureLane::replace_if_idle() {
+  if (replace_worker_ && !busy()) {
+    worker_.end();
+    worker_ = WorkerProcess();
+    deadline_ = Clock::time_point::max();
+    replace_worker_ = false;
+  }
+}
+
+void MeasureLane::pump(std::vector<LaneEvent>& events) {
+  if (ended_) {
+    return;
+  }
+  if (!worker_) {
+    if (!busy() || Clock::now() < start_at_) {
+      return;
+    }
+    start();
+  }
+  const bool reads = worker_.write_some(outgoing_);
+  read_worker(events);
+  if (worker_ && !ended_) {
+    if (!reads && !readable(worker_.output())) {
+      lose_worker(false, events);
+    } else if (Clock::now() >= deadline_) {
+      lose_worker(true, events);
+    }
+  }
+}
+
+void MeasureLane::read_worker(std::vector<LaneEvent>& events) {
+  std::string bytes;
+  while (worker_ && readable(worker_.output())) {
+    bytes.clear();
+    const bool open = worker_.read(bytes);
+    reader_.append(bytes);
+    try {
+      while (const auto message = reader_.next()) {
+        handle(*message, events);
+        if (!worker_) {
+          return;
+        }
+      }
+    } catch (const std::exception& error) {
+      last_words_ = fmt::format("the measurement worker said something unreadable ({})", error.what());
+      lose_worker(false, events);
+      return;
+    }
+    if (!open) {
+      lose_worker(false, events);
+      return;
+    }
+  }
+}
+
+void MeasureLane::handle(const json& message, std::vector<LaneEvent>& events) {
+  const std::string what = message.at("is").get<std::string>();
+  if (what == "phase") {
+    enter_phase(message);
+  } else if (what == "trial") {
+    finish_trial(message, events);
+  } else if (what == "finals") {
+    finish_finals(message, events);
+  } else if (what == "telemetry") {
+    hear_telemetry(message, events);
+  } else if (what == "ready") {
+    phase_ = preparing_ ? "inputs" : "load";
+    allow(preparing_ ? kInputsLimit_s : kLoadLimit_s);
+  } else if (what == "prepared") {
+    preparing_ = false;
+    failures_ = 0;
+    allow(kLoadLimit_s);
+    events.emplace_back(ProblemPrepared{});
+  } else if (what == "refused") {
+    preparing_ = false;
+    problem_.reset();
+    events.emplace_back(ProblemRefused{message.at("reason").get<std::string>()});
+  } else if (what == "gave_up") {
+    end(message.at("reason").get<std::string>(), true, events);
+  } else {
+    last_words_ = message.at("reason").get<std::string>();  // lost or fault: the process ends now
+  }
+  if (!busy()) {
+    deadline_ = Clock::time_point::max();
+  }
+}
+
+void MeasureLane::enter_phase(const json& message) {
+  running_ = message.at("id").get<std::uint64_t>();
+  phase_ = message.at("phase").get<std::string>();
+  const bool of_finals = finals_ && *running_ == finals_->id;
+  const double best_us = of_finals ? finals_->best_us : trials_.empty() ? 0 : trials_.front().best_us;
+  const double launch_s = launch_limit_s(best_us);
+  if (phase_ == "preheat") {
+    allow(options_.governor.preheat_limit_s + 60);
+  } else if (phase_ == "load") {
+    allow(kLoadLimit_s);
+  } else if (phase_ == "inputs") {
+    allow(kInputsLimit_s);
+  } else if (phase_ == "launch") {
+    allow(launch_s);
+  } else if (phase_ == "check") {
+    allow(kCheckLimit_s);
+  } else if (phase_ == "measure") {
+    allow(kGrace_s + 2 * options_.measure.budget_ms / 1000 + 5 * launch_s);
+  } else {
+    allow(kGrace_s + 5 * launch_s);  // a finalist's turn
+  }
+}
+
+// While the governor waits, so does the deadline, but not for ever: the thread that reads the sensors goes on talking
+// even if the other one hangs.
+void MeasureLane::hear_telemetry(const json& message, std::vector<LaneEvent>& events) {
+  LaneTelemetry telemetry;
+  message.at("unix_ms").get_to(telemetry.unix_ms);
+  message.at("sensors").get_to(telemetry.sensors);
+  telemetry.state = static_cast<GovernorState>(message.at("state").get<int>());
+  message.at("reason").get_to(telemetry.reason);
+  if (!message.at("canary_us").is_null()) {
+    telemetry.canary_us = message.at("canary_us").get<double>();
+  }
+  const bool waits = telemetry.state == GovernorState::settling || telemetry.state == GovernorState::cooling;
+  if (waits && deadline_ != Clock::time_point::max()) {
+    deadline_ = std::min(paused_until_, std::max(deadline_, Clock::now() + seconds(allowed_s_)));
+  }
+  events.emplace_back(std::move(telemetry));
+}
+
+void MeasureLane::finish_trial(const json& message, std::vector<LaneEvent>& events) {
+  const auto id = message.at("id").get<std::uint64_t>();
+  if (trials_.empty() || trials_.front().id != id) {
+    throw Error("a trial that was not asked for");
+  }
+  TrialDone done{id, message.at("trial").get<Trial>()};
+  done.trial.problem = trials_.front().blank.problem;
+  trials_.pop_front();
+  running_.reset();
+  failures_ = 0;
+  busy_ms_ += message.at("busy_ms").get<double>();
+  allow(kLoadLimit_s);
+  events.emplace_back(std::move(done));
+  replace_if_idle();
+}
+
+void MeasureLane::finish_finals(const json& message, std::vector<LaneEvent>& events) {
+  FinalsDone done;
+  done.id = finals_->id;
+  if (!message.at("result").is_null()) {
+    done.result = message.at("result").get<FinalsResult>();
+    for (Trial& trial : done.result->trials) {
+      trial.problem = finals_->finalists.front().first.problem;
+    }
+  }
+  finals_.reset();
+  running_.reset();
+  failures_ = 0;
+  busy_ms_ += message.at("busy_ms").get<double>();
+  events.emplace_back(std::move(done));
+}
+
+// The trial or finalist on the device, if there was one, is what ended the worker.
+bool MeasureLane::blame(TrialStatus status, const std::string& reason, std::vector<LaneEvent>& events) {
+  if (!running_ || phase_ == "preheat") {
+    return false;
+  }
+  if (!trials_.empty() && trials_.front().id == *running_) {
+    TrialDone done{*running_, std::move(trials_.front().blank)};
+    done.trial.status = status;
+    done.trial.reason = reason;
+    trials_.pop_front();
+    events.emplace_back(std::move(done));
+    return true;
+  }
+  if (finals_ && finals_->id == *running_) {
+    auto& finalists = finals_->finalists;
+    const std::size_t index = std::min<std::size_t>(std::stoul(phase_), finalists.size() - 1);
+    FinalistFailed failed{std::move(finalists[index].first)};
+    failed.trial.status = status;
+    failed.trial.reason = reason;
+    finalists.erase(finalists.begin() + static_cast<std::ptrdiff_t>(index));
+    events.emplace_back(std::move(failed));
+    if (finalists.empty()) {
+      events.emplace_back(FinalsDone{finals_->id, std::nullopt});
+      finals_.reset();
+    }
+    return true;
+  }
+  return false;
+}
+
+// The worker is gone, or is to go: finds out what that costs, and has another one started for the rest.
+void MeasureLane::lose_worker(bool overdue, std::vector<LaneEvent>& events) {
+  const int status = worker_.end();
+  worker_ = WorkerProcess();
+  deadline_ = Clock::time_point::max();
+  const std::string how = overdue ? fmt::format("nothing came of it within {:.3g} s while it was at '{}'", allowed_s_, phase_)
+                          : last_words_.empty() ? "the measuring process ended: " + ending_of(status)
+                                                : last_words_;
+  ++restarts_;
+  const bool lost_after_report = !running_ && !last_words_.empty() && !overdue && failures_ == 0;
+  if (blame(overdue ? TrialStatus::timed_out : TrialStatus::crashed, how, events) || lost_after_report) {
+    failures_ += lost_after_report ? 1 : 0;
+    running_.reset();
+    events.emplace_back(LaneRestarted{how});
+    return;
+  }
+  running_.reset();
+  if (preparing_ && ++preparations_ >= kMostPreparations && phase_ != "start") {
+    preparing_ = false;
+    problem_.reset();
+    events.emplace_back(ProblemRefused{how});
+    return;
+  }
+  if (++failures_ >= kMostFailures) {
+    end(how, false, events);
+    return;
+  }
+  start_at_ = Clock::now() + seconds(failures_ * failures_ * 0.5);
+  events.emplace_back(LaneRestarted{how});
+}
+
+void MeasureLane::end(std::string reason, bool gave_up, std::vector<LaneEvent>& events) {
+  worker_.end();
+  worker_ = WorkerProcess();
+  ended_ = true;
+  running_.reset();
+  preparing_ = false;
+  finals_.reset();
+  deadline_ = Clock::time_point::max();
+  events.emplace_back(LaneEnded{std::move(reason), gave_up});
+}
+
+}  // namespace pascaline

@@ -1,0 +1,164 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "core/space.hpp"
+#include "core/trial.hpp"
+#include "tuner/finals.hpp"
+#include "tuner/frames.hpp"
+#include "tuner/governor.hpp"
+#include "tuner/measure.hpp"
+#include "tuner/worker_process.hpp"
+
+namespace pascaline {
+
+/// How a device is measured on.
+struct LaneOptions {
+  std::string device = "host";
+  std::string target;             ///< empty: the device's own architecture
+  std::filesystem::path program;  ///< the pascaline executable
+  std::filesystem::path sensors;  ///< a trace that stands for the card's sensors; empty: the card's own
+  MeasureOptions measure;
+  GovernorOptions governor;
+  double kernel_timeout_s = 60;  ///< of a launch while nothing is known of how long they take
+};
+
+/// The problem a lane measures configurations of.
+struct LaneProblem {
+  const Space* space = nullptr;
+  Problem problem;
+  std::optional<Binary> reference;
+  std::uint64_t seed = 1;
+};
+
+/// A configuration to measure.
+struct TrialJob {
+  std::uint64_t id = 0;
+  Binary binary;
+  Trial blank;         ///< what is known before it runs
+  double best_us = 0;  ///< best time so far, 0 if none
+};
+
+/// Configurations to compare.
+struct FinalsJob {
+  std::uint64_t id = 0;
+  std::vector<std::pair<Trial, Binary>> finalists;  ///< each with what is known before it runs
+  FinalsOptions options;
+  double best_us = 0;
+};
+
+// What a lane tells.
+struct TrialDone {
+  std::uint64_t id = 0;
+  Trial trial;
+};
+struct FinalsDone {
+  std::uint64_t id = 0;
+  std::optional<FinalsResult> result;  ///< nothing if no finalist ran to the end
+};
+struct FinalistFailed {  ///< the finals go on without it
+  Trial trial;
+};
+struct ProblemPrepared {};
+struct ProblemRefused {
+  std::string reason;
+};
+struct LaneTelemetry {
+  std::int64_t unix_ms = 0;
+  Sensors sensors;
+  GovernorState state = GovernorState::measuring;
+  std::string reason;
+  std::optional<double> canary_us;
+};
+struct LaneRestarted {  ///< the worker process was replaced; every job but the one to blame is done again
+  std::string reason;
+};
+struct LaneEnded {  ///< nothing more can be measured on the device
+  std::string reason;
+  bool gave_up = false;  ///< by the governor's decision
+};
+using LaneEvent = std::variant<TrialDone, FinalsDone, FinalistFailed, ProblemPrepared, ProblemRefused, LaneTelemetry,
+                               LaneRestarted, LaneEnded>;
+
+/// One device, owned by a child process that can be killed: it measures what it is given, in order. A kernel that hangs
+/// or takes the process or the device along costs its own trial; the process is replaced and goes on with the rest.
+class MeasureLane {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  explicit MeasureLane(LaneOptions options);
+
+  /// Sets the problem of all jobs after it; there must be no job left. Answered by ProblemPrepared or ProblemRefused.
+  void set_problem(LaneProblem problem);
+  void submit(TrialJob job);
+  void submit(FinalsJob job);
+  /// Takes back every trial that the worker has not begun; returns them.
+  [[nodiscard]] std::vector<TrialJob> take_back();
+
+  /// Reads what the worker says and looks at deadlines, without waiting; appends to `events`. Throws Error if no
+  /// process can be started.
+  void pump(std::vector<LaneEvent>& events);
+  /// Descriptor to poll for reading, -1 if there is none.
+  [[nodiscard]] int descriptor() const noexcept { return worker_ ? worker_.output() : -1; }
+  /// Descriptor to poll for writing, -1 if there is nothing to write.
+  [[nodiscard]] int write_descriptor() const noexcept { return worker_ && !outgoing_.empty() ? worker_.input() : -1; }
+  [[nodiscard]] Clock::time_point deadline() const noexcept { return deadline_; }
+
+  [[nodiscard]] std::size_t trials_left() const noexcept { return trials_.size(); }
+  [[nodiscard]] bool busy() const noexcept { return !trials_.empty() || finals_ || preparing_; }
+  [[nodiscard]] bool ended() const noexcept { return ended_; }
+  [[nodiscard]] int worker_process() const noexcept { return worker_.process(); }
+  /// Time the worker spent on trials and finals, in milliseconds.
+  [[nodiscard]] double busy_ms() const noexcept { return busy_ms_; }
+  [[nodiscard]] int restarts() const noexcept { return restarts_; }
+
+ private:
+  void start();
+  void send(const nlohmann::json& message);
+  void send_problem();
+  void send_finals();
+  void handle(const nlohmann::json& message, std::vector<LaneEvent>& events);
+  void read_worker(std::vector<LaneEvent>& events);
+  void enter_phase(const nlohmann::json& message);
+  void hear_telemetry(const nlohmann::json& message, std::vector<LaneEvent>& events);
+  void finish_trial(const nlohmann::json& message, std::vector<LaneEvent>& events);
+  void finish_finals(const nlohmann::json& message, std::vector<LaneEvent>& events);
+  void replace_if_idle();
+  void lose_worker(bool overdue, std::vector<LaneEvent>& events);
+  [[nodiscard]] bool blame(TrialStatus status, const std::string& reason, std::vector<LaneEvent>& events);
+  void allow(double seconds);
+  [[nodiscard]] double launch_limit_s(double best_us) const;
+  void end(std::string reason, bool gave_up, std::vector<LaneEvent>& events);
+
+  LaneOptions options_;
+  WorkerProcess worker_;
+  FrameReader reader_;
+  std::string outgoing_;  ///< not yet in the worker's pipe
+  Clock::time_point start_at_ = Clock::time_point::min();  ///< no worker is started before
+  std::optional<LaneProblem> problem_;
+  bool preparing_ = false;
+  std::deque<TrialJob> trials_;
+  std::optional<FinalsJob> finals_;
+  std::optional<std::uint64_t> running_;  ///< job the worker has begun
+  std::string phase_;
+  double allowed_s_ = 0;
+  Clock::time_point deadline_ = Clock::time_point::max();
+  Clock::time_point paused_until_ = Clock::time_point::max();  ///< the longest the governor may keep it waiting
+  std::string last_words_;  ///< why the worker said it ends
+  int failures_ = 0;        ///< worker processes in a row that came to nothing
+  int preparations_ = 0;    ///< of the problem, in vain
+  int restarts_ = 0;
+  double busy_ms_ = 0;
+  bool replace_worker_ = false;  ///< once it has nothing to do: it was sent trials that were taken back
+  bool ended_ = false;
+};
+
+}  // namespace pascaline

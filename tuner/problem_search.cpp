@@ -1,0 +1,227 @@
+#include "tuner/problem_search.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/error.hpp"
+#include "tuner/candidate.hpp"
+
+namespace pascaline {
+
+ProblemSearch::ProblemSearch(const Space& space, SweepProblem wanted, const DeviceLimits& limits,
+                             const SweepOptions& options)
+    : options_(options),
+      wanted_(std::move(wanted)),
+      bound_(space, wanted_.problem, limits),
+      standard_(space.default_config()) {
+  // The default is measured before anything else, so that every gain has something to be compared with.
+  if (!bound_.why_invalid(standard_)) {
+    first_.push_back(standard_);
+  }
+}
+
+// A space may have lost values since; what was measured with them is of no use to this sweep.
+bool ProblemSearch::belongs(const Config& config) const {
+  try {
+    return !bound_.why_invalid(config);
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+void ProblemSearch::recall(const std::vector<Store::Known>& known, const std::vector<Config>& left) {
+  for (const Store::Known& entry : known) {
+    const bool failed = entry.status == TrialStatus::timed_out || entry.status == TrialStatus::crashed ||
+                        entry.status == TrialStatus::launch_failed;
+    if (!belongs(entry.config) || (failed && options_.retry_failed && !entry.in_run)) {
+      continue;
+    }
+    known_.insert(entry.config.text());
+    recalled_.emplace_back(entry.config, Observation{entry.status, entry.median_us});
+    (entry.in_run ? done_ : reused_) += 1;
+    if (entry.status == TrialStatus::ok) {
+      reused_ok_ += entry.in_run ? 0 : 1;
+      keep(entry.config, entry.median_us);
+    }
+    if (entry.in_run) {
+      best_history_us_.push_back(best_us());
+    }
+  }
+  for (const Config& config : left) {
+    if (belongs(config) && config != standard_) {
+      first_.push_front(config);
+    }
+  }
+}
+
+std::optional<Config> ProblemSearch::propose() {
+  const auto within = [&] { return done_ + static_cast<int>(open_) < options_.trials; };
+  while (!spent_ && within()) {
+    Config next;
+    if (!first_.empty()) {
+      next = std::move(first_.front());
+      first_.pop_front();
+    } else {
+      if (!searcher_) {
+        searcher_ = make_searcher(options_.searcher, bound_, options_.seed);
+        for (const auto& [config, observation] : recalled_) {
+          searcher_->observe(config, observation);
+        }
+        recalled_.clear();
+      }
+      std::vector<Config> proposals = searcher_->propose(1);
+      spent_ = proposals.empty();
+      if (spent_) {
+        break;
+      }
+      next = std::move(proposals.front());
+    }
+    if (known_.insert(next.text()).second) {
+      ++open_;
+      return next;
+    }
+  }
+  spent_ = spent_ || done_ >= options_.trials;
+  return std::nullopt;
+}
+
+std::optional<ProblemSearch::Settled> ProblemSearch::compiled(const Config& config, Compiled compiled) {
+  Binary& binary = compiled.result.binary;
+  Settled settled;
+  settled.trial = blank_trial(bound_, config, binary);
+  settled.trial.status = compiled.status;
+  settled.trial.reason = compiled.result.reason;
+  if (compiled.status != TrialStatus::ok) {
+    return settled;
+  }
+  const Geometry geometry = bound_.geometry(bound_.space().launch, config);
+  if (const auto problem = exceeds_limits(binary.resources, geometry, bound_.limits())) {
+    settled.trial.status = TrialStatus::rejected;
+    settled.trial.reason = *problem;
+    return settled;
+  }
+  Candidate candidate{config, std::move(binary), {}};
+  candidate.run_key = run_key(bound_, config, candidate.binary);
+  const auto [original, first] = originals_.try_emplace(candidate.run_key);
+  if (first) {
+    ready_.push_back(std::move(candidate));
+    return std::nullopt;
+  }
+  if (!original->second.stored) {
+    original->second.waiting.push_back(std::move(candidate));
+    return std::nullopt;
+  }
+  return share(config, candidate.binary, original->second.stored->first, original->second.stored->second);
+}
+
+ProblemSearch::Settled ProblemSearch::share(const Config& config, const Binary& binary, const Trial& original,
+                                            std::int64_t original_id) const {
+  Settled settled{blank_trial(bound_, config, binary), true};
+  Trial& trial = settled.trial;
+  trial.status = original.status;
+  trial.reason = fmt::format("the same machine code and launch as {}, whose result this is{}{}", original.config.text(),
+                             original.reason.empty() ? "" : ": ", original.reason);
+  trial.max_error = original.max_error;
+  trial.time = original.time;
+  trial.canary_us = original.canary_us;
+  trial.clock_scale = original.clock_scale;
+  trial.shared_trial = original_id;
+  return settled;
+}
+
+std::optional<ProblemSearch::Candidate> ProblemSearch::take_ready() {
+  if (ready_.empty()) {
+    return std::nullopt;
+  }
+  Candidate candidate = std::move(ready_.front());
+  ready_.pop_front();
+  keep_binary(candidate.config, candidate.binary);
+  return candidate;
+}
+
+void ProblemSearch::put_back(Candidate candidate) { ready_.push_front(std::move(candidate)); }
+
+std::vector<ProblemSearch::Settled> ProblemSearch::observe(const Trial& trial, std::int64_t stored_id,
+                                                           const std::string& run_key) {
+  --open_;
+  ++done_;
+  const double median_us = trial.time ? trial.time->median_us : 0;
+  if (trial.status == TrialStatus::ok) {
+    // Of configurations with one and the same code one is enough among the finalists.
+    if (trial.shared_trial == 0) {
+      keep(trial.config, median_us);
+    } else if (trial.config == standard_) {
+      default_us_ = median_us;
+    }
+  }
+  best_history_us_.push_back(best_us());
+  if (searcher_) {
+    searcher_->observe(trial.config, {trial.status, median_us});
+  } else {
+    recalled_.emplace_back(trial.config, Observation{trial.status, median_us});
+  }
+  std::vector<Settled> settled;
+  const auto original = originals_.find(run_key);
+  if (original != originals_.end() && !original->second.stored) {
+    original->second.stored.emplace(trial, stored_id);
+    original->second.stored->first.samples.clear();
+    for (const Candidate& candidate : original->second.waiting) {
+      settled.push_back(share(candidate.config, candidate.binary, trial, stored_id));
+    }
+    original->second.waiting.clear();
+  }
+  return settled;
+}
+
+void ProblemSearch::keep(const Config& config, double median_us) {
+  ranking_.emplace(median_us, config);
+  if (config == standard_) {
+    default_us_ = median_us;
+  }
+}
+
+// Binaries are kept for those that may be finalists; the others can be had from the cache again.
+void ProblemSearch::keep_binary(const Config& config, const Binary& binary) {
+  const auto most = static_cast<std::size_t>(options_.finalists) + 8;
+  if (binaries_.size() > 2 * most) {
+    std::set<std::string> needed{standard_.text()};
+    for (auto entry = ranking_.begin(); entry != ranking_.end() && needed.size() < most; ++entry) {
+      needed.insert(entry->second.text());
+    }
+    std::erase_if(binaries_, [&](const auto& kept) { return !needed.contains(kept.first); });
+  }
+  binaries_[config.text()] = binary;
+}
+
+std::vector<std::pair<Config, std::optional<Binary>>> ProblemSearch::finalists() const {
+  std::vector<Config> chosen;
+  for (const auto& [median_us, config] : ranking_) {
+    if (static_cast<int>(chosen.size()) < options_.finalists && config != standard_) {
+      chosen.push_back(config);
+    }
+  }
+  if (default_us_ > 0) {
+    chosen.push_back(standard_);
+  }
+  std::vector<std::pair<Config, std::optional<Binary>>> finalists;
+  for (Config& config : chosen) {
+    const auto kept = binaries_.find(config.text());
+    finalists.emplace_back(std::move(config), kept == binaries_.end() ? std::nullopt : std::optional(kept->second));
+  }
+  return finalists;
+}
+
+std::string ProblemSearch::finalists_key() const {
+  std::string key;
+  for (const auto& [config, binary] : finalists()) {
+    key += config.text() + "\n";
+  }
+  return key;
+}
+
+double ProblemSearch::best_at_half_us() const noexcept {
+  return best_history_us_.empty() ? 0 : best_history_us_[best_history_us_.size() / 2];
+}
+
+}  // namespace pascaline

@@ -1,0 +1,108 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "db/store.hpp"
+#include "tuner/compile_pool.hpp"
+#include "tuner/searcher.hpp"
+#include "tuner/sweep.hpp"
+
+namespace pascaline {
+
+/// The search for one problem's best variant on one kind of device: what is proposed, what is known, what is best. It
+/// touches neither device nor database.
+class ProblemSearch {
+ public:
+  /// A compiled configuration that is worth the device's time.
+  struct Candidate {
+    Config config;
+    Binary binary;
+    std::string run_key;
+  };
+  /// A trial that took no time of the device: rejected, not compiled, or the same code as another.
+  struct Settled {
+    Trial trial;
+    bool duplicate = false;
+  };
+
+  /// `space` must outlive it. Throws Error if the problem does not fit the space.
+  ProblemSearch(const Space& space, SweepProblem wanted, const DeviceLimits& limits, const SweepOptions& options);
+
+  /// Takes in what the database knows under the same key, and what was on the device when an earlier process ended.
+  void recall(const std::vector<Store::Known>& known, const std::vector<Config>& left);
+
+  /// The next configuration to compile; nothing if there is none to propose (any more, or within the trials allowed).
+  /// Throws SpaceError if no configuration is valid.
+  [[nodiscard]] std::optional<Config> propose();
+  /// Whether nothing more will be proposed.
+  [[nodiscard]] bool spent() const noexcept { return spent_; }
+  /// Takes a compilation of what was proposed; returns a trial if that settles it.
+  [[nodiscard]] std::optional<Settled> compiled(const Config& config, Compiled compiled);
+  /// Compiled and not measured yet.
+  [[nodiscard]] std::size_t ready() const noexcept { return ready_.size(); }
+  /// Proposed and not settled.
+  [[nodiscard]] std::size_t open() const noexcept { return open_; }
+  [[nodiscard]] std::optional<Candidate> take_ready();
+  /// Gives back what was taken and will not be measured now.
+  void put_back(Candidate candidate);
+  /// Learns of a stored trial of a proposed configuration; returns the trials of configurations that were waiting
+  /// because they run as the same code.
+  [[nodiscard]] std::vector<Settled> observe(const Trial& trial, std::int64_t stored_id, const std::string& run_key);
+
+  /// Whom the finals compare: the best and the default. A binary is missing if it was compiled by an earlier process.
+  [[nodiscard]] std::vector<std::pair<Config, std::optional<Binary>>> finalists() const;
+  /// Text of the finalists: finals need not be repeated while it stays.
+  [[nodiscard]] std::string finalists_key() const;
+
+  [[nodiscard]] const BoundSpace& bound() const noexcept { return bound_; }
+  [[nodiscard]] const SweepProblem& wanted() const noexcept { return wanted_; }
+  [[nodiscard]] int done() const noexcept { return done_; }            ///< trials of this run
+  [[nodiscard]] int reused() const noexcept { return reused_; }        ///< known from earlier runs
+  [[nodiscard]] int reused_ok() const noexcept { return reused_ok_; }  ///< usable ones among them
+  [[nodiscard]] double best_us() const noexcept { return ranking_.empty() ? 0 : ranking_.begin()->first; }
+  [[nodiscard]] double default_us() const noexcept { return default_us_; }
+  /// Best time when half of the trials were made, 0 if there was none.
+  [[nodiscard]] double best_at_half_us() const noexcept;
+
+ private:
+  void keep(const Config& config, double median_us);
+  void keep_binary(const Config& config, const Binary& binary);
+  void count(const Trial& trial);
+  [[nodiscard]] Settled share(const Config& config, const Binary& binary, const Trial& original,
+                              std::int64_t original_id) const;
+  [[nodiscard]] bool belongs(const Config& config) const;
+
+  const SweepOptions& options_;
+  SweepProblem wanted_;
+  BoundSpace bound_;
+  Config standard_;
+  std::unique_ptr<Searcher> searcher_;
+  std::vector<std::pair<Config, Observation>> recalled_;  ///< for the searcher, once there is one
+  std::deque<Config> first_;                              ///< to be proposed before the searcher's
+  std::set<std::string> known_;
+  std::deque<Candidate> ready_;
+  struct Original {
+    std::optional<std::pair<Trial, std::int64_t>> stored;
+    std::vector<Candidate> waiting;
+  };
+  std::map<std::string, Original> originals_;  ///< by run key
+  std::multimap<double, Config> ranking_;
+  std::map<std::string, Binary> binaries_;  ///< of the best and of the default
+  std::vector<double> best_history_us_;     ///< after each trial
+  double default_us_ = 0;
+  std::size_t open_ = 0;
+  int done_ = 0;
+  int reused_ = 0;
+  int reused_ok_ = 0;
+  bool spent_ = false;
+};
+
+}  // namespace pascaline

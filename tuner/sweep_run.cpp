@@ -1,0 +1,231 @@
+#include "tuner/sweep_run.hpp"
+
+#include <fmt/format.h>
+#include <poll.h>
+
+#include <algorithm>
+
+#include "core/error.hpp"
+
+namespace pascaline {
+namespace {
+
+constexpr std::chrono::milliseconds kLongestWait{100};
+constexpr std::chrono::milliseconds kViewEvery{200};
+constexpr std::chrono::milliseconds kNoteEvery{1000};
+constexpr double kShortestSlice_s = 5;
+constexpr double kLongestSlice_s = 300;
+constexpr double kSlicesEach = 8;
+
+}  // namespace
+
+SweepSummary SweepRun::run() {
+  trials_at_start_ = summary_.trials;
+  try {
+    work();
+  } catch (...) {
+    end_failed();
+    throw;
+  }
+  for (const Lane& lane : lanes_) {
+    summary_.busy_s += lane.runner->lane().busy_ms() / 1000;
+    summary_.gave_up = summary_.gave_up || lane.runner->gave_up();
+    if (!lane.runner->ended_because().empty()) {
+      summary_.ended_because += (summary_.ended_because.empty() ? "" : "; ") + lane.runner->ended_because();
+    }
+  }
+  for (const auto& group : groups_) {
+    summary_.compile_s += group->compile_ms() / 1000;
+  }
+  summary_.wall_s = std::chrono::duration<double>(Clock::now() - started_).count();
+  tell(true);
+  finish(summary_.interrupted ? "interrupted" : "finished");
+  const bool nothing_ran = std::all_of(lanes_.begin(), lanes_.end(), [](const Lane& lane) {
+    return lane.runner->ended() && !lane.runner->gave_up() && lane.runner->lane().busy_ms() == 0;
+  });
+  if (nothing_ran && summary_.trials == trials_at_start_) {
+    throw Error(summary_.ended_because);
+  }
+  return summary_;
+}
+
+void SweepRun::work() {
+  for (;;) {
+    const bool closing_now = closing();
+    for (const auto& group : groups_) {
+      group->fill_pool(closing_now || stop_);
+    }
+    take_compiled();
+    for (const Lane& lane : lanes_) {
+      lane.runner->feed(closing_now, stop_, slice_s());
+      lane.runner->pump();
+    }
+    tell(false);
+    if (done(closing_now)) {
+      break;
+    }
+    wait();
+  }
+  const bool all_over =
+      std::all_of(groups_.begin(), groups_.end(), [](const auto& group) { return group->all_over(); });
+  // A budget that is used up is the plan's end, too.
+  summary_.interrupted = !all_over && (stop_ || !closing());
+}
+
+// Time for nothing but finals of what is on the devices now.
+bool SweepRun::closing() const {
+  double reserve_s = 0;
+  for (const Lane& lane : lanes_) {
+    reserve_s = std::max(reserve_s, lane.runner->task() != nullptr ? lane.runner->finals_s() : 0);
+  }
+  const auto left_s = deadline_.left_s();
+  // Of a short budget the finals take no more than a fifth.
+  return left_s && *left_s <= std::min(reserve_s, options_.budget_s.value_or(reserve_s * 5) / 5);
+}
+
+bool SweepRun::done(bool closing) const {
+  const bool quiet =
+      std::all_of(lanes_.begin(), lanes_.end(), [](const Lane& lane) { return lane.runner->idle() || lane.runner->ended(); });
+  const bool lost = std::all_of(lanes_.begin(), lanes_.end(), [](const Lane& lane) { return lane.runner->ended(); });
+  // A model whose devices are all lost leaves its part of the plan undone.
+  const bool nothing_left = std::all_of(groups_.begin(), groups_.end(), [&](const auto& group) {
+    return group->all_over() || std::all_of(lanes_.begin(), lanes_.end(), [&](const Lane& lane) {
+             return lane.group != group.get() || lane.runner->ended();
+           });
+  });
+  return lost || (quiet && (stop_ || closing || nothing_left));
+}
+
+void SweepRun::take_compiled() {
+  for (const auto& group : groups_) {
+    for (DeviceGroup::Outcome& outcome : group->take_compiled()) {
+      const auto owner = std::find_if(lanes_.begin(), lanes_.end(),
+                                      [&](const Lane& lane) { return lane.runner->task() == outcome.task; });
+      const auto any = std::find_if(lanes_.begin(), lanes_.end(),
+                                    [&](const Lane& lane) { return lane.group == group.get(); });
+      (owner != lanes_.end() ? owner : any)->runner->store_settled(*outcome.task, std::move(outcome.settled));
+    }
+  }
+}
+
+// Until somebody says something, a deadline comes, or it is time to look at the clock.
+void SweepRun::wait() {
+  std::vector<pollfd> waits;
+  auto until = Clock::now() + kLongestWait;
+  for (const auto& group : groups_) {
+    for (const int descriptor : group->pool().descriptors()) {
+      waits.push_back({descriptor, POLLIN, 0});
+    }
+  }
+  for (const Lane& lane : lanes_) {
+    waits.push_back({lane.runner->lane().descriptor(), POLLIN, 0});  // poll passes over negative ones
+    waits.push_back({lane.runner->lane().write_descriptor(), POLLOUT, 0});
+    until = std::min(until, lane.runner->lane().deadline());
+  }
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now());
+  ::poll(waits.data(), waits.size(), static_cast<int>(std::max<std::int64_t>(0, left.count())));
+}
+
+// With a time limit a problem keeps a device for a part of its even share, so that gains are compared often.
+std::optional<double> SweepRun::slice_s() const {
+  if (!options_.budget_s && !options_.until) {
+    return std::nullopt;
+  }
+  const double left_s = deadline_.left_s().value_or(0);
+  double problems = 0;
+  for (const auto& group : groups_) {
+    problems += static_cast<double>(group->tasks().size());
+  }
+  return std::clamp(left_s * static_cast<double>(lanes_.size()) / (problems * kSlicesEach), kShortestSlice_s,
+                    kLongestSlice_s);
+}
+
+// At the pace so far.
+std::optional<double> SweepRun::eta_s() const {
+  const auto budget_s = deadline_.left_s();
+  const int made = summary_.trials - trials_at_start_;
+  if (options_.trials >= kUnlimitedTrials || made < 3) {
+    return budget_s;
+  }
+  const double elapsed_s = std::chrono::duration<double>(Clock::now() - started_).count();
+  double left = 0;
+  for (const auto& group : groups_) {
+    for (const auto& task : group->tasks()) {
+      left += task->over || task->search.spent() ? static_cast<double>(task->search.open())
+                                                 : options_.trials - task->search.done();
+    }
+  }
+  const double eta_s = left * elapsed_s / made;
+  return budget_s ? std::min(*budget_s, eta_s) : eta_s;
+}
+
+SweepView SweepRun::view() const {
+  SweepView view;
+  for (const Lane& lane : lanes_) {
+    view.lanes.push_back(lane.runner->view());
+  }
+  view.trials = summary_.trials;
+  view.usable = summary_.ok;
+  view.duplicates = summary_.duplicates;
+  view.rejected = summary_.rejected;
+  for (const auto& group : groups_) {
+    view.compiling += group->pool().busy();
+    view.compile_workers += group->pool().workers();
+    view.problems += group->tasks().size();
+  }
+  view.problems_done = static_cast<std::size_t>(summary_.problems_done);
+  view.elapsed_s = static_cast<double>(spent_ms()) / 1000;
+  view.eta_s = eta_s();
+  view.budget_left_s = deadline_.left_s();
+  return view;
+}
+
+std::int64_t SweepRun::spent_ms() const {
+  return earlier_spent_ms_ +
+         std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - started_).count();
+}
+
+// Whoever looks on, here or from another terminal.
+void SweepRun::tell(bool last) {
+  const auto now = Clock::now();
+  if (now - viewed_ < kViewEvery && !last) {
+    return;
+  }
+  viewed_ = now;
+  const SweepView view = this->view();
+  if (events_.view) {
+    events_.view(view);
+  }
+  if (now - noted_ < kNoteEvery && !last) {
+    return;
+  }
+  noted_ = now;
+  SweepView whole = view;
+  whole.lanes.clear();
+  for (std::size_t i = 0; i < lanes_.size(); ++i) {
+    const std::vector<TelemetryRow> readings = lanes_[i].runner->take_telemetry();
+    ledger_.persist([&](Store& store) {
+      store.note_progress(lanes_[i].runner->session(), spent_ms(), session_progress_text(view.lanes[i], whole),
+                          readings);
+    });
+  }
+}
+
+void SweepRun::finish(const std::string& state) {
+  for (const Lane& lane : lanes_) {
+    ledger_.persist([&](Store& store) { store.end_session(lane.runner->session(), state); });
+  }
+}
+
+// Called while another fault is on its way up: a database that fails now must not hide it.
+void SweepRun::end_failed() noexcept {
+  try {
+    for (const Lane& lane : lanes_) {
+      store_.end_session(lane.runner->session(), "failed");
+    }
+  } catch (const std::exception& error) {
+    summary_.ended_because = error.what();  // stays "running" until a later sweep finds its process dead
+  }
+}
+
+}  // namespace pascaline

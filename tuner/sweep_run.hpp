@@ -1,0 +1,77 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/deadline.hpp"
+#include "db/store.hpp"
+#include "tuner/device_group.hpp"
+#include "tuner/lane_runner.hpp"
+#include "tuner/sweep.hpp"
+#include "tuner/sweep_ledger.hpp"
+
+namespace pascaline {
+
+/// One call of `run_sweep`: a single thread that feeds compilers and devices, which are processes of their own, and
+/// stores what they answer.
+class SweepRun {
+ public:
+  /// Plans, begins or takes up the sessions, and tells the plan; all references must outlive it.
+  SweepRun(const Space& space, const std::vector<SweepProblem>& problems, const SweepOptions& options,
+           const SweepEvents& events, const std::atomic<bool>& stop);
+
+  /// Works the plan off, once.
+  [[nodiscard]] SweepSummary run();
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  struct Lane {
+    DeviceGroup* group = nullptr;
+    std::unique_ptr<LaneRunner> runner;
+  };
+  static constexpr double kGuessedFinals_s = 2;
+
+  [[nodiscard]] std::vector<SessionRow> earlier_sessions();
+  void add_lane(DeviceGroup& group, const DeviceInfo& device);
+  void count_earlier_trials();
+  void tell_plan();
+  [[nodiscard]] std::string kernel() const;
+
+  void work();
+  [[nodiscard]] bool closing() const;
+  [[nodiscard]] bool done(bool closing) const;
+  void take_compiled();
+  void wait();
+  [[nodiscard]] std::optional<double> slice_s() const;
+  [[nodiscard]] std::optional<double> eta_s() const;
+  [[nodiscard]] SweepView view() const;
+  [[nodiscard]] std::int64_t spent_ms() const;
+  void tell(bool last);
+  void finish(const std::string& state);
+  void end_failed() noexcept;
+
+  const SweepOptions& options_;
+  const SweepEvents& events_;
+  const std::atomic<bool>& stop_;
+  SweepSummary summary_;
+  Store store_;
+  SweepLedger ledger_;
+  std::vector<SessionRow> earlier_;
+  std::int64_t earlier_spent_ms_ = 0;
+  std::vector<std::pair<std::string, std::int64_t>> others_;  ///< GPUs that other sweeps are using, and who
+  std::vector<std::unique_ptr<DeviceGroup>> groups_;
+  std::vector<Lane> lanes_;
+  Deadline deadline_;
+  Clock::time_point started_ = Clock::now();
+  int trials_at_start_ = 0;
+  Clock::time_point viewed_{};
+  Clock::time_point noted_{};
+};
+
+}  // namespace pascaline
