@@ -50,10 +50,7 @@ void LaneRunner::feed(bool closing, bool stopping, std::optional<double> slice_s
     return;
   }
   if (stopping) {
-    take_back();
-    if (task_ != nullptr && quiet()) {
-      release_task(false);
-    }
+    stop();
     return;
   }
   if (task_ == nullptr && !closing) {
@@ -72,6 +69,33 @@ void LaneRunner::feed(bool closing, bool stopping, std::optional<double> slice_s
   } else if (lane_.trials_left() == 0) {
     begin_finals(search_over);
   }
+}
+
+// What is being measured is measured to its end, unless that could take long: the card is being waited for, or a
+// problem's inputs are being made.
+void LaneRunner::stop() {
+  if (task_ == nullptr) {
+    return;
+  }
+  const bool measuring = view_.governor.empty() || view_.governor == name_of(GovernorState::measuring);
+  if (!measuring || (problem_set_ && !prepared_)) {
+    lane_.interrupt();
+    drop_finals();
+  }
+  take_back();
+  if (quiet()) {
+    release_task(false);
+  }
+}
+
+void LaneRunner::drop_finals() {
+  ledger_.persist([&](Store& store) {
+    for (const Config& config : in_finals_) {
+      store.end_attempt(session_, task_->context, config);
+    }
+  });
+  in_finals_.clear();
+  task_->decided_on.clear();
 }
 
 void LaneRunner::take_task() {
@@ -329,13 +353,7 @@ void LaneRunner::on_ended(const LaneEnded& ended) {
     return;
   }
   take_back();
-  ledger_.persist([&](Store& store) {
-    for (const Config& config : in_finals_) {
-      store.end_attempt(session_, task_->context, config);
-    }
-  });
-  in_finals_.clear();
-  task_->decided_on.clear();
+  drop_finals();
   release_task(false);
 }
 

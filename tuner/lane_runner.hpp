@@ -57,6 +57,8 @@ class LaneRunner {
     std::string run_key;
   };
 
+  void stop();
+  void drop_finals();
   void take_task();
   void release_task(bool over);
   [[nodiscard]] bool set_problem();

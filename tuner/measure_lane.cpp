@@ -149,6 +149,15 @@ std::vector<TrialJob> MeasureLane::take_back() {
   return back;
 }
 
+void MeasureLane::interrupt() {
+  worker_.end();
+  worker_ = WorkerProcess();
+  running_.reset();
+  finals_.reset();
+  preparing_ = false;
+  deadline_ = Clock::time_point::max();
+}
+
 void MeasureLane::replace_if_idle() {
   if (replace_worker_ && !busy()) {
     worker_.end();
@@ -371,13 +380,8 @@ void MeasureLane::lose_worker(bool overdue, std::vector<LaneEvent>& events) {
 }
 
 void MeasureLane::end(std::string reason, bool gave_up, std::vector<LaneEvent>& events) {
-  worker_.end();
-  worker_ = WorkerProcess();
+  interrupt();
   ended_ = true;
-  running_.reset();
-  preparing_ = false;
-  finals_.reset();
-  deadline_ = Clock::time_point::max();
   events.emplace_back(LaneEnded{std::move(reason), gave_up});
 }
 

@@ -102,6 +102,8 @@ class MeasureLane {
   void submit(FinalsJob job);
   /// Takes back every trial that the worker has not begun; returns them.
   [[nodiscard]] std::vector<TrialJob> take_back();
+  /// Ends the worker and everything it was given but trials, which can all be taken back then.
+  void interrupt();
 
   /// Reads what the worker says and looks at deadlines, without waiting; appends to `events`. Throws Error if no
   /// process can be started.

@@ -106,8 +106,8 @@ void MeasureServer::setup(const json& message) {
   message.at("measure").get_to(measure_);
   const auto governor = message.at("governor").get<GovernorOptions>();
   const auto trace = message.at("sensors").get<std::string>();
-  Climate::Hooks hooks;
-  hooks.telemetry = [this](const Telemetry& reading) {
+  ClimateHooks hooks;
+  hooks.telemetry = [this](const ClimateReading& reading) {
     mouth_.say({{"is", "telemetry"},
                 {"sensors", reading.sensors},
                 {"state", static_cast<int>(reading.state)},
@@ -187,7 +187,7 @@ void MeasureServer::finals(const json& message) {
   for (const json& finalist : message.at("finalists")) {
     finalists.emplace_back(Config::from_json(finalist.at("config")), finalist.at("binary").get<Binary>());
   }
-  FinalsHooks hooks;
+  FinalsEvents hooks;
   hooks.running = [this](std::size_t finalist) { phase(job_id_, std::to_string(finalist)); };
   const auto result = run_finals(*runner_, finalists, message.at("options").get<FinalsOptions>(), hooks);
   if (result && result->gave_up) {

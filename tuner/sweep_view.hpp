@@ -1,0 +1,64 @@
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json_fwd.hpp>
+
+namespace pascaline {
+
+/// What one device of a running sweep is doing.
+struct LaneView {
+  std::string device;             ///< "cuda:0"
+  std::string name;               ///< "NVIDIA H200"
+  std::string problem;            ///< its dimensions; empty: none at the moment
+  std::string label;              ///< where the problem comes from, e.g. "prefill: q_proj"; may be empty
+  std::size_t problem_index = 0;  ///< place in the plan, from 1; 0: none
+  std::size_t problem_count = 0;
+  /// "starting", "search", "finals", "waiting for the compiler", "restarting", "idle" or "lost"
+  std::string stage = "starting";
+  int done = 0;           ///< trials of the stage
+  int planned = 0;        ///< 0: no limit
+  double best_us = 0;     ///< 0: none yet
+  double default_us = 0;  ///< 0: none
+  std::optional<double> temperature_c;
+  std::optional<double> sm_clock_mhz;
+  std::optional<double> power_w;
+  std::string governor;         ///< "preheating", "measuring", "settling", "cooling" or "gave_up"; may be empty
+  std::string governor_reason;  ///< why it waits or gave up; empty while it measures
+  friend bool operator==(const LaneView&, const LaneView&) = default;
+};
+
+/// A running sweep as people look at it.
+struct SweepView {
+  std::vector<LaneView> lanes;
+  int trials = 0;
+  int usable = 0;
+  int duplicates = 0;  ///< same code as another configuration
+  int rejected = 0;
+  std::size_t compiling = 0;  ///< compile workers at work
+  std::size_t compile_workers = 0;
+  std::size_t problems_done = 0;
+  std::size_t problems = 0;
+  double elapsed_s = 0;
+  std::optional<double> eta_s;          ///< time left, as far as can be told
+  std::optional<double> budget_left_s;  ///< time after which it ends whatever is left to do
+  friend bool operator==(const SweepView&, const SweepView&) = default;
+};
+
+// A key that is missing, null or of another type leaves the member as it was made, and unknown keys are passed over:
+// the program that wrote may be older or newer than the one that reads.
+void to_json(nlohmann::json& json, const LaneView& lane);
+void from_json(const nlohmann::json& json, LaneView& lane);
+void to_json(nlohmann::json& json, const SweepView& sweep);
+void from_json(const nlohmann::json& json, SweepView& sweep);
+
+/// What a session stores of its sweep: {"lane": its own lane, "sweep": the whole without lanes}. Bytes that are not
+/// UTF-8 are replaced.
+[[nodiscard]] std::string session_progress_text(const LaneView& lane, const SweepView& sweep);
+/// The reverse: a sweep with that one lane; none if the text holds neither.
+[[nodiscard]] std::optional<SweepView> read_session_progress(const std::string& text);
+
+}  // namespace pascaline
