@@ -1,118 +1,97 @@
 #include "tuner/cli/progress.hpp"
 
-#include <fmt/chrono.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
-#include <cstdio>
+#include <algorithm>
 
+#include "core/duration.hpp"
 #include "core/statistics.hpp"
+#include "tuner/cli/text.hpp"
 
 namespace pascaline::cli {
-namespace {
-
-constexpr std::chrono::seconds kPlainInterval{5};
-
-std::string clock_of(std::chrono::steady_clock::duration duration) {
-  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(duration).count();
-  return fmt::format("{}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60);
-}
-
-std::string time_text(double time_us) {
-  return time_us >= 1000 ? fmt::format("{:.3f} ms", time_us / 1000) : fmt::format("{:.2f} us", time_us);
-}
-
-}  // namespace
-
-Progress::Progress(bool quiet) : quiet_(quiet), terminal_(::isatty(STDOUT_FILENO) != 0) {}
 
 SweepEvents Progress::events() {
   SweepEvents events;
-  events.note = [this](const std::string& text) { line(text); };
-  events.problem = [this](std::size_t index, std::size_t count, const SweepProblem& wanted, std::size_t known) {
-    problem(index, count, wanted, known);
+  events.note = [this](const std::string& text) { view_.line(text); };
+  events.problem = [this](const std::string& device, const SweepProblem& wanted, std::size_t known) {
+    problem(device, wanted, known);
   };
-  events.trial = [this](const Trial& trial, int done, int planned, double best_us, double default_us) {
-    this->trial(trial, done, planned, best_us, default_us);
+  events.trial = [this](const Trial& trial, int done, int /*planned*/, double best_us, double default_us) {
+    this->trial(trial, done, best_us, default_us);
   };
-  events.winner = [this](const SweepProblem& wanted, const FinalsResult& result) { winner(wanted, result); };
+  events.winner = [this](const std::string& device, const SweepProblem& wanted, const FinalsResult& result,
+                         int trials) { winner(device, wanted, result, trials); };
+  events.view = [this](const SweepView& view) { view_.update(view); };
   return events;
 }
 
-void Progress::line(const std::string& text) {
-  if (quiet_) {
-    return;
-  }
-  fmt::print("{}{}\n", terminal_ ? "\r\033[K" : "", text);
-  std::fflush(stdout);
-  last_line_ = Clock::now();
+void Progress::problem(const std::string& device, const SweepProblem& wanted, std::size_t known) {
+  view_.line(fmt::format("{}: {}{}{}", device, wanted.problem.text(),
+                         wanted.label.empty() ? "" : "  (" + wanted.label + ")",
+                         known > 0 ? fmt::format(", {} configurations known already", known) : ""));
 }
 
-void Progress::status(const std::string& text) {
-  if (quiet_) {
-    return;
-  }
-  if (terminal_) {
-    fmt::print("\r\033[K{}", text);
-    std::fflush(stdout);
-  } else if (Clock::now() - last_line_ >= kPlainInterval) {
-    line(text);
-  }
-}
-
-void Progress::problem(std::size_t index, std::size_t count, const SweepProblem& wanted, std::size_t known) {
-  heading_ = fmt::format("[{}/{}] {}", index + 1, count, wanted.problem.text());
-  problem_started_ = Clock::now();
-  announced_us_ = 0;
-  failed_ = 0;
-  line(fmt::format("{}{}{}", heading_, wanted.label.empty() ? "" : "  (" + wanted.label + ")",
-                   known > 0 ? fmt::format(", {} configurations known already", known) : ""));
-}
-
-void Progress::trial(const Trial& trial, int done, int planned, double best_us, double default_us) {
-  failed_ += trial.status == TrialStatus::ok ? 0 : 1;
+void Progress::trial(const Trial& trial, int done, double best_us, double default_us) {
   if (trial.status != TrialStatus::ok && trial.is_default) {
-    line(fmt::format("  the default is not usable: {}: {}", name_of(trial.status), trial.reason));
+    view_.line(fmt::format("  the default is not usable: {}: {}", name_of(trial.status), trial.reason));
   }
-  const std::string gain =
-      default_us > 0 && best_us > 0 ? fmt::format(", {:.2f}x the default", default_us / best_us) : "";
-  if (trial.status == TrialStatus::ok && (announced_us_ == 0 || trial.time->median_us < announced_us_)) {
-    announced_us_ = trial.time->median_us;
-    line(fmt::format("  {:>4}  {}{}  {}", done, time_text(announced_us_), trial.is_default ? " (default)" : gain,
-                     trial.is_default ? "" : trial.config.text()));
+  const std::string problem = trial.problem.text();
+  auto told = std::find_if(announced_us_.begin(), announced_us_.end(),
+                           [&](const auto& entry) { return entry.first == problem; });
+  if (told == announced_us_.end()) {
+    announced_us_.emplace_back(problem, 0);
+    told = announced_us_.end() - 1;
   }
-  status(fmt::format("  {}/{} trials, best {}{}, {} not usable, {} elapsed", done, planned,
-                     best_us > 0 ? time_text(best_us) : "none yet", gain, failed_, clock_of(Clock::now() - started_)));
+  // Only what beats everything known so far, earlier nights included, is an improvement.
+  if (trial.status == TrialStatus::ok && trial.time->median_us <= best_us &&
+      (told->second == 0 || trial.time->median_us < told->second)) {
+    told->second = trial.time->median_us;
+    const std::string gain =
+        default_us > 0 && best_us > 0 ? fmt::format(", {:.2f}x the default", default_us / best_us) : "";
+    view_.line(fmt::format("  {:>4}  {}{}  {}", done, time_text(told->second), trial.is_default ? " (default)" : gain,
+                           trial.is_default ? "" : trial.config.text()));
+  }
 }
 
-void Progress::winner(const SweepProblem& wanted, const FinalsResult& result) {
+void Progress::winner(const std::string& device, const SweepProblem& wanted, const FinalsResult& result, int trials) {
   const Trial& best = result.trials[result.winner];
+  SummaryRow row;
+  row.problem = wanted.problem.text();
+  row.device = device;
+  row.count = wanted.count;
+  row.default_us = result.baseline ? result.baseline->median_us : 0;
+  row.best_us = best.time->median_us;
+  row.gain = result.baseline ? row.default_us / row.best_us : 0;
+  row.confidence = result.confidence;
+  row.tie = result.baseline && best.is_default;
+  row.trials = trials;
+  row.config = best.config.text();
   std::string verdict = "no default to compare with";
   if (result.baseline) {
     verdict = best.is_default ? "the default stays"
-                              : fmt::format("{:.2f}x the default ({}), confidence {:.3f}",
-                                            result.baseline->median_us / best.time->median_us,
-                                            time_text(result.baseline->median_us), result.confidence);
+                              : fmt::format("{:.2f}x the default ({}), confidence {:.3f}", row.gain,
+                                            time_text(row.default_us), row.confidence);
   }
-  line(fmt::format("  => {} ± {:.1f} %, {}", time_text(best.time->median_us), 100 * relative_half_width(*best.time),
-                   verdict));
-  rows_.push_back(
-      fmt::format("{:<58} {:>12} {:>9}", wanted.problem.text(), time_text(best.time->median_us),
-                  result.baseline ? fmt::format("{:.2f}x", result.baseline->median_us / best.time->median_us) : "-"));
+  view_.line(fmt::format("  => {}: {} ± {:.1f} %, {}", row.problem, time_text(row.best_us),
+                         100 * relative_half_width(*best.time), verdict));
+  std::erase_if(rows_, [&](const SummaryRow& earlier) {
+    return earlier.problem == row.problem && earlier.device == row.device;
+  });
+  rows_.push_back(std::move(row));
 }
 
 void Progress::summary(const SweepSummary& summary, const SweepOptions& options) {
-  if (!rows_.empty()) {
-    line("");
-    line(fmt::format("{:<58} {:>12} {:>9}", "problem", "best", "gain"));
-    for (const std::string& row : rows_) {
-      line(row);
-    }
+  view_.finish();
+  if (const std::string table = summary_table(rows_); !table.empty()) {
+    view_.line("\n" + table);
   }
-  line(fmt::format("{}session {}: {} trials ({} usable) on {} problems in {}; database {}",
-                   summary.interrupted ? "interrupted; run the same command again to go on. " : "", summary.session,
-                   summary.trials, summary.ok, summary.problems_done, clock_of(Clock::now() - started_),
-                   options.database.string()));
+  view_.line(fmt::format("session {}: {} trials ({} usable, {} with the code of another) on {} problem{} in {}; {}",
+                         summary.session, summary.trials, summary.ok, summary.duplicates, summary.problems_done,
+                         summary.problems_done == 1 ? "" : "s", clock_text(summary.wall_s),
+                         options.database.string()));
+  if (summary.interrupted) {
+    view_.line(fmt::format("interrupted; go on with: pascaline sweep --resume --db {}", options.database.string()));
+  }
 }
 
 }  // namespace pascaline::cli

@@ -1,18 +1,20 @@
 #pragma once
 
-#include <chrono>
 #include <string>
 #include <vector>
 
+#include "tuner/cli/live_view.hpp"
+#include "tuner/cli/summary_table.hpp"
 #include "tuner/sweep.hpp"
 
 namespace pascaline::cli {
 
-/// Shows a sweep as it goes: a line a problem and a line an improvement; on a terminal also a status line that is
-/// rewritten, elsewhere a plain line every few seconds.
+/// Shows a sweep as it goes: a line a problem and a line an improvement, the live view below them, and at the end a
+/// table.
 class Progress {
  public:
-  explicit Progress(bool quiet);
+  /// Throws Error if the log file cannot be opened.
+  explicit Progress(LiveViewOptions options) : view_(std::move(options)) {}
 
   /// Functions to hand to `run_sweep`; this object must outlive them.
   [[nodiscard]] SweepEvents events();
@@ -20,22 +22,13 @@ class Progress {
   void summary(const SweepSummary& summary, const SweepOptions& options);
 
  private:
-  using Clock = std::chrono::steady_clock;
-  void problem(std::size_t index, std::size_t count, const SweepProblem& wanted, std::size_t known);
-  void trial(const Trial& trial, int done, int planned, double best_us, double default_us);
-  void winner(const SweepProblem& wanted, const FinalsResult& result);
-  void line(const std::string& text);
-  void status(const std::string& text);
+  void problem(const std::string& device, const SweepProblem& wanted, std::size_t known);
+  void trial(const Trial& trial, int done, double best_us, double default_us);
+  void winner(const std::string& device, const SweepProblem& wanted, const FinalsResult& result, int trials);
 
-  bool quiet_;
-  bool terminal_;
-  Clock::time_point started_ = Clock::now();
-  Clock::time_point problem_started_ = started_;
-  Clock::time_point last_line_ = started_;
-  double announced_us_ = 0;
-  int failed_ = 0;
-  std::string heading_;
-  std::vector<std::string> rows_;
+  LiveView view_;
+  std::vector<std::pair<std::string, double>> announced_us_;  ///< the best that was told, by problem
+  std::vector<SummaryRow> rows_;
 };
 
 }  // namespace pascaline::cli

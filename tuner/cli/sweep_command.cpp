@@ -1,19 +1,18 @@
 #include <fmt/format.h>
 
+#include <unistd.h>
+
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
-#include <cstdio>
-#include <cstring>
-#include <limits>
 
 #include <nlohmann/json.hpp>
 
+#include "core/duration.hpp"
 #include "core/error.hpp"
-#include "core/paths.hpp"
 #include "core/workload.hpp"
 #include "tuner/cli/command.hpp"
 #include "tuner/cli/progress.hpp"
+#include "tuner/cli/resume.hpp"
 #include "tuner/searcher.hpp"
 #include "tuner/sweep.hpp"
 
@@ -28,26 +27,21 @@ struct Options {
   std::vector<std::string> phases;
   std::vector<std::string> types;
   std::vector<std::string> symbols;
+  std::string devices;
   std::string database;
-  double minutes = 0;
-  double minutes_left = 0;
+  std::string budget;
+  std::string until;
+  std::string until_unix;  ///< `until` as it was resolved when the run began
+  std::string log;
+  std::string compile_memory = "4096";
+  std::string max_temperature;
+  std::vector<std::string> tolerated;
+  bool resume = false;
   bool trials_given = false;
   bool warm_cache = false;
   bool quiet = false;
   bool as_json = false;
 };
-
-// The words this process was started with.
-std::vector<std::string> own_command_line() {
-  const std::string text = read_file("/proc/self/cmdline");
-  std::vector<std::string> words;
-  for (std::size_t start = 0; start < text.size();) {
-    const std::size_t end = std::min(text.find('\0', start), text.size());
-    words.push_back(text.substr(start, end - start));
-    start = end + 1;
-  }
-  return words;
-}
 
 bool matches(const WorkloadProblem& problem, const Options& options) {
   for (const std::string& text : options.types) {
@@ -108,76 +102,174 @@ std::vector<SweepProblem> problems_of(const Space& space, const Options& options
   return problems;
 }
 
-// A kernel's fault took the device from this process. The trial is stored; the same process id starts anew on the same
-// session, so that one configuration is all the fault costs.
-[[noreturn]] void go_on_in_new_process(std::int64_t session, const SweepOptions& sweep, double minutes_left,
-                                       Progress& progress) {
-  progress.events().note("a configuration's fault took the device from this process; going on in a new one");
-  std::vector<std::string> words = own_command_line();
-  for (const char* option : {"--continue-session", "--minutes-left"}) {
-    const auto known = std::find(words.begin(), words.end(), option);
-    if (known != words.end()) {
-      words.erase(known, known + 2);
+std::vector<std::string> devices_of(const Options& options) {
+  if (options.devices != "all") {
+    std::vector<std::string> ids;
+    for (std::size_t start = 0; start < options.devices.size();) {
+      const std::size_t end = std::min(options.devices.find(',', start), options.devices.size());
+      ids.push_back(options.devices.substr(start, end - start));
+      start = end + 1;
+    }
+    return ids.empty() ? std::vector<std::string>{options.device.chosen_device()} : ids;
+  }
+  std::vector<std::string> gpus;
+  for (const DeviceInfo& info : list_devices()) {
+    if (info.kind == DeviceKind::cuda) {
+      gpus.push_back(info.id);
     }
   }
-  words.insert(words.end(), {"--continue-session", std::to_string(session)});
-  if (sweep.minutes) {
-    words.insert(words.end(), {"--minutes-left", fmt::format("{}", minutes_left)});
+  if (gpus.empty()) {
+    throw Error("--devices all: there is no GPU here; `pascaline devices` says why, `--device host` does without");
   }
-  std::vector<char*> arguments;
-  for (std::string& word : words) {
-    arguments.push_back(word.data());
-  }
-  arguments.push_back(nullptr);
-  std::fflush(stdout);
-  ::execv("/proc/self/exe", arguments.data());
-  throw Error(fmt::format("cannot start again ({}); run the same command to go on from {}", std::strerror(errno),
-                          sweep.database.string()),
-              errno);
+  return gpus;
 }
 
-int sweep(Options options) {
-  catch_interrupts();
-  const Space space = options.kernel.load_space();
-  const std::vector<SweepProblem> problems = problems_of(space, options);
-  SweepOptions& sweep = options.sweep;
-  sweep.device = options.device.chosen_device();
-  sweep.target = options.device.target;
-  sweep.nvrtc = options.device.nvrtc;
-  sweep.kernels = options.kernel.kernels();
-  sweep.cache = options.device.cache_path();
-  sweep.database = database_path(options.database);
-  sweep.measure.cold_cache = !options.warm_cache;
-  sweep.command_line = command_line();
-  if (options.minutes > 0) {
-    sweep.minutes = options.minutes_left > 0 ? options.minutes_left : options.minutes;
-    if (!options.trials_given) {
-      sweep.trials = std::numeric_limits<int>::max();
-    }
+void set_limits(const Options& options, SweepOptions& sweep) {
+  if (!options.budget.empty()) {
+    sweep.budget_s = parse_duration_s(options.budget);
   }
-  Progress progress(options.quiet || options.as_json);
-  const auto started = std::chrono::steady_clock::now();
-  const SweepSummary summary = run_sweep(space, problems, sweep, progress.events(), interrupted());
-  if (summary.device_lost) {
-    const std::chrono::duration<double, std::ratio<60>> spent = std::chrono::steady_clock::now() - started;
-    go_on_in_new_process(summary.session, sweep, std::max(0.01, sweep.minutes.value_or(0) - spent.count()), progress);
+  if (!options.until_unix.empty()) {
+    sweep.until = std::chrono::system_clock::time_point(std::chrono::seconds(std::stoll(options.until_unix)));
+  } else if (!options.until.empty()) {
+    sweep.until = parse_time_of_day(options.until, std::chrono::system_clock::now());
   }
-  progress.summary(summary, sweep);
-  if (options.as_json) {
+  if ((sweep.budget_s || sweep.until) && !options.trials_given) {
+    sweep.trials = kUnlimitedTrials;
+  }
+}
+
+// The words to go on with: a time of day means the one it meant when the run began.
+std::vector<std::string> words_to_resume(const SweepOptions& sweep) {
+  std::vector<std::string> words = own_words();
+  if (sweep.until && std::find(words.begin(), words.end(), "--until-unix") == words.end()) {
+    const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(sweep.until->time_since_epoch()).count();
+    words.insert(words.end(), {"--until-unix", std::to_string(seconds)});
+  }
+  return words;
+}
+
+int finish(const SweepSummary& summary, const SweepOptions& sweep, bool as_json) {
+  if (as_json) {
     fmt::print("{}\n", nlohmann::json{{"session", summary.session},
+                                      {"run", summary.run},
                                       {"database", sweep.database.string()},
                                       {"trials", summary.trials},
                                       {"ok", summary.ok},
+                                      {"duplicates", summary.duplicates},
+                                      {"rejected", summary.rejected},
                                       {"reused", summary.reused},
                                       {"reused_ok", summary.reused_ok},
                                       {"problems_done", summary.problems_done},
+                                      {"restarts", summary.restarts},
+                                      {"wall_s", summary.wall_s},
+                                      {"measuring_s", summary.busy_s},
+                                      {"compiling_s", summary.compile_s},
+                                      {"ended_because", summary.ended_because},
                                       {"interrupted", summary.interrupted}}
-                           .dump(2));
+                           .dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+  }
+  if (!summary.ended_because.empty() && summary.interrupted && !interrupted()) {
+    throw Error(fmt::format("{}; what was measured is stored, go on with: pascaline sweep --resume --db {}",
+                            summary.ended_because, sweep.database.string()));
   }
   if (summary.interrupted) {
     return kInterrupted;
   }
   return summary.ok + summary.reused_ok > 0 ? kSuccess : kNegative;
+}
+
+int sweep(Options options) {
+  options.sweep.database = database_path(options.database);
+  if (options.resume) {
+    resume_run(options.sweep.database);
+  }
+  catch_interrupts();
+  const Space space = options.kernel.load_space();
+  const std::vector<SweepProblem> problems = problems_of(space, options);
+  SweepOptions& sweep = options.sweep;
+  sweep.devices = devices_of(options);
+  sweep.target = options.device.target;
+  sweep.nvrtc = options.device.nvrtc;
+  sweep.kernels = options.kernel.kernels();
+  sweep.cache = options.device.cache_path();
+  sweep.measure.cold_cache = !options.warm_cache;
+  sweep.command_line = command_line();
+  set_limits(options, sweep);
+  set_governor(options.max_temperature, options.tolerated, sweep.governor);
+  sweep.compile_memory_bytes = std::stoull(options.compile_memory) << 20U;
+  sweep.arguments = words_to_resume(sweep);
+  LiveViewOptions view;
+  view.quiet = options.quiet || options.as_json;
+  view.terminal = ::isatty(STDOUT_FILENO) != 0;
+  if (!options.log.empty()) {
+    view.log = options.log;
+  }
+  Progress progress(std::move(view));
+  const SweepSummary summary = run_sweep(space, problems, sweep, progress.events(), interrupted());
+  progress.summary(summary, sweep);
+  return finish(summary, sweep, options.as_json);
+}
+
+void set_governor(const std::string& max_temperature, const std::vector<std::string>& tolerated,
+                  GovernorOptions& governor) {
+  if (!max_temperature.empty()) {
+    governor.limit_c = std::stod(max_temperature);
+  }
+  for (const std::string& what : tolerated) {
+    governor.tolerated_throttle |= what == "power" ? kPowerThrottleBits : kThermalThrottleBits;
+  }
+}
+
+void add_searching_options(CLI::App& command, Options& options) {
+  SweepOptions& sweep = options.sweep;
+  command.add_option("--searcher", sweep.searcher, "random or exhaustive")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"random", "exhaustive"}));
+  command
+      .add_option("-n,--trials", sweep.trials, "New trials a problem (with --budget or --until alone: as many as fit)")
+      ->capture_default_str()
+      ->check(CLI::Range(1, kUnlimitedTrials));
+  command.add_option("-b,--budget", options.budget, "Time for all, e.g. 8h, 90m; shared by expected gain");
+  command.add_option("--until", options.until, "Time to be done by, e.g. 07:00");
+  command.add_option("--until-unix", options.until_unix)->group("");
+  command.add_option("--seed", sweep.seed, "Seed of the search and of the inputs")->capture_default_str();
+  command.add_flag("--resume", options.resume, "Go on with the last sweep of the database that did not finish");
+  command.add_option("--resume-run", sweep.resume_run)->group("");
+  command.add_flag("--retry-failed", sweep.retry_failed, "Try again what timed out, crashed or was not launched before");
+  command.add_option("-j,--jobs", sweep.jobs, "Compile workers (default: every processor)")->check(CLI::Range(1, 1024));
+  command.add_option("--compile-timeout", sweep.compile_timeout_s, "Seconds a variant may take to compile")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
+  command.add_option("--compile-memory", options.compile_memory, "MiB of memory a compile worker may use; 0: no cap")
+      ->capture_default_str()
+      ->check(CLI::Range(0, 1 << 24));
+  command.add_option("--kernel-timeout", sweep.kernel_timeout_s, "Seconds a launch may take, at most")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
+}
+
+void add_governor_options(CLI::App& command, Options& options) {
+  GovernorOptions& governor = options.sweep.governor;
+  command.add_option("--preheat", governor.preheat_limit_s, "Seconds of load at most before measuring; 0: none")
+      ->capture_default_str()
+      ->check(CLI::NonNegativeNumber);
+  command
+      .add_option("--max-temperature", options.max_temperature, "Pause near this temperature (C), not only at the card's limit")
+      ->check(CLI::Range(20, 120));
+  command.add_option("--drift", governor.canary_tolerance, "Samples count while clock and canary are within this fraction")
+      ->capture_default_str()
+      ->check(CLI::Range(0.001, 1.0));
+  command.add_option("--pause-limit", governor.pause_limit_s, "Seconds to wait for the card before giving up")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
+  command
+      .add_option("--tolerate", options.tolerated,
+                  "Count samples although the card is throttled for its power or its temperature (power, thermal)")
+      ->check(CLI::IsMember({"power", "thermal"}));
+  command
+      .add_option("--sensors", options.sweep.sensors,
+                  "Read temperatures, clocks and throttling from this trace instead of the card (for trying things out)")
+      ->check(CLI::ExistingFile);
 }
 
 void add_measuring_options(CLI::App& command, SweepOptions& sweep, bool& warm_cache) {
@@ -222,31 +314,29 @@ void add_sweep_command(CLI::App& app, Action& action) {
   command->add_option("--type", options->types, "Only this element type, e.g. STORAGE=float32");
   command->add_option("--symbol", options->symbols, "Only this value of a phase's symbol, e.g. S=512");
   options->device.add_to(*command);
+  command->add_option("--devices", options->devices, "all GPUs (all), or a list (cuda:0,cuda:2): each gets a part of the plan");
   add_database_option(*command, options->database, "Database to add to");
-  command->add_option("--searcher", options->sweep.searcher, "random or exhaustive")
-      ->capture_default_str()
-      ->check(CLI::IsMember({"random", "exhaustive"}));
-  command
-      ->add_option("-n,--trials", options->sweep.trials, "New trials a problem (with --minutes alone: as many as fit)")
-      ->capture_default_str()
-      ->check(CLI::Range(1, 1'000'000'000));
-  command->add_option("-m,--minutes", options->minutes, "Minutes of the whole sweep, shared evenly by the problems")
-      ->check(CLI::PositiveNumber);
-  command->add_option("--seed", options->sweep.seed, "Seed of the search and of the inputs")->capture_default_str();
-  command->add_option("-j,--jobs", options->sweep.jobs, "Compile workers (default: every processor)")
-      ->check(CLI::Range(1, 1024));
-  command->add_option("--continue-session", options->sweep.continue_session)->group("");
-  command->add_option("--minutes-left", options->minutes_left)->group("");
+  add_searching_options(*command, *options);
   add_measuring_options(*command, options->sweep, options->warm_cache);
+  add_governor_options(*command, *options);
+  command->add_option("--log", options->log, "Append every line to this file, with the time");
   command->add_flag("-q,--quiet", options->quiet, "Print nothing but errors");
   command->add_flag("--json", options->as_json, "Print a summary as JSON, nothing else");
   command->footer(
       "The default configuration is measured first and is always a finalist: a tuned result never loses to it.\n"
       "What the database knows under the same key (source, device, compiler, driver) is not measured again.\n"
-      "Ctrl-C finishes the trial in flight; a second one stops at once.\n\nExamples:\n"
+      "Ctrl-C finishes the trial in flight; a second one stops at once. `--resume` goes on after either, after\n"
+      "kill -9 and after a power cut. `pascaline status` shows a running sweep in another terminal.\n\nExamples:\n"
       "  pascaline sweep --problem M=512,N=2048,K=2048,STORAGE=float32 --trials 200\n"
-      "  pascaline sweep --workload search_spaces/workloads/qwen3-vl-2b.json --phase prefill --minutes 480\n"
-      "  pascaline sweep --device cuda:0 --target sm_61 --problem M=4096,N=4096,K=4096 --trials 300");
+      "  pascaline sweep --workload search_spaces/workloads/qwen3-vl-2b.json --phase prefill --until 07:00\n"
+      "  pascaline sweep --devices all --workload search_spaces/workloads/qwen3-vl-2b.json --budget 8h\n"
+      "  pascaline sweep --resume");
+  // The words of a resumed run are followed by those of the resuming command, which count.
+  for (CLI::Option* option : command->get_options()) {
+    if (option->get_items_expected_max() == 1 && option->get_type_size() != 0) {
+      option->take_last();
+    }
+  }
   command->callback([&action, command, options] {
     options->trials_given = command->count("--trials") > 0;
     action = [options] { return sweep(*options); };
