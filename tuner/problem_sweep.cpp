@@ -20,7 +20,8 @@ ProblemSweep::ProblemSweep(Workshop& shop, const SweepProblem& wanted, Clock::ti
       deadline_(deadline),
       bound_(shop.space, wanted.problem, shop.plan.limits),
       standard_(shop.space.default_config()),
-      context_(shop.context) {
+      context_(shop.context),
+      climate_(shop.device, {.passive = true}) {
   context_.problem = shop.store.problem_id(wanted.problem, bound_.flops(), bound_.bytes());
 }
 
@@ -57,7 +58,7 @@ bool ProblemSweep::make_runner() {
   const std::optional<Binary> naive = reference();
   std::string reason;
   try {
-    runner_.emplace(shop_.device, bound_, naive, shop_.options.measure, shop_.options.seed);
+    runner_.emplace(climate_, bound_, naive, shop_.options.measure, shop_.options.seed);
     if (no_reference_.empty()) {
       runner_->prepare();
     }

@@ -74,6 +74,7 @@ class ProblemSweep {
   ContextIds context_;
   std::unique_ptr<Searcher> searcher_;
   std::string no_reference_;  ///< why the naive kernel cannot be used, empty if it can or is not needed
+  Climate climate_;
   std::optional<TrialRunner> runner_;
   std::set<std::string> known_;
   std::map<std::uint64_t, Config> in_flight_;
