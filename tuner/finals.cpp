@@ -4,100 +4,175 @@
 
 #include "core/error.hpp"
 #include "core/statistics.hpp"
+#include "tuner/energy.hpp"
 
 namespace pascaline {
 namespace {
 
-std::vector<double> times_of(const Trial& trial) {
-  std::vector<double> times;
-  for (const Sample& sample : trial.samples) {
-    if (sample.counted()) {
-      times.push_back(sample.time_us);
-    }
-  }
-  return times;
-}
-
-void time_round(TrialRunner& runner, TrialRunner::Ready& ready, Trial& trial, int launches) {
-  for (int launch = 0; launch < launches; ++launch) {
-    Sample sample;
-    sample.time_us = runner.device().time_launch_us(ready.kernel, ready.geometry, ready.arguments.pointers(),
-                                                    runner.options().cold_cache);
-    trial.samples.push_back(sample);
-  }
-}
+constexpr int kFewestSamples = 3;
+constexpr int kDisturbedFactor = 2;  // passes over the finalists for each round wanted, at most
 
 using Finalist = std::pair<Config, Binary>;
 
-// `running` is the finalist on the device at any time: the one to blame if the device fails.
-FinalsResult time_finalists(TrialRunner& runner, const std::vector<const Finalist*>& finalists,
-                            const FinalsOptions& options, std::size_t& running) {
-  FinalsResult result;
-  std::vector<TrialRunner::Ready> ready;
-  for (running = 0; running < finalists.size(); ++running) {
-    const auto& [config, binary] = *finalists[running];
-    ready.push_back(runner.make_ready(config, binary));
-    result.trials.push_back(runner.blank(config, binary));
-    result.trials.back().stage = TrialStage::finals;
-    runner.device().launch(ready.back().kernel, ready.back().geometry, ready.back().arguments.pointers());
-    runner.device().synchronize();
+/// One go at the finals; a finalist's failure ends it by an exception.
+class Finals {
+ public:
+  /// `running` is kept at the finalist on the device: an index into `left`, which holds indices into `finalists`.
+  Finals(TrialRunner& runner, const std::vector<Finalist>& finalists, const std::vector<std::size_t>& left,
+         const FinalsOptions& options, const FinalsEvents& events, std::size_t& running)
+      : runner_(runner),
+        climate_(runner.climate()),
+        finalists_(finalists),
+        left_(left),
+        options_(options),
+        events_(events),
+        running_(running) {}
+
+  FinalsResult run() {
+    make_ready();
+    note_canary();
+    if (time_rounds()) {
+      summarize_trials();
+      decide_finals(result_, options_);
+      take_energies();
+    } else {
+      result_.gave_up = true;
+    }
+    return std::move(result_);
   }
-  for (int round = 0; round < options.rounds; ++round) {
-    for (running = 0; running < ready.size(); ++running) {
-      time_round(runner, ready[running], result.trials[running], options.launches);
+
+ private:
+  void put_on(std::size_t finalist) {
+    running_ = finalist;
+    if (events_.running) {
+      events_.running(left_[finalist]);
     }
   }
-  for (Trial& trial : result.trials) {
-    trial.time = summarize(trial.samples);
+
+  void make_ready() {
+    for (std::size_t i = 0; i < left_.size(); ++i) {
+      put_on(i);
+      const auto& [config, binary] = finalists_[left_[i]];
+      ready_.push_back(runner_.make_ready(config, binary));
+      result_.trials.push_back(runner_.blank(config, binary));
+      result_.trials.back().stage = TrialStage::finals;
+      runner_.device().launch(ready_[i].kernel, ready_[i].geometry, ready_[i].arguments.pointers());
+      runner_.device().synchronize();
+    }
   }
-  return result;
-}
+
+  void note_canary() {
+    climate_.canary();
+    if (climate_.last_canary_us() && !climate_.canary_drifted()) {
+      canaries_.push_back(*climate_.last_canary_us());
+    }
+  }
+
+  // False if the card did not become fit. A round with a marked sample does not count as one.
+  bool time_rounds() {
+    int passes = 0;
+    while (result_.rounds < options_.rounds && passes++ < kDisturbedFactor * options_.rounds) {
+      std::vector<std::size_t> begins;
+      for (const Trial& trial : result_.trials) {
+        begins.push_back(trial.samples.size());
+      }
+      if (!time_round()) {
+        return false;
+      }
+      if (close_round(begins)) {
+        ++result_.rounds;
+        if (finals_look_after(result_.rounds, options_)) {
+          summarize_trials();
+          if (finals_are_settled(result_, options_)) {
+            break;
+          }
+        }
+      }
+      if (events_.round) {
+        events_.round(result_.rounds);
+      }
+    }
+    summarize_trials();
+    return std::all_of(result_.trials.begin(), result_.trials.end(), [this](const Trial& trial) {
+      return trial.time->count >= std::min(kFewestSamples, options_.rounds * options_.launches);
+    });
+  }
+
+  bool time_round() {
+    for (std::size_t i = 0; i < ready_.size(); ++i) {
+      put_on(i);
+      for (int launch = 0; launch < options_.launches; ++launch) {
+        if (!climate_.may_measure() && !climate_.wait_until_fit()) {
+          return false;
+        }
+        result_.trials[i].samples.push_back(take_sample(climate_, ready_[i].kernel, ready_[i].geometry,
+                                                        ready_[i].arguments.pointers(), runner_.options().cold_cache));
+      }
+    }
+    return true;
+  }
+
+  // Marks what lies between this canary and the one before if this one is off; whether every sample counts.
+  bool close_round(const std::vector<std::size_t>& begins) {
+    note_canary();
+    bool undisturbed = true;
+    for (std::size_t i = 0; i < begins.size(); ++i) {
+      std::vector<Sample>& samples = result_.trials[i].samples;
+      if (climate_.canary_drifted()) {
+        mark_drifted(samples, begins[i]);
+      }
+      undisturbed = undisturbed && std::all_of(samples.begin() + static_cast<std::ptrdiff_t>(begins[i]), samples.end(),
+                                               [](const Sample& sample) { return sample.counted(); });
+    }
+    return undisturbed;
+  }
+
+  // All were timed in turn, so one canary and one scale are everyone's.
+  void summarize_trials() {
+    const std::optional<double> canary_us = median_of(canaries_);
+    for (Trial& trial : result_.trials) {
+      trial.canary_us = canary_us;
+      trial.clock_scale = canary_us ? climate_.scale_of(*canary_us) : 1.0;
+      trial.time = scaled_summary(trial.samples, trial.clock_scale);
+    }
+  }
+
+  // What was decided stands, whether or not the card stays fit for this.
+  void take_energies() {
+    for (std::size_t i = 0; i < ready_.size() && options_.energy_window_ms > 0; ++i) {
+      put_on(i);
+      if (!climate_.read_sensors().power_w || !climate_.wait_until_fit()) {
+        return;
+      }
+      result_.trials[i].energy_mj =
+          measure_energy_mj(climate_, ready_[i], result_.trials[i].time->median_us, options_.energy_window_ms);
+    }
+  }
+
+  TrialRunner& runner_;
+  Climate& climate_;
+  const std::vector<Finalist>& finalists_;
+  const std::vector<std::size_t>& left_;
+  const FinalsOptions& options_;
+  const FinalsEvents& events_;
+  std::size_t& running_;
+  FinalsResult result_;
+  std::vector<TrialRunner::Ready> ready_;
+  std::vector<double> canaries_;
+};
 
 }  // namespace
 
-void decide_finals(FinalsResult& result, const FinalsOptions& options) {
-  const Trial* standard = nullptr;
-  std::size_t fastest = 0;
-  std::size_t standard_index = 0;
-  for (std::size_t i = 0; i < result.trials.size(); ++i) {
-    if (result.trials[i].is_default) {
-      standard = &result.trials[i];
-      standard_index = i;
-    }
-    fastest = result.trials[i].time->median_us < result.trials[fastest].time->median_us ? i : fastest;
-  }
-  result.winner = fastest;
-  if (standard == nullptr) {
-    result.confidence = 1.0;
-    return;
-  }
-  result.baseline = standard->time;
-  const std::vector<double> best_times = times_of(result.trials[fastest]);
-  const std::vector<double> standard_times = times_of(*standard);
-  const double p = mann_whitney_p(best_times, standard_times);
-  // Of two wide distributions the one with the lower median may still be the slower one as a rule.
-  const bool faster = p <= options.p_value && probability_faster(best_times, standard_times) > 0.5;
-  if (fastest == standard_index || !faster) {
-    result.winner = standard_index;
-    result.confidence = 0.5;
-  } else {
-    result.confidence = 1.0 - p / 2.0;
-  }
-}
-
 std::optional<FinalsResult> run_finals(TrialRunner& runner, const std::vector<std::pair<Config, Binary>>& finalists,
-                                       const FinalsOptions& options) {
-  std::vector<const Finalist*> left;
-  left.reserve(finalists.size());
-  for (const Finalist& finalist : finalists) {
-    left.push_back(&finalist);
+                                       const FinalsOptions& options, const FinalsEvents& events) {
+  std::vector<std::size_t> left(finalists.size());
+  for (std::size_t i = 0; i < left.size(); ++i) {
+    left[i] = i;
   }
-  while (!left.empty()) {
+  while (!left.empty() && !runner.device_lost()) {
     std::size_t running = 0;
     try {
-      FinalsResult result = time_finalists(runner, left, options, running);
-      decide_finals(result, options);
-      return result;
+      return Finals(runner, finalists, left, options, events, running).run();
     } catch (const CudaError&) {
     } catch (const HostDeviceError&) {
     }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -11,9 +12,20 @@ namespace pascaline {
 
 /// How finalists are compared.
 struct FinalsOptions {
-  int rounds = 15;        ///< each finalist is timed once a round, in turn, so that drift touches all alike
-  int launches = 3;       ///< timed launches a finalist a round
-  double p_value = 0.05;  ///< two-sided; above it a difference from the default is a tie
+  int rounds = 40;           ///< at most; each finalist is timed once a round, in turn, so that drift touches all alike
+  int min_rounds = 10;       ///< before the first look at the times
+  int rounds_per_look = 5;   ///< from one look to the next
+  int launches = 3;          ///< timed launches a finalist a round
+  double p_value = 0.01;     ///< two-sided, of all looks together; above it a difference is a tie
+  double tie_width = 0.005;  ///< relative: medians known this well and no farther apart are a tie without more rounds
+  double energy_window_ms = 500;  ///< of each finalist's run that its energy is taken from; 0: no energy
+};
+
+/// What finals tell while they run; any function may be empty.
+struct FinalsEvents {
+  /// Whenever another finalist is on the device: the one to blame, by its index among those given.
+  std::function<void(std::size_t finalist)> running;
+  std::function<void(int rounds)> round;  ///< after each round, with how many there were
 };
 
 /// What the finals decided.
@@ -22,15 +34,28 @@ struct FinalsResult {
   std::size_t winner = 0;               ///< index into trials
   std::optional<TimeSummary> baseline;  ///< of the default, if it was among them
   double confidence = 0.5;              ///< that the winner is not slower than the default; 0.5 if it is the default
+  bool tie = false;                     ///< others are not significantly slower than the fastest; a rule decided
+  int rounds = 0;                       ///< that were undisturbed
+  bool gave_up = false;  ///< the card did not become fit: nothing is decided, and none of it must be stored
 };
 
-/// Re-times finalists interleaved and decides by the Mann-Whitney test against the default: a finalist must be
-/// significantly faster to replace it. Finalists that fail now are left out; nothing if none is left.
+/// Re-times finalists interleaved until one is significantly the fastest or a tie is certain, decides
+/// (`decide_finals`), and then takes each one's energy. Finalists that fail now are left out and the finals begin anew;
+/// nothing if none is left or the device is lost.
 [[nodiscard]] std::optional<FinalsResult> run_finals(TrialRunner& runner,
                                                      const std::vector<std::pair<Config, Binary>>& finalists,
-                                                     const FinalsOptions& options);
+                                                     const FinalsOptions& options, const FinalsEvents& events = {});
 
-/// The decision alone, on samples in the order they were taken.
+/// Decides by the Mann-Whitney test, its p-value split over the looks (Bonferroni). The tie set is the finalist with
+/// the lowest median and all that are not significantly slower. If the default is in it, the default wins. Else the
+/// first of it by the configuration's text does, of those significantly faster than the default.
 void decide_finals(FinalsResult& result, const FinalsOptions& options);
+
+/// Whether more rounds would change nothing: the tie set has one member, or all its medians are known and the same
+/// within `tie_width`.
+[[nodiscard]] bool finals_are_settled(const FinalsResult& result, const FinalsOptions& options);
+
+/// Whether the times are looked at after that many rounds.
+[[nodiscard]] bool finals_look_after(int rounds, const FinalsOptions& options);
 
 }  // namespace pascaline

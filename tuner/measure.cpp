@@ -1,51 +1,187 @@
 #include "tuner/measure.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
-#include <chrono>
 
 #include "core/statistics.hpp"
 
 namespace pascaline {
 namespace {
 
-constexpr int kAbortAfter = 3;
+constexpr int kAbortAfter = 3;  // also the fewest samples that make a trial
+constexpr double kCanaryEvery_s = 0.1;
+constexpr int kMostPauses = 20;  // of one configuration: each mark leads to one, so this bounds the marked samples
+
+int counted(const std::vector<Sample>& samples) {
+  return static_cast<int>(
+      std::count_if(samples.begin(), samples.end(), [](const Sample& sample) { return sample.counted(); }));
+}
 
 bool hopeless(const std::vector<Sample>& samples, const MeasureOptions& options, double best_us) {
-  if (!(options.abort_factor > 0) || !(best_us > 0) || samples.size() != kAbortAfter) {
+  if (!(options.abort_factor > 0) || !(best_us > 0) || counted(samples) != kAbortAfter) {
     return false;
   }
-  const auto fastest = std::min_element(samples.begin(), samples.end(),
-                                        [](const Sample& a, const Sample& b) { return a.time_us < b.time_us; });
-  return fastest->time_us > options.abort_factor * best_us;
+  return std::none_of(samples.begin(), samples.end(), [&](const Sample& sample) {
+    return sample.counted() && sample.time_us <= options.abort_factor * best_us;
+  });
 }
+
+/// The samples of one configuration. A stretch is what lies between two canaries: it counts if both were as when
+/// steady.
+class Sampling {
+ public:
+  Sampling(Climate& climate, const MeasureOptions& options, double best_us)
+      : climate_(climate),
+        options_(options),
+        best_us_(best_us),
+        began_s_(climate.now_s()),
+        waited_before_s_(climate.waited_s()) {
+    if (climate_.canary_age_s() > kCanaryEvery_s) {
+      climate_.canary();
+    }
+    note_canary();
+  }
+
+  template <typename Take>
+  Measured run(const Take& take) {
+    while (become_fit()) {
+      measured_.samples.push_back(take());
+      const bool over = done();
+      if (over || climate_.canary_age_s() >= kCanaryEvery_s) {
+        close_stretch();
+      }
+      if (over && done()) {
+        break;
+      }
+    }
+    conclude();
+    return std::move(measured_);
+  }
+
+ private:
+  bool become_fit() {
+    if (climate_.may_measure()) {
+      return true;
+    }
+    if (++pauses_ > kMostPauses) {
+      return false;
+    }
+    if (!climate_.wait_until_fit()) {
+      measured_.gave_up = true;
+      return false;
+    }
+    note_canary();
+    return true;
+  }
+
+  void note_canary() {
+    if (climate_.last_canary_us() && !climate_.canary_drifted()) {
+      canaries_.push_back(*climate_.last_canary_us());
+    }
+    stretch_ = measured_.samples.size();
+  }
+
+  void close_stretch() {
+    if (climate_.passive() || stretch_ == measured_.samples.size()) {
+      return;
+    }
+    climate_.canary();
+    if (climate_.canary_drifted()) {
+      mark_drifted(measured_.samples, stretch_);
+    }
+    note_canary();
+  }
+
+  [[nodiscard]] bool done() const {
+    const int count = counted(measured_.samples);
+    const double spent_ms = 1000 * (climate_.now_s() - began_s_ - (climate_.waited_s() - waited_before_s_));
+    if (count >= options_.max_samples || hopeless(measured_.samples, options_, best_us_) ||
+        (count >= kAbortAfter && spent_ms > options_.budget_ms)) {
+      return true;
+    }
+    return count >= options_.min_samples &&
+           relative_half_width(summarize(measured_.samples)) <= options_.target_half_width;
+  }
+
+  void conclude() {
+    measured_.canary_us = median_of(canaries_);
+    measured_.clock_scale = measured_.canary_us ? climate_.scale_of(*measured_.canary_us) : 1.0;
+    const int count = counted(measured_.samples);
+    if (measured_.gave_up || count >= std::min(kAbortAfter, options_.max_samples)) {
+      return;
+    }
+    const auto throttled = std::count_if(measured_.samples.begin(), measured_.samples.end(), [](const Sample& sample) {
+      return sample.mark == SampleMark::power_throttle || sample.mark == SampleMark::thermal_throttle;
+    });
+    const auto all = static_cast<std::ptrdiff_t>(measured_.samples.size());
+    if (2 * throttled > all) {
+      measured_.unfit = fmt::format(
+          "the card slowed down ({}) in {} of {} launches and never between them: the kernel "
+          "takes it to its limit; lower the clock, or tolerate the throttle reason",
+          name_of(measured_.samples.back().mark), throttled, all);
+    } else {
+      measured_.gave_up = true;
+    }
+  }
+
+  Climate& climate_;
+  const MeasureOptions& options_;
+  double best_us_;
+  double began_s_;
+  double waited_before_s_;
+  Measured measured_;
+  std::vector<double> canaries_;
+  std::size_t stretch_ = 0;  // where it begins
+  int pauses_ = 0;
+};
 
 }  // namespace
 
-std::vector<Sample> measure(Device& device, const Kernel& kernel, const Geometry& geometry,
-                            std::span<void* const> arguments, const MeasureOptions& options, double best_us) {
+void mark_drifted(std::vector<Sample>& samples, std::size_t begin) {
+  for (std::size_t i = begin; i < samples.size(); ++i) {
+    samples[i].mark = samples[i].counted() ? SampleMark::canary_drift : samples[i].mark;
+  }
+}
+
+std::optional<double> median_of(std::vector<double> values) {
+  if (values.empty()) {
+    return std::nullopt;
+  }
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return values.size() % 2 == 1 ? *middle : 0.5 * (*middle + *std::max_element(values.begin(), middle));
+}
+
+TimeSummary scaled_summary(const std::vector<Sample>& samples, double clock_scale) {
+  TimeSummary summary = summarize(samples);
+  summary.median_us *= clock_scale;
+  summary.low_us *= clock_scale;
+  summary.high_us *= clock_scale;
+  return summary;
+}
+
+Sample take_sample(Climate& climate, const Kernel& kernel, const Geometry& geometry, std::span<void* const> arguments,
+                   bool cold_cache) {
+  Sample sample;
+  sample.time_us = climate.device().time_launch_us(kernel, geometry, arguments, cold_cache);
+  sample.mark = climate.check();
+  const Sensors& sensors = climate.last_sensors();
+  sample.temperature_c = sensors.temperature_c;
+  sample.sm_clock_mhz = sensors.sm_clock_mhz;
+  sample.power_w = sensors.power_w;
+  return sample;
+}
+
+Measured measure(Climate& climate, const Kernel& kernel, const Geometry& geometry, std::span<void* const> arguments,
+                 const MeasureOptions& options, double best_us) {
+  Device& device = climate.device();
   for (int i = 0; i < options.warm_up; ++i) {
     device.launch(kernel, geometry, arguments);
   }
   device.synchronize();
-  std::vector<Sample> samples;
-  const auto start = std::chrono::steady_clock::now();
-  while (static_cast<int>(samples.size()) < options.max_samples) {
-    Sample sample;
-    sample.time_us = device.time_launch_us(kernel, geometry, arguments, options.cold_cache);
-    samples.push_back(sample);
-    const double spent_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
-    const bool enough = static_cast<int>(samples.size()) >= options.min_samples;
-    if (hopeless(samples, options, best_us) || (samples.size() >= kAbortAfter && spent_ms > options.budget_ms)) {
-      break;
-    }
-    if (enough && relative_half_width(summarize(samples)) <= options.target_half_width) {
-      break;
-    }
-  }
-  const Sensors sensors = device.read_sensors();
-  samples.back().temperature_c = sensors.temperature_c;
-  samples.back().sm_clock_mhz = sensors.sm_clock_mhz;
-  return samples;
+  Sampling sampling(climate, options, best_us);
+  return sampling.run([&] { return take_sample(climate, kernel, geometry, arguments, options.cold_cache); });
 }
 
 }  // namespace pascaline

@@ -38,14 +38,26 @@ std::optional<std::string> exceeds_limits(const Resources& resources, const Geom
   return std::nullopt;
 }
 
-TrialRunner::TrialRunner(Device& device, const BoundSpace& space, std::optional<Binary> reference,
+TrialRunner::TrialRunner(Climate& climate, const BoundSpace& space, std::optional<Binary> reference,
                          MeasureOptions options, std::uint64_t seed)
-    : device_(&device), space_(&space), reference_(std::move(reference)), options_(options), seed_(seed) {}
+    : climate_(&climate),
+      device_(&climate.device()),
+      space_(&space),
+      reference_(std::move(reference)),
+      options_(options),
+      seed_(seed) {}
+
+void TrialRunner::phase(std::string_view name) const {
+  if (phase_) {
+    phase_(name);
+  }
+}
 
 void TrialRunner::prepare() {
   if (data_) {
     return;
   }
+  phase("inputs");
   data_.emplace(*device_, *space_, reference_ ? device_->load(*reference_) : Kernel());
   data_->draw(seed_);
   draws_ms_ += data_->draw_ms();
@@ -57,6 +69,7 @@ void TrialRunner::refresh_inputs() {
   if (draws_ms_ > trials_ms_ / 3) {
     return;
   }
+  phase("inputs");
   data_->draw(++seed_);
   draws_ms_ += data_->draw_ms();
 }
@@ -80,12 +93,14 @@ Trial TrialRunner::blank(const Config& config, const Binary& binary) const {
 
 TrialRunner::Ready TrialRunner::make_ready(const Config& config, const Binary& binary) {
   prepare();
+  phase("load");
   return {config, device_->load(binary), space_->geometry(space_->space().launch, config),
           LaunchArguments(*device_, *space_, config, data_->buffers())};
 }
 
 Trial TrialRunner::run(const Config& config, const Compiled& compiled, double best_us) {
   const auto start = Clock::now();
+  gave_up_ = false;
   Trial trial = blank(config, compiled.result.binary);
   trial.status = compiled.status;
   trial.reason = compiled.result.reason;
@@ -123,20 +138,35 @@ void TrialRunner::load_verify_measure(Trial& trial, const Binary& binary, double
     trial.status = TrialStatus::wrong_result;
     return;
   }
-  const auto measure_start = Clock::now();
-  trial.samples = measure(*device_, ready.kernel, ready.geometry, ready.arguments.pointers(), options_, best_us);
-  trial.measure_ms = ms_since(measure_start);
-  trial.time = summarize(trial.samples);
+  time(trial, ready, best_us);
+}
+
+void TrialRunner::time(Trial& trial, Ready& ready, double best_us) {
+  phase("measure");
+  const auto start = Clock::now();
+  Measured measured = measure(*climate_, ready.kernel, ready.geometry, ready.arguments.pointers(), options_, best_us);
+  trial.measure_ms = ms_since(start);
+  trial.samples = std::move(measured.samples);
+  trial.canary_us = measured.canary_us;
+  trial.clock_scale = measured.clock_scale;
+  gave_up_ = measured.gave_up;
+  trial.reason = std::move(measured.unfit);
+  if (gave_up_ || !trial.reason.empty()) {
+    trial.status = TrialStatus::rejected;
+    return;
+  }
+  trial.time = scaled_summary(trial.samples, trial.clock_scale);
   trial.status = TrialStatus::ok;
-  trial.reason.clear();
 }
 
 // Sets the reason and returns false if the kernel computes something else or writes where it must not.
 bool TrialRunner::verify(Trial& trial, Ready& ready) {
   data_->poison_outputs();
   ready.arguments.refill_scratch(*device_, 0xFF);
+  phase("launch");
   device_->launch(ready.kernel, ready.geometry, ready.arguments.pointers());
   device_->synchronize();
+  phase("check");
   if (const std::string name = data_->damaged_guard(); !name.empty()) {
     trial.reason = fmt::format("wrote outside of buffer '{}'", name);
     return false;

@@ -1,11 +1,14 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "core/space.hpp"
 #include "core/trial.hpp"
+#include "tuner/climate.hpp"
 #include "tuner/compile_pool.hpp"
 #include "tuner/measure.hpp"
 #include "tuner/problem_data.hpp"
@@ -15,18 +18,26 @@ namespace pascaline {
 /// Turns compiled configurations of one problem into trials on a device: loads, verifies, times.
 class TrialRunner {
  public:
-  /// `space` and `device` must outlive it. `reference` is the compiled naive kernel, if the device uses one. Buffers,
-  /// inputs and the reference's results are made for the first configuration that needs them.
-  TrialRunner(Device& device, const BoundSpace& space, std::optional<Binary> reference, MeasureOptions options,
+  /// `space` and `climate` must outlive it; its device is the climate's. `reference` is the compiled naive kernel, if
+  /// the device uses one. Buffers, inputs and the reference's results are made for the first configuration that needs
+  /// them.
+  TrialRunner(Climate& climate, const BoundSpace& space, std::optional<Binary> reference, MeasureOptions options,
               std::uint64_t seed);
+
+  /// Has `told` called with "load", "inputs", "launch" (before the launch that is verified), "check" and "measure" as
+  /// these begin, so that whoever watches knows how long each may take.
+  void on_phase(std::function<void(std::string_view phase)> told) { phase_ = std::move(told); }
 
   /// Makes buffers, inputs and the reference's results, unless they are there; `run` does it by itself. Throws
   /// CudaError or HostDeviceError if memory is short.
   void prepare();
 
   /// One trial; every outcome is in its status, nothing but faults of the environment is thrown. Look at
-  /// `device_lost` afterwards.
+  /// `gave_up` and `device_lost` afterwards.
   [[nodiscard]] Trial run(const Config& config, const Compiled& compiled, double best_us);
+
+  /// Whether the card was not fit for the last trial: it says nothing of the configuration and must not be stored.
+  [[nodiscard]] bool gave_up() const noexcept { return gave_up_; }
 
   /// Whether the last trial took the device from this process; nothing more can be run then.
   [[nodiscard]] bool device_lost() const noexcept { return lost_; }
@@ -48,14 +59,18 @@ class TrialRunner {
   /// Makes the device usable again after a launch that failed. There must be no `Ready` left.
   void recover();
 
-  [[nodiscard]] Device& device() noexcept { return *device_; }
+  [[nodiscard]] Climate& climate() noexcept { return *climate_; }
+  [[nodiscard]] Device& device() noexcept { return climate_->device(); }
   [[nodiscard]] const MeasureOptions& options() const noexcept { return options_; }
 
  private:
   void refresh_inputs();
   void load_verify_measure(Trial& trial, const Binary& binary, double best_us);
   bool verify(Trial& trial, Ready& ready);
+  void time(Trial& trial, Ready& ready, double best_us);
+  void phase(std::string_view name) const;
 
+  Climate* climate_;
   Device* device_;
   const BoundSpace* space_;
   std::optional<Binary> reference_;
@@ -64,6 +79,8 @@ class TrialRunner {
   std::optional<ProblemData> data_;
   double trials_ms_ = 0;  ///< spent on trials so far
   bool lost_ = false;
+  bool gave_up_ = false;
+  std::function<void(std::string_view)> phase_;
   double draws_ms_ = 0;  ///< spent on inputs and references so far
 };
 

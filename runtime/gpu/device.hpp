@@ -132,6 +132,10 @@ class Device {
   /// device's L2 is evicted before. Waits for the launch and throws as `synchronize` does.
   [[nodiscard]] virtual double time_launch_us(const Kernel& kernel, const Geometry& geometry,
                                               std::span<void* const> arguments, bool cold_cache) = 0;
+  /// Time in microseconds of a fixed amount of arithmetic on the whole device that touches no memory: it changes with
+  /// the clock and with nothing else. Taken as `time_launch_us` takes times; throws as that does.
+  [[nodiscard]] virtual double time_canary_us() = 0;
+  /// The only member that another thread may call while one uses the device.
   [[nodiscard]] virtual Sensors read_sensors() noexcept = 0;
   /// Makes the device usable again after a failed launch; every Buffer and Kernel of it becomes invalid (they may
   /// still be destroyed safely). Throws DeviceLostError if the driver does not take this process back: recent ones do

@@ -9,131 +9,171 @@
 namespace pascaline::testing {
 namespace {
 
-Trial trial_of(bool is_default, const std::vector<double>& times) {
-  Trial trial;
-  trial.is_default = is_default;
-  for (const double time_us : times) {
-    trial.samples.emplace_back().time_us = time_us;
-  }
-  trial.time = summarize(trial.samples);
-  return trial;
-}
-
-std::vector<double> around(double center_us, double step_us = 0.1) {
-  std::vector<double> times;
-  for (int i = -10; i <= 10; ++i) {
-    times.push_back(center_us + i * step_us);
-  }
-  return times;
-}
-
-FinalsResult decided(std::vector<Trial> trials) {
-  FinalsResult result;
-  result.trials = std::move(trials);
-  decide_finals(result, FinalsOptions());
-  return result;
-}
-
-TEST(DecideFinals, TiesGoToTheDefault) {
-  const FinalsResult result = decided({trial_of(false, around(9.98)), trial_of(true, around(10))});
-  EXPECT_EQ(result.winner, 1U);
-  EXPECT_EQ(result.confidence, 0.5);
-  ASSERT_TRUE(result.baseline);
-  EXPECT_EQ(result.baseline->median_us, 10);
-}
-
-TEST(DecideFinals, SignificantlyFasterWinsWithItsConfidence) {
-  const FinalsResult result =
-      decided({trial_of(false, around(9.5)), trial_of(true, around(10)), trial_of(false, around(8))});
-  EXPECT_EQ(result.winner, 2U);
-  EXPECT_GT(result.confidence, 0.999);
-  EXPECT_LE(result.confidence, 1.0);
-  EXPECT_EQ(result.baseline->median_us, 10);
-  const FinalsResult close = decided({trial_of(false, around(9.5)), trial_of(true, around(10))});
-  EXPECT_EQ(close.winner, 0U);
-  EXPECT_GT(close.confidence, 0.975);
-  EXPECT_LT(close.confidence, result.confidence);
-}
-
-TEST(DecideFinals, FastestDefaultStays) {
-  const FinalsResult result = decided({trial_of(false, around(12)), trial_of(true, around(10))});
-  EXPECT_EQ(result.winner, 1U);
-  EXPECT_EQ(result.confidence, 0.5);
-}
-
-TEST(DecideFinals, WithoutDefaultTheFastestWins) {
-  const FinalsResult result = decided({trial_of(false, around(12)), trial_of(false, around(10))});
-  EXPECT_EQ(result.winner, 1U);
-  EXPECT_FALSE(result.baseline);
-  EXPECT_EQ(result.confidence, 1.0);
-}
-
-// Its median is lower, yet it is slower far more often: a two-sided test alone would take it.
-TEST(DecideFinals, LowerMedianButSlowerAsARuleDoesNotWin) {
-  std::vector<double> torn(101, 9.9);
-  std::fill(torn.begin(), torn.begin() + 50, 50.0);
-  std::vector<double> steady(101, 10.0);
-  std::fill(steady.begin(), steady.begin() + 49, 9.0);
-  const FinalsResult result = decided({trial_of(false, torn), trial_of(true, steady)});
-  ASSERT_LT(result.trials[0].time->median_us, result.trials[1].time->median_us);
-  EXPECT_EQ(result.winner, 1U);
-}
-
-TEST(DecideFinals, SamplesThatDoNotCountDecideNothing) {
-  Trial fast = trial_of(false, around(10));
-  for (int i = 0; i < 100; ++i) {
-    fast.samples.push_back({1.0, SampleMark::clock_drift, {}, {}, {}});
-  }
-  fast.time = summarize(fast.samples);
-  EXPECT_EQ(decided({fast, trial_of(true, around(10))}).winner, 1U);
-}
-
+/// Finals of the toy in made-up time on a made-up card: launches cost 1 ms, canaries 0.1 ms.
 class RunFinalsTest : public ::testing::Test {
  protected:
   ToyBench bench_{toy_json({kRight, kNotANumber, kDeadlock})};
   RelayDevice device_;
-  TrialRunner runner_{device_, bench_.bound(), bench_.reference(), quick_measure(), 1};
+  double now_s_ = 0;
+  std::function<double(std::size_t finalist)> time_us_ = [](std::size_t) { return 10.0; };
+  Sensors sensors_;
+  FinalsOptions options_;
+  GovernorOptions governor_;
+  FinalsEvents events_;
+  std::vector<std::size_t> runs_;  // who was put on the device, in turn
+  std::vector<int> rounds_;
 
+  RunFinalsTest() {
+    governor_.preheat_limit_s = 0;
+    device_.sensors = [this] { return sensors_; };
+    device_.time_us = [this](int) {
+      now_s_ += 0.001;
+      return time_us_(runs_.back());
+    };
+    device_.canary_us = [this] {
+      now_s_ += 0.0001;
+      return 100.0;
+    };
+    device_.on_launch = [this] { now_s_ += 0.001; };
+    events_.running = [this](std::size_t finalist) { runs_.push_back(finalist); };
+    events_.round = [this](int rounds) { rounds_.push_back(rounds); };
+  }
   [[nodiscard]] std::pair<Config, Binary> finalist(std::int64_t block, Fault fault = kRight) const {
     const Config config = toy_config(block, fault);
     return {config, bench_.compile(config).result.binary};
   }
+  [[nodiscard]] std::optional<FinalsResult> run(const std::vector<std::pair<Config, Binary>>& finalists) {
+    ClimateHooks hooks;
+    hooks.now_s = [this] { return now_s_; };
+    hooks.sleep_s = [this](double seconds) { now_s_ += seconds; };
+    Climate climate(device_, governor_, hooks);
+    TrialRunner runner(climate, bench_.bound(), bench_.reference(), quick_measure(), 1);
+    return run_finals(runner, finalists, options_, events_);
+  }
+  // Noise of 1 %, another value each time.
+  [[nodiscard]] double noisy(double center_us) {
+    return center_us * (1 + 0.01 * ((device_.timed * 7919 % 1000) / 500.0 - 1));
+  }
 };
 
-TEST_F(RunFinalsTest, TimesFinalistsInTurn) {
-  FinalsOptions options;
-  options.rounds = 5;
-  device_.time_us = [](int number) { return number % 6 < 3 ? 10.0 + number % 3 : 5.0 + number % 2; };
-  const auto result = run_finals(runner_, {finalist(32), finalist(64)}, options);
+TEST_F(RunFinalsTest, TimesFinalistsInTurnAndStopsAtTheFirstLookIfClear) {
+  time_us_ = [this](std::size_t finalist) { return noisy(finalist == 0 ? 5 : 10); };
+  const auto result = run({finalist(32), finalist(64)});
   ASSERT_TRUE(result);
   ASSERT_EQ(result->trials.size(), 2U);
-  EXPECT_EQ(device_.timed, 30);
+  EXPECT_EQ(result->rounds, 10);
+  EXPECT_EQ(result->winner, 0U);
+  EXPECT_FALSE(result->tie);
+  EXPECT_FALSE(result->gave_up);
+  EXPECT_GT(result->confidence, 0.999);
+  EXPECT_EQ(device_.timed, 60);
+  EXPECT_EQ(runs_.size(), 2U + 20U) << "loading, then in turn; no power, no energy";
+  EXPECT_EQ(runs_[2], 0U);
+  EXPECT_EQ(runs_[3], 1U);
+  EXPECT_EQ(runs_[4], 0U);
   EXPECT_FALSE(result->trials[0].is_default);
   EXPECT_TRUE(result->trials[1].is_default);
   for (const Trial& trial : result->trials) {
     EXPECT_EQ(trial.stage, TrialStage::finals);
     EXPECT_EQ(trial.status, TrialStatus::ok);
-    EXPECT_EQ(trial.samples.size(), 15U);
+    EXPECT_EQ(trial.samples.size(), 30U);
+    EXPECT_EQ(trial.canary_us, 100);
+    EXPECT_FALSE(trial.energy_mj);
     EXPECT_FALSE(trial.binary_hash.empty());
   }
 }
 
+TEST_F(RunFinalsTest, WideTimesTakeAllRoundsAndTieToTheDefault) {
+  time_us_ = [this](std::size_t) { return noisy(10); };
+  options_.tie_width = 1e-6;
+  const auto result = run({finalist(32), finalist(64), finalist(128)});
+  EXPECT_EQ(result->rounds, 40);
+  EXPECT_EQ(rounds_.size(), 40U);
+  EXPECT_EQ(rounds_.back(), 40);
+  EXPECT_TRUE(result->tie);
+  EXPECT_EQ(result->winner, 1U) << "the default";
+  EXPECT_EQ(result->confidence, 0.5);
+}
+
+TEST_F(RunFinalsTest, EqualTimesAreATieAtOnce) {
+  const auto result = run({finalist(32), finalist(64)});
+  EXPECT_EQ(result->rounds, 10);
+  EXPECT_TRUE(result->tie);
+  EXPECT_EQ(result->winner, 1U);
+}
+
+TEST_F(RunFinalsTest, ThrottledSamplesDoNotCountAndTheirRoundIsRepeated) {
+  device_.time_us = [this](int number) {
+    now_s_ += 0.02;
+    sensors_.throttle_reasons = number == 20 ? 0x4 : 0;
+    return noisy(runs_.back() == 0 ? 5 : 10);
+  };
+  device_.canary_us = [this] {
+    sensors_.throttle_reasons = 0;
+    now_s_ += 0.0001;
+    return 100.0;
+  };
+  const auto result = run({finalist(32), finalist(64)});
+  EXPECT_EQ(result->rounds, 10);
+  EXPECT_EQ(rounds_.size(), 10U) << "eleven passes, the last one ended it";
+  EXPECT_EQ(result->trials[0].samples.size() + result->trials[1].samples.size(), 66U);
+  EXPECT_EQ(result->trials[0].time->count + result->trials[1].time->count, 65);
+}
+
+TEST_F(RunFinalsTest, ARoundBeforeABadCanaryDoesNotCount) {
+  device_.canary_us = [this] {
+    now_s_ += 0.0001;
+    return device_.timed >= 6 && device_.timed < 12 && now_s_ < 2 ? 120.0 : 100.0;
+  };
+  const auto result = run({finalist(32), finalist(64)});
+  ASSERT_TRUE(result);
+  EXPECT_EQ(result->rounds, 10);
+  EXPECT_EQ(result->trials[0].samples.size(), 33U);
+  EXPECT_EQ(result->trials[0].samples[0].mark, SampleMark::canary_drift);
+  EXPECT_EQ(result->trials[1].samples[2].mark, SampleMark::canary_drift);
+  EXPECT_TRUE(result->trials[0].samples[3].counted());
+  EXPECT_EQ(result->trials[1].time->count, 30);
+}
+
+TEST_F(RunFinalsTest, GivesUpOnACardThatStaysUnfit) {
+  governor_.pause_limit_s = 20;
+  device_.time_us = [this](int number) {
+    now_s_ += 0.02;
+    sensors_.throttle_reasons = number >= 20 ? 0x40 : 0;
+    return 10.0;
+  };
+  const auto result = run({finalist(32), finalist(64)});
+  ASSERT_TRUE(result);
+  EXPECT_TRUE(result->gave_up);
+}
+
+TEST_F(RunFinalsTest, EnergyIsPowerTimesTime) {
+  sensors_.power_w = 50;
+  time_us_ = [](std::size_t) { return 1000.0; };
+  const auto result = run({finalist(32), finalist(64)});
+  for (const Trial& trial : result->trials) {
+    ASSERT_TRUE(trial.energy_mj);
+    EXPECT_NEAR(*trial.energy_mj, 50, 1e-6) << "50 W for a millisecond";
+  }
+  options_.energy_window_ms = 0;
+  EXPECT_FALSE(run({finalist(32), finalist(64)})->trials[0].energy_mj);
+}
+
 TEST_F(RunFinalsTest, FinalistsThatFailNowAreLeftOut) {
-  FinalsOptions options;
-  options.rounds = 2;
-  const auto result =
-      run_finals(runner_, {finalist(32, kDeadlock), finalist(32), finalist(64, kDeadlock), finalist(64)}, options);
+  const auto result = run({finalist(32, kDeadlock), finalist(32), finalist(64, kDeadlock), finalist(64)});
   ASSERT_TRUE(result);
   ASSERT_EQ(result->trials.size(), 2U);
   EXPECT_EQ(result->trials[0].config, toy_config(32));
   EXPECT_EQ(result->trials[1].config, toy_config(64));
-  EXPECT_EQ(result->trials[1].samples.size(), 6U);
+  EXPECT_EQ(result->trials[1].samples.size(), 30U);
   EXPECT_EQ(device_.resets, 2);
+  EXPECT_EQ(runs_.front(), 0U);
+  EXPECT_EQ(runs_.back(), 3U) << "indices are those of the finalists given";
 }
 
 TEST_F(RunFinalsTest, NothingLeftIsNoResult) {
-  EXPECT_FALSE(run_finals(runner_, {}, FinalsOptions()));
-  EXPECT_FALSE(run_finals(runner_, {finalist(64, kDeadlock)}, FinalsOptions()));
+  EXPECT_FALSE(run({}));
+  EXPECT_FALSE(run({finalist(64, kDeadlock)}));
 }
 
 }  // namespace

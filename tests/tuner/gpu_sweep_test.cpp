@@ -82,7 +82,8 @@ TEST_F(GpuSweepTest, EveryFaultOfTheToyIsFoundAndTheNextTrialWorks) {
     faults.push_back(fault);
   }
   ToyBench bench(toy_json(faults), 1000, "cuda:0");
-  TrialRunner runner(bench.device(), bench.bound(), bench.reference(), quick_measure(), 1);
+  Climate climate(bench.device(), {.passive = true});
+  TrialRunner runner(climate, bench.bound(), bench.reference(), quick_measure(), 1);
   for (const auto& [fault, status] : outcomes) {
     const Trial trial = runner.run(toy_config(64, fault), bench.compile(toy_config(64, fault)), 0);
     EXPECT_EQ(trial.status, status) << fault << ": " << trial.reason;
@@ -117,7 +118,8 @@ TEST_F(GpuSweepTest, AnIllegalAddressCostsTheProgramOneTrial) {
 
 TEST_F(GpuSweepTest, AccumulatingKernelsStartFromTheirInputs) {
   ToyBench bench(accumulate_json(), 1000, "cuda:0");
-  TrialRunner runner(bench.device(), bench.bound(), bench.reference(), quick_measure(), 1);
+  Climate climate(bench.device(), {.passive = true});
+  TrialRunner runner(climate, bench.bound(), bench.reference(), quick_measure(), 1);
   EXPECT_EQ(runner.run(toy_config(32), bench.compile(toy_config(32)), 0).status, TrialStatus::ok);
   const Config overwrites = toy_config(32, kLastElementLeftOut);
   EXPECT_EQ(runner.run(overwrites, bench.compile(overwrites), 0).status, TrialStatus::wrong_result);
@@ -141,8 +143,9 @@ TEST_F(GpuSweepTest, ReferenceKernelAgreesWithTheHostReference) {
     request.defines.emplace_back("PASCALINE_REFERENCE=1");
     const CompileResult naive = toolchain.compile(request);
     ASSERT_TRUE(naive.ok) << naive.log;
-    TrialRunner by_kernel(*device, bound, naive.binary, quick_measure(), 3);
-    TrialRunner by_host(*device, bound, std::nullopt, quick_measure(), 3);
+    Climate climate(*device, {.passive = true});
+    TrialRunner by_kernel(climate, bound, naive.binary, quick_measure(), 3);
+    TrialRunner by_host(climate, bound, std::nullopt, quick_measure(), 3);
     const Trial first = by_kernel.run(space.default_config(), compiled, 0);
     const Trial second = by_host.run(space.default_config(), compiled, 0);
     ASSERT_EQ(first.status, TrialStatus::ok) << first.reason;

@@ -17,7 +17,11 @@ class RelayDevice : public Device {
   int launches = 0;                  ///< without the timed ones
   int timed = 0;                     ///< timed launches
   int resets = 0;
+  int canaries = 0;                    ///< timed ones
   std::function<double(int)> time_us;  ///< of the timed launch of that number; empty: the true one
+  std::function<double()> canary_us;   ///< empty: 100
+  std::function<Sensors()> sensors;    ///< empty: 61 degrees and nothing else
+  std::function<void()> on_launch;     ///< beside each launch that is not timed
 
   RelayDevice() : host_(open_device("host")) {}
   [[nodiscard]] const DeviceInfo& info() const noexcept override { return host_->info(); }
@@ -32,6 +36,9 @@ class RelayDevice : public Device {
   [[nodiscard]] Kernel load(const Binary& binary) override { return host_->load(binary); }
   void launch(const Kernel& kernel, const Geometry& geometry, std::span<void* const> arguments) override {
     ++launches;
+    if (on_launch) {
+      on_launch();
+    }
     host_->launch(kernel, geometry, arguments);
   }
   void synchronize() override { host_->synchronize(); }
@@ -40,10 +47,17 @@ class RelayDevice : public Device {
     ++timed;
     return time_us ? time_us(timed) : host_->time_launch_us(kernel, geometry, arguments, cold);
   }
+  [[nodiscard]] double time_canary_us() override {
+    ++canaries;
+    return canary_us ? canary_us() : 100.0;
+  }
   [[nodiscard]] Sensors read_sensors() noexcept override {
-    Sensors sensors;
-    sensors.temperature_c = 61;
-    return sensors;
+    if (sensors) {
+      return sensors();
+    }
+    Sensors fixed;
+    fixed.temperature_c = 61;
+    return fixed;
   }
   void reset() override {
     ++resets;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <set>
 #include <thread>
@@ -20,7 +21,8 @@ class TrialRunnerTest : public ::testing::Test {
   ToyBench bench_{toy_json({kRight, kNotANumber, kLastElementLeftOut, kWriteBehind, kWriteBefore, kDoesNotCompile,
                             kDeadlock, kWriteBehindScratch, kWriteInput})};
   RelayDevice device_;
-  TrialRunner runner_{device_, bench_.bound(), bench_.reference(), quick_measure(), 1};
+  Climate climate_{device_, {.passive = true}};
+  TrialRunner runner_{climate_, bench_.bound(), bench_.reference(), quick_measure(), 1};
 
   [[nodiscard]] Trial run(Fault fault, std::int64_t block = 64) {
     const Config config = toy_config(block, fault);
@@ -159,10 +161,97 @@ TEST_F(TrialRunnerTest, TrialsGetFreshInputs) {
   EXPECT_EQ(contents.size(), device_.uploads.size()) << "no contents twice";
 }
 
+TEST_F(TrialRunnerTest, PhasesAreToldAsTheyBegin) {
+  std::vector<std::string> phases;
+  runner_.on_phase([&](std::string_view phase) { phases.emplace_back(phase); });
+  EXPECT_EQ(run(kRight).status, TrialStatus::ok);
+  EXPECT_EQ(phases, (std::vector<std::string>{"inputs", "load", "launch", "check", "measure"}));
+  phases.clear();
+  EXPECT_EQ(run(kNotANumber).status, TrialStatus::wrong_result);
+  phases.erase(std::remove(phases.begin(), phases.end(), "inputs"), phases.end());
+  EXPECT_EQ(phases, (std::vector<std::string>{"load", "launch", "check"}));
+}
+
+/// The toy on a card that a script describes, in seconds that pass only as the test says.
+class GovernedTrialTest : public ::testing::Test {
+ protected:
+  ToyBench bench_{toy_json()};
+  RelayDevice device_;
+  double now_s_ = 0;
+  std::uint64_t bits_ = 0;
+
+  GovernedTrialTest() {
+    device_.time_us = [this](int) {
+      now_s_ += 0.02;
+      return 10.0;
+    };
+    device_.sensors = [this] {
+      Sensors sensors;
+      sensors.throttle_reasons = bits_;
+      return sensors;
+    };
+  }
+  [[nodiscard]] ClimateHooks hooks() {
+    ClimateHooks hooks;
+    hooks.now_s = [this] { return now_s_; };
+    hooks.sleep_s = [this](double seconds) { now_s_ += seconds; };
+    return hooks;
+  }
+};
+
+TEST_F(GovernedTrialTest, CanaryAndScaleGoWithTheTrial) {
+  Climate climate(device_, {.preheat_limit_s = 0}, hooks());
+  climate.canary();
+  device_.canary_us = [] { return 101.0; };
+  TrialRunner runner(climate, bench_.bound(), bench_.reference(), quick_measure(), 1);
+  now_s_ += 10;
+  const Trial trial = runner.run(toy_config(64), bench_.compile(toy_config(64)), 0);
+  EXPECT_EQ(trial.status, TrialStatus::ok) << trial.reason;
+  EXPECT_EQ(trial.canary_us, 101.0);
+  EXPECT_DOUBLE_EQ(trial.clock_scale, 100.0 / 101.0);
+  EXPECT_DOUBLE_EQ(trial.time->median_us, 10.0 * 100.0 / 101.0);
+  EXPECT_EQ(trial.samples.at(0).time_us, 10.0) << "samples stay raw";
+  EXPECT_FALSE(runner.gave_up());
+}
+
+TEST_F(GovernedTrialTest, ACardThatStaysThrottledMakesItGiveUp) {
+  Climate climate(device_, {.preheat_limit_s = 0, .pause_limit_s = 5}, hooks());
+  climate.canary();
+  TrialRunner runner(climate, bench_.bound(), bench_.reference(), quick_measure(), 1);
+  bits_ = 0x40;
+  now_s_ += 10;
+  const Trial trial = runner.run(toy_config(64), bench_.compile(toy_config(64)), 0);
+  EXPECT_TRUE(runner.gave_up());
+  EXPECT_FALSE(trial.time);
+  EXPECT_NE(trial.status, TrialStatus::ok);
+}
+
+TEST_F(GovernedTrialTest, AKernelThatMakesTheCardThrottleIsRejected) {
+  device_.time_us = [this](int) {
+    now_s_ += 0.02;
+    bits_ = 0x4;
+    return 10.0;
+  };
+  device_.canary_us = [this] {
+    bits_ = 0;
+    return 100.0;
+  };
+  Climate climate(device_, {.preheat_limit_s = 0}, hooks());
+  climate.canary();
+  TrialRunner runner(climate, bench_.bound(), bench_.reference(), quick_measure(), 1);
+  const Trial trial = runner.run(toy_config(64), bench_.compile(toy_config(64)), 0);
+  EXPECT_FALSE(runner.gave_up());
+  EXPECT_EQ(trial.status, TrialStatus::rejected);
+  EXPECT_NE(trial.reason.find("power_throttle"), std::string::npos) << trial.reason;
+  EXPECT_FALSE(trial.time);
+  EXPECT_FALSE(trial.samples.empty()) << "kept for the record";
+}
+
 TEST(TrialRunner, AccumulatingKernelsStartFromTheirInputs) {
   const ToyBench bench(accumulate_json());
   RelayDevice device;
-  TrialRunner runner(device, bench.bound(), bench.reference(), quick_measure(), 1);
+  Climate climate(device, {.passive = true});
+  TrialRunner runner(climate, bench.bound(), bench.reference(), quick_measure(), 1);
   for (const std::int64_t block : {32, 64, 32}) {
     const Trial trial = runner.run(toy_config(block), bench.compile(toy_config(block)), 0);
     EXPECT_EQ(trial.status, TrialStatus::ok) << trial.reason;
@@ -203,7 +292,8 @@ TEST(ProblemData, InfinityWhereTheReferenceHasANumberIsWrong) {
   nlohmann::json json = toy_json();
   json["arguments"][0].update({{"low", 3e38}, {"high", 3.4e38}});
   ToyBench bench(json);
-  TrialRunner runner(bench.device(), bench.bound(), bench.reference(), quick_measure(), 1);
+  Climate climate(bench.device(), {.passive = true});
+  TrialRunner runner(climate, bench.bound(), bench.reference(), quick_measure(), 1);
   const Trial trial = runner.run(toy_config(32), bench.compile(toy_config(32)), 0);
   EXPECT_EQ(trial.status, TrialStatus::wrong_result) << "float32 overflows where float64 does not";
   EXPECT_NE(trial.reason.find("inf instead of"), std::string::npos) << trial.reason;

@@ -60,7 +60,8 @@ int check_one(const Options& options) {
   once.min_samples = 1;
   once.max_samples = 1;
   once.cold_cache = false;
-  TrialRunner runner(*device, bound, std::move(reference), once, options.seed);
+  Climate climate(*device, {.passive = true});
+  TrialRunner runner(climate, bound, std::move(reference), once, options.seed);
   const Trial trial = runner.run(config, compiled, 0);
   fmt::print("{}\n", json{{"status", name_of(trial.status)}, {"reason", trial.reason}}.dump(
                          -1, ' ', false, json::error_handler_t::replace));

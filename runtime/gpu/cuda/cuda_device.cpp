@@ -62,6 +62,7 @@ class CudaDevice final : public Device {
   void synchronize() override;
   [[nodiscard]] double time_launch_us(const Kernel& kernel, const Geometry& geometry, std::span<void* const> arguments,
                                       bool cold_cache) override;
+  [[nodiscard]] double time_canary_us() override;
   [[nodiscard]] Sensors read_sensors() noexcept override { return nvml_ ? nvml_->read() : Sensors{}; }
   void reset() override;
 
@@ -73,6 +74,9 @@ class CudaDevice final : public Device {
   void require_live(const Buffer& buffer, const char* doing, std::size_t bytes) const;
   void check_launch(const Kernel& kernel, const Geometry& geometry) const;
   [[nodiscard]] bool guard_intact(CuAddress guard);
+  [[nodiscard]] TimingAid& timing();
+  template <typename Start>
+  [[nodiscard]] double time_us(const Start& start);
   void drop_everything() noexcept;
 
   DeviceInfo info_;
@@ -215,21 +219,37 @@ void CudaDevice::synchronize() {
   context_.driver()(context_.driver().stream_synchronize, context_.stream());
 }
 
-double CudaDevice::time_launch_us(const Kernel& kernel, const Geometry& geometry, std::span<void* const> arguments,
-                                  bool cold_cache) {
-  const DriverApi& driver = context_.driver();
+TimingAid& CudaDevice::timing() {
   context_.make_current();
   if (!timing_) {
     timing_ = std::make_unique<TimingAid>(context_, static_cast<std::size_t>(info_.limits.l2_bytes));
   }
-  timing_->prepare(cold_cache);
+  return *timing_;
+}
+
+// Of what `start` queues, between two events. The stream must have been held back by `prepare`.
+template <typename Start>
+double CudaDevice::time_us(const Start& start) {
+  const DriverApi& driver = context_.driver();
   driver(driver.event_record, context_.start(), context_.stream());
-  launch(kernel, geometry, arguments);
+  start();
   driver(driver.event_record, context_.stop(), context_.stream());
   driver(driver.event_synchronize, context_.stop());
   float milliseconds = 0;
   driver(driver.event_elapsed, &milliseconds, context_.start(), context_.stop());
   return static_cast<double>(milliseconds) * 1000.0;
+}
+
+double CudaDevice::time_launch_us(const Kernel& kernel, const Geometry& geometry, std::span<void* const> arguments,
+                                  bool cold_cache) {
+  timing().prepare(cold_cache);
+  return time_us([&] { launch(kernel, geometry, arguments); });
+}
+
+double CudaDevice::time_canary_us() {
+  TimingAid& aid = timing();
+  aid.prepare(false);
+  return time_us([&] { aid.launch_canary(static_cast<unsigned>(info_.limits.sm_count)); });
 }
 
 void CudaDevice::drop_everything() noexcept {

@@ -5,7 +5,8 @@
 namespace pascaline {
 
 /// Prepares the device for a timed launch: empties its L2 and holds the stream back long enough for the host to
-/// queue what is timed, so that launch latency is not measured. Belongs to one context; forget it before a reset.
+/// queue what is timed, so that launch latency is not measured; and holds the canary kernel. Belongs to one context;
+/// forget it before a reset.
 class TimingAid {
  public:
   /// `l2_bytes` of the device.
@@ -16,6 +17,8 @@ class TimingAid {
 
   /// Queues both; throws CudaError.
   void prepare(bool cold_cache);
+  /// Queues the canary: the same arithmetic on each of `sm_count` multiprocessors, 100 to 300 us; throws CudaError.
+  void launch_canary(unsigned sm_count);
 
  private:
   void evict();
@@ -25,6 +28,7 @@ class TimingAid {
   CuAddress evict_address_ = 0;
   CuModule module_ = nullptr;
   CuFunction delay_ = nullptr;
+  CuFunction canary_ = nullptr;
   unsigned char evict_byte_ = 0;
 };
 

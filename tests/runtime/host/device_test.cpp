@@ -98,6 +98,17 @@ TEST(HostDevice, TimesALaunch) {
   EXPECT_EQ(to_host<float>(*device, data)[kCount - 1], 3.0F);
 }
 
+TEST(HostDevice, TheCanaryTakesAboutAsLongEachTime) {
+  const auto device = open_device("host");
+  std::vector<double> times;
+  for (int i = 0; i < 21; ++i) {
+    times.push_back(device->time_canary_us());
+  }
+  std::sort(times.begin(), times.end());
+  EXPECT_GT(times[0], 20);
+  EXPECT_LT(times[10], 1.5 * times[0]) << "the better half is alike";
+}
+
 TEST(HostDevice, KernelsLoadAgainAfterTheyWereUnloaded) {
   const auto device = open_host_device();
   const Buffer data = to_device(*device, std::vector<float>(64, 1.0F));

@@ -1,0 +1,251 @@
+#include "tuner/climate.hpp"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <limits>
+#include <thread>
+
+#include "core/error.hpp"
+#include "tests/tuner/relay_device.hpp"
+
+namespace pascaline::testing {
+namespace {
+
+/// Made-up time: a canary takes 100 us of it, readings and sleeps what the case says.
+class ClimateTest : public ::testing::Test {
+ protected:
+  RelayDevice device_;
+  GovernorOptions options_;
+  double now_s_ = 50;
+  double read_s_ = 0;
+  int reads_ = 0;
+  double canary_us_ = 100;
+  Sensors sensors_;
+  ClimateHooks hooks_;
+  std::vector<std::string> pauses_;
+
+  ClimateTest() {
+    device_.sensors = [this] {
+      ++reads_;
+      now_s_ += read_s_;
+      return sensors_;
+    };
+    device_.canary_us = [this] {
+      now_s_ += 0.0001;
+      return canary_us_;
+    };
+    hooks_.now_s = [this] { return now_s_; };
+    hooks_.sleep_s = [this](double seconds) { now_s_ += seconds; };
+    hooks_.pause = [this](bool waits, const std::string& reason) { pauses_.push_back(waits ? reason : "over"); };
+  }
+};
+
+TEST_F(ClimateTest, ReadingsAreSharedForTenMilliseconds) {
+  options_.passive = true;
+  Climate climate(device_, options_, hooks_);
+  sensors_.power_w = 70;
+  for (int i = 0; i < 100; ++i) {
+    climate.check();
+    now_s_ += 0.001;
+  }
+  EXPECT_GE(reads_, 9);
+  EXPECT_LE(reads_, 11);
+  EXPECT_EQ(climate.last_sensors().power_w, 70);
+}
+
+TEST_F(ClimateTest, SlowReadingsAreSharedForLonger) {
+  options_.passive = true;
+  read_s_ = 0.005;
+  Climate climate(device_, options_, hooks_);
+  const double begin_s = now_s_;
+  while (now_s_ - begin_s < 1) {
+    climate.check();
+    now_s_ += 0.001;
+  }
+  EXPECT_LE(reads_, 20) << "a tenth of the time";
+  EXPECT_GE(reads_, 17);
+}
+
+TEST_F(ClimateTest, TheCanaryIsTheBestOfThreeOrTheFirstAsSteady) {
+  options_.preheat_limit_s = 0;
+  Climate climate(device_, options_, hooks_);
+  std::vector<double> times{104, 100, 102};
+  device_.canary_us = [&] {
+    const double first = times.front();
+    times.erase(times.begin());
+    return first;
+  };
+  EXPECT_EQ(climate.canary_age_s(), std::numeric_limits<double>::infinity());
+  EXPECT_EQ(climate.canary(), 100);
+  EXPECT_EQ(climate.last_canary_us(), 100);
+  times = {100.4, 1};
+  EXPECT_EQ(climate.canary(), 100.4) << "no need of more";
+  times = {103, 101, 107};
+  EXPECT_EQ(climate.canary(), 101);
+  now_s_ += 3;
+  EXPECT_NEAR(climate.canary_age_s(), 3, 1e-9);
+}
+
+TEST_F(ClimateTest, APassiveOneTimesNoCanaryAndIsAlwaysFit) {
+  options_.passive = true;
+  Climate climate(device_, options_, hooks_);
+  EXPECT_TRUE(climate.preheat());
+  EXPECT_FALSE(climate.canary());
+  EXPECT_TRUE(climate.wait_until_fit());
+  EXPECT_EQ(climate.check(), SampleMark::none);
+  EXPECT_EQ(device_.canaries, 0);
+}
+
+TEST_F(ClimateTest, PreheatsWithWorkUntilSteady) {
+  Climate climate(device_, options_, hooks_);
+  const double begin_s = now_s_;
+  EXPECT_TRUE(climate.preheat());
+  EXPECT_TRUE(climate.may_measure());
+  EXPECT_NEAR(now_s_ - begin_s, 3, 0.3);
+  EXPECT_GT(device_.canaries * 0.0001, 0.9 * (now_s_ - begin_s)) << "the card is kept busy";
+  EXPECT_NEAR(climate.waited_s(), now_s_ - begin_s, 1e-9);
+  const int canaries = device_.canaries;
+  EXPECT_TRUE(climate.preheat());
+  EXPECT_EQ(device_.canaries, canaries) << "once is enough";
+}
+
+TEST_F(ClimateTest, PreheatingNoticesTheStop) {
+  canary_us_ = 100;
+  device_.canary_us = [this] {
+    now_s_ += 0.0001;
+    return canary_us_ += 0.01;  // never steady
+  };
+  hooks_.stop = [this] { return now_s_ > 55; };
+  Climate climate(device_, options_, hooks_);
+  EXPECT_FALSE(climate.preheat());
+  EXPECT_LT(now_s_, 56);
+}
+
+TEST_F(ClimateTest, WaitsForACardThatIsTooHotAndSaysSo) {
+  options_.preheat_limit_s = 0;
+  sensors_.temperature_limit_c = 83;
+  sensors_.temperature_c = 60;
+  Climate climate(device_, options_, hooks_);
+  climate.canary();
+  sensors_.temperature_c = 81;
+  now_s_ += 1;
+  climate.check();
+  EXPECT_EQ(climate.state(), GovernorState::cooling);
+  const double begin_s = now_s_;
+  device_.sensors = [&] {
+    sensors_.temperature_c = 81 - (now_s_ - begin_s);
+    return sensors_;
+  };
+  EXPECT_TRUE(climate.wait_until_fit());
+  EXPECT_NEAR(now_s_ - begin_s, 6, 0.5);
+  EXPECT_NEAR(climate.waited_s(), now_s_ - begin_s, 1e-9);
+  ASSERT_EQ(pauses_.size(), 2U);
+  EXPECT_NE(pauses_[0].find("cooling"), std::string::npos) << pauses_[0];
+  EXPECT_EQ(pauses_[1], "over");
+}
+
+// The clock of a card that did nothing for a while is low; some work mends that without a pause.
+TEST_F(ClimateTest, WakingUpIsNoPause) {
+  options_.preheat_limit_s = 0;
+  Climate climate(device_, options_, hooks_);
+  climate.canary();
+  int since_idle = 0;
+  device_.canary_us = [&] {
+    now_s_ += 0.0001;
+    return ++since_idle > 10 ? 100.0 : 180.0;
+  };
+  climate.canary();
+  EXPECT_EQ(climate.state(), GovernorState::settling);
+  EXPECT_TRUE(climate.wait_until_fit());
+  EXPECT_TRUE(pauses_.empty());
+}
+
+TEST_F(ClimateTest, GivesUpAndSaysWhy) {
+  options_.preheat_limit_s = 0;
+  options_.pause_limit_s = 10;
+  Climate climate(device_, options_, hooks_);
+  climate.canary();
+  sensors_.throttle_reasons = 0x4;
+  now_s_ += 1;
+  EXPECT_EQ(climate.check(), SampleMark::power_throttle);
+  EXPECT_FALSE(climate.wait_until_fit());
+  EXPECT_TRUE(climate.gave_up());
+  EXPECT_NE(climate.reason().find("power"), std::string::npos);
+  EXPECT_FALSE(climate.wait_until_fit());
+}
+
+TEST_F(ClimateTest, AScriptStandsForSensorsAndCanary) {
+  options_.preheat_limit_s = 0;
+  hooks_.trace = SensorTrace::parse(R"([{"at_s": 0, "temperature_c": 45}, {"at_s": 5, "canary_scale": 1.5},
+                                        {"at_s": 9, "canary_scale": 1, "canary_us": 70}])",
+                                    "");
+  Climate climate(device_, options_, hooks_);
+  now_s_ += 100;  // it begins with the first reading
+  EXPECT_NEAR(*climate.canary(), 100, 1e-9);
+  EXPECT_EQ(climate.last_sensors().temperature_c, 45);
+  EXPECT_EQ(reads_, 0);
+  now_s_ += 5;
+  EXPECT_NEAR(*climate.canary(), 150, 1e-9);
+  EXPECT_TRUE(climate.canary_drifted());
+  now_s_ += 4;
+  EXPECT_EQ(climate.canary(), 70);
+}
+
+TEST_F(ClimateTest, TheCanarysFailureIsTheCallers) {
+  Climate climate(device_, options_, hooks_);
+  device_.canary_us = []() -> double { throw CudaError("the device is lost"); };
+  EXPECT_THROW(climate.canary(), CudaError);
+  EXPECT_THROW(climate.preheat(), CudaError);
+}
+
+TEST(ClimateTelemetry, TellsTwiceASecondWhateverTheMeasuringDoes) {
+  RelayDevice device;
+  std::atomic<int> told = 0;
+  std::atomic<int> canaries = 0;
+  ClimateHooks hooks;
+  hooks.telemetry = [&](const ClimateReading& reading) {
+    ++told;
+    canaries += reading.canary_us ? 1 : 0;
+    EXPECT_EQ(reading.sensors.temperature_c, 61);
+    EXPECT_EQ(reading.state, GovernorState::measuring);
+    EXPECT_EQ(reading.reason, "");
+    EXPECT_GT(reading.unix_ms, 1'600'000'000'000);
+  };
+  {
+    GovernorOptions options;
+    options.preheat_limit_s = 0;
+    options.passive = true;
+    const Climate climate(device, options, hooks);
+    std::this_thread::sleep_for(std::chrono::milliseconds(1100));  // a long launch
+  }
+  const int at_the_end = told;
+  EXPECT_GE(at_the_end, 3);
+  EXPECT_LE(at_the_end, 7);
+  EXPECT_EQ(canaries, 0);
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  EXPECT_EQ(told, at_the_end) << "it ends with the climate";
+}
+
+TEST(ClimateTelemetry, ACanaryIsToldOnce) {
+  RelayDevice device;
+  std::atomic<int> told = 0;
+  std::atomic<int> canaries = 0;
+  ClimateHooks hooks;
+  hooks.telemetry_period_s = 0.005;
+  hooks.telemetry = [&](const ClimateReading& reading) {
+    canaries += reading.canary_us ? 1 : 0;
+    ++told;
+  };
+  Climate climate(device, {.preheat_limit_s = 0}, hooks);
+  climate.canary();
+  const int before = told;
+  while (told < before + 10) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  EXPECT_EQ(canaries, 1);
+}
+
+}  // namespace
+}  // namespace pascaline::testing

@@ -1,0 +1,183 @@
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "core/statistics.hpp"
+#include "tuner/finals.hpp"
+
+namespace pascaline::testing {
+namespace {
+
+Trial trial_of(bool is_default, const std::vector<double>& times, std::int64_t name = 0) {
+  Trial trial;
+  trial.is_default = is_default;
+  trial.config = Config({{"NAME", name}});
+  for (const double time_us : times) {
+    trial.samples.emplace_back().time_us = time_us;
+  }
+  trial.time = summarize(trial.samples);
+  return trial;
+}
+
+std::vector<double> around(double center_us, double step_us = 0.01) {
+  std::vector<double> times;
+  for (int i = -10; i <= 10; ++i) {
+    times.push_back(center_us + i * step_us);
+  }
+  return times;
+}
+
+FinalsResult undecided(std::vector<Trial> trials) {
+  FinalsResult result;
+  result.trials = std::move(trials);
+  return result;
+}
+
+FinalsResult decided(std::vector<Trial> trials) {
+  FinalsResult result = undecided(std::move(trials));
+  decide_finals(result, FinalsOptions());
+  return result;
+}
+
+bool settled(std::vector<Trial> trials) { return finals_are_settled(undecided(std::move(trials)), FinalsOptions()); }
+
+TEST(DecideFinals, LooksEveryFiveRoundsFromTheTenth) {
+  std::vector<int> looks;
+  for (int round = 1; round <= 40; ++round) {
+    if (finals_look_after(round, FinalsOptions())) {
+      looks.push_back(round);
+    }
+  }
+  EXPECT_EQ(looks, (std::vector<int>{10, 15, 20, 25, 30, 35, 40}));
+  EXPECT_TRUE(finals_look_after(3, {.rounds = 3}));
+  EXPECT_FALSE(finals_look_after(2, {.rounds = 3}));
+  EXPECT_TRUE(finals_look_after(13, {.rounds = 13}));
+}
+
+TEST(DecideFinals, TiesGoToTheDefault) {
+  const FinalsResult result = decided({trial_of(false, around(9.998)), trial_of(true, around(10))});
+  EXPECT_EQ(result.winner, 1U);
+  EXPECT_EQ(result.confidence, 0.5);
+  EXPECT_TRUE(result.tie);
+  ASSERT_TRUE(result.baseline);
+  EXPECT_EQ(result.baseline->median_us, 10);
+}
+
+TEST(DecideFinals, SignificantlyFasterWinsWithItsConfidence) {
+  const FinalsResult result =
+      decided({trial_of(false, around(9.5)), trial_of(true, around(10)), trial_of(false, around(8))});
+  EXPECT_EQ(result.winner, 2U);
+  EXPECT_FALSE(result.tie);
+  EXPECT_GT(result.confidence, 0.999);
+  EXPECT_LE(result.confidence, 1.0);
+  EXPECT_EQ(result.baseline->median_us, 10);
+}
+
+// p is about 0.005: below what is asked of all looks together, above what each may spend.
+TEST(DecideFinals, ThePValueIsSplitOverTheLooks) {
+  const std::vector<Trial> close{trial_of(false, around(9.95)), trial_of(true, around(10))};
+  const double p = mann_whitney_p(around(9.95), around(10));
+  ASSERT_LT(p, 0.01);
+  ASSERT_GT(p, 0.01 / 7);
+  EXPECT_EQ(decided(close).winner, 1U);
+  FinalsResult once = undecided(close);
+  decide_finals(once, {.rounds = 10});
+  EXPECT_EQ(once.winner, 0U) << "a single look";
+  EXPECT_DOUBLE_EQ(once.confidence, 1 - p / 2);
+}
+
+TEST(DecideFinals, FastestDefaultStays) {
+  const FinalsResult result = decided({trial_of(false, around(12)), trial_of(true, around(10))});
+  EXPECT_EQ(result.winner, 1U);
+  EXPECT_EQ(result.confidence, 0.5);
+  EXPECT_FALSE(result.tie);
+}
+
+TEST(DecideFinals, TiedVariantsAreTakenInAStableOrder) {
+  const Trial a = trial_of(false, around(8.001), 1);
+  const Trial b = trial_of(false, around(8), 2);
+  const Trial standard = trial_of(true, around(10), 0);
+  for (const auto& trials : {std::vector<Trial>{a, b, standard}, std::vector<Trial>{standard, b, a}}) {
+    const FinalsResult result = decided(trials);
+    EXPECT_EQ(result.trials[result.winner].config, a.config) << "though the other's median is lower";
+    EXPECT_TRUE(result.tie);
+    EXPECT_GT(result.confidence, 0.999);
+  }
+  const FinalsResult alone = decided({b, a});
+  EXPECT_EQ(alone.winner, 1U);
+  EXPECT_EQ(alone.confidence, 1.0);
+  EXPECT_FALSE(alone.baseline);
+}
+
+// First by its text and tied with the fastest, but too few of its times to be told from the default.
+TEST(DecideFinals, AVariantThatMerelyTiesWithTheFastestDoesNotBeatTheDefault) {
+  const FinalsResult result = decided({trial_of(false, {8, 8.01, 8.02}, 1), trial_of(false, around(8), 2),
+                                       trial_of(true, around(10), 3)});
+  EXPECT_TRUE(result.tie);
+  EXPECT_EQ(result.winner, 1U);
+}
+
+TEST(DecideFinals, WithoutDefaultTheFastestWins) {
+  const FinalsResult result = decided({trial_of(false, around(12)), trial_of(false, around(10))});
+  EXPECT_EQ(result.winner, 1U);
+  EXPECT_FALSE(result.baseline);
+  EXPECT_EQ(result.confidence, 1.0);
+}
+
+// Its median is lower, yet it is slower far more often: a two-sided test alone would take it.
+TEST(DecideFinals, LowerMedianButSlowerAsARuleDoesNotWin) {
+  std::vector<double> torn(301, 9.9);
+  std::fill(torn.begin(), torn.begin() + 150, 50.0);
+  std::vector<double> steady(301, 10.0);
+  std::fill(steady.begin(), steady.begin() + 149, 9.0);
+  const FinalsResult result = decided({trial_of(false, torn), trial_of(true, steady)});
+  ASSERT_LT(result.trials[0].time->median_us, result.trials[1].time->median_us);
+  ASSERT_LT(mann_whitney_p(torn, steady), 0.01 / 7);
+  EXPECT_EQ(result.winner, 1U);
+}
+
+TEST(DecideFinals, SamplesThatDoNotCountDecideNothing) {
+  Trial fast = trial_of(false, around(10));
+  for (int i = 0; i < 100; ++i) {
+    Sample& sample = fast.samples.emplace_back();
+    sample.time_us = 1.0;
+    sample.mark = SampleMark::clock_drift;
+  }
+  fast.time = summarize(fast.samples);
+  EXPECT_EQ(decided({fast, trial_of(true, around(10))}).winner, 1U);
+}
+
+TEST(DecideFinals, SettledWhenOneIsLeftOrAllAreTheSame) {
+  EXPECT_TRUE(settled({trial_of(false, around(8)), trial_of(true, around(10))}));
+  EXPECT_TRUE(settled({trial_of(false, around(8)), trial_of(false, around(8.01)), trial_of(true, around(10))}));
+  EXPECT_FALSE(settled({trial_of(false, around(8, 0.1)), trial_of(true, around(8.01, 0.1))})) << "not known well";
+  EXPECT_FALSE(settled({trial_of(false, {8, 8.01, 8.02}), trial_of(true, {8.1, 8.1, 8.1})})) << "1 % apart, too few";
+}
+
+// What the p-value promises: of variants no faster than the default hardly any wins.
+TEST(DecideFinals, EqualVariantsHardlyEverWin) {
+  std::mt19937 random(7);
+  std::normal_distribution<double> noise(10, 0.1);
+  const FinalsOptions options;
+  int wins = 0;
+  for (int repeat = 0; repeat < 300; ++repeat) {
+    FinalsResult result = undecided({trial_of(false, {}), trial_of(true, {})});
+    for (int round = 1; round <= options.rounds; ++round) {
+      for (Trial& trial : result.trials) {
+        for (int launch = 0; launch < options.launches; ++launch) {
+          trial.samples.emplace_back().time_us = noise(random);
+        }
+        trial.time = summarize(trial.samples);
+      }
+      if (finals_look_after(round, options) && finals_are_settled(result, options)) {
+        break;
+      }
+    }
+    decide_finals(result, options);
+    wins += result.winner == 0 ? 1 : 0;
+  }
+  EXPECT_LE(wins, 5) << "1.5 are allowed on average";
+}
+
+}  // namespace
+}  // namespace pascaline::testing

@@ -1,0 +1,17 @@
+#pragma once
+
+#include <optional>
+
+#include "tuner/climate.hpp"
+#include "tuner/trial_runner.hpp"
+
+namespace pascaline {
+
+/// Millijoules a launch, idle power included: runs the kernel back to back for `window_ms` (after a fifth of that to
+/// let the card's averaged power reading follow), reads power about every 20 ms and integrates it by trapezoids.
+/// Nothing if the card does not report its power. `time_us` is what a launch takes. Throws what Device::launch and
+/// Device::synchronize throw.
+[[nodiscard]] std::optional<double> measure_energy_mj(Climate& climate, TrialRunner::Ready& ready, double time_us,
+                                                      double window_ms);
+
+}  // namespace pascaline
