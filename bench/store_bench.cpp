@@ -26,7 +26,7 @@ Trial make_trial(std::int64_t number) {
   trial.binary_hash = std::string(32, 'a');
   trial.time = TimeSummary{100, 99, 101, kSamples};
   for (int i = 0; i < kSamples; ++i) {
-    trial.samples.push_back({100.0 + i, true, 60.0, 1900.0});
+    trial.samples.push_back({100.0 + i, SampleMark::none, 60.0, 1900.0, 180.0});
   }
   return trial;
 }

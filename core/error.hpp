@@ -54,6 +54,13 @@ class StoreError : public Error {
   using Error::Error;
 };
 
+/// The database was locked by another process for longer than the store waits. Nothing was changed; trying again later
+/// may succeed.
+class StoreBusyError : public StoreError {
+ public:
+  using StoreError::StoreError;
+};
+
 /// A search space, workload or expression is wrong; the message begins with file and JSON pointer.
 class SpaceError : public Error {
  public:

@@ -20,7 +20,7 @@ std::string explain_sqlite(int code, std::string_view message) {
       return "the file is no SQLite database; give the path of another file";
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
-      return "another process kept it locked for 30 s; end that process or try again later";
+      return "another process keeps it locked; end that process or try again later";
     case SQLITE_READONLY:
     case SQLITE_PERM:
     case SQLITE_AUTH:
@@ -33,6 +33,14 @@ std::string explain_sqlite(int code, std::string_view message) {
     default:
       return fmt::format("{} (SQLite code {})", message, code);
   }
+}
+
+void throw_store_error(const std::string& message, int code) {
+  const int primary = code & 0xff;
+  if (primary == SQLITE_BUSY || primary == SQLITE_LOCKED) {
+    throw StoreBusyError(message, code);
+  }
+  throw StoreError(message, code);
 }
 
 Query::~Query() {
@@ -78,7 +86,7 @@ Query Connection::query(const std::string& sql) {
 }
 
 void Connection::fail(std::string_view action, std::string_view why, int code) const {
-  throw StoreError(fmt::format("{}: cannot {}: {}", file_.string(), action, why), code);
+  throw_store_error(fmt::format("{}: cannot {}: {}", file_.string(), action, why), code);
 }
 
 }  // namespace pascaline

@@ -22,6 +22,9 @@ namespace pascaline {
 /// What to do about SQLite's extended result `code`, to stand behind "FILE: cannot DO SOMETHING: ".
 [[nodiscard]] std::string explain_sqlite(int code, std::string_view message);
 
+/// Throws StoreBusyError if `code` says that another process holds the lock, else StoreError.
+[[noreturn]] void throw_store_error(const std::string& message, int code);
+
 /// A prepared statement on loan from its Connection, reset and given back when it ends. Columns are read in order.
 class Query {
  public:

@@ -5,14 +5,18 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <string>
 
 #include "core/error.hpp"
 #include "db/store.hpp"
+#include "kSchema1To2Sql.hpp"
 #include "kSchemaSql.hpp"
 
 namespace pascaline {
 namespace {
+
+constexpr std::array<Migration, 1> kMigrations{{{1, kSchema1To2Sql}}};
 
 bool is_empty(SQLite::Database& database) {
   return database.execAndGet("SELECT count(*) FROM sqlite_schema").getInt() == 0;
@@ -38,7 +42,7 @@ void migrate(SQLite::Database& database, const SchemaPlan& plan, int from) {
 
 }  // namespace
 
-SchemaPlan current_schema() { return {kSchemaSql, Store::kSchemaVersion, {}}; }
+SchemaPlan current_schema() { return {kSchemaSql, Store::kSchemaVersion, kMigrations}; }
 
 int schema_version(SQLite::Database& database) { return database.execAndGet("PRAGMA user_version").getInt(); }
 

@@ -20,7 +20,7 @@ constexpr std::chrono::seconds kBusyTimeout{30};
 constexpr std::string_view kMagic{"SQLite format 3\0", 16};
 
 [[noreturn]] void refuse(const fs::path& file, std::string_view why, int code = 0) {
-  throw StoreError(fmt::format("{}: cannot open the database: {}", file.string(), why), code);
+  throw_store_error(fmt::format("{}: cannot open the database: {}", file.string(), why), code);
 }
 
 // SQLite's file header (https://www.sqlite.org/fileformat.html, 1.3) as far as it says whose file this is.
@@ -135,7 +135,7 @@ SQLite::Database connect(const fs::path& file, OpenMode mode) {
     std::error_code error;
     fs::create_directories(file.parent_path(), error);
     if (error) {
-      refuse(file, fmt::format("its folder cannot be made: {}", error.message()), error.value());
+      refuse(file, fmt::format("its folder cannot be made: {}", error.message()), SQLITE_CANTOPEN);
     }
   }
   const int create = mode == OpenMode::create ? SQLite::OPEN_CREATE : 0;

@@ -86,7 +86,19 @@ Trial read_trial(Query& row) {
   trial.verify_ms = row.real();
   trial.measure_ms = row.real();
   trial.started_unix_ms = row.integer();
+  trial.canary_us = row.optional_real();
+  trial.clock_scale = row.real();
+  trial.energy_mj = row.optional_real();
+  trial.shared_trial = row.optional_integer().value_or(0);
   return trial;
+}
+
+ProcessIdentity read_process(Query& row) {
+  ProcessIdentity process;
+  process.process_id = row.integer();
+  process.start = row.integer();
+  process.boot_id = row.text();
+  return process;
 }
 
 std::string dimensions_json(const Problem& problem) {

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "db/connection.hpp"
+#include "db/process_identity.hpp"
 #include "db/store.hpp"
 
 namespace pascaline {
@@ -22,8 +23,13 @@ inline constexpr std::string_view kDetailToolkit = "compiler, compiler_version, 
 inline constexpr std::string_view kDetailTrial =
     "kernel, dimensions, types, config, status, stage, is_default, reason, registers, static_shared_bytes, "
     "constant_bytes, local_bytes, local_loads, local_stores, instructions, ffma, occupancy, binary_hash, max_error, "
-    "median_us, low_us, high_us, sample_count, compile_ms, verify_ms, measure_ms, started_unix_ms";
+    "median_us, low_us, high_us, sample_count, compile_ms, verify_ms, measure_ms, started_unix_ms, "
+    "canary_us, clock_scale, energy_mj, shared_trial_id";
 [[nodiscard]] Trial read_trial(Query& row);
+
+/// Columns of `read_process` in `sessions`.
+inline constexpr std::string_view kProcess = "process_id, process_start, boot_id";
+[[nodiscard]] ProcessIdentity read_process(Query& row);
 
 /// Four columns: median, low, high, count; nothing if they are NULL.
 [[nodiscard]] std::optional<TimeSummary> read_summary(Query& row);

@@ -2,7 +2,7 @@
 -- Times are microseconds unless the name says otherwise; `*_unix_ms` are milliseconds since 1970, UTC.
 
 PRAGMA application_id = 1348563811;  -- "Pasc"
-PRAGMA user_version = 1;
+PRAGMA user_version = 2;
 
 -- Identity of a device: two cards of one model share their measurements. The UUID is kept with the session.
 CREATE TABLE devices (
@@ -53,7 +53,10 @@ CREATE TABLE problems (
   bytes REAL NOT NULL
 ) STRICT;
 
--- Runs of the tuner. Process id, its start and the boot together tell whether a session still runs.
+-- Runs of the tuner on one device. Process id, its start and the boot together tell whether a session still runs.
+-- Sessions of one `pascaline sweep`, one for each GPU, share `run_uuid`. `arguments` are the words of its command, to
+-- resume it with, empty if unknown. `spent_ms` is what was spent in the session over all its processes, `progress`
+-- what is shown of it while it runs.
 CREATE TABLE sessions (
   id INTEGER PRIMARY KEY,
   uuid TEXT NOT NULL UNIQUE,
@@ -71,12 +74,19 @@ CREATE TABLE sessions (
   options TEXT NOT NULL,
   command_line TEXT NOT NULL,
   program_version TEXT NOT NULL,
+  run_uuid TEXT NOT NULL DEFAULT '',
+  arguments TEXT NOT NULL DEFAULT '[]' CHECK (json_valid(arguments)),
+  spent_ms INTEGER NOT NULL DEFAULT 0,
+  progress TEXT CHECK (progress IS NULL OR json_valid(progress)),
   CHECK ((state = 'running') = (finished_unix_ms IS NULL))
 ) STRICT;
 
 CREATE INDEX sessions_by_device ON sessions (device_id);
+CREATE INDEX sessions_by_run ON sessions (run_uuid);
 
--- Configurations on the device right now. One that is still here after its session died took the session with it.
+-- Configurations on the device right now. One that is still here after its session died may have taken the session
+-- with it, or may only have been there when the power went: it is tried once more. `tries` counts the sessions that had
+-- it on the device, this one included, without one of them telling how it ended.
 CREATE TABLE attempts (
   session_id INTEGER NOT NULL REFERENCES sessions (id),
   device_id INTEGER NOT NULL REFERENCES devices (id),
@@ -89,6 +99,7 @@ CREATE TABLE attempts (
   stage TEXT NOT NULL CHECK (stage IN ('search', 'finals')),
   is_default INTEGER NOT NULL CHECK (is_default IN (0, 1)),
   started_unix_ms INTEGER NOT NULL,
+  tries INTEGER NOT NULL DEFAULT 1,
   PRIMARY KEY (session_id, kernel_id, problem_id, config_text)
 ) STRICT, WITHOUT ROWID;
 
@@ -126,6 +137,10 @@ CREATE TABLE trials (
   verify_ms REAL NOT NULL,
   measure_ms REAL NOT NULL,
   started_unix_ms INTEGER NOT NULL,
+  canary_us REAL,  -- median of the canary kernel around the samples
+  clock_scale REAL NOT NULL DEFAULT 1,  -- median_us, low_us, high_us are the samples' times this
+  energy_mj REAL,  -- a launch
+  shared_trial_id INTEGER REFERENCES trials (id),  -- the trial of an identical binary whose result this is
   CHECK ((status = 'ok') = (median_us IS NOT NULL)),
   CHECK ((median_us IS NULL) = (low_us IS NULL)),
   CHECK ((median_us IS NULL) = (high_us IS NULL)),
@@ -138,13 +153,15 @@ CREATE INDEX trials_by_measurement
 CREATE INDEX trials_by_session ON trials (session_id);
 CREATE INDEX trials_by_problem ON trials (problem_id, status);
 
+-- `mark` says why a sample does not count; NULL: it counts.
 CREATE TABLE samples (
   trial_id INTEGER NOT NULL REFERENCES trials (id),
   ordinal INTEGER NOT NULL,
   time_us REAL NOT NULL,
-  counted INTEGER NOT NULL CHECK (counted IN (0, 1)),
   temperature_c REAL,
   sm_clock_mhz REAL,
+  mark TEXT CHECK (mark IN ('thermal_throttle', 'power_throttle', 'clock_drift', 'canary_drift')),
+  power_w REAL,
   PRIMARY KEY (trial_id, ordinal)
 ) STRICT, WITHOUT ROWID;
 
@@ -157,7 +174,8 @@ CREATE TABLE telemetry (
   memory_clock_mhz REAL,
   power_w REAL,
   throttle_reasons INTEGER,
-  governor_state TEXT NOT NULL
+  governor_state TEXT NOT NULL,
+  canary_us REAL
 ) STRICT;
 
 CREATE INDEX telemetry_by_session ON telemetry (session_id, unix_ms);
@@ -193,7 +211,8 @@ SELECT
   t.registers, t.static_shared_bytes, t.constant_bytes, t.local_bytes, t.local_loads, t.local_stores,
   t.instructions, t.ffma, t.occupancy, t.binary_hash, t.max_error,
   t.median_us, t.low_us, t.high_us, t.sample_count,
-  t.compile_ms, t.verify_ms, t.measure_ms, t.started_unix_ms
+  t.compile_ms, t.verify_ms, t.measure_ms, t.started_unix_ms,
+  t.canary_us, t.clock_scale, t.energy_mj, t.shared_trial_id
 FROM trials t
 JOIN devices d ON d.id = t.device_id
 JOIN toolkits k ON k.id = t.toolkit_id

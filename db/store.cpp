@@ -38,6 +38,11 @@ Store::~Store() = default;
 
 const std::filesystem::path& Store::file() const noexcept { return impl_->connection->file(); }
 
+void Store::set_busy_timeout(std::chrono::milliseconds longest) {
+  impl_->connection->guard("set how long to wait for other processes",
+                           [&] { impl_->connection->database().setBusyTimeout(static_cast<int>(longest.count())); });
+}
+
 std::int64_t Store::device_id(const DeviceRow& row) {
   return impl_->connection->guard("store the device", [&] {
     return find_or_insert(

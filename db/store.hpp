@@ -1,10 +1,12 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -51,22 +53,27 @@ struct ContextIds {
   std::int64_t problem = 0;
 };
 
-/// One run of the tuner.
+/// What one `pascaline sweep` did on one device, over all processes that took it up.
 struct SessionRow {
   std::int64_t id = 0;
   std::string uuid;
+  std::string run_uuid;  ///< shared by the sessions, one for each GPU, of one sweep
   std::int64_t started_unix_ms = 0;
   std::optional<std::int64_t> finished_unix_ms;
   std::string state = "running";  ///< "running", "finished", "interrupted", "failed"
   std::string command_line;
+  std::vector<std::string> arguments;  ///< the command's words, to resume with; empty if unknown or not UTF-8
   std::string searcher;
   std::uint64_t seed = 0;
   std::string options_json;
   std::string device_uuid;
   std::string program_version;
-  DeviceRow device;    ///< filled when read
-  ToolkitRow toolkit;  ///< filled when read
-  bool alive = false;  ///< filled when read: it is running and so is its process
+  std::int64_t spent_ms = 0;    ///< time spent in this session over all its processes
+  std::string progress;         ///< JSON, what a status command shows; empty if nothing was noted
+  std::int64_t process_id = 0;  ///< filled when read
+  DeviceRow device;             ///< filled when read
+  ToolkitRow toolkit;           ///< filled when read
+  bool alive = false;           ///< filled when read: it is running and so is its process
 };
 
 /// The best known variant of a problem on a device.
@@ -91,6 +98,22 @@ struct TelemetryRow {
   std::optional<double> power_w{};
   std::optional<std::int64_t> throttle_reasons{};
   std::string governor_state{};
+  std::optional<double> canary_us{};  ///< time of the canary kernel
+};
+
+/// A configuration that was on the device when its process died, or that its process left there.
+struct LeftAttempt {
+  Config config;
+  TrialStage stage = TrialStage::search;
+  bool is_default = false;
+};
+
+/// What trials of a kernel cost on a device so far: for estimates.
+struct TrialCost {
+  double compile_ms = 0;      ///< mean over trials that were compiled and not taken from a cache
+  double run_ms = 0;          ///< mean of verifying and measuring over `ok` trials of the search
+  std::int64_t compiled = 0;  ///< trials in `compile_ms`
+  std::int64_t ran = 0;       ///< trials in `run_ms`
 };
 
 /// A stored trial with the rows it hangs on.
@@ -119,11 +142,12 @@ enum class OpenMode : std::uint8_t { read_only, read_write, create };
 enum class Durability : std::uint8_t { full, normal };
 
 /// The database of everything measured: SQLite in WAL mode, foreign keys on, each trial one transaction. Several
-/// processes may write one database (busy waits up to 30 s), each thread through a Store of its own; none may be
-/// carried over a fork. Every failure throws StoreError naming the file and leaves what was stored before intact.
+/// processes may write one database (waiting up to 30 s for each other), each thread through a Store of its own; none
+/// may be carried over a fork. Every failure throws StoreError naming the file (StoreBusyError if another process kept
+/// the lock), leaves what was stored before intact and the Store usable: the call may be tried again.
 class Store {
  public:
-  static constexpr int kSchemaVersion = 1;
+  static constexpr int kSchemaVersion = 2;
 
   /// Opens (and with `create`, makes, with its folders) the database, migrating an older schema unless read-only.
   /// Refuses, without touching it, a file that is no Pascaline database, is damaged, or is newer than this program.
@@ -134,6 +158,8 @@ class Store {
   ~Store();
 
   [[nodiscard]] const std::filesystem::path& file() const noexcept;
+  /// How long a call waits for another process's lock before it throws StoreBusyError.
+  void set_busy_timeout(std::chrono::milliseconds longest);
 
   std::int64_t device_id(const DeviceRow& row);
   std::int64_t toolkit_id(const ToolkitRow& row);
@@ -143,32 +169,52 @@ class Store {
   /// `flops` and `bytes`: the work of the problem.
   std::int64_t problem_id(const Problem& problem, double flops, double bytes);
 
-  /// Begins a session of this process; fills `row.id` and, if empty or 0, `row.uuid` and `row.started_unix_ms`.
+  /// Begins a session of this process; fills `row.id` and, if empty or 0, `row.uuid`, `row.run_uuid` and
+  /// `row.started_unix_ms`.
   std::int64_t begin_session(SessionRow& row, std::int64_t device_id, std::int64_t toolkit_id);
   /// Ends it now with a state other than "running".
   void end_session(std::int64_t session_id, std::string_view state);
-  /// All sessions, the newest first.
+  /// This process takes over a session that ended, or whose process is dead: it is running again. Throws StoreError if
+  /// there is none with that id or it runs in another process.
+  void resume_session(std::int64_t session_id);
+  /// Sets the session's `spent_ms` and `progress` (JSON; empty: none) and stores the readings, in one transaction.
+  void note_progress(std::int64_t session_id, std::int64_t spent_ms, const std::string& progress_json,
+                     std::span<const TelemetryRow> readings);
+  /// All sessions, the one begun last first.
   [[nodiscard]] std::vector<SessionRow> sessions() const;
 
-  /// Notes, before the device is touched, that a configuration is about to run.
+  // Attempts are "left" if their session ended, or its process is dead or this one: so the three functions that ask
+  // for left ones are to be called for configurations that this process does not have on the device.
+
+  /// Notes, before the device is touched, that a configuration is about to run. Takes over left attempts of the same
+  /// configuration, device, toolkit, kernel and problem: this try counts as one more than theirs.
   void begin_attempt(std::int64_t session_id, const ContextIds& context, const Config& config,
                      TrialStage stage = TrialStage::search, bool is_default = false);
+  /// Forgets an attempt of the session without a trial; nothing happens if there is none.
+  void end_attempt(std::int64_t session_id, const ContextIds& context, const Config& config);
   /// Stores the trial with its samples and forgets its attempt, in one transaction. Returns the trial's id. Throws
   /// StoreError if the trial's problem is not the context's. A `max_error` that is not a number becomes infinity.
   std::int64_t add_trial(std::int64_t session_id, const ContextIds& context, const Trial& trial);
-  /// Turns attempts on the device that were left by this process, by ended sessions or by sessions whose process is
-  /// dead into `crashed` trials, and marks the latter sessions as interrupted. Returns how many trials. To be called
-  /// while this process has no configuration on the device.
+  /// Marks sessions of the device whose process is dead as interrupted, and turns left attempts that were tried twice
+  /// into `crashed` trials of their own sessions. Those tried once stay: their process may have been killed, or the
+  /// power cut, so they deserve another try. Returns how many became crashed.
   int settle_attempts(std::int64_t device_id);
+  /// Configurations with left attempts in the context, whatever its space was, the one left longest first.
+  [[nodiscard]] std::vector<LeftAttempt> left_attempts(const ContextIds& context) const;
 
-  /// A configuration that already has a search-stage trial, with the status and median of the one stored last.
+  /// A configuration that already has a search-stage trial, with what is known of the one stored last.
   struct Known {
     Config config;
     TrialStatus status = TrialStatus::ok;
     double median_us = 0;
+    std::int64_t trial_id = 0;
+    std::string binary_hash;
+    bool in_run = false;  ///< a session of the asked run has a search-stage trial of it
   };
   /// Those of the context, whatever its space was: a configuration may have values that the space no longer has.
-  [[nodiscard]] std::vector<Known> known_trials(const ContextIds& context) const;
+  [[nodiscard]] std::vector<Known> known_trials(const ContextIds& context, const std::string& run_uuid = {}) const;
+  /// Costs over all versions and problems of a kernel.
+  [[nodiscard]] TrialCost trial_costs(std::int64_t device_id, const std::string& kernel) const;
 
   /// Declares the winner of a problem in a context; replaces an earlier one. Throws StoreError unless it is an `ok`
   /// trial of that context.
@@ -178,13 +224,19 @@ class Store {
   /// newest decision first: one for each device, toolkit, kernel source and problem, outdated ones among them.
   [[nodiscard]] std::vector<Winner> winners(const std::string& kernel, const DeviceRow* device) const;
 
+  /// Whether the context's winner is a trial of one of the run's sessions.
+  [[nodiscard]] bool decided_in_run(const ContextIds& context, const std::string& run_uuid) const;
+
   void add_telemetry(std::int64_t session_id, const TelemetryRow& row);
+  /// In the order they were stored.
   [[nodiscard]] std::vector<TelemetryRow> telemetry(std::int64_t session_id) const;
 
   /// Trials in the order they were stored.
   [[nodiscard]] std::vector<StoredTrial> trials(const TrialFilter& filter) const;
   /// As `trials`, one at a time: for databases larger than memory.
   void for_each_trial(const TrialFilter& filter, const std::function<void(const StoredTrial&)>& visit) const;
+  /// How many samples of a trial do not count, by reason.
+  [[nodiscard]] std::vector<std::pair<SampleMark, int>> marked_samples(std::int64_t trial_id) const;
   [[nodiscard]] std::vector<DeviceRow> devices() const;
   /// Work of a stored problem (flops, bytes), if known.
   [[nodiscard]] std::optional<std::pair<double, double>> work(const std::string& problem_text) const;

@@ -24,6 +24,7 @@ struct Store::Impl {
   const std::string& problem_text(std::int64_t problem_id);
   /// Inserts trial and samples into the transaction that is open; returns the trial's id.
   std::int64_t insert_trial(std::int64_t session_id, const ContextIds& context, const Trial& trial);
+  void insert_telemetry(std::int64_t session_id, const TelemetryRow& row);
   /// Forgets that the configuration is on the device.
   void forget_attempt(std::int64_t session_id, const ContextIds& context, const std::string& config_text);
   /// Runs `work` in one transaction that holds the write lock from its start.

@@ -15,30 +15,42 @@ std::optional<double> storable_error(const std::optional<double>& error) {
   return error && std::isnan(*error) ? std::numeric_limits<double>::infinity() : error;
 }
 
+// A sample that counts has no mark.
+std::optional<std::string_view> mark_name(SampleMark mark) {
+  return mark == SampleMark::none ? std::nullopt : std::optional(name_of(mark));
+}
+
 void insert_samples(Connection& connection, std::int64_t trial_id, const std::vector<Sample>& samples) {
   Query insert = connection.query(
-      "INSERT INTO samples (trial_id, ordinal, time_us, counted, temperature_c, sm_clock_mhz) "
-      "VALUES (?, ?, ?, ?, ?, ?)");
+      "INSERT INTO samples (trial_id, ordinal, time_us, mark, temperature_c, sm_clock_mhz, power_w) "
+      "VALUES (?, ?, ?, ?, ?, ?, ?)");
   for (std::size_t i = 0; i < samples.size(); ++i) {
     const Sample& sample = samples[i];
     insert
-        .bind(trial_id, static_cast<std::int64_t>(i), sample.time_us, sample.counted(), sample.temperature_c,
-              sample.sm_clock_mhz)
+        .bind(trial_id, static_cast<std::int64_t>(i), sample.time_us, mark_name(sample.mark), sample.temperature_c,
+              sample.sm_clock_mhz, sample.power_w)
         .run();
   }
 }
 
+SampleMark read_mark(Query& row) {
+  const std::string name = row.text();
+  return known(sample_mark_from(name), name);
+}
+
 std::vector<Sample> read_samples(Connection& connection, std::int64_t trial_id) {
   Query row = connection.query(
-      "SELECT time_us, counted, temperature_c, sm_clock_mhz FROM samples WHERE trial_id = ? ORDER BY ordinal");
+      "SELECT time_us, coalesce(mark, 'none'), temperature_c, sm_clock_mhz, power_w FROM samples WHERE trial_id = ? "
+      "ORDER BY ordinal");
   row.bind(trial_id);
   std::vector<Sample> samples;
   while (row.step()) {
     Sample sample;
     sample.time_us = row.real();
-    sample.mark = row.flag() ? SampleMark::none : SampleMark::clock_drift;
+    sample.mark = read_mark(row);
     sample.temperature_c = row.optional_real();
     sample.sm_clock_mhz = row.optional_real();
+    sample.power_w = row.optional_real();
     samples.push_back(sample);
   }
   return samples;
@@ -108,12 +120,11 @@ std::int64_t Store::Impl::insert_trial(std::int64_t session_id, const ContextIds
   connection
       ->query(
           "INSERT INTO trials (session_id, device_id, toolkit_id, kernel_id, space_id, problem_id, config_text, "
-          "config, "
-          "status, stage, is_default, reason, registers, static_shared_bytes, constant_bytes, local_bytes, "
-          "local_loads, "
-          "local_stores, instructions, ffma, occupancy, binary_hash, max_error, median_us, low_us, high_us, "
-          "sample_count, compile_ms, verify_ms, measure_ms, started_unix_ms) VALUES "
-          "(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)")
+          "config, status, stage, is_default, reason, registers, static_shared_bytes, constant_bytes, local_bytes, "
+          "local_loads, local_stores, instructions, ffma, occupancy, binary_hash, max_error, median_us, low_us, "
+          "high_us, "
+          "sample_count, compile_ms, verify_ms, measure_ms, started_unix_ms, canary_us, clock_scale, energy_mj, "
+          "shared_trial_id) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)")
       .bind(session_id, context.device, context.toolkit, context.kernel, context.space, context.problem,
             trial.config.text(), trial.config.json().dump(), name_of(trial.status), name_of(trial.stage),
             trial.is_default, trial.reason, r.registers, r.static_shared_bytes, r.constant_bytes, r.local_bytes,
@@ -121,7 +132,8 @@ std::int64_t Store::Impl::insert_trial(std::int64_t session_id, const ContextIds
             storable_error(trial.max_error), field(trial.time, &TimeSummary::median_us),
             field(trial.time, &TimeSummary::low_us), field(trial.time, &TimeSummary::high_us),
             field(trial.time, &TimeSummary::count), trial.compile_ms, trial.verify_ms, trial.measure_ms,
-            trial.started_unix_ms)
+            trial.started_unix_ms, trial.canary_us, trial.clock_scale, trial.energy_mj,
+            trial.shared_trial == 0 ? std::nullopt : std::optional(trial.shared_trial))
       .run();
   const std::int64_t id = connection->database().getLastInsertRowid();
   insert_samples(*connection, id, trial.samples);
@@ -146,13 +158,15 @@ std::int64_t Store::add_trial(std::int64_t session_id, const ContextIds& context
   });
 }
 
-std::vector<Store::Known> Store::known_trials(const ContextIds& context) const {
+std::vector<Store::Known> Store::known_trials(const ContextIds& context, const std::string& run_uuid) const {
   return impl_->connection->guard("read the known trials", [&] {
     // Beside max(), SQLite takes the other columns from the row that holds the maximum.
     Query row = impl_->connection->query(
-        "SELECT config, status, median_us, max(id) FROM trials WHERE device_id = ? AND toolkit_id = ? "
-        "AND kernel_id = ? AND problem_id = ? AND stage = 'search' GROUP BY config_text");
-    row.bind(context.device, context.toolkit, context.kernel, context.problem);
+        "SELECT config, status, median_us, max(id), binary_hash, "
+        "count(*) FILTER (WHERE session_id IN (SELECT id FROM sessions WHERE run_uuid = ?)) > 0 "
+        "FROM trials WHERE device_id = ? AND toolkit_id = ? AND kernel_id = ? AND problem_id = ? AND stage = 'search' "
+        "GROUP BY config_text");
+    row.bind(run_uuid, context.device, context.toolkit, context.kernel, context.problem);
     std::vector<Known> result;
     while (row.step()) {
       Known entry;
@@ -160,9 +174,32 @@ std::vector<Store::Known> Store::known_trials(const ContextIds& context) const {
       const std::string status = row.text();
       entry.status = known(trial_status_from(status), status);
       entry.median_us = row.real();
+      entry.trial_id = row.integer();
+      entry.binary_hash = row.text();
+      entry.in_run = row.flag();
       result.push_back(std::move(entry));
     }
     return result;
+  });
+}
+
+TrialCost Store::trial_costs(std::int64_t device_id, const std::string& kernel) const {
+  return impl_->connection->guard("read what trials cost", [&] {
+    // Finals measure several configurations in turn and keep no time of their own.
+    Query row = impl_->connection->query(
+        "SELECT avg(compile_ms) FILTER (WHERE compile_ms > 0), count(*) FILTER (WHERE compile_ms > 0), "
+        "avg(verify_ms + measure_ms) FILTER (WHERE status = 'ok'), count(*) FILTER (WHERE status = 'ok') "
+        "FROM trials WHERE device_id = ? AND kernel_id IN (SELECT id FROM kernels WHERE name = ?) "
+        "AND stage = 'search'");
+    row.bind(device_id, kernel);
+    TrialCost cost;
+    if (row.step()) {
+      cost.compile_ms = row.real();
+      cost.compiled = row.integer();
+      cost.run_ms = row.real();
+      cost.ran = row.integer();
+    }
+    return cost;
   });
 }
 
@@ -191,6 +228,20 @@ std::vector<StoredTrial> Store::trials(const TrialFilter& filter) const {
   std::vector<StoredTrial> result;
   for_each_trial(filter, [&](const StoredTrial& trial) { result.push_back(trial); });
   return result;
+}
+
+std::vector<std::pair<SampleMark, int>> Store::marked_samples(std::int64_t trial_id) const {
+  return impl_->connection->guard("read the marks of samples", [&] {
+    Query row = impl_->connection->query(
+        "SELECT mark, count(*) FROM samples WHERE trial_id = ? AND mark IS NOT NULL GROUP BY mark ORDER BY 2 DESC, 1");
+    row.bind(trial_id);
+    std::vector<std::pair<SampleMark, int>> marks;
+    while (row.step()) {
+      const SampleMark mark = read_mark(row);
+      marks.emplace_back(mark, static_cast<int>(row.integer()));
+    }
+    return marks;
+  });
 }
 
 }  // namespace pascaline

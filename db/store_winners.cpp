@@ -59,6 +59,15 @@ void Store::set_winner(const ContextIds& context, std::int64_t trial_id, const s
   });
 }
 
+bool Store::decided_in_run(const ContextIds& context, const std::string& run_uuid) const {
+  return impl_->connection->guard("read the winner of a run", [&] {
+    Query row = impl_->connection->query(
+        "SELECT 1 FROM winners w JOIN trials t ON t.id = w.trial_id JOIN sessions s ON s.id = t.session_id "
+        "WHERE w.device_id = ? AND w.toolkit_id = ? AND w.kernel_id = ? AND w.problem_id = ? AND s.run_uuid = ?");
+    return row.bind(context.device, context.toolkit, context.kernel, context.problem, run_uuid).step();
+  });
+}
+
 std::vector<Winner> Store::winners(const std::string& kernel, const DeviceRow* device) const {
   return impl_->connection->guard("read the winners", [&] {
     Query row = impl_->connection->query(select_winners(!kernel.empty(), device != nullptr));

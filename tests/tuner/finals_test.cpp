@@ -82,7 +82,7 @@ TEST(DecideFinals, LowerMedianButSlowerAsARuleDoesNotWin) {
 TEST(DecideFinals, SamplesThatDoNotCountDecideNothing) {
   Trial fast = trial_of(false, around(10));
   for (int i = 0; i < 100; ++i) {
-    fast.samples.push_back({1.0, false, {}, {}});
+    fast.samples.push_back({1.0, SampleMark::clock_drift, {}, {}, {}});
   }
   fast.time = summarize(fast.samples);
   EXPECT_EQ(decided({fast, trial_of(true, around(10))}).winner, 1U);
