@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <csignal>
 #include <thread>
@@ -13,9 +14,10 @@ namespace {
 // Sessions of this process, which is alive as long as the test.
 class CliStatusTest : public CliTest {
  protected:
-  std::int64_t begin_session(Store& store) {
+  std::int64_t begin_session(Store& store, const std::string& run = {}) {
     const ContextIds context = example_context(store);
     SessionRow row;
+    row.run_uuid = run;
     row.command_line = "pascaline sweep --kernel matmul";
     row.searcher = "random";
     return store.begin_session(row, context.device, context.toolkit);
@@ -66,6 +68,52 @@ TEST_F(CliStatusTest, RunningSessionIsShown) {
   EXPECT_EQ(running[0]["sessions"], nlohmann::json::array({session}));
   EXPECT_EQ(running[0]["view"].get<SweepView>().lanes.at(0).name, example_device().name);
   EXPECT_TRUE(json_of(json)["resume"].is_null());
+}
+
+TEST_F(CliStatusTest, SessionsOfARunAreItsLanes) {
+  Store store(database_, OpenMode::create);
+  SweepView sweep;
+  sweep.trials = 151;
+  sweep.elapsed_s = 60;
+  for (int gpu = 0; gpu < 2; ++gpu) {
+    LaneView lane;
+    lane.device = fmt::format("cuda:{}", gpu);
+    lane.name = "NVIDIA H200";
+    lane.problem = fmt::format("M={}", gpu + 1);
+    store.note_progress(begin_session(store, "run"), 60'000, session_progress_text(lane, sweep), {});
+    sweep.trials = 152;
+    sweep.elapsed_s = 61;
+  }
+  const ProgramResult result = status();
+  EXPECT_EQ(result.exit_code, 0);
+  const std::size_t heading = result.out.find('\n') + 1;
+  EXPECT_NE(result.out.find(fmt::format("UTC, process {}, session 1, 2: ", ::getpid())), std::string::npos)
+      << result.out;
+  EXPECT_EQ(result.out.substr(heading),
+            "cuda:0 NVIDIA H200   M=1   starting\n  no time yet\ncuda:1 NVIDIA H200   M=2   starting\n  no time yet\n"
+            "152 trials, 0 usable · 0:01:01 elapsed\n");
+  const nlohmann::json running = json_of(status({"--json"}))["running"];
+  ASSERT_EQ(running.size(), 1U);
+  EXPECT_EQ(running[0]["run"], "run");
+  EXPECT_EQ(running[0]["process_id"], ::getpid());
+  EXPECT_EQ(running[0]["view"]["lanes"].size(), 2U);
+}
+
+TEST_F(CliStatusTest, TwoSweepsAreTwo) {
+  Store store(database_, OpenMode::create);
+  static_cast<void>(begin_session(store, "a"));
+  static_cast<void>(begin_session(store, "b"));
+  EXPECT_EQ(json_of(status({"--json"}))["running"].size(), 2U);
+}
+
+TEST_F(CliStatusTest, RunWithADeviceLeftToDoCanBeTakenUp) {
+  Store store(database_, OpenMode::create);
+  const std::int64_t first = begin_session(store, "run");
+  const std::int64_t second = begin_session(store, "run");
+  store.end_session(second, "finished");
+  EXPECT_TRUE(json_of(status({"--json"}))["resume"].is_null()) << "it is under way";
+  store.end_session(first, "interrupted");
+  EXPECT_TRUE(json_of(status({"--json"}))["resume"].is_string());
 }
 
 TEST_F(CliStatusTest, InterruptedSweepCanBeTakenUp) {

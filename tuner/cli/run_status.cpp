@@ -19,22 +19,6 @@ using Json = nlohmann::json;
 
 constexpr std::size_t kLastSessions = 5;
 
-// What a session tells of itself beyond its row.
-struct Told {
-  std::string run;
-  std::string progress;
-  std::int64_t process_id = 0;
-};
-
-template <typename Row>
-Told told_by(const Row& session) {
-  if constexpr (requires { session.progress; }) {
-    return {session.run_uuid, session.progress, session.process_id};
-  } else {
-    return {session.uuid, "", 0};
-  }
-}
-
 double seconds_since(std::int64_t unix_ms) {
   const std::chrono::duration<double> now = std::chrono::system_clock::now().time_since_epoch();
   return std::max(0.0, now.count() - static_cast<double>(unix_ms) / 1000);
@@ -42,7 +26,7 @@ double seconds_since(std::int64_t unix_ms) {
 
 // A session that has noted nothing yet has just begun.
 SweepView view_of(const SessionRow& session) {
-  if (auto view = read_session_progress(told_by(session).progress)) {
+  if (auto view = read_session_progress(session.progress)) {
     return *view;
   }
   SweepView view;
@@ -79,7 +63,7 @@ std::span<const SessionRow> last_of(const std::vector<SessionRow>& newest_first)
 bool can_resume(const std::vector<SessionRow>& newest_first) {
   bool unfinished = false;
   for (const SessionRow& session : newest_first) {
-    if (told_by(session).run != told_by(newest_first.front()).run) {
+    if (session.run_uuid != newest_first.front().run_uuid) {
       break;
     }
     if (session.alive) {
@@ -98,11 +82,12 @@ std::vector<Run> runs_of(const std::vector<SessionRow>& newest_first) {
     if (!session->alive) {
       continue;
     }
-    const Told told = told_by(*session);
-    auto run = std::find_if(runs.begin(), runs.end(), [&](const Run& known) { return known.uuid == told.run; });
+    auto run =
+        std::find_if(runs.begin(), runs.end(), [&](const Run& known) { return known.uuid == session->run_uuid; });
     if (run == runs.end()) {
-      run =
-          runs.insert(runs.end(), {told.run, told.process_id, session->started_unix_ms, session->command_line, {}, {}});
+      run = runs.insert(
+          runs.end(),
+          {session->run_uuid, session->process_id, session->started_unix_ms, session->command_line, {}, {}});
     }
     add_lane(*run, *session);
   }
