@@ -11,10 +11,10 @@ namespace pascaline {
 
 /// What one device of a running sweep is doing.
 struct LaneView {
-  std::string device;             ///< "cuda:0"
-  std::string name;               ///< "NVIDIA H200"
-  std::string problem;            ///< its dimensions; empty: none at the moment
-  std::string label;              ///< where the problem comes from, e.g. "prefill: q_proj"; may be empty
+  std::string device{};           ///< "cuda:0"
+  std::string name{};             ///< "NVIDIA H200"
+  std::string problem{};          ///< its dimensions; empty: none at the moment
+  std::string label{};            ///< where the problem comes from, e.g. "prefill: q_proj"; may be empty
   std::size_t problem_index = 0;  ///< place in the plan, from 1; 0: none
   std::size_t problem_count = 0;
   /// "starting", "search", "finals", "waiting for the compiler", "restarting", "idle" or "lost"
@@ -23,17 +23,17 @@ struct LaneView {
   int planned = 0;        ///< 0: no limit
   double best_us = 0;     ///< 0: none yet
   double default_us = 0;  ///< 0: none
-  std::optional<double> temperature_c;
-  std::optional<double> sm_clock_mhz;
-  std::optional<double> power_w;
-  std::string governor;         ///< "preheating", "measuring", "settling", "cooling" or "gave_up"; may be empty
-  std::string governor_reason;  ///< why it waits or gave up; empty while it measures
+  std::optional<double> temperature_c{};
+  std::optional<double> sm_clock_mhz{};
+  std::optional<double> power_w{};
+  std::string governor{};         ///< "preheating", "measuring", "settling", "cooling" or "gave_up"; may be empty
+  std::string governor_reason{};  ///< why it waits or gave up; empty while it measures
   friend bool operator==(const LaneView&, const LaneView&) = default;
 };
 
 /// A running sweep as people look at it.
 struct SweepView {
-  std::vector<LaneView> lanes;
+  std::vector<LaneView> lanes{};
   int trials = 0;
   int usable = 0;
   int duplicates = 0;  ///< same code as another configuration
@@ -43,8 +43,8 @@ struct SweepView {
   std::size_t problems_done = 0;
   std::size_t problems = 0;
   double elapsed_s = 0;
-  std::optional<double> eta_s;          ///< time left, as far as can be told
-  std::optional<double> budget_left_s;  ///< time after which it ends whatever is left to do
+  std::optional<double> eta_s{};          ///< time left, as far as can be told
+  std::optional<double> budget_left_s{};  ///< time after which it ends whatever is left to do
   friend bool operator==(const SweepView&, const SweepView&) = default;
 };
 

@@ -9,7 +9,7 @@
 namespace pascaline::testing {
 namespace {
 
-const std::vector<std::string> kCommands{"devices", "compile", "sweep", "show",
+const std::vector<std::string> kCommands{"devices", "compile", "sweep", "show",      "status",
                                          "explain", "report",  "check", "completion"};
 
 TEST_F(CliTest, HelpOfEveryCommandHasAnExample) {

@@ -81,6 +81,7 @@ void add_devices_command(CLI::App& app, Action& action);
 void add_compile_command(CLI::App& app, Action& action);
 void add_sweep_command(CLI::App& app, Action& action);
 void add_show_command(CLI::App& app, Action& action);
+void add_status_command(CLI::App& app, Action& action);
 void add_explain_command(CLI::App& app, Action& action);
 void add_report_command(CLI::App& app, Action& action);
 void add_check_command(CLI::App& app, Action& action);

@@ -50,6 +50,7 @@ int run(int argc, char** argv) {
   add_compile_command(app, action);
   add_sweep_command(app, action);
   add_show_command(app, action);
+  add_status_command(app, action);
   add_explain_command(app, action);
   add_report_command(app, action);
   add_check_command(app, action);

@@ -1,0 +1,81 @@
+#include "tuner/cli/text.hpp"
+
+#include <fmt/format.h>
+#include <locale.h>
+#include <wchar.h>
+
+#include <algorithm>
+
+namespace pascaline::cli {
+namespace {
+
+// The program runs in the "C" locale, whatever the terminal's is; what it writes is UTF-8. Where the C library has no
+// such locale every byte counts as a column, and lines are cut too early.
+class Utf8Locale {
+ public:
+  Utf8Locale() : before_(::uselocale(utf8())) {}
+  Utf8Locale(const Utf8Locale&) = delete;
+  Utf8Locale& operator=(const Utf8Locale&) = delete;
+  ~Utf8Locale() { ::uselocale(before_); }
+
+ private:
+  static locale_t utf8() {
+    static const locale_t made = ::newlocale(LC_CTYPE_MASK, "C.UTF-8", nullptr);
+    return made;  // if it is none, uselocale leaves things as they are
+  }
+  locale_t before_;
+};
+
+struct Piece {
+  std::size_t bytes = 1;
+  std::size_t columns = 1;
+};
+
+// The character at the text's beginning.
+Piece first_piece(std::string_view text) {
+  wchar_t character = 0;
+  mbstate_t state{};
+  const std::size_t bytes = ::mbrtowc(&character, text.data(), text.size(), &state);
+  if (bytes == 0 || bytes > text.size()) {
+    return {};
+  }
+  return {bytes, static_cast<std::size_t>(std::max(0, ::wcwidth(character)))};
+}
+
+}  // namespace
+
+std::size_t columns_of(std::string_view text) {
+  const Utf8Locale locale;
+  std::size_t columns = 0;
+  while (!text.empty()) {
+    const Piece piece = first_piece(text);
+    columns += piece.columns;
+    text.remove_prefix(piece.bytes);
+  }
+  return columns;
+}
+
+std::string cut_to_columns(std::string_view text, std::size_t columns) {
+  if (columns == 0) {
+    return {};
+  }
+  const Utf8Locale locale;
+  std::size_t used = 0;
+  std::size_t fits = 0;  // bytes that leave a column for the ellipsis
+  for (std::size_t at = 0; at < text.size();) {
+    const Piece piece = first_piece(text.substr(at));
+    used += piece.columns;
+    at += piece.bytes;
+    if (used > columns) {
+      return std::string(text.substr(0, fits)) + "…";
+    }
+    fits = used < columns ? at : fits;
+  }
+  return std::string(text);
+}
+
+std::string time_text(double time_us) {
+  return time_us >= 1000 ? fmt::format("{:.3f} ms", time_us / 1000) : fmt::format("{:.2f} us", time_us);
+}
+
+}  // namespace pascaline::cli

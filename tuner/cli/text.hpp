@@ -1,0 +1,18 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace pascaline::cli {
+
+/// Columns that a terminal gives to a line of UTF-8: 2 to wide characters, 0 to combining ones, 1 to a stray byte.
+[[nodiscard]] std::size_t columns_of(std::string_view text);
+
+/// The line, with its end replaced by "…" if it takes more columns than that; empty for 0 columns.
+[[nodiscard]] std::string cut_to_columns(std::string_view text, std::size_t columns);
+
+/// "12.31 us", "1.234 ms".
+[[nodiscard]] std::string time_text(double time_us);
+
+}  // namespace pascaline::cli
