@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/error.hpp"
+#include "tuner/candidate.hpp"
 #include "core/statistics.hpp"
 #include "tuner/energy.hpp"
 
@@ -54,7 +55,7 @@ class Finals {
       put_on(i);
       const auto& [config, binary] = finalists_[left_[i]];
       ready_.push_back(runner_.make_ready(config, binary));
-      result_.trials.push_back(runner_.blank(config, binary));
+      result_.trials.push_back(blank_trial(runner_.space(), config, binary));
       result_.trials.back().stage = TrialStage::finals;
       runner_.device().launch(ready_[i].kernel, ready_[i].geometry, ready_[i].arguments.pointers());
       runner_.device().synchronize();

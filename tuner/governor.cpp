@@ -16,8 +16,6 @@ constexpr std::array<std::string_view, 5> kStateNames{"preheating", "measuring",
 // Bits of nvmlClocksThrottleReasons. What is not named here (a clock set by the user or for a display, clocks in step
 // with other cards) is no throttling.
 constexpr std::uint64_t kIdle = 0x1;
-constexpr std::uint64_t kPower = 0x4 | 0x80;           // SwPowerCap, HwPowerBrake
-constexpr std::uint64_t kThermal = 0x8 | 0x20 | 0x40;  // HwSlowdown, SwThermalSlowdown, HwThermalSlowdown
 constexpr double kCanaryMove = 0.005;                  // relative, that is still standing
 constexpr std::size_t kFewestReadings = 3;             // that tell of standing still
 constexpr double kLongestStep_s = 5;                   // between looks of one wait; a longer one was something else
@@ -104,9 +102,9 @@ void Governor::remember(double at_s, const Sensors& sensors, std::optional<doubl
   look.at_s = at_s;
   look.temperature_c = sane(sensors.temperature_c, kHighestTemperature_c);
   look.canary_us = sane(canary_us, kAny);
-  look.throttle = bits & (kPower | kThermal) & ~options_.tolerated_throttle;
+  look.throttle = bits & (kPowerThrottleBits | kThermalThrottleBits) & ~options_.tolerated_throttle;
   // An idle card's clock says nothing of a busy one's, and tolerating a throttle is tolerating its clock.
-  if ((bits & kIdle) == 0 && (bits & (kPower | kThermal) & options_.tolerated_throttle) == 0) {
+  if ((bits & kIdle) == 0 && (bits & (kPowerThrottleBits | kThermalThrottleBits) & options_.tolerated_throttle) == 0) {
     look.sm_clock_mhz = sane(sensors.sm_clock_mhz, kAny);
   }
   if (const auto limit = sane(sensors.temperature_limit_c, kHighestTemperature_c)) {
@@ -153,7 +151,7 @@ SampleMark Governor::judge() {
   if (look.canary_us && steady_canary_us_) {
     canary_drifted_ = off(*look.canary_us, *steady_canary_us_, options_.canary_tolerance);
   }
-  if ((look.throttle & kThermal) != 0) {
+  if ((look.throttle & kThermalThrottleBits) != 0) {
     return SampleMark::thermal_throttle;
   }
   if (look.throttle != 0) {
@@ -258,7 +256,7 @@ std::string Governor::explain(GovernorState state) const {
   }
   if (look.throttle != 0) {
     return fmt::format("the card slows down for its {} (throttle reasons {:#x})",
-                       (look.throttle & kThermal) != 0 ? "temperature" : "power", look.throttle);
+                       (look.throttle & kThermalThrottleBits) != 0 ? "temperature" : "power", look.throttle);
   }
   if (state == GovernorState::preheating) {
     return "warming up until temperature and clock are steady";

@@ -42,7 +42,8 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(MeasureOptions, cold_cache, warm_up, min_samp
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(GovernorOptions, passive, margin_c, resume_c, limit_c, clock_tolerance,
                                    canary_tolerance, normalise_from, preheat_limit_s, steady_s, steady_c, settle_s,
                                    pause_limit_s, tolerated_throttle)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(FinalsOptions, rounds, launches, p_value)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(FinalsOptions, rounds, min_rounds, rounds_per_look, launches, p_value, tie_width,
+                                   energy_window_ms)
 
 void to_json(json& out, const Binary& binary) {
   out = {{"kind", static_cast<int>(binary.kind)},
@@ -122,6 +123,6 @@ void from_json(const json& in, Trial& trial) {
   in.at("started_unix_ms").get_to(trial.started_unix_ms);
 }
 
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(FinalsResult, trials, winner, baseline, confidence)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(FinalsResult, trials, winner, baseline, confidence, tie, rounds, gave_up)
 
 }  // namespace pascaline

@@ -3,8 +3,8 @@
 #include <map>
 
 #include "core/enumeration.hpp"
+#include "tuner/candidate.hpp"
 #include "tuner/searcher.hpp"
-#include "tuner/trial_runner.hpp"
 
 namespace pascaline {
 namespace {

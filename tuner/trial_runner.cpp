@@ -7,6 +7,7 @@
 #include "core/error.hpp"
 #include "core/hash.hpp"
 #include "core/statistics.hpp"
+#include "tuner/candidate.hpp"
 
 namespace pascaline {
 namespace {
@@ -17,26 +18,7 @@ double ms_since(Clock::time_point start) {
   return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
 }
 
-std::int64_t unix_ms() {
-  return std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::system_clock::now().time_since_epoch())
-      .count();
-}
-
 }  // namespace
-
-std::optional<std::string> exceeds_limits(const Resources& resources, const Geometry& geometry,
-                                          const DeviceLimits& limits) {
-  const std::int64_t shared = std::int64_t{resources.static_shared_bytes} + geometry.shared_bytes;
-  if (shared > limits.max_shared_bytes_per_block) {
-    return fmt::format("{} bytes of shared memory a block, the device has {}", shared,
-                       limits.max_shared_bytes_per_block);
-  }
-  if (resident_blocks(limits, static_cast<int>(geometry.threads()), resources.registers, shared) == 0) {
-    return fmt::format("{} threads of {} registers do not fit a multiprocessor", geometry.threads(),
-                       resources.registers);
-  }
-  return std::nullopt;
-}
 
 TrialRunner::TrialRunner(Climate& climate, const BoundSpace& space, std::optional<Binary> reference,
                          MeasureOptions options, std::uint64_t seed)
@@ -74,23 +56,6 @@ void TrialRunner::refresh_inputs() {
   draws_ms_ += data_->draw_ms();
 }
 
-Trial TrialRunner::blank(const Config& config, const Binary& binary) const {
-  Trial trial;
-  trial.problem = space_->problem();
-  trial.config = config;
-  trial.is_default = config == space_->space().default_config();
-  trial.started_unix_ms = unix_ms();
-  trial.compile_ms = binary.compile_ms;
-  if (!binary.code.empty()) {
-    const Geometry geometry = space_->geometry(space_->space().launch, config);
-    trial.resources = binary.resources;
-    trial.binary_hash = hash_hex(binary.code);
-    trial.occupancy = occupancy(space_->limits(), static_cast<int>(geometry.threads()), binary.resources.registers,
-                                std::int64_t{binary.resources.static_shared_bytes} + geometry.shared_bytes);
-  }
-  return trial;
-}
-
 TrialRunner::Ready TrialRunner::make_ready(const Config& config, const Binary& binary) {
   prepare();
   phase("load");
@@ -101,7 +66,7 @@ TrialRunner::Ready TrialRunner::make_ready(const Config& config, const Binary& b
 Trial TrialRunner::run(const Config& config, const Compiled& compiled, double best_us) {
   const auto start = Clock::now();
   gave_up_ = false;
-  Trial trial = blank(config, compiled.result.binary);
+  Trial trial = blank_trial(*space_, config, compiled.result.binary);
   trial.status = compiled.status;
   trial.reason = compiled.result.reason;
   if (compiled.status == TrialStatus::ok) {

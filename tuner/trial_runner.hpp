@@ -52,9 +52,7 @@ class TrialRunner {
   /// Loads a configuration for timing; throws what Device::load throws.
   [[nodiscard]] Ready make_ready(const Config& config, const Binary& binary);
 
-  /// A trial with all that is known before it runs: problem, config, whether it is the default, and what the binary
-  /// says of itself.
-  [[nodiscard]] Trial blank(const Config& config, const Binary& binary) const;
+  [[nodiscard]] const BoundSpace& space() const noexcept { return *space_; }
 
   /// Makes the device usable again after a launch that failed. There must be no `Ready` left.
   void recover();
@@ -83,9 +81,5 @@ class TrialRunner {
   std::function<void(std::string_view)> phase_;
   double draws_ms_ = 0;  ///< spent on inputs and references so far
 };
-
-/// The status and reason of a configuration that may not run with these resources on this device, or nothing.
-[[nodiscard]] std::optional<std::string> exceeds_limits(const Resources& resources, const Geometry& geometry,
-                                                        const DeviceLimits& limits);
 
 }  // namespace pascaline

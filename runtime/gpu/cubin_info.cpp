@@ -236,7 +236,8 @@ Resources cubin_resources(std::string_view cubin, std::string_view function) {
 
 std::string cubin_code_hash(std::string_view cubin) {
   FieldHash hash;
-  for (const Section& section : Cubin(cubin).sections()) {
+  const Cubin parsed(cubin);
+  for (const Section& section : parsed.sections()) {
     const std::string_view name = section.name;
     const bool seen = name.starts_with(".text.") || name.starts_with(".rel") || name.starts_with(".nv.constant") ||
                       name.starts_with(".nv.global") || name.starts_with(".nv.shared") ||

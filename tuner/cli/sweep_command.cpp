@@ -148,6 +148,16 @@ std::vector<std::string> words_to_resume(const SweepOptions& sweep) {
   return words;
 }
 
+void set_governor(const std::string& max_temperature, const std::vector<std::string>& tolerated,
+                  GovernorOptions& governor) {
+  if (!max_temperature.empty()) {
+    governor.limit_c = std::stod(max_temperature);
+  }
+  for (const std::string& what : tolerated) {
+    governor.tolerated_throttle |= what == "power" ? kPowerThrottleBits : kThermalThrottleBits;
+  }
+}
+
 int finish(const SweepSummary& summary, const SweepOptions& sweep, bool as_json) {
   if (as_json) {
     fmt::print("{}\n", nlohmann::json{{"session", summary.session},
@@ -208,16 +218,6 @@ int sweep(Options options) {
   const SweepSummary summary = run_sweep(space, problems, sweep, progress.events(), interrupted());
   progress.summary(summary, sweep);
   return finish(summary, sweep, options.as_json);
-}
-
-void set_governor(const std::string& max_temperature, const std::vector<std::string>& tolerated,
-                  GovernorOptions& governor) {
-  if (!max_temperature.empty()) {
-    governor.limit_c = std::stod(max_temperature);
-  }
-  for (const std::string& what : tolerated) {
-    governor.tolerated_throttle |= what == "power" ? kPowerThrottleBits : kThermalThrottleBits;
-  }
 }
 
 void add_searching_options(CLI::App& command, Options& options) {
