@@ -141,10 +141,10 @@ class Finals {
   // What was decided stands, whether or not the card stays fit for this.
   void take_energies() {
     for (std::size_t i = 0; i < ready_.size() && options_.energy_window_ms > 0; ++i) {
-      put_on(i);
       if (!climate_.read_sensors().power_w || !climate_.wait_until_fit()) {
         return;
       }
+      put_on(i);
       result_.trials[i].energy_mj =
           measure_energy_mj(climate_, ready_[i], result_.trials[i].time->median_us, options_.energy_window_ms);
     }

@@ -79,7 +79,7 @@ TEST_F(MeasureTest, SensorsGoWithTheSamples) {
 class GovernedMeasureTest : public ::testing::Test {
  protected:
   struct Card {
-    std::optional<double> temperature_c;
+    std::optional<double> temperature_c = std::nullopt;
     std::optional<double> sm_clock_mhz = 1500;
     std::uint64_t bits = 0;
     double canary_us = 100;

@@ -170,6 +170,7 @@ TEST_F(TrialRunnerTest, PhasesAreToldAsTheyBegin) {
   EXPECT_EQ(run(kNotANumber).status, TrialStatus::wrong_result);
   phases.erase(std::remove(phases.begin(), phases.end(), "inputs"), phases.end());
   EXPECT_EQ(phases, (std::vector<std::string>{"load", "launch", "check"}));
+  runner_.on_phase({});
 }
 
 /// The toy on a card that a script describes, in seconds that pass only as the test says.
