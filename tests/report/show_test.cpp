@@ -54,6 +54,7 @@ TEST_F(ShowTest, WinnersShowTheGain) {
 
 TEST_F(ShowTest, EnergyMarksAndSharedResultsAreShownWhereThereAreAny) {
   Trial plain = timed(2, 100);
+  plain.reason.clear();
   plain.samples.clear();
   plain.energy_mj.reset();
   const std::int64_t first = store_.add_trial(session_, context_, plain);
