@@ -1,5 +1,6 @@
 #include "db/open.hpp"
 
+#include <SQLiteCpp/Backup.h>
 #include <fmt/format.h>
 #include <sqlite3.h>
 
@@ -10,6 +11,7 @@
 #include <thread>
 
 #include "db/migrations.hpp"
+#include "db/process_identity.hpp"
 
 namespace pascaline {
 namespace {
@@ -174,7 +176,24 @@ void check_pages(const fs::path& file, SQLite::Database& database) {
   }
 }
 
+// Its statements are those of the old schema, so a migration would end it.
+void refuse_beside_older_sweep(const fs::path& file, SQLite::Database& database) {
+  const int version = schema_version(database);
+  if (version == 0 || version >= Store::kSchemaVersion) {
+    return;
+  }
+  SQLite::Statement row(database, "SELECT process_id, process_start, boot_id FROM sessions WHERE state = 'running'");
+  while (row.executeStep()) {
+    if (is_alive({row.getColumn(0).getInt64(), row.getColumn(1).getInt64(), row.getColumn(2).getString()})) {
+      refuse(file, fmt::format("an older program (process {}) is sweeping into it, and it must be migrated for this "
+                               "program; wait until that sweep has ended",
+                               row.getColumn(0).getInt64()));
+    }
+  }
+}
+
 void prepare_to_write(const fs::path& file, SQLite::Database& database, Durability durability) {
+  refuse_beside_older_sweep(file, database);
   try {
     prepare_schema(database, current_schema());
   } catch (const Error& fault) {
@@ -187,13 +206,25 @@ void prepare_to_write(const fs::path& file, SQLite::Database& database, Durabili
   database.exec("PRAGMA foreign_keys = ON");
 }
 
-void check_to_read(const fs::path& file, SQLite::Database& database) {
+// A file that is only read must stay as it is, so an older one is migrated in memory.
+SQLite::Database prepare_to_read(const fs::path& file, SQLite::Database database) {
   const int version = schema_version(database);
-  if (version != Store::kSchemaVersion) {
-    refuse(file,
-           fmt::format("it has version {} of the schema and this program reads {}; {}", version, Store::kSchemaVersion,
-                       version > Store::kSchemaVersion ? "use a newer program" : "open it once for writing"));
+  if (version == Store::kSchemaVersion) {
+    return database;
   }
+  if (version > Store::kSchemaVersion) {
+    refuse(file, fmt::format("it has version {} of the schema and this program reads {}; use a newer program", version,
+                             Store::kSchemaVersion));
+  }
+  SQLite::Database copy(":memory:", SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE);
+  SQLite::Backup(copy, database).executeStep();
+  try {
+    prepare_schema(copy, current_schema());
+  } catch (const Error& fault) {
+    refuse(file, fault.what());
+  }
+  copy.exec("PRAGMA query_only = ON");
+  return copy;
 }
 
 }  // namespace
@@ -205,7 +236,7 @@ std::unique_ptr<Connection> open_database(const fs::path& file, OpenMode mode, D
     // A file that is refused must stay as it was, so closing may not write the log into it yet.
     sqlite3_db_config(database.getHandle(), SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
     if (mode == OpenMode::read_only) {
-      check_to_read(file, database);
+      database = prepare_to_read(file, std::move(database));
     } else {
       check_pages(file, database);
       prepare_to_write(file, database, durability);

@@ -149,7 +149,8 @@ class Store {
  public:
   static constexpr int kSchemaVersion = 2;
 
-  /// Opens (and with `create`, makes, with its folders) the database, migrating an older schema unless read-only.
+  /// Opens (and with `create`, makes, with its folders) the database. An older schema is migrated, unless an older
+  /// program is sweeping into it just now; read-only, the file stays as it is and a migrated copy in memory is read.
   /// Refuses, without touching it, a file that is no Pascaline database, is damaged, or is newer than this program.
   /// Damage inside the file is looked for only when it is opened for writing, so that readers start fast.
   Store(const std::filesystem::path& file, OpenMode mode, Durability durability = Durability::full);
@@ -183,8 +184,8 @@ class Store {
   /// All sessions, the one begun last first.
   [[nodiscard]] std::vector<SessionRow> sessions() const;
 
-  // Attempts are "left" if their session ended, or its process is dead or this one: so the three functions that ask
-  // for left ones are to be called for configurations that this process does not have on the device.
+  // An attempt is "left" if its session has ended or its session's process is dead or this one. So what asks for left
+  // ones is to be called while this process does not have those configurations on the device.
 
   /// Notes, before the device is touched, that a configuration is about to run. Takes over left attempts of the same
   /// configuration, device, toolkit, kernel and problem: this try counts as one more than theirs.

@@ -48,8 +48,8 @@ Left read_left(Query& row) {
   return left;
 }
 
-// Attempts of the device that no other living process holds, the oldest session first.
-std::vector<Left> find_left(Connection& connection, std::int64_t device_id) {
+// Attempts of the device that no other living process holds, or that `own_session` holds; the oldest session first.
+std::vector<Left> find_left(Connection& connection, std::int64_t device_id, std::int64_t own_session = 0) {
   Query row = connection.query(
       "SELECT s.process_id, s.process_start, s.boot_id, s.state, a.session_id, a.device_id, a.toolkit_id, a.kernel_id, "
       "a.space_id, a.problem_id, a.tries, a.config, a.stage, a.is_default, a.started_unix_ms "
@@ -61,8 +61,9 @@ std::vector<Left> find_left(Connection& connection, std::int64_t device_id) {
   while (row.step()) {
     const ProcessIdentity process = read_process(row);
     const bool running = row.text() == "running";
-    if (!running || process == self || !is_alive(process)) {
-      found.push_back(read_left(row));
+    Left left = read_left(row);
+    if (!running || left.session_id == own_session || process == self || !is_alive(process)) {
+      found.push_back(std::move(left));
     }
   }
   return found;
@@ -87,7 +88,7 @@ void Store::begin_attempt(std::int64_t session_id, const ContextIds& context, co
     const std::string text = config.text();
     impl_->transact([&] {
       std::int64_t tries = 1;
-      for (const Left& left : find_left(*impl_->connection, context.device)) {
+      for (const Left& left : find_left(*impl_->connection, context.device, session_id)) {
         if (same_measurement(left.context, context) && left.trial.config == config) {
           tries = std::max(tries, left.tries + 1);
           impl_->forget_attempt(left.session_id, left.context, text);

@@ -14,7 +14,8 @@ constexpr std::string_view kHeader =
     "trial_id,session_id,device_kind,device,compute_capability,sm_count,compiler,compiler_version,target,"
     "driver_version,kernel,source_hash,space_hash,problem,config,status,stage,is_default,reason,median_us,low_us,"
     "high_us,sample_count,gflops,gbs,occupancy,registers,static_shared_bytes,constant_bytes,local_bytes,local_loads,"
-    "local_stores,instructions,ffma,max_error,binary_hash,compile_ms,verify_ms,measure_ms,started_unix_ms\r\n";
+    "local_stores,instructions,ffma,max_error,binary_hash,compile_ms,verify_ms,measure_ms,started_unix_ms,"
+    "canary_us,clock_scale,energy_mj,shared_trial_id\r\n";
 
 // One line under construction.
 class Line {
@@ -75,6 +76,9 @@ void write_trial(std::string& out, const StoredTrial& stored, const Work& work) 
   line.number(resources.local_stores).number(resources.instructions).number(resources.ffma);
   line.optional(trial.max_error.has_value(), trial.max_error.value_or(0)).text(trial.binary_hash);
   line.number(trial.compile_ms).number(trial.verify_ms).number(trial.measure_ms).number(trial.started_unix_ms);
+  line.optional(trial.canary_us.has_value(), trial.canary_us.value_or(0)).number(trial.clock_scale);
+  line.optional(trial.energy_mj.has_value(), trial.energy_mj.value_or(0));
+  line.optional(trial.shared_trial != 0, trial.shared_trial);
   line.end();
 }
 

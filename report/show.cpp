@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <vector>
 
@@ -20,6 +21,30 @@ struct Table {
   std::vector<std::vector<Json>> rows;
   std::string when_empty;
 };
+
+// Columns that text leaves out where no row has anything in them.
+constexpr std::array<std::string_view, 2> kRareColumns{"energy_mj", "note"};
+
+Json number(const std::optional<double>& value) { return value ? Json(*value) : Json(); }
+
+// Samples that do not count, and whose result this is; null if there is nothing to say.
+Json note(const Store& store, std::int64_t trial_id, const Trial& trial) {
+  std::string marks;
+  int marked = 0;
+  for (const auto& [mark, count] : store.marked_samples(trial_id)) {
+    marks += fmt::format("{}{} {}", marks.empty() ? "" : ", ", count, name_of(mark));
+    marked += count;
+  }
+  std::string text = marked > 0 ? fmt::format("{} samples not counted: {}", marked, marks) : "";
+  if (trial.shared_trial != 0) {
+    text += fmt::format("{}shares the result of trial {}", text.empty() ? "" : "; ", trial.shared_trial);
+  }
+  return text.empty() ? Json() : Json(text);
+}
+
+bool is_full(const Table& table, const ShowOptions& options) {
+  return options.limit > 0 && table.rows.size() >= options.limit;
+}
 
 Json median(const std::optional<TimeSummary>& time) { return time ? Json(time->median_us) : Json(); }
 
@@ -42,7 +67,7 @@ Table sessions_table(const Store& store, const ShowOptions& options) {
 
 Table winners_table(const Store& store, const ShowOptions& options) {
   Table table{{"trial", "device", "compiler", "target", "problem", "default_us", "best_us", "gain", "confidence",
-               "config", "source", "decided"},
+               "config", "source", "decided", "energy_mj", "note"},
               {},
               "no winners"};
   for (const Winner& winner : store.winners(options.filter.kernel, nullptr)) {
@@ -51,13 +76,16 @@ Table winners_table(const Store& store, const ShowOptions& options) {
       continue;
     }
     const bool comparable = winner.baseline && winner.trial.time && winner.trial.time->median_us > 0;
-    table.rows.push_back({winner.trial_id, clean_line(winner.device.name),
-                          clean_line(winner.toolkit.compiler + " " + winner.toolkit.version),
-                          clean_line(winner.toolkit.target), clean_line(problem), median(winner.baseline),
-                          median(winner.trial.time),
-                          comparable ? Json(winner.baseline->median_us / winner.trial.time->median_us) : Json(),
-                          winner.confidence, clean_line(winner.trial.config.text()),
-                          clean_line(winner.kernel.source_hash.substr(0, 8)), utc_time(winner.decided_unix_ms)});
+    table.rows.push_back(
+        {winner.trial_id, clean_line(winner.device.name),
+         clean_line(winner.toolkit.compiler + " " + winner.toolkit.version), clean_line(winner.toolkit.target),
+         clean_line(problem), median(winner.baseline), median(winner.trial.time),
+         comparable ? Json(winner.baseline->median_us / winner.trial.time->median_us) : Json(), winner.confidence,
+         clean_line(winner.trial.config.text()), clean_line(winner.kernel.source_hash.substr(0, 8)),
+         utc_time(winner.decided_unix_ms), number(winner.trial.energy_mj), note(store, winner.trial_id, winner.trial)});
+    if (is_full(table, options)) {
+      break;
+    }
   }
   return table;
 }
@@ -68,7 +96,7 @@ double sort_time(const StoredTrial& stored) {
 
 Table trials_table(const Store& store, const ShowOptions& options) {
   Table table{{"id", "session", "device", "target", "problem", "status", "stage", "median_us", "low_us", "high_us",
-               "registers", "occupancy", "config", "reason"},
+               "registers", "occupancy", "config", "reason", "energy_mj", "note"},
               {},
               "no trials"};
   std::vector<StoredTrial> trials = store.trials(options.filter);
@@ -81,7 +109,11 @@ Table trials_table(const Store& store, const ShowOptions& options) {
                           clean_line(stored.toolkit.target), clean_line(trial.problem.text()), name_of(trial.status),
                           name_of(trial.stage), median(trial.time), trial.time ? Json(trial.time->low_us) : Json(),
                           trial.time ? Json(trial.time->high_us) : Json(), trial.resources.registers, trial.occupancy,
-                          clean_line(trial.config.text()), clean_line(trial.reason)});
+                          clean_line(trial.config.text()), clean_line(trial.reason), number(trial.energy_mj),
+                          note(store, stored.id, trial)});
+    if (is_full(table, options)) {
+      break;
+    }
   }
   return table;
 }
@@ -104,6 +136,20 @@ std::string cell_text(const Json& value) {
     return short_number(value.get<double>());
   }
   return value.is_string() ? value.get<std::string>() : value.dump();
+}
+
+void drop_empty_rare_columns(Table& table) {
+  for (std::size_t column = table.columns.size(); column-- > 0;) {
+    const bool rare = std::find(kRareColumns.begin(), kRareColumns.end(), table.columns[column]) != kRareColumns.end();
+    if (!rare ||
+        !std::all_of(table.rows.begin(), table.rows.end(), [&](const auto& row) { return row[column].is_null(); })) {
+      continue;
+    }
+    table.columns.erase(table.columns.begin() + static_cast<std::ptrdiff_t>(column));
+    for (auto& row : table.rows) {
+      row.erase(row.begin() + static_cast<std::ptrdiff_t>(column));
+    }
+  }
 }
 
 std::vector<std::size_t> column_widths(const Table& table) {
@@ -132,10 +178,11 @@ void append_line(std::string& out, std::string line) {
 }  // namespace
 
 std::string show_text(const Store& store, const ShowOptions& options) {
-  const Table table = make_table(store, options);
+  Table table = make_table(store, options);
   if (table.rows.empty()) {
     return table.when_empty + "\n";
   }
+  drop_empty_rare_columns(table);
   const std::vector<std::size_t> widths = column_widths(table);
   std::string out;
   std::string header;

@@ -20,7 +20,7 @@ struct ShowOptions {
 };
 
 /// Aligned columns for a terminal: sessions and winners newest first; trials fastest first, then those without a
-/// time, newest first. Throws StoreError.
+/// time, newest first; energy and notes only where some row has them. Throws StoreError.
 [[nodiscard]] std::string show_text(const Store& store, const ShowOptions& options);
 
 /// The same rows as an array of objects, keyed by column. Throws StoreError.

@@ -49,7 +49,7 @@ Trial example_trial(std::int64_t tile) {
   trial.occupancy = 0.5;
   trial.binary_hash = "00ff";
   trial.max_error = 1.25e-3;
-  trial.time = TimeSummary{100.5, 99.25, 101.75, 29};
+  trial.time = TimeSummary{100.5, 99.25, 101.75, 28};
   for (int i = 0; i < 30; ++i) {
     Sample& sample = trial.samples.emplace_back();
     sample.time_us = 100.0 + i / 8.0;
@@ -58,6 +58,11 @@ Trial example_trial(std::int64_t tile) {
   }
   trial.samples[7].sm_clock_mhz = 1911;
   trial.samples[8].temperature_c.reset();
+  trial.samples[9].mark = SampleMark::power_throttle;
+  trial.samples[9].power_w = 249.5;
+  trial.canary_us = 20.5;
+  trial.clock_scale = 0.96875;
+  trial.energy_mj = 18.25;
   trial.compile_ms = 812.5;
   trial.verify_ms = 3.5;
   trial.measure_ms = 41.25;
@@ -87,6 +92,7 @@ ContextIds example_context(Store& store, std::int64_t m) {
 std::int64_t begin_example_session(Store& store, const ContextIds& context) {
   SessionRow session;
   session.command_line = "pascaline sweep --kernel matmul";
+  session.arguments = {"sweep", "--kernel", "matmul"};
   session.searcher = "random";
   session.seed = 0xffff'ffff'ffff'fff0;
   session.options_json = "{\"budget\":10}";
@@ -113,6 +119,10 @@ void expect_equal(const Trial& a, const Trial& b) {
   EXPECT_EQ(a.occupancy, b.occupancy);
   EXPECT_EQ(a.binary_hash, b.binary_hash);
   EXPECT_EQ(a.max_error, b.max_error);
+  EXPECT_EQ(a.canary_us, b.canary_us);
+  EXPECT_EQ(a.clock_scale, b.clock_scale);
+  EXPECT_EQ(a.energy_mj, b.energy_mj);
+  EXPECT_EQ(a.shared_trial, b.shared_trial);
   EXPECT_EQ(a.compile_ms, b.compile_ms);
   EXPECT_EQ(a.verify_ms, b.verify_ms);
   EXPECT_EQ(a.measure_ms, b.measure_ms);

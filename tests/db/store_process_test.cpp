@@ -1,41 +1,13 @@
-#include <SQLiteCpp/Database.h>
-#include <gtest/gtest.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include <array>
-#include <csignal>
 #include <set>
 
 #include "db/process_identity.hpp"
 #include "db/store.hpp"
-#include "tests/db/fixtures.hpp"
+#include "tests/db/process_fixture.hpp"
 
 namespace pascaline::testing {
 namespace {
 
-class StoreProcessTest : public ::testing::Test {
- protected:
-  TemporaryFolder folder_;
-  std::filesystem::path file_ = folder_ / "tuned.db";
-  std::array<int, 2> pipe_{-1, -1};
-
-  void SetUp() override { ASSERT_EQ(::pipe(pipe_.data()), 0); }
-  void TearDown() override {
-    ::close(pipe_[0]);
-    ::close(pipe_[1]);
-  }
-
-  void tell(std::int64_t number) const { std::ignore = ::write(pipe_[1], &number, sizeof number); }
-  [[nodiscard]] std::int64_t hear() const {
-    std::int64_t number = -1;
-    return ::read(pipe_[0], &number, sizeof number) == sizeof number ? number : -1;
-  }
-  void expect_sound() const {
-    SQLite::Database database(file_.string());
-    EXPECT_EQ(database.execAndGet("PRAGMA integrity_check").getString(), "ok");
-  }
-};
+using StoreProcessTest = ProcessFixture;
 
 TEST_F(StoreProcessTest, SeveralProcessesCreateAndWriteAtOnceAndLoseNothing) {
   constexpr int kWriters = 4;
@@ -114,78 +86,6 @@ TEST_F(StoreProcessTest, CreatorKilledAtAnyMomentLeavesSomethingThatOpens) {
     EXPECT_EQ(wait_child(child), 128 + SIGKILL);
     Store(file, OpenMode::create).kernel_id({"matmul", "x"});
     EXPECT_EQ(SQLite::Database(file.string()).execAndGet("PRAGMA integrity_check").getString(), "ok");
-  }
-}
-
-TEST_F(StoreProcessTest, AttemptsBecomeCrashesOnlyWhenTheirProcessIsDead) {
-  Store store(file_, OpenMode::create);
-  const ContextIds context = example_context(store);
-  const int child = fork_child([&] {
-    Store own(file_, OpenMode::read_write);
-    const std::int64_t session = begin_example_session(own, context);
-    own.add_trial(session, context, example_trial(3));
-    own.begin_attempt(session, context, example_config(7), TrialStage::finals, true);
-    tell(session);
-    ::pause();
-  });
-  const std::int64_t session = hear();
-  EXPECT_EQ(store.settle_attempts(context.device), 0);
-  EXPECT_TRUE(store.sessions().at(0).alive);
-
-  ::kill(child, SIGKILL);
-  EXPECT_EQ(wait_child(child), 128 + SIGKILL);
-  EXPECT_FALSE(store.sessions().at(0).alive);
-  EXPECT_EQ(store.settle_attempts(store.device_id({"host", "another", "", 1, 0, "{}"})), 0);
-  EXPECT_EQ(store.settle_attempts(context.device), 1);
-  EXPECT_EQ(store.settle_attempts(context.device), 0);
-
-  const auto crashed = store.trials({.status = TrialStatus::crashed});
-  ASSERT_EQ(crashed.size(), 1U);
-  EXPECT_EQ(crashed[0].session_id, session);
-  EXPECT_EQ(crashed[0].trial.problem, example_problem());
-  EXPECT_EQ(crashed[0].trial.config, example_config(7));
-  EXPECT_EQ(crashed[0].trial.stage, TrialStage::finals);
-  EXPECT_TRUE(crashed[0].trial.is_default);
-  EXPECT_FALSE(crashed[0].trial.reason.empty());
-  EXPECT_GT(crashed[0].trial.started_unix_ms, 0);
-  EXPECT_EQ(store.sessions().at(0).state, "interrupted");
-  EXPECT_TRUE(store.sessions().at(0).finished_unix_ms);
-}
-
-TEST_F(StoreProcessTest, OwnAttemptsAreSettledAndOwnSessionGoesOn) {
-  Store store(file_, OpenMode::create);
-  const ContextIds context = example_context(store);
-  const std::int64_t session = begin_example_session(store, context);
-  store.begin_attempt(session, context, example_config(1));
-  store.begin_attempt(session, context, example_config(1));
-  store.begin_attempt(session, context, example_config(2));
-  store.add_trial(session, context, example_trial(2));
-  EXPECT_EQ(store.settle_attempts(context.device), 1);
-  EXPECT_EQ(store.known_trials(context).size(), 2U);
-  EXPECT_EQ(store.sessions().at(0).state, "running");
-}
-
-TEST_F(StoreProcessTest, EndedSessionHoldsNoAttempts) {
-  Store store(file_, OpenMode::create);
-  const ContextIds context = example_context(store);
-  const std::int64_t session = begin_example_session(store, context);
-  store.begin_attempt(session, context, example_config(1));
-  store.end_session(session, "failed");
-  EXPECT_EQ(store.settle_attempts(context.device), 1);
-  EXPECT_EQ(store.sessions().at(0).state, "failed");
-}
-
-TEST_F(StoreProcessTest, ReusedProcessIdIsNotTakenForTheSession) {
-  Store store(file_, OpenMode::create);
-  const ContextIds context = example_context(store);
-  SQLite::Database database(file_.string(), SQLite::OPEN_READWRITE);
-  for (const std::string other : {"boot_id = 'an earlier boot'", "process_start = process_start + 1"}) {
-    const std::int64_t session = begin_example_session(store, context);
-    store.begin_attempt(session, context, example_config(1));
-    EXPECT_TRUE(store.sessions().at(0).alive);
-    database.exec("UPDATE sessions SET " + other);
-    EXPECT_FALSE(store.sessions().at(0).alive);
-    EXPECT_EQ(store.settle_attempts(context.device), 1);
   }
 }
 

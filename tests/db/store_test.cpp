@@ -42,7 +42,7 @@ TEST_F(StoreTest, TrialComesBackWithEveryField) {
   ASSERT_EQ(stored[0].trial.samples.size(), trial.samples.size());
   for (std::size_t i = 0; i < trial.samples.size(); ++i) {
     EXPECT_EQ(stored[0].trial.samples[i].time_us, trial.samples[i].time_us);
-    EXPECT_EQ(stored[0].trial.samples[i].counted(), trial.samples[i].counted());
+    EXPECT_EQ(stored[0].trial.samples[i].mark, trial.samples[i].mark);
     EXPECT_EQ(stored[0].trial.samples[i].temperature_c, trial.samples[i].temperature_c);
     EXPECT_EQ(stored[0].trial.samples[i].sm_clock_mhz, trial.samples[i].sm_clock_mhz);
   }
@@ -201,20 +201,23 @@ TEST_F(StoreTest, KnownTrialsAreTheLatestOfEachConfigurationUnderTheKey) {
   EXPECT_TRUE(store_.known_trials(example_context(store_, 7)).empty());
 }
 
-TEST_F(StoreTest, TelemetryComesBackInOrder) {
-  store_.add_telemetry(session_, {.unix_ms = 20, .throttle_reasons = 64, .governor_state = "cooling"});
-  store_.add_telemetry(session_, {10, 55.5, 1911.0, 5505.0, 180.25, 0, "steady"});
+TEST_F(StoreTest, TelemetryComesBackInTheOrderItWasStored) {
+  store_.add_telemetry(session_,
+                       {.unix_ms = 20, .throttle_reasons = 64, .governor_state = "cooling", .canary_us = 20.5});
+  store_.add_telemetry(session_, {10, 55.5, 1911.0, 5505.0, 180.25, 0, "steady", {}});
   const auto readings = store_.telemetry(session_);
   ASSERT_EQ(readings.size(), 2U);
-  EXPECT_EQ(readings[0].unix_ms, 10);
-  EXPECT_EQ(readings[0].temperature_c, 55.5);
-  EXPECT_EQ(readings[0].sm_clock_mhz, 1911.0);
-  EXPECT_EQ(readings[0].memory_clock_mhz, 5505.0);
-  EXPECT_EQ(readings[0].power_w, 180.25);
-  EXPECT_EQ(readings[0].throttle_reasons, 0);
-  EXPECT_EQ(readings[0].governor_state, "steady");
-  EXPECT_FALSE(readings[1].temperature_c);
-  EXPECT_EQ(readings[1].throttle_reasons, 64);
+  EXPECT_EQ(readings[1].unix_ms, 10);
+  EXPECT_EQ(readings[1].temperature_c, 55.5);
+  EXPECT_EQ(readings[1].sm_clock_mhz, 1911.0);
+  EXPECT_EQ(readings[1].memory_clock_mhz, 5505.0);
+  EXPECT_EQ(readings[1].power_w, 180.25);
+  EXPECT_EQ(readings[1].throttle_reasons, 0);
+  EXPECT_EQ(readings[1].governor_state, "steady");
+  EXPECT_FALSE(readings[0].temperature_c);
+  EXPECT_EQ(readings[0].throttle_reasons, 64);
+  EXPECT_EQ(readings[0].canary_us, 20.5);
+  EXPECT_FALSE(readings[1].canary_us);
 }
 
 TEST_F(StoreTest, FiltersNarrowTogether) {

@@ -200,3 +200,28 @@ JOIN toolkits k ON k.id = t.toolkit_id
 JOIN kernels n ON n.id = t.kernel_id
 JOIN spaces s ON s.id = t.space_id
 JOIN problems p ON p.id = t.problem_id;
+
+INSERT INTO devices VALUES (3, 'cuda', 'NVIDIA GeForce GTX 1080 Ti', '6.1', 28, 11721506816, '{"warp":32}');
+INSERT INTO toolkits VALUES (2, 'nvrtc', '12.9', 'sm_61', '12.9');
+INSERT INTO kernels VALUES (4, 'matmul', 'source-a');
+INSERT INTO spaces VALUES (5, 'matmul', 'space-a', '{}');
+INSERT INTO problems VALUES (6, 'matmul', 'matmul M=512 N=2048 K=1024 STORAGE=float16', '{"M":512,"N":2048,"K":1024}',
+                             '{"STORAGE":"float16"}', 2147483648.0, 1000000.0);
+INSERT INTO sessions VALUES
+  (7, 'uuid-7', 3, 2, 'GPU-1', 100, 5, 'some boot', 1000, 2000, 'finished', 'random', -16, '{}', 'pascaline sweep',
+   '0.1.0'),
+  (8, 'uuid-8', 3, 2, 'GPU-1', 200, 6, 'some boot', 3000, NULL, 'running', 'random', 1, '{}', 'pascaline sweep',
+   '0.1.0');
+INSERT INTO attempts VALUES
+  (8, 3, 2, 4, 5, 6, 'LAYOUT=row SCALE=0.5 TILE=9 UNROLL=1', '{"LAYOUT":"row","SCALE":0.5,"TILE":9,"UNROLL":true}',
+   'search', 0, 3500);
+INSERT INTO trials VALUES
+  (10, 7, 3, 2, 4, 5, 6, 'LAYOUT=row SCALE=0.5 TILE=8 UNROLL=1', '{"LAYOUT":"row","SCALE":0.5,"TILE":8,"UNROLL":true}',
+   'ok', 'finals', 1, 'a note', 64, 4096, 352, 16, 3, 2, 1200, 512, 0.5, '00ff', 0.001, 100.5, 99.25, 101.75, 2, 812.5,
+   3.5, 41.25, 1500),
+  (11, 7, 3, 2, 4, 5, 6, 'LAYOUT=row SCALE=0.5 TILE=7 UNROLL=1', '{"LAYOUT":"row","SCALE":0.5,"TILE":7,"UNROLL":true}',
+   'compile_failed', 'search', 0, 'too large', 0, 0, 0, 0, 0, 0, 0, 0, 0.0, '', NULL, NULL, NULL, NULL, NULL, 9.5, 0.0,
+   0.0, 1600);
+INSERT INTO samples VALUES (10, 0, 130.0, 0, 61.0, 1911.0), (10, 1, 100.0, 1, NULL, NULL), (10, 2, 101.0, 1, NULL, NULL);
+INSERT INTO telemetry VALUES (1, 7, 1700, 61.0, 1911.0, 5505.0, 180.25, 0, 'measuring');
+INSERT INTO winners VALUES (3, 2, 4, 6, 10, 200.0, 190.0, 210.0, 31, 0.99, 1900);

@@ -48,7 +48,7 @@ std::string cell(const Rows& rows, std::size_t row, const std::string& column) {
 TEST_F(CsvTest, EmptyDatabaseHasTheHeaderOnly) {
   const Rows rows = parse(csv_report(store_));
   ASSERT_EQ(rows.size(), 1U);
-  EXPECT_EQ(rows[0].size(), 40U);
+  EXPECT_EQ(rows[0].size(), 44U);
 }
 
 TEST_F(CsvTest, EveryLineHasEveryColumn) {
@@ -56,6 +56,7 @@ TEST_F(CsvTest, EveryLineHasEveryColumn) {
   store_.add_trial(session_, context_, timed(1, 100));
   Trial failed = failed_trial(2, TrialStatus::wrong_result, "off by \"one\", or\r\ntwo");
   failed.max_error = 0.5;
+  failed.shared_trial = 1;
   store_.add_trial(session_, context_, failed);
   const Rows rows = parse(csv_report(store_));
   ASSERT_EQ(rows.size(), 3U);
@@ -77,6 +78,14 @@ TEST_F(CsvTest, EveryLineHasEveryColumn) {
   EXPECT_EQ(cell(rows, 2, "median_us"), "");
   EXPECT_EQ(cell(rows, 2, "gflops"), "");
   EXPECT_EQ(cell(rows, 2, "max_error"), "0.5");
+  EXPECT_EQ(cell(rows, 1, "canary_us"), "20.5");
+  EXPECT_EQ(cell(rows, 1, "clock_scale"), "0.96875");
+  EXPECT_EQ(cell(rows, 1, "energy_mj"), "18.25");
+  EXPECT_EQ(cell(rows, 1, "shared_trial_id"), "");
+  EXPECT_EQ(cell(rows, 2, "canary_us"), "");
+  EXPECT_EQ(cell(rows, 2, "clock_scale"), "1");
+  EXPECT_EQ(cell(rows, 2, "energy_mj"), "");
+  EXPECT_EQ(cell(rows, 2, "shared_trial_id"), "1");
 }
 
 TEST_F(CsvTest, NarrowsByDeviceAndKernel) {

@@ -52,6 +52,32 @@ TEST_F(ShowTest, WinnersShowTheGain) {
   EXPECT_EQ(show_json(store_, {.filter = {.problem = "matmul M=1"}}).size(), 0U);
 }
 
+TEST_F(ShowTest, EnergyMarksAndSharedResultsAreShownWhereThereAreAny) {
+  Trial plain = timed(2, 100);
+  plain.reason.clear();
+  plain.samples.clear();
+  plain.energy_mj.reset();
+  const std::int64_t first = store_.add_trial(session_, context_, plain);
+  EXPECT_LACKS(show_text(store_, {.what = ShowWhat::trials}), "energy_mj");
+  EXPECT_LACKS(show_text(store_, {.what = ShowWhat::trials}), "note");
+  EXPECT_TRUE(show_json(store_, {.what = ShowWhat::trials})[0]["note"].is_null());
+
+  Trial shared = plain;
+  shared.config = example_config(3);
+  shared.shared_trial = first;
+  store_.add_trial(session_, context_, shared);
+  const std::string text = show_text(store_, {.what = ShowWhat::trials});
+  EXPECT_HOLDS(text, "shares the result of trial " + std::to_string(first));
+  EXPECT_LACKS(text, "energy_mj");
+
+  store_.set_winner(context_, store_.add_trial(session_, context_, finalist(8, 50)), std::nullopt, 1);
+  const auto rows = show_json(store_, {});
+  ASSERT_EQ(rows.size(), 1U);
+  EXPECT_EQ(rows[0]["energy_mj"], 18.25);
+  EXPECT_EQ(rows[0]["note"], "2 samples not counted: 1 clock_drift, 1 power_throttle");
+  EXPECT_HOLDS(show_text(store_, {}), "energy_mj");
+}
+
 TEST_F(ShowTest, ColumnsLineUp) {
   store_.add_trial(session_, context_, timed(2, 100));
   Trial wide = timed(3, 12'345);

@@ -1,0 +1,110 @@
+#include <SQLiteCpp/Transaction.h>
+#include <sys/resource.h>
+
+#include <csignal>
+#include <stdexcept>
+
+#include "core/error.hpp"
+#include "db/store.hpp"
+#include "tests/db/process_fixture.hpp"
+
+namespace pascaline::testing {
+namespace {
+
+using StoreFaultsTest = ProcessFixture;
+
+void require(bool condition, const char* what) {
+  if (!condition) {
+    throw std::runtime_error(what);
+  }
+}
+
+void limit_file_size(rlim_t bytes) {
+  const rlimit limit{bytes, RLIM_INFINITY};
+  require(::setrlimit(RLIMIT_FSIZE, &limit) == 0, "setrlimit");
+}
+
+TEST_F(StoreFaultsTest, LockHeldByAnotherIsToldApartAndPasses) {
+  Store store(file_, OpenMode::create);
+  const ContextIds context = example_context(store);
+  const std::int64_t session = begin_example_session(store, context);
+  store.set_busy_timeout(std::chrono::milliseconds(20));
+  SQLite::Database other(file_.string(), SQLite::OPEN_READWRITE);
+  {
+    const SQLite::Transaction held(other, SQLite::TransactionBehavior::IMMEDIATE);
+    EXPECT_THROW(store.add_trial(session, context, example_trial(1)), StoreBusyError);
+    EXPECT_THROW(store.begin_attempt(session, context, example_config(1)), StoreBusyError);
+    EXPECT_THROW(store.note_progress(session, 1, "{}", {}), StoreBusyError);
+    EXPECT_THROW(store.end_session(session, "finished"), StoreBusyError);
+    EXPECT_THROW(store.resume_session(session), StoreBusyError);
+    EXPECT_THROW(store.kernel_id({"matmul", "new"}), StoreBusyError);
+    EXPECT_TRUE(store.trials({}).empty()) << "readers need not wait";
+    const std::string message = store_error([&] { store.settle_attempts(context.device); });
+    EXPECT_NE(message.find("another process keeps it locked"), std::string::npos) << message;
+  }
+  store.begin_attempt(session, context, example_config(1));
+  store.add_trial(session, context, example_trial(1));
+  store.note_progress(session, 1, "{}", {});
+  store.kernel_id({"matmul", "new"});
+  store.end_session(session, "finished");
+  EXPECT_EQ(store.trials({}).size(), 1U);
+  expect_sound();
+}
+
+TEST_F(StoreFaultsTest, OtherFailuresAreNotTakenForALock) {
+  Store store(file_, OpenMode::create);
+  try {
+    store.end_session(999, "finished");
+    FAIL();
+  } catch (const StoreBusyError& error) {
+    FAIL() << error.what();
+  } catch (const StoreError&) {
+  }
+}
+
+// A limit on file size makes writes fail as a full disk does; lifting it is as if space had been freed.
+TEST_F(StoreFaultsTest, StoreGoesOnOnceAFullDiskHasRoomAgain) {
+  std::ignore = Store(file_, OpenMode::create);
+  const int child = fork_child([&] {
+    std::signal(SIGXFSZ, SIG_IGN);
+    Store store(file_, OpenMode::read_write);
+    const ContextIds context = example_context(store);
+    const std::int64_t session = begin_example_session(store, context);
+    std::int64_t tile = 0;
+    for (rlim_t room = 200'000; room <= 600'000; room += 200'000) {
+      limit_file_size(room);
+      const std::string message = store_error([&] {
+        for (;; ++tile) {
+          store.begin_attempt(session, context, example_config(tile));
+          store.add_trial(session, context, example_trial(tile));
+        }
+      });
+      require(message.find("disk") != std::string::npos, message.c_str());
+      std::ignore = store_error([&] {
+        for (;;) {
+          store.add_trial(session, context, example_trial(tile));
+        }
+      });
+      limit_file_size(RLIM_INFINITY);
+      store.begin_attempt(session, context, example_config(tile));
+      store.add_trial(session, context, example_trial(tile));
+      ++tile;
+      store.note_progress(session, 5, "{}", {});
+    }
+    require(store.known_trials(context).size() == static_cast<std::size_t>(tile), "every trial is there");
+    store.end_session(session, "finished");
+    tell(tile);
+  });
+  ASSERT_EQ(wait_child(child), 0);
+  Store store(file_, OpenMode::read_write);
+  EXPECT_GT(hear(), 10);
+  EXPECT_EQ(store.sessions().at(0).state, "finished");
+  for (const StoredTrial& stored : store.trials({.with_samples = true})) {
+    EXPECT_EQ(stored.trial.samples.size(), 30U);
+  }
+  EXPECT_TRUE(store.left_attempts(example_context(store)).empty());
+  expect_sound();
+}
+
+}  // namespace
+}  // namespace pascaline::testing
