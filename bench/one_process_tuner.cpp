@@ -86,8 +86,8 @@ int run(const Options& options) {
   fmt::print(
       "{{\"variants\": {}, \"usable\": {}, \"wall_s\": {:.2f}, \"compiling_s\": {:.2f}, \"measuring_s\": {:.2f}, "
       "\"variants_per_hour\": {:.0f}, \"measuring_share\": {:.4f}, \"best_us\": {:.3f}}}\n",
-      configs.size(), usable, wall_s, compile_s, wall_s - compile_s, 3600.0 * static_cast<double>(configs.size()) / wall_s,
-      1 - compile_s / wall_s, best_us);
+      configs.size(), usable, wall_s, compile_s, wall_s - compile_s,
+      3600.0 * static_cast<double>(configs.size()) / wall_s, 1 - compile_s / wall_s, best_us);
   return 0;
 }
 

@@ -34,8 +34,8 @@ struct SweepTask {
   std::string decided_on;  ///< the finalists that were compared
   Reference reference = Reference::none;
   Binary reference_binary;
-  std::string no_reference;  ///< why it is unusable
-  double spent_s = 0;        ///< of a device
+  std::string no_reference;                                ///< why it is unusable
+  double spent_s = 0;                                      ///< of a device
   std::map<std::string, std::optional<Binary>> finalists;  ///< being compiled again for finals
   bool gathering = false;                                  ///< waiting for those
 };

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "core/error.hpp"
-#include "tuner/candidate.hpp"
 #include "core/statistics.hpp"
+#include "tuner/candidate.hpp"
 #include "tuner/energy.hpp"
 
 namespace pascaline {

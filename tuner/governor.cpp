@@ -16,9 +16,9 @@ constexpr std::array<std::string_view, 5> kStateNames{"preheating", "measuring",
 // Bits of nvmlClocksThrottleReasons. What is not named here (a clock set by the user or for a display, clocks in step
 // with other cards) is no throttling.
 constexpr std::uint64_t kIdle = 0x1;
-constexpr double kCanaryMove = 0.005;                  // relative, that is still standing
-constexpr std::size_t kFewestReadings = 3;             // that tell of standing still
-constexpr double kLongestStep_s = 5;                   // between looks of one wait; a longer one was something else
+constexpr double kCanaryMove = 0.005;       // relative, that is still standing
+constexpr std::size_t kFewestReadings = 3;  // that tell of standing still
+constexpr double kLongestStep_s = 5;        // between looks of one wait; a longer one was something else
 constexpr double kHighestTemperature_c = 150;
 
 std::optional<double> sane(std::optional<double> value, double most) {

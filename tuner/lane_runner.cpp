@@ -228,23 +228,23 @@ void LaneRunner::pump() {
   std::vector<LaneEvent> events;
   lane_.pump(events);
   for (const LaneEvent& event : events) {
-    std::visit(Overloaded{[&](const TrialDone& done) { on_trial(done); }, [&](const FinalsDone& done) { on_finals(done); },
-                          [&](const FinalistFailed& failed) { on_finalist_failed(failed); },
-                          [&](const ProblemPrepared&) { prepared_ = true; },
-                          [&](const ProblemRefused& refused) { on_refused(refused.reason); },
-                          [&](const LaneTelemetry& telemetry) { on_telemetry(telemetry); },
-                          [&](const LaneRestarted& restarted) {
-                            ++ledger_.summary().restarts;
-                            ledger_.note(fmt::format("{}: {}; its process is replaced", view_.device, restarted.reason));
-                          },
-                          [&](const LaneEnded& ended) { on_ended(ended); }},
-               event);
+    std::visit(
+        Overloaded{[&](const TrialDone& done) { on_trial(done); }, [&](const FinalsDone& done) { on_finals(done); },
+                   [&](const FinalistFailed& failed) { on_finalist_failed(failed); },
+                   [&](const ProblemPrepared&) { prepared_ = true; },
+                   [&](const ProblemRefused& refused) { on_refused(refused.reason); },
+                   [&](const LaneTelemetry& telemetry) { on_telemetry(telemetry); },
+                   [&](const LaneRestarted& restarted) {
+                     ++ledger_.summary().restarts;
+                     ledger_.note(fmt::format("{}: {}; its process is replaced", view_.device, restarted.reason));
+                   },
+                   [&](const LaneEnded& ended) { on_ended(ended); }},
+        event);
   }
 }
 
 void LaneRunner::store_trial(SweepTask& task, const Trial& trial, const std::string& run_key, bool duplicate) {
-  const std::int64_t id =
-      ledger_.persist([&](Store& store) { return store.add_trial(session_, task.context, trial); });
+  const std::int64_t id = ledger_.persist([&](Store& store) { return store.add_trial(session_, task.context, trial); });
   SweepSummary& summary = ledger_.summary();
   ++summary.trials;
   summary.ok += trial.status == TrialStatus::ok ? 1 : 0;
@@ -252,8 +252,7 @@ void LaneRunner::store_trial(SweepTask& task, const Trial& trial, const std::str
   summary.rejected += trial.status == TrialStatus::rejected ? 1 : 0;
   std::vector<ProblemSearch::Settled> same = task.search.observe(trial, id, run_key);
   if (ledger_.events().trial) {
-    ledger_.events().trial(trial, task.search.done(), options_.trials, task.search.best_us(),
-                           task.search.default_us());
+    ledger_.events().trial(trial, task.search.done(), options_.trials, task.search.best_us(), task.search.default_us());
   }
   for (ProblemSearch::Settled& settled : same) {
     store_settled(task, std::move(settled));
@@ -372,13 +371,13 @@ LaneView LaneRunner::view() const {
     view.best_us = search.best_us();
     view.default_us = search.default_us();
   }
-  view.stage = lane_.ended()                                      ? "lost"
-               : task_ == nullptr                                 ? "idle"
+  view.stage = lane_.ended()                                         ? "lost"
+               : task_ == nullptr                                    ? "idle"
                : lane_.worker_process() <= 0 && lane_.restarts() > 0 ? "restarting"
-               : stage_ != Stage::searching                       ? "finals"
-               : problem_set_ && !prepared_                       ? "starting"
-               : lane_.trials_left() == 0                         ? "waiting for the compiler"
-                                                                  : "search";
+               : stage_ != Stage::searching                          ? "finals"
+               : problem_set_ && !prepared_                          ? "starting"
+               : lane_.trials_left() == 0                            ? "waiting for the compiler"
+                                                                     : "search";
   return view;
 }
 

@@ -80,7 +80,10 @@ void MeasureLane::start() {
     send_problem();
   }
   for (const TrialJob& job : trials_) {
-    send({{"do", "trial"}, {"id", job.id}, {"config", job.blank.config.json()}, {"binary", job.binary},
+    send({{"do", "trial"},
+          {"id", job.id},
+          {"config", job.blank.config.json()},
+          {"binary", job.binary},
           {"best_us", job.best_us}});
   }
   if (finals_) {
@@ -119,7 +122,10 @@ void MeasureLane::set_problem(LaneProblem problem) {
 
 void MeasureLane::submit(TrialJob job) {
   if (worker_) {
-    send({{"do", "trial"}, {"id", job.id}, {"config", job.blank.config.json()}, {"binary", job.binary},
+    send({{"do", "trial"},
+          {"id", job.id},
+          {"config", job.blank.config.json()},
+          {"binary", job.binary},
           {"best_us", job.best_us}});
     if (deadline_ == Clock::time_point::max()) {
       allow(kLoadLimit_s);
@@ -353,9 +359,10 @@ void MeasureLane::lose_worker(bool overdue, std::vector<LaneEvent>& events) {
   const int status = worker_.end();
   worker_ = WorkerProcess();
   deadline_ = Clock::time_point::max();
-  const std::string how = overdue ? fmt::format("nothing came of it within {:.3g} s while it was at '{}'", allowed_s_, phase_)
-                          : last_words_.empty() ? "the measuring process ended: " + ending_of(status)
-                                                : last_words_;
+  const std::string how =
+      overdue               ? fmt::format("nothing came of it within {:.3g} s while it was at '{}'", allowed_s_, phase_)
+      : last_words_.empty() ? "the measuring process ended: " + ending_of(status)
+                            : last_words_;
   ++restarts_;
   const bool lost_after_report = !running_ && !last_words_.empty() && !overdue && failures_ == 0;
   if (blame(overdue ? TrialStatus::timed_out : TrialStatus::crashed, how, events) || lost_after_report) {

@@ -143,7 +143,7 @@ class MeasureLane {
   LaneOptions options_;
   WorkerProcess worker_;
   FrameReader reader_;
-  std::string outgoing_;  ///< not yet in the worker's pipe
+  std::string outgoing_;                                   ///< not yet in the worker's pipe
   Clock::time_point start_at_ = Clock::time_point::min();  ///< no worker is started before
   std::optional<LaneProblem> problem_;
   bool preparing_ = false;
@@ -154,9 +154,9 @@ class MeasureLane {
   double allowed_s_ = 0;
   Clock::time_point deadline_ = Clock::time_point::max();
   Clock::time_point paused_until_ = Clock::time_point::max();  ///< the longest the governor may keep it waiting
-  std::string last_words_;  ///< why the worker said it ends
-  int failures_ = 0;        ///< worker processes in a row that came to nothing
-  int preparations_ = 0;    ///< of the problem, in vain
+  std::string last_words_;                                     ///< why the worker said it ends
+  int failures_ = 0;                                           ///< worker processes in a row that came to nothing
+  int preparations_ = 0;                                       ///< of the problem, in vain
   int restarts_ = 0;
   double busy_ms_ = 0;
   bool replace_worker_ = false;  ///< once it has nothing to do: it was sent trials that were taken back

@@ -133,8 +133,7 @@ void MeasureServer::problem(const json& message) {
     reference = message.at("reference").get<Binary>();
   }
   try {
-    runner_.emplace(*climate_, *bound_, std::move(reference), measure_,
-                    message.at("seed").get<std::uint64_t>());
+    runner_.emplace(*climate_, *bound_, std::move(reference), measure_, message.at("seed").get<std::uint64_t>());
     runner_->prepare();
   } catch (const DeviceLostError&) {
     throw;

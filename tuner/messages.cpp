@@ -1,21 +1,8 @@
 #include "tuner/messages.hpp"
 
-#include <optional>
 #include <string>
-#include <vector>
 
 #include "core/error.hpp"
-
-// The library knows no std::optional: an absent value is null.
-namespace nlohmann {
-template <typename T>
-struct adl_serializer<std::optional<T>> {
-  static void to_json(json& out, const std::optional<T>& value) { out = value ? json(*value) : json(nullptr); }
-  static void from_json(const json& in, std::optional<T>& value) {
-    value = in.is_null() ? std::nullopt : std::optional<T>(in.get<T>());
-  }
-};
-}  // namespace nlohmann
 
 namespace pascaline {
 namespace {
@@ -32,28 +19,11 @@ Enum known(std::optional<Enum> value, const json& text) {
 
 }  // namespace
 
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Resources, registers, static_shared_bytes, constant_bytes, local_bytes, local_loads,
-                                   local_stores, instructions, ffma)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TimeSummary, median_us, low_us, high_us, count)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Sensors, temperature_c, temperature_limit_c, sm_clock_mhz, memory_clock_mhz, power_w,
-                                   throttle_reasons)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(MeasureOptions, cold_cache, warm_up, min_samples, max_samples, target_half_width,
-                                   budget_ms, abort_factor)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(GovernorOptions, passive, margin_c, resume_c, limit_c, clock_tolerance,
-                                   canary_tolerance, normalise_from, preheat_limit_s, steady_s, steady_c, settle_s,
-                                   pause_limit_s, tolerated_throttle)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(FinalsOptions, rounds, min_rounds, rounds_per_look, launches, p_value, tie_width,
-                                   energy_window_ms)
-
 void to_json(json& out, const Binary& binary) {
-  out = {{"kind", static_cast<int>(binary.kind)},
-         {"target", binary.target},
-         {"function", binary.function},
-         {"code", json::binary({binary.code.begin(), binary.code.end()})},
-         {"resources", binary.resources},
-         {"compile_ms", binary.compile_ms},
-         {"from_cache", binary.from_cache},
-         {"max_registers", binary.max_registers}};
+  out = {{"kind", static_cast<int>(binary.kind)}, {"target", binary.target},
+         {"function", binary.function},           {"code", json::binary({binary.code.begin(), binary.code.end()})},
+         {"resources", binary.resources},         {"compile_ms", binary.compile_ms},
+         {"from_cache", binary.from_cache},       {"max_registers", binary.max_registers}};
 }
 
 void from_json(const json& in, Binary& binary) {
@@ -69,8 +39,8 @@ void from_json(const json& in, Binary& binary) {
 }
 
 void to_json(json& out, const Sample& sample) {
-  out = json::array({sample.time_us, static_cast<int>(sample.mark), sample.temperature_c, sample.sm_clock_mhz,
-                     sample.power_w});
+  out = json::array(
+      {sample.time_us, static_cast<int>(sample.mark), sample.temperature_c, sample.sm_clock_mhz, sample.power_w});
 }
 
 void from_json(const json& in, Sample& sample) {
@@ -82,24 +52,15 @@ void from_json(const json& in, Sample& sample) {
 }
 
 void to_json(json& out, const Trial& trial) {
-  out = {{"config", trial.config.json()},
-         {"status", name_of(trial.status)},
-         {"stage", name_of(trial.stage)},
-         {"is_default", trial.is_default},
-         {"reason", trial.reason},
-         {"resources", trial.resources},
-         {"occupancy", trial.occupancy},
-         {"binary_hash", trial.binary_hash},
-         {"max_error", trial.max_error},
-         {"time", trial.time},
-         {"samples", trial.samples},
-         {"canary_us", trial.canary_us},
-         {"clock_scale", trial.clock_scale},
-         {"energy_mj", trial.energy_mj},
-         {"compile_ms", trial.compile_ms},
-         {"verify_ms", trial.verify_ms},
-         {"measure_ms", trial.measure_ms},
-         {"started_unix_ms", trial.started_unix_ms}};
+  out = {{"config", trial.config.json()},    {"status", name_of(trial.status)},
+         {"stage", name_of(trial.stage)},    {"is_default", trial.is_default},
+         {"reason", trial.reason},           {"resources", trial.resources},
+         {"occupancy", trial.occupancy},     {"binary_hash", trial.binary_hash},
+         {"max_error", trial.max_error},     {"time", trial.time},
+         {"samples", trial.samples},         {"canary_us", trial.canary_us},
+         {"clock_scale", trial.clock_scale}, {"energy_mj", trial.energy_mj},
+         {"compile_ms", trial.compile_ms},   {"verify_ms", trial.verify_ms},
+         {"measure_ms", trial.measure_ms},   {"started_unix_ms", trial.started_unix_ms}};
 }
 
 void from_json(const json& in, Trial& trial) {
@@ -122,7 +83,5 @@ void from_json(const json& in, Trial& trial) {
   in.at("measure_ms").get_to(trial.measure_ms);
   in.at("started_unix_ms").get_to(trial.started_unix_ms);
 }
-
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(FinalsResult, trials, winner, baseline, confidence, tie, rounds, gave_up)
 
 }  // namespace pascaline

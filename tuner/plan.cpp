@@ -45,8 +45,7 @@ double expected_gain(const SearchProgress& problem, const AttainedRates& rates) 
   const double last_doubling =
       problem.best_at_half_us > 0 ? std::max(0.0, 1 - problem.best_us / problem.best_at_half_us) : kPriorImprovement;
   const double trials = problem.trials;
-  const double next_doubling =
-      (last_doubling * trials + kPriorImprovement * kPriorTrials) / (trials + kPriorTrials);
+  const double next_doubling = (last_doubling * trials + kPriorImprovement * kPriorTrials) / (trials + kPriorTrials);
   const double share = std::min(next_doubling, room_left(problem, rates));
   return problem.count * problem.best_us * share / std::max(problem.spent_s, 1e-3);
 }

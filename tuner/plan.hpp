@@ -7,13 +7,13 @@ namespace pascaline {
 
 /// Where the search for one problem stands.
 struct SearchProgress {
-  double count = 1;           ///< calls by the model
-  double flops = 0;           ///< of one call
-  double bytes = 0;           ///< one call must move at least
-  double best_us = 0;         ///< 0: nothing usable yet
-  double best_at_half_us = 0; ///< when half of the trials were made; 0: nothing usable then
+  double count = 1;            ///< calls by the model
+  double flops = 0;            ///< of one call
+  double bytes = 0;            ///< one call must move at least
+  double best_us = 0;          ///< 0: nothing usable yet
+  double best_at_half_us = 0;  ///< when half of the trials were made; 0: nothing usable then
   int trials = 0;
-  double spent_s = 0;         ///< of a device
+  double spent_s = 0;  ///< of a device
 };
 
 /// What devices were seen to do: the highest rates any problem's best reached.

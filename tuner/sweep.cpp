@@ -19,10 +19,14 @@ namespace pascaline {
 namespace {
 
 std::string options_json(const SweepOptions& options) {
-  nlohmann::json json{{"devices", options.devices},     {"target", options.target},
-                      {"searcher", options.searcher},   {"seed", options.seed},
-                      {"trials", options.trials},       {"jobs", options.jobs},
-                      {"finalists", options.finalists}, {"cold_cache", options.measure.cold_cache},
+  nlohmann::json json{{"devices", options.devices},
+                      {"target", options.target},
+                      {"searcher", options.searcher},
+                      {"seed", options.seed},
+                      {"trials", options.trials},
+                      {"jobs", options.jobs},
+                      {"finalists", options.finalists},
+                      {"cold_cache", options.measure.cold_cache},
                       {"folder", std::filesystem::current_path().string()}};
   if (options.budget_s) {
     json["budget_s"] = *options.budget_s;
@@ -124,8 +128,8 @@ std::vector<SessionRow> SweepRun::earlier_sessions() {
 void SweepRun::add_lane(DeviceGroup& group, const DeviceInfo& device) {
   for (const auto& [uuid, process] : others_) {
     if (uuid == device.uuid) {
-      ledger_.note(fmt::format("warning: process {} measures on {} too; each spoils the other's times", process,
-                               device.id));
+      ledger_.note(
+          fmt::format("warning: process {} measures on {} too; each spoils the other's times", process, device.id));
     }
   }
   std::int64_t id = 0;
@@ -145,9 +149,8 @@ void SweepRun::add_lane(DeviceGroup& group, const DeviceInfo& device) {
     session.options_json = options_json(options_);
     session.device_uuid = device.uuid;
     session.program_version = kVersion;
-    id = ledger_.persist([&](Store& store) {
-      return store.begin_session(session, group.context().device, group.context().toolkit);
-    });
+    id = ledger_.persist(
+        [&](Store& store) { return store.begin_session(session, group.context().device, group.context().toolkit); });
     summary_.run = session.run_uuid;
   }
   summary_.session = summary_.session == 0 ? id : summary_.session;
@@ -197,16 +200,17 @@ void SweepRun::tell_plan() {
     guessed = guessed || !trial.from_history;
   }
   const std::size_t problems = groups_.front()->tasks().size();
-  const std::string trials =
-      options_.trials < kUnlimitedTrials ? fmt::format("up to {} trials each", options_.trials) : "as many trials as fit";
-  std::string time = fmt::format("about {}{}", duration_text(seconds),
-                                 guessed ? " (a guess: nothing was measured here before)" : "");
+  const std::string trials = options_.trials < kUnlimitedTrials ? fmt::format("up to {} trials each", options_.trials)
+                                                                : "as many trials as fit";
+  std::string time =
+      fmt::format("about {}{}", duration_text(seconds), guessed ? " (a guess: nothing was measured here before)" : "");
   if (const auto left_s = deadline_.left_s()) {
     time = options_.trials < kUnlimitedTrials && seconds < *left_s
                ? time + fmt::format(", at most {}", duration_text(*left_s))
                : fmt::format("{}, shared by expected gain for the whole model", duration_text(*left_s));
   }
-  ledger_.note(fmt::format("plan: {} problem{}, {}, then finals; {}", problems, problems == 1 ? "" : "s", trials, time));
+  ledger_.note(
+      fmt::format("plan: {} problem{}, {}, then finals; {}", problems, problems == 1 ? "" : "s", trials, time));
 }
 
 std::string SweepRun::kernel() const { return groups_.front()->tasks().front()->search.wanted().problem.kernel; }

@@ -43,15 +43,15 @@ struct SweepOptions {
   std::size_t jobs = 1;                                        ///< compile workers
   double compile_timeout_s = 120;                              ///< of one variant
   std::uint64_t compile_memory_bytes = 0;                      ///< address space of a compile worker; 0: no cap
-  std::filesystem::path program;   ///< the pascaline executable, for workers; empty: this process's own
-  int finalists = 5;               ///< besides the default
+  std::filesystem::path program;  ///< the pascaline executable, for workers; empty: this process's own
+  int finalists = 5;              ///< besides the default
   MeasureOptions measure;
   FinalsOptions finals;
   GovernorOptions governor;
-  std::filesystem::path sensors;   ///< a trace that stands for the card's sensors; empty: the card's own
-  double kernel_timeout_s = 60;    ///< of one launch while nothing is known of how long they take
-  bool retry_failed = false;       ///< try again what timed out, crashed or could not be launched in earlier runs
-  std::string command_line;        ///< for the record
+  std::filesystem::path sensors;       ///< a trace that stands for the card's sensors; empty: the card's own
+  double kernel_timeout_s = 60;        ///< of one launch while nothing is known of how long they take
+  bool retry_failed = false;           ///< try again what timed out, crashed or could not be launched in earlier runs
+  std::string command_line;            ///< for the record
   std::vector<std::string> arguments;  ///< words to go on with, see `resume_run`
   std::string resume_run;              ///< uuid of the run to go on with; empty: a new one
 };

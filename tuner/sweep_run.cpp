@@ -84,8 +84,8 @@ bool SweepRun::closing() const {
 }
 
 bool SweepRun::done(bool closing) const {
-  const bool quiet =
-      std::all_of(lanes_.begin(), lanes_.end(), [](const Lane& lane) { return lane.runner->idle() || lane.runner->ended(); });
+  const bool quiet = std::all_of(lanes_.begin(), lanes_.end(),
+                                 [](const Lane& lane) { return lane.runner->idle() || lane.runner->ended(); });
   const bool lost = std::all_of(lanes_.begin(), lanes_.end(), [](const Lane& lane) { return lane.runner->ended(); });
   // A model whose devices are all lost leaves its part of the plan undone.
   const bool nothing_left = std::all_of(groups_.begin(), groups_.end(), [&](const auto& group) {
@@ -101,8 +101,8 @@ void SweepRun::take_compiled() {
     for (DeviceGroup::Outcome& outcome : group->take_compiled()) {
       const auto owner = std::find_if(lanes_.begin(), lanes_.end(),
                                       [&](const Lane& lane) { return lane.runner->task() == outcome.task; });
-      const auto any = std::find_if(lanes_.begin(), lanes_.end(),
-                                    [&](const Lane& lane) { return lane.group == group.get(); });
+      const auto any =
+          std::find_if(lanes_.begin(), lanes_.end(), [&](const Lane& lane) { return lane.group == group.get(); });
       (owner != lanes_.end() ? owner : any)->runner->store_settled(*outcome.task, std::move(outcome.settled));
     }
   }
@@ -181,8 +181,7 @@ SweepView SweepRun::view() const {
 }
 
 std::int64_t SweepRun::spent_ms() const {
-  return earlier_spent_ms_ +
-         std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - started_).count();
+  return earlier_spent_ms_ + std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - started_).count();
 }
 
 // Whoever looks on, here or from another terminal.

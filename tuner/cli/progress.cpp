@@ -74,9 +74,8 @@ void Progress::winner(const std::string& device, const SweepProblem& wanted, con
   }
   view_.line(fmt::format("  => {}: {} ± {:.1f} %, {}", row.problem, time_text(row.best_us),
                          100 * relative_half_width(*best.time), verdict));
-  std::erase_if(rows_, [&](const SummaryRow& earlier) {
-    return earlier.problem == row.problem && earlier.device == row.device;
-  });
+  std::erase_if(
+      rows_, [&](const SummaryRow& earlier) { return earlier.problem == row.problem && earlier.device == row.device; });
   rows_.push_back(std::move(row));
 }
 
@@ -87,8 +86,7 @@ void Progress::summary(const SweepSummary& summary, const SweepOptions& options)
   }
   view_.line(fmt::format("session {}: {} trials ({} usable, {} with the code of another) on {} problem{} in {}; {}",
                          summary.session, summary.trials, summary.ok, summary.duplicates, summary.problems_done,
-                         summary.problems_done == 1 ? "" : "s", clock_text(summary.wall_s),
-                         options.database.string()));
+                         summary.problems_done == 1 ? "" : "s", clock_text(summary.wall_s), options.database.string()));
   if (summary.interrupted) {
     view_.line(fmt::format("interrupted; go on with: pascaline sweep --resume --db {}", options.database.string()));
   }

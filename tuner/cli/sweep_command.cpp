@@ -1,5 +1,4 @@
 #include <fmt/format.h>
-
 #include <unistd.h>
 
 #include <algorithm>
@@ -235,7 +234,8 @@ void add_searching_options(CLI::App& command, Options& options) {
   command.add_option("--seed", sweep.seed, "Seed of the search and of the inputs")->capture_default_str();
   command.add_flag("--resume", options.resume, "Go on with the last sweep of the database that did not finish");
   command.add_option("--resume-run", sweep.resume_run)->group("");
-  command.add_flag("--retry-failed", sweep.retry_failed, "Try again what timed out, crashed or was not launched before");
+  command.add_flag("--retry-failed", sweep.retry_failed,
+                   "Try again what timed out, crashed or was not launched before");
   command.add_option("-j,--jobs", sweep.jobs, "Compile workers (default: every processor)")->check(CLI::Range(1, 1024));
   command.add_option("--compile-timeout", sweep.compile_timeout_s, "Seconds a variant may take to compile")
       ->capture_default_str()
@@ -254,9 +254,11 @@ void add_governor_options(CLI::App& command, Options& options) {
       ->capture_default_str()
       ->check(CLI::NonNegativeNumber);
   command
-      .add_option("--max-temperature", options.max_temperature, "Pause near this temperature (C), not only at the card's limit")
+      .add_option("--max-temperature", options.max_temperature,
+                  "Pause near this temperature (C), not only at the card's limit")
       ->check(CLI::Range(20, 120));
-  command.add_option("--drift", governor.canary_tolerance, "Samples count while clock and canary are within this fraction")
+  command
+      .add_option("--drift", governor.canary_tolerance, "Samples count while clock and canary are within this fraction")
       ->capture_default_str()
       ->check(CLI::Range(0.001, 1.0));
   command.add_option("--pause-limit", governor.pause_limit_s, "Seconds to wait for the card before giving up")
@@ -267,8 +269,9 @@ void add_governor_options(CLI::App& command, Options& options) {
                   "Count samples although the card is throttled for its power or its temperature (power, thermal)")
       ->check(CLI::IsMember({"power", "thermal"}));
   command
-      .add_option("--sensors", options.sweep.sensors,
-                  "Read temperatures, clocks and throttling from this trace instead of the card (for trying things out)")
+      .add_option(
+          "--sensors", options.sweep.sensors,
+          "Read temperatures, clocks and throttling from this trace instead of the card (for trying things out)")
       ->check(CLI::ExistingFile);
 }
 
@@ -314,7 +317,8 @@ void add_sweep_command(CLI::App& app, Action& action) {
   command->add_option("--type", options->types, "Only this element type, e.g. STORAGE=float32");
   command->add_option("--symbol", options->symbols, "Only this value of a phase's symbol, e.g. S=512");
   options->device.add_to(*command);
-  command->add_option("--devices", options->devices, "all GPUs (all), or a list (cuda:0,cuda:2): each gets a part of the plan");
+  command->add_option("--devices", options->devices,
+                      "all GPUs (all), or a list (cuda:0,cuda:2): each gets a part of the plan");
   add_database_option(*command, options->database, "Database to add to");
   add_searching_options(*command, *options);
   add_measuring_options(*command, options->sweep, options->warm_cache);
