@@ -99,7 +99,8 @@ CREATE TABLE attempts (
   stage TEXT NOT NULL CHECK (stage IN ('search', 'finals')),
   is_default INTEGER NOT NULL CHECK (is_default IN (0, 1)),
   started_unix_ms INTEGER NOT NULL,
-  tries INTEGER NOT NULL DEFAULT 1,
+  tries INTEGER NOT NULL DEFAULT 1,    -- one more for each time the machine went down with it
+  boot_id TEXT NOT NULL DEFAULT '',
   PRIMARY KEY (session_id, kernel_id, problem_id, config_text)
 ) STRICT, WITHOUT ROWID;
 

@@ -8,6 +8,7 @@ UPDATE sessions SET run_uuid = uuid;
 CREATE INDEX sessions_by_run ON sessions (run_uuid);
 
 ALTER TABLE attempts ADD COLUMN tries INTEGER NOT NULL DEFAULT 1;
+ALTER TABLE attempts ADD COLUMN boot_id TEXT NOT NULL DEFAULT '';
 
 DROP VIEW trial_details;
 ALTER TABLE trials ADD COLUMN canary_us REAL;

@@ -14,6 +14,7 @@ struct Left {
   std::int64_t session_id = 0;
   ContextIds context;
   std::int64_t tries = 0;
+  std::string boot_id;
   Trial trial;  // without a problem: insert_trial takes that from the context
 };
 
@@ -40,6 +41,7 @@ Left read_left(Query& row) {
   left.context.space = row.integer();
   left.context.problem = row.integer();
   left.tries = row.integer();
+  left.boot_id = row.text();
   left.trial.config = Config::from_json(nlohmann::json::parse(row.text()));
   const std::string stage = row.text();
   left.trial.stage = known(trial_stage_from(stage), stage);
@@ -52,7 +54,7 @@ Left read_left(Query& row) {
 std::vector<Left> find_left(Connection& connection, std::int64_t device_id, std::int64_t own_session = 0) {
   Query row = connection.query(
       "SELECT s.process_id, s.process_start, s.boot_id, s.state, a.session_id, a.device_id, a.toolkit_id, a.kernel_id, "
-      "a.space_id, a.problem_id, a.tries, a.config, a.stage, a.is_default, a.started_unix_ms "
+      "a.space_id, a.problem_id, a.tries, a.boot_id, a.config, a.stage, a.is_default, a.started_unix_ms "
       "FROM attempts a JOIN sessions s ON s.id = a.session_id WHERE a.device_id = ? ORDER BY a.session_id, "
       "a.started_unix_ms");
   row.bind(device_id);
@@ -87,19 +89,22 @@ void Store::begin_attempt(std::int64_t session_id, const ContextIds& context, co
   impl_->connection->guard("note an attempt", [&] {
     const std::string text = config.text();
     impl_->transact([&] {
+      // Kernels run in a process of their own, so a sweep that was killed says nothing of the configuration; a machine
+      // that went down with it may.
+      const std::string boot_id = this_process().boot_id;
       std::int64_t tries = 1;
       for (const Left& left : find_left(*impl_->connection, context.device, session_id)) {
         if (same_measurement(left.context, context) && left.trial.config == config) {
-          tries = std::max(tries, left.tries + 1);
+          tries = std::max(tries, left.tries + (left.boot_id == boot_id ? 0 : 1));
           impl_->forget_attempt(left.session_id, left.context, text);
         }
       }
       impl_->connection
           ->query(
               "INSERT INTO attempts (session_id, device_id, toolkit_id, kernel_id, space_id, problem_id, config_text, "
-              "config, stage, is_default, started_unix_ms, tries) VALUES (?,?,?,?,?,?,?,?,?,?,?,?)")
+              "config, stage, is_default, started_unix_ms, tries, boot_id) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?)")
           .bind(session_id, context.device, context.toolkit, context.kernel, context.space, context.problem, text,
-                config.json().dump(), name_of(stage), is_default, unix_ms_now(), tries)
+                config.json().dump(), name_of(stage), is_default, unix_ms_now(), tries, boot_id)
           .run();
     });
   });
@@ -118,7 +123,7 @@ int Store::settle_attempts(std::int64_t device_id) {
           continue;
         }
         left.trial.status = TrialStatus::crashed;
-        left.trial.reason = "two sweeps in a row ended while it was on the device";
+        left.trial.reason = "the machine went down twice while it was on the device";
         impl_->insert_trial(left.session_id, left.context, left.trial);
         impl_->forget_attempt(left.session_id, left.context, left.trial.config.text());
         ++count;

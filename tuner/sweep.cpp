@@ -95,7 +95,7 @@ SweepRun::SweepRun(const Space& space, const std::vector<SweepProblem>& problems
   for (const auto& group : groups_) {
     ledger_.persist([&](Store& store) { group->plan(store, problems, options.resume_run, summary_); });
     if (const int settled = store_.settle_attempts(group->context().device); settled > 0) {
-      ledger_.note(fmt::format("{} configuration(s) that two sweeps died on are now marked as crashed", settled));
+      ledger_.note(fmt::format("{} configuration(s) that the machine went down on twice are now marked as crashed", settled));
     }
     for (const DeviceInfo& info : devices) {
       if (same_model(info, group->info())) {
