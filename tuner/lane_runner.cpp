@@ -45,7 +45,7 @@ LaneRunner::LaneRunner(DeviceGroup& group, SweepLedger& ledger, const SweepOptio
   view_.name = device.name;
 }
 
-void LaneRunner::feed(bool closing, bool stopping, std::optional<double> slice_s) {
+void LaneRunner::feed(bool closing, bool stopping, const std::optional<Slice>& slice) {
   if (lane_.ended()) {
     return;
   }
@@ -64,7 +64,7 @@ void LaneRunner::feed(bool closing, bool stopping, std::optional<double> slice_s
     return;
   }
   const bool search_over = task_->search.spent() && task_->search.open() == 0;
-  if (!search_over && !closing && !slice_over(slice_s)) {
+  if (!search_over && !closing && !slice_over(slice)) {
     feed_trials();
   } else if (lane_.trials_left() == 0) {
     begin_finals(search_over);
@@ -124,9 +124,10 @@ void LaneRunner::release_task(bool over) {
   task_ = nullptr;
 }
 
-bool LaneRunner::slice_over(std::optional<double> slice_s) const {
-  return slice_s && slice_trials_ >= kLeastTrialsOfSlice &&
-         std::chrono::duration<double>(Clock::now() - slice_start_).count() > *slice_s;
+bool LaneRunner::slice_over(const std::optional<Slice>& slice) const {
+  const double spent_s = std::chrono::duration<double>(Clock::now() - slice_start_).count();
+  return slice && ((slice_trials_ >= kLeastTrialsOfSlice && spent_s > slice->wanted_s) ||
+                   (slice_trials_ > 0 && spent_s > slice->longest_s));
 }
 
 // Of a file in which nothing compiles, the trials tell more than the reference kernel's failure would: it is a fault

@@ -17,6 +17,12 @@
 
 namespace pascaline {
 
+/// How long a problem may keep a lane before the plan is looked at again.
+struct Slice {
+  double wanted_s = 0;   ///< with a few trials at least
+  double longest_s = 0;  ///< in any case
+};
+
 /// Works off a group's plan on one device: hands its lane configurations, finals after them, and writes what comes back
 /// into the ledger.
 class LaneRunner {
@@ -28,8 +34,8 @@ class LaneRunner {
              std::int64_t session);
 
   /// Gives the lane what there is to do. With `closing` no new trial is begun, only finals of what was measured; with
-  /// `stopping` nothing at all. `slice_s`: how long a problem may keep the lane before the plan is looked at again.
-  void feed(bool closing, bool stopping, std::optional<double> slice_s);
+  /// `stopping` nothing at all.
+  void feed(bool closing, bool stopping, const std::optional<Slice>& slice);
   /// Deals with what the lane tells.
   void pump();
   /// Settled without the device: rejected, not compiled, or same code.
@@ -63,7 +69,7 @@ class LaneRunner {
   void release_task(bool over);
   [[nodiscard]] bool set_problem();
   void feed_trials();
-  [[nodiscard]] bool slice_over(std::optional<double> slice_s) const;
+  [[nodiscard]] bool slice_over(const std::optional<Slice>& slice) const;
   void begin_finals(bool over_after);
   void send_finals();
   void take_back();

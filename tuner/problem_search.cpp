@@ -79,6 +79,7 @@ std::optional<Config> ProblemSearch::propose() {
     }
     if (known_.insert(next.text()).second) {
       ++open_;
+      default_open_ = default_open_ || next == standard_;
       return next;
     }
   }
@@ -131,21 +132,31 @@ ProblemSearch::Settled ProblemSearch::share(const Config& config, const Binary& 
 }
 
 std::optional<ProblemSearch::Candidate> ProblemSearch::take_ready() {
-  if (ready_.empty()) {
+  // Until the default is measured nothing else is, whatever is compiled first.
+  const auto next = default_open_
+                        ? std::find_if(ready_.begin(), ready_.end(),
+                                       [&](const Candidate& candidate) { return candidate.config == standard_; })
+                        : ready_.begin();
+  if (next == ready_.end()) {
     return std::nullopt;
   }
-  Candidate candidate = std::move(ready_.front());
-  ready_.pop_front();
+  Candidate candidate = std::move(*next);
+  ready_.erase(next);
+  default_open_ = false;
   keep_binary(candidate.config, candidate.binary);
   return candidate;
 }
 
-void ProblemSearch::put_back(Candidate candidate) { ready_.push_front(std::move(candidate)); }
+void ProblemSearch::put_back(Candidate candidate) {
+  default_open_ = default_open_ || candidate.config == standard_;
+  ready_.push_front(std::move(candidate));
+}
 
 std::vector<ProblemSearch::Settled> ProblemSearch::observe(const Trial& trial, std::int64_t stored_id,
                                                            const std::string& run_key) {
   --open_;
   ++done_;
+  default_open_ = default_open_ && trial.config != standard_;
   const double median_us = trial.time ? trial.time->median_us : 0;
   if (trial.status == TrialStatus::ok) {
     // Of configurations with one and the same code one is enough among the finalists.

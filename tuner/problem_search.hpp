@@ -103,6 +103,7 @@ class ProblemSearch {
   int reused_ = 0;
   int reused_ok_ = 0;
   bool spent_ = false;
+  bool default_open_ = false;  ///< proposed and not on the device yet
 };
 
 }  // namespace pascaline

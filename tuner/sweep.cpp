@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <tuple>
 
 #include <nlohmann/json.hpp>
 
@@ -44,11 +45,8 @@ std::vector<DeviceInfo> find_devices(const std::vector<std::string>& ids) {
   for (const std::string& id : ids) {
     const auto found = std::find_if(all.begin(), all.end(), [&](const DeviceInfo& info) { return info.id == id; });
     if (found == all.end()) {
-      std::vector<std::string> names;
-      for (const DeviceInfo& info : all) {
-        names.push_back(info.id);
-      }
-      throw Error(fmt::format("there is no device '{}' (there are: {})", id, fmt::join(names, ", ")));
+      std::ignore = open_device(id);  // throws, saying why there is none
+      throw Error(fmt::format("the device '{}' came up just now; try again", id));
     }
     if (std::none_of(chosen.begin(), chosen.end(), [&](const DeviceInfo& info) { return info.id == id; })) {
       chosen.push_back(*found);
@@ -95,7 +93,8 @@ SweepRun::SweepRun(const Space& space, const std::vector<SweepProblem>& problems
   for (const auto& group : groups_) {
     ledger_.persist([&](Store& store) { group->plan(store, problems, options.resume_run, summary_); });
     if (const int settled = store_.settle_attempts(group->context().device); settled > 0) {
-      ledger_.note(fmt::format("{} configuration(s) that the machine went down on twice are now marked as crashed", settled));
+      ledger_.note(
+          fmt::format("{} configuration(s) that the machine went down on twice are now marked as crashed", settled));
     }
     for (const DeviceInfo& info : devices) {
       if (same_model(info, group->info())) {

@@ -57,7 +57,7 @@ void SweepRun::work() {
     }
     take_compiled();
     for (const Lane& lane : lanes_) {
-      lane.runner->feed(closing_now, stop_, slice_s());
+      lane.runner->feed(closing_now, stop_, slice());
       lane.runner->pump();
     }
     tell(false);
@@ -126,18 +126,23 @@ void SweepRun::wait() {
   ::poll(waits.data(), waits.size(), static_cast<int>(std::max<std::int64_t>(0, left.count())));
 }
 
-// With a time limit a problem keeps a device for a part of its even share, so that gains are compared often.
-std::optional<double> SweepRun::slice_s() const {
+// With a time limit a problem keeps a device for a part of its even share, so that gains are compared often; and no
+// longer than leaves as much for each that has not been looked at.
+std::optional<Slice> SweepRun::slice() const {
   if (!options_.budget_s && !options_.until) {
     return std::nullopt;
   }
-  const double left_s = deadline_.left_s().value_or(0);
+  const double left_s = deadline_.left_s().value_or(0) * static_cast<double>(lanes_.size());
   double problems = 0;
+  double untried = 0;
   for (const auto& group : groups_) {
     problems += static_cast<double>(group->tasks().size());
+    untried += static_cast<double>(std::count_if(group->tasks().begin(), group->tasks().end(), [](const auto& task) {
+      return !task->owned && !task->over && task->search.done() == 0;
+    }));
   }
-  return std::clamp(left_s * static_cast<double>(lanes_.size()) / (problems * kSlicesEach), kShortestSlice_s,
-                    kLongestSlice_s);
+  return Slice{std::clamp(left_s / (problems * kSlicesEach), kShortestSlice_s, kLongestSlice_s),
+               untried > 0 ? left_s / (untried + 1) : left_s};
 }
 
 // At the pace so far.

@@ -48,7 +48,7 @@ class SweepRun {
   [[nodiscard]] bool done(bool closing) const;
   void take_compiled();
   void wait();
-  [[nodiscard]] std::optional<double> slice_s() const;
+  [[nodiscard]] std::optional<Slice> slice() const;
   [[nodiscard]] std::optional<double> eta_s() const;
   [[nodiscard]] SweepView view() const;
   [[nodiscard]] std::int64_t spent_ms() const;

@@ -49,7 +49,9 @@ TEST_F(CliTest, WrongNamesAreFaults) {
   expect_fault(run({"compile", "--arch", "sm_7"}), 1, {"'sm_7'"});
   expect_fault(run({"compile", "--kernel", "../matmul"}), 1, {"'../matmul'"});
   expect_fault(run({"compile", "--kernels", "/nonexistent", "--arch", "host"}), 1, {"/nonexistent/matmul.cu"});
-  expect_fault(run(sweep({"--device", "cuda:x"})), 2, {"--device"});
+  expect_fault(run(sweep({"--device", "cuda:x"})), 1, {"cuda:x"});
+  expect_fault(run(sweep({"--budget", "90"})), 1, {"'90'"});
+  expect_fault(run(sweep({"--until", "25:00"})), 1, {"25:00"});
   expect_fault(run(on_toy("sweep", {"--device", "tpu:0", "--db", database_})), 1, {"tpu:0"});
   expect_fault(run({"show", "--status", "sad", "--db", database_}), 1, {"'sad'"});
   expect_fault(run({"show", "--problem", "N=1", "--db", database_}), 1, {"--kernel"});
@@ -109,7 +111,7 @@ TEST_F(CliTest, SweepOfAFolderOfOnesOwnNeedsNoCpp) {
   const ProgramResult result = run(sweep());
   EXPECT_EQ(result.exit_code, 0) << result.error;
   EXPECT_NE(result.out.find("toy N=1000"), std::string::npos) << result.out;
-  EXPECT_NE(result.out.find("6 trials (3 usable) on 1 problems"), std::string::npos) << result.out;
+  EXPECT_NE(result.out.find("6 trials (3 usable, 0 with the code of another) on 1 problem in"), std::string::npos) << result.out;
   const nlohmann::json summary = json_of(run(sweep({"--json"})));
   EXPECT_EQ(summary["trials"], 0);
   EXPECT_EQ(summary["reused"], 6);

@@ -34,7 +34,8 @@ TEST_P(GpuMatmulSweepTest, NoVariantIsWrong) {
   const Space space = Space::load(data_folder("search_spaces") / "matmul.json");
   const Problem problem = space.problem({{"M", "256"}, {"N", "256"}, {"K", "300"}, {"STORAGE", type}});
   SweepOptions options;
-  options.device = "cuda:0";
+  options.devices = {"cuda:0"};
+  options.governor.preheat_limit_s = 2;
   options.target = target;
   options.program = PASCALINE_TEST_PROGRAM;
   options.kernels = data_folder("kernel_templates");
@@ -43,7 +44,8 @@ TEST_P(GpuMatmulSweepTest, NoVariantIsWrong) {
   options.trials = 12;
   options.jobs = 4;
   options.measure.max_samples = 20;
-  options.finals.rounds = 3;
+  options.finals.rounds = 4;
+  options.finals.min_rounds = 2;
   const std::atomic<bool> stop{false};
   const SweepSummary summary = run_sweep(space, {{problem, 1, ""}}, options, {}, stop);
   EXPECT_EQ(summary.trials, 12);
@@ -94,8 +96,7 @@ TEST_F(GpuSweepTest, EveryFaultOfTheToyIsFoundAndTheNextTrialWorks) {
   }
 }
 
-// An illegal address may take the device from the process for good, so this one is for the program, which goes on in a
-// new process.
+// An illegal address may take the device from the process for good: the worker is replaced, the sweep goes on.
 TEST_F(GpuSweepTest, AnIllegalAddressCostsTheProgramOneTrial) {
   const TemporaryFolder folder;
   write_toys(folder.path(), {toy_json({kRight, kIllegalAddress})});
@@ -103,7 +104,7 @@ TEST_F(GpuSweepTest, AnIllegalAddressCostsTheProgramOneTrial) {
   const std::string database = (folder / "tuned.db").string();
   const ProgramResult result =
       run_program(folder.path(), {"sweep", "--kernels", place, "--spaces", place, "--kernel", "toy", "--problem",
-                                  "N=1000", "--device", "cuda:0", "--db", database, "--rounds", "2", "--minutes", "1"});
+                                  "N=1000", "--device", "cuda:0", "--db", database, "--rounds", "2", "--preheat", "0"});
   EXPECT_EQ(result.exit_code, 0) << result.error;
   const Store store(database, OpenMode::read_only);
   EXPECT_EQ(store.trials({.status = TrialStatus::launch_failed}).size(), 3U);

@@ -35,7 +35,8 @@ class SweepTest : public ::testing::Test {
     options_.database = database_;
     options_.jobs = 2;
     options_.measure = quick_measure();
-    options_.finals.rounds = 3;
+    options_.finals.rounds = 4;
+    options_.finals.min_rounds = 2;
     options_.command_line = "a test";
   }
   [[nodiscard]] SweepSummary sweep(const std::vector<std::string>& sizes = {"1000"}) {

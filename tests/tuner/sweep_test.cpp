@@ -121,7 +121,7 @@ TEST_F(SweepTest, StoppedBeforeTheFirstTrialIsInterrupted) {
 }
 
 TEST_F(SweepTest, StoppedBetweenProblemsIsInterrupted) {
-  events_.winner = [&](const SweepProblem&, const FinalsResult&) { stop_ = true; };
+  events_.winner = [&](const std::string&, const SweepProblem&, const FinalsResult&, int) { stop_ = true; };
   const SweepSummary summary = sweep({"1000", "500"});
   EXPECT_TRUE(summary.interrupted);
   EXPECT_EQ(summary.problems_done, 1);
@@ -129,10 +129,11 @@ TEST_F(SweepTest, StoppedBetweenProblemsIsInterrupted) {
 }
 
 TEST_F(SweepTest, TimeEndsTheSearchOfEveryProblem) {
-  options_.minutes = 1.0 / 60;
+  options_.budget_s = 2;
+  options_.trials = kUnlimitedTrials;
   options_.measure.min_samples = 1'000'000;
   options_.measure.max_samples = 1'000'000;
-  options_.measure.budget_ms = 400;  // three such trials are more than a problem's half second
+  options_.measure.budget_ms = 400;  // three such trials are more than a problem's second
   options_.measure.abort_factor = 0;
   const SweepSummary summary = sweep({"100000", "100001"});
   EXPECT_EQ(summary.problems_done, 2);
