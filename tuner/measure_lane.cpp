@@ -235,6 +235,7 @@ void MeasureLane::handle(const json& message, std::vector<LaneEvent>& events) {
   } else if (what == "prepared") {
     preparing_ = false;
     failures_ = 0;
+    busy_ms_ += message.at("busy_ms").get<double>();
     allow(kLoadLimit_s);
     events.emplace_back(ProblemPrepared{});
   } else if (what == "refused") {
@@ -303,6 +304,7 @@ void MeasureLane::finish_trial(const json& message, std::vector<LaneEvent>& even
   running_.reset();
   failures_ = 0;
   busy_ms_ += message.at("busy_ms").get<double>();
+  waited_ms_ += message.at("waited_ms").get<double>();
   allow(kLoadLimit_s);
   events.emplace_back(std::move(done));
   replace_if_idle();
@@ -321,6 +323,7 @@ void MeasureLane::finish_finals(const json& message, std::vector<LaneEvent>& eve
   running_.reset();
   failures_ = 0;
   busy_ms_ += message.at("busy_ms").get<double>();
+  waited_ms_ += message.at("waited_ms").get<double>();
   events.emplace_back(std::move(done));
 }
 

@@ -118,8 +118,10 @@ class MeasureLane {
   [[nodiscard]] bool busy() const noexcept { return !trials_.empty() || finals_ || preparing_; }
   [[nodiscard]] bool ended() const noexcept { return ended_; }
   [[nodiscard]] int worker_process() const noexcept { return worker_.process(); }
-  /// Time the worker spent on trials and finals, in milliseconds.
+  /// Time the worker spent on problems, trials and finals, in milliseconds.
   [[nodiscard]] double busy_ms() const noexcept { return busy_ms_; }
+  /// Of it, waiting for the card to be steady: preheating, settling, cooling.
+  [[nodiscard]] double waited_ms() const noexcept { return waited_ms_; }
   [[nodiscard]] int restarts() const noexcept { return restarts_; }
 
  private:
@@ -159,6 +161,7 @@ class MeasureLane {
   int preparations_ = 0;                                       ///< of the problem, in vain
   int restarts_ = 0;
   double busy_ms_ = 0;
+  double waited_ms_ = 0;
   bool replace_worker_ = false;  ///< once it has nothing to do: it was sent trials that were taken back
   bool ended_ = false;
 };

@@ -9,6 +9,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <utility>
 
 #include "core/error.hpp"
 #include "core/parallel.hpp"
@@ -87,7 +88,14 @@ class MeasureServer {
     }
   }
 
+  // Since it was last asked.
+  double waited_ms() {
+    const double now_s = climate_->waited_s();
+    return 1000 * (now_s - std::exchange(told_waited_s_, now_s));
+  }
+
   Mouth& mouth_;
+  double told_waited_s_ = 0;
   std::unique_ptr<Device> device_;
   TargetPlan plan_;
   MeasureOptions measure_;
@@ -123,6 +131,7 @@ void MeasureServer::setup(const json& message) {
 }
 
 void MeasureServer::problem(const json& message) {
+  const auto start = Clock::now();
   runner_.reset();
   bound_.reset();
   space_ = Space::parse(message.at("space").get<std::string>(), message.at("name").get<std::string>());
@@ -147,7 +156,7 @@ void MeasureServer::problem(const json& message) {
     return;
   }
   runner_->on_phase([this](std::string_view name) { phase(job_id_, name); });
-  mouth_.say({{"is", "prepared"}});
+  mouth_.say({{"is", "prepared"}, {"busy_ms", ms_since(start)}});
 }
 
 // Before the first measurement rather than at the start, so that the compilers already work meanwhile.
@@ -172,7 +181,8 @@ void MeasureServer::trial(const json& message) {
   if (runner_->gave_up()) {
     mouth_.say({{"is", "gave_up"}, {"reason", climate_->reason()}});
   } else {
-    mouth_.say({{"is", "trial"}, {"id", job_id_}, {"trial", trial}, {"busy_ms", ms_since(start)}});
+    mouth_.say(
+        {{"is", "trial"}, {"id", job_id_}, {"trial", trial}, {"busy_ms", ms_since(start)}, {"waited_ms", waited_ms()}});
   }
   look_at_device();
 }
@@ -195,7 +205,8 @@ void MeasureServer::finals(const json& message) {
     mouth_.say({{"is", "finals"},
                 {"id", job_id_},
                 {"result", result ? json(*result) : json(nullptr)},
-                {"busy_ms", ms_since(start)}});
+                {"busy_ms", ms_since(start)},
+                {"waited_ms", waited_ms()}});
   }
   look_at_device();
 }

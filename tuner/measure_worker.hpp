@@ -14,11 +14,11 @@ namespace pascaline {
 /// and tells
 ///
 ///   ready     once `setup` is done
-///   prepared  buffers, inputs and reference results of the problem are there
+///   prepared  busy_ms: buffers, inputs and reference results of the problem are there
 ///   refused   reason: the problem does not fit the device
 ///   phase     id, phase: what it begins to do, so that the parent can tell whom to blame and how long to wait
-///   trial     id, trial, busy_ms
-///   finals    id, result or null, busy_ms
+///   trial     id, trial, busy_ms, waited_ms: of it for the card to be steady
+///   finals    id, result or null, busy_ms, waited_ms
 ///   telemetry sensors, state, reason, canary_us, unix_ms: twice a second and more
 ///   gave_up   reason: the governor did, and the trial or finals asked for are not done
 ///   lost      reason: a fault took the device from this process, which ends

@@ -37,7 +37,7 @@ class ProblemData {
   [[nodiscard]] Check check_outputs();
   /// Name of a buffer whose guard band was written to, empty if none.
   [[nodiscard]] std::string damaged_guard();
-  /// Name of a buffer with access `in` that does not hold what was drawn any more, empty if none. Reads them back.
+  /// Name of a buffer with access `in` that does not hold what was drawn any more, empty if none.
   [[nodiscard]] std::string changed_input();
 
   /// Device pointers of all buffers that are not scratch, by argument name.
@@ -53,6 +53,7 @@ class ProblemData {
     Buffer buffer;
     std::vector<std::byte> initial;  ///< drawn contents of in and inout buffers
     std::vector<double> expected;    ///< of out and inout buffers
+    std::uint64_t checksum = 0;      ///< of `initial` on the device
   };
 
   void reference_on_device();

@@ -82,6 +82,7 @@ struct SweepSummary {
   int restarts = 0;           ///< of measurement workers
   double wall_s = 0;          ///< of this process
   double busy_s = 0;          ///< devices measuring, added up
+  double waited_s = 0;        ///< of `busy_s`, for cards to be steady
   double compile_s = 0;       ///< compilers working, added up
   bool interrupted = false;   ///< before the plan was done
   bool gave_up = false;       ///< a governor did

@@ -29,6 +29,7 @@ SweepSummary SweepRun::run() {
   }
   for (const Lane& lane : lanes_) {
     summary_.busy_s += lane.runner->lane().busy_ms() / 1000;
+    summary_.waited_s += lane.runner->lane().waited_ms() / 1000;
     summary_.gave_up = summary_.gave_up || lane.runner->gave_up();
     if (!lane.runner->ended_because().empty()) {
       summary_.ended_because += (summary_.ended_because.empty() ? "" : "; ") + lane.runner->ended_because();

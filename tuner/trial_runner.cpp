@@ -46,9 +46,9 @@ void TrialRunner::prepare() {
 }
 
 // Every trial gets fresh inputs where drawing them and computing the reference is cheap; where it is not (a large
-// problem on a card with slow float64), inputs are kept until drawing has cost less than a third of the trials.
+// problem on a card with slow float64), inputs are kept until drawing has cost less than a tenth of the trials.
 void TrialRunner::refresh_inputs() {
-  if (draws_ms_ > trials_ms_ / 3) {
+  if (draws_ms_ > trials_ms_ / 10) {
     return;
   }
   phase("inputs");

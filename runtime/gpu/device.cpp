@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
+#include <cstring>
 
 #include "core/error.hpp"
 #include "runtime/gpu/cuda/cuda_device.hpp"
@@ -34,6 +36,16 @@ void Kernel::swap(Kernel& other) noexcept {
   std::swap(module_, other.module_);
   std::swap(function_, other.function_);
   std::swap(resources_, other.resources_);
+}
+
+std::uint64_t checksum_of(std::span<const std::byte> bytes, std::uint64_t first_word) {
+  std::uint64_t sum = 0;
+  for (std::size_t at = 0; at < bytes.size(); at += sizeof(std::uint32_t)) {
+    std::uint32_t word = 0;
+    std::memcpy(&word, bytes.data() + at, std::min(sizeof word, bytes.size() - at));
+    sum += word * (2 * (first_word + at / sizeof word) + 1);
+  }
+  return sum;
 }
 
 std::unique_ptr<Device> open_device(const std::string& id) {

@@ -120,6 +120,10 @@ class Device {
   /// Whether both guard bands still hold what `allocate` wrote; repairs them if not.
   [[nodiscard]] virtual bool guards_intact(const Buffer& buffer) = 0;
 
+  /// Sum of the data's 4-byte words (a rest of bytes, filled up with zeros, is one more), word i counted 2i+1 times,
+  /// modulo 2^64: no change of a single word leaves it as it was. Ordered with launches; throws as `synchronize` does.
+  [[nodiscard]] virtual std::uint64_t checksum(const Buffer& buffer) = 0;
+
   /// Loads a binary made for this device; throws CudaError or HostDeviceError with the loader's log.
   [[nodiscard]] virtual Kernel load(const Binary& binary) = 0;
   /// Starts the kernel; `arguments[i]` points to the i-th argument's value, as for cuLaunchKernel. Does not wait.
@@ -148,6 +152,9 @@ class Device {
   virtual void release_buffer(void* base) noexcept = 0;
   virtual void release_kernel(void* module) noexcept = 0;
 };
+
+/// Device::checksum of bytes in the host's memory, the first being part of word `first_word`.
+[[nodiscard]] std::uint64_t checksum_of(std::span<const std::byte> bytes, std::uint64_t first_word = 0);
 
 /// Opens `cuda:N` or `host`; throws Error saying which devices there are.
 [[nodiscard]] std::unique_ptr<Device> open_device(const std::string& id);

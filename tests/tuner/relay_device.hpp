@@ -33,6 +33,7 @@ class RelayDevice : public Device {
   void download(std::span<std::byte> to, const Buffer& from) override { host_->download(to, from); }
   void fill(const Buffer& buffer, std::uint8_t byte) override { host_->fill(buffer, byte); }
   [[nodiscard]] bool guards_intact(const Buffer& buffer) override { return host_->guards_intact(buffer); }
+  [[nodiscard]] std::uint64_t checksum(const Buffer& buffer) override { return host_->checksum(buffer); }
   [[nodiscard]] Kernel load(const Binary& binary) override { return host_->load(binary); }
   void launch(const Kernel& kernel, const Geometry& geometry, std::span<void* const> arguments) override {
     ++launches;

@@ -172,6 +172,7 @@ int finish(const SweepSummary& summary, const SweepOptions& sweep, bool as_json)
                                       {"restarts", summary.restarts},
                                       {"wall_s", summary.wall_s},
                                       {"measuring_s", summary.busy_s},
+                                      {"waiting_for_cards_s", summary.waited_s},
                                       {"compiling_s", summary.compile_s},
                                       {"ended_because", summary.ended_because},
                                       {"interrupted", summary.interrupted}}

@@ -6,6 +6,7 @@
 #include <array>
 #include <unordered_map>
 
+#include "runtime/gpu/cuda/cuda_checksum.hpp"
 #include "runtime/gpu/cuda/cuda_context.hpp"
 #include "runtime/gpu/cuda/cuda_module.hpp"
 #include "runtime/gpu/cuda/cuda_query.hpp"
@@ -57,6 +58,7 @@ class CudaDevice final : public Device {
   void fill(const Buffer& buffer, std::uint8_t byte) override;
   [[nodiscard]] bool guards_intact(const Buffer& buffer) override;
 
+  [[nodiscard]] std::uint64_t checksum(const Buffer& buffer) override;
   [[nodiscard]] Kernel load(const Binary& binary) override;
   void launch(const Kernel& kernel, const Geometry& geometry, std::span<void* const> arguments) override;
   void synchronize() override;
@@ -83,6 +85,7 @@ class CudaDevice final : public Device {
   CudaContext context_;
   std::unique_ptr<Nvml> nvml_;
   std::unique_ptr<TimingAid> timing_;
+  std::unique_ptr<ChecksumAid> checksum_;
   Registry<CuAddress> buffers_;
   Registry<CuModule> modules_;
 };
@@ -162,6 +165,25 @@ bool CudaDevice::guards_intact(const Buffer& buffer) {
   const bool before = guard_intact(address_of(buffer) - kGuardBytes);
   const bool behind = guard_intact(address_of(buffer) + buffer.bytes());
   return before && behind;
+}
+
+std::uint64_t CudaDevice::checksum(const Buffer& buffer) {
+  context_.make_current();
+  require_live(buffer, "sum up", 0);
+  if (!checksum_) {
+    checksum_ = std::make_unique<ChecksumAid>(context_);
+  }
+  const std::uint64_t words = buffer.bytes() / sizeof(std::uint32_t);
+  std::uint64_t sum = checksum_->sum(address_of(buffer), words, static_cast<unsigned>(info_.limits.sm_count));
+  std::array<std::byte, sizeof(std::uint32_t)> rest{};
+  if (const std::size_t count = buffer.bytes() % rest.size(); count > 0) {
+    const DriverApi& driver = context_.driver();
+    driver(driver.download, static_cast<void*>(rest.data()), address_of(buffer) + words * rest.size(), count,
+           context_.stream());
+    driver(driver.stream_synchronize, context_.stream());
+    sum += checksum_of(rest, words);
+  }
+  return sum;
 }
 
 Kernel CudaDevice::load(const Binary& binary) {
@@ -268,6 +290,7 @@ void CudaDevice::drop_everything() noexcept {
   buffers_.clear();
   modules_.clear();
   timing_.reset();
+  checksum_.reset();
 }
 
 void CudaDevice::reset() {

@@ -102,6 +102,9 @@ class HostDevice final : public Device {
     std::memset(buffer.data(), byte, buffer.bytes());
   }
 
+  [[nodiscard]] std::uint64_t checksum(const Buffer& buffer) override {
+    return checksum_of({static_cast<const std::byte*>(buffer.data()), buffer.bytes()});
+  }
   [[nodiscard]] bool guards_intact(const Buffer& buffer) override {
     synchronize();
     return check_guards(buffer.base(), buffer.bytes());

@@ -196,5 +196,18 @@ TEST_F(CudaDeviceTest, SensorsAreRead) {
   }
 }
 
+TEST_F(CudaDeviceTest, ChecksumIsTheHosts) {
+  for (const std::size_t size : {0U, 3U, 4U, 4099U, 5'000'002U}) {
+    std::vector<std::uint8_t> bytes(size);
+    std::uint32_t state = 1;
+    for (std::uint8_t& byte : bytes) {
+      byte = static_cast<std::uint8_t>((state = state * 1664525U + 1013904223U) >> 24U);
+    }
+    const Buffer buffer = device_->allocate(bytes.size());
+    device_->upload(buffer, std::as_bytes(std::span(bytes)));
+    EXPECT_EQ(device_->checksum(buffer), checksum_of(std::as_bytes(std::span(bytes)))) << size;
+  }
+}
+
 }  // namespace
 }  // namespace pascaline::testing

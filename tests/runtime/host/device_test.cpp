@@ -98,6 +98,25 @@ TEST(HostDevice, TimesALaunch) {
   EXPECT_EQ(to_host<float>(*device, data)[kCount - 1], 3.0F);
 }
 
+TEST(HostDevice, ChecksumTellsOfEveryChangedWordAndOfTheRest) {
+  const auto device = open_device("host");
+  std::vector<std::uint8_t> bytes(4099, 0xFF);
+  const Buffer buffer = device->allocate(bytes.size());
+  const auto sum = [&] {
+    device->upload(buffer, std::as_bytes(std::span(bytes)));
+    return device->checksum(buffer);
+  };
+  const std::uint64_t before = sum();
+  EXPECT_EQ(before, checksum_of(std::as_bytes(std::span(bytes))));
+  for (const std::size_t at :
+       {std::size_t{0}, std::size_t{5}, std::size_t{4095}, std::size_t{4096}, std::size_t{4098}}) {
+    bytes[at] = 0x7F;
+    EXPECT_NE(sum(), before) << at;
+    bytes[at] = 0xFF;
+  }
+  EXPECT_EQ(sum(), before);
+}
+
 TEST(HostDevice, TheCanaryTakesAboutAsLongEachTime) {
   const auto device = open_device("host");
   std::vector<double> times;

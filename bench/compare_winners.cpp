@@ -1,0 +1,110 @@
+// Re-times the winners that several databases hold for the same problems side by side, in interleaved rounds, and
+// prints how far apart they are: how repeatable a sweep is.
+//
+//   compare_winners --db night1.db --db night2.db --db night3.db [--kernel matmul] [--target sm_61] [--device cuda:0]
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include "core/error.hpp"
+#include "db/store.hpp"
+#include "runtime/dispatch/identity.hpp"
+#include "runtime/gpu/compile.hpp"
+#include "tuner/cli/command.hpp"
+#include "tuner/climate.hpp"
+#include "tuner/finals.hpp"
+#include "tuner/survey.hpp"
+#include "tuner/trial_runner.hpp"
+
+namespace {
+
+using namespace pascaline;
+
+struct Options {
+  cli::KernelOptions kernel;
+  std::string device = "cuda:0";
+  std::string target;
+  std::vector<std::string> databases;
+};
+
+std::map<std::string, std::vector<Trial>> winners_by_problem(const Options& options, const DeviceInfo& device) {
+  std::map<std::string, std::vector<Trial>> winners;
+  const DeviceRow row = device_row(device);
+  for (const std::string& file : options.databases) {
+    for (const Winner& winner : Store(file, OpenMode::read_only).winners(options.kernel.kernel, &row)) {
+      winners[winner.trial.problem.text()].push_back(winner.trial);
+    }
+  }
+  return winners;
+}
+
+int run(const Options& options) {
+  const Space space = options.kernel.load_space();
+  const auto device = open_device(options.device);
+  const TargetPlan target = plan_target(device->info(), options.target);
+  const Toolchain toolchain = Toolchain::find(target.architecture);
+  const KernelSource source = KernelSource::load(options.kernel.kernels() / (space.kernel + ".cu"));
+  Climate climate(*device, {});
+  climate.preheat();
+  FinalsOptions finals;
+  finals.rounds = finals.min_rounds = 40;
+  finals.energy_window_ms = 0;
+  double worst = 0;
+  for (const auto& [problem, trials] : winners_by_problem(options, device->info())) {
+    const BoundSpace bound(space, trials.front().problem, target.limits);
+    const auto compile = [&](const Config& config) {
+      CompileResult result =
+          toolchain.compile(compile_request(bound, config, source, target.kind, target.architecture));
+      if (!result.ok) {
+        throw Error(result.reason);
+      }
+      return std::move(result.binary);
+    };
+    TrialRunner runner(climate, bound, std::nullopt, {}, 1);
+    std::vector<std::pair<Config, Binary>> finalists;
+    for (const Trial& trial : trials) {
+      finalists.emplace_back(trial.config, compile(trial.config));
+    }
+    const auto result = run_finals(runner, finalists, finals);
+    if (!result || result->gave_up) {
+      throw Error(problem + " could not be timed");
+    }
+    double fastest = result->trials.front().time->median_us;
+    double slowest = fastest;
+    std::string times;
+    for (const Trial& trial : result->trials) {
+      fastest = std::min(fastest, trial.time->median_us);
+      slowest = std::max(slowest, trial.time->median_us);
+      times += fmt::format(" {:.2f}", trial.time->median_us);
+    }
+    worst = std::max(worst, slowest / fastest - 1);
+    fmt::print("{}: us{}: {:.2f} % apart\n", problem, times, 100 * (slowest / fastest - 1));
+  }
+  fmt::print("worst: {:.2f} %\n", 100 * worst);
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app{"Re-times winners of several databases side by side"};
+  Options options;
+  options.kernel.add_kernel_to(app);
+  app.add_option("--device", options.device);
+  app.add_option("--target", options.target);
+  app.add_option("--db", options.databases)->required();
+  CLI11_PARSE(app, argc, argv);
+  try {
+    return run(options);
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "compare_winners: {}\n", error.what());
+    return 1;
+  }
+}
