@@ -33,6 +33,8 @@ class LaneRunner {
   LaneRunner(DeviceGroup& group, SweepLedger& ledger, const SweepOptions& options, const DeviceInfo& device,
              std::int64_t session);
 
+  /// See MeasureLane::warm_up.
+  void warm_up() { lane_.warm_up(); }
   /// Gives the lane what there is to do. With `closing` no new trial is begun, only finals of what was measured; with
   /// `stopping` nothing at all.
   void feed(bool closing, bool stopping, const std::optional<Slice>& slice);

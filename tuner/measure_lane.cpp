@@ -110,6 +110,12 @@ void MeasureLane::send_finals() {
   send({{"do", "finals"}, {"id", finals_->id}, {"finalists", finalists}, {"options", finals_->options}});
 }
 
+void MeasureLane::warm_up() {
+  if (!worker_ && !ended_) {
+    start();
+  }
+}
+
 void MeasureLane::set_problem(LaneProblem problem) {
   problem_ = std::move(problem);
   preparing_ = true;
@@ -230,6 +236,9 @@ void MeasureLane::handle(const json& message, std::vector<LaneEvent>& events) {
   } else if (what == "telemetry") {
     hear_telemetry(message, events);
   } else if (what == "ready") {
+    running_.reset();
+    busy_ms_ += message.at("busy_ms").get<double>();
+    waited_ms_ += message.at("waited_ms").get<double>();
     phase_ = preparing_ ? "inputs" : "load";
     allow(preparing_ ? kInputsLimit_s : kLoadLimit_s);
   } else if (what == "prepared") {

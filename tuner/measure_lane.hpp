@@ -96,6 +96,8 @@ class MeasureLane {
 
   explicit MeasureLane(LaneOptions options);
 
+  /// Starts the worker before there is anything to do, so that the card is steady when there is.
+  void warm_up();
   /// Sets the problem of all jobs after it; there must be no job left. Answered by ProblemPrepared or ProblemRefused.
   void set_problem(LaneProblem problem);
   void submit(TrialJob job);

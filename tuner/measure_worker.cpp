@@ -76,7 +76,6 @@ class MeasureServer {
   void problem(const json& message);
   void trial(const json& message);
   void finals(const json& message);
-  void preheat();
   void phase(const json& id, std::string_view name) {
     mouth_.say({{"is", "phase"}, {"id", id}, {"phase", std::string(name)}});
   }
@@ -103,12 +102,12 @@ class MeasureServer {
   std::optional<Space> space_;
   std::optional<BoundSpace> bound_;
   std::optional<TrialRunner> runner_;
-  json job_id_;
-  bool preheated_ = false;
+  json job_id_ = 0;
   bool lost_ = false;
 };
 
 void MeasureServer::setup(const json& message) {
+  const auto start = Clock::now();
   device_ = open_device(message.at("device").get<std::string>());
   plan_ = plan_target(device_->info(), message.at("target").get<std::string>());
   message.at("measure").get_to(measure_);
@@ -127,7 +126,9 @@ void MeasureServer::setup(const json& message) {
     hooks.trace = SensorTrace::load(trace);
   }
   climate_.emplace(*device_, governor, std::move(hooks));
-  mouth_.say({{"is", "ready"}});
+  phase(job_id_, "preheat");
+  climate_->preheat();
+  mouth_.say({{"is", "ready"}, {"busy_ms", ms_since(start)}, {"waited_ms", waited_ms()}});
 }
 
 void MeasureServer::problem(const json& message) {
@@ -159,20 +160,10 @@ void MeasureServer::problem(const json& message) {
   mouth_.say({{"is", "prepared"}, {"busy_ms", ms_since(start)}});
 }
 
-// Before the first measurement rather than at the start, so that the compilers already work meanwhile.
-void MeasureServer::preheat() {
-  if (!preheated_) {
-    phase(job_id_, "preheat");
-    climate_->preheat();
-    preheated_ = true;
-  }
-}
-
 void MeasureServer::trial(const json& message) {
   const auto start = Clock::now();
   job_id_ = message.at("id");
   phase(job_id_, "load");
-  preheat();
   Compiled compiled;
   compiled.result.ok = true;
   message.at("binary").get_to(compiled.result.binary);
@@ -191,7 +182,6 @@ void MeasureServer::finals(const json& message) {
   const auto start = Clock::now();
   job_id_ = message.at("id");
   phase(job_id_, "0");
-  preheat();
   std::vector<std::pair<Config, Binary>> finalists;
   for (const json& finalist : message.at("finalists")) {
     finalists.emplace_back(Config::from_json(finalist.at("config")), finalist.at("binary").get<Binary>());

@@ -13,7 +13,7 @@ namespace pascaline {
 ///
 /// and tells
 ///
-///   ready     once `setup` is done
+///   ready     busy_ms, waited_ms: the device is open and the card steady
 ///   prepared  busy_ms: buffers, inputs and reference results of the problem are there
 ///   refused   reason: the problem does not fit the device
 ///   phase     id, phase: what it begins to do, so that the parent can tell whom to blame and how long to wait

@@ -51,6 +51,11 @@ SweepSummary SweepRun::run() {
 }
 
 void SweepRun::work() {
+  for (const Lane& lane : lanes_) {
+    if (!lane.group->all_over() && !stop_) {
+      lane.runner->warm_up();
+    }
+  }
   for (;;) {
     const bool closing_now = closing();
     for (const auto& group : groups_) {
