@@ -232,7 +232,7 @@ std::string ProblemSearch::finalists_key() const {
 }
 
 double ProblemSearch::best_at_half_us() const noexcept {
-  return best_history_us_.empty() ? 0 : best_history_us_[best_history_us_.size() / 2];
+  return best_history_us_.empty() ? 0 : best_history_us_[(best_history_us_.size() - 1) / 2];
 }
 
 }  // namespace pascaline
