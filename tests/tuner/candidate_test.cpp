@@ -128,7 +128,7 @@ TEST(CubinRunKeyTest, IsThatOfTheMachineCodeWhateverTheSourceLooksLike) {
   const Binary plain =
       compile(head + "if (threadIdx.x < n) out[threadIdx.x] = x[threadIdx.x] * y[threadIdx.x]; }", "A");
   const Binary spelled =
-      compile(head + "const unsigned i = threadIdx.x;\n// a comment\nif (!(i >= n)) { out[i] = y[i] * x[i]; }\n}",
+      compile(head + "const unsigned i = threadIdx.x;\n// a comment\nif (!(i >= n)) { out[i] = x[i] * y[i]; }\n}",
               "A_NAME_THAT_ONLY_THE_COMPILER_NOTES=1");
   const Binary other =
       compile(head + "if (threadIdx.x < n) out[threadIdx.x] = x[threadIdx.x] - y[threadIdx.x]; }", "A");

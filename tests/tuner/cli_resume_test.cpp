@@ -1,4 +1,8 @@
-#include <SQLiteCpp/Database.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <ctime>
 
 #include <nlohmann/json.hpp>
 
@@ -54,6 +58,24 @@ TEST_F(CliResumeTest, FolderThatIsGoneIsNamed) {
     store.end_session(begin_session(store, sweep(), kernels_ + "/gone"), "interrupted");
   }
   expect_fault(resume(), 1, {kernels_ + "/gone", "No such file"});
+}
+
+// The time the run was to be done by is the one it meant then, and passed meanwhile.
+TEST_F(CliResumeTest, NewTimeToBeDoneByReplacesTheOldOne) {
+  {
+    Store store(database_, OpenMode::create);
+    const auto words = sweep({"--trials", "2", "--until", "07:00", "--until-unix", "1"});
+    store.end_session(begin_session(store, words, kernels_), "interrupted");
+  }
+  const std::time_t later = std::time(nullptr) + 7200;
+  std::tm local{};
+  ::localtime_r(&later, &local);
+  const ProgramResult result = resume({"--until", fmt::format("{:02}:{:02}", local.tm_hour, local.tm_min), "--json"});
+  ASSERT_EQ(result.exit_code, 0) << result.error;
+  EXPECT_EQ(json_of(result)["trials"], 2);
+  const std::vector<std::string> words = Store(database_, OpenMode::read_only).sessions().at(0).arguments;
+  EXPECT_EQ(std::count(words.begin(), words.end(), "--until-unix"), 1);
+  EXPECT_EQ(std::count(words.begin(), words.end(), "1"), 0);
 }
 
 TEST_F(CliResumeTest, WordsOfTheResumingCommandComeLast) {
