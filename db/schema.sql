@@ -84,9 +84,9 @@ CREATE TABLE sessions (
 CREATE INDEX sessions_by_device ON sessions (device_id);
 CREATE INDEX sessions_by_run ON sessions (run_uuid);
 
--- Configurations on the device right now. One that is still here after its session died may have taken the session
--- with it, or may only have been there when the power went: it is tried once more. `tries` counts the sessions that had
--- it on the device, this one included, without one of them telling how it ended.
+-- Configurations on the device right now. One that is still here after its session died is measured again. `tries` is
+-- one, and one more for each time that the machine went down (`boot_id` is not the present one) while it was here: it
+-- may have been the cause. A sweep that was only killed says nothing, as kernels run in a process of their own.
 CREATE TABLE attempts (
   session_id INTEGER NOT NULL REFERENCES sessions (id),
   device_id INTEGER NOT NULL REFERENCES devices (id),
@@ -99,7 +99,7 @@ CREATE TABLE attempts (
   stage TEXT NOT NULL CHECK (stage IN ('search', 'finals')),
   is_default INTEGER NOT NULL CHECK (is_default IN (0, 1)),
   started_unix_ms INTEGER NOT NULL,
-  tries INTEGER NOT NULL DEFAULT 1,    -- one more for each time the machine went down with it
+  tries INTEGER NOT NULL DEFAULT 1,
   boot_id TEXT NOT NULL DEFAULT '',
   PRIMARY KEY (session_id, kernel_id, problem_id, config_text)
 ) STRICT, WITHOUT ROWID;

@@ -188,7 +188,8 @@ class Store {
   // ones is to be called while this process does not have those configurations on the device.
 
   /// Notes, before the device is touched, that a configuration is about to run. Takes over left attempts of the same
-  /// configuration, device, toolkit, kernel and problem: this try counts as one more than theirs.
+  /// configuration, device, toolkit, kernel and problem: this try counts as theirs, and as one more if the machine was
+  /// started since, that is if it went down with them.
   void begin_attempt(std::int64_t session_id, const ContextIds& context, const Config& config,
                      TrialStage stage = TrialStage::search, bool is_default = false);
   /// Forgets an attempt of the session without a trial; nothing happens if there is none.
@@ -196,9 +197,9 @@ class Store {
   /// Stores the trial with its samples and forgets its attempt, in one transaction. Returns the trial's id. Throws
   /// StoreError if the trial's problem is not the context's. A `max_error` that is not a number becomes infinity.
   std::int64_t add_trial(std::int64_t session_id, const ContextIds& context, const Trial& trial);
-  /// Marks sessions of the device whose process is dead as interrupted, and turns left attempts that were tried twice
-  /// into `crashed` trials of their own sessions. Those tried once stay: their process may have been killed, or the
-  /// power cut, so they deserve another try. Returns how many became crashed.
+  /// Marks sessions of the device whose process is dead as interrupted, and turns left attempts at their second try
+  /// into `crashed` trials of their own sessions. Those at their first stay: whatever ended the process or the machine
+  /// need not have been theirs. Returns how many became crashed.
   int settle_attempts(std::int64_t device_id);
   /// Configurations with left attempts in the context, whatever its space was, the one left longest first.
   [[nodiscard]] std::vector<LeftAttempt> left_attempts(const ContextIds& context) const;

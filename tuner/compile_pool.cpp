@@ -136,6 +136,11 @@ Compiled CompilePool::finish(const Job& job, const std::string& line) {
   if (reply.contains("fault")) {
     throw Error(reply["fault"].get<std::string>());
   }
+  if (reply.contains("failed")) {  // for want of memory: not the source's doing, so not in the cache
+    done.status = TrialStatus::crashed;
+    done.result.reason = reply["failed"].get<std::string>() + memory_note();
+    return done;
+  }
   if (auto stored = cache_.find(reply.value("key", std::string()))) {
     done.result = std::move(*stored);
     done.result.binary.compile_ms = reply.value("compile_ms", 0.0);
@@ -147,12 +152,15 @@ Compiled CompilePool::finish(const Job& job, const std::string& line) {
   return done;
 }
 
+std::string CompilePool::memory_note() const {
+  return options_.memory_bytes == 0 ? "" : fmt::format(" (it may use {} MiB of memory)", options_.memory_bytes >> 20U);
+}
+
 // Reads what a worker wrote, and ends its job if that was all.
 void CompilePool::read_reply(Worker& worker) {
   if (!worker.process.read(worker.input)) {
-    const std::string cap =
-        options_.memory_bytes == 0 ? "" : fmt::format(" (it may use {} MiB of memory)", options_.memory_bytes >> 20U);
-    lose(worker, TrialStatus::crashed, fmt::format("the compiler crashed: {}{}", ending_of(worker.process.end()), cap));
+    lose(worker, TrialStatus::crashed,
+         fmt::format("the compiler crashed: {}{}", ending_of(worker.process.end()), memory_note()));
     return;
   }
   const std::size_t end = worker.input.find('\n');

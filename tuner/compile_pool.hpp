@@ -77,6 +77,7 @@ class CompilePool {
   bool read_replies(std::chrono::milliseconds timeout);
   void lose(Worker& worker, TrialStatus status, std::string reason);
   void kill_overdue();
+  [[nodiscard]] std::string memory_note() const;
   Compiled finish(const Job& job, const std::string& line);
 
   CompilePoolOptions options_;

@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <iostream>
 #include <map>
+#include <new>
 #include <optional>
 
 #include <nlohmann/json.hpp>
@@ -45,6 +46,10 @@ class CompileServer {
     const json& id = message.at("id");
     try {
       return compile(id, message);
+    } catch (const CompilerMemoryError& error) {
+      return json{{"id", id}, {"failed", error.what()}};
+    } catch (const std::bad_alloc&) {
+      return json{{"id", id}, {"failed", "the compiler ran out of memory"}};
     } catch (const std::exception& error) {
       return json{{"id", id}, {"fault", error.what()}};
     }

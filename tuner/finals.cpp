@@ -57,6 +57,7 @@ class Finals {
       ready_.push_back(runner_.make_ready(config, binary));
       result_.trials.push_back(blank_trial(runner_.space(), config, binary));
       result_.trials.back().stage = TrialStage::finals;
+      runner_.phase("launch");
       runner_.device().launch(ready_[i].kernel, ready_[i].geometry, ready_[i].arguments.pointers());
       runner_.device().synchronize();
     }

@@ -65,6 +65,7 @@ void MeasureLane::start() {
   reader_ = FrameReader();
   outgoing_.clear();
   running_.reset();
+  finalist_ = 0;
   phase_ = "start";
   last_words_.clear();
   replace_worker_ = false;
@@ -142,6 +143,7 @@ void MeasureLane::submit(TrialJob job) {
 
 void MeasureLane::submit(FinalsJob job) {
   finals_ = std::move(job);
+  finalist_ = 0;
   if (worker_) {
     send_finals();
     if (deadline_ == Clock::time_point::max()) {
@@ -279,8 +281,9 @@ void MeasureLane::enter_phase(const json& message) {
     allow(kCheckLimit_s);
   } else if (phase_ == "measure") {
     allow(kGrace_s + 2 * options_.measure.budget_ms / 1000 + 5 * launch_s);
-  } else {
-    allow(kGrace_s + 5 * launch_s);  // a finalist's turn
+  } else {  // a finalist's turn
+    finalist_ = std::stoul(phase_);
+    allow(kGrace_s + 5 * launch_s);
   }
 }
 
@@ -351,7 +354,7 @@ bool MeasureLane::blame(TrialStatus status, const std::string& reason, std::vect
   }
   if (finals_ && finals_->id == *running_) {
     auto& finalists = finals_->finalists;
-    const std::size_t index = std::min<std::size_t>(std::stoul(phase_), finalists.size() - 1);
+    const std::size_t index = std::min(finalist_, finalists.size() - 1);
     FinalistFailed failed{std::move(finalists[index].first)};
     failed.trial.status = status;
     failed.trial.reason = reason;

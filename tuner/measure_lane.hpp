@@ -154,6 +154,7 @@ class MeasureLane {
   std::deque<TrialJob> trials_;
   std::optional<FinalsJob> finals_;
   std::optional<std::uint64_t> running_;  ///< job the worker has begun
+  std::size_t finalist_ = 0;              ///< whose turn it is in the finals
   std::string phase_;
   double allowed_s_ = 0;
   Clock::time_point deadline_ = Clock::time_point::max();

@@ -75,7 +75,7 @@ class ProblemSearch {
  private:
   void keep(const Config& config, double median_us);
   void keep_binary(const Config& config, const Binary& binary);
-  void count(const Trial& trial);
+  void go_before_its_twin(Candidate& standard);
   [[nodiscard]] Settled share(const Config& config, const Binary& binary, const Trial& original,
                               std::int64_t original_id) const;
   [[nodiscard]] bool belongs(const Config& config) const;

@@ -52,6 +52,9 @@ class TrialRunner {
   /// Loads a configuration for timing; throws what Device::load throws.
   [[nodiscard]] Ready make_ready(const Config& config, const Binary& binary);
 
+  /// Tells whoever watches (`on_phase`) what begins now.
+  void phase(std::string_view name) const;
+
   [[nodiscard]] const BoundSpace& space() const noexcept { return *space_; }
 
   /// Makes the device usable again after a launch that failed. There must be no `Ready` left.
@@ -66,7 +69,6 @@ class TrialRunner {
   void load_verify_measure(Trial& trial, const Binary& binary, double best_us);
   bool verify(Trial& trial, Ready& ready);
   void time(Trial& trial, Ready& ready, double best_us);
-  void phase(std::string_view name) const;
 
   Climate* climate_;
   Device* device_;

@@ -16,13 +16,32 @@ class StoreAttemptsTest : public ProcessFixture {
       own.begin_attempt(begin_example_session(own, context_), context_, config, TrialStage::finals, true);
     });
   }
+  // All that is there was noted before the machine went down.
+  void reboot() const {
+    SQLite::Database database(file_.string(), SQLite::OPEN_READWRITE);
+    database.exec("UPDATE attempts SET boot_id = 'an earlier boot'");
+    database.exec("UPDATE sessions SET boot_id = 'an earlier boot'");
+  }
   [[nodiscard]] std::int64_t tries() const {
     return SQLite::Database(file_.string()).execAndGet("SELECT coalesce(sum(tries), 0) FROM attempts").getInt64();
   }
 };
 
-TEST_F(StoreAttemptsTest, KilledOnceIsTriedAgainAndKilledTwiceIsACrash) {
+TEST_F(StoreAttemptsTest, SweepKilledTwiceSaysNothingOfItsConfiguration) {
+  for (int times = 1; times <= 3; ++times) {
+    die_on(example_config(7));
+    EXPECT_EQ(tries(), 1) << times;
+    EXPECT_EQ(store_.settle_attempts(context_.device), 0) << times;
+    ASSERT_EQ(store_.left_attempts(context_).size(), 1U) << times;
+  }
+  reboot();
   die_on(example_config(7));
+  EXPECT_EQ(tries(), 2) << "the machine went down with it";
+}
+
+TEST_F(StoreAttemptsTest, MachineDownOnceIsTriedAgainAndDownTwiceIsACrash) {
+  die_on(example_config(7));
+  reboot();
   EXPECT_EQ(store_.settle_attempts(context_.device), 0);
   EXPECT_EQ(store_.sessions().at(0).state, "interrupted");
   const auto left = store_.left_attempts(context_);
@@ -34,6 +53,7 @@ TEST_F(StoreAttemptsTest, KilledOnceIsTriedAgainAndKilledTwiceIsACrash) {
 
   die_on(example_config(7));
   EXPECT_EQ(tries(), 2);
+  reboot();
   ASSERT_EQ(store_.left_attempts(context_).size(), 1U);
   EXPECT_EQ(store_.settle_attempts(store_.device_id({"host", "another", "", 1, 0, "{}"})), 0);
   EXPECT_EQ(store_.settle_attempts(context_.device), 1);
@@ -45,7 +65,7 @@ TEST_F(StoreAttemptsTest, KilledOnceIsTriedAgainAndKilledTwiceIsACrash) {
   ASSERT_EQ(crashed.size(), 1U);
   EXPECT_EQ(crashed[0].session_id, store_.sessions().at(0).id);
   EXPECT_EQ(crashed[0].trial.status, TrialStatus::crashed);
-  EXPECT_EQ(crashed[0].trial.reason, "two sweeps in a row ended while it was on the device");
+  EXPECT_EQ(crashed[0].trial.reason, "the machine went down twice while it was on the device");
   EXPECT_EQ(crashed[0].trial.problem, example_problem());
   EXPECT_EQ(crashed[0].trial.config, example_config(7));
   EXPECT_EQ(crashed[0].trial.stage, TrialStage::finals);
@@ -56,6 +76,7 @@ TEST_F(StoreAttemptsTest, KilledOnceIsTriedAgainAndKilledTwiceIsACrash) {
 
 TEST_F(StoreAttemptsTest, SecondTryThatEndsWellLeavesNothing) {
   die_on(example_config(7));
+  reboot();
   const std::int64_t session = begin_example_session(store_, context_);
   store_.begin_attempt(session, context_, example_config(7));
   EXPECT_EQ(tries(), 2);
@@ -67,6 +88,7 @@ TEST_F(StoreAttemptsTest, SecondTryThatEndsWellLeavesNothing) {
 
 TEST_F(StoreAttemptsTest, OnlyTheSameConfigurationUnderTheSameKeyIsTakenOver) {
   die_on(example_config(7));
+  reboot();
   ContextIds other_source = context_;
   other_source.kernel = store_.kernel_id({"matmul", "source-b"});
   ContextIds other_driver = context_;
@@ -95,6 +117,7 @@ TEST_F(StoreAttemptsTest, AttemptOfALivingProcessIsLeftAlone) {
     Store own(file_, OpenMode::read_write);
     const std::int64_t session = begin_example_session(own, context_);
     own.begin_attempt(session, context_, example_config(7));
+    SQLite::Database(file_.string(), SQLite::OPEN_READWRITE).exec("UPDATE attempts SET boot_id = 'an earlier boot'");
     own.begin_attempt(session, context_, example_config(7));
     tell(session);
     ::pause();
@@ -117,6 +140,7 @@ TEST_F(StoreAttemptsTest, AttemptOfALivingProcessIsLeftAlone) {
 TEST_F(StoreAttemptsTest, OwnAttemptsCountAndOwnSessionGoesOn) {
   const std::int64_t session = begin_example_session(store_, context_);
   store_.begin_attempt(session, context_, example_config(1));
+  SQLite::Database(file_.string(), SQLite::OPEN_READWRITE).exec("UPDATE attempts SET boot_id = 'an earlier boot'");
   store_.begin_attempt(session, context_, example_config(1));
   store_.begin_attempt(session, context_, example_config(2));
   store_.add_trial(session, context_, example_trial(2));

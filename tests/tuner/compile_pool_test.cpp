@@ -1,6 +1,7 @@
 #include "tuner/compile_pool.hpp"
 
 #include <gtest/gtest.h>
+#include <poll.h>
 
 #include <csignal>
 #include <fstream>
@@ -163,6 +164,66 @@ TEST_F(CompilePoolTest, PastTheDeadlineTheCompilerIsKilledToo) {
   EXPECT_EQ(results.at(2).status, TrialStatus::ok);
   std::this_thread::sleep_for(milliseconds(100));
   EXPECT_EQ(processes_with("VALUE=8675309"), 0);
+}
+
+TEST_F(CompilePoolTest, UrgentOnesGoBeforeTheOthersThatWait) {
+  CompilePool pool(options(1));
+  for (std::uint64_t id = 1; id <= 3; ++id) {
+    pool.submit(id, request(std::to_string(id)));
+  }
+  pool.submit(4, request("4"), true);
+  std::vector<std::uint64_t> order;
+  while (order.size() < 4) {
+    const auto compiled = pool.wait(seconds(60));
+    ASSERT_TRUE(compiled);
+    order.push_back(compiled->id);
+  }
+  EXPECT_EQ(order, (std::vector<std::uint64_t>{1, 4, 2, 3})) << "the first was under way";
+}
+
+TEST_F(CompilePoolTest, DescriptorsTellWhenThereIsSomethingToDo) {
+  CompilePool pool(options(2));
+  EXPECT_TRUE(pool.descriptors().empty());
+  pool.submit(1, request("1"));
+  EXPECT_EQ(pool.busy(), 1U);
+  ASSERT_EQ(pool.descriptors().size(), 1U);
+  EXPECT_FALSE(pool.wait(milliseconds(0))) << "looking does not wait";
+  pollfd entry{pool.descriptors()[0], POLLIN, 0};
+  ASSERT_EQ(::poll(&entry, 1, 60'000), 1);
+  EXPECT_TRUE(pool.wait(milliseconds(0)));
+  EXPECT_EQ(pool.busy(), 0U);
+  EXPECT_TRUE(pool.descriptors().empty()) << "an idle worker says nothing";
+}
+
+// The compiler's memory grows with the array: more than the cap for the second, less for the first.
+TEST_F(CompilePoolTest, VariantThatNeedsTooMuchMemoryFailsAloneAndIsTriedAnewWithMore) {
+#ifdef __SANITIZE_ADDRESS__
+  GTEST_SKIP() << "AddressSanitizer reserves more address space than any cap leaves";
+#endif
+  source_ = source_of(R"(
+template <int N> struct Block { int of[4096]; constexpr Block() : of() { for (int i = 0; i < 4096; ++i) of[i] = i + N; } };
+template <int N> constexpr Block<N> kBlock{};
+template <int N> struct Sum { static constexpr int value = kBlock<N>.of[N] + Sum<N - 1>::value; };
+template <> struct Sum<0> { static constexpr int value = 0; };
+extern "C" __global__ void pool(int* out) { out[0] = Sum<VALUE>::value; }
+)");
+  CompilePoolOptions capped = options(1);
+  capped.memory_bytes = std::uint64_t{250} << 20U;
+  CompilePool pool(capped);
+  pool.submit(1, request("16"));
+  pool.submit(2, request("800"));
+  pool.submit(3, request("17"));
+  const auto results = collect(pool, 3);
+  EXPECT_EQ(results.at(1).status, TrialStatus::ok) << results.at(1).result.log;
+  EXPECT_EQ(results.at(2).status, TrialStatus::crashed) << "what more memory may change is not the source's failure";
+  EXPECT_NE(results.at(2).result.reason.find("ran out of memory on pool.cu (it may use 250 MiB of memory)"),
+            std::string::npos)
+      << results.at(2).result.reason;
+  EXPECT_EQ(results.at(3).status, TrialStatus::ok) << results.at(3).result.log;
+
+  CompilePool roomy(options(1));
+  roomy.submit(2, request("800"));
+  EXPECT_EQ(collect(roomy, 1).at(2).status, TrialStatus::ok) << "and is not in the cache";
 }
 
 TEST_F(CompilePoolTest, DestructionEndsWorkersAndTheirCompilers) {

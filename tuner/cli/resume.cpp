@@ -56,17 +56,20 @@ std::vector<std::string> own_words() {
 void resume_run(const std::filesystem::path& database) {
   const std::filesystem::path absolute = std::filesystem::absolute(database);
   const SessionRow session = find_run(absolute);
+  std::vector<std::string> own = own_words();
+  own.erase(own.begin());  // "sweep"
+  std::erase(own, "--resume");
+  const bool new_until =
+      std::any_of(own.begin(), own.end(), [](const std::string& word) { return word.starts_with("--until"); });
   std::vector<std::string> words{"pascaline"};
   for (auto word = session.arguments.begin(); word != session.arguments.end(); ++word) {
-    if (*word == "--resume-run" && word + 1 != session.arguments.end()) {
+    const bool replaced = *word == "--resume-run" || (new_until && *word == "--until-unix");
+    if (replaced && word + 1 != session.arguments.end()) {
       ++word;
     } else if (*word != "--resume") {
       words.push_back(*word);
     }
   }
-  std::vector<std::string> own = own_words();
-  own.erase(own.begin());  // "sweep"
-  std::erase(own, "--resume");
   words.insert(words.end(), own.begin(), own.end());
   words.insert(words.end(), {"--resume-run", session.run_uuid, "--db", absolute.string()});
   const auto folder = nlohmann::json::parse(session.options_json, nullptr, false).value("folder", std::string("."));

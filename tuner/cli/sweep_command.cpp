@@ -149,6 +149,7 @@ std::vector<std::string> words_to_resume(const SweepOptions& sweep) {
 
 void set_governor(const std::string& max_temperature, const std::vector<std::string>& tolerated,
                   GovernorOptions& governor) {
+  governor.clock_tolerance = governor.canary_tolerance;  // --drift is of both
   if (!max_temperature.empty()) {
     governor.limit_c = std::stod(max_temperature);
   }

@@ -195,6 +195,11 @@ std::string first_error(const std::string& log, const fs::path& folder) {
   return line.empty() ? "the compiler failed without a message" : line;
 }
 
+// In GCC's words and Clang's.
+bool ran_out_of_memory(const std::string& log) {
+  return log.find("out of memory") != std::string::npos || log.find("memory exhausted") != std::string::npos;
+}
+
 CompileResult failed(std::string reason, std::string log) {
   CompileResult result;
   result.reason = std::move(reason);
@@ -236,6 +241,10 @@ CompileResult compile_for_host(const HostCompiler& compiler, const CompileReques
       throw HostDeviceError(
           fmt::format("{} was killed by signal {} while compiling {}", compiler.program, run.signal, request.function),
           run.signal);
+    }
+    if (ran_out_of_memory(run.output)) {
+      throw CompilerMemoryError(
+          fmt::format("{} ran out of memory on {}", compiler.name, request.source->file.filename().string()));
     }
     return failed(first_error(run.output, fs::absolute(request.source->file).parent_path()), run.output);
   }
