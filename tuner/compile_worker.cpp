@@ -10,6 +10,7 @@
 #include "core/error.hpp"
 #include "tuner/compile_pool.hpp"
 #include "tuner/compile_protocol.hpp"
+#include "tuner/worker_process.hpp"
 
 namespace pascaline {
 namespace {
@@ -45,6 +46,8 @@ class CompileServer {
     const json& id = message.at("id");
     try {
       return compile(id, message);
+    } catch (const std::bad_alloc&) {
+      return json{{"id", id}, {"crashed", "out of memory"}};
     } catch (const std::exception& error) {
       return json{{"id", id}, {"fault", error.what()}};
     }
@@ -64,6 +67,9 @@ class CompileServer {
       toolchain_.emplace(Toolchain::find(architecture_, nvrtc_));
     }
     const CompileResult result = cache_.get(*toolchain_, request);
+    if (result.crashed) {
+      return {{"id", id}, {"crashed", result.reason}};
+    }
     return {{"id", id},
             {"key", toolchain_->cache_key(request)},
             {"compile_ms", result.binary.compile_ms},
@@ -110,7 +116,7 @@ std::string request_message(std::uint64_t id, const CompileRequest& request) {
 
 int run_compile_worker(const std::filesystem::path& cache_folder, const std::string& architecture,
                        const std::string& nvrtc, std::uint64_t memory_bytes) {
-  end_with_parent();
+  end_session_with_parent();
   cap_memory(memory_bytes);
   CompileServer server(cache_folder, architecture, nvrtc);
   for (std::string line; std::getline(std::cin, line);) {

@@ -88,6 +88,7 @@ SweepRun::SweepRun(const Space& space, const std::vector<SweepProblem>& problems
       stop_(stop),
       store_(options.database, OpenMode::create),
       ledger_(store_, summary_, events_, stop_) {
+  store_.set_busy_timeout(std::chrono::milliseconds(static_cast<std::int64_t>(1000 * options.database_wait_s)));
   const std::vector<DeviceInfo> devices = find_devices(options.devices);
   groups_ = make_groups(space, options, devices);
   summary_.run = options.resume_run;
@@ -95,7 +96,8 @@ SweepRun::SweepRun(const Space& space, const std::vector<SweepProblem>& problems
   for (const auto& group : groups_) {
     ledger_.persist([&](Store& store) { group->plan(store, problems, options.resume_run, summary_); });
     if (const int settled = store_.settle_attempts(group->context().device); settled > 0) {
-      ledger_.note(fmt::format("{} configuration(s) that the machine went down on twice are now marked as crashed", settled));
+      ledger_.note(
+          fmt::format("{} configuration(s) that the machine went down on twice are now marked as crashed", settled));
     }
     for (const DeviceInfo& info : devices) {
       if (same_model(info, group->info())) {

@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <poll.h>
 #include <spawn.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -15,6 +16,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <thread>
 #include <utility>
 
 #include "core/error.hpp"
@@ -118,18 +120,6 @@ WorkerProcess::WorkerProcess(std::vector<std::string> command) {
   from_ = replies.read_end;
 }
 
-bool WorkerProcess::write(const std::string& text) const noexcept {
-  std::size_t done = 0;
-  while (done < text.size()) {
-    const ssize_t count = ::write(to_, text.data() + done, text.size() - done);
-    if (count < 0 && errno != EINTR) {
-      return false;
-    }
-    done += count > 0 ? static_cast<std::size_t>(count) : 0;
-  }
-  return true;
-}
-
 bool WorkerProcess::write_some(std::string& text) const noexcept {
   const int flags = ::fcntl(to_, F_GETFL);
   ::fcntl(to_, F_SETFL, flags | O_NONBLOCK);
@@ -185,6 +175,21 @@ void end_with_parent() noexcept {
   if (::getppid() != parent) {  // it ended just before
     ::_exit(1);
   }
+}
+
+// The signal of a parent's death reaches this process alone, and killing it first would leave its compilers to run on:
+// so a thread waits for the other end of standard input to be closed, which is the parent's.
+void end_session_with_parent() {
+  if (::getsid(0) != ::getpid()) {
+    end_with_parent();
+    return;
+  }
+  std::thread([] {
+    pollfd entry{STDIN_FILENO, 0, 0};
+    while (::poll(&entry, 1, -1) < 0 && errno == EINTR) {
+    }
+    kill_session(::getpid());
+  }).detach();
 }
 
 std::string ending_of(int wait_status) {
