@@ -86,7 +86,8 @@ pid_t session_of(const char* process) noexcept {
   return field == nullptr ? -1 : static_cast<pid_t>(std::strtol(field, nullptr, 10));
 }
 
-// Compilers run in process groups of their own, so that only the session tells whose they are.
+// All of a session but the caller. Compilers run in process groups of their own, so that only the session tells whose
+// they are.
 void kill_session(pid_t session) noexcept {
   const std::unique_ptr<DIR, int (*)(DIR*)> folder(::opendir("/proc"), ::closedir);
   if (!folder) {
@@ -94,7 +95,7 @@ void kill_session(pid_t session) noexcept {
   }
   while (const dirent* entry = ::readdir(folder.get())) {
     const auto process = static_cast<pid_t>(std::strtol(entry->d_name, nullptr, 10));
-    if (process > 0 && session_of(entry->d_name) == session) {
+    if (process > 0 && process != ::getpid() && session_of(entry->d_name) == session) {
       ::kill(process, SIGKILL);
     }
   }
@@ -189,6 +190,7 @@ void end_session_with_parent() {
     while (::poll(&entry, 1, -1) < 0 && errno == EINTR) {
     }
     kill_session(::getpid());
+    ::kill(::getpid(), SIGKILL);
   }).detach();
 }
 

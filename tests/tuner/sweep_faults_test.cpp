@@ -13,6 +13,11 @@ namespace {
 
 class KernelFaultsTest : public SweepFaultsTest {
  protected:
+  void use_odd_compiler() {
+    write_odd_compiler(folder_ / "odd_c++");
+    use_cold_cache();
+    setting_.environment.emplace_back("PASCALINE_HOST_CXX", (folder_ / "odd_c++").string());
+  }
   [[nodiscard]] std::vector<StoredTrial> with(Fault fault) const {
     std::vector<StoredTrial> found = trials();
     std::erase_if(found, [&](const StoredTrial& trial) { return trial.trial.config.integer("FAULT") != fault; });
@@ -57,9 +62,7 @@ TEST_F(KernelFaultsTest, HangsAndCrashesCostTheirOwnTrialOnce) {
 
 TEST_F(KernelFaultsTest, CompilersThatHangOrCrashCostTheirVariant) {
   write_space({kRight, kHangsCompiler, kCrashesCompiler, kDoesNotCompile}, {64, 128});
-  write_odd_compiler(folder_ / "odd_c++");
-  use_cold_cache();
-  setting_.environment.emplace_back("PASCALINE_HOST_CXX", (folder_ / "odd_c++").string());
+  use_odd_compiler();
   const ProgramResult first = run(command({"--compile-timeout", "3", "--jobs", "2"}));
   EXPECT_EQ(first.exit_code, 0) << first.error;
   expect_complete(8);
@@ -87,9 +90,7 @@ TEST_F(KernelFaultsTest, CompilerShortOfMemoryIsACrashThatMoreMemoryMends) {
 
 TEST_F(KernelFaultsTest, HangingCompilersEndWithTheSweep) {
   write_space({kRight, kHangsCompiler}, {64});
-  write_odd_compiler(folder_ / "odd_c++");
-  use_cold_cache();
-  setting_.environment.emplace_back("PASCALINE_HOST_CXX", (folder_ / "odd_c++").string());
+  use_odd_compiler();
   const int sweep = start(command());
   const auto compilers = workers_of(sweep, "sleep 1000");
   EXPECT_EQ(compilers.size(), 1U) << output();

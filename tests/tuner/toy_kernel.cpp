@@ -27,8 +27,7 @@ static_assert(kFault != 5, "wrong on purpose");
 #define X4 X3, X3, X3, X3, X3, X3, X3, X3, X3, X3
 #define X5 X4, X4, X4, X4, X4, X4, X4, X4, X4, X4
 #define X6 X5, X5, X5, X5, X5, X5, X5, X5, X5, X5
-#define X7 X6, X6, X6, X6, X6, X6, X6, X6, X6, X6
-static const int kBig[] = {X7};
+static const int kBig[] = {X6, X6, X6, X6, X6};
 extern "C" const int* big() { return kBig; }
 #endif
 
