@@ -38,9 +38,10 @@ struct Binary {
 /// compile is data about the configuration, not a fault.
 struct CompileResult {
   bool ok = false;
-  Binary binary;       ///< valid if ok
-  std::string reason;  ///< first error line if not ok
-  std::string log;     ///< whole log if not ok
+  Binary binary;         ///< valid if ok
+  std::string reason;    ///< first error line if not ok
+  std::string log;       ///< whole log if not ok
+  bool crashed = false;  ///< not ok, but for the compiler's own end (killed, out of memory): another time it may be
 };
 
 }  // namespace pascaline

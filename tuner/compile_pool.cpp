@@ -33,6 +33,7 @@ void CompilePool::start(Worker& worker) const {
   }
   worker.process = WorkerProcess(std::move(command));
   worker.input.clear();
+  worker.output.clear();
   worker.sources.clear();
 }
 
@@ -65,17 +66,17 @@ void CompilePool::feed() {
   }
 }
 
+// As much as its pipe has room for; `read_replies` sends the rest. False if it does not read any more.
 bool CompilePool::send(Worker& worker) const {
   const CompileRequest& request = worker.job->request;
   const bool known =
       std::find(worker.sources.begin(), worker.sources.end(), request.source->hash) != worker.sources.end();
   if (!known) {
-    if (!worker.process.write(source_message(*request.source))) {
-      return false;
-    }
+    worker.output += source_message(*request.source);
     worker.sources.push_back(request.source->hash);
   }
-  return worker.process.write(request_message(worker.job->id, request));
+  worker.output += request_message(worker.job->id, request);
+  return worker.process.write_some(worker.output);
 }
 
 std::size_t CompilePool::busy() const noexcept {
@@ -106,6 +107,9 @@ std::vector<int> CompilePool::worker_processes() const {
 }
 
 void CompilePool::lose(Worker& worker, TrialStatus status, std::string reason) {
+  if (status == TrialStatus::crashed && options_.memory_bytes > 0) {
+    reason += fmt::format(" (it may use {} MiB of memory)", options_.memory_bytes >> 20U);
+  }
   Compiled lost;
   lost.id = worker.job->id;
   lost.status = status;
@@ -124,8 +128,7 @@ void CompilePool::kill_overdue() {
   }
 }
 
-Compiled CompilePool::finish(const Job& job, const std::string& line) {
-  const auto reply = nlohmann::json::parse(line, nullptr, false);
+Compiled CompilePool::finish(const Job& job, const nlohmann::json& reply) {
   Compiled done;
   done.id = job.id;
   if (!reply.is_object() || reply.value("id", std::uint64_t{0}) != job.id) {
@@ -136,11 +139,6 @@ Compiled CompilePool::finish(const Job& job, const std::string& line) {
   if (reply.contains("fault")) {
     throw Error(reply["fault"].get<std::string>());
   }
-  if (reply.contains("failed")) {  // for want of memory: not the source's doing, so not in the cache
-    done.status = TrialStatus::crashed;
-    done.result.reason = reply["failed"].get<std::string>() + memory_note();
-    return done;
-  }
   if (auto stored = cache_.find(reply.value("key", std::string()))) {
     done.result = std::move(*stored);
     done.result.binary.compile_ms = reply.value("compile_ms", 0.0);
@@ -148,19 +146,16 @@ Compiled CompilePool::finish(const Job& job, const std::string& line) {
   } else {  // the disk refused to keep it: compile here, once more, rather than lose the variant
     done.result = Toolchain::find(options_.architecture, options_.nvrtc).compile(job.request);
   }
-  done.status = done.result.ok ? TrialStatus::ok : TrialStatus::compile_failed;
+  done.status = done.result.crashed ? TrialStatus::crashed
+                : done.result.ok    ? TrialStatus::ok
+                                    : TrialStatus::compile_failed;
   return done;
-}
-
-std::string CompilePool::memory_note() const {
-  return options_.memory_bytes == 0 ? "" : fmt::format(" (it may use {} MiB of memory)", options_.memory_bytes >> 20U);
 }
 
 // Reads what a worker wrote, and ends its job if that was all.
 void CompilePool::read_reply(Worker& worker) {
   if (!worker.process.read(worker.input)) {
-    lose(worker, TrialStatus::crashed,
-         fmt::format("the compiler crashed: {}{}", ending_of(worker.process.end()), memory_note()));
+    lose(worker, TrialStatus::crashed, "the compiler crashed: " + ending_of(worker.process.end()));
     return;
   }
   const std::size_t end = worker.input.find('\n');
@@ -169,12 +164,17 @@ void CompilePool::read_reply(Worker& worker) {
   }
   const std::string line = worker.input.substr(0, end);
   worker.input.erase(0, end + 1);
+  const auto reply = nlohmann::json::parse(line, nullptr, false);
+  if (reply.is_object() && reply.contains("crashed")) {
+    lose(worker, TrialStatus::crashed, "the compiler crashed: " + reply["crashed"].get<std::string>());
+    return;
+  }
   const Job job = std::move(*worker.job);
   worker.job.reset();
-  finished_.push_back(finish(job, line));
+  finished_.push_back(finish(job, reply));
 }
 
-// Reads replies that are there within `timeout`; false if none came.
+// Sends what waits to be sent and reads replies that are there within `timeout`; false if none came.
 bool CompilePool::read_replies(std::chrono::milliseconds timeout) {
   std::vector<pollfd> waits;
   std::vector<Worker*> owners;
@@ -184,12 +184,22 @@ bool CompilePool::read_replies(std::chrono::milliseconds timeout) {
       owners.push_back(&worker);
     }
   }
+  const std::size_t readers = waits.size();
+  for (Worker& worker : workers_) {
+    if (worker.job && !worker.output.empty()) {
+      waits.push_back({worker.process.input(), POLLOUT, 0});
+      owners.push_back(&worker);
+    }
+  }
   if (waits.empty() || ::poll(waits.data(), waits.size(), static_cast<int>(timeout.count())) <= 0) {
     return false;
   }
-  for (std::size_t i = 0; i < waits.size(); ++i) {
-    if (waits[i].revents != 0) {
+  // First what is to be sent: reading may find that a worker is lost.
+  for (std::size_t i = waits.size(); i-- > 0;) {
+    if (waits[i].revents != 0 && i < readers) {
       read_reply(*owners[i]);
+    } else if (waits[i].revents != 0) {
+      std::ignore = owners[i]->process.write_some(owners[i]->output);  // a reader that is gone shows when it is read
     }
   }
   return true;
@@ -198,6 +208,8 @@ bool CompilePool::read_replies(std::chrono::milliseconds timeout) {
 std::optional<Compiled> CompilePool::wait(std::chrono::milliseconds timeout) {
   const auto until = Clock::now() + timeout;
   for (;;) {
+    // What is finished is read first: if this process was kept from looking, deadlines have passed that were kept.
+    read_replies(std::chrono::milliseconds(0));
     kill_overdue();
     feed();
     if (!finished_.empty()) {

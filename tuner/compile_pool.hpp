@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include <nlohmann/json_fwd.hpp>
+
 #include "core/trial.hpp"
 #include "runtime/gpu/compile.hpp"
 #include "runtime/gpu/cubin_cache.hpp"
@@ -65,6 +67,7 @@ class CompilePool {
   struct Worker {
     WorkerProcess process;
     std::string input;                 ///< bytes of an unfinished line
+    std::string output;                ///< not yet in its pipe
     std::vector<std::string> sources;  ///< hashes of the sources it was sent
     std::optional<Job> job;
     Clock::time_point deadline;
@@ -77,8 +80,7 @@ class CompilePool {
   bool read_replies(std::chrono::milliseconds timeout);
   void lose(Worker& worker, TrialStatus status, std::string reason);
   void kill_overdue();
-  [[nodiscard]] std::string memory_note() const;
-  Compiled finish(const Job& job, const std::string& line);
+  Compiled finish(const Job& job, const nlohmann::json& reply);
 
   CompilePoolOptions options_;
   CubinCache cache_;

@@ -11,6 +11,7 @@
 #include "core/error.hpp"
 #include "tuner/compile_pool.hpp"
 #include "tuner/compile_protocol.hpp"
+#include "tuner/worker_process.hpp"
 
 namespace pascaline {
 namespace {
@@ -47,9 +48,9 @@ class CompileServer {
     try {
       return compile(id, message);
     } catch (const CompilerMemoryError& error) {
-      return json{{"id", id}, {"failed", error.what()}};
+      return json{{"id", id}, {"crashed", error.what()}};
     } catch (const std::bad_alloc&) {
-      return json{{"id", id}, {"failed", "the compiler ran out of memory"}};
+      return json{{"id", id}, {"crashed", "it ran out of memory"}};
     } catch (const std::exception& error) {
       return json{{"id", id}, {"fault", error.what()}};
     }
@@ -69,6 +70,9 @@ class CompileServer {
       toolchain_.emplace(Toolchain::find(architecture_, nvrtc_));
     }
     const CompileResult result = cache_.get(*toolchain_, request);
+    if (result.crashed) {
+      return {{"id", id}, {"crashed", result.reason}};
+    }
     return {{"id", id},
             {"key", toolchain_->cache_key(request)},
             {"compile_ms", result.binary.compile_ms},
@@ -115,7 +119,7 @@ std::string request_message(std::uint64_t id, const CompileRequest& request) {
 
 int run_compile_worker(const std::filesystem::path& cache_folder, const std::string& architecture,
                        const std::string& nvrtc, std::uint64_t memory_bytes) {
-  end_with_parent();
+  end_session_with_parent();
   cap_memory(memory_bytes);
   CompileServer server(cache_folder, architecture, nvrtc);
   for (std::string line; std::getline(std::cin, line);) {

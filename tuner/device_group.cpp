@@ -11,6 +11,8 @@
 namespace pascaline {
 namespace {
 
+constexpr int kMostRetries = 3;
+
 CompilePoolOptions pool_options(const SweepOptions& options, const TargetPlan& target, const Toolchain& toolchain,
                                 std::size_t jobs) {
   CompilePoolOptions out;
@@ -68,17 +70,34 @@ CompileRequest DeviceGroup::request(const SweepTask& task, const Config& config)
   return compile_request(task.search.bound(), config, source_, target_.kind, target_.architecture);
 }
 
-void DeviceGroup::submit(SweepTask& task, Purpose purpose, const Config& config, CompileRequest request, bool urgent) {
-  jobs_.emplace(next_id_, Job{&task, purpose, config});
+void DeviceGroup::submit(Job job, CompileRequest request, bool urgent) {
+  jobs_.emplace(next_id_, std::move(job));
   pool_.submit(next_id_++, std::move(request), urgent);
 }
 
-void DeviceGroup::compile_reference(SweepTask& task) {
+CompileRequest DeviceGroup::reference_request(const SweepTask& task) const {
   CompileRequest naive = request(task, space_.default_config());
   naive.function = space_.reference.kernel->function;
   naive.defines.emplace_back("PASCALINE_REFERENCE=1");
+  return naive;
+}
+
+void DeviceGroup::compile_reference(SweepTask& task) {
   task.reference = SweepTask::Reference::compiling;
-  submit(task, Purpose::reference, space_.default_config(), std::move(naive), true);
+  submit({&task, Purpose::reference, space_.default_config()}, reference_request(task), true);
+}
+
+// A compiler's crash costs a configuration of the search its trial. The reference costs the whole problem, and a
+// finalist has compiled before, so both are given another chance.
+bool DeviceGroup::try_again(const Job& job, TrialStatus status) {
+  if (job.purpose == Purpose::search || status != TrialStatus::crashed || job.tries >= kMostRetries) {
+    return false;
+  }
+  Job again = job;
+  ++again.tries;
+  submit(std::move(again),
+         job.purpose == Purpose::reference ? reference_request(*job.task) : request(*job.task, job.config), true);
+  return true;
 }
 
 // Compile as far ahead as the workers can use; what is not yet measured is no longer than that.
@@ -91,7 +110,7 @@ void DeviceGroup::fill_from(SweepTask& task, std::size_t most_open) {
     if (!config) {
       return;
     }
-    submit(task, Purpose::search, *config, request(task, *config), false);
+    submit({&task, Purpose::search, *config}, request(task, *config), false);
   }
 }
 
@@ -169,6 +188,9 @@ std::vector<DeviceGroup::Outcome> DeviceGroup::take_compiled() {
     const Job job = std::move(found->second);
     jobs_.erase(found);
     compile_ms_ += compiled->result.binary.compile_ms;
+    if (try_again(job, compiled->status)) {
+      continue;
+    }
     if (job.purpose == Purpose::reference) {
       take_reference(*job.task, std::move(*compiled));
     } else if (job.purpose == Purpose::finals) {
@@ -192,7 +214,7 @@ void DeviceGroup::gather_finalists(SweepTask& task) {
   for (auto& [config, binary] : task.search.finalists()) {
     task.gathering = task.gathering || !binary;
     if (!binary) {
-      submit(task, Purpose::finals, config, request(task, config), true);
+      submit({&task, Purpose::finals, config}, request(task, config), true);
     }
     task.finalists.emplace(config.text(), std::move(binary));
   }

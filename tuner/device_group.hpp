@@ -81,12 +81,15 @@ class DeviceGroup {
     SweepTask* task = nullptr;
     Purpose purpose = Purpose::search;
     Config config;
+    int tries = 0;
   };
 
   [[nodiscard]] CompileRequest request(const SweepTask& task, const Config& config) const;
-  void submit(SweepTask& task, Purpose purpose, const Config& config, CompileRequest request, bool urgent);
+  [[nodiscard]] CompileRequest reference_request(const SweepTask& task) const;
+  void submit(Job job, CompileRequest request, bool urgent);
   void compile_reference(SweepTask& task);
   void fill_from(SweepTask& task, std::size_t most_open);
+  [[nodiscard]] bool try_again(const Job& job, TrialStatus status);
   void take_reference(SweepTask& task, Compiled compiled);
   [[nodiscard]] std::vector<SweepTask*> in_order() const;
 

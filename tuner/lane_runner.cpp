@@ -31,6 +31,7 @@ LaneOptions lane_options(const SweepOptions& options, const DeviceInfo& device) 
   lane.measure = options.measure;
   lane.governor = options.governor;
   lane.kernel_timeout_s = options.kernel_timeout_s;
+  lane.patience = options.patience;
   // The host's clock is everybody's: what else runs on the machine is no reason to wait.
   lane.governor.passive = lane.governor.passive || (device.kind == DeviceKind::host && options.sensors.empty());
   return lane;

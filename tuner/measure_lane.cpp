@@ -69,7 +69,7 @@ void MeasureLane::start() {
   phase_ = "start";
   last_words_.clear();
   replace_worker_ = false;
-  allow(kStartLimit_s);
+  allow(options_.patience * kStartLimit_s);
   send({{"do", "setup"},
         {"device", options_.device},
         {"target", options_.target},
@@ -122,7 +122,7 @@ void MeasureLane::set_problem(LaneProblem problem) {
   preparing_ = true;
   preparations_ = 0;
   if (worker_) {
-    allow(kInputsLimit_s);
+    allow(options_.patience * kInputsLimit_s);
     send_problem();
   }
 }
@@ -135,7 +135,7 @@ void MeasureLane::submit(TrialJob job) {
           {"binary", job.binary},
           {"best_us", job.best_us}});
     if (deadline_ == Clock::time_point::max()) {
-      allow(kLoadLimit_s);
+      allow(options_.patience * kLoadLimit_s);
     }
   }
   trials_.push_back(std::move(job));
@@ -147,7 +147,7 @@ void MeasureLane::submit(FinalsJob job) {
   if (worker_) {
     send_finals();
     if (deadline_ == Clock::time_point::max()) {
-      allow(kLoadLimit_s);
+      allow(options_.patience * kLoadLimit_s);
     }
   }
 }
@@ -242,12 +242,13 @@ void MeasureLane::handle(const json& message, std::vector<LaneEvent>& events) {
     busy_ms_ += message.at("busy_ms").get<double>();
     waited_ms_ += message.at("waited_ms").get<double>();
     phase_ = preparing_ ? "inputs" : "load";
-    allow(preparing_ ? kInputsLimit_s : kLoadLimit_s);
+    allow(options_.patience * (preparing_ ? kInputsLimit_s : kLoadLimit_s));
   } else if (what == "prepared") {
     preparing_ = false;
     failures_ = 0;
+    preparations_ = 0;
     busy_ms_ += message.at("busy_ms").get<double>();
-    allow(kLoadLimit_s);
+    allow(options_.patience * kLoadLimit_s);
     events.emplace_back(ProblemPrepared{});
   } else if (what == "refused") {
     preparing_ = false;
@@ -272,18 +273,18 @@ void MeasureLane::enter_phase(const json& message) {
   if (phase_ == "preheat") {
     allow(options_.governor.preheat_limit_s + 60);
   } else if (phase_ == "load") {
-    allow(kLoadLimit_s);
+    allow(options_.patience * kLoadLimit_s);
   } else if (phase_ == "inputs") {
-    allow(kInputsLimit_s);
+    allow(options_.patience * kInputsLimit_s);
   } else if (phase_ == "launch") {
     allow(launch_s);
   } else if (phase_ == "check") {
-    allow(kCheckLimit_s);
+    allow(options_.patience * kCheckLimit_s);
   } else if (phase_ == "measure") {
-    allow(kGrace_s + 2 * options_.measure.budget_ms / 1000 + 5 * launch_s);
+    allow(options_.patience * kGrace_s + 2 * options_.measure.budget_ms / 1000 + 5 * launch_s);
   } else {  // a finalist's turn
     finalist_ = std::stoul(phase_);
-    allow(kGrace_s + 5 * launch_s);
+    allow(options_.patience * kGrace_s + 5 * launch_s);
   }
 }
 
@@ -317,7 +318,7 @@ void MeasureLane::finish_trial(const json& message, std::vector<LaneEvent>& even
   failures_ = 0;
   busy_ms_ += message.at("busy_ms").get<double>();
   waited_ms_ += message.at("waited_ms").get<double>();
-  allow(kLoadLimit_s);
+  allow(options_.patience * kLoadLimit_s);
   events.emplace_back(std::move(done));
   replace_if_idle();
 }
@@ -387,7 +388,7 @@ void MeasureLane::lose_worker(bool overdue, std::vector<LaneEvent>& events) {
     return;
   }
   running_.reset();
-  if (preparing_ && ++preparations_ >= kMostPreparations && phase_ != "start") {
+  if (preparing_ && phase_ != "start" && ++preparations_ >= kMostPreparations) {
     preparing_ = false;
     problem_.reset();
     events.emplace_back(ProblemRefused{how});

@@ -29,6 +29,7 @@ struct LaneOptions {
   MeasureOptions measure;
   GovernorOptions governor;
   double kernel_timeout_s = 60;  ///< of a launch while nothing is known of how long they take
+  double patience = 1;           ///< factor on the time that everything but launches may take
 };
 
 /// The problem a lane measures configurations of.

@@ -86,6 +86,7 @@ SweepRun::SweepRun(const Space& space, const std::vector<SweepProblem>& problems
       stop_(stop),
       store_(options.database, OpenMode::create),
       ledger_(store_, summary_, events_, stop_) {
+  store_.set_busy_timeout(std::chrono::milliseconds(static_cast<std::int64_t>(1000 * options.database_wait_s)));
   const std::vector<DeviceInfo> devices = find_devices(options.devices);
   groups_ = make_groups(space, options, devices);
   summary_.run = options.resume_run;

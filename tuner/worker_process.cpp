@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <poll.h>
 #include <spawn.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -15,6 +16,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <thread>
 #include <utility>
 
 #include "core/error.hpp"
@@ -84,7 +86,8 @@ pid_t session_of(const char* process) noexcept {
   return field == nullptr ? -1 : static_cast<pid_t>(std::strtol(field, nullptr, 10));
 }
 
-// Compilers run in process groups of their own, so that only the session tells whose they are.
+// All of a session but the caller. Compilers run in process groups of their own, so that only the session tells whose
+// they are.
 void kill_session(pid_t session) noexcept {
   const std::unique_ptr<DIR, int (*)(DIR*)> folder(::opendir("/proc"), ::closedir);
   if (!folder) {
@@ -92,7 +95,7 @@ void kill_session(pid_t session) noexcept {
   }
   while (const dirent* entry = ::readdir(folder.get())) {
     const auto process = static_cast<pid_t>(std::strtol(entry->d_name, nullptr, 10));
-    if (process > 0 && session_of(entry->d_name) == session) {
+    if (process > 0 && process != ::getpid() && session_of(entry->d_name) == session) {
       ::kill(process, SIGKILL);
     }
   }
@@ -116,18 +119,6 @@ WorkerProcess::WorkerProcess(std::vector<std::string> command) {
   close_end(replies.write_end);
   to_ = requests.write_end;
   from_ = replies.read_end;
-}
-
-bool WorkerProcess::write(const std::string& text) const noexcept {
-  std::size_t done = 0;
-  while (done < text.size()) {
-    const ssize_t count = ::write(to_, text.data() + done, text.size() - done);
-    if (count < 0 && errno != EINTR) {
-      return false;
-    }
-    done += count > 0 ? static_cast<std::size_t>(count) : 0;
-  }
-  return true;
 }
 
 bool WorkerProcess::write_some(std::string& text) const noexcept {
@@ -185,6 +176,22 @@ void end_with_parent() noexcept {
   if (::getppid() != parent) {  // it ended just before
     ::_exit(1);
   }
+}
+
+// The signal of a parent's death reaches this process alone, and killing it first would leave its compilers to run on:
+// so a thread waits for the other end of standard input to be closed, which is the parent's.
+void end_session_with_parent() {
+  if (::getsid(0) != ::getpid()) {
+    end_with_parent();
+    return;
+  }
+  std::thread([] {
+    pollfd entry{STDIN_FILENO, 0, 0};
+    while (::poll(&entry, 1, -1) < 0 && errno == EINTR) {
+    }
+    kill_session(::getpid());
+    ::kill(::getpid(), SIGKILL);
+  }).detach();
 }
 
 std::string ending_of(int wait_status) {

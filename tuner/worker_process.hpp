@@ -30,9 +30,8 @@ class WorkerProcess {
   /// Descriptor of its standard input, for poll.
   [[nodiscard]] int input() const noexcept { return to_; }
 
-  /// Writes all of it, waiting for the process to read; false if it does not read any more.
-  [[nodiscard]] bool write(const std::string& text) const noexcept;
-  /// Writes what the process's pipe has room for and takes that off `text`, without waiting; false as above.
+  /// Writes what the process's pipe has room for and takes that off `text`, without waiting; false if it does not read
+  /// any more.
   [[nodiscard]] bool write_some(std::string& text) const noexcept;
   /// Appends what it wrote to `text`; false once there is nothing more to come.
   [[nodiscard]] bool read(std::string& text) const;
@@ -49,6 +48,9 @@ class WorkerProcess {
 /// To be called first thing in a worker: has the system kill it when the process that started it ends, however that
 /// comes about, so that nothing is left on a device.
 void end_with_parent() noexcept;
+
+/// The same for a worker that starts processes of its own: they end, too. For a worker that leads its session.
+void end_session_with_parent();
 
 /// A wait status in words: "signal 9 (Killed)", "exit code 1".
 [[nodiscard]] std::string ending_of(int wait_status);

@@ -156,13 +156,27 @@ CompileResult result_of(const CompileRequest& request, NvrtcOutput output) {
   return result;
 }
 
+// Faults of NVRTC that one source brings about, while another compiles.
+constexpr int kNvrtcOutOfMemory = 1;
+constexpr int kNvrtcInternalError = 11;
+
 CompileResult compile_with(const Nvrtc& nvrtc, const CompileRequest& request) {
   if (request.kind == BinaryKind::host_object || !request.architecture.starts_with("sm_")) {
     throw NvrtcError(fmt::format("NVRTC cannot compile {} for '{}'; it takes architectures like sm_61",
                                  request.function, request.architecture));
   }
   const auto begin = std::chrono::steady_clock::now();
-  CompileResult result = result_of(request, nvrtc.compile(*request.source, nvrtc_options(nvrtc, request)));
+  CompileResult result;
+  try {
+    result = result_of(request, nvrtc.compile(*request.source, nvrtc_options(nvrtc, request)));
+  } catch (const NvrtcError& error) {
+    if (error.code() != kNvrtcOutOfMemory && error.code() != kNvrtcInternalError) {
+      throw;
+    }
+    result.crashed = true;
+    result.reason = error.what();
+    result.log = error.log();
+  }
   result.binary.compile_ms =
       std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
   return result;

@@ -184,6 +184,9 @@ CompileResult CubinCache::get(const Toolchain& toolchain, const CompileRequest& 
     return std::move(*found);
   }
   CompileResult result = toolchain.compile(request);
+  if (result.crashed) {
+    return result;
+  }
   try {
     store(key, result);
   } catch (const Error& error) {

@@ -20,6 +20,17 @@ constexpr int kFault = FAULT;
 
 static_assert(kFault != 5, "wrong on purpose");
 
+#if FAULT == 13
+#define X1 1, 1, 1, 1, 1, 1, 1, 1, 1, 1
+#define X2 X1, X1, X1, X1, X1, X1, X1, X1, X1, X1
+#define X3 X2, X2, X2, X2, X2, X2, X2, X2, X2, X2
+#define X4 X3, X3, X3, X3, X3, X3, X3, X3, X3, X3
+#define X5 X4, X4, X4, X4, X4, X4, X4, X4, X4, X4
+#define X6 X5, X5, X5, X5, X5, X5, X5, X5, X5, X5
+static const int kBig[] = {X6, X6, X6, X6, X6};
+extern "C" const int* big() { return kBig; }
+#endif
+
 extern "C" __global__ void toy(float* x, const float* y, float* out, float* scratch, int n) {
   const int i = static_cast<int>(blockIdx.x) * kBlock + static_cast<int>(threadIdx.x);
   if constexpr (kFault == 6) {  // one thread waits for the block, the rest of its warp waits for it
@@ -27,6 +38,10 @@ extern "C" __global__ void toy(float* x, const float* y, float* out, float* scra
       __syncthreads();
     } else {
       __syncwarp();
+    }
+  }
+  if constexpr (kFault == 10) {
+    for (volatile int spin = 0; spin >= 0; spin = spin > 1000 ? 0 : spin + 1) {
     }
   }
   if constexpr (kFault == 9) {
@@ -134,6 +149,18 @@ void write_toys(const std::filesystem::path& folder, const std::vector<nlohmann:
   for (const nlohmann::json& space : spaces) {
     write_file_atomically(folder / (space["kernel"].get<std::string>() + ".json"), space.dump(2));
   }
+}
+
+void write_odd_compiler(const std::filesystem::path& file) {
+  write_file_atomically(file, R"(#!/bin/sh
+case "$*" in
+  *PASCALINE_REFERENCE*) ;;
+  *FAULT=11*) exec sleep 1000 ;;
+  *FAULT=12*) kill -SEGV $$ ;;
+esac
+exec g++ "$@"
+)");
+  std::filesystem::permissions(file, std::filesystem::perms::owner_all);
 }
 
 Config toy_config(std::int64_t block, Fault fault) {

@@ -27,6 +27,10 @@ enum Fault : std::int64_t {
   kWriteBehindScratch,
   kWriteInput,
   kIllegalAddress,
+  kEndless,        ///< a loop that no device can tell from work
+  kHangsCompiler,  ///< the two need the compiler that `write_odd_compiler` makes
+  kCrashesCompiler,
+  kNeedsMemory,  ///< most of a gigabyte, to be compiled
 };
 
 /// `out[i] = 3 x[i] + y[i]`, verified against a naive kernel in the same file. FAULT has the values given, the first
@@ -36,6 +40,8 @@ enum Fault : std::int64_t {
 [[nodiscard]] nlohmann::json accumulate_json();
 /// Writes toy.cu and accumulate.cu, and the spaces given as NAME.json.
 void write_toys(const std::filesystem::path& folder, const std::vector<nlohmann::json>& spaces);
+/// Writes a C++ compiler (for PASCALINE_HOST_CXX) that hangs and crashes where FAULT says so.
+void write_odd_compiler(const std::filesystem::path& file);
 [[nodiscard]] Config toy_config(std::int64_t block, Fault fault = kRight);
 /// Line of toy.cu that holds this text, counted from 1.
 [[nodiscard]] int toy_line(const std::string& text);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <optional>
 #include <regex>
@@ -207,6 +208,26 @@ CompileResult failed(std::string reason, std::string log) {
   return result;
 }
 
+CompileResult crashed(std::string reason, std::string log) {
+  CompileResult result = failed(std::move(reason), std::move(log));
+  result.crashed = true;
+  return result;
+}
+
+// What GCC and Clang say when a part of theirs was killed, failed or ran out of memory, which is no verdict on the
+// source.
+std::optional<std::string> crash_line(const std::string& log) {
+  for (const char* words :
+       {"Killed signal terminated program", "internal compiler error", "out of memory allocating",
+        "virtual memory exhausted", "Cannot allocate memory", "command failed due to signal", "std::bad_alloc"}) {
+    if (const std::size_t at = log.find(words); at != std::string::npos) {
+      const std::size_t begin = log.rfind('\n', at) + 1;
+      return log.substr(begin, log.find('\n', at) - begin);
+    }
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 HostCompiler HostCompiler::find() {
@@ -234,13 +255,16 @@ CompileResult compile_for_host(const HostCompiler& compiler, const CompileReques
   const ProcessResult run =
       run_process(command_for(compiler, request, unit, object), kCompileDeadline, compiler_environment());
   if (run.timed_out) {
-    return failed(fmt::format("the compiler took longer than {} minutes", kCompileDeadline.count()), run.output);
+    return crashed(fmt::format("the compiler took longer than {} minutes", kCompileDeadline.count()), run.output);
   }
   if (run.exit_code != 0) {
     if (run.signal != 0) {
-      throw HostDeviceError(
-          fmt::format("{} was killed by signal {} while compiling {}", compiler.program, run.signal, request.function),
-          run.signal);
+      return crashed(
+          fmt::format("{} was ended by signal {} ({})", compiler.program, run.signal, ::strsignal(run.signal)),
+          run.output);
+    }
+    if (auto line = crash_line(run.output)) {
+      return crashed(std::move(*line), run.output);
     }
     if (ran_out_of_memory(run.output)) {
       throw CompilerMemoryError(
