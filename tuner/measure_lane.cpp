@@ -387,7 +387,8 @@ void MeasureLane::lose_worker(bool overdue, std::vector<LaneEvent>& events) {
     return;
   }
   running_.reset();
-  if (preparing_ && ++preparations_ >= kMostPreparations && phase_ != "start") {
+  const bool at_the_problem = phase_ != "start" && phase_ != "preheat";
+  if (preparing_ && at_the_problem && ++preparations_ >= kMostPreparations) {
     preparing_ = false;
     problem_.reset();
     events.emplace_back(ProblemRefused{how});
