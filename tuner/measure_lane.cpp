@@ -388,7 +388,8 @@ void MeasureLane::lose_worker(bool overdue, std::vector<LaneEvent>& events) {
     return;
   }
   running_.reset();
-  if (preparing_ && phase_ != "start" && ++preparations_ >= kMostPreparations) {
+  const bool at_the_problem = phase_ != "start" && phase_ != "preheat";
+  if (preparing_ && at_the_problem && ++preparations_ >= kMostPreparations) {
     preparing_ = false;
     problem_.reset();
     events.emplace_back(ProblemRefused{how});

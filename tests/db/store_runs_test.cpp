@@ -46,7 +46,9 @@ TEST_F(StoreRunsTest, SessionsOfARunShareItsIdAndOthersGetTheirOwn) {
 
 TEST_F(StoreRunsTest, CommandThatIsNoUtf8IsUnknownRatherThanWrong) {
   SessionRow row;
-  row.arguments = {"sweep", "--db", "gr\xf6\xdf" "er.db"};
+  row.arguments = {"sweep", "--db",
+                   "gr\xf6\xdf"
+                   "er.db"};
   begin(row);
   EXPECT_TRUE(store_.sessions().at(0).arguments.empty());
 }
@@ -77,6 +79,9 @@ TEST_F(StoreRunsTest, DeadSessionIsTakenOver) {
     Store own(file_, OpenMode::read_write);
     own.begin_attempt(begin_example_session(own, context_), context_, example_config(7));
   });
+  SQLite::Database database(file_.string(), SQLite::OPEN_READWRITE);
+  database.exec("UPDATE attempts SET boot_id = 'an earlier boot'");
+  database.exec("UPDATE sessions SET boot_id = 'an earlier boot'");
   const std::int64_t session = store_.sessions().at(0).id;
   EXPECT_FALSE(store_.sessions().at(0).alive);
   store_.resume_session(session);
@@ -85,7 +90,7 @@ TEST_F(StoreRunsTest, DeadSessionIsTakenOver) {
   EXPECT_EQ(store_.settle_attempts(context_.device), 0);
   ASSERT_EQ(store_.left_attempts(context_).size(), 1U);
   store_.begin_attempt(session, context_, example_config(7));
-  EXPECT_EQ(store_.settle_attempts(context_.device), 1) << "the second process it was left by";
+  EXPECT_EQ(store_.settle_attempts(context_.device), 1) << "the second boot it was left in";
 }
 
 TEST_F(StoreRunsTest, EndedAndOwnSessionsAreTakenOver) {

@@ -112,6 +112,16 @@ TEST_F(MeasureLaneTest, TrialsComeBackInTheOrderGiven) {
   EXPECT_EQ(lane_.deadline(), MeasureLane::Clock::time_point::max()) << "an idle worker is in no hurry";
 }
 
+TEST_F(MeasureLaneTest, WorkerCanBeThereBeforeThereIsWork) {
+  lane_.warm_up();
+  const int worker = lane_.worker_process();
+  EXPECT_GT(worker, 0);
+  EXPECT_FALSE(lane_.busy());
+  lane_.set_problem(problem());
+  expect_works(1);
+  EXPECT_EQ(lane_.worker_process(), worker);
+}
+
 TEST_F(MeasureLaneTest, KernelThatEndsItsProcessIsBlamedAndTheNextGoesOn) {
   lane_.set_problem(problem());
   lane_.submit(job(1));
