@@ -47,7 +47,7 @@ class CompileServer {
     try {
       return compile(id, message);
     } catch (const std::bad_alloc&) {
-      return json{{"id", id}, {"crashed", "out of memory"}};
+      return json{{"id", id}, {"crashed", "it ran out of memory"}};
     } catch (const std::exception& error) {
       return json{{"id", id}, {"fault", error.what()}};
     }
