@@ -196,6 +196,11 @@ std::string first_error(const std::string& log, const fs::path& folder) {
   return line.empty() ? "the compiler failed without a message" : line;
 }
 
+// In GCC's words and Clang's.
+bool ran_out_of_memory(const std::string& log) {
+  return log.find("out of memory") != std::string::npos || log.find("memory exhausted") != std::string::npos;
+}
+
 CompileResult failed(std::string reason, std::string log) {
   CompileResult result;
   result.reason = std::move(reason);
@@ -209,16 +214,10 @@ CompileResult crashed(std::string reason, std::string log) {
   return result;
 }
 
-// In GCC's words and Clang's.
-bool ran_out_of_memory(const std::string& log) {
-  return log.find("out of memory") != std::string::npos || log.find("memory exhausted") != std::string::npos ||
-         log.find("Cannot allocate memory") != std::string::npos || log.find("std::bad_alloc") != std::string::npos;
-}
-
 // What GCC and Clang say when a part of theirs was killed or failed, which is no verdict on the source.
 std::optional<std::string> crash_line(const std::string& log) {
-  for (const char* words :
-       {"Killed signal terminated program", "internal compiler error", "command failed due to signal"}) {
+  for (const char* words : {"Killed signal terminated program", "internal compiler error",
+                            "command failed due to signal", "Cannot allocate memory", "std::bad_alloc"}) {
     if (const std::size_t at = log.find(words); at != std::string::npos) {
       const std::size_t begin = log.rfind('\n', at) + 1;
       return log.substr(begin, log.find('\n', at) - begin);
