@@ -174,7 +174,9 @@ CompileResult compile_with(const Nvrtc& nvrtc, const CompileRequest& request) {
       throw;
     }
     result.crashed = true;
-    result.reason = error.what();
+    result.reason = fmt::format("NVRTC {} {} on {}", nvrtc.info().version,
+                                error.code() == kNvrtcOutOfMemory ? "ran out of memory" : "failed internally",
+                                request.source->file.filename().string());
     result.log = error.log();
   }
   result.binary.compile_ms =

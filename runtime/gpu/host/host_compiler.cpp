@@ -214,12 +214,10 @@ CompileResult crashed(std::string reason, std::string log) {
   return result;
 }
 
-// What GCC and Clang say when a part of theirs was killed, failed or ran out of memory, which is no verdict on the
-// source.
+// What GCC and Clang say when a part of theirs was killed or failed, which is no verdict on the source.
 std::optional<std::string> crash_line(const std::string& log) {
-  for (const char* words :
-       {"Killed signal terminated program", "internal compiler error", "out of memory allocating",
-        "virtual memory exhausted", "Cannot allocate memory", "command failed due to signal", "std::bad_alloc"}) {
+  for (const char* words : {"Killed signal terminated program", "internal compiler error",
+                            "command failed due to signal", "Cannot allocate memory", "std::bad_alloc"}) {
     if (const std::size_t at = log.find(words); at != std::string::npos) {
       const std::size_t begin = log.rfind('\n', at) + 1;
       return log.substr(begin, log.find('\n', at) - begin);
@@ -262,6 +260,10 @@ CompileResult compile_for_host(const HostCompiler& compiler, const CompileReques
       return crashed(
           fmt::format("{} was ended by signal {} ({})", compiler.program, run.signal, ::strsignal(run.signal)),
           run.output);
+    }
+    if (ran_out_of_memory(run.output)) {
+      return crashed(fmt::format("{} ran out of memory on {}", compiler.name, request.source->file.filename().string()),
+                     run.output);
     }
     if (auto line = crash_line(run.output)) {
       return crashed(std::move(*line), run.output);
