@@ -48,12 +48,6 @@ class HostDeviceError : public Error {
   using Error::Error;
 };
 
-/// A compiler ran out of memory: neither a result, as more of it may do, nor a fault of the installation.
-class CompilerMemoryError : public Error {
- public:
-  using Error::Error;
-};
-
 /// The database could not be opened, read or written; `code()` is SQLite's extended result code.
 class StoreError : public Error {
  public:

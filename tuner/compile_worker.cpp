@@ -47,8 +47,6 @@ class CompileServer {
     const json& id = message.at("id");
     try {
       return compile(id, message);
-    } catch (const CompilerMemoryError& error) {
-      return json{{"id", id}, {"crashed", error.what()}};
     } catch (const std::bad_alloc&) {
       return json{{"id", id}, {"crashed", "it ran out of memory"}};
     } catch (const std::exception& error) {

@@ -12,7 +12,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kOutOfMemory = 1;
 constexpr int kInvalidOption = 5;
 constexpr int kCompilationFailed = 6;
 
@@ -167,10 +166,6 @@ NvrtcOutput Nvrtc::compile(const KernelSource& source, const std::vector<std::st
   }
   if (!no_cache_) {
     output = compile_once(source, options, result);
-  }
-  if (result == kOutOfMemory) {
-    throw CompilerMemoryError(
-        fmt::format("NVRTC {} ran out of memory on {}", info_.version, source.file.filename().string()), result);
   }
   if (result != 0 && result != kCompilationFailed && result != kInvalidOption) {
     throw NvrtcError(fmt::format("NVRTC {} ({}) failed with {} on {}: {}; is libnvrtc-builtins.so.{} beside it?",

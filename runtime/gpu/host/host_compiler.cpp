@@ -268,10 +268,6 @@ CompileResult compile_for_host(const HostCompiler& compiler, const CompileReques
     if (auto line = crash_line(run.output)) {
       return crashed(std::move(*line), run.output);
     }
-    if (ran_out_of_memory(run.output)) {
-      throw CompilerMemoryError(
-          fmt::format("{} ran out of memory on {}", compiler.name, request.source->file.filename().string()));
-    }
     return failed(first_error(run.output, fs::absolute(request.source->file).parent_path()), run.output);
   }
   CompileResult result;
