@@ -69,8 +69,14 @@ int run(const Options& options) {
     };
     TrialRunner runner(climate, bound, std::nullopt, {}, 1);
     std::vector<std::pair<Config, Binary>> finalists;
+    std::vector<std::size_t> chosen;  // each winner's place among the finalists, equal ones being timed once
     for (const Trial& trial : trials) {
-      finalists.emplace_back(trial.config, compile(trial.config));
+      const auto same = std::find_if(finalists.begin(), finalists.end(),
+                                     [&](const auto& finalist) { return finalist.first == trial.config; });
+      chosen.push_back(static_cast<std::size_t>(same - finalists.begin()));
+      if (same == finalists.end()) {
+        finalists.emplace_back(trial.config, compile(trial.config));
+      }
     }
     const auto result = run_finals(runner, finalists, finals);
     if (!result || result->gave_up) {
@@ -79,10 +85,11 @@ int run(const Options& options) {
     double fastest = result->trials.front().time->median_us;
     double slowest = fastest;
     std::string times;
-    for (const Trial& trial : result->trials) {
-      fastest = std::min(fastest, trial.time->median_us);
-      slowest = std::max(slowest, trial.time->median_us);
-      times += fmt::format(" {:.2f}", trial.time->median_us);
+    for (const std::size_t place : chosen) {
+      const double median_us = result->trials.at(place).time->median_us;
+      fastest = std::min(fastest, median_us);
+      slowest = std::max(slowest, median_us);
+      times += fmt::format(" {:.2f} ({})", median_us, static_cast<char>('A' + place));
     }
     worst = std::max(worst, slowest / fastest - 1);
     fmt::print("{}: us{}: {:.2f} % apart\n", problem, times, 100 * (slowest / fastest - 1));

@@ -100,8 +100,11 @@ class Finals {
     });
   }
 
+  // Each round begins with another finalist: what runs right behind the canary is at a small disadvantage.
   bool time_round() {
-    for (std::size_t i = 0; i < ready_.size(); ++i) {
+    const std::size_t first = turn_++;
+    for (std::size_t turn = 0; turn < ready_.size(); ++turn) {
+      const std::size_t i = (first + turn) % ready_.size();
       put_on(i);
       for (int launch = 0; launch < options_.launches; ++launch) {
         if (!climate_.may_measure() && !climate_.wait_until_fit()) {
@@ -158,6 +161,7 @@ class Finals {
   const FinalsOptions& options_;
   const FinalsEvents& events_;
   std::size_t& running_;
+  std::size_t turn_ = 0;
   FinalsResult result_;
   std::vector<TrialRunner::Ready> ready_;
   std::vector<double> canaries_;

@@ -15,8 +15,8 @@ namespace pascaline {
 /// Throws Error if the file is damaged or has no such kernel.
 [[nodiscard]] Resources cubin_resources(std::string_view cubin, std::string_view function);
 
-/// Hash of what the device sees of a cubin: code, constants, relocations and kernel attributes, not the compiler's notes
-/// on how it was called. Cubins of equal hash behave alike. Throws Error if the file is damaged.
+/// Hash of what the device sees of a cubin: code, constants, relocations and kernel attributes, not the compiler's
+/// notes on how it was called. Cubins of equal hash behave alike. Throws Error if the file is damaged.
 [[nodiscard]] std::string cubin_code_hash(std::string_view cubin);
 
 }  // namespace pascaline
