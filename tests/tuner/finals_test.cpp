@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "core/statistics.hpp"
 #include "tests/tuner/relay_device.hpp"
 #include "tests/tuner/toy_kernel.hpp"
@@ -70,7 +72,8 @@ TEST_F(RunFinalsTest, TimesFinalistsInTurnAndStopsAtTheFirstLookIfClear) {
   EXPECT_EQ(runs_.size(), 2U + 20U) << "loading, then in turn; no power, no energy";
   EXPECT_EQ(runs_[2], 0U);
   EXPECT_EQ(runs_[3], 1U);
-  EXPECT_EQ(runs_[4], 0U);
+  EXPECT_EQ(runs_[4], 1U) << "each round begins with another";
+  EXPECT_EQ(runs_[5], 0U);
   EXPECT_FALSE(result->trials[0].is_default);
   EXPECT_TRUE(result->trials[1].is_default);
   for (const Trial& trial : result->trials) {
@@ -168,7 +171,7 @@ TEST_F(RunFinalsTest, FinalistsThatFailNowAreLeftOut) {
   EXPECT_EQ(result->trials[1].samples.size(), 30U);
   EXPECT_EQ(device_.resets, 2);
   EXPECT_EQ(runs_.front(), 0U);
-  EXPECT_EQ(runs_.back(), 3U) << "indices are those of the finalists given";
+  EXPECT_EQ(std::count(runs_.end() - 2, runs_.end(), 3U), 1) << "indices are those of the finalists given";
 }
 
 TEST_F(RunFinalsTest, NothingLeftIsNoResult) {
