@@ -8,11 +8,11 @@
 namespace pascaline {
 namespace {
 
-constexpr double kReuse_s = 0.010;
+constexpr double kReuseSeconds = 0.010;
 constexpr double kReuseFactor = 10;  // readings cost a tenth of the time at most
-constexpr double kLookEvery_s = 0.25;
-constexpr double kPreheatLook_s = 0.1;
-constexpr double kWakeUp_s = 0.005;  // of work, for an idle card's clock to rise
+constexpr double kLookEverySeconds = 0.25;
+constexpr double kPreheatLookSeconds = 0.1;
+constexpr double kWakeUpSeconds = 0.005;  // of work, for an idle card's clock to rise
 constexpr int kCanaries = 3;
 constexpr int kMostBurned = 2000;  // of the canary between two looks, should time stand still
 constexpr double kSteadyEnough = 0.005;
@@ -53,7 +53,7 @@ bool Climate::preheat() {
   while (state() == GovernorState::preheating && !(hooks_.stop && hooks_.stop())) {
     canary();
     if (state() == GovernorState::preheating) {
-      burn(kPreheatLook_s);
+      burn(kPreheatLookSeconds);
     }
   }
   waited_s_ = waited_before_s + now_s() - begin_s;
@@ -108,7 +108,7 @@ bool Climate::wait() {
   bool told = false;
   bool fit = false;
   while (!gave_up() && !(hooks_.stop && hooks_.stop())) {
-    burn(kWakeUp_s);
+    burn(kWakeUpSeconds);
     read_at_s_.reset();
     canary();
     if ((fit = may_measure())) {
@@ -118,7 +118,7 @@ bool Climate::wait() {
       hooks_.pause(true, reason());
       told = true;
     }
-    hooks_.sleep_s(kLookEvery_s);
+    hooks_.sleep_s(kLookEverySeconds);
   }
   if (told) {
     hooks_.pause(false, {});
@@ -154,7 +154,7 @@ SensorTrace::Moment Climate::moment() {
 Sensors Climate::read_sensors() { return hooks_.trace ? moment().sensors : device_.read_sensors(); }
 
 bool Climate::reading_is_fresh() const {
-  return read_at_s_ && now_s() - *read_at_s_ < std::max(kReuse_s, kReuseFactor * reading_s_);
+  return read_at_s_ && now_s() - *read_at_s_ < std::max(kReuseSeconds, kReuseFactor * reading_s_);
 }
 
 void Climate::observe(std::optional<double> canary_us) {

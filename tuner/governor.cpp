@@ -18,7 +18,7 @@ constexpr std::array<std::string_view, 5> kStateNames{"preheating", "measuring",
 constexpr std::uint64_t kIdle = 0x1;
 constexpr double kCanaryMove = 0.005;       // relative, that is still standing
 constexpr std::size_t kFewestReadings = 3;  // that tell of standing still
-constexpr double kLongestStep_s = 5;        // between looks of one wait; a longer one was something else
+constexpr double kLongestStepSeconds = 5;   // between looks of one wait; a longer one was something else
 constexpr double kHighestTemperature_c = 150;
 
 std::optional<double> sane(std::optional<double> value, double most) {
@@ -67,7 +67,7 @@ void Governor::observe(double at_s, const Sensors& sensors, std::optional<double
   if (options_.passive || state_ == GovernorState::gave_up) {
     return;
   }
-  const double since_s = looks_.empty() ? 0 : std::clamp(at_s - looks_.back().at_s, 0.0, kLongestStep_s);
+  const double since_s = looks_.empty() ? 0 : std::clamp(at_s - looks_.back().at_s, 0.0, kLongestStepSeconds);
   remember(at_s, sensors, canary_us);
   const auto waits = [](GovernorState state) {
     return state == GovernorState::settling || state == GovernorState::cooling;

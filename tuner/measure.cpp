@@ -10,7 +10,7 @@ namespace pascaline {
 namespace {
 
 constexpr int kAbortAfter = 3;  // also the fewest samples that make a trial
-constexpr double kCanaryEvery_s = 0.1;
+constexpr double kCanaryEverySeconds = 0.1;
 constexpr int kMostPauses = 20;  // of one configuration: each mark leads to one, so this bounds the marked samples
 
 int counted(const std::vector<Sample>& samples) {
@@ -37,7 +37,7 @@ class Sampling {
         best_us_(best_us),
         began_s_(climate.now_s()),
         waited_before_s_(climate.waited_s()) {
-    if (climate_.canary_age_s() > kCanaryEvery_s) {
+    if (climate_.canary_age_s() > kCanaryEverySeconds) {
       climate_.canary();
     }
     note_canary();
@@ -48,7 +48,7 @@ class Sampling {
     while (become_fit()) {
       measured_.samples.push_back(take());
       const bool over = done();
-      if (over || climate_.canary_age_s() >= kCanaryEvery_s) {
+      if (over || climate_.canary_age_s() >= kCanaryEverySeconds) {
         close_stretch();
       }
       if (over && done()) {

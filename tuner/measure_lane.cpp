@@ -13,12 +13,12 @@ namespace {
 
 using nlohmann::json;
 
-constexpr double kStartLimit_s = 180;    // the driver's start-up, with a cold disk
-constexpr double kLoadLimit_s = 180;     // the driver translating PTX
-constexpr double kInputsLimit_s = 1800;  // a float64 reference on a card with few float64 units
-constexpr double kCheckLimit_s = 300;
-constexpr double kGrace_s = 10;
-constexpr double kLeastLaunchLimit_s = 2;
+constexpr double kStartLimitSeconds = 180;    // the driver's start-up, with a cold disk
+constexpr double kLoadLimitSeconds = 180;     // the driver translating PTX
+constexpr double kInputsLimitSeconds = 1800;  // a float64 reference on a card with few float64 units
+constexpr double kCheckLimitSeconds = 300;
+constexpr double kGraceSeconds = 10;
+constexpr double kLeastLaunchLimitSeconds = 2;
 constexpr double kLaunchFactor = 1000;  // a launch that takes that many times the best is of no interest
 constexpr int kMostFailures = 3;
 constexpr int kMostPreparations = 2;
@@ -57,7 +57,7 @@ double MeasureLane::launch_limit_s(double best_us) const {
   if (!(best_us > 0)) {
     return options_.kernel_timeout_s;
   }
-  return std::min(options_.kernel_timeout_s, std::max(kLeastLaunchLimit_s, kLaunchFactor * best_us * 1e-6));
+  return std::min(options_.kernel_timeout_s, std::max(kLeastLaunchLimitSeconds, kLaunchFactor * best_us * 1e-6));
 }
 
 void MeasureLane::start() {
@@ -69,7 +69,7 @@ void MeasureLane::start() {
   phase_ = "start";
   last_words_.clear();
   replace_worker_ = false;
-  allow(options_.patience * kStartLimit_s);
+  allow(options_.patience * kStartLimitSeconds);
   send({{"do", "setup"},
         {"device", options_.device},
         {"target", options_.target},
@@ -122,7 +122,7 @@ void MeasureLane::set_problem(LaneProblem problem) {
   preparing_ = true;
   preparations_ = 0;
   if (worker_) {
-    allow(options_.patience * kInputsLimit_s);
+    allow(options_.patience * kInputsLimitSeconds);
     send_problem();
   }
 }
@@ -135,7 +135,7 @@ void MeasureLane::submit(TrialJob job) {
           {"binary", job.binary},
           {"best_us", job.best_us}});
     if (deadline_ == Clock::time_point::max()) {
-      allow(options_.patience * kLoadLimit_s);
+      allow(options_.patience * kLoadLimitSeconds);
     }
   }
   trials_.push_back(std::move(job));
@@ -147,7 +147,7 @@ void MeasureLane::submit(FinalsJob job) {
   if (worker_) {
     send_finals();
     if (deadline_ == Clock::time_point::max()) {
-      allow(options_.patience * kLoadLimit_s);
+      allow(options_.patience * kLoadLimitSeconds);
     }
   }
 }
@@ -242,13 +242,13 @@ void MeasureLane::handle(const json& message, std::vector<LaneEvent>& events) {
     busy_ms_ += message.at("busy_ms").get<double>();
     waited_ms_ += message.at("waited_ms").get<double>();
     phase_ = preparing_ ? "inputs" : "load";
-    allow(options_.patience * (preparing_ ? kInputsLimit_s : kLoadLimit_s));
+    allow(options_.patience * (preparing_ ? kInputsLimitSeconds : kLoadLimitSeconds));
   } else if (what == "prepared") {
     preparing_ = false;
     failures_ = 0;
     preparations_ = 0;
     busy_ms_ += message.at("busy_ms").get<double>();
-    allow(options_.patience * kLoadLimit_s);
+    allow(options_.patience * kLoadLimitSeconds);
     events.emplace_back(ProblemPrepared{});
   } else if (what == "refused") {
     preparing_ = false;
@@ -273,18 +273,18 @@ void MeasureLane::enter_phase(const json& message) {
   if (phase_ == "preheat") {
     allow(options_.governor.preheat_limit_s + 60);
   } else if (phase_ == "load") {
-    allow(options_.patience * kLoadLimit_s);
+    allow(options_.patience * kLoadLimitSeconds);
   } else if (phase_ == "inputs") {
-    allow(options_.patience * kInputsLimit_s);
+    allow(options_.patience * kInputsLimitSeconds);
   } else if (phase_ == "launch") {
     allow(launch_s);
   } else if (phase_ == "check") {
-    allow(options_.patience * kCheckLimit_s);
+    allow(options_.patience * kCheckLimitSeconds);
   } else if (phase_ == "measure") {
-    allow(options_.patience * kGrace_s + 2 * options_.measure.budget_ms / 1000 + 5 * launch_s);
+    allow(options_.patience * kGraceSeconds + 2 * options_.measure.budget_ms / 1000 + 5 * launch_s);
   } else {  // a finalist's turn
     finalist_ = std::stoul(phase_);
-    allow(options_.patience * kGrace_s + 5 * launch_s);
+    allow(options_.patience * kGraceSeconds + 5 * launch_s);
   }
 }
 
@@ -318,7 +318,7 @@ void MeasureLane::finish_trial(const json& message, std::vector<LaneEvent>& even
   failures_ = 0;
   busy_ms_ += message.at("busy_ms").get<double>();
   waited_ms_ += message.at("waited_ms").get<double>();
-  allow(options_.patience * kLoadLimit_s);
+  allow(options_.patience * kLoadLimitSeconds);
   events.emplace_back(std::move(done));
   replace_if_idle();
 }

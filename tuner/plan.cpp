@@ -13,8 +13,8 @@ constexpr double kPriorImprovement = 0.3;
 // Untried problems go first; their work in microseconds at a petaflop a second is below that in any case.
 constexpr double kUntried = 1e12;
 
-constexpr double kGuessedCompile_ms = 900;
-constexpr double kGuessedMeasure_ms = 250;
+constexpr double kGuessedCompileMs = 900;
+constexpr double kGuessedMeasureMs = 250;
 
 double room_left(const SearchProgress& problem, const AttainedRates& rates) {
   const double by_flops = rates.flops_per_us > 0 ? problem.flops / (kHeadroom * rates.flops_per_us) : 0;
@@ -51,8 +51,8 @@ double expected_gain(const SearchProgress& problem, const AttainedRates& rates) 
 }
 
 TrialEstimate estimate_trial(std::optional<double> compile_ms, std::optional<double> measure_ms, std::size_t jobs) {
-  const double compile = compile_ms.value_or(kGuessedCompile_ms) / static_cast<double>(std::max<std::size_t>(jobs, 1));
-  return {std::max(compile, measure_ms.value_or(kGuessedMeasure_ms)) / 1000, compile_ms && measure_ms};
+  const double compile = compile_ms.value_or(kGuessedCompileMs) / static_cast<double>(std::max<std::size_t>(jobs, 1));
+  return {std::max(compile, measure_ms.value_or(kGuessedMeasureMs)) / 1000, compile_ms && measure_ms};
 }
 
 }  // namespace pascaline

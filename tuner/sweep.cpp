@@ -194,7 +194,7 @@ void SweepRun::tell_plan() {
                        cost.ran > 0 ? std::optional(cost.run_ms) : std::nullopt, group->pool().workers());
     double group_s = 0;
     for (const auto& task : group->tasks()) {
-      group_s += task->over ? 0 : (options_.trials - task->search.done()) * trial.seconds + kGuessedFinals_s;
+      group_s += task->over ? 0 : (options_.trials - task->search.done()) * trial.seconds + kGuessedFinalsSeconds;
     }
     seconds = std::max(seconds, group_s / static_cast<double>(ids.size()));
     guessed = guessed || !trial.from_history;

@@ -13,8 +13,8 @@ namespace {
 constexpr std::chrono::milliseconds kLongestWait{100};
 constexpr std::chrono::milliseconds kViewEvery{200};
 constexpr std::chrono::milliseconds kNoteEvery{1000};
-constexpr double kShortestSlice_s = 5;
-constexpr double kLongestSlice_s = 300;
+constexpr double kShortestSliceSeconds = 5;
+constexpr double kLongestSliceSeconds = 300;
 constexpr double kSlicesEach = 8;
 
 }  // namespace
@@ -147,7 +147,7 @@ std::optional<Slice> SweepRun::slice() const {
       return !task->owned && !task->over && task->search.done() == 0;
     }));
   }
-  return Slice{std::clamp(left_s / (problems * kSlicesEach), kShortestSlice_s, kLongestSlice_s),
+  return Slice{std::clamp(left_s / (problems * kSlicesEach), kShortestSliceSeconds, kLongestSliceSeconds),
                untried > 0 ? left_s / (untried + 1) : left_s};
 }
 

@@ -35,7 +35,7 @@ class SweepRun {
     DeviceGroup* group = nullptr;
     std::unique_ptr<LaneRunner> runner;
   };
-  static constexpr double kGuessedFinals_s = 2;
+  static constexpr double kGuessedFinalsSeconds = 2;
 
   [[nodiscard]] std::vector<SessionRow> earlier_sessions();
   void add_lane(DeviceGroup& group, const DeviceInfo& device);

@@ -9,11 +9,11 @@
 
 namespace {
 
-constexpr time_t kShift_s = 3600;
+constexpr time_t kShiftSeconds = 3600;
 
 time_t shift_s() {
   static const char* const file = std::getenv("PASCALINE_TEST_CLOCK_FILE");
-  return file != nullptr && ::access(file, F_OK) == 0 ? kShift_s : 0;
+  return file != nullptr && ::access(file, F_OK) == 0 ? kShiftSeconds : 0;
 }
 
 }  // namespace
