@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <map>
 #include <memory>
 #include <string>
@@ -98,9 +99,7 @@ int run(const Options& options) {
   return 0;
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int command(int argc, char** argv) {
   CLI::App app{"Re-times winners of several databases side by side"};
   Options options;
   options.kernel.add_kernel_to(app);
@@ -108,10 +107,16 @@ int main(int argc, char** argv) {
   app.add_option("--target", options.target);
   app.add_option("--db", options.databases)->required();
   CLI11_PARSE(app, argc, argv);
+  return run(options);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
   try {
-    return run(options);
+    return command(argc, argv);
   } catch (const std::exception& error) {
-    fmt::print(stderr, "compare_winners: {}\n", error.what());
+    std::fprintf(stderr, "compare_winners: %s\n", error.what());
     return 1;
   }
 }

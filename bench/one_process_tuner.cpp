@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <cstdio>
 #include <memory>
 #include <string>
 #include <vector>
@@ -91,9 +92,7 @@ int run(const Options& options) {
   return 0;
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int command(int argc, char** argv) {
   CLI::App app{"Compiles, measures, and turns to the next, in one process"};
   Options options;
   options.kernel.add_kernel_to(app);
@@ -104,4 +103,15 @@ int main(int argc, char** argv) {
   app.add_option("--seed", options.seed);
   CLI11_PARSE(app, argc, argv);
   return run(options);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return command(argc, argv);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "one_process_tuner: %s\n", error.what());
+    return 1;
+  }
 }

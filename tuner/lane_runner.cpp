@@ -110,8 +110,9 @@ void LaneRunner::take_task() {
   slice_start_ = Clock::now();
   slice_trials_ = 0;
   if (ledger_.events().problem) {
-    ledger_.events().problem(view_.device, task_->search.wanted(),
-                             static_cast<std::size_t>(task_->search.done() + task_->search.reused()));
+    ledger_.events().problem(
+        view_.device, task_->search.wanted(),
+        static_cast<std::size_t>(task_->search.done()) + static_cast<std::size_t>(task_->search.reused()));
   }
 }
 
@@ -194,7 +195,8 @@ void LaneRunner::send_finals() {
   job.id = next_job_++;
   job.options = options_.finals;
   job.best_us = task_->search.best_us();
-  for (const auto& [config, unused] : task_->search.finalists()) {
+  for (const auto& finalist : task_->search.finalists()) {
+    const Config& config = finalist.first;
     const auto binary = task_->finalists.find(config.text());
     if (binary != task_->finalists.end() && binary->second) {
       Trial blank = blank_trial(task_->search.bound(), config, *binary->second);
@@ -256,12 +258,12 @@ void LaneRunner::store_trial(SweepTask& task, const Trial& trial, const std::str
   if (ledger_.events().trial) {
     ledger_.events().trial(trial, task.search.done(), options_.trials, task.search.best_us(), task.search.default_us());
   }
-  for (ProblemSearch::Settled& settled : same) {
-    store_settled(task, std::move(settled));
+  for (const ProblemSearch::Settled& settled : same) {
+    store_settled(task, settled);
   }
 }
 
-void LaneRunner::store_settled(SweepTask& task, ProblemSearch::Settled settled) {
+void LaneRunner::store_settled(SweepTask& task, const ProblemSearch::Settled& settled) {
   store_trial(task, settled.trial, {}, settled.duplicate);
 }
 

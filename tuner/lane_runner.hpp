@@ -41,7 +41,7 @@ class LaneRunner {
   /// Deals with what the lane tells.
   void pump();
   /// Settled without the device: rejected, not compiled, or same code.
-  void store_settled(SweepTask& task, ProblemSearch::Settled settled);
+  void store_settled(SweepTask& task, const ProblemSearch::Settled& settled);
 
   /// Whether nothing is on the device or on its way there.
   [[nodiscard]] bool quiet() const noexcept { return !lane_.busy(); }

@@ -104,12 +104,12 @@ bool SweepRun::done(bool closing) const {
 
 void SweepRun::take_compiled() {
   for (const auto& group : groups_) {
-    for (DeviceGroup::Outcome& outcome : group->take_compiled()) {
+    for (const DeviceGroup::Outcome& outcome : group->take_compiled()) {
       const auto owner = std::find_if(lanes_.begin(), lanes_.end(),
                                       [&](const Lane& lane) { return lane.runner->task() == outcome.task; });
       const auto any =
           std::find_if(lanes_.begin(), lanes_.end(), [&](const Lane& lane) { return lane.group == group.get(); });
-      (owner != lanes_.end() ? owner : any)->runner->store_settled(*outcome.task, std::move(outcome.settled));
+      (owner != lanes_.end() ? owner : any)->runner->store_settled(*outcome.task, outcome.settled);
     }
   }
 }
