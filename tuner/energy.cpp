@@ -6,7 +6,7 @@
 namespace pascaline {
 namespace {
 
-constexpr double kReadEvery_us = 20'000;
+constexpr double kReadEveryUs = 20'000;
 constexpr double kMostLaunches = 5000;  // queued at once
 constexpr int kMostBatches = 10'000;
 
@@ -22,7 +22,7 @@ std::optional<double> measure_energy_mj(Climate& climate, TrialRunner::Ready& re
   if (!(window_ms > 0) || !power_w(climate)) {
     return std::nullopt;
   }
-  const int batch = static_cast<int>(std::clamp(kReadEvery_us / std::max(time_us, 1e-3), 1.0, kMostLaunches));
+  const int batch = static_cast<int>(std::clamp(kReadEveryUs / std::max(time_us, 1e-3), 1.0, kMostLaunches));
   const double begin_s = climate.now_s() + 0.2 * window_ms / 1000;
   const double end_s = begin_s + window_ms / 1000;
   std::optional<double> last_w;

@@ -19,7 +19,7 @@ constexpr std::uint64_t kIdle = 0x1;
 constexpr double kCanaryMove = 0.005;       // relative, that is still standing
 constexpr std::size_t kFewestReadings = 3;  // that tell of standing still
 constexpr double kLongestStepSeconds = 5;   // between looks of one wait; a longer one was something else
-constexpr double kHighestTemperature_c = 150;
+constexpr double kHighestTemperatureC = 150;
 
 std::optional<double> sane(std::optional<double> value, double most) {
   return value && *value > 0 && *value <= most ? value : std::nullopt;
@@ -100,14 +100,14 @@ void Governor::remember(double at_s, const Sensors& sensors, std::optional<doubl
   const std::uint64_t bits = sensors.throttle_reasons.value_or(0);
   Look look;
   look.at_s = at_s;
-  look.temperature_c = sane(sensors.temperature_c, kHighestTemperature_c);
+  look.temperature_c = sane(sensors.temperature_c, kHighestTemperatureC);
   look.canary_us = sane(canary_us, kAny);
   look.throttle = bits & (kPowerThrottleBits | kThermalThrottleBits) & ~options_.tolerated_throttle;
   // An idle card's clock says nothing of a busy one's, and tolerating a throttle is tolerating its clock.
   if ((bits & kIdle) == 0 && (bits & (kPowerThrottleBits | kThermalThrottleBits) & options_.tolerated_throttle) == 0) {
     look.sm_clock_mhz = sane(sensors.sm_clock_mhz, kAny);
   }
-  if (const auto limit = sane(sensors.temperature_limit_c, kHighestTemperature_c)) {
+  if (const auto limit = sane(sensors.temperature_limit_c, kHighestTemperatureC)) {
     card_limit_c_ = limit;  // it does not change, so it stays known if the reading vanishes
   }
   if (look.canary_us) {
