@@ -163,8 +163,12 @@ std::vector<Store::Known> Store::known_trials(const ContextIds& context, const s
     // Beside max(), SQLite takes the other columns from the row that holds the maximum.
     Query row = impl_->connection->query(
         "SELECT config, status, median_us, max(id), binary_hash, "
-        "count(*) FILTER (WHERE session_id IN (SELECT id FROM sessions WHERE run_uuid = ?)) > 0 "
-        "FROM trials WHERE device_id = ? AND toolkit_id = ? AND kernel_id = ? AND problem_id = ? AND stage = 'search' "
+        "count(*) FILTER (WHERE session_id IN (SELECT id FROM sessions WHERE run_uuid = ?)) > 0, "
+        "EXISTS (SELECT 1 FROM trials f WHERE f.device_id = t.device_id AND f.toolkit_id = t.toolkit_id "
+        "AND f.kernel_id = t.kernel_id AND f.problem_id = t.problem_id AND f.stage = 'finals' "
+        "AND f.config_text = t.config_text AND f.status <> 'ok') "
+        "FROM trials t WHERE device_id = ? AND toolkit_id = ? AND kernel_id = ? AND problem_id = ? AND stage = "
+        "'search' "
         "GROUP BY config_text");
     row.bind(run_uuid, context.device, context.toolkit, context.kernel, context.problem);
     std::vector<Known> result;
@@ -177,6 +181,7 @@ std::vector<Store::Known> Store::known_trials(const ContextIds& context, const s
       entry.trial_id = row.integer();
       entry.binary_hash = row.text();
       entry.in_run = row.flag();
+      entry.failed_in_finals = row.flag();
       result.push_back(std::move(entry));
     }
     return result;

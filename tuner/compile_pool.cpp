@@ -51,8 +51,8 @@ void CompilePool::feed() {
     if (worker.job) {
       continue;
     }
-    if (!worker.process) {
-      start(worker);
+    if (!worker.process && !try_start(worker)) {
+      return;
     }
     worker.job = std::move(queue_.front());
     queue_.pop_front();
@@ -63,6 +63,24 @@ void CompilePool::feed() {
         lose(worker, TrialStatus::crashed, "the compile worker died before it was asked");
       }
     }
+  }
+}
+
+// Of processes or descriptors there may be enough again soon; throws Error if there are none for long.
+bool CompilePool::try_start(Worker& worker) {
+  if (Clock::now() < start_at_) {
+    return false;
+  }
+  try {
+    start(worker);
+    failed_starts_ = 0;
+    return true;
+  } catch (const Error& error) {
+    if (!may_start_later(error) || ++failed_starts_ > kMostFailedStarts) {
+      throw;
+    }
+    start_at_ = Clock::now() + std::chrono::seconds(1);
+    return false;
   }
 }
 
@@ -143,8 +161,15 @@ Compiled CompilePool::finish(const Job& job, const nlohmann::json& reply) {
     done.result = std::move(*stored);
     done.result.binary.compile_ms = reply.value("compile_ms", 0.0);
     done.result.binary.from_cache = reply.value("from_cache", false);
-  } else {  // the disk refused to keep it: compile here, once more, rather than lose the variant
-    done.result = Toolchain::find(options_.architecture, options_.nvrtc).compile(job.request);
+  } else if (reply.contains("binary")) {  // the disk refused to keep it
+    done.result.ok = reply["result"]["ok"].get<bool>();
+    done.result.reason = reply["result"]["reason"].get<std::string>();
+    done.result.log = reply["result"]["log"].get<std::string>();
+    done.result.binary = unpacked(reply["binary"].get<std::vector<std::uint8_t>>());
+  } else {
+    done.status = TrialStatus::crashed;
+    done.result.reason = "the cache lost what the compiler had just put into it";
+    return done;
   }
   done.status = done.result.crashed ? TrialStatus::crashed
                 : done.result.ok    ? TrialStatus::ok

@@ -75,6 +75,7 @@ class CompilePool {
 
   void start(Worker& worker) const;
   void feed();
+  [[nodiscard]] bool try_start(Worker& worker);
   bool send(Worker& worker) const;
   void read_reply(Worker& worker);
   bool read_replies(std::chrono::milliseconds timeout);
@@ -85,6 +86,9 @@ class CompilePool {
   CompilePoolOptions options_;
   CubinCache cache_;
   std::vector<Worker> workers_;
+  static constexpr int kMostFailedStarts = 30;
+  int failed_starts_ = 0;
+  Clock::time_point start_at_{};  ///< no worker is started before
   std::deque<Job> queue_;
   std::deque<Compiled> finished_;
 };

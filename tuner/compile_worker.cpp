@@ -71,10 +71,16 @@ class CompileServer {
     if (result.crashed) {
       return {{"id", id}, {"crashed", result.reason}};
     }
-    return {{"id", id},
-            {"key", toolchain_->cache_key(request)},
-            {"compile_ms", result.binary.compile_ms},
-            {"from_cache", result.binary.from_cache}};
+    json reply{{"id", id},
+               {"key", toolchain_->cache_key(request)},
+               {"compile_ms", result.binary.compile_ms},
+               {"from_cache", result.binary.from_cache}};
+    // A disk that does not keep it must not cost the variant.
+    if (!result.binary.from_cache && !cache_.find(reply["key"].get<std::string>())) {
+      reply["result"] = {{"ok", result.ok}, {"reason", result.reason}, {"log", result.log}};
+      reply["binary"] = packed(result.binary);
+    }
+    return reply;
   }
 
   CubinCache cache_;

@@ -175,13 +175,24 @@ std::optional<FinalsResult> run_finals(TrialRunner& runner, const std::vector<st
   for (std::size_t i = 0; i < left.size(); ++i) {
     left[i] = i;
   }
+  std::vector<Trial> failed;
   while (!left.empty() && !runner.device_lost()) {
     std::size_t running = 0;
+    std::string reason;
     try {
-      return Finals(runner, finalists, left, options, events, running).run();
-    } catch (const CudaError&) {
-    } catch (const HostDeviceError&) {
+      FinalsResult result = Finals(runner, finalists, left, options, events, running).run();
+      result.failed = std::move(failed);
+      return result;
+    } catch (const CudaError& error) {
+      reason = error.what();
+    } catch (const HostDeviceError& error) {
+      reason = error.what();
     }
+    const auto& [config, binary] = finalists[left[running]];
+    failed.push_back(blank_trial(runner.space(), config, binary));
+    failed.back().stage = TrialStage::finals;
+    failed.back().status = TrialStatus::launch_failed;
+    failed.back().reason = std::move(reason);
     left.erase(left.begin() + static_cast<std::ptrdiff_t>(running));
     runner.recover();
   }

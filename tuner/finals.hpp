@@ -34,6 +34,7 @@ struct FinalsResult {
   std::size_t winner = 0;               ///< index into trials
   std::optional<TimeSummary> baseline;  ///< of the default, if it was among them
   double confidence = 0.5;              ///< that the winner is not slower than the default; 0.5 if it is the default
+  std::vector<Trial> failed;            ///< finalists that did not run any more, with the reason
   bool tie = false;                     ///< others are not significantly slower than the fastest; a rule decided
   int rounds = 0;                       ///< that were undisturbed
   bool gave_up = false;  ///< the card did not become fit: nothing is decided, and none of it must be stored

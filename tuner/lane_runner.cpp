@@ -240,7 +240,9 @@ void LaneRunner::pump() {
                    [&](const LaneTelemetry& telemetry) { on_telemetry(telemetry); },
                    [&](const LaneRestarted& restarted) {
                      ++ledger_.summary().restarts;
-                     ledger_.note(fmt::format("{}: {}; its process is replaced", view_.device, restarted.reason));
+                     if (!restarted.reason.empty()) {
+                       ledger_.note(fmt::format("{}: {}; its process is replaced", view_.device, restarted.reason));
+                     }
                    },
                    [&](const LaneEnded& ended) { on_ended(ended); }},
         event);
@@ -273,6 +275,10 @@ void LaneRunner::on_trial(const TrialDone& done) {
   on_device_.erase(found);
   ++slice_trials_;
   task_->spent_s += (done.trial.verify_ms + done.trial.measure_ms) / 1000;
+  if (done.trial.status == TrialStatus::timed_out || done.trial.status == TrialStatus::crashed) {
+    ledger_.note(fmt::format("{}: {}: {} ({}); its process is replaced", view_.device, name_of(done.trial.status),
+                             done.trial.reason, done.trial.config.text()));
+  }
   store_trial(*task_, done.trial, run_key, false);
 }
 
@@ -286,6 +292,9 @@ void LaneRunner::on_finals(const FinalsDone& done) {
   });
   in_finals_.clear();
   if (done.result) {
+    for (const Trial& failed : done.result->failed) {
+      on_finalist_failed(FinalistFailed{failed});
+    }
     std::int64_t winner = 0;
     for (std::size_t i = 0; i < done.result->trials.size(); ++i) {
       const Trial& trial = done.result->trials[i];
@@ -312,12 +321,14 @@ void LaneRunner::on_finalist_failed(const FinalistFailed& failed) {
                            failed.trial.reason, failed.trial.config.text()));
   ledger_.persist([&](Store& store) { store.add_trial(session_, task_->context, failed.trial); });
   std::erase(in_finals_, failed.trial.config);
+  task_->search.discard(failed.trial.config);
 }
 
 // What the device has no room for costs this problem, not the sweep.
 void LaneRunner::on_refused(const std::string& reason) {
   ledger_.note(fmt::format("{} is left out: {}", task_->search.wanted().problem.text(), reason));
   take_back();
+  drop_finals();
   task_->over = true;
   release_task(false);
 }
@@ -371,7 +382,7 @@ LaneView LaneRunner::view() const {
     view.problem_index = task_->index + 1;
     view.problem_count = group_.tasks().size();
     view.done = search.done();
-    view.planned = options_.trials < kUnlimitedTrials ? options_.trials : 0;
+    view.planned = options_.trials < kUnlimitedTrials ? search.done() + search.remaining() : 0;
     view.best_us = search.best_us();
     view.default_us = search.default_us();
   }

@@ -4,6 +4,7 @@
 #include <poll.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "core/error.hpp"
 #include "tuner/messages.hpp"
@@ -20,6 +21,7 @@ constexpr double kCheckLimitSeconds = 300;
 constexpr double kGraceSeconds = 10;
 constexpr double kLeastLaunchLimitSeconds = 2;
 constexpr double kLaunchFactor = 1000;  // a launch that takes that many times the best is of no interest
+constexpr double kAbsenceSeconds = 2;
 constexpr int kMostFailures = 3;
 constexpr int kMostPreparations = 2;
 
@@ -189,8 +191,20 @@ void MeasureLane::pump(std::vector<LaneEvent>& events) {
     if (!busy() || Clock::now() < start_at_) {
       return;
     }
-    start();
+    try {
+      start();
+    } catch (const Error& error) {  // of processes or descriptors there may be enough again soon
+      if (!may_start_later(error)) {
+        throw;
+      }
+      if (++failures_ >= kMostFailures) {
+        end(error.what(), false, events);
+      }
+      start_at_ = Clock::now() + seconds(failures_);
+      return;
+    }
   }
+  forgive_absence();
   const bool reads = worker_.write_some(outgoing_);
   read_worker(events);
   if (worker_ && !ended_) {
@@ -199,6 +213,16 @@ void MeasureLane::pump(std::vector<LaneEvent>& events) {
     } else if (Clock::now() >= deadline_) {
       lose_worker(true, events);
     }
+  }
+}
+
+// While this process was stopped or waited for a disk, so may the worker have been: that time counts for nobody.
+void MeasureLane::forgive_absence() {
+  const auto now = Clock::now();
+  const auto absence = now - std::exchange(pumped_, now);
+  if (absence > seconds(kAbsenceSeconds) && deadline_ != Clock::time_point::max()) {
+    deadline_ += absence;
+    paused_until_ += absence;
   }
 }
 
@@ -251,9 +275,7 @@ void MeasureLane::handle(const json& message, std::vector<LaneEvent>& events) {
     allow(options_.patience * kLoadLimitSeconds);
     events.emplace_back(ProblemPrepared{});
   } else if (what == "refused") {
-    preparing_ = false;
-    problem_.reset();
-    events.emplace_back(ProblemRefused{message.at("reason").get<std::string>()});
+    refuse(message.at("reason").get<std::string>(), events);
   } else if (what == "gave_up") {
     end(message.at("reason").get<std::string>(), true, events);
   } else {
@@ -328,8 +350,10 @@ void MeasureLane::finish_finals(const json& message, std::vector<LaneEvent>& eve
   done.id = finals_->id;
   if (!message.at("result").is_null()) {
     done.result = message.at("result").get<FinalsResult>();
-    for (Trial& trial : done.result->trials) {
-      trial.problem = finals_->finalists.front().first.problem;
+    for (std::vector<Trial>* trials : {&done.result->trials, &done.result->failed}) {
+      for (Trial& trial : *trials) {
+        trial.problem = finals_->finalists.front().first.problem;
+      }
     }
   }
   finals_.reset();
@@ -384,15 +408,13 @@ void MeasureLane::lose_worker(bool overdue, std::vector<LaneEvent>& events) {
   if (blame(overdue ? TrialStatus::timed_out : TrialStatus::crashed, how, events) || lost_after_report) {
     failures_ += lost_after_report ? 1 : 0;
     running_.reset();
-    events.emplace_back(LaneRestarted{how});
+    events.emplace_back(LaneRestarted{});  // the trial says why
     return;
   }
   running_.reset();
   const bool at_the_problem = phase_ != "start" && phase_ != "preheat";
   if (preparing_ && at_the_problem && ++preparations_ >= kMostPreparations) {
-    preparing_ = false;
-    problem_.reset();
-    events.emplace_back(ProblemRefused{how});
+    refuse(how, events);
     return;
   }
   if (++failures_ >= kMostFailures) {
@@ -401,6 +423,22 @@ void MeasureLane::lose_worker(bool overdue, std::vector<LaneEvent>& events) {
   }
   start_at_ = Clock::now() + seconds(failures_ * failures_ * 0.5);
   events.emplace_back(LaneRestarted{how});
+}
+
+// Behind a worker that was just ended the device may still hold its memory, so a replacement is believed the second
+// time only.
+void MeasureLane::refuse(std::string reason, std::vector<LaneEvent>& events) {
+  if (restarts_ > 0 && ++preparations_ < kMostPreparations) {
+    worker_.end();
+    worker_ = WorkerProcess();
+    start_at_ = Clock::now() + seconds(1);
+    events.emplace_back(LaneRestarted{std::move(reason)});
+    return;
+  }
+  preparing_ = false;
+  problem_.reset();
+  finals_.reset();
+  events.emplace_back(ProblemRefused{std::move(reason)});
 }
 
 void MeasureLane::end(std::string reason, bool gave_up, std::vector<LaneEvent>& events) {

@@ -80,7 +80,7 @@ struct LaneTelemetry {
   std::optional<double> canary_us;
 };
 struct LaneRestarted {  ///< the worker process was replaced; every job but the one to blame is done again
-  std::string reason;
+  std::string reason;   ///< empty if a trial's or finalist's reason says it
 };
 struct LaneEnded {  ///< nothing more can be measured on the device
   std::string reason;
@@ -138,6 +138,8 @@ class MeasureLane {
   void hear_telemetry(const nlohmann::json& message, std::vector<LaneEvent>& events);
   void finish_trial(const nlohmann::json& message, std::vector<LaneEvent>& events);
   void finish_finals(const nlohmann::json& message, std::vector<LaneEvent>& events);
+  void forgive_absence();
+  void refuse(std::string reason, std::vector<LaneEvent>& events);
   void replace_if_idle();
   void lose_worker(bool overdue, std::vector<LaneEvent>& events);
   [[nodiscard]] bool blame(TrialStatus status, const std::string& reason, std::vector<LaneEvent>& events);
@@ -167,6 +169,7 @@ class MeasureLane {
   double busy_ms_ = 0;
   double waited_ms_ = 0;
   bool replace_worker_ = false;  ///< once it has nothing to do: it was sent trials that were taken back
+  Clock::time_point pumped_ = Clock::now();
   bool ended_ = false;
 };
 

@@ -189,6 +189,10 @@ void MeasureServer::finals(const json& message) {
   FinalsEvents hooks;
   hooks.running = [this](std::size_t finalist) { phase(job_id_, std::to_string(finalist)); };
   const auto result = run_finals(*runner_, finalists, message.at("options").get<FinalsOptions>(), hooks);
+  if (!result && runner_->device_lost()) {
+    look_at_device();  // the parent knows whose turn it was, and has the others compared in a new process
+    return;
+  }
   if (result && result->gave_up) {
     mouth_.say({{"is", "gave_up"}, {"reason", climate_->reason()}});
   } else {

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "core/error.hpp"
+#include "tuner/compile_protocol.hpp"
 
 namespace pascaline {
 namespace {
@@ -83,5 +84,9 @@ void from_json(const json& in, Trial& trial) {
   in.at("measure_ms").get_to(trial.measure_ms);
   in.at("started_unix_ms").get_to(trial.started_unix_ms);
 }
+
+std::vector<std::uint8_t> packed(const Binary& binary) { return json::to_cbor(json(binary)); }
+
+Binary unpacked(const std::vector<std::uint8_t>& bytes) { return json::from_cbor(bytes).get<Binary>(); }
 
 }  // namespace pascaline

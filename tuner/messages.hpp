@@ -45,6 +45,6 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(GovernorOptions, passive, margin_c, resume_c,
                                    pause_limit_s, tolerated_throttle)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(FinalsOptions, rounds, min_rounds, rounds_per_look, launches, p_value, tie_width,
                                    energy_window_ms)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(FinalsResult, trials, winner, baseline, confidence, tie, rounds, gave_up)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(FinalsResult, trials, failed, winner, baseline, confidence, tie, rounds, gave_up)
 
 }  // namespace pascaline

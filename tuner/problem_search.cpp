@@ -4,10 +4,17 @@
 
 #include <algorithm>
 
+#include "core/enumeration.hpp"
 #include "core/error.hpp"
 #include "tuner/candidate.hpp"
 
 namespace pascaline {
+namespace {
+
+// Spaces of up to this many combinations are counted, so that plan and time left are right where they are small.
+constexpr double kCountedSpace = 100'000;
+
+}  // namespace
 
 ProblemSearch::ProblemSearch(const Space& space, SweepProblem wanted, const DeviceLimits& limits,
                              const SweepOptions& options)
@@ -15,6 +22,9 @@ ProblemSearch::ProblemSearch(const Space& space, SweepProblem wanted, const Devi
       wanted_(std::move(wanted)),
       bound_(space, wanted_.problem, limits),
       standard_(space.default_config()) {
+  if (space.raw_size() <= kCountedSpace) {
+    valid_ = Enumerator(bound_).for_each([](auto) { return true; });
+  }
   // The default is measured before anything else, so that every gain has something to be compared with.
   if (!bound_.why_invalid(standard_)) {
     first_.push_back(standard_);
@@ -37,10 +47,11 @@ void ProblemSearch::recall(const std::vector<Store::Known>& known, const std::ve
     if (!belongs(entry.config) || (failed && options_.retry_failed && !entry.in_run)) {
       continue;
     }
+    const bool usable = entry.status == TrialStatus::ok && (!entry.failed_in_finals || options_.retry_failed);
     known_.insert(entry.config.text());
-    recalled_.emplace_back(entry.config, Observation{entry.status, entry.median_us});
+    recalled_.emplace_back(entry.config, Observation{usable ? entry.status : TrialStatus::crashed, entry.median_us});
     (entry.in_run ? done_ : reused_) += 1;
-    if (entry.status == TrialStatus::ok) {
+    if (usable) {
       reused_ok_ += entry.in_run ? 0 : 1;
       keep(entry.config, entry.median_us);
     }
@@ -198,6 +209,25 @@ std::vector<ProblemSearch::Settled> ProblemSearch::observe(const Trial& trial, s
     original->second.waiting.clear();
   }
   return settled;
+}
+
+void ProblemSearch::discard(const Config& config) {
+  std::erase_if(ranking_, [&](const auto& ranked) { return ranked.second == config; });
+  if (config == standard_) {
+    default_us_ = 0;
+  }
+}
+
+int ProblemSearch::remaining() const noexcept {
+  if (spent_) {
+    return static_cast<int>(open_);
+  }
+  const int allowed = std::max(options_.trials - done_, 0);
+  if (!valid_) {
+    return allowed;
+  }
+  const std::uint64_t known = known_.size() - open_;
+  return std::min(allowed, static_cast<int>(*valid_ - std::min(*valid_, known)));
 }
 
 void ProblemSearch::keep(const Config& config, double median_us) {

@@ -57,6 +57,9 @@ class ProblemSearch {
   /// because they run as the same code.
   [[nodiscard]] std::vector<Settled> observe(const Trial& trial, std::int64_t stored_id, const std::string& run_key);
 
+  /// Forgets the time of a configuration that failed in the finals: it is no finalist any more.
+  void discard(const Config& config);
+
   /// Whom the finals compare: the best and the default. A binary is missing if it was compiled by an earlier process.
   [[nodiscard]] std::vector<std::pair<Config, std::optional<Binary>>> finalists() const;
   /// Text of the finalists: finals need not be repeated while it stays.
@@ -69,6 +72,8 @@ class ProblemSearch {
   [[nodiscard]] int reused_ok() const noexcept { return reused_ok_; }  ///< usable ones among them
   [[nodiscard]] double best_us() const noexcept { return ranking_.empty() ? 0 : ranking_.begin()->first; }
   [[nodiscard]] double default_us() const noexcept { return default_us_; }
+  /// Trials to come, at most; fewer if configurations turn out to be known.
+  [[nodiscard]] int remaining() const noexcept;
   /// Best time when half of the trials were made, 0 if there was none.
   [[nodiscard]] double best_at_half_us() const noexcept;
 
@@ -97,6 +102,7 @@ class ProblemSearch {
   std::multimap<double, Config> ranking_;
   std::map<std::string, Binary> binaries_;  ///< of the best and of the default
   std::vector<double> best_history_us_;     ///< after each trial
+  std::optional<std::uint64_t> valid_;      ///< configurations, counted where the space is small
   double default_us_ = 0;
   std::size_t open_ = 0;
   int done_ = 0;

@@ -85,8 +85,9 @@ SweepRun::SweepRun(const Space& space, const std::vector<SweepProblem>& problems
       events_(events),
       stop_(stop),
       store_(options.database, OpenMode::create),
-      ledger_(store_, summary_, events_, stop_) {
-  store_.set_busy_timeout(std::chrono::milliseconds(static_cast<std::int64_t>(1000 * options.database_wait_s)));
+      ledger_(store_, summary_, events_, stop_, options.database_wait_s) {
+  store_.set_busy_timeout(
+      std::chrono::milliseconds(static_cast<std::int64_t>(1000 * std::min(1.0, options.database_wait_s))));
   const std::vector<DeviceInfo> devices = find_devices(options.devices);
   groups_ = make_groups(space, options, devices);
   summary_.run = options.resume_run;
@@ -194,7 +195,7 @@ void SweepRun::tell_plan() {
                        cost.ran > 0 ? std::optional(cost.run_ms) : std::nullopt, group->pool().workers());
     double group_s = 0;
     for (const auto& task : group->tasks()) {
-      group_s += task->over ? 0 : (options_.trials - task->search.done()) * trial.seconds + kGuessedFinalsSeconds;
+      group_s += task->over ? 0 : task->search.remaining() * trial.seconds + kGuessedFinalsSeconds;
     }
     seconds = std::max(seconds, group_s / static_cast<double>(ids.size()));
     guessed = guessed || !trial.from_history;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <poll.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 
@@ -57,17 +58,17 @@ void SweepRun::work() {
     }
   }
   for (;;) {
-    const bool closing_now = closing();
+    closing_ = closing_ || closing();  // once begun it stays: a lane that is done must not begin anew
     for (const auto& group : groups_) {
-      group->fill_pool(closing_now || stop_);
+      group->fill_pool(closing_ || stop_);
     }
     take_compiled();
     for (const Lane& lane : lanes_) {
-      lane.runner->feed(closing_now, stop_, slice());
+      lane.runner->feed(closing_, stop_, slice());
       lane.runner->pump();
     }
     tell(false);
-    if (done(closing_now)) {
+    if (done(closing_)) {
       break;
     }
     wait();
@@ -75,7 +76,7 @@ void SweepRun::work() {
   const bool all_over =
       std::all_of(groups_.begin(), groups_.end(), [](const auto& group) { return group->all_over(); });
   // A budget that is used up is the plan's end, too.
-  summary_.interrupted = !all_over && (stop_ || !closing());
+  summary_.interrupted = !all_over && (stop_ || !closing_);
 }
 
 // Time for nothing but finals of what is on the devices now.
@@ -162,8 +163,7 @@ std::optional<double> SweepRun::eta_s() const {
   double left = 0;
   for (const auto& group : groups_) {
     for (const auto& task : group->tasks()) {
-      left += task->over || task->search.spent() ? static_cast<double>(task->search.open())
-                                                 : options_.trials - task->search.done();
+      left += task->over ? 0 : task->search.remaining();
     }
   }
   const double eta_s = left * elapsed_s / made;
@@ -210,6 +210,7 @@ void SweepRun::tell(bool last) {
     return;
   }
   noted_ = now;
+  look_for_database();
   SweepView whole = view;
   whole.lanes.clear();
   for (std::size_t i = 0; i < lanes_.size(); ++i) {
@@ -218,6 +219,19 @@ void SweepRun::tell(bool last) {
       store.note_progress(lanes_[i].runner->session(), spent_ms(), session_progress_text(view.lanes[i], whole),
                           readings);
     });
+  }
+}
+
+// A database that was deleted or replaced still takes what is written to it, and nobody will ever read that.
+void SweepRun::look_for_database() {
+  struct stat status {};
+  const bool there = ::stat(options_.database.c_str(), &status) == 0;
+  if (there && database_inode_ == 0) {
+    database_inode_ = status.st_ino;
+  }
+  if (!there || status.st_ino != database_inode_) {
+    throw StoreError(fmt::format("{}: it was deleted or replaced while the sweep ran; what was measured since is lost",
+                                 options_.database.string()));
   }
 }
 

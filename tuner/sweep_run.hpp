@@ -53,6 +53,7 @@ class SweepRun {
   [[nodiscard]] SweepView view() const;
   [[nodiscard]] std::int64_t spent_ms() const;
   void tell(bool last);
+  void look_for_database();
   void finish(const std::string& state);
   void end_failed() noexcept;
 
@@ -70,6 +71,8 @@ class SweepRun {
   Deadline deadline_;
   Clock::time_point started_ = Clock::now();
   int trials_at_start_ = 0;
+  bool closing_ = false;
+  std::uint64_t database_inode_ = 0;
   Clock::time_point viewed_{};
   Clock::time_point noted_{};
 };

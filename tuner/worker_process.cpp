@@ -194,6 +194,10 @@ void end_session_with_parent() {
   }).detach();
 }
 
+bool may_start_later(const Error& error) noexcept {
+  return error.code() == EAGAIN || error.code() == ENOMEM || error.code() == EMFILE || error.code() == ENFILE;
+}
+
 std::string ending_of(int wait_status) {
   if (WIFSIGNALED(wait_status)) {
     return fmt::format("signal {} ({})", WTERMSIG(wait_status), ::strsignal(WTERMSIG(wait_status)));

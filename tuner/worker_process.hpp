@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "core/error.hpp"
+
 namespace pascaline {
 
 /// A child process that is written to and read from over pipes, in a session of its own, so that a terminal's Ctrl-C
@@ -51,6 +53,9 @@ void end_with_parent() noexcept;
 
 /// The same for a worker that starts processes of its own: they end, too. For a worker that leads its session.
 void end_session_with_parent();
+
+/// Whether a process that could not be started might be a little later: the machine was short of something.
+[[nodiscard]] bool may_start_later(const Error& error) noexcept;
 
 /// A wait status in words: "signal 9 (Killed)", "exit code 1".
 [[nodiscard]] std::string ending_of(int wait_status);

@@ -25,7 +25,7 @@ inline constexpr int kInterrupted = 130;
 
 /// Set by the first Ctrl-C; the second ends the process at once.
 [[nodiscard]] const std::atomic<bool>& interrupted();
-/// Makes Ctrl-C and SIGTERM set `interrupted`.
+/// Makes Ctrl-C, SIGTERM and, unless it is ignored (nohup), SIGHUP set `interrupted`.
 void catch_interrupts();
 
 /// A subcommand's work, run after the whole command line was read; returns the exit code.

@@ -76,6 +76,9 @@ const std::atomic<bool>& interrupted() { return g_interrupted; }
 void catch_interrupts() {
   std::signal(SIGINT, on_interrupt);
   std::signal(SIGTERM, on_interrupt);
+  if (std::signal(SIGHUP, on_interrupt) == SIG_IGN) {
+    std::signal(SIGHUP, SIG_IGN);  // started with nohup
+  }
 }
 
 }  // namespace pascaline::cli
