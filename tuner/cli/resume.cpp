@@ -45,12 +45,15 @@ const std::map<std::string, std::set<std::string>> kReplaces{
 // What every resuming command says anew.
 const std::set<std::string> kAnew{"--resume", "--resume-run", "--db"};
 
+// CLI11 itself names no hidden ones; every option of `sweep` has a long name.
+std::string name_of_option(const CLI::Option& option) { return "--" + option.get_lnames().front(); }
+
 std::set<std::string> replaced_by(const CLI::App& command) {
   std::set<std::string> names = kAnew;
   for (const CLI::Option* option : command.get_options()) {
     if (option->count() > 0) {
-      names.insert(option->get_name());
-      if (const auto others = kReplaces.find(option->get_name()); others != kReplaces.end()) {
+      names.insert(name_of_option(*option));
+      if (const auto others = kReplaces.find(name_of_option(*option)); others != kReplaces.end()) {
         names.insert(others->second.begin(), others->second.end());
       }
     }
@@ -61,18 +64,19 @@ std::set<std::string> replaced_by(const CLI::App& command) {
 // Appends the options given, under their long names and one value each, whatever way they were written.
 void append_given(const CLI::App& command, const std::set<std::string>& without, std::vector<std::string>& words) {
   for (const CLI::Option* option : command.get_options()) {
-    const std::string name = option->get_name();
+    const std::string name = name_of_option(*option);
     if (option->count() == 0 || without.contains(name)) {
       continue;
     }
     std::vector<std::string> values = option->results();
-    if (option->get_multi_option_policy() == CLI::MultiOptionPolicy::TakeLast || option->get_type_size() == 0) {
+    if (option->get_multi_option_policy() == CLI::MultiOptionPolicy::TakeLast ||
+        option->get_items_expected_max() == 0) {
       values = {values.back()};
     }
     for (const std::string& value : values) {
-      if (option->get_type_size() == 0 && value == "true") {  // a flag
+      if (option->get_items_expected_max() == 0 && value == "true") {  // a flag
         words.push_back(name);
-      } else if (value.empty() || value.front() == '-' || option->get_type_size() == 0) {
+      } else if (value.empty() || value.front() == '-' || option->get_items_expected_max() == 0) {
         words.push_back(name + "=" + value);
       } else {
         words.insert(words.end(), {name, value});

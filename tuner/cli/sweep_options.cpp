@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include "core/error.hpp"
-#include "tuner/searcher.hpp"
 
 namespace pascaline::cli {
 namespace {
