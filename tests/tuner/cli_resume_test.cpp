@@ -39,10 +39,9 @@ TEST_F(CliResumeTest, WithoutADatabaseOrASweepThereIsNothingToGoOnWith) {
 TEST_F(CliResumeTest, FinishedSweepIsNotBegunAgain) {
   {
     Store store(database_, OpenMode::create);
-    store.end_session(begin_session(store, sweep(), kernels_), "interrupted");
     store.end_session(begin_session(store, sweep(), kernels_), "finished");
   }
-  expect_fault(resume(), 1, {database_, "the last sweep has finished"});
+  expect_fault(resume(), 1, {database_, "every sweep has finished"});
   EXPECT_TRUE(stored().empty());
 }
 
@@ -50,6 +49,36 @@ TEST_F(CliResumeTest, SweepThatStillRunsIsLeftAlone) {
   Store store(database_, OpenMode::create);
   std::ignore = begin_session(store, sweep(), kernels_);
   expect_fault(resume(), 1, {std::to_string(::getpid()), "`pascaline status`"});
+}
+
+TEST_F(CliResumeTest, NewestUnfinishedSweepIsTakenUpPastFinishedAndLivingOnes) {
+  Store store(database_, OpenMode::create);
+  store.end_session(begin_session(store, sweep({"--seed", "1"}), kernels_), "interrupted");
+  const std::int64_t wanted = begin_session(store, sweep({"--seed", "2", "--trials", "1"}), kernels_);
+  store.end_session(wanted, "interrupted");
+  store.end_session(begin_session(store, sweep({"--seed", "3"}), kernels_), "finished");
+  std::ignore = begin_session(store, sweep({"--seed", "4"}), kernels_);
+  const ProgramResult result = resume();
+  ASSERT_EQ(result.exit_code, 0) << result.error;
+  EXPECT_EQ(result.out.rfind(fmt::format("going on with session {}, begun ", wanted), 0), 0U) << result.out;
+  EXPECT_EQ(store.sessions().at(0).seed, 2U);
+}
+
+TEST_F(CliResumeTest, OptionThatIsGivenAnewReplacesTheStoredOneHoweverItWasWritten) {
+  {
+    Store store(database_, OpenMode::create);
+    const auto words = on_toy("sweep", {"-p", "N=100", "--problem=N=200", "-pN=300", "--devices=host", "-n1",
+                                        "--tolerate", "power", "--db", "elsewhere.db", "--warm-cache"});
+    store.end_session(begin_session(store, words, kernels_), "interrupted");
+  }
+  const ProgramResult result = resume({"--problem", "N=400", "-d", "host", "--tolerate=thermal", "--json"});
+  ASSERT_EQ(result.exit_code, 0) << result.error;
+  EXPECT_EQ(json_of(result)["problems_done"], 1);
+  const std::vector<std::string> words = Store(database_, OpenMode::read_only).sessions().at(0).arguments;
+  const auto has = [&](const std::string& word) { return std::find(words.begin(), words.end(), word) != words.end(); };
+  EXPECT_TRUE(has("N=400") && has("thermal") && has("--warm-cache") && has("--device"))
+      << fmt::format("{}", words.size());
+  EXPECT_FALSE(has("N=100") || has("N=200") || has("N=300") || has("power") || has("--devices"));
 }
 
 TEST_F(CliResumeTest, FolderThatIsGoneIsNamed) {

@@ -19,6 +19,7 @@ class CliStatusTest : public CliTest {
     SessionRow row;
     row.run_uuid = run;
     row.command_line = "pascaline sweep --kernel matmul";
+    row.arguments = {"sweep", "--kernel", "matmul"};
     row.searcher = "random";
     return store.begin_session(row, context.device, context.toolkit);
   }
@@ -132,14 +133,25 @@ TEST_F(CliStatusTest, InterruptedSweepCanBeTakenUp) {
   EXPECT_EQ(json_of(status({"--json"}))["resume"], resume);
 }
 
-TEST_F(CliStatusTest, FinishedSweepLeavesNothingToGoOnWith) {
+TEST_F(CliStatusTest, FinishedSweepsLeaveNothingToGoOnWith) {
   Store store(database_, OpenMode::create);
-  store.end_session(begin_session(store), "interrupted");
   store.end_session(begin_session(store), "finished");
   const ProgramResult result = status();
   EXPECT_EQ(result.exit_code, 3);
   EXPECT_EQ(result.out.find("--resume"), std::string::npos) << result.out;
   EXPECT_TRUE(json_of(status({"--json"}))["resume"].is_null());
+}
+
+TEST_F(CliStatusTest, UnfinishedSweepBeforeAFinishedOrLivingOneCanBeTakenUp) {
+  database_ = (folder_ / "it's mine.db").string();
+  Store store(database_, OpenMode::create);
+  store.end_session(begin_session(store, "a"), "interrupted");
+  store.end_session(begin_session(store, "b"), "finished");
+  const std::string resume =
+      fmt::format("pascaline sweep --resume --db '{}/it'\\''s mine.db'", folder_.path().string());
+  EXPECT_EQ(json_of(status({"--json"}))["resume"], resume);
+  static_cast<void>(begin_session(store, "c"));
+  EXPECT_EQ(json_of(status({"--json"}))["resume"], resume);
 }
 
 TEST_F(CliStatusTest, DeadSweepIsNotRunning) {

@@ -45,6 +45,48 @@ TEST_F(CliTest, WrongCommandLinesAreOneLineThatNamesTheWord) {
   expect_fault(run({"completion", "fish"}), 2, {"fish"});
 }
 
+TEST_F(CliTest, NumbersAreFiniteAndWithinBounds) {
+  for (const char* option : {"--sample-budget-ms", "--compile-timeout", "--precision", "--preheat", "--pause-limit",
+                             "--drift", "--abort-factor", "--kernel-timeout", "--max-temperature"}) {
+    for (const char* value : {"nan", "-nan", "inf", "1e400", "1e10", "-1", "3s", ""}) {
+      expect_fault(run({"sweep", fmt::format("{}={}", option, value)}), 2, {option});
+    }
+  }
+  expect_fault(run(sweep({"--max-temperature", "85.5", "--budget", "90"})), 1, {"'90'"});
+}
+
+TEST_F(CliTest, OptionsThatContradictEachOtherAreFaults) {
+  write_bytes(folder_ / "work.json", R"({"schema": 1, "name": "work", "description": "-", "source": "-",
+    "types": {"STORAGE": ["float32"]}, "phases": [{"name": "prefill", "per": "prompt", "symbols": {"S": [512]}}],
+    "entries": [{"kernel": "toy", "name": "a", "phase": "prefill", "dimensions": {"N": "S"}, "count": 1}]})");
+  const std::string workload = (folder_ / "work.json").string();
+  expect_fault(run(sweep({"--min-samples", "9", "--max-samples", "8"})), 1, {"--min-samples 9", "--max-samples 8"});
+  expect_fault(run(sweep({"--devices", "host"})), 1, {"--device or --devices"});
+  expect_fault(run(sweep({"--workload", workload, "--problem", "N=1"})), 1, {"--workload or --problem"});
+  expect_fault(run(sweep({"--phase", "prefill"})), 1, {"--phase", "--workload"});
+  expect_fault(run(sweep({"--type", "STORAGE=float32"})), 1, {"--type", "--workload"});
+  expect_fault(run(sweep({"--symbol", "S=512"})), 1, {"--symbol", "--workload"});
+  expect_fault(run(sweep({"--workload", workload, "--symbol", "T=512"})), 1,
+               {"--symbol T=512", workload, "(it has: S)"});
+  expect_fault(run(sweep({"--seed", "-1"})), 1, {"--seed -1"});
+  EXPECT_FALSE(std::filesystem::exists(database_));
+}
+
+TEST_F(CliTest, SensorTraceIsReadBeforeAnythingElse) {
+  write_bytes(folder_ / "trace.json", R"([{"at_s": 0, "temperature_f": 100}])");
+  const std::string trace = (folder_ / "trace.json").string();
+  expect_fault(run(sweep({"--sensors", trace})), 1, {trace, "temperature_f"});
+  EXPECT_FALSE(std::filesystem::exists(database_));
+}
+
+TEST_F(CliTest, OneTrialIsOneTrialAndLinesEndWithoutBlanks) {
+  const ProgramResult result = run(sweep({"--trials", "1"}));
+  ASSERT_EQ(result.exit_code, 0) << result.error;
+  EXPECT_NE(result.out.find(": 1 trial (1 usable, "), std::string::npos) << result.out;
+  EXPECT_NE(result.out.find(" (default)\n"), std::string::npos) << result.out;
+  EXPECT_EQ(result.out.find(" \n"), std::string::npos) << result.out;
+}
+
 TEST_F(CliTest, WrongNamesAreFaults) {
   expect_fault(run({"compile", "--arch", "sm_7"}), 1, {"'sm_7'"});
   expect_fault(run({"compile", "--kernel", "../matmul"}), 1, {"'../matmul'"});

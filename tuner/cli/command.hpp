@@ -67,10 +67,13 @@ struct DeviceOptions {
 void add_database_option(CLI::App& command, std::string& database, const std::string& what);
 [[nodiscard]] std::filesystem::path database_path(const std::string& given);
 
+/// Accepts a finite number from `low` to `high`, both included; anything else is a wrong command line.
+[[nodiscard]] CLI::Validator number_within(double low, double high);
+
 /// Default number of compile workers: every processor.
 [[nodiscard]] std::size_t default_jobs();
 
-/// The command line of this process, words with blanks in single quotes: for the record.
+/// The command line of this process, as a shell reads it: for the record.
 [[nodiscard]] std::string command_line();
 
 /// Settings "NAME=value,…" as pairs; throws Error naming the piece that is not one.

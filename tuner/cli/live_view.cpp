@@ -68,7 +68,7 @@ std::string condition_text(const LaneView& lane) {
 
 // Trials, compilers and problems: what changes only when something happens.
 std::string progress_text(const SweepView& view) {
-  std::string trials = fmt::format("{} trials, {} usable", view.trials, view.usable);
+  std::string trials = fmt::format("{} trial{}, {} usable", view.trials, view.trials == 1 ? "" : "s", view.usable);
   trials += view.duplicates > 0 ? fmt::format(", {} duplicates", view.duplicates) : "";
   trials += view.rejected > 0 ? fmt::format(", {} rejected", view.rejected) : "";
   return joined(

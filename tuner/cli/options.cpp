@@ -1,12 +1,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <thread>
 
 #include "core/error.hpp"
 #include "core/paths.hpp"
 #include "runtime/gpu/device.hpp"
 #include "tuner/cli/command.hpp"
+#include "tuner/cli/text.hpp"
 
 namespace pascaline::cli {
 namespace {
@@ -133,11 +135,22 @@ std::string command_line() {
   for (std::size_t start = 0; start < words.size();) {
     const std::size_t end = std::min(words.find('\0', start), words.size());
     const std::string word = words.substr(start, end - start);
-    const bool plain = !word.empty() && word.find_first_of(" \t\n'\"") == std::string::npos;
-    text += (text.empty() ? "" : " ") + (plain ? word : "'" + word + "'");
+    text += (text.empty() ? "" : " ") + shell_word(word);
     start = end + 1;
   }
   return text;
+}
+
+CLI::Validator number_within(double low, double high) {
+  const std::string range = fmt::format("[{} - {}]", low, high);
+  // CLI::Range lets NaN pass, which is neither below nor above anything.
+  const auto check = [low, high, range](std::string& text) -> std::string {
+    char* end = nullptr;
+    const double value = std::strtod(text.c_str(), &end);
+    const bool whole = !text.empty() && end == text.c_str() + text.size();
+    return whole && value >= low && value <= high ? "" : fmt::format("{} is not a number in {}", text, range);
+  };
+  return {check, "FLOAT in " + range};
 }
 
 std::size_t default_jobs() { return std::max(1U, std::thread::hardware_concurrency()); }

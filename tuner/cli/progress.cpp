@@ -48,8 +48,8 @@ void Progress::trial(const Trial& trial, int done, double best_us, double defaul
     told->second = trial.time->median_us;
     const std::string gain =
         default_us > 0 && best_us > 0 ? fmt::format(", {:.2f}x the default", default_us / best_us) : "";
-    view_.line(fmt::format("  {:>4}  {}{}  {}", done, time_text(told->second), trial.is_default ? " (default)" : gain,
-                           trial.is_default ? "" : trial.config.text()));
+    view_.line(fmt::format("  {:>4}  {}{}", done, time_text(told->second),
+                           trial.is_default ? " (default)" : gain + "  " + trial.config.text()));
   }
 }
 
@@ -84,11 +84,12 @@ void Progress::summary(const SweepSummary& summary, const SweepOptions& options)
   if (const std::string table = summary_table(rows_); !table.empty()) {
     view_.line("\n" + table);
   }
-  view_.line(fmt::format("session {}: {} trials ({} usable, {} with the code of another) on {} problem{} in {}; {}",
-                         summary.session, summary.trials, summary.ok, summary.duplicates, summary.problems_done,
-                         summary.problems_done == 1 ? "" : "s", clock_text(summary.wall_s), options.database.string()));
+  view_.line(fmt::format("session {}: {} trial{} ({} usable, {} with the code of another) on {} problem{} in {}; {}",
+                         summary.session, summary.trials, summary.trials == 1 ? "" : "s", summary.ok,
+                         summary.duplicates, summary.problems_done, summary.problems_done == 1 ? "" : "s",
+                         clock_text(summary.wall_s), options.database.string()));
   if (summary.interrupted) {
-    view_.line(fmt::format("interrupted; go on with: pascaline sweep --resume --db {}", options.database.string()));
+    view_.line("interrupted; go on with: " + resume_command(options.database.string()));
   }
 }
 

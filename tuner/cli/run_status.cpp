@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "report/text.hpp"
+#include "tuner/cli/text.hpp"
 
 namespace pascaline::cli {
 namespace {
@@ -51,27 +52,8 @@ void add_lane(Run& run, const SessionRow& session) {
   run.sessions.push_back(session.id);
 }
 
-std::string resume_command(const std::filesystem::path& database) {
-  return fmt::format("pascaline sweep --resume --db {}", database.string());
-}
-
 std::span<const SessionRow> last_of(const std::vector<SessionRow>& newest_first) {
   return std::span(newest_first).first(std::min(newest_first.size(), kLastSessions));
-}
-
-// The last sweep, whatever number of devices it was on, did not come to its end and is not under way.
-bool can_resume(const std::vector<SessionRow>& newest_first) {
-  bool unfinished = false;
-  for (const SessionRow& session : newest_first) {
-    if (session.run_uuid != newest_first.front().run_uuid) {
-      break;
-    }
-    if (session.alive) {
-      return false;
-    }
-    unfinished = unfinished || session.state != "finished";
-  }
-  return unfinished;
 }
 
 }  // namespace
@@ -94,6 +76,16 @@ std::vector<Run> runs_of(const std::vector<SessionRow>& newest_first) {
   return runs;
 }
 
+const SessionRow* session_to_resume(const std::vector<SessionRow>& newest_first) {
+  const auto wanted = std::find_if(newest_first.begin(), newest_first.end(), [&](const SessionRow& session) {
+    const bool under_way = std::any_of(newest_first.begin(), newest_first.end(), [&](const SessionRow& other) {
+      return other.alive && other.run_uuid == session.run_uuid;
+    });
+    return session.state != "finished" && !session.arguments.empty() && !under_way;
+  });
+  return wanted == newest_first.end() ? nullptr : &*wanted;
+}
+
 std::string heading(const Run& run) {
   const std::string process = run.process_id > 0 ? fmt::format(", process {}", run.process_id) : "";
   return fmt::format("running since {}{}, session {}: {}", utc_time(run.started_unix_ms), process,
@@ -107,9 +99,9 @@ std::string idle_text(const std::filesystem::path& database, const std::vector<S
     text += fmt::format("  session {}: {}{}, {}, {}\n", session.id, utc_time(session.started_unix_ms), end,
                         state_of(session), clean_line(session.device.name));
   }
-  return text + (sessions.empty()       ? "no sweep was begun yet: pascaline sweep --help"
-                 : can_resume(sessions) ? "to go on: " + resume_command(database)
-                                        : "to tune more: pascaline sweep --help");
+  return text + (sessions.empty()                         ? "no sweep was begun yet: pascaline sweep --help"
+                 : session_to_resume(sessions) != nullptr ? "to go on: " + resume_command(database.string())
+                                                          : "to tune more: pascaline sweep --help");
 }
 
 Json status_json(const std::filesystem::path& database, const std::vector<SessionRow>& sessions) {
@@ -134,7 +126,7 @@ Json status_json(const std::filesystem::path& database, const std::vector<Sessio
   return {{"database", database.string()},
           {"running", std::move(running)},
           {"last", std::move(last)},
-          {"resume", can_resume(sessions) ? Json(resume_command(database)) : Json()}};
+          {"resume", session_to_resume(sessions) != nullptr ? Json(resume_command(database.string())) : Json()}};
 }
 
 }  // namespace pascaline::cli

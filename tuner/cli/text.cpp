@@ -74,6 +74,26 @@ std::string cut_to_columns(std::string_view text, std::size_t columns) {
   return std::string(text);
 }
 
+std::string shell_word(std::string_view word) {
+  // Bytes above ASCII are letters of some language; the shell gives none of them a meaning.
+  const bool plain = !word.empty() && std::all_of(word.begin(), word.end(), [](char c) {
+    return (static_cast<unsigned char>(c) & 0x80U) != 0 || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') ||
+           (c >= 'A' && c <= 'Z') || std::string_view("_-./,:=@%+").find(c) != std::string_view::npos;
+  });
+  if (plain) {
+    return std::string(word);
+  }
+  std::string quoted = "'";
+  for (const char c : word) {
+    quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  }
+  return quoted + "'";
+}
+
+std::string resume_command(std::string_view database) {
+  return fmt::format("pascaline sweep --resume --db {}", shell_word(database));
+}
+
 std::string time_text(double time_us) {
   return time_us >= 1000 ? fmt::format("{:.3f} ms", time_us / 1000) : fmt::format("{:.2f} us", time_us);
 }

@@ -12,6 +12,12 @@ namespace pascaline::cli {
 /// The line, with its end replaced by "…" if it takes more columns than that; empty for 0 columns.
 [[nodiscard]] std::string cut_to_columns(std::string_view text, std::size_t columns);
 
+/// The word as a shell reads it: as it is if nothing in it means something there, else in single quotes.
+[[nodiscard]] std::string shell_word(std::string_view word);
+
+/// The command that goes on with a database's last unfinished sweep, for a shell.
+[[nodiscard]] std::string resume_command(std::string_view database);
+
 /// "12.31 us", "1.234 ms".
 [[nodiscard]] std::string time_text(double time_us);
 
