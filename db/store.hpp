@@ -212,7 +212,7 @@ class Store {
     std::int64_t trial_id = 0;
     std::string binary_hash;
     bool failed_in_finals = false;  ///< it was `ok` in the search and something else in finals
-    bool in_run = false;  ///< a session of the asked run has a search-stage trial of it
+    bool in_run = false;            ///< a session of the asked run has a search-stage trial of it
   };
   /// Those of the context, whatever its space was: a configuration may have values that the space no longer has.
   [[nodiscard]] std::vector<Known> known_trials(const ContextIds& context, const std::string& run_uuid = {}) const;
