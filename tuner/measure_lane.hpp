@@ -128,6 +128,8 @@ class MeasureLane {
   [[nodiscard]] int restarts() const noexcept { return restarts_; }
 
  private:
+  static constexpr int kMostFailures = 3;  ///< worker processes in a row that may come to nothing
+
   void start();
   void send(const nlohmann::json& message);
   void send_problem();

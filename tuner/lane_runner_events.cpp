@@ -1,0 +1,136 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "tuner/lane_runner.hpp"
+
+// What a runner makes of what its lane tells.
+namespace pascaline {
+
+void LaneRunner::on_trial(const TrialDone& done) {
+  const auto found = on_device_.find(done.id);
+  const std::string run_key = std::move(found->second.run_key);
+  on_device_.erase(found);
+  ++slice_trials_;
+  task_->spent_s += (done.trial.verify_ms + done.trial.measure_ms) / 1000;
+  if (done.trial.status == TrialStatus::timed_out || done.trial.status == TrialStatus::crashed) {
+    ledger_.note(fmt::format("{}: {}: {} ({}); its process is replaced", view_.device, name_of(done.trial.status),
+                             done.trial.reason, done.trial.config.text()));
+  }
+  store_trial(*task_, done.trial, run_key, false);
+}
+
+void LaneRunner::on_finals(const FinalsDone& done) {
+  finals_total_s_ += std::chrono::duration<double>(Clock::now() - finals_start_).count();
+  ++finals_count_;
+  ledger_.persist([&](Store& store) {
+    for (const Config& config : in_finals_) {
+      store.end_attempt(session_, task_->context, config);
+    }
+  });
+  in_finals_.clear();
+  if (done.result) {
+    for (const Trial& failed : done.result->failed) {
+      on_finalist_failed(FinalistFailed{failed});
+    }
+    std::int64_t winner = 0;
+    for (std::size_t i = 0; i < done.result->trials.size(); ++i) {
+      const Trial& trial = done.result->trials[i];
+      const std::int64_t id =
+          ledger_.persist([&](Store& store) { return store.add_trial(session_, task_->context, trial); });
+      winner = i == done.result->winner ? id : winner;
+    }
+    ledger_.persist([&](Store& store) {
+      store.set_winner(task_->context, winner, done.result->baseline, done.result->confidence);
+    });
+    if (!task_->decided) {
+      task_->decided = true;
+      ++ledger_.summary().problems_done;
+    }
+    if (ledger_.events().winner) {
+      ledger_.events().winner(view_.device, task_->search.wanted(), *done.result, task_->search.done());
+    }
+  }
+  release_task(over_after_finals_);
+}
+
+void LaneRunner::on_finalist_failed(const FinalistFailed& failed) {
+  ledger_.note(fmt::format("{}: a finalist fell out: {}: {} ({})", view_.device, name_of(failed.trial.status),
+                           failed.trial.reason, failed.trial.config.text()));
+  ledger_.persist([&](Store& store) { store.add_trial(session_, task_->context, failed.trial); });
+  std::erase(in_finals_, failed.trial.config);
+  task_->search.discard(failed.trial.config);
+}
+
+// What the device has no room for costs this problem, not the sweep.
+void LaneRunner::on_refused(const std::string& reason) {
+  ledger_.note(fmt::format("{} is left out: {}", task_->search.wanted().problem.text(), reason));
+  take_back();
+  drop_finals();
+  task_->over = true;
+  release_task(false);
+}
+
+void LaneRunner::on_telemetry(const LaneTelemetry& telemetry) {
+  const Sensors& sensors = telemetry.sensors;
+  view_.temperature_c = sensors.temperature_c;
+  view_.sm_clock_mhz = sensors.sm_clock_mhz;
+  view_.power_w = sensors.power_w;
+  const std::string state(name_of(telemetry.state));
+  const bool waits = telemetry.state == GovernorState::cooling || telemetry.state == GovernorState::settling;
+  if (waits && view_.governor != state) {
+    ledger_.note(fmt::format("{}: {}: {}", view_.device, state, telemetry.reason));
+  }
+  view_.governor = state;
+  view_.governor_reason = telemetry.reason;
+  TelemetryRow row;
+  row.unix_ms = telemetry.unix_ms;
+  row.temperature_c = sensors.temperature_c;
+  row.sm_clock_mhz = sensors.sm_clock_mhz;
+  row.memory_clock_mhz = sensors.memory_clock_mhz;
+  row.power_w = sensors.power_w;
+  if (sensors.throttle_reasons) {
+    row.throttle_reasons = static_cast<std::int64_t>(*sensors.throttle_reasons);
+  }
+  row.governor_state = state;
+  row.canary_us = telemetry.canary_us;
+  telemetry_.push_back(std::move(row));
+}
+
+void LaneRunner::on_ended(const LaneEnded& ended) {
+  ended_because_ = fmt::format("{}: {}", view_.device, ended.reason);
+  gave_up_ = ended.gave_up;
+  ledger_.note(fmt::format("{} is not used any more: {}", view_.device, ended.reason));
+  if (task_ == nullptr) {
+    return;
+  }
+  take_back();
+  drop_finals();
+  release_task(false);
+}
+
+LaneView LaneRunner::view() const {
+  LaneView view = view_;
+  if (task_ != nullptr) {
+    const ProblemSearch& search = task_->search;
+    view.problem = search.wanted().problem.text();
+    view.label = search.wanted().label;
+    view.problem_index = task_->index + 1;
+    view.problem_count = group_.tasks().size();
+    view.done = search.done();
+    view.planned = options_.trials < kUnlimitedTrials ? search.done() + search.remaining() : 0;
+    view.best_us = search.best_us();
+    view.default_us = search.default_us();
+  }
+  view.stage = lane_.ended()                                         ? "lost"
+               : task_ == nullptr                                    ? "idle"
+               : lane_.worker_process() <= 0 && lane_.restarts() > 0 ? "restarting"
+               : stage_ != Stage::searching                          ? "finals"
+               : problem_set_ && !prepared_                          ? "starting"
+               : lane_.trials_left() == 0                            ? "waiting for the compiler"
+                                                                     : "search";
+  return view;
+}
+
+}  // namespace pascaline
