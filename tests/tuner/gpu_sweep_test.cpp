@@ -117,6 +117,28 @@ TEST_F(GpuSweepTest, AnIllegalAddressCostsTheProgramOneTrial) {
   EXPECT_EQ(store.sessions().at(0).state, "finished");
 }
 
+// Only the end of its process ends such a kernel; the driver must let go of the device for the next one.
+TEST_F(GpuSweepTest, AnEndlessKernelCostsTheProgramOneTrial) {
+  const TemporaryFolder folder;
+  write_toys(folder.path(), {toy_json({kRight, kEndless})});
+  const std::string place = folder.path().string();
+  const std::string database = (folder / "tuned.db").string();
+  const ProgramResult result =
+      run_program(folder.path(),
+                  {"sweep", "--kernels", place, "--spaces", place, "--kernel", "toy", "--problem", "N=1000", "--device",
+                   "cuda:0", "--db", database, "--rounds", "10", "--preheat", "0", "--kernel-timeout", "2"});
+  EXPECT_EQ(result.exit_code, 0) << result.error;
+  const Store store(database, OpenMode::read_only);
+  const auto hung = store.trials({.status = TrialStatus::timed_out});
+  EXPECT_EQ(hung.size(), 3U);
+  for (const StoredTrial& stored : hung) {
+    EXPECT_EQ(stored.trial.config.integer("FAULT"), kEndless);
+    EXPECT_NE(stored.trial.reason.find("launch"), std::string::npos) << stored.trial.reason;
+  }
+  EXPECT_EQ(store.winners("toy", nullptr).size(), 1U);
+  EXPECT_EQ(store.sessions().at(0).state, "finished");
+}
+
 TEST_F(GpuSweepTest, AccumulatingKernelsStartFromTheirInputs) {
   ToyBench bench(accumulate_json(), 1000, "cuda:0");
   Climate climate(bench.device(), {.passive = true});

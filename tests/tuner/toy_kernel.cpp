@@ -41,7 +41,7 @@ extern "C" __global__ void toy(float* x, const float* y, float* out, float* scra
     }
   }
   if constexpr (kFault == 10) {
-    for (volatile int spin = 0; spin >= 0; spin = spin > 1000 ? 0 : spin + 1) {
+    for (const volatile float* look = x; *look < 1e30f;) {  // as every input is
     }
   }
   if constexpr (kFault == 9) {
