@@ -128,7 +128,7 @@ TEST_F(SweepTest, StoppedBetweenProblemsIsInterrupted) {
   EXPECT_EQ(last_state(), "interrupted");
 }
 
-TEST_F(SweepTest, TimeEndsTheSearchOfEveryProblem) {
+TEST_F(SweepTest, TimeThatIsOverEndsTheSearch) {
   options_.budget_s = 4;
   options_.trials = kUnlimitedTrials;
   options_.measure.min_samples = 1'000'000;
@@ -136,8 +136,9 @@ TEST_F(SweepTest, TimeEndsTheSearchOfEveryProblem) {
   options_.measure.budget_ms = 900;  // six such trials are more than there is time for
   options_.measure.abort_factor = 0;
   const SweepSummary summary = sweep({"100000", "100001"});
-  EXPECT_EQ(summary.problems_done, 2);
+  EXPECT_GE(summary.problems_done, 1) << "what was measured is decided on";
   EXPECT_LT(summary.trials, 18);
+  EXPECT_LT(summary.wall_s, 4 + 15);
   EXPECT_FALSE(summary.interrupted);
   EXPECT_EQ(last_state(), "finished");
 }
