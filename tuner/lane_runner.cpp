@@ -249,12 +249,12 @@ void LaneRunner::pump() {
   }
 }
 
-void LaneRunner::store_trial(SweepTask& task, const Trial& trial, const std::string& run_key, bool duplicate) {
+void LaneRunner::store_trial(SweepTask& task, const Trial& trial, const std::string& run_key) {
   const std::int64_t id = ledger_.persist([&](Store& store) { return store.add_trial(session_, task.context, trial); });
   SweepSummary& summary = ledger_.summary();
   ++summary.trials;
   summary.ok += trial.status == TrialStatus::ok ? 1 : 0;
-  summary.duplicates += duplicate ? 1 : 0;
+  summary.duplicates += trial.shared_trial != 0 ? 1 : 0;
   summary.rejected += trial.status == TrialStatus::rejected ? 1 : 0;
   std::vector<ProblemSearch::Settled> same = task.search.observe(trial, id, run_key);
   if (ledger_.events().trial) {
@@ -266,7 +266,7 @@ void LaneRunner::store_trial(SweepTask& task, const Trial& trial, const std::str
 }
 
 void LaneRunner::store_settled(SweepTask& task, const ProblemSearch::Settled& settled) {
-  store_trial(task, settled.trial, {}, settled.duplicate);
+  store_trial(task, settled.trial, {});
 }
 
 std::vector<TelemetryRow> LaneRunner::take_telemetry() { return std::exchange(telemetry_, {}); }

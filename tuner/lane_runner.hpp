@@ -81,7 +81,7 @@ class LaneRunner {
   void on_refused(const std::string& reason);
   void on_telemetry(const LaneTelemetry& telemetry);
   void on_ended(const LaneEnded& ended);
-  void store_trial(SweepTask& task, const Trial& trial, const std::string& run_key, bool duplicate);
+  void store_trial(SweepTask& task, const Trial& trial, const std::string& run_key);
 
   DeviceGroup& group_;
   SweepLedger& ledger_;

@@ -18,7 +18,7 @@ void LaneRunner::on_trial(const TrialDone& done) {
     ledger_.note(fmt::format("{}: {}: {} ({}); its process is replaced", view_.device, name_of(done.trial.status),
                              done.trial.reason, done.trial.config.text()));
   }
-  store_trial(*task_, done.trial, run_key, false);
+  store_trial(*task_, done.trial, run_key);
 }
 
 void LaneRunner::on_finals(const FinalsDone& done) {

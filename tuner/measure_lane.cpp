@@ -81,11 +81,7 @@ void MeasureLane::start() {
     send_problem();
   }
   for (const TrialJob& job : trials_) {
-    send({{"do", "trial"},
-          {"id", job.id},
-          {"config", job.blank.config.json()},
-          {"binary", job.binary},
-          {"best_us", job.best_us}});
+    send_trial(job);
   }
   if (finals_) {
     send_finals();
@@ -101,6 +97,14 @@ void MeasureLane::send_problem() {
         {"values", values_of(problem_->problem)},
         {"reference", problem_->reference ? json(*problem_->reference) : json(nullptr)},
         {"seed", problem_->seed}});
+}
+
+void MeasureLane::send_trial(const TrialJob& job) {
+  send({{"do", "trial"},
+        {"id", job.id},
+        {"config", job.blank.config.json()},
+        {"binary", job.binary},
+        {"best_us", job.best_us}});
 }
 
 void MeasureLane::send_finals() {
@@ -129,11 +133,7 @@ void MeasureLane::set_problem(LaneProblem problem) {
 
 void MeasureLane::submit(TrialJob job) {
   if (worker_) {
-    send({{"do", "trial"},
-          {"id", job.id},
-          {"config", job.blank.config.json()},
-          {"binary", job.binary},
-          {"best_us", job.best_us}});
+    send_trial(job);
     if (deadline_ == Clock::time_point::max()) {
       allow(options_.patience * kLoadLimitSeconds);
     }

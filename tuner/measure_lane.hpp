@@ -133,6 +133,7 @@ class MeasureLane {
   void start();
   void send(const nlohmann::json& message);
   void send_problem();
+  void send_trial(const TrialJob& job);
   void send_finals();
   void handle(const nlohmann::json& message, std::vector<LaneEvent>& events);
   void read_worker(std::vector<LaneEvent>& events);

@@ -73,6 +73,9 @@ void add_database_option(CLI::App& command, std::string& database, const std::st
 /// Default number of compile workers: every processor.
 [[nodiscard]] std::size_t default_jobs();
 
+/// The words this process was started with, the program's name first.
+[[nodiscard]] std::vector<std::string> own_words();
+
 /// The command line of this process, as a shell reads it: for the record.
 [[nodiscard]] std::string command_line();
 

@@ -129,14 +129,21 @@ std::filesystem::path database_path(const std::string& given) {
   return given.empty() ? default_database() : std::filesystem::path(given);
 }
 
+std::vector<std::string> own_words() {
+  const std::string text = read_file("/proc/self/cmdline");  // each ends with a zero byte
+  std::vector<std::string> words;
+  for (std::size_t start = 0; start < text.size();) {
+    const std::size_t end = std::min(text.find('\0', start), text.size());
+    words.push_back(text.substr(start, end - start));
+    start = end + 1;
+  }
+  return words;
+}
+
 std::string command_line() {
   std::string text;
-  const std::string words = read_file("/proc/self/cmdline");  // each ends with a zero byte
-  for (std::size_t start = 0; start < words.size();) {
-    const std::size_t end = std::min(words.find('\0', start), words.size());
-    const std::string word = words.substr(start, end - start);
+  for (const std::string& word : own_words()) {
     text += (text.empty() ? "" : " ") + shell_word(word);
-    start = end + 1;
   }
   return text;
 }

@@ -13,7 +13,6 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.hpp"
-#include "core/paths.hpp"
 #include "db/store.hpp"
 #include "report/text.hpp"
 #include "tuner/cli/command.hpp"
@@ -106,18 +105,6 @@ void enter_folder(const SessionRow& session) {
 }
 
 }  // namespace
-
-std::vector<std::string> own_words() {
-  const std::string text = read_file("/proc/self/cmdline");  // each ends with a zero byte
-  std::vector<std::string> words;
-  for (std::size_t start = 0; start < text.size();) {
-    const std::size_t end = std::min(text.find('\0', start), text.size());
-    words.push_back(text.substr(start, end - start));
-    start = end + 1;
-  }
-  words.erase(words.begin());
-  return words;
-}
 
 std::string resumed_text(const std::filesystem::path& database, const std::string& run) {
   std::vector<SessionRow> sessions = Store(database, OpenMode::read_only).sessions();

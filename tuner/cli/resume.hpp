@@ -8,9 +8,6 @@
 
 namespace pascaline::cli {
 
-/// The words this process was started with, without the program's name.
-[[nodiscard]] std::vector<std::string> own_words();
-
 /// Turns this process into one that goes on with the newest run of the database that did not finish and that no living
 /// process works on: the same command in the same folder, but an option that `command`, the resuming one as parsed,
 /// gives replaces the run's. Returns never; throws Error if there is no such run, or it cannot be started.

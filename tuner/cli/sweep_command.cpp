@@ -139,6 +139,7 @@ void set_limits(const Options& options, SweepOptions& sweep) {
 // The words to go on with: a time of day means the one it meant when the run began.
 std::vector<std::string> words_to_resume(const SweepOptions& sweep) {
   std::vector<std::string> words = own_words();
+  words.erase(words.begin());  // the program
   if (sweep.until && std::find(words.begin(), words.end(), "--until-unix") == words.end()) {
     const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(sweep.until->time_since_epoch()).count();
     words.insert(words.end(), {"--until-unix", std::to_string(seconds)});
