@@ -1,12 +1,18 @@
 #pragma once
 
 // Element types of buffers, under the names search spaces use, and their conversions to and from float.
-// sm_61 does half arithmetic at 1/64 of the float rate, so half is storage only.
+// sm_61 does half arithmetic at 1/64 of the float rate, so half is storage only; bfloat16 is the upper half of a float.
 
 using float32 = float;
 using float64 = double;
+using int32 = int;
+using int64 = long long;
 
 struct alignas(2) float16 {
+  unsigned short bits;
+};
+
+struct alignas(2) bfloat16 {
   unsigned short bits;
 };
 
@@ -20,6 +26,10 @@ __device__ __forceinline__ float to_float(float16 value) {
 #else
   return __half2float(__ushort_as_half(value.bits));
 #endif
+}
+
+__device__ __forceinline__ float to_float(bfloat16 value) {
+  return __uint_as_float(static_cast<unsigned int>(value.bits) << 16);
 }
 
 template <typename T>
@@ -39,4 +49,14 @@ __device__ __forceinline__ float16 from_float<float16>(float value) {
 #else
   return float16{__half_as_ushort(__float2half_rn(value))};
 #endif
+}
+
+// To nearest, ties to even; sm_61 has no instruction for it.
+template <>
+__device__ __forceinline__ bfloat16 from_float<bfloat16>(float value) {
+  const unsigned int bits = __float_as_uint(value);
+  if ((bits & 0x7fffffffu) > 0x7f800000u) {
+    return bfloat16{static_cast<unsigned short>(bits >> 16 | 0x40u)};  // a quiet NaN stays one
+  }
+  return bfloat16{static_cast<unsigned short>((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16)};
 }

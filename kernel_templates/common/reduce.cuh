@@ -1,0 +1,67 @@
+#pragma once
+
+// Reductions over the lanes of a warp and the threads of a block. PTX chooses how a step is written: false leaves it to
+// the compiler's intrinsics, true gives exchange and operation as one piece of inline PTX.
+
+struct Sum {
+  static __device__ __forceinline__ float identity() { return 0.0f; }
+  static __device__ __forceinline__ float combine(float a, float b) { return a + b; }
+};
+
+struct Max {
+  static __device__ __forceinline__ float identity() { return __int_as_float(0xff800000); }
+  static __device__ __forceinline__ float combine(float a, float b) { return fmaxf(a, b); }
+};
+
+template <typename Operation, bool PTX, int DISTANCE>
+__device__ __forceinline__ float exchange_step(float value) {
+#ifdef __CUDA_ARCH__
+  if constexpr (PTX) {
+    float out;
+    if constexpr (__is_same(Operation, Sum)) {
+      asm("{ .reg .f32 other; shfl.sync.bfly.b32 other, %1, %2, 31, 0xffffffff; add.f32 %0, %1, other; }"
+          : "=f"(out)
+          : "f"(value), "n"(DISTANCE));
+    } else {
+      asm("{ .reg .f32 other; shfl.sync.bfly.b32 other, %1, %2, 31, 0xffffffff; max.f32 %0, %1, other; }"
+          : "=f"(out)
+          : "f"(value), "n"(DISTANCE));
+    }
+    return out;
+  }
+#endif
+  return Operation::combine(value, __shfl_xor_sync(0xffffffffu, value, DISTANCE));
+}
+
+// Over each group of LANES neighbouring lanes (a power of two up to 32); every lane of the group gets the result. All
+// lanes of the warp must take part.
+template <typename Operation, bool PTX, int LANES = 32>
+__device__ __forceinline__ float warp_reduce(float value) {
+  static_assert(LANES >= 1 && LANES <= 32 && (LANES & (LANES - 1)) == 0, "lanes of a group");
+  if constexpr (LANES > 1) {
+    value = exchange_step<Operation, PTX, LANES / 2>(value);
+    return warp_reduce<Operation, PTX, LANES / 2>(value);
+  }
+  return value;
+}
+
+// Over the block's THREADS threads (a multiple of 32); every thread gets the result. `shared`: THREADS / 32 floats that
+// nobody else uses until the next barrier after the call. All threads must take part.
+template <typename Operation, bool PTX, int THREADS>
+__device__ __forceinline__ float block_reduce(float value, float* shared) {
+  static_assert(THREADS % 32 == 0 && THREADS <= 1024, "whole warps");
+  value = warp_reduce<Operation, PTX>(value);
+  if constexpr (THREADS > 32) {
+    constexpr int kWarps = THREADS / 32;
+    if (threadIdx.x % 32 == 0) {
+      shared[threadIdx.x / 32] = value;
+    }
+    __syncthreads();
+    value = shared[0];
+#pragma unroll
+    for (int warp = 1; warp < kWarps; ++warp) {
+      value = Operation::combine(value, shared[warp]);
+    }
+  }
+  return value;
+}
