@@ -177,8 +177,9 @@ std::vector<std::string> command_for(const HostCompiler& compiler, const Compile
   for (const std::string& define : request.defines) {
     command.push_back("-D" + define);
   }
+  // Headers name one another relative to the kernel's folder; the rewritten ones come first.
   command.insert(command.end(),
-                 {"-isystem", data_folder("host_shim").string(), "-iquote",
+                 {"-isystem", data_folder("host_shim").string(), "-iquote", unit.parent_path().string(), "-iquote",
                   fs::absolute(request.source->file).parent_path().string(), unit.string(), "-o", object.string()});
   return command;
 }
