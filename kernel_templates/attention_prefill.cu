@@ -315,6 +315,10 @@ extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocks)
   const float scale = kLog2E / sqrtf(static_cast<float>(kHeadSize));
 
   OnlineSoftmax state[kThreadQ];
+#pragma unroll
+  for (OnlineSoftmax& row : state) {
+    row = OnlineSoftmax::empty();
+  }
   float sum[kThreadQ][kThreadD] = {};
   int stage = 0;
   if constexpr (kQResident) {

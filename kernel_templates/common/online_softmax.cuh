@@ -37,8 +37,11 @@ __device__ __forceinline__ float lanes_reduce(float value) {
 }
 
 struct OnlineSoftmax {
-  float maximum = kNoMaximum;
-  float sum = 0.0f;
+  float maximum;
+  float sum;
+
+  // The state before the first score.
+  static __device__ __forceinline__ OnlineSoftmax empty() { return {kNoMaximum, 0.0f}; }
 
   // Makes room for scores up to `score`; returns the factor for everything summed so far besides `sum`.
   __device__ __forceinline__ float raise(float score) {
