@@ -30,9 +30,6 @@
 #ifndef BATCH
 #define BATCH 4  // keys a lane reads at a time
 #endif
-#ifndef VECTOR
-#define VECTOR 4  // elements of k and v a load takes
-#endif
 #ifndef REDUCE_PTX
 #define REDUCE_PTX 0  // 1: reductions over lanes as inline PTX
 #endif
@@ -44,6 +41,9 @@
 #endif
 #ifndef GROUP
 #define GROUP 2  // HEADS / KV_HEADS
+#endif
+#ifndef VECTOR
+#define VECTOR 4  // elements of k and v a load takes: 16 bytes where a lane has so many
 #endif
 #ifndef KV_ALIGNED
 #define KV_ALIGNED 0  // 1: KV_STRIDE is a multiple of VECTOR
@@ -126,8 +126,7 @@ struct Head {
 
 // Takes up to kBatch keys into the heads' states: those at `key`, `key` + kKeysPerStep, … below `end`.
 __device__ __forceinline__ void attend_batch(Head (&heads)[kGroup], const float (&query)[kGroup][kPart],
-                                             const CACHE* k_row, const CACHE* v_row, long long step, int key,
-                                             int end) {
+                                             const CACHE* k_row, const CACHE* v_row, long long step, int key, int end) {
   Part keys[kBatch] = {};
   Part values[kBatch] = {};
 #pragma unroll
@@ -179,8 +178,8 @@ struct Workplace {
   float sums[kWarps][kGroup * kHeadSize];
 };
 
-// Joins the first `count` of up to LIMIT states of one head: returns the whole, and in `weights` the factor each state's
-// sums count with. All lanes of a warp must take part.
+// Joins the first `count` of up to LIMIT states of one head: returns the whole, and in `weights` the factor each
+// state's sums count with. All lanes of a warp must take part.
 template <int LIMIT>
 __device__ __forceinline__ OnlineSoftmax join_states(float* weights, const OnlineSoftmax* states, int count) {
   constexpr int kRounds = (LIMIT + 31) / 32;
@@ -205,7 +204,8 @@ __device__ __forceinline__ OnlineSoftmax join_states(float* weights, const Onlin
   return whole;
 }
 
-// Joins `count` states of each query head, `stride` states from one head's to the next's; `work` gets whole and weights.
+// Joins `count` states of each query head, `stride` states from one head's to the next's; `work` gets whole and
+// weights.
 template <int LIMIT>
 __device__ __forceinline__ void join_heads(Workplace& work, const OnlineSoftmax* states, int stride, int count) {
   for (int h = static_cast<int>(threadIdx.x) / 32; h < kGroup; h += kWarps) {
@@ -262,8 +262,8 @@ __device__ __forceinline__ bool arrived_last(int* counters, int count) {
 
 // Leaves each warp's states and sums in the workplace.
 __device__ __forceinline__ void attend_range(Workplace& work, const STORAGE* __restrict__ q,
-                                             const CACHE* __restrict__ k, const CACHE* __restrict__ v,
-                                             long long stride, int begin, int end) {
+                                             const CACHE* __restrict__ k, const CACHE* __restrict__ v, long long stride,
+                                             int begin, int end) {
   const int warp = static_cast<int>(threadIdx.x) / 32;
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int column = lane % kLanes * kVector;
@@ -339,8 +339,8 @@ extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocks)
   const int kv_head = static_cast<int>(blockIdx.x);
   const int split = static_cast<int>(blockIdx.y);
   const int context = *length < 0 ? 0 : *length < keys ? *length : keys;
-  const int range =
-      (context + kSplits * kKeysPerStep - 1) / (kSplits * kKeysPerStep) * kKeysPerStep;  // whole steps, but for the last
+  const int range = (context + kSplits * kKeysPerStep - 1) / (kSplits * kKeysPerStep) *
+                    kKeysPerStep;  // whole steps, but for the last
   const int ranges = context == 0 ? 1 : (context + range - 1) / range;
   if (split >= ranges) {
     return;
@@ -353,9 +353,8 @@ extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocks)
 
   const int heads = static_cast<int>(gridDim.x) * kGroup;
   float* sums = partials;  // [SPLITS, HEADS, HEAD_DIM], behind them the states [HEADS, SPLITS]
-  OnlineSoftmax* states =
-      reinterpret_cast<OnlineSoftmax*>(sums + static_cast<long long>(kSplits) * heads * kHeadSize) +
-      kv_head * kGroup * kSplits;
+  OnlineSoftmax* states = reinterpret_cast<OnlineSoftmax*>(sums + static_cast<long long>(kSplits) * heads * kHeadSize) +
+                          kv_head * kGroup * kSplits;
   const bool alone = kSplits == 1 || ranges == 1;
   for (int quad = static_cast<int>(threadIdx.x); quad < kQuads; quad += kThreads) {
     const Quad total = weighted_sum(work, work.sums[0], kGroup * kHeadSize, 0, kWarps, 1, quad);

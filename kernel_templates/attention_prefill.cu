@@ -8,8 +8,8 @@
 // FLOPs: 4·HEADS·HEAD_DIM for each pair that the mask lets through. Bytes: q, out, and k and v once.
 // Requires: q, k, v and out aligned to 16 bytes; segment_starts ascending from 0 to QUERIES; CAUSAL or SEGMENTS > 1,
 // not both; KEYS == QUERIES if SEGMENTS > 1.
-// Launch: grid (HEADS, ceil(QUERIES / BLOCK_Q) + SEGMENTS - 1), block BLOCK_Q / THREAD_Q · ROW_LANES. Later tiles, longest
-// under a causal mask, come first.
+// Launch: grid (HEADS, ceil(QUERIES / BLOCK_Q) + SEGMENTS - 1), block BLOCK_Q / THREAD_Q · ROW_LANES. Later tiles,
+// longest under a causal mask, come first.
 //
 // A block owns BLOCK_Q queries of a head and walks over tiles of BLOCK_K keys: scores = Q · Kᵀ from slices along the
 // depth, online softmax, out += P · V from slices of keys. ROW_LANES lanes of a warp share THREAD_Q rows, both of the
@@ -112,12 +112,13 @@ constexpr int kLaneStride = kInterleave ? 2 : 1;  // between lanes of one group
 constexpr int kRowQ = kBlockQ + 4;
 constexpr int kRowK = kBlockK + 4;
 constexpr int kStageQ = kSliceD * kRowQ;
-constexpr int kStageKv = kSliceD * kRowK > kSliceK * kHeadSize ? kSliceD * kRowK : kSliceK * kHeadSize;
+constexpr int kStageKv = kSliceD * kRowK > kSliceK* kHeadSize ? kSliceD* kRowK : kSliceK* kHeadSize;
 
 static_assert(32 % kLanes == 0 && kBlockQ % (kGroups * kThreadQ) == 0, "whole warps share the block's queries");
 static_assert(kBlockK % kLanes == 0 && kHeadSize % kLanes == 0, "lanes share keys and columns evenly");
 static_assert(kHeadSize % kSliceD == 0 && kBlockK % kSliceK == 0, "whole slices");
-static_assert(kSliceD % kVector == 0 && kHeadSize % kVector == 0 && kVector % 4 == 0, "rows of slices are whole vectors");
+static_assert(kSliceD % kVector == 0 && kHeadSize % kVector == 0 && kVector % 4 == 0,
+              "rows of slices are whole vectors");
 static_assert(!kInterleave || kLanes <= 16, "interleaved lanes need two groups in a warp");
 static_assert(!(kCausal && kSegmented), "segments have no causal mask");
 
@@ -152,15 +153,12 @@ struct Place {
   __device__ __forceinline__ Place() {
     const int warp = static_cast<int>(threadIdx.x) / 32;
     const int lane_of_warp = static_cast<int>(threadIdx.x) % 32;
-    const int group =
-        kInterleave ? lane_of_warp % 2 + lane_of_warp / (2 * kLanes) * 2 : lane_of_warp / kLanes;
+    const int group = kInterleave ? lane_of_warp % 2 + lane_of_warp / (2 * kLanes) * 2 : lane_of_warp / kLanes;
     lane = lane_of_warp / kLaneStride % kLanes;
     row = warp * kGroups * kThreadQ + group * kChunkQ;
   }
 
-  __device__ __forceinline__ int row_of(int i) const {
-    return row + i / kChunkQ * (kGroups * kChunkQ) + i % kChunkQ;
-  }
+  __device__ __forceinline__ int row_of(int i) const { return row + i / kChunkQ * (kGroups * kChunkQ) + i % kChunkQ; }
   __device__ __forceinline__ int key_of(int j) const {
     return lane * kChunkK + j / kChunkK * (kLanes * kChunkK) + j % kChunkK;
   }
@@ -169,10 +167,10 @@ struct Place {
 // The queries of a block, and the keys that any of them sees.
 struct Work {
   int first_row;
-  int last_row;   // one past the last
+  int last_row;  // one past the last
   int first_key;
-  int last_key;   // one past the last
-  int diagonal;   // with a causal mask, query i sees keys up to i + diagonal
+  int last_key;  // one past the last
+  int diagonal;  // with a causal mask, query i sees keys up to i + diagonal
 };
 
 // Walks over the segments, a warp's lanes taking one each, until the tile's is found; no queries if there is none.
@@ -352,9 +350,8 @@ extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocks)
       } else {
         slice_v.load();
       }
-      multiply<kSliceD, kRowQ, kRowK, kChunkK>(
-          scores, shared_q + (kQResident ? slice : stage) * kStageQ + place.row,
-          shared_kv + stage * kStageKv + place.lane * kChunkK);
+      multiply<kSliceD, kRowQ, kRowK, kChunkK>(scores, shared_q + (kQResident ? slice : stage) * kStageQ + place.row,
+                                               shared_kv + stage * kStageKv + place.lane * kChunkK);
       stage ^= 1;
       if (more) {
         slice_k.template store_transposed<kRowK>(shared_kv + stage * kStageKv);
@@ -415,9 +412,9 @@ extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocks)
 // The same in float64. Launch: grid (HEADS, QUERIES), block kReferenceThreads.
 extern "C" __global__ void attention_prefill_reference(const STORAGE* __restrict__ q, const CACHE* __restrict__ k,
                                                        const CACHE* __restrict__ v,
-                                                       const int* __restrict__ segment_starts,
-                                                       double* __restrict__ out, int heads, int kv_heads, int queries,
-                                                       int keys, int segments, int q_stride, int kv_stride) {
+                                                       const int* __restrict__ segment_starts, double* __restrict__ out,
+                                                       int heads, int kv_heads, int queries, int keys, int segments,
+                                                       int q_stride, int kv_stride) {
   const int row = static_cast<int>(blockIdx.y);
   const int head = static_cast<int>(blockIdx.x);
   int first = 0;

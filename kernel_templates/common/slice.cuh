@@ -7,7 +7,9 @@
 
 // Floats that a thread with COUNT values reads or writes at once.
 template <int COUNT>
-constexpr int kChunkOf = COUNT % 4 == 0 ? 4 : COUNT % 2 == 0 ? 2 : 1;
+constexpr int kChunkOf = COUNT % 4 == 0   ? 4
+                         : COUNT % 2 == 0 ? 2
+                                          : 1;
 
 // One of THREADS threads' share of slices of ROWS x COLUMNS elements of a matrix, read WIDTH elements at a time; with
 // ALIGNED, as vectors.

@@ -89,8 +89,8 @@ void reference_attention_decode(const Problem& problem, std::span<const std::vec
   const auto group = heads / static_cast<std::size_t>(problem.dimension("KV_HEADS"));
   const auto head_dim = static_cast<std::size_t>(problem.dimension("HEAD_DIM"));
   const auto kv_stride = static_cast<std::size_t>(problem.dimension("KV_STRIDE"));
-  const auto length = static_cast<std::size_t>(
-      std::clamp<double>(inputs[3][0], 0, static_cast<double>(problem.dimension("KEYS"))));
+  const auto length =
+      static_cast<std::size_t>(std::clamp<double>(inputs[3][0], 0, static_cast<double>(problem.dimension("KEYS"))));
   for (std::size_t head = 0; head < heads; ++head) {
     const std::size_t first = head / group * head_dim;
     const Keys keys{inputs[1].data() + first, inputs[2].data() + first, kv_stride, length};
