@@ -260,15 +260,10 @@ __device__ __forceinline__ bool arrived_last(int* counters, int count) {
   return last != 0;
 }
 
-// Leaves each warp's states and sums in the workplace.
-__device__ __forceinline__ void attend_range(Workplace& work, const STORAGE* __restrict__ q,
-                                             const CACHE* __restrict__ k, const CACHE* __restrict__ v, long long stride,
-                                             int begin, int end) {
-  const int warp = static_cast<int>(threadIdx.x) / 32;
-  const int lane = static_cast<int>(threadIdx.x) % 32;
-  const int column = lane % kLanes * kVector;
+// A lane's part of the queries, scaled so that scores are in units of log2.
+__device__ __forceinline__ void load_queries(float (&query)[kGroup][kPart], const STORAGE* __restrict__ q) {
+  const int column = static_cast<int>(threadIdx.x) % kLanes * kVector;
   const float scale = kLog2E / sqrtf(static_cast<float>(kHeadSize));
-  float query[kGroup][kPart];
 #pragma unroll
   for (int h = 0; h < kGroup; ++h) {
 #pragma unroll
@@ -276,6 +271,15 @@ __device__ __forceinline__ void attend_range(Workplace& work, const STORAGE* __r
       query[h][i] = to_float(q[h * kHeadSize + column + column_of(i)]) * scale;
     }
   }
+}
+
+// Leaves each warp's states and sums in the workplace.
+__device__ __forceinline__ void attend_range(Workplace& work, const float (&query)[kGroup][kPart],
+                                             const CACHE* __restrict__ k, const CACHE* __restrict__ v, long long stride,
+                                             int begin, int end) {
+  const int warp = static_cast<int>(threadIdx.x) / 32;
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const int column = lane % kLanes * kVector;
   Head heads[kGroup];
   int key = begin + warp * kKeysPerWarp + lane / kLanes;
   const CACHE* k_row = k + key * stride + column;
@@ -338,6 +342,10 @@ extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocks)
   __shared__ __align__(16) Workplace work;
   const int kv_head = static_cast<int>(blockIdx.x);
   const int split = static_cast<int>(blockIdx.y);
+  const int first_column = kv_head * kGroup * kHeadSize;  // of the block's query heads
+  // Read before it is known whether there is anything to do, so that two latencies become one.
+  float query[kGroup][kPart];
+  load_queries(query, q + first_column);
   const int context = *length < 0 ? 0 : *length < keys ? *length : keys;
   const int range = (context + kSplits * kKeysPerStep - 1) / (kSplits * kKeysPerStep) *
                     kKeysPerStep;  // whole steps, but for the last
@@ -347,8 +355,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocks)
   }
   const int begin = split * range;
   const int end = context - begin < range ? context : begin + range;
-  const int first_column = kv_head * kGroup * kHeadSize;  // of the block's query heads
-  attend_range(work, q + first_column, k + kv_head * kHeadSize, v + kv_head * kHeadSize, kv_stride, begin, end);
+  attend_range(work, query, k + kv_head * kHeadSize, v + kv_head * kHeadSize, kv_stride, begin, end);
   join_heads<kWarps>(work, work.states[0], kWarps, kWarps);
 
   const int heads = static_cast<int>(gridDim.x) * kGroup;
