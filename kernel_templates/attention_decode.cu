@@ -17,6 +17,7 @@
 #include "common/online_softmax.cuh"
 #include "common/types.cuh"
 #include "common/vector.cuh"
+#include "common/widen.cuh"
 
 #ifndef WARPS
 #define WARPS 8  // warps of a block
@@ -94,7 +95,16 @@ struct Part {
       }
     }
   }
-  __device__ __forceinline__ float at(int i) const { return to_float(vectors[i / kVector].element[i % kVector]); }
+  __device__ __forceinline__ void widen_to(float (&out)[kPart]) const {
+#pragma unroll
+    for (int i = 0; i < kPart; i += kVector) {
+      const Vector<float, kVector> values = widen(vectors[i / kVector]);
+#pragma unroll
+      for (int e = 0; e < kVector; ++e) {
+        out[i + e] = values.element[e];
+      }
+    }
+  }
 };
 
 // Where value i of a lane's part lies in a row, counted from the lane's first.
@@ -136,29 +146,42 @@ __device__ __forceinline__ void attend_batch(Head (&heads)[kGroup], const float 
       values[b].load(v_row + b * step);
     }
   }
+  float score[kGroup][kBatch];
 #pragma unroll
-  for (int h = 0; h < kGroup; ++h) {
-    float score[kBatch];
-    float largest = no_score();
+  for (int b = 0; b < kBatch; ++b) {
+    float row[kPart];
+    keys[b].widen_to(row);
 #pragma unroll
-    for (int b = 0; b < kBatch; ++b) {
+    for (int h = 0; h < kGroup; ++h) {
       float dot = 0.0f;
 #pragma unroll
       for (int i = 0; i < kPart; ++i) {
-        dot += query[h][i] * keys[b].at(i);
+        dot += query[h][i] * row[i];
       }
       dot = lanes_reduce<Sum, kPtx, kLanes, 1>(dot);
-      score[b] = key + b * kKeysPerStep < end ? dot : no_score();
-      largest = fmaxf(largest, score[b]);
+      score[h][b] = key + b * kKeysPerStep < end ? dot : no_score();
+    }
+  }
+#pragma unroll
+  for (int h = 0; h < kGroup; ++h) {
+    float largest = score[h][0];
+#pragma unroll
+    for (int b = 1; b < kBatch; ++b) {
+      largest = fmaxf(largest, score[h][b]);
     }
     heads[h].raise(largest);
+  }
 #pragma unroll
-    for (int b = 0; b < kBatch; ++b) {
-      const float weight = power_of_2(score[b] - heads[h].softmax.maximum);
+  for (int b = 0; b < kBatch; ++b) {
+    float row[kPart];
+    values[b].widen_to(row);
+#pragma unroll
+    for (int h = 0; h < kGroup; ++h) {
+      const float weight = power_of_2(score[h][b] - heads[h].softmax.maximum);
       heads[h].softmax.sum += weight;
 #pragma unroll
       for (int i = 0; i < kPart; ++i) {
-        heads[h].sum[i] += weight * values[b].at(i);
+        heads[h].sum[i] += weight * row[i];
       }
     }
   }

@@ -2,8 +2,8 @@
 
 // Slices of a matrix on their way through registers to shared memory, where they are kept as floats.
 
-#include "types.cuh"
 #include "vector.cuh"
+#include "widen.cuh"
 
 // Floats that a thread with COUNT values reads or writes at once.
 template <int COUNT>
@@ -59,9 +59,10 @@ struct Slice {
 #pragma unroll
     for (int i = 0; i < kLoads; ++i) {
       if (has(i)) {
+        const Vector<float, WIDTH> values = widen(staged[i]);
 #pragma unroll
         for (int e = 0; e < WIDTH; ++e) {
-          shared[(column() + e) * ROW + row() + i * kRowStep] = to_float(staged[i].element[e]);
+          shared[(column() + e) * ROW + row() + i * kRowStep] = values.element[e];
         }
       }
     }
@@ -72,10 +73,11 @@ struct Slice {
 #pragma unroll
     for (int i = 0; i < kLoads; ++i) {
       if (has(i)) {
+        const Vector<float, WIDTH> values = widen(staged[i]);
 #pragma unroll
         for (int e = 0; e < WIDTH; e += 4) {
-          const Vector<float, 4> part{{to_float(staged[i].element[e]), to_float(staged[i].element[e + 1]),
-                                       to_float(staged[i].element[e + 2]), to_float(staged[i].element[e + 3])}};
+          const Vector<float, 4> part{
+              {values.element[e], values.element[e + 1], values.element[e + 2], values.element[e + 3]}};
           store_vector(shared + (row() + i * kRowStep) * COLUMNS + column() + e, part);
         }
       }
