@@ -17,6 +17,7 @@
 // a warp to itself.
 
 #include "common/online_softmax.cuh"
+#include "common/segment_tile.cuh"
 #include "common/slice.cuh"
 #include "common/types.cuh"
 #include "common/vector.cuh"
@@ -173,36 +174,11 @@ struct Work {
   int diagonal;  // with a causal mask, query i sees keys up to i + diagonal
 };
 
-// Walks over the segments, a warp's lanes taking one each, until the tile's is found; no queries if there is none.
-__device__ __forceinline__ Work find_segment(int tile, const int* __restrict__ starts, int segments) {
-  const int lane = static_cast<int>(threadIdx.x) % 32;
-  for (int base = 0; base < segments; base += 32) {
-    const bool exists = base + lane < segments;
-    const int begin = exists ? starts[base + lane] : 0;
-    const int end = exists ? starts[base + lane + 1] : 0;
-    const int tiles = (end - begin + kBlockQ - 1) / kBlockQ;
-    int through = tiles;  // tiles of the segments up to this lane's
-    for (int distance = 1; distance < 32; distance *= 2) {
-      const int other = __shfl_up_sync(0xffffffffu, through, distance);
-      through += lane >= distance ? other : 0;
-    }
-    const unsigned int found = __ballot_sync(0xffffffffu, tile < through);
-    if (found != 0) {
-      const int source = __ffs(static_cast<int>(found)) - 1;
-      const int first = __shfl_sync(0xffffffffu, begin, source);
-      const int last = __shfl_sync(0xffffffffu, end, source);
-      const int before = __shfl_sync(0xffffffffu, through - tiles, source);
-      return Work{first + (tile - before) * kBlockQ, last, first, last, 0};
-    }
-    tile -= __shfl_sync(0xffffffffu, through, 31);
-  }
-  return Work{};
-}
-
 __device__ __forceinline__ Work find_work(const int* __restrict__ starts, int segments, int queries, int keys) {
   const int tile = static_cast<int>(gridDim.y - 1 - blockIdx.y);
   if constexpr (kSegmented) {
-    return find_segment(tile, starts, segments);
+    const SegmentTile found = find_segment_tile<kBlockQ>(tile, starts, segments);
+    return Work{found.first, found.end, found.begin, found.end, 0};
   }
   Work work{tile * kBlockQ, queries, 0, keys, keys - queries};
   if constexpr (kCausal) {

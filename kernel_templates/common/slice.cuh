@@ -22,8 +22,8 @@ struct Slice {
 
   const T* address;  // of the next slice's first load
   long long step;    // elements between loads
-  int rows;          // of the matrix, counted from the first load's: those beyond read as zero
-  Vector<T, WIDTH> staged[kLoads];
+  int rows;          // of the matrix, counted from the first load's
+  Vector<T, WIDTH> staged[kLoads] = {};
 
   __device__ __forceinline__ static int row() { return static_cast<int>(threadIdx.x) / kVectorsPerRow; }
   __device__ __forceinline__ static int column() { return static_cast<int>(threadIdx.x) % kVectorsPerRow * WIDTH; }
@@ -36,10 +36,11 @@ struct Slice {
     return ROWS % kRowStep == 0 || row() + load * kRowStep < ROWS;
   }
 
+  // Rows beyond the matrix keep what an earlier slice had there, zeros at first: nothing that counts, but no NaN that
+  // was not in the matrix.
   __device__ __forceinline__ void load() {
 #pragma unroll
     for (int i = 0; i < kLoads; ++i) {
-      staged[i] = Vector<T, WIDTH>{};
       if (has(i) && i * kRowStep < rows) {
         if constexpr (ALIGNED) {
           staged[i] = load_vector<WIDTH>(address + i * step);
