@@ -6,7 +6,9 @@
 namespace pascaline {
 namespace {
 
-constexpr std::array<std::pair<std::string_view, HostReference>, 1> kReferences{{
+constexpr std::array<std::pair<std::string_view, HostReference>, 3> kReferences{{
+    {"attention_decode", reference_attention_decode},
+    {"attention_prefill", reference_attention_prefill},
     {"matmul_nt", reference_matmul_nt},
 }};
 
