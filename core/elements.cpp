@@ -26,13 +26,16 @@ double unit(std::uint64_t seed, std::uint64_t index) noexcept {
   return (static_cast<double>(splitmix(seed + index * 0x9E3779B97F4A7C15ULL) >> 11U) + 0.5) * 0x1.0p-53;
 }
 
-double draw(Fill fill, double low, double high, std::uint64_t seed, std::uint64_t index) noexcept {
+double draw(Fill fill, double low, double high, std::uint64_t seed, std::uint64_t index, std::size_t count) noexcept {
   if (fill == Fill::uniform) {
     return low + (high - low) * unit(seed, index);
   }
   if (fill == Fill::normal) {
     const double radius = std::sqrt(-2.0 * std::log(unit(seed, 2 * index)));
     return low + high * radius * std::cos(2.0 * std::numbers::pi * unit(seed, 2 * index + 1));
+  }
+  if (fill == Fill::ramp) {
+    return count < 2 ? low : low + (high - low) * static_cast<double>(index) / static_cast<double>(count - 1);
   }
   return 0.0;
 }
@@ -46,7 +49,7 @@ std::vector<std::byte> drawn(std::size_t count, Fill fill, double low, double hi
   }
   parallel_for(count, kGrain, [&](std::size_t begin, std::size_t end) {
     for (std::size_t i = begin; i < end; ++i) {
-      const T value = convert(draw(fill, low, high, seed, i));
+      const T value = convert(draw(fill, low, high, seed, i, count));
       std::memcpy(bytes.data() + i * sizeof(T), &value, sizeof(T));
     }
   });

@@ -47,7 +47,20 @@ void read_type(const JsonNode& node, const Space& space, Argument& argument) {
   }
 }
 
-void read_buffer(const JsonNode& node, Argument& argument) {
+// A number, or an expression in quotes.
+void read_end(const JsonNode& node, const char* key, const Symbols& symbols, double& number,
+              std::optional<Expression>& expression) {
+  if (!node.has(key)) {
+    return;
+  }
+  if (node.at(key).value().is_string()) {
+    expression = node.at(key).expression(symbols);
+  } else {
+    number = node.at(key).real();
+  }
+}
+
+void read_buffer(const JsonNode& node, const Symbols& symbols, Argument& argument) {
   if (node.has("value")) {
     node.fail("a buffer has 'extent', not 'value'");
   }
@@ -55,18 +68,22 @@ void read_buffer(const JsonNode& node, Argument& argument) {
       node.at("access"),
       {{"in", Access::in}, {"out", Access::out}, {"inout", Access::inout}, {"scratch", Access::scratch}});
   if (node.has("fill")) {
-    argument.fill = read_choice<Fill>(
-        node.at("fill"),
-        {{"none", Fill::none}, {"zero", Fill::zero}, {"uniform", Fill::uniform}, {"normal", Fill::normal}});
+    argument.fill = read_choice<Fill>(node.at("fill"), {{"none", Fill::none},
+                                                        {"zero", Fill::zero},
+                                                        {"uniform", Fill::uniform},
+                                                        {"normal", Fill::normal},
+                                                        {"ramp", Fill::ramp}});
   } else if (argument.access == Access::in || argument.access == Access::inout) {
     argument.fill = Fill::uniform;
   }
-  argument.low = node.has("low") ? node.at("low").real() : argument.fill == Fill::normal ? 0.0 : -1.0;
-  argument.high = node.has("high") ? node.at("high").real() : 1.0;
-  if (argument.fill == Fill::uniform && !(argument.low <= argument.high)) {
+  argument.low = argument.fill == Fill::normal ? 0.0 : -1.0;
+  read_end(node, "low", symbols, argument.low, argument.low_value);
+  read_end(node, "high", symbols, argument.high, argument.high_value);
+  const bool numbers = !argument.low_value && !argument.high_value;
+  if (argument.fill == Fill::uniform && numbers && !(argument.low <= argument.high)) {
     node.fail(fmt::format("fills from {} up to {}, which is below it", argument.low, argument.high));
   }
-  if (argument.fill == Fill::normal && !(argument.high >= 0)) {
+  if (argument.fill == Fill::normal && numbers && !(argument.high >= 0)) {
     node.at("high").fail("a standard deviation must not be negative");
   }
 }
@@ -83,7 +100,7 @@ Argument read_argument(const JsonNode& node, const Space& space) {
   read_type(node.at(is_buffer ? "buffer" : "scalar"), space, argument);
   argument.value = node.at(is_buffer ? "extent" : "value").expression(space.symbols);
   if (is_buffer) {
-    read_buffer(node, argument);
+    read_buffer(node, space.symbols, argument);
     return argument;
   }
   for (const char* key : {"access", "extent", "fill", "low", "high"}) {

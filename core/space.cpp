@@ -126,6 +126,10 @@ void Space::check(const Problem& problem) const {
       throw Error(fmt::format("dimension {} of kernel '{}' is {}, below its minimum {}", name, kernel, value,
                               dimensions[i].minimum));
     }
+    if (value > dimensions[i].maximum) {
+      throw Error(fmt::format("dimension {} of kernel '{}' is {}, above its maximum {}", name, kernel, value,
+                              dimensions[i].maximum));
+    }
   }
   for (std::size_t i = 0; i < types.size(); ++i) {
     const auto& [name, type] = problem.types[i];
@@ -140,16 +144,15 @@ Problem Space::problem(const std::vector<std::pair<std::string, std::string>>& v
   auto left = values;
   Problem problem;
   problem.kernel = kernel;
-  for (const Dimension& dimension : dimensions) {
-    const auto text = take(left, dimension.name);
-    if (!text) {
-      throw Error(fmt::format("a problem of kernel '{}' needs dimension {}", kernel, dimension.name));
-    }
-    problem.dimensions.emplace_back(dimension.name, parse_integer(dimension.name, *text));
+  for (std::size_t i = 0; i < dimensions.size(); ++i) {
+    const std::string& name = dimensions[i].name;
+    const auto text = take(left, name);
+    problem.dimensions.emplace_back(name, text ? parse_integer(name, *text) : default_dimension(i, problem.dimensions));
   }
-  for (const TypeVariable& variable : types) {
+  for (std::size_t i = 0; i < types.size(); ++i) {
+    const TypeVariable& variable = types[i];
     const auto text = take(left, variable.name);
-    const auto type = text ? element_type_from(*text) : std::optional(variable.allowed.front());
+    const auto type = text ? element_type_from(*text) : std::optional(default_type(i, problem.types));
     if (!type) {
       throw Error(fmt::format("unknown element type '{}' for {}", *text, variable.name));
     }
@@ -167,14 +170,34 @@ Problem Space::problem(const std::vector<std::pair<std::string, std::string>>& v
   return problem;
 }
 
+std::int64_t Space::default_dimension(std::size_t index,
+                                      std::span<const std::pair<std::string, std::int64_t>> earlier) const {
+  const Dimension& dimension = dimensions[index];
+  if (!dimension.default_value) {
+    throw Error(fmt::format("a problem of kernel '{}' needs dimension {}", kernel, dimension.name));
+  }
+  std::vector<std::int64_t> slots(parameters.size(), 0);
+  for (const auto& [name, value] : earlier) {
+    slots.push_back(value);
+  }
+  return dimension.default_value->evaluate(slots);
+}
+
+ElementType Space::default_type(std::size_t index, std::span<const std::pair<std::string, ElementType>> earlier) const {
+  const TypeVariable& variable = types[index];
+  return variable.like ? earlier[*variable.like].second : variable.allowed.front();
+}
+
 Problem Space::example_problem() const {
   Problem problem;
   problem.kernel = kernel;
-  for (const Dimension& dimension : dimensions) {
-    problem.dimensions.emplace_back(dimension.name, dimension.example);
+  for (std::size_t i = 0; i < dimensions.size(); ++i) {
+    const Dimension& dimension = dimensions[i];
+    problem.dimensions.emplace_back(
+        dimension.name, dimension.default_value ? default_dimension(i, problem.dimensions) : dimension.example);
   }
-  for (const TypeVariable& variable : types) {
-    problem.types.emplace_back(variable.name, variable.allowed.front());
+  for (std::size_t i = 0; i < types.size(); ++i) {
+    problem.types.emplace_back(types[i].name, default_type(i, problem.types));
   }
   return problem;
 }
@@ -294,6 +317,13 @@ std::int64_t BoundSpace::value(const Argument& argument, const Config& config) c
 
 ElementType BoundSpace::type_of(const Argument& argument) const {
   return argument.type_variable.empty() ? argument.type : problem_.type(argument.type_variable);
+}
+
+std::pair<double, double> BoundSpace::fill_range(const Argument& argument) const {
+  const auto end = [&](const std::optional<Expression>& expression, double number) {
+    return expression ? static_cast<double>(expression->evaluate(slots_)) : number;
+  };
+  return {end(argument.low_value, argument.low), end(argument.high_value, argument.high)};
 }
 
 double BoundSpace::flops() const { return static_cast<double>(space_->flops.evaluate(slots_)); }

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdint>
 #include <filesystem>
+#include <limits>
 #include <optional>
 #include <span>
 #include <string>
@@ -41,13 +42,16 @@ struct Dimension {
   std::string description;
   bool fixed = false;  ///< must be equal for a tuned result to be reused (e.g. a head dimension)
   std::int64_t minimum = 1;
-  std::int64_t example = 1024;  ///< a typical value, used where no problem is given
+  std::int64_t maximum = std::numeric_limits<std::int64_t>::max();
+  std::int64_t example = 1024;              ///< a typical value, used where no problem is given
+  std::optional<Expression> default_value;  ///< over the dimensions before it; taken where a problem does not name it
 };
 
 /// A type variable and the element types it may stand for; the macro of that name is bound to the type's name.
 struct TypeVariable {
   std::string name;
   std::vector<ElementType> allowed;
+  std::optional<std::size_t> like;  ///< where a problem does not name it, it has the type of this earlier variable
 };
 
 /// An integer macro computed from parameters and the problem (e.g. whether rows are aligned).
@@ -58,7 +62,7 @@ struct DerivedMacro {
 
 enum class ArgumentKind : std::uint8_t { buffer, scalar };
 enum class Access : std::uint8_t { in, out, inout, scratch };
-enum class Fill : std::uint8_t { none, zero, uniform, normal };
+enum class Fill : std::uint8_t { none, zero, uniform, normal, ramp };
 
 /// One argument of the kernel, in the order of its signature.
 struct Argument {
@@ -69,8 +73,10 @@ struct Argument {
   Access access = Access::in;               ///< buffers
   Expression value;                         ///< buffer: extent in elements; scalar: its value
   Fill fill = Fill::none;
-  double low = -1.0;  ///< uniform: lower end; normal: mean
-  double high = 1.0;  ///< uniform: upper end; normal: standard deviation
+  double low = -1.0;                     ///< uniform, ramp: lower end; normal: mean
+  double high = 1.0;                     ///< uniform, ramp: upper end; normal: standard deviation
+  std::optional<Expression> low_value;   ///< replaces `low`
+  std::optional<Expression> high_value;  ///< replaces `high`
 };
 
 /// A function of the kernel's file and its launch geometry.
@@ -128,9 +134,16 @@ struct Space {
   [[nodiscard]] std::vector<std::uint16_t> indices_of(const Config& config) const;
   /// Checks dimensions, types and names; throws Error saying what is wrong.
   void check(const Problem& problem) const;
-  /// A problem of this space from name=value pairs in any order (types too); throws Error.
+  /// A problem of this space from name=value pairs in any order (types too). A dimension with a default and a type that
+  /// is like another may be left out; so may any type, which is then the first allowed. Throws Error.
   [[nodiscard]] Problem problem(const std::vector<std::pair<std::string, std::string>>& values) const;
-  /// The problem of every dimension's example value and each type's first element type.
+  /// Value of a dimension that a problem does not name, given the ones before it; throws Error if it has none.
+  [[nodiscard]] std::int64_t default_dimension(std::size_t index,
+                                               std::span<const std::pair<std::string, std::int64_t>> earlier) const;
+  /// Type of a variable that a problem does not name, given the ones before it.
+  [[nodiscard]] ElementType default_type(std::size_t index,
+                                         std::span<const std::pair<std::string, ElementType>> earlier) const;
+  /// The problem of every dimension's default or else example value and each type's default.
   [[nodiscard]] Problem example_problem() const;
   /// Product of the parameters' value counts.
   [[nodiscard]] double raw_size() const noexcept;
@@ -159,6 +172,8 @@ class BoundSpace {
   /// Elements of a buffer, or the value of a scalar; throws Error if it has none or an extent is negative.
   [[nodiscard]] std::int64_t value(const Argument& argument, const Config& config) const;
   [[nodiscard]] ElementType type_of(const Argument& argument) const;
+  /// Both ends (or mean and standard deviation) of what fills a buffer; throws Error if one has no value.
+  [[nodiscard]] std::pair<double, double> fill_range(const Argument& argument) const;
   /// Operations of the problem, and the fewest bytes it must move, with the default configuration where they depend
   /// on parameters; throw Error if they have no value.
   [[nodiscard]] double flops() const;

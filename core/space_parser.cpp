@@ -76,11 +76,22 @@ class SpaceReader {
     }
   }
 
+  // It is worked out before anything but the dimensions before it is known.
+  [[nodiscard]] Expression read_default_dimension(const JsonNode& node) const {
+    Expression value = node.expression(space_.symbols);
+    for (const int slot : value.used_slots()) {
+      if (static_cast<std::size_t>(slot) < space_.parameters.size()) {
+        node.fail("a dimension's default may name only dimensions before it");
+      }
+    }
+    return value;
+  }
+
   void read_dimensions() {
     const JsonNode list = root_.at("dimensions");
     for (std::size_t i = 0; i < list.array_size(); ++i) {
       const JsonNode node = list.at(i);
-      node.only_keys({"name", "description", "fixed", "minimum", "example"});
+      node.only_keys({"name", "description", "fixed", "minimum", "maximum", "example", "default"});
       Dimension dimension;
       dimension.name = node.at("name").name();
       dimension.description = node.has("description") ? node.at("description").text() : "";
@@ -88,19 +99,49 @@ class SpaceReader {
       dimension.minimum = node.has("minimum") ? node.at("minimum").integer() : 1;
       dimension.example =
           node.has("example") ? node.at("example").integer() : std::max<std::int64_t>(1024, dimension.minimum);
-      if (dimension.example < dimension.minimum) {
-        node.at("example").fail(fmt::format("is below the minimum {}", dimension.minimum));
+      if (node.has("maximum")) {
+        dimension.maximum = node.at("maximum").integer();
+        if (dimension.maximum < dimension.minimum) {
+          node.at("maximum").fail(fmt::format("is below the minimum {}", dimension.minimum));
+        }
+      }
+      if (node.has("default")) {
+        dimension.default_value = read_default_dimension(node.at("default"));
+      }
+      if (!node.has("example")) {
+        dimension.example = std::min(dimension.example, dimension.maximum);
+      }
+      if (dimension.example < dimension.minimum || dimension.example > dimension.maximum) {
+        node.at("example").fail(
+            fmt::format("is not between the minimum {} and the maximum {}", dimension.minimum, dimension.maximum));
       }
       name_symbol(node.at("name"), dimension.name, [&] { space_.symbols.add(dimension.name); });
       space_.dimensions.push_back(std::move(dimension));
     }
   }
 
+  // A variable that takes the type of an earlier one must allow all the earlier one can have.
+  [[nodiscard]] std::size_t read_like(const JsonNode& node, const TypeVariable& variable) const {
+    const std::string name = node.name();
+    for (std::size_t i = 0; i < space_.types.size(); ++i) {
+      if (space_.types[i].name != name) {
+        continue;
+      }
+      for (const ElementType type : space_.types[i].allowed) {
+        if (std::find(variable.allowed.begin(), variable.allowed.end(), type) == variable.allowed.end()) {
+          node.fail(fmt::format("'{}' may be {}, which '{}' may not", name, name_of(type), variable.name));
+        }
+      }
+      return i;
+    }
+    node.fail(fmt::format("there is no type variable '{}' before this one", name));
+  }
+
   void read_types() {
     const JsonNode list = root_.at("types");
     for (std::size_t i = 0; i < list.array_size(); ++i) {
       const JsonNode node = list.at(i);
-      node.only_keys({"name", "values"});
+      node.only_keys({"name", "values", "like"});
       TypeVariable variable;
       variable.name = node.at("name").name();
       const JsonNode values = node.at("values");
@@ -113,6 +154,9 @@ class SpaceReader {
       }
       if (variable.allowed.empty()) {
         values.fail("needs at least one element type");
+      }
+      if (node.has("like")) {
+        variable.like = read_like(node.at("like"), variable);
       }
       name_symbol(node.at("name"), variable.name, [&] {
         space_.symbols.forbid(variable.name, "it is a type; use sizeof(" + variable.name + ")");

@@ -28,11 +28,12 @@ bool advance(std::vector<std::size_t>& digits, const std::vector<std::size_t>& s
   return false;
 }
 
+// None if it follows another variable.
 std::vector<ElementType> types_of(const Workload& workload, const TypeVariable& variable) {
   const auto given = std::find_if(workload.types.begin(), workload.types.end(),
                                   [&](const auto& entry) { return entry.first == variable.name; });
   if (given == workload.types.end()) {
-    return {variable.allowed.front()};
+    return variable.like ? std::vector<ElementType>{} : std::vector{variable.allowed.front()};
   }
   std::vector<ElementType> both;
   std::copy_if(given->second.begin(), given->second.end(), std::back_inserter(both), [&](ElementType type) {
@@ -51,14 +52,15 @@ std::vector<Types> type_combinations(const Workload& workload, const Space& spac
   std::vector<std::size_t> sizes;
   for (const TypeVariable& variable : space.types) {
     choices.push_back(types_of(workload, variable));
-    sizes.push_back(choices.back().size());
+    sizes.push_back(std::max<std::size_t>(1, choices.back().size()));
   }
   std::vector<Types> combinations;
   std::vector<std::size_t> digits(sizes.size(), 0);
   do {
     Types& types = combinations.emplace_back();
     for (std::size_t i = 0; i < digits.size(); ++i) {
-      types.emplace_back(space.types[i].name, choices[i][digits[i]]);
+      types.emplace_back(space.types[i].name,
+                         choices[i].empty() ? space.default_type(i, types) : choices[i][digits[i]]);
     }
   } while (advance(digits, sizes));
   return combinations;
@@ -80,14 +82,18 @@ std::vector<std::pair<std::string, std::int64_t>> dimensions_of(const Workload& 
     const auto given = std::find_if(entry.dimensions.begin(), entry.dimensions.end(),
                                     [&](const auto& candidate) { return candidate.first == dimension.name; });
     if (given == entry.dimensions.end()) {
-      fail(workload, index, "/dimensions",
-           fmt::format("gives no value for dimension {} of kernel '{}'", dimension.name, space.kernel));
+      if (!dimension.default_value) {
+        fail(workload, index, "/dimensions",
+             fmt::format("gives no value for dimension {} of kernel '{}'", dimension.name, space.kernel));
+      }
+      dimensions.emplace_back(dimension.name, space.default_dimension(dimensions.size(), dimensions));
+      continue;
     }
     const auto value = given->second.try_evaluate(values);
-    if (!value || *value < dimension.minimum) {
+    if (!value || *value < dimension.minimum || *value > dimension.maximum) {
       fail(workload, index, "/dimensions/" + dimension.name,
-           fmt::format("'{}' is {}, the dimension's minimum is {}", given->second.text(),
-                       value ? fmt::format("{}", *value) : "without a value", dimension.minimum));
+           fmt::format("'{}' is {}, the dimension goes from {} to {}", given->second.text(),
+                       value ? fmt::format("{}", *value) : "without a value", dimension.minimum, dimension.maximum));
     }
     dimensions.emplace_back(dimension.name, *value);
   }

@@ -96,8 +96,8 @@ void ProblemData::draw(std::uint64_t seed) {
   for (Slot& slot : slots_) {
     if (is_input(*slot.argument)) {
       seed += 0x1000003;  // every buffer its own stream
-      slot.initial =
-          draw_elements(slot.type, slot.count, slot.argument->fill, slot.argument->low, slot.argument->high, seed);
+      const auto [low, high] = space_->fill_range(*slot.argument);
+      slot.initial = draw_elements(slot.type, slot.count, slot.argument->fill, low, high, seed);
       device_->upload(slot.buffer, slot.initial);
       slot.checksum = device_->checksum(slot.buffer);
     }
