@@ -4,12 +4,12 @@
 // 3, 4.
 //
 // Bytes: a, b where it is read, and y once. Requires: pointers aligned to 16 bytes; y overlaps nothing else.
-// Launch: grid ceil(COUNT / (THREADS · VECTOR · UNROLL)), block THREADS.
+// Launch: grid ceil(COUNT / (BLOCK_THREADS · VECTOR · UNROLL)), block BLOCK_THREADS.
 
 #include "common/row.cuh"
 
-#ifndef THREADS
-#define THREADS 256  // threads of a block
+#ifndef BLOCK_THREADS
+#define BLOCK_THREADS 256  // threads of a block
 #endif
 #ifndef VECTOR
 #define VECTOR 4  // neighbouring elements a thread takes at a time
@@ -32,7 +32,7 @@
 
 namespace {
 
-constexpr int kThreads = THREADS;
+constexpr int kThreads = BLOCK_THREADS;
 constexpr int kVector = VECTOR;
 constexpr int kUnroll = UNROLL;
 constexpr int kMinBlocks = MIN_BLOCKS;

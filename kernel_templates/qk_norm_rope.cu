@@ -11,18 +11,19 @@
 //
 // Bytes: qkv read, q and a row of both caches written for each token; the tables' rows for each token.
 // Requires: pointers aligned to 16 bytes; HEAD_DIM even; no slot twice; outputs overlap nothing else.
-// Launch: grid ceil(TOKENS · ceil((HEADS + 2 · KV_HEADS) / HEADS_PER_GROUP) / (THREADS / LANES)), block THREADS.
+// Launch: grid ceil(TOKENS · ceil((HEADS + 2 · KV_HEADS) / HEADS_PER_GROUP) / (BLOCK_THREADS / LANES_PER_HEAD)),
+// block BLOCK_THREADS.
 //
-// A group of LANES threads takes HEADS_PER_GROUP neighbouring heads of one token, and reads cosines and sines once for
-// all of them. A thread holds both elements of its pairs, so that only the sum of squares is exchanged.
+// A group of LANES_PER_HEAD threads takes HEADS_PER_GROUP neighbouring heads of one token, and reads cosines and sines
+// once for all of them. A thread holds both elements of its pairs, so that only the sum of squares is exchanged.
 
 #include "common/row.cuh"
 
-#ifndef THREADS
-#define THREADS 128  // threads of a block
+#ifndef BLOCK_THREADS
+#define BLOCK_THREADS 128  // threads of a block
 #endif
-#ifndef LANES
-#define LANES 16  // threads that share a head
+#ifndef LANES_PER_HEAD
+#define LANES_PER_HEAD 16  // threads that share a head
 #endif
 #ifndef HEADS_PER_GROUP
 #define HEADS_PER_GROUP 1  // heads of a token that the same threads take
@@ -51,8 +52,8 @@
 
 namespace {
 
-constexpr int kThreads = THREADS;
-constexpr int kLanes = LANES;
+constexpr int kThreads = BLOCK_THREADS;
+constexpr int kLanes = LANES_PER_HEAD;
 constexpr int kHeadsPerGroup = HEADS_PER_GROUP;
 constexpr int kVector = VECTOR;
 constexpr int kMinBlocks = MIN_BLOCKS;

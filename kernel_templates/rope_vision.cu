@@ -5,18 +5,19 @@
 // the patch's row, the others by its column, both with the table's angles 0 … HEAD_DIM / 4 - 1.
 //
 // Bytes: queries and keys read and written once. Requires: pointers aligned to 16 bytes; HEAD_DIM a multiple of 4.
-// Launch: grid ceil(PATCHES · ceil(2 · HEADS / HEADS_PER_GROUP) / (THREADS / LANES)), block THREADS.
+// Launch: grid ceil(PATCHES · ceil(2 · HEADS / HEADS_PER_GROUP) / (BLOCK_THREADS / LANES_PER_HEAD)), block
+// BLOCK_THREADS.
 //
-// A group of LANES threads takes HEADS_PER_GROUP neighbouring heads of one patch, and reads cosines and sines once for
-// all of them. A thread holds both elements of its pairs, so that nothing is exchanged.
+// A group of LANES_PER_HEAD threads takes HEADS_PER_GROUP neighbouring heads of one patch, and reads cosines and sines
+// once for all of them. A thread holds both elements of its pairs, so that nothing is exchanged.
 
 #include "common/row.cuh"
 
-#ifndef THREADS
-#define THREADS 128  // threads of a block
+#ifndef BLOCK_THREADS
+#define BLOCK_THREADS 128  // threads of a block
 #endif
-#ifndef LANES
-#define LANES 8  // threads that share a head
+#ifndef LANES_PER_HEAD
+#define LANES_PER_HEAD 8  // threads that share a head
 #endif
 #ifndef HEADS_PER_GROUP
 #define HEADS_PER_GROUP 2  // heads of a patch that the same threads take
@@ -39,8 +40,8 @@
 
 namespace {
 
-constexpr int kThreads = THREADS;
-constexpr int kLanes = LANES;
+constexpr int kThreads = BLOCK_THREADS;
+constexpr int kLanes = LANES_PER_HEAD;
 constexpr int kHeadsPerGroup = HEADS_PER_GROUP;
 constexpr int kVector = VECTOR;
 constexpr int kMinBlocks = MIN_BLOCKS;

@@ -1,7 +1,7 @@
 // y[c, r] = x[r, c]: x[ROWS,COLUMNS] and y[COLUMNS,ROWS] row-major, float32 or float16.
 //
 // Bytes: 2·ROWS·COLUMNS·sizeof(STORAGE). Requires: pointers aligned to 16 bytes; ROWS, COLUMNS >= 1, of any value.
-// Launch: grid ceil(COLUMNS / TILE) · ceil(ROWS / TILE), block THREADS.
+// Launch: grid ceil(COLUMNS / TILE) · ceil(ROWS / TILE), block BLOCK_THREADS.
 //
 // A block reads a tile of TILE x TILE by rows into shared memory and writes it by columns, so that both sides of global
 // memory are contiguous. A word behind each shared row spreads a column over the banks.
@@ -11,8 +11,8 @@
 #ifndef TILE
 #define TILE 64  // rows and columns a block takes
 #endif
-#ifndef THREADS
-#define THREADS 256  // threads of a block
+#ifndef BLOCK_THREADS
+#define BLOCK_THREADS 256  // threads of a block
 #endif
 #ifndef VECTOR
 #define VECTOR 4  // neighbouring elements a thread takes at a time
@@ -36,7 +36,7 @@
 namespace {
 
 constexpr int kTile = TILE;
-constexpr int kThreads = THREADS;
+constexpr int kThreads = BLOCK_THREADS;
 constexpr int kVector = VECTOR;
 constexpr int kPadding = PADDING;
 constexpr int kMinBlocks = MIN_BLOCKS;

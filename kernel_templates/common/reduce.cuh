@@ -4,11 +4,13 @@
 // the compiler's intrinsics, true gives exchange and operation as one piece of inline PTX.
 
 struct Sum {
+  static constexpr bool kAdds = true;
   static __device__ __forceinline__ float identity() { return 0.0f; }
   static __device__ __forceinline__ float combine(float a, float b) { return a + b; }
 };
 
 struct Max {
+  static constexpr bool kAdds = false;
   static __device__ __forceinline__ float identity() { return __int_as_float(0xff800000); }
   static __device__ __forceinline__ float combine(float a, float b) { return fmaxf(a, b); }
 };
@@ -18,7 +20,7 @@ __device__ __forceinline__ float exchange_step(float value) {
 #ifdef __CUDA_ARCH__
   if constexpr (PTX) {
     float out;
-    if constexpr (__is_same(Operation, Sum)) {
+    if constexpr (Operation::kAdds) {
       asm("{ .reg .f32 other; shfl.sync.bfly.b32 other, %1, %2, 31, 0xffffffff; add.f32 %0, %1, other; }"
           : "=f"(out)
           : "f"(value), "n"(DISTANCE));

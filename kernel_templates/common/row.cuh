@@ -8,7 +8,7 @@
 
 // Elements of T that one of the loads or stores for N of them takes: at most 16 bytes.
 template <typename T, int N>
-constexpr int piece_of() {
+__device__ constexpr int piece_of() {
   return N * static_cast<int>(sizeof(T)) <= 16 ? N : 16 / static_cast<int>(sizeof(T));
 }
 
