@@ -48,7 +48,7 @@ __device__ __forceinline__ float apply(float a, float b) {
   if constexpr (kFormula == 1) {
     return a + b;
   } else if constexpr (kFormula == 2) {
-    return a / (1.0f + __expf(-a)) * b;
+    return __fdividef(a, 1.0f + __expf(-a)) * b;
   } else if constexpr (kFormula == 3) {
     return 0.5f * a * (1.0f + tanhf(0.79788456f * (a + 0.044715f * a * a * a)));
   } else if constexpr (kFormula == 4) {

@@ -61,9 +61,9 @@ struct Between {
 // In integers, so that patches that lie on a row of the table are found on it.
 __device__ __forceinline__ Between between(int patch, int patches, int side) {
   const int steps = patches > 1 ? patches - 1 : 1;
-  const long long at = static_cast<long long>(patch) * (side - 1);
-  const int near = static_cast<int>(at / steps);
-  return {near, min(near + 1, side - 1), static_cast<float>(at % steps) / static_cast<float>(steps)};
+  const int near = patch * (side - 1) / steps;
+  const int rest = patch * (side - 1) - near * steps;
+  return {near, min(near + 1, side - 1), __fdividef(static_cast<float>(rest), static_cast<float>(steps))};
 }
 
 // Row and column of the patch that comes at that place.

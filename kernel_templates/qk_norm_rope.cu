@@ -202,18 +202,22 @@ extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocks)
     if (!exists || head >= all_heads) {
       return;
     }
-    if (head >= heads + kv_heads) {
-      if (cached) {
-        store_head(v_cache + (cache_row + head - heads - kv_heads) * kHeadDim, pairs[i], first);
-      }
-      continue;
+    const bool is_value = head >= heads + kv_heads;
+    if (!is_value) {
+      const float factor = rsqrtf(squares[i] / static_cast<float>(kHeadDim) + kEpsilon);
+      norm_and_turn(pairs[i], turn, head < heads ? q_weight : k_weight, factor, first);
     }
-    const float factor = rsqrtf(squares[i] / static_cast<float>(kHeadDim) + kEpsilon);
-    norm_and_turn(pairs[i], turn, head < heads ? q_weight : k_weight, factor, first);
-    if (head < heads) {
-      store_head(q + (static_cast<long long>(token) * heads + head) * kHeadDim, pairs[i], first);
+    STORAGE* query = q + (static_cast<long long>(token) * heads + head) * kHeadDim;
+    CACHE* cache = (is_value ? v_cache : k_cache) + (cache_row + head - heads - (is_value ? kv_heads : 0)) * kHeadDim;
+    // One store wherever possible: what the compiler merges from several it writes element by element.
+    if constexpr (sizeof(STORAGE) == sizeof(CACHE)) {
+      if (head < heads || cached) {
+        store_head(head < heads ? reinterpret_cast<CACHE*>(query) : cache, pairs[i], first);
+      }
+    } else if (head < heads) {
+      store_head(query, pairs[i], first);
     } else if (cached) {
-      store_head(k_cache + (cache_row + head - heads) * kHeadDim, pairs[i], first);
+      store_head(cache, pairs[i], first);
     }
   }
 }
