@@ -207,17 +207,13 @@ extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocks)
       const float factor = rsqrtf(squares[i] / static_cast<float>(kHeadDim) + kEpsilon);
       norm_and_turn(pairs[i], turn, head < heads ? q_weight : k_weight, factor, first);
     }
-    STORAGE* query = q + (static_cast<long long>(token) * heads + head) * kHeadDim;
-    CACHE* cache = (is_value ? v_cache : k_cache) + (cache_row + head - heads - (is_value ? kv_heads : 0)) * kHeadDim;
-    // One store wherever possible: what the compiler merges from several it writes element by element.
-    if constexpr (sizeof(STORAGE) == sizeof(CACHE)) {
-      if (head < heads || cached) {
-        store_head(head < heads ? reinterpret_cast<CACHE*>(query) : cache, pairs[i], first);
-      }
-    } else if (head < heads) {
-      store_head(query, pairs[i], first);
+    if (head < heads) {
+      store_head(q + (static_cast<long long>(token) * heads + head) * kHeadDim, pairs[i], first);
     } else if (cached) {
-      store_head(cache, pairs[i], first);
+      // Whole addresses to choose from: with a chosen base the compiler writes element by element.
+      store_head(is_value ? v_cache + (cache_row + head - heads - kv_heads) * kHeadDim
+                          : k_cache + (cache_row + head - heads) * kHeadDim,
+                 pairs[i], first);
     }
   }
 }
