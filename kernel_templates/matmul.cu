@@ -1,16 +1,22 @@
-// C[M,N] = A[M,K] · B[N,K]ᵀ, all row-major (B is a linear layer's weight). float32 or float16 storage, float32
-// accumulation.
+// C[M,N] = epilogue(A[M,K] · B[N,K]ᵀ), all row-major (B is a linear layer's weight). float32 or float16 activations,
+// float32, float16 or bfloat16 weights, float32 accumulation.
 //
-// FLOPs: 2·M·N·K. Bytes: (M·K + N·K + M·N) · sizeof(STORAGE).
-// Requires: a, b, c and workspace aligned to 16 bytes; M, N, K >= 1, of any value. With SPLIT_K > 1: `workspace` of
-// SPLIT_K·M·N floats, and `counters` of one int a tile of C, zero before the first launch (each launch leaves them
-// zero).
-// Launch: grid (ceil(N / BLOCK_N), ceil(M / BLOCK_M), SPLIT_K), block (BLOCK_M / THREAD_M) · (BLOCK_N / THREAD_N).
+// Epilogues (common/epilogue.cuh): none, + bias[N], GELU (tanh or erf) of that, + residual[M,N], both, or SwiGLU of a
+// weight whose rows 2i and 2i+1 are gate and factor; C then is [M, N/2].
+// FLOPs: 2·M·N·K. Bytes: (M·K + M·N) · sizeof(STORAGE) + N·K · sizeof(WEIGHT), and the epilogue's operands.
+// Requires: buffers aligned to 16 bytes; M, N, K >= 1, of any value. C may be the residual, element for element. With
+// SPLIT_K > 1: `workspace` of SPLIT_K floats an element of the padded tiles, and `counters` of one int a tile, zero
+// before the first launch (each launch leaves them zero).
+// Launch: grid (ceil(M / BLOCK_M) · ceil(N / BLOCK_N), SPLIT_K), block (BLOCK_M / THREAD_M) · (BLOCK_N / THREAD_N).
 //
 // A block computes a tile of BLOCK_M x BLOCK_N. Slices of BLOCK_K of A and B are staged in shared memory, transposed,
 // so that a thread reads its rows and columns as vectors. A thread owns THREAD_M x THREAD_N values in chunks of up to
 // 4 x 4, spread over its warp's tile so that a warp's shared reads fall in different banks or on the same word.
+// What K leaves over is the first slice, so that the loop over the others checks nothing; rows beyond the matrices
+// read the last row, and are not written.
 
+#include "common/epilogue.cuh"
+#include "common/split.cuh"
 #include "common/types.cuh"
 #include "common/vector.cuh"
 
@@ -32,8 +38,14 @@
 #ifndef LANES_N
 #define LANES_N 8  // threads of a warp side by side along N; the other 32 / LANES_N lie along M
 #endif
+#ifndef LANE_PAIRS
+#define LANE_PAIRS 1  // 1: neighbouring lanes lie in two rows of C, so that half a warp reads few words of A and of B
+#endif
 #ifndef VECTOR
 #define VECTOR 4  // elements a global load takes
+#endif
+#ifndef ROWS_FIRST
+#define ROWS_FIRST 0  // 1: neighbouring threads load different rows; 0: along a row as far as a slice goes
 #endif
 #ifndef PADDING
 #define PADDING 4  // unused floats behind each row in shared memory
@@ -41,11 +53,17 @@
 #ifndef STAGES
 #define STAGES 2  // 2: the next slice is stored to a second buffer while this one is used
 #endif
+#ifndef FRAGMENTS
+#define FRAGMENTS 2  // 2: a depth's operands are read from shared memory while those before are multiplied
+#endif
 #ifndef UNROLL_K
 #define UNROLL_K 8  // unrolling of the loop over a slice's depth
 #endif
 #ifndef SPLIT_K
 #define SPLIT_K 1  // blocks that share the depth of one tile
+#endif
+#ifndef GROUP_M
+#define GROUP_M 8  // tiles along M that are computed before the next tile along N, to share B in the L2 cache
 #endif
 #ifndef MIN_BLOCKS
 #define MIN_BLOCKS 2  // resident blocks an SM asked of the compiler; 0: no launch bounds
@@ -56,8 +74,14 @@
 #ifndef COLUMNS_ALIGNED
 #define COLUMNS_ALIGNED 0  // 1: N is a multiple of 4
 #endif
+#ifndef FINISH
+#define FINISH 0  // the epilogue, by its number in common/epilogue.cuh
+#endif
 #ifndef STORAGE
-#define STORAGE float32  // element type of A, B and C
+#define STORAGE float32  // element type of A, C and the residual
+#endif
+#ifndef WEIGHT
+#define WEIGHT float32  // element type of B
 #endif
 
 namespace {
@@ -69,97 +93,132 @@ constexpr int kThreadM = THREAD_M;
 constexpr int kThreadN = THREAD_N;
 constexpr int kLanesN = LANES_N;
 constexpr int kLanesM = 32 / kLanesN;
+constexpr bool kLanePairs = LANE_PAIRS != 0;
 constexpr int kVector = VECTOR;
+constexpr bool kRowsFirst = ROWS_FIRST != 0;
 constexpr int kPadding = PADDING;
 constexpr int kStages = STAGES;
+constexpr int kFragments = FRAGMENTS;
 constexpr int kUnrollK = UNROLL_K;
 constexpr int kSplitK = SPLIT_K;
+constexpr int kGroupM = GROUP_M;
 constexpr bool kRowsAligned = ROWS_ALIGNED != 0;
 constexpr bool kColumnsAligned = COLUMNS_ALIGNED != 0;
+constexpr int kFinish = FINISH;
 
 constexpr int kThreads = (kBlockM / kThreadM) * (kBlockN / kThreadN);
 constexpr int kWarpsN = kBlockN / (kLanesN * kThreadN);
 constexpr int kChunkM = kThreadM < 4 ? kThreadM : 4;
 constexpr int kChunkN = kThreadN < 4 ? kThreadN : 4;
-constexpr int kLoadsA = kBlockM * kBlockK / kVector / kThreads;  // a thread, a slice
-constexpr int kLoadsB = kBlockN * kBlockK / kVector / kThreads;
-constexpr int kRowA = kBlockM + kPadding;  // floats of a row in shared memory
-constexpr int kRowB = kBlockN + kPadding;
+constexpr int kVectorsPerRow = kBlockK / kVector;  // of a slice
 
-static_assert(32 % kLanesN == 0, "a warp has 32 lanes");
+static_assert(32 % kLanesN == 0 && (!kLanePairs || kLanesM % 2 == 0), "a warp has 32 lanes");
 static_assert(kBlockM % (kLanesM * kThreadM) == 0 && kBlockN % (kLanesN * kThreadN) == 0, "warps tile the block");
 static_assert(kThreadM % kChunkM == 0 && kThreadN % kChunkN == 0, "chunks tile a thread's values");
 static_assert(kBlockK % kVector == 0, "a slice's row is whole vectors");
-static_assert(kLoadsA * kThreads * kVector == kBlockM * kBlockK, "threads share A's slice evenly");
-static_assert(kLoadsB * kThreads * kVector == kBlockN * kBlockK, "threads share B's slice evenly");
 static_assert(kPadding % 4 == 0, "rows in shared memory stay aligned");
 static_assert(kStages == 1 || kStages == 2, "one or two shared buffers");
-static_assert(kSplitK >= 1 && kUnrollK >= 1, "counts");
+static_assert(kFragments == 1 || kFragments == 2, "one or two register buffers");
+static_assert(kBlockK % kUnrollK == 0 && kUnrollK % kFragments == 0, "unrolled steps tile a slice");
+static_assert(kSplitK >= 1 && kGroupM >= 1, "counts");
+static_assert(!Epilogue<kFinish>::kHalves || kThreadN % 2 == 0, "a thread holds gate and factor");
 
-// Reads this thread's share of a slice [ROWS, kBlockK] of a row-major matrix [rows, depth]; zeros outside of it.
-template <int LOADS>
-__device__ __forceinline__ void load_slice(Vector<STORAGE, kVector> (&staged)[LOADS],
-                                           const STORAGE* __restrict__ matrix, int first_row, int rows, int first_k,
-                                           int depth) {
-  constexpr int kVectorsPerRow = kBlockK / kVector;
+// One operand on its way from global to shared memory: BLOCK rows of a row-major matrix [rows, depth] of T, a slice of
+// kBlockK at a time.
+template <typename T, int BLOCK>
+struct Operand {
+  static constexpr int kRow = BLOCK + kPadding;  // floats of a row in shared memory
+  static constexpr int kLoads = BLOCK * kBlockK / kVector / kThreads;
+  static_assert(kLoads * kThreads * kVector == BLOCK * kBlockK, "threads share a slice evenly");
+
+  const T* source[kLoads];
+  Vector<T, kVector> staged[kLoads];
+
+  static __device__ __forceinline__ int row_of(int load) {
+    const int index = static_cast<int>(threadIdx.x) + load * kThreads;
+    return kRowsFirst ? index % BLOCK : index / kVectorsPerRow;
+  }
+  static __device__ __forceinline__ int k_of(int load) {
+    const int index = static_cast<int>(threadIdx.x) + load * kThreads;
+    return (kRowsFirst ? index / BLOCK : index % kVectorsPerRow) * kVector;
+  }
+
+  __device__ __forceinline__ Operand(const T* __restrict__ matrix, int first_row, int rows, int first_k, int depth) {
 #pragma unroll
-  for (int i = 0; i < LOADS; ++i) {
-    const int index = static_cast<int>(threadIdx.x) + i * kThreads;
-    const int row = first_row + index / kVectorsPerRow;
-    const int k = first_k + index % kVectorsPerRow * kVector;
-    const STORAGE* address = matrix + static_cast<long long>(row) * depth + k;
-    if constexpr (kRowsAligned) {
-      if (row < rows && k < depth) {
-        staged[i] = load_vector<kVector>(address);
-      } else {
-        staged[i] = Vector<STORAGE, kVector>{};
-      }
-    } else {
+    for (int i = 0; i < kLoads; ++i) {
+      const int row = first_row + row_of(i);
+      source[i] = matrix + static_cast<long long>(row < rows ? row : rows - 1) * depth + (first_k + k_of(i));
+    }
+  }
+
+  // Reads this thread's share of the first slice, of which `filled` columns lie in the matrix.
+  __device__ __forceinline__ void load_first(int filled) {
+#pragma unroll
+    for (int i = 0; i < kLoads; ++i) {
 #pragma unroll
       for (int v = 0; v < kVector; ++v) {
-        staged[i].element[v] = row < rows && k + v < depth ? address[v] : STORAGE{};
+        staged[i].element[v] = k_of(i) + v < filled ? source[i][v] : T{};
+      }
+      source[i] += filled;
+    }
+  }
+
+  __device__ __forceinline__ void load_next() {
+#pragma unroll
+    for (int i = 0; i < kLoads; ++i) {
+      if constexpr (kRowsAligned) {
+        staged[i] = load_vector<kVector>(source[i]);
+      } else {
+#pragma unroll
+        for (int v = 0; v < kVector; ++v) {
+          staged[i].element[v] = source[i][v];
+        }
+      }
+      source[i] += kBlockK;
+    }
+  }
+
+  // Writes the staged share to shared memory as [kBlockK, kRow] floats.
+  __device__ __forceinline__ void store(float* shared) const {
+#pragma unroll
+    for (int i = 0; i < kLoads; ++i) {
+#pragma unroll
+      for (int v = 0; v < kVector; ++v) {
+        shared[(k_of(i) + v) * kRow + row_of(i)] = to_float(staged[i].element[v]);
       }
     }
   }
-}
+};
 
-// Writes the staged share to shared memory as [kBlockK, ROW] floats.
-template <int ROW, int LOADS>
-__device__ __forceinline__ void store_slice(float* shared, const Vector<STORAGE, kVector> (&staged)[LOADS]) {
-  constexpr int kVectorsPerRow = kBlockK / kVector;
+using OperandA = Operand<STORAGE, kBlockM>;
+using OperandB = Operand<WEIGHT, kBlockN>;
+
+// A thread's values of one depth.
+struct Fragment {
+  float a[kThreadM];
+  float b[kThreadN];
+
+  // From one row of the slice in shared memory, at this thread's place.
+  __device__ __forceinline__ void load(const float* shared_a, const float* shared_b) {
 #pragma unroll
-  for (int i = 0; i < LOADS; ++i) {
-    const int index = static_cast<int>(threadIdx.x) + i * kThreads;
-    const int row = index / kVectorsPerRow;
-    const int k = index % kVectorsPerRow * kVector;
+    for (int c = 0; c < kThreadM / kChunkM; ++c) {
+      const auto chunk = load_vector<kChunkM>(shared_a + c * (kLanesM * kChunkM));
 #pragma unroll
-    for (int v = 0; v < kVector; ++v) {
-      shared[(k + v) * ROW + row] = to_float(staged[i].element[v]);
+      for (int i = 0; i < kChunkM; ++i) {
+        a[c * kChunkM + i] = chunk.element[i];
+      }
+    }
+#pragma unroll
+    for (int c = 0; c < kThreadN / kChunkN; ++c) {
+      const auto chunk = load_vector<kChunkN>(shared_b + c * (kLanesN * kChunkN));
+#pragma unroll
+      for (int j = 0; j < kChunkN; ++j) {
+        b[c * kChunkN + j] = chunk.element[j];
+      }
     }
   }
-}
 
-// Reads a thread's values of one depth: COUNT floats in chunks CHUNK wide, STRIDE apart.
-template <int COUNT, int CHUNK, int STRIDE>
-__device__ __forceinline__ void load_fragment(float (&fragment)[COUNT], const float* shared) {
-#pragma unroll
-  for (int c = 0; c < COUNT / CHUNK; ++c) {
-    const auto chunk = load_vector<CHUNK>(shared + c * STRIDE);
-#pragma unroll
-    for (int i = 0; i < CHUNK; ++i) {
-      fragment[c * CHUNK + i] = chunk.element[i];
-    }
-  }
-}
-
-__device__ __forceinline__ void multiply_slice(float (&sum)[kThreadM][kThreadN], const float* shared_a,
-                                               const float* shared_b) {
-#pragma unroll kUnrollK
-  for (int k = 0; k < kBlockK; ++k) {
-    float a[kThreadM];
-    float b[kThreadN];
-    load_fragment<kThreadM, kChunkM, kLanesM * kChunkM>(a, shared_a + k * kRowA);
-    load_fragment<kThreadN, kChunkN, kLanesN * kChunkN>(b, shared_b + k * kRowB);
+  __device__ __forceinline__ void multiply(float (&sum)[kThreadM][kThreadN]) const {
 #pragma unroll
     for (int i = 0; i < kThreadM; ++i) {
 #pragma unroll
@@ -168,97 +227,169 @@ __device__ __forceinline__ void multiply_slice(float (&sum)[kThreadM][kThreadN],
       }
     }
   }
-}
+};
 
 // Where a thread's values lie in the block's tile.
 struct Place {
   int row;     // of its first value
   int column;  // of its first value
-  __device__ int row_of(int i) const { return row + i / kChunkM * (kLanesM * kChunkM) + i % kChunkM; }
-  __device__ int column_of(int j) const { return column + j / kChunkN * (kLanesN * kChunkN) + j % kChunkN; }
+  __device__ __forceinline__ Place() {
+    const int warp = static_cast<int>(threadIdx.x) / 32;
+    const int lane = static_cast<int>(threadIdx.x) % 32;
+    const int lane_m = kLanePairs ? lane / (2 * kLanesN) * 2 + lane % 2 : lane / kLanesN;
+    const int lane_n = kLanePairs ? lane / 2 % kLanesN : lane % kLanesN;
+    row = warp / kWarpsN * (kLanesM * kThreadM) + lane_m * kChunkM;
+    column = warp % kWarpsN * (kLanesN * kThreadN) + lane_n * kChunkN;
+  }
+  __device__ __forceinline__ int row_of(int i) const { return row + i / kChunkM * (kLanesM * kChunkM) + i % kChunkM; }
+  __device__ __forceinline__ int column_of(int j) const {
+    return column + j / kChunkN * (kLanesN * kChunkN) + j % kChunkN;
+  }
 };
 
-// Writes one row's chunk of values to a row-major matrix [m, n] of T.
-template <typename T>
-__device__ __forceinline__ void store_chunk(T* matrix, const float* values, int row, int column, int m, int n) {
-  if (row >= m) {
-    return;
+// The tile a block computes. Tiles go down GROUP_M rows before they go to the next column of tiles.
+struct Tile {
+  int first_row;
+  int first_column;
+  __device__ __forceinline__ Tile(int m, int n) {
+    const int tiles_m = (m + kBlockM - 1) / kBlockM;
+    const int tiles_n = (n + kBlockN - 1) / kBlockN;
+    const int group = static_cast<int>(blockIdx.x) / (kGroupM * tiles_n);
+    const int within = static_cast<int>(blockIdx.x) - group * (kGroupM * tiles_n);
+    const int left = tiles_m - group * kGroupM;
+    const int height = left < kGroupM ? left : kGroupM;
+    first_row = (group * kGroupM + within % height) * kBlockM;
+    first_column = within / height * kBlockN;
   }
-  T* address = matrix + static_cast<long long>(row) * n + column;
-  if constexpr (kColumnsAligned && kChunkN == 4) {
-    if (column < n) {
-      Vector<T, kChunkN> out;
+};
+
+// Multiplies the depths of the slice in shared memory; before the last one it calls `publish`, which brings the next
+// slice and returns where that lies.
+template <typename Publish>
+__device__ __forceinline__ void multiply_slice(float (&sum)[kThreadM][kThreadN], Fragment (&fragments)[2],
+                                               const float* shared_a, const float* shared_b, Publish publish) {
+#pragma unroll 1
+  for (int outer = 0; outer < kBlockK; outer += kUnrollK) {
 #pragma unroll
-      for (int j = 0; j < kChunkN; ++j) {
-        out.element[j] = from_float<T>(values[j]);
+    for (int i = 0; i < kUnrollK; ++i) {
+      Fragment& present = fragments[i % kFragments];
+      if constexpr (kFragments == 1) {
+        present.load(shared_a + (outer + i) * OperandA::kRow, shared_b + (outer + i) * OperandB::kRow);
+      } else if (i + 1 < kUnrollK || outer + kUnrollK < kBlockK) {
+        fragments[(i + 1) % 2].load(shared_a + (outer + i + 1) * OperandA::kRow,
+                                    shared_b + (outer + i + 1) * OperandB::kRow);
+      } else {
+        publish(fragments[(i + 1) % 2]);
       }
-      store_vector(address, out);
+      present.multiply(sum);
     }
-  } else {
+  }
+}
+
+// The sums of a tile over the depths [begin, end).
+__device__ __forceinline__ void multiply_tile(float (&sum)[kThreadM][kThreadN], const STORAGE* __restrict__ a,
+                                              const WEIGHT* __restrict__ b, Tile tile, Place place, int begin, int end,
+                                              int m, int n, int k) {
+  __shared__ __align__(16) float shared_a[kStages][kBlockK * OperandA::kRow];
+  __shared__ __align__(16) float shared_b[kStages][kBlockK * OperandB::kRow];
+  const int first = (end - begin - 1) % kBlockK + 1;
+  OperandA operand_a(a, tile.first_row, m, begin, k);
+  OperandB operand_b(b, tile.first_column, n, begin, k);
+  operand_a.load_first(first);
+  operand_b.load_first(first);
+  operand_a.store(shared_a[0]);
+  operand_b.store(shared_b[0]);
+  __syncthreads();
+  Fragment fragments[2];
+  if constexpr (kFragments == 2) {
+    fragments[0].load(shared_a[0] + place.row, shared_b[0] + place.column);
+  }
+  int stage = 0;
+#pragma unroll 1
+  for (int left = (end - begin - first) / kBlockK; left >= 0; --left) {
+    if (left > 0) {
+      operand_a.load_next();
+      operand_b.load_next();
+    }
+    const auto bring_next = [&] {
+      if (left > 0) {
+        if constexpr (kStages == 1) {
+          __syncthreads();
+        }
+        stage ^= kStages - 1;
+        operand_a.store(shared_a[stage]);
+        operand_b.store(shared_b[stage]);
+        __syncthreads();
+      }
+    };
+    multiply_slice(sum, fragments, shared_a[stage] + place.row, shared_b[stage] + place.column, [&](Fragment& next) {
+      bring_next();
+      next.load(shared_a[stage] + place.row, shared_b[stage] + place.column);
+    });
+    if constexpr (kFragments == 1) {
+      bring_next();
+    }
+  }
+}
+
+__device__ __forceinline__ void store_tile(STORAGE* c, const float (&sum)[kThreadM][kThreadN], const float* bias,
+                                           const STORAGE* residual, Tile tile, Place place, int m, int n) {
+#pragma unroll
+  for (int i = 0; i < kThreadM; ++i) {
+    const int row = tile.first_row + place.row_of(i);
+    if (row < m) {
+#pragma unroll
+      for (int j = 0; j < kThreadN; j += kChunkN) {
+        store_finished<kFinish, kColumnsAligned && kChunkN == 4, kChunkN>(c, &sum[i][j], bias, residual, row,
+                                                                          tile.first_column + place.column_of(j), n);
+      }
+    }
+  }
+}
+
+// Writes the sums where the block that arrives last finds them. Then that one adds up all splits' sums in the order of
+// the splits, so that the result does not depend on who came last.
+__device__ __forceinline__ void reduce_splits(STORAGE* c, const float (&sum)[kThreadM][kThreadN], float* workspace,
+                                              int* counters, const float* bias, const STORAGE* residual, Tile tile,
+                                              Place place, int m, int n) {
+  constexpr int kChunks = kThreadM * kThreadN / kChunkN;
+  constexpr int kStride = kThreads * kChunkN;  // from one chunk of a thread to the next
+  constexpr long long kTile = static_cast<long long>(kBlockM) * kBlockN;
+  float* own = workspace + blockIdx.x * (kSplitK * kTile) + threadIdx.x * kChunkN;
+#pragma unroll
+  for (int chunk = 0; chunk < kChunks; ++chunk) {
+    Vector<float, kChunkN> values;
 #pragma unroll
     for (int j = 0; j < kChunkN; ++j) {
-      if (column + j < n) {
-        address[j] = from_float<T>(values[j]);
+      values.element[j] = sum[chunk / (kThreadN / kChunkN)][chunk % (kThreadN / kChunkN) * kChunkN + j];
+    }
+    store_vector(own + blockIdx.y * kTile + chunk * kStride, values);
+  }
+  if (!arrived_last(counters + blockIdx.x, kSplitK)) {
+    return;
+  }
+#pragma unroll 4
+  for (int chunk = 0; chunk < kChunks; ++chunk) {
+    Vector<float, kChunkN> parts[kSplitK];
+#pragma unroll
+    for (int split = 0; split < kSplitK; ++split) {
+      parts[split] = load_written<kChunkN>(own + split * kTile + chunk * kStride);
+    }
+    float total[kChunkN] = {};
+#pragma unroll
+    for (int split = 0; split < kSplitK; ++split) {
+#pragma unroll
+      for (int j = 0; j < kChunkN; ++j) {
+        total[j] += parts[split].element[j];
       }
     }
-  }
-}
-
-template <typename T>
-__device__ __forceinline__ void store_tile(T* matrix, const float (&sum)[kThreadM][kThreadN], Place place,
-                                           int first_row, int first_column, int m, int n) {
-#pragma unroll
-  for (int i = 0; i < kThreadM; ++i) {
-#pragma unroll
-    for (int j = 0; j < kThreadN; j += kChunkN) {
-      store_chunk(matrix, &sum[i][j], first_row + place.row_of(i), first_column + place.column_of(j), m, n);
+    const int row = tile.first_row + place.row_of(chunk / (kThreadN / kChunkN));
+    if (row < m) {
+      store_finished<kFinish, kColumnsAligned && kChunkN == 4, kChunkN>(
+          c, total, bias, residual, row, tile.first_column + place.column_of(chunk % (kThreadN / kChunkN) * kChunkN),
+          n);
     }
   }
-}
-
-// Adds up the partial tiles in the order of the splits, so that the result does not depend on who came last. Loops
-// stay rolled: this runs once a tile, and unrolled it would be longer than all the rest.
-__device__ __forceinline__ void reduce_partials(STORAGE* c, const float* workspace, Place place, int first_row,
-                                                int first_column, int m, int n) {
-  const long long plane = static_cast<long long>(m) * n;
-#pragma unroll 1
-  for (int i = 0; i < kThreadM; ++i) {
-    const int row = first_row + place.row_of(i);
-#pragma unroll 1
-    for (int j = 0; j < kThreadN; j += kChunkN) {
-      const int column = first_column + place.column_of(j);
-      float total[kChunkN] = {};
-#pragma unroll
-      for (int v = 0; v < kChunkN; ++v) {
-        if (row < m && column + v < n) {
-          // volatile: other blocks wrote these during this launch, so a cached line may be old.
-          const volatile float* partial = workspace + static_cast<long long>(row) * n + column + v;
-#pragma unroll
-          for (int split = 0; split < kSplitK; ++split) {
-            total[v] += partial[split * plane];
-          }
-        }
-      }
-      store_chunk(c, total, row, column, m, n);
-    }
-  }
-}
-
-// True in the block that arrives last at its tile; leaves the tile's counter at zero.
-__device__ __forceinline__ bool arrived_last(int* counters) {
-  __shared__ int last;
-  __threadfence();
-  __syncthreads();
-  if (threadIdx.x == 0) {
-    int* counter = counters + blockIdx.y * gridDim.x + blockIdx.x;
-    last = atomicAdd(counter, 1) == kSplitK - 1 ? 1 : 0;
-    if (last != 0) {
-      *counter = 0;
-    }
-  }
-  __syncthreads();
-  __threadfence();
-  return last != 0;
 }
 
 }  // namespace
@@ -269,71 +400,46 @@ __device__ __forceinline__ bool arrived_last(int* counters) {
 #define MATMUL_BOUNDS
 #endif
 
-extern "C" __global__ void MATMUL_BOUNDS matmul(const STORAGE* __restrict__ a, const STORAGE* __restrict__ b,
-                                                STORAGE* __restrict__ c, float* workspace, int* counters, int m, int n,
-                                                int k) {
-  __shared__ __align__(16) float shared_a[kStages][kBlockK * kRowA];
-  __shared__ __align__(16) float shared_b[kStages][kBlockK * kRowB];
-  const int first_row = static_cast<int>(blockIdx.y) * kBlockM;
-  const int first_column = static_cast<int>(blockIdx.x) * kBlockN;
-  const int warp = static_cast<int>(threadIdx.x) / 32;
-  const int lane = static_cast<int>(threadIdx.x) % 32;
-  const Place place{warp / kWarpsN * (kLanesM * kThreadM) + lane / kLanesN * kChunkM,
-                    warp % kWarpsN * (kLanesN * kThreadN) + lane % kLanesN * kChunkN};
-
+extern "C" __global__ void MATMUL_BOUNDS matmul(const STORAGE* __restrict__ a, const WEIGHT* __restrict__ b,
+                                                const float* __restrict__ bias, const STORAGE* residual, STORAGE* c,
+                                                float* workspace, int* counters, int m, int n, int k) {
+  const Tile tile(m, n);
+  const Place place;
   const int slices = (k + kBlockK - 1) / kBlockK;
-  const int slices_per_split = (slices + kSplitK - 1) / kSplitK;
-  int slice = static_cast<int>(blockIdx.z) * slices_per_split;
-  const int end = slice + slices_per_split < slices ? slice + slices_per_split : slices;
-
+  const int depth = (slices + kSplitK - 1) / kSplitK * kBlockK;
+  const int begin = static_cast<int>(blockIdx.y) * depth;
+  const int end = k - begin < depth ? k : begin + depth;
   float sum[kThreadM][kThreadN] = {};
-  Vector<STORAGE, kVector> staged_a[kLoadsA];
-  Vector<STORAGE, kVector> staged_b[kLoadsB];
-  if (slice < end) {
-    load_slice(staged_a, a, first_row, m, slice * kBlockK, k);
-    load_slice(staged_b, b, first_column, n, slice * kBlockK, k);
-    store_slice<kRowA>(shared_a[0], staged_a);
-    store_slice<kRowB>(shared_b[0], staged_b);
-    __syncthreads();
+  if (begin < end) {
+    multiply_tile(sum, a, b, tile, place, begin, end, m, n, k);
   }
-  int stage = 0;
-  for (; slice < end; ++slice) {
-    const bool more = slice + 1 < end;
-    if (more) {
-      load_slice(staged_a, a, first_row, m, (slice + 1) * kBlockK, k);
-      load_slice(staged_b, b, first_column, n, (slice + 1) * kBlockK, k);
-    }
-    multiply_slice(sum, shared_a[stage] + place.row, shared_b[stage] + place.column);
-    if (more) {
-      if constexpr (kStages == 2) {
-        stage ^= 1;
-      } else {
-        __syncthreads();
-      }
-      store_slice<kRowA>(shared_a[stage], staged_a);
-      store_slice<kRowB>(shared_b[stage], staged_b);
-      __syncthreads();
-    }
-  }
-
   if constexpr (kSplitK > 1) {
-    float* partial = workspace + static_cast<long long>(blockIdx.z) * m * n;
-    store_tile(partial, sum, place, first_row, first_column, m, n);
-    if (arrived_last(counters)) {
-      reduce_partials(c, workspace, place, first_row, first_column, m, n);
-    }
+    reduce_splits(c, sum, workspace, counters, bias, residual, tile, place, m, n);
   } else {
-    store_tile(c, sum, place, first_row, first_column, m, n);
+    store_tile(c, sum, bias, residual, tile, place, m, n);
   }
 }
 
 #ifdef PASCALINE_REFERENCE
 
-// The same in float64, one thread an element of C: what results are verified against.
+__device__ __forceinline__ double finished(double sum, double gate, double extra, double other) {
+  const double x = sum + extra;
+  if constexpr (kFinish == kEpilogueSwiglu) {
+    return gate / (1.0 + exp(-gate)) * sum;
+  } else if constexpr (kFinish == kEpilogueBiasGeluTanh) {
+    return 0.5 * x * (1.0 + tanh(0.79788456080286535588 * (x + 0.044715 * x * x * x)));
+  } else if constexpr (kFinish == kEpilogueBiasGeluErf) {
+    return 0.5 * x * (1.0 + erf(x * 0.70710678118654752440));
+  } else {
+    return x + other;
+  }
+}
+
+// The same in float64, one thread an element of the product: what results are verified against.
 // Launch: grid (ceil(N / 16), ceil(M / 16)), block (16, 16).
-extern "C" __global__ void matmul_reference(const STORAGE* __restrict__ a, const STORAGE* __restrict__ b,
-                                            double* __restrict__ c, float* workspace, int* counters, int m, int n,
-                                            int k) {
+extern "C" __global__ void matmul_reference(const STORAGE* __restrict__ a, const WEIGHT* __restrict__ b,
+                                            const float* __restrict__ bias, const STORAGE* residual, double* c,
+                                            float* workspace, int* counters, int m, int n, int k) {
   constexpr int kTile = 16;
   __shared__ double tile_a[kTile][kTile + 1];
   __shared__ double tile_b[kTile][kTile + 1];
@@ -343,6 +449,7 @@ extern "C" __global__ void matmul_reference(const STORAGE* __restrict__ a, const
   const int column = static_cast<int>(blockIdx.x) * kTile + x;
   const int row_of_b = static_cast<int>(blockIdx.x) * kTile + y;
   double sum = 0.0;
+  double gate = 0.0;
   for (int first = 0; first < k; first += kTile) {
     const bool inside = first + x < k;
     tile_a[y][x] = inside && row < m ? to_float(a[static_cast<long long>(row) * k + first + x]) : 0.0f;
@@ -350,11 +457,28 @@ extern "C" __global__ void matmul_reference(const STORAGE* __restrict__ a, const
     __syncthreads();
     for (int i = 0; i < kTile; ++i) {
       sum += tile_a[y][i] * tile_b[x][i];
+      gate += tile_a[y][i] * tile_b[x & ~1][i];
     }
     __syncthreads();
   }
-  if (row < m && column < n) {
-    c[static_cast<long long>(row) * n + column] = sum;
+  if (row >= m || column >= n) {
+    return;
+  }
+  const long long place = static_cast<long long>(row) * n + column;
+  if constexpr (Epilogue<kFinish>::kHalves) {
+    if (column % 2 == 1) {
+      c[place / 2] = finished(sum, gate, 0.0, 0.0);
+    }
+  } else {
+    double extra = 0.0;
+    double other = 0.0;
+    if constexpr (Epilogue<kFinish>::kHasBias) {
+      extra = bias[column];
+    }
+    if constexpr (Epilogue<kFinish>::kHasResidual) {
+      other = to_float(residual[place]);
+    }
+    c[place] = finished(sum, gate, extra, other);
   }
 }
 

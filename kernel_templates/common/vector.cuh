@@ -11,6 +11,25 @@ __device__ __forceinline__ Vector<T, N> load_vector(const T* address) {
   return *reinterpret_cast<const Vector<T, N>*>(address);
 }
 
+// Of floats that other blocks wrote during this launch: past L1, whose lines may be old.
+template <int N>
+__device__ __forceinline__ Vector<float, N> load_written(const float* address) {
+  Vector<float, N> out;
+#ifdef __CUDA_ARCH__
+  if constexpr (N == 4) {
+    asm volatile("ld.global.cg.v4.f32 {%0, %1, %2, %3}, [%4];"
+                 : "=f"(out.element[0]), "=f"(out.element[1]), "=f"(out.element[2]), "=f"(out.element[3])
+                 : "l"(address)
+                 : "memory");
+    return out;
+  }
+#endif
+  for (int i = 0; i < N; ++i) {
+    out.element[i] = static_cast<const volatile float*>(address)[i];
+  }
+  return out;
+}
+
 template <typename T, int N>
 __device__ __forceinline__ void store_vector(T* address, const Vector<T, N>& value) {
   *reinterpret_cast<Vector<T, N>*>(address) = value;

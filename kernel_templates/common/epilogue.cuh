@@ -1,0 +1,105 @@
+#pragma once
+
+#include "types.cuh"
+#include "vector.cuh"
+
+// What is done with a matrix product's float sums before they are stored; the search spaces' dimension EPILOGUE.
+
+constexpr int kEpilogueNone = 0;
+constexpr int kEpilogueBias = 1;
+constexpr int kEpilogueBiasGeluTanh = 2;
+constexpr int kEpilogueBiasGeluErf = 3;
+constexpr int kEpilogueResidual = 4;
+constexpr int kEpilogueSwiglu = 5;  // columns 2i and 2i+1 are a gate and its factor: column i is silu(gate) · factor
+constexpr int kEpilogueBiasResidual = 6;
+
+template <int EPILOGUE>
+struct Epilogue {
+  static_assert(EPILOGUE >= 0 && EPILOGUE <= 6, "a known epilogue");
+  static constexpr bool kHasBias = EPILOGUE == kEpilogueBias || EPILOGUE == kEpilogueBiasGeluTanh ||
+                                   EPILOGUE == kEpilogueBiasGeluErf || EPILOGUE == kEpilogueBiasResidual;
+  static constexpr bool kHasResidual = EPILOGUE == kEpilogueResidual || EPILOGUE == kEpilogueBiasResidual;
+  static constexpr bool kHalves = EPILOGUE == kEpilogueSwiglu;  // the output has half the columns
+};
+
+// 0.5·x·(1 + tanh(√(2/π)·(x + 0.044715·x³))), with 1 + tanh(u) = 2 - 2 / (exp(2u) + 1).
+__device__ __forceinline__ float gelu_tanh(float x) {
+  const float u = 0.7978845608028654f * (x + 0.044715f * x * x * x);
+  return x - x / (expf(2.0f * u) + 1.0f);
+}
+
+__device__ __forceinline__ float gelu_erf(float x) { return 0.5f * x * (1.0f + erff(x * 0.7071067811865476f)); }
+
+__device__ __forceinline__ float silu(float x) { return x / (1.0f + expf(-x)); }
+
+// One sum with the bias of its column and the residual of its place; not for kEpilogueSwiglu.
+template <int EPILOGUE>
+__device__ __forceinline__ float finish(float sum, float bias, float residual) {
+  if constexpr (EPILOGUE == kEpilogueBiasGeluTanh) {
+    return gelu_tanh(sum + bias);
+  } else if constexpr (EPILOGUE == kEpilogueBiasGeluErf) {
+    return gelu_erf(sum + bias);
+  } else if constexpr (Epilogue<EPILOGUE>::kHasBias || Epilogue<EPILOGUE>::kHasResidual) {
+    return sum + bias + residual;
+  } else {
+    return sum;
+  }
+}
+
+// Finishes COUNT sums of neighbouring columns, the first at (row, column) of [rows, columns], and stores them; column
+// is a multiple of COUNT. ALIGNED: columns is a multiple of 4 (so that rows start at whole vectors), COUNT 4 or less.
+template <int EPILOGUE, bool ALIGNED, int COUNT, typename T>
+__device__ __forceinline__ void store_finished(T* out, const float* sums, const float* bias, const T* residual,
+                                               long long row, int column, int columns) {
+  using Form = Epilogue<EPILOGUE>;
+  constexpr int kStored = Form::kHalves ? COUNT / 2 : COUNT;
+  if constexpr (Form::kHalves) {
+    static_assert(COUNT % 2 == 0, "pairs of columns");
+    T* place = out + row * (columns / 2) + column / 2;
+    Vector<T, kStored> values;
+#pragma unroll
+    for (int j = 0; j < kStored; ++j) {
+      values.element[j] = from_float<T>(silu(sums[2 * j]) * sums[2 * j + 1]);
+    }
+    if constexpr (ALIGNED) {
+      if (column < columns) {
+        store_vector(place, values);
+      }
+    } else {
+#pragma unroll
+      for (int j = 0; j < kStored; ++j) {
+        if (column + 2 * j + 1 < columns) {
+          place[j] = values.element[j];
+        }
+      }
+    }
+  } else {
+    const long long offset = row * columns + column;
+    Vector<T, COUNT> values;
+#pragma unroll
+    for (int j = 0; j < COUNT; ++j) {
+      const bool inside = column + j < columns;
+      float extra = 0.0f;
+      float other = 0.0f;
+      if constexpr (Form::kHasBias) {
+        extra = inside ? bias[column + j] : 0.0f;
+      }
+      if constexpr (Form::kHasResidual) {
+        other = inside ? to_float(residual[offset + j]) : 0.0f;
+      }
+      values.element[j] = from_float<T>(finish<EPILOGUE>(sums[j], extra, other));
+    }
+    if constexpr (ALIGNED) {
+      if (column < columns) {
+        store_vector(out + offset, values);
+      }
+    } else {
+#pragma unroll
+      for (int j = 0; j < COUNT; ++j) {
+        if (column + j < columns) {
+          out[offset + j] = values.element[j];
+        }
+      }
+    }
+  }
+}
