@@ -3,7 +3,8 @@
 // a/2 · (1 + erf(a/√2)). a and b of INPUT, y of OUTPUT; float32 arithmetic. b is not read, and may be null, for 0,
 // 3, 4.
 //
-// Bytes: a, b where it is read, and y once. Requires: pointers aligned to 16 bytes; y overlaps nothing else.
+// Bytes: a, b where it is read, and y once. Requires: pointers aligned to 16 bytes; y may be a or b if its type is
+// theirs, and otherwise overlaps neither.
 // Launch: grid ceil(COUNT / (BLOCK_THREADS · VECTOR · UNROLL)), block BLOCK_THREADS.
 
 #include "common/row.cuh"
@@ -59,7 +60,7 @@ __device__ __forceinline__ float apply(float a, float b) {
 }
 
 // Only the last vector of all may be cut short.
-__device__ __forceinline__ void load_part(float (&value)[kVector], const INPUT* __restrict__ input, int end) {
+__device__ __forceinline__ void load_part(float (&value)[kVector], const INPUT* input, int end) {
   if (end == kVector) {
     load_floats<true>(value, input, 0, end);
   } else {
@@ -70,7 +71,7 @@ __device__ __forceinline__ void load_part(float (&value)[kVector], const INPUT* 
 }  // namespace
 
 extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocks)
-    elementwise(const INPUT* __restrict__ a, const INPUT* __restrict__ b, OUTPUT* __restrict__ y, long long count) {
+    elementwise(const INPUT* a, const INPUT* b, OUTPUT* y, long long count) {
   const long long first = (static_cast<long long>(blockIdx.x) * (kThreads * kUnroll) + threadIdx.x) * kVector;
   float value[kUnroll][kVector];
   float other[kUnroll][kVector] = {};

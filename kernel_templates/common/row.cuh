@@ -15,7 +15,7 @@ __device__ constexpr int piece_of() {
 // Reads the N elements of a row that begin at `column`; those at or behind `end` read as `outside`. ALIGNED: `column`
 // and `end` are multiples of N, and the row's address is one of a piece's size.
 template <bool ALIGNED, int N, typename T>
-__device__ __forceinline__ void load_floats(float (&value)[N], const T* __restrict__ row, int column, int end,
+__device__ __forceinline__ void load_floats(float (&value)[N], const T* row, int column, int end,
                                             float outside = 0.0f) {
   if constexpr (ALIGNED) {
     constexpr int kPiece = piece_of<T, N>();
