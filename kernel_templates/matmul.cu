@@ -422,19 +422,6 @@ extern "C" __global__ void MATMUL_BOUNDS matmul(const STORAGE* __restrict__ a, c
 
 #ifdef PASCALINE_REFERENCE
 
-__device__ __forceinline__ double finished(double sum, double gate, double extra, double other) {
-  const double x = sum + extra;
-  if constexpr (kFinish == kEpilogueSwiglu) {
-    return gate / (1.0 + exp(-gate)) * sum;
-  } else if constexpr (kFinish == kEpilogueBiasGeluTanh) {
-    return 0.5 * x * (1.0 + tanh(0.79788456080286535588 * (x + 0.044715 * x * x * x)));
-  } else if constexpr (kFinish == kEpilogueBiasGeluErf) {
-    return 0.5 * x * (1.0 + erf(x * 0.70710678118654752440));
-  } else {
-    return x + other;
-  }
-}
-
 // The same in float64, one thread an element of the product: what results are verified against.
 // Launch: grid (ceil(N / 16), ceil(M / 16)), block (16, 16).
 extern "C" __global__ void matmul_reference(const STORAGE* __restrict__ a, const WEIGHT* __restrict__ b,
@@ -467,7 +454,7 @@ extern "C" __global__ void matmul_reference(const STORAGE* __restrict__ a, const
   const long long place = static_cast<long long>(row) * n + column;
   if constexpr (Epilogue<kFinish>::kHalves) {
     if (column % 2 == 1) {
-      c[place / 2] = finished(sum, gate, 0.0, 0.0);
+      c[place / 2] = finished<kFinish>(sum, gate, 0.0, 0.0);
     }
   } else {
     double extra = 0.0;
@@ -478,7 +465,7 @@ extern "C" __global__ void matmul_reference(const STORAGE* __restrict__ a, const
     if constexpr (Epilogue<kFinish>::kHasResidual) {
       other = to_float(residual[place]);
     }
-    c[place] = finished(sum, gate, extra, other);
+    c[place] = finished<kFinish>(sum, gate, extra, other);
   }
 }
 

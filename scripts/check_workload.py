@@ -130,7 +130,7 @@ def flops(entry, symbols):
     if entry["kernel"] == "matmul":
         return entry["count"] * 2 * d["M"] * d["N"] * d["K"]
     if entry["kernel"].startswith("attention"):
-        return entry["count"] * 4 * d["HEADS"] * d["HEAD_DIM"] * d["QUERIES"] * d["KEYS"]
+        return entry["count"] * 4 * d["HEADS"] * d["HEAD_DIM"] * d.get("QUERIES", 1) * d["KEYS"]
     return 0
 
 

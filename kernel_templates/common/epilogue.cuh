@@ -103,3 +103,22 @@ __device__ __forceinline__ void store_finished(T* out, const float* sums, const 
     }
   }
 }
+
+#ifdef PASCALINE_REFERENCE
+
+// `finish` in float64; for kEpilogueSwiglu `sum` is the factor of `gate`.
+template <int EPILOGUE>
+__device__ __forceinline__ double finished(double sum, double gate, double extra, double other) {
+  const double x = sum + extra;
+  if constexpr (EPILOGUE == kEpilogueSwiglu) {
+    return gate / (1.0 + exp(-gate)) * sum;
+  } else if constexpr (EPILOGUE == kEpilogueBiasGeluTanh) {
+    return 0.5 * x * (1.0 + tanh(0.79788456080286535588 * (x + 0.044715 * x * x * x)));
+  } else if constexpr (EPILOGUE == kEpilogueBiasGeluErf) {
+    return 0.5 * x * (1.0 + erf(x * 0.70710678118654752440));
+  } else {
+    return x + other;
+  }
+}
+
+#endif

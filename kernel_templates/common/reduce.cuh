@@ -67,3 +67,22 @@ __device__ __forceinline__ float block_reduce(float value, float* shared) {
   }
   return value;
 }
+
+// Over the warp, COUNT values a lane at once (a power of two up to 32), with as many exchanges as one value takes and a
+// few more: lane l returns the reduction of values[l / (32 / COUNT)]. Destroys `values`. All lanes must take part.
+template <typename Operation, bool PTX, int COUNT, int LANES = 32>
+__device__ __forceinline__ float warp_reduce_many(float* values) {
+  static_assert(COUNT >= 1 && COUNT <= LANES && (COUNT & (COUNT - 1)) == 0, "values of a lane");
+  if constexpr (COUNT == 1) {
+    return warp_reduce<Operation, PTX, LANES>(values[0]);
+  } else {
+    const bool upper = (threadIdx.x & (LANES / 2)) != 0;  // these lanes go on with the upper half of the values
+#pragma unroll
+    for (int i = 0; i < COUNT / 2; ++i) {
+      const float sent = upper ? values[i] : values[COUNT / 2 + i];
+      const float kept = upper ? values[COUNT / 2 + i] : values[i];
+      values[i] = Operation::combine(kept, __shfl_xor_sync(0xffffffffu, sent, LANES / 2));
+    }
+    return warp_reduce_many<Operation, PTX, COUNT / 2, LANES / 2>(values);
+  }
+}

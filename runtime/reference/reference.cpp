@@ -6,7 +6,9 @@
 namespace pascaline {
 namespace {
 
-constexpr std::array<std::pair<std::string_view, HostReference>, 10> kReferences{{
+constexpr std::array<std::pair<std::string_view, HostReference>, 12> kReferences{{
+    {"attention_decode", reference_attention_decode},
+    {"attention_prefill", reference_attention_prefill},
     {"elementwise", reference_elementwise},
     {"gather", reference_gather},
     {"layernorm", reference_layernorm},

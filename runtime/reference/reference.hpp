@@ -21,6 +21,15 @@ using HostReference = void (*)(const Problem& problem, std::span<const std::vect
 void reference_matmul_nt(const Problem& problem, std::span<const std::vector<double>> inputs,
                          std::span<std::vector<double>> outputs);
 
+/// Attention of `q[QUERIES, HEADS, HEAD_DIM]` to `k` and `v`, rows Q_STRIDE and KV_STRIDE apart; inputs q, k, v,
+/// segment_starts. Queries that see no key give zeros. Uses all processors.
+void reference_attention_prefill(const Problem& problem, std::span<const std::vector<double>> inputs,
+                                 std::span<std::vector<double>> outputs);
+
+/// Attention of one query a head to the first `length` of KEYS rows; inputs q, k, v, length.
+void reference_attention_decode(const Problem& problem, std::span<const std::vector<double>> inputs,
+                                std::span<std::vector<double>> outputs);
+
 /// `y = f(a, b)` element by element; dimensions COUNT and OPERATION, which chooses f.
 void reference_elementwise(const Problem& problem, std::span<const std::vector<double>> inputs,
                            std::span<std::vector<double>> outputs);

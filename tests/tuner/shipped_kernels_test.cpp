@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <ostream>
 #include <string>
 
 #include "tests/db/fixtures.hpp"
@@ -12,6 +13,8 @@ namespace {
 struct Shape {
   std::string kernel;
   std::string problem;
+
+  friend void PrintTo(const Shape& shape, std::ostream* out) { *out << shape.kernel << ' ' << shape.problem; }
 };
 
 // The default and one drawn configuration, under AddressSanitizer and against the reference.

@@ -1,0 +1,424 @@
+// out[HEADS, HEAD_DIM] = softmax(q · Kᵀ / sqrt(HEAD_DIM)) · V for one query a head over the first `length` rows of a
+// cache of KEYS rows; sums in float32. Query head h reads key head h / (HEADS / KV_HEADS). `length` lies in device
+// memory: a captured launch serves a growing context. It is held to 0 … KEYS; 0 gives zeros.
+//
+// Layouts: q and out are packed, rows of k and v begin at i·KV_STRIDE, a row holds its heads one after the other.
+// Elements: STORAGE for q and out, CACHE for k and v.
+// FLOPs: 4·HEADS·HEAD_DIM·length. Bytes: 2·length·KV_HEADS·HEAD_DIM · sizeof(CACHE), each key and value once.
+// Requires: pointers aligned to 16 bytes. With SPLITS > 1: `partials` of SPLITS·HEADS·(HEAD_DIM + 2) floats, and
+// `counters` of one int a key head, zero before the first launch (each launch leaves them zero).
+// Launch: grid (KV_HEADS, SPLITS), block 32·WARPS.
+//
+// A block serves all query heads of one key head, so that the cache is read once. The context is cut into up to SPLITS
+// ranges, fewer if they would get short; what each gives (maximum, sum, sums of V) is combined by the block that comes
+// last, in the order of the ranges. Within a block KEY_LANES lanes take a key: each reads its part of k and v, BATCH
+// keys at a time so that many loads are under way. Lanes and warps keep softmax states of their own until the end.
+
+#include "common/online_softmax.cuh"
+#include "common/types.cuh"
+#include "common/vector.cuh"
+#include "common/widen.cuh"
+
+#ifndef WARPS
+#define WARPS 8  // warps of a block
+#endif
+#ifndef SPLITS
+#define SPLITS 32  // ranges of the context at most, a block each
+#endif
+#ifndef KEY_LANES
+#define KEY_LANES 16  // lanes of a warp that share a key
+#endif
+#ifndef BATCH
+#define BATCH 4  // keys a lane reads at a time
+#endif
+#ifndef REDUCE_PTX
+#define REDUCE_PTX 0  // 1: reductions over lanes as inline PTX
+#endif
+#ifndef MIN_BLOCKS
+#define MIN_BLOCKS 2  // resident blocks an SM asked of the compiler
+#endif
+#ifndef HEAD_SIZE
+#define HEAD_SIZE 128  // HEAD_DIM
+#endif
+#ifndef GROUP
+#define GROUP 2  // HEADS / KV_HEADS
+#endif
+#ifndef VECTOR
+#define VECTOR 4  // elements of k and v a load takes: 16 bytes where a lane has so many
+#endif
+#ifndef KV_ALIGNED
+#define KV_ALIGNED 0  // 1: KV_STRIDE is a multiple of VECTOR
+#endif
+#ifndef STORAGE
+#define STORAGE float32  // element type of q and out
+#endif
+#ifndef CACHE
+#define CACHE float32  // element type of k and v
+#endif
+
+namespace {
+
+constexpr int kWarps = WARPS;
+constexpr int kSplits = SPLITS;
+constexpr int kLanes = KEY_LANES;
+constexpr int kBatch = BATCH;
+constexpr int kVector = VECTOR;
+constexpr bool kPtx = REDUCE_PTX != 0;
+constexpr int kMinBlocks = MIN_BLOCKS;
+constexpr int kHeadSize = HEAD_SIZE;
+constexpr int kGroup = GROUP;
+constexpr bool kAligned = KV_ALIGNED != 0;
+
+constexpr int kThreads = 32 * kWarps;
+constexpr int kKeysPerWarp = 32 / kLanes;            // at a time
+constexpr int kKeysPerStep = kWarps * kKeysPerWarp;  // of a block
+constexpr int kPart = kHeadSize / kLanes;            // columns of a lane
+constexpr int kLoads = kPart / kVector;              // of a lane, for its part of a row
+
+static_assert(32 % kLanes == 0 && kHeadSize % (kLanes * kVector) == 0, "lanes share a row in whole vectors");
+static_assert(kSplits >= 1 && kBatch >= 1, "counts");
+
+// A lane's part of a row: kLoads vectors, kLanes vectors apart.
+struct Part {
+  Vector<CACHE, kVector> vectors[kLoads];
+
+  __device__ __forceinline__ void load(const CACHE* row) {
+#pragma unroll
+    for (int i = 0; i < kLoads; ++i) {
+      if constexpr (kAligned) {
+        vectors[i] = load_vector<kVector>(row + i * kLanes * kVector);
+      } else {
+#pragma unroll
+        for (int e = 0; e < kVector; ++e) {
+          vectors[i].element[e] = row[i * kLanes * kVector + e];
+        }
+      }
+    }
+  }
+  __device__ __forceinline__ void widen_to(float (&out)[kPart]) const {
+#pragma unroll
+    for (int i = 0; i < kPart; i += kVector) {
+      const Vector<float, kVector> values = widen(vectors[i / kVector]);
+#pragma unroll
+      for (int e = 0; e < kVector; ++e) {
+        out[i + e] = values.element[e];
+      }
+    }
+  }
+};
+
+// Where value i of a lane's part lies in a row, counted from the lane's first.
+__device__ __forceinline__ constexpr int column_of(int i) { return i / kVector * (kLanes * kVector) + i % kVector; }
+
+// Attention of one query head over some of the keys: a lane's columns of what V was summed to.
+struct Head {
+  OnlineSoftmax softmax = OnlineSoftmax::empty();
+  float sum[kPart] = {};
+
+  __device__ __forceinline__ void raise(float score) {
+    const float factor = softmax.raise(score);
+#pragma unroll
+    for (int i = 0; i < kPart; ++i) {
+      sum[i] *= factor;
+    }
+  }
+
+  // Joins the states of the lanes that hold the same columns; all of them get the result.
+  __device__ __forceinline__ void join_lanes() {
+    raise(lanes_reduce<Max, kPtx, kKeysPerWarp, kLanes>(softmax.maximum));
+    softmax.sum = lanes_reduce<Sum, kPtx, kKeysPerWarp, kLanes>(softmax.sum);
+#pragma unroll
+    for (int i = 0; i < kPart; ++i) {
+      sum[i] = lanes_reduce<Sum, kPtx, kKeysPerWarp, kLanes>(sum[i]);
+    }
+  }
+};
+
+// Takes up to kBatch keys into the heads' states: those at `key`, `key` + kKeysPerStep, … below `end`.
+__device__ __forceinline__ void attend_batch(Head (&heads)[kGroup], const float (&query)[kGroup][kPart],
+                                             const CACHE* k_row, const CACHE* v_row, long long step, int key, int end) {
+  Part keys[kBatch] = {};
+  Part values[kBatch] = {};
+#pragma unroll
+  for (int b = 0; b < kBatch; ++b) {
+    if (key + b * kKeysPerStep < end) {
+      keys[b].load(k_row + b * step);
+      values[b].load(v_row + b * step);
+    }
+  }
+  float score[kGroup][kBatch];
+#pragma unroll
+  for (int b = 0; b < kBatch; ++b) {
+    float row[kPart];
+    keys[b].widen_to(row);
+#pragma unroll
+    for (int h = 0; h < kGroup; ++h) {
+      float dot = 0.0f;
+#pragma unroll
+      for (int i = 0; i < kPart; ++i) {
+        dot += query[h][i] * row[i];
+      }
+      dot = lanes_reduce<Sum, kPtx, kLanes, 1>(dot);
+      score[h][b] = key + b * kKeysPerStep < end ? dot : no_score();
+    }
+  }
+#pragma unroll
+  for (int h = 0; h < kGroup; ++h) {
+    float largest = score[h][0];
+#pragma unroll
+    for (int b = 1; b < kBatch; ++b) {
+      largest = fmaxf(largest, score[h][b]);
+    }
+    heads[h].raise(largest);
+  }
+#pragma unroll
+  for (int b = 0; b < kBatch; ++b) {
+    float row[kPart];
+    values[b].widen_to(row);
+#pragma unroll
+    for (int h = 0; h < kGroup; ++h) {
+      const float weight = power_of_2(score[h][b] - heads[h].softmax.maximum);
+      heads[h].softmax.sum += weight;
+#pragma unroll
+      for (int i = 0; i < kPart; ++i) {
+        heads[h].sum[i] += weight * row[i];
+      }
+    }
+  }
+}
+
+// A thread's four values of a row of all the block's query heads.
+using Quad = Vector<float, 4>;
+constexpr int kQuads = kGroup * kHeadSize / 4;
+constexpr int kShares = kThreads < kQuads ? 1 : kThreads / kQuads < kWarps ? kThreads / kQuads : kWarps;
+constexpr int kLimit = kWarps > kSplits ? kWarps : kSplits;
+
+// Where states and sums of a block's warps, later those of the splits, are joined.
+struct Workplace {
+  OnlineSoftmax states[kGroup][kWarps];
+  OnlineSoftmax whole[kGroup];
+  float weights[kGroup][kLimit];
+  float sums[kWarps][kGroup * kHeadSize];
+};
+
+// Joins the first `count` of up to LIMIT states of one head: returns the whole, and in `weights` the factor each
+// state's sums count with. All lanes of a warp must take part.
+template <int LIMIT>
+__device__ __forceinline__ OnlineSoftmax join_states(float* weights, const OnlineSoftmax* states, int count) {
+  constexpr int kRounds = (LIMIT + 31) / 32;
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  OnlineSoftmax own[kRounds];
+  OnlineSoftmax whole = OnlineSoftmax::empty();
+#pragma unroll
+  for (int i = 0; i < kRounds; ++i) {
+    own[i] = lane + i * 32 < count ? states[lane + i * 32] : OnlineSoftmax::empty();
+    whole.maximum = fmaxf(whole.maximum, own[i].maximum);
+  }
+  whole.maximum = warp_reduce<Max, kPtx>(whole.maximum);
+#pragma unroll
+  for (int i = 0; i < kRounds; ++i) {
+    const float weight = power_of_2(own[i].maximum - whole.maximum);
+    whole.sum += weight * own[i].sum;
+    if (lane + i * 32 < count) {
+      weights[lane + i * 32] = weight;
+    }
+  }
+  whole.sum = warp_reduce<Sum, kPtx>(whole.sum);
+  return whole;
+}
+
+// Joins `count` states of each query head, `stride` states from one head's to the next's; `work` gets whole and
+// weights.
+template <int LIMIT>
+__device__ __forceinline__ void join_heads(Workplace& work, const OnlineSoftmax* states, int stride, int count) {
+  for (int h = static_cast<int>(threadIdx.x) / 32; h < kGroup; h += kWarps) {
+    const OnlineSoftmax whole = join_states<LIMIT>(work.weights[h], states + h * stride, count);
+    if (threadIdx.x % 32 == 0) {
+      work.whole[h] = whole;
+    }
+  }
+  __syncthreads();
+}
+
+// Every `every`-th of `count` weighted rows, from row `first` on, `stride` floats apart: their sum in column 4·quad.
+__device__ __forceinline__ Quad weighted_sum(const Workplace& work, const float* rows, long long stride, int first,
+                                             int count, int every, int quad) {
+  const float* weights = work.weights[quad * 4 / kHeadSize];
+  Quad total{};
+#pragma unroll 8
+  for (int i = first; i < count; i += every) {
+    const Quad row = load_vector<4>(rows + i * stride + quad * 4);
+#pragma unroll
+    for (int e = 0; e < 4; ++e) {
+      total.element[e] += weights[i] * row.element[e];
+    }
+  }
+  return total;
+}
+
+__device__ __forceinline__ void store_out(STORAGE* out, const Workplace& work, const Quad& total, int quad) {
+  const float normaliser = work.whole[quad * 4 / kHeadSize].normaliser();
+  Vector<STORAGE, 4> values;
+#pragma unroll
+  for (int e = 0; e < 4; ++e) {
+    values.element[e] = from_float<STORAGE>(total.element[e] * normaliser);
+  }
+  store_vector(out + quad * 4, values);
+}
+
+// True in the block that arrives last of `count` at its key head; leaves the head's counter at zero.
+__device__ __forceinline__ bool arrived_last(int* counters, int count) {
+  __shared__ int last;
+  __threadfence();
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    int* counter = counters + blockIdx.x;
+    last = atomicAdd(counter, 1) == count - 1 ? 1 : 0;
+    if (last != 0) {
+      *counter = 0;
+    }
+  }
+  __syncthreads();
+  __threadfence();
+  return last != 0;
+}
+
+// A lane's part of the queries, scaled so that scores are in units of log2.
+__device__ __forceinline__ void load_queries(float (&query)[kGroup][kPart], const STORAGE* __restrict__ q) {
+  const int column = static_cast<int>(threadIdx.x) % kLanes * kVector;
+  const float scale = kLog2E / sqrtf(static_cast<float>(kHeadSize));
+#pragma unroll
+  for (int h = 0; h < kGroup; ++h) {
+#pragma unroll
+    for (int i = 0; i < kPart; ++i) {
+      query[h][i] = to_float(q[h * kHeadSize + column + column_of(i)]) * scale;
+    }
+  }
+}
+
+// Leaves each warp's states and sums in the workplace.
+__device__ __forceinline__ void attend_range(Workplace& work, const float (&query)[kGroup][kPart],
+                                             const CACHE* __restrict__ k, const CACHE* __restrict__ v, long long stride,
+                                             int begin, int end) {
+  const int warp = static_cast<int>(threadIdx.x) / 32;
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const int column = lane % kLanes * kVector;
+  Head heads[kGroup];
+  int key = begin + warp * kKeysPerWarp + lane / kLanes;
+  const CACHE* k_row = k + key * stride + column;
+  const CACHE* v_row = v + key * stride + column;
+  const long long step = kKeysPerStep * stride;
+#pragma unroll 1
+  for (int first = begin; first < end; first += kBatch * kKeysPerStep) {
+    attend_batch(heads, query, k_row, v_row, step, key, end);
+    key += kBatch * kKeysPerStep;
+    k_row += kBatch * step;
+    v_row += kBatch * step;
+  }
+#pragma unroll
+  for (int h = 0; h < kGroup; ++h) {
+    heads[h].join_lanes();
+    if (lane < kLanes) {
+#pragma unroll
+      for (int i = 0; i < kPart; ++i) {
+        work.sums[warp][h * kHeadSize + column + column_of(i)] = heads[h].sum[i];
+      }
+    }
+    if (lane == 0) {
+      work.states[h][warp] = heads[h].softmax;
+    }
+  }
+  __syncthreads();
+}
+
+// Combines the partial results of `count` splits in their order. Loops over shares of the splits keep all threads busy.
+__device__ __forceinline__ void join_splits(Workplace& work, STORAGE* out, const float* sums,
+                                            const OnlineSoftmax* states, int heads, int count) {
+  join_heads<kSplits>(work, states, kSplits, count);
+  const int thread = static_cast<int>(threadIdx.x);
+  const int share = thread / kQuads;
+  for (int quad = thread % kQuads; quad < kQuads && share < kShares; quad += kThreads) {
+    store_vector(work.sums[share] + quad * 4,
+                 weighted_sum(work, sums, static_cast<long long>(heads) * kHeadSize, share, count, kShares, quad));
+  }
+  __syncthreads();
+  for (int quad = thread; quad < kQuads; quad += kThreads) {
+    Quad total = load_vector<4>(work.sums[0] + quad * 4);
+#pragma unroll
+    for (int i = 1; i < kShares; ++i) {
+      const Quad other = load_vector<4>(work.sums[i] + quad * 4);
+#pragma unroll
+      for (int e = 0; e < 4; ++e) {
+        total.element[e] += other.element[e];
+      }
+    }
+    store_out(out, work, total, quad);
+  }
+}
+
+}  // namespace
+
+extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocks)
+    attention_decode(const STORAGE* __restrict__ q, const CACHE* __restrict__ k, const CACHE* __restrict__ v,
+                     const int* __restrict__ length, STORAGE* __restrict__ out, float* partials, int* counters,
+                     int keys, int kv_stride) {
+  __shared__ __align__(16) Workplace work;
+  const int kv_head = static_cast<int>(blockIdx.x);
+  const int split = static_cast<int>(blockIdx.y);
+  const int first_column = kv_head * kGroup * kHeadSize;  // of the block's query heads
+  // Read before it is known whether there is anything to do, so that two latencies become one.
+  float query[kGroup][kPart];
+  load_queries(query, q + first_column);
+  const int context = *length < 0 ? 0 : *length < keys ? *length : keys;
+  const int range = (context + kSplits * kKeysPerStep - 1) / (kSplits * kKeysPerStep) *
+                    kKeysPerStep;  // whole steps, but for the last
+  const int ranges = context == 0 ? 1 : (context + range - 1) / range;
+  if (split >= ranges) {
+    return;
+  }
+  const int begin = split * range;
+  const int end = context - begin < range ? context : begin + range;
+  attend_range(work, query, k + kv_head * kHeadSize, v + kv_head * kHeadSize, kv_stride, begin, end);
+  join_heads<kWarps>(work, work.states[0], kWarps, kWarps);
+
+  const int heads = static_cast<int>(gridDim.x) * kGroup;
+  float* sums = partials;  // [SPLITS, HEADS, HEAD_DIM], behind them the states [HEADS, SPLITS]
+  OnlineSoftmax* states = reinterpret_cast<OnlineSoftmax*>(sums + static_cast<long long>(kSplits) * heads * kHeadSize) +
+                          kv_head * kGroup * kSplits;
+  const bool alone = kSplits == 1 || ranges == 1;
+  for (int quad = static_cast<int>(threadIdx.x); quad < kQuads; quad += kThreads) {
+    const Quad total = weighted_sum(work, work.sums[0], kGroup * kHeadSize, 0, kWarps, 1, quad);
+    if (alone) {
+      store_out(out + first_column, work, total, quad);
+    } else {
+      store_vector(sums + static_cast<long long>(split) * heads * kHeadSize + first_column + quad * 4, total);
+      if (quad * 4 % kHeadSize == 0) {
+        const int head = quad * 4 / kHeadSize;
+        states[head * kSplits + split] = work.whole[head];
+      }
+    }
+  }
+  if constexpr (kSplits > 1) {
+    if (!alone && arrived_last(counters, ranges)) {
+      join_splits(work, out + first_column, sums + first_column, states, heads, ranges);
+    }
+  }
+}
+
+#ifdef PASCALINE_REFERENCE
+
+#include "common/attention_reference.cuh"
+
+// The same in float64. Launch: grid HEADS, block kReferenceThreads.
+extern "C" __global__ void attention_decode_reference(const STORAGE* __restrict__ q, const CACHE* __restrict__ k,
+                                                      const CACHE* __restrict__ v, const int* __restrict__ length,
+                                                      double* __restrict__ out, float* partials, int* counters,
+                                                      int keys, int kv_stride) {
+  const int head = static_cast<int>(blockIdx.x);
+  const int kv_first = head / kGroup * kHeadSize;
+  const int context = *length < keys ? *length : keys;
+  attention_row_reference<kHeadSize>(q + head * kHeadSize, k + kv_first, v + kv_first, kv_stride, context,
+                                     out + head * kHeadSize);
+}
+
+#endif

@@ -1,0 +1,55 @@
+#pragma once
+
+// One row of attention in float64, by a block of kReferenceThreads threads: what attention kernels are verified
+// against. Scores are computed for a chunk of keys, one a thread, then every thread adds the chunk to its columns.
+
+constexpr int kReferenceThreads = 128;
+
+// out[HEAD] = softmax(q · kᵀ / sqrt(HEAD)) · v over rows 0 … keys-1 of k and v, `stride` elements apart; zeros if there
+// are none.
+template <int HEAD, typename T, typename C>
+__device__ void attention_row_reference(const T* q, const C* k, const C* v, long long stride, int keys, double* out) {
+  constexpr int kColumns = (HEAD + kReferenceThreads - 1) / kReferenceThreads;
+  __shared__ double scores[kReferenceThreads];
+  const int thread = static_cast<int>(threadIdx.x);
+  double maximum = -1e300;
+  double sum = 0.0;
+  double total[kColumns] = {};
+  for (int first = 0; first < keys; first += kReferenceThreads) {
+    const int count = keys - first < kReferenceThreads ? keys - first : kReferenceThreads;
+    if (thread < count) {
+      const C* row = k + (first + thread) * stride;
+      double dot = 0.0;
+      for (int d = 0; d < HEAD; ++d) {
+        dot += static_cast<double>(to_float(q[d])) * to_float(row[d]);
+      }
+      scores[thread] = dot / sqrt(static_cast<double>(HEAD));
+    }
+    __syncthreads();
+    double raised = maximum;
+    for (int i = 0; i < count; ++i) {
+      raised = fmax(raised, scores[i]);
+    }
+    const double factor = exp(maximum - raised);
+    maximum = raised;
+    sum *= factor;
+    for (int c = 0; c < kColumns; ++c) {
+      total[c] *= factor;
+    }
+    for (int i = 0; i < count; ++i) {
+      const double weight = exp(scores[i] - maximum);
+      sum += weight;
+      for (int c = 0; c < kColumns; ++c) {
+        const int d = thread + c * kReferenceThreads;
+        total[c] += d < HEAD ? weight * to_float(v[(first + i) * stride + d]) : 0.0;
+      }
+    }
+    __syncthreads();
+  }
+  for (int c = 0; c < kColumns; ++c) {
+    const int d = thread + c * kReferenceThreads;
+    if (d < HEAD) {
+      out[d] = keys > 0 ? total[c] / sum : 0.0;
+    }
+  }
+}

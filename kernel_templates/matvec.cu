@@ -1,0 +1,285 @@
+// C[M,N] = epilogue(A[M,K] · B[N,K]ᵀ) for M = 1 … 8, all row-major: what a decoding step does with a linear layer's
+// weight. float32 or float16 activations, float32, float16 or bfloat16 weights, float32 accumulation.
+//
+// Epilogues as in matmul. FLOPs: 2·M·N·K. Bytes: (M·K + M·N) · sizeof(STORAGE) + N·K · sizeof(WEIGHT).
+// Requires: buffers aligned to 16 bytes; N, K >= 1, of any value. C may be the residual, element for element. With
+// SPLIT_K > 1: `workspace` of SPLIT_K floats an element of C (rows rounded up to whole blocks), and `counters` of one
+// int a block of rows, zero before the first launch (each launch leaves them zero).
+// Launch: grid (ceil(N / (ROWS · WARPS / WARPS_K)), SPLIT_K), block 32 · WARPS.
+//
+// The weights are read once, straight into registers: a warp takes ROWS rows of B, its lanes lying along K, with UNROLL
+// loads of each row in flight. WARPS_K warps and SPLIT_K blocks share the depth of a row.
+
+#include "common/epilogue.cuh"
+#include "common/reduce.cuh"
+#include "common/split.cuh"
+#include "common/types.cuh"
+#include "common/vector.cuh"
+
+#ifndef ROWS
+#define ROWS 2  // rows of B a warp works on
+#endif
+#ifndef WARPS
+#define WARPS 4  // warps a block
+#endif
+#ifndef WARPS_K
+#define WARPS_K 1  // warps of a block that share the depth of the same rows
+#endif
+#ifndef VECTOR_BYTES
+#define VECTOR_BYTES 16  // bytes of weights a load takes
+#endif
+#ifndef UNROLL
+#define UNROLL 4  // loads of a row in flight
+#endif
+#ifndef SPLIT_K
+#define SPLIT_K 1  // blocks that share the depth of the same rows
+#endif
+#ifndef STAGE_A
+#define STAGE_A 0  // 1: A goes through shared memory, as float; 0: through the cache
+#endif
+#ifndef REDUCE_PTX
+#define REDUCE_PTX 0  // 1: a step of a reduction is one piece of inline PTX
+#endif
+#ifndef MIN_BLOCKS
+#define MIN_BLOCKS 0  // resident blocks an SM asked of the compiler; 0: no launch bounds but the threads
+#endif
+#ifndef ROWS_A
+#define ROWS_A 1  // M
+#endif
+#ifndef ROWS_ALIGNED
+#define ROWS_ALIGNED 0  // 1: K is a multiple of 8
+#endif
+#ifndef FINISH
+#define FINISH 0  // the epilogue, by its number in common/epilogue.cuh
+#endif
+#ifndef STORAGE
+#define STORAGE float32  // element type of A, C and the residual
+#endif
+#ifndef WEIGHT
+#define WEIGHT float32  // element type of B
+#endif
+
+namespace {
+
+constexpr int kRows = ROWS;
+constexpr int kWarps = WARPS;
+constexpr int kWarpsK = WARPS_K;
+constexpr int kVector = VECTOR_BYTES / static_cast<int>(sizeof(WEIGHT));
+constexpr int kUnroll = UNROLL;
+constexpr int kSplitK = SPLIT_K;
+constexpr bool kStageA = STAGE_A != 0;
+constexpr bool kReducePtx = REDUCE_PTX != 0;
+constexpr int kM = ROWS_A;
+constexpr bool kRowsAligned = ROWS_ALIGNED != 0;
+constexpr int kFinish = FINISH;
+
+constexpr int kThreads = 32 * kWarps;
+constexpr int kBlockRows = kRows * kWarps / kWarpsK;
+constexpr int kSums = kM * kRows;
+
+__device__ constexpr int power_of_two(int least) { return least <= 1 ? 1 : 2 * power_of_two((least + 1) / 2); }
+constexpr int kPadded = power_of_two(kSums);
+
+static_assert(kM >= 1 && kM <= 8, "rows of A");
+static_assert(kWarps % kWarpsK == 0, "the warps of a row lie in one block");
+static_assert(kPadded <= 32, "a lane reduces one sum");
+static_assert(kVector == 2 || kVector == 4 || kVector == 8, "whole vectors");
+static_assert(8 % kVector == 0, "aligned rows are whole vectors");
+static_assert(!Epilogue<kFinish>::kHalves || kBlockRows % 2 == 0, "a block holds gate and factor");
+
+// `kVector` elements from `k` on, as floats; zeros from `end` on.
+template <typename T>
+__device__ __forceinline__ void load_floats(float (&values)[kVector], const T* row, int k, int end) {
+  if constexpr (kRowsAligned) {
+    constexpr int kPart = kVector * sizeof(T) <= 16 ? kVector : 16 / static_cast<int>(sizeof(T));
+#pragma unroll
+    for (int part = 0; part < kVector; part += kPart) {
+      const auto vector = load_vector<kPart>(row + k + part);
+#pragma unroll
+      for (int v = 0; v < kPart; ++v) {
+        values[part + v] = to_float(vector.element[v]);
+      }
+    }
+  } else {
+#pragma unroll
+    for (int v = 0; v < kVector; ++v) {
+      values[v] = k + v < end ? to_float(row[k + v]) : 0.0f;
+    }
+  }
+}
+
+template <typename T>
+__device__ __forceinline__ Vector<T, kVector> load_weights(const T* row, int k, int end) {
+  if constexpr (kRowsAligned) {
+    return load_vector<kVector>(row + k);
+  } else {
+    Vector<T, kVector> out;
+#pragma unroll
+    for (int v = 0; v < kVector; ++v) {
+      out.element[v] = k + v < end ? row[k + v] : T{};
+    }
+    return out;
+  }
+}
+
+// Adds COUNT loads of each row, `step` apart; `a` has rows of `stride` elements.
+template <int COUNT, typename A>
+__device__ __forceinline__ void add_products(float (&sums)[kPadded], const WEIGHT* const (&rows)[kRows], const A* a,
+                                             int stride, int origin, int k, int step, int end) {
+  Vector<WEIGHT, kVector> weights[COUNT][kRows];
+#pragma unroll
+  for (int u = 0; u < COUNT; ++u) {
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) {
+      weights[u][r] = load_weights(rows[r], k + u * step, end);
+    }
+  }
+#pragma unroll
+  for (int u = 0; u < COUNT; ++u) {
+#pragma unroll
+    for (int i = 0; i < kM; ++i) {
+      float values[kVector];
+      load_floats(values, a + static_cast<long long>(i) * stride, k + u * step - origin, end - origin);
+#pragma unroll
+      for (int r = 0; r < kRows; ++r) {
+#pragma unroll
+        for (int v = 0; v < kVector; ++v) {
+          sums[i * kRows + r] += values[v] * to_float(weights[u][r].element[v]);
+        }
+      }
+    }
+  }
+}
+
+template <typename A>
+__device__ __forceinline__ void multiply_rows(float (&sums)[kPadded], const WEIGHT* const (&rows)[kRows], const A* a,
+                                              int stride, int origin, int begin, int end) {
+  const int warp_k = static_cast<int>(threadIdx.x) / 32 % kWarpsK;
+  constexpr int kStep = kWarpsK * 32 * kVector;
+  int k = begin + (warp_k * 32 + static_cast<int>(threadIdx.x) % 32) * kVector;
+#pragma unroll 1
+  for (; k + (kUnroll - 1) * kStep < end; k += kUnroll * kStep) {
+    add_products<kUnroll>(sums, rows, a, stride, origin, k, kStep, end);
+  }
+#pragma unroll 1
+  for (; k < end; k += kStep) {
+    add_products<1>(sums, rows, a, stride, origin, k, kStep, end);
+  }
+}
+
+// Finishes the block's sums and stores them: sums[row of the block * kM + row of A].
+__device__ __forceinline__ void store_sums(STORAGE* c, const float* sums, const float* bias, const STORAGE* residual,
+                                           int first_row, int n) {
+  constexpr int kWidth = Epilogue<kFinish>::kHalves ? 2 : 1;
+  for (int i = static_cast<int>(threadIdx.x); i < kBlockRows / kWidth * kM; i += kThreads) {
+    const int row = i / kM * kWidth;
+    const int row_a = i % kM;
+    float values[kWidth];
+#pragma unroll
+    for (int v = 0; v < kWidth; ++v) {
+      values[v] = sums[(row + v) * kM + row_a];
+    }
+    store_finished<kFinish, false, kWidth>(c, values, bias, residual, row_a, first_row + row, n);
+  }
+}
+
+}  // namespace
+
+extern "C" __global__ void __launch_bounds__(kThreads, MIN_BLOCKS > 0 ? MIN_BLOCKS : 1)
+    matvec(const STORAGE* __restrict__ a, const WEIGHT* __restrict__ b, const float* __restrict__ bias,
+           const STORAGE* residual, STORAGE* c, float* workspace, int* counters, int n, int k) {
+  extern __shared__ __align__(16) float staged[];
+  __shared__ float partial[kWarpsK][kBlockRows * kM];
+  const int depth = ((k + kSplitK - 1) / kSplitK + 7) / 8 * 8;
+  const int begin = static_cast<int>(blockIdx.y) * depth;
+  const int end = k - begin < depth ? k : begin + depth;
+  const int warp = static_cast<int>(threadIdx.x) / 32;
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const int first_row = static_cast<int>(blockIdx.x) * kBlockRows;
+  const int warp_row = warp / kWarpsK * kRows;
+
+  const WEIGHT* rows[kRows];
+#pragma unroll
+  for (int r = 0; r < kRows; ++r) {
+    const int row = first_row + warp_row + r;
+    rows[r] = b + static_cast<long long>(row < n ? row : n - 1) * k;
+  }
+  float sums[kPadded] = {};
+  if constexpr (kStageA) {
+    for (int i = 0; i < kM; ++i) {
+      for (int at = static_cast<int>(threadIdx.x); at < end - begin; at += kThreads) {
+        staged[i * depth + at] = to_float(a[static_cast<long long>(i) * k + begin + at]);
+      }
+    }
+    __syncthreads();
+    multiply_rows(sums, rows, staged, depth, begin, begin, end);
+  } else {
+    multiply_rows(sums, rows, a, k, 0, begin, end);
+  }
+
+  const float sum = warp_reduce_many<Sum, kReducePtx, kPadded>(sums);
+  const int index = lane / (32 / kPadded);
+  if (lane % (32 / kPadded) == 0 && index < kSums) {
+    partial[warp % kWarpsK][(warp_row + index % kRows) * kM + index / kRows] = sum;
+  }
+  __syncthreads();
+  float* place = workspace + static_cast<long long>(blockIdx.x) * (kSplitK * kBlockRows * kM);
+  for (int i = static_cast<int>(threadIdx.x); i < kBlockRows * kM; i += kThreads) {
+    float total = partial[0][i];
+#pragma unroll
+    for (int other = 1; other < kWarpsK; ++other) {
+      total += partial[other][i];
+    }
+    partial[0][i] = total;
+    if constexpr (kSplitK > 1) {
+      place[blockIdx.y * (kBlockRows * kM) + i] = total;
+    }
+  }
+  if constexpr (kSplitK > 1) {
+    if (!arrived_last(counters + blockIdx.x, kSplitK)) {
+      return;
+    }
+    for (int i = static_cast<int>(threadIdx.x); i < kBlockRows * kM; i += kThreads) {
+      float total = 0.0f;
+#pragma unroll
+      for (int split = 0; split < kSplitK; ++split) {
+        total += load_written<1>(place + split * (kBlockRows * kM) + i).element[0];
+      }
+      partial[0][i] = total;
+    }
+  }
+  __syncthreads();
+  store_sums(c, partial[0], bias, residual, first_row, n);
+}
+
+#ifdef PASCALINE_REFERENCE
+
+// The same in float64, a warp an element of the product.
+// Launch: grid (N, M), block 32.
+extern "C" __global__ void matvec_reference(const STORAGE* __restrict__ a, const WEIGHT* __restrict__ b,
+                                            const float* __restrict__ bias, const STORAGE* residual, double* c,
+                                            float* workspace, int* counters, int n, int k) {
+  const int column = static_cast<int>(blockIdx.x);
+  const int row = static_cast<int>(blockIdx.y);
+  const auto dot = [&](int row_b) {
+    double sum = 0.0;
+    for (int i = static_cast<int>(threadIdx.x); i < k; i += 32) {
+      sum += static_cast<double>(to_float(a[static_cast<long long>(row) * k + i])) *
+             to_float(b[static_cast<long long>(row_b) * k + i]);
+    }
+    for (int distance = 16; distance > 0; distance /= 2) {
+      sum += __shfl_xor_sync(0xffffffffu, sum, distance);
+    }
+    return sum;
+  };
+  const double sum = dot(column);
+  const double gate = dot(column & ~1);
+  const long long place = static_cast<long long>(row) * n + column;
+  const double extra = Epilogue<kFinish>::kHasBias ? bias[column] : 0.0f;
+  const double other = Epilogue<kFinish>::kHasResidual ? to_float(residual[place]) : 0.0f;
+  if (threadIdx.x == 0 && (!Epilogue<kFinish>::kHalves || column % 2 == 1)) {
+    c[Epilogue<kFinish>::kHalves ? place / 2 : place] = finished<kFinish>(sum, gate, extra, other);
+  }
+}
+
+#endif
