@@ -5,9 +5,10 @@
 // weight whose rows 2i and 2i+1 are gate and factor; C then is [M, N/2].
 // FLOPs: 2·M·N·K. Bytes: (M·K + M·N) · sizeof(STORAGE) + N·K · sizeof(WEIGHT), and the epilogue's operands.
 // Requires: buffers aligned to 16 bytes; M, N, K >= 1, of any value. C may be the residual, element for element. With
-// SPLIT_K > 1: `workspace` of SPLIT_K floats an element of the padded tiles, and `counters` of one int a tile, zero
-// before the first launch (each launch leaves them zero).
-// Launch: grid (ceil(M / BLOCK_M) · ceil(N / BLOCK_N), SPLIT_K), block (BLOCK_M / THREAD_M) · (BLOCK_N / THREAD_N).
+// SPLIT_K > 1 or STREAM: `workspace` of SPLIT_K tiles of floats a tile, or two a block, and `counters` of one int a
+// tile, zero before the first launch (each launch leaves them zero).
+// Launch: grid (ceil(M / BLOCK_M) · ceil(N / BLOCK_N), SPLIT_K), or (any number) with STREAM, block (BLOCK_M /
+// THREAD_M) · (BLOCK_N / THREAD_N).
 //
 // A block computes a tile of BLOCK_M x BLOCK_N. Slices of BLOCK_K of A and B are staged in shared memory, transposed,
 // so that a thread reads its rows and columns as vectors. A thread owns THREAD_M x THREAD_N values in chunks of up to
@@ -62,6 +63,9 @@
 #ifndef SPLIT_K
 #define SPLIT_K 1  // blocks that share the depth of one tile
 #endif
+#ifndef STREAM
+#define STREAM 0  // blocks an SM that share the depths of all tiles evenly; 0: a block has one tile, or a part of it
+#endif
 #ifndef GROUP_M
 #define GROUP_M 8  // tiles along M that are computed before the next tile along N, to share B in the L2 cache
 #endif
@@ -101,6 +105,7 @@ constexpr int kStages = STAGES;
 constexpr int kFragments = FRAGMENTS;
 constexpr int kUnrollK = UNROLL_K;
 constexpr int kSplitK = SPLIT_K;
+constexpr bool kStream = STREAM != 0;
 constexpr int kGroupM = GROUP_M;
 constexpr bool kRowsAligned = ROWS_ALIGNED != 0;
 constexpr bool kColumnsAligned = COLUMNS_ALIGNED != 0;
@@ -121,6 +126,7 @@ static_assert(kStages == 1 || kStages == 2, "one or two shared buffers");
 static_assert(kFragments == 1 || kFragments == 2, "one or two register buffers");
 static_assert(kBlockK % kUnrollK == 0 && kUnrollK % kFragments == 0, "unrolled steps tile a slice");
 static_assert(kSplitK >= 1 && kGroupM >= 1, "counts");
+static_assert(!kStream || kSplitK == 1, "depths are either streamed or split");
 static_assert(!Epilogue<kFinish>::kHalves || kThreadN % 2 == 0, "a thread holds gate and factor");
 
 // One operand on its way from global to shared memory: BLOCK rows of a row-major matrix [rows, depth] of T, a slice of
@@ -247,19 +253,29 @@ struct Place {
   }
 };
 
-// The tile a block computes. Tiles go down GROUP_M rows before they go to the next column of tiles.
+// A tile of C. Tiles go down GROUP_M rows before they go to the next column of tiles.
 struct Tile {
   int first_row;
   int first_column;
-  __device__ __forceinline__ Tile(int m, int n) {
+  __device__ __forceinline__ Tile(int index, int m, int n) {
     const int tiles_m = (m + kBlockM - 1) / kBlockM;
     const int tiles_n = (n + kBlockN - 1) / kBlockN;
-    const int group = static_cast<int>(blockIdx.x) / (kGroupM * tiles_n);
-    const int within = static_cast<int>(blockIdx.x) - group * (kGroupM * tiles_n);
+    const int group = index / (kGroupM * tiles_n);
+    const int within = index - group * (kGroupM * tiles_n);
     const int left = tiles_m - group * kGroupM;
     const int height = left < kGroupM ? left : kGroupM;
     first_row = (group * kGroupM + within % height) * kBlockM;
     first_column = within / height * kBlockN;
+  }
+};
+
+// How the slices of all tiles, tile after tile, are dealt to `blocks` blocks: each has a run of them.
+struct Deal {
+  long long slices;
+  long long blocks;
+  __device__ __forceinline__ long long start_of(long long block) const { return slices * block / blocks; }
+  __device__ __forceinline__ int block_of(long long slice) const {
+    return static_cast<int>(((slice + 1) * blocks - 1) / slices);
   }
 };
 
@@ -347,47 +363,84 @@ __device__ __forceinline__ void store_tile(STORAGE* c, const float (&sum)[kThrea
   }
 }
 
-// Writes the sums where the block that arrives last finds them. Then that one adds up all splits' sums in the order of
-// the splits, so that the result does not depend on who came last.
-__device__ __forceinline__ void reduce_splits(STORAGE* c, const float (&sum)[kThreadM][kThreadN], float* workspace,
-                                              int* counters, const float* bias, const STORAGE* residual, Tile tile,
-                                              Place place, int m, int n) {
-  constexpr int kChunks = kThreadM * kThreadN / kChunkN;
+// Where partial sums of a tile lie in the workspace, which is divided into places of a whole tile.
+struct SplitParts {
+  static constexpr int kBatch = kSplitK;
+  int tile;
+  __device__ __forceinline__ int count() const { return kSplitK; }
+  __device__ __forceinline__ int own() const { return tile * kSplitK + static_cast<int>(blockIdx.y); }
+  __device__ __forceinline__ int at(int part) const { return tile * kSplitK + part; }
+};
+
+// A block works on two tiles in part at most, its first and its last.
+struct DealtParts {
+  static constexpr int kBatch = 4;
+  int tile;
+  long long first_slice;
+  int first_block;
+  int last_block;
+  Deal deal;
+  __device__ __forceinline__ DealtParts(int index, int slices, Deal dealt)
+      : tile(index),
+        first_slice(static_cast<long long>(index) * slices),
+        first_block(dealt.block_of(first_slice)),
+        last_block(dealt.block_of(first_slice + slices - 1)),
+        deal(dealt) {}
+  __device__ __forceinline__ int place_of(int block) const {
+    return 2 * block + (deal.start_of(block) < first_slice ? 1 : 0);
+  }
+  __device__ __forceinline__ int count() const { return last_block - first_block + 1; }
+  __device__ __forceinline__ int own() const { return place_of(static_cast<int>(blockIdx.x)); }
+  __device__ __forceinline__ int at(int part) const { return place_of(first_block + part); }
+};
+
+// Writes the sums where the block that arrives last finds them. Then that one adds up all partial sums in their order
+// along the depth, so that the result does not depend on who came last.
+template <typename Parts>
+__device__ __forceinline__ void reduce_parts(STORAGE* c, const float (&sum)[kThreadM][kThreadN], float* workspace,
+                                             int* counters, const float* bias, const STORAGE* residual, Tile tile,
+                                             Place place, Parts parts, int m, int n) {
+  constexpr int kColumnChunks = kThreadN / kChunkN;
   constexpr int kStride = kThreads * kChunkN;  // from one chunk of a thread to the next
   constexpr long long kTile = static_cast<long long>(kBlockM) * kBlockN;
-  float* own = workspace + blockIdx.x * (kSplitK * kTile) + threadIdx.x * kChunkN;
+  float* base = workspace + threadIdx.x * kChunkN;
+  float* own = base + parts.own() * kTile;
 #pragma unroll
-  for (int chunk = 0; chunk < kChunks; ++chunk) {
+  for (int chunk = 0; chunk < kThreadM * kColumnChunks; ++chunk) {
     Vector<float, kChunkN> values;
 #pragma unroll
     for (int j = 0; j < kChunkN; ++j) {
-      values.element[j] = sum[chunk / (kThreadN / kChunkN)][chunk % (kThreadN / kChunkN) * kChunkN + j];
+      values.element[j] = sum[chunk / kColumnChunks][chunk % kColumnChunks * kChunkN + j];
     }
-    store_vector(own + blockIdx.y * kTile + chunk * kStride, values);
+    store_vector(own + chunk * kStride, values);
   }
-  if (!arrived_last(counters + blockIdx.x, kSplitK)) {
+  const int count = parts.count();
+  if (!arrived_last(counters + parts.tile, count)) {
     return;
   }
 #pragma unroll 4
-  for (int chunk = 0; chunk < kChunks; ++chunk) {
-    Vector<float, kChunkN> parts[kSplitK];
-#pragma unroll
-    for (int split = 0; split < kSplitK; ++split) {
-      parts[split] = load_written<kChunkN>(own + split * kTile + chunk * kStride);
-    }
+  for (int chunk = 0; chunk < kThreadM * kColumnChunks; ++chunk) {
     float total[kChunkN] = {};
+#pragma unroll 1
+    for (int first = 0; first < count; first += Parts::kBatch) {
+      Vector<float, kChunkN> values[Parts::kBatch];
 #pragma unroll
-    for (int split = 0; split < kSplitK; ++split) {
+      for (int part = 0; part < Parts::kBatch; ++part) {
+        const int index = first + part < count ? first + part : count - 1;
+        values[part] = load_written<kChunkN>(base + parts.at(index) * kTile + chunk * kStride);
+      }
 #pragma unroll
-      for (int j = 0; j < kChunkN; ++j) {
-        total[j] += parts[split].element[j];
+      for (int part = 0; part < Parts::kBatch; ++part) {
+#pragma unroll
+        for (int j = 0; j < kChunkN; ++j) {
+          total[j] += first + part < count ? values[part].element[j] : 0.0f;
+        }
       }
     }
-    const int row = tile.first_row + place.row_of(chunk / (kThreadN / kChunkN));
+    const int row = tile.first_row + place.row_of(chunk / kColumnChunks);
     if (row < m) {
       store_finished<kFinish, kColumnsAligned && kChunkN == 4, kChunkN>(
-          c, total, bias, residual, row, tile.first_column + place.column_of(chunk % (kThreadN / kChunkN) * kChunkN),
-          n);
+          c, total, bias, residual, row, tile.first_column + place.column_of(chunk % kColumnChunks * kChunkN), n);
     }
   }
 }
@@ -403,20 +456,46 @@ __device__ __forceinline__ void reduce_splits(STORAGE* c, const float (&sum)[kTh
 extern "C" __global__ void MATMUL_BOUNDS matmul(const STORAGE* __restrict__ a, const WEIGHT* __restrict__ b,
                                                 const float* __restrict__ bias, const STORAGE* residual, STORAGE* c,
                                                 float* workspace, int* counters, int m, int n, int k) {
-  const Tile tile(m, n);
   const Place place;
   const int slices = (k + kBlockK - 1) / kBlockK;
-  const int depth = (slices + kSplitK - 1) / kSplitK * kBlockK;
-  const int begin = static_cast<int>(blockIdx.y) * depth;
-  const int end = k - begin < depth ? k : begin + depth;
-  float sum[kThreadM][kThreadN] = {};
-  if (begin < end) {
-    multiply_tile(sum, a, b, tile, place, begin, end, m, n, k);
-  }
-  if constexpr (kSplitK > 1) {
-    reduce_splits(c, sum, workspace, counters, bias, residual, tile, place, m, n);
+  if constexpr (kStream) {
+    const long long all = static_cast<long long>((m + kBlockM - 1) / kBlockM) * ((n + kBlockN - 1) / kBlockN) * slices;
+    const Deal deal{all, all < gridDim.x ? all : gridDim.x};
+    if (blockIdx.x >= deal.blocks) {
+      return;
+    }
+    const long long end = deal.start_of(blockIdx.x + 1);
+#pragma unroll 1
+    for (long long slice = deal.start_of(blockIdx.x); slice < end;) {
+      const int index = static_cast<int>(slice / slices);
+      const int first = static_cast<int>(slice - static_cast<long long>(index) * slices);
+      const int last = end - slice < slices - first ? first + static_cast<int>(end - slice) : slices;
+      const Tile tile(index, m, n);
+      float sum[kThreadM][kThreadN] = {};
+      multiply_tile(sum, a, b, tile, place, first * kBlockK, last < slices ? last * kBlockK : k, m, n, k);
+      if (first == 0 && last == slices) {
+        store_tile(c, sum, bias, residual, tile, place, m, n);
+      } else {
+        reduce_parts(c, sum, workspace, counters, bias, residual, tile, place, DealtParts(index, slices, deal), m, n);
+      }
+      slice += last - first;
+      __syncthreads();  // the next tile's slices overwrite this one's
+    }
   } else {
-    store_tile(c, sum, bias, residual, tile, place, m, n);
+    const int index = static_cast<int>(blockIdx.x);
+    const Tile tile(index, m, n);
+    const int depth = (slices + kSplitK - 1) / kSplitK * kBlockK;
+    const int begin = static_cast<int>(blockIdx.y) * depth;
+    const int end = k - begin < depth ? k : begin + depth;
+    float sum[kThreadM][kThreadN] = {};
+    if (begin < end) {
+      multiply_tile(sum, a, b, tile, place, begin, end, m, n, k);
+    }
+    if constexpr (kSplitK > 1) {
+      reduce_parts(c, sum, workspace, counters, bias, residual, tile, place, SplitParts{index}, m, n);
+    } else {
+      store_tile(c, sum, bias, residual, tile, place, m, n);
+    }
   }
 }
 
