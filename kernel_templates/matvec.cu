@@ -87,6 +87,10 @@ static_assert(kVector == 2 || kVector == 4 || kVector == 8, "whole vectors");
 static_assert(8 % kVector == 0, "aligned rows are whole vectors");
 static_assert(!Epilogue<kFinish>::kHalves || kBlockRows % 2 == 0, "a block holds gate and factor");
 
+using Form = Epilogue<kFinish>;
+// Whether a warp has whole sums, which then need not meet others in shared memory.
+constexpr bool kAlone = kWarpsK == 1 && kSplitK == 1 && (!Form::kHalves || kRows % 2 == 0);
+
 // `kVector` elements from `k` on, as floats; zeros from `end` on.
 template <typename T>
 __device__ __forceinline__ void load_floats(float (&values)[kVector], const T* row, int k, int end) {
@@ -167,61 +171,25 @@ __device__ __forceinline__ void multiply_rows(float (&sums)[kPadded], const WEIG
   }
 }
 
-// Finishes the block's sums and stores them: sums[row of the block * kM + row of A].
-__device__ __forceinline__ void store_sums(STORAGE* c, const float* sums, const float* bias, const STORAGE* residual,
-                                           int first_row, int n) {
-  constexpr int kWidth = Epilogue<kFinish>::kHalves ? 2 : 1;
-  for (int i = static_cast<int>(threadIdx.x); i < kBlockRows / kWidth * kM; i += kThreads) {
-    const int row = i / kM * kWidth;
-    const int row_a = i % kM;
-    float values[kWidth];
-#pragma unroll
-    for (int v = 0; v < kWidth; ++v) {
-      values[v] = sums[(row + v) * kM + row_a];
+// The operands of an epilogue, read before the sums are known.
+struct Operands {
+  float bias = 0.0f;
+  float residual = 0.0f;
+  __device__ __forceinline__ Operands(const float* biases, const STORAGE* residuals, bool wanted, int row_a, int column,
+                                      int n) {
+    if constexpr (Form::kHasBias) {
+      bias = wanted ? biases[column] : 0.0f;
     }
-    store_finished<kFinish, false, kWidth>(c, values, bias, residual, row_a, first_row + row, n);
-  }
-}
-
-}  // namespace
-
-extern "C" __global__ void __launch_bounds__(kThreads, MIN_BLOCKS > 0 ? MIN_BLOCKS : 1)
-    matvec(const STORAGE* __restrict__ a, const WEIGHT* __restrict__ b, const float* __restrict__ bias,
-           const STORAGE* residual, STORAGE* c, float* workspace, int* counters, int n, int k) {
-  extern __shared__ __align__(16) float staged[];
-  __shared__ float partial[kWarpsK][kBlockRows * kM];
-  const int depth = ((k + kSplitK - 1) / kSplitK + 7) / 8 * 8;
-  const int begin = static_cast<int>(blockIdx.y) * depth;
-  const int end = k - begin < depth ? k : begin + depth;
-  const int warp = static_cast<int>(threadIdx.x) / 32;
-  const int lane = static_cast<int>(threadIdx.x) % 32;
-  const int first_row = static_cast<int>(blockIdx.x) * kBlockRows;
-  const int warp_row = warp / kWarpsK * kRows;
-
-  const WEIGHT* rows[kRows];
-#pragma unroll
-  for (int r = 0; r < kRows; ++r) {
-    const int row = first_row + warp_row + r;
-    rows[r] = b + static_cast<long long>(row < n ? row : n - 1) * k;
-  }
-  float sums[kPadded] = {};
-  if constexpr (kStageA) {
-    for (int i = 0; i < kM; ++i) {
-      for (int at = static_cast<int>(threadIdx.x); at < end - begin; at += kThreads) {
-        staged[i * depth + at] = to_float(a[static_cast<long long>(i) * k + begin + at]);
-      }
+    if constexpr (Form::kHasResidual) {
+      residual = wanted ? to_float(residuals[static_cast<long long>(row_a) * n + column]) : 0.0f;
     }
-    __syncthreads();
-    multiply_rows(sums, rows, staged, depth, begin, begin, end);
-  } else {
-    multiply_rows(sums, rows, a, k, 0, begin, end);
   }
+};
 
-  const float sum = warp_reduce_many<Sum, kReducePtx, kPadded>(sums);
-  const int index = lane / (32 / kPadded);
-  if (lane % (32 / kPadded) == 0 && index < kSums) {
-    partial[warp % kWarpsK][(warp_row + index % kRows) * kM + index / kRows] = sum;
-  }
+// Adds up what warps and blocks summed of the same rows. partial[0] then has row of the block * kM + row of A, in the
+// block for which it returns true.
+__device__ __forceinline__ bool gather_sums(float (&partial)[kWarpsK][kBlockRows * kM], float* workspace,
+                                            int* counters) {
   __syncthreads();
   float* place = workspace + static_cast<long long>(blockIdx.x) * (kSplitK * kBlockRows * kM);
   for (int i = static_cast<int>(threadIdx.x); i < kBlockRows * kM; i += kThreads) {
@@ -237,7 +205,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, MIN_BLOCKS > 0 ? MIN_BLOC
   }
   if constexpr (kSplitK > 1) {
     if (!arrived_last(counters + blockIdx.x, kSplitK)) {
-      return;
+      return false;
     }
     for (int i = static_cast<int>(threadIdx.x); i < kBlockRows * kM; i += kThreads) {
       float total = 0.0f;
@@ -249,7 +217,88 @@ extern "C" __global__ void __launch_bounds__(kThreads, MIN_BLOCKS > 0 ? MIN_BLOC
     }
   }
   __syncthreads();
-  store_sums(c, partial[0], bias, residual, first_row, n);
+  return true;
+}
+
+// Finishes the block's sums and stores them.
+__device__ __forceinline__ void store_sums(STORAGE* c, const float* sums, const float* bias, const STORAGE* residual,
+                                           int first_row, int n) {
+  constexpr int kWidth = Form::kHalves ? 2 : 1;
+  for (int i = static_cast<int>(threadIdx.x); i < kBlockRows / kWidth * kM; i += kThreads) {
+    const int row = i / kM * kWidth;
+    const int row_a = i % kM;
+    float values[kWidth];
+#pragma unroll
+    for (int v = 0; v < kWidth; ++v) {
+      values[v] = sums[(row + v) * kM + row_a];
+    }
+    store_finished<kFinish, false, kWidth>(c, values, bias, residual, row_a, first_row + row, n);
+  }
+}
+
+// The same from the lanes of a warp that have whole sums.
+__device__ __forceinline__ void store_lane(STORAGE* c, float sum, Operands operands, bool wanted, int row_a, int column,
+                                           int n) {
+  if constexpr (Form::kHalves) {
+    const float factor = __shfl_down_sync(0xffffffffu, sum, 32 / kPadded);
+    if (wanted && column % 2 == 0) {
+      c[static_cast<long long>(row_a) * (n / 2) + column / 2] = from_float<STORAGE>(silu(sum) * factor);
+    }
+  } else if (wanted) {
+    c[static_cast<long long>(row_a) * n + column] =
+        from_float<STORAGE>(finish<kFinish>(sum, operands.bias, operands.residual));
+  }
+}
+
+}  // namespace
+
+extern "C" __global__ void __launch_bounds__(kThreads, MIN_BLOCKS > 0 ? MIN_BLOCKS : 1)
+    matvec(const STORAGE* __restrict__ a, const WEIGHT* __restrict__ b, const float* __restrict__ bias,
+           const STORAGE* residual, STORAGE* c, float* workspace, int* counters, int n, int k) {
+  extern __shared__ __align__(16) float staged[];
+  const int depth = ((k + kSplitK - 1) / kSplitK + 7) / 8 * 8;
+  const int begin = static_cast<int>(blockIdx.y) * depth;
+  const int end = k - begin < depth ? k : begin + depth;
+  const int warp = static_cast<int>(threadIdx.x) / 32;
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const int first_row = static_cast<int>(blockIdx.x) * kBlockRows;
+  const int warp_row = warp / kWarpsK * kRows;
+
+  const WEIGHT* rows[kRows];
+#pragma unroll
+  for (int r = 0; r < kRows; ++r) {
+    const int row = first_row + warp_row + r;
+    rows[r] = b + static_cast<long long>(row < n ? row : n - 1) * k;
+  }
+  const int index = lane / (32 / kPadded);  // of the sum that this lane ends up with
+  const int row_a = index / kRows;
+  const int column = first_row + warp_row + index % kRows;
+  const bool wanted = lane % (32 / kPadded) == 0 && index < kSums && column < n;
+  const Operands operands(bias, residual, kAlone && wanted, row_a, column, n);
+  float sums[kPadded] = {};
+  if constexpr (kStageA) {
+    for (int i = 0; i < kM; ++i) {
+      for (int at = static_cast<int>(threadIdx.x); at < end - begin; at += kThreads) {
+        staged[i * depth + at] = to_float(a[static_cast<long long>(i) * k + begin + at]);
+      }
+    }
+    __syncthreads();
+    multiply_rows(sums, rows, staged, depth, begin, begin, end);
+  } else {
+    multiply_rows(sums, rows, a, k, 0, begin, end);
+  }
+  const float sum = warp_reduce_many<Sum, kReducePtx, kPadded>(sums);
+  if constexpr (kAlone) {
+    store_lane(c, sum, operands, wanted, row_a, column, n);
+  } else {
+    __shared__ float partial[kWarpsK][kBlockRows * kM];
+    if (lane % (32 / kPadded) == 0 && index < kSums) {
+      partial[warp % kWarpsK][(warp_row + index % kRows) * kM + row_a] = sum;
+    }
+    if (gather_sums(partial, workspace, counters)) {
+      store_sums(c, partial[0], bias, residual, first_row, n);
+    }
+  }
 }
 
 #ifdef PASCALINE_REFERENCE
