@@ -27,6 +27,7 @@ struct Options {
   std::string target;
   std::string database;
   std::string weight = "float16";
+  std::string spaces;
   int tokens = 20;
 };
 
@@ -49,6 +50,7 @@ int run(const Options& options) {
   const auto device = open_device(options.device);
   DispatcherOptions dispatch;
   dispatch.target = options.target;
+  dispatch.spaces = options.spaces;
   if (!options.database.empty()) {
     dispatch.database = options.database;
   }
@@ -115,6 +117,7 @@ int command(int argc, char** argv) {
   app.add_option("--target", options.target);
   app.add_option("--db", options.database);
   app.add_option("--weight", options.weight, "Element type of the weights");
+  app.add_option("--spaces", options.spaces, "Folder of search spaces: without a database, their defaults are timed");
   app.add_option("--tokens", options.tokens)->check(CLI::PositiveNumber);
   CLI11_PARSE(app, argc, argv);
   return run(options);
