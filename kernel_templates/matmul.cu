@@ -54,6 +54,9 @@
 #ifndef STAGES
 #define STAGES 2  // 2: the next slice is stored to a second buffer while this one is used
 #endif
+#ifndef STORE_AHEAD
+#define STORE_AHEAD 2  // depths of a slice still to multiply when the next slice is stored
+#endif
 #ifndef FRAGMENTS
 #define FRAGMENTS 2  // 2: a depth's operands are read from shared memory while those before are multiplied
 #endif
@@ -102,6 +105,7 @@ constexpr int kVector = VECTOR;
 constexpr bool kRowsFirst = ROWS_FIRST != 0;
 constexpr int kPadding = PADDING;
 constexpr int kStages = STAGES;
+constexpr int kStoreAhead = STORE_AHEAD;
 constexpr int kFragments = FRAGMENTS;
 constexpr int kUnrollK = UNROLL_K;
 constexpr int kSplitK = SPLIT_K;
@@ -123,6 +127,8 @@ static_assert(kThreadM % kChunkM == 0 && kThreadN % kChunkN == 0, "chunks tile a
 static_assert(kBlockK % kVector == 0, "a slice's row is whole vectors");
 static_assert(kPadding % 4 == 0, "rows in shared memory stay aligned");
 static_assert(kStages == 1 || kStages == 2, "one or two shared buffers");
+static_assert(kStoreAhead >= 0 && kStoreAhead < kUnrollK && (kStages == 2 || kStoreAhead == 0),
+              "only a second buffer can be stored to ahead");
 static_assert(kFragments == 1 || kFragments == 2, "one or two register buffers");
 static_assert(kBlockK % kUnrollK == 0 && kUnrollK % kFragments == 0, "unrolled steps tile a slice");
 static_assert(kSplitK >= 1 && kGroupM >= 1, "counts");
@@ -279,23 +285,31 @@ struct Deal {
   }
 };
 
-// Multiplies the depths of the slice in shared memory; before the last one it calls `publish`, which brings the next
-// slice and returns where that lies.
-template <typename Publish>
+// Multiplies the depths of the slice in shared memory. Before the one with STORE_AHEAD more after it, it calls `store`,
+// which writes the next slice to shared memory; before the last one `publish`, which reads that one's first fragment.
+template <typename Store, typename Publish>
 __device__ __forceinline__ void multiply_slice(float (&sum)[kThreadM][kThreadN], Fragment (&fragments)[2],
-                                               const float* shared_a, const float* shared_b, Publish publish) {
+                                               const float* shared_a, const float* shared_b, Store store,
+                                               Publish publish) {
 #pragma unroll 1
   for (int outer = 0; outer < kBlockK; outer += kUnrollK) {
 #pragma unroll
     for (int i = 0; i < kUnrollK; ++i) {
       Fragment& present = fragments[i % kFragments];
-      if constexpr (kFragments == 1) {
+      const bool last_steps = outer + kUnrollK == kBlockK;
+      if (kFragments == 1) {
         present.load(shared_a + (outer + i) * OperandA::kRow, shared_b + (outer + i) * OperandB::kRow);
-      } else if (i + 1 < kUnrollK || outer + kUnrollK < kBlockK) {
-        fragments[(i + 1) % 2].load(shared_a + (outer + i + 1) * OperandA::kRow,
-                                    shared_b + (outer + i + 1) * OperandB::kRow);
-      } else {
-        publish(fragments[(i + 1) % 2]);
+      }
+      if (last_steps && i == kUnrollK - 1 - kStoreAhead) {
+        store();
+      }
+      if (kFragments == 2) {
+        if (i + 1 < kUnrollK || !last_steps) {
+          fragments[(i + 1) % 2].load(shared_a + (outer + i + 1) * OperandA::kRow,
+                                      shared_b + (outer + i + 1) * OperandB::kRow);
+        } else {
+          publish(fragments[(i + 1) % 2]);
+        }
       }
       present.multiply(sum);
     }
@@ -327,23 +341,28 @@ __device__ __forceinline__ void multiply_tile(float (&sum)[kThreadM][kThreadN], 
       operand_a.load_next();
       operand_b.load_next();
     }
-    const auto bring_next = [&] {
+    const auto store = [&] {
       if (left > 0) {
         if constexpr (kStages == 1) {
           __syncthreads();
         }
-        stage ^= kStages - 1;
-        operand_a.store(shared_a[stage]);
-        operand_b.store(shared_b[stage]);
-        __syncthreads();
+        operand_a.store(shared_a[stage ^ (kStages - 1)]);
+        operand_b.store(shared_b[stage ^ (kStages - 1)]);
       }
     };
-    multiply_slice(sum, fragments, shared_a[stage] + place.row, shared_b[stage] + place.column, [&](Fragment& next) {
-      bring_next();
-      next.load(shared_a[stage] + place.row, shared_b[stage] + place.column);
-    });
+    const auto turn = [&] {
+      if (left > 0) {
+        __syncthreads();
+        stage ^= kStages - 1;
+      }
+    };
+    multiply_slice(sum, fragments, shared_a[stage] + place.row, shared_b[stage] + place.column, store,
+                   [&](Fragment& next) {
+                     turn();
+                     next.load(shared_a[stage] + place.row, shared_b[stage] + place.column);
+                   });
     if constexpr (kFragments == 1) {
-      bring_next();
+      turn();
     }
   }
 }

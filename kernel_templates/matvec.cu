@@ -3,6 +3,8 @@
 //
 // Epilogues as in matmul. FLOPs: 2·M·N·K. Bytes: (M·K + M·N) · sizeof(STORAGE) + N·K · sizeof(WEIGHT).
 // Requires: buffers aligned to 16 bytes; N, K >= 1, of any value. C may be the residual, element for element. With
+// `next` is what the next launch will read, usually its weight: the first PREFETCH bytes of it are brought into the L2
+// cache while this launch's last loads are under way. With
 // SPLIT_K > 1: `workspace` of SPLIT_K floats an element of C (rows rounded up to whole blocks), and `counters` of one
 // int a block of rows, zero before the first launch (each launch leaves them zero).
 // Launch: grid (ceil(N / (ROWS · WARPS / WARPS_K)), SPLIT_K), block 32 · WARPS.
@@ -46,6 +48,9 @@
 #ifndef ROWS_A
 #define ROWS_A 1  // M
 #endif
+#ifndef PREFETCHES
+#define PREFETCHES 0  // 1: PREFETCH > 0
+#endif
 #ifndef ROWS_ALIGNED
 #define ROWS_ALIGNED 0  // 1: K is a multiple of 8
 #endif
@@ -70,6 +75,7 @@ constexpr int kSplitK = SPLIT_K;
 constexpr bool kStageA = STAGE_A != 0;
 constexpr bool kReducePtx = REDUCE_PTX != 0;
 constexpr int kM = ROWS_A;
+constexpr bool kPrefetches = PREFETCHES != 0;
 constexpr bool kRowsAligned = ROWS_ALIGNED != 0;
 constexpr int kFinish = FINISH;
 
@@ -171,6 +177,19 @@ __device__ __forceinline__ void multiply_rows(float (&sums)[kPadded], const WEIG
   }
 }
 
+// Asks for `bytes` from `address` on to be brought into the L2 cache, each thread of the grid for its share of the
+// lines.
+__device__ __forceinline__ void prefetch(const unsigned char* address, long long bytes) {
+  constexpr int kLine = 128;
+  const long long block = blockIdx.y * static_cast<long long>(gridDim.x) + blockIdx.x;
+  const long long stride = static_cast<long long>(gridDim.x) * gridDim.y * kThreads * kLine;
+  for (long long at = (block * kThreads + threadIdx.x) * kLine; at < bytes; at += stride) {
+#ifdef __CUDA_ARCH__
+    asm volatile("prefetch.global.L2 [%0];" ::"l"(address + at));
+#endif
+  }
+}
+
 // The operands of an epilogue, read before the sums are known.
 struct Operands {
   float bias = 0.0f;
@@ -254,7 +273,8 @@ __device__ __forceinline__ void store_lane(STORAGE* c, float sum, Operands opera
 
 extern "C" __global__ void __launch_bounds__(kThreads, MIN_BLOCKS > 0 ? MIN_BLOCKS : 1)
     matvec(const STORAGE* __restrict__ a, const WEIGHT* __restrict__ b, const float* __restrict__ bias,
-           const STORAGE* residual, STORAGE* c, float* workspace, int* counters, int n, int k) {
+           const STORAGE* residual, const unsigned char* __restrict__ next, STORAGE* c, float* workspace, int* counters,
+           int n, int k, long long prefetched) {
   extern __shared__ __align__(16) float staged[];
   const int depth = ((k + kSplitK - 1) / kSplitK + 7) / 8 * 8;
   const int begin = static_cast<int>(blockIdx.y) * depth;
@@ -287,6 +307,9 @@ extern "C" __global__ void __launch_bounds__(kThreads, MIN_BLOCKS > 0 ? MIN_BLOC
   } else {
     multiply_rows(sums, rows, a, k, 0, begin, end);
   }
+  if constexpr (kPrefetches) {
+    prefetch(next, prefetched);
+  }
   const float sum = warp_reduce_many<Sum, kReducePtx, kPadded>(sums);
   if constexpr (kAlone) {
     store_lane(c, sum, operands, wanted, row_a, column, n);
@@ -306,8 +329,9 @@ extern "C" __global__ void __launch_bounds__(kThreads, MIN_BLOCKS > 0 ? MIN_BLOC
 // The same in float64, a warp an element of the product.
 // Launch: grid (N, M), block 32.
 extern "C" __global__ void matvec_reference(const STORAGE* __restrict__ a, const WEIGHT* __restrict__ b,
-                                            const float* __restrict__ bias, const STORAGE* residual, double* c,
-                                            float* workspace, int* counters, int n, int k) {
+                                            const float* __restrict__ bias, const STORAGE* residual,
+                                            const unsigned char* __restrict__ next, double* c, float* workspace,
+                                            int* counters, int n, int k, long long prefetched) {
   const int column = static_cast<int>(blockIdx.x);
   const int row = static_cast<int>(blockIdx.y);
   const auto dot = [&](int row_b) {
