@@ -17,7 +17,9 @@
 // read the last row, and are not written.
 
 #include "common/epilogue.cuh"
+#include "common/operand.cuh"
 #include "common/split.cuh"
+#include "common/tiles.cuh"
 #include "common/types.cuh"
 #include "common/vector.cuh"
 
@@ -34,10 +36,10 @@
 #define THREAD_M 8  // rows of C a thread computes
 #endif
 #ifndef THREAD_N
-#define THREAD_N 8  // columns of C a thread computes
+#define THREAD_N 16  // columns of C a thread computes
 #endif
 #ifndef LANES_N
-#define LANES_N 8  // threads of a warp side by side along N; the other 32 / LANES_N lie along M
+#define LANES_N 4  // threads of a warp side by side along N; the other 32 / LANES_N lie along M
 #endif
 #ifndef LANE_PAIRS
 #define LANE_PAIRS 1  // 1: neighbouring lanes lie in two rows of C, so that half a warp reads few words of A and of B
@@ -55,7 +57,7 @@
 #define STAGES 2  // 2: the next slice is stored to a second buffer while this one is used
 #endif
 #ifndef STORE_AHEAD
-#define STORE_AHEAD 2  // depths of a slice still to multiply when the next slice is stored
+#define STORE_AHEAD 0  // depths of a slice still to multiply when the next slice is stored
 #endif
 #ifndef FRAGMENTS
 #define FRAGMENTS 2  // 2: a depth's operands are read from shared memory while those before are multiplied
@@ -119,13 +121,10 @@ constexpr int kThreads = (kBlockM / kThreadM) * (kBlockN / kThreadN);
 constexpr int kWarpsN = kBlockN / (kLanesN * kThreadN);
 constexpr int kChunkM = kThreadM < 4 ? kThreadM : 4;
 constexpr int kChunkN = kThreadN < 4 ? kThreadN : 4;
-constexpr int kVectorsPerRow = kBlockK / kVector;  // of a slice
 
 static_assert(32 % kLanesN == 0 && (!kLanePairs || kLanesM % 2 == 0), "a warp has 32 lanes");
 static_assert(kBlockM % (kLanesM * kThreadM) == 0 && kBlockN % (kLanesN * kThreadN) == 0, "warps tile the block");
 static_assert(kThreadM % kChunkM == 0 && kThreadN % kChunkN == 0, "chunks tile a thread's values");
-static_assert(kBlockK % kVector == 0, "a slice's row is whole vectors");
-static_assert(kPadding % 4 == 0, "rows in shared memory stay aligned");
 static_assert(kStages == 1 || kStages == 2, "one or two shared buffers");
 static_assert(kStoreAhead >= 0 && kStoreAhead < kUnrollK && (kStages == 2 || kStoreAhead == 0),
               "only a second buffer can be stored to ahead");
@@ -135,75 +134,8 @@ static_assert(kSplitK >= 1 && kGroupM >= 1, "counts");
 static_assert(!kStream || kSplitK == 1, "depths are either streamed or split");
 static_assert(!Epilogue<kFinish>::kHalves || kThreadN % 2 == 0, "a thread holds gate and factor");
 
-// One operand on its way from global to shared memory: BLOCK rows of a row-major matrix [rows, depth] of T, a slice of
-// kBlockK at a time.
-template <typename T, int BLOCK>
-struct Operand {
-  static constexpr int kRow = BLOCK + kPadding;  // floats of a row in shared memory
-  static constexpr int kLoads = BLOCK * kBlockK / kVector / kThreads;
-  static_assert(kLoads * kThreads * kVector == BLOCK * kBlockK, "threads share a slice evenly");
-
-  const T* source[kLoads];
-  Vector<T, kVector> staged[kLoads];
-
-  static __device__ __forceinline__ int row_of(int load) {
-    const int index = static_cast<int>(threadIdx.x) + load * kThreads;
-    return kRowsFirst ? index % BLOCK : index / kVectorsPerRow;
-  }
-  static __device__ __forceinline__ int k_of(int load) {
-    const int index = static_cast<int>(threadIdx.x) + load * kThreads;
-    return (kRowsFirst ? index / BLOCK : index % kVectorsPerRow) * kVector;
-  }
-
-  __device__ __forceinline__ Operand(const T* __restrict__ matrix, int first_row, int rows, int first_k, int depth) {
-#pragma unroll
-    for (int i = 0; i < kLoads; ++i) {
-      const int row = first_row + row_of(i);
-      source[i] = matrix + static_cast<long long>(row < rows ? row : rows - 1) * depth + (first_k + k_of(i));
-    }
-  }
-
-  // Reads this thread's share of the first slice, of which `filled` columns lie in the matrix.
-  __device__ __forceinline__ void load_first(int filled) {
-#pragma unroll
-    for (int i = 0; i < kLoads; ++i) {
-#pragma unroll
-      for (int v = 0; v < kVector; ++v) {
-        staged[i].element[v] = k_of(i) + v < filled ? source[i][v] : T{};
-      }
-      source[i] += filled;
-    }
-  }
-
-  __device__ __forceinline__ void load_next() {
-#pragma unroll
-    for (int i = 0; i < kLoads; ++i) {
-      if constexpr (kRowsAligned) {
-        staged[i] = load_vector<kVector>(source[i]);
-      } else {
-#pragma unroll
-        for (int v = 0; v < kVector; ++v) {
-          staged[i].element[v] = source[i][v];
-        }
-      }
-      source[i] += kBlockK;
-    }
-  }
-
-  // Writes the staged share to shared memory as [kBlockK, kRow] floats.
-  __device__ __forceinline__ void store(float* shared) const {
-#pragma unroll
-    for (int i = 0; i < kLoads; ++i) {
-#pragma unroll
-      for (int v = 0; v < kVector; ++v) {
-        shared[(k_of(i) + v) * kRow + row_of(i)] = to_float(staged[i].element[v]);
-      }
-    }
-  }
-};
-
-using OperandA = Operand<STORAGE, kBlockM>;
-using OperandB = Operand<WEIGHT, kBlockN>;
+using OperandA = Operand<STORAGE, kThreads, kBlockM, kBlockK, kVector, kPadding, !kRowsFirst, kRowsAligned>;
+using OperandB = Operand<WEIGHT, kThreads, kBlockN, kBlockK, kVector, kPadding, !kRowsFirst, kRowsAligned>;
 
 // A thread's values of one depth.
 struct Fragment {
@@ -259,31 +191,7 @@ struct Place {
   }
 };
 
-// A tile of C. Tiles go down GROUP_M rows before they go to the next column of tiles.
-struct Tile {
-  int first_row;
-  int first_column;
-  __device__ __forceinline__ Tile(int index, int m, int n) {
-    const int tiles_m = (m + kBlockM - 1) / kBlockM;
-    const int tiles_n = (n + kBlockN - 1) / kBlockN;
-    const int group = index / (kGroupM * tiles_n);
-    const int within = index - group * (kGroupM * tiles_n);
-    const int left = tiles_m - group * kGroupM;
-    const int height = left < kGroupM ? left : kGroupM;
-    first_row = (group * kGroupM + within % height) * kBlockM;
-    first_column = within / height * kBlockN;
-  }
-};
-
-// How the slices of all tiles, tile after tile, are dealt to `blocks` blocks: each has a run of them.
-struct Deal {
-  long long slices;
-  long long blocks;
-  __device__ __forceinline__ long long start_of(long long block) const { return slices * block / blocks; }
-  __device__ __forceinline__ int block_of(long long slice) const {
-    return static_cast<int>(((slice + 1) * blocks - 1) / slices);
-  }
-};
+using Tile = TileOf<kBlockM, kBlockN, kGroupM>;
 
 // Multiplies the depths of the slice in shared memory. Before the one with STORE_AHEAD more after it, it calls `store`,
 // which writes the next slice to shared memory; before the last one `publish`, which reads that one's first fragment.
@@ -381,37 +289,6 @@ __device__ __forceinline__ void store_tile(STORAGE* c, const float (&sum)[kThrea
     }
   }
 }
-
-// Where partial sums of a tile lie in the workspace, which is divided into places of a whole tile.
-struct SplitParts {
-  static constexpr int kBatch = kSplitK;
-  int tile;
-  __device__ __forceinline__ int count() const { return kSplitK; }
-  __device__ __forceinline__ int own() const { return tile * kSplitK + static_cast<int>(blockIdx.y); }
-  __device__ __forceinline__ int at(int part) const { return tile * kSplitK + part; }
-};
-
-// A block works on two tiles in part at most, its first and its last.
-struct DealtParts {
-  static constexpr int kBatch = 4;
-  int tile;
-  long long first_slice;
-  int first_block;
-  int last_block;
-  Deal deal;
-  __device__ __forceinline__ DealtParts(int index, int slices, Deal dealt)
-      : tile(index),
-        first_slice(static_cast<long long>(index) * slices),
-        first_block(dealt.block_of(first_slice)),
-        last_block(dealt.block_of(first_slice + slices - 1)),
-        deal(dealt) {}
-  __device__ __forceinline__ int place_of(int block) const {
-    return 2 * block + (deal.start_of(block) < first_slice ? 1 : 0);
-  }
-  __device__ __forceinline__ int count() const { return last_block - first_block + 1; }
-  __device__ __forceinline__ int own() const { return place_of(static_cast<int>(blockIdx.x)); }
-  __device__ __forceinline__ int at(int part) const { return place_of(first_block + part); }
-};
 
 // Writes the sums where the block that arrives last finds them. Then that one adds up all partial sums in their order
 // along the depth, so that the result does not depend on who came last.
@@ -511,7 +388,7 @@ extern "C" __global__ void MATMUL_BOUNDS matmul(const STORAGE* __restrict__ a, c
       multiply_tile(sum, a, b, tile, place, begin, end, m, n, k);
     }
     if constexpr (kSplitK > 1) {
-      reduce_parts(c, sum, workspace, counters, bias, residual, tile, place, SplitParts{index}, m, n);
+      reduce_parts(c, sum, workspace, counters, bias, residual, tile, place, SplitParts<kSplitK>{index}, m, n);
     } else {
       store_tile(c, sum, bias, residual, tile, place, m, n);
     }
