@@ -50,7 +50,7 @@ std::int64_t check_segments(const Checks& check, const AttentionPrefillArguments
 }  // namespace
 
 void attention_prefill(Dispatcher& dispatcher, const AttentionPrefillArguments& given) {
-  constexpr Checks check("attention_prefill");
+  const Checks check("attention_prefill");
   const Extent queries{"QUERIES", given.q.shape[0]};
   const Heads of{{"HEADS", given.q.shape[1]}, {"KV_HEADS", given.k.shape[1]}, {"HEAD_DIM", given.q.shape[2]}};
   check.strided({"q", &given.q}, {ElementType::float32, ElementType::float16}, {queries, of.heads, of.head_dim});
@@ -79,7 +79,7 @@ void attention_prefill(Dispatcher& dispatcher, const AttentionPrefillArguments& 
 }
 
 void attention_decode(Dispatcher& dispatcher, const AttentionDecodeArguments& given) {
-  constexpr Checks check("attention_decode");
+  const Checks check("attention_decode");
   const Heads of{{"HEADS", given.q.shape[0]}, {"KV_HEADS", given.k.shape[1]}, {"HEAD_DIM", given.q.shape[1]}};
   check.dense({"q", &given.q}, {ElementType::float32, ElementType::float16}, {of.heads, of.head_dim});
   check_cache(check, given.k, given.v, of);

@@ -9,7 +9,7 @@
 namespace pascaline::ops {
 
 void transpose(Dispatcher& dispatcher, const TensorView& x, const TensorView& y) {
-  constexpr Checks check("transpose");
+  const Checks check("transpose");
   const Extent rows{"ROWS", x.shape[0]};
   const Extent columns{"COLUMNS", x.shape[1]};
   check.dense({"x", &x}, {ElementType::float32, ElementType::float16}, {rows, columns});
@@ -26,7 +26,7 @@ void transpose(Dispatcher& dispatcher, const TensorView& x, const TensorView& y)
 }
 
 void gather(Dispatcher& dispatcher, const TensorView& table, const TensorView& indices, const TensorView& y) {
-  constexpr Checks check("gather");
+  const Checks check("gather");
   const Extent vocabulary{"VOCABULARY", table.shape[0]};
   const Extent width{"WIDTH", table.shape[1]};
   const Extent tokens{"TOKENS", indices.shape[0]};
@@ -48,7 +48,7 @@ void gather(Dispatcher& dispatcher, const TensorView& table, const TensorView& i
 }
 
 void position_embedding(Dispatcher& dispatcher, const PositionEmbeddingArguments& given) {
-  constexpr Checks check("position_embedding");
+  const Checks check("position_embedding");
   const std::int64_t most = std::max(given.grid_h, given.grid_w);
   check.require(given.grid_h >= 0 && given.grid_w >= 0 && most <= kMaxExtent,
                 "grid_h and grid_w must be from 0 to 2^30");

@@ -33,7 +33,7 @@ void launch_rows(Dispatcher& dispatcher, const Checks& check, const TensorView& 
 }  // namespace
 
 void rmsnorm(Dispatcher& dispatcher, const RmsnormArguments& given) {
-  constexpr Checks check("rmsnorm");
+  const Checks check("rmsnorm");
   check_rows(check, given.x, given.weight, given.y, given.residual);
   if (is_empty(given.y)) {
     return;
@@ -50,7 +50,7 @@ void rmsnorm(Dispatcher& dispatcher, const RmsnormArguments& given) {
 }
 
 void layernorm(Dispatcher& dispatcher, const LayernormArguments& given) {
-  constexpr Checks check("layernorm");
+  const Checks check("layernorm");
   check_rows(check, given.x, given.weight, given.y, given.residual);
   check.dense({"bias", &given.bias}, {ElementType::float32}, {{"WIDTH", given.x.shape[1]}});
   if (is_empty(given.y)) {
@@ -69,7 +69,7 @@ void layernorm(Dispatcher& dispatcher, const LayernormArguments& given) {
 }
 
 void softmax(Dispatcher& dispatcher, const TensorView& x, const TensorView& y) {
-  constexpr Checks check("softmax");
+  const Checks check("softmax");
   const Extent rows{"ROWS", x.shape[0]};
   const Extent width{"WIDTH", x.shape[1]};
   check.dense({"x", &x}, {ElementType::float32, ElementType::float16}, {rows, width});

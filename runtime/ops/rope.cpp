@@ -74,7 +74,7 @@ void check_memory(const Checks& check, const QkNormRopeArguments& given) {
 }  // namespace
 
 void qk_norm_rope(Dispatcher& dispatcher, const QkNormRopeArguments& given) {
-  constexpr Checks check("qk_norm_rope");
+  const Checks check("qk_norm_rope");
   const Sizes of = sizes_of(given);
   check_shapes(check, given, of);
   if (of.tokens.value == 0) {
@@ -94,7 +94,7 @@ void qk_norm_rope(Dispatcher& dispatcher, const QkNormRopeArguments& given) {
 }
 
 void rope_vision(Dispatcher& dispatcher, const RopeVisionArguments& given) {
-  constexpr Checks check("rope_vision");
+  const Checks check("rope_vision");
   const Extent patches{"PATCHES", given.qkv.shape[0]};
   const Extent heads{"HEADS", given.qkv.shape[2]};
   const Extent head_dim{"HEAD_DIM", given.qkv.shape[3]};

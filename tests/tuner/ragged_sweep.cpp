@@ -68,8 +68,8 @@ bool RaggedSweep::admits(const BoundSpace& bound, const Config& config) {
 std::vector<Config> RaggedSweep::configs(const BoundSpace& bound) {
   std::vector<Config> configs{space_.default_config()};
   if (drawn_.size() < limits_.drawn_configs) {
-    if (const auto config = draw_.config(bound);
-        config && std::find(drawn_.begin(), drawn_.end(), *config) == drawn_.end()) {
+    const auto config = draw_.config(bound);
+    if (config && config != configs[0] && std::find(drawn_.begin(), drawn_.end(), *config) == drawn_.end()) {
       drawn_.push_back(*config);
     }
   }
