@@ -66,6 +66,30 @@ std::vector<Types> type_combinations(const Workload& workload, const Space& spac
   return combinations;
 }
 
+// The value of the dimension behind `earlier`, which the entry leaves out.
+std::int64_t default_of(const Workload& workload, std::size_t index, const Space& space,
+                        const std::vector<std::pair<std::string, std::int64_t>>& earlier) {
+  const Dimension& dimension = space.dimensions[earlier.size()];
+  if (!dimension.default_value) {
+    fail(workload, index, "/dimensions",
+         fmt::format("gives no value for dimension {} of kernel '{}'", dimension.name, space.kernel));
+  }
+  std::int64_t value = 0;
+  try {
+    value = space.default_dimension(earlier.size(), earlier);
+  } catch (const Error& error) {
+    fail(workload, index, "/dimensions",
+         fmt::format("the default of dimension {} of kernel '{}' has no value: {}; give one", dimension.name,
+                     space.kernel, error.what()));
+  }
+  if (value < dimension.minimum || value > dimension.maximum) {
+    fail(workload, index, "/dimensions",
+         fmt::format("the default of dimension {} of kernel '{}' is {}, it goes from {} to {}; give one",
+                     dimension.name, space.kernel, value, dimension.minimum, dimension.maximum));
+  }
+  return value;
+}
+
 // The entry's dimensions in the space's order, with the phase's symbols at `values`.
 std::vector<std::pair<std::string, std::int64_t>> dimensions_of(const Workload& workload, std::size_t index,
                                                                 const Space& space,
@@ -82,11 +106,7 @@ std::vector<std::pair<std::string, std::int64_t>> dimensions_of(const Workload& 
     const auto given = std::find_if(entry.dimensions.begin(), entry.dimensions.end(),
                                     [&](const auto& candidate) { return candidate.first == dimension.name; });
     if (given == entry.dimensions.end()) {
-      if (!dimension.default_value) {
-        fail(workload, index, "/dimensions",
-             fmt::format("gives no value for dimension {} of kernel '{}'", dimension.name, space.kernel));
-      }
-      dimensions.emplace_back(dimension.name, space.default_dimension(dimensions.size(), dimensions));
+      dimensions.emplace_back(dimension.name, default_of(workload, index, space, dimensions));
       continue;
     }
     const auto value = given->second.try_evaluate(values);

@@ -1,72 +1,91 @@
 #include "runtime/ops/matmul.hpp"
 
-#include <fmt/format.h>
-
-#include <limits>
+#include "runtime/ops/checks.hpp"
+#include "runtime/ops/launch.hpp"
 
 namespace pascaline::ops {
 namespace {
 
-constexpr std::uintptr_t kAlignment = 16;
+constexpr std::int64_t kMatvecRows = 8;
 
-void check_tensor(const TensorView& tensor, const char* name) {
-  if (tensor.rank != 2) {
-    throw Error(fmt::format("matmul: {} has {} dimensions, not 2", name, tensor.rank));
+bool has_bias(Epilogue epilogue) {
+  return epilogue == Epilogue::bias || epilogue == Epilogue::bias_gelu_tanh || epilogue == Epilogue::bias_gelu_erf ||
+         epilogue == Epilogue::bias_residual;
+}
+
+bool has_residual(Epilogue epilogue) { return epilogue == Epilogue::residual || epilogue == Epilogue::bias_residual; }
+
+// Names of the operands and of the extents M, N, K in messages.
+struct Names {
+  const char* a;
+  const char* b;
+  const char* c;
+  const char* m;
+  const char* n;
+  const char* k;
+};
+
+void check_operands(const Checks& check, const Names& names, const MatmulArguments& given) {
+  const Extent m{names.m, given.a.shape[0]};
+  const Extent n{names.n, given.b.shape[0]};
+  const Extent k{names.k, given.a.shape[1]};
+  check.require(given.epilogue <= Epilogue::bias_residual, "the epilogue is none of ops::Epilogue");
+  check.dense({names.a, &given.a}, {ElementType::float32, ElementType::float16}, {m, k});
+  check.dense({names.b, &given.b}, {ElementType::float32, ElementType::float16, ElementType::bfloat16}, {n, k});
+  if (given.epilogue == Epilogue::swiglu) {
+    check.require(n.value % 2 == 0, "N is odd; swiglu needs as many gates as factors");
+    check.dense({names.c, &given.c}, {given.a.type}, {m, {"N/2", n.value / 2}});
+  } else {
+    check.dense({names.c, &given.c}, {given.a.type}, {m, n});
   }
-  for (std::size_t i = 0; i < 2; ++i) {
-    if (tensor.shape[i] < 0 || tensor.shape[i] > std::numeric_limits<std::int32_t>::max()) {
-      throw Error(
-          fmt::format("matmul: extent {} of {} is {}, not a number from 0 to 2^31-1", i, name, tensor.shape[i]));
-    }
+  if (has_bias(given.epilogue)) {
+    check.dense({"bias", &given.bias}, {ElementType::float32}, {n});
+  } else {
+    check.absent({"bias", &given.bias}, "the epilogue adds none");
+  }
+  if (has_residual(given.epilogue)) {
+    check.dense({"residual", &given.residual}, {given.a.type}, {m, n});
+  } else {
+    check.absent({"residual", &given.residual}, "the epilogue adds none");
   }
 }
 
-void check_shapes(const TensorView& a, const TensorView& b, const TensorView& c) {
-  check_tensor(a, "A");
-  check_tensor(b, "B");
-  check_tensor(c, "C");
-  if (a.shape[1] != b.shape[1] || c.shape[0] != a.shape[0] || c.shape[1] != b.shape[0]) {
-    throw Error(fmt::format("matmul: shapes A[{},{}] · B[{},{}]ᵀ = C[{},{}] do not fit; C[M,N] = A[M,K] · B[N,K]ᵀ",
-                            a.shape[0], a.shape[1], b.shape[0], b.shape[1], c.shape[0], c.shape[1]));
+void run(Dispatcher& dispatcher, const Checks& check, const Names& names, const MatmulArguments& given) {
+  check_operands(check, names, given);
+  const std::int64_t rows = given.a.shape[0];
+  if (is_empty(given.c)) {
+    return;
   }
-  if (a.type != b.type || a.type != c.type) {
-    throw Error(fmt::format("matmul: A, B and C are {}, {} and {}; they must be of one type", name_of(a.type),
-                            name_of(b.type), name_of(c.type)));
-  }
-}
-
-void check_address(const TensorView& tensor, const char* name) {
-  if (tensor.data == nullptr || reinterpret_cast<std::uintptr_t>(tensor.data) % kAlignment != 0) {
-    throw Error(fmt::format("matmul: the address of {} is {}, not one aligned to {} bytes", name, fmt::ptr(tensor.data),
-                            kAlignment));
-  }
-}
-
-Problem problem_of(const std::array<std::int64_t, 3>& dimensions, ElementType type) {
-  return {"matmul", {{"M", dimensions[0]}, {"N", dimensions[1]}, {"K", dimensions[2]}}, {{"STORAGE", type}}};
+  check.require(given.a.shape[1] > 0, "K is 0, every sum would be zero; fill the result instead");
+  const Operand a{names.a, &given.a};
+  const Operand b{names.b, &given.b};
+  const Operand c{names.c, &given.c};
+  const Operand bias{"bias", &given.bias};
+  const Operand residual{"residual", &given.residual};
+  check.addresses({a, b, c, bias, residual});
+  check.apart(c, {a, b, bias});
+  check.same_or_apart(c, {residual});
+  const NamedDimension dimensions[] = {
+      {"M", rows}, {"N", given.b.shape[0]}, {"K", given.a.shape[1]}, {"EPILOGUE", static_cast<int>(given.epilogue)}};
+  const NamedType types[] = {{"STORAGE", given.a.type}, {"WEIGHT", given.b.type}};
+  void* const buffers[] = {given.a.data, given.b.data, given.bias.data, given.residual.data, given.c.data};
+  launch(dispatcher, rows <= kMatvecRows ? "matvec" : "matmul", dimensions, types, buffers);
 }
 
 }  // namespace
 
+void matmul(Dispatcher& dispatcher, const MatmulArguments& arguments) {
+  run(dispatcher, Checks("matmul"), {"A", "B", "C", "M", "N", "K"}, arguments);
+}
+
 void matmul(Dispatcher& dispatcher, const TensorView& a, const TensorView& b, const TensorView& c) {
-  check_shapes(a, b, c);
-  const std::array<std::int64_t, 3> dimensions{a.shape[0], b.shape[0], a.shape[1]};
-  if (dimensions[0] == 0 || dimensions[1] == 0) {
-    return;
-  }
-  if (dimensions[2] == 0) {
-    throw Error("matmul: K is 0, the product would be all zeros; fill C instead");
-  }
-  check_address(a, "A");
-  check_address(b, "B");
-  check_address(c, "C");
-  const std::array<ElementType, 1> types{a.type};
-  const Prepared* prepared = dispatcher.find(dispatcher.kernel("matmul"), dimensions, types);
-  if (prepared == nullptr) {
-    prepared = &dispatcher.prepare(problem_of(dimensions, a.type));
-  }
-  const std::array<void*, 3> buffers{a.data, b.data, c.data};
-  dispatcher.launch(*prepared, buffers);
+  matmul(dispatcher, {a, b, c, {}, {}, Epilogue::none});
+}
+
+void patch_embed(Dispatcher& dispatcher, const TensorView& patches, const TensorView& weight, const TensorView& bias,
+                 const TensorView& y) {
+  run(dispatcher, Checks("patch_embed"), {"patches", "weight", "y", "N", "WIDTH", "P"},
+      {patches, weight, y, bias, {}, Epilogue::bias});
 }
 
 }  // namespace pascaline::ops

@@ -164,6 +164,50 @@ TEST_F(BoundSpaceTest, ProblemsAreReadFromNamesAndValues) {
   }
 }
 
+TEST_F(BoundSpaceTest, DimensionsWithADefaultMayBeLeftOut) {
+  json text = small_space();
+  text["dimensions"][1]["default"] = "N / 4";
+  text["dimensions"][1]["maximum"] = 50;
+  text["types"].push_back({{"name", "OUT"}, {"values", {"float32", "float16"}}, {"like", "STORAGE"}});
+  const Space space = Space::parse(text.dump(), "scale.json");
+  EXPECT_EQ(space.problem({{"N", "8"}}).text(), "scale N=8 WIDTH=2 STORAGE=float32 OUT=float32");
+  EXPECT_EQ(space.problem({{"STORAGE", "float16"}, {"N", "8"}, {"WIDTH", "3"}}).text(),
+            "scale N=8 WIDTH=3 STORAGE=float16 OUT=float16");
+  EXPECT_EQ(space.problem({{"STORAGE", "float16"}, {"N", "8"}, {"OUT", "float32"}}).type("OUT"), ElementType::float32);
+  const auto complaint = [&](const std::vector<std::pair<std::string, std::string>>& values) -> std::string {
+    try {
+      return "accepted: " + space.problem(values).text();
+    } catch (const Error& error) {
+      return error.what();
+    }
+  };
+  EXPECT_EQ(complaint({{"WIDTH", "8"}}), "a problem of kernel 'scale' needs dimension N");
+  EXPECT_EQ(complaint({{"N", "4"}}), "dimension WIDTH of kernel 'scale' is 1, below its minimum 2");
+  EXPECT_EQ(complaint({{"N", "400"}}), "dimension WIDTH of kernel 'scale' is 100, above its maximum 50");
+  EXPECT_EQ(complaint({{"N", "8"}, {"WIDTH", "51"}}), "dimension WIDTH of kernel 'scale' is 51, above its maximum 50");
+}
+
+TEST_F(BoundSpaceTest, ADefaultWithoutAValueIsAFault) {
+  json text = small_space();
+  text["dimensions"][1]["default"] = "8 / (N - 1)";
+  const Space space = Space::parse(text.dump(), "scale.json");
+  EXPECT_EQ(space.problem({{"N", "3"}}).dimension("WIDTH"), 4);
+  EXPECT_THROW((void)space.problem({{"N", "1"}}), Error);
+  EXPECT_EQ(space.problem({{"N", "1"}, {"WIDTH", "2"}}).dimension("WIDTH"), 2);
+}
+
+TEST_F(BoundSpaceTest, FillRangesAreWorkedOutForTheProblem) {
+  json text = small_space();
+  text["arguments"][0]["low"] = -3;
+  text["arguments"][0]["high"] = "N * WIDTH + BLOCK";
+  const Space space = Space::parse(text.dump(), "scale.json");
+  const BoundSpace bound(space, problem_, limits_);
+  EXPECT_EQ(bound.fill_range(space.arguments[0]), std::pair(-3.0, 3064.0)) << "parameters have their defaults";
+  text["arguments"][0]["high"] = "1 / (N - 1000)";
+  const Space broken = Space::parse(text.dump(), "scale.json");
+  EXPECT_THROW((void)BoundSpace(broken, problem_, limits_).fill_range(broken.arguments[0]), Error);
+}
+
 TEST_F(BoundSpaceTest, ProblemsThatDoNotFitAreFaults) {
   Problem other = problem_;
   other.kernel = "matmul";

@@ -22,7 +22,7 @@ Problem problem_of(const Space& space, std::int64_t size) {
   Problem problem;
   problem.kernel = space.kernel;
   for (const Dimension& dimension : space.dimensions) {
-    problem.dimensions.emplace_back(dimension.name, std::max(dimension.minimum, size));
+    problem.dimensions.emplace_back(dimension.name, std::clamp(size, dimension.minimum, dimension.maximum));
   }
   for (const TypeVariable& type : space.types) {
     problem.types.emplace_back(type.name, type.allowed.back());
@@ -38,6 +38,7 @@ void exercise_config(const BoundSpace& bound, const Config& config) {
   allow_error([&] { (void)bound.defines(config); });
   for (const Argument& argument : space.arguments) {
     (void)bound.type_of(argument);
+    allow_error([&] { (void)bound.fill_range(argument); });
     allow_error([&] { (void)bound.value(argument, config); });
   }
 }
@@ -52,6 +53,7 @@ void require(bool holds, const char* what) {
 
 void exercise(const Space& space) {
   require(space.indices_of(space.default_config()).size() == space.parameters.size(), "the default is of its space");
+  allow_error([&] { (void)space.example_problem(); });
   for (const std::int64_t size : {std::int64_t{96}, std::int64_t{1} << 40}) {
     const BoundSpace bound(space, problem_of(space, size), *limits_of_architecture("sm_61"));
     exercise_config(bound, space.default_config());

@@ -103,6 +103,45 @@ const BadSpace kBadSpaces[] = {
     {"no reference", [](json& s) { s["reference"] = json::object(); }, "/reference", "'host'"},
     {"unknown tolerance", [](json& s) { at(s, "/tolerance/half") = 1; }, "/tolerance/half", "unknown element type"},
     {"negative tolerance", [](json& s) { at(s, "/tolerance/float32") = -1; }, "/tolerance/float32", "negative"},
+    {"default that names a parameter", [](json& s) { at(s, "/dimensions/1/default") = "BLOCK"; },
+     "/dimensions/1/default", "only dimensions before it"},
+    {"default that names itself", [](json& s) { at(s, "/dimensions/1/default") = "WIDTH"; }, "/dimensions/1/default",
+     "unknown name 'WIDTH'"},
+    {"default that names a later dimension", [](json& s) { at(s, "/dimensions/0/default") = "2 * WIDTH"; },
+     "/dimensions/0/default", "unknown name 'WIDTH'"},
+    {"default that names a size", [](json& s) { at(s, "/dimensions/1/default") = "sizeof(STORAGE)"; },
+     "/dimensions/1/default", "unknown name"},
+    {"default that names a limit", [](json& s) { at(s, "/dimensions/1/default") = "device_warp_size"; },
+     "/dimensions/1/default", "unknown name"},
+    {"default that does not parse", [](json& s) { at(s, "/dimensions/1/default") = "N +"; }, "/dimensions/1/default",
+     "column 4"},
+    {"real default", [](json& s) { at(s, "/dimensions/1/default") = 2.5; }, "/dimensions/1/default", "an integer"},
+    {"maximum below the minimum", [](json& s) { at(s, "/dimensions/1/maximum") = 1; }, "/dimensions/1/maximum",
+     "below the minimum 2"},
+    {"maximum as text", [](json& s) { at(s, "/dimensions/1/maximum") = "9"; }, "/dimensions/1/maximum", "an integer"},
+    {"example above the maximum",
+     [](json& s) {
+       at(s, "/dimensions/1/maximum") = 9;
+       at(s, "/dimensions/1/example") = 10;
+     },
+     "/dimensions/1/example", "between the minimum 2 and the maximum 9"},
+    {"type like none", [](json& s) { at(s, "/types/0/like") = "OTHER"; }, "/types/0/like", "no type variable 'OTHER'"},
+    {"type like itself", [](json& s) { at(s, "/types/0/like") = "STORAGE"; }, "/types/0/like", "before this one"},
+    {"type like a wider one",
+     [](json& s) {
+       at(s, "/types").push_back({{"name", "OUT"}, {"values", {"float32"}}, {"like", "STORAGE"}});
+     },
+     "/types/1/like", "'STORAGE' may be float16, which 'OUT' may not"},
+    {"low that does not parse", [](json& s) { at(s, "/arguments/0/low") = "N -"; }, "/arguments/0/low", "column 4"},
+    {"high of an unknown name", [](json& s) { at(s, "/arguments/0/high") = "M"; }, "/arguments/0/high",
+     "unknown name 'M'"},
+    {"low that is a flag", [](json& s) { at(s, "/arguments/0/low") = true; }, "/arguments/0/low", "a number"},
+    {"deviation below zero",
+     [](json& s) {
+       at(s, "/arguments/0/fill") = "normal";
+       at(s, "/arguments/0/high") = -1;
+     },
+     "/arguments/0/high", "must not be negative"},
     {"missing tolerance", [](json& s) { at(s, "/tolerance").erase("float16"); }, "/tolerance", "no entry for float16"},
     {"default breaks a constraint",
      [](json& s) {
@@ -143,6 +182,43 @@ TEST(SpaceParserTest, TheSmallSpaceItselfIsRight) {
   EXPECT_EQ(space.arguments[0].fill, Fill::uniform);
   EXPECT_EQ(space.arguments[1].fill, Fill::none);
   EXPECT_TRUE(space.dimensions[1].fixed);
+}
+
+TEST(SpaceParserTest, DimensionsMayHaveDefaultsAndAMaximum) {
+  json text = small_space();
+  at(text, "/dimensions/0/maximum") = 100;
+  at(text, "/dimensions/1/default") = "max(2, N / 4)";
+  const Space space = Space::parse(text.dump(), "scale.json");
+  EXPECT_EQ(space.dimensions[0].maximum, 100);
+  EXPECT_EQ(space.dimensions[0].example, 100) << "the nearest that is allowed";
+  EXPECT_FALSE(space.dimensions[0].default_value);
+  EXPECT_EQ(space.example_problem().text(), "scale N=100 WIDTH=25 STORAGE=float32");
+  at(text, "/dimensions/1/default") = 7;
+  EXPECT_EQ(Space::parse(text.dump(), "scale.json").example_problem().dimension("WIDTH"), 7);
+}
+
+TEST(SpaceParserTest, TypesMayFollowOthers) {
+  json text = small_space();
+  at(text, "/types").push_back({{"name", "OUT"}, {"values", {"int8", "float16", "float32"}}, {"like", "STORAGE"}});
+  const Space space = Space::parse(text.dump(), "scale.json");
+  EXPECT_EQ(space.types[1].like, 0U);
+  EXPECT_FALSE(space.types[0].like);
+  EXPECT_EQ(space.example_problem().type("OUT"), ElementType::float32) << "not the first of its own";
+}
+
+TEST(SpaceParserTest, FillsRangeOverNumbersOrExpressions) {
+  json text = small_space();
+  at(text, "/arguments/0/fill") = "ramp";
+  at(text, "/arguments/0/low") = 4;
+  at(text, "/arguments/0/high") = "N - 1";
+  Argument argument = Space::parse(text.dump(), "scale.json").arguments[0];
+  EXPECT_EQ(argument.fill, Fill::ramp);
+  EXPECT_DOUBLE_EQ(argument.low, 4);
+  EXPECT_FALSE(argument.low_value);
+  ASSERT_TRUE(argument.high_value);
+  EXPECT_EQ(argument.high_value->text(), "N - 1");
+  at(text, "/arguments/0/high") = 1;  // a ramp may fall
+  EXPECT_DOUBLE_EQ(Space::parse(text.dump(), "scale.json").arguments[0].high, 1);
 }
 
 TEST(SpaceParserTest, DuplicateKeyInTheText) {

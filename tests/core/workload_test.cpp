@@ -126,6 +126,71 @@ TEST_F(WorkloadTest, DimensionsMustFitTheSpace) {
   EXPECT_EQ(complaint(text), "/entries/0/dimensions/N");
 }
 
+TEST_F(WorkloadTest, DimensionsWithADefaultMayBeLeftOut) {
+  json space = small_space();
+  space["dimensions"][1]["default"] = "N / 2";
+  space["dimensions"][1]["maximum"] = 6;
+  const Space with_default = Space::parse(space.dump(), "scale.json");
+  json text = small_workload();
+  text["entries"][0]["dimensions"].erase("WIDTH");
+  const auto expand_it = [&] {
+    return expand(Workload::parse(text.dump(), "small.json"), with_default, {{"prompt"}, false});
+  };
+  text["phases"][0]["symbols"]["S"] = {4};
+  EXPECT_EQ(line(expand_it().front()), "scale N=8 WIDTH=4 STORAGE=float32 x5 prompt S=4: first, second")
+      << "the same problem, whether it is spelled out or not";
+  text["entries"][1]["dimensions"]["WIDTH"] = 7;
+  try {
+    (void)expand_it();
+    FAIL() << "accepted";
+  } catch (const SpaceError& error) {
+    EXPECT_EQ(error.pointer(), "/entries/1/dimensions/WIDTH");
+    EXPECT_NE(std::string(error.what()).find("from 2 to 6"), std::string::npos) << error.what();
+  }
+}
+
+TEST_F(WorkloadTest, ADefaultOutsideOfItsDimensionIsTold) {
+  json space = small_space();
+  space["dimensions"][1]["default"] = "N / 2";
+  space["dimensions"][1]["maximum"] = 6;
+  const Space with_default = Space::parse(space.dump(), "scale.json");
+  json text = small_workload();
+  text["entries"][0]["dimensions"].erase("WIDTH");  // N is 8 and 16
+  const auto complaint = [&](const Space& used) -> std::string {
+    try {
+      (void)expand(Workload::parse(text.dump(), "small.json"), used, {{"prompt"}, false});
+    } catch (const SpaceError& error) {
+      EXPECT_EQ(error.pointer(), "/entries/0/dimensions");
+      return error.what();
+    }
+    return "accepted";
+  };
+  EXPECT_NE(complaint(with_default).find("WIDTH of kernel 'scale' is 8, it goes from 2 to 6"), std::string::npos);
+  space["dimensions"][1]["default"] = "N / (N - 8)";
+  EXPECT_NE(complaint(Space::parse(space.dump(), "scale.json")).find("WIDTH of kernel 'scale' has no value"),
+            std::string::npos);
+}
+
+TEST_F(WorkloadTest, TypesFollowOthersUnlessNamed) {
+  json space = small_space();
+  space["types"].push_back({{"name", "OUT"}, {"values", {"float32", "float16"}}, {"like", "STORAGE"}});
+  const Space with_like = Space::parse(space.dump(), "scale.json");
+  const auto types = [&](const json& text) {
+    std::vector<std::pair<ElementType, ElementType>> pairs;
+    for (const auto& problem : expand(Workload::parse(text.dump(), "small.json"), with_like, {{"token"}, false})) {
+      pairs.emplace_back(problem.problem.type("STORAGE"), problem.problem.type("OUT"));
+    }
+    return pairs;
+  };
+  constexpr ElementType kFloat = ElementType::float32;
+  constexpr ElementType kHalf = ElementType::float16;
+  using Pairs = std::vector<std::pair<ElementType, ElementType>>;
+  json text = small_workload();
+  EXPECT_EQ(types(text), (Pairs{{kFloat, kFloat}, {kHalf, kHalf}}));
+  text["types"]["OUT"] = {"float16"};
+  EXPECT_EQ(types(text), (Pairs{{kFloat, kHalf}, {kHalf, kHalf}}));
+}
+
 TEST_F(WorkloadTest, EveryProblemFitsItsSpace) {
   for (const WorkloadProblem& problem : expanded(small_workload(), {{}, true})) {
     EXPECT_NO_THROW(space_.check(problem.problem));

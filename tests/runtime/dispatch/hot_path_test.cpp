@@ -1,9 +1,9 @@
 #include <gtest/gtest.h>
 
-#include <array>
 #include <cstdlib>
 #include <new>
 
+#include "runtime/ops/attention.hpp"
 #include "runtime/ops/matmul.hpp"
 #include "tests/runtime/dispatch/fake_device.hpp"
 
@@ -29,25 +29,54 @@ void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
 namespace pascaline::testing {
 namespace {
 
-TEST(HotPathTest, ASecondLaunchOfAShapeAllocatesNothing) {
-  FakeDevice device;
-  DispatcherOptions options;
-  options.cache = PASCALINE_TEST_CACHE;
-  Dispatcher dispatcher(device, options);
-  alignas(16) float memory[64] = {};
-  const TensorView a(memory, ElementType::float32, {8, 8});
-  const TensorView c(memory, ElementType::float32, {8, 4});
-  const TensorView b(memory, ElementType::float32, {4, 8});
-  ops::matmul(dispatcher, a, b, c);
-  ASSERT_GT(allocations, 0) << "the counter must count";
-
-  allocations = 0;
-  for (int i = 0; i < 100; ++i) {
-    ops::matmul(dispatcher, a, b, c);
+class HotPathTest : public ::testing::Test {
+ protected:
+  static DispatcherOptions options() {
+    DispatcherOptions options;
+    options.cache = PASCALINE_TEST_CACHE;
+    return options;
   }
-  EXPECT_EQ(allocations, 0);
-  EXPECT_EQ(device.launches, 101);
-  EXPECT_EQ(device.loads, 1);
+  // `count` floats of their own.
+  float* floats(int count) {
+    float* taken = memory_ + used_;
+    used_ += (count + 3) / 4 * 4;
+    return taken;
+  }
+  // Launches once to prepare, then a hundred times.
+  template <typename Launch>
+  void expect_no_allocations(Launch launch) {
+    launch();
+    ASSERT_GT(allocations, 0) << "the counter must count";
+    allocations = 0;
+    for (int i = 0; i < 100; ++i) {
+      launch();
+    }
+    EXPECT_EQ(allocations, 0);
+    EXPECT_EQ(device_.launches, 101);
+    EXPECT_EQ(device_.loads, 1);
+  }
+
+  FakeDevice device_;
+  Dispatcher dispatcher_{device_, options()};
+  alignas(16) float memory_[1024] = {};
+  int used_ = 0;
+};
+
+TEST_F(HotPathTest, ASecondMatmulOfAShapeAllocatesNothing) {
+  const TensorView a(floats(72), ElementType::float32, {9, 8});
+  const TensorView b(floats(32), ElementType::float32, {4, 8});
+  const TensorView c(floats(36), ElementType::float32, {9, 4});
+  expect_no_allocations([&] { ops::matmul(dispatcher_, a, b, c); });
+}
+
+TEST_F(HotPathTest, ASecondAttentionOfAShapeAllocatesNothing) {
+  const ElementType type = ElementType::float32;
+  const ops::AttentionDecodeArguments arguments{.q = {floats(32), type, {2, 16}},
+                                                .k = {floats(64), type, {4, 1, 16}},
+                                                .v = {floats(64), type, {4, 1, 16}},
+                                                .length = {floats(1), ElementType::int32, {1}},
+                                                .out = {floats(32), type, {2, 16}}};
+  expect_no_allocations([&] { ops::attention_decode(dispatcher_, arguments); });
 }
 
 }  // namespace

@@ -1,0 +1,75 @@
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <string>
+
+#include "runtime/ops/tensor.hpp"
+
+namespace pascaline::ops {
+
+/// Largest extent, row and row stride in elements that an op takes: kernels step through rows in 32 bits.
+inline constexpr std::int64_t kMaxExtent = std::int64_t{1} << 30;
+/// Alignment of addresses in bytes, for whole vectors.
+inline constexpr std::uintptr_t kAlignment = 16;
+
+/// One tensor of a call, under the name that messages give it.
+struct Operand {
+  const char* name;
+  const TensorView* tensor;
+};
+
+/// An extent that a tensor must have, under the name that messages give it.
+struct Extent {
+  const char* name;
+  std::int64_t value;
+};
+
+/// The checks that ops share. Each throws an Error that names the op, the tensor, what it is and what it must be, and
+/// neither allocates nor formats anything if all is well.
+class Checks {
+ public:
+  /// `op` must outlive it.
+  explicit constexpr Checks(const char* op) noexcept : op_(op) {}
+
+  /// The tensor has one of `types` and exactly `extents`, each from 0 to kMaxExtent, and its bytes can be counted.
+  /// Its rows follow each other.
+  void dense(Operand operand, std::initializer_list<ElementType> types, std::initializer_list<Extent> extents) const;
+  /// As `dense`, but rows may lie farther apart.
+  void strided(Operand operand, std::initializer_list<ElementType> types, std::initializer_list<Extent> extents) const;
+  /// Dense, of one of `types` and of the shape of `other`, of any rank from 1 up.
+  void same_shape(Operand operand, std::initializer_list<ElementType> types, Operand other) const;
+  /// Nothing was given where the op would not look at it.
+  void absent(Operand operand, const char* because) const;
+  /// `extent` is at least 1.
+  void at_least_one(Extent extent) const;
+  /// Throws `problem` under the op's name unless `holds`.
+  void require(bool holds, const char* problem) const;
+
+  /// Each tensor that has elements has an address that is aligned: to kAlignment, or to the element for integers.
+  void addresses(std::initializer_list<Operand> operands) const;
+  /// What is written shares no byte with anything else of the call.
+  void apart(Operand written, std::initializer_list<Operand> others) const;
+  /// As `apart`, but it may be the very same tensor: same address and element type.
+  void same_or_apart(Operand written, std::initializer_list<Operand> others) const;
+
+  [[nodiscard]] const char* op() const noexcept { return op_; }
+
+ private:
+  [[noreturn]] void fail(const std::string& problem) const;
+  void shaped(Operand operand, std::initializer_list<ElementType> types, std::initializer_list<Extent> extents) const;
+  void typed(Operand operand, std::initializer_list<ElementType> types) const;
+  void countable(Operand operand) const;
+  void packed(Operand operand) const;
+
+  const char* op_;
+};
+
+/// Elements from one row to the next.
+[[nodiscard]] std::int64_t row_stride(const TensorView& tensor) noexcept;
+/// Elements of a row: the product of all extents but the first; 1 for a vector.
+[[nodiscard]] std::int64_t row_length(const TensorView& tensor) noexcept;
+/// Whether an extent is 0, or there is no tensor.
+[[nodiscard]] bool is_empty(const TensorView& tensor) noexcept;
+
+}  // namespace pascaline::ops

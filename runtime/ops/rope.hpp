@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstdint>
+
+#include "runtime/dispatch/dispatcher.hpp"
+#include "runtime/ops/tensor.hpp"
+
+namespace pascaline::ops {
+
+/// From the projection of queries, keys and values to attention over a cache: RMSNorm (eps 1e-6) of query and key
+/// heads, interleaved M-RoPE of both, keys and values into their cache. Slot j of a head is the pair of elements j and
+/// j + HEAD_DIM / 2; it turns by position H if j mod 3 = 1 and j < 3 · section_h, by W if j mod 3 = 2 and j < 3 ·
+/// section_w, else by T. HEAD_DIM is even. All dense but qkv; float32 and float16 tensors aligned to 16 bytes.
+struct QkNormRopeArguments {
+  TensorView qkv;       ///< [TOKENS, HEADS + 2·KV_HEADS, HEAD_DIM], float32 or float16; rows may lie apart
+  TensorView q_weight;  ///< [HEAD_DIM], float32
+  TensorView k_weight;  ///< [HEAD_DIM], float32
+  TensorView cosine;    ///< [POSITIONS, HEAD_DIM/2], float32
+  TensorView sine;      ///< as cosine
+  /// [3, TOKENS], int32: T, H and W of each token. Not checked: those outside of the tables take the nearest row.
+  TensorView positions;
+  /// [TOKENS], int32: each token's row of the caches. Not checked: one that is no row is skipped, none may stand twice.
+  TensorView slots;
+  TensorView k_cache;  ///< [CACHE_ROWS, KV_HEADS, HEAD_DIM], float32 or float16; overlaps nothing
+  TensorView v_cache;  ///< as k_cache
+  TensorView q;        ///< [TOKENS, HEADS, HEAD_DIM] of qkv's type; overlaps nothing
+  std::int64_t section_h = 20;
+  std::int64_t section_w = 20;
+};
+
+/// Launches it; does not wait. Without tokens there is nothing to do. Throws Error for what does not fit (shapes,
+/// types, alignment, overlap, no heads, positions or cache rows), and whatever `launch` throws.
+void qk_norm_rope(Dispatcher& dispatcher, const QkNormRopeArguments& arguments);
+
+/// Rotates the query and key heads of patches in place: the first HEAD_DIM / 4 slots by a patch's row, the others by
+/// its column. HEAD_DIM is a multiple of 4.
+struct RopeVisionArguments {
+  TensorView qkv;     ///< [PATCHES, 3, HEADS, HEAD_DIM]: query, key, value; float32 or float16; patches may lie apart
+  TensorView cosine;  ///< [POSITIONS, HEAD_DIM/4], float32
+  TensorView sine;    ///< as cosine
+  /// [2, PATCHES], int32: row and column of each patch. Not checked: those outside of the tables take the nearest row.
+  TensorView positions;
+};
+
+/// Launches it; does not wait. Without patches or heads there is nothing to do. Errors as for `qk_norm_rope`.
+void rope_vision(Dispatcher& dispatcher, const RopeVisionArguments& arguments);
+
+}  // namespace pascaline::ops

@@ -1,0 +1,109 @@
+#include <gtest/gtest.h>
+
+#include "runtime/ops/attention.hpp"
+#include "tests/runtime/ops/op_bench.hpp"
+
+namespace pascaline::testing {
+namespace {
+
+constexpr ElementType kFloat = ElementType::float32;
+constexpr ElementType kHalf = ElementType::float16;
+
+// Heads of 16 columns: 2 of queries, 1 of keys.
+struct Prefill {
+  std::int64_t queries;
+  std::int64_t keys;
+  bool causal = true;
+  std::vector<double> starts = {};  // of segments
+  std::int64_t row_stride = 0;      // of q, k and v
+  ElementType storage = kFloat;     // and the cache's
+};
+
+class PrefillOpsTest : public ::testing::TestWithParam<Prefill> {};
+
+TEST_P(PrefillOpsTest, AgreesWithTheReference) {
+  const Prefill& of = GetParam();
+  OpBench bench;
+  ops::AttentionPrefillArguments arguments;
+  arguments.causal = of.causal;
+  arguments.q = bench.input(of.storage, {of.queries, 2, 16}, -2, 2, of.row_stride);
+  arguments.k = bench.input(of.storage, {of.keys, 1, 16}, -2, 2, of.row_stride);
+  arguments.v = bench.input(of.storage, {of.keys, 1, 16}, -2, 2, of.row_stride);
+  arguments.out = bench.output(of.storage, {of.queries, 2, 16});
+  std::int64_t segments = 1;
+  if (!of.starts.empty()) {
+    segments = static_cast<std::int64_t>(of.starts.size()) - 1;
+    arguments.segment_starts = bench.given(ElementType::int32, {segments + 1}, of.starts);
+  }
+  ops::attention_prefill(bench.dispatcher(), arguments);
+  const auto expected = OpBench::reference("attention_prefill",
+                                           {{"HEADS", 2},
+                                            {"KV_HEADS", 1},
+                                            {"HEAD_DIM", 16},
+                                            {"QUERIES", of.queries},
+                                            {"KEYS", of.keys},
+                                            {"CAUSAL", of.causal ? 1 : 0},
+                                            {"SEGMENTS", segments},
+                                            {"Q_STRIDE", of.row_stride != 0 ? of.row_stride : 32},
+                                            {"KV_STRIDE", of.row_stride != 0 ? of.row_stride : 16}},
+                                           {bench.initial(arguments.q), bench.initial(arguments.k),
+                                            bench.initial(arguments.v), bench.initial(arguments.segment_starts)},
+                                           {static_cast<std::size_t>(of.queries * 32)});
+  bench.expect(arguments.out, expected[0], "out");
+}
+
+INSTANTIATE_TEST_SUITE_P(Shapes, PrefillOpsTest,
+                         ::testing::Values(Prefill{1, 1}, Prefill{67, 131}, Prefill{5, 3}, Prefill{13, 29, false},
+                                           Prefill{31, 31, false, {0, 31}}, Prefill{70, 70, false, {0, 1, 1, 66, 70}},
+                                           Prefill{19, 19, true, {}, 64, kHalf}, Prefill{7, 11, true, {}, 41, kFloat}));
+
+// q, k and v as they lie in the rows of one projection.
+TEST(AttentionOpsHostTest, PartsOfAProjectionNeedNoCopy) {
+  OpBench bench;
+  const TensorView qkv = bench.input(kFloat, {6, 64});
+  const auto part = [&](std::int64_t heads, std::int64_t column) {
+    return TensorView(static_cast<float*>(qkv.data) + column, kFloat, {6, heads, 16}).with_row_stride(64);
+  };
+  const TensorView out = bench.output(kFloat, {6, 2, 16});
+  ops::attention_prefill(bench.dispatcher(),
+                         {.q = part(2, 0), .k = part(1, 32), .v = part(1, 48), .out = out, .segment_starts = {}});
+  std::vector<std::vector<double>> inputs{{}, {}, {}, {}};
+  const std::size_t columns[] = {0, 32, 48};
+  for (std::size_t i = 0; i < 3; ++i) {
+    inputs[i].assign(bench.initial(qkv).begin() + static_cast<std::ptrdiff_t>(columns[i]), bench.initial(qkv).end());
+  }
+  const auto expected = OpBench::reference("attention_prefill",
+                                           {{"HEADS", 2},
+                                            {"KV_HEADS", 1},
+                                            {"HEAD_DIM", 16},
+                                            {"QUERIES", 6},
+                                            {"KEYS", 6},
+                                            {"CAUSAL", 1},
+                                            {"SEGMENTS", 1},
+                                            {"Q_STRIDE", 64},
+                                            {"KV_STRIDE", 64}},
+                                           inputs, {192});
+  bench.expect(out, expected[0], "out");
+}
+
+TEST(AttentionOpsHostTest, DecodeReadsTheLengthFromTheDevice) {
+  for (const ElementType type : {kFloat, kHalf}) {
+    OpBench bench;
+    for (const double length : {0.0, 1.0, 77.0, 201.0}) {
+      ops::AttentionDecodeArguments arguments;
+      arguments.q = bench.input(type, {4, 16}, -2, 2);
+      arguments.k = bench.input(type, {201, 2, 16}, -2, 2, 40);
+      arguments.v = bench.input(type, {201, 2, 16}, -2, 2, 40);
+      arguments.length = bench.given(ElementType::int32, {1}, {length});
+      arguments.out = bench.output(type, {4, 16});
+      ops::attention_decode(bench.dispatcher(), arguments);
+      const auto expected = OpBench::reference(
+          "attention_decode", {{"HEADS", 4}, {"KV_HEADS", 2}, {"HEAD_DIM", 16}, {"KEYS", 201}, {"KV_STRIDE", 40}},
+          {bench.initial(arguments.q), bench.initial(arguments.k), bench.initial(arguments.v), {length}}, {64});
+      bench.expect(arguments.out, expected[0], "out");
+    }
+  }
+}
+
+}  // namespace
+}  // namespace pascaline::testing

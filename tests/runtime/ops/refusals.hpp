@@ -1,0 +1,68 @@
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <functional>
+#include <initializer_list>
+#include <span>
+#include <string>
+
+#include "runtime/dispatch/dispatcher.hpp"
+#include "runtime/ops/tensor.hpp"
+#include "tests/runtime/dispatch/fake_device.hpp"
+
+namespace pascaline::testing {
+
+/// A tensor on the fake device: number `place` of 24, in memory that no other number has.
+inline TensorView placed(std::size_t place, std::initializer_list<std::int64_t> shape,
+                         ElementType type = ElementType::float32) {
+  constexpr std::size_t kBytes = 4096;
+  alignas(64) static std::byte memory[24 * kBytes];
+  return {memory + place * kBytes, type, shape};
+}
+
+/// One call that must be refused.
+struct Refusal {
+  const char* name;
+  std::function<void(Dispatcher&)> call;
+  const char* message;  // part of it
+};
+
+/// A call of `run` with what `make` gives, spoiled in one place.
+template <typename Arguments, typename Run>
+std::function<void(Dispatcher&)> spoiled(Arguments (*make)(), Run run, std::function<void(Arguments&)> spoil) {
+  return [=](Dispatcher& dispatcher) {
+    Arguments arguments = make();
+    spoil(arguments);
+    run(dispatcher, arguments);
+  };
+}
+
+/// A dispatcher on a device whose launches do nothing but count.
+class RefusalsTest : public ::testing::Test {
+ protected:
+  static DispatcherOptions options() {
+    DispatcherOptions options;
+    options.cache = PASCALINE_TEST_CACHE;
+    return options;
+  }
+  void expect_refusals(std::span<const Refusal> refusals) {
+    for (const Refusal& refusal : refusals) {
+      try {
+        refusal.call(dispatcher_);
+        ADD_FAILURE() << "taken: " << refusal.name;
+      } catch (const Error& error) {
+        EXPECT_NE(std::string(error.what()).find(refusal.message), std::string::npos)
+            << refusal.name << ": " << error.what();
+      }
+      EXPECT_EQ(device_.launches, 0) << refusal.name;
+    }
+    EXPECT_TRUE(dispatcher_.misses().empty()) << "what is refused needs no kernel";
+  }
+
+  FakeDevice device_;
+  Dispatcher dispatcher_{device_, options()};
+};
+
+}  // namespace pascaline::testing

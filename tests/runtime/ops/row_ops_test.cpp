@@ -1,0 +1,186 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "runtime/ops/elementwise.hpp"
+#include "runtime/ops/layout.hpp"
+#include "runtime/ops/norm.hpp"
+#include "runtime/ops/rope.hpp"
+#include "tests/runtime/ops/op_bench.hpp"
+
+namespace pascaline::testing {
+namespace {
+
+constexpr ElementType kFloat = ElementType::float32;
+constexpr ElementType kHalf = ElementType::float16;
+constexpr ElementType kInt = ElementType::int32;
+
+// Element types of what goes in and of what comes out.
+class RowOpsTest : public ::testing::TestWithParam<std::pair<ElementType, ElementType>> {
+ protected:
+  const ElementType in_ = GetParam().first;
+  const ElementType out_ = GetParam().second;
+  OpBench bench_;
+};
+
+TEST_P(RowOpsTest, Rmsnorm) {
+  for (const auto& [rows, width] : {std::pair<std::int64_t, std::int64_t>{1, 1}, {3, 67}, {5, 2051}}) {
+    const TensorView x = bench_.input(in_, {rows, width});
+    const TensorView weight = bench_.input(kFloat, {width});
+    const TensorView y = bench_.output(out_, {rows, width});
+    ops::rmsnorm(bench_.dispatcher(), {x, weight, y, {}});
+    const auto count = static_cast<std::size_t>(rows * width);
+    const auto expected = OpBench::reference("rmsnorm", {{"ROWS", rows}, {"WIDTH", width}, {"RESIDUAL", 0}},
+                                             {bench_.initial(x), bench_.initial(weight), {}}, {count, 0});
+    bench_.expect(y, expected[0], "y");
+  }
+}
+
+TEST_P(RowOpsTest, LayernormWithAResidual) {
+  const TensorView x = bench_.input(in_, {3, 67});
+  const TensorView weight = bench_.input(kFloat, {67});
+  const TensorView bias = bench_.input(kFloat, {67});
+  const TensorView y = bench_.output(out_, {3, 67});
+  const TensorView residual = bench_.input(in_, {3, 67});
+  ops::layernorm(bench_.dispatcher(), {x, weight, bias, y, residual});
+  const auto expected = OpBench::reference(
+      "layernorm", {{"ROWS", 3}, {"WIDTH", 67}, {"RESIDUAL", 1}},
+      {bench_.initial(x), bench_.initial(weight), bench_.initial(bias), bench_.initial(residual)}, {201, 201});
+  bench_.expect(y, expected[0], "y");
+  bench_.expect(residual, expected[1], "residual");
+}
+
+TEST_P(RowOpsTest, Gather) {
+  const TensorView table = bench_.input(in_, {7, 33});
+  const TensorView indices = bench_.given(kInt, {5}, {6, 0, -1, 7, 3});
+  const TensorView y = bench_.output(out_, {5, 33});
+  ops::gather(bench_.dispatcher(), table, indices, y);
+  const auto expected = OpBench::reference("gather", {{"TOKENS", 5}, {"WIDTH", 33}, {"VOCABULARY", 7}},
+                                           {bench_.initial(table), bench_.initial(indices)}, {165});
+  bench_.expect(y, expected[0], "y");
+}
+
+TEST_P(RowOpsTest, Convert) {
+  const TensorView x = bench_.input(in_, {7, 3, 5});
+  const TensorView y = bench_.output(out_, {7, 3, 5});
+  ops::convert(bench_.dispatcher(), x, y);
+  bench_.expect(y, bench_.initial(x), "y");
+}
+
+TEST_P(RowOpsTest, SiluMultiply) {
+  const TensorView gate = bench_.input(in_, {1003}, -4, 4);
+  const TensorView factor = bench_.input(in_, {1003});
+  const TensorView y = bench_.output(out_, {1003});
+  ops::silu_multiply(bench_.dispatcher(), gate, factor, y);
+  const auto expected = OpBench::reference("elementwise", {{"COUNT", 1003}, {"OPERATION", 2}},
+                                           {bench_.initial(gate), bench_.initial(factor)}, {1003});
+  bench_.expect(y, expected[0], "y");
+}
+
+TEST_P(RowOpsTest, QkNormRope) {
+  ops::QkNormRopeArguments of;
+  of.qkv = bench_.input(in_, {5, 4, 18}, -1, 1, 77);
+  of.q_weight = bench_.input(kFloat, {18});
+  of.k_weight = bench_.input(kFloat, {18});
+  of.cosine = bench_.input(kFloat, {9, 9});
+  of.sine = bench_.input(kFloat, {9, 9});
+  of.positions = bench_.given(kInt, {3, 5}, {0, 1, 2, 8, 11, 0, 4, 2, 8, 3, 0, 1, 2, 5, -1});
+  of.slots = bench_.given(kInt, {5}, {3, 0, -1, 4, 1});
+  of.k_cache = bench_.input(out_, {4, 1, 18});
+  of.v_cache = bench_.input(out_, {4, 1, 18});
+  of.q = bench_.output(in_, {5, 2, 18});
+  of.section_h = 3;
+  of.section_w = 2;
+  ops::qk_norm_rope(bench_.dispatcher(), of);
+  const auto expected =
+      OpBench::reference("qk_norm_rope",
+                         {{"TOKENS", 5},
+                          {"HEADS", 2},
+                          {"KV_HEADS", 1},
+                          {"HEAD_DIM", 18},
+                          {"POSITIONS", 9},
+                          {"CACHE_ROWS", 4},
+                          {"SECTION_H", 3},
+                          {"SECTION_W", 2},
+                          {"QKV_STRIDE", 77}},
+                         {bench_.initial(of.qkv), bench_.initial(of.q_weight), bench_.initial(of.k_weight),
+                          bench_.initial(of.cosine), bench_.initial(of.sine), bench_.initial(of.positions),
+                          bench_.initial(of.slots), bench_.initial(of.k_cache), bench_.initial(of.v_cache)},
+                         {72, 72, 180});
+  bench_.expect(of.k_cache, expected[0], "k_cache");
+  bench_.expect(of.v_cache, expected[1], "v_cache");
+  bench_.expect(of.q, expected[2], "q");
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, RowOpsTest,
+                         ::testing::Values(std::pair(kFloat, kFloat), std::pair(kHalf, kHalf),
+                                           std::pair(kFloat, kHalf)));
+
+// With one element type; out of place, but for what is meant to be in place.
+class PlainOpsTest : public ::testing::TestWithParam<ElementType> {
+ protected:
+  const ElementType type_ = GetParam();
+  OpBench bench_;
+};
+
+TEST_P(PlainOpsTest, Softmax) {
+  const TensorView x = bench_.input(type_, {5, 61}, -4, 4);
+  const TensorView y = bench_.output(type_, {5, 61});
+  ops::softmax(bench_.dispatcher(), x, y);
+  const auto expected = OpBench::reference("softmax", {{"ROWS", 5}, {"WIDTH", 61}}, {bench_.initial(x)}, {305});
+  bench_.expect(y, expected[0], "y");
+}
+
+TEST_P(PlainOpsTest, Transpose) {
+  const TensorView x = bench_.input(type_, {65, 37});
+  const TensorView y = bench_.output(type_, {37, 65});
+  ops::transpose(bench_.dispatcher(), x, y);
+  const auto expected = OpBench::reference("transpose", {{"ROWS", 65}, {"COLUMNS", 37}}, {bench_.initial(x)}, {2405});
+  bench_.expect(y, expected[0], "y");
+}
+
+TEST_P(PlainOpsTest, ActivationsAndSumsInPlace) {
+  using Unary = void (*)(Dispatcher&, const TensorView&, const TensorView&);
+  for (const auto& [op, number] : {std::pair<Unary, std::int64_t>{ops::gelu_tanh, 3}, {ops::gelu_erf, 4}}) {
+    const TensorView x = bench_.input(type_, {129}, -4, 4);
+    op(bench_.dispatcher(), x, x);
+    const auto expected =
+        OpBench::reference("elementwise", {{"COUNT", 129}, {"OPERATION", number}}, {bench_.initial(x), {}}, {129});
+    bench_.expect(x, expected[0], "gelu");
+  }
+  const TensorView a = bench_.input(type_, {129});
+  const TensorView b = bench_.input(type_, {129});
+  ops::add(bench_.dispatcher(), a, b, b);
+  const auto expected = OpBench::reference("elementwise", {{"COUNT", 129}, {"OPERATION", 1}},
+                                           {bench_.initial(a), bench_.initial(b)}, {129});
+  bench_.expect(b, expected[0], "add");
+}
+
+TEST_P(PlainOpsTest, RopeVision) {
+  const TensorView qkv = bench_.input(type_, {3, 3, 2, 12}, -1, 1, 80);
+  const TensorView cosine = bench_.input(kFloat, {5, 3});
+  const TensorView sine = bench_.input(kFloat, {5, 3});
+  const TensorView positions = bench_.given(kInt, {2, 3}, {0, 4, 9, 2, -1, 4});
+  ops::rope_vision(bench_.dispatcher(), {qkv, cosine, sine, positions});
+  const std::vector<double>& before = bench_.initial(qkv);
+  const auto expected = OpBench::reference(
+      "rope_vision", {{"PATCHES", 3}, {"HEADS", 2}, {"HEAD_DIM", 12}, {"POSITIONS", 5}, {"QKV_STRIDE", 80}},
+      {before, bench_.initial(cosine), bench_.initial(sine), bench_.initial(positions)}, {before.size()});
+  bench_.expect(qkv, expected[0], "qkv");
+}
+
+TEST_P(PlainOpsTest, PositionEmbedding) {
+  const TensorView x = bench_.input(type_, {24, 37});
+  const TensorView table = bench_.input(kFloat, {5, 5, 37});
+  const TensorView y = bench_.output(type_, {24, 37});
+  ops::position_embedding(bench_.dispatcher(), {x, table, y, 4, 6, 2});
+  const auto expected =
+      OpBench::reference("position_embedding", {{"GRID_H", 4}, {"GRID_W", 6}, {"WIDTH", 37}, {"SIDE", 5}, {"MERGE", 2}},
+                         {bench_.initial(x), bench_.initial(table)}, {888});
+  bench_.expect(y, expected[0], "y");
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, PlainOpsTest, ::testing::Values(kFloat, kHalf));
+
+}  // namespace
+}  // namespace pascaline::testing

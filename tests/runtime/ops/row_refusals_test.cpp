@@ -1,0 +1,215 @@
+#include <gtest/gtest.h>
+
+#include "runtime/ops/elementwise.hpp"
+#include "runtime/ops/layout.hpp"
+#include "runtime/ops/norm.hpp"
+#include "runtime/ops/rope.hpp"
+#include "tests/runtime/ops/refusals.hpp"
+
+namespace pascaline::testing {
+namespace {
+
+constexpr ElementType kFloat = ElementType::float32;
+constexpr ElementType kHalf = ElementType::float16;
+constexpr ElementType kInt = ElementType::int32;
+constexpr std::int64_t kLarge = std::int64_t{1} << 30;
+
+// Arguments that are taken; each case spoils them in one place.
+
+ops::RmsnormArguments rmsnorm() {
+  return {placed(0, {3, 8}, kHalf), placed(1, {8}), placed(2, {3, 8}, kHalf), placed(3, {3, 8}, kHalf)};
+}
+
+ops::LayernormArguments layernorm() {
+  return {placed(0, {3, 8}), placed(1, {8}), placed(2, {8}), placed(3, {3, 8}), {}};
+}
+
+ops::QkNormRopeArguments rope() {
+  return {placed(0, {5, 4, 16}),
+          placed(1, {16}),
+          placed(2, {16}),
+          placed(3, {9, 8}),
+          placed(4, {9, 8}),
+          placed(5, {3, 5}, kInt),
+          placed(6, {5}, kInt),
+          placed(7, {7, 1, 16}),
+          placed(8, {7, 1, 16}),
+          placed(9, {5, 2, 16}),
+          4,
+          4};
+}
+
+ops::RopeVisionArguments vision() {
+  return {placed(0, {3, 3, 2, 16}), placed(1, {5, 4}), placed(2, {5, 4}), placed(3, {2, 3}, kInt)};
+}
+
+ops::PositionEmbeddingArguments embedding() {
+  return {placed(0, {24, 8}), placed(1, {5, 5, 8}), placed(2, {24, 8}), 4, 6, 2};
+}
+
+std::function<void(Dispatcher&)> bad_rmsnorm(const std::function<void(ops::RmsnormArguments&)>& spoil) {
+  return spoiled<ops::RmsnormArguments>(rmsnorm, ops::rmsnorm, spoil);
+}
+std::function<void(Dispatcher&)> bad_layernorm(const std::function<void(ops::LayernormArguments&)>& spoil) {
+  return spoiled<ops::LayernormArguments>(layernorm, ops::layernorm, spoil);
+}
+std::function<void(Dispatcher&)> bad_rope(const std::function<void(ops::QkNormRopeArguments&)>& spoil) {
+  return spoiled<ops::QkNormRopeArguments>(rope, ops::qk_norm_rope, spoil);
+}
+std::function<void(Dispatcher&)> bad_vision(const std::function<void(ops::RopeVisionArguments&)>& spoil) {
+  return spoiled<ops::RopeVisionArguments>(vision, ops::rope_vision, spoil);
+}
+std::function<void(Dispatcher&)> bad_embedding(const std::function<void(ops::PositionEmbeddingArguments&)>& spoil) {
+  return spoiled<ops::PositionEmbeddingArguments>(embedding, ops::position_embedding, spoil);
+}
+
+const Refusal kRowRefusals[] = {
+    {"width", bad_rmsnorm([](auto& of) { of.weight.shape[0] = 7; }),
+     "rmsnorm: weight is [7]; it must be [WIDTH] = [8]"},
+    {"weight's type", bad_rmsnorm([](auto& of) { of.weight.type = kHalf; }), "weight is float16; it must be float32"},
+    {"wider output", bad_rmsnorm([](auto& of) { of.y.type = kFloat; }), "with a float16 residual it must be float16"},
+    {"residual's type", bad_rmsnorm([](auto& of) { of.residual.type = kFloat; }), "residual is float32"},
+    {"in place", bad_rmsnorm([](auto& of) { of.y.data = of.x.data; }), "y overlaps x"},
+    {"into the residual", bad_rmsnorm([](auto& of) { of.y.data = of.residual.data; }), "y overlaps residual"},
+    {"x as residual", bad_rmsnorm([](auto& of) { of.residual.data = of.x.data; }), "residual overlaps x"},
+    {"bias", bad_layernorm([](auto& of) { of.bias.shape[0] = 1; }), "layernorm: bias is [1]"},
+    {"null bias", bad_layernorm([](auto& of) { of.bias.data = nullptr; }), "the address of bias"},
+    {"written weight", bad_layernorm([](auto& of) { of.weight.data = of.y.data; }), "y overlaps weight"},
+    {"softmax in place",
+     [](Dispatcher& d) {
+       ops::softmax(d, placed(0, {3, 8}), placed(0, {3, 8}));
+     },
+     "y overlaps x"},
+    {"softmax of a vector", [](Dispatcher& d) { ops::softmax(d, placed(0, {8}), placed(1, {8})); },
+     "softmax: x has 1 dimensions; it must be [ROWS,WIDTH]"},
+    {"transpose's shape",
+     [](Dispatcher& d) {
+       ops::transpose(d, placed(0, {3, 8}), placed(1, {3, 8}));
+     },
+     "transpose: y is [3,8]; it must be [COLUMNS,ROWS] = [8,3]"},
+    {"transpose in place",
+     [](Dispatcher& d) {
+       ops::transpose(d, placed(0, {8, 8}), placed(0, {8, 8}));
+     },
+     "overlaps"},
+    {"empty table",
+     [](Dispatcher& d) {
+       ops::gather(d, placed(0, {0, 8}), placed(1, {3}, kInt), placed(2, {3, 8}));
+     },
+     "VOCABULARY is 0"},
+    {"real indices",
+     [](Dispatcher& d) {
+       ops::gather(d, placed(0, {9, 8}), placed(1, {3}), placed(2, {3, 8}));
+     },
+     "indices is float32; it must be int32"},
+    {"gather into its table",
+     [](Dispatcher& d) {
+       ops::gather(d, placed(0, {9, 8}), placed(1, {3}, kInt), placed(0, {3, 8}));
+     },
+     "y overlaps table"},
+    {"shapes differ",
+     [](Dispatcher& d) {
+       ops::add(d, placed(0, {3, 8}), placed(1, {8, 3}), placed(2, {3, 8}));
+     },
+     "add: b is [8,3]; it must be as a: [3,8]"},
+    {"types differ", [](Dispatcher& d) { ops::add(d, placed(0, {8}), placed(1, {8}, kHalf), placed(2, {8})); },
+     "b is float16; it must be float32"},
+    {"no shape", [](Dispatcher& d) { ops::convert(d, {}, placed(1, {8})); }, "convert: x has 0 dimensions"},
+    {"negative", [](Dispatcher& d) { ops::convert(d, placed(0, {-8}), placed(1, {-8})); }, "no extent may be negative"},
+    {"uncountable",
+     [](Dispatcher& d) {
+       ops::gelu_tanh(d, placed(0, {kLarge, kLarge, 4}), placed(1, {kLarge, kLarge, 4}));
+     },
+     "which is more than 2^63 bytes"},
+    {"other type in place", [](Dispatcher& d) { ops::convert(d, placed(0, {8}), placed(0, {8}, kHalf)); },
+     "y overlaps x; it must be the same tensor"},
+    {"integers", [](Dispatcher& d) { ops::gelu_erf(d, placed(0, {8}, kInt), placed(1, {8})); }, "x is int32"},
+    {"rows apart",
+     [](Dispatcher& d) {
+       ops::gelu_erf(d, placed(0, {3, 8}).with_row_stride(9), placed(1, {3, 8}));
+     },
+     "rows of x are 9 elements apart; they must follow each other, 8 apart"},
+};
+
+const Refusal kRopeRefusals[] = {
+    {"heads", bad_rope([](auto& of) { of.qkv.shape[1] = 5; }), "qk_norm_rope: qkv is [5,5,16]; it must be [TOKENS,"},
+    {"cache types", bad_rope([](auto& of) { of.v_cache.type = kHalf; }), "v_cache is float16; it must be float32"},
+    {"tables", bad_rope([](auto& of) { of.sine.shape[0] = 8; }), "sine is [8,8]; it must be [POSITIONS,HEAD_DIM/2]"},
+    {"positions", bad_rope([](auto& of) { of.positions.shape[0] = 2; }), "positions is [2,5]; it must be [3,TOKENS]"},
+    {"no positions", bad_rope([](auto& of) { of.cosine.shape[0] = of.sine.shape[0] = 0; }), "POSITIONS is 0"},
+    {"no cache", bad_rope([](auto& of) { of.k_cache.shape[0] = of.v_cache.shape[0] = 0; }), "CACHE_ROWS is 0"},
+    {"odd heads", bad_rope([](auto& of) {
+       of.qkv.shape[2] = of.q.shape[2] = of.k_cache.shape[2] = of.v_cache.shape[2] = 17;
+       of.q_weight.shape[0] = of.k_weight.shape[0] = 17;
+     }),
+     "HEAD_DIM is odd"},
+    {"sections", bad_rope([](auto& of) { of.section_w = 9; }), "section_h and section_w must be from 0 to HEAD_DIM/2"},
+    {"negative section", bad_rope([](auto& of) { of.section_h = -1; }), "section_h"},
+    {"too many heads", bad_rope([](auto& of) {
+       of.qkv.shape[0] = of.q.shape[0] = of.positions.shape[1] = of.slots.shape[0] = kLarge / 2;
+     }),
+     "take fewer tokens"},
+    {"cache over qkv", bad_rope([](auto& of) { of.k_cache.data = of.qkv.data; }), "k_cache overlaps qkv"},
+    {"one cache", bad_rope([](auto& of) { of.v_cache.data = of.k_cache.data; }), "k_cache overlaps v_cache"},
+    {"q over its weight", bad_rope([](auto& of) { of.q_weight.data = of.q.data; }), "q overlaps q_weight"},
+    {"parts", bad_vision([](auto& of) { of.qkv.shape[1] = 2; }),
+     "rope_vision: qkv is [3,2,2,16]; it must be [PATCHES,3"},
+    {"quarter", bad_vision([](auto& of) { of.cosine.shape[1] = 8; }), "cosine is [5,8]"},
+    {"head of 18", bad_vision([](auto& of) { of.qkv.shape[3] = 18; }), "HEAD_DIM is no multiple of 4"},
+    {"no table", bad_vision([](auto& of) { of.cosine.shape[0] = of.sine.shape[0] = 0; }), "POSITIONS is 0"},
+    {"over its table", bad_vision([](auto& of) { of.sine.data = of.qkv.data; }), "qkv overlaps sine"},
+    {"grid", bad_embedding([](auto& of) { of.grid_h = 5; }), "position_embedding: x is [24,8]; it must be [GRID_H*"},
+    {"grid below zero", bad_embedding([](auto& of) { of.grid_h = of.grid_w = -5; }), "must be from 0"},
+    {"table", bad_embedding([](auto& of) { of.table.shape[1] = 6; }), "table is [5,6,8]; it must be [SIDE,SIDE,WIDTH]"},
+    {"blocks", bad_embedding([](auto& of) { of.merge = 4; }), "multiples of merge"},
+    {"no blocks", bad_embedding([](auto& of) { of.merge = 0; }), "merge is 0"},
+    {"no side", bad_embedding([](auto& of) { of.table.shape[0] = of.table.shape[1] = 0; }), "SIDE is 0"},
+    {"places", bad_embedding([](auto& of) {
+       of.table.shape = {1 << 16, 1 << 16, 8};
+     }),
+     "counted in 32 bits"},
+    {"in place", bad_embedding([](auto& of) { of.y.data = of.x.data; }), "y overlaps x"},
+};
+
+TEST_F(RefusalsTest, Rows) { expect_refusals(kRowRefusals); }
+TEST_F(RefusalsTest, Rope) { expect_refusals(kRopeRefusals); }
+
+// Were they refused as they are, no case above would tell anything.
+TEST_F(RefusalsTest, UnspoiledRowsAreTaken) {
+  ops::rmsnorm(dispatcher_, rmsnorm());
+  ops::layernorm(dispatcher_, layernorm());
+  ops::qk_norm_rope(dispatcher_, rope());
+  ops::rope_vision(dispatcher_, vision());
+  ops::position_embedding(dispatcher_, embedding());
+  EXPECT_EQ(device_.launches, 5);
+}
+
+TEST_F(RefusalsTest, EmptyRowsAreNothingToDo) {
+  const TensorView none(nullptr, kFloat, {0, 8});
+  ops::rmsnorm(dispatcher_, {none, placed(1, {8}), none, {}});
+  ops::softmax(dispatcher_, none, none);
+  ops::softmax(dispatcher_, {nullptr, kFloat, {8, 0}}, {nullptr, kFloat, {8, 0}});
+  ops::transpose(dispatcher_, none, {nullptr, kFloat, {8, 0}});
+  ops::gather(dispatcher_, none, {nullptr, kInt, {0}}, none);
+  ops::add(dispatcher_, none, none, none);
+  ops::convert(dispatcher_, {nullptr, kFloat, {0, kLarge * 4, kLarge * 4}},
+               {nullptr, kHalf, {0, kLarge * 4, kLarge * 4}});
+  auto tokens = rope();
+  tokens.qkv.shape[0] = tokens.q.shape[0] = tokens.positions.shape[1] = tokens.slots.shape[0] = 0;
+  ops::qk_norm_rope(dispatcher_, tokens);
+  auto patches = vision();
+  patches.qkv.shape[0] = patches.positions.shape[1] = 0;
+  ops::rope_vision(dispatcher_, patches);
+  auto picture = embedding();
+  picture.grid_h = picture.x.shape[0] = picture.y.shape[0] = 0;
+  ops::position_embedding(dispatcher_, picture);
+  EXPECT_EQ(device_.launches, 0);
+}
+
+TEST_F(RefusalsTest, AViewHasFourDimensionsAtMost) {
+  EXPECT_NO_THROW(placed(0, {1, 1, 1, 1}));
+  EXPECT_THROW(placed(0, {1, 1, 1, 1, 1}), Error);
+}
+
+}  // namespace
+}  // namespace pascaline::testing
