@@ -7,18 +7,22 @@
 // rows segment_starts[s] … segment_starts[s+1]-1. Queries that see nothing give zeros.
 // FLOPs: 4·HEADS·HEAD_DIM for each pair that the mask lets through. Bytes: q, out, and k and v once.
 // Requires: q, k, v and out aligned to 16 bytes; segment_starts ascending from 0 to QUERIES; CAUSAL or SEGMENTS > 1,
-// not both; KEYS == QUERIES if SEGMENTS > 1.
-// Launch: grid (HEADS, ceil(QUERIES / BLOCK_Q) + SEGMENTS - 1), block BLOCK_Q / THREAD_Q · ROW_LANES. Later tiles,
-// longest under a causal mask, come first.
+// not both; KEYS == QUERIES if SEGMENTS > 1. Where gridDim.z > 1: `partials` of BLOCK_Q·(HEAD_DIM + 2) floats a block,
+// and `counters` of one int for each x and y of the grid, zero before the first launch (each launch leaves them zero).
+// Launch: grid (HEADS, ceil(QUERIES / BLOCK_Q) + SEGMENTS - 1, splits), block BLOCK_Q / THREAD_Q · ROW_LANES. Later
+// tiles, longest under a causal mask, come first.
 //
-// A block owns BLOCK_Q queries of a head and walks over tiles of BLOCK_K keys: scores = Q · Kᵀ from slices along the
-// depth, online softmax, out += P · V from slices of keys. ROW_LANES lanes of a warp share THREAD_Q rows, both of the
-// scores and of out, so that a row's maximum, sum and factor never leave them. Only P goes through shared memory, from
-// a warp to itself.
+// A tile of BLOCK_Q queries of a head walks over tiles of BLOCK_K keys: scores = Q · Kᵀ from slices along the depth,
+// online softmax, out += P · V from slices of keys. ROW_LANES lanes of a warp share THREAD_Q rows, both of the scores
+// and of out, so that a row's maximum and sum are a few shuffles. Only P goes through shared memory, from a warp to
+// itself. A tile that sees many keys is cut into ranges of about KEYS_PER_SPLIT, a block each and up to gridDim.z; the
+// block that arrives last combines what they give in the order of the ranges.
 
+#include "common/fragment.cuh"
 #include "common/online_softmax.cuh"
 #include "common/segment_tile.cuh"
 #include "common/slice.cuh"
+#include "common/split.cuh"
 #include "common/types.cuh"
 #include "common/vector.cuh"
 
@@ -26,7 +30,7 @@
 #define BLOCK_Q 64  // queries of a block
 #endif
 #ifndef BLOCK_K
-#define BLOCK_K 64  // keys of a tile
+#define BLOCK_K 128  // keys of a tile
 #endif
 #ifndef THREAD_Q
 #define THREAD_Q 8  // queries of a thread
@@ -43,20 +47,20 @@
 #ifndef VECTOR
 #define VECTOR 4  // elements a global load takes
 #endif
-#ifndef UNROLL
-#define UNROLL 8  // unrolling of the loops over a slice
+#ifndef FRAGMENTS
+#define FRAGMENTS 2  // 2: a depth's operands are read from shared memory while those before are multiplied
 #endif
 #ifndef Q_RESIDENT
 #define Q_RESIDENT 0  // 1: all of a block's Q stays in shared memory; 0: it is read anew for each tile of keys
 #endif
-#ifndef INTERLEAVE
-#define INTERLEAVE 1  // 1: neighbouring lanes have different queries, so that half a warp reads shared memory at once
+#ifndef KEYS_PER_SPLIT
+#define KEYS_PER_SPLIT 0  // keys a block walks over before others help with its queries; 0: no matter how many
 #endif
 #ifndef REDUCE_PTX
 #define REDUCE_PTX 0  // 1: reductions over lanes as inline PTX
 #endif
 #ifndef MIN_BLOCKS
-#define MIN_BLOCKS 3  // resident blocks an SM asked of the compiler
+#define MIN_BLOCKS 2  // resident blocks an SM asked of the compiler
 #endif
 #ifndef HEAD_SIZE
 #define HEAD_SIZE 128  // HEAD_DIM
@@ -89,9 +93,9 @@ constexpr int kLanes = ROW_LANES;
 constexpr int kSliceD = SLICE_D;
 constexpr int kSliceK = SLICE_K;
 constexpr int kVector = VECTOR;
-constexpr int kUnroll = UNROLL;
+constexpr int kFragments = FRAGMENTS;
 constexpr bool kQResident = Q_RESIDENT != 0;
-constexpr bool kInterleave = INTERLEAVE != 0;
+constexpr int kKeysPerSplit = KEYS_PER_SPLIT;
 constexpr bool kPtx = REDUCE_PTX != 0;
 constexpr int kMinBlocks = MIN_BLOCKS;
 constexpr int kHeadSize = HEAD_SIZE;
@@ -107,7 +111,6 @@ constexpr int kChunkK = kChunkOf<kThreadK>;
 constexpr int kChunkD = kChunkOf<kThreadD>;
 constexpr int kSlicesD = kHeadSize / kSliceD;
 constexpr int kSlicesK = kBlockK / kSliceK;
-constexpr int kLaneStride = kInterleave ? 2 : 1;  // between lanes of one group
 
 // Floats of a row in shared memory. The padding lets neighbouring depths of one row be stored to different banks.
 constexpr int kRowQ = kBlockQ + 4;
@@ -115,38 +118,23 @@ constexpr int kRowK = kBlockK + 4;
 constexpr int kStageQ = kSliceD * kRowQ;
 constexpr int kStageKv = kSliceD * kRowK > kSliceK* kHeadSize ? kSliceD* kRowK : kSliceK* kHeadSize;
 
-static_assert(32 % kLanes == 0 && kBlockQ % (kGroups * kThreadQ) == 0, "whole warps share the block's queries");
+static_assert(kLanes <= 16 && kBlockQ % (kGroups * kThreadQ) == 0, "whole warps, of two groups or more, share queries");
 static_assert(kBlockK % kLanes == 0 && kHeadSize % kLanes == 0, "lanes share keys and columns evenly");
 static_assert(kHeadSize % kSliceD == 0 && kBlockK % kSliceK == 0, "whole slices");
 static_assert(kSliceD % kVector == 0 && kHeadSize % kVector == 0 && kVector % 4 == 0,
               "rows of slices are whole vectors");
-static_assert(!kInterleave || kLanes <= 16, "interleaved lanes need two groups in a warp");
+static_assert(kFragments == 1 || kFragments == 2, "one or two register buffers");
+static_assert(kKeysPerSplit % kBlockK == 0, "splits are whole tiles of keys");
 static_assert(!(kCausal && kSegmented), "segments have no causal mask");
 
 using SliceOfQ = Slice<STORAGE, kThreads, kBlockQ, kSliceD, kVector, Q_ALIGNED != 0>;
 using SliceOfK = Slice<CACHE, kThreads, kBlockK, kSliceD, kVector, KV_ALIGNED != 0>;
 using SliceOfV = Slice<CACHE, kThreads, kSliceK, kHeadSize, kVector, KV_ALIGNED != 0>;
+using ProductQk = Product<kThreadQ, kChunkQ, kGroups * kChunkQ, kRowQ, kThreadK, kChunkK, kLanes * kChunkK, kRowK>;
+using ProductPv = Product<kThreadQ, kChunkQ, kGroups * kChunkQ, kRowQ, kThreadD, kChunkD, kLanes * kChunkD, kHeadSize>;
 
-// sum += left · right over DEPTH shared rows, LEFT_ROW and RIGHT_ROW floats long, a thread's values in chunks.
-template <int DEPTH, int LEFT_ROW, int RIGHT_ROW, int CHUNK, int COLUMNS>
-__device__ __forceinline__ void multiply(float (&sum)[kThreadQ][COLUMNS], const float* left, const float* right) {
-#pragma unroll kUnroll
-  for (int k = 0; k < DEPTH; ++k) {
-    float a[kThreadQ];
-    float b[COLUMNS];
-    load_fragment<kChunkQ, kGroups * kChunkQ>(a, left + k * LEFT_ROW);
-    load_fragment<CHUNK, kLanes * CHUNK>(b, right + k * RIGHT_ROW);
-#pragma unroll
-    for (int i = 0; i < kThreadQ; ++i) {
-#pragma unroll
-      for (int j = 0; j < COLUMNS; ++j) {
-        sum[i][j] += a[i] * b[j];
-      }
-    }
-  }
-}
-
-// Where a thread's values lie in the block's tile.
+// Where a thread's values lie in the block's tile. Neighbouring lanes have different queries, so that half a warp reads
+// few words of each operand at once.
 struct Place {
   int row;   // of its first query
   int lane;  // within its group
@@ -154,9 +142,8 @@ struct Place {
   __device__ __forceinline__ Place() {
     const int warp = static_cast<int>(threadIdx.x) / 32;
     const int lane_of_warp = static_cast<int>(threadIdx.x) % 32;
-    const int group = kInterleave ? lane_of_warp % 2 + lane_of_warp / (2 * kLanes) * 2 : lane_of_warp / kLanes;
-    lane = lane_of_warp / kLaneStride % kLanes;
-    row = warp * kGroups * kThreadQ + group * kChunkQ;
+    lane = lane_of_warp / 2 % kLanes;
+    row = warp * kGroups * kThreadQ + (lane_of_warp % 2 + lane_of_warp / (2 * kLanes) * 2) * kChunkQ;
   }
 
   __device__ __forceinline__ int row_of(int i) const { return row + i / kChunkQ * (kGroups * kChunkQ) + i % kChunkQ; }
@@ -165,27 +152,49 @@ struct Place {
   }
 };
 
-// The queries of a block, and the keys that any of them sees.
+// Over the lanes that share their queries.
+template <typename Operation>
+__device__ __forceinline__ float group_reduce(float value) {
+  return lanes_reduce<Operation, kPtx, kLanes, 2>(value);
+}
+
+// The queries of a block, and the keys it looks at.
 struct Work {
   int first_row;
   int last_row;  // one past the last
   int first_key;
   int last_key;  // one past the last
   int diagonal;  // with a causal mask, query i sees keys up to i + diagonal
+  int splits;    // blocks that share the queries; this one has nothing to do if it is not among them
 };
 
-__device__ __forceinline__ Work find_work(const int* __restrict__ starts, int segments, int queries, int keys) {
+// What any of the queries of this block's tile sees.
+__device__ __forceinline__ Work find_tile(const int* __restrict__ starts, int segments, int queries, int keys) {
   const int tile = static_cast<int>(gridDim.y - 1 - blockIdx.y);
   if constexpr (kSegmented) {
     const SegmentTile found = find_segment_tile<kBlockQ>(tile, starts, segments);
-    return Work{found.first, found.end, found.begin, found.end, 0};
+    return Work{found.first, found.end, found.begin, found.end, 0, found.first < found.end ? 1 : 0};
   }
-  Work work{tile * kBlockQ, queries, 0, keys, keys - queries};
+  Work work{tile * kBlockQ, queries, 0, keys, keys - queries, 1};
   if constexpr (kCausal) {
     const int seen = work.diagonal + work.first_row + kBlockQ;
     work.last_key = seen < keys ? seen : keys;
   }
   return work;
+}
+
+// Leaves this block its range of the tile's keys.
+__device__ __forceinline__ void take_range(Work& work) {
+  const int tiles = (work.last_key - work.first_key + kBlockK - 1) / kBlockK;
+  const int wanted = (tiles * kBlockK + kKeysPerSplit - 1) / kKeysPerSplit;
+  const int most = wanted < static_cast<int>(gridDim.z) ? wanted : static_cast<int>(gridDim.z);
+  if (most > 1) {
+    const int share = (tiles + most - 1) / most;
+    work.splits = (tiles + share - 1) / share;
+    work.first_key += static_cast<int>(blockIdx.z) * share * kBlockK;
+    const int end = work.first_key + share * kBlockK;
+    work.last_key = end < work.last_key ? end : work.last_key;
+  }
 }
 
 // Strikes out the scores of keys that a query does not see.
@@ -205,23 +214,34 @@ __device__ __forceinline__ void mask_scores(float (&scores)[kThreadQ][kThreadK],
   }
 }
 
+// The block's softmax states, in shared memory: between tiles of keys registers are for sums and scores.
+struct States {
+  float maximum[kBlockQ];
+  float sum[kBlockQ];
+};
+
 // Turns a tile's scores into weights, which it writes to shared_p as rows of keys, and scales what was summed before.
-// The states' sums are of this thread's own keys.
-__device__ __forceinline__ void soften(float (&scores)[kThreadQ][kThreadK], OnlineSoftmax (&state)[kThreadQ],
-                                       float (&sum)[kThreadQ][kThreadD], float scale, float* shared_p, Place place) {
+__device__ __forceinline__ void soften(float (&scores)[kThreadQ][kThreadK], float (&sum)[kThreadQ][kThreadD],
+                                       States& states, float scale, float* shared_p, Place place) {
 #pragma unroll
   for (int i = 0; i < kThreadQ; ++i) {
+    const int row = place.row_of(i);
+    OnlineSoftmax state{states.maximum[row], 0.0f};
     float largest = scores[i][0];
 #pragma unroll
     for (int j = 1; j < kThreadK; ++j) {
       largest = fmaxf(largest, scores[i][j]);
     }
-    largest = lanes_reduce<Max, kPtx, kLanes, kLaneStride>(largest);
-    const float factor = state[i].raise(largest * scale);
+    const float factor = state.raise(group_reduce<Max>(largest) * scale);
 #pragma unroll
     for (int j = 0; j < kThreadK; ++j) {
-      scores[i][j] = power_of_2(fmaf(scores[i][j], scale, -state[i].maximum));
-      state[i].sum += scores[i][j];
+      scores[i][j] = power_of_2(fmaf(scores[i][j], scale, -state.maximum));
+      state.sum += scores[i][j];
+    }
+    const float weights = group_reduce<Sum>(state.sum);
+    if (place.lane == 0) {
+      states.maximum[row] = state.maximum;
+      states.sum[row] = states.sum[row] * factor + weights;
     }
 #pragma unroll
     for (int j = 0; j < kThreadD; ++j) {
@@ -247,9 +267,7 @@ __device__ __forceinline__ void store_out(STORAGE* out, long long stride, const 
                                           const OnlineSoftmax (&state)[kThreadQ], Place place, int rows) {
 #pragma unroll
   for (int i = 0; i < kThreadQ; ++i) {
-    OnlineSoftmax whole = state[i];
-    whole.sum = lanes_reduce<Sum, kPtx, kLanes, kLaneStride>(whole.sum);
-    const float normaliser = whole.normaliser();
+    const float normaliser = state[i].normaliser();
     if (place.row_of(i) < rows) {
 #pragma unroll
       for (int j = 0; j < kThreadD; j += kChunkD) {
@@ -264,121 +282,217 @@ __device__ __forceinline__ void store_out(STORAGE* out, long long stride, const 
   }
 }
 
-}  // namespace
+// Writes states and sums where the block that arrives last finds them. True in that one, for which it combines all
+// splits' in their order, so that the result does not depend on who came last.
+__device__ __forceinline__ bool combine_splits(float (&sum)[kThreadQ][kThreadD], OnlineSoftmax (&state)[kThreadQ],
+                                               float* partials, int* counters, Place place, int splits) {
+  constexpr int kChunks = kThreadD / kChunkD;  // of a row
+  constexpr int kStride = kThreads * kChunkD;  // from one chunk of a thread to the next
+  constexpr long long kSums = static_cast<long long>(kBlockQ) * kHeadSize;
+  const long long tile = static_cast<long long>(blockIdx.y) * gridDim.x + blockIdx.x;
+  const long long first = tile * gridDim.z;
+  float* sums = partials + first * kSums + threadIdx.x * kChunkD;
+  float* states = partials + static_cast<long long>(gridDim.y) * gridDim.x * gridDim.z * kSums + first * (2 * kBlockQ);
+#pragma unroll
+  for (int i = 0; i < kThreadQ; ++i) {
+#pragma unroll
+    for (int c = 0; c < kChunks; ++c) {
+      Vector<float, kChunkD> values;
+#pragma unroll
+      for (int e = 0; e < kChunkD; ++e) {
+        values.element[e] = sum[i][c * kChunkD + e];
+      }
+      store_vector(sums + blockIdx.z * kSums + (i * kChunks + c) * kStride, values);
+    }
+    if (place.lane == 0) {
+      states[blockIdx.z * (2 * kBlockQ) + place.row_of(i)] = state[i].maximum;
+      states[blockIdx.z * (2 * kBlockQ) + kBlockQ + place.row_of(i)] = state[i].sum;
+    }
+  }
+  if (!arrived_last(counters + tile, splits)) {
+    return false;
+  }
+#pragma unroll
+  for (int i = 0; i < kThreadQ; ++i) {
+    state[i] = OnlineSoftmax::empty();
+#pragma unroll
+    for (int j = 0; j < kThreadD; ++j) {
+      sum[i][j] = 0.0f;
+    }
+  }
+#pragma unroll 1
+  for (int split = 0; split < splits; ++split) {
+    float maximum[kThreadQ];
+    float weights[kThreadQ];
+#pragma unroll
+    for (int i = 0; i < kThreadQ; ++i) {
+      maximum[i] = load_written<1>(states + place.row_of(i)).element[0];
+      weights[i] = load_written<1>(states + kBlockQ + place.row_of(i)).element[0];
+    }
+#pragma unroll
+    for (int i = 0; i < kThreadQ; ++i) {
+      Vector<float, kChunkD> parts[kChunks];
+#pragma unroll
+      for (int c = 0; c < kChunks; ++c) {
+        parts[c] = load_written<kChunkD>(sums + (i * kChunks + c) * kStride);
+      }
+      const float factor = state[i].raise(maximum[i]);
+      const float weight = power_of_2(maximum[i] - state[i].maximum);
+      state[i].sum += weights[i] * weight;
+#pragma unroll
+      for (int j = 0; j < kThreadD; ++j) {
+        sum[i][j] = sum[i][j] * factor + weight * parts[j / kChunkD].element[j % kChunkD];
+      }
+    }
+    sums += kSums;
+    states += 2 * kBlockQ;
+  }
+  return true;
+}
 
-extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocks)
-    attention_prefill(const STORAGE* __restrict__ q, const CACHE* __restrict__ k, const CACHE* __restrict__ v,
-                      const int* __restrict__ segment_starts, STORAGE* __restrict__ out, int heads, int kv_heads,
-                      int queries, int keys, int segments, int q_stride, int kv_stride) {
+// Walks over the keys of `work`.
+__device__ __forceinline__ void attend(float (&sum)[kThreadQ][kThreadD], States& states, SliceOfQ& slice_q,
+                                       SliceOfK& slice_k, SliceOfV& slice_v, const Work& work, Place place) {
   __shared__ __align__(16) float shared_p[kBlockK * kRowQ];
   __shared__ __align__(16) float shared_q[kQResident ? kHeadSize * kRowQ : 2 * kStageQ];
   __shared__ __align__(16) float shared_kv[2 * kStageKv];
-  const Work work = find_work(segment_starts, segments, queries, keys);
-  if (work.first_row >= work.last_row) {
-    return;
-  }
-  const int head = static_cast<int>(blockIdx.x);
-  const int rows = work.last_row - work.first_row;
-  const Place place;
-  const long long kv_first = static_cast<long long>(work.first_key) * kv_stride + head / (heads / kv_heads) * kHeadSize;
-  const int key_rows = (kCausal ? keys : work.last_key) - work.first_key;
-  SliceOfQ slice_q(q + static_cast<long long>(work.first_row) * q_stride + head * kHeadSize, q_stride, rows);
-  SliceOfK slice_k(k + kv_first, kv_stride, key_rows);
-  SliceOfV slice_v(v + kv_first, kv_stride, key_rows);
-  const long long next_tile = static_cast<long long>(kBlockK) * kv_stride - kHeadSize;
   const float scale = kLog2E / sqrtf(static_cast<float>(kHeadSize));
-
-  OnlineSoftmax state[kThreadQ];
-#pragma unroll
-  for (OnlineSoftmax& row : state) {
-    row = OnlineSoftmax::empty();
-  }
-  float sum[kThreadQ][kThreadD] = {};
   int stage = 0;
-  if constexpr (kQResident) {
-#pragma unroll 1
-    for (int slice = 0; slice < kSlicesD; ++slice) {
-      slice_q.load();
-      slice_q.address += kSliceD;
-      slice_q.template store_transposed<kRowQ>(shared_q + slice * kStageQ);
-    }
-  } else {
-    slice_q.load();
-    slice_q.template store_transposed<kRowQ>(shared_q);
-  }
+  slice_q.move_to(work.first_row);
+  slice_k.move_to(work.first_key);
   slice_k.load();
+#pragma unroll 1
+  for (int slice = 0; slice < (kQResident ? kSlicesD : 1); ++slice) {
+    slice_q.load();
+    slice_q.move_columns(kSliceD);
+    slice_q.template store_transposed<kRowQ>(shared_q + slice * kStageQ);
+  }
   slice_k.template store_transposed<kRowK>(shared_kv);
   __syncthreads();
 
 #pragma unroll 1
   for (int key = work.first_key; key < work.last_key; key += kBlockK) {
     float scores[kThreadQ][kThreadK] = {};
+    ProductQk product_qk;
+    const auto sides_qk = [&](int slice) {
+      return Sides{shared_q + (kQResident ? slice : stage) * kStageQ + place.row,
+                   shared_kv + stage * kStageKv + place.lane * kChunkK};
+    };
+    product_qk.begin(sides_qk(0));
 #pragma unroll 1
     for (int slice = 0; slice < kSlicesD; ++slice) {
       const bool more = slice + 1 < kSlicesD;
       if (more) {
-        slice_k.address += kSliceD;
+        slice_k.move_columns(kSliceD);
         slice_k.load();
         if constexpr (!kQResident) {
-          slice_q.address += kSliceD;
           slice_q.load();
+          slice_q.move_columns(kSliceD);
         }
       } else {
+        slice_v.move_to(key);
         slice_v.load();
       }
-      multiply<kSliceD, kRowQ, kRowK, kChunkK>(scores, shared_q + (kQResident ? slice : stage) * kStageQ + place.row,
-                                               shared_kv + stage * kStageKv + place.lane * kChunkK);
-      stage ^= 1;
-      if (more) {
-        slice_k.template store_transposed<kRowK>(shared_kv + stage * kStageKv);
-        if constexpr (!kQResident) {
-          slice_q.template store_transposed<kRowQ>(shared_q + stage * kStageQ);
+      product_qk.template multiply<kSliceD, kFragments>(scores, sides_qk(slice), more, [&] {
+        stage ^= 1;
+        if (more) {
+          slice_k.template store_transposed<kRowK>(shared_kv + stage * kStageKv);
+          if constexpr (!kQResident) {
+            slice_q.template store_transposed<kRowQ>(shared_q + stage * kStageQ);
+          }
+        } else {
+          slice_v.store(shared_kv + stage * kStageKv);
         }
-      } else {
-        slice_v.store(shared_kv + stage * kStageKv);
-      }
-      __syncthreads();
+        __syncthreads();
+        return sides_qk(slice + 1);
+      });
     }
     const int seen_by_all = kCausal ? work.first_row + work.diagonal + 1 : work.last_key;
     if (key + kBlockK > seen_by_all || key + kBlockK > work.last_key) {
       mask_scores(scores, work, place, key);
     }
-    soften(scores, state, sum, scale, shared_p, place);
+    soften(scores, sum, states, scale, shared_p, place);
     __syncwarp();
-    slice_k.address += next_tile + kSliceD;
-    slice_k.rows -= kBlockK;
     if constexpr (!kQResident) {
-      slice_q.address -= kHeadSize - kSliceD;
+      slice_q.move_columns(-kHeadSize);
     }
+    ProductPv product_pv;
+    const auto sides_pv = [&](int slice) {
+      return Sides{shared_p + slice * kSliceK * kRowQ + place.row, shared_kv + stage * kStageKv + place.lane * kChunkD};
+    };
+    product_pv.begin(sides_pv(0));
 #pragma unroll 1
     for (int slice = 0; slice < kSlicesK; ++slice) {
-      slice_v.address += static_cast<long long>(kSliceK) * kv_stride;
-      slice_v.rows -= kSliceK;
       const bool more = slice + 1 < kSlicesK;
       if (more) {
+        slice_v.move_to(key + (slice + 1) * kSliceK);
         slice_v.load();
       } else {
+        slice_k.move_to(key + kBlockK);
         slice_k.load();
         if constexpr (!kQResident) {
           slice_q.load();
+          slice_q.move_columns(kSliceD);
         }
       }
-      multiply<kSliceK, kRowQ, kHeadSize, kChunkD>(sum, shared_p + slice * kSliceK * kRowQ + place.row,
-                                                   shared_kv + stage * kStageKv + place.lane * kChunkD);
-      stage ^= 1;
-      if (more) {
-        slice_v.store(shared_kv + stage * kStageKv);
-      } else {
-        slice_k.template store_transposed<kRowK>(shared_kv + stage * kStageKv);
-        if constexpr (!kQResident) {
-          slice_q.template store_transposed<kRowQ>(shared_q + stage * kStageQ);
+      product_pv.template multiply<kSliceK, kFragments>(sum, sides_pv(slice), more, [&] {
+        stage ^= 1;
+        if (more) {
+          slice_v.store(shared_kv + stage * kStageKv);
+        } else {
+          slice_k.template store_transposed<kRowK>(shared_kv + stage * kStageKv);
+          if constexpr (!kQResident) {
+            slice_q.template store_transposed<kRowQ>(shared_q + stage * kStageQ);
+          }
         }
-      }
-      __syncthreads();
+        __syncthreads();
+        return sides_pv(slice + 1);
+      });
+    }
+  }
+}
+
+}  // namespace
+
+extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocks)
+    attention_prefill(const STORAGE* __restrict__ q, const CACHE* __restrict__ k, const CACHE* __restrict__ v,
+                      const int* __restrict__ segment_starts, STORAGE* __restrict__ out, float* partials, int* counters,
+                      int heads, int kv_heads, int queries, int keys, int segments, int q_stride, int kv_stride) {
+  __shared__ __align__(16) States states;
+  Work work = find_tile(segment_starts, segments, queries, keys);
+  const int last_key = (kCausal ? keys : work.last_key) - 1;
+  if constexpr (kKeysPerSplit > 0) {
+    take_range(work);
+  }
+  if (static_cast<int>(blockIdx.z) >= work.splits) {
+    return;
+  }
+  const Place place;
+  for (int i = static_cast<int>(threadIdx.x); i < kBlockQ; i += kThreads) {
+    states.maximum[i] = kNoMaximum;
+    states.sum[i] = 0.0f;
+  }
+  const int head = static_cast<int>(blockIdx.x);
+  const int kv_first = head / (heads / kv_heads) * kHeadSize;
+  SliceOfQ slice_q(q + head * kHeadSize, q_stride, work.last_row - 1);
+  SliceOfK slice_k(k + kv_first, kv_stride, last_key);
+  SliceOfV slice_v(v + kv_first, kv_stride, last_key);
+  float sum[kThreadQ][kThreadD] = {};
+  attend(sum, states, slice_q, slice_k, slice_v, work, place);
+
+  OnlineSoftmax state[kThreadQ];
+#pragma unroll
+  for (int i = 0; i < kThreadQ; ++i) {
+    state[i] = {states.maximum[place.row_of(i)], states.sum[place.row_of(i)]};
+  }
+  if constexpr (kKeysPerSplit > 0) {
+    if (work.splits > 1 && !combine_splits(sum, state, partials, counters, place, work.splits)) {
+      return;
     }
   }
   const long long out_stride = static_cast<long long>(heads) * kHeadSize;
-  store_out(out + work.first_row * out_stride + head * kHeadSize, out_stride, sum, state, place, rows);
+  store_out(out + work.first_row * out_stride + head * kHeadSize, out_stride, sum, state, place,
+            work.last_row - work.first_row);
 }
 
 #ifdef PASCALINE_REFERENCE
@@ -389,8 +503,9 @@ extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocks)
 extern "C" __global__ void attention_prefill_reference(const STORAGE* __restrict__ q, const CACHE* __restrict__ k,
                                                        const CACHE* __restrict__ v,
                                                        const int* __restrict__ segment_starts, double* __restrict__ out,
-                                                       int heads, int kv_heads, int queries, int keys, int segments,
-                                                       int q_stride, int kv_stride) {
+                                                       float* partials, int* counters, int heads, int kv_heads,
+                                                       int queries, int keys, int segments, int q_stride,
+                                                       int kv_stride) {
   const int row = static_cast<int>(blockIdx.y);
   const int head = static_cast<int>(blockIdx.x);
   int first = 0;
