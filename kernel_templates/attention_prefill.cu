@@ -22,7 +22,7 @@
 #include "common/online_softmax.cuh"
 #include "common/segment_tile.cuh"
 #include "common/slice.cuh"
-#include "common/split.cuh"
+#include "common/split_softmax.cuh"
 #include "common/types.cuh"
 #include "common/vector.cuh"
 
@@ -52,6 +52,9 @@
 #endif
 #ifndef Q_RESIDENT
 #define Q_RESIDENT 0  // 1: all of a block's Q stays in shared memory; 0: it is read anew for each tile of keys
+#endif
+#ifndef PREFETCH
+#define PREFETCH 1  // 1: the next tile of keys and values is brought to the L2 cache
 #endif
 #ifndef KEYS_PER_SPLIT
 #define KEYS_PER_SPLIT 0  // keys a block walks over before others help with its queries; 0: no matter how many
@@ -95,6 +98,7 @@ constexpr int kSliceK = SLICE_K;
 constexpr int kVector = VECTOR;
 constexpr int kFragments = FRAGMENTS;
 constexpr bool kQResident = Q_RESIDENT != 0;
+constexpr bool kPrefetch = PREFETCH != 0;
 constexpr int kKeysPerSplit = KEYS_PER_SPLIT;
 constexpr bool kPtx = REDUCE_PTX != 0;
 constexpr int kMinBlocks = MIN_BLOCKS;
@@ -115,8 +119,11 @@ constexpr int kSlicesK = kBlockK / kSliceK;
 // Floats of a row in shared memory. The padding lets neighbouring depths of one row be stored to different banks.
 constexpr int kRowQ = kBlockQ + 4;
 constexpr int kRowK = kBlockK + 4;
-constexpr int kStageQ = kSliceD * kRowQ;
-constexpr int kStageKv = kSliceD * kRowK > kSliceK* kHeadSize ? kSliceD* kRowK : kSliceK* kHeadSize;
+constexpr int kStageQ = kQResident ? 0 : kSliceD * kRowQ;
+constexpr int kStageK = kSliceD * kRowK;
+constexpr int kStageV = kSliceK * kHeadSize;
+constexpr int kStages = 2 * (kStageQ + kStageK);
+constexpr int kWeights = kBlockK * kRowQ;
 
 static_assert(kLanes <= 16 && kBlockQ % (kGroups * kThreadQ) == 0, "whole warps, of two groups or more, share queries");
 static_assert(kBlockK % kLanes == 0 && kHeadSize % kLanes == 0, "lanes share keys and columns evenly");
@@ -282,126 +289,78 @@ __device__ __forceinline__ void store_out(STORAGE* out, long long stride, const 
   }
 }
 
-// Writes states and sums where the block that arrives last finds them. True in that one, for which it combines all
-// splits' in their order, so that the result does not depend on who came last.
-__device__ __forceinline__ bool combine_splits(float (&sum)[kThreadQ][kThreadD], OnlineSoftmax (&state)[kThreadQ],
-                                               float* partials, int* counters, Place place, int splits) {
-  constexpr int kChunks = kThreadD / kChunkD;  // of a row
-  constexpr int kStride = kThreads * kChunkD;  // from one chunk of a thread to the next
-  constexpr long long kSums = static_cast<long long>(kBlockQ) * kHeadSize;
-  const long long tile = static_cast<long long>(blockIdx.y) * gridDim.x + blockIdx.x;
-  const long long first = tile * gridDim.z;
-  float* sums = partials + first * kSums + threadIdx.x * kChunkD;
-  float* states = partials + static_cast<long long>(gridDim.y) * gridDim.x * gridDim.z * kSums + first * (2 * kBlockQ);
-#pragma unroll
-  for (int i = 0; i < kThreadQ; ++i) {
-#pragma unroll
-    for (int c = 0; c < kChunks; ++c) {
-      Vector<float, kChunkD> values;
-#pragma unroll
-      for (int e = 0; e < kChunkD; ++e) {
-        values.element[e] = sum[i][c * kChunkD + e];
-      }
-      store_vector(sums + blockIdx.z * kSums + (i * kChunks + c) * kStride, values);
-    }
-    if (place.lane == 0) {
-      states[blockIdx.z * (2 * kBlockQ) + place.row_of(i)] = state[i].maximum;
-      states[blockIdx.z * (2 * kBlockQ) + kBlockQ + place.row_of(i)] = state[i].sum;
-    }
-  }
-  if (!arrived_last(counters + tile, splits)) {
-    return false;
-  }
-#pragma unroll
-  for (int i = 0; i < kThreadQ; ++i) {
-    state[i] = OnlineSoftmax::empty();
-#pragma unroll
-    for (int j = 0; j < kThreadD; ++j) {
-      sum[i][j] = 0.0f;
-    }
-  }
-#pragma unroll 1
-  for (int split = 0; split < splits; ++split) {
-    float maximum[kThreadQ];
-    float weights[kThreadQ];
-#pragma unroll
-    for (int i = 0; i < kThreadQ; ++i) {
-      maximum[i] = load_written<1>(states + place.row_of(i)).element[0];
-      weights[i] = load_written<1>(states + kBlockQ + place.row_of(i)).element[0];
-    }
-#pragma unroll
-    for (int i = 0; i < kThreadQ; ++i) {
-      Vector<float, kChunkD> parts[kChunks];
-#pragma unroll
-      for (int c = 0; c < kChunks; ++c) {
-        parts[c] = load_written<kChunkD>(sums + (i * kChunks + c) * kStride);
-      }
-      const float factor = state[i].raise(maximum[i]);
-      const float weight = power_of_2(maximum[i] - state[i].maximum);
-      state[i].sum += weights[i] * weight;
-#pragma unroll
-      for (int j = 0; j < kThreadD; ++j) {
-        sum[i][j] = sum[i][j] * factor + weight * parts[j / kChunkD].element[j % kChunkD];
-      }
-    }
-    sums += kSums;
-    states += 2 * kBlockQ;
-  }
-  return true;
-}
-
 // Walks over the keys of `work`.
 __device__ __forceinline__ void attend(float (&sum)[kThreadQ][kThreadD], States& states, SliceOfQ& slice_q,
                                        SliceOfK& slice_k, SliceOfV& slice_v, const Work& work, Place place) {
-  __shared__ __align__(16) float shared_p[kBlockK * kRowQ];
-  __shared__ __align__(16) float shared_q[kQResident ? kHeadSize * kRowQ : 2 * kStageQ];
-  __shared__ __align__(16) float shared_kv[2 * kStageKv];
+  // Weights lie where the slices of Q and K were that they come from.
+  __shared__ __align__(16) float shared[kStages > kWeights ? kStages : kWeights];
+  __shared__ __align__(16) float resident_q[kQResident ? kHeadSize * kRowQ : 4];
+  __shared__ __align__(16) float shared_v[2 * kStageV];
+  float* shared_q = kQResident ? resident_q : shared + 2 * kStageK;
   const float scale = kLog2E / sqrtf(static_cast<float>(kHeadSize));
-  int stage = 0;
+  const auto store_qk = [&](int slice) {
+    slice_k.template store_transposed<kRowK>(shared + slice % 2 * kStageK);
+    if constexpr (!kQResident) {
+      slice_q.template store_transposed<kRowQ>(shared_q + slice % 2 * kStageQ);
+    }
+  };
+  const auto sides_qk = [&](int slice) {
+    return Sides{shared_q + (kQResident ? slice * (kSliceD * kRowQ) : slice % 2 * kStageQ) + place.row,
+                 shared + slice % 2 * kStageK + place.lane * kChunkK};
+  };
+  const auto sides_pv = [&](int slice) {
+    return Sides{shared + slice * (kSliceK * kRowQ) + place.row, shared_v + slice % 2 * kStageV + place.lane * kChunkD};
+  };
+  const auto load_qk = [&] {
+    slice_k.load();
+    slice_k.move_columns(kSliceD);
+    if constexpr (!kQResident) {
+      slice_q.load();
+      slice_q.move_columns(kSliceD);
+    }
+  };
   slice_q.move_to(work.first_row);
   slice_k.move_to(work.first_key);
-  slice_k.load();
-#pragma unroll 1
-  for (int slice = 0; slice < (kQResident ? kSlicesD : 1); ++slice) {
-    slice_q.load();
-    slice_q.move_columns(kSliceD);
-    slice_q.template store_transposed<kRowQ>(shared_q + slice * kStageQ);
+  if constexpr (kPrefetch) {
+    slice_q.template prefetch<kBlockQ, kHeadSize>(work.first_row);
+    slice_k.template prefetch<kBlockK, kHeadSize>(work.first_key);
+    slice_v.template prefetch<kBlockK, kHeadSize>(work.first_key);
   }
-  slice_k.template store_transposed<kRowK>(shared_kv);
+  load_qk();
+  if constexpr (kQResident) {
+#pragma unroll 1
+    for (int slice = 0; slice < kSlicesD; ++slice) {
+      slice_q.load();
+      slice_q.move_columns(kSliceD);
+      slice_q.template store_transposed<kRowQ>(shared_q + slice * (kSliceD * kRowQ));
+    }
+  }
+  store_qk(0);
   __syncthreads();
 
 #pragma unroll 1
   for (int key = work.first_key; key < work.last_key; key += kBlockK) {
+    if (kPrefetch && key + kBlockK < work.last_key) {
+      slice_k.template prefetch<kBlockK, kHeadSize>(key + kBlockK);
+      slice_v.template prefetch<kBlockK, kHeadSize>(key + kBlockK);
+    }
     float scores[kThreadQ][kThreadK] = {};
     ProductQk product_qk;
-    const auto sides_qk = [&](int slice) {
-      return Sides{shared_q + (kQResident ? slice : stage) * kStageQ + place.row,
-                   shared_kv + stage * kStageKv + place.lane * kChunkK};
-    };
     product_qk.begin(sides_qk(0));
 #pragma unroll 1
     for (int slice = 0; slice < kSlicesD; ++slice) {
       const bool more = slice + 1 < kSlicesD;
       if (more) {
-        slice_k.move_columns(kSliceD);
-        slice_k.load();
-        if constexpr (!kQResident) {
-          slice_q.load();
-          slice_q.move_columns(kSliceD);
-        }
+        load_qk();
       } else {
         slice_v.move_to(key);
         slice_v.load();
       }
       product_qk.template multiply<kSliceD, kFragments>(scores, sides_qk(slice), more, [&] {
-        stage ^= 1;
         if (more) {
-          slice_k.template store_transposed<kRowK>(shared_kv + stage * kStageKv);
-          if constexpr (!kQResident) {
-            slice_q.template store_transposed<kRowQ>(shared_q + stage * kStageQ);
-          }
+          store_qk(slice + 1);
         } else {
-          slice_v.store(shared_kv + stage * kStageKv);
+          slice_v.store(shared_v);
         }
         __syncthreads();
         return sides_qk(slice + 1);
@@ -411,15 +370,12 @@ __device__ __forceinline__ void attend(float (&sum)[kThreadQ][kThreadD], States&
     if (key + kBlockK > seen_by_all || key + kBlockK > work.last_key) {
       mask_scores(scores, work, place, key);
     }
-    soften(scores, sum, states, scale, shared_p, place);
+    soften(scores, sum, states, scale, shared, place);
     __syncwarp();
     if constexpr (!kQResident) {
       slice_q.move_columns(-kHeadSize);
     }
     ProductPv product_pv;
-    const auto sides_pv = [&](int slice) {
-      return Sides{shared_p + slice * kSliceK * kRowQ + place.row, shared_kv + stage * kStageKv + place.lane * kChunkD};
-    };
     product_pv.begin(sides_pv(0));
 #pragma unroll 1
     for (int slice = 0; slice < kSlicesK; ++slice) {
@@ -429,21 +385,14 @@ __device__ __forceinline__ void attend(float (&sum)[kThreadQ][kThreadD], States&
         slice_v.load();
       } else {
         slice_k.move_to(key + kBlockK);
-        slice_k.load();
-        if constexpr (!kQResident) {
-          slice_q.load();
-          slice_q.move_columns(kSliceD);
-        }
+        load_qk();
       }
       product_pv.template multiply<kSliceK, kFragments>(sum, sides_pv(slice), more, [&] {
-        stage ^= 1;
         if (more) {
-          slice_v.store(shared_kv + stage * kStageKv);
+          slice_v.store(shared_v + (slice + 1) % 2 * kStageV);
         } else {
-          slice_k.template store_transposed<kRowK>(shared_kv + stage * kStageKv);
-          if constexpr (!kQResident) {
-            slice_q.template store_transposed<kRowQ>(shared_q + stage * kStageQ);
-          }
+          __syncthreads();  // until all warps have read their weights
+          store_qk(0);
         }
         __syncthreads();
         return sides_pv(slice + 1);
@@ -480,13 +429,19 @@ extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocks)
   float sum[kThreadQ][kThreadD] = {};
   attend(sum, states, slice_q, slice_k, slice_v, work, place);
 
+  int rows[kThreadQ];
   OnlineSoftmax state[kThreadQ];
 #pragma unroll
   for (int i = 0; i < kThreadQ; ++i) {
+    rows[i] = place.row_of(i);
     state[i] = {states.maximum[place.row_of(i)], states.sum[place.row_of(i)]};
   }
   if constexpr (kKeysPerSplit > 0) {
-    if (work.splits > 1 && !combine_splits(sum, state, partials, counters, place, work.splits)) {
+    using Split = SplitSoftmax<kThreads, kBlockQ, kThreadQ, kThreadD, kChunkD>;
+    const long long tile = static_cast<long long>(blockIdx.y) * gridDim.x + blockIdx.x;
+    if (work.splits > 1 &&
+        !Split::combine(sum, state, rows, place.lane == 0, partials + tile * gridDim.z * Split::kFloats,
+                        counters + tile, static_cast<int>(blockIdx.z), work.splits)) {
       return;
     }
   }
