@@ -289,6 +289,20 @@ __device__ __forceinline__ void store_out(STORAGE* out, long long stride, const 
   }
 }
 
+// Calls `body` with each slice, the shared buffer it is in, and whether another one follows. Two at a time, for then
+// the buffer is a constant.
+template <int SLICES, typename Body>
+__device__ __forceinline__ void for_each_slice(Body body) {
+  constexpr int kPair = SLICES % 2 == 0 ? 2 : 1;
+#pragma unroll 1
+  for (int slice = 0; slice < SLICES; slice += kPair) {
+    body(slice, kPair == 2 ? 0 : slice % 2, kPair == 2 || slice + 1 < SLICES);
+    if constexpr (kPair == 2) {
+      body(slice + 1, 1, slice + 2 < SLICES);
+    }
+  }
+}
+
 // Walks over the keys of `work`.
 __device__ __forceinline__ void attend(float (&sum)[kThreadQ][kThreadD], States& states, SliceOfQ& slice_q,
                                        SliceOfK& slice_k, SliceOfV& slice_v, const Work& work, Place place) {
@@ -298,18 +312,18 @@ __device__ __forceinline__ void attend(float (&sum)[kThreadQ][kThreadD], States&
   __shared__ __align__(16) float shared_v[2 * kStageV];
   float* shared_q = kQResident ? resident_q : shared + 2 * kStageK;
   const float scale = kLog2E / sqrtf(static_cast<float>(kHeadSize));
-  const auto store_qk = [&](int slice) {
-    slice_k.template store_transposed<kRowK>(shared + slice % 2 * kStageK);
+  const auto store_qk = [&](int stage) {
+    slice_k.template store_transposed<kRowK>(shared + stage * kStageK);
     if constexpr (!kQResident) {
-      slice_q.template store_transposed<kRowQ>(shared_q + slice % 2 * kStageQ);
+      slice_q.template store_transposed<kRowQ>(shared_q + stage * kStageQ);
     }
   };
-  const auto sides_qk = [&](int slice) {
-    return Sides{shared_q + (kQResident ? slice * (kSliceD * kRowQ) : slice % 2 * kStageQ) + place.row,
-                 shared + slice % 2 * kStageK + place.lane * kChunkK};
+  const auto sides_qk = [&](int slice, int stage) {
+    return Sides{shared_q + (kQResident ? slice * (kSliceD * kRowQ) : stage * kStageQ) + place.row,
+                 shared + stage * kStageK + place.lane * kChunkK};
   };
-  const auto sides_pv = [&](int slice) {
-    return Sides{shared + slice * (kSliceK * kRowQ) + place.row, shared_v + slice % 2 * kStageV + place.lane * kChunkD};
+  const auto sides_pv = [&](int slice, int stage) {
+    return Sides{shared + slice * (kSliceK * kRowQ) + place.row, shared_v + stage * kStageV + place.lane * kChunkD};
   };
   const auto load_qk = [&] {
     slice_k.load();
@@ -346,26 +360,24 @@ __device__ __forceinline__ void attend(float (&sum)[kThreadQ][kThreadD], States&
     }
     float scores[kThreadQ][kThreadK] = {};
     ProductQk product_qk;
-    product_qk.begin(sides_qk(0));
-#pragma unroll 1
-    for (int slice = 0; slice < kSlicesD; ++slice) {
-      const bool more = slice + 1 < kSlicesD;
+    product_qk.begin(sides_qk(0, 0));
+    for_each_slice<kSlicesD>([&](int slice, int stage, bool more) {
       if (more) {
         load_qk();
       } else {
         slice_v.move_to(key);
         slice_v.load();
       }
-      product_qk.template multiply<kSliceD, kFragments>(scores, sides_qk(slice), more, [&] {
+      product_qk.template multiply<kSliceD, kFragments>(scores, sides_qk(slice, stage), more, [&] {
         if (more) {
-          store_qk(slice + 1);
+          store_qk(stage ^ 1);
         } else {
           slice_v.store(shared_v);
         }
         __syncthreads();
-        return sides_qk(slice + 1);
+        return sides_qk(slice + 1, stage ^ 1);
       });
-    }
+    });
     const int seen_by_all = kCausal ? work.first_row + work.diagonal + 1 : work.last_key;
     if (key + kBlockK > seen_by_all || key + kBlockK > work.last_key) {
       mask_scores(scores, work, place, key);
@@ -376,10 +388,8 @@ __device__ __forceinline__ void attend(float (&sum)[kThreadQ][kThreadD], States&
       slice_q.move_columns(-kHeadSize);
     }
     ProductPv product_pv;
-    product_pv.begin(sides_pv(0));
-#pragma unroll 1
-    for (int slice = 0; slice < kSlicesK; ++slice) {
-      const bool more = slice + 1 < kSlicesK;
+    product_pv.begin(sides_pv(0, 0));
+    for_each_slice<kSlicesK>([&](int slice, int stage, bool more) {
       if (more) {
         slice_v.move_to(key + (slice + 1) * kSliceK);
         slice_v.load();
@@ -387,17 +397,17 @@ __device__ __forceinline__ void attend(float (&sum)[kThreadQ][kThreadD], States&
         slice_k.move_to(key + kBlockK);
         load_qk();
       }
-      product_pv.template multiply<kSliceK, kFragments>(sum, sides_pv(slice), more, [&] {
+      product_pv.template multiply<kSliceK, kFragments>(sum, sides_pv(slice, stage), more, [&] {
         if (more) {
-          slice_v.store(shared_v + (slice + 1) % 2 * kStageV);
+          slice_v.store(shared_v + (stage ^ 1) * kStageV);
         } else {
           __syncthreads();  // until all warps have read their weights
           store_qk(0);
         }
         __syncthreads();
-        return sides_pv(slice + 1);
+        return sides_pv(slice + 1, stage ^ 1);
       });
-    }
+    });
   }
 }
 
