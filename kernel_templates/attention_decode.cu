@@ -9,11 +9,10 @@
 // `counters` of one int a key head, zero before the first launch (each launch leaves them zero).
 // Launch: grid (KV_HEADS, splits), splits at most 128, block 32·WARPS.
 //
-// A block serves all query heads of one key head, so that the cache is read once. The context is cut into up to
-// `splits` ranges, fewer if they would get short; what each gives (maximum, sum, sums of V) is combined by the block
-// that comes last, in the order of the ranges. Within a block KEY_LANES lanes take a key: each reads its part of k and
-// v, BATCH keys at a time so that many loads are under way. Lanes and warps keep softmax states of their own until the
-// end.
+// A block serves all query heads of one key head, so that the cache is read once. The splits take chunks of the context
+// in turn; what each gives (maximum, sum, sums of V) is combined by the block that comes last, in their order. Within a
+// block KEY_LANES lanes take a key: each reads its part of k and v, BATCH keys at a time, and the next keys are on
+// their way while values are taken in. Lanes and warps keep softmax states of their own until the end.
 
 #include "common/online_softmax.cuh"
 #include "common/split.cuh"
@@ -25,7 +24,7 @@
 #define WARPS 8  // warps of a block
 #endif
 #ifndef BLOCKS_PER_SM
-#define BLOCKS_PER_SM 2  // blocks for each SM, among which the context is cut into ranges: sizes the grid
+#define BLOCKS_PER_SM 2  // blocks for each SM, among which the context is dealt out: sizes the grid
 #endif
 #ifndef KEY_LANES
 #define KEY_LANES 16  // lanes of a warp that share a key
@@ -73,6 +72,7 @@ constexpr bool kAligned = KV_ALIGNED != 0;
 constexpr int kThreads = 32 * kWarps;
 constexpr int kKeysPerWarp = 32 / kLanes;            // at a time
 constexpr int kKeysPerStep = kWarps * kKeysPerWarp;  // of a block
+constexpr int kChunk = kBatch * kKeysPerStep;        // keys a block has under way
 constexpr int kMostSplits = 128;                     // of the grid
 constexpr int kPart = kHeadSize / kLanes;            // columns of a lane
 constexpr int kLoads = kPart / kVector;              // of a lane, for its part of a row
@@ -289,7 +289,7 @@ __device__ __forceinline__ void load_queries(float (&query)[kGroup][kPart], cons
 // Leaves each warp's states and sums in the workplace.
 __device__ __forceinline__ void attend_range(Workplace& work, const float (&query)[kGroup][kPart],
                                              const CACHE* __restrict__ k, const CACHE* __restrict__ v, long long stride,
-                                             int begin, int end) {
+                                             int begin, int advance, int end) {
   const int warp = static_cast<int>(threadIdx.x) / 32;
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int column = lane % kLanes * kVector;
@@ -304,12 +304,12 @@ __device__ __forceinline__ void attend_range(Workplace& work, const float (&quer
   load_batch(values, v_row, step, key, end);
   // The next keys are on their way while these values are taken in, the next values during the next scores.
 #pragma unroll 1
-  for (int first = begin; first < end; first += kBatch * kKeysPerStep) {
+  for (int first = begin; first < end; first += advance) {
     float score[kGroup][kBatch];
     score_batch(score, query, keys, key, end);
-    key += kBatch * kKeysPerStep;
-    k_row += kBatch * step;
-    v_row += kBatch * step;
+    key += advance;
+    k_row += advance * stride;
+    v_row += advance * stride;
     load_batch(keys, k_row, step, key, end);
     attend_batch(heads, score, values);
     load_batch(values, v_row, step, key, end);
@@ -370,15 +370,13 @@ extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocks)
   load_queries(query, q + first_column);
   const int context = *length < 0 ? 0 : *length < keys ? *length : keys;
   const int splits = static_cast<int>(gridDim.y);
-  const int steps = (context + kKeysPerStep - 1) / kKeysPerStep;
-  const int range = (steps + splits - 1) / splits * kKeysPerStep;  // whole steps, but for the last
-  const int ranges = context == 0 ? 1 : (context + range - 1) / range;
+  const int chunks = (context + kChunk - 1) / kChunk;
+  const int ranges = chunks == 0 ? 1 : chunks < splits ? chunks : splits;
   if (split >= ranges) {
     return;
   }
-  const int begin = split * range;
-  const int end = context - begin < range ? context : begin + range;
-  attend_range(work, query, k + kv_head * kHeadSize, v + kv_head * kHeadSize, kv_stride, begin, end);
+  attend_range(work, query, k + kv_head * kHeadSize, v + kv_head * kHeadSize, kv_stride, split * kChunk,
+               splits * kChunk, context);
   join_heads<kWarps>(work, work.states[0], kWarps, kWarps);
 
   const int heads = static_cast<int>(gridDim.x) * kGroup;

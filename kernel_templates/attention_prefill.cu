@@ -39,7 +39,7 @@
 #define ROW_LANES 16  // lanes of a warp that share their queries, and split keys and columns of out among them
 #endif
 #ifndef SLICE_D
-#define SLICE_D 8  // depth of a slice of Q and K in shared memory
+#define SLICE_D 16  // depth of a slice of Q and K in shared memory
 #endif
 #ifndef SLICE_K
 #define SLICE_K 8  // keys of a slice of V in shared memory
@@ -47,17 +47,8 @@
 #ifndef VECTOR
 #define VECTOR 4  // elements a global load takes
 #endif
-#ifndef FRAGMENTS
-#define FRAGMENTS 2  // 2: a depth's operands are read from shared memory while those before are multiplied
-#endif
-#ifndef Q_RESIDENT
-#define Q_RESIDENT 0  // 1: all of a block's Q stays in shared memory; 0: it is read anew for each tile of keys
-#endif
-#ifndef PREFETCH
-#define PREFETCH 1  // 1: the next tile of keys and values is brought to the L2 cache
-#endif
 #ifndef KEYS_PER_SPLIT
-#define KEYS_PER_SPLIT 0  // keys a block walks over before others help with its queries; 0: no matter how many
+#define KEYS_PER_SPLIT 256  // keys a block walks over before others help with its queries; 0: no matter how many
 #endif
 #ifndef REDUCE_PTX
 #define REDUCE_PTX 0  // 1: reductions over lanes as inline PTX
@@ -96,9 +87,6 @@ constexpr int kLanes = ROW_LANES;
 constexpr int kSliceD = SLICE_D;
 constexpr int kSliceK = SLICE_K;
 constexpr int kVector = VECTOR;
-constexpr int kFragments = FRAGMENTS;
-constexpr bool kQResident = Q_RESIDENT != 0;
-constexpr bool kPrefetch = PREFETCH != 0;
 constexpr int kKeysPerSplit = KEYS_PER_SPLIT;
 constexpr bool kPtx = REDUCE_PTX != 0;
 constexpr int kMinBlocks = MIN_BLOCKS;
@@ -119,7 +107,7 @@ constexpr int kSlicesK = kBlockK / kSliceK;
 // Floats of a row in shared memory. The padding lets neighbouring depths of one row be stored to different banks.
 constexpr int kRowQ = kBlockQ + 4;
 constexpr int kRowK = kBlockK + 4;
-constexpr int kStageQ = kQResident ? 0 : kSliceD * kRowQ;
+constexpr int kStageQ = kSliceD * kRowQ;
 constexpr int kStageK = kSliceD * kRowK;
 constexpr int kStageV = kSliceK * kHeadSize;
 constexpr int kStages = 2 * (kStageQ + kStageK);
@@ -130,7 +118,6 @@ static_assert(kBlockK % kLanes == 0 && kHeadSize % kLanes == 0, "lanes share key
 static_assert(kHeadSize % kSliceD == 0 && kBlockK % kSliceK == 0, "whole slices");
 static_assert(kSliceD % kVector == 0 && kHeadSize % kVector == 0 && kVector % 4 == 0,
               "rows of slices are whole vectors");
-static_assert(kFragments == 1 || kFragments == 2, "one or two register buffers");
 static_assert(kKeysPerSplit % kBlockK == 0, "splits are whole tiles of keys");
 static_assert(!(kCausal && kSegmented), "segments have no causal mask");
 
@@ -308,19 +295,15 @@ __device__ __forceinline__ void attend(float (&sum)[kThreadQ][kThreadD], States&
                                        SliceOfK& slice_k, SliceOfV& slice_v, const Work& work, Place place) {
   // Weights lie where the slices of Q and K were that they come from.
   __shared__ __align__(16) float shared[kStages > kWeights ? kStages : kWeights];
-  __shared__ __align__(16) float resident_q[kQResident ? kHeadSize * kRowQ : 4];
   __shared__ __align__(16) float shared_v[2 * kStageV];
-  float* shared_q = kQResident ? resident_q : shared + 2 * kStageK;
+  float* shared_q = shared + 2 * kStageK;
   const float scale = kLog2E / sqrtf(static_cast<float>(kHeadSize));
   const auto store_qk = [&](int stage) {
     slice_k.template store_transposed<kRowK>(shared + stage * kStageK);
-    if constexpr (!kQResident) {
-      slice_q.template store_transposed<kRowQ>(shared_q + stage * kStageQ);
-    }
+    slice_q.template store_transposed<kRowQ>(shared_q + stage * kStageQ);
   };
-  const auto sides_qk = [&](int slice, int stage) {
-    return Sides{shared_q + (kQResident ? slice * (kSliceD * kRowQ) : stage * kStageQ) + place.row,
-                 shared + stage * kStageK + place.lane * kChunkK};
+  const auto sides_qk = [&](int stage) {
+    return Sides{shared_q + stage * kStageQ + place.row, shared + stage * kStageK + place.lane * kChunkK};
   };
   const auto sides_pv = [&](int slice, int stage) {
     return Sides{shared + slice * (kSliceK * kRowQ) + place.row, shared_v + stage * kStageV + place.lane * kChunkD};
@@ -328,54 +311,35 @@ __device__ __forceinline__ void attend(float (&sum)[kThreadQ][kThreadD], States&
   const auto load_qk = [&] {
     slice_k.load();
     slice_k.move_columns(kSliceD);
-    if constexpr (!kQResident) {
-      slice_q.load();
-      slice_q.move_columns(kSliceD);
-    }
+    slice_q.load();
+    slice_q.move_columns(kSliceD);
   };
   slice_q.move_to(work.first_row);
   slice_k.move_to(work.first_key);
-  if constexpr (kPrefetch) {
-    slice_q.template prefetch<kBlockQ, kHeadSize>(work.first_row);
-    slice_k.template prefetch<kBlockK, kHeadSize>(work.first_key);
-    slice_v.template prefetch<kBlockK, kHeadSize>(work.first_key);
-  }
   load_qk();
-  if constexpr (kQResident) {
-#pragma unroll 1
-    for (int slice = 0; slice < kSlicesD; ++slice) {
-      slice_q.load();
-      slice_q.move_columns(kSliceD);
-      slice_q.template store_transposed<kRowQ>(shared_q + slice * (kSliceD * kRowQ));
-    }
-  }
   store_qk(0);
   __syncthreads();
 
 #pragma unroll 1
   for (int key = work.first_key; key < work.last_key; key += kBlockK) {
-    if (kPrefetch && key + kBlockK < work.last_key) {
-      slice_k.template prefetch<kBlockK, kHeadSize>(key + kBlockK);
-      slice_v.template prefetch<kBlockK, kHeadSize>(key + kBlockK);
-    }
     float scores[kThreadQ][kThreadK] = {};
     ProductQk product_qk;
-    product_qk.begin(sides_qk(0, 0));
-    for_each_slice<kSlicesD>([&](int slice, int stage, bool more) {
+    product_qk.begin(sides_qk(0));
+    for_each_slice<kSlicesD>([&](int, int stage, bool more) {
       if (more) {
         load_qk();
       } else {
         slice_v.move_to(key);
         slice_v.load();
       }
-      product_qk.template multiply<kSliceD, kFragments>(scores, sides_qk(slice, stage), more, [&] {
+      product_qk.template multiply<kSliceD>(scores, sides_qk(stage), more, [&] {
         if (more) {
           store_qk(stage ^ 1);
         } else {
           slice_v.store(shared_v);
         }
         __syncthreads();
-        return sides_qk(slice + 1, stage ^ 1);
+        return sides_qk(stage ^ 1);
       });
     });
     const int seen_by_all = kCausal ? work.first_row + work.diagonal + 1 : work.last_key;
@@ -384,9 +348,7 @@ __device__ __forceinline__ void attend(float (&sum)[kThreadQ][kThreadD], States&
     }
     soften(scores, sum, states, scale, shared, place);
     __syncwarp();
-    if constexpr (!kQResident) {
-      slice_q.move_columns(-kHeadSize);
-    }
+    slice_q.move_columns(-kHeadSize);
     ProductPv product_pv;
     product_pv.begin(sides_pv(0, 0));
     for_each_slice<kSlicesK>([&](int slice, int stage, bool more) {
@@ -397,7 +359,7 @@ __device__ __forceinline__ void attend(float (&sum)[kThreadQ][kThreadD], States&
         slice_k.move_to(key + kBlockK);
         load_qk();
       }
-      product_pv.template multiply<kSliceK, kFragments>(sum, sides_pv(slice, stage), more, [&] {
+      product_pv.template multiply<kSliceK>(sum, sides_pv(slice, stage), more, [&] {
         if (more) {
           slice_v.store(shared_v + (stage ^ 1) * kStageV);
         } else {

@@ -49,10 +49,10 @@ struct Product {
 
   __device__ __forceinline__ void begin(Sides sides) { fragments[0].load(sides, 0); }
 
-  // sum += left · right over the DEPTH rows of a slice, whose first depth has been loaded. BUFFERS 2: a depth is
-  // loaded while that before is multiplied. Before the last one is, `publish` brings the next slice, of which the first
-  // depth is loaded if there is `more` of this product.
-  template <int DEPTH, int BUFFERS, typename Publish>
+  // sum += left · right over the DEPTH rows of a slice, whose first depth has been loaded. A depth is loaded while that
+  // before is multiplied. Before the last one is, `publish` brings the next slice, of which the first depth is loaded
+  // if there is `more` of this product: its latency does not show behind the barrier either.
+  template <int DEPTH, typename Publish>
   __device__ __forceinline__ void multiply(float (&sum)[M][N], Sides sides, bool more, Publish publish) {
     constexpr int kSteps = DEPTH < 8 ? DEPTH : 8;  // unrolled: more would not fit the instruction cache
     static_assert(DEPTH % kSteps == 0 && kSteps % 2 == 0, "whole steps of two fragments");
@@ -60,29 +60,16 @@ struct Product {
     for (int depth = 0; depth < DEPTH; depth += kSteps) {
 #pragma unroll
       for (int i = 0; i < kSteps; ++i) {
-        const bool last = i + 1 == kSteps && depth + kSteps >= DEPTH;
-        if constexpr (BUFFERS == 2) {
-          Fragment& next = fragments[(i + 1) % 2];
-          if (!last) {
-            next.load(sides, depth + i + 1);
-          } else {
-            const Sides following = publish();
-            if (more) {
-              next.load(following, 0);
-            }
-          }
-          fragments[i % 2].multiply(sum);
+        Fragment& next = fragments[(i + 1) % 2];
+        if (i + 1 < kSteps || depth + kSteps < DEPTH) {
+          next.load(sides, depth + i + 1);
         } else {
-          fragments[0].multiply(sum);
-          if (!last) {
-            fragments[0].load(sides, depth + i + 1);
-          } else {
-            const Sides following = publish();
-            if (more) {
-              fragments[0].load(following, 0);
-            }
+          const Sides following = publish();
+          if (more) {
+            next.load(following, 0);
           }
         }
+        fragments[i % 2].multiply(sum);
       }
     }
   }

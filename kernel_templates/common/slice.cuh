@@ -53,21 +53,6 @@ struct Slice {
     }
   }
 
-  // Asks for all columns of ALL_ROWS rows from `first_row` on to be brought to the L2 cache.
-  template <int ALL_ROWS, int ALL_COLUMNS>
-  __device__ __forceinline__ void prefetch(int first_row) const {
-#ifdef __CUDA_ARCH__
-    constexpr int kSector = 32 / sizeof(T);  // elements that L2 fetches at once
-    constexpr int kSectors = (ALL_COLUMNS + kSector - 1) / kSector;
-#pragma unroll 1
-    for (int i = static_cast<int>(threadIdx.x); i < ALL_ROWS * kSectors; i += THREADS) {
-      const int wanted = first_row + i / kSectors;
-      const T* address = matrix - column() + static_cast<long long>(wanted < last_row ? wanted : last_row) * stride;
-      asm volatile("prefetch.global.L2 [%0];" ::"l"(address + i % kSectors * kSector));
-    }
-#endif
-  }
-
   __device__ __forceinline__ void load() {
 #pragma unroll
     for (int i = 0; i < kLoads; ++i) {
