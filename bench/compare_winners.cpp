@@ -2,6 +2,8 @@
 // prints how far apart they are: how repeatable a sweep is.
 //
 //   compare_winners --db night1.db --db night2.db --db night3.db [--kernel matmul] [--target sm_61] [--device cuda:0]
+//
+// With one database it times that one's winners anew.
 
 #include <fmt/format.h>
 
@@ -13,6 +15,7 @@
 #include <vector>
 
 #include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
 
 #include "core/error.hpp"
 #include "db/store.hpp"
@@ -33,6 +36,8 @@ struct Options {
   std::string device = "cuda:0";
   std::string target;
   std::vector<std::string> databases;
+  int rounds = 40;
+  bool json = false;
 };
 
 std::map<std::string, std::vector<Trial>> winners_by_problem(const Options& options, const DeviceInfo& device) {
@@ -46,6 +51,53 @@ std::map<std::string, std::vector<Trial>> winners_by_problem(const Options& opti
   return winners;
 }
 
+/// What a problem's winners are timed with.
+struct Bench {
+  const Options& options;
+  const Space& space;
+  Climate& climate;
+  const TargetPlan& target;
+  const Toolchain& toolchain;
+  const KernelSource& source;
+
+  [[nodiscard]] Binary compile(const BoundSpace& bound, const Config& config) const {
+    CompileResult result = toolchain.compile(compile_request(bound, config, source, target.kind, target.architecture));
+    if (!result.ok) {
+      throw Error(result.reason);
+    }
+    return std::move(result.binary);
+  }
+
+  /// Median microseconds of each database's winner; equal ones are timed once. `names` says which are equal.
+  [[nodiscard]] std::vector<double> times(const std::vector<Trial>& trials, std::string& names) const {
+    const BoundSpace bound(space, trials.front().problem, target.limits);
+    std::vector<std::pair<Config, Binary>> finalists;
+    std::vector<std::size_t> chosen;  // each winner's place among the finalists
+    for (const Trial& trial : trials) {
+      const auto same = std::find_if(finalists.begin(), finalists.end(),
+                                     [&](const auto& finalist) { return finalist.first == trial.config; });
+      chosen.push_back(static_cast<std::size_t>(same - finalists.begin()));
+      names += static_cast<char>('A' + chosen.back());
+      if (same == finalists.end()) {
+        finalists.emplace_back(trial.config, compile(bound, trial.config));
+      }
+    }
+    FinalsOptions finals;
+    finals.rounds = finals.min_rounds = options.rounds;
+    finals.energy_window_ms = 0;
+    TrialRunner runner(climate, bound, std::nullopt, {}, 1);
+    const auto result = run_finals(runner, finalists, finals);
+    if (!result || result->gave_up) {
+      throw Error(trials.front().problem.text() + " could not be timed");
+    }
+    std::vector<double> times;
+    for (const std::size_t place : chosen) {
+      times.push_back(result->trials.at(place).time->median_us);
+    }
+    return times;
+  }
+};
+
 int run(const Options& options) {
   const Space space = options.kernel.load_space();
   const auto device = open_device(options.device);
@@ -54,48 +106,25 @@ int run(const Options& options) {
   const KernelSource source = KernelSource::load(options.kernel.kernels() / (space.kernel + ".cu"));
   Climate climate(*device, {});
   climate.preheat();
-  FinalsOptions finals;
-  finals.rounds = finals.min_rounds = 40;
-  finals.energy_window_ms = 0;
+  const Bench bench{options, space, climate, target, toolchain, source};
+  nlohmann::json document;
   double worst = 0;
   for (const auto& [problem, trials] : winners_by_problem(options, device->info())) {
-    const BoundSpace bound(space, trials.front().problem, target.limits);
-    const auto compile = [&](const Config& config) {
-      CompileResult result =
-          toolchain.compile(compile_request(bound, config, source, target.kind, target.architecture));
-      if (!result.ok) {
-        throw Error(result.reason);
-      }
-      return std::move(result.binary);
-    };
-    TrialRunner runner(climate, bound, std::nullopt, {}, 1);
-    std::vector<std::pair<Config, Binary>> finalists;
-    std::vector<std::size_t> chosen;  // each winner's place among the finalists, equal ones being timed once
-    for (const Trial& trial : trials) {
-      const auto same = std::find_if(finalists.begin(), finalists.end(),
-                                     [&](const auto& finalist) { return finalist.first == trial.config; });
-      chosen.push_back(static_cast<std::size_t>(same - finalists.begin()));
-      if (same == finalists.end()) {
-        finalists.emplace_back(trial.config, compile(trial.config));
-      }
+    std::string names;
+    const std::vector<double> times = bench.times(trials, names);
+    const auto [fastest, slowest] = std::minmax_element(times.begin(), times.end());
+    worst = std::max(worst, *slowest / *fastest - 1);
+    document[problem] = times;
+    if (!options.json) {
+      fmt::print("{}: {}: {:.2f} us: {:.2f} % apart\n", problem, names, fmt::join(times, " "),
+                 100 * (*slowest / *fastest - 1));
     }
-    const auto result = run_finals(runner, finalists, finals);
-    if (!result || result->gave_up) {
-      throw Error(problem + " could not be timed");
-    }
-    double fastest = result->trials.front().time->median_us;
-    double slowest = fastest;
-    std::string times;
-    for (const std::size_t place : chosen) {
-      const double median_us = result->trials.at(place).time->median_us;
-      fastest = std::min(fastest, median_us);
-      slowest = std::max(slowest, median_us);
-      times += fmt::format(" {:.2f} ({})", median_us, static_cast<char>('A' + place));
-    }
-    worst = std::max(worst, slowest / fastest - 1);
-    fmt::print("{}: us{}: {:.2f} % apart\n", problem, times, 100 * (slowest / fastest - 1));
   }
-  fmt::print("worst: {:.2f} %\n", 100 * worst);
+  if (options.json) {
+    fmt::print("{}\n", document.dump(1));
+  } else {
+    fmt::print("worst: {:.2f} %\n", 100 * worst);
+  }
   return 0;
 }
 
@@ -106,6 +135,8 @@ int command(int argc, char** argv) {
   app.add_option("--device", options.device);
   app.add_option("--target", options.target);
   app.add_option("--db", options.databases)->required();
+  app.add_option("--rounds", options.rounds, "Rounds of three launches");
+  app.add_flag("--json", options.json, "Print microseconds by problem, one of each database, as JSON");
   CLI11_PARSE(app, argc, argv);
   return run(options);
 }

@@ -141,8 +141,9 @@ __device__ __forceinline__ void load_batch(Part (&parts)[kBatch], const CACHE* r
 #pragma unroll
   for (int b = 0; b < kBatch; ++b) {
     if (key + b * kKeysPerStep < end) {
-      parts[b].load(row + b * step);
+      parts[b].load(row);
     }
+    row += step;
   }
 }
 
@@ -288,31 +289,29 @@ __device__ __forceinline__ void load_queries(float (&query)[kGroup][kPart], cons
 
 // Leaves each warp's states and sums in the workplace.
 __device__ __forceinline__ void attend_range(Workplace& work, const float (&query)[kGroup][kPart],
-                                             const CACHE* __restrict__ k, const CACHE* __restrict__ v, long long stride,
-                                             int begin, int advance, int end) {
+                                             const CACHE* __restrict__ k, const CACHE* __restrict__ v, int first_column,
+                                             long long stride, int begin, int advance, int end) {
   const int warp = static_cast<int>(threadIdx.x) / 32;
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int column = lane % kLanes * kVector;
   Head heads[kGroup];
   int key = begin + warp * kKeysPerWarp + lane / kLanes;
-  const CACHE* k_row = k + key * stride + column;
-  const CACHE* v_row = v + key * stride + column;
+  long long place = key * stride + (first_column + column);  // of the lane's first key, in k and in v
   const long long step = kKeysPerStep * stride;
   Part keys[kBatch] = {};
   Part values[kBatch] = {};
-  load_batch(keys, k_row, step, key, end);
-  load_batch(values, v_row, step, key, end);
+  load_batch(keys, k + place, step, key, end);
+  load_batch(values, v + place, step, key, end);
   // The next keys are on their way while these values are taken in, the next values during the next scores.
 #pragma unroll 1
   for (int first = begin; first < end; first += advance) {
     float score[kGroup][kBatch];
     score_batch(score, query, keys, key, end);
     key += advance;
-    k_row += advance * stride;
-    v_row += advance * stride;
-    load_batch(keys, k_row, step, key, end);
+    place += advance * stride;
+    load_batch(keys, k + place, step, key, end);
     attend_batch(heads, score, values);
-    load_batch(values, v_row, step, key, end);
+    load_batch(values, v + place, step, key, end);
   }
 #pragma unroll
   for (int h = 0; h < kGroup; ++h) {
@@ -375,8 +374,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocks)
   if (split >= ranges) {
     return;
   }
-  attend_range(work, query, k + kv_head * kHeadSize, v + kv_head * kHeadSize, kv_stride, split * kChunk,
-               splits * kChunk, context);
+  attend_range(work, query, k, v, kv_head * kHeadSize, kv_stride, split * kChunk, splits * kChunk, context);
   join_heads<kWarps>(work, work.states[0], kWarps, kWarps);
 
   const int heads = static_cast<int>(gridDim.x) * kGroup;

@@ -5,9 +5,10 @@
 // weight whose rows 2i and 2i+1 are gate and factor; C then is [M, N/2].
 // FLOPs: 2·M·N·K. Bytes: (M·K + M·N) · sizeof(STORAGE) + N·K · sizeof(WEIGHT), and the epilogue's operands.
 // Requires: buffers aligned to 16 bytes; M, N, K >= 1, of any value. C may be the residual, element for element. With
-// SPLIT_K > 1: `workspace` of SPLIT_K floats an element of the padded tiles, and `counters` of one int a tile, zero
-// before the first launch (each launch leaves them zero).
-// Launch: grid (ceil(M / BLOCK_M) · ceil(N / BLOCK_N), SPLIT_K), block (BLOCK_M / THREAD_M) · (BLOCK_N / THREAD_N).
+// SPLIT_K > 1 or STREAM: `workspace` of SPLIT_K tiles of floats a tile, or two a block, and `counters` of one int a
+// tile, zero before the first launch (each launch leaves them zero).
+// Launch: grid (ceil(M / BLOCK_M) · ceil(N / BLOCK_N), SPLIT_K), or (any number) with STREAM, block (BLOCK_M /
+// THREAD_M) · (BLOCK_N / THREAD_N).
 //
 // A block computes a tile of BLOCK_M x BLOCK_N. Slices of BLOCK_K of A and B are staged in shared memory, transposed,
 // so that a thread reads its rows and columns as vectors. A thread owns THREAD_M x THREAD_N values in chunks of up to
@@ -16,7 +17,9 @@
 // read the last row, and are not written.
 
 #include "common/epilogue.cuh"
+#include "common/operand.cuh"
 #include "common/split.cuh"
+#include "common/tiles.cuh"
 #include "common/types.cuh"
 #include "common/vector.cuh"
 
@@ -33,10 +36,10 @@
 #define THREAD_M 8  // rows of C a thread computes
 #endif
 #ifndef THREAD_N
-#define THREAD_N 8  // columns of C a thread computes
+#define THREAD_N 16  // columns of C a thread computes
 #endif
 #ifndef LANES_N
-#define LANES_N 8  // threads of a warp side by side along N; the other 32 / LANES_N lie along M
+#define LANES_N 4  // threads of a warp side by side along N; the other 32 / LANES_N lie along M
 #endif
 #ifndef LANE_PAIRS
 #define LANE_PAIRS 1  // 1: neighbouring lanes lie in two rows of C, so that half a warp reads few words of A and of B
@@ -53,6 +56,9 @@
 #ifndef STAGES
 #define STAGES 2  // 2: the next slice is stored to a second buffer while this one is used
 #endif
+#ifndef STORE_AHEAD
+#define STORE_AHEAD 0  // depths of a slice still to multiply when the next slice is stored
+#endif
 #ifndef FRAGMENTS
 #define FRAGMENTS 2  // 2: a depth's operands are read from shared memory while those before are multiplied
 #endif
@@ -61,6 +67,9 @@
 #endif
 #ifndef SPLIT_K
 #define SPLIT_K 1  // blocks that share the depth of one tile
+#endif
+#ifndef STREAM
+#define STREAM 0  // blocks an SM that share the depths of all tiles evenly; 0: a block has one tile, or a part of it
 #endif
 #ifndef GROUP_M
 #define GROUP_M 8  // tiles along M that are computed before the next tile along N, to share B in the L2 cache
@@ -98,9 +107,11 @@ constexpr int kVector = VECTOR;
 constexpr bool kRowsFirst = ROWS_FIRST != 0;
 constexpr int kPadding = PADDING;
 constexpr int kStages = STAGES;
+constexpr int kStoreAhead = STORE_AHEAD;
 constexpr int kFragments = FRAGMENTS;
 constexpr int kUnrollK = UNROLL_K;
 constexpr int kSplitK = SPLIT_K;
+constexpr bool kStream = STREAM != 0;
 constexpr int kGroupM = GROUP_M;
 constexpr bool kRowsAligned = ROWS_ALIGNED != 0;
 constexpr bool kColumnsAligned = COLUMNS_ALIGNED != 0;
@@ -110,88 +121,21 @@ constexpr int kThreads = (kBlockM / kThreadM) * (kBlockN / kThreadN);
 constexpr int kWarpsN = kBlockN / (kLanesN * kThreadN);
 constexpr int kChunkM = kThreadM < 4 ? kThreadM : 4;
 constexpr int kChunkN = kThreadN < 4 ? kThreadN : 4;
-constexpr int kVectorsPerRow = kBlockK / kVector;  // of a slice
 
 static_assert(32 % kLanesN == 0 && (!kLanePairs || kLanesM % 2 == 0), "a warp has 32 lanes");
 static_assert(kBlockM % (kLanesM * kThreadM) == 0 && kBlockN % (kLanesN * kThreadN) == 0, "warps tile the block");
 static_assert(kThreadM % kChunkM == 0 && kThreadN % kChunkN == 0, "chunks tile a thread's values");
-static_assert(kBlockK % kVector == 0, "a slice's row is whole vectors");
-static_assert(kPadding % 4 == 0, "rows in shared memory stay aligned");
 static_assert(kStages == 1 || kStages == 2, "one or two shared buffers");
+static_assert(kStoreAhead >= 0 && kStoreAhead < kUnrollK && (kStages == 2 || kStoreAhead == 0),
+              "only a second buffer can be stored to ahead");
 static_assert(kFragments == 1 || kFragments == 2, "one or two register buffers");
 static_assert(kBlockK % kUnrollK == 0 && kUnrollK % kFragments == 0, "unrolled steps tile a slice");
 static_assert(kSplitK >= 1 && kGroupM >= 1, "counts");
+static_assert(!kStream || kSplitK == 1, "depths are either streamed or split");
 static_assert(!Epilogue<kFinish>::kHalves || kThreadN % 2 == 0, "a thread holds gate and factor");
 
-// One operand on its way from global to shared memory: BLOCK rows of a row-major matrix [rows, depth] of T, a slice of
-// kBlockK at a time.
-template <typename T, int BLOCK>
-struct Operand {
-  static constexpr int kRow = BLOCK + kPadding;  // floats of a row in shared memory
-  static constexpr int kLoads = BLOCK * kBlockK / kVector / kThreads;
-  static_assert(kLoads * kThreads * kVector == BLOCK * kBlockK, "threads share a slice evenly");
-
-  const T* source[kLoads];
-  Vector<T, kVector> staged[kLoads];
-
-  static __device__ __forceinline__ int row_of(int load) {
-    const int index = static_cast<int>(threadIdx.x) + load * kThreads;
-    return kRowsFirst ? index % BLOCK : index / kVectorsPerRow;
-  }
-  static __device__ __forceinline__ int k_of(int load) {
-    const int index = static_cast<int>(threadIdx.x) + load * kThreads;
-    return (kRowsFirst ? index / BLOCK : index % kVectorsPerRow) * kVector;
-  }
-
-  __device__ __forceinline__ Operand(const T* __restrict__ matrix, int first_row, int rows, int first_k, int depth) {
-#pragma unroll
-    for (int i = 0; i < kLoads; ++i) {
-      const int row = first_row + row_of(i);
-      source[i] = matrix + static_cast<long long>(row < rows ? row : rows - 1) * depth + (first_k + k_of(i));
-    }
-  }
-
-  // Reads this thread's share of the first slice, of which `filled` columns lie in the matrix.
-  __device__ __forceinline__ void load_first(int filled) {
-#pragma unroll
-    for (int i = 0; i < kLoads; ++i) {
-#pragma unroll
-      for (int v = 0; v < kVector; ++v) {
-        staged[i].element[v] = k_of(i) + v < filled ? source[i][v] : T{};
-      }
-      source[i] += filled;
-    }
-  }
-
-  __device__ __forceinline__ void load_next() {
-#pragma unroll
-    for (int i = 0; i < kLoads; ++i) {
-      if constexpr (kRowsAligned) {
-        staged[i] = load_vector<kVector>(source[i]);
-      } else {
-#pragma unroll
-        for (int v = 0; v < kVector; ++v) {
-          staged[i].element[v] = source[i][v];
-        }
-      }
-      source[i] += kBlockK;
-    }
-  }
-
-  // Writes the staged share to shared memory as [kBlockK, kRow] floats.
-  __device__ __forceinline__ void store(float* shared) const {
-#pragma unroll
-    for (int i = 0; i < kLoads; ++i) {
-#pragma unroll
-      for (int v = 0; v < kVector; ++v) {
-        shared[(k_of(i) + v) * kRow + row_of(i)] = to_float(staged[i].element[v]);
-      }
-    }
-  }
-};
-
-using OperandA = Operand<STORAGE, kBlockM>;
-using OperandB = Operand<WEIGHT, kBlockN>;
+using OperandA = Operand<STORAGE, kThreads, kBlockM, kBlockK, kVector, kPadding, !kRowsFirst, kRowsAligned>;
+using OperandB = Operand<WEIGHT, kThreads, kBlockN, kBlockK, kVector, kPadding, !kRowsFirst, kRowsAligned>;
 
 // A thread's values of one depth.
 struct Fragment {
@@ -247,39 +191,33 @@ struct Place {
   }
 };
 
-// The tile a block computes. Tiles go down GROUP_M rows before they go to the next column of tiles.
-struct Tile {
-  int first_row;
-  int first_column;
-  __device__ __forceinline__ Tile(int m, int n) {
-    const int tiles_m = (m + kBlockM - 1) / kBlockM;
-    const int tiles_n = (n + kBlockN - 1) / kBlockN;
-    const int group = static_cast<int>(blockIdx.x) / (kGroupM * tiles_n);
-    const int within = static_cast<int>(blockIdx.x) - group * (kGroupM * tiles_n);
-    const int left = tiles_m - group * kGroupM;
-    const int height = left < kGroupM ? left : kGroupM;
-    first_row = (group * kGroupM + within % height) * kBlockM;
-    first_column = within / height * kBlockN;
-  }
-};
+using Tile = TileOf<kBlockM, kBlockN, kGroupM>;
 
-// Multiplies the depths of the slice in shared memory; before the last one it calls `publish`, which brings the next
-// slice and returns where that lies.
-template <typename Publish>
+// Multiplies the depths of the slice in shared memory. Before the one with STORE_AHEAD more after it, it calls `store`,
+// which writes the next slice to shared memory; before the last one `publish`, which reads that one's first fragment.
+template <typename Store, typename Publish>
 __device__ __forceinline__ void multiply_slice(float (&sum)[kThreadM][kThreadN], Fragment (&fragments)[2],
-                                               const float* shared_a, const float* shared_b, Publish publish) {
+                                               const float* shared_a, const float* shared_b, Store store,
+                                               Publish publish) {
 #pragma unroll 1
   for (int outer = 0; outer < kBlockK; outer += kUnrollK) {
 #pragma unroll
     for (int i = 0; i < kUnrollK; ++i) {
       Fragment& present = fragments[i % kFragments];
-      if constexpr (kFragments == 1) {
+      const bool last_steps = outer + kUnrollK == kBlockK;
+      if (kFragments == 1) {
         present.load(shared_a + (outer + i) * OperandA::kRow, shared_b + (outer + i) * OperandB::kRow);
-      } else if (i + 1 < kUnrollK || outer + kUnrollK < kBlockK) {
-        fragments[(i + 1) % 2].load(shared_a + (outer + i + 1) * OperandA::kRow,
-                                    shared_b + (outer + i + 1) * OperandB::kRow);
-      } else {
-        publish(fragments[(i + 1) % 2]);
+      }
+      if (last_steps && i == kUnrollK - 1 - kStoreAhead) {
+        store();
+      }
+      if (kFragments == 2) {
+        if (i + 1 < kUnrollK || !last_steps) {
+          fragments[(i + 1) % 2].load(shared_a + (outer + i + 1) * OperandA::kRow,
+                                      shared_b + (outer + i + 1) * OperandB::kRow);
+        } else {
+          publish(fragments[(i + 1) % 2]);
+        }
       }
       present.multiply(sum);
     }
@@ -311,23 +249,28 @@ __device__ __forceinline__ void multiply_tile(float (&sum)[kThreadM][kThreadN], 
       operand_a.load_next();
       operand_b.load_next();
     }
-    const auto bring_next = [&] {
+    const auto store = [&] {
       if (left > 0) {
         if constexpr (kStages == 1) {
           __syncthreads();
         }
-        stage ^= kStages - 1;
-        operand_a.store(shared_a[stage]);
-        operand_b.store(shared_b[stage]);
-        __syncthreads();
+        operand_a.store(shared_a[stage ^ (kStages - 1)]);
+        operand_b.store(shared_b[stage ^ (kStages - 1)]);
       }
     };
-    multiply_slice(sum, fragments, shared_a[stage] + place.row, shared_b[stage] + place.column, [&](Fragment& next) {
-      bring_next();
-      next.load(shared_a[stage] + place.row, shared_b[stage] + place.column);
-    });
+    const auto turn = [&] {
+      if (left > 0) {
+        __syncthreads();
+        stage ^= kStages - 1;
+      }
+    };
+    multiply_slice(sum, fragments, shared_a[stage] + place.row, shared_b[stage] + place.column, store,
+                   [&](Fragment& next) {
+                     turn();
+                     next.load(shared_a[stage] + place.row, shared_b[stage] + place.column);
+                   });
     if constexpr (kFragments == 1) {
-      bring_next();
+      turn();
     }
   }
 }
@@ -347,47 +290,53 @@ __device__ __forceinline__ void store_tile(STORAGE* c, const float (&sum)[kThrea
   }
 }
 
-// Writes the sums where the block that arrives last finds them. Then that one adds up all splits' sums in the order of
-// the splits, so that the result does not depend on who came last.
-__device__ __forceinline__ void reduce_splits(STORAGE* c, const float (&sum)[kThreadM][kThreadN], float* workspace,
-                                              int* counters, const float* bias, const STORAGE* residual, Tile tile,
-                                              Place place, int m, int n) {
-  constexpr int kChunks = kThreadM * kThreadN / kChunkN;
+// Writes the sums where the block that arrives last finds them. Then that one adds up all partial sums in their order
+// along the depth, so that the result does not depend on who came last.
+template <typename Parts>
+__device__ __forceinline__ void reduce_parts(STORAGE* c, const float (&sum)[kThreadM][kThreadN], float* workspace,
+                                             int* counters, const float* bias, const STORAGE* residual, Tile tile,
+                                             Place place, Parts parts, int m, int n) {
+  constexpr int kColumnChunks = kThreadN / kChunkN;
   constexpr int kStride = kThreads * kChunkN;  // from one chunk of a thread to the next
   constexpr long long kTile = static_cast<long long>(kBlockM) * kBlockN;
-  float* own = workspace + blockIdx.x * (kSplitK * kTile) + threadIdx.x * kChunkN;
+  float* base = workspace + threadIdx.x * kChunkN;
+  float* own = base + parts.own() * kTile;
 #pragma unroll
-  for (int chunk = 0; chunk < kChunks; ++chunk) {
+  for (int chunk = 0; chunk < kThreadM * kColumnChunks; ++chunk) {
     Vector<float, kChunkN> values;
 #pragma unroll
     for (int j = 0; j < kChunkN; ++j) {
-      values.element[j] = sum[chunk / (kThreadN / kChunkN)][chunk % (kThreadN / kChunkN) * kChunkN + j];
+      values.element[j] = sum[chunk / kColumnChunks][chunk % kColumnChunks * kChunkN + j];
     }
-    store_vector(own + blockIdx.y * kTile + chunk * kStride, values);
+    store_vector(own + chunk * kStride, values);
   }
-  if (!arrived_last(counters + blockIdx.x, kSplitK)) {
+  const int count = parts.count();
+  if (!arrived_last(counters + parts.tile, count)) {
     return;
   }
 #pragma unroll 4
-  for (int chunk = 0; chunk < kChunks; ++chunk) {
-    Vector<float, kChunkN> parts[kSplitK];
-#pragma unroll
-    for (int split = 0; split < kSplitK; ++split) {
-      parts[split] = load_written<kChunkN>(own + split * kTile + chunk * kStride);
-    }
+  for (int chunk = 0; chunk < kThreadM * kColumnChunks; ++chunk) {
     float total[kChunkN] = {};
+#pragma unroll 1
+    for (int first = 0; first < count; first += Parts::kBatch) {
+      Vector<float, kChunkN> values[Parts::kBatch];
 #pragma unroll
-    for (int split = 0; split < kSplitK; ++split) {
+      for (int part = 0; part < Parts::kBatch; ++part) {
+        const int index = first + part < count ? first + part : count - 1;
+        values[part] = load_written<kChunkN>(base + parts.at(index) * kTile + chunk * kStride);
+      }
 #pragma unroll
-      for (int j = 0; j < kChunkN; ++j) {
-        total[j] += parts[split].element[j];
+      for (int part = 0; part < Parts::kBatch; ++part) {
+#pragma unroll
+        for (int j = 0; j < kChunkN; ++j) {
+          total[j] += first + part < count ? values[part].element[j] : 0.0f;
+        }
       }
     }
-    const int row = tile.first_row + place.row_of(chunk / (kThreadN / kChunkN));
+    const int row = tile.first_row + place.row_of(chunk / kColumnChunks);
     if (row < m) {
       store_finished<kFinish, kColumnsAligned && kChunkN == 4, kChunkN>(
-          c, total, bias, residual, row, tile.first_column + place.column_of(chunk % (kThreadN / kChunkN) * kChunkN),
-          n);
+          c, total, bias, residual, row, tile.first_column + place.column_of(chunk % kColumnChunks * kChunkN), n);
     }
   }
 }
@@ -403,20 +352,46 @@ __device__ __forceinline__ void reduce_splits(STORAGE* c, const float (&sum)[kTh
 extern "C" __global__ void MATMUL_BOUNDS matmul(const STORAGE* __restrict__ a, const WEIGHT* __restrict__ b,
                                                 const float* __restrict__ bias, const STORAGE* residual, STORAGE* c,
                                                 float* workspace, int* counters, int m, int n, int k) {
-  const Tile tile(m, n);
   const Place place;
   const int slices = (k + kBlockK - 1) / kBlockK;
-  const int depth = (slices + kSplitK - 1) / kSplitK * kBlockK;
-  const int begin = static_cast<int>(blockIdx.y) * depth;
-  const int end = k - begin < depth ? k : begin + depth;
-  float sum[kThreadM][kThreadN] = {};
-  if (begin < end) {
-    multiply_tile(sum, a, b, tile, place, begin, end, m, n, k);
-  }
-  if constexpr (kSplitK > 1) {
-    reduce_splits(c, sum, workspace, counters, bias, residual, tile, place, m, n);
+  if constexpr (kStream) {
+    const long long all = static_cast<long long>((m + kBlockM - 1) / kBlockM) * ((n + kBlockN - 1) / kBlockN) * slices;
+    const Deal deal{all, all < gridDim.x ? all : gridDim.x};
+    if (blockIdx.x >= deal.blocks) {
+      return;
+    }
+    const long long end = deal.start_of(blockIdx.x + 1);
+#pragma unroll 1
+    for (long long slice = deal.start_of(blockIdx.x); slice < end;) {
+      const int index = static_cast<int>(slice / slices);
+      const int first = static_cast<int>(slice - static_cast<long long>(index) * slices);
+      const int last = end - slice < slices - first ? first + static_cast<int>(end - slice) : slices;
+      const Tile tile(index, m, n);
+      float sum[kThreadM][kThreadN] = {};
+      multiply_tile(sum, a, b, tile, place, first * kBlockK, last < slices ? last * kBlockK : k, m, n, k);
+      if (first == 0 && last == slices) {
+        store_tile(c, sum, bias, residual, tile, place, m, n);
+      } else {
+        reduce_parts(c, sum, workspace, counters, bias, residual, tile, place, DealtParts(index, slices, deal), m, n);
+      }
+      slice += last - first;
+      __syncthreads();  // the next tile's slices overwrite this one's
+    }
   } else {
-    store_tile(c, sum, bias, residual, tile, place, m, n);
+    const int index = static_cast<int>(blockIdx.x);
+    const Tile tile(index, m, n);
+    const int depth = (slices + kSplitK - 1) / kSplitK * kBlockK;
+    const int begin = static_cast<int>(blockIdx.y) * depth;
+    const int end = k - begin < depth ? k : begin + depth;
+    float sum[kThreadM][kThreadN] = {};
+    if (begin < end) {
+      multiply_tile(sum, a, b, tile, place, begin, end, m, n, k);
+    }
+    if constexpr (kSplitK > 1) {
+      reduce_parts(c, sum, workspace, counters, bias, residual, tile, place, SplitParts<kSplitK>{index}, m, n);
+    } else {
+      store_tile(c, sum, bias, residual, tile, place, m, n);
+    }
   }
 }
 

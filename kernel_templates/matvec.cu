@@ -3,6 +3,8 @@
 //
 // Epilogues as in matmul. FLOPs: 2·M·N·K. Bytes: (M·K + M·N) · sizeof(STORAGE) + N·K · sizeof(WEIGHT).
 // Requires: buffers aligned to 16 bytes; N, K >= 1, of any value. C may be the residual, element for element. With
+// `next` is what the next launch will read, usually its weight: the first PREFETCH bytes of it are brought into the L2
+// cache while this launch's last loads are under way. With
 // SPLIT_K > 1: `workspace` of SPLIT_K floats an element of C (rows rounded up to whole blocks), and `counters` of one
 // int a block of rows, zero before the first launch (each launch leaves them zero).
 // Launch: grid (ceil(N / (ROWS · WARPS / WARPS_K)), SPLIT_K), block 32 · WARPS.
@@ -46,6 +48,9 @@
 #ifndef ROWS_A
 #define ROWS_A 1  // M
 #endif
+#ifndef PREFETCHES
+#define PREFETCHES 0  // 1: PREFETCH > 0
+#endif
 #ifndef ROWS_ALIGNED
 #define ROWS_ALIGNED 0  // 1: K is a multiple of 8
 #endif
@@ -70,6 +75,7 @@ constexpr int kSplitK = SPLIT_K;
 constexpr bool kStageA = STAGE_A != 0;
 constexpr bool kReducePtx = REDUCE_PTX != 0;
 constexpr int kM = ROWS_A;
+constexpr bool kPrefetches = PREFETCHES != 0;
 constexpr bool kRowsAligned = ROWS_ALIGNED != 0;
 constexpr int kFinish = FINISH;
 
@@ -86,6 +92,10 @@ static_assert(kPadded <= 32, "a lane reduces one sum");
 static_assert(kVector == 2 || kVector == 4 || kVector == 8, "whole vectors");
 static_assert(8 % kVector == 0, "aligned rows are whole vectors");
 static_assert(!Epilogue<kFinish>::kHalves || kBlockRows % 2 == 0, "a block holds gate and factor");
+
+using Form = Epilogue<kFinish>;
+// Whether a warp has whole sums, which then need not meet others in shared memory.
+constexpr bool kAlone = kWarpsK == 1 && kSplitK == 1 && (!Form::kHalves || kRows % 2 == 0);
 
 // `kVector` elements from `k` on, as floats; zeros from `end` on.
 template <typename T>
@@ -167,61 +177,38 @@ __device__ __forceinline__ void multiply_rows(float (&sums)[kPadded], const WEIG
   }
 }
 
-// Finishes the block's sums and stores them: sums[row of the block * kM + row of A].
-__device__ __forceinline__ void store_sums(STORAGE* c, const float* sums, const float* bias, const STORAGE* residual,
-                                           int first_row, int n) {
-  constexpr int kWidth = Epilogue<kFinish>::kHalves ? 2 : 1;
-  for (int i = static_cast<int>(threadIdx.x); i < kBlockRows / kWidth * kM; i += kThreads) {
-    const int row = i / kM * kWidth;
-    const int row_a = i % kM;
-    float values[kWidth];
-#pragma unroll
-    for (int v = 0; v < kWidth; ++v) {
-      values[v] = sums[(row + v) * kM + row_a];
-    }
-    store_finished<kFinish, false, kWidth>(c, values, bias, residual, row_a, first_row + row, n);
+// Asks for `bytes` from `address` on to be brought into the L2 cache, each thread of the grid for its share of the
+// lines.
+__device__ __forceinline__ void prefetch(const unsigned char* address, long long bytes) {
+  constexpr int kLine = 128;
+  const long long block = blockIdx.y * static_cast<long long>(gridDim.x) + blockIdx.x;
+  const long long stride = static_cast<long long>(gridDim.x) * gridDim.y * kThreads * kLine;
+  for (long long at = (block * kThreads + threadIdx.x) * kLine; at < bytes; at += stride) {
+#ifdef __CUDA_ARCH__
+    asm volatile("prefetch.global.L2 [%0];" ::"l"(address + at));
+#endif
   }
 }
 
-}  // namespace
-
-extern "C" __global__ void __launch_bounds__(kThreads, MIN_BLOCKS > 0 ? MIN_BLOCKS : 1)
-    matvec(const STORAGE* __restrict__ a, const WEIGHT* __restrict__ b, const float* __restrict__ bias,
-           const STORAGE* residual, STORAGE* c, float* workspace, int* counters, int n, int k) {
-  extern __shared__ __align__(16) float staged[];
-  __shared__ float partial[kWarpsK][kBlockRows * kM];
-  const int depth = ((k + kSplitK - 1) / kSplitK + 7) / 8 * 8;
-  const int begin = static_cast<int>(blockIdx.y) * depth;
-  const int end = k - begin < depth ? k : begin + depth;
-  const int warp = static_cast<int>(threadIdx.x) / 32;
-  const int lane = static_cast<int>(threadIdx.x) % 32;
-  const int first_row = static_cast<int>(blockIdx.x) * kBlockRows;
-  const int warp_row = warp / kWarpsK * kRows;
-
-  const WEIGHT* rows[kRows];
-#pragma unroll
-  for (int r = 0; r < kRows; ++r) {
-    const int row = first_row + warp_row + r;
-    rows[r] = b + static_cast<long long>(row < n ? row : n - 1) * k;
-  }
-  float sums[kPadded] = {};
-  if constexpr (kStageA) {
-    for (int i = 0; i < kM; ++i) {
-      for (int at = static_cast<int>(threadIdx.x); at < end - begin; at += kThreads) {
-        staged[i * depth + at] = to_float(a[static_cast<long long>(i) * k + begin + at]);
-      }
+// The operands of an epilogue, read before the sums are known.
+struct Operands {
+  float bias = 0.0f;
+  float residual = 0.0f;
+  __device__ __forceinline__ Operands(const float* biases, const STORAGE* residuals, bool wanted, int row_a, int column,
+                                      int n) {
+    if constexpr (Form::kHasBias) {
+      bias = wanted ? biases[column] : 0.0f;
     }
-    __syncthreads();
-    multiply_rows(sums, rows, staged, depth, begin, begin, end);
-  } else {
-    multiply_rows(sums, rows, a, k, 0, begin, end);
+    if constexpr (Form::kHasResidual) {
+      residual = wanted ? to_float(residuals[static_cast<long long>(row_a) * n + column]) : 0.0f;
+    }
   }
+};
 
-  const float sum = warp_reduce_many<Sum, kReducePtx, kPadded>(sums);
-  const int index = lane / (32 / kPadded);
-  if (lane % (32 / kPadded) == 0 && index < kSums) {
-    partial[warp % kWarpsK][(warp_row + index % kRows) * kM + index / kRows] = sum;
-  }
+// Adds up what warps and blocks summed of the same rows. partial[0] then has row of the block * kM + row of A, in the
+// block for which it returns true.
+__device__ __forceinline__ bool gather_sums(float (&partial)[kWarpsK][kBlockRows * kM], float* workspace,
+                                            int* counters) {
   __syncthreads();
   float* place = workspace + static_cast<long long>(blockIdx.x) * (kSplitK * kBlockRows * kM);
   for (int i = static_cast<int>(threadIdx.x); i < kBlockRows * kM; i += kThreads) {
@@ -237,7 +224,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, MIN_BLOCKS > 0 ? MIN_BLOC
   }
   if constexpr (kSplitK > 1) {
     if (!arrived_last(counters + blockIdx.x, kSplitK)) {
-      return;
+      return false;
     }
     for (int i = static_cast<int>(threadIdx.x); i < kBlockRows * kM; i += kThreads) {
       float total = 0.0f;
@@ -249,7 +236,92 @@ extern "C" __global__ void __launch_bounds__(kThreads, MIN_BLOCKS > 0 ? MIN_BLOC
     }
   }
   __syncthreads();
-  store_sums(c, partial[0], bias, residual, first_row, n);
+  return true;
+}
+
+// Finishes the block's sums and stores them.
+__device__ __forceinline__ void store_sums(STORAGE* c, const float* sums, const float* bias, const STORAGE* residual,
+                                           int first_row, int n) {
+  constexpr int kWidth = Form::kHalves ? 2 : 1;
+  for (int i = static_cast<int>(threadIdx.x); i < kBlockRows / kWidth * kM; i += kThreads) {
+    const int row = i / kM * kWidth;
+    const int row_a = i % kM;
+    float values[kWidth];
+#pragma unroll
+    for (int v = 0; v < kWidth; ++v) {
+      values[v] = sums[(row + v) * kM + row_a];
+    }
+    store_finished<kFinish, false, kWidth>(c, values, bias, residual, row_a, first_row + row, n);
+  }
+}
+
+// The same from the lanes of a warp that have whole sums.
+__device__ __forceinline__ void store_lane(STORAGE* c, float sum, Operands operands, bool wanted, int row_a, int column,
+                                           int n) {
+  if constexpr (Form::kHalves) {
+    const float factor = __shfl_down_sync(0xffffffffu, sum, 32 / kPadded);
+    if (wanted && column % 2 == 0) {
+      c[static_cast<long long>(row_a) * (n / 2) + column / 2] = from_float<STORAGE>(silu(sum) * factor);
+    }
+  } else if (wanted) {
+    c[static_cast<long long>(row_a) * n + column] =
+        from_float<STORAGE>(finish<kFinish>(sum, operands.bias, operands.residual));
+  }
+}
+
+}  // namespace
+
+extern "C" __global__ void __launch_bounds__(kThreads, MIN_BLOCKS > 0 ? MIN_BLOCKS : 1)
+    matvec(const STORAGE* __restrict__ a, const WEIGHT* __restrict__ b, const float* __restrict__ bias,
+           const STORAGE* residual, const unsigned char* __restrict__ next, STORAGE* c, float* workspace, int* counters,
+           int n, int k, long long prefetched) {
+  extern __shared__ __align__(16) float staged[];
+  const int depth = ((k + kSplitK - 1) / kSplitK + 7) / 8 * 8;
+  const int begin = static_cast<int>(blockIdx.y) * depth;
+  const int end = k - begin < depth ? k : begin + depth;
+  const int warp = static_cast<int>(threadIdx.x) / 32;
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const int first_row = static_cast<int>(blockIdx.x) * kBlockRows;
+  const int warp_row = warp / kWarpsK * kRows;
+
+  const WEIGHT* rows[kRows];
+#pragma unroll
+  for (int r = 0; r < kRows; ++r) {
+    const int row = first_row + warp_row + r;
+    rows[r] = b + static_cast<long long>(row < n ? row : n - 1) * k;
+  }
+  const int index = lane / (32 / kPadded);  // of the sum that this lane ends up with
+  const int row_a = index / kRows;
+  const int column = first_row + warp_row + index % kRows;
+  const bool wanted = lane % (32 / kPadded) == 0 && index < kSums && column < n;
+  const Operands operands(bias, residual, kAlone && wanted, row_a, column, n);
+  float sums[kPadded] = {};
+  if constexpr (kStageA) {
+    for (int i = 0; i < kM; ++i) {
+      for (int at = static_cast<int>(threadIdx.x); at < end - begin; at += kThreads) {
+        staged[i * depth + at] = to_float(a[static_cast<long long>(i) * k + begin + at]);
+      }
+    }
+    __syncthreads();
+    multiply_rows(sums, rows, staged, depth, begin, begin, end);
+  } else {
+    multiply_rows(sums, rows, a, k, 0, begin, end);
+  }
+  if constexpr (kPrefetches) {
+    prefetch(next, prefetched);
+  }
+  const float sum = warp_reduce_many<Sum, kReducePtx, kPadded>(sums);
+  if constexpr (kAlone) {
+    store_lane(c, sum, operands, wanted, row_a, column, n);
+  } else {
+    __shared__ float partial[kWarpsK][kBlockRows * kM];
+    if (lane % (32 / kPadded) == 0 && index < kSums) {
+      partial[warp % kWarpsK][(warp_row + index % kRows) * kM + row_a] = sum;
+    }
+    if (gather_sums(partial, workspace, counters)) {
+      store_sums(c, partial[0], bias, residual, first_row, n);
+    }
+  }
 }
 
 #ifdef PASCALINE_REFERENCE
@@ -257,8 +329,9 @@ extern "C" __global__ void __launch_bounds__(kThreads, MIN_BLOCKS > 0 ? MIN_BLOC
 // The same in float64, a warp an element of the product.
 // Launch: grid (N, M), block 32.
 extern "C" __global__ void matvec_reference(const STORAGE* __restrict__ a, const WEIGHT* __restrict__ b,
-                                            const float* __restrict__ bias, const STORAGE* residual, double* c,
-                                            float* workspace, int* counters, int n, int k) {
+                                            const float* __restrict__ bias, const STORAGE* residual,
+                                            const unsigned char* __restrict__ next, double* c, float* workspace,
+                                            int* counters, int n, int k, long long prefetched) {
   const int column = static_cast<int>(blockIdx.x);
   const int row = static_cast<int>(blockIdx.y);
   const auto dot = [&](int row_b) {

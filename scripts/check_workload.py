@@ -10,6 +10,7 @@ import sys
 
 FOLDER = pathlib.Path(__file__).resolve().parent.parent / "search_spaces" / "workloads"
 HALF = 2  # bytes of a stored weight or cache element
+CHOICES = ("CAUSAL", "OPERATION", "RESIDUAL")  # dimensions that choose what is computed, from 0
 
 
 class WorkloadError(Exception):
@@ -88,7 +89,7 @@ def check_entry(entry, where, phases, dimension_names):
         for choice in range(max((len(values) for values in symbols.values()), default=1)):
             at = {symbol: values[min(choice, len(values) - 1)] for symbol, values in symbols.items()}
             number = evaluate(value, at, f"{where}/dimensions/{name}")
-            require(number >= (0 if name == "CAUSAL" else 1), where, f"{name} is {number} with {at}")
+            require(number >= (0 if name in CHOICES else 1), where, f"{name} is {number} with {at}")
 
 
 def check_form(workload):
@@ -129,7 +130,7 @@ def flops(entry, symbols):
     if entry["kernel"] == "matmul":
         return entry["count"] * 2 * d["M"] * d["N"] * d["K"]
     if entry["kernel"].startswith("attention"):
-        return entry["count"] * 4 * d["HEADS"] * d["HEAD_DIM"] * d["QUERIES"] * d["KEYS"]
+        return entry["count"] * 4 * d["HEADS"] * d["HEAD_DIM"] * d.get("QUERIES", 1) * d["KEYS"]
     return 0
 
 
@@ -146,6 +147,8 @@ def parameters(workload, phase, symbols, bias):
             matrices += entry["count"] * d["N"] * (d["K"] + (1 if bias else 0))
         elif entry["kernel"] in ("rmsnorm", "layernorm"):
             norms += entry["count"] * d["WIDTH"] * (2 if entry["kernel"] == "layernorm" else 1)
+        elif entry["kernel"] == "qk_norm_rope":
+            norms += entry["count"] * d["HEAD_DIM"] * 2
     return matrices, norms
 
 

@@ -6,10 +6,19 @@
 namespace pascaline {
 namespace {
 
-constexpr std::array<std::pair<std::string_view, HostReference>, 3> kReferences{{
+constexpr std::array<std::pair<std::string_view, HostReference>, 12> kReferences{{
     {"attention_decode", reference_attention_decode},
     {"attention_prefill", reference_attention_prefill},
+    {"elementwise", reference_elementwise},
+    {"gather", reference_gather},
+    {"layernorm", reference_layernorm},
     {"matmul_nt", reference_matmul_nt},
+    {"position_embedding", reference_position_embedding},
+    {"qk_norm_rope", reference_qk_norm_rope},
+    {"rmsnorm", reference_rmsnorm},
+    {"rope_vision", reference_rope_vision},
+    {"softmax", reference_softmax},
+    {"transpose", reference_transpose},
 }};
 
 }  // namespace

@@ -30,4 +30,45 @@ void reference_attention_prefill(const Problem& problem, std::span<const std::ve
 void reference_attention_decode(const Problem& problem, std::span<const std::vector<double>> inputs,
                                 std::span<std::vector<double>> outputs);
 
+/// `y = f(a, b)` element by element; dimensions COUNT and OPERATION, which chooses f.
+void reference_elementwise(const Problem& problem, std::span<const std::vector<double>> inputs,
+                           std::span<std::vector<double>> outputs);
+
+/// `y[t] = table[indices[t]]`, zeros for an index that is no row; dimensions TOKENS, WIDTH, VOCABULARY.
+void reference_gather(const Problem& problem, std::span<const std::vector<double>> inputs,
+                      std::span<std::vector<double>> outputs);
+
+/// Rows of `x` (and of the residual, which receives the sum) normalised to mean 0 and variance 1, scaled and shifted;
+/// dimensions ROWS, WIDTH, RESIDUAL.
+void reference_layernorm(const Problem& problem, std::span<const std::vector<double>> inputs,
+                         std::span<std::vector<double>> outputs);
+
+/// `x` plus a learned square grid, stretched to GRID_H x GRID_W patches in blocks of MERGE x MERGE; dimensions GRID_H,
+/// GRID_W, WIDTH, SIDE, MERGE.
+void reference_position_embedding(const Problem& problem, std::span<const std::vector<double>> inputs,
+                                  std::span<std::vector<double>> outputs);
+
+/// RMSNorm and interleaved rotary embedding of query and key heads, keys and values into their cache; dimensions
+/// TOKENS, HEADS, KV_HEADS, HEAD_DIM, POSITIONS, CACHE_ROWS, SECTION_H, SECTION_W, QKV_STRIDE.
+void reference_qk_norm_rope(const Problem& problem, std::span<const std::vector<double>> inputs,
+                            std::span<std::vector<double>> outputs);
+
+/// Rows of `x` (and of the residual, which receives the sum) divided by their root mean square, and scaled; dimensions
+/// ROWS, WIDTH, RESIDUAL.
+void reference_rmsnorm(const Problem& problem, std::span<const std::vector<double>> inputs,
+                       std::span<std::vector<double>> outputs);
+
+/// Rotary embedding of query and key heads by row and column, in place; dimensions PATCHES, HEADS, HEAD_DIM, POSITIONS,
+/// QKV_STRIDE.
+void reference_rope_vision(const Problem& problem, std::span<const std::vector<double>> inputs,
+                           std::span<std::vector<double>> outputs);
+
+/// Softmax of each row; dimensions ROWS, WIDTH.
+void reference_softmax(const Problem& problem, std::span<const std::vector<double>> inputs,
+                       std::span<std::vector<double>> outputs);
+
+/// `y[COLUMNS,ROWS] = x[ROWS,COLUMNS]` transposed.
+void reference_transpose(const Problem& problem, std::span<const std::vector<double>> inputs,
+                         std::span<std::vector<double>> outputs);
+
 }  // namespace pascaline

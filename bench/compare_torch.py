@@ -1,0 +1,264 @@
+#!/usr/bin/env python3
+"""Times a tuned database's kernels against PyTorch's (cuBLAS, scaled_dot_product_attention) and against copying.
+
+Everything is timed in one run on one GPU with device events: one launch a sample, the L2 overwritten before it, a
+spinning kernel in front that hides the launch, medians. PyTorch is timed before and after the tuned kernels, so that
+drift shows; TF32 is off. With --trials the shapes are tuned first.
+
+  bench/compare_torch.py --build build/release/bin --db gpu.db --target sm_61 [--trials 100] [--suite matmul ...]
+"""
+import argparse
+import json
+import math
+import subprocess
+import sys
+import warnings
+
+import torch
+import torch.nn.functional as F
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+# (N, K) of the weights of Qwen3-VL-2B: q/o, k/v, gate/up, down, head; vision qkv, proj, fc1, fc2.
+WEIGHTS = [(2048, 2048), (1024, 2048), (6144, 2048), (2048, 6144), (151936, 2048), (3072, 1024), (1024, 1024),
+           (4096, 1024), (1024, 4096)]
+ROWS = [1, 8, 64, 256, 1024, 2048]
+TEXT = "HEADS=16,KV_HEADS=8,HEAD_DIM=128"
+SUITES = ["matmul", "attention", "decode", "stream", "memory"]
+
+
+class Timer:
+    """Median microseconds of what a function launches."""
+
+    def __init__(self):
+        size = 2 * torch.cuda.get_device_properties(0).L2_cache_size
+        self.flush = torch.empty(size, device="cuda", dtype=torch.uint8)
+
+    def __call__(self, launch, samples=40):
+        for _ in range(3):
+            launch()
+        times = []
+        for _ in range(samples):
+            self.flush.zero_()
+            torch.cuda._sleep(50000)
+            start, stop = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+            start.record()
+            launch()
+            stop.record()
+            stop.synchronize()
+            times.append(start.elapsed_time(stop) * 1e3)
+        return sorted(times)[samples // 2]
+
+
+def random(*shape, dtype=torch.float32):
+    return (torch.rand(*shape, device="cuda") - 0.5).to(dtype)
+
+
+def copy_bandwidth(timer, mebibytes=1024):
+    """Bytes read and written a second by a copy within the device's memory."""
+    source = torch.rand(mebibytes << 18, device="cuda")
+    target = torch.empty_like(source)
+    return 2e6 * 4 * source.numel() / timer(lambda: target.copy_(source))
+
+
+class Case:
+    """A shape: the problems that compute it (the fastest counts), and its peers."""
+
+    def __init__(self, label, problems, peers, flops=0, size=0):
+        self.label, self.problems, self.peers, self.flops, self.size = label, problems, peers, flops, size
+        self.peer_us = []
+        self.own_us = None
+
+    def time_peers(self, timer):
+        times = {name: timer(launch) for name, launch in self.peers().items()}
+        self.peer_us.append(min(times.values()))
+        torch.cuda.empty_cache()
+
+
+def matmul_case(m, n, k):
+    def peers():
+        a, b, c = random(m, k), random(n, k), torch.empty(m, n, device="cuda")
+        return {"cuBLAS": lambda: torch.matmul(a, b.T, out=c)}
+
+    kernels = ["matvec", "matmul"] if m <= 8 else ["matmul"]
+    return Case(f"{m} × {n} × {k}", [(kernel, f"M={m},N={n},K={k},STORAGE=float32") for kernel in kernels], peers,
+                flops=2 * m * n * k, size=4 * (m * k + n * k + m * n))
+
+
+def attention_case(label, problem, heads, kv_heads, dim, queries, keys, causal, backends, dtype):
+    def peers():
+        q = random(1, heads, queries, dim, dtype=dtype)
+        k, v = (random(1, kv_heads, keys, dim, dtype=dtype).repeat_interleave(heads // kv_heads, 1) for _ in "kv")
+
+        def launch(backend):
+            with sdpa_kernel(backend):
+                F.scaled_dot_product_attention(q, k, v, is_causal=causal)
+
+        return {str(backend): lambda backend=backend: launch(backend) for backend in backends}
+
+    pairs = queries * (keys if not causal else (keys + 1) / 2)
+    size = dtype.itemsize * (2 * kv_heads * keys + 2 * heads * queries) * dim
+    return Case(label, [problem], peers, flops=4 * heads * dim * pairs, size=size)
+
+
+def attention_cases():
+    cases = [attention_case(f"causal, 16/8 heads of 128, S = {s}",
+                            ("attention_prefill", f"{TEXT},QUERIES={s},STORAGE=float32"), 16, 8, 128, s, s, True,
+                            [SDPBackend.EFFICIENT_ATTENTION], torch.float32) for s in (256, 512, 1024, 2048, 4096)]
+    cases.append(attention_case("full, 16 heads of 64, S = 4096",
+                                ("attention_prefill", "HEADS=16,KV_HEADS=16,HEAD_DIM=64,QUERIES=4096,CAUSAL=0,"
+                                                      "STORAGE=float32"), 16, 16, 64, 4096, 4096, False,
+                                [SDPBackend.EFFICIENT_ATTENTION], torch.float32))
+    return cases
+
+
+def decode_cases():
+    return [attention_case(f"16/8 heads of 128, float16 cache, L = {keys}",
+                           ("attention_decode", f"{TEXT},KEYS={keys},STORAGE=float16,CACHE=float16"), 16, 8, 128, 1,
+                           keys, False, [SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH], torch.float16)
+            for keys in (512, 4096, 32768)]
+
+
+def memory_cases():
+    def copied(size):
+        def peers():
+            source, target = torch.rand(size // 8, device="cuda"), torch.empty(size // 8, device="cuda")
+            return {"copy": lambda: target.copy_(source)}
+
+        return peers
+
+    rows, width = 4096, 2048
+    tensor = 4 * rows * width
+    table = [
+        ("rmsnorm", f"ROWS={rows},WIDTH={width}", 2 * tensor),
+        ("rmsnorm", f"ROWS={rows},WIDTH={width},RESIDUAL=1", 4 * tensor),
+        ("layernorm", f"ROWS={rows},WIDTH={width}", 2 * tensor),
+        ("layernorm", f"ROWS={rows},WIDTH={width},RESIDUAL=1", 4 * tensor),
+        ("softmax", f"ROWS={rows},WIDTH={width}", 2 * tensor),
+        ("qk_norm_rope", f"TOKENS={rows},HEADS=16,KV_HEADS=8,HEAD_DIM=128", 4 * tensor),
+        ("rope_vision", f"PATCHES={rows},HEADS=16,HEAD_DIM=64", 2 * tensor),
+        ("elementwise", f"COUNT={rows * width},OPERATION=0,INPUT=float32,OUTPUT=float16", tensor * 3 // 2),
+        ("elementwise", f"COUNT={rows * width},OPERATION=1", 3 * tensor),
+        ("elementwise", f"COUNT={rows * width},OPERATION=2", 3 * tensor),
+        ("elementwise", f"COUNT={rows * width},OPERATION=3", 2 * tensor),
+        ("elementwise", f"COUNT={rows * width},OPERATION=4", 2 * tensor),
+        ("transpose", f"ROWS={rows},COLUMNS={width}", 2 * tensor),
+        ("gather", f"TOKENS={rows},WIDTH={width},VOCABULARY=151936", 2 * tensor),
+        ("position_embedding", "GRID_H=64,GRID_W=64,WIDTH=2048", 2 * tensor),
+    ]
+    return [Case(f"{kernel} {problem}", [(kernel, problem)], copied(size), size=size)
+            for kernel, problem, size in table]
+
+
+def cases_of(suite):
+    return {"matmul": lambda: [matmul_case(m, n, k) for n, k in WEIGHTS for m in ROWS], "attention": attention_cases,
+            "decode": decode_cases, "memory": memory_cases,
+            "stream": lambda: [Case("head", [("matvec", "M=1,N=151936,K=2048,WEIGHT=float16")], dict, size=622329856)] +
+            [Case(f"{n} × {k}, epilogue {e}", [("matvec", f"M=1,N={n},K={k},EPILOGUE={e},WEIGHT=float16")], dict,
+                  size=2 * n * k) for n, k, e in ((4096, 2048, 0), (2048, 2048, 4), (12288, 2048, 5),
+                                                  (2048, 6144, 4))]}[suite]()
+
+
+class Pascaline:
+    def __init__(self, options):
+        self.build, self.db, self.target, self.trials = options.build, options.db, options.target, options.trials
+
+    def run(self, program, *arguments):
+        command = [f"{self.build}/{program}", *arguments, "--db", self.db]
+        command += ["--target", self.target] if self.target else []
+        return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+
+    def tune(self, kernel, problems):
+        arguments = [word for problem in problems for word in ("--problem", problem)]
+        self.run("pascaline", "sweep", "--device", "cuda:0", "--kernel", kernel, "--trials", str(self.trials),
+                 *arguments)
+
+    def winners(self, kernel):
+        """Median microseconds by problem, timed anew."""
+        return {text: times[0] for text, times in
+                json.loads(self.run("compare_winners", "--kernel", kernel, "--json", "--rounds", "15")).items()}
+
+
+def time_suite(cases, pascaline, timer):
+    kernels = sorted({kernel for case in cases for kernel, _ in case.problems})
+    if pascaline.trials:
+        for kernel in kernels:
+            pascaline.tune(kernel, [text for case in cases for name, text in case.problems if name == kernel])
+    peers = [case for case in cases if case.peers is not dict]
+    for case in peers:
+        case.time_peers(timer)
+    winners = {kernel: pascaline.winners(kernel) for kernel in kernels}
+    for case in peers:
+        case.time_peers(timer)
+    for case in cases:
+        times = [time for kernel, text in case.problems for name, time in winners[kernel].items()
+                 if set(text.split(",")) <= set(name.split()[1:]) and is_plain(name, text)]
+        if not times:
+            raise SystemExit(f"the database has no winner for {case.label}")
+        case.own_us = min(times)
+
+
+def is_plain(name, text):
+    """Whether what the case leaves open has its default."""
+    given = dict(word.split("=") for word in text.split(","))
+    defaults = {"EPILOGUE": "0", "RESIDUAL": "0", "SEGMENTS": "1", "STORAGE": "float32", "INPUT": "float32"}
+    defaults["CAUSAL"] = "1"
+    defaults["WEIGHT"] = defaults["CACHE"] = given.get("STORAGE", "float32")
+    defaults["OUTPUT"] = given.get("INPUT", given.get("STORAGE", "float32"))
+    defaults["TABLE"] = given.get("STORAGE", "float32")
+    for word in name.split()[1:]:
+        key, value = word.split("=")
+        if key not in given and key in defaults and value != defaults[key]:
+            return False
+    return True
+
+
+def geometric_mean(values):
+    return math.exp(sum(map(math.log, values)) / len(values))
+
+
+def report(cases, bandwidth):
+    print(f"| shape | own µs | peer µs before / after | ratio | TFLOP/s | GB/s | of copy bandwidth |")
+    print("|---|---:|---:|---:|---:|---:|---:|")
+    ratios = []
+    for case in cases:
+        peer, ratio = "", ""
+        if case.peer_us:
+            ratios.append(sum(case.peer_us) / len(case.peer_us) / case.own_us)
+            peer, ratio = " / ".join(f"{us:.1f}" for us in case.peer_us), f"{ratios[-1]:.2f}"
+        print(f"| {case.label} | {case.own_us:.2f} | {peer} | {ratio} | {1e-6 * case.flops / case.own_us:.2f} | "
+              f"{1e-3 * case.size / case.own_us:.0f} | {1e8 * case.size / case.own_us / bandwidth:.1f} % |")
+    if ratios:
+        print(f"\ngeometric mean of the ratios {geometric_mean(ratios):.3f}, least {min(ratios):.3f}")
+    return ratios
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--build", default="build/release/bin", help="folder of the programs")
+    parser.add_argument("--db", required=True)
+    parser.add_argument("--target", default="")
+    parser.add_argument("--trials", type=int, default=0, help="tune every shape with so many trials first")
+    parser.add_argument("--suite", action="append", choices=SUITES, help="default: all")
+    options = parser.parse_args()
+    torch.backends.cuda.matmul.allow_tf32 = False
+    warnings.simplefilter("ignore")
+    timer, pascaline = Timer(), Pascaline(options)
+    bandwidth = copy_bandwidth(timer)
+    print(f"{torch.cuda.get_device_name(0)}, PyTorch {torch.__version__}, TF32 off, target "
+          f"{options.target or 'native'}; copying 1 GiB: {bandwidth * 1e-9:.0f} GB/s")
+    for suite in options.suite or SUITES:
+        cases = cases_of(suite)
+        time_suite(cases, pascaline, timer)
+        print(f"\n## {suite}\n")
+        ratios = report(cases, bandwidth)
+        if suite == "matmul":
+            large = [ratio for case, ratio in zip(cases, ratios) if int(case.label.split()[0]) >= 256]
+            print(f"M >= 256: geometric mean {geometric_mean(large):.3f}, least {min(large):.3f}")
+        if suite == "stream":
+            print(pascaline.run("stream_weights", "--weight", "float16").splitlines()[-1])
+        sys.stdout.flush()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,127 @@
+// y[i] = f(a[i], b[i]) for COUNT elements, by FORMULA: 0: a (a conversion or a copy); 1: a + b; 2: SiLU(a) · b with
+// SiLU(a) = a / (1 + exp(-a)); 3: GELU(a) = a/2 · (1 + tanh(√(2/π) · (a + 0.044715·a³))); 4: GELU(a) =
+// a/2 · (1 + erf(a/√2)). a and b of INPUT, y of OUTPUT; float32 arithmetic. b is not read, and may be null, for 0,
+// 3, 4.
+//
+// Bytes: a, b where it is read, and y once. Requires: pointers aligned to 16 bytes; y may be a or b if its type is
+// theirs, and otherwise overlaps neither.
+// Launch: grid ceil(COUNT / (BLOCK_THREADS · VECTOR · UNROLL)), block BLOCK_THREADS.
+
+#include "common/row.cuh"
+
+#ifndef BLOCK_THREADS
+#define BLOCK_THREADS 256  // threads of a block
+#endif
+#ifndef VECTOR
+#define VECTOR 4  // neighbouring elements a thread takes at a time
+#endif
+#ifndef UNROLL
+#define UNROLL 2  // vectors a thread loads before it uses the first
+#endif
+#ifndef MIN_BLOCKS
+#define MIN_BLOCKS 4  // resident blocks an SM asked of the compiler
+#endif
+#ifndef FORMULA
+#define FORMULA 0  // what is computed, see above
+#endif
+#ifndef INPUT
+#define INPUT float32  // element type of a and b
+#endif
+#ifndef OUTPUT
+#define OUTPUT float32  // element type of y
+#endif
+
+namespace {
+
+constexpr int kThreads = BLOCK_THREADS;
+constexpr int kVector = VECTOR;
+constexpr int kUnroll = UNROLL;
+constexpr int kMinBlocks = MIN_BLOCKS;
+constexpr int kFormula = FORMULA;
+
+constexpr bool kTwoInputs = kFormula == 1 || kFormula == 2;
+
+static_assert(kThreads % 32 == 0 && kThreads <= 1024, "a block is whole warps");
+static_assert(kVector >= 1 && kUnroll >= 1, "counts");
+static_assert(kFormula >= 0 && kFormula <= 4, "a known formula");
+
+__device__ __forceinline__ float apply(float a, float b) {
+  if constexpr (kFormula == 1) {
+    return a + b;
+  } else if constexpr (kFormula == 2) {
+    return __fdividef(a, 1.0f + __expf(-a)) * b;
+  } else if constexpr (kFormula == 3) {
+    return 0.5f * a * (1.0f + tanhf(0.79788456f * (a + 0.044715f * a * a * a)));
+  } else if constexpr (kFormula == 4) {
+    return 0.5f * a * (1.0f + erff(a * 0.70710678f));
+  } else {
+    return a;
+  }
+}
+
+// Only the last vector of all may be cut short.
+__device__ __forceinline__ void load_part(float (&value)[kVector], const INPUT* input, int end) {
+  if (end == kVector) {
+    load_floats<true>(value, input, 0, end);
+  } else {
+    load_floats<false>(value, input, 0, end);
+  }
+}
+
+}  // namespace
+
+extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocks)
+    elementwise(const INPUT* a, const INPUT* b, OUTPUT* y, long long count) {
+  const long long first = (static_cast<long long>(blockIdx.x) * (kThreads * kUnroll) + threadIdx.x) * kVector;
+  float value[kUnroll][kVector];
+  float other[kUnroll][kVector] = {};
+  int end[kUnroll];
+#pragma unroll
+  for (int u = 0; u < kUnroll; ++u) {
+    const long long at = first + u * (kThreads * kVector);
+    end[u] = count - at >= kVector ? kVector : count > at ? static_cast<int>(count - at) : 0;
+    load_part(value[u], a + at, end[u]);
+    if constexpr (kTwoInputs) {
+      load_part(other[u], b + at, end[u]);
+    }
+  }
+#pragma unroll
+  for (int u = 0; u < kUnroll; ++u) {
+    OUTPUT* out = y + first + u * (kThreads * kVector);
+#pragma unroll
+    for (int v = 0; v < kVector; ++v) {
+      value[u][v] = apply(value[u][v], other[u][v]);
+    }
+    if (end[u] == kVector) {
+      store_floats<true>(out, 0, kVector, value[u]);
+    } else {
+      store_floats<false>(out, 0, end[u], value[u]);
+    }
+  }
+}
+
+#ifdef PASCALINE_REFERENCE
+
+// The same in float64, one thread an element.
+// Launch: grid ceil(COUNT / 256), block 256.
+extern "C" __global__ void elementwise_reference(const INPUT* __restrict__ a, const INPUT* __restrict__ b,
+                                                 double* __restrict__ y, long long count) {
+  const long long i = static_cast<long long>(blockIdx.x) * 256 + threadIdx.x;
+  if (i >= count) {
+    return;
+  }
+  const double x = to_float(a[i]);
+  if constexpr (kFormula == 1) {
+    y[i] = x + to_float(b[i]);
+  } else if constexpr (kFormula == 2) {
+    y[i] = x / (1.0 + exp(-x)) * to_float(b[i]);
+  } else if constexpr (kFormula == 3) {
+    y[i] = 0.5 * x * (1.0 + tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)));
+  } else if constexpr (kFormula == 4) {
+    y[i] = 0.5 * x * (1.0 + erf(x * 0.7071067811865476));
+  } else {
+    y[i] = x;
+  }
+}
+
+#endif

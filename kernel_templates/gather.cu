@@ -1,0 +1,90 @@
+// y[t] = table[indices[t]]: rows of an embedding table[VOCABULARY,WIDTH] for TOKENS tokens, y[TOKENS,WIDTH] row-major.
+// An index that is no row of the table gives zeros.
+//
+// Bytes: TOKENS rows of the table read, TOKENS rows of y written.
+// Requires: pointers aligned to 16 bytes; any sizes.
+// Launch: grid (ceil(TOKENS / ROWS_PER_BLOCK), ceil(WIDTH / (THREADS_PER_ROW · VECTOR · UNROLL))), block
+// ROWS_PER_BLOCK · THREADS_PER_ROW.
+
+#include "common/row.cuh"
+
+#ifndef THREADS_PER_ROW
+#define THREADS_PER_ROW 128  // threads that share a row
+#endif
+#ifndef ROWS_PER_BLOCK
+#define ROWS_PER_BLOCK 1  // rows a block takes
+#endif
+#ifndef VECTOR
+#define VECTOR 4  // neighbouring elements a thread takes at a time
+#endif
+#ifndef UNROLL
+#define UNROLL 4  // vectors a thread loads before it stores the first
+#endif
+#ifndef MIN_BLOCKS
+#define MIN_BLOCKS 4  // resident blocks an SM asked of the compiler
+#endif
+#ifndef ROWS_ALIGNED
+#define ROWS_ALIGNED 0  // 1: WIDTH is a multiple of VECTOR
+#endif
+#ifndef TABLE
+#define TABLE float32  // element type of the table
+#endif
+#ifndef STORAGE
+#define STORAGE float32  // element type of y
+#endif
+
+namespace {
+
+constexpr int kThreadsPerRow = THREADS_PER_ROW;
+constexpr int kRowsPerBlock = ROWS_PER_BLOCK;
+constexpr int kVector = VECTOR;
+constexpr int kUnroll = UNROLL;
+constexpr int kMinBlocks = MIN_BLOCKS;
+constexpr bool kAligned = ROWS_ALIGNED != 0;
+
+constexpr int kThreads = kThreadsPerRow * kRowsPerBlock;
+constexpr int kStep = kThreadsPerRow * kVector;  // columns a row's threads take at a time
+
+static_assert(kThreads <= 1024, "threads of a block");
+static_assert(kVector >= 1 && kUnroll >= 1, "counts");
+
+}  // namespace
+
+extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocks)
+    gather(const TABLE* __restrict__ table, const int* __restrict__ indices, STORAGE* __restrict__ y, int tokens,
+           int vocabulary, int width) {
+  const int token = static_cast<int>(blockIdx.x) * kRowsPerBlock + static_cast<int>(threadIdx.x) / kThreadsPerRow;
+  const int first =
+      static_cast<int>(blockIdx.y) * (kStep * kUnroll) + static_cast<int>(threadIdx.x) % kThreadsPerRow * kVector;
+  if (token >= tokens) {
+    return;
+  }
+  const int index = indices[token];
+  const bool known = index >= 0 && index < vocabulary;
+  const TABLE* from = table + (known ? static_cast<long long>(index) * width : 0);
+  STORAGE* to = y + static_cast<long long>(token) * width;
+  float value[kUnroll][kVector];
+#pragma unroll
+  for (int u = 0; u < kUnroll; ++u) {
+    load_floats<kAligned>(value[u], from, first + u * kStep, known ? width : 0);
+  }
+#pragma unroll
+  for (int u = 0; u < kUnroll; ++u) {
+    store_floats<kAligned>(to, first + u * kStep, width, value[u]);
+  }
+}
+
+#ifdef PASCALINE_REFERENCE
+
+// The same, one thread an element.
+// Launch: grid ceil(TOKENS · WIDTH / 256), block 256.
+extern "C" __global__ void gather_reference(const TABLE* __restrict__ table, const int* __restrict__ indices,
+                                            double* __restrict__ y, int tokens, int vocabulary, int width) {
+  const long long i = static_cast<long long>(blockIdx.x) * 256 + threadIdx.x;
+  if (i < static_cast<long long>(tokens) * width) {
+    const int index = indices[i / width];
+    y[i] = index >= 0 && index < vocabulary ? to_float(table[static_cast<long long>(index) * width + i % width]) : 0.0f;
+  }
+}
+
+#endif

@@ -1,0 +1,234 @@
+// y[r] = (s[r] - mean) / sqrt(variance + 1e-6) · weight + bias for each row r, with s = x, or s = x + residual where a
+// residual is added: then `residual` receives s. The variance is the biased one. x[ROWS,WIDTH], residual[ROWS,WIDTH]
+// and y[ROWS,WIDTH] row-major, weight[WIDTH], bias[WIDTH]. float32 or float16 storage, float32 statistics.
+//
+// FLOPs: about 7·ROWS·WIDTH. Bytes: x and y once, residual read and written, weight and bias once.
+// Requires: pointers aligned to 16 bytes; ROWS, WIDTH >= 1, of any value; y and residual overlap nothing else.
+// Launch: grid ceil(ROWS / ROWS_PER_BLOCK), block ROWS_PER_BLOCK · THREADS_PER_ROW.
+//
+// A row's threads take its columns in turns, VECTOR at a time. Each holds its first HELD_VECTORS vectors in registers
+// for all three passes; only rows that are wider are read again. The variance is summed from differences to the mean,
+// since mean(s²) - mean² cancels where the mean is large.
+
+#include "common/row.cuh"
+
+#ifndef THREADS_PER_ROW
+#define THREADS_PER_ROW 256  // threads that share a row
+#endif
+#ifndef ROWS_PER_BLOCK
+#define ROWS_PER_BLOCK 1  // rows a block normalises
+#endif
+#ifndef VECTOR
+#define VECTOR 4  // neighbouring elements a thread takes at a time
+#endif
+#ifndef HELD_VECTORS
+#define HELD_VECTORS 2  // vectors of a row a thread keeps in registers
+#endif
+#ifndef PREFETCH_WEIGHT
+#define PREFETCH_WEIGHT 1  // 1: weights and biases are loaded before the sums are known, at the cost of registers
+#endif
+#ifndef MIN_BLOCKS
+#define MIN_BLOCKS 2  // resident blocks an SM asked of the compiler
+#endif
+#ifndef REDUCE_PTX
+#define REDUCE_PTX 0  // 1: reductions in inline PTX
+#endif
+#ifndef ROWS_ALIGNED
+#define ROWS_ALIGNED 0  // 1: WIDTH is a multiple of VECTOR
+#endif
+#ifndef ROWS_HELD
+#define ROWS_HELD 0  // 1: all of a row is kept in registers
+#endif
+#ifndef ADD_RESIDUAL
+#define ADD_RESIDUAL 0  // 1: x + residual is normalised
+#endif
+#ifndef STORAGE
+#define STORAGE float32  // element type of x and residual
+#endif
+#ifndef OUTPUT
+#define OUTPUT float32  // element type of y
+#endif
+
+namespace {
+
+constexpr int kThreadsPerRow = THREADS_PER_ROW;
+constexpr int kRowsPerBlock = ROWS_PER_BLOCK;
+constexpr int kVector = VECTOR;
+constexpr int kHeld = HELD_VECTORS;
+constexpr bool kPrefetchWeight = PREFETCH_WEIGHT != 0;
+constexpr int kMinBlocks = MIN_BLOCKS;
+constexpr bool kReducePtx = REDUCE_PTX != 0;
+constexpr bool kAligned = ROWS_ALIGNED != 0;
+constexpr bool kRowsHeld = ROWS_HELD != 0;
+constexpr bool kAddResidual = ADD_RESIDUAL != 0;
+
+constexpr int kThreads = kThreadsPerRow * kRowsPerBlock;
+constexpr int kStep = kThreadsPerRow * kVector;  // columns a row's threads take at a time
+constexpr float kEpsilon = 1e-6f;
+
+static_assert((kThreadsPerRow & (kThreadsPerRow - 1)) == 0, "groups of threads are powers of two");
+static_assert(kThreads % 32 == 0 && kThreads <= 1024, "a block is whole warps");
+static_assert(kVector >= 1 && kHeld >= 1, "counts");
+
+__device__ __forceinline__ void load_input(float (&value)[kVector], const STORAGE* __restrict__ x,
+                                           const STORAGE* __restrict__ residual, int column, int end) {
+  load_floats<kAligned>(value, x, column, end);
+  if constexpr (kAddResidual) {
+    float other[kVector];
+    load_floats<kAligned>(other, residual, column, end);
+#pragma unroll
+    for (int v = 0; v < kVector; ++v) {
+      value[v] += other[v];
+    }
+  }
+}
+
+// The sum of the elements that lie in the row.
+__device__ __forceinline__ float sum_of(const float (&value)[kVector]) {
+  float sum = 0.0f;
+#pragma unroll
+  for (int v = 0; v < kVector; ++v) {
+    sum += value[v];
+  }
+  return sum;
+}
+
+__device__ __forceinline__ float squared_distances(const float (&value)[kVector], float mean, int column, int end) {
+  float sum = 0.0f;
+#pragma unroll
+  for (int v = 0; v < kVector; ++v) {
+    const float distance = value[v] - mean;
+    sum += column + v < end ? distance * distance : 0.0f;
+  }
+  return sum;
+}
+
+// How a row is normalised and scaled.
+struct Scale {
+  float mean;
+  float factor;
+};
+
+__device__ __forceinline__ void store_result(float (&value)[kVector], const float (&weight)[kVector],
+                                             const float (&bias)[kVector], Scale scale, STORAGE* residual, OUTPUT* y,
+                                             int column, int end) {
+  if constexpr (kAddResidual) {
+    store_floats<kAligned>(residual, column, end, value);
+  }
+#pragma unroll
+  for (int v = 0; v < kVector; ++v) {
+    value[v] = (value[v] - scale.mean) * scale.factor * weight[v] + bias[v];
+  }
+  store_floats<kAligned>(y, column, end, value);
+}
+
+}  // namespace
+
+extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocks)
+    layernorm(const STORAGE* __restrict__ x, const float* __restrict__ weight, const float* __restrict__ bias,
+              OUTPUT* __restrict__ y, STORAGE* __restrict__ residual, int rows, int width) {
+  __shared__ float partial[2][kThreads / 32];
+  const int row = static_cast<int>(blockIdx.x) * kRowsPerBlock + static_cast<int>(threadIdx.x) / kThreadsPerRow;
+  const int first = static_cast<int>(threadIdx.x) % kThreadsPerRow * kVector;
+  const int end = row < rows ? width : 0;  // rows behind the last take part in the barriers, but have no columns
+  const long long offset = row < rows ? static_cast<long long>(row) * width : 0;
+  x += offset;
+  y += offset;
+  if constexpr (kAddResidual) {
+    residual += offset;
+  }
+
+  float held[kHeld][kVector];
+  float weights[kHeld][kVector];
+  float biases[kHeld][kVector];
+#pragma unroll
+  for (int i = 0; i < kHeld; ++i) {
+    load_input(held[i], x, residual, first + i * kStep, end);
+  }
+  if constexpr (kPrefetchWeight) {
+#pragma unroll
+    for (int i = 0; i < kHeld; ++i) {
+      load_floats<kAligned>(weights[i], weight, first + i * kStep, end);
+      load_floats<kAligned>(biases[i], bias, first + i * kStep, end);
+    }
+  }
+
+  float sum = 0.0f;
+#pragma unroll
+  for (int i = 0; i < kHeld; ++i) {
+    sum += sum_of(held[i]);
+  }
+  if constexpr (!kRowsHeld) {
+    for (int column = first + kHeld * kStep; column < end; column += kStep) {
+      float value[kVector];
+      load_input(value, x, residual, column, end);
+      sum += sum_of(value);
+    }
+  }
+  const float mean = group_reduce<Sum, kReducePtx, kThreadsPerRow>(sum, partial[0]) / static_cast<float>(width);
+
+  float squares = 0.0f;
+#pragma unroll
+  for (int i = 0; i < kHeld; ++i) {
+    squares += squared_distances(held[i], mean, first + i * kStep, end);
+  }
+  if constexpr (!kRowsHeld) {
+    for (int column = first + kHeld * kStep; column < end; column += kStep) {
+      float value[kVector];
+      load_input(value, x, residual, column, end);
+      squares += squared_distances(value, mean, column, end);
+    }
+  }
+  squares = group_reduce<Sum, kReducePtx, kThreadsPerRow>(squares, partial[1]);
+  const Scale scale{mean, rsqrtf(squares / static_cast<float>(width) + kEpsilon)};
+
+#pragma unroll
+  for (int i = 0; i < kHeld; ++i) {
+    if constexpr (!kPrefetchWeight) {
+      load_floats<kAligned>(weights[i], weight, first + i * kStep, end);
+      load_floats<kAligned>(biases[i], bias, first + i * kStep, end);
+    }
+    store_result(held[i], weights[i], biases[i], scale, residual, y, first + i * kStep, end);
+  }
+  if constexpr (!kRowsHeld) {
+    for (int column = first + kHeld * kStep; column < end; column += kStep) {
+      float value[kVector];
+      load_input(value, x, residual, column, end);
+      load_floats<kAligned>(weights[0], weight, column, end);
+      load_floats<kAligned>(biases[0], bias, column, end);
+      store_result(value, weights[0], biases[0], scale, residual, y, column, end);
+    }
+  }
+}
+
+#ifdef PASCALINE_REFERENCE
+
+// The same in float64, one warp a row.
+// Launch: grid ROWS, block 32.
+extern "C" __global__ void layernorm_reference(const STORAGE* __restrict__ x, const float* __restrict__ weight,
+                                               const float* __restrict__ bias, double* __restrict__ y,
+                                               double* __restrict__ residual, int rows, int width) {
+  const long long offset = static_cast<long long>(blockIdx.x) * width;
+  double sum = 0.0;
+  for (int column = static_cast<int>(threadIdx.x); column < width; column += 32) {
+    double value = to_float(x[offset + column]);
+    if constexpr (kAddResidual) {
+      value += residual[offset + column];
+      residual[offset + column] = value;
+    }
+    y[offset + column] = value;
+    sum += value;
+  }
+  const double mean = warp_sum(sum) / width;
+  double squares = 0.0;
+  for (int column = static_cast<int>(threadIdx.x); column < width; column += 32) {
+    const double distance = y[offset + column] - mean;
+    squares += distance * distance;
+  }
+  const double deviation = sqrt(warp_sum(squares) / width + 1e-6);
+  for (int column = static_cast<int>(threadIdx.x); column < width; column += 32) {
+    y[offset + column] = (y[offset + column] - mean) / deviation * weight[column] + bias[column];
+  }
+}
+
+#endif

@@ -1,0 +1,267 @@
+// What lies between the projection of queries, keys and values and the attention over a cache, in one pass: RMSNorm of
+// each query and key head (eps 1e-6, its own weight each), interleaved rotary embedding of both (M-RoPE), and keys and
+// values into the cache.
+//
+// qkv[TOKENS, QKV_STRIDE]: a row is HEADS query heads, KV_HEADS key heads, KV_HEADS value heads of HEAD_DIM each.
+// q[TOKENS, HEADS, HEAD_DIM]; k_cache and v_cache [CACHE_ROWS, KV_HEADS, HEAD_DIM]: token t goes to row slots[t]; a
+// slot that is no row of the cache is skipped. positions[3, TOKENS]: T, H and W of each token; cosine and sine
+// [POSITIONS, HEAD_DIM / 2]; positions behind the tables take their last row.
+// Slot j of a head is the pair of elements j and j + HEAD_DIM / 2. It turns by position H if j % 3 == 1 and
+// j < 3 · SECTION_H, by W if j % 3 == 2 and j < 3 · SECTION_W, else by T.
+//
+// Bytes: qkv read, q and a row of both caches written for each token; the tables' rows for each token.
+// Requires: pointers aligned to 16 bytes; HEAD_DIM even; no slot twice; outputs overlap nothing else.
+// Launch: grid ceil(TOKENS · ceil((HEADS + 2 · KV_HEADS) / HEADS_PER_GROUP) / (BLOCK_THREADS / LANES_PER_HEAD)),
+// block BLOCK_THREADS.
+//
+// A group of LANES_PER_HEAD threads takes HEADS_PER_GROUP neighbouring heads of one token, and reads cosines and sines
+// once for all of them. A thread holds both elements of its pairs, so that only the sum of squares is exchanged.
+
+#include "common/row.cuh"
+
+#ifndef BLOCK_THREADS
+#define BLOCK_THREADS 128  // threads of a block
+#endif
+#ifndef LANES_PER_HEAD
+#define LANES_PER_HEAD 16  // threads that share a head
+#endif
+#ifndef HEADS_PER_GROUP
+#define HEADS_PER_GROUP 1  // heads of a token that the same threads take
+#endif
+#ifndef VECTOR
+#define VECTOR 4  // neighbouring elements a load takes
+#endif
+#ifndef MIN_BLOCKS
+#define MIN_BLOCKS 4  // resident blocks an SM asked of the compiler
+#endif
+#ifndef REDUCE_PTX
+#define REDUCE_PTX 0  // 1: reductions in inline PTX
+#endif
+#ifndef ROWS_ALIGNED
+#define ROWS_ALIGNED 0  // 1: QKV_STRIDE and HEAD_DIM / 2 are multiples of VECTOR
+#endif
+#ifndef HEAD_SIZE
+#define HEAD_SIZE 128  // HEAD_DIM: elements of a head
+#endif
+#ifndef STORAGE
+#define STORAGE float32  // element type of qkv and q
+#endif
+#ifndef CACHE
+#define CACHE float32  // element type of the caches
+#endif
+
+namespace {
+
+constexpr int kThreads = BLOCK_THREADS;
+constexpr int kLanes = LANES_PER_HEAD;
+constexpr int kHeadsPerGroup = HEADS_PER_GROUP;
+constexpr int kVector = VECTOR;
+constexpr int kMinBlocks = MIN_BLOCKS;
+constexpr bool kReducePtx = REDUCE_PTX != 0;
+constexpr bool kAligned = ROWS_ALIGNED != 0;
+constexpr int kHeadDim = HEAD_SIZE;
+
+constexpr int kHalf = kHeadDim / 2;
+constexpr int kStep = kLanes * kVector;  // slots a head's threads take at a time
+constexpr int kChunks = (kHalf + kStep - 1) / kStep;
+constexpr float kEpsilon = 1e-6f;
+
+static_assert(kThreads % 32 == 0 && kThreads <= 1024, "a block is whole warps");
+static_assert((kLanes & (kLanes - 1)) == 0 && kLanes <= 32, "a head stays in a warp");
+static_assert(kHeadDim % 2 == 0, "elements are rotated in pairs");
+
+// A thread's part of a head: the first and the second elements of its pairs.
+struct Pairs {
+  float low[kChunks][kVector];
+  float high[kChunks][kVector];
+};
+
+struct Position {
+  int t;
+  int h;
+  int w;
+};
+
+__device__ __forceinline__ int clamp_row(int row, int rows) { return max(0, min(row, rows - 1)); }
+
+// Reads this thread's slots of the tables, as cosines (low) and sines (high).
+__device__ __forceinline__ void load_rotation(Pairs& turn, const float* __restrict__ cosine,
+                                              const float* __restrict__ sine, Position position, int first,
+                                              int section_h, int section_w) {
+  const long long row = static_cast<long long>(position.t) * kHalf;
+  if (position.t == position.h && position.t == position.w) {  // text
+#pragma unroll
+    for (int c = 0; c < kChunks; ++c) {
+      load_floats<kAligned>(turn.low[c], cosine + row, first + c * kStep, kHalf);
+      load_floats<kAligned>(turn.high[c], sine + row, first + c * kStep, kHalf);
+    }
+    return;
+  }
+#pragma unroll
+  for (int c = 0; c < kChunks; ++c) {
+#pragma unroll
+    for (int v = 0; v < kVector; ++v) {
+      const int slot = first + c * kStep + v;
+      const bool is_h = slot % 3 == 1 && slot < 3 * section_h;
+      const bool is_w = slot % 3 == 2 && slot < 3 * section_w;
+      const long long index = static_cast<long long>(is_h ? position.h : is_w ? position.w : position.t) * kHalf + slot;
+      turn.low[c][v] = slot < kHalf ? cosine[index] : 0.0f;
+      turn.high[c][v] = slot < kHalf ? sine[index] : 0.0f;
+    }
+  }
+}
+
+__device__ __forceinline__ void load_head(Pairs& pairs, const STORAGE* __restrict__ head, int first, bool exists) {
+#pragma unroll
+  for (int c = 0; c < kChunks; ++c) {
+    load_floats<kAligned>(pairs.low[c], head, first + c * kStep, exists ? kHalf : 0);
+    load_floats<kAligned>(pairs.high[c], head + kHalf, first + c * kStep, exists ? kHalf : 0);
+  }
+}
+
+template <typename T>
+__device__ __forceinline__ void store_head(T* head, const Pairs& pairs, int first) {
+#pragma unroll
+  for (int c = 0; c < kChunks; ++c) {
+    store_floats<kAligned>(head, first + c * kStep, kHalf, pairs.low[c]);
+    store_floats<kAligned>(head + kHalf, first + c * kStep, kHalf, pairs.high[c]);
+  }
+}
+
+__device__ __forceinline__ float sum_of_squares(const Pairs& pairs) {
+  float sum = 0.0f;
+#pragma unroll
+  for (int c = 0; c < kChunks; ++c) {
+#pragma unroll
+    for (int v = 0; v < kVector; ++v) {
+      sum += pairs.low[c][v] * pairs.low[c][v] + pairs.high[c][v] * pairs.high[c][v];
+    }
+  }
+  return sum;
+}
+
+__device__ __forceinline__ void norm_and_turn(Pairs& pairs, const Pairs& turn, const float* __restrict__ weight,
+                                              float factor, int first) {
+#pragma unroll
+  for (int c = 0; c < kChunks; ++c) {
+    float low_weight[kVector];
+    float high_weight[kVector];
+    load_floats<kAligned>(low_weight, weight, first + c * kStep, kHalf);
+    load_floats<kAligned>(high_weight, weight + kHalf, first + c * kStep, kHalf);
+#pragma unroll
+    for (int v = 0; v < kVector; ++v) {
+      const float low = pairs.low[c][v] * factor * low_weight[v];
+      const float high = pairs.high[c][v] * factor * high_weight[v];
+      pairs.low[c][v] = low * turn.low[c][v] - high * turn.high[c][v];
+      pairs.high[c][v] = high * turn.low[c][v] + low * turn.high[c][v];
+    }
+  }
+}
+
+}  // namespace
+
+extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocks)
+    qk_norm_rope(const STORAGE* __restrict__ qkv, const float* __restrict__ q_weight,
+                 const float* __restrict__ k_weight, const float* __restrict__ cosine, const float* __restrict__ sine,
+                 const int* __restrict__ positions, const int* __restrict__ slots, CACHE* __restrict__ k_cache,
+                 CACHE* __restrict__ v_cache, STORAGE* __restrict__ q, int tokens, int heads, int kv_heads,
+                 int qkv_stride, int position_count, int cache_rows, int section_h, int section_w) {
+  const int all_heads = heads + 2 * kv_heads;
+  const int groups_per_token = (all_heads + kHeadsPerGroup - 1) / kHeadsPerGroup;
+  const int group = static_cast<int>(blockIdx.x) * (kThreads / kLanes) + static_cast<int>(threadIdx.x) / kLanes;
+  const int first = static_cast<int>(threadIdx.x) % kLanes * kVector;
+  const bool exists = group / groups_per_token < tokens;  // groups behind the last take part in the exchange
+  const int token = exists ? group / groups_per_token : 0;
+  const int first_head = group % groups_per_token * kHeadsPerGroup;
+
+  const STORAGE* row = qkv + static_cast<long long>(token) * qkv_stride;
+  Pairs pairs[kHeadsPerGroup];
+#pragma unroll
+  for (int i = 0; i < kHeadsPerGroup; ++i) {
+    load_head(pairs[i], row + (first_head + i) * kHeadDim, first, exists && first_head + i < all_heads);
+  }
+  const int slot = slots[token];
+  Pairs turn = {};
+  if (first_head < heads + kv_heads) {
+    const Position position{clamp_row(positions[token], position_count),
+                            clamp_row(positions[tokens + token], position_count),
+                            clamp_row(positions[2 * tokens + token], position_count)};
+    load_rotation(turn, cosine, sine, position, first, section_h, section_w);
+  }
+  float squares[kHeadsPerGroup];
+#pragma unroll
+  for (int i = 0; i < kHeadsPerGroup; ++i) {
+    squares[i] = warp_reduce<Sum, kReducePtx, kLanes>(sum_of_squares(pairs[i]));
+  }
+
+  const bool cached = slot >= 0 && slot < cache_rows;
+  const long long cache_row = static_cast<long long>(slot) * kv_heads;
+#pragma unroll
+  for (int i = 0; i < kHeadsPerGroup; ++i) {
+    const int head = first_head + i;
+    if (!exists || head >= all_heads) {
+      return;
+    }
+    const bool is_value = head >= heads + kv_heads;
+    if (!is_value) {
+      const float factor = rsqrtf(squares[i] / static_cast<float>(kHeadDim) + kEpsilon);
+      norm_and_turn(pairs[i], turn, head < heads ? q_weight : k_weight, factor, first);
+    }
+    if (head < heads) {
+      store_head(q + (static_cast<long long>(token) * heads + head) * kHeadDim, pairs[i], first);
+    } else if (cached) {
+      // Whole addresses to choose from: with a chosen base the compiler writes element by element.
+      store_head(is_value ? v_cache + (cache_row + head - heads - kv_heads) * kHeadDim
+                          : k_cache + (cache_row + head - heads) * kHeadDim,
+                 pairs[i], first);
+    }
+  }
+}
+
+#ifdef PASCALINE_REFERENCE
+
+// The same in float64, one thread a head.
+// Launch: grid ceil(TOKENS · (HEADS + 2 · KV_HEADS) / 64), block 64.
+extern "C" __global__ void qk_norm_rope_reference(const STORAGE* __restrict__ qkv, const float* __restrict__ q_weight,
+                                                  const float* __restrict__ k_weight, const float* __restrict__ cosine,
+                                                  const float* __restrict__ sine, const int* __restrict__ positions,
+                                                  const int* __restrict__ slots, double* __restrict__ k_cache,
+                                                  double* __restrict__ v_cache, double* __restrict__ q, int tokens,
+                                                  int heads, int kv_heads, int qkv_stride, int position_count,
+                                                  int cache_rows, int section_h, int section_w) {
+  const int index = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
+  const int token = index / (heads + 2 * kv_heads);
+  const int head = index % (heads + 2 * kv_heads);
+  const bool cached = token < tokens && slots[token] >= 0 && slots[token] < cache_rows;
+  if (token >= tokens || (head >= heads && !cached)) {
+    return;
+  }
+  const STORAGE* in = qkv + static_cast<long long>(token) * qkv_stride + head * kHeadDim;
+  const long long cache_row = static_cast<long long>(slots[token]) * kv_heads;
+  if (head >= heads + kv_heads) {
+    for (int i = 0; i < kHeadDim; ++i) {
+      v_cache[(cache_row + head - heads - kv_heads) * kHeadDim + i] = to_float(in[i]);
+    }
+    return;
+  }
+  double* out = head < heads ? q + (static_cast<long long>(token) * heads + head) * kHeadDim
+                             : k_cache + (cache_row + head - heads) * kHeadDim;
+  const float* weight = head < heads ? q_weight : k_weight;
+  double squares = 0.0;
+  for (int i = 0; i < kHeadDim; ++i) {
+    squares += static_cast<double>(to_float(in[i])) * to_float(in[i]);
+  }
+  const double factor = 1.0 / sqrt(squares / kHeadDim + 1e-6);
+  for (int j = 0; j < kHalf; ++j) {
+    const int axis = j % 3 == 1 && j < 3 * section_h ? 1 : j % 3 == 2 && j < 3 * section_w ? 2 : 0;
+    const long long row = clamp_row(positions[axis * tokens + token], position_count);
+    const double c = cosine[row * kHalf + j];
+    const double s = sine[row * kHalf + j];
+    const double low = to_float(in[j]) * factor * weight[j];
+    const double high = to_float(in[j + kHalf]) * factor * weight[j + kHalf];
+    out[j] = low * c - high * s;
+    out[j + kHalf] = high * c + low * s;
+  }
+}
+
+#endif

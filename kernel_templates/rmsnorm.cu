@@ -1,0 +1,191 @@
+// y[r] = s[r] / sqrt(mean(s[r]²) + 1e-6) · weight for each row r, with s = x, or s = x + residual where a residual is
+// added: then `residual` receives s. x[ROWS,WIDTH], residual[ROWS,WIDTH] and y[ROWS,WIDTH] row-major, weight[WIDTH].
+// float32 or float16 storage, float32 statistics.
+//
+// FLOPs: about 4·ROWS·WIDTH. Bytes: x and y once, residual read and written, weight once.
+// Requires: pointers aligned to 16 bytes; ROWS, WIDTH >= 1, of any value; y and residual overlap nothing else.
+// Launch: grid ceil(ROWS / ROWS_PER_BLOCK), block ROWS_PER_BLOCK · THREADS_PER_ROW.
+//
+// A row's threads take its columns in turns, VECTOR at a time. Each holds its first HELD_VECTORS vectors in registers
+// between the sum of squares and the scaling; only rows that are wider are read again.
+
+#include "common/row.cuh"
+
+#ifndef THREADS_PER_ROW
+#define THREADS_PER_ROW 256  // threads that share a row
+#endif
+#ifndef ROWS_PER_BLOCK
+#define ROWS_PER_BLOCK 1  // rows a block normalises
+#endif
+#ifndef VECTOR
+#define VECTOR 4  // neighbouring elements a thread takes at a time
+#endif
+#ifndef HELD_VECTORS
+#define HELD_VECTORS 2  // vectors of a row a thread keeps in registers
+#endif
+#ifndef PREFETCH_WEIGHT
+#define PREFETCH_WEIGHT 1  // 1: weights are loaded before the sum is known, at the cost of registers
+#endif
+#ifndef MIN_BLOCKS
+#define MIN_BLOCKS 2  // resident blocks an SM asked of the compiler
+#endif
+#ifndef REDUCE_PTX
+#define REDUCE_PTX 0  // 1: reductions in inline PTX
+#endif
+#ifndef ROWS_ALIGNED
+#define ROWS_ALIGNED 0  // 1: WIDTH is a multiple of VECTOR
+#endif
+#ifndef ROWS_HELD
+#define ROWS_HELD 0  // 1: all of a row is kept in registers
+#endif
+#ifndef ADD_RESIDUAL
+#define ADD_RESIDUAL 0  // 1: x + residual is normalised
+#endif
+#ifndef STORAGE
+#define STORAGE float32  // element type of x and residual
+#endif
+#ifndef OUTPUT
+#define OUTPUT float32  // element type of y
+#endif
+
+namespace {
+
+constexpr int kThreadsPerRow = THREADS_PER_ROW;
+constexpr int kRowsPerBlock = ROWS_PER_BLOCK;
+constexpr int kVector = VECTOR;
+constexpr int kHeld = HELD_VECTORS;
+constexpr bool kPrefetchWeight = PREFETCH_WEIGHT != 0;
+constexpr int kMinBlocks = MIN_BLOCKS;
+constexpr bool kReducePtx = REDUCE_PTX != 0;
+constexpr bool kAligned = ROWS_ALIGNED != 0;
+constexpr bool kRowsHeld = ROWS_HELD != 0;
+constexpr bool kAddResidual = ADD_RESIDUAL != 0;
+
+constexpr int kThreads = kThreadsPerRow * kRowsPerBlock;
+constexpr int kStep = kThreadsPerRow * kVector;  // columns a row's threads take at a time
+constexpr float kEpsilon = 1e-6f;
+
+static_assert((kThreadsPerRow & (kThreadsPerRow - 1)) == 0, "groups of threads are powers of two");
+static_assert(kThreads % 32 == 0 && kThreads <= 1024, "a block is whole warps");
+static_assert(kVector >= 1 && kHeld >= 1, "counts");
+
+__device__ __forceinline__ void load_input(float (&value)[kVector], const STORAGE* __restrict__ x,
+                                           const STORAGE* __restrict__ residual, int column, int end) {
+  load_floats<kAligned>(value, x, column, end);
+  if constexpr (kAddResidual) {
+    float other[kVector];
+    load_floats<kAligned>(other, residual, column, end);
+#pragma unroll
+    for (int v = 0; v < kVector; ++v) {
+      value[v] += other[v];
+    }
+  }
+}
+
+__device__ __forceinline__ float sum_of_squares(const float (&value)[kVector]) {
+  float sum = 0.0f;
+#pragma unroll
+  for (int v = 0; v < kVector; ++v) {
+    sum += value[v] * value[v];
+  }
+  return sum;
+}
+
+__device__ __forceinline__ void store_result(float (&value)[kVector], const float (&weight)[kVector], float factor,
+                                             STORAGE* residual, OUTPUT* y, int column, int end) {
+  if constexpr (kAddResidual) {
+    store_floats<kAligned>(residual, column, end, value);
+  }
+#pragma unroll
+  for (int v = 0; v < kVector; ++v) {
+    value[v] *= factor * weight[v];
+  }
+  store_floats<kAligned>(y, column, end, value);
+}
+
+}  // namespace
+
+extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocks)
+    rmsnorm(const STORAGE* __restrict__ x, const float* __restrict__ weight, OUTPUT* __restrict__ y,
+            STORAGE* __restrict__ residual, int rows, int width) {
+  __shared__ float partial[kThreads / 32];
+  const int row = static_cast<int>(blockIdx.x) * kRowsPerBlock + static_cast<int>(threadIdx.x) / kThreadsPerRow;
+  const int first = static_cast<int>(threadIdx.x) % kThreadsPerRow * kVector;
+  const int end = row < rows ? width : 0;  // rows behind the last take part in the barriers, but have no columns
+  const long long offset = row < rows ? static_cast<long long>(row) * width : 0;
+  x += offset;
+  y += offset;
+  if constexpr (kAddResidual) {
+    residual += offset;
+  }
+
+  float held[kHeld][kVector];
+  float scale[kHeld][kVector];
+#pragma unroll
+  for (int i = 0; i < kHeld; ++i) {
+    load_input(held[i], x, residual, first + i * kStep, end);
+  }
+  if constexpr (kPrefetchWeight) {
+#pragma unroll
+    for (int i = 0; i < kHeld; ++i) {
+      load_floats<kAligned>(scale[i], weight, first + i * kStep, end);
+    }
+  }
+  float sum = 0.0f;
+#pragma unroll
+  for (int i = 0; i < kHeld; ++i) {
+    sum += sum_of_squares(held[i]);
+  }
+  if constexpr (!kRowsHeld) {
+    for (int column = first + kHeld * kStep; column < end; column += kStep) {
+      float value[kVector];
+      load_input(value, x, residual, column, end);
+      sum += sum_of_squares(value);
+    }
+  }
+
+  sum = group_reduce<Sum, kReducePtx, kThreadsPerRow>(sum, partial);
+  const float factor = rsqrtf(sum / static_cast<float>(width) + kEpsilon);
+
+#pragma unroll
+  for (int i = 0; i < kHeld; ++i) {
+    if constexpr (!kPrefetchWeight) {
+      load_floats<kAligned>(scale[i], weight, first + i * kStep, end);
+    }
+    store_result(held[i], scale[i], factor, residual, y, first + i * kStep, end);
+  }
+  if constexpr (!kRowsHeld) {
+    for (int column = first + kHeld * kStep; column < end; column += kStep) {
+      float value[kVector];
+      load_input(value, x, residual, column, end);
+      load_floats<kAligned>(scale[0], weight, column, end);
+      store_result(value, scale[0], factor, residual, y, column, end);
+    }
+  }
+}
+
+#ifdef PASCALINE_REFERENCE
+
+// The same in float64, one warp a row.
+// Launch: grid ROWS, block 32.
+extern "C" __global__ void rmsnorm_reference(const STORAGE* __restrict__ x, const float* __restrict__ weight,
+                                             double* __restrict__ y, double* __restrict__ residual, int rows,
+                                             int width) {
+  const long long offset = static_cast<long long>(blockIdx.x) * width;
+  double sum = 0.0;
+  for (int column = static_cast<int>(threadIdx.x); column < width; column += 32) {
+    double value = to_float(x[offset + column]);
+    if constexpr (kAddResidual) {
+      value += residual[offset + column];
+      residual[offset + column] = value;
+    }
+    y[offset + column] = value;
+    sum += value * value;
+  }
+  sum = warp_sum(sum);
+  for (int column = static_cast<int>(threadIdx.x); column < width; column += 32) {
+    y[offset + column] *= weight[column] / sqrt(sum / width + 1e-6);
+  }
+}
+
+#endif

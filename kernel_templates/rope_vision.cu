@@ -1,0 +1,166 @@
+// Rotary embedding of the query and key heads of an image's patches, in place. qkv[PATCHES, QKV_STRIDE]: a row is HEADS
+// query heads, HEADS key heads, HEADS value heads of HEAD_DIM each; values are not touched. positions[2, PATCHES]: row
+// and column of each patch in its image; cosine and sine [POSITIONS, HEAD_DIM / 4]; positions behind the tables take
+// their last row. Slot j of a head is the pair of elements j and j + HEAD_DIM / 2. The first HEAD_DIM / 4 slots turn by
+// the patch's row, the others by its column, both with the table's angles 0 … HEAD_DIM / 4 - 1.
+//
+// Bytes: queries and keys read and written once. Requires: pointers aligned to 16 bytes; HEAD_DIM a multiple of 4.
+// Launch: grid ceil(PATCHES · ceil(2 · HEADS / HEADS_PER_GROUP) / (BLOCK_THREADS / LANES_PER_HEAD)), block
+// BLOCK_THREADS.
+//
+// A group of LANES_PER_HEAD threads takes HEADS_PER_GROUP neighbouring heads of one patch, and reads cosines and sines
+// once for all of them. A thread holds both elements of its pairs, so that nothing is exchanged.
+
+#include "common/row.cuh"
+
+#ifndef BLOCK_THREADS
+#define BLOCK_THREADS 128  // threads of a block
+#endif
+#ifndef LANES_PER_HEAD
+#define LANES_PER_HEAD 8  // threads that share a head
+#endif
+#ifndef HEADS_PER_GROUP
+#define HEADS_PER_GROUP 2  // heads of a patch that the same threads take
+#endif
+#ifndef VECTOR
+#define VECTOR 4  // neighbouring elements a load takes
+#endif
+#ifndef MIN_BLOCKS
+#define MIN_BLOCKS 4  // resident blocks an SM asked of the compiler
+#endif
+#ifndef ROWS_ALIGNED
+#define ROWS_ALIGNED 0  // 1: QKV_STRIDE and HEAD_DIM / 4 are multiples of VECTOR
+#endif
+#ifndef HEAD_SIZE
+#define HEAD_SIZE 64  // HEAD_DIM: elements of a head
+#endif
+#ifndef STORAGE
+#define STORAGE float32  // element type of qkv
+#endif
+
+namespace {
+
+constexpr int kThreads = BLOCK_THREADS;
+constexpr int kLanes = LANES_PER_HEAD;
+constexpr int kHeadsPerGroup = HEADS_PER_GROUP;
+constexpr int kVector = VECTOR;
+constexpr int kMinBlocks = MIN_BLOCKS;
+constexpr bool kAligned = ROWS_ALIGNED != 0;
+constexpr int kHeadDim = HEAD_SIZE;
+
+constexpr int kHalf = kHeadDim / 2;
+constexpr int kQuarter = kHeadDim / 4;   // slots that turn by the same position
+constexpr int kStep = kLanes * kVector;  // slots a head's threads take at a time
+constexpr int kChunks = (kHalf + kStep - 1) / kStep;
+
+static_assert(kThreads % kLanes == 0 && kThreads <= 1024, "groups fill a block");
+static_assert(kHeadDim % 4 == 0, "pairs for the rows and as many for the columns");
+
+// A thread's part of a head: the first and the second elements of its pairs.
+struct Pairs {
+  float low[kChunks][kVector];
+  float high[kChunks][kVector];
+};
+
+__device__ __forceinline__ int clamp_row(int row, int rows) { return max(0, min(row, rows - 1)); }
+
+// Reads this thread's slots of a table. A chunk lies in one half of the slots if all is aligned.
+__device__ __forceinline__ void load_angles(float (&value)[kVector], const float* __restrict__ table, int row,
+                                            int column, int slot) {
+  if constexpr (kAligned) {
+    const bool of_row = slot < kQuarter;
+    const float* angles = table + static_cast<long long>(of_row ? row : column) * kQuarter;
+    load_floats<true>(value, angles, of_row || slot >= kHalf ? slot : slot - kQuarter, kQuarter);
+  } else {
+#pragma unroll
+    for (int v = 0; v < kVector; ++v) {
+      const int at = slot + v;
+      const long long first = static_cast<long long>(at < kQuarter ? row : column) * kQuarter;
+      value[v] = at < kHalf ? table[first + at % kQuarter] : 0.0f;
+    }
+  }
+}
+
+__device__ __forceinline__ void rotate(Pairs& pairs, const Pairs& turn) {
+#pragma unroll
+  for (int c = 0; c < kChunks; ++c) {
+#pragma unroll
+    for (int v = 0; v < kVector; ++v) {
+      const float low = pairs.low[c][v];
+      const float high = pairs.high[c][v];
+      pairs.low[c][v] = low * turn.low[c][v] - high * turn.high[c][v];
+      pairs.high[c][v] = high * turn.low[c][v] + low * turn.high[c][v];
+    }
+  }
+}
+
+}  // namespace
+
+extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocks)
+    rope_vision(STORAGE* __restrict__ qkv, const float* __restrict__ cosine, const float* __restrict__ sine,
+                const int* __restrict__ positions, int patches, int heads, int qkv_stride, int position_count) {
+  const int groups_per_patch = (2 * heads + kHeadsPerGroup - 1) / kHeadsPerGroup;
+  const int group = static_cast<int>(blockIdx.x) * (kThreads / kLanes) + static_cast<int>(threadIdx.x) / kLanes;
+  const int first = static_cast<int>(threadIdx.x) % kLanes * kVector;
+  const int patch = group / groups_per_patch;
+  const int first_head = group % groups_per_patch * kHeadsPerGroup;
+  if (patch >= patches) {
+    return;
+  }
+
+  STORAGE* head = qkv + static_cast<long long>(patch) * qkv_stride + first_head * kHeadDim;
+  Pairs pairs[kHeadsPerGroup];
+#pragma unroll
+  for (int i = 0; i < kHeadsPerGroup; ++i) {
+    const int end = first_head + i < 2 * heads ? kHalf : 0;
+#pragma unroll
+    for (int c = 0; c < kChunks; ++c) {
+      load_floats<kAligned>(pairs[i].low[c], head + i * kHeadDim, first + c * kStep, end);
+      load_floats<kAligned>(pairs[i].high[c], head + i * kHeadDim + kHalf, first + c * kStep, end);
+    }
+  }
+  const int row = clamp_row(positions[patch], position_count);
+  const int column = clamp_row(positions[patches + patch], position_count);
+  Pairs turn;
+#pragma unroll
+  for (int c = 0; c < kChunks; ++c) {
+    load_angles(turn.low[c], cosine, row, column, first + c * kStep);
+    load_angles(turn.high[c], sine, row, column, first + c * kStep);
+  }
+#pragma unroll
+  for (int i = 0; i < kHeadsPerGroup; ++i) {
+    rotate(pairs[i], turn);
+    const int end = first_head + i < 2 * heads ? kHalf : 0;
+#pragma unroll
+    for (int c = 0; c < kChunks; ++c) {
+      store_floats<kAligned>(head + i * kHeadDim, first + c * kStep, end, pairs[i].low[c]);
+      store_floats<kAligned>(head + i * kHeadDim + kHalf, first + c * kStep, end, pairs[i].high[c]);
+    }
+  }
+}
+
+#ifdef PASCALINE_REFERENCE
+
+// The same in float64, one thread a head.
+// Launch: grid ceil(PATCHES · 2 · HEADS / 64), block 64.
+extern "C" __global__ void rope_vision_reference(double* __restrict__ qkv, const float* __restrict__ cosine,
+                                                 const float* __restrict__ sine, const int* __restrict__ positions,
+                                                 int patches, int heads, int qkv_stride, int position_count) {
+  const int index = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
+  const int patch = index / (2 * heads);
+  if (patch >= patches) {
+    return;
+  }
+  double* head = qkv + static_cast<long long>(patch) * qkv_stride + index % (2 * heads) * kHeadDim;
+  for (int j = 0; j < kHalf; ++j) {
+    const long long row = clamp_row(positions[j < kQuarter ? patch : patches + patch], position_count);
+    const double c = cosine[row * kQuarter + j % kQuarter];
+    const double s = sine[row * kQuarter + j % kQuarter];
+    const double low = head[j];
+    const double high = head[j + kHalf];
+    head[j] = low * c - high * s;
+    head[j + kHalf] = high * c + low * s;
+  }
+}
+
+#endif

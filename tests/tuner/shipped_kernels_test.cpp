@@ -1,0 +1,44 @@
+#include <gtest/gtest.h>
+
+#include <ostream>
+#include <string>
+
+#include "tests/db/fixtures.hpp"
+#include "tests/tuner/program.hpp"
+
+namespace pascaline::testing {
+namespace {
+
+/// A kernel of this tree and a shape that divides by little.
+struct Shape {
+  std::string kernel;
+  std::string problem;
+
+  friend void PrintTo(const Shape& shape, std::ostream* out) { *out << shape.kernel << ' ' << shape.problem; }
+};
+
+// The default and one drawn configuration, under AddressSanitizer and against the reference.
+class ShippedKernelsTest : public ::testing::TestWithParam<Shape> {};
+
+TEST_P(ShippedKernelsTest, AgreeWithTheirReference) {
+  const TemporaryFolder folder;
+  const ProgramResult result = run_program(
+      folder.path(), {"check", "--kernel", GetParam().kernel, "--problem", GetParam().problem, "--limit", "2"});
+  EXPECT_EQ(result.exit_code, 0) << result.out << result.error;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Shapes, ShippedKernelsTest,
+    ::testing::Values(Shape{"rmsnorm", "ROWS=3,WIDTH=1037,RESIDUAL=1,STORAGE=float32,OUTPUT=float16"},
+                      Shape{"layernorm", "ROWS=3,WIDTH=2056,STORAGE=float16"}, Shape{"softmax", "ROWS=5,WIDTH=61"},
+                      Shape{"qk_norm_rope",
+                            "TOKENS=3,HEADS=4,KV_HEADS=2,HEAD_DIM=128,CACHE_ROWS=2,POSITIONS=5,CACHE=float16"},
+                      Shape{"rope_vision", "PATCHES=3,HEADS=3,HEAD_DIM=64,QKV_STRIDE=577"},
+                      Shape{"elementwise", "COUNT=1003,OPERATION=2,INPUT=bfloat16,OUTPUT=float32"},
+                      Shape{"transpose", "ROWS=65,COLUMNS=131,STORAGE=float16"},
+                      Shape{"gather", "TOKENS=9,WIDTH=257,VOCABULARY=3,TABLE=bfloat16"},
+                      Shape{"position_embedding", "GRID_H=4,GRID_W=6,WIDTH=37,SIDE=5"}),
+    [](const auto& shape) { return shape.param.kernel; });
+
+}  // namespace
+}  // namespace pascaline::testing
