@@ -5,16 +5,17 @@
 // Layouts: q and out are packed, rows of k and v begin at i·KV_STRIDE, a row holds its heads one after the other.
 // Elements: STORAGE for q and out, CACHE for k and v.
 // FLOPs: 4·HEADS·HEAD_DIM·length. Bytes: 2·length·KV_HEADS·HEAD_DIM · sizeof(CACHE), each key and value once.
-// Requires: pointers aligned to 16 bytes. With SPLITS > 1: `partials` of SPLITS·HEADS·(HEAD_DIM + 2) floats, and
+// Requires: pointers aligned to 16 bytes. With splits > 1: `partials` of splits·HEADS·(HEAD_DIM + 2) floats, and
 // `counters` of one int a key head, zero before the first launch (each launch leaves them zero).
-// Launch: grid (KV_HEADS, SPLITS), block 32·WARPS.
+// Launch: grid (KV_HEADS, splits), splits at most 128, block 32·WARPS.
 //
-// A block serves all query heads of one key head, so that the cache is read once. The context is cut into up to SPLITS
-// ranges, fewer if they would get short; what each gives (maximum, sum, sums of V) is combined by the block that comes
-// last, in the order of the ranges. Within a block KEY_LANES lanes take a key: each reads its part of k and v, BATCH
-// keys at a time so that many loads are under way. Lanes and warps keep softmax states of their own until the end.
+// A block serves all query heads of one key head, so that the cache is read once. The splits take chunks of the context
+// in turn; what each gives (maximum, sum, sums of V) is combined by the block that comes last, in their order. Within a
+// block KEY_LANES lanes take a key: each reads its part of k and v, BATCH keys at a time, and the next keys are on
+// their way while values are taken in. Lanes and warps keep softmax states of their own until the end.
 
 #include "common/online_softmax.cuh"
+#include "common/split.cuh"
 #include "common/types.cuh"
 #include "common/vector.cuh"
 #include "common/widen.cuh"
@@ -22,8 +23,8 @@
 #ifndef WARPS
 #define WARPS 8  // warps of a block
 #endif
-#ifndef SPLITS
-#define SPLITS 32  // ranges of the context at most, a block each
+#ifndef BLOCKS_PER_SM
+#define BLOCKS_PER_SM 2  // blocks for each SM, among which the context is dealt out: sizes the grid
 #endif
 #ifndef KEY_LANES
 #define KEY_LANES 16  // lanes of a warp that share a key
@@ -59,7 +60,6 @@
 namespace {
 
 constexpr int kWarps = WARPS;
-constexpr int kSplits = SPLITS;
 constexpr int kLanes = KEY_LANES;
 constexpr int kBatch = BATCH;
 constexpr int kVector = VECTOR;
@@ -72,11 +72,13 @@ constexpr bool kAligned = KV_ALIGNED != 0;
 constexpr int kThreads = 32 * kWarps;
 constexpr int kKeysPerWarp = 32 / kLanes;            // at a time
 constexpr int kKeysPerStep = kWarps * kKeysPerWarp;  // of a block
+constexpr int kChunk = kBatch * kKeysPerStep;        // keys a block has under way
+constexpr int kMostSplits = 128;                     // of the grid
 constexpr int kPart = kHeadSize / kLanes;            // columns of a lane
 constexpr int kLoads = kPart / kVector;              // of a lane, for its part of a row
 
 static_assert(32 % kLanes == 0 && kHeadSize % (kLanes * kVector) == 0, "lanes share a row in whole vectors");
-static_assert(kSplits >= 1 && kBatch >= 1, "counts");
+static_assert(kBatch >= 1 && BLOCKS_PER_SM >= 1, "counts");
 
 // A lane's part of a row: kLoads vectors, kLanes vectors apart.
 struct Part {
@@ -134,19 +136,20 @@ struct Head {
   }
 };
 
-// Takes up to kBatch keys into the heads' states: those at `key`, `key` + kKeysPerStep, … below `end`.
-__device__ __forceinline__ void attend_batch(Head (&heads)[kGroup], const float (&query)[kGroup][kPart],
-                                             const CACHE* k_row, const CACHE* v_row, long long step, int key, int end) {
-  Part keys[kBatch] = {};
-  Part values[kBatch] = {};
+// Reads up to kBatch rows, those of keys `key`, `key` + kKeysPerStep, … below `end`; others stay what they were.
+__device__ __forceinline__ void load_batch(Part (&parts)[kBatch], const CACHE* row, long long step, int key, int end) {
 #pragma unroll
   for (int b = 0; b < kBatch; ++b) {
     if (key + b * kKeysPerStep < end) {
-      keys[b].load(k_row + b * step);
-      values[b].load(v_row + b * step);
+      parts[b].load(row);
     }
+    row += step;
   }
-  float score[kGroup][kBatch];
+}
+
+// The heads' scores of a batch of keys.
+__device__ __forceinline__ void score_batch(float (&score)[kGroup][kBatch], const float (&query)[kGroup][kPart],
+                                            const Part (&keys)[kBatch], int key, int end) {
 #pragma unroll
   for (int b = 0; b < kBatch; ++b) {
     float row[kPart];
@@ -162,6 +165,11 @@ __device__ __forceinline__ void attend_batch(Head (&heads)[kGroup], const float 
       score[h][b] = key + b * kKeysPerStep < end ? dot : no_score();
     }
   }
+}
+
+// Takes a batch into the heads' states.
+__device__ __forceinline__ void attend_batch(Head (&heads)[kGroup], const float (&score)[kGroup][kBatch],
+                                             const Part (&values)[kBatch]) {
 #pragma unroll
   for (int h = 0; h < kGroup; ++h) {
     float largest = score[h][0];
@@ -191,7 +199,7 @@ __device__ __forceinline__ void attend_batch(Head (&heads)[kGroup], const float 
 using Quad = Vector<float, 4>;
 constexpr int kQuads = kGroup * kHeadSize / 4;
 constexpr int kShares = kThreads < kQuads ? 1 : kThreads / kQuads < kWarps ? kThreads / kQuads : kWarps;
-constexpr int kLimit = kWarps > kSplits ? kWarps : kSplits;
+constexpr int kLimit = kWarps > kMostSplits ? kWarps : kMostSplits;
 
 // Where states and sums of a block's warps, later those of the splits, are joined.
 struct Workplace {
@@ -266,23 +274,6 @@ __device__ __forceinline__ void store_out(STORAGE* out, const Workplace& work, c
   store_vector(out + quad * 4, values);
 }
 
-// True in the block that arrives last of `count` at its key head; leaves the head's counter at zero.
-__device__ __forceinline__ bool arrived_last(int* counters, int count) {
-  __shared__ int last;
-  __threadfence();
-  __syncthreads();
-  if (threadIdx.x == 0) {
-    int* counter = counters + blockIdx.x;
-    last = atomicAdd(counter, 1) == count - 1 ? 1 : 0;
-    if (last != 0) {
-      *counter = 0;
-    }
-  }
-  __syncthreads();
-  __threadfence();
-  return last != 0;
-}
-
 // A lane's part of the queries, scaled so that scores are in units of log2.
 __device__ __forceinline__ void load_queries(float (&query)[kGroup][kPart], const STORAGE* __restrict__ q) {
   const int column = static_cast<int>(threadIdx.x) % kLanes * kVector;
@@ -298,22 +289,29 @@ __device__ __forceinline__ void load_queries(float (&query)[kGroup][kPart], cons
 
 // Leaves each warp's states and sums in the workplace.
 __device__ __forceinline__ void attend_range(Workplace& work, const float (&query)[kGroup][kPart],
-                                             const CACHE* __restrict__ k, const CACHE* __restrict__ v, long long stride,
-                                             int begin, int end) {
+                                             const CACHE* __restrict__ k, const CACHE* __restrict__ v, int first_column,
+                                             long long stride, int begin, int advance, int end) {
   const int warp = static_cast<int>(threadIdx.x) / 32;
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int column = lane % kLanes * kVector;
   Head heads[kGroup];
   int key = begin + warp * kKeysPerWarp + lane / kLanes;
-  const CACHE* k_row = k + key * stride + column;
-  const CACHE* v_row = v + key * stride + column;
+  long long place = key * stride + (first_column + column);  // of the lane's first key, in k and in v
   const long long step = kKeysPerStep * stride;
+  Part keys[kBatch] = {};
+  Part values[kBatch] = {};
+  load_batch(keys, k + place, step, key, end);
+  load_batch(values, v + place, step, key, end);
+  // The next keys are on their way while these values are taken in, the next values during the next scores.
 #pragma unroll 1
-  for (int first = begin; first < end; first += kBatch * kKeysPerStep) {
-    attend_batch(heads, query, k_row, v_row, step, key, end);
-    key += kBatch * kKeysPerStep;
-    k_row += kBatch * step;
-    v_row += kBatch * step;
+  for (int first = begin; first < end; first += advance) {
+    float score[kGroup][kBatch];
+    score_batch(score, query, keys, key, end);
+    key += advance;
+    place += advance * stride;
+    load_batch(keys, k + place, step, key, end);
+    attend_batch(heads, score, values);
+    load_batch(values, v + place, step, key, end);
   }
 #pragma unroll
   for (int h = 0; h < kGroup; ++h) {
@@ -334,7 +332,7 @@ __device__ __forceinline__ void attend_range(Workplace& work, const float (&quer
 // Combines the partial results of `count` splits in their order. Loops over shares of the splits keep all threads busy.
 __device__ __forceinline__ void join_splits(Workplace& work, STORAGE* out, const float* sums,
                                             const OnlineSoftmax* states, int heads, int count) {
-  join_heads<kSplits>(work, states, kSplits, count);
+  join_heads<kMostSplits>(work, states, static_cast<int>(gridDim.y), count);
   const int thread = static_cast<int>(threadIdx.x);
   const int share = thread / kQuads;
   for (int quad = thread % kQuads; quad < kQuads && share < kShares; quad += kThreads) {
@@ -370,22 +368,20 @@ extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocks)
   float query[kGroup][kPart];
   load_queries(query, q + first_column);
   const int context = *length < 0 ? 0 : *length < keys ? *length : keys;
-  const int range = (context + kSplits * kKeysPerStep - 1) / (kSplits * kKeysPerStep) *
-                    kKeysPerStep;  // whole steps, but for the last
-  const int ranges = context == 0 ? 1 : (context + range - 1) / range;
+  const int splits = static_cast<int>(gridDim.y);
+  const int chunks = (context + kChunk - 1) / kChunk;
+  const int ranges = chunks == 0 ? 1 : chunks < splits ? chunks : splits;
   if (split >= ranges) {
     return;
   }
-  const int begin = split * range;
-  const int end = context - begin < range ? context : begin + range;
-  attend_range(work, query, k + kv_head * kHeadSize, v + kv_head * kHeadSize, kv_stride, begin, end);
+  attend_range(work, query, k, v, kv_head * kHeadSize, kv_stride, split * kChunk, splits * kChunk, context);
   join_heads<kWarps>(work, work.states[0], kWarps, kWarps);
 
   const int heads = static_cast<int>(gridDim.x) * kGroup;
-  float* sums = partials;  // [SPLITS, HEADS, HEAD_DIM], behind them the states [HEADS, SPLITS]
-  OnlineSoftmax* states = reinterpret_cast<OnlineSoftmax*>(sums + static_cast<long long>(kSplits) * heads * kHeadSize) +
-                          kv_head * kGroup * kSplits;
-  const bool alone = kSplits == 1 || ranges == 1;
+  float* sums = partials;  // [splits, HEADS, HEAD_DIM], behind them the states [HEADS, splits]
+  OnlineSoftmax* states = reinterpret_cast<OnlineSoftmax*>(sums + static_cast<long long>(splits) * heads * kHeadSize) +
+                          kv_head * kGroup * splits;
+  const bool alone = ranges == 1;
   for (int quad = static_cast<int>(threadIdx.x); quad < kQuads; quad += kThreads) {
     const Quad total = weighted_sum(work, work.sums[0], kGroup * kHeadSize, 0, kWarps, 1, quad);
     if (alone) {
@@ -394,14 +390,12 @@ extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocks)
       store_vector(sums + static_cast<long long>(split) * heads * kHeadSize + first_column + quad * 4, total);
       if (quad * 4 % kHeadSize == 0) {
         const int head = quad * 4 / kHeadSize;
-        states[head * kSplits + split] = work.whole[head];
+        states[head * splits + split] = work.whole[head];
       }
     }
   }
-  if constexpr (kSplits > 1) {
-    if (!alone && arrived_last(counters, ranges)) {
-      join_splits(work, out + first_column, sums + first_column, states, heads, ranges);
-    }
+  if (!alone && arrived_last(counters + kv_head, ranges)) {
+    join_splits(work, out + first_column, sums + first_column, states, heads, ranges);
   }
 }
 

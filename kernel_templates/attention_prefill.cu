@@ -7,18 +7,22 @@
 // rows segment_starts[s] … segment_starts[s+1]-1. Queries that see nothing give zeros.
 // FLOPs: 4·HEADS·HEAD_DIM for each pair that the mask lets through. Bytes: q, out, and k and v once.
 // Requires: q, k, v and out aligned to 16 bytes; segment_starts ascending from 0 to QUERIES; CAUSAL or SEGMENTS > 1,
-// not both; KEYS == QUERIES if SEGMENTS > 1.
-// Launch: grid (HEADS, ceil(QUERIES / BLOCK_Q) + SEGMENTS - 1), block BLOCK_Q / THREAD_Q · ROW_LANES. Later tiles,
-// longest under a causal mask, come first.
+// not both; KEYS == QUERIES if SEGMENTS > 1. Where gridDim.z > 1: `partials` of BLOCK_Q·(HEAD_DIM + 2) floats a block,
+// and `counters` of one int for each x and y of the grid, zero before the first launch (each launch leaves them zero).
+// Launch: grid (HEADS, ceil(QUERIES / BLOCK_Q) + SEGMENTS - 1, splits), block BLOCK_Q / THREAD_Q · ROW_LANES. Later
+// tiles, longest under a causal mask, come first.
 //
-// A block owns BLOCK_Q queries of a head and walks over tiles of BLOCK_K keys: scores = Q · Kᵀ from slices along the
-// depth, online softmax, out += P · V from slices of keys. ROW_LANES lanes of a warp share THREAD_Q rows, both of the
-// scores and of out, so that a row's maximum, sum and factor never leave them. Only P goes through shared memory, from
-// a warp to itself.
+// A tile of BLOCK_Q queries of a head walks over tiles of BLOCK_K keys: scores = Q · Kᵀ from slices along the depth,
+// online softmax, out += P · V from slices of keys. ROW_LANES lanes of a warp share THREAD_Q rows, both of the scores
+// and of out, so that a row's maximum and sum are a few shuffles. Only P goes through shared memory, from a warp to
+// itself. A tile that sees many keys is cut into ranges of about KEYS_PER_SPLIT, a block each and up to gridDim.z; the
+// block that arrives last combines what they give in the order of the ranges.
 
+#include "common/fragment.cuh"
 #include "common/online_softmax.cuh"
 #include "common/segment_tile.cuh"
 #include "common/slice.cuh"
+#include "common/split_softmax.cuh"
 #include "common/types.cuh"
 #include "common/vector.cuh"
 
@@ -26,7 +30,7 @@
 #define BLOCK_Q 64  // queries of a block
 #endif
 #ifndef BLOCK_K
-#define BLOCK_K 64  // keys of a tile
+#define BLOCK_K 128  // keys of a tile
 #endif
 #ifndef THREAD_Q
 #define THREAD_Q 8  // queries of a thread
@@ -35,7 +39,7 @@
 #define ROW_LANES 16  // lanes of a warp that share their queries, and split keys and columns of out among them
 #endif
 #ifndef SLICE_D
-#define SLICE_D 8  // depth of a slice of Q and K in shared memory
+#define SLICE_D 16  // depth of a slice of Q and K in shared memory
 #endif
 #ifndef SLICE_K
 #define SLICE_K 8  // keys of a slice of V in shared memory
@@ -43,20 +47,14 @@
 #ifndef VECTOR
 #define VECTOR 4  // elements a global load takes
 #endif
-#ifndef UNROLL
-#define UNROLL 8  // unrolling of the loops over a slice
-#endif
-#ifndef Q_RESIDENT
-#define Q_RESIDENT 0  // 1: all of a block's Q stays in shared memory; 0: it is read anew for each tile of keys
-#endif
-#ifndef INTERLEAVE
-#define INTERLEAVE 1  // 1: neighbouring lanes have different queries, so that half a warp reads shared memory at once
+#ifndef KEYS_PER_SPLIT
+#define KEYS_PER_SPLIT 256  // keys a block walks over before others help with its queries; 0: no matter how many
 #endif
 #ifndef REDUCE_PTX
 #define REDUCE_PTX 0  // 1: reductions over lanes as inline PTX
 #endif
 #ifndef MIN_BLOCKS
-#define MIN_BLOCKS 3  // resident blocks an SM asked of the compiler
+#define MIN_BLOCKS 2  // resident blocks an SM asked of the compiler
 #endif
 #ifndef HEAD_SIZE
 #define HEAD_SIZE 128  // HEAD_DIM
@@ -89,9 +87,7 @@ constexpr int kLanes = ROW_LANES;
 constexpr int kSliceD = SLICE_D;
 constexpr int kSliceK = SLICE_K;
 constexpr int kVector = VECTOR;
-constexpr int kUnroll = UNROLL;
-constexpr bool kQResident = Q_RESIDENT != 0;
-constexpr bool kInterleave = INTERLEAVE != 0;
+constexpr int kKeysPerSplit = KEYS_PER_SPLIT;
 constexpr bool kPtx = REDUCE_PTX != 0;
 constexpr int kMinBlocks = MIN_BLOCKS;
 constexpr int kHeadSize = HEAD_SIZE;
@@ -107,46 +103,32 @@ constexpr int kChunkK = kChunkOf<kThreadK>;
 constexpr int kChunkD = kChunkOf<kThreadD>;
 constexpr int kSlicesD = kHeadSize / kSliceD;
 constexpr int kSlicesK = kBlockK / kSliceK;
-constexpr int kLaneStride = kInterleave ? 2 : 1;  // between lanes of one group
 
 // Floats of a row in shared memory. The padding lets neighbouring depths of one row be stored to different banks.
 constexpr int kRowQ = kBlockQ + 4;
 constexpr int kRowK = kBlockK + 4;
 constexpr int kStageQ = kSliceD * kRowQ;
-constexpr int kStageKv = kSliceD * kRowK > kSliceK* kHeadSize ? kSliceD* kRowK : kSliceK* kHeadSize;
+constexpr int kStageK = kSliceD * kRowK;
+constexpr int kStageV = kSliceK * kHeadSize;
+constexpr int kStages = 2 * (kStageQ + kStageK);
+constexpr int kWeights = kBlockK * kRowQ;
 
-static_assert(32 % kLanes == 0 && kBlockQ % (kGroups * kThreadQ) == 0, "whole warps share the block's queries");
+static_assert(kLanes <= 16 && kBlockQ % (kGroups * kThreadQ) == 0, "whole warps, of two groups or more, share queries");
 static_assert(kBlockK % kLanes == 0 && kHeadSize % kLanes == 0, "lanes share keys and columns evenly");
 static_assert(kHeadSize % kSliceD == 0 && kBlockK % kSliceK == 0, "whole slices");
 static_assert(kSliceD % kVector == 0 && kHeadSize % kVector == 0 && kVector % 4 == 0,
               "rows of slices are whole vectors");
-static_assert(!kInterleave || kLanes <= 16, "interleaved lanes need two groups in a warp");
+static_assert(kKeysPerSplit % kBlockK == 0, "splits are whole tiles of keys");
 static_assert(!(kCausal && kSegmented), "segments have no causal mask");
 
 using SliceOfQ = Slice<STORAGE, kThreads, kBlockQ, kSliceD, kVector, Q_ALIGNED != 0>;
 using SliceOfK = Slice<CACHE, kThreads, kBlockK, kSliceD, kVector, KV_ALIGNED != 0>;
 using SliceOfV = Slice<CACHE, kThreads, kSliceK, kHeadSize, kVector, KV_ALIGNED != 0>;
+using ProductQk = Product<kThreadQ, kChunkQ, kGroups * kChunkQ, kRowQ, kThreadK, kChunkK, kLanes * kChunkK, kRowK>;
+using ProductPv = Product<kThreadQ, kChunkQ, kGroups * kChunkQ, kRowQ, kThreadD, kChunkD, kLanes * kChunkD, kHeadSize>;
 
-// sum += left · right over DEPTH shared rows, LEFT_ROW and RIGHT_ROW floats long, a thread's values in chunks.
-template <int DEPTH, int LEFT_ROW, int RIGHT_ROW, int CHUNK, int COLUMNS>
-__device__ __forceinline__ void multiply(float (&sum)[kThreadQ][COLUMNS], const float* left, const float* right) {
-#pragma unroll kUnroll
-  for (int k = 0; k < DEPTH; ++k) {
-    float a[kThreadQ];
-    float b[COLUMNS];
-    load_fragment<kChunkQ, kGroups * kChunkQ>(a, left + k * LEFT_ROW);
-    load_fragment<CHUNK, kLanes * CHUNK>(b, right + k * RIGHT_ROW);
-#pragma unroll
-    for (int i = 0; i < kThreadQ; ++i) {
-#pragma unroll
-      for (int j = 0; j < COLUMNS; ++j) {
-        sum[i][j] += a[i] * b[j];
-      }
-    }
-  }
-}
-
-// Where a thread's values lie in the block's tile.
+// Where a thread's values lie in the block's tile. Neighbouring lanes have different queries, so that half a warp reads
+// few words of each operand at once.
 struct Place {
   int row;   // of its first query
   int lane;  // within its group
@@ -154,9 +136,8 @@ struct Place {
   __device__ __forceinline__ Place() {
     const int warp = static_cast<int>(threadIdx.x) / 32;
     const int lane_of_warp = static_cast<int>(threadIdx.x) % 32;
-    const int group = kInterleave ? lane_of_warp % 2 + lane_of_warp / (2 * kLanes) * 2 : lane_of_warp / kLanes;
-    lane = lane_of_warp / kLaneStride % kLanes;
-    row = warp * kGroups * kThreadQ + group * kChunkQ;
+    lane = lane_of_warp / 2 % kLanes;
+    row = warp * kGroups * kThreadQ + (lane_of_warp % 2 + lane_of_warp / (2 * kLanes) * 2) * kChunkQ;
   }
 
   __device__ __forceinline__ int row_of(int i) const { return row + i / kChunkQ * (kGroups * kChunkQ) + i % kChunkQ; }
@@ -165,27 +146,49 @@ struct Place {
   }
 };
 
-// The queries of a block, and the keys that any of them sees.
+// Over the lanes that share their queries.
+template <typename Operation>
+__device__ __forceinline__ float group_reduce(float value) {
+  return lanes_reduce<Operation, kPtx, kLanes, 2>(value);
+}
+
+// The queries of a block, and the keys it looks at.
 struct Work {
   int first_row;
   int last_row;  // one past the last
   int first_key;
   int last_key;  // one past the last
   int diagonal;  // with a causal mask, query i sees keys up to i + diagonal
+  int splits;    // blocks that share the queries; this one has nothing to do if it is not among them
 };
 
-__device__ __forceinline__ Work find_work(const int* __restrict__ starts, int segments, int queries, int keys) {
+// What any of the queries of this block's tile sees.
+__device__ __forceinline__ Work find_tile(const int* __restrict__ starts, int segments, int queries, int keys) {
   const int tile = static_cast<int>(gridDim.y - 1 - blockIdx.y);
   if constexpr (kSegmented) {
     const SegmentTile found = find_segment_tile<kBlockQ>(tile, starts, segments);
-    return Work{found.first, found.end, found.begin, found.end, 0};
+    return Work{found.first, found.end, found.begin, found.end, 0, found.first < found.end ? 1 : 0};
   }
-  Work work{tile * kBlockQ, queries, 0, keys, keys - queries};
+  Work work{tile * kBlockQ, queries, 0, keys, keys - queries, 1};
   if constexpr (kCausal) {
     const int seen = work.diagonal + work.first_row + kBlockQ;
     work.last_key = seen < keys ? seen : keys;
   }
   return work;
+}
+
+// Leaves this block its range of the tile's keys.
+__device__ __forceinline__ void take_range(Work& work) {
+  const int tiles = (work.last_key - work.first_key + kBlockK - 1) / kBlockK;
+  const int wanted = (tiles * kBlockK + kKeysPerSplit - 1) / kKeysPerSplit;
+  const int most = wanted < static_cast<int>(gridDim.z) ? wanted : static_cast<int>(gridDim.z);
+  if (most > 1) {
+    const int share = (tiles + most - 1) / most;
+    work.splits = (tiles + share - 1) / share;
+    work.first_key += static_cast<int>(blockIdx.z) * share * kBlockK;
+    const int end = work.first_key + share * kBlockK;
+    work.last_key = end < work.last_key ? end : work.last_key;
+  }
 }
 
 // Strikes out the scores of keys that a query does not see.
@@ -205,23 +208,34 @@ __device__ __forceinline__ void mask_scores(float (&scores)[kThreadQ][kThreadK],
   }
 }
 
+// The block's softmax states, in shared memory: between tiles of keys registers are for sums and scores.
+struct States {
+  float maximum[kBlockQ];
+  float sum[kBlockQ];
+};
+
 // Turns a tile's scores into weights, which it writes to shared_p as rows of keys, and scales what was summed before.
-// The states' sums are of this thread's own keys.
-__device__ __forceinline__ void soften(float (&scores)[kThreadQ][kThreadK], OnlineSoftmax (&state)[kThreadQ],
-                                       float (&sum)[kThreadQ][kThreadD], float scale, float* shared_p, Place place) {
+__device__ __forceinline__ void soften(float (&scores)[kThreadQ][kThreadK], float (&sum)[kThreadQ][kThreadD],
+                                       States& states, float scale, float* shared_p, Place place) {
 #pragma unroll
   for (int i = 0; i < kThreadQ; ++i) {
+    const int row = place.row_of(i);
+    OnlineSoftmax state{states.maximum[row], 0.0f};
     float largest = scores[i][0];
 #pragma unroll
     for (int j = 1; j < kThreadK; ++j) {
       largest = fmaxf(largest, scores[i][j]);
     }
-    largest = lanes_reduce<Max, kPtx, kLanes, kLaneStride>(largest);
-    const float factor = state[i].raise(largest * scale);
+    const float factor = state.raise(group_reduce<Max>(largest) * scale);
 #pragma unroll
     for (int j = 0; j < kThreadK; ++j) {
-      scores[i][j] = power_of_2(fmaf(scores[i][j], scale, -state[i].maximum));
-      state[i].sum += scores[i][j];
+      scores[i][j] = power_of_2(fmaf(scores[i][j], scale, -state.maximum));
+      state.sum += scores[i][j];
+    }
+    const float weights = group_reduce<Sum>(state.sum);
+    if (place.lane == 0) {
+      states.maximum[row] = state.maximum;
+      states.sum[row] = states.sum[row] * factor + weights;
     }
 #pragma unroll
     for (int j = 0; j < kThreadD; ++j) {
@@ -247,9 +261,7 @@ __device__ __forceinline__ void store_out(STORAGE* out, long long stride, const 
                                           const OnlineSoftmax (&state)[kThreadQ], Place place, int rows) {
 #pragma unroll
   for (int i = 0; i < kThreadQ; ++i) {
-    OnlineSoftmax whole = state[i];
-    whole.sum = lanes_reduce<Sum, kPtx, kLanes, kLaneStride>(whole.sum);
-    const float normaliser = whole.normaliser();
+    const float normaliser = state[i].normaliser();
     if (place.row_of(i) < rows) {
 #pragma unroll
       for (int j = 0; j < kThreadD; j += kChunkD) {
@@ -264,121 +276,150 @@ __device__ __forceinline__ void store_out(STORAGE* out, long long stride, const 
   }
 }
 
-}  // namespace
-
-extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocks)
-    attention_prefill(const STORAGE* __restrict__ q, const CACHE* __restrict__ k, const CACHE* __restrict__ v,
-                      const int* __restrict__ segment_starts, STORAGE* __restrict__ out, int heads, int kv_heads,
-                      int queries, int keys, int segments, int q_stride, int kv_stride) {
-  __shared__ __align__(16) float shared_p[kBlockK * kRowQ];
-  __shared__ __align__(16) float shared_q[kQResident ? kHeadSize * kRowQ : 2 * kStageQ];
-  __shared__ __align__(16) float shared_kv[2 * kStageKv];
-  const Work work = find_work(segment_starts, segments, queries, keys);
-  if (work.first_row >= work.last_row) {
-    return;
-  }
-  const int head = static_cast<int>(blockIdx.x);
-  const int rows = work.last_row - work.first_row;
-  const Place place;
-  const long long kv_first = static_cast<long long>(work.first_key) * kv_stride + head / (heads / kv_heads) * kHeadSize;
-  const int key_rows = (kCausal ? keys : work.last_key) - work.first_key;
-  SliceOfQ slice_q(q + static_cast<long long>(work.first_row) * q_stride + head * kHeadSize, q_stride, rows);
-  SliceOfK slice_k(k + kv_first, kv_stride, key_rows);
-  SliceOfV slice_v(v + kv_first, kv_stride, key_rows);
-  const long long next_tile = static_cast<long long>(kBlockK) * kv_stride - kHeadSize;
-  const float scale = kLog2E / sqrtf(static_cast<float>(kHeadSize));
-
-  OnlineSoftmax state[kThreadQ];
-#pragma unroll
-  for (OnlineSoftmax& row : state) {
-    row = OnlineSoftmax::empty();
-  }
-  float sum[kThreadQ][kThreadD] = {};
-  int stage = 0;
-  if constexpr (kQResident) {
+// Calls `body` with each slice, the shared buffer it is in, and whether another one follows. Two at a time, for then
+// the buffer is a constant.
+template <int SLICES, typename Body>
+__device__ __forceinline__ void for_each_slice(Body body) {
+  constexpr int kPair = SLICES % 2 == 0 ? 2 : 1;
 #pragma unroll 1
-    for (int slice = 0; slice < kSlicesD; ++slice) {
-      slice_q.load();
-      slice_q.address += kSliceD;
-      slice_q.template store_transposed<kRowQ>(shared_q + slice * kStageQ);
+  for (int slice = 0; slice < SLICES; slice += kPair) {
+    body(slice, kPair == 2 ? 0 : slice % 2, kPair == 2 || slice + 1 < SLICES);
+    if constexpr (kPair == 2) {
+      body(slice + 1, 1, slice + 2 < SLICES);
     }
-  } else {
-    slice_q.load();
-    slice_q.template store_transposed<kRowQ>(shared_q);
   }
-  slice_k.load();
-  slice_k.template store_transposed<kRowK>(shared_kv);
+}
+
+// Walks over the keys of `work`.
+__device__ __forceinline__ void attend(float (&sum)[kThreadQ][kThreadD], States& states, SliceOfQ& slice_q,
+                                       SliceOfK& slice_k, SliceOfV& slice_v, const Work& work, Place place) {
+  // Weights lie where the slices of Q and K were that they come from.
+  __shared__ __align__(16) float shared[kStages > kWeights ? kStages : kWeights];
+  __shared__ __align__(16) float shared_v[2 * kStageV];
+  float* shared_q = shared + 2 * kStageK;
+  const float scale = kLog2E / sqrtf(static_cast<float>(kHeadSize));
+  const auto store_qk = [&](int stage) {
+    slice_k.template store_transposed<kRowK>(shared + stage * kStageK);
+    slice_q.template store_transposed<kRowQ>(shared_q + stage * kStageQ);
+  };
+  const auto sides_qk = [&](int stage) {
+    return Sides{shared_q + stage * kStageQ + place.row, shared + stage * kStageK + place.lane * kChunkK};
+  };
+  const auto sides_pv = [&](int slice, int stage) {
+    return Sides{shared + slice * (kSliceK * kRowQ) + place.row, shared_v + stage * kStageV + place.lane * kChunkD};
+  };
+  const auto load_qk = [&] {
+    slice_k.load();
+    slice_k.move_columns(kSliceD);
+    slice_q.load();
+    slice_q.move_columns(kSliceD);
+  };
+  slice_q.move_to(work.first_row);
+  slice_k.move_to(work.first_key);
+  load_qk();
+  store_qk(0);
   __syncthreads();
 
 #pragma unroll 1
   for (int key = work.first_key; key < work.last_key; key += kBlockK) {
     float scores[kThreadQ][kThreadK] = {};
-#pragma unroll 1
-    for (int slice = 0; slice < kSlicesD; ++slice) {
-      const bool more = slice + 1 < kSlicesD;
+    ProductQk product_qk;
+    product_qk.begin(sides_qk(0));
+    for_each_slice<kSlicesD>([&](int, int stage, bool more) {
       if (more) {
-        slice_k.address += kSliceD;
-        slice_k.load();
-        if constexpr (!kQResident) {
-          slice_q.address += kSliceD;
-          slice_q.load();
-        }
+        load_qk();
       } else {
+        slice_v.move_to(key);
         slice_v.load();
       }
-      multiply<kSliceD, kRowQ, kRowK, kChunkK>(scores, shared_q + (kQResident ? slice : stage) * kStageQ + place.row,
-                                               shared_kv + stage * kStageKv + place.lane * kChunkK);
-      stage ^= 1;
-      if (more) {
-        slice_k.template store_transposed<kRowK>(shared_kv + stage * kStageKv);
-        if constexpr (!kQResident) {
-          slice_q.template store_transposed<kRowQ>(shared_q + stage * kStageQ);
+      product_qk.template multiply<kSliceD>(scores, sides_qk(stage), more, [&] {
+        if (more) {
+          store_qk(stage ^ 1);
+        } else {
+          slice_v.store(shared_v);
         }
-      } else {
-        slice_v.store(shared_kv + stage * kStageKv);
-      }
-      __syncthreads();
-    }
+        __syncthreads();
+        return sides_qk(stage ^ 1);
+      });
+    });
     const int seen_by_all = kCausal ? work.first_row + work.diagonal + 1 : work.last_key;
     if (key + kBlockK > seen_by_all || key + kBlockK > work.last_key) {
       mask_scores(scores, work, place, key);
     }
-    soften(scores, state, sum, scale, shared_p, place);
+    soften(scores, sum, states, scale, shared, place);
     __syncwarp();
-    slice_k.address += next_tile + kSliceD;
-    slice_k.rows -= kBlockK;
-    if constexpr (!kQResident) {
-      slice_q.address -= kHeadSize - kSliceD;
-    }
-#pragma unroll 1
-    for (int slice = 0; slice < kSlicesK; ++slice) {
-      slice_v.address += static_cast<long long>(kSliceK) * kv_stride;
-      slice_v.rows -= kSliceK;
-      const bool more = slice + 1 < kSlicesK;
+    slice_q.move_columns(-kHeadSize);
+    ProductPv product_pv;
+    product_pv.begin(sides_pv(0, 0));
+    for_each_slice<kSlicesK>([&](int slice, int stage, bool more) {
       if (more) {
+        slice_v.move_to(key + (slice + 1) * kSliceK);
         slice_v.load();
       } else {
-        slice_k.load();
-        if constexpr (!kQResident) {
-          slice_q.load();
-        }
+        slice_k.move_to(key + kBlockK);
+        load_qk();
       }
-      multiply<kSliceK, kRowQ, kHeadSize, kChunkD>(sum, shared_p + slice * kSliceK * kRowQ + place.row,
-                                                   shared_kv + stage * kStageKv + place.lane * kChunkD);
-      stage ^= 1;
-      if (more) {
-        slice_v.store(shared_kv + stage * kStageKv);
-      } else {
-        slice_k.template store_transposed<kRowK>(shared_kv + stage * kStageKv);
-        if constexpr (!kQResident) {
-          slice_q.template store_transposed<kRowQ>(shared_q + stage * kStageQ);
+      product_pv.template multiply<kSliceK>(sum, sides_pv(slice, stage), more, [&] {
+        if (more) {
+          slice_v.store(shared_v + (stage ^ 1) * kStageV);
+        } else {
+          __syncthreads();  // until all warps have read their weights
+          store_qk(0);
         }
-      }
-      __syncthreads();
+        __syncthreads();
+        return sides_pv(slice + 1, stage ^ 1);
+      });
+    });
+  }
+}
+
+}  // namespace
+
+extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocks)
+    attention_prefill(const STORAGE* __restrict__ q, const CACHE* __restrict__ k, const CACHE* __restrict__ v,
+                      const int* __restrict__ segment_starts, STORAGE* __restrict__ out, float* partials, int* counters,
+                      int heads, int kv_heads, int queries, int keys, int segments, int q_stride, int kv_stride) {
+  __shared__ __align__(16) States states;
+  Work work = find_tile(segment_starts, segments, queries, keys);
+  const int last_key = (kCausal ? keys : work.last_key) - 1;
+  if constexpr (kKeysPerSplit > 0) {
+    take_range(work);
+  }
+  if (static_cast<int>(blockIdx.z) >= work.splits) {
+    return;
+  }
+  const Place place;
+  for (int i = static_cast<int>(threadIdx.x); i < kBlockQ; i += kThreads) {
+    states.maximum[i] = kNoMaximum;
+    states.sum[i] = 0.0f;
+  }
+  const int head = static_cast<int>(blockIdx.x);
+  const int kv_first = head / (heads / kv_heads) * kHeadSize;
+  SliceOfQ slice_q(q + head * kHeadSize, q_stride, work.last_row - 1);
+  SliceOfK slice_k(k + kv_first, kv_stride, last_key);
+  SliceOfV slice_v(v + kv_first, kv_stride, last_key);
+  float sum[kThreadQ][kThreadD] = {};
+  attend(sum, states, slice_q, slice_k, slice_v, work, place);
+
+  int rows[kThreadQ];
+  OnlineSoftmax state[kThreadQ];
+#pragma unroll
+  for (int i = 0; i < kThreadQ; ++i) {
+    rows[i] = place.row_of(i);
+    state[i] = {states.maximum[place.row_of(i)], states.sum[place.row_of(i)]};
+  }
+  if constexpr (kKeysPerSplit > 0) {
+    using Split = SplitSoftmax<kThreads, kBlockQ, kThreadQ, kThreadD, kChunkD>;
+    const long long tile = static_cast<long long>(blockIdx.y) * gridDim.x + blockIdx.x;
+    if (work.splits > 1 &&
+        !Split::combine(sum, state, rows, place.lane == 0, partials + tile * gridDim.z * Split::kFloats,
+                        counters + tile, static_cast<int>(blockIdx.z), work.splits)) {
+      return;
     }
   }
   const long long out_stride = static_cast<long long>(heads) * kHeadSize;
-  store_out(out + work.first_row * out_stride + head * kHeadSize, out_stride, sum, state, place, rows);
+  store_out(out + work.first_row * out_stride + head * kHeadSize, out_stride, sum, state, place,
+            work.last_row - work.first_row);
 }
 
 #ifdef PASCALINE_REFERENCE
@@ -389,8 +430,9 @@ extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocks)
 extern "C" __global__ void attention_prefill_reference(const STORAGE* __restrict__ q, const CACHE* __restrict__ k,
                                                        const CACHE* __restrict__ v,
                                                        const int* __restrict__ segment_starts, double* __restrict__ out,
-                                                       int heads, int kv_heads, int queries, int keys, int segments,
-                                                       int q_stride, int kv_stride) {
+                                                       float* partials, int* counters, int heads, int kv_heads,
+                                                       int queries, int keys, int segments, int q_stride,
+                                                       int kv_stride) {
   const int row = static_cast<int>(blockIdx.y);
   const int head = static_cast<int>(blockIdx.x);
   int first = 0;

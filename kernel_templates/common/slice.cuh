@@ -12,7 +12,7 @@ constexpr int kChunkOf = COUNT % 4 == 0   ? 4
                                           : 1;
 
 // One of THREADS threads' share of slices of ROWS x COLUMNS elements of a matrix, read WIDTH elements at a time; with
-// ALIGNED, as vectors.
+// ALIGNED, as vectors. Rows beyond the matrix read its last one, so that loading checks nothing.
 template <typename T, int THREADS, int ROWS, int COLUMNS, int WIDTH, bool ALIGNED>
 struct Slice {
   static constexpr int kVectorsPerRow = COLUMNS / WIDTH;
@@ -20,35 +20,48 @@ struct Slice {
   static constexpr int kLoads = (ROWS + kRowStep - 1) / kRowStep;
   static_assert(THREADS % kVectorsPerRow == 0, "a thread's loads lie in the same columns");
 
-  const T* address;  // of the next slice's first load
-  long long step;    // elements between loads
-  int rows;          // of the matrix, counted from the first load's
-  Vector<T, WIDTH> staged[kLoads] = {};
+  const T* matrix;  // this thread's column of row 0
+  int stride;       // of the matrix, in elements
+  int last_row;     // of the matrix
+  const T* source[kLoads];
+  Vector<T, WIDTH> staged[kLoads];
 
   __device__ __forceinline__ static int row() { return static_cast<int>(threadIdx.x) / kVectorsPerRow; }
   __device__ __forceinline__ static int column() { return static_cast<int>(threadIdx.x) % kVectorsPerRow * WIDTH; }
 
-  // Slices of `matrix`, whose rows are `stride` apart; `count` of them exist.
-  __device__ __forceinline__ Slice(const T* matrix, long long stride, int count)
-      : address(matrix + row() * stride + column()), step(kRowStep * stride), rows(count - row()) {}
+  __device__ __forceinline__ Slice(const T* first, int row_stride, int last)
+      : matrix(first + column()), stride(row_stride), last_row(last) {}
 
+  // False for threads beyond a slice of fewer vectors than threads.
   __device__ __forceinline__ static bool has(int load) {
     return ROWS % kRowStep == 0 || row() + load * kRowStep < ROWS;
   }
 
-  // Rows beyond the matrix keep what an earlier slice had there, zeros at first: nothing that counts, but no NaN that
-  // was not in the matrix.
+  // The next slice begins at `first_row`, in the matrix' first column.
+  __device__ __forceinline__ void move_to(int first_row) {
+#pragma unroll
+    for (int i = 0; i < kLoads; ++i) {
+      const int wanted = first_row + row() + i * kRowStep;
+      source[i] = matrix + static_cast<long long>(wanted < last_row ? wanted : last_row) * stride;
+    }
+  }
+
+  __device__ __forceinline__ void move_columns(int columns) {
+#pragma unroll
+    for (int i = 0; i < kLoads; ++i) {
+      source[i] += columns;
+    }
+  }
+
   __device__ __forceinline__ void load() {
 #pragma unroll
     for (int i = 0; i < kLoads; ++i) {
-      if (has(i) && i * kRowStep < rows) {
-        if constexpr (ALIGNED) {
-          staged[i] = load_vector<WIDTH>(address + i * step);
-        } else {
+      if constexpr (ALIGNED) {
+        staged[i] = load_vector<WIDTH>(source[i]);
+      } else {
 #pragma unroll
-          for (int e = 0; e < WIDTH; ++e) {
-            staged[i].element[e] = address[i * step + e];
-          }
+        for (int e = 0; e < WIDTH; ++e) {
+          staged[i].element[e] = source[i][e];
         }
       }
     }
@@ -85,16 +98,3 @@ struct Slice {
     }
   }
 };
-
-// Reads a thread's values of one shared row: COUNT floats in chunks CHUNK wide, STRIDE apart.
-template <int CHUNK, int STRIDE, int COUNT>
-__device__ __forceinline__ void load_fragment(float (&fragment)[COUNT], const float* shared) {
-#pragma unroll
-  for (int c = 0; c < COUNT / CHUNK; ++c) {
-    const auto chunk = load_vector<CHUNK>(shared + c * STRIDE);
-#pragma unroll
-    for (int i = 0; i < CHUNK; ++i) {
-      fragment[c * CHUNK + i] = chunk.element[i];
-    }
-  }
-}

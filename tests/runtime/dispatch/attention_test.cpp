@@ -142,6 +142,18 @@ TEST(AttentionHostTest, AChunkOfAPromptSeesWhatIsInTheCache) {
   check(dispatcher, prefill_problem(130, 66, true, 1), inputs_of(130, 66, {0, 130}));
 }
 
+TEST(AttentionHostTest, BlocksThatShareManyKeysLeaveTheirCountersAtZero) {
+  const auto device = open_device("host");
+  Dispatcher dispatcher(*device, with_test_cache());
+  for (const std::int64_t queries : {1, 70}) {
+    for (int launch = 0; launch < 2; ++launch) {
+      check(dispatcher, prefill_problem(queries, 600, true, 1),
+            inputs_of(queries, 600, {0, static_cast<double>(queries)}));
+    }
+  }
+  check(dispatcher, prefill_problem(600, 600, false, 3), inputs_of(600, 600, {0, 30, 590, 600}));
+}
+
 TEST(AttentionHostTest, DecodeReadsTheLengthAndLeavesItsCountersAtZero) {
   const auto device = open_device("host");
   Dispatcher dispatcher(*device, with_test_cache());

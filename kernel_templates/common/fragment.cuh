@@ -1,0 +1,76 @@
+#pragma once
+
+// Products of slices in shared memory, from fragments in registers: what a thread needs of one depth.
+
+#include "vector.cuh"
+
+// Reads a thread's values of one shared row: COUNT floats in chunks CHUNK wide, STRIDE apart.
+template <int CHUNK, int STRIDE, int COUNT>
+__device__ __forceinline__ void load_fragment(float (&fragment)[COUNT], const float* shared) {
+#pragma unroll
+  for (int c = 0; c < COUNT / CHUNK; ++c) {
+    const auto chunk = load_vector<CHUNK>(shared + c * STRIDE);
+#pragma unroll
+    for (int i = 0; i < CHUNK; ++i) {
+      fragment[c * CHUNK + i] = chunk.element[i];
+    }
+  }
+}
+
+// Where a thread's values of the next depth begin in shared memory.
+struct Sides {
+  const float* left;
+  const float* right;
+};
+
+// A thread's part of a product: M rows of the left side in chunks M_STRIDE apart, N columns of the right side in chunks
+// N_STRIDE apart. Rows of shared memory, a depth each, are LEFT_ROW and RIGHT_ROW floats long.
+template <int M, int M_CHUNK, int M_STRIDE, int LEFT_ROW, int N, int N_CHUNK, int N_STRIDE, int RIGHT_ROW>
+struct Product {
+  struct Fragment {
+    float a[M];
+    float b[N];
+
+    __device__ __forceinline__ void load(Sides sides, int depth) {
+      load_fragment<M_CHUNK, M_STRIDE>(a, sides.left + depth * LEFT_ROW);
+      load_fragment<N_CHUNK, N_STRIDE>(b, sides.right + depth * RIGHT_ROW);
+    }
+    __device__ __forceinline__ void multiply(float (&sum)[M][N]) const {
+#pragma unroll
+      for (int i = 0; i < M; ++i) {
+#pragma unroll
+        for (int j = 0; j < N; ++j) {
+          sum[i][j] += a[i] * b[j];
+        }
+      }
+    }
+  };
+  Fragment fragments[2];
+
+  __device__ __forceinline__ void begin(Sides sides) { fragments[0].load(sides, 0); }
+
+  // sum += left · right over the DEPTH rows of a slice, whose first depth has been loaded. A depth is loaded while that
+  // before is multiplied. Before the last one is, `publish` brings the next slice, of which the first depth is loaded
+  // if there is `more` of this product: its latency does not show behind the barrier either.
+  template <int DEPTH, typename Publish>
+  __device__ __forceinline__ void multiply(float (&sum)[M][N], Sides sides, bool more, Publish publish) {
+    constexpr int kSteps = DEPTH < 8 ? DEPTH : 8;  // unrolled: more would not fit the instruction cache
+    static_assert(DEPTH % kSteps == 0 && kSteps % 2 == 0, "whole steps of two fragments");
+#pragma unroll 1
+    for (int depth = 0; depth < DEPTH; depth += kSteps) {
+#pragma unroll
+      for (int i = 0; i < kSteps; ++i) {
+        Fragment& next = fragments[(i + 1) % 2];
+        if (i + 1 < kSteps || depth + kSteps < DEPTH) {
+          next.load(sides, depth + i + 1);
+        } else {
+          const Sides following = publish();
+          if (more) {
+            next.load(following, 0);
+          }
+        }
+        fragments[i % 2].multiply(sum);
+      }
+    }
+  }
+};
