@@ -28,7 +28,6 @@ struct Options {
   std::string database;
   std::string weight = "float16";
   std::string spaces;
-  std::int64_t prefetch = 0;  // bytes
   int tokens = 20;
 };
 
@@ -73,7 +72,6 @@ int run(const Options& options) {
                                            {"N", std::to_string(linear.outputs)},
                                            {"K", std::to_string(linear.inputs)},
                                            {"EPILOGUE", std::to_string(linear.epilogue)},
-                                           {"PREFETCH", std::to_string(options.prefetch)},
                                            {"WEIGHT", options.weight}});
     prepared.push_back(&dispatcher.prepare(problem));
     fmt::print("{}: {}\n", problem.text(), prepared.back()->plan.config.text());
@@ -93,9 +91,8 @@ int run(const Options& options) {
   const auto token = [&] {
     for (std::size_t i = 0; i < weights.size(); ++i) {
       const Linear& linear = kLinears[i % kLinears.size()];
-      void* const next = options.prefetch > 0 ? weights[(i + 1) % weights.size()].data() : nullptr;
-      const std::array<void*, 6> buffers{
-          in.data(), weights[i].data(), nullptr, linear.epilogue == 4 ? residual.data() : nullptr, next, out.data()};
+      const std::array<void*, 5> buffers{in.data(), weights[i].data(), nullptr,
+                                         linear.epilogue == 4 ? residual.data() : nullptr, out.data()};
       dispatcher.launch(*prepared[i % kLinears.size()], buffers);
     }
   };
@@ -124,9 +121,6 @@ int command(int argc, char** argv) {
   app.add_option("--target", options.target);
   app.add_option("--db", options.database);
   app.add_option("--weight", options.weight, "Element type of the weights");
-  app.add_option("--prefetch", options.prefetch,
-                 "Bytes of the next weight to bring into the L2 cache (at most 8388608)")
-      ->check(CLI::Range(0, 8388608));
   app.add_option("--spaces", options.spaces, "Folder of search spaces: without a database, their defaults are timed");
   app.add_option("--tokens", options.tokens)->check(CLI::PositiveNumber);
   CLI11_PARSE(app, argc, argv);

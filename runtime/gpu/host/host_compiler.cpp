@@ -178,9 +178,9 @@ std::vector<std::string> command_for(const HostCompiler& compiler, const Compile
     command.push_back("-D" + define);
   }
   // The rewritten headers first: a header that another one includes must not be found where it came from.
-  command.insert(command.end(), {"-isystem", data_folder("host_shim").string(), "-iquote", unit.parent_path().string(),
-                                 "-iquote", fs::absolute(request.source->file).parent_path().string(), unit.string(),
-                                 "-o", object.string()});
+  command.insert(command.end(),
+                 {"-isystem", data_folder("host_shim").string(), "-iquote", unit.parent_path().string(), "-iquote",
+                  fs::absolute(request.source->file).parent_path().string(), unit.string(), "-o", object.string()});
   return command;
 }
 
