@@ -3,7 +3,7 @@
 //
 // Epilogues as in matmul. FLOPs: 2·M·N·K. Bytes: (M·K + M·N) · sizeof(STORAGE) + N·K · sizeof(WEIGHT).
 // Requires: buffers aligned to 16 bytes; N, K >= 1, of any value. C may be the residual, element for element. With
-SPLIT_K > 1 : `workspace` of SPLIT_K floats an element of C(rows rounded up to whole blocks), and `counters` of one
+// SPLIT_K > 1: `workspace` of SPLIT_K floats an element of C (rows rounded up to whole blocks), and `counters` of one
 // int a block of rows, zero before the first launch (each launch leaves them zero).
 // Launch: grid (ceil(N / (ROWS · WARPS / WARPS_K)), SPLIT_K), block 32 · WARPS.
 //
@@ -59,196 +59,196 @@ SPLIT_K > 1 : `workspace` of SPLIT_K floats an element of C(rows rounded up to w
 #define WEIGHT float32  // element type of B
 #endif
 
-                                                                                              namespace {
+namespace {
 
-  constexpr int kRows = ROWS;
-  constexpr int kWarps = WARPS;
-  constexpr int kWarpsK = WARPS_K;
-  constexpr int kVector = VECTOR_BYTES / static_cast<int>(sizeof(WEIGHT));
-  constexpr int kUnroll = UNROLL;
-  constexpr int kSplitK = SPLIT_K;
-  constexpr bool kStageA = STAGE_A != 0;
-  constexpr bool kReducePtx = REDUCE_PTX != 0;
-  constexpr int kM = ROWS_A;
-  constexpr bool kRowsAligned = ROWS_ALIGNED != 0;
-  constexpr int kFinish = FINISH;
+constexpr int kRows = ROWS;
+constexpr int kWarps = WARPS;
+constexpr int kWarpsK = WARPS_K;
+constexpr int kVector = VECTOR_BYTES / static_cast<int>(sizeof(WEIGHT));
+constexpr int kUnroll = UNROLL;
+constexpr int kSplitK = SPLIT_K;
+constexpr bool kStageA = STAGE_A != 0;
+constexpr bool kReducePtx = REDUCE_PTX != 0;
+constexpr int kM = ROWS_A;
+constexpr bool kRowsAligned = ROWS_ALIGNED != 0;
+constexpr int kFinish = FINISH;
 
-  constexpr int kThreads = 32 * kWarps;
-  constexpr int kBlockRows = kRows * kWarps / kWarpsK;
-  constexpr int kSums = kM * kRows;
+constexpr int kThreads = 32 * kWarps;
+constexpr int kBlockRows = kRows * kWarps / kWarpsK;
+constexpr int kSums = kM * kRows;
 
-  __device__ constexpr int power_of_two(int least) { return least <= 1 ? 1 : 2 * power_of_two((least + 1) / 2); }
-  constexpr int kPadded = power_of_two(kSums);
+__device__ constexpr int power_of_two(int least) { return least <= 1 ? 1 : 2 * power_of_two((least + 1) / 2); }
+constexpr int kPadded = power_of_two(kSums);
 
-  static_assert(kM >= 1 && kM <= 8, "rows of A");
-  static_assert(kWarps % kWarpsK == 0, "the warps of a row lie in one block");
-  static_assert(kPadded <= 32, "a lane reduces one sum");
-  static_assert(kVector == 2 || kVector == 4 || kVector == 8, "whole vectors");
-  static_assert(8 % kVector == 0, "aligned rows are whole vectors");
-  static_assert(!Epilogue<kFinish>::kHalves || kBlockRows % 2 == 0, "a block holds gate and factor");
+static_assert(kM >= 1 && kM <= 8, "rows of A");
+static_assert(kWarps % kWarpsK == 0, "the warps of a row lie in one block");
+static_assert(kPadded <= 32, "a lane reduces one sum");
+static_assert(kVector == 2 || kVector == 4 || kVector == 8, "whole vectors");
+static_assert(8 % kVector == 0, "aligned rows are whole vectors");
+static_assert(!Epilogue<kFinish>::kHalves || kBlockRows % 2 == 0, "a block holds gate and factor");
 
-  using Form = Epilogue<kFinish>;
-  // Whether a warp has whole sums, which then need not meet others in shared memory.
-  constexpr bool kAlone = kWarpsK == 1 && kSplitK == 1 && (!Form::kHalves || kRows % 2 == 0);
+using Form = Epilogue<kFinish>;
+// Whether a warp has whole sums, which then need not meet others in shared memory.
+constexpr bool kAlone = kWarpsK == 1 && kSplitK == 1 && (!Form::kHalves || kRows % 2 == 0);
 
-  // `kVector` elements from `k` on, as floats; zeros from `end` on.
-  template <typename T>
-  __device__ __forceinline__ void load_floats(float(&values)[kVector], const T* row, int k, int end) {
-    if constexpr (kRowsAligned) {
-      constexpr int kPart = kVector * sizeof(T) <= 16 ? kVector : 16 / static_cast<int>(sizeof(T));
+// `kVector` elements from `k` on, as floats; zeros from `end` on.
+template <typename T>
+__device__ __forceinline__ void load_floats(float (&values)[kVector], const T* row, int k, int end) {
+  if constexpr (kRowsAligned) {
+    constexpr int kPart = kVector * sizeof(T) <= 16 ? kVector : 16 / static_cast<int>(sizeof(T));
 #pragma unroll
-      for (int part = 0; part < kVector; part += kPart) {
-        const auto vector = load_vector<kPart>(row + k + part);
+    for (int part = 0; part < kVector; part += kPart) {
+      const auto vector = load_vector<kPart>(row + k + part);
 #pragma unroll
-        for (int v = 0; v < kPart; ++v) {
-          values[part + v] = to_float(vector.element[v]);
-        }
-      }
-    } else {
-#pragma unroll
-      for (int v = 0; v < kVector; ++v) {
-        values[v] = k + v < end ? to_float(row[k + v]) : 0.0f;
+      for (int v = 0; v < kPart; ++v) {
+        values[part + v] = to_float(vector.element[v]);
       }
     }
-  }
-
-  template <typename T>
-  __device__ __forceinline__ Vector<T, kVector> load_weights(const T* row, int k, int end) {
-    if constexpr (kRowsAligned) {
-      return load_vector<kVector>(row + k);
-    } else {
-      Vector<T, kVector> out;
+  } else {
 #pragma unroll
-      for (int v = 0; v < kVector; ++v) {
-        out.element[v] = k + v < end ? row[k + v] : T{};
-      }
-      return out;
+    for (int v = 0; v < kVector; ++v) {
+      values[v] = k + v < end ? to_float(row[k + v]) : 0.0f;
     }
   }
+}
 
-  // Adds COUNT loads of each row, `step` apart; `a` has rows of `stride` elements.
-  template <int COUNT, typename A>
-  __device__ __forceinline__ void add_products(float(&sums)[kPadded], const WEIGHT* const(&rows)[kRows], const A* a,
-                                               int stride, int origin, int k, int step, int end) {
-    Vector<WEIGHT, kVector> weights[COUNT][kRows];
+template <typename T>
+__device__ __forceinline__ Vector<T, kVector> load_weights(const T* row, int k, int end) {
+  if constexpr (kRowsAligned) {
+    return load_vector<kVector>(row + k);
+  } else {
+    Vector<T, kVector> out;
 #pragma unroll
-    for (int u = 0; u < COUNT; ++u) {
+    for (int v = 0; v < kVector; ++v) {
+      out.element[v] = k + v < end ? row[k + v] : T{};
+    }
+    return out;
+  }
+}
+
+// Adds COUNT loads of each row, `step` apart; `a` has rows of `stride` elements.
+template <int COUNT, typename A>
+__device__ __forceinline__ void add_products(float (&sums)[kPadded], const WEIGHT* const (&rows)[kRows], const A* a,
+                                             int stride, int origin, int k, int step, int end) {
+  Vector<WEIGHT, kVector> weights[COUNT][kRows];
+#pragma unroll
+  for (int u = 0; u < COUNT; ++u) {
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) {
+      weights[u][r] = load_weights(rows[r], k + u * step, end);
+    }
+  }
+#pragma unroll
+  for (int u = 0; u < COUNT; ++u) {
+#pragma unroll
+    for (int i = 0; i < kM; ++i) {
+      float values[kVector];
+      load_floats(values, a + static_cast<long long>(i) * stride, k + u * step - origin, end - origin);
 #pragma unroll
       for (int r = 0; r < kRows; ++r) {
-        weights[u][r] = load_weights(rows[r], k + u * step, end);
-      }
-    }
 #pragma unroll
-    for (int u = 0; u < COUNT; ++u) {
-#pragma unroll
-      for (int i = 0; i < kM; ++i) {
-        float values[kVector];
-        load_floats(values, a + static_cast<long long>(i) * stride, k + u * step - origin, end - origin);
-#pragma unroll
-        for (int r = 0; r < kRows; ++r) {
-#pragma unroll
-          for (int v = 0; v < kVector; ++v) {
-            sums[i * kRows + r] += values[v] * to_float(weights[u][r].element[v]);
-          }
+        for (int v = 0; v < kVector; ++v) {
+          sums[i * kRows + r] += values[v] * to_float(weights[u][r].element[v]);
         }
       }
     }
   }
+}
 
-  template <typename A>
-  __device__ __forceinline__ void multiply_rows(float(&sums)[kPadded], const WEIGHT* const(&rows)[kRows], const A* a,
-                                                int stride, int origin, int begin, int end) {
-    const int warp_k = static_cast<int>(threadIdx.x) / 32 % kWarpsK;
-    constexpr int kStep = kWarpsK * 32 * kVector;
-    int k = begin + (warp_k * 32 + static_cast<int>(threadIdx.x) % 32) * kVector;
+template <typename A>
+__device__ __forceinline__ void multiply_rows(float (&sums)[kPadded], const WEIGHT* const (&rows)[kRows], const A* a,
+                                              int stride, int origin, int begin, int end) {
+  const int warp_k = static_cast<int>(threadIdx.x) / 32 % kWarpsK;
+  constexpr int kStep = kWarpsK * 32 * kVector;
+  int k = begin + (warp_k * 32 + static_cast<int>(threadIdx.x) % 32) * kVector;
 #pragma unroll 1
-    for (; k + (kUnroll - 1) * kStep < end; k += kUnroll * kStep) {
-      add_products<kUnroll>(sums, rows, a, stride, origin, k, kStep, end);
+  for (; k + (kUnroll - 1) * kStep < end; k += kUnroll * kStep) {
+    add_products<kUnroll>(sums, rows, a, stride, origin, k, kStep, end);
+  }
+#pragma unroll 1
+  for (; k < end; k += kStep) {
+    add_products<1>(sums, rows, a, stride, origin, k, kStep, end);
+  }
+}
+
+// The operands of an epilogue, read before the sums are known.
+struct Operands {
+  float bias = 0.0f;
+  float residual = 0.0f;
+  __device__ __forceinline__ Operands(const float* biases, const STORAGE* residuals, bool wanted, int row_a, int column,
+                                      int n) {
+    if constexpr (Form::kHasBias) {
+      bias = wanted ? biases[column] : 0.0f;
     }
-#pragma unroll 1
-    for (; k < end; k += kStep) {
-      add_products<1>(sums, rows, a, stride, origin, k, kStep, end);
+    if constexpr (Form::kHasResidual) {
+      residual = wanted ? to_float(residuals[static_cast<long long>(row_a) * n + column]) : 0.0f;
     }
   }
+};
 
-  // The operands of an epilogue, read before the sums are known.
-  struct Operands {
-    float bias = 0.0f;
-    float residual = 0.0f;
-    __device__ __forceinline__ Operands(const float* biases, const STORAGE* residuals, bool wanted, int row_a,
-                                        int column, int n) {
-      if constexpr (Form::kHasBias) {
-        bias = wanted ? biases[column] : 0.0f;
-      }
-      if constexpr (Form::kHasResidual) {
-        residual = wanted ? to_float(residuals[static_cast<long long>(row_a) * n + column]) : 0.0f;
-      }
-    }
-  };
-
-  // Adds up what warps and blocks summed of the same rows. partial[0] then has row of the block * kM + row of A, in the
-  // block for which it returns true.
-  __device__ __forceinline__ bool gather_sums(float(&partial)[kWarpsK][kBlockRows * kM], float* workspace,
-                                              int* counters) {
-    __syncthreads();
-    float* place = workspace + static_cast<long long>(blockIdx.x) * (kSplitK * kBlockRows * kM);
-    for (int i = static_cast<int>(threadIdx.x); i < kBlockRows * kM; i += kThreads) {
-      float total = partial[0][i];
+// Adds up what warps and blocks summed of the same rows. partial[0] then has row of the block * kM + row of A, in the
+// block for which it returns true.
+__device__ __forceinline__ bool gather_sums(float (&partial)[kWarpsK][kBlockRows * kM], float* workspace,
+                                            int* counters) {
+  __syncthreads();
+  float* place = workspace + static_cast<long long>(blockIdx.x) * (kSplitK * kBlockRows * kM);
+  for (int i = static_cast<int>(threadIdx.x); i < kBlockRows * kM; i += kThreads) {
+    float total = partial[0][i];
 #pragma unroll
-      for (int other = 1; other < kWarpsK; ++other) {
-        total += partial[other][i];
+    for (int other = 1; other < kWarpsK; ++other) {
+      total += partial[other][i];
+    }
+    partial[0][i] = total;
+    if constexpr (kSplitK > 1) {
+      place[blockIdx.y * (kBlockRows * kM) + i] = total;
+    }
+  }
+  if constexpr (kSplitK > 1) {
+    if (!arrived_last(counters + blockIdx.x, kSplitK)) {
+      return false;
+    }
+    for (int i = static_cast<int>(threadIdx.x); i < kBlockRows * kM; i += kThreads) {
+      float total = 0.0f;
+#pragma unroll
+      for (int split = 0; split < kSplitK; ++split) {
+        total += load_written<1>(place + split * (kBlockRows * kM) + i).element[0];
       }
       partial[0][i] = total;
-      if constexpr (kSplitK > 1) {
-        place[blockIdx.y * (kBlockRows * kM) + i] = total;
-      }
     }
-    if constexpr (kSplitK > 1) {
-      if (!arrived_last(counters + blockIdx.x, kSplitK)) {
-        return false;
-      }
-      for (int i = static_cast<int>(threadIdx.x); i < kBlockRows * kM; i += kThreads) {
-        float total = 0.0f;
-#pragma unroll
-        for (int split = 0; split < kSplitK; ++split) {
-          total += load_written<1>(place + split * (kBlockRows * kM) + i).element[0];
-        }
-        partial[0][i] = total;
-      }
-    }
-    __syncthreads();
-    return true;
   }
+  __syncthreads();
+  return true;
+}
 
-  // Finishes the block's sums and stores them.
-  __device__ __forceinline__ void store_sums(STORAGE * c, const float* sums, const float* bias, const STORAGE* residual,
-                                             int first_row, int n) {
-    constexpr int kWidth = Form::kHalves ? 2 : 1;
-    for (int i = static_cast<int>(threadIdx.x); i < kBlockRows / kWidth * kM; i += kThreads) {
-      const int row = i / kM * kWidth;
-      const int row_a = i % kM;
-      float values[kWidth];
+// Finishes the block's sums and stores them.
+__device__ __forceinline__ void store_sums(STORAGE* c, const float* sums, const float* bias, const STORAGE* residual,
+                                           int first_row, int n) {
+  constexpr int kWidth = Form::kHalves ? 2 : 1;
+  for (int i = static_cast<int>(threadIdx.x); i < kBlockRows / kWidth * kM; i += kThreads) {
+    const int row = i / kM * kWidth;
+    const int row_a = i % kM;
+    float values[kWidth];
 #pragma unroll
-      for (int v = 0; v < kWidth; ++v) {
-        values[v] = sums[(row + v) * kM + row_a];
-      }
-      store_finished<kFinish, false, kWidth>(c, values, bias, residual, row_a, first_row + row, n);
+    for (int v = 0; v < kWidth; ++v) {
+      values[v] = sums[(row + v) * kM + row_a];
     }
+    store_finished<kFinish, false, kWidth>(c, values, bias, residual, row_a, first_row + row, n);
   }
+}
 
-  // The same from the lanes of a warp that have whole sums.
-  __device__ __forceinline__ void store_lane(STORAGE * c, float sum, Operands operands, bool wanted, int row_a,
-                                             int column, int n) {
-    if constexpr (Form::kHalves) {
-      const float factor = __shfl_down_sync(0xffffffffu, sum, 32 / kPadded);
-      if (wanted && column % 2 == 0) {
-        c[static_cast<long long>(row_a) * (n / 2) + column / 2] = from_float<STORAGE>(silu(sum) * factor);
-      }
-    } else if (wanted) {
-      c[static_cast<long long>(row_a) * n + column] =
-          from_float<STORAGE>(finish<kFinish>(sum, operands.bias, operands.residual));
+// The same from the lanes of a warp that have whole sums.
+__device__ __forceinline__ void store_lane(STORAGE* c, float sum, Operands operands, bool wanted, int row_a, int column,
+                                           int n) {
+  if constexpr (Form::kHalves) {
+    const float factor = __shfl_down_sync(0xffffffffu, sum, 32 / kPadded);
+    if (wanted && column % 2 == 0) {
+      c[static_cast<long long>(row_a) * (n / 2) + column / 2] = from_float<STORAGE>(silu(sum) * factor);
     }
+  } else if (wanted) {
+    c[static_cast<long long>(row_a) * n + column] =
+        from_float<STORAGE>(finish<kFinish>(sum, operands.bias, operands.residual));
   }
+}
 
 }  // namespace
 
