@@ -298,6 +298,8 @@ __device__ __forceinline__ void reduce_parts(STORAGE* c, const float (&sum)[kThr
                                              Place place, Parts parts, int m, int n) {
   constexpr int kColumnChunks = kThreadN / kChunkN;
   constexpr int kStride = kThreads * kChunkN;  // from one chunk of a thread to the next
+  constexpr int kChunksAtOnce =
+      Parts::kBatch < 16 ? 16 / Parts::kBatch : 1;  // as many loads in flight as fit registers
   constexpr long long kTile = static_cast<long long>(kBlockM) * kBlockN;
   float* base = workspace + threadIdx.x * kChunkN;
   float* own = base + parts.own() * kTile;
@@ -314,7 +316,7 @@ __device__ __forceinline__ void reduce_parts(STORAGE* c, const float (&sum)[kThr
   if (!arrived_last(counters + parts.tile, count)) {
     return;
   }
-#pragma unroll 4
+#pragma unroll kChunksAtOnce
   for (int chunk = 0; chunk < kThreadM * kColumnChunks; ++chunk) {
     float total[kChunkN] = {};
 #pragma unroll 1
