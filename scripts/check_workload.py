@@ -10,6 +10,7 @@ import sys
 
 FOLDER = pathlib.Path(__file__).resolve().parent.parent / "search_spaces" / "workloads"
 HALF = 2  # bytes of a stored weight or cache element
+PRODUCTS = ("matmul", "matvec")  # kernels of matrix products
 CHOICES = ("CAUSAL", "OPERATION", "RESIDUAL")  # dimensions that choose what is computed, from 0
 
 
@@ -127,7 +128,7 @@ def dimensions(entry, symbols):
 def flops(entry, symbols):
     """Multiply-adds count two; attention without skipping the causal half; norms and rotations not counted."""
     d = dimensions(entry, symbols)
-    if entry["kernel"] == "matmul":
+    if entry["kernel"] in PRODUCTS:
         return entry["count"] * 2 * d["M"] * d["N"] * d["K"]
     if entry["kernel"].startswith("attention"):
         return entry["count"] * 4 * d["HEADS"] * d["HEAD_DIM"] * d.get("QUERIES", 1) * d["KEYS"]
@@ -143,7 +144,7 @@ def parameters(workload, phase, symbols, bias):
     matrices = norms = 0
     for entry in entries_of(workload, phase):
         d = dimensions(entry, symbols)
-        if entry["kernel"] == "matmul":
+        if entry["kernel"] in PRODUCTS:
             matrices += entry["count"] * d["N"] * (d["K"] + (1 if bias else 0))
         elif entry["kernel"] in ("rmsnorm", "layernorm"):
             norms += entry["count"] * d["WIDTH"] * (2 if entry["kernel"] == "layernorm" else 1)
@@ -165,7 +166,7 @@ class Totals:
 def check_text(workload, totals):
     for s in (128, 512, 1024, 2048, 4096):
         at = {"S": s}
-        totals.expect(f"prefill S={s}, matmul FLOP", sum_flops(workload, "prefill", at, "matmul"),
+        totals.expect(f"prefill S={s}, matmul FLOP", sum_flops(workload, "prefill", at, "mat"),
                       2818572288 * s + 622329856)
         totals.expect(f"prefill S={s}, attention FLOP", sum_flops(workload, "prefill", at, "attention"), 229376 * s * s)
     for length in (1, 512, 4096):

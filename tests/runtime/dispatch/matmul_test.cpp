@@ -47,7 +47,7 @@ TEST(MatmulHostTest, ATunedSplitOfTheDepthIsRunTwice) {
   const auto device = open_device("host");
   const TemporaryFolder folder;
   const Space space = Space::load(data_folder("search_spaces") / "matmul.json");
-  Winner winner = scale_winner(matmul_problem(40, 36, 64), default_with(space, {{"SPLIT_K", 4}, {"VECTOR", 2}}));
+  Winner winner = scale_winner(matmul_problem(40, 36, 64), default_with(space, {{"SPLIT_K", 4}}));
   winner.device = device_row(device->info());
   winner.kernel = {"matmul", KernelSource::load(data_folder("kernel_templates") / "matmul.cu").hash};
   Store store(folder / "tuned.db", OpenMode::create);
