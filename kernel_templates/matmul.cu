@@ -121,6 +121,7 @@ constexpr int kThreads = (kBlockM / kThreadM) * (kBlockN / kThreadN);
 constexpr int kWarpsN = kBlockN / (kLanesN * kThreadN);
 constexpr int kChunkM = kThreadM < 4 ? kThreadM : 4;
 constexpr int kChunkN = kThreadN < 4 ? kThreadN : 4;
+constexpr int kColumnChunks = kThreadN / kChunkN;
 
 static_assert(32 % kLanesN == 0 && (!kLanePairs || kLanesM % 2 == 0), "a warp has 32 lanes");
 static_assert(kBlockM % (kLanesM * kThreadM) == 0 && kBlockN % (kLanesN * kThreadN) == 0, "warps tile the block");
@@ -290,19 +291,8 @@ __device__ __forceinline__ void store_tile(STORAGE* c, const float (&sum)[kThrea
   }
 }
 
-// Writes the sums where the block that arrives last finds them. Then that one adds up all partial sums in their order
-// along the depth, so that the result does not depend on who came last.
-template <typename Parts>
-__device__ __forceinline__ void reduce_parts(STORAGE* c, const float (&sum)[kThreadM][kThreadN], float* workspace,
-                                             int* counters, const float* bias, const STORAGE* residual, Tile tile,
-                                             Place place, Parts parts, int m, int n) {
-  constexpr int kColumnChunks = kThreadN / kChunkN;
-  constexpr int kStride = kThreads * kChunkN;  // from one chunk of a thread to the next
-  constexpr int kChunksAtOnce =
-      Parts::kBatch < 16 ? 16 / Parts::kBatch : 1;  // as many loads in flight as fit registers
-  constexpr long long kTile = static_cast<long long>(kBlockM) * kBlockN;
-  float* base = workspace + threadIdx.x * kChunkN;
-  float* own = base + parts.own() * kTile;
+// Writes a thread's sums to its place in a tile of the workspace.
+__device__ __forceinline__ void leave_sums(float* tile, const float (&sum)[kThreadM][kThreadN]) {
 #pragma unroll
   for (int chunk = 0; chunk < kThreadM * kColumnChunks; ++chunk) {
     Vector<float, kChunkN> values;
@@ -310,8 +300,44 @@ __device__ __forceinline__ void reduce_parts(STORAGE* c, const float (&sum)[kThr
     for (int j = 0; j < kChunkN; ++j) {
       values.element[j] = sum[chunk / kColumnChunks][chunk % kColumnChunks * kChunkN + j];
     }
-    store_vector(own + chunk * kStride, values);
+    store_vector(tile + (chunk * kThreads + static_cast<int>(threadIdx.x)) * kChunkN, values);
   }
+}
+
+// Of two blocks that have a part of a tile each, the first to arrive leaves its sums, the second adds them to its own.
+// Which is which does not matter to a sum of two.
+__device__ __forceinline__ void reduce_pair(STORAGE* c, float (&sum)[kThreadM][kThreadN], float* workspace,
+                                            int* counter, const float* bias, const STORAGE* residual, Tile tile,
+                                            Place place, int m, int n) {
+  if (arrived_first(counter)) {
+    leave_sums(workspace, sum);
+    hand_over(counter);
+    return;
+  }
+  take_over(counter);
+#pragma unroll
+  for (int chunk = 0; chunk < kThreadM * kColumnChunks; ++chunk) {
+    const auto values = load_written<kChunkN>(workspace + (chunk * kThreads + static_cast<int>(threadIdx.x)) * kChunkN);
+#pragma unroll
+    for (int j = 0; j < kChunkN; ++j) {
+      sum[chunk / kColumnChunks][chunk % kColumnChunks * kChunkN + j] += values.element[j];
+    }
+  }
+  store_tile(c, sum, bias, residual, tile, place, m, n);
+}
+
+// Writes the sums where the block that arrives last finds them. Then that one adds up all partial sums in their order
+// along the depth, so that the result does not depend on who came last.
+template <typename Parts>
+__device__ __forceinline__ void reduce_parts(STORAGE* c, const float (&sum)[kThreadM][kThreadN], float* workspace,
+                                             int* counters, const float* bias, const STORAGE* residual, Tile tile,
+                                             Place place, Parts parts, int m, int n) {
+  constexpr int kStride = kThreads * kChunkN;  // from one chunk of a thread to the next
+  constexpr int kChunksAtOnce =
+      Parts::kBatch < 16 ? 16 / Parts::kBatch : 1;  // as many loads in flight as fit registers
+  constexpr long long kTile = static_cast<long long>(kBlockM) * kBlockN;
+  leave_sums(workspace + parts.own() * kTile, sum);
+  const float* base = workspace + threadIdx.x * kChunkN;
   const int count = parts.count();
   if (!arrived_last(counters + parts.tile, count)) {
     return;
@@ -389,7 +415,10 @@ extern "C" __global__ void MATMUL_BOUNDS matmul(const STORAGE* __restrict__ a, c
     if (begin < end) {
       multiply_tile(sum, a, b, tile, place, begin, end, m, n, k);
     }
-    if constexpr (kSplitK > 1) {
+    if constexpr (kSplitK == 2) {
+      constexpr long long kTile = static_cast<long long>(kBlockM) * kBlockN;
+      reduce_pair(c, sum, workspace + index * kTile, counters + index, bias, residual, tile, place, m, n);
+    } else if constexpr (kSplitK > 2) {
       reduce_parts(c, sum, workspace, counters, bias, residual, tile, place, SplitParts<kSplitK>{index}, m, n);
     } else {
       store_tile(c, sum, bias, residual, tile, place, m, n);
