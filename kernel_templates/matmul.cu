@@ -17,6 +17,7 @@
 // read the last row, and are not written.
 
 #include "common/epilogue.cuh"
+#include "common/fragment.cuh"
 #include "common/operand.cuh"
 #include "common/split.cuh"
 #include "common/tiles.cuh"
@@ -138,41 +139,8 @@ static_assert(!Epilogue<kFinish>::kHalves || kThreadN % 2 == 0, "a thread holds 
 using OperandA = Operand<STORAGE, kThreads, kBlockM, kBlockK, kVector, kPadding, !kRowsFirst, kRowsAligned>;
 using OperandB = Operand<WEIGHT, kThreads, kBlockN, kBlockK, kVector, kPadding, !kRowsFirst, kRowsAligned>;
 
-// A thread's values of one depth.
-struct Fragment {
-  float a[kThreadM];
-  float b[kThreadN];
-
-  // From one row of the slice in shared memory, at this thread's place.
-  __device__ __forceinline__ void load(const float* shared_a, const float* shared_b) {
-#pragma unroll
-    for (int c = 0; c < kThreadM / kChunkM; ++c) {
-      const auto chunk = load_vector<kChunkM>(shared_a + c * (kLanesM * kChunkM));
-#pragma unroll
-      for (int i = 0; i < kChunkM; ++i) {
-        a[c * kChunkM + i] = chunk.element[i];
-      }
-    }
-#pragma unroll
-    for (int c = 0; c < kThreadN / kChunkN; ++c) {
-      const auto chunk = load_vector<kChunkN>(shared_b + c * (kLanesN * kChunkN));
-#pragma unroll
-      for (int j = 0; j < kChunkN; ++j) {
-        b[c * kChunkN + j] = chunk.element[j];
-      }
-    }
-  }
-
-  __device__ __forceinline__ void multiply(float (&sum)[kThreadM][kThreadN]) const {
-#pragma unroll
-    for (int i = 0; i < kThreadM; ++i) {
-#pragma unroll
-      for (int j = 0; j < kThreadN; ++j) {
-        sum[i][j] += a[i] * b[j];
-      }
-    }
-  }
-};
+using Fragment = Product<kThreadM, kChunkM, kLanesM * kChunkM, OperandA::kRow, kThreadN, kChunkN, kLanesN * kChunkN,
+                         OperandB::kRow>::Fragment;
 
 // Where a thread's values lie in the block's tile.
 struct Place {
@@ -197,9 +165,8 @@ using Tile = TileOf<kBlockM, kBlockN, kGroupM>;
 // Multiplies the depths of the slice in shared memory. Before the one with STORE_AHEAD more after it, it calls `store`,
 // which writes the next slice to shared memory; before the last one `publish`, which reads that one's first fragment.
 template <typename Store, typename Publish>
-__device__ __forceinline__ void multiply_slice(float (&sum)[kThreadM][kThreadN], Fragment (&fragments)[2],
-                                               const float* shared_a, const float* shared_b, Store store,
-                                               Publish publish) {
+__device__ __forceinline__ void multiply_slice(float (&sum)[kThreadM][kThreadN], Fragment (&fragments)[2], Sides sides,
+                                               Store store, Publish publish) {
 #pragma unroll 1
   for (int outer = 0; outer < kBlockK; outer += kUnrollK) {
 #pragma unroll
@@ -207,15 +174,14 @@ __device__ __forceinline__ void multiply_slice(float (&sum)[kThreadM][kThreadN],
       Fragment& present = fragments[i % kFragments];
       const bool last_steps = outer + kUnrollK == kBlockK;
       if (kFragments == 1) {
-        present.load(shared_a + (outer + i) * OperandA::kRow, shared_b + (outer + i) * OperandB::kRow);
+        present.load(sides, outer + i);
       }
       if (last_steps && i == kUnrollK - 1 - kStoreAhead) {
         store();
       }
       if (kFragments == 2) {
         if (i + 1 < kUnrollK || !last_steps) {
-          fragments[(i + 1) % 2].load(shared_a + (outer + i + 1) * OperandA::kRow,
-                                      shared_b + (outer + i + 1) * OperandB::kRow);
+          fragments[(i + 1) % 2].load(sides, outer + i + 1);
         } else {
           publish(fragments[(i + 1) % 2]);
         }
@@ -241,7 +207,7 @@ __device__ __forceinline__ void multiply_tile(float (&sum)[kThreadM][kThreadN], 
   __syncthreads();
   Fragment fragments[2];
   if constexpr (kFragments == 2) {
-    fragments[0].load(shared_a[0] + place.row, shared_b[0] + place.column);
+    fragments[0].load({shared_a[0] + place.row, shared_b[0] + place.column}, 0);
   }
   int stage = 0;
 #pragma unroll 1
@@ -265,10 +231,10 @@ __device__ __forceinline__ void multiply_tile(float (&sum)[kThreadM][kThreadN], 
         stage ^= kStages - 1;
       }
     };
-    multiply_slice(sum, fragments, shared_a[stage] + place.row, shared_b[stage] + place.column, store,
+    multiply_slice(sum, fragments, {shared_a[stage] + place.row, shared_b[stage] + place.column}, store,
                    [&](Fragment& next) {
                      turn();
-                     next.load(shared_a[stage] + place.row, shared_b[stage] + place.column);
+                     next.load({shared_a[stage] + place.row, shared_b[stage] + place.column}, 0);
                    });
     if constexpr (kFragments == 1) {
       turn();
