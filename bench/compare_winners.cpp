@@ -40,7 +40,9 @@ struct Options {
   bool json = false;
 };
 
-std::map<std::string, std::vector<Trial>> winners_by_problem(const Options& options, const DeviceInfo& device) {
+/// Winners of the problems asked for, in that order, or of all, one of each database that has any.
+std::vector<std::pair<std::string, std::vector<Trial>>> winners_by_problem(const Options& options, const Space& space,
+                                                                           const DeviceInfo& device) {
   std::map<std::string, std::vector<Trial>> winners;
   const DeviceRow row = device_row(device);
   for (const std::string& file : options.databases) {
@@ -48,7 +50,18 @@ std::map<std::string, std::vector<Trial>> winners_by_problem(const Options& opti
       winners[winner.trial.problem.text()].push_back(winner.trial);
     }
   }
-  return winners;
+  if (options.kernel.problems.empty()) {
+    return {winners.begin(), winners.end()};
+  }
+  std::vector<std::pair<std::string, std::vector<Trial>>> asked;
+  for (const Problem& problem : options.kernel.load_problems(space)) {
+    const auto found = winners.find(problem.text());
+    if (found == winners.end()) {
+      throw Error("no database has a winner for " + problem.text());
+    }
+    asked.emplace_back(*found);
+  }
+  return asked;
 }
 
 /// What a problem's winners are timed with.
@@ -107,14 +120,14 @@ int run(const Options& options) {
   Climate climate(*device, {});
   climate.preheat();
   const Bench bench{options, space, climate, target, toolchain, source};
-  nlohmann::json document;
+  nlohmann::json document = nlohmann::json::array();
   double worst = 0;
-  for (const auto& [problem, trials] : winners_by_problem(options, device->info())) {
+  for (const auto& [problem, trials] : winners_by_problem(options, space, device->info())) {
     std::string names;
     const std::vector<double> times = bench.times(trials, names);
     const auto [fastest, slowest] = std::minmax_element(times.begin(), times.end());
     worst = std::max(worst, *slowest / *fastest - 1);
-    document[problem] = times;
+    document.push_back({{"problem", problem}, {"time_us", times}});
     if (!options.json) {
       fmt::print("{}: {}: {:.2f} us: {:.2f} % apart\n", problem, names, fmt::join(times, " "),
                  100 * (*slowest / *fastest - 1));
@@ -135,8 +148,9 @@ int command(int argc, char** argv) {
   app.add_option("--device", options.device);
   app.add_option("--target", options.target);
   app.add_option("--db", options.databases)->required();
+  app.add_option("--problem", options.kernel.problems, "Only these shapes (repeatable)");
   app.add_option("--rounds", options.rounds, "Rounds of three launches");
-  app.add_flag("--json", options.json, "Print microseconds by problem, one of each database, as JSON");
+  app.add_flag("--json", options.json, "Print a list of problems and microseconds, one of each database, as JSON");
   CLI11_PARSE(app, argc, argv);
   return run(options);
 }
