@@ -46,6 +46,26 @@ __device__ __forceinline__ float finish(float sum, float bias, float residual) {
   }
 }
 
+// The first `inside` of COUNT elements, zeros for the others. ALIGNED: all or none are inside, and lie at a whole
+// vector.
+template <bool ALIGNED, int COUNT, typename T>
+__device__ __forceinline__ Vector<T, COUNT> load_inside(const T* address, int inside) {
+  Vector<T, COUNT> out{};
+  if constexpr (ALIGNED) {
+    if (inside > 0) {
+      out = load_vector<COUNT>(address);
+    }
+  } else {
+#pragma unroll
+    for (int j = 0; j < COUNT; ++j) {
+      if (j < inside) {
+        out.element[j] = address[j];
+      }
+    }
+  }
+  return out;
+}
+
 // Finishes COUNT sums of neighbouring columns, the first at (row, column) of [rows, columns], and stores them; column
 // is a multiple of COUNT. ALIGNED: columns is a multiple of 4 (so that rows start at whole vectors), COUNT 4 or less.
 template <int EPILOGUE, bool ALIGNED, int COUNT, typename T>
@@ -75,28 +95,28 @@ __device__ __forceinline__ void store_finished(T* out, const float* sums, const 
     }
   } else {
     const long long offset = row * columns + column;
+    const int inside = columns - column < COUNT ? columns - column : COUNT;
+    Vector<float, COUNT> extra{};
+    Vector<T, COUNT> other{};
+    if constexpr (Form::kHasBias) {
+      extra = load_inside<ALIGNED, COUNT>(bias + column, inside);
+    }
+    if constexpr (Form::kHasResidual) {
+      other = load_inside<ALIGNED, COUNT>(residual + offset, inside);
+    }
     Vector<T, COUNT> values;
 #pragma unroll
     for (int j = 0; j < COUNT; ++j) {
-      const bool inside = column + j < columns;
-      float extra = 0.0f;
-      float other = 0.0f;
-      if constexpr (Form::kHasBias) {
-        extra = inside ? bias[column + j] : 0.0f;
-      }
-      if constexpr (Form::kHasResidual) {
-        other = inside ? to_float(residual[offset + j]) : 0.0f;
-      }
-      values.element[j] = from_float<T>(finish<EPILOGUE>(sums[j], extra, other));
+      values.element[j] = from_float<T>(finish<EPILOGUE>(sums[j], extra.element[j], to_float(other.element[j])));
     }
     if constexpr (ALIGNED) {
-      if (column < columns) {
+      if (inside > 0) {
         store_vector(out + offset, values);
       }
     } else {
 #pragma unroll
       for (int j = 0; j < COUNT; ++j) {
-        if (column + j < columns) {
+        if (j < inside) {
           out[offset + j] = values.element[j];
         }
       }
