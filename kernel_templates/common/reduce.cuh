@@ -1,6 +1,6 @@
 #pragma once
 
-// Reductions over the lanes of a warp and the threads of a block. PTX chooses how a step is written: false leaves it to
+// Reductions over the lanes of a warp. PTX chooses how a step is written: false leaves it to
 // the compiler's intrinsics, true gives exchange and operation as one piece of inline PTX.
 
 struct Sum {
@@ -43,27 +43,6 @@ __device__ __forceinline__ float warp_reduce(float value) {
   if constexpr (LANES > 1) {
     value = exchange_step<Operation, PTX, LANES / 2>(value);
     return warp_reduce<Operation, PTX, LANES / 2>(value);
-  }
-  return value;
-}
-
-// Over the block's THREADS threads (a multiple of 32); every thread gets the result. `shared`: THREADS / 32 floats that
-// nobody else uses until the next barrier after the call. All threads must take part.
-template <typename Operation, bool PTX, int THREADS>
-__device__ __forceinline__ float block_reduce(float value, float* shared) {
-  static_assert(THREADS % 32 == 0 && THREADS <= 1024, "whole warps");
-  value = warp_reduce<Operation, PTX>(value);
-  if constexpr (THREADS > 32) {
-    constexpr int kWarps = THREADS / 32;
-    if (threadIdx.x % 32 == 0) {
-      shared[threadIdx.x / 32] = value;
-    }
-    __syncthreads();
-    value = shared[0];
-#pragma unroll
-    for (int warp = 1; warp < kWarps; ++warp) {
-      value = Operation::combine(value, shared[warp]);
-    }
   }
   return value;
 }
