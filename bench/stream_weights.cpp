@@ -1,7 +1,7 @@
 // Times a decoding step's matrix products over the whole language model: the weights of 28 layers, each in its own
 // memory, streamed in the model's order by the dispatcher's plans.
 //
-//   stream_weights --db tuned.db [--target sm_61] [--device cuda:0] [--weight float16] [--tokens 20]
+//   stream_weights --db tuned.db [--target sm_61] [--device cuda:0] [--weight float16] [--tokens 20] [--graph]
 
 #include <fmt/format.h>
 
@@ -29,6 +29,7 @@ struct Options {
   std::string weight = "float16";
   std::string spaces;
   int tokens = 20;
+  bool graph = false;
 };
 
 /// A linear layer of Qwen3-VL-2B's decoder, `epilogue` as the search space numbers them.
@@ -98,12 +99,13 @@ int run(const Options& options) {
   };
   token();
   device->synchronize();
+  const Graph graph = options.graph ? device->record(token) : Graph();
   const auto start = std::chrono::steady_clock::now();
   const auto since_start_us = [&] {
     return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count() / options.tokens;
   };
   for (int i = 0; i < options.tokens; ++i) {
-    token();
+    options.graph ? device->launch(graph) : token();
   }
   const double launched_us = since_start_us();
   device->synchronize();
@@ -123,6 +125,7 @@ int command(int argc, char** argv) {
   app.add_option("--weight", options.weight, "Element type of the weights");
   app.add_option("--spaces", options.spaces, "Folder of search spaces: without a database, their defaults are timed");
   app.add_option("--tokens", options.tokens)->check(CLI::PositiveNumber);
+  app.add_flag("--graph", options.graph, "Launch a token's products as one CUDA graph");
   CLI11_PARSE(app, argc, argv);
   return run(options);
 }

@@ -32,6 +32,9 @@
 #ifndef BATCH
 #define BATCH 4  // keys a lane reads at a time
 #endif
+#ifndef EARLY_LOADS
+#define EARLY_LOADS 0  // 1: the first keys are read before `length` is known; wasted where it is far below KEYS
+#endif
 #ifndef REDUCE_PTX
 #define REDUCE_PTX 0  // 1: reductions over lanes as inline PTX
 #endif
@@ -63,6 +66,7 @@ constexpr int kWarps = WARPS;
 constexpr int kLanes = KEY_LANES;
 constexpr int kBatch = BATCH;
 constexpr int kVector = VECTOR;
+constexpr bool kEarly = EARLY_LOADS != 0;
 constexpr bool kPtx = REDUCE_PTX != 0;
 constexpr int kMinBlocks = MIN_BLOCKS;
 constexpr int kHeadSize = HEAD_SIZE;
@@ -206,7 +210,7 @@ struct Workplace {
   OnlineSoftmax states[kGroup][kWarps];
   OnlineSoftmax whole[kGroup];
   float weights[kGroup][kLimit];
-  float sums[kWarps][kGroup * kHeadSize];
+  alignas(16) float sums[kWarps][kGroup * kHeadSize];
 };
 
 // Joins the first `count` of up to LIMIT states of one head: returns the whole, and in `weights` the factor each
@@ -248,21 +252,36 @@ __device__ __forceinline__ void join_heads(Workplace& work, const OnlineSoftmax*
   __syncthreads();
 }
 
-// Every `every`-th of `count` weighted rows, from row `first` on, `stride` floats apart: their sum in column 4·quad.
-__device__ __forceinline__ Quad weighted_sum(const Workplace& work, const float* rows, long long stride, int first,
-                                             int count, int every, int quad) {
-  const float* weights = work.weights[quad * 4 / kHeadSize];
-  Quad total{};
-#pragma unroll 8
-  for (int i = first; i < count; i += every) {
-    const Quad row = load_vector<4>(rows + i * stride + quad * 4);
+__device__ __forceinline__ void add_to(Quad& total, const Quad& row, float weight) {
 #pragma unroll
-    for (int e = 0; e < 4; ++e) {
-      total.element[e] += weights[i] * row.element[e];
+  for (int e = 0; e < 4; ++e) {
+    total.element[e] += weight * row.element[e];
+  }
+}
+
+// Some splits' sums in one quad, for a thread that takes every kShares-th split.
+constexpr int kAhead = 8;
+struct Rows {
+  Quad rows[kAhead];
+
+  // Splits `first`, `first` + kShares, … below `count`; `sums` are those of split 0 in the quad.
+  __device__ __forceinline__ void load(const float* sums, long long stride, int first, int count) {
+#pragma unroll
+    for (int i = 0; i < kAhead; ++i) {
+      if (first + i * kShares < count) {
+        rows[i] = load_written<4>(sums + (first + i * kShares) * stride);
+      }
     }
   }
-  return total;
-}
+  __device__ __forceinline__ void add_weighted(Quad& total, const float* weights, int first, int count) const {
+#pragma unroll
+    for (int i = 0; i < kAhead; ++i) {
+      if (first + i * kShares < count) {
+        add_to(total, rows[i], weights[first + i * kShares]);
+      }
+    }
+  }
+};
 
 __device__ __forceinline__ void store_out(STORAGE* out, const Workplace& work, const Quad& total, int quad) {
   const float normaliser = work.whole[quad * 4 / kHeadSize].normaliser();
@@ -287,31 +306,58 @@ __device__ __forceinline__ void load_queries(float (&query)[kGroup][kPart], cons
   }
 }
 
-// Leaves each warp's states and sums in the workplace.
-__device__ __forceinline__ void attend_range(Workplace& work, const float (&query)[kGroup][kPart],
-                                             const CACHE* __restrict__ k, const CACHE* __restrict__ v, int first_column,
-                                             long long stride, int begin, int advance, int end) {
+// A lane's way through the cache: the batch of keys and values that it has under way.
+struct Walk {
+  const CACHE* k;  // of the lane's first key
+  const CACHE* v;
+  long long stride;  // from one key to the next
+  int key;           // the lane's first
+  Part keys[kBatch] = {};
+  Part values[kBatch] = {};
+
+  __device__ __forceinline__ Walk(const CACHE* __restrict__ k_head, const CACHE* __restrict__ v_head, int kv_stride,
+                                  int begin)
+      : stride(kv_stride) {
+    const int lane = static_cast<int>(threadIdx.x) % 32;
+    key = begin + static_cast<int>(threadIdx.x) / 32 * kKeysPerWarp + lane / kLanes;
+    const long long place = key * stride + lane % kLanes * kVector;
+    k = k_head + place;
+    v = v_head + place;
+  }
+  __device__ __forceinline__ void load_keys(int end) { load_batch(keys, k, kKeysPerStep * stride, key, end); }
+  __device__ __forceinline__ void load_values(int end) { load_batch(values, v, kKeysPerStep * stride, key, end); }
+  __device__ __forceinline__ void advance(int by) {
+    key += by;
+    k += by * stride;
+    v += by * stride;
+  }
+  // Whatever lies in the cache from `end` on must not be counted, not even with the weight 0.
+  __device__ __forceinline__ void drop_values(int end) {
+#pragma unroll
+    for (int b = 0; b < kBatch; ++b) {
+      if (key + b * kKeysPerStep >= end) {
+        values[b] = Part{};
+      }
+    }
+  }
+};
+
+// Leaves each warp's states and sums in the workplace. `walk` has its first batch, which begins at `begin`.
+__device__ __forceinline__ void attend_range(Workplace& work, const float (&query)[kGroup][kPart], Walk& walk,
+                                             int begin, int advance, int end) {
   const int warp = static_cast<int>(threadIdx.x) / 32;
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int column = lane % kLanes * kVector;
   Head heads[kGroup];
-  int key = begin + warp * kKeysPerWarp + lane / kLanes;
-  long long place = key * stride + (first_column + column);  // of the lane's first key, in k and in v
-  const long long step = kKeysPerStep * stride;
-  Part keys[kBatch] = {};
-  Part values[kBatch] = {};
-  load_batch(keys, k + place, step, key, end);
-  load_batch(values, v + place, step, key, end);
   // The next keys are on their way while these values are taken in, the next values during the next scores.
 #pragma unroll 1
   for (int first = begin; first < end; first += advance) {
     float score[kGroup][kBatch];
-    score_batch(score, query, keys, key, end);
-    key += advance;
-    place += advance * stride;
-    load_batch(keys, k + place, step, key, end);
-    attend_batch(heads, score, values);
-    load_batch(values, v + place, step, key, end);
+    score_batch(score, query, walk.keys, walk.key, end);
+    walk.advance(advance);
+    walk.load_keys(end);
+    attend_batch(heads, score, walk.values);
+    walk.load_values(end);
   }
 #pragma unroll
   for (int h = 0; h < kGroup; ++h) {
@@ -329,26 +375,34 @@ __device__ __forceinline__ void attend_range(Workplace& work, const float (&quer
   __syncthreads();
 }
 
-// Combines the partial results of `count` splits in their order. Loops over shares of the splits keep all threads busy.
+// Combines the partial results of `count` splits in their order. Loops over shares of the splits keep all threads busy;
+// their first sums are read before it is known what they weigh.
 __device__ __forceinline__ void join_splits(Workplace& work, STORAGE* out, const float* sums,
                                             const OnlineSoftmax* states, int heads, int count) {
-  join_heads<kMostSplits>(work, states, static_cast<int>(gridDim.y), count);
+  const long long stride = static_cast<long long>(heads) * kHeadSize;
   const int thread = static_cast<int>(threadIdx.x);
   const int share = thread / kQuads;
+  Rows rows;
+  if (share < kShares) {
+    rows.load(sums + thread % kQuads * 4, stride, share, count);
+  }
+  join_heads<kMostSplits>(work, states, static_cast<int>(gridDim.y), count);
   for (int quad = thread % kQuads; quad < kQuads && share < kShares; quad += kThreads) {
-    store_vector(work.sums[share] + quad * 4,
-                 weighted_sum(work, sums, static_cast<long long>(heads) * kHeadSize, share, count, kShares, quad));
+    Quad total{};
+    for (int first = share; first < count; first += kAhead * kShares) {
+      if (quad >= kThreads || first != share) {
+        rows.load(sums + quad * 4, stride, first, count);
+      }
+      rows.add_weighted(total, work.weights[quad * 4 / kHeadSize], first, count);
+    }
+    store_vector(work.sums[share] + quad * 4, total);
   }
   __syncthreads();
   for (int quad = thread; quad < kQuads; quad += kThreads) {
     Quad total = load_vector<4>(work.sums[0] + quad * 4);
 #pragma unroll
     for (int i = 1; i < kShares; ++i) {
-      const Quad other = load_vector<4>(work.sums[i] + quad * 4);
-#pragma unroll
-      for (int e = 0; e < 4; ++e) {
-        total.element[e] += other.element[e];
-      }
+      add_to(total, load_vector<4>(work.sums[i] + quad * 4), 1.0f);
     }
     store_out(out, work, total, quad);
   }
@@ -364,9 +418,14 @@ extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocks)
   const int kv_head = static_cast<int>(blockIdx.x);
   const int split = static_cast<int>(blockIdx.y);
   const int first_column = kv_head * kGroup * kHeadSize;  // of the block's query heads
-  // Read before it is known whether there is anything to do, so that two latencies become one.
+  // Read before it is known whether there is anything to do, so that latencies become one.
   float query[kGroup][kPart];
   load_queries(query, q + first_column);
+  Walk walk(k + kv_head * kHeadSize, v + kv_head * kHeadSize, kv_stride, split * kChunk);
+  if constexpr (kEarly) {
+    walk.load_keys(keys);
+    walk.load_values(keys);
+  }
   const int context = *length < 0 ? 0 : *length < keys ? *length : keys;
   const int splits = static_cast<int>(gridDim.y);
   const int chunks = (context + kChunk - 1) / kChunk;
@@ -374,7 +433,13 @@ extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocks)
   if (split >= ranges) {
     return;
   }
-  attend_range(work, query, k, v, kv_head * kHeadSize, kv_stride, split * kChunk, splits * kChunk, context);
+  if constexpr (kEarly) {
+    walk.drop_values(context);
+  } else {
+    walk.load_keys(context);
+    walk.load_values(context);
+  }
+  attend_range(work, query, walk, split * kChunk, splits * kChunk, context);
   join_heads<kWarps>(work, work.states[0], kWarps, kWarps);
 
   const int heads = static_cast<int>(gridDim.x) * kGroup;
@@ -383,7 +448,11 @@ extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocks)
                           kv_head * kGroup * splits;
   const bool alone = ranges == 1;
   for (int quad = static_cast<int>(threadIdx.x); quad < kQuads; quad += kThreads) {
-    const Quad total = weighted_sum(work, work.sums[0], kGroup * kHeadSize, 0, kWarps, 1, quad);
+    Quad total{};
+#pragma unroll
+    for (int warp = 0; warp < kWarps; ++warp) {
+      add_to(total, load_vector<4>(work.sums[warp] + quad * 4), work.weights[quad * 4 / kHeadSize][warp]);
+    }
     if (alone) {
       store_out(out + first_column, work, total, quad);
     } else {

@@ -233,6 +233,7 @@ __device__ __forceinline__ void soften(float (&scores)[kThreadQ][kThreadK], floa
       state.sum += scores[i][j];
     }
     const float weights = group_reduce<Sum>(state.sum);
+    __syncwarp();  // until all lanes have read the row's state
     if (place.lane == 0) {
       states.maximum[row] = state.maximum;
       states.sum[row] = states.sum[row] * factor + weights;

@@ -6,8 +6,19 @@ struct alignas(sizeof(T) * N) Vector {
   T element[N];
 };
 
+// A GPU stops at a misaligned address; other processors would go on.
+template <int N, typename T>
+__device__ __forceinline__ void require_aligned([[maybe_unused]] const T* address) {
+#ifndef __CUDA_ARCH__
+  if (reinterpret_cast<unsigned long long>(address) % sizeof(Vector<T, N>) != 0) {
+    __trap();
+  }
+#endif
+}
+
 template <int N, typename T>
 __device__ __forceinline__ Vector<T, N> load_vector(const T* address) {
+  require_aligned<N>(address);
   return *reinterpret_cast<const Vector<T, N>*>(address);
 }
 
@@ -32,5 +43,6 @@ __device__ __forceinline__ Vector<float, N> load_written(const float* address) {
 
 template <typename T, int N>
 __device__ __forceinline__ void store_vector(T* address, const Vector<T, N>& value) {
+  require_aligned<N>(address);
   *reinterpret_cast<Vector<T, N>*>(address) = value;
 }

@@ -38,6 +38,17 @@ void Kernel::swap(Kernel& other) noexcept {
   std::swap(resources_, other.resources_);
 }
 
+Graph::~Graph() {
+  if (device_ != nullptr) {
+    device_->release_graph(handle_);
+  }
+}
+
+void Graph::swap(Graph& other) noexcept {
+  std::swap(device_, other.device_);
+  std::swap(handle_, other.handle_);
+}
+
 std::uint64_t checksum_of(std::span<const std::byte> bytes, std::uint64_t first_word) {
   std::uint64_t sum = 0;
   for (std::size_t at = 0; at < bytes.size(); at += sizeof(std::uint32_t)) {

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -97,6 +98,29 @@ class Kernel {
   Resources resources_;
 };
 
+/// Launches that were recorded once, to be started together. Move-only; frees itself.
+class Graph {
+ public:
+  Graph() = default;
+  Graph(Device* device, void* handle) noexcept : device_(device), handle_(handle) {}
+  Graph(Graph&& other) noexcept { swap(other); }
+  Graph& operator=(Graph&& other) noexcept {
+    Graph(std::move(other)).swap(*this);
+    return *this;
+  }
+  Graph(const Graph&) = delete;
+  Graph& operator=(const Graph&) = delete;
+  ~Graph();
+
+  [[nodiscard]] void* handle() const noexcept { return handle_; }  ///< the device's own
+  [[nodiscard]] explicit operator bool() const noexcept { return handle_ != nullptr; }
+  void swap(Graph& other) noexcept;
+
+ private:
+  Device* device_ = nullptr;
+  void* handle_ = nullptr;
+};
+
 /// A device that runs kernels: `cuda:N` or `host`. One thread uses a Device at a time; launches are ordered.
 class Device {
  public:
@@ -129,6 +153,12 @@ class Device {
   /// Starts the kernel; `arguments[i]` points to the i-th argument's value, as for cuLaunchKernel. Does not wait.
   /// Throws CudaError or HostDeviceError if the launch is refused.
   virtual void launch(const Kernel& kernel, const Geometry& geometry, std::span<void* const> arguments) = 0;
+  /// What `work` launches and fills, recorded in its order and not run: argument values are kept, what they point to is
+  /// not. `work` must not allocate, copy, wait or record. Throws what `work` throws, CudaError or HostDeviceError.
+  [[nodiscard]] virtual Graph record(const std::function<void()>& work) = 0;
+  /// Starts what was recorded, in its order; does not wait. The kernels and buffers in it must still live. Throws as
+  /// launching a kernel does.
+  virtual void launch(const Graph& graph) = 0;
   /// Waits for all started work; throws CudaError or HostDeviceError if any of it failed. After such a failure
   /// the device is unusable until `reset`.
   virtual void synchronize() = 0;
@@ -141,16 +171,18 @@ class Device {
   [[nodiscard]] virtual double time_canary_us() = 0;
   /// The only member that another thread may call while one uses the device.
   [[nodiscard]] virtual Sensors read_sensors() noexcept = 0;
-  /// Makes the device usable again after a failed launch; every Buffer and Kernel of it becomes invalid (they may
-  /// still be destroyed safely). Throws DeviceLostError if the driver does not take this process back: recent ones do
-  /// not after a kernel's fault, and only a new process helps.
+  /// Makes the device usable again after a failed launch; every Buffer, Kernel and Graph of it becomes invalid (they
+  /// may still be destroyed safely). Throws DeviceLostError if the driver does not take this process back: recent ones
+  /// do not after a kernel's fault, and only a new process helps.
   virtual void reset() = 0;
 
  protected:
   friend class Buffer;
   friend class Kernel;
+  friend class Graph;
   virtual void release_buffer(void* base) noexcept = 0;
   virtual void release_kernel(void* module) noexcept = 0;
+  virtual void release_graph(void* handle) noexcept = 0;
 };
 
 /// Device::checksum of bytes in the host's memory, the first being part of word `first_word`.

@@ -42,6 +42,8 @@ class RelayDevice : public Device {
     }
     host_->launch(kernel, geometry, arguments);
   }
+  [[nodiscard]] Graph record(const std::function<void()>& work) override { return host_->record(work); }
+  void launch(const Graph& graph) override { host_->launch(graph); }
   void synchronize() override { host_->synchronize(); }
   [[nodiscard]] double time_launch_us(const Kernel& kernel, const Geometry& geometry, std::span<void* const> arguments,
                                       bool cold) override {
@@ -68,6 +70,7 @@ class RelayDevice : public Device {
  protected:
   void release_buffer(void* /*base*/) noexcept override {}  // the host device made them and frees them
   void release_kernel(void* /*module*/) noexcept override {}
+  void release_graph(void* /*handle*/) noexcept override {}
 
  private:
   std::unique_ptr<Device> host_;

@@ -8,6 +8,7 @@
 
 #include "runtime/gpu/cuda/cuda_checksum.hpp"
 #include "runtime/gpu/cuda/cuda_context.hpp"
+#include "runtime/gpu/cuda/cuda_graph.hpp"
 #include "runtime/gpu/cuda/cuda_module.hpp"
 #include "runtime/gpu/cuda/cuda_query.hpp"
 #include "runtime/gpu/cuda/cuda_timing.hpp"
@@ -61,6 +62,8 @@ class CudaDevice final : public Device {
   [[nodiscard]] std::uint64_t checksum(const Buffer& buffer) override;
   [[nodiscard]] Kernel load(const Binary& binary) override;
   void launch(const Kernel& kernel, const Geometry& geometry, std::span<void* const> arguments) override;
+  [[nodiscard]] Graph record(const std::function<void()>& work) override;
+  void launch(const Graph& graph) override;
   void synchronize() override;
   [[nodiscard]] double time_launch_us(const Kernel& kernel, const Geometry& geometry, std::span<void* const> arguments,
                                       bool cold_cache) override;
@@ -71,6 +74,7 @@ class CudaDevice final : public Device {
  protected:
   void release_buffer(void* base) noexcept override;
   void release_kernel(void* module) noexcept override;
+  void release_graph(void* handle) noexcept override;
 
  private:
   void require_live(const Buffer& buffer, const char* doing, std::size_t bytes) const;
@@ -80,6 +84,8 @@ class CudaDevice final : public Device {
   template <typename Start>
   [[nodiscard]] double time_us(const Start& start);
   void drop_everything() noexcept;
+  template <typename Handle, typename Free>
+  void release(Registry<Handle>& registry, void* number, const Free& free) noexcept;
 
   DeviceInfo info_;
   CudaContext context_;
@@ -88,6 +94,7 @@ class CudaDevice final : public Device {
   std::unique_ptr<ChecksumAid> checksum_;
   Registry<CuAddress> buffers_;
   Registry<CuModule> modules_;
+  Registry<CuGraphExec> graphs_;
 };
 
 void CudaDevice::require_live(const Buffer& buffer, const char* doing, std::size_t bytes) const {
@@ -236,6 +243,22 @@ void CudaDevice::launch(const Kernel& kernel, const Geometry& geometry, std::spa
   }
 }
 
+Graph CudaDevice::record(const std::function<void()>& work) {
+  return {this, graphs_.add(capture_graph(context_, work))};
+}
+
+void CudaDevice::launch(const Graph& graph) {
+  const CuGraphExec* recorded = graphs_.find(graph.handle());
+  if (recorded == nullptr) {
+    throw CudaError(fmt::format("cannot launch a graph that {} does not hold (recorded before a reset, or on another "
+                                "device); record it again",
+                                info_.id),
+                    400);
+  }
+  context_.make_current();
+  context_.driver()(context_.driver().graph_launch, *recorded, context_.stream());
+}
+
 void CudaDevice::synchronize() {
   context_.make_current();
   context_.driver()(context_.driver().stream_synchronize, context_.stream());
@@ -278,6 +301,9 @@ void CudaDevice::drop_everything() noexcept {
   const DriverApi& driver = context_.driver();
   try {
     context_.make_current();
+    for (const auto& [number, graph] : graphs_.live()) {
+      driver.graph_exec_destroy.address(graph);
+    }
     for (const auto& [number, address] : buffers_.live()) {
       driver.free.address(address);
     }
@@ -289,6 +315,7 @@ void CudaDevice::drop_everything() noexcept {
   }
   buffers_.clear();
   modules_.clear();
+  graphs_.clear();
   timing_.reset();
   checksum_.reset();
 }
@@ -298,26 +325,24 @@ void CudaDevice::reset() {
   context_.reset();
 }
 
-void CudaDevice::release_buffer(void* base) noexcept {
-  if (const CuAddress* address = buffers_.find(base)) {
+template <typename Handle, typename Free>
+void CudaDevice::release(Registry<Handle>& registry, void* number, const Free& free) noexcept {
+  if (const Handle* handle = registry.find(number)) {
     try {
       context_.make_current();
     } catch (const CudaError&) {
     }
-    context_.driver().free.address(*address);
-    buffers_.erase(base);
+    free.address(*handle);
+    registry.erase(number);
   }
 }
 
-void CudaDevice::release_kernel(void* module) noexcept {
-  if (const CuModule* loaded = modules_.find(module)) {
-    try {
-      context_.make_current();
-    } catch (const CudaError&) {
-    }
-    context_.driver().module_unload.address(*loaded);
-    modules_.erase(module);
-  }
+void CudaDevice::release_buffer(void* base) noexcept { release(buffers_, base, context_.driver().free); }
+
+void CudaDevice::release_kernel(void* module) noexcept { release(modules_, module, context_.driver().module_unload); }
+
+void CudaDevice::release_graph(void* handle) noexcept {
+  release(graphs_, handle, context_.driver().graph_exec_destroy);
 }
 
 }  // namespace

@@ -36,6 +36,10 @@ std::string_view advice_for(CuResult result) noexcept {
       return "the driver cannot translate this PTX; update it or use an older NVRTC";
     case 221:
       return "install the whole driver: libnvidia-ptxjitcompiler.so.1 is missing";
+    case 900:
+    case 901:
+    case 906:
+      return "what is recorded may only launch kernels and fill buffers: allocate, copy and wait outside";
     case 701:
       return "the block needs more registers or shared memory than the device has; use fewer threads or registers";
     case 3:
@@ -73,7 +77,8 @@ DriverApi::DriverApi() : library_(open_driver()) {
     resolve_all(init, driver_version, error_name, error_string, device_count, device_get, device_name, device_uuid,
                 device_memory, device_attribute, device_pci_bus_id, primary_retain, primary_release, primary_reset,
                 set_current, allocate, free, upload, download, fill, module_load, module_unload, module_function,
-                function_attribute, launch, stream_create, stream_destroy, stream_synchronize, event_create,
+                function_attribute, launch, stream_create, stream_destroy, stream_synchronize, capture_begin,
+                capture_end, graph_instantiate, graph_launch, graph_exec_destroy, graph_destroy, event_create,
                 event_destroy, event_record, event_synchronize, event_elapsed);
   } catch (const CudaError&) {
     throw;

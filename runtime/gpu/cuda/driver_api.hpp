@@ -18,6 +18,9 @@ using CuModule = struct CuModuleTag*;
 using CuFunction = struct CuFunctionTag*;
 using CuStream = struct CuStreamTag*;
 using CuEvent = struct CuEventTag*;
+using CuGraph = struct CuGraphTag*;
+using CuGraphNode = struct CuGraphNodeTag*;
+using CuGraphExec = struct CuGraphExecTag*;
 
 struct CuUuid {
   unsigned char bytes[16];
@@ -61,6 +64,8 @@ inline constexpr CuResult kCuInvalidValue = 1;
 inline constexpr CuResult kCuNotInitialized = 3;
 inline constexpr CuResult kCuNoDevice = 100;
 inline constexpr unsigned kCuStreamNonBlocking = 1;
+/// Of CUstreamCaptureMode: the capturing thread alone may make no call that would wait or synchronise.
+inline constexpr int kCuCaptureThreadLocal = 1;
 
 /// One function of the driver: the versioned symbol and its address.
 template <typename... Parameters>
@@ -113,6 +118,12 @@ class DriverApi {
   DriverFunction<CuStream*, unsigned> stream_create{"cuStreamCreate"};
   DriverFunction<CuStream> stream_destroy{"cuStreamDestroy_v2"};
   DriverFunction<CuStream> stream_synchronize{"cuStreamSynchronize"};
+  DriverFunction<CuStream, int> capture_begin{"cuStreamBeginCapture_v2"};
+  DriverFunction<CuStream, CuGraph*> capture_end{"cuStreamEndCapture"};
+  DriverFunction<CuGraphExec*, CuGraph, CuGraphNode*, char*, std::size_t> graph_instantiate{"cuGraphInstantiate_v2"};
+  DriverFunction<CuGraphExec, CuStream> graph_launch{"cuGraphLaunch"};
+  DriverFunction<CuGraphExec> graph_exec_destroy{"cuGraphExecDestroy"};
+  DriverFunction<CuGraph> graph_destroy{"cuGraphDestroy"};
   DriverFunction<CuEvent*, unsigned> event_create{"cuEventCreate"};
   DriverFunction<CuEvent> event_destroy{"cuEventDestroy_v2"};
   DriverFunction<CuEvent, CuStream> event_record{"cuEventRecord"};

@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <optional>
 
@@ -62,6 +64,29 @@ double time_arithmetic_us() {
   return std::chrono::duration<double, std::micro>(Clock::now() - begin).count();
 }
 
+/// Copies of the values that a launch was given.
+class KeptArguments {
+ public:
+  KeptArguments(std::span<void* const> arguments, const unsigned* bytes) {
+    for (std::size_t i = 0; i < arguments.size(); ++i) {
+      values_.emplace_back(bytes[i] / sizeof(std::max_align_t) + 1);
+      std::memcpy(values_.back().data(), arguments[i], bytes[i]);
+    }
+  }
+  [[nodiscard]] std::vector<void*> pointers() {
+    std::vector<void*> out;
+    for (auto& value : values_) {
+      out.push_back(value.data());
+    }
+    return out;
+  }
+
+ private:
+  std::vector<std::vector<std::max_align_t>> values_;
+};
+
+using Steps = std::vector<std::function<void()>>;  // of a graph
+
 /// The processor as a device. Launches run to their end at once; their failure is kept for `synchronize`.
 class HostDevice final : public Device {
  public:
@@ -71,6 +96,7 @@ class HostDevice final : public Device {
 
   [[nodiscard]] Buffer allocate(std::size_t bytes) override {
     check_usable("allocate memory");
+    check_not_recording("allocate memory");
     const std::size_t whole = guarded_bytes(bytes);
     void* base = whole == 0 || whole > info_.memory_bytes ? nullptr : std::aligned_alloc(kDataAlignment, whole);
     if (base == nullptr) {
@@ -83,6 +109,7 @@ class HostDevice final : public Device {
 
   void upload(const Buffer& to, std::span<const std::byte> from) override {
     check_usable("upload");
+    check_not_recording("upload");
     check_size("upload", from.size(), to);
     if (!from.empty()) {
       std::memcpy(to.data(), from.data(), from.size());
@@ -99,7 +126,7 @@ class HostDevice final : public Device {
 
   void fill(const Buffer& buffer, std::uint8_t byte) override {
     check_usable("fill");
-    std::memset(buffer.data(), byte, buffer.bytes());
+    do_or_record([data = buffer.data(), bytes = buffer.bytes(), byte] { std::memset(data, byte, bytes); });
   }
 
   [[nodiscard]] std::uint64_t checksum(const Buffer& buffer) override {
@@ -131,12 +158,47 @@ class HostDevice final : public Device {
       throw HostDeviceError(fmt::format("launch of {} refused: it takes {} arguments, {} were given", module.function(),
                                         module.entry().argument_count, arguments.size()));
     }
-    if (auto failure = runner_.run({&module.entry(), geometry, arguments})) {
-      failure_ = fmt::format("kernel {} failed on the host: {}", module.function(), *failure);
+    if (recording_ == nullptr) {
+      run(module, geometry, arguments);
+      return;
+    }
+    recording_->emplace_back(
+        [this, &module, geometry, kept = KeptArguments(arguments, module.entry().argument_bytes)]() mutable {
+          run(module, geometry, kept.pointers());
+        });
+  }
+
+  [[nodiscard]] Graph record(const std::function<void()>& work) override {
+    check_usable("record");
+    if (recording_ != nullptr) {
+      throw HostDeviceError("cannot record within a recording");
+    }
+    auto steps = std::make_unique<Steps>();
+    recording_ = steps.get();
+    try {
+      work();
+    } catch (...) {
+      recording_ = nullptr;
+      throw;
+    }
+    recording_ = nullptr;
+    return {this, steps.release()};
+  }
+
+  void launch(const Graph& graph) override {
+    check_usable("launch a graph");
+    if (graph.handle() == nullptr) {
+      throw HostDeviceError("cannot launch a graph that holds nothing");
+    }
+    for (const auto& step : *static_cast<const Steps*>(graph.handle())) {
+      if (!failure_) {
+        step();
+      }
     }
   }
 
   void synchronize() override {
+    check_not_recording("wait");
     if (failure_) {
       throw HostDeviceError(*failure_);
     }
@@ -167,8 +229,32 @@ class HostDevice final : public Device {
  protected:
   void release_buffer(void* base) noexcept override { std::free(base); }
   void release_kernel(void* module) noexcept override { delete static_cast<HostModule*>(module); }
+  void release_graph(void* handle) noexcept override { delete static_cast<Steps*>(handle); }
 
  private:
+  void run(const HostModule& module, const Geometry& geometry, std::span<void* const> arguments) {
+    if (auto failure = runner_.run({&module.entry(), geometry, arguments})) {
+      failure_ = fmt::format("kernel {} failed on the host: {}", module.function(), *failure);
+    }
+  }
+
+  template <typename Step>
+  void do_or_record(Step step) {
+    if (recording_ != nullptr) {
+      recording_->emplace_back(step);
+    } else {
+      step();
+    }
+  }
+
+  // A GPU refuses it too.
+  void check_not_recording(const char* doing) const {
+    if (recording_ != nullptr) {
+      throw HostDeviceError(
+          fmt::format("cannot {} while launches are recorded: allocate, copy and wait outside", doing));
+    }
+  }
+
   void check_usable(const char* doing) const {
     if (failure_) {
       throw HostDeviceError(
@@ -194,6 +280,7 @@ class HostDevice final : public Device {
   DeviceInfo info_;
   GridRunner runner_;
   std::optional<std::string> failure_;
+  Steps* recording_ = nullptr;
   std::vector<char> eviction_;
 };
 

@@ -67,6 +67,35 @@ TEST_F(CudaDeviceTest, GuardsTellOfWritesOnEitherSideAndAreRepaired) {
   }
 }
 
+TEST_F(CudaDeviceTest, AGraphDoesWhatWasRecordedEachTimeItIsLaunched) {
+  const Kernel kernel = load(kPoke, "poke");
+  const Buffer buffer = device_->allocate(3);
+  const auto bytes = [&] {
+    std::vector<std::byte> back(3);
+    device_->download(back, buffer);
+    return back;
+  };
+  device_->fill(buffer, 1);
+  const Graph graph = device_->record([&] {
+    device_->fill(buffer, 2);
+    launch(kernel, {}, buffer.data(), 1LL, char{7});
+  });
+  EXPECT_EQ(bytes(), std::vector<std::byte>(3, std::byte{1})) << "recording runs nothing";
+  for (int i = 0; i < 2; ++i) {
+    device_->fill(buffer, 3);
+    device_->launch(graph);
+    EXPECT_EQ(bytes(), (std::vector<std::byte>{std::byte{2}, std::byte{7}, std::byte{2}}));
+  }
+}
+
+TEST_F(CudaDeviceTest, WhatCannotBeRecordedIsRefusedAndLeavesTheDeviceUsable) {
+  EXPECT_THROW((void)device_->record([&] { device_->synchronize(); }), CudaError);
+  EXPECT_THROW((void)device_->record([&] { (void)device_->record([] {}); }), CudaError);
+  EXPECT_THROW((void)device_->record([] { throw Error("stop"); }), Error);
+  EXPECT_THROW(device_->launch(Graph()), CudaError);
+  EXPECT_TRUE(device_works());
+}
+
 TEST_F(CudaDeviceTest, TooMuchMemoryIsRefused) {
   EXPECT_THROW((void)device_->allocate(std::size_t{1} << 60U), CudaError);
   EXPECT_THROW((void)device_->allocate(device_->info().memory_bytes), CudaError);

@@ -58,6 +58,8 @@ class FakeDevice : public Device {
       last_arguments.push_back(value);
     }
   }
+  [[nodiscard]] Graph record(const std::function<void()>&) override { return {}; }
+  void launch(const Graph&) override {}
   void synchronize() override {}
   [[nodiscard]] double time_launch_us(const Kernel&, const Geometry&, std::span<void* const>, bool) override {
     return 1;
@@ -69,6 +71,7 @@ class FakeDevice : public Device {
  protected:
   void release_buffer(void* base) noexcept override { std::free(base); }
   void release_kernel(void*) noexcept override {}
+  void release_graph(void*) noexcept override {}
 
  private:
   DeviceInfo info_;

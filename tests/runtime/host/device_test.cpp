@@ -98,6 +98,42 @@ TEST(HostDevice, TimesALaunch) {
   EXPECT_EQ(to_host<float>(*device, data)[kCount - 1], 3.0F);
 }
 
+TEST(HostDevice, AGraphDoesWhatWasRecordedEachTimeItIsLaunched) {
+  const auto device = open_host_device();
+  const Kernel kernel = load(*device, "block.cu", "no_barriers");
+  const Buffer data = to_device(*device, std::vector<float>(64, 1.0F));
+  const std::vector<float> before = to_host<float>(*device, data);
+  const Graph graph = device->record([&] {
+    device->fill(data, 0);
+    void* pointer = data.data();  // gone when the graph is launched
+    int count = 32;
+    void* arguments[] = {&pointer, &count};
+    device->launch(kernel, {{1, 1, 1}, {64, 1, 1}, 0}, arguments);
+  });
+  EXPECT_EQ(to_host<float>(*device, data), before) << "recording runs nothing";
+  std::vector<float> expected(64, 0.0F);
+  std::fill(expected.begin(), expected.begin() + 32, 1.0F);
+  for (int i = 0; i < 2; ++i) {
+    device->fill(data, 0x55);
+    device->launch(graph);
+    EXPECT_EQ(to_host<float>(*device, data), expected);
+  }
+}
+
+TEST(HostDevice, WhatAGpuCouldNotRecordIsRefused) {
+  const auto device = open_host_device();
+  const Buffer data = device->allocate(64);
+  const auto refusal = [&](const std::function<void()>& work) {
+    return message_of([&] { (void)device->record(work); });
+  };
+  EXPECT_NE(refusal([&] { (void)device->allocate(4); }).find("cannot allocate memory"), std::string::npos);
+  EXPECT_NE(refusal([&] { (void)to_host<char>(*device, data); }).find("cannot wait"), std::string::npos);
+  EXPECT_NE(refusal([&] { device->synchronize(); }).find("cannot wait"), std::string::npos);
+  EXPECT_NE(refusal([&] { (void)device->record([] {}); }).find("within a recording"), std::string::npos);
+  EXPECT_NE(message_of([&] { device->launch(Graph()); }).find("holds nothing"), std::string::npos);
+  device->synchronize();  // none of that broke the device
+}
+
 TEST(HostDevice, ChecksumTellsOfEveryChangedWordAndOfTheRest) {
   const auto device = open_device("host");
   std::vector<std::uint8_t> bytes(4099, 0xFF);

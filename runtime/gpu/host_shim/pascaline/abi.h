@@ -4,7 +4,7 @@
 namespace pascaline_host {
 
 /// Changes whenever a struct below does; an object of another version is not run.
-constexpr unsigned kAbiVersion = 1;
+constexpr unsigned kAbiVersion = 2;
 
 /// Three coordinates: CUDA's uint3.
 struct Index3 {
@@ -48,6 +48,7 @@ struct Services {
 struct KernelEntry {
   unsigned abi_version;
   unsigned argument_count;
+  const unsigned* argument_bytes;  ///< of each argument's value
   bool address_sanitizer;
   /// Where the calling worker thread's current CUDA thread is kept.
   ThreadView** (*current)();

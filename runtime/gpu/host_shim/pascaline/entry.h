@@ -9,13 +9,14 @@
 // Calls a kernel with the arguments of a launch.
 namespace pascaline_host {
 
-/// One kernel's signature: the number of its parameters, and a call that reads each from where it points.
+/// One kernel's signature: its parameters' number and sizes, and a call that reads each from where it points.
 template <typename Function>
 struct Signature;
 
 template <typename... Parameters>
 struct Signature<void (*)(Parameters...)> {
   static constexpr unsigned kCount = sizeof...(Parameters);
+  static constexpr unsigned kBytes[kCount + 1] = {sizeof(Parameters)..., 0};
 
   static void call(void (*kernel)(Parameters...), void* const* arguments) {
     spread(kernel, arguments, std::index_sequence_for<Parameters...>());
@@ -40,11 +41,12 @@ inline ThreadView** current_slot() { return &current; }
 #endif
 
 /// Exports the kernel `function` of this translation unit.
-#define PASCALINE_HOST_KERNEL(function)                                                                             \
-  static void pascaline_run(void* const* pascaline_arguments) {                                                     \
-    ::pascaline_host::Signature<decltype(&function)>::call(&function, pascaline_arguments);                         \
-  }                                                                                                                 \
-  extern "C" __attribute__((visibility("default"), used))                                                           \
-  const ::pascaline_host::KernelEntry pascaline_host_kernel = {                                                     \
-      ::pascaline_host::kAbiVersion, ::pascaline_host::Signature<decltype(&function)>::kCount, PASCALINE_SANITIZED, \
-      &::pascaline_host::current_slot, &pascaline_run};
+#define PASCALINE_HOST_KERNEL(function)                                                           \
+  using PascalineSignature = ::pascaline_host::Signature<decltype(&function)>;                    \
+  static void pascaline_run(void* const* pascaline_arguments) {                                   \
+    PascalineSignature::call(&function, pascaline_arguments);                                     \
+  }                                                                                               \
+  extern "C" __attribute__((visibility("default"), used))                                         \
+  const ::pascaline_host::KernelEntry pascaline_host_kernel = {                                   \
+      ::pascaline_host::kAbiVersion, PascalineSignature::kCount,      PascalineSignature::kBytes, \
+      PASCALINE_SANITIZED,           &::pascaline_host::current_slot, &pascaline_run};
