@@ -9,10 +9,11 @@
 // `counters` of one int a key head, zero before the first launch (each launch leaves them zero).
 // Launch: grid (KV_HEADS, splits), splits at most 128, block 32·WARPS.
 //
-// A block serves all query heads of one key head, so that the cache is read once. The splits take chunks of the context
-// in turn; what each gives (maximum, sum, sums of V) is combined by the block that comes last, in their order. Within a
-// block KEY_LANES lanes take a key: each reads its part of k and v, BATCH keys at a time, and the next keys are on
-// their way while values are taken in. Lanes and warps keep softmax states of their own until the end.
+// A block serves all query heads of one key head, so that the cache is read once. Each split takes a range of the
+// context, which is few pages of memory; what each gives (maximum, sum, sums of V) is combined by the block that comes
+// last, in their order. Within a block KEY_LANES lanes take a key: each reads its part of k and v, BATCH keys at a
+// time, and the next keys are on their way while values are taken in. Lanes and warps keep softmax states of their own
+// until the end.
 
 #include "common/online_softmax.cuh"
 #include "common/split.cuh"
@@ -31,9 +32,6 @@
 #endif
 #ifndef BATCH
 #define BATCH 4  // keys a lane reads at a time
-#endif
-#ifndef EARLY_LOADS
-#define EARLY_LOADS 0  // 1: the first keys are read before `length` is known; wasted where it is far below KEYS
 #endif
 #ifndef REDUCE_PTX
 #define REDUCE_PTX 0  // 1: reductions over lanes as inline PTX
@@ -66,7 +64,6 @@ constexpr int kWarps = WARPS;
 constexpr int kLanes = KEY_LANES;
 constexpr int kBatch = BATCH;
 constexpr int kVector = VECTOR;
-constexpr bool kEarly = EARLY_LOADS != 0;
 constexpr bool kPtx = REDUCE_PTX != 0;
 constexpr int kMinBlocks = MIN_BLOCKS;
 constexpr int kHeadSize = HEAD_SIZE;
@@ -213,38 +210,12 @@ struct Workplace {
   alignas(16) float sums[kWarps][kGroup * kHeadSize];
 };
 
-// Joins the first `count` of up to LIMIT states of one head: returns the whole, and in `weights` the factor each
-// state's sums count with. All lanes of a warp must take part.
-template <int LIMIT>
-__device__ __forceinline__ OnlineSoftmax join_states(float* weights, const OnlineSoftmax* states, int count) {
-  constexpr int kRounds = (LIMIT + 31) / 32;
-  const int lane = static_cast<int>(threadIdx.x) % 32;
-  OnlineSoftmax own[kRounds];
-  OnlineSoftmax whole = OnlineSoftmax::empty();
-#pragma unroll
-  for (int i = 0; i < kRounds; ++i) {
-    own[i] = lane + i * 32 < count ? states[lane + i * 32] : OnlineSoftmax::empty();
-    whole.maximum = fmaxf(whole.maximum, own[i].maximum);
-  }
-  whole.maximum = warp_reduce<Max, kPtx>(whole.maximum);
-#pragma unroll
-  for (int i = 0; i < kRounds; ++i) {
-    const float weight = power_of_2(own[i].maximum - whole.maximum);
-    whole.sum += weight * own[i].sum;
-    if (lane + i * 32 < count) {
-      weights[lane + i * 32] = weight;
-    }
-  }
-  whole.sum = warp_reduce<Sum, kPtx>(whole.sum);
-  return whole;
-}
-
 // Joins `count` states of each query head, `stride` states from one head's to the next's; `work` gets whole and
 // weights.
 template <int LIMIT>
 __device__ __forceinline__ void join_heads(Workplace& work, const OnlineSoftmax* states, int stride, int count) {
   for (int h = static_cast<int>(threadIdx.x) / 32; h < kGroup; h += kWarps) {
-    const OnlineSoftmax whole = join_states<LIMIT>(work.weights[h], states + h * stride, count);
+    const OnlineSoftmax whole = join_states<LIMIT, kPtx>(work.weights[h], states + h * stride, count);
     if (threadIdx.x % 32 == 0) {
       work.whole[h] = whole;
     }
@@ -260,7 +231,7 @@ __device__ __forceinline__ void add_to(Quad& total, const Quad& row, float weigh
 }
 
 // Some splits' sums in one quad, for a thread that takes every kShares-th split.
-constexpr int kAhead = 8;
+constexpr int kAhead = 16;
 struct Rows {
   Quad rows[kAhead];
 
@@ -293,6 +264,9 @@ __device__ __forceinline__ void store_out(STORAGE* out, const Workplace& work, c
   store_vector(out + quad * 4, values);
 }
 
+constexpr int kMostQueries = 16 / static_cast<int>(sizeof(STORAGE));
+constexpr int kQueryVector = kVector < kMostQueries ? kVector : kMostQueries;
+
 // A lane's part of the queries, scaled so that scores are in units of log2.
 __device__ __forceinline__ void load_queries(float (&query)[kGroup][kPart], const STORAGE* __restrict__ q) {
   const int column = static_cast<int>(threadIdx.x) % kLanes * kVector;
@@ -300,8 +274,12 @@ __device__ __forceinline__ void load_queries(float (&query)[kGroup][kPart], cons
 #pragma unroll
   for (int h = 0; h < kGroup; ++h) {
 #pragma unroll
-    for (int i = 0; i < kPart; ++i) {
-      query[h][i] = to_float(q[h * kHeadSize + column + column_of(i)]) * scale;
+    for (int i = 0; i < kPart; i += kQueryVector) {
+      const auto values = load_vector<kQueryVector>(q + h * kHeadSize + column + column_of(i));
+#pragma unroll
+      for (int e = 0; e < kQueryVector; ++e) {
+        query[h][i + e] = to_float(values.element[e]) * scale;
+      }
     }
   }
 }
@@ -326,35 +304,28 @@ struct Walk {
   }
   __device__ __forceinline__ void load_keys(int end) { load_batch(keys, k, kKeysPerStep * stride, key, end); }
   __device__ __forceinline__ void load_values(int end) { load_batch(values, v, kKeysPerStep * stride, key, end); }
-  __device__ __forceinline__ void advance(int by) {
-    key += by;
-    k += by * stride;
-    v += by * stride;
-  }
-  // Whatever lies in the cache from `end` on must not be counted, not even with the weight 0.
-  __device__ __forceinline__ void drop_values(int end) {
-#pragma unroll
-    for (int b = 0; b < kBatch; ++b) {
-      if (key + b * kKeysPerStep >= end) {
-        values[b] = Part{};
-      }
-    }
+  __device__ __forceinline__ void advance() {
+    key += kChunk;
+    k += kChunk * stride;
+    v += kChunk * stride;
   }
 };
 
-// Leaves each warp's states and sums in the workplace. `walk` has its first batch, which begins at `begin`.
+// Leaves each warp's states and sums of keys `begin` … `end`-1, where `walk` begins, in the workplace.
 __device__ __forceinline__ void attend_range(Workplace& work, const float (&query)[kGroup][kPart], Walk& walk,
-                                             int begin, int advance, int end) {
+                                             int begin, int end) {
   const int warp = static_cast<int>(threadIdx.x) / 32;
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int column = lane % kLanes * kVector;
   Head heads[kGroup];
+  walk.load_keys(end);
+  walk.load_values(end);
   // The next keys are on their way while these values are taken in, the next values during the next scores.
 #pragma unroll 1
-  for (int first = begin; first < end; first += advance) {
+  for (int first = begin; first < end; first += kChunk) {
     float score[kGroup][kBatch];
     score_batch(score, query, walk.keys, walk.key, end);
-    walk.advance(advance);
+    walk.advance();
     walk.load_keys(end);
     attend_batch(heads, score, walk.values);
     walk.load_values(end);
@@ -421,25 +392,18 @@ extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocks)
   // Read before it is known whether there is anything to do, so that latencies become one.
   float query[kGroup][kPart];
   load_queries(query, q + first_column);
-  Walk walk(k + kv_head * kHeadSize, v + kv_head * kHeadSize, kv_stride, split * kChunk);
-  if constexpr (kEarly) {
-    walk.load_keys(keys);
-    walk.load_values(keys);
-  }
   const int context = *length < 0 ? 0 : *length < keys ? *length : keys;
   const int splits = static_cast<int>(gridDim.y);
-  const int chunks = (context + kChunk - 1) / kChunk;
-  const int ranges = chunks == 0 ? 1 : chunks < splits ? chunks : splits;
+  const int steps = (context + kKeysPerStep - 1) / kKeysPerStep;
+  const int share = (steps + splits - 1) / splits;  // of a split, in steps
+  const int ranges = steps == 0 ? 1 : (steps + share - 1) / share;
   if (split >= ranges) {
     return;
   }
-  if constexpr (kEarly) {
-    walk.drop_values(context);
-  } else {
-    walk.load_keys(context);
-    walk.load_values(context);
-  }
-  attend_range(work, query, walk, split * kChunk, splits * kChunk, context);
+  const int begin = split * share * kKeysPerStep;
+  const int end = context - begin < share * kKeysPerStep ? context : begin + share * kKeysPerStep;
+  Walk walk(k + kv_head * kHeadSize, v + kv_head * kHeadSize, kv_stride, begin);
+  attend_range(work, query, walk, begin, end);
   join_heads<kWarps>(work, work.states[0], kWarps, kWarps);
 
   const int heads = static_cast<int>(gridDim.x) * kGroup;

@@ -12,6 +12,7 @@
 
 #include "common/epilogue.cuh"
 #include "common/reduce.cuh"
+#include "common/row.cuh"
 #include "common/split.cuh"
 #include "common/types.cuh"
 #include "common/vector.cuh"
@@ -91,27 +92,6 @@ using Form = Epilogue<kFinish>;
 // Whether a warp has whole sums, which then need not meet others in shared memory.
 constexpr bool kAlone = kWarpsK == 1 && kSplitK == 1 && (!Form::kHalves || kRows % 2 == 0);
 
-// `kVector` elements from `k` on, as floats; zeros from `end` on.
-template <typename T>
-__device__ __forceinline__ void load_floats(float (&values)[kVector], const T* row, int k, int end) {
-  if constexpr (kRowsAligned) {
-    constexpr int kPart = kVector * sizeof(T) <= 16 ? kVector : 16 / static_cast<int>(sizeof(T));
-#pragma unroll
-    for (int part = 0; part < kVector; part += kPart) {
-      const auto vector = load_vector<kPart>(row + k + part);
-#pragma unroll
-      for (int v = 0; v < kPart; ++v) {
-        values[part + v] = to_float(vector.element[v]);
-      }
-    }
-  } else {
-#pragma unroll
-    for (int v = 0; v < kVector; ++v) {
-      values[v] = k + v < end ? to_float(row[k + v]) : 0.0f;
-    }
-  }
-}
-
 template <typename T>
 __device__ __forceinline__ Vector<T, kVector> load_weights(const T* row, int k, int end) {
   if constexpr (kRowsAligned) {
@@ -143,7 +123,10 @@ __device__ __forceinline__ void add_products(float (&sums)[kPadded], const WEIGH
 #pragma unroll
     for (int i = 0; i < kM; ++i) {
       float values[kVector];
-      load_floats(values, a + static_cast<long long>(i) * stride, k + u * step - origin, end - origin);
+      const int column = k + u * step - origin;
+      // Where rows are aligned, no load lies beyond the end.
+      load_floats<kRowsAligned>(values, a + static_cast<long long>(i) * stride, column,
+                                kRowsAligned ? column + 1 : end - origin);
 #pragma unroll
       for (int r = 0; r < kRows; ++r) {
 #pragma unroll

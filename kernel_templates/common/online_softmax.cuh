@@ -55,3 +55,29 @@ struct OnlineSoftmax {
   // What sums are multiplied with in the end; 0 where there was no score.
   __device__ __forceinline__ float normaliser() const { return sum > 0.0f ? 1.0f / sum : 0.0f; }
 };
+
+// Joins the first `count` of up to LIMIT states of one head: returns the whole, and in `weights` the factor each
+// state's sums count with. All lanes of a warp must take part.
+template <int LIMIT, bool PTX>
+__device__ __forceinline__ OnlineSoftmax join_states(float* weights, const OnlineSoftmax* states, int count) {
+  constexpr int kRounds = (LIMIT + 31) / 32;
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  OnlineSoftmax own[kRounds];
+  OnlineSoftmax whole = OnlineSoftmax::empty();
+#pragma unroll
+  for (int i = 0; i < kRounds; ++i) {
+    own[i] = lane + i * 32 < count ? states[lane + i * 32] : OnlineSoftmax::empty();
+    whole.maximum = fmaxf(whole.maximum, own[i].maximum);
+  }
+  whole.maximum = warp_reduce<Max, PTX>(whole.maximum);
+#pragma unroll
+  for (int i = 0; i < kRounds; ++i) {
+    const float weight = power_of_2(own[i].maximum - whole.maximum);
+    whole.sum += weight * own[i].sum;
+    if (lane + i * 32 < count) {
+      weights[lane + i * 32] = weight;
+    }
+  }
+  whole.sum = warp_reduce<Sum, PTX>(whole.sum);
+  return whole;
+}
