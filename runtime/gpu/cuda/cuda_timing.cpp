@@ -14,9 +14,13 @@ constexpr unsigned kCanaryRounds = 3072;
 constexpr unsigned kCanaryThreads = 256;
 constexpr unsigned kCanaryBlocksPerSm = 2;
 
+constexpr unsigned kEvictBytesPerLoad = 16;
+constexpr unsigned kEvictThreads = 256;
+constexpr unsigned kEvictBlocks = 512;
+
 // The delay: one thread that reads its multiprocessor's clock. The canary: multiply-adds on numbers that stay positive;
 // the trap is never met and keeps the compiler from dropping them. Neither touches memory, so that caches stay as they
-// are.
+// are. The eviction: every 16 bytes of zeros are read past L1; here too the trap is never met.
 constexpr const char* kAidPtx = R"(
 .version 5.0
 .target sm_50
@@ -68,6 +72,37 @@ ROUND:
   @%p2 trap;
   ret;
 }
+.visible .entry pascaline_evict(.param .u64 pascaline_evict_address, .param .u32 pascaline_evict_loads)
+{
+  .reg .pred %p<3>;
+  .reg .b32 %r<12>;
+  .reg .b64 %rd<4>;
+  ld.param.u64 %rd1, [pascaline_evict_address];
+  ld.param.u32 %r1, [pascaline_evict_loads];
+  mov.u32 %r2, %ctaid.x;
+  mov.u32 %r3, %ntid.x;
+  mov.u32 %r4, %tid.x;
+  mad.lo.u32 %r5, %r2, %r3, %r4;
+  mov.u32 %r6, %nctaid.x;
+  mul.lo.u32 %r6, %r6, %r3;
+  mov.u32 %r7, 0;
+LOAD:
+  setp.ge.u32 %p1, %r5, %r1;
+  @%p1 bra DONE;
+  mul.wide.u32 %rd2, %r5, 16;
+  add.u64 %rd3, %rd1, %rd2;
+  ld.global.cg.v4.u32 {%r8, %r9, %r10, %r11}, [%rd3];
+  or.b32 %r7, %r7, %r8;
+  or.b32 %r7, %r7, %r9;
+  or.b32 %r7, %r7, %r10;
+  or.b32 %r7, %r7, %r11;
+  add.u32 %r5, %r5, %r6;
+  bra LOAD;
+DONE:
+  setp.ne.u32 %p2, %r7, 0;
+  @%p2 trap;
+  ret;
+}
 )";
 
 }  // namespace
@@ -79,6 +114,7 @@ TimingAid::TimingAid(CudaContext& context, std::size_t l2_bytes)
   driver(driver.module_load, &module_, static_cast<const void*>(kAidPtx), 0U, nullptr, nullptr);
   driver(driver.module_function, &delay_, module_, "pascaline_delay");
   driver(driver.module_function, &canary_, module_, "pascaline_canary");
+  driver(driver.module_function, &evict_, module_, "pascaline_evict");
 }
 
 TimingAid::~TimingAid() {
@@ -100,9 +136,11 @@ void TimingAid::evict() {
   const DriverApi& driver = context_.driver();
   if (evict_address_ == 0) {
     driver(driver.allocate, &evict_address_, evict_bytes_);
+    driver(driver.fill, evict_address_, static_cast<unsigned char>(0), evict_bytes_, context_.stream());
   }
-  // Another value each time: a card that compresses memory could otherwise leave unchanged lines alone.
-  driver(driver.fill, evict_address_, ++evict_byte_, evict_bytes_, context_.stream());
+  auto loads = static_cast<unsigned>(evict_bytes_ / kEvictBytesPerLoad);
+  void* arguments[] = {&evict_address_, &loads};
+  driver(driver.launch, evict_, kEvictBlocks, 1U, 1U, kEvictThreads, 1U, 1U, 0U, context_.stream(), arguments, nullptr);
 }
 
 void TimingAid::prepare(bool cold_cache) {

@@ -4,8 +4,10 @@
 
 namespace pascaline {
 
-/// Prepares the device for a timed launch: empties its L2 and holds the stream back long enough for the host to
-/// queue what is timed, so that launch latency is not measured; and holds the canary kernel. Belongs to one context;
+/// Prepares the device for a timed launch: fills its L2 with other data, and holds the stream back long enough for the
+/// host to queue what is timed, so that launch latency is not measured; and holds the canary kernel. The other data is
+/// read, not written: what is timed does not pay for writing back what was there before, as it does not in a model
+/// whose kernels mostly read weights. Belongs to one context;
 /// forget it before a reset.
 class TimingAid {
  public:
@@ -29,7 +31,7 @@ class TimingAid {
   CuModule module_ = nullptr;
   CuFunction delay_ = nullptr;
   CuFunction canary_ = nullptr;
-  unsigned char evict_byte_ = 0;
+  CuFunction evict_ = nullptr;
 };
 
 }  // namespace pascaline
