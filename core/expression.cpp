@@ -86,7 +86,7 @@ void Symbols::require_free(std::string_view name) const {
   if (is_reserved(name)) {
     throw Error(fmt::format("'{}' is a word of the expression language", name));
   }
-  if (slot(name) || forbidden(name) != nullptr) {
+  if (slot(name) || forbidden(name) != nullptr || definition(name) != nullptr) {
     throw Error(fmt::format("the name '{}' is used twice", name));
   }
 }
@@ -115,6 +115,17 @@ int Symbols::add_forbidden(std::string_view name, std::string_view why) {
 void Symbols::forbid(std::string_view name, std::string_view why) {
   require_free(name);
   forbidden_.emplace_back(name, why);
+}
+
+void Symbols::define(std::string_view name, Expression value) {
+  require_free(name);
+  definitions_.emplace_back(name, std::make_shared<const Expression>(std::move(value)));
+}
+
+const Expression* Symbols::definition(std::string_view name) const noexcept {
+  const auto at =
+      std::find_if(definitions_.begin(), definitions_.end(), [&](const auto& entry) { return entry.first == name; });
+  return at == definitions_.end() ? nullptr : at->second.get();
 }
 
 std::optional<int> Symbols::slot(std::string_view name) const noexcept {

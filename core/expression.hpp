@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <stdexcept>
@@ -10,6 +11,8 @@
 #include <vector>
 
 namespace pascaline {
+
+class Expression;
 
 /// Names an expression may use. A name's slot is its index in the values given to `evaluate`.
 class Symbols {
@@ -22,7 +25,11 @@ class Symbols {
   int add_forbidden(std::string_view name, std::string_view why);
   /// Adds a name that exists but may not be used in expressions; using it is an error that says `why`.
   void forbid(std::string_view name, std::string_view why);
+  /// Adds a name that stands for an expression over these symbols; throws as `add`.
+  void define(std::string_view name, Expression value);
   [[nodiscard]] std::optional<int> slot(std::string_view name) const noexcept;
+  /// What a defined name stands for, or nullptr.
+  [[nodiscard]] const Expression* definition(std::string_view name) const noexcept;
   [[nodiscard]] const std::string* forbidden(std::string_view name) const noexcept;
   [[nodiscard]] const std::vector<std::string>& names() const noexcept { return names_; }
 
@@ -31,6 +38,7 @@ class Symbols {
 
   std::vector<std::string> names_;
   std::vector<std::pair<std::string, std::string>> forbidden_;
+  std::vector<std::pair<std::string, std::shared_ptr<const Expression>>> definitions_;
 };
 
 /// An expression's text is wrong; `column` is 1-based.
@@ -48,7 +56,8 @@ enum class Arithmetic : std::uint8_t { fine, division_by_zero, overflow, bad_shi
 
 /// A C integer expression over named 64-bit values: decimal and hexadecimal literals, `+ - * / %`, shifts,
 /// comparisons, `& ^ | ~`, `&& || !` and `?:` (short-circuit), parentheses, `sizeof(NAME)` of a type variable,
-/// and the functions min, max, abs, ceil_div, round_up, is_pow2, log2 (rounded down). Division truncates as in C;
+/// names that stand for other expressions, and the functions min, max, abs, ceil_div, round_up, is_pow2, log2 (rounded
+/// down). Division truncates as in C;
 /// overflow and division by zero have no value instead of undefined behaviour. Depth of nesting is bounded.
 class Expression {
  public:
@@ -117,6 +126,7 @@ class Expression {
   std::string text_;
   std::vector<Instruction> code_;
   std::vector<int> used_;
+  int stack_ = 1;  // values it needs room for
 };
 
 }  // namespace pascaline

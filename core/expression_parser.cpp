@@ -31,6 +31,7 @@ class ExpressionParser {
   using Op = Expression::Op;
   static constexpr std::size_t kMaxLength = 4096;
   static constexpr int kMaxNesting = 64;
+  static constexpr std::size_t kMaxInstructions = 16384;
 
   struct BinaryOperator {
     std::string_view token;
@@ -120,11 +121,33 @@ class ExpressionParser {
     }
   }
 
-  void push(Op op, std::int64_t operand) {
-    if (++depth_ > Expression::kMaxStack) {
+  // Makes room for `values` more.
+  void require_stack(int values) {
+    out_.stack_ = std::max(out_.stack_, depth_ + values);
+    if (out_.stack_ > Expression::kMaxStack) {
       fail("needs too many intermediate values");
     }
+  }
+
+  void push(Op op, std::int64_t operand) {
+    require_stack(1);
+    ++depth_;
     out_.code_.push_back({op, operand});
+  }
+
+  // Puts the whole of another expression in, as if it stood there in parentheses.
+  void insert(const Expression& other) {
+    if (out_.code_.size() + other.code_.size() > kMaxInstructions) {
+      fail("too long with the names it uses written out");
+    }
+    require_stack(other.stack_);
+    ++depth_;
+    const auto base = static_cast<std::int64_t>(out_.code_.size());
+    for (Expression::Instruction instruction : other.code_) {
+      instruction.operand += instruction.op == Op::jump || instruction.op == Op::jump_if_false ? base : 0;
+      out_.code_.push_back(instruction);
+    }
+    out_.used_.insert(out_.used_.end(), other.used_.begin(), other.used_.end());
   }
 
   void emit(Op op, int pops) {
@@ -289,6 +312,10 @@ class ExpressionParser {
   }
 
   void load(std::string_view symbol, std::size_t start) {
+    if (const Expression* definition = symbols_.definition(symbol)) {
+      insert(*definition);
+      return;
+    }
     const auto slot = symbols_.slot(symbol);
     if (!slot) {
       const std::string* why = symbols_.forbidden(symbol);

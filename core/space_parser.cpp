@@ -48,8 +48,8 @@ class SpaceReader {
     for (const auto& [name, member] : limit_members()) {
       space_.symbols.add("device_" + std::string(name));
     }
-    read_constraints();
     read_macros();
+    read_constraints();
     space_.launch = read_launch(root_.at("launch"), space_.symbols);
     space_.arguments = read_arguments(root_.at("arguments"), space_);
     read_reference();
@@ -253,8 +253,9 @@ class SpaceReader {
       const JsonNode node = list.at(i);
       node.only_keys({"name", "value"});
       const std::string name = node.at("name").name();
-      name_symbol(node.at("name"), name, [&] { space_.symbols.forbid(name, "it is computed from other names"); });
-      space_.derived.push_back({name, node.at("value").expression(space_.symbols)});
+      const Expression value = node.at("value").expression(space_.symbols);
+      name_symbol(node.at("name"), name, [&] { space_.symbols.define(name, value); });
+      space_.derived.push_back({name, value});
     }
   }
 

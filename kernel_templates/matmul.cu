@@ -5,10 +5,10 @@
 // weight whose rows 2i and 2i+1 are gate and factor; C then is [M, N/2].
 // FLOPs: 2·M·N·K. Bytes: (M·K + M·N) · sizeof(STORAGE) + N·K · sizeof(WEIGHT), and the epilogue's operands.
 // Requires: buffers aligned to 16 bytes; M, N, K >= 1, of any value. C may be the residual, element for element. With
-// SPLIT_K > 1 or STREAM: `workspace` of SPLIT_K tiles of floats a tile, or two a block, and `counters` of one int a
-// tile, zero before the first launch (each launch leaves them zero).
-// Launch: grid (ceil(M / BLOCK_M) · ceil(N / BLOCK_N), SPLIT_K), or (any number) with STREAM, block (BLOCK_M /
-// THREAD_M) · (BLOCK_N / THREAD_N).
+// SPLITS > 1 or STREAM: `workspace` of SPLITS tiles of floats a tile, or two a block, and `counters` of one int a tile,
+// zero before the first launch (each launch leaves them zero).
+// Launch: grid (ceil(M / BLOCK_M) · ceil(N / BLOCK_N), SPLITS), or (any number) with STREAM, block (BLOCK_M / THREAD_M)
+// · (BLOCK_N / THREAD_N).
 //
 // A block computes a tile of BLOCK_M x BLOCK_N. Slices of BLOCK_K of A and B are staged in shared memory, transposed,
 // so that a thread reads its rows and columns as vectors. A thread owns THREAD_M x THREAD_N values in chunks of up to
@@ -67,7 +67,10 @@
 #define UNROLL_K 8  // unrolling of the loop over a slice's depth
 #endif
 #ifndef SPLIT_K
-#define SPLIT_K 1  // blocks that share the depth of one tile
+#define SPLIT_K 0  // blocks that share the depth of one tile; 0: as many as are resident at once
+#endif
+#ifndef SPLITS
+#define SPLITS 1  // SPLIT_K, or the number that it leaves open
 #endif
 #ifndef STREAM
 #define STREAM 0  // blocks an SM that share the depths of all tiles evenly; 0: a block has one tile, or a part of it
@@ -111,7 +114,7 @@ constexpr int kStages = STAGES;
 constexpr int kStoreAhead = STORE_AHEAD;
 constexpr int kFragments = FRAGMENTS;
 constexpr int kUnrollK = UNROLL_K;
-constexpr int kSplitK = SPLIT_K;
+constexpr int kSplits = SPLITS;
 constexpr bool kStream = STREAM != 0;
 constexpr int kGroupM = GROUP_M;
 constexpr bool kRowsAligned = ROWS_ALIGNED != 0;
@@ -132,8 +135,8 @@ static_assert(kStoreAhead >= 0 && kStoreAhead < kUnrollK && (kStages == 2 || kSt
               "only a second buffer can be stored to ahead");
 static_assert(kFragments == 1 || kFragments == 2, "one or two register buffers");
 static_assert(kBlockK % kUnrollK == 0 && kUnrollK % kFragments == 0, "unrolled steps tile a slice");
-static_assert(kSplitK >= 1 && kGroupM >= 1, "counts");
-static_assert(!kStream || kSplitK == 1, "depths are either streamed or split");
+static_assert(kSplits >= 1 && kGroupM >= 1 && (SPLIT_K == 0 || SPLIT_K == kSplits), "counts");
+static_assert(!kStream || kSplits == 1, "depths are either streamed or split");
 static_assert(!Epilogue<kFinish>::kHalves || kThreadN % 2 == 0, "a thread holds gate and factor");
 
 using OperandA = Operand<STORAGE, kThreads, kBlockM, kBlockK, kVector, kPadding, !kRowsFirst, kRowsAligned>;
@@ -374,18 +377,18 @@ extern "C" __global__ void MATMUL_BOUNDS matmul(const STORAGE* __restrict__ a, c
   } else {
     const int index = static_cast<int>(blockIdx.x);
     const Tile tile(index, m, n);
-    const int depth = (slices + kSplitK - 1) / kSplitK * kBlockK;
+    const int depth = (slices + kSplits - 1) / kSplits * kBlockK;
     const int begin = static_cast<int>(blockIdx.y) * depth;
     const int end = k - begin < depth ? k : begin + depth;
     float sum[kThreadM][kThreadN] = {};
     if (begin < end) {
       multiply_tile(sum, a, b, tile, place, begin, end, m, n, k);
     }
-    if constexpr (kSplitK == 2) {
+    if constexpr (kSplits == 2) {
       constexpr long long kTile = static_cast<long long>(kBlockM) * kBlockN;
       reduce_pair(c, sum, workspace + index * kTile, counters + index, bias, residual, tile, place, m, n);
-    } else if constexpr (kSplitK > 2) {
-      reduce_parts(c, sum, workspace, counters, bias, residual, tile, place, SplitParts<kSplitK>{index}, m, n);
+    } else if constexpr (kSplits > 2) {
+      reduce_parts(c, sum, workspace, counters, bias, residual, tile, place, SplitParts<kSplits>{index}, m, n);
     } else {
       store_tile(c, sum, bias, residual, tile, place, m, n);
     }

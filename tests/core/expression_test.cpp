@@ -228,6 +228,38 @@ TEST_F(ExpressionTest, EvaluateSaysWhichExpressionHasNoValue) {
   }
 }
 
+TEST_F(ExpressionTest, DefinedNamesStandForTheirExpressionInParentheses) {
+  symbols_.define("SUM", Expression::parse("A + B", symbols_));
+  symbols_.define("CHOICE", Expression::parse("SUM > 3 ? D : SUM && B", symbols_));
+  EXPECT_EQ(value("2 * SUM * 2"), 4 * (A + B));
+  EXPECT_EQ(value("A == 7 ? CHOICE + 1 : 0"), (A + B > 3 ? D : 1) + 1)
+      << "jumps land in the expression that they stand in";
+  EXPECT_EQ(value("CHOICE || CHOICE"), 1);
+  EXPECT_EQ(Expression::parse("SUM + D", symbols_).used_slots(), (std::vector<int>{0, 1, 3}));
+  EXPECT_EQ(Expression::parse("SUM + D", symbols_).text(), "SUM + D");
+  EXPECT_THROW(symbols_.define("A", Expression::constant(1)), Error);
+  EXPECT_THROW(symbols_.add("SUM"), Error);
+}
+
+TEST_F(ExpressionTest, DefinedNamesDoNotGrowBeyondBounds) {
+  symbols_.define("D0", Expression::parse("A + 1", symbols_));
+  const auto grow = [&] {
+    for (int i = 1; i < 40; ++i) {
+      const std::string last = "D" + std::to_string(i - 1);
+      symbols_.define("D" + std::to_string(i), Expression::parse(last + " + " + last, symbols_));
+    }
+  };
+  EXPECT_THROW(grow(), ExpressionError);
+  Symbols deep;
+  deep.define("E0", Expression::constant(1));
+  const auto nest = [&] {
+    for (int i = 1; i < 100; ++i) {
+      deep.define("E" + std::to_string(i), Expression::parse("1 + E" + std::to_string(i - 1), deep));
+    }
+  };
+  EXPECT_THROW(nest(), ExpressionError) << "it needs more stack than there is";
+}
+
 TEST_F(ExpressionTest, RemembersTextAndSlots) {
   const Expression expression = Expression::parse("D > 1 ? B : D + A", symbols_);
   EXPECT_EQ(expression.text(), "D > 1 ? B : D + A");
