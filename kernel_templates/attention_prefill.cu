@@ -30,7 +30,7 @@
 #define BLOCK_Q 64  // queries of a block
 #endif
 #ifndef BLOCK_K
-#define BLOCK_K 128  // keys of a tile
+#define BLOCK_K 64  // keys of a tile
 #endif
 #ifndef THREAD_Q
 #define THREAD_Q 8  // queries of a thread
@@ -39,7 +39,7 @@
 #define ROW_LANES 16  // lanes of a warp that share their queries, and split keys and columns of out among them
 #endif
 #ifndef SLICE_D
-#define SLICE_D 16  // depth of a slice of Q and K in shared memory
+#define SLICE_D 8  // depth of a slice of Q and K in shared memory
 #endif
 #ifndef SLICE_K
 #define SLICE_K 8  // keys of a slice of V in shared memory
@@ -48,7 +48,7 @@
 #define VECTOR 4  // elements a global load takes
 #endif
 #ifndef KEYS_PER_SPLIT
-#define KEYS_PER_SPLIT 256  // keys a block walks over before others help with its queries; 0: no matter how many
+#define KEYS_PER_SPLIT 64  // keys a block walks over before others help with its queries; 0: no matter how many
 #endif
 #ifndef REDUCE_PTX
 #define REDUCE_PTX 0  // 1: reductions over lanes as inline PTX

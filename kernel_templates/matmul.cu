@@ -25,10 +25,10 @@
 #include "common/vector.cuh"
 
 #ifndef BLOCK_M
-#define BLOCK_M 128  // rows of C a block computes
+#define BLOCK_M 64  // rows of C a block computes
 #endif
 #ifndef BLOCK_N
-#define BLOCK_N 128  // columns of C a block computes
+#define BLOCK_N 64  // columns of C a block computes
 #endif
 #ifndef BLOCK_K
 #define BLOCK_K 8  // depth of a slice held in shared memory
@@ -37,7 +37,7 @@
 #define THREAD_M 8  // rows of C a thread computes
 #endif
 #ifndef THREAD_N
-#define THREAD_N 16  // columns of C a thread computes
+#define THREAD_N 8  // columns of C a thread computes
 #endif
 #ifndef LANES_N
 #define LANES_N 4  // threads of a warp side by side along N; the other 32 / LANES_N lie along M
@@ -79,7 +79,7 @@
 #define GROUP_M 8  // tiles along M that are computed before the next tile along N, to share B in the L2 cache
 #endif
 #ifndef MIN_BLOCKS
-#define MIN_BLOCKS 2  // resident blocks an SM asked of the compiler; 0: no launch bounds
+#define MIN_BLOCKS 4  // resident blocks an SM asked of the compiler; 0: no launch bounds
 #endif
 #ifndef ROWS_ALIGNED
 #define ROWS_ALIGNED 0  // 1: K is a multiple of VECTOR
@@ -245,18 +245,22 @@ __device__ __forceinline__ void multiply_tile(float (&sum)[kThreadM][kThreadN], 
   }
 }
 
+// Stores one of the chunks in which a thread's values lie along rows.
+__device__ __forceinline__ void store_chunk(STORAGE* c, const float* sum, const float* bias, const STORAGE* residual,
+                                            int chunk, Tile tile, Place place, int m, int n) {
+  const int row = tile.first_row + place.row_of(chunk / kColumnChunks);
+  if (row < m) {
+    const int column = tile.first_column + place.column_of(chunk % kColumnChunks * kChunkN);
+    store_finished<kFinish, kColumnsAligned && kChunkN == 4, kChunkN>(c, sum, bias, residual, row, column, n);
+  }
+}
+
 __device__ __forceinline__ void store_tile(STORAGE* c, const float (&sum)[kThreadM][kThreadN], const float* bias,
                                            const STORAGE* residual, Tile tile, Place place, int m, int n) {
 #pragma unroll
-  for (int i = 0; i < kThreadM; ++i) {
-    const int row = tile.first_row + place.row_of(i);
-    if (row < m) {
-#pragma unroll
-      for (int j = 0; j < kThreadN; j += kChunkN) {
-        store_finished<kFinish, kColumnsAligned && kChunkN == 4, kChunkN>(c, &sum[i][j], bias, residual, row,
-                                                                          tile.first_column + place.column_of(j), n);
-      }
-    }
+  for (int chunk = 0; chunk < kThreadM * kColumnChunks; ++chunk) {
+    store_chunk(c, &sum[chunk / kColumnChunks][chunk % kColumnChunks * kChunkN], bias, residual, chunk, tile, place, m,
+                n);
   }
 }
 
@@ -284,15 +288,26 @@ __device__ __forceinline__ void reduce_pair(STORAGE* c, float (&sum)[kThreadM][k
     return;
   }
   take_over(counter);
+  constexpr int kChunksAtOnce = 16;  // loads in flight: as many as registers hold
+  constexpr int kChunks = kThreadM * kColumnChunks;
+  const float* other = workspace + threadIdx.x * kChunkN;
 #pragma unroll
-  for (int chunk = 0; chunk < kThreadM * kColumnChunks; ++chunk) {
-    const auto values = load_written<kChunkN>(workspace + (chunk * kThreads + static_cast<int>(threadIdx.x)) * kChunkN);
+  for (int first = 0; first < kChunks; first += kChunksAtOnce) {
+    Vector<float, kChunkN> values[kChunksAtOnce];
 #pragma unroll
-    for (int j = 0; j < kChunkN; ++j) {
-      sum[chunk / kColumnChunks][chunk % kColumnChunks * kChunkN + j] += values.element[j];
+    for (int chunk = 0; chunk < kChunksAtOnce && first + chunk < kChunks; ++chunk) {
+      values[chunk] = load_written<kChunkN>(other + (first + chunk) * (kThreads * kChunkN));
+    }
+#pragma unroll
+    for (int chunk = first; chunk < first + kChunksAtOnce && chunk < kChunks; ++chunk) {
+      float* total = &sum[chunk / kColumnChunks][chunk % kColumnChunks * kChunkN];
+#pragma unroll
+      for (int j = 0; j < kChunkN; ++j) {
+        total[j] += values[chunk - first].element[j];
+      }
+      store_chunk(c, total, bias, residual, chunk, tile, place, m, n);
     }
   }
-  store_tile(c, sum, bias, residual, tile, place, m, n);
 }
 
 // Writes the sums where the block that arrives last finds them. Then that one adds up all partial sums in their order
@@ -330,11 +345,7 @@ __device__ __forceinline__ void reduce_parts(STORAGE* c, const float (&sum)[kThr
         }
       }
     }
-    const int row = tile.first_row + place.row_of(chunk / kColumnChunks);
-    if (row < m) {
-      store_finished<kFinish, kColumnsAligned && kChunkN == 4, kChunkN>(
-          c, total, bias, residual, row, tile.first_column + place.column_of(chunk % kColumnChunks * kChunkN), n);
-    }
+    store_chunk(c, total, bias, residual, chunk, tile, place, m, n);
   }
 }
 

@@ -41,6 +41,11 @@ class Kernel:
         body = [word for word in self.instructions[first:last + 1] if word != "NOP"]
         return {"all": len(body), **{kind: sum(word in words for word in body) for kind, words in KINDS.items()}}
 
+    def main_loop(self):
+        """The counts of the loop with the most FFMA, those of the whole kernel if there is none."""
+        counts = [self.count(first, last) for first, last in self.loops()]
+        return max(counts, key=lambda count: count["FFMA"], default=self.count(0, len(self.instructions) - 1))
+
 
 def disassemble(nvdisasm, cubin):
     text = subprocess.run([nvdisasm, "-c", cubin], check=True, capture_output=True, text=True).stdout
@@ -59,18 +64,15 @@ def disassemble(nvdisasm, cubin):
 
 
 def show(kernel, cubin):
-    """Prints a kernel's loops; returns the FFMA share in percent of the loop with the most, and its local accesses."""
+    """Prints a kernel's loops; returns the FFMA share in percent of the main one, and the kernel's local accesses."""
     whole = kernel.count(0, len(kernel.instructions) - 1)
     print(f"{cubin}: {kernel.name}: {whole['all']} instructions, {whole['FFMA']} FFMA, {whole['local']} local")
-    best = None
     for first, last in kernel.loops():
         counts = kernel.count(first, last)
-        share = 100 * counts["FFMA"] / counts["all"]
-        print(f"  loop of {counts['all']:5}: FFMA {counts['FFMA']:5} ({share:4.1f} %)  " +
+        print(f"  loop of {counts['all']:5}: FFMA {counts['FFMA']:5} ({100 * counts['FFMA'] / counts['all']:4.1f} %)  " +
               "  ".join(f"{kind} {counts[kind]}" for kind in ("LDS", "STS", "LDG", "BAR", "local")))
-        if best is None or counts["FFMA"] > best[0]:
-            best = (counts["FFMA"], share)
-    return (best[1] if best else 0.0), whole["local"]
+    main_loop = kernel.main_loop()
+    return 100 * main_loop["FFMA"] / main_loop["all"], whole["local"]
 
 
 def main():

@@ -253,6 +253,21 @@ TEST_F(CliTest, CompileForPascalWithEveryNvrtc) {
   }
 }
 
+TEST_F(CliTest, CompileForACardWithMoreMultiprocessors) {
+  const std::vector<std::string> command{"compile", "--arch", "sm_61", "--problem", "M=1024,N=2048,K=2048,STORAGE=float32",
+                                         "--set", "SPLIT_K=4"};
+  expect_fault(run(command), 1, {"SPLIT_K=4", "not valid", "tiles enough to fill the device"});
+  std::vector<std::string> larger = command;
+  larger.insert(larger.end(), {"--sm-count", "132"});
+  if (find_nvrtc().empty()) {
+    expect_fault(run(larger), 1, {"sm_61", "install"});
+  } else {
+    EXPECT_EQ(run(larger).exit_code, 0);
+  }
+  larger.back() = "0";
+  EXPECT_EQ(run(larger).exit_code, 2);
+}
+
 TEST_F(CliTest, MissingNvrtcNamesWhatToInstall) {
   const std::vector<std::string> compile{"compile", "--arch", "sm_61", "--limit", "1"};
   expect_fault(run(compile, {{{"PASCALINE_NVRTC", "/nonexistent/libnvrtc.so"}}}), 1,

@@ -22,7 +22,7 @@ struct Options {
   std::string architecture = "sm_61";
   std::string cache;
   std::string emit;
-  bool only_settings = false;
+  int sm_count = 0;  // 0: the architecture's
   bool as_json = false;
 };
 
@@ -175,10 +175,13 @@ int compile(Options options) {
   options.survey.architecture = options.architecture;
   options.survey.kernels = options.kernel.kernels();
   options.survey.cache = options.cache.empty() ? cache_folder() : std::filesystem::path(options.cache);
-  const auto limits =
+  auto limits =
       options.architecture == "host" ? limits_of_architecture("sm_61") : limits_of_architecture(options.architecture);
   if (!limits) {
     throw Error(fmt::format("unknown architecture '{}': give one such as sm_61, or host", options.architecture));
+  }
+  if (options.sm_count > 0) {
+    limits->sm_count = options.sm_count;
   }
   const std::vector<Problem> problems = options.kernel.load_problems(space);
   int code = kSuccess;
@@ -208,6 +211,9 @@ void add_compile_command(CLI::App& app, Action& action) {
   options->kernel.add_problems_to(*command);
   options->kernel.add_settings_to(*command);
   command->add_option("-a,--arch", options->architecture, "Architecture, e.g. sm_61, or host")->capture_default_str();
+  command->add_option("--sm-count", options->sm_count,
+                      "Multiprocessors of the card, which some launches depend on (default: 20 for sm_61)")
+      ->check(CLI::Range(1, 1024));
   command->add_option("-n,--limit", options->survey.limit, "Compile this many variants drawn at random (default: all)");
   command->add_option("--seed", options->survey.seed, "Seed of the draw")->capture_default_str();
   command->add_option("-j,--jobs", options->survey.jobs, "Compile workers (default: every processor)")
