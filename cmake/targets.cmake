@@ -33,6 +33,10 @@ function(pascaline_test name)
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE ${arg_DEPENDS} GTest::gtest_main)
   pascaline_compile_options(${name})
+  # Compiling a test takes far longer than running it: optimised less, and most of the time goes into headers and
+  # templates that its sources share.
+  target_compile_options(${name} PRIVATE $<$<CONFIG:RelWithDebInfo>:-O1>)
+  set_target_properties(${name} PROPERTIES UNITY_BUILD ${PASCALINE_UNITY_TESTS})
   set(properties TIMEOUT 600)
   if(arg_LABELS)
     list(APPEND properties LABELS "${arg_LABELS}")
