@@ -15,6 +15,8 @@ endfunction()
 
 # Warnings and sanitizers for a target of this project.
 function(pascaline_compile_options target)
+  set_target_properties(${target} PROPERTIES
+    UNITY_BUILD_CODE_BEFORE_INCLUDE "// NOLINTNEXTLINE(bugprone-suspicious-include)")
   target_compile_options(${target} PRIVATE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion)
   if(PASCALINE_WARNINGS_AS_ERRORS)
     target_compile_options(${target} PRIVATE -Werror)
