@@ -15,6 +15,8 @@ endfunction()
 
 # Warnings and sanitizers for a target of this project.
 function(pascaline_compile_options target)
+  set_target_properties(${target} PROPERTIES
+    UNITY_BUILD_CODE_BEFORE_INCLUDE "// NOLINTNEXTLINE(bugprone-suspicious-include)")
   target_compile_options(${target} PRIVATE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion)
   if(PASCALINE_WARNINGS_AS_ERRORS)
     target_compile_options(${target} PRIVATE -Werror)
@@ -25,6 +27,22 @@ function(pascaline_compile_options target)
   endif()
 endfunction()
 
+# Compiling a test takes far longer than running it: it is optimised less, and most of the time goes into headers and
+# templates that its sources share.
+function(pascaline_test_options target)
+  pascaline_compile_options(${target})
+  target_compile_options(${target} PRIVATE $<$<CONFIG:RelWithDebInfo>:-O1>)
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ${PASCALINE_UNITY_TESTS} UNITY_BUILD_BATCH_SIZE 12)
+endfunction()
+
+# pascaline_test_library(NAME SOURCES ... DEPENDS ...): what several tests share.
+function(pascaline_test_library name)
+  cmake_parse_arguments(arg "" "" "SOURCES;DEPENDS" ${ARGN})
+  add_library(${name} STATIC ${arg_SOURCES})
+  target_link_libraries(${name} PUBLIC ${arg_DEPENDS} GTest::gtest)
+  pascaline_test_options(${name})
+endfunction()
+
 # pascaline_test(NAME SOURCES ... DEPENDS ... [LABELS ...] [RUNS_KERNELS]): one GoogleTest executable, a ctest entry a
 # case. RUNS_KERNELS: it loads kernels compiled for the host; LeakSanitizer's tracer can crash at exit in such a process,
 # so leaks are not looked for there.
@@ -32,7 +50,7 @@ function(pascaline_test name)
   cmake_parse_arguments(arg "RUNS_KERNELS" "" "SOURCES;DEPENDS;LABELS" ${ARGN})
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE ${arg_DEPENDS} GTest::gtest_main)
-  pascaline_compile_options(${name})
+  pascaline_test_options(${name})
   set(properties TIMEOUT 600)
   if(arg_LABELS)
     list(APPEND properties LABELS "${arg_LABELS}")

@@ -12,7 +12,7 @@
 namespace pascaline {
 namespace {
 
-constexpr std::int64_t kSchema = 1;
+constexpr std::int64_t kWorkloadSchema = 1;
 
 /// Reads a workload document part by part; every complaint names its place.
 class WorkloadReader {
@@ -23,8 +23,8 @@ class WorkloadReader {
 
   Workload read() {
     root_.only_keys({"schema", "name", "description", "source", "types", "phases", "entries"});
-    if (root_.at("schema").integer() != kSchema) {
-      root_.at("schema").fail(fmt::format("this program reads schema {}", kSchema));
+    if (root_.at("schema").integer() != kWorkloadSchema) {
+      root_.at("schema").fail(fmt::format("this program reads schema {}", kWorkloadSchema));
     }
     workload_.name = root_.at("name").name();
     workload_.description = root_.has("description") ? root_.at("description").text() : "";

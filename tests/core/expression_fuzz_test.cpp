@@ -66,18 +66,19 @@ TEST(ExpressionFuzzTest, AgreesWithATreeEvaluatedInWiderNumbers) {
   EXPECT_GT(without, 0);
 }
 
-constexpr std::array<std::string_view, 36> kDictionary{"A",         "B",        "zero",  "STORAGE", "sizeof(STORAGE)",
-                                                       "sizeof",    "(",        ")",     "?",       ":",
-                                                       ",",         "min(",     "max(",  "abs(",    "ceil_div(",
-                                                       "round_up(", "is_pow2(", "log2(", "&&",      "||",
-                                                       "<<",        ">>",       "<=",    "==",      "!=",
-                                                       "+",         "-",        "*",     "/",       "%",
-                                                       "!",         "~",        "&",     "|",       "^",
-                                                       " "};
+constexpr std::array<std::string_view, 36> kExpressionWords{
+    "A",         "B",        "zero",  "STORAGE", "sizeof(STORAGE)",
+    "sizeof",    "(",        ")",     "?",       ":",
+    ",",         "min(",     "max(",  "abs(",    "ceil_div(",
+    "round_up(", "is_pow2(", "log2(", "&&",      "||",
+    "<<",        ">>",       "<=",    "==",      "!=",
+    "+",         "-",        "*",     "/",       "%",
+    "!",         "~",        "&",     "|",       "^",
+    " "};
 
 TEST(ExpressionFuzzTest, DamagedTextIsRefusedOrHasAValueOrNone) {
   std::mt19937_64 random(fuzz_seed() + 1);
-  Mutator mutator(fuzz_seed() + 1, kDictionary);
+  Mutator mutator(fuzz_seed() + 1, kExpressionWords);
   const Symbols known = symbols();
   const auto end = Clock::now() + fuzz_time(3);
   int accepted = 0;

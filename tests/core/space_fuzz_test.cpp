@@ -23,7 +23,7 @@ using testing::Mutator;
 using testing::small_space;
 using Clock = std::chrono::steady_clock;
 
-constexpr std::array<std::string_view, 34> kDictionary{"\"schema\"",
+constexpr std::array<std::string_view, 34> kSpaceWords{"\"schema\"",
                                                        "\"kernel\"",
                                                        "\"values\"",
                                                        "\"default\"",
@@ -87,7 +87,7 @@ class SpaceFuzzTest : public ::testing::Test {
 };
 
 TEST_F(SpaceFuzzTest, DamagedTextIsRefusedOrUsable) {
-  Mutator mutator(fuzz_seed() + 2, kDictionary);
+  Mutator mutator(fuzz_seed() + 2, kSpaceWords);
   const auto end = Clock::now() + fuzz_time(6);
   while (Clock::now() < end || refused_ < 50) {
     const json& seed = seeds_[mutator.below(seeds_.size())];
@@ -97,7 +97,7 @@ TEST_F(SpaceFuzzTest, DamagedTextIsRefusedOrUsable) {
 }
 
 TEST_F(SpaceFuzzTest, AlteredDocumentsAreRefusedOrUsable) {
-  Mutator mutator(fuzz_seed() + 3, kDictionary);
+  Mutator mutator(fuzz_seed() + 3, kSpaceWords);
   const auto end = Clock::now() + fuzz_time(6);
   while (Clock::now() < end || refused_ < 50) {
     ASSERT_NO_FATAL_FAILURE(try_text(mutator.altered(seeds_[mutator.below(seeds_.size())]).dump()));

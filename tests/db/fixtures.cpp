@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <fstream>
 #include <sstream>
+#include <stdexcept>
 
 #include "core/error.hpp"
 
@@ -179,6 +180,12 @@ std::string bytes_of(const std::filesystem::path& file) {
 
 void write_bytes(const std::filesystem::path& file, const std::string& bytes) {
   std::ofstream(file, std::ios::binary) << bytes;
+}
+
+void require(bool condition, const char* what) {
+  if (!condition) {
+    throw std::runtime_error(what);
+  }
 }
 
 }  // namespace pascaline::testing

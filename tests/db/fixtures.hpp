@@ -52,4 +52,7 @@ void expect_equal(const std::optional<TimeSummary>& a, const std::optional<TimeS
 [[nodiscard]] std::string bytes_of(const std::filesystem::path& file);
 void write_bytes(const std::filesystem::path& file, const std::string& bytes);
 
+/// Throws `what` unless the condition holds; for work in a child, where a failed expectation would go unnoticed.
+void require(bool condition, const char* what);
+
 }  // namespace pascaline::testing

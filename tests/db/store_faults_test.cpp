@@ -2,7 +2,6 @@
 #include <sys/resource.h>
 
 #include <csignal>
-#include <stdexcept>
 
 #include "core/error.hpp"
 #include "db/store.hpp"
@@ -12,12 +11,6 @@ namespace pascaline::testing {
 namespace {
 
 using StoreFaultsTest = ProcessFixture;
-
-void require(bool condition, const char* what) {
-  if (!condition) {
-    throw std::runtime_error(what);
-  }
-}
 
 void limit_file_size(rlim_t bytes) {
   const rlimit limit{bytes, RLIM_INFINITY};

@@ -50,12 +50,6 @@ void lose_privileges() {
   }
 }
 
-void require(bool condition, const char* what) {
-  if (!condition) {
-    throw std::runtime_error(what);
-  }
-}
-
 TEST_F(StoreOpenTest, MakesFoldersAndReopens) {
   file_ = folder_ / "a" / "b" / "tuned.db";
   make(2);

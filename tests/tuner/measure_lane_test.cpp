@@ -29,6 +29,13 @@ class MeasureLaneTest : public ::testing::Test {
     options.governor.preheat_limit_s = 0;
     return options;
   }
+  // Trials that take long enough not to be over before the test goes on.
+  static LaneOptions slow_options() {
+    LaneOptions slow = options();
+    slow.measure.min_samples = slow.measure.max_samples = 1'000'000;
+    slow.measure.budget_ms = 700;
+    return slow;
+  }
   [[nodiscard]] LaneProblem problem() const {
     return {&bench_.space(), bench_.bound().problem(), bench_.reference(), 1};
   }
@@ -214,10 +221,7 @@ TEST_F(MeasureLaneTest, TrialsNotBegunAreTakenBack) {
 }
 
 TEST_F(MeasureLaneTest, TrialInFlightIsFinishedWhenTheOthersAreTakenBack) {
-  LaneOptions slow = options();
-  slow.measure.min_samples = slow.measure.max_samples = 1'000'000;
-  slow.measure.budget_ms = 700;
-  lane_ = MeasureLane(slow);
+  lane_ = MeasureLane(slow_options());
   lane_.set_problem(problem());
   pump_until_idle();
   lane_.submit(job(1));
@@ -235,6 +239,7 @@ TEST_F(MeasureLaneTest, TrialInFlightIsFinishedWhenTheOthersAreTakenBack) {
 }
 
 TEST_F(MeasureLaneTest, InterruptEndsTheWorkerAndEveryTrialCanBeTakenBack) {
+  lane_ = MeasureLane(slow_options());
   lane_.set_problem(problem());
   pump_until_idle();
   lane_.submit(job(1));

@@ -19,7 +19,7 @@ namespace {
 
 using nlohmann::json;
 
-struct Options {
+struct CheckCommandOptions {
   KernelOptions kernel;
   std::uint64_t limit = 0;
   std::uint64_t seed = 1;
@@ -33,7 +33,7 @@ struct Verdict {
 };
 
 // Runs in the child: one configuration, compiled with AddressSanitizer and verified on the host device.
-int check_one(const Options& options) {
+int check_one(const CheckCommandOptions& options) {
   const Space space = options.kernel.load_space();
   const auto device = open_device("host");
   const BoundSpace bound(space, options.kernel.load_problems(space).front(), device->info().limits);
@@ -68,7 +68,8 @@ int check_one(const Options& options) {
   return trial.status == TrialStatus::ok ? kSuccess : kNegative;
 }
 
-std::vector<std::string> child_command(const Options& options, const Problem& problem, const Config& config) {
+std::vector<std::string> child_command(const CheckCommandOptions& options, const Problem& problem,
+                                       const Config& config) {
   std::vector<std::string> command{"/proc/self/exe",      "check-worker", "--kernel",
                                    options.kernel.kernel, "--seed",       std::to_string(options.seed)};
   if (!options.kernel.kernels_folder.empty()) {
@@ -114,7 +115,7 @@ Verdict judge(const SanitizedRun& run, Config config) {
   return verdict;
 }
 
-std::vector<Config> configurations(const Options& options, const BoundSpace& bound) {
+std::vector<Config> configurations(const CheckCommandOptions& options, const BoundSpace& bound) {
   std::vector<Config> configs{options.kernel.load_config(bound.space())};
   if (const auto why = bound.why_invalid(configs.front())) {
     throw Error(fmt::format("the configuration {} is not valid: {}", configs.front().text(), *why));
@@ -129,7 +130,7 @@ std::vector<Config> configurations(const Options& options, const BoundSpace& bou
   return configs;
 }
 
-int check(const Options& options) {
+int check(const CheckCommandOptions& options) {
   catch_interrupts();
   const Space space = options.kernel.load_space();
   const HostCompiler compiler = HostCompiler::find();
@@ -164,7 +165,7 @@ int check(const Options& options) {
 void add_check_command(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand(
       "check", "Run configurations on the host under AddressSanitizer: every access checked, result verified");
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<CheckCommandOptions>();
   options->kernel.add_kernel_to(*command);
   options->kernel.add_problems_to(*command);
   options->kernel.add_settings_to(*command);
@@ -178,7 +179,7 @@ void add_check_command(CLI::App& app, Action& action) {
   command->callback([&action, options] { action = [options] { return check(*options); }; });
 
   CLI::App* worker = app.add_subcommand("check-worker", "Check one configuration in this process")->group("");
-  const auto inner = std::make_shared<Options>();
+  const auto inner = std::make_shared<CheckCommandOptions>();
   inner->kernel.add_kernel_to(*worker);
   inner->kernel.add_problems_to(*worker);
   inner->kernel.add_settings_to(*worker);

@@ -16,7 +16,7 @@ namespace {
 
 using nlohmann::json;
 
-struct Options {
+struct CompileCommandOptions {
   KernelOptions kernel;
   SurveyOptions survey;
   std::string architecture = "sm_61";
@@ -78,7 +78,7 @@ void count(Totals& totals, const SurveyedVariant& variant) {
   totals.compile_ms += variant.binary.compile_ms;
 }
 
-void emit(const Options& options, const SurveyedVariant& variant) {
+void emit(const CompileCommandOptions& options, const SurveyedVariant& variant) {
   if (options.emit.empty() || variant.binary.code.empty()) {
     return;
   }
@@ -91,7 +91,7 @@ void emit(const Options& options, const SurveyedVariant& variant) {
 
 class Printer {
  public:
-  explicit Printer(const Options& options) : options_(options) {}
+  explicit Printer(const CompileCommandOptions& options) : options_(options) {}
 
   void begin(const SurveyPlan& plan, const BoundSpace& bound) {
     plan_ = plan;
@@ -141,14 +141,14 @@ class Printer {
   }
 
  private:
-  const Options& options_;
+  const CompileCommandOptions& options_;
   SurveyPlan plan_;
   Totals totals_;
   json variants_ = json::array();
 };
 
 // One configuration given with --set.
-void compile_one(const BoundSpace& bound, const Options& options, Printer& printer) {
+void compile_one(const BoundSpace& bound, const CompileCommandOptions& options, Printer& printer) {
   const Config config = options.kernel.load_config(bound.space());
   if (const auto why = bound.why_invalid(config)) {
     throw Error(
@@ -169,7 +169,7 @@ void compile_one(const BoundSpace& bound, const Options& options, Printer& print
   printer.each(variant);
 }
 
-int compile(Options options) {
+int compile(CompileCommandOptions options) {
   catch_interrupts();
   const Space space = options.kernel.load_space();
   options.survey.architecture = options.architecture;
@@ -205,7 +205,7 @@ int compile(Options options) {
 void add_compile_command(CLI::App& app, Action& action) {
   CLI::App* command =
       app.add_subcommand("compile", "Compile variants for an architecture, no GPU needed, and show what they use");
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<CompileCommandOptions>();
   options->survey.jobs = default_jobs();
   options->kernel.add_kernel_to(*command);
   options->kernel.add_problems_to(*command);

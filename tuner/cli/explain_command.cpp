@@ -14,14 +14,14 @@ namespace {
 
 using nlohmann::json;
 
-struct Options {
+struct ExplainCommandOptions {
   KernelOptions kernel;
   DeviceOptions device;
   std::string database;
   bool as_json = false;
 };
 
-DispatcherOptions dispatcher_options(const Options& options) {
+DispatcherOptions dispatcher_options(const ExplainCommandOptions& options) {
   DispatcherOptions out;
   const std::filesystem::path database = database_path(options.database);
   if (!options.database.empty() || std::filesystem::exists(database)) {
@@ -67,7 +67,7 @@ void print_text(const Plan& plan, const Geometry& geometry) {
   }
 }
 
-int explain(const Options& options) {
+int explain(const ExplainCommandOptions& options) {
   const Space space = options.kernel.load_space();
   const std::vector<Problem> problems = options.kernel.load_problems(space);
   const auto device = open_device(options.device.chosen_device());
@@ -93,7 +93,7 @@ int explain(const Options& options) {
 
 void add_explain_command(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand("explain", "Say which variant the dispatcher picks for a shape, and why");
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<ExplainCommandOptions>();
   options->kernel.add_kernel_to(*command);
   options->kernel.add_problems_to(*command);
   options->device.add_to(*command);

@@ -9,14 +9,14 @@
 namespace pascaline::cli {
 namespace {
 
-struct Options {
+struct ReportCommandOptions {
   std::string database;
   std::string format = "md";
   std::string output;
   ReportOptions report;
 };
 
-int report(const Options& options) {
+int report(const ReportCommandOptions& options) {
   const Store store(database_path(options.database), OpenMode::read_only);
   const std::string text =
       options.format == "csv" ? csv_report(store, options.report) : markdown_report(store, options.report);
@@ -33,7 +33,7 @@ int report(const Options& options) {
 
 void add_report_command(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand("report", "Write a report of a database as Markdown or CSV");
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<ReportCommandOptions>();
   add_database_option(*command, options->database, "Database to read");
   command->add_option("-f,--format", options->format, "md or csv")
       ->capture_default_str()

@@ -11,7 +11,7 @@
 namespace pascaline::cli {
 namespace {
 
-struct Options {
+struct ShowCommandOptions {
   std::string what = "winners";
   std::string database;
   std::string kernel;
@@ -24,7 +24,7 @@ struct Options {
 
 // A shape as the user gives it, in the order the database keys it: the text itself is matched, so the space of the
 // kernel is not needed to look at a database.
-std::string problem_text(const Options& options) {
+std::string problem_text(const ShowCommandOptions& options) {
   if (options.problem.empty()) {
     return {};
   }
@@ -38,7 +38,7 @@ std::string problem_text(const Options& options) {
   return text;
 }
 
-int show(const Options& options) {
+int show(const ShowCommandOptions& options) {
   ShowOptions wanted;
   wanted.what = options.what == "sessions" ? ShowWhat::sessions
                 : options.what == "trials" ? ShowWhat::trials
@@ -68,7 +68,7 @@ int show(const Options& options) {
 
 void add_show_command(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand("show", "Show what a database holds: winners, trials or sessions");
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<ShowCommandOptions>();
   command->add_option("what", options->what, "winners, trials or sessions")
       ->capture_default_str()
       ->check(CLI::IsMember({"winners", "trials", "sessions"}));

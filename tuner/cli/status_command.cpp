@@ -16,14 +16,14 @@ namespace {
 
 constexpr std::chrono::seconds kWatchInterval{1};
 
-struct Options {
+struct StatusCommandOptions {
   std::string database;
   bool as_json = false;
   bool watch = false;
 };
 
 // Prints how things stand; whether anything runs.
-bool show_once(const Store& store, const Options& options) {
+bool show_once(const Store& store, const StatusCommandOptions& options) {
   const std::vector<SessionRow> sessions = store.sessions();
   const std::vector<Run> runs = runs_of(sessions);
   if (options.as_json) {
@@ -80,7 +80,7 @@ void pause_unless_interrupted() {
   }
 }
 
-int watch(const Store& store, const Options& options) {
+int watch(const Store& store, const StatusCommandOptions& options) {
   catch_interrupts();
   LiveView live({.terminal = ::isatty(STDOUT_FILENO) != 0});
   std::string said;
@@ -96,7 +96,7 @@ int watch(const Store& store, const Options& options) {
   return kInterrupted;
 }
 
-int status(const Options& options) {
+int status(const StatusCommandOptions& options) {
   const Store store(database_path(options.database), OpenMode::read_only);
   if (options.watch) {
     return watch(store, options);
@@ -108,7 +108,7 @@ int status(const Options& options) {
 
 void add_status_command(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand("status", "Show what the sweeps on a database are doing");
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<StatusCommandOptions>();
   add_database_option(*command, options->database, "Database to read");
   command->add_flag("--json", options->as_json, "Print JSON; with --watch a line each second");
   command->add_flag("--watch", options->watch, "Go on showing it until Ctrl-C");

@@ -23,9 +23,7 @@
 namespace pascaline::cli {
 namespace {
 
-using Options = SweepCommandOptions;
-
-bool matches(const WorkloadProblem& problem, const Options& options) {
+bool matches(const WorkloadProblem& problem, const SweepCommandOptions& options) {
   for (const std::string& text : options.types) {
     for (const auto& [name, value] : split_settings(text)) {
       if (name_of(problem.problem.type(name)) != value) {
@@ -64,7 +62,7 @@ void check_symbols(const Workload& workload, const std::vector<std::string>& wan
 }
 
 // A workload's problems, each once: equal shapes of several phases are tuned together.
-std::vector<SweepProblem> from_workload(const Space& space, const Options& options) {
+std::vector<SweepProblem> from_workload(const Space& space, const SweepCommandOptions& options) {
   const Workload workload = Workload::load(options.workload);
   check_symbols(workload, options.symbols);
   std::vector<SweepProblem> problems;
@@ -89,7 +87,7 @@ std::vector<SweepProblem> from_workload(const Space& space, const Options& optio
   return problems;
 }
 
-std::vector<SweepProblem> problems_of(const Space& space, const Options& options) {
+std::vector<SweepProblem> problems_of(const Space& space, const SweepCommandOptions& options) {
   if (!options.workload.empty()) {
     return from_workload(space, options);
   }
@@ -100,7 +98,7 @@ std::vector<SweepProblem> problems_of(const Space& space, const Options& options
   return problems;
 }
 
-std::vector<std::string> devices_of(const Options& options) {
+std::vector<std::string> devices_of(const SweepCommandOptions& options) {
   if (options.devices != "all") {
     std::vector<std::string> ids;
     for (std::size_t start = 0; start < options.devices.size();) {
@@ -122,7 +120,7 @@ std::vector<std::string> devices_of(const Options& options) {
   return gpus;
 }
 
-void set_limits(const Options& options, SweepOptions& sweep) {
+void set_limits(const SweepCommandOptions& options, SweepOptions& sweep) {
   if (!options.budget.empty()) {
     sweep.budget_s = parse_duration_s(options.budget);
   }
@@ -189,7 +187,7 @@ int finish(const SweepSummary& summary, const SweepOptions& sweep, bool as_json)
   return summary.ok + summary.reused_ok > 0 ? kSuccess : kNegative;
 }
 
-int sweep(Options options, const CLI::App& command) {
+int sweep(SweepCommandOptions options, const CLI::App& command) {
   options.sweep.database = database_path(options.database);
   if (options.resume) {
     resume_run(options.sweep.database, command);
@@ -233,7 +231,7 @@ int sweep(Options options, const CLI::App& command) {
 
 void add_sweep_command(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand("sweep", "Search for the fastest variant of each shape and store every trial");
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<SweepCommandOptions>();
   add_sweep_options(*command, *options);
   command->footer(
       "The default configuration is measured first and is always a finalist: a tuned result never loses to it.\n"

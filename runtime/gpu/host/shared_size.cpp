@@ -11,7 +11,7 @@ namespace pascaline {
 namespace {
 
 template <typename T>
-std::optional<T> read_at(std::string_view object, std::uint64_t offset) {
+std::optional<T> element_at(std::string_view object, std::uint64_t offset) {
   if (offset > object.size() || object.size() - offset < sizeof(T)) {
     return std::nullopt;
   }
@@ -32,7 +32,7 @@ std::string_view name_at(std::string_view object, const Elf64_Shdr& names, std::
 int thread_local_bytes(std::string_view object, const Elf64_Shdr& symbols, const Elf64_Shdr& names) {
   std::uint64_t bytes = 0;
   for (std::uint64_t at = 0; at + sizeof(Elf64_Sym) <= symbols.sh_size; at += sizeof(Elf64_Sym)) {
-    const auto symbol = read_at<Elf64_Sym>(object, symbols.sh_offset + at);
+    const auto symbol = element_at<Elf64_Sym>(object, symbols.sh_offset + at);
     if (!symbol || ELF64_ST_TYPE(symbol->st_info) != STT_TLS) {
       continue;
     }
@@ -47,14 +47,14 @@ int thread_local_bytes(std::string_view object, const Elf64_Shdr& symbols, const
 }  // namespace
 
 int static_shared_bytes(std::string_view object) {
-  const auto header = read_at<Elf64_Ehdr>(object, 0);
+  const auto header = element_at<Elf64_Ehdr>(object, 0);
   if (!header || std::memcmp(header->e_ident, ELFMAG, SELFMAG) != 0 || header->e_ident[EI_CLASS] != ELFCLASS64) {
     return 0;
   }
   for (unsigned i = 0; i < header->e_shnum; ++i) {
-    const auto section = read_at<Elf64_Shdr>(object, header->e_shoff + i * sizeof(Elf64_Shdr));
+    const auto section = element_at<Elf64_Shdr>(object, header->e_shoff + i * sizeof(Elf64_Shdr));
     if (section && section->sh_type == SHT_SYMTAB) {
-      const auto names = read_at<Elf64_Shdr>(object, header->e_shoff + section->sh_link * sizeof(Elf64_Shdr));
+      const auto names = element_at<Elf64_Shdr>(object, header->e_shoff + section->sh_link * sizeof(Elf64_Shdr));
       return names ? thread_local_bytes(object, *section, *names) : 0;
     }
   }

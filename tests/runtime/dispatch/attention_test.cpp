@@ -5,17 +5,12 @@
 
 #include "runtime/dispatch/dispatcher.hpp"
 #include "runtime/reference/reference.hpp"
+#include "tests/runtime/dispatch/test_cache.hpp"
 
 namespace pascaline::testing {
 namespace {
 
 constexpr ElementType kFloat = ElementType::float32;
-
-DispatcherOptions with_test_cache() {
-  DispatcherOptions options;
-  options.cache = PASCALINE_TEST_CACHE;
-  return options;
-}
 
 std::vector<double> random_values(std::size_t count, std::uint32_t seed) {
   std::mt19937 generator(seed);

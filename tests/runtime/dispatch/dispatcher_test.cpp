@@ -14,8 +14,6 @@
 namespace pascaline::testing {
 namespace {
 
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
-
 class DispatcherTest : public ::testing::Test {
  protected:
   TemporaryFolder folder_;

@@ -7,15 +7,10 @@
 #include "tests/db/fixtures.hpp"
 #include "tests/runtime/dispatch/matmul_check.hpp"
 #include "tests/runtime/dispatch/scale_kernel.hpp"
+#include "tests/runtime/dispatch/test_cache.hpp"
 
 namespace pascaline::testing {
 namespace {
-
-DispatcherOptions with_test_cache() {
-  DispatcherOptions options;
-  options.cache = PASCALINE_TEST_CACHE;
-  return options;
-}
 
 Problem matmul_problem(std::int64_t m, std::int64_t n, std::int64_t k, ElementType type = ElementType::float32) {
   return {"matmul", {{"M", m}, {"N", n}, {"K", k}, {"EPILOGUE", 0}}, {{"STORAGE", type}, {"WEIGHT", type}}};

@@ -11,8 +11,6 @@
 namespace pascaline::testing {
 namespace {
 
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
-
 Plan plan_with(const std::vector<Winner>& winners, const Problem& problem, const ToolkitRow& today = old_toolkit()) {
   KernelSource source;
   source.hash = "now";

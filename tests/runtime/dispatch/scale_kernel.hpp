@@ -24,6 +24,10 @@ void write_scale_kernel(const std::filesystem::path& folder, const std::string& 
 /// A winner as the store would give it, of source hash "now" and `old_toolkit()`.
 [[nodiscard]] Winner scale_winner(const Problem& problem, const Config& config, double median_us = 10);
 
+[[nodiscard]] inline bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
 /// Stores the winner with its device, toolkit, kernel and trial.
 void add_winner(Store& store, const Winner& winner);
 

@@ -6,9 +6,6 @@
 namespace pascaline::testing {
 namespace {
 
-constexpr ElementType kFloat = ElementType::float32;
-constexpr ElementType kHalf = ElementType::float16;
-
 // Heads of 16 columns: 2 of queries, 1 of keys.
 struct Prefill {
   std::int64_t queries;

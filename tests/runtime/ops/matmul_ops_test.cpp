@@ -8,9 +8,6 @@ namespace {
 
 using ops::Epilogue;
 
-constexpr ElementType kFloat = ElementType::float32;
-constexpr ElementType kHalf = ElementType::float16;
-
 struct Product {
   std::int64_t m;
   std::int64_t n;

@@ -10,11 +10,6 @@ namespace {
 using ops::Epilogue;
 using ops::MatmulArguments;
 
-constexpr ElementType kFloat = ElementType::float32;
-constexpr ElementType kHalf = ElementType::float16;
-constexpr ElementType kInt = ElementType::int32;
-constexpr std::int64_t kLarge = std::int64_t{1} << 30;
-
 // Arguments that are taken; each case spoils them in one place.
 
 MatmulArguments product() { return {placed(0, {9, 8}), placed(1, {6, 8}), placed(2, {9, 6}), {}, {}, Epilogue::none}; }

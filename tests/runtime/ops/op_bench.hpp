@@ -10,6 +10,7 @@
 
 #include "runtime/dispatch/dispatcher.hpp"
 #include "runtime/ops/tensor.hpp"
+#include "tests/runtime/ops/element_types.hpp"
 
 namespace pascaline::testing {
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <initializer_list>
 #include <span>
@@ -11,8 +12,12 @@
 #include "runtime/dispatch/dispatcher.hpp"
 #include "runtime/ops/tensor.hpp"
 #include "tests/runtime/dispatch/fake_device.hpp"
+#include "tests/runtime/ops/element_types.hpp"
 
 namespace pascaline::testing {
+
+/// An extent, or a row stride, that is just taken.
+inline constexpr std::int64_t kLarge = std::int64_t{1} << 30;
 
 /// A tensor on the fake device: number `place` of 24, in memory that no other number has.
 inline TensorView placed(std::size_t place, std::initializer_list<std::int64_t> shape,

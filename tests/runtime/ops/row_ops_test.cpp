@@ -11,10 +11,6 @@
 namespace pascaline::testing {
 namespace {
 
-constexpr ElementType kFloat = ElementType::float32;
-constexpr ElementType kHalf = ElementType::float16;
-constexpr ElementType kInt = ElementType::int32;
-
 // Element types of what goes in and of what comes out.
 class RowOpsTest : public ::testing::TestWithParam<std::pair<ElementType, ElementType>> {
  protected:

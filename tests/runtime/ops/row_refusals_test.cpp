@@ -9,11 +9,6 @@
 namespace pascaline::testing {
 namespace {
 
-constexpr ElementType kFloat = ElementType::float32;
-constexpr ElementType kHalf = ElementType::float16;
-constexpr ElementType kInt = ElementType::int32;
-constexpr std::int64_t kLarge = std::int64_t{1} << 30;
-
 // Arguments that are taken; each case spoils them in one place.
 
 ops::RmsnormArguments rmsnorm() {
