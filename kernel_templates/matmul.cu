@@ -288,8 +288,8 @@ __device__ __forceinline__ void reduce_pair(STORAGE* c, float (&sum)[kThreadM][k
     return;
   }
   take_over(counter);
-  constexpr int kChunksAtOnce = 16;  // loads in flight: as many as registers hold
   constexpr int kChunks = kThreadM * kColumnChunks;
+  constexpr int kChunksAtOnce = (kChunks + 1) / 2;  // loads in flight: all would not fit the registers
   const float* other = workspace + threadIdx.x * kChunkN;
 #pragma unroll
   for (int first = 0; first < kChunks; first += kChunksAtOnce) {

@@ -3,8 +3,10 @@
 
   scripts/check_winners.py search_spaces/defaults/nvidia-h200-sm_61.json --nvdisasm /usr/bin/nvdisasm
 
-None may touch local memory; in float32, fused multiply-adds must be 80 % of the instructions of matmul's main loop and
-55 % of attention_prefill's. Exit code 3 if not. nvdisasm must know sm_61: CUDA 12.9 is the last one that does.
+None may touch local memory; in float32, fused multiply-adds must be 80 % of the instructions of matmul's main loop (over
+slices) and 55 % of attention_prefill's (over tiles of keys). Loops inside count as often as they run, which follows
+from the configuration; what lies behind a branch counts always. Exit code 3 if not. nvdisasm must know sm_61: CUDA 12.9
+is the last one that does.
 """
 import argparse
 import collections
@@ -21,11 +23,62 @@ import count_loops
 LEAST_FFMA = {"matmul": 80, "attention_prefill": 55}  # percent of the main loop
 
 
+def matmul_trips(config, _):
+    """For each loop in the main one: how often it runs, and how often those inside it run each time."""
+    return [(config["BLOCK_K"] // config["UNROLL_K"], 1)] if config["BLOCK_K"] > config["UNROLL_K"] else []
+
+
+def matmul_products(config, _):
+    """FFMA of a thread each time round the main loop."""
+    return config["THREAD_M"] * config["THREAD_N"] * config["BLOCK_K"]
+
+
+def attention_trips(config, problem):
+    def product(slices, depth):  # slices come in pairs, a loop of 8 depths at a time in each
+        return (slices // 2 if slices % 2 == 0 else slices, depth // 8)
+
+    products = [product(problem["HEAD_DIM"] // config["SLICE_D"], config["SLICE_D"]),
+                product(config["BLOCK_K"] // config["SLICE_K"], config["SLICE_K"])]
+    return [(trips, inner) for trips, inner in products if trips > 1]
+
+
+def attention_products(config, problem):
+    return 2 * config["THREAD_Q"] * config["BLOCK_K"] // config["ROW_LANES"] * problem["HEAD_DIM"]
+
+
+STRUCTURE = {"matmul": (matmul_trips, matmul_products), "attention_prefill": (attention_trips, attention_products)}
+
+
+def executed(kernel, loop, trips):
+    """Instructions and FFMA of one time round a loop; `trips` is for the loops inside it, the rest for theirs."""
+    counts = kernel.count(*loop)
+    all_, ffma = counts["all"], counts["FFMA"]
+    for inner, times in zip(kernel.inside(loop), trips):
+        once = executed(kernel, inner, [(times[1], 1)] * 8)
+        alone = kernel.count(*inner)
+        all_ += times[0] * once[0] - alone["all"]
+        ffma += times[0] * once[1] - alone["FFMA"]
+    return all_, ffma
+
+
+def ffma_share(kernel, name, config, problem):
+    """Percent of the instructions of the main loop that are FFMA; an error if the loops are not the expected ones."""
+    trips, products = (function(config, problem) for function in STRUCTURE[name])
+    loop = kernel.main_loop()
+    if len([inner for inner in kernel.inside(loop) if kernel.count(*inner)["FFMA"] > 0]) != len(trips):
+        raise ValueError("not the loops expected in the main one")
+    all_, ffma = executed(kernel, loop, trips)
+    if not products <= ffma <= 1.1 * products + 64:
+        raise ValueError(f"{ffma} FFMA in the main loop, of which the products need {products}")
+    return 100 * ffma / all_
+
+
 class Winner:
     def __init__(self, entry):
         self.kernel, *self.dimensions = entry["problem"].split()
         self.text, self.config = entry["problem"], entry["config"]
         self.share = None
+        self.registers = 0
         self.faults = []
 
     def compile(self, options, sm_count, folder):
@@ -43,14 +96,19 @@ class Winner:
         self.registers = variant["registers"]
         if variant["local_bytes"] + variant["local_loads"] + variant["local_stores"] > 0:
             self.faults.append(f"local memory: {variant['local_bytes']} bytes, {variant['local_loads']} loads")
-        least = LEAST_FFMA.get(self.kernel)
-        if least is None or any("float16" in dimension for dimension in self.dimensions):
+        if self.kernel not in LEAST_FFMA or any("float16" in dimension for dimension in self.dimensions):
             return
-        loops = [kernel.main_loop() for cubin in pathlib.Path(folder).glob("*.cubin")
-                 for kernel in count_loops.disassemble(options.nvdisasm, str(cubin))]
-        self.share = min(100 * loop["FFMA"] / loop["all"] for loop in loops)
-        if self.share < least:
-            self.faults.append(f"{self.share:.1f} % FFMA in the main loop, less than {least} %")
+        problem = {name: int(value) for name, value in (pair.split("=") for pair in self.dimensions) if value.isdigit()}
+        config = {name: int(value) for name, value in (pair.split("=") for pair in self.config.split())}
+        cubin, = pathlib.Path(folder).glob("*.cubin")
+        kernel, = count_loops.disassemble(options.nvdisasm, str(cubin))
+        try:
+            self.share = ffma_share(kernel, self.kernel, config, problem)
+        except ValueError as error:
+            self.faults.append(str(error))
+            return
+        if self.share < LEAST_FFMA[self.kernel]:
+            self.faults.append(f"{self.share:.1f} % FFMA in the main loop, less than {LEAST_FFMA[self.kernel]} %")
 
 
 def check(winner, options, sm_count):

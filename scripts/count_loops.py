@@ -6,7 +6,7 @@
 
 For each loop (a backward branch and its target): instructions, how many are FFMA, shared loads and stores, global
 loads, barriers, and local-memory accesses; loops inside are counted as often as they stand in the code. With --ffma the
-exit code is 3 if the FFMA share of the loop with the most FFMA is below that percentage in any kernel, or if anything
+exit code is 3 if the FFMA share of the loop with the most FFMA, the longest such, is below that percentage in any kernel, or if anything
 touches local memory. nvdisasm must know the architecture: CUDA 12.9 is the last one that knows sm_61.
 """
 import argparse
@@ -42,9 +42,14 @@ class Kernel:
         return {"all": len(body), **{kind: sum(word in words for word in body) for kind, words in KINDS.items()}}
 
     def main_loop(self):
-        """The counts of the loop with the most FFMA, those of the whole kernel if there is none."""
-        counts = [self.count(first, last) for first, last in self.loops()]
-        return max(counts, key=lambda count: count["FFMA"], default=self.count(0, len(self.instructions) - 1))
+        """First and last instruction of the loop with the most FFMA, the longest such; nothing if there is none."""
+        return max(self.loops(), key=lambda loop: (self.count(*loop)["FFMA"], loop[1] - loop[0]), default=None)
+
+    def inside(self, outer):
+        """The loops that lie in a loop, but in none of its others, in order."""
+        within = [loop for loop in self.loops() if outer[0] <= loop[0] and loop[1] <= outer[1] and loop != outer]
+        return [loop for loop in within
+                if not any(other != loop and other[0] <= loop[0] and loop[1] <= other[1] for other in within)]
 
 
 def disassemble(nvdisasm, cubin):
@@ -72,7 +77,8 @@ def show(kernel, cubin):
         print(f"  loop of {counts['all']:5}: FFMA {counts['FFMA']:5} ({100 * counts['FFMA'] / counts['all']:4.1f} %)  " +
               "  ".join(f"{kind} {counts[kind]}" for kind in ("LDS", "STS", "LDG", "BAR", "local")))
     main_loop = kernel.main_loop()
-    return 100 * main_loop["FFMA"] / main_loop["all"], whole["local"]
+    counts = kernel.count(*main_loop) if main_loop else whole
+    return 100 * counts["FFMA"] / counts["all"], whole["local"]
 
 
 def main():
