@@ -211,8 +211,9 @@ void add_compile_command(CLI::App& app, Action& action) {
   options->kernel.add_problems_to(*command);
   options->kernel.add_settings_to(*command);
   command->add_option("-a,--arch", options->architecture, "Architecture, e.g. sm_61, or host")->capture_default_str();
-  command->add_option("--sm-count", options->sm_count,
-                      "Multiprocessors of the card, which some launches depend on (default: 20 for sm_61)")
+  command
+      ->add_option("--sm-count", options->sm_count,
+                   "Multiprocessors of the card, which some launches depend on (default: 20 for sm_61)")
       ->check(CLI::Range(1, 1024));
   command->add_option("-n,--limit", options->survey.limit, "Compile this many variants drawn at random (default: all)");
   command->add_option("--seed", options->survey.seed, "Seed of the draw")->capture_default_str();
