@@ -6,7 +6,7 @@
 // Requires: pointers aligned to 16 bytes; ROWS, WIDTH >= 1, of any value; y and residual overlap nothing else.
 // Launch: grid ceil(ROWS / ROWS_PER_BLOCK), block ROWS_PER_BLOCK · THREADS_PER_ROW.
 //
-// A row's threads take its columns in turns, VECTOR at a time. Each holds its first HELD_VECTORS vectors in registers
+// A row's threads take its columns in turns, VECTOR at a time. Each holds its first HELD vectors in registers
 // between the sum of squares and the scaling; only rows that are wider are read again.
 
 #include "common/row.cuh"
@@ -21,7 +21,7 @@
 #define VECTOR 4  // neighbouring elements a thread takes at a time
 #endif
 #ifndef HELD_VECTORS
-#define HELD_VECTORS 2  // vectors of a row a thread keeps in registers
+#define HELD_VECTORS 0  // vectors of a row a thread keeps in registers; 0: as many as hold its part of the row
 #endif
 #ifndef PREFETCH_WEIGHT
 #define PREFETCH_WEIGHT 1  // 1: weights are loaded before the sum is known, at the cost of registers
@@ -34,6 +34,9 @@
 #endif
 #ifndef ROWS_ALIGNED
 #define ROWS_ALIGNED 0  // 1: WIDTH is a multiple of VECTOR
+#endif
+#ifndef HELD
+#define HELD 2  // HELD_VECTORS, or the number that it leaves open
 #endif
 #ifndef ROWS_HELD
 #define ROWS_HELD 0  // 1: all of a row is kept in registers
@@ -53,7 +56,7 @@ namespace {
 constexpr int kThreadsPerRow = THREADS_PER_ROW;
 constexpr int kRowsPerBlock = ROWS_PER_BLOCK;
 constexpr int kVector = VECTOR;
-constexpr int kHeld = HELD_VECTORS;
+constexpr int kHeld = HELD;
 constexpr bool kPrefetchWeight = PREFETCH_WEIGHT != 0;
 constexpr int kMinBlocks = MIN_BLOCKS;
 constexpr bool kReducePtx = REDUCE_PTX != 0;
@@ -67,7 +70,7 @@ constexpr float kEpsilon = 1e-6f;
 
 static_assert((kThreadsPerRow & (kThreadsPerRow - 1)) == 0, "groups of threads are powers of two");
 static_assert(kThreads % 32 == 0 && kThreads <= 1024, "a block is whole warps");
-static_assert(kVector >= 1 && kHeld >= 1, "counts");
+static_assert(kVector >= 1 && kHeld >= 1 && (HELD_VECTORS == 0 || HELD_VECTORS == kHeld), "counts");
 
 __device__ __forceinline__ void load_input(float (&value)[kVector], const STORAGE* __restrict__ x,
                                            const STORAGE* __restrict__ residual, int column, int end) {

@@ -5,7 +5,7 @@
 // Requires: pointers aligned to 16 bytes; ROWS, WIDTH >= 1, of any value.
 // Launch: grid ceil(ROWS / ROWS_PER_BLOCK), block ROWS_PER_BLOCK · THREADS_PER_ROW.
 //
-// Made for short rows: a row's threads hold it in registers, HELD_VECTORS vectors each, so that it is read once; what
+// Made for short rows: a row's threads hold it in registers, HELD vectors each, so that it is read once; what
 // is wider is read again for each of the three passes.
 
 #include "common/row.cuh"
@@ -20,7 +20,7 @@
 #define VECTOR 4  // neighbouring elements a thread takes at a time
 #endif
 #ifndef HELD_VECTORS
-#define HELD_VECTORS 4  // vectors of a row a thread keeps in registers
+#define HELD_VECTORS 0  // vectors of a row a thread keeps in registers; 0: as many as hold its part of the row
 #endif
 #ifndef MIN_BLOCKS
 #define MIN_BLOCKS 2  // resident blocks an SM asked of the compiler
@@ -30,6 +30,9 @@
 #endif
 #ifndef ROWS_ALIGNED
 #define ROWS_ALIGNED 0  // 1: WIDTH is a multiple of VECTOR
+#endif
+#ifndef HELD
+#define HELD 4  // HELD_VECTORS, or the number that it leaves open
 #endif
 #ifndef ROWS_HELD
 #define ROWS_HELD 0  // 1: all of a row is kept in registers
@@ -43,7 +46,7 @@ namespace {
 constexpr int kThreadsPerRow = THREADS_PER_ROW;
 constexpr int kRowsPerBlock = ROWS_PER_BLOCK;
 constexpr int kVector = VECTOR;
-constexpr int kHeld = HELD_VECTORS;
+constexpr int kHeld = HELD;
 constexpr int kMinBlocks = MIN_BLOCKS;
 constexpr bool kReducePtx = REDUCE_PTX != 0;
 constexpr bool kAligned = ROWS_ALIGNED != 0;
@@ -54,7 +57,7 @@ constexpr int kStep = kThreadsPerRow * kVector;  // columns a row's threads take
 
 static_assert((kThreadsPerRow & (kThreadsPerRow - 1)) == 0, "groups of threads are powers of two");
 static_assert(kThreads % 32 == 0 && kThreads <= 1024, "a block is whole warps");
-static_assert(kVector >= 1 && kHeld >= 1, "counts");
+static_assert(kVector >= 1 && kHeld >= 1 && (HELD_VECTORS == 0 || HELD_VECTORS == kHeld), "counts");
 
 __device__ __forceinline__ float lowest() { return Max::identity(); }
 
