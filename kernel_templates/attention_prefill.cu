@@ -277,20 +277,6 @@ __device__ __forceinline__ void store_out(STORAGE* out, long long stride, const 
   }
 }
 
-// Calls `body` with each slice, the shared buffer it is in, and whether another one follows. Two at a time, for then
-// the buffer is a constant.
-template <int SLICES, typename Body>
-__device__ __forceinline__ void for_each_slice(Body body) {
-  constexpr int kPair = SLICES % 2 == 0 ? 2 : 1;
-#pragma unroll 1
-  for (int slice = 0; slice < SLICES; slice += kPair) {
-    body(slice, kPair == 2 ? 0 : slice % 2, kPair == 2 || slice + 1 < SLICES);
-    if constexpr (kPair == 2) {
-      body(slice + 1, 1, slice + 2 < SLICES);
-    }
-  }
-}
-
 // Walks over the keys of `work`.
 __device__ __forceinline__ void attend(float (&sum)[kThreadQ][kThreadD], States& states, SliceOfQ& slice_q,
                                        SliceOfK& slice_k, SliceOfV& slice_v, const Work& work, Place place) {

@@ -434,24 +434,8 @@ extern "C" __global__ void matmul_reference(const STORAGE* __restrict__ a, const
     }
     __syncthreads();
   }
-  if (row >= m || column >= n) {
-    return;
-  }
-  const long long place = static_cast<long long>(row) * n + column;
-  if constexpr (Epilogue<kFinish>::kHalves) {
-    if (column % 2 == 1) {
-      c[place / 2] = finished<kFinish>(sum, gate, 0.0, 0.0);
-    }
-  } else {
-    double extra = 0.0;
-    double other = 0.0;
-    if constexpr (Epilogue<kFinish>::kHasBias) {
-      extra = bias[column];
-    }
-    if constexpr (Epilogue<kFinish>::kHasResidual) {
-      other = to_float(residual[place]);
-    }
-    c[place] = finished<kFinish>(sum, gate, extra, other);
+  if (row < m && column < n) {
+    store_finished<kFinish>(c, sum, gate, bias, residual, static_cast<long long>(row) * n + column, column);
   }
 }
 

@@ -306,11 +306,8 @@ extern "C" __global__ void matvec_reference(const STORAGE* __restrict__ a, const
   };
   const double sum = dot(column);
   const double gate = dot(column & ~1);
-  const long long place = static_cast<long long>(row) * n + column;
-  const double extra = Epilogue<kFinish>::kHasBias ? bias[column] : 0.0f;
-  const double other = Epilogue<kFinish>::kHasResidual ? to_float(residual[place]) : 0.0f;
-  if (threadIdx.x == 0 && (!Epilogue<kFinish>::kHalves || column % 2 == 1)) {
-    c[Epilogue<kFinish>::kHalves ? place / 2 : place] = finished<kFinish>(sum, gate, extra, other);
+  if (threadIdx.x == 0) {
+    store_finished<kFinish>(c, sum, gate, bias, residual, static_cast<long long>(row) * n + column, column);
   }
 }
 

@@ -141,4 +141,27 @@ __device__ __forceinline__ double finished(double sum, double gate, double extra
   }
 }
 
+// Stores a product's element at `place` in [rows, columns], and in `column`; for kEpilogueSwiglu, with the product of
+// the column before it as `gate`, only in odd columns.
+template <int EPILOGUE, typename T>
+__device__ __forceinline__ void store_finished(double* c, double sum, double gate, const float* bias, const T* residual,
+                                               long long place, int column) {
+  using Form = Epilogue<EPILOGUE>;
+  if constexpr (Form::kHalves) {
+    if (column % 2 == 1) {
+      c[place / 2] = finished<EPILOGUE>(sum, gate, 0.0, 0.0);
+    }
+  } else {
+    double extra = 0.0;
+    double other = 0.0;
+    if constexpr (Form::kHasBias) {
+      extra = bias[column];
+    }
+    if constexpr (Form::kHasResidual) {
+      other = to_float(residual[place]);
+    }
+    c[place] = finished<EPILOGUE>(sum, gate, extra, other);
+  }
+}
+
 #endif
