@@ -1,8 +1,12 @@
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <ostream>
 #include <string>
 
+#include <nlohmann/json.hpp>
+
+#include "core/paths.hpp"
 #include "tests/db/fixtures.hpp"
 #include "tests/tuner/program.hpp"
 
@@ -38,6 +42,27 @@ INSTANTIATE_TEST_SUITE_P(
                       Shape{"transpose", "ROWS=65,COLUMNS=131,STORAGE=float16"},
                       Shape{"gather", "TOKENS=9,WIDTH=257,VOCABULARY=3,TABLE=bfloat16"},
                       Shape{"position_embedding", "GRID_H=4,GRID_W=6,WIDTH=37,SIDE=5"}),
+    [](const auto& shape) { return shape.param.kernel; });
+
+// Where a space names a host reference too, its reference kernel runs on GPUs only: here it runs in the other's place.
+class ReferenceKernelTest : public ::testing::TestWithParam<Shape> {};
+
+TEST_P(ReferenceKernelTest, AgreesWithTheKernel) {
+  const TemporaryFolder folder;
+  const std::string file = GetParam().kernel + ".json";
+  auto space = nlohmann::json::parse(read_file(data_folder("search_spaces") / file));
+  ASSERT_EQ(space.at("reference").erase("host"), 1U);
+  write_file_atomically(folder.path() / file, space.dump());
+  const ProgramResult result = run_program(folder.path(), {"check", "--kernel", GetParam().kernel, "--spaces",
+                                                           folder.path().string(), "--problem", GetParam().problem});
+  EXPECT_EQ(result.exit_code, 0) << result.out << result.error;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Shapes, ReferenceKernelTest,
+    ::testing::Values(Shape{"matmul", "M=7,N=18,K=37,EPILOGUE=5"}, Shape{"matvec", "M=3,N=18,K=37,EPILOGUE=6"},
+                      Shape{"attention_prefill", "HEADS=4,KV_HEADS=2,HEAD_DIM=32,QUERIES=9,KEYS=20"},
+                      Shape{"attention_decode", "HEADS=4,KV_HEADS=2,HEAD_DIM=32,KEYS=20"}),
     [](const auto& shape) { return shape.param.kernel; });
 
 }  // namespace
