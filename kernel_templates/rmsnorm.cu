@@ -72,19 +72,6 @@ static_assert((kThreadsPerRow & (kThreadsPerRow - 1)) == 0, "groups of threads a
 static_assert(kThreads % 32 == 0 && kThreads <= 1024, "a block is whole warps");
 static_assert(kVector >= 1 && kHeld >= 1 && (HELD_VECTORS == 0 || HELD_VECTORS == kHeld), "counts");
 
-__device__ __forceinline__ void load_input(float (&value)[kVector], const STORAGE* __restrict__ x,
-                                           const STORAGE* __restrict__ residual, int column, int end) {
-  load_floats<kAligned>(value, x, column, end);
-  if constexpr (kAddResidual) {
-    float other[kVector];
-    load_floats<kAligned>(other, residual, column, end);
-#pragma unroll
-    for (int v = 0; v < kVector; ++v) {
-      value[v] += other[v];
-    }
-  }
-}
-
 __device__ __forceinline__ float sum_of_squares(const float (&value)[kVector]) {
   float sum = 0.0f;
 #pragma unroll
@@ -126,7 +113,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocks)
   float scale[kHeld][kVector];
 #pragma unroll
   for (int i = 0; i < kHeld; ++i) {
-    load_input(held[i], x, residual, first + i * kStep, end);
+    load_sum<kAligned, kAddResidual>(held[i], x, residual, first + i * kStep, end);
   }
   if constexpr (kPrefetchWeight) {
 #pragma unroll
@@ -142,7 +129,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocks)
   if constexpr (!kRowsHeld) {
     for (int column = first + kHeld * kStep; column < end; column += kStep) {
       float value[kVector];
-      load_input(value, x, residual, column, end);
+      load_sum<kAligned, kAddResidual>(value, x, residual, column, end);
       sum += sum_of_squares(value);
     }
   }
@@ -160,7 +147,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocks)
   if constexpr (!kRowsHeld) {
     for (int column = first + kHeld * kStep; column < end; column += kStep) {
       float value[kVector];
-      load_input(value, x, residual, column, end);
+      load_sum<kAligned, kAddResidual>(value, x, residual, column, end);
       load_floats<kAligned>(scale[0], weight, column, end);
       store_result(value, scale[0], factor, residual, y, column, end);
     }

@@ -42,6 +42,20 @@ __device__ __forceinline__ void load_floats(float (&value)[N], const T* row, int
   }
 }
 
+// As load_floats; with ADD the sums with the elements of another row in the same columns.
+template <bool ALIGNED, bool ADD, int N, typename T>
+__device__ __forceinline__ void load_sum(float (&value)[N], const T* row, const T* other, int column, int end) {
+  load_floats<ALIGNED>(value, row, column, end);
+  if constexpr (ADD) {
+    float more[N];
+    load_floats<ALIGNED>(more, other, column, end);
+#pragma unroll
+    for (int v = 0; v < N; ++v) {
+      value[v] += more[v];
+    }
+  }
+}
+
 // Writes N elements of a row, those before `end`. ALIGNED as above.
 template <bool ALIGNED, int N, typename T>
 __device__ __forceinline__ void store_floats(T* row, int column, int end, const float (&value)[N]) {
