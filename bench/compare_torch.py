@@ -230,8 +230,10 @@ def main():
     warnings.simplefilter("ignore")
     timer, pascaline = Timer(), Pascaline(options)
     bandwidth = copy_bandwidth(timer)
+    element = torch.zeros(1, device="cuda")
     print(f"{torch.cuda.get_device_name(0)}, PyTorch {torch.__version__}, TF32 off, target "
-          f"{options.target or 'native'}; copying 1 GiB: {bandwidth * 1e-9:.0f} GB/s")
+          f"{options.target or 'native'}; copying 1 GiB: {bandwidth * 1e-9:.0f} GB/s; a launch for one element: "
+          f"{timer(lambda: element.add_(1)):.1f} µs")
     for suite in options.suite or SUITES:
         cases = cases_of(suite)
         time_suite(cases, pascaline, timer)
