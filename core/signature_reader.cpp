@@ -32,10 +32,6 @@ void read_triple(const JsonNode& node, const Symbols& symbols, std::array<Expres
   }
 }
 
-bool is_output(const Argument& argument) {
-  return argument.kind == ArgumentKind::buffer && (argument.access == Access::out || argument.access == Access::inout);
-}
-
 void read_type(const JsonNode& node, const Space& space, Argument& argument) {
   const std::string name = node.name();
   const bool variable =
@@ -147,10 +143,6 @@ std::vector<Argument> read_arguments(const JsonNode& list, const Space& space) {
     list.fail("needs at least one buffer with access 'out' or 'inout'");
   }
   return arguments;
-}
-
-const Argument& first_output(const std::vector<Argument>& arguments) {
-  return *std::find_if(arguments.begin(), arguments.end(), is_output);
 }
 
 }  // namespace pascaline

@@ -16,7 +16,4 @@ namespace pascaline {
 /// Arguments in the order of the kernel's signature, over the types and symbols `space` has so far.
 [[nodiscard]] std::vector<Argument> read_arguments(const JsonNode& list, const Space& space);
 
-/// The first buffer the kernel writes: the one its tolerance speaks of.
-[[nodiscard]] const Argument& first_output(const std::vector<Argument>& arguments);
-
 }  // namespace pascaline

@@ -202,6 +202,14 @@ Problem Space::example_problem() const {
   return problem;
 }
 
+bool is_input(const Argument& argument) noexcept {
+  return argument.kind == ArgumentKind::buffer && (argument.access == Access::in || argument.access == Access::inout);
+}
+
+bool is_output(const Argument& argument) noexcept {
+  return argument.kind == ArgumentKind::buffer && (argument.access == Access::out || argument.access == Access::inout);
+}
+
 double Space::raw_size() const noexcept {
   double size = 1;
   for (const Parameter& parameter : parameters) {

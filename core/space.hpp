@@ -79,6 +79,11 @@ struct Argument {
   std::optional<Expression> high_value;  ///< replaces `high`
 };
 
+/// Whether the argument is a buffer whose contents the kernel is given.
+[[nodiscard]] bool is_input(const Argument& argument) noexcept;
+/// Whether the argument is a buffer whose contents are a result.
+[[nodiscard]] bool is_output(const Argument& argument) noexcept;
+
 /// A function of the kernel's file and its launch geometry.
 struct Launch {
   std::string function;
@@ -117,7 +122,8 @@ struct Space {
   std::vector<Argument> arguments;
   Launch launch;
   Reference reference;
-  std::vector<std::pair<ElementType, double>> tolerances;  ///< per type of the first output
+  std::vector<std::pair<ElementType, double>> tolerances;  ///< per element type of an output
+  double error_floor = 0;  ///< least scale of an error: an output whose values may all be small by chance
   Expression flops;
   Expression bytes;
   Symbols symbols;  ///< parameters, then dimensions, then types (their size), then device limits
@@ -147,7 +153,7 @@ struct Space {
   [[nodiscard]] Problem example_problem() const;
   /// Product of the parameters' value counts.
   [[nodiscard]] double raw_size() const noexcept;
-  /// Tolerance of the relative error for that type of the first output.
+  /// Largest relative error allowed of an output of that type; throws SpaceError if the file gives none.
   [[nodiscard]] double tolerance(ElementType type) const;
 };
 

@@ -35,8 +35,8 @@ class SpaceReader {
   SpaceReader(const nlohmann::json& document, const std::string& file) : root_(document, file) { space_.file = file; }
 
   Space read() {
-    root_.only_keys({"schema", "kernel", "description", "dimensions", "types", "parameters", "constraints", "macros",
-                     "launch", "arguments", "reference", "tolerance", "work"});
+    root_.only_keys({"schema", "kernel", "description", "dimensions", "types", "parameters", "constraints", "definitions",
+                     "macros", "launch", "arguments", "reference", "tolerance", "work"});
     if (root_.at("schema").integer() != kSchema) {
       root_.at("schema").fail(fmt::format("this program reads schema {}", kSchema));
     }
@@ -48,7 +48,10 @@ class SpaceReader {
     for (const auto& [name, member] : limit_members()) {
       space_.symbols.add("device_" + std::string(name));
     }
-    read_macros();
+    read_named_expressions("definitions");
+    for (DerivedMacro& macro : read_named_expressions("macros")) {
+      space_.derived.push_back(std::move(macro));
+    }
     read_constraints();
     space_.launch = read_launch(root_.at("launch"), space_.symbols);
     space_.arguments = read_arguments(root_.at("arguments"), space_);
@@ -244,19 +247,22 @@ class SpaceReader {
     }
   }
 
-  void read_macros() {
-    if (!root_.has("macros")) {
-      return;
+  // Names that expressions may use from here on.
+  std::vector<DerivedMacro> read_named_expressions(const char* key) {
+    std::vector<DerivedMacro> out;
+    if (!root_.has(key)) {
+      return out;
     }
-    const JsonNode list = root_.at("macros");
+    const JsonNode list = root_.at(key);
     for (std::size_t i = 0; i < list.array_size(); ++i) {
       const JsonNode node = list.at(i);
       node.only_keys({"name", "value"});
       const std::string name = node.at("name").name();
       const Expression value = node.at("value").expression(space_.symbols);
       name_symbol(node.at("name"), name, [&] { space_.symbols.define(name, value); });
-      space_.derived.push_back({name, value});
+      out.push_back({name, value});
     }
+    return out;
   }
 
   void read_reference() {
@@ -279,15 +285,26 @@ class SpaceReader {
     for (const auto& [name, ignored] : node.value().items()) {
       const JsonNode entry = node.at(name);
       const auto type = element_type_from(name);
-      if (!type) {
+      if (!type && name != "floor") {
         entry.fail(fmt::format("unknown element type '{}'", name));
       }
       if (!(entry.real() >= 0)) {
         entry.fail("must not be negative");
       }
-      space_.tolerances.emplace_back(*type, entry.real());
+      if (type) {
+        space_.tolerances.emplace_back(*type, entry.real());
+      } else {
+        space_.error_floor = entry.real();
+      }
     }
-    const Argument& output = first_output(space_.arguments);
+    for (const Argument& argument : space_.arguments) {
+      if (is_output(argument)) {
+        require_tolerances(node, argument);
+      }
+    }
+  }
+
+  void require_tolerances(const JsonNode& node, const Argument& output) const {
     for (const ElementType type : types_of(output)) {
       if (std::none_of(space_.tolerances.begin(), space_.tolerances.end(),
                        [&](const auto& known) { return known.first == type; })) {

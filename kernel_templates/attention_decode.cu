@@ -31,7 +31,7 @@
 #define KEY_LANES 16  // lanes of a warp that share a key
 #endif
 #ifndef BATCH
-#define BATCH 4  // keys a lane reads at a time
+#define BATCH 2  // keys a lane reads at a time
 #endif
 #ifndef REDUCE_PTX
 #define REDUCE_PTX 0  // 1: reductions over lanes as inline PTX

@@ -413,15 +413,15 @@ extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocks)
 
 #include "common/attention_reference.cuh"
 
-// The same in float64. Launch: grid (HEADS, QUERIES), block kReferenceThreads.
+// The same in float64. Launch: grid (QUERIES, HEADS), block kReferenceThreads.
 extern "C" __global__ void attention_prefill_reference(const STORAGE* __restrict__ q, const CACHE* __restrict__ k,
                                                        const CACHE* __restrict__ v,
                                                        const int* __restrict__ segment_starts, double* __restrict__ out,
                                                        float* partials, int* counters, int heads, int kv_heads,
                                                        int queries, int keys, int segments, int q_stride,
                                                        int kv_stride) {
-  const int row = static_cast<int>(blockIdx.y);
-  const int head = static_cast<int>(blockIdx.x);
+  const int row = static_cast<int>(blockIdx.x);
+  const int head = static_cast<int>(blockIdx.y);
   int first = 0;
   int last = keys;
   if (CAUSAL_MASK != 0) {

@@ -7,6 +7,7 @@
 // theirs, and otherwise overlaps neither.
 // Launch: grid ceil(COUNT / (BLOCK_THREADS · VECTOR · UNROLL)), block BLOCK_THREADS.
 
+#include "common/activation.cuh"
 #include "common/row.cuh"
 
 #ifndef BLOCK_THREADS
@@ -49,11 +50,11 @@ __device__ __forceinline__ float apply(float a, float b) {
   if constexpr (kFormula == 1) {
     return a + b;
   } else if constexpr (kFormula == 2) {
-    return __fdividef(a, 1.0f + __expf(-a)) * b;
+    return silu(a) * b;
   } else if constexpr (kFormula == 3) {
-    return 0.5f * a * (1.0f + tanhf(0.79788456f * (a + 0.044715f * a * a * a)));
+    return gelu_tanh(a);
   } else if constexpr (kFormula == 4) {
-    return 0.5f * a * (1.0f + erff(a * 0.70710678f));
+    return gelu_erf(a);
   } else {
     return a;
   }

@@ -18,14 +18,6 @@ namespace {
 
 constexpr std::uint8_t kPoison = 0xFF;  // NaN in float16, bfloat16, float32 and float64; -1 in integers
 
-bool is_input(const Argument& argument) {
-  return argument.kind == ArgumentKind::buffer && (argument.access == Access::in || argument.access == Access::inout);
-}
-
-bool is_output(const Argument& argument) {
-  return argument.kind == ArgumentKind::buffer && (argument.access == Access::out || argument.access == Access::inout);
-}
-
 // Of the finite values: one infinity among them would make every error zero.
 double root_mean_square(const std::vector<double>& values) {
   double sum = 0;
@@ -45,8 +37,9 @@ double error_of(double value, double expected, double scale) {
 }
 
 // The largest error and the first place that has it.
-std::pair<double, std::size_t> largest_error(const std::vector<double>& values, const std::vector<double>& expected) {
-  const double scale = root_mean_square(expected);
+std::pair<double, std::size_t> largest_error(const std::vector<double>& values, const std::vector<double>& expected,
+                                             double floor) {
+  const double scale = std::max(root_mean_square(expected), floor);
   std::pair<double, std::size_t> worst{0, 0};
   std::mutex worst_mutex;
   parallel_for(values.size(), std::size_t{1} << 16U, [&](std::size_t begin, std::size_t end) {
@@ -72,7 +65,6 @@ ProblemData::ProblemData(Device& device, const BoundSpace& space, Kernel referen
                      fmt::format("there is no host reference named '{}'", space.space().reference.host));
   }
   const Config config = space.space().default_config();
-  bool first_output = true;
   for (const Argument& argument : space.space().arguments) {
     if (argument.kind != ArgumentKind::buffer || argument.access == Access::scratch) {
       continue;
@@ -83,10 +75,6 @@ ProblemData::ProblemData(Device& device, const BoundSpace& space, Kernel referen
     slot.count = static_cast<std::size_t>(space.value(argument, config));
     slot.buffer = device.allocate(slot.count * size_of(slot.type));
     named_.push_back({argument.name, slot.buffer.data()});
-    if (is_output(argument) && first_output) {
-      tolerance_ = space.space().tolerance(slot.type);
-      first_output = false;
-    }
     slots_.push_back(std::move(slot));
   }
 }
@@ -188,9 +176,11 @@ ProblemData::Check ProblemData::check_outputs() {
     std::vector<std::byte> bytes(slot.buffer.bytes());
     device_->download(bytes, slot.buffer);
     const std::vector<double> values = widen(slot.type, bytes);
-    const auto [error, at] = largest_error(values, slot.expected);
-    if (error > check.max_error) {
+    const auto [error, at] = largest_error(values, slot.expected, space_->space().error_floor);
+    const double tolerance = space_->space().tolerance(slot.type);
+    if (error > 0 && error * check.tolerance >= check.max_error * tolerance) {
       check.max_error = error;
+      check.tolerance = tolerance;
       check.where = fmt::format("{}[{}]: {} instead of {}", slot.argument->name, at, values[at], slot.expected[at]);
     }
   }

@@ -28,11 +28,14 @@ class ProblemData {
   void poison_outputs();
   /// Uploads the drawn contents of the inputs again.
   void restore_inputs();
-  /// Largest error of any output element: |out - ref| / (|ref| + root mean square of ref's finite elements), with where
-  /// it is. Any NaN or infinity where the reference has a number counts as infinite. Reads the outputs back.
+  /// The error that is largest in relation to the tolerance for its output's type, an error being
+  /// |out - ref| / (|ref| + the larger of the space's floor and the root mean square of ref's finite elements). Any NaN
+  /// or infinity where the reference has a number counts as infinite. Reads the outputs back.
   struct Check {
     double max_error = 0;
-    std::string where;  ///< "c[17]: 1.5 instead of 1.25"
+    double tolerance = 0;  ///< of the output that has it
+    std::string where;     ///< "c[17]: 1.5 instead of 1.25"
+    [[nodiscard]] bool passed() const noexcept { return max_error <= tolerance; }
   };
   [[nodiscard]] Check check_outputs();
   /// Name of a buffer whose guard band was written to, empty if none.
@@ -42,8 +45,6 @@ class ProblemData {
 
   /// Device pointers of all buffers that are not scratch, by argument name.
   [[nodiscard]] const std::vector<NamedPointer>& buffers() const noexcept { return named_; }
-  /// Largest relative error allowed.
-  [[nodiscard]] double tolerance() const noexcept { return tolerance_; }
 
  private:
   struct Slot {
@@ -64,7 +65,6 @@ class ProblemData {
   Kernel reference_;
   std::vector<Slot> slots_;
   std::vector<NamedPointer> named_;
-  double tolerance_ = 0;
   double draw_ms_ = 0;
 };
 

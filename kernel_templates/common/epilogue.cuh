@@ -1,5 +1,6 @@
 #pragma once
 
+#include "activation.cuh"
 #include "types.cuh"
 #include "vector.cuh"
 
@@ -21,16 +22,6 @@ struct Epilogue {
   static constexpr bool kHasResidual = EPILOGUE == kEpilogueResidual || EPILOGUE == kEpilogueBiasResidual;
   static constexpr bool kHalves = EPILOGUE == kEpilogueSwiglu;  // the output has half the columns
 };
-
-// 0.5·x·(1 + tanh(√(2/π)·(x + 0.044715·x³))), with 1 + tanh(u) = 2 - 2 / (exp(2u) + 1).
-__device__ __forceinline__ float gelu_tanh(float x) {
-  const float u = 0.7978845608028654f * (x + 0.044715f * x * x * x);
-  return x - x / (expf(2.0f * u) + 1.0f);
-}
-
-__device__ __forceinline__ float gelu_erf(float x) { return 0.5f * x * (1.0f + erff(x * 0.7071067811865476f)); }
-
-__device__ __forceinline__ float silu(float x) { return x / (1.0f + expf(-x)); }
 
 // One sum with the bias of its column and the residual of its place; not for kEpilogueSwiglu.
 template <int EPILOGUE>

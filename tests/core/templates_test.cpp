@@ -99,10 +99,6 @@ bool types_agree(const Argument& argument, const std::string& type) {
   return false;
 }
 
-bool is_output(const Argument& argument) {
-  return argument.kind == ArgumentKind::buffer && (argument.access == Access::out || argument.access == Access::inout);
-}
-
 // References write their outputs in float64.
 void check_signature(const Space& space, const TemplateSource& source, const std::string& function, bool reference) {
   const auto signature = source.signature(function);
