@@ -3,9 +3,9 @@
 
   scripts/export_winners.py --db tuned.db --output search_spaces/defaults/nvidia-h200-sm_61.json
 
-Of one device and toolkit only, those of the last decision, and of the newest source of each kernel on them. `source` is
-the hash of that source, `default` the default configuration (null if it was measured on no shape), `trials` counts those
-of the search.
+Of one device and toolkit only, those of the last decision, and of the newest source of each kernel on them. `source`
+is the hash of that source, `default` the default configuration (null if it was measured on no shape), `trials` counts
+those of the search.
 """
 import argparse
 import datetime
@@ -21,7 +21,8 @@ SELECT p.text AS problem, p.kernel, t.config_text AS config, t.median_us AS time
 FROM winners w JOIN trials t ON t.id = w.trial_id JOIN problems p ON p.id = w.problem_id
 JOIN kernels n ON n.id = w.kernel_id ORDER BY w.decided_unix_ms
 """
-SHOWN = ("problem", "config", "time_us", "default_us", "confidence", "registers", "local_accesses", "instructions", "ffma")
+SHOWN = ("problem", "config", "time_us", "default_us", "confidence", "registers", "local_accesses",
+         "instructions", "ffma")
 KEY = "device_id = ? AND toolkit_id = ? AND kernel_id = ?"
 
 
@@ -42,7 +43,8 @@ def kernels(database, rows):
     for row in rows:
         if row["kernel"] not in found:
             key = (row["device_id"], row["toolkit_id"], row["kernel_id"])
-            trials = database.execute(f"SELECT count(*) FROM trials WHERE {KEY} AND stage = 'search'", key).fetchone()[0]
+            trials = database.execute(f"SELECT count(*) FROM trials WHERE {KEY} AND stage = 'search'",
+                                      key).fetchone()[0]
             default = database.execute(f"SELECT config_text FROM trials WHERE {KEY} AND is_default = 1 "
                                        "ORDER BY id DESC LIMIT 1", key).fetchone()
             found[row["kernel"]] = {"source": row["source_hash"], "default": default[0] if default else None,
