@@ -214,5 +214,23 @@ TEST_F(CliTest, CheckNamesTheLineThatWritesOutOfBounds) {
   EXPECT_NE(rows[0]["result"].get<std::string>().find("out[5]: nan"), std::string::npos) << rows;
 }
 
+TEST_F(CliTest, CheckOfAnInvalidDefaultTakesTheClosestValidConfiguration) {
+  nlohmann::json json = toy_json({kRight, kNotANumber});
+  json["constraints"].push_back({{"require", "BLOCK != 64 || N > 100"}, {"because", "64 is for many"}});
+  write_toys(folder_.path(), {json});
+  const ProgramResult text = run(on_toy("check", {"--problem", "N=100"}));
+  EXPECT_EQ(text.exit_code, 0) << text.error;
+  EXPECT_NE(text.out.find("toy N=100: the default is invalid here: "), std::string::npos) << text.out;
+  EXPECT_NE(text.out.find("64 is for many"), std::string::npos) << text.out;
+  EXPECT_NE(text.out.find("toy N=100  BLOCK=32 FAULT=0\n    ok\n"), std::string::npos) << text.out;
+  const nlohmann::json rows = json_of(run(on_toy("check", {"--problem", "N=100", "--problem", "N=101", "--json"})));
+  ASSERT_EQ(rows.size(), 2U);
+  EXPECT_EQ(rows[0]["config"]["BLOCK"], 32);
+  EXPECT_NE(rows[0]["because"].get<std::string>().find("64 is for many"), std::string::npos) << rows;
+  EXPECT_EQ(rows[1]["config"]["BLOCK"], 64);
+  EXPECT_FALSE(rows[1].contains("because"));
+  expect_fault(run(on_toy("check", {"--problem", "N=100", "--set", "BLOCK=64"})), 1, {"BLOCK=64", "64 is for many"});
+}
+
 }  // namespace
 }  // namespace pascaline::testing
