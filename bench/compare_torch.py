@@ -2,8 +2,8 @@
 """Times a tuned database's kernels against PyTorch's (cuBLAS, scaled_dot_product_attention) and against copying.
 
 Everything is timed in one run on one GPU with device events: one launch a sample, twice the L2's size of other data
-read before it, a spinning kernel in front that hides the launch, medians. PyTorch is timed before and after the tuned kernels, so that
-drift shows; TF32 is off. With --trials the shapes are tuned first.
+read before it, a spinning kernel in front that hides the launch, medians. PyTorch is timed before and after the tuned
+kernels, so that drift shows; TF32 is off. With --trials the shapes are tuned first.
 
   bench/compare_torch.py --build build/release/bin --db gpu.db --target sm_61 [--trials 100] [--suite matmul ...]
 """
@@ -23,7 +23,6 @@ WEIGHTS = [(2048, 2048), (1024, 2048), (6144, 2048), (2048, 6144), (151936, 2048
            (4096, 1024), (1024, 4096)]
 ROWS = [1, 8, 64, 256, 1024, 2048]
 TEXT = "HEADS=16,KV_HEADS=8,HEAD_DIM=128"
-SUITES = ["matmul", "attention", "decode", "stream", "memory"]
 
 
 class Timer:
@@ -62,10 +61,11 @@ def copy_bandwidth(timer, mebibytes=1024):
 
 
 class Case:
-    """A shape: the problems that compute it (the fastest counts), and its peers."""
+    """A shape: the kernel and problem that compute it, and a function that makes its peers, None if it has none."""
 
-    def __init__(self, label, problems, peers, flops=0, size=0):
-        self.label, self.problems, self.peers, self.flops, self.size = label, problems, peers, flops, size
+    def __init__(self, label, kernel, problem, peers=None, flops=0, size=0):
+        self.label, self.kernel, self.problem, self.peers = label, kernel, problem, peers
+        self.flops, self.size = flops, size
         self.peer_us = []
         self.own_us = None
 
@@ -81,42 +81,57 @@ def matmul_case(m, n, k):
         return {"cuBLAS": lambda: torch.matmul(a, b.T, out=c)}
 
     kernel = "matvec" if m <= 8 else "matmul"
-    return Case(f"{m} × {n} × {k}", [(kernel, f"M={m},N={n},K={k},STORAGE=float32")], peers, flops=2 * m * n * k,
+    return Case(f"{m} × {n} × {k}", kernel, f"M={m},N={n},K={k},STORAGE=float32", peers, flops=2 * m * n * k,
                 size=4 * (m * k + n * k + m * n))
 
 
-def attention_case(label, problem, heads, kv_heads, dim, queries, keys, causal, backends, dtype):
-    def peers():
-        q = random(1, heads, queries, dim, dtype=dtype)
-        k, v = (random(1, kv_heads, keys, dim, dtype=dtype).repeat_interleave(heads // kv_heads, 1) for _ in "kv")
+def attention_peers(q, k, v, causal, backends):
+    def launch(backend):
+        with sdpa_kernel(backend):
+            F.scaled_dot_product_attention(q, k, v, is_causal=causal)
 
-        def launch(backend):
-            with sdpa_kernel(backend):
-                F.scaled_dot_product_attention(q, k, v, is_causal=causal)
+    return {str(backend): lambda backend=backend: launch(backend) for backend in backends}
 
-        return {str(backend): lambda backend=backend: launch(backend) for backend in backends}
 
+def attention_work(heads, kv_heads, dim, queries, keys, causal, element):
+    """Operations, and bytes that must be moved."""
     pairs = queries * (keys if not causal else (keys + 1) / 2)
-    size = dtype.itemsize * (2 * kv_heads * keys + 2 * heads * queries) * dim
-    return Case(label, [problem], peers, flops=4 * heads * dim * pairs, size=size)
+    return {"flops": 4 * heads * dim * pairs, "size": element * (2 * kv_heads * keys + 2 * heads * queries) * dim}
+
+
+def prefill_case(label, problem, heads, kv_heads, dim, queries, causal):
+    def peers():
+        q = random(1, heads, queries, dim)
+        k, v = (random(1, kv_heads, queries, dim).repeat_interleave(heads // kv_heads, 1) for _ in "kv")
+        return attention_peers(q, k, v, causal, [SDPBackend.EFFICIENT_ATTENTION])
+
+    return Case(label, "attention_prefill", problem, peers,
+                **attention_work(heads, kv_heads, dim, queries, queries, causal, 4))
 
 
 def attention_cases():
-    cases = [attention_case(f"causal, 16/8 heads of 128, S = {s}",
-                            ("attention_prefill", f"{TEXT},QUERIES={s},STORAGE=float32"), 16, 8, 128, s, s, True,
-                            [SDPBackend.EFFICIENT_ATTENTION], torch.float32) for s in (256, 512, 1024, 2048, 4096)]
-    cases.append(attention_case("full, 16 heads of 64, S = 4096",
-                                ("attention_prefill", "HEADS=16,KV_HEADS=16,HEAD_DIM=64,QUERIES=4096,CAUSAL=0,"
-                                                      "STORAGE=float32"), 16, 16, 64, 4096, 4096, False,
-                                [SDPBackend.EFFICIENT_ATTENTION], torch.float32))
+    cases = [prefill_case(f"causal, 16/8 heads of 128, S = {s}", f"{TEXT},QUERIES={s},STORAGE=float32", 16, 8, 128, s,
+                          True) for s in (256, 512, 1024, 2048, 4096)]
+    cases.append(prefill_case("full, 16 heads of 64, S = 4096",
+                              "HEADS=16,KV_HEADS=16,HEAD_DIM=64,QUERIES=4096,CAUSAL=0,STORAGE=float32", 16, 16, 64,
+                              4096, False))
     return cases
 
 
+def decode_case(heads, kv_heads, dim, keys):
+    def peers():
+        # Without a mask the heads that share keys are rows of one query, and the cache is read once as it is.
+        q = random(1, kv_heads, heads // kv_heads, dim, dtype=torch.float16)
+        k, v = (random(1, kv_heads, keys, dim, dtype=torch.float16) for _ in "kv")
+        return attention_peers(q, k, v, False, [SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH])
+
+    problem = f"HEADS={heads},KV_HEADS={kv_heads},HEAD_DIM={dim},KEYS={keys},STORAGE=float16,CACHE=float16"
+    return Case(f"{heads}/{kv_heads} heads of {dim}, float16 cache, L = {keys}", "attention_decode", problem, peers,
+                **attention_work(heads, kv_heads, dim, 1, keys, False, 2))
+
+
 def decode_cases():
-    return [attention_case(f"16/8 heads of 128, float16 cache, L = {keys}",
-                           ("attention_decode", f"{TEXT},KEYS={keys},STORAGE=float16,CACHE=float16"), 16, 8, 128, 1,
-                           keys, False, [SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH], torch.float16)
-            for keys in (512, 4096, 32768)]
+    return [decode_case(16, 8, 128, keys) for keys in (512, 4096, 32768)]
 
 
 def memory_cases():
@@ -146,17 +161,23 @@ def memory_cases():
         ("gather", f"TOKENS={rows},WIDTH={width},VOCABULARY=151936", 2 * tensor),
         ("position_embedding", "GRID_H=64,GRID_W=64,WIDTH=2048", tensor + 4 * 48 * 48 * width),
     ]
-    return [Case(f"{kernel} {problem}", [(kernel, problem)], copied(size), size=size)
-            for kernel, problem, size in table]
+    return [Case(f"{kernel} {problem}", kernel, problem, copied(size), size=size) for kernel, problem, size in table]
 
 
-def cases_of(suite):
-    return {"matmul": lambda: [matmul_case(m, n, k) for n, k in WEIGHTS for m in ROWS], "attention": attention_cases,
-            "decode": decode_cases, "memory": memory_cases,
-            "stream": lambda: [Case("head", [("matvec", "M=1,N=151936,K=2048,WEIGHT=float16")], dict, size=622329856)] +
-            [Case(f"{n} × {k}, epilogue {e}", [("matvec", f"M=1,N={n},K={k},EPILOGUE={e},WEIGHT=float16")], dict,
-                  size=2 * n * k) for n, k, e in ((4096, 2048, 0), (2048, 2048, 4), (12288, 2048, 5),
-                                                  (2048, 6144, 4))]}[suite]()
+def stream_cases():
+    cases = [Case("head", "matvec", "M=1,N=151936,K=2048,WEIGHT=float16", size=2 * 151936 * 2048)]
+    for n, k, epilogue in ((4096, 2048, 0), (2048, 2048, 4), (12288, 2048, 5), (2048, 6144, 4)):
+        cases.append(Case(f"{n} × {k}, epilogue {epilogue}", "matvec",
+                          f"M=1,N={n},K={k},EPILOGUE={epilogue},WEIGHT=float16", size=2 * n * k))
+    return cases
+
+
+def matmul_cases():
+    return [matmul_case(m, n, k) for n, k in WEIGHTS for m in ROWS]
+
+
+SUITES = {"matmul": matmul_cases, "attention": attention_cases, "decode": decode_cases, "stream": stream_cases,
+          "memory": memory_cases}
 
 
 class Pascaline:
@@ -183,19 +204,18 @@ class Pascaline:
 def time_suite(cases, pascaline, timer):
     problems_of = {}
     for case in cases:
-        for kernel, text in case.problems:
-            problems_of.setdefault(kernel, []).append(text)
+        problems_of.setdefault(case.kernel, []).append(case.problem)
     if pascaline.trials:
         for kernel, problems in problems_of.items():
             pascaline.tune(kernel, problems)
-    peers = [case for case in cases if case.peers is not dict]
+    peers = [case for case in cases if case.peers is not None]
     for case in peers:
         case.time_peers(timer)
     winners = {kernel: pascaline.winners(kernel, problems) for kernel, problems in problems_of.items()}
     for case in peers:
         case.time_peers(timer)
     for case in cases:
-        case.own_us = min(winners[kernel][text] for kernel, text in case.problems)
+        case.own_us = winners[case.kernel][case.problem]
 
 
 def geometric_mean(values):
@@ -203,7 +223,7 @@ def geometric_mean(values):
 
 
 def report(cases, bandwidth):
-    print(f"| shape | own µs | peer µs before / after | ratio | TFLOP/s | GB/s | of copy bandwidth |")
+    print("| shape | own µs | peer µs before / after | ratio | TFLOP/s | GB/s | of copy bandwidth |")
     print("|---|---:|---:|---:|---:|---:|---:|")
     ratios = []
     for case in cases:
@@ -224,7 +244,7 @@ def main():
     parser.add_argument("--db", required=True)
     parser.add_argument("--target", default="")
     parser.add_argument("--trials", type=int, default=0, help="tune every shape with so many trials first")
-    parser.add_argument("--suite", action="append", choices=SUITES, help="default: all")
+    parser.add_argument("--suite", action="append", choices=list(SUITES), help="default: all")
     options = parser.parse_args()
     torch.backends.cuda.matmul.allow_tf32 = False
     warnings.simplefilter("ignore")
@@ -235,7 +255,7 @@ def main():
           f"{options.target or 'native'}; copying 1 GiB: {bandwidth * 1e-9:.0f} GB/s; a launch for one element: "
           f"{timer(lambda: element.add_(1)):.1f} µs")
     for suite in options.suite or SUITES:
-        cases = cases_of(suite)
+        cases = SUITES[suite]()
         time_suite(cases, pascaline, timer)
         print(f"\n## {suite}\n")
         ratios = report(cases, bandwidth)
@@ -244,7 +264,8 @@ def main():
             print(f"M >= 256: geometric mean {geometric_mean(large):.3f}, least {min(large):.3f}")
         if suite == "stream":
             for graph in ([], ["--graph"]):
-                print(pascaline.run("stream_weights", "--weight", "float16", "--tokens", "100", *graph).splitlines()[-1])
+                text = pascaline.run("stream_weights", "--weight", "float16", "--tokens", "100", *graph)
+                print(text.splitlines()[-1])
         sys.stdout.flush()
     return 0
 

@@ -3,10 +3,10 @@
 
   scripts/check_winners.py search_spaces/defaults/nvidia-h200-sm_61.json --nvdisasm /usr/bin/nvdisasm
 
-None may touch local memory; in float32, fused multiply-adds must be 80 % of the instructions of matmul's main loop (over
-slices) and 55 % of attention_prefill's (over tiles of keys). Loops inside count as often as they run, which follows
-from the configuration; what lies behind a branch counts always. Exit code 3 if not. nvdisasm must know sm_61: CUDA 12.9
-is the last one that does.
+None may touch local memory; in float32, fused multiply-adds must be 80 % of the instructions of matmul's main loop
+(over slices) and 55 % of attention_prefill's (over tiles of keys). Loops inside count as often as they run, which
+follows from the configuration; what lies behind a branch counts always. The kernels must be those that were tuned, by
+the hash of their source. Exit code 3 if not. nvdisasm must know sm_61: CUDA 12.9 is the last one that does.
 """
 import argparse
 import collections
@@ -14,6 +14,7 @@ import concurrent.futures
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -77,26 +78,30 @@ class Winner:
     def __init__(self, entry):
         self.kernel, *self.dimensions = entry["problem"].split()
         self.text, self.config = entry["problem"], entry["config"]
+        self.has_main_loop = self.kernel in LEAST_FFMA and not any("float16" in word for word in self.dimensions)
+        self.source = None  # hash of the source that was compiled
         self.share = None
         self.registers = 0
         self.faults = []
 
     def compile(self, options, sm_count, folder):
-        command = [options.pascaline, "compile", "--kernel", self.kernel, "--problem", ",".join(self.dimensions), "--set",
-                   self.config.replace(" ", ","), "--sm-count", str(sm_count), "--emit", str(folder), "--json"]
+        command = [options.pascaline, "compile", "--kernel", self.kernel, "--problem", ",".join(self.dimensions),
+                   "--set", self.config.replace(" ", ","), "--sm-count", str(sm_count), "--emit", str(folder), "--json"]
         command += ["--nvrtc", options.nvrtc] if options.nvrtc else []
         result = subprocess.run(command, capture_output=True, text=True)
         if result.returncode != 0:
             self.faults.append((result.stderr or result.stdout).strip())
             return self
-        self.inspect(json.loads(result.stdout)["variants"][0], options, folder)
+        compiled = json.loads(result.stdout)
+        self.source = compiled["source"]
+        self.inspect(compiled["variants"][0], options, folder)
         return self
 
     def inspect(self, variant, options, folder):
         self.registers = variant["registers"]
         if variant["local_bytes"] + variant["local_loads"] + variant["local_stores"] > 0:
             self.faults.append(f"local memory: {variant['local_bytes']} bytes, {variant['local_loads']} loads")
-        if self.kernel not in LEAST_FFMA or any("float16" in dimension for dimension in self.dimensions):
+        if not self.has_main_loop:
             return
         problem = {name: int(value) for name, value in (pair.split("=") for pair in self.dimensions) if value.isdigit()}
         config = {name: int(value) for name, value in (pair.split("=") for pair in self.config.split())}
@@ -116,7 +121,14 @@ def check(winner, options, sm_count):
         return winner.compile(options, sm_count, folder)
 
 
-def report(winners):
+def stale(kernels, winners):
+    """A line for each kernel whose present source is not that of the file, which may hold the hash's beginning only."""
+    present = {winner.kernel: winner.source for winner in winners if winner.source}
+    return [f"{kernel}: tuned with source {kernels[kernel]['source'][:8]}, the present one is {source[:8]}"
+            for kernel, source in sorted(present.items()) if not source.startswith(kernels[kernel]["source"])]
+
+
+def report(kernels, winners):
     print("| kernel | winners | most registers | FFMA in the main loop, float32 |\n|---|---:|---:|---:|")
     by_kernel = collections.defaultdict(list)
     for winner in winners:
@@ -129,8 +141,25 @@ def report(winners):
     faulty = [winner for winner in winners if winner.faults]
     for winner in faulty:
         print(f"{winner.text}: {winner.config}: {'; '.join(winner.faults)}")
-    print(f"{len(winners)} winners, {len(faulty)} with faults")
-    return 3 if faulty else 0
+    other = stale(kernels, winners)
+    for line in other:
+        print(line)
+    print(f"{len(winners)} winners, {len(faulty)} with faults; {len(other)} kernels with another source")
+    return 3 if faulty or other else 0
+
+
+def chosen(content, options):
+    """The winners to check. Ends the program if there are none of a kernel named, or if a program is missing."""
+    for kernel in options.kernel or []:
+        if kernel not in content["kernels"]:
+            sys.exit(f"{options.file}: no winners of kernel '{kernel}' (it has: {', '.join(content['kernels'])})")
+    winners = [winner for winner in map(Winner, content["winners"])
+               if not options.kernel or winner.kernel in options.kernel]
+    if not shutil.which(options.pascaline):
+        sys.exit(f"{options.pascaline}: no such program; build it, or name it with --pascaline")
+    if any(winner.has_main_loop for winner in winners) and not shutil.which(options.nvdisasm):
+        sys.exit(f"{options.nvdisasm}: no such program; name CUDA 12.9's or an older one with --nvdisasm")
+    return winners
 
 
 def main():
@@ -143,11 +172,10 @@ def main():
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     options = parser.parse_args()
     content = json.loads(options.file.read_text())
-    winners = [winner for winner in map(Winner, content["winners"])
-               if not options.kernel or winner.kernel in options.kernel]
+    winners = chosen(content, options)
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
         checked = pool.map(lambda winner: check(winner, options, content["device"]["sm_count"]), winners)
-        return report(list(checked))
+        return report(content["kernels"], list(checked))
 
 
 if __name__ == "__main__":

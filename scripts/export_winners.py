@@ -3,7 +3,9 @@
 
   scripts/export_winners.py --db tuned.db --output search_spaces/defaults/nvidia-h200-sm_61.json
 
-One device, target and version of each kernel's source only: the newest where the database holds several.
+Of one device and toolkit only, those of the last decision, and of the newest source of each kernel on them. `source`
+is the hash of that source, `default` the default configuration (null if it was measured on no shape), `trials` counts
+those of the search.
 """
 import argparse
 import datetime
@@ -19,7 +21,9 @@ SELECT p.text AS problem, p.kernel, t.config_text AS config, t.median_us AS time
 FROM winners w JOIN trials t ON t.id = w.trial_id JOIN problems p ON p.id = w.problem_id
 JOIN kernels n ON n.id = w.kernel_id ORDER BY w.decided_unix_ms
 """
-SHOWN = ("problem", "config", "time_us", "default_us", "confidence", "registers", "local_accesses", "instructions", "ffma")
+SHOWN = ("problem", "config", "time_us", "default_us", "confidence", "registers", "local_accesses",
+         "instructions", "ffma")
+KEY = "device_id = ? AND toolkit_id = ? AND kernel_id = ?"
 
 
 def one_row(database, table, row):
@@ -27,20 +31,25 @@ def one_row(database, table, row):
 
 
 def newest(rows):
-    """Those of the device, toolkit and kernel source that decided last."""
+    """Those of the device and toolkit that decided last, and of the source of each kernel that did so on them."""
     device, toolkit = rows[-1]["device_id"], rows[-1]["toolkit_id"]
+    rows = [row for row in rows if (row["device_id"], row["toolkit_id"]) == (device, toolkit)]
     source = {row["kernel"]: row["kernel_id"] for row in rows}
-    return [row for row in rows
-            if (row["device_id"], row["toolkit_id"], row["kernel_id"]) == (device, toolkit, source[row["kernel"]])]
+    return [row for row in rows if row["kernel_id"] == source[row["kernel"]]]
 
 
 def kernels(database, rows):
     found = {}
     for row in rows:
-        entry = found.setdefault(row["kernel"], {"source": row["source_hash"][:8], "shapes": 0})
-        entry["shapes"] += 1
-        entry["trials"] = database.execute("SELECT count(*) FROM trials WHERE kernel_id = ? AND stage = 'search'",
-                                           (row["kernel_id"],)).fetchone()[0]
+        if row["kernel"] not in found:
+            key = (row["device_id"], row["toolkit_id"], row["kernel_id"])
+            trials = database.execute(f"SELECT count(*) FROM trials WHERE {KEY} AND stage = 'search'",
+                                      key).fetchone()[0]
+            default = database.execute(f"SELECT config_text FROM trials WHERE {KEY} AND is_default = 1 "
+                                       "ORDER BY id DESC LIMIT 1", key).fetchone()
+            found[row["kernel"]] = {"source": row["source_hash"], "default": default[0] if default else None,
+                                    "shapes": 0, "trials": trials}
+        found[row["kernel"]]["shapes"] += 1
     return found
 
 

@@ -2,7 +2,6 @@
 #include <gtest/gtest.h>
 
 #include "core/process.hpp"
-#include "runtime/gpu/compile.hpp"
 #include "runtime/gpu/device.hpp"
 #include "tests/tuner/cli_fixture.hpp"
 
@@ -215,63 +214,22 @@ TEST_F(CliTest, CheckNamesTheLineThatWritesOutOfBounds) {
   EXPECT_NE(rows[0]["result"].get<std::string>().find("out[5]: nan"), std::string::npos) << rows;
 }
 
-TEST_F(CliTest, CompileForTheHost) {
-  const std::string emitted = (folder_ / "objects").string();
-  const nlohmann::json json = json_of(run(on_toy("compile", {"--arch", "host", "--json", "--emit", emitted})));
-  EXPECT_EQ(json["variants"].size(), 6U);
-  for (const auto& variant : json["variants"]) {
-    EXPECT_EQ(variant["status"], "ok");
-  }
-  EXPECT_TRUE(std::filesystem::exists(folder_ / "objects" / "BLOCK=64_FAULT=0.so"));
-}
-
-TEST_F(CliTest, CompileForPascalWithEveryNvrtc) {
-  int used = 0;
-  for (const NvrtcInfo& nvrtc : find_nvrtc()) {
-    const std::vector<std::string> command{"compile", "--arch", "sm_61",   "--limit",  "3",
-                                           "--jobs",  "2",      "--nvrtc", nvrtc.path, "--json"};
-    const ProgramResult result = run(command);
-    const auto& known = nvrtc.architectures;
-    if (std::find(known.begin(), known.end(), "sm_61") == known.end()) {
-      expect_fault(result, 1, {nvrtc.path, "sm_61", "install"});
-      continue;
-    }
-    ++used;
-    EXPECT_EQ(result.exit_code, 0) << result.error;
-    const nlohmann::json json = json_of(result);
-    EXPECT_EQ(json["version"], nvrtc.version);
-    EXPECT_EQ(json["variants"].size(), 3U);
-    for (const auto& variant : json["variants"]) {
-      if (variant["status"] == "ok") {
-        EXPECT_GT(variant["registers"], 0);
-        EXPECT_GT(variant["ffma"], 0);
-      }
-    }
-  }
-  if (used == 0) {
-    GTEST_SKIP() << "no NVRTC here compiles for sm_61";
-  }
-}
-
-TEST_F(CliTest, CompileForACardWithMoreMultiprocessors) {
-  const std::vector<std::string> command{
-      "compile", "--arch", "sm_61", "--problem", "M=1024,N=2048,K=2048,STORAGE=float32", "--set", "SPLIT_K=4"};
-  expect_fault(run(command), 1, {"SPLIT_K=4", "not valid", "tiles enough to fill the device"});
-  std::vector<std::string> larger = command;
-  larger.insert(larger.end(), {"--sm-count", "132"});
-  if (find_nvrtc().empty()) {
-    expect_fault(run(larger), 1, {"sm_61", "install"});
-  } else {
-    EXPECT_EQ(run(larger).exit_code, 0);
-  }
-  larger.back() = "0";
-  EXPECT_EQ(run(larger).exit_code, 2);
-}
-
-TEST_F(CliTest, MissingNvrtcNamesWhatToInstall) {
-  const std::vector<std::string> compile{"compile", "--arch", "sm_61", "--limit", "1"};
-  expect_fault(run(compile, {{{"PASCALINE_NVRTC", "/nonexistent/libnvrtc.so"}}}), 1,
-               {"/nonexistent/libnvrtc.so", "sm_61", "install"});
+TEST_F(CliTest, CheckOfAnInvalidDefaultTakesTheClosestValidConfiguration) {
+  nlohmann::json json = toy_json({kRight, kNotANumber});
+  json["constraints"].push_back({{"require", "BLOCK != 64 || N > 100"}, {"because", "64 is for many"}});
+  write_toys(folder_.path(), {json});
+  const ProgramResult text = run(on_toy("check", {"--problem", "N=100"}));
+  EXPECT_EQ(text.exit_code, 0) << text.error;
+  EXPECT_NE(text.out.find("toy N=100: the default is invalid here: "), std::string::npos) << text.out;
+  EXPECT_NE(text.out.find("64 is for many"), std::string::npos) << text.out;
+  EXPECT_NE(text.out.find("toy N=100  BLOCK=32 FAULT=0\n    ok\n"), std::string::npos) << text.out;
+  const nlohmann::json rows = json_of(run(on_toy("check", {"--problem", "N=100", "--problem", "N=101", "--json"})));
+  ASSERT_EQ(rows.size(), 2U);
+  EXPECT_EQ(rows[0]["config"]["BLOCK"], 32);
+  EXPECT_NE(rows[0]["because"].get<std::string>().find("64 is for many"), std::string::npos) << rows;
+  EXPECT_EQ(rows[1]["config"]["BLOCK"], 64);
+  EXPECT_FALSE(rows[1].contains("because"));
+  expect_fault(run(on_toy("check", {"--problem", "N=100", "--set", "BLOCK=64"})), 1, {"BLOCK=64", "64 is for many"});
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 
 #include "core/error.hpp"
 #include "core/paths.hpp"
+#include "runtime/dispatch/planner.hpp"
 #include "runtime/gpu/host/host_device.hpp"
 #include "runtime/gpu/host/sanitized_run.hpp"
 #include "tuner/cli/command.hpp"
@@ -115,11 +116,21 @@ Verdict judge(const SanitizedRun& run, Config config) {
   return verdict;
 }
 
-std::vector<Config> configurations(const CheckCommandOptions& options, const BoundSpace& bound) {
-  std::vector<Config> configs{options.kernel.load_config(bound.space())};
-  if (const auto why = bound.why_invalid(configs.front())) {
-    throw Error(fmt::format("the configuration {} is not valid: {}", configs.front().text(), *why));
+// The configuration given; without --set what the dispatcher would use for an untuned shape.
+Plan first_plan(const CheckCommandOptions& options, const BoundSpace& bound) {
+  if (options.kernel.settings.empty()) {
+    return plan_untuned(bound, {}, {});
   }
+  Plan plan;
+  plan.config = options.kernel.load_config(bound.space());
+  if (const auto why = bound.why_invalid(plan.config)) {
+    throw Error(fmt::format("the configuration {} is not valid: {}", plan.config.text(), *why));
+  }
+  return plan;
+}
+
+std::vector<Config> configurations(const CheckCommandOptions& options, const BoundSpace& bound, const Config& first) {
+  std::vector<Config> configs{first};
   if (options.limit > 1) {
     for (Config& config : make_searcher("random", bound, options.seed)->propose(options.limit)) {
       if (configs.size() < options.limit && config != configs.front()) {
@@ -130,6 +141,37 @@ std::vector<Config> configurations(const CheckCommandOptions& options, const Bou
   return configs;
 }
 
+// Checks one problem's configurations; adds a row each. Returns how many are bad.
+int check_problem(const CheckCommandOptions& options, const HostCompiler& compiler, const BoundSpace& bound,
+                  json& rows) {
+  const Plan first = first_plan(options, bound);
+  const bool fallback = first.provenance == Provenance::fallback;
+  if (fallback && !options.as_json) {
+    fmt::print("{}: {}; checking the closest valid configuration instead\n", bound.problem().text(), first.because);
+  }
+  int bad = 0;
+  for (const Config& config : configurations(options, bound, first.config)) {
+    if (interrupted()) {
+      return bad;
+    }
+    const Verdict verdict = judge(run_sanitized(compiler, child_command(options, bound.problem(), config)), config);
+    bad += verdict.good ? 0 : 1;
+    if (!options.as_json) {
+      fmt::print("{}  {}\n    {}\n", bound.problem().text(), config.text(), verdict.text);
+      std::fflush(stdout);
+      continue;
+    }
+    rows.push_back({{"problem", bound.problem().text()},
+                    {"config", config.json()},
+                    {"ok", verdict.good},
+                    {"result", verdict.text}});
+    if (fallback && config == first.config) {
+      rows.back()["because"] = first.because;
+    }
+  }
+  return bad;
+}
+
 int check(const CheckCommandOptions& options) {
   catch_interrupts();
   const Space space = options.kernel.load_space();
@@ -138,20 +180,9 @@ int check(const CheckCommandOptions& options) {
   json rows = json::array();
   int bad = 0;
   for (const Problem& problem : options.kernel.load_problems(space)) {
-    const BoundSpace bound(space, problem, limits);
-    for (const Config& config : configurations(options, bound)) {
-      if (interrupted()) {
-        return kInterrupted;
-      }
-      const Verdict verdict = judge(run_sanitized(compiler, child_command(options, problem, config)), config);
-      bad += verdict.good ? 0 : 1;
-      if (options.as_json) {
-        rows.push_back(
-            {{"problem", problem.text()}, {"config", config.json()}, {"ok", verdict.good}, {"result", verdict.text}});
-      } else {
-        fmt::print("{}  {}\n    {}\n", problem.text(), config.text(), verdict.text);
-        std::fflush(stdout);
-      }
+    bad += check_problem(options, compiler, BoundSpace(space, problem, limits), rows);
+    if (interrupted()) {
+      return kInterrupted;
     }
   }
   if (options.as_json) {
@@ -173,7 +204,8 @@ void add_check_command(CLI::App& app, Action& action) {
   command->add_option("--seed", options->seed, "Seed of the draw and of the inputs")->capture_default_str();
   command->add_flag("--json", options->as_json, "Print JSON");
   command->footer(
-      "Choose small shapes: threads are emulated one by one. Exit code 3 if anything is found.\n\nExamples:\n"
+      "Choose small shapes: threads are emulated one by one. Without --set the default is checked or, where it is not\n"
+      "valid, the valid configuration closest to it. Exit code 3 if anything is found.\n\nExamples:\n"
       "  pascaline check --problem M=33,N=65,K=17\n"
       "  pascaline check --kernels my/kernels --spaces my/spaces --kernel saxpy --problem N=1000 --limit 10");
   command->callback([&action, options] { action = [options] { return check(*options); }; });

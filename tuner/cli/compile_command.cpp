@@ -78,20 +78,35 @@ void count(Totals& totals, const SurveyedVariant& variant) {
   totals.compile_ms += variant.binary.compile_ms;
 }
 
-void emit(const CompileCommandOptions& options, const SurveyedVariant& variant) {
-  if (options.emit.empty() || variant.binary.code.empty()) {
+// "A=1 B=2" as the name of a file or folder.
+std::string as_file_name(std::string text) {
+  std::replace(text.begin(), text.end(), ' ', '_');
+  return text;
+}
+
+// Where a problem's binaries go: with several problems each has a folder of its own. Empty: nowhere.
+std::filesystem::path emit_folder(const CompileCommandOptions& options, const Problem& problem) {
+  if (options.emit.empty() || options.kernel.problems.size() < 2) {
+    return options.emit;
+  }
+  const std::string text = problem.text();  // the kernel's name comes first
+  return std::filesystem::path(options.emit) / as_file_name(text.substr(text.find(' ') + 1));
+}
+
+void emit(const std::filesystem::path& folder, const SurveyedVariant& variant) {
+  if (folder.empty() || variant.binary.code.empty()) {
     return;
   }
-  std::string name = variant.config.text();
-  std::replace(name.begin(), name.end(), ' ', '_');
-  std::filesystem::create_directories(options.emit);
+  std::filesystem::create_directories(folder);
   const bool cubin = variant.binary.kind == BinaryKind::cubin;
-  write_file_atomically(std::filesystem::path(options.emit) / (name + (cubin ? ".cubin" : ".so")), variant.binary.code);
+  write_file_atomically(folder / (as_file_name(variant.config.text()) + (cubin ? ".cubin" : ".so")),
+                        variant.binary.code);
 }
 
 class Printer {
  public:
-  explicit Printer(const CompileCommandOptions& options) : options_(options) {}
+  Printer(const CompileCommandOptions& options, const KernelSource& source, const Problem& problem)
+      : options_(options), source_(source), emit_folder_(emit_folder(options, problem)) {}
 
   void begin(const SurveyPlan& plan, const BoundSpace& bound) {
     plan_ = plan;
@@ -106,7 +121,7 @@ class Printer {
 
   void each(const SurveyedVariant& variant) {
     count(totals_, variant);
-    emit(options_, variant);
+    emit(emit_folder_, variant);
     if (options_.as_json) {
       variants_.push_back(to_json(variant));
     } else {
@@ -120,6 +135,7 @@ class Printer {
   int end() {
     if (options_.as_json) {
       fmt::print("{}\n", json{{"kernel", options_.kernel.kernel},
+                              {"source", source_.hash},
                               {"architecture", options_.architecture},
                               {"compiler", plan_.compiler},
                               {"version", plan_.version},
@@ -142,13 +158,16 @@ class Printer {
 
  private:
   const CompileCommandOptions& options_;
+  const KernelSource& source_;
+  std::filesystem::path emit_folder_;
   SurveyPlan plan_;
   Totals totals_;
   json variants_ = json::array();
 };
 
 // One configuration given with --set.
-void compile_one(const BoundSpace& bound, const CompileCommandOptions& options, Printer& printer) {
+void compile_one(const BoundSpace& bound, const KernelSource& source, const CompileCommandOptions& options,
+                 Printer& printer) {
   const Config config = options.kernel.load_config(bound.space());
   if (const auto why = bound.why_invalid(config)) {
     throw Error(
@@ -156,7 +175,6 @@ void compile_one(const BoundSpace& bound, const CompileCommandOptions& options, 
   }
   const Toolchain toolchain = Toolchain::find(options.architecture, options.survey.nvrtc);
   printer.begin({toolchain.compiler(), toolchain.version(), 1}, bound);
-  const KernelSource source = KernelSource::load(options.survey.kernels / (bound.space().kernel + ".cu"));
   const BinaryKind kind = options.architecture == "host" ? BinaryKind::host_object : BinaryKind::cubin;
   const CompileRequest request = compile_request(bound, config, source, kind, options.architecture);
   CompileResult result = CubinCache(options.survey.cache).get(toolchain, request);
@@ -184,16 +202,17 @@ int compile(CompileCommandOptions options) {
     limits->sm_count = options.sm_count;
   }
   const std::vector<Problem> problems = options.kernel.load_problems(space);
+  const KernelSource source = KernelSource::load(options.survey.kernels / (space.kernel + ".cu"));
   int code = kSuccess;
   for (const Problem& problem : problems) {
     const BoundSpace bound(space, problem, *limits);
-    Printer printer(options);
+    Printer printer(options, source, problem);
     if (options.kernel.settings.empty()) {
       survey(
           bound, options.survey, [&](const SurveyPlan& plan) { printer.begin(plan, bound); },
           [&](const SurveyedVariant& variant) { printer.each(variant); }, interrupted());
     } else {
-      compile_one(bound, options, printer);
+      compile_one(bound, source, options, printer);
     }
     code = std::max(code, printer.end());
   }
@@ -213,7 +232,7 @@ void add_compile_command(CLI::App& app, Action& action) {
   command->add_option("-a,--arch", options->architecture, "Architecture, e.g. sm_61, or host")->capture_default_str();
   command
       ->add_option("--sm-count", options->sm_count,
-                   "Multiprocessors of the card, which some launches depend on (default: 20 for sm_61)")
+                   "Multiprocessors of the card, on which splits and so the code depend (default: 20 for sm_61)")
       ->check(CLI::Range(1, 1024));
   command->add_option("-n,--limit", options->survey.limit, "Compile this many variants drawn at random (default: all)");
   command->add_option("--seed", options->survey.seed, "Seed of the draw")->capture_default_str();
@@ -221,7 +240,8 @@ void add_compile_command(CLI::App& app, Action& action) {
       ->check(CLI::Range(1, 1024));
   command->add_option("--nvrtc", options->survey.nvrtc, "NVRTC to use: a version such as 11.8, or a library's path");
   command->add_option("--cache", options->cache, "Folder for compiled kernels (default: ~/.cache/pascaline)");
-  command->add_option("--emit", options->emit, "Also write each binary to this folder");
+  command->add_option("--emit", options->emit,
+                      "Also write each binary to this folder, with several --problem to a folder a problem in it");
   command->add_flag("--json", options->as_json, "Print JSON");
   command->footer(
       "Registers, shared and local memory and instruction counts are read from the cubin itself; LDL/STL are its\n"
