@@ -35,8 +35,8 @@ class SpaceReader {
   SpaceReader(const nlohmann::json& document, const std::string& file) : root_(document, file) { space_.file = file; }
 
   Space read() {
-    root_.only_keys({"schema", "kernel", "description", "dimensions", "types", "parameters", "constraints", "definitions",
-                     "macros", "launch", "arguments", "reference", "tolerance", "work"});
+    root_.only_keys({"schema", "kernel", "description", "dimensions", "types", "parameters", "constraints",
+                     "definitions", "macros", "launch", "arguments", "reference", "tolerance", "work"});
     if (root_.at("schema").integer() != kSchema) {
       root_.at("schema").fail(fmt::format("this program reads schema {}", kSchema));
     }

@@ -347,7 +347,8 @@ __device__ __forceinline__ void attend_range(Workplace& work, const float (&quer
 }
 
 // Combines the partial results of `count` splits in their order. Loops over shares of the splits keep all threads busy;
-// their first sums are read before it is known what they weigh.
+// their first sums are read before it is known what they weigh. States are read plainly: the fence at the end of
+// arrived_last has dropped what L1 held of them.
 __device__ __forceinline__ void join_splits(Workplace& work, STORAGE* out, const float* sums,
                                             const OnlineSoftmax* states, int heads, int count) {
   const long long stride = static_cast<long long>(heads) * kHeadSize;

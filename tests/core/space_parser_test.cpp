@@ -103,6 +103,22 @@ const BadSpace kBadSpaces[] = {
     {"no output", [](json& s) { at(s, "/arguments/1/access") = "in"; }, "/arguments", "'out' or 'inout'"},
     {"no reference", [](json& s) { s["reference"] = json::object(); }, "/reference", "'host'"},
     {"unknown tolerance", [](json& s) { at(s, "/tolerance/half") = 1; }, "/tolerance/half", "unknown element type"},
+    {"negative floor", [](json& s) { at(s, "/tolerance/floor") = -1; }, "/tolerance/floor", "negative"},
+    {"no tolerance for a second output",
+     [](json& s) {
+       at(s, "/arguments").push_back({{"name", "z"}, {"buffer", "bfloat16"}, {"access", "out"}, {"extent", "N"}});
+     },
+     "/tolerance", "no entry for bfloat16, a type of the output 'z'"},
+    {"definition of a name that is taken",
+     [](json& s) {
+       s["definitions"] = json::array({{{"name", "BLOCK"}, {"value", "N"}}});
+     },
+     "/definitions/0/name", "used twice"},
+    {"definition that uses a macro",
+     [](json& s) {
+       s["definitions"] = json::array({{{"name", "HALF"}, {"value", "ALIGNED / 2"}}});
+     },
+     "/definitions/0/value", "unknown name 'ALIGNED'"},
     {"negative tolerance", [](json& s) { at(s, "/tolerance/float32") = -1; }, "/tolerance/float32", "negative"},
     {"default that names a parameter", [](json& s) { at(s, "/dimensions/1/default") = "BLOCK"; },
      "/dimensions/1/default", "only dimensions before it"},
@@ -183,6 +199,22 @@ TEST(SpaceParserTest, TheSmallSpaceItselfIsRight) {
   EXPECT_EQ(space.arguments[0].fill, Fill::uniform);
   EXPECT_EQ(space.arguments[1].fill, Fill::none);
   EXPECT_TRUE(space.dimensions[1].fixed);
+}
+
+TEST(SpaceParserTest, DefinitionsStandInExpressionsAndAreNoMacros) {
+  json text = small_space();
+  text["definitions"] = json::array({{{"name", "TILE"}, {"value", "BLOCK * ITEMS"}}});
+  at(text, "/constraints/0/require") = "TILE <= 256";
+  at(text, "/macros/0/value") = "N % TILE == 0";
+  at(text, "/launch/grid/0") = "ceil_div(N, TILE)";
+  at(text, "/tolerance/floor") = 0.5;
+  const Space space = Space::parse(text.dump(), "scale.json");
+  EXPECT_DOUBLE_EQ(space.error_floor, 0.5);
+  ASSERT_EQ(space.derived.size(), 1U);
+  EXPECT_EQ(space.derived[0].name, "ALIGNED");
+  const BoundSpace bound(space, space.problem({{"N", "1000"}, {"WIDTH", "4"}}), DeviceLimits());
+  EXPECT_EQ(bound.geometry(space.launch, space.default_config()).grid[0], 8);
+  EXPECT_EQ(Space::parse(small_space().dump(), "scale.json").error_floor, 0);
 }
 
 TEST(SpaceParserTest, DimensionsMayHaveDefaultsAndAMaximum) {
