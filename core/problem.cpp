@@ -27,11 +27,20 @@ constexpr std::array<TypeEntry, 9> kTypes{{
     {ElementType::uint8, "uint8", 1},
 }};
 
+const TypeEntry& entry_of(ElementType type) {
+  if (!is_element_type(type)) {
+    throw Error(fmt::format("there is no element type of value {}", static_cast<unsigned>(type)));
+  }
+  return kTypes[static_cast<std::size_t>(type)];
+}
+
 }  // namespace
 
-std::size_t size_of(ElementType type) noexcept { return kTypes[static_cast<std::size_t>(type)].bytes; }
+bool is_element_type(ElementType type) noexcept { return static_cast<std::size_t>(type) < kTypes.size(); }
 
-std::string_view name_of(ElementType type) noexcept { return kTypes[static_cast<std::size_t>(type)].name; }
+std::size_t size_of(ElementType type) { return entry_of(type).bytes; }
+
+std::string_view name_of(ElementType type) { return entry_of(type).name; }
 
 std::optional<ElementType> element_type_from(std::string_view name) noexcept {
   for (const TypeEntry& entry : kTypes) {

@@ -13,10 +13,12 @@ namespace pascaline {
 /// Element types of buffers and scalars that kernels take.
 enum class ElementType : std::uint8_t { float32, float16, bfloat16, float64, int32, int64, uint32, int8, uint8 };
 
-/// Size of one element in bytes.
-[[nodiscard]] std::size_t size_of(ElementType type) noexcept;
-/// The field's name of the type (`float32`, `float16`, …).
-[[nodiscard]] std::string_view name_of(ElementType type) noexcept;
+/// Whether the value is one of those above.
+[[nodiscard]] bool is_element_type(ElementType type) noexcept;
+/// Size of one element in bytes; throws Error for a value that is no element type.
+[[nodiscard]] std::size_t size_of(ElementType type);
+/// The field's name of the type (`float32`, `float16`, …); throws as `size_of`.
+[[nodiscard]] std::string_view name_of(ElementType type);
 /// The type of that name, or nothing.
 [[nodiscard]] std::optional<ElementType> element_type_from(std::string_view name) noexcept;
 

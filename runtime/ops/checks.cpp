@@ -32,6 +32,12 @@ std::string types_text(std::initializer_list<ElementType> types) {
   return text;
 }
 
+// Of an operand's type, which may be a value that is none.
+std::string type_text(ElementType type) {
+  return is_element_type(type) ? std::string(name_of(type))
+                               : fmt::format("of no element type (value {})", static_cast<unsigned>(type));
+}
+
 bool is_integer(ElementType type) noexcept {
   switch (type) {
     case ElementType::float32:
@@ -50,13 +56,13 @@ struct Bytes {
 };
 
 // All that lies between the tensor's first and last byte. It was found countable before.
-Bytes bytes_of(const TensorView& tensor) noexcept {
+Bytes bytes_of(const TensorView& tensor) {
   const auto begin = reinterpret_cast<std::uintptr_t>(tensor.data);
   const std::int64_t elements = (tensor.shape[0] - 1) * row_stride(tensor) + row_length(tensor);
   return {begin, begin + static_cast<std::uintptr_t>(elements) * size_of(tensor.type)};
 }
 
-bool overlap(const TensorView& a, const TensorView& b) noexcept {
+bool overlap(const TensorView& a, const TensorView& b) {
   if (is_empty(a) || is_empty(b)) {
     return false;
   }
@@ -120,7 +126,7 @@ void Checks::shaped(Operand operand, std::initializer_list<ElementType> types,
 
 void Checks::typed(Operand operand, std::initializer_list<ElementType> types) const {
   if (std::find(types.begin(), types.end(), operand.tensor->type) == types.end()) {
-    fail(fmt::format("{} is {}; it must be {}", operand.name, name_of(operand.tensor->type), types_text(types)));
+    fail(fmt::format("{} is {}; it must be {}", operand.name, type_text(operand.tensor->type), types_text(types)));
   }
 }
 

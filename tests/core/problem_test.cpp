@@ -44,5 +44,20 @@ TEST(ElementTypeTest, NamesRoundTripAndSizesAreRight) {
   EXPECT_FALSE(element_type_from("").has_value());
 }
 
+TEST(ElementTypeTest, AValueThatIsNoneIsRefusedByItsNumber) {
+  EXPECT_TRUE(is_element_type(ElementType::uint8));
+  for (const int value : {9, 99, 255}) {
+    const auto type = static_cast<ElementType>(value);
+    EXPECT_FALSE(is_element_type(type)) << value;
+    EXPECT_THROW((void)size_of(type), Error) << value;
+    try {
+      (void)name_of(type);
+      ADD_FAILURE() << value << " has a name";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.what(), "there is no element type of value " + std::to_string(value));
+    }
+  }
+}
+
 }  // namespace
 }  // namespace pascaline

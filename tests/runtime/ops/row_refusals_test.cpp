@@ -110,6 +110,10 @@ const Refusal kRowRefusals[] = {
     {"types differ", [](Dispatcher& d) { ops::add(d, placed(0, {8}), placed(1, {8}, kHalf), placed(2, {8})); },
      "b is float16; it must be float32"},
     {"no shape", [](Dispatcher& d) { ops::convert(d, {}, placed(1, {8})); }, "convert: x has 0 dimensions"},
+    {"no type", [](Dispatcher& d) { ops::convert(d, placed(0, {8}, static_cast<ElementType>(99)), placed(1, {8})); },
+     "convert: x is of no element type (value 99); it must be float32"},
+    {"to no type", [](Dispatcher& d) { ops::convert(d, placed(0, {8}), placed(1, {8}, static_cast<ElementType>(9))); },
+     "convert: y is of no element type (value 9); it must be float32"},
     {"negative", [](Dispatcher& d) { ops::convert(d, placed(0, {-8}), placed(1, {-8})); }, "no extent may be negative"},
     {"uncountable",
      [](Dispatcher& d) {
