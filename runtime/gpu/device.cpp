@@ -49,6 +49,11 @@ void Graph::swap(Graph& other) noexcept {
   std::swap(handle_, other.handle_);
 }
 
+std::string Device::refused_in_recording(std::string_view doing) {
+  return fmt::format(
+      "cannot {} while launches are recorded, only launch kernels and fill buffers; do it before or after", doing);
+}
+
 std::uint64_t checksum_of(std::span<const std::byte> bytes, std::uint64_t first_word) {
   std::uint64_t sum = 0;
   for (std::size_t at = 0; at < bytes.size(); at += sizeof(std::uint32_t)) {

@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -154,8 +155,12 @@ class Device {
   /// Throws CudaError or HostDeviceError if the launch is refused.
   virtual void launch(const Kernel& kernel, const Geometry& geometry, std::span<void* const> arguments) = 0;
   /// What `work` launches and fills, recorded in its order and not run: argument values are kept, what they point to is
-  /// not. `work` must not allocate, copy, wait or record. Throws what `work` throws, CudaError or HostDeviceError.
+  /// not. While it records, the device takes launches of kernels and fills only: whatever allocates, loads, copies,
+  /// reads back, waits, times, resets, records or launches a graph throws CudaError or HostDeviceError, and nothing of
+  /// it is recorded. `work` must not free anything either. Throws what `work` throws, CudaError or HostDeviceError.
   [[nodiscard]] virtual Graph record(const std::function<void()>& work) = 0;
+  /// Whether `record` is at work.
+  [[nodiscard]] virtual bool recording() const noexcept = 0;
   /// Starts what was recorded, in its order; does not wait. The kernels and buffers in it must still live. Throws as
   /// launching a kernel does.
   virtual void launch(const Graph& graph) = 0;
@@ -183,6 +188,9 @@ class Device {
   virtual void release_buffer(void* base) noexcept = 0;
   virtual void release_kernel(void* module) noexcept = 0;
   virtual void release_graph(void* handle) noexcept = 0;
+
+  /// The message for what cannot be done while launches are recorded.
+  [[nodiscard]] static std::string refused_in_recording(std::string_view doing);
 };
 
 /// Device::checksum of bytes in the host's memory, the first being part of word `first_word`.

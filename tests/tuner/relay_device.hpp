@@ -43,6 +43,7 @@ class RelayDevice : public Device {
     host_->launch(kernel, geometry, arguments);
   }
   [[nodiscard]] Graph record(const std::function<void()>& work) override { return host_->record(work); }
+  [[nodiscard]] bool recording() const noexcept override { return host_->recording(); }
   void launch(const Graph& graph) override { host_->launch(graph); }
   void synchronize() override { host_->synchronize(); }
   [[nodiscard]] double time_launch_us(const Kernel& kernel, const Geometry& geometry, std::span<void* const> arguments,

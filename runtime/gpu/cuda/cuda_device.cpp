@@ -43,6 +43,18 @@ class Registry {
   std::uintptr_t last_ = 0;
 };
 
+/// Sets a flag for as long as it lives.
+class RecordingMark {
+ public:
+  explicit RecordingMark(bool& flag) : flag_(flag) { flag_ = true; }
+  RecordingMark(const RecordingMark&) = delete;
+  RecordingMark& operator=(const RecordingMark&) = delete;
+  ~RecordingMark() { flag_ = false; }
+
+ private:
+  bool& flag_;
+};
+
 class CudaDevice final : public Device {
  public:
   explicit CudaDevice(int ordinal)
@@ -63,6 +75,7 @@ class CudaDevice final : public Device {
   [[nodiscard]] Kernel load(const Binary& binary) override;
   void launch(const Kernel& kernel, const Geometry& geometry, std::span<void* const> arguments) override;
   [[nodiscard]] Graph record(const std::function<void()>& work) override;
+  [[nodiscard]] bool recording() const noexcept override { return recording_; }
   void launch(const Graph& graph) override;
   void synchronize() override;
   [[nodiscard]] double time_launch_us(const Kernel& kernel, const Geometry& geometry, std::span<void* const> arguments,
@@ -77,6 +90,7 @@ class CudaDevice final : public Device {
   void release_graph(void* handle) noexcept override;
 
  private:
+  void check_not_recording(const char* doing) const;
   void require_live(const Buffer& buffer, const char* doing, std::size_t bytes) const;
   void check_launch(const Kernel& kernel, const Geometry& geometry) const;
   [[nodiscard]] bool guard_intact(CuAddress guard);
@@ -95,7 +109,15 @@ class CudaDevice final : public Device {
   Registry<CuAddress> buffers_;
   Registry<CuModule> modules_;
   Registry<CuGraphExec> graphs_;
+  bool recording_ = false;
 };
+
+// The driver would refuse most of it too, but spoil what was captured, and take a graph or a timed launch into it.
+void CudaDevice::check_not_recording(const char* doing) const {
+  if (recording_) {
+    throw CudaError(refused_in_recording(doing), kCuStreamCaptureUnsupported);
+  }
+}
 
 void CudaDevice::require_live(const Buffer& buffer, const char* doing, std::size_t bytes) const {
   if (buffers_.find(buffer.base()) == nullptr) {
@@ -109,12 +131,13 @@ void CudaDevice::require_live(const Buffer& buffer, const char* doing, std::size
 }
 
 Buffer CudaDevice::allocate(std::size_t bytes) {
+  check_not_recording("allocate memory");
   const DriverApi& driver = context_.driver();
   context_.make_current();
   CuAddress start = 0;
   if (bytes > info_.memory_bytes) {
     throw CudaError(fmt::format("cannot allocate {} bytes on {}, which has {}", bytes, info_.name, info_.memory_bytes),
-                    2);
+                    kCuOutOfMemory);
   }
   driver.check(driver.allocate.symbol, driver.allocate.address(&start, bytes + 2 * kGuardBytes),
                fmt::format("allocating {} bytes on {}", bytes, info_.id));
@@ -126,6 +149,7 @@ Buffer CudaDevice::allocate(std::size_t bytes) {
 }
 
 void CudaDevice::upload(const Buffer& to, std::span<const std::byte> from) {
+  check_not_recording("upload");
   const DriverApi& driver = context_.driver();
   context_.make_current();
   require_live(to, "upload to", from.size());
@@ -136,6 +160,7 @@ void CudaDevice::upload(const Buffer& to, std::span<const std::byte> from) {
 }
 
 void CudaDevice::download(std::span<std::byte> to, const Buffer& from) {
+  check_not_recording("download");
   const DriverApi& driver = context_.driver();
   context_.make_current();
   require_live(from, "download from", to.size());
@@ -167,6 +192,7 @@ bool CudaDevice::guard_intact(CuAddress guard) {
 }
 
 bool CudaDevice::guards_intact(const Buffer& buffer) {
+  check_not_recording("check guards");
   context_.make_current();
   require_live(buffer, "check the guards of", 0);
   const bool before = guard_intact(address_of(buffer) - kGuardBytes);
@@ -175,6 +201,7 @@ bool CudaDevice::guards_intact(const Buffer& buffer) {
 }
 
 std::uint64_t CudaDevice::checksum(const Buffer& buffer) {
+  check_not_recording("sum up a buffer");
   context_.make_current();
   require_live(buffer, "sum up", 0);
   if (!checksum_) {
@@ -194,6 +221,7 @@ std::uint64_t CudaDevice::checksum(const Buffer& buffer) {
 }
 
 Kernel CudaDevice::load(const Binary& binary) {
+  check_not_recording("load a kernel");
   const DriverApi& driver = context_.driver();
   if (binary.kind == BinaryKind::host_object || binary.code.empty()) {
     throw CudaError(fmt::format("cannot load {} on {}: not code for a GPU", binary.function, info_.id), 200);
@@ -244,10 +272,16 @@ void CudaDevice::launch(const Kernel& kernel, const Geometry& geometry, std::spa
 }
 
 Graph CudaDevice::record(const std::function<void()>& work) {
-  return {this, graphs_.add(capture_graph(context_, work))};
+  check_not_recording("record");
+  const CuGraphExec graph = capture_graph(context_, [&] {
+    const RecordingMark mark(recording_);
+    work();
+  });
+  return {this, graphs_.add(graph)};
 }
 
 void CudaDevice::launch(const Graph& graph) {
+  check_not_recording("launch a graph");
   const CuGraphExec* recorded = graphs_.find(graph.handle());
   if (recorded == nullptr) {
     throw CudaError(fmt::format("cannot launch a graph that {} does not hold (recorded before a reset, or on another "
@@ -260,6 +294,7 @@ void CudaDevice::launch(const Graph& graph) {
 }
 
 void CudaDevice::synchronize() {
+  check_not_recording("wait");
   context_.make_current();
   context_.driver()(context_.driver().stream_synchronize, context_.stream());
 }
@@ -287,11 +322,13 @@ double CudaDevice::time_us(const Start& start) {
 
 double CudaDevice::time_launch_us(const Kernel& kernel, const Geometry& geometry, std::span<void* const> arguments,
                                   bool cold_cache) {
+  check_not_recording("time a launch");
   timing().prepare(cold_cache);
   return time_us([&] { launch(kernel, geometry, arguments); });
 }
 
 double CudaDevice::time_canary_us() {
+  check_not_recording("time the canary");
   TimingAid& aid = timing();
   aid.prepare(false);
   return time_us([&] { aid.launch_canary(static_cast<unsigned>(info_.limits.sm_count)); });
@@ -321,6 +358,7 @@ void CudaDevice::drop_everything() noexcept {
 }
 
 void CudaDevice::reset() {
+  check_not_recording("reset");
   drop_everything();
   context_.reset();
 }

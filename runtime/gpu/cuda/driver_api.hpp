@@ -61,8 +61,10 @@ enum CuJitOption : int {
 };
 
 inline constexpr CuResult kCuInvalidValue = 1;
+inline constexpr CuResult kCuOutOfMemory = 2;
 inline constexpr CuResult kCuNotInitialized = 3;
 inline constexpr CuResult kCuNoDevice = 100;
+inline constexpr CuResult kCuStreamCaptureUnsupported = 900;
 inline constexpr unsigned kCuStreamNonBlocking = 1;
 /// Of CUstreamCaptureMode: the capturing thread alone may make no call that would wait or synchronise.
 inline constexpr int kCuCaptureThreadLocal = 1;

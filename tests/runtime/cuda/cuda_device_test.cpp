@@ -4,6 +4,7 @@
 #include "core/error.hpp"
 #include "runtime/gpu/cubin_info.hpp"
 #include "tests/runtime/cuda/gpu_fixture.hpp"
+#include "tests/runtime/recording.hpp"
 
 namespace pascaline::testing {
 namespace {
@@ -89,9 +90,11 @@ TEST_F(CudaDeviceTest, AGraphDoesWhatWasRecordedEachTimeItIsLaunched) {
 }
 
 TEST_F(CudaDeviceTest, WhatCannotBeRecordedIsRefusedAndLeavesTheDeviceUsable) {
+  expect_records_only_launches_and_fills(*device_, load(kPoke, "poke"));
   EXPECT_THROW((void)device_->record([&] { device_->synchronize(); }), CudaError);
   EXPECT_THROW((void)device_->record([&] { (void)device_->record([] {}); }), CudaError);
   EXPECT_THROW((void)device_->record([] { throw Error("stop"); }), Error);
+  EXPECT_FALSE(device_->recording());
   EXPECT_THROW(device_->launch(Graph()), CudaError);
   EXPECT_TRUE(device_works());
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <vector>
@@ -16,17 +17,24 @@ class FakeDevice : public Device {
   int allocations = 0;
   int loads = 0;
   int loads_to_refuse = 0;            ///< the next ones throw
+  int allocations_to_refuse = 0;      ///< the next ones throw for want of memory
+  bool is_recording = false;          ///< what `recording` says
   std::vector<void*> last_arguments;  ///< what the addresses of the last launch pointed to, as pointers
 
   FakeDevice() {
     info_.id = "host";
     info_.name = "a processor";
     info_.architecture = "host";
+    info_.memory_bytes = std::uint64_t{1} << 30;
     info_.limits.sm_count = 4;
     last_arguments.reserve(64);
   }
   [[nodiscard]] const DeviceInfo& info() const noexcept override { return info_; }
   [[nodiscard]] Buffer allocate(std::size_t bytes) override {
+    if (allocations_to_refuse > 0) {
+      --allocations_to_refuse;
+      throw HostDeviceError("no memory for a buffer", ENOMEM);
+    }
     ++allocations;
     void* data = std::aligned_alloc(256, (bytes / 256 + 1) * 256);
     std::memset(data, 0x5A, bytes);
@@ -58,7 +66,13 @@ class FakeDevice : public Device {
       last_arguments.push_back(value);
     }
   }
-  [[nodiscard]] Graph record(const std::function<void()>&) override { return {}; }
+  [[nodiscard]] Graph record(const std::function<void()>& work) override {
+    is_recording = true;
+    work();
+    is_recording = false;
+    return {};
+  }
+  [[nodiscard]] bool recording() const noexcept override { return is_recording; }
   void launch(const Graph&) override {}
   void synchronize() override {}
   [[nodiscard]] double time_launch_us(const Kernel&, const Geometry&, std::span<void* const>, bool) override {
