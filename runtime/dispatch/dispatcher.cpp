@@ -37,6 +37,21 @@ ProblemKey key_of(KernelHandle handle, const Problem& problem) {
   return key;
 }
 
+// Whether another configuration would meet it too, or the same one would not later.
+bool is_the_devices(const Error& error) {
+  return is_out_of_memory(error) || dynamic_cast<const DeviceLostError*>(&error) != nullptr;
+}
+
+// Scratch beyond all of the device's memory is the configuration's fault, scratch beyond what is free is not.
+void require_scratch_fits(const BoundSpace& space, const Config& config, const DeviceInfo& info) {
+  for (const Argument& argument : space.space().arguments) {
+    if (argument.access == Access::scratch && buffer_bytes(space, argument, config) > info.memory_bytes) {
+      throw Error(fmt::format("scratch '{}' of {} bytes does not fit the device, which has {}", argument.name,
+                              buffer_bytes(space, argument, config), info.memory_bytes));
+    }
+  }
+}
+
 // A launch that cannot start is better refused here, where another configuration can take over.
 void require_fits(const Kernel& kernel, const Geometry& geometry, const DeviceLimits& limits) {
   const Resources& needs = kernel.resources();
@@ -78,6 +93,11 @@ const Prepared& Dispatcher::prepare(const Problem& problem) {
   if (const Prepared* known = table_.find(handle, key.dimensions, key.types)) {
     return *known;
   }
+  if (device_->recording()) {
+    throw Error(
+        fmt::format("{} was not prepared before the recording: call it once, or prepare it, before it is recorded",
+                    problem.text()));
+  }
   auto prepared = std::make_unique<Prepared>(build_or_fall_back(kernel, space));
   prepared->key = std::move(key);
   const Prepared& result = *prepared_.emplace_back(std::move(prepared));
@@ -99,6 +119,9 @@ Prepared Dispatcher::build_or_fall_back(const TunedKernel& kernel, const BoundSp
     try {
       return build(kernel, space, std::move(plan));
     } catch (const Error& error) {
+      if (is_the_devices(error)) {
+        throw Error(fmt::format("cannot prepare {}: {}", space.problem().text(), error.what()), error.code());
+      }
       failed.push_back(config);
       reasons += fmt::format("{}the {} configuration ({}) cannot be used: {}", reasons.empty() ? "" : "; ",
                              name_of(provenance), config.text(), error.what());
@@ -118,6 +141,7 @@ Prepared Dispatcher::build(const TunedKernel& kernel, const BoundSpace& space, P
     throw Error(fmt::format("kernel '{}' has more than {} arguments", kernel.space.kernel, kMaxArguments));
   }
   Prepared prepared;
+  require_scratch_fits(space, plan.config, device_->info());
   prepared.geometry = space.geometry(kernel.space.launch, plan.config);
   prepared.kernel = &load(kernel, space, plan.config);
   require_fits(*prepared.kernel, prepared.geometry, target_.limits);

@@ -32,7 +32,8 @@ struct DispatcherOptions {
 ///
 /// `plan`, `kernel`, `find`, `prepare` and `misses` may be called from several threads. `prepare` and `launch` use
 /// the device, which takes one thread at a time: while one thread launches, no other may launch or prepare.
-/// A `Device::reset` makes every Prepared useless: make a new dispatcher.
+/// A problem must be prepared before its launch is recorded (`Device::record`): preparing compiles, loads and
+/// allocates. A `Device::reset` makes every Prepared useless: make a new dispatcher.
 class Dispatcher {
  public:
   /// Arguments a kernel may have.
@@ -58,7 +59,8 @@ class Dispatcher {
   }
   /// Plans, compiles and loads the problem unless that is done; the result lives as long as the dispatcher. If the
   /// planned kernel cannot be built, the default and then the configuration closest to it are tried, with a warning
-  /// on stderr. Throws Error with all reasons if none can.
+  /// on stderr. Throws Error with all reasons if none can, and at once, with nothing prepared, if the device lacks
+  /// the memory now, is lost, or records and the problem is not prepared yet; it may be called again afterwards.
   const Prepared& prepare(const Problem& problem);
   /// Starts the kernel on the buffers that are not scratch, in argument order; does not wait. Throws as
   /// `Device::launch`, and Error if the number of buffers is wrong.

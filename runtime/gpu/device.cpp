@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <cstring>
 
 #include "core/error.hpp"
 #include "runtime/gpu/cuda/cuda_device.hpp"
+#include "runtime/gpu/cuda/driver_api.hpp"
 #include "runtime/gpu/host/host_device.hpp"
 
 namespace pascaline {
@@ -62,6 +64,13 @@ std::uint64_t checksum_of(std::span<const std::byte> bytes, std::uint64_t first_
     sum += word * (2 * (first_word + at / sizeof word) + 1);
   }
   return sum;
+}
+
+bool is_out_of_memory(const Error& error) noexcept {
+  if (dynamic_cast<const CudaError*>(&error) != nullptr) {
+    return error.code() == kCuOutOfMemory;
+  }
+  return dynamic_cast<const HostDeviceError*>(&error) != nullptr && error.code() == ENOMEM;
 }
 
 std::unique_ptr<Device> open_device(const std::string& id) {

@@ -13,6 +13,7 @@
 
 #include "core/binary.hpp"
 #include "core/device_limits.hpp"
+#include "core/error.hpp"
 #include "core/space.hpp"
 
 namespace pascaline {
@@ -195,6 +196,9 @@ class Device {
 
 /// Device::checksum of bytes in the host's memory, the first being part of word `first_word`.
 [[nodiscard]] std::uint64_t checksum_of(std::span<const std::byte> bytes, std::uint64_t first_word = 0);
+
+/// Whether a device threw it for want of memory, which may be free at another time.
+[[nodiscard]] bool is_out_of_memory(const Error& error) noexcept;
 
 /// Opens `cuda:N` or `host`; throws Error saying which devices there are.
 [[nodiscard]] std::unique_ptr<Device> open_device(const std::string& id);

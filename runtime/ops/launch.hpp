@@ -20,9 +20,9 @@ struct NamedType {
 };
 
 /// Launches the best variant of `kernel` known for the problem, which is prepared if this is its first call; after that
-/// it takes no lock and allocates nothing. Dimensions and types in the search space's order, all of them; `buffers` as
-/// for `Dispatcher::launch`. Throws Error if the search space has other names, and what `Dispatcher::prepare` and
-/// `launch` throw.
+/// it takes no lock and allocates nothing. The first call must come before the launch is recorded. Dimensions and types
+/// in the search space's order, all of them; `buffers` as for `Dispatcher::launch`. Throws Error if the search space
+/// has other names, and what `Dispatcher::prepare` and `launch` throw.
 void launch(Dispatcher& dispatcher, const char* kernel, std::span<const NamedDimension> dimensions,
             std::span<const NamedType> types, std::span<void* const> buffers);
 

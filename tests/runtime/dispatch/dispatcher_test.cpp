@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <functional>
 #include <thread>
 
 #include "core/error.hpp"
@@ -13,6 +14,15 @@
 
 namespace pascaline::testing {
 namespace {
+
+std::string message_of(const std::function<void()>& action) {
+  try {
+    action();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "nothing was thrown";
+}
 
 class DispatcherTest : public ::testing::Test {
  protected:
@@ -130,6 +140,57 @@ TEST_F(DispatcherTest, ADefaultThatDoesNotLoadGivesWayToTheFallback) {
   EXPECT_TRUE(contains(::testing::internal::GetCapturedStderr(), "no room for code"));
   EXPECT_EQ(prepared.plan.provenance, Provenance::fallback);
   EXPECT_EQ(prepared.plan.config, scale_config(32));
+}
+
+TEST_F(DispatcherTest, WhatIsNotPreparedCannotBeRecorded) {
+  Dispatcher dispatcher(device_, options({winner_here(scale_problem(8, 20), scale_config(32, 2))}));
+  const Prepared& known = dispatcher.prepare(scale_problem(9, 20));
+  const int loads = device_.loads;
+  const int allocations = device_.allocations;
+  const std::size_t misses = dispatcher.misses().size();
+  ::testing::internal::CaptureStderr();
+  (void)device_.record([&] {
+    EXPECT_EQ(&dispatcher.prepare(scale_problem(9, 20)), &known);
+    EXPECT_EQ(message_of([&] { (void)dispatcher.prepare(scale_problem(8, 20)); }),
+              "scale ROWS=8 WIDTH=20 T=float32 was not prepared before the recording: call it once, or prepare it, "
+              "before it is recorded");
+  });
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
+  EXPECT_EQ(device_.loads, loads);
+  EXPECT_EQ(device_.allocations, allocations);
+  EXPECT_EQ(dispatcher.misses().size(), misses);
+  const Prepared& prepared = dispatcher.prepare(scale_problem(8, 20));
+  EXPECT_EQ(prepared.plan.provenance, Provenance::exact);
+  EXPECT_EQ(prepared.plan.config, scale_config(32, 2));
+}
+
+TEST_F(DispatcherTest, OnTheHostDeviceToo) {
+  const auto host = open_device("host");
+  Dispatcher dispatcher(*host, options({}));
+  const auto prepare = [&] { (void)dispatcher.prepare(scale_problem(8, 20)); };
+  EXPECT_TRUE(contains(message_of([&] { (void)host->record(prepare); }), "was not prepared before the recording"));
+  EXPECT_EQ(dispatcher.prepare(scale_problem(8, 20)).plan.provenance, Provenance::default_config);
+}
+
+TEST_F(DispatcherTest, WantOfMemoryIsNoFaultOfTheConfiguration) {
+  Dispatcher dispatcher(device_, options({winner_here(scale_problem(8, 20), scale_config(32, 2))}));
+  device_.allocations_to_refuse = 1;
+  ::testing::internal::CaptureStderr();
+  EXPECT_EQ(message_of([&] { (void)dispatcher.prepare(scale_problem(8, 20)); }),
+            "cannot prepare scale ROWS=8 WIDTH=20 T=float32: no memory for a buffer");
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
+  EXPECT_TRUE(dispatcher.misses().empty());
+  EXPECT_EQ(dispatcher.prepare(scale_problem(8, 20)).plan.provenance, Provenance::exact);
+}
+
+TEST_F(DispatcherTest, ScratchThatNoSuchDeviceHasGivesWayToTheDefault) {
+  const Problem large = scale_problem(std::int64_t{1} << 24, 20);  // a workspace of 1.25 GiB, if there is one
+  Dispatcher dispatcher(device_, options({winner_here(large, scale_config(32, 2))}));
+  ::testing::internal::CaptureStderr();
+  const Prepared& prepared = dispatcher.prepare(large);
+  EXPECT_TRUE(contains(::testing::internal::GetCapturedStderr(), "scratch 'workspace' of 1342177280 bytes"));
+  EXPECT_EQ(prepared.plan.provenance, Provenance::default_config);
+  EXPECT_EQ(device_.allocations, 1) << "the counter's";
 }
 
 TEST_F(DispatcherTest, ThrowsOnlyWhenEverythingFailedAndTriesAgainLater) {

@@ -67,6 +67,13 @@ TEST(HostDevice, RefusesMoreMemoryThanThereIs) {
   const auto device = open_host_device();
   EXPECT_THROW((void)device->allocate(std::size_t{1} << 50), HostDeviceError);
   EXPECT_THROW((void)device->allocate(~std::size_t{0}), HostDeviceError);
+  try {
+    (void)device->allocate(std::size_t{1} << 50);
+  } catch (const Error& error) {
+    EXPECT_TRUE(is_out_of_memory(error)) << error.what();
+  }
+  EXPECT_FALSE(is_out_of_memory(HostDeviceError("another"))) << "nor is what only has the same number:";
+  EXPECT_FALSE(is_out_of_memory(Error("of SQLite", ENOMEM)));
   const Buffer small = device->allocate(4);
   const std::vector<std::byte> five(5);
   EXPECT_THROW(device->upload(small, five), HostDeviceError);
