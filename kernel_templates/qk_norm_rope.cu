@@ -17,6 +17,7 @@
 // A group of LANES_PER_HEAD threads takes HEADS_PER_GROUP neighbouring heads of one token, and reads cosines and sines
 // once for all of them. A thread holds both elements of its pairs, so that only the sum of squares is exchanged.
 
+#include "common/rotary.cuh"
 #include "common/row.cuh"
 
 #ifndef BLOCK_THREADS
@@ -63,26 +64,20 @@ constexpr int kHeadDim = HEAD_SIZE;
 
 constexpr int kHalf = kHeadDim / 2;
 constexpr int kStep = kLanes * kVector;  // slots a head's threads take at a time
-constexpr int kChunks = (kHalf + kStep - 1) / kStep;
 constexpr float kEpsilon = 1e-6f;
 
 static_assert(kThreads % 32 == 0 && kThreads <= 1024, "a block is whole warps");
 static_assert((kLanes & (kLanes - 1)) == 0 && kLanes <= 32, "a head stays in a warp");
 static_assert(kHeadDim % 2 == 0, "elements are rotated in pairs");
 
-// A thread's part of a head: the first and the second elements of its pairs.
-struct Pairs {
-  float low[kChunks][kVector];
-  float high[kChunks][kVector];
-};
+using Pairs = RotaryPart<kHalf, kStep, kVector>;
+constexpr int kChunks = Pairs::kChunks;
 
 struct Position {
   int t;
   int h;
   int w;
 };
-
-__device__ __forceinline__ int clamp_row(int row, int rows) { return max(0, min(row, rows - 1)); }
 
 // Reads this thread's slots of the tables, as cosines (low) and sines (high).
 __device__ __forceinline__ void load_rotation(Pairs& turn, const float* __restrict__ cosine,
@@ -111,23 +106,6 @@ __device__ __forceinline__ void load_rotation(Pairs& turn, const float* __restri
   }
 }
 
-__device__ __forceinline__ void load_head(Pairs& pairs, const STORAGE* __restrict__ head, int first, bool exists) {
-#pragma unroll
-  for (int c = 0; c < kChunks; ++c) {
-    load_floats<kAligned>(pairs.low[c], head, first + c * kStep, exists ? kHalf : 0);
-    load_floats<kAligned>(pairs.high[c], head + kHalf, first + c * kStep, exists ? kHalf : 0);
-  }
-}
-
-template <typename T>
-__device__ __forceinline__ void store_head(T* head, const Pairs& pairs, int first) {
-#pragma unroll
-  for (int c = 0; c < kChunks; ++c) {
-    store_floats<kAligned>(head, first + c * kStep, kHalf, pairs.low[c]);
-    store_floats<kAligned>(head + kHalf, first + c * kStep, kHalf, pairs.high[c]);
-  }
-}
-
 __device__ __forceinline__ float sum_of_squares(const Pairs& pairs) {
   float sum = 0.0f;
 #pragma unroll
@@ -140,20 +118,15 @@ __device__ __forceinline__ float sum_of_squares(const Pairs& pairs) {
   return sum;
 }
 
-__device__ __forceinline__ void norm_and_turn(Pairs& pairs, const Pairs& turn, const float* __restrict__ weight,
-                                              float factor, int first) {
+__device__ __forceinline__ void normalise(Pairs& pairs, const float* __restrict__ weight, float factor, int first) {
+  Pairs weights;
+  weights.load<kAligned>(weight, first, kHalf);
 #pragma unroll
   for (int c = 0; c < kChunks; ++c) {
-    float low_weight[kVector];
-    float high_weight[kVector];
-    load_floats<kAligned>(low_weight, weight, first + c * kStep, kHalf);
-    load_floats<kAligned>(high_weight, weight + kHalf, first + c * kStep, kHalf);
 #pragma unroll
     for (int v = 0; v < kVector; ++v) {
-      const float low = pairs.low[c][v] * factor * low_weight[v];
-      const float high = pairs.high[c][v] * factor * high_weight[v];
-      pairs.low[c][v] = low * turn.low[c][v] - high * turn.high[c][v];
-      pairs.high[c][v] = high * turn.low[c][v] + low * turn.high[c][v];
+      pairs.low[c][v] *= factor * weights.low[c][v];
+      pairs.high[c][v] *= factor * weights.high[c][v];
     }
   }
 }
@@ -178,7 +151,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocks)
   Pairs pairs[kHeadsPerGroup];
 #pragma unroll
   for (int i = 0; i < kHeadsPerGroup; ++i) {
-    load_head(pairs[i], row + (first_head + i) * kHeadDim, first, exists && first_head + i < all_heads);
+    pairs[i].load<kAligned>(row + (first_head + i) * kHeadDim, first, exists && first_head + i < all_heads ? kHalf : 0);
   }
   const int slot = slots[token];
   Pairs turn = {};
@@ -205,15 +178,16 @@ extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocks)
     const bool is_value = head >= heads + kv_heads;
     if (!is_value) {
       const float factor = rsqrtf(squares[i] / static_cast<float>(kHeadDim) + kEpsilon);
-      norm_and_turn(pairs[i], turn, head < heads ? q_weight : k_weight, factor, first);
+      normalise(pairs[i], head < heads ? q_weight : k_weight, factor, first);
+      pairs[i].rotate(turn);
     }
     if (head < heads) {
-      store_head(q + (static_cast<long long>(token) * heads + head) * kHeadDim, pairs[i], first);
+      pairs[i].store<kAligned>(q + (static_cast<long long>(token) * heads + head) * kHeadDim, first, kHalf);
     } else if (cached) {
       // Whole addresses to choose from: with a chosen base the compiler writes element by element.
-      store_head(is_value ? v_cache + (cache_row + head - heads - kv_heads) * kHeadDim
-                          : k_cache + (cache_row + head - heads) * kHeadDim,
-                 pairs[i], first);
+      pairs[i].store<kAligned>(is_value ? v_cache + (cache_row + head - heads - kv_heads) * kHeadDim
+                                        : k_cache + (cache_row + head - heads) * kHeadDim,
+                               first, kHalf);
     }
   }
 }

@@ -11,7 +11,7 @@
 // A group of LANES_PER_HEAD threads takes HEADS_PER_GROUP neighbouring heads of one patch, and reads cosines and sines
 // once for all of them. A thread holds both elements of its pairs, so that nothing is exchanged.
 
-#include "common/row.cuh"
+#include "common/rotary.cuh"
 
 #ifndef BLOCK_THREADS
 #define BLOCK_THREADS 128  // threads of a block
@@ -51,18 +51,11 @@ constexpr int kHeadDim = HEAD_SIZE;
 constexpr int kHalf = kHeadDim / 2;
 constexpr int kQuarter = kHeadDim / 4;   // slots that turn by the same position
 constexpr int kStep = kLanes * kVector;  // slots a head's threads take at a time
-constexpr int kChunks = (kHalf + kStep - 1) / kStep;
 
 static_assert(kThreads % kLanes == 0 && kThreads <= 1024, "groups fill a block");
 static_assert(kHeadDim % 4 == 0, "pairs for the rows and as many for the columns");
 
-// A thread's part of a head: the first and the second elements of its pairs.
-struct Pairs {
-  float low[kChunks][kVector];
-  float high[kChunks][kVector];
-};
-
-__device__ __forceinline__ int clamp_row(int row, int rows) { return max(0, min(row, rows - 1)); }
+using Pairs = RotaryPart<kHalf, kStep, kVector>;
 
 // Reads this thread's slots of a table. A chunk lies in one half of the slots if all is aligned.
 __device__ __forceinline__ void load_angles(float (&value)[kVector], const float* __restrict__ table, int row,
@@ -77,19 +70,6 @@ __device__ __forceinline__ void load_angles(float (&value)[kVector], const float
       const int at = slot + v;
       const long long first = static_cast<long long>(at < kQuarter ? row : column) * kQuarter;
       value[v] = at < kHalf ? table[first + at % kQuarter] : 0.0f;
-    }
-  }
-}
-
-__device__ __forceinline__ void rotate(Pairs& pairs, const Pairs& turn) {
-#pragma unroll
-  for (int c = 0; c < kChunks; ++c) {
-#pragma unroll
-    for (int v = 0; v < kVector; ++v) {
-      const float low = pairs.low[c][v];
-      const float high = pairs.high[c][v];
-      pairs.low[c][v] = low * turn.low[c][v] - high * turn.high[c][v];
-      pairs.high[c][v] = high * turn.low[c][v] + low * turn.high[c][v];
     }
   }
 }
@@ -112,30 +92,20 @@ extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocks)
   Pairs pairs[kHeadsPerGroup];
 #pragma unroll
   for (int i = 0; i < kHeadsPerGroup; ++i) {
-    const int end = first_head + i < 2 * heads ? kHalf : 0;
-#pragma unroll
-    for (int c = 0; c < kChunks; ++c) {
-      load_floats<kAligned>(pairs[i].low[c], head + i * kHeadDim, first + c * kStep, end);
-      load_floats<kAligned>(pairs[i].high[c], head + i * kHeadDim + kHalf, first + c * kStep, end);
-    }
+    pairs[i].load<kAligned>(head + i * kHeadDim, first, first_head + i < 2 * heads ? kHalf : 0);
   }
   const int row = clamp_row(positions[patch], position_count);
   const int column = clamp_row(positions[patches + patch], position_count);
   Pairs turn;
 #pragma unroll
-  for (int c = 0; c < kChunks; ++c) {
+  for (int c = 0; c < Pairs::kChunks; ++c) {
     load_angles(turn.low[c], cosine, row, column, first + c * kStep);
     load_angles(turn.high[c], sine, row, column, first + c * kStep);
   }
 #pragma unroll
   for (int i = 0; i < kHeadsPerGroup; ++i) {
-    rotate(pairs[i], turn);
-    const int end = first_head + i < 2 * heads ? kHalf : 0;
-#pragma unroll
-    for (int c = 0; c < kChunks; ++c) {
-      store_floats<kAligned>(head + i * kHeadDim, first + c * kStep, end, pairs[i].low[c]);
-      store_floats<kAligned>(head + i * kHeadDim + kHalf, first + c * kStep, end, pairs[i].high[c]);
-    }
+    pairs[i].rotate(turn);
+    pairs[i].store<kAligned>(head + i * kHeadDim, first, first_head + i < 2 * heads ? kHalf : 0);
   }
 }
 
