@@ -78,7 +78,8 @@ TEST(PublishedWinnersTest, EveryOneIsAConfigurationOfItsSpace) {
 
 TEST(PublishedWinnersTest, NoneLosesToTheDefault) {
   for (const fs::path& file : published_files()) {
-    for (const json& winner : json::parse(read_file(file)).at("winners")) {
+    const json content = json::parse(read_file(file));
+    for (const json& winner : content.at("winners")) {
       EXPECT_LE(winner.at("time_us").get<double>(), winner.at("default_us").get<double>()) << winner.dump();
       EXPECT_GE(winner.at("confidence").get<double>(), 0.5) << winner.dump();
     }
