@@ -93,7 +93,7 @@ TEST_F(WorkerLossTest, DeviceThatDisappearsEndsItAndIsGoneOnWithOnceItIsBack) {
   EXPECT_NE(notes_.find("host is not used any more"), std::string::npos) << notes_;
   EXPECT_EQ(last_state(), "interrupted");
   expect_sound();
-  EXPECT_EQ(statuses()[TrialStatus::ok], 3);
+  EXPECT_GE(statuses()[TrialStatus::ok], 3) << "the fourth may have been done before the process was killed";
   EXPECT_LE(statuses()[TrialStatus::crashed], 1);
   EXPECT_LE(trial_count(), 4U);
 
