@@ -6,8 +6,8 @@
 
 For each loop (a backward branch and its target): instructions, how many are FFMA, shared loads and stores, global
 loads, barriers, and local-memory accesses; loops inside are counted as often as they stand in the code. With --ffma the
-exit code is 3 if the FFMA share of the loop with the most FFMA, the longest such, is below that percentage in any kernel, or if anything
-touches local memory. nvdisasm must know the architecture: CUDA 12.9 is the last one that knows sm_61.
+exit code is 3 if the FFMA share of the loop with the most FFMA, the longest such, is below that percentage in any kernel,
+or if anything touches local memory. nvdisasm must know the architecture: CUDA 12.9 is the last one that knows sm_61.
 """
 import argparse
 import re
