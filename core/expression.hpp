@@ -57,8 +57,8 @@ enum class Arithmetic : std::uint8_t { fine, division_by_zero, overflow, bad_shi
 /// A C integer expression over named 64-bit values: decimal and hexadecimal literals, `+ - * / %`, shifts,
 /// comparisons, `& ^ | ~`, `&& || !` and `?:` (short-circuit), parentheses, `sizeof(NAME)` of a type variable,
 /// names that stand for other expressions, and the functions min, max, abs, ceil_div, round_up, is_pow2, log2 (rounded
-/// down). Division truncates as in C;
-/// overflow and division by zero have no value instead of undefined behaviour. Depth of nesting is bounded.
+/// down). Division truncates as in C; overflow and division by zero have no value instead of undefined behaviour. Depth
+/// of nesting is bounded.
 class Expression {
  public:
   /// Parses `text`; throws ExpressionError with the column.
