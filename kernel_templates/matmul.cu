@@ -31,16 +31,16 @@
 #define BLOCK_N 64  // columns of C a block computes
 #endif
 #ifndef BLOCK_K
-#define BLOCK_K 8  // depth of a slice held in shared memory
+#define BLOCK_K 16  // depth of a slice held in shared memory
 #endif
 #ifndef THREAD_M
-#define THREAD_M 8  // rows of C a thread computes
+#define THREAD_M 4  // rows of C a thread computes
 #endif
 #ifndef THREAD_N
 #define THREAD_N 8  // columns of C a thread computes
 #endif
 #ifndef LANES_N
-#define LANES_N 4  // threads of a warp side by side along N; the other 32 / LANES_N lie along M
+#define LANES_N 8  // threads of a warp side by side along N; the other 32 / LANES_N lie along M
 #endif
 #ifndef LANE_PAIRS
 #define LANE_PAIRS 1  // 1: neighbouring lanes lie in two rows of C, so that half a warp reads few words of A and of B
@@ -64,7 +64,7 @@
 #define FRAGMENTS 2  // 2: a depth's operands are read from shared memory while those before are multiplied
 #endif
 #ifndef UNROLL_K
-#define UNROLL_K 8  // unrolling of the loop over a slice's depth
+#define UNROLL_K 16  // unrolling of the loop over a slice's depth
 #endif
 #ifndef SPLIT_K
 #define SPLIT_K 0  // blocks that share the depth of one tile; 0: as many as are resident at once
@@ -79,7 +79,7 @@
 #define GROUP_M 8  // tiles along M that are computed before the next tile along N, to share B in the L2 cache
 #endif
 #ifndef MIN_BLOCKS
-#define MIN_BLOCKS 4  // resident blocks an SM asked of the compiler; 0: no launch bounds
+#define MIN_BLOCKS 2  // resident blocks an SM asked of the compiler; 0: no launch bounds
 #endif
 #ifndef ROWS_ALIGNED
 #define ROWS_ALIGNED 0  // 1: K is a multiple of VECTOR

@@ -81,7 +81,8 @@ TEST(PublishedWinnersTest, NoneLosesToTheDefault) {
     const json content = json::parse(read_file(file));
     for (const json& winner : content.at("winners")) {
       EXPECT_LE(winner.at("time_us").get<double>(), winner.at("default_us").get<double>()) << winner.dump();
-      EXPECT_GE(winner.at("confidence").get<double>(), 0.5) << winner.dump();
+      const json& confidence = winner.at("confidence");  // null: the runner-up of a winner that touches local memory
+      EXPECT_TRUE(confidence.is_null() || confidence.get<double>() >= 0.5) << winner.dump();
     }
   }
 }

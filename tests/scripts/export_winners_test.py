@@ -37,14 +37,14 @@ class Database:
         return self.connection.execute(f"INSERT INTO {table} ({', '.join(values)}) VALUES ({marks})",
                                        tuple(values.values())).lastrowid
 
-    def add_trial(self, key, problem, config, is_default=0, stage="search"):
+    def add_trial(self, key, problem, config, is_default=0, stage="search", **values):
         zeros = dict.fromkeys(("registers", "static_shared_bytes", "constant_bytes", "local_bytes", "local_loads",
                                "local_stores", "instructions", "ffma", "occupancy", "compile_ms", "verify_ms",
                                "measure_ms", "started_unix_ms"), 0)
-        return self.add("trials", **key, session_id=key["device_id"], space_id=(key["kernel_id"] + 1) // 2,
-                        problem_id=problem, config_text=config, config="{}", status="ok", stage=stage,
-                        is_default=is_default, reason="", binary_hash="", median_us=1, low_us=1, high_us=1,
-                        sample_count=1, **zeros)
+        trial = {"session_id": key["device_id"], "space_id": (key["kernel_id"] + 1) // 2, "problem_id": problem,
+                 "config_text": config, "config": "{}", "status": "ok", "stage": stage, "is_default": is_default,
+                 "reason": "", "binary_hash": "", "median_us": 1, "low_us": 1, "high_us": 1, "sample_count": 1}
+        return self.add("trials", **key, **{**zeros, **trial, **values})
 
     def decide(self, when, device, toolkit, kernel, problem, config):
         """The default and one more trial of a shape that is new, and the latter as its winner."""
@@ -60,16 +60,17 @@ class Database:
 
 
 class ExportWinnersTest(unittest.TestCase):
-    def exported(self, *decisions):
+    def exported(self, *decisions, options=(), prepare=lambda database: None):
         with tempfile.TemporaryDirectory() as folder:
             file, output = pathlib.Path(folder) / "tuned.db", pathlib.Path(folder) / "winners.json"
             database = Database(file)
             for decision in decisions:
                 database.decide(*decision)
+            prepare(database)
             database.connection.commit()
             database.connection.close()
-            subprocess.run([sys.executable, ROOT / "scripts/export_winners.py", "--db", file, "--output", output],
-                           check=True)
+            subprocess.run([sys.executable, ROOT / "scripts/export_winners.py", "--db", file, "--output", output,
+                            *options], check=True)
             return json.loads(output.read_text())
 
     def test_newer_source_on_another_device_or_toolkit_hides_nothing(self):
@@ -91,6 +92,28 @@ class ExportWinnersTest(unittest.TestCase):
         content = self.exported((1, 1, 1, 1, 10, "C=1"), (2, 1, 1, 2, 11, "C=2"))
         self.assertEqual([winner["config"] for winner in content["winners"]], ["C=2"])
         self.assertEqual(content["kernels"]["a"], {"source": "2" * 64, "default": "D=2", "shapes": 1, "trials": 2})
+
+    def test_no_local_memory(self):
+        def spill(database):
+            database.connection.execute("UPDATE trials SET local_loads = 3 WHERE config_text = 'C=1'")
+            key = {"device_id": 1, "toolkit_id": 1, "kernel_id": 1}
+            database.add_trial(key, 1, "C=3", median_us=4)
+            database.add_trial(key, 1, "C=2", median_us=3)
+
+        winner, = self.exported((1, 1, 1, 1, 10, "C=1"), prepare=spill)["winners"]
+        self.assertEqual((winner["config"], winner["local_accesses"]), ("C=1", 3))
+        # The default, at 1 us, is the fastest of those without; with it gone it is C=2.
+        option = ("--no-local-memory",)
+        winner, = self.exported((1, 1, 1, 1, 10, "C=1"), options=option, prepare=spill)["winners"]
+        self.assertEqual((winner["config"], winner["time_us"]), ("D=1", 1))
+
+        def slow_default(database):
+            spill(database)
+            database.connection.execute("UPDATE trials SET median_us = 9 WHERE is_default = 1")
+
+        winner, = self.exported((1, 1, 1, 1, 10, "C=1"), options=option, prepare=slow_default)["winners"]
+        self.assertEqual((winner["config"], winner["time_us"], winner["confidence"], winner["local_accesses"]),
+                         ("C=2", 3, None, 0))
 
 
 if __name__ == "__main__":
