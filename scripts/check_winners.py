@@ -98,6 +98,9 @@ class Winner:
         return self
 
     def inspect(self, variant, options, folder):
+        compiled = " ".join(f"{name}={value}" for name, value in sorted(variant["config"].items()))
+        if compiled != self.config:
+            self.faults.append(f"the space has other parameters; compiled was {compiled}")
         self.registers = variant["registers"]
         if variant["local_bytes"] + variant["local_loads"] + variant["local_stores"] > 0:
             self.faults.append(f"local memory: {variant['local_bytes']} bytes, {variant['local_loads']} loads")
@@ -125,7 +128,13 @@ def stale(kernels, winners):
     """A line for each kernel whose present source is not that of the file, which may hold the hash's beginning only."""
     present = {winner.kernel: winner.source for winner in winners if winner.source}
     return [f"{kernel}: tuned with source {kernels[kernel]['source'][:8]}, the present one is {source[:8]}"
-            for kernel, source in sorted(present.items()) if not source.startswith(kernels[kernel]["source"])]
+            for kernel, source in sorted(present.items())
+            if not any(source.startswith(known) for known in sources(kernels[kernel]))]
+
+
+def sources(kernel):
+    """Hashes of the sources that give the winners' code; a beginning of less than 8 digits tells nothing."""
+    return [known for known in (kernel["source"], *kernel.get("same_code", [])) if len(known) >= 8]
 
 
 def report(kernels, winners):
@@ -155,6 +164,8 @@ def chosen(content, options):
             sys.exit(f"{options.file}: no winners of kernel '{kernel}' (it has: {', '.join(content['kernels'])})")
     winners = [winner for winner in map(Winner, content["winners"])
                if not options.kernel or winner.kernel in options.kernel]
+    if not winners:
+        sys.exit(f"{options.file}: no winners")
     if not shutil.which(options.pascaline):
         sys.exit(f"{options.pascaline}: no such program; build it, or name it with --pascaline")
     if any(winner.has_main_loop for winner in winners) and not shutil.which(options.nvdisasm):
@@ -171,10 +182,18 @@ def main():
     parser.add_argument("--kernel", action="append", help="only this kernel (repeatable)")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     options = parser.parse_args()
-    content = json.loads(options.file.read_text())
-    winners = chosen(content, options)
-    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-        checked = pool.map(lambda winner: check(winner, options, content["device"]["sm_count"]), winners)
+    try:
+        content = json.loads(options.file.read_text())
+        winners = chosen(content, options)
+        sm_count = int(content["device"]["sm_count"])
+        for winner in winners:
+            sources(content["kernels"][winner.kernel])
+    except OSError as error:
+        sys.exit(f"{options.file}: {error.strerror}")
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
+        sys.exit(f"{options.file}: no file of winners ({type(error).__name__}: {error})")
+    with concurrent.futures.ThreadPoolExecutor(max(1, options.jobs)) as pool:
+        checked = pool.map(lambda winner: check(winner, options, sm_count), winners)
         return report(content["kernels"], list(checked))
 
 

@@ -5,7 +5,7 @@
 
 Of one device and toolkit only, those of the last decision, and of the newest source of each kernel on them. `source`
 is the hash of that source, `default` the default configuration (null if it was measured on no shape), `trials` counts
-those of the search. With --no-local-memory the fastest trial that touches none takes the place of a winner that does; its
+those of the search. With --no-local-memory the fastest configuration without any takes the place of a winner that has some; its
 confidence, which was the winner's, is null.
 """
 import argparse
@@ -17,17 +17,19 @@ import sys
 
 WINNERS = """
 SELECT p.text AS problem, p.kernel, t.config_text AS config, t.median_us AS time_us, w.baseline_median_us AS default_us,
-       w.confidence, t.registers, t.local_loads + t.local_stores AS local_accesses, t.instructions, t.ffma,
+       w.confidence, t.registers, t.local_loads + t.local_stores AS local_accesses, t.local_bytes, t.instructions, t.ffma,
        n.source_hash, w.decided_unix_ms, w.problem_id, w.device_id, w.toolkit_id, w.kernel_id
 FROM winners w JOIN trials t ON t.id = w.trial_id JOIN problems p ON p.id = w.problem_id
 JOIN kernels n ON n.id = w.kernel_id ORDER BY w.decided_unix_ms
 """
-# Finals, where a shape has any without local memory, are measured better than the search.
+# A configuration's finals, where it has any, are measured better than its trial of the search.
 FASTEST_WITHOUT = """
-SELECT config_text AS config, median_us AS time_us, registers, local_loads + local_stores AS local_accesses,
-       instructions, ffma
-FROM trials WHERE device_id = ? AND toolkit_id = ? AND kernel_id = ? AND problem_id = ? AND status = 'ok'
-AND local_loads + local_stores = 0 ORDER BY stage = 'finals' DESC, median_us LIMIT 1
+SELECT config, time_us, registers, local_accesses, instructions, ffma FROM (
+  SELECT config_text AS config, median_us AS time_us, registers, local_loads + local_stores AS local_accesses,
+         instructions, ffma, row_number() OVER (PARTITION BY config_text ORDER BY stage = 'finals' DESC, id DESC) AS place
+  FROM trials WHERE device_id = ? AND toolkit_id = ? AND kernel_id = ? AND problem_id = ? AND status = 'ok'
+  AND local_loads + local_stores + local_bytes = 0)
+WHERE place = 1 ORDER BY time_us LIMIT 1
 """
 SHOWN = ("problem", "config", "time_us", "default_us", "confidence", "registers", "local_accesses",
          "instructions", "ffma")
@@ -62,7 +64,7 @@ def kernels(database, rows):
 
 
 def without_local_memory(database, row):
-    if row["local_accesses"] == 0:
+    if row["local_accesses"] + row["local_bytes"] == 0:
         return row
     key = (row["device_id"], row["toolkit_id"], row["kernel_id"], row["problem_id"])
     found = database.execute(FASTEST_WITHOUT, key).fetchone()
@@ -75,14 +77,7 @@ def shortened(row):
     return {name: float(f"{row[name]:.4g}") if isinstance(row[name], float) else row[name] for name in SHOWN}
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--db", required=True, type=pathlib.Path)
-    parser.add_argument("--output", required=True, type=pathlib.Path)
-    parser.add_argument("--no-local-memory", action="store_true", help="no winner that touches local memory")
-    options = parser.parse_args()
-    if not options.db.exists():
-        sys.exit(f"{options.db}: no such file")
+def export(options):
     database = sqlite3.connect(f"file:{options.db}?mode=ro", uri=True)
     database.row_factory = sqlite3.Row
     rows = database.execute(WINNERS).fetchall()
@@ -102,6 +97,22 @@ def main():
             "kernels": kernels(database, rows)}
     lines = ",\n".join("  " + json.dumps(shortened(row)) for row in rows)
     options.output.write_text(json.dumps(head, indent=1)[:-2] + ',\n "winners": [\n' + lines + "\n ]\n}\n")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--db", required=True, type=pathlib.Path)
+    parser.add_argument("--output", required=True, type=pathlib.Path)
+    parser.add_argument("--no-local-memory", action="store_true", help="no winner that touches local memory")
+    options = parser.parse_args()
+    if not options.db.is_file():
+        sys.exit(f"{options.db}: no such file")
+    try:
+        export(options)
+    except sqlite3.Error as error:
+        sys.exit(f"{options.db}: {error}")
+    except OSError as error:
+        sys.exit(f"{options.output}: {error.strerror}")
     return 0
 
 

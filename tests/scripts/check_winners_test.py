@@ -11,7 +11,7 @@ except ImportError:
     sys.exit(77)
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-VARIANT = {"registers": 8, "local_bytes": 0, "local_loads": 0, "local_stores": 0}
+VARIANT = {"config": {"BLOCK": 32}, "registers": 8, "local_bytes": 0, "local_loads": 0, "local_stores": 0}
 
 
 class CheckWinnersTest(unittest.TestCase):
@@ -32,6 +32,13 @@ class CheckWinnersTest(unittest.TestCase):
                                  "--jobs", "1", *options], capture_output=True, text=True)
         return result.returncode, result.stdout, result.stderr
 
+    def check_text(self, text):
+        file = self.folder / "winners.json"
+        file.write_text(text)
+        result = subprocess.run([sys.executable, ROOT / "scripts/check_winners.py", file, "--pascaline", self.program],
+                                capture_output=True, text=True)
+        return result.returncode, result.stdout, result.stderr
+
     def expect_one_line(self, result, *parts):
         code, _, error = result
         self.assertEqual((code, error.count("\n")), (1, 1), error)
@@ -49,6 +56,35 @@ class CheckWinnersTest(unittest.TestCase):
             self.assertEqual(code, 3, output)
             self.assertIn("gather: tuned with source", output)
             self.assertIn("1 winners, 0 with faults; 1 kernels with another source", output)
+
+    def test_a_later_source_that_gives_the_same_code_is_fine(self):
+        kernels = {"gather": {"source": "b" * 64, "same_code": ["c" * 64, "a" * 64]}}
+        winner = {"problem": "gather N=1", "config": "BLOCK=32"}
+        whole = {"device": {"sm_count": 1}, "kernels": kernels, "winners": [winner]}
+        self.assertEqual(self.check_text(json.dumps(whole))[0], 0)
+        kernels["gather"]["same_code"].pop()
+        self.assertEqual(self.check_text(json.dumps(whole))[0], 3)
+
+    def test_the_beginning_of_a_source_must_tell_something(self):
+        for source in ("", "a" * 7):
+            self.assertEqual(self.check(source=source)[0], 3)
+
+    def test_configuration_of_another_space(self):
+        self.program.write_text(self.program.read_text().replace("32}", "32, \"UNROLL\": 1}"))
+        code, output, _ = self.check()
+        self.assertEqual(code, 3, output)
+        self.assertIn("compiled was BLOCK=32 UNROLL=1", output)
+
+    def test_damaged_files(self):
+        winner = {"problem": "gather N=1", "config": "BLOCK=32"}
+        kernels = {"gather": {"source": "a" * 64}}
+        whole = {"device": {"sm_count": 1}, "kernels": kernels, "winners": [winner]}
+        self.assertEqual(self.check_text(json.dumps(whole))[0], 0)
+        for damage in ({"device": {}}, {"kernels": {}}, {"kernels": {"gather": {}}}, {"winners": [{}]},
+                       {"winners": []}, {"winners": [{"problem": "", "config": ""}]}, {"winners": 3}):
+            self.expect_one_line(self.check_text(json.dumps({**whole, **damage})), "winners.json")
+        for text in ("", "[]", "{", json.dumps([whole])):
+            self.expect_one_line(self.check_text(text), "winners.json")
 
     def test_kernel_without_winners(self):
         self.expect_one_line(self.check("--kernel", "nosuch"), "'nosuch'", "(it has: gather)")

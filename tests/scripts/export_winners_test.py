@@ -110,10 +110,34 @@ class ExportWinnersTest(unittest.TestCase):
         def slow_default(database):
             spill(database)
             database.connection.execute("UPDATE trials SET median_us = 9 WHERE is_default = 1")
+            key = {"device_id": 1, "toolkit_id": 1, "kernel_id": 1}
+            database.add_trial(key, 1, "D=1", is_default=1, stage="finals", median_us=8)
 
         winner, = self.exported((1, 1, 1, 1, 10, "C=1"), options=option, prepare=slow_default)["winners"]
         self.assertEqual((winner["config"], winner["time_us"], winner["confidence"], winner["local_accesses"]),
                          ("C=2", 3, None, 0))
+
+    def test_stack_without_accesses_counts_too(self):
+        def stack(database):
+            database.connection.execute("UPDATE trials SET local_bytes = 16 WHERE config_text = 'C=1'")
+
+        winner, = self.exported((1, 1, 1, 1, 10, "C=1"), options=("--no-local-memory",), prepare=stack)["winners"]
+        self.assertEqual(winner["config"], "D=1")
+
+    def test_bad_files_give_one_line(self):
+        with tempfile.TemporaryDirectory() as folder:
+            folder = pathlib.Path(folder)
+            (folder / "text.db").write_text("no database" * 100)
+            (folder / "empty.db").write_bytes(b"")
+            good = folder / "good.db"
+            database = Database(good)
+            database.decide(1, 1, 1, 1, 10, "C=1")
+            database.connection.commit()
+            for db, output in ((folder / "text.db", "o"), (folder / "empty.db", "o"), (folder / "none.db", "o"),
+                               (folder, "o"), (good, "missing/o")):
+                result = subprocess.run([sys.executable, ROOT / "scripts/export_winners.py", "--db", db, "--output",
+                                         folder / output], capture_output=True, text=True)
+                self.assertEqual((result.returncode, result.stderr.count("\n")), (1, 1), result.stderr)
 
 
 if __name__ == "__main__":
