@@ -85,11 +85,11 @@ Plan Dispatcher::plan(const Problem& problem) const {
 
 const Prepared& Dispatcher::prepare(const Problem& problem) {
   const KernelHandle handle = registry_.open(problem.kernel);
-  const TunedKernel& kernel = registry_.at(handle);
-  const BoundSpace space(kernel.space, problem, target_.limits);
   ProblemKey key = key_of(handle, problem);
 
   const std::lock_guard lock(prepare_mutex_);
+  const TunedKernel& kernel = registry_.at(handle);
+  const BoundSpace space(kernel.space, problem, target_.limits);
   if (const Prepared* known = table_.find(handle, key.dimensions, key.types)) {
     return *known;
   }
@@ -174,10 +174,34 @@ void Dispatcher::launch(const Prepared& prepared, std::span<void* const> buffers
     throw Error(fmt::format("{} takes {} buffers, got {}", prepared.plan.problem.text(),
                             prepared.arguments.buffer_count(), buffers.size()));
   }
-  std::array<void*, kMaxArguments> arguments;
-  prepared.arguments.gather(buffers, arguments);
-  device_->launch(*prepared.kernel, prepared.geometry,
-                  std::span<void* const>(arguments.data(), prepared.arguments.pointers().size()));
+  std::array<void*, kMaxArguments> values;
+  prepared.arguments.gather(buffers, values);
+  const std::span<void* const> arguments(values.data(), prepared.arguments.pointers().size());
+  ++prepared.launches;
+  if (observer_) [[unlikely]] {
+    observer_(prepared, device_->time_launch_us(*prepared.kernel, prepared.geometry, arguments, false));
+    return;
+  }
+  device_->launch(*prepared.kernel, prepared.geometry, arguments);
+}
+
+void Dispatcher::reload(const std::optional<std::filesystem::path>& database) {
+  std::vector<Winner> winners = read_winners(database, device_->info());
+  const std::lock_guard lock(prepare_mutex_);
+  registry_.replace(std::move(winners));
+  table_.clear();
+  first_since_reload_ = prepared_.size();
+  const std::lock_guard misses_lock(misses_mutex_);
+  misses_.clear();
+}
+
+std::vector<const Prepared*> Dispatcher::prepared() const {
+  const std::lock_guard lock(prepare_mutex_);
+  std::vector<const Prepared*> result;
+  for (std::size_t i = first_since_reload_; i < prepared_.size(); ++i) {
+    result.push_back(prepared_[i].get());
+  }
+  return result;
 }
 
 std::vector<Miss> Dispatcher::misses() const {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -27,12 +28,15 @@ struct DispatcherOptions {
   std::filesystem::path cache;                    ///< of compiled kernels; default: cache_folder()
 };
 
+/// Called instead of a launch that it must time: with the problem and the time of this one launch.
+using LaunchObserver = std::function<void(const Prepared& prepared, double time_us)>;
+
 /// Answers for every problem with the best variant known for this device, compiled and ready to launch. It takes the
-/// database as it is when constructed.
+/// database as it is when constructed, or when `reload` is called.
 ///
-/// `plan`, `kernel`, `find`, `prepare` and `misses` may be called from several threads. `prepare` and `launch` use
-/// the device, which takes one thread at a time: while one thread launches, no other may launch or prepare.
-/// A problem must be prepared before its launch is recorded (`Device::record`): preparing compiles, loads and
+/// `plan`, `kernel`, `find`, `prepare`, `reload` and `misses` may be called from several threads. `prepare` and
+/// `launch` use the device, which takes one thread at a time: while one thread launches, no other may launch or
+/// prepare. A problem must be prepared before its launch is recorded (`Device::record`): preparing compiles, loads and
 /// allocates. A `Device::reset` makes every Prepared useless: make a new dispatcher.
 class Dispatcher {
  public:
@@ -66,8 +70,18 @@ class Dispatcher {
   /// `Device::launch`, and Error if the number of buffers is wrong.
   void launch(const Prepared& prepared, std::span<void* const> buffers);
 
+  /// Reads a database anew, or another one: problems are planned again when they are next asked for, and compiled if
+  /// their configuration changed. What was prepared or recorded before stays usable as it is. The misses begin anew.
+  /// Throws as the constructor does and changes nothing then.
+  void reload(const std::optional<std::filesystem::path>& database);
+
   /// Problems prepared without a winner of their own, in the order they came.
   [[nodiscard]] std::vector<Miss> misses() const;
+  /// Everything prepared since the last `reload`, in the order it came, for the thread that uses the device.
+  [[nodiscard]] std::vector<const Prepared*> prepared() const;
+  /// From now on every launch is timed by itself and waited for, and `observer` is told; an empty one ends that.
+  /// Nothing can be recorded meanwhile.
+  void observe(LaunchObserver observer) { observer_ = std::move(observer); }
 
   [[nodiscard]] Device& device() const noexcept { return *device_; }
   [[nodiscard]] const TargetPlan& target() const noexcept { return target_; }
@@ -86,13 +100,16 @@ class Dispatcher {
   KernelRegistry registry_;
   PreparedTable table_;
 
-  std::mutex prepare_mutex_;                               // guards what follows, and writing to the table
+  mutable std::mutex prepare_mutex_;                       // guards what follows, and writing to the table
   std::map<std::string, std::unique_ptr<Kernel>> loaded_;  // by cache key
   ScratchPool scratch_;
   std::vector<std::unique_ptr<const Prepared>> prepared_;
+  std::size_t first_since_reload_ = 0;  // of prepared_
 
   mutable std::mutex misses_mutex_;
   std::vector<Miss> misses_;
+
+  LaunchObserver observer_;
 };
 
 }  // namespace pascaline

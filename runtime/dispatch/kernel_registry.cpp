@@ -9,15 +9,26 @@ namespace pascaline {
 KernelRegistry::KernelRegistry(std::filesystem::path kernels, std::filesystem::path spaces, std::vector<Winner> winners,
                                ToolkitRow today)
     : kernels_(std::move(kernels)), spaces_(std::move(spaces)), today_(std::move(today)) {
+  replace(std::move(winners));
+}
+
+void KernelRegistry::replace(std::vector<Winner> winners) {
+  const std::lock_guard lock(mutex_);
+  winners_.clear();
   for (Winner& winner : winners) {
     winners_[winner.trial.problem.kernel].push_back(std::move(winner));
+  }
+  const std::uint32_t count = count_.load(std::memory_order_relaxed);
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const TunedKernel& known = *known_[i].load(std::memory_order_relaxed);
+    publish(i, known.space, known.source);
   }
 }
 
 std::optional<KernelHandle> KernelRegistry::find(std::string_view name) const noexcept {
   const std::uint32_t count = count_.load(std::memory_order_acquire);
   for (std::uint32_t i = 0; i < count; ++i) {
-    if (known_[i]->space.kernel == name) {
+    if (known_[i].load(std::memory_order_acquire)->space.kernel == name) {
       return KernelHandle{i};
     }
   }
@@ -36,20 +47,27 @@ KernelHandle KernelRegistry::open(std::string_view name) const {
   if (index == kMaxKernels) {
     throw Error(fmt::format("cannot open kernel '{}': a dispatcher holds at most {} kernels", name, kMaxKernels));
   }
-  known_[index] = read(std::string(name));
+  const std::string stem(name);
+  Space space = Space::load(spaces_ / (stem + ".json"));
+  publish(index, std::move(space), KernelSource::load(kernels_ / (stem + ".cu")));
   count_.store(index + 1, std::memory_order_release);
   return KernelHandle{index};
 }
 
-const TunedKernel& KernelRegistry::at(KernelHandle handle) const noexcept { return *known_[handle.index]; }
+const TunedKernel& KernelRegistry::at(KernelHandle handle) const noexcept {
+  return *known_[handle.index].load(std::memory_order_acquire);
+}
 
-std::unique_ptr<TunedKernel> KernelRegistry::read(const std::string& name) const {
-  Space space = Space::load(spaces_ / (name + ".json"));
-  KernelSource source = KernelSource::load(kernels_ / (name + ".cu"));
+std::vector<Winner> KernelRegistry::winners_of(const std::string& name) const {
   const auto winners = winners_.find(name);
-  return std::make_unique<TunedKernel>(
-      make_tuned_kernel(std::move(space), std::move(source),
-                        winners == winners_.end() ? std::vector<Winner>{} : winners->second, today_));
+  return winners == winners_.end() ? std::vector<Winner>{} : winners->second;
+}
+
+void KernelRegistry::publish(std::size_t index, Space space, KernelSource source) const {
+  std::vector<Winner> winners = winners_of(space.kernel);
+  kept_.push_back(std::make_unique<TunedKernel>(
+      make_tuned_kernel(std::move(space), std::move(source), std::move(winners), today_)));
+  known_[index].store(kept_.back().get(), std::memory_order_release);
 }
 
 }  // namespace pascaline

@@ -17,7 +17,7 @@
 namespace pascaline {
 
 /// Kernels of a dispatcher by name, read from their two files when first asked for. A kernel already read is found
-/// without a lock; every method may be called from several threads.
+/// without a lock; every method may be called from several threads. What was handed out lives as long as the registry.
 class KernelRegistry {
  public:
   static constexpr std::size_t kMaxKernels = 256;
@@ -28,20 +28,24 @@ class KernelRegistry {
 
   /// Throws Error (SpaceError) if `NAME.json` or `NAME.cu` is missing or wrong.
   [[nodiscard]] KernelHandle open(std::string_view name) const;
-  /// `handle` came from `open`.
+  /// `handle` came from `open`. After a `replace` it is the kernel with its new winners.
   [[nodiscard]] const TunedKernel& at(KernelHandle handle) const noexcept;
+  /// Puts others in the place of all winners; handles stay what they are.
+  void replace(std::vector<Winner> winners);
 
  private:
   [[nodiscard]] std::optional<KernelHandle> find(std::string_view name) const noexcept;
-  [[nodiscard]] std::unique_ptr<TunedKernel> read(const std::string& name) const;
+  [[nodiscard]] std::vector<Winner> winners_of(const std::string& name) const;
+  void publish(std::size_t index, Space space, KernelSource source) const;
 
   std::filesystem::path kernels_;
   std::filesystem::path spaces_;
   std::map<std::string, std::vector<Winner>> winners_;
   ToolkitRow today_;
   mutable std::mutex mutex_;  // of those who add
-  mutable std::array<std::unique_ptr<const TunedKernel>, kMaxKernels> known_;
-  mutable std::atomic<std::uint32_t> count_{0};  // entries below it are complete and never change
+  mutable std::vector<std::unique_ptr<const TunedKernel>> kept_;
+  mutable std::array<std::atomic<const TunedKernel*>, kMaxKernels> known_{};
+  mutable std::atomic<std::uint32_t> count_{0};  // entries below it are complete
 };
 
 }  // namespace pascaline

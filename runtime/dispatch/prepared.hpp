@@ -25,13 +25,14 @@ struct ProblemKey {
   std::vector<ElementType> types;
 };
 
-/// A problem ready to launch. Belongs to its dispatcher and never changes.
+/// A problem ready to launch. Belongs to its dispatcher and never changes, but for the count.
 struct Prepared {
   ProblemKey key;
   Plan plan;
   Geometry geometry;
   const Kernel* kernel = nullptr;  ///< shared by the problems that compile to the same code
   LaunchArguments arguments;
+  mutable std::uint64_t launches = 0;  ///< so far, recorded ones once; of the thread that launches
 };
 
 }  // namespace pascaline

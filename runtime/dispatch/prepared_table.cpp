@@ -74,4 +74,10 @@ void PreparedTable::publish(const Prepared& entry) {
   current_.store(generations_.back().get(), std::memory_order_release);
 }
 
+void PreparedTable::clear() {
+  generations_.push_back(std::make_unique<Cells>(kFirstCount));
+  size_ = 0;
+  current_.store(generations_.back().get(), std::memory_order_release);
+}
+
 }  // namespace pascaline

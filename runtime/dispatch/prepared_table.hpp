@@ -11,8 +11,7 @@
 namespace pascaline {
 
 /// Prepared problems by key: an open-addressing table that any number of threads read while one writes. Readers take
-/// no lock and allocate nothing; a table that has become too small stays until destruction, since a reader may still
-/// be in it.
+/// no lock and allocate nothing; a table that was replaced stays until destruction, since a reader may still be in it.
 class PreparedTable {
  public:
   PreparedTable();
@@ -22,6 +21,8 @@ class PreparedTable {
                                      std::span<const ElementType> types) const noexcept;
   /// Makes the entry visible to readers; it must outlive the table and have a key of its own. One thread at a time.
   void publish(const Prepared& entry);
+  /// Empties it for readers that come later. One thread at a time.
+  void clear();
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
 
  private:

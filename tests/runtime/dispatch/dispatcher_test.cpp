@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <atomic>
 #include <functional>
 #include <thread>
 
@@ -232,6 +233,83 @@ TEST_F(DispatcherTest, LaunchGivesTheCallersBuffersAndItsOwnScratch) {
   EXPECT_EQ(device_.last_arguments[2], nullptr);
   EXPECT_EQ(device_.last_arguments[3], prepared.arguments.scratch()[0].buffer.data());
   EXPECT_THROW(dispatcher.launch(prepared, std::span(buffers).first(1)), Error);
+}
+
+TEST_F(DispatcherTest, ReloadingPutsNewWinnersInPlace) {
+  const Problem problem = scale_problem(8, 20);
+  Dispatcher dispatcher(device_, options({}));
+  const KernelHandle handle = dispatcher.kernel("scale");
+  const Prepared& untuned = dispatcher.prepare(problem);
+  EXPECT_EQ(untuned.plan.provenance, Provenance::default_config);
+  EXPECT_EQ(dispatcher.misses().size(), 1);
+
+  dispatcher.reload(options({winner_here(problem, scale_config(32))}).database);
+  EXPECT_TRUE(dispatcher.misses().empty());
+  EXPECT_TRUE(dispatcher.prepared().empty());
+  EXPECT_EQ(dispatcher.find(handle, untuned.key.dimensions, untuned.key.types), nullptr);
+  const Prepared& tuned = dispatcher.prepare(problem);
+  EXPECT_EQ(tuned.plan.provenance, Provenance::exact);
+  EXPECT_EQ(tuned.plan.config, scale_config(32));
+  EXPECT_EQ(dispatcher.find(handle, tuned.key.dimensions, tuned.key.types), &tuned);
+  EXPECT_EQ(untuned.plan.provenance, Provenance::default_config);
+  dispatcher.launch(untuned, std::array<void*, 2>{});
+  EXPECT_EQ(dispatcher.prepared(), std::vector<const Prepared*>{&tuned});
+
+  EXPECT_THROW(dispatcher.reload(folder_ / "missing.db"), Error);
+  EXPECT_EQ(&dispatcher.prepare(problem), &tuned);
+  dispatcher.reload(std::nullopt);
+  EXPECT_EQ(dispatcher.prepare(problem).plan.provenance, Provenance::default_config);
+}
+
+TEST_F(DispatcherTest, ReloadingWhileOthersFindAndPlan) {
+  const Problem problem = scale_problem(8, 20);
+  const auto tuned = options({winner_here(problem, scale_config(32))}).database;
+  Dispatcher dispatcher(device_, options({}));
+  dispatcher.prepare(problem);
+  std::atomic<bool> stop{false};
+  std::atomic<int> wrong{0};
+  const auto look = [&] {
+    while (!stop) {
+      const Plan plan = dispatcher.plan(problem);
+      wrong += plan.provenance != Provenance::exact && plan.provenance != Provenance::default_config;
+      wrong += dispatcher.prepare(problem).plan.problem != problem;
+    }
+  };
+  std::thread first(look);
+  std::thread second(look);
+  for (int i = 0; i < 20; ++i) {
+    dispatcher.reload(i % 2 == 0 ? tuned : std::nullopt);
+  }
+  stop = true;
+  first.join();
+  second.join();
+  EXPECT_EQ(wrong, 0);
+  EXPECT_EQ(dispatcher.prepare(problem).plan.provenance, Provenance::default_config);
+}
+
+TEST_F(DispatcherTest, LaunchesAreCountedAndTimedForWhoWatches) {
+  const auto host = open_device("host");
+  Dispatcher dispatcher(*host, options({}));
+  const Prepared& prepared = dispatcher.prepare(scale_problem(5, 20));
+  const Buffer from = host->allocate(400);
+  const Buffer to = host->allocate(400);
+  host->fill(from, 0);
+  const std::array<void*, 2> buffers{from.data(), to.data()};
+  dispatcher.launch(prepared, buffers);
+  EXPECT_EQ(prepared.launches, 1);
+  int seen = 0;
+  dispatcher.observe(
+      [&](const Prepared& which, double time_us) { seen += &which == &prepared && time_us > 0 ? 1 : 0; });
+  host->fill(to, 1);
+  dispatcher.launch(prepared, buffers);
+  EXPECT_EQ(seen, 1);
+  std::vector<float> y(100, 1.0F);
+  host->download(std::as_writable_bytes(std::span(y)), to);
+  EXPECT_EQ(y, std::vector<float>(100, 0.0F));
+  dispatcher.observe({});
+  dispatcher.launch(prepared, buffers);
+  EXPECT_EQ(seen, 1);
+  EXPECT_EQ(prepared.launches, 3);
 }
 
 TEST_F(DispatcherTest, MissingFilesAreFaultsThatNameThem) {
