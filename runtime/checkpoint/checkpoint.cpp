@@ -1,0 +1,146 @@
+#include "runtime/checkpoint/checkpoint.hpp"
+
+#include <fmt/format.h>
+
+#include <map>
+#include <string>
+#include <utility>
+
+#include "runtime/checkpoint/model_error.hpp"
+#include "runtime/checkpoint/model_files.hpp"
+#include "runtime/checkpoint/tensor_names.hpp"
+
+namespace pascaline {
+namespace {
+
+constexpr const char* kHead = "lm_head.weight";
+
+// Names by what is wrong with them.
+struct Problems {
+  std::vector<std::string> quantised;
+  std::vector<std::string> unknown;
+  std::vector<std::string> doubled;
+  std::vector<std::string> missing;
+  std::vector<std::string> misshapen;
+  std::vector<std::string> mistyped;
+};
+
+std::string told(const std::vector<std::string>& names, const char* what) {
+  return names.empty() ? "" : fmt::format("; {} {}: {}", names.size(), what, quoted_names(names));
+}
+
+void throw_if_any(const Problems& problems, const std::filesystem::path& folder) {
+  if (!problems.quantised.empty()) {
+    throw ModelError(
+        fmt::format("{}: this is a quantised checkpoint ({} tensors such as {}), which is not supported; "
+                    "take the bfloat16 checkpoint",
+                    folder.string(), problems.quantised.size(), quoted_name(problems.quantised.front())));
+  }
+  const std::string text = told(problems.missing, "missing") + told(problems.unknown, "unknown") +
+                           told(problems.doubled, "there twice") + told(problems.misshapen, "of another shape") +
+                           told(problems.mistyped, "of a type other than F32, F16 and BF16");
+  if (!text.empty()) {
+    throw ModelError(
+        fmt::format("{}: the tensors are not those of the model that config.json describes{}", folder.string(), text));
+  }
+}
+
+bool is_packed(StoredType type) noexcept {
+  return type == StoredType::U8 || type == StoredType::I8 || type == StoredType::F8_E4M3 ||
+         type == StoredType::F8_E5M2 || type == StoredType::I32 || type == StoredType::U32;
+}
+
+// Tensors of a folder under their official names.
+class Matching {
+ public:
+  Matching(const std::vector<TensorSpec>& specs, const ModelConfig& config) : specs_(&specs), stored_(specs.size()) {
+    for (std::size_t i = 0; i < specs.size(); ++i) {
+      index_.emplace(specs[i].name, i);
+    }
+    if (config.text.tied) {
+      spare_head_ = TensorSpec{kHead, {config.text.vocab, config.text.hidden}};
+    }
+  }
+
+  void add(const StoredTensor& tensor) {
+    if (is_quantisation_tensor(tensor.name)) {
+      problems_.quantised.push_back(tensor.name);
+      return;
+    }
+    const std::string name = official_tensor_name(tensor.name);
+    if (name == spare_head_.name) {
+      spare_heads_ += 1;
+      if (spare_heads_ > 1) {
+        problems_.doubled.push_back(tensor.name);
+      }
+      check(tensor, spare_head_);
+      return;
+    }
+    const auto found = index_.find(name);
+    if (found == index_.end()) {
+      problems_.unknown.push_back(tensor.name);
+      return;
+    }
+    if (stored_[found->second] != nullptr) {
+      problems_.doubled.push_back(tensor.name);
+      return;
+    }
+    stored_[found->second] = &tensor;
+    check(tensor, (*specs_)[found->second]);
+  }
+
+  [[nodiscard]] std::vector<const StoredTensor*> finish(const std::filesystem::path& folder) {
+    for (std::size_t i = 0; i < stored_.size(); ++i) {
+      if (stored_[i] == nullptr) {
+        problems_.missing.push_back((*specs_)[i].name);
+      }
+    }
+    throw_if_any(problems_, folder);
+    return std::move(stored_);
+  }
+
+ private:
+  void check(const StoredTensor& tensor, const TensorSpec& spec) {
+    if (is_packed(tensor.type)) {
+      problems_.quantised.push_back(tensor.name);
+    } else if (tensor.type != StoredType::F32 && tensor.type != StoredType::F16 && tensor.type != StoredType::BF16) {
+      problems_.mistyped.push_back(fmt::format("{} ({})", tensor.name, name_of(tensor.type)));
+    } else if (tensor.shape != spec.shape) {
+      problems_.misshapen.push_back(fmt::format("{} [{}] instead of [{}]", tensor.name, fmt::join(tensor.shape, ", "),
+                                                fmt::join(spec.shape, ", ")));
+    }
+  }
+
+  const std::vector<TensorSpec>* specs_;
+  std::map<std::string, std::size_t> index_;
+  std::vector<const StoredTensor*> stored_;
+  TensorSpec spare_head_;  // empty if the head is the model's own
+  int spare_heads_ = 0;
+  Problems problems_;
+};
+
+}  // namespace
+
+Checkpoint Checkpoint::open(const std::filesystem::path& folder, const ModelConfig& config) {
+  Checkpoint checkpoint;
+  checkpoint.files_ = open_model_files(folder);
+  checkpoint.specs_ = required_tensors(config);
+  Matching matching(checkpoint.specs_, config);
+  for (const Safetensors& file : checkpoint.files_) {
+    for (const StoredTensor& tensor : file.tensors()) {
+      matching.add(tensor);
+    }
+  }
+  checkpoint.stored_ = matching.finish(folder);
+  return checkpoint;
+}
+
+std::int64_t Checkpoint::stored_bytes() const noexcept {
+  std::int64_t bytes = 0;
+  for (const StoredTensor* tensor : stored_) {
+    bytes += static_cast<std::int64_t>(tensor->bytes.size());
+  }
+  return bytes;
+}
+
+}  // namespace pascaline

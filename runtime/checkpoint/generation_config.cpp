@@ -1,0 +1,109 @@
+#include "runtime/checkpoint/generation_config.hpp"
+
+#include <fmt/format.h>
+
+#include <limits>
+#include <system_error>
+
+#include "core/json_reader.hpp"
+#include "runtime/checkpoint/model_error.hpp"
+
+namespace pascaline {
+namespace {
+
+constexpr std::uintmax_t kMaxGenerationBytes = 16U << 20U;
+
+bool given(const JsonNode& root, std::string_view key) { return root.has(key) && !root.at(key).value().is_null(); }
+
+// A number in (low, high], or `otherwise` if the key is left out.
+double number(const JsonNode& root, std::string_view key, double low, double high, double otherwise) {
+  if (!given(root, key)) {
+    return otherwise;
+  }
+  const double value = root.at(key).real();
+  if (!(value > low && value <= high)) {
+    root.at(key).fail(fmt::format("{} is not possible here (above {}, at most {})", value, low, high));
+  }
+  return value;
+}
+
+std::int64_t known_token(const JsonNode& node, const ModelConfig& config) {
+  const std::int64_t id = node.integer();
+  if (id < 0 || id >= config.text.vocab) {
+    node.fail(fmt::format("token {} is not in the vocabulary of {} tokens", id, config.text.vocab));
+  }
+  return id;
+}
+
+std::optional<std::int64_t> optional_token(const JsonNode& root, std::string_view key, const ModelConfig& config) {
+  return given(root, key) ? std::optional(known_token(root.at(key), config)) : std::nullopt;
+}
+
+std::vector<std::int64_t> end_tokens(const JsonNode& root, const ModelConfig& config) {
+  if (!given(root, "eos_token_id")) {
+    return config.eos_tokens;
+  }
+  const JsonNode node = root.at("eos_token_id");
+  if (!node.value().is_array()) {
+    return {known_token(node, config)};
+  }
+  std::vector<std::int64_t> tokens;
+  for (std::size_t i = 0; i < node.array_size(); ++i) {
+    tokens.push_back(known_token(node.at(i), config));
+  }
+  return tokens;
+}
+
+GenerationConfig read_generation(const JsonNode& root, const ModelConfig& config) {
+  if (!root.value().is_object()) {
+    root.fail(fmt::format("expected an object, found {}", root.value().type_name()));
+  }
+  GenerationConfig out;
+  out.do_sample = given(root, "do_sample") && root.at("do_sample").boolean();
+  out.temperature = number(root, "temperature", 0, 1e6, 1.0);
+  out.top_p = number(root, "top_p", 0, 1, 1.0);
+  out.repetition_penalty = number(root, "repetition_penalty", 0, 1e6, 1.0);
+  out.presence_penalty = number(root, "presence_penalty", -1e6, 1e6, 0.0);
+  out.top_k = given(root, "top_k") ? root.at("top_k").integer() : 50;
+  if (out.top_k < 0 || out.top_k > std::numeric_limits<std::int32_t>::max()) {
+    root.at("top_k").fail(fmt::format("{} is no possible number of tokens", out.top_k));
+  }
+  out.eos_tokens = end_tokens(root, config);
+  out.bos_token = optional_token(root, "bos_token_id", config);
+  out.pad_token = optional_token(root, "pad_token_id", config);
+  return out;
+}
+
+void require_end(const GenerationConfig& generation, const std::string& file) {
+  if (generation.eos_tokens.empty()) {
+    throw ModelError(fmt::format(
+        "{}: no token ends an answer; give 'eos_token_id' here or in the text_config of config.json", file));
+  }
+}
+
+}  // namespace
+
+GenerationConfig parse_generation_config(std::string_view text, const std::string& file, const ModelConfig& config) {
+  try {
+    const nlohmann::json document = parse_json(text, file);
+    GenerationConfig generation = read_generation(JsonNode(document, file), config);
+    require_end(generation, file);
+    return generation;
+  } catch (const SpaceError& error) {
+    throw ModelError(error.what());
+  }
+}
+
+GenerationConfig load_generation_config(const std::filesystem::path& folder, const ModelConfig& config) {
+  const std::filesystem::path file = folder / "generation_config.json";
+  std::error_code ignored;
+  if (std::filesystem::symlink_status(file, ignored).type() != std::filesystem::file_type::not_found) {
+    return parse_generation_config(read_model_file(file, kMaxGenerationBytes), file.string(), config);
+  }
+  GenerationConfig generation;
+  generation.eos_tokens = config.eos_tokens;
+  require_end(generation, file.string());
+  return generation;
+}
+
+}  // namespace pascaline

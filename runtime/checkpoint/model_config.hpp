@@ -1,0 +1,69 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace pascaline {
+
+/// Sizes of the decoder, from `text_config`.
+struct TextConfig {
+  std::int64_t hidden = 0;
+  std::int64_t layers = 0;
+  std::int64_t heads = 0;     ///< of queries; heads · head_dim need not equal hidden
+  std::int64_t kv_heads = 0;  ///< divides heads
+  std::int64_t head_dim = 0;  ///< even
+  std::int64_t intermediate = 0;
+  std::int64_t vocab = 0;
+  std::int64_t max_positions = 0;
+  double rms_eps = 0;
+  double rope_theta = 0;
+  std::array<std::int64_t, 3> mrope_section{};  ///< frequencies of time, height, width; together head_dim / 2
+  bool tied = false;                            ///< the head is the embedding
+};
+
+/// Sizes of the vision tower, from `vision_config`.
+struct VisionConfig {
+  std::int64_t hidden = 0;
+  std::int64_t depth = 0;
+  std::int64_t heads = 0;  ///< divides hidden
+  std::int64_t intermediate = 0;
+  std::int64_t in_channels = 0;
+  std::int64_t patch = 0;                       ///< pixels along an edge
+  std::int64_t temporal_patch = 0;              ///< frames
+  std::int64_t merge = 0;                       ///< patches along an edge that become one token
+  std::int64_t out_hidden = 0;                  ///< the decoder's hidden
+  std::int64_t positions = 0;                   ///< learned positions, a square grid
+  std::vector<std::int64_t> deepstack_indexes;  ///< blocks whose output is injected, ascending
+
+  [[nodiscard]] std::int64_t head_dim() const noexcept { return hidden / heads; }
+  /// Edge of the grid of learned positions.
+  [[nodiscard]] std::int64_t position_side() const noexcept;
+  /// Values of a patch: channels · frames · pixels.
+  [[nodiscard]] std::int64_t patch_values() const noexcept { return in_channels * temporal_patch * patch * patch; }
+  /// Width of merge × merge patches side by side.
+  [[nodiscard]] std::int64_t merged() const noexcept { return hidden * merge * merge; }
+};
+
+/// A Qwen3-VL model as its config.json describes it.
+struct ModelConfig {
+  TextConfig text;
+  VisionConfig vision;
+  std::int64_t image_token = 0;
+  std::int64_t video_token = 0;
+  std::int64_t vision_start_token = 0;
+  std::int64_t vision_end_token = 0;
+  std::vector<std::int64_t> eos_tokens;  ///< of text_config; may be empty, as generation_config.json has them too
+};
+
+/// Reads the text of a config.json; `file` begins every complaint. Nothing that a forward pass needs has a default:
+/// throws ModelError with the JSON pointer of a key that is missing, impossible or not supported.
+[[nodiscard]] ModelConfig parse_model_config(std::string_view text, const std::string& file);
+
+/// The same of `folder`/config.json.
+[[nodiscard]] ModelConfig load_model_config(const std::filesystem::path& folder);
+
+}  // namespace pascaline

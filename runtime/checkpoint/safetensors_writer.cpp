@@ -1,0 +1,113 @@
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <numeric>
+#include <system_error>
+
+#include <nlohmann/json.hpp>
+
+#include "runtime/checkpoint/model_error.hpp"
+#include "runtime/checkpoint/safetensors.hpp"
+#include "runtime/checkpoint/tensor_list.hpp"
+
+namespace pascaline {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Places of the tensors, wide types first: with a header of whole 8 bytes everything is aligned.
+std::vector<std::size_t> writing_order(std::span<const StoredTensor> tensors) {
+  std::vector<std::size_t> order(tensors.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return size_of(tensors[a].type) > size_of(tensors[b].type); });
+  return order;
+}
+
+void add_tensor(nlohmann::json& header, const StoredTensor& tensor, std::uint64_t offset, const fs::path& file) {
+  const auto fail = [&](const char* problem) {
+    throw ModelError(fmt::format("{}: cannot write tensor {}: {}", file.string(), quoted_name(tensor.name), problem));
+  };
+  const std::int64_t count = element_count(tensor.shape);
+  if (count < 0 || tensor.bytes.size() % size_of(tensor.type) != 0 ||
+      tensor.bytes.size() / size_of(tensor.type) != static_cast<std::size_t>(count)) {
+    fail("its bytes are not as many as its type and shape need");
+  }
+  if (tensor.name == "__metadata__" || header.contains(tensor.name)) {
+    fail("the name is taken");
+  }
+  header[tensor.name] = {{"dtype", name_of(tensor.type)},
+                         {"shape", tensor.shape},
+                         {"data_offsets", {offset, offset + tensor.bytes.size()}}};
+}
+
+std::string header_text(std::span<const StoredTensor> tensors, const std::vector<std::size_t>& order,
+                        const std::map<std::string, std::string>& metadata, const fs::path& file) {
+  nlohmann::json header = nlohmann::json::object();
+  std::uint64_t offset = 0;
+  for (const std::size_t i : order) {
+    add_tensor(header, tensors[i], offset, file);
+    offset += tensors[i].bytes.size();
+  }
+  if (!metadata.empty()) {
+    header["__metadata__"] = metadata;
+  }
+  try {
+    std::string text = header.dump();
+    text.resize((text.size() + 7) / 8 * 8, ' ');
+    return text;
+  } catch (const nlohmann::json::exception&) {
+    throw ModelError(fmt::format("{}: cannot write it: a name or its metadata is not UTF-8", file.string()));
+  }
+}
+
+// Removes a file that was not finished.
+class Unfinished {
+ public:
+  explicit Unfinished(fs::path file) : file_(std::move(file)) {}
+  Unfinished(const Unfinished&) = delete;
+  Unfinished& operator=(const Unfinished&) = delete;
+  ~Unfinished() {
+    std::error_code ignored;
+    fs::remove(file_, ignored);
+  }
+  [[nodiscard]] const fs::path& path() const noexcept { return file_; }
+
+ private:
+  fs::path file_;
+};
+
+}  // namespace
+
+void write_safetensors(const fs::path& file, std::span<const StoredTensor> tensors,
+                       const std::map<std::string, std::string>& metadata) {
+  const std::vector<std::size_t> order = writing_order(tensors);
+  const std::string header = header_text(tensors, order, metadata, file);
+  const Unfinished part(fs::path(file) += fmt::format(".{}.part", ::getpid()));
+  errno = 0;
+  std::ofstream out(part.path(), std::ios::binary | std::ios::trunc);
+  const std::uint64_t length = header.size();
+  out.write(reinterpret_cast<const char*>(&length), sizeof length);
+  out.write(header.data(), static_cast<std::streamsize>(header.size()));
+  for (const std::size_t i : order) {
+    out.write(reinterpret_cast<const char*>(tensors[i].bytes.data()),
+              static_cast<std::streamsize>(tensors[i].bytes.size()));
+  }
+  out.close();
+  std::error_code error;
+  if (out) {
+    fs::rename(part.path(), file, error);
+  }
+  if (!out || error) {
+    const int code = error ? error.value() : errno;
+    throw Error(fmt::format("cannot write {}: {}; is there such a folder, and space in it?", file.string(),
+                            std::strerror(code)),
+                code);
+  }
+}
+
+}  // namespace pascaline

@@ -1,0 +1,71 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/problem.hpp"
+#include "runtime/checkpoint/checkpoint.hpp"
+#include "runtime/checkpoint/tensor_list.hpp"
+
+namespace pascaline {
+
+/// Where a model's weights come from, and a record of which were used: one `take` a tensor, then `require_all_taken`.
+/// Taking is for one thread; reading is for any number of them.
+class WeightSource {
+ public:
+  /// Writes the elements of tensor `index` from `first` on as `type`, as many as `out` holds; called from any thread.
+  using Read = std::function<void(std::size_t index, ElementType type, std::int64_t first, std::span<std::byte> out)>;
+  /// Told that a tensor will be read soon.
+  using Announce = std::function<void(std::size_t index)>;
+
+  /// Throws Error if two tensors have the same name.
+  WeightSource(std::vector<TensorSpec> tensors, Read read, Announce announce = {});
+
+  /// All tensors under their official names.
+  [[nodiscard]] const std::vector<TensorSpec>& tensors() const noexcept { return tensors_; }
+  /// Their elements.
+  [[nodiscard]] std::int64_t parameters() const noexcept { return parameters_; }
+
+  /// The tensor of that name, now used. Throws ModelError if the model has none of that name or it was taken before.
+  const TensorSpec& take(std::string_view name);
+  /// Throws ModelError that counts and names tensors that were never taken.
+  void require_all_taken() const;
+
+  /// Writes elements of a tensor of `tensors()` from `first` on, as many as `out` holds, as float32, float16 or
+  /// bfloat16. Throws ModelError for an unknown name and for weights that the type cannot hold, NaN and infinities
+  /// among them; Error for another type or a range outside the tensor.
+  void read(const TensorSpec& tensor, ElementType type, std::int64_t first, std::span<std::byte> out) const;
+  /// Says that the tensor will be read soon, so that a file's part is fetched in the background; returns at once.
+  void announce(const TensorSpec& tensor) const;
+
+ private:
+  [[nodiscard]] std::size_t index_of(std::string_view name) const;
+
+  std::vector<TensorSpec> tensors_;
+  Read read_;
+  Announce announce_;
+  std::map<std::string, std::size_t, std::less<>> index_;
+  std::vector<bool> taken_;
+  std::int64_t parameters_ = 0;
+};
+
+/// The weights of a checkpoint.
+[[nodiscard]] WeightSource checkpoint_weights(Checkpoint checkpoint);
+
+/// Weights that are a hash of their name and place, exact in every type: 8 bits of SplitMix64 over FNV-1a. Models of
+/// any configuration without a file, for comparing one implementation with another.
+[[nodiscard]] WeightSource hash_weights(const ModelConfig& config);
+/// Element `index` of the hashed tensor of that name. `pixel_values` is one too: patches in [-1, 1).
+[[nodiscard]] float hash_weight(std::string_view name, std::uint64_t index) noexcept;
+
+/// Random weights for benchmarks, the same for the same seed on every machine and exact in every type: matrices and
+/// biases uniform with the deviation 0.018, norms between 0.88 and 1.12.
+[[nodiscard]] WeightSource random_weights(const ModelConfig& config, std::uint64_t seed);
+
+}  // namespace pascaline
