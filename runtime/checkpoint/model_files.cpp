@@ -86,12 +86,15 @@ void check_shard(const Safetensors& shard, std::vector<std::string> indexed, con
 }
 
 std::vector<Safetensors> open_shards(const fs::path& folder, const fs::path& index) {
-  std::vector<Safetensors> files;
-  for (const auto& [name, tensors] : read_index(index)) {
+  const Shards shards = read_index(index);
+  for (const auto& [name, tensors] : shards) {
     if (!is_there(folder / name)) {
       throw ModelError(fmt::format("{}: {} names this file, but it is missing; download the model completely",
                                    (folder / name).string(), index.filename().string()));
     }
+  }
+  std::vector<Safetensors> files;
+  for (const auto& [name, tensors] : shards) {
     check_shard(files.emplace_back(folder / name), tensors, index);
   }
   return files;

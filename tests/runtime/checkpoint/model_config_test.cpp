@@ -1,0 +1,264 @@
+#include "runtime/checkpoint/model_config.hpp"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/runtime/checkpoint/model_fixture.hpp"
+
+namespace pascaline {
+namespace {
+
+using nlohmann::json;
+using testing::complaint_of;
+using testing::config_json;
+using testing::config_of;
+using Pointer = json::json_pointer;
+
+std::string config_complaint(const std::string& text) {
+  return complaint_of([&] { (void)parse_model_config(text, "config.json"); });
+}
+
+// What is said of configuration A with one value replaced.
+std::string complaint_with(const char* pointer, const json& value) {
+  json document = config_json("tiny_a");
+  document[Pointer(pointer)] = value;
+  return config_complaint(document.dump());
+}
+
+TEST(ModelConfigTest, ReadsTheRealModel) {
+  const ModelConfig config = config_of("qwen3_vl_2b");
+  const TextConfig& text = config.text;
+  EXPECT_EQ(text.hidden, 2048);
+  EXPECT_EQ(text.layers, 28);
+  EXPECT_EQ(text.heads, 16);
+  EXPECT_EQ(text.kv_heads, 8);
+  EXPECT_EQ(text.head_dim, 128);
+  EXPECT_EQ(text.intermediate, 6144);
+  EXPECT_EQ(text.vocab, 151936);
+  EXPECT_EQ(text.max_positions, 262144);
+  EXPECT_EQ(text.rms_eps, 1e-6);
+  EXPECT_EQ(text.rope_theta, 5e6);
+  EXPECT_EQ(text.mrope_section, (std::array<std::int64_t, 3>{24, 20, 20}));
+  EXPECT_TRUE(text.tied);
+  const VisionConfig& vision = config.vision;
+  EXPECT_EQ(vision.hidden, 1024);
+  EXPECT_EQ(vision.depth, 24);
+  EXPECT_EQ(vision.heads, 16);
+  EXPECT_EQ(vision.head_dim(), 64);
+  EXPECT_EQ(vision.intermediate, 4096);
+  EXPECT_EQ(vision.patch_values(), 1536);
+  EXPECT_EQ(vision.merge, 2);
+  EXPECT_EQ(vision.merged(), 4096);
+  EXPECT_EQ(vision.out_hidden, 2048);
+  EXPECT_EQ(vision.position_side(), 48);
+  EXPECT_EQ(vision.deepstack_indexes, (std::vector<std::int64_t>{5, 11, 17}));
+  EXPECT_EQ(config.image_token, 151655);
+  EXPECT_EQ(config.video_token, 151656);
+  EXPECT_EQ(config.vision_start_token, 151652);
+  EXPECT_EQ(config.vision_end_token, 151653);
+  EXPECT_EQ(config.eos_tokens, std::vector<std::int64_t>{151645});
+}
+
+TEST(ModelConfigTest, ReadsTheLargerModels) {
+  const ModelConfig four = config_of("qwen3_vl_4b");
+  EXPECT_EQ(four.text.heads * four.text.head_dim, 4096);
+  EXPECT_EQ(four.text.hidden, 2560);
+  EXPECT_TRUE(four.text.tied);
+  const ModelConfig eight = config_of("qwen3_vl_8b");
+  EXPECT_FALSE(eight.text.tied);
+  EXPECT_EQ(eight.vision.head_dim(), 72);
+  EXPECT_EQ(eight.vision.deepstack_indexes, (std::vector<std::int64_t>{8, 16, 24}));
+}
+
+TEST(ModelConfigTest, EveryKeyOfAForwardPassIsRequired) {
+  const std::vector<std::pair<std::string, std::string>> keys{{"", "model_type"},
+                                                              {"", "text_config"},
+                                                              {"", "vision_config"},
+                                                              {"", "image_token_id"},
+                                                              {"", "video_token_id"},
+                                                              {"", "vision_start_token_id"},
+                                                              {"", "vision_end_token_id"},
+                                                              {"/text_config", "model_type"},
+                                                              {"/text_config", "attention_bias"},
+                                                              {"/text_config", "head_dim"},
+                                                              {"/text_config", "hidden_act"},
+                                                              {"/text_config", "hidden_size"},
+                                                              {"/text_config", "intermediate_size"},
+                                                              {"/text_config", "max_position_embeddings"},
+                                                              {"/text_config", "num_attention_heads"},
+                                                              {"/text_config", "num_hidden_layers"},
+                                                              {"/text_config", "num_key_value_heads"},
+                                                              {"/text_config", "rms_norm_eps"},
+                                                              {"/text_config", "rope_scaling"},
+                                                              {"/text_config", "rope_theta"},
+                                                              {"/text_config", "vocab_size"},
+                                                              {"/text_config/rope_scaling", "mrope_section"},
+                                                              {"/text_config/rope_scaling", "rope_type"},
+                                                              {"/vision_config", "model_type"},
+                                                              {"/vision_config", "deepstack_visual_indexes"},
+                                                              {"/vision_config", "depth"},
+                                                              {"/vision_config", "hidden_act"},
+                                                              {"/vision_config", "hidden_size"},
+                                                              {"/vision_config", "in_channels"},
+                                                              {"/vision_config", "intermediate_size"},
+                                                              {"/vision_config", "num_heads"},
+                                                              {"/vision_config", "num_position_embeddings"},
+                                                              {"/vision_config", "out_hidden_size"},
+                                                              {"/vision_config", "patch_size"},
+                                                              {"/vision_config", "spatial_merge_size"},
+                                                              {"/vision_config", "temporal_patch_size"}};
+  for (const auto& [object, key] : keys) {
+    json document = config_json("tiny_a");
+    ASSERT_EQ(document.at(Pointer(object)).erase(key), 1U) << key;
+    const std::string complaint = config_complaint(document.dump());
+    PASCALINE_EXPECT_SAYS(complaint, "the key '" + key + "'");
+    PASCALINE_EXPECT_SAYS(complaint, "is missing");
+    PASCALINE_EXPECT_SAYS(complaint, "config.json" + (object.empty() ? "" : ":" + object));
+  }
+  json untold = config_json("tiny_a");
+  untold.erase("tie_word_embeddings");
+  EXPECT_EQ(config_complaint(untold.dump()), "accepted");
+  untold["text_config"].erase("tie_word_embeddings");
+  PASCALINE_EXPECT_SAYS(config_complaint(untold.dump()), "the key 'tie_word_embeddings' is missing");
+}
+
+TEST(ModelConfigTest, SizesMustBePossible) {
+  for (const char* key :
+       {"/text_config/hidden_size", "/text_config/num_hidden_layers", "/text_config/vocab_size",
+        "/text_config/num_attention_heads", "/text_config/num_key_value_heads", "/text_config/head_dim",
+        "/text_config/intermediate_size", "/text_config/max_position_embeddings", "/vision_config/hidden_size",
+        "/vision_config/depth", "/vision_config/num_heads", "/vision_config/intermediate_size",
+        "/vision_config/in_channels", "/vision_config/patch_size", "/vision_config/temporal_patch_size",
+        "/vision_config/spatial_merge_size", "/vision_config/out_hidden_size",
+        "/vision_config/num_position_embeddings"}) {
+    for (const json& value : {json(0), json(-1), json(INT64_MAX), json(INT64_MIN), json(std::int64_t{1} << 40)}) {
+      PASCALINE_EXPECT_SAYS(complaint_with(key, value), std::string("config.json:") + key + ": ");
+    }
+    for (const json& value : {json(1.5), json("64"), json(nullptr), json(true), json(UINT64_MAX), json::array()}) {
+      PASCALINE_EXPECT_SAYS(complaint_with(key, value), std::string(key) + ": expected an integer");
+    }
+  }
+  for (const json& value : {json(0.0), json(-1e-6), json(1.5), json("1e-6")}) {
+    PASCALINE_EXPECT_SAYS(complaint_with("/text_config/rms_norm_eps", value), "/text_config/rms_norm_eps: ");
+  }
+  PASCALINE_EXPECT_SAYS(complaint_with("/text_config/rope_theta", 0), "/text_config/rope_theta: ");
+}
+
+TEST(ModelConfigTest, ProductsThatOverflowAreRefused) {
+  json document = config_json("tiny_a");
+  document["text_config"]["hidden_size"] = 1 << 20;
+  document["text_config"]["intermediate_size"] = 1 << 20;
+  document["vision_config"]["out_hidden_size"] = 1 << 20;
+  PASCALINE_EXPECT_SAYS(config_complaint(document.dump()), "imply more than 1000000000000 parameters");
+  document = config_json("tiny_a");
+  document["vision_config"]["hidden_size"] = 1 << 20;
+  document["vision_config"]["spatial_merge_size"] = 16;
+  PASCALINE_EXPECT_SAYS(config_complaint(document.dump()), "imply more than 1000000000000 parameters");
+}
+
+struct Refusal {
+  const char* pointer;
+  json value;
+  const char* complaint;
+};
+
+TEST(ModelConfigTest, SizesMustFitTogether) {
+  const std::vector<Refusal> refusals{
+      {"/text_config/num_key_value_heads", 3, "num_attention_heads 4 is no multiple of num_key_value_heads 3"},
+      {"/text_config/head_dim", 15, "head_dim 15 is odd"},
+      {"/text_config/head_dim", 18, "does not add up to half of head_dim, 9"},
+      {"/text_config/rope_scaling/mrope_section", {2, 4, 2}, "cannot be interleaved"},
+      {"/text_config/rope_scaling/mrope_section", {2, 3, 3}, "cannot be interleaved"},
+      {"/text_config/rope_scaling/mrope_section", {8, 2, -2}, "mrope_section/2: not a possible size"},
+      {"/text_config/rope_scaling/mrope_section", {4, 4}, "expected three numbers"},
+      {"/vision_config/num_heads", 3, "hidden_size 32 is no multiple of num_heads 3"},
+      {"/vision_config/num_heads", 16, "heads of 2 values are no multiple of 4"},
+      {"/vision_config/num_position_embeddings", 15, "num_position_embeddings 15 is no square"},
+      {"/vision_config/out_hidden_size", 32, "out_hidden_size 32 is not the decoder's hidden_size 64"},
+      {"/vision_config/deepstack_visual_indexes", {2}, "there is no block 2 of 2"},
+      {"/vision_config/deepstack_visual_indexes", {-1}, "there is no block -1 of 2"},
+      {"/vision_config/deepstack_visual_indexes", {1, 0}, "the blocks must ascend"},
+      {"/vision_config/deepstack_visual_indexes", {0, 0}, "the blocks must ascend"},
+      {"/vision_config/deepstack_visual_indexes", {0, 1, 1}, "3 deepstack features for 2 layers"},
+      {"/image_token_id", 512, "token 512 is not in the vocabulary of 512 tokens"},
+      {"/video_token_id", -1, "token -1 is not in the vocabulary"},
+      {"/vision_end_token_id", 502, "are the same"},
+      {"/text_config/eos_token_id", 512, "token 512 is not in the vocabulary"}};
+  for (const Refusal& refusal : refusals) {
+    PASCALINE_EXPECT_SAYS(complaint_with(refusal.pointer, refusal.value), refusal.complaint);
+  }
+  EXPECT_EQ(complaint_with("/text_config/rope_scaling/mrope_section", {8, 0, 0}), "accepted");
+  EXPECT_EQ(complaint_with("/vision_config/deepstack_visual_indexes", json::array()), "accepted");
+}
+
+TEST(ModelConfigTest, OtherModelsAreRefused) {
+  const std::vector<Refusal> refusals{
+      {"/model_type", "qwen2_5_vl", "'qwen2_5_vl' is not supported"},
+      {"/model_type", "qwen3_vl_moe", "'qwen3_vl_moe' is not supported"},
+      {"/text_config/model_type", "llama", "'llama' is not supported"},
+      {"/vision_config/model_type", "clip", "'clip' is not supported"},
+      {"/text_config/attention_bias", true, "attention with biases is not supported"},
+      {"/text_config/hidden_act", "gelu", "'gelu' is not supported, only 'silu'"},
+      {"/vision_config/hidden_act", "quick_gelu", "only 'gelu_pytorch_tanh'"},
+      {"/text_config/rope_scaling/rope_type", "yarn", "'yarn' is not supported, only 'default'"},
+      {"/quantization_config", {{"quant_method", "fp8"}}, "quantised models are not supported"},
+      {"/quantization", {{"bits", 4}}, "quantised models are not supported"},
+      {"/text_config/tie_word_embeddings", false, "is not what it is at the top"}};
+  for (const Refusal& refusal : refusals) {
+    PASCALINE_EXPECT_SAYS(complaint_with(refusal.pointer, refusal.value), refusal.complaint);
+  }
+}
+
+TEST(ModelConfigTest, SpellingsOfOtherVersionsAreRead) {
+  json document = config_json("tiny_a");
+  json& text = document["text_config"];
+  text["rope_parameters"] = text["rope_scaling"];
+  text["rope_parameters"]["rope_theta"] = text["rope_theta"];
+  text.erase("rope_scaling");
+  text.erase("rope_theta");
+  text["torch_dtype"] = "bfloat16";
+  text.erase("dtype");
+  text["pad_token_id"] = nullptr;
+  text["eos_token_id"] = {504, 505};
+  document["vision_config"]["model_type"] = "qwen3_vl_vision";
+  const ModelConfig config = parse_model_config(document.dump(), "config.json");
+  EXPECT_EQ(config.text.rope_theta, 5e6);
+  EXPECT_EQ(config.text.mrope_section, (std::array<std::int64_t, 3>{4, 2, 2}));
+  EXPECT_EQ(config.eos_tokens, (std::vector<std::int64_t>{504, 505}));
+
+  text["rope_scaling"] = text["rope_parameters"];
+  EXPECT_EQ(config_complaint(document.dump()), "accepted");
+  text["rope_theta"] = 1e4;
+  PASCALINE_EXPECT_SAYS(config_complaint(document.dump()), "contradict each other");
+  text["rope_theta"] = 5e6;
+  text["rope_scaling"]["type"] = "default";
+  text["rope_scaling"].erase("rope_type");
+  EXPECT_EQ(config_complaint(document.dump()), "accepted");
+}
+
+TEST(ModelConfigTest, TextThatIsNoConfigurationIsRefused) {
+  for (const char* text : {"", "null", "[]", "{", "{} x", "\"config\"", "7"}) {
+    PASCALINE_EXPECT_SAYS(config_complaint(text), "config.json: ");
+  }
+  PASCALINE_EXPECT_SAYS(config_complaint(R"({"model_type": "qwen3_vl", "model_type": "qwen3_vl"})"), "stands twice");
+}
+
+TEST(ModelConfigTest, TheFileIsNamed) {
+  const testing::TemporaryFolder folder;
+  const auto load = [&] { (void)load_model_config(folder.path()); };
+  PASCALINE_EXPECT_SAYS(complaint_of(load), (folder.path() / "config.json").string() + ": the model folder lacks");
+  folder.write("config.json", testing::config_text("tiny_b"));
+  EXPECT_EQ(load_model_config(folder.path()).text.layers, 3);
+  folder.write("config.json", std::string(17U << 20U, ' '));
+  PASCALINE_EXPECT_SAYS(complaint_of(load), "bytes are too many");
+  std::filesystem::remove(folder.path() / "config.json");
+  std::filesystem::create_directory(folder.path() / "config.json");
+  PASCALINE_EXPECT_SAYS(complaint_of(load), "no regular file");
+}
+
+}  // namespace
+}  // namespace pascaline
