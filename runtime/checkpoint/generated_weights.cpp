@@ -10,6 +10,7 @@ namespace pascaline {
 namespace {
 
 constexpr std::size_t kDrawnAtOnce = 1U << 20U;
+constexpr std::size_t kBytesAtOnce = 4096;
 constexpr std::uint64_t kGolden = 0x9E3779B97F4A7C15ULL;
 
 std::uint64_t fnv1a(std::string_view text) noexcept {
@@ -76,31 +77,61 @@ Values table_of(Kind kind, float (*value)(Kind, std::uint32_t)) noexcept {
   return values;
 }
 
-// Writes `table[byte_at(i)]` for the elements from `first` on, in the type of T.
-template <typename T, typename ByteAt>
-void look_up(const std::array<T, 256>& table, const ByteAt& byte_at, std::uint64_t first, std::span<std::byte> out) {
+// Writes the table's values, in the type of T, for the bytes that `draw` gives for the elements from `first` on.
+template <typename T, typename Draw>
+void look_up(const std::array<T, 256>& table, const Draw& draw, std::uint64_t first, std::span<std::byte> out) {
   parallel_for(out.size() / sizeof(T), kDrawnAtOnce, [&](std::size_t begin, std::size_t end) {
-    for (std::size_t i = begin; i < end; ++i) {
-      std::memcpy(out.data() + i * sizeof(T), &table[byte_at(first + i)], sizeof(T));
+    std::array<std::uint8_t, kBytesAtOnce> bytes;
+    for (std::size_t at = begin; at < end; at += bytes.size()) {
+      const std::size_t count = std::min(bytes.size(), end - at);
+      draw(first + at, std::span(bytes).first(count));
+      for (std::size_t i = 0; i < count; ++i) {
+        std::memcpy(out.data() + (at + i) * sizeof(T), &table[bytes[i]], sizeof(T));
+      }
     }
   });
 }
 
-template <typename ByteAt>
-void fill(const Values& values, const ByteAt& byte_at, ElementType type, std::int64_t first, std::span<std::byte> out) {
+template <typename Draw>
+void fill(const Values& values, const Draw& draw, ElementType type, std::int64_t first, std::span<std::byte> out) {
   const auto begin = static_cast<std::uint64_t>(first);
   if (type == ElementType::float32) {
-    look_up(values, byte_at, begin, out);
+    look_up(values, draw, begin, out);
     return;
   }
   std::array<std::uint16_t, 256> narrow{};
   std::transform(values.begin(), values.end(), narrow.begin(),
                  type == ElementType::float16 ? half_from_float : bfloat_from_float);
-  look_up(narrow, byte_at, begin, out);
+  look_up(narrow, draw, begin, out);
 }
 
-std::uint32_t hashed_byte(std::uint64_t seed, std::uint64_t index) noexcept {
-  return static_cast<std::uint32_t>(split_mix(seed + index * kGolden) >> 56U);
+std::uint8_t hashed_byte(std::uint64_t start, std::uint64_t index) noexcept {
+  return static_cast<std::uint8_t>(split_mix(start + index * kGolden) >> 56U);
+}
+
+void draw_hashed(std::uint64_t start, std::uint64_t first, std::span<std::uint8_t> out) noexcept {
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    out[i] = hashed_byte(start, first + i);
+  }
+}
+
+// Each number drawn gives eight bytes, its lowest first.
+void draw_random(std::uint64_t start, std::uint64_t first, std::span<std::uint8_t> out) noexcept {
+  std::size_t done = 0;
+  while (done < out.size()) {
+    const std::uint64_t index = first + done;
+    const std::uint64_t number = split_mix(start + index / sizeof(std::uint64_t) * kGolden);
+    const std::size_t skipped = index % sizeof number;
+    const std::size_t count = std::min(sizeof number - skipped, out.size() - done);
+    if (count == sizeof number) {
+      std::memcpy(out.data() + done, &number, sizeof number);
+    } else {
+      for (std::size_t i = 0; i < count; ++i) {
+        out[done + i] = static_cast<std::uint8_t>(number >> ((skipped + i) * 8U));
+      }
+    }
+    done += count;
+  }
 }
 
 }  // namespace
@@ -113,10 +144,10 @@ WeightSource hash_weights(const ModelConfig& config) {
   std::vector<TensorSpec> tensors = required_tensors(config);
   return {tensors, [tensors](std::size_t index, ElementType type, std::int64_t first, std::span<std::byte> out) {
             const std::string& name = tensors[index].name;
-            const std::uint64_t seed = fnv1a(name);
-            fill(
-                table_of(kind_of(name), hashed_value), [seed](std::uint64_t i) { return hashed_byte(seed, i); }, type,
-                first, out);
+            const auto draw = [start = fnv1a(name)](std::uint64_t at, std::span<std::uint8_t> bytes) {
+              draw_hashed(start, at, bytes);
+            };
+            fill(table_of(kind_of(name), hashed_value), draw, type, first, out);
           }};
 }
 
@@ -124,12 +155,10 @@ WeightSource random_weights(const ModelConfig& config, std::uint64_t seed) {
   std::vector<TensorSpec> tensors = required_tensors(config);
   return {tensors, [tensors, seed](std::size_t index, ElementType type, std::int64_t first, std::span<std::byte> out) {
             const std::string& name = tensors[index].name;
-            const std::uint64_t start = fnv1a(name) ^ split_mix(seed);
-            // Each number drawn gives eight weights.
-            const auto byte_at = [start](std::uint64_t i) {
-              return static_cast<std::uint32_t>(split_mix(start + (i >> 3U) * kGolden) >> ((i & 7U) * 8U)) & 0xFFU;
+            const auto draw = [start = fnv1a(name) ^ split_mix(seed)](std::uint64_t at, std::span<std::uint8_t> bytes) {
+              draw_random(start, at, bytes);
             };
-            fill(table_of(kind_of(name), random_value), byte_at, type, first, out);
+            fill(table_of(kind_of(name), random_value), draw, type, first, out);
           }};
 }
 
