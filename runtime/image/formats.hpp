@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "runtime/image/decode.hpp"
+
+namespace pascaline {
+
+/// Decodes a PNG picture; throws Error that does not name the picture.
+[[nodiscard]] Image decode_png(std::string_view bytes, const DecodeOptions& options);
+
+/// Decodes a JPEG picture; throws Error that does not name the picture.
+[[nodiscard]] Image decode_jpeg(std::string_view bytes, const DecodeOptions& options);
+
+/// Throws Error if a picture has no pixels, more than the options allow or a side of more than a million.
+void check_dimensions(std::int64_t width, std::int64_t height, const DecodeOptions& options);
+
+/// Throws Error if the file has fewer bytes than the pixels that its header announces can take.
+void check_file_bytes(std::size_t bytes, std::int64_t needed);
+
+/// round(a * b / 255) of two 8-bit values.
+[[nodiscard]] constexpr std::uint8_t multiply_255(unsigned a, unsigned b) noexcept {
+  const unsigned product = a * b + 128;
+  return static_cast<std::uint8_t>((product + (product >> 8)) >> 8);
+}
+
+}  // namespace pascaline

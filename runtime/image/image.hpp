@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace pascaline {
+
+/// A picture of 8-bit RGB: `pixels` is [height, width, 3], rows from the top.
+struct Image {
+  std::int64_t height = 0;
+  std::int64_t width = 0;
+  std::vector<std::uint8_t> pixels;
+
+  /// Bytes of a row.
+  [[nodiscard]] std::size_t stride() const noexcept { return static_cast<std::size_t>(width) * 3; }
+  [[nodiscard]] const std::uint8_t* row(std::int64_t y) const noexcept {
+    return pixels.data() + static_cast<std::size_t>(y) * stride();
+  }
+  [[nodiscard]] std::uint8_t* row(std::int64_t y) noexcept {
+    return pixels.data() + static_cast<std::size_t>(y) * stride();
+  }
+};
+
+/// A picture of that size, black.
+[[nodiscard]] inline Image black_image(std::int64_t height, std::int64_t width) {
+  return {height, width, std::vector<std::uint8_t>(static_cast<std::size_t>(height * width) * 3)};
+}
+
+}  // namespace pascaline

@@ -1,0 +1,211 @@
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <png.h>
+
+#include <array>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "core/error.hpp"
+#include "runtime/image/decode.hpp"
+#include "tests/runtime/image/expect_refused.hpp"
+#include "tests/runtime/image/picture_encoder.hpp"
+
+namespace pascaline {
+namespace {
+
+using testing::encode_png;
+using testing::expect_refused;
+using testing::PngPicture;
+
+struct PngKind {
+  int color_type;
+  int bit_depth;
+};
+
+constexpr std::array<PngKind, 15> kPngKinds{{{PNG_COLOR_TYPE_GRAY, 1},
+                                             {PNG_COLOR_TYPE_GRAY, 2},
+                                             {PNG_COLOR_TYPE_GRAY, 4},
+                                             {PNG_COLOR_TYPE_GRAY, 8},
+                                             {PNG_COLOR_TYPE_GRAY, 16},
+                                             {PNG_COLOR_TYPE_RGB, 8},
+                                             {PNG_COLOR_TYPE_RGB, 16},
+                                             {PNG_COLOR_TYPE_PALETTE, 1},
+                                             {PNG_COLOR_TYPE_PALETTE, 2},
+                                             {PNG_COLOR_TYPE_PALETTE, 4},
+                                             {PNG_COLOR_TYPE_PALETTE, 8},
+                                             {PNG_COLOR_TYPE_GRAY_ALPHA, 8},
+                                             {PNG_COLOR_TYPE_GRAY_ALPHA, 16},
+                                             {PNG_COLOR_TYPE_RGB_ALPHA, 8},
+                                             {PNG_COLOR_TYPE_RGB_ALPHA, 16}}};
+
+// A picture of random samples, with a palette where the kind has one.
+PngPicture random_png(const PngKind& kind, bool interlaced, bool transparent) {
+  std::mt19937 random(static_cast<unsigned>(kind.color_type * 100 + kind.bit_depth));
+  PngPicture picture;
+  picture.height = 19;
+  picture.width = 23;
+  picture.color_type = kind.color_type;
+  picture.bit_depth = kind.bit_depth;
+  picture.interlaced = interlaced;
+  const unsigned levels = 1U << kind.bit_depth;
+  const std::int64_t count = picture.height * picture.width * picture.channels();
+  for (std::int64_t i = 0; i < count; ++i) {
+    picture.samples.push_back(static_cast<std::uint16_t>(random() % levels));
+  }
+  if (kind.color_type == PNG_COLOR_TYPE_PALETTE) {
+    for (unsigned i = 0; i < levels; ++i) {
+      picture.palette.push_back({static_cast<std::uint8_t>(random()), static_cast<std::uint8_t>(random()),
+                                 static_cast<std::uint8_t>(random())});
+      if (transparent && i < levels / 2 + 1) {
+        picture.palette_alpha.push_back(static_cast<std::uint8_t>(random()));
+      }
+    }
+  } else if (transparent && (kind.color_type & PNG_COLOR_MASK_ALPHA) == 0) {
+    const auto first = picture.samples.begin();
+    picture.transparent.assign(first, first + picture.channels());
+  }
+  return picture;
+}
+
+// RGBA of 8 bits of one pixel, worked out from the format's definition.
+std::array<int, 4> expected_pixel(const PngPicture& picture, std::size_t at) {
+  const auto channels = static_cast<std::size_t>(picture.channels());
+  const std::uint16_t* samples = picture.samples.data() + at * channels;
+  if (picture.color_type == PNG_COLOR_TYPE_PALETTE) {
+    const auto& colour = picture.palette[samples[0]];
+    return {colour[0], colour[1], colour[2],
+            samples[0] < picture.palette_alpha.size() ? picture.palette_alpha[samples[0]] : 255};
+  }
+  const int largest = (1 << picture.bit_depth) - 1;
+  const auto level = [&](std::size_t c) {
+    return picture.bit_depth == 16 ? samples[c] >> 8 : samples[c] * 255 / largest;
+  };
+  const bool colours = channels >= 3;
+  bool is_key = !picture.transparent.empty();
+  for (std::size_t c = 0; c < picture.transparent.size(); ++c) {
+    is_key = is_key && samples[c] == picture.transparent[c];
+  }
+  const int alpha = channels % 2 == 0 ? level(channels - 1) : is_key ? 0 : 255;
+  return {level(0), level(colours ? 1 : 0), level(colours ? 2 : 0), alpha};
+}
+
+void expect_decoded(const PngPicture& picture, Transparency transparency) {
+  DecodeOptions options;
+  options.transparency = transparency;
+  const Image image = decode_image(encode_png(picture), "test.png", options);
+  ASSERT_EQ(image.height, picture.height);
+  ASSERT_EQ(image.width, picture.width);
+  ASSERT_EQ(image.pixels.size(), static_cast<std::size_t>(picture.height * picture.width * 3));
+  for (std::size_t at = 0; at < image.pixels.size() / 3; ++at) {
+    const std::array<int, 4> expected = expected_pixel(picture, at);
+    for (std::size_t c = 0; c < 3; ++c) {
+      const double on_white = (expected[c] * expected[3] + 255.0 * (255 - expected[3])) / 255;
+      const double wanted = transparency == Transparency::kOnWhite ? std::floor(on_white + 0.5) : expected[c];
+      ASSERT_EQ(image.pixels[at * 3 + c], wanted) << "pixel " << at << ", channel " << c;
+    }
+  }
+}
+
+TEST(PngTest, EveryKindIsDecodedExactly) {
+  for (const PngKind& kind : kPngKinds) {
+    for (const bool interlaced : {false, true}) {
+      for (const bool transparent : {false, true}) {
+        SCOPED_TRACE(fmt::format("type {}, {} bits, interlaced {}, transparent {}", kind.color_type, kind.bit_depth,
+                                 interlaced, transparent));
+        const PngPicture picture = random_png(kind, interlaced, transparent);
+        ASSERT_NO_FATAL_FAILURE(expect_decoded(picture, Transparency::kDropped));
+        ASSERT_NO_FATAL_FAILURE(expect_decoded(picture, Transparency::kOnWhite));
+      }
+    }
+  }
+}
+
+TEST(PngTest, ASinglePixelIsAPicture) {
+  PngPicture picture;
+  picture.height = picture.width = 1;
+  picture.color_type = PNG_COLOR_TYPE_RGB;
+  picture.samples = {1, 2, 3};
+  for (const bool interlaced : {false, true}) {
+    picture.interlaced = interlaced;
+    EXPECT_EQ(decode_image(encode_png(picture), "one.png").pixels, (std::vector<std::uint8_t>{1, 2, 3}));
+  }
+}
+
+TEST(PngTest, EveryTruncationIsRefused) {
+  for (const PngKind& kind : {kPngKinds[5], kPngKinds[8]}) {
+    const std::string whole = encode_png(random_png(kind, true, true));
+    for (std::size_t size = 0; size < whole.size(); ++size) {
+      ASSERT_NO_FATAL_FAILURE(expect_refused(whole.substr(0, size), "cut.png", ""));
+    }
+  }
+}
+
+TEST(PngTest, EveryFlippedBitOfTheDataIsSeen) {
+  const std::string whole = encode_png(random_png(kPngKinds[5], false, false));
+  // From the header's values to the end of the pixels' checksum; behind it stands IEND.
+  for (std::size_t at = 16; at < whole.size() - 12; ++at) {
+    std::string damaged = whole;
+    damaged[at] = static_cast<char>(damaged[at] ^ 4);
+    ASSERT_NO_FATAL_FAILURE(expect_refused(damaged, "bit.png", "")) << at;
+  }
+}
+
+// A header that announces this size, over the data of a small picture.
+std::string with_size(std::string png, std::uint32_t width, std::uint32_t height) {
+  for (std::size_t i = 0; i < 4; ++i) {
+    png[16 + i] = static_cast<char>(width >> (24 - 8 * i));
+    png[20 + i] = static_cast<char>(height >> (24 - 8 * i));
+  }
+  return png;
+}
+
+TEST(PngTest, HostileSizesAreRefusedBeforeMemoryIsTaken) {
+  const std::string png = encode_png(random_png(kPngKinds[5], false, false));
+  expect_refused(with_size(png, 0, 5), "zero.png", "announces 0 x 5 pixels");
+  expect_refused(with_size(png, 0xffffffff, 0xffffffff), "huge.png", "a side may have 1000000");
+  expect_refused(with_size(png, 999'999, 999'999), "huge.png", "more than the 134217728 that are allowed");
+  expect_refused(with_size(png, 11'000, 11'000), "bomb.png", "cannot hold the pixels");
+}
+
+TEST(PngTest, ThePixelLimitIsTheUsers) {
+  const std::string png = encode_png(random_png(kPngKinds[5], false, false));
+  DecodeOptions options;
+  options.max_pixels = 19 * 23;
+  EXPECT_EQ(decode_image(png, "fits.png", options).width, 23);
+  options.max_pixels -= 1;
+  expect_refused(png, "large.png", "more than the 436 that are allowed", options);
+}
+
+TEST(PngTest, ImpossibleHeadersAreRefused) {
+  std::string png = encode_png(random_png(kPngKinds[5], false, false));
+  std::string depth = png;
+  depth[24] = 7;
+  expect_refused(depth, "depth.png", "damaged");
+  std::string type = png;
+  type[25] = 5;
+  expect_refused(type, "type.png", "damaged");
+  std::string first = png;
+  first.replace(12, 4, "IDAT");
+  expect_refused(first, "first.png", "it has no header");
+}
+
+TEST(PngTest, OrientationOfItsExifDataIsFollowed) {
+  const Image stored = testing::synthetic_image(5, 7);
+  PngPicture picture;
+  picture.height = stored.height;
+  picture.width = stored.width;
+  picture.color_type = PNG_COLOR_TYPE_RGB;
+  picture.samples.assign(stored.pixels.begin(), stored.pixels.end());
+  picture.exif = testing::exif_with_orientation(6, true);
+  const Image image = decode_image(encode_png(picture), "turned.png");
+  ASSERT_EQ(image.height, 7);
+  ASSERT_EQ(image.width, 5);
+  // A quarter turn clockwise: the lower left corner comes to the upper left.
+  EXPECT_EQ(image.row(0)[0], stored.row(4)[0]);
+  EXPECT_EQ(image.row(6)[0], stored.row(4)[6 * 3]);
+}
+
+}  // namespace
+}  // namespace pascaline
