@@ -24,11 +24,12 @@ struct DecodeOptions {
 
 /// Decodes PNG or JPEG, found by their signatures, to 8-bit RGB.
 ///
-/// PNG: every colour type and depth, interlaced or not; of 16 bits the upper eight count; gamma and colour profiles are
-/// not applied. JPEG: gray, YCbCr, RGB, CMYK and YCCK (both taken for inverted, as Adobe writes them), baseline,
-/// progressive or arithmetic-coded. A picture with an EXIF orientation is turned upright, as the reference does when it
-/// loads a file. Throws Error that begins with `name` if the bytes are of another format, damaged, incomplete or of
-/// more pixels than the options allow. Nothing is written to the standard streams.
+/// PNG: every colour type and depth, interlaced or not; of 16 bits the upper eight count (for gray too, where Pillow
+/// clips instead); gamma and colour profiles are not applied. JPEG: gray, YCbCr, RGB, CMYK and YCCK (both taken for
+/// inverted, as Adobe writes them), baseline, progressive or arithmetic-coded. A picture with an EXIF orientation is
+/// turned upright, as the reference does when it loads a file. Throws Error that begins with `name` if the bytes are of
+/// another format, damaged, incomplete or of more pixels than the options allow. Nothing is written to the standard
+/// streams.
 [[nodiscard]] Image decode_image(std::string_view bytes, const std::string& name, const DecodeOptions& options = {});
 
 /// Decodes a file, see `decode_image`; errors name it.

@@ -35,7 +35,8 @@ struct PreprocessorConfig {
 [[nodiscard]] PreprocessorConfig read_preprocessor_config(const std::filesystem::path& file);
 
 /// The configuration with pictures limited to that many pixels (tokens) after resizing. It never raises the limit.
-/// Pictures of extreme ratio may exceed it, as a side is at least one token. Throws Error if not one token fits.
+/// Pictures of extreme ratio may exceed it, as a side is at least one token, and so may small ones, whose sides are
+/// rounded up when they are enlarged. Throws Error if not one token fits.
 [[nodiscard]] PreprocessorConfig limit_pixels(PreprocessorConfig config, std::int64_t pixels);
 [[nodiscard]] PreprocessorConfig limit_tokens(const PreprocessorConfig& config, std::int64_t tokens);
 

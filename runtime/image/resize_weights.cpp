@@ -21,7 +21,7 @@ double cubic(double x) {
 int precision_of(const std::vector<double>& weights) {
   const double largest = weights.empty() ? 0 : *std::max_element(weights.begin(), weights.end());
   int precision = 0;
-  while (precision < kMaxPrecision && static_cast<int>(0.5 + largest * (1 << (precision + 1))) < (1 << 15)) {
+  while (precision < kMaxPrecision && std::floor(0.5 + largest * (1 << (precision + 1))) < (1 << 15)) {
     ++precision;
   }
   return precision;
@@ -55,8 +55,8 @@ ResizeWeights resize_weights(std::int64_t in, std::int64_t out) {
   std::vector<double> exact(outputs * result.taps);
   for (std::size_t i = 0; i < outputs; ++i) {
     const double center = scale * (static_cast<double>(i) + 0.5);
-    const std::int64_t low = std::max<std::int64_t>(static_cast<std::int64_t>(center - support + 0.5), 0);
-    const std::int64_t high = std::min(static_cast<std::int64_t>(center + support + 0.5), in);
+    const std::int64_t low = static_cast<std::int64_t>(std::max(std::floor(center - support + 0.5), 0.0));
+    const std::int64_t high = std::min(static_cast<std::int64_t>(std::floor(center + support + 0.5)), in);
     result.first[i] = static_cast<std::size_t>(low);
     result.count[i] = fill_weights(center, scale, low, high, exact.data() + i * result.taps);
   }

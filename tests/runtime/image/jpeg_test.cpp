@@ -142,6 +142,17 @@ TEST(JpegTest, HostileSizesAreRefusedBeforeMemoryIsTaken) {
   expect_refused(jpeg, "large.jpg", "more than the 255 that are allowed", options);
 }
 
+TEST(JpegTest, AnEvenPictureIsNotTakenForIncomplete) {
+  for (const bool progressive : {false, true}) {
+    Image image = black_image(1200, 1200);
+    image.pixels.assign(image.pixels.size(), 255);
+    JpegPicture picture = jpeg_of(image);
+    picture.progressive = progressive;
+    picture.subsampled = true;
+    EXPECT_EQ(decode_image(encode_jpeg(picture), "white.jpg").pixels, image.pixels);
+  }
+}
+
 TEST(JpegTest, UnknownKindsAreRefused) {
   const std::string jpeg = encode_jpeg(jpeg_of(smooth_image(16, 16)));
   std::string precision = jpeg;

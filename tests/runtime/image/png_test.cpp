@@ -3,6 +3,7 @@
 #include <png.h>
 
 #include <array>
+#include <cmath>
 #include <random>
 #include <string>
 #include <vector>
@@ -167,6 +168,15 @@ TEST(PngTest, HostileSizesAreRefusedBeforeMemoryIsTaken) {
   expect_refused(with_size(png, 0xffffffff, 0xffffffff), "huge.png", "a side may have 1000000");
   expect_refused(with_size(png, 999'999, 999'999), "huge.png", "more than the 134217728 that are allowed");
   expect_refused(with_size(png, 11'000, 11'000), "bomb.png", "cannot hold the pixels");
+}
+
+TEST(PngTest, AnEvenPictureIsNotTakenForIncomplete) {
+  PngPicture picture;
+  picture.height = picture.width = 2400;
+  picture.color_type = PNG_COLOR_TYPE_GRAY;
+  picture.bit_depth = 1;
+  picture.samples.assign(2400 * 2400, 1);
+  EXPECT_EQ(decode_image(encode_png(picture), "white.png").pixels, std::vector<std::uint8_t>(2400 * 2400 * 3, 255));
 }
 
 TEST(PngTest, ThePixelLimitIsTheUsers) {
