@@ -20,10 +20,4 @@ void check_dimensions(std::int64_t width, std::int64_t height, const DecodeOptio
 /// Throws Error if the file has fewer bytes than the pixels that its header announces can take.
 void check_file_bytes(std::size_t bytes, std::int64_t needed);
 
-/// round(a * b / 255) of two 8-bit values.
-[[nodiscard]] constexpr std::uint8_t multiply_255(unsigned a, unsigned b) noexcept {
-  const unsigned product = a * b + 128;
-  return static_cast<std::uint8_t>((product + (product >> 8)) >> 8);
-}
-
 }  // namespace pascaline

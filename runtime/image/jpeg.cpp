@@ -142,6 +142,12 @@ J_COLOR_SPACE colours_wanted(const jpeg_decompress_struct& info) {
   }
 }
 
+// round(a * b / 255) of two 8-bit values.
+unsigned multiply_255(unsigned a, unsigned b) {
+  const unsigned product = a * b + 128;
+  return (product + (product >> 8)) >> 8;
+}
+
 // Inverted CMYK to RGB, in place; the rounding is that of the reference's loader.
 void cmyk_to_rgb(std::vector<std::uint8_t>& pixels) {
   const std::size_t count = pixels.size() / 4;
