@@ -9,3 +9,4 @@
 #include "runtime/ops/matmul.hpp"       // IWYU pragma: export
 #include "runtime/ops/norm.hpp"         // IWYU pragma: export
 #include "runtime/ops/rope.hpp"         // IWYU pragma: export
+#include "runtime/ops/sample.hpp"       // IWYU pragma: export

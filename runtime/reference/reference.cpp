@@ -6,7 +6,8 @@
 namespace pascaline {
 namespace {
 
-constexpr std::array<std::pair<std::string_view, HostReference>, 12> kReferences{{
+constexpr std::array<std::pair<std::string_view, HostReference>, 14> kReferences{{
+    {"advance", reference_advance},
     {"attention_decode", reference_attention_decode},
     {"attention_prefill", reference_attention_prefill},
     {"elementwise", reference_elementwise},
@@ -17,6 +18,7 @@ constexpr std::array<std::pair<std::string_view, HostReference>, 12> kReferences
     {"qk_norm_rope", reference_qk_norm_rope},
     {"rmsnorm", reference_rmsnorm},
     {"rope_vision", reference_rope_vision},
+    {"sample", reference_sample},
     {"softmax", reference_softmax},
     {"transpose", reference_transpose},
 }};

@@ -17,6 +17,10 @@ using HostReference = void (*)(const Problem& problem, std::span<const std::vect
 /// The reference of that name (the names search spaces use), or nullptr.
 [[nodiscard]] HostReference find_host_reference(std::string_view name) noexcept;
 
+/// length[1], slots[1] and positions[3], each plus one.
+void reference_advance(const Problem& problem, std::span<const std::vector<double>> inputs,
+                       std::span<std::vector<double>> outputs);
+
 /// `C[M,N] = A[M,K] · B[N,K]ᵀ`, all row-major; dimensions M, N, K. Uses all processors.
 void reference_matmul_nt(const Problem& problem, std::span<const std::vector<double>> inputs,
                          std::span<std::vector<double>> outputs);
@@ -62,6 +66,13 @@ void reference_rmsnorm(const Problem& problem, std::span<const std::vector<doubl
 /// QKV_STRIDE.
 void reference_rope_vision(const Problem& problem, std::span<const std::vector<double>> inputs,
                            std::span<std::vector<double>> outputs);
+
+/// The next token from logits: `ops::sample_on_host`, so what a kernel gives must equal it to the bit. In float64 the
+/// same choice would differ wherever rounding moves a boundary between tokens across the drawn number, which among
+/// many tokens of like probability happens too often to tell it from a mistake. Inputs logits, settings, top_k,
+/// generator, seen; dimension VOCABULARY.
+void reference_sample(const Problem& problem, std::span<const std::vector<double>> inputs,
+                      std::span<std::vector<double>> outputs);
 
 /// Softmax of each row; dimensions ROWS, WIDTH.
 void reference_softmax(const Problem& problem, std::span<const std::vector<double>> inputs,

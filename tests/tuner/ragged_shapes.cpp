@@ -14,6 +14,8 @@ using Draw = Sizes (*)(RaggedShapes&);
 
 std::int64_t stride(RaggedShapes& draw, std::int64_t row) { return row + draw.pick({0, 0, 1, 8}); }
 
+Sizes advance(RaggedShapes& /*draw*/) { return {}; }
+
 Sizes matmul(RaggedShapes& draw) {
   return {{"M", draw.size(150)}, {"N", draw.size(150)}, {"K", draw.size(150)}, {"EPILOGUE", draw.below(7)}};
 }
@@ -58,6 +60,8 @@ Sizes attention_decode(RaggedShapes& draw) {
 Sizes norm(RaggedShapes& draw) {
   return {{"ROWS", draw.size(40)}, {"WIDTH", draw.size(2100)}, {"RESIDUAL", draw.below(2)}};
 }
+
+Sizes sample(RaggedShapes& draw) { return {{"VOCABULARY", draw.pick({1, 8}) * draw.size(5000)}}; }
 
 Sizes softmax(RaggedShapes& draw) { return {{"ROWS", draw.size(40)}, {"WIDTH", draw.size(600)}}; }
 
@@ -104,7 +108,8 @@ Sizes position_embedding(RaggedShapes& draw) {
 }
 
 const std::map<std::string, Draw>& draws() {
-  static const std::map<std::string, Draw> known{{"attention_decode", attention_decode},
+  static const std::map<std::string, Draw> known{{"advance", advance},
+                                                 {"attention_decode", attention_decode},
                                                  {"attention_prefill", attention_prefill},
                                                  {"elementwise", elementwise},
                                                  {"gather", gather},
@@ -115,6 +120,7 @@ const std::map<std::string, Draw>& draws() {
                                                  {"qk_norm_rope", qk_norm_rope},
                                                  {"rmsnorm", norm},
                                                  {"rope_vision", rope_vision},
+                                                 {"sample", sample},
                                                  {"softmax", softmax},
                                                  {"transpose", transpose}};
   return known;

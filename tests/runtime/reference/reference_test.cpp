@@ -86,6 +86,20 @@ TEST(ReferenceTest, GatherGivesZerosForWhatIsNoRow) {
   expect_near(y[0], {3, 4, 0, 0, 0, 0, 1, 2});
 }
 
+TEST(ReferenceTest, SampleCountsAndStepsOn) {
+  const Problem of = problem("sample", {{"VOCABULARY", 3}});
+  // Settings: temperature, top_p, repetition, presence.
+  const auto greedy = results(of, {{1, 3, 2}, {0, 1, 2, 0}, {0}, {7, 41}, {0, 1, 0}}, {2, 3, 1, 1});
+  EXPECT_EQ(greedy, (std::vector<Values>{{7, 42}, {0, 1, 1}, {2}, {1}}));
+  const auto drawn = results(of, {{0, 0, -100}, {1, 0.25, 1, 0}, {0}, {7, 0}, {0, 0, 0}}, {2, 3, 1, 1});
+  EXPECT_EQ(drawn, (std::vector<Values>{{7, 1}, {1, 0, 0}, {0}, {1}}));
+}
+
+TEST(ReferenceTest, AdvanceAddsOne) {
+  EXPECT_EQ(results(problem("advance", {}), {{1}, {-1}, {4, 5, 6}}, {1, 1, 3}),
+            (std::vector<Values>{{2}, {0}, {5, 6, 7}}));
+}
+
 // The grid holds 10·row + column at its corners, so that the patch at (i, j) of 4 x 4 gets (10·i + j) / 3.
 TEST(ReferenceTest, PositionsComeInMergeBlocks) {
   const auto y =
