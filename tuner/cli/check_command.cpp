@@ -86,7 +86,9 @@ std::vector<std::string> child_command(const CheckCommandOptions& options, const
   for (const auto& [name, type] : problem.types) {
     shape += fmt::format(",{}={}", name, name_of(type));
   }
-  command.insert(command.end(), {"--problem", shape});
+  if (!shape.empty()) {  // a kernel without dimensions and types has but one
+    command.insert(command.end(), {"--problem", shape});
+  }
   for (const auto& [name, value] : config.settings()) {
     command.insert(command.end(), {"--set", name + "=" + to_text(value)});
   }
