@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -46,6 +47,19 @@ class NvrtcError : public Error {
 class HostDeviceError : public Error {
  public:
   using Error::Error;
+};
+
+/// A device, or the limit that was set for its use, has too little memory. Less work at once may fit.
+class OutOfMemoryError : public Error {
+ public:
+  OutOfMemoryError(const std::string& message, std::uint64_t needed_bytes, std::uint64_t free_bytes)
+      : Error(message), needed_bytes_(needed_bytes), free_bytes_(free_bytes) {}
+  [[nodiscard]] std::uint64_t needed_bytes() const noexcept { return needed_bytes_; }  ///< of the device
+  [[nodiscard]] std::uint64_t free_bytes() const noexcept { return free_bytes_; }      ///< what could be had
+
+ private:
+  std::uint64_t needed_bytes_;
+  std::uint64_t free_bytes_;
 };
 
 /// The database could not be opened, read or written; `code()` is SQLite's extended result code.

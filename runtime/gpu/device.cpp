@@ -51,11 +51,6 @@ void Graph::swap(Graph& other) noexcept {
   std::swap(handle_, other.handle_);
 }
 
-std::string Device::refused_in_recording(std::string_view doing) {
-  return fmt::format(
-      "cannot {} while launches are recorded, only launch kernels and fill buffers; do it before or after", doing);
-}
-
 std::uint64_t checksum_of(std::span<const std::byte> bytes, std::uint64_t first_word) {
   std::uint64_t sum = 0;
   for (std::size_t at = 0; at < bytes.size(); at += sizeof(std::uint32_t)) {
@@ -67,6 +62,9 @@ std::uint64_t checksum_of(std::span<const std::byte> bytes, std::uint64_t first_
 }
 
 bool is_out_of_memory(const Error& error) noexcept {
+  if (dynamic_cast<const OutOfMemoryError*>(&error) != nullptr) {
+    return true;
+  }
   if (dynamic_cast<const CudaError*>(&error) != nullptr) {
     return error.code() == kCuOutOfMemory;
   }

@@ -7,14 +7,14 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <string_view>
-#include <utility>
 #include <vector>
 
 #include "core/binary.hpp"
 #include "core/device_limits.hpp"
 #include "core/error.hpp"
 #include "core/space.hpp"
+#include "runtime/gpu/device_memory.hpp"
+#include "runtime/gpu/handles.hpp"
 
 namespace pascaline {
 
@@ -42,87 +42,6 @@ struct Sensors {
   std::optional<std::uint64_t> throttle_reasons;  ///< NVML's bit mask
 };
 
-class Device;
-
-/// Device memory between two guard bands. Move-only; frees itself.
-class Buffer {
- public:
-  Buffer() = default;
-  Buffer(Device* device, void* base, void* data, std::size_t bytes) noexcept
-      : device_(device), base_(base), data_(data), bytes_(bytes) {}
-  Buffer(Buffer&& other) noexcept { swap(other); }
-  Buffer& operator=(Buffer&& other) noexcept {
-    Buffer(std::move(other)).swap(*this);
-    return *this;
-  }
-  Buffer(const Buffer&) = delete;
-  Buffer& operator=(const Buffer&) = delete;
-  ~Buffer();
-
-  [[nodiscard]] void* data() const noexcept { return data_; }  ///< device address, 256-byte aligned
-  [[nodiscard]] void* base() const noexcept { return base_; }  ///< the device's own handle of the allocation
-  [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
-  void swap(Buffer& other) noexcept;
-
- private:
-  Device* device_ = nullptr;
-  void* base_ = nullptr;
-  void* data_ = nullptr;
-  std::size_t bytes_ = 0;
-};
-
-/// A loaded kernel function. Move-only; unloads itself.
-class Kernel {
- public:
-  Kernel() = default;
-  Kernel(Device* device, void* module, void* function, Resources resources) noexcept
-      : device_(device), module_(module), function_(function), resources_(resources) {}
-  Kernel(Kernel&& other) noexcept { swap(other); }
-  Kernel& operator=(Kernel&& other) noexcept {
-    Kernel(std::move(other)).swap(*this);
-    return *this;
-  }
-  Kernel(const Kernel&) = delete;
-  Kernel& operator=(const Kernel&) = delete;
-  ~Kernel();
-
-  [[nodiscard]] void* function() const noexcept { return function_; }
-  [[nodiscard]] void* module() const noexcept { return module_; }  ///< the device's own handle of the loaded binary
-  /// As the device reports them once loaded (registers after the driver's own translation of PTX).
-  [[nodiscard]] const Resources& resources() const noexcept { return resources_; }
-  [[nodiscard]] explicit operator bool() const noexcept { return function_ != nullptr; }
-  void swap(Kernel& other) noexcept;
-
- private:
-  Device* device_ = nullptr;
-  void* module_ = nullptr;
-  void* function_ = nullptr;
-  Resources resources_;
-};
-
-/// Launches that were recorded once, to be started together. Move-only; frees itself.
-class Graph {
- public:
-  Graph() = default;
-  Graph(Device* device, void* handle) noexcept : device_(device), handle_(handle) {}
-  Graph(Graph&& other) noexcept { swap(other); }
-  Graph& operator=(Graph&& other) noexcept {
-    Graph(std::move(other)).swap(*this);
-    return *this;
-  }
-  Graph(const Graph&) = delete;
-  Graph& operator=(const Graph&) = delete;
-  ~Graph();
-
-  [[nodiscard]] void* handle() const noexcept { return handle_; }  ///< the device's own
-  [[nodiscard]] explicit operator bool() const noexcept { return handle_ != nullptr; }
-  void swap(Graph& other) noexcept;
-
- private:
-  Device* device_ = nullptr;
-  void* handle_ = nullptr;
-};
-
 /// A device that runs kernels: `cuda:N` or `host`. One thread uses a Device at a time; launches are ordered.
 class Device {
  public:
@@ -135,6 +54,10 @@ class Device {
   virtual ~Device() = default;
 
   [[nodiscard]] virtual const DeviceInfo& info() const noexcept = 0;
+
+  /// Streams, events, copies that do not wait, and memory without guard bands. Lives as long as the device; `reset`
+  /// makes all that it gave out invalid.
+  [[nodiscard]] virtual DeviceMemory& memory() noexcept = 0;
 
   /// Memory of `bytes` (0 is allowed) between intact guard bands, contents unspecified. Throws CudaError or
   /// HostDeviceError if there is not enough.
@@ -160,7 +83,12 @@ class Device {
   /// reads back, waits, times, resets, records or launches a graph throws CudaError or HostDeviceError, and nothing of
   /// it is recorded. `work` must not free anything either. Throws what `work` throws, CudaError or HostDeviceError.
   [[nodiscard]] virtual Graph record(const std::function<void()>& work) = 0;
-  /// Whether `record` is at work.
+  /// Makes the graph do what `work` launches and fills now, as `record` would record it. True if the graph was changed
+  /// in place, which takes a fraction of the time; false if what is recorded has another form (other kinds of steps, or
+  /// another number of them), or the graph held nothing, so that it had to be made anew. It is ready to be launched in
+  /// either case. Throws as `record` does, and then leaves the graph as it was.
+  virtual bool update(Graph& graph, const std::function<void()>& work) = 0;
+  /// Whether `record` or `update` is at work.
   [[nodiscard]] virtual bool recording() const noexcept = 0;
   /// Starts what was recorded, in its order; does not wait. The kernels and buffers in it must still live. Throws as
   /// launching a kernel does.
@@ -177,9 +105,9 @@ class Device {
   [[nodiscard]] virtual double time_canary_us() = 0;
   /// The only member that another thread may call while one uses the device.
   [[nodiscard]] virtual Sensors read_sensors() noexcept = 0;
-  /// Makes the device usable again after a failed launch; every Buffer, Kernel and Graph of it becomes invalid (they
-  /// may still be destroyed safely). Throws DeviceLostError if the driver does not take this process back: recent ones
-  /// do not after a kernel's fault, and only a new process helps.
+  /// Makes the device usable again after a failed launch; every Buffer, Kernel and Graph of it, and whatever `memory`
+  /// gave out, becomes invalid (they may still be destroyed safely). Throws DeviceLostError if the driver does not take
+  /// this process back: recent ones do not after a kernel's fault, and only a new process helps.
   virtual void reset() = 0;
 
  protected:
@@ -189,15 +117,12 @@ class Device {
   virtual void release_buffer(void* base) noexcept = 0;
   virtual void release_kernel(void* module) noexcept = 0;
   virtual void release_graph(void* handle) noexcept = 0;
-
-  /// The message for what cannot be done while launches are recorded.
-  [[nodiscard]] static std::string refused_in_recording(std::string_view doing);
 };
 
 /// Device::checksum of bytes in the host's memory, the first being part of word `first_word`.
 [[nodiscard]] std::uint64_t checksum_of(std::span<const std::byte> bytes, std::uint64_t first_word = 0);
 
-/// Whether a device threw it for want of memory, which may be free at another time.
+/// Whether it was thrown for want of device memory, which may be free at another time.
 [[nodiscard]] bool is_out_of_memory(const Error& error) noexcept;
 
 /// Opens `cuda:N` or `host`; throws Error saying which devices there are.

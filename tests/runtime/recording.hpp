@@ -17,7 +17,10 @@ namespace pascaline::testing {
 inline void expect_records_only_launches_and_fills(Device& device, const Kernel& kernel) {
   std::vector<std::byte> bytes(64);
   const Buffer buffer = device.allocate(bytes.size());
-  const Graph earlier = device.record([&] { device.fill(buffer, 2); });
+  Graph earlier = device.record([&] { device.fill(buffer, 2); });
+  DeviceMemory& memory = device.memory();
+  const Event event = memory.make_event();
+  const Stream stream = memory.make_stream();
   const std::pair<const char*, std::function<void()>> refused[] = {
       {"allocate memory", [&] { (void)device.allocate(4); }},
       {"upload", [&] { device.upload(buffer, bytes); }},
@@ -26,6 +29,13 @@ inline void expect_records_only_launches_and_fills(Device& device, const Kernel&
       {"sum up a buffer", [&] { (void)device.checksum(buffer); }},
       {"load a kernel", [&] { (void)device.load(Binary()); }},
       {"record", [&] { (void)device.record([] {}); }},
+      {"update a graph", [&] { (void)device.update(earlier, [] {}); }},
+      {"allocate memory", [&] { (void)memory.allocate_raw(4); }},
+      {"reserve addresses", [&] { (void)memory.reserve(4); }},
+      {"upload", [&] { memory.upload(stream.id(), buffer.span(), bytes); }},
+      {"copy", [&] { memory.copy({}, buffer.span(), buffer.span()); }},
+      {"record an event", [&] { memory.record(event, {}); }},
+      {"wait for an event", [&] { memory.synchronize(event); }},
       {"launch a graph", [&] { device.launch(earlier); }},
       {"wait", [&] { device.synchronize(); }},
       {"time a launch", [&] { (void)device.time_launch_us(kernel, {}, {}, true); }},

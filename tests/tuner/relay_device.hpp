@@ -25,6 +25,7 @@ class RelayDevice : public Device {
 
   RelayDevice() : host_(open_device("host")) {}
   [[nodiscard]] const DeviceInfo& info() const noexcept override { return host_->info(); }
+  [[nodiscard]] DeviceMemory& memory() noexcept override { return host_->memory(); }
   [[nodiscard]] Buffer allocate(std::size_t bytes) override { return host_->allocate(bytes); }
   void upload(const Buffer& to, std::span<const std::byte> from) override {
     uploads.push_back(hash_hex({reinterpret_cast<const char*>(from.data()), from.size()}));
@@ -43,6 +44,7 @@ class RelayDevice : public Device {
     host_->launch(kernel, geometry, arguments);
   }
   [[nodiscard]] Graph record(const std::function<void()>& work) override { return host_->record(work); }
+  bool update(Graph& graph, const std::function<void()>& work) override { return host_->update(graph, work); }
   [[nodiscard]] bool recording() const noexcept override { return host_->recording(); }
   void launch(const Graph& graph) override { host_->launch(graph); }
   void synchronize() override { host_->synchronize(); }

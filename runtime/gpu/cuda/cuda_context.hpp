@@ -21,6 +21,7 @@ class CudaContext {
   void reset();
 
   [[nodiscard]] const DriverApi& driver() const noexcept { return driver_; }
+  [[nodiscard]] CuOrdinal device() const noexcept { return device_; }
   [[nodiscard]] CuStream stream() const noexcept { return stream_; }
   [[nodiscard]] CuEvent start() const noexcept { return start_; }
   [[nodiscard]] CuEvent stop() const noexcept { return stop_; }

@@ -4,15 +4,17 @@
 
 #include <algorithm>
 #include <array>
-#include <unordered_map>
 
 #include "runtime/gpu/cuda/cuda_checksum.hpp"
 #include "runtime/gpu/cuda/cuda_context.hpp"
 #include "runtime/gpu/cuda/cuda_graph.hpp"
+#include "runtime/gpu/cuda/cuda_memory.hpp"
 #include "runtime/gpu/cuda/cuda_module.hpp"
 #include "runtime/gpu/cuda/cuda_query.hpp"
 #include "runtime/gpu/cuda/cuda_timing.hpp"
 #include "runtime/gpu/cuda/nvml.hpp"
+#include "runtime/gpu/cuda/registry.hpp"
+#include "runtime/gpu/recording_thread.hpp"
 
 namespace pascaline {
 namespace {
@@ -21,49 +23,18 @@ constexpr unsigned char kGuardByte = 0xA5;
 
 CuAddress address_of(const Buffer& buffer) { return reinterpret_cast<std::uintptr_t>(buffer.data()); }
 
-/// Buffers and kernels carry numbers, not the driver's handles: the driver gives addresses out again after a reset,
-/// and what an old Buffer releases must not be a new one's memory.
-template <typename Handle>
-class Registry {
- public:
-  void* add(Handle handle) {
-    live_.emplace(++last_, handle);
-    return reinterpret_cast<void*>(last_);
-  }
-  [[nodiscard]] const Handle* find(const void* number) const noexcept {
-    const auto found = live_.find(reinterpret_cast<std::uintptr_t>(number));
-    return found == live_.end() ? nullptr : &found->second;
-  }
-  void erase(const void* number) noexcept { live_.erase(reinterpret_cast<std::uintptr_t>(number)); }
-  void clear() noexcept { live_.clear(); }
-  [[nodiscard]] const std::unordered_map<std::uintptr_t, Handle>& live() const noexcept { return live_; }
-
- private:
-  std::unordered_map<std::uintptr_t, Handle> live_;
-  std::uintptr_t last_ = 0;
-};
-
-/// Sets a flag for as long as it lives.
-class RecordingMark {
- public:
-  explicit RecordingMark(bool& flag) : flag_(flag) { flag_ = true; }
-  RecordingMark(const RecordingMark&) = delete;
-  RecordingMark& operator=(const RecordingMark&) = delete;
-  ~RecordingMark() { flag_ = false; }
-
- private:
-  bool& flag_;
-};
-
 class CudaDevice final : public Device {
  public:
   explicit CudaDevice(int ordinal)
       : info_(query_cuda_device(DriverApi::get(), ordinal)),
         context_(ordinal),
+        memory_(context_, recorder_, info_),
         nvml_(Nvml::open(info_.uuid, query_pci_bus_id(DriverApi::get(), ordinal))) {}
   ~CudaDevice() override { drop_everything(); }
 
   [[nodiscard]] const DeviceInfo& info() const noexcept override { return info_; }
+
+  [[nodiscard]] DeviceMemory& memory() noexcept override { return memory_; }
 
   [[nodiscard]] Buffer allocate(std::size_t bytes) override;
   void upload(const Buffer& to, std::span<const std::byte> from) override;
@@ -75,7 +46,8 @@ class CudaDevice final : public Device {
   [[nodiscard]] Kernel load(const Binary& binary) override;
   void launch(const Kernel& kernel, const Geometry& geometry, std::span<void* const> arguments) override;
   [[nodiscard]] Graph record(const std::function<void()>& work) override;
-  [[nodiscard]] bool recording() const noexcept override { return recording_; }
+  bool update(Graph& graph, const std::function<void()>& work) override;
+  [[nodiscard]] bool recording() const noexcept override { return recorder_.any(); }
   void launch(const Graph& graph) override;
   void synchronize() override;
   [[nodiscard]] double time_launch_us(const Kernel& kernel, const Geometry& geometry, std::span<void* const> arguments,
@@ -93,6 +65,7 @@ class CudaDevice final : public Device {
   void check_not_recording(const char* doing) const;
   void require_live(const Buffer& buffer, const char* doing, std::size_t bytes) const;
   void check_launch(const Kernel& kernel, const Geometry& geometry) const;
+  [[nodiscard]] CapturedGraph capture(const std::function<void()>& work);
   [[nodiscard]] bool guard_intact(CuAddress guard);
   [[nodiscard]] TimingAid& timing();
   template <typename Start>
@@ -103,18 +76,19 @@ class CudaDevice final : public Device {
 
   DeviceInfo info_;
   CudaContext context_;
+  RecordingThread recorder_;
+  CudaMemory memory_;
   std::unique_ptr<Nvml> nvml_;
   std::unique_ptr<TimingAid> timing_;
   std::unique_ptr<ChecksumAid> checksum_;
   Registry<CuAddress> buffers_;
   Registry<CuModule> modules_;
   Registry<CuGraphExec> graphs_;
-  bool recording_ = false;
 };
 
 // The driver would refuse most of it too, but spoil what was captured, and take a graph or a timed launch into it.
 void CudaDevice::check_not_recording(const char* doing) const {
-  if (recording_) {
+  if (recorder_.any()) {
     throw CudaError(refused_in_recording(doing), kCuStreamCaptureUnsupported);
   }
 }
@@ -271,13 +245,27 @@ void CudaDevice::launch(const Kernel& kernel, const Geometry& geometry, std::spa
   }
 }
 
+CapturedGraph CudaDevice::capture(const std::function<void()>& work) {
+  return {context_, [&] {
+            const RecordingThread::Mark mark(recorder_);
+            work();
+          }};
+}
+
 Graph CudaDevice::record(const std::function<void()>& work) {
   check_not_recording("record");
-  const CuGraphExec graph = capture_graph(context_, [&] {
-    const RecordingMark mark(recording_);
-    work();
-  });
-  return {this, graphs_.add(graph)};
+  return {this, graphs_.add(capture(work).instantiate())};
+}
+
+bool CudaDevice::update(Graph& graph, const std::function<void()>& work) {
+  check_not_recording("update a graph");
+  const CapturedGraph captured = capture(work);
+  const CuGraphExec* recorded = graphs_.find(graph.handle());
+  if (recorded != nullptr && captured.update(*recorded)) {
+    return true;
+  }
+  graph = Graph(this, graphs_.add(captured.instantiate()));
+  return false;
 }
 
 void CudaDevice::launch(const Graph& graph) {
@@ -353,6 +341,7 @@ void CudaDevice::drop_everything() noexcept {
   buffers_.clear();
   modules_.clear();
   graphs_.clear();
+  memory_.drop_everything();
   timing_.reset();
   checksum_.reset();
 }

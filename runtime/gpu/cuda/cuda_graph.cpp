@@ -2,27 +2,39 @@
 
 namespace pascaline {
 
-CuGraphExec capture_graph(CudaContext& context, const std::function<void()>& work) {
-  const DriverApi& driver = context.driver();
+CapturedGraph::CapturedGraph(CudaContext& context, const std::function<void()>& work) : driver_(context.driver()) {
   context.make_current();
-  driver(driver.capture_begin, context.stream(), kCuCaptureThreadLocal);
-  CuGraph graph = nullptr;
+  driver_(driver_.capture_begin, context.stream(), kCuCaptureThreadLocal);
   try {
     work();
   } catch (...) {
     // The stream must not go on capturing, and what was captured is of no use.
-    driver.capture_end.address(context.stream(), &graph);
-    if (graph != nullptr) {
-      driver.graph_destroy.address(graph);
+    driver_.capture_end.address(context.stream(), &graph_);
+    if (graph_ != nullptr) {
+      driver_.graph_destroy.address(graph_);
     }
     throw;
   }
-  driver(driver.capture_end, context.stream(), &graph);
+  driver_(driver_.capture_end, context.stream(), &graph_);
+}
+
+CapturedGraph::~CapturedGraph() { driver_.graph_destroy.address(graph_); }
+
+CuGraphExec CapturedGraph::instantiate() const {
   CuGraphExec ready = nullptr;
-  const CuResult result = driver.graph_instantiate.address(&ready, graph, nullptr, nullptr, 0);
-  driver.graph_destroy.address(graph);
-  driver.check(driver.graph_instantiate.symbol, result);
+  driver_(driver_.graph_instantiate, &ready, graph_, nullptr, nullptr, std::size_t{0});
   return ready;
+}
+
+bool CapturedGraph::update(CuGraphExec ready) const {
+  CuGraphNode culprit = nullptr;
+  int reason = 0;
+  const CuResult result = driver_.graph_update.address(ready, graph_, &culprit, &reason);
+  if (result == kCuGraphUpdateFailure) {
+    return false;
+  }
+  driver_.check(driver_.graph_update.symbol, result);
+  return true;
 }
 
 }  // namespace pascaline

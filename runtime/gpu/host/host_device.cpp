@@ -15,8 +15,11 @@
 #include "core/error.hpp"
 #include "runtime/gpu/host/grid_runner.hpp"
 #include "runtime/gpu/host/guarded_memory.hpp"
+#include "runtime/gpu/host/host_graph.hpp"
 #include "runtime/gpu/host/host_info.hpp"
+#include "runtime/gpu/host/host_memory.hpp"
 #include "runtime/gpu/host/host_module.hpp"
+#include "runtime/gpu/host/host_state.hpp"
 
 namespace pascaline {
 namespace {
@@ -65,39 +68,21 @@ double time_arithmetic_us() {
   return std::chrono::duration<double, std::micro>(Clock::now() - begin).count();
 }
 
-/// Copies of the values that a launch was given.
-class KeptArguments {
- public:
-  KeptArguments(std::span<void* const> arguments, const unsigned* bytes) {
-    for (std::size_t i = 0; i < arguments.size(); ++i) {
-      values_.emplace_back(bytes[i] / sizeof(std::max_align_t) + 1);
-      std::memcpy(values_.back().data(), arguments[i], bytes[i]);
-    }
-  }
-  [[nodiscard]] std::vector<void*> pointers() {
-    std::vector<void*> out;
-    for (auto& value : values_) {
-      out.push_back(value.data());
-    }
-    return out;
-  }
-
- private:
-  std::vector<std::vector<std::max_align_t>> values_;
-};
-
-using Steps = std::vector<std::function<void()>>;  // of a graph
-
 /// The processor as a device. Launches run to their end at once; their failure is kept for `synchronize`.
 class HostDevice final : public Device {
  public:
-  HostDevice() : info_(host_device_info()), runner_(static_cast<unsigned>(info_.limits.sm_count)) {}
+  HostDevice()
+      : info_(host_device_info()),
+        memory_(state_, info_.memory_bytes),
+        runner_(static_cast<unsigned>(info_.limits.sm_count)) {}
 
   [[nodiscard]] const DeviceInfo& info() const noexcept override { return info_; }
 
+  [[nodiscard]] DeviceMemory& memory() noexcept override { return memory_; }
+
   [[nodiscard]] Buffer allocate(std::size_t bytes) override {
-    check_usable("allocate memory");
-    check_not_recording("allocate memory");
+    state_.check_usable("allocate memory");
+    state_.check_not_recording("allocate memory");
     const std::size_t whole = guarded_bytes(bytes);
     void* base = whole == 0 || whole > info_.memory_bytes ? nullptr : std::aligned_alloc(kDataAlignment, whole);
     if (base == nullptr) {
@@ -109,8 +94,8 @@ class HostDevice final : public Device {
   }
 
   void upload(const Buffer& to, std::span<const std::byte> from) override {
-    check_usable("upload");
-    check_not_recording("upload");
+    state_.check_usable("upload");
+    state_.check_not_recording("upload");
     check_size("upload", from.size(), to);
     if (!from.empty()) {
       std::memcpy(to.data(), from.data(), from.size());
@@ -118,7 +103,7 @@ class HostDevice final : public Device {
   }
 
   void download(std::span<std::byte> to, const Buffer& from) override {
-    check_not_recording("download");
+    state_.check_not_recording("download");
     synchronize();
     check_size("download", to.size(), from);
     if (!to.empty()) {
@@ -127,24 +112,29 @@ class HostDevice final : public Device {
   }
 
   void fill(const Buffer& buffer, std::uint8_t byte) override {
-    check_usable("fill");
-    do_or_record([data = buffer.data(), bytes = buffer.bytes(), byte] { std::memset(data, byte, bytes); });
+    state_.check_usable("fill");
+    const auto step = [data = buffer.data(), bytes = buffer.bytes(), byte] { std::memset(data, byte, bytes); };
+    if (recording_ == nullptr) {
+      step();
+    } else {
+      recording_->push_back({HostStep::Kind::fill, step});
+    }
   }
 
   [[nodiscard]] std::uint64_t checksum(const Buffer& buffer) override {
-    check_not_recording("sum up a buffer");
+    state_.check_not_recording("sum up a buffer");
     synchronize();
     return checksum_of({static_cast<const std::byte*>(buffer.data()), buffer.bytes()});
   }
   [[nodiscard]] bool guards_intact(const Buffer& buffer) override {
-    check_not_recording("check guards");
+    state_.check_not_recording("check guards");
     synchronize();
     return check_guards(buffer.base(), buffer.bytes());
   }
 
   [[nodiscard]] Kernel load(const Binary& binary) override {
-    check_usable("load a kernel");
-    check_not_recording("load a kernel");
+    state_.check_usable("load a kernel");
+    state_.check_not_recording("load a kernel");
     if (binary.kind != BinaryKind::host_object) {
       throw HostDeviceError(
           fmt::format("kernel {} was compiled for {}, not for the host", binary.function, binary.target));
@@ -155,7 +145,7 @@ class HostDevice final : public Device {
   }
 
   void launch(const Kernel& kernel, const Geometry& geometry, std::span<void* const> arguments) override {
-    check_usable("launch");
+    state_.check_usable("launch");
     const auto& module = *static_cast<const HostModule*>(kernel.module());
     if (const auto why = refusal(info_.limits, geometry, kernel.resources().static_shared_bytes)) {
       throw HostDeviceError(fmt::format("launch of {} refused: {}", module.function(), *why));
@@ -168,52 +158,56 @@ class HostDevice final : public Device {
       run(module, geometry, arguments);
       return;
     }
-    recording_->emplace_back(
-        [this, &module, geometry, kept = KeptArguments(arguments, module.entry().argument_bytes)]() mutable {
-          run(module, geometry, kept.pointers());
-        });
+    recording_->push_back(
+        {HostStep::Kind::launch,
+         [this, &module, geometry, kept = KeptArguments(arguments, module.entry().argument_bytes)]() mutable {
+           run(module, geometry, kept.pointers());
+         }});
   }
 
   [[nodiscard]] Graph record(const std::function<void()>& work) override {
-    check_usable("record");
-    check_not_recording("record");
-    auto steps = std::make_unique<Steps>();
-    recording_ = steps.get();
-    try {
-      work();
-    } catch (...) {
-      recording_ = nullptr;
-      throw;
+    state_.check_usable("record");
+    state_.check_not_recording("record");
+    return {this, std::make_unique<HostGraph>(recorded(work)).release()};
+  }
+  bool update(Graph& graph, const std::function<void()>& work) override {
+    state_.check_usable("update a graph");
+    state_.check_not_recording("update a graph");
+    auto steps = std::make_unique<HostGraph>(recorded(work));
+    auto* held = static_cast<HostGraph*>(graph.handle());
+    if (held != nullptr && same_form(*held, *steps)) {
+      held->swap(*steps);
+      return true;
     }
-    recording_ = nullptr;
-    return {this, steps.release()};
+    graph = Graph(this, steps.release());
+    return false;
   }
   [[nodiscard]] bool recording() const noexcept override { return recording_ != nullptr; }
 
   void launch(const Graph& graph) override {
-    check_usable("launch a graph");
-    check_not_recording("launch a graph");
+    state_.check_usable("launch a graph");
+    state_.check_not_recording("launch a graph");
     if (graph.handle() == nullptr) {
       throw HostDeviceError("cannot launch a graph that holds nothing");
     }
-    for (const auto& step : *static_cast<const Steps*>(graph.handle())) {
-      if (!failure_) {
-        step();
+    for (const HostStep& step : *static_cast<const HostGraph*>(graph.handle())) {
+      if (!state_.failure()) {
+        step.run();
       }
     }
   }
 
   void synchronize() override {
-    check_not_recording("wait");
-    if (failure_) {
-      throw HostDeviceError(*failure_);
+    state_.check_not_recording("wait");
+    if (const auto why = state_.failure()) {
+      throw HostDeviceError(*why);
     }
   }
 
   [[nodiscard]] double time_launch_us(const Kernel& kernel, const Geometry& geometry, std::span<void* const> arguments,
                                       bool cold_cache) override {
     using Clock = std::chrono::steady_clock;
-    check_not_recording("time a launch");
+    state_.check_not_recording("time a launch");
     if (cold_cache) {
       evict_caches();
     }
@@ -225,50 +219,43 @@ class HostDevice final : public Device {
   }
 
   [[nodiscard]] double time_canary_us() override {
-    check_usable("time the canary");
-    check_not_recording("time the canary");
+    state_.check_usable("time the canary");
+    state_.check_not_recording("time the canary");
     return time_arithmetic_us();
   }
 
   [[nodiscard]] Sensors read_sensors() noexcept override { return read_host_sensors(); }
 
   void reset() override {
-    check_not_recording("reset");
-    failure_.reset();
+    state_.check_not_recording("reset");
+    state_.clear();
+    memory_.drop_everything();
   }
 
  protected:
   void release_buffer(void* base) noexcept override { std::free(base); }
   void release_kernel(void* module) noexcept override { delete static_cast<HostModule*>(module); }
-  void release_graph(void* handle) noexcept override { delete static_cast<Steps*>(handle); }
+  void release_graph(void* handle) noexcept override { delete static_cast<HostGraph*>(handle); }
 
  private:
   void run(const HostModule& module, const Geometry& geometry, std::span<void* const> arguments) {
     if (auto failure = runner_.run({&module.entry(), geometry, arguments})) {
-      failure_ = fmt::format("kernel {} failed on the host: {}", module.function(), *failure);
+      state_.fail(fmt::format("kernel {} failed on the host: {}", module.function(), *failure));
     }
   }
 
-  template <typename Step>
-  void do_or_record(Step step) {
-    if (recording_ != nullptr) {
-      recording_->emplace_back(step);
-    } else {
-      step();
+  [[nodiscard]] HostGraph recorded(const std::function<void()>& work) {
+    HostGraph steps;
+    const RecordingThread::Mark mark(state_.recorder());
+    recording_ = &steps;
+    try {
+      work();
+    } catch (...) {
+      recording_ = nullptr;
+      throw;
     }
-  }
-
-  void check_not_recording(const char* doing) const {
-    if (recording_ != nullptr) {
-      throw HostDeviceError(refused_in_recording(doing));
-    }
-  }
-
-  void check_usable(const char* doing) const {
-    if (failure_) {
-      throw HostDeviceError(
-          fmt::format("cannot {}: the host device needs a reset after this failure: {}", doing, *failure_));
-    }
+    recording_ = nullptr;
+    return steps;
   }
 
   static void check_size(const char* doing, std::size_t bytes, const Buffer& buffer) {
@@ -289,9 +276,10 @@ class HostDevice final : public Device {
   }
 
   DeviceInfo info_;
+  HostState state_;
+  HostMemory memory_;
   GridRunner runner_;
-  std::optional<std::string> failure_;
-  Steps* recording_ = nullptr;
+  HostGraph* recording_ = nullptr;
   std::vector<char> eviction_;
 };
 

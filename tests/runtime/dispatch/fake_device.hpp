@@ -7,6 +7,7 @@
 
 #include "core/error.hpp"
 #include "runtime/gpu/device.hpp"
+#include "runtime/gpu/host/host_memory.hpp"
 
 namespace pascaline::testing {
 
@@ -30,6 +31,7 @@ class FakeDevice : public Device {
     last_arguments.reserve(64);
   }
   [[nodiscard]] const DeviceInfo& info() const noexcept override { return info_; }
+  [[nodiscard]] DeviceMemory& memory() noexcept override { return memory_; }
   [[nodiscard]] Buffer allocate(std::size_t bytes) override {
     if (allocations_to_refuse > 0) {
       --allocations_to_refuse;
@@ -72,6 +74,10 @@ class FakeDevice : public Device {
     is_recording = false;
     return {};
   }
+  bool update(Graph& graph, const std::function<void()>& work) override {
+    graph = record(work);
+    return false;
+  }
   [[nodiscard]] bool recording() const noexcept override { return is_recording; }
   void launch(const Graph&) override {}
   void synchronize() override {}
@@ -89,6 +95,8 @@ class FakeDevice : public Device {
 
  private:
   DeviceInfo info_;
+  HostState state_;
+  HostMemory memory_{state_, std::uint64_t{1} << 30};
 };
 
 }  // namespace pascaline::testing
