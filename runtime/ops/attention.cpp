@@ -2,6 +2,7 @@
 
 #include <bit>
 
+#include "runtime/ops/checked.hpp"
 #include "runtime/ops/checks.hpp"
 #include "runtime/ops/launch.hpp"
 
@@ -16,6 +17,14 @@ struct Heads {
   Extent kv_heads;
   Extent head_dim;
 };
+
+Heads heads_of(const AttentionPrefillArguments& given) {
+  return {{"HEADS", given.q.shape[1]}, {"KV_HEADS", given.k.shape[1]}, {"HEAD_DIM", given.q.shape[2]}};
+}
+
+Heads heads_of(const AttentionDecodeArguments& given) {
+  return {{"HEADS", given.q.shape[0]}, {"KV_HEADS", given.k.shape[1]}, {"HEAD_DIM", given.q.shape[1]}};
+}
 
 void check_heads(const Checks& check, const Heads& of) {
   check.at_least_one(of.heads);
@@ -34,31 +43,33 @@ void check_cache(const Checks& check, const TensorView& k, const TensorView& v, 
   check.require(is_empty(k) || row_stride(k) == row_stride(v), "rows of k and v must be equally far apart");
 }
 
-// 1 if there are none.
-std::int64_t check_segments(const Checks& check, const AttentionPrefillArguments& given) {
+void check_segments(const Checks& check, const AttentionPrefillArguments& given) {
   const TensorView& starts = given.segment_starts;
-  if (starts.rank == 0 && starts.data == nullptr) {
-    return 1;
+  if (!is_given(starts)) {
+    return;
   }
   check.dense({"segment_starts", &starts}, {ElementType::int32}, {{"SEGMENTS+1", starts.shape[0]}});
   check.require(starts.shape[0] >= 2, "segment_starts must have at least 2 elements: 0 and QUERIES");
   check.require(!given.causal, "segment_starts are given with causal; segments see themselves, whole");
   check.require(given.k.shape[0] == given.q.shape[0], "segments need as many keys as queries");
-  return starts.shape[0] - 1;
 }
 
 }  // namespace
 
-void attention_prefill(Dispatcher& dispatcher, const AttentionPrefillArguments& given) {
+std::int64_t segment_count(const AttentionPrefillArguments& arguments) noexcept {
+  return is_given(arguments.segment_starts) ? arguments.segment_starts.shape[0] - 1 : 1;
+}
+
+bool checked_attention_prefill(const AttentionPrefillArguments& given) {
   const Checks check("attention_prefill");
   const Extent queries{"QUERIES", given.q.shape[0]};
-  const Heads of{{"HEADS", given.q.shape[1]}, {"KV_HEADS", given.k.shape[1]}, {"HEAD_DIM", given.q.shape[2]}};
+  const Heads of = heads_of(given);
   check.strided({"q", &given.q}, {ElementType::float32, ElementType::float16}, {queries, of.heads, of.head_dim});
   check_cache(check, given.k, given.v, of);
   check.dense({"out", &given.out}, {given.q.type}, {queries, of.heads, of.head_dim});
-  const std::int64_t segments = check_segments(check, given);
+  check_segments(check, given);
   if (is_empty(given.out)) {
-    return;
+    return false;
   }
   check_heads(check, of);
   check.require(given.k.shape[0] > 0, "k and v have no rows, there is nothing to attend to; fill out instead");
@@ -69,24 +80,32 @@ void attention_prefill(Dispatcher& dispatcher, const AttentionPrefillArguments& 
   const Operand starts{"segment_starts", &given.segment_starts};
   check.addresses({q, k, v, out, starts});
   check.apart(out, {q, k, v, starts});
+  return true;
+}
+
+void attention_prefill(Dispatcher& dispatcher, const AttentionPrefillArguments& given) {
+  if (!checked_attention_prefill(given)) {
+    return;
+  }
+  const Heads of = heads_of(given);
   const NamedDimension dimensions[] = {
-      {"HEADS", of.heads.value},  {"KV_HEADS", of.kv_heads.value},   {"HEAD_DIM", of.head_dim.value},
-      {"QUERIES", queries.value}, {"KEYS", given.k.shape[0]},        {"CAUSAL", given.causal ? 1 : 0},
-      {"SEGMENTS", segments},     {"Q_STRIDE", row_stride(given.q)}, {"KV_STRIDE", row_stride(given.k)}};
+      {"HEADS", of.heads.value},          {"KV_HEADS", of.kv_heads.value},   {"HEAD_DIM", of.head_dim.value},
+      {"QUERIES", given.q.shape[0]},      {"KEYS", given.k.shape[0]},        {"CAUSAL", given.causal ? 1 : 0},
+      {"SEGMENTS", segment_count(given)}, {"Q_STRIDE", row_stride(given.q)}, {"KV_STRIDE", row_stride(given.k)}};
   const NamedType types[] = {{"STORAGE", given.q.type}, {"CACHE", given.k.type}};
   void* const buffers[] = {given.q.data, given.k.data, given.v.data, given.segment_starts.data, given.out.data};
   launch(dispatcher, "attention_prefill", dimensions, types, buffers);
 }
 
-void attention_decode(Dispatcher& dispatcher, const AttentionDecodeArguments& given) {
+bool checked_attention_decode(const AttentionDecodeArguments& given) {
   const Checks check("attention_decode");
-  const Heads of{{"HEADS", given.q.shape[0]}, {"KV_HEADS", given.k.shape[1]}, {"HEAD_DIM", given.q.shape[1]}};
+  const Heads of = heads_of(given);
   check.dense({"q", &given.q}, {ElementType::float32, ElementType::float16}, {of.heads, of.head_dim});
   check_cache(check, given.k, given.v, of);
   check.dense({"length", &given.length}, {ElementType::int32}, {{"1", 1}});
   check.dense({"out", &given.out}, {given.q.type}, {of.heads, of.head_dim});
   if (is_empty(given.out)) {
-    return;
+    return false;
   }
   check_heads(check, of);
   check.at_least_one({"KEYS", given.k.shape[0]});
@@ -97,6 +116,14 @@ void attention_decode(Dispatcher& dispatcher, const AttentionDecodeArguments& gi
   const Operand out{"out", &given.out};
   check.addresses({q, k, v, length, out});
   check.apart(out, {q, k, v, length});
+  return true;
+}
+
+void attention_decode(Dispatcher& dispatcher, const AttentionDecodeArguments& given) {
+  if (!checked_attention_decode(given)) {
+    return;
+  }
+  const Heads of = heads_of(given);
   const NamedDimension dimensions[] = {{"HEADS", of.heads.value},
                                        {"KV_HEADS", of.kv_heads.value},
                                        {"HEAD_DIM", of.head_dim.value},

@@ -90,6 +90,8 @@ bool is_empty(const TensorView& tensor) noexcept {
                                         [](std::int64_t extent) { return extent == 0; });
 }
 
+bool is_given(const TensorView& tensor) noexcept { return tensor.rank != 0 || tensor.data != nullptr; }
+
 void Checks::fail(const std::string& problem) const { throw Error(fmt::format("{}: {}", op_, problem)); }
 
 void Checks::require(bool holds, const char* problem) const {
@@ -199,7 +201,7 @@ void Checks::packed(Operand operand) const {
 }
 
 void Checks::absent(Operand operand, const char* because) const {
-  if (operand.tensor->rank != 0 || operand.tensor->data != nullptr) {
+  if (is_given(*operand.tensor)) {
     fail(fmt::format("{} is given, but {}; leave it out", operand.name, because));
   }
 }
@@ -210,8 +212,8 @@ void Checks::addresses(std::initializer_list<Operand> operands) const {
     const std::uintptr_t alignment = is_integer(tensor.type) ? size_of(tensor.type) : kAlignment;
     const auto address = reinterpret_cast<std::uintptr_t>(tensor.data);
     if (!is_empty(tensor) && (address == 0 || address % alignment != 0)) {
-      fail(fmt::format("the address of {} is {}; it must be one of device memory, aligned to {} bytes", operand.name,
-                       fmt::ptr(tensor.data), alignment));
+      fail(fmt::format("the address of {} is {}; it must be one of the device's memory, aligned to {} bytes",
+                       operand.name, fmt::ptr(tensor.data), alignment));
     }
   }
 }

@@ -71,5 +71,7 @@ class Checks {
 [[nodiscard]] std::int64_t row_length(const TensorView& tensor) noexcept;
 /// Whether an extent is 0, or there is no tensor.
 [[nodiscard]] bool is_empty(const TensorView& tensor) noexcept;
+/// Whether an operand that may be left out is there.
+[[nodiscard]] bool is_given(const TensorView& tensor) noexcept;
 
 }  // namespace pascaline::ops

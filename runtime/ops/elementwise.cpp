@@ -1,5 +1,6 @@
 #include "runtime/ops/elementwise.hpp"
 
+#include "runtime/ops/checked.hpp"
 #include "runtime/ops/checks.hpp"
 #include "runtime/ops/launch.hpp"
 
@@ -10,7 +11,7 @@ namespace {
 enum class Operation : std::uint8_t { convert, add, silu_multiply, gelu_tanh, gelu_erf };
 
 // `b` may be none.
-void run(Dispatcher& dispatcher, const Checks& check, Operation operation, Operand a, Operand b, Operand y) {
+bool checked(const Checks& check, Operand a, Operand b, Operand y) {
   constexpr ElementType kFloat = ElementType::float32;
   constexpr ElementType kHalf = ElementType::float16;
   constexpr ElementType kBrain = ElementType::bfloat16;
@@ -20,14 +21,19 @@ void run(Dispatcher& dispatcher, const Checks& check, Operation operation, Opera
   }
   check.same_shape(y, {kFloat, kHalf, kBrain}, a);
   if (is_empty(*y.tensor)) {
-    return;
+    return false;
   }
   check.addresses({a, b, y});
   check.same_or_apart(y, {a, b});
-  const NamedDimension dimensions[] = {{"COUNT", a.tensor->shape[0] * row_length(*a.tensor)},
+  return true;
+}
+
+// `b` may be none.
+void run(Dispatcher& dispatcher, Operation operation, const TensorView& a, const TensorView& b, const TensorView& y) {
+  const NamedDimension dimensions[] = {{"COUNT", a.shape[0] * row_length(a)},
                                        {"OPERATION", static_cast<int>(operation)}};
-  const NamedType types[] = {{"INPUT", a.tensor->type}, {"OUTPUT", y.tensor->type}};
-  void* const buffers[] = {a.tensor->data, b.tensor->data, y.tensor->data};
+  const NamedType types[] = {{"INPUT", a.type}, {"OUTPUT", y.type}};
+  void* const buffers[] = {a.data, b.data, y.data};
   launch(dispatcher, "elementwise", dimensions, types, buffers);
 }
 
@@ -35,24 +41,54 @@ constexpr TensorView kNone;
 
 }  // namespace
 
+bool checked_convert(const TensorView& x, const TensorView& y) {
+  return checked(Checks("convert"), {"x", &x}, {nullptr, &kNone}, {"y", &y});
+}
+
+bool checked_add(const TensorView& a, const TensorView& b, const TensorView& y) {
+  return checked(Checks("add"), {"a", &a}, {"b", &b}, {"y", &y});
+}
+
+bool checked_silu_multiply(const TensorView& gate, const TensorView& factor, const TensorView& y) {
+  return checked(Checks("silu_multiply"), {"gate", &gate}, {"factor", &factor}, {"y", &y});
+}
+
+bool checked_gelu_tanh(const TensorView& x, const TensorView& y) {
+  return checked(Checks("gelu_tanh"), {"x", &x}, {nullptr, &kNone}, {"y", &y});
+}
+
+bool checked_gelu_erf(const TensorView& x, const TensorView& y) {
+  return checked(Checks("gelu_erf"), {"x", &x}, {nullptr, &kNone}, {"y", &y});
+}
+
 void convert(Dispatcher& dispatcher, const TensorView& x, const TensorView& y) {
-  run(dispatcher, Checks("convert"), Operation::convert, {"x", &x}, {nullptr, &kNone}, {"y", &y});
+  if (checked_convert(x, y)) {
+    run(dispatcher, Operation::convert, x, kNone, y);
+  }
 }
 
 void add(Dispatcher& dispatcher, const TensorView& a, const TensorView& b, const TensorView& y) {
-  run(dispatcher, Checks("add"), Operation::add, {"a", &a}, {"b", &b}, {"y", &y});
+  if (checked_add(a, b, y)) {
+    run(dispatcher, Operation::add, a, b, y);
+  }
 }
 
 void silu_multiply(Dispatcher& dispatcher, const TensorView& gate, const TensorView& factor, const TensorView& y) {
-  run(dispatcher, Checks("silu_multiply"), Operation::silu_multiply, {"gate", &gate}, {"factor", &factor}, {"y", &y});
+  if (checked_silu_multiply(gate, factor, y)) {
+    run(dispatcher, Operation::silu_multiply, gate, factor, y);
+  }
 }
 
 void gelu_tanh(Dispatcher& dispatcher, const TensorView& x, const TensorView& y) {
-  run(dispatcher, Checks("gelu_tanh"), Operation::gelu_tanh, {"x", &x}, {nullptr, &kNone}, {"y", &y});
+  if (checked_gelu_tanh(x, y)) {
+    run(dispatcher, Operation::gelu_tanh, x, kNone, y);
+  }
 }
 
 void gelu_erf(Dispatcher& dispatcher, const TensorView& x, const TensorView& y) {
-  run(dispatcher, Checks("gelu_erf"), Operation::gelu_erf, {"x", &x}, {nullptr, &kNone}, {"y", &y});
+  if (checked_gelu_erf(x, y)) {
+    run(dispatcher, Operation::gelu_erf, x, kNone, y);
+  }
 }
 
 }  // namespace pascaline::ops

@@ -1,5 +1,6 @@
 #include "runtime/ops/matmul.hpp"
 
+#include "runtime/ops/checked.hpp"
 #include "runtime/ops/checks.hpp"
 #include "runtime/ops/launch.hpp"
 
@@ -7,13 +8,6 @@ namespace pascaline::ops {
 namespace {
 
 constexpr std::int64_t kMatvecRows = 8;
-
-bool has_bias(Epilogue epilogue) {
-  return epilogue == Epilogue::bias || epilogue == Epilogue::bias_gelu_tanh || epilogue == Epilogue::bias_gelu_erf ||
-         epilogue == Epilogue::bias_residual;
-}
-
-bool has_residual(Epilogue epilogue) { return epilogue == Epilogue::residual || epilogue == Epilogue::bias_residual; }
 
 // Names of the operands and of the extents M, N, K in messages.
 struct Names {
@@ -50,11 +44,10 @@ void check_operands(const Checks& check, const Names& names, const MatmulArgumen
   }
 }
 
-void run(Dispatcher& dispatcher, const Checks& check, const Names& names, const MatmulArguments& given) {
+bool checked(const Checks& check, const Names& names, const MatmulArguments& given) {
   check_operands(check, names, given);
-  const std::int64_t rows = given.a.shape[0];
   if (is_empty(given.c)) {
-    return;
+    return false;
   }
   check.require(given.a.shape[1] > 0, "K is 0, every sum would be zero; fill the result instead");
   const Operand a{names.a, &given.a};
@@ -65,6 +58,16 @@ void run(Dispatcher& dispatcher, const Checks& check, const Names& names, const 
   check.addresses({a, b, c, bias, residual});
   check.apart(c, {a, b, bias});
   check.same_or_apart(c, {residual});
+  return true;
+}
+
+MatmulArguments patch_product(const TensorView& patches, const TensorView& weight, const TensorView& bias,
+                              const TensorView& y) {
+  return {patches, weight, y, bias, {}, Epilogue::bias};
+}
+
+void run(Dispatcher& dispatcher, const MatmulArguments& given) {
+  const std::int64_t rows = given.a.shape[0];
   const NamedDimension dimensions[] = {
       {"M", rows}, {"N", given.b.shape[0]}, {"K", given.a.shape[1]}, {"EPILOGUE", static_cast<int>(given.epilogue)}};
   const NamedType types[] = {{"STORAGE", given.a.type}, {"WEIGHT", given.b.type}};
@@ -74,8 +77,29 @@ void run(Dispatcher& dispatcher, const Checks& check, const Names& names, const 
 
 }  // namespace
 
+bool has_bias(Epilogue epilogue) noexcept {
+  return epilogue == Epilogue::bias || epilogue == Epilogue::bias_gelu_tanh || epilogue == Epilogue::bias_gelu_erf ||
+         epilogue == Epilogue::bias_residual;
+}
+
+bool has_residual(Epilogue epilogue) noexcept {
+  return epilogue == Epilogue::residual || epilogue == Epilogue::bias_residual;
+}
+
+bool checked_matmul(const MatmulArguments& arguments) {
+  return checked(Checks("matmul"), {"A", "B", "C", "M", "N", "K"}, arguments);
+}
+
+bool checked_patch_embed(const TensorView& patches, const TensorView& weight, const TensorView& bias,
+                         const TensorView& y) {
+  return checked(Checks("patch_embed"), {"patches", "weight", "y", "N", "WIDTH", "P"},
+                 patch_product(patches, weight, bias, y));
+}
+
 void matmul(Dispatcher& dispatcher, const MatmulArguments& arguments) {
-  run(dispatcher, Checks("matmul"), {"A", "B", "C", "M", "N", "K"}, arguments);
+  if (checked_matmul(arguments)) {
+    run(dispatcher, arguments);
+  }
 }
 
 void matmul(Dispatcher& dispatcher, const TensorView& a, const TensorView& b, const TensorView& c) {
@@ -84,8 +108,9 @@ void matmul(Dispatcher& dispatcher, const TensorView& a, const TensorView& b, co
 
 void patch_embed(Dispatcher& dispatcher, const TensorView& patches, const TensorView& weight, const TensorView& bias,
                  const TensorView& y) {
-  run(dispatcher, Checks("patch_embed"), {"patches", "weight", "y", "N", "WIDTH", "P"},
-      {patches, weight, y, bias, {}, Epilogue::bias});
+  if (checked_patch_embed(patches, weight, bias, y)) {
+    run(dispatcher, patch_product(patches, weight, bias, y));
+  }
 }
 
 }  // namespace pascaline::ops

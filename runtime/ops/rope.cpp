@@ -1,5 +1,6 @@
 #include "runtime/ops/rope.hpp"
 
+#include "runtime/ops/checked.hpp"
 #include "runtime/ops/checks.hpp"
 #include "runtime/ops/launch.hpp"
 
@@ -77,15 +78,23 @@ void check_memory(const Checks& check, const QkNormRopeArguments& given) {
 
 }  // namespace
 
-void qk_norm_rope(Dispatcher& dispatcher, const QkNormRopeArguments& given) {
+bool checked_qk_norm_rope(const QkNormRopeArguments& given) {
   const Checks check("qk_norm_rope");
   const Sizes of = sizes_of(given);
   check_shapes(check, given, of);
   if (of.tokens.value == 0) {
-    return;
+    return false;
   }
   check_sizes(check, given, of);
   check_memory(check, given);
+  return true;
+}
+
+void qk_norm_rope(Dispatcher& dispatcher, const QkNormRopeArguments& given) {
+  if (!checked_qk_norm_rope(given)) {
+    return;
+  }
+  const Sizes of = sizes_of(given);
   const NamedDimension dimensions[] = {
       {"TOKENS", of.tokens.value},     {"HEADS", of.heads.value},         {"KV_HEADS", of.kv_heads.value},
       {"HEAD_DIM", of.head_dim.value}, {"POSITIONS", of.positions.value}, {"CACHE_ROWS", of.cache_rows.value},
@@ -94,10 +103,10 @@ void qk_norm_rope(Dispatcher& dispatcher, const QkNormRopeArguments& given) {
   void* const buffers[] = {given.qkv.data,     given.q_weight.data,  given.k_weight.data, given.cosine.data,
                            given.sine.data,    given.positions.data, given.slots.data,    given.k_cache.data,
                            given.v_cache.data, given.q.data};
-  launch(dispatcher, check.op(), dimensions, types, buffers);
+  launch(dispatcher, "qk_norm_rope", dimensions, types, buffers);
 }
 
-void rope_vision(Dispatcher& dispatcher, const RopeVisionArguments& given) {
+bool checked_rope_vision(const RopeVisionArguments& given) {
   const Checks check("rope_vision");
   const Extent patches{"PATCHES", given.qkv.shape[0]};
   const Extent heads{"HEADS", given.qkv.shape[2]};
@@ -110,7 +119,7 @@ void rope_vision(Dispatcher& dispatcher, const RopeVisionArguments& given) {
   check.dense({"sine", &given.sine}, {ElementType::float32}, {rows, quarter});
   check.dense({"positions", &given.positions}, {ElementType::int32}, {{"2", 2}, patches});
   if (is_empty(given.qkv)) {
-    return;
+    return false;
   }
   check.at_least_one(rows);
   check.require(head_dim.value % 4 == 0, "HEAD_DIM is no multiple of 4; half of the pairs turn by the row");
@@ -123,14 +132,21 @@ void rope_vision(Dispatcher& dispatcher, const RopeVisionArguments& given) {
   const Operand positions{"positions", &given.positions};
   check.addresses({qkv, cosine, sine, positions});
   check.apart(qkv, {cosine, sine, positions});
-  const NamedDimension dimensions[] = {{"PATCHES", patches.value},
-                                       {"HEADS", heads.value},
-                                       {"HEAD_DIM", head_dim.value},
-                                       {"POSITIONS", rows.value},
+  return true;
+}
+
+void rope_vision(Dispatcher& dispatcher, const RopeVisionArguments& given) {
+  if (!checked_rope_vision(given)) {
+    return;
+  }
+  const NamedDimension dimensions[] = {{"PATCHES", given.qkv.shape[0]},
+                                       {"HEADS", given.qkv.shape[2]},
+                                       {"HEAD_DIM", given.qkv.shape[3]},
+                                       {"POSITIONS", given.cosine.shape[0]},
                                        {"QKV_STRIDE", row_stride(given.qkv)}};
   const NamedType types[] = {{"STORAGE", given.qkv.type}};
   void* const buffers[] = {given.qkv.data, given.cosine.data, given.sine.data, given.positions.data};
-  launch(dispatcher, check.op(), dimensions, types, buffers);
+  launch(dispatcher, "rope_vision", dimensions, types, buffers);
 }
 
 }  // namespace pascaline::ops

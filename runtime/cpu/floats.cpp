@@ -1,0 +1,65 @@
+#include "runtime/cpu/floats.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <memory>
+#include <new>
+
+namespace pascaline::cpu {
+namespace {
+
+constexpr std::size_t kCacheLine = 64;
+
+struct FreeMemory {
+  void operator()(float* memory) const noexcept { std::free(memory); }
+};
+
+struct Region {
+  std::unique_ptr<float, FreeMemory> memory;
+  std::int64_t count = 0;
+};
+
+}  // namespace
+
+float* scratch(Scratch region, std::int64_t count) {
+  thread_local std::array<Region, static_cast<std::size_t>(Scratch::kCount)> regions;
+  Region& of = regions[static_cast<std::size_t>(region)];
+  if (of.count < count) {
+    const std::size_t bytes = (static_cast<std::size_t>(count) * sizeof(float) + kCacheLine) / kCacheLine * kCacheLine;
+    of.count = 0;
+    of.memory.reset();
+    of.memory.reset(static_cast<float*>(std::aligned_alloc(kCacheLine, bytes)));
+    if (!of.memory) {
+      throw std::bad_alloc();
+    }
+    of.count = count;
+  }
+  return of.memory.get();
+}
+
+void* element_at(const TensorView& tensor, std::int64_t index) {
+  return static_cast<std::byte*>(tensor.data) + index * static_cast<std::int64_t>(size_of(tensor.type));
+}
+
+const float* floats_at(const TensorView& tensor, std::int64_t first, std::int64_t count, float* room) {
+  if (tensor.type == ElementType::float32) {
+    return static_cast<const float*>(tensor.data) + first;
+  }
+  widen_to(tensor, first, count, room);
+  return room;
+}
+
+void widen_to(const TensorView& tensor, std::int64_t first, std::int64_t count, float* room) {
+  with_elements(tensor, first, [&](const auto* from, const auto& kernels) { kernels.widen(from, room, count); });
+}
+
+void store_floats(const float* values, const TensorView& tensor, std::int64_t first, std::int64_t count) {
+  if (tensor.type == ElementType::float32) {
+    std::copy_n(values, count, static_cast<float*>(tensor.data) + first);
+    return;
+  }
+  with_elements(tensor, first, [&](auto* to, const auto& kernels) { kernels.narrow(values, to, count); });
+}
+
+}  // namespace pascaline::cpu

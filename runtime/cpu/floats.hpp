@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstdint>
+
+#include "runtime/cpu/vector_kernels.hpp"
+#include "runtime/ops/tensor.hpp"
+
+namespace pascaline::cpu {
+
+/// Memory of a thread that is kept from one operation to the next: one region for each purpose, so that those of one
+/// operation are apart.
+enum class Scratch : std::uint8_t { first, second, third, fourth, fifth, shared, shared_too, kCount };
+
+/// At least `count` floats, aligned to 64 bytes, of this thread; what they hold is anything. Valid until the next call
+/// of this thread for the same region. Throws std::bad_alloc.
+[[nodiscard]] float* scratch(Scratch region, std::int64_t count);
+
+/// Address of element `index`.
+[[nodiscard]] void* element_at(const TensorView& tensor, std::int64_t index);
+/// `count` elements from `first` on as float32: where they lie, or widened into `room`. Of the three real types.
+[[nodiscard]] const float* floats_at(const TensorView& tensor, std::int64_t first, std::int64_t count, float* room);
+/// The same into `room` in any case.
+void widen_to(const TensorView& tensor, std::int64_t first, std::int64_t count, float* room);
+/// Writes `count` values to the elements from `first` on, rounded to the tensor's type.
+void store_floats(const float* values, const TensorView& tensor, std::int64_t first, std::int64_t count);
+
+/// Calls `use` with the elements from `first` on and the inner loops for their type.
+template <typename Use>
+void with_elements(const TensorView& tensor, std::int64_t first, const Use& use) {
+  const VectorKernels& kernels = vector_kernels();
+  void* const data = element_at(tensor, first);
+  switch (tensor.type) {
+    case ElementType::float16:
+      return use(static_cast<Half*>(data), kernels.float16);
+    case ElementType::bfloat16:
+      return use(static_cast<Bfloat*>(data), kernels.bfloat16);
+    default:
+      return use(static_cast<float*>(data), kernels.float32);
+  }
+}
+
+}  // namespace pascaline::cpu
