@@ -10,8 +10,15 @@
 namespace pascaline::cpu {
 namespace {
 
-// Keys of a part of the cache that one thread takes for one head: their scores stay in the first cache.
-constexpr std::int64_t kPartKeys = 256;
+// Rows of the cache that are taken together for one head after another, so that memory is read in its order.
+constexpr std::int64_t kRowsTogether = 8;
+
+// Keys of the part of the cache that one thread takes: of the length alone, so that the number of threads does not
+// change a result. Enough parts for threads to share, and few enough that merging them is little work.
+std::int64_t keys_of_part(std::int64_t length) {
+  constexpr std::int64_t kParts = 32;
+  return std::clamp<std::int64_t>((length / kParts + kRowsTogether - 1) / kRowsTogether * kRowsTogether, 32, 512);
+}
 
 /// Sizes of the operation, and what its threads share.
 struct Decode {
@@ -20,6 +27,7 @@ struct Decode {
   std::int64_t kv_heads;
   std::int64_t head_dim;
   std::int64_t group;  ///< heads of queries a head of keys
+  std::int64_t part_keys;
   std::int64_t parts;
   const float* queries;  ///< [heads, head_dim]
   float* values;         ///< [heads, parts, head_dim]: weighted sums
@@ -30,7 +38,8 @@ struct Decode {
 Decode decode_of(const ops::AttentionDecodeArguments& given, std::int64_t length) {
   const std::int64_t heads = given.q.shape[0];
   const std::int64_t head_dim = given.q.shape[1];
-  const std::int64_t parts = (length + kPartKeys - 1) / kPartKeys;
+  const std::int64_t part_keys = keys_of_part(length);
+  const std::int64_t parts = (length + part_keys - 1) / part_keys;
   const std::int64_t sums = heads * parts;
   float* room = scratch(Scratch::shared, sums * (head_dim + 3));
   Decode of{given,
@@ -38,6 +47,7 @@ Decode decode_of(const ops::AttentionDecodeArguments& given, std::int64_t length
             given.k.shape[1],
             head_dim,
             heads / given.k.shape[1],
+            part_keys,
             parts,
             floats_at(given.q, 0, heads * head_dim, scratch(Scratch::shared_too, heads * head_dim)),
             room,
@@ -47,33 +57,69 @@ Decode decode_of(const ops::AttentionDecodeArguments& given, std::int64_t length
   return of;
 }
 
-void attend_part(const Decode& of, std::int64_t kv_head, std::int64_t part) {
-  const VectorKernels& best = vector_kernels();
-  const std::int64_t first = part * kPartKeys;
-  const std::int64_t count = std::min(kPartKeys, of.length - first);
+/// Some neighbouring rows of the cache.
+struct Keys {
+  std::int64_t first;
+  std::int64_t count;
+};
+
+// Calls `use(keys, kv_head)` for a few rows of the part at a time, and each head of these.
+template <typename Use>
+void for_rows_and_heads(const Decode& of, const Keys& part, const Use& use) {
+  for (std::int64_t at = 0; at < part.count; at += kRowsTogether) {
+    for (std::int64_t kv_head = 0; kv_head < of.kv_heads; ++kv_head) {
+      use(Keys{part.first + at, std::min(kRowsTogether, part.count - at)}, kv_head);
+    }
+  }
+}
+
+// `scores[heads, part_keys]` = queries · keys.
+void score_part(const Decode& of, const Keys& part, float* scores) {
   const std::int64_t stride = ops::row_stride(of.given.k);
-  const std::int64_t head = kv_head * of.group;
-  const std::int64_t at = first * stride + kv_head * of.head_dim;
-  float* scores = scratch(Scratch::first, of.group * kPartKeys);
-  const Rows<float> queries{of.queries + head * of.head_dim, of.head_dim, of.group, of.head_dim};
-  with_elements(of.given.k, at, [&](const auto* rows, const auto& kernels) {
-    kernels.dot({rows, stride, count, of.head_dim}, queries, {scores, kPartKeys});
+  for_rows_and_heads(of, part, [&](const Keys& keys, std::int64_t kv_head) {
+    const std::int64_t head = kv_head * of.group;
+    const Rows<float> queries{of.queries + head * of.head_dim, of.head_dim, of.group, of.head_dim};
+    const FloatRows sums{scores + head * of.part_keys + keys.first - part.first, of.part_keys};
+    with_elements(of.given.k, keys.first * stride + kv_head * of.head_dim, [&](const auto* rows, const auto& kernels) {
+      kernels.dot({rows, stride, keys.count, of.head_dim}, queries, sums);
+    });
   });
+}
+
+// `sums` (a head's are `stride` apart) += scores · values.
+void add_values_of_part(const Decode& of, const Keys& part, const float* scores, const FloatRows& sums) {
+  const std::int64_t stride = ops::row_stride(of.given.v);
+  for_rows_and_heads(of, part, [&](const Keys& keys, std::int64_t kv_head) {
+    const std::int64_t head = kv_head * of.group;
+    const Rows<float> weights{scores + head * of.part_keys + keys.first - part.first, of.part_keys, of.group,
+                              keys.count};
+    with_elements(of.given.v, keys.first * stride + kv_head * of.head_dim, [&](const auto* rows, const auto& kernels) {
+      kernels.add_weighted({rows, stride, keys.count, of.head_dim}, weights,
+                           {sums.data + head * sums.stride, sums.stride});
+    });
+  });
+}
+
+void attend_part(const Decode& of, std::int64_t index) {
+  const VectorKernels& best = vector_kernels();
+  const std::int64_t first = index * of.part_keys;
+  const Keys part{first, std::min(of.part_keys, of.length - first)};
+  const std::int64_t heads = of.kv_heads * of.group;
   const float scale = 1.0F / std::sqrt(static_cast<float>(of.head_dim));
-  const FloatRows sums{of.values + (head * of.parts + part) * of.head_dim, of.parts * of.head_dim};
-  for (std::int64_t i = 0; i < of.group; ++i) {
-    float* row = scores + i * kPartKeys;
-    for (std::int64_t key = 0; key < count; ++key) {
+  float* scores = scratch(Scratch::first, heads * of.part_keys);
+  const FloatRows sums{of.values + index * of.head_dim, of.parts * of.head_dim};
+  score_part(of, part, scores);
+  for (std::int64_t head = 0; head < heads; ++head) {
+    float* row = scores + head * of.part_keys;
+    for (std::int64_t key = 0; key < part.count; ++key) {
       row[key] *= scale;
     }
-    const std::int64_t sum = (head + i) * of.parts + part;
-    of.most[sum] = best.maximum(row, count);
-    of.weight[sum] = best.exp_sum(row, count, of.most[sum]);
-    std::fill_n(sums.data + i * sums.stride, of.head_dim, 0.0F);
+    const std::int64_t sum = head * of.parts + index;
+    of.most[sum] = best.maximum(row, part.count);
+    of.weight[sum] = best.exp_sum(row, part.count, of.most[sum]);
+    std::fill_n(sums.data + head * sums.stride, of.head_dim, 0.0F);
   }
-  with_elements(of.given.v, at, [&](const auto* rows, const auto& kernels) {
-    kernels.add_weighted({rows, stride, count, of.head_dim}, {scores, kPartKeys, of.group, count}, sums);
-  });
+  add_values_of_part(of, part, scores, sums);
 }
 
 void merge_parts(const Decode& of, std::int64_t head) {
@@ -111,10 +157,9 @@ void attention_decode(const ops::AttentionDecodeArguments& arguments) {
     return;
   }
   const Decode of = decode_of(arguments, length);
-  // Heads of the same keys follow each other, as they lie in memory.
-  worker_pool().run(of.parts * of.kv_heads, 1, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end; ++i) {
-      attend_part(of, i % of.kv_heads, i / of.kv_heads);
+  worker_pool().run(of.parts, 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t part = begin; part < end; ++part) {
+      attend_part(of, part);
     }
   });
   worker_pool().run(heads, std::max<std::int64_t>(1, 64 / of.parts), [&](std::int64_t begin, std::int64_t end) {

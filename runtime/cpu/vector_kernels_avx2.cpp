@@ -77,6 +77,15 @@ PASCALINE_AVX2 void narrow_by_8(const float* from, Element* to, std::int64_t cou
   }
 }
 
+// Rows that are taken together: so few that they are still in the first cache for the next four vectors. The ones that
+// follow are asked for meanwhile, as the processor's own looking ahead ends with a page, which often holds just a row.
+constexpr std::int64_t kRowsAtOnce = 4;
+
+template <typename Element>
+std::int64_t bytes_ahead(const Rows<Element>& rows) {
+  return 2 * kRowsAtOnce * rows.stride * static_cast<std::int64_t>(sizeof(Element));
+}
+
 // `kRows` rows from the first with `kVectors` vectors from the first: one sum of 8 lanes each.
 template <typename Element, int kRows, int kVectors>
 PASCALINE_AVX2 void dot_block(const Rows<Element>& rows, const Rows<float>& vectors, const FloatRows& sums) {
@@ -86,6 +95,7 @@ PASCALINE_AVX2 void dot_block(const Rows<Element>& rows, const Rows<float>& vect
       lanes[r][i] = _mm256_setzero_ps();
     }
   }
+  const std::int64_t ahead = bytes_ahead(rows);
   std::int64_t k = 0;
   for (; k + 8 <= rows.depth; k += 8) {
     __m256 vector[kVectors];
@@ -93,7 +103,9 @@ PASCALINE_AVX2 void dot_block(const Rows<Element>& rows, const Rows<float>& vect
       vector[i] = load8(vectors.data + i * vectors.stride + k);
     }
     for (int r = 0; r < kRows; ++r) {
-      const __m256 row = load8(rows.data + r * rows.stride + k);
+      const Element* at = rows.data + r * rows.stride + k;
+      _mm_prefetch(reinterpret_cast<const char*>(at) + ahead, _MM_HINT_T0);
+      const __m256 row = load8(at);
       for (int i = 0; i < kVectors; ++i) {
         lanes[r][i] = _mm256_fmadd_ps(row, vector[i], lanes[r][i]);
       }
@@ -130,10 +142,8 @@ PASCALINE_AVX2 void dot_blocks(const Rows<Element>& rows, const Rows<float>& vec
   }
 }
 
-// Rows are taken so few at a time that they are still in the first cache for the next four vectors.
 template <typename Element>
 PASCALINE_AVX2 void dot_by_8(const Rows<Element>& rows, const Rows<float>& vectors, const FloatRows& sums) {
-  constexpr std::int64_t kRowsAtOnce = 4;
   for (std::int64_t r = 0; r < rows.count; r += kRowsAtOnce) {
     const Rows<Element> some{rows.data + r * rows.stride, rows.stride, std::min(kRowsAtOnce, rows.count - r),
                              rows.depth};
@@ -166,11 +176,13 @@ PASCALINE_AVX2 void weigh_block(const Rows<Element>& rows, const Rows<float>& fa
       factor[i][r] = _mm256_broadcast_ss(factors.data + i * factors.stride + r);
     }
   }
+  const std::int64_t ahead = bytes_ahead(rows);
   for (std::int64_t d = 0; d < rows.depth; d += 8) {
     const std::int64_t left = rows.depth - d;
     __m256 row[kRows];
     for (int r = 0; r < kRows; ++r) {
       const Element* from = rows.data + r * rows.stride + d;
+      _mm_prefetch(reinterpret_cast<const char*>(from) + ahead, _MM_HINT_T0);
       row[r] = left >= 8 ? load8(from) : load_some(from, left);
     }
     for (int i = 0; i < kSums; ++i) {

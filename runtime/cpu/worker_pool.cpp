@@ -1,6 +1,7 @@
 #include "runtime/cpu/worker_pool.hpp"
 
 #include <fmt/format.h>
+#include <sched.h>
 
 #include <algorithm>
 
@@ -23,6 +24,15 @@ void pause_briefly() noexcept {
 #else
   std::this_thread::yield();
 #endif
+}
+
+// Those that this process may use, which the standard library does not ask.
+int usable_processors() noexcept {
+  cpu_set_t usable;
+  CPU_ZERO(&usable);
+  const bool known = ::sched_getaffinity(0, sizeof usable, &usable) == 0;
+  const int count = known ? CPU_COUNT(&usable) : static_cast<int>(std::thread::hardware_concurrency());
+  return std::clamp(count, 1, WorkerPool::kMaxThreads);
 }
 
 void check_threads(int threads) {
@@ -164,7 +174,7 @@ void WorkerPool::serve() {
 }
 
 WorkerPool& worker_pool() {
-  static WorkerPool pool(std::clamp(static_cast<int>(std::thread::hardware_concurrency()), 1, WorkerPool::kMaxThreads));
+  static WorkerPool pool(usable_processors());
   return pool;
 }
 

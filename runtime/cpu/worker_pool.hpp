@@ -70,7 +70,7 @@ class WorkerPool {
   std::vector<std::thread> workers_;
 };
 
-/// The pool of this process's operations on the processor; as many threads as there are processors, until changed.
+/// The pool of this process's operations on the processor: a thread for each processor that it may use, until changed.
 [[nodiscard]] WorkerPool& worker_pool();
 
 }  // namespace pascaline::cpu
