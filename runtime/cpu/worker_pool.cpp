@@ -56,9 +56,11 @@ void WorkerPool::start(int threads) {
     for (int i = 1; i < threads; ++i) {
       workers_.emplace_back([this] { serve(); });
     }
-  } catch (...) {
+  } catch (const std::exception& error) {
+    const std::size_t started = workers_.size() + 1;
     stop();
-    throw;
+    throw Error(fmt::format("cannot start {} threads to compute with, {} is the most at present ({}); ask for fewer",
+                            threads, started, error.what()));
   }
   threads_ = threads;
 }

@@ -16,14 +16,16 @@ class WorkerPool {
   /// OpenBLAS has room for the buffers of as many callers in every build of it.
   static constexpr int kMaxThreads = 64;
 
-  /// `threads` counts the caller of `run`; throws Error unless it is from 1 to kMaxThreads.
+  /// `threads` counts the caller of `run`; throws Error unless it is from 1 to kMaxThreads, or if the system has no
+  /// more.
   explicit WorkerPool(int threads);
   ~WorkerPool();
   WorkerPool(const WorkerPool&) = delete;
   WorkerPool& operator=(const WorkerPool&) = delete;
 
   [[nodiscard]] int threads() const noexcept { return threads_.load(std::memory_order_relaxed); }
-  /// Waits for what runs and goes on with that many; throws as the constructor. Not from within `run`.
+  /// Waits for what runs and goes on with that many; not from within `run`. Throws as the constructor: with as many as
+  /// before if the number is wrong, with the caller alone if the system has no more.
   void resize(int threads);
 
   /// Calls `body(begin, end)` on slices of [0, count), each `grain` long but for the last, and waits for all. The
