@@ -2,13 +2,12 @@
 
 #if defined(__x86_64__)
 
+#include <cpuid.h>
 #include <immintrin.h>
 
 #include <algorithm>
 #include <array>
-#include <limits>
 
-#include "core/elements.hpp"
 #include "runtime/cpu/vector_math_avx2.hpp"
 
 namespace pascaline::cpu {
@@ -236,6 +235,15 @@ constexpr ElementKernels<Element> avx2_element_kernels() {
   return {widen_by_8<Element>, narrow_by_8<Element>, dot_by_8<Element>, add_weighted_by_8<Element>};
 }
 
+// Not every compiler's built-in test knows this one.
+bool has_f16c() noexcept {
+  unsigned a = 0;
+  unsigned b = 0;
+  unsigned c = 0;
+  unsigned d = 0;
+  return __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_F16C) != 0;
+}
+
 }  // namespace
 
 const VectorKernels* avx2_kernels() noexcept {
@@ -249,8 +257,7 @@ const VectorKernels* avx2_kernels() noexcept {
                                        avx2::squares,
                                        avx2::silu_multiply,
                                        avx2::gelu_tanh};
-  static const bool has_all =
-      __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c");
+  static const bool has_all = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c();
   return has_all ? &kAvx2 : nullptr;
 }
 
