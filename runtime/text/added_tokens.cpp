@@ -1,0 +1,43 @@
+#include "runtime/text/added_tokens.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace pascaline {
+
+void AddedTokenMatcher::add(std::string content, TokenId id) {
+  std::vector<Entry>& entries = by_first_byte_[static_cast<unsigned char>(content.front())];
+  const auto place = std::find_if(entries.begin(), entries.end(),
+                                  [&](const Entry& entry) { return entry.content.size() < content.size(); });
+  entries.insert(place, {std::move(content), id});
+}
+
+const AddedTokenMatcher::Entry* AddedTokenMatcher::longest_at(std::string_view rest) const {
+  const std::vector<Entry>& entries = by_first_byte_[static_cast<unsigned char>(rest.front())];
+  const auto found =
+      std::find_if(entries.begin(), entries.end(), [&](const Entry& entry) { return rest.starts_with(entry.content); });
+  return found == entries.end() ? nullptr : &*found;
+}
+
+void AddedTokenMatcher::split(std::string_view text, const std::function<void(std::string_view)>& on_text,
+                              const std::function<void(TokenId)>& on_token) const {
+  std::size_t start = 0;
+  const auto flush = [&](std::size_t end) {
+    if (end > start) {
+      on_text(text.substr(start, end - start));
+    }
+  };
+  for (std::size_t i = 0; i < text.size();) {
+    if (const Entry* entry = longest_at(text.substr(i))) {
+      flush(i);
+      on_token(entry->id);
+      i += entry->content.size();
+      start = i;
+    } else {
+      ++i;
+    }
+  }
+  flush(text.size());
+}
+
+}  // namespace pascaline

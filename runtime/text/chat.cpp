@@ -1,0 +1,118 @@
+#include "runtime/text/chat.hpp"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "core/error.hpp"
+
+namespace pascaline {
+namespace {
+
+std::string_view name_of_role(ChatRole role) {
+  return role == ChatRole::system ? "system" : role == ChatRole::user ? "user" : "assistant";
+}
+
+class ChatEncoder {
+ public:
+  ChatEncoder(const Tokenizer& tokenizer, std::span<const std::size_t> image_tokens)
+      : tokenizer_(&tokenizer),
+        image_tokens_(image_tokens),
+        turn_start_(tokenizer.require("<|im_start|>")),
+        turn_end_(tokenizer.require("<|im_end|>")) {}
+
+  void message(const ChatMessage& message) {
+    begin(message.role);
+    for (const ChatPart& part : message.parts) {
+      if (part.kind == ChatPart::Kind::text) {
+        text_ += part.text;
+      } else {
+        image(message.role);
+      }
+    }
+    end();
+  }
+  void begin(ChatRole role) {
+    token(turn_start_);
+    text_ = fmt::format("{}\n", name_of_role(role));
+  }
+  void end() {
+    token(turn_end_);
+    text_ = "\n";
+  }
+  /// The ids, once every picture has been placed.
+  std::vector<TokenId> finish() {
+    flush();
+    if (images_ != image_tokens_.size()) {
+      throw Error(fmt::format("the messages have {} pictures, but token counts were given for {}", images_,
+                              image_tokens_.size()));
+    }
+    return std::move(ids_);
+  }
+
+ private:
+  // What lies between two tokens is encoded as one text: splitting it elsewhere could give other ids.
+  void flush() {
+    const std::vector<TokenId> ids = tokenizer_->encode(text_, AddedTokens::ignore);
+    ids_.insert(ids_.end(), ids.begin(), ids.end());
+    text_.clear();
+  }
+  void token(TokenId id) {
+    flush();
+    ids_.push_back(id);
+  }
+  void image(ChatRole role) {
+    if (role != ChatRole::user) {
+      throw Error(fmt::format("a message of the {} has a picture; only the user's can", name_of_role(role)));
+    }
+    if (images_ >= image_tokens_.size() || image_tokens_[images_] == 0) {
+      throw Error(fmt::format("the number of tokens of picture {} is not given", images_ + 1));
+    }
+    token(tokenizer_->require("<|vision_start|>"));
+    ids_.insert(ids_.end(), image_tokens_[images_], tokenizer_->require("<|image_pad|>"));
+    token(tokenizer_->require("<|vision_end|>"));
+    ++images_;
+  }
+
+  const Tokenizer* tokenizer_;
+  std::span<const std::size_t> image_tokens_;
+  TokenId turn_start_;
+  TokenId turn_end_;
+  std::string text_;  // since the last token
+  std::vector<TokenId> ids_;
+  std::size_t images_ = 0;
+};
+
+}  // namespace
+
+ChatMessage text_message(ChatRole role, std::string text) { return {role, {{ChatPart::Kind::text, std::move(text)}}}; }
+
+std::vector<TokenId> encode_chat(const Tokenizer& tokenizer, std::span<const ChatMessage> messages,
+                                 std::span<const std::size_t> image_tokens) {
+  if (messages.empty()) {
+    throw Error("cannot encode a conversation without messages");
+  }
+  ChatEncoder encoder(tokenizer, image_tokens);
+  for (std::size_t i = 0; i < messages.size(); ++i) {
+    if (i == 0 || messages[i].role != ChatRole::system) {
+      encoder.message(messages[i]);
+    }
+  }
+  encoder.begin(ChatRole::assistant);
+  return encoder.finish();
+}
+
+std::vector<TokenId> encode_next_turn(const Tokenizer& tokenizer, const ChatMessage& message,
+                                      std::span<const std::size_t> image_tokens) {
+  if (message.role != ChatRole::user) {
+    throw Error(
+        fmt::format("a conversation goes on with a message of the user, not of the {}", name_of_role(message.role)));
+  }
+  ChatEncoder encoder(tokenizer, image_tokens);
+  encoder.end();
+  encoder.message(message);
+  encoder.begin(ChatRole::assistant);
+  return encoder.finish();
+}
+
+}  // namespace pascaline

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "runtime/text/tokenizer.hpp"
+
+namespace pascaline {
+
+enum class ChatRole { system, user, assistant };
+
+/// A part of a message: a text, or the place of a picture.
+struct ChatPart {
+  enum class Kind { text, image };
+  Kind kind = Kind::text;
+  std::string text{};  ///< empty for a picture
+};
+
+struct ChatMessage {
+  ChatRole role = ChatRole::user;
+  std::vector<ChatPart> parts{};
+};
+
+/// A message that is one text.
+[[nodiscard]] ChatMessage text_message(ChatRole role, std::string text);
+
+/// Ids of a conversation as the Qwen3-VL Instruct template renders it, ending where the assistant is to go on. There
+/// is no default system message, and one that is not the first message is ignored. Texts are encoded without added
+/// tokens, so that no message can hold a special token; each picture is <|vision_start|>, as many <|image_pad|> as
+/// `image_tokens` says for it, in order over all messages, and <|vision_end|>.
+/// Throws Error if there are no messages, a picture is not the user's, `image_tokens` does not have one positive
+/// number a picture, or the tokenizer lacks a token of the template.
+[[nodiscard]] std::vector<TokenId> encode_chat(const Tokenizer& tokenizer, std::span<const ChatMessage> messages,
+                                               std::span<const std::size_t> image_tokens = {});
+
+/// Ids that go on with a conversation whose cache holds the prompt and the answer without the id that ended it: the
+/// end of the assistant's turn, the user's next message, and the beginning of the assistant's. Errors as above, and
+/// Error if the message is not the user's.
+[[nodiscard]] std::vector<TokenId> encode_next_turn(const Tokenizer& tokenizer, const ChatMessage& message,
+                                                    std::span<const std::size_t> image_tokens = {});
+
+}  // namespace pascaline

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/text/added_tokens.hpp"
+#include "runtime/text/merges.hpp"
+#include "runtime/text/split_pattern.hpp"
+#include "runtime/text/vocabulary.hpp"
+
+namespace pascaline {
+
+/// What a tokenizer is made of.
+struct TokenizerParts {
+  Vocabulary vocabulary;
+  MergeTable merges;
+  ByteTokens byte_tokens{};
+  SplitPattern pattern;
+  AddedTokenMatcher verbatim;    ///< looked for in the text as it is
+  AddedTokenMatcher normalised;  ///< looked for after normalisation
+  std::vector<TokenId> special_ids;
+  std::size_t id_count = 0;
+};
+
+/// Builds them from the text of a tokenizer.json; see Tokenizer::parse for errors.
+[[nodiscard]] TokenizerParts build_tokenizer(std::string_view text, const std::string& file);
+
+}  // namespace pascaline

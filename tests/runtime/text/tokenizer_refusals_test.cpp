@@ -1,0 +1,154 @@
+#include <utility>
+
+#include "tests/runtime/text/text_fixture.hpp"
+
+namespace pascaline {
+namespace {
+
+using nlohmann::json;
+using testing::expect_holds;
+using testing::small_tokenizer_json;
+using testing::text_error;
+
+std::string refusal_of(const std::string& text) {
+  return text_error([&] { (void)Tokenizer::parse(text, "t.json"); });
+}
+
+// The small tokenizer with the value at `pointer` replaced is refused with a message that begins with the place.
+void expect_refused(const std::string& pointer, const json& value, const std::string& part,
+                    const std::string& place = {}) {
+  json document = small_tokenizer_json();
+  document[json::json_pointer(pointer)] = value;
+  const std::string message = refusal_of(document.dump());
+  EXPECT_EQ(message.rfind("t.json:" + (place.empty() ? pointer : place) + ": ", 0), 0U) << message;
+  expect_holds(message, part);
+}
+
+TEST(TokenizerRefusalsTest, OtherKindsAreRefusedByKey) {
+  expect_refused("/model/type", "Unigram", "'Unigram' is not supported");
+  expect_refused("/model/dropout", 0.1, "is set");
+  expect_refused("/model/unk_token", "<unk>", "is set");
+  expect_refused("/model/continuing_subword_prefix", "##", "is set");
+  expect_refused("/model/end_of_word_suffix", "</w>", "is set");
+  expect_refused("/model/byte_fallback", true, "is set");
+  expect_refused("/model/ignore_merges", true, "is set");
+  expect_refused("/model/fuse_unk", true, "is set");
+  expect_refused("/version", "2.0", "is set");
+  expect_refused("/normalizer/type", "NFKC", "'NFKC' is not supported");
+  expect_refused("/normalizer", nullptr, "expected an object");
+  expect_refused("/pre_tokenizer", nullptr, "expected an object");
+  expect_refused("/pre_tokenizer/type", "ByteLevel", "'ByteLevel' is not supported");
+  expect_refused("/pre_tokenizer/pretokenizers", json::array(), "found 0");
+  expect_refused("/pre_tokenizer/pretokenizers/0/type", "Digits", "'Digits'");
+  expect_refused("/pre_tokenizer/pretokenizers/0/behavior", "Removed", "'Removed'");
+  expect_refused("/pre_tokenizer/pretokenizers/0/invert", true, "true is not supported");
+  expect_refused("/pre_tokenizer/pretokenizers/1/type", "Metaspace", "'Metaspace'");
+  expect_refused("/pre_tokenizer/pretokenizers/1/add_prefix_space", true, "true is not supported");
+  expect_refused("/pre_tokenizer/pretokenizers/1/use_regex", true, "true is not supported");
+  expect_refused("/post_processor/type", "TemplateProcessing", "'TemplateProcessing'");
+  expect_refused("/decoder/type", "WordPiece", "'WordPiece'");
+  expect_refused("/decoder", nullptr, "expected an object");
+}
+
+TEST(TokenizerRefusalsTest, PatternsThatMightSplitOtherwiseAreRefused) {
+  const std::string place = "/pre_tokenizer/pretokenizers/0/pattern/Regex";
+  expect_refused(place, R"(\w+|\W+)", R"(construct '\w')");
+  expect_refused(place, "(a", "PCRE2");
+  expect_refused(place, 7, "expected text");
+  expect_refused("/pre_tokenizer/pretokenizers/0/pattern", {{"String", " "}}, "'Regex' is missing");
+}
+
+TEST(TokenizerRefusalsTest, DamagedVocabulariesAreRefused) {
+  expect_refused("/model/vocab", json::array(), "found array");
+  expect_refused("/model/vocab", 7, "found number");
+  expect_refused("/model/vocab/the", "7", "found string");
+  expect_refused("/model/vocab/the", 1.5, "found number");
+  expect_refused("/model/vocab/a~1b", json::object(), "found object");
+  expect_refused("/model/vocab/the", -1, "-1 is no token's number", "/model/vocab");
+  expect_refused("/model/vocab/the", 1 << 24, "16777216 is no token's number", "/model/vocab");
+  expect_refused("/model/vocab/the", UINT64_MAX, "found number");
+  expect_refused("/model/vocab/the", 7, "is there twice", "/model/vocab");
+  expect_refused("/model/vocab/日", 900, "'日' is not spelled", "/model/vocab");
+  expect_refused("/model/vocab/", 900, "'' is not spelled", "/model/vocab");
+  json document = small_tokenizer_json();
+  document["model"]["vocab"].erase("\u0120");
+  expect_holds(refusal_of(document.dump()), "/model/vocab: the byte 20 has no token ('\u0120')");
+}
+
+TEST(TokenizerRefusalsTest, DamagedMergesAreRefused) {
+  expect_refused("/model/merges", json::object(), "expected an array");
+  for (const json& wrong : {json("ab"), json("a b c"), json(" b"), json("a "), json("")}) {
+    expect_refused("/model/merges/3", wrong, "a space between them");
+  }
+  expect_refused("/model/merges/3", {"a"}, "found 1");
+  expect_refused("/model/merges/3", {"a", "b", "c"}, "found 3");
+  expect_refused("/model/merges/3", {"a", 7}, "found number");
+  expect_refused("/model/merges/3", {"a", json::array()}, "found array");
+  expect_refused("/model/merges/3", nullptr, "found null");
+  expect_refused("/model/merges/3", {"日", "a"}, "'日' is not in the vocabulary");
+  expect_refused("/model/merges/3", {"z", "\u0143"}, "'z\u0143' is not in the vocabulary");
+  expect_refused("/model/merges/3", small_tokenizer_json()["model"]["merges"][0], "by an earlier one already");
+}
+
+TEST(TokenizerRefusalsTest, DamagedAddedTokensAreRefused) {
+  expect_refused("/added_tokens", 7, "expected an array");
+  expect_refused("/added_tokens/0/content", "", "must not be empty");
+  expect_refused("/added_tokens/0/id", -5, "is no token's number");
+  expect_refused("/added_tokens/0/id", 1.5, "expected an integer");
+  expect_refused("/added_tokens/0/special", "yes", "expected true or false");
+  expect_refused("/added_tokens/0/lstrip", true, "is set");
+  expect_refused("/added_tokens/0/rstrip", true, "is set");
+  expect_refused("/added_tokens/0/single_word", true, "is set");
+  expect_refused("/added_tokens/1/content", "<|endoftext|>", "another token's already", "/added_tokens/1");
+  expect_refused("/added_tokens/1/id", 736, "another token's already", "/added_tokens/1");
+  expect_refused("/added_tokens/1/id", 0, "another token's already", "/added_tokens/1");
+  expect_refused("/added_tokens/11", small_tokenizer_json()["added_tokens"][0], "another token's already");
+}
+
+TEST(TokenizerRefusalsTest, SpecialTokensThatPlainTextGivesAreRefused) {
+  const json vocabulary = small_tokenizer_json()["model"]["vocab"];
+  for (const char* token : {"a", "the"}) {
+    json document = small_tokenizer_json();
+    document["added_tokens"][0]["content"] = token;
+    document["added_tokens"][0]["id"] = vocabulary.at(token);
+    expect_holds(refusal_of(document.dump()), std::string("t.json:/added_tokens: the special token '") + token + "'");
+    document["added_tokens"][0]["special"] = false;
+    const Tokenizer tokenizer = Tokenizer::parse(document.dump(), "t.json");
+    EXPECT_EQ(tokenizer.require(token), vocabulary.at(token).get<TokenId>());
+  }
+}
+
+TEST(TokenizerRefusalsTest, FilesThatAreNoJsonAreRefused) {
+  expect_holds(refusal_of(""), "t.json: not valid JSON at byte 1");
+  expect_holds(refusal_of("{} {}"), "not valid JSON at byte 4");
+  expect_holds(refusal_of("[]"), "t.json: expected an object, found array");
+  expect_holds(refusal_of("7"), "found number");
+  expect_holds(refusal_of("{}"), "the key 'model' is missing");
+  expect_holds(refusal_of(R"({"model": {"type": "BPE", "type": "BPE"}})"), "t.json:/model/type: this key stands twice");
+  expect_holds(refusal_of(R"({"model": {"vocab": {}, "vocab": {}}})"), "t.json:/model/vocab: this key stands twice");
+  expect_holds(refusal_of(R"({"a": [0, {"b/c": 0, "b/c": 0}]})"), "t.json:/a/1/b~1c: this key stands twice");
+  expect_holds(refusal_of(std::string(100'000, '[')), "deeper than 64 levels");
+  expect_holds(refusal_of("{\"model\": {\"type\": \"\xFF\"}}"), "not valid JSON");
+  expect_holds(refusal_of(testing::small_tokenizer_text().substr(0, 9000)), "not valid JSON at byte 9001");
+  expect_holds(text_error([] { (void)Tokenizer::load("/nonexistent/tokenizer.json"); }), "/nonexistent/tokenizer.json");
+}
+
+TEST(TokenizerRefusalsTest, MissingKeysAreNamed) {
+  for (const auto& [parent, key] :
+       std::initializer_list<std::pair<const char*, const char*>>{{"", "model"},
+                                                                  {"", "normalizer"},
+                                                                  {"", "pre_tokenizer"},
+                                                                  {"", "decoder"},
+                                                                  {"/model", "type"},
+                                                                  {"/model", "vocab"},
+                                                                  {"/model", "merges"},
+                                                                  {"/pre_tokenizer/pretokenizers/1", "use_regex"},
+                                                                  {"/added_tokens/2", "content"}}) {
+    json document = small_tokenizer_json();
+    document[json::json_pointer(parent)].erase(key);
+    expect_holds(refusal_of(document.dump()), std::string("the key '") + key + "' is missing");
+  }
+}
+
+}  // namespace
+}  // namespace pascaline
