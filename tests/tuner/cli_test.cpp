@@ -8,8 +8,8 @@
 namespace pascaline::testing {
 namespace {
 
-const std::vector<std::string> kCommands{"devices", "compile", "sweep", "show",      "status",
-                                         "explain", "report",  "check", "completion"};
+const std::vector<std::string> kCommands{"devices", "compile", "sweep", "show",     "status",
+                                         "explain", "report",  "check", "tokenize", "completion"};
 
 TEST_F(CliTest, HelpOfEveryCommandHasAnExample) {
   const ProgramResult help = run({"--help"});

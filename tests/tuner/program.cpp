@@ -20,6 +20,13 @@ void redirect(int descriptor, const std::filesystem::path& file) {
   }
 }
 
+void take_input(const std::filesystem::path& file) {
+  const int opened = ::open(file.c_str(), O_RDONLY);
+  if (opened < 0 || ::dup2(opened, STDIN_FILENO) < 0) {
+    throw std::runtime_error("cannot read " + file.string());
+  }
+}
+
 void apply(const ProgramSetting& setting) {
   for (const auto& [name, value] : setting.environment) {
     ::setenv(name.c_str(), value.c_str(), 1);
@@ -38,7 +45,13 @@ void apply(const ProgramSetting& setting) {
 
 int start_program(const std::filesystem::path& folder, const std::vector<std::string>& arguments,
                   const ProgramSetting& setting) {
+  if (setting.input) {
+    write_bytes(folder / "stdin", *setting.input);
+  }
   return fork_child([&] {
+    if (setting.input) {
+      take_input(folder / "stdin");
+    }
     redirect(STDOUT_FILENO, folder / "stdout");
     redirect(STDERR_FILENO, folder / "stderr");
     ::setenv("PASCALINE_CACHE_DIR", PASCALINE_TEST_CACHE, 1);

@@ -24,6 +24,7 @@ struct ProgramSetting {
   std::vector<std::pair<std::string, std::string>> environment{};
   std::optional<std::size_t> file_size_limit{};  ///< files cannot grow beyond: a full disk
   bool unprivileged = false;                     ///< as a user whom permissions bind
+  std::optional<std::string> input{};            ///< what it reads from standard input
 };
 
 /// Starts the pascaline executable with its output in files in `folder`; returns its process id.

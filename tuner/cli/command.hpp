@@ -91,6 +91,7 @@ void add_status_command(CLI::App& app, Action& action);
 void add_explain_command(CLI::App& app, Action& action);
 void add_report_command(CLI::App& app, Action& action);
 void add_check_command(CLI::App& app, Action& action);
+void add_tokenize_command(CLI::App& app, Action& action);
 void add_completion_command(CLI::App& app, Action& action);
 void add_worker_commands(CLI::App& app, Action& action);
 

@@ -42,7 +42,7 @@ _pascaline() {{
     --format | -f) COMPREPLY=($(compgen -W "md csv" -- "$current")); return ;;
     --searcher) COMPREPLY=($(compgen -W "random exhaustive" -- "$current")); return ;;
     --db | --workload | -w | --output | -o | --nvrtc) COMPREPLY=($(compgen -f -- "$current")); return ;;
-    --kernels | --spaces | --cache | --emit) COMPREPLY=($(compgen -d -- "$current")); return ;;
+    --kernels | --spaces | --cache | --emit | --model) COMPREPLY=($(compgen -d -- "$current")); return ;;
   esac
   case ${{COMP_WORDS[1]}} in
 {1}    completion) words="bash" ;;

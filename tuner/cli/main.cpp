@@ -54,6 +54,7 @@ int run(int argc, char** argv) {
   add_explain_command(app, action);
   add_report_command(app, action);
   add_check_command(app, action);
+  add_tokenize_command(app, action);
   add_completion_command(app, action);
   add_worker_commands(app, action);
   try {
