@@ -92,6 +92,12 @@ void add_explain_command(CLI::App& app, Action& action);
 void add_report_command(CLI::App& app, Action& action);
 void add_check_command(CLI::App& app, Action& action);
 void add_tokenize_command(CLI::App& app, Action& action);
+void add_generate_command(CLI::App& app, Action& action);
+void add_chat_command(CLI::App& app, Action& action);
+void add_bench_model_command(CLI::App& app, Action& action);
+void add_validate_command(CLI::App& app, Action& action);
+void add_profile_command(CLI::App& app, Action& action);
+void add_workload_command(CLI::App& app, Action& action);
 void add_completion_command(CLI::App& app, Action& action);
 void add_worker_commands(CLI::App& app, Action& action);
 

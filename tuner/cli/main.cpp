@@ -55,6 +55,12 @@ int run(int argc, char** argv) {
   add_report_command(app, action);
   add_check_command(app, action);
   add_tokenize_command(app, action);
+  add_generate_command(app, action);
+  add_chat_command(app, action);
+  add_bench_model_command(app, action);
+  add_validate_command(app, action);
+  add_profile_command(app, action);
+  add_workload_command(app, action);
   add_completion_command(app, action);
   add_worker_commands(app, action);
   try {

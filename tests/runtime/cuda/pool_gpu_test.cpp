@@ -11,7 +11,7 @@
 namespace pascaline::testing {
 namespace {
 
-constexpr std::size_t kMiB = std::size_t{1} << 20;
+constexpr std::size_t kPoolMiB = std::size_t{1} << 20;
 
 class PoolGpuTest : public GpuTest {
  protected:
@@ -25,11 +25,11 @@ TEST_F(PoolGpuTest, BuffersOfSeveralStreamsNeverMix) {
   const Stream streams[3] = {memory().make_stream(), memory().make_stream(), memory().make_stream()};
   const RawBuffer seen = memory().allocate_raw(2 * kRounds);
   std::vector<std::uint8_t> expected(2 * kRounds);
-  StreamPool pool(memory(), {256 * kMiB});
+  StreamPool pool(memory(), {256 * kPoolMiB});
   std::mt19937_64 random(1);
   for (std::size_t round = 0; round < kRounds; ++round) {
     const auto value = static_cast<std::uint8_t>(1 + random() % 255);
-    const std::size_t bytes = round % 3 == 0 ? 1 + random() % (16 * kMiB) : 1 + random() % 100'000;
+    const std::size_t bytes = round % 3 == 0 ? 1 + random() % (16 * kPoolMiB) : 1 + random() % 100'000;
     PoolBuffer buffer = pool.allocate(bytes, random() % 4 == 0 ? StreamId{} : streams[random() % 3].id());
     memory().fill(buffer.stream(), buffer.span(), value);
     if (random() % 8 == 0) {
@@ -40,7 +40,7 @@ TEST_F(PoolGpuTest, BuffersOfSeveralStreamsNeverMix) {
     expected[2 * round] = value;
     expected[2 * round + 1] = value;
     if (round % 500 == 499) {
-      (void)pool.trim(64 * kMiB);
+      (void)pool.trim(64 * kPoolMiB);
     }
   }
   for (const Stream& stream : streams) {
@@ -74,13 +74,13 @@ TEST_F(PoolGpuTest, WantOfMemoryIsToldAndSurvived) {
 }
 
 TEST_F(PoolGpuTest, StagedUploadsArriveWhole) {
-  constexpr std::size_t kBytes = 100 * kMiB + 12345;
+  constexpr std::size_t kBytes = 100 * kPoolMiB + 12345;
   std::vector<std::byte> sent(kBytes);
   for (std::size_t i = 0; i < kBytes; ++i) {
     sent[i] = static_cast<std::byte>(i * 7 + i / 251);
   }
   const RawBuffer to = memory().allocate_raw(kBytes);
-  StagingRing ring(memory(), 4 * kMiB, 4);
+  StagingRing ring(memory(), 4 * kPoolMiB, 4);
   const auto begin = std::chrono::steady_clock::now();
   ring.upload(to.span(), sent);
   ring.finish();
@@ -94,8 +94,8 @@ TEST_F(PoolGpuTest, StagedUploadsArriveWhole) {
 }
 
 TEST_F(PoolGpuTest, AnArenaTakesAsMuchAsItsPlanSays) {
-  const Arena arena(memory(), {{"a", 64 * kMiB, 0, 1}, {"b", 32 * kMiB, 1, 2}, {"c", 64 * kMiB, 2, 3}});
-  EXPECT_EQ(arena.plan().total_bytes, 96 * kMiB);
+  const Arena arena(memory(), {{"a", 64 * kPoolMiB, 0, 1}, {"b", 32 * kPoolMiB, 1, 2}, {"c", 64 * kPoolMiB, 2, 3}});
+  EXPECT_EQ(arena.plan().total_bytes, 96 * kPoolMiB);
   memory().fill({}, arena.view("a"), 1);
   memory().fill({}, arena.view("b"), 2);
   std::vector<std::byte> back(arena.view("a").bytes);

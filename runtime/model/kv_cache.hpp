@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "runtime/checkpoint/model_config.hpp"
+#include "runtime/gpu/device_memory.hpp"
+#include "runtime/ops/tensor.hpp"
+
+namespace pascaline {
+
+/// Keys and values of a sequence's tokens, for every layer. Addresses are reserved for the whole context and get memory
+/// in steps as it fills, so that nothing moves; where the device cannot do that, all of it is allocated at once.
+class KvCache {
+ public:
+  /// For up to `context` tokens; `type` is float32 or float16. `memory` must outlive it. Throws Error for a context
+  /// below 1, and as the device does.
+  KvCache(DeviceMemory& memory, const TextConfig& config, ElementType type, std::int64_t context);
+
+  /// Makes room for so many tokens, and for some more. Throws Error beyond the context, and OutOfMemoryError that says
+  /// how much memory that takes and what needs less; it may be called again then.
+  void reserve(std::int64_t tokens);
+
+  /// Tokens that there is room for: a power of two times kStep, or the context.
+  [[nodiscard]] std::int64_t capacity() const noexcept { return capacity_; }
+  [[nodiscard]] std::int64_t context() const noexcept { return context_; }
+  [[nodiscard]] ElementType type() const noexcept { return type_; }
+  /// [capacity, kv_heads, head_dim] of a layer.
+  [[nodiscard]] TensorView keys(std::int64_t layer) const;
+  [[nodiscard]] TensorView values(std::int64_t layer) const;
+  /// Bytes of memory behind it.
+  [[nodiscard]] std::uint64_t bytes() const noexcept;
+  /// Bytes of one token in all layers.
+  [[nodiscard]] std::uint64_t token_bytes() const noexcept { return 2 * row_bytes_ * layers(); }
+
+  /// The smallest room that is made.
+  static constexpr std::int64_t kStep = 256;
+
+ private:
+  [[nodiscard]] std::size_t layers() const noexcept { return places_.size() / 2; }
+  [[nodiscard]] TensorView view(std::size_t place) const;
+  void map(std::int64_t tokens);
+
+  DeviceMemory* memory_;
+  std::int64_t kv_heads_;
+  std::int64_t head_dim_;
+  ElementType type_;
+  std::int64_t context_;
+  std::int64_t capacity_ = 0;
+  std::size_t row_bytes_;
+  std::vector<GrowingBuffer> growing_;  // keys and values of a layer in turn
+  std::vector<RawBuffer> whole_;        // instead, where addresses cannot be reserved
+  std::vector<void*> places_;
+};
+
+}  // namespace pascaline

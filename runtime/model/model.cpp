@@ -1,0 +1,286 @@
+#include "runtime/model/model.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "core/error.hpp"
+#include "runtime/model/tensor_memory.hpp"
+
+namespace pascaline {
+namespace {
+
+constexpr std::int64_t kMostContext = std::int64_t{1} << 24;
+constexpr std::int64_t kLogitRows = 32;  // whose logits are computed at a time, if all are wanted
+
+ModelOptions checked_options(const ModelOptions& options, const ModelConfig& config) {
+  const std::int64_t most = std::min(kMostContext, config.text.max_positions);
+  if (options.context < 1 || options.context > most) {
+    throw Error(fmt::format("a context of {} tokens; this model takes 1 to {}", options.context, most));
+  }
+  if (options.chunk < 1) {
+    throw Error(fmt::format("passes of {} tokens; at least 1 is needed", options.chunk));
+  }
+  ModelOptions result = options;
+  result.chunk = std::min(options.chunk, options.context);
+  return result;
+}
+
+std::int64_t last_text_layer_rows(const ModelOptions& options) { return std::max(options.chunk, kLogitRows); }
+
+template <typename T>
+void put(DeviceMemory& memory, DeviceSpan to, std::span<const T> values) {
+  memory.upload({}, to, std::as_bytes(values));
+}
+
+// Pictures as the decoder counts them.
+std::vector<ImageTokens> token_grids(std::span<const PatchView> pictures, std::int64_t merge) {
+  std::vector<ImageTokens> result;
+  for (const PatchView& picture : pictures) {
+    result.push_back({picture.rows / merge, picture.columns / merge});
+  }
+  return result;
+}
+
+// The pictures' parts that lie in the rows `first` to `first + count` of a prompt.
+std::vector<ImageRows> images_between(const PromptPositions& positions, const ImageFeatures& features,
+                                      std::int64_t first, std::int64_t count) {
+  std::vector<ImageRows> result;
+  std::int64_t before = 0;  // tokens of earlier pictures
+  for (const ImageRun& run : positions.images) {
+    const std::int64_t begin = std::max(run.first, first);
+    const std::int64_t end = std::min(run.first + run.count, first + count);
+    if (begin < end) {
+      const std::int64_t feature = before + begin - run.first;
+      ImageRows& rows = result.emplace_back();
+      rows.first = begin - first;
+      rows.embeddings = rows_of(features.embeddings, feature, end - begin);
+      for (const TensorView& layer : features.deepstack) {
+        rows.deepstack.push_back(rows_of(layer, feature, end - begin));
+      }
+    }
+    before += run.count;
+  }
+  return result;
+}
+
+}  // namespace
+
+Model::Model(Executor& executor, ModelConfig config, WeightSource& weights, const ModelOptions& options)
+    : executor_(&executor),
+      config_(std::move(config)),
+      options_(checked_options(options, config_)),
+      weights_(load_weights(config_, weights, executor.memory(), options.weights)),
+      cache_(executor.memory(), config_.text, options.cache, options.context),
+      decoder_(executor, config_.text, weights_.text, cache_, options.context, last_text_layer_rows(options_)),
+      tower_(executor, config_.vision, weights_.vision),
+      sampler_(executor, config_.text.vocab) {
+  DeviceMemory& memory = executor.memory();
+  const auto chunk = static_cast<std::size_t>(options_.chunk);
+  pass_memory_ = memory.allocate_raw(5 * chunk * sizeof(std::int32_t) + 4 * DeviceMemory::kAlignment);
+  next_memory_ = memory.allocate_raw(4 * DeviceMemory::kAlignment);
+  logits_memory_ = memory.allocate_raw(static_cast<std::size_t>(config_.text.vocab) * sizeof(float));
+}
+
+ModelMemory Model::memory() const noexcept {
+  return {
+      weights_.bytes,
+      decoder_.bytes() + pass_memory_.bytes() + next_memory_.bytes() + logits_memory_.bytes() + rows_memory_.bytes(),
+      cache_.bytes()};
+}
+
+void Model::clear() {
+  length_ = 0;
+  delta_ = 0;
+  has_logits_ = false;
+  has_token_ = false;
+}
+
+void Model::check(const Prompt& prompt) const {
+  if (prompt.tokens.empty()) {
+    throw Error("a prompt of no tokens");
+  }
+  const auto wrong = std::find_if(prompt.tokens.begin(), prompt.tokens.end(),
+                                  [&](std::int32_t token) { return token < 0 || token >= config_.text.vocab; });
+  if (wrong != prompt.tokens.end()) {
+    throw Error(fmt::format("token {} of the prompt is {}; the vocabulary has {}", wrong - prompt.tokens.begin(),
+                            *wrong, config_.text.vocab));
+  }
+  const auto count = static_cast<std::int64_t>(prompt.tokens.size());
+  if (count > options_.context - length_) {
+    throw Error(fmt::format("{} tokens behind {} do not fit the context of {}; ask for a larger one with --context",
+                            count, length_, options_.context));
+  }
+}
+
+void Model::append(const Prompt& prompt, const LogitsReader& reader) {
+  check(prompt);
+  const auto count = static_cast<std::int64_t>(prompt.tokens.size());
+  const auto pictures = token_grids(prompt.pictures, config_.vision.merge);
+  const PromptPositions positions =
+      mrope_positions(prompt.tokens, static_cast<std::int32_t>(config_.image_token), pictures, length_, delta_);
+  cache_.reserve(length_ + count);
+  const ImageFeatures features = tower_.encode(prompt.pictures);
+  const std::int64_t before = length_;
+  has_logits_ = has_token_ = false;
+  try {
+    for (std::int64_t first = 0; first < count; first += options_.chunk) {
+      const std::int64_t rows = std::min(options_.chunk, count - first);
+      run_chunk(prompt, positions, features, first, rows);
+      if (reader) {
+        read_rows(first, rows, reader);
+      }
+      length_ += rows;
+      if (first + rows == count) {
+        decoder_.project(rows - 1, 1, {logits_memory_.data(), ElementType::float32, {1, config_.text.vocab}});
+      }
+    }
+    executor_->device().synchronize();  // the features' memory goes
+  } catch (...) {
+    length_ = before;
+    throw;
+  }
+  delta_ = positions.delta;
+  has_logits_ = true;
+}
+
+void Model::run_chunk(const Prompt& prompt, const PromptPositions& positions, const ImageFeatures& features,
+                      std::int64_t first, std::int64_t count) {
+  DeviceMemory& memory = executor_->memory();
+  const auto rows = static_cast<std::size_t>(count);
+  const auto offset = static_cast<std::size_t>(first);
+  const std::size_t row_bytes = (rows * sizeof(std::int32_t) + 15) / 16 * 16;
+  const DeviceSpan tokens = pass_memory_.span().slice(0, rows * sizeof(std::int32_t));
+  const DeviceSpan slots = pass_memory_.span().slice(row_bytes, rows * sizeof(std::int32_t));
+  const DeviceSpan places = pass_memory_.span().slice(2 * row_bytes, 3 * rows * sizeof(std::int32_t));
+  const DeviceSpan length = next_memory_.span().slice(0, sizeof(std::int32_t));
+
+  std::vector<std::int32_t> slot_numbers(rows);
+  std::iota(slot_numbers.begin(), slot_numbers.end(), static_cast<std::int32_t>(length_));
+  std::vector<std::int32_t> place_numbers;
+  for (const std::vector<std::int32_t>& axis : positions.axes) {
+    const auto begin = axis.begin() + first;
+    place_numbers.insert(place_numbers.end(), begin, begin + count);
+  }
+  const std::array<std::int32_t, 1> new_length{static_cast<std::int32_t>(length_ + count)};
+  put<std::int32_t>(memory, tokens, prompt.tokens.subspan(offset, rows));
+  put<std::int32_t>(memory, slots, slot_numbers);
+  put<std::int32_t>(memory, places, place_numbers);
+  put<std::int32_t>(memory, length, new_length);
+  memory.synchronize(StreamId{});
+
+  TextPass pass;
+  pass.tokens = tensor_in(tokens, ElementType::int32, {count});
+  pass.positions = tensor_in(places, ElementType::int32, {3, count});
+  pass.slots = tensor_in(slots, ElementType::int32, {count});
+  pass.length = tensor_in(length, ElementType::int32, {1});
+  pass.cached = length_;
+  pass.images = images_between(positions, features, first, count);
+  decoder_.forward(pass);
+}
+
+void Model::read_rows(std::int64_t first, std::int64_t count, const LogitsReader& reader) {
+  const auto vocabulary = static_cast<std::size_t>(config_.text.vocab);
+  if (!rows_memory_) {
+    rows_memory_ = executor_->memory().allocate_raw(kLogitRows * vocabulary * sizeof(float));
+  }
+  std::vector<float> values;
+  for (std::int64_t row = 0; row < count; row += kLogitRows) {
+    const std::int64_t rows = std::min(kLogitRows, count - row);
+    const TensorView logits = tensor_in(rows_memory_.span(), ElementType::float32, {rows, config_.text.vocab});
+    decoder_.project(row, rows, logits);
+    values.resize(static_cast<std::size_t>(rows) * vocabulary);
+    executor_->memory().download({}, std::as_writable_bytes(std::span(values)), span_of(logits));
+    executor_->memory().synchronize(StreamId{});
+    reader(first + row, values);
+  }
+}
+
+std::vector<float> Model::logits() {
+  if (!has_logits_) {
+    throw Error("no tokens were read yet, so none follows");
+  }
+  std::vector<float> values(static_cast<std::size_t>(config_.text.vocab));
+  executor_->memory().download({}, std::as_writable_bytes(std::span(values)), logits_memory_.span());
+  executor_->memory().synchronize(StreamId{});
+  return values;
+}
+
+void Model::set_sampling(const ops::SamplingSettings& settings, std::span<const std::int32_t> seen) {
+  sampler_.set(settings, seen);
+}
+
+std::int32_t Model::sample() {
+  if (!has_logits_) {
+    throw Error("no tokens were read yet, so none follows");
+  }
+  place_next();
+  sampler_.launch({logits_memory_.data(), ElementType::float32, {config_.text.vocab}});
+  has_token_ = true;
+  return sampler_.token();
+}
+
+// Where the next token goes, on the device: length, slot, positions.
+void Model::place_next() {
+  const auto slot = static_cast<std::int32_t>(length_);
+  const auto position = static_cast<std::int32_t>(length_ + delta_);
+  const std::array<std::int32_t, 1> length{slot + 1};
+  const std::array<std::int32_t, 1> slots{slot};
+  const std::array<std::int32_t, 3> positions{position, position, position};
+  const DeviceSpan memory = next_memory_.span();
+  put<std::int32_t>(executor_->memory(), memory.slice(0, sizeof(length)), length);
+  put<std::int32_t>(executor_->memory(), memory.slice(DeviceMemory::kAlignment, sizeof(slots)), slots);
+  put<std::int32_t>(executor_->memory(), memory.slice(2 * DeviceMemory::kAlignment, sizeof(positions)), positions);
+  executor_->memory().synchronize(StreamId{});
+}
+
+TextPass Model::next_pass() const {
+  const DeviceSpan memory = next_memory_.span();
+  const DeviceSpan slots = memory.slice(DeviceMemory::kAlignment, sizeof(std::int32_t));
+  const DeviceSpan positions = memory.slice(2 * DeviceMemory::kAlignment, 3 * sizeof(std::int32_t));
+  TextPass pass;
+  pass.tokens = sampler_.token_on_device();
+  pass.length = tensor_in(memory, ElementType::int32, {1});
+  pass.slots = tensor_in(slots, ElementType::int32, {1});
+  pass.positions = tensor_in(positions, ElementType::int32, {3, 1});
+  return pass;
+}
+
+void Model::run_step() {
+  const TextPass pass = next_pass();
+  const TensorView logits(logits_memory_.data(), ElementType::float32, {1, config_.text.vocab});
+  decoder_.forward(pass);
+  decoder_.project(0, 1, logits);
+  sampler_.launch(reshaped(logits, {config_.text.vocab}));
+  executor_->advance(pass.length, pass.slots, pass.positions);
+}
+
+std::int32_t Model::step() {
+  if (!has_token_) {
+    throw Error("no token was chosen yet that could be appended");
+  }
+  if (length_ >= options_.context) {
+    throw Error(fmt::format("the context of {} tokens is full; ask for a larger one with --context", options_.context));
+  }
+  cache_.reserve(length_ + 1);
+  Device& device = executor_->device();
+  const std::int64_t capacity = cache_.capacity();
+  const bool records = options_.graphs && !executor_->on_processor() && !executor_->fell_back();
+  if (records && stepped_capacity_ == capacity) {
+    if (recorded_capacity_ != capacity) {
+      device.update(step_graph_, [&] { run_step(); });
+      recorded_capacity_ = capacity;
+    }
+    device.launch(step_graph_);
+  } else {
+    // The first step of a capacity prepares its kernels.
+    run_step();
+    stepped_capacity_ = capacity;
+  }
+  const std::int32_t token = sampler_.token();
+  ++length_;
+  return token;
+}
+
+}  // namespace pascaline

@@ -1,0 +1,116 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "runtime/checkpoint/model_config.hpp"
+#include "runtime/checkpoint/weight_source.hpp"
+#include "runtime/model/device_weights.hpp"
+#include "runtime/model/executor.hpp"
+#include "runtime/model/kv_cache.hpp"
+#include "runtime/model/positions.hpp"
+#include "runtime/model/sampler.hpp"
+#include "runtime/model/text_decoder.hpp"
+#include "runtime/model/vision_tower.hpp"
+
+namespace pascaline {
+
+/// How a model is kept and run.
+struct ModelOptions {
+  ElementType weights = ElementType::float16;  ///< of matrices: float32 or float16
+  ElementType cache = ElementType::float16;    ///< of keys and values: float32 or float16
+  std::int64_t context = 4096;                 ///< longest sequence in tokens
+  std::int64_t chunk = 512;                    ///< most tokens of a pass over the layers
+  bool graphs = true;                          ///< record a decoding step and launch it as one
+};
+
+/// What a model takes of its device's memory, in bytes.
+struct ModelMemory {
+  std::uint64_t weights = 0;
+  std::uint64_t activations = 0;
+  std::uint64_t cache = 0;
+};
+
+/// Tokens to be read, with a place for each picture in them.
+struct Prompt {
+  std::span<const std::int32_t> tokens;
+  std::span<const PatchView> pictures;
+};
+
+/// A model on a device with one sequence of tokens, whose keys and values it keeps. One thread at a time.
+class Model {
+ public:
+  /// Called with logits [rows, vocabulary] of the prompt's tokens from `first` on, in the host's memory.
+  using LogitsReader = std::function<void(std::int64_t first, std::span<const float> logits)>;
+
+  /// Brings the weights to the device and plans its memory. `executor` must outlive it. Throws Error for options out of
+  /// bounds, OutOfMemoryError that says what is needed, and what the weights' source and the device throw.
+  Model(Executor& executor, ModelConfig config, WeightSource& weights, const ModelOptions& options);
+  Model(const Model&) = delete;
+  Model& operator=(const Model&) = delete;
+
+  [[nodiscard]] const ModelConfig& config() const noexcept { return config_; }
+  [[nodiscard]] const ModelOptions& options() const noexcept { return options_; }
+  [[nodiscard]] ModelMemory memory() const noexcept;
+  /// Tokens of the sequence so far.
+  [[nodiscard]] std::int64_t length() const noexcept { return length_; }
+  /// What is added to a token's place in the sequence to get its position; below 0 once there were pictures.
+  [[nodiscard]] std::int64_t position_delta() const noexcept { return delta_; }
+
+  /// Begins a new sequence.
+  void clear();
+  /// Reads further tokens, in passes of up to `chunk`. With `reader` the logits of all of them are computed and given.
+  /// Throws Error, with the sequence as it was, for an empty prompt, tokens that the vocabulary lacks, pictures that do
+  /// not match their places, and more tokens than the context holds; OutOfMemoryError; and what the operations throw.
+  void append(const Prompt& prompt, const LogitsReader& reader = {});
+  /// What the decoder would get of these pictures; the sequence stays as it is. Throws as VisionTower::encode.
+  [[nodiscard]] ImageFeatures encode(std::span<const PatchView> pictures) { return tower_.encode(pictures); }
+  /// Logits that follow the last token, [vocabulary]; throws Error if nothing was read yet.
+  [[nodiscard]] std::vector<float> logits();
+
+  /// From now on tokens are chosen so; `seen` have been, for the penalties. Throws as `check_settings`.
+  void set_sampling(const ops::SamplingSettings& settings, std::span<const std::int32_t> seen = {});
+  /// Chooses the token that follows the last one. Throws Error if nothing was read yet.
+  [[nodiscard]] std::int32_t sample();
+  /// Appends the token chosen last, which must be what `sample` or `step` gave after the last `append`, and chooses the
+  /// next. Throws Error at the end of the context.
+  [[nodiscard]] std::int32_t step();
+  /// Whether steps are launched as a graph.
+  [[nodiscard]] bool uses_graph() const noexcept { return static_cast<bool>(step_graph_); }
+
+  /// The next steps choose their kernels anew: for after `Dispatcher::reload`.
+  void forget_graph() noexcept { stepped_capacity_ = recorded_capacity_ = 0; }
+
+ private:
+  void run_chunk(const Prompt& prompt, const PromptPositions& positions, const ImageFeatures& features,
+                 std::int64_t first, std::int64_t count);
+  void read_rows(std::int64_t first, std::int64_t count, const LogitsReader& reader);
+  void place_next();
+  void run_step();
+  [[nodiscard]] TextPass next_pass() const;
+  void check(const Prompt& prompt) const;
+
+  Executor* executor_;
+  ModelConfig config_;
+  ModelOptions options_;
+  DeviceWeights weights_;
+  KvCache cache_;
+  TextDecoder decoder_;
+  VisionTower tower_;
+  Sampler sampler_;
+  RawBuffer pass_memory_;    // tokens, positions and slots of a pass
+  RawBuffer next_memory_;    // where the next token goes: positions, slot, length
+  RawBuffer logits_memory_;  // of the last token
+  RawBuffer rows_memory_;    // of some rows, once they were asked for
+  std::int64_t length_ = 0;
+  std::int64_t delta_ = 0;
+  bool has_logits_ = false;
+  bool has_token_ = false;
+  Graph step_graph_;
+  std::int64_t stepped_capacity_ = 0;   // of the cache when a step last ran as it is
+  std::int64_t recorded_capacity_ = 0;  // of the cache when the graph was made
+};
+
+}  // namespace pascaline

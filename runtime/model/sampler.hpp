@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "runtime/model/executor.hpp"
+#include "runtime/ops/sample_host.hpp"
+
+namespace pascaline {
+
+/// Chooses tokens on the device: what that depends on lies in its memory, so that it can be recorded.
+class Sampler {
+ public:
+  /// `executor` must outlive it.
+  Sampler(Executor& executor, std::int64_t vocabulary);
+
+  /// Sets how tokens are chosen, and which were seen so far. Throws as `ops::check_settings`.
+  void set(const ops::SamplingSettings& settings, std::span<const std::int32_t> seen);
+  /// Launches the choice from logits [vocabulary].
+  void launch(const TensorView& logits);
+  /// Waits, and gives the token chosen last.
+  [[nodiscard]] std::int32_t token();
+  /// Where that is on the device: [1], int32.
+  [[nodiscard]] TensorView token_on_device() const;
+
+ private:
+  Executor* executor_;
+  std::int64_t vocabulary_;
+  RawBuffer settings_;
+  RawBuffer top_k_;
+  RawBuffer generator_;
+  RawBuffer seen_;
+  RawBuffer token_;
+  RawBuffer probability_;
+  PinnedBuffer read_;
+};
+
+}  // namespace pascaline

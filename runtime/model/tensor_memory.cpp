@@ -1,0 +1,67 @@
+#include "runtime/model/tensor_memory.hpp"
+
+#include <fmt/format.h>
+
+#include "core/error.hpp"
+#include "core/problem.hpp"
+
+namespace pascaline {
+namespace {
+
+std::int64_t row_elements(const TensorView& tensor) noexcept {
+  std::int64_t count = 1;
+  for (int i = 1; i < tensor.rank; ++i) {
+    count *= tensor.shape[static_cast<std::size_t>(i)];
+  }
+  return count;
+}
+
+std::int64_t stride_of(const TensorView& tensor) noexcept {
+  return tensor.row_stride == 0 ? row_elements(tensor) : tensor.row_stride;
+}
+
+}  // namespace
+
+std::int64_t elements_of(const TensorView& tensor) noexcept {
+  return tensor.rank == 0 ? 0 : tensor.shape[0] * row_elements(tensor);
+}
+
+std::size_t bytes_of(const TensorView& tensor) noexcept {
+  if (elements_of(tensor) == 0) {
+    return 0;
+  }
+  const std::int64_t reach = (tensor.shape[0] - 1) * stride_of(tensor) + row_elements(tensor);
+  return static_cast<std::size_t>(reach) * size_of(tensor.type);
+}
+
+DeviceSpan span_of(const TensorView& tensor) noexcept { return {tensor.data, bytes_of(tensor)}; }
+
+TensorView tensor_in(DeviceSpan memory, ElementType type, std::initializer_list<std::int64_t> extents) {
+  TensorView tensor(memory.data, type, extents);
+  if (bytes_of(tensor) > memory.bytes) {
+    throw Error(fmt::format("a tensor of {} bytes does not fit {} bytes of memory", bytes_of(tensor), memory.bytes));
+  }
+  return tensor;
+}
+
+TensorView rows_of(const TensorView& tensor, std::int64_t first, std::int64_t count) {
+  if (tensor.rank == 0 || first < 0 || count < 0 || first > tensor.shape[0] - count) {
+    throw Error(fmt::format("a tensor of {} rows has no rows {} to {}", tensor.rank == 0 ? 0 : tensor.shape[0], first,
+                            first + count));
+  }
+  TensorView rows = tensor;
+  rows.data =
+      static_cast<std::byte*>(tensor.data) + static_cast<std::size_t>(first * stride_of(tensor)) * size_of(tensor.type);
+  rows.shape[0] = count;
+  return rows;
+}
+
+TensorView reshaped(const TensorView& tensor, std::initializer_list<std::int64_t> extents) {
+  TensorView other(tensor.data, tensor.type, extents);
+  if (elements_of(other) != elements_of(tensor)) {
+    throw Error(fmt::format("{} elements cannot be {}", elements_of(tensor), elements_of(other)));
+  }
+  return other;
+}
+
+}  // namespace pascaline

@@ -1,0 +1,108 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/checkpoint/generation_config.hpp"
+#include "runtime/image/preprocess.hpp"
+#include "runtime/model/model.hpp"
+#include "runtime/text/chat.hpp"
+#include "runtime/text/tokenizer.hpp"
+
+namespace pascaline {
+
+/// What a session runs, and where.
+struct SessionOptions {
+  std::filesystem::path model;  ///< folder with config.json and the rest
+  std::string device;           ///< "cuda:N", "cpu", or "host" (kernels compiled for the processor); empty: the first
+                                ///< CUDA device, or the processor if there is none
+  DispatcherOptions dispatcher;
+  ModelOptions options;
+  bool random_weights = false;         ///< instead of the folder's; it then needs nothing but config.json
+  std::int64_t most_image_tokens = 0;  ///< of one picture; 0: what the model's preprocessor allows
+};
+
+/// How an answer is made.
+struct AnswerOptions {
+  std::int64_t most_tokens = 512;
+  ops::SamplingSettings sampling;  ///< see `Session::default_sampling`
+};
+
+/// Why an answer ended.
+enum class AnswerEnd : std::uint8_t { end_token, most_tokens, context, cancelled };
+
+/// "end_token", "most_tokens", "context", "cancelled".
+[[nodiscard]] std::string_view name_of(AnswerEnd end) noexcept;
+
+struct Answer {
+  std::vector<TokenId> tokens;  ///< without the one that ended it
+  std::string text;
+  AnswerEnd end = AnswerEnd::end_token;
+  std::int64_t prompt_tokens = 0;
+  double prompt_ms = 0;  ///< wall time until the first token was chosen, pictures included
+  double decode_ms = 0;  ///< wall time of the tokens after it
+};
+
+/// A model with its tokenizer and preprocessor, and a conversation. One thread at a time.
+class Session {
+ public:
+  /// Called with each piece of the answer's text; false ends the answer.
+  using TextReader = std::function<bool(std::string_view piece)>;
+
+  /// Reads and checks all files of the folder before it touches the device. Throws Error and its kinds for what is
+  /// missing, damaged or of another kind, for a device that is not there, and as Model does.
+  explicit Session(const SessionOptions& options);
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+  ~Session();
+
+  [[nodiscard]] Model& model() noexcept { return *model_; }
+  [[nodiscard]] Executor& executor() noexcept { return *executor_; }
+  [[nodiscard]] const ModelConfig& config() const noexcept { return config_; }
+  /// Of the folder; throws Error if it has none.
+  [[nodiscard]] const Tokenizer& tokenizer() const;
+  /// "cpu", or the device's id and name.
+  [[nodiscard]] std::string device_name() const;
+  /// What the model's makers recommend, with that seed.
+  [[nodiscard]] ops::SamplingSettings default_sampling(std::uint64_t seed) const;
+
+  /// The picture as patches. Throws Error as `read_image` and `preprocess` do.
+  [[nodiscard]] Patches read_picture(const std::filesystem::path& file) const;
+
+  /// Begins a conversation anew with these messages, whose pictures are given in order, and answers.
+  Answer ask(std::span<const ChatMessage> messages, std::span<const Patches> pictures, const AnswerOptions& options,
+             const TextReader& reader = {});
+  /// Goes on with the conversation: the user's next message, on the cache of those before.
+  Answer go_on(const ChatMessage& message, std::span<const Patches> pictures, const AnswerOptions& options,
+               const TextReader& reader = {});
+  /// Answers a prompt of ids, from the beginning.
+  Answer complete(std::span<const TokenId> tokens, std::span<const Patches> pictures, const AnswerOptions& options,
+                  const TextReader& reader = {});
+
+ private:
+  Answer answer(std::vector<TokenId> tokens, std::span<const Patches> pictures, const AnswerOptions& options,
+                const TextReader& reader);
+  [[nodiscard]] bool ends(TokenId token) const noexcept;
+  [[nodiscard]] std::vector<std::size_t> tokens_of(std::span<const Patches> pictures) const;
+  void open_device(const SessionOptions& options);
+
+  ModelConfig config_;
+  GenerationConfig generation_;
+  std::optional<Tokenizer> tokenizer_;
+  std::optional<PreprocessorConfig> preprocessor_;
+  std::unique_ptr<Device> device_;
+  std::unique_ptr<Dispatcher> dispatcher_;
+  std::unique_ptr<Executor> executor_;
+  std::unique_ptr<Model> model_;
+  std::vector<TokenId> conversation_;  // all tokens that the cache holds, for penalties
+  std::optional<TokenId> pending_;     // chosen last and not in the cache, but part of the answer
+};
+
+}  // namespace pascaline

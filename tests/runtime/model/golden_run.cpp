@@ -1,0 +1,77 @@
+#include "tests/runtime/model/golden_run.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "runtime/model/model.hpp"
+
+namespace pascaline::testing {
+namespace {
+
+constexpr std::int64_t kGridRows = 4;
+constexpr std::int64_t kGridColumns = 6;
+
+std::vector<float> hashed_pixels(const ModelConfig& config) {
+  std::vector<float> pixels(static_cast<std::size_t>(kGridRows * kGridColumns * config.vision.patch_values()));
+  for (std::size_t i = 0; i < pixels.size(); ++i) {
+    pixels[i] = hash_weight("pixel_values", i);
+  }
+  return pixels;
+}
+
+void expect_begins(std::span<const float> logits, const std::vector<float>& expected, float tolerance,
+                   const std::string& what) {
+  ASSERT_GE(logits.size(), expected.size());
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    EXPECT_NEAR(logits[i], expected[i], tolerance) << what << ", logit " << i;
+  }
+}
+
+void check_run(Model& model, const GoldenRun& run, const GoldenTolerance& tolerance, const std::string& what) {
+  const std::vector<float> pixels = hashed_pixels(model.config());
+  const std::vector<PatchView> pictures{{kGridRows, kGridColumns, pixels}};
+  model.clear();
+  std::vector<float> first;
+  model.append({run.tokens, run.with_picture ? pictures : std::span<const PatchView>{}},
+               [&](std::int64_t row, std::span<const float> logits) {
+                 if (row == 0) {
+                   first.assign(logits.begin(), logits.begin() + 8);
+                 }
+               });
+  expect_begins(first, run.first, tolerance.logits, what + ", first token");
+  const std::vector<float> last = model.logits();
+  expect_begins(last, run.last, tolerance.logits, what + ", last token");
+  EXPECT_EQ(std::max_element(last.begin(), last.end()) - last.begin(), run.best) << what;
+  double squares = 0;
+  for (const float logit : last) {
+    squares += static_cast<double>(logit) * logit;
+  }
+  EXPECT_NEAR(std::sqrt(squares), run.norm, 20 * tolerance.logits) << what;
+  EXPECT_EQ(model.position_delta(), run.with_picture ? -3 : 0) << what;
+  for (std::size_t i = 0; i < run.decoded.size(); ++i) {
+    const std::int32_t token = 100 * (static_cast<std::int32_t>(i) + 1);
+    model.append({std::span(&token, 1), {}});
+    expect_begins(model.logits(), run.decoded[i], tolerance.logits, what + ", after " + std::to_string(token));
+  }
+}
+
+}  // namespace
+
+void check_golden(Executor& executor, const GoldenModel& golden, const GoldenTolerance& tolerance) {
+  for (const std::int64_t chunk : {64, 4, 1}) {
+    WeightSource source = hash_weights(golden.config);
+    ModelOptions options;
+    options.weights = tolerance.weights;
+    options.cache = tolerance.cache;
+    options.context = 64;
+    options.chunk = chunk;
+    Model model(executor, golden.config, source, options);
+    const std::string what = std::string(golden.name) + " in passes of " + std::to_string(chunk);
+    check_run(model, golden.text, tolerance, what + ", text");
+    check_run(model, golden.picture, tolerance, what + ", picture");
+  }
+}
+
+}  // namespace pascaline::testing

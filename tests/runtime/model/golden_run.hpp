@@ -1,0 +1,20 @@
+#pragma once
+
+#include "core/problem.hpp"
+#include "runtime/model/executor.hpp"
+#include "tests/runtime/model/golden.hpp"
+
+namespace pascaline::testing {
+
+/// How far logits may be from those in float64.
+struct GoldenTolerance {
+  ElementType weights = ElementType::float32;  ///< which hold the hashed weights exactly in either type
+  ElementType cache = ElementType::float32;
+  float logits = 1e-4F;
+};
+
+/// Runs both prompts of the model and what follows them, read in one pass, in chunks and token by token; every logit
+/// known must agree.
+void check_golden(Executor& executor, const GoldenModel& golden, const GoldenTolerance& tolerance = {});
+
+}  // namespace pascaline::testing

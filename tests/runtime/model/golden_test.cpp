@@ -1,0 +1,39 @@
+#include <gtest/gtest.h>
+
+#include "runtime/model/model.hpp"
+#include "tests/runtime/model/golden_run.hpp"
+
+namespace pascaline::testing {
+namespace {
+
+TEST(GoldenTest, AOnTheProcessor) {
+  const auto host = open_device("host");
+  Executor executor(*host);
+  check_golden(executor, golden_model_a());
+}
+
+TEST(GoldenTest, BOnTheProcessor) {
+  const auto host = open_device("host");
+  Executor executor(*host);
+  check_golden(executor, golden_model_b());
+}
+
+TEST(GoldenTest, AWithFloat16WeightsOnTheProcessor) {
+  const auto host = open_device("host");
+  Executor executor(*host);
+  check_golden(executor, golden_model_a(), {ElementType::float16, ElementType::float32, 1e-4F});
+  check_golden(executor, golden_model_a(), {ElementType::float16, ElementType::float16, 1e-2F});
+}
+
+TEST(GoldenTest, AOnHostKernels) {
+  const auto host = open_device("host");
+  DispatcherOptions options;
+  options.cache = PASCALINE_TEST_CACHE;
+  Dispatcher dispatcher(*host, options);
+  Executor executor(dispatcher);
+  check_golden(executor, golden_model_a());
+  EXPECT_FALSE(executor.fell_back());
+}
+
+}  // namespace
+}  // namespace pascaline::testing

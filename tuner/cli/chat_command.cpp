@@ -1,0 +1,153 @@
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <iostream>
+#include <string>
+
+#include "core/error.hpp"
+#include "tuner/cli/model_options.hpp"
+
+namespace pascaline::cli {
+namespace {
+
+constexpr const char* kHelp =
+    "/image FILE  put a picture before what you say next\n"
+    "/clear       begin a new conversation\n"
+    "/stats       say how fast the last answer was, and how full the context is\n"
+    "/help        this list\n"
+    "/quit        end (so does the end of input)\n";
+
+struct ChatCommandOptions {
+  ModelCommandOptions model;
+  SamplingCommandOptions sampling;
+  std::string system;
+};
+
+// One conversation on a terminal, or of lines from a file.
+class Conversation {
+ public:
+  Conversation(Session& session, AnswerOptions how, std::string system)
+      : session_(&session), how_(std::move(how)), system_(std::move(system)) {}
+
+  // Whether to go on.
+  bool take(const std::string& line) {
+    if (line == "/quit" || line == "/exit") {
+      return false;
+    }
+    if (line.rfind("/image", 0) == 0) {
+      add_picture(line);
+    } else if (line == "/clear") {
+      begun_ = false;
+      pictures_.clear();
+      fmt::print("a new conversation\n");
+    } else if (line == "/stats") {
+      print_statistics();
+    } else if (line == "/help") {
+      fmt::print("{}", kHelp);
+    } else if (!line.empty() && line.front() == '/') {
+      fmt::print("there is no command {}; /help lists them\n", line);
+    } else if (!line.empty()) {
+      answer(line);
+    }
+    return true;
+  }
+
+ private:
+  void add_picture(const std::string& line) {
+    const std::size_t begin = line.find_first_not_of(' ', 6);
+    if (begin == std::string::npos) {
+      fmt::print("which file? /image FILE\n");
+      return;
+    }
+    pictures_.push_back(session_->read_picture(line.substr(begin)));
+    const PatchGrid& grid = pictures_.back().grid;
+    fmt::print("a picture of {} x {} patches\n", grid.h, grid.w);
+  }
+
+  void answer(const std::string& text) {
+    ChatMessage message;
+    message.parts.assign(pictures_.size(), {ChatPart::Kind::image, {}});
+    message.parts.push_back({ChatPart::Kind::text, text});
+    const auto print = [](std::string_view piece) {
+      fmt::print("{}", piece);
+      std::fflush(stdout);
+      return !interrupted();
+    };
+    if (begun_) {
+      last_ = session_->go_on(message, pictures_, how_, print);
+    } else {
+      std::vector<ChatMessage> messages;
+      if (!system_.empty()) {
+        messages.push_back(text_message(ChatRole::system, system_));
+      }
+      messages.push_back(message);
+      last_ = session_->ask(messages, pictures_, how_, print);
+    }
+    begun_ = true;
+    pictures_.clear();
+    how_.sampling.seed += 1;
+    fmt::print("{}\n", last_.end == AnswerEnd::end_token ? "" : fmt::format(" [{}]", name_of(last_.end)));
+  }
+
+  void print_statistics() {
+    const auto count = static_cast<double>(last_.tokens.size());
+    fmt::print("prompt: {} tokens in {:.0f} ms; answer: {} tokens, {:.1f} a second; context: {} of {} tokens\n",
+               last_.prompt_tokens, last_.prompt_ms, last_.tokens.size(),
+               last_.decode_ms > 0 ? 1e3 * (count - 1) / last_.decode_ms : 0.0, session_->model().length(),
+               session_->model().options().context);
+  }
+
+  Session* session_;
+  AnswerOptions how_;
+  std::string system_;
+  bool begun_ = false;
+  std::vector<Patches> pictures_;
+  Answer last_;
+};
+
+int chat(const ChatCommandOptions& options) {
+  const auto session = options.model.open();
+  (void)session->tokenizer();
+  Conversation conversation(*session, options.sampling.answer_options(*session), options.system);
+  const bool on_terminal = isatty(STDIN_FILENO) != 0;
+  if (on_terminal) {
+    fmt::print("{}; /help lists commands\n", session->device_name());
+  }
+  catch_interrupts();
+  std::string line;
+  for (;;) {
+    if (on_terminal) {
+      fmt::print("> ");
+      std::fflush(stdout);
+    }
+    if (interrupted() || !std::getline(std::cin, line)) {
+      break;
+    }
+    try {
+      if (!conversation.take(line)) {
+        break;
+      }
+    } catch (const DeviceLostError&) {
+      throw;
+    } catch (const Error& error) {
+      fmt::print("{}\n", error.what());
+    }
+  }
+  return interrupted() ? kInterrupted : kSuccess;
+}
+
+}  // namespace
+
+void add_chat_command(CLI::App& app, Action& action) {
+  CLI::App* command = app.add_subcommand("chat", "Talk with a model, line by line");
+  const auto options = std::make_shared<ChatCommandOptions>();
+  options->model.add_to(*command);
+  command->add_option("--system", options->system, "What the system says first");
+  options->sampling.add_to(*command);
+  command->footer(std::string("Every line is a message, but for:\n") + kHelp +
+                  "\nExample:\n  pascaline chat --model Qwen3-VL-2B-Instruct --db tuned.db");
+  command->callback([&action, options] { action = [options] { return chat(*options); }; });
+}
+
+}  // namespace pascaline::cli

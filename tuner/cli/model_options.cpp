@@ -1,0 +1,108 @@
+#include "tuner/cli/model_options.hpp"
+
+#include <filesystem>
+#include <random>
+
+#include "runtime/gpu/device.hpp"
+
+namespace pascaline::cli {
+namespace {
+
+ElementType stored_type(const std::string& given, bool on_processor) {
+  if (given.empty()) {
+    return on_processor ? ElementType::float32 : ElementType::float16;
+  }
+  return given == "float32" ? ElementType::float32 : ElementType::float16;
+}
+
+}  // namespace
+
+void ModelCommandOptions::add_to(CLI::App& command) {
+  command.add_option("-m,--model", folder, "Model folder: config.json, *.safetensors, tokenizer.json, …")->required();
+  command.add_option("-d,--device", device, "cuda:N, cpu, or host (default: cuda:0 where there is a GPU, else cpu)");
+  add_database_option(command, database, "Tuned database that kernels are chosen by");
+  command.add_flag("--untuned", untuned, "Use no database: every kernel's default configuration");
+  command.add_option("--target", target, "Compile for this architecture, e.g. sm_61 (default: the device's own)");
+  command.add_option("--nvrtc", nvrtc, "NVRTC to use: a version such as 11.8, or a library's path");
+  command.add_option("--kernel-cache", kernel_cache, "Folder for compiled kernels (default: ~/.cache/pascaline)");
+  command.add_option("--kernels", kernels_folder, "Folder of kernel templates (default: the installed ones)");
+  command.add_option("--spaces", spaces_folder, "Folder of search spaces (default: the installed ones)");
+  const CLI::IsMember types({"float32", "float16"});
+  command
+      .add_option("--weights", weights, "Type of the weights: float16 (default on a GPU) or float32 (on the processor)")
+      ->check(types);
+  command.add_option("--cache", cache, "Type of cached keys and values, likewise")->check(types);
+  command.add_option("--context", context, "Most tokens of a conversation")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command.add_option("--chunk", chunk, "Most tokens of a prompt that are read at once")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command.add_option("--max-image-tokens", most_image_tokens, "Make pictures so small (default: as the model allows)")
+      ->check(CLI::PositiveNumber);
+  command.add_flag("--random-weights", random_weights, "Draw weights at random; the folder needs only config.json");
+  command.add_flag("--no-graph", no_graph, "Launch every kernel of a decoding step by itself");
+}
+
+SessionOptions ModelCommandOptions::session_options() const {
+  SessionOptions options;
+  options.model = folder;
+  options.device = device;
+  const std::filesystem::path path = database_path(database);
+  if (!untuned && (!database.empty() || std::filesystem::exists(path))) {
+    options.dispatcher.database = path;
+  }
+  options.dispatcher.kernels = kernels_folder;
+  options.dispatcher.spaces = spaces_folder;
+  options.dispatcher.target = target;
+  options.dispatcher.nvrtc = nvrtc;
+  options.dispatcher.cache = kernel_cache;
+  const bool on_processor = device == "cpu" || (device.empty() && list_devices().front().kind != DeviceKind::cuda);
+  options.options.weights = stored_type(weights, on_processor);
+  options.options.cache = stored_type(cache, on_processor);
+  options.options.context = context;
+  options.options.chunk = chunk;
+  options.options.graphs = !no_graph;
+  options.random_weights = random_weights;
+  options.most_image_tokens = most_image_tokens;
+  return options;
+}
+
+std::unique_ptr<Session> ModelCommandOptions::open() const { return std::make_unique<Session>(session_options()); }
+
+void SamplingCommandOptions::add_to(CLI::App& command) {
+  command.add_option("-n,--max-tokens", most_tokens, "Most tokens of an answer")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  CLI::Option* const no_draw = command.add_flag("--greedy", greedy, "Always the likeliest token");
+  command.add_option("--temperature", temperature, "0: the likeliest token")
+      ->check(number_within(0, 1000))
+      ->excludes(no_draw);
+  command.add_option("--top-k", top_k, "Draw from the k likeliest tokens; 0: from all")->check(CLI::NonNegativeNumber);
+  command.add_option("--top-p", top_p, "Draw from the likeliest tokens that have this probability together")
+      ->check(number_within(0, 1));
+  command.add_option("--repetition-penalty", repetition, "Divides positive logits of tokens that were seen; 1: none")
+      ->check(number_within(1e-3, 1e3));
+  command.add_option("--presence-penalty", presence, "Lowers logits of tokens that were seen")
+      ->check(number_within(-1e3, 1e3));
+  command.add_option("--seed", seed, "Of the draws (default: another one each time)");
+}
+
+AnswerOptions SamplingCommandOptions::answer_options(const Session& session) const {
+  AnswerOptions options;
+  options.most_tokens = most_tokens;
+  ops::SamplingSettings& settings = options.sampling;
+  settings = session.default_sampling(seed.value_or(std::random_device()()));
+  if (greedy) {
+    settings.temperature = 0;
+  }
+  settings.temperature = temperature ? static_cast<float>(*temperature) : settings.temperature;
+  settings.top_k = top_k.value_or(settings.top_k);
+  settings.top_p = top_p ? static_cast<float>(*top_p) : settings.top_p;
+  settings.repetition = repetition ? static_cast<float>(*repetition) : settings.repetition;
+  settings.presence = presence ? static_cast<float>(*presence) : settings.presence;
+  ops::check_settings(settings);
+  return options;
+}
+
+}  // namespace pascaline::cli

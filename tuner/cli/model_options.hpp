@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/session/session.hpp"
+#include "tuner/cli/command.hpp"
+
+namespace pascaline::cli {
+
+/// Which model, where and how, for the subcommands that run one.
+struct ModelCommandOptions {
+  std::string folder;
+  std::string device;
+  std::string database;
+  std::string target;
+  std::string nvrtc;
+  std::string kernel_cache;
+  std::string kernels_folder;
+  std::string spaces_folder;
+  std::string weights;  ///< empty: float16 on a GPU, float32 on the processor
+  std::string cache;    ///< likewise
+  std::int64_t context = 4096;
+  std::int64_t chunk = 512;
+  std::int64_t most_image_tokens = 0;
+  bool random_weights = false;
+  bool no_graph = false;
+  bool untuned = false;
+
+  void add_to(CLI::App& command);
+  [[nodiscard]] SessionOptions session_options() const;
+  [[nodiscard]] std::unique_ptr<Session> open() const;
+};
+
+/// How tokens are chosen; what is not given is as the model's makers recommend.
+struct SamplingCommandOptions {
+  bool greedy = false;
+  std::optional<double> temperature;
+  std::optional<std::int32_t> top_k;
+  std::optional<double> top_p;
+  std::optional<double> repetition;
+  std::optional<double> presence;
+  std::optional<std::uint64_t> seed;
+  std::int64_t most_tokens = 512;
+
+  void add_to(CLI::App& command);
+  /// Throws as `ops::check_settings`.
+  [[nodiscard]] AnswerOptions answer_options(const Session& session) const;
+};
+
+}  // namespace pascaline::cli
