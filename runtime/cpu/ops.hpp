@@ -52,4 +52,9 @@ void gather(const TensorView& table, const TensorView& indices, const TensorView
 /// As ops::position_embedding.
 void position_embedding(const ops::PositionEmbeddingArguments& arguments);
 
+/// As ops::sample: `ops::sample_on_host` of what the tensors hold.
+void sample(const ops::SampleArguments& arguments);
+/// As ops::advance.
+void advance(const TensorView& length, const TensorView& slots, const TensorView& positions);
+
 }  // namespace pascaline::cpu

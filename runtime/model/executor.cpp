@@ -5,8 +5,6 @@
 #include "core/error.hpp"
 #include "runtime/cpu/ops.hpp"
 #include "runtime/model/host_copies.hpp"
-#include "runtime/model/tensor_memory.hpp"
-#include "runtime/ops/sample_host.hpp"
 
 namespace pascaline {
 namespace {
@@ -81,38 +79,9 @@ void visit(ops::SampleArguments& of, HostCopies& copies) {
 }
 void visit(AdvanceArguments& of, HostCopies& copies) { copies.change(of.length, of.slots, of.positions); }
 
-template <typename T>
-std::span<T> values(const TensorView& tensor) {
-  return {static_cast<T*>(tensor.data), bytes_of(tensor) / sizeof(T)};
-}
-
 // Neither is it the operation's fault nor would the processor do better.
 bool is_the_devices(const Error& error) {
   return is_out_of_memory(error) || dynamic_cast<const DeviceLostError*>(&error) != nullptr;
-}
-
-void sample_on_processor(const ops::SampleArguments& given) {
-  const auto numbers = values<const float>(given.settings);
-  const auto generator = values<std::uint64_t>(given.generator);
-  ops::SamplingSettings settings;
-  settings.temperature = numbers[0];
-  settings.top_p = numbers[1];
-  settings.repetition = numbers[2];
-  settings.presence = numbers[3];
-  settings.top_k = values<const std::int32_t>(given.top_k)[0];
-  settings.seed = generator[0];
-  const ops::SampledToken chosen =
-      ops::sample_on_host(values<const float>(given.logits), settings, values<std::int32_t>(given.seen), generator[1]);
-  values<std::int32_t>(given.token)[0] = chosen.token;
-  values<float>(given.probability)[0] = chosen.probability;
-}
-
-void advance_on_processor(const AdvanceArguments& given) {
-  for (const TensorView* tensor : {&given.length, &given.slots, &given.positions}) {
-    for (std::int32_t& value : values<std::int32_t>(*tensor)) {
-      ++value;
-    }
-  }
 }
 
 }  // namespace
@@ -212,7 +181,7 @@ void Executor::position_embedding(const ops::PositionEmbeddingArguments& given) 
                                        cpu::position_embedding);
 }
 void Executor::sample(const ops::SampleArguments& given) {
-  run<ops::SampleArguments>(Operation::sample, given, ops::sample, sample_on_processor);
+  run<ops::SampleArguments>(Operation::sample, given, ops::sample, cpu::sample);
 }
 void Executor::advance(const TensorView& length, const TensorView& slots, const TensorView& positions) {
   run<AdvanceArguments>(
@@ -220,7 +189,7 @@ void Executor::advance(const TensorView& length, const TensorView& slots, const 
       [](Dispatcher& dispatcher, const AdvanceArguments& of) {
         ops::advance(dispatcher, of.length, of.slots, of.positions);
       },
-      advance_on_processor);
+      [](const AdvanceArguments& of) { cpu::advance(of.length, of.slots, of.positions); });
 }
 
 }  // namespace pascaline

@@ -26,6 +26,8 @@ namespace pascaline::ops {
 [[nodiscard]] bool checked_silu_multiply(const TensorView& gate, const TensorView& factor, const TensorView& y);
 [[nodiscard]] bool checked_gelu_tanh(const TensorView& x, const TensorView& y);
 [[nodiscard]] bool checked_gelu_erf(const TensorView& x, const TensorView& y);
+[[nodiscard]] bool checked_sample(const SampleArguments& arguments);
+[[nodiscard]] bool checked_advance(const TensorView& length, const TensorView& slots, const TensorView& positions);
 
 /// Segments of the queries: 1 if none are given.
 [[nodiscard]] std::int64_t segment_count(const AttentionPrefillArguments& arguments) noexcept;

@@ -1,11 +1,11 @@
 #include "runtime/ops/sample.hpp"
 
-#include "runtime/ops/checks.hpp"
+#include "runtime/ops/checked.hpp"
 #include "runtime/ops/launch.hpp"
 
 namespace pascaline::ops {
 
-void sample(Dispatcher& dispatcher, const SampleArguments& given) {
+bool checked_sample(const SampleArguments& given) {
   const Checks check("sample");
   const Extent vocabulary{"VOCABULARY", given.logits.shape[0]};
   check.dense({"logits", &given.logits}, {ElementType::float32}, {vocabulary});
@@ -31,13 +31,20 @@ void sample(Dispatcher& dispatcher, const SampleArguments& given) {
   check.apart(seen, {logits, settings, top_k, token, probability});
   check.apart(token, {logits, settings, top_k, probability});
   check.apart(probability, {logits, settings, top_k});
-  const NamedDimension dimensions[] = {{"VOCABULARY", vocabulary.value}};
-  void* const buffers[] = {given.logits.data, given.settings.data, given.top_k.data,      given.generator.data,
-                           given.seen.data,   given.token.data,    given.probability.data};
-  launch(dispatcher, check.op(), dimensions, {}, buffers);
+  return true;
 }
 
-void advance(Dispatcher& dispatcher, const TensorView& length, const TensorView& slots, const TensorView& positions) {
+void sample(Dispatcher& dispatcher, const SampleArguments& given) {
+  if (!checked_sample(given)) {
+    return;
+  }
+  const NamedDimension dimensions[] = {{"VOCABULARY", given.logits.shape[0]}};
+  void* const buffers[] = {given.logits.data, given.settings.data, given.top_k.data,      given.generator.data,
+                           given.seen.data,   given.token.data,    given.probability.data};
+  launch(dispatcher, "sample", dimensions, {}, buffers);
+}
+
+bool checked_advance(const TensorView& length, const TensorView& slots, const TensorView& positions) {
   const Checks check("advance");
   check.dense({"length", &length}, {ElementType::int32}, {{"1", 1}});
   check.dense({"slots", &slots}, {ElementType::int32}, {{"1", 1}});
@@ -45,8 +52,15 @@ void advance(Dispatcher& dispatcher, const TensorView& length, const TensorView&
   check.addresses({{"length", &length}, {"slots", &slots}, {"positions", &positions}});
   check.apart({"length", &length}, {{"slots", &slots}, {"positions", &positions}});
   check.apart({"slots", &slots}, {{"positions", &positions}});
+  return true;
+}
+
+void advance(Dispatcher& dispatcher, const TensorView& length, const TensorView& slots, const TensorView& positions) {
+  if (!checked_advance(length, slots, positions)) {
+    return;
+  }
   void* const buffers[] = {length.data, slots.data, positions.data};
-  launch(dispatcher, check.op(), {}, {}, buffers);
+  launch(dispatcher, "advance", {}, {}, buffers);
 }
 
 }  // namespace pascaline::ops

@@ -61,11 +61,14 @@ std::string_view name_of(AnswerEnd end) noexcept {
 
 Session::Session(const SessionOptions& options)
     : config_(load_model_config(options.model)), generation_(load_generation_config(options.model, config_)) {
-  if (std::filesystem::exists(options.model / "tokenizer.json") || !options.random_weights) {
+  const auto is_wanted = [&](const char* file) {
+    return !options.numbers_only && (!options.random_weights || std::filesystem::exists(options.model / file));
+  };
+  if (is_wanted("tokenizer.json")) {
     check_chat_template(options.model);
     tokenizer_ = Tokenizer::load(options.model / "tokenizer.json", static_cast<std::size_t>(config_.text.vocab));
   }
-  if (std::filesystem::exists(options.model / "preprocessor_config.json") || !options.random_weights) {
+  if (is_wanted("preprocessor_config.json")) {
     preprocessor_ = read_preprocessor_config(options.model / "preprocessor_config.json");
     check_preprocessor(*preprocessor_, config_.vision);
     if (options.most_image_tokens > 0) {

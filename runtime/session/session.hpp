@@ -26,6 +26,7 @@ struct SessionOptions {
   DispatcherOptions dispatcher;
   ModelOptions options;
   bool random_weights = false;         ///< instead of the folder's; it then needs nothing but config.json
+  bool numbers_only = false;           ///< no texts and pictures, only tokens and patches: reads no tokenizer
   std::int64_t most_image_tokens = 0;  ///< of one picture; 0: what the model's preprocessor allows
 };
 
@@ -66,7 +67,7 @@ class Session {
   [[nodiscard]] Model& model() noexcept { return *model_; }
   [[nodiscard]] Executor& executor() noexcept { return *executor_; }
   [[nodiscard]] const ModelConfig& config() const noexcept { return config_; }
-  /// Of the folder; throws Error if it has none.
+  /// Of the folder; throws Error if it has none, or was opened for numbers only.
   [[nodiscard]] const Tokenizer& tokenizer() const;
   /// "cpu", or the device's id and name.
   [[nodiscard]] std::string device_name() const;

@@ -152,7 +152,7 @@ void print_row(const BenchRow& row, double bandwidth) {
 }
 
 int bench_model(const BenchModelCommandOptions& options) {
-  const auto session = options.model.open();
+  const auto session = options.model.open_for_numbers();
   Device& device = session->executor().device();
   const double bandwidth = copy_bandwidth(device);
   std::vector<BenchRow> rows = rows_of(session->model(), options);

@@ -70,6 +70,12 @@ SessionOptions ModelCommandOptions::session_options() const {
 
 std::unique_ptr<Session> ModelCommandOptions::open() const { return std::make_unique<Session>(session_options()); }
 
+std::unique_ptr<Session> ModelCommandOptions::open_for_numbers() const {
+  SessionOptions options = session_options();
+  options.numbers_only = true;
+  return std::make_unique<Session>(options);
+}
+
 void SamplingCommandOptions::add_to(CLI::App& command) {
   command.add_option("-n,--max-tokens", most_tokens, "Most tokens of an answer")
       ->check(CLI::PositiveNumber)

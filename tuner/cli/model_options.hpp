@@ -32,6 +32,8 @@ struct ModelCommandOptions {
   void add_to(CLI::App& command);
   [[nodiscard]] SessionOptions session_options() const;
   [[nodiscard]] std::unique_ptr<Session> open() const;
+  /// The same without tokenizer and preprocessor.
+  [[nodiscard]] std::unique_ptr<Session> open_for_numbers() const;
 };
 
 /// How tokens are chosen; what is not given is as the model's makers recommend.

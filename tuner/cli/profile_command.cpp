@@ -58,7 +58,7 @@ void print_table(const ModelPass& pass, std::vector<LaunchSum> sums) {
 int profile(const ProfileCommandOptions& given) {
   ProfileCommandOptions options = given;
   options.model.no_graph = true;
-  const auto session = options.model.open();
+  const auto session = options.model.open_for_numbers();
   Model& model = session->model();
   std::vector<ModelPass> passes{prefill_pass(model, options.prompt), decode_pass(model, options.prompt)};
   if (!options.image.empty()) {

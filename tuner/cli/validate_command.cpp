@@ -133,8 +133,14 @@ class Agreement {
 
   [[nodiscard]] double relative_error() const { return std::sqrt(difference_ / expected_); }
   [[nodiscard]] json to_json() const {
-    return {{"part", part_},       {"rows", rows_},      {"relative_l2", relative_error()},
-            {"max_abs", largest_}, {"cosine", cosine()}, {"top1_agreement", top1()}};
+    return {{"part", part_},
+            {"rows", rows_},
+            {"relative_l2", relative_error()},
+            {"max_abs", largest_},
+            {"cosine", cosine()},
+            {"top1_agreement", top1()},
+            {"clear_rows", clear_rows_},
+            {"clear_rows_agreeing", same_clear_}};
   }
   void print() const {
     fmt::print(
@@ -181,7 +187,7 @@ std::vector<Agreement> compare(Model& model, const Reference& reference) {
 
 int validate(const ValidateCommandOptions& options) {
   const Reference reference = read_reference(options.reference, load_model_config(options.model.folder));
-  const auto session = options.model.open();
+  const auto session = options.model.open_for_numbers();
   const std::vector<Agreement> parts = compare(session->model(), reference);
   bool good = true;
   json all = json::array();

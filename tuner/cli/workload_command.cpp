@@ -37,7 +37,7 @@ class WorkloadWriter {
   void add(const ModelPass& pass, std::int64_t size, std::vector<LaunchSum> sums) {
     std::stable_sort(sums.begin(), sums.end(), comes_before);
     const std::string phase = fmt::format("{}_{}", pass.name, size);
-    phases_.push_back({{"name", phase}, {"per", pass.per}});
+    phases_.push_back({{"name", phase}, {"per", pass.per}, {"symbols", ordered_json::object()}});
     int number = 0;
     for (const LaunchSum& sum : sums) {
       const Problem& problem = sum.prepared->plan.problem;
@@ -83,7 +83,7 @@ class WorkloadWriter {
 int write_workload(const WorkloadCommandOptions& given) {
   WorkloadCommandOptions options = given;
   options.model.no_graph = true;
-  const auto session = options.model.open();
+  const auto session = options.model.open_for_numbers();
   Model& model = session->model();
   WorkloadWriter writer;
   for (const std::int64_t tokens : options.prompts) {

@@ -129,8 +129,20 @@ void run_position_embedding(const CpuProblem& of) {
                            of.view("y", {grid_h * grid_w, width}), grid_h, grid_w, of.dimension("MERGE")});
 }
 
+void run_sample(const CpuProblem& of) {
+  const std::int64_t vocabulary = of.dimension("VOCABULARY");
+  cpu::sample({of.view("logits", {vocabulary}), of.view("settings", {4}), of.view("top_k", {1}),
+               of.view("generator", {2}), of.view("seen", {vocabulary}), of.view("token", {1}),
+               of.view("probability", {1})});
+}
+
+void run_advance(const CpuProblem& of) {
+  cpu::advance(of.view("length", {1}), of.view("slots", {1}), of.view("positions", {3, 1}));
+}
+
 Run runner(const std::string& kernel) {
-  static const std::map<std::string, Run> known{{"attention_decode", run_attention_decode},
+  static const std::map<std::string, Run> known{{"advance", run_advance},
+                                                {"attention_decode", run_attention_decode},
                                                 {"attention_prefill", run_attention_prefill},
                                                 {"elementwise", run_elementwise},
                                                 {"gather", run_gather},
@@ -141,6 +153,7 @@ Run runner(const std::string& kernel) {
                                                 {"qk_norm_rope", run_qk_norm_rope},
                                                 {"rmsnorm", run_rmsnorm},
                                                 {"rope_vision", run_rope_vision},
+                                                {"sample", run_sample},
                                                 {"softmax", run_softmax},
                                                 {"transpose", run_transpose}};
   return known.at(kernel);
