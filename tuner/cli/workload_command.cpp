@@ -41,7 +41,7 @@ class WorkloadWriter {
     int number = 0;
     for (const LaunchSum& sum : sums) {
       const Problem& problem = sum.prepared->plan.problem;
-      ordered_json dimensions;
+      ordered_json dimensions = ordered_json::object();
       for (const auto& [name, value] : problem.dimensions) {
         dimensions[name] = value;
       }
@@ -58,7 +58,7 @@ class WorkloadWriter {
   }
 
   [[nodiscard]] ordered_json document(const std::string& name, const std::string& source) const {
-    ordered_json types;
+    ordered_json types = ordered_json::object();
     for (const auto& [variable, values] : types_) {
       types[variable] = values;
     }

@@ -1,0 +1,106 @@
+#include "tests/runtime/model/model_folder.hpp"
+
+#include <fstream>
+
+#include "runtime/checkpoint/safetensors.hpp"
+#include "runtime/checkpoint/weight_source.hpp"
+#include "tests/runtime/model/golden.hpp"
+
+namespace pascaline::testing {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::int64_t kVocabulary = 752;  // the tokenizer has ids up to 746
+
+void write(const std::filesystem::path& file, const json& content) { std::ofstream(file) << content.dump(1); }
+
+}  // namespace
+
+json config_json(const ModelConfig& config) {
+  const TextConfig& text = config.text;
+  const VisionConfig& vision = config.vision;
+  return {{"model_type", "qwen3_vl"},
+          {"architectures", {"Qwen3VLForConditionalGeneration"}},
+          {"image_token_id", config.image_token},
+          {"video_token_id", config.video_token},
+          {"vision_start_token_id", config.vision_start_token},
+          {"vision_end_token_id", config.vision_end_token},
+          {"tie_word_embeddings", text.tied},
+          {"text_config",
+           {{"model_type", "qwen3_vl_text"},
+            {"hidden_size", text.hidden},
+            {"num_hidden_layers", text.layers},
+            {"num_attention_heads", text.heads},
+            {"num_key_value_heads", text.kv_heads},
+            {"head_dim", text.head_dim},
+            {"intermediate_size", text.intermediate},
+            {"hidden_act", "silu"},
+            {"vocab_size", text.vocab},
+            {"max_position_embeddings", text.max_positions},
+            {"rms_norm_eps", text.rms_eps},
+            {"rope_theta", text.rope_theta},
+            {"rope_scaling",
+             {{"rope_type", "default"}, {"mrope_interleaved", true}, {"mrope_section", text.mrope_section}}},
+            {"attention_bias", false},
+            {"tie_word_embeddings", text.tied},
+            {"eos_token_id", config.eos_tokens.at(0)}}},
+          {"vision_config",
+           {{"model_type", "qwen3_vl"},
+            {"hidden_size", vision.hidden},
+            {"depth", vision.depth},
+            {"num_heads", vision.heads},
+            {"intermediate_size", vision.intermediate},
+            {"hidden_act", "gelu_pytorch_tanh"},
+            {"in_channels", vision.in_channels},
+            {"patch_size", vision.patch},
+            {"temporal_patch_size", vision.temporal_patch},
+            {"spatial_merge_size", vision.merge},
+            {"out_hidden_size", vision.out_hidden},
+            {"num_position_embeddings", vision.positions},
+            {"deepstack_visual_indexes", vision.deepstack_indexes}}}};
+}
+
+void write_model(const std::filesystem::path& folder, const ModelConfig& config) {
+  write(folder / "config.json", config_json(config));
+  const WeightSource source = hash_weights(config);
+  std::vector<std::vector<std::byte>> bytes;
+  std::vector<StoredTensor> tensors;
+  for (const TensorSpec& tensor : source.tensors()) {
+    bytes.emplace_back(static_cast<std::size_t>(tensor.elements()) * sizeof(float));
+    source.read(tensor, ElementType::float32, 0, bytes.back());
+  }
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    tensors.push_back({source.tensors()[i].name, StoredType::F32, source.tensors()[i].shape, bytes[i]});
+  }
+  write_safetensors(folder / "model.safetensors", tensors);
+}
+
+ModelConfig write_model_folder(const std::filesystem::path& folder) {
+  ModelConfig config = golden_model_a().config;
+  config.text.vocab = kVocabulary;
+  config.vision_start_token = 739;
+  config.vision_end_token = 740;
+  config.image_token = 741;
+  config.video_token = 743;
+  config.eos_tokens = {738};
+  write_model(folder, config);
+  write(folder / "generation_config.json", {{"eos_token_id", {738, 736}}, {"do_sample", true}, {"temperature", 0.7}});
+  write(folder / "preprocessor_config.json", {{"size", {{"shortest_edge", 256}, {"longest_edge", 4096}}},
+                                              {"patch_size", 4},
+                                              {"temporal_patch_size", 2},
+                                              {"merge_size", 2},
+                                              {"image_mean", {0.5, 0.5, 0.5}},
+                                              {"image_std", {0.5, 0.5, 0.5}},
+                                              {"image_processor_type", "Qwen2VLImageProcessorFast"}});
+  write(folder / "chat_template.json",
+        {{"chat_template",
+          "{%- for message in messages %}<|im_start|>{{ message.role }}\n{{ message.content }}<|vision_start|>"
+          "<|image_pad|><|vision_end|><|im_end|>\n{%- endfor %}{%- if add_generation_prompt %}<|im_start|>assistant\n"
+          "{%- endif %}"}});
+  std::filesystem::copy_file(std::filesystem::path(PASCALINE_TEST_TEXT_DATA) / "tokenizer.json",
+                             folder / "tokenizer.json", std::filesystem::copy_options::overwrite_existing);
+  return config;
+}
+
+}  // namespace pascaline::testing

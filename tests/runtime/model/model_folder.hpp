@@ -1,0 +1,22 @@
+#pragma once
+
+#include <filesystem>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "runtime/checkpoint/model_config.hpp"
+
+namespace pascaline::testing {
+
+/// A config.json that describes the model.
+[[nodiscard]] nlohmann::json config_json(const ModelConfig& config);
+
+/// Writes config.json and, from hashed weights, model.safetensors.
+void write_model(const std::filesystem::path& folder, const ModelConfig& config);
+
+/// Writes a whole model folder: a small model with the tests' own tokenizer, pictures in patches of 4 x 4 pixels.
+/// Returns its configuration.
+ModelConfig write_model_folder(const std::filesystem::path& folder);
+
+}  // namespace pascaline::testing

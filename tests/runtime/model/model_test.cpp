@@ -1,0 +1,189 @@
+#include "runtime/model/model.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "core/error.hpp"
+#include "core/paths.hpp"
+#include "tests/db/fixtures.hpp"
+#include "tests/runtime/model/golden_run.hpp"
+
+namespace pascaline::testing {
+namespace {
+
+using Tokens = std::vector<std::int32_t>;
+
+class ModelTest : public ::testing::Test {
+ protected:
+  std::unique_ptr<Device> host_ = open_device("host");
+  Executor executor_{*host_};
+  ModelConfig config_ = golden_model_a().config;
+
+  [[nodiscard]] std::unique_ptr<Model> model(Executor& executor, ModelOptions options = {}) const {
+    WeightSource source = hash_weights(config_);
+    options.weights = options.cache = ElementType::float32;
+    return std::make_unique<Model>(executor, config_, source, options);
+  }
+  [[nodiscard]] std::unique_ptr<Model> small_model() { return model(executor_, {.context = 64, .chunk = 16}); }
+
+  static std::int32_t best_of(const std::vector<float>& logits) {
+    return static_cast<std::int32_t>(std::max_element(logits.begin(), logits.end()) - logits.begin());
+  }
+};
+
+TEST_F(ModelTest, StepsChooseWhatLogitsSay) {
+  const auto stepping = small_model();
+  const auto reading = small_model();
+  const Tokens prompt{1, 2, 3, 5};
+  stepping->append({prompt, {}});
+  stepping->set_sampling({});
+  reading->append({prompt, {}});
+  std::int32_t token = stepping->sample();
+  for (int i = 0; i < 20; ++i) {
+    ASSERT_EQ(token, best_of(reading->logits())) << i;
+    reading->append({std::span(&token, 1), {}});
+    token = stepping->step();
+    EXPECT_EQ(stepping->length(), reading->length());
+  }
+}
+
+TEST_F(ModelTest, DrawsDependOnTheSeedAlone) {
+  const auto model = small_model();
+  const auto draw = [&](std::uint64_t seed) {
+    model->clear();
+    model->append({Tokens{1, 2, 3}, {}});
+    ops::SamplingSettings settings;
+    settings.temperature = 2;
+    settings.seed = seed;
+    model->set_sampling(settings);
+    Tokens tokens{model->sample()};
+    for (int i = 0; i < 12; ++i) {
+      tokens.push_back(model->step());
+    }
+    return tokens;
+  };
+  const Tokens first = draw(1);
+  EXPECT_EQ(draw(1), first);
+  EXPECT_NE(draw(2), first);
+}
+
+TEST_F(ModelTest, SeenTokensCanBePenalised) {
+  const auto model = small_model();
+  model->append({Tokens{1, 2, 3}, {}});
+  model->set_sampling({});
+  const std::int32_t best = model->sample();
+  ops::SamplingSettings settings;
+  settings.presence = 100;
+  model->set_sampling(settings, Tokens{best});
+  EXPECT_NE(model->sample(), best);
+}
+
+TEST_F(ModelTest, TwoPicturesInOnePromptAreReadAsInParts) {
+  std::vector<float> pixels(static_cast<std::size_t>(24 * config_.vision.patch_values()));
+  for (std::size_t i = 0; i < pixels.size(); ++i) {
+    pixels[i] = hash_weight("pixel_values", i);
+  }
+  const PatchView wide{4, 6, pixels};
+  const PatchView square{4, 4, std::span<const float>(pixels).first(pixels.size() / 24 * 16)};
+  const Tokens first{10, 502, 500, 500, 500, 500, 500, 500, 503};
+  const Tokens second{502, 500, 500, 500, 500, 503, 20, 30};
+  Tokens both = first;
+  both.insert(both.end(), second.begin(), second.end());
+  const auto whole = small_model();
+  whole->append({both, std::vector<PatchView>{wide, square}});
+  const auto parts = small_model();
+  parts->append({first, {&wide, 1}});
+  parts->append({second, {&square, 1}});
+  EXPECT_EQ(whole->position_delta(), parts->position_delta());
+  const auto expected = whole->logits();
+  const auto got = parts->logits();
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    ASSERT_NEAR(got[i], expected[i], 1e-4) << i;
+  }
+}
+
+TEST_F(ModelTest, WrongPromptsAreRefusedAndChangeNothing) {
+  const auto model = small_model();
+  EXPECT_THROW((void)model->logits(), Error);
+  EXPECT_THROW((void)model->sample(), Error);
+  EXPECT_THROW((void)model->step(), Error);
+  model->append({Tokens{1, 2, 3}, {}});
+  const auto before = model->logits();
+  const std::vector<float> pixels(static_cast<std::size_t>(4 * config_.vision.patch_values()));
+  const PatchView picture{2, 2, pixels};
+  EXPECT_THROW(model->append({{}, {}}), Error);
+  EXPECT_THROW(model->append({Tokens{1, 512}, {}}), Error);
+  EXPECT_THROW(model->append({Tokens{-1}, {}}), Error);
+  EXPECT_THROW(model->append({Tokens(62, 1), {}}), Error);
+  EXPECT_THROW(model->append({Tokens{1, 500}, {}}), Error);
+  EXPECT_THROW(model->append({Tokens{1}, {&picture, 1}}), Error);
+  const PatchView torn{2, 2, std::span<const float>(pixels).first(7)};
+  EXPECT_THROW(model->append({Tokens{500}, {&torn, 1}}), Error);
+  EXPECT_EQ(model->length(), 3);
+  EXPECT_EQ(model->logits(), before);
+  EXPECT_THROW((void)model->step(), Error) << "no token was chosen";
+}
+
+TEST_F(ModelTest, StepsEndWithTheContext) {
+  const auto model = this->model(executor_, {.context = 4, .chunk = 16});
+  model->append({Tokens{1, 2, 3}, {}});
+  model->set_sampling({});
+  (void)model->sample();
+  (void)model->step();
+  EXPECT_THROW((void)model->step(), Error);
+  EXPECT_EQ(model->length(), 4);
+}
+
+TEST_F(ModelTest, OptionsOutOfBounds) {
+  EXPECT_THROW(model(executor_, {.context = 0}), Error);
+  EXPECT_THROW(model(executor_, {.context = 4097}), Error) << "the model was made for 4096";
+  EXPECT_THROW(model(executor_, {.chunk = 0}), Error);
+}
+
+TEST_F(ModelTest, RecordedStepsAreThoseLaunchedOneByOne) {
+  DispatcherOptions options;
+  options.cache = PASCALINE_TEST_CACHE;
+  Dispatcher dispatcher(*host_, options);
+  Executor executor(dispatcher);
+  std::vector<Tokens> answers;
+  for (const bool graphs : {false, true}) {
+    const auto model = this->model(executor, {.context = 600, .chunk = 256, .graphs = graphs});
+    model->append({Tokens(254, 7), {}});
+    model->set_sampling({});
+    Tokens tokens{model->sample()};
+    for (int i = 0; i < 6; ++i) {  // beyond 256 the cache grows, and the graph is made anew
+      tokens.push_back(model->step());
+    }
+    EXPECT_EQ(model->uses_graph(), graphs);
+    answers.push_back(tokens);
+  }
+  EXPECT_EQ(answers[0], answers[1]);
+}
+
+TEST_F(ModelTest, KernelThatCannotBeBuiltFallsBackToTheProcessor) {
+  const TemporaryFolder folder;
+  std::filesystem::copy(data_folder("kernel_templates"), folder.path(), std::filesystem::copy_options::recursive);
+  for (const char* kernel : {"rmsnorm.cu", "qk_norm_rope.cu", "attention_decode.cu"}) {
+    write_bytes(folder / kernel, "#error this kernel cannot be built\n");
+  }
+  DispatcherOptions options;
+  options.cache = PASCALINE_TEST_CACHE;
+  options.kernels = folder.path();
+  Dispatcher dispatcher(*host_, options);
+  std::FILE* const warnings = std::tmpfile();
+  Executor executor(dispatcher, warnings);
+  check_golden(executor, golden_model_a());
+  EXPECT_TRUE(executor.fell_back());
+  std::rewind(warnings);
+  std::string text(100000, '\0');
+  text.resize(std::fread(text.data(), 1, text.size(), warnings));
+  std::fclose(warnings);
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 3) << text;
+  for (const char* operation : {"rmsnorm", "qk_norm_rope", "attention_decode"}) {
+    EXPECT_NE(text.find(std::string("warning: ") + operation + " cannot run on host"), std::string::npos) << text;
+  }
+}
+
+}  // namespace
+}  // namespace pascaline::testing

@@ -1,0 +1,139 @@
+#include "runtime/session/session.hpp"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "core/error.hpp"
+#include "core/paths.hpp"
+#include "tests/db/fixtures.hpp"
+#include "tests/runtime/model/model_folder.hpp"
+
+namespace pascaline::testing {
+namespace {
+
+class SessionTest : public ::testing::Test {
+ protected:
+  TemporaryFolder folder_;
+
+  SessionTest() { write_model_folder(folder_.path()); }
+
+  [[nodiscard]] SessionOptions options() const {
+    SessionOptions options;
+    options.model = folder_.path();
+    options.device = "cpu";
+    options.options.weights = options.options.cache = ElementType::float32;
+    options.options.context = 512;
+    return options;
+  }
+  void expect_refused(const std::string& part) const {
+    try {
+      const Session session(options());
+      ADD_FAILURE() << "opened, though " << part;
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find(part), std::string::npos) << error.what();
+    }
+  }
+  static AnswerOptions greedy(std::int64_t tokens) {
+    AnswerOptions options;
+    options.most_tokens = tokens;
+    return options;
+  }
+  static std::vector<ChatMessage> user(const std::string& text) { return {text_message(ChatRole::user, text)}; }
+};
+
+TEST_F(SessionTest, PiecesMakeTheText) {
+  Session session(options());
+  std::string pieces;
+  const Answer answer = session.ask(user("hello there"), {}, greedy(12), [&](std::string_view piece) {
+    pieces += piece;
+    return true;
+  });
+  EXPECT_EQ(pieces, answer.text);
+  EXPECT_LE(answer.tokens.size(), 12);
+  EXPECT_EQ(answer.text, session.tokenizer().decode(answer.tokens, SpecialTokens::skip));
+  EXPECT_EQ(session.ask(user("hello there"), {}, greedy(12)).tokens, answer.tokens) << "it begins anew";
+  const Answer cut = session.ask(user("hello there"), {}, greedy(12), [](std::string_view) { return false; });
+  EXPECT_EQ(cut.end, AnswerEnd::cancelled);
+}
+
+TEST_F(SessionTest, GoingOnIsReadingItAll) {
+  Session session(options());
+  const Answer first = session.ask(user("one"), {}, greedy(5));
+  ASSERT_EQ(first.end, AnswerEnd::most_tokens) << "for this test the answer must not end by itself";
+  const Answer second = session.go_on(text_message(ChatRole::user, "two"), {}, greedy(8));
+  std::vector<TokenId> all = encode_chat(session.tokenizer(), user("one"));
+  all.insert(all.end(), first.tokens.begin(), first.tokens.end());
+  const auto turn = encode_next_turn(session.tokenizer(), text_message(ChatRole::user, "two"));
+  all.insert(all.end(), turn.begin(), turn.end());
+  Session other(options());
+  EXPECT_EQ(other.complete(all, {}, greedy(8)).tokens, second.tokens);
+  EXPECT_EQ(other.model().length(), session.model().length());
+}
+
+TEST_F(SessionTest, EndTokensEndAnAnswer) {
+  Session plain(options());
+  const Answer free = plain.complete(std::vector<TokenId>{5, 6, 7}, {}, greedy(6));
+  ASSERT_EQ(free.tokens.size(), 6);
+  std::ofstream(folder_ / "generation_config.json") << nlohmann::json{{"eos_token_id", {free.tokens[3]}}};
+  Session session(options());
+  const Answer answer = session.complete(std::vector<TokenId>{5, 6, 7}, {}, greedy(6));
+  EXPECT_EQ(answer.end, AnswerEnd::end_token);
+  const auto end = std::find(free.tokens.begin(), free.tokens.end(), free.tokens[3]);
+  EXPECT_EQ(answer.tokens, std::vector<TokenId>(free.tokens.begin(), end));
+}
+
+TEST_F(SessionTest, FullContextEndsAnAnswer) {
+  SessionOptions small = options();
+  small.options.context = 8;
+  Session session(small);
+  const Answer answer = session.complete(std::vector<TokenId>{5, 6, 7}, {}, greedy(100));
+  EXPECT_EQ(answer.end, AnswerEnd::context);
+  EXPECT_EQ(answer.tokens.size(), 6) << "five that the context holds, and the one after them";
+  EXPECT_THROW(session.complete(std::vector<TokenId>(9, 5), {}, greedy(1)), Error);
+}
+
+TEST_F(SessionTest, RandomWeightsNeedOnlyTheConfiguration) {
+  for (const char* file : {"model.safetensors", "tokenizer.json", "preprocessor_config.json", "chat_template.json"}) {
+    std::filesystem::remove(folder_ / file);
+  }
+  SessionOptions random = options();
+  random.random_weights = true;
+  Session session(random);
+  EXPECT_EQ(session.complete(std::vector<TokenId>{1, 2}, {}, greedy(3)).tokens.size(), 3);
+  EXPECT_THROW((void)session.tokenizer(), Error);
+  EXPECT_THROW((void)session.read_picture("x.png"), Error);
+}
+
+TEST_F(SessionTest, DamagedFoldersAreRefused) {
+  std::filesystem::resize_file(folder_ / "model.safetensors", 1000);
+  expect_refused("model.safetensors");
+  std::filesystem::remove(folder_ / "model.safetensors");
+  expect_refused("model.safetensors");
+  write_bytes(folder_ / "preprocessor_config.json", "{}");
+  expect_refused("preprocessor_config.json");
+  std::filesystem::remove(folder_ / "tokenizer.json");
+  expect_refused("tokenizer.json");
+  std::filesystem::remove(folder_ / "chat_template.json");
+  expect_refused("chat template");
+  write_bytes(folder_ / "config.json", "{");
+  expect_refused("config.json");
+}
+
+TEST_F(SessionTest, PreprocessorOfAnotherModelIsRefused) {
+  std::string text = read_file(folder_ / "preprocessor_config.json");
+  text.replace(text.find("\"patch_size\": 4"), 15, "\"patch_size\": 8");
+  write_bytes(folder_ / "preprocessor_config.json", text);
+  expect_refused("patches of");
+}
+
+TEST_F(SessionTest, DevicesThatAreNotThere) {
+  SessionOptions wrong = options();
+  wrong.device = "cuda:99";
+  EXPECT_THROW(Session{wrong}, Error);
+  wrong.device = "gpu";
+  EXPECT_THROW(Session{wrong}, Error);
+}
+
+}  // namespace
+}  // namespace pascaline::testing

@@ -1,0 +1,178 @@
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "core/workload.hpp"
+#include "runtime/checkpoint/safetensors.hpp"
+#include "runtime/session/session.hpp"
+#include "tests/runtime/model/model_folder.hpp"
+#include "tests/tuner/cli_fixture.hpp"
+
+namespace pascaline::testing {
+namespace {
+
+using nlohmann::json;
+
+// The program with a small model.
+class CliModelTest : public ::testing::Test {
+ protected:
+  TemporaryFolder folder_;
+  std::string model_ = (folder_ / "model").string();
+
+  CliModelTest() {
+    std::filesystem::create_directory(model_);
+    write_model_folder(model_);
+  }
+
+  [[nodiscard]] ProgramResult run(const std::string& command, const std::vector<std::string>& more,
+                                  const std::string& input = "") const {
+    std::vector<std::string> words{command, "--model", model_, "--context", "256", "--untuned"};
+    words.insert(words.end(), more.begin(), more.end());
+    ProgramSetting setting;
+    setting.input = input;
+    setting.environment = {{"PASCALINE_CACHE_DIR", PASCALINE_TEST_CACHE}};
+    return run_program(folder_.path(), words, setting);
+  }
+  [[nodiscard]] ProgramResult on_cpu(const std::string& command, std::vector<std::string> more,
+                                     const std::string& input = "") const {
+    more.insert(more.end(), {"--device", "cpu"});
+    return run(command, more, input);
+  }
+
+  // A reference that the model itself made, with one logit of the prompt changed by `fault`.
+  [[nodiscard]] std::string write_reference(float fault) const {
+    SessionOptions options;
+    options.model = model_;
+    options.device = "cpu";
+    options.options.weights = options.options.cache = ElementType::float32;
+    Session session(options);
+    const std::vector<std::int32_t> tokens{1, 2, 3, 5, 8};
+    const std::vector<std::int32_t> later{13, 21};
+    std::vector<float> logits;
+    session.model().append({tokens, {}}, [&](std::int64_t, std::span<const float> rows) {
+      logits.insert(logits.end(), rows.begin(), rows.end());
+    });
+    logits[7] += fault;
+    std::vector<float> decoded;
+    for (const std::int32_t& token : later) {
+      session.model().append({std::span(&token, 1), {}});
+      const std::vector<float> row = session.model().logits();
+      decoded.insert(decoded.end(), row.begin(), row.end());
+    }
+    const auto file = (folder_ / "reference.safetensors").string();
+    write_safetensors(file, std::vector<StoredTensor>{
+                                {"input_ids", StoredType::I32, {5}, std::as_bytes(std::span(tokens))},
+                                {"logits", StoredType::F32, {5, 752}, std::as_bytes(std::span(logits))},
+                                {"decode_ids", StoredType::I32, {2}, std::as_bytes(std::span(later))},
+                                {"decode_logits", StoredType::F32, {2, 752}, std::as_bytes(std::span(decoded))}});
+    return file;
+  }
+};
+
+TEST_F(CliModelTest, GenerateAnswers) {
+  const ProgramResult text = on_cpu("generate", {"--prompt", "hello", "--greedy", "-n", "6"});
+  EXPECT_EQ(text.exit_code, 0) << text.error;
+  const ProgramResult result = on_cpu("generate", {"--prompt", "hello", "--greedy", "-n", "6", "--json"});
+  EXPECT_EQ(result.exit_code, 0) << result.error;
+  const json answer = json_of(result);
+  EXPECT_EQ(answer["text"].get<std::string>() + "\n", text.out);
+  EXPECT_LE(answer["tokens"].size(), 6);
+  EXPECT_GT(answer["prompt_tokens"], 5);
+  const auto drawn = [&](const char* seed) {
+    return json_of(on_cpu("generate", {"--prompt", "hello", "-n", "8", "--json", "--temperature", "3", "--top-k", "0",
+                                       "--top-p", "1", "--seed", seed}))["tokens"];
+  };
+  EXPECT_EQ(drawn("5"), drawn("5"));
+  EXPECT_NE(drawn("5"), drawn("6"));
+}
+
+TEST_F(CliModelTest, WrongInputIsAFault) {
+  expect_fault(on_cpu("generate", {"--prompt", "x", "--image", "nosuch.png"}), 1, {"nosuch.png"});
+  expect_fault(on_cpu("generate", {"--prompt", std::string(2000, 'x')}), 1, {"context of 256", "--context"});
+  expect_fault(on_cpu("generate", {}), 2, {"--prompt"});
+  expect_fault(on_cpu("generate", {"--prompt", "x", "--weights", "int8"}), 2, {"--weights"});
+  expect_fault(on_cpu("generate", {"--prompt", "x", "--greedy", "--temperature", "1"}), 2, {"--temperature"});
+  expect_fault(on_cpu("profile", {}), 1, {"runs on the processor", "--device"});
+  expect_fault(run("generate", {"--prompt", "x", "--device", "nosuch"}), 1, {"nosuch"});
+  std::filesystem::remove(std::filesystem::path(model_) / "config.json");
+  expect_fault(on_cpu("generate", {"--prompt", "x"}), 1, {"config.json"});
+}
+
+TEST_F(CliModelTest, ChatGoesOn) {
+  const ProgramResult result =
+      on_cpu("chat", {"--greedy", "-n", "4"}, "one\n\n/nonsense\ntwo\n/stats\n/clear\none\n/quit\nnever\n");
+  EXPECT_EQ(result.exit_code, 0) << result.error;
+  EXPECT_NE(result.out.find("there is no command /nonsense"), std::string::npos) << result.out;
+  EXPECT_NE(result.out.find("of 256 tokens"), std::string::npos) << result.out;
+  const std::string first = result.out.substr(0, result.out.find("there is no command"));
+  EXPECT_NE(result.out.find("a new conversation\n" + first), std::string::npos) << "after /clear it answers as before";
+  const ProgramResult fault = on_cpu("chat", {"--greedy", "-n", "2"}, "/image nosuch.png\n/image\nhi\n");
+  EXPECT_EQ(fault.exit_code, 0) << fault.error;
+  EXPECT_NE(fault.out.find("nosuch.png"), std::string::npos);
+}
+
+TEST_F(CliModelTest, ValidateComparesWithAReference) {
+  const std::vector<std::string> float32{"--weights", "float32", "--cache", "float32", "--reference"};
+  std::vector<std::string> words = float32;
+  words.push_back(write_reference(0));
+  words.push_back("--json");
+  const ProgramResult same = on_cpu("validate", words);
+  EXPECT_EQ(same.exit_code, 0) << same.error;
+  EXPECT_EQ(json_of(same)["parts"].size(), 2);
+  EXPECT_LT(json_of(same)["parts"][1]["relative_l2"], 1e-6);
+  EXPECT_EQ(json_of(same)["parts"][0]["top1_agreement"], 1);
+  (void)write_reference(3);
+  const ProgramResult other = on_cpu("validate", words);
+  EXPECT_EQ(other.exit_code, 3) << other.out;
+  EXPECT_GT(json_of(other)["parts"][0]["max_abs"], 2.9);
+  (void)write_reference(std::numeric_limits<float>::quiet_NaN());
+  EXPECT_EQ(on_cpu("validate", words).exit_code, 3);
+  std::filesystem::resize_file(folder_ / "reference.safetensors", 100);
+  expect_fault(on_cpu("validate", words), 1, {"reference.safetensors"});
+}
+
+TEST_F(CliModelTest, BenchModelTimesEveryPass) {
+  const ProgramResult result =
+      on_cpu("bench-model", {"--prompt-tokens", "8", "16", "--image-size", "16", "24", "--repeats", "2", "--json"});
+  EXPECT_EQ(result.exit_code, 0) << result.error;
+  const json passes = json_of(result)["passes"];
+  ASSERT_EQ(passes.size(), 5);
+  for (const json& pass : passes) {
+    EXPECT_GT(pass["time_ms"], 0);
+  }
+}
+
+TEST_F(CliModelTest, ProfileAndWorkloadShowWhatIsLaunched) {
+  const std::vector<std::string> on_host{"--device",        "host", "--weights",    "float32", "--cache", "float32",
+                                         "--prompt-tokens", "8",    "--image-size", "16",      "24"};
+  std::vector<std::string> words = on_host;
+  words.push_back("--json");
+  const ProgramResult profile = run("profile", words);
+  ASSERT_EQ(profile.exit_code, 0) << profile.error;
+  const json passes = json_of(profile)["passes"];
+  ASSERT_EQ(passes.size(), 3);
+  int norms = 0;
+  for (const json& launch : passes[0]["launches"]) {
+    EXPECT_EQ(launch["provenance"], "default");
+    norms += launch["problem"].get<std::string>().rfind("rmsnorm", 0) == 0 ? launch["count"].get<int>() : 0;
+  }
+  EXPECT_EQ(norms, 5) << "two a layer, and the last one";
+
+  words = on_host;
+  const auto file = (folder_ / "mine.json").string();
+  words.insert(words.end(), {"-o", file});
+  const ProgramResult result = run("workload", words);
+  ASSERT_EQ(result.exit_code, 0) << result.error;
+  const Workload workload = Workload::load(file);
+  EXPECT_EQ(workload.phases.size(), 3);
+  EXPECT_GT(workload.entries.size(), 20);
+  const Space space = Space::load(data_folder("search_spaces") / "rmsnorm.json");
+  double calls = 0;
+  for (const WorkloadProblem& problem : expand(workload, space, {{"prefill_8"}, false})) {
+    calls += problem.count;
+  }
+  EXPECT_EQ(calls, 5);
+}
+
+}  // namespace
+}  // namespace pascaline::testing
