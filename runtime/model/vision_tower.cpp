@@ -16,16 +16,16 @@ constexpr double kAngleBase = 10000.0;
 
 // Steps by which activations share memory: before the blocks, within each of them, and behind some of them.
 enum VisionStep : int {
-  kPatches,
-  kPositions,
-  kNormed,
-  kProjected,
-  kAttended,
-  kOutput,
-  kWide,
-  kNarrow,
-  kMerged,
-  kFeature
+  kTowerPatches,
+  kTowerPositions,
+  kTowerNormed,
+  kTowerProjected,
+  kTowerAttended,
+  kTowerOutput,
+  kTowerWide,
+  kTowerNarrow,
+  kTowerMerged,
+  kTowerFeature
 };
 
 std::vector<ArenaTensor> vision_tensors(const VisionConfig& config, std::int64_t patches) {
@@ -33,16 +33,16 @@ std::vector<ArenaTensor> vision_tensors(const VisionConfig& config, std::int64_t
     return static_cast<std::size_t>(rows * width) * sizeof(float);
   };
   const std::int64_t tokens = patches / (config.merge * config.merge);
-  return {{"pixels", bytes(patches, config.patch_values()), kPatches, kPatches},
-          {"patches", bytes(patches, config.hidden), kPatches, kPositions},
-          {"hidden", bytes(patches, config.hidden), kPositions, kFeature},
-          {"normed", bytes(patches, config.hidden), kNormed, kProjected},
-          {"qkv", bytes(patches, 3 * config.hidden), kProjected, kAttended},
-          {"attended", bytes(patches, config.hidden), kAttended, kOutput},
-          {"mlp_input", bytes(patches, config.hidden), kOutput, kWide},
-          {"wide", bytes(patches, config.intermediate), kWide, kNarrow},
-          {"merge_input", bytes(patches, config.hidden), kMerged, kMerged},
-          {"merge_wide", bytes(tokens, config.merged()), kMerged, kFeature}};
+  return {{"pixels", bytes(patches, config.patch_values()), kTowerPatches, kTowerPatches},
+          {"patches", bytes(patches, config.hidden), kTowerPatches, kTowerPositions},
+          {"hidden", bytes(patches, config.hidden), kTowerPositions, kTowerFeature},
+          {"normed", bytes(patches, config.hidden), kTowerNormed, kTowerProjected},
+          {"qkv", bytes(patches, 3 * config.hidden), kTowerProjected, kTowerAttended},
+          {"attended", bytes(patches, config.hidden), kTowerAttended, kTowerOutput},
+          {"mlp_input", bytes(patches, config.hidden), kTowerOutput, kTowerWide},
+          {"wide", bytes(patches, config.intermediate), kTowerWide, kTowerNarrow},
+          {"merge_input", bytes(patches, config.hidden), kTowerMerged, kTowerMerged},
+          {"merge_wide", bytes(tokens, config.merged()), kTowerMerged, kTowerFeature}};
 }
 
 void check_pictures(const VisionConfig& config, std::span<const PatchView> pictures) {
