@@ -158,7 +158,7 @@ def compare_accuracy(model, pascaline, folder):
     for name in ("text", "picture"):
         for kind in ("float32", "float16"):
             result = pascaline.run("validate", "--json", "--reference", str(folder / f"{name}.safetensors"),
-                                   "--weights", kind, "--cache", kind)
+                                   "--weights", kind, "--kv-cache", kind)
             for part in result["parts"]:
                 print(f"| {name} | {kind} | {part['part']} | {part['relative_l2']:.2e} | {part['max_abs']:.2e} | "
                       f"{part['cosine']:.7f} | {100 * part['top1_agreement']:.1f} % of {part['rows']} | "
@@ -171,7 +171,7 @@ def compare_speed(model, pascaline, options):
     before = time_transformers(model, prompts, 512, options.image)
     own = {}
     for kind in ("float32", "float16"):
-        result = pascaline.run("bench-model", "--json", "--weights", kind, "--cache", kind, "--prompt-tokens",
+        result = pascaline.run("bench-model", "--json", "--weights", kind, "--kv-cache", kind, "--prompt-tokens",
                                *map(str, prompts), "--image-size", str(options.image), str(options.image))
         print(f"\n{kind}: copying {result['copy_gb_per_s']:.0f} GB/s, weights {result['weights_bytes'] / 1e9:.2f} GB")
         print("| pass | ms | untuned ms | gain | TFLOP/s | of the bandwidth limit |\n|---|---:|---:|---:|---:|---:|")

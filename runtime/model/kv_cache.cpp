@@ -58,7 +58,7 @@ void KvCache::reserve(std::int64_t tokens) {
     const std::uint64_t free = memory_->state().free_bytes;
     throw OutOfMemoryError(
         fmt::format("the cache of {} tokens needs {} MiB in all, and the device has no more than {} MiB free; take a "
-                    "shorter context, or --cache float16",
+                    "shorter context, or --kv-cache float16",
                     room, needed >> 20, free >> 20),
         needed, free);
   }

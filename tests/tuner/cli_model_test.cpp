@@ -112,7 +112,7 @@ TEST_F(CliModelTest, ChatGoesOn) {
 }
 
 TEST_F(CliModelTest, ValidateComparesWithAReference) {
-  const std::vector<std::string> float32{"--weights", "float32", "--cache", "float32", "--reference"};
+  const std::vector<std::string> float32{"--weights", "float32", "--kv-cache", "float32", "--reference"};
   std::vector<std::string> words = float32;
   words.push_back(write_reference(0));
   words.push_back("--json");
@@ -143,7 +143,7 @@ TEST_F(CliModelTest, BenchModelTimesEveryPass) {
 }
 
 TEST_F(CliModelTest, ProfileAndWorkloadShowWhatIsLaunched) {
-  const std::vector<std::string> on_host{"--device",        "host", "--weights",    "float32", "--cache", "float32",
+  const std::vector<std::string> on_host{"--device",        "host", "--weights",    "float32", "--kv-cache", "float32",
                                          "--prompt-tokens", "8",    "--image-size", "16",      "24"};
   std::vector<std::string> words = on_host;
   words.push_back("--json");

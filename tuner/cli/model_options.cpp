@@ -24,14 +24,14 @@ void ModelCommandOptions::add_to(CLI::App& command) {
   command.add_flag("--untuned", untuned, "Use no database: every kernel's default configuration");
   command.add_option("--target", target, "Compile for this architecture, e.g. sm_61 (default: the device's own)");
   command.add_option("--nvrtc", nvrtc, "NVRTC to use: a version such as 11.8, or a library's path");
-  command.add_option("--kernel-cache", kernel_cache, "Folder for compiled kernels (default: ~/.cache/pascaline)");
+  command.add_option("--cache", kernel_cache, "Folder for compiled kernels (default: ~/.cache/pascaline)");
   command.add_option("--kernels", kernels_folder, "Folder of kernel templates (default: the installed ones)");
   command.add_option("--spaces", spaces_folder, "Folder of search spaces (default: the installed ones)");
   const CLI::IsMember types({"float32", "float16"});
   command
       .add_option("--weights", weights, "Type of the weights: float16 (default on a GPU) or float32 (on the processor)")
       ->check(types);
-  command.add_option("--cache", cache, "Type of cached keys and values, likewise")->check(types);
+  command.add_option("--kv-cache", kv_cache, "Type of cached keys and values, likewise")->check(types);
   command.add_option("--context", context, "Most tokens of a conversation")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
@@ -59,7 +59,7 @@ SessionOptions ModelCommandOptions::session_options() const {
   options.dispatcher.cache = kernel_cache;
   const bool on_processor = device == "cpu" || (device.empty() && list_devices().front().kind != DeviceKind::cuda);
   options.options.weights = stored_type(weights, on_processor);
-  options.options.cache = stored_type(cache, on_processor);
+  options.options.cache = stored_type(kv_cache, on_processor);
   options.options.context = context;
   options.options.chunk = chunk;
   options.options.graphs = !no_graph;

@@ -21,7 +21,7 @@ struct ModelCommandOptions {
   std::string kernels_folder;
   std::string spaces_folder;
   std::string weights;  ///< empty: float16 on a GPU, float32 on the processor
-  std::string cache;    ///< likewise
+  std::string kv_cache;  ///< likewise
   std::int64_t context = 4096;
   std::int64_t chunk = 512;
   std::int64_t most_image_tokens = 0;
