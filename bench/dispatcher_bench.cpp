@@ -6,6 +6,8 @@
 #include "core/paths.hpp"
 #include "runtime/dispatch/planner.hpp"
 #include "runtime/dispatch/prepared_table.hpp"
+#include "runtime/ops/matmul.hpp"
+#include "tests/runtime/dispatch/fake_device.hpp"
 
 namespace pascaline {
 namespace {
@@ -38,6 +40,20 @@ void find_exact(benchmark::State& state) {
   }
 }
 BENCHMARK(find_exact);
+
+// An operation on a problem that is prepared, on a device whose launches do nothing: all but the driver's part.
+void launch_matmul(benchmark::State& state) {
+  testing::FakeDevice device;
+  Dispatcher dispatcher(device, {});
+  const Buffer a = device.allocate(4 * 64 * 64);
+  const Buffer b = device.allocate(4 * 64 * 64);
+  const Buffer c = device.allocate(4 * 64 * 64);
+  const auto view = [](const Buffer& buffer) { return TensorView(buffer.data(), ElementType::float32, {64, 64}); };
+  for (auto _ : state) {
+    ops::matmul(dispatcher, view(a), view(b), view(c));
+  }
+}
+BENCHMARK(launch_matmul);
 
 // Planning a shape between the tuned ones, without compiling.
 void plan_nearest(benchmark::State& state) {

@@ -1,4 +1,4 @@
-# cmake -D build=... -D consumer=... -D work=... -D generator=... -D compiler=... -D sanitize=... -P run.cmake
+# cmake -D build=... -D consumer=... -D example=... -D work=... -D generator=... -D compiler=... -D sanitize=... -P run.cmake
 cmake_minimum_required(VERSION 3.25)
 
 function(run)
@@ -12,14 +12,20 @@ endif()
 
 file(REMOVE_RECURSE ${work})
 run(${CMAKE_COMMAND} --install ${build} --prefix ${work}/prefix)
-run(${CMAKE_COMMAND} -S ${consumer} -B ${work}/build -G ${generator} -D CMAKE_CXX_COMPILER=${compiler}
-  -D CMAKE_BUILD_TYPE=Release -D CMAKE_PREFIX_PATH=${work}/prefix -D CMAKE_CXX_FLAGS=${flags}
-  -D CMAKE_FIND_USE_PACKAGE_REGISTRY=OFF)
-run(${CMAKE_COMMAND} --build ${work}/build)
+foreach(program consumer example)
+  run(${CMAKE_COMMAND} -S ${${program}} -B ${work}/${program} -G ${generator} -D CMAKE_CXX_COMPILER=${compiler}
+    -D CMAKE_BUILD_TYPE=Release -D CMAKE_PREFIX_PATH=${work}/prefix -D CMAKE_CXX_FLAGS=${flags}
+    -D CMAKE_FIND_USE_PACKAGE_REGISTRY=OFF)
+  run(${CMAKE_COMMAND} --build ${work}/${program})
+endforeach()
 
 # The consumer must find the installed data, not this source tree's.
 set(ENV{PASCALINE_DATA_DIR} ${work}/prefix/share/pascaline)
-run(${work}/build/consumer WORKING_DIRECTORY ${work})
+run(${work}/consumer/consumer WORKING_DIRECTORY ${work})
+execute_process(COMMAND ${work}/example/tuned_matmul OUTPUT_VARIABLE product COMMAND_ERROR_IS_FATAL ANY)
+if(NOT product MATCHES "^64\n")
+  message(FATAL_ERROR "the example computed: ${product}")
+endif()
 if(EXISTS ${build}/bin/pascaline)
   unset(ENV{PASCALINE_DATA_DIR})
   run(${work}/prefix/bin/pascaline --help)

@@ -4,7 +4,7 @@
 #include "core/problem.hpp"
 #include "core/statistics.hpp"
 #include "db/store.hpp"
-#include "runtime/gpu/device.hpp"
+#include "runtime/session/session.hpp"
 
 int main() {
   const pascaline::Problem problem{.kernel = "matmul",
@@ -15,6 +15,14 @@ int main() {
     return 1;
   }
   const pascaline::Store store("consumer.db", pascaline::OpenMode::create);
+  pascaline::SessionOptions nowhere;
+  nowhere.model = "no such folder";
+  try {
+    const pascaline::Session session(nowhere);
+    return 1;
+  } catch (const pascaline::Error& error) {
+    std::printf("%s\n", error.what());
+  }
   std::printf("%s, spaces in %s\n", problem.text().c_str(), pascaline::data_folder("search_spaces").c_str());
   return 0;
 }
