@@ -12,6 +12,7 @@ namespace pascaline {
 namespace {
 
 constexpr std::int64_t kMostContext = std::int64_t{1} << 24;
+constexpr int kMostFailedRecordings = 3;
 constexpr std::int64_t kLogitRows = 32;  // whose logits are computed at a time, if all are wanted
 
 ModelOptions checked_options(const ModelOptions& options, const ModelConfig& config) {
@@ -109,8 +110,9 @@ void Model::check(const Prompt& prompt) const {
   }
   const auto count = static_cast<std::int64_t>(prompt.tokens.size());
   if (count > options_.context - length_) {
-    throw Error(fmt::format("{} tokens behind {} do not fit the context of {}; ask for a larger one with --context",
-                            count, length_, options_.context));
+    throw Error(fmt::format("{} tokens behind {} do not fit the context of {}; ask for a larger one with --context{}",
+                            count, length_, options_.context,
+                            prompt.pictures.empty() ? "" : ", or for smaller pictures with --max-image-tokens"));
   }
 }
 
@@ -267,11 +269,7 @@ std::int32_t Model::step() {
   Device& device = executor_->device();
   const std::int64_t capacity = cache_.capacity();
   const bool records = options_.graphs && !executor_->on_processor() && !executor_->fell_back();
-  if (records && stepped_capacity_ == capacity) {
-    if (recorded_capacity_ != capacity) {
-      device.update(step_graph_, [&] { run_step(); });
-      recorded_capacity_ = capacity;
-    }
+  if (records && stepped_capacity_ == capacity && graph_is_ready(capacity)) {
     device.launch(step_graph_);
   } else {
     // The first step of a capacity prepares its kernels.
@@ -281,6 +279,24 @@ std::int32_t Model::step() {
   const std::int32_t token = sampler_.token();
   ++length_;
   return token;
+}
+
+// Records the step if the cache has grown since. What cannot be recorded is launched as it is: once more prepared, and
+// after some failures for good.
+bool Model::graph_is_ready(std::int64_t capacity) {
+  if (recorded_capacity_ == capacity) {
+    return true;
+  }
+  try {
+    executor_->device().update(step_graph_, [&] { run_step(); });
+  } catch (const DeviceLostError&) {
+    throw;
+  } catch (const Error&) {
+    options_.graphs = ++failed_recordings_ < kMostFailedRecordings;
+    return false;
+  }
+  recorded_capacity_ = capacity;
+  return true;
 }
 
 }  // namespace pascaline

@@ -89,6 +89,7 @@ class Model {
   void read_rows(std::int64_t first, std::int64_t count, const LogitsReader& reader);
   void place_next();
   void run_step();
+  [[nodiscard]] bool graph_is_ready(std::int64_t capacity);
   [[nodiscard]] TextPass next_pass() const;
   void check(const Prompt& prompt) const;
 
@@ -109,7 +110,8 @@ class Model {
   bool has_logits_ = false;
   bool has_token_ = false;
   Graph step_graph_;
-  std::int64_t stepped_capacity_ = 0;   // of the cache when a step last ran as it is
+  std::int64_t stepped_capacity_ = 0;  // of the cache when a step last ran as it is
+  int failed_recordings_ = 0;
   std::int64_t recorded_capacity_ = 0;  // of the cache when the graph was made
 };
 

@@ -148,17 +148,12 @@ Answer Session::complete(std::span<const TokenId> tokens, std::span<const Patche
                          const AnswerOptions& options, const TextReader& reader) {
   model_->clear();
   conversation_.clear();
-  pending_.reset();
   return answer({tokens.begin(), tokens.end()}, pictures, options, reader);
 }
 
 Answer Session::go_on(const ChatMessage& message, std::span<const Patches> pictures, const AnswerOptions& options,
                       const TextReader& reader) {
-  std::vector<TokenId> tokens = encode_next_turn(tokenizer(), message, tokens_of(pictures));
-  if (pending_) {
-    tokens.insert(tokens.begin(), *pending_);
-  }
-  return answer(std::move(tokens), pictures, options, reader);
+  return answer(encode_next_turn(tokenizer(), message, tokens_of(pictures)), pictures, options, reader);
 }
 
 Answer Session::answer(std::vector<TokenId> tokens, std::span<const Patches> pictures, const AnswerOptions& options,
@@ -176,7 +171,6 @@ Answer Session::answer(std::vector<TokenId> tokens, std::span<const Patches> pic
   Clock::time_point begin = Clock::now();
   const std::vector<PatchView> views = views_of(pictures);
   model_->append({tokens, views});
-  pending_.reset();
   conversation_.insert(conversation_.end(), tokens.begin(), tokens.end());
   model_->set_sampling(options.sampling, conversation_);
   TokenId token = model_->sample();
@@ -187,7 +181,6 @@ Answer Session::answer(std::vector<TokenId> tokens, std::span<const Patches> pic
       break;
     }
     result.tokens.push_back(token);
-    pending_ = token;
     const bool wanted = give(decoder ? decoder->push(token) : std::string());
     if (!wanted || static_cast<std::int64_t>(result.tokens.size()) >= options.most_tokens) {
       result.end = wanted ? AnswerEnd::most_tokens : AnswerEnd::cancelled;
@@ -199,14 +192,25 @@ Answer Session::answer(std::vector<TokenId> tokens, std::span<const Patches> pic
     }
     const TokenId next = model_->step();
     conversation_.push_back(token);
-    pending_.reset();
     token = next;
   }
   result.decode_ms = milliseconds_since(begin);
+  if (result.end == AnswerEnd::most_tokens || result.end == AnswerEnd::cancelled) {
+    keep_last(token);
+  }
   if (decoder) {
     give(decoder->finish());
   }
   return result;
+}
+
+// The last token of an answer that was cut off belongs to the conversation. It is appended as a step does, which takes
+// no token for a picture's place.
+void Session::keep_last(TokenId token) {
+  if (model_->length() < model_->options().context) {
+    (void)model_->step();
+    conversation_.push_back(token);
+  }
 }
 
 }  // namespace pascaline

@@ -91,6 +91,7 @@ class Session {
   Answer answer(std::vector<TokenId> tokens, std::span<const Patches> pictures, const AnswerOptions& options,
                 const TextReader& reader);
   [[nodiscard]] bool ends(TokenId token) const noexcept;
+  void keep_last(TokenId token);
   [[nodiscard]] std::vector<std::size_t> tokens_of(std::span<const Patches> pictures) const;
   void open_device(const SessionOptions& options);
 
@@ -103,7 +104,6 @@ class Session {
   std::unique_ptr<Executor> executor_;
   std::unique_ptr<Model> model_;
   std::vector<TokenId> conversation_;  // all tokens that the cache holds, for penalties
-  std::optional<TokenId> pending_;     // chosen last and not in the cache, but part of the answer
 };
 
 }  // namespace pascaline

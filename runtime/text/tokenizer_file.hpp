@@ -11,6 +11,7 @@
 namespace pascaline {
 
 /// What a tokenizer.json says, not yet checked beyond its form.
+// Moving JSON throws nothing. NOLINTNEXTLINE(bugprone-exception-escape)
 struct TokenizerFile {
   nlohmann::json settings;  ///< the document, with null in place of /model/vocab and /model/merges
   std::vector<std::pair<std::string, std::int64_t>> vocabulary;  ///< /model/vocab in the file's order

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdio>
 #include <iostream>
 #include <string>
@@ -27,15 +28,15 @@ struct ChatCommandOptions {
 // One conversation on a terminal, or of lines from a file.
 class Conversation {
  public:
-  Conversation(Session& session, AnswerOptions how, std::string system)
-      : session_(&session), how_(std::move(how)), system_(std::move(system)) {}
+  Conversation(Session& session, const AnswerOptions& how, std::string system)
+      : session_(&session), how_(how), system_(std::move(system)) {}
 
   // Whether to go on.
   bool take(const std::string& line) {
     if (line == "/quit" || line == "/exit") {
       return false;
     }
-    if (line.rfind("/image", 0) == 0) {
+    if (line == "/image" || line.rfind("/image ", 0) == 0) {
       add_picture(line);
     } else if (line == "/clear") {
       begun_ = false;
@@ -51,6 +52,14 @@ class Conversation {
       answer(line);
     }
     return true;
+  }
+
+  // What was to be said with pictures is said anew without them, if it went wrong.
+  void drop_pictures() {
+    if (!pictures_.empty()) {
+      fmt::print("the pictures are left out\n");
+      pictures_.clear();
+    }
   }
 
  private:
@@ -94,7 +103,7 @@ class Conversation {
     const auto count = static_cast<double>(last_.tokens.size());
     fmt::print("prompt: {} tokens in {:.0f} ms; answer: {} tokens, {:.1f} a second; context: {} of {} tokens\n",
                last_.prompt_tokens, last_.prompt_ms, last_.tokens.size(),
-               last_.decode_ms > 0 ? 1e3 * (count - 1) / last_.decode_ms : 0.0, session_->model().length(),
+               last_.decode_ms > 0 && count > 1 ? 1e3 * (count - 1) / last_.decode_ms : 0.0, session_->model().length(),
                session_->model().options().context);
   }
 
@@ -115,6 +124,11 @@ int chat(const ChatCommandOptions& options) {
     fmt::print("{}; /help lists commands\n", session->device_name());
   }
   catch_interrupts();
+  // Ctrl-C also ends waiting for a line.
+  struct sigaction interrupt = {};
+  sigaction(SIGINT, nullptr, &interrupt);
+  interrupt.sa_flags &= ~SA_RESTART;
+  sigaction(SIGINT, &interrupt, nullptr);
   std::string line;
   for (;;) {
     if (on_terminal) {
@@ -124,6 +138,7 @@ int chat(const ChatCommandOptions& options) {
     if (interrupted() || !std::getline(std::cin, line)) {
       break;
     }
+    line.erase(line.find_last_not_of(" \t\r") + 1);
     try {
       if (!conversation.take(line)) {
         break;
@@ -132,6 +147,7 @@ int chat(const ChatCommandOptions& options) {
       throw;
     } catch (const Error& error) {
       fmt::print("{}\n", error.what());
+      conversation.drop_pictures();
     }
   }
   return interrupted() ? kInterrupted : kSuccess;

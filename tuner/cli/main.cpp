@@ -93,7 +93,7 @@ void catch_interrupts() {
 int main(int argc, char** argv) {
   try {
     const int code = pascaline::cli::run(argc, argv);
-    if (std::fflush(stdout) != 0) {
+    if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
       return pascaline::cli::fault("cannot write to standard output");
     }
     return code;

@@ -20,7 +20,7 @@ struct ModelCommandOptions {
   std::string kernel_cache;
   std::string kernels_folder;
   std::string spaces_folder;
-  std::string weights;  ///< empty: float16 on a GPU, float32 on the processor
+  std::string weights;   ///< empty: float16 on a GPU, float32 on the processor
   std::string kv_cache;  ///< likewise
   std::int64_t context = 4096;
   std::int64_t chunk = 512;

@@ -22,7 +22,7 @@ struct WorkloadCommandOptions {
   std::string output;
 };
 
-// Untuned shapes first: a sweep that runs out of time has then done them.
+// Untuned shapes first, then those that take most time.
 bool comes_before(const LaunchSum& a, const LaunchSum& b) {
   const auto is_tuned = [](const LaunchSum& sum) { return sum.prepared->plan.provenance == Provenance::exact; };
   if (is_tuned(a) != is_tuned(b)) {
@@ -34,8 +34,7 @@ bool comes_before(const LaunchSum& a, const LaunchSum& b) {
 // Collects what passes launch as a workload.
 class WorkloadWriter {
  public:
-  void add(const ModelPass& pass, std::int64_t size, std::vector<LaunchSum> sums) {
-    std::stable_sort(sums.begin(), sums.end(), comes_before);
+  void add(const ModelPass& pass, std::int64_t size, const std::vector<LaunchSum>& sums) {
     const std::string phase = fmt::format("{}_{}", pass.name, size);
     phases_.push_back({{"name", phase}, {"per", pass.per}, {"symbols", ordered_json::object()}});
     int number = 0;
@@ -49,11 +48,12 @@ class WorkloadWriter {
         types_[name].insert(std::string(name_of(type)));
       }
       untuned_ += sum.prepared->plan.provenance == Provenance::exact ? 0 : 1;
-      entries_.push_back({{"kernel", problem.kernel},
-                          {"name", fmt::format("{}_{}", problem.kernel, ++number)},
-                          {"phase", phase},
-                          {"dimensions", dimensions},
-                          {"count", sum.count}});
+      entries_.push_back({sum,
+                          {{"kernel", problem.kernel},
+                           {"name", fmt::format("{}_{}", problem.kernel, ++number)},
+                           {"phase", phase},
+                           {"dimensions", dimensions},
+                           {"count", sum.count}}});
     }
   }
 
@@ -62,21 +62,33 @@ class WorkloadWriter {
     for (const auto& [variable, values] : types_) {
       types[variable] = values;
     }
+    std::vector<Entry> sorted = entries_;
+    std::stable_sort(sorted.begin(), sorted.end(),
+                     [](const Entry& a, const Entry& b) { return comes_before(a.sum, b.sum); });
+    ordered_json entries = ordered_json::array();
+    for (const Entry& entry : sorted) {
+      entries.push_back(entry.text);
+    }
     return {{"schema", 1},
             {"name", name},
             {"description", "What the runtime launches for this model: measured, untuned shapes first."},
             {"source", source},
             {"types", types},
             {"phases", phases_},
-            {"entries", entries_}};
+            {"entries", entries}};
   }
   [[nodiscard]] std::size_t entries() const noexcept { return entries_.size(); }
   [[nodiscard]] int untuned() const noexcept { return untuned_; }
 
  private:
+  struct Entry {
+    LaunchSum sum;
+    ordered_json text;
+  };
+
   std::map<std::string, std::set<std::string>> types_;
   std::vector<ordered_json> phases_;
-  std::vector<ordered_json> entries_;
+  std::vector<Entry> entries_;
   int untuned_ = 0;
 };
 
@@ -86,7 +98,7 @@ int write_workload(const WorkloadCommandOptions& given) {
   const auto session = options.model.open_for_numbers();
   Model& model = session->model();
   WorkloadWriter writer;
-  for (const std::int64_t tokens : options.prompts) {
+  for (const std::int64_t tokens : std::set<std::int64_t>(options.prompts.begin(), options.prompts.end())) {
     for (const ModelPass& pass : {prefill_pass(model, tokens), decode_pass(model, tokens)}) {
       writer.add(pass, tokens, observe_pass(session->executor(), pass));
     }
@@ -125,7 +137,7 @@ void add_workload_command(CLI::App& app, Action& action) {
   command->footer(
       "Shapes that were dispatched as nearest or default come first.\n\nExample:\n"
       "  pascaline workload --model Qwen3-VL-2B-Instruct --db tuned.db -o mine.json\n"
-      "  pascaline sweep --workload mine.json --db tuned.db --budget 8h");
+      "  pascaline sweep --kernel matmul --workload mine.json --db tuned.db --budget 8h");
   command->callback([&action, options] { action = [options] { return write_workload(*options); }; });
 }
 
