@@ -64,4 +64,11 @@ TensorView reshaped(const TensorView& tensor, std::initializer_list<std::int64_t
   return other;
 }
 
+RawBuffer uploaded(DeviceMemory& memory, std::span<const std::byte> values) {
+  RawBuffer buffer = memory.allocate_raw(values.size());
+  memory.upload({}, buffer.span(), values);
+  memory.synchronize(StreamId{});
+  return buffer;
+}
+
 }  // namespace pascaline

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
+#include <span>
 
 #include "runtime/gpu/device_memory.hpp"
 #include "runtime/ops/tensor.hpp"
@@ -21,5 +22,8 @@ namespace pascaline {
 [[nodiscard]] TensorView rows_of(const TensorView& tensor, std::int64_t first, std::int64_t count);
 /// The same elements in other extents; throws Error if their number differs. The tensor is dense.
 [[nodiscard]] TensorView reshaped(const TensorView& tensor, std::initializer_list<std::int64_t> extents);
+
+/// New memory of the device that holds these values; waits for the copy. Throws as `DeviceMemory::allocate_raw`.
+[[nodiscard]] RawBuffer uploaded(DeviceMemory& memory, std::span<const std::byte> values);
 
 }  // namespace pascaline

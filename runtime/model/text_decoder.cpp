@@ -25,13 +25,6 @@ std::vector<ArenaTensor> layer_tensors(const TextConfig& config, std::int64_t ro
           {"gated", bytes(config.intermediate), kGate, kDown}};
 }
 
-RawBuffer upload(DeviceMemory& memory, const std::vector<float>& values) {
-  RawBuffer buffer = memory.allocate_raw(values.size() * sizeof(float));
-  memory.upload({}, buffer.span(), std::as_bytes(std::span(values)));
-  memory.synchronize(StreamId{});
-  return buffer;
-}
-
 std::int64_t checked_rows(std::int64_t rows) {
   if (rows < 1) {
     throw Error(fmt::format("a pass of {} tokens does nothing", rows));
@@ -51,8 +44,8 @@ TextDecoder::TextDecoder(Executor& executor, const TextConfig& config, const Tex
       activations_(executor.memory(), layer_tensors(config, most_rows)),
       angle_rows_(context) {
   const RopeTables tables = rope_tables(context, config.head_dim / 2, config.rope_theta);
-  cosine_ = upload(executor.memory(), tables.cosine);
-  sine_ = upload(executor.memory(), tables.sine);
+  cosine_ = uploaded(executor.memory(), std::as_bytes(std::span(tables.cosine)));
+  sine_ = uploaded(executor.memory(), std::as_bytes(std::span(tables.sine)));
 }
 
 std::uint64_t TextDecoder::bytes() const noexcept {

@@ -60,14 +60,6 @@ void check_pictures(const VisionConfig& config, std::span<const PatchView> pictu
   }
 }
 
-template <typename T>
-RawBuffer on_device(DeviceMemory& memory, const std::vector<T>& values) {
-  RawBuffer buffer = memory.allocate_raw(values.size() * sizeof(T));
-  memory.upload({}, buffer.span(), std::as_bytes(std::span(values)));
-  memory.synchronize(StreamId{});
-  return buffer;
-}
-
 }  // namespace
 
 // Everything that lives while some pictures are encoded.
@@ -88,10 +80,10 @@ struct VisionTower::Pass {
     places[0].insert(places[0].end(), places[1].begin(), places[1].end());
     const RopeTables tables = rope_tables(largest, config.head_dim() / 4, kAngleBase);
     DeviceMemory& device = executor.memory();
-    position_memory = on_device(device, places[0]);
-    start_memory = on_device(device, starts);
-    cosine_memory = on_device(device, tables.cosine);
-    sine_memory = on_device(device, tables.sine);
+    position_memory = uploaded(device, std::as_bytes(std::span(places[0])));
+    start_memory = uploaded(device, std::as_bytes(std::span(starts)));
+    cosine_memory = uploaded(device, std::as_bytes(std::span(tables.cosine)));
+    sine_memory = uploaded(device, std::as_bytes(std::span(tables.sine)));
     positions = {position_memory.data(), ElementType::int32, {2, count}};
     cosine = {cosine_memory.data(), ElementType::float32, {tables.positions, tables.slots}};
     sine = {sine_memory.data(), ElementType::float32, {tables.positions, tables.slots}};

@@ -59,6 +59,10 @@ std::string_view name_of(AnswerEnd end) noexcept {
   return kNames[static_cast<std::size_t>(end)];
 }
 
+double Answer::tokens_per_second() const noexcept {
+  return decode_ms > 0 && tokens.size() > 1 ? 1e3 * static_cast<double>(tokens.size() - 1) / decode_ms : 0;
+}
+
 Session::Session(const SessionOptions& options)
     : config_(load_model_config(options.model)), generation_(load_generation_config(options.model, config_)) {
   const auto is_wanted = [&](const char* file) {

@@ -49,6 +49,9 @@ struct Answer {
   std::int64_t prompt_tokens = 0;
   double prompt_ms = 0;  ///< wall time until the first token was chosen, pictures included
   double decode_ms = 0;  ///< wall time of the tokens after it
+
+  /// Of the tokens after the first; 0 if there were none.
+  [[nodiscard]] double tokens_per_second() const noexcept;
 };
 
 /// A model with its tokenizer and preprocessor, and a conversation. One thread at a time.

@@ -100,11 +100,9 @@ class Conversation {
   }
 
   void print_statistics() {
-    const auto count = static_cast<double>(last_.tokens.size());
     fmt::print("prompt: {} tokens in {:.0f} ms; answer: {} tokens, {:.1f} a second; context: {} of {} tokens\n",
-               last_.prompt_tokens, last_.prompt_ms, last_.tokens.size(),
-               last_.decode_ms > 0 && count > 1 ? 1e3 * (count - 1) / last_.decode_ms : 0.0, session_->model().length(),
-               session_->model().options().context);
+               last_.prompt_tokens, last_.prompt_ms, last_.tokens.size(), last_.tokens_per_second(),
+               session_->model().length(), session_->model().options().context);
   }
 
   Session* session_;

@@ -35,11 +35,6 @@ std::vector<ChatMessage> messages_of(const GenerateCommandOptions& options) {
   return messages;
 }
 
-double tokens_a_second(const Answer& answer) {
-  const auto steps = static_cast<double>(answer.tokens.empty() ? 0 : answer.tokens.size() - 1);
-  return answer.decode_ms > 0 ? 1e3 * steps / answer.decode_ms : 0;
-}
-
 json to_json(const Answer& answer, Session& session) {
   return {{"text", answer.text},
           {"tokens", answer.tokens},
@@ -47,7 +42,7 @@ json to_json(const Answer& answer, Session& session) {
           {"prompt_tokens", answer.prompt_tokens},
           {"prompt_ms", answer.prompt_ms},
           {"decode_ms", answer.decode_ms},
-          {"tokens_per_s", tokens_a_second(answer)},
+          {"tokens_per_s", answer.tokens_per_second()},
           {"device", session.device_name()}};
 }
 
