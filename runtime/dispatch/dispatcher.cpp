@@ -8,6 +8,7 @@
 #include "core/error.hpp"
 #include "core/paths.hpp"
 #include "runtime/dispatch/identity.hpp"
+#include "runtime/gpu/device_failure.hpp"
 
 namespace pascaline {
 namespace {
@@ -35,11 +36,6 @@ ProblemKey key_of(KernelHandle handle, const Problem& problem) {
     key.types.push_back(type);
   }
   return key;
-}
-
-// Whether another configuration would meet it too, or the same one would not later.
-bool is_the_devices(const Error& error) {
-  return is_out_of_memory(error) || dynamic_cast<const DeviceLostError*>(&error) != nullptr;
 }
 
 // Scratch beyond all of the device's memory is the configuration's fault, scratch beyond what is free is not.
@@ -119,7 +115,7 @@ Prepared Dispatcher::build_or_fall_back(const TunedKernel& kernel, const BoundSp
     try {
       return build(kernel, space, std::move(plan));
     } catch (const Error& error) {
-      if (is_the_devices(error)) {
+      if (is_device_failure(error)) {
         throw Error(fmt::format("cannot prepare {}: {}", space.problem().text(), error.what()), error.code());
       }
       failed.push_back(config);

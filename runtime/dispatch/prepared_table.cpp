@@ -1,30 +1,29 @@
 #include "runtime/dispatch/prepared_table.hpp"
 
 #include <algorithm>
+#include <bit>
 
 namespace pascaline {
 namespace {
 
 constexpr std::size_t kFirstCount = 256;
 
-// The finalizer of splitmix64 (Steele, Lea, Flood, "Fast splittable pseudorandom number generators", 2014): shapes
-// differ in few bits, which must reach the low ones.
-std::uint64_t mix(std::uint64_t value) noexcept {
-  value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9U;
-  value = (value ^ (value >> 27)) * 0x94d049bb133111ebU;
-  return value ^ (value >> 31);
-}
-
+// Shapes differ in few bits, which must reach the low ones: a multiplication carries them up, the final mixing (of
+// splitmix64; Steele, Lea, Flood, "Fast splittable pseudorandom number generators", 2014) down.
 std::uint64_t hash_of(KernelHandle kernel, std::span<const std::int64_t> dimensions,
                       std::span<const ElementType> types) noexcept {
-  std::uint64_t hash = mix(kernel.index + 1);
+  constexpr std::uint64_t kFactor = 0x9e3779b97f4a7c15U;  // 2^64 over the golden ratio
+  std::uint64_t hash = (kernel.index + 1) * kFactor;
   for (const std::int64_t value : dimensions) {
-    hash = mix(hash + static_cast<std::uint64_t>(value));
+    hash = (std::rotl(hash, 29) ^ static_cast<std::uint64_t>(value)) * kFactor;
   }
+  std::uint64_t kinds = 0;
   for (const ElementType type : types) {
-    hash = mix(hash + static_cast<std::uint64_t>(type));
+    kinds = 16 * kinds + static_cast<std::uint64_t>(type) + 1;
   }
-  return hash;
+  hash ^= kinds;
+  hash = (hash ^ (hash >> 30)) * 0xbf58476d1ce4e5b9U;
+  return hash ^ (hash >> 31);
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "core/error.hpp"
 #include "runtime/gpu/cuda/cuda_device.hpp"
 #include "runtime/gpu/cuda/driver_api.hpp"
+#include "runtime/gpu/device_failure.hpp"
 #include "runtime/gpu/host/host_device.hpp"
 
 namespace pascaline {
@@ -69,6 +70,10 @@ bool is_out_of_memory(const Error& error) noexcept {
     return error.code() == kCuOutOfMemory;
   }
   return dynamic_cast<const HostDeviceError*>(&error) != nullptr && error.code() == ENOMEM;
+}
+
+bool is_device_failure(const Error& error) noexcept {
+  return is_out_of_memory(error) || dynamic_cast<const DeviceLostError*>(&error) != nullptr;
 }
 
 std::unique_ptr<Device> open_device(const std::string& id) {

@@ -4,6 +4,7 @@
 
 #include "core/error.hpp"
 #include "runtime/cpu/ops.hpp"
+#include "runtime/gpu/device_failure.hpp"
 #include "runtime/model/host_copies.hpp"
 
 namespace pascaline {
@@ -79,11 +80,6 @@ void visit(ops::SampleArguments& of, HostCopies& copies) {
 }
 void visit(AdvanceArguments& of, HostCopies& copies) { copies.change(of.length, of.slots, of.positions); }
 
-// Neither is it the operation's fault nor would the processor do better.
-bool is_the_devices(const Error& error) {
-  return is_out_of_memory(error) || dynamic_cast<const DeviceLostError*>(&error) != nullptr;
-}
-
 }  // namespace
 
 const char* name_of(Operation operation) noexcept {
@@ -124,7 +120,7 @@ void Executor::run(Operation operation, const Arguments& given, void (*on_device
       on_device(*dispatcher_, given);
       return;
     } catch (const Error& error) {
-      if (is_the_devices(error) || device_->recording()) {
+      if (is_device_failure(error) || device_->recording()) {
         throw;
       }
       reason = error.what();

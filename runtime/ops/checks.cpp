@@ -94,12 +94,6 @@ bool is_given(const TensorView& tensor) noexcept { return tensor.rank != 0 || te
 
 void Checks::fail(const std::string& problem) const { throw Error(fmt::format("{}: {}", op_, problem)); }
 
-void Checks::require(bool holds, const char* problem) const {
-  if (!holds) {
-    fail(problem);
-  }
-}
-
 void Checks::at_least_one(Extent extent) const {
   if (extent.value < 1) {
     fail(fmt::format("{} is {}; it must be at least 1", extent.name, extent.value));
@@ -166,12 +160,6 @@ void Checks::strided(Operand operand, std::initializer_list<ElementType> types,
   }
 }
 
-void Checks::dense(Operand operand, std::initializer_list<ElementType> types,
-                   std::initializer_list<Extent> extents) const {
-  strided(operand, types, extents);
-  packed(operand);
-}
-
 void Checks::same_shape(Operand operand, std::initializer_list<ElementType> types, Operand other) const {
   const TensorView& tensor = *operand.tensor;
   if (tensor.rank < 1 || tensor.rank > TensorView::kMaxRank) {
@@ -200,39 +188,30 @@ void Checks::packed(Operand operand) const {
   }
 }
 
-void Checks::absent(Operand operand, const char* because) const {
-  if (is_given(*operand.tensor)) {
-    fail(fmt::format("{} is given, but {}; leave it out", operand.name, because));
+void Checks::fail_as_given(Operand operand, const char* because) const {
+  fail(fmt::format("{} is given, but {}; leave it out", operand.name, because));
+}
+
+void Checks::address(Operand operand) const {
+  const TensorView& tensor = *operand.tensor;
+  const std::uintptr_t alignment = is_integer(tensor.type) ? size_of(tensor.type) : kAlignment;
+  const auto address = reinterpret_cast<std::uintptr_t>(tensor.data);
+  if (!is_empty(tensor) && (address == 0 || address % alignment != 0)) {
+    fail(fmt::format("the address of {} is {}; it must be one of the device's memory, aligned to {} bytes",
+                     operand.name, fmt::ptr(tensor.data), alignment));
   }
 }
 
-void Checks::addresses(std::initializer_list<Operand> operands) const {
-  for (const Operand& operand : operands) {
-    const TensorView& tensor = *operand.tensor;
-    const std::uintptr_t alignment = is_integer(tensor.type) ? size_of(tensor.type) : kAlignment;
-    const auto address = reinterpret_cast<std::uintptr_t>(tensor.data);
-    if (!is_empty(tensor) && (address == 0 || address % alignment != 0)) {
-      fail(fmt::format("the address of {} is {}; it must be one of the device's memory, aligned to {} bytes",
-                       operand.name, fmt::ptr(tensor.data), alignment));
-    }
+void Checks::two_apart(Operand written, Operand other) const {
+  if (overlap(*written.tensor, *other.tensor)) {
+    fail(fmt::format("{} overlaps {}; it must lie in memory of its own", written.name, other.name));
   }
 }
 
-void Checks::apart(Operand written, std::initializer_list<Operand> others) const {
-  for (const Operand& other : others) {
-    if (overlap(*written.tensor, *other.tensor)) {
-      fail(fmt::format("{} overlaps {}; it must lie in memory of its own", written.name, other.name));
-    }
-  }
-}
-
-void Checks::same_or_apart(Operand written, std::initializer_list<Operand> others) const {
-  for (const Operand& other : others) {
-    const bool same = written.tensor->data == other.tensor->data && written.tensor->type == other.tensor->type;
-    if (!same && overlap(*written.tensor, *other.tensor)) {
-      fail(fmt::format("{} overlaps {}; it must be the same tensor or lie in memory of its own", written.name,
-                       other.name));
-    }
+void Checks::two_same_or_apart(Operand written, Operand other) const {
+  if (overlap(*written.tensor, *other.tensor)) {
+    fail(fmt::format("{} overlaps {}; it must be the same tensor or lie in memory of its own", written.name,
+                     other.name));
   }
 }
 

@@ -4,25 +4,15 @@
 #include <initializer_list>
 #include <string>
 
+#include "runtime/ops/quick_checks.hpp"
 #include "runtime/ops/tensor.hpp"
 
 namespace pascaline::ops {
-
-/// Largest extent, row and row stride in elements that an op takes: kernels step through rows in 32 bits.
-inline constexpr std::int64_t kMaxExtent = std::int64_t{1} << 30;
-/// Alignment of addresses in bytes, for whole vectors.
-inline constexpr std::uintptr_t kAlignment = 16;
 
 /// One tensor of a call, under the name that messages give it.
 struct Operand {
   const char* name;
   const TensorView* tensor;
-};
-
-/// An extent that a tensor must have, under the name that messages give it.
-struct Extent {
-  const char* name;
-  std::int64_t value;
 };
 
 /// The checks that ops share. Each throws an Error that names the op, the tensor, what it is and what it must be, and
@@ -34,24 +24,56 @@ class Checks {
 
   /// The tensor has one of `types` and exactly `extents`, each from 0 to kMaxExtent, and its bytes can be counted.
   /// Its rows follow each other.
-  void dense(Operand operand, std::initializer_list<ElementType> types, std::initializer_list<Extent> extents) const;
+  void dense(Operand operand, std::initializer_list<ElementType> types, std::initializer_list<Extent> extents) const {
+    if (!is_plainly_dense(*operand.tensor, types, extents)) [[unlikely]] {
+      strided(operand, types, extents);
+      packed(operand);
+    }
+  }
   /// As `dense`, but rows may lie farther apart.
   void strided(Operand operand, std::initializer_list<ElementType> types, std::initializer_list<Extent> extents) const;
   /// Dense, of one of `types` and of the shape of `other`, of any rank from 1 up.
   void same_shape(Operand operand, std::initializer_list<ElementType> types, Operand other) const;
   /// Nothing was given where the op would not look at it.
-  void absent(Operand operand, const char* because) const;
+  void absent(Operand operand, const char* because) const {
+    if (operand.tensor->rank != 0 || operand.tensor->data != nullptr) [[unlikely]] {
+      fail_as_given(operand, because);
+    }
+  }
   /// `extent` is at least 1.
   void at_least_one(Extent extent) const;
   /// Throws `problem` under the op's name unless `holds`.
-  void require(bool holds, const char* problem) const;
+  void require(bool holds, const char* problem) const {
+    if (!holds) [[unlikely]] {
+      fail(problem);
+    }
+  }
 
   /// Each tensor that has elements has an address that is aligned: to kAlignment, or to the element for integers.
-  void addresses(std::initializer_list<Operand> operands) const;
+  void addresses(std::initializer_list<Operand> operands) const {
+    for (const Operand& operand : operands) {
+      if (!has_plain_address(*operand.tensor)) [[unlikely]] {
+        address(operand);
+      }
+    }
+  }
   /// What is written shares no byte with anything else of the call.
-  void apart(Operand written, std::initializer_list<Operand> others) const;
+  void apart(Operand written, std::initializer_list<Operand> others) const {
+    for (const Operand& other : others) {
+      if (!lie_plainly_apart(*written.tensor, *other.tensor)) [[unlikely]] {
+        two_apart(written, other);
+      }
+    }
+  }
   /// As `apart`, but it may be the very same tensor: same address and element type.
-  void same_or_apart(Operand written, std::initializer_list<Operand> others) const;
+  void same_or_apart(Operand written, std::initializer_list<Operand> others) const {
+    for (const Operand& other : others) {
+      const bool is_same = written.tensor->data == other.tensor->data && written.tensor->type == other.tensor->type;
+      if (!is_same && !lie_plainly_apart(*written.tensor, *other.tensor)) [[unlikely]] {
+        two_same_or_apart(written, other);
+      }
+    }
+  }
 
   [[nodiscard]] const char* op() const noexcept { return op_; }
 
@@ -61,6 +83,10 @@ class Checks {
   void typed(Operand operand, std::initializer_list<ElementType> types) const;
   void countable(Operand operand) const;
   void packed(Operand operand) const;
+  void address(Operand operand) const;
+  void two_apart(Operand written, Operand other) const;
+  void two_same_or_apart(Operand written, Operand other) const;
+  [[noreturn]] void fail_as_given(Operand operand, const char* because) const;
 
   const char* op_;
 };

@@ -10,7 +10,8 @@ namespace {
 constexpr std::size_t kMaxDimensions = 16;
 constexpr std::size_t kMaxTypes = 4;
 
-Problem problem_of(const char* kernel, std::span<const NamedDimension> dimensions, std::span<const NamedType> types) {
+Problem problem_of(std::string_view kernel, std::span<const NamedDimension> dimensions,
+                   std::span<const NamedType> types) {
   Problem problem;
   problem.kernel = kernel;
   for (const auto& [name, value] : dimensions) {
@@ -24,13 +25,13 @@ Problem problem_of(const char* kernel, std::span<const NamedDimension> dimension
 
 }  // namespace
 
-void launch(Dispatcher& dispatcher, const char* kernel, std::span<const NamedDimension> dimensions,
+void launch(Dispatcher& dispatcher, std::string_view kernel, std::span<const NamedDimension> dimensions,
             std::span<const NamedType> types, std::span<void* const> buffers) {
   if (dimensions.size() > kMaxDimensions || types.size() > kMaxTypes) {
     throw Error("a problem has too many dimensions or types; raise the limits in runtime/ops/launch.cpp");
   }
-  std::array<std::int64_t, kMaxDimensions> values{};
-  std::array<ElementType, kMaxTypes> elements{};
+  std::array<std::int64_t, kMaxDimensions> values;  // as many as there are dimensions
+  std::array<ElementType, kMaxTypes> elements;
   for (std::size_t i = 0; i < dimensions.size(); ++i) {
     values[i] = dimensions[i].value;
   }

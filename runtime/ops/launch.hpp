@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string_view>
 
 #include "runtime/dispatch/dispatcher.hpp"
 
@@ -23,7 +24,7 @@ struct NamedType {
 /// it takes no lock and allocates nothing. The first call must come before the launch is recorded. Dimensions and types
 /// in the search space's order, all of them; `buffers` as for `Dispatcher::launch`. Throws Error if the search space
 /// has other names, and what `Dispatcher::prepare` and `launch` throw.
-void launch(Dispatcher& dispatcher, const char* kernel, std::span<const NamedDimension> dimensions,
+void launch(Dispatcher& dispatcher, std::string_view kernel, std::span<const NamedDimension> dimensions,
             std::span<const NamedType> types, std::span<void* const> buffers);
 
 }  // namespace pascaline::ops

@@ -23,7 +23,7 @@ struct ModelCommandOptions {
   std::string weights;   ///< empty: float16 on a GPU, float32 on the processor
   std::string kv_cache;  ///< likewise
   std::int64_t context = 4096;
-  std::int64_t chunk = 512;
+  std::int64_t chunk = 1024;
   std::int64_t most_image_tokens = 0;
   bool random_weights = false;
   bool no_graph = false;
