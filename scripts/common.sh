@@ -74,14 +74,15 @@ step() {
   return "$status"
 }
 
-# Configures and builds: build_preset PRESET [TARGET...]
+# Configures, with `configure_options` if there are any, and builds: build_preset PRESET [TARGET...]
+configure_options=()
 build_preset() {
   local preset=$1
   shift
   cd "$project_root" || return
   step "configure ($preset)" "configure-$preset" \
     "read the first error above; a build folder of another CMake is cured by removing build/$preset" \
-    cmake --preset "$preset" || return
+    cmake --preset "$preset" "${configure_options[@]}" || return
   step "build ($preset)" "build-$preset" \
     "read the first error in the log; if the compiler was killed, memory ran out: set CMAKE_BUILD_PARALLEL_LEVEL=1" \
     cmake --build --preset "$preset" ${1:+--target "$@"}

@@ -1,21 +1,23 @@
 #!/usr/bin/env bash
 # Sets up, builds the dev preset with warnings as errors, and runs all tests. GPU tests say that they skip where there
 # is no GPU.
-#   scripts/test.sh [--asan] [--lint] [--gpu]
+#   scripts/test.sh [--asan] [--lint] [--gpu] [--grouped]
 #     --asan  also build with AddressSanitizer and UndefinedBehaviorSanitizer, and run the tests not labelled slow
 #     --lint  first check the format and run clang-tidy
 #     --gpu   run only the tests labelled gpu
+#     --grouped  compile several sources of a library at once: sooner done from nothing, later after a change
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
-asan=false lint=false only=()
+asan=false lint=false grouped=false only=()
 for argument in "$@"; do
   case $argument in
     --asan) asan=true ;;
     --lint) lint=true ;;
     --gpu) only=(-L gpu) ;;
-    -h | --help) sed -n '2,7s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 0 ;;
-    *) die "unknown argument '$argument' (known: --asan, --lint, --gpu)" ;;
+    --grouped) grouped=true ;;
+    -h | --help) sed -n '2,8s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 0 ;;
+    *) die "unknown argument '$argument' (known: --asan, --lint, --gpu, --grouped)" ;;
   esac
 done
 
@@ -47,6 +49,7 @@ if $asan; then
   run_tests asan -LE slow
 fi
 say "Build (dev)"
+$grouped && configure_options=(-DCMAKE_UNITY_BUILD=ON -DCMAKE_UNITY_BUILD_BATCH_SIZE=8)
 build_preset dev || exit 1
 run_tests dev
 
