@@ -124,6 +124,7 @@ struct Space {
   Reference reference;
   std::vector<std::pair<ElementType, double>> tolerances;  ///< per element type of an output
   double error_floor = 0;  ///< least scale of an error: an output whose values may all be small by chance
+  std::optional<Expression> tolerance_factor;  ///< of a problem: the tolerances are that many times as large
   Expression flops;
   Expression bytes;
   Symbols symbols;  ///< parameters, then dimensions, then types (their size), then device limits
@@ -153,7 +154,8 @@ struct Space {
   [[nodiscard]] Problem example_problem() const;
   /// Product of the parameters' value counts.
   [[nodiscard]] double raw_size() const noexcept;
-  /// Largest relative error allowed of an output of that type; throws SpaceError if the file gives none.
+  /// Largest relative error allowed of an output of that type, a problem's factor apart; throws SpaceError if the file
+  /// gives none.
   [[nodiscard]] double tolerance(ElementType type) const;
 };
 
@@ -180,6 +182,9 @@ class BoundSpace {
   [[nodiscard]] ElementType type_of(const Argument& argument) const;
   /// Both ends (or mean and standard deviation) of what fills a buffer; throws Error if one has no value.
   [[nodiscard]] std::pair<double, double> fill_range(const Argument& argument) const;
+  /// Largest relative error allowed of an output of that type in this problem; throws SpaceError if the file gives
+  /// none, Error if its factor is below 1 or has no value.
+  [[nodiscard]] double tolerance(ElementType type) const;
   /// Operations of the problem, and the fewest bytes it must move, with the default configuration where they depend
   /// on parameters; throw Error if they have no value.
   [[nodiscard]] double flops() const;

@@ -284,6 +284,10 @@ class SpaceReader {
     }
     for (const auto& [name, ignored] : node.value().items()) {
       const JsonNode entry = node.at(name);
+      if (name == "factor") {
+        space_.tolerance_factor = entry.expression(space_.symbols);
+        continue;
+      }
       const auto type = element_type_from(name);
       if (!type && name != "floor") {
         entry.fail(fmt::format("unknown element type '{}'", name));

@@ -178,7 +178,7 @@ ProblemData::Check ProblemData::check_outputs() {
     device_->download(bytes, slot.buffer);
     const std::vector<double> values = widen(slot.type, bytes);
     const auto [error, at] = largest_error(values, slot.expected, space_->space().error_floor);
-    const double tolerance = space_->space().tolerance(slot.type);
+    const double tolerance = space_->tolerance(slot.type);
     const double excess = error > 0 ? error / tolerance : 0;  // infinite if nothing is tolerated
     if (excess > worst) {
       worst = excess;

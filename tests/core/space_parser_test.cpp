@@ -104,6 +104,8 @@ const BadSpace kBadSpaces[] = {
     {"no reference", [](json& s) { s["reference"] = json::object(); }, "/reference", "'host'"},
     {"unknown tolerance", [](json& s) { at(s, "/tolerance/half") = 1; }, "/tolerance/half", "unknown element type"},
     {"negative floor", [](json& s) { at(s, "/tolerance/floor") = -1; }, "/tolerance/floor", "negative"},
+    {"factor of a tolerance that is no expression", [](json& s) { at(s, "/tolerance/factor") = "NOSUCH + 1"; },
+     "/tolerance/factor", "unknown name 'NOSUCH'"},
     {"no tolerance for a second output",
      [](json& s) {
        at(s, "/arguments").push_back({{"name", "z"}, {"buffer", "bfloat16"}, {"access", "out"}, {"extent", "N"}});
@@ -215,6 +217,19 @@ TEST(SpaceParserTest, DefinitionsStandInExpressionsAndAreNoMacros) {
   const BoundSpace bound(space, space.problem({{"N", "1000"}, {"WIDTH", "4"}}), DeviceLimits());
   EXPECT_EQ(bound.geometry(space.launch, space.default_config()).grid[0], 8);
   EXPECT_EQ(Space::parse(small_space().dump(), "scale.json").error_floor, 0);
+}
+
+TEST(SpaceParserTest, ATolerancesFactorMayDependOnTheProblem) {
+  json text = small_space();
+  at(text, "/tolerance/factor") = "N / 500";
+  const Space space = Space::parse(text.dump(), "scale.json");
+  const auto of = [&](const char* n) {
+    const BoundSpace bound(space, space.problem({{"N", n}, {"WIDTH", "4"}}), DeviceLimits());
+    return bound.tolerance(ElementType::float16);
+  };
+  EXPECT_DOUBLE_EQ(of("1000"), 2e-3);
+  EXPECT_DOUBLE_EQ(of("500"), 1e-3);
+  EXPECT_THROW((void)of("100"), Error);
 }
 
 TEST(SpaceParserTest, DimensionsMayHaveDefaultsAndAMaximum) {
