@@ -6,6 +6,7 @@
 #include "core/paths.hpp"
 #include "runtime/dispatch/planner.hpp"
 #include "runtime/dispatch/prepared_table.hpp"
+#include "runtime/ops/launch.hpp"
 #include "runtime/ops/matmul.hpp"
 #include "tests/runtime/dispatch/fake_device.hpp"
 
@@ -49,11 +50,28 @@ void launch_matmul(benchmark::State& state) {
   const Buffer b = device.allocate(4 * 64 * 64);
   const Buffer c = device.allocate(4 * 64 * 64);
   const auto view = [](const Buffer& buffer) { return TensorView(buffer.data(), ElementType::float32, {64, 64}); };
+  const TensorView first = view(a);
+  const TensorView second = view(b);
+  const TensorView product = view(c);
   for (auto _ : state) {
-    ops::matmul(dispatcher, view(a), view(b), view(c));
+    ops::matmul(dispatcher, first, second, product);
   }
 }
 BENCHMARK(launch_matmul);
+
+// The same without the operation's checks of its tensors: what dispatching costs.
+void dispatch_matmul(benchmark::State& state) {
+  testing::FakeDevice device;
+  Dispatcher dispatcher(device, {});
+  const ops::NamedDimension dimensions[] = {{"M", 64}, {"N", 64}, {"K", 64}, {"EPILOGUE", 0}};
+  const ops::NamedType types[] = {{"STORAGE", ElementType::float32}, {"WEIGHT", ElementType::float32}};
+  const Buffer buffer = device.allocate(4 * 64 * 64);
+  void* const buffers[] = {buffer.data(), buffer.data(), nullptr, nullptr, buffer.data()};
+  for (auto _ : state) {
+    ops::launch(dispatcher, "matmul", dimensions, types, buffers);
+  }
+}
+BENCHMARK(dispatch_matmul);
 
 // Planning a shape between the tuned ones, without compiling.
 void plan_nearest(benchmark::State& state) {

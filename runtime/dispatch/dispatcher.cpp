@@ -75,12 +75,12 @@ Dispatcher::Dispatcher(Device& device, const DispatcherOptions& options)
                 read_winners(options.database, device.info()), toolkit_) {}
 
 Plan Dispatcher::plan(const Problem& problem) const {
-  const TunedKernel& kernel = registry_.at(registry_.open(problem.kernel));
+  const TunedKernel& kernel = registry_.at(registry_.open(KernelName(problem.kernel)));
   return make_plan(kernel, toolkit_, BoundSpace(kernel.space, problem, target_.limits));
 }
 
 const Prepared& Dispatcher::prepare(const Problem& problem) {
-  const KernelHandle handle = registry_.open(problem.kernel);
+  const KernelHandle handle = registry_.open(KernelName(problem.kernel));
   ProblemKey key = key_of(handle, problem);
 
   const std::lock_guard lock(prepare_mutex_);

@@ -52,7 +52,7 @@ class Dispatcher {
   /// or nothing can run it.
   [[nodiscard]] Plan plan(const Problem& problem) const;
   /// The handle of a kernel, which is read when first asked for; takes no lock once it is.
-  [[nodiscard]] KernelHandle kernel(std::string_view name) const { return registry_.open(name); }
+  [[nodiscard]] KernelHandle kernel(KernelName name) const { return registry_.open(name); }
   [[nodiscard]] const Space& space(KernelHandle handle) const noexcept { return registry_.at(handle).space; }
 
   /// The prepared problem with these dimensions and types (in the space's order), or nullptr. The hot path: no lock,

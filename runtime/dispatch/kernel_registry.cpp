@@ -25,17 +25,18 @@ void KernelRegistry::replace(std::vector<Winner> winners) {
   }
 }
 
-std::optional<KernelHandle> KernelRegistry::find(std::string_view name) const noexcept {
+std::optional<KernelHandle> KernelRegistry::find(KernelName name) const noexcept {
   const std::uint32_t count = count_.load(std::memory_order_acquire);
   for (std::uint32_t i = 0; i < count; ++i) {
-    if (known_[i].load(std::memory_order_acquire)->space.kernel == name) {
+    if (hashes_[i].load(std::memory_order_relaxed) == name.hash() &&
+        known_[i].load(std::memory_order_acquire)->space.kernel == name.text()) {
       return KernelHandle{i};
     }
   }
   return std::nullopt;
 }
 
-KernelHandle KernelRegistry::open(std::string_view name) const {
+KernelHandle KernelRegistry::open(KernelName name) const {
   if (const auto handle = find(name)) {
     return *handle;
   }
@@ -45,11 +46,13 @@ KernelHandle KernelRegistry::open(std::string_view name) const {
   }
   const std::uint32_t index = count_.load(std::memory_order_relaxed);
   if (index == kMaxKernels) {
-    throw Error(fmt::format("cannot open kernel '{}': a dispatcher holds at most {} kernels", name, kMaxKernels));
+    throw Error(
+        fmt::format("cannot open kernel '{}': a dispatcher holds at most {} kernels", name.text(), kMaxKernels));
   }
-  const std::string stem(name);
+  const std::string stem(name.text());
   Space space = Space::load(spaces_ / (stem + ".json"));
   publish(index, std::move(space), KernelSource::load(kernels_ / (stem + ".cu")));
+  hashes_[index].store(name.hash(), std::memory_order_relaxed);
   count_.store(index + 1, std::memory_order_release);
   return KernelHandle{index};
 }

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "runtime/dispatch/kernel_name.hpp"
 #include "runtime/dispatch/planner.hpp"
 #include "runtime/dispatch/prepared.hpp"
 
@@ -27,14 +28,14 @@ class KernelRegistry {
                  ToolkitRow today);
 
   /// Throws Error (SpaceError) if `NAME.json` or `NAME.cu` is missing or wrong.
-  [[nodiscard]] KernelHandle open(std::string_view name) const;
+  [[nodiscard]] KernelHandle open(KernelName name) const;
   /// `handle` came from `open`. After a `replace` it is the kernel with its new winners.
   [[nodiscard]] const TunedKernel& at(KernelHandle handle) const noexcept;
   /// Puts others in the place of all winners; handles stay what they are.
   void replace(std::vector<Winner> winners);
 
  private:
-  [[nodiscard]] std::optional<KernelHandle> find(std::string_view name) const noexcept;
+  [[nodiscard]] std::optional<KernelHandle> find(KernelName name) const noexcept;
   [[nodiscard]] std::vector<Winner> winners_of(const std::string& name) const;
   void publish(std::size_t index, Space space, KernelSource source) const;
 
@@ -44,6 +45,7 @@ class KernelRegistry {
   ToolkitRow today_;
   mutable std::mutex mutex_;  // of those who add
   mutable std::vector<std::unique_ptr<const TunedKernel>> kept_;
+  mutable std::array<std::atomic<std::uint64_t>, kMaxKernels> hashes_{};  // of the names
   mutable std::array<std::atomic<const TunedKernel*>, kMaxKernels> known_{};
   mutable std::atomic<std::uint32_t> count_{0};  // entries below it are complete
 };

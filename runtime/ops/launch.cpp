@@ -25,7 +25,7 @@ Problem problem_of(std::string_view kernel, std::span<const NamedDimension> dime
 
 }  // namespace
 
-void launch(Dispatcher& dispatcher, std::string_view kernel, std::span<const NamedDimension> dimensions,
+void launch(Dispatcher& dispatcher, KernelName kernel, std::span<const NamedDimension> dimensions,
             std::span<const NamedType> types, std::span<void* const> buffers) {
   if (dimensions.size() > kMaxDimensions || types.size() > kMaxTypes) {
     throw Error("a problem has too many dimensions or types; raise the limits in runtime/ops/launch.cpp");
@@ -42,7 +42,7 @@ void launch(Dispatcher& dispatcher, std::string_view kernel, std::span<const Nam
       dispatcher.find(dispatcher.kernel(kernel), std::span<const std::int64_t>(values).first(dimensions.size()),
                       std::span<const ElementType>(elements).first(types.size()));
   if (prepared == nullptr) {
-    prepared = &dispatcher.prepare(problem_of(kernel, dimensions, types));
+    prepared = &dispatcher.prepare(problem_of(kernel.text(), dimensions, types));
   }
   dispatcher.launch(*prepared, buffers);
 }

@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <span>
-#include <string_view>
 
 #include "runtime/dispatch/dispatcher.hpp"
 
@@ -24,7 +23,7 @@ struct NamedType {
 /// it takes no lock and allocates nothing. The first call must come before the launch is recorded. Dimensions and types
 /// in the search space's order, all of them; `buffers` as for `Dispatcher::launch`. Throws Error if the search space
 /// has other names, and what `Dispatcher::prepare` and `launch` throw.
-void launch(Dispatcher& dispatcher, std::string_view kernel, std::span<const NamedDimension> dimensions,
+void launch(Dispatcher& dispatcher, KernelName kernel, std::span<const NamedDimension> dimensions,
             std::span<const NamedType> types, std::span<void* const> buffers);
 
 }  // namespace pascaline::ops

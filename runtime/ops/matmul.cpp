@@ -72,7 +72,7 @@ void run(Dispatcher& dispatcher, const MatmulArguments& given) {
       {"M", rows}, {"N", given.b.shape[0]}, {"K", given.a.shape[1]}, {"EPILOGUE", static_cast<int>(given.epilogue)}};
   const NamedType types[] = {{"STORAGE", given.a.type}, {"WEIGHT", given.b.type}};
   void* const buffers[] = {given.a.data, given.b.data, given.bias.data, given.residual.data, given.c.data};
-  launch(dispatcher, rows <= kMatvecRows ? "matvec" : "matmul", dimensions, types, buffers);
+  launch(dispatcher, rows <= kMatvecRows ? KernelName("matvec") : KernelName("matmul"), dimensions, types, buffers);
 }
 
 }  // namespace

@@ -21,7 +21,7 @@ void check_rows(const Checks& check, const TensorView& x, const TensorView& weig
   }
 }
 
-void launch_rows(Dispatcher& dispatcher, const char* kernel, const TensorView& x, const TensorView& y,
+void launch_rows(Dispatcher& dispatcher, KernelName kernel, const TensorView& x, const TensorView& y,
                  const TensorView& residual, std::span<void* const> buffers) {
   const NamedDimension dimensions[] = {
       {"ROWS", x.shape[0]}, {"WIDTH", x.shape[1]}, {"RESIDUAL", is_given(residual) ? 1 : 0}};
