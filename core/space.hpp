@@ -40,7 +40,8 @@ struct Constraint {
 struct Dimension {
   std::string name;
   std::string description;
-  bool fixed = false;  ///< must be equal for a tuned result to be reused (e.g. a head dimension)
+  bool fixed = false;   ///< must be equal for a tuned result to be reused (e.g. a head dimension)
+  bool varies = false;  ///< differs from call to call of one program (e.g. the tokens of a prompt)
   std::int64_t minimum = 1;
   std::int64_t maximum = std::numeric_limits<std::int64_t>::max();
   std::int64_t example = 1024;              ///< a typical value, used where no problem is given

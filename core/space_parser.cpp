@@ -94,11 +94,12 @@ class SpaceReader {
     const JsonNode list = root_.at("dimensions");
     for (std::size_t i = 0; i < list.array_size(); ++i) {
       const JsonNode node = list.at(i);
-      node.only_keys({"name", "description", "fixed", "minimum", "maximum", "example", "default"});
+      node.only_keys({"name", "description", "fixed", "varies", "minimum", "maximum", "example", "default"});
       Dimension dimension;
       dimension.name = node.at("name").name();
       dimension.description = node.has("description") ? node.at("description").text() : "";
       dimension.fixed = node.has("fixed") && node.at("fixed").boolean();
+      dimension.varies = node.has("varies") && node.at("varies").boolean();
       dimension.minimum = node.has("minimum") ? node.at("minimum").integer() : 1;
       dimension.example =
           node.has("example") ? node.at("example").integer() : std::max<std::int64_t>(1024, dimension.minimum);

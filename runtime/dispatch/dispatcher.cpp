@@ -7,7 +7,6 @@
 
 #include "core/error.hpp"
 #include "core/paths.hpp"
-#include "runtime/dispatch/identity.hpp"
 #include "runtime/gpu/device_failure.hpp"
 
 namespace pascaline {
@@ -15,16 +14,6 @@ namespace {
 
 std::filesystem::path or_data(const std::filesystem::path& folder, std::string_view name) {
   return folder.empty() ? data_folder(name) : folder;
-}
-
-std::vector<Winner> read_winners(const std::optional<std::filesystem::path>& database, const DeviceInfo& info) {
-  if (!database) {
-    return {};
-  }
-  const DeviceRow device = device_row(info);
-  std::vector<Winner> winners = Store(*database, OpenMode::read_only).winners({}, &device);
-  std::erase_if(winners, [&](const Winner& winner) { return !same_identity(winner.device, device); });
-  return winners;
 }
 
 ProblemKey key_of(KernelHandle handle, const Problem& problem) {
@@ -67,16 +56,13 @@ void require_fits(const Kernel& kernel, const Geometry& geometry, const DeviceLi
 
 Dispatcher::Dispatcher(Device& device, const DispatcherOptions& options)
     : device_(&device),
-      target_(plan_target(device.info(), options.target)),
-      toolchain_(Toolchain::find(target_.architecture, options.nvrtc)),
-      toolkit_(toolkit_row(toolchain_, target_, device.info())),
-      cache_(options.cache.empty() ? cache_folder() : options.cache),
+      supply_(device.info(), options),
       registry_(or_data(options.kernels, "kernel_templates"), or_data(options.spaces, "search_spaces"),
-                read_winners(options.database, device.info()), toolkit_) {}
+                supply_.winners(), supply_.toolkit()) {}
 
 Plan Dispatcher::plan(const Problem& problem) const {
   const TunedKernel& kernel = registry_.at(registry_.open(KernelName(problem.kernel)));
-  return make_plan(kernel, toolkit_, BoundSpace(kernel.space, problem, target_.limits));
+  return make_plan(kernel, toolkit(), BoundSpace(kernel.space, problem, target().limits));
 }
 
 const Prepared& Dispatcher::prepare(const Problem& problem) {
@@ -85,7 +71,7 @@ const Prepared& Dispatcher::prepare(const Problem& problem) {
 
   const std::lock_guard lock(prepare_mutex_);
   const TunedKernel& kernel = registry_.at(handle);
-  const BoundSpace space(kernel.space, problem, target_.limits);
+  const BoundSpace space(kernel.space, problem, target().limits);
   if (const Prepared* known = table_.find(handle, key.dimensions, key.types)) {
     return *known;
   }
@@ -108,7 +94,7 @@ const Prepared& Dispatcher::prepare(const Problem& problem) {
 Prepared Dispatcher::build_or_fall_back(const TunedKernel& kernel, const BoundSpace& space) {
   std::vector<Config> failed;
   std::string reasons;
-  Plan plan = make_plan(kernel, toolkit_, space);
+  Plan plan = make_plan(kernel, toolkit(), space);
   for (;;) {
     const Provenance provenance = plan.provenance;
     const Config config = plan.config;
@@ -140,7 +126,7 @@ Prepared Dispatcher::build(const TunedKernel& kernel, const BoundSpace& space, P
   require_scratch_fits(space, plan.config, device_->info());
   prepared.geometry = space.geometry(kernel.space.launch, plan.config);
   prepared.kernel = &load(kernel, space, plan.config);
-  require_fits(*prepared.kernel, prepared.geometry, target_.limits);
+  require_fits(*prepared.kernel, prepared.geometry, target().limits);
   prepared.arguments = LaunchArguments(*device_, space, plan.config, scratch_);
   prepared.plan = std::move(plan);
   return prepared;
@@ -152,17 +138,13 @@ const Kernel& Dispatcher::load(const TunedKernel& kernel, const BoundSpace& spac
   request.function = kernel.space.launch.function;
   request.defines = space.defines(config);
   request.options = space.options(config);
-  request.kind = target_.kind;
-  request.architecture = target_.architecture;
-  const std::string key = toolchain_.cache_key(request);
+  request.kind = target().kind;
+  request.architecture = target().architecture;
+  const std::string key = supply_.key(request);
   if (const auto known = loaded_.find(key); known != loaded_.end()) {
     return *known->second;
   }
-  const CompileResult result = cache_.get(toolchain_, request);
-  if (!result.ok) {
-    throw Error(fmt::format("it does not compile with {}: {}", describe(toolkit_), result.reason));
-  }
-  return *loaded_.emplace(key, std::make_unique<Kernel>(device_->load(result.binary))).first->second;
+  return *loaded_.emplace(key, std::make_unique<Kernel>(device_->load(supply_.code(request)))).first->second;
 }
 
 void Dispatcher::launch(const Prepared& prepared, std::span<void* const> buffers) {
@@ -182,7 +164,7 @@ void Dispatcher::launch(const Prepared& prepared, std::span<void* const> buffers
 }
 
 void Dispatcher::reload(const std::optional<std::filesystem::path>& database) {
-  std::vector<Winner> winners = read_winners(database, device_->info());
+  std::vector<Winner> winners = supply_.winners_in(database);
   const std::lock_guard lock(prepare_mutex_);
   registry_.replace(std::move(winners));
   table_.clear();

@@ -12,27 +12,17 @@
 #include <vector>
 
 #include "runtime/dispatch/kernel_registry.hpp"
+#include "runtime/dispatch/kernel_supply.hpp"
 #include "runtime/dispatch/plan.hpp"
 #include "runtime/dispatch/prepared_table.hpp"
-#include "runtime/gpu/cubin_cache.hpp"
 
 namespace pascaline {
-
-/// Where a dispatcher finds what it needs; an empty path means the default place.
-struct DispatcherOptions {
-  std::optional<std::filesystem::path> database;  ///< must exist if given; without one nothing is tuned
-  std::filesystem::path kernels;                  ///< default: data_folder("kernel_templates")
-  std::filesystem::path spaces;                   ///< default: data_folder("search_spaces")
-  std::string target;                             ///< as for `plan_target`; empty: the device's own
-  std::string nvrtc;                              ///< as for `Toolchain::find`; empty: any
-  std::filesystem::path cache;                    ///< of compiled kernels; default: cache_folder()
-};
 
 /// Called instead of a launch that it must time: with the problem and the time of this one launch.
 using LaunchObserver = std::function<void(const Prepared& prepared, double time_us)>;
 
 /// Answers for every problem with the best variant known for this device, compiled and ready to launch. It takes the
-/// database as it is when constructed, or when `reload` is called.
+/// database or bundle as it is when constructed, or a database when `reload` is called.
 ///
 /// `plan`, `kernel`, `find`, `prepare`, `reload` and `misses` may be called from several threads. `prepare` and
 /// `launch` use the device, which takes one thread at a time: while one thread launches, no other may launch or
@@ -43,7 +33,8 @@ class Dispatcher {
   /// Arguments a kernel may have.
   static constexpr std::size_t kMaxArguments = 32;
 
-  /// `device` must outlive it. Throws Error and its kinds for a missing toolchain, folder or database.
+  /// `device` must outlive it. Throws Error and its kinds for a missing toolchain, folder or database, and for a bundle
+  /// that is damaged, or not for this device or these kernels; of such a bundle nothing is loaded.
   Dispatcher(Device& device, const DispatcherOptions& options);
   Dispatcher(const Dispatcher&) = delete;
   Dispatcher& operator=(const Dispatcher&) = delete;
@@ -72,7 +63,7 @@ class Dispatcher {
 
   /// Reads a database anew, or another one: problems are planned again when they are next asked for, and compiled if
   /// their configuration changed. What was prepared or recorded before stays usable as it is. The misses begin anew.
-  /// Throws as the constructor does and changes nothing then.
+  /// Throws as the constructor does, and Error for a dispatcher on a bundle, and changes nothing then.
   void reload(const std::optional<std::filesystem::path>& database);
 
   /// Problems prepared without a winner of their own, in the order they came.
@@ -84,8 +75,8 @@ class Dispatcher {
   void observe(LaunchObserver observer) { observer_ = std::move(observer); }
 
   [[nodiscard]] Device& device() const noexcept { return *device_; }
-  [[nodiscard]] const TargetPlan& target() const noexcept { return target_; }
-  [[nodiscard]] const ToolkitRow& toolkit() const noexcept { return toolkit_; }
+  [[nodiscard]] const TargetPlan& target() const noexcept { return supply_.target(); }
+  [[nodiscard]] const ToolkitRow& toolkit() const noexcept { return supply_.toolkit(); }
 
  private:
   [[nodiscard]] Prepared build(const TunedKernel& kernel, const BoundSpace& space, Plan plan);
@@ -93,10 +84,7 @@ class Dispatcher {
   [[nodiscard]] const Kernel& load(const TunedKernel& kernel, const BoundSpace& space, const Config& config);
 
   Device* device_;
-  TargetPlan target_;
-  Toolchain toolchain_;
-  ToolkitRow toolkit_;
-  CubinCache cache_;
+  KernelSupply supply_;
   KernelRegistry registry_;
   PreparedTable table_;
 

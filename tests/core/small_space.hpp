@@ -12,7 +12,7 @@ inline nlohmann::json small_space() {
     "schema": 1,
     "kernel": "scale",
     "description": "y = s x",
-    "dimensions": [{"name": "N", "minimum": 1}, {"name": "WIDTH", "fixed": true, "minimum": 2}],
+    "dimensions": [{"name": "N", "varies": true, "minimum": 1}, {"name": "WIDTH", "fixed": true, "minimum": 2}],
     "types": [{"name": "STORAGE", "values": ["float32", "float16"]}],
     "parameters": [
       {"name": "BLOCK", "values": [32, 64, 128, 256], "default": 64, "description": "threads a block"},

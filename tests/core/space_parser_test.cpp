@@ -56,6 +56,7 @@ const BadSpace kBadSpaces[] = {
     {"float among integers", [](json& s) { at(s, "/parameters/0/values/2") = 128.0; }, "/parameters/0/values/2",
      "another type"},
     {"integer for a flag", [](json& s) { at(s, "/dimensions/1/fixed") = 1; }, "/dimensions/1/fixed", "true or false"},
+    {"text for a flag", [](json& s) { at(s, "/dimensions/0/varies") = "yes"; }, "/dimensions/0/varies", "true or false"},
     {"null as a value", [](json& s) { at(s, "/parameters/0/values/2") = nullptr; }, "/parameters/0/values/2",
      "expected text"},
     {"number beyond 64 bits", [](json& s) { at(s, "/parameters/0/values/3") = 18446744073709551615U; },
@@ -201,6 +202,8 @@ TEST(SpaceParserTest, TheSmallSpaceItselfIsRight) {
   EXPECT_EQ(space.arguments[0].fill, Fill::uniform);
   EXPECT_EQ(space.arguments[1].fill, Fill::none);
   EXPECT_TRUE(space.dimensions[1].fixed);
+  EXPECT_TRUE(space.dimensions[0].varies);
+  EXPECT_FALSE(space.dimensions[1].varies);
 }
 
 TEST(SpaceParserTest, DefinitionsStandInExpressionsAndAreNoMacros) {

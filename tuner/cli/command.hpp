@@ -85,6 +85,7 @@ void add_database_option(CLI::App& command, std::string& database, const std::st
 // Each adds a subcommand that sets `action` when it is chosen.
 void add_devices_command(CLI::App& app, Action& action);
 void add_compile_command(CLI::App& app, Action& action);
+void add_bundle_command(CLI::App& app, Action& action);
 void add_sweep_command(CLI::App& app, Action& action);
 void add_show_command(CLI::App& app, Action& action);
 void add_status_command(CLI::App& app, Action& action);

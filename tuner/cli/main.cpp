@@ -49,6 +49,7 @@ int run(int argc, char** argv) {
   add_devices_command(app, action);
   add_compile_command(app, action);
   add_sweep_command(app, action);
+  add_bundle_command(app, action);
   add_show_command(app, action);
   add_status_command(app, action);
   add_explain_command(app, action);

@@ -20,10 +20,20 @@ ElementType stored_type(const std::string& given, bool on_processor) {
 void ModelCommandOptions::add_to(CLI::App& command) {
   command.add_option("-m,--model", folder, "Model folder: config.json, *.safetensors, tokenizer.json, …")->required();
   command.add_option("-d,--device", device, "cuda:N, cpu, or host (default: cuda:0 where there is a GPU, else cpu)");
+  CLI::Option* const bundle_file = command.add_option(
+      "--bundle", bundle, "Winners and their code in one file (pascaline bundle), with which no compiler is needed");
   add_database_option(command, database, "Tuned database that kernels are chosen by");
-  command.add_flag("--untuned", untuned, "Use no database: every kernel's default configuration");
-  command.add_option("--target", target, "Compile for this architecture, e.g. sm_61 (default: the device's own)");
-  command.add_option("--nvrtc", nvrtc, "NVRTC to use: a version such as 11.8, or a library's path");
+  command.get_option("--db")->excludes(bundle_file);
+  command.add_flag("--untuned", untuned, "Use no database: every kernel's default configuration")
+      ->excludes(bundle_file);
+  command
+      .add_flag("--any-device", any_device,
+                "Use the bundle also on another device of its architecture than it was tuned on")
+      ->needs(bundle_file);
+  command.add_option("--target", target, "Compile for this architecture, e.g. sm_61 (default: the device's own)")
+      ->excludes(bundle_file);
+  command.add_option("--nvrtc", nvrtc, "NVRTC to use: a version such as 11.8, or a library's path")
+      ->excludes(bundle_file);
   command.add_option("--cache", kernel_cache, "Folder for compiled kernels (default: ~/.cache/pascaline)");
   command.add_option("--kernels", kernels_folder, "Folder of kernel templates (default: the installed ones)");
   command.add_option("--spaces", spaces_folder, "Folder of search spaces (default: the installed ones)");
@@ -49,7 +59,10 @@ SessionOptions ModelCommandOptions::session_options() const {
   options.model = folder;
   options.device = device;
   const std::filesystem::path path = database_path(database);
-  if (!untuned && (!database.empty() || std::filesystem::exists(path))) {
+  if (!bundle.empty()) {
+    options.dispatcher.bundle = bundle;
+    options.dispatcher.any_device = any_device;
+  } else if (!untuned && (!database.empty() || std::filesystem::exists(path))) {
     options.dispatcher.database = path;
   }
   options.dispatcher.kernels = kernels_folder;

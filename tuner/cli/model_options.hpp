@@ -15,6 +15,7 @@ struct ModelCommandOptions {
   std::string folder;
   std::string device;
   std::string database;
+  std::string bundle;
   std::string target;
   std::string nvrtc;
   std::string kernel_cache;
@@ -28,6 +29,7 @@ struct ModelCommandOptions {
   bool random_weights = false;
   bool no_graph = false;
   bool untuned = false;
+  bool any_device = false;
 
   void add_to(CLI::App& command);
   [[nodiscard]] SessionOptions session_options() const;

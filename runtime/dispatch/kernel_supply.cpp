@@ -1,0 +1,150 @@
+#include "runtime/dispatch/kernel_supply.hpp"
+
+#include <fmt/format.h>
+
+#include "core/error.hpp"
+#include "core/hash.hpp"
+#include "core/paths.hpp"
+#include "runtime/bundle/bundle_check.hpp"
+#include "runtime/dispatch/identity.hpp"
+
+namespace pascaline {
+namespace {
+
+std::filesystem::path folder_or(const std::filesystem::path& given, std::string_view name) {
+  return given.empty() ? data_folder(name) : given;
+}
+
+std::string key_of(const std::string& source_hash, const std::string& function, const std::vector<std::string>& defines,
+                   const std::vector<std::string>& options) {
+  FieldHash hash;
+  hash.add(source_hash).add(function).add(std::to_string(defines.size()));
+  for (const std::string& define : defines) {
+    hash.add(define);
+  }
+  for (const std::string& option : options) {
+    hash.add(option);
+  }
+  return hash.hex();
+}
+
+void require_bundle_alone(const DispatcherOptions& options) {
+  const char* other = options.database          ? "a database"
+                      : !options.target.empty() ? "a target"
+                      : !options.nvrtc.empty()  ? "an NVRTC"
+                                                : nullptr;
+  if (other != nullptr) {
+    throw Error(fmt::format("bundle {} and {} are given: a bundle brings its own winners, target and code; leave one "
+                            "of the two away",
+                            options.bundle->string(), other));
+  }
+}
+
+std::variant<CompilerSupply, BundleSupply> open_supply(const DeviceInfo& device, const DispatcherOptions& options) {
+  if (options.bundle) {
+    return BundleSupply(device, options);
+  }
+  if (options.any_device) {
+    throw Error("any device of the architecture is for bundles, and none is given");
+  }
+  return CompilerSupply(device, options);
+}
+
+}  // namespace
+
+CompilerSupply::CompilerSupply(const DeviceInfo& device, const DispatcherOptions& options)
+    : database_(options.database),
+      device_(device_row(device)),
+      target_(plan_target(device, options.target)),
+      toolchain_(Toolchain::find(target_.architecture, options.nvrtc)),
+      toolkit_(toolkit_row(toolchain_, target_, device)),
+      cache_(options.cache.empty() ? cache_folder() : options.cache) {}
+
+std::vector<Winner> CompilerSupply::winners_in(const std::optional<std::filesystem::path>& database) const {
+  if (!database) {
+    return {};
+  }
+  std::vector<Winner> winners = Store(*database, OpenMode::read_only).winners({}, &device_);
+  std::erase_if(winners, [&](const Winner& winner) { return !same_identity(winner.device, device_); });
+  return winners;
+}
+
+Binary CompilerSupply::code(const CompileRequest& request) const {
+  CompileResult result = cache_.get(toolchain_, request);
+  if (!result.ok) {
+    throw Error(fmt::format("it does not compile with {}: {}", describe(toolkit_), result.reason));
+  }
+  return std::move(result.binary);
+}
+
+BundleSupply::BundleSupply(const DeviceInfo& device, const DispatcherOptions& options) : file_(*options.bundle) {
+  require_bundle_alone(options);
+  bundle_ = load_bundle(file_);
+  target_ = check_bundle_device(bundle_, file_.string(), device, options.any_device);
+  check_bundle_kernels(bundle_, file_.string(), folder_or(options.kernels, "kernel_templates"),
+                       folder_or(options.spaces, "search_spaces"), target_.limits);
+  for (const BundleKernel& kernel : bundle_.kernels) {
+    for (const BundleCode& code : kernel.codes) {
+      codes_.emplace(key_of(kernel.source_hash, kernel.function, code.defines, code.options),
+                     std::pair(&kernel, &code));
+    }
+  }
+}
+
+std::vector<Winner> BundleSupply::winners_in(const std::optional<std::filesystem::path>& database) const {
+  throw Error(fmt::format("cannot take {} instead of the winners in bundle {}: its code is that of its own winners; "
+                          "open the device without a bundle",
+                          database ? "the winners of " + database->string() : "no winners", file_.string()));
+}
+
+std::string BundleSupply::key(const CompileRequest& request) const {
+  return key_of(request.source->hash, request.function, request.defines, request.options);
+}
+
+Binary BundleSupply::code(const CompileRequest& request) const {
+  const auto found = codes_.find(key(request));
+  if (found == codes_.end()) {
+    throw Error(fmt::format("bundle {} has no code for it; make one that has, with pascaline bundle --workload and a "
+                            "workload that has this problem (pascaline workload --model writes such)",
+                            file_.string()));
+  }
+  const auto& [kernel, code] = found->second;
+  Binary binary;
+  binary.kind = bundle_.kind;
+  binary.target = target_of(bundle_);
+  binary.function = kernel->function;
+  binary.code = code->code;
+  binary.resources = code->resources;
+  binary.from_cache = true;
+  binary.max_registers = code->max_registers;
+  return binary;
+}
+
+KernelSupply::KernelSupply(const DeviceInfo& device, const DispatcherOptions& options)
+    : supply_(open_supply(device, options)) {}
+
+const TargetPlan& KernelSupply::target() const noexcept {
+  return std::visit([](const auto& supply) -> const TargetPlan& { return supply.target(); }, supply_);
+}
+
+const ToolkitRow& KernelSupply::toolkit() const noexcept {
+  return std::visit([](const auto& supply) -> const ToolkitRow& { return supply.toolkit(); }, supply_);
+}
+
+std::vector<Winner> KernelSupply::winners() const {
+  return std::visit([](const auto& supply) { return supply.winners(); }, supply_);
+}
+
+std::vector<Winner> KernelSupply::winners_in(const std::optional<std::filesystem::path>& database) const {
+  return std::visit([&](const auto& supply) { return supply.winners_in(database); }, supply_);
+}
+
+std::string KernelSupply::key(const CompileRequest& request) const {
+  return std::visit([&](const auto& supply) { return supply.key(request); }, supply_);
+}
+
+Binary KernelSupply::code(const CompileRequest& request) const {
+  return std::visit([&](const auto& supply) { return supply.code(request); }, supply_);
+}
+
+}  // namespace pascaline

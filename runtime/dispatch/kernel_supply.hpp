@@ -1,0 +1,96 @@
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "runtime/bundle/bundle.hpp"
+#include "runtime/gpu/cubin_cache.hpp"
+#include "runtime/gpu/device.hpp"
+
+namespace pascaline {
+
+/// Where a dispatcher finds what it needs; an empty path means the default place.
+struct DispatcherOptions {
+  std::optional<std::filesystem::path> database{};  ///< must exist if given; without one nothing is tuned
+  std::filesystem::path kernels{};                  ///< default: data_folder("kernel_templates")
+  std::filesystem::path spaces{};                   ///< default: data_folder("search_spaces")
+  std::string target{};                             ///< as for `plan_target`; empty: the device's own
+  std::string nvrtc{};                              ///< as for `Toolchain::find`; empty: any
+  std::filesystem::path cache{};                    ///< of compiled kernels; default: cache_folder()
+  /// Winners and code in one file, instead of a database, target, compiler and cache.
+  std::optional<std::filesystem::path> bundle{};
+  bool any_device = false;  ///< with a bundle: also on another device of its architecture than it was tuned on
+};
+
+/// Winners from a database, code from a compiler and its cache.
+class CompilerSupply {
+ public:
+  CompilerSupply(const DeviceInfo& device, const DispatcherOptions& options);
+  [[nodiscard]] const TargetPlan& target() const noexcept { return target_; }
+  [[nodiscard]] const ToolkitRow& toolkit() const noexcept { return toolkit_; }
+  [[nodiscard]] std::vector<Winner> winners() const { return winners_in(database_); }
+  [[nodiscard]] std::vector<Winner> winners_in(const std::optional<std::filesystem::path>& database) const;
+  [[nodiscard]] std::string key(const CompileRequest& request) const { return toolchain_.cache_key(request); }
+  [[nodiscard]] Binary code(const CompileRequest& request) const;
+
+ private:
+  std::optional<std::filesystem::path> database_;
+  DeviceRow device_;
+  TargetPlan target_;
+  Toolchain toolchain_;
+  ToolkitRow toolkit_;
+  CubinCache cache_;
+};
+
+/// Winners and code from a bundle, which is checked whole before anything of it is used.
+class BundleSupply {
+ public:
+  BundleSupply(const DeviceInfo& device, const DispatcherOptions& options);
+  BundleSupply(BundleSupply&&) = default;
+  BundleSupply& operator=(BundleSupply&&) = default;
+  BundleSupply(const BundleSupply&) = delete;
+  BundleSupply& operator=(const BundleSupply&) = delete;
+  ~BundleSupply() = default;
+  [[nodiscard]] const TargetPlan& target() const noexcept { return target_; }
+  [[nodiscard]] const ToolkitRow& toolkit() const noexcept { return bundle_.toolkit; }
+  [[nodiscard]] std::vector<Winner> winners() const { return winners_of(bundle_); }
+  [[nodiscard]] std::vector<Winner> winners_in(const std::optional<std::filesystem::path>& database) const;
+  [[nodiscard]] std::string key(const CompileRequest& request) const;
+  [[nodiscard]] Binary code(const CompileRequest& request) const;
+
+ private:
+  std::filesystem::path file_;
+  Bundle bundle_;
+  TargetPlan target_;
+  // By key; neither moves when the bundle does.
+  std::map<std::string, std::pair<const BundleKernel*, const BundleCode*>> codes_;
+};
+
+/// Where a dispatcher has winners and code from. Several threads may use it at once.
+class KernelSupply {
+ public:
+  /// Throws Error and its kinds for a missing toolchain, folder, database, and for a bundle that may not be used here.
+  KernelSupply(const DeviceInfo& device, const DispatcherOptions& options);
+
+  [[nodiscard]] const TargetPlan& target() const noexcept;
+  /// What makes the code, or made it.
+  [[nodiscard]] const ToolkitRow& toolkit() const noexcept;
+  /// Of every kernel, for the device. Throws as Store does.
+  [[nodiscard]] std::vector<Winner> winners() const;
+  /// The winners of another database, or none; throws Error where there is a bundle.
+  [[nodiscard]] std::vector<Winner> winners_in(const std::optional<std::filesystem::path>& database) const;
+  /// Equal for requests that get the same code.
+  [[nodiscard]] std::string key(const CompileRequest& request) const;
+  /// Throws Error saying why there is none.
+  [[nodiscard]] Binary code(const CompileRequest& request) const;
+
+ private:
+  std::variant<CompilerSupply, BundleSupply> supply_;
+};
+
+}  // namespace pascaline
