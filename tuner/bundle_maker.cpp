@@ -114,9 +114,10 @@ class BundleMaker {
     for (const Workload& workload : options_.workloads) {
       for (const WorkloadEntry& entry : workload.entries) {
         if (!std::binary_search(names.begin(), names.end(), entry.kernel)) {
-          throw Error(fmt::format("{} names kernel '{}', which is not in {}; give its folders with --kernels and "
-                                  "--spaces",
-                                  workload.file, entry.kernel, options_.spaces.string()));
+          throw Error(
+              fmt::format("{} names kernel '{}', which is not in {}; give its folders with --kernels and "
+                          "--spaces",
+                          workload.file, entry.kernel, options_.spaces.string()));
         }
       }
     }
@@ -150,10 +151,9 @@ class BundleMaker {
     std::vector<Winner> winners;
     std::copy_if(target_.winners.begin(), target_.winners.end(), std::back_inserter(winners),
                  [&](const Winner& winner) { return winner.kernel.name == name; });
-    TunedKernel kernel =
-        make_tuned_kernel(Space::load(options_.spaces / (name + ".json")),
-                          KernelSource::load(options_.kernels / (name + ".cu")), std::move(winners),
-                          made_.bundle.toolkit);
+    TunedKernel kernel = make_tuned_kernel(Space::load(options_.spaces / (name + ".json")),
+                                           KernelSource::load(options_.kernels / (name + ".cu")), std::move(winners),
+                                           made_.bundle.toolkit);
     sort_winners(kernel);
     return kernel;
   }
@@ -174,8 +174,7 @@ class BundleMaker {
   void plan_kernel(const std::string& name) {
     const TunedKernel& kernel = kernels_.emplace_back(load_kernel(name));
     const std::vector<Problem> problems = problems_of(kernel);
-    PlannedCodes planned =
-        plan_codes(kernel, made_.bundle.toolkit, target_.limits, problems, !options_.listed_only);
+    PlannedCodes planned = plan_codes(kernel, made_.bundle.toolkit, target_.limits, problems, !options_.listed_only);
     if (problems.empty() && !options_.listed_only) {
       const std::vector<Problem> example{kernel.space.example_problem()};
       planned = plan_codes(kernel, made_.bundle.toolkit, target_.limits, example, false);
@@ -205,9 +204,9 @@ class BundleMaker {
       warn(fmt::format("code for {} is left out: {}", request.problem.text(), result.reason));
       return;
     }
-    made_.bundle.kernels[request.kernel].codes.push_back(
-        {std::move(request.request.defines), std::move(request.request.options), result.binary.resources,
-         result.binary.max_registers, std::move(result.binary.code)});
+    made_.bundle.kernels[request.kernel].codes.push_back({std::move(request.request.defines),
+                                                          std::move(request.request.options), result.binary.resources,
+                                                          result.binary.max_registers, std::move(result.binary.code)});
   }
 
   const BundleTarget& target_;

@@ -97,10 +97,11 @@ BundleTarget tuned_target(const std::filesystem::path& database, const BundleTar
            (options.sm_count == 0 || winner.device.sm_count == options.sm_count);
   });
   if (target.winners.empty()) {
-    throw Error(fmt::format("{} has no winners for {}{}: {}; tune for it (pascaline sweep), or make a bundle of the "
-                            "default configurations with --untuned",
-                            database.string(), wanted,
-                            options.device_name.empty() ? "" : " on " + options.device_name, found_instead(all)));
+    throw Error(
+        fmt::format("{} has no winners for {}{}: {}; tune for it (pascaline sweep), or make a bundle of the "
+                    "default configurations with --untuned",
+                    database.string(), wanted, options.device_name.empty() ? "" : " on " + options.device_name,
+                    found_instead(all)));
   }
   target.device = only_device(database, target.winners);
   const DeviceLimits limits = stored_limits(*target.device, target.limits);

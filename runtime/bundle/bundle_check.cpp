@@ -8,6 +8,7 @@
 
 #include "core/error.hpp"
 #include "core/space.hpp"
+#include "runtime/bundle/bundle_format.hpp"
 #include "runtime/dispatch/identity.hpp"
 
 namespace pascaline {
@@ -108,8 +109,8 @@ void check_winner(const Space& space, const BundleWinner& winner, const DeviceLi
       throw Error(*why);
     }
   } catch (const Error& error) {
-    throw Error(fmt::format("the winner {} of {} cannot be: {}", winner.config.text(), winner.problem.text(),
-                            error.what()));
+    throw Error(
+        fmt::format("the winner {} of {} cannot be: {}", winner.config.text(), winner.problem.text(), error.what()));
   }
 }
 
@@ -129,8 +130,8 @@ void check_kernel(const BundleKernel& kernel, const std::filesystem::path& kerne
                             kernel.space_hash, space.hash));
   }
   if (kernel.function != space.launch.function) {
-    throw Error(fmt::format("its code is of function {}, the search space's is {}", kernel.function,
-                            space.launch.function));
+    throw Error(
+        fmt::format("its code is of function {}, the search space's is {}", kernel.function, space.launch.function));
   }
   for (const BundleWinner& winner : kernel.winners) {
     check_winner(space, winner, limits);
@@ -146,16 +147,18 @@ void check_kernel(const BundleKernel& kernel, const std::filesystem::path& kerne
 TargetPlan check_bundle_device(const Bundle& bundle, const std::string& file, const DeviceInfo& device,
                                bool any_device) {
   if (!can_run(bundle, device)) {
-    throw Error(fmt::format("cannot use bundle {}: its code is {} for {}, and {} ({}) is {}; make one with pascaline "
-                            "bundle --arch {}",
-                            file, bundle.kind == BinaryKind::ptx ? "PTX" : "machine code", bundle.architecture,
-                            device.id, device.name, device.architecture, device.architecture));
+    bundle_format::refuse(
+        file, fmt::format("its code is {} for {}, and {} ({}) is {}; make one with pascaline "
+                          "bundle --arch {}",
+                          bundle.kind == BinaryKind::ptx ? "PTX" : "machine code", bundle.architecture, device.id,
+                          device.name, device.architecture, device.architecture));
   }
   const DeviceRow here = device_row(device);
   if (bundle.device && !any_device && !same_identity(*bundle.device, here)) {
-    throw Error(fmt::format("cannot use bundle {}: its winners were measured on {}, and {} is {}; make one from a "
-                            "database of this device, or take the winners as they are with --any-device",
-                            file, text_of(*bundle.device), device.id, text_of(here)));
+    bundle_format::refuse(file,
+                          fmt::format("its winners were measured on {}, and {} is {}; make one from a "
+                                      "database of this device, or take the winners as they are with --any-device",
+                                      text_of(*bundle.device), device.id, text_of(here)));
   }
   return {bundle.architecture, bundle.kind, tighter(bundle.limits, device.limits)};
 }
@@ -166,9 +169,9 @@ void check_bundle_kernels(const Bundle& bundle, const std::string& file, const s
     try {
       check_kernel(kernel, kernels, spaces, limits);
     } catch (const Error& error) {
-      throw Error(fmt::format("cannot use bundle {}: kernel '{}': {}; make it anew with this program's kernels "
-                              "(pascaline bundle)",
-                              file, kernel.name, error.what()));
+      bundle_format::refuse(file, fmt::format("kernel '{}': {}; make it anew with this program's kernels "
+                                              "(pascaline bundle)",
+                                              kernel.name, error.what()));
     }
   }
 }

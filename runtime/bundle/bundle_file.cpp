@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <fstream>
 
 #include "core/error.hpp"
@@ -33,12 +34,14 @@ Header read_header(std::string_view bytes, std::uint64_t actual_bytes) {
     throw Error("it is not a bundle; make one with pascaline bundle");
   }
   if (const std::uint64_t version = number_at(bytes, 8); version != format::kVersion) {
-    throw Error(fmt::format("its format is {}, this program reads {}; make it anew with this program's pascaline bundle",
-                            version, format::kVersion));
+    throw Error(
+        fmt::format("its format is {}, this program reads {}; make it anew with this program's pascaline bundle",
+                    version, format::kVersion));
   }
   Header header{number_at(bytes, 16), number_at(bytes, 24), bytes.substr(32, format::kHashDigits)};
   if (header.file_bytes != actual_bytes) {
-    throw Error(fmt::format("it has {} bytes where its header says {}: {}", actual_bytes, header.file_bytes, format::kDamaged));
+    throw Error(
+        fmt::format("it has {} bytes where its header says {}: {}", actual_bytes, header.file_bytes, format::kDamaged));
   }
   if (actual_bytes > format::kMostFileBytes || header.manifest_bytes > format::kMostManifestBytes ||
       format::aligned(format::kHeaderBytes + header.manifest_bytes) > actual_bytes) {
@@ -60,11 +63,13 @@ Bundle parse(std::string_view bytes) {
   return format::read_manifest(manifest, bytes.substr(begin));
 }
 
-[[noreturn]] void refuse(const std::string& file, const std::string& why) {
+}  // namespace
+
+void bundle_format::refuse(const std::string& file, std::string why) {
+  const auto is_control = [](char c) { return (c >= 0 && c < ' ') || c == '\x7F'; };
+  std::replace_if(why.begin(), why.end(), is_control, '?');
   throw Error(fmt::format("cannot use bundle {}: {}", file, why));
 }
-
-}  // namespace
 
 void bundle_format::require_zeros(std::string_view bytes) {
   if (bytes.find_first_not_of('\0') != std::string_view::npos) {
@@ -76,9 +81,9 @@ Bundle parse_bundle(std::string_view bytes, const std::string& file) {
   try {
     return parse(bytes);
   } catch (const SpaceError& error) {
-    refuse(file, fmt::format("{}; make it anew with pascaline bundle", error.what()));
+    format::refuse(file, fmt::format("{}; make it anew with pascaline bundle", error.what()));
   } catch (const Error& error) {
-    refuse(file, error.what());
+    format::refuse(file, error.what());
   }
 }
 
@@ -86,7 +91,7 @@ Bundle load_bundle(const std::filesystem::path& file) {
   std::error_code error;
   const std::uint64_t size = std::filesystem::file_size(file, error);
   if (error) {
-    refuse(file.string(), error.message());
+    format::refuse(file.string(), error.message());
   }
   std::string header(format::kHeaderBytes, '\0');
   std::ifstream in(file, std::ios::binary);
@@ -95,7 +100,7 @@ Bundle load_bundle(const std::filesystem::path& file) {
   try {
     (void)read_header(header, size);
   } catch (const Error& fault) {
-    refuse(file.string(), fault.what());
+    format::refuse(file.string(), fault.what());
   }
   return parse_bundle(read_file(file), file.string());
 }

@@ -54,6 +54,10 @@ inline constexpr std::array<std::pair<std::string_view, int Resources::*>, 8> kR
 
 inline constexpr const char* kDamaged = "the file is damaged; copy it again, or make it anew with pascaline bundle";
 
+/// Throws Error "cannot use bundle FILE: why", in one line and without commands to the terminal, whatever the file
+/// holds.
+[[noreturn]] void refuse(const std::string& file, std::string why);
+
 /// Throws Error unless the bytes are those that fill gaps.
 void require_zeros(std::string_view bytes);
 

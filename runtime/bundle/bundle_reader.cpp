@@ -159,8 +159,8 @@ class ManifestReader {
   }
 
   BundleWinner read_winner(const JsonNode& node, const std::string& kernel) const {
-    node.only_keys({"dimensions", "types", "config", "median_us", "low_us", "high_us", "samples", "confidence",
-                    "toolkit"});
+    node.only_keys(
+        {"dimensions", "types", "config", "median_us", "low_us", "high_us", "samples", "confidence", "toolkit"});
     BundleWinner winner;
     winner.problem.kernel = kernel;
     const JsonNode dimensions = node.at("dimensions");
@@ -259,15 +259,21 @@ class ManifestReader {
       return;
     }
     Resources needed;
+    std::string architecture;
     try {
+      architecture = fmt::format("sm_{}", cubin_architecture(code.code));
       needed = cubin_resources(code.code, function);
     } catch (const Error& error) {
       node.fail(error.what());
     }
+    if (architecture != bundle_.architecture) {
+      node.fail(fmt::format("is code for {}, not for {}", architecture, bundle_.architecture));
+    }
     for (const auto& [name, member] : format::kResources) {
       if (needed.*member != code.resources.*member) {
-        node.at("resources").at(name).fail(
-            fmt::format("is {}, the code itself says {}", code.resources.*member, needed.*member));
+        node.at("resources")
+            .at(name)
+            .fail(fmt::format("is {}, the code itself says {}", code.resources.*member, needed.*member));
       }
     }
   }

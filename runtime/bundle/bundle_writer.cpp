@@ -70,12 +70,9 @@ ordered_json code_json(const BundleCode& code, std::size_t offset) {
   for (const auto& [name, member] : bundle_format::kResources) {
     resources[std::string(name)] = code.resources.*member;
   }
-  return {{"defines", code.defines},
-          {"options", code.options},
-          {"resources", resources},
-          {"max_registers", code.max_registers},
-          {"offset", offset},
-          {"bytes", code.code.size()},
+  return {{"defines", code.defines},    {"options", code.options},
+          {"resources", resources},     {"max_registers", code.max_registers},
+          {"offset", offset},           {"bytes", code.code.size()},
           {"hash", hash_hex(code.code)}};
 }
 

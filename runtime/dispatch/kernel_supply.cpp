@@ -15,8 +15,8 @@ std::filesystem::path folder_or(const std::filesystem::path& given, std::string_
   return given.empty() ? data_folder(name) : given;
 }
 
-std::string key_of(const std::string& source_hash, const std::string& function, const std::vector<std::string>& defines,
-                   const std::vector<std::string>& options) {
+std::string code_key(const std::string& source_hash, const std::string& function,
+                     const std::vector<std::string>& defines, const std::vector<std::string>& options) {
   FieldHash hash;
   hash.add(source_hash).add(function).add(std::to_string(defines.size()));
   for (const std::string& define : defines) {
@@ -34,9 +34,10 @@ void require_bundle_alone(const DispatcherOptions& options) {
                       : !options.nvrtc.empty()  ? "an NVRTC"
                                                 : nullptr;
   if (other != nullptr) {
-    throw Error(fmt::format("bundle {} and {} are given: a bundle brings its own winners, target and code; leave one "
-                            "of the two away",
-                            options.bundle->string(), other));
+    throw Error(
+        fmt::format("bundle {} and {} are given: a bundle brings its own winners, target and code; leave one "
+                    "of the two away",
+                    options.bundle->string(), other));
   }
 }
 
@@ -85,28 +86,30 @@ BundleSupply::BundleSupply(const DeviceInfo& device, const DispatcherOptions& op
                        folder_or(options.spaces, "search_spaces"), target_.limits);
   for (const BundleKernel& kernel : bundle_.kernels) {
     for (const BundleCode& code : kernel.codes) {
-      codes_.emplace(key_of(kernel.source_hash, kernel.function, code.defines, code.options),
+      codes_.emplace(code_key(kernel.source_hash, kernel.function, code.defines, code.options),
                      std::pair(&kernel, &code));
     }
   }
 }
 
 std::vector<Winner> BundleSupply::winners_in(const std::optional<std::filesystem::path>& database) const {
-  throw Error(fmt::format("cannot take {} instead of the winners in bundle {}: its code is that of its own winners; "
-                          "open the device without a bundle",
-                          database ? "the winners of " + database->string() : "no winners", file_.string()));
+  throw Error(
+      fmt::format("cannot take {} instead of the winners in bundle {}: its code is that of its own winners; "
+                  "open the device without a bundle",
+                  database ? "the winners of " + database->string() : "no winners", file_.string()));
 }
 
 std::string BundleSupply::key(const CompileRequest& request) const {
-  return key_of(request.source->hash, request.function, request.defines, request.options);
+  return code_key(request.source->hash, request.function, request.defines, request.options);
 }
 
 Binary BundleSupply::code(const CompileRequest& request) const {
   const auto found = codes_.find(key(request));
   if (found == codes_.end()) {
-    throw Error(fmt::format("bundle {} has no code for it; make one that has, with pascaline bundle --workload and a "
-                            "workload that has this problem (pascaline workload --model writes such)",
-                            file_.string()));
+    throw Error(
+        fmt::format("bundle {} has no code for it; make one that has, with pascaline bundle --workload and a "
+                    "workload that has this problem (pascaline workload --model writes such)",
+                    file_.string()));
   }
   const auto& [kernel, code] = found->second;
   Binary binary;

@@ -196,6 +196,8 @@ std::uint64_t shared_bytes(const Cubin& cubin, std::string_view function) {
 
 }  // namespace
 
+int cubin_architecture(std::string_view cubin) { return Cubin(cubin).sm(); }
+
 std::vector<std::string> cubin_kernels(std::string_view cubin) {
   constexpr std::string_view kPrefix = ".text.";
   const Cubin parsed(cubin);

@@ -2,12 +2,12 @@
 
 #include <cstdlib>
 #include <filesystem>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "core/paths.hpp"
 #include "runtime/gpu/compile.hpp"
+#include "tests/runtime/scoped_variable.hpp"
 
 namespace pascaline::testing {
 
@@ -35,31 +35,6 @@ class TemporaryFolder {
 
  private:
   std::filesystem::path path_;
-};
-
-/// An environment variable set (or unset, with nullptr) for a scope.
-class ScopedVariable {
- public:
-  ScopedVariable(std::string name, const char* value) : name_(std::move(name)) {
-    if (const char* old = std::getenv(name_.c_str())) {
-      old_ = old;
-    }
-    set(value);
-  }
-  ScopedVariable(const ScopedVariable&) = delete;
-  ScopedVariable& operator=(const ScopedVariable&) = delete;
-  ~ScopedVariable() { set(old_ ? old_->c_str() : nullptr); }
-
- private:
-  void set(const char* value) const {
-    if (value != nullptr) {
-      ::setenv(name_.c_str(), value, 1);
-    } else {
-      ::unsetenv(name_.c_str());
-    }
-  }
-  std::string name_;
-  std::optional<std::string> old_;
 };
 
 /// A kernel source without a file.
