@@ -53,6 +53,16 @@ std::variant<CompilerSupply, BundleSupply> open_supply(const DeviceInfo& device,
 
 }  // namespace
 
+void check_bundle(const DispatcherOptions& options) {
+  if (!options.bundle) {
+    return;
+  }
+  require_bundle_alone(options);
+  const Bundle bundle = load_bundle(*options.bundle);
+  check_bundle_kernels(bundle, options.bundle->string(), folder_or(options.kernels, "kernel_templates"),
+                       folder_or(options.spaces, "search_spaces"), bundle.limits);
+}
+
 CompilerSupply::CompilerSupply(const DeviceInfo& device, const DispatcherOptions& options)
     : database_(options.database),
       device_(device_row(device)),

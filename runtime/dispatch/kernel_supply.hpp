@@ -27,6 +27,9 @@ struct DispatcherOptions {
   bool any_device = false;  ///< with a bundle: also on another device of its architecture than it was tuned on
 };
 
+/// Checks of the bundle, if one is given, all that needs no device. Throws Error as `Dispatcher` does.
+void check_bundle(const DispatcherOptions& options);
+
 /// Winners from a database, code from a compiler and its cache.
 class CompilerSupply {
  public:

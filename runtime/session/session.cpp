@@ -93,6 +93,7 @@ void Session::open_device(const SessionOptions& options) {
     executor_ = std::make_unique<Executor>(*device_);
     return;
   }
+  check_bundle(options.dispatcher);
   device_ = pascaline::open_device(id);
   dispatcher_ = std::make_unique<Dispatcher>(*device_, options.dispatcher);
   executor_ = std::make_unique<Executor>(*dispatcher_);

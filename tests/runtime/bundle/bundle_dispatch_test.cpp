@@ -42,6 +42,11 @@ class BundleDispatchTest : public ::testing::Test {
     EXPECT_TRUE(contains(message, part)) << message;
     EXPECT_EQ(device_.loads + device_.allocations, 0);
   }
+  // Of what needs no device.
+  void expect_refused_by_itself(const std::string& part) {
+    expect_refused(part);
+    EXPECT_EQ(message_of([&] { check_bundle(options_); }), refusal());
+  }
 };
 
 TEST_F(BundleDispatchTest, RunsWinnersAndDefaultsWithoutACompiler) {
@@ -105,6 +110,14 @@ TEST_F(BundleDispatchTest, AnotherDeviceIsRefusedUnlessItMayBeAny) {
   EXPECT_EQ(larger.target().limits.max_grid_y, device_.info().limits.max_grid_y);
 }
 
+TEST_F(BundleDispatchTest, ABundleIsCheckedWithoutADevice) {
+  write([](json& m) { m["device"]["name"] = "another processor"; });
+  EXPECT_NO_THROW(check_bundle(options_));
+  EXPECT_NO_THROW(check_bundle({}));
+  write(encode_bundle(bundle()).substr(0, 100));
+  expect_refused_by_itself("100 bytes");
+}
+
 TEST_F(BundleDispatchTest, CodeForAnotherArchitectureIsRefused) {
   Bundle other = bundle();
   other.architecture = "sm_61";
@@ -119,17 +132,17 @@ TEST_F(BundleDispatchTest, CodeForAnotherArchitectureIsRefused) {
 
 TEST_F(BundleDispatchTest, OtherKernelsAreRefused) {
   write_scale_kernel(folder_.path(), "scales otherwise");
-  expect_refused("kernel 'scale': it was made for another version of the kernel (");
+  expect_refused_by_itself("kernel 'scale': it was made for another version of the kernel (");
   write_scale_kernel(folder_.path());
   json space = json::parse(scale_json());
   space["parameters"][0]["values"].push_back(256);
   write_bytes(folder_ / "scale.json", space.dump());
-  expect_refused("kernel 'scale': it was made for another version of the search space (");
+  expect_refused_by_itself("kernel 'scale': it was made for another version of the search space (");
   std::filesystem::remove(folder_ / "scale.json");
-  expect_refused("scale.json");
+  expect_refused_by_itself("scale.json");
   write_scale_kernel(folder_.path());
   write([](json& m) { m["kernels"][0]["name"] = "../scale"; });
-  expect_refused("that is no kernel's name");
+  expect_refused_by_itself("that is no kernel's name");
 }
 
 TEST_F(BundleDispatchTest, AlteredParametersAreRefusedThoughTheHashesAreRight) {
@@ -157,7 +170,7 @@ TEST_F(BundleDispatchTest, AlteredParametersAreRefusedThoughTheHashesAreRight) {
       {[](json& m) { m["kernels"][0]["codes"][0]["options"].push_back("-G"); }, "compiled with -G"}};
   for (const Case& one : cases) {
     write(one.change);
-    expect_refused(one.part);
+    expect_refused_by_itself(one.part);
   }
 }
 
