@@ -55,7 +55,15 @@ class BundleMaker {
     check_workloads(names);
     kernels_.reserve(names.size());
     for (const std::string& name : names) {
-      plan_kernel(name);
+      kernels_.push_back(load_kernel(name));
+    }
+    std::vector<std::vector<Problem>> problems;
+    for (const TunedKernel& kernel : kernels_) {
+      problems.push_back(problems_of(kernel));
+    }
+    share(problems);
+    for (std::size_t i = 0; i < kernels_.size(); ++i) {
+      plan_kernel(kernels_[i], problems[i]);
     }
     for (const Winner& winner : target_.winners) {
       if (!std::binary_search(names.begin(), names.end(), winner.kernel.name)) {
@@ -171,9 +179,32 @@ class BundleMaker {
     return problems;
   }
 
-  void plan_kernel(const std::string& name) {
-    const TunedKernel& kernel = kernels_.emplace_back(load_kernel(name));
-    const std::vector<Problem> problems = problems_of(kernel);
+  // Between matmul and matvec, if these are the kernels that the operations launch.
+  void share(std::vector<std::vector<Problem>>& problems) const {
+    const auto index_of = [&](std::string_view name) {
+      const auto found = std::find_if(kernels_.begin(), kernels_.end(),
+                                      [&](const TunedKernel& kernel) { return kernel.space.kernel == name; });
+      return static_cast<std::size_t>(found - kernels_.begin());
+    };
+    const std::size_t matmul = index_of("matmul");
+    const std::size_t matvec = index_of("matvec");
+    if (options_.listed_only || matmul == kernels_.size() || matvec == kernels_.size()) {
+      return;
+    }
+    const auto names_of = [](const Space& space) {
+      std::vector<std::string> names;
+      for (const Dimension& dimension : space.dimensions) {
+        names.push_back(dimension.name);
+      }
+      return names;
+    };
+    const Space& few_rows = kernels_[matvec].space;
+    if (names_of(few_rows) == names_of(kernels_[matmul].space) && names_of(few_rows).front() == "M") {
+      share_products(problems[matmul], problems[matvec], few_rows);
+    }
+  }
+
+  void plan_kernel(const TunedKernel& kernel, const std::vector<Problem>& problems) {
     PlannedCodes planned = plan_codes(kernel, made_.bundle.toolkit, target_.limits, problems, !options_.listed_only);
     if (problems.empty() && !options_.listed_only) {
       const std::vector<Problem> example{kernel.space.example_problem()};
@@ -184,7 +215,7 @@ class BundleMaker {
     }
     made_.problems += planned.problems;
     BundleKernel& entry = made_.bundle.kernels.emplace_back();
-    entry.name = name;
+    entry.name = kernel.space.kernel;
     entry.source_hash = kernel.source.hash;
     entry.space_hash = kernel.space.hash;
     entry.function = kernel.space.launch.function;

@@ -193,4 +193,24 @@ PlannedCodes plan_codes(const TunedKernel& kernel, const ToolkitRow& today, cons
   return collector.take();
 }
 
+void share_products(std::vector<Problem>& matmul, std::vector<Problem>& matvec, const Space& matvec_space) {
+  const auto rows = [](Problem& problem) -> std::int64_t& { return problem.dimensions.front().second; };
+  const std::vector<Problem> few = matvec;
+  std::int64_t most = 0;
+  for (Problem problem : matmul) {
+    most = std::max(most, rows(problem));
+    problem.kernel = matvec_space.kernel;
+    rows(problem) = std::min(rows(problem), matvec_space.dimensions.front().maximum);
+    matvec.push_back(std::move(problem));
+  }
+  const std::string kernel = matmul.empty() ? "" : matmul.front().kernel;
+  for (Problem problem : few) {
+    if (most > 0) {
+      problem.kernel = kernel;
+      rows(problem) = most;
+      matmul.push_back(std::move(problem));
+    }
+  }
+}
+
 }  // namespace pascaline

@@ -37,4 +37,9 @@ inline constexpr std::int64_t kSmallMaximum = 64;
 /// octave, so that every alignment comes up beside every size.
 [[nodiscard]] std::vector<std::int64_t> sizes_up_to(std::int64_t least, std::int64_t most);
 
+/// `ops::matmul` launches `matvec` for few rows: what one of the two kernels is launched for, the other is with other
+/// rows. Gives matvec the problems of matmul with as many rows as it takes, and matmul those of matvec with the most
+/// rows that it has.
+void share_products(std::vector<Problem>& matmul, std::vector<Problem>& matvec, const Space& matvec_space);
+
 }  // namespace pascaline

@@ -137,11 +137,13 @@ KernelSupply::KernelSupply(const DeviceInfo& device, const DispatcherOptions& op
     : supply_(open_supply(device, options)) {}
 
 const TargetPlan& KernelSupply::target() const noexcept {
-  return std::visit([](const auto& supply) -> const TargetPlan& { return supply.target(); }, supply_);
+  const auto* compiler = std::get_if<CompilerSupply>(&supply_);
+  return compiler != nullptr ? compiler->target() : std::get_if<BundleSupply>(&supply_)->target();
 }
 
 const ToolkitRow& KernelSupply::toolkit() const noexcept {
-  return std::visit([](const auto& supply) -> const ToolkitRow& { return supply.toolkit(); }, supply_);
+  const auto* compiler = std::get_if<CompilerSupply>(&supply_);
+  return compiler != nullptr ? compiler->toolkit() : std::get_if<BundleSupply>(&supply_)->toolkit();
 }
 
 std::vector<Winner> KernelSupply::winners() const {

@@ -121,6 +121,26 @@ TEST(BundlePlanTest, DimensionsThatAreEqualVaryTogether) {
   EXPECT_EQ(all, (std::set<std::string>{"SEGMENTED=0", "SEGMENTED=1"}));
 }
 
+TEST(BundlePlanTest, MatmulAndMatvecTakeEachOthersProblemsWithOtherRows) {
+  const auto spaces = data_folder("search_spaces");
+  const Space matmul = Space::load(spaces / "matmul.json");
+  const Space matvec = Space::load(spaces / "matvec.json");
+  std::vector<Problem> many{matmul.problem({{"M", "512"}, {"N", "64"}, {"K", "32"}}),
+                            matmul.problem({{"M", "100"}, {"N", "96"}, {"K", "32"}})};
+  std::vector<Problem> few{matvec.problem({{"M", "1"}, {"N", "752"}, {"K", "64"}})};
+  share_products(many, few, matvec);
+  ASSERT_EQ(many.size(), 3U);
+  EXPECT_EQ(many[2], matmul.problem({{"M", "512"}, {"N", "752"}, {"K", "64"}}));
+  ASSERT_EQ(few.size(), 3U);
+  EXPECT_EQ(few[1], matvec.problem({{"M", "8"}, {"N", "64"}, {"K", "32"}}));
+  EXPECT_EQ(few[2], matvec.problem({{"M", "8"}, {"N", "96"}, {"K", "32"}}));
+  std::vector<Problem> none;
+  few.resize(1);
+  share_products(none, few, matvec);
+  EXPECT_TRUE(none.empty());
+  EXPECT_EQ(few.size(), 1U);
+}
+
 TEST(BundlePlanTest, EveryShapeOfAModelIsPlannedInSeconds) {
   const auto spaces = data_folder("search_spaces");
   const Workload workload = Workload::load(spaces / "workloads" / "qwen3-vl-2b.json");
