@@ -14,6 +14,11 @@ class Sampler {
   /// `executor` must outlive it.
   Sampler(Executor& executor, std::int64_t vocabulary);
 
+  /// Bytes of device memory that one takes, but for some small change.
+  [[nodiscard]] static std::uint64_t bytes_for(std::int64_t vocabulary) noexcept {
+    return static_cast<std::uint64_t>(vocabulary) * sizeof(std::int32_t);
+  }
+
   /// Sets how tokens are chosen, and which were seen so far. Throws as `ops::check_settings`.
   void set(const ops::SamplingSettings& settings, std::span<const std::int32_t> seen);
   /// Launches the choice from logits [vocabulary].
