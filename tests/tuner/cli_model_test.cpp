@@ -1,10 +1,12 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <limits>
 
 #include "core/workload.hpp"
 #include "runtime/checkpoint/safetensors.hpp"
 #include "runtime/session/session.hpp"
+#include "tests/runtime/image/picture_encoder.hpp"
 #include "tests/runtime/model/model_folder.hpp"
 #include "tests/tuner/cli_fixture.hpp"
 
@@ -26,8 +28,11 @@ class CliModelTest : public ::testing::Test {
 
   [[nodiscard]] ProgramResult run(const std::string& command, const std::vector<std::string>& more,
                                   const std::string& input = "") const {
-    std::vector<std::string> words{command, "--model", model_, "--context", "256", "--untuned"};
+    std::vector<std::string> words{command, "--model", model_, "--untuned"};
     words.insert(words.end(), more.begin(), more.end());
+    if (std::find(more.begin(), more.end(), "--context") == more.end()) {
+      words.insert(words.end(), {"--context", "256"});
+    }
     ProgramSetting setting;
     setting.input = input;
     setting.environment = {{"PASCALINE_CACHE_DIR", PASCALINE_TEST_CACHE}};
@@ -96,6 +101,67 @@ TEST_F(CliModelTest, WrongInputIsAFault) {
   expect_fault(run("generate", {"--prompt", "x", "--device", "nosuch"}), 1, {"nosuch"});
   std::filesystem::remove(std::filesystem::path(model_) / "config.json");
   expect_fault(on_cpu("generate", {"--prompt", "x"}), 1, {"config.json"});
+}
+
+TEST_F(CliModelTest, RequestsAreCheckedBeforeTheWeights) {
+  std::filesystem::remove(std::filesystem::path(model_) / "model.safetensors");
+  expect_fault(on_cpu("generate", {"--prompt", "x", "--image", "nosuch.png"}), 1, {"nosuch.png"});
+  expect_fault(on_cpu("generate", {"--prompt", std::string(2000, 'x')}), 1, {"context of 256", "--context"});
+  expect_fault(on_cpu("generate", {"--prompt", "x", "-n", "300"}), 1, {"context of 256", "--max-tokens"});
+  expect_fault(on_cpu("chat", {"--system", std::string(2000, 'x')}, "hi\n"), 1, {"context of 256", "--context"});
+  expect_fault(on_cpu("generate", {"--prompt", "x"}), 1, {"model.safetensors"});
+  expect_fault(on_cpu("generate", {"--prompt", "x", "--context", "5000"}), 1, {"1 to 4096"});
+  write_bytes(folder_ / "broken.png", "\x89PNG\r\n\x1a\nnothing");
+  expect_fault(on_cpu("generate", {"--prompt", "x", "--image", (folder_ / "broken.png").string()}), 1, {"broken.png"});
+}
+
+TEST_F(CliModelTest, LargePicturesAreMadeToFit) {
+  const std::string file = (folder_ / "photo.png").string();
+  write_bytes(file, png_of(black_image(64, 64)));  // 64 tokens
+  const auto ask = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> words{"--prompt", "x", "--image", file, "--image", file, "--greedy", "--json"};
+    words.insert(words.end(), more.begin(), more.end());
+    return on_cpu("generate", words);
+  };
+  const ProgramResult whole = ask({"-n", "2"});
+  ASSERT_EQ(whole.exit_code, 0) << whole.error;
+  EXPECT_EQ(whole.error, "");
+  const ProgramResult smaller = ask({"-n", "2", "--context", "100"});
+  ASSERT_EQ(smaller.exit_code, 0) << smaller.error;
+  EXPECT_EQ(std::count(smaller.error.begin(), smaller.error.end(), '\n'), 1) << smaller.error;
+  EXPECT_NE(smaller.error.find("--max-image-tokens"), std::string::npos) << smaller.error;
+  EXPECT_LT(json_of(smaller)["prompt_tokens"], 99);
+  EXPECT_GT(json_of(whole)["prompt_tokens"], 128);
+  expect_fault(ask({"--max-image-tokens", "64", "--context", "100"}), 1, {"--max-image-tokens", "--context"});
+  const ProgramResult chat = on_cpu("chat", {"--context", "100", "--greedy", "-n", "2"}, "/image " + file + "\nx\n");
+  EXPECT_EQ(chat.exit_code, 0) << chat.error;
+  EXPECT_NE(chat.error.find("made smaller"), std::string::npos) << chat.error;
+}
+
+TEST_F(CliModelTest, AnswersThatWereCutSaySo) {
+  const ProgramResult most = on_cpu("generate", {"--prompt", "x", "--greedy", "-n", "2"});
+  EXPECT_NE(most.error.find("cut off after 2 tokens; allow more with --max-tokens"), std::string::npos) << most.error;
+  const ProgramResult quiet = on_cpu("generate", {"--prompt", "x", "--greedy", "-n", "2", "--json"});
+  EXPECT_EQ(quiet.error, "");
+}
+
+TEST_F(CliModelTest, DatabaseOfAnotherDeviceIsRefusedOrWarnedOf) {
+  const std::string database = (folder_ / "tuned.db").string();
+  Store store(database, OpenMode::create);
+  const ContextIds context = example_context(store);
+  const std::int64_t trial = store.add_trial(begin_example_session(store, context), context, example_trial(32));
+  store.set_winner(context, trial, std::nullopt, 0.5);
+  const std::vector<std::string> words{"generate", "--model", model_, "--prompt", "x",         "--device",
+                                       "host",     "-n",      "1",    "--greedy", "--context", "64"};
+  ProgramSetting setting;
+  setting.environment = {{"PASCALINE_CACHE_DIR", PASCALINE_TEST_CACHE}};
+  std::vector<std::string> given = words;
+  given.insert(given.end(), {"--db", database});
+  expect_fault(run_program(folder_.path(), given, setting), 1, {example_device().name, "--untuned", "pascaline sweep"});
+  setting.environment.emplace_back("PASCALINE_DB", database);
+  const ProgramResult usual = run_program(folder_.path(), words, setting);
+  EXPECT_EQ(usual.exit_code, 0) << usual.error;
+  EXPECT_NE(usual.error.find("warning: " + database + " was tuned on"), std::string::npos) << usual.error;
 }
 
 TEST_F(CliModelTest, ChatGoesOn) {

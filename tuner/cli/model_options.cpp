@@ -1,9 +1,13 @@
 #include "tuner/cli/model_options.hpp"
 
+#include <fmt/format.h>
+
+#include <cstdio>
 #include <filesystem>
 #include <random>
 
 #include "runtime/gpu/device.hpp"
+#include "runtime/model/requirements.hpp"
 
 namespace pascaline::cli {
 namespace {
@@ -32,13 +36,14 @@ void ModelCommandOptions::add_to(CLI::App& command) {
       .add_option("--weights", weights, "Type of the weights: float16 (default on a GPU) or float32 (on the processor)")
       ->check(types);
   command.add_option("--kv-cache", kv_cache, "Type of cached keys and values, likewise")->check(types);
-  command.add_option("--context", context, "Most tokens of a conversation")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
+  command.add_option("--context", context, "Most tokens of a conversation (default: 4096, or what the model takes)")
+      ->check(CLI::PositiveNumber);
   command.add_option("--chunk", chunk, "Most tokens of a prompt that are read at once")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
-  command.add_option("--max-image-tokens", most_image_tokens, "Make pictures so small (default: as the model allows)")
+  command
+      .add_option("--max-image-tokens", most_image_tokens,
+                  "Make pictures so small (default: as the model allows, and the context has room for)")
       ->check(CLI::PositiveNumber);
   command.add_flag("--random-weights", random_weights, "Draw weights at random; the folder needs only config.json");
   command.add_flag("--no-graph", no_graph, "Launch every kernel of a decoding step by itself");
@@ -51,6 +56,7 @@ SessionOptions ModelCommandOptions::session_options() const {
   const std::filesystem::path path = database_path(database);
   if (!untuned && (!database.empty() || std::filesystem::exists(path))) {
     options.dispatcher.database = path;
+    options.database_may_be_foreign = database.empty();
   }
   options.dispatcher.kernels = kernels_folder;
   options.dispatcher.spaces = spaces_folder;
@@ -64,11 +70,29 @@ SessionOptions ModelCommandOptions::session_options() const {
   options.options.chunk = chunk;
   options.options.graphs = !no_graph;
   options.random_weights = random_weights;
-  options.most_image_tokens = most_image_tokens;
   return options;
 }
 
-std::unique_ptr<Session> ModelCommandOptions::open() const { return std::make_unique<Session>(session_options()); }
+ModelFolder ModelCommandOptions::read_folder() const {
+  ModelFolder model(folder, random_weights ? ModelParts::present : ModelParts::all);
+  if (most_image_tokens > 0) {
+    (void)limit_tokens(model.preprocessor(), most_image_tokens);
+  }
+  return model;
+}
+
+PromptLimits ModelCommandOptions::prompt_limits(const ModelFolder& model) const {
+  PromptLimits limits;
+  limits.context = checked_options(model.config(), session_options().options).context;
+  limits.most_image_tokens = most_image_tokens;
+  return limits;
+}
+
+std::unique_ptr<Session> ModelCommandOptions::open(ModelFolder model, const ModelRequest& request) const {
+  SessionOptions options = session_options();
+  options.options.request = request;
+  return std::make_unique<Session>(std::move(model), options);
+}
 
 std::unique_ptr<Session> ModelCommandOptions::open_for_numbers() const {
   SessionOptions options = session_options();
@@ -76,10 +100,19 @@ std::unique_ptr<Session> ModelCommandOptions::open_for_numbers() const {
   return std::make_unique<Session>(options);
 }
 
+void note_fitted(const FittedPictures& images, std::int64_t context) {
+  if (images.most_tokens > 0) {
+    fmt::print(stderr,
+               "pascaline: pictures were made smaller, to {} tokens each at most, to fit the context of {}; --context "
+               "allows larger ones, --max-image-tokens sets their size\n",
+               images.most_tokens, context);
+  }
+}
+
 void SamplingCommandOptions::add_to(CLI::App& command) {
-  command.add_option("-n,--max-tokens", most_tokens, "Most tokens of an answer")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
+  command
+      .add_option("-n,--max-tokens", most_tokens, "Most tokens of an answer (default: 512, if the context has room)")
+      ->check(CLI::PositiveNumber);
   CLI::Option* const no_draw = command.add_flag("--greedy", greedy, "Always the likeliest token");
   command.add_option("--temperature", temperature, "0: the likeliest token")
       ->check(number_within(0, 1000))
@@ -94,11 +127,11 @@ void SamplingCommandOptions::add_to(CLI::App& command) {
   command.add_option("--seed", seed, "Of the draws (default: another one each time)");
 }
 
-AnswerOptions SamplingCommandOptions::answer_options(const Session& session) const {
+AnswerOptions SamplingCommandOptions::answer_options(const ModelFolder& model) const {
   AnswerOptions options;
-  options.most_tokens = most_tokens;
+  options.most_tokens = most_tokens.value_or(kUsualTokens);
   ops::SamplingSettings& settings = options.sampling;
-  settings = session.default_sampling(seed.value_or(std::random_device()()));
+  settings = model.default_sampling(seed.value_or(std::random_device()()));
   if (greedy) {
     settings.temperature = 0;
   }
