@@ -13,7 +13,6 @@
 namespace pascaline {
 namespace {
 
-constexpr int kMostFailedRecordings = 3;
 constexpr std::int64_t kLogitRows = 32;  // whose logits are computed at a time, if all are wanted
 
 // Nothing is taken of the device before all of it is known to fit.
@@ -210,10 +209,14 @@ void Model::read_rows(std::int64_t first, std::int64_t count, const LogitsReader
   }
 }
 
-std::vector<float> Model::logits() {
+void Model::require_logits() const {
   if (!has_logits_) {
     throw Error("no tokens were read yet, so none follows");
   }
+}
+
+std::vector<float> Model::logits() {
+  require_logits();
   std::vector<float> values(static_cast<std::size_t>(config_.text.vocab));
   executor_->memory().download({}, std::as_writable_bytes(std::span(values)), logits_memory_.span());
   executor_->memory().synchronize(StreamId{});
@@ -222,92 +225,6 @@ std::vector<float> Model::logits() {
 
 void Model::set_sampling(const ops::SamplingSettings& settings, std::span<const std::int32_t> seen) {
   sampler_.set(settings, seen);
-}
-
-std::int32_t Model::sample() {
-  if (!has_logits_) {
-    throw Error("no tokens were read yet, so none follows");
-  }
-  place_next();
-  sampler_.launch({logits_memory_.data(), ElementType::float32, {config_.text.vocab}});
-  has_token_ = true;
-  return sampler_.token();
-}
-
-// Where the next token goes, on the device: length, slot, positions.
-void Model::place_next() {
-  const auto slot = static_cast<std::int32_t>(length_);
-  const auto position = static_cast<std::int32_t>(length_ + delta_);
-  const std::array<std::int32_t, 1> length{slot + 1};
-  const std::array<std::int32_t, 1> slots{slot};
-  const std::array<std::int32_t, 3> positions{position, position, position};
-  const DeviceSpan memory = next_memory_.span();
-  put<std::int32_t>(executor_->memory(), memory.slice(0, sizeof(length)), length);
-  put<std::int32_t>(executor_->memory(), memory.slice(DeviceMemory::kAlignment, sizeof(slots)), slots);
-  put<std::int32_t>(executor_->memory(), memory.slice(2 * DeviceMemory::kAlignment, sizeof(positions)), positions);
-  executor_->memory().synchronize(StreamId{});
-}
-
-TextPass Model::next_pass() const {
-  const DeviceSpan memory = next_memory_.span();
-  const DeviceSpan slots = memory.slice(DeviceMemory::kAlignment, sizeof(std::int32_t));
-  const DeviceSpan positions = memory.slice(2 * DeviceMemory::kAlignment, 3 * sizeof(std::int32_t));
-  TextPass pass;
-  pass.tokens = sampler_.token_on_device();
-  pass.length = tensor_in(memory, ElementType::int32, {1});
-  pass.slots = tensor_in(slots, ElementType::int32, {1});
-  pass.positions = tensor_in(positions, ElementType::int32, {3, 1});
-  return pass;
-}
-
-void Model::run_step() {
-  const TextPass pass = next_pass();
-  const TensorView logits(logits_memory_.data(), ElementType::float32, {1, config_.text.vocab});
-  decoder_.forward(pass);
-  decoder_.project(0, 1, logits);
-  sampler_.launch(reshaped(logits, {config_.text.vocab}));
-  executor_->advance(pass.length, pass.slots, pass.positions);
-}
-
-std::int32_t Model::step() {
-  if (!has_token_) {
-    throw Error("no token was chosen yet that could be appended");
-  }
-  if (length_ >= options_.context) {
-    throw Error(fmt::format("the context of {} tokens is full; ask for a larger one with --context", options_.context));
-  }
-  reserve_cache(length_ + 1);
-  Device& device = executor_->device();
-  const std::int64_t capacity = cache_.capacity();
-  const bool records = options_.graphs && !executor_->on_processor() && !executor_->fell_back();
-  if (records && stepped_capacity_ == capacity && graph_is_ready(capacity)) {
-    device.launch(step_graph_);
-  } else {
-    // The first step of a capacity prepares its kernels.
-    run_step();
-    stepped_capacity_ = capacity;
-  }
-  const std::int32_t token = sampler_.token();
-  ++length_;
-  return token;
-}
-
-// Records the step if the cache has grown since. What cannot be recorded is launched as it is: once more prepared, and
-// after some failures for good.
-bool Model::graph_is_ready(std::int64_t capacity) {
-  if (recorded_capacity_ == capacity) {
-    return true;
-  }
-  try {
-    executor_->device().update(step_graph_, [&] { run_step(); });
-  } catch (const DeviceLostError&) {
-    throw;
-  } catch (const Error&) {
-    options_.graphs = ++failed_recordings_ < kMostFailedRecordings;
-    return false;
-  }
-  recorded_capacity_ = capacity;
-  return true;
 }
 
 }  // namespace pascaline

@@ -65,10 +65,13 @@ class Model {
 
   /// From now on tokens are chosen so; `seen` have been, for the penalties. Throws as `check_settings`.
   void set_sampling(const ops::SamplingSettings& settings, std::span<const std::int32_t> seen = {});
-  /// Chooses the token that follows the last one. Throws Error if nothing was read yet.
+  /// Chooses the token that follows the last one. Throws Error if nothing was read yet, and if the logits are not
+  /// numbers.
   [[nodiscard]] std::int32_t sample();
-  /// Appends the token chosen last, which must be what `sample` or `step` gave after the last `append`, and chooses the
-  /// next. Throws Error at the end of the context.
+  /// Chooses this one instead. Throws Error if nothing was read yet, and for a token that the vocabulary lacks.
+  void choose(std::int32_t token);
+  /// Appends the token chosen last, which must have been since the last `append`, and chooses the next. Throws Error at
+  /// the end of the context, and if the logits are not numbers: then no token is chosen.
   [[nodiscard]] std::int32_t step();
   /// Whether steps are launched as a graph.
   [[nodiscard]] bool uses_graph() const noexcept { return static_cast<bool>(step_graph_); }
@@ -82,6 +85,7 @@ class Model {
   void read_rows(std::int64_t first, std::int64_t count, const LogitsReader& reader);
   void reserve_cache(std::int64_t tokens);
   void place_next();
+  void require_logits() const;
   void run_step();
   [[nodiscard]] bool graph_is_ready(std::int64_t capacity);
   [[nodiscard]] TextPass next_pass() const;

@@ -8,6 +8,9 @@
 
 namespace pascaline {
 
+/// Throws Error, which says what can be done, unless all logits are below infinity.
+void check_logits(std::span<const float> logits);
+
 /// Chooses tokens on the device: what that depends on lies in its memory, so that it can be recorded.
 class Sampler {
  public:
@@ -23,10 +26,12 @@ class Sampler {
   void set(const ops::SamplingSettings& settings, std::span<const std::int32_t> seen);
   /// Launches the choice from logits [vocabulary].
   void launch(const TensorView& logits);
-  /// Waits, and gives the token chosen last.
+  /// Waits, and gives the token chosen last. Throws Error if none of its logits was a number.
   [[nodiscard]] std::int32_t token();
   /// Where that is on the device: [1], int32.
   [[nodiscard]] TensorView token_on_device() const;
+  /// Puts another token in its place, as if it had been chosen.
+  void put(std::int32_t token);
 
  private:
   Executor* executor_;
@@ -35,8 +40,7 @@ class Sampler {
   RawBuffer top_k_;
   RawBuffer generator_;
   RawBuffer seen_;
-  RawBuffer token_;
-  RawBuffer probability_;
+  RawBuffer choice_;  // a token, and its probability behind it
   PinnedBuffer read_;
 };
 
