@@ -13,8 +13,9 @@ namespace {
 constexpr int kMostFailedRecordings = 3;
 
 // What a step consists of. If one of them runs on the processor, it cannot be recorded.
-constexpr std::array kStepOperations{Operation::gather, Operation::rmsnorm, Operation::matmul,  Operation::qk_norm_rope,
-                                     Operation::attention_decode, Operation::sample, Operation::advance};
+constexpr std::array kStepOperations{Operation::gather,       Operation::rmsnorm,          Operation::matmul,
+                                     Operation::qk_norm_rope, Operation::attention_decode, Operation::sample,
+                                     Operation::advance};
 
 }  // namespace
 

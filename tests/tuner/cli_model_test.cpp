@@ -1,7 +1,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstring>
 #include <limits>
+#include <set>
 
 #include "core/workload.hpp"
 #include "runtime/checkpoint/safetensors.hpp"
@@ -184,8 +186,10 @@ TEST_F(CliModelTest, ValidateComparesWithAReference) {
   words.push_back("--json");
   const ProgramResult same = on_cpu("validate", words);
   EXPECT_EQ(same.exit_code, 0) << same.error;
-  EXPECT_EQ(json_of(same)["parts"].size(), 2);
+  ASSERT_EQ(json_of(same)["parts"].size(), 3);
+  EXPECT_EQ(json_of(same)["parts"][2]["part"], "steps");
   EXPECT_LT(json_of(same)["parts"][1]["relative_l2"], 1e-6);
+  EXPECT_LT(json_of(same)["parts"][2]["relative_l2"], 1e-6);
   EXPECT_EQ(json_of(same)["parts"][0]["top1_agreement"], 1);
   (void)write_reference(3);
   const ProgramResult other = on_cpu("validate", words);
@@ -205,7 +209,50 @@ TEST_F(CliModelTest, BenchModelTimesEveryPass) {
   ASSERT_EQ(passes.size(), 5);
   for (const json& pass : passes) {
     EXPECT_GT(pass["time_ms"], 0);
+    EXPECT_GT(pass["tflops"], 0);
+    EXPECT_FALSE(pass.contains("of_flop_limit")) << "a processor does not tell";
   }
+}
+
+TEST_F(CliModelTest, BenchModelChoosesWhatFits) {
+  const ProgramResult usual = on_cpu("bench-model", {"--repeats", "1", "--json"});
+  EXPECT_EQ(usual.exit_code, 0) << usual.error;
+  EXPECT_NE(usual.error.find("no room for prompts of 512 and 2048 tokens; the longest looked at has 251"),
+            std::string::npos)
+      << usual.error;
+  const json passes = json_of(usual)["passes"];
+  ASSERT_EQ(passes.size(), 5) << "128 and 251 tokens read and decoded at, and a picture";
+  EXPECT_EQ(passes[4]["per"], "picture of 16 x 16 patches") << "the largest that the model takes";
+  EXPECT_EQ(json_of(on_cpu("bench-model", {"--repeats", "1", "--json", "--no-image"}))["passes"].size(), 4);
+  std::filesystem::remove(std::filesystem::path(model_) / "model.safetensors");
+  expect_fault(on_cpu("bench-model", {"--prompt-tokens", "300"}), 1, {"context of 256", "--prompt-tokens"});
+  expect_fault(on_cpu("bench-model", {"--image-size", "4096", "4096", "--prompt-tokens", "8"}), 1,
+               {"4096 pixels at most", "--image-size"});
+  expect_fault(run("profile", {"--image-size", "100000", "100000", "--prompt-tokens", "8", "--device", "host"}), 1,
+               {"--image-size"});
+}
+
+TEST_F(CliModelTest, BenchModelKeepsWhatWentWellIfARowFails) {
+  // Logits beyond float32: a prompt can be read, but no token be chosen.
+  const std::string file = (std::filesystem::path(model_) / "model.safetensors").string();
+  std::string bytes = read_file(file);
+  std::uint64_t header = 0;
+  std::memcpy(&header, bytes.data(), sizeof(header));
+  const json names = json::parse(bytes.substr(sizeof(header), header));
+  const auto begin = names["model.language_model.norm.weight"]["data_offsets"][0].get<std::size_t>();
+  for (std::size_t i = 0; i < 64; ++i) {
+    const float huge = 3e38F;
+    std::memcpy(bytes.data() + sizeof(header) + header + begin + i * sizeof(huge), &huge, sizeof(huge));
+  }
+  write_bytes(file, bytes);
+  const ProgramResult result =
+      on_cpu("bench-model", {"--prompt-tokens", "8", "--no-image", "--repeats", "1", "--json"});
+  EXPECT_EQ(result.exit_code, 1) << result.error;
+  const json passes = json_of(result)["passes"];
+  ASSERT_EQ(passes.size(), 2);
+  EXPECT_GT(passes[0]["time_ms"], 0);
+  EXPECT_NE(passes[1]["failure"].get<std::string>().find("not numbers"), std::string::npos);
+  expect_fault(on_cpu("generate", {"--prompt", "x", "--json"}), 1, {"not numbers", "--weights float32"});
 }
 
 TEST_F(CliModelTest, ProfileAndWorkloadShowWhatIsLaunched) {
@@ -230,14 +277,18 @@ TEST_F(CliModelTest, ProfileAndWorkloadShowWhatIsLaunched) {
   const ProgramResult result = run("workload", words);
   ASSERT_EQ(result.exit_code, 0) << result.error;
   const Workload workload = Workload::load(file);
-  EXPECT_EQ(workload.phases.size(), 3);
+  EXPECT_EQ(workload.phases.size(), 1);
   EXPECT_GT(workload.entries.size(), 20);
   const Space space = Space::load(data_folder("search_spaces") / "rmsnorm.json");
   double calls = 0;
-  for (const WorkloadProblem& problem : expand(workload, space, {{"prefill_8"}, false})) {
+  std::set<std::string> problems;
+  for (const WorkloadProblem& problem : expand(workload, space)) {
     calls += problem.count;
+    EXPECT_TRUE(problems.insert(problem.problem.text()).second) << "twice: " << problem.problem.text();
+    EXPECT_EQ(problem.problem.type("STORAGE"), ElementType::float32) << "as it was launched";
   }
-  EXPECT_EQ(calls, 5);
+  EXPECT_EQ(calls, 10) << "of the prompt and of the step";
+  EXPECT_EQ(problems.size(), 2U) << "8 rows and 1 row, which the prompt's last token has, too";
 }
 
 }  // namespace

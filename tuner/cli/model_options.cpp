@@ -6,15 +6,16 @@
 #include <filesystem>
 #include <random>
 
+#include "core/error.hpp"
 #include "runtime/gpu/device.hpp"
 #include "runtime/model/requirements.hpp"
 
 namespace pascaline::cli {
 namespace {
 
-ElementType stored_type(const std::string& given, bool on_processor) {
+ElementType stored_type(const std::string& given, bool without_kernels) {
   if (given.empty()) {
-    return on_processor ? ElementType::float32 : ElementType::float16;
+    return without_kernels ? ElementType::float32 : ElementType::float16;
   }
   return given == "float32" ? ElementType::float32 : ElementType::float16;
 }
@@ -49,6 +50,17 @@ void ModelCommandOptions::add_to(CLI::App& command) {
   command.add_flag("--no-graph", no_graph, "Launch every kernel of a decoding step by itself");
 }
 
+bool ModelCommandOptions::on_processor() const {
+  return device == "cpu" || (device.empty() && list_devices().front().kind != DeviceKind::cuda);
+}
+
+void ModelCommandOptions::require_kernels() const {
+  if (on_processor()) {
+    throw Error(
+        "the model runs on the processor, where there are no kernels to look at; choose a device with --device");
+  }
+}
+
 SessionOptions ModelCommandOptions::session_options() const {
   SessionOptions options;
   options.model = folder;
@@ -63,9 +75,9 @@ SessionOptions ModelCommandOptions::session_options() const {
   options.dispatcher.target = target;
   options.dispatcher.nvrtc = nvrtc;
   options.dispatcher.cache = kernel_cache;
-  const bool on_processor = device == "cpu" || (device.empty() && list_devices().front().kind != DeviceKind::cuda);
-  options.options.weights = stored_type(weights, on_processor);
-  options.options.cache = stored_type(kv_cache, on_processor);
+  const bool without_kernels = on_processor();
+  options.options.weights = stored_type(weights, without_kernels);
+  options.options.cache = stored_type(kv_cache, without_kernels);
   options.options.context = context;
   options.options.chunk = chunk;
   options.options.graphs = !no_graph;
@@ -92,12 +104,6 @@ std::unique_ptr<Session> ModelCommandOptions::open(ModelFolder model, const Mode
   SessionOptions options = session_options();
   options.options.request = request;
   return std::make_unique<Session>(std::move(model), options);
-}
-
-std::unique_ptr<Session> ModelCommandOptions::open_for_numbers() const {
-  SessionOptions options = session_options();
-  options.numbers_only = true;
-  return std::make_unique<Session>(options);
 }
 
 void note_fitted(const FittedPictures& images, std::int64_t context) {

@@ -32,6 +32,10 @@ struct ModelCommandOptions {
   bool untuned = false;
 
   void add_to(CLI::App& command);
+  /// Whether the model runs on the processor, without kernels.
+  [[nodiscard]] bool on_processor() const;
+  /// Throws Error if it does: for commands that look at kernels.
+  void require_kernels() const;
   [[nodiscard]] SessionOptions session_options() const;
   /// The folder with all that texts and pictures need, and what is decided of a prompt by it.
   [[nodiscard]] ModelFolder read_folder() const;
@@ -39,7 +43,7 @@ struct ModelCommandOptions {
   /// `request` is what is known of the first prompt.
   [[nodiscard]] std::unique_ptr<Session> open(ModelFolder folder, const ModelRequest& request = {}) const;
   /// The same without tokenizer and preprocessor.
-  [[nodiscard]] std::unique_ptr<Session> open_for_numbers() const;
+  [[nodiscard]] ModelFolder read_for_numbers() const { return ModelFolder(folder, ModelParts::numbers); }
 };
 
 /// Says on stderr if pictures were made smaller so that they fit the context.

@@ -97,14 +97,14 @@ TEST_F(ModelTest, LogitsThatAreNoNumbersAreAnError) {
   Executor kernels(dispatcher);
   for (Executor* const executor : {&executor_, &kernels}) {
     const WeightSource good = hash_weights(config_);
-    WeightSource source(good.tensors(), [&](std::size_t index, ElementType type, std::int64_t first,
-                                            std::span<std::byte> out) {
-      good.read(good.tensors()[index], type, first, out);
-      if (good.tensors()[index].name == "model.language_model.norm.weight") {
-        const float no_number = std::numeric_limits<float>::quiet_NaN();
-        std::memcpy(out.data(), &no_number, sizeof(no_number));
-      }
-    });
+    WeightSource source(good.tensors(),
+                        [&](std::size_t index, ElementType type, std::int64_t first, std::span<std::byte> out) {
+                          good.read(good.tensors()[index], type, first, out);
+                          if (good.tensors()[index].name == "model.language_model.norm.weight") {
+                            const float no_number = std::numeric_limits<float>::quiet_NaN();
+                            std::memcpy(out.data(), &no_number, sizeof(no_number));
+                          }
+                        });
     ModelOptions small;
     small.weights = small.cache = ElementType::float32;
     small.context = 64;
