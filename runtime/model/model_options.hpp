@@ -18,10 +18,10 @@ struct ModelRequest {
 struct ModelOptions {
   ElementType weights = ElementType::float16;  ///< of matrices: float32 or float16
   ElementType cache = ElementType::float16;    ///< of keys and values: float32 or float16
-  std::int64_t context = 0;  ///< longest sequence in tokens; 0: kUsualContext, or what the model takes
-  std::int64_t chunk = 1024;                   ///< most tokens of a pass over the layers
-  bool graphs = true;        ///< record a decoding step and launch it as one
-  ModelRequest request{};    ///< that there must be memory for from the beginning
+  std::int64_t context = 0;   ///< longest sequence in tokens; 0: kUsualContext, or what the model takes
+  std::int64_t chunk = 1024;  ///< most tokens of a pass over the layers
+  bool graphs = true;         ///< record a decoding step and launch it as one
+  ModelRequest request{};     ///< that there must be memory for from the beginning
 
   static constexpr std::int64_t kUsualContext = 4096;
 };

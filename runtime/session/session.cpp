@@ -56,9 +56,9 @@ void check_database(const std::filesystem::path& database, const std::string& id
   }
 }
 
-WeightSource open_weights(const SessionOptions& options, const ModelConfig& config) {
-  return options.random_weights ? random_weights(config, 1)
-                                : checkpoint_weights(Checkpoint::open(options.model, config));
+WeightSource open_weights(const ModelFolder& folder, bool random) {
+  return random ? random_weights(folder.config(), 1)
+                : checkpoint_weights(Checkpoint::open(folder.path(), folder.config()));
 }
 
 }  // namespace
@@ -76,25 +76,25 @@ Session::Session(const SessionOptions& options) : Session(ModelFolder(options.mo
 
 Session::Session(ModelFolder folder, const SessionOptions& options) : folder_(std::move(folder)) {
   const ModelOptions decided = checked_options(config(), options.options);
-  WeightSource weights = open_weights(options, config());
-  open_device(options);
+  const std::string device = device_id(options.device);
+  if (device != "cpu" && options.dispatcher.database) {
+    check_database(*options.dispatcher.database, device, options.database_may_be_foreign);
+  }
+  WeightSource weights = open_weights(folder_, options.random_weights);
+  open_device(device, options.dispatcher);
   model_ = std::make_unique<Model>(*executor_, config(), weights, decided);
 }
 
 Session::~Session() = default;
 
-void Session::open_device(const SessionOptions& options) {
-  const std::string id = device_id(options.device);
-  if (id != "cpu" && options.dispatcher.database) {
-    check_database(*options.dispatcher.database, id, options.database_may_be_foreign);
-  }
+void Session::open_device(const std::string& id, const DispatcherOptions& options) {
   if (id == "cpu") {
     device_ = pascaline::open_device("host");
     executor_ = std::make_unique<Executor>(*device_);
     return;
   }
   device_ = pascaline::open_device(id);
-  dispatcher_ = std::make_unique<Dispatcher>(*device_, options.dispatcher);
+  dispatcher_ = std::make_unique<Dispatcher>(*device_, options);
   executor_ = std::make_unique<Executor>(*dispatcher_);
 }
 

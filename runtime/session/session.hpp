@@ -63,7 +63,7 @@ class Session {
   /// Reads and checks all files of the folder before it touches the device. Throws Error and its kinds for what is
   /// missing, damaged or of another kind, for a device that is not there, and as Model does.
   explicit Session(const SessionOptions& options);
-  /// The same with the folder as it was read before, which must be that of the options.
+  /// The same of a folder that was read before; the options' own, and what of it is read, do not count.
   Session(ModelFolder folder, const SessionOptions& options);
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
@@ -92,7 +92,7 @@ class Session {
   Answer answer(std::vector<TokenId> tokens, std::span<const Patches> pictures, const AnswerOptions& options,
                 const TextReader& reader);
   void keep_last(TokenId token);
-  void open_device(const SessionOptions& options);
+  void open_device(const std::string& id, const DispatcherOptions& options);
 
   ModelFolder folder_;
   std::unique_ptr<Device> device_;
