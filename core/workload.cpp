@@ -66,6 +66,29 @@ std::vector<Types> type_combinations(const Workload& workload, const Space& spac
   return combinations;
 }
 
+// The types of an entry that has its own; what it leaves out is as the space has it.
+Types own_types(const Workload& workload, std::size_t index, const Space& space) {
+  const WorkloadEntry& entry = workload.entries[index];
+  for (const auto& [name, type] : entry.types) {
+    const auto variable = std::find_if(space.types.begin(), space.types.end(),
+                                       [&key = name](const TypeVariable& known) { return known.name == key; });
+    if (variable == space.types.end()) {
+      fail(workload, index, "/types/" + name, fmt::format("kernel '{}' has no such type variable", space.kernel));
+    }
+    if (std::find(variable->allowed.begin(), variable->allowed.end(), type) == variable->allowed.end()) {
+      fail(workload, index, "/types/" + name,
+           fmt::format("kernel '{}' is not there for {}", space.kernel, name_of(type)));
+    }
+  }
+  Types types;
+  for (std::size_t i = 0; i < space.types.size(); ++i) {
+    const auto given = std::find_if(entry.types.begin(), entry.types.end(),
+                                    [&](const auto& own) { return own.first == space.types[i].name; });
+    types.emplace_back(space.types[i].name, given == entry.types.end() ? space.default_type(i, types) : given->second);
+  }
+  return types;
+}
+
 // The value of the dimension behind `earlier`, which the entry leaves out.
 std::int64_t default_of(const Workload& workload, std::size_t index, const Space& space,
                         const std::vector<std::pair<std::string, std::int64_t>>& earlier) {
@@ -150,7 +173,8 @@ void expand_at(const Workload& workload, std::size_t phase, const std::vector<st
       continue;
     }
     const auto dimensions = dimensions_of(workload, i, space, values);
-    for (const Types& combination : types) {
+    const std::vector<Types> own = entry.types.empty() ? types : std::vector<Types>(1, own_types(workload, i, space));
+    for (const Types& combination : own) {
       merge(problems, first,
             {{space.kernel, dimensions, combination}, entry.count, workload.phases[phase].name, entry.name, symbols});
     }

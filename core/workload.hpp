@@ -25,7 +25,9 @@ struct WorkloadEntry {
   std::string name;
   std::size_t phase = 0;                                       ///< index
   std::vector<std::pair<std::string, Expression>> dimensions;  ///< over the phase's symbols
-  double count = 0;                                            ///< calls a unit of the phase
+  /// Element types by type variable, if they are the entry's own: else those of the workload.
+  std::vector<std::pair<std::string, ElementType>> types;
+  double count = 0;                         ///< calls a unit of the phase
   std::vector<std::string> alternative_of;  ///< entries of the phase that this one would replace; empty: none
 };
 
@@ -61,7 +63,8 @@ struct WorkloadProblem {
 };
 
 /// The workload's problems of the space's kernel, for every value of each phase's symbols and every element type that
-/// both the workload and the space name (the space's first where the workload names none), in the file's order. Equal
+/// both the workload and the space name (the space's first where the workload names none), or those of an entry that
+/// has its own, in the file's order. Equal
 /// problems of one phase and the same symbol values are one, with their counts added. Throws SpaceError if an entry
 /// does not fit the space, Error if a phase is unknown.
 [[nodiscard]] std::vector<WorkloadProblem> expand(const Workload& workload, const Space& space,

@@ -117,7 +117,7 @@ class WorkloadReader {
   }
 
   WorkloadEntry read_entry(const JsonNode& node) const {
-    node.only_keys({"kernel", "name", "phase", "dimensions", "count", "alternative_of"});
+    node.only_keys({"kernel", "name", "phase", "dimensions", "types", "count", "alternative_of"});
     WorkloadEntry entry;
     entry.kernel = node.at("kernel").name();
     entry.name = node.at("name").name();
@@ -130,6 +130,13 @@ class WorkloadReader {
     require_object(dimensions, "dimension and value");
     for (const auto& [name, ignored] : dimensions.value().items()) {
       entry.dimensions.emplace_back(name, dimensions.at(name).expression(workload_.phases[entry.phase].scope));
+    }
+    if (node.has("types")) {
+      const JsonNode types = node.at("types");
+      require_object(types, "type variable and element type");
+      for (const auto& [name, ignored] : types.value().items()) {
+        entry.types.emplace_back(name, read_element_type(types.at(name)));
+      }
     }
     if (node.has("alternative_of")) {
       const JsonNode replaced = node.at("alternative_of");

@@ -40,6 +40,7 @@ struct Sensors {
   std::optional<double> memory_clock_mhz;
   std::optional<double> power_w;
   std::optional<std::uint64_t> throttle_reasons;  ///< NVML's bit mask
+  std::optional<double> sm_clock_limit_mhz{};     ///< the highest that the card has
 };
 
 /// A device that runs kernels: `cuda:N` or `host`. One thread uses a Device at a time; launches are ordered.

@@ -7,12 +7,15 @@
 #include <exception>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <string>
+#include <system_error>
 #include <thread>
 
 #include "core/error.hpp"
 #include "runtime/checkpoint/tensor_list.hpp"
 #include "runtime/memory/staging.hpp"
+#include "runtime/model/requirements.hpp"
 #include "runtime/model/tensor_memory.hpp"
 
 namespace pascaline {
@@ -21,16 +24,51 @@ namespace {
 constexpr std::size_t kSlotBytes = std::size_t{4} << 20;
 constexpr std::size_t kAhead = 4;  // tensors that the system is asked to fetch before they are read
 
+// Heads that are filled up with zeros: each quarter of the `size` elements at the beginning of one of `padded`.
+struct HeadPadding {
+  std::int64_t size = 0;
+  std::int64_t padded = 0;
+  std::int64_t width = 1;  // values of an element of a head
+};
+
 // A part of the device's memory, and the tensors that it is filled from.
 struct WeightUpload {
   DeviceSpan to;
   std::vector<const TensorSpec*> from;  // rows of these in turn
   ElementType type = ElementType::float32;
+  std::optional<HeadPadding> padding;  // then of one tensor
 };
+
+// Likewise with zeros between what the tensor has.
+void fill_padded(const WeightSource& source, const WeightUpload& upload, std::span<std::byte> piece,
+                 std::size_t offset) {
+  const std::size_t element = size_of(upload.type);
+  const HeadPadding& heads = *upload.padding;
+  const std::int64_t quarter = heads.size / 4 * heads.width;
+  const std::int64_t padded_quarter = heads.padded / 4 * heads.width;
+  auto place = static_cast<std::int64_t>(offset / element);
+  while (!piece.empty()) {
+    const std::int64_t number = place / padded_quarter;
+    const std::int64_t inside = place % padded_quarter;
+    const std::int64_t run = inside < quarter ? quarter - inside : padded_quarter - inside;
+    const std::size_t bytes = std::min(piece.size(), static_cast<std::size_t>(run) * element);
+    if (inside < quarter) {
+      source.read(*upload.from[0], upload.type, number * quarter + inside, piece.first(bytes));
+    } else {
+      std::fill_n(piece.begin(), bytes, std::byte{0});
+    }
+    piece = piece.subspan(bytes);
+    place += static_cast<std::int64_t>(bytes / element);
+  }
+}
 
 // Fills `piece`, which begins at byte `offset` of an upload.
 void fill_piece(const WeightSource& source, const WeightUpload& upload, std::span<std::byte> piece,
                 std::size_t offset) {
+  if (upload.padding) {
+    fill_padded(source, upload, piece, offset);
+    return;
+  }
   const std::size_t element = size_of(upload.type);
   const auto count = upload.from.size();
   const auto total = static_cast<std::size_t>(upload.from[0]->elements());
@@ -66,8 +104,24 @@ class WeightPlan {
     const TensorSpec& one = source_->take(first);
     const TensorSpec& other = source_->take(second);
     const TensorView view = place(one.shape[0] + other.shape[0], one.shape[1], matrices_);
-    uploads_.push_back({span_of(view), {&one, &other}, matrices_});
+    uploads_.push_back({span_of(view), {&one, &other}, matrices_, {}});
     return view;
+  }
+
+  // A matrix whose rows (or columns, of which one is one value) are elements of heads.
+  TensorView with_padded_heads(const std::string& name, HeadPadding heads, bool as_rows) {
+    const bool is_bias = name.ends_with(".bias");
+    if (heads.size == heads.padded) {
+      return is_bias ? values(name) : matrix(name);
+    }
+    const TensorSpec& tensor = source_->take(name);
+    const std::int64_t columns = is_bias ? 1 : tensor.shape[1];
+    heads.width = as_rows ? columns : 1;
+    const std::int64_t rows = as_rows ? tensor.shape[0] / heads.size * heads.padded : tensor.shape[0];
+    const TensorView view = place(rows, as_rows ? columns : columns / heads.size * heads.padded,
+                                  is_bias ? ElementType::float32 : matrices_);
+    uploads_.push_back({span_of(view), {&tensor}, view.type, heads});
+    return is_bias ? reshaped(view, {rows}) : view;
   }
 
   [[nodiscard]] const std::vector<WeightUpload>& uploads() const noexcept { return uploads_; }
@@ -84,7 +138,7 @@ class WeightPlan {
     const TensorView view = place(rows, width, type);
     std::int64_t first = 0;
     for (const TensorSpec* tensor : tensors) {
-      uploads_.push_back({span_of(rows_of(view, first, tensor->shape[0])), {tensor}, type});
+      uploads_.push_back({span_of(rows_of(view, first, tensor->shape[0])), {tensor}, type, {}});
       first += tensor->shape[0];
     }
     return tensors[0]->shape.size() == 1 ? reshaped(view, {rows}) : view;
@@ -132,10 +186,14 @@ void plan_vision(const VisionConfig& config, WeightPlan& plan, VisionWeights& vi
   vision.patch_embed = plan.affine(model + "patch_embed.proj");
   const std::int64_t side = config.position_side();
   vision.positions = reshaped(plan.values(model + "pos_embed.weight"), {side, side, config.hidden});
+  const HeadPadding heads{config.head_dim(), padded_head_dim(config), 1};
   for (std::int64_t i = 0; i < config.depth; ++i) {
     const std::string block = fmt::format("{}blocks.{}.", model, i);
-    vision.blocks.push_back({plan.norm(block + "norm1"), plan.affine(block + "attn.qkv"),
-                             plan.affine(block + "attn.proj"), plan.norm(block + "norm2"),
+    const AffineWeights qkv{plan.with_padded_heads(block + "attn.qkv.weight", heads, true),
+                            plan.with_padded_heads(block + "attn.qkv.bias", heads, true)};
+    const AffineWeights projection{plan.with_padded_heads(block + "attn.proj.weight", heads, false),
+                                   plan.values(block + "attn.proj.bias")};
+    vision.blocks.push_back({plan.norm(block + "norm1"), qkv, projection, plan.norm(block + "norm2"),
                              plan.affine(block + "mlp.linear_fc1"), plan.affine(block + "mlp.linear_fc2")});
   }
   vision.merger = plan_merger(plan, model + "merger");
@@ -167,8 +225,13 @@ void bring(const WeightSource& source, const std::vector<WeightUpload>& uploads,
     }
   };
   std::vector<std::thread> workers;
-  for (int i = 1; i < threads; ++i) {
-    workers.emplace_back(work);
+  workers.reserve(static_cast<std::size_t>(threads));
+  try {
+    for (int i = 1; i < threads; ++i) {
+      workers.emplace_back(work);
+    }
+  } catch (const std::system_error&) {
+    // Those that could be started do it, if only this one.
   }
   work();
   for (std::thread& worker : workers) {
@@ -186,13 +249,21 @@ bool is_matrix(const std::string& name) {
   return !name.ends_with(".bias") && name.find("norm") == std::string::npos && !name.ends_with("pos_embed.weight");
 }
 
+// Whether elements of the vision tower's heads are its rows or columns.
+bool has_vision_heads(const std::string& name) {
+  return name.find(".visual.") != std::string::npos &&
+         (name.find(".attn.qkv.") != std::string::npos || name.ends_with(".attn.proj.weight"));
+}
+
 }  // namespace
 
 std::uint64_t device_weight_bytes(const ModelConfig& config, ElementType matrices) {
   std::uint64_t bytes = 0;
   for (const TensorSpec& tensor : required_tensors(config)) {
-    bytes += static_cast<std::uint64_t>(tensor.elements()) *
-             size_of(is_matrix(tensor.name) ? matrices : ElementType::float32);
+    const std::int64_t elements = has_vision_heads(tensor.name)
+                                      ? tensor.elements() / config.vision.head_dim() * padded_head_dim(config.vision)
+                                      : tensor.elements();
+    bytes += static_cast<std::uint64_t>(elements) * size_of(is_matrix(tensor.name) ? matrices : ElementType::float32);
   }
   return bytes;
 }

@@ -22,9 +22,11 @@ struct DeviceWeights {
 [[nodiscard]] std::uint64_t device_weight_bytes(const ModelConfig& config, ElementType matrices);
 
 /// Brings every tensor of the source to the device, matrices as float32 or float16, the rest as float32; queries, keys
-/// and values become one matrix, gate and up projection another, their rows in turn. Reading, conversion and copies
-/// overlap, in `threads` threads (0: a few). Throws OutOfMemoryError before anything is read if the device has less
-/// memory free than that takes, ModelError of the source (also if a tensor was not used), and what the device throws.
+/// and values become one matrix, gate and up projection another, their rows in turn; heads of the vision tower are
+/// filled up with zeros to `padded_head_dim`, each quarter of a head by itself, as slots turn by quarters. Reading,
+/// conversion and copies overlap, in `threads` threads (0: a few). Throws OutOfMemoryError before anything is read if
+/// the device has less memory free than that takes, ModelError of the source (also if a tensor was not used), and what
+/// the device throws.
 [[nodiscard]] DeviceWeights load_weights(const ModelConfig& config, WeightSource& source, DeviceMemory& memory,
                                          ElementType matrices, int threads = 0);
 

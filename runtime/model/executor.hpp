@@ -49,8 +49,11 @@ class Executor {
   [[nodiscard]] DeviceMemory& memory() const noexcept { return device_->memory(); }
   /// Null on the processor.
   [[nodiscard]] Dispatcher* dispatcher() const noexcept { return dispatcher_; }
-  /// Whether every operation so far ran where it should: only then can they be recorded.
+  /// Whether any operation so far fell back; whether that one did, which then cannot be recorded.
   [[nodiscard]] bool fell_back() const noexcept { return fell_back_; }
+  [[nodiscard]] bool fell_back(Operation operation) const noexcept {
+    return falls_back_[static_cast<std::size_t>(operation)];
+  }
   [[nodiscard]] bool on_processor() const noexcept { return dispatcher_ == nullptr; }
 
   // As the functions of these names in runtime/ops. Errors that are none of the operation's call are thrown on: want

@@ -9,6 +9,24 @@
 #include "runtime/gpu/device.hpp"
 
 namespace pascaline {
+namespace {
+
+constexpr std::uint64_t kMebibyte = 1 << 20;
+
+std::size_t whole_pages(std::size_t bytes, std::size_t page) { return (bytes + page - 1) / page * page; }
+
+// In which the device puts memory behind addresses.
+std::size_t page_size(DeviceMemory& memory) { return std::max<std::size_t>(1, memory.reserve(1).reserved_bytes()); }
+
+std::int64_t room_for(std::int64_t tokens, std::int64_t context) {
+  std::int64_t room = KvCache::kStep;
+  while (room < tokens) {
+    room += room < KvCache::kMostDoubled ? room : KvCache::kLongStep;
+  }
+  return std::min(room, context);
+}
+
+}  // namespace
 
 KvCache::KvCache(DeviceMemory& memory, const TextConfig& config, ElementType type, std::int64_t context)
     : memory_(&memory),
@@ -30,7 +48,9 @@ KvCache::KvCache(DeviceMemory& memory, const TextConfig& config, ElementType typ
       places_[i] = whole_.emplace_back(memory.allocate_raw(bytes)).data();
     }
   }
-  if (!memory.can_reserve()) {
+  if (memory.can_reserve()) {
+    page_bytes_ = page_size(memory);
+  } else {
     capacity_ = context;
   }
 }
@@ -43,32 +63,64 @@ void KvCache::reserve(std::int64_t tokens) {
     throw Error(
         fmt::format("{} tokens do not fit the context of {}; ask for a larger one with --context", tokens, context_));
   }
-  std::int64_t room = std::max(capacity_, kStep);
-  while (room < tokens) {
-    room *= 2;
+  const std::int64_t room = room_for(tokens, context_);
+  if (missing_bytes(room) <= memory_->state().free_bytes && map(room)) {
+    capacity_ = room;
+    return;
   }
-  room = std::min(room, context_);
+  if (missing_bytes(tokens) <= memory_->state().free_bytes && map(tokens)) {
+    // Pages are filled up.
+    std::size_t mapped = growing_.front().mapped_bytes();
+    for (const GrowingBuffer& buffer : growing_) {
+      mapped = std::min(mapped, buffer.mapped_bytes());
+    }
+    capacity_ = std::min(context_, static_cast<std::int64_t>(mapped / row_bytes_));
+    return;
+  }
+  const std::uint64_t needed = missing_bytes(tokens);
+  const std::uint64_t free = memory_->state().free_bytes;
+  throw OutOfMemoryError(
+      fmt::format("the cache of keys and values needs {} MiB more for {} tokens, and the device has {} MiB free; begin "
+                  "anew with a shorter conversation{}",
+                  (needed + kMebibyte - 1) / kMebibyte, tokens, free / kMebibyte,
+                  type_ == ElementType::float32 ? ", or with --kv-cache float16, which needs half of it" : ""),
+      needed, free);
+}
+
+// What putting memory behind so many tokens takes of the device.
+std::uint64_t KvCache::missing_bytes(std::int64_t tokens) const {
+  std::uint64_t sum = 0;
+  const std::size_t bytes = whole_pages(static_cast<std::size_t>(tokens) * row_bytes_, page_bytes_);
+  for (const GrowingBuffer& buffer : growing_) {
+    sum += bytes > buffer.mapped_bytes() ? bytes - buffer.mapped_bytes() : 0;
+  }
+  return sum;
+}
+
+// False if the device has too little memory.
+bool KvCache::map(std::int64_t tokens) {
   try {
-    map(room);
+    for (GrowingBuffer& buffer : growing_) {
+      buffer.grow_to(static_cast<std::size_t>(tokens) * row_bytes_);
+    }
   } catch (const Error& error) {
     if (!is_out_of_memory(error)) {
       throw;
     }
-    const std::uint64_t needed = token_bytes() * static_cast<std::uint64_t>(room);
-    const std::uint64_t free = memory_->state().free_bytes;
-    throw OutOfMemoryError(
-        fmt::format("the cache of {} tokens needs {} MiB in all, and the device has no more than {} MiB free; take a "
-                    "shorter context, or --kv-cache float16",
-                    room, needed >> 20, free >> 20),
-        needed, free);
+    return false;
   }
-  capacity_ = room;
+  return true;
 }
 
-void KvCache::map(std::int64_t tokens) {
-  for (GrowingBuffer& buffer : growing_) {
-    buffer.grow_to(static_cast<std::size_t>(tokens) * row_bytes_);
+std::uint64_t KvCache::bytes_for(DeviceMemory& memory, const TextConfig& config, ElementType type, std::int64_t context,
+                                 std::int64_t tokens) {
+  const std::size_t row = static_cast<std::size_t>(config.kv_heads * config.head_dim) * size_of(type);
+  const auto buffers = static_cast<std::uint64_t>(2 * config.layers);
+  if (!memory.can_reserve()) {
+    return buffers * static_cast<std::uint64_t>(context) * row;
   }
+  const auto room = static_cast<std::size_t>(room_for(std::min(tokens, context), context));
+  return buffers * whole_pages(room * row, page_size(memory));
 }
 
 TensorView KvCache::view(std::size_t place) const {

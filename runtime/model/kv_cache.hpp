@@ -18,11 +18,16 @@ class KvCache {
   /// below 1, and as the device does.
   KvCache(DeviceMemory& memory, const TextConfig& config, ElementType type, std::int64_t context);
 
-  /// Makes room for so many tokens, and for some more. Throws Error beyond the context, and OutOfMemoryError that says
-  /// how much memory that takes and what needs less; it may be called again then.
+  /// Makes room for so many tokens, and for some more if the device has memory for that. Throws Error beyond the
+  /// context, and OutOfMemoryError that says how much memory is wanting and what needs less; it may be called again.
   void reserve(std::int64_t tokens);
 
-  /// Tokens that there is room for: a power of two times kStep, or the context.
+  /// Bytes that room for so many tokens takes of `memory`, at the beginning of a context of that length.
+  [[nodiscard]] static std::uint64_t bytes_for(DeviceMemory& memory, const TextConfig& config, ElementType type,
+                                               std::int64_t context, std::int64_t tokens);
+
+  /// Tokens that there is room for. Rooms are twice the one before from kStep up to kMostDoubled, then kLongStep more,
+  /// and no larger than the context; where memory is short, what just holds the tokens.
   [[nodiscard]] std::int64_t capacity() const noexcept { return capacity_; }
   [[nodiscard]] std::int64_t context() const noexcept { return context_; }
   [[nodiscard]] ElementType type() const noexcept { return type_; }
@@ -34,13 +39,16 @@ class KvCache {
   /// Bytes of one token in all layers.
   [[nodiscard]] std::uint64_t token_bytes() const noexcept { return 2 * row_bytes_ * layers(); }
 
-  /// The smallest room that is made.
+  /// The smallest room that is made, the largest that was doubled, and what is added from there on.
   static constexpr std::int64_t kStep = 256;
+  static constexpr std::int64_t kMostDoubled = 8192;
+  static constexpr std::int64_t kLongStep = 4096;
 
  private:
   [[nodiscard]] std::size_t layers() const noexcept { return places_.size() / 2; }
   [[nodiscard]] TensorView view(std::size_t place) const;
-  void map(std::int64_t tokens);
+  [[nodiscard]] std::uint64_t missing_bytes(std::int64_t tokens) const;
+  [[nodiscard]] bool map(std::int64_t tokens);
 
   DeviceMemory* memory_;
   std::int64_t kv_heads_;
@@ -49,6 +57,7 @@ class KvCache {
   std::int64_t context_;
   std::int64_t capacity_ = 0;
   std::size_t row_bytes_;
+  std::size_t page_bytes_ = 1;          // in which memory is put behind addresses
   std::vector<GrowingBuffer> growing_;  // keys and values of a layer in turn
   std::vector<RawBuffer> whole_;        // instead, where addresses cannot be reserved
   std::vector<void*> places_;

@@ -6,29 +6,22 @@
 #include <numeric>
 
 #include "core/error.hpp"
+#include "runtime/model/memory_plan.hpp"
+#include "runtime/model/requirements.hpp"
 #include "runtime/model/tensor_memory.hpp"
 
 namespace pascaline {
 namespace {
 
-constexpr std::int64_t kMostContext = std::int64_t{1} << 24;
-constexpr int kMostFailedRecordings = 3;
 constexpr std::int64_t kLogitRows = 32;  // whose logits are computed at a time, if all are wanted
 
-ModelOptions checked_options(const ModelOptions& options, const ModelConfig& config) {
-  const std::int64_t most = std::min(kMostContext, config.text.max_positions);
-  if (options.context < 1 || options.context > most) {
-    throw Error(fmt::format("a context of {} tokens; this model takes 1 to {}", options.context, most));
-  }
-  if (options.chunk < 1) {
-    throw Error(fmt::format("passes of {} tokens; at least 1 is needed", options.chunk));
-  }
-  ModelOptions result = options;
-  result.chunk = std::min(options.chunk, options.context);
-  return result;
+// Nothing is taken of the device before all of it is known to fit.
+DeviceWeights load_what_fits(Executor& executor, const ModelConfig& config, WeightSource& weights,
+                             const ModelOptions& options) {
+  check_supported(config);
+  require_memory(executor.device(), config, options);
+  return load_weights(config, weights, executor.memory(), options.weights);
 }
-
-std::int64_t last_text_layer_rows(const ModelOptions& options) { return std::max(options.chunk, kLogitRows); }
 
 template <typename T>
 void put(DeviceMemory& memory, DeviceSpan to, std::span<const T> values) {
@@ -71,10 +64,10 @@ std::vector<ImageRows> images_between(const PromptPositions& positions, const Im
 Model::Model(Executor& executor, ModelConfig config, WeightSource& weights, const ModelOptions& options)
     : executor_(&executor),
       config_(std::move(config)),
-      options_(checked_options(options, config_)),
-      weights_(load_weights(config_, weights, executor.memory(), options.weights)),
-      cache_(executor.memory(), config_.text, options.cache, options.context),
-      decoder_(executor, config_.text, weights_.text, cache_, options.context, last_text_layer_rows(options_)),
+      options_(checked_options(config_, options)),
+      weights_(load_what_fits(executor, config_, weights, options_)),
+      cache_(executor.memory(), config_.text, options_.cache, options_.context),
+      decoder_(executor, config_.text, weights_.text, cache_, options_.context, options_.chunk),
       tower_(executor, config_.vision, weights_.vision),
       sampler_(executor, config_.text.vocab) {
   DeviceMemory& memory = executor.memory();
@@ -84,11 +77,11 @@ Model::Model(Executor& executor, ModelConfig config, WeightSource& weights, cons
   logits_memory_ = memory.allocate_raw(static_cast<std::size_t>(config_.text.vocab) * sizeof(float));
 }
 
-ModelMemory Model::memory() const noexcept {
-  return {
-      weights_.bytes,
-      decoder_.bytes() + pass_memory_.bytes() + next_memory_.bytes() + logits_memory_.bytes() + rows_memory_.bytes(),
-      cache_.bytes()};
+ModelMemory Model::memory() const {
+  return {weights_.bytes,
+          decoder_.bytes() + tower_.bytes() + pass_memory_.bytes() + next_memory_.bytes() + logits_memory_.bytes() +
+              rows_memory_.bytes(),
+          cache_.bytes()};
 }
 
 void Model::clear() {
@@ -116,18 +109,34 @@ void Model::check(const Prompt& prompt) const {
   }
 }
 
-void Model::append(const Prompt& prompt, const LogitsReader& reader) {
+// The next pictures can have their memory anew.
+void Model::reserve_cache(std::int64_t tokens) {
+  try {
+    cache_.reserve(tokens);
+  } catch (const OutOfMemoryError&) {
+    if (!tower_.release()) {
+      throw;
+    }
+    cache_.reserve(tokens);
+  }
+}
+
+bool Model::append(const Prompt& prompt, const LogitsReader& reader, const std::function<bool()>& goes_on) {
   check(prompt);
   const auto count = static_cast<std::int64_t>(prompt.tokens.size());
   const auto pictures = token_grids(prompt.pictures, config_.vision.merge);
   const PromptPositions positions =
       mrope_positions(prompt.tokens, static_cast<std::int32_t>(config_.image_token), pictures, length_, delta_);
-  cache_.reserve(length_ + count);
+  reserve_cache(length_ + count);
   const ImageFeatures features = tower_.encode(prompt.pictures);
   const std::int64_t before = length_;
   has_logits_ = has_token_ = false;
   try {
     for (std::int64_t first = 0; first < count; first += options_.chunk) {
+      if (goes_on && !goes_on()) {
+        length_ = before;
+        return false;
+      }
       const std::int64_t rows = std::min(options_.chunk, count - first);
       run_chunk(prompt, positions, features, first, rows);
       if (reader) {
@@ -138,13 +147,14 @@ void Model::append(const Prompt& prompt, const LogitsReader& reader) {
         decoder_.project(rows - 1, 1, {logits_memory_.data(), ElementType::float32, {1, config_.text.vocab}});
       }
     }
-    executor_->device().synchronize();  // the features' memory goes
+    executor_->device().synchronize();
   } catch (...) {
     length_ = before;
     throw;
   }
   delta_ = positions.delta;
   has_logits_ = true;
+  return true;
 }
 
 void Model::run_chunk(const Prompt& prompt, const PromptPositions& positions, const ImageFeatures& features,
@@ -199,10 +209,14 @@ void Model::read_rows(std::int64_t first, std::int64_t count, const LogitsReader
   }
 }
 
-std::vector<float> Model::logits() {
+void Model::require_logits() const {
   if (!has_logits_) {
     throw Error("no tokens were read yet, so none follows");
   }
+}
+
+std::vector<float> Model::logits() {
+  require_logits();
   std::vector<float> values(static_cast<std::size_t>(config_.text.vocab));
   executor_->memory().download({}, std::as_writable_bytes(std::span(values)), logits_memory_.span());
   executor_->memory().synchronize(StreamId{});
@@ -211,92 +225,6 @@ std::vector<float> Model::logits() {
 
 void Model::set_sampling(const ops::SamplingSettings& settings, std::span<const std::int32_t> seen) {
   sampler_.set(settings, seen);
-}
-
-std::int32_t Model::sample() {
-  if (!has_logits_) {
-    throw Error("no tokens were read yet, so none follows");
-  }
-  place_next();
-  sampler_.launch({logits_memory_.data(), ElementType::float32, {config_.text.vocab}});
-  has_token_ = true;
-  return sampler_.token();
-}
-
-// Where the next token goes, on the device: length, slot, positions.
-void Model::place_next() {
-  const auto slot = static_cast<std::int32_t>(length_);
-  const auto position = static_cast<std::int32_t>(length_ + delta_);
-  const std::array<std::int32_t, 1> length{slot + 1};
-  const std::array<std::int32_t, 1> slots{slot};
-  const std::array<std::int32_t, 3> positions{position, position, position};
-  const DeviceSpan memory = next_memory_.span();
-  put<std::int32_t>(executor_->memory(), memory.slice(0, sizeof(length)), length);
-  put<std::int32_t>(executor_->memory(), memory.slice(DeviceMemory::kAlignment, sizeof(slots)), slots);
-  put<std::int32_t>(executor_->memory(), memory.slice(2 * DeviceMemory::kAlignment, sizeof(positions)), positions);
-  executor_->memory().synchronize(StreamId{});
-}
-
-TextPass Model::next_pass() const {
-  const DeviceSpan memory = next_memory_.span();
-  const DeviceSpan slots = memory.slice(DeviceMemory::kAlignment, sizeof(std::int32_t));
-  const DeviceSpan positions = memory.slice(2 * DeviceMemory::kAlignment, 3 * sizeof(std::int32_t));
-  TextPass pass;
-  pass.tokens = sampler_.token_on_device();
-  pass.length = tensor_in(memory, ElementType::int32, {1});
-  pass.slots = tensor_in(slots, ElementType::int32, {1});
-  pass.positions = tensor_in(positions, ElementType::int32, {3, 1});
-  return pass;
-}
-
-void Model::run_step() {
-  const TextPass pass = next_pass();
-  const TensorView logits(logits_memory_.data(), ElementType::float32, {1, config_.text.vocab});
-  decoder_.forward(pass);
-  decoder_.project(0, 1, logits);
-  sampler_.launch(reshaped(logits, {config_.text.vocab}));
-  executor_->advance(pass.length, pass.slots, pass.positions);
-}
-
-std::int32_t Model::step() {
-  if (!has_token_) {
-    throw Error("no token was chosen yet that could be appended");
-  }
-  if (length_ >= options_.context) {
-    throw Error(fmt::format("the context of {} tokens is full; ask for a larger one with --context", options_.context));
-  }
-  cache_.reserve(length_ + 1);
-  Device& device = executor_->device();
-  const std::int64_t capacity = cache_.capacity();
-  const bool records = options_.graphs && !executor_->on_processor() && !executor_->fell_back();
-  if (records && stepped_capacity_ == capacity && graph_is_ready(capacity)) {
-    device.launch(step_graph_);
-  } else {
-    // The first step of a capacity prepares its kernels.
-    run_step();
-    stepped_capacity_ = capacity;
-  }
-  const std::int32_t token = sampler_.token();
-  ++length_;
-  return token;
-}
-
-// Records the step if the cache has grown since. What cannot be recorded is launched as it is: once more prepared, and
-// after some failures for good.
-bool Model::graph_is_ready(std::int64_t capacity) {
-  if (recorded_capacity_ == capacity) {
-    return true;
-  }
-  try {
-    executor_->device().update(step_graph_, [&] { run_step(); });
-  } catch (const DeviceLostError&) {
-    throw;
-  } catch (const Error&) {
-    options_.graphs = ++failed_recordings_ < kMostFailedRecordings;
-    return false;
-  }
-  recorded_capacity_ = capacity;
-  return true;
 }
 
 }  // namespace pascaline

@@ -10,21 +10,13 @@
 #include "runtime/model/device_weights.hpp"
 #include "runtime/model/executor.hpp"
 #include "runtime/model/kv_cache.hpp"
+#include "runtime/model/model_options.hpp"
 #include "runtime/model/positions.hpp"
 #include "runtime/model/sampler.hpp"
 #include "runtime/model/text_decoder.hpp"
 #include "runtime/model/vision_tower.hpp"
 
 namespace pascaline {
-
-/// How a model is kept and run.
-struct ModelOptions {
-  ElementType weights = ElementType::float16;  ///< of matrices: float32 or float16
-  ElementType cache = ElementType::float16;    ///< of keys and values: float32 or float16
-  std::int64_t context = 4096;                 ///< longest sequence in tokens
-  std::int64_t chunk = 1024;                   ///< most tokens of a pass over the layers
-  bool graphs = true;                          ///< record a decoding step and launch it as one
-};
 
 /// What a model takes of its device's memory, in bytes.
 struct ModelMemory {
@@ -53,7 +45,7 @@ class Model {
 
   [[nodiscard]] const ModelConfig& config() const noexcept { return config_; }
   [[nodiscard]] const ModelOptions& options() const noexcept { return options_; }
-  [[nodiscard]] ModelMemory memory() const noexcept;
+  [[nodiscard]] ModelMemory memory() const;
   /// Tokens of the sequence so far.
   [[nodiscard]] std::int64_t length() const noexcept { return length_; }
   /// What is added to a token's place in the sequence to get its position; below 0 once there were pictures.
@@ -62,9 +54,10 @@ class Model {
   /// Begins a new sequence.
   void clear();
   /// Reads further tokens, in passes of up to `chunk`. With `reader` the logits of all of them are computed and given.
-  /// Throws Error, with the sequence as it was, for an empty prompt, tokens that the vocabulary lacks, pictures that do
-  /// not match their places, and more tokens than the context holds; OutOfMemoryError; and what the operations throw.
-  void append(const Prompt& prompt, const LogitsReader& reader = {});
+  /// Between passes `goes_on` is asked, if it is given: if not, nothing was read, and false is returned. Throws Error,
+  /// with the sequence as it was, for an empty prompt, tokens that the vocabulary lacks, pictures that do not match
+  /// their places, and more tokens than the context holds; OutOfMemoryError; and what the operations throw.
+  bool append(const Prompt& prompt, const LogitsReader& reader = {}, const std::function<bool()>& goes_on = {});
   /// What the decoder would get of these pictures; the sequence stays as it is. Throws as VisionTower::encode.
   [[nodiscard]] ImageFeatures encode(std::span<const PatchView> pictures) { return tower_.encode(pictures); }
   /// Logits that follow the last token, [vocabulary]; throws Error if nothing was read yet.
@@ -72,10 +65,13 @@ class Model {
 
   /// From now on tokens are chosen so; `seen` have been, for the penalties. Throws as `check_settings`.
   void set_sampling(const ops::SamplingSettings& settings, std::span<const std::int32_t> seen = {});
-  /// Chooses the token that follows the last one. Throws Error if nothing was read yet.
+  /// Chooses the token that follows the last one. Throws Error if nothing was read yet, and if the logits are not
+  /// numbers.
   [[nodiscard]] std::int32_t sample();
-  /// Appends the token chosen last, which must be what `sample` or `step` gave after the last `append`, and chooses the
-  /// next. Throws Error at the end of the context.
+  /// Chooses this one instead. Throws Error if nothing was read yet, and for a token that the vocabulary lacks.
+  void choose(std::int32_t token);
+  /// Appends the token chosen last, which must have been since the last `append`, and chooses the next. Throws Error at
+  /// the end of the context, and if the logits are not numbers: then no token is chosen.
   [[nodiscard]] std::int32_t step();
   /// Whether steps are launched as a graph.
   [[nodiscard]] bool uses_graph() const noexcept { return static_cast<bool>(step_graph_); }
@@ -87,7 +83,9 @@ class Model {
   void run_chunk(const Prompt& prompt, const PromptPositions& positions, const ImageFeatures& features,
                  std::int64_t first, std::int64_t count);
   void read_rows(std::int64_t first, std::int64_t count, const LogitsReader& reader);
+  void reserve_cache(std::int64_t tokens);
   void place_next();
+  void require_logits() const;
   void run_step();
   [[nodiscard]] bool graph_is_ready(std::int64_t capacity);
   [[nodiscard]] TextPass next_pass() const;

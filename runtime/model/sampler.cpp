@@ -1,14 +1,23 @@
 #include "runtime/model/sampler.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
+#include <limits>
 #include <vector>
+
+#include "core/error.hpp"
+#include "runtime/model/tensor_memory.hpp"
 
 namespace pascaline {
 namespace {
 
+constexpr std::size_t kProbabilityOffset = 16;  // operands are aligned to that
+constexpr const char* kNoNumbers =
+    "the model's logits are not numbers; the weights may be damaged, or overflow float16: try --weights float32";
+
 template <typename T>
-void put(DeviceMemory& memory, const RawBuffer& buffer, std::span<const T> values) {
+void put_values(DeviceMemory& memory, const RawBuffer& buffer, std::span<const T> values) {
   memory.upload({}, buffer.span(), std::as_bytes(values));
   memory.synchronize(StreamId{});
 }
@@ -21,9 +30,8 @@ Sampler::Sampler(Executor& executor, std::int64_t vocabulary) : executor_(&execu
   top_k_ = memory.allocate_raw(sizeof(std::int32_t));
   generator_ = memory.allocate_raw(2 * sizeof(std::int64_t));
   seen_ = memory.allocate_raw(static_cast<std::size_t>(vocabulary) * sizeof(std::int32_t));
-  token_ = memory.allocate_raw(sizeof(std::int32_t));
-  probability_ = memory.allocate_raw(sizeof(float));
-  read_ = memory.allocate_pinned(sizeof(std::int32_t));
+  choice_ = memory.allocate_raw(kProbabilityOffset + sizeof(float));
+  read_ = memory.allocate_pinned(choice_.bytes());
   set({}, {});
 }
 
@@ -39,30 +47,50 @@ void Sampler::set(const ops::SamplingSettings& settings, std::span<const std::in
     }
   }
   DeviceMemory& memory = executor_->memory();
-  put<float>(memory, settings_, numbers);
-  put<std::int32_t>(memory, top_k_, top_k);
-  put<std::uint64_t>(memory, generator_, generator);
-  put<std::int32_t>(memory, seen_, counts);
+  put_values<float>(memory, settings_, numbers);
+  put_values<std::int32_t>(memory, top_k_, top_k);
+  put_values<std::uint64_t>(memory, generator_, generator);
+  put_values<std::int32_t>(memory, seen_, counts);
 }
 
-TensorView Sampler::token_on_device() const { return {token_.data(), ElementType::int32, {1}}; }
+TensorView Sampler::token_on_device() const { return {choice_.data(), ElementType::int32, {1}}; }
 
 void Sampler::launch(const TensorView& logits) {
-  executor_->sample({.logits = logits,
-                     .settings = {settings_.data(), ElementType::float32, {4}},
-                     .top_k = {top_k_.data(), ElementType::int32, {1}},
-                     .generator = {generator_.data(), ElementType::int64, {2}},
-                     .seen = {seen_.data(), ElementType::int32, {vocabulary_}},
-                     .token = token_on_device(),
-                     .probability = {probability_.data(), ElementType::float32, {1}}});
+  executor_->sample(
+      {.logits = logits,
+       .settings = {settings_.data(), ElementType::float32, {4}},
+       .top_k = {top_k_.data(), ElementType::int32, {1}},
+       .generator = {generator_.data(), ElementType::int64, {2}},
+       .seen = {seen_.data(), ElementType::int32, {vocabulary_}},
+       .token = token_on_device(),
+       .probability = {static_cast<std::byte*>(choice_.data()) + kProbabilityOffset, ElementType::float32, {1}}});
 }
 
 std::int32_t Sampler::token() {
-  executor_->memory().download({}, read_.bytes(), token_.span());
+  executor_->memory().download({}, read_.bytes(), choice_.span());
   executor_->memory().synchronize(StreamId{});
   std::int32_t token = 0;
+  float probability = 0;
   std::memcpy(&token, read_.bytes().data(), sizeof(token));
+  std::memcpy(&probability, read_.bytes().data() + kProbabilityOffset, sizeof(probability));
+  // What is drawn has a probability above 0: only where there is nothing to draw from it is 0.
+  if (!(probability > 0)) {
+    throw Error(kNoNumbers);
+  }
   return token;
+}
+
+void Sampler::put(std::int32_t token) {
+  executor_->memory().upload({}, span_of(token_on_device()), std::as_bytes(std::span(&token, 1)));
+  executor_->memory().synchronize(StreamId{});
+}
+
+void check_logits(std::span<const float> logits) {
+  const bool good = std::all_of(logits.begin(), logits.end(),
+                                [](float logit) { return logit < std::numeric_limits<float>::infinity(); });
+  if (!good) {
+    throw Error(kNoNumbers);
+  }
 }
 
 }  // namespace pascaline

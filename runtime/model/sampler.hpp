@@ -8,20 +8,30 @@
 
 namespace pascaline {
 
+/// Throws Error, which says what can be done, unless all logits are below infinity.
+void check_logits(std::span<const float> logits);
+
 /// Chooses tokens on the device: what that depends on lies in its memory, so that it can be recorded.
 class Sampler {
  public:
   /// `executor` must outlive it.
   Sampler(Executor& executor, std::int64_t vocabulary);
 
+  /// Bytes of device memory that one takes, but for some small change.
+  [[nodiscard]] static std::uint64_t bytes_for(std::int64_t vocabulary) noexcept {
+    return static_cast<std::uint64_t>(vocabulary) * sizeof(std::int32_t);
+  }
+
   /// Sets how tokens are chosen, and which were seen so far. Throws as `ops::check_settings`.
   void set(const ops::SamplingSettings& settings, std::span<const std::int32_t> seen);
   /// Launches the choice from logits [vocabulary].
   void launch(const TensorView& logits);
-  /// Waits, and gives the token chosen last.
+  /// Waits, and gives the token chosen last. Throws Error if none of its logits was a number.
   [[nodiscard]] std::int32_t token();
   /// Where that is on the device: [1], int32.
   [[nodiscard]] TensorView token_on_device() const;
+  /// Puts another token in its place, as if it had been chosen.
+  void put(std::int32_t token);
 
  private:
   Executor* executor_;
@@ -30,8 +40,7 @@ class Sampler {
   RawBuffer top_k_;
   RawBuffer generator_;
   RawBuffer seen_;
-  RawBuffer token_;
-  RawBuffer probability_;
+  RawBuffer choice_;  // a token, and its probability behind it
   PinnedBuffer read_;
 };
 

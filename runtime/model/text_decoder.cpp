@@ -52,6 +52,14 @@ std::uint64_t TextDecoder::bytes() const noexcept {
   return activations_.plan().total_bytes + cosine_.bytes() + sine_.bytes();
 }
 
+std::uint64_t TextDecoder::activation_bytes(const TextConfig& config, std::int64_t rows) {
+  return plan_arena(layer_tensors(config, rows)).total_bytes;
+}
+
+std::uint64_t TextDecoder::table_bytes(const TextConfig& config, std::int64_t context) noexcept {
+  return static_cast<std::uint64_t>(context * config.head_dim) * sizeof(float);
+}
+
 TensorView TextDecoder::activation(const char* name, std::initializer_list<std::int64_t> extents) const {
   return tensor_in(activations_.view(name), ElementType::float32, extents);
 }

@@ -41,6 +41,9 @@ class TextDecoder {
   [[nodiscard]] std::int64_t most_rows() const noexcept { return most_rows_; }
   /// Bytes of activations and of the tables of angles.
   [[nodiscard]] std::uint64_t bytes() const noexcept;
+  /// Of the activations of passes of up to so many tokens, and of the tables for a context: as it will be.
+  [[nodiscard]] static std::uint64_t activation_bytes(const TextConfig& config, std::int64_t rows);
+  [[nodiscard]] static std::uint64_t table_bytes(const TextConfig& config, std::int64_t context) noexcept;
 
   /// Runs the layers over the pass's tokens, whose keys and values go into the cache, which must have room for them.
   /// Does not wait. Throws Error for more rows than `most_rows`, and what the operations throw.

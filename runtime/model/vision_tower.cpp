@@ -3,47 +3,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string_view>
 
 #include "core/error.hpp"
-#include "runtime/memory/arena.hpp"
 #include "runtime/model/positions.hpp"
+#include "runtime/model/requirements.hpp"
 #include "runtime/model/tensor_memory.hpp"
+#include "runtime/model/vision_layout.hpp"
 
 namespace pascaline {
 namespace {
-
-constexpr double kAngleBase = 10000.0;
-
-// Steps by which activations share memory: before the blocks, within each of them, and behind some of them.
-enum VisionStep : int {
-  kTowerPatches,
-  kTowerPositions,
-  kTowerNormed,
-  kTowerProjected,
-  kTowerAttended,
-  kTowerOutput,
-  kTowerWide,
-  kTowerNarrow,
-  kTowerMerged,
-  kTowerFeature
-};
-
-std::vector<ArenaTensor> vision_tensors(const VisionConfig& config, std::int64_t patches) {
-  const auto bytes = [](std::int64_t rows, std::int64_t width) {
-    return static_cast<std::size_t>(rows * width) * sizeof(float);
-  };
-  const std::int64_t tokens = patches / (config.merge * config.merge);
-  return {{"pixels", bytes(patches, config.patch_values()), kTowerPatches, kTowerPatches},
-          {"patches", bytes(patches, config.hidden), kTowerPatches, kTowerPositions},
-          {"hidden", bytes(patches, config.hidden), kTowerPositions, kTowerFeature},
-          {"normed", bytes(patches, config.hidden), kTowerNormed, kTowerProjected},
-          {"qkv", bytes(patches, 3 * config.hidden), kTowerProjected, kTowerAttended},
-          {"attended", bytes(patches, config.hidden), kTowerAttended, kTowerOutput},
-          {"mlp_input", bytes(patches, config.hidden), kTowerOutput, kTowerWide},
-          {"wide", bytes(patches, config.intermediate), kTowerWide, kTowerNarrow},
-          {"merge_input", bytes(patches, config.hidden), kTowerMerged, kTowerMerged},
-          {"merge_wide", bytes(tokens, config.merged()), kTowerMerged, kTowerFeature}};
-}
 
 void check_pictures(const VisionConfig& config, std::span<const PatchView> pictures) {
   for (const PatchView& picture : pictures) {
@@ -60,13 +29,28 @@ void check_pictures(const VisionConfig& config, std::span<const PatchView> pictu
   }
 }
 
+std::int64_t patch_count(std::span<const PatchView> pictures) {
+  std::int64_t sum = 0;
+  for (const PatchView& picture : pictures) {
+    sum += picture.rows * picture.columns;
+  }
+  return sum;
+}
+
+std::int64_t longest_side_of(std::span<const PatchView> pictures) {
+  std::int64_t side = 1;
+  for (const PatchView& picture : pictures) {
+    side = std::max({side, picture.rows, picture.columns});
+  }
+  return side;
+}
+
 }  // namespace
 
-// Everything that lives while some pictures are encoded.
+// What encoding some pictures works with.
 struct VisionTower::Pass {
-  Pass(const Executor& executor, const VisionConfig& config, std::span<const PatchView> pictures)
-      : count(patches_of(pictures)), memory(executor.memory(), vision_tensors(config, count)) {
-    std::int64_t largest = 1;
+  Pass(DeviceMemory& device, const Arena& arena, const VisionConfig& config, std::span<const PatchView> pictures)
+      : count(patch_count(pictures)), memory(&arena) {
     std::array<std::vector<std::int32_t>, 2> places;
     std::vector<std::int32_t> starts{0};
     for (const PatchView& picture : pictures) {
@@ -75,40 +59,30 @@ struct VisionTower::Pass {
         places[axis].insert(places[axis].end(), own[axis].begin(), own[axis].end());
       }
       starts.push_back(static_cast<std::int32_t>(starts.back() + picture.rows * picture.columns));
-      largest = std::max({largest, picture.rows, picture.columns});
     }
     places[0].insert(places[0].end(), places[1].begin(), places[1].end());
-    const RopeTables tables = rope_tables(largest, config.head_dim() / 4, kAngleBase);
-    DeviceMemory& device = executor.memory();
-    position_memory = uploaded(device, std::as_bytes(std::span(places[0])));
-    start_memory = uploaded(device, std::as_bytes(std::span(starts)));
-    cosine_memory = uploaded(device, std::as_bytes(std::span(tables.cosine)));
-    sine_memory = uploaded(device, std::as_bytes(std::span(tables.sine)));
-    positions = {position_memory.data(), ElementType::int32, {2, count}};
-    cosine = {cosine_memory.data(), ElementType::float32, {tables.positions, tables.slots}};
-    sine = {sine_memory.data(), ElementType::float32, {tables.positions, tables.slots}};
+    const RopeTables tables = vision_tables(config, longest_side_of(pictures));
+    const auto filled = [&](const char* name, ElementType type, const auto& values,
+                            std::initializer_list<std::int64_t> extents) {
+      const TensorView tensor = tensor_in(memory->view(name), type, extents);
+      device.upload({}, span_of(tensor), std::as_bytes(std::span(values)));
+      return tensor;
+    };
+    positions = filled("positions", ElementType::int32, places[0], {2, count});
+    cosine = filled("cosine", ElementType::float32, tables.cosine, {tables.positions, tables.slots});
+    sine = filled("sine", ElementType::float32, tables.sine, {tables.positions, tables.slots});
     if (pictures.size() > 1) {
-      segment_starts = {start_memory.data(), ElementType::int32, {static_cast<std::int64_t>(starts.size())}};
+      segment_starts = filled("segment_starts", ElementType::int32, starts, {static_cast<std::int64_t>(starts.size())});
     }
+    device.synchronize(StreamId{});
   }
 
-  static std::int64_t patches_of(std::span<const PatchView> pictures) {
-    std::int64_t sum = 0;
-    for (const PatchView& picture : pictures) {
-      sum += picture.rows * picture.columns;
-    }
-    return sum;
-  }
-  [[nodiscard]] TensorView view(const char* name, std::initializer_list<std::int64_t> extents) const {
-    return tensor_in(memory.view(name), ElementType::float32, extents);
+  [[nodiscard]] TensorView view(std::string_view name, std::initializer_list<std::int64_t> extents) const {
+    return tensor_in(memory->view(name), ElementType::float32, extents);
   }
 
   std::int64_t count;
-  Arena memory;
-  RawBuffer position_memory;
-  RawBuffer start_memory;
-  RawBuffer cosine_memory;
-  RawBuffer sine_memory;
+  const Arena* memory;
   TensorView positions;
   TensorView cosine;
   TensorView sine;
@@ -118,11 +92,39 @@ struct VisionTower::Pass {
 VisionTower::VisionTower(Executor& executor, const VisionConfig& config, const VisionWeights& weights)
     : executor_(&executor), config_(&config), weights_(&weights) {}
 
-std::uint64_t VisionTower::bytes_for(std::int64_t patches) const {
-  const std::int64_t tokens = patches / (config_->merge * config_->merge);
-  const auto features = static_cast<std::uint64_t>(1 + weights_->deepstack.size());
-  return plan_arena(vision_tensors(*config_, patches)).total_bytes +
-         features * static_cast<std::uint64_t>(tokens * config_->out_hidden) * sizeof(float);
+std::uint64_t VisionTower::bytes_for(const VisionConfig& config, std::int64_t patches, std::int64_t longest_side) {
+  return plan_arena(vision_tensors(config, patches, longest_side)).total_bytes;
+}
+
+bool VisionTower::release() {
+  if (!arena_) {
+    return false;
+  }
+  executor_->device().synchronize();
+  arena_.reset();
+  arena_patches_ = arena_side_ = 0;
+  return true;
+}
+
+// The arena serves all pictures up to the largest so far.
+void VisionTower::make_room(std::int64_t patches, std::int64_t longest_side) {
+  if (patches <= arena_patches_ && longest_side <= arena_side_) {
+    return;
+  }
+  patches = std::max(patches, arena_patches_);
+  longest_side = std::max(longest_side, arena_side_);
+  (void)release();
+  const std::uint64_t needed = bytes_for(*config_, patches, longest_side);
+  const std::uint64_t free = executor_->memory().state().free_bytes;
+  if (needed > free) {
+    throw OutOfMemoryError(fmt::format("{} patches of pictures need {} MiB, and the device has {} MiB free; make them "
+                                       "smaller with --max-image-tokens",
+                                       patches, needed >> 20, free >> 20),
+                           needed, free);
+  }
+  arena_.emplace(executor_->memory(), vision_tensors(*config_, patches, longest_side));
+  arena_patches_ = patches;
+  arena_side_ = longest_side;
 }
 
 ImageFeatures VisionTower::encode(std::span<const PatchView> pictures) {
@@ -131,35 +133,24 @@ ImageFeatures VisionTower::encode(std::span<const PatchView> pictures) {
   if (pictures.empty()) {
     return features;
   }
-  const std::int64_t patches = Pass::patches_of(pictures);
-  const std::uint64_t free = executor_->memory().state().free_bytes;
-  if (bytes_for(patches) > free) {
-    throw OutOfMemoryError(fmt::format("{} patches of pictures need {} MiB, and the device has {} MiB free; make them "
-                                       "smaller with --max-image-tokens",
-                                       patches, bytes_for(patches) >> 20, free >> 20),
-                           bytes_for(patches), free);
-  }
-  Pass pass(*executor_, *config_, pictures);
+  const std::int64_t patches = patch_count(pictures);
+  make_room(patches, longest_side_of(pictures));
+  Pass pass(executor_->memory(), *arena_, *config_, pictures);
   const std::int64_t tokens = patches / (config_->merge * config_->merge);
-  const auto feature = [&] {
-    const auto bytes = static_cast<std::size_t>(tokens * config_->out_hidden) * sizeof(float);
-    return tensor_in(features.buffers.emplace_back(executor_->memory().allocate_raw(bytes)).span(),
-                     ElementType::float32, {tokens, config_->out_hidden});
-  };
+  const auto feature = [&](std::size_t index) { return pass.view(feature_name(index), {tokens, config_->out_hidden}); };
   embed(pass, pictures);
   for (std::size_t i = 0; i < weights_->blocks.size(); ++i) {
     run_block(weights_->blocks[i], pass);
     const auto& indexes = config_->deepstack_indexes;
     const auto found = std::find(indexes.begin(), indexes.end(), static_cast<std::int64_t>(i));
     if (found != indexes.end()) {
-      features.deepstack.push_back(feature());
+      features.deepstack.push_back(feature(1 + features.deepstack.size()));
       merge(weights_->deepstack[static_cast<std::size_t>(found - indexes.begin())], true, pass,
             features.deepstack.back());
     }
   }
-  features.embeddings = feature();
+  features.embeddings = feature(0);
   merge(weights_->merger, false, pass, features.embeddings);
-  executor_->device().synchronize();  // the pass's memory goes
   return features;
 }
 
@@ -173,6 +164,7 @@ void VisionTower::embed(Pass& pass, std::span<const PatchView> pictures) {
     executor_->memory().upload({}, span_of(rows_of(pixels, first, count)), std::as_bytes(picture.values));
     first += count;
   }
+  executor_->memory().synchronize(StreamId{});  // the caller may drop the values
   executor_->matmul({.a = pixels,
                      .b = weights_->patch_embed.weight,
                      .c = patches,
@@ -215,7 +207,8 @@ void VisionTower::run_block(const VisionBlockWeights& weights, Pass& pass) {
 
 void VisionTower::attend(const VisionBlockWeights& weights, Pass& pass) {
   const std::int64_t count = pass.count;
-  const std::int64_t head_dim = config_->head_dim();
+  const std::int64_t head_dim = padded_head_dim(*config_);
+  const std::int64_t width = config_->heads * head_dim;
   const TensorView hidden = pass.view("hidden", {count, config_->hidden});
   const TensorView normed = pass.view("normed", {count, config_->hidden});
   const TensorView qkv = pass.view("qkv", {count, 3, config_->heads, head_dim});
@@ -224,15 +217,14 @@ void VisionTower::attend(const VisionBlockWeights& weights, Pass& pass) {
       {.x = hidden, .weight = weights.norm1.weight, .bias = weights.norm1.bias, .y = normed, .residual = {}});
   executor_->matmul({.a = normed,
                      .b = weights.qkv.weight,
-                     .c = reshaped(qkv, {count, 3 * config_->hidden}),
+                     .c = reshaped(qkv, {count, 3 * width}),
                      .bias = weights.qkv.bias,
                      .residual = {},
                      .epilogue = ops::Epilogue::bias});
   executor_->rope_vision({.qkv = qkv, .cosine = pass.cosine, .sine = pass.sine, .positions = pass.positions});
   const auto part = [&](std::int64_t which) {
-    void* const data = static_cast<float*>(qkv.data) + which * config_->hidden;
-    return TensorView(data, ElementType::float32, {count, config_->heads, head_dim})
-        .with_row_stride(3 * config_->hidden);
+    void* const data = static_cast<float*>(qkv.data) + which * width;
+    return TensorView(data, ElementType::float32, {count, config_->heads, head_dim}).with_row_stride(3 * width);
   };
   executor_->attention_prefill({.q = part(0),
                                 .k = part(1),
@@ -240,7 +232,7 @@ void VisionTower::attend(const VisionBlockWeights& weights, Pass& pass) {
                                 .out = attended,
                                 .segment_starts = pass.segment_starts,
                                 .causal = false});
-  executor_->matmul({.a = reshaped(attended, {count, config_->hidden}),
+  executor_->matmul({.a = reshaped(attended, {count, width}),
                      .b = weights.projection.weight,
                      .c = hidden,
                      .bias = weights.projection.bias,

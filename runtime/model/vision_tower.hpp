@@ -1,10 +1,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "runtime/checkpoint/model_config.hpp"
+#include "runtime/memory/arena.hpp"
 #include "runtime/model/executor.hpp"
 #include "runtime/model/weights.hpp"
 
@@ -17,28 +19,35 @@ struct PatchView {
   std::span<const float> values;  ///< [rows · columns, values of a patch], in blocks of merge × merge patches
 };
 
-/// What the decoder gets of some pictures: rows of tokens, one picture behind the other.
+/// What the decoder gets of some pictures: rows of tokens, one picture behind the other. It lies in the tower's memory
+/// and holds until the next pictures are encoded.
 struct ImageFeatures {
   TensorView embeddings;              ///< [tokens, out_hidden]
   std::vector<TensorView> deepstack;  ///< likewise, for layer 0, 1, …
-  std::vector<RawBuffer> buffers;     ///< what they lie in
 };
 
-/// The vision tower.
+/// The vision tower. Heads whose size is no power of two are filled up with zeros, as `device_weights` brings them.
 class VisionTower {
  public:
   /// All references must outlive it.
   VisionTower(Executor& executor, const VisionConfig& config, const VisionWeights& weights);
 
-  /// Bytes of device memory that `encode` needs for so many patches, its result included.
-  [[nodiscard]] std::uint64_t bytes_for(std::int64_t patches) const;
+  /// Bytes of device memory that encoding so many patches of pictures with sides up to that takes, its result
+  /// included.
+  [[nodiscard]] static std::uint64_t bytes_for(const VisionConfig& config, std::int64_t patches,
+                                               std::int64_t longest_side);
+  /// What it holds at the moment: memory for the largest pictures so far.
+  [[nodiscard]] std::uint64_t bytes() const { return arena_ ? arena_->plan().total_bytes : 0; }
 
   /// Encodes pictures, which do not see each other. Does not wait for the result. Throws Error for patches that do not
   /// fit the configuration, OutOfMemoryError that says what is needed, and what the operations throw.
   [[nodiscard]] ImageFeatures encode(std::span<const PatchView> pictures);
+  /// Gives back what it holds for the next pictures, once it is out of use; false if that is nothing.
+  bool release();
 
  private:
   struct Pass;
+  void make_room(std::int64_t patches, std::int64_t longest_side);
   void embed(Pass& pass, std::span<const PatchView> pictures);
   void run_block(const VisionBlockWeights& weights, Pass& pass);
   void attend(const VisionBlockWeights& weights, Pass& pass);
@@ -47,6 +56,9 @@ class VisionTower {
   Executor* executor_;
   const VisionConfig* config_;
   const VisionWeights* weights_;
+  std::optional<Arena> arena_;  // for pictures of up to:
+  std::int64_t arena_patches_ = 0;
+  std::int64_t arena_side_ = 0;
 };
 
 }  // namespace pascaline

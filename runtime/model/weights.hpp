@@ -35,8 +35,8 @@ struct AffineWeights {
 
 struct VisionBlockWeights {
   AffineWeights norm1;       ///< [hidden]
-  AffineWeights qkv;         ///< [3 · hidden, hidden]
-  AffineWeights projection;  ///< [hidden, hidden]
+  AffineWeights qkv;         ///< [3 · heads · padded head, hidden], see `padded_head_dim`
+  AffineWeights projection;  ///< [hidden, heads · padded head]
   AffineWeights norm2;       ///< [hidden]
   AffineWeights fc1;         ///< [intermediate, hidden]
   AffineWeights fc2;         ///< [hidden, intermediate]

@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cstdio>
 
 #include "core/error.hpp"
-#include "runtime/image/decode.hpp"
-#include "runtime/text/chat_template.hpp"
+#include "runtime/model/requirements.hpp"
+#include "runtime/session/foreign_database.hpp"
+#include "runtime/session/prompt.hpp"
 #include "runtime/text/decoder.hpp"
 
 namespace pascaline {
@@ -37,19 +39,26 @@ std::string device_id(const std::string& wanted) {
   return first.kind == DeviceKind::cuda ? first.id : "cpu";
 }
 
-void check_preprocessor(const PreprocessorConfig& preprocessor, const VisionConfig& vision) {
-  if (preprocessor.patch_values() != vision.patch_values() || preprocessor.merge_size != vision.merge) {
-    throw Error(
-        fmt::format("preprocessor_config.json cuts pictures into patches of {} values, merged {} x {}; config.json "
-                    "has patches of {} values, merged {} x {}",
-                    preprocessor.patch_values(), preprocessor.merge_size, preprocessor.merge_size,
-                    vision.patch_values(), vision.merge, vision.merge));
+ModelParts parts_of(const SessionOptions& options) {
+  return options.numbers_only ? ModelParts::numbers : options.random_weights ? ModelParts::present : ModelParts::all;
+}
+
+// Winners of other devices would be of no use, which is better said than left to be wondered at.
+void check_database(const std::filesystem::path& database, const std::string& id, bool may_be_foreign) {
+  for (const DeviceInfo& device : list_devices()) {
+    const std::string reason = device.id == id ? reason_database_is_foreign(database, device) : std::string();
+    if (!reason.empty() && !may_be_foreign) {
+      throw Error(reason);
+    }
+    if (!reason.empty()) {
+      fmt::print(stderr, "pascaline: warning: {}; default configurations are used\n", reason);
+    }
   }
 }
 
-WeightSource open_weights(const SessionOptions& options, const ModelConfig& config) {
-  return options.random_weights ? random_weights(config, 1)
-                                : checkpoint_weights(Checkpoint::open(options.model, config));
+WeightSource open_weights(const ModelFolder& folder, bool random) {
+  return random ? random_weights(folder.config(), 1)
+                : checkpoint_weights(Checkpoint::open(folder.path(), folder.config()));
 }
 
 }  // namespace
@@ -63,31 +72,22 @@ double Answer::tokens_per_second() const noexcept {
   return decode_ms > 0 && tokens.size() > 1 ? 1e3 * static_cast<double>(tokens.size() - 1) / decode_ms : 0;
 }
 
-Session::Session(const SessionOptions& options)
-    : config_(load_model_config(options.model)), generation_(load_generation_config(options.model, config_)) {
-  const auto is_wanted = [&](const char* file) {
-    return !options.numbers_only && (!options.random_weights || std::filesystem::exists(options.model / file));
-  };
-  if (is_wanted("tokenizer.json")) {
-    check_chat_template(options.model);
-    tokenizer_ = Tokenizer::load(options.model / "tokenizer.json", static_cast<std::size_t>(config_.text.vocab));
+Session::Session(const SessionOptions& options) : Session(ModelFolder(options.model, parts_of(options)), options) {}
+
+Session::Session(ModelFolder folder, const SessionOptions& options) : folder_(std::move(folder)) {
+  const ModelOptions decided = checked_options(config(), options.options);
+  const std::string device = device_id(options.device);
+  if (device != "cpu" && options.dispatcher.database) {
+    check_database(*options.dispatcher.database, device, options.database_may_be_foreign);
   }
-  if (is_wanted("preprocessor_config.json")) {
-    preprocessor_ = read_preprocessor_config(options.model / "preprocessor_config.json");
-    check_preprocessor(*preprocessor_, config_.vision);
-    if (options.most_image_tokens > 0) {
-      preprocessor_ = limit_tokens(*preprocessor_, options.most_image_tokens);
-    }
-  }
-  WeightSource weights = open_weights(options, config_);
-  open_device(options);
-  model_ = std::make_unique<Model>(*executor_, config_, weights, options.options);
+  WeightSource weights = open_weights(folder_, options.random_weights);
+  open_device(device, options.dispatcher);
+  model_ = std::make_unique<Model>(*executor_, config(), weights, decided);
 }
 
 Session::~Session() = default;
 
-void Session::open_device(const SessionOptions& options) {
-  const std::string id = device_id(options.device);
+void Session::open_device(const std::string& id, const DispatcherOptions& options) {
   if (id == "cpu") {
     device_ = pascaline::open_device("host");
     executor_ = std::make_unique<Executor>(*device_);
@@ -95,15 +95,8 @@ void Session::open_device(const SessionOptions& options) {
   }
   check_bundle(options.dispatcher);
   device_ = pascaline::open_device(id);
-  dispatcher_ = std::make_unique<Dispatcher>(*device_, options.dispatcher);
+  dispatcher_ = std::make_unique<Dispatcher>(*device_, options);
   executor_ = std::make_unique<Executor>(*dispatcher_);
-}
-
-const Tokenizer& Session::tokenizer() const {
-  if (!tokenizer_) {
-    throw Error("the model folder has no tokenizer.json, which texts need");
-  }
-  return *tokenizer_;
 }
 
 std::string Session::device_name() const {
@@ -111,42 +104,10 @@ std::string Session::device_name() const {
                                    : fmt::format("{}, {}", device_->info().id, device_->info().name);
 }
 
-ops::SamplingSettings Session::default_sampling(std::uint64_t seed) const {
-  ops::SamplingSettings settings;
-  settings.seed = seed;
-  settings.repetition = static_cast<float>(generation_.repetition_penalty);
-  settings.presence = static_cast<float>(generation_.presence_penalty);
-  if (generation_.do_sample) {
-    settings.temperature = static_cast<float>(generation_.temperature);
-    settings.top_k = static_cast<std::int32_t>(std::min<std::int64_t>(generation_.top_k, config_.text.vocab));
-    settings.top_p = static_cast<float>(generation_.top_p);
-  }
-  return settings;
-}
-
-Patches Session::read_picture(const std::filesystem::path& file) const {
-  if (!preprocessor_) {
-    throw Error("the model folder has no preprocessor_config.json, which pictures need");
-  }
-  return preprocess(read_image(file), *preprocessor_);
-}
-
-std::vector<std::size_t> Session::tokens_of(std::span<const Patches> pictures) const {
-  std::vector<std::size_t> result;
-  for (const Patches& picture : pictures) {
-    result.push_back(static_cast<std::size_t>(picture.grid.rows() / (config_.vision.merge * config_.vision.merge)));
-  }
-  return result;
-}
-
-bool Session::ends(TokenId token) const noexcept {
-  const auto& eos = generation_.eos_tokens;
-  return std::find(eos.begin(), eos.end(), token) != eos.end();
-}
-
 Answer Session::ask(std::span<const ChatMessage> messages, std::span<const Patches> pictures,
                     const AnswerOptions& options, const TextReader& reader) {
-  return complete(encode_chat(tokenizer(), messages, tokens_of(pictures)), pictures, options, reader);
+  return complete(encode_chat(tokenizer(), messages, tokens_of(pictures, config().vision.merge)), pictures, options,
+                  reader);
 }
 
 Answer Session::complete(std::span<const TokenId> tokens, std::span<const Patches> pictures,
@@ -158,7 +119,8 @@ Answer Session::complete(std::span<const TokenId> tokens, std::span<const Patche
 
 Answer Session::go_on(const ChatMessage& message, std::span<const Patches> pictures, const AnswerOptions& options,
                       const TextReader& reader) {
-  return answer(encode_next_turn(tokenizer(), message, tokens_of(pictures)), pictures, options, reader);
+  return answer(encode_next_turn(tokenizer(), message, tokens_of(pictures, config().vision.merge)), pictures, options,
+                reader);
 }
 
 Answer Session::answer(std::vector<TokenId> tokens, std::span<const Patches> pictures, const AnswerOptions& options,
@@ -166,8 +128,8 @@ Answer Session::answer(std::vector<TokenId> tokens, std::span<const Patches> pic
   Answer result;
   result.prompt_tokens = static_cast<std::int64_t>(tokens.size());
   std::optional<StreamDecoder> decoder;
-  if (tokenizer_) {
-    decoder.emplace(*tokenizer_);
+  if (folder_.has_tokenizer()) {
+    decoder.emplace(folder_.tokenizer());
   }
   const auto give = [&](const std::string& piece) {
     result.text += piece;
@@ -175,14 +137,19 @@ Answer Session::answer(std::vector<TokenId> tokens, std::span<const Patches> pic
   };
   Clock::time_point begin = Clock::now();
   const std::vector<PatchView> views = views_of(pictures);
-  model_->append({tokens, views});
+  const auto goes_on = [&] { return !options.interrupted || !options.interrupted(); };
+  if (!model_->append({tokens, views}, {}, goes_on)) {
+    result.end = AnswerEnd::cancelled;
+    result.prompt_ms = milliseconds_since(begin);
+    return result;
+  }
   conversation_.insert(conversation_.end(), tokens.begin(), tokens.end());
   model_->set_sampling(options.sampling, conversation_);
   TokenId token = model_->sample();
   result.prompt_ms = milliseconds_since(begin);
   begin = Clock::now();
   for (;;) {
-    if (ends(token)) {
+    if (folder_.ends(token)) {
       break;
     }
     result.tokens.push_back(token);

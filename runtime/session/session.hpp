@@ -10,11 +10,10 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/checkpoint/generation_config.hpp"
 #include "runtime/image/preprocess.hpp"
 #include "runtime/model/model.hpp"
+#include "runtime/session/model_folder.hpp"
 #include "runtime/text/chat.hpp"
-#include "runtime/text/tokenizer.hpp"
 
 namespace pascaline {
 
@@ -24,16 +23,17 @@ struct SessionOptions {
   std::string device;           ///< "cuda:N", "cpu", or "host" (kernels compiled for the processor); empty: the first
                                 ///< CUDA device, or the processor if there is none
   DispatcherOptions dispatcher;
+  bool database_may_be_foreign = false;  ///< tuned for other devices only: then a warning, else an error
   ModelOptions options;
-  bool random_weights = false;         ///< instead of the folder's; it then needs nothing but config.json
-  bool numbers_only = false;           ///< no texts and pictures, only tokens and patches: reads no tokenizer
-  std::int64_t most_image_tokens = 0;  ///< of one picture; 0: what the model's preprocessor allows
+  bool random_weights = false;  ///< instead of the folder's; it then needs nothing but config.json
+  bool numbers_only = false;    ///< no texts and pictures, only tokens and patches: reads no tokenizer
 };
 
 /// How an answer is made.
 struct AnswerOptions {
   std::int64_t most_tokens = 512;
-  ops::SamplingSettings sampling;  ///< see `Session::default_sampling`
+  ops::SamplingSettings sampling;     ///< see `ModelFolder::default_sampling`
+  std::function<bool()> interrupted;  ///< asked between the parts of a long prompt; true ends the answer
 };
 
 /// Why an answer ended.
@@ -63,22 +63,20 @@ class Session {
   /// Reads and checks all files of the folder before it touches the device. Throws Error and its kinds for what is
   /// missing, damaged or of another kind, for a device that is not there, and as Model does.
   explicit Session(const SessionOptions& options);
+  /// The same of a folder that was read before; the options' own, and what of it is read, do not count.
+  Session(ModelFolder folder, const SessionOptions& options);
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
   ~Session();
 
   [[nodiscard]] Model& model() noexcept { return *model_; }
   [[nodiscard]] Executor& executor() noexcept { return *executor_; }
-  [[nodiscard]] const ModelConfig& config() const noexcept { return config_; }
+  [[nodiscard]] const ModelFolder& folder() const noexcept { return folder_; }
+  [[nodiscard]] const ModelConfig& config() const noexcept { return folder_.config(); }
   /// Of the folder; throws Error if it has none, or was opened for numbers only.
-  [[nodiscard]] const Tokenizer& tokenizer() const;
+  [[nodiscard]] const Tokenizer& tokenizer() const { return folder_.tokenizer(); }
   /// "cpu", or the device's id and name.
   [[nodiscard]] std::string device_name() const;
-  /// What the model's makers recommend, with that seed.
-  [[nodiscard]] ops::SamplingSettings default_sampling(std::uint64_t seed) const;
-
-  /// The picture as patches. Throws Error as `read_image` and `preprocess` do.
-  [[nodiscard]] Patches read_picture(const std::filesystem::path& file) const;
 
   /// Begins a conversation anew with these messages, whose pictures are given in order, and answers.
   Answer ask(std::span<const ChatMessage> messages, std::span<const Patches> pictures, const AnswerOptions& options,
@@ -93,15 +91,10 @@ class Session {
  private:
   Answer answer(std::vector<TokenId> tokens, std::span<const Patches> pictures, const AnswerOptions& options,
                 const TextReader& reader);
-  [[nodiscard]] bool ends(TokenId token) const noexcept;
   void keep_last(TokenId token);
-  [[nodiscard]] std::vector<std::size_t> tokens_of(std::span<const Patches> pictures) const;
-  void open_device(const SessionOptions& options);
+  void open_device(const std::string& id, const DispatcherOptions& options);
 
-  ModelConfig config_;
-  GenerationConfig generation_;
-  std::optional<Tokenizer> tokenizer_;
-  std::optional<PreprocessorConfig> preprocessor_;
+  ModelFolder folder_;
   std::unique_ptr<Device> device_;
   std::unique_ptr<Dispatcher> dispatcher_;
   std::unique_ptr<Executor> executor_;

@@ -96,6 +96,25 @@ TEST_F(WorkloadTest, TypesAreThoseBothNameOrTheSpacesFirst) {
   EXPECT_EQ(complaint(text), "/types/STORAGE");
 }
 
+TEST_F(WorkloadTest, EntriesMayHaveTypesOfTheirOwn) {
+  json text = small_workload();
+  text["entries"][5]["types"] = {{"STORAGE", "float16"}};
+  const auto problems = expanded(text, {{"token"}, false});
+  ASSERT_EQ(problems.size(), 1U);
+  EXPECT_EQ(problems.front().problem.type("STORAGE"), ElementType::float16);
+  EXPECT_EQ(expanded(text, {{"prompt"}, false}).size(), 8U) << "the others have those of the workload";
+  text["entries"][5]["types"] = json::object();
+  EXPECT_EQ(expanded(text, {{"token"}, false}).size(), 2U);
+  text["entries"][5]["types"] = {{"STORAGE", "int8"}};
+  EXPECT_EQ(complaint(text), "/entries/5/types/STORAGE");
+  text["entries"][5]["types"] = {{"OTHER", "float16"}};
+  EXPECT_EQ(complaint(text), "/entries/5/types/OTHER");
+  text["entries"][5]["types"] = {{"STORAGE", {"float16"}}};
+  EXPECT_EQ(complaint(text), "/entries/5/types/STORAGE");
+  text["entries"][5]["types"] = "float16";
+  EXPECT_EQ(complaint(text), "/entries/5/types");
+}
+
 TEST_F(WorkloadTest, SeveralSymbolsGiveEveryCombination) {
   json text = small_workload();
   text["phases"][0]["symbols"]["B"] = {1, 2, 3};

@@ -1,10 +1,14 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstring>
 #include <limits>
+#include <set>
 
 #include "core/workload.hpp"
 #include "runtime/checkpoint/safetensors.hpp"
 #include "runtime/session/session.hpp"
+#include "tests/runtime/image/picture_encoder.hpp"
 #include "tests/runtime/model/model_folder.hpp"
 #include "tests/tuner/cli_fixture.hpp"
 
@@ -26,8 +30,11 @@ class CliModelTest : public ::testing::Test {
 
   [[nodiscard]] ProgramResult run(const std::string& command, const std::vector<std::string>& more,
                                   const std::string& input = "") const {
-    std::vector<std::string> words{command, "--model", model_, "--context", "256", "--untuned"};
+    std::vector<std::string> words{command, "--model", model_, "--untuned"};
     words.insert(words.end(), more.begin(), more.end());
+    if (std::find(more.begin(), more.end(), "--context") == more.end()) {
+      words.insert(words.end(), {"--context", "256"});
+    }
     ProgramSetting setting;
     setting.input = input;
     setting.environment = {{"PASCALINE_CACHE_DIR", PASCALINE_TEST_CACHE}};
@@ -98,6 +105,67 @@ TEST_F(CliModelTest, WrongInputIsAFault) {
   expect_fault(on_cpu("generate", {"--prompt", "x"}), 1, {"config.json"});
 }
 
+TEST_F(CliModelTest, RequestsAreCheckedBeforeTheWeights) {
+  std::filesystem::remove(std::filesystem::path(model_) / "model.safetensors");
+  expect_fault(on_cpu("generate", {"--prompt", "x", "--image", "nosuch.png"}), 1, {"nosuch.png"});
+  expect_fault(on_cpu("generate", {"--prompt", std::string(2000, 'x')}), 1, {"context of 256", "--context"});
+  expect_fault(on_cpu("generate", {"--prompt", "x", "-n", "300"}), 1, {"context of 256", "--max-tokens"});
+  expect_fault(on_cpu("chat", {"--system", std::string(2000, 'x')}, "hi\n"), 1, {"context of 256", "--context"});
+  expect_fault(on_cpu("generate", {"--prompt", "x"}), 1, {"model.safetensors"});
+  expect_fault(on_cpu("generate", {"--prompt", "x", "--context", "5000"}), 1, {"1 to 4096"});
+  write_bytes(folder_ / "broken.png", "\x89PNG\r\n\x1a\nnothing");
+  expect_fault(on_cpu("generate", {"--prompt", "x", "--image", (folder_ / "broken.png").string()}), 1, {"broken.png"});
+}
+
+TEST_F(CliModelTest, LargePicturesAreMadeToFit) {
+  const std::string file = (folder_ / "photo.png").string();
+  write_bytes(file, png_of(black_image(64, 64)));  // 64 tokens
+  const auto ask = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> words{"--prompt", "x", "--image", file, "--image", file, "--greedy", "--json"};
+    words.insert(words.end(), more.begin(), more.end());
+    return on_cpu("generate", words);
+  };
+  const ProgramResult whole = ask({"-n", "2"});
+  ASSERT_EQ(whole.exit_code, 0) << whole.error;
+  EXPECT_EQ(whole.error, "");
+  const ProgramResult smaller = ask({"-n", "2", "--context", "100"});
+  ASSERT_EQ(smaller.exit_code, 0) << smaller.error;
+  EXPECT_EQ(std::count(smaller.error.begin(), smaller.error.end(), '\n'), 1) << smaller.error;
+  EXPECT_NE(smaller.error.find("--max-image-tokens"), std::string::npos) << smaller.error;
+  EXPECT_LT(json_of(smaller)["prompt_tokens"], 99);
+  EXPECT_GT(json_of(whole)["prompt_tokens"], 128);
+  expect_fault(ask({"--max-image-tokens", "64", "--context", "100"}), 1, {"--max-image-tokens", "--context"});
+  const ProgramResult chat = on_cpu("chat", {"--context", "100", "--greedy", "-n", "2"}, "/image " + file + "\nx\n");
+  EXPECT_EQ(chat.exit_code, 0) << chat.error;
+  EXPECT_NE(chat.error.find("made smaller"), std::string::npos) << chat.error;
+}
+
+TEST_F(CliModelTest, AnswersThatWereCutSaySo) {
+  const ProgramResult most = on_cpu("generate", {"--prompt", "x", "--greedy", "-n", "2"});
+  EXPECT_NE(most.error.find("cut off after 2 tokens; allow more with --max-tokens"), std::string::npos) << most.error;
+  const ProgramResult quiet = on_cpu("generate", {"--prompt", "x", "--greedy", "-n", "2", "--json"});
+  EXPECT_EQ(quiet.error, "");
+}
+
+TEST_F(CliModelTest, DatabaseOfAnotherDeviceIsRefusedOrWarnedOf) {
+  const std::string database = (folder_ / "tuned.db").string();
+  Store store(database, OpenMode::create);
+  const ContextIds context = example_context(store);
+  const std::int64_t trial = store.add_trial(begin_example_session(store, context), context, example_trial(32));
+  store.set_winner(context, trial, std::nullopt, 0.5);
+  const std::vector<std::string> words{"generate", "--model", model_, "--prompt", "x",         "--device",
+                                       "host",     "-n",      "1",    "--greedy", "--context", "64"};
+  ProgramSetting setting;
+  setting.environment = {{"PASCALINE_CACHE_DIR", PASCALINE_TEST_CACHE}};
+  std::vector<std::string> given = words;
+  given.insert(given.end(), {"--db", database});
+  expect_fault(run_program(folder_.path(), given, setting), 1, {example_device().name, "--untuned", "pascaline sweep"});
+  setting.environment.emplace_back("PASCALINE_DB", database);
+  const ProgramResult usual = run_program(folder_.path(), words, setting);
+  EXPECT_EQ(usual.exit_code, 0) << usual.error;
+  EXPECT_NE(usual.error.find("warning: " + database + " was tuned on"), std::string::npos) << usual.error;
+}
+
 TEST_F(CliModelTest, ChatGoesOn) {
   const ProgramResult result =
       on_cpu("chat", {"--greedy", "-n", "4"}, "one\n\n/nonsense\ntwo\n/stats\n/clear\none\n/quit\nnever\n");
@@ -118,8 +186,10 @@ TEST_F(CliModelTest, ValidateComparesWithAReference) {
   words.push_back("--json");
   const ProgramResult same = on_cpu("validate", words);
   EXPECT_EQ(same.exit_code, 0) << same.error;
-  EXPECT_EQ(json_of(same)["parts"].size(), 2);
+  ASSERT_EQ(json_of(same)["parts"].size(), 3);
+  EXPECT_EQ(json_of(same)["parts"][2]["part"], "steps");
   EXPECT_LT(json_of(same)["parts"][1]["relative_l2"], 1e-6);
+  EXPECT_LT(json_of(same)["parts"][2]["relative_l2"], 1e-6);
   EXPECT_EQ(json_of(same)["parts"][0]["top1_agreement"], 1);
   (void)write_reference(3);
   const ProgramResult other = on_cpu("validate", words);
@@ -139,7 +209,50 @@ TEST_F(CliModelTest, BenchModelTimesEveryPass) {
   ASSERT_EQ(passes.size(), 5);
   for (const json& pass : passes) {
     EXPECT_GT(pass["time_ms"], 0);
+    EXPECT_GT(pass["tflops"], 0);
+    EXPECT_FALSE(pass.contains("of_flop_limit")) << "a processor does not tell";
   }
+}
+
+TEST_F(CliModelTest, BenchModelChoosesWhatFits) {
+  const ProgramResult usual = on_cpu("bench-model", {"--repeats", "1", "--json"});
+  EXPECT_EQ(usual.exit_code, 0) << usual.error;
+  EXPECT_NE(usual.error.find("no room for prompts of 512 and 2048 tokens; the longest looked at has 251"),
+            std::string::npos)
+      << usual.error;
+  const json passes = json_of(usual)["passes"];
+  ASSERT_EQ(passes.size(), 5) << "128 and 251 tokens read and decoded at, and a picture";
+  EXPECT_EQ(passes[4]["per"], "picture of 16 x 16 patches") << "the largest that the model takes";
+  EXPECT_EQ(json_of(on_cpu("bench-model", {"--repeats", "1", "--json", "--no-image"}))["passes"].size(), 4);
+  std::filesystem::remove(std::filesystem::path(model_) / "model.safetensors");
+  expect_fault(on_cpu("bench-model", {"--prompt-tokens", "300"}), 1, {"context of 256", "--prompt-tokens"});
+  expect_fault(on_cpu("bench-model", {"--image-size", "4096", "4096", "--prompt-tokens", "8"}), 1,
+               {"4096 pixels at most", "--image-size"});
+  expect_fault(run("profile", {"--image-size", "100000", "100000", "--prompt-tokens", "8", "--device", "host"}), 1,
+               {"--image-size"});
+}
+
+TEST_F(CliModelTest, BenchModelKeepsWhatWentWellIfARowFails) {
+  // Logits beyond float32: a prompt can be read, but no token be chosen.
+  const std::string file = (std::filesystem::path(model_) / "model.safetensors").string();
+  std::string bytes = read_file(file);
+  std::uint64_t header = 0;
+  std::memcpy(&header, bytes.data(), sizeof(header));
+  const json names = json::parse(bytes.substr(sizeof(header), header));
+  const auto begin = names["model.language_model.norm.weight"]["data_offsets"][0].get<std::size_t>();
+  for (std::size_t i = 0; i < 64; ++i) {
+    const float huge = 3e38F;
+    std::memcpy(bytes.data() + sizeof(header) + header + begin + i * sizeof(huge), &huge, sizeof(huge));
+  }
+  write_bytes(file, bytes);
+  const ProgramResult result =
+      on_cpu("bench-model", {"--prompt-tokens", "8", "--no-image", "--repeats", "1", "--json"});
+  EXPECT_EQ(result.exit_code, 1) << result.error;
+  const json passes = json_of(result)["passes"];
+  ASSERT_EQ(passes.size(), 2);
+  EXPECT_GT(passes[0]["time_ms"], 0);
+  EXPECT_NE(passes[1]["failure"].get<std::string>().find("not numbers"), std::string::npos);
+  expect_fault(on_cpu("generate", {"--prompt", "x", "--json"}), 1, {"not numbers", "--weights float32"});
 }
 
 TEST_F(CliModelTest, ProfileAndWorkloadShowWhatIsLaunched) {
@@ -164,14 +277,18 @@ TEST_F(CliModelTest, ProfileAndWorkloadShowWhatIsLaunched) {
   const ProgramResult result = run("workload", words);
   ASSERT_EQ(result.exit_code, 0) << result.error;
   const Workload workload = Workload::load(file);
-  EXPECT_EQ(workload.phases.size(), 3);
+  EXPECT_EQ(workload.phases.size(), 1);
   EXPECT_GT(workload.entries.size(), 20);
   const Space space = Space::load(data_folder("search_spaces") / "rmsnorm.json");
   double calls = 0;
-  for (const WorkloadProblem& problem : expand(workload, space, {{"prefill_8"}, false})) {
+  std::set<std::string> problems;
+  for (const WorkloadProblem& problem : expand(workload, space)) {
     calls += problem.count;
+    EXPECT_TRUE(problems.insert(problem.problem.text()).second) << "twice: " << problem.problem.text();
+    EXPECT_EQ(problem.problem.type("STORAGE"), ElementType::float32) << "as it was launched";
   }
-  EXPECT_EQ(calls, 5);
+  EXPECT_EQ(calls, 10) << "of the prompt and of the step";
+  EXPECT_EQ(problems.size(), 2U) << "8 rows and 1 row, which the prompt's last token has, too";
 }
 
 }  // namespace

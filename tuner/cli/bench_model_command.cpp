@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <optional>
 
 #include <nlohmann/json.hpp>
@@ -9,6 +10,7 @@
 #include "core/error.hpp"
 #include "tuner/cli/model_options.hpp"
 #include "tuner/cli/model_passes.hpp"
+#include "tuner/cli/model_work.hpp"
 
 namespace pascaline::cli {
 namespace {
@@ -16,50 +18,21 @@ namespace {
 using nlohmann::json;
 using Clock = std::chrono::steady_clock;
 
+constexpr int kWarmups = 3;
+constexpr std::int64_t kUsualSide = 1024;  // pixels of a picture's sides
+
 struct BenchModelCommandOptions {
   ModelCommandOptions model;
-  std::vector<std::int64_t> prompts{128, 512, 2048};
-  std::vector<std::int64_t> image;
+  PassCommandOptions sizes{.usual_prompts = {128, 512, 2048}, .prompts = {}, .image = {}};
   std::int64_t repeats = 10;
+  bool no_image = false;
   bool as_json = false;
 };
-
-// What a pass computes and moves at least.
-struct PassWork {
-  double flops = 0;
-  double bytes = 0;
-};
-
-// Matrices of the decoder that every token is multiplied by, without the head; and those of the head.
-std::pair<double, double> decoder_elements(const TextConfig& text) {
-  const auto hidden = static_cast<double>(text.hidden);
-  const auto heads = static_cast<double>(text.heads * text.head_dim);
-  const auto kv_heads = static_cast<double>(text.kv_heads * text.head_dim);
-  const double layer = hidden * (2 * heads + 2 * kv_heads + 3 * static_cast<double>(text.intermediate));
-  return {static_cast<double>(text.layers) * layer, hidden * static_cast<double>(text.vocab)};
-}
-
-PassWork prefill_work(const ModelConfig& config, std::int64_t tokens) {
-  const auto [layers, head] = decoder_elements(config.text);
-  const auto s = static_cast<double>(tokens);
-  const auto width = static_cast<double>(config.text.layers * config.text.heads * config.text.head_dim);
-  return {2 * (layers * s + head) + 2 * width * s * (s + 1), 0};
-}
-
-PassWork decode_work(const Model& model, std::int64_t context) {
-  const TextConfig& text = model.config().text;
-  const auto [layers, head] = decoder_elements(text);
-  const auto length = static_cast<double>(context + 1);
-  const auto cached = static_cast<double>(text.layers * 2 * text.kv_heads * text.head_dim) * length;
-  return {2 * (layers + head) + 4 * static_cast<double>(text.layers * text.heads * text.head_dim) * length,
-          static_cast<double>(size_of(model.options().weights)) * (layers + head) +
-              static_cast<double>(size_of(model.options().cache)) * cached};
-}
 
 // Median wall time in milliseconds.
 double time_pass(Device& device, const ModelPass& pass, std::int64_t repeats) {
   pass.prepare();
-  for (int i = 0; i < 3; ++i) {  // compiles, records
+  for (int i = 0; i < kWarmups; ++i) {  // compiles, records
     pass.run();
   }
   std::vector<double> times;
@@ -78,7 +51,8 @@ double time_pass(Device& device, const ModelPass& pass, std::int64_t repeats) {
 double copy_bandwidth(Device& device) {
   DeviceMemory& memory = device.memory();
   const bool is_gpu = device.info().kind == DeviceKind::cuda;
-  const std::size_t bytes = is_gpu ? std::size_t{1} << 30 : std::size_t{64} << 20;
+  const std::size_t wanted = is_gpu ? std::size_t{1} << 30 : std::size_t{64} << 20;
+  const auto bytes = static_cast<std::size_t>(std::min<std::uint64_t>(wanted, memory.state().free_bytes / 4));
   const RawBuffer from = memory.allocate_raw(bytes);
   const RawBuffer to = memory.allocate_raw(bytes);
   memory.fill({}, from.span(), 1);
@@ -98,30 +72,69 @@ double copy_bandwidth(Device& device) {
   return best;
 }
 
+// What the device can do at most.
+struct DeviceRates {
+  double bandwidth = 0;         // bytes a second, measured
+  std::optional<double> flops;  // a second, where the device tells
+};
+
 struct BenchRow {
   ModelPass pass;
   std::int64_t tokens = 0;
   PassWork work;
   double tuned_ms = 0;
   std::optional<double> untuned_ms;
+  std::string failure;  // why there is no time
+
+  [[nodiscard]] std::optional<double> of_limit(const DeviceRates& rates) const {
+    if (work.bytes > 0) {
+      return 1e3 * work.bytes / tuned_ms / rates.bandwidth;
+    }
+    return rates.flops && work.flops > 0 ? std::optional(1e3 * work.flops / tuned_ms / *rates.flops) : std::nullopt;
+  }
 };
 
-std::vector<BenchRow> rows_of(Model& model, const BenchModelCommandOptions& options) {
+std::vector<BenchRow> rows_of(Model& model, const PassCommandOptions& sizes) {
   std::vector<BenchRow> rows;
-  for (const std::int64_t tokens : options.prompts) {
-    rows.push_back({prefill_pass(model, tokens), tokens, prefill_work(model.config(), tokens), 0, {}});
+  for (const std::int64_t tokens : sizes.prompts) {
+    rows.push_back({prefill_pass(model, tokens), tokens, prefill_work(model.config(), tokens), 0, {}, {}});
   }
-  for (const std::int64_t tokens : options.prompts) {
-    rows.push_back({decode_pass(model, tokens), 1, decode_work(model, tokens), 0, {}});
+  for (const std::int64_t tokens : sizes.prompts) {
+    rows.push_back({decode_pass(model, tokens), 1, decode_work(model.config(), model.options(), tokens), 0, {}, {}});
   }
-  if (!options.image.empty()) {
-    rows.push_back({image_pass(model, options.image[0], options.image[1]), 0, {}, 0, {}});
+  if (!sizes.image.empty()) {
+    const VisionConfig& vision = model.config().vision;
+    const std::int64_t patches = patches_along(vision, sizes.image[0]) * patches_along(vision, sizes.image[1]);
+    rows.push_back({image_pass(model, sizes.image[0], sizes.image[1]), 0, image_work(vision, patches), 0, {}, {}});
   }
   return rows;
 }
 
-json to_json(const BenchRow& row, double bandwidth) {
-  json out{{"pass", row.pass.name}, {"per", row.pass.per}, {"time_ms", row.tuned_ms}, {"tokens", row.tokens}};
+// Times the rows that have not failed yet; what fails now is kept with its reason.
+template <typename Keep>
+void time_rows(Session& session, std::vector<BenchRow>& rows, std::int64_t repeats, const Keep& keep) {
+  for (BenchRow& row : rows) {
+    if (!row.failure.empty()) {
+      continue;
+    }
+    session.model().forget_graph();
+    try {
+      keep(row, time_pass(session.executor().device(), row.pass, repeats));
+    } catch (const DeviceLostError&) {
+      throw;
+    } catch (const Error& error) {
+      row.failure = error.what();
+    }
+  }
+}
+
+json to_json(const BenchRow& row, const DeviceRates& rates) {
+  json out{{"pass", row.pass.name}, {"per", row.pass.per}, {"tokens", row.tokens}};
+  if (!row.failure.empty()) {
+    out["failure"] = row.failure;
+    return out;
+  }
+  out["time_ms"] = row.tuned_ms;
   if (row.tokens > 0) {
     out["tokens_per_s"] = 1e3 * static_cast<double>(row.tokens) / row.tuned_ms;
   }
@@ -129,21 +142,26 @@ json to_json(const BenchRow& row, double bandwidth) {
     out["untuned_ms"] = *row.untuned_ms;
     out["gain"] = *row.untuned_ms / row.tuned_ms;
   }
-  if (row.work.flops > 0) {
-    out["tflops"] = 1e-9 * row.work.flops / row.tuned_ms;
-  }
+  out["tflops"] = 1e-9 * row.work.flops / row.tuned_ms;
   if (row.work.bytes > 0) {
     out["gb_per_s"] = 1e-6 * row.work.bytes / row.tuned_ms;
-    out["of_bandwidth_limit"] = 1e3 * row.work.bytes / row.tuned_ms / bandwidth;
+  }
+  if (const auto share = row.of_limit(rates)) {
+    out[row.work.bytes > 0 ? "of_bandwidth_limit" : "of_flop_limit"] = *share;
   }
   return out;
 }
 
-void print_row(const BenchRow& row, double bandwidth) {
-  std::string rate = row.work.flops > 0 ? fmt::format("{:.2f} TFLOP/s", 1e-9 * row.work.flops / row.tuned_ms) : "";
-  if (row.work.bytes > 0) {
-    rate = fmt::format("{:.0f} GB/s, {:.1f} % of the limit", 1e-6 * row.work.bytes / row.tuned_ms,
-                       1e5 * row.work.bytes / row.tuned_ms / bandwidth);
+void print_row(const BenchRow& row, const DeviceRates& rates) {
+  if (!row.failure.empty()) {
+    fmt::print("{:<48} failed: {}\n", row.pass.per, row.failure);
+    return;
+  }
+  const bool by_bytes = row.work.bytes > 0;
+  std::string rate = by_bytes ? fmt::format("{:.0f} GB/s", 1e-6 * row.work.bytes / row.tuned_ms)
+                              : fmt::format("{:.2f} TFLOP/s", 1e-9 * row.work.flops / row.tuned_ms);
+  if (const auto share = row.of_limit(rates)) {
+    rate += fmt::format(", {:.1f} % of the {}", 100 * *share, by_bytes ? "limit" : "FLOP limit");
   }
   const std::string untuned = row.untuned_ms ? fmt::format("{:.3f}", *row.untuned_ms) : "";
   const std::string gain = row.untuned_ms ? fmt::format("{:.3f}x", *row.untuned_ms / row.tuned_ms) : "";
@@ -152,51 +170,64 @@ void print_row(const BenchRow& row, double bandwidth) {
   fmt::print("{:<48} {:>10.3f} {:>10} {:>8} {:>10}  {}\n", row.pass.per, row.tuned_ms, untuned, gain, speed, rate);
 }
 
-int bench_model(const BenchModelCommandOptions& options) {
-  const auto session = options.model.open_for_numbers();
-  Device& device = session->executor().device();
-  const double bandwidth = copy_bandwidth(device);
-  std::vector<BenchRow> rows = rows_of(session->model(), options);
-  for (BenchRow& row : rows) {
-    row.tuned_ms = time_pass(device, row.pass, options.repeats);
+void print_all(Session& session, const std::vector<BenchRow>& rows, const DeviceRates& rates, bool as_json) {
+  const ModelMemory memory = session.model().memory();
+  if (as_json) {
+    json all = json::array();
+    for (const BenchRow& row : rows) {
+      all.push_back(to_json(row, rates));
+    }
+    json out{{"device", session.device_name()},         {"copy_gb_per_s", 1e-9 * rates.bandwidth},
+             {"weights_bytes", memory.weights},         {"cache_bytes", memory.cache},
+             {"activations_bytes", memory.activations}, {"passes", all}};
+    if (rates.flops) {
+      out["peak_tflops"] = 1e-12 * *rates.flops;
+    }
+    fmt::print("{}\n", out.dump(2));
+    return;
   }
+  fmt::print("{}; copying: {:.0f} GB/s{}; weights {} MiB, cache {} MiB, activations {} MiB\n", session.device_name(),
+             1e-9 * rates.bandwidth, rates.flops ? fmt::format(", at most {:.2f} TFLOP/s", 1e-12 * *rates.flops) : "",
+             memory.weights >> 20, memory.cache >> 20, memory.activations >> 20);
+  fmt::print("{:<48} {:>10} {:>10} {:>8} {:>10}  {}\n", "", "ms", "untuned", "gain", "tokens/s", "");
+  for (const BenchRow& row : rows) {
+    print_row(row, rates);
+  }
+}
+
+// The usual picture, or the largest square that the model takes.
+void choose_picture(const ModelFolder& folder, BenchModelCommandOptions& options) {
+  if (options.sizes.image.empty() && !options.no_image) {
+    const auto most = static_cast<std::int64_t>(std::sqrt(static_cast<double>(most_pixels(folder))));
+    options.sizes.image = {std::min(kUsualSide, most), std::min(kUsualSide, most)};
+  }
+}
+
+int bench_model(const BenchModelCommandOptions& given) {
+  BenchModelCommandOptions options = given;
+  ModelFolder folder = options.model.read_for_numbers();
+  const std::int64_t generated = kWarmups + options.repeats + 1;
+  options.sizes.choose_prompts(options.model.prompt_limits(folder).context, generated);
+  choose_picture(folder, options);
+  const ModelRequest request = request_of(folder, options.sizes, generated);
+  const auto session = options.model.open(std::move(folder), request);
+  Device& device = session->executor().device();
+  const DeviceRates rates{copy_bandwidth(device), peak_flops(device.info(), device.read_sensors())};
+  std::vector<BenchRow> rows = rows_of(session->model(), options.sizes);
+  time_rows(*session, rows, options.repeats, [](BenchRow& row, double ms) { row.tuned_ms = ms; });
   Dispatcher* const dispatcher = session->executor().dispatcher();
   const std::optional<std::filesystem::path> database = options.model.session_options().dispatcher.database;
   if (dispatcher != nullptr && database) {
     dispatcher->reload(std::nullopt);
-    for (BenchRow& row : rows) {
-      session->model().forget_graph();
-      row.untuned_ms = time_pass(device, row.pass, options.repeats);
-    }
+    time_rows(*session, rows, options.repeats, [](BenchRow& row, double ms) { row.untuned_ms = ms; });
     // Again with the database, so that drift of the card counts for neither: the mean of both is taken.
     dispatcher->reload(database);
-    for (BenchRow& row : rows) {
-      session->model().forget_graph();
-      row.tuned_ms = (row.tuned_ms + time_pass(device, row.pass, options.repeats)) / 2;
-    }
+    time_rows(*session, rows, options.repeats,
+              [](BenchRow& row, double ms) { row.tuned_ms = (row.tuned_ms + ms) / 2; });
   }
-  const ModelMemory memory = session->model().memory();
-  if (options.as_json) {
-    json all = json::array();
-    for (const BenchRow& row : rows) {
-      all.push_back(to_json(row, bandwidth));
-    }
-    fmt::print("{}\n", json{{"device", session->device_name()},
-                            {"copy_gb_per_s", 1e-9 * bandwidth},
-                            {"weights_bytes", memory.weights},
-                            {"cache_bytes", memory.cache},
-                            {"activations_bytes", memory.activations},
-                            {"passes", all}}
-                           .dump(2));
-    return kSuccess;
-  }
-  fmt::print("{}; copying: {:.0f} GB/s; weights {} MiB, cache {} MiB, activations {} MiB\n", session->device_name(),
-             1e-9 * bandwidth, memory.weights >> 20, memory.cache >> 20, memory.activations >> 20);
-  fmt::print("{:<48} {:>10} {:>10} {:>8} {:>10}  {}\n", "", "ms", "untuned", "gain", "tokens/s", "");
-  for (const BenchRow& row : rows) {
-    print_row(row, bandwidth);
-  }
-  return kSuccess;
+  print_all(*session, rows, rates, options.as_json);
+  return std::all_of(rows.begin(), rows.end(), [](const BenchRow& row) { return row.failure.empty(); }) ? kSuccess
+                                                                                                        : kFault;
 }
 
 }  // namespace
@@ -205,19 +236,18 @@ void add_bench_model_command(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand("bench-model", "Time a model's prompts, decoding and pictures");
   const auto options = std::make_shared<BenchModelCommandOptions>();
   options->model.add_to(*command);
-  command->add_option("--prompt-tokens", options->prompts, "Lengths of prompts, and of contexts decoded at")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
-  command->add_option("--image-size", options->image, "Also a picture of HEIGHT WIDTH pixels")
-      ->expected(2)
-      ->check(CLI::PositiveNumber);
+  options->sizes.add_to(*command);
+  command->add_flag("--no-image", options->no_image, "No picture (else 1024 x 1024, if the model takes it)");
   command->add_option("--repeats", options->repeats, "Runs of each, of which the median counts")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
   command->add_flag("--json", options->as_json, "Print JSON");
   command->footer(
       "Wall time of the whole pass. With a tuned database every pass is timed with it, without, and with it again.\n"
-      "The limit of decoding is the time to read weights and cache once at the rate of copying memory.\n\nExample:\n"
+      "The limit of decoding is the time to read weights and cache once at the rate of copying memory, that of "
+      "prompts\n"
+      "and pictures the card's float32 operations at its highest clock. What fails is said, and exits with 1.\n\n"
+      "Example:\n"
       "  pascaline bench-model --model Qwen3-VL-2B-Instruct --db tuned.db --random-weights");
   command->callback([&action, options] { action = [options] { return bench_model(*options); }; });
 }

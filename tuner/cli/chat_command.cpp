@@ -7,6 +7,7 @@
 #include <string>
 
 #include "core/error.hpp"
+#include "runtime/image/decode.hpp"
 #include "tuner/cli/model_options.hpp"
 
 namespace pascaline::cli {
@@ -19,6 +20,9 @@ constexpr const char* kHelp =
     "/help        this list\n"
     "/quit        end (so does the end of input)\n";
 
+// Tokens that a message takes beside its pictures, as far as is known before it is written.
+constexpr std::int64_t kTextRoom = 64;
+
 struct ChatCommandOptions {
   ModelCommandOptions model;
   SamplingCommandOptions sampling;
@@ -28,8 +32,8 @@ struct ChatCommandOptions {
 // One conversation on a terminal, or of lines from a file.
 class Conversation {
  public:
-  Conversation(Session& session, const AnswerOptions& how, std::string system)
-      : session_(&session), how_(how), system_(std::move(system)) {}
+  Conversation(Session& session, const AnswerOptions& how, const PromptLimits& limits, std::string system)
+      : session_(&session), how_(how), limits_(limits), system_(std::move(system)) {}
 
   // Whether to go on.
   bool take(const std::string& line) {
@@ -69,7 +73,16 @@ class Conversation {
       fmt::print("which file? /image FILE\n");
       return;
     }
-    pictures_.push_back(session_->read_picture(line.substr(begin)));
+    const Image image = read_image(line.substr(begin));
+    PromptLimits limits = limits_;
+    limits.used = begun_ ? session_->model().length() : limits_.used;
+    std::int64_t text = kTextRoom;
+    for (const std::size_t tokens : tokens_of(pictures_, session_->config().vision.merge)) {
+      text += static_cast<std::int64_t>(tokens);
+    }
+    FittedPictures fitted = place_pictures(session_->folder(), {&image, 1}, text, limits);
+    note_fitted(fitted, limits.context);
+    pictures_.push_back(std::move(fitted.pictures[0]));
     const PatchGrid& grid = pictures_.back().grid;
     fmt::print("a picture of {} x {} patches\n", grid.h, grid.w);
   }
@@ -107,16 +120,30 @@ class Conversation {
 
   Session* session_;
   AnswerOptions how_;
+  PromptLimits limits_;
   std::string system_;
   bool begun_ = false;
   std::vector<Patches> pictures_;
   Answer last_;
 };
 
+// Tokens that a conversation begins with, which must fit the context, with one of the answer.
+std::int64_t count_beginning(const ModelFolder& model, const std::string& system, const PromptLimits& limits) {
+  std::vector<ChatMessage> messages{text_message(ChatRole::user, "")};
+  if (!system.empty()) {
+    messages.insert(messages.begin(), text_message(ChatRole::system, system));
+  }
+  return static_cast<std::int64_t>(make_prompt(model, messages, {}, limits).tokens.size());
+}
+
 int chat(const ChatCommandOptions& options) {
-  const auto session = options.model.open();
-  (void)session->tokenizer();
-  Conversation conversation(*session, options.sampling.answer_options(*session), options.system);
+  ModelFolder folder = options.model.read_folder();
+  AnswerOptions how = options.sampling.answer_options(folder);
+  how.interrupted = [] { return interrupted().load(); };
+  PromptLimits limits = options.model.prompt_limits(folder);
+  limits.used = count_beginning(folder, options.system, limits);
+  const auto session = options.model.open(std::move(folder));
+  Conversation conversation(*session, how, limits, options.system);
   const bool on_terminal = isatty(STDIN_FILENO) != 0;
   if (on_terminal) {
     fmt::print("{}; /help lists commands\n", session->device_name());

@@ -1,10 +1,11 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 
 #include <nlohmann/json.hpp>
 
-#include "core/error.hpp"
+#include "runtime/image/decode.hpp"
 #include "tuner/cli/model_options.hpp"
 
 namespace pascaline::cli {
@@ -46,25 +47,58 @@ json to_json(const Answer& answer, Session& session) {
           {"device", session.device_name()}};
 }
 
-int generate(const GenerateCommandOptions& options) {
-  const auto session = options.model.open();
-  const AnswerOptions how = options.sampling.answer_options(*session);
-  std::vector<Patches> pictures;
+// What the user asked for, checked before anything is loaded.
+struct PreparedRequest {
+  ChatPrompt prompt;
+  AnswerOptions how;
+};
+
+PreparedRequest prepare(const GenerateCommandOptions& options, const ModelFolder& model) {
+  PreparedRequest request;
+  request.how = options.sampling.answer_options(model);
+  std::vector<Image> images;
   for (const std::string& file : options.images) {
-    pictures.push_back(session->read_picture(file));
+    images.push_back(read_image(file));
   }
+  PromptLimits limits = options.model.prompt_limits(model);
+  limits.answer = options.sampling.most_tokens.value_or(1);
+  request.prompt = make_prompt(model, messages_of(options), images, limits);
+  const auto length = static_cast<std::int64_t>(request.prompt.tokens.size());
+  request.how.most_tokens = std::min(request.how.most_tokens, limits.context - length);
+  note_fitted(request.prompt.images, limits.context);
+  return request;
+}
+
+// An answer that does not end by itself should not pass for one that does.
+void note_end(const Answer& answer) {
+  if (answer.end == AnswerEnd::most_tokens) {
+    fmt::print(stderr, "pascaline: the answer was cut off after {} tokens; allow more with --max-tokens or --context\n",
+               answer.tokens.size());
+  } else if (answer.end == AnswerEnd::context) {
+    fmt::print(stderr, "pascaline: the answer was cut off, as the context is full; allow more with --context\n");
+  }
+}
+
+int generate(const GenerateCommandOptions& options) {
+  ModelFolder folder = options.model.read_folder();
+  PreparedRequest request = prepare(options, folder);
+  const auto session = options.model.open(std::move(folder), request.prompt.request(request.how.most_tokens));
   catch_interrupts();
-  const Answer answer = session->ask(messages_of(options), pictures, how, [&](std::string_view piece) {
-    if (!options.as_json) {
-      fmt::print("{}", piece);
-      std::fflush(stdout);
-    }
-    return !interrupted();
-  });
+  request.how.interrupted = [] { return interrupted().load(); };
+  const Answer answer = session->complete(request.prompt.tokens, request.prompt.images.pictures, request.how,
+                                          [&](std::string_view piece) {
+                                            if (!options.as_json) {
+                                              fmt::print("{}", piece);
+                                              std::fflush(stdout);
+                                            }
+                                            return !interrupted();
+                                          });
   if (options.as_json) {
     fmt::print("{}\n", to_json(answer, *session).dump(2, ' ', false, json::error_handler_t::replace));
   } else {
     fmt::print("\n");
+    std::fflush(stdout);
+    note_end(answer);
   }
   return interrupted() ? kInterrupted : kSuccess;
 }

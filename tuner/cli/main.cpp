@@ -29,6 +29,12 @@ int fault(std::string line) {
   return kFault;
 }
 
+// But for what takes a device's memory, which is a list.
+int memory_fault(const OutOfMemoryError& error) {
+  std::fprintf(stderr, "pascaline: %s\n", error.what());
+  return kFault;
+}
+
 // The first word if it is neither an option nor a subcommand: the parser would only say that one is missing.
 std::string unknown_command(const CLI::App& app, int argc, char** argv) {
   const std::string word = argc > 1 ? argv[1] : "";
@@ -98,6 +104,9 @@ int main(int argc, char** argv) {
       return pascaline::cli::fault("cannot write to standard output");
     }
     return code;
+  } catch (const pascaline::OutOfMemoryError& error) {
+    std::fflush(stdout);
+    return pascaline::cli::memory_fault(error);
   } catch (const std::exception& error) {
     std::fflush(stdout);
     return pascaline::cli::fault(error.what());

@@ -1,16 +1,21 @@
 #include "tuner/cli/model_options.hpp"
 
+#include <fmt/format.h>
+
+#include <cstdio>
 #include <filesystem>
 #include <random>
 
+#include "core/error.hpp"
 #include "runtime/gpu/device.hpp"
+#include "runtime/model/requirements.hpp"
 
 namespace pascaline::cli {
 namespace {
 
-ElementType stored_type(const std::string& given, bool on_processor) {
+ElementType stored_type(const std::string& given, bool without_kernels) {
   if (given.empty()) {
-    return on_processor ? ElementType::float32 : ElementType::float16;
+    return without_kernels ? ElementType::float32 : ElementType::float16;
   }
   return given == "float32" ? ElementType::float32 : ElementType::float16;
 }
@@ -42,16 +47,28 @@ void ModelCommandOptions::add_to(CLI::App& command) {
       .add_option("--weights", weights, "Type of the weights: float16 (default on a GPU) or float32 (on the processor)")
       ->check(types);
   command.add_option("--kv-cache", kv_cache, "Type of cached keys and values, likewise")->check(types);
-  command.add_option("--context", context, "Most tokens of a conversation")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
+  command.add_option("--context", context, "Most tokens of a conversation (default: 4096, or what the model takes)")
+      ->check(CLI::PositiveNumber);
   command.add_option("--chunk", chunk, "Most tokens of a prompt that are read at once")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
-  command.add_option("--max-image-tokens", most_image_tokens, "Make pictures so small (default: as the model allows)")
+  command
+      .add_option("--max-image-tokens", most_image_tokens,
+                  "Make pictures so small (default: as the model allows, and the context has room for)")
       ->check(CLI::PositiveNumber);
   command.add_flag("--random-weights", random_weights, "Draw weights at random; the folder needs only config.json");
   command.add_flag("--no-graph", no_graph, "Launch every kernel of a decoding step by itself");
+}
+
+bool ModelCommandOptions::on_processor() const {
+  return device == "cpu" || (device.empty() && list_devices().front().kind != DeviceKind::cuda);
+}
+
+void ModelCommandOptions::require_kernels() const {
+  if (on_processor()) {
+    throw Error(
+        "the model runs on the processor, where there are no kernels to look at; choose a device with --device");
+  }
 }
 
 SessionOptions ModelCommandOptions::session_options() const {
@@ -64,35 +81,57 @@ SessionOptions ModelCommandOptions::session_options() const {
     options.dispatcher.any_device = any_device;
   } else if (!untuned && (!database.empty() || std::filesystem::exists(path))) {
     options.dispatcher.database = path;
+    options.database_may_be_foreign = database.empty();
   }
   options.dispatcher.kernels = kernels_folder;
   options.dispatcher.spaces = spaces_folder;
   options.dispatcher.target = target;
   options.dispatcher.nvrtc = nvrtc;
   options.dispatcher.cache = kernel_cache;
-  const bool on_processor = device == "cpu" || (device.empty() && list_devices().front().kind != DeviceKind::cuda);
-  options.options.weights = stored_type(weights, on_processor);
-  options.options.cache = stored_type(kv_cache, on_processor);
+  const bool without_kernels = on_processor();
+  options.options.weights = stored_type(weights, without_kernels);
+  options.options.cache = stored_type(kv_cache, without_kernels);
   options.options.context = context;
   options.options.chunk = chunk;
   options.options.graphs = !no_graph;
   options.random_weights = random_weights;
-  options.most_image_tokens = most_image_tokens;
   return options;
 }
 
-std::unique_ptr<Session> ModelCommandOptions::open() const { return std::make_unique<Session>(session_options()); }
+ModelFolder ModelCommandOptions::read_folder() const {
+  ModelFolder model(folder, random_weights ? ModelParts::present : ModelParts::all);
+  if (most_image_tokens > 0) {
+    (void)limit_tokens(model.preprocessor(), most_image_tokens);
+  }
+  return model;
+}
 
-std::unique_ptr<Session> ModelCommandOptions::open_for_numbers() const {
+PromptLimits ModelCommandOptions::prompt_limits(const ModelFolder& model) const {
+  PromptLimits limits;
+  limits.context = checked_options(model.config(), session_options().options).context;
+  limits.most_image_tokens = most_image_tokens;
+  return limits;
+}
+
+std::unique_ptr<Session> ModelCommandOptions::open(ModelFolder model, const ModelRequest& request) const {
   SessionOptions options = session_options();
-  options.numbers_only = true;
-  return std::make_unique<Session>(options);
+  options.options.request = request;
+  return std::make_unique<Session>(std::move(model), options);
+}
+
+void note_fitted(const FittedPictures& images, std::int64_t context) {
+  if (images.most_tokens > 0) {
+    fmt::print(stderr,
+               "pascaline: pictures were made smaller, to {} tokens each at most, to fit the context of {}; --context "
+               "allows larger ones, --max-image-tokens sets their size\n",
+               images.most_tokens, context);
+  }
 }
 
 void SamplingCommandOptions::add_to(CLI::App& command) {
-  command.add_option("-n,--max-tokens", most_tokens, "Most tokens of an answer")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
+  command
+      .add_option("-n,--max-tokens", most_tokens, "Most tokens of an answer (default: 512, if the context has room)")
+      ->check(CLI::PositiveNumber);
   CLI::Option* const no_draw = command.add_flag("--greedy", greedy, "Always the likeliest token");
   command.add_option("--temperature", temperature, "0: the likeliest token")
       ->check(number_within(0, 1000))
@@ -107,11 +146,11 @@ void SamplingCommandOptions::add_to(CLI::App& command) {
   command.add_option("--seed", seed, "Of the draws (default: another one each time)");
 }
 
-AnswerOptions SamplingCommandOptions::answer_options(const Session& session) const {
+AnswerOptions SamplingCommandOptions::answer_options(const ModelFolder& model) const {
   AnswerOptions options;
-  options.most_tokens = most_tokens;
+  options.most_tokens = most_tokens.value_or(kUsualTokens);
   ops::SamplingSettings& settings = options.sampling;
-  settings = session.default_sampling(seed.value_or(std::random_device()()));
+  settings = model.default_sampling(seed.value_or(std::random_device()()));
   if (greedy) {
     settings.temperature = 0;
   }

@@ -3,12 +3,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdio>
+#include <iterator>
 #include <memory>
 
 #include "core/error.hpp"
 
 namespace pascaline::cli {
 namespace {
+
+constexpr std::int64_t kFamilysMostPixels = std::int64_t{1} << 24;
 
 // Tokens that are anything but pictures.
 std::vector<TokenId> some_tokens(const ModelConfig& config, std::int64_t count) {
@@ -29,6 +33,81 @@ void read_tokens(Model& model, std::int64_t count) {
 
 }  // namespace
 
+std::int64_t patches_along(const VisionConfig& vision, std::int64_t pixels) {
+  return std::max(vision.merge, pixels / vision.patch / vision.merge * vision.merge);
+}
+
+void PassCommandOptions::add_to(CLI::App& command) {
+  command
+      .add_option(
+          "--prompt-tokens", prompts,
+          fmt::format("Lengths of prompts, and of contexts decoded at (default: {})", fmt::join(usual_prompts, " ")))
+      ->check(CLI::PositiveNumber);
+  command.add_option("--image-size", image, "Size of a picture: HEIGHT WIDTH in pixels")
+      ->expected(2)
+      ->check(CLI::PositiveNumber);
+}
+
+void PassCommandOptions::choose_prompts(std::int64_t context, std::int64_t generated) {
+  const std::int64_t most = context - generated;
+  if (most < 1) {
+    throw Error(
+        fmt::format("a context of {} tokens has no room for a prompt and {} generated ones: give a larger "
+                    "--context",
+                    context, generated));
+  }
+  for (const std::int64_t tokens : prompts) {
+    if (tokens > most) {
+      throw Error(
+          fmt::format("a prompt of {} tokens and {} generated behind it do not fit the context of {}: give a "
+                      "larger --context or a smaller --prompt-tokens",
+                      tokens, generated, context));
+    }
+  }
+  if (!prompts.empty()) {
+    return;
+  }
+  std::copy_if(usual_prompts.begin(), usual_prompts.end(), std::back_inserter(prompts),
+               [&](std::int64_t tokens) { return tokens <= most; });
+  if (prompts.size() < usual_prompts.size()) {
+    prompts.push_back(most);
+    fmt::print(stderr,
+               "pascaline: the context of {} has no room for prompts of {} tokens; the longest looked at has {}\n",
+               context,
+               fmt::join(usual_prompts.begin() + static_cast<std::ptrdiff_t>(prompts.size()) - 1, usual_prompts.end(),
+                         " and "),
+               most);
+  }
+}
+
+std::int64_t most_pixels(const ModelFolder& model) {
+  const std::filesystem::path file = model.path() / "preprocessor_config.json";
+  return std::filesystem::exists(file) ? read_preprocessor_config(file).longest_edge : kFamilysMostPixels;
+}
+
+ModelRequest request_of(const ModelFolder& model, const PassCommandOptions& sizes, std::int64_t generated) {
+  ModelRequest request;
+  for (const std::int64_t tokens : sizes.prompts) {
+    request.tokens = std::max(request.tokens, tokens + generated);
+  }
+  if (sizes.image.empty()) {
+    return request;
+  }
+  const std::int64_t most = most_pixels(model);
+  if (sizes.image[0] > most / sizes.image[1]) {
+    throw Error(
+        fmt::format("a picture of {} x {} pixels; the model takes {} pixels at most: give a smaller "
+                    "--image-size",
+                    sizes.image[0], sizes.image[1], most));
+  }
+  const std::int64_t rows = patches_along(model.config().vision, sizes.image[0]);
+  const std::int64_t columns = patches_along(model.config().vision, sizes.image[1]);
+  request.pictures = 1;
+  request.patches = rows * columns;
+  request.longest_side = std::max(rows, columns);
+  return request;
+}
+
 ModelPass prefill_pass(Model& model, std::int64_t tokens) {
   return {"prefill", fmt::format("prompt of {} tokens, logits of its last token", tokens), [&model] { model.clear(); },
           [&model, tokens] { read_tokens(model, tokens); }};
@@ -46,8 +125,8 @@ ModelPass decode_pass(Model& model, std::int64_t context) {
 
 ModelPass image_pass(Model& model, std::int64_t height, std::int64_t width) {
   const VisionConfig& vision = model.config().vision;
-  const std::int64_t rows = std::max(vision.merge, height / vision.patch / vision.merge * vision.merge);
-  const std::int64_t columns = std::max(vision.merge, width / vision.patch / vision.merge * vision.merge);
+  const std::int64_t rows = patches_along(vision, height);
+  const std::int64_t columns = patches_along(vision, width);
   const auto values =
       std::make_shared<std::vector<float>>(static_cast<std::size_t>(rows * columns * vision.patch_values()));
   for (std::size_t i = 0; i < values->size(); ++i) {

@@ -7,8 +7,32 @@
 #include <vector>
 
 #include "runtime/session/session.hpp"
+#include "tuner/cli/command.hpp"
 
 namespace pascaline::cli {
+
+/// Sizes of passes, as the commands that look at them share them.
+struct PassCommandOptions {
+  std::vector<std::int64_t> usual_prompts;  ///< tokens, where none are given
+  std::vector<std::int64_t> prompts;        ///< those given
+  std::vector<std::int64_t> image;          ///< height and width in pixels, or none
+
+  void add_to(CLI::App& command);
+  /// Decides on prompts, each with so many tokens generated behind it: those given, for which it throws Error if they
+  /// do not fit the context; else the usual ones that do, with a note on stderr if some do not.
+  void choose_prompts(std::int64_t context, std::int64_t generated);
+};
+
+/// What passes of these sizes need, for `ModelOptions::request`, with so many tokens generated behind the prompts.
+/// Throws Error for a picture larger than the model's folder allows, before any memory is taken for it.
+[[nodiscard]] ModelRequest request_of(const ModelFolder& model, const PassCommandOptions& sizes,
+                                      std::int64_t generated);
+
+/// Patches along a side of so many pixels: whole tokens of them, one at least.
+[[nodiscard]] std::int64_t patches_along(const VisionConfig& vision, std::int64_t pixels);
+
+/// Most pixels of a picture that the model takes: as its preprocessor_config.json says, or those of its family.
+[[nodiscard]] std::int64_t most_pixels(const ModelFolder& model);
 
 /// A part of a model's work that is looked at: reading a prompt, one decoding step, or encoding a picture.
 struct ModelPass {
@@ -31,6 +55,9 @@ struct LaunchSum {
   std::int64_t count = 0;
   double time_us = 0;
 };
+
+/// Tokens that observing a decoding pass generates.
+inline constexpr std::int64_t kObservedSteps = 1;
 
 /// Runs a pass with every launch timed by itself; the sums in the order of the first launches. Throws Error if the
 /// model runs on the processor.

@@ -15,8 +15,7 @@ using nlohmann::json;
 
 struct ProfileCommandOptions {
   ModelCommandOptions model;
-  std::int64_t prompt = 512;
-  std::vector<std::int64_t> image;
+  PassCommandOptions sizes{.usual_prompts = {512}, .prompts = {}, .image = {}};
   bool as_json = false;
 };
 
@@ -58,11 +57,19 @@ void print_table(const ModelPass& pass, std::vector<LaunchSum> sums) {
 int profile(const ProfileCommandOptions& given) {
   ProfileCommandOptions options = given;
   options.model.no_graph = true;
-  const auto session = options.model.open_for_numbers();
+  options.model.require_kernels();
+  ModelFolder folder = options.model.read_for_numbers();
+  options.sizes.choose_prompts(options.model.prompt_limits(folder).context, kObservedSteps);
+  const ModelRequest request = request_of(folder, options.sizes, kObservedSteps);
+  const auto session = options.model.open(std::move(folder), request);
   Model& model = session->model();
-  std::vector<ModelPass> passes{prefill_pass(model, options.prompt), decode_pass(model, options.prompt)};
-  if (!options.image.empty()) {
-    passes.push_back(image_pass(model, options.image[0], options.image[1]));
+  std::vector<ModelPass> passes;
+  for (const std::int64_t tokens : options.sizes.prompts) {
+    passes.push_back(prefill_pass(model, tokens));
+    passes.push_back(decode_pass(model, tokens));
+  }
+  if (!options.sizes.image.empty()) {
+    passes.push_back(image_pass(model, options.sizes.image[0], options.sizes.image[1]));
   }
   json all = json::array();
   for (const ModelPass& pass : passes) {
@@ -85,12 +92,7 @@ void add_profile_command(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand("profile", "Time every kernel of a prompt and of a decoding step");
   const auto options = std::make_shared<ProfileCommandOptions>();
   options->model.add_to(*command);
-  command->add_option("--prompt-tokens", options->prompt, "Length of the prompt, and of the context decoded at")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
-  command->add_option("--image-size", options->image, "Also a picture of HEIGHT WIDTH pixels")
-      ->expected(2)
-      ->check(CLI::PositiveNumber);
+  options->sizes.add_to(*command);
   command->add_flag("--json", options->as_json, "Print JSON");
   command->footer(
       "Each launch is timed by itself, by device events, with the caches as the launches before leave "

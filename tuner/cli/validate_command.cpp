@@ -181,13 +181,34 @@ std::vector<Agreement> compare(Model& model, const Reference& reference) {
       model.append({std::span(&reference.decode_tokens[i], 1), {}});
       parts[1].add(model.logits(), std::span<const float>(reference.decode_logits).subspan(i * vocabulary, vocabulary));
     }
+    // The same as an answer is made, with steps that are recorded where the device can.
+    parts.emplace_back("steps");
+    model.clear();
+    (void)model.append({reference.tokens, reference.pictures});
+    for (std::size_t i = 0; i < reference.decode_tokens.size(); ++i) {
+      model.choose(reference.decode_tokens[i]);
+      (void)model.step();
+      parts[2].add(model.logits(), std::span<const float>(reference.decode_logits).subspan(i * vocabulary, vocabulary));
+    }
   }
   return parts;
 }
 
+ModelRequest request_of(const Reference& reference) {
+  ModelRequest request;
+  request.tokens = static_cast<std::int64_t>(reference.tokens.size() + reference.decode_tokens.size());
+  request.pictures = static_cast<std::int64_t>(reference.pictures.size());
+  for (const PatchView& picture : reference.pictures) {
+    request.patches += picture.rows * picture.columns;
+    request.longest_side = std::max({request.longest_side, picture.rows, picture.columns});
+  }
+  return request;
+}
+
 int validate(const ValidateCommandOptions& options) {
-  const Reference reference = read_reference(options.reference, load_model_config(options.model.folder));
-  const auto session = options.model.open_for_numbers();
+  ModelFolder folder = options.model.read_for_numbers();
+  const Reference reference = read_reference(options.reference, folder.config());
+  const auto session = options.model.open(std::move(folder), request_of(reference));
   const std::vector<Agreement> parts = compare(session->model(), reference);
   bool good = true;
   json all = json::array();

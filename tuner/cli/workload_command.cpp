@@ -17,95 +17,102 @@ using nlohmann::ordered_json;
 
 struct WorkloadCommandOptions {
   ModelCommandOptions model;
-  std::vector<std::int64_t> prompts{128, 512, 1024, 2048};
-  std::vector<std::int64_t> image;
+  PassCommandOptions sizes{.usual_prompts = {128, 512, 1024, 2048}, .prompts = {}, .image = {}};
   std::string output;
 };
 
+bool is_tuned(const LaunchSum& sum) { return sum.prepared->plan.provenance == Provenance::exact; }
+
 // Untuned shapes first, then those that take most time.
 bool comes_before(const LaunchSum& a, const LaunchSum& b) {
-  const auto is_tuned = [](const LaunchSum& sum) { return sum.prepared->plan.provenance == Provenance::exact; };
   if (is_tuned(a) != is_tuned(b)) {
     return is_tuned(b);
   }
   return a.time_us > b.time_us;
 }
 
-// Collects what passes launch as a workload.
+// Collects what passes launch as a workload: every problem once, with all its launches.
 class WorkloadWriter {
  public:
-  void add(const ModelPass& pass, std::int64_t size, const std::vector<LaunchSum>& sums) {
-    const std::string phase = fmt::format("{}_{}", pass.name, size);
-    phases_.push_back({{"name", phase}, {"per", pass.per}, {"symbols", ordered_json::object()}});
-    int number = 0;
+  void add(const ModelPass& pass, const std::vector<LaunchSum>& sums) {
+    per_ += (per_.empty() ? "" : "; ") + pass.per;
     for (const LaunchSum& sum : sums) {
       const Problem& problem = sum.prepared->plan.problem;
-      ordered_json dimensions = ordered_json::object();
-      for (const auto& [name, value] : problem.dimensions) {
-        dimensions[name] = value;
+      const auto known = std::find_if(launches_.begin(), launches_.end(),
+                                      [&](const LaunchSum& other) { return other.prepared->plan.problem == problem; });
+      if (known == launches_.end()) {
+        launches_.push_back(sum);
+      } else {
+        known->count += sum.count;
+        known->time_us += sum.time_us;
       }
-      for (const auto& [name, type] : problem.types) {
-        types_[name].insert(std::string(name_of(type)));
-      }
-      untuned_ += sum.prepared->plan.provenance == Provenance::exact ? 0 : 1;
-      entries_.push_back({sum,
-                          {{"kernel", problem.kernel},
-                           {"name", fmt::format("{}_{}", problem.kernel, ++number)},
-                           {"phase", phase},
-                           {"dimensions", dimensions},
-                           {"count", sum.count}}});
     }
   }
 
   [[nodiscard]] ordered_json document(const std::string& name, const std::string& source) const {
-    ordered_json types = ordered_json::object();
-    for (const auto& [variable, values] : types_) {
-      types[variable] = values;
-    }
-    std::vector<Entry> sorted = entries_;
-    std::stable_sort(sorted.begin(), sorted.end(),
-                     [](const Entry& a, const Entry& b) { return comes_before(a.sum, b.sum); });
+    std::vector<LaunchSum> sorted = launches_;
+    std::stable_sort(sorted.begin(), sorted.end(), comes_before);
+    std::map<std::string, int> numbers;
     ordered_json entries = ordered_json::array();
-    for (const Entry& entry : sorted) {
-      entries.push_back(entry.text);
+    for (const LaunchSum& sum : sorted) {
+      const std::string& kernel = sum.prepared->plan.problem.kernel;
+      entries.push_back(entry_of(sum, fmt::format("{}_{}", kernel, ++numbers[kernel])));
     }
     return {{"schema", 1},
             {"name", name},
             {"description", "What the runtime launches for this model: measured, untuned shapes first."},
             {"source", source},
-            {"types", types},
-            {"phases", phases_},
+            {"phases", {{{"name", kPhase}, {"per", per_}}}},
             {"entries", entries}};
   }
-  [[nodiscard]] std::size_t entries() const noexcept { return entries_.size(); }
-  [[nodiscard]] int untuned() const noexcept { return untuned_; }
+  [[nodiscard]] std::size_t entries() const noexcept { return launches_.size(); }
+  [[nodiscard]] auto untuned() const noexcept {
+    return std::count_if(launches_.begin(), launches_.end(), [](const LaunchSum& sum) { return !is_tuned(sum); });
+  }
 
  private:
-  struct Entry {
-    LaunchSum sum;
-    ordered_json text;
-  };
+  static constexpr const char* kPhase = "model";
 
-  std::map<std::string, std::set<std::string>> types_;
-  std::vector<ordered_json> phases_;
-  std::vector<Entry> entries_;
-  int untuned_ = 0;
+  static ordered_json entry_of(const LaunchSum& sum, const std::string& name) {
+    const Problem& problem = sum.prepared->plan.problem;
+    ordered_json dimensions = ordered_json::object();
+    for (const auto& [dimension, value] : problem.dimensions) {
+      dimensions[dimension] = value;
+    }
+    ordered_json types = ordered_json::object();
+    for (const auto& [variable, type] : problem.types) {
+      types[variable] = name_of(type);
+    }
+    ordered_json entry{{"kernel", problem.kernel}, {"name", name}, {"phase", kPhase}, {"dimensions", dimensions}};
+    if (!types.empty()) {
+      entry["types"] = types;
+    }
+    entry["count"] = sum.count;
+    return entry;
+  }
+
+  std::string per_;  // what the passes are, for people
+  std::vector<LaunchSum> launches_;
 };
 
 int write_workload(const WorkloadCommandOptions& given) {
   WorkloadCommandOptions options = given;
   options.model.no_graph = true;
-  const auto session = options.model.open_for_numbers();
+  options.model.require_kernels();
+  ModelFolder folder = options.model.read_for_numbers();
+  options.sizes.choose_prompts(options.model.prompt_limits(folder).context, kObservedSteps);
+  const ModelRequest request = request_of(folder, options.sizes, kObservedSteps);
+  const auto session = options.model.open(std::move(folder), request);
   Model& model = session->model();
   WorkloadWriter writer;
-  for (const std::int64_t tokens : std::set<std::int64_t>(options.prompts.begin(), options.prompts.end())) {
+  for (const std::int64_t tokens : std::set<std::int64_t>(options.sizes.prompts.begin(), options.sizes.prompts.end())) {
     for (const ModelPass& pass : {prefill_pass(model, tokens), decode_pass(model, tokens)}) {
-      writer.add(pass, tokens, observe_pass(session->executor(), pass));
+      writer.add(pass, observe_pass(session->executor(), pass));
     }
   }
-  if (!options.image.empty()) {
-    const ModelPass pass = image_pass(model, options.image[0], options.image[1]);
-    writer.add(pass, options.image[0], observe_pass(session->executor(), pass));
+  if (!options.sizes.image.empty()) {
+    const ModelPass pass = image_pass(model, options.sizes.image[0], options.sizes.image[1]);
+    writer.add(pass, observe_pass(session->executor(), pass));
   }
   const std::filesystem::path file = options.output;
   const ordered_json document = writer.document(
@@ -127,12 +134,7 @@ void add_workload_command(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand("workload", "Write the shapes that a model really launches, for a sweep");
   const auto options = std::make_shared<WorkloadCommandOptions>();
   options->model.add_to(*command);
-  command->add_option("--prompt-tokens", options->prompts, "Lengths of prompts, and of contexts decoded at")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
-  command->add_option("--image-size", options->image, "Also a picture of HEIGHT WIDTH pixels")
-      ->expected(2)
-      ->check(CLI::PositiveNumber);
+  options->sizes.add_to(*command);
   command->add_option("-o,--output", options->output, "Workload file to write")->required();
   command->footer(
       "Shapes that were dispatched as nearest or default come first.\n\nExample:\n"

@@ -40,6 +40,8 @@ struct Nvml::Functions {
       library.function<NvmlResult (*)(NvmlDevice, int, unsigned*)>("nvmlDeviceGetClockInfo");
   NvmlResult (*power)(NvmlDevice,
                       unsigned*) = library.function<NvmlResult (*)(NvmlDevice, unsigned*)>("nvmlDeviceGetPowerUsage");
+  NvmlResult (*max_clock)(NvmlDevice, int, unsigned*) =
+      reinterpret_cast<NvmlResult (*)(NvmlDevice, int, unsigned*)>(library.find("nvmlDeviceGetMaxClockInfo"));
   // Newer libraries promise only the second name.
   NvmlResult (*throttle)(NvmlDevice, unsigned long long*) =
       reinterpret_cast<NvmlResult (*)(NvmlDevice, unsigned long long*)>(
@@ -88,6 +90,9 @@ Sensors Nvml::read() const noexcept {
   }
   if (functions_->clock(device_, kClockSm, &value) == 0) {
     sensors.sm_clock_mhz = value;
+  }
+  if (functions_->max_clock != nullptr && functions_->max_clock(device_, kClockSm, &value) == 0) {
+    sensors.sm_clock_limit_mhz = value;
   }
   if (functions_->clock(device_, kClockMemory, &value) == 0) {
     sensors.memory_clock_mhz = value;

@@ -133,4 +133,22 @@ GoldenModel golden_model_b() {
   return model;
 }
 
+GoldenModel golden_model_c() {
+  GoldenModel model = golden_model_a();
+  model.name = "C";
+  model.config.vision.hidden = 144;
+  model.picture.last = {-0.164878F, 0.772025F, -0.009891F, -0.158789F, 0.030397F, -0.665492F};
+  model.picture.best = 136;
+  model.picture.norm = 13.527853;
+  model.picture.decoded = {{{-0.197873F, 0.270717F, 0.550213F, 0.151641F},
+                            {-0.856167F, -0.023130F, -0.335990F, -0.111974F},
+                            {-0.562592F, 0.132882F, 0.946266F, -0.290495F}}};
+  model.without_deepstack = {-0.331119F, 0.081134F, 0.369794F};
+  model.with_plain_positions = {0.296099F, 0.885256F, -0.207887F};
+  model.first_feature = {6.195195F, 1.636545F, -0.457285F, -3.966250F};
+  model.last_feature = {-1.396676F, -1.667209F, 0.774589F, -0.449927F};
+  model.first_deepstack = {{0.357064F, -1.921101F, -0.951657F, -1.341478F}};
+  return model;
+}
+
 }  // namespace pascaline::testing

@@ -36,5 +36,7 @@ struct GoldenModel {
 [[nodiscard]] GoldenModel golden_model_a();
 /// With the heads of real models.
 [[nodiscard]] GoldenModel golden_model_b();
+/// As A, with vision heads of 72, as in the largest model of the family.
+[[nodiscard]] GoldenModel golden_model_c();
 
 }  // namespace pascaline::testing

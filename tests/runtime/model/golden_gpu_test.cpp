@@ -24,10 +24,11 @@ class GoldenGpuTest : public ::testing::TestWithParam<const char*> {
   std::unique_ptr<Dispatcher> dispatcher_;
 };
 
-TEST_P(GoldenGpuTest, BothModelsInFloat32) {
+TEST_P(GoldenGpuTest, ModelsInFloat32) {
   Executor executor(*dispatcher_);
   check_golden(executor, golden_model_a());
   check_golden(executor, golden_model_b());
+  check_golden(executor, golden_model_c());
   EXPECT_FALSE(executor.fell_back());
 }
 

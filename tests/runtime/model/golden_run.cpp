@@ -55,6 +55,14 @@ void check_run(Model& model, const GoldenRun& run, const GoldenTolerance& tolera
     model.append({std::span(&token, 1), {}});
     expect_begins(model.logits(), run.decoded[i], tolerance.logits, what + ", after " + std::to_string(token));
   }
+  // As an answer is made.
+  model.clear();
+  model.append({run.tokens, run.with_picture ? pictures : std::span<const PatchView>{}});
+  for (std::size_t i = 0; i < run.decoded.size(); ++i) {
+    model.choose(100 * (static_cast<std::int32_t>(i) + 1));
+    (void)model.step();
+    expect_begins(model.logits(), run.decoded[i], tolerance.logits, what + ", step " + std::to_string(i + 1));
+  }
 }
 
 }  // namespace

@@ -18,6 +18,19 @@ TEST(GoldenTest, BOnTheProcessor) {
   check_golden(executor, golden_model_b());
 }
 
+TEST(GoldenTest, VisionHeadsThatAreNoPowerOfTwo) {
+  const auto host = open_device("host");
+  Executor processor(*host);
+  check_golden(processor, golden_model_c());
+  check_golden(processor, golden_model_c(), {ElementType::float16, ElementType::float32, 1e-4F});
+  DispatcherOptions options;
+  options.cache = PASCALINE_TEST_CACHE;
+  Dispatcher dispatcher(*host, options);
+  Executor kernels(dispatcher);
+  check_golden(kernels, golden_model_c());
+  EXPECT_FALSE(kernels.fell_back());
+}
+
 TEST(GoldenTest, AWithFloat16WeightsOnTheProcessor) {
   const auto host = open_device("host");
   Executor executor(*host);

@@ -2,10 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <utility>
 #include <vector>
 
 #include "core/error.hpp"
 #include "runtime/gpu/device.hpp"
+#include "runtime/gpu/host/host_memory.hpp"
 #include "runtime/model/tensor_memory.hpp"
 
 namespace pascaline {
@@ -51,6 +53,46 @@ TEST_F(KvCacheTest, LayersAreApart) {
   EXPECT_NE(cache.keys(0).data, cache.keys(1).data);
   EXPECT_EQ(cache.keys(1).shape[1], 2);
   EXPECT_EQ(cache.keys(1).shape[2], 16);
+}
+
+TEST_F(KvCacheTest, LongRoomsGrowByTheSameSteps) {
+  KvCache cache(host_->memory(), config_, ElementType::float16, 30000);
+  const std::vector<std::pair<std::int64_t, std::int64_t>> rooms{{1, 256},      {257, 512},     {5000, 8192},
+                                                                 {8193, 12288}, {12289, 16384}, {29000, 30000}};
+  for (const auto& [tokens, room] : rooms) {
+    cache.reserve(tokens);
+    EXPECT_EQ(cache.capacity(), room) << tokens;
+    EXPECT_EQ(cache.bytes(), KvCache::bytes_for(host_->memory(), config_, ElementType::float16, 30000, tokens))
+        << "what was said before is what it takes";
+    EXPECT_GE(cache.bytes(), static_cast<std::uint64_t>(room) * cache.token_bytes());
+  }
+}
+
+TEST_F(KvCacheTest, ShortMemoryGivesWhatJustHoldsTheTokens) {
+  // 256 bytes a token in all: 1 MiB for a room of 4096.
+  const HostState state;
+  HostMemory memory(state, 1400 << 10);
+  KvCache cache(memory, config_, ElementType::float16, 8192);
+  cache.reserve(2048);
+  EXPECT_EQ(cache.capacity(), 2048);
+  cache.reserve(3000);
+  EXPECT_EQ(cache.capacity(), 4096);
+  cache.reserve(4097);
+  EXPECT_GE(cache.capacity(), 4097);
+  EXPECT_LT(cache.capacity(), 8192) << "twice the room would not fit";
+  EXPECT_LE(cache.bytes(), 1400 << 10);
+  const std::int64_t before = cache.capacity();
+  EXPECT_EQ(cache.keys(0).shape[0], before);
+  try {
+    cache.reserve(8192);
+    ADD_FAILURE() << "reserved";
+  } catch (const OutOfMemoryError& error) {
+    EXPECT_NE(std::string(error.what()).find("8192 tokens"), std::string::npos) << error.what();
+    EXPECT_EQ(std::string(error.what()).find("--kv-cache"), std::string::npos) << "it is float16 already";
+    EXPECT_GT(error.needed_bytes(), error.free_bytes());
+  }
+  EXPECT_EQ(cache.capacity(), before);
+  EXPECT_NO_THROW(cache.reserve(before));
 }
 
 TEST_F(KvCacheTest, ContextIsTheLimit) {

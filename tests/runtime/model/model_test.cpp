@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstring>
+#include <limits>
 
 #include "core/error.hpp"
 #include "core/paths.hpp"
@@ -66,6 +68,79 @@ TEST_F(ModelTest, DrawsDependOnTheSeedAlone) {
   const Tokens first = draw(1);
   EXPECT_EQ(draw(1), first);
   EXPECT_NE(draw(2), first);
+}
+
+TEST_F(ModelTest, ChosenTokensAreAppendedInPlaceOfThoseDrawn) {
+  const auto model = small_model();
+  EXPECT_THROW(model->choose(1), Error) << "nothing was read";
+  model->append({Tokens{1, 2, 3}, {}});
+  EXPECT_THROW(model->choose(-1), Error);
+  EXPECT_THROW(model->choose(512), Error);
+  model->choose(9);
+  (void)model->step();
+  (void)model->sample();
+  model->choose(11);
+  (void)model->step();
+  const auto reading = small_model();
+  reading->append({Tokens{1, 2, 3, 9, 11}, {}});
+  const auto expected = reading->logits();
+  const auto got = model->logits();
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    ASSERT_NEAR(got[i], expected[i], 1e-4) << i;
+  }
+}
+
+TEST_F(ModelTest, LogitsThatAreNoNumbersAreAnError) {
+  DispatcherOptions options;
+  options.cache = PASCALINE_TEST_CACHE;
+  Dispatcher dispatcher(*host_, options);
+  Executor kernels(dispatcher);
+  for (Executor* const executor : {&executor_, &kernels}) {
+    const WeightSource good = hash_weights(config_);
+    WeightSource source(good.tensors(),
+                        [&](std::size_t index, ElementType type, std::int64_t first, std::span<std::byte> out) {
+                          good.read(good.tensors()[index], type, first, out);
+                          if (good.tensors()[index].name == "model.language_model.norm.weight") {
+                            const float no_number = std::numeric_limits<float>::quiet_NaN();
+                            std::memcpy(out.data(), &no_number, sizeof(no_number));
+                          }
+                        });
+    ModelOptions small;
+    small.weights = small.cache = ElementType::float32;
+    small.context = 64;
+    Model model(*executor, config_, source, small);
+    model.append({Tokens{1, 2, 3}, {}});
+    for (const float temperature : {0.0F, 1.0F}) {
+      ops::SamplingSettings settings;
+      settings.temperature = temperature;
+      model.set_sampling(settings);
+      EXPECT_THROW((void)model.sample(), Error);
+      EXPECT_THROW((void)model.step(), Error) << "no token was chosen";
+      model.choose(5);
+      try {
+        (void)model.step();
+        ADD_FAILURE() << "a token was chosen";
+      } catch (const Error& error) {
+        EXPECT_NE(std::string(error.what()).find("--weights float32"), std::string::npos) << error.what();
+      }
+      EXPECT_THROW((void)model.step(), Error) << "no token was chosen";
+    }
+    EXPECT_EQ(model.length(), 5) << "what was appended stays";
+  }
+}
+
+TEST_F(ModelTest, PromptsEndBetweenPassesIfAskedTo) {
+  const auto model = small_model();
+  model->append({Tokens{1, 2, 3}, {}});
+  int passes = 0;
+  EXPECT_FALSE(model->append({Tokens(40, 5), {}}, {}, [&] { return ++passes < 3; }));
+  EXPECT_EQ(passes, 3);
+  EXPECT_EQ(model->length(), 3);
+  EXPECT_TRUE(model->append({Tokens(40, 5), {}}, {}, [] { return true; }));
+  const auto whole = small_model();
+  whole->append({Tokens{1, 2, 3}, {}});
+  whole->append({Tokens(40, 5), {}});
+  EXPECT_EQ(model->logits(), whole->logits());
 }
 
 TEST_F(ModelTest, SeenTokensCanBePenalised) {
@@ -136,7 +211,8 @@ TEST_F(ModelTest, StepsEndWithTheContext) {
 }
 
 TEST_F(ModelTest, OptionsOutOfBounds) {
-  EXPECT_THROW(model(executor_, {.context = 0}), Error);
+  EXPECT_THROW(model(executor_, {.context = -1}), Error);
+  EXPECT_EQ(model(executor_)->options().context, 4096);
   EXPECT_THROW(model(executor_, {.context = 4097}), Error) << "the model was made for 4096";
   EXPECT_THROW(model(executor_, {.chunk = 0}), Error);
 }
@@ -159,6 +235,28 @@ TEST_F(ModelTest, RecordedStepsAreThoseLaunchedOneByOne) {
     answers.push_back(tokens);
   }
   EXPECT_EQ(answers[0], answers[1]);
+}
+
+TEST_F(ModelTest, StepsAreRecordedThoughAnOperationOfPicturesFellBack) {
+  const TemporaryFolder folder;
+  std::filesystem::copy(data_folder("kernel_templates"), folder.path(), std::filesystem::copy_options::recursive);
+  write_bytes(folder / "rope_vision.cu", "#error this kernel cannot be built\n");
+  DispatcherOptions options;
+  options.cache = PASCALINE_TEST_CACHE;
+  options.kernels = folder.path();
+  Dispatcher dispatcher(*host_, options);
+  Executor executor(dispatcher, nullptr);
+  const auto model = this->model(executor, {.context = 64});
+  const std::vector<float> pixels(static_cast<std::size_t>(4 * config_.vision.patch_values()));
+  const PatchView picture{2, 2, pixels};
+  model->append({Tokens{1, 500, 2}, {&picture, 1}});
+  EXPECT_TRUE(executor.fell_back());
+  EXPECT_TRUE(executor.fell_back(Operation::rope_vision));
+  EXPECT_FALSE(executor.fell_back(Operation::matmul));
+  (void)model->sample();
+  (void)model->step();
+  (void)model->step();
+  EXPECT_TRUE(model->uses_graph());
 }
 
 TEST_F(ModelTest, KernelThatCannotBeBuiltFallsBackToTheProcessor) {

@@ -102,7 +102,7 @@ TEST_F(SessionTest, RandomWeightsNeedOnlyTheConfiguration) {
   Session session(random);
   EXPECT_EQ(session.complete(std::vector<TokenId>{1, 2}, {}, greedy(3)).tokens.size(), 3);
   EXPECT_THROW((void)session.tokenizer(), Error);
-  EXPECT_THROW((void)session.read_picture("x.png"), Error);
+  EXPECT_THROW((void)session.folder().preprocessor(), Error);
 }
 
 TEST_F(SessionTest, DamagedFoldersAreRefused) {
@@ -125,6 +125,37 @@ TEST_F(SessionTest, PreprocessorOfAnotherModelIsRefused) {
   text.replace(text.find("\"patch_size\": 4"), 15, "\"patch_size\": 8");
   write_bytes(folder_ / "preprocessor_config.json", text);
   expect_refused("patches of");
+}
+
+TEST_F(SessionTest, OptionsAreRefusedBeforeTheWeightsAreOpened) {
+  std::filesystem::remove(folder_ / "model.safetensors");
+  SessionOptions wrong = options();
+  wrong.options.context = 4097;
+  for (const bool random : {false, true}) {
+    wrong.random_weights = random;
+    try {
+      const Session session(wrong);
+      ADD_FAILURE() << "opened";
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find("1 to 4096 (max_position_embeddings"), std::string::npos)
+          << error.what();
+    }
+  }
+}
+
+TEST_F(SessionTest, LongPromptsCanBeInterrupted) {
+  SessionOptions small = options();
+  small.options.chunk = 4;
+  Session session(small);
+  AnswerOptions options = greedy(3);
+  int asked = 0;
+  options.interrupted = [&] { return ++asked > 2; };
+  const Answer answer = session.complete(std::vector<TokenId>(20, 5), {}, options);
+  EXPECT_EQ(answer.end, AnswerEnd::cancelled);
+  EXPECT_TRUE(answer.tokens.empty());
+  EXPECT_EQ(asked, 3);
+  EXPECT_EQ(session.model().length(), 0) << "nothing of it was read";
+  EXPECT_EQ(session.complete(std::vector<TokenId>(20, 5), {}, greedy(3)).tokens.size(), 3);
 }
 
 TEST_F(SessionTest, DevicesThatAreNotThere) {

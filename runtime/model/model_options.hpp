@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstdint>
+
+#include "core/problem.hpp"
+
+namespace pascaline {
+
+/// What is known of the first prompt before the model is loaded, so that memory for it can be counted.
+struct ModelRequest {
+  std::int64_t tokens = 1;  ///< of prompt and answer
+  std::int64_t pictures = 0;
+  std::int64_t patches = 0;       ///< of all its pictures
+  std::int64_t longest_side = 0;  ///< in patches, of its pictures
+};
+
+/// How a model is kept and run.
+struct ModelOptions {
+  ElementType weights = ElementType::float16;  ///< of matrices: float32 or float16
+  ElementType cache = ElementType::float16;    ///< of keys and values: float32 or float16
+  std::int64_t context = 0;   ///< longest sequence in tokens; 0: kUsualContext, or what the model takes
+  std::int64_t chunk = 1024;  ///< most tokens of a pass over the layers
+  bool graphs = true;         ///< record a decoding step and launch it as one
+  ModelRequest request{};     ///< that there must be memory for from the beginning
+
+  static constexpr std::int64_t kUsualContext = 4096;
+};
+
+}  // namespace pascaline

@@ -1,0 +1,127 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "core/error.hpp"
+#include "runtime/model/model.hpp"
+#include "runtime/model/tensor_memory.hpp"
+
+namespace pascaline {
+namespace {
+
+constexpr int kMostFailedRecordings = 3;
+
+// What a step consists of. If one of them runs on the processor, it cannot be recorded.
+constexpr std::array kStepOperations{Operation::gather,       Operation::rmsnorm,          Operation::matmul,
+                                     Operation::qk_norm_rope, Operation::attention_decode, Operation::sample,
+                                     Operation::advance};
+
+}  // namespace
+
+std::int32_t Model::sample() {
+  require_logits();
+  check_logits(logits());
+  place_next();
+  sampler_.launch({logits_memory_.data(), ElementType::float32, {config_.text.vocab}});
+  const std::int32_t token = sampler_.token();
+  has_token_ = true;
+  return token;
+}
+
+void Model::choose(std::int32_t token) {
+  require_logits();
+  if (token < 0 || token >= config_.text.vocab) {
+    throw Error(fmt::format("token {} cannot be chosen; the vocabulary has {}", token, config_.text.vocab));
+  }
+  if (!has_token_) {
+    place_next();
+  }
+  sampler_.put(token);
+  has_token_ = true;
+}
+
+// Where the next token goes, on the device: length, slot, positions.
+void Model::place_next() {
+  const auto slot = static_cast<std::int32_t>(length_);
+  const auto position = static_cast<std::int32_t>(length_ + delta_);
+  const std::array<std::int32_t, 1> length{slot + 1};
+  const std::array<std::int32_t, 1> slots{slot};
+  const std::array<std::int32_t, 3> positions{position, position, position};
+  const DeviceSpan memory = next_memory_.span();
+  const auto put = [&](std::size_t offset, std::span<const std::int32_t> values) {
+    executor_->memory().upload({}, memory.slice(offset, values.size_bytes()), std::as_bytes(values));
+  };
+  put(0, length);
+  put(DeviceMemory::kAlignment, slots);
+  put(2 * DeviceMemory::kAlignment, positions);
+  executor_->memory().synchronize(StreamId{});
+}
+
+TextPass Model::next_pass() const {
+  const DeviceSpan memory = next_memory_.span();
+  const DeviceSpan slots = memory.slice(DeviceMemory::kAlignment, sizeof(std::int32_t));
+  const DeviceSpan positions = memory.slice(2 * DeviceMemory::kAlignment, 3 * sizeof(std::int32_t));
+  TextPass pass;
+  pass.tokens = sampler_.token_on_device();
+  pass.length = tensor_in(memory, ElementType::int32, {1});
+  pass.slots = tensor_in(slots, ElementType::int32, {1});
+  pass.positions = tensor_in(positions, ElementType::int32, {3, 1});
+  return pass;
+}
+
+void Model::run_step() {
+  const TextPass pass = next_pass();
+  const TensorView logits(logits_memory_.data(), ElementType::float32, {1, config_.text.vocab});
+  decoder_.forward(pass);
+  decoder_.project(0, 1, logits);
+  sampler_.launch(reshaped(logits, {config_.text.vocab}));
+  executor_->advance(pass.length, pass.slots, pass.positions);
+}
+
+std::int32_t Model::step() {
+  if (!has_token_) {
+    throw Error("no token was chosen yet that could be appended");
+  }
+  if (length_ >= options_.context) {
+    throw Error(fmt::format("the context of {} tokens is full; ask for a larger one with --context", options_.context));
+  }
+  reserve_cache(length_ + 1);
+  Device& device = executor_->device();
+  const std::int64_t capacity = cache_.capacity();
+  const bool records = options_.graphs && !executor_->on_processor() &&
+                       std::none_of(kStepOperations.begin(), kStepOperations.end(),
+                                    [&](Operation operation) { return executor_->fell_back(operation); });
+  if (records && stepped_capacity_ == capacity && graph_is_ready(capacity)) {
+    device.launch(step_graph_);
+  } else {
+    // The first step of a capacity prepares its kernels.
+    run_step();
+    stepped_capacity_ = capacity;
+  }
+  ++length_;
+  has_token_ = false;
+  const std::int32_t token = sampler_.token();
+  has_token_ = true;
+  return token;
+}
+
+// Records the step if the cache has grown since. What cannot be recorded is launched as it is: once more prepared, and
+// after some failures for good.
+bool Model::graph_is_ready(std::int64_t capacity) {
+  if (recorded_capacity_ == capacity) {
+    return true;
+  }
+  try {
+    executor_->device().update(step_graph_, [&] { run_step(); });
+  } catch (const DeviceLostError&) {
+    throw;
+  } catch (const Error&) {
+    options_.graphs = ++failed_recordings_ < kMostFailedRecordings;
+    return false;
+  }
+  recorded_capacity_ = capacity;
+  return true;
+}
+
+}  // namespace pascaline

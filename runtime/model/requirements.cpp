@@ -1,0 +1,74 @@
+#include "runtime/model/requirements.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+
+#include "core/error.hpp"
+#include "runtime/ops/sample_host.hpp"
+
+namespace pascaline {
+namespace {
+
+constexpr std::int64_t kMostContext = std::int64_t{1} << 24;
+constexpr std::int64_t kSmallestHead = 16;
+constexpr std::int64_t kLargestHead = 256;
+
+void check_stored_type(const char* what, ElementType type) {
+  if (type != ElementType::float32 && type != ElementType::float16) {
+    throw Error(fmt::format("{} are kept as float32 or float16, not {}", what, name_of(type)));
+  }
+}
+
+}  // namespace
+
+std::int64_t padded_head_dim(const VisionConfig& config) noexcept {
+  const auto head_dim = static_cast<std::uint64_t>(config.head_dim());
+  return std::max(kSmallestHead, static_cast<std::int64_t>(std::bit_ceil(head_dim)));
+}
+
+void check_supported(const ModelConfig& config) {
+  const std::int64_t head_dim = config.text.head_dim;
+  if (head_dim < kSmallestHead || head_dim > kLargestHead ||
+      !std::has_single_bit(static_cast<std::uint64_t>(head_dim))) {
+    throw Error(
+        fmt::format("config.json: the decoder's heads have {} elements (head_dim); attention is there for 16, "
+                    "32, 64, 128 and 256",
+                    head_dim));
+  }
+  if (config.vision.head_dim() > kLargestHead) {
+    throw Error(
+        fmt::format("config.json: the vision tower's heads have {} elements (hidden_size / num_heads); attention "
+                    "is there for up to {}",
+                    config.vision.head_dim(), kLargestHead));
+  }
+  if (config.text.vocab > ops::kMaxVocabulary) {
+    throw Error(fmt::format("config.json: a vocabulary of {} tokens (vocab_size); tokens can be drawn from up to {}",
+                            config.text.vocab, ops::kMaxVocabulary));
+  }
+}
+
+ModelOptions checked_options(const ModelConfig& config, const ModelOptions& options) {
+  check_stored_type("weights", options.weights);
+  check_stored_type("keys and values", options.cache);
+  const std::int64_t most = std::min(kMostContext, config.text.max_positions);
+  ModelOptions result = options;
+  if (options.context == 0) {
+    result.context = std::min(ModelOptions::kUsualContext, most);
+  }
+  if (result.context < 1 || result.context > most) {
+    throw Error(
+        fmt::format("a context of {} tokens; this model takes 1 to {} (max_position_embeddings of its "
+                    "config.json): give --context within that",
+                    options.context, most));
+  }
+  if (options.chunk < 1) {
+    throw Error(fmt::format("passes of {} tokens; at least 1 is needed: give a larger --chunk", options.chunk));
+  }
+  result.chunk = std::min(options.chunk, result.context);
+  result.request.tokens = std::clamp<std::int64_t>(options.request.tokens, 1, result.context);
+  return result;
+}
+
+}  // namespace pascaline

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <cstdint>
+
+#include "runtime/checkpoint/model_config.hpp"
+#include "runtime/model/model_options.hpp"
+
+namespace pascaline {
+
+/// Elements of a vision head as operations take it: the next power of two, as attention has kernels for no others.
+[[nodiscard]] std::int64_t padded_head_dim(const VisionConfig& config) noexcept;
+
+/// Throws Error naming what no operation can run: heads of sizes that attention has no kernel for, or a vocabulary too
+/// large to draw from.
+void check_supported(const ModelConfig& config);
+
+/// The options with what was left open decided: the context, and a chunk no longer than that. Throws Error naming the
+/// option that is out of bounds.
+[[nodiscard]] ModelOptions checked_options(const ModelConfig& config, const ModelOptions& options);
+
+}  // namespace pascaline

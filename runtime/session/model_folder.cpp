@@ -1,0 +1,98 @@
+#include "runtime/session/model_folder.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string_view>
+
+#include "core/error.hpp"
+#include "runtime/model/requirements.hpp"
+#include "runtime/text/chat_template.hpp"
+
+namespace pascaline {
+namespace {
+
+constexpr std::int64_t kColors = 3;
+
+void check_token(const Tokenizer& tokenizer, std::string_view text, std::int64_t expected, std::string_view key) {
+  const std::optional<TokenId> found = tokenizer.find(text);
+  if (found && *found != expected) {
+    throw Error(
+        fmt::format("tokenizer.json has {} as token {}, config.json says {} ({}): the files are of different models; "
+                    "take both from one folder",
+                    text, *found, expected, key));
+  }
+}
+
+void check_tokens(const Tokenizer& tokenizer, const ModelConfig& config) {
+  check_token(tokenizer, "<|image_pad|>", config.image_token, "image_token_id");
+  check_token(tokenizer, "<|video_pad|>", config.video_token, "video_token_id");
+  check_token(tokenizer, "<|vision_start|>", config.vision_start_token, "vision_start_token_id");
+  check_token(tokenizer, "<|vision_end|>", config.vision_end_token, "vision_end_token_id");
+}
+
+void check_preprocessor(const PreprocessorConfig& preprocessor, const VisionConfig& vision) {
+  if (preprocessor.patch_size != vision.patch || preprocessor.temporal_patch_size != vision.temporal_patch ||
+      preprocessor.merge_size != vision.merge || vision.in_channels != kColors) {
+    throw Error(
+        fmt::format("preprocessor_config.json cuts pictures of {} colours into patches of {} frames of {} x {} pixels, "
+                    "merged {} x {}; config.json has {} colours and patches of {} frames of {} x {}, merged {} x {}: "
+                    "take both files from one folder",
+                    kColors, preprocessor.temporal_patch_size, preprocessor.patch_size, preprocessor.patch_size,
+                    preprocessor.merge_size, preprocessor.merge_size, vision.in_channels, vision.temporal_patch,
+                    vision.patch, vision.patch, vision.merge, vision.merge));
+  }
+}
+
+}  // namespace
+
+ModelFolder::ModelFolder(std::filesystem::path folder, ModelParts parts)
+    : path_(std::move(folder)), config_(load_model_config(path_)), generation_(load_generation_config(path_, config_)) {
+  check_supported(config_);
+  const auto is_wanted = [&](const char* file) {
+    return parts == ModelParts::all || (parts == ModelParts::present && std::filesystem::exists(path_ / file));
+  };
+  if (is_wanted("tokenizer.json")) {
+    check_chat_template(path_);
+    tokenizer_ = Tokenizer::load(path_ / "tokenizer.json", static_cast<std::size_t>(config_.text.vocab));
+    check_tokens(*tokenizer_, config_);
+  }
+  if (is_wanted("preprocessor_config.json")) {
+    preprocessor_ = read_preprocessor_config(path_ / "preprocessor_config.json");
+    check_preprocessor(*preprocessor_, config_.vision);
+  }
+}
+
+const Tokenizer& ModelFolder::tokenizer() const {
+  if (!tokenizer_) {
+    throw Error("the model folder has no tokenizer.json, which texts need");
+  }
+  return *tokenizer_;
+}
+
+const PreprocessorConfig& ModelFolder::preprocessor() const {
+  if (!preprocessor_) {
+    throw Error("the model folder has no preprocessor_config.json, which pictures need");
+  }
+  return *preprocessor_;
+}
+
+ops::SamplingSettings ModelFolder::default_sampling(std::uint64_t seed) const {
+  ops::SamplingSettings settings;
+  settings.seed = seed;
+  settings.repetition = static_cast<float>(generation_.repetition_penalty);
+  settings.presence = static_cast<float>(generation_.presence_penalty);
+  if (generation_.do_sample) {
+    settings.temperature = static_cast<float>(generation_.temperature);
+    settings.top_k = static_cast<std::int32_t>(std::min<std::int64_t>(generation_.top_k, config_.text.vocab));
+    settings.top_p = static_cast<float>(generation_.top_p);
+  }
+  return settings;
+}
+
+bool ModelFolder::ends(TokenId token) const noexcept {
+  const auto& eos = generation_.eos_tokens;
+  return std::find(eos.begin(), eos.end(), token) != eos.end();
+}
+
+}  // namespace pascaline

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+
+#include "runtime/checkpoint/generation_config.hpp"
+#include "runtime/checkpoint/model_config.hpp"
+#include "runtime/image/preprocessor_config.hpp"
+#include "runtime/ops/sample_host.hpp"
+#include "runtime/text/tokenizer.hpp"
+
+namespace pascaline {
+
+/// What of a model folder is read.
+enum class ModelParts : std::uint8_t {
+  all,      ///< texts and pictures need it all
+  present,  ///< tokenizer and preprocessor if they are there: for random weights
+  numbers,  ///< neither: only tokens and patches go in
+};
+
+/// What a model's folder says of it, all but the weights: read, and checked for what belongs together. Needs no device.
+class ModelFolder {
+ public:
+  /// Throws Error and its kinds naming the file that is missing, damaged, of another kind of model, or contradicts
+  /// another one.
+  explicit ModelFolder(std::filesystem::path folder, ModelParts parts = ModelParts::all);
+
+  [[nodiscard]] const std::filesystem::path& path() const noexcept { return path_; }
+  [[nodiscard]] const ModelConfig& config() const noexcept { return config_; }
+  [[nodiscard]] const GenerationConfig& generation() const noexcept { return generation_; }
+  [[nodiscard]] bool has_tokenizer() const noexcept { return tokenizer_.has_value(); }
+  /// Throws Error if the folder has none, or none was read.
+  [[nodiscard]] const Tokenizer& tokenizer() const;
+  /// Likewise.
+  [[nodiscard]] const PreprocessorConfig& preprocessor() const;
+  /// What the model's makers recommend, with that seed.
+  [[nodiscard]] ops::SamplingSettings default_sampling(std::uint64_t seed) const;
+  /// Whether that token ends an answer.
+  [[nodiscard]] bool ends(TokenId token) const noexcept;
+
+ private:
+  std::filesystem::path path_;
+  ModelConfig config_;
+  GenerationConfig generation_;
+  std::optional<Tokenizer> tokenizer_;
+  std::optional<PreprocessorConfig> preprocessor_;
+};
+
+}  // namespace pascaline

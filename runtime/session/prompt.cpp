@@ -1,0 +1,123 @@
+#include "runtime/session/prompt.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "core/error.hpp"
+
+namespace pascaline {
+namespace {
+
+std::int64_t token_count(const Image& image, const PreprocessorConfig& preprocessor) {
+  return image_tokens(target_size(image.height, image.width, preprocessor), preprocessor);
+}
+
+std::int64_t token_sum(std::span<const Image> images, const PreprocessorConfig& preprocessor) {
+  return std::accumulate(images.begin(), images.end(), std::int64_t{0},
+                         [&](std::int64_t sum, const Image& image) { return sum + token_count(image, preprocessor); });
+}
+
+// The largest limit a picture with which all take `room` tokens at most; 0 if there is none. A limit is not kept to the
+// token (ratios are kept, sides are whole), so it is looked for.
+std::int64_t common_limit(const PreprocessorConfig& preprocessor, std::span<const Image> images, std::int64_t room) {
+  std::int64_t fits = 0;
+  std::int64_t beyond = room + 1;
+  while (beyond - fits > 1) {
+    const std::int64_t limit = fits + (beyond - fits) / 2;
+    (token_sum(images, limit_tokens(preprocessor, limit)) <= room ? fits : beyond) = limit;
+  }
+  return fits;
+}
+
+}  // namespace
+
+std::int64_t FittedPictures::patches() const noexcept {
+  return std::accumulate(pictures.begin(), pictures.end(), std::int64_t{0},
+                         [](std::int64_t sum, const Patches& picture) { return sum + picture.grid.rows(); });
+}
+
+FittedPictures fit_pictures(const PreprocessorConfig& preprocessor, std::span<const Image> images, std::int64_t room) {
+  FittedPictures result;
+  PreprocessorConfig own = preprocessor;
+  if (const std::int64_t wanted = token_sum(images, preprocessor); wanted > room) {
+    result.most_tokens = common_limit(preprocessor, images, room);
+    if (result.most_tokens == 0) {
+      throw Error(
+          fmt::format("{} pictures of {} tokens together cannot be made small enough for the {} tokens of the "
+                      "context that are left for them",
+                      images.size(), wanted, std::max<std::int64_t>(room, 0)));
+    }
+    own = limit_tokens(preprocessor, result.most_tokens);
+  }
+  for (const Image& image : images) {
+    result.pictures.push_back(preprocess(image, own));
+  }
+  return result;
+}
+
+FittedPictures place_pictures(const ModelFolder& model, std::span<const Image> images, std::int64_t text_tokens,
+                              const PromptLimits& limits) {
+  if (images.empty()) {
+    return {};
+  }
+  const std::int64_t room = limits.context - limits.used - text_tokens - limits.answer;
+  if (limits.most_image_tokens == 0) {
+    try {
+      const std::int64_t spared =
+          std::min(std::max<std::int64_t>(room / 4, 0), std::max<std::int64_t>(limits.usual_answer - limits.answer, 0));
+      return fit_pictures(model.preprocessor(), images, room - spared);
+    } catch (const Error& error) {
+      throw Error(fmt::format("{}; ask for a larger one with --context (it is {})", error.what(), limits.context));
+    }
+  }
+  const PreprocessorConfig own = limit_tokens(model.preprocessor(), limits.most_image_tokens);
+  if (const std::int64_t wanted = token_sum(images, own); wanted > room) {
+    throw Error(
+        fmt::format("{} pictures of {} tokens together do not fit the {} tokens that text and answer leave of "
+                    "the context of {}; ask for a larger one with --context, or for smaller pictures with "
+                    "--max-image-tokens",
+                    images.size(), wanted, std::max<std::int64_t>(room, 0), limits.context));
+  }
+  return fit_pictures(own, images, room);
+}
+
+std::vector<std::size_t> tokens_of(std::span<const Patches> pictures, std::int64_t merge) {
+  std::vector<std::size_t> result;
+  for (const Patches& picture : pictures) {
+    result.push_back(static_cast<std::size_t>(picture.grid.rows() / (merge * merge)));
+  }
+  return result;
+}
+
+ModelRequest ChatPrompt::request(std::int64_t answer) const {
+  ModelRequest result;
+  result.tokens = static_cast<std::int64_t>(tokens.size()) + answer;
+  result.pictures = static_cast<std::int64_t>(images.pictures.size());
+  result.patches = images.patches();
+  for (const Patches& picture : images.pictures) {
+    result.longest_side = std::max({result.longest_side, picture.grid.h, picture.grid.w});
+  }
+  return result;
+}
+
+ChatPrompt make_prompt(const ModelFolder& model, std::span<const ChatMessage> messages, std::span<const Image> images,
+                       const PromptLimits& limits) {
+  const std::vector<std::size_t> ones(images.size(), 1);
+  const auto text = static_cast<std::int64_t>(encode_chat(model.tokenizer(), messages, ones).size() - images.size());
+  if (text > limits.context - limits.used - limits.answer) {
+    throw Error(
+        fmt::format("a prompt of {} tokens{} and an answer of up to {} do not fit the context of {}; ask for a "
+                    "larger one with --context{}",
+                    text, images.empty() ? "" : " without its pictures", limits.answer, limits.context,
+                    limits.answer > 1 ? ", or for a shorter answer with --max-tokens" : ""));
+  }
+  ChatPrompt prompt;
+  prompt.images = place_pictures(model, images, text, limits);
+  prompt.tokens =
+      encode_chat(model.tokenizer(), messages, tokens_of(prompt.images.pictures, model.config().vision.merge));
+  return prompt;
+}
+
+}  // namespace pascaline

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <vector>
+
+#include "runtime/image/image.hpp"
+#include "runtime/image/preprocess.hpp"
+#include "runtime/model/model_options.hpp"
+#include "runtime/session/model_folder.hpp"
+#include "runtime/text/chat.hpp"
+
+namespace pascaline {
+
+/// Pictures as patches.
+struct FittedPictures {
+  std::vector<Patches> pictures;
+  std::int64_t most_tokens = 0;  ///< that a picture was given, where one had to be made smaller for `room`; else 0
+
+  /// Of all pictures together.
+  [[nodiscard]] std::int64_t patches() const noexcept;
+};
+
+/// Cuts pictures into patches as the preprocessor does; if they take more than `room` tokens together, those that have
+/// most are made smaller, all to one limit. Throws Error if no limit makes them fit, and as `preprocess` does.
+[[nodiscard]] FittedPictures fit_pictures(const PreprocessorConfig& preprocessor, std::span<const Image> images,
+                                          std::int64_t room);
+
+/// What a prompt and its answer may take.
+struct PromptLimits {
+  std::int64_t context = 0;            ///< tokens of both together
+  std::int64_t used = 0;               ///< tokens of the context that a conversation has already
+  std::int64_t answer = 1;             ///< tokens of the answer that must find room
+  std::int64_t usual_answer = 512;     ///< that pictures made smaller leave room for, or for a quarter of what is left
+  std::int64_t most_image_tokens = 0;  ///< of one picture; 0: what the preprocessor allows, and fits the context
+};
+
+/// A prompt that a model can read.
+struct ChatPrompt {
+  std::vector<TokenId> tokens;
+  FittedPictures images;
+
+  /// For `ModelOptions::request`, with an answer of so many tokens.
+  [[nodiscard]] ModelRequest request(std::int64_t answer) const;
+};
+
+/// The patches of pictures for a prompt whose text takes `text_tokens`. Throws Error, with the options that help, if
+/// they do not fit the context.
+[[nodiscard]] FittedPictures place_pictures(const ModelFolder& model, std::span<const Image> images,
+                                            std::int64_t text_tokens, const PromptLimits& limits);
+
+/// Encodes messages with their pictures, in order. Throws Error, with the options that help, if prompt and answer do
+/// not fit the context, and as `place_pictures` and `encode_chat` do.
+[[nodiscard]] ChatPrompt make_prompt(const ModelFolder& model, std::span<const ChatMessage> messages,
+                                     std::span<const Image> images, const PromptLimits& limits);
+
+/// Tokens of each picture.
+[[nodiscard]] std::vector<std::size_t> tokens_of(std::span<const Patches> pictures, std::int64_t merge);
+
+}  // namespace pascaline

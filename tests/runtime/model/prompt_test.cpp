@@ -1,0 +1,159 @@
+#include "runtime/session/prompt.hpp"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "core/error.hpp"
+#include "core/paths.hpp"
+#include "runtime/session/foreign_database.hpp"
+#include "tests/db/fixtures.hpp"
+#include "tests/runtime/model/model_folder.hpp"
+
+namespace pascaline::testing {
+namespace {
+
+std::string message_of(const std::function<void()>& work) {
+  try {
+    work();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  ADD_FAILURE() << "nothing was thrown";
+  return {};
+}
+
+// The tests' preprocessor makes pictures of 4 to 64 tokens of 8 x 8 pixels.
+class PromptTest : public ::testing::Test {
+ protected:
+  TemporaryFolder folder_;
+
+  PromptTest() { write_model_folder(folder_.path()); }
+
+  [[nodiscard]] ModelFolder model() const { return ModelFolder(folder_.path()); }
+  static std::vector<ChatMessage> with_pictures(std::size_t count) {
+    ChatMessage message;
+    message.parts.assign(count, {ChatPart::Kind::image, {}});
+    message.parts.push_back({ChatPart::Kind::text, "what is this?"});
+    return {message};
+  }
+  static std::int64_t tokens(const Patches& picture) { return picture.grid.rows() / 4; }
+};
+
+TEST_F(PromptTest, PicturesThatFitStayAsTheyAre) {
+  const std::vector<Image> images{black_image(64, 64), black_image(16, 24)};
+  const ChatPrompt prompt = make_prompt(model(), with_pictures(2), images, {.context = 1024});
+  EXPECT_EQ(prompt.images.most_tokens, 0);
+  EXPECT_EQ(tokens(prompt.images.pictures[0]), 64);
+  EXPECT_EQ(tokens(prompt.images.pictures[1]), 6);
+  const ModelRequest request = prompt.request(100);
+  EXPECT_EQ(request.tokens, static_cast<std::int64_t>(prompt.tokens.size()) + 100);
+  EXPECT_EQ(request.patches, 4 * 70);
+  EXPECT_EQ(request.longest_side, 16);
+}
+
+TEST_F(PromptTest, LargePicturesShareWhatTheContextLeaves) {
+  const std::vector<Image> images{black_image(64, 64), black_image(64, 64), black_image(16, 24)};
+  const ChatPrompt prompt =
+      make_prompt(model(), with_pictures(3), images, {.context = 120, .answer = 10, .usual_answer = 10});
+  EXPECT_LE(static_cast<std::int64_t>(prompt.tokens.size()) + 10, 120);
+  EXPECT_GT(static_cast<std::int64_t>(prompt.tokens.size()) + 10, 80) << "they are not made smaller than they must be";
+  EXPECT_GT(prompt.images.most_tokens, 6);
+  EXPECT_EQ(tokens(prompt.images.pictures[0]), tokens(prompt.images.pictures[1]));
+  EXPECT_EQ(tokens(prompt.images.pictures[2]), 6) << "it was small before";
+}
+
+TEST_F(PromptTest, SmallerPicturesLeaveRoomForAnAnswer) {
+  const std::vector<Image> images{black_image(64, 64), black_image(64, 64)};
+  const ChatPrompt tight = make_prompt(model(), with_pictures(2), images, {.context = 120, .usual_answer = 1});
+  const ChatPrompt roomy = make_prompt(model(), with_pictures(2), images, {.context = 120});
+  EXPECT_LT(roomy.tokens.size() + 15, tight.tokens.size() + 16);
+  EXPECT_LE(roomy.tokens.size(), 100);
+}
+
+TEST_F(PromptTest, LimitsOfTheUserAreKeptOrRefused) {
+  const std::vector<Image> images{black_image(64, 64)};
+  const ChatPrompt small = make_prompt(model(), with_pictures(1), images, {.context = 200, .most_image_tokens = 9});
+  EXPECT_EQ(tokens(small.images.pictures[0]), 9);
+  EXPECT_EQ(small.images.most_tokens, 0) << "nothing was done that was not asked for";
+  const std::string text = message_of(
+      [&] { (void)make_prompt(model(), with_pictures(1), images, {.context = 60, .most_image_tokens = 60}); });
+  EXPECT_NE(text.find("--max-image-tokens"), std::string::npos) << text;
+  EXPECT_NE(text.find("--context"), std::string::npos) << text;
+}
+
+TEST_F(PromptTest, WhatCannotFitIsRefused) {
+  const std::vector<ChatMessage> message{text_message(ChatRole::user, std::string(300, 'x'))};
+  const std::string text = message_of([&] { (void)make_prompt(model(), message, {}, {.context = 100}); });
+  EXPECT_NE(text.find("context of 100"), std::string::npos) << text;
+  EXPECT_EQ(text.find("--max-tokens"), std::string::npos) << "a shorter answer would not help";
+  const std::string answer =
+      message_of([&] { (void)make_prompt(model(), with_pictures(0), {}, {.context = 100, .answer = 99}); });
+  EXPECT_NE(answer.find("--max-tokens"), std::string::npos) << answer;
+  const std::vector<Image> many(30, black_image(8, 8));
+  const std::string pictures =
+      message_of([&] { (void)make_prompt(model(), with_pictures(30), many, {.context = 100}); });
+  EXPECT_NE(pictures.find("30 pictures"), std::string::npos) << pictures;
+  EXPECT_NE(pictures.find("--context"), std::string::npos) << pictures;
+  const std::vector<Image> strip{black_image(1, 300)};
+  EXPECT_THROW((void)make_prompt(model(), with_pictures(1), strip, {.context = 100}), Error);
+  EXPECT_THROW((void)make_prompt(model(), with_pictures(1), {}, {.context = 100}), Error) << "its picture is missing";
+}
+
+TEST_F(PromptTest, TokensUsedBeforeCount) {
+  const std::vector<Image> images{black_image(64, 64)};
+  EXPECT_EQ(place_pictures(model(), images, 10, {.context = 100, .usual_answer = 1}).most_tokens, 0);
+  EXPECT_GT(place_pictures(model(), images, 10, {.context = 100, .used = 40, .usual_answer = 1}).most_tokens, 0);
+}
+
+TEST_F(PromptTest, FilesOfDifferentModelsAreRefused) {
+  nlohmann::json config = nlohmann::json::parse(read_file(folder_ / "config.json"));
+  config["image_token_id"] = 744;
+  write_bytes(folder_ / "config.json", config.dump());
+  const std::string text = message_of([&] { (void)model(); });
+  EXPECT_NE(text.find("<|image_pad|> as token 741, config.json says 744 (image_token_id)"), std::string::npos) << text;
+  EXPECT_NO_THROW(ModelFolder(folder_.path(), ModelParts::numbers));
+}
+
+TEST_F(PromptTest, PatchesMustBeCutAsTheConfigurationSays) {
+  nlohmann::json config = nlohmann::json::parse(read_file(folder_ / "preprocessor_config.json"));
+  config["patch_size"] = 2;
+  config["temporal_patch_size"] = 8;  // as many values a patch
+  write_bytes(folder_ / "preprocessor_config.json", config.dump());
+  const std::string text = message_of([&] { (void)model(); });
+  EXPECT_NE(text.find("patches of 8 frames of 2 x 2"), std::string::npos) << text;
+}
+
+TEST_F(PromptTest, ModelsThatNothingCanRunAreRefused) {
+  nlohmann::json config = nlohmann::json::parse(read_file(folder_ / "config.json"));
+  config["text_config"]["head_dim"] = 24;
+  config["text_config"]["rope_scaling"]["mrope_section"] = {4, 4, 4};
+  write_bytes(folder_ / "config.json", config.dump());
+  const std::string text = message_of([&] { (void)model(); });
+  EXPECT_NE(text.find("24 elements (head_dim)"), std::string::npos) << text;
+}
+
+TEST_F(PromptTest, DatabaseOfOtherDevicesSaysSo) {
+  const std::filesystem::path database = folder_ / "tuned.db";
+  const DeviceInfo host = open_device("host")->info();
+  Store store(database, OpenMode::create);
+  EXPECT_EQ(reason_database_is_foreign(database, host), "") << "nothing was tuned yet";
+  const ContextIds context = example_context(store);
+  const std::int64_t trial = store.add_trial(begin_example_session(store, context), context, example_trial(32));
+  store.set_winner(context, trial, std::nullopt, 0.5);
+  const std::string reason = reason_database_is_foreign(database, host);
+  for (const std::string& part : {example_device().name, host.name, std::string("pascaline sweep --db"),
+                                  database.string(), std::string("--untuned")}) {
+    EXPECT_NE(reason.find(part), std::string::npos) << reason;
+  }
+  DeviceInfo example = host;
+  example.kind = DeviceKind::cuda;
+  example.name = example_device().name;
+  example.architecture = "sm_" + example_device().compute_capability;
+  std::erase(example.architecture, '.');
+  example.limits.sm_count = static_cast<int>(example_device().sm_count);
+  EXPECT_EQ(reason_database_is_foreign(database, example), "") << "it was tuned on that kind of device";
+}
+
+}  // namespace
+}  // namespace pascaline::testing
