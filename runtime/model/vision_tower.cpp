@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "core/error.hpp"
+#include "core/parallel.hpp"
 #include "runtime/model/positions.hpp"
 #include "runtime/model/requirements.hpp"
 #include "runtime/model/tensor_memory.hpp"
@@ -13,6 +14,9 @@
 
 namespace pascaline {
 namespace {
+
+constexpr std::size_t kSlotBytes = std::size_t{2} << 20;
+constexpr std::size_t kSlots = 8;
 
 void check_pictures(const VisionConfig& config, std::span<const PatchView> pictures) {
   for (const PatchView& picture : pictures) {
@@ -154,24 +158,51 @@ ImageFeatures VisionTower::encode(std::span<const PatchView> pictures) {
   return features;
 }
 
+// Large pictures go to a GPU by several threads through page-locked slots: copying them there takes as long as the copy
+// to the device. When it returns the caller may drop the values.
+void VisionTower::bring(const TensorView& pixels, std::span<const PatchView> pictures) {
+  DeviceMemory& memory = executor_->memory();
+  const bool in_slots = span_of(pixels).bytes > kSlotBytes && !executor_->on_processor();
+  if (in_slots && !staging_) {
+    staging_.emplace(memory, kSlotBytes, kSlots);
+  }
+  const auto width = static_cast<std::size_t>(config_->patch_values());
+  std::int64_t first = 0;
+  for (const PatchView& picture : pictures) {
+    const std::int64_t count = picture.rows * picture.columns;
+    const auto copy = [&](std::size_t begin, std::size_t end) {
+      const auto rows = static_cast<std::int64_t>(end - begin);
+      const DeviceSpan to = span_of(rows_of(pixels, first + static_cast<std::int64_t>(begin), rows));
+      const auto from = std::as_bytes(picture.values.subspan(begin * width, (end - begin) * width));
+      in_slots ? staging_->upload(to, from) : memory.upload({}, to, from);
+    };
+    if (in_slots) {
+      parallel_for(static_cast<std::size_t>(count), std::max<std::size_t>(1, kSlotBytes / (width * sizeof(float))),
+                   copy);
+    } else {
+      copy(0, static_cast<std::size_t>(count));
+    }
+    first += count;
+  }
+  if (in_slots) {
+    staging_->order_before({});
+  } else {
+    memory.synchronize(StreamId{});
+  }
+}
+
 void VisionTower::embed(Pass& pass, std::span<const PatchView> pictures) {
   const TensorView pixels = pass.view("pixels", {pass.count, config_->patch_values()});
   const TensorView patches = pass.view("patches", {pass.count, config_->hidden});
   const TensorView hidden = pass.view("hidden", {pass.count, config_->hidden});
-  std::int64_t first = 0;
-  for (const PatchView& picture : pictures) {
-    const std::int64_t count = picture.rows * picture.columns;
-    executor_->memory().upload({}, span_of(rows_of(pixels, first, count)), std::as_bytes(picture.values));
-    first += count;
-  }
-  executor_->memory().synchronize(StreamId{});  // the caller may drop the values
+  bring(pixels, pictures);
   executor_->matmul({.a = pixels,
                      .b = weights_->patch_embed.weight,
                      .c = patches,
                      .bias = weights_->patch_embed.bias,
                      .residual = {},
                      .epilogue = ops::Epilogue::bias});
-  first = 0;
+  std::int64_t first = 0;
   for (const PatchView& picture : pictures) {
     const std::int64_t count = picture.rows * picture.columns;
     executor_->position_embedding({.x = rows_of(patches, first, count),

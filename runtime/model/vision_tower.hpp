@@ -7,6 +7,7 @@
 
 #include "runtime/checkpoint/model_config.hpp"
 #include "runtime/memory/arena.hpp"
+#include "runtime/memory/staging.hpp"
 #include "runtime/model/executor.hpp"
 #include "runtime/model/weights.hpp"
 
@@ -48,6 +49,7 @@ class VisionTower {
  private:
   struct Pass;
   void make_room(std::int64_t patches, std::int64_t longest_side);
+  void bring(const TensorView& pixels, std::span<const PatchView> pictures);
   void embed(Pass& pass, std::span<const PatchView> pictures);
   void run_block(const VisionBlockWeights& weights, Pass& pass);
   void attend(const VisionBlockWeights& weights, Pass& pass);
@@ -59,6 +61,7 @@ class VisionTower {
   std::optional<Arena> arena_;  // for pictures of up to:
   std::int64_t arena_patches_ = 0;
   std::int64_t arena_side_ = 0;
+  std::optional<StagingRing> staging_;  // once there was a large picture
 };
 
 }  // namespace pascaline

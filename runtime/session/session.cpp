@@ -80,6 +80,9 @@ Session::Session(ModelFolder folder, const SessionOptions& options) : folder_(st
   if (device != "cpu" && options.dispatcher.database) {
     check_database(*options.dispatcher.database, device, options.database_may_be_foreign);
   }
+  if (device != "cpu") {
+    check_bundle(options.dispatcher);
+  }
   WeightSource weights = open_weights(folder_, options.random_weights);
   open_device(device, options.dispatcher);
   model_ = std::make_unique<Model>(*executor_, config(), weights, decided);
@@ -93,7 +96,6 @@ void Session::open_device(const std::string& id, const DispatcherOptions& option
     executor_ = std::make_unique<Executor>(*device_);
     return;
   }
-  check_bundle(options.dispatcher);
   device_ = pascaline::open_device(id);
   dispatcher_ = std::make_unique<Dispatcher>(*device_, options);
   executor_ = std::make_unique<Executor>(*dispatcher_);

@@ -231,7 +231,8 @@ TEST_F(CliBundleTest, AModelRunsFromItWithoutACompiler) {
 
   expect_fault(on_host("generate", with({"--bundle", bundle_, "--db", database_})), 2, {"--bundle"});
   expect_fault(on_host("generate", with({"--any-device"})), 2, {"--bundle"});
-  expect_fault(on_host("profile", {"--bundle", workload}), 1, {"cannot use bundle " + workload, "not a bundle"});
+  expect_fault(on_host("profile", {"--bundle", workload, "--prompt-tokens", "8"}), 1,
+               {"cannot use bundle " + workload, "not a bundle"});
   std::string damaged = bytes_of(bundle_);
   damaged[damaged.size() / 2] ^= 1;
   write_bytes(bundle_, damaged);

@@ -237,6 +237,38 @@ TEST_F(ModelTest, RecordedStepsAreThoseLaunchedOneByOne) {
   EXPECT_EQ(answers[0], answers[1]);
 }
 
+// Its pixels are more than a page-locked slot holds.
+TEST_F(ModelTest, LargePicturesComeToADeviceInPieces) {
+  DispatcherOptions options;
+  options.cache = PASCALINE_TEST_CACHE;
+  Dispatcher dispatcher(*host_, options);
+  Executor executor(dispatcher);
+  config_.vision.patch = 16;
+  const std::int64_t side = 20;
+  std::vector<float> pixels(static_cast<std::size_t>(side * side * config_.vision.patch_values()));
+  ASSERT_GT(pixels.size() * sizeof(float), std::size_t{2} << 20);
+  for (std::size_t i = 0; i < pixels.size(); ++i) {
+    pixels[i] = hash_weight("pixel_values", i);
+  }
+  const PatchView picture{side, side, pixels};
+  const auto features_of = [&](Executor& one) {
+    const auto model = this->model(one, {.context = 64, .chunk = 16});
+    std::vector<float> values(static_cast<std::size_t>(side * side / 4 * config_.vision.out_hidden));
+    for (int i = 0; i < 2; ++i) {  // the second time into memory that is in use
+      const TensorView features = model->encode({&picture, 1}).embeddings;
+      host_->memory().download({}, std::as_writable_bytes(std::span(values)),
+                               {features.data, values.size() * sizeof(float)});
+    }
+    host_->memory().synchronize(StreamId{});
+    return values;
+  };
+  const std::vector<float> expected = features_of(executor_);
+  const std::vector<float> got = features_of(executor);
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    ASSERT_NEAR(got[i], expected[i], 1e-4) << i;
+  }
+}
+
 TEST_F(ModelTest, StepsAreRecordedThoughAnOperationOfPicturesFellBack) {
   const TemporaryFolder folder;
   std::filesystem::copy(data_folder("kernel_templates"), folder.path(), std::filesystem::copy_options::recursive);
