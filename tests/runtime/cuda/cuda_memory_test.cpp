@@ -158,9 +158,20 @@ TEST_F(CudaMemoryTest, AGrowingBufferKeepsAddressContentsAndGraphs) {
   EXPECT_EQ(buffer.mapped_bytes(), 64 * page);
   EXPECT_THROW(buffer.grow_to(buffer.reserved_bytes() + 1), Error);
   EXPECT_EQ(ints(buffer.span().slice(8, 4)), std::vector<int>{42});
-  const std::uint64_t held = memory().state().free_bytes;
-  buffer = GrowingBuffer();
-  EXPECT_GE(memory().state().free_bytes, held + 32 * page) << "its memory was given back";
+  EXPECT_TRUE(device_works());
+}
+
+// Free memory as the driver tells it is also other programs': what was given back can be taken again.
+TEST_F(CudaMemoryTest, AGrowingBufferGivesItsMemoryBack) {
+  if (!memory().can_reserve()) {
+    GTEST_SKIP() << "this driver puts no memory behind reserved addresses";
+  }
+  const std::size_t share = memory().state().free_bytes / 5;
+  for (int i = 0; i < 8; ++i) {
+    GrowingBuffer buffer = memory().reserve(share);
+    ASSERT_NO_THROW(buffer.grow_to(share)) << "after " << i << " of them";
+    EXPECT_GE(buffer.mapped_bytes(), share);
+  }
   EXPECT_TRUE(device_works());
 }
 
