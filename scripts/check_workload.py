@@ -11,7 +11,7 @@ import sys
 FOLDER = pathlib.Path(__file__).resolve().parent.parent / "search_spaces" / "workloads"
 HALF = 2  # bytes of a stored weight or cache element
 PRODUCTS = ("matmul", "matvec")  # kernels of matrix products
-CHOICES = ("CAUSAL", "OPERATION", "RESIDUAL")  # dimensions that choose what is computed, from 0
+CHOICES = ("CAUSAL", "EPILOGUE", "OPERATION", "RESIDUAL")  # dimensions that choose what is computed, from 0
 
 
 class WorkloadError(Exception):
@@ -71,21 +71,21 @@ def check_members(thing, where, needed, allowed=()):
 
 
 def check_phase(phase, where):
-    check_members(phase, where, ("name", "per", "symbols"))
-    for name, values in phase["symbols"].items():
+    check_members(phase, where, ("name", "per"), ("symbols",))
+    for name, values in phase.get("symbols", {}).items():
         require(name.isidentifier(), where, f"'{name}' is not an identifier")
         ok = isinstance(values, list) and values and all(type(v) is int and v > 0 for v in values)
         require(ok and len(set(values)) == len(values), where, f"'{name}' needs a list of different positive integers")
 
 
 def check_entry(entry, where, phases, dimension_names):
-    check_members(entry, where, ("kernel", "name", "phase", "dimensions", "count"), ("alternative_of",))
+    check_members(entry, where, ("kernel", "name", "phase", "dimensions", "count"), ("alternative_of", "types"))
     require(entry["phase"] in phases, where, f"phase '{entry['phase']}' is not in 'phases'")
     require(type(entry["count"]) is int and entry["count"] > 0, where, "'count' must be a positive integer")
     names = set(entry["dimensions"])
     known = dimension_names.setdefault(entry["kernel"], names)
     require(names == known, where, f"dimensions {sorted(names)} differ from {sorted(known)} of the same kernel above")
-    symbols = phases[entry["phase"]]["symbols"]
+    symbols = phases[entry["phase"]].get("symbols", {})
     for name, value in entry["dimensions"].items():
         for choice in range(max((len(values) for values in symbols.values()), default=1)):
             at = {symbol: values[min(choice, len(values) - 1)] for symbol, values in symbols.items()}
@@ -94,9 +94,9 @@ def check_entry(entry, where, phases, dimension_names):
 
 
 def check_form(workload):
-    check_members(workload, "", ("schema", "name", "description", "source", "types", "phases", "entries"))
+    check_members(workload, "", ("schema", "name", "description", "source", "phases", "entries"), ("types",))
     require(workload["schema"] == 1, "/schema", "only 1 is known")
-    for name, types in workload["types"].items():
+    for name, types in workload.get("types", {}).items():
         require(isinstance(types, list) and types, f"/types/{name}", "must be a list of element types")
     for index, phase in enumerate(workload["phases"]):
         check_phase(phase, f"/phases/{index}")

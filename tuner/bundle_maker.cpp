@@ -133,10 +133,6 @@ class BundleMaker {
 
   // One winner a problem: the first that is valid, as a dispatcher takes them.
   void sort_winners(TunedKernel& kernel) {
-    for (const RefusedWinner& refused : kernel.refused) {
-      warn(fmt::format("the winner of {} is left out: {}", refused.problem.text(), refused.why));
-    }
-    kernel.refused.clear();
     std::vector<Winner> kept;
     for (Winner& winner : kernel.winners) {
       if (!kept.empty() && kept.back().trial.problem == winner.trial.problem) {
@@ -153,6 +149,15 @@ class BundleMaker {
       }
     }
     kernel.winners = std::move(kept);
+    for (const RefusedWinner& refused : kernel.refused) {
+      const bool has_another = std::any_of(kernel.winners.begin(), kernel.winners.end(), [&](const Winner& winner) {
+        return winner.trial.problem == refused.problem;
+      });
+      if (!has_another) {
+        warn(fmt::format("the winner of {} is left out: {}", refused.problem.text(), refused.why));
+      }
+    }
+    kernel.refused.clear();
   }
 
   [[nodiscard]] TunedKernel load_kernel(const std::string& name) {
