@@ -120,9 +120,12 @@ json parse_json(std::string_view text, const std::string& file) {
   return document;
 }
 
+// Far beyond any space or workload.
+constexpr std::size_t kMostBytes = std::size_t{64} << 20;
+
 std::string read_space_file(const std::filesystem::path& file) {
   try {
-    return read_file(file);
+    return read_file(file, kMostBytes);
   } catch (const Error& error) {
     throw SpaceError(file.string(), "", error.what());
   }

@@ -109,7 +109,7 @@ fs::path default_database() {
   return home() / ".local" / "share" / "pascaline" / "tuned.db";
 }
 
-std::string read_file(const fs::path& file) {
+std::string read_file(const fs::path& file, std::size_t most) {
   const Descriptor descriptor(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
   if (descriptor.get() < 0) {
     throw Error(fmt::format("cannot open {}: {}", file.string(), std::strerror(errno)), errno);
@@ -123,13 +123,49 @@ std::string read_file(const fs::path& file) {
     }
     if (count > 0) {
       bytes.append(block, static_cast<std::size_t>(count));
+      if (bytes.size() > most) {
+        throw Error(fmt::format("cannot read {}: it has more than {} bytes", file.string(), most));
+      }
     } else if (errno != EINTR) {
       throw Error(fmt::format("cannot read {}: {}", file.string(), std::strerror(errno)), errno);
     }
   }
 }
 
-void write_file_atomically(const fs::path& file, std::string_view bytes) {
+namespace {
+
+// Where symbolic links lead, be there a file or not.
+fs::path behind_links(fs::path file) {
+  constexpr int kMostLinks = 40;
+  std::error_code ignored;
+  for (int i = 0; i < kMostLinks && fs::is_symlink(file, ignored); ++i) {
+    file = file.parent_path() / fs::read_symlink(file, ignored);  // an absolute one takes the place of all
+  }
+  return file;
+}
+
+// Into what is there and must stay what it is: a device, a pipe.
+void write_through(const fs::path& file, std::string_view bytes) {
+  Descriptor descriptor(::open(file.c_str(), O_WRONLY | O_CLOEXEC));
+  if (descriptor.get() < 0) {
+    throw Error(fmt::format("cannot write {}: {}", file.string(), std::strerror(errno)), errno);
+  }
+  try {
+    write_all(descriptor.get(), bytes);
+  } catch (const Error& error) {
+    throw Error(fmt::format("cannot write {}: {}", file.string(), error.what()), error.code());
+  }
+}
+
+}  // namespace
+
+void write_file_atomically(const fs::path& given, std::string_view bytes) {
+  std::error_code ignored;
+  const fs::path file = behind_links(given);
+  if (fs::exists(file, ignored) && !fs::is_regular_file(file, ignored)) {
+    write_through(file, bytes);
+    return;
+  }
   std::string temporary = file.string() + ".XXXXXX";
   Descriptor descriptor(::mkostemp(temporary.data(), O_CLOEXEC));
   if (descriptor.get() < 0) {

@@ -17,10 +17,11 @@ namespace pascaline {
 /// Default database: $PASCALINE_DB, else $XDG_DATA_HOME/pascaline/tuned.db, else ~/.local/share/pascaline/tuned.db.
 [[nodiscard]] std::filesystem::path default_database();
 
-/// Whole file as bytes; throws Error naming it.
-[[nodiscard]] std::string read_file(const std::filesystem::path& file);
+/// Whole file as bytes; throws Error naming it, also if it has more than `most` bytes (a device may have no end).
+[[nodiscard]] std::string read_file(const std::filesystem::path& file, std::size_t most = std::string::npos);
 
-/// Writes beside the target and renames over it, so that readers see the old or the new file, never half of one.
+/// Writes beside the target and renames over it, so that readers see the old or the new file, never half of one. A
+/// symbolic link stays one, to the new file; what is no regular file, such as /dev/stdout, is written to as it is.
 /// Throws Error naming the file and the cause (disk full among them).
 void write_file_atomically(const std::filesystem::path& file, std::string_view bytes);
 

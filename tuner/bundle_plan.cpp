@@ -131,27 +131,54 @@ void walk(Problem problem, const std::vector<std::size_t>& together, const std::
   }
 }
 
-void walk_group(const Space& space, const Group& group, CodeCollector& collector) {
+// Of a size that was seen at its least only, such as one picture in a prompt, a few larger ones are to be expected.
+constexpr std::int64_t kFewMore[] = {1, 2, 4};
+
+std::vector<Problem> with_larger(const Space& space, const Group& group) {
+  std::vector<Problem> result;
+  for (const Problem* problem : group) {
+    result.push_back(*problem);
+  }
+  for (std::size_t d = 0; d < space.dimensions.size(); ++d) {
+    const Dimension& dimension = space.dimensions[d];
+    const bool at_least = std::all_of(group.begin(), group.end(), [&](const Problem* problem) {
+      return problem->dimensions[d].second == dimension.minimum;
+    });
+    for (const std::int64_t more : kFewMore) {
+      if (!dimension.varies || !at_least || dimension.minimum + more > dimension.maximum) {
+        break;
+      }
+      for (const Problem* problem : group) {
+        result.push_back(*problem);
+        result.back().dimensions[d].second += more;
+      }
+    }
+  }
+  return result;
+}
+
+void walk_group(const Space& space, const Group& seen, CodeCollector& collector) {
+  const std::vector<Problem> group = with_larger(space, seen);
   for (std::size_t d = 0; d < space.dimensions.size(); ++d) {
     const Dimension& dimension = space.dimensions[d];
     if (!dimension.varies) {
       continue;
     }
     std::int64_t most = dimension.maximum <= kSmallMaximum ? dimension.maximum : dimension.minimum;
-    for (const Problem* problem : group) {
-      most = std::max(most, problem->dimensions[d].second);
+    for (const Problem& problem : group) {
+      most = std::max(most, problem.dimensions[d].second);
     }
     const std::vector<std::int64_t> sizes = sizes_up_to(dimension.minimum, most);
-    for (const Problem* problem : group) {
-      walk(*problem, {d}, sizes, collector);
+    for (const Problem& problem : group) {
+      walk(problem, {d}, sizes, collector);
       std::vector<std::size_t> together{d};
       for (std::size_t e = 0; e < space.dimensions.size(); ++e) {
-        if (e != d && space.dimensions[e].varies && problem->dimensions[e].second == problem->dimensions[d].second) {
+        if (e != d && space.dimensions[e].varies && problem.dimensions[e].second == problem.dimensions[d].second) {
           together.push_back(e);
         }
       }
       if (together.size() > 1) {
-        walk(*problem, together, sizes, collector);
+        walk(problem, together, sizes, collector);
       }
     }
   }

@@ -15,8 +15,8 @@
 namespace pascaline {
 namespace {
 
-constexpr std::size_t kSlotBytes = std::size_t{2} << 20;
-constexpr std::size_t kSlots = 8;
+constexpr std::size_t kPixelSlotBytes = std::size_t{2} << 20;
+constexpr std::size_t kPixelSlots = 8;
 
 void check_pictures(const VisionConfig& config, std::span<const PatchView> pictures) {
   for (const PatchView& picture : pictures) {
@@ -162,9 +162,9 @@ ImageFeatures VisionTower::encode(std::span<const PatchView> pictures) {
 // to the device. When it returns the caller may drop the values.
 void VisionTower::bring(const TensorView& pixels, std::span<const PatchView> pictures) {
   DeviceMemory& memory = executor_->memory();
-  const bool in_slots = span_of(pixels).bytes > kSlotBytes && !executor_->on_processor();
+  const bool in_slots = span_of(pixels).bytes > kPixelSlotBytes && !executor_->on_processor();
   if (in_slots && !staging_) {
-    staging_.emplace(memory, kSlotBytes, kSlots);
+    staging_.emplace(memory, kPixelSlotBytes, kPixelSlots);
   }
   const auto width = static_cast<std::size_t>(config_->patch_values());
   std::int64_t first = 0;
@@ -177,7 +177,7 @@ void VisionTower::bring(const TensorView& pixels, std::span<const PatchView> pic
       in_slots ? staging_->upload(to, from) : memory.upload({}, to, from);
     };
     if (in_slots) {
-      parallel_for(static_cast<std::size_t>(count), std::max<std::size_t>(1, kSlotBytes / (width * sizeof(float))),
+      parallel_for(static_cast<std::size_t>(count), std::max<std::size_t>(1, kPixelSlotBytes / (width * sizeof(float))),
                    copy);
     } else {
       copy(0, static_cast<std::size_t>(count));

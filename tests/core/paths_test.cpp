@@ -56,6 +56,27 @@ int code_of(const auto& action) {
   return 0;
 }
 
+TEST_F(PathsTest, LinksAndDevicesStayWhatTheyAre) {
+  std::filesystem::create_symlink(folder_ / "real", folder_ / "link");
+  for (const char* text : {"made through the link", "again"}) {
+    write_file_atomically(folder_ / "link", text);
+    EXPECT_TRUE(std::filesystem::is_symlink(folder_ / "link"));
+    EXPECT_EQ(read_file(folder_ / "real"), text);
+  }
+  write_file_atomically("/dev/null", "gone");
+  EXPECT_TRUE(std::filesystem::is_character_file("/dev/null"));
+  EXPECT_THROW(write_file_atomically("/dev/full", std::string(1 << 20, 'x')), Error);
+  EXPECT_TRUE(std::filesystem::is_character_file("/dev/full"));
+  EXPECT_THROW(write_file_atomically(folder_, "a folder"), Error);
+}
+
+TEST_F(PathsTest, ReadingEndsAtALimit) {
+  write_file_atomically(folder_ / "f", "123456");
+  EXPECT_EQ(read_file(folder_ / "f", 6), "123456");
+  EXPECT_THROW((void)read_file(folder_ / "f", 5), Error);
+  EXPECT_THROW((void)read_file("/dev/zero", 1 << 20), Error);
+}
+
 TEST_F(PathsTest, WritesAndReadsBytes) {
   const std::string bytes("a\0b\r\n\xFF", 6);
   write_file_atomically(folder_ / "f", bytes);

@@ -43,6 +43,19 @@ std::set<std::string> macros(const TunedKernel& kernel, const PlannedCodes& plan
   return result;
 }
 
+// Of one row, the only number that was seen, code for several is needed none the less.
+TEST(BundlePlanTest, SizesSeenAtTheirLeastMayGrow) {
+  nlohmann::json json = nlohmann::json::parse(scale_json());
+  json["dimensions"][0] = nlohmann::json::parse(R"({"name": "ROWS", "description": "rows", "varies": true})");
+  json["macros"] = {{{"name", "SEVERAL"}, {"value", "ROWS > 1"}}};
+  const Space space = Space::parse(json.dump(), "scale.json");
+  const TunedKernel kernel = tuned(space);
+  const Problem one = scale_problem(1, 20);
+  const auto planned = plan_codes(kernel, old_toolkit(), {}, {&one, 1}, true);
+  EXPECT_EQ(macros(kernel, planned).size(), 2U);
+  EXPECT_EQ(plan_codes(kernel, old_toolkit(), {}, {&one, 1}, false).codes.size(), 1U);
+}
+
 TEST(BundlePlanTest, SizesAreAllOrAreSpread) {
   EXPECT_EQ(sizes_up_to(3, 5), (std::vector<std::int64_t>{3, 4, 5}));
   EXPECT_EQ(sizes_up_to(3, 3), (std::vector<std::int64_t>{3}));

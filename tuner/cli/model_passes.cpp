@@ -25,6 +25,23 @@ std::vector<TokenId> some_tokens(const ModelConfig& config, std::int64_t count) 
   return tokens;
 }
 
+// A picture of so many pixels, of any content.
+struct SomePicture {
+  SomePicture(const VisionConfig& vision, std::int64_t height, std::int64_t width)
+      : rows(patches_along(vision, height)),
+        columns(patches_along(vision, width)),
+        values(static_cast<std::size_t>(rows * columns * vision.patch_values())) {
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      values[i] = hash_weight("pixel_values", i);
+    }
+  }
+  [[nodiscard]] PatchView view() const { return {rows, columns, values}; }
+
+  std::int64_t rows;
+  std::int64_t columns;
+  std::vector<float> values;
+};
+
 void read_tokens(Model& model, std::int64_t count) {
   model.clear();
   const std::vector<TokenId> tokens = some_tokens(model.config(), count);
@@ -124,18 +141,32 @@ ModelPass decode_pass(Model& model, std::int64_t context) {
 }
 
 ModelPass image_pass(Model& model, std::int64_t height, std::int64_t width) {
-  const VisionConfig& vision = model.config().vision;
-  const std::int64_t rows = patches_along(vision, height);
-  const std::int64_t columns = patches_along(vision, width);
-  const auto values =
-      std::make_shared<std::vector<float>>(static_cast<std::size_t>(rows * columns * vision.patch_values()));
-  for (std::size_t i = 0; i < values->size(); ++i) {
-    (*values)[i] = hash_weight("pixel_values", i);
-  }
-  return {"image", fmt::format("picture of {} x {} patches", rows, columns), [] {},
-          [&model, rows, columns, values] {
-            const PatchView picture{rows, columns, *values};
-            (void)model.encode({&picture, 1});
+  const auto picture = std::make_shared<SomePicture>(model.config().vision, height, width);
+  return {"image", fmt::format("picture of {} x {} patches", picture->rows, picture->columns), [] {},
+          [&model, picture] {
+            const PatchView view = picture->view();
+            (void)model.encode({&view, 1});
+          }};
+}
+
+std::int64_t image_prompt_tokens(const ModelConfig& config, std::int64_t height, std::int64_t width) {
+  const VisionConfig& vision = config.vision;
+  return patches_along(vision, height) * patches_along(vision, width) / (vision.merge * vision.merge) + 1;
+}
+
+ModelPass image_prompt_pass(Model& model, std::int64_t height, std::int64_t width) {
+  const auto picture = std::make_shared<SomePicture>(model.config().vision, height, width);
+  std::vector<TokenId> tokens = some_tokens(model.config(), 1);
+  tokens.resize(static_cast<std::size_t>(image_prompt_tokens(model.config(), height, width)),
+                static_cast<TokenId>(model.config().image_token));
+  return {"image_prompt",
+          fmt::format("prompt of {} tokens that is a picture of {} x {} patches", tokens.size(), picture->rows,
+                      picture->columns),
+          [&model] { model.clear(); },
+          [&model, picture, tokens] {
+            const PatchView view = picture->view();
+            model.clear();
+            model.append({tokens, {&view, 1}});
           }};
 }
 

@@ -34,9 +34,9 @@ struct PassCommandOptions {
 /// Most pixels of a picture that the model takes: as its preprocessor_config.json says, or those of its family.
 [[nodiscard]] std::int64_t most_pixels(const ModelFolder& model);
 
-/// A part of a model's work that is looked at: reading a prompt, one decoding step, or encoding a picture.
+/// A part of a model's work that is looked at: reading a prompt, one decoding step, encoding a picture.
 struct ModelPass {
-  std::string name;               ///< "prefill", "decode", "image"
+  std::string name;               ///< "prefill", "decode", "image", "image_prompt"
   std::string per;                ///< what one pass is, for people
   std::function<void()> prepare;  ///< what comes before it
   std::function<void()> run;      ///< ends when the device is done
@@ -48,6 +48,11 @@ struct ModelPass {
 [[nodiscard]] ModelPass decode_pass(Model& model, std::int64_t context);
 /// Encoding a picture of so many pixels, of any content.
 [[nodiscard]] ModelPass image_pass(Model& model, std::int64_t height, std::int64_t width);
+
+/// Reading a prompt of one token and such a picture, which launches all that a prompt with a picture does.
+[[nodiscard]] ModelPass image_prompt_pass(Model& model, std::int64_t height, std::int64_t width);
+/// Tokens of that prompt.
+[[nodiscard]] std::int64_t image_prompt_tokens(const ModelConfig& config, std::int64_t height, std::int64_t width);
 
 /// What launches of one problem took together.
 struct LaunchSum {

@@ -95,13 +95,33 @@ class WorkloadWriter {
   std::vector<LaunchSum> launches_;
 };
 
+// Whether the picture is looked at in a prompt, which the context must have room for; `request` then counts it.
+bool fit_picture(const WorkloadCommandOptions& options, const ModelFolder& folder, ModelRequest& request) {
+  if (options.sizes.image.empty()) {
+    return false;
+  }
+  const std::int64_t tokens = image_prompt_tokens(folder.config(), options.sizes.image[0], options.sizes.image[1]);
+  const std::int64_t context = options.model.prompt_limits(folder).context;
+  if (tokens > context) {
+    fmt::print(
+        stderr,
+        "pascaline: the context of {} has no room for a prompt with the picture, of {} tokens; what such a prompt "
+        "launches behind the vision tower is left out: give a larger --context or a smaller --image-size\n",
+        context, tokens);
+    return false;
+  }
+  request.tokens = std::max(request.tokens, tokens);
+  return true;
+}
+
 int write_workload(const WorkloadCommandOptions& given) {
   WorkloadCommandOptions options = given;
   options.model.no_graph = true;
   options.model.require_kernels();
   ModelFolder folder = options.model.read_for_numbers();
   options.sizes.choose_prompts(options.model.prompt_limits(folder).context, kObservedSteps);
-  const ModelRequest request = request_of(folder, options.sizes, kObservedSteps);
+  ModelRequest request = request_of(folder, options.sizes, kObservedSteps);
+  const bool picture_fits = fit_picture(options, folder, request);
   const auto session = options.model.open(std::move(folder), request);
   Model& model = session->model();
   WorkloadWriter writer;
@@ -111,7 +131,8 @@ int write_workload(const WorkloadCommandOptions& given) {
     }
   }
   if (!options.sizes.image.empty()) {
-    const ModelPass pass = image_pass(model, options.sizes.image[0], options.sizes.image[1]);
+    const auto make = picture_fits ? image_prompt_pass : image_pass;
+    const ModelPass pass = make(model, options.sizes.image[0], options.sizes.image[1]);
     writer.add(pass, observe_pass(session->executor(), pass));
   }
   const std::filesystem::path file = options.output;
