@@ -131,6 +131,8 @@ void walk(Problem problem, const std::vector<std::size_t>& together, const std::
   }
 }
 
+// Sizes are walked up to so many times the largest that was seen: longer prompts and larger pictures will come.
+constexpr std::int64_t kBeyond = 4;
 // Of a size that was seen at its least only, such as one picture in a prompt, a few larger ones are to be expected.
 constexpr std::int64_t kFewMore[] = {1, 2, 4};
 
@@ -168,6 +170,7 @@ void walk_group(const Space& space, const Group& seen, CodeCollector& collector)
     for (const Problem& problem : group) {
       most = std::max(most, problem.dimensions[d].second);
     }
+    most = most > dimension.maximum / kBeyond ? dimension.maximum : kBeyond * most;
     const std::vector<std::int64_t> sizes = sizes_up_to(dimension.minimum, most);
     for (const Problem& problem : group) {
       walk(problem, {d}, sizes, collector);
