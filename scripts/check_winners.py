@@ -85,8 +85,10 @@ class Winner:
         self.faults = []
 
     def compile(self, options, sm_count, folder):
-        command = [options.pascaline, "compile", "--kernel", self.kernel, "--problem", ",".join(self.dimensions),
-                   "--set", self.config.replace(" ", ","), "--sm-count", str(sm_count), "--emit", str(folder), "--json"]
+        command = [options.pascaline, "compile", "--kernel", self.kernel]
+        command += ["--problem", ",".join(self.dimensions)] if self.dimensions else []
+        command += ["--set", self.config.replace(" ", ","), "--sm-count", str(sm_count), "--emit", str(folder),
+                    "--json"]
         command += ["--nvrtc", options.nvrtc] if options.nvrtc else []
         result = subprocess.run(command, capture_output=True, text=True)
         if result.returncode != 0:
