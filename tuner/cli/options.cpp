@@ -197,13 +197,17 @@ void require_writable(const std::filesystem::path& file, WriteMode mode) {
   if (std::filesystem::is_directory(file, unseen)) {
     throw Error(fmt::format("cannot write {}: it is a folder; give a file with -o", file.string()));
   }
-  if (mode == WriteMode::in_place && std::filesystem::exists(file, unseen)) {
+  // Devices such as /dev/stdout are never replaced, and links stay what they are.
+  const bool is_regular = std::filesystem::is_regular_file(file, unseen);
+  if (std::filesystem::exists(file, unseen) && (mode == WriteMode::in_place || !is_regular)) {
     if (::access(file.c_str(), W_OK) != 0) {
       throw Error(fmt::format("cannot write {}: {}; give another file with -o", file.string(), std::strerror(errno)));
     }
     return;
   }
-  const std::filesystem::path folder = file.has_parent_path() ? file.parent_path() : std::filesystem::path(".");
+  const auto target =
+      std::filesystem::is_symlink(file, unseen) ? std::filesystem::weakly_canonical(file, unseen) : file;
+  const auto folder = target.has_parent_path() ? target.parent_path() : std::filesystem::path(".");
   const bool is_other = std::filesystem::exists(folder, unseen) && !std::filesystem::is_directory(folder, unseen);
   if (is_other || ::access(folder.c_str(), W_OK | X_OK) != 0) {
     const int reason = is_other ? ENOTDIR : errno;
