@@ -142,6 +142,24 @@ void check_kernel(const BundleKernel& kernel, const std::filesystem::path& kerne
   }
 }
 
+[[noreturn]] void refuse_other_device(const Bundle& bundle, const std::string& file, const std::string& id,
+                                      const DeviceRow& here) {
+  const bool tuned = std::any_of(bundle.kernels.begin(), bundle.kernels.end(),
+                                 [](const BundleKernel& kernel) { return !kernel.winners.empty(); });
+  const std::string made = text_of(*bundle.device);
+  const std::string own = text_of(here);
+  if (tuned) {
+    bundle_format::refuse(file,
+                          fmt::format("its winners were measured on {}, and {} is {}; make one from a "
+                                      "database of this device, or take the winners as they are with --any-device",
+                                      made, id, own));
+  }
+  bundle_format::refuse(file, fmt::format("it has no winners, and its configurations and code are for the limits of "
+                                          "{}, and {} is {}; make one for this device (pascaline bundle), or take "
+                                          "it as it is with --any-device",
+                                          made, id, own));
+}
+
 }  // namespace
 
 TargetPlan check_bundle_device(const Bundle& bundle, const std::string& file, const DeviceInfo& device,
@@ -155,10 +173,7 @@ TargetPlan check_bundle_device(const Bundle& bundle, const std::string& file, co
   }
   const DeviceRow here = device_row(device);
   if (bundle.device && !any_device && !same_identity(*bundle.device, here)) {
-    bundle_format::refuse(file,
-                          fmt::format("its winners were measured on {}, and {} is {}; make one from a "
-                                      "database of this device, or take the winners as they are with --any-device",
-                                      text_of(*bundle.device), device.id, text_of(here)));
+    refuse_other_device(bundle, file, device.id, here);
   }
   return {bundle.architecture, bundle.kind, tighter(bundle.limits, device.limits)};
 }

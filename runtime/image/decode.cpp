@@ -75,7 +75,9 @@ void check_file_bytes(std::size_t bytes, std::int64_t needed) {
 
 Image decode_image(std::string_view bytes, const std::string& name, const DecodeOptions& options) {
   try {
-    return decode_by_signature(bytes, options);
+    Image image = decode_by_signature(bytes, options);
+    image.name = name;
+    return image;
   } catch (const Error& error) {
     throw Error(fmt::format("{}: {}", name, error.what()), error.code());
   } catch (const std::bad_alloc&) {
@@ -84,6 +86,9 @@ Image decode_image(std::string_view bytes, const std::string& name, const Decode
 }
 
 Image read_image(const std::filesystem::path& file, const DecodeOptions& options) {
+  if (file.empty()) {
+    throw Error("the name of a picture's file is '', which is empty: give a PNG or JPEG file");
+  }
   std::error_code code;
   const std::filesystem::file_status status = std::filesystem::status(file, code);
   if (std::filesystem::is_directory(status)) {

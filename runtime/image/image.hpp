@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 namespace pascaline {
@@ -11,6 +12,7 @@ struct Image {
   std::int64_t height = 0;
   std::int64_t width = 0;
   std::vector<std::uint8_t> pixels;
+  std::string name{};  ///< the file it was read from, for messages; empty if it is of no file
 
   /// Bytes of a row.
   [[nodiscard]] std::size_t stride() const noexcept { return static_cast<std::size_t>(width) * 3; }
@@ -24,7 +26,7 @@ struct Image {
 
 /// A picture of that size, black.
 [[nodiscard]] inline Image black_image(std::int64_t height, std::int64_t width) {
-  return {height, width, std::vector<std::uint8_t>(static_cast<std::size_t>(height * width) * 3)};
+  return {height, width, std::vector<std::uint8_t>(static_cast<std::size_t>(height * width) * 3), {}};
 }
 
 }  // namespace pascaline

@@ -10,13 +10,25 @@
 namespace pascaline {
 namespace {
 
-std::int64_t token_count(const Image& image, const PreprocessorConfig& preprocessor) {
-  return image_tokens(target_size(image.height, image.width, preprocessor), preprocessor);
+// Work on one of several pictures, whose errors name it.
+template <typename Work>
+auto on_picture(std::span<const Image> images, std::size_t index, const Work& work) {
+  try {
+    return work(images[index]);
+  } catch (const Error& error) {
+    const std::string& name = images[index].name;
+    throw Error(fmt::format("{}: {}", name.empty() ? fmt::format("picture {}", index + 1) : name, error.what()));
+  }
 }
 
 std::int64_t token_sum(std::span<const Image> images, const PreprocessorConfig& preprocessor) {
-  return std::accumulate(images.begin(), images.end(), std::int64_t{0},
-                         [&](std::int64_t sum, const Image& image) { return sum + token_count(image, preprocessor); });
+  std::int64_t sum = 0;
+  for (std::size_t i = 0; i < images.size(); ++i) {
+    sum += on_picture(images, i, [&](const Image& image) {
+      return image_tokens(target_size(image.height, image.width, preprocessor), preprocessor);
+    });
+  }
+  return sum;
 }
 
 // The largest limit a picture with which all take `room` tokens at most; 0 if there is none. A limit is not kept to the
@@ -38,7 +50,8 @@ std::int64_t FittedPictures::patches() const noexcept {
                          [](std::int64_t sum, const Patches& picture) { return sum + picture.grid.rows(); });
 }
 
-FittedPictures fit_pictures(const PreprocessorConfig& preprocessor, std::span<const Image> images, std::int64_t room) {
+FittedPictures fit_pictures(const PreprocessorConfig& preprocessor, std::span<const Image> images, std::int64_t room,
+                            std::string_view advice) {
   FittedPictures result;
   PreprocessorConfig own = preprocessor;
   if (const std::int64_t wanted = token_sum(images, preprocessor); wanted > room) {
@@ -46,13 +59,13 @@ FittedPictures fit_pictures(const PreprocessorConfig& preprocessor, std::span<co
     if (result.most_tokens == 0) {
       throw Error(
           fmt::format("{} pictures of {} tokens together cannot be made small enough for the {} tokens of the "
-                      "context that are left for them",
-                      images.size(), wanted, std::max<std::int64_t>(room, 0)));
+                      "context that are left for them{}",
+                      images.size(), wanted, std::max<std::int64_t>(room, 0), advice));
     }
     own = limit_tokens(preprocessor, result.most_tokens);
   }
-  for (const Image& image : images) {
-    result.pictures.push_back(preprocess(image, own));
+  for (std::size_t i = 0; i < images.size(); ++i) {
+    result.pictures.push_back(on_picture(images, i, [&](const Image& image) { return preprocess(image, own); }));
   }
   return result;
 }
@@ -64,13 +77,10 @@ FittedPictures place_pictures(const ModelFolder& model, std::span<const Image> i
   }
   const std::int64_t room = limits.context - limits.used - text_tokens - limits.answer;
   if (limits.most_image_tokens == 0) {
-    try {
-      const std::int64_t spared =
-          std::min(std::max<std::int64_t>(room / 4, 0), std::max<std::int64_t>(limits.usual_answer - limits.answer, 0));
-      return fit_pictures(model.preprocessor(), images, room - spared);
-    } catch (const Error& error) {
-      throw Error(fmt::format("{}; ask for a larger one with --context (it is {})", error.what(), limits.context));
-    }
+    const std::int64_t spared =
+        std::min(std::max<std::int64_t>(room / 4, 0), std::max<std::int64_t>(limits.usual_answer - limits.answer, 0));
+    return fit_pictures(model.preprocessor(), images, room - spared,
+                        fmt::format("; ask for a larger one with --context (it is {})", limits.context));
   }
   const PreprocessorConfig own = limit_tokens(model.preprocessor(), limits.most_image_tokens);
   if (const std::int64_t wanted = token_sum(images, own); wanted > room) {

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "runtime/image/image.hpp"
@@ -23,9 +24,10 @@ struct FittedPictures {
 };
 
 /// Cuts pictures into patches as the preprocessor does; if they take more than `room` tokens together, those that have
-/// most are made smaller, all to one limit. Throws Error if no limit makes them fit, and as `preprocess` does.
+/// most are made smaller, all to one limit. Throws Error, which ends with `advice`, if no limit makes them fit, and as
+/// `preprocess` does, with the picture's name.
 [[nodiscard]] FittedPictures fit_pictures(const PreprocessorConfig& preprocessor, std::span<const Image> images,
-                                          std::int64_t room);
+                                          std::int64_t room, std::string_view advice = {});
 
 /// What a prompt and its answer may take.
 struct PromptLimits {
@@ -46,7 +48,7 @@ struct ChatPrompt {
 };
 
 /// The patches of pictures for a prompt whose text takes `text_tokens`. Throws Error, with the options that help, if
-/// they do not fit the context.
+/// they do not fit the context, and as `fit_pictures` does.
 [[nodiscard]] FittedPictures place_pictures(const ModelFolder& model, std::span<const Image> images,
                                             std::int64_t text_tokens, const PromptLimits& limits);
 

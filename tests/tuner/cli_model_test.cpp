@@ -9,43 +9,15 @@
 #include "runtime/checkpoint/safetensors.hpp"
 #include "runtime/session/session.hpp"
 #include "tests/runtime/image/picture_encoder.hpp"
-#include "tests/runtime/model/model_folder.hpp"
-#include "tests/tuner/cli_fixture.hpp"
+#include "tests/tuner/cli_model_fixture.hpp"
 
 namespace pascaline::testing {
 namespace {
 
 using nlohmann::json;
 
-// The program with a small model.
-class CliModelTest : public ::testing::Test {
+class CliModelTest : public CliModelFixture {
  protected:
-  TemporaryFolder folder_;
-  std::string model_ = (folder_ / "model").string();
-
-  CliModelTest() {
-    std::filesystem::create_directory(model_);
-    write_model_folder(model_);
-  }
-
-  [[nodiscard]] ProgramResult run(const std::string& command, const std::vector<std::string>& more,
-                                  const std::string& input = "") const {
-    std::vector<std::string> words{command, "--model", model_, "--untuned"};
-    words.insert(words.end(), more.begin(), more.end());
-    if (std::find(more.begin(), more.end(), "--context") == more.end()) {
-      words.insert(words.end(), {"--context", "256"});
-    }
-    ProgramSetting setting;
-    setting.input = input;
-    setting.environment = {{"PASCALINE_CACHE_DIR", PASCALINE_TEST_CACHE}};
-    return run_program(folder_.path(), words, setting);
-  }
-  [[nodiscard]] ProgramResult on_cpu(const std::string& command, std::vector<std::string> more,
-                                     const std::string& input = "") const {
-    more.insert(more.end(), {"--device", "cpu"});
-    return run(command, more, input);
-  }
-
   // A reference that the model itself made, with one logit of the prompt changed by `fault`.
   [[nodiscard]] std::string write_reference(float fault) const {
     SessionOptions options;

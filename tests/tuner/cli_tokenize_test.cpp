@@ -30,6 +30,9 @@ TEST_F(CliTokenizeTest, JsonListBecomesListOfIds) {
   EXPECT_EQ(result.exit_code, 0) << result.error;
   EXPECT_EQ(json_of(result), ids);
   EXPECT_EQ(tokenize("[]", {"--json"}).out, "[]\n");
+  ProgramSetting setting;
+  setting.input = texts.dump();
+  EXPECT_EQ(json_of(run({"tokenize", "-m", model_, "--json"}, setting)), ids);
 }
 
 TEST_F(CliTokenizeTest, LinesBecomeLines) {

@@ -239,7 +239,7 @@ void add_bench_model_command(CLI::App& app, Action& action) {
   options->sizes.add_to(*command);
   command->add_flag("--no-image", options->no_image, "No picture (else 1024 x 1024, if the model takes it)");
   command->add_option("--repeats", options->repeats, "Runs of each, of which the median counts")
-      ->check(CLI::Range(1, 1000))
+      ->transform(whole_number(1, 1000))
       ->capture_default_str();
   command->add_flag("--json", options->as_json, "Print JSON");
   command->footer(

@@ -29,18 +29,6 @@ std::filesystem::path folder_or(const std::string& given, std::string_view name)
   return given.empty() ? data_folder(name) : std::filesystem::path(given);
 }
 
-// A path that cannot be written is better known before everything is compiled.
-void require_writable(const std::filesystem::path& file) {
-  if (std::filesystem::is_directory(file)) {
-    throw Error(fmt::format("cannot write {}: it is a folder; give a file with -o", file.string()));
-  }
-  const std::filesystem::path folder = file.has_parent_path() ? file.parent_path() : std::filesystem::path(".");
-  if (::access(folder.c_str(), W_OK) != 0) {
-    throw Error(fmt::format("cannot write {}: the folder {} is not there or cannot be written", file.string(),
-                            folder.string()));
-  }
-}
-
 void show_progress(std::size_t all, std::size_t done) {
   if (::isatty(STDERR_FILENO) != 0) {
     fmt::print(stderr, "\r{}/{} compiled{}", done, all, done == all ? "\n" : "");
@@ -64,7 +52,7 @@ void print_summary(const BundleCommandOptions& options, const MadeBundle& made, 
 
 int bundle(const BundleCommandOptions& options) {
   catch_interrupts();
-  require_writable(options.output);
+  require_writable(options.output, WriteMode::replace);
   BundleMakerOptions maker;
   maker.kernels = folder_or(options.kernels, "kernel_templates");
   maker.spaces = folder_or(options.spaces, "search_spaces");

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <limits>
 #include <map>
 #include <optional>
 #include <string>
@@ -69,6 +70,21 @@ void add_database_option(CLI::App& command, std::string& database, const std::st
 
 /// Accepts a finite number from `low` to `high`, both included; anything else is a wrong command line.
 [[nodiscard]] CLI::Validator number_within(double low, double high);
+/// Accepts a whole number from `low` to `high`, both included, in decimal digits. For `transform`, not
+/// `check`: it takes leading zeros away, which the parser would read as octal.
+[[nodiscard]] CLI::Validator whole_number(std::int64_t low,
+                                          std::int64_t high = std::numeric_limits<std::int64_t>::max());
+/// The same of an unsigned integer of 64 bits, every value.
+[[nodiscard]] CLI::Validator any_unsigned();
+
+/// How a command writes its output.
+enum class WriteMode {
+  replace,  ///< another file takes the place of one that is there
+  in_place  ///< one that is there is opened
+};
+
+/// Throws Error with the reason if `file` cannot be written, which is better known before long work.
+void require_writable(const std::filesystem::path& file, WriteMode mode);
 
 /// Default number of compile workers: every processor.
 [[nodiscard]] std::size_t default_jobs();

@@ -1,10 +1,14 @@
 #include "tuner/cli/model_options.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <cstdio>
 #include <filesystem>
+#include <limits>
 #include <random>
+#include <string_view>
+#include <utility>
 
 #include "core/error.hpp"
 #include "runtime/gpu/device.hpp"
@@ -18,6 +22,20 @@ ElementType stored_type(const std::string& given, bool without_kernels) {
     return without_kernels ? ElementType::float32 : ElementType::float16;
   }
   return given == "float32" ? ElementType::float32 : ElementType::float16;
+}
+
+// Options about kernels that were given, which a model on the processor has no use for.
+std::vector<std::string_view> useless_options(const ModelCommandOptions& options) {
+  const std::pair<std::string_view, const std::string*> all[] = {
+      {"--db", &options.database},        {"--target", &options.target},          {"--nvrtc", &options.nvrtc},
+      {"--cache", &options.kernel_cache}, {"--kernels", &options.kernels_folder}, {"--spaces", &options.spaces_folder}};
+  std::vector<std::string_view> given;
+  for (const auto& [name, value] : all) {
+    if (!value->empty()) {
+      given.push_back(name);
+    }
+  }
+  return given;
 }
 
 }  // namespace
@@ -48,16 +66,23 @@ void ModelCommandOptions::add_to(CLI::App& command) {
       ->check(types);
   command.add_option("--kv-cache", kv_cache, "Type of cached keys and values, likewise")->check(types);
   command.add_option("--context", context, "Most tokens of a conversation (default: 4096, or what the model takes)")
-      ->check(CLI::PositiveNumber);
+      ->transform(whole_number(1));
   command.add_option("--chunk", chunk, "Most tokens of a prompt that are read at once")
-      ->check(CLI::PositiveNumber)
+      ->transform(whole_number(1))
       ->capture_default_str();
   command
       .add_option("--max-image-tokens", most_image_tokens,
                   "Make pictures so small (default: as the model allows, and the context has room for)")
-      ->check(CLI::PositiveNumber);
+      ->transform(whole_number(1));
   command.add_flag("--random-weights", random_weights, "Draw weights at random; the folder needs only config.json");
   command.add_flag("--no-graph", no_graph, "Launch every kernel of a decoding step by itself");
+  command.parse_complete_callback([this] {
+    if (device == "cpu" && !bundle.empty()) {
+      throw CLI::ValidationError("--bundle",
+                                 "a bundle has kernels, which the processor does not run; leave --bundle out, or "
+                                 "choose a GPU with --device cuda:0");
+    }
+  });
 }
 
 bool ModelCommandOptions::on_processor() const {
@@ -68,6 +93,22 @@ void ModelCommandOptions::require_kernels() const {
   if (on_processor()) {
     throw Error(
         "the model runs on the processor, where there are no kernels to look at; choose a device with --device");
+  }
+}
+
+void ModelCommandOptions::check_kernel_options() const {
+  if (!on_processor()) {
+    return;
+  }
+  if (!bundle.empty()) {
+    throw Error(fmt::format(
+        "there is no GPU here; the model would run on the processor, which does not run the kernels of {}: leave "
+        "--bundle out, or choose a device with --device",
+        bundle));
+  }
+  if (const std::vector<std::string_view> given = useless_options(*this); !given.empty()) {
+    fmt::print(stderr, "pascaline: warning: the model runs on the processor, without kernels: {} {} of no use there\n",
+               fmt::join(given, ", "), given.size() == 1 ? "is" : "are");
   }
 }
 
@@ -99,11 +140,17 @@ SessionOptions ModelCommandOptions::session_options() const {
 }
 
 ModelFolder ModelCommandOptions::read_folder() const {
+  check_kernel_options();
   ModelFolder model(folder, random_weights ? ModelParts::present : ModelParts::all);
   if (most_image_tokens > 0) {
     (void)limit_tokens(model.preprocessor(), most_image_tokens);
   }
   return model;
+}
+
+ModelFolder ModelCommandOptions::read_for_numbers() const {
+  check_kernel_options();
+  return ModelFolder(folder, ModelParts::numbers);
 }
 
 PromptLimits ModelCommandOptions::prompt_limits(const ModelFolder& model) const {
@@ -131,19 +178,20 @@ void note_fitted(const FittedPictures& images, std::int64_t context) {
 void SamplingCommandOptions::add_to(CLI::App& command) {
   command
       .add_option("-n,--max-tokens", most_tokens, "Most tokens of an answer (default: 512, if the context has room)")
-      ->check(CLI::PositiveNumber);
+      ->transform(whole_number(1));
   CLI::Option* const no_draw = command.add_flag("--greedy", greedy, "Always the likeliest token");
   command.add_option("--temperature", temperature, "0: the likeliest token")
       ->check(number_within(0, 1000))
       ->excludes(no_draw);
-  command.add_option("--top-k", top_k, "Draw from the k likeliest tokens; 0: from all")->check(CLI::NonNegativeNumber);
+  command.add_option("--top-k", top_k, "Draw from the k likeliest tokens; 0: from all")
+      ->transform(whole_number(0, std::numeric_limits<std::int32_t>::max()));
   command.add_option("--top-p", top_p, "Draw from the likeliest tokens that have this probability together")
       ->check(number_within(0, 1));
   command.add_option("--repetition-penalty", repetition, "Divides positive logits of tokens that were seen; 1: none")
       ->check(number_within(1e-3, 1e3));
   command.add_option("--presence-penalty", presence, "Lowers logits of tokens that were seen")
       ->check(number_within(-1e3, 1e3));
-  command.add_option("--seed", seed, "Of the draws (default: another one each time)");
+  command.add_option("--seed", seed, "Of the draws (default: another one each time)")->transform(any_unsigned());
 }
 
 AnswerOptions SamplingCommandOptions::answer_options(const ModelFolder& model) const {

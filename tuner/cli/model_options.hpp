@@ -33,6 +33,7 @@ struct ModelCommandOptions {
   bool untuned = false;
   bool any_device = false;
 
+  /// The options must stay where they are until the command line was read.
   void add_to(CLI::App& command);
   /// Whether the model runs on the processor, without kernels.
   [[nodiscard]] bool on_processor() const;
@@ -45,7 +46,9 @@ struct ModelCommandOptions {
   /// `request` is what is known of the first prompt.
   [[nodiscard]] std::unique_ptr<Session> open(ModelFolder folder, const ModelRequest& request = {}) const;
   /// The same without tokenizer and preprocessor.
-  [[nodiscard]] ModelFolder read_for_numbers() const { return ModelFolder(folder, ModelParts::numbers); }
+  [[nodiscard]] ModelFolder read_for_numbers() const;
+  /// Options about kernels are of no use on the processor: throws Error for a bundle, warns of others on stderr.
+  void check_kernel_options() const;
 };
 
 /// Says on stderr if pictures were made smaller so that they fit the context.

@@ -1,7 +1,12 @@
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <charconv>
 #include <cstdlib>
+#include <cstring>
+#include <limits>
 #include <thread>
 
 #include "core/error.hpp"
@@ -25,6 +30,26 @@ Value value_from(const Parameter& parameter, const std::string& text) {
     known.push_back(to_text(value));
   }
   throw Error(fmt::format("{} is not among the values of {} ({})", text, parameter.name, fmt::join(known, ", ")));
+}
+
+template <typename T>
+CLI::Validator whole_number_of(T low, T high) {
+  const bool bounded = high != std::numeric_limits<std::int64_t>::max();
+  const auto check = [low, high, bounded](std::string& text) -> std::string {
+    T value{};
+    const char* const last = text.data() + text.size();
+    const auto [end, fault] = std::from_chars(text.data(), last, value);
+    if (fault == std::errc{} && end == last && value >= low && value <= high) {
+      text = std::to_string(value);
+      return "";
+    }
+    // Digits that do not fit name the end of the range, too.
+    const std::string range = bounded || fault == std::errc::result_out_of_range
+                                  ? fmt::format("from {} to {}", low, high)
+                                  : fmt::format("of at least {}", low);
+    return fmt::format("must be a whole number {}, not '{}'", range, text);
+  };
+  return {check, bounded ? fmt::format("in [{} - {}]", low, high) : fmt::format(">= {}", low)};
 }
 
 }  // namespace
@@ -158,6 +183,37 @@ CLI::Validator number_within(double low, double high) {
     return whole && value >= low && value <= high ? "" : fmt::format("{} is not a number in {}", text, range);
   };
   return {check, "FLOAT in " + range};
+}
+
+CLI::Validator whole_number(std::int64_t low, std::int64_t high) { return whole_number_of(low, high); }
+
+CLI::Validator any_unsigned() { return whole_number_of(std::uint64_t{0}, std::numeric_limits<std::uint64_t>::max()); }
+
+void require_writable(const std::filesystem::path& file, WriteMode mode) {
+  if (file.empty()) {
+    throw Error("cannot write '', which is no file's name; give a file with -o");
+  }
+  std::error_code unseen;  // what cannot be looked at cannot be written, either
+  if (std::filesystem::is_directory(file, unseen)) {
+    throw Error(fmt::format("cannot write {}: it is a folder; give a file with -o", file.string()));
+  }
+  // Devices such as /dev/stdout are never replaced, and links stay what they are.
+  const bool is_regular = std::filesystem::is_regular_file(file, unseen);
+  if (std::filesystem::exists(file, unseen) && (mode == WriteMode::in_place || !is_regular)) {
+    if (::access(file.c_str(), W_OK) != 0) {
+      throw Error(fmt::format("cannot write {}: {}; give another file with -o", file.string(), std::strerror(errno)));
+    }
+    return;
+  }
+  const auto target =
+      std::filesystem::is_symlink(file, unseen) ? std::filesystem::weakly_canonical(file, unseen) : file;
+  const auto folder = target.has_parent_path() ? target.parent_path() : std::filesystem::path(".");
+  const bool is_other = std::filesystem::exists(folder, unseen) && !std::filesystem::is_directory(folder, unseen);
+  if (is_other || ::access(folder.c_str(), W_OK | X_OK) != 0) {
+    const int reason = is_other ? ENOTDIR : errno;
+    throw Error(fmt::format("cannot write {}: the folder {} cannot be written: {}; give another file with -o",
+                            file.string(), folder.string(), std::strerror(reason)));
+  }
 }
 
 std::size_t default_jobs() { return std::max(1U, std::thread::hardware_concurrency()); }

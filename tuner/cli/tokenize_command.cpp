@@ -64,7 +64,7 @@ int tokenize(const TokenizeOptions& options) {
 void add_tokenize_command(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand("tokenize", "Turn text into a model's token ids");
   const auto options = std::make_shared<TokenizeOptions>();
-  command->add_option("--model", options->model, "Folder of the model, which holds its tokenizer.json")->required();
+  command->add_option("-m,--model", options->model, "Folder of the model, which holds its tokenizer.json")->required();
   command->add_flag("--as-text", options->as_text, "Added tokens such as <|im_end|> are text like any other");
   command->add_flag("--json", options->as_json, "Read a JSON list of texts, print a JSON list of lists of ids");
   command->footer(

@@ -2,12 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 
 #include <nlohmann/json.hpp>
 
-#include "runtime/checkpoint/model_error.hpp"
-#include "runtime/checkpoint/safetensors.hpp"
+#include "tuner/cli/logit_reference.hpp"
 #include "tuner/cli/model_options.hpp"
 
 namespace pascaline::cli {
@@ -21,79 +19,6 @@ struct ValidateCommandOptions {
   double tolerance = 1e-3;
   bool as_json = false;
 };
-
-template <typename T>
-std::vector<T> values_of(const Safetensors& file, const StoredTensor& tensor, StoredType type, std::size_t rank) {
-  if (tensor.type != type || tensor.shape.size() != rank) {
-    throw ModelError(fmt::format("{}: {} is {} of {} dimensions; {} of {} is needed", file.path().string(),
-                                 quoted_name(tensor.name), name_of(tensor.type), tensor.shape.size(), name_of(type),
-                                 rank));
-  }
-  std::vector<T> values(tensor.bytes.size() / sizeof(T));
-  if (!values.empty()) {
-    std::memcpy(values.data(), tensor.bytes.data(), tensor.bytes.size());
-  }
-  return values;
-}
-
-// Logits recorded elsewhere, and what they follow.
-struct Reference {
-  std::vector<std::int32_t> tokens;
-  std::vector<float> pixels;
-  std::vector<PatchView> pictures;
-  std::vector<float> logits;
-  std::vector<std::int32_t> decode_tokens;
-  std::vector<float> decode_logits;
-};
-
-void read_pictures(const Safetensors& file, const VisionConfig& vision, Reference& reference) {
-  const StoredTensor* const pixels = file.find("pixel_values");
-  if (pixels == nullptr) {
-    return;
-  }
-  reference.pixels = values_of<float>(file, *pixels, StoredType::F32, 2);
-  const auto grids = values_of<std::int32_t>(file, file.at("image_grid_thw"), StoredType::I32, 2);
-  const auto width = static_cast<std::size_t>(vision.patch_values());
-  std::size_t first = 0;
-  for (std::size_t i = 0; i + 2 < grids.size(); i += 3) {
-    const bool still = grids[i] == 1 && grids[i + 1] > 0 && grids[i + 2] > 0;
-    const std::size_t count =
-        still ? static_cast<std::size_t>(grids[i + 1]) * static_cast<std::size_t>(grids[i + 2]) * width : 0;
-    if (!still || count > reference.pixels.size() - first) {
-      throw ModelError(fmt::format("{}: picture {} of image_grid_thw is no still picture that pixel_values holds",
-                                   file.path().string(), i / 3 + 1));
-    }
-    reference.pictures.push_back(
-        {grids[i + 1], grids[i + 2], std::span<const float>(reference.pixels).subspan(first, count)});
-    first += count;
-  }
-  if (first != reference.pixels.size()) {
-    throw ModelError(fmt::format("{}: pixel_values has more patches than image_grid_thw says", file.path().string()));
-  }
-}
-
-// Logits of so many tokens, [tokens, vocabulary].
-std::vector<float> read_logits(const Safetensors& file, const char* name, std::size_t tokens, std::int64_t vocabulary) {
-  std::vector<float> logits = values_of<float>(file, file.at(name), StoredType::F32, 2);
-  if (logits.size() != tokens * static_cast<std::size_t>(vocabulary)) {
-    throw ModelError(fmt::format("{}: {} has not the logits of {} tokens and a vocabulary of {}", file.path().string(),
-                                 name, tokens, vocabulary));
-  }
-  return logits;
-}
-
-Reference read_reference(const std::string& name, const ModelConfig& config) {
-  const Safetensors file(name);
-  Reference reference;
-  reference.tokens = values_of<std::int32_t>(file, file.at("input_ids"), StoredType::I32, 1);
-  read_pictures(file, config.vision, reference);
-  reference.logits = read_logits(file, "logits", reference.tokens.size(), config.text.vocab);
-  if (const StoredTensor* const tokens = file.find("decode_ids")) {
-    reference.decode_tokens = values_of<std::int32_t>(file, *tokens, StoredType::I32, 1);
-    reference.decode_logits = read_logits(file, "decode_logits", reference.decode_tokens.size(), config.text.vocab);
-  }
-  return reference;
-}
 
 // A token that is the likeliest by less may be another's with other rounding.
 constexpr float kClearMargin = 0.01F;
@@ -164,7 +89,7 @@ class Agreement {
   double largest_ = 0;
 };
 
-std::vector<Agreement> compare(Model& model, const Reference& reference) {
+std::vector<Agreement> compare(Model& model, const LogitReference& reference) {
   const auto vocabulary = static_cast<std::size_t>(model.config().text.vocab);
   std::vector<Agreement> parts{Agreement("prefill")};
   model.clear();
@@ -194,20 +119,9 @@ std::vector<Agreement> compare(Model& model, const Reference& reference) {
   return parts;
 }
 
-ModelRequest request_of(const Reference& reference) {
-  ModelRequest request;
-  request.tokens = static_cast<std::int64_t>(reference.tokens.size() + reference.decode_tokens.size());
-  request.pictures = static_cast<std::int64_t>(reference.pictures.size());
-  for (const PatchView& picture : reference.pictures) {
-    request.patches += picture.rows * picture.columns;
-    request.longest_side = std::max({request.longest_side, picture.rows, picture.columns});
-  }
-  return request;
-}
-
 int validate(const ValidateCommandOptions& options) {
   ModelFolder folder = options.model.read_for_numbers();
-  const Reference reference = read_reference(options.reference, folder.config());
+  const LogitReference reference = read_reference(options.reference, folder.config());
   const auto session = options.model.open(std::move(folder), request_of(reference));
   const std::vector<Agreement> parts = compare(session->model(), reference);
   bool good = true;

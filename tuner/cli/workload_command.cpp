@@ -116,6 +116,7 @@ bool fit_picture(const WorkloadCommandOptions& options, const ModelFolder& folde
 
 int write_workload(const WorkloadCommandOptions& given) {
   WorkloadCommandOptions options = given;
+  require_writable(options.output, WriteMode::in_place);
   options.model.no_graph = true;
   options.model.require_kernels();
   ModelFolder folder = options.model.read_for_numbers();

@@ -110,6 +110,16 @@ TEST_F(BundleDispatchTest, AnotherDeviceIsRefusedUnlessItMayBeAny) {
   EXPECT_EQ(larger.target().limits.max_grid_y, device_.info().limits.max_grid_y);
 }
 
+TEST_F(BundleDispatchTest, AnUntunedOneOfAnotherDeviceSaysWhatItIsFor) {
+  Bundle untuned = bundle();
+  untuned.kernels[0].winners.clear();
+  untuned.device->name = "another processor";
+  write(encode_bundle(untuned));
+  expect_refused("it has no winners, and its configurations and code are for the limits of another processor (4");
+  EXPECT_FALSE(contains(refusal(), "measured")) << refusal();
+  EXPECT_TRUE(contains(refusal(), "--any-device")) << refusal();
+}
+
 TEST_F(BundleDispatchTest, ABundleIsCheckedWithoutADevice) {
   write([](json& m) { m["device"]["name"] = "another processor"; });
   EXPECT_NO_THROW(check_bundle(options_));

@@ -100,6 +100,26 @@ TEST_F(PromptTest, WhatCannotFitIsRefused) {
   EXPECT_THROW((void)make_prompt(model(), with_pictures(1), {}, {.context = 100}), Error) << "its picture is missing";
 }
 
+TEST_F(PromptTest, FaultsOfAPictureNameItAndNoOptions) {
+  std::vector<Image> images{black_image(64, 64), black_image(1, 300)};
+  for (const std::int64_t most : {0, 9}) {
+    const PromptLimits limits{.context = 1000, .most_image_tokens = most};
+    images[1].name.clear();
+    const std::string unnamed = message_of([&] { (void)make_prompt(model(), with_pictures(2), images, limits); });
+    EXPECT_EQ(unnamed.rfind("picture 2: a picture of 300 x 1 pixels is too long", 0), 0U) << unnamed;
+    images[1].name = "strip.png";
+    const std::string named = message_of([&] { (void)make_prompt(model(), with_pictures(2), images, limits); });
+    EXPECT_EQ(named.rfind("strip.png: a picture of", 0), 0U) << named;
+    EXPECT_EQ(named.find("--"), std::string::npos) << named;
+  }
+  images[1] = black_image(16, 16);
+  images[1].pixels.pop_back();
+  images[1].name = "short.png";
+  const std::string damaged =
+      message_of([&] { (void)make_prompt(model(), with_pictures(2), images, {.context = 1000}); });
+  EXPECT_EQ(damaged.rfind("short.png: ", 0), 0U) << damaged;
+}
+
 TEST_F(PromptTest, TokensUsedBeforeCount) {
   const std::vector<Image> images{black_image(64, 64)};
   EXPECT_EQ(place_pictures(model(), images, 10, {.context = 100, .usual_answer = 1}).most_tokens, 0);
