@@ -259,8 +259,8 @@ TEST_F(CliModelTest, ProfileAndWorkloadShowWhatIsLaunched) {
     EXPECT_TRUE(problems.insert(problem.problem.text()).second) << "twice: " << problem.problem.text();
     EXPECT_EQ(problem.problem.type("STORAGE"), ElementType::float32) << "as it was launched";
   }
-  EXPECT_EQ(calls, 10) << "of the prompt and of the step";
-  EXPECT_EQ(problems.size(), 2U) << "8 rows and 1 row, which the prompt's last token has, too";
+  EXPECT_EQ(calls, 15) << "of the prompt, of the step and of the prompt with a picture";
+  EXPECT_EQ(problems.size(), 3U) << "8 rows, those of the picture, and 1 row, which a prompt's last token has, too";
 }
 
 }  // namespace

@@ -52,7 +52,7 @@ void print_summary(const BundleCommandOptions& options, const MadeBundle& made, 
 
 int bundle(const BundleCommandOptions& options) {
   catch_interrupts();
-  require_writable(options.output, WriteMode::replace);
+  require_writable(options.output);
   BundleMakerOptions maker;
   maker.kernels = folder_or(options.kernels, "kernel_templates");
   maker.spaces = folder_or(options.spaces, "search_spaces");

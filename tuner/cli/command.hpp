@@ -77,14 +77,8 @@ void add_database_option(CLI::App& command, std::string& database, const std::st
 /// The same of an unsigned integer of 64 bits, every value.
 [[nodiscard]] CLI::Validator any_unsigned();
 
-/// How a command writes its output.
-enum class WriteMode {
-  replace,  ///< another file takes the place of one that is there
-  in_place  ///< one that is there is opened
-};
-
-/// Throws Error with the reason if `file` cannot be written, which is better known before long work.
-void require_writable(const std::filesystem::path& file, WriteMode mode);
+/// Throws Error with the reason if `write_file_atomically` cannot write `file`, which is better known before long work.
+void require_writable(const std::filesystem::path& file);
 
 /// Default number of compile workers: every processor.
 [[nodiscard]] std::size_t default_jobs();

@@ -59,10 +59,10 @@ void PassCommandOptions::add_to(CLI::App& command) {
       .add_option(
           "--prompt-tokens", prompts,
           fmt::format("Lengths of prompts, and of contexts decoded at (default: {})", fmt::join(usual_prompts, " ")))
-      ->check(CLI::PositiveNumber);
+      ->transform(whole_number(1));
   command.add_option("--image-size", image, "Size of a picture: HEIGHT WIDTH in pixels")
       ->expected(2)
-      ->check(CLI::PositiveNumber);
+      ->transform(whole_number(1));
 }
 
 void PassCommandOptions::choose_prompts(std::int64_t context, std::int64_t generated) {

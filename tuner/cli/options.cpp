@@ -189,7 +189,7 @@ CLI::Validator whole_number(std::int64_t low, std::int64_t high) { return whole_
 
 CLI::Validator any_unsigned() { return whole_number_of(std::uint64_t{0}, std::numeric_limits<std::uint64_t>::max()); }
 
-void require_writable(const std::filesystem::path& file, WriteMode mode) {
+void require_writable(const std::filesystem::path& file) {
   if (file.empty()) {
     throw Error("cannot write '', which is no file's name; give a file with -o");
   }
@@ -198,8 +198,7 @@ void require_writable(const std::filesystem::path& file, WriteMode mode) {
     throw Error(fmt::format("cannot write {}: it is a folder; give a file with -o", file.string()));
   }
   // Devices such as /dev/stdout are never replaced, and links stay what they are.
-  const bool is_regular = std::filesystem::is_regular_file(file, unseen);
-  if (std::filesystem::exists(file, unseen) && (mode == WriteMode::in_place || !is_regular)) {
+  if (std::filesystem::exists(file, unseen) && !std::filesystem::is_regular_file(file, unseen)) {
     if (::access(file.c_str(), W_OK) != 0) {
       throw Error(fmt::format("cannot write {}: {}; give another file with -o", file.string(), std::strerror(errno)));
     }

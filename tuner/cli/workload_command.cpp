@@ -1,12 +1,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <fstream>
 #include <set>
 
 #include <nlohmann/json.hpp>
 
 #include "core/error.hpp"
+#include "core/paths.hpp"
 #include "tuner/cli/model_options.hpp"
 #include "tuner/cli/model_passes.hpp"
 
@@ -116,7 +116,7 @@ bool fit_picture(const WorkloadCommandOptions& options, const ModelFolder& folde
 
 int write_workload(const WorkloadCommandOptions& given) {
   WorkloadCommandOptions options = given;
-  require_writable(options.output, WriteMode::in_place);
+  require_writable(options.output);
   options.model.no_graph = true;
   options.model.require_kernels();
   ModelFolder folder = options.model.read_for_numbers();
@@ -140,11 +140,7 @@ int write_workload(const WorkloadCommandOptions& given) {
   const ordered_json document = writer.document(
       file.stem().string(),
       fmt::format("{} on {}", std::filesystem::path(options.model.folder).filename().string(), session->device_name()));
-  std::ofstream out(file);
-  out << document.dump(1) << '\n';
-  if (!out.flush()) {
-    throw Error(fmt::format("cannot write {}", file.string()));
-  }
+  write_file_atomically(file, document.dump(1) + "\n");
   fmt::print("{}: {} shapes, {} of them not tuned for this device\n", file.string(), writer.entries(),
              writer.untuned());
   return kSuccess;
