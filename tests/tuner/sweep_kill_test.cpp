@@ -159,19 +159,24 @@ class WorkerKillTest : public KillTest {
     sample_ms_ = 60;
     write_space({kRight}, {32, 64, 96, 128, 160, 192, 224, 256});
   }
-  // Sends a signal to the worker at a random moment, each time after one more trial is stored.
+  // Sends a signal to the worker at a random moment, each time after the process that is there stored one more trial:
+  // a device whose processes come to nothing is given up.
   int disturb(int sweep, std::string_view worker, int signal, int times) {
     int sent = 0;
-    for (std::size_t stored = 0; sent < times; ++sent) {
-      if (!wait_until([&] { return trial_count() > stored; })) {
-        break;
-      }
-      stored = trial_count();
+    std::size_t stored = 0;
+    while (sent < times && wait_until([&] { return trial_count() > stored; })) {
       sleep_s(uniform(0, 0.15));
       const auto workers = workers_of(sweep, worker);
       if (workers.empty() || ::kill(workers.front().process, signal) != 0) {
         break;
       }
+      ++sent;
+      const auto disturbed = workers.front().process;
+      (void)wait_until([&] {
+        const auto now = workers_of(sweep, worker);
+        return signal != SIGKILL || (!now.empty() && now.front().process != disturbed);
+      });
+      stored = trial_count();
     }
     return sent;
   }
