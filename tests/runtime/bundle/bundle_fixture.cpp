@@ -1,6 +1,5 @@
 #include "tests/runtime/bundle/bundle_fixture.hpp"
 
-#include "core/error.hpp"
 #include "core/space.hpp"
 #include "runtime/bundle/bundle_format.hpp"
 #include "runtime/dispatch/identity.hpp"
@@ -62,15 +61,6 @@ std::string with_manifest(const std::string& bytes, const std::function<void(nlo
   nlohmann::json manifest = manifest_of(bytes);
   change(manifest);
   return with_manifest_text(bytes, manifest.dump());
-}
-
-std::string message_of(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "nothing was thrown";
 }
 
 }  // namespace pascaline::testing

@@ -24,7 +24,4 @@ namespace pascaline::testing {
 /// The file of this manifest and the code of `bytes`.
 [[nodiscard]] std::string with_manifest_text(const std::string& bytes, const std::string& manifest);
 
-/// Message of the Error that `action` throws, or that nothing was thrown.
-[[nodiscard]] std::string message_of(const std::function<void()>& action);
-
 }  // namespace pascaline::testing

@@ -4,7 +4,6 @@
 
 #include <array>
 #include <atomic>
-#include <functional>
 #include <thread>
 
 #include "core/error.hpp"
@@ -15,15 +14,6 @@
 
 namespace pascaline::testing {
 namespace {
-
-std::string message_of(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "nothing was thrown";
-}
 
 class DispatcherTest : public ::testing::Test {
  protected:
