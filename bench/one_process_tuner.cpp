@@ -19,7 +19,7 @@
 #include "runtime/gpu/compile.hpp"
 #include "tuner/cli/command.hpp"
 #include "tuner/climate.hpp"
-#include "tuner/searcher.hpp"
+#include "tuner/search/searcher.hpp"
 #include "tuner/survey.hpp"
 #include "tuner/trial_runner.hpp"
 
@@ -64,8 +64,12 @@ int run(const Options& options) {
   TrialRunner runner(climate, bound, compile(toolchain, naive).result.binary, {}, options.seed);
 
   std::vector<Config> configs{space.default_config()};
-  const auto searcher = make_searcher("random", bound, options.seed);
-  for (const Config& config : searcher->propose(static_cast<std::size_t>(options.trials))) {
+  const SearchDomain domain(bound);
+  SearchOptions search;
+  search.seed = options.seed;
+  const auto searcher = make_searcher("random", domain, search);
+  for (const Point& point : searcher->propose(static_cast<std::size_t>(options.trials))) {
+    const Config config = space.config_at(point);
     if (config != configs.front() && static_cast<int>(configs.size()) < options.trials) {
       configs.push_back(config);
     }

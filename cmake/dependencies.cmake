@@ -22,6 +22,9 @@ find_library(PASCALINE_UTF8PROC utf8proc REQUIRED)
 find_package(PNG REQUIRED)
 find_package(JPEG REQUIRED)
 
+# Recorded spaces of other tuners are often packed.
+find_package(ZLIB REQUIRED)
+
 if(PASCALINE_BUILD_TESTS)
   find_package(GTest REQUIRED)
   include(GoogleTest)

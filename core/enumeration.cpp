@@ -40,20 +40,9 @@ std::int64_t integer_of(const Value& value) noexcept {
   return flag != nullptr && *flag ? 1 : 0;
 }
 
-Enumerator::Enumerator(const BoundSpace& space)
-    : space_(&space),
-      slots_(space.base_slots()),
-      asked_(space.base_slots()),
-      checks_(checks_by_depth(space.space(), false)) {}
-
-bool Enumerator::holds_at(std::size_t depth) {
-  ++considered_;
-  return all_hold(checks_[depth], slots_);
-}
-
-bool Enumerator::within_limits(std::span<const std::int64_t> slots) const {
-  const Launch& launch = space_->space().launch;
-  const DeviceLimits& limits = space_->limits();
+bool launch_within_limits(const BoundSpace& space, std::span<const std::int64_t> slots) {
+  const Launch& launch = space.space().launch;
+  const DeviceLimits& limits = space.limits();
   const std::int64_t most = limits.max_threads_per_block;
   const std::int64_t block_limits[3] = {most, most, std::min(most, kMaxBlockZ)};
   const std::int64_t grid_limits[3] = {limits.max_grid_x, limits.max_grid_y, limits.max_grid_z};
@@ -70,6 +59,17 @@ bool Enumerator::within_limits(std::span<const std::int64_t> slots) const {
   return threads <= most && shared && *shared >= 0 && *shared <= limits.max_shared_bytes_per_block;
 }
 
+Enumerator::Enumerator(const BoundSpace& space)
+    : space_(&space),
+      slots_(space.base_slots()),
+      asked_(space.base_slots()),
+      checks_(checks_by_depth(space.space(), false)) {}
+
+bool Enumerator::holds_at(std::size_t depth) {
+  ++considered_;
+  return all_hold(checks_[depth], slots_);
+}
+
 std::uint64_t Enumerator::for_each(const std::function<bool(std::span<const std::uint16_t>)>& visit) {
   const auto& values = space_->integer_values();
   const std::size_t count = values.size();
@@ -81,7 +81,7 @@ std::uint64_t Enumerator::for_each(const std::function<bool(std::span<const std:
     return 0;
   }
   if (count == 0) {
-    if (within_limits(slots_)) {
+    if (launch_within_limits(*space_, slots_)) {
       visit(indices);
       ++visited;
     }
@@ -102,7 +102,7 @@ std::uint64_t Enumerator::for_each(const std::function<bool(std::span<const std:
     } else if (depth + 1 < count) {
       indices[++depth] = 0;
     } else {
-      if (within_limits(slots_)) {
+      if (launch_within_limits(*space_, slots_)) {
         ++visited;
         if (!visit(indices)) {
           return visited;
@@ -119,7 +119,7 @@ bool Enumerator::valid(std::span<const std::uint16_t> indices) {
     asked_[i] = values[i][indices[i]];
   }
   return std::all_of(checks_.begin(), checks_.end(), [&](const auto& checks) { return all_hold(checks, asked_); }) &&
-         within_limits(asked_);
+         launch_within_limits(*space_, asked_);
 }
 
 bool any_valid_by_parameters(const Space& space) {

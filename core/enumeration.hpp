@@ -13,6 +13,9 @@ namespace pascaline {
 /// The integer an expression sees for a value; 0 for text and reals.
 [[nodiscard]] std::int64_t integer_of(const Value& value) noexcept;
 
+/// Whether launch geometry and shared memory fit the space's device, for the parameters' values in `slots`.
+[[nodiscard]] bool launch_within_limits(const BoundSpace& space, std::span<const std::int64_t> slots);
+
 /// Walks the valid configurations of a bound space in lexicographic order of value indices. A constraint is tested
 /// as soon as the last parameter it needs has a value, so that whole branches fall at once.
 class Enumerator {
@@ -31,7 +34,6 @@ class Enumerator {
 
  private:
   [[nodiscard]] bool holds_at(std::size_t depth);
-  [[nodiscard]] bool within_limits(std::span<const std::int64_t> slots) const;
 
   const BoundSpace* space_;
   std::vector<std::int64_t> slots_;

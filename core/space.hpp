@@ -14,6 +14,7 @@
 #include "core/config.hpp"
 #include "core/device_limits.hpp"
 #include "core/expression.hpp"
+#include "core/performance_model.hpp"
 #include "core/problem.hpp"
 
 namespace pascaline {
@@ -97,6 +98,7 @@ struct Launch {
 struct Reference {
   std::string host;              ///< named host reference (runtime/reference/), or empty
   std::optional<Launch> kernel;  ///< naive kernel in the same file with the same arguments, outputs in float64
+  bool by_default = false;       ///< instead of both: what the kernel itself gives in its default configuration
 };
 
 /// Launch geometry in numbers.
@@ -128,7 +130,8 @@ struct Space {
   std::optional<Expression> tolerance_factor;  ///< of a problem: the tolerances are that many times as large
   Expression flops;
   Expression bytes;
-  Symbols symbols;  ///< parameters, then dimensions, then types (their size), then device limits
+  std::optional<PerformanceModel> model;  ///< absent: the file has no such section
+  Symbols symbols;                        ///< parameters, then dimensions, then types (their size), then device limits
 
   /// Reads and checks a file; throws SpaceError with file and JSON pointer.
   static Space load(const std::filesystem::path& file);

@@ -36,7 +36,7 @@ class SpaceReader {
 
   Space read() {
     root_.only_keys({"schema", "kernel", "description", "dimensions", "types", "parameters", "constraints",
-                     "definitions", "macros", "launch", "arguments", "reference", "tolerance", "work"});
+                     "definitions", "macros", "launch", "arguments", "reference", "tolerance", "work", "model"});
     if (root_.at("schema").integer() != kSchema) {
       root_.at("schema").fail(fmt::format("this program reads schema {}", kSchema));
     }
@@ -48,8 +48,8 @@ class SpaceReader {
     for (const auto& [name, member] : limit_members()) {
       space_.symbols.add("device_" + std::string(name));
     }
-    read_named_expressions("definitions");
-    for (DerivedMacro& macro : read_named_expressions("macros")) {
+    read_named_expressions(root_, "definitions");
+    for (DerivedMacro& macro : read_named_expressions(root_, "macros")) {
       space_.derived.push_back(std::move(macro));
     }
     read_constraints();
@@ -61,6 +61,7 @@ class SpaceReader {
     work.only_keys({"flops", "bytes"});
     space_.flops = work.at("flops").expression(space_.symbols);
     space_.bytes = work.at("bytes").expression(space_.symbols);
+    read_model();
     check_default();
     return std::move(space_);
   }
@@ -249,12 +250,12 @@ class SpaceReader {
   }
 
   // Names that expressions may use from here on.
-  std::vector<DerivedMacro> read_named_expressions(const char* key) {
+  std::vector<DerivedMacro> read_named_expressions(const JsonNode& parent, const char* key) {
     std::vector<DerivedMacro> out;
-    if (!root_.has(key)) {
+    if (!parent.has(key)) {
       return out;
     }
-    const JsonNode list = root_.at(key);
+    const JsonNode list = parent.at(key);
     for (std::size_t i = 0; i < list.array_size(); ++i) {
       const JsonNode node = list.at(i);
       node.only_keys({"name", "value"});
@@ -268,13 +269,23 @@ class SpaceReader {
 
   void read_reference() {
     const JsonNode node = root_.at("reference");
-    node.only_keys({"host", "kernel"});
+    node.only_keys({"host", "kernel", "default"});
+    if (node.has("default")) {
+      space_.reference.by_default = node.at("default").boolean();
+    }
+    if (space_.reference.by_default) {
+      node.only_keys({"default"});
+      return;
+    }
     space_.reference.host = node.has("host") ? node.at("host").name() : "";
     if (node.has("kernel")) {
       space_.reference.kernel = read_launch(node.at("kernel"), space_.symbols);
     }
     if (space_.reference.host.empty() && !space_.reference.kernel) {
-      node.fail("needs 'host' (a named host reference) or 'kernel' (a naive kernel in the same file)");
+      node.fail(
+          "needs 'host' (a named host reference), 'kernel' (a naive kernel in the same file) or 'default': true (what "
+          "the "
+          "kernel's default configuration gives)");
     }
   }
 
@@ -314,6 +325,23 @@ class SpaceReader {
       if (std::none_of(space_.tolerances.begin(), space_.tolerances.end(),
                        [&](const auto& known) { return known.first == type; })) {
         node.fail(fmt::format("has no entry for {}, a type of the output '{}'", name_of(type), output.name));
+      }
+    }
+  }
+
+  void read_model() {
+    if (!root_.has("model")) {
+      return;
+    }
+    const JsonNode node = root_.at("model");
+    node.only_keys({"definitions", "blocks", "imbalance", "flops", "instructions", "global_bytes", "shared_bytes",
+                    "registers", "static_shared_bytes", "global_steps", "prefetched_steps", "shared_steps",
+                    "barriers"});
+    read_named_expressions(node, "definitions");
+    PerformanceModel& model = space_.model.emplace();
+    for (const auto& [key, member] : kModelMembers) {
+      if (node.has(key)) {
+        model.*member = node.at(key).expression(space_.symbols);
       }
     }
   }

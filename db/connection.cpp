@@ -3,7 +3,19 @@
 #include <fmt/format.h>
 #include <sqlite3.h>
 
+#include <algorithm>
+
 namespace pascaline {
+namespace {
+
+// What SQLite finds when it checks a file is several lines.
+std::string one_line(std::string_view message) {
+  std::string line(message);
+  std::replace(line.begin(), line.end(), '\n', ' ');
+  return line;
+}
+
+}  // namespace
 
 std::string explain_sqlite(int code, std::string_view message) {
   switch (code & 0xff) {
@@ -15,7 +27,7 @@ std::string explain_sqlite(int code, std::string_view message) {
           message, code);
     case SQLITE_CORRUPT:
       return fmt::format("the file is damaged ({}); restore a copy, or rescue its rows with `sqlite3 FILE .recover`",
-                         message);
+                         one_line(message));
     case SQLITE_NOTADB:
       return "the file is no SQLite database; give the path of another file";
     case SQLITE_BUSY:
@@ -77,6 +89,21 @@ std::optional<double> Query::optional_real() {
 std::optional<std::int64_t> Query::optional_integer() {
   const SQLite::Column column = statement_->getColumn(column_++);
   return column.isNull() ? std::nullopt : std::optional<std::int64_t>(column.getInt64());
+}
+
+void Query::copy_to(Query& to, int index, int count) {
+  for (const int end = index + count; index < end; ++index) {
+    const SQLite::Column value = statement_->getColumn(column_++);
+    if (value.isInteger()) {
+      to.bind_at(index, static_cast<std::int64_t>(value.getInt64()));
+    } else if (value.isFloat()) {
+      to.bind_at(index, value.getDouble());
+    } else if (value.isText()) {
+      to.bind_at(index, value.getString());
+    } else {
+      to.statement_->bind(index);
+    }
+  }
 }
 
 Query Connection::query(const std::string& sql) {

@@ -69,6 +69,10 @@ class Query {
   [[nodiscard]] std::optional<double> optional_real();
   [[nodiscard]] std::optional<std::int64_t> optional_integer();
   void skip() { ++column_; }
+  /// Continues with that column, the first being 0.
+  void go_to(int column) noexcept { column_ = column; }
+  /// Binds the next `count` columns, as they are, to the parameters of another statement from `index` on.
+  void copy_to(Query& to, int index, int count);
 
  private:
   Slot statement_;

@@ -11,12 +11,13 @@
 #include "core/error.hpp"
 #include "db/store.hpp"
 #include "kSchema1To2Sql.hpp"
+#include "kSchema2To3Sql.hpp"
 #include "kSchemaSql.hpp"
 
 namespace pascaline {
 namespace {
 
-constexpr std::array<Migration, 1> kMigrations{{{1, kSchema1To2Sql}}};
+constexpr std::array<Migration, 2> kMigrations{{{1, kSchema1To2Sql}, {2, kSchema2To3Sql}}};
 
 bool is_empty(SQLite::Database& database) {
   return database.execAndGet("SELECT count(*) FROM sqlite_schema").getInt() == 0;

@@ -248,4 +248,25 @@ std::unique_ptr<Connection> open_database(const fs::path& file, OpenMode mode, D
   }
 }
 
+std::unique_ptr<Connection> open_scratch_copy(const fs::path& file) {
+  try {
+    SQLite::Database copy("", SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE);  // SQLite makes and removes the file
+    std::error_code error;
+    if (fs::exists(file, error)) {
+      check_before_opening(file, OpenMode::read_only);
+      SQLite::Database original = connect_to_read(file);
+      SQLite::Backup(copy, original).executeStep();
+    }
+    try {
+      prepare_schema(copy, current_schema());
+    } catch (const Error& fault) {
+      refuse(file, fault.what());
+    }
+    copy.exec("PRAGMA foreign_keys = ON");
+    return std::make_unique<Connection>(file, std::move(copy));
+  } catch (const SQLite::Exception& fault) {
+    refuse(file, explain_sqlite(fault.getExtendedErrorCode(), fault.what()), fault.getExtendedErrorCode());
+  }
+}
+
 }  // namespace pascaline

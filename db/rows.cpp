@@ -7,21 +7,6 @@ using OrderedJson = nlohmann::ordered_json;
 
 int small(Query& row) { return static_cast<int>(row.integer()); }
 
-Problem read_problem(Query& row) {
-  Problem problem;
-  problem.kernel = row.text();
-  const OrderedJson dimensions = OrderedJson::parse(row.text());
-  for (const auto& [name, value] : dimensions.items()) {
-    problem.dimensions.emplace_back(name, value.get<std::int64_t>());
-  }
-  const OrderedJson types = OrderedJson::parse(row.text());
-  for (const auto& [name, value] : types.items()) {
-    const auto type = value.get<std::string>();
-    problem.types.emplace_back(name, known(element_type_from(type), type));
-  }
-  return problem;
-}
-
 Resources read_resources(Query& row) {
   Resources resources;
   resources.registers = small(row);
@@ -36,6 +21,21 @@ Resources read_resources(Query& row) {
 }
 
 }  // namespace
+
+Problem read_problem(Query& row) {
+  Problem problem;
+  problem.kernel = row.text();
+  const OrderedJson dimensions = OrderedJson::parse(row.text());
+  for (const auto& [name, value] : dimensions.items()) {
+    problem.dimensions.emplace_back(name, value.get<std::int64_t>());
+  }
+  const OrderedJson types = OrderedJson::parse(row.text());
+  for (const auto& [name, value] : types.items()) {
+    const auto type = value.get<std::string>();
+    problem.types.emplace_back(name, known(element_type_from(type), type));
+  }
+  return problem;
+}
 
 DeviceRow read_device(Query& row) {
   DeviceRow device;

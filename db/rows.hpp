@@ -19,6 +19,9 @@ inline constexpr std::string_view kDetailDevice =
 inline constexpr std::string_view kDetailToolkit = "compiler, compiler_version, target, driver_version";
 [[nodiscard]] ToolkitRow read_toolkit(Query& row);
 
+/// Three columns: kernel, dimensions, types.
+[[nodiscard]] Problem read_problem(Query& row);
+
 /// Columns of `read_trial` in `trial_details`.
 inline constexpr std::string_view kDetailTrial =
     "kernel, dimensions, types, config, status, stage, is_default, reason, registers, static_shared_bytes, "

@@ -2,12 +2,13 @@
 -- Times are microseconds unless the name says otherwise; `*_unix_ms` are milliseconds since 1970, UTC.
 
 PRAGMA application_id = 1348563811;  -- "Pasc"
-PRAGMA user_version = 2;
+PRAGMA user_version = 3;
 
--- Identity of a device: two cards of one model share their measurements. The UUID is kept with the session.
+-- Identity of a device: two cards of one model share their measurements. The UUID is kept with the session. 'foreign'
+-- is what another tuner measured on: no sweep and no dispatcher is ever on such a device.
 CREATE TABLE devices (
   id INTEGER PRIMARY KEY,
-  kind TEXT NOT NULL CHECK (kind IN ('cuda', 'host')),
+  kind TEXT NOT NULL CHECK (kind IN ('cuda', 'host', 'foreign')),
   name TEXT NOT NULL,
   compute_capability TEXT NOT NULL,
   sm_count INTEGER NOT NULL,
@@ -53,10 +54,24 @@ CREATE TABLE problems (
   bytes REAL NOT NULL
 ) STRICT;
 
+-- Files from which sessions were taken over: another database ('merge') or results of another tuner ('results'). The
+-- hash is of what the file held: a database's sessions and how far each had come, or all bytes of a file of results.
+CREATE TABLE imports (
+  id INTEGER PRIMARY KEY,
+  kind TEXT NOT NULL CHECK (kind IN ('merge', 'results')),
+  source TEXT NOT NULL,
+  content_hash TEXT NOT NULL,
+  imported_unix_ms INTEGER NOT NULL,
+  program_version TEXT NOT NULL
+) STRICT;
+
+CREATE UNIQUE INDEX imports_of_results ON imports (content_hash) WHERE kind = 'results';
+
 -- Runs of the tuner on one device. Process id, its start and the boot together tell whether a session still runs.
 -- Sessions of one `pascaline sweep`, one for each GPU, share `run_uuid`. `arguments` are the words of its command, to
 -- resume it with, empty if unknown. `spent_ms` is what was spent in the session over all its processes, `progress`
--- what is shown of it while it runs.
+-- what is shown of it while it runs. `import_id` says what it was taken over from, NULL for one of this database's own;
+-- one that ran there still is 'interrupted' here.
 CREATE TABLE sessions (
   id INTEGER PRIMARY KEY,
   uuid TEXT NOT NULL UNIQUE,
@@ -78,6 +93,7 @@ CREATE TABLE sessions (
   arguments TEXT NOT NULL DEFAULT '[]' CHECK (json_valid(arguments)),
   spent_ms INTEGER NOT NULL DEFAULT 0,
   progress TEXT CHECK (progress IS NULL OR json_valid(progress)),
+  import_id INTEGER REFERENCES imports (id),
   CHECK ((state = 'running') = (finished_unix_ms IS NULL))
 ) STRICT;
 

@@ -32,9 +32,14 @@ std::int64_t find_or_insert(Connection& connection, const std::string& select, c
 
 Store::Store(const std::filesystem::path& file, OpenMode mode, Durability durability)
     : impl_(std::make_unique<Impl>(open_database(file, mode, durability))) {}
+Store::Store(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Store::Store(Store&&) noexcept = default;
 Store& Store::operator=(Store&&) noexcept = default;
 Store::~Store() = default;
+
+Store Store::scratch_copy(const std::filesystem::path& file) {
+  return Store(std::make_unique<Impl>(open_scratch_copy(file)));
+}
 
 const std::filesystem::path& Store::file() const noexcept { return impl_->connection->file(); }
 

@@ -18,7 +18,7 @@ namespace pascaline {
 
 /// Identity of a device as measurements are kept under (the UUID is kept beside, with the session).
 struct DeviceRow {
-  std::string kind;  ///< "cuda" or "host"
+  std::string kind;  ///< "cuda", "host" or "foreign" (measured by another tuner, on whatever it was)
   std::string name;
   std::string compute_capability;  ///< "6.1"; empty on the host
   std::int64_t sm_count = 0;
@@ -71,6 +71,7 @@ struct SessionRow {
   std::int64_t spent_ms = 0;    ///< time spent in this session over all its processes
   std::string progress;         ///< JSON, what a status command shows; empty if nothing was noted
   std::int64_t process_id = 0;  ///< filled when read
+  std::string imported_from;    ///< filled when read: name of the file it was taken over from; empty for an own one
   DeviceRow device;             ///< filled when read
   ToolkitRow toolkit;           ///< filled when read
   bool alive = false;           ///< filled when read: it is running and so is its process
@@ -136,6 +137,9 @@ struct TrialFilter {
   bool with_samples = false;
 };
 
+struct ImportedResults;  // db/results.hpp
+struct MergeCounts;      // db/merge.hpp
+
 enum class OpenMode : std::uint8_t { read_only, read_write, create };
 
 /// What a power cut may take: nothing that was reported as stored, or the last transactions (never the file).
@@ -147,7 +151,7 @@ enum class Durability : std::uint8_t { full, normal };
 /// the lock), leaves what was stored before intact and the Store usable: the call may be tried again.
 class Store {
  public:
-  static constexpr int kSchemaVersion = 2;
+  static constexpr int kSchemaVersion = 3;
 
   /// Opens (and with `create`, makes, with its folders) the database. An older schema is migrated, unless an older
   /// program is sweeping into it just now; read-only, the file stays as it is and a migrated copy in memory is read.
@@ -157,6 +161,10 @@ class Store {
   Store(Store&&) noexcept;
   Store& operator=(Store&&) noexcept;
   ~Store();
+
+  /// A store on a temporary copy of the database, empty if there is no such file: for trying out what would change it.
+  /// Its `file()` is that of the original, which is only read.
+  [[nodiscard]] static Store scratch_copy(const std::filesystem::path& file);
 
   [[nodiscard]] const std::filesystem::path& file() const noexcept;
   /// How long a call waits for another process's lock before it throws StoreBusyError.
@@ -176,7 +184,7 @@ class Store {
   /// Ends it now with a state other than "running".
   void end_session(std::int64_t session_id, std::string_view state);
   /// This process takes over a session that ended, or whose process is dead: it is running again. Throws StoreError if
-  /// there is none with that id or it runs in another process.
+  /// there is none with that id, it runs in another process or it was taken over from another file.
   void resume_session(std::int64_t session_id);
   /// Sets the session's `spent_ms` and `progress` (JSON; empty: none) and stores the readings, in one transaction.
   void note_progress(std::int64_t session_id, std::int64_t spent_ms, const std::string& progress_json,
@@ -204,7 +212,9 @@ class Store {
   /// Configurations with left attempts in the context, whatever its space was, the one left longest first.
   [[nodiscard]] std::vector<LeftAttempt> left_attempts(const ContextIds& context) const;
 
-  /// A configuration that already has a search-stage trial, with what is known of the one stored last.
+  /// A configuration that already has a search-stage trial, with what is known of it. Of the trials of one session the
+  /// one stored last counts. Of several sessions, the best supported: a wrong result, which a kernel that is right only
+  /// sometimes gives, is above all; then the time with the narrowest interval; other failures only if none has a time.
   struct Known {
     Config config;
     TrialStatus status = TrialStatus::ok;
@@ -216,6 +226,17 @@ class Store {
   };
   /// Those of the context, whatever its space was: a configuration may have values that the space no longer has.
   [[nodiscard]] std::vector<Known> known_trials(const ContextIds& context, const std::string& run_uuid = {}) const;
+  /// Usable search-stage trials of one key: what may tell something about another.
+  struct Measured {
+    std::int64_t toolkit = 0;
+    std::int64_t kernel = 0;
+    std::int64_t problem_id = 0;
+    Problem problem;
+    std::vector<std::pair<Config, double>> times_us;  ///< the last of each configuration
+    std::int64_t last_trial = 0;
+  };
+  /// Of a kernel on a device, whatever its source, toolkit and problem; what was measured last comes first.
+  [[nodiscard]] std::vector<Measured> measured(std::int64_t device_id, const std::string& kernel) const;
   /// Costs over all versions and problems of a kernel.
   [[nodiscard]] TrialCost trial_costs(std::int64_t device_id, const std::string& kernel) const;
 
@@ -229,6 +250,12 @@ class Store {
 
   /// Whether the context's winner is a trial of one of the run's sessions.
   [[nodiscard]] bool decided_in_run(const ContextIds& context, const std::string& run_uuid) const;
+
+  /// What `merge_database` (db/merge.hpp) does, from an open database.
+  MergeCounts merge(Store& other);
+  /// Stores results of another tuner as a finished session, in one transaction; returns its id, nothing if a file of
+  /// that content was imported before.
+  std::optional<std::int64_t> add_results(const ImportedResults& results);
 
   void add_telemetry(std::int64_t session_id, const TelemetryRow& row);
   /// In the order they were stored.
@@ -246,6 +273,7 @@ class Store {
 
  private:
   struct Impl;
+  explicit Store(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
 };
 

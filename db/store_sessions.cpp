@@ -42,7 +42,8 @@ void require_session(const Connection& connection, std::string_view action, std:
 
 void require_resumable(Connection& connection, std::string_view action, std::int64_t session_id,
                        const ProcessIdentity& self) {
-  Query row = connection.query(fmt::format("SELECT {}, state FROM sessions WHERE id = ?", kProcess));
+  Query row =
+      connection.query(fmt::format("SELECT {}, state, import_id IS NOT NULL FROM sessions WHERE id = ?", kProcess));
   const bool found = row.bind(session_id).step();
   require_session(connection, action, session_id, found ? 1 : 0);
   const ProcessIdentity owner = read_process(row);
@@ -50,6 +51,12 @@ void require_resumable(Connection& connection, std::string_view action, std::int
     connection.fail(action,
                     fmt::format("session {} runs in process {}; wait until it ends, or end it with `kill {}`",
                                 session_id, owner.process_id, owner.process_id),
+                    SQLITE_MISUSE);
+  }
+  if (row.flag()) {
+    connection.fail(action,
+                    fmt::format("session {} was taken over from another file and goes on only there; begin a new sweep",
+                                session_id),
                     SQLITE_MISUSE);
   }
 }
@@ -74,6 +81,7 @@ SessionRow read_session(Query& row) {
   const ProcessIdentity process = read_process(row);
   session.process_id = process.process_id;
   session.alive = session.state == "running" && is_alive(process);
+  session.imported_from = row.text();
   session.device = read_device(row);
   session.toolkit = read_toolkit(row);
   return session;
@@ -163,9 +171,9 @@ std::vector<SessionRow> Store::sessions() const {
         "SELECT s.id, s.uuid, s.run_uuid, s.started_unix_ms, s.finished_unix_ms, s.state, s.command_line, "
         "s.arguments, s.searcher, s.seed, s.options, s.device_uuid, s.program_version, s.spent_ms, "
         "coalesce(s.progress, ''), s.process_id, s.process_start, s.boot_id, "
-        "d.kind, d.name, d.compute_capability, d.sm_count, d.memory_bytes, d.limits, "
+        "coalesce(i.source, ''), d.kind, d.name, d.compute_capability, d.sm_count, d.memory_bytes, d.limits, "
         "k.compiler, k.version, k.target, k.driver_version FROM sessions s JOIN devices d ON d.id = s.device_id "
-        "JOIN toolkits k ON k.id = s.toolkit_id ORDER BY s.id DESC");
+        "JOIN toolkits k ON k.id = s.toolkit_id LEFT JOIN imports i ON i.id = s.import_id ORDER BY s.id DESC");
     std::vector<SessionRow> sessions;
     while (row.step()) {
       sessions.push_back(read_session(row));

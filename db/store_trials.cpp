@@ -1,8 +1,11 @@
 #include <fmt/format.h>
 #include <sqlite3.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
+
+#include <nlohmann/json.hpp>
 
 #include "db/rows.hpp"
 #include "db/store_impl.hpp"
@@ -91,6 +94,20 @@ void bind_filter(Query& query, const TrialFilter& filter) {
   }
 }
 
+// The last search-stage trial of each session is ranked among those of the same configuration, as Store::Known says. An
+// interval of fewer than 6 samples is only their range and counts as wider than any other.
+constexpr std::string_view kSelectKnown =
+    "WITH latest AS (SELECT max(id) AS id, config_text, config, status, median_us, low_us, high_us, sample_count, "
+    "binary_hash, session_id IN (SELECT id FROM sessions WHERE run_uuid = ?1) AS in_run FROM trials WHERE "
+    "device_id = ?2 AND toolkit_id = ?3 AND kernel_id = ?4 AND problem_id = ?5 AND stage = 'search' "
+    "GROUP BY config_text, session_id), "
+    "ranked AS (SELECT *, max(in_run) OVER (PARTITION BY config_text) AS any_in_run, row_number() OVER (PARTITION BY "
+    "config_text ORDER BY status = 'wrong_result' DESC, status = 'ok' DESC, sample_count < 6, "
+    "(high_us - low_us) / median_us, id DESC) AS place FROM latest) "
+    "SELECT config, status, median_us, id, binary_hash, any_in_run, EXISTS (SELECT 1 FROM trials f WHERE "
+    "f.device_id = ?2 AND f.toolkit_id = ?3 AND f.kernel_id = ?4 AND f.problem_id = ?5 AND f.stage = 'finals' "
+    "AND f.config_text = ranked.config_text AND f.status <> 'ok') FROM ranked WHERE place = 1 ORDER BY config_text";
+
 StoredTrial read_stored(Query& row) {
   StoredTrial stored;
   stored.id = row.integer();
@@ -160,16 +177,7 @@ std::int64_t Store::add_trial(std::int64_t session_id, const ContextIds& context
 
 std::vector<Store::Known> Store::known_trials(const ContextIds& context, const std::string& run_uuid) const {
   return impl_->connection->guard("read the known trials", [&] {
-    // Beside max(), SQLite takes the other columns from the row that holds the maximum.
-    Query row = impl_->connection->query(
-        "SELECT config, status, median_us, max(id), binary_hash, "
-        "count(*) FILTER (WHERE session_id IN (SELECT id FROM sessions WHERE run_uuid = ?)) > 0, "
-        "EXISTS (SELECT 1 FROM trials f WHERE f.device_id = t.device_id AND f.toolkit_id = t.toolkit_id "
-        "AND f.kernel_id = t.kernel_id AND f.problem_id = t.problem_id AND f.stage = 'finals' "
-        "AND f.config_text = t.config_text AND f.status <> 'ok') "
-        "FROM trials t WHERE device_id = ? AND toolkit_id = ? AND kernel_id = ? AND problem_id = ? AND stage = "
-        "'search' "
-        "GROUP BY config_text");
+    Query row = impl_->connection->query(std::string(kSelectKnown));
     row.bind(run_uuid, context.device, context.toolkit, context.kernel, context.problem);
     std::vector<Known> result;
     while (row.step()) {
@@ -185,6 +193,36 @@ std::vector<Store::Known> Store::known_trials(const ContextIds& context, const s
       result.push_back(std::move(entry));
     }
     return result;
+  });
+}
+
+std::vector<Store::Measured> Store::measured(std::int64_t device_id, const std::string& kernel) const {
+  return impl_->connection->guard("read what was measured of a kernel", [&] {
+    Query row = impl_->connection->query(
+        "SELECT t.toolkit_id, t.kernel_id, p.id, max(t.id), p.kernel, p.dimensions, p.types, t.config, t.median_us "
+        "FROM trials t JOIN problems p ON p.id = t.problem_id WHERE t.device_id = ? AND t.stage = 'search' "
+        "AND t.status = 'ok' AND t.kernel_id IN (SELECT id FROM kernels WHERE name = ?) "
+        "GROUP BY t.toolkit_id, t.kernel_id, p.id, t.config_text ORDER BY t.toolkit_id, t.kernel_id, p.id");
+    row.bind(device_id, kernel);
+    std::vector<Measured> measured;
+    while (row.step()) {
+      Measured key;
+      key.toolkit = row.integer();
+      key.kernel = row.integer();
+      key.problem_id = row.integer();
+      const std::int64_t trial = row.integer();
+      key.problem = read_problem(row);
+      if (measured.empty() || measured.back().toolkit != key.toolkit || measured.back().kernel != key.kernel ||
+          measured.back().problem_id != key.problem_id) {
+        measured.push_back(std::move(key));
+      }
+      const std::string config = row.text();
+      measured.back().times_us.emplace_back(Config::from_json(nlohmann::json::parse(config)), row.real());
+      measured.back().last_trial = std::max(measured.back().last_trial, trial);
+    }
+    std::stable_sort(measured.begin(), measured.end(),
+                     [](const Measured& a, const Measured& b) { return a.last_trial > b.last_trial; });
+    return measured;
   });
 }
 

@@ -15,6 +15,9 @@ constexpr std::string_view kNone = "–";
 std::string device_title(const DeviceSummary& group) {
   const DeviceRow& device = group.device;
   const ToolkitRow& toolkit = group.toolkit;
+  if (device.kind == "foreign") {
+    return markdown_escape(fmt::format("{}, results of another tuner ({})", device.name, toolkit.compiler));
+  }
   std::string title = device.name;
   if (device.kind == "cuda") {
     title += fmt::format(" (compute capability {}, {} SMs)", device.compute_capability, device.sm_count);

@@ -23,7 +23,7 @@ struct Table {
 };
 
 // Columns that text leaves out where no row has anything in them.
-constexpr std::array<std::string_view, 2> kRareColumns{"energy_mj", "note"};
+constexpr std::array<std::string_view, 3> kRareColumns{"energy_mj", "note", "imported_from"};
 
 Json number(const std::optional<double>& value) { return value ? Json(*value) : Json(); }
 
@@ -49,8 +49,9 @@ bool is_full(const Table& table, const ShowOptions& options) {
 Json median(const std::optional<TimeSummary>& time) { return time ? Json(time->median_us) : Json(); }
 
 Table sessions_table(const Store& store, const ShowOptions& options) {
-  Table table{
-      {"id", "started", "finished", "state", "device", "toolkit", "searcher", "seed", "uuid"}, {}, "no sessions"};
+  Table table{{"id", "started", "finished", "state", "device", "toolkit", "searcher", "seed", "uuid", "imported_from"},
+              {},
+              "no sessions"};
   for (const SessionRow& session : store.sessions()) {
     if (options.filter.session_id && session.id != *options.filter.session_id) {
       continue;
@@ -60,7 +61,8 @@ Table sessions_table(const Store& store, const ShowOptions& options) {
         {session.id, utc_time(session.started_unix_ms), utc_time(session.finished_unix_ms.value_or(0)),
          dead ? "died" : session.state, clean_line(session.device.name),
          clean_line(session.toolkit.compiler + " " + session.toolkit.version + " " + session.toolkit.target),
-         clean_line(session.searcher), session.seed, clean_line(session.uuid)});
+         clean_line(session.searcher), session.seed, clean_line(session.uuid),
+         session.imported_from.empty() ? Json() : Json(clean_line(session.imported_from))});
   }
   return table;
 }

@@ -41,7 +41,7 @@ missing_packages() {
     esac
   fi
   for name in libfmt-dev libcli11-dev libsqlite3-dev nlohmann-json3-dev libgtest-dev libbenchmark-dev \
-    libboost-context-dev libxxhash-dev libpcre2-dev libutf8proc-dev libpng-dev libjpeg-dev libopenblas0-pthread; do
+    libboost-context-dev libxxhash-dev libpcre2-dev libutf8proc-dev libpng-dev libjpeg-dev zlib1g-dev libopenblas0-pthread; do
     installed $name || echo $name
   done
   case $distribution in

@@ -45,20 +45,6 @@ std::string toolkit_target(const BundleTarget& target) {
 
 std::string device_text(const DeviceRow& row) { return fmt::format("{} with {} SMs", row.name, row.sm_count); }
 
-DeviceLimits stored_limits(const DeviceRow& row, const DeviceLimits& otherwise) {
-  const nlohmann::json stored = nlohmann::json::parse(row.limits_json, nullptr, false);
-  DeviceLimits limits = otherwise;
-  if (stored.is_object()) {
-    for (const auto& [name, member] : limit_members()) {
-      const auto found = stored.find(name);
-      limits.*member =
-          found != stored.end() && found->is_number_integer() ? found->get<std::int64_t>() : limits.*member;
-    }
-  }
-  limits.sm_count = row.sm_count;
-  return limits;
-}
-
 std::string found_instead(const std::vector<Winner>& all) {
   std::set<std::string> found;
   for (const Winner& winner : all) {

@@ -6,6 +6,7 @@
 
 #include "core/error.hpp"
 #include "runtime/dispatch/identity.hpp"
+#include "tuner/knowledge.hpp"
 #include "tuner/survey.hpp"
 
 namespace pascaline {
@@ -43,7 +44,8 @@ void DeviceGroup::plan(Store& store, const std::vector<SweepProblem>& problems, 
   context_.toolkit = store.toolkit_id(toolkit_row(toolchain_, target_, info_));
   context_.kernel = store.kernel_id({space_.kernel, source_.hash});
   context_.space = store.space_id(space_.kernel, space_.hash, space_.json);
-  const bool naive = space_.reference.kernel && (info_.kind != DeviceKind::host || space_.reference.host.empty());
+  measured_ = store.measured(context_.device, space_.kernel);
+  const bool naive = needs_reference_code(space_.reference, info_.kind == DeviceKind::host);
   for (const SweepProblem& problem : problems) {
     auto task = std::make_unique<SweepTask>(space_, problem, target_.limits, options_);
     task->context = context_;
@@ -56,6 +58,8 @@ void DeviceGroup::plan(Store& store, const std::vector<SweepProblem>& problems, 
       left.push_back(attempt.config);
     }
     task->search.recall(store.known_trials(task->context, run), left);
+    task->search.ask_before_search(
+        [this, known = task.get()](const SearchDomain& domain) { return known_before_search(*known, domain); });
     task->decided = !run.empty() && store.decided_in_run(task->context, run);
     // A run without a time limit comes back to a problem that it has decided never.
     task->over = task->decided && !options_.budget_s && !options_.until;
@@ -64,6 +68,30 @@ void DeviceGroup::plan(Store& store, const std::vector<SweepProblem>& problems, 
     summary.reused_ok += task->search.reused_ok();
     tasks_.push_back(std::move(task));
   }
+}
+
+// From other keys in the database, and from the other problems of this run.
+std::vector<Prior> DeviceGroup::known_before_search(const SweepTask& task, const SearchDomain& domain) const {
+  std::vector<RelatedProblem> related;
+  for (const auto& other : tasks_) {
+    if (other.get() != &task) {
+      related.push_back({other->search.wanted().problem, other->search.times_us()});
+    }
+  }
+  for (const Store::Measured& key : measured_) {
+    const bool same_version = key.toolkit == context_.toolkit && key.kernel == context_.kernel;
+    const bool of_run = same_version && std::any_of(tasks_.begin(), tasks_.end(), [&](const auto& other) {
+                          return other->context.problem == key.problem_id;
+                        });
+    if (!of_run) {  // what the run's own problems recalled is among their times
+      related.push_back({key.problem, key.times_us});
+    }
+  }
+  std::optional<DeviceRates> rates;
+  if (info_.kind == DeviceKind::cuda) {
+    rates = typical_rates(device_row(info_).compute_capability, info_.limits);
+  }
+  return known_before(domain, rates, related, options_.seed);
 }
 
 CompileRequest DeviceGroup::request(const SweepTask& task, const Config& config) const {
@@ -76,10 +104,7 @@ void DeviceGroup::submit(Job job, CompileRequest request, bool urgent) {
 }
 
 CompileRequest DeviceGroup::reference_request(const SweepTask& task) const {
-  CompileRequest naive = request(task, space_.default_config());
-  naive.function = space_.reference.kernel->function;
-  naive.defines.emplace_back("PASCALINE_REFERENCE=1");
-  return naive;
+  return reference_request_of(space_, request(task, space_.default_config()));
 }
 
 void DeviceGroup::compile_reference(SweepTask& task) {
@@ -105,7 +130,8 @@ void DeviceGroup::fill_from(SweepTask& task, std::size_t most_open) {
   if (task.reference == SweepTask::Reference::wanted) {
     compile_reference(task);
   }
-  while (pool_.pending() < 2 * pool_.workers() && task.search.open() < most_open) {
+  const std::size_t most = std::min(most_open, task.search.ahead());
+  while (pool_.pending() < 2 * pool_.workers() && task.search.open() < most) {
     const std::optional<Config> config = task.search.propose();
     if (!config) {
       return;
@@ -124,8 +150,14 @@ void DeviceGroup::fill_pool(bool closing) {
       fill_from(*task, most_open);
     }
   }
+  // The next problem's search begins when nothing more is proposed for the present ones, so that it can learn from
+  // them.
+  const bool all_proposed = std::all_of(tasks_.begin(), tasks_.end(), [](const auto& task) {
+    return !task->owned || task->over || task->search.spent() ||
+           task->search.remaining() <= static_cast<int>(task->search.open());
+  });
   for (SweepTask* task : in_order()) {
-    if (pool_.pending() >= 2 * pool_.workers()) {
+    if (!all_proposed || pool_.pending() >= 2 * pool_.workers()) {
       return;
     }
     fill_from(*task, most_open);
@@ -177,8 +209,10 @@ void DeviceGroup::take_reference(SweepTask& task, Compiled compiled) {
     return;
   }
   task.reference = SweepTask::Reference::unusable;
-  task.no_reference = fmt::format("{}: the reference kernel '{}' cannot be used: {}", source_.file.string(),
-                                  space_.reference.kernel->function, compiled.result.reason);
+  const std::string what = space_.reference.kernel
+                               ? fmt::format("the reference kernel '{}'", space_.reference.kernel->function)
+                               : "the default configuration, which results are compared with,";
+  task.no_reference = fmt::format("{}: {} cannot be used: {}", source_.file.string(), what, compiled.result.reason);
 }
 
 std::vector<DeviceGroup::Outcome> DeviceGroup::take_compiled() {

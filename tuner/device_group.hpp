@@ -92,6 +92,7 @@ class DeviceGroup {
   [[nodiscard]] bool try_again(const Job& job, TrialStatus status);
   void take_reference(SweepTask& task, Compiled compiled);
   [[nodiscard]] std::vector<SweepTask*> in_order() const;
+  [[nodiscard]] std::vector<Prior> known_before_search(const SweepTask& task, const SearchDomain& domain) const;
 
   const Space& space_;
   const SweepOptions& options_;
@@ -102,6 +103,7 @@ class DeviceGroup {
   CompilePool pool_;
   ContextIds context_{};
   std::vector<std::unique_ptr<SweepTask>> tasks_;
+  std::vector<Store::Measured> measured_;  ///< before this run, of the same kernel
   std::map<std::uint64_t, Job> jobs_;
   std::uint64_t next_id_ = 1;
   double compile_ms_ = 0;

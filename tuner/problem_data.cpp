@@ -98,16 +98,20 @@ void ProblemData::draw(std::uint64_t seed) {
   draw_ms_ = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
 }
 
-// The naive kernel takes the same arguments, with its outputs, and what it adds to, in float64.
+// The naive kernel takes the same arguments, with its outputs, and what it adds to, in float64. The kernel itself,
+// where its default configuration is the reference, takes them as they are.
 void ProblemData::reference_on_device() {
+  const bool itself = space_->space().reference.by_default;
   const Config config = space_->space().default_config();
   std::vector<Buffer> results;
   std::vector<NamedPointer> named;
   for (const Slot& slot : slots_) {
     void* data = slot.buffer.data();
     if (is_output(*slot.argument)) {
-      results.push_back(device_->allocate(slot.count * sizeof(double)));
-      if (is_input(*slot.argument)) {
+      results.push_back(device_->allocate(slot.count * (itself ? size_of(slot.type) : sizeof(double))));
+      if (is_input(*slot.argument) && itself) {
+        device_->upload(results.back(), slot.initial);
+      } else if (is_input(*slot.argument)) {
         const std::vector<double> initial = widen(slot.type, slot.initial);
         device_->upload(results.back(), std::as_bytes(std::span(initial)));
       } else {
@@ -118,11 +122,16 @@ void ProblemData::reference_on_device() {
     named.push_back({slot.argument->name, data});
   }
   LaunchArguments arguments(*device_, *space_, config, named);
-  device_->launch(reference_, space_->geometry(*space_->space().reference.kernel, config), arguments.pointers());
+  const Launch& launch = itself ? space_->space().launch : *space_->space().reference.kernel;
+  device_->launch(reference_, space_->geometry(launch, config), arguments.pointers());
   device_->synchronize();
   std::size_t next = 0;
   for (Slot& slot : slots_) {
-    if (is_output(*slot.argument)) {
+    if (is_output(*slot.argument) && itself) {
+      std::vector<std::byte> bytes(slot.count * size_of(slot.type));
+      device_->download(bytes, results[next++]);
+      slot.expected = widen(slot.type, bytes);
+    } else if (is_output(*slot.argument)) {
       slot.expected.resize(slot.count);
       device_->download(std::as_writable_bytes(std::span(slot.expected)), results[next++]);
     }

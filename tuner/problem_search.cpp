@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "core/enumeration.hpp"
 #include "core/error.hpp"
@@ -13,6 +14,8 @@ namespace {
 
 // Spaces of up to this many combinations are counted, so that plan and time left are right where they are small.
 constexpr double kCountedSpace = 100'000;
+// A search without a limit cools down over so many trials.
+constexpr int kMostExpectedTrials = 1000;
 
 }  // namespace
 
@@ -66,6 +69,21 @@ void ProblemSearch::recall(const std::vector<Store::Known>& known, const std::ve
   }
 }
 
+void ProblemSearch::begin_search() {
+  domain_.emplace(bound_);
+  SearchOptions search;
+  search.seed = options_.seed;
+  search.expected_trials = std::min(options_.trials, kMostExpectedTrials);
+  if (knowledge_) {
+    search.priors = knowledge_(*domain_);
+  }
+  searcher_ = make_searcher(options_.searcher, *domain_, search);
+  for (const auto& [config, observation] : recalled_) {
+    searcher_->observe(bound_.space().indices_of(config), observation);
+  }
+  recalled_.clear();
+}
+
 std::optional<Config> ProblemSearch::propose() {
   const auto within = [&] { return done_ + static_cast<int>(open_) < options_.trials; };
   while (!spent_ && within()) {
@@ -75,18 +93,14 @@ std::optional<Config> ProblemSearch::propose() {
       first_.pop_front();
     } else {
       if (!searcher_) {
-        searcher_ = make_searcher(options_.searcher, bound_, options_.seed);
-        for (const auto& [config, observation] : recalled_) {
-          searcher_->observe(config, observation);
-        }
-        recalled_.clear();
+        begin_search();
       }
-      std::vector<Config> proposals = searcher_->propose(1);
+      const std::vector<Point> proposals = searcher_->propose(1);
       spent_ = proposals.empty();
       if (spent_) {
         break;
       }
-      next = std::move(proposals.front());
+      next = bound_.space().config_at(proposals.front());
     }
     if (known_.insert(next.text()).second) {
       ++open_;
@@ -164,6 +178,9 @@ std::optional<ProblemSearch::Candidate> ProblemSearch::take_ready() {
                                        [&](const Candidate& candidate) { return candidate.config == standard_; })
                         : ready_.begin();
   if (next == ready_.end()) {
+    if (open_ >= ahead_ && !default_open_ && !std::exchange(starved_, true)) {
+      ahead_ += 1 + ahead_ / 4;
+    }
     return std::nullopt;
   }
   Candidate candidate = std::move(*next);
@@ -182,6 +199,10 @@ std::vector<ProblemSearch::Settled> ProblemSearch::observe(const Trial& trial, s
                                                            const std::string& run_key) {
   --open_;
   ++done_;
+  starved_ = false;
+  if (ready_.size() > kFirstAhead && ahead_ > kFirstAhead) {
+    --ahead_;
+  }
   default_open_ = default_open_ && trial.config != standard_;
   const double median_us = trial.time ? trial.time->median_us : 0;
   if (trial.status == TrialStatus::ok) {
@@ -194,7 +215,7 @@ std::vector<ProblemSearch::Settled> ProblemSearch::observe(const Trial& trial, s
   }
   best_history_us_.push_back(best_us());
   if (searcher_) {
-    searcher_->observe(trial.config, {trial.status, median_us});
+    searcher_->observe(bound_.space().indices_of(trial.config), {trial.status, median_us});
   } else {
     recalled_.emplace_back(trial.config, Observation{trial.status, median_us});
   }
@@ -274,6 +295,14 @@ std::string ProblemSearch::finalists_key() const {
     key += config.text() + "\n";
   }
   return key;
+}
+
+std::vector<std::pair<Config, double>> ProblemSearch::times_us() const {
+  std::vector<std::pair<Config, double>> times;
+  for (const auto& [time_us, config] : ranking_) {
+    times.emplace_back(config, time_us);
+  }
+  return times;
 }
 
 double ProblemSearch::best_at_half_us() const noexcept {

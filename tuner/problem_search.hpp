@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -12,7 +13,7 @@
 
 #include "db/store.hpp"
 #include "tuner/compile_pool.hpp"
-#include "tuner/searcher.hpp"
+#include "tuner/search/searcher.hpp"
 #include "tuner/sweep.hpp"
 
 namespace pascaline {
@@ -39,6 +40,10 @@ class ProblemSearch {
   /// Takes in what the database knows under the same key, and what was on the device when an earlier process ended.
   void recall(const std::vector<Store::Known>& known, const std::vector<Config>& left);
 
+  /// Asked, once the search begins, what is known of the problem's configurations beforehand.
+  using Knowledge = std::function<std::vector<Prior>(const SearchDomain&)>;
+  void ask_before_search(Knowledge knowledge) { knowledge_ = std::move(knowledge); }
+
   /// The next configuration to compile; nothing if there is none to propose (any more, or within the trials allowed).
   /// Throws SpaceError if no configuration is valid.
   [[nodiscard]] std::optional<Config> propose();
@@ -50,6 +55,11 @@ class ProblemSearch {
   [[nodiscard]] std::size_t ready() const noexcept { return ready_.size(); }
   /// Proposed and not settled.
   [[nodiscard]] std::size_t open() const noexcept { return open_; }
+  /// How many may be open: as many as it takes for the device not to wait for compilers, and no more, as each is
+  /// proposed without knowing of those before it.
+  [[nodiscard]] std::size_t ahead() const noexcept { return ahead_; }
+  /// Usable times so far, for searches of other problems.
+  [[nodiscard]] std::vector<std::pair<Config, double>> times_us() const;
   [[nodiscard]] std::optional<Candidate> take_ready();
   /// Gives back what was taken and will not be measured now.
   void put_back(Candidate candidate);
@@ -78,6 +88,9 @@ class ProblemSearch {
   [[nodiscard]] double best_at_half_us() const noexcept;
 
  private:
+  static constexpr std::size_t kFirstAhead = 4;
+
+  void begin_search();
   void keep(const Config& config, double median_us);
   void keep_binary(const Config& config, const Binary& binary);
   void go_before_its_twin(Candidate& standard);
@@ -89,7 +102,9 @@ class ProblemSearch {
   SweepProblem wanted_;
   BoundSpace bound_;
   Config standard_;
+  std::optional<SearchDomain> domain_;  ///< made when the searcher is
   std::unique_ptr<Searcher> searcher_;
+  Knowledge knowledge_;
   std::vector<std::pair<Config, Observation>> recalled_;  ///< for the searcher, once there is one
   std::deque<Config> first_;                              ///< to be proposed before the searcher's
   std::set<std::string> known_;
@@ -105,6 +120,8 @@ class ProblemSearch {
   std::optional<std::uint64_t> valid_;      ///< configurations, counted where the space is small
   double default_us_ = 0;
   std::size_t open_ = 0;
+  std::size_t ahead_ = kFirstAhead;
+  bool starved_ = false;  ///< the device found nothing ready since the last trial
   int done_ = 0;
   int reused_ = 0;
   int reused_ok_ = 0;

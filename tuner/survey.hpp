@@ -45,8 +45,18 @@ struct SurveyPlan {
 void survey(const BoundSpace& bound, const SurveyOptions& options, const std::function<void(const SurveyPlan&)>& begin,
             const std::function<void(const SurveyedVariant&)>& each, const std::atomic<bool>& stop);
 
+/// The same of given valid configurations, each once; `limit` and `seed` do not matter. Throws NvrtcError likewise.
+void survey(const BoundSpace& bound, const SurveyOptions& options, const std::vector<Config>& configs,
+            const std::function<void(const SurveyedVariant&)>& each, const std::atomic<bool>& stop);
+
 /// The request that compiles a configuration's kernel function.
 [[nodiscard]] CompileRequest compile_request(const BoundSpace& bound, const Config& config, const KernelSource& source,
                                              BinaryKind kind, const std::string& architecture);
+
+/// Whether results are compared with what code of the kernel's file gives, not with a host reference.
+[[nodiscard]] bool needs_reference_code(const Reference& reference, bool on_host) noexcept;
+
+/// The request that compiles that code, from the one of the default configuration.
+[[nodiscard]] CompileRequest reference_request_of(const Space& space, CompileRequest default_request);
 
 }  // namespace pascaline

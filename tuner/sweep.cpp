@@ -116,7 +116,7 @@ SweepRun::SweepRun(const Space& space, const std::vector<SweepProblem>& problems
 std::vector<SessionRow> SweepRun::earlier_sessions() {
   std::vector<SessionRow> found;
   for (SessionRow& session : store_.sessions()) {
-    if (!options_.resume_run.empty() && session.run_uuid == options_.resume_run) {
+    if (!options_.resume_run.empty() && session.run_uuid == options_.resume_run && session.imported_from.empty()) {
       earlier_spent_ms_ = std::max(earlier_spent_ms_, session.spent_ms);
       found.push_back(std::move(session));
     } else if (session.alive && session.device.kind == "cuda") {

@@ -35,7 +35,7 @@ struct SweepOptions {
   std::filesystem::path kernels;             ///< folder of .cu files
   std::filesystem::path cache;
   std::filesystem::path database;
-  std::string searcher = "random";
+  std::string searcher = "auto";
   std::uint64_t seed = 1;
   int trials = 100;                ///< a problem, beyond what is already known; kUnlimitedTrials: no limit
   std::optional<double> budget_s;  ///< of the whole run, shared among the problems by expected gain

@@ -60,4 +60,18 @@ std::string describe(const ToolkitRow& toolkit) {
   return fmt::format("{} {}{} for {}", toolkit.compiler, toolkit.version, driver, toolkit.target);
 }
 
+DeviceLimits stored_limits(const DeviceRow& row, const DeviceLimits& otherwise) {
+  const nlohmann::json stored = nlohmann::json::parse(row.limits_json, nullptr, false);
+  DeviceLimits limits = otherwise;
+  if (stored.is_object()) {
+    for (const auto& [name, member] : limit_members()) {
+      const auto found = stored.find(name);
+      limits.*member =
+          found != stored.end() && found->is_number_integer() ? found->get<std::int64_t>() : limits.*member;
+    }
+  }
+  limits.sm_count = row.sm_count;
+  return limits;
+}
+
 }  // namespace pascaline

@@ -21,4 +21,7 @@ namespace pascaline {
 /// "nvrtc 12.9 with driver 13.0 for sm_61": a toolkit in a message.
 [[nodiscard]] std::string describe(const ToolkitRow& toolkit);
 
+/// The limits a stored device was recorded with; `otherwise` where it has none.
+[[nodiscard]] DeviceLimits stored_limits(const DeviceRow& row, const DeviceLimits& otherwise);
+
 }  // namespace pascaline

@@ -1,13 +1,10 @@
 #include <SQLiteCpp/Database.h>
-#include <SQLiteCpp/Statement.h>
 #include <gtest/gtest.h>
-
-#include <map>
-#include <regex>
 
 #include "db/migrations.hpp"
 #include "db/process_identity.hpp"
 #include "tests/db/fixtures.hpp"
+#include "tests/db/schema_text.hpp"
 
 namespace pascaline::testing {
 namespace {
@@ -20,50 +17,19 @@ class Version1Test : public ::testing::Test {
 
   void SetUp() override {
     SQLite::Database database(file_.string(), SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE);
-    database.exec(bytes_of(PASCALINE_SOURCE_DIR "/tests/db/version_1.sql"));
+    database.exec("BEGIN;" + bytes_of(PASCALINE_SOURCE_DIR "/tests/db/version_1.sql") + "COMMIT");
     ASSERT_EQ(database.execAndGet("PRAGMA journal_mode = WAL").getString(), "wal");
     ASSERT_EQ(schema_version(database), 1);
   }
   [[nodiscard]] SQLite::Database raw() const { return {file_.string(), SQLite::OPEN_READWRITE}; }
 };
 
-// Every object's SQL by name, without comments and spaces: all of what columns, checks and references mean.
-std::map<std::string, std::string> schema_of(SQLite::Database& database) {
-  std::map<std::string, std::string> schema;
-  SQLite::Statement row(database, "SELECT type || ' ' || name, sql FROM sqlite_schema WHERE sql IS NOT NULL");
-  while (row.executeStep()) {
-    const std::string bare = std::regex_replace(row.getColumn(1).getString(), std::regex("--[^\n]*"), "");
-    schema[row.getColumn(0).getString()] = std::regex_replace(bare, std::regex("\\s+"), "");
-  }
-  return schema;
-}
-
-std::string columns_of(SQLite::Database& database, const std::string& table) {
-  std::string columns;
-  SQLite::Statement row(database,
-                        "SELECT name, type, \"notnull\", coalesce(dflt_value, '-'), pk FROM "
-                        "pragma_table_info('" +
-                            table + "') ORDER BY cid");
-  while (row.executeStep()) {
-    for (int i = 0; i < 5; ++i) {
-      columns += row.getColumn(i).getString() + (i < 4 ? " " : "\n");
-    }
-  }
-  return columns;
-}
-
 TEST_F(Version1Test, MigrationGivesTheSchemaOfANewDatabase) {
   Store(folder_ / "new.db", OpenMode::create);
   Store(file_, OpenMode::read_write);
   SQLite::Database fresh((folder_ / "new.db").string());
   SQLite::Database migrated(file_.string());
-  EXPECT_EQ(schema_version(migrated), Store::kSchemaVersion);
-  EXPECT_EQ(schema_of(migrated), schema_of(fresh));
-  for (const std::string table : {"sessions", "attempts", "trials", "samples", "telemetry", "trial_details"}) {
-    EXPECT_FALSE(columns_of(fresh, table).empty());
-    EXPECT_EQ(columns_of(migrated, table), columns_of(fresh, table)) << table;
-  }
-  EXPECT_EQ(migrated.execAndGet("PRAGMA integrity_check").getString(), "ok");
+  expect_same_schema(migrated, fresh);
 }
 
 void expect_old_rows(const Store& store) {

@@ -77,6 +77,21 @@ TEST_F(MarkdownTest, DevicesToolkitsAndSourcesAreNeverMixed) {
   EXPECT_HOLDS(markdown_report(store_, {.kernel = "softmax"}), "no trials of that kernel");
 }
 
+TEST_F(MarkdownTest, ResultsOfAnotherTunerSaySoAndMayNotTellWhen) {
+  ContextIds foreign = context_;
+  foreign.device = store_.device_id({"foreign", "RTX A4000", "", 0, 0, "{}"});
+  foreign.toolkit = store_.toolkit_id({"kernel_tuner", "", "", ""});
+  const std::int64_t session = begin_example_session(store_, foreign);
+  for (const std::int64_t started : {std::int64_t{1'700'000'000'000}, std::int64_t{0}}) {
+    Trial trial = timed(started == 0 ? 1 : 2, 100);
+    trial.started_unix_ms = started;
+    store_.add_trial(session, foreign, trial);
+  }
+  const std::string report = markdown_report(store_);
+  EXPECT_HOLDS(report, "## RTX A4000, results of another tuner (kernel_tuner)");
+  EXPECT_HOLDS(report, "2 trials from 2023-11-14 22:13 UTC to 2023-11-14 22:13 UTC");
+}
+
 TEST_F(MarkdownTest, NamesAndReasonsCannotBreakTheTable) {
   const std::string nasty = "a|b `c` <script>&\r\n# *d* @you \\| [x](y) \x1b[1m \xff";
   store_.add_trial(session_, context_, failed_trial(1, TrialStatus::crashed, nasty));

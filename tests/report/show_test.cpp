@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "db/merge.hpp"
 #include "tests/report/report_fixture.hpp"
 
 namespace pascaline::testing {
@@ -23,6 +24,15 @@ TEST_F(ShowTest, SessionsTellWhichRun) {
   EXPECT_EQ(rows[1]["state"], "running");
   EXPECT_EQ(rows[1]["seed"], 0xffff'ffff'ffff'fff0);
   EXPECT_HOLDS(show_text(store_, {.what = ShowWhat::sessions}), "nvrtc 12.9 sm_61");
+}
+
+TEST_F(ShowTest, SessionsTakenOverTellFromWhere) {
+  EXPECT_LACKS(show_text(store_, {.what = ShowWhat::sessions}), "imported_from");
+  EXPECT_TRUE(show_json(store_, {.what = ShowWhat::sessions})[0]["imported_from"].is_null());
+  Store all(folder_ / "all.db", OpenMode::create);
+  merge_database(folder_ / "tuned.db", all);
+  EXPECT_EQ(show_json(all, {.what = ShowWhat::sessions})[0]["imported_from"], "tuned.db");
+  EXPECT_HOLDS(show_text(all, {.what = ShowWhat::sessions}), "imported_from");
 }
 
 TEST_F(ShowTest, TrialsComeFastestFirstAndFailuresLast) {

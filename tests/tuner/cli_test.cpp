@@ -37,7 +37,7 @@ TEST_F(CliTest, WrongCommandLinesAreOneLineThatNamesTheWord) {
   expect_fault(run({"sweep", "--trials", "many"}), 2, {"--trials", "many"});
   expect_fault(run({"sweep", "--trials", "0"}), 2, {"--trials", "0"});
   expect_fault(run({"sweep", "--trials"}), 2, {"--trials"});
-  expect_fault(run({"sweep", "--searcher", "genetic"}), 2, {"--searcher", "genetic"});
+  expect_fault(run({"sweep", "--searcher", "tabu"}), 2, {"--searcher", "tabu"});
   expect_fault(run({"sweep", "--workload", "/nonexistent.json"}), 2, {"--workload", "/nonexistent.json"});
   expect_fault(run({"report", "--format", "pdf"}), 2, {"--format", "pdf"});
   expect_fault(run({"show", "everything"}), 2, {"everything"});

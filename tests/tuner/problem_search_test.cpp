@@ -333,6 +333,27 @@ TEST_F(ProblemSearchTest, DefaultWaitsForItsTwinOnTheDeviceAndIsAFinalistAllTheS
   EXPECT_EQ(finalists(search), (std::vector<std::string>{twin.text(), toy_config(64).text()}));
 }
 
+TEST_F(ProblemSearchTest, WhatIsKnownBeforehandIsAskedOnceTheSearchBegins) {
+  options_.searcher = "auto";
+  ProblemSearch search = this->search();
+  int asked = 0;
+  search.ask_before_search([&](const SearchDomain& domain) {
+    ++asked;
+    EXPECT_EQ(domain.combinations(), 9);
+    Prior prior;
+    prior.log_time = [&domain](const Point& point) {
+      return domain.space()->space().config_at(point) == toy_config(32, kLastElementLeftOut) ? 0.0 : 1.0;
+    };
+    return std::vector<Prior>{prior};
+  });
+  EXPECT_EQ(search.propose(), toy_config(64));
+  EXPECT_EQ(asked, 0) << "the default comes first whatever is known";
+  EXPECT_LE(search.ahead(), 8U) << "little is compiled before anything is measured";
+  const auto texts = all_proposals(search);
+  EXPECT_EQ(asked, 1);
+  EXPECT_EQ(texts.size(), 8U);
+}
+
 TEST_F(ProblemSearchTest, BestAtHalfLagsBehind) {
   ProblemSearch search = this->search();
   EXPECT_EQ(search.best_at_half_us(), 0);

@@ -54,8 +54,8 @@ class ParentKillTest : public KillTest {
     ASSERT_EQ(plan_.size(), 6U);
     remove_database();
   }
-  // Fewer than there are, so that a sweep that is gone on with could choose others.
-  static std::vector<std::string> few() { return {"--trials", "6", "--log", "/dev/null"}; }
+  // Fewer than there are, so that a sweep that is gone on with could choose others, by a searcher that does not learn.
+  static std::vector<std::string> few() { return {"--searcher", "random", "--trials", "6", "--log", "/dev/null"}; }
   void remove_database() const {
     for (const char* end : {"", "-wal", "-shm", "-journal"}) {
       std::filesystem::remove(database_.string() + end);

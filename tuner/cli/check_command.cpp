@@ -11,7 +11,7 @@
 #include "runtime/gpu/host/host_device.hpp"
 #include "runtime/gpu/host/sanitized_run.hpp"
 #include "tuner/cli/command.hpp"
-#include "tuner/searcher.hpp"
+#include "tuner/search/searcher.hpp"
 #include "tuner/survey.hpp"
 #include "tuner/trial_runner.hpp"
 
@@ -46,10 +46,10 @@ int check_one(const CheckCommandOptions& options) {
   compiled.result = CubinCache(cache_folder()).get(Toolchain::find("host"), request);
   compiled.status = compiled.result.ok ? TrialStatus::ok : TrialStatus::compile_failed;
   std::optional<Binary> reference;
-  if (space.reference.host.empty()) {
-    CompileRequest naive = request;
-    naive.function = space.reference.kernel->function;
-    naive.defines.emplace_back("PASCALINE_REFERENCE=1");
+  if (needs_reference_code(space.reference, true)) {
+    CompileRequest plain = compile_request(bound, space.default_config(), source, BinaryKind::host_object, "host");
+    plain.address_sanitizer = true;
+    const CompileRequest naive = reference_request_of(space, std::move(plain));
     CompileResult result = CubinCache(cache_folder()).get(Toolchain::find("host"), naive);
     if (!result.ok) {
       throw Error(fmt::format("the reference kernel '{}' does not compile: {}", naive.function, result.reason));
@@ -134,7 +134,11 @@ Plan first_plan(const CheckCommandOptions& options, const BoundSpace& bound) {
 std::vector<Config> configurations(const CheckCommandOptions& options, const BoundSpace& bound, const Config& first) {
   std::vector<Config> configs{first};
   if (options.limit > 1) {
-    for (Config& config : make_searcher("random", bound, options.seed)->propose(options.limit)) {
+    const SearchDomain domain(bound);
+    SearchOptions search;
+    search.seed = options.seed;
+    for (const Point& point : make_searcher("random", domain, search)->propose(options.limit)) {
+      Config config = bound.space().config_at(point);
       if (configs.size() < options.limit && config != configs.front()) {
         configs.push_back(std::move(config));
       }

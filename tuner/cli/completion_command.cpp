@@ -1,9 +1,11 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <cstdio>
 #include <set>
 
 #include "tuner/cli/command.hpp"
+#include "tuner/cli/searcher_names.hpp"
 
 namespace pascaline::cli {
 namespace {
@@ -40,7 +42,7 @@ _pascaline() {{
     --device | -d) COMPREPLY=($(compgen -W "host cuda:0 cuda:1" -- "$current")); return ;;
     --target | --arch | -a) COMPREPLY=($(compgen -W "sm_61 sm_60 sm_70 sm_75 sm_80 sm_86 sm_89 sm_90 host" -- "$current")); return ;;
     --format | -f) COMPREPLY=($(compgen -W "md csv" -- "$current")); return ;;
-    --searcher) COMPREPLY=($(compgen -W "random exhaustive" -- "$current")); return ;;
+    --searcher) COMPREPLY=($(compgen -W "{2}" -- "$current")); return ;;
     --db | --workload | -w | --output | -o | --nvrtc) COMPREPLY=($(compgen -f -- "$current")); return ;;
     --kernels | --spaces | --cache | --emit | --model) COMPREPLY=($(compgen -d -- "$current")); return ;;
   esac
@@ -52,7 +54,7 @@ _pascaline() {{
 }}
 complete -o filenames -F _pascaline pascaline
 )",
-                     commands, cases);
+                     commands, cases, fmt::join(searcher_list(), " "));
 }
 
 }  // namespace

@@ -3,9 +3,11 @@
 #include <csignal>
 #include <cstdio>
 #include <exception>
+#include <string_view>
 
 #include "core/error.hpp"
 #include "core/version.hpp"
+#include "report/text.hpp"
 #include "tuner/cli/command.hpp"
 
 namespace pascaline::cli {
@@ -21,11 +23,8 @@ void on_interrupt(int signal) {
 }
 
 // Errors are one line, so that a script can show or log them as they are.
-int fault(std::string line) {
-  for (char& c : line) {
-    c = c == '\n' ? ' ' : c;
-  }
-  std::fprintf(stderr, "pascaline: %s\n", line.c_str());
+int fault(std::string_view line) {
+  std::fprintf(stderr, "pascaline: %s\n", clean_line(line).c_str());
   return kFault;
 }
 
@@ -60,6 +59,11 @@ int run(int argc, char** argv) {
   add_status_command(app, action);
   add_explain_command(app, action);
   add_report_command(app, action);
+  add_export_command(app, action);
+  add_import_space_command(app, action);
+  add_merge_command(app, action);
+  add_replay_command(app, action);
+  add_import_command(app, action);
   add_check_command(app, action);
   add_tokenize_command(app, action);
   add_generate_command(app, action);
@@ -67,6 +71,7 @@ int run(int argc, char** argv) {
   add_bench_model_command(app, action);
   add_validate_command(app, action);
   add_profile_command(app, action);
+  add_rank_command(app, action);
   add_workload_command(app, action);
   add_completion_command(app, action);
   add_worker_commands(app, action);

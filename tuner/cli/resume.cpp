@@ -108,7 +108,8 @@ void enter_folder(const SessionRow& session) {
 
 std::string resumed_text(const std::filesystem::path& database, const std::string& run) {
   std::vector<SessionRow> sessions = Store(database, OpenMode::read_only).sessions();
-  std::erase_if(sessions, [&](const SessionRow& session) { return session.run_uuid != run; });
+  std::erase_if(sessions,
+                [&](const SessionRow& session) { return session.run_uuid != run || !session.imported_from.empty(); });
   if (sessions.empty()) {
     throw Error(fmt::format("{} holds no run {} to go on with", database.string(), run));
   }

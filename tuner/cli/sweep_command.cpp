@@ -16,7 +16,6 @@
 #include "tuner/cli/resume.hpp"
 #include "tuner/cli/sweep_options.hpp"
 #include "tuner/cli/text.hpp"
-#include "tuner/searcher.hpp"
 #include "tuner/sensor_trace.hpp"
 #include "tuner/sweep.hpp"
 

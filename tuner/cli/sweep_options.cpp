@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "core/error.hpp"
+#include "tuner/cli/searcher_names.hpp"
 
 namespace pascaline::cli {
 namespace {
@@ -23,9 +24,9 @@ void add_what_to_tune(CLI::App& command, SweepCommandOptions& options) {
 
 void add_searching_options(CLI::App& command, SweepCommandOptions& options) {
   SweepOptions& sweep = options.sweep;
-  command.add_option("--searcher", sweep.searcher, "random or exhaustive")
+  command.add_option("--searcher", sweep.searcher, searchers_help())
       ->capture_default_str()
-      ->check(CLI::IsMember({"random", "exhaustive"}));
+      ->check(CLI::IsMember(searcher_list()));
   command
       .add_option("-n,--trials", sweep.trials, "New trials a problem (with --budget or --until alone: as many as fit)")
       ->capture_default_str()

@@ -74,6 +74,27 @@ std::string cut_to_columns(std::string_view text, std::size_t columns) {
   return std::string(text);
 }
 
+std::string aligned_columns(const std::vector<std::vector<std::string>>& rows) {
+  std::vector<std::size_t> widths;
+  for (const auto& row : rows) {
+    widths.resize(std::max(widths.size(), row.size()), 0);
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      widths[i] = std::max(widths[i], columns_of(row[i]));
+    }
+  }
+  std::string out;
+  for (const auto& row : rows) {
+    std::string line;
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      const std::string room(widths[i] - columns_of(row[i]), ' ');
+      line += i == 0 ? row[i] + room : "  " + room + row[i];
+    }
+    line.erase(line.find_last_not_of(' ') + 1);
+    out += line + "\n";
+  }
+  return out;
+}
+
 std::string shell_word(std::string_view word) {
   // Bytes above ASCII are letters of some language; the shell gives none of them a meaning.
   const bool plain = !word.empty() && std::all_of(word.begin(), word.end(), [](char c) {

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace pascaline::cli {
 
@@ -11,6 +12,10 @@ namespace pascaline::cli {
 
 /// The line, with its end replaced by "…" if it takes more columns than that; empty for 0 columns.
 [[nodiscard]] std::string cut_to_columns(std::string_view text, std::size_t columns);
+
+/// Rows as aligned columns, the first row their headings: numbers and the like to the right, the first column to the
+/// left. Every row has as many cells as the first.
+[[nodiscard]] std::string aligned_columns(const std::vector<std::vector<std::string>>& rows);
 
 /// The word as a shell reads it: as it is if nothing in it means something there, else in single quotes.
 [[nodiscard]] std::string shell_word(std::string_view word);

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "core/json_reader.hpp"
+#include "db/exchange/json_outline.hpp"
+#include "db/exchange/recorded_space.hpp"
+
+namespace pascaline {
+
+// One reader a format, behind read_recorded_space.
+
+[[nodiscard]] RecordedSpace parse_kernel_tuner(const JsonOutline& outline, const std::string& file);
+[[nodiscard]] RecordedSpace parse_t4(const JsonOutline& outline, const std::string& file);
+[[nodiscard]] RecordedSpace parse_recorded_csv(std::string_view text, const std::string& file);
+
+/// Milliseconds since 1970 of "2023-12-22 09:53:48.691683+00:00" and other forms of ISO 8601; UTC if it names no zone,
+/// 0 for anything else.
+[[nodiscard]] std::int64_t unix_ms_of(std::string_view timestamp);
+/// "2023-12-22 09:53:48.691000+00:00".
+[[nodiscard]] std::string timestamp_of(std::int64_t unix_ms);
+
+/// A parameter's value: an integer, a number that is finite, true, false or text.
+[[nodiscard]] Value value_of(const JsonNode& node);
+/// A positive, finite number times `unit`.
+[[nodiscard]] double positive_time(const JsonNode& node, double unit);
+/// The member as a duration: a number times `unit`, 0 if it is missing, negative or no real number.
+[[nodiscard]] double duration_of(const JsonNode& parent, std::string_view key, double unit);
+/// The member as text, empty if it is missing or null.
+[[nodiscard]] std::string text_of(const JsonNode& parent, std::string_view key);
+/// The member as it is written (text without its quotes), empty if it is missing or null.
+[[nodiscard]] std::string written(const JsonNode& parent, std::string_view key);
+
+}  // namespace pascaline

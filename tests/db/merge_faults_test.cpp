@@ -1,0 +1,201 @@
+#include <SQLiteCpp/Transaction.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <csignal>
+
+#include "core/error.hpp"
+#include "tests/db/merge_fixture.hpp"
+
+namespace pascaline::testing {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Merges that fail: the message names the file at fault, and mine is as it was.
+class MergeFaultsTest : public MergeTest {
+ protected:
+  void SetUp() override {
+    make(mine_, 2, 100);
+    make(other_, 20);
+  }
+  void change_other(const std::string& sql) const {
+    SQLite::Database database(other_.string(), SQLite::OPEN_READWRITE);
+    database.exec(sql);
+    database.exec("PRAGMA wal_checkpoint(TRUNCATE)");
+  }
+  void expect_refused(const fs::path& at_fault, const std::string& expected) const {
+    const std::string before = content_of(mine_);
+    const std::string message = store_error([&] { merge(); });
+    EXPECT_EQ(message.rfind(at_fault.string(), 0), 0U) << message;
+    EXPECT_NE(message.find(expected), std::string::npos) << message;
+    EXPECT_EQ(content_of(mine_), before);
+    EXPECT_EQ(count(mine_, "imports"), 0);
+    expect_sound(mine_);
+  }
+};
+
+TEST_F(MergeFaultsTest, Itself) {
+  for (const char* how : {"mine.db", "link.db", "hard.db"}) {
+    other_ = folder_ / how;
+    if (other_ == folder_ / "link.db") {
+      fs::create_symlink(mine_, other_);
+    } else if (other_ == folder_ / "hard.db") {
+      fs::create_hard_link(mine_, other_);
+    }
+    expect_refused(other_, "into itself");
+  }
+  Store scratch = Store::scratch_copy(mine_);
+  EXPECT_NE(store_error([&] { merge_database(mine_, scratch); }).find("into itself"), std::string::npos);
+}
+
+TEST_F(MergeFaultsTest, MissingFolderTextEmptyNewerAndForeignFiles) {
+  fs::remove(other_);
+  expect_refused(other_, "no such file");
+  fs::create_directory(other_);
+  expect_refused(other_, "folder");
+  fs::remove(other_);
+  write_bytes(other_, "dear diary");
+  expect_refused(other_, "no SQLite database");
+  write_bytes(other_, "");
+  expect_refused(other_, "empty");
+  fs::remove(other_);
+  SQLite::Database(other_.string(), SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE)
+      .exec("CREATE TABLE songs (name TEXT)");
+  expect_refused(other_, "another program");
+}
+
+TEST_F(MergeFaultsTest, NewerThanTheProgram) {
+  change_other("PRAGMA user_version = 99");
+  expect_refused(other_, "newer");
+}
+
+TEST_F(MergeFaultsTest, TruncatedAnywhere) {
+  change_other("PRAGMA user_version = 3");
+  const auto size = fs::file_size(other_);
+  for (const auto left : {size - 4096, size / 2, std::uintmax_t{8192}, std::uintmax_t{1000}}) {
+    fs::resize_file(other_, left);
+    expect_refused(other_, left < 4096 ? "" : "damaged");
+  }
+}
+
+TEST_F(MergeFaultsTest, DamagedInside) {
+  change_other("PRAGMA user_version = 3");
+  const std::string sound = bytes_of(other_);
+  const std::size_t pages = sound.size() / 4096;
+  for (std::size_t page = 2; page < pages; page += 3) {
+    std::string bytes = sound;
+    bytes.replace(page * 4096, 64, 64, '\x5a');
+    write_bytes(other_, bytes);
+    expect_refused(other_, "damaged");
+  }
+}
+
+TEST_F(MergeFaultsTest, TableOrColumnGone) {
+  change_other("DROP TABLE samples");
+  expect_refused(other_, "samples");
+}
+
+TEST_F(MergeFaultsTest, DanglingReference) {
+  change_other("PRAGMA foreign_keys = OFF; DELETE FROM kernels");
+  expect_refused(other_, "hangs on one that is not there");
+}
+
+TEST_F(MergeFaultsTest, SessionOfAnotherDevice) {
+  merge();
+  const std::string before = content_of(mine_);
+  change_other("UPDATE devices SET sm_count = 20");
+  const std::string message = store_error([&] { merge(); });
+  EXPECT_NE(message.find("another device"), std::string::npos) << message;
+  EXPECT_EQ(content_of(mine_), before);
+}
+
+TEST_F(MergeFaultsTest, ProblemOfTheSameTextAndOtherDimensions) {
+  change_other("UPDATE problems SET dimensions = '{\"M\":1}'");
+  expect_refused(other_, "problems.text");
+}
+
+TEST_F(MergeFaultsTest, WinnerThatIsNoTrialOfItsKey) {
+  change_other(
+      "INSERT INTO kernels VALUES (77, 'matmul', 'other');"
+      "INSERT INTO winners SELECT device_id, toolkit_id, 77, problem_id, id, NULL, NULL, NULL, NULL, 1, 1 FROM trials "
+      "LIMIT 1");
+  expect_refused(other_, "winner");
+}
+
+TEST_F(MergeFaultsTest, ValuesThatTheSchemaForbids) {
+  change_other("PRAGMA ignore_check_constraints = ON; UPDATE trials SET config = 'no json' WHERE id = 15");
+  expect_refused(other_, "damaged");
+}
+
+// A trigger fails in the middle of the trials, as anything else might.
+TEST_F(MergeFaultsTest, FailureInTheMiddle) {
+  SQLite::Database(mine_.string(), SQLite::OPEN_READWRITE)
+      .exec(
+          "CREATE TRIGGER fault BEFORE INSERT ON samples WHEN NEW.ordinal = 17 AND (SELECT count(*) FROM trials) > 12 "
+          "BEGIN SELECT RAISE(ABORT, 'injected'); END");
+  expect_refused(other_, "injected");
+  SQLite::Database(mine_.string(), SQLite::OPEN_READWRITE).exec("DROP TRIGGER fault");
+  EXPECT_EQ(merge().trials, 20);
+}
+
+TEST_F(MergeFaultsTest, LockHeldByAnother) {
+  Store store(mine_, OpenMode::read_write);
+  store.set_busy_timeout(std::chrono::milliseconds(20));
+  SQLite::Database another(mine_.string(), SQLite::OPEN_READWRITE);
+  {
+    const SQLite::Transaction held(another, SQLite::TransactionBehavior::IMMEDIATE);
+    EXPECT_THROW(merge_database(other_, store), StoreBusyError);
+  }
+  EXPECT_EQ(merge_database(other_, store).trials, 20) << "the store can go on";
+}
+
+TEST_F(MergeFaultsTest, OtherIsReadWhileItIsWrittenTo) {
+  Store writer(other_, OpenMode::read_write);
+  SQLite::Database another(other_.string(), SQLite::OPEN_READWRITE);
+  const SQLite::Transaction held(another, SQLite::TransactionBehavior::IMMEDIATE);
+  EXPECT_EQ(merge().trials, 20);
+}
+
+// A limit on file size makes writes fail as a full disk does.
+TEST_F(MergeFaultsTest, FullDisk) {
+  const std::string before = content_of(mine_);
+  const int child = fork_child([&] {
+    std::signal(SIGXFSZ, SIG_IGN);
+    Store store(mine_, OpenMode::read_write);
+    const rlimit limit{50'000, RLIM_INFINITY};
+    require(::setrlimit(RLIMIT_FSIZE, &limit) == 0, "setrlimit");
+    const std::string message = store_error([&] { merge_database(other_, store); });
+    require(message.find("disk") != std::string::npos, message.c_str());
+    require(message.rfind(mine_.string(), 0) == 0, message.c_str());
+    const rlimit none{RLIM_INFINITY, RLIM_INFINITY};
+    require(::setrlimit(RLIMIT_FSIZE, &none) == 0, "setrlimit");
+    require(store.trials({}).size() == 2, "as before");
+  });
+  ASSERT_EQ(wait_child(child), 0);
+  EXPECT_EQ(content_of(mine_), before);
+  expect_sound(mine_);
+  EXPECT_EQ(merge().trials, 20);
+}
+
+TEST_F(MergeFaultsTest, KilledAtAnyMoment) {
+  const std::string before = content_of(mine_);
+  for (unsigned moment = 0; moment < 12; ++moment) {
+    const int child = fork_child([&] { merge(); });
+    ::usleep(1000 * moment);
+    ::kill(child, SIGKILL);
+    std::ignore = wait_child(child);
+    expect_sound(mine_);
+    const std::int64_t trials = count(mine_, "trials");
+    EXPECT_TRUE(trials == 2 || trials == 22) << trials;
+    if (trials == 22) {
+      break;
+    }
+    EXPECT_EQ(content_of(mine_), before);
+  }
+  merge();
+  EXPECT_EQ(count(mine_, "trials"), 22);
+}
+
+}  // namespace
+}  // namespace pascaline::testing

@@ -1,0 +1,60 @@
+#include "tests/db/merge_fixture.hpp"
+
+namespace pascaline::testing {
+namespace {
+
+namespace fs = std::filesystem;
+
+class MergeWinnersTest : public MergeTest {
+ protected:
+  static Config winner_of(const fs::path& file) {
+    return Store(file, OpenMode::read_only).winners("", nullptr).at(0).trial.config;
+  }
+};
+
+TEST_F(MergeWinnersTest, MoreConfidentWinnerStaysWhicheverComesFirst) {
+  decide_in(mine_, 1, 0.8);
+  decide_in(other_, 2, 0.9);
+  const fs::path copy = folder_ / "copy.db";
+  merge(mine_, copy);
+  EXPECT_EQ(merge().winners_replaced, 1);
+  EXPECT_EQ(merge(copy, other_).winners_kept, 1);
+  for (const fs::path& file : {mine_, other_}) {
+    const auto winners = Store(file, OpenMode::read_only).winners("", nullptr);
+    ASSERT_EQ(winners.size(), 1U);
+    EXPECT_EQ(winners[0].trial.config, example_config(2));
+    EXPECT_EQ(winners[0].confidence, 0.9);
+    expect_equal(winners[0].baseline, TimeSummary{200, 190, 210, 31});
+  }
+  EXPECT_EQ(content_of(mine_), content_of(other_));
+}
+
+TEST_F(MergeWinnersTest, OfEqualConfidencesTheNarrowerIntervalStays) {
+  decide_in(mine_, 1, 0.9, 3);
+  decide_in(other_, 2, 0.9, 2);
+  EXPECT_EQ(merge().winners_replaced, 1);
+  EXPECT_EQ(winner_of(mine_), example_config(2));
+  const fs::path wide = folder_ / "wide.db";
+  decide_in(wide, 3, 0.9, 4);
+  EXPECT_EQ(merge(wide, mine_).winners_kept, 1);
+  const fs::path few = folder_ / "few.db";
+  decide_in(few, 4, 0.9, 0, 2);
+  EXPECT_EQ(merge(few, mine_).winners_kept, 1) << "two samples bound nothing";
+  EXPECT_EQ(winner_of(mine_), example_config(2));
+}
+
+TEST_F(MergeWinnersTest, OfEqualsInBothTheNewerStays) {
+  decide_in(mine_, 1, 0.9);
+  decide_in(other_, 2, 0.9);
+  SQLite::Database(other_.string(), SQLite::OPEN_READWRITE).exec("UPDATE winners SET decided_unix_ms = 5");
+  EXPECT_EQ(merge().winners_kept, 1);
+  EXPECT_EQ(winner_of(mine_), example_config(1));
+  SQLite::Database(other_.string(), SQLite::OPEN_READWRITE).exec("UPDATE winners SET decided_unix_ms = 5000000000000");
+  const MergeCounts counts = merge();
+  EXPECT_EQ(counts.winners_replaced, 1);
+  EXPECT_TRUE(counts.changed());
+  EXPECT_EQ(winner_of(mine_), example_config(2));
+}
+
+}  // namespace
+}  // namespace pascaline::testing

@@ -1,0 +1,115 @@
+#include "tuner/knowledge.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "core/paths.hpp"
+#include "tests/tuner/search/domains.hpp"
+#include "tuner/search/transfer.hpp"
+
+namespace pascaline::testing {
+namespace {
+
+/// Problems of a space with a dimension N, a fixed one WIDTH, and an element type.
+class KnowledgeTest : public ::testing::Test {
+ protected:
+  BoundDomain bound_{json()};
+
+  static nlohmann::json json() {
+    nlohmann::json text = bare_space();
+    text["dimensions"].push_back({{"name", "WIDTH"}, {"fixed", true}, {"example", 8}});
+    text["types"] = nlohmann::json::parse(R"([{"name": "STORAGE", "values": ["float32", "float16"]}])");
+    add_parameter(text, "A", {1, 2, 3, 4, 5, 6});
+    add_parameter(text, "B", {1, 2, 3, 4, 5, 6});
+    return text;
+  }
+  [[nodiscard]] Problem problem(const char* n, const char* width = "8", const char* type = "float32") const {
+    return bound_.space.problem({{"N", n}, {"WIDTH", width}, {"STORAGE", type}});
+  }
+  // So many trials of a bowl, each configuration once, and some of configurations that the space does not have.
+  [[nodiscard]] RelatedProblem related(const Problem& of, std::size_t count, std::size_t gone = 0) const {
+    RelatedProblem out;
+    out.problem = of;
+    for (std::size_t i = 0; i < count; ++i) {
+      const Point point = bound_.domain.at(i * 7 % 36).value();
+      out.times_us.emplace_back(bound_.space.config_at(point), bowl_us(point, {3, 3}));
+    }
+    for (std::size_t i = 0; i < gone; ++i) {
+      out.times_us.emplace_back(i % 2 == 0 ? Config({{"A", 99}, {"B", 1}}) : Config({{"A", 1}, {"C", 1}}), 0.001);
+    }
+    return out;
+  }
+  [[nodiscard]] std::vector<Prior> known(const std::vector<RelatedProblem>& related) const {
+    return known_before(bound_.domain, {}, related, 1);
+  }
+};
+
+TEST_F(KnowledgeTest, DistanceOfProblems) {
+  const Space& space = bound_.space;
+  const Problem here = problem("1000");
+  EXPECT_EQ(problem_distance(space, here, here), 0);
+  const double twice = problem_distance(space, here, problem("2000")).value();
+  EXPECT_NEAR(twice, std::log(2.0), 1e-3);
+  EXPECT_DOUBLE_EQ(problem_distance(space, problem("2000"), here).value(), twice);
+  EXPECT_GT(problem_distance(space, here, problem("5000")).value(), twice);
+  EXPECT_FALSE(problem_distance(space, here, problem("1000", "9"))) << "WIDTH is fixed";
+  EXPECT_FALSE(problem_distance(space, here, problem("1000", "8", "float16")));
+  Problem other = here;
+  other.kernel = "another";
+  EXPECT_FALSE(problem_distance(space, here, other));
+  other = here;
+  other.dimensions.pop_back();
+  EXPECT_FALSE(problem_distance(space, here, other)) << "of a space that had a dimension less";
+  other = here;
+  other.dimensions.front().first = "M";
+  EXPECT_FALSE(problem_distance(space, here, other));
+}
+
+TEST_F(KnowledgeTest, NothingIsKnown) {
+  EXPECT_TRUE(known({}).empty());
+  EXPECT_TRUE(known({related(problem("1000"), kLeastRelated - 1)}).empty());
+  EXPECT_TRUE(known({related(problem("1000", "9"), 30), related(problem("1000", "8", "float16"), 30)}).empty());
+}
+
+TEST_F(KnowledgeTest, ConfigurationsThatAreGoneDoNotCount) {
+  EXPECT_TRUE(known({related(problem("2000"), kLeastRelated - 1, 10)}).empty());
+  const auto priors = known({related(problem("2000"), kLeastRelated, 10)});
+  ASSERT_EQ(priors.size(), 1U);
+  const auto without = known({related(problem("2000"), kLeastRelated)});
+  EXPECT_EQ(priors[0].log_time({3, 3}), without.at(0).log_time({3, 3}));
+}
+
+TEST_F(KnowledgeTest, TheTwoNearestWithEnoughTrialsCount) {
+  const auto priors = known({related(problem("64000"), 30), related(problem("1010"), 3), related(problem("1000"), 30),
+                             related(problem("4000"), 30), related(problem("1001"), 2, 40)});
+  ASSERT_EQ(priors.size(), 2U);
+  EXPECT_EQ(priors[0].trust, 1) << "the same problem";
+  EXPECT_NEAR(priors[1].trust, std::exp(-std::log(4.0) / 2), 1e-3);
+  for (const Prior& prior : priors) {
+    EXPECT_LT(prior.log_time({3, 3}), prior.log_time({0, 0}));
+  }
+}
+
+TEST_F(KnowledgeTest, StaticModelComesFirst) {
+  const DeviceLimits limits = *limits_of_architecture("sm_61");
+  const Space space = Space::load(data_folder("search_spaces") / "transpose.json");
+  const BoundSpace bound(space, space.example_problem(), limits);
+  const SearchDomain domain(bound);
+  const auto priors = known_before(domain, typical_rates("sm_61", limits), {}, 1);
+  ASSERT_EQ(priors.size(), 1U);
+  EXPECT_TRUE(priors[0].trust > 0 && priors[0].trust < 1) << "it is half right";
+  double least = 1e9;
+  double most = -1e9;
+  for (const Point& point : numbered(domain)) {
+    const double log_time = priors[0].log_time(point);
+    ASSERT_TRUE(std::isfinite(log_time)) << text_of(point);
+    least = std::min(least, log_time);
+    most = std::max(most, log_time);
+  }
+  EXPECT_GT(most, least);
+  EXPECT_TRUE(known_before(domain, {}, {}, 1).empty()) << "on the host there is no such model";
+}
+
+}  // namespace
+}  // namespace pascaline::testing

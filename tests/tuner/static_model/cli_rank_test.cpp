@@ -1,0 +1,163 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "core/paths.hpp"
+#include "runtime/gpu/compile.hpp"
+#include "tests/db/fixtures.hpp"
+#include "tests/tuner/program.hpp"
+#include "tests/tuner/static_model/measured_database.hpp"
+
+namespace pascaline::testing {
+namespace {
+
+using nlohmann::json;
+
+class CliRankTest : public ::testing::Test {
+ protected:
+  TemporaryFolder folder_;
+  [[nodiscard]] ProgramResult rank(std::vector<std::string> more) const {
+    more.insert(more.begin(), "rank");
+    return run_program(folder_.path(), more);
+  }
+};
+
+TEST_F(CliRankTest, RanksWithoutAGpu) {
+  const std::vector<std::string> words{"--kernel", "transpose", "--problem", "ROWS=512,COLUMNS=100", "--top", "3"};
+  std::vector<std::string> as_json = words;
+  as_json.insert(as_json.end(), {"--sm-count", "10", "--json"});
+  const json out = json_of(rank(as_json));
+  EXPECT_EQ(out["kernel"], "transpose");
+  EXPECT_EQ(out["architecture"], "sm_61");
+  EXPECT_EQ(out["sm_count"], 10);
+  EXPECT_EQ(out["memory_gbps"], 192);
+  const json& problem = out["problems"].at(0);
+  EXPECT_EQ(problem["valid"], problem["ranked"]);
+  ASSERT_EQ(problem["best"].size(), 3U);
+  double before = 0;
+  for (const json& entry : problem["best"]) {
+    EXPECT_GE(entry["time_us"].get<double>(), before);
+    before = entry["time_us"];
+    EXPECT_TRUE(entry["config"].contains("TILE"));
+    for (const char* key : {"compute_us", "shared_us", "global_us", "latency_us", "occupancy", "waves", "registers"}) {
+      EXPECT_TRUE(entry[key].is_number()) << key;
+    }
+  }
+  const ProgramResult table = rank(words);
+  EXPECT_EQ(table.exit_code, 0) << table.error;
+  EXPECT_NE(table.out.find("transpose ROWS=512 COLUMNS=100"), std::string::npos) << table.out;
+  EXPECT_NE(table.out.find("TILE="), std::string::npos);
+}
+
+TEST_F(CliRankTest, SamplesLargeSpacesBySeed) {
+  const std::vector<std::string> words{"--kernel", "softmax", "--most", "40", "--top", "2", "--json", "--seed"};
+  const auto with_seed = [&](const std::string& seed) {
+    std::vector<std::string> all = words;
+    all.push_back(seed);
+    return json_of(rank(all))["problems"].at(0);
+  };
+  const json first = with_seed("3");
+  EXPECT_EQ(first["ranked"], 40);
+  EXPECT_GT(first["valid"], 40);
+  EXPECT_EQ(first, with_seed("3"));
+  EXPECT_NE(first, with_seed("4"));
+}
+
+TEST_F(CliRankTest, EstimatesOneConfiguration) {
+  const json out = json_of(
+      rank({"--kernel", "matmul", "--set", "BLOCK_M=128,BLOCK_N=128,THREAD_M=8,BLOCK_K=8,UNROLL_K=8", "--json"}));
+  ASSERT_EQ(out["problems"].at(0)["best"].size(), 1U);
+  EXPECT_EQ(out["problems"].at(0)["best"].at(0)["config"]["BLOCK_M"], 128);
+  expect_fault(rank({"--kernel", "matmul", "--set", "MIN_BLOCKS=0"}), 1, {"not valid"});
+  expect_fault(rank({"--kernel", "matmul", "--set", "BLOCK_M=255"}), 1, {"255", "BLOCK_M"});
+}
+
+TEST_F(CliRankTest, ASlowerCardTakesLonger) {
+  const auto time = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> words{"--kernel", "transpose", "--top", "1", "--json"};
+    words.insert(words.end(), more.begin(), more.end());
+    return json_of(rank(words))["problems"].at(0)["best"].at(0)["time_us"].get<double>();
+  };
+  EXPECT_GT(time({"--bandwidth", "20"}), 3 * time({"--bandwidth", "320"}));
+  EXPECT_GT(time({"--clock", "200"}), time({"--clock", "1700"}));
+  EXPECT_GT(time({"--sm-count", "3"}), time({"--sm-count", "20"}));
+}
+
+TEST_F(CliRankTest, BadInputIsToldApart) {
+  expect_fault(rank({"--kernel", "nothing"}), 1, {"nothing"});
+  expect_fault(rank({"--arch", "sm_999"}), 1, {"sm_999", "sm_61"});
+  expect_fault(rank({"--arch", "host"}), 1, {"host"});
+  expect_fault(rank({"--problem", "M=0,N=1,K=1"}), 1, {"M"});
+  expect_fault(rank({"--problem", "M"}), 1, {"NAME=value"});
+  for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{{"--top", "0"},
+                                                                                     {"--top", "many"},
+                                                                                     {"--sm-count", "0"},
+                                                                                     {"--clock", "nan"},
+                                                                                     {"--bandwidth", "-1"},
+                                                                                     {"--most", "0"},
+                                                                                     {"--compile", "-1"},
+                                                                                     {"--min-trials", "1"},
+                                                                                     {"--unknown"}}) {
+    EXPECT_EQ(rank(words).exit_code, 2) << words.front();
+  }
+  expect_fault(rank({"--against", (folder_ / "none.db").string()}), 1, {"none.db"});
+  write_bytes(folder_ / "text.db", "no database");
+  expect_fault(rank({"--against", (folder_ / "text.db").string()}), 1, {"text.db"});
+}
+
+TEST_F(CliRankTest, ComparesWithMeasurements) {
+  const Space space = Space::load(data_folder("search_spaces") / "transpose.json");
+  const Problem problem = space.problem({{"ROWS", "4096"}, {"COLUMNS", "2048"}});
+  std::vector<Trial> trials;
+  for (const std::int64_t threads : {64, 128, 256, 512}) {
+    for (const std::int64_t vector : {1, 2, 4}) {
+      trials.push_back(timed_trial(problem,
+                                   Config({{"TILE", std::int64_t{32}},
+                                           {"BLOCK_THREADS", threads},
+                                           {"VECTOR", vector},
+                                           {"PADDING", std::int64_t{1}},
+                                           {"MIN_BLOCKS", std::int64_t{1}}}),
+                                   static_cast<double>(10 + vector)));
+    }
+  }
+  const std::string file = (folder_ / "measured.db").string();
+  store_trials(file, space, trials);
+  const json out = json_of(rank({"--against", file, "--json"}));
+  ASSERT_EQ(out["problems"].size(), 1U);
+  EXPECT_EQ(out["problems"].at(0)["trials"], 12);
+  EXPECT_EQ(out["kernels"]["transpose"]["problems"], 1);
+  EXPECT_LE(std::abs(out["kernels"]["transpose"]["correlation"].get<double>()), 1);
+  const ProgramResult table = rank({"--against", file, "--kernel", "transpose"});
+  EXPECT_NE(table.out.find("Test card with 132 SMs, code for compute_61"), std::string::npos)
+      << table.out << table.error;
+  expect_fault(rank({"--against", file, "--kernel", "matmul"}), 1, {"matmul", "--min-trials"});
+  expect_fault(rank({"--against", file, "--min-trials", "13"}), 1, {"13"});
+  expect_fault(rank({"--against", file, "--kernel", "nothing"}), 1, {"nothing"});
+}
+
+TEST_F(CliRankTest, CompilesTheBestAndRanksThemAgain) {
+  bool found = false;
+  for (const NvrtcInfo& nvrtc : find_nvrtc()) {
+    const auto& known = nvrtc.architectures;
+    found = found || std::find(known.begin(), known.end(), "sm_61") != known.end();
+  }
+  const std::vector<std::string> words{"--kernel", "transpose",          "--compile", "2",
+                                       "--cache",  PASCALINE_TEST_CACHE, "--json"};
+  if (!found) {
+    expect_fault(rank(words), 1, {"sm_61", "install"});
+    GTEST_SKIP() << "no NVRTC here compiles for sm_61";
+  }
+  const json best = json_of(rank(words))["problems"].at(0)["best"];
+  ASSERT_EQ(best.size(), 2U);
+  EXPECT_LE(best.at(0)["time_us"], best.at(1)["time_us"]);
+  for (const json& entry : best) {
+    EXPECT_GT(entry["instructions"], 0);
+    EXPECT_GT(entry["registers"], 0);
+  }
+}
+
+}  // namespace
+}  // namespace pascaline::testing

@@ -1,0 +1,377 @@
+#include "tuner/search/model_searcher.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+namespace pascaline {
+namespace {
+
+constexpr std::size_t kFirstDesign = 8;         // trials before the model is asked
+constexpr std::size_t kLeastUsable = 4;         // times it needs at least
+constexpr std::size_t kDrawn = 20;              // of which the most distant is taken
+constexpr std::size_t kMostWhole = 12'000;      // a space up to this is a candidate whole
+constexpr std::size_t kPool = 3'000;            // candidates of a larger one, drawn once
+constexpr std::size_t kFreshPool = 500;         // and anew at each fit
+constexpr std::size_t kBestSurrounded = 5;      // whose neighbours are candidates, too
+constexpr int kClimbs = 3;                      // from the best candidate to a better neighbour
+constexpr std::size_t kMostFitted = 150;        // observations that the covariance is fitted to
+constexpr std::size_t kMostObservations = 256;  // that the posterior begins with
+constexpr std::size_t kMostFailures = 150;      // and the last failures
+constexpr double kFitAgain = 1.25;
+constexpr int kFitSteps = 12;
+constexpr double kBound = 2.0;  // standard deviations below the mean
+constexpr double kRiskWeight = 0.3;
+constexpr double kFailureReach = 20.0;
+constexpr std::size_t kPriorSample = 256;
+constexpr double kBestByPrior = 0.05;
+
+}  // namespace
+
+ModelSearcher::ModelSearcher(const SearchDomain& domain, const SearchOptions& options)
+    : points_(domain, options.seed), coordinates_(domain.axes()), priors_(options.priors) {
+  kinds_ = coordinates_.kinds();
+  plain_ = kinds_.size();
+  kinds_.insert(kinds_.end(), priors_.size(), CoordinateKind::linear);
+  covariance_ = first_covariance(kinds_);
+  whole_ = domain.combinations() <= static_cast<double>(kMostWhole);
+  prior_centres_.assign(priors_.size(), 0);
+  if (!priors_.empty()) {
+    for (std::size_t i = 0; i < kPriorSample; ++i) {
+      if (const auto point = domain.sample(points_.random())) {
+        for (std::size_t k = 0; k < priors_.size(); ++k) {
+          prior_centres_[k] += priors_[k].log_time(*point) / kPriorSample;
+        }
+      }
+    }
+  }
+}
+
+std::vector<Point> ModelSearcher::propose(std::size_t count) {
+  std::vector<Point> out;
+  while (out.size() < count) {
+    auto point = next();
+    if (!point) {
+      break;
+    }
+    points_.note(*point);
+    pending_.push_back(*point);
+    out.push_back(std::move(*point));
+  }
+  return out;
+}
+
+void ModelSearcher::observe(const Point& point, const Observation& observation) {
+  points_.note(point);
+  std::erase(pending_, point);
+  const bool usable = observation.status == TrialStatus::ok && observation.time_us > 0;
+  observed_.push_back({point, usable ? std::log(observation.time_us) : 0, !usable});
+  observed_rows_.push_back(row(point));
+  usable_ += usable ? 1 : 0;
+  any_failed_ = any_failed_ || !usable;
+  if (posterior_) {
+    posterior_->truncate(real_);
+    believed_ = 0;
+  }
+}
+
+std::optional<Point> ModelSearcher::next() {
+  if (candidates_.empty()) {
+    choose_candidates();
+  }
+  const bool ready = usable_ >= kLeastUsable && points_.seen() >= kFirstDesign && plain_ > 0;
+  auto point = ready ? best_by_model() : spread_out();
+  return point ? point : points_.draw();
+}
+
+// Half of the first design are the most distant of some draws; the other half, where there is a prior, the most distant
+// among those it likes best.
+std::optional<Point> ModelSearcher::spread_out() {
+  std::vector<Point> drawn;
+  if (!priors_.empty() && points_.seen() % 2 == 0) {
+    std::vector<std::size_t> order(candidates_.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::sort(order.begin(), order.end(),
+              [&](std::size_t a, std::size_t b) { return candidates_[a].before < candidates_[b].before; });
+    const auto liked = static_cast<std::size_t>(kBestByPrior * static_cast<double>(order.size())) + 1;
+    const std::size_t most = points_.seen() == 0 ? 1 : liked;
+    for (std::size_t i = 0; i < order.size() && drawn.size() < most; ++i) {
+      if (!points_.seen(candidates_[order[i]].point)) {
+        drawn.push_back(candidates_[order[i]].point);
+      }
+    }
+  }
+  for (std::size_t i = 0; drawn.empty() || (priors_.empty() && i < kDrawn); ++i) {
+    auto point = points_.draw();
+    if (!point) {
+      break;
+    }
+    drawn.push_back(std::move(*point));
+  }
+  std::optional<Point> best;
+  double most_apart = -1;
+  for (const Point& point : drawn) {
+    const std::vector<float> here = row(point);
+    double least = std::numeric_limits<double>::max();
+    for (const auto& there : observed_rows_) {
+      least = std::min(least, apart(here, there));
+    }
+    for (const Point& other : pending_) {
+      least = std::min(least, apart(here, row(other)));
+    }
+    if (least > most_apart) {
+      most_apart = least;
+      best = point;
+    }
+  }
+  return best;
+}
+
+std::optional<Point> ModelSearcher::best_by_model() {
+  take_in();
+  believe();
+  auto best = least_bound();
+  for (int climb = 0; best && !whole_ && climb < kClimbs; ++climb) {
+    const std::size_t from = *best;
+    const Point here = candidates_[from].point;
+    for (const Point& point : points_.domain().neighbours(here, Reach::any)) {
+      std::ignore = candidate(point);
+    }
+    best = least_bound();
+    if (best == from) {
+      break;
+    }
+  }
+  return best ? std::optional(candidates_[*best].point) : std::nullopt;
+}
+
+// The candidate not seen whose time may well be the least.
+std::optional<std::size_t> ModelSearcher::least_bound() {
+  posterior_->predict(expected_, deviations_);
+  const double scale = posterior_->deviation();
+  std::optional<std::size_t> best;
+  double least = std::numeric_limits<double>::max();
+  for (std::size_t i = 0; i < candidates_.size(); ++i) {
+    const Candidate& candidate = candidates_[i];
+    double bound = candidate.before + expected_[i] - kBound * deviations_[i];
+    if (any_failed_) {
+      const double risk =
+          std::min(1.0, (static_cast<double>(candidate.failed) + 0.05) / (static_cast<double>(candidate.near) + 0.5));
+      bound -= kRiskWeight * scale * std::log(1 - risk + 1e-3);
+    }
+    if (bound < least && !points_.seen(candidate.point)) {
+      least = bound;
+      best = i;
+    }
+  }
+  return best;
+}
+
+// Adds what is out as if it were as expected.
+void ModelSearcher::believe() {
+  if (believed_ == pending_.size()) {
+    return;
+  }
+  std::vector<std::size_t> out;
+  for (std::size_t i = believed_; i < pending_.size(); ++i) {
+    out.push_back(candidate(pending_[i]));
+  }
+  posterior_->predict(expected_, deviations_);
+  for (const std::size_t i : out) {
+    const std::vector<float> here(candidate_rows_[i].begin(), candidate_rows_[i].end());
+    posterior_->observe(here, expected_[i]);
+  }
+  believed_ = pending_.size();
+}
+
+void ModelSearcher::take_in() {
+  if (!posterior_ || usable_ >= next_fit_) {
+    rebuild();
+  }
+  for (; taken_in_ < observed_.size(); ++taken_in_) {
+    const Seen& seen = observed_[taken_in_];
+    if (!seen.failed) {
+      posterior_->observe(observed_rows_[taken_in_], seen.log_time - before(seen.point));
+      ++real_;
+    } else {
+      take_in_failure(observed_rows_[taken_in_]);
+    }
+  }
+  if (any_failed_ && weighed_ < observed_.size()) {
+    for (std::size_t i = 0; i < candidates_.size(); ++i) {
+      weigh(candidates_[i], candidate_rows_[i], weighed_, observed_.size());
+    }
+    weighed_ = observed_.size();
+  }
+}
+
+// As if it were what is expected there, but no better than the mean: what failed is not unknown any more, or the search
+// would go on looking where nothing works.
+void ModelSearcher::take_in_failure(std::span<const float> row) {
+  posterior_->observe(row, std::max(posterior_->expected(row), posterior_->mean()));
+  ++real_;
+}
+
+void ModelSearcher::rebuild() {
+  next_fit_ = std::max(usable_ + 1, static_cast<std::size_t>(static_cast<double>(usable_) * kFitAgain));
+  Rows rows(kinds_.size());
+  std::vector<double> values;
+  for (const std::size_t i : selection(kMostFitted)) {
+    rows.add(observed_rows_[i]);
+    values.push_back(observed_[i].log_time - before(observed_[i].point));
+  }
+  const double count = static_cast<double>(values.size());
+  const double mean = std::accumulate(values.begin(), values.end(), 0.0) / count;
+  double squares = 0;
+  for (double& value : values) {
+    value -= mean;
+    squares += value * value;
+  }
+  const double deviation = std::sqrt(squares / count + 1e-12);
+  for (double& value : values) {
+    value /= deviation;
+  }
+  fit_covariance(covariance_, rows, values, kFitSteps);
+  choose_candidates();
+  posterior_.emplace(covariance_, candidate_rows_);
+  real_ = 0;
+  believed_ = 0;
+  for (const std::size_t i : selection(kMostObservations)) {
+    posterior_->observe(observed_rows_[i], observed_[i].log_time - before(observed_[i].point));
+    ++real_;
+  }
+  std::size_t failures = 0;
+  for (std::size_t i = observed_.size(); i-- > 0 && failures < kMostFailures;) {
+    if (observed_[i].failed) {
+      take_in_failure(observed_rows_[i]);
+      ++failures;
+    }
+  }
+  taken_in_ = observed_.size();
+}
+
+// Everything, or what was drawn at first, some more, and the neighbourhoods of the best.
+void ModelSearcher::choose_candidates() {
+  if (whole_ && !candidates_.empty()) {
+    return;
+  }
+  const SearchDomain& domain = points_.domain();
+  candidates_.clear();
+  index_.clear();
+  candidate_rows_ = Rows(kinds_.size());
+  posterior_.reset();
+  if (whole_) {
+    for (std::uint64_t number = 0; static_cast<double>(number) < domain.combinations(); ++number) {
+      if (const auto point = domain.at(number)) {
+        std::ignore = candidate(*point);
+      }
+    }
+    return;
+  }
+  while (pool_.size() < kPool) {
+    auto point = domain.sample(points_.random());
+    if (!point) {
+      break;
+    }
+    pool_.push_back(std::move(*point));
+  }
+  for (const Point& point : pool_) {
+    std::ignore = candidate(point);
+  }
+  for (std::size_t i = 0; i < kFreshPool; ++i) {
+    if (const auto point = domain.sample(points_.random())) {
+      std::ignore = candidate(*point);
+    }
+  }
+  const std::vector<std::size_t> order = by_time();
+  for (std::size_t i = 0; i < std::min(order.size(), kBestSurrounded); ++i) {
+    for (const Reach reach : {Reach::any, Reach::pair}) {
+      for (const Point& point : domain.neighbours(observed_[order[i]].point, reach)) {
+        std::ignore = candidate(point);
+      }
+    }
+  }
+}
+
+// Index of the point among the candidates; it becomes one if it is none.
+std::size_t ModelSearcher::candidate(const Point& point) {
+  const auto [entry, added] = index_.try_emplace(point, candidates_.size());
+  if (added) {
+    const std::vector<float> here = row(point);
+    Candidate fresh{point, before(point)};
+    weigh(fresh, here, 0, weighed_);
+    candidates_.push_back(std::move(fresh));
+    candidate_rows_.add(here);
+    if (posterior_) {
+      posterior_->add_candidate(here);
+    }
+  }
+  return entry->second;
+}
+
+// Failures are smoothed over their surroundings: a kernel regression with a small weight of success everywhere.
+void ModelSearcher::weigh(Candidate& candidate, std::span<const float> row, std::size_t from, std::size_t to) const {
+  const double reach = kFailureReach * std::min(1.0, 8.0 / static_cast<double>(std::max<std::size_t>(plain_, 1)));
+  for (std::size_t i = from; i < to; ++i) {
+    const auto weight = static_cast<float>(std::exp(-reach * apart(row, observed_rows_[i])));
+    candidate.near += weight;
+    candidate.failed += observed_[i].failed ? weight : 0;
+  }
+}
+
+// Usable observations, the fastest first.
+std::vector<std::size_t> ModelSearcher::by_time() const {
+  std::vector<std::size_t> order;
+  for (std::size_t i = 0; i < observed_.size(); ++i) {
+    if (!observed_[i].failed) {
+      order.push_back(i);
+    }
+  }
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return observed_[a].log_time < observed_[b].log_time; });
+  return order;
+}
+
+// The usable observations, or half of `most` from the fastest and half from the others.
+std::vector<std::size_t> ModelSearcher::selection(std::size_t most) {
+  std::vector<std::size_t> order = by_time();
+  if (order.size() <= most) {
+    return order;
+  }
+  for (std::size_t i = most / 2; i < most; ++i) {
+    std::swap(order[i], order[i + below(points_.random(), order.size() - i)]);
+  }
+  order.resize(most);
+  return order;
+}
+
+std::vector<float> ModelSearcher::row(const Point& point) const {
+  std::vector<float> out(kinds_.size());
+  coordinates_.write(point, std::span(out).first(plain_));
+  for (std::size_t k = 0; k < priors_.size(); ++k) {
+    out[plain_ + k] = static_cast<float>(priors_[k].log_time(point) - prior_centres_[k]);
+  }
+  return out;
+}
+
+double ModelSearcher::before(const Point& point) const {
+  double sum = 0;
+  double trust = 0;
+  for (std::size_t k = 0; k < priors_.size(); ++k) {
+    sum += priors_[k].trust * (priors_[k].log_time(point) - prior_centres_[k]);
+    trust += priors_[k].trust;
+  }
+  return sum / std::max(1.0, trust);
+}
+
+double ModelSearcher::apart(std::span<const float> a, std::span<const float> b) const {
+  double sum = 0;
+  for (std::size_t i = 0; i < plain_; ++i) {
+    const double difference = coordinate_difference(kinds_[i], a[i], b[i]);
+    sum += difference * difference;
+  }
+  return sum;
+}
+
+}  // namespace pascaline

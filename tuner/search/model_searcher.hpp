@@ -1,0 +1,83 @@
+#pragma once
+
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "tuner/search/coordinates.hpp"
+#include "tuner/search/fresh_points.hpp"
+#include "tuner/search/gaussian_process.hpp"
+#include "tuner/search/searcher.hpp"
+
+namespace pascaline {
+
+/// Model-based search (Bayesian optimisation): a Gaussian process over the logarithm of the time, with the priors as
+/// its mean, proposes the configuration of the least lower confidence bound (Srinivas et al., "Gaussian Process
+/// Optimization in the Bandit Setting", ICML 2010), less where failures are near. Proposals that are still out count as
+/// if they had turned out as expected ("kriging believer", Ginsbourger et al., 2010).
+class ModelSearcher : public Searcher {
+ public:
+  ModelSearcher(const SearchDomain& domain, const SearchOptions& options);
+  std::vector<Point> propose(std::size_t count) override;
+  void observe(const Point& point, const Observation& observation) override;
+
+ private:
+  struct Seen {
+    Point point;
+    double log_time = 0;
+    bool failed = false;
+  };
+  struct Candidate {
+    Point point;
+    double before = 0;  ///< what the priors expect
+    float near = 0;     ///< weight of the observations near it
+    float failed = 0;   ///< of the failures among them
+  };
+
+  [[nodiscard]] std::optional<Point> next();
+  [[nodiscard]] std::optional<Point> spread_out();
+  [[nodiscard]] std::optional<Point> best_by_model();
+  [[nodiscard]] std::optional<std::size_t> least_bound();
+  void believe();
+  void take_in();
+  void take_in_failure(std::span<const float> row);
+  void rebuild();
+  void choose_candidates();
+  [[nodiscard]] std::size_t candidate(const Point& point);
+  void weigh(Candidate& candidate, std::span<const float> row, std::size_t from, std::size_t to) const;
+  [[nodiscard]] std::vector<std::size_t> selection(std::size_t most);
+  [[nodiscard]] std::vector<std::size_t> by_time() const;
+  [[nodiscard]] std::vector<float> row(const Point& point) const;
+  [[nodiscard]] double before(const Point& point) const;
+  [[nodiscard]] double apart(std::span<const float> a, std::span<const float> b) const;
+
+  FreshPoints points_;
+  Coordinates coordinates_;
+  std::vector<Prior> priors_;
+  std::vector<double> prior_centres_;
+  std::vector<CoordinateKind> kinds_;
+  std::size_t plain_ = 0;  ///< coordinates that are no prior's
+  bool whole_ = false;     ///< the candidates are all there are
+  Covariance covariance_;
+  std::vector<Seen> observed_;
+  std::vector<std::vector<float>> observed_rows_;
+  std::size_t usable_ = 0;
+  std::vector<Point> pending_;
+
+  std::vector<Point> pool_;  ///< drawn once, of a space too large to be a candidate whole
+  std::vector<Candidate> candidates_;
+  Rows candidate_rows_{0};
+  std::unordered_map<Point, std::size_t, PointHash> index_;  ///< of candidates
+  std::size_t weighed_ = 0;                                  ///< observations that candidates know of
+  bool any_failed_ = false;
+
+  std::optional<Posterior> posterior_;
+  std::vector<double> expected_;
+  std::vector<double> deviations_;
+  std::size_t taken_in_ = 0;  ///< of `observed_`, by the posterior
+  std::size_t real_ = 0;      ///< observations of the posterior that are no beliefs
+  std::size_t believed_ = 0;  ///< of `pending_`, by the posterior
+  std::size_t next_fit_ = 0;  ///< usable observations at which the covariance is fitted again
+};
+
+}  // namespace pascaline

@@ -1,0 +1,48 @@
+#include "tuner/search/plain_searchers.hpp"
+
+#include <fmt/format.h>
+
+#include "core/error.hpp"
+
+namespace pascaline {
+namespace {
+
+constexpr double kMostExhaustive = 1e15;
+
+}  // namespace
+
+ExhaustiveSearcher::ExhaustiveSearcher(const SearchDomain& domain) : domain_(domain) {
+  if (domain.combinations() > kMostExhaustive) {
+    throw Error(fmt::format("about {:.1e} configurations cannot be tried one by one: take another --searcher",
+                            domain.combinations()));
+  }
+}
+
+std::vector<Point> ExhaustiveSearcher::propose(std::size_t count) {
+  std::vector<Point> out;
+  for (; out.size() < count && static_cast<double>(next_) < domain_.combinations(); ++next_) {
+    auto point = domain_.at(next_);
+    if (point && !known_.contains(*point)) {
+      out.push_back(std::move(*point));
+    }
+  }
+  return out;
+}
+
+void ExhaustiveSearcher::observe(const Point& point, const Observation& /*observation*/) { known_.insert(point); }
+
+std::vector<Point> RandomSearcher::propose(std::size_t count) {
+  std::vector<Point> out;
+  while (out.size() < count) {
+    auto point = points_.take();
+    if (!point) {
+      break;
+    }
+    out.push_back(std::move(*point));
+  }
+  return out;
+}
+
+void RandomSearcher::observe(const Point& point, const Observation& /*observation*/) { points_.note(point); }
+
+}  // namespace pascaline

@@ -1,0 +1,160 @@
+#include "tuner/search/search_domain.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "core/error.hpp"
+
+namespace pascaline {
+namespace {
+
+constexpr int kMostDraws = 200'000;
+constexpr double kMostNumbers = 9.2e18;
+constexpr std::size_t kMostValuesVisited = 64;
+
+double product_of_sizes(const std::vector<TupleList>& groups) {
+  double product = 1;
+  for (const TupleList& group : groups) {
+    product *= static_cast<double>(group.size());
+  }
+  return product;
+}
+
+}  // namespace
+
+std::uint64_t below(SearchRandom& random, std::uint64_t count) {
+  const std::uint64_t rest = (std::numeric_limits<std::uint64_t>::max() - count + 1) % count;
+  for (;;) {
+    const std::uint64_t drawn = random();
+    if (drawn <= std::numeric_limits<std::uint64_t>::max() - rest) {
+      return drawn % count;
+    }
+  }
+}
+
+double uniform(SearchRandom& random) { return static_cast<double>(random() >> 11U) * 0x1p-53; }
+
+SearchDomain::SearchDomain(const BoundSpace& space, std::size_t most_tuples) : space_(&space) {
+  for (const Parameter& parameter : space.space().parameters) {
+    axes_.push_back({parameter.name, parameter.values});
+  }
+  ConstraintGroups found = constraint_groups(space, most_tuples);
+  groups_ = std::move(found.groups);
+  exact_ = found.exact;
+  combinations_ = product_of_sizes(groups_);
+  enumerator_.emplace(space);
+}
+
+SearchDomain::SearchDomain(std::vector<Axis> axes, const std::vector<Point>& points) : axes_(std::move(axes)) {
+  TupleList all;
+  for (std::size_t i = 0; i < axes_.size(); ++i) {
+    all.axes.push_back(i);
+  }
+  for (const Point& point : points) {
+    if (point.size() != axes_.size()) {
+      throw Error(fmt::format("a point has {} indices, the domain {} parameters", point.size(), axes_.size()));
+    }
+    for (std::size_t i = 0; i < point.size(); ++i) {
+      if (point[i] >= axes_[i].values.size()) {
+        throw Error(fmt::format("parameter {} has {} values, a point has the index {}", axes_[i].name,
+                                axes_[i].values.size(), point[i]));
+      }
+    }
+    if (recorded_.insert(point).second) {
+      all.indices.insert(all.indices.end(), point.begin(), point.end());
+    }
+  }
+  if (!axes_.empty()) {
+    groups_.push_back(std::move(all));
+  }
+  combinations_ = static_cast<double>(recorded_.size());
+}
+
+bool SearchDomain::contains(const Point& point) const {
+  if (!enumerator_) {
+    return recorded_.contains(point);
+  }
+  return enumerator_->valid(point);
+}
+
+void SearchDomain::put(std::size_t group, std::size_t tuple, Point& point) const {
+  const auto values = groups_[group].at(tuple);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    point[groups_[group].axes[i]] = values[i];
+  }
+}
+
+std::optional<Point> SearchDomain::at(std::uint64_t number) const {
+  if (combinations_ > kMostNumbers) {
+    throw Error("the space has too many configurations to number them");
+  }
+  Point point(axes_.size());
+  for (std::size_t group = groups_.size(); group-- > 0;) {
+    put(group, number % groups_[group].size(), point);
+    number /= groups_[group].size();
+  }
+  return exact_ || contains(point) ? std::optional(std::move(point)) : std::nullopt;
+}
+
+std::optional<Point> SearchDomain::sample(SearchRandom& random) const {
+  if (combinations_ == 0) {
+    return std::nullopt;
+  }
+  Point point(axes_.size());
+  for (int draw = 0; draw < kMostDraws; ++draw) {
+    for (std::size_t group = 0; group < groups_.size(); ++group) {
+      put(group, below(random, groups_[group].size()), point);
+    }
+    if (exact_ || contains(point)) {
+      return point;
+    }
+  }
+  return std::nullopt;
+}
+
+std::vector<Point> SearchDomain::neighbours(const Point& point, Reach reach) const {
+  std::vector<Point> found;
+  Point other = point;
+  const auto steps = [&](std::size_t axis, const auto& visit) {
+    const std::uint16_t here = point[axis];
+    for (const int step : {-1, 1}) {
+      const int there = here + step;
+      if (there >= 0 && there < static_cast<int>(axes_[axis].values.size())) {
+        other[axis] = static_cast<std::uint16_t>(there);
+        visit();
+      }
+    }
+    other[axis] = here;
+  };
+  const auto keep = [&] {
+    if (contains(other)) {
+      found.push_back(other);
+    }
+  };
+  for (std::size_t axis = 0; axis < axes_.size(); ++axis) {
+    if (reach == Reach::step) {
+      steps(axis, keep);
+    } else if (reach == Reach::pair) {
+      steps(axis, [&] {
+        for (std::size_t second = axis + 1; second < axes_.size(); ++second) {
+          steps(second, keep);
+        }
+      });
+    } else {
+      const std::size_t count = axes_[axis].values.size();
+      const std::size_t stride = (count + kMostValuesVisited - 1) / kMostValuesVisited;
+      for (std::size_t value = point[axis] % stride; value < count; value += stride) {
+        if (value != point[axis]) {
+          other[axis] = static_cast<std::uint16_t>(value);
+          keep();
+        }
+      }
+      other[axis] = point[axis];
+    }
+  }
+  return found;
+}
+
+}  // namespace pascaline

@@ -1,0 +1,134 @@
+#include "tuner/static_model/rank_check.hpp"
+
+#include <fmt/format.h>
+
+#include <map>
+#include <optional>
+#include <tuple>
+
+#include "core/error.hpp"
+#include "runtime/dispatch/identity.hpp"
+#include "tuner/static_model/rank_correlation.hpp"
+#include "tuner/static_model/static_model.hpp"
+
+namespace pascaline {
+namespace {
+
+struct Measured {
+  Config config;
+  Resources resources;
+  double time_us = 0;
+};
+
+// The trials of one problem on one device, of one version of the kernel.
+struct Group {
+  DeviceRow device;
+  std::string target;
+  Problem problem;
+  std::map<std::string, Measured> by_config;
+};
+
+using GroupKey = std::tuple<std::string, std::string, std::int64_t, std::string, std::string, std::string>;
+
+std::map<GroupKey, Group> read_groups(const Store& store, const RankCheckOptions& options) {
+  std::map<GroupKey, Group> groups;
+  TrialFilter filter;
+  filter.kernel = options.kernel;
+  filter.problem = options.problem;
+  filter.status = TrialStatus::ok;
+  store.for_each_trial(filter, [&](const StoredTrial& stored) {
+    const Trial& trial = stored.trial;
+    if (trial.stage != TrialStage::search || stored.device.kind != "cuda" || !trial.time) {
+      return;
+    }
+    Group& group = groups[{stored.device.name, stored.device.compute_capability, stored.device.sm_count,
+                           stored.toolkit.target, trial.problem.text(), stored.kernel.source_hash}];
+    group.device = stored.device;
+    group.target = stored.toolkit.target;
+    group.problem = trial.problem;
+    group.by_config[trial.config.text()] = {trial.config, trial.resources, trial.time->median_us};
+  });
+  return groups;
+}
+
+// Limits the configurations were bound to: those of the card, and of the architecture their code was made for.
+DeviceLimits bound_limits(const Group& group, const DeviceLimits& card) {
+  std::string architecture = group.target;
+  if (architecture.starts_with("compute_")) {
+    architecture.replace(0, std::string("compute_").size(), "sm_");
+  }
+  const auto target = limits_of_architecture(architecture);
+  return target ? tighter(card, *target) : card;
+}
+
+std::optional<RankCheck> check_group(const Group& group, const Space& space, const RankCheckOptions& options) {
+  RankCheck out{group.device, group.target, group.problem.kernel, group.problem.text()};
+  const DeviceLimits card = stored_limits(group.device, DeviceLimits{});
+  auto rates = typical_rates(group.device.compute_capability, card);
+  if (!rates) {
+    return std::nullopt;
+  }
+  if (options.adjust) {
+    options.adjust(*rates);
+  }
+  std::optional<BoundSpace> bound;
+  try {
+    bound.emplace(space, group.problem, bound_limits(group, card));
+  } catch (const Error&) {
+    return std::nullopt;  // a problem that the space no longer has
+  }
+  const StaticModel model(*bound, *rates);
+  std::vector<double> measured;
+  std::vector<double> predicted;
+  std::vector<double> compiled;
+  for (const auto& [text, trial] : group.by_config) {
+    std::vector<std::uint16_t> indices;
+    try {
+      indices = space.indices_of(trial.config);
+    } catch (const Error&) {
+      ++out.skipped;
+      continue;
+    }
+    const auto without = model.estimate(indices);
+    const auto with = model.estimate(indices, &trial.resources);
+    if (!without || !with) {
+      throw Error(fmt::format("cannot estimate {} of {}: an expression of the section 'model' has no value there", text,
+                              out.problem));
+    }
+    measured.push_back(trial.time_us);
+    predicted.push_back(without->time_us);
+    compiled.push_back(with->time_us);
+  }
+  if (measured.size() < std::max<std::size_t>(2, options.min_trials)) {
+    return std::nullopt;
+  }
+  constexpr double kSought = 0.01;
+  constexpr double kKept = 0.1;
+  out.trials = measured.size();
+  out.correlation = rank_correlation(measured, predicted);
+  out.compiled_correlation = rank_correlation(measured, compiled);
+  out.found = share_found(measured, predicted, kSought, kKept);
+  out.compiled_found = share_found(measured, compiled, kSought, kKept);
+  return out;
+}
+
+}  // namespace
+
+std::vector<RankCheck> check_ranking(const Store& store, const RankCheckOptions& options) {
+  std::map<std::string, std::optional<Space>> spaces;
+  std::vector<RankCheck> out;
+  for (const auto& [key, group] : read_groups(store, options)) {
+    const std::string& kernel = group.problem.kernel;
+    if (!spaces.contains(kernel)) {
+      spaces[kernel] = options.load_space(kernel);
+    }
+    if (const auto& space = spaces[kernel]) {
+      if (auto check = check_group(group, *space, options)) {
+        out.push_back(std::move(*check));
+      }
+    }
+  }
+  return out;
+}
+
+}  // namespace pascaline
