@@ -159,12 +159,12 @@ class WorkerKillTest : public KillTest {
     sample_ms_ = 60;
     write_space({kRight}, {32, 64, 96, 128, 160, 192, 224, 256});
   }
-  // Sends a signal to the worker at a random moment, each time after the process that is there stored one more trial:
-  // a device whose processes come to nothing is given up.
+  // Sends a signal to the worker at a random moment, each time after one more trial went well: a device whose processes
+  // come to nothing is given up. What a signal cost is no such trial, and may be stored after the worker is replaced.
   int disturb(int sweep, std::string_view worker, int signal, int times) {
     int sent = 0;
-    std::size_t stored = 0;
-    while (sent < times && wait_until([&] { return trial_count() > stored; })) {
+    int done = 0;
+    while (sent < times && wait_until([&] { return statuses()[TrialStatus::ok] > done; })) {
       sleep_s(uniform(0, 0.15));
       const auto workers = workers_of(sweep, worker);
       if (workers.empty() || ::kill(workers.front().process, signal) != 0) {
@@ -176,7 +176,7 @@ class WorkerKillTest : public KillTest {
         const auto now = workers_of(sweep, worker);
         return signal != SIGKILL || (!now.empty() && now.front().process != disturbed);
       });
-      stored = trial_count();
+      done = statuses()[TrialStatus::ok];
     }
     return sent;
   }
