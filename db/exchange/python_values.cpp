@@ -17,7 +17,7 @@ namespace pascaline {
 namespace {
 
 constexpr std::size_t kMostListed = 65535;
-constexpr long kMostSteps = 2'000'000;
+constexpr long kMostSteps = 500'000;
 
 // A scalar or a list.
 struct PythonValue {

@@ -115,7 +115,7 @@ std::map<BestKey, Fastest> fastest_trials(const Store& store, const SpaceFilter&
 
 }  // namespace
 
-std::string wisdom_json(const Store& store, const SpaceFilter& filter) {
+std::optional<std::string> wisdom_json(const Store& store, const SpaceFilter& filter) {
   std::map<BestKey, ordered_json> entries;
   for (const Winner& winner : store.winners(filter.kernel, nullptr)) {  // the newest decision first
     const BestKey key = best_key(winner.trial.problem, winner.device);
@@ -135,6 +135,9 @@ std::string wisdom_json(const Store& store, const SpaceFilter& filter) {
       put_date(entry, stored.trial.started_unix_ms);
       entries.emplace(key, std::move(entry));
     }
+  }
+  if (entries.empty()) {
+    return std::nullopt;
   }
   ordered_json document{{"format", "pascaline-wisdom"}, {"version", 1}, {"entries", ordered_json::array()}};
   for (auto& [key, entry] : entries) {

@@ -41,6 +41,14 @@ void exercise_config(const BoundSpace& bound, const Config& config) {
     allow_error([&] { (void)bound.fill_range(argument); });
     allow_error([&] { (void)bound.value(argument, config); });
   }
+  if (space.model) {
+    const std::vector<std::int64_t> slots = bound.slots_of(config);
+    for (const auto& [key, member] : kModelMembers) {
+      if (const auto& expression = (*space.model).*member) {
+        (void)expression->try_evaluate(slots);
+      }
+    }
+  }
 }
 
 void require(bool holds, const char* what) {

@@ -23,7 +23,7 @@ using testing::Mutator;
 using testing::small_space;
 using Clock = std::chrono::steady_clock;
 
-constexpr std::array<std::string_view, 34> kSpaceWords{"\"schema\"",
+constexpr std::array<std::string_view, 36> kSpaceWords{"\"schema\"",
                                                        "\"kernel\"",
                                                        "\"values\"",
                                                        "\"default\"",
@@ -37,6 +37,8 @@ constexpr std::array<std::string_view, 34> kSpaceWords{"\"schema\"",
                                                        "\"scalar\"",
                                                        "\"in\"",
                                                        "\"out\"",
+                                                       "\"model\"",
+                                                       "\"barriers\"",
                                                        "true",
                                                        "false",
                                                        "null",

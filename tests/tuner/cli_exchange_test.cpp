@@ -82,7 +82,10 @@ TEST_F(CliExchangeTest, AnImportedSpaceIsSweptAndItsResultsExported) {
   }
   const ProgramResult wisdom = run({"export", "--db", database_, "--format", "wisdom"});
   EXPECT_EQ(json::parse(wisdom.out).at("entries").at(0).at("config").at("wrong"), false);
-  expect_fault(run({"export", "--db", database_, "--format", "csv", "--kernel", "other"}), 1, {database_, "no trials"});
+  for (const char* format : {"csv", "t4", "wisdom"}) {
+    expect_fault(run({"export", "--db", database_, "--format", format, "--kernel", "other"}), 1,
+                 {database_, "no trials"});
+  }
 }
 
 TEST_F(CliExchangeTest, WhatExistsIsReplacedOnlyWithForce) {

@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <utility>
+
 #include "db/merge.hpp"
 #include "tests/tuner/cli_fixture.hpp"
 
@@ -102,6 +104,11 @@ TEST_F(CliMergeTest, TruncatedFileLeavesTheDatabaseAsItWas) {
   fs::resize_file(other_, fs::file_size(other_) - 4096);
   expect_fault(merge({other_}), 1, {other_, "damaged"});
   EXPECT_EQ(stored().size(), 2U);
+  const std::string own = std::exchange(database_, (folder_ / "new.db").string());
+  expect_fault(merge({other_}), 1, {other_, "damaged"});
+  EXPECT_FALSE(fs::exists(database_)) << "a database was made, and nothing came into it";
+  expect_fault(merge({own, other_}), 1, {other_, "damaged"});
+  EXPECT_EQ(stored().size(), 2U) << "what came of the first is kept";
 }
 
 TEST_F(CliMergeTest, FullDisk) {

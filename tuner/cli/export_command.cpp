@@ -66,6 +66,11 @@ void write_spaces(const ExportCommandOptions& options, const std::vector<Recorde
   }
 }
 
+[[noreturn]] void nothing_to_write(const Store& store) {
+  throw Error(fmt::format("{} has no trials that are asked for; see what it has with 'pascaline show trials'",
+                          store.file().string()));
+}
+
 int export_database(ExportCommandOptions options, const std::string& problem) {
   if (!problem.empty()) {
     if (options.filter.kernel.empty()) {
@@ -78,14 +83,17 @@ int export_database(ExportCommandOptions options, const std::string& problem) {
   }
   const Store store(database_path(options.database), OpenMode::read_only);
   if (options.format == "wisdom") {
-    write_out(options.output, wisdom_json(store, options.filter));
+    const auto wisdom = wisdom_json(store, options.filter);
+    if (!wisdom) {
+      nothing_to_write(store);
+    }
+    write_out(options.output, *wisdom);
     return kSuccess;
   }
   options.filter.with_samples = options.format == "t4";
   const std::vector<RecordedSpace> spaces = recorded_spaces(store, options.filter);
   if (spaces.empty()) {
-    throw Error(fmt::format("{} has no trials that are asked for; see what it has with 'pascaline show trials'",
-                            store.file().string()));
+    nothing_to_write(store);
   }
   write_spaces(options, spaces);
   return kSuccess;

@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/error.hpp"
 #include "db/merge.hpp"
 #include "tuner/cli/command.hpp"
 
@@ -60,12 +61,7 @@ nlohmann::json merge_json(const std::string& file, const MergeCounts& counts) {
             {"known", counts.winners_known}}}};
 }
 
-int merge(const MergeCommandOptions& options) {
-  const std::filesystem::path database = database_path(options.database);
-  for (const std::string& file : options.files) {
-    // What can be seen at once to be wrong is told before anything is merged.
-    std::ignore = open_to_merge(file, database);
-  }
+nlohmann::json merge_files(const MergeCommandOptions& options, const std::filesystem::path& database) {
   Store store = options.dry_run ? Store::scratch_copy(database) : Store(database, OpenMode::create);
   nlohmann::json merged = nlohmann::json::array();
   for (const std::string& file : options.files) {
@@ -76,6 +72,35 @@ int merge(const MergeCommandOptions& options) {
       fmt::print("{}", merge_text(file, counts, options.dry_run));
       std::fflush(stdout);
     }
+  }
+  return merged;
+}
+
+// A database that was made to merge into, and into which nothing came.
+void remove_if_empty(const std::filesystem::path& database) {
+  if (Store(database, OpenMode::read_only).sessions().empty()) {
+    for (const char* end : {"", "-wal", "-shm"}) {
+      std::error_code kept;  // no harm
+      std::filesystem::remove(database.string() + end, kept);
+    }
+  }
+}
+
+int merge(const MergeCommandOptions& options) {
+  const std::filesystem::path database = database_path(options.database);
+  const bool made_here = !options.dry_run && !std::filesystem::exists(database);
+  for (const std::string& file : options.files) {
+    // What can be seen at once to be wrong is told before anything is merged.
+    std::ignore = open_to_merge(file, database);
+  }
+  nlohmann::json merged;
+  try {
+    merged = merge_files(options, database);
+  } catch (const Error&) {
+    if (made_here && std::filesystem::exists(database)) {
+      remove_if_empty(database);
+    }
+    throw;
   }
   if (options.as_json) {
     const nlohmann::json document{

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "tuner/search/gaussian_process.hpp"
 
@@ -189,9 +190,24 @@ class Likelihood {
   std::vector<double> squares_;  ///< by pair of rows, then coordinate
 };
 
+void standardize(std::vector<double>& values) {
+  const double count = static_cast<double>(values.size());
+  const double mean = std::accumulate(values.begin(), values.end(), 0.0) / count;
+  double squares = 0;
+  for (double& value : values) {
+    value -= mean;
+    squares += value * value;
+  }
+  const double deviation = std::sqrt(squares / count + 1e-12);
+  for (double& value : values) {
+    value /= deviation;
+  }
+}
+
 }  // namespace
 
-void fit_covariance(Covariance& covariance, const Rows& rows, std::span<const double> values, int steps) {
+void fit_covariance(Covariance& covariance, const Rows& rows, std::vector<double> values, int steps) {
+  standardize(values);
   const std::size_t d = covariance.kinds.size();
   Likelihood likelihood(covariance, rows, values);
   std::vector<double> theta;

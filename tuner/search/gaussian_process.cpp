@@ -41,6 +41,8 @@ Covariance first_covariance(std::vector<CoordinateKind> kinds) {
 Posterior::Posterior(Covariance covariance, Rows candidates)
     : covariance_(std::move(covariance)), candidates_(std::move(candidates)), rows_(candidates_.width()) {
   explained_.assign(candidates_.size(), 0);
+  by_values_.assign(candidates_.size(), 0);
+  by_ones_.assign(candidates_.size(), 0);
   for (std::size_t i = 0; i < candidates_.size(); ++i) {
     variance_.push_back(static_cast<float>(covariance_.at(candidates_[i])));
   }
@@ -48,6 +50,10 @@ Posterior::Posterior(Covariance covariance, Rows candidates)
 
 void Posterior::observe(std::span<const float> row, double value) {
   const std::size_t count = factor_.size();
+  if (count == 0) {
+    origin_ = value;
+  }
+  value -= origin_;
   std::vector<double> line = whiten(row);
   double explained = 0;
   double whitened_value = value;
@@ -78,6 +84,8 @@ void Posterior::observe(std::span<const float> row, double value) {
   for (std::size_t c = 0; c < candidates; ++c) {
     out[c] *= scale;
     explained_[c] += out[c] * out[c];
+    by_values_[c] += whitened_values_[count] * static_cast<double>(out[c]);
+    by_ones_[c] += whitened_ones_[count] * static_cast<double>(out[c]);
   }
   whitened_.push_back(std::move(column));
   factor_.push_back(std::move(line));
@@ -89,23 +97,26 @@ void Posterior::observe(std::span<const float> row, double value) {
   sums_.values += whitened_values_.back() * whitened_values_.back();
 }
 
-void Posterior::truncate(std::size_t count) {
-  while (factor_.size() > count) {
-    const std::vector<float>& last = whitened_.back();
-    for (std::size_t c = 0; c < last.size(); ++c) {
-      explained_[c] -= last[c] * last[c];
+void Posterior::revise(std::size_t observation, double value) {
+  value -= origin_;
+  sums_.plain += value - values_[observation];
+  std::vector<double> changes(factor_.size(), 0);
+  changes[observation] = value - values_[observation];
+  values_[observation] = value;
+  for (std::size_t i = observation; i < factor_.size(); ++i) {
+    for (std::size_t k = observation; k < i; ++k) {
+      changes[i] -= factor_[i][k] * changes[k];
     }
-    sums_.ones -= whitened_ones_.back() * whitened_ones_.back();
-    sums_.cross -= whitened_ones_.back() * whitened_values_.back();
-    sums_.values -= whitened_values_.back() * whitened_values_.back();
-    whitened_.pop_back();
-    factor_.pop_back();
-    whitened_values_.pop_back();
-    whitened_ones_.pop_back();
-    sums_.plain -= values_.back();
-    values_.pop_back();
+    changes[i] /= factor_[i][i];
+    const double before = whitened_values_[i];
+    whitened_values_[i] += changes[i];
+    sums_.cross += whitened_ones_[i] * changes[i];
+    sums_.values += whitened_values_[i] * whitened_values_[i] - before * before;
+    const float* const column = whitened_[i].data();
+    for (std::size_t c = 0; c < by_values_.size(); ++c) {
+      by_values_[c] += changes[i] * static_cast<double>(column[c]);
+    }
   }
-  rows_.shrink(count);
 }
 
 // factor⁻¹ of the row's covariances with the observations.
@@ -125,21 +136,30 @@ void Posterior::add_candidate(std::span<const float> row) {
   candidates_.add(row);
   const std::vector<double> column = whiten(row);
   double explained = 0;
+  double by_values = 0;
+  double by_ones = 0;
   for (std::size_t i = 0; i < column.size(); ++i) {
     explained += column[i] * column[i];
+    by_values += column[i] * whitened_values_[i];
+    by_ones += column[i] * whitened_ones_[i];
     whitened_[i].push_back(static_cast<float>(column[i]));
   }
   variance_.push_back(static_cast<float>(covariance_.at(row)));
   explained_.push_back(static_cast<float>(explained));
+  by_values_.push_back(by_values);
+  by_ones_.push_back(by_ones);
 }
 
-double Posterior::mean() const noexcept {
+double Posterior::mean() const noexcept { return origin_ + centre(); }
+
+double Posterior::centre() const noexcept {
   return values_.empty() ? 0 : sums_.plain / static_cast<double>(values_.size());
 }
 
 // (y - m)ᵀ K⁻¹ (y - m) over their number.
 double Posterior::deviation() const noexcept {
-  const double squares = sums_.values - 2 * mean() * sums_.cross + mean() * mean() * sums_.ones;
+  const double m = centre();
+  const double squares = sums_.values - 2 * m * sums_.cross + m * m * sums_.ones;
   return std::sqrt(std::max(squares, 0.0) / static_cast<double>(std::max<std::size_t>(1, factor_.size())) + 1e-12);
 }
 
@@ -147,26 +167,18 @@ double Posterior::expected(std::span<const float> row) const {
   const std::vector<double> column = whiten(row);
   double sum = mean();
   for (std::size_t i = 0; i < column.size(); ++i) {
-    sum += column[i] * (whitened_values_[i] - mean() * whitened_ones_[i]);
+    sum += column[i] * (whitened_values_[i] - centre() * whitened_ones_[i]);
   }
   return sum;
 }
 
 void Posterior::predict(std::vector<double>& expected, std::vector<double>& deviations) const {
-  const double centre = mean();
+  const double m = centre();
   const double scale = deviation();
-  std::vector<float> sum(candidates_.size(), 0);
-  for (std::size_t i = 0; i < factor_.size(); ++i) {
-    const float weight = static_cast<float>(whitened_values_[i] - centre * whitened_ones_[i]);
-    const float* const column = whitened_[i].data();
-    for (std::size_t c = 0; c < sum.size(); ++c) {
-      sum[c] += weight * column[c];
-    }
-  }
-  expected.resize(sum.size());
-  deviations.resize(sum.size());
-  for (std::size_t c = 0; c < sum.size(); ++c) {
-    expected[c] = centre + static_cast<double>(sum[c]);
+  expected.resize(candidates_.size());
+  deviations.resize(candidates_.size());
+  for (std::size_t c = 0; c < candidates_.size(); ++c) {
+    expected[c] = origin_ + m + by_values_[c] - m * by_ones_[c];
     deviations[c] = scale * std::sqrt(std::max(static_cast<double>(variance_[c] - explained_[c]), 1e-9));
   }
 }

@@ -46,12 +46,12 @@ struct Covariance {
 /// A covariance of middling lengths to begin a fit with.
 [[nodiscard]] Covariance first_covariance(std::vector<CoordinateKind> kinds);
 
-/// Improves weights and noise towards the most probable ones given values at rows (mean 0), under log-normal priors, by
-/// `steps` of resilient propagation. O(steps x n³).
-void fit_covariance(Covariance& covariance, const Rows& rows, std::span<const double> values, int steps);
+/// Improves weights and noise towards the most probable ones given values at rows, shifted and scaled to mean 0 and
+/// variance 1, under log-normal priors, by `steps` of resilient propagation. O(steps x n³).
+void fit_covariance(Covariance& covariance, const Rows& rows, std::vector<double> values, int steps);
 
-/// What a Gaussian process says of a set of candidates, kept up to date as observations
-/// come: each costs O(candidates x observations).
+/// What a Gaussian process says of a set of candidates, kept up to date as observations come: each costs
+/// O(candidates x observations).
 class Posterior {
  public:
   Posterior(Covariance covariance, Rows candidates);
@@ -59,8 +59,9 @@ class Posterior {
   [[nodiscard]] std::size_t observations() const noexcept { return factor_.size(); }
   [[nodiscard]] std::size_t candidates() const noexcept { return candidates_.size(); }
   void observe(std::span<const float> row, double value);
-  /// Forgets all observations but the first `count`.
-  void truncate(std::size_t count);
+  /// Gives an observation another value, numbered in the order in which they came. O(candidates x observations since).
+  void revise(std::size_t observation, double value);
+  [[nodiscard]] double value(std::size_t observation) const { return origin_ + values_.at(observation); }
   void add_candidate(std::span<const float> row);
 
   /// The values' plain mean, which is the prior mean: a search sees more good configurations than bad ones, so it
@@ -74,6 +75,7 @@ class Posterior {
   void predict(std::vector<double>& expected, std::vector<double>& deviations) const;
 
  private:
+  [[nodiscard]] double centre() const noexcept;
   [[nodiscard]] std::vector<double> whiten(std::span<const float> row) const;
 
   struct Sums {
@@ -86,12 +88,15 @@ class Posterior {
   Covariance covariance_;
   Rows candidates_;
   Rows rows_;
-  std::vector<std::vector<double>> factor_;  ///< rows of the Cholesky factor
-  std::vector<double> values_;
+  std::vector<std::vector<double>> factor_;   ///< rows of the Cholesky factor
+  double origin_ = 0;                         ///< the first value
+  std::vector<double> values_;                ///< less the origin
   std::vector<double> whitened_values_;       ///< factor⁻¹ values
   std::vector<double> whitened_ones_;         ///< factor⁻¹ 1
   std::vector<std::vector<float>> whitened_;  ///< by observation: factor⁻¹ of the covariances with the candidates
   std::vector<float> explained_;              ///< of each candidate's variance
+  std::vector<double> by_values_;             ///< of each candidate: its whitened column times whitened_values_
+  std::vector<double> by_ones_;               ///< times whitened_ones_
   std::vector<float> variance_;               ///< of each candidate before any observation
   Sums sums_;
 };

@@ -56,7 +56,7 @@ std::vector<Point> ModelSearcher::propose(std::size_t count) {
       break;
     }
     points_.note(*point);
-    pending_.push_back(*point);
+    pending_.push_back({*point, std::nullopt});
     out.push_back(std::move(*point));
   }
   return out;
@@ -64,15 +64,20 @@ std::vector<Point> ModelSearcher::propose(std::size_t count) {
 
 void ModelSearcher::observe(const Point& point, const Observation& observation) {
   points_.note(point);
-  std::erase(pending_, point);
   const bool usable = observation.status == TrialStatus::ok && observation.time_us > 0;
+  const std::size_t index = observed_.size();
   observed_.push_back({point, usable ? std::log(observation.time_us) : 0, !usable});
   observed_rows_.push_back(row(point));
   usable_ += usable ? 1 : 0;
   any_failed_ = any_failed_ || !usable;
-  if (posterior_) {
-    posterior_->truncate(real_);
-    believed_ = 0;
+  const auto out = std::find_if(pending_.begin(), pending_.end(), [&](const Pending& p) { return p.point == point; });
+  if (posterior_ && out != pending_.end() && out->believed) {
+    revise(*out->believed, index);
+  } else {
+    waiting_.push_back(index);
+  }
+  if (out != pending_.end()) {
+    pending_.erase(out);
   }
 }
 
@@ -117,8 +122,8 @@ std::optional<Point> ModelSearcher::spread_out() {
     for (const auto& there : observed_rows_) {
       least = std::min(least, apart(here, there));
     }
-    for (const Point& other : pending_) {
-      least = std::min(least, apart(here, row(other)));
+    for (const Pending& other : pending_) {
+      least = std::min(least, apart(here, row(other.point)));
     }
     if (least > most_apart) {
       most_apart = least;
@@ -170,34 +175,23 @@ std::optional<std::size_t> ModelSearcher::least_bound() {
 
 // Adds what is out as if it were as expected.
 void ModelSearcher::believe() {
-  if (believed_ == pending_.size()) {
-    return;
+  for (Pending& pending : pending_) {
+    if (!pending.believed) {
+      const std::vector<float> here = row(pending.point);
+      pending.believed = posterior_->observations();
+      posterior_->observe(here, posterior_->expected(here));
+    }
   }
-  std::vector<std::size_t> out;
-  for (std::size_t i = believed_; i < pending_.size(); ++i) {
-    out.push_back(candidate(pending_[i]));
-  }
-  posterior_->predict(expected_, deviations_);
-  for (const std::size_t i : out) {
-    const std::vector<float> here(candidate_rows_[i].begin(), candidate_rows_[i].end());
-    posterior_->observe(here, expected_[i]);
-  }
-  believed_ = pending_.size();
 }
 
 void ModelSearcher::take_in() {
   if (!posterior_ || usable_ >= next_fit_) {
     rebuild();
   }
-  for (; taken_in_ < observed_.size(); ++taken_in_) {
-    const Seen& seen = observed_[taken_in_];
-    if (!seen.failed) {
-      posterior_->observe(observed_rows_[taken_in_], seen.log_time - before(seen.point));
-      ++real_;
-    } else {
-      take_in_failure(observed_rows_[taken_in_]);
-    }
+  for (const std::size_t index : waiting_) {
+    take_in(index);
   }
+  waiting_.clear();
   if (any_failed_ && weighed_ < observed_.size()) {
     for (std::size_t i = 0; i < candidates_.size(); ++i) {
       weigh(candidates_[i], candidate_rows_[i], weighed_, observed_.size());
@@ -206,11 +200,18 @@ void ModelSearcher::take_in() {
   }
 }
 
-// As if it were what is expected there, but no better than the mean: what failed is not unknown any more, or the search
-// would go on looking where nothing works.
-void ModelSearcher::take_in_failure(std::span<const float> row) {
-  posterior_->observe(row, std::max(posterior_->expected(row), posterior_->mean()));
-  ++real_;
+// A failure is taken in as if it were what is expected there, but no better than the mean: what failed is not unknown
+// any more, or the search would go on looking where nothing works.
+void ModelSearcher::take_in(std::size_t index) {
+  const std::span<const float> here = observed_rows_[index];
+  posterior_->observe(here, observed_[index].failed ? std::max(posterior_->expected(here), posterior_->mean())
+                                                    : value(observed_[index]));
+}
+
+// What was believed has come.
+void ModelSearcher::revise(std::size_t believed, std::size_t index) {
+  posterior_->revise(believed, observed_[index].failed ? std::max(posterior_->value(believed), posterior_->mean())
+                                                       : value(observed_[index]));
 }
 
 void ModelSearcher::rebuild() {
@@ -219,36 +220,25 @@ void ModelSearcher::rebuild() {
   std::vector<double> values;
   for (const std::size_t i : selection(kMostFitted)) {
     rows.add(observed_rows_[i]);
-    values.push_back(observed_[i].log_time - before(observed_[i].point));
+    values.push_back(value(observed_[i]));
   }
-  const double count = static_cast<double>(values.size());
-  const double mean = std::accumulate(values.begin(), values.end(), 0.0) / count;
-  double squares = 0;
-  for (double& value : values) {
-    value -= mean;
-    squares += value * value;
-  }
-  const double deviation = std::sqrt(squares / count + 1e-12);
-  for (double& value : values) {
-    value /= deviation;
-  }
-  fit_covariance(covariance_, rows, values, kFitSteps);
+  fit_covariance(covariance_, rows, std::move(values), kFitSteps);
   choose_candidates();
   posterior_.emplace(covariance_, candidate_rows_);
-  real_ = 0;
-  believed_ = 0;
+  for (Pending& pending : pending_) {
+    pending.believed.reset();
+  }
   for (const std::size_t i : selection(kMostObservations)) {
-    posterior_->observe(observed_rows_[i], observed_[i].log_time - before(observed_[i].point));
-    ++real_;
+    take_in(i);
   }
   std::size_t failures = 0;
   for (std::size_t i = observed_.size(); i-- > 0 && failures < kMostFailures;) {
     if (observed_[i].failed) {
-      take_in_failure(observed_rows_[i]);
+      take_in(i);
       ++failures;
     }
   }
-  taken_in_ = observed_.size();
+  waiting_.clear();
 }
 
 // Everything, or what was drawn at first, some more, and the neighbourhoods of the best.
@@ -364,6 +354,9 @@ double ModelSearcher::before(const Point& point) const {
   }
   return sum / std::max(1.0, trust);
 }
+
+// What the process is of: what the priors leave unsaid.
+double ModelSearcher::value(const Seen& seen) const { return seen.log_time - before(seen.point); }
 
 double ModelSearcher::apart(std::span<const float> a, std::span<const float> b) const {
   double sum = 0;

@@ -27,6 +27,10 @@ class ModelSearcher : public Searcher {
     double log_time = 0;
     bool failed = false;
   };
+  struct Pending {
+    Point point;
+    std::optional<std::size_t> believed;  ///< the posterior's observation that stands for it
+  };
   struct Candidate {
     Point point;
     double before = 0;  ///< what the priors expect
@@ -40,7 +44,8 @@ class ModelSearcher : public Searcher {
   [[nodiscard]] std::optional<std::size_t> least_bound();
   void believe();
   void take_in();
-  void take_in_failure(std::span<const float> row);
+  void take_in(std::size_t index);
+  void revise(std::size_t believed, std::size_t index);
   void rebuild();
   void choose_candidates();
   [[nodiscard]] std::size_t candidate(const Point& point);
@@ -49,6 +54,7 @@ class ModelSearcher : public Searcher {
   [[nodiscard]] std::vector<std::size_t> by_time() const;
   [[nodiscard]] std::vector<float> row(const Point& point) const;
   [[nodiscard]] double before(const Point& point) const;
+  [[nodiscard]] double value(const Seen& seen) const;
   [[nodiscard]] double apart(std::span<const float> a, std::span<const float> b) const;
 
   FreshPoints points_;
@@ -62,7 +68,7 @@ class ModelSearcher : public Searcher {
   std::vector<Seen> observed_;
   std::vector<std::vector<float>> observed_rows_;
   std::size_t usable_ = 0;
-  std::vector<Point> pending_;
+  std::vector<Pending> pending_;
 
   std::vector<Point> pool_;  ///< drawn once, of a space too large to be a candidate whole
   std::vector<Candidate> candidates_;
@@ -74,10 +80,8 @@ class ModelSearcher : public Searcher {
   std::optional<Posterior> posterior_;
   std::vector<double> expected_;
   std::vector<double> deviations_;
-  std::size_t taken_in_ = 0;  ///< of `observed_`, by the posterior
-  std::size_t real_ = 0;      ///< observations of the posterior that are no beliefs
-  std::size_t believed_ = 0;  ///< of `pending_`, by the posterior
-  std::size_t next_fit_ = 0;  ///< usable observations at which the covariance is fitted again
+  std::vector<std::size_t> waiting_;  ///< of `observed_`: not in the posterior yet
+  std::size_t next_fit_ = 0;          ///< usable observations at which the covariance is fitted again
 };
 
 }  // namespace pascaline

@@ -37,24 +37,12 @@ std::optional<Prior> transfer_prior(const SearchDomain& domain, std::vector<Rela
   trials.resize(std::min(trials.size(), kMostRelated));
   Rows rows(coordinates->size());
   std::vector<double> values;
-  double mean = 0;
   for (const RelatedTrial& trial : trials) {
     rows.add(row_of(*coordinates, trial.point));
     values.push_back(std::log(trial.time_us));
-    mean += values.back() / static_cast<double>(trials.size());
-  }
-  double squares = 0;
-  for (double& value : values) {
-    value -= mean;
-    squares += value * value;
-  }
-  const double deviation = std::sqrt(squares / static_cast<double>(values.size()) + 1e-12);
-  std::vector<double> scaled = values;
-  for (double& value : scaled) {
-    value /= deviation;
   }
   Covariance covariance = first_covariance(coordinates->kinds());
-  fit_covariance(covariance, rows, scaled, kTransferFitSteps);
+  fit_covariance(covariance, rows, values, kTransferFitSteps);
   const auto posterior = std::make_shared<Posterior>(std::move(covariance), Rows(coordinates->size()));
   for (std::size_t i = 0; i < values.size(); ++i) {
     posterior->observe(rows[i], values[i]);

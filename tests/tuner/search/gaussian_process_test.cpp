@@ -90,35 +90,36 @@ TEST_F(PosteriorTest, BeforeAnyObservation) {
   EXPECT_EQ(posterior.expected(candidates_[0]), 0);
 }
 
-TEST_F(PosteriorTest, TruncateUndoesObserve) {
-  Posterior posterior(covariance_, candidates_);
-  Posterior shorter(covariance_, candidates_);
-  observe(posterior, 0, 15);
-  observe(shorter, 0, 9);
-  posterior.truncate(9);
-  EXPECT_EQ(posterior.observations(), 9U);
-  expect_same(posterior, shorter, 1e-4);
-  posterior.truncate(20);
-  EXPECT_EQ(posterior.observations(), 9U) << "there are no more to forget";
-  observe(posterior, 11, 15);
-  observe(shorter, 11, 15);
-  expect_same(posterior, shorter, 1e-4);
-  posterior.truncate(0);
-  observe(posterior, 3, 6);
-  Posterior afresh(covariance_, candidates_);
-  observe(afresh, 3, 6);
-  expect_same(posterior, afresh, 1e-4);
+TEST_F(PosteriorTest, RevisedIsAsIfObservedSo) {
+  Posterior plain(covariance_, candidates_);
+  observe(plain, 0, 15);
+  for (const std::size_t revised : {0U, 7U, 14U}) {
+    Posterior posterior(covariance_, candidates_);
+    for (std::size_t i = 0; i < 15; ++i) {
+      posterior.observe(rows_[i], i == revised ? values_[i] + 3 : values_[i]);
+    }
+    EXPECT_NEAR(posterior.value(revised), values_[revised] + 3, 1e-12);
+    posterior.revise(revised, values_[revised]);
+    EXPECT_NEAR(posterior.value(revised), values_[revised], 1e-12);
+    EXPECT_EQ(posterior.observations(), 15U);
+    EXPECT_NEAR(posterior.mean(), plain.mean(), 1e-9);
+    EXPECT_NEAR(posterior.deviation(), plain.deviation(), 1e-9);
+    expect_same(posterior, plain, 1e-4);
+    EXPECT_NEAR(posterior.expected(candidates_[1]), plain.expected(candidates_[1]), 1e-9);
+  }
 }
 
-TEST_F(PosteriorTest, CoveringUpAndForgettingManyTimesDoesNotDrift) {
+TEST_F(PosteriorTest, RevisingManyTimesDoesNotDrift) {
   Posterior posterior(covariance_, candidates_);
   Posterior plain(covariance_, candidates_);
-  observe(posterior, 0, 10);
-  observe(plain, 0, 10);
+  observe(posterior, 0, 12);
+  observe(plain, 0, 12);
   for (int i = 0; i < 500; ++i) {
-    observe(posterior, 10, 12);
-    posterior.truncate(10);
+    posterior.revise(4, i % 7);
+    posterior.revise(11, -i % 5);
   }
+  posterior.revise(4, values_[4]);
+  posterior.revise(11, values_[11]);
   expect_same(posterior, plain, 1e-4);
 }
 
@@ -137,8 +138,8 @@ TEST_F(PosteriorTest, CandidateAddedLaterIsLikeOneOfTheStart) {
   observe(whole, 0, 12);
   EXPECT_EQ(grown.candidates(), candidates_.size());
   expect_same(grown, whole, 1e-4);
-  grown.truncate(6);
-  whole.truncate(6);
+  grown.revise(6, -1);
+  whole.revise(6, -1);
   expect_same(grown, whole, 1e-4);
 }
 
