@@ -11,10 +11,6 @@ namespace {
 constexpr std::size_t kFirstDesign = 8;         // trials before the model is asked
 constexpr std::size_t kLeastUsable = 4;         // times it needs at least
 constexpr std::size_t kDrawn = 20;              // of which the most distant is taken
-constexpr std::size_t kMostWhole = 12'000;      // a space up to this is a candidate whole
-constexpr std::size_t kPool = 3'000;            // candidates of a larger one, drawn once
-constexpr std::size_t kFreshPool = 500;         // and anew at each fit
-constexpr std::size_t kBestSurrounded = 5;      // whose neighbours are candidates, too
 constexpr int kClimbs = 3;                      // from the best candidate to a better neighbour
 constexpr std::size_t kMostFitted = 150;        // observations that the covariance is fitted to
 constexpr std::size_t kMostObservations = 256;  // that the posterior begins with
@@ -23,7 +19,6 @@ constexpr double kFitAgain = 1.25;
 constexpr int kFitSteps = 12;
 constexpr double kBound = 2.0;  // standard deviations below the mean
 constexpr double kRiskWeight = 0.3;
-constexpr double kFailureReach = 20.0;
 constexpr std::size_t kPriorSample = 256;
 constexpr double kBestByPrior = 0.05;
 
@@ -153,24 +148,33 @@ std::optional<Point> ModelSearcher::best_by_model() {
 
 // The candidate not seen whose time may well be the least.
 std::optional<std::size_t> ModelSearcher::least_bound() {
-  posterior_->predict(expected_, deviations_);
-  const double scale = posterior_->deviation();
+  const std::vector<double> bounds = lower_bounds();
   std::optional<std::size_t> best;
   double least = std::numeric_limits<double>::max();
   for (std::size_t i = 0; i < candidates_.size(); ++i) {
-    const Candidate& candidate = candidates_[i];
-    double bound = candidate.before + expected_[i] - kBound * deviations_[i];
-    if (any_failed_) {
-      const double risk =
-          std::min(1.0, (static_cast<double>(candidate.failed) + 0.05) / (static_cast<double>(candidate.near) + 0.5));
-      bound -= kRiskWeight * scale * std::log(1 - risk + 1e-3);
-    }
-    if (bound < least && !points_.seen(candidate.point)) {
-      least = bound;
+    if (bounds[i] < least && !points_.seen(candidates_[i].point)) {
+      least = bounds[i];
       best = i;
     }
   }
   return best;
+}
+
+// What the logarithm of each candidate's time may well be at best.
+std::vector<double> ModelSearcher::lower_bounds() {
+  posterior_->predict(expected_, deviations_);
+  const double scale = posterior_->deviation();
+  std::vector<double> bounds(candidates_.size());
+  for (std::size_t i = 0; i < candidates_.size(); ++i) {
+    const Candidate& candidate = candidates_[i];
+    bounds[i] = candidate.before + expected_[i] - kBound * deviations_[i];
+    if (any_failed_) {
+      const double risk =
+          std::min(1.0, (static_cast<double>(candidate.failed) + 0.05) / (static_cast<double>(candidate.near) + 0.5));
+      bounds[i] -= kRiskWeight * scale * std::log(1 - risk + 1e-3);
+    }
+  }
+  return bounds;
 }
 
 // Adds what is out as if it were as expected.
@@ -223,6 +227,7 @@ void ModelSearcher::rebuild() {
     values.push_back(value(observed_[i]));
   }
   fit_covariance(covariance_, rows, std::move(values), kFitSteps);
+  narrow_candidates();
   choose_candidates();
   posterior_.emplace(covariance_, candidate_rows_);
   for (Pending& pending : pending_) {
@@ -239,75 +244,6 @@ void ModelSearcher::rebuild() {
     }
   }
   waiting_.clear();
-}
-
-// Everything, or what was drawn at first, some more, and the neighbourhoods of the best.
-void ModelSearcher::choose_candidates() {
-  if (whole_ && !candidates_.empty()) {
-    return;
-  }
-  const SearchDomain& domain = points_.domain();
-  candidates_.clear();
-  index_.clear();
-  candidate_rows_ = Rows(kinds_.size());
-  posterior_.reset();
-  if (whole_) {
-    for (std::uint64_t number = 0; static_cast<double>(number) < domain.combinations(); ++number) {
-      if (const auto point = domain.at(number)) {
-        std::ignore = candidate(*point);
-      }
-    }
-    return;
-  }
-  while (pool_.size() < kPool) {
-    auto point = domain.sample(points_.random());
-    if (!point) {
-      break;
-    }
-    pool_.push_back(std::move(*point));
-  }
-  for (const Point& point : pool_) {
-    std::ignore = candidate(point);
-  }
-  for (std::size_t i = 0; i < kFreshPool; ++i) {
-    if (const auto point = domain.sample(points_.random())) {
-      std::ignore = candidate(*point);
-    }
-  }
-  const std::vector<std::size_t> order = by_time();
-  for (std::size_t i = 0; i < std::min(order.size(), kBestSurrounded); ++i) {
-    for (const Reach reach : {Reach::any, Reach::pair}) {
-      for (const Point& point : domain.neighbours(observed_[order[i]].point, reach)) {
-        std::ignore = candidate(point);
-      }
-    }
-  }
-}
-
-// Index of the point among the candidates; it becomes one if it is none.
-std::size_t ModelSearcher::candidate(const Point& point) {
-  const auto [entry, added] = index_.try_emplace(point, candidates_.size());
-  if (added) {
-    const std::vector<float> here = row(point);
-    Candidate fresh{point, before(point)};
-    weigh(fresh, here, 0, weighed_);
-    candidates_.push_back(std::move(fresh));
-    candidate_rows_.add(here);
-    if (posterior_) {
-      posterior_->add_candidate(here);
-    }
-  }
-  return entry->second;
-}
-
-// Failures are smoothed over their surroundings: a kernel regression with a small weight of success everywhere.
-void ModelSearcher::weigh(Candidate& candidate, std::span<const float> row, std::size_t from, std::size_t to) const {
-  const double reach = kFailureReach * std::min(1.0, 8.0 / static_cast<double>(std::max<std::size_t>(plain_, 1)));
-  for (std::size_t i = from; i < to; ++i) {
-    const auto weight = static_cast<float>(std::exp(-reach * apart(row, observed_rows_[i])));
-    candidate.near += weight;
-    candidate.failed += observed_[i].failed ? weight : 0;
-  }
 }
 
 // Usable observations, the fastest first.

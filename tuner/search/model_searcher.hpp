@@ -22,6 +22,8 @@ class ModelSearcher : public Searcher {
   void observe(const Point& point, const Observation& observation) override;
 
  private:
+  static constexpr std::size_t kMostWhole = 12'000;  ///< configurations of a space that is a candidate whole
+
   struct Seen {
     Point point;
     double log_time = 0;
@@ -42,12 +44,14 @@ class ModelSearcher : public Searcher {
   [[nodiscard]] std::optional<Point> spread_out();
   [[nodiscard]] std::optional<Point> best_by_model();
   [[nodiscard]] std::optional<std::size_t> least_bound();
+  [[nodiscard]] std::vector<double> lower_bounds();
   void believe();
   void take_in();
   void take_in(std::size_t index);
   void revise(std::size_t believed, std::size_t index);
   void rebuild();
   void choose_candidates();
+  void narrow_candidates();
   [[nodiscard]] std::size_t candidate(const Point& point);
   void weigh(Candidate& candidate, std::span<const float> row, std::size_t from, std::size_t to) const;
   [[nodiscard]] std::vector<std::size_t> selection(std::size_t most);
