@@ -70,6 +70,10 @@ class T1Reader {
   T1Reader(const json& document, const std::string& file) : root_(document, file) { input_.file = file; }
 
   T1Input read() {
+    check_version(root_, "schema_version");
+    if (root_.has("General")) {
+      check_version(root_.at("General"), "FormatVersion");
+    }
     const JsonNode space = root_.at("ConfigurationSpace");
     const JsonNode parameters = space.at("TuningParameters");
     for (std::size_t i = 0; i < parameters.array_size(); ++i) {
@@ -89,6 +93,18 @@ class T1Reader {
   }
 
  private:
+  // Written as 1, "1" or "1.0.0", or not at all.
+  static void check_version(const JsonNode& parent, std::string_view key) {
+    if (!parent.has(key) || parent.at(key).value().is_null()) {
+      return;
+    }
+    const JsonNode node = parent.at(key);
+    const std::string version = node.value().is_string() ? node.text() : node.value().dump();
+    if (version != "1" && !version.starts_with("1.")) {
+      node.fail(fmt::format("version {} of T1 is not known; known is 1.x", one_line(version.substr(0, 40))));
+    }
+  }
+
   void read_parameter(const JsonNode& node) {
     T1Parameter parameter;
     parameter.name = node.at("Name").name();

@@ -80,6 +80,9 @@ TEST_F(CliExchangeTest, AnImportedSpaceIsSweptAndItsResultsExported) {
       EXPECT_EQ(trial.status, wrong ? TrialStatus::wrong_result : TrialStatus::ok);
     }
   }
+  const std::string new_folder = (folder_ / "results").string() + "/";
+  ASSERT_EQ(run({"export", "--db", database_, "--format", "t4", "-o", new_folder}).exit_code, 0);
+  EXPECT_EQ(read_recorded_space(std::filesystem::directory_iterator(new_folder)->path()).trials.size(), 4U);
   const ProgramResult wisdom = run({"export", "--db", database_, "--format", "wisdom"});
   EXPECT_EQ(json::parse(wisdom.out).at("entries").at(0).at("config").at("wrong"), false);
   for (const char* format : {"csv", "t4", "wisdom"}) {

@@ -48,7 +48,7 @@ std::string file_name(const RecordedSpace& space, const std::string& ending, std
 void write_spaces(const ExportCommandOptions& options, const std::vector<RecordedSpace>& spaces) {
   const bool table = options.format == "csv";
   const auto text_of = [&](const RecordedSpace& space) { return table ? recorded_csv(space) : t4_json(space); };
-  const bool folder = fs::is_directory(options.output);
+  const bool folder = fs::is_directory(options.output) || options.output.ends_with('/');
   if (spaces.size() == 1 && !folder) {
     write_out(options.output, text_of(spaces.front()));
     return;
@@ -59,7 +59,13 @@ void write_spaces(const ExportCommandOptions& options, const std::vector<Recorde
                     "narrow them down with --kernel, --problem or --device",
                     spaces.size()));
   }
-  fs::create_directories(options.output);
+  std::error_code fault;
+  fs::create_directories(options.output, fault);
+  if (fault) {
+    throw Error(
+        fmt::format("cannot make the folder {} for {} files: {}", options.output, spaces.size(), fault.message()),
+        fault.value());
+  }
   std::set<std::string> taken;
   for (const RecordedSpace& space : spaces) {
     write_out(fs::path(options.output) / file_name(space, table ? ".csv" : ".json", taken), text_of(space));

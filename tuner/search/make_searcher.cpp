@@ -44,10 +44,6 @@ void require_valid(const SearchDomain& domain, std::uint64_t seed) {
     throw Error("the recorded space has no configuration");
   }
   const BoundSpace& space = *domain.space();
-  // Draws may miss what is very rare; its surroundings are then searched from the default on.
-  if (!domain.exact() && !space.why_invalid(space.space().default_config())) {
-    return;
-  }
   throw SpaceError(
       space.space().file, "/constraints",
       fmt::format("{} for {}; most fail because {}",

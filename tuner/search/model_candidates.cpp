@@ -15,6 +15,7 @@ constexpr std::size_t kLeastFresh = 500;    // as long as this many of them were
 constexpr std::size_t kPool = 3'000;        // candidates of a larger one, drawn once
 constexpr std::size_t kFreshPool = 500;     // and anew at each fit
 constexpr std::size_t kBestSurrounded = 5;  // whose neighbours are candidates, too
+constexpr std::size_t kMostNear = 400;      // neighbours of one
 constexpr double kFailureReach = 20.0;
 
 }  // namespace
@@ -55,10 +56,20 @@ void ModelSearcher::choose_candidates() {
   const std::vector<std::size_t> order = by_time();
   for (std::size_t i = 0; i < std::min(order.size(), kBestSurrounded); ++i) {
     for (const Reach reach : {Reach::any, Reach::pair}) {
-      for (const Point& point : domain.neighbours(observed_[order[i]].point, reach)) {
-        std::ignore = candidate(point);
-      }
+      add_neighbours(observed_[order[i]].point, reach);
     }
+  }
+}
+
+// All of them, or so many drawn from them.
+void ModelSearcher::add_neighbours(const Point& point, Reach reach) {
+  std::vector<Point> near = points_.domain().neighbours(point, reach);
+  for (std::size_t i = 0; near.size() > kMostNear && i < kMostNear; ++i) {
+    std::swap(near[i], near[i + below(points_.random(), near.size() - i)]);
+  }
+  near.resize(std::min(near.size(), kMostNear));
+  for (const Point& each : near) {
+    std::ignore = candidate(each);
   }
 }
 

@@ -135,9 +135,7 @@ std::optional<Point> ModelSearcher::best_by_model() {
   for (int climb = 0; best && !whole_ && climb < kClimbs; ++climb) {
     const std::size_t from = *best;
     const Point here = candidates_[from].point;
-    for (const Point& point : points_.domain().neighbours(here, Reach::any)) {
-      std::ignore = candidate(point);
-    }
+    add_neighbours(here, Reach::any);
     best = least_bound();
     if (best == from) {
       break;

@@ -52,6 +52,7 @@ class ModelSearcher : public Searcher {
   void rebuild();
   void choose_candidates();
   void narrow_candidates();
+  void add_neighbours(const Point& point, Reach reach);
   [[nodiscard]] std::size_t candidate(const Point& point);
   void weigh(Candidate& candidate, std::span<const float> row, std::size_t from, std::size_t to) const;
   [[nodiscard]] std::vector<std::size_t> selection(std::size_t most);

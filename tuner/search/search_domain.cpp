@@ -10,7 +10,10 @@
 namespace pascaline {
 namespace {
 
-constexpr int kMostDraws = 200'000;
+constexpr double kFirstDraws = 100'000;  // combinations looked at before draws are given up,
+constexpr double kMostDraws = 2'000;     // and so many more for each valid one
+constexpr std::size_t kLeastSteps = 32;  // of a walk from one draw to the next
+constexpr std::size_t kMostPairs = 500;  // of parameters whose joint steps are looked at
 constexpr double kMostNumbers = 9.2e18;
 constexpr std::size_t kMostValuesVisited = 64;
 
@@ -45,6 +48,10 @@ SearchDomain::SearchDomain(const BoundSpace& space, std::size_t most_tuples) : s
   exact_ = found.exact;
   combinations_ = product_of_sizes(groups_);
   enumerator_.emplace(space);
+  const Point standard = space.space().indices_of(space.space().default_config());
+  if (contains(standard)) {
+    draws_.last = standard;
+  }
 }
 
 SearchDomain::SearchDomain(std::vector<Axis> axes, const std::vector<Point>& points) : axes_(std::move(axes)) {
@@ -102,16 +109,57 @@ std::optional<Point> SearchDomain::sample(SearchRandom& random) const {
   if (combinations_ == 0) {
     return std::nullopt;
   }
-  Point point(axes_.size());
-  for (int draw = 0; draw < kMostDraws; ++draw) {
-    for (std::size_t group = 0; group < groups_.size(); ++group) {
-      put(group, below(random, groups_[group].size()), point);
-    }
-    if (exact_ || contains(point)) {
+  while (!draws_.given_up) {
+    auto point = draw_combination(random);
+    if (exact_) {
       return point;
     }
+    draws_.tried += 1;
+    if (contains(*point)) {
+      draws_.valid += 1;
+      draws_.last = *point;
+      return point;
+    }
+    draws_.given_up = draws_.tried > kFirstDraws + kMostDraws * draws_.valid;
   }
-  return std::nullopt;
+  return walk(random);
+}
+
+std::optional<Point> SearchDomain::draw_combination(SearchRandom& random) const {
+  Point point(axes_.size());
+  for (std::size_t group = 0; group < groups_.size(); ++group) {
+    put(group, below(random, groups_[group].size()), point);
+  }
+  return point;
+}
+
+// Every change is as likely as the one that undoes it.
+std::optional<Point> SearchDomain::walk(SearchRandom& random) const {
+  if (!draws_.last) {
+    return std::nullopt;
+  }
+  Point& here = *draws_.last;
+  const std::size_t steps = std::max(kLeastSteps, axes_.size());
+  for (std::size_t step = 0; step < steps; ++step) {
+    Point there = here;
+    if (random() % 2 == 0) {
+      const std::size_t axis = below(random, axes_.size());
+      there[axis] = static_cast<std::uint16_t>(below(random, axes_[axis].values.size()));
+    } else {
+      for (int part = 0; part < 2; ++part) {
+        const std::size_t axis = below(random, axes_.size());
+        there[axis] = static_cast<std::uint16_t>(there[axis] + (random() % 2 == 0 ? 1 : -1));
+      }
+    }
+    bool within = true;
+    for (std::size_t axis = 0; axis < axes_.size(); ++axis) {
+      within = within && there[axis] < axes_[axis].values.size();
+    }
+    if (within && contains(there)) {
+      here = std::move(there);
+    }
+  }
+  return here;
 }
 
 std::vector<Point> SearchDomain::neighbours(const Point& point, Reach reach) const {
@@ -133,15 +181,17 @@ std::vector<Point> SearchDomain::neighbours(const Point& point, Reach reach) con
       found.push_back(other);
     }
   };
+  const std::size_t pair_stride = axes_.size() * axes_.size() / 2 / kMostPairs + 1;
+  std::size_t pair = PointHash()(point) % pair_stride;  // other pairs of other points
   for (std::size_t axis = 0; axis < axes_.size(); ++axis) {
     if (reach == Reach::step) {
       steps(axis, keep);
     } else if (reach == Reach::pair) {
-      steps(axis, [&] {
-        for (std::size_t second = axis + 1; second < axes_.size(); ++second) {
-          steps(second, keep);
+      for (std::size_t second = axis + 1; second < axes_.size(); ++second, ++pair) {
+        if (pair % pair_stride == 0) {
+          steps(axis, [&] { steps(second, keep); });
         }
-      });
+      }
     } else {
       const std::size_t count = axes_[axis].values.size();
       const std::size_t stride = (count + kMostValuesVisited - 1) / kMostValuesVisited;

@@ -52,12 +52,17 @@ class SearchDomain {
   [[nodiscard]] bool exact() const noexcept { return exact_; }
   /// The configuration of that number, below `combinations`; nothing if it is not valid.
   [[nodiscard]] std::optional<Point> at(std::uint64_t number) const;
-  /// A valid configuration, each with the same probability; nothing if a great many draws found none.
+  /// A valid configuration, each with the same probability; nothing if none is found. Where combinations of tuples are
+  /// hardly ever valid, it comes from a random walk from the default or the last valid one drawn: changes of one
+  /// parameter to any value or of two by a step, taken where valid, which are uniform in the long run over what they
+  /// reach (Metropolis et al., "Equation of State Calculations by Fast Computing Machines", 1953).
   [[nodiscard]] std::optional<Point> sample(SearchRandom& random) const;
-  /// Valid configurations near a point, without itself, each once.
+  /// Valid configurations near a point, without itself, each once; of a great many pairs of parameters, some.
   [[nodiscard]] std::vector<Point> neighbours(const Point& point, Reach reach) const;
 
  private:
+  [[nodiscard]] std::optional<Point> draw_combination(SearchRandom& random) const;
+  [[nodiscard]] std::optional<Point> walk(SearchRandom& random) const;
   void put(std::size_t group, std::size_t tuple, Point& point) const;
 
   const BoundSpace* space_ = nullptr;
@@ -66,6 +71,14 @@ class SearchDomain {
   bool exact_ = true;
   double combinations_ = 1;
   PointSet recorded_;
+  /// How draws of combinations that have to be checked went.
+  struct Draws {
+    double tried = 0;
+    double valid = 0;
+    bool given_up = false;
+    std::optional<Point> last;  ///< the last valid one, at first the default if it is valid
+  };
+  mutable Draws draws_;
   mutable std::optional<Enumerator> enumerator_;  ///< asks for validity; it has room for values of its own
 };
 

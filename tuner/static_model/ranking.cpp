@@ -17,7 +17,7 @@ struct Drawn {
   std::vector<Point> sample;
 };
 
-// All of them, or so many of them, each with the same chance.
+// All of them, or the default and so many more of them, each with the same chance.
 Drawn draw_valid(const BoundSpace& space, std::uint64_t most, std::uint64_t seed) {
   const SearchDomain domain(space);
   Drawn out;
@@ -32,7 +32,15 @@ Drawn draw_valid(const BoundSpace& space, std::uint64_t most, std::uint64_t seed
   }
   SearchOptions search;
   search.seed = seed;
-  out.sample = make_searcher("random", domain, search)->propose(most);
+  const auto draws = make_searcher("random", domain, search);  // says so if nothing is valid
+  const Point standard = space.space().indices_of(space.space().default_config());
+  if (domain.contains(standard)) {
+    out.sample.push_back(standard);
+    draws->observe(standard, {});
+  }
+  for (Point& point : draws->propose(most - out.sample.size())) {
+    out.sample.push_back(std::move(point));
+  }
   return out;
 }
 

@@ -42,6 +42,20 @@ std::string t1_refusal(const std::string& pointer, const json& value) {
   return {};
 }
 
+TEST(T1Input, OtherVersionsAreRefused) {
+  const json general = json::parse(R"({"FormatVersion": 99})");
+  EXPECT_NE(t1_refusal("/General", general).find("/General/FormatVersion: version 99"), std::string::npos)
+      << t1_refusal("/General", general);
+  EXPECT_NE(t1_refusal("/schema_version", "2.0.0").find("version 2.0.0"), std::string::npos);
+  EXPECT_NE(t1_refusal("/schema_version", json::array()).find("version []"), std::string::npos);
+  for (const json& known : {json(1), json(1.0), json("1.0.0"), json("1"), json()}) {
+    json document = t1_sample();
+    document["General"]["FormatVersion"] = known;
+    document["schema_version"] = known;
+    EXPECT_EQ(parse_t1(document.dump(), "in.json").kernel_name, "stencil") << known;
+  }
+}
+
 TEST(T1Input, EverythingIsRead) {
   const T1Input input = parse_t1(t1_sample().dump(), "in.json");
   ASSERT_EQ(input.parameters.size(), 5U);
