@@ -169,11 +169,11 @@ std::optional<ReportRoofline> roofline_of(const DeviceRow& device) {
     return std::nullopt;
   }
   ReportRoofline roofline{rates->peak_gflops(), rates->memory_gbps, {}};
-  roofline.source = fmt::format(
-      "float32 multiply-adds of {} multiprocessors at {:.0f} MHz, and {:.0f} GB/s of memory, as {}; not measured.",
-      device.sm_count, rates->clock_mhz, rates->memory_gbps,
-      rates->of_product ? "of the usual product with that many"
-                        : fmt::format("typical of compute capability {}", device.compute_capability));
+  roofline.source =
+      fmt::format("float32 multiply-adds of {} multiprocessors at {:.0f} MHz, {:.0f} GB/s of memory: {}; not measured",
+                  device.sm_count, rates->clock_mhz, rates->memory_gbps,
+                  rates->of_product ? "boost clock and memory of the usual product of that size"
+                                    : fmt::format("typical of compute capability {}", device.compute_capability));
   return roofline;
 }
 

@@ -146,8 +146,9 @@ class Night:
         self.connection.executemany(
             "INSERT INTO telemetry (session_id, unix_ms, temperature_c, sm_clock_mhz, memory_clock_mhz, power_w, "
             "throttle_reasons, governor_state, canary_us) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            [(session, BEGAN_MS + i * step, 60 + 20 * draw.random(), 1500 + draw.randrange(80), 5505, None, 0,
-              STATES[i // 50 % len(STATES)], 20 + draw.random() if i % 10 == 0 else None) for i in range(readings)])
+            [(session, BEGAN_MS + i * step, 60 + 20 * draw.random(), 1500 + draw.randrange(80), 5505,
+              150 + 80 * draw.random(), 0, STATES[i // 50 % len(STATES)],
+              20 + draw.random() if i % 10 == 0 else None) for i in range(readings)])
 
     def close(self):
         self.flush()
