@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include <limits>
+#include <nlohmann/json.hpp>
 
 #include "tests/db/fixtures.hpp"
 

@@ -3,7 +3,9 @@
 
     figures_test.py PROGRAM [unittest arguments]
 """
+import bisect
 import collections
+import itertools
 import json
 import math
 import pathlib
@@ -104,6 +106,11 @@ class Figures(unittest.TestCase):
             times = self.one("SELECT min(started_unix_ms) AS first, max(started_unix_ms) AS last FROM trials "
                              "WHERE device_id = :device AND toolkit_id = :toolkit", **key)
             self.assertEqual((context["first_unix_ms"], context["last_unix_ms"]), (times["first"], times["last"]))
+            self.assertEqual((self.document["contexts"][context["id"]], context["failures_more"]), (context, 0))
+            spent = self.one("SELECT sum(spent_ms) AS ms, (SELECT memory_bytes FROM devices WHERE id = :device) AS memory "
+                             "FROM sessions WHERE id IN (SELECT session_id FROM trials WHERE device_id = :device AND "
+                             "toolkit_id = :toolkit)", **key)
+            self.assertEqual((context["spent_ms"], context["device"]["memory_bytes"]), (spent["ms"], spent["memory"]))
             keys = self.rows("SELECT DISTINCT n.name, n.source_hash, p.text FROM trials t JOIN kernels n ON n.id = "
                              "t.kernel_id JOIN problems p ON p.id = t.problem_id WHERE device_id = :device AND "
                              "toolkit_id = :toolkit", **key)
@@ -150,6 +157,9 @@ class Figures(unittest.TestCase):
     def check_rates(self, roofline, problem, key, best):
         work = self.one("SELECT flops, bytes, flops / 1e3 AS f, bytes / 1e3 AS b FROM problems WHERE id = :problem",
                         **{"problem": key["problem"]})
+        self.assertEqual({"dimensions": problem["dimensions"], "types": problem["types"]}, {
+            name: json.loads(text) for name, text in self.one("SELECT dimensions, types FROM problems WHERE id = :problem",
+                                                              problem=key["problem"]).items()})
         self.close(problem["flops"], work["flops"], "flops")
         self.close(problem["bytes"], work["bytes"], "bytes")
         self.close(problem["gflops"], work["f"] / best["median_us"] if best and work["f"] else None, "GFLOP/s")
@@ -204,7 +214,9 @@ class Figures(unittest.TestCase):
     def check_heat(self, problem, key):
         heat = problem["heat"] or {"parameters": [], "pairs": []}
         values = {parameter["name"]: parameter["values"] for parameter in problem["parameters"]}
-        for pair in heat["pairs"][:3]:
+        self.assertEqual([(pair["x"], pair["y"]) for pair in heat["pairs"]],
+                         list(itertools.combinations(range(len(heat["parameters"])), 2)))
+        for pair in heat["pairs"]:
             x, y = heat["parameters"][pair["x"]], heat["parameters"][pair["y"]]
             best = {(row["x"], row["y"]): row["best"] for row in self.rows(
                 "SELECT json_extract(config, '$.' || :x) AS x, json_extract(config, '$.' || :y) AS y, min(median_us) "
@@ -228,7 +240,11 @@ class Figures(unittest.TestCase):
                          "ffma", "reason"):
                 self.assertEqual(row[name], trial[name], name)
             self.assertEqual(row["default"], bool(trial["is_default"]))
-            self.close(row["median_us"], trial["median_us"], "median")
+            self.assertEqual((row["session"], row["shared_bytes"], row["samples_counted"]),
+                             (trial["session_id"], trial["static_shared_bytes"], trial["sample_count"]))
+            for name in ("median_us", "low_us", "high_us"):
+                self.close(row[name], trial[name], name)
+            self.close(row["occupancy"], trial["occupancy"] or None, "occupancy", 1e-5)
             self.close(row["energy_mj"], trial["energy_mj"], "energy")
             finite = trial["max_error"] is not None and math.isfinite(trial["max_error"])
             self.close(row["max_error"], trial["max_error"] if finite else None, "error")
@@ -257,6 +273,12 @@ class Figures(unittest.TestCase):
         for failure in expected:
             failure["kernels"] = sorted(failure["kernels"].split(","))
         self.assertCountEqual(shown, expected)
+        for failure in context["failures"]:
+            first = self.one("SELECT t.config_text, p.text FROM trials t JOIN problems p ON p.id = t.problem_id WHERE "
+                             "t.status = :status AND t.reason = :reason AND device_id = :device AND toolkit_id = :toolkit "
+                             "ORDER BY t.id", **self.context_key(context), status=failure["status"],
+                             reason=failure["reason"])
+            self.assertEqual((failure["config"], failure["problem"]), (first["config_text"], first["text"]))
         self.assertEqual([failure["count"] for failure in shown],
                          sorted((failure["count"] for failure in shown), reverse=True))
 
@@ -264,6 +286,16 @@ class Figures(unittest.TestCase):
         self.assertEqual([session["id"] for session in self.document["sessions"]],
                          [row["id"] for row in self.rows("SELECT id FROM sessions ORDER BY id")])
         for session in self.document["sessions"]:
+            row = self.one("SELECT s.*, d.name AS device FROM sessions s JOIN devices d ON d.id = s.device_id WHERE "
+                           "s.id = :id", id=session["id"])
+            for name in ("uuid", "run_uuid", "device", "started_unix_ms", "finished_unix_ms", "state", "spent_ms",
+                         "searcher", "command_line", "program_version"):
+                self.assertEqual(session[name], row[name], name)
+            self.assertEqual((session["seed"], session["alive"]), (row["seed"] % (1 << 64), False))
+            first = self.one("SELECT device_id AS device, toolkit_id AS toolkit FROM trials WHERE session_id = :id "
+                             "ORDER BY id", id=session["id"])
+            shown = session["context"]
+            self.assertEqual(shown if shown is None else self.context_key(self.document["contexts"][shown]), first)
             counts = self.one("SELECT (SELECT count(*) FROM trials WHERE session_id = :id) AS trials, (SELECT count(*) "
                               "FROM samples s JOIN trials t ON t.id = s.trial_id WHERE t.session_id = :id) AS samples",
                               id=session["id"])
@@ -287,10 +319,34 @@ class Figures(unittest.TestCase):
         if telemetry["unix_ms"]:
             self.assertEqual((min(telemetry["unix_ms"]), max(telemetry["unix_ms"])),
                              (extremes["first"], extremes["last"]))
+        self.check_readings(session["id"], telemetry)
         for name, pick, value in (("temperature_c", min, "coldest"), ("temperature_c", max, "hottest"),
                                   ("sm_clock_mhz", min, "slowest"), ("power_w", max, "most")):
             known = [reading for reading in telemetry[name] if reading is not None]
             self.close(pick(known, default=None), extremes[value], name, 1e-5)
+
+    def check_readings(self, session, telemetry):
+        """Every point is a reading, and every reading was taken in the state that is shown at its time."""
+        names = ("temperature_c", "sm_clock_mhz", "memory_clock_mhz", "power_w", "canary_us")
+        readings = {row["unix_ms"]: row for row in self.rows("SELECT * FROM telemetry WHERE session_id = :id",
+                                                             id=session)}
+        for at, moment in enumerate(telemetry["unix_ms"]):
+            for name in names:
+                self.close(telemetry[name][at], readings[moment][name], name, 1e-5)
+        spans = telemetry["states"]
+        for before, after in zip(spans, spans[1:]):
+            self.assertEqual(before["to_unix_ms"], after["from_unix_ms"])
+            self.assertNotEqual(before["state"], after["state"])
+        ends = [span["from_unix_ms"] for span in spans] + [spans[-1]["to_unix_ms"] + 1] if spans else []
+        self.assertEqual(ends[-1:], [max(readings) + 1] if readings else [])
+        for moment, reading in readings.items():
+            self.assertEqual(spans[bisect.bisect(ends, moment) - 1]["state"], reading["governor_state"])
+        for stretch in telemetry["discarded"]:
+            trials = self.one("SELECT count(*) AS n FROM samples s JOIN trials t ON t.id = s.trial_id WHERE t.session_id = "
+                              ":id AND mark IS NOT NULL AND started_unix_ms >= :begin AND started_unix_ms + "
+                              "round(verify_ms + measure_ms) <= :end", id=session, begin=stretch["from_unix_ms"],
+                              end=stretch["to_unix_ms"])
+            self.assertEqual(stretch["count"], trials["n"])
 
     def model_problems(self, workload, scope):
         """Calls of matmul problems by text, from the workload's file: one phase at one value of its symbols."""
@@ -309,6 +365,7 @@ class Figures(unittest.TestCase):
         workload = json.loads((ROOT / "search_spaces/workloads/qwen3-vl-2b.json").read_text(encoding="utf-8"))
         phases = self.document["contexts"][0]["workload"]["phases"]
         self.assertTrue(phases)
+        self.check_calls(workload)
         for phase in phases:
             sums = collections.Counter()
             confidences, tuned = [], 0
@@ -329,12 +386,32 @@ class Figures(unittest.TestCase):
                     sums[name] += count * row[name]
             self.assertEqual(phase["tuned"], tuned)
             self.assertEqual(len(phase["untuned"]) + phase["untuned_more"], phase["problems"] - tuned)
+            calls = self.model_problems(workload, phase)
+            tuned_texts = {row["text"] for row in self.rows("SELECT p.text FROM problems p")}
+            self.assertEqual({entry["problem"]: entry["count"] for entry in phase["untuned"]
+                              if entry["kernel"] == "matmul"},
+                             {text: count for text, count in calls.items() if text not in tuned_texts})
             self.close(phase["default_us"], sums["baseline_median_us"], "default of the model")
             self.close(phase["best_us"], sums["median_us"], "best of the model")
             self.close(phase["gain"], sums["baseline_median_us"] / sums["median_us"], "gain of the model")
             self.close(phase["gain_low"], sums["baseline_low_us"] / sums["high_us"], "low gain of the model")
             self.close(phase["gain_high"], sums["baseline_high_us"] / sums["low_us"], "high gain of the model")
             self.close(phase["confidence"], None if None in confidences else min(confidences), "confidence")
+
+
+    def check_calls(self, workload):
+        """Calls of each problem over all phases, and the card's rates, as NVIDIA's data sheet has them."""
+        calls = collections.Counter()
+        for phase in workload["phases"]:
+            for values in itertools.product(*phase["symbols"].values()):
+                for storage in workload["types"]["STORAGE"]:
+                    calls += self.model_problems(workload, {"phase": phase["name"], "types": {"STORAGE": storage},
+                                                            "symbols": dict(zip(phase["symbols"], values))})
+        for problem in self.document["contexts"][0]["kernels"][0]["problems"]:
+            self.assertEqual(problem["count"], calls.get(problem["text"]))
+        roofline = self.document["contexts"][0]["roofline"]
+        self.close(roofline["peak_gflops"], 2 * 3584 * 1.582, "peak", 1e-6)
+        self.assertEqual(roofline["memory_gbps"], 484)
 
 
 class MadeNight(Figures):

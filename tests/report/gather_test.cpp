@@ -1,7 +1,9 @@
 #include "report/gather.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <limits>
+#include <thread>
 
 #include <nlohmann/json.hpp>
 
@@ -293,6 +295,35 @@ TEST_F(GatherTest, WhateverTheDatabaseHoldsIsValidJson) {
   EXPECT_EQ(row["values"].dump(), R"(["a\"b<",true,1e+300])");
   EXPECT_TRUE(row["max_error"].is_null());
   EXPECT_LT(row["reason"].get<std::string>().size(), 2010U);
+}
+
+TEST_F(GatherTest, FiguresAgreeWhileTrialsAreAdded) {
+  std::atomic<bool> stop = false;
+  std::thread writer([&] {
+    Store other(store_.file(), OpenMode::read_write, Durability::normal);
+    for (std::int64_t tile = 1; !stop; ++tile) {
+      other.add_trial(session_, context_, timed(tile, 100));
+    }
+  });
+  const Store reader(store_.file(), OpenMode::read_only);
+  std::size_t last = 0;
+  for (int turn = 0; turn < 200 && (turn < 10 || last < 20); ++turn) {
+    const ReportDocument document = gather_report(reader);
+    last = document.database_trials;
+    std::size_t samples = 0;
+    for (const ReportSession& session : document.sessions) {
+      EXPECT_EQ(session.trials, last);
+      samples += session.samples;
+    }
+    EXPECT_EQ(samples, 30 * last);
+    for (const ReportContext& context : document.contexts) {
+      EXPECT_EQ(context.trials, last);
+      EXPECT_EQ(context.kernels.at(0).problems.at(0).trials, last);
+    }
+  }
+  stop = true;
+  writer.join();
+  EXPECT_GE(last, 20U) << "nothing was written meanwhile";
 }
 
 TEST_F(GatherTest, DiscardedSamplesAndTelemetryOfASession) {
