@@ -134,11 +134,15 @@ struct TrialFilter {
   std::string problem{};  ///< Problem::text()
   std::optional<TrialStatus> status{};
   std::optional<std::int64_t> session_id{};
+  std::optional<std::int64_t> trial_id{};
   bool with_samples = false;
 };
 
 struct ImportedResults;  // db/results.hpp
 struct MergeCounts;      // db/merge.hpp
+struct ContextRows;      // db/overview.hpp, as the next two
+struct SampleCounts;
+struct TrialBrief;
 
 enum class OpenMode : std::uint8_t { read_only, read_write, create };
 
@@ -270,6 +274,18 @@ class Store {
   [[nodiscard]] std::vector<DeviceRow> devices() const;
   /// Work of a stored problem (flops, bytes), if known.
   [[nodiscard]] std::optional<std::pair<double, double>> work(const std::string& problem_text) const;
+
+  /// Calls `work`, in which this store sees the database as it was at its first reading there, whoever writes to it
+  /// meanwhile; nothing may be stored through it.
+  void at_one_moment(const std::function<void()>& work) const;
+  [[nodiscard]] std::int64_t trial_count() const;
+  /// Trials of a kernel (empty: of every kernel) in the order they were stored: several times as fast as
+  /// `for_each_trial`.
+  void for_each_brief(const std::string& kernel, const std::function<void(const TrialBrief&)>& visit) const;
+  /// Of the trials that have samples, in the order they were stored.
+  void for_each_sample_count(const std::function<void(const SampleCounts&)>& visit) const;
+  /// Throws StoreError if one of them is not there.
+  [[nodiscard]] ContextRows rows_of(const ContextIds& context) const;
 
  private:
   struct Impl;

@@ -75,6 +75,7 @@ std::string select_trials(const TrialFilter& filter) {
   narrow(!filter.problem.empty(), "problem = ?");
   narrow(filter.status.has_value(), "status = ?");
   narrow(filter.session_id.has_value(), "session_id = ?");
+  narrow(filter.trial_id.has_value(), "id = ?");
   return sql + " ORDER BY id";
 }
 
@@ -91,6 +92,9 @@ void bind_filter(Query& query, const TrialFilter& filter) {
   }
   if (filter.session_id) {
     query.bind_at(++index, *filter.session_id);
+  }
+  if (filter.trial_id) {
+    query.bind_at(++index, *filter.trial_id);
   }
 }
 

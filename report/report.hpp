@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <filesystem>
 #include <string>
 
 #include "db/store.hpp"
@@ -13,6 +14,9 @@ struct ReportOptions {
   std::string kernel{};
   std::string device{};          ///< name of a device, whole
   std::size_t max_reasons = 10;  ///< kinds of failure listed for a device and toolkit
+  std::string workload{};        ///< file of a model's calls; empty: the one that comes with the program; "none"
+  std::filesystem::path spaces_folder{};  ///< of the workload's kernels; empty: the installed ones
+  bool live = false;                      ///< it is shown while the database grows
 };
 
 /// Markdown fit for a pull request: for each device and toolkit, which are never mixed, the trials by status, a table

@@ -10,12 +10,10 @@
 #include <vector>
 
 #include "db/store.hpp"
+#include "report/document.hpp"
 #include "report/report.hpp"
 
 namespace pascaline {
-
-/// Number of values of TrialStatus.
-inline constexpr std::size_t kStatusCount = 7;
 
 /// What is known of one problem on one device under one toolkit with one kernel source.
 struct ProblemSummary {

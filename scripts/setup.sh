@@ -2,7 +2,7 @@
 # Brings what building Pascaline needs: packages of the distribution (apt), and into .toolkit/ an NVRTC that compiles
 # for sm_61, unless one is installed. Does nothing where all is there, so it can be run any number of times.
 #   scripts/setup.sh [--dev] [--nvrtc-11.8]
-#     --dev         also clang-format and clang-tidy
+#     --dev         also clang-format, clang-tidy, and what tests written in Python need
 #     --nvrtc-11.8  also the older NVRTC, into .toolkit/11.8 (the tests run with both)
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
@@ -54,7 +54,7 @@ missing_packages() {
   if $dev; then
     command -v clang-format >/dev/null || command -v clang-format-14 >/dev/null || echo clang-format
     command -v clang-tidy >/dev/null || command -v clang-tidy-14 >/dev/null || echo clang-tidy
-    command -v python3 >/dev/null || echo python3-minimal
+    python3 -c 'import jsonschema, sqlite3' 2>/dev/null || echo python3-jsonschema
   fi
 }
 needs_wheels() { ! have_toolkit || { $older && ! have_older_toolkit; }; }

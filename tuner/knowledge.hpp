@@ -4,11 +4,11 @@
 #include <string>
 #include <vector>
 
+#include "core/device_rates.hpp"
 #include "core/space.hpp"
 #include "core/trial.hpp"
 #include "db/store.hpp"
 #include "tuner/search/searcher.hpp"
-#include "tuner/static_model/device_rates.hpp"
 
 namespace pascaline {
 

@@ -16,6 +16,7 @@ class CliDatabaseTest : public CliTest {
     return {{"show", "--db", database_},
             {"show", "sessions", "--json", "--db", database_},
             {"report", "--db", database_},
+            {"report", "--format", "json", "--db", database_},
             on_toy("explain", {"--device", "host", "--db", database_})};
   }
   void expect_refused(const std::vector<std::string>& parts) const {
@@ -119,6 +120,8 @@ TEST_F(CliDatabaseTest, FullDiskEndsTheSweepAndKeepsWhatIsThere) {
 TEST_F(CliDatabaseTest, OutputThatCannotBeWritten) {
   tune();
   expect_fault(run({"report", "--db", database_, "-o", "/nonexistent/report.md"}), 1, {"/nonexistent/report.md"});
+  expect_fault(run({"report", "--db", database_, "-f", "json", "-o", "/nonexistent/x"}), 1, {"/nonexistent/x"});
+  expect_fault(run({"report", "--db", database_, "-f", "json", "--workload", "/nonexistent/w"}), 1, {"/nonexistent/w"});
   expect_fault(run({"report", "--db", database_, "-o", kernels_}), 1, {kernels_});
 }
 
@@ -129,7 +132,7 @@ TEST_F(CliDatabaseTest, EmptyDatabaseShowsNothing) {
     const nlohmann::json rows = json_of(run({"show", what, "--db", database_, "--json"}));
     EXPECT_TRUE(rows.is_array() && rows.empty()) << rows;
   }
-  for (const char* format : {"md", "csv"}) {
+  for (const char* format : {"md", "csv", "json"}) {
     const ProgramResult report = run({"report", "--db", database_, "--format", format});
     EXPECT_EQ(report.exit_code, 0) << report.error;
     EXPECT_FALSE(report.out.empty());
@@ -151,6 +154,11 @@ TEST_F(CliDatabaseTest, FullDatabaseIsShownReportedAndDispatchedFrom) {
   const ProgramResult csv = run({"report", "--db", database_, "-f", "csv", "-o", (folder_ / "out.csv").string()});
   EXPECT_EQ(csv.exit_code, 0) << csv.error;
   EXPECT_NE(bytes_of(folder_ / "out.csv").find("BLOCK"), std::string::npos);
+  const nlohmann::json document = json_of(run({"report", "--db", database_, "-f", "json", "--workload", "none"}));
+  EXPECT_EQ(document["contexts"][0]["kernels"][0]["name"], "toy");
+  const nlohmann::json& problem = document["contexts"][0]["kernels"][0]["problems"][0];
+  EXPECT_EQ(problem["best_trial"], winners[0]["trial"]);
+  EXPECT_NEAR(problem["gain"]["value"].get<double>(), winners[0]["gain"].get<double>(), 1e-6);
 
   const nlohmann::json plans = json_of(
       run(on_toy("explain", {"--device", "host", "--db", database_, "--json", "-p", "N=1000", "-p", "N=1100"})));

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "core/device_rates.hpp"
 #include "core/space.hpp"
 #include "db/store.hpp"
-#include "tuner/static_model/device_rates.hpp"
 
 namespace pascaline {
 

@@ -4,8 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/device_rates.hpp"
 #include "core/space.hpp"
-#include "tuner/static_model/device_rates.hpp"
 
 namespace pascaline::testing {
 

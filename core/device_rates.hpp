@@ -7,8 +7,8 @@
 
 namespace pascaline {
 
-/// What a device does at most in a unit of time, for a static model: per clock and multiprocessor where nothing else is
-/// said.
+/// What a device does at most in a unit of time, for a static model and a roofline: per clock and multiprocessor where
+/// nothing else is said.
 struct DeviceRates {
   DeviceLimits limits;               ///< the card's own, which decide how many blocks an SM holds
   double clock_mhz = 1733;           ///< of the SMs
@@ -23,6 +23,10 @@ struct DeviceRates {
   double arithmetic_latency = 6;     ///< clocks until a sum may be used
   double block_start_latency = 600;  ///< clocks to start a block, read its arguments and end it
   double launch_us = 3;              ///< microseconds of a launch that does nothing
+  bool of_product = false;           ///< clock and bandwidth are a product's own, not typical of the architecture
+
+  /// Most float32 operations, 10^9 a second: a multiply-add of every lane in every clock.
+  [[nodiscard]] double peak_gflops() const noexcept;
 };
 
 /// Rates of an architecture (`sm_61`) or compute capability (`6.1`, as a device gives it) with that many SMs: clock and

@@ -1,4 +1,4 @@
-#include "tuner/static_model/device_rates.hpp"
+#include "core/device_rates.hpp"
 
 #include <algorithm>
 #include <array>
@@ -80,6 +80,10 @@ std::optional<int> capability_of(std::string_view text) {
 
 }  // namespace
 
+double DeviceRates::peak_gflops() const noexcept {
+  return 2 * fp32_lanes * static_cast<double>(limits.sm_count) * clock_mhz / 1e3;
+}
+
 std::optional<DeviceRates> typical_rates(std::string_view architecture, const DeviceLimits& limits) {
   const std::optional<int> capability = capability_of(architecture);
   if (!capability) {
@@ -103,6 +107,7 @@ std::optional<DeviceRates> typical_rates(std::string_view architecture, const De
     if (*capability == 61 && product.sm_count == limits.sm_count) {
       rates.clock_mhz = product.clock_mhz;
       rates.memory_gbps = product.memory_gbps;
+      rates.of_product = true;
     }
   }
   return rates;

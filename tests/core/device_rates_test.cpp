@@ -1,11 +1,15 @@
-#include <gtest/gtest.h>
+#include "core/device_rates.hpp"
 
-#include "tests/tuner/static_model/modelled_space.hpp"
+#include <gtest/gtest.h>
 
 namespace pascaline {
 namespace {
 
-using testing::sm_61_rates;
+DeviceRates sm_61_rates(std::int64_t sm_count) {
+  DeviceLimits limits = limits_of_architecture("sm_61").value();
+  limits.sm_count = sm_count;
+  return typical_rates("sm_61", limits).value();
+}
 
 TEST(DeviceRatesTest, PascalCardsAreKnownByTheirSmCount) {
   EXPECT_EQ(sm_61_rates(20).memory_gbps, 320);
@@ -14,6 +18,13 @@ TEST(DeviceRatesTest, PascalCardsAreKnownByTheirSmCount) {
   EXPECT_EQ(sm_61_rates(7).limits.sm_count, 7);
   EXPECT_GT(sm_61_rates(7).memory_gbps, 0);
   EXPECT_GT(sm_61_rates(132).memory_gbps, sm_61_rates(30).memory_gbps);
+}
+
+TEST(DeviceRatesTest, PeakIsTwoOperationsALaneAndClock) {
+  // GeForce GTX 1080: 2560 lanes at 1733 MHz.
+  EXPECT_NEAR(sm_61_rates(20).peak_gflops(), 8873, 1);
+  EXPECT_TRUE(sm_61_rates(20).of_product);
+  EXPECT_FALSE(sm_61_rates(7).of_product);
 }
 
 TEST(DeviceRatesTest, ArchitectureAndComputeCapabilityMeanTheSame) {

@@ -1,0 +1,138 @@
+#include <SQLiteCpp/Transaction.h>
+#include <fmt/format.h>
+#include <sqlite3.h>
+
+#include "db/overview.hpp"
+#include "db/rows.hpp"
+#include "db/store_impl.hpp"
+
+namespace pascaline {
+namespace {
+
+std::string select_briefs(bool one_kernel) {
+  return fmt::format(
+      "SELECT id, session_id, device_id, toolkit_id, kernel_id, space_id, problem_id, status, stage, is_default, "
+      "median_us, low_us, high_us, sample_count, verify_ms, measure_ms, started_unix_ms, config, reason FROM trials{} "
+      "ORDER BY id",
+      one_kernel ? " WHERE kernel_id IN (SELECT id FROM kernels WHERE name = ?)" : "");
+}
+
+void read_brief(Query& row, TrialBrief& brief) {
+  brief.id = row.integer();
+  brief.session = row.integer();
+  brief.context.device = row.integer();
+  brief.context.toolkit = row.integer();
+  brief.context.kernel = row.integer();
+  brief.context.space = row.integer();
+  brief.context.problem = row.integer();
+  const std::string status = row.text();
+  brief.status = known(trial_status_from(status), status);
+  const std::string stage = row.text();
+  brief.stage = known(trial_stage_from(stage), stage);
+  brief.is_default = row.flag();
+  brief.time = read_summary(row);
+  brief.verify_ms = row.real();
+  brief.measure_ms = row.real();
+  brief.started_unix_ms = row.integer();
+  brief.config_json = row.text();
+  brief.reason = row.text();
+}
+
+std::string select_sample_counts() {
+  std::string sql = "SELECT trial_id, count(*), count(*) - count(mark)";
+  for (std::size_t mark = 1; mark < kSampleMarks; ++mark) {
+    sql += fmt::format(", count(CASE mark WHEN '{}' THEN 1 END)", name_of(static_cast<SampleMark>(mark)));
+  }
+  return sql + " FROM samples GROUP BY trial_id ORDER BY trial_id";
+}
+
+}  // namespace
+
+void Store::at_one_moment(const std::function<void()>& work) const {
+  constexpr std::string_view kAction = "begin to read";
+  Connection& connection = *impl_->connection;
+  if (sqlite3_get_autocommit(connection.database().getHandle()) == 0) {
+    work();
+    return;
+  }
+  // Deferred: it holds no lock that a writer would wait for. What it has read it gives up when it ends.
+  const auto snapshot =
+      connection.guard(kAction, [&] { return std::make_unique<SQLite::Transaction>(connection.database()); });
+  work();
+}
+
+std::int64_t Store::trial_count() const {
+  return impl_->connection->guard("count the trials", [&] {
+    Query row = impl_->connection->query("SELECT count(*) FROM trials");
+    return row.step() ? row.integer() : 0;
+  });
+}
+
+void Store::for_each_brief(const std::string& kernel, const std::function<void(const TrialBrief&)>& visit) const {
+  constexpr std::string_view kAction = "read the trials";
+  Connection& connection = *impl_->connection;
+  Query row = connection.guard(kAction, [&] { return connection.query(select_briefs(!kernel.empty())); });
+  if (!kernel.empty()) {
+    connection.guard(kAction, [&] { row.bind(kernel); });
+  }
+  TrialBrief brief;
+  const auto advance = [&] {
+    const bool found = row.step();
+    if (found) {
+      read_brief(row, brief);
+    }
+    return found;
+  };
+  while (connection.guard(kAction, advance)) {
+    visit(brief);  // outside the guard: what it throws is not the store's failure
+  }
+}
+
+void Store::for_each_sample_count(const std::function<void(const SampleCounts&)>& visit) const {
+  constexpr std::string_view kAction = "count the samples";
+  Connection& connection = *impl_->connection;
+  Query row = connection.guard(kAction, [&] { return connection.query(select_sample_counts()); });
+  SampleCounts counts;
+  const auto advance = [&] {
+    const bool found = row.step();
+    if (found) {
+      counts.trial_id = row.integer();
+      counts.total = static_cast<std::size_t>(row.integer());
+      for (std::size_t& marked : counts.marked) {
+        marked = static_cast<std::size_t>(row.integer());
+      }
+    }
+    return found;
+  };
+  while (connection.guard(kAction, advance)) {
+    visit(counts);
+  }
+}
+
+ContextRows Store::rows_of(const ContextIds& context) const {
+  constexpr std::string_view kAction = "read what trials hang on";
+  Connection& connection = *impl_->connection;
+  return connection.guard(kAction, [&] {
+    Query row = connection.query(
+        "SELECT d.kind, d.name, d.compute_capability, d.sm_count, d.memory_bytes, d.limits, k.compiler, k.version, "
+        "k.target, k.driver_version, n.name, n.source_hash, s.json, p.kernel, p.dimensions, p.types, p.flops, p.bytes "
+        "FROM devices d, toolkits k, kernels n, spaces s, problems p "
+        "WHERE d.id = ? AND k.id = ? AND n.id = ? AND s.id = ? AND p.id = ?");
+    if (!row.bind(context.device, context.toolkit, context.kernel, context.space, context.problem).step()) {
+      connection.fail(kAction, "a row that a trial refers to is not there; the file was damaged: restore a copy",
+                      SQLITE_CORRUPT);
+    }
+    ContextRows rows;
+    rows.device = read_device(row);
+    rows.toolkit = read_toolkit(row);
+    rows.kernel.name = row.text();
+    rows.kernel.source_hash = row.text();
+    rows.space_json = row.text();
+    rows.problem = read_problem(row);
+    rows.flops = row.real();
+    rows.bytes = row.real();
+    return rows;
+  });
+}
+
+}  // namespace pascaline

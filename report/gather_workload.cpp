@@ -1,0 +1,233 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <set>
+
+#include "core/error.hpp"
+#include "core/paths.hpp"
+#include "core/workload.hpp"
+#include "report/gather_parts.hpp"
+
+namespace pascaline {
+namespace {
+
+constexpr std::size_t kMostPhases = 40;
+constexpr std::size_t kMostUntuned = 50;
+constexpr std::string_view kNoWorkload = "none";
+constexpr std::string_view kDefaultWorkload = "qwen3-vl-2b.json";
+
+using WorkloadTypes = std::vector<std::pair<std::string, ElementType>>;
+
+// A problem's calls in a phase.
+struct Calls {
+  std::string kernel;
+  std::string problem;
+  double count = 0;
+};
+
+// A phase at one value of its symbols and one choice of element types.
+struct PhaseCalls {
+  std::string phase;
+  std::string per;
+  std::vector<std::pair<std::string, std::int64_t>> symbols;
+  WorkloadTypes types;
+  std::vector<Calls> calls;
+};
+
+std::filesystem::path spaces_folder_of(const ReportOptions& options) {
+  return options.spaces_folder.empty() ? data_folder("search_spaces") : options.spaces_folder;
+}
+
+// Nothing if there is to be none, or if none was asked for and the one that comes with the program is not there.
+std::optional<Workload> load_workload(const ReportOptions& options) {
+  if (options.workload == kNoWorkload) {
+    return std::nullopt;
+  }
+  if (!options.workload.empty()) {
+    return Workload::load(options.workload);
+  }
+  std::filesystem::path file;
+  try {
+    file = data_folder("search_spaces") / "workloads" / kDefaultWorkload;
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+  return std::filesystem::exists(file) ? std::optional(Workload::load(file)) : std::nullopt;
+}
+
+std::vector<Space> spaces_of(const Workload& workload, const ReportOptions& options) {
+  std::set<std::string> kernels;
+  for (const WorkloadEntry& entry : workload.entries) {
+    if (options.kernel.empty() || options.kernel == entry.kernel) {
+      kernels.insert(entry.kernel);
+    }
+  }
+  std::vector<Space> spaces;
+  for (const std::string& kernel : kernels) {
+    const std::filesystem::path file = spaces_folder_of(options) / (kernel + ".json");
+    if (std::filesystem::exists(file)) {
+      spaces.push_back(Space::load(file));
+    }
+  }
+  return spaces;
+}
+
+std::vector<WorkloadTypes> type_choices(const Workload& workload) {
+  std::vector<WorkloadTypes> choices(1);
+  for (const auto& [name, types] : workload.types) {
+    std::vector<WorkloadTypes> longer;
+    for (const WorkloadTypes& before : choices) {
+      for (const ElementType type : types) {
+        longer.push_back(before);
+        longer.back().emplace_back(name, type);
+      }
+    }
+    choices = std::move(longer);
+  }
+  return choices;
+}
+
+// The kernel's problems where only those types are chosen; one that does not know them has the types it has always.
+std::vector<WorkloadProblem> expand_for(const Workload& workload, const WorkloadTypes& types, const Space& space) {
+  Workload narrowed = workload;
+  narrowed.types.clear();
+  for (const auto& [name, type] : types) {
+    narrowed.types.emplace_back(name, std::vector<ElementType>{type});
+  }
+  try {
+    return expand(narrowed, space);
+  } catch (const SpaceError&) {
+    return expand(workload, space);
+  }
+}
+
+const std::string& unit_of(const Workload& workload, const std::string& phase) {
+  return std::find_if(workload.phases.begin(), workload.phases.end(),
+                      [&](const WorkloadPhase& known) { return known.name == phase; })
+      ->per;
+}
+
+// Phases in the workload's order, each at all values of its symbols.
+std::vector<PhaseCalls> phase_calls(const Workload& workload, const std::vector<Space>& spaces) {
+  std::vector<PhaseCalls> phases;
+  for (const WorkloadTypes& types : type_choices(workload)) {
+    const std::size_t first = phases.size();
+    for (const Space& space : spaces) {
+      for (const WorkloadProblem& one : expand_for(workload, types, space)) {
+        auto at = std::find_if(phases.begin() + static_cast<std::ptrdiff_t>(first), phases.end(),
+                               [&](const PhaseCalls& p) { return p.phase == one.phase && p.symbols == one.symbols; });
+        if (at == phases.end()) {
+          phases.push_back({one.phase, unit_of(workload, one.phase), one.symbols, types, {}});
+          at = phases.end() - 1;
+        }
+        at->calls.push_back({space.kernel, one.problem.text(), one.count});
+      }
+    }
+  }
+  return phases;
+}
+
+void add_times(ReportPhase& phase, const ReportProblem& problem, double count, ReportGain& bounds, bool& known) {
+  phase.baseline_us += count * problem.baseline->median_us;
+  phase.best_us += count * problem.best->median_us;
+  // What a bound of the gain is made of: defaults at that end, bests at the other.
+  bounds.low += count * problem.baseline->low_us;
+  bounds.high += count * problem.baseline->high_us;
+  known = known && problem.confidence.has_value();
+  phase.confidence = std::min(phase.confidence.value_or(1), problem.confidence.value_or(1));
+}
+
+ReportPhase tuned_phase(const PhaseCalls& from, const std::map<std::string, const ReportProblem*>& problems) {
+  ReportPhase phase;
+  phase.phase = from.phase;
+  phase.per = from.per;
+  phase.symbols = from.symbols;
+  phase.types = from.types;
+  ReportGain bounds;
+  double best_low = 0;
+  double best_high = 0;
+  bool known = true;
+  phase.problems = from.calls.size();
+  for (const Calls& calls : from.calls) {
+    const auto found = problems.find(calls.problem);
+    if (found != problems.end() && found->second->gain) {
+      add_times(phase, *found->second, calls.count, bounds, known);
+      best_low += calls.count * found->second->best->low_us;
+      best_high += calls.count * found->second->best->high_us;
+      ++phase.tuned;
+    } else if (phase.untuned.size() < kMostUntuned) {
+      phase.untuned.push_back({calls.kernel, calls.problem, calls.count});
+    } else {
+      ++phase.untuned_more;
+    }
+  }
+  phase.confidence = known ? phase.confidence : std::nullopt;
+  if (phase.best_us > 0) {
+    phase.gain = {phase.baseline_us / phase.best_us, bounds.low / best_high, bounds.high / best_low};
+  }
+  return phase;
+}
+
+// Of the present version of each kernel.
+std::map<std::string, const ReportProblem*> current_problems(const ReportContext& context) {
+  std::map<std::string, const ReportProblem*> problems;
+  for (const ReportKernel& kernel : context.kernels) {
+    for (const ReportProblem& problem : kernel.problems) {
+      if (kernel.current) {
+        problems[problem.problem.text()] = &problem;
+      }
+    }
+  }
+  return problems;
+}
+
+ReportWorkload workload_of(const Workload& workload, const std::vector<PhaseCalls>& phases,
+                           const ReportContext& context) {
+  const std::map<std::string, const ReportProblem*> problems = current_problems(context);
+  ReportWorkload out{workload.name, {}};
+  for (const PhaseCalls& phase : phases) {
+    ReportPhase tuned = tuned_phase(phase, problems);
+    if (tuned.tuned > 0 && out.phases.size() < kMostPhases) {
+      out.phases.push_back(std::move(tuned));
+    }
+  }
+  return out;
+}
+
+// A problem that does not depend on the chosen types is in the phases of every choice, and is called once.
+std::map<std::string, double> total_calls(const Workload& workload, const std::vector<Space>& spaces) {
+  std::map<std::string, double> calls;
+  for (const Space& space : spaces) {
+    for (const WorkloadProblem& problem : expand(workload, space)) {
+      calls[problem.problem.text()] += problem.count;
+    }
+  }
+  return calls;
+}
+
+}  // namespace
+
+void add_workload(ReportDocument& document, const ReportOptions& options) {
+  const std::optional<Workload> workload = load_workload(options);
+  if (!workload) {
+    return;
+  }
+  const std::vector<Space> spaces = spaces_of(*workload, options);
+  const std::map<std::string, double> calls = total_calls(*workload, spaces);
+  const std::vector<PhaseCalls> phases = phase_calls(*workload, spaces);
+  for (ReportContext& context : document.contexts) {
+    for (ReportKernel& kernel : context.kernels) {
+      for (ReportProblem& problem : kernel.problems) {
+        const auto found = calls.find(problem.problem.text());
+        if (found != calls.end()) {
+          problem.count = found->second;
+        }
+      }
+    }
+    context.workload = workload_of(*workload, phases, context);
+  }
+}
+
+}  // namespace pascaline

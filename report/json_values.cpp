@@ -1,0 +1,90 @@
+#include "report/json_values.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+namespace pascaline {
+namespace {
+
+using ReportJson = nlohmann::ordered_json;
+
+// Compilers' messages can be as long as they like.
+constexpr std::size_t kMostText = 2000;
+
+ReportJson rounded(double value, int digits) {
+  if (!std::isfinite(value)) {
+    return nullptr;
+  }
+  if (value == std::trunc(value) && std::abs(value) < 1e15) {
+    return static_cast<std::int64_t>(value);  // "12" instead of "12.0"
+  }
+  const std::string text = fmt::format("{:.{}g}", value, digits);
+  double out = value;
+  std::from_chars(text.data(), text.data() + text.size(), out);
+  return out;
+}
+
+}  // namespace
+
+ReportJson json_number(double value) { return rounded(value, 10); }
+
+ReportJson json_number(const std::optional<double>& value) { return value ? json_number(*value) : ReportJson(); }
+
+ReportJson json_coarse(double value) { return rounded(value, 6); }
+
+ReportJson json_coarse(const std::optional<double>& value) { return value ? json_coarse(*value) : ReportJson(); }
+
+std::string json_text(std::string_view text) {
+  const bool plain = std::all_of(text.begin(), text.end(), [](char c) { return static_cast<signed char>(c) >= 0; });
+  std::string out(text);
+  if (!plain) {
+    // The JSON library has the UTF-8 check.
+    const std::string quoted = nlohmann::json(out).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+    out = nlohmann::json::parse(quoted).get<std::string>();
+  }
+  if (out.size() > kMostText) {
+    std::size_t end = kMostText;
+    while (end > 0 && (static_cast<unsigned char>(out[end]) & 0xc0U) == 0x80U) {
+      --end;
+    }
+    out.resize(end);
+    out += "…";
+  }
+  return out;
+}
+
+ReportJson json_value(const Value& value) {
+  if (const auto* text = std::get_if<std::string>(&value)) {
+    return json_text(*text);
+  }
+  if (const auto* real = std::get_if<double>(&value)) {
+    return *real;
+  }
+  if (const auto* flag = std::get_if<bool>(&value)) {
+    return *flag;
+  }
+  return std::get<std::int64_t>(value);
+}
+
+ReportJson json_config(const Config& config) {
+  ReportJson object = ReportJson::object();
+  for (const auto& [name, value] : config.settings()) {
+    object[json_text(name)] = json_value(value);
+  }
+  return object;
+}
+
+ReportJson json_time(const std::optional<TimeSummary>& time) {
+  if (!time) {
+    return nullptr;
+  }
+  return {{"median_us", json_number(time->median_us)},
+          {"low_us", json_number(time->low_us)},
+          {"high_us", json_number(time->high_us)},
+          {"count", time->count}};
+}
+
+}  // namespace pascaline

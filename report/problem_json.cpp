@@ -1,0 +1,119 @@
+#include "report/document_parts.hpp"
+
+namespace pascaline {
+namespace {
+
+using ProblemJson = nlohmann::ordered_json;
+
+ProblemJson gain_json(const ReportGain& gain) {
+  return {{"value", json_number(gain.value)}, {"low", json_number(gain.low)}, {"high", json_number(gain.high)}};
+}
+
+ProblemJson search_json(const ReportSearch& search) {
+  return {{"session", search.session},
+          {"searcher", json_text(search.searcher)},
+          {"seed", search.seed},
+          {"trials", search.trials},
+          {"elapsed_s", json_coarse(search.elapsed_s)},
+          {"best_us", json_coarse(search.best_us)},
+          {"total", search.total}};
+}
+
+ProblemJson parameter_json(const ReportParameter& parameter) {
+  ProblemJson object{{"name", json_text(parameter.name)},
+                     {"values", list_of(parameter.values, json_value)},
+                     {"trials", parameter.trials},
+                     {"ok", parameter.ok},
+                     {"best_us", json_coarse(parameter.best_us)},
+                     {"median_us", json_coarse(parameter.median_us)},
+                     {"effect", json_coarse(parameter.effect)}};
+  if (parameter.values_more > 0) {
+    object["values_more"] = parameter.values_more;
+  }
+  return object;
+}
+
+ProblemJson heat_json(const ReportHeat& heat) {
+  const auto pair_json = [](const ReportHeatPair& pair) -> ProblemJson {
+    const auto row_json = [](const std::vector<std::optional<double>>& row) { return json_coarse(row); };
+    return {{"x", pair.x}, {"y", pair.y}, {"best_us", list_of(pair.best_us, row_json)}};
+  };
+  return {{"parameters", list_of(heat.parameters, json_text)}, {"pairs", list_of(heat.pairs, pair_json)}};
+}
+
+ProblemJson time_field(const std::optional<TimeSummary>& time, double TimeSummary::*member) {
+  return time ? json_number((*time).*member) : ProblemJson();
+}
+
+ProblemJson configuration_json(const ReportConfiguration& shown) {
+  const Trial& trial = shown.trial;
+  const Resources& resources = trial.resources;
+  const auto value_json = [](const std::optional<Value>& value) { return value ? json_value(*value) : ProblemJson(); };
+  return {{"trial", shown.trial_id},
+          {"values", list_of(shown.values, value_json)},
+          {"status", name_of(trial.status)},
+          {"stage", name_of(trial.stage)},
+          {"default", trial.is_default},
+          {"best", shown.best},
+          {"median_us", time_field(trial.time, &TimeSummary::median_us)},
+          {"low_us", time_field(trial.time, &TimeSummary::low_us)},
+          {"high_us", time_field(trial.time, &TimeSummary::high_us)},
+          {"samples_counted", trial.time ? ProblemJson(trial.time->count) : ProblemJson()},
+          {"registers", resources.registers},
+          {"shared_bytes", resources.static_shared_bytes},
+          {"local_bytes", resources.local_bytes},
+          {"local_loads", resources.local_loads},
+          {"local_stores", resources.local_stores},
+          {"instructions", resources.instructions},
+          {"ffma", resources.ffma},
+          {"occupancy", trial.occupancy > 0 ? json_coarse(trial.occupancy) : ProblemJson()},
+          {"temperature_c", json_coarse(shown.temperature_c)},
+          {"sm_clock_mhz", json_coarse(shown.sm_clock_mhz)},
+          {"power_w", json_coarse(shown.power_w)},
+          {"energy_mj", json_number(trial.energy_mj)},
+          {"max_error", json_number(trial.max_error)},
+          {"reason", json_text(trial.reason)},
+          {"session", shown.session},
+          {"samples_us", shown.samples_us.empty() ? ProblemJson() : json_coarse(shown.samples_us)}};
+}
+
+ProblemJson configurations_json(const ReportProblem& problem) {
+  const auto name = [](const ReportParameter& parameter) { return json_text(parameter.name); };
+  return {{"shown", problem.configurations.size()},
+          {"of", problem.trials},
+          {"columns", list_of(problem.parameters, name)},
+          {"rows", list_of(problem.configurations, configuration_json)}};
+}
+
+}  // namespace
+
+nlohmann::ordered_json problem_json(const ReportProblem& problem) {
+  ProblemJson object{{"id", problem.id},
+                     {"text", json_text(problem.problem.text())},
+                     {"dimensions", numbers_object(problem.problem.dimensions)},
+                     {"types", types_object(problem.problem.types)},
+                     {"count", json_number(problem.count)},
+                     {"flops", json_number(problem.flops)},
+                     {"bytes", json_number(problem.bytes)},
+                     {"default", json_time(problem.baseline)},
+                     {"best", json_time(problem.best)},
+                     {"best_config", problem.best_config ? json_config(*problem.best_config) : ProblemJson()},
+                     {"best_trial", or_null(problem.best_trial)},
+                     {"gain", problem.gain ? gain_json(*problem.gain) : ProblemJson()},
+                     {"decided", problem.decided},
+                     {"confidence", json_number(problem.confidence)},
+                     {"gflops", json_number(problem.gflops)},
+                     {"gbs", json_number(problem.gbs)},
+                     {"roofline_us", json_number(problem.roofline_us)},
+                     {"roofline_share", json_number(problem.roofline_share)},
+                     {"energy_mj", json_number(problem.energy_mj)},
+                     {"statuses", statuses_json(problem.statuses, false)},
+                     {"trials", problem.trials}};
+  object["searches"] = list_of(problem.searches, search_json);
+  object["parameters"] = list_of(problem.parameters, parameter_json);
+  object["heat"] = problem.heat ? heat_json(*problem.heat) : ProblemJson();
+  object["configurations"] = configurations_json(problem);
+  return object;
+}
+
+}  // namespace pascaline

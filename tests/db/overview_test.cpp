@@ -1,0 +1,117 @@
+#include "db/overview.hpp"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/db/fixtures.hpp"
+
+namespace pascaline::testing {
+namespace {
+
+/// What reports read of many trials at once.
+class OverviewTest : public ::testing::Test {
+ protected:
+  TemporaryFolder folder_;
+  Store store_{folder_ / "tuned.db", OpenMode::create};
+  ContextIds context_ = example_context(store_);
+  std::int64_t session_ = begin_example_session(store_, context_);
+
+  [[nodiscard]] std::vector<TrialBrief> briefs(const std::string& kernel = {}) const {
+    std::vector<TrialBrief> all;
+    store_.for_each_brief(kernel, [&](const TrialBrief& brief) { all.push_back(brief); });
+    return all;
+  }
+};
+
+TEST_F(OverviewTest, BriefsHoldWhatTheTrialsDo) {
+  const std::int64_t first = store_.add_trial(session_, context_, example_trial(1));
+  const std::int64_t second =
+      store_.add_trial(session_, context_, failed_trial(4, TrialStatus::crashed, "signal \"11\""));
+  const auto all = briefs();
+  ASSERT_EQ(all.size(), 2U);
+  EXPECT_EQ(all[0].id, first);
+  EXPECT_EQ(all[0].session, session_);
+  EXPECT_EQ(all[0].context.device, context_.device);
+  EXPECT_EQ(all[0].context.toolkit, context_.toolkit);
+  EXPECT_EQ(all[0].context.kernel, context_.kernel);
+  EXPECT_EQ(all[0].context.space, context_.space);
+  EXPECT_EQ(all[0].context.problem, context_.problem);
+  EXPECT_TRUE(all[0].is_default);
+  expect_equal(all[0].time, example_trial(1).time);
+  EXPECT_EQ(all[0].verify_ms, 3.5);
+  EXPECT_EQ(all[0].measure_ms, 41.25);
+  EXPECT_EQ(all[0].started_unix_ms, 1'700'000'000'123);
+  EXPECT_EQ(Config::from_json(nlohmann::json::parse(all[0].config_json)), example_config(1));
+  EXPECT_EQ(all[1].id, second);
+  EXPECT_EQ(all[1].status, TrialStatus::crashed);
+  EXPECT_EQ(all[1].reason, "signal \"11\"");
+  EXPECT_FALSE(all[1].time);
+  EXPECT_EQ(store_.trial_count(), 2);
+}
+
+TEST_F(OverviewTest, OnlyTheKernelAskedFor) {
+  store_.add_trial(session_, context_, example_trial(1));
+  EXPECT_EQ(briefs("matmul").size(), 1U);
+  EXPECT_TRUE(briefs("mat").empty());
+  EXPECT_TRUE(briefs("' OR 1 --").empty());
+}
+
+TEST_F(OverviewTest, SamplesAreCountedByMark) {
+  store_.add_trial(session_, context_, failed_trial(1, TrialStatus::rejected, ""));
+  const std::int64_t measured = store_.add_trial(session_, context_, example_trial(4));
+  std::vector<SampleCounts> counts;
+  store_.for_each_sample_count([&](const SampleCounts& one) { counts.push_back(one); });
+  ASSERT_EQ(counts.size(), 1U);
+  EXPECT_EQ(counts[0].trial_id, measured);
+  EXPECT_EQ(counts[0].total, 30U);
+  EXPECT_EQ(counts[0].marked[static_cast<std::size_t>(SampleMark::none)], 28U);
+  EXPECT_EQ(counts[0].marked[static_cast<std::size_t>(SampleMark::clock_drift)], 1U);
+  EXPECT_EQ(counts[0].marked[static_cast<std::size_t>(SampleMark::power_throttle)], 1U);
+  EXPECT_EQ(counts[0].marked[static_cast<std::size_t>(SampleMark::canary_drift)], 0U);
+}
+
+TEST_F(OverviewTest, RowsOfAContext) {
+  const ContextRows rows = store_.rows_of(context_);
+  EXPECT_EQ(rows.device, example_device());
+  EXPECT_EQ(rows.toolkit, example_toolkit());
+  EXPECT_EQ(rows.kernel, (KernelRow{"matmul", "source-a"}));
+  EXPECT_EQ(rows.space_json, "{}");
+  EXPECT_EQ(rows.problem, example_problem());
+  EXPECT_EQ(rows.bytes, 1e6);
+  ContextIds missing = context_;
+  missing.kernel = 77;
+  EXPECT_NE(store_error([&] { std::ignore = store_.rows_of(missing); }).find("damaged"), std::string::npos);
+}
+
+TEST_F(OverviewTest, OneTrialById) {
+  store_.add_trial(session_, context_, example_trial(1));
+  const std::int64_t wanted = store_.add_trial(session_, context_, example_trial(4));
+  TrialFilter filter;
+  filter.trial_id = wanted;
+  filter.with_samples = true;
+  const auto found = store_.trials(filter);
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0].trial.config, example_config(4));
+  EXPECT_EQ(found[0].trial.samples.size(), 30U);
+  filter.trial_id = 77;
+  EXPECT_TRUE(store_.trials(filter).empty());
+}
+
+TEST_F(OverviewTest, AtOneMomentNothingIsSeenThatIsWrittenMeanwhile) {
+  store_.add_trial(session_, context_, example_trial(1));
+  const Store reader(store_.file(), OpenMode::read_only);
+  reader.at_one_moment([&] {
+    EXPECT_EQ(reader.trial_count(), 1);
+    store_.add_trial(session_, context_, example_trial(4));  // does not wait for the reader
+    reader.at_one_moment([&] { EXPECT_EQ(reader.trial_count(), 1); });
+    EXPECT_EQ(reader.trial_count(), 1);
+  });
+  EXPECT_EQ(reader.trial_count(), 2);
+  EXPECT_THROW(reader.at_one_moment([] { throw Error("on the way"); }), Error);
+  store_.add_trial(session_, context_, example_trial(8));
+  EXPECT_EQ(reader.trial_count(), 3);
+}
+
+}  // namespace
+}  // namespace pascaline::testing

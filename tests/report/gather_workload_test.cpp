@@ -1,0 +1,163 @@
+#include <nlohmann/json.hpp>
+
+#include "report/document_json.hpp"
+#include "report/gather.hpp"
+#include "tests/report/report_fixture.hpp"
+
+namespace pascaline::testing {
+namespace {
+
+constexpr std::string_view kSpace = R"json({
+  "schema": 1, "kernel": "KERNEL", "dimensions": [{"name": "N", "example": 4}], "types": TYPES,
+  "parameters": [{"name": "TILE", "values": [1, 2, 4], "default": 1}],
+  "launch": {"function": "KERNEL", "block": [128], "grid": ["N"]},
+  "arguments": [{"name": "y", "buffer": "float32", "access": "out", "extent": "N"}],
+  "reference": {"host": "KERNEL"}, "tolerance": {"float32": 1e-6, "float16": 1e-3},
+  "work": {"flops": "N", "bytes": "N"}})json";
+
+constexpr std::string_view kWorkload = R"json({
+  "schema": 1, "name": "small", "description": "d", "source": "s",
+  "types": {"STORAGE": ["float32", "float16"]},
+  "phases": [{"name": "prompt", "per": "prompt of S tokens", "symbols": {"S": [8, 16]}}],
+  "entries": [
+    {"kernel": "typed", "name": "x", "phase": "prompt", "dimensions": {"N": "S"}, "count": 10},
+    {"kernel": "typed", "name": "y", "phase": "prompt", "dimensions": {"N": "2 * S"}, "count": 3},
+    {"kernel": "plain", "name": "z", "phase": "prompt", "dimensions": {"N": "S"}, "count": 1},
+    {"kernel": "unknown", "name": "w", "phase": "prompt", "dimensions": {"N": "S"}, "count": 1}]})json";
+
+std::string replaced(std::string text, std::string_view what, std::string_view with) {
+  for (auto at = text.find(what); at != std::string::npos; at = text.find(what, at + with.size())) {
+    text.replace(at, what.size(), with);
+  }
+  return text;
+}
+
+/// A model of two kernels whose spaces are known and one whose is not.
+class GatherWorkloadTest : public ReportFixture {
+ protected:
+  void SetUp() override {
+    const std::string typed = R"([{"name": "STORAGE", "values": ["float32", "float16"]}])";
+    write_space("typed", typed);
+    write_space("plain", "[]");
+    write_bytes(folder_ / "small.json", std::string(kWorkload));
+    options_.workload = (folder_ / "small.json").string();
+    options_.spaces_folder = folder_.path();
+  }
+  void write_space(const std::string& kernel, const std::string& types) const {
+    write_bytes(folder_ / (kernel + ".json"),
+                replaced(replaced(std::string(kSpace), "KERNEL", kernel), "TYPES", types));
+  }
+  // The default takes twice as long as its best, with 10 % to both sides; `confidence` 0 leaves it undecided.
+  void tune(const std::string& kernel, std::int64_t n, std::optional<ElementType> type, double best_us,
+            double confidence, const std::string& source = "a") {
+    Problem problem{kernel, {{"N", n}}, {}};
+    if (type) {
+      problem.types.emplace_back("STORAGE", *type);
+    }
+    ContextIds context = context_;
+    context.kernel = store_.kernel_id({kernel, source});
+    context.problem = store_.problem_id(problem, 1, 1);
+    Trial baseline = timed(1, 2 * best_us);
+    baseline.problem = problem;
+    store_.add_trial(session_, context, baseline);
+    Trial best = finalist(4, best_us);
+    best.problem = problem;
+    const std::int64_t winner = store_.add_trial(session_, context, best);
+    if (confidence > 0) {
+      store_.set_winner(context, winner, baseline.time, confidence);
+    }
+  }
+  ReportOptions options_;
+};
+
+TEST_F(GatherWorkloadTest, PhasesAreWeighedByCalls) {
+  tune("typed", 8, ElementType::float32, 100, 0.99);
+  tune("typed", 16, ElementType::float32, 1000, 0.9);
+  tune("plain", 8, std::nullopt, 7, 1);
+  const ReportDocument document = gather_report(store_, options_);
+  const auto& workload = document.contexts.at(0).workload;
+  ASSERT_TRUE(workload);
+  EXPECT_EQ(workload->name, "small");
+  // S=8 in both types, since 'plain' is in both; S=16 in float32, whose N = 16 is the same problem as 2 * 8.
+  ASSERT_EQ(workload->phases.size(), 3U);
+  const ReportPhase& phase = workload->phases[0];
+  EXPECT_EQ(phase.phase, "prompt");
+  EXPECT_EQ(phase.per, "prompt of S tokens");
+  EXPECT_EQ(phase.symbols, (std::vector<std::pair<std::string, std::int64_t>>{{"S", 8}}));
+  EXPECT_EQ(phase.types, (std::vector<std::pair<std::string, ElementType>>{{"STORAGE", ElementType::float32}}));
+  EXPECT_EQ(phase.best_us, 10 * 100 + 3 * 1000 + 7);
+  EXPECT_EQ(phase.baseline_us, 2 * phase.best_us);
+  EXPECT_EQ(phase.gain.value, 2);
+  EXPECT_NEAR(phase.gain.low, 2 * 0.9 / 1.1, 1e-9);
+  EXPECT_NEAR(phase.gain.high, 2 * 1.1 / 0.9, 1e-9);
+  EXPECT_EQ(phase.confidence, 0.9);
+  EXPECT_EQ(phase.tuned, 3U);
+  EXPECT_EQ(phase.problems, 3U);
+  EXPECT_TRUE(phase.untuned.empty());
+  EXPECT_EQ(workload->phases[1].best_us, 10 * 1000);
+  ASSERT_EQ(workload->phases[1].untuned.size(), 2U);
+  EXPECT_EQ(workload->phases[2].types[0].second, ElementType::float16);
+  EXPECT_EQ(workload->phases[2].tuned, 1U);
+  EXPECT_EQ(workload->phases[2].untuned.at(0).problem, "typed N=8 STORAGE=float16");
+}
+
+TEST_F(GatherWorkloadTest, CallsOfAProblemAreThoseOfAllPhases) {
+  tune("typed", 16, ElementType::float32, 1000, 0.9);
+  tune("typed", 17, ElementType::float32, 1000, 0.9);
+  tune("plain", 8, std::nullopt, 7, 1);
+  const ReportDocument document = gather_report(store_, options_);
+  const auto& kernels = document.contexts.at(0).kernels;
+  ASSERT_EQ(kernels.size(), 2U);
+  EXPECT_EQ(kernels[0].problems[0].count, 1);
+  EXPECT_EQ(kernels[1].problems[0].count, 13);
+  EXPECT_FALSE(kernels[1].problems[1].count);
+}
+
+TEST_F(GatherWorkloadTest, AnUndecidedProblemLeavesTheConfidenceOpen) {
+  tune("typed", 8, ElementType::float32, 100, 0);
+  tune("typed", 16, ElementType::float32, 1000, 0.9);
+  const auto workload = gather_report(store_, options_).contexts.at(0).workload;
+  EXPECT_FALSE(workload->phases.at(0).confidence);
+  EXPECT_EQ(workload->phases.at(0).tuned, 2U);
+  EXPECT_EQ(workload->phases.at(1).confidence, 0.9);
+}
+
+TEST_F(GatherWorkloadTest, OnlyTheLatestSourceOfAKernelCounts) {
+  tune("typed", 8, ElementType::float32, 100, 0.9, "old");
+  tune("typed", 16, ElementType::float32, 1000, 0.9, "new");
+  const auto workload = gather_report(store_, options_).contexts.at(0).workload;
+  EXPECT_EQ(workload->phases.at(0).best_us, 3 * 1000);
+  EXPECT_EQ(workload->phases.at(0).untuned.at(0).problem, "plain N=8");
+}
+
+TEST_F(GatherWorkloadTest, NothingTunedHasNoPhases) {
+  store_.add_trial(session_, context_, timed(1, 100));
+  const auto workload = gather_report(store_, options_).contexts.at(0).workload;
+  ASSERT_TRUE(workload);
+  EXPECT_TRUE(workload->phases.empty());
+}
+
+TEST_F(GatherWorkloadTest, NoneAndFilesThatCannotBeRead) {
+  tune("typed", 8, ElementType::float32, 100, 0.9);
+  options_.workload = "none";
+  const ReportDocument document = gather_report(store_, options_);
+  EXPECT_FALSE(document.contexts.at(0).workload);
+  EXPECT_FALSE(document.contexts.at(0).kernels.at(0).problems.at(0).count);
+  options_.workload = (folder_ / "missing.json").string();
+  EXPECT_THROW(std::ignore = gather_report(store_, options_), Error);
+  write_bytes(folder_ / "bad.json", "{");
+  options_.workload = (folder_ / "bad.json").string();
+  EXPECT_THROW(std::ignore = gather_report(store_, options_), SpaceError);
+}
+
+TEST_F(GatherWorkloadTest, AKernelAskedForIsTheOnlyOneOfTheModel) {
+  tune("typed", 8, ElementType::float32, 100, 0.9);
+  tune("plain", 8, std::nullopt, 7, 1);
+  options_.kernel = "plain";
+  const auto workload = gather_report(store_, options_).contexts.at(0).workload;
+  EXPECT_EQ(workload->phases.at(0).problems, 1U);
+  EXPECT_EQ(workload->phases.at(0).best_us, 7);
+}
+
+}  // namespace
+}  // namespace pascaline::testing
