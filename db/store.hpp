@@ -137,6 +137,8 @@ struct TrialFilter {
   bool with_samples = false;
 };
 
+struct BestFilter;       // db/best_trials.hpp
+struct BestTrial;        // db/best_trials.hpp
 struct ImportedResults;  // db/results.hpp
 struct MergeCounts;      // db/merge.hpp
 
@@ -265,6 +267,9 @@ class Store {
   [[nodiscard]] std::vector<StoredTrial> trials(const TrialFilter& filter) const;
   /// As `trials`, one at a time: for databases larger than memory.
   void for_each_trial(const TrialFilter& filter, const std::function<void(const StoredTrial&)>& visit) const;
+  /// The best trial of each problem on each device for each target, all as of one moment; in the order in which
+  /// devices and problems were first stored. Include db/best_trials.hpp to call it.
+  [[nodiscard]] std::vector<BestTrial> best_trials(const BestFilter& filter) const;
   /// How many samples of a trial do not count, by reason.
   [[nodiscard]] std::vector<std::pair<SampleMark, int>> marked_samples(std::int64_t trial_id) const;
   [[nodiscard]] std::vector<DeviceRow> devices() const;

@@ -2,7 +2,9 @@
 
 #include <cstdio>
 
+#include "core/error.hpp"
 #include "core/paths.hpp"
+#include "report/comparison.hpp"
 #include "report/report.hpp"
 #include "tuner/cli/command.hpp"
 
@@ -11,22 +13,107 @@ namespace {
 
 struct ReportCommandOptions {
   std::string database;
+  std::string against;
+  std::string session;
+  std::string against_session;
+  std::optional<double> fail_percent;
   std::string format = "md";
   std::string output;
   ReportOptions report;
+
+  [[nodiscard]] bool compares() const { return !against.empty() || !against_session.empty(); }
 };
 
-int report(const ReportCommandOptions& options) {
-  const Store store(database_path(options.database), OpenMode::read_only);
-  const std::string text =
-      options.format == "csv" ? csv_report(store, options.report) : markdown_report(store, options.report);
+void require_consistent(const ReportCommandOptions& options) {
+  if (!options.against_session.empty() && options.against.empty() && options.session.empty()) {
+    throw Error(
+        "--against-session has nothing to be compared with: give --session of the same database, or the other database "
+        "with --against");
+  }
+  if (options.fail_percent && !options.compares()) {
+    throw Error("--fail-on-regression needs a comparison: --against, or --session with --against-session");
+  }
+  if (options.compares() && options.format == "csv") {
+    throw Error("a comparison cannot be written as CSV; use --format md or json");
+  }
+}
+
+std::vector<std::int64_t> sessions_of(const Store& store, const std::string& word) {
+  return word.empty() ? std::vector<std::int64_t>{} : find_sessions(store, word);
+}
+
+void require_two_sides(const Side& a, const Side& b) {
+  std::error_code other;
+  if (a.sessions == b.sessions && std::filesystem::equivalent(a.store->file(), b.store->file(), other)) {
+    throw Error(
+        fmt::format("{} would be compared with itself; give another database with --against, or two sessions "
+                    "of one with --session and --against-session",
+                    side_label(a)));
+  }
+}
+
+// `other` is where the older side is read from if it is in a database of its own; the comparison refers to it.
+std::optional<Comparison> compare_sides(const ReportCommandOptions& options, const Store& store,
+                                        std::optional<Store>& other) {
+  if (!options.compares()) {
+    return std::nullopt;
+  }
+  if (!options.against.empty()) {
+    other.emplace(options.against, OpenMode::read_only);
+  }
+  const Store& older = other ? *other : store;
+  const Side a{&store, options.report.sessions};
+  const Side b{&older, sessions_of(older, options.against_session)};
+  require_two_sides(a, b);
+  return compare(a, b, options.report);
+}
+
+void write_report(const ReportCommandOptions& options, const std::string& text) {
   if (options.output.empty() || options.output == "-") {
     fmt::print("{}", text);
   } else {
     write_file_atomically(options.output, text);
     fmt::print(stderr, "wrote {}\n", options.output);
   }
-  return kSuccess;
+}
+
+// Whether nothing became too slow; if something did, a line says how much.
+bool passes(const ReportCommandOptions& options, const Comparison& comparison) {
+  const std::size_t regressions =
+      options.fail_percent ? count_regressions(comparison, *options.fail_percent) : std::size_t{0};
+  if (regressions > 0) {
+    fmt::print(stderr, "{} problem{} slower by more than {} %\n", regressions, regressions == 1 ? " is" : "s are",
+               *options.fail_percent);
+  }
+  return regressions == 0;
+}
+
+int report(ReportCommandOptions options) {
+  require_consistent(options);
+  const Store store(database_path(options.database), OpenMode::read_only);
+  options.report.sessions = sessions_of(store, options.session);
+  std::optional<Store> other;
+  const std::optional<Comparison> comparison = compare_sides(options, store, other);
+  write_report(options, options.format == "csv"
+                            ? csv_report(store, options.report)
+                            : markdown_report(store, options.report, comparison ? &*comparison : nullptr));
+  return comparison && !passes(options, *comparison) ? kNegative : kSuccess;
+}
+
+void add_comparison_options(CLI::App& command, ReportCommandOptions& options) {
+  command.add_option(
+      "--session", options.session,
+      "Only this session: its id as `pascaline show sessions` has it, or the beginning of its uuid or of "
+      "its run's");
+  command.add_option("--against", options.against, "Compare with this database, the older side")->type_name("FILE");
+  command.add_option("--against-session", options.against_session,
+                     "Compare with this session: of the database of --against or, with --session, of the same");
+  command
+      .add_option("--fail-on-regression", options.fail_percent,
+                  "Exit with code 3 if a problem is slower than on the older side by more than this many percent, and "
+                  "significantly so")
+      ->type_name("PERCENT")
+      ->check(number_within(0, 1000));
 }
 
 }  // namespace
@@ -38,13 +125,16 @@ void add_report_command(CLI::App& app, Action& action) {
   command->add_option("-f,--format", options->format, "md or csv")
       ->capture_default_str()
       ->check(CLI::IsMember({"md", "csv"}));
+  add_comparison_options(*command, *options);
   command->add_option("-o,--output", options->output, "File to write (default: standard output)");
   command->add_option("-k,--kernel", options->report.kernel, "Only this kernel");
   command->add_option("--device-name", options->report.device, "Only this device, by its whole name");
   command->add_option("--title", options->report.title, "Title of the Markdown report")->capture_default_str();
   command->footer(
       "The columns of the CSV are described in docs/report.md.\n\nExamples:\n"
-      "  pascaline report -o report.md\n  pascaline report --format csv --kernel matmul -o trials.csv");
+      "  pascaline report -o report.md\n  pascaline report --format csv --kernel matmul -o trials.csv\n"
+      "  pascaline report --db tonight.db --against last-week.db --fail-on-regression 5 -o comparison.md\n"
+      "  pascaline report --session 7 --against-session 6");
   command->callback([&action, options] { action = [options] { return report(*options); }; });
 }
 
