@@ -28,7 +28,8 @@ std::string markdown_table(std::string_view head, const std::vector<std::string>
   const std::size_t shown = std::min(open, rows.size());
   std::string out = shown > 0 ? joined(head, rows, 0, shown) + "\n" : "";
   if (shown < rows.size()) {
-    const std::string summary = fmt::format("{} {}", rows.size() - shown, shown > 0 ? "more" : "rows");
+    const std::size_t folded = rows.size() - shown;
+    const std::string summary = shown > 0 ? fmt::format("{} more", folded) : counted(folded, "row");
     out += markdown_details(summary, joined(head, rows, shown, rows.size()));
   }
   return out;
