@@ -1,5 +1,3 @@
-#include <SQLiteCpp/Savepoint.h>
-
 #include <algorithm>
 #include <map>
 #include <string_view>
@@ -13,6 +11,19 @@
 
 namespace pascaline {
 namespace {
+
+// One moment of a database that is being written to, for as long as this lives. Unlike a transaction it may be inside
+// another; SQLiteCpp's Savepoint would stay open after a fault.
+class Moment {
+ public:
+  explicit Moment(SQLite::Database& database) : database_(database) { database_.exec("SAVEPOINT moment"); }
+  Moment(const Moment&) = delete;
+  Moment& operator=(const Moment&) = delete;
+  ~Moment() { database_.tryExec("RELEASE moment"); }
+
+ private:
+  SQLite::Database& database_;
+};
 
 // What a measurement is kept under, but for the configuration.
 struct MeasurementKey {
@@ -123,8 +134,7 @@ std::optional<TimeSummary> latest_default(Connection& connection, const BestFilt
 std::vector<BestTrial> Store::best_trials(const BestFilter& filter) const {
   Connection& connection = *impl_->connection;
   return connection.guard("read the best trials", [&] {
-    // One moment of a database that is being written to; unlike a transaction it may be inside another.
-    SQLite::Savepoint moment(connection.database(), "best_trials");
+    const Moment moment(connection.database());
     Choices choices;
     choose_newest_keys(connection, filter, choices);
     choose_winners(connection, filter, choices);
@@ -144,7 +154,6 @@ std::vector<BestTrial> Store::best_trials(const BestFilter& filter) const {
       best.stored = impl_->trial_with_samples(id.value());
       trials.push_back(std::move(best));
     }
-    moment.release();
     return trials;
   });
 }

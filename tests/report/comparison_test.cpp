@@ -180,13 +180,14 @@ TEST_F(ComparisonTest, OtherSourceAndToolkitAreNamedAndOtherTargetIsNotMatched) 
   b_.win({}, {.m = 2});
   const Comparison comparison = compared();
   ASSERT_EQ(comparison.rows.size(), 3U);
-  EXPECT_EQ(comparison.rows[0].same_source, false);
-  EXPECT_EQ(comparison.rows[0].same_toolkit, false);
-  EXPECT_EQ(comparison.rows[0].a->source_hash, "source-b");
-  EXPECT_EQ(comparison.rows[0].a->toolkit.version, "11.8");
-  EXPECT_EQ(comparison.rows[1].verdict, Verdict::appeared);
-  EXPECT_EQ(comparison.rows[1].target, "compute_61");
+  EXPECT_EQ(comparison.rows[0].verdict, Verdict::appeared);
+  EXPECT_EQ(comparison.rows[0].target, "compute_61");
+  EXPECT_EQ(comparison.rows[1].same_source, false);
+  EXPECT_EQ(comparison.rows[1].same_toolkit, false);
+  EXPECT_EQ(comparison.rows[1].a->source_hash, "source-b");
+  EXPECT_EQ(comparison.rows[1].a->toolkit.version, "11.8");
   EXPECT_EQ(comparison.rows[2].verdict, Verdict::vanished);
+  EXPECT_EQ(comparison.rows[2].problem, example_problem(2).text());
 }
 
 TEST_F(ComparisonTest, OtherDeviceIsNeverMatched) {
