@@ -16,8 +16,9 @@ using Rows = std::vector<const ComparisonRow*>;
 // What is said of a side of a comparison as text.
 using Told = std::function<std::string(const ComparedBest&)>;
 
-// Parameters whose values differ, "TILE 64 → 128"; one that a side has not is "–" there.
+// Parameters whose values differ, "TILE 64 → 128", the first few of them; one that a side has not is "–" there.
 std::string changed_settings(const Config& before, const Config& now) {
+  constexpr std::size_t kNamed = 5;
   std::set<std::string> names;
   for (const Config* config : {&before, &now}) {
     for (const auto& [name, value] : config->settings()) {
@@ -26,14 +27,15 @@ std::string changed_settings(const Config& before, const Config& now) {
   }
   const auto told = [](const Value* value) { return value != nullptr ? to_text(*value) : std::string(kNoValue); };
   std::string text;
+  std::size_t count = 0;
   for (const std::string& name : names) {
     const std::string from = told(before.find(name));
     const std::string to = told(now.find(name));
-    if (from != to) {
+    if (from != to && ++count <= kNamed) {
       text += fmt::format("{}{} {} → {}", text.empty() ? "" : ", ", name, from, to);
     }
   }
-  return text;
+  return count > kNamed ? fmt::format("{} and {} more", text, count - kNamed) : text;
 }
 
 std::string undecided_note(const ComparisonRow& row) {

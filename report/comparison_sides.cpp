@@ -64,7 +64,7 @@ std::vector<SessionRow> matches_of(const std::vector<SessionRow>& sessions, cons
 }  // namespace
 
 std::string side_label(const Side& side) {
-  const std::string file = side.store->file().filename().string();
+  std::string file = side.store->file().filename().string();
   if (side.sessions.empty()) {
     return file;
   }

@@ -2,12 +2,16 @@
 
 #include <gtest/gtest.h>
 
-#include <cmath>
+#include <cstddef>
 
 #include "report/comparison.hpp"
 #include "tests/report/made_database.hpp"
 
 namespace pascaline::testing {
+
+[[nodiscard]] inline std::size_t count_of_verdict(const Comparison& comparison, Verdict verdict) {
+  return comparison.counts[static_cast<std::size_t>(verdict)];
+}
 
 /// Two databases, the older one called b.
 class ComparisonFixture : public ::testing::Test {

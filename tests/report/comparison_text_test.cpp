@@ -78,6 +78,24 @@ TEST_F(ComparisonTextTest, WhatDiffersIsNamedAndNothingBreaksTheTable) {
   EXPECT_HOLDS(two_devices, "|---|---|--:|--:|--:|--:|---|\n");
 }
 
+TEST_F(ComparisonTextTest, OfManyChangedParametersTheFirstAreNamed) {
+  const auto win_with = [](MadeDatabase& made, std::vector<Config::Setting> settings) {
+    Trial trial = example_trial(8);
+    trial.config = Config(std::move(settings));
+    made.store.set_winner(made.context, made.store.add_trial(made.session, made.context, trial), std::nullopt, 0.9);
+  };
+  using Number = std::int64_t;
+  win_with(a_, {{"A", Number{2}}, {"B", Number{2}}, {"C", Number{2}}, {"D", Number{2}}, {"Z", Number{9}}});
+  win_with(b_, {{"A", Number{1}},
+                {"B", Number{1}},
+                {"C", Number{1}},
+                {"E", Number{1}},
+                {"F", std::string("x|")},
+                {"Z", Number{9}}});
+  const std::string text = markdown_comparison(compared());
+  EXPECT_HOLDS(text, "| winner: A 1 → 2, B 1 → 2, C 1 → 2, D – → 2, E 1 → – and 1 more |\n");
+}
+
 TEST_F(ComparisonTextTest, WorstTwentyStandOpenAndTheRestIsFolded) {
   for (std::int64_t m = 1; m <= 25; ++m) {
     a_.win({.median_us = 110.0 + static_cast<double>(m)}, {.m = m});
