@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <vector>
 
 namespace pascaline {
@@ -143,6 +144,22 @@ double sign_test_p(std::span<const double> a, std::span<const double> b) {
     term = term * (n - k) / (k + 1);
   }
   return std::min(1.0, 2.0 * cumulative);
+}
+
+std::vector<double> holm_adjusted(std::span<const double> p_values) {
+  std::vector<double> p(p_values.begin(), p_values.end());
+  std::replace_if(
+      p.begin(), p.end(), [](double value) { return std::isnan(value); }, 1.0);
+  std::vector<std::size_t> order(p.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return p[a] < p[b]; });
+  std::vector<double> adjusted(p.size());
+  double least = 0;
+  for (std::size_t rank = 0; rank < order.size(); ++rank) {
+    least = std::max(least, std::min(1.0, static_cast<double>(order.size() - rank) * p[order[rank]]));
+    adjusted[order[rank]] = least;
+  }
+  return adjusted;
 }
 
 }  // namespace pascaline

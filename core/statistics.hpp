@@ -1,6 +1,7 @@
 #pragma once
 
 #include <span>
+#include <vector>
 
 #include "core/trial.hpp"
 
@@ -26,5 +27,10 @@ namespace pascaline {
 /// Two-sided p-value of the sign test on pairs (a[i], b[i]), by the binomial up to 500 pairs and by its normal
 /// approximation above; pairs that tie or hold a NaN are left out; 1 if none is left.
 [[nodiscard]] double sign_test_p(std::span<const double> a, std::span<const double> b);
+
+/// p-values adjusted for being looked at together, in the order given (S. Holm, A simple sequentially rejective
+/// multiple test procedure, Scandinavian Journal of Statistics 6, 1979): calling those at or below 0.05 significant is
+/// wrong for any of them at most once in 20 times, however the tests depend on each other. A NaN counts as 1.
+[[nodiscard]] std::vector<double> holm_adjusted(std::span<const double> p_values);
 
 }  // namespace pascaline

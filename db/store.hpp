@@ -138,6 +138,8 @@ struct TrialFilter {
   bool with_samples = false;
 };
 
+struct BestFilter;       // db/best_trials.hpp
+struct BestTrial;        // db/best_trials.hpp
 struct ImportedResults;  // db/results.hpp
 struct MergeCounts;      // db/merge.hpp
 struct ContextRows;      // db/overview.hpp, as the next two
@@ -269,6 +271,9 @@ class Store {
   [[nodiscard]] std::vector<StoredTrial> trials(const TrialFilter& filter) const;
   /// As `trials`, one at a time: for databases larger than memory.
   void for_each_trial(const TrialFilter& filter, const std::function<void(const StoredTrial&)>& visit) const;
+  /// The best trial of each problem on each device for each target, all as of one moment, ordered by device,
+  /// target and problem (devices and problems as they were first stored). Include db/best_trials.hpp to call it.
+  [[nodiscard]] std::vector<BestTrial> best_trials(const BestFilter& filter) const;
   /// How many samples of a trial do not count, by reason.
   [[nodiscard]] std::vector<std::pair<SampleMark, int>> marked_samples(std::int64_t trial_id) const;
   [[nodiscard]] std::vector<DeviceRow> devices() const;

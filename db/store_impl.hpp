@@ -24,6 +24,9 @@ struct Store::Impl {
   const std::string& problem_text(std::int64_t problem_id);
   /// Inserts trial and samples into the transaction that is open; returns the trial's id.
   std::int64_t insert_trial(std::int64_t session_id, const ContextIds& context, const Trial& trial);
+  /// The trial with its samples; those of the trial whose result it shares if it has none. Throws Error if there is no
+  /// such trial.
+  StoredTrial trial_with_samples(std::int64_t trial_id);
   void insert_telemetry(std::int64_t session_id, const TelemetryRow& row);
   /// Forgets that the configuration is on the device.
   void forget_attempt(std::int64_t session_id, const ContextIds& context, const std::string& config_text);

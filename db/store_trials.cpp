@@ -59,10 +59,15 @@ std::vector<Sample> read_samples(Connection& connection, std::int64_t trial_id) 
   return samples;
 }
 
+// What `read_stored` reads.
+std::string select_stored() {
+  return fmt::format("SELECT id, session_id, {}, {}, source_hash, space_hash, {} FROM trial_details", kDetailDevice,
+                     kDetailToolkit, kDetailTrial);
+}
+
 // `bind_filter` binds what this asks for, in the same order.
 std::string select_trials(const TrialFilter& filter) {
-  std::string sql = fmt::format("SELECT id, session_id, {}, {}, source_hash, space_hash, {} FROM trial_details",
-                                kDetailDevice, kDetailToolkit, kDetailTrial);
+  std::string sql = select_stored();
   std::string glue = " WHERE ";
   const auto narrow = [&](bool wanted, std::string_view condition) {
     if (wanted) {
@@ -159,6 +164,22 @@ std::int64_t Store::Impl::insert_trial(std::int64_t session_id, const ContextIds
   const std::int64_t id = connection->database().getLastInsertRowid();
   insert_samples(*connection, id, trial.samples);
   return id;
+}
+
+StoredTrial Store::Impl::trial_with_samples(std::int64_t trial_id) {
+  StoredTrial stored;
+  {
+    Query row = connection->query(select_stored() + " WHERE id = ?");
+    if (!row.bind(trial_id).step()) {
+      throw Error(fmt::format("there is no trial {}", trial_id));
+    }
+    stored = read_stored(row);
+  }
+  stored.trial.samples = read_samples(*connection, trial_id);
+  if (stored.trial.samples.empty() && stored.trial.shared_trial != 0) {
+    stored.trial.samples = read_samples(*connection, stored.trial.shared_trial);
+  }
+  return stored;
 }
 
 std::int64_t Store::add_trial(std::int64_t session_id, const ContextIds& context, const Trial& trial) {

@@ -90,7 +90,7 @@ std::string csv_report(const Store& store, const ReportOptions& options) {
   TrialFilter filter;
   filter.kernel = options.kernel;
   store.for_each_trial(filter, [&](const StoredTrial& stored) {
-    if (!is_wanted(options, stored.device)) {
+    if (!is_wanted(options, stored.device) || !is_wanted(options, stored.session_id)) {
       return;
     }
     const auto [work, fresh] = works.try_emplace(stored.trial.problem.text());

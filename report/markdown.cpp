@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <numeric>
 
+#include "core/duration.hpp"
+#include "report/comparison.hpp"
+#include "report/markdown_parts.hpp"
 #include "report/report.hpp"
 #include "report/summary.hpp"
 #include "report/text.hpp"
@@ -10,23 +13,20 @@
 namespace pascaline {
 namespace {
 
-constexpr std::string_view kNone = "–";
-
-std::string device_title(const DeviceSummary& group) {
+std::string device_text(const DeviceSummary& group) {
   const DeviceRow& device = group.device;
+  return device.kind == "cuda" ? fmt::format("{} (compute capability {}, {} SMs)", device.name,
+                                             device.compute_capability, device.sm_count)
+                               : device.name;
+}
+
+std::string built_by_text(const DeviceSummary& group) {
   const ToolkitRow& toolkit = group.toolkit;
-  if (device.kind == "foreign") {
-    return markdown_escape(fmt::format("{}, results of another tuner ({})", device.name, toolkit.compiler));
+  if (group.device.kind == "foreign") {
+    return fmt::format("results of another tuner ({})", toolkit.compiler);
   }
-  std::string title = device.name;
-  if (device.kind == "cuda") {
-    title += fmt::format(" (compute capability {}, {} SMs)", device.compute_capability, device.sm_count);
-  }
-  title += fmt::format(", {} {} for {}", toolkit.compiler, toolkit.version, toolkit.target);
-  if (!toolkit.driver_version.empty()) {
-    title += fmt::format(", driver {}", toolkit.driver_version);
-  }
-  return markdown_escape(title);
+  std::string text = fmt::format("{} {} for {}", toolkit.compiler, toolkit.version, toolkit.target);
+  return toolkit.driver_version.empty() ? text : fmt::format("{}, driver {}", text, toolkit.driver_version);
 }
 
 std::size_t total(const DeviceSummary& group) {
@@ -43,48 +43,40 @@ std::string status_counts(const DeviceSummary& group) {
   return list;
 }
 
-std::string time_cell(const std::optional<TimeSummary>& time) {
-  return time ? short_number(time->median_us) : std::string(kNone);
-}
-
-// The interval is what the two 95 % intervals allow at most: wider than one of the ratio itself.
-std::string gain_cell(const ProblemSummary& problem) {
-  if (!problem.baseline || !problem.best || !(problem.best->low_us > 0)) {
-    return std::string(kNone);
-  }
-  const TimeSummary& from = *problem.baseline;
-  const TimeSummary& to = *problem.best;
-  return fmt::format("{:.2f}× ({:.2f}–{:.2f})", from.median_us / to.median_us, from.low_us / to.high_us,
-                     from.high_us / to.low_us);
-}
-
 // Work over microseconds in units of 1e9 a second.
 std::string rate_cell(double work, const std::optional<TimeSummary>& time) {
-  return time && time->median_us > 0 && work > 0 ? short_number(work / time->median_us / 1e3) : std::string(kNone);
+  return time && time->median_us > 0 && work > 0 ? short_number(work / time->median_us / 1e3) : std::string(kNoValue);
 }
 
 std::string confidence_cell(const ProblemSummary& problem) {
-  return problem.confidence ? fmt::format("{:.1f} %", *problem.confidence * 100) : std::string("undecided");
+  return problem.confidence  ? fmt::format("{:.1f} %", *problem.confidence * 100)
+         : problem.in_finals ? std::string("decided anew later")
+                             : std::string("undecided");
 }
 
 std::string problem_line(const std::string& text, const ProblemSummary& problem) {
-  return fmt::format("| {} | {} | {} | {} | {} | {} | {} | {} |\n", markdown_escape(text), time_cell(problem.baseline),
-                     time_cell(problem.best), gain_cell(problem), rate_cell(problem.flops, problem.best),
-                     rate_cell(problem.bytes, problem.best), confidence_cell(problem),
-                     problem.best ? markdown_escape(problem.config.text()) : std::string(kNone));
+  return fmt::format("| {} | {} | {} | {} | {} | {} | {} | {} |", markdown_escape(text), median_cell(problem.baseline),
+                     median_cell(problem.best), gain_cell(problem.baseline, problem.best),
+                     rate_cell(problem.flops, problem.best), rate_cell(problem.bytes, problem.best),
+                     confidence_cell(problem),
+                     problem.best ? markdown_escape(problem.config.text()) : std::string(kNoValue));
 }
 
+// What a source that has been changed since gave is folded.
 std::string kernel_section(const DeviceSummary& group) {
+  constexpr std::string_view kHead =
+      "| Problem | Default, µs | Best, µs | Gain (interval) | GFLOP/s | GB/s | Confidence | Configuration |\n"
+      "|---|--:|--:|--:|--:|--:|--:|---|";
   std::string out;
   for (const auto& [kernel, problems] : group.kernels) {
-    out += fmt::format("### {} (source {})\n\n", markdown_escape(kernel.first),
-                       markdown_escape(kernel.second.substr(0, 8)));
-    out += "| Problem | Default, µs | Best, µs | Gain (interval) | GFLOP/s | GB/s | Confidence | Configuration |\n";
-    out += "|---|--:|--:|--:|--:|--:|--:|---|\n";
+    const bool current = group.current_sources.at(kernel.first) == kernel.second;
+    out += fmt::format("### {} (source {}{})\n\n", markdown_escape(kernel.first),
+                       markdown_escape(kernel.second.substr(0, 8)), current ? "" : ", outdated");
+    std::vector<std::string> lines;
     for (const auto& [text, problem] : problems) {
-      out += problem_line(text, problem);
+      lines.push_back(problem_line(text, problem));
     }
-    out += "\n";
+    out += markdown_table(kHead, lines, current ? kOpenRows : 0);
   }
   return out;
 }
@@ -97,20 +89,55 @@ std::string failure_section(const DeviceSummary& group, std::size_t limit) {
   }
   std::stable_sort(failures.begin(), failures.end(),
                    [](const Entry& a, const Entry& b) { return a.second > b.second; });
-  std::string out = "### Failures\n\n| Trials | Status | Reason |\n|--:|---|---|\n";
-  for (std::size_t i = 0; i < std::min(limit, failures.size()); ++i) {
+  std::string out = "| Trials | Status | Reason |\n|--:|---|---|\n";
+  std::size_t failed = 0;
+  for (std::size_t i = 0; i < failures.size(); ++i) {
     const auto& [kind, count] = failures[i];
-    out += fmt::format("| {} | {} | {} |\n", count, name_of(kind.first), markdown_escape(kind.second));
+    failed += count;
+    out += i < limit ? fmt::format("| {} | {} | {} |\n", count, name_of(kind.first), markdown_escape(kind.second)) : "";
   }
   if (failures.size() > limit) {
     out += fmt::format("\n{} rarer reasons are left out.\n", failures.size() - limit);
   }
-  return out + "\n";
+  return markdown_details("Failures: " + counted(failed, "trial"), out);
+}
+
+std::string searchers_text(const DeviceSummary& group) {
+  std::string list;
+  for (const std::string& searcher : group.searchers) {
+    list += (list.empty() ? "" : ", ") + searcher;
+  }
+  return list.empty() ? std::string(kNoValue) : markdown_escape(list);
+}
+
+std::string spent_text(const DeviceSummary& group) {
+  const std::string spent = group.spent_ms > 0 ? duration_text(static_cast<double>(group.spent_ms) / 1000) : "";
+  const std::string running = group.running_sessions > 0 ? "still running" : "";
+  return spent.empty() && running.empty()   ? std::string(kNoValue)
+         : spent.empty() || running.empty() ? spent + running
+                                            : spent + ", " + running;
+}
+
+// A line a device and toolkit: what was tuned, on what, when, and what it gave.
+std::string overview(const std::vector<DeviceSummary>& groups) {
+  std::vector<std::string> lines;
+  for (const DeviceSummary& group : groups) {
+    const GainSummary gains = summarize_gains(group);
+    lines.push_back(fmt::format("| {} | {} | {} | {} | {} | {} | {} of {} | {} |", markdown_escape(device_text(group)),
+                                markdown_escape(built_by_text(group)), utc_time(group.last_unix_ms).substr(0, 10),
+                                spent_text(group), searchers_text(group), total(group), gains.decided, gains.problems,
+                                gains.gain ? fmt::format("**{:.2f}×**", *gains.gain) : std::string(kNoValue)));
+  }
+  return markdown_table(
+      "| Device | Built by | Last trial | Time spent | Searcher | Trials | Problems decided | Gain over defaults |\n"
+      "|---|---|---|--:|---|--:|--:|--:|",
+      lines);
 }
 
 std::string group_section(const DeviceSummary& group, std::size_t max_reasons) {
-  std::string out = fmt::format("## {}\n\n", device_title(group));
-  out += fmt::format("{} trials from {} to {}: {}.\n\n", total(group), utc_time(group.first_unix_ms),
+  std::string out =
+      fmt::format("## {}, {}\n\n", markdown_escape(device_text(group)), markdown_escape(built_by_text(group)));
+  out += fmt::format("{} from {} to {}: {}.\n\n", counted(total(group), "trial"), utc_time(group.first_unix_ms),
                      utc_time(group.last_unix_ms), status_counts(group));
   if (group.counts[static_cast<std::size_t>(TrialStatus::ok)] == 0) {
     out += "No configuration ran correctly here; the failures below say why.\n\n";
@@ -120,18 +147,23 @@ std::string group_section(const DeviceSummary& group, std::size_t max_reasons) {
 
 }  // namespace
 
-std::string markdown_report(const Store& store, const ReportOptions& options) {
+std::string markdown_report(const Store& store, const ReportOptions& options, const Comparison* comparison) {
   const std::vector<DeviceSummary> groups = summarize_trials(store, options);
   std::string out = fmt::format("# {}\n\n", markdown_escape(options.title));
+  if (comparison != nullptr) {
+    out += markdown_comparison(*comparison);
+  }
   if (groups.empty()) {
-    const bool narrowed = !options.kernel.empty() || !options.device.empty();
-    return out + (narrowed ? "The database holds no trials of that kernel and device.\n"
+    const bool narrowed = !options.kernel.empty() || !options.device.empty() || !options.sessions.empty();
+    return out + (narrowed ? "The database holds no trials of that kernel, device or session.\n"
                            : "The database holds no trials yet; `pascaline sweep` makes some.\n");
   }
+  out += overview(groups);
   for (const DeviceSummary& group : groups) {
     out += group_section(group, options.max_reasons);
   }
-  out += "Times are medians. The interval of a gain is the widest that the 95 % intervals of both medians allow. ";
+  out += "Times are medians. The interval of a gain is the widest that the 95 % intervals of both medians allow; the ";
+  out += "gain over defaults is the geometric mean of the decided problems of the kernels' current sources. ";
   out += "Confidence is the probability that the configuration is not slower than the default, from the finals; ";
   out += "\"undecided\" rows had none, and show the fastest trial of the search.\n";
   return out;

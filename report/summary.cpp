@@ -1,6 +1,8 @@
 #include "report/summary.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <unordered_set>
 
 namespace pascaline {
 namespace {
@@ -35,10 +37,17 @@ void count_trial(DeviceSummary& group, const Trial& trial) {
   }
 }
 
-// Until finals decide, the fastest trial stands for the winner and the latest default for its baseline.
+// Until finals decide, the fastest trial stands for the winner and the latest default for its baseline. Times of finals
+// go before those of the search, with which they cannot be compared.
 void note_time(ProblemSummary& problem, const Trial& trial) {
-  if (!trial.time) {
+  const bool in_finals = trial.stage == TrialStage::finals;
+  if (!trial.time || (problem.in_finals && !in_finals)) {
     return;
+  }
+  if (in_finals && !problem.in_finals) {
+    problem.in_finals = true;
+    problem.baseline.reset();
+    problem.best.reset();
   }
   if (trial.is_default) {
     problem.baseline = trial.time;
@@ -54,6 +63,19 @@ void note_winner(ProblemSummary& problem, const Winner& winner) {
   problem.config = winner.trial.config;
   problem.confidence = winner.confidence;
   problem.baseline = winner.baseline;
+}
+
+void note_session(std::vector<DeviceSummary>& groups, const SessionRow& session) {
+  const auto at = std::find_if(groups.begin(), groups.end(), [&](const DeviceSummary& group) {
+    return same_identity(group.device, session.device) && group.toolkit == session.toolkit;
+  });
+  if (at == groups.end()) {  // no trial came of it
+    return;
+  }
+  at->spent_ms += session.spent_ms;
+  ++at->sessions;
+  at->running_sessions += session.alive ? 1 : 0;
+  at->searchers.insert(session.searcher);
 }
 
 void note_work(const Store& store, std::vector<DeviceSummary>& groups) {
@@ -72,24 +94,63 @@ bool is_wanted(const ReportOptions& options, const DeviceRow& device) {
   return options.device.empty() || options.device == device.name;
 }
 
+bool is_wanted(const ReportOptions& options, std::int64_t session_id) {
+  const auto& sessions = options.sessions;
+  return sessions.empty() || std::find(sessions.begin(), sessions.end(), session_id) != sessions.end();
+}
+
+GainSummary summarize_gains(const DeviceSummary& group) {
+  GainSummary summary;
+  double sum_of_logs = 0;
+  std::size_t gains = 0;
+  for (const auto& [kernel, problems] : group.kernels) {
+    if (group.current_sources.at(kernel.first) != kernel.second) {
+      continue;
+    }
+    summary.problems += problems.size();
+    for (const auto& [text, problem] : problems) {
+      summary.decided += problem.confidence ? 1 : 0;
+      if (problem.confidence && problem.baseline && problem.best && problem.best->median_us > 0) {
+        sum_of_logs += std::log(problem.baseline->median_us / problem.best->median_us);
+        ++gains;
+      }
+    }
+  }
+  if (gains > 0) {
+    summary.gain = std::exp(sum_of_logs / static_cast<double>(gains));
+  }
+  return summary;
+}
+
 std::vector<DeviceSummary> summarize_trials(const Store& store, const ReportOptions& options) {
   std::vector<DeviceSummary> groups;
-  const auto problem_of = [&](const DeviceRow& device, const ToolkitRow& toolkit, const KernelRow& kernel,
-                              const Problem& problem) -> ProblemSummary& {
-    DeviceSummary& group = group_of(groups, device, toolkit);
+  std::unordered_set<std::int64_t> wanted_trials;
+  const auto problem_in = [](DeviceSummary& group, const KernelRow& kernel, const Problem& problem) -> ProblemSummary& {
     return group.kernels[{kernel.name, kernel.source_hash}][problem.text()];
   };
   TrialFilter filter;
   filter.kernel = options.kernel;
   store.for_each_trial(filter, [&](const StoredTrial& stored) {
-    if (is_wanted(options, stored.device)) {
-      count_trial(group_of(groups, stored.device, stored.toolkit), stored.trial);
-      note_time(problem_of(stored.device, stored.toolkit, stored.kernel, stored.trial.problem), stored.trial);
+    if (!is_wanted(options, stored.device) || !is_wanted(options, stored.session_id)) {
+      return;
+    }
+    DeviceSummary& group = group_of(groups, stored.device, stored.toolkit);
+    count_trial(group, stored.trial);
+    group.current_sources[stored.kernel.name] = stored.kernel.source_hash;
+    note_time(problem_in(group, stored.kernel, stored.trial.problem), stored.trial);
+    if (stored.trial.status == TrialStatus::ok) {
+      wanted_trials.insert(stored.id);
     }
   });
   for (const Winner& winner : store.winners(options.kernel, nullptr)) {
-    if (is_wanted(options, winner.device)) {
-      note_winner(problem_of(winner.device, winner.toolkit, winner.kernel, winner.trial.problem), winner);
+    if (wanted_trials.contains(winner.trial_id)) {
+      note_winner(problem_in(group_of(groups, winner.device, winner.toolkit), winner.kernel, winner.trial.problem),
+                  winner);
+    }
+  }
+  for (const SessionRow& session : store.sessions()) {
+    if (is_wanted(options, session.id)) {
+      note_session(groups, session);
     }
   }
   note_work(store, groups);

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,7 +21,8 @@ struct ProblemSummary {
   std::optional<TimeSummary> baseline;  ///< of the default configuration
   std::optional<TimeSummary> best;
   Config config;                     ///< with the best time
-  std::optional<double> confidence;  ///< set if and only if the winner was decided in finals
+  bool in_finals = false;            ///< both times are from finals, decided or not
+  std::optional<double> confidence;  ///< set if and only if the winner was decided, and not decided anew later
   double flops = 0;
   double bytes = 0;
 };
@@ -35,10 +37,25 @@ struct DeviceSummary {
   std::map<std::pair<TrialStatus, std::string>, std::size_t> failures;  ///< by status and reason
   /// By kernel name and source hash, then by problem.
   std::map<std::pair<std::string, std::string>, std::map<std::string, ProblemSummary>> kernels;
+  std::map<std::string, std::string> current_sources;  ///< of each kernel, the source hash of the latest trial
+  std::int64_t spent_ms = 0;                           ///< over all sessions on the device with the toolkit
+  std::size_t sessions = 0;
+  std::size_t running_sessions = 0;  ///< of them, those whose process is at work now
+  std::set<std::string> searchers;   ///< of those sessions
 };
+
+/// How many problems of the current sources were decided, of how many, and the geometric mean of the decided gains.
+struct GainSummary {
+  std::size_t problems = 0;
+  std::size_t decided = 0;
+  std::optional<double> gain{};  ///< nothing without a decided problem that has both times
+};
+
+[[nodiscard]] GainSummary summarize_gains(const DeviceSummary& group);
 
 /// Whether the options let it through.
 [[nodiscard]] bool is_wanted(const ReportOptions& options, const DeviceRow& device);
+[[nodiscard]] bool is_wanted(const ReportOptions& options, std::int64_t session_id);
 
 /// Reads the database; devices and toolkits in the order of their first trial.
 [[nodiscard]] std::vector<DeviceSummary> summarize_trials(const Store& store, const ReportOptions& options);

@@ -28,6 +28,13 @@ std::string utc_time(std::int64_t unix_ms) {
   return fmt::format("{:%Y-%m-%d %H:%M} UTC", fmt::gmtime(static_cast<std::time_t>(unix_ms / 1000)));
 }
 
+std::string toolkit_text(const ToolkitRow& toolkit) {
+  std::string text = toolkit.compiler;
+  text += toolkit.version.empty() ? "" : " " + toolkit.version;
+  text += toolkit.driver_version.empty() ? "" : ", driver " + toolkit.driver_version;
+  return text;
+}
+
 std::string short_number(double value) {
   return value >= 1000 ? fmt::format("{:.0f}", value) : fmt::format("{:.4g}", value);
 }

@@ -4,10 +4,15 @@
 #include <string>
 #include <string_view>
 
+#include "db/store.hpp"
+
 namespace pascaline {
 
 /// "2026-03-01 04:05 UTC"; "-" for 0.
 [[nodiscard]] std::string utc_time(std::int64_t unix_ms);
+
+/// "nvrtc 12.9, driver 12.4", without the target.
+[[nodiscard]] std::string toolkit_text(const ToolkitRow& toolkit);
 
 /// At least four significant digits, never with an exponent unless tiny.
 [[nodiscard]] std::string short_number(double value);

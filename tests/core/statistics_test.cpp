@@ -200,5 +200,23 @@ TEST(SignTest, ManyPairsWithoutADifferenceAreNotSignificant) {
   }
 }
 
+TEST(HolmTest, SmallestIsHeldToTheStrictestLevel) {
+  const std::vector<double> adjusted = holm_adjusted(std::vector<double>{0.04, 0.01, 0.03});
+  ASSERT_EQ(adjusted.size(), 3U);
+  EXPECT_DOUBLE_EQ(adjusted[1], 0.03);
+  EXPECT_DOUBLE_EQ(adjusted[2], 0.06);
+  EXPECT_DOUBLE_EQ(adjusted[0], 0.06) << "never below one that was smaller before";
+}
+
+TEST(HolmTest, NeverAboveOneAndNothingIsLost) {
+  EXPECT_TRUE(holm_adjusted({}).empty());
+  EXPECT_EQ(holm_adjusted(std::vector<double>{0.02}), std::vector<double>{0.02});
+  EXPECT_EQ(holm_adjusted(std::vector<double>{0.6, 0.6, 1.0}), (std::vector<double>{1, 1, 1}));
+  const std::vector<double> adjusted = holm_adjusted(std::vector<double>{kNan, 0.001, kNan});
+  EXPECT_DOUBLE_EQ(adjusted[1], 0.003);
+  EXPECT_EQ(adjusted[0], 1);
+  EXPECT_EQ(adjusted[2], 1);
+}
+
 }  // namespace
 }  // namespace pascaline

@@ -1,3 +1,4 @@
+#include "report/comparison.hpp"
 #include "report/report.hpp"
 #include "tests/report/report_fixture.hpp"
 
@@ -75,6 +76,83 @@ TEST_F(MarkdownTest, DevicesToolkitsAndSourcesAreNeverMixed) {
   EXPECT_EQ(count_of(host, "\n## "), 1U);
   EXPECT_LACKS(host, "GTX");
   EXPECT_HOLDS(markdown_report(store_, {.kernel = "softmax"}), "no trials of that kernel");
+}
+
+TEST_F(MarkdownTest, BeginsWithWhatWasTunedOnWhatAndWhatItGave) {
+  const auto decide = [&](std::int64_t tile, double default_us) {
+    const std::int64_t winner = store_.add_trial(session_, context_, finalist(tile, 100));
+    store_.set_winner(context_, winner, TimeSummary{default_us, default_us, default_us, 30}, 0.99);
+  };
+  decide(4, 1000);  // by a source that was changed since
+  context_.kernel = store_.kernel_id({"matmul", "source-b"});
+  decide(8, 200);
+  const Problem other = example_problem(1);
+  context_.problem = store_.problem_id(other, 1, 1);
+  Trial undecided = timed(1, 100);
+  undecided.problem = other;
+  store_.add_trial(session_, context_, undecided);
+  store_.note_progress(session_, 7'800'000, "", {});
+  const std::string running = markdown_report(store_);
+  EXPECT_HOLDS(running, "| 2 h 10 min, still running | random | 3 | 1 of 2 | **2.00×** |\n");
+  store_.end_session(session_, "finished");
+  const std::string report = markdown_report(store_);
+  EXPECT_HOLDS(report,
+               "# Pascaline tuning report\n\n| Device | Built by | Last trial | Time spent | Searcher | Trials | "
+               "Problems decided | Gain over defaults |\n|---|---|---|--:|---|--:|--:|--:|\n| NVIDIA GeForce GTX 1080 "
+               "Ti (compute capability 6.1, 28 SMs) | nvrtc 12.9 for sm_61, driver 12.9 | 2023-11-14 | 2 h 10 min | "
+               "random | 3 | 1 of 2 | **2.00×** |\n\n## NVIDIA");
+  EXPECT_HOLDS(report, "### matmul (source source-a, outdated)\n\n<details><summary>1 row</summary>\n\n| Problem |");
+  EXPECT_HOLDS(report, "### matmul (source source-b)\n\n| Problem |");
+}
+
+TEST_F(MarkdownTest, LongTablesAndFailuresAreFolded) {
+  for (std::int64_t m = 1; m <= 23; ++m) {
+    Trial trial = timed(1, 100);
+    trial.problem = example_problem(m);
+    context_.problem = store_.problem_id(trial.problem, 1, 1);
+    store_.add_trial(session_, context_, trial);
+  }
+  context_ = example_context(store_);
+  store_.add_trial(session_, context_, failed_trial(2, TrialStatus::timed_out, "took too long"));
+  const std::string report = markdown_report(store_);
+  EXPECT_HOLDS(report, "\n\n<details><summary>4 more</summary>\n\n| Problem | Default");
+  EXPECT_HOLDS(report, "\n\n<details><summary>Failures: 1 trial</summary>\n\n| Trials | Status | Reason |\n");
+  EXPECT_EQ(count_of(report, "<details>"), 2U);
+  EXPECT_EQ(count_of(report, "\n\n</details>\n\n"), 2U);
+}
+
+TEST_F(MarkdownTest, OneSessionHasItsTrialsAndFinalsOnly) {
+  const std::int64_t first = session_;
+  store_.add_trial(session_, context_, timed(4, 50));
+  store_.add_trial(session_, context_, finalist(1, 190));
+  store_.set_winner(context_, store_.add_trial(session_, context_, finalist(8, 95)), TimeSummary{190, 180, 200, 30},
+                    0.9);
+  session_ = begin_example_session(store_, context_);
+  store_.set_winner(context_, store_.add_trial(session_, context_, finalist(16, 90)), TimeSummary{180, 170, 190, 30},
+                    0.9);
+  const std::string later = markdown_report(store_, {.sessions = {session_}});
+  EXPECT_HOLDS(later, "1 trial from");
+  EXPECT_HOLDS(later, "| 180 | 90 | 2.00×");
+  const std::string earlier = markdown_report(store_, {.sessions = {first}});
+  EXPECT_HOLDS(earlier, "3 trials from");
+  EXPECT_HOLDS(earlier, "| 190 | 95 | 2.00×");
+  EXPECT_HOLDS(earlier, "| decided anew later | LAYOUT=row SCALE=0.5 TILE=8 UNROLL=1 |");
+  EXPECT_HOLDS(markdown_report(store_, {.sessions = {first, session_}}), "4 trials from");
+  EXPECT_HOLDS(markdown_report(store_, {.sessions = {99}}), "no trials of that kernel, device or session");
+  EXPECT_EQ(count_of(csv_report(store_, {.sessions = {first}}), "\r\n"), 4U);
+}
+
+TEST_F(MarkdownTest, ComparisonComesFirst) {
+  store_.add_trial(session_, context_, timed(1, 100));
+  const Comparison comparison = compare({&store_}, {&store_});
+  const std::string report = markdown_report(store_, {}, &comparison);
+  EXPECT_HOLDS(report, "# Pascaline tuning report\n\n## Comparison\n\nNow is tuned.db, before is tuned.db.");
+  EXPECT_LT(report.find("## Comparison"), report.find("| Device | Built by |"));
+  const Store empty(folder_ / "empty.db", OpenMode::create);
+  const Comparison vanished = compare({&empty}, {&store_});
+  const std::string of_nothing = markdown_report(empty, {}, &vanished);
+  EXPECT_HOLDS(of_nothing, "### Vanished: 1");
+  EXPECT_HOLDS(of_nothing, "`pascaline sweep`");
 }
 
 TEST_F(MarkdownTest, ResultsOfAnotherTunerSaySoAndMayNotTellWhen) {

@@ -4,9 +4,12 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/error.hpp"
 #include "core/paths.hpp"
+#include "report/comparison.hpp"
 #include "report/document_json.hpp"
 #include "report/gather.hpp"
+#include "report/html.hpp"
 #include "report/report.hpp"
 #include "tuner/cli/command.hpp"
 
@@ -15,52 +18,144 @@ namespace {
 
 struct ReportCommandOptions {
   std::string database;
+  std::string against;
+  std::string session;
+  std::string against_session;
+  std::optional<double> fail_percent;
   std::string format = "md";
   std::string output;
   ReportOptions report;
+
+  [[nodiscard]] bool compares() const { return !against.empty() || !against_session.empty(); }
 };
 
-std::string report_text(const Store& store, const ReportCommandOptions& options) {
-  if (options.format == "json") {
-    return document_json(gather_report(store, options.report)).dump() + "\n";
+void require_consistent(const ReportCommandOptions& options) {
+  if (!options.against_session.empty() && options.against.empty() && options.session.empty()) {
+    throw Error(
+        "--against-session has nothing to be compared with: give --session of the same database, or the other database "
+        "with --against");
   }
-  return options.format == "csv" ? csv_report(store, options.report) : markdown_report(store, options.report);
+  if (options.fail_percent && !options.compares()) {
+    throw Error("--fail-on-regression needs a comparison: --against, or --session with --against-session");
+  }
+  if (options.compares() && options.format == "csv") {
+    throw Error("a comparison cannot be written as CSV; use --format md, html or json");
+  }
 }
 
-int report(const ReportCommandOptions& options) {
-  const Store store(database_path(options.database), OpenMode::read_only);
-  if (!options.output.empty() && options.output != "-") {
-    require_writable(options.output);
+std::vector<std::int64_t> sessions_of(const Store& store, const std::string& word) {
+  return word.empty() ? std::vector<std::int64_t>{} : find_sessions(store, word);
+}
+
+void require_two_sides(const Side& a, const Side& b) {
+  std::error_code other;
+  if (a.sessions == b.sessions && std::filesystem::equivalent(a.store->file(), b.store->file(), other)) {
+    throw Error(
+        fmt::format("{} would be compared with itself; give another database with --against, or two sessions "
+                    "of one with --session and --against-session",
+                    side_label(a)));
   }
-  const std::string text = report_text(store, options);
+}
+
+// `other` is where the older side is read from if it is in a database of its own; the comparison refers to it.
+std::optional<Comparison> compare_sides(const ReportCommandOptions& options, const Store& store,
+                                        std::optional<Store>& other) {
+  if (!options.compares()) {
+    return std::nullopt;
+  }
+  if (!options.against.empty()) {
+    other.emplace(options.against, OpenMode::read_only);
+  }
+  const Store& older = other ? *other : store;
+  const Side a{&store, options.report.sessions};
+  const Side b{&older, sessions_of(older, options.against_session)};
+  require_two_sides(a, b);
+  return compare(a, b, options.report);
+}
+
+std::string report_text(const ReportCommandOptions& options, const Store& store, const Comparison* comparison) {
+  if (options.format == "csv") {
+    return csv_report(store, options.report);
+  }
+  if (options.format == "md") {
+    return markdown_report(store, options.report, comparison);
+  }
+  const nlohmann::ordered_json document = document_json(gather_report(store, options.report), comparison);
+  return options.format == "html" ? html_report(document) : document.dump() + "\n";
+}
+
+void write_report(const ReportCommandOptions& options, const std::string& text) {
   if (options.output.empty() || options.output == "-") {
     fmt::print("{}", text);
   } else {
     write_file_atomically(options.output, text);
     fmt::print(stderr, "wrote {}\n", options.output);
   }
-  return kSuccess;
+}
+
+// Whether nothing became too slow; if something did, a line says how much.
+bool passes(const ReportCommandOptions& options, const Comparison& comparison) {
+  const std::size_t regressions =
+      options.fail_percent ? count_regressions(comparison, *options.fail_percent) : std::size_t{0};
+  if (regressions > 0) {
+    fmt::print(stderr, "{} problem{} slower by more than {} %\n", regressions, regressions == 1 ? " is" : "s are",
+               *options.fail_percent);
+  }
+  return regressions == 0;
+}
+
+int report(ReportCommandOptions options) {
+  require_consistent(options);
+  if (!options.output.empty() && options.output != "-") {
+    require_writable(options.output);
+  }
+  const Store store(database_path(options.database), OpenMode::read_only);
+  options.report.sessions = sessions_of(store, options.session);
+  std::optional<Store> other;
+  const std::optional<Comparison> comparison = compare_sides(options, store, other);
+  write_report(options, report_text(options, store, comparison ? &*comparison : nullptr));
+  return comparison && !passes(options, *comparison) ? kNegative : kSuccess;
+}
+
+void add_comparison_options(CLI::App& command, ReportCommandOptions& options) {
+  command.add_option(
+      "--session", options.session,
+      "Only this session: its id as `pascaline show sessions` has it, or the beginning of its uuid or of "
+      "its run's");
+  command.add_option("--against", options.against, "Compare with this database, the older side")->type_name("FILE");
+  command.add_option("--against-session", options.against_session,
+                     "Compare with this session: of the database of --against or, with --session, of the same");
+  command
+      .add_option("--fail-on-regression", options.fail_percent,
+                  "Exit with code 3 if a problem is slower than on the older side by more than this many percent, and "
+                  "significantly so")
+      ->type_name("PERCENT")
+      ->check(number_within(0, 1000));
 }
 
 }  // namespace
 
 void add_report_command(CLI::App& app, Action& action) {
-  CLI::App* command = app.add_subcommand("report", "Write a report of a database as Markdown, CSV or JSON");
+  CLI::App* command = app.add_subcommand("report", "Write a report of a database as a page, Markdown, CSV or JSON");
   const auto options = std::make_shared<ReportCommandOptions>();
   add_database_option(*command, options->database, "Database to read");
-  command->add_option("-f,--format", options->format, "md, csv or json")
+  command->add_option("-f,--format", options->format, "html, md, csv or json")
       ->capture_default_str()
-      ->check(CLI::IsMember({"md", "csv", "json"}));
+      ->check(CLI::IsMember({"html", "md", "csv", "json"}));
+  add_comparison_options(*command, *options);
   command->add_option("-o,--output", options->output, "File to write (default: standard output)");
   command->add_option("-k,--kernel", options->report.kernel, "Only this kernel");
   command->add_option("--device-name", options->report.device, "Only this device, by its whole name");
   command->add_option("--title", options->report.title, "Title of the report")->capture_default_str();
   command->add_option("-w,--workload", options->report.workload,
-                      "A workload file whose calls weigh the gains of JSON (default: qwen3-vl-2b), or none");
+                      "A workload file whose calls weigh the gains of HTML and JSON (default: qwen3-vl-2b), or none");
   command->add_option("--spaces", options->report.spaces_folder, "Folder of the workload's search spaces");
   command->footer(
       "The columns of the CSV and the JSON are described in docs/report.md.\n\nExamples:\n"
-      "  pascaline report -o report.md\n  pascaline report --format csv --kernel matmul -o trials.csv");
+      "  pascaline report --format html -o report.html\n  pascaline report -o report.md\n"
+      "  pascaline report --format csv --kernel matmul -o trials.csv\n"
+      "  pascaline report --db tonight.db --against last-week.db --fail-on-regression 5 -o comparison.md\n"
+      "  pascaline report --session 7 --against-session 6");
   command->callback([&action, options] { action = [options] { return report(*options); }; });
 }
 
