@@ -62,6 +62,11 @@ function scrollBox(label, content) {
     content);
 }
 
+/** A table's caption, which stays in sight while the table scrolls under it. */
+function caption(...children) {
+  return element('caption', {}, element('span', {}, ...children));
+}
+
 /** A labelled choice; `options` are {id, label}. */
 function choice(key, label, options, chosen, change) {
   const select = element('select', {'data-focus': key, change: () => change(select.value)},
@@ -90,11 +95,11 @@ function replaceInPlace(node, make) {
   const focus = active && active.getAttribute('data-focus');
   const cursor = active && active.tagName === 'INPUT' && active.type === 'search' ? active.selectionStart : null;
   const scrolled = new Map();
-  for (const box of node.querySelectorAll('.scroll')) scrolled.set(box.getAttribute('aria-label'), box.scrollLeft);
+  for (const box of node.querySelectorAll('.scroll')) scrolled.set(box.getAttribute('aria-label'), [box.scrollLeft, box.scrollTop]);
   releaseCharts(node);
   node.replaceChildren(...[make()].flat(Infinity).filter((child) => child));
   for (const box of node.querySelectorAll('.scroll')) {
-    if (scrolled.get(box.getAttribute('aria-label'))) box.scrollLeft = scrolled.get(box.getAttribute('aria-label'));
+    [box.scrollLeft, box.scrollTop] = scrolled.get(box.getAttribute('aria-label')) || [0, 0];
   }
   drawCharts();
   if (!focus) return;

@@ -75,18 +75,44 @@ function axisTitle(text) {
 
 function linearAxis(title, extra = {}) {
   return {type: 'linear', title: axisTitle(title), ...extra,
-    ticks: {maxRotation: 0, callback: (value) => number(value), ...extra.ticks}};
+    ticks: {maxRotation: 0, callback: tickLabel, ...extra.ticks}};
 }
 
-/** A logarithmic axis that labels 1, 2 and 5 of each decade, or powers of ten where there are many. */
-function logAxis(title, extra = {}) {
-  return {type: 'logarithmic', title: axisTitle(title), ...extra, ticks: {maxRotation: 0, autoSkip: false,
-    callback(value) {
-      const digit = Math.round(value / 10 ** Math.floor(Math.log10(value) + 1e-9));
-      const decades = Math.log10(this.max / this.min);
-      const wanted = decades > 4 ? [1] : decades > 0.8 ? [1, 2, 5] : [1, 2, 3, 4, 5, 6, 7, 8, 9];
-      return wanted.includes(digit) ? number(Number(value.toPrecision(3))) : '';
-    }, ...extra.ticks}};
+/** As few digits as tell the value. */
+function tickLabel(value) {
+  const size = Math.abs(value);
+  if (size !== 0 && (size < 1e-3 || size >= 1e7)) return value.toExponential(0).replace('-', '−');
+  const [whole, fraction] = String(Number(value.toPrecision(6))).split('.');
+  return whole.replace('-', '−').replace(/\B(?=(\d{3})+$)/g, whole.length > 4 ? narrowSpace : '') + (fraction ? '.' + fraction : '');
+}
+
+const fewDecades = 0.8;
+const manyDecades = 3.5;
+
+/** Round values between two bounds: evenly spaced within a decade, 1, 2 and 5 of each over some, else powers of ten. */
+function logTicks(min, max, most) {
+  const decades = Math.log10(max / min);
+  const values = [];
+  if (decades < fewDecades) {
+    const rough = (max - min) / Math.max(2, most);
+    const power = 10 ** Math.floor(Math.log10(rough));
+    const step = [1, 2, 5, 10].map((digit) => digit * power).find((one) => one >= rough);
+    for (let i = Math.ceil(min / step); i * step <= max; i += 1) values.push(i * step);
+    return values;
+  }
+  const digits = decades < manyDecades ? [1, 2, 5] : [1];
+  for (let power = Math.floor(Math.log10(min)); 10 ** power <= max; power += 1) values.push(...digits.map((digit) => digit * 10 ** power));
+  return values.filter((value) => value >= min && value <= max);
+}
+
+/** A logarithmic axis; `bounds` are its min and max. */
+function logAxis(title, bounds) {
+  return {type: 'logarithmic', title: axisTitle(title), ...bounds,
+    afterBuildTicks: (axis) => {
+      const room = axis.isHorizontal() ? axis.width / 60 : axis.height / 30;
+      axis.ticks = logTicks(axis.min, axis.max, Math.min(10, room)).map((value) => ({value}));
+    },
+    ticks: {maxRotation: 0, callback: tickLabel}};
 }
 
 /** Bounds of a logarithmic axis around values, with some room. */

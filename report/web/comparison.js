@@ -24,7 +24,7 @@ function comparisonPage() {
 
 function comparisonTiles({summary}) {
   return tiles([
-    {label: 'Geometric mean of the ratios', value: isKnown(summary.geometric_mean_ratio) ? times(summary.geometric_mean_ratio) : 'unknown',
+    {label: 'Geometric mean of the ratios', value: isKnown(summary.geometric_mean_ratio) ? ratioText(summary.geometric_mean_ratio) : 'unknown',
       detail: isKnown(summary.geometric_mean_ratio) ? 'over problems in both' : 'no problem has a time in both'},
     ...verdicts.map((verdict) => ({label: verdict.sign + ' ' + verdict.label, value: count(summary[verdict.id]), detail: verdict.meaning})),
     {label: 'Another winner', value: count(summary.changed_winner), detail: 'best configuration differs'},
@@ -60,10 +60,10 @@ function ratioConfig(rows) {
   }));
   const values = rows.flatMap((row) => [row.ratio.value, row.ratio.low, row.ratio.high]).filter((value) => isKnown(value) && value > 0);
   return {type: 'scatter', data: {datasets}, plugins: [whiskers(true), ruler('x', 1)], options: {
-    scales: {x: logAxis('Ratio of the best times, before over now', {...logBounds([...values, 1], 1.05), ticks: {autoSkip: true}}),
+    scales: {x: logAxis('Ratio of the best times, before over now', logBounds([...values, 1], 1.05)),
       y: {display: false, min: -1, max: rows.length}},
     plugins: {tooltip: {callbacks: {label: (item) => [shortened(item.raw.text, 60), item.raw.device,
-      times(item.raw.x) + '  ' + range(item.raw.low, item.raw.high, times)]}}},
+      ratioText(item.raw.x) + '  ' + range(item.raw.low, item.raw.high, ratioText)]}}},
   }};
 }
 
@@ -83,12 +83,13 @@ function comparisonTable(comparison) {
       {id: 'problem', title: 'Problem', wide: true, value: (row) => row.problem, cell: (row) => [row.problem,
         element('span', {class: 'interval'}, row.device + ', ' + row.target)]},
       {id: 'verdict', title: 'Verdict', value: (row) => verdicts.findIndex((one) => one.id === row.verdict), cell: (row) => verdictText(row.verdict)},
-      {id: 'ratio', title: 'Ratio', numeric: true, value: (row) => row.ratio && row.ratio.value, cell: (row) => gainCell(row.ratio),
+      {id: 'ratio', title: 'Ratio', numeric: true, value: (row) => row.ratio && row.ratio.value, cell: (row) => (row.ratio
+        ? withInterval(ratioText(row.ratio.value), range(row.ratio.low, row.ratio.high, ratioText)) : unknown),
         help: 'Best time before over best time now'},
       {id: 'now', title: 'Now', unit: 'µs', numeric: true, value: (row) => bestOf(row.a) && bestOf(row.a).median_us, cell: (row) => timeCell(bestOf(row.a))},
       {id: 'before', title: 'Before', unit: 'µs', numeric: true, value: (row) => bestOf(row.b) && bestOf(row.b).median_us,
         cell: (row) => timeCell(bestOf(row.b))},
-      {id: 'p', title: 'p', numeric: true, ascending: true, value: (row) => row.p_value, help: 'How likely a difference like this is by chance alone'},
+      {id: 'p', title: 'p', numeric: true, ascending: true, value: (row) => row.p_value, cell: (row) => chance(row.p_value), help: 'How likely a difference like this is by chance alone'},
       {id: 'changed', title: 'What changed', wide: true, value: (row) => (isKnown(row.same_config) ? Number(row.same_config) : null), cell: changedCell},
     ],
   });

@@ -3,6 +3,8 @@
 const coordinatesHeight = 340;
 const coordinatesTop = 46;
 const coordinatesBottom = 26;
+const coordinatesLeast = 640;
+const coordinatesMost = 1360;
 
 function coordinatesPart(entry) {
   const {configurations} = entry.problem;
@@ -11,10 +13,10 @@ function coordinatesPart(entry) {
   if (rows.length < 2 || axes.length < 2) {
     return note('Fewer than two configurations with a time differ from each other, so there are no lines to compare.');
   }
-  const caption = 'Each line is one of the ' + count(rows.length) + ' configurations with a time that the report holds, through its ' +
+  const said = 'Each line is one of the ' + count(rows.length) + ' configurations with a time that the report holds, through its ' +
     'values to its median on the right; the best is the thick one. The table of configurations has the numbers.';
-  const box = scrollBox('Parallel coordinates', coordinatesDrawing(rows, axes, caption));
-  return [note(caption), box, heatScale(Math.min(...rows.map((row) => row.median_us)), Math.max(...rows.map((row) => row.median_us)))];
+  const box = scrollBox('Parallel coordinates', coordinatesDrawing(rows, axes, said));
+  return [note(said), box, heatScale(Math.min(...rows.map((row) => row.median_us)), Math.max(...rows.map((row) => row.median_us)))];
 }
 
 /** The parameters that vary among the rows, those with the largest effect last, next to the time. */
@@ -26,7 +28,7 @@ function coordinateAxes(entry, rows) {
 }
 
 function coordinatesDrawing(rows, axes, caption) {
-  const width = Math.max(720, (axes.length + 1) * 92);
+  const width = Math.max(coordinatesLeast, Math.min(coordinatesMost, (axes.length + 1) * 170), (axes.length + 1) * 80);
   const left = 60;
   const step = (width - left - 70) / axes.length;
   const medians = rows.map((row) => row.median_us);
@@ -40,7 +42,7 @@ function coordinatesDrawing(rows, axes, caption) {
     .map((point, i) => (i ? 'L' : 'M') + point.map((value) => value.toFixed(1)).join(' ')).join('');
   // The slowest first, so that the fastest lie on top.
   const ordered = [...rows].sort((a, b) => b.median_us - a.median_us);
-  return drawing('svg', {class: 'coordinates', viewBox: '0 0 ' + width + ' ' + coordinatesHeight, role: 'img', 'aria-label': caption},
+  return drawing('svg', {class: 'coordinates', width, height: coordinatesHeight, viewBox: '0 0 ' + width + ' ' + coordinatesHeight, role: 'img', 'aria-label': caption},
     ordered.map((row) => coordinateLine(row, path(row), share(row))),
     axes.map((axis, i) => coordinateAxis(left + i * step, i % 2 === 0, axis.name,
       axis.values.map((value, at) => [String(value), height(at, axis.values.length)]))),

@@ -40,7 +40,7 @@ function effectConfig(parameter, bounds) {
     options: {
       interaction: {mode: 'index', intersect: false},
       scales: {x: {type: 'category', grid: {display: false}, ticks: {maxRotation: 60}, offset: true},
-        y: logAxis('µs', {...bounds, ticks: {autoSkip: true}})},
+        y: logAxis('µs', bounds)},
       plugins: {legend: {labels: {padding: 8}}, tooltip: {callbacks: {label: (item) => item.dataset.label + ': ' +
         withUnit(item.raw, 'µs'), footer: (items) => (items.length ? parameter.ok[items[0].dataIndex] + ' of ' +
         parameter.trials[items[0].dataIndex] + ' trials ok' : '')}}},
@@ -82,12 +82,12 @@ function heatTable(entry, heat, pair) {
     box.style.color = colours.text;
     return box;
   };
-  const caption = 'Best time in µs for each pair of values: ' + down + ' downwards, ' + across + ' to the right';
-  return [scrollBox(caption, element('table', {class: 'heat'}, element('caption', {}, caption),
+  const title = 'Best time in µs for each pair of values: ' + down + ' downwards, ' + across + ' to the right';
+  return [scrollBox(title, element('table', {class: 'heat'}, caption(title),
     element('thead', {}, element('tr', {}, element('th', {scope: 'col', class: 'code'}, down + ' \\ ' + across),
       values(across).map((value) => element('th', {scope: 'col', class: 'number'}, String(value))))),
     element('tbody', {}, values(down).map((value, row) => element('tr', {}, element('th', {scope: 'row', class: 'number'}, String(value)),
-      (pair.best_us[row] || []).map(cell)))))), heatScale(least, least * Math.exp(span))];
+      (pair.best_us[row] || []).map(cell)))))), heatScale(least, least * Math.exp(span)), note(unknown + ' was not tried or has no time.')];
 }
 
 function heatScale(least, greatest) {
@@ -95,5 +95,5 @@ function heatScale(least, greatest) {
     const box = element('i', {'aria-hidden': 'true'});
     box.style.backgroundColor = heatColours(share).background;
     return box;
-  }), 'slow, ' + withUnit(greatest, 'µs') + ' (logarithmic); ' + unknown + ' not tried or without a time');
+  }), 'slow, ' + withUnit(greatest, 'µs') + ' (logarithmic)');
 }

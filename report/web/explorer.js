@@ -2,9 +2,13 @@
 
 const mostChosen = 8;
 
+function explorerKept(entry) {
+  return keep('explorer ' + entry.key, {chosen: null, all: false, relative: false});
+}
+
 /** The state of a problem's explorer: trials chosen, none before the reader chose (then the best and the default). */
 function explorerState(entry) {
-  const state = keep('explorer ' + entry.key, {chosen: null, all: false});
+  const state = explorerKept(entry);
   const rows = entry.problem.configurations.rows;
   if (state.chosen === null) {
     const wanted = [rows.find((row) => row.best), rows.find((row) => row.default)];
@@ -31,7 +35,8 @@ function explorerPart(entry) {
         ? 'Of ' + count(configurations.of) + ' tried, the report holds ' + count(configurations.shown) +
           ': the best, the default, the finalists and a spread of the rest.' : ''),
       configurationsTable(entry, state.shown, toggle),
-      chosen.length === 0 ? note('No configuration is chosen.') : [sideBySide(entry, chosen, state, renew), samplesPart(entry, chosen)],
+      chosen.length === 0 ? note('No configuration is chosen.') : element('div', {class: 'explored'},
+        sideBySide(entry, chosen, state, renew), samplesPart(entry, chosen, state, renew)),
     ];
   });
 }
@@ -56,7 +61,7 @@ function configurationsTable(entry, chosen, toggle) {
   const values = (row) => varied.map((at) => configurations.columns[at] + '=' + row.values[at]).join(' ');
   return table({
     key: 'configurations ' + entry.key, caption: 'Configurations of ' + entry.problem.text, rows: configurations.rows,
-    sort: 'median', search: (row) => [rowName(row), values(row), words(row.status), row.reason].join(' '),
+    tall: true, sort: 'median', search: (row) => [rowName(row), values(row), words(row.status), row.reason].join(' '),
     filters: [{id: 'status', label: 'Show', options: [
       {id: 'all', label: 'all', accept: () => true},
       {id: 'ok', label: 'ok', accept: (row) => row.status === 'ok'},
@@ -131,7 +136,7 @@ function sideBySide(entry, chosen, state, renew) {
       renew();
     })),
     scrollBox('Chosen configurations side by side', element('table', {class: 'compared'},
-      element('caption', {}, 'Chosen configurations side by side; parameters that differ are marked',
+      caption('Chosen configurations side by side; parameters that differ are marked',
         hidden ? '; ' + plural(hidden, 'parameter') + ' that ' + (hidden === 1 ? 'is' : 'are') + ' the same not shown' : ''),
       element('thead', {}, element('tr', {}, element('th', {scope: 'col'}, 'Trial'),
         chosen.map((row) => element('th', {scope: 'col', class: 'number'}, rowName(row))))),
@@ -147,47 +152,59 @@ function comparedTimes(chosen) {
   return {title: 'Time over the fastest of these', values: ratios, cells: ratios.map((value) => (isKnown(value) ? value.toFixed(3) : unknown))};
 }
 
-function samplesPart(entry, chosen) {
+function samplesPart(entry, chosen, state, renew) {
   const sampled = chosen.filter((row) => row.samples_us && row.samples_us.length > 0);
   if (sampled.length === 0) return note('No samples of the chosen configurations are in the report.');
-  return figure({
-    key: 'samples ' + entry.key, title: 'Samples',
+  const relative = checkbox('relative samples', 'Each over its own median', state.relative, (on) => {
+    state.kept.relative = on;
+    renew();
+  });
+  return element('div', {class: 'samples'}, element('div', {class: 'controls'}, relative), figure({
+    key: 'samples ' + entry.key, title: 'Samples of the chosen configurations', height: 'high',
     caption: 'Each point is a launch that counts, in the order taken from left to right; the box holds the middle half, its line the median.',
-    config: () => samplesConfig(sampled),
+    config: () => samplesConfig(sampled.map((row) => ({row, values: shownSamples(row, state.relative)})), state.relative),
     numbers: () => plainTable('Samples of the chosen configurations, µs', ['Trial', 'Least', 'Lower quartile', 'Median', 'Upper quartile',
       'Greatest', 'Shown'], sampled.map((row) => {
       const ascending = [...row.samples_us].sort((a, b) => a - b);
       return [rowName(row), ...[0, 0.25, 0.5, 0.75, 1].map((share) => number(quantile(ascending, share))), count(ascending.length)];
     })),
-  });
+  }));
 }
 
-function samplesConfig(rows) {
-  const datasets = rows.map((row, at) => ({
-    label: rowName(row), borderColor: seriesColour(at), backgroundColor: faded(seriesColour(at), 0.55), pointRadius: 3,
+/** A row's samples in µs, or over their median. */
+function shownSamples(row, relative) {
+  const middle = relative ? quantile([...row.samples_us].sort((a, b) => a - b), 0.5) : 1;
+  return row.samples_us.map((value) => value / middle);
+}
+
+function samplesConfig(sampled, relative) {
+  const names = sampled.map(({row}) => rowName(row));
+  const datasets = sampled.map(({values}, at) => ({
+    label: names[at], borderColor: seriesColour(at), backgroundColor: faded(seriesColour(at), 0.55), pointRadius: 3,
     pointStyle: pointShapes[at % pointShapes.length],
-    data: row.samples_us.map((value, i) => ({y: value, x: at + (row.samples_us.length > 1 ? (i / (row.samples_us.length - 1) - 0.5) * 0.7 : 0)})),
+    data: values.map((value, i) => ({y: value, x: at + (values.length > 1 ? (i / (values.length - 1) - 0.5) * 0.7 : 0)})),
   }));
-  return {type: 'scatter', data: {datasets}, plugins: [sampleBoxes(rows)], options: {
+  const show = (value) => (relative ? value.toFixed(4) : withUnit(value, 'µs'));
+  return {type: 'scatter', data: {datasets}, plugins: [sampleBoxes(sampled)], options: {
     scales: {
-      x: {min: -0.6, max: rows.length - 0.4, grid: {display: false},
-        afterBuildTicks: (axis) => { axis.ticks = rows.map((row, i) => ({value: i})); },
-        ticks: {autoSkip: false, maxRotation: 60, callback: (value) => (rows[value] ? rowName(rows[value]) : '')}},
-      y: linearAxis('Time of a launch, µs', {grace: '8%'}),
+      x: {min: -0.6, max: sampled.length - 0.4, grid: {display: false},
+        afterBuildTicks: (axis) => { axis.ticks = names.map((name, i) => ({value: i})); },
+        ticks: {autoSkip: false, maxRotation: 60, callback: (value) => names[value] || ''}},
+      y: linearAxis(relative ? 'Time of a launch over the median' : 'Time of a launch, µs', {grace: '8%'}),
     },
-    plugins: {legend: {display: false}, tooltip: {callbacks: {label: (item) => item.dataset.label + ': ' + withUnit(item.raw.y, 'µs')}}},
+    plugins: {legend: {display: false}, tooltip: {callbacks: {label: (item) => item.dataset.label + ': ' + show(item.raw.y)}}},
   }};
 }
 
-function sampleBoxes(rows) {
+function sampleBoxes(sampled) {
   return {
     id: 'boxes',
     beforeDatasetsDraw({ctx, scales}) {
       ctx.save();
       ctx.strokeStyle = colour('muted');
       ctx.fillStyle = faded(colour('muted'), 0.12);
-      rows.forEach((row, at) => {
-        const ascending = [...row.samples_us].sort((a, b) => a - b);
+      sampled.forEach(({values}, at) => {
+        const ascending = [...values].sort((a, b) => a - b);
         const [top, middle, bottom] = [0.75, 0.5, 0.25].map((share) => scales.y.getPixelForValue(quantile(ascending, share)));
         const left = scales.x.getPixelForValue(at - 0.4);
         const right = scales.x.getPixelForValue(at + 0.4);

@@ -25,7 +25,7 @@ function contextFailures(context) {
   return element('section', {class: 'context'}, heading,
     plainTable('Trials by status', ['Status', 'Trials', 'Share', 'Meaning'], statuses.filter((status) => context.statuses[status])
       .map((status) => [words(status), count(context.statuses[status]), percent(context.statuses[status] / context.trials),
-        element('span', {class: 'plain muted'}, statusMeanings[status] || '')])),
+        element('span', {class: 'muted'}, statusMeanings[status] || '')]), 1, 3),
     kernelStatuses(context), reasonsTable(context),
     context.failures_more ? note('And ' + plural(context.failures_more, 'trial') + ' with rarer reasons.') : null);
 }

@@ -122,6 +122,25 @@ function quantile(ascending, share) {
   return ascending[below] + (ascending[above] - ascending[below]) * (at - below);
 }
 
+/** The least of values, however many there are; Math.min takes only so many. */
+function least(values) {
+  return values.reduce((a, b) => Math.min(a, b), Infinity);
+}
+
+function greatest(values) {
+  return values.reduce((a, b) => Math.max(a, b), -Infinity);
+}
+
+/** A probability of chance alone. */
+function chance(value) {
+  return isKnown(value) ? (value < 0.0001 ? '< 0.0001' : Number(value.toPrecision(2)).toString()) : unknown;
+}
+
+/** "1.043×", for what is near one. */
+function ratioText(value) {
+  return isKnown(value) ? value.toFixed(3) + '×' : unknown;
+}
+
 /** A status as words: "wrong result". */
 function words(status) {
   return String(status).replace(/_/g, ' ');

@@ -10,21 +10,21 @@ const pages = [
 ];
 
 function route() {
-  const words = location.hash.replace(/^#\/?/, '').split('/').filter((word) => word !== '').map((word) => {
+  const parts = location.hash.replace(/^#\/?/, '').split('/').filter((part) => part !== '').map((part) => {
     try {
-      return decodeURIComponent(word);
+      return decodeURIComponent(part);
     } catch (malformed) {
-      return word;
+      return part;
     }
   });
-  return {page: pages.find((page) => page.name === words[0]) || (words.length ? null : pages[0]), words: words.slice(1)};
+  return {page: pages.find((page) => page.name === parts[0]) || (parts.length ? null : pages[0]), rest: parts.slice(1)};
 }
 
 function makePage() {
-  const {page, words} = route();
+  const {page, rest} = route();
   if (!page) return [element('h1', {}, 'No such page'), note('The report has no page at this address. ', link(['overview'], 'Overview'))];
   try {
-    return page.make(...words);
+    return page.make(...rest);
   } catch (failure) {
     console.error(failure);
     return [element('h1', {}, page.title), paragraph('This page could not be shown: ' + failure.message)];
@@ -65,12 +65,12 @@ function goToPage() {
 
 /** Shows a newer document; the address follows a problem whose number moved. */
 function takeDocument(next) {
-  const {page, words} = route();
-  const before = page && page.name === 'problem' ? problemsById.get(Number(words[0])) : null;
+  const {page, rest} = route();
+  const before = page && page.name === 'problem' ? problemsById.get(Number(rest[0])) : null;
   adoptReport(next);
   const now = before && problemByKey(before.key);
   if (now && now.problem.id !== before.problem.id) {
-    rememberSelection(now, (keep('explorer ' + now.key, {chosen: null, all: false}).chosen) || []);
+    rememberSelection(now, explorerKept(now).chosen || []);
   }
   showFrame();
   renewPage();

@@ -79,7 +79,7 @@ function untunedPart(context, phase) {
   const total = listed.length + (phase.untuned_more || 0);
   if (total === 0) return note('Nothing of ', element('em', {}, phase.phase), ' is left untuned.');
   return details('untuned ' + contextKey(context) + phase.phase + configText(phase.symbols) + configText(phase.types),
-    'Still untuned in ' + phase.phase + ' (' + configText(phase.symbols) + '): ' + plural(total, 'problem'), () => [
+    'Still untuned in ' + [phase.phase, configText({...phase.symbols, ...phase.types})].join(' ').trim() + ': ' + plural(total, 'problem'), () => [
       plainTable('Problems of ' + phase.phase + ' without a tuned time', ['Problem', 'Kernel', 'Calls'],
         listed.map((one) => [one.problem, one.kernel, count(one.count)]), 2),
       phase.untuned_more ? note('And ' + count(phase.untuned_more) + ' more.') : null].reduce(joinNodes, element('div')));
@@ -98,7 +98,7 @@ function gainsPart(context) {
   }
   const shown = kernels.filter((kernel, i) => rows[i].length > 0);
   return figure({
-    key: 'gains ' + contextKey(context), title: 'Gain of each problem over its default', height: shown.length > 8 ? 'tall' : null,
+    key: 'gains ' + contextKey(context), title: 'Gain of each problem over its default', height: shown.length > 8 ? 'tall' : shown.length < 3 ? 'low' : null,
     caption: 'One point a problem, with the interval that the 95 % intervals of its two times allow; hollow while undecided.',
     config: () => gainsConfig(shown),
     numbers: () => plainTable('Gain by kernel', ['Kernel', 'Problems', 'Geometric mean', 'Least', 'Greatest'],
@@ -128,7 +128,7 @@ function gainsConfig(kernels) {
     type: 'scatter', data: {datasets}, plugins: [whiskers(true), ruler('x', 1)],
     options: {
       scales: {
-        x: logAxis('Gain (default over best)', {...logBounds([...values, 1], 1.08), ticks: {autoSkip: true}}),
+        x: logAxis('Gain (default over best)', logBounds([...values, 1], 1.08)),
         y: {min: -0.6, max: kernels.length - 0.4, reverse: true, grid: {display: false},
           afterBuildTicks: (axis) => { axis.ticks = kernels.map((kernel, i) => ({value: i})); },
           ticks: {autoSkip: false, callback: (value) => shortened(kernels[value] ? kernels[value].name : '', 18)}},

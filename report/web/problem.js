@@ -26,7 +26,7 @@ function selectTrials(entry, trials) {
   if (!trials) return;
   const held = entry.problem.configurations.rows;
   const wanted = trials.split(',').map(Number).filter((trial) => held.some((row) => row.trial === trial));
-  if (wanted.length) keep('explorer ' + entry.key, {chosen: null, all: false}).chosen = [...new Set(wanted)].slice(0, mostChosen);
+  if (wanted.length) explorerKept(entry).chosen = [...new Set(wanted)].slice(0, mostChosen);
 }
 
 function problemTiles({context, problem}) {

@@ -24,7 +24,7 @@ function searchName(search) {
 
 function searchSet(label, index, data) {
   const hue = seriesColour(index);
-  return {label, data, stepped: true, borderColor: hue, backgroundColor: hue, borderWidth: 2, pointRadius: 2,
+  return {label, data, stepped: true, borderColor: hue, backgroundColor: hue, borderWidth: 2, pointRadius: data.length > meanPoints / 2 ? 0 : 2, pointHitRadius: 6,
     pointStyle: pointShapes[index % pointShapes.length], borderDash: lineDashes[Math.floor(index / seriesCount) % lineDashes.length]};
 }
 
@@ -67,8 +67,8 @@ function searchConfig(sets, xTitle, yTitle) {
   return {
     type: 'line', data: {datasets: sets},
     options: {
-      parsing: false, interaction: {mode: 'nearest', intersect: false},
-      scales: {x: linearAxis(xTitle, {beginAtZero: true}), y: logAxis(yTitle, {...logBounds(values, 1.05), ticks: {autoSkip: true}})},
+      parsing: false, interaction: {mode: 'nearest', intersect: false}, layout: {padding: {right: 12}},
+      scales: {x: linearAxis(xTitle, {min: 0, max: greatest(sets.flatMap((set) => set.data.map((point) => point.x)))}), y: logAxis(yTitle, logBounds(values, 1.05))},
       plugins: {tooltip: {callbacks: {title: () => '', label: (item) => [item.dataset.label,
         number(item.raw.y) + ' at ' + number(item.raw.x)]}}},
     },

@@ -10,7 +10,8 @@ function compareCells(a, b) {
 /**
  * A table. `spec`: key (its state is kept under it), caption, rows, columns, and optionally sort (id of a column),
  * descending, search (what a row is found by), filters ({id, label, options: [{id, label, accept}]}, the first option
- * being the one to begin with), empty (said instead where there is no row). A column: id, title, and value (what it
+ * being the one to begin with), empty (said instead where there is no row),
+ * tall (it scrolls up and down in itself). A column: id, title, and value (what it
  * sorts by; null sorts last), and optionally unit, numeric, cell (what it shows), help, wide.
  */
 function table(spec) {
@@ -35,9 +36,9 @@ function table(spec) {
   };
   show();
   const grid = element('table', {class: spec.className || null},
-    element('caption', {}, spec.caption), element('thead', {}, element('tr', {}, headers)), body);
+    caption(spec.caption), element('thead', {}, element('tr', {}, headers)), body);
   const box = scrollBox(spec.caption, grid);
-  return element('div', {class: 'table', 'data-table': spec.key},
+  return element('div', {class: spec.tall ? 'table tall' : 'table', 'data-table': spec.key},
     spec.search || spec.filters ? tableControls(spec, state, tally, show) : null, box, more);
 }
 
@@ -125,12 +126,12 @@ function showAllButton(total, state, show) {
   }}, 'Show all ' + count(total) + ' rows');
 }
 
-/** A small table that does not sort: titles, and rows of cells, the first of which names the row. */
-function plainTable(caption, titles, rows, numericFrom = 1) {
-  const kind = (i) => (i >= numericFrom ? 'number' : null);
-  return scrollBox(caption, element('table', {},
-    element('caption', {}, caption),
-    element('thead', {}, element('tr', {}, titles.map((title, i) => element('th', {scope: 'col', class: kind(i)}, title)))),
+/** A small table that does not sort: titles, and rows of cells, the first of which names the row, and those of the given places are numbers. */
+function plainTable(title, titles, rows, numericFrom = 1, numericTo = Infinity) {
+  const kind = (i) => (i >= numericFrom && i < numericTo ? 'number' : null);
+  return scrollBox(title, element('table', {},
+    caption(title),
+    element('thead', {}, element('tr', {}, titles.map((name, i) => element('th', {scope: 'col', class: kind(i)}, name)))),
     element('tbody', {}, rows.map((row) => element('tr', {}, row.map((cell, i) => (i === 0
       ? element('th', {scope: 'row'}, cell) : element('td', {class: kind(i)}, isKnown(cell) ? cell : unknown))))))));
 }

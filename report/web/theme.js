@@ -81,9 +81,13 @@ function faded(hex, share) {
 // Cividis (Nuñez, Anderton and Renslow, 2018), made to look alike with and without a colour deficiency.
 const heatStops = [[254, 232, 56], [188, 175, 111], [124, 123, 120], [59, 73, 108], [0, 34, 78]];
 
-/** Background and text colour of a share from 0 (fastest) to 1 (slowest). */
+// The far end would be lost against the page's background.
+const heatReach = 0.88;
+
+/** Background and text colour of a share from 0 (fastest) to 1 (slowest): the fastest stands out most from the page. */
 function heatColours(share) {
-  const at = Math.min(Math.max(share, 0), 1) * (heatStops.length - 1);
+  const reached = Math.min(Math.max(share, 0), 1) * heatReach;
+  const at = (theme() === 'dark' ? reached : 1 - reached) * (heatStops.length - 1);
   const below = Math.min(Math.floor(at), heatStops.length - 2);
   const mixed = heatStops[below].map((from, i) => Math.round(from + (heatStops[below + 1][i] - from) * (at - below)));
   const bright = (mixed[0] * 299 + mixed[1] * 587 + mixed[2] * 114) / 1000;

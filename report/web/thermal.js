@@ -89,14 +89,6 @@ function readingCaption(logs, reading) {
   return 'From ' + number(least(values)) + ' to ' + withUnit(greatest(values), reading.unit) + '.';
 }
 
-function least(values) {
-  return values.reduce((a, b) => Math.min(a, b), Infinity);
-}
-
-function greatest(values) {
-  return values.reduce((a, b) => Math.max(a, b), -Infinity);
-}
-
 /** Time of day along the bottom, with ticks at round steps; the day too where there are several. */
 function timeAxis(first, last) {
   const steps = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800, 604800, 2592000]
