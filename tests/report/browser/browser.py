@@ -111,6 +111,12 @@ class BrowserTest(unittest.TestCase):
     def wait(self, condition, seconds=10):
         return WebDriverWait(self.browser, seconds, poll_frequency=0.05).until(lambda _: condition())
 
+    def draw_all(self):
+        """Has every chart of the page drawn: they are when they come near the screen, so the screen is made to hold it."""
+        width = self.script("return innerWidth")
+        self.resize(width, min(20_000, self.script("return document.documentElement.scrollHeight")))
+        self.wait(lambda: not self.script("return document.querySelectorAll('main canvas:not([width])').length"))
+
     def all(self, selector):
         return self.browser.find_elements(By.CSS_SELECTOR, selector)
 
