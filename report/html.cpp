@@ -43,8 +43,9 @@ std::string html_title(const nlohmann::ordered_json& document) {
   if (found == document.end() || !found->is_string()) {
     return "Pascaline report";
   }
-  const auto text = nlohmann::ordered_json::parse(found->dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace))
-                        .get<std::string>();
+  const auto text =
+      nlohmann::ordered_json::parse(found->dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace))
+          .get<std::string>();
   std::string out;
   for (const char c : text) {
     switch (c) {
@@ -79,9 +80,7 @@ void fill(std::string& out, std::string_view& rest, std::string_view marker, std
 
 }  // namespace
 
-std::string html_report_policy(bool live) {
-  return std::string(kReportPolicy) + (live ? "; connect-src 'self'" : "");
-}
+std::string html_report_policy(bool live) { return std::string(kReportPolicy) + (live ? "; connect-src 'self'" : ""); }
 
 std::string html_report(const nlohmann::ordered_json& document) {
   const std::string json = script_safe_json(document);

@@ -1,12 +1,15 @@
-// Elements are made here and nowhere else: texts become text nodes, so nothing of the document is ever parsed as markup.
+// Elements are made here and nowhere else: texts become text nodes, so nothing of the document is ever parsed as
+// markup.
 
 const svgNamespace = 'http://www.w3.org/2000/svg';
 
 function fill(node, attributes, children) {
   for (const [name, value] of Object.entries(attributes || {})) {
     if (value === null || value === undefined || value === false) continue;
-    if (typeof value === 'function') node.addEventListener(name, value);
-    else node.setAttribute(name, value === true ? '' : String(value));
+    if (typeof value === 'function')
+      node.addEventListener(name, value);
+    else
+      node.setAttribute(name, value === true ? '' : String(value));
   }
   for (const child of children.flat(Infinity)) {
     if (child !== null && child !== undefined && child !== false) {
@@ -45,21 +48,26 @@ function section(title, ...children) {
 /** Terms and what they are, as [term, content] pairs; pairs without content are left out. */
 function facts(pairs) {
   const known = pairs.filter((pair) => pair[1] !== null && pair[1] !== undefined && pair[1] !== '');
-  return element('dl', {class: 'facts'},
-    known.map((pair) => element('div', {}, element('dt', {}, pair[0]), element('dd', {}, pair[1]))));
+  return element(
+      'dl', {class: 'facts'},
+      known.map((pair) => element('div', {}, element('dt', {}, pair[0]), element('dd', {}, pair[1]))));
 }
 
 /** Large figures, as {label, value, detail}. */
 function tiles(items) {
-  return element('ul', {class: 'tiles'}, items.map((item) => element('li', {},
-    element('span', {class: 'label'}, item.label), element('span', {class: 'value'}, item.value),
-    item.detail ? element('span', {class: 'detail'}, item.detail) : null)));
+  return element(
+      'ul', {class: 'tiles'},
+      items.map(
+          (item) => element(
+              'li', {}, element('span', {class: 'label'}, item.label), element('span', {class: 'value'}, item.value),
+              item.detail ? element('span', {class: 'detail'}, item.detail) : null)));
 }
 
 /** A box that scrolls sideways by itself, so that the page never does. */
 function scrollBox(label, content) {
-  return element('div', {class: 'scroll', role: 'region', 'aria-label': label, tabindex: '0', 'data-focus': 'box ' + label},
-    content);
+  return element(
+      'div', {class: 'scroll', role: 'region', 'aria-label': label, tabindex: '0', 'data-focus': 'box ' + label},
+      content);
 }
 
 /** A table's caption, which stays in sight while the table scrolls under it. */
@@ -69,9 +77,11 @@ function caption(...children) {
 
 /** A labelled choice; `options` are {id, label}. */
 function choice(key, label, options, chosen, change) {
-  const select = element('select', {'data-focus': key, change: () => change(select.value)},
-    options.map((option) => element('option', {value: option.id, selected: String(option.id) === String(chosen)},
-      option.label)));
+  const select = element(
+      'select', {'data-focus': key, change: () => change(select.value)},
+      options.map(
+          (option) =>
+              element('option', {value: option.id, selected: String(option.id) === String(chosen)}, option.label)));
   return element('label', {class: 'control'}, element('span', {}, label), select);
 }
 
@@ -95,7 +105,8 @@ function replaceInPlace(node, make) {
   const focus = active && active.getAttribute('data-focus');
   const cursor = active && active.tagName === 'INPUT' && active.type === 'search' ? active.selectionStart : null;
   const scrolled = new Map();
-  for (const box of node.querySelectorAll('.scroll')) scrolled.set(box.getAttribute('aria-label'), [box.scrollLeft, box.scrollTop]);
+  for (const box of node.querySelectorAll('.scroll'))
+    scrolled.set(box.getAttribute('aria-label'), [box.scrollLeft, box.scrollTop]);
   releaseCharts(node);
   node.replaceChildren(...[make()].flat(Infinity).filter((child) => child));
   for (const box of node.querySelectorAll('.scroll')) {

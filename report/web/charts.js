@@ -4,28 +4,33 @@
 const liveCharts = new Set();
 const waitingCharts = new Map();
 const nearScreen = new IntersectionObserver((entries) => {
-  for (const entry of entries) if (entry.isIntersecting) drawChart(entry.target);
+  for (const entry of entries)
+    if (entry.isIntersecting) drawChart(entry.target);
 }, {rootMargin: '400px'});
 
 /**
- * A figure. `spec`: title, caption (a sentence on what is seen), config (a function that makes Chart.js's configuration,
- * called when it is drawn), key and numbers (a function that makes the table of its numbers), and optionally small.
+ * A figure. `spec`: title, caption (a sentence on what is seen), config (a function that makes Chart.js's
+ * configuration, called when it is drawn), key and numbers (a function that makes the table of its numbers), and
+ * optionally small.
  */
 function figure(spec) {
   const canvas = element('canvas', {role: 'img', 'aria-label': spec.title + '. ' + (spec.caption || '')});
   waitingCharts.set(canvas, spec.config);
-  return element('figure', {class: spec.small ? 'small' : null},
-    element('figcaption', {}, element('strong', {}, spec.title), spec.caption ? [' ', spec.caption] : null),
-    element('div', {class: 'canvas', 'data-height': spec.height || null}, canvas),
-    spec.numbers ? details('numbers ' + spec.key, 'The numbers', spec.numbers) : null);
+  return element(
+      'figure', {class: spec.small ? 'small' : null},
+      element('figcaption', {}, element('strong', {}, spec.title), spec.caption ? [' ', spec.caption] : null),
+      element('div', {class: 'canvas', 'data-height': spec.height || null}, canvas),
+      spec.numbers ? details('numbers ' + spec.key, 'The numbers', spec.numbers) : null);
 }
 
 /** To be called after figures came into the page. Paper gets all of them at once. */
 function drawCharts() {
   for (const canvas of [...waitingCharts.keys()]) {
     if (!canvas.isConnected) continue;
-    if (printing) drawChart(canvas);
-    else nearScreen.observe(canvas);
+    if (printing)
+      drawChart(canvas);
+    else
+      nearScreen.observe(canvas);
   }
 }
 
@@ -65,8 +70,13 @@ function applyChartDefaults() {
   Chart.defaults.plugins.legend.position = 'bottom';
   Chart.defaults.plugins.legend.labels.usePointStyle = true;
   Chart.defaults.plugins.legend.labels.boxHeight = 7;
-  Object.assign(Chart.defaults.plugins.tooltip, {backgroundColor: colour('text'), titleColor: colour('background'),
-    bodyColor: colour('background'), displayColors: false, boxPadding: 4});
+  Object.assign(Chart.defaults.plugins.tooltip, {
+    backgroundColor: colour('text'),
+    titleColor: colour('background'),
+    bodyColor: colour('background'),
+    displayColors: false,
+    boxPadding: 4
+  });
 }
 
 function axisTitle(text) {
@@ -74,8 +84,12 @@ function axisTitle(text) {
 }
 
 function linearAxis(title, extra = {}) {
-  return {type: 'linear', title: axisTitle(title), ...extra,
-    ticks: {maxRotation: 0, callback: tickLabel, ...extra.ticks}};
+  return {
+    type: 'linear',
+    title: axisTitle(title),
+    ...extra,
+    ticks: {maxRotation: 0, callback: tickLabel, ...extra.ticks}
+  };
 }
 
 /** As few digits as tell the value. */
@@ -83,7 +97,8 @@ function tickLabel(value) {
   const size = Math.abs(value);
   if (size !== 0 && (size < 1e-3 || size >= 1e7)) return value.toExponential(0).replace('-', '−');
   const [whole, fraction] = String(Number(value.toPrecision(6))).split('.');
-  return whole.replace('-', '−').replace(/\B(?=(\d{3})+$)/g, whole.length > 4 ? narrowSpace : '') + (fraction ? '.' + fraction : '');
+  return whole.replace('-', '−').replace(/\B(?=(\d{3})+$)/g, whole.length > 4 ? narrowSpace : '') +
+      (fraction ? '.' + fraction : '');
 }
 
 const fewDecades = 0.8;
@@ -101,18 +116,23 @@ function logTicks(min, max, most) {
     return values;
   }
   const digits = decades < manyDecades ? [1, 2, 5] : [1];
-  for (let power = Math.floor(Math.log10(min)); 10 ** power <= max; power += 1) values.push(...digits.map((digit) => digit * 10 ** power));
+  for (let power = Math.floor(Math.log10(min)); 10 ** power <= max; power += 1)
+    values.push(...digits.map((digit) => digit * 10 ** power));
   return values.filter((value) => value >= min && value <= max);
 }
 
 /** A logarithmic axis; `bounds` are its min and max. */
 function logAxis(title, bounds) {
-  return {type: 'logarithmic', title: axisTitle(title), ...bounds,
+  return {
+    type: 'logarithmic',
+    title: axisTitle(title),
+    ...bounds,
     afterBuildTicks: (axis) => {
       const room = axis.isHorizontal() ? axis.width / 60 : axis.height / 30;
       axis.ticks = logTicks(axis.min, axis.max, Math.min(10, room)).map((value) => ({value}));
     },
-    ticks: {maxRotation: 0, callback: tickLabel}};
+    ticks: {maxRotation: 0, callback: tickLabel}
+  };
 }
 
 /** Bounds of a logarithmic axis around values, with some room. */

@@ -14,20 +14,31 @@ const statusMeanings = {
 function failuresPage() {
   const heading = element('h1', {}, 'Failures');
   if (report.contexts.length === 0) return [heading, note('There is no trial, so none failed.')];
-  return [heading, note('A configuration that does not work is a result like any other: the search learns from it.'),
-    report.contexts.map(contextFailures)];
+  return [
+    heading, note('A configuration that does not work is a result like any other: the search learns from it.'),
+    report.contexts.map(contextFailures)
+  ];
 }
 
 function contextFailures(context) {
   const failed = failedTrials(context.statuses);
   const heading = element('h2', {}, contextName(context));
-  if (failed === 0) return element('section', {class: 'context'}, heading, note('All ' + plural(context.trials, 'trial') + ' were ok.'));
-  return element('section', {class: 'context'}, heading,
-    plainTable('Trials by status', ['Status', 'Trials', 'Share', 'Meaning'], statuses.filter((status) => context.statuses[status])
-      .map((status) => [words(status), count(context.statuses[status]), percent(context.statuses[status] / context.trials),
-        element('span', {class: 'muted'}, statusMeanings[status] || '')]), 1, 3),
-    kernelStatuses(context), reasonsTable(context),
-    context.failures_more ? note('And ' + plural(context.failures_more, 'trial') + ' with rarer reasons.') : null);
+  if (failed === 0)
+    return element(
+        'section', {class: 'context'}, heading, note('All ' + plural(context.trials, 'trial') + ' were ok.'));
+  return element(
+      'section', {class: 'context'}, heading,
+      plainTable(
+          'Trials by status', ['Status', 'Trials', 'Share', 'Meaning'],
+          statuses.filter((status) => context.statuses[status])
+              .map(
+                  (status) =>
+                      [words(status), count(context.statuses[status]),
+                       percent(context.statuses[status] / context.trials),
+                       element('span', {class: 'muted'}, statusMeanings[status] || '')]),
+          1, 3),
+      kernelStatuses(context), reasonsTable(context),
+      context.failures_more ? note('And ' + plural(context.failures_more, 'trial') + ' with rarer reasons.') : null);
 }
 
 function kernelStatuses(context) {
@@ -35,28 +46,68 @@ function kernelStatuses(context) {
   const tally = (kernel, status) => sum(kernel.problems.map((problem) => problem.statuses[status] || 0));
   if (context.kernels.length < 2) return null;
   return table({
-    key: 'statuses ' + contextKey(context), caption: 'Trials by kernel and status', rows: context.kernels,
-    columns: [{id: 'name', title: 'Kernel', value: (kernel) => kernel.name, cell: (kernel) => link(['kernels', kernel.name], kernel.name)},
-      ...used.map((status) => ({id: status, title: words(status), numeric: true, value: (kernel) => tally(kernel, status),
-        cell: (kernel) => count(tally(kernel, status))}))],
+    key: 'statuses ' + contextKey(context),
+    caption: 'Trials by kernel and status',
+    rows: context.kernels,
+    columns: [
+      {
+        id: 'name',
+        title: 'Kernel',
+        value: (kernel) => kernel.name,
+        cell: (kernel) => link(['kernels', kernel.name], kernel.name)
+      },
+      ...used.map((status) => ({
+                    id: status,
+                    title: words(status),
+                    numeric: true,
+                    value: (kernel) => tally(kernel, status),
+                    cell: (kernel) => count(tally(kernel, status))
+                  }))
+    ],
   });
 }
 
 function reasonsTable(context) {
   const met = statuses.filter((status) => context.failures.some((row) => row.status === status));
   return table({
-    key: 'failures ' + contextKey(context), caption: 'Reasons, the commonest first, each with an example', rows: context.failures,
-    sort: 'count', descending: true, search: (row) => [words(row.status), row.reason, row.kernels.join(' '), row.problem, row.config].join(' '),
-    filters: [{id: 'status', label: 'Status', options: [{id: 'all', label: 'all', accept: () => true},
-      ...met.map((status) => ({id: status, label: words(status), accept: (row) => row.status === status}))]}],
+    key: 'failures ' + contextKey(context),
+    caption: 'Reasons, the commonest first, each with an example',
+    rows: context.failures,
+    sort: 'count',
+    descending: true,
+    search: (row) => [words(row.status), row.reason, row.kernels.join(' '), row.problem, row.config].join(' '),
+    filters: [{
+      id: 'status',
+      label: 'Status',
+      options: [
+        {id: 'all', label: 'all', accept: () => true},
+        ...met.map((status) => ({id: status, label: words(status), accept: (row) => row.status === status}))
+      ]
+    }],
     empty: 'No reasons were stored.',
     columns: [
-      {id: 'status', title: 'Status', value: (row) => row.status, cell: (row) => element('span', {class: 'plain'}, words(row.status))},
+      {
+        id: 'status',
+        title: 'Status',
+        value: (row) => row.status,
+        cell: (row) => element('span', {class: 'plain'}, words(row.status))
+      },
       {id: 'count', title: 'Trials', numeric: true, value: (row) => row.count},
-      {id: 'reason', title: 'Reason', wide: true, value: (row) => row.reason, cell: (row) => row.reason || 'no reason given'},
+      {
+        id: 'reason',
+        title: 'Reason',
+        wide: true,
+        value: (row) => row.reason,
+        cell: (row) => row.reason || 'no reason given'
+      },
       {id: 'kernels', title: 'Kernels', value: (row) => row.kernels.join(', ')},
-      {id: 'problem', title: 'Example', wide: true, value: (row) => row.problem, cell: (row) => [row.problem,
-        element('span', {class: 'muted code'}, row.config ? ' ' + row.config : '')]},
+      {
+        id: 'problem',
+        title: 'Example',
+        wide: true,
+        value: (row) => row.problem,
+        cell: (row) => [row.problem, element('span', {class: 'muted code'}, row.config ? ' ' + row.config : '')]
+      },
     ],
   });
 }

@@ -20,8 +20,9 @@ function watchServer(renew) {
 }
 
 async function takeNewer(renew) {
-  const answer = await fetch('document.json', {cache: 'no-store', headers: liveTag ? {'If-None-Match': liveTag} : {},
-    signal: AbortSignal.timeout(liveAnswer)});
+  const answer = await fetch(
+      'document.json',
+      {cache: 'no-store', headers: liveTag ? {'If-None-Match': liveTag} : {}, signal: AbortSignal.timeout(liveAnswer)});
   if (answer.status === 304) return;
   if (!answer.ok) throw new Error('status ' + answer.status);
   const next = await answer.json();

@@ -22,7 +22,11 @@ function route() {
 
 function makePage() {
   const {page, rest} = route();
-  if (!page) return [element('h1', {}, 'No such page'), note('The report has no page at this address. ', link(['overview'], 'Overview'))];
+  if (!page)
+    return [
+      element('h1', {}, 'No such page'),
+      note('The report has no page at this address. ', link(['overview'], 'Overview'))
+    ];
   try {
     return page.make(...rest);
   } catch (failure) {
@@ -34,16 +38,20 @@ function makePage() {
 function showNavigation() {
   const {page} = route();
   const current = page ? page.under || page.name : '';
-  document.getElementById('navigation').replaceChildren(...pages.filter((one) => !one.under).map((one) =>
-    element('a', {href: '#/' + one.name, 'aria-current': one.name === current ? 'page' : null}, one.title)));
+  document.getElementById('navigation')
+      .replaceChildren(
+          ...pages.filter((one) => !one.under)
+              .map(
+                  (one) => element(
+                      'a', {href: '#/' + one.name, 'aria-current': one.name === current ? 'page' : null}, one.title)));
 }
 
 function showFrame() {
   document.getElementById('report-title').textContent = report.title;
   document.getElementById('report-origin').textContent = report.database.file;
-  document.getElementById('footer').textContent = 'Made by Pascaline ' + report.program_version + ' from ' + report.database.file +
-    (report.generated_unix_ms ? ' at ' + date(report.generated_unix_ms) : '') + '. Times of day are UTC. Charts are drawn by Chart.js ' +
-    Chart.version + ' (MIT License).';
+  document.getElementById('footer').textContent = 'Made by Pascaline ' + report.program_version + ' from ' +
+      report.database.file + (report.generated_unix_ms ? ' at ' + date(report.generated_unix_ms) : '') +
+      '. Times of day are UTC. Charts are drawn by Chart.js ' + Chart.version + ' (MIT License).';
 }
 
 /** Draws the page again where it is. */
@@ -80,7 +88,8 @@ function start() {
   try {
     adoptReport(JSON.parse(document.getElementById('report-document').textContent));
   } catch (failure) {
-    document.getElementById('main').replaceChildren(element('h1', {}, 'This report cannot be shown'), paragraph(failure.message));
+    document.getElementById('main').replaceChildren(
+        element('h1', {}, 'This report cannot be shown'), paragraph(failure.message));
     applyTheme();
     return;
   }

@@ -24,8 +24,10 @@ function problemKey(context, kernel, problem) {
 }
 
 function contextKey(context) {
-  return [context.device.kind, context.device.name, context.device.compute_capability, context.device.sm_count,
-    context.toolkit.compiler, context.toolkit.version, context.toolkit.target, context.toolkit.driver_version].join('|');
+  return [
+    context.device.kind, context.device.name, context.device.compute_capability, context.device.sm_count,
+    context.toolkit.compiler, context.toolkit.version, context.toolkit.target, context.toolkit.driver_version
+  ].join('|');
 }
 
 function problemByKey(key) {
@@ -34,8 +36,11 @@ function problemByKey(key) {
 
 /** "nvrtc 12.9, sm_61, driver 12.4". */
 function toolkitName(toolkit) {
-  return [toolkit.compiler + ' ' + toolkit.version, toolkit.target,
-    toolkit.driver_version ? 'driver ' + toolkit.driver_version : ''].filter((text) => text.trim()).join(', ');
+  return [
+    toolkit.compiler + ' ' + toolkit.version, toolkit.target,
+    toolkit.driver_version ? 'driver ' + toolkit.driver_version : ''
+  ].filter((text) => text.trim())
+      .join(', ');
 }
 
 function contextName(context) {
@@ -58,8 +63,8 @@ function kernelNames() {
 
 /** The kernels of a name, as {context, kernel}. */
 function kernelsNamed(name) {
-  return report.contexts.flatMap((context) => context.kernels.filter((kernel) => kernel.name === name)
-    .map((kernel) => ({context, kernel})));
+  return report.contexts.flatMap(
+      (context) => context.kernels.filter((kernel) => kernel.name === name).map((kernel) => ({context, kernel})));
 }
 
 function sessionById(id) {
@@ -91,8 +96,11 @@ function failedTrials(statuses) {
 
 /** "12 rejected, 3 timed out", commonest first. */
 function statusText(statuses) {
-  return Object.entries(statuses).filter((entry) => entry[1] > 0).sort((a, b) => b[1] - a[1])
-    .map((entry) => count(entry[1]) + ' ' + words(entry[0])).join(', ');
+  return Object.entries(statuses)
+      .filter((entry) => entry[1] > 0)
+      .sort((a, b) => b[1] - a[1])
+      .map((entry) => count(entry[1]) + ' ' + words(entry[0]))
+      .join(', ');
 }
 
 /** Whether a problem has a winner, only a fastest trial so far, or nothing that worked. */

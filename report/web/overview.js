@@ -4,14 +4,22 @@ function overviewPage() {
   if (report.database.trials === 0) return emptyOverview();
   return [
     element('h1', {}, report.title),
-    note([inFilter(), dates(Math.min(...report.contexts.map((one) => one.first_unix_ms)),
-      Math.max(...report.contexts.map((one) => one.last_unix_ms)))].filter((text) => text).join(' ')),
+    note([
+      inFilter(),
+      dates(
+          Math.min(...report.contexts.map((one) => one.first_unix_ms)),
+          Math.max(...report.contexts.map((one) => one.last_unix_ms)))
+    ].filter((text) => text)
+             .join(' ')),
     tiles([
       {label: 'Trials', value: count(report.database.trials), detail: plural(report.database.sessions, 'session')},
       {label: 'Problems with a winner', value: decidedTile().value, detail: decidedTile().detail},
       {label: 'Kernels', value: count(kernelNames().length), detail: kernelNames().slice(0, 6).join(', ')},
-      {label: 'Tuning time', value: duration(sum(report.contexts.map((one) => one.spent_ms))),
-        detail: 'over ' + plural(report.contexts.length, 'device and toolkit', 'devices and toolkits')},
+      {
+        label: 'Tuning time',
+        value: duration(sum(report.contexts.map((one) => one.spent_ms))),
+        detail: 'over ' + plural(report.contexts.length, 'device and toolkit', 'devices and toolkits')
+      },
     ]),
     report.contexts.length === 0 ? note('No trial of the database is of the kernel and device asked for.') : null,
     report.contexts.map(contextOverview),
@@ -20,69 +28,93 @@ function overviewPage() {
 }
 
 function emptyOverview() {
-  return [element('h1', {}, report.title), note(inFilter()),
-    paragraph('The database ', element('code', {}, report.database.file), ' holds no trial yet. ', report.sessions.length
-      ? 'Its sessions are below; a trial is stored as soon as its configuration was tried.'
-      : 'A sweep (pascaline sweep) fills it.'),
-    report.sessions.length ? section('Sessions', sessionsTable()) : null];
+  return [
+    element('h1', {}, report.title), note(inFilter()),
+    paragraph(
+        'The database ', element('code', {}, report.database.file), ' holds no trial yet. ',
+        report.sessions.length ? 'Its sessions are below; a trial is stored as soon as its configuration was tried.' :
+                                 'A sweep (pascaline sweep) fills it.'),
+    report.sessions.length ? section('Sessions', sessionsTable()) : null
+  ];
 }
 
 function decidedTile() {
   const all = [...problemsById.values()].filter((entry) => entry.kernel.current);
-  return {value: count(all.filter((entry) => entry.problem.decided).length) + ' of ' + count(all.length),
-    detail: 'decided in finals'};
+  return {
+    value: count(all.filter((entry) => entry.problem.decided).length) + ' of ' + count(all.length),
+    detail: 'decided in finals'
+  };
 }
 
 function contextOverview(context) {
   const failed = failedTrials(context.statuses);
-  return element('section', {class: 'context'}, element('h2', {}, context.device.name),
-    facts([
-      ['Device', deviceFacts(context.device) || context.device.kind],
-      ['Toolkit', [context.toolkit.compiler, context.toolkit.version].join(' ')],
-      ['Target', context.toolkit.target],
-      ['Driver', context.toolkit.driver_version || 'none'],
-      ['First and last trial', dates(context.first_unix_ms, context.last_unix_ms)],
-      ['Time spent', duration(context.spent_ms)],
-      ['Trials', count(context.trials) + ', ' + count(context.statuses.ok) + ' ok'],
-      ['Not ok', failed ? link(['failures'], statusText({...context.statuses, ok: 0})) : 'none'],
-    ]),
-    workloadPart(context), gainsPart(context), kernelsPart(context));
+  return element(
+      'section', {class: 'context'}, element('h2', {}, context.device.name), facts([
+        ['Device', deviceFacts(context.device) || context.device.kind],
+        ['Toolkit', [context.toolkit.compiler, context.toolkit.version].join(' ')],
+        ['Target', context.toolkit.target],
+        ['Driver', context.toolkit.driver_version || 'none'],
+        ['First and last trial', dates(context.first_unix_ms, context.last_unix_ms)],
+        ['Time spent', duration(context.spent_ms)],
+        ['Trials', count(context.trials) + ', ' + count(context.statuses.ok) + ' ok'],
+        ['Not ok', failed ? link(['failures'], statusText({...context.statuses, ok: 0})) : 'none'],
+      ]),
+      workloadPart(context), gainsPart(context), kernelsPart(context));
 }
 
 function workloadPart(context) {
   const workload = context.workload;
   if (!workload) {
-    return [element('h3', {}, 'The whole model'), note('Unknown: the problems of this device are of no workload that ' +
-      'this report was given, so it is not known how often a model calls each.')];
+    return [
+      element('h3', {}, 'The whole model'),
+      note(
+          'Unknown: the problems of this device are of no workload that ' +
+          'this report was given, so it is not known how often a model calls each.')
+    ];
   }
-  return [element('h3', {}, 'The whole model: ' + workload.name),
-    note('Each problem\'s time by how often the model calls it, over the problems that have both a default and a best ' +
-      'time. The interval is what the 95 % intervals of the times allow; the confidence is that of the least certain problem.'),
-    plainTable('Gain of ' + workload.name + ' over the default configurations',
-      ['Phase', 'Gain', 'Confidence', 'Default', 'Best', 'Tuned problems'],
-      workload.phases.map((phase) => [phaseName(phase),
-        isKnown(phase.gain) ? withInterval(element('strong', {}, times(phase.gain)),
-          range(phase.gain_low, phase.gain_high, times)) : null,
-        confidence(phase.confidence), phase.tuned ? time(phase.default_us) : null, phase.tuned ? time(phase.best_us) : null,
-        count(phase.tuned) + ' of ' + count(phase.problems)])),
-    workload.phases.map((phase) => untunedPart(context, phase))];
+  return [
+    element('h3', {}, 'The whole model: ' + workload.name),
+    note(
+        'Each problem\'s time by how often the model calls it, over the problems that have both a default and a best ' +
+        'time. The interval is what the 95 % intervals of the times allow; the confidence is that of the ' +
+        'least certain problem.'),
+    plainTable(
+        'Gain of ' + workload.name + ' over the default configurations',
+        ['Phase', 'Gain', 'Confidence', 'Default', 'Best', 'Tuned problems'],
+        workload.phases.map(
+            (phase) =>
+                [phaseName(phase),
+                 isKnown(phase.gain) ?
+                     withInterval(
+                         element('strong', {}, times(phase.gain)), range(phase.gain_low, phase.gain_high, times)) :
+                     null,
+                 confidence(phase.confidence), phase.tuned ? time(phase.default_us) : null,
+                 phase.tuned ? time(phase.best_us) : null, count(phase.tuned) + ' of ' + count(phase.problems)])),
+    workload.phases.map((phase) => untunedPart(context, phase))
+  ];
 }
 
 function phaseName(phase) {
   const symbols = configText({...phase.symbols, ...phase.types});
-  return [phase.phase, phase.per && phase.per !== phase.phase ? ' (one ' + phase.per + ')' : '',
-    symbols ? element('span', {class: 'interval'}, symbols) : null];
+  return [
+    phase.phase, phase.per && phase.per !== phase.phase ? ' (one ' + phase.per + ')' : '',
+    symbols ? element('span', {class: 'interval'}, symbols) : null
+  ];
 }
 
 function untunedPart(context, phase) {
   const listed = phase.untuned || [];
   const total = listed.length + (phase.untuned_more || 0);
   if (total === 0) return note('Nothing of ', element('em', {}, phase.phase), ' is left untuned.');
-  return details('untuned ' + contextKey(context) + phase.phase + configText(phase.symbols) + configText(phase.types),
-    'Still untuned in ' + [phase.phase, configText({...phase.symbols, ...phase.types})].join(' ').trim() + ': ' + plural(total, 'problem'), () => [
-      plainTable('Problems of ' + phase.phase + ' without a tuned time', ['Problem', 'Kernel', 'Calls'],
-        listed.map((one) => [one.problem, one.kernel, count(one.count)]), 2),
-      phase.untuned_more ? note('And ' + count(phase.untuned_more) + ' more.') : null].reduce(joinNodes, element('div')));
+  return details(
+      'untuned ' + contextKey(context) + phase.phase + configText(phase.symbols) + configText(phase.types),
+      'Still untuned in ' + [phase.phase, configText({...phase.symbols, ...phase.types})].join(' ').trim() + ': ' +
+          plural(total, 'problem'),
+      () => [plainTable(
+                 'Problems of ' + phase.phase + ' without a tuned time', ['Problem', 'Kernel', 'Calls'],
+                 listed.map((one) => [one.problem, one.kernel, count(one.count)]), 2),
+             phase.untuned_more ? note('And ' + count(phase.untuned_more) + ' more.') : null]
+                .reduce(joinNodes, element('div')));
 }
 
 function joinNodes(box, node) {
@@ -98,11 +130,17 @@ function gainsPart(context) {
   }
   const shown = kernels.filter((kernel, i) => rows[i].length > 0);
   return figure({
-    key: 'gains ' + contextKey(context), title: 'Gain of each problem over its default', height: shown.length > 8 ? 'tall' : shown.length < 3 ? 'low' : null,
-    caption: 'One point a problem, with the interval that the 95 % intervals of its two times allow; hollow while undecided.',
+    key: 'gains ' + contextKey(context),
+    title: 'Gain of each problem over its default',
+    height: shown.length > 8 ? 'tall' :
+        shown.length < 3     ? 'low' :
+                               null,
+    caption:
+        'One point a problem, with the interval that the 95 % intervals of its times allow; hollow while undecided.',
     config: () => gainsConfig(shown),
-    numbers: () => plainTable('Gain by kernel', ['Kernel', 'Problems', 'Geometric mean', 'Least', 'Greatest'],
-      shown.map((kernel) => [kernel.name, ...gainFigures(kernel)])),
+    numbers: () => plainTable(
+        'Gain by kernel', ['Kernel', 'Problems', 'Geometric mean', 'Least', 'Greatest'],
+        shown.map((kernel) => [kernel.name, ...gainFigures(kernel)])),
   });
 }
 
@@ -117,24 +155,49 @@ function gainsConfig(kernels) {
     const problems = kernel.problems.filter((problem) => problem.gain);
     const hue = seriesColour(at);
     return {
-      label: kernel.name, borderColor: hue, pointRadius: 4.5, pointStyle: pointShapes[at % pointShapes.length],
+      label: kernel.name,
+      borderColor: hue,
+      pointRadius: 4.5,
+      pointStyle: pointShapes[at % pointShapes.length],
       backgroundColor: problems.map((problem) => (problem.decided ? faded(hue, 0.7) : 'transparent')),
-      data: problems.map((problem, i) => ({x: problem.gain.value, low: problem.gain.low, high: problem.gain.high,
-        y: at + (problems.length > 1 ? (i / (problems.length - 1) - 0.5) * 0.6 : 0), text: problem.text})),
+      data: problems.map((problem, i) => ({
+                           x: problem.gain.value,
+                           low: problem.gain.low,
+                           high: problem.gain.high,
+                           y: at + (problems.length > 1 ? (i / (problems.length - 1) - 0.5) * 0.6 : 0),
+                           text: problem.text
+                         })),
     };
   });
-  const values = datasets.flatMap((set) => set.data.flatMap((point) => [point.x, point.low, point.high])).filter(isKnown);
+  const values =
+      datasets.flatMap((set) => set.data.flatMap((point) => [point.x, point.low, point.high])).filter(isKnown);
   return {
-    type: 'scatter', data: {datasets}, plugins: [whiskers(true), ruler('x', 1)],
+    type: 'scatter',
+    data: {datasets},
+    plugins: [whiskers(true), ruler('x', 1)],
     options: {
       scales: {
         x: logAxis('Gain (default over best)', logBounds([...values, 1], 1.08)),
-        y: {min: -0.6, max: kernels.length - 0.4, reverse: true, grid: {display: false},
-          afterBuildTicks: (axis) => { axis.ticks = kernels.map((kernel, i) => ({value: i})); },
-          ticks: {autoSkip: false, callback: (value) => shortened(kernels[value] ? kernels[value].name : '', 18)}},
+        y: {
+          min: -0.6,
+          max: kernels.length - 0.4,
+          reverse: true,
+          grid: {display: false},
+          afterBuildTicks: (axis) => {
+            axis.ticks = kernels.map((kernel, i) => ({value: i}));
+          },
+          ticks: {autoSkip: false, callback: (value) => shortened(kernels[value] ? kernels[value].name : '', 18)}
+        },
       },
-      plugins: {legend: {display: false}, tooltip: {callbacks: {label: (item) => [shortened(item.raw.text, 60),
-        times(item.raw.x) + '  ' + range(item.raw.low, item.raw.high, times)]}}},
+      plugins: {
+        legend: {display: false},
+        tooltip: {
+          callbacks: {
+            label: (item) =>
+                [shortened(item.raw.text, 60), times(item.raw.x) + '  ' + range(item.raw.low, item.raw.high, times)]
+          }
+        }
+      },
     },
   };
 }
@@ -145,48 +208,42 @@ function shortened(text, most) {
 
 function kernelsPart(context) {
   return table({
-    key: 'kernels ' + contextKey(context), caption: 'Kernels on ' + contextName(context), rows: context.kernels,
+    key: 'kernels ' + contextKey(context),
+    caption: 'Kernels on ' + contextName(context),
+    rows: context.kernels,
     empty: 'No kernel has a trial here.',
     columns: [
-      {id: 'name', title: 'Kernel', value: (kernel) => kernel.name, cell: (kernel) => [link(['kernels', kernel.name], kernel.name),
-        kernel.current ? null : element('span', {class: 'interval'}, 'earlier source ' + kernel.source_hash.slice(0, 8))]},
+      {
+        id: 'name',
+        title: 'Kernel',
+        value: (kernel) => kernel.name,
+        cell: (kernel) =>
+            [link(['kernels', kernel.name], kernel.name),
+             kernel.current ? null :
+                              element('span', {class: 'interval'}, 'earlier source ' + kernel.source_hash.slice(0, 8))]
+      },
       {id: 'problems', title: 'Problems', numeric: true, value: (kernel) => kernel.problems.length},
-      {id: 'decided', title: 'Decided', numeric: true, value: (kernel) => kernel.problems.filter((one) => one.decided).length},
+      {
+        id: 'decided',
+        title: 'Decided',
+        numeric: true,
+        value: (kernel) => kernel.problems.filter((one) => one.decided).length
+      },
       {id: 'trials', title: 'Trials', numeric: true, value: (kernel) => sum(kernel.problems.map((one) => one.trials))},
-      {id: 'gain', title: 'Gain, geometric mean', numeric: true, cell: (kernel) => gainFigures(kernel)[1],
-        value: (kernel) => geometricMean(kernel.problems.filter((one) => one.gain).map((one) => one.gain.value))},
-      {id: 'greatest', title: 'Greatest', numeric: true, cell: (kernel) => gainFigures(kernel)[3],
-        value: (kernel) => Math.max(...kernel.problems.map((one) => (one.gain ? one.gain.value : 0))) || null},
+      {
+        id: 'gain',
+        title: 'Gain, geometric mean',
+        numeric: true,
+        cell: (kernel) => gainFigures(kernel)[1],
+        value: (kernel) => geometricMean(kernel.problems.filter((one) => one.gain).map((one) => one.gain.value))
+      },
+      {
+        id: 'greatest',
+        title: 'Greatest',
+        numeric: true,
+        cell: (kernel) => gainFigures(kernel)[3],
+        value: (kernel) => Math.max(...kernel.problems.map((one) => (one.gain ? one.gain.value : 0))) || null
+      },
     ],
   });
-}
-
-function sessionsTable() {
-  return table({
-    key: 'sessions', caption: 'Sessions: runs of the tuner on one device', rows: report.sessions, sort: 'started',
-    descending: true, empty: 'The database holds no session.',
-    search: (session) => [session.device, session.searcher, session.state, session.command_line, session.uuid].join(' '),
-    columns: [
-      {id: 'id', title: 'Session', value: (session) => session.id, cell: (session) => link(['thermal', session.id], '#' + session.id)},
-      {id: 'started', title: 'Started', value: (session) => session.started_unix_ms, cell: (session) => date(session.started_unix_ms),
-        numeric: true},
-      {id: 'spent', title: 'Time spent', numeric: true, value: (session) => session.spent_ms, cell: (session) => duration(session.spent_ms)},
-      {id: 'state', title: 'State', value: (session) => session.state, cell: sessionState},
-      {id: 'device', title: 'Device', value: (session) => session.device},
-      {id: 'searcher', title: 'Searcher', value: (session) => session.searcher,
-        cell: (session) => session.searcher + ', seed ' + session.seed},
-      {id: 'trials', title: 'Trials', numeric: true, value: (session) => session.trials},
-      {id: 'discarded', title: 'Samples discarded', numeric: true, value: (session) => sum(Object.values(session.discarded)),
-        cell: (session) => count(sum(Object.values(session.discarded))) + ' of ' + count(session.samples)},
-      {id: 'command', title: 'Command', wide: true, value: (session) => session.command_line, cell: (session) => [
-        element('span', {class: 'code'}, session.command_line || unknown),
-        element('span', {class: 'interval'}, 'version ' + session.program_version +
-          (session.imported_from ? ', taken over from ' + session.imported_from : ''))]},
-    ],
-  });
-}
-
-function sessionState(session) {
-  if (session.state !== 'running') return session.state;
-  return session.alive ? 'running' : 'interrupted (its process is gone)';
 }

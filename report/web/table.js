@@ -29,17 +29,20 @@ function table(spec) {
     const shown = printing || state.all ? rows : rows.slice(0, mostRows);
     body.replaceChildren(...shown.map((row) => tableRow(spec, row)));
     if (rows.length === 0) body.append(emptyRow(spec));
-    tally.textContent = rows.length === spec.rows.length ? plural(rows.length, 'row')
-      : count(rows.length) + ' of ' + plural(spec.rows.length, 'row');
+    tally.textContent = rows.length === spec.rows.length ?
+        plural(rows.length, 'row') :
+        count(rows.length) + ' of ' + plural(spec.rows.length, 'row');
     more.replaceChildren(...(shown.length < rows.length ? [showAllButton(rows.length, state, show)] : []));
     headers.forEach((header, i) => markSorted(header, spec.columns[i], state));
   };
   show();
-  const grid = element('table', {class: spec.className || null},
-    caption(spec.caption), element('thead', {}, element('tr', {}, headers)), body);
+  const grid = element(
+      'table', {class: spec.className || null}, caption(spec.caption), element('thead', {}, element('tr', {}, headers)),
+      body);
   const box = scrollBox(spec.caption, grid);
-  return element('div', {class: spec.tall ? 'table tall' : 'table', 'data-table': spec.key},
-    spec.search || spec.filters ? tableControls(spec, state, tally, show) : null, box, more);
+  return element(
+      'div', {class: spec.tall ? 'table tall' : 'table', 'data-table': spec.key},
+      spec.search || spec.filters ? tableControls(spec, state, tally, show) : null, box, more);
 }
 
 function tableHeader(key, column, state, show) {
@@ -48,10 +51,16 @@ function tableHeader(key, column, state, show) {
     state.sort = column.id;
     show();
   };
-  const button = element('button', {type: 'button', class: 'sort', click: change, title: column.help || null,
-    'data-focus': 'sort ' + key + ' ' + column.id},
-    column.title, column.unit ? element('span', {class: 'unit'}, ' ' + column.unit) : null,
-    element('span', {class: 'arrow', 'aria-hidden': 'true'}));
+  const button = element(
+      'button', {
+        type: 'button',
+        class: 'sort',
+        click: change,
+        title: column.help || null,
+        'data-focus': 'sort ' + key + ' ' + column.id
+      },
+      column.title, column.unit ? element('span', {class: 'unit'}, ' ' + column.unit) : null,
+      element('span', {class: 'arrow', 'aria-hidden': 'true'}));
   return element('th', {scope: 'col', class: column.numeric ? 'number' : null, 'data-column': column.id}, button);
 }
 
@@ -65,27 +74,36 @@ function markSorted(header, column, state) {
 function tableControls(spec, state, tally, show) {
   const controls = [];
   if (spec.search) {
-    const box = element('input', {type: 'search', value: state.text, 'data-focus': 'search ' + spec.key,
-      autocomplete: 'off', spellcheck: 'false', input: () => {
+    const box = element('input', {
+      type: 'search',
+      value: state.text,
+      'data-focus': 'search ' + spec.key,
+      autocomplete: 'off',
+      spellcheck: 'false',
+      input: () => {
         state.text = box.value;
         show();
-      }});
+      }
+    });
     controls.push(element('label', {class: 'control'}, element('span', {}, 'Filter'), box));
   }
   for (const filter of spec.filters || []) {
-    controls.push(choice('filter ' + spec.key + ' ' + filter.id, filter.label, filter.options,
-      state.chosen[filter.id] || filter.options[0].id, (id) => {
-        state.chosen[filter.id] = id;
-        show();
-      }));
+    controls.push(choice(
+        'filter ' + spec.key + ' ' + filter.id, filter.label, filter.options,
+        state.chosen[filter.id] || filter.options[0].id, (id) => {
+          state.chosen[filter.id] = id;
+          show();
+        }));
   }
   return element('div', {class: 'controls'}, controls, tally);
 }
 
 function wantedRows(spec, state) {
   const wanted = state.text.toLowerCase().split(/\s+/).filter((word) => word);
-  const accepts = (spec.filters || []).map((filter) => filter.options.find((option) =>
-    option.id === state.chosen[filter.id]) || filter.options[0]).map((option) => option.accept);
+  const accepts =
+      (spec.filters || [])
+          .map((filter) => filter.options.find((option) => option.id === state.chosen[filter.id]) || filter.options[0])
+          .map((option) => option.accept);
   return spec.rows.filter((row) => {
     if (!accepts.every((accept) => accept(row))) return false;
     if (!spec.search || wanted.length === 0) return true;
@@ -120,18 +138,38 @@ function emptyRow(spec) {
 }
 
 function showAllButton(total, state, show) {
-  return element('button', {type: 'button', 'data-focus': 'all rows ' + total, click: () => {
-    state.all = true;
-    show();
-  }}, 'Show all ' + count(total) + ' rows');
+  return element(
+      'button', {
+        type: 'button',
+        'data-focus': 'all rows ' + total,
+        click: () => {
+          state.all = true;
+          show();
+        }
+      },
+      'Show all ' + count(total) + ' rows');
 }
 
-/** A small table that does not sort: titles, and rows of cells, the first of which names the row, and those of the given places are numbers. */
+/**
+ * A small table that does not sort: titles, and rows of cells, the first of which names the row, and those of the
+ * given places are numbers.
+ */
 function plainTable(title, titles, rows, numericFrom = 1, numericTo = Infinity) {
   const kind = (i) => (i >= numericFrom && i < numericTo ? 'number' : null);
-  return scrollBox(title, element('table', {},
-    caption(title),
-    element('thead', {}, element('tr', {}, titles.map((name, i) => element('th', {scope: 'col', class: kind(i)}, name)))),
-    element('tbody', {}, rows.map((row) => element('tr', {}, row.map((cell, i) => (i === 0
-      ? element('th', {scope: 'row'}, cell) : element('td', {class: kind(i)}, isKnown(cell) ? cell : unknown))))))));
+  return scrollBox(
+      title,
+      element(
+          'table', {}, caption(title),
+          element(
+              'thead', {},
+              element('tr', {}, titles.map((name, i) => element('th', {scope: 'col', class: kind(i)}, name)))),
+          element(
+              'tbody', {},
+              rows.map(
+                  (row) => element(
+                      'tr', {},
+                      row.map(
+                          (cell, i) =>
+                              (i === 0 ? element('th', {scope: 'row'}, cell) :
+                                         element('td', {class: kind(i)}, isKnown(cell) ? cell : unknown))))))));
 }

@@ -33,6 +33,7 @@ function theme() {
 
 function applyTheme() {
   document.documentElement.setAttribute('data-theme', theme());
+  document.documentElement.toggleAttribute('data-paper', printing);
   const button = document.getElementById('theme');
   button.textContent = 'Theme: ' + themeChoice;
   button.setAttribute('title', 'Colours: as the system says (auto), light or dark');
@@ -90,6 +91,9 @@ function heatColours(share) {
   const at = (theme() === 'dark' ? reached : 1 - reached) * (heatStops.length - 1);
   const below = Math.min(Math.floor(at), heatStops.length - 2);
   const mixed = heatStops[below].map((from, i) => Math.round(from + (heatStops[below + 1][i] - from) * (at - below)));
-  const bright = (mixed[0] * 299 + mixed[1] * 587 + mixed[2] * 114) / 1000;
-  return {background: 'rgb(' + mixed.join(',') + ')', text: bright > 125 ? '#000000' : '#ffffff'};
+  const [red, green, blue] =
+      mixed.map((value) => (value <= 10 ? value / 3294 : ((value / 255 + 0.055) / 1.055) ** 2.4));
+  // Black and white stand out alike from this luminance.
+  const luminous = 0.2126 * red + 0.7152 * green + 0.0722 * blue > 0.179;
+  return {background: 'rgb(' + mixed.join(',') + ')', text: luminous ? '#000000' : '#ffffff'};
 }

@@ -8,8 +8,13 @@ function thermalPage(id) {
   if (report.sessions.length === 0) return [heading, note('The database holds no session, so nothing was logged.')];
   const asked = id === undefined ? null : sessionById(Number(id));
   if (logged.length === 0 && !asked) {
-    return [heading, note('No session has readings: its device reports neither temperature nor clock (a host device does ' +
-      'not), or the results were taken over from elsewhere without them.'), discardedPart(report.sessions)];
+    return [
+      heading,
+      note(
+          'No session has readings: its device reports neither temperature nor clock (a host device does ' +
+          'not), or the results were taken over from elsewhere without them.'),
+      discardedPart(report.sessions)
+    ];
   }
   const newest = [...logged].sort((a, b) => b.started_unix_ms - a.started_unix_ms)[0];
   const state = keep('thermal', {chosen: null, asked: null});
@@ -18,24 +23,36 @@ function thermalPage(id) {
     state.chosen = 'session ' + asked.id;
   }
   const options = thermalOptions(logged, asked);
-  return [heading, part((renew) => {
-    const chosen = options.find((option) => option.id === state.chosen) || options.find((option) => option.id === 'session ' + newest.id);
-    const pick = choice('thermal session', 'Session', options, chosen.id, (next) => {
-      state.chosen = next;
-      renew();
-    });
-    return [element('div', {class: 'controls'}, pick), thermalLog(chosen.sessions, chosen.id)];
-  })];
+  return [
+    heading, part((renew) => {
+      const chosen = options.find((option) => option.id === state.chosen) ||
+          options.find((option) => option.id === 'session ' + newest.id);
+      const pick = choice('thermal session', 'Session', options, chosen.id, (next) => {
+        state.chosen = next;
+        renew();
+      });
+      return [element('div', {class: 'controls'}, pick), thermalLog(chosen.sessions, chosen.id)];
+    })
+  ];
 }
 
 /** What can be looked at: each session, and all of a device where it has several. */
 function thermalOptions(logged, asked) {
   const devices = [...new Set(logged.map((session) => session.device))];
-  const several = devices.map((device) => ({id: 'device ' + device, label: 'All sessions of ' + device,
-    sessions: logged.filter((session) => session.device === device)})).filter((option) => option.sessions.length > 1);
+  const several = devices
+                      .map((device) => ({
+                             id: 'device ' + device,
+                             label: 'All sessions of ' + device,
+                             sessions: logged.filter((session) => session.device === device)
+                           }))
+                      .filter((option) => option.sessions.length > 1);
   const each = logged.concat(asked && !logged.includes(asked) ? [asked] : [])
-    .sort((a, b) => b.started_unix_ms - a.started_unix_ms).map((session) => ({id: 'session ' + session.id, sessions: [session],
-      label: '#' + session.id + ', ' + date(session.started_unix_ms) + ', ' + session.device}));
+                   .sort((a, b) => b.started_unix_ms - a.started_unix_ms)
+                   .map((session) => ({
+                          id: 'session ' + session.id,
+                          sessions: [session],
+                          label: '#' + session.id + ', ' + date(session.started_unix_ms) + ', ' + session.device
+                        }));
   return [...each, ...several];
 }
 
@@ -43,11 +60,15 @@ function thermalLog(sessions, key) {
   const logs = sessions.filter((session) => session.telemetry && session.telemetry.unix_ms.length > 0);
   const one = sessions.length === 1 ? sessions[0] : null;
   return [
-    one ? facts([['Device', one.device], ['Time', dates(one.started_unix_ms, one.finished_unix_ms)], ['Spent', duration(one.spent_ms)],
-      ['State', sessionState(one)], ['Trials', count(one.trials)],
-      ['Readings', one.telemetry ? count(one.telemetry.readings) : 'none']]) : null,
-    logs.length === 0 ? note('This session has no readings: its device reports none, or it was taken over without them.')
-      : [stateKey(logs), readingFigures(logs, key), readingsTable(logs), statesTable(logs)],
+    one ? facts([
+      ['Device', one.device], ['Time', dates(one.started_unix_ms, one.finished_unix_ms)],
+      ['Spent', duration(one.spent_ms)], ['State', sessionState(one)], ['Trials', count(one.trials)],
+      ['Readings', one.telemetry ? count(one.telemetry.readings) : 'none']
+    ]) :
+          null,
+    logs.length === 0 ?
+        note('This session has no readings: its device reports none, or it was taken over without them.') :
+        [stateKey(logs), readingFigures(logs, key), readingsTable(logs), statesTable(logs)],
     discardedPart(sessions),
   ];
 }
@@ -72,15 +93,26 @@ function readingFigures(logs, key) {
   const discarded = logs.flatMap((session) => session.telemetry.discarded);
   return [
     known.map((reading) => figure({
-      key: 'reading ' + key + reading.name, title: reading.title + ', ' + reading.unit, height: 'low',
-      config: () => readingConfig(logs, reading, first, last),
-      caption: readingCaption(logs, reading)})),
-    missing.length ? note('Not reported by the device: ' + missing.map((one) => one.title.toLowerCase()).join(', ') + '.') : null,
+                key: 'reading ' + key + reading.name,
+                title: reading.title + ', ' + reading.unit,
+                height: 'low',
+                config: () => readingConfig(logs, reading, first, last),
+                caption: readingCaption(logs, reading)
+              })),
+    missing.length ?
+        note('Not reported by the device: ' + missing.map((one) => one.title.toLowerCase()).join(', ') + '.') :
+        null,
     discarded.length ? figure({
-      key: 'discarded ' + key, title: 'Discarded samples', height: 'low', caption: plural(sum(discarded.map((one) => one.count)), 'sample') +
-        ' did not count, by when they were taken.', config: () => discardedConfig(logs, discarded, first, last),
-      numbers: () => plainTable('Discarded samples by time', ['From', 'To', 'Samples'], discarded.map((one) =>
-        [date(one.from_unix_ms), clock(one.to_unix_ms, true), count(one.count)]))}) : null,
+      key: 'discarded ' + key,
+      title: 'Discarded samples',
+      height: 'low',
+      caption: plural(sum(discarded.map((one) => one.count)), 'sample') + ' did not count, by when they were taken.',
+      config: () => discardedConfig(logs, discarded, first, last),
+      numbers: () => plainTable(
+          'Discarded samples by time', ['From', 'To', 'Samples'],
+          discarded.map((one) => [date(one.from_unix_ms), clock(one.to_unix_ms, true), count(one.count)]))
+    }) :
+                       null,
   ];
 }
 
@@ -89,109 +121,26 @@ function readingCaption(logs, reading) {
   return 'From ' + number(least(values)) + ' to ' + withUnit(greatest(values), reading.unit) + '.';
 }
 
-/** Time of day along the bottom, with ticks at round steps; the day too where there are several. */
-function timeAxis(first, last) {
-  const steps = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800, 604800, 2592000]
-    .map((seconds) => seconds * 1000);
-  return {
-    type: 'linear', min: first, max: Math.max(last, first + 1000), title: axisTitle('Time, UTC'),
-    afterBuildTicks: (axis) => {
-      const wanted = (axis.max - axis.min) / Math.max(2, Math.floor(axis.width / 90));
-      const step = steps.find((one) => one >= wanted) || steps[steps.length - 1];
-      axis.ticks = [];
-      for (let at = Math.ceil(axis.min / step) * step; at <= axis.max; at += step) axis.ticks.push({value: at});
-    },
-    ticks: {autoSkip: true, maxRotation: 0, callback: (value) => (last - first > 2 * 86400000
-      ? new Date(value).toISOString().slice(5, 16).replace('T', ' ') : clock(value, last - first < 180000))},
-  };
-}
-
-function readingConfig(logs, reading, first, last) {
-  const hue = seriesColour(reading.series);
-  const datasets = logs.map((session) => ({
-    label: 'Session ' + session.id, borderColor: hue, backgroundColor: hue, borderWidth: 1.5, pointRadius: 0, pointHitRadius: 6,
-    data: session.telemetry.unix_ms.map((x, i) => ({x, y: session.telemetry[reading.name][i]})).filter((point) => isKnown(point.y)),
-  }));
-  return {type: 'line', data: {datasets}, plugins: [stateBands(logs)], options: {
-    parsing: false, interaction: {mode: 'nearest', axis: 'x', intersect: false}, layout: {padding: {right: 12}},
-    scales: {x: timeAxis(first, last), y: linearAxis(reading.unit, {grace: '5%', afterFit: (axis) => { axis.width = 72; }})},
-    plugins: {legend: {display: false}, tooltip: {callbacks: {title: (items) => (items.length ? clock(items[0].raw.x, true) + ' UTC' : ''),
-      label: (item) => [withUnit(item.raw.y, reading.unit), stateAt(logs, item.raw.x)].filter((text) => text)}}},
-  }};
-}
-
-function discardedConfig(logs, discarded, first, last) {
-  return {type: 'line', data: {datasets: [{label: 'Discarded', borderColor: colour('series-2'), borderWidth: 2, pointRadius: 3,
-    backgroundColor: colour('series-2'), showLine: false, pointStyle: 'rect',
-    data: discarded.map((one) => ({x: (one.from_unix_ms + one.to_unix_ms) / 2, y: one.count, low: 0, high: one.count}))}]},
-  plugins: [stateBands(logs), whiskers(false)], options: {
-    parsing: false, interaction: {mode: 'nearest', axis: 'x', intersect: false}, layout: {padding: {right: 12}},
-    scales: {x: timeAxis(first, last), y: linearAxis('samples', {beginAtZero: true, ticks: {precision: 0}, afterFit: (axis) => { axis.width = 72; }})},
-    plugins: {legend: {display: false}, tooltip: {callbacks: {title: (items) => (items.length ? clock(items[0].raw.x, true) + ' UTC' : ''),
-      label: (item) => plural(item.raw.y, 'sample')}}},
-  }};
-}
-
-function stateAt(logs, at) {
-  for (const session of logs) {
-    const found = session.telemetry.states.find((one) => one.from_unix_ms <= at && at <= one.to_unix_ms);
-    if (found) return words(found.state);
-  }
-  return '';
-}
-
-/** Places of the states in the order of colours: the governor's own first, others as they come. */
-function stateNames(logs) {
-  const met = [...new Set(logs.flatMap((session) => session.telemetry.states.map((one) => one.state)))];
-  return [...governorStates.filter((state) => met.includes(state)), ...met.filter((state) => !governorStates.includes(state))];
-}
-
-// Measuring is what is hoped for: it has no band, so that all else stands out.
-function stateColour(names, state) {
-  if (state === 'measuring' || state === '') return 'transparent';
-  const known = governorStates.indexOf(state);
-  const index = known >= 0 ? known : governorStates.length + names.indexOf(state);
-  return faded(seriesColour(index + 1), 0.24);
-}
-
-function stateBands(logs) {
-  const names = stateNames(logs);
-  return {
-    id: 'bands',
-    beforeDraw(chart) {
-      const {ctx, scales: {x}, chartArea: area} = chart;
-      ctx.save();
-      for (const session of logs) {
-        for (const one of session.telemetry.states) {
-          const left = Math.max(area.left, x.getPixelForValue(one.from_unix_ms));
-          const right = Math.min(area.right, x.getPixelForValue(one.to_unix_ms));
-          if (right < left) continue;
-          ctx.fillStyle = stateColour(names, one.state);
-          ctx.fillRect(left, area.top, Math.max(right - left, 1), area.bottom - area.top);
-        }
-      }
-      ctx.restore();
-    },
-  };
-}
-
 function stateKey(logs) {
   const names = stateNames(logs);
   if (names.length === 0) return note('No states of the governor were logged.');
-  return element('ul', {class: 'key', 'aria-label': 'Bands behind the lines: states of the governor'}, names.map((state) => {
-    const box = element('i', {'aria-hidden': 'true'});
-    box.style.backgroundColor = stateColour(names, state);
-    return element('li', {}, box, words(state) || 'no state');
-  }));
+  return element(
+      'ul', {class: 'key', 'aria-label': 'Bands behind the lines: states of the governor'}, names.map((state) => {
+        const box = element('i', {'aria-hidden': 'true'});
+        box.style.backgroundColor = stateColour(names, state);
+        return element('li', {}, box, words(state) || 'no state');
+      }));
 }
 
 function readingsTable(logs) {
-  const rows = readings.map((reading) => ({reading, values: readingValues(logs, reading.name)})).filter((row) => row.values.length > 0);
-  return plainTable('Readings: those kept are the least and the greatest of each stretch of time', ['Reading', 'Least', 'Middle', 'Greatest'],
-    rows.map(({reading, values}) => {
-      const ascending = [...values].sort((a, b) => a - b);
-      return [reading.title, ...[0, 0.5, 1].map((share) => withUnit(quantile(ascending, share), reading.unit))];
-    }));
+  const rows = readings.map((reading) => ({reading, values: readingValues(logs, reading.name)}))
+                   .filter((row) => row.values.length > 0);
+  return plainTable(
+      'Readings: those kept are the least and the greatest of each stretch of time',
+      ['Reading', 'Least', 'Middle', 'Greatest'], rows.map(({reading, values}) => {
+        const ascending = [...values].sort((a, b) => a - b);
+        return [reading.title, ...[0, 0.5, 1].map((share) => withUnit(quantile(ascending, share), reading.unit))];
+      }));
 }
 
 function statesTable(logs) {
@@ -209,10 +158,13 @@ function statesTable(logs) {
 function discardedPart(sessions) {
   const marks = [...new Set(sessions.flatMap((session) => Object.keys(session.discarded)))];
   const samples = sum(sessions.map((session) => session.samples));
-  if (samples === 0) return note('No samples are stored of ' + (sessions.length === 1 ? 'this session.' : 'these sessions.'));
+  if (samples === 0)
+    return note('No samples are stored of ' + (sessions.length === 1 ? 'this session.' : 'these sessions.'));
   if (marks.length === 0) return note('All ' + count(samples) + ' samples count: none was discarded.');
-  return plainTable('Discarded samples by reason, of ' + count(samples) + ' taken', ['Reason', 'Samples', 'Share'], marks.map((mark) => {
-    const of = sum(sessions.map((session) => session.discarded[mark] || 0));
-    return [words(mark), count(of), percent(of / samples)];
-  }));
+  return plainTable(
+      'Discarded samples by reason, of ' + count(samples) + ' taken', ['Reason', 'Samples', 'Share'],
+      marks.map((mark) => {
+        const of = sum(sessions.map((session) => session.discarded[mark] || 0));
+        return [words(mark), count(of), percent(of / samples)];
+      }));
 }

@@ -135,6 +135,8 @@ class PaperTest(BrowserTest):
             self.assertEqual(shown, 0, selector)
         # All charts are drawn without being scrolled to, and tables stand open in full.
         self.assertEqual(self.script("return document.querySelectorAll('main canvas:not([width])').length"), 0)
+        self.assertEqual(self.script("""
+            return [...document.querySelectorAll('main canvas, main svg')].filter((node) => node.getBoundingClientRect().right > 681).length"""), 0)
         cut = self.script("return [...document.querySelectorAll('.scroll')].filter((box) => getComputedStyle(box).overflowY !== 'visible').length")
         self.assertEqual(cut, 0)
         self.media("dark")
@@ -154,7 +156,7 @@ class PaperTest(BrowserTest):
         self.open("#/kernels/matmul")
         pdf = base64.b64decode(self.browser.execute_cdp_cmd("Page.printToPDF", {"printBackground": False})["data"])
         self.assertTrue(pdf.startswith(b"%PDF"))
-        self.assertGreater(pdf.count(b"/Subtype /Image"), 2)
+        self.assertGreater(len(pdf), 50_000)
         self.wait(lambda: self.one("#navigation").is_displayed())
 
 
