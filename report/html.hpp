@@ -6,7 +6,7 @@
 
 namespace pascaline {
 
-/// The report document (docs/report_document.md) as one self-contained HTML page: styles, scripts and charts are inside
+/// The report document (docs/report.schema.json) as one self-contained HTML page: styles, scripts and charts are inside
 /// it, and its Content-Security-Policy forbids everything else. Only where the document's `live` is true may the page
 /// ask the server that it came from for newer documents. Texts of the document are shown as text, whatever is in them;
 /// bytes that are not UTF-8 are replaced by U+FFFD.

@@ -141,7 +141,7 @@ function logBounds(values, room = 1.25) {
   return {min: Math.min(...values) / room, max: Math.max(...values) * room};
 }
 
-const pointShapes = ['circle', 'rect', 'triangle', 'rectRot', 'cross', 'star', 'crossRot'];
+const pointShapes = ['circle', 'rect', 'triangle', 'rectRot', 'rectRounded'];
 const lineDashes = [[], [6, 3], [2, 2], [8, 3, 2, 3], [1, 3], [12, 4], [4, 4]];
 
 /** Draws `item`s {x, low, high} or {y, low, high} as lines across the points, in the colour of the data set. */

@@ -3,8 +3,8 @@
 const verdicts = [
   {id: 'slower', label: 'slower', sign: '▼', className: 'bad', meaning: 'significantly slower than before'},
   {id: 'faster', label: 'faster', sign: '▲', className: 'good', meaning: 'significantly faster than before'},
-  {id: 'same', label: 'same', sign: '=', className: 'plain', meaning: 'no significant difference'},
-  {id: 'unclear', label: 'unclear', sign: '?', className: 'plain', meaning: 'too little is known to say'},
+  {id: 'same', label: 'same', sign: '=', className: 'plain', meaning: 'within 5 % of before, as far as is known'},
+  {id: 'unclear', label: 'unclear', sign: '?', className: 'plain', meaning: 'the samples cannot tell'},
   {id: 'new', label: 'new', sign: '+', className: 'plain', meaning: 'was not there before'},
   {id: 'vanished', label: 'vanished', sign: '−', className: 'plain', meaning: 'is not there any more'},
 ];
@@ -185,7 +185,7 @@ function comparisonTable(comparison) {
         ascending: true,
         value: (row) => row.p_value,
         cell: (row) => chance(row.p_value),
-        help: 'How likely a difference like this is by chance alone'
+        help: 'How likely a difference like this is by chance alone, adjusted for all rows (Holm)'
       },
       {
         id: 'changed',
@@ -211,6 +211,10 @@ function changedCell(row) {
             .join(', ')));
   }
   if (row.same_source === false) changes.push(element('div', {}, 'kernel source'));
+  if (row.same_clock === false) {
+    changes.push(
+        element('div', {}, 'SM clock ' + number(row.b.sm_clock_mhz) + ' → ' + withUnit(row.a.sm_clock_mhz, 'MHz')));
+  }
   if (row.same_toolkit === false) changes.push(element('div', {}, row.b.toolkit + ' → ' + row.a.toolkit));
   return changes.length ? changes : 'nothing';
 }

@@ -6,17 +6,30 @@ function explorerKept(entry) {
   return keep('explorer ' + entry.key, {chosen: null, all: false, relative: false});
 }
 
-/** The state of a problem's explorer: trials chosen, none before the reader chose (then the best and the default). */
+/** The state of a problem's explorer, with the trials that are chosen. */
 function explorerState(entry) {
   const state = explorerKept(entry);
   const rows = entry.problem.configurations.rows;
-  if (state.chosen === null) {
-    const wanted = [rows.find((row) => row.best), rows.find((row) => row.default)];
-    const first = [...new Set(wanted.filter((row) => row).map((row) => row.trial))];
-    const others = rows.filter((row) => isKnown(row.median_us) && !first.includes(row.trial)).map((row) => row.trial);
-    return {...state, shown: first.length >= 2 ? first : [...first, ...others].slice(0, 2), kept: state};
-  }
-  return {...state, shown: state.chosen.filter((trial) => rows.some((row) => row.trial === trial)), kept: state};
+  const shown = state.chosen === null ? firstChoice(rows) :
+                                        state.chosen.filter((trial) => rows.some((row) => row.trial === trial));
+  return {...state, shown, kept: state};
+}
+
+/**
+ * Before the reader chose: the best and the default; another configuration where one of them is missing or both are
+ * one.
+ */
+function firstChoice(rows) {
+  const best = rows.find((row) => row.best) || rows[0];
+  const others = rows.filter((row) => configKey(row) !== configKey(best));
+  const defaults = others.filter((row) => row.default);
+  const second = defaults.find((row) => row.stage === 'finals') || defaults[0] ||
+      others.find((row) => isKnown(row.median_us)) || others[0];
+  return [best, second].filter((row) => row).map((row) => row.trial);
+}
+
+function configKey(row) {
+  return JSON.stringify(row.values);
 }
 
 function explorerPart(entry) {

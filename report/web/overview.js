@@ -77,7 +77,7 @@ function workloadPart(context) {
     note(
         'Each problem\'s time by how often the model calls it, over the problems that have both a default and a best ' +
         'time. The interval is what the 95 % intervals of the times allow; the confidence is that of the ' +
-        'least certain problem.'),
+        'least certain problem, unknown while one of them is undecided.'),
     plainTable(
         'Gain of ' + workload.name + ' over the default configurations',
         ['Phase', 'Gain', 'Confidence', 'Default', 'Best', 'Tuned problems'],
@@ -90,7 +90,7 @@ function workloadPart(context) {
                      null,
                  confidence(phase.confidence), phase.tuned ? time(phase.default_us) : null,
                  phase.tuned ? time(phase.best_us) : null, count(phase.tuned) + ' of ' + count(phase.problems)])),
-    workload.phases.map((phase) => untunedPart(context, phase))
+    untunedPart(context)
   ];
 }
 
@@ -102,24 +102,23 @@ function phaseName(phase) {
   ];
 }
 
-function untunedPart(context, phase) {
-  const listed = phase.untuned || [];
-  const total = listed.length + (phase.untuned_more || 0);
-  if (total === 0) return note('Nothing of ', element('em', {}, phase.phase), ' is left untuned.');
+function untunedPart(context) {
+  const {phases} = context.workload;
+  const total = sum(phases.map((phase) => phase.untuned.length + phase.untuned_more));
+  const more = sum(phases.map((phase) => phase.untuned_more));
+  if (total === 0) return note('Nothing of it is left untuned.');
+  const rows = phases.flatMap(
+      (phase) => phase.untuned.map((one) => [phaseTitle(phase), one.problem, one.kernel, count(one.count)]));
   return details(
-      'untuned ' + contextKey(context) + phase.phase + configText(phase.symbols) + configText(phase.types),
-      'Still untuned in ' + [phase.phase, configText({...phase.symbols, ...phase.types})].join(' ').trim() + ': ' +
-          plural(total, 'problem'),
-      () => [plainTable(
-                 'Problems of ' + phase.phase + ' without a tuned time', ['Problem', 'Kernel', 'Calls'],
-                 listed.map((one) => [one.problem, one.kernel, count(one.count)]), 2),
-             phase.untuned_more ? note('And ' + count(phase.untuned_more) + ' more.') : null]
-                .reduce(joinNodes, element('div')));
+      'untuned ' + contextKey(context), 'Still untuned: ' + plural(total, 'problem') + ' of its phases',
+      () => element(
+          'div', {},
+          plainTable('Problems without a tuned time, by phase', ['Phase', 'Problem', 'Kernel', 'Calls'], rows, 3),
+          more ? note('And ' + count(more) + ' more.') : null));
 }
 
-function joinNodes(box, node) {
-  if (node) box.append(node);
-  return box;
+function phaseTitle(phase) {
+  return [phase.phase, configText({...phase.symbols, ...phase.types})].join(' ').trim();
 }
 
 function gainsPart(context) {

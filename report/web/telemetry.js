@@ -19,9 +19,9 @@ function timeAxis(first, last) {
     ticks: {
       autoSkip: true,
       maxRotation: 0,
-      callback: (value) =>
+      callback: (value, index, ticks) =>
           (last - first > 2 * 86400000 ? new Date(value).toISOString().slice(5, 16).replace('T', ' ') :
-                                         clock(value, last - first < 180000))
+                                         clock(value, ticks.length > 1 && ticks[1].value - ticks[0].value < 60000))
     },
   };
 }

@@ -26,8 +26,8 @@ function thermalPage(id) {
   return [
     heading, part((renew) => {
       const chosen = options.find((option) => option.id === state.chosen) ||
-          options.find((option) => option.id === 'session ' + newest.id);
-      const pick = choice('thermal session', 'Session', options, chosen.id, (next) => {
+          options.find((option) => option.sessions.includes(newest));
+      const pick = choice('thermal session', 'Night or session', options, chosen.id, (next) => {
         state.chosen = next;
         renew();
       });
@@ -36,16 +36,10 @@ function thermalPage(id) {
   ];
 }
 
-/** What can be looked at: each session, and all of a device where it has several. */
+const nightGapMs = 6 * 3600000;
+
+/** What can be looked at: nights (sessions of a device with little time between them), and each session. */
 function thermalOptions(logged, asked) {
-  const devices = [...new Set(logged.map((session) => session.device))];
-  const several = devices
-                      .map((device) => ({
-                             id: 'device ' + device,
-                             label: 'All sessions of ' + device,
-                             sessions: logged.filter((session) => session.device === device)
-                           }))
-                      .filter((option) => option.sessions.length > 1);
   const each = logged.concat(asked && !logged.includes(asked) ? [asked] : [])
                    .sort((a, b) => b.started_unix_ms - a.started_unix_ms)
                    .map((session) => ({
@@ -53,7 +47,30 @@ function thermalOptions(logged, asked) {
                           sessions: [session],
                           label: '#' + session.id + ', ' + date(session.started_unix_ms) + ', ' + session.device
                         }));
-  return [...each, ...several];
+  return [...nights(logged), ...each];
+}
+
+/** The nights with more than one session, the newest first. */
+function nights(logged) {
+  const found = [];
+  for (const session of [...logged].sort((a, b) => a.started_unix_ms - b.started_unix_ms)) {
+    const last =
+        found.find((night) => night.device === session.device && session.started_unix_ms - night.end < nightGapMs);
+    const end = session.finished_unix_ms || greatest(session.telemetry.unix_ms);
+    if (last) {
+      last.sessions.push(session);
+      last.end = Math.max(last.end, end);
+    } else {
+      found.unshift({device: session.device, end, sessions: [session]});
+    }
+  }
+  return found.filter((night) => night.sessions.length > 1)
+      .map((night) => ({
+             id: 'night ' + night.sessions[0].id,
+             sessions: night.sessions,
+             label: dates(night.sessions[0].started_unix_ms, night.end) + ', ' +
+                 plural(night.sessions.length, 'session') + ', ' + night.device
+           }));
 }
 
 function thermalLog(sessions, key) {
@@ -118,6 +135,7 @@ function readingFigures(logs, key) {
 
 function readingCaption(logs, reading) {
   const values = readingValues(logs, reading.name);
+  if (least(values) === greatest(values)) return withUnit(values[0], reading.unit) + ' throughout.';
   return 'From ' + number(least(values)) + ' to ' + withUnit(greatest(values), reading.unit) + '.';
 }
 

@@ -62,6 +62,19 @@ class ExplorerTest(BrowserTest):
         self.script("[...document.querySelectorAll('label')].find((label) => label.innerText.includes('the same too')).click()")
         self.assertEqual(self.compared()["UNROLL"], ["4", "4"])
 
+    def test_a_best_that_is_the_default_is_not_compared_with_itself(self):
+        document = sample_document.full()
+        rows = document["contexts"][0]["kernels"][0]["problems"][3]["configurations"]["rows"]
+        best = next(row for row in rows if row["best"])
+        for row in rows:
+            row["default"] = row is best
+        rows.insert(0, {**best, "trial": 9999, "stage": "search", "best": False})
+        self.open("#/problem/3", self.write(document, "same.html"))
+        first, second = self.compared()["Trial"]
+        self.assertEqual(first, f"#{best['trial']} (best, default)")
+        self.assertNotIn("9999", second)
+        self.assertGreater(len(self.all(".compared tr.differs")), 0)
+
     def test_a_failed_configuration_says_why_and_has_no_time(self):
         failed = next(row for row in self.rows if row["status"] != "ok")
         best = next(row for row in self.rows if row["best"])

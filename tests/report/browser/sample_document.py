@@ -1,4 +1,4 @@
-"""Report documents for the browser tests, after the contract of docs/report_document.md: one with everything, in plain
+"""Report documents for the browser tests, after the contract of docs/report.schema.json: one with everything, in plain
 names or with markup in every text, and the poor ones. Numbers are made by a seeded generator, so each run is alike."""
 
 import math
@@ -210,7 +210,8 @@ class Maker:
     def context(self, number, device, kernels, roofline=True, workload=True):
         trials = sum(problem["trials"] for kernel in kernels for problem in kernel["problems"])
         phase = {"per": "prompt", "default_us": 812_345.0, "best_us": 521_234.0, "gain": 1.558, "gain_low": 1.53,
-                 "gain_high": 1.59, "confidence": 0.993, "problems": 31, "tuned": 28}
+                 "gain_high": 1.59, "confidence": 0.993, "problems": 31, "tuned": 28,
+                 "types": {}, "untuned_more": 0}
         untuned = [{"kernel": self.mark("softmax"), "problem": self.mark("softmax ROWS=8192 N=512"), "count": 28}]
         return {
             "id": number, "device": {"kind": "cuda", "name": self.mark(device), "compute_capability": "6.1", "sm_count": 20,
@@ -223,7 +224,7 @@ class Maker:
                          "timed_out": 2, "crashed": 1},
             "workload": {"name": self.mark("qwen3-vl-2b"), "phases": [
                 {"phase": self.mark("prompt"), "symbols": {"S": 512}, "types": {"STORAGE": "float32"}, "untuned": untuned * 3,
-                 "untuned_more": 0, **phase},
+                 **{name: value for name, value in phase.items() if name != "types"}},
                 {**phase, "phase": "decode", "per": "token", "symbols": {"T": 1024}, "default_us": 41_000.0, "best_us": 39_500.0,
                  "gain": 1.038, "gain_low": 1.01, "gain_high": 1.06, "confidence": 0.97, "untuned": [], "tuned": 31},
                 {**phase, "phase": "picture", "per": "picture", "symbols": {}, "tuned": 0, "default_us": 0, "best_us": 0,
@@ -247,7 +248,8 @@ class Maker:
         for i, verdict in enumerate(["faster", "slower", "same", "unclear", "new", "vanished"] * 5):
             ratio = {"faster": 1.1 + i / 50, "slower": 0.92 - i / 200, "same": 1.002, "unclear": 1.03}.get(verdict)
             side = lambda median, chosen: {"best": self.summary(median), "default": None, "config": chosen,
-                                           "source_hash": "abc", "toolkit": self.mark("nvrtc 11.8, driver 12.4"), "decided": True}
+                                           "source_hash": "abc", "toolkit": self.mark("nvrtc 11.8, driver 12.4"), "decided": True,
+                                           "trial": 1, "sm_clock_mhz": 1708.0 - median % 7}
             rows.append({
                 "device": self.mark("GeForce GTX 1080"), "target": "sm_61", "kernel": self.mark("matmul"),
                 "problem": self.mark(f"matmul M={8 + i} N=2048 K=2048"), "verdict": verdict,
@@ -256,7 +258,8 @@ class Maker:
                 "ratio": {"value": ratio, "low": ratio * 0.99, "high": ratio * 1.01} if ratio else None,
                 "p_value": 0.0004 if verdict in ("faster", "slower") else 0.4 if ratio else None,
                 "same_config": (i % 2 == 0) if ratio else None, "same_source": True if ratio else None,
-                "same_toolkit": False if ratio else None})
+                "same_toolkit": False if ratio else None,
+                "same_clock": (i % 3 > 0) if ratio else None})
         return {"a": {"label": self.mark("tuned.db"), "sessions": [1, 2]}, "b": {"label": self.mark("earlier.db"), "sessions": [1]},
                 "rows": rows, "summary": {"faster": 5, "slower": 5, "same": 5, "unclear": 5, "new": 5, "vanished": 5,
                                           "changed_winner": 10, "geometric_mean_ratio": 1.043}}
