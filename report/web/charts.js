@@ -157,7 +157,8 @@ function whiskers(across) {
       ctx.lineWidth = 1.25;
       chart.data.datasets.forEach((dataset, index) => {
         if (!chart.isDatasetVisible(index)) return;
-        ctx.strokeStyle = dataset.borderColor;
+        // Many lines close together would hide the points.
+        ctx.strokeStyle = dataset.data.length > 60 ? faded(dataset.borderColor, 0.3) : dataset.borderColor;
         for (const point of dataset.data) {
           if (!isKnown(point.low) || !isKnown(point.high)) continue;
           ctx.beginPath();

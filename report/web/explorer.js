@@ -45,7 +45,9 @@ function explorerPart(entry) {
     const chosen = state.shown.map((trial) => configurations.rows.find((row) => row.trial === trial));
     return [
       paragraph(
-          'Tick two or more configurations (at most ' + mostChosen + '). ',
+          'Tick two or more configurations (at most ' + mostChosen +
+              '). The best is the winner of finals, where they were held: ' +
+              'finalists are measured again side by side, as the fastest of a search is partly luck. ',
           configurations.shown < configurations.of ? 'Of ' + count(configurations.of) + ' tried, the report holds ' +
                   count(configurations.shown) + ': the best, the default, the finalists and a spread of the rest.' :
                                                      ''),

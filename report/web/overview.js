@@ -131,9 +131,9 @@ function gainsPart(context) {
   return figure({
     key: 'gains ' + contextKey(context),
     title: 'Gain of each problem over its default',
-    height: shown.length > 8 ? 'tall' :
-        shown.length < 3     ? 'low' :
-                               null,
+    height: shown.length > 8                   ? 'tall' :
+        sum(rows.map((row) => row.length)) < 8 ? 'low' :
+                                                 null,
     caption:
         'One point a problem, with the interval that the 95 % intervals of its times allow; hollow while undecided.',
     config: () => gainsConfig(shown),
@@ -151,12 +151,12 @@ function gainFigures(kernel) {
 
 function gainsConfig(kernels) {
   const datasets = kernels.map((kernel, at) => {
-    const problems = kernel.problems.filter((problem) => problem.gain);
+    const problems = kernel.problems.filter((problem) => problem.gain).sort((a, b) => b.gain.value - a.gain.value);
     const hue = seriesColour(at);
     return {
       label: kernel.name,
       borderColor: hue,
-      pointRadius: 4.5,
+      pointRadius: problems.length > 60 ? 2.5 : 4.5,
       pointStyle: pointShapes[at % pointShapes.length],
       backgroundColor: problems.map((problem) => (problem.decided ? faded(hue, 0.7) : 'transparent')),
       data: problems.map((problem, i) => ({
