@@ -25,6 +25,17 @@ find_package(JPEG REQUIRED)
 # Recorded spaces of other tuners are often packed.
 find_package(ZLIB REQUIRED)
 
+# Charts of the HTML report, put into the program.
+find_file(PASCALINE_CHART_JS chart.min.js PATHS /usr/share/javascript/chart.js /usr/share/nodejs/chart.js/dist)
+if(NOT PASCALINE_CHART_JS)
+  message(FATAL_ERROR "Chart.js is missing: install Debian's package libjs-chart.js (scripts/setup.sh does), or give "
+    "the path of a chart.min.js of version 3 with -DPASCALINE_CHART_JS=FILE")
+endif()
+file(READ ${PASCALINE_CHART_JS} chart_banner LIMIT 200)
+if(NOT chart_banner MATCHES "Chart\\.js v3\\.")
+  message(FATAL_ERROR "${PASCALINE_CHART_JS} is not version 3 of Chart.js, which the HTML report is written for")
+endif()
+
 if(PASCALINE_BUILD_TESTS)
   find_package(GTest REQUIRED)
   include(GoogleTest)

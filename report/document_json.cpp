@@ -1,6 +1,7 @@
 #include "report/document_json.hpp"
 
 #include "core/version.hpp"
+#include "report/comparison.hpp"
 #include "report/document_parts.hpp"
 
 namespace pascaline {
@@ -157,7 +158,7 @@ nlohmann::ordered_json statuses_json(const std::array<std::size_t, kStatusCount>
   return object;
 }
 
-nlohmann::ordered_json document_json(const ReportDocument& document) {
+nlohmann::ordered_json document_json(const ReportDocument& document, const Comparison* comparison) {
   DocumentJson contexts = DocumentJson::array();
   for (const ReportContext& context : document.contexts) {
     DocumentJson object = DocumentJson::object();
@@ -179,7 +180,7 @@ nlohmann::ordered_json document_json(const ReportDocument& document) {
           {"live", document.live},
           {"contexts", std::move(contexts)},
           {"sessions", list_of(document.sessions, session_json)},
-          {"comparison", nullptr}};
+          {"comparison", comparison != nullptr ? comparison_json(*comparison) : nlohmann::ordered_json()}};
 }
 
 }  // namespace pascaline

@@ -144,7 +144,7 @@ void set_samples_of(ReportSession& session, SessionSamples& samples) {
 
 // Without trials there is nothing that says which kernel a session was of.
 bool is_asked_for(const SessionRow& row, std::size_t trials, const ReportOptions& options) {
-  return trials > 0 || (options.kernel.empty() && is_wanted(options, row.device));
+  return trials > 0 || (options.kernel.empty() && is_wanted(options, row.device) && is_wanted(options, row.id));
 }
 
 }  // namespace

@@ -21,6 +21,9 @@ class TrialPass {
   }
 
   void add(const TrialBrief& brief) {
+    if (!is_wanted(options_, brief.session)) {
+      return;
+    }
     const std::size_t context = context_of(brief);
     if (!out_.contexts[context].wanted) {
       return;

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Formats the project's C++ and CUDA sources with clang-format; with --check only says which files are not formatted.
+# Formats the project's C++, CUDA and JavaScript sources with clang-format; with --check only says which files are not formatted.
 #   scripts/format.sh [--check]
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
@@ -11,7 +11,7 @@ case $("$tool" --version) in
   *"version 14."*) ;;
   *) warn "$("$tool" --version) is not the release 14 that the project is formatted with" ;;
 esac
-mapfile -t files < <(git ls-files --cached --others --exclude-standard -- '*.hpp' '*.cpp' '*.cu' '*.cuh' '*.h' |
+mapfile -t files < <(git ls-files --cached --others --exclude-standard -- '*.hpp' '*.cpp' '*.cu' '*.cuh' '*.h' '*.js' |
   while read -r file; do if [ -e "$file" ]; then echo "$file"; fi; done)
 
 case ${1:-} in

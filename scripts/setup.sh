@@ -2,7 +2,7 @@
 # Brings what building Pascaline needs: packages of the distribution (apt), and into .toolkit/ an NVRTC that compiles
 # for sm_61, unless one is installed. Does nothing where all is there, so it can be run any number of times.
 #   scripts/setup.sh [--dev] [--nvrtc-11.8]
-#     --dev         also clang-format, clang-tidy, and what tests written in Python need
+#     --dev         also clang-format, clang-tidy, what tests written in Python need, and Chromium to test the HTML report in
 #     --nvrtc-11.8  also the older NVRTC, into .toolkit/11.8 (the tests run with both)
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
@@ -41,7 +41,8 @@ missing_packages() {
     esac
   fi
   for name in libfmt-dev libcli11-dev libsqlite3-dev nlohmann-json3-dev libgtest-dev libbenchmark-dev \
-    libboost-context-dev libxxhash-dev libpcre2-dev libutf8proc-dev libpng-dev libjpeg-dev zlib1g-dev libopenblas0-pthread; do
+    libboost-context-dev libxxhash-dev libpcre2-dev libutf8proc-dev libpng-dev libjpeg-dev zlib1g-dev libopenblas0-pthread \
+    libjs-chart.js; do
     installed $name || echo $name
   done
   case $distribution in
@@ -54,7 +55,11 @@ missing_packages() {
   if $dev; then
     command -v clang-format >/dev/null || command -v clang-format-14 >/dev/null || echo clang-format
     command -v clang-tidy >/dev/null || command -v clang-tidy-14 >/dev/null || echo clang-tidy
-    python3 -c 'import jsonschema, sqlite3' 2>/dev/null || echo python3-jsonschema
+    /usr/bin/python3 -c 'import jsonschema, sqlite3' 2>/dev/null || echo python3-jsonschema
+    case $distribution in
+      ubuntu*) command -v python3 >/dev/null || echo python3-minimal ;; # Chromium is no package there
+      *) for name in python3 chromium chromium-driver python3-selenium; do installed $name || echo $name; done ;;
+    esac
   fi
 }
 needs_wheels() { ! have_toolkit || { $older && ! have_older_toolkit; }; }

@@ -1,0 +1,52 @@
+# The HTML report's page: its template with the style, Chart.js and the scripts put in, and the Content-Security-Policy
+# that allows just these by their hashes.
+
+# What a Content-Security-Policy calls 'sha256-…': Base64 of the text's SHA-256.
+function(pascaline_policy_hash text result)
+  string(SHA256 hex "${text}")
+  set(alphabet ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/)
+  set(base64 "")
+  # Three hexadecimal digits are two of Base64; the last of the 64 digits stands alone.
+  foreach(at RANGE 0 60 3)
+    string(SUBSTRING ${hex} ${at} 3 digits)
+    math(EXPR high "0x${digits} >> 6")
+    math(EXPR low "0x${digits} & 63")
+    string(SUBSTRING ${alphabet} ${high} 1 first)
+    string(SUBSTRING ${alphabet} ${low} 1 second)
+    string(APPEND base64 ${first}${second})
+  endforeach()
+  string(SUBSTRING ${hex} 63 1 digit)
+  math(EXPR last "0x${digit} << 2")
+  string(SUBSTRING ${alphabet} ${last} 1 character)
+  set(${result} "'sha256-${base64}${character}='" PARENT_SCOPE)
+endfunction()
+
+# pascaline_report_page(TARGET FOLDER SCRIPT...): embeds kReportPage and kReportPolicy, made of FOLDER's index.html,
+# style.css, chart_license.txt and the scripts, which share one scope in the order given.
+function(pascaline_report_page target folder)
+  set(files ${folder}/index.html ${folder}/style.css ${folder}/chart_license.txt)
+  set(script "(() => {\n'use strict';\n")
+  foreach(name ${ARGN})
+    list(APPEND files ${folder}/${name})
+    file(READ ${folder}/${name} part)
+    string(APPEND script "${part}")
+  endforeach()
+  string(APPEND script "})();\n")
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${files} ${PASCALINE_CHART_JS})
+  file(READ ${folder}/index.html page)
+  file(READ ${folder}/style.css style)
+  file(READ ${folder}/chart_license.txt license)
+  file(READ ${PASCALINE_CHART_JS} library)
+  set(chart "/*!\n${license}*/\n${library}")
+  pascaline_policy_hash("${style}" style_hash)
+  pascaline_policy_hash("${chart}" chart_hash)
+  pascaline_policy_hash("${script}" script_hash)
+  foreach(part style chart script)
+    string(REPLACE "{{${part}}}" "${${part}}" page "${page}")
+  endforeach()
+  file(WRITE ${CMAKE_CURRENT_BINARY_DIR}/report_page.html "${page}")
+  file(WRITE ${CMAKE_CURRENT_BINARY_DIR}/report_policy.txt
+    "default-src 'none'; style-src ${style_hash}; script-src ${chart_hash} ${script_hash}; img-src data:; base-uri 'none'; form-action 'none'")
+  pascaline_embed(${target} ${CMAKE_CURRENT_BINARY_DIR}/report_page.html kReportPage)
+  pascaline_embed(${target} ${CMAKE_CURRENT_BINARY_DIR}/report_policy.txt kReportPolicy)
+endfunction()

@@ -1,0 +1,240 @@
+// All kernels, and one kernel: its shapes, where they stand under the roofline, and how they were searched.
+
+function kernelsPage() {
+  if (report.contexts.length === 0)
+    return [element('h1', {}, 'Kernels'), note('There is no trial of any kernel to show.')];
+  return [
+    element('h1', {}, 'Kernels'),
+    report.contexts.map(
+        (context) =>
+            element('section', {class: 'context'}, element('h2', {}, contextName(context)), kernelsPart(context)))
+  ];
+}
+
+function kernelPage(name) {
+  const found = kernelsNamed(name);
+  if (found.length === 0) {
+    return [
+      element('h1', {}, name),
+      note('The report has no trial of a kernel of this name. ', link(['kernels'], 'All kernels'))
+    ];
+  }
+  return [
+    element('nav', {class: 'crumbs', 'aria-label': 'Where this is'}, link(['kernels'], 'Kernels')),
+    element('h1', {}, name), found.map(({context, kernel}) => kernelPart(context, kernel))
+  ];
+}
+
+function kernelPart(context, kernel) {
+  return element(
+      'section', {class: 'context'}, element('h2', {}, contextName(context)),
+      note(
+          'Source ', element('span', {class: 'code'}, kernel.source_hash.slice(0, 12)),
+          kernel.current ? ', the latest measured here.' :
+                           ', an earlier version: its times are not those of the present source.'),
+      problemsTable(context, kernel), rooflinePart(context, kernel), element('h3', {}, 'How it was searched'),
+      kernelSearches(context, kernel));
+}
+
+function problemsTable(context, kernel) {
+  return table({
+    key: 'problems ' + contextKey(context) + kernel.name + kernel.source_hash,
+    className: 'problems',
+    caption: 'Shapes of ' + kernel.name + '. Times are medians of a launch in microseconds with their 95 % intervals',
+    rows: kernel.problems,
+    search: (problem) => problem.text + ' ' + configText(problem.best_config),
+    filters: [{
+      id: 'state',
+      label: 'Show',
+      options: [
+        {id: 'all', label: 'all shapes', accept: () => true},
+        {id: 'decided', label: 'decided in finals', accept: (problem) => problem.decided},
+        {id: 'undecided', label: 'undecided', accept: (problem) => !problem.decided},
+        {id: 'nothing', label: 'without a usable time', accept: (problem) => !problem.best},
+      ]
+    }],
+    empty: 'The kernel has no problem here.',
+    columns: problemColumns(kernel),
+  });
+}
+
+function problemColumns(kernel) {
+  const columns = [
+    {
+      id: 'problem',
+      title: 'Shape',
+      value: (problem) => problem.text,
+      cell: (problem) => [link(['problem', problem.id], problemText(kernel, problem)), problemNote(problem)]
+    },
+    {id: 'count', title: 'Calls', numeric: true, value: (problem) => problem.count, help: 'Calls in the workload'},
+    {
+      id: 'default',
+      title: 'Default',
+      unit: 'µs',
+      numeric: true,
+      value: (problem) => problem.default && problem.default.median_us,
+      cell: (problem) => timeCell(problem.default)
+    },
+    {
+      id: 'best',
+      title: 'Best',
+      unit: 'µs',
+      numeric: true,
+      value: (problem) => problem.best && problem.best.median_us,
+      cell: (problem) => timeCell(problem.best)
+    },
+    {
+      id: 'gain',
+      title: 'Gain',
+      numeric: true,
+      value: (problem) => problem.gain && problem.gain.value,
+      cell: (problem) => gainCell(problem.gain),
+      help: 'Default over best, and what the 95 % intervals allow'
+    },
+    {
+      id: 'confidence',
+      title: 'Confidence',
+      numeric: true,
+      value: (problem) => problem.confidence,
+      cell: (problem) => confidence(problem.confidence),
+      help: 'Probability that the best is not slower than the default'
+    },
+    {id: 'gflops', title: 'GFLOP/s', numeric: true, value: (problem) => problem.gflops},
+    {id: 'gbs', title: 'GB/s', numeric: true, value: (problem) => problem.gbs},
+    {
+      id: 'share',
+      title: 'Of roofline',
+      numeric: true,
+      value: (problem) => problem.roofline_share,
+      cell: (problem) => percent(problem.roofline_share),
+      help: 'Least time that arithmetic and memory allow, over the best time; over 100 % where data stays in the cache'
+    },
+    {
+      id: 'energy',
+      title: 'Energy',
+      unit: 'mJ',
+      numeric: true,
+      value: (problem) => problem.energy_mj,
+      help: 'Of a launch of the best'
+    },
+    {id: 'trials', title: 'Trials', numeric: true, value: (problem) => problem.trials},
+  ];
+  // A column without a single value would only take room.
+  return columns.filter(
+      (column) => !['count', 'share', 'energy'].includes(column.id) ||
+          kernel.problems.some((problem) => isKnown(column.value(problem))));
+}
+
+function problemNote(problem) {
+  if (!problem.best)
+    return element('span', {class: 'interval'}, 'nothing usable: ' + (statusText(problem.statuses) || 'no trial'));
+  return problem.decided ? null : element('span', {class: 'interval'}, 'undecided');
+}
+
+function rooflinePart(context, kernel) {
+  const withBest = kernel.problems.filter((problem) => problem.best);
+  const drawn = withBest.filter((problem) => problem.flops > 0 && problem.bytes > 0);
+  const missing = [];
+  if (!context.roofline)
+    missing.push('The device\'s peak rates are unknown, so there is no roof to draw and no share of it.');
+  if (drawn.length < withBest.length) {
+    missing.push(
+        plural(withBest.length - drawn.length, 'shape') + ' without floating-point work or memory traffic ' +
+        (withBest.length - drawn.length === 1 ? 'has' : 'have') + ' no place in the plot.');
+  }
+  const said = missing.length ? note(missing.join(' ')) : null;
+  if (drawn.length === 0)
+    return [
+      element('h3', {}, 'Roofline'), note('No shape with a usable time does arithmetic that could be plotted.'), said
+    ];
+  return [
+    figure({
+      key: 'roofline ' + contextKey(context) + kernel.name + kernel.source_hash,
+      title: 'Roofline',
+      caption: 'Arithmetic rate against operations for each byte, both logarithmic. Filled: best. Hollow: default.' +
+          (context.roofline ? ' Roof: ' + context.roofline.source : ''),
+      config: () => rooflineConfig(context, drawn),
+      numbers: () => plainTable(
+          'Roofline', ['Shape', 'Operations a byte', 'GFLOP/s, default', 'GFLOP/s, best', 'Of roofline'],
+          drawn.map(
+              (problem) =>
+                  [problemText(kernel, problem), number(problem.flops / problem.bytes),
+                   number(rate(problem, problem.default)), number(rate(problem, problem.best)),
+                   percent(problem.roofline_share)])),
+    }),
+    said
+  ];
+}
+
+/** 10⁹ operations a second. */
+function rate(problem, summary) {
+  return summary ? problem.flops / summary.median_us / 1e3 : null;
+}
+
+function rooflineConfig(context, problems) {
+  const point = (problem, summary) => (
+      {x: problem.flops / problem.bytes, y: rate(problem, summary), text: problem.text, share: problem.roofline_share});
+  const best = problems.map((problem) => point(problem, problem.best));
+  const defaults = problems.filter((problem) => problem.default).map((problem) => point(problem, problem.default));
+  const datasets = [
+    {label: 'Best', data: best, borderColor: colour('series-1'), backgroundColor: colour('series-1'), pointRadius: 5},
+    {
+      label: 'Default',
+      data: defaults,
+      borderColor: colour('series-2'),
+      backgroundColor: 'transparent',
+      pointRadius: 5,
+      pointStyle: 'rect',
+      pointBorderWidth: 1.5
+    },
+  ];
+  const xs = best.map((one) => one.x);
+  let x = logBounds(xs, 3);
+  const ys = [...best, ...defaults].map((one) => one.y);
+  if (context.roofline) {
+    const {peak_gflops: peak, memory_gbps: bandwidth} = context.roofline;
+    const ridge = peak / bandwidth;
+    x = logBounds([...xs, ridge], 3);
+    datasets.push(
+        {
+          label: 'Memory, ' + number(bandwidth) + ' GB/s',
+          type: 'line',
+          pointRadius: 0,
+          borderWidth: 2,
+          borderColor: colour('series-3'),
+          backgroundColor: colour('series-3'),
+          pointStyle: 'line',
+          data: [{x: x.min, y: x.min * bandwidth}, {x: ridge, y: peak}]
+        },
+        {
+          label: 'Arithmetic, ' + number(peak) + ' GFLOP/s',
+          type: 'line',
+          pointRadius: 0,
+          borderWidth: 2,
+          borderDash: [6, 3],
+          borderColor: colour('series-4'),
+          backgroundColor: colour('series-4'),
+          pointStyle: 'line',
+          data: [{x: ridge, y: peak}, {x: x.max, y: peak}]
+        });
+    ys.push(peak);
+  }
+  return {
+    type: 'scatter',
+    data: {datasets},
+    options: {
+      scales: {x: logAxis('Operations a byte', x), y: logAxis('GFLOP/s', logBounds(ys, 1.6))},
+      plugins: {
+        tooltip: {
+          filter: (item) => item.datasetIndex < 2,
+          callbacks: {
+            label: (item) =>
+                [shortened(item.raw.text, 60), item.dataset.label + ': ' + number(item.raw.y) + ' GFLOP/s',
+                 item.datasetIndex === 0 && isKnown(item.raw.share) ? percent(item.raw.share) + ' of the roofline' : '']
+                    .filter((line) => line)
+          }
+        }
+      },
+    }
+  };
+}

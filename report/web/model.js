@@ -1,0 +1,117 @@
+// The report document, and what is looked up in it.
+
+let report = null;
+let problemsById = new Map();
+
+/** Takes a document; throws if it is none that this page can show. */
+function adoptReport(next) {
+  if (!next || next.format !== 'pascaline-report') throw new Error('what it holds is no Pascaline report');
+  if (next.version !== 1) throw new Error('its document is of version ' + next.version + '; this page shows version 1');
+  report = next;
+  problemsById = new Map();
+  for (const context of report.contexts) {
+    for (const kernel of context.kernels) {
+      for (const problem of kernel.problems) {
+        problemsById.set(problem.id, {context, kernel, problem, key: problemKey(context, kernel, problem)});
+      }
+    }
+  }
+}
+
+// Ids are places in the document and may move when it grows; this stays.
+function problemKey(context, kernel, problem) {
+  return JSON.stringify([contextKey(context), kernel.name, kernel.source_hash, problem.text]);
+}
+
+function contextKey(context) {
+  return [
+    context.device.kind, context.device.name, context.device.compute_capability, context.device.sm_count,
+    context.toolkit.compiler, context.toolkit.version, context.toolkit.target, context.toolkit.driver_version
+  ].join('|');
+}
+
+function problemByKey(key) {
+  return [...problemsById.values()].find((entry) => entry.key === key) || null;
+}
+
+/** "nvrtc 12.9, sm_61, driver 12.4". */
+function toolkitName(toolkit) {
+  return [
+    toolkit.compiler + ' ' + toolkit.version, toolkit.target,
+    toolkit.driver_version ? 'driver ' + toolkit.driver_version : ''
+  ].filter((text) => text.trim())
+      .join(', ');
+}
+
+function contextName(context) {
+  return context.device.name + ' · ' + toolkitName(context.toolkit);
+}
+
+/** "6.1, 20 multiprocessors, 8.0 GiB". */
+function deviceFacts(device) {
+  const known = [];
+  if (device.compute_capability) known.push('compute capability ' + device.compute_capability);
+  if (device.sm_count) known.push(plural(device.sm_count, device.kind === 'host' ? 'processor' : 'multiprocessor'));
+  if (device.memory_bytes) known.push((device.memory_bytes / 2 ** 30).toFixed(1) + noBreakSpace + 'GiB');
+  return known.join(', ');
+}
+
+/** Names of all kernels in the order of the document. */
+function kernelNames() {
+  return [...new Set(report.contexts.flatMap((context) => context.kernels.map((kernel) => kernel.name)))];
+}
+
+/** The kernels of a name, as {context, kernel}. */
+function kernelsNamed(name) {
+  return report.contexts.flatMap(
+      (context) => context.kernels.filter((kernel) => kernel.name === name).map((kernel) => ({context, kernel})));
+}
+
+function sessionById(id) {
+  return report.sessions.find((session) => session.id === id) || null;
+}
+
+/** A problem's dimensions and types without the kernel's name before them. */
+function problemText(kernel, problem) {
+  return problem.text.startsWith(kernel.name + ' ') ? problem.text.slice(kernel.name.length + 1) : problem.text;
+}
+
+/** "A=1 B=2" of a configuration that is an object. */
+function configText(config) {
+  return config ? Object.entries(config).map((entry) => entry[0] + '=' + entry[1]).join(' ') : '';
+}
+
+/** Those names of two configurations whose values differ. */
+function differingNames(a, b) {
+  return [...new Set([...Object.keys(a), ...Object.keys(b)])].filter((name) => a[name] !== b[name]);
+}
+
+function sum(values) {
+  return values.reduce((total, value) => total + value, 0);
+}
+
+function failedTrials(statuses) {
+  return sum(Object.entries(statuses).filter((entry) => entry[0] !== 'ok').map((entry) => entry[1]));
+}
+
+/** "12 rejected, 3 timed out", commonest first. */
+function statusText(statuses) {
+  return Object.entries(statuses)
+      .filter((entry) => entry[1] > 0)
+      .sort((a, b) => b[1] - a[1])
+      .map((entry) => count(entry[1]) + ' ' + words(entry[0]))
+      .join(', ');
+}
+
+/** Whether a problem has a winner, only a fastest trial so far, or nothing that worked. */
+function problemState(problem) {
+  if (!problem.best) return 'nothing usable';
+  return problem.decided ? 'decided' : 'undecided';
+}
+
+function inFilter() {
+  const parts = [];
+  if (report.kernel_filter) parts.push('kernel ' + report.kernel_filter);
+  if (report.device_filter) parts.push('device ' + report.device_filter);
+  return parts.length ? 'Only ' + parts.join(' and ') + ' is reported.' : '';
+}

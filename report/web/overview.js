@@ -1,0 +1,248 @@
+// What was tuned, on what, what it gained, and what is left.
+
+function overviewPage() {
+  if (report.database.trials === 0) return emptyOverview();
+  return [
+    element('h1', {}, report.title),
+    note([
+      inFilter(),
+      dates(
+          Math.min(...report.contexts.map((one) => one.first_unix_ms)),
+          Math.max(...report.contexts.map((one) => one.last_unix_ms)))
+    ].filter((text) => text)
+             .join(' ')),
+    tiles([
+      {label: 'Trials', value: count(report.database.trials), detail: plural(report.database.sessions, 'session')},
+      {label: 'Problems with a winner', value: decidedTile().value, detail: decidedTile().detail},
+      {label: 'Kernels', value: count(kernelNames().length), detail: kernelNames().slice(0, 6).join(', ')},
+      {
+        label: 'Tuning time',
+        value: duration(sum(report.contexts.map((one) => one.spent_ms))),
+        detail: 'over ' + plural(report.contexts.length, 'device and toolkit', 'devices and toolkits')
+      },
+    ]),
+    report.contexts.length === 0 ? note('No trial of the database is of the kernel and device asked for.') : null,
+    report.contexts.map(contextOverview),
+    section('Sessions', sessionsTable()),
+  ];
+}
+
+function emptyOverview() {
+  return [
+    element('h1', {}, report.title), note(inFilter()),
+    paragraph(
+        'The database ', element('code', {}, report.database.file), ' holds no trial yet. ',
+        report.sessions.length ? 'Its sessions are below; a trial is stored as soon as its configuration was tried.' :
+                                 'A sweep (pascaline sweep) fills it.'),
+    report.sessions.length ? section('Sessions', sessionsTable()) : null
+  ];
+}
+
+function decidedTile() {
+  const all = [...problemsById.values()].filter((entry) => entry.kernel.current);
+  return {
+    value: count(all.filter((entry) => entry.problem.decided).length) + ' of ' + count(all.length),
+    detail: 'decided in finals'
+  };
+}
+
+function contextOverview(context) {
+  const failed = failedTrials(context.statuses);
+  return element(
+      'section', {class: 'context'}, element('h2', {}, context.device.name), facts([
+        ['Device', deviceFacts(context.device) || context.device.kind],
+        ['Toolkit', [context.toolkit.compiler, context.toolkit.version].join(' ')],
+        ['Target', context.toolkit.target],
+        ['Driver', context.toolkit.driver_version || 'none'],
+        ['First and last trial', dates(context.first_unix_ms, context.last_unix_ms)],
+        ['Time spent', duration(context.spent_ms)],
+        ['Trials', count(context.trials) + ', ' + count(context.statuses.ok) + ' ok'],
+        ['Not ok', failed ? link(['failures'], statusText({...context.statuses, ok: 0})) : 'none'],
+      ]),
+      workloadPart(context), gainsPart(context), kernelsPart(context));
+}
+
+function workloadPart(context) {
+  const workload = context.workload;
+  if (!workload) {
+    return [
+      element('h3', {}, 'The whole model'),
+      note(
+          'Unknown: the problems of this device are of no workload that ' +
+          'this report was given, so it is not known how often a model calls each.')
+    ];
+  }
+  return [
+    element('h3', {}, 'The whole model: ' + workload.name),
+    note(
+        'Each problem\'s time by how often the model calls it, over the problems that have both a default and a best ' +
+        'time. The interval is what the 95 % intervals of the times allow; the confidence is that of the ' +
+        'least certain problem, unknown while one of them is undecided.'),
+    plainTable(
+        'Gain of ' + workload.name + ' over the default configurations',
+        ['Phase', 'Gain', 'Confidence', 'Default', 'Best', 'Tuned problems'],
+        workload.phases.map(
+            (phase) =>
+                [phaseName(phase),
+                 isKnown(phase.gain) ?
+                     withInterval(
+                         element('strong', {}, times(phase.gain)), range(phase.gain_low, phase.gain_high, times)) :
+                     null,
+                 confidence(phase.confidence), phase.tuned ? time(phase.default_us) : null,
+                 phase.tuned ? time(phase.best_us) : null, count(phase.tuned) + ' of ' + count(phase.problems)])),
+    untunedPart(context)
+  ];
+}
+
+function phaseName(phase) {
+  const symbols = configText({...phase.symbols, ...phase.types});
+  return [
+    phase.phase, phase.per && phase.per !== phase.phase ? ' (one ' + phase.per + ')' : '',
+    symbols ? element('span', {class: 'interval'}, symbols) : null
+  ];
+}
+
+function untunedPart(context) {
+  const {phases} = context.workload;
+  const total = sum(phases.map((phase) => phase.untuned.length + phase.untuned_more));
+  const more = sum(phases.map((phase) => phase.untuned_more));
+  if (total === 0) return note('Nothing of it is left untuned.');
+  const rows = phases.flatMap(
+      (phase) => phase.untuned.map((one) => [phaseTitle(phase), one.problem, one.kernel, count(one.count)]));
+  return details(
+      'untuned ' + contextKey(context), 'Still untuned: ' + plural(total, 'problem') + ' of its phases',
+      () => element(
+          'div', {},
+          plainTable('Problems without a tuned time, by phase', ['Phase', 'Problem', 'Kernel', 'Calls'], rows, 3),
+          more ? note('And ' + count(more) + ' more.') : null));
+}
+
+function phaseTitle(phase) {
+  return [phase.phase, configText({...phase.symbols, ...phase.types})].join(' ').trim();
+}
+
+function gainsPart(context) {
+  const kernels = context.kernels.filter((kernel) => kernel.current);
+  const rows = kernels.map((kernel) => kernel.problems.filter((problem) => problem.gain));
+  if (sum(rows.map((row) => row.length)) === 0) {
+    return [element('h3', {}, 'Gain of each problem'), note('No problem has both a default and a best time yet.')];
+  }
+  const shown = kernels.filter((kernel, i) => rows[i].length > 0);
+  return figure({
+    key: 'gains ' + contextKey(context),
+    title: 'Gain of each problem over its default',
+    height: shown.length > 8                   ? 'tall' :
+        sum(rows.map((row) => row.length)) < 8 ? 'low' :
+                                                 null,
+    caption:
+        'One point a problem, with the interval that the 95 % intervals of its times allow; hollow while undecided.',
+    config: () => gainsConfig(shown),
+    numbers: () => plainTable(
+        'Gain by kernel', ['Kernel', 'Problems', 'Geometric mean', 'Least', 'Greatest'],
+        shown.map((kernel) => [kernel.name, ...gainFigures(kernel)])),
+  });
+}
+
+function gainFigures(kernel) {
+  const gains = kernel.problems.filter((problem) => problem.gain).map((problem) => problem.gain.value);
+  if (gains.length === 0) return ['0', null, null, null];
+  return [count(gains.length), times(geometricMean(gains)), times(Math.min(...gains)), times(Math.max(...gains))];
+}
+
+function gainsConfig(kernels) {
+  const datasets = kernels.map((kernel, at) => {
+    const problems = kernel.problems.filter((problem) => problem.gain).sort((a, b) => b.gain.value - a.gain.value);
+    const hue = seriesColour(at);
+    return {
+      label: kernel.name,
+      borderColor: hue,
+      pointRadius: problems.length > 60 ? 2.5 : 4.5,
+      pointStyle: pointShapes[at % pointShapes.length],
+      backgroundColor: problems.map((problem) => (problem.decided ? faded(hue, 0.7) : 'transparent')),
+      data: problems.map((problem, i) => ({
+                           x: problem.gain.value,
+                           low: problem.gain.low,
+                           high: problem.gain.high,
+                           y: at + (problems.length > 1 ? (i / (problems.length - 1) - 0.5) * 0.6 : 0),
+                           text: problem.text
+                         })),
+    };
+  });
+  const values =
+      datasets.flatMap((set) => set.data.flatMap((point) => [point.x, point.low, point.high])).filter(isKnown);
+  return {
+    type: 'scatter',
+    data: {datasets},
+    plugins: [whiskers(true), ruler('x', 1)],
+    options: {
+      scales: {
+        x: logAxis('Gain (default over best)', logBounds([...values, 1], 1.08)),
+        y: {
+          min: -0.6,
+          max: kernels.length - 0.4,
+          reverse: true,
+          grid: {display: false},
+          afterBuildTicks: (axis) => {
+            axis.ticks = kernels.map((kernel, i) => ({value: i}));
+          },
+          ticks: {autoSkip: false, callback: (value) => shortened(kernels[value] ? kernels[value].name : '', 18)}
+        },
+      },
+      plugins: {
+        legend: {display: false},
+        tooltip: {
+          callbacks: {
+            label: (item) =>
+                [shortened(item.raw.text, 60), times(item.raw.x) + '  ' + range(item.raw.low, item.raw.high, times)]
+          }
+        }
+      },
+    },
+  };
+}
+
+function shortened(text, most) {
+  return text.length > most ? text.slice(0, most - 1) + '…' : text;
+}
+
+function kernelsPart(context) {
+  return table({
+    key: 'kernels ' + contextKey(context),
+    caption: 'Kernels on ' + contextName(context),
+    rows: context.kernels,
+    empty: 'No kernel has a trial here.',
+    columns: [
+      {
+        id: 'name',
+        title: 'Kernel',
+        value: (kernel) => kernel.name,
+        cell: (kernel) =>
+            [link(['kernels', kernel.name], kernel.name),
+             kernel.current ? null :
+                              element('span', {class: 'interval'}, 'earlier source ' + kernel.source_hash.slice(0, 8))]
+      },
+      {id: 'problems', title: 'Problems', numeric: true, value: (kernel) => kernel.problems.length},
+      {
+        id: 'decided',
+        title: 'Decided',
+        numeric: true,
+        value: (kernel) => kernel.problems.filter((one) => one.decided).length
+      },
+      {id: 'trials', title: 'Trials', numeric: true, value: (kernel) => sum(kernel.problems.map((one) => one.trials))},
+      {
+        id: 'gain',
+        title: 'Gain, geometric mean',
+        numeric: true,
+        cell: (kernel) => gainFigures(kernel)[1],
+        value: (kernel) => geometricMean(kernel.problems.filter((one) => one.gain).map((one) => one.gain.value))
+      },
+      {
+        id: 'greatest',
+        title: 'Greatest',
+        numeric: true,
+        cell: (kernel) => gainFigures(kernel)[3],
+        value: (kernel) => Math.max(...kernel.problems.map((one) => (one.gain ? one.gain.value : 0))) || null
+      },
+    ],
+  });
+}

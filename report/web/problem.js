@@ -1,0 +1,93 @@
+// One problem: its figures, its searches, its configurations and its parameters.
+
+function problemPage(id, trials) {
+  const entry = problemsById.get(Number(id));
+  if (!entry) {
+    return [
+      element('h1', {}, 'No such problem'),
+      note('The report has no problem with this number. ', link(['kernels'], 'All kernels'))
+    ];
+  }
+  selectTrials(entry, trials);
+  const {context, kernel, problem} = entry;
+  return [
+    element(
+        'nav', {class: 'crumbs', 'aria-label': 'Where this is'}, link(['kernels'], 'Kernels'), ' / ',
+        link(['kernels', kernel.name], kernel.name)),
+    element('h1', {}, problem.text),
+    note(contextName(context)),
+    kernel.current ? null : paragraph('This is of an earlier version of the kernel\'s source.'),
+    problemTiles(entry),
+    problemFacts(entry),
+    section('How it was searched', problemSearches(entry)),
+    section('Configurations', explorerPart(entry)),
+    section('Parallel coordinates', coordinatesPart(entry)),
+    section('Effect of each parameter', effectsPart(entry)),
+    section('Pairs of parameters', heatPart(entry)),
+  ];
+}
+
+/** Takes a choice of trials over from the address ("12,40"). */
+function selectTrials(entry, trials) {
+  if (!trials) return;
+  const held = entry.problem.configurations.rows;
+  const wanted = trials.split(',').map(Number).filter((trial) => held.some((row) => row.trial === trial));
+  if (wanted.length) explorerKept(entry).chosen = [...new Set(wanted)].slice(0, mostChosen);
+}
+
+function problemTiles({context, problem}) {
+  return tiles([
+    {
+      label: 'Best',
+      value: problem.best ? time(problem.best.median_us) : 'none',
+      detail: problem.best ?
+          range(problem.best.low_us, problem.best.high_us, number) + ' µs, ' + plural(problem.best.count, 'sample') :
+          'no configuration worked'
+    },
+    {
+      label: 'Default',
+      value: problem.default ? time(problem.default.median_us) : 'unknown',
+      detail: problem.default ? range(problem.default.low_us, problem.default.high_us, number) + ' µs, ' +
+              plural(problem.default.count, 'sample') :
+                                'it has no time'
+    },
+    {
+      label: 'Gain',
+      value: problem.gain ? times(problem.gain.value) : 'unknown',
+      detail: problem.gain ? range(problem.gain.low, problem.gain.high, times) : 'needs both times'
+    },
+    {
+      label: 'Confidence',
+      value: isKnown(problem.confidence) ? confidence(problem.confidence) : 'unknown',
+      detail: problem.decided ? 'decided in finals' : 'undecided: fastest trial of the search'
+    },
+    {
+      label: 'Achieved',
+      value: isKnown(problem.gflops) ? number(problem.gflops) : unknown,
+      detail: 'GFLOP/s; ' + number(problem.gbs) + ' GB/s'
+    },
+    {
+      label: 'Of the roofline',
+      value: isKnown(problem.roofline_share) ? percent(problem.roofline_share) : 'unknown',
+      detail: isKnown(problem.roofline_us) ? 'bound: ' + time(problem.roofline_us) :
+          context.roofline                 ? 'needs a time' :
+                                             'peak rates unknown'
+    },
+  ]);
+}
+
+function problemFacts({problem}) {
+  return facts([
+    [
+      'Best configuration',
+      problem.best_config ? element('span', {class: 'code'}, configText(problem.best_config)) : null
+    ],
+    ['Trials', count(problem.trials) + (statusText(problem.statuses) ? ': ' + statusText(problem.statuses) : '')],
+    ['Calls in the workload', isKnown(problem.count) ? count(problem.count) : null],
+    ['Work', number(problem.flops) + ' operations, ' + number(problem.bytes) + ' bytes'],
+    [
+      'Energy of a launch',
+      isKnown(problem.energy_mj) ? withUnit(problem.energy_mj, 'mJ') : 'unknown: the device reports no power'
+    ],
+  ]);
+}

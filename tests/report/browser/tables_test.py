@@ -1,0 +1,116 @@
+"""Tables sort by their headers and are narrowed by a text and by choices."""
+
+import sample_document
+from browser import BrowserTest, By, main
+
+
+def numbers(texts):
+    """The first line of each cell as a number."""
+    return [float(text.split("\n")[0].replace("\u202f", "").replace("×", "")) for text in texts if text != "–"]
+
+
+class TablesTest(BrowserTest):
+    document = sample_document.full()
+
+    def setUp(self):
+        super().setUp()
+        self.open("#/kernels/matmul")
+
+    def header(self, name):
+        return self.sort_button("problems", name).find_element(By.XPATH, "..")
+
+    def test_sorts_both_ways_and_says_so(self):
+        self.assertEqual(self.header("gain").get_attribute("aria-sort"), "none")
+        self.sort_button("problems", "gain").click()
+        self.assertEqual(self.header("gain").get_attribute("aria-sort"), "descending")
+        falling = self.column("problems", "gain")
+        self.assertEqual(numbers(falling), sorted(numbers(falling), reverse=True))
+        self.sort_button("problems", "gain").click()
+        self.assertEqual(self.header("gain").get_attribute("aria-sort"), "ascending")
+        rising = self.column("problems", "gain")
+        self.assertEqual(numbers(rising), sorted(numbers(rising)))
+        self.sort_button("problems", "best").click()
+        self.assertEqual(self.header("gain").get_attribute("aria-sort"), "none")
+
+    def test_unknown_values_come_last_either_way(self):
+        for _ in range(2):
+            self.sort_button("problems", "best").click()
+            cells = self.column("problems", "best")
+            self.assertEqual(cells[-1], "–")
+            self.assertEqual(cells.count("–"), 1)
+
+    def test_texts_with_numbers_sort_by_the_numbers(self):
+        self.sort_button("problems", "problem").click()
+        sizes = [int(text.split("M=")[1].split(" ")[0]) for text in self.column("problems", "problem")]
+        self.assertEqual(sizes, sorted(sizes))
+
+    def test_filters_by_text(self):
+        box = self.table("problems").find_element(By.CSS_SELECTOR, "input[type=search]")
+        total = len(self.column("problems", "problem"))
+        box.send_keys("m=16 n=4096")
+        shown = self.column("problems", "problem")
+        self.assertTrue(0 < len(shown) < total)
+        self.assertTrue(all("M=16 N=4096" in text for text in shown))
+        self.assertIn(f"{len(shown)} of {total}", self.table("problems").find_element(By.CSS_SELECTOR, "output").text)
+        box.send_keys("nothing like it")
+        self.assertEqual(self.column("problems", "problem"), ["No row passes the filter."])
+
+    def test_filters_by_state(self):
+        select = self.table("problems").find_element(By.CSS_SELECTOR, "select")
+        every = self.column("problems", "problem")
+        select.find_element(By.CSS_SELECTOR, "option[value=undecided]").click()
+        undecided = self.column("problems", "problem")
+        self.assertTrue(all("undecided" in text or "nothing usable" in text for text in undecided))
+        select.find_element(By.CSS_SELECTOR, "option[value=decided]").click()
+        decided = self.column("problems", "problem")
+        self.assertEqual(len(decided) + len(undecided), len(every))
+        self.assertFalse(any("undecided" in text for text in decided))
+
+    def test_choices_last_while_pages_come_and_go(self):
+        self.table("problems").find_element(By.CSS_SELECTOR, "input[type=search]").send_keys("M=32")
+        self.sort_button("problems", "gain").click()
+        before = self.column("problems", "problem")
+        self.go("#/overview")
+        self.go("#/kernels/matmul")
+        self.assertEqual(self.column("problems", "problem"), before)
+        self.assertEqual(self.header("gain").get_attribute("aria-sort"), "descending")
+
+    def test_two_tables_of_a_page_do_not_share_their_state(self):
+        boxes = self.all('[data-table^="problems"]')
+        self.assertGreater(len(boxes), 1)
+        boxes[0].find_element(By.CSS_SELECTOR, "input").send_keys("none of them")
+        self.assertGreater(len(boxes[1].find_elements(By.CSS_SELECTOR, "tbody tr a")), 0)
+
+    def test_comparison_is_narrowed_to_changes(self):
+        self.go("#/comparison")
+        select = self.table("comparison").find_element(By.CSS_SELECTOR, "select")
+        select.find_element(By.CSS_SELECTOR, "option[value=changes]").click()
+        verdicts = self.column("comparison", "verdict")
+        self.assertEqual(len(verdicts), 10)
+        self.assertTrue(all(text in ("▲ faster", "▼ slower") for text in verdicts))
+        select.find_element(By.CSS_SELECTOR, "option[value=vanished]").click()
+        self.assertEqual(set(self.column("comparison", "now")), {"–"})
+
+    def test_failures_are_grouped_and_found_by_reason(self):
+        self.go("#/failures")
+        self.assertEqual(numbers(self.column("failures", "count")), [210, 44, 7, 2, 1])
+        self.table("failures").find_element(By.CSS_SELECTOR, "input").send_keys("illegal")
+        self.assertEqual(self.column("failures", "status"), ["crashed"])
+        self.assertIn("And 13 trials with rarer reasons", self.one("main").text)
+
+
+class LongTableTest(BrowserTest):
+    def test_a_long_table_shows_a_part_until_asked(self):
+        document = sample_document.full()
+        problems = document["contexts"][1]["kernels"][0]["problems"]
+        for number in range(300):
+            problems.append({**problems[0], "id": 1000 + number, "text": f"matmul M={number} N=1 K=1"})
+        self.open("#/kernels/matmul", self.write(document, "long.html"))
+        box = self.all('[data-table^="problems"]')[-1]
+        self.assertEqual(len(box.find_elements(By.CSS_SELECTOR, "tbody tr")), 250)
+        box.find_element(By.CSS_SELECTOR, ".more button").click()
+        self.assertEqual(len(box.find_elements(By.CSS_SELECTOR, "tbody tr")), 302)
+
+
+if __name__ == "__main__":
+    main()
