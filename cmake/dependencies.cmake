@@ -25,6 +25,17 @@ find_package(JPEG REQUIRED)
 # Recorded spaces of other tuners are often packed.
 find_package(ZLIB REQUIRED)
 
+# The live report's HTTP server. Debian compiles cpp-httplib with everything it can use, and so must who includes it.
+find_path(PASCALINE_HTTPLIB_INCLUDE httplib.h REQUIRED)
+find_library(PASCALINE_HTTPLIB cpp-httplib)
+add_library(pascaline_httplib INTERFACE)
+target_include_directories(pascaline_httplib SYSTEM INTERFACE ${PASCALINE_HTTPLIB_INCLUDE})
+if(PASCALINE_HTTPLIB)
+  target_link_libraries(pascaline_httplib INTERFACE ${PASCALINE_HTTPLIB})
+  target_compile_definitions(pascaline_httplib INTERFACE
+    CPPHTTPLIB_OPENSSL_SUPPORT CPPHTTPLIB_ZLIB_SUPPORT CPPHTTPLIB_BROTLI_SUPPORT)
+endif()
+
 # Charts of the HTML report, put into the program.
 find_file(PASCALINE_CHART_JS chart.min.js PATHS /usr/share/javascript/chart.js /usr/share/nodejs/chart.js/dist)
 if(NOT PASCALINE_CHART_JS)

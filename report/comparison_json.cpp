@@ -1,6 +1,7 @@
 #include <nlohmann/json.hpp>
 
 #include "report/comparison.hpp"
+#include "report/document_parts.hpp"
 #include "report/text.hpp"
 
 namespace pascaline {
@@ -8,38 +9,13 @@ namespace {
 
 using Ordered = nlohmann::ordered_json;
 
-template <typename Value>
-Ordered or_null(const std::optional<Value>& value) {
-  return value ? Ordered(*value) : Ordered();
-}
-
-Ordered time_json(const TimeSummary& time) {
-  return {{"median_us", time.median_us}, {"low_us", time.low_us}, {"high_us", time.high_us}, {"count", time.count}};
-}
-
-Ordered value_json(const Value& value) {
-  return std::visit(
-      [](const auto& held) {
-        if constexpr (std::is_same_v<std::decay_t<decltype(held)>, std::string>) {
-          return Ordered(clean_line(held));
-        } else {
-          return Ordered(held);
-        }
-      },
-      value);
-}
-
 Ordered best_json(const std::optional<ComparedBest>& side) {
   if (!side) {
     return nullptr;
   }
-  Ordered config = Ordered::object();
-  for (const auto& [name, value] : side->config.settings()) {
-    config[clean_line(name)] = value_json(value);
-  }
-  return {{"best", time_json(side->best)},
-          {"default", side->baseline ? time_json(*side->baseline) : Ordered()},
-          {"config", std::move(config)},
+  return {{"best", json_time(side->best)},
+          {"default", json_time(side->baseline)},
+          {"config", json_config(side->config)},
           {"source_hash", clean_line(side->source_hash)},
           {"toolkit", clean_line(toolkit_text(side->toolkit))},
           {"decided", side->decided},

@@ -6,9 +6,9 @@
 namespace pascaline {
 namespace {
 
-using Rows = std::vector<std::size_t>;
+using TrialIndices = std::vector<std::size_t>;
 
-// Rows to be shown, each once, until there is no more room.
+// TrialIndices to be shown, each once, until there is no more room.
 class Choice {
  public:
   explicit Choice(std::size_t room) : room_(room) {}
@@ -17,7 +17,7 @@ class Choice {
       chosen_.push_back(row);
     }
   }
-  void add_up_to(const Rows& rows, std::size_t count) {
+  void add_up_to(const TrialIndices& rows, std::size_t count) {
     for (std::size_t i = 0; i < rows.size() && count > 0; ++i) {
       const std::size_t before = chosen_.size();
       add(rows[i]);
@@ -25,27 +25,27 @@ class Choice {
     }
   }
   [[nodiscard]] std::size_t room() const { return room_ - chosen_.size(); }
-  [[nodiscard]] Rows rows() const { return chosen_; }
+  [[nodiscard]] TrialIndices rows() const { return chosen_; }
 
  private:
   std::size_t room_;
-  Rows chosen_;
+  TrialIndices chosen_;
   std::set<std::size_t> known_;
 };
 
 // One failure of each status in turn, the latest first.
-Rows failures_in_turn(const GatheredProblem& problem) {
-  std::array<Rows, kStatusCount> by_status;
+TrialIndices failures_in_turn(const GatheredProblem& problem) {
+  std::array<TrialIndices, kStatusCount> by_status;
   for (std::size_t row = problem.trials.size(); row-- > 0;) {
     const TrialStatus status = problem.trials[row].status;
     if (status != TrialStatus::ok) {
       by_status[static_cast<std::size_t>(status)].push_back(row);
     }
   }
-  Rows rows;
+  TrialIndices rows;
   for (std::size_t turn = 0, before = 1; before != rows.size() || turn == 0; ++turn) {
     before = rows.size();
-    for (const Rows& failed : by_status) {
+    for (const TrialIndices& failed : by_status) {
       if (turn < failed.size()) {
         rows.push_back(failed[turn]);
       }
@@ -54,8 +54,8 @@ Rows failures_in_turn(const GatheredProblem& problem) {
   return rows;
 }
 
-Rows fastest_first(const GatheredProblem& problem) {
-  Rows rows;
+TrialIndices fastest_first(const GatheredProblem& problem) {
+  TrialIndices rows;
   for (std::size_t row = 0; row < problem.trials.size(); ++row) {
     if (problem.trials[row].status == TrialStatus::ok) {
       rows.push_back(row);
@@ -68,8 +68,8 @@ Rows fastest_first(const GatheredProblem& problem) {
 }
 
 // The latest of each stage.
-Rows defaults_of(const GatheredProblem& problem) {
-  Rows rows;
+TrialIndices defaults_of(const GatheredProblem& problem) {
+  TrialIndices rows;
   for (const TrialStage stage : {TrialStage::finals, TrialStage::search}) {
     for (std::size_t row = problem.trials.size(); row-- > 0;) {
       if (problem.trials[row].is_default && problem.trials[row].stage == stage) {
@@ -81,7 +81,7 @@ Rows defaults_of(const GatheredProblem& problem) {
   return rows;
 }
 
-Rows choose_rows(const GatheredProblem& problem, std::size_t room) {
+TrialIndices choose_rows(const GatheredProblem& problem, std::size_t room) {
   Choice choice(room);
   if (const auto best = best_of(problem)) {
     choice.add(*best);
@@ -89,7 +89,7 @@ Rows choose_rows(const GatheredProblem& problem, std::size_t room) {
   for (const std::size_t row : defaults_of(problem)) {
     choice.add(row);
   }
-  Rows finalists;
+  TrialIndices finalists;
   for (std::size_t row = problem.trials.size(); row-- > 0;) {
     if (problem.trials[row].stage == TrialStage::finals) {
       finalists.push_back(row);
@@ -97,7 +97,7 @@ Rows choose_rows(const GatheredProblem& problem, std::size_t room) {
   }
   choice.add_up_to(finalists, choice.room() / 2);
   choice.add_up_to(failures_in_turn(problem), choice.room() / 6);
-  const Rows fastest = fastest_first(problem);
+  const TrialIndices fastest = fastest_first(problem);
   choice.add_up_to(fastest, choice.room() / 2);
   // The rest shows how the others are spread.
   for (const std::size_t at : evenly(fastest.size(), choice.room())) {

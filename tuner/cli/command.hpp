@@ -101,6 +101,7 @@ void add_show_command(CLI::App& app, Action& action);
 void add_status_command(CLI::App& app, Action& action);
 void add_explain_command(CLI::App& app, Action& action);
 void add_report_command(CLI::App& app, Action& action);
+void add_serve_command(CLI::App& app, Action& action);
 void add_export_command(CLI::App& app, Action& action);
 void add_import_space_command(CLI::App& app, Action& action);
 void add_merge_command(CLI::App& app, Action& action);

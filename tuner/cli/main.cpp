@@ -59,6 +59,7 @@ int run(int argc, char** argv) {
   add_status_command(app, action);
   add_explain_command(app, action);
   add_report_command(app, action);
+  add_serve_command(app, action);
   add_export_command(app, action);
   add_import_space_command(app, action);
   add_merge_command(app, action);

@@ -1,0 +1,125 @@
+#include "report/server/report_server.hpp"
+
+#include <fmt/format.h>
+#include <httplib.h>
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "core/error.hpp"
+#include "report/html.hpp"
+#include "report/server/served_report.hpp"
+#include "report/text.hpp"
+
+namespace pascaline {
+namespace {
+
+constexpr std::size_t kThreads = 4;
+constexpr std::array<std::string_view, 3> kLoopback{"127.0.0.1", "localhost", "[::1]"};
+
+bool is_loopback(const std::string& host) { return host.starts_with("127.") || host == "localhost" || host == "::1"; }
+
+// Without its port; an address of IPv6 is in brackets.
+std::string_view host_name(std::string_view header) {
+  const std::size_t colon = header.rfind(':');
+  const std::size_t bracket = header.rfind(']');
+  return colon == std::string_view::npos || (bracket != std::string_view::npos && colon < bracket)
+             ? header
+             : header.substr(0, colon);
+}
+
+bool names_loopback(std::string_view header) {
+  const std::string_view name = host_name(header);
+  return name.starts_with("127.") || std::find(kLoopback.begin(), kLoopback.end(), name) != kLoopback.end();
+}
+
+void answer_text(httplib::Response& response, int status, const std::string& text) {
+  response.status = status;
+  response.set_content(text + "\n", "text/plain; charset=utf-8");
+}
+
+}  // namespace
+
+class ReportServer::Impl {
+ public:
+  explicit Impl(const ServeOptions& options) : report_(options.database, options.report) {
+    (void)report_.get();  // what is wrong with the database is known before anyone asks
+    server_.new_task_queue = [] { return new httplib::ThreadPool(kThreads); };
+    server_.set_default_headers({{"X-Content-Type-Options", "nosniff"},
+                                 {"Referrer-Policy", "no-referrer"},
+                                 {"Cache-Control", "no-cache"},
+                                 {"Content-Security-Policy", html_report_policy(true)}});
+    if (is_loopback(options.host)) {
+      refuse_other_names();
+    }
+    answer_page();
+    answer_document();
+    port_ = options.port == 0                                  ? server_.bind_to_any_port(options.host)
+            : server_.bind_to_port(options.host, options.port) ? options.port
+                                                               : -1;
+    if (port_ < 0) {
+      throw Error(
+          fmt::format("cannot listen on {} port {}: the address is not this machine's, or the port is taken; "
+                      "choose others with --host and --port",
+                      options.host, options.port));
+    }
+  }
+
+  [[nodiscard]] int port() const noexcept { return port_; }
+  void run() { server_.listen_after_bind(); }
+  void stop() { server_.stop(); }
+
+ private:
+  void refuse_other_names() {
+    server_.set_pre_routing_handler([](const httplib::Request& request, httplib::Response& response) {
+      if (names_loopback(request.get_header_value("Host"))) {
+        return httplib::Server::HandlerResponse::Unhandled;
+      }
+      answer_text(response, 403, "This report is served on this machine only: open it as http://127.0.0.1");
+      return httplib::Server::HandlerResponse::Handled;
+    });
+  }
+
+  // Calls `use` with the report; what is wrong with the database is told instead.
+  template <typename Use>
+  void with_report(httplib::Response& response, Use use) {
+    try {
+      use(*report_.get());
+    } catch (const Error& error) {
+      answer_text(response, 503, clean_line(error.what()));
+    }
+  }
+
+  void answer_page() {
+    server_.Get("/", [this](const httplib::Request&, httplib::Response& response) {
+      with_report(response,
+                  [&](const ServedReport::Made& made) { response.set_content(made.page, "text/html; charset=utf-8"); });
+    });
+  }
+
+  void answer_document() {
+    server_.Get("/document.json", [this](const httplib::Request& request, httplib::Response& response) {
+      with_report(response, [&](const ServedReport::Made& made) {
+        response.set_header("ETag", made.tag);
+        if (request.get_header_value("If-None-Match") == made.tag) {
+          response.status = 304;
+        } else {
+          response.set_content(made.json, "application/json");
+        }
+      });
+    });
+  }
+
+  ServedReport report_;
+  httplib::Server server_;
+  int port_ = -1;
+};
+
+ReportServer::ReportServer(const ServeOptions& options) : impl_(std::make_unique<Impl>(options)) {}
+ReportServer::~ReportServer() = default;
+int ReportServer::port() const noexcept { return impl_->port(); }
+void ReportServer::run() { impl_->run(); }
+void ReportServer::stop() { impl_->stop(); }
+
+}  // namespace pascaline

@@ -1,0 +1,62 @@
+#include "report/server/served_report.hpp"
+
+#include <fmt/format.h>
+
+#include <system_error>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "core/hash.hpp"
+#include "report/document_json.hpp"
+#include "report/gather.hpp"
+#include "report/html.hpp"
+
+namespace pascaline {
+namespace {
+
+constexpr int kRestFactor = 4;  // rests so many times as long as making a report took
+
+// What changes with every transaction: size and time of the database and of its write-ahead log.
+std::string state_of_files(const std::filesystem::path& database) {
+  std::string state;
+  for (const char* end : {"", "-wal"}) {
+    const std::filesystem::path file = database.string() + end;
+    std::error_code none;
+    const auto size = std::filesystem::file_size(file, none);
+    const auto time = std::filesystem::last_write_time(file, none);
+    state += none ? std::string("-;") : fmt::format("{} {};", size, time.time_since_epoch().count());
+  }
+  return state;
+}
+
+}  // namespace
+
+ServedReport::ServedReport(std::filesystem::path database, ReportOptions options)
+    : database_(std::move(database)), options_(std::move(options)) {
+  options_.live = true;
+}
+
+std::shared_ptr<const ServedReport::Made> ServedReport::get() {
+  const std::lock_guard lock(mutex_);
+  const Clock::time_point start = Clock::now();
+  const std::string state = state_of_files(database_);
+  if (made_ && (state == state_ || start < not_before_)) {
+    return made_;
+  }
+  const Store store(database_, OpenMode::read_only);
+  nlohmann::ordered_json document = document_json(gather_report(store, options_));
+  const auto made = std::make_shared<Made>();
+  made->json = document.dump();
+  made->page = html_report(document);
+  document.erase("generated_unix_ms");
+  FieldHash hash;
+  hash.add(document.dump());
+  made->tag = '"' + hash.hex() + '"';
+  made_ = made;
+  state_ = state;
+  not_before_ = Clock::now() + kRestFactor * (Clock::now() - start);
+  return made_;
+}
+
+}  // namespace pascaline
