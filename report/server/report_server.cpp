@@ -16,7 +16,7 @@ namespace pascaline {
 namespace {
 
 constexpr std::size_t kThreads = 4;
-constexpr std::array<std::string_view, 3> kLoopback{"127.0.0.1", "localhost", "[::1]"};
+constexpr std::array<std::string_view, 2> kLoopback{"localhost", "[::1]"};
 
 bool is_loopback(const std::string& host) { return host.starts_with("127.") || host == "localhost" || host == "::1"; }
 
@@ -31,7 +31,8 @@ std::string_view host_name(std::string_view header) {
 
 bool names_loopback(std::string_view header) {
   const std::string_view name = host_name(header);
-  return name.starts_with("127.") || std::find(kLoopback.begin(), kLoopback.end(), name) != kLoopback.end();
+  const bool address = name.starts_with("127.") && name.find_first_not_of("0123456789.") == std::string_view::npos;
+  return address || std::find(kLoopback.begin(), kLoopback.end(), name) != kLoopback.end();
 }
 
 void answer_text(httplib::Response& response, int status, const std::string& text) {
@@ -46,6 +47,11 @@ class ReportServer::Impl {
   explicit Impl(const ServeOptions& options) : report_(options.database, options.report) {
     (void)report_.get();  // what is wrong with the database is known before anyone asks
     server_.new_task_queue = [] { return new httplib::ThreadPool(kThreads); };
+    // Without SO_REUSEPORT, which would let two servers share a port.
+    server_.set_socket_options([](socket_t socket) {
+      const int yes = 1;
+      (void)setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+    });
     server_.set_default_headers({{"X-Content-Type-Options", "nosniff"},
                                  {"Referrer-Policy", "no-referrer"},
                                  {"Cache-Control", "no-cache"},

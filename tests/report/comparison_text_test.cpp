@@ -125,7 +125,7 @@ TEST_F(ComparisonTextTest, JsonHasTheNamesOfTheDocument) {
   EXPECT_EQ(row["kernel"], "matmul");
   EXPECT_EQ(row["problem"], example_problem().text());
   EXPECT_EQ(row["verdict"], "slower");
-  EXPECT_EQ(row["a"]["best"]["median_us"], comparison.rows[0].a->best.median_us);
+  EXPECT_NEAR(row["a"]["best"]["median_us"].get<double>(), comparison.rows[0].a->best.median_us, 1e-6);
   EXPECT_EQ(row["a"]["best"]["count"], 40);
   EXPECT_EQ(row["a"]["default"]["high_us"], 210);
   EXPECT_EQ(row["a"]["config"],
