@@ -42,7 +42,11 @@ void exercise_config(const BoundSpace& bound, const Config& config) {
     allow_error([&] { (void)bound.value(argument, config); });
   }
   if (space.model) {
-    const std::vector<std::int64_t> slots = bound.slots_of(config);
+    std::vector<std::int64_t> slots = bound.base_slots();
+    const std::vector<std::uint16_t> indices = space.indices_of(config);
+    for (std::size_t i = 0; i < indices.size(); ++i) {
+      slots[i] = bound.integer_values()[i][indices[i]];
+    }
     for (const auto& [key, member] : kModelMembers) {
       if (const auto& expression = (*space.model).*member) {
         (void)expression->try_evaluate(slots);
