@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <string_view>
 
 #include "core/error.hpp"
@@ -15,7 +16,9 @@
 namespace pascaline {
 namespace {
 
-constexpr std::size_t kThreads = 4;
+// Each connection holds a thread while it is open: many wait, few work.
+constexpr std::size_t kThreads = 64;
+constexpr int kMostWait_s = 3;  // for a request on a connection, and for its next
 constexpr std::array<std::string_view, 2> kLoopback{"localhost", "[::1]"};
 
 bool is_loopback(const std::string& host) { return host.starts_with("127.") || host == "localhost" || host == "::1"; }
@@ -29,8 +32,13 @@ std::string_view host_name(std::string_view header) {
              : header.substr(0, colon);
 }
 
+// Names ignore case, and may end with the root's dot.
 bool names_loopback(std::string_view header) {
-  const std::string_view name = host_name(header);
+  std::string name(host_name(header));
+  std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) { return std::tolower(c); });
+  if (name.ends_with('.')) {
+    name.pop_back();
+  }
   const bool address = name.starts_with("127.") && name.find_first_not_of("0123456789.") == std::string_view::npos;
   return address || std::find(kLoopback.begin(), kLoopback.end(), name) != kLoopback.end();
 }
@@ -47,6 +55,8 @@ class ReportServer::Impl {
   explicit Impl(const ServeOptions& options) : report_(options.database, options.report) {
     (void)report_.get();  // what is wrong with the database is known before anyone asks
     server_.new_task_queue = [] { return new httplib::ThreadPool(kThreads); };
+    server_.set_read_timeout(kMostWait_s, 0);
+    server_.set_keep_alive_timeout(kMostWait_s);
     // Without SO_REUSEPORT, which would let two servers share a port.
     server_.set_socket_options([](socket_t socket) {
       const int yes = 1;

@@ -113,12 +113,18 @@ function ratioConfig(rows) {
   };
 }
 
+/** What became slower first, then in the order in which verdicts are listed. */
+function byVerdict(rows) {
+  const place = (row) => verdicts.findIndex((verdict) => verdict.id === row.verdict);
+  return [...rows].sort((a, b) => place(a) - place(b));
+}
+
 function comparisonTable(comparison) {
   const either = (row) => row.a || row.b || {};
   return table({
     key: 'comparison',
     caption: 'Problems of ' + comparison.a.label + ' against ' + comparison.b.label + '. Times in µs',
-    rows: comparison.rows,
+    rows: byVerdict(comparison.rows),
     search:
         (row) => [row.device, row.target, row.kernel, row.problem, row.verdict, configText(either(row).config)].join(
             ' '),

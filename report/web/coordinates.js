@@ -8,7 +8,7 @@ const coordinatesMost = 1360;
 
 function coordinatesPart(entry) {
   const {configurations} = entry.problem;
-  const rows = configurations.rows.filter((row) => isKnown(row.median_us));
+  const rows = configurations.rows.filter((row) => isTime(row.median_us));
   const axes = coordinateAxes(entry, rows);
   if (rows.length < 2 || axes.length < 2) {
     return note('Fewer than two configurations with a time differ from each other, so there are no lines to compare.');

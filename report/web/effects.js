@@ -105,12 +105,12 @@ function heatTable(entry, heat, pair) {
   const values = (name) => (entry.problem.parameters.find((one) => one.name === name) || {values: []}).values;
   const across = heat.parameters[pair.x];
   const down = heat.parameters[pair.y];
-  const known = pair.best_us.flat().filter(isKnown);
+  const known = pair.best_us.flat().filter(isTime);
   if (known.length === 0) return note('No pair of these values gave a time.');
   const least = Math.min(...known);
   const span = Math.log(Math.max(...known) / least) || 1;
   const cell = (value) => {
-    if (!isKnown(value)) return element('td', {class: 'muted'}, unknown);
+    if (!isTime(value)) return element('td', {class: 'muted'}, unknown);
     const box = element('td', {}, number(value));
     const colours = heatColours(Math.log(value / least) / span);
     box.style.backgroundColor = colours.background;

@@ -8,6 +8,11 @@ function isKnown(value) {
   return value !== null && value !== undefined;
 }
 
+/** Whether a number of microseconds can stand on a logarithmic scale: damaged databases hold others. */
+function isTime(value) {
+  return value > 1e-9 && value < 1e15;
+}
+
 /** At least four significant digits, never with an exponent unless tiny, thousands grouped. */
 function number(value) {
   if (!isKnown(value)) return unknown;

@@ -12,7 +12,7 @@ function watchServer(renew) {
       await takeNewer(renew);
       sayLive('live, looked at ' + clock(Date.now(), true) + ' UTC');
     } catch (failure) {
-      sayLive('The server is gone: this is the last that it said. Trying on.', true);
+      sayLive(failure.answer || 'The server is gone: this is the last that it said. Trying on.', true);
     }
     setTimeout(ask, liveInterval);
   };
@@ -24,7 +24,7 @@ async function takeNewer(renew) {
       'document.json',
       {cache: 'no-store', headers: liveTag ? {'If-None-Match': liveTag} : {}, signal: AbortSignal.timeout(liveAnswer)});
   if (answer.status === 304) return;
-  if (!answer.ok) throw new Error('status ' + answer.status);
+  if (!answer.ok) throw Object.assign(new Error('status ' + answer.status), {answer: (await answer.text()).trim()});
   const next = await answer.json();
   liveTag = answer.headers.get('ETag');
   renew(next);

@@ -61,7 +61,10 @@ function tableHeader(key, column, state, show) {
       },
       column.title, column.unit ? element('span', {class: 'unit'}, ' ' + column.unit) : null,
       element('span', {class: 'arrow', 'aria-hidden': 'true'}));
-  return element('th', {scope: 'col', class: column.numeric ? 'number' : null, 'data-column': column.id}, button);
+  // On paper headers are repeated on every page, which browsers do with text but not with buttons.
+  const printed = element('span', {class: 'printed'}, column.title + (column.unit ? ' ' + column.unit : ''));
+  return element(
+      'th', {scope: 'col', class: column.numeric ? 'number' : null, 'data-column': column.id}, button, printed);
 }
 
 function markSorted(header, column, state) {

@@ -82,6 +82,51 @@ TEST_F(CliReportTest, RegressionFailsOnlyBeyondThePercentage) {
   EXPECT_NE(bytes_of(file).find("### Slower: 1"), std::string::npos);
 }
 
+TEST_F(CliReportTest, RegressionsOfNothingAreNoPass) {
+  make_both();
+  expect_fault(report({"--against", other_, "--fail-on-regression", "5", "--kernel", "matmull"}), 1,
+               {"--fail-on-regression", "nothing to judge"});
+}
+
+TEST_F(CliReportTest, DatabasesAreNeverWrittenOver) {
+  make_both();
+  fs::create_hard_link(database_, folder_ / "same.md");
+  const std::string before = bytes_of(database_);
+  const std::string other_before = bytes_of(other_);
+  expect_fault(report({"-o", database_}), 1, {database_, "is the database that is read"});
+  expect_fault(report({"--format", "html", "-o", (folder_ / "same.md").string()}), 1, {"same.md", "is the database"});
+  expect_fault(report({"--against", other_, "-o", other_}), 1, {other_, "is the database that is read"});
+  EXPECT_EQ(bytes_of(database_), before);
+  EXPECT_EQ(bytes_of(other_), other_before);
+}
+
+TEST_F(CliReportTest, WhatIsGivenIsNotNothing) {
+  make_two_sessions();
+  expect_fault(report({"--session", ""}), 2, {"--session", "empty"});
+  expect_fault(report({"--session", "1", "--against-session", ""}), 2, {"--against-session", "empty"});
+  expect_fault(report({"--against", ""}), 2, {"--against", "empty"});
+  expect_fault(report({"--format", "html", "--spaces", (folder_ / "none").string()}), 2, {"--spaces", "none"});
+  expect_fault(run({"serve", "--db", database_, "--host", ""}), 2, {"--host", "empty"});
+  expect_fault(run({"serve", "--db", database_, "--port", "65536"}), 2, {"--port"});
+  expect_fault(run({"serve", "--db", other_, "--port", "0"}), 1, {other_, "no such file"});
+}
+
+TEST_F(CliReportTest, PageAndDocumentHoldTheComparison) {
+  make_both();
+  const nlohmann::json document = json_of(report({"--against", other_, "--format", "json"}));
+  EXPECT_EQ(document["comparison"]["summary"]["slower"], 1);
+  EXPECT_EQ(document["comparison"]["b"]["label"], "other.db");
+  const ProgramResult page = report({"--against", other_, "--format", "html"});
+  EXPECT_EQ(page.exit_code, 0) << page.error;
+  EXPECT_TRUE(page.out.starts_with("<!doctype html>"));
+  EXPECT_NE(page.out.find(R"("verdict":"slower")"), std::string::npos);
+  make_two_sessions();
+  const nlohmann::json one = json_of(report({"--session", "2", "--format", "json"}));
+  ASSERT_EQ(one["sessions"].size(), 1U);
+  EXPECT_EQ(one["sessions"][0]["id"], 2);
+  EXPECT_EQ(one["contexts"][0]["trials"], one["sessions"][0]["trials"]);
+}
+
 TEST_F(CliReportTest, SessionThatDoesNotExistNamesThoseThatDo) {
   make_two_sessions();
   expect_fault(report({"--session", "7"}), 1, {database_, "no session '7'", "it has 2 (begun ", ", 1 (begun "});
@@ -99,7 +144,7 @@ TEST_F(CliReportTest, ComparisonsThatAreNoneAreRefused) {
   expect_fault(report({"--against-session", "1"}), 1, {"--against-session", "--session", "--against"});
   expect_fault(report({"--fail-on-regression", "5"}), 1, {"--fail-on-regression", "--against"});
   expect_fault(report({"--session", "1", "--fail-on-regression", "5"}), 1, {"--fail-on-regression", "comparison"});
-  expect_fault(report({"--session", "1", "--against-session", "2", "--format", "csv"}), 1, {"CSV", "md or json"});
+  expect_fault(report({"--session", "1", "--against-session", "2", "--format", "csv"}), 1, {"CSV", "md, html or json"});
   for (const char* percent : {"-1", "many", "nan", "1e9", ""}) {
     expect_fault(report({std::string("--fail-on-regression=") + percent}), 2, {"--fail-on-regression"});
   }

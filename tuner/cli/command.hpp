@@ -68,6 +68,8 @@ struct DeviceOptions {
 void add_database_option(CLI::App& command, std::string& database, const std::string& what);
 [[nodiscard]] std::filesystem::path database_path(const std::string& given);
 
+/// Accepts a text that is not empty, as a shell's unset variable would be.
+[[nodiscard]] CLI::Validator not_empty();
 /// Accepts a finite number from `low` to `high`, both included; anything else is a wrong command line.
 [[nodiscard]] CLI::Validator number_within(double low, double high);
 /// Accepts a whole number from `low` to `high`, both included, in decimal digits. For `transform`, not

@@ -104,6 +104,7 @@ void catch_interrupts() {
 }  // namespace pascaline::cli
 
 int main(int argc, char** argv) {
+  std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is a fault to be told, as a full disk is
   try {
     const int code = pascaline::cli::run(argc, argv);
     if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {

@@ -173,6 +173,10 @@ std::string command_line() {
   return text;
 }
 
+CLI::Validator not_empty() {
+  return {[](const std::string& text) { return text.empty() ? std::string("it is empty") : std::string(); }, ""};
+}
+
 CLI::Validator number_within(double low, double high) {
   const std::string range = fmt::format("[{} - {}]", low, high);
   // CLI::Range lets NaN pass, which is neither below nor above anything.

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 
 #include <nlohmann/json.hpp>
@@ -73,6 +74,16 @@ std::optional<Comparison> compare_sides(const ReportCommandOptions& options, con
   return compare(a, b, options.report);
 }
 
+// What a database holds took a night; no report may take its place.
+void require_no_database(const std::filesystem::path& output, const Store& store) {
+  for (const char* end : {"", "-wal", "-shm"}) {
+    std::error_code missing;  // what is not there cannot be overwritten
+    if (std::filesystem::equivalent(output, store.file().string() + end, missing)) {
+      throw Error(fmt::format("{} is the database that is read; give another file with -o", output.string()));
+    }
+  }
+}
+
 std::string report_text(const ReportCommandOptions& options, const Store& store, const Comparison* comparison) {
   if (options.format == "csv") {
     return csv_report(store, options.report);
@@ -93,6 +104,16 @@ void write_report(const ReportCommandOptions& options, const std::string& text) 
   }
 }
 
+void require_common_problem(const Comparison& comparison) {
+  if (std::none_of(comparison.rows.begin(), comparison.rows.end(),
+                   [](const ComparisonRow& row) { return row.a && row.b; })) {
+    throw Error(
+        "--fail-on-regression has nothing to judge: no problem that is asked for has a time on both sides (device, "
+        "target, "
+        "kernel and shape must be the same)");
+  }
+}
+
 // Whether nothing became too slow; if something did, a line says how much.
 bool passes(const ReportCommandOptions& options, const Comparison& comparison) {
   const std::size_t regressions =
@@ -110,21 +131,33 @@ int report(ReportCommandOptions options) {
     require_writable(options.output);
   }
   const Store store(database_path(options.database), OpenMode::read_only);
+  require_no_database(options.output, store);
   options.report.sessions = sessions_of(store, options.session);
   std::optional<Store> other;
   const std::optional<Comparison> comparison = compare_sides(options, store, other);
+  if (other) {
+    require_no_database(options.output, *other);
+  }
+  if (options.fail_percent) {
+    require_common_problem(*comparison);
+  }
   write_report(options, report_text(options, store, comparison ? &*comparison : nullptr));
   return comparison && !passes(options, *comparison) ? kNegative : kSuccess;
 }
 
 void add_comparison_options(CLI::App& command, ReportCommandOptions& options) {
-  command.add_option(
-      "--session", options.session,
-      "Only this session: its id as `pascaline show sessions` has it, or the beginning of its uuid or of "
-      "its run's");
-  command.add_option("--against", options.against, "Compare with this database, the older side")->type_name("FILE");
-  command.add_option("--against-session", options.against_session,
-                     "Compare with this session: of the database of --against or, with --session, of the same");
+  command
+      .add_option("--session", options.session,
+                  "Only this session: its id as `pascaline show sessions` has it, or the beginning of its uuid or of "
+                  "its run's")
+      ->check(not_empty());
+  command.add_option("--against", options.against, "Compare with this database, the older side")
+      ->type_name("FILE")
+      ->check(not_empty());
+  command
+      .add_option("--against-session", options.against_session,
+                  "Compare with this session: of the database of --against or, with --session, of the same")
+      ->check(not_empty());
   command
       .add_option("--fail-on-regression", options.fail_percent,
                   "Exit with code 3 if a problem is slower than on the older side by more than this many percent, and "
@@ -149,7 +182,8 @@ void add_report_command(CLI::App& app, Action& action) {
   command->add_option("--title", options->report.title, "Title of the report")->capture_default_str();
   command->add_option("-w,--workload", options->report.workload,
                       "A workload file whose calls weigh the gains of HTML and JSON (default: qwen3-vl-2b), or none");
-  command->add_option("--spaces", options->report.spaces_folder, "Folder of the workload's search spaces");
+  command->add_option("--spaces", options->report.spaces_folder, "Folder of the workload's search spaces")
+      ->check(CLI::ExistingDirectory);
   command->footer(
       "The columns of the CSV and the JSON are described in docs/report.md.\n\nExamples:\n"
       "  pascaline report --format html -o report.html\n  pascaline report -o report.md\n"

@@ -47,7 +47,8 @@ void add_serve_command(CLI::App& app, Action& action) {
   const auto options = std::make_shared<ServeCommandOptions>();
   add_database_option(*command, options->database, "Database to read");
   command->add_option("--host", options->serve.host, "Address to listen on; anyone who reaches it can read the report")
-      ->capture_default_str();
+      ->capture_default_str()
+      ->check(not_empty());
   command->add_option("--port", options->serve.port, "Port to listen on; 0: any that is free")
       ->capture_default_str()
       ->transform(whole_number(0, 65535));
@@ -56,7 +57,8 @@ void add_serve_command(CLI::App& app, Action& action) {
   command->add_option("--title", options->serve.report.title, "Title of the report")->capture_default_str();
   command->add_option("-w,--workload", options->serve.report.workload,
                       "A workload file whose calls weigh the gains (default: qwen3-vl-2b), or none");
-  command->add_option("--spaces", options->serve.report.spaces_folder, "Folder of the workload's search spaces");
+  command->add_option("--spaces", options->serve.report.spaces_folder, "Folder of the workload's search spaces")
+      ->check(CLI::ExistingDirectory);
   command->footer(
       "The database is only read. The page asks for what is new every 5 seconds.\n\nExamples:\n"
       "  pascaline serve --db tuned.db\n"

@@ -60,6 +60,15 @@ class PoorDocumentsTest(BrowserTest):
         texts = self.texts_of(document)
         self.assertIn("No configuration was tried", texts["#/problem/0"])
 
+    def test_times_of_nothing_have_no_logarithm(self):
+        document = sample_document.full()
+        problem = document["contexts"][0]["kernels"][0]["problems"][0]
+        for row, time in zip(problem["configurations"]["rows"], (0, -1, 5e-324)):
+            row.update(median_us=time, low_us=time, high_us=time)
+        problem["parameters"][0]["best_us"][0] = 0
+        texts = self.texts_of(document)
+        self.assertIn("Parallel coordinates", texts["#/problem/0"])
+
     def test_telemetry_of_one_reading_and_comparison_of_nothing(self):
         document = sample_document.full()
         document["sessions"] = document["sessions"][1:]

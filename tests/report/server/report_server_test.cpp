@@ -96,7 +96,7 @@ TEST_F(ReportServerTest, OtherSitesCannotReadItThroughANameOfTheirOwn) {
     EXPECT_EQ(answer->status, 403) << name;
     EXPECT_LACKS(answer->body, "contexts");
   }
-  for (const char* name : {"127.0.0.1", "localhost:8461", "[::1]:8461", "[::1]"}) {
+  for (const char* name : {"127.0.0.1", "127.0.0.2:80", "localhost:8461", "LocalHost.", "[::1]:8461", "[::1]"}) {
     EXPECT_EQ(get("/document.json", {{"Host", name}})->status, 200) << name;
   }
 }
