@@ -18,7 +18,7 @@ namespace {
 
 // Each connection holds a thread while it is open: many wait, few work.
 constexpr std::size_t kThreads = 64;
-constexpr int kMostWait_s = 3;  // for a request on a connection, and for its next
+constexpr int kMostWaitSeconds = 3;  // for a request on a connection, and for its next
 constexpr std::array<std::string_view, 2> kLoopback{"localhost", "[::1]"};
 
 bool is_loopback(const std::string& host) { return host.starts_with("127.") || host == "localhost" || host == "::1"; }
@@ -55,8 +55,8 @@ class ReportServer::Impl {
   explicit Impl(const ServeOptions& options) : report_(options.database, options.report) {
     (void)report_.get();  // what is wrong with the database is known before anyone asks
     server_.new_task_queue = [] { return new httplib::ThreadPool(kThreads); };
-    server_.set_read_timeout(kMostWait_s, 0);
-    server_.set_keep_alive_timeout(kMostWait_s);
+    server_.set_read_timeout(kMostWaitSeconds, 0);
+    server_.set_keep_alive_timeout(kMostWaitSeconds);
     // Without SO_REUSEPORT, which would let two servers share a port.
     server_.set_socket_options([](socket_t socket) {
       const int yes = 1;
