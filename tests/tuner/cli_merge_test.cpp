@@ -2,8 +2,6 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <utility>
-
 #include "db/merge.hpp"
 #include "tests/tuner/cli_fixture.hpp"
 
@@ -104,10 +102,17 @@ TEST_F(CliMergeTest, TruncatedFileLeavesTheDatabaseAsItWas) {
   fs::resize_file(other_, fs::file_size(other_) - 4096);
   expect_fault(merge({other_}), 1, {other_, "damaged"});
   EXPECT_EQ(stored().size(), 2U);
-  const std::string own = std::exchange(database_, (folder_ / "new.db").string());
+}
+
+TEST_F(CliMergeTest, DatabaseThatWasMadeForNothingIsGoneAgain) {
+  make(other_);
+  SQLite::Database(other_, SQLite::OPEN_READWRITE).exec("PRAGMA foreign_keys = OFF; DELETE FROM toolkits");
   expect_fault(merge({other_}), 1, {other_, "damaged"});
-  EXPECT_FALSE(fs::exists(database_)) << "a database was made, and nothing came into it";
-  expect_fault(merge({own, other_}), 1, {other_, "damaged"});
+  EXPECT_FALSE(fs::exists(database_));
+  EXPECT_FALSE(fs::exists(database_ + "-wal"));
+  const std::string good = (folder_ / "good.db").string();
+  make(good, 50);
+  EXPECT_EQ(merge({good, other_}).exit_code, 1);
   EXPECT_EQ(stored().size(), 2U) << "what came of the first is kept";
 }
 

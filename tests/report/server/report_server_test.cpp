@@ -105,7 +105,7 @@ TEST_F(ReportServerTest, ManyAskAtOnce) {
   std::vector<std::jthread> threads;
   std::atomic<int> good = 0;
   for (int i = 0; i < 12; ++i) {
-    threads.emplace_back([&] {
+    threads.emplace_back([this, &good, i] {
       const auto answer = get(i % 2 == 0 ? "/" : "/document.json");
       good += answer && answer->status == 200 ? 1 : 0;
     });
