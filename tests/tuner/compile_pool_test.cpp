@@ -216,7 +216,8 @@ extern "C" __global__ void pool(int* out) { out[0] = Sum<VALUE>::value; }
   const auto results = collect(pool, 3);
   EXPECT_EQ(results.at(1).status, TrialStatus::ok) << results.at(1).result.log;
   EXPECT_EQ(results.at(2).status, TrialStatus::crashed) << "what more memory may change is not the source's failure";
-  EXPECT_NE(results.at(2).result.reason.find("(it may use 250 MiB of memory)"), std::string::npos)
+  EXPECT_NE(results.at(2).result.reason.find("ran out of memory on pool.cu (it may use 250 MiB of memory)"),
+            std::string::npos)
       << results.at(2).result.reason;
   EXPECT_EQ(results.at(3).status, TrialStatus::ok) << results.at(3).result.log;
 
