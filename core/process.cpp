@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <poll.h>
 #include <spawn.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -149,8 +150,10 @@ ProcessResult run_process(const std::vector<std::string>& command, std::chrono::
   }
   ::close(ends[0]);
   int status = 0;
-  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  rusage usage{};
+  while (::wait4(child, &status, 0, &usage) < 0 && errno == EINTR) {
   }
+  result.peak_resident_bytes = static_cast<std::uint64_t>(usage.ru_maxrss) << 10U;
   if (WIFSIGNALED(status)) {
     result.signal = WTERMSIG(status);
     result.exit_code = 128 + result.signal;

@@ -6,6 +6,7 @@
 
 #include <cerrno>
 #include <chrono>
+#include <cstdint>
 #include <cstdlib>
 #include <thread>
 
@@ -46,6 +47,16 @@ TEST(ProcessTest, Signal) {
   EXPECT_EQ(result.signal, SIGSEGV);
   EXPECT_EQ(result.exit_code, 128 + SIGSEGV);
   EXPECT_FALSE(result.timed_out);
+}
+
+TEST(ProcessTest, PeakMemoryCountsTheChildrenItWaitedFor) {
+  constexpr std::uint64_t kHeld = std::uint64_t{64} << 20U;
+  const auto held = [](std::uint64_t bytes) {
+    return shell("head -c " + std::to_string(bytes) + " /dev/zero | tail -c " + std::to_string(bytes) + " >/dev/null")
+        .peak_resident_bytes;
+  };
+  EXPECT_GT(held(kHeld), kHeld);
+  EXPECT_LT(held(1000), kHeld / 2);
 }
 
 TEST(ProcessTest, ArgumentsAreNotReadByAShell) {

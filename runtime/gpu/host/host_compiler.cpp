@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -6,6 +7,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <initializer_list>
 #include <optional>
 #include <regex>
 #include <span>
@@ -197,11 +199,6 @@ std::string first_error(const std::string& log, const fs::path& folder) {
   return line.empty() ? "the compiler failed without a message" : line;
 }
 
-// In GCC's words and Clang's.
-bool ran_out_of_memory(const std::string& log) {
-  return log.find("out of memory") != std::string::npos || log.find("memory exhausted") != std::string::npos;
-}
-
 CompileResult failed(std::string reason, std::string log) {
   CompileResult result;
   result.reason = std::move(reason);
@@ -215,16 +212,32 @@ CompileResult crashed(std::string reason, std::string log) {
   return result;
 }
 
-// What GCC and Clang say when a part of theirs was killed or failed, which is no verdict on the source.
-std::optional<std::string> crash_line(const std::string& log) {
-  for (const char* words : {"Killed signal terminated program", "internal compiler error",
-                            "command failed due to signal", "Cannot allocate memory", "std::bad_alloc"}) {
-    if (const std::size_t at = log.find(words); at != std::string::npos) {
-      const std::size_t begin = log.rfind('\n', at) + 1;
+// The first line of `log` in which one of `phrases` stands.
+std::optional<std::string> line_with(const std::string& log, std::initializer_list<const char*> phrases) {
+  for (const char* phrase : phrases) {
+    if (const std::size_t at = log.find(phrase); at != std::string::npos) {
+      const std::size_t begin = at == 0 ? 0 : log.rfind('\n', at - 1) + 1;
       return log.substr(begin, log.find('\n', at) - begin);
     }
   }
   return std::nullopt;
+}
+
+// What GCC and Clang say when a part of theirs was killed or failed, which is no verdict on the source.
+std::optional<std::string> crash_line(const std::string& log) {
+  return line_with(log,
+                   {"Killed signal terminated program", "internal compiler error", "command failed due to signal"});
+}
+
+// Whether a compiler that failed was short of memory. Most say so; one whose stack cannot grow within the cap on its
+// address space ends by a segmentation fault instead, when code and unused pages take up to half of the cap.
+bool ran_out_of_memory(const ProcessResult& run) {
+  if (line_with(run.output, {"out of memory", "memory exhausted", "Cannot allocate memory", "std::bad_alloc"})) {
+    return true;
+  }
+  rlimit limit{};
+  const bool capped = ::getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
+  return capped && run.peak_resident_bytes >= limit.rlim_cur / 2 && (run.signal != 0 || crash_line(run.output));
 }
 
 }  // namespace
@@ -257,14 +270,14 @@ CompileResult compile_for_host(const HostCompiler& compiler, const CompileReques
     return crashed(fmt::format("the compiler took longer than {} minutes", kCompileDeadline.count()), run.output);
   }
   if (run.exit_code != 0) {
+    if (ran_out_of_memory(run)) {
+      return crashed(fmt::format("{} ran out of memory on {}", compiler.name, request.source->file.filename().string()),
+                     run.output);
+    }
     if (run.signal != 0) {
       return crashed(
           fmt::format("{} was ended by signal {} ({})", compiler.program, run.signal, ::strsignal(run.signal)),
           run.output);
-    }
-    if (ran_out_of_memory(run.output)) {
-      return crashed(fmt::format("{} ran out of memory on {}", compiler.name, request.source->file.filename().string()),
-                     run.output);
     }
     if (auto line = crash_line(run.output)) {
       return crashed(std::move(*line), run.output);

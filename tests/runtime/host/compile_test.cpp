@@ -1,6 +1,13 @@
+#include <fmt/format.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <cstdint>
 #include <cstdlib>
+#include <fstream>
 
 #include "support.hpp"
+#include "tests/runtime/cuda/support.hpp"
 
 namespace pascaline::testing {
 namespace {
@@ -63,6 +70,90 @@ TEST(HostCompile, ACompilerThatIsMissingIsNamed) {
       HostDeviceError);
   ::setenv("PASCALINE_HOST_CXX", before.c_str(), 1);
   EXPECT_FALSE(working.version.empty());
+}
+
+// What becomes of a compiler that does what a shell script does.
+CompileResult compile_with(const std::string& script) {
+  const TemporaryFolder folder;
+  const std::filesystem::path program = folder.path() / "compiler";
+  std::ofstream(program) << "#!/bin/sh\n" << script;
+  std::filesystem::permissions(program, std::filesystem::perms::owner_all);
+  const KernelSource source = source_of_text("extern \"C\" __global__ void k(int* out) { *out = 1; }\n");
+  CompileRequest request;
+  request.source = &source;
+  request.function = "k";
+  request.kind = BinaryKind::host_object;
+  request.architecture = "host";
+  return compile_for_host({program.string(), "g++", "12"}, request);
+}
+
+/// A cap on this process's address space, and on that of the processes it starts, for as long as it lives.
+class AddressSpaceCap {
+ public:
+  AddressSpaceCap() {
+    std::uint64_t pages = 0;
+    std::ifstream("/proc/self/statm") >> pages;
+    ::getrlimit(RLIMIT_AS, &before_);
+    bytes_ = std::max<std::uint64_t>(pages * 4096 + (128U << 20U), 512U << 20U);
+    const rlimit capped{bytes_, before_.rlim_max};
+    ::setrlimit(RLIMIT_AS, &capped);
+  }
+  AddressSpaceCap(const AddressSpaceCap&) = delete;
+  AddressSpaceCap& operator=(const AddressSpaceCap&) = delete;
+  ~AddressSpaceCap() { ::setrlimit(RLIMIT_AS, &before_); }
+  [[nodiscard]] std::uint64_t bytes() const { return bytes_; }
+
+ private:
+  rlimit before_{};
+  std::uint64_t bytes_ = 0;
+};
+
+constexpr const char* kCrash = "c++: internal compiler error: Segmentation fault signal terminated program cc1plus";
+
+TEST(HostCompile, ACompilerThatCrashesIsNoVerdictOnTheSource) {
+  const CompileResult told = compile_with(fmt::format("echo '{}'; echo 'Please submit a report'; exit 4\n", kCrash));
+  EXPECT_TRUE(told.crashed);
+  EXPECT_EQ(told.reason, kCrash);
+  const CompileResult killed = compile_with("kill -SEGV $$\n");
+  EXPECT_TRUE(killed.crashed);
+  EXPECT_NE(killed.reason.find("was ended by signal 11 (Segmentation fault)"), std::string::npos) << killed.reason;
+  const CompileResult wrong = compile_with("echo 'given.cu:1: error: no'; exit 1\n");
+  EXPECT_FALSE(wrong.ok);
+  EXPECT_FALSE(wrong.crashed);
+  EXPECT_EQ(wrong.reason, "given.cu:1: error: no");
+}
+
+TEST(HostCompile, ACompilerThatSaysSoIsShortOfMemory) {
+  for (const char* words : {"cc1plus: out of memory allocating 65528 bytes after a total of 3076096 bytes",
+                            "virtual memory exhausted: Cannot allocate memory", "LLVM ERROR: out of memory",
+                            "terminate called after throwing an instance of 'std::bad_alloc'"}) {
+    const CompileResult result = compile_with(fmt::format("echo \"{}\"; exit 1\n", words));
+    EXPECT_TRUE(result.crashed) << words;
+    EXPECT_EQ(result.reason, "g++ ran out of memory on given.cu") << words;
+  }
+}
+
+// A stack that cannot grow within the cap ends a compiler by a segmentation fault.
+TEST(HostCompile, ACompilerThatCrashesNearItsCapIsShortOfMemory) {
+#ifdef __SANITIZE_ADDRESS__
+  GTEST_SKIP() << "AddressSanitizer reserves more address space than any cap leaves";
+#endif
+  const AddressSpaceCap cap;
+  const auto holds = [&](double share) {
+    return fmt::format("head -c {0} /dev/zero | tail -c {0} >/dev/null; ",
+                       static_cast<std::uint64_t>(share * static_cast<double>(cap.bytes())));
+  };
+  for (const std::string& end : {fmt::format("echo '{}'; exit 4\n", kCrash), std::string("kill -SEGV $$\n")}) {
+    const CompileResult large = compile_with(holds(0.6) + end);
+    EXPECT_TRUE(large.crashed);
+    EXPECT_EQ(large.reason, "g++ ran out of memory on given.cu");
+    const CompileResult small = compile_with(holds(0.1) + end);
+    EXPECT_TRUE(small.crashed);
+    EXPECT_NE(small.reason.find("Segmentation fault"), std::string::npos) << "a fault of its own: " << small.reason;
+  }
+  const CompileResult wrong = compile_with(holds(0.6) + "echo 'given.cu:1: error: no'; exit 1\n");
+  EXPECT_FALSE(wrong.crashed) << "a large compiler's verdict on the source";
+  EXPECT_EQ(wrong.reason, "given.cu:1: error: no");
 }
 
 TEST(HostCompile, TheShimHasAHash) { EXPECT_EQ(host_shim_hash().size(), 32U); }
