@@ -33,19 +33,36 @@ fi
 
 # Most of the time goes into the libraries' headers. Where all sources are checked, those that the lint preset groups
 # are therefore checked a group at a time, the groups first as they take longest; every other source on its own. Two
-# checks look only at the file that clang-tidy is given: where they have something to look at, they are run apart. The
-# analyzer too is left to look at each source on its own.
+# checks look only at the file that clang-tidy is given, not at a group's members: names that a source takes and never
+# uses are looked for in its text instead. The analyzer too is left to look at each source on its own.
 # members_of GROUP: the sources that a group includes.
 members_of() { sed -n 's/^#include "\(.*\.cpp\)"$/\1/p' "$1"; }
-own_file_checks=-*,misc-unused-alias-decls,misc-unused-using-decls
-groups=() single=("${sources[@]}") declaring=()
+# unused_names SOURCE...: `using a::b;` and `namespace a = b;` whose name stands nowhere else in the source.
+unused_names() {
+  awk '
+    function told(  i) {
+      for (i = 1; i <= names; ++i) if (seen[name[i]] < 2) { print file ": " name[i] " is declared and not used"; found = 1 }
+      names = 0
+      delete seen
+    }
+    FNR == 1 { told(); file = FILENAME }
+    /^ *(using [^=]*::[a-z_A-Z0-9]+;|namespace [a-z_0-9]+ = )/ && !/^ *using namespace / {
+      declared = $0
+      sub(/ = .*/, "", declared)
+      sub(/;.*/, "", declared)
+      sub(/.*[ :]/, "", declared)
+      name[++names] = declared
+    }
+    { sub("//.*", ""); n = split($0, words, /[^a-zA-Z_0-9]+/); for (i = 1; i <= n; ++i) ++seen[words[i]] }
+    END { told(); exit found }' "$@"
+}
+groups=() single=("${sources[@]}") unused=true
 if [ -z "$since" ] && [ "$checks" = -clang-analyzer-* ]; then
   cmake --preset lint >/dev/null || die "the lint preset cannot be configured: see cmake --preset lint"
   mapfile -t groups < <(files_of lint | grep '/Unity/unity_[^/]*$')
   mapfile -t single < <(printf '%s\n' "${sources[@]}" |
     grep -Fxv -f <(for group in "${groups[@]}"; do members_of "$group"; done))
-  mapfile -t declaring < <(for group in "${groups[@]}"; do members_of "$group"; done |
-    xargs -d '\n' -r grep -lE '^\s*(using\s[^=]*::|namespace\s[^{]*=)')
+  unused_names "${sources[@]}" || unused=false
 fi
 
 # lint_one CHECKS SOURCE_OR_GROUP: a line a file as it is finished, so that progress is seen; findings follow it.
@@ -55,8 +72,6 @@ lint_one() {
   if [[ $2 == "$project_root"/build/lint/* ]]; then
     preset=lint
     names=$(members_of "$2" | sed "s|^$project_root/||")
-  elif [ "$1" = "$own_file_checks" ]; then
-    verdict=" (unused names)"
   fi
   # The analyzer's search is cut at a fifth of its default, which halves the time.
   output=$("$tool" --quiet --checks="$1" --header-filter="$headers" -p "build/$preset" --extra-arg=-Xclang \
@@ -71,7 +86,7 @@ lint_one() {
 export -f lint_one members_of
 # In a group the sources count as headers.
 headers='/(core|db|runtime|tuner|report)/[^/]*(/[^/]*)*\.[ch]pp$'
-export tool project_root own_file_checks headers
+export tool project_root headers
 
 if [ ${#sources[@]} = 0 ]; then
   say "  clang-tidy: no sources to check"
@@ -79,9 +94,9 @@ if [ ${#sources[@]} = 0 ]; then
 fi
 started=$SECONDS
 status=0
+$unused || status=1
 {
   for file in "${groups[@]}" "${single[@]}"; do printf '%s\0' "$checks" "$file"; done
-  for file in "${declaring[@]}"; do printf '%s\0' "$own_file_checks" "$file"; done
 } | xargs -0 -r -n 2 -P "$(nproc)" bash -c 'lint_one "$1" "$2" || exit 1' lint || status=$?
 if [ "$status" = 0 ]; then say "  clang-tidy: ${#sources[@]} files clean in $((SECONDS - started)) s"
 else say "  clang-tidy: findings above ($((SECONDS - started)) s)"; fi

@@ -55,6 +55,7 @@ missing_packages() {
   if $dev; then
     command -v clang-format >/dev/null || command -v clang-format-14 >/dev/null || echo clang-format
     command -v clang-tidy >/dev/null || command -v clang-tidy-14 >/dev/null || echo clang-tidy
+    command -v mold >/dev/null || echo mold
     /usr/bin/python3 -c 'import jsonschema, sqlite3' 2>/dev/null || echo python3-jsonschema
     case $distribution in
       ubuntu*) command -v python3 >/dev/null || echo python3-minimal ;; # Chromium is no package there

@@ -5,7 +5,8 @@
 #     --asan  also build with AddressSanitizer and UndefinedBehaviorSanitizer, and run the tests not labelled slow
 #     --lint  first check the format and run clang-tidy
 #     --gpu   run only the tests labelled gpu
-#     --grouped  compile several sources of a library at once: sooner done from nothing, later after a change
+#     --grouped  compile several sources of a library at once, and no benchmarks (clang-tidy compiles them): sooner done
+#                from nothing, later after a change
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
@@ -16,7 +17,7 @@ for argument in "$@"; do
     --lint) lint=true ;;
     --gpu) only=(-L gpu) ;;
     --grouped) grouped=true ;;
-    -h | --help) sed -n '2,8s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 0 ;;
+    -h | --help) sed -n '2,9s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 0 ;;
     *) die "unknown argument '$argument' (known: --asan, --lint, --gpu, --grouped)" ;;
   esac
 done
@@ -49,7 +50,7 @@ if $asan; then
   run_tests asan -LE slow
 fi
 say "Build (dev)"
-$grouped && configure_options=(-DCMAKE_UNITY_BUILD=ON -DCMAKE_UNITY_BUILD_BATCH_SIZE=8)
+$grouped && configure_options=(-DPASCALINE_BUILD_BENCH=OFF -DCMAKE_UNITY_BUILD=ON -DCMAKE_UNITY_BUILD_BATCH_SIZE=16)
 build_preset dev || exit 1
 run_tests dev
 

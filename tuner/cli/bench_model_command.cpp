@@ -73,7 +73,7 @@ double copy_bandwidth(Device& device) {
 }
 
 // What the device can do at most.
-struct DeviceRates {
+struct PeakRates {
   double bandwidth = 0;         // bytes a second, measured
   std::optional<double> flops;  // a second, where the device tells
 };
@@ -86,7 +86,7 @@ struct BenchRow {
   std::optional<double> untuned_ms;
   std::string failure;  // why there is no time
 
-  [[nodiscard]] std::optional<double> of_limit(const DeviceRates& rates) const {
+  [[nodiscard]] std::optional<double> of_limit(const PeakRates& rates) const {
     if (work.bytes > 0) {
       return 1e3 * work.bytes / tuned_ms / rates.bandwidth;
     }
@@ -128,7 +128,7 @@ void time_rows(Session& session, std::vector<BenchRow>& rows, std::int64_t repea
   }
 }
 
-json to_json(const BenchRow& row, const DeviceRates& rates) {
+json to_json(const BenchRow& row, const PeakRates& rates) {
   json out{{"pass", row.pass.name}, {"per", row.pass.per}, {"tokens", row.tokens}};
   if (!row.failure.empty()) {
     out["failure"] = row.failure;
@@ -152,7 +152,7 @@ json to_json(const BenchRow& row, const DeviceRates& rates) {
   return out;
 }
 
-void print_row(const BenchRow& row, const DeviceRates& rates) {
+void print_row(const BenchRow& row, const PeakRates& rates) {
   if (!row.failure.empty()) {
     fmt::print("{:<48} failed: {}\n", row.pass.per, row.failure);
     return;
@@ -170,7 +170,7 @@ void print_row(const BenchRow& row, const DeviceRates& rates) {
   fmt::print("{:<48} {:>10.3f} {:>10} {:>8} {:>10}  {}\n", row.pass.per, row.tuned_ms, untuned, gain, speed, rate);
 }
 
-void print_all(Session& session, const std::vector<BenchRow>& rows, const DeviceRates& rates, bool as_json) {
+void print_all(Session& session, const std::vector<BenchRow>& rows, const PeakRates& rates, bool as_json) {
   const ModelMemory memory = session.model().memory();
   if (as_json) {
     json all = json::array();
@@ -212,7 +212,7 @@ int bench_model(const BenchModelCommandOptions& given) {
   const ModelRequest request = request_of(folder, options.sizes, generated);
   const auto session = options.model.open(std::move(folder), request);
   Device& device = session->executor().device();
-  const DeviceRates rates{copy_bandwidth(device), peak_flops(device.info(), device.read_sensors())};
+  const PeakRates rates{copy_bandwidth(device), peak_flops(device.info(), device.read_sensors())};
   std::vector<BenchRow> rows = rows_of(session->model(), options.sizes);
   time_rows(*session, rows, options.repeats, [](BenchRow& row, double ms) { row.tuned_ms = ms; });
   Dispatcher* const dispatcher = session->executor().dispatcher();
