@@ -2,7 +2,8 @@
 # Sets up, builds the dev preset with warnings as errors, and runs all tests. GPU tests say that they skip where there
 # is no GPU.
 #   scripts/test.sh [--asan] [--lint] [--gpu] [--grouped]
-#     --asan  also build with AddressSanitizer and UndefinedBehaviorSanitizer, and run the tests not labelled slow
+#     --asan  also build with AddressSanitizer and UndefinedBehaviorSanitizer, and run the tests but those labelled slow
+#             and those that would take longest without touching other memory than the rest
 #     --lint  first check the format and run clang-tidy
 #     --gpu   run only the tests labelled gpu
 #     --grouped  compile several sources of a library at once, and no benchmarks (clang-tidy compiles them): sooner done
@@ -17,7 +18,7 @@ for argument in "$@"; do
     --lint) lint=true ;;
     --gpu) only=(-L gpu) ;;
     --grouped) grouped=true ;;
-    -h | --help) sed -n '2,9s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 0 ;;
+    -h | --help) sed -n '2,10s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 0 ;;
     *) die "unknown argument '$argument' (known: --asan, --lint, --gpu, --grouped)" ;;
   esac
 done
@@ -29,6 +30,11 @@ failures=()
 say "Set-up"
 scripts/setup.sh --dev --nvrtc-11.8
 source scripts/common.sh
+
+# Searches of large spaces, whole recorded spaces and real compilers: minutes under the sanitizers, which see the same
+# code run on smaller ones. The dev preset runs them all.
+long_under_asan="SparseSearchTest|SparseSpaceTest.DrawsDoNot|EnumerationTest.(MatmulLeaves|ThinnedMatmul)|package.install"
+long_under_asan+="|SharedSpaces|RecordedSpacesOfReal|CompileForPascalWithEveryNvrtc|MissingNvrtcNames|report.figures"
 
 # run_tests PRESET [ARGUMENT...]: shows ctest's own progress and closing lines.
 run_tests() {
@@ -47,7 +53,7 @@ fi
 if $asan; then
   say "Build (asan)"
   build_preset asan || exit 1
-  run_tests asan -LE slow
+  run_tests asan -LE slow -E "$long_under_asan"
 fi
 say "Build (dev)"
 $grouped && configure_options=(-DPASCALINE_BUILD_BENCH=OFF -DCMAKE_UNITY_BUILD=ON -DCMAKE_UNITY_BUILD_BATCH_SIZE=16)
