@@ -4,7 +4,6 @@
 #include <httplib.h>
 
 #include <algorithm>
-#include <array>
 #include <cctype>
 #include <string_view>
 
@@ -19,28 +18,26 @@ namespace {
 // Each connection holds a thread while it is open: many wait, few work.
 constexpr std::size_t kThreads = 64;
 constexpr int kMostWaitSeconds = 3;  // for a request on a connection, and for its next
-constexpr std::array<std::string_view, 2> kLoopback{"localhost", "[::1]"};
 
-bool is_loopback(const std::string& host) { return host.starts_with("127.") || host == "localhost" || host == "::1"; }
-
-// Without its port; an address of IPv6 is in brackets.
-std::string_view host_name(std::string_view header) {
-  const std::size_t colon = header.rfind(':');
-  const std::size_t bracket = header.rfind(']');
-  return colon == std::string_view::npos || (bracket != std::string_view::npos && colon < bracket)
-             ? header
-             : header.substr(0, colon);
-}
-
-// Names ignore case, and may end with the root's dot.
-bool names_loopback(std::string_view header) {
-  std::string name(host_name(header));
+// An address or a name, an address of IPv6 without brackets. Names ignore case, and may end with the root's dot.
+bool is_loopback(std::string_view host) {
+  std::string name(host);
   std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) { return std::tolower(c); });
   if (name.ends_with('.')) {
     name.pop_back();
   }
-  const bool address = name.starts_with("127.") && name.find_first_not_of("0123456789.") == std::string_view::npos;
-  return address || std::find(kLoopback.begin(), kLoopback.end(), name) != kLoopback.end();
+  return name == "localhost" || name == "::1" ||
+         (name.starts_with("127.") && name.find_first_not_of("0123456789.") == std::string::npos);
+}
+
+// What the Host of a request names, without its port; there an address of IPv6 is in brackets.
+std::string_view host_name(std::string_view header) {
+  if (header.starts_with('[')) {
+    const std::size_t end = header.find(']');
+    const std::string_view port = header.substr(std::min(end, header.size() - 1) + 1);
+    return end == std::string_view::npos || !(port.empty() || port.front() == ':') ? "" : header.substr(1, end - 1);
+  }
+  return header.substr(0, header.find(':'));
 }
 
 void answer_text(httplib::Response& response, int status, const std::string& text) {
@@ -89,7 +86,8 @@ class ReportServer::Impl {
  private:
   void refuse_other_names() {
     server_.set_pre_routing_handler([](const httplib::Request& request, httplib::Response& response) {
-      if (names_loopback(request.get_header_value("Host"))) {
+      const std::string header = request.get_header_value("Host");
+      if (is_loopback(host_name(header))) {
         return httplib::Server::HandlerResponse::Unhandled;
       }
       answer_text(response, 403, "This report is served on this machine only: open it as http://127.0.0.1");

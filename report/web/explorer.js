@@ -35,10 +35,16 @@ function configKey(row) {
 function explorerPart(entry) {
   const {configurations} = entry.problem;
   if (configurations.rows.length === 0) return note('No configuration was tried, so there is none to look at.');
-  return part((renew) => {
+  // Beside the part that is made anew, as only what changes in a region that stays is read out.
+  const unticked = element('output', {class: 'unticked'});
+  const explorer = part((renew) => {
     const state = explorerState(entry);
     const toggle = (trial, on) => {
-      state.kept.chosen = on ? [...state.shown, trial].slice(-mostChosen) : state.shown.filter((one) => one !== trial);
+      const wanted = on ? [...state.shown, trial] : state.shown.filter((one) => one !== trial);
+      state.kept.chosen = wanted.slice(-mostChosen);
+      const dropped = wanted.slice(0, -mostChosen).map((one) => '#' + one);
+      unticked.textContent =
+          dropped.length ? dropped.join(', ') + ' was unticked: at most ' + mostChosen + ' are compared.' : '';
       rememberSelection(entry, state.kept.chosen);
       renew();
     };
@@ -58,6 +64,7 @@ function explorerPart(entry) {
                                 samplesPart(entry, chosen, state, renew)),
     ];
   });
+  return [unticked, explorer];
 }
 
 /** Puts the choice into the address, so that it can be passed on. */

@@ -78,20 +78,57 @@ function workloadPart(context) {
         'Each problem\'s time by how often the model calls it, over the problems that have both a default and a best ' +
         'time. The interval is what the 95 % intervals of the times allow; the confidence is that of the ' +
         'least certain problem, unknown while one of them is undecided.'),
-    plainTable(
-        'Gain of ' + workload.name + ' over the default configurations',
-        ['Phase', 'Gain', 'Confidence', 'Default', 'Best', 'Tuned problems'],
-        workload.phases.map(
-            (phase) =>
-                [phaseName(phase),
-                 isKnown(phase.gain) ?
-                     withInterval(
-                         element('strong', {}, times(phase.gain)), range(phase.gain_low, phase.gain_high, times)) :
-                     null,
-                 confidence(phase.confidence), phase.tuned ? time(phase.default_us) : null,
-                 phase.tuned ? time(phase.best_us) : null, count(phase.tuned) + ' of ' + count(phase.problems)])),
-    untunedPart(context)
+    phasesTable(context), untunedPart(context)
   ];
+}
+
+function phasesTable(context) {
+  const {name, phases} = context.workload;
+  return table({
+    key: 'phases ' + contextKey(context),
+    caption: 'Gain of ' + name + ' over the default configurations',
+    rows: phases,
+    columns: [
+      {id: 'phase', title: 'Phase', value: phaseTitle, cell: phaseName},
+      {
+        id: 'gain',
+        title: 'Gain',
+        numeric: true,
+        value: (phase) => phase.gain,
+        cell: (phase) => isKnown(phase.gain) ?
+            withInterval(element('strong', {}, times(phase.gain)), range(phase.gain_low, phase.gain_high, times)) :
+            null
+      },
+      {
+        id: 'confidence',
+        title: 'Confidence',
+        numeric: true,
+        value: (phase) => phase.confidence,
+        cell: (phase) => confidence(phase.confidence)
+      },
+      {
+        id: 'default',
+        title: 'Default',
+        numeric: true,
+        value: (phase) => (phase.tuned ? phase.default_us : null),
+        cell: (phase) => (phase.tuned ? time(phase.default_us) : null)
+      },
+      {
+        id: 'best',
+        title: 'Best',
+        numeric: true,
+        value: (phase) => (phase.tuned ? phase.best_us : null),
+        cell: (phase) => (phase.tuned ? time(phase.best_us) : null)
+      },
+      {
+        id: 'tuned',
+        title: 'Tuned problems',
+        numeric: true,
+        value: (phase) => (phase.problems ? phase.tuned / phase.problems : null),
+        cell: (phase) => count(phase.tuned) + ' of ' + count(phase.problems)
+      },
+    ],
+  });
 }
 
 function phaseName(phase) {

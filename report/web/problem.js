@@ -61,11 +61,7 @@ function problemTiles({context, problem}) {
       value: isKnown(problem.confidence) ? confidence(problem.confidence) : 'unknown',
       detail: problem.decided ? 'decided in finals' : 'undecided: fastest trial of the search'
     },
-    {
-      label: 'Achieved',
-      value: isKnown(problem.gflops) ? number(problem.gflops) : unknown,
-      detail: 'GFLOP/s; ' + number(problem.gbs) + ' GB/s'
-    },
+    achievedTile(problem),
     {
       label: 'Of the roofline',
       value: isKnown(problem.roofline_share) ? percent(problem.roofline_share) : 'unknown',
@@ -74,6 +70,13 @@ function problemTiles({context, problem}) {
                                              'peak rates unknown'
     },
   ]);
+}
+
+/** Operations and bytes a second; a kernel that only moves data has no operations. */
+function achievedTile({gflops, gbs}) {
+  if (isKnown(gflops)) return {label: 'Achieved', value: number(gflops), detail: 'GFLOP/s; ' + number(gbs) + ' GB/s'};
+  if (isKnown(gbs)) return {label: 'Achieved', value: number(gbs), detail: 'GB/s'};
+  return {label: 'Achieved', value: 'unknown', detail: 'needs a time and the work of a launch'};
 }
 
 function problemFacts({problem}) {

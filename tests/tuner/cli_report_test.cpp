@@ -106,6 +106,7 @@ TEST_F(CliReportTest, WhatIsGivenIsNotNothing) {
   expect_fault(report({"--session", "1", "--against-session", ""}), 2, {"--against-session", "empty"});
   expect_fault(report({"--against", ""}), 2, {"--against", "empty"});
   expect_fault(report({"--format", "html", "--spaces", (folder_ / "none").string()}), 2, {"--spaces", "none"});
+  expect_fault(report({"--title", ""}), 2, {"--title", "empty"});
   expect_fault(run({"serve", "--db", database_, "--host", ""}), 2, {"--host", "empty"});
   expect_fault(run({"serve", "--db", database_, "--port", "65536"}), 2, {"--port"});
   expect_fault(run({"serve", "--db", other_, "--port", "0"}), 1, {other_, "no such file"});

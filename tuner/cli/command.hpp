@@ -15,6 +15,10 @@
 
 #include "core/space.hpp"
 
+namespace pascaline {
+struct ReportOptions;  // report/report.hpp
+}
+
 namespace pascaline::cli {
 
 /// Exit codes of the program (docs/cli.md).
@@ -67,6 +71,9 @@ struct DeviceOptions {
 /// `--db`, with the user's default database.
 void add_database_option(CLI::App& command, std::string& database, const std::string& what);
 [[nodiscard]] std::filesystem::path database_path(const std::string& given);
+
+/// `--kernel`, `--device-name`, `--title`, `--workload` and `--spaces`: what a report is of.
+void add_report_options(CLI::App& command, ReportOptions& report);
 
 /// Accepts a text that is not empty, as a shell's unset variable would be.
 [[nodiscard]] CLI::Validator not_empty();

@@ -11,6 +11,7 @@
 
 #include "core/error.hpp"
 #include "core/paths.hpp"
+#include "report/report.hpp"
 #include "runtime/gpu/device.hpp"
 #include "tuner/cli/command.hpp"
 #include "tuner/cli/text.hpp"
@@ -148,6 +149,16 @@ std::filesystem::path DeviceOptions::cache_path() const {
 
 void add_database_option(CLI::App& command, std::string& database, const std::string& what) {
   command.add_option("--db", database, what + " (default: $PASCALINE_DB or ~/.local/share/pascaline/tuned.db)");
+}
+
+void add_report_options(CLI::App& command, ReportOptions& report) {
+  command.add_option("-k,--kernel", report.kernel, "Only this kernel");
+  command.add_option("--device-name", report.device, "Only this device, by its whole name");
+  command.add_option("--title", report.title, "Title of the report")->capture_default_str()->check(not_empty());
+  command.add_option("-w,--workload", report.workload,
+                     "A workload file whose calls weigh the gains of HTML and JSON (default: qwen3-vl-2b), or none");
+  command.add_option("--spaces", report.spaces_folder, "Folder of the workload's search spaces")
+      ->check(CLI::ExistingDirectory);
 }
 
 std::filesystem::path database_path(const std::string& given) {

@@ -177,13 +177,7 @@ void add_report_command(CLI::App& app, Action& action) {
       ->check(CLI::IsMember({"html", "md", "csv", "json"}));
   add_comparison_options(*command, *options);
   command->add_option("-o,--output", options->output, "File to write (default: standard output)");
-  command->add_option("-k,--kernel", options->report.kernel, "Only this kernel");
-  command->add_option("--device-name", options->report.device, "Only this device, by its whole name");
-  command->add_option("--title", options->report.title, "Title of the report")->capture_default_str();
-  command->add_option("-w,--workload", options->report.workload,
-                      "A workload file whose calls weigh the gains of HTML and JSON (default: qwen3-vl-2b), or none");
-  command->add_option("--spaces", options->report.spaces_folder, "Folder of the workload's search spaces")
-      ->check(CLI::ExistingDirectory);
+  add_report_options(*command, options->report);
   command->footer(
       "The columns of the CSV and the JSON are described in docs/report.md.\n\nExamples:\n"
       "  pascaline report --format html -o report.html\n  pascaline report -o report.md\n"

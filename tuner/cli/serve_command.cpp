@@ -52,13 +52,7 @@ void add_serve_command(CLI::App& app, Action& action) {
   command->add_option("--port", options->serve.port, "Port to listen on; 0: any that is free")
       ->capture_default_str()
       ->transform(whole_number(0, 65535));
-  command->add_option("-k,--kernel", options->serve.report.kernel, "Only this kernel");
-  command->add_option("--device-name", options->serve.report.device, "Only this device, by its whole name");
-  command->add_option("--title", options->serve.report.title, "Title of the report")->capture_default_str();
-  command->add_option("-w,--workload", options->serve.report.workload,
-                      "A workload file whose calls weigh the gains (default: qwen3-vl-2b), or none");
-  command->add_option("--spaces", options->serve.report.spaces_folder, "Folder of the workload's search spaces")
-      ->check(CLI::ExistingDirectory);
+  add_report_options(*command, options->serve.report);
   command->footer(
       "The database is only read. The page asks for what is new every 5 seconds.\n\nExamples:\n"
       "  pascaline serve --db tuned.db\n"

@@ -83,6 +83,28 @@ class ExplorerTest(BrowserTest):
         self.assertEqual(lines["Reason"], ["–", "too many registers"])
         self.assertEqual(lines["Median"][1], "–")
 
+    def test_one_too_many_unticks_the_first_and_says_so(self):
+        trials = [row["trial"] for row in self.rows]
+        self.assertGreater(len(trials), 9)
+        self.open("#/problem/3/" + ",".join(map(str, trials[:8])))
+        said = self.one("output.unticked")
+        self.assertEqual(said.text, "")
+        self.tick(trials[8])
+        self.assertEqual(said.text, f"#{trials[0]} was unticked: at most 8 are compared.")
+        self.assertEqual([name.split(" ")[0] for name in self.compared()["Trial"]], [f"#{trial}" for trial in trials[1:9]])
+        self.tick(trials[8])
+        self.assertEqual(said.text, "")
+
+    def test_work_without_operations_has_its_bytes_told(self):
+        document = sample_document.full()
+        problem = document["contexts"][0]["kernels"][0]["problems"][3]
+        problem.update(gflops=None, gbs=123.0)
+        self.open("#/problem/3", self.write(document, "bytes.html"))
+        self.assertIn("Achieved\n123\nGB/s", self.texts(".tiles li"))
+        problem.update(gbs=None)
+        self.open("#/problem/3", self.write(document, "nothing.html"))
+        self.assertIn("Achieved\nunknown\nneeds a time and the work of a launch", self.texts(".tiles li"))
+
     def test_none_chosen_is_said(self):
         for row in self.rows:
             if row["best"] or row["default"]:

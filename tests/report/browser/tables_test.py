@@ -32,6 +32,15 @@ class TablesTest(BrowserTest):
         self.sort_button("problems", "best").click()
         self.assertEqual(self.header("gain").get_attribute("aria-sort"), "none")
 
+    def test_phases_of_the_model_sort_too(self):
+        self.open("#/overview")
+        self.sort_button("phases", "gain").click()
+        gains = self.column("phases", "gain")
+        self.assertEqual(gains[-1], "–", "the phase without a tuned problem")
+        self.assertEqual(numbers(gains), sorted(numbers(gains), reverse=True))
+        self.sort_button("phases", "tuned").click()
+        self.assertTrue(self.column("phases", "tuned")[-1].startswith("0 of"))
+
     def test_unknown_values_come_last_either_way(self):
         for _ in range(2):
             self.sort_button("problems", "best").click()

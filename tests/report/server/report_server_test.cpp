@@ -91,7 +91,8 @@ TEST_F(ReportServerTest, WhatIsKnownIsNotSentAgainAndWhatIsNewIs) {
 }
 
 TEST_F(ReportServerTest, OtherSitesCannotReadItThroughANameOfTheirOwn) {
-  for (const char* name : {"evil.example", "evil.example:80", "127.0.0.1.evil.example", "", "localhost.evil.example"}) {
+  for (const char* name : {"evil.example", "evil.example:80", "127.0.0.1.evil.example", "", "localhost.evil.example", "[::1].evil.example", "[::1", "[",
+                           "::1"}) {
     const auto answer = get("/document.json", {{"Host", name}});
     EXPECT_EQ(answer->status, 403) << name;
     EXPECT_LACKS(answer->body, "contexts");
