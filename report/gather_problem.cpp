@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <numeric>
 
@@ -17,7 +18,9 @@ std::optional<ReportGain> gain_of(const std::optional<TimeSummary>& from, const 
   if (!from || !to || !(to->median_us > 0) || !(to->low_us > 0) || !(to->high_us > 0)) {
     return std::nullopt;
   }
-  return ReportGain{from->median_us / to->median_us, from->low_us / to->high_us, from->high_us / to->low_us};
+  const ReportGain gain{from->median_us / to->median_us, from->low_us / to->high_us, from->high_us / to->low_us};
+  const bool finite = std::isfinite(gain.value) && std::isfinite(gain.low) && std::isfinite(gain.high);
+  return finite ? std::optional(gain) : std::nullopt;
 }
 
 // Work over microseconds in units of 1e9 a second.

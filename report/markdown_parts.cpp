@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "report/text.hpp"
 
@@ -43,8 +44,12 @@ std::string gain_cell(const std::optional<TimeSummary>& baseline, const std::opt
   if (!baseline || !best || !(best->low_us > 0)) {
     return std::string(kNoValue);
   }
-  return fmt::format("{:.2f}× ({:.2f}–{:.2f})", baseline->median_us / best->median_us, baseline->low_us / best->high_us,
-                     baseline->high_us / best->low_us);
+  const double gain = baseline->median_us / best->median_us;
+  const double high = baseline->high_us / best->low_us;
+  if (!std::isfinite(gain) || !std::isfinite(high)) {
+    return std::string(kNoValue);
+  }
+  return fmt::format("{:.2f}× ({:.2f}–{:.2f})", gain, baseline->low_us / best->high_us, high);
 }
 
 std::string counted(std::size_t count, std::string_view noun) {

@@ -2,9 +2,12 @@
 
 #include <fmt/format.h>
 #include <httplib.h>
+#include <netdb.h>
+#include <netinet/in.h>
 
 #include <algorithm>
 #include <cctype>
+#include <memory>
 #include <string_view>
 
 #include "core/error.hpp"
@@ -19,15 +22,45 @@ namespace {
 constexpr std::size_t kThreads = 64;
 constexpr int kMostWaitSeconds = 3;  // for a request on a connection, and for its next
 
-// An address or a name, an address of IPv6 without brackets. Names ignore case, and may end with the root's dot.
-bool is_loopback(std::string_view host) {
+// Names ignore case, and may end with the root's dot.
+std::string plain_name(std::string_view host) {
   std::string name(host);
   std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) { return std::tolower(c); });
   if (name.ends_with('.')) {
     name.pop_back();
   }
+  return name;
+}
+
+// An address or a name as `plain_name` gives it, an address of IPv6 without brackets.
+bool names_loopback(const std::string& name) {
   return name == "localhost" || name == "::1" ||
          (name.starts_with("127.") && name.find_first_not_of("0123456789.") == std::string::npos);
+}
+
+bool is_loopback(const sockaddr& address) {
+  if (address.sa_family == AF_INET) {
+    return ntohl(reinterpret_cast<const sockaddr_in&>(address).sin_addr.s_addr) >> 24U == 127;
+  }
+  const in6_addr& wide = reinterpret_cast<const sockaddr_in6&>(address).sin6_addr;
+  return address.sa_family == AF_INET6 &&
+         (IN6_IS_ADDR_LOOPBACK(&wide) || (IN6_IS_ADDR_V4MAPPED(&wide) && wide.s6_addr[12] == 127));
+}
+
+// Whether only this machine reaches a server on `host`, however its address is written or named.
+bool is_on_loopback(const std::string& host) {
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  if (::getaddrinfo(host.c_str(), nullptr, &hints, &found) != 0) {
+    return names_loopback(plain_name(host));
+  }
+  const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> owner(found, &::freeaddrinfo);
+  bool all = true;
+  for (const addrinfo* one = found; one != nullptr; one = one->ai_next) {
+    all = all && is_loopback(*one->ai_addr);
+  }
+  return all;
 }
 
 // What the Host of a request names, without its port; there an address of IPv6 is in brackets.
@@ -63,8 +96,8 @@ class ReportServer::Impl {
                                  {"Referrer-Policy", "no-referrer"},
                                  {"Cache-Control", "no-cache"},
                                  {"Content-Security-Policy", html_report_policy(true)}});
-    if (is_loopback(options.host)) {
-      refuse_other_names();
+    if (is_on_loopback(options.host)) {
+      refuse_other_names(plain_name(options.host));
     }
     answer_page();
     answer_document();
@@ -84,10 +117,13 @@ class ReportServer::Impl {
   void stop() { server_.stop(); }
 
  private:
-  void refuse_other_names() {
-    server_.set_pre_routing_handler([](const httplib::Request& request, httplib::Response& response) {
+  // So that no other site's page can read the report through a name of its own: requests must name loopback, or what
+  // the server was told to listen on.
+  void refuse_other_names(const std::string& own) {
+    server_.set_pre_routing_handler([own](const httplib::Request& request, httplib::Response& response) {
       const std::string header = request.get_header_value("Host");
-      if (is_loopback(host_name(header))) {
+      const std::string name = plain_name(host_name(header));
+      if (names_loopback(name) || (name == own && !name.empty())) {
         return httplib::Server::HandlerResponse::Unhandled;
       }
       answer_text(response, 403, "This report is served on this machine only: open it as http://127.0.0.1");

@@ -30,6 +30,16 @@ std::string state_of_files(const std::filesystem::path& database) {
   return state;
 }
 
+std::vector<std::int64_t> alive_sessions(const Store& store) {
+  std::vector<std::int64_t> ids;
+  for (const SessionRow& session : store.sessions()) {
+    if (session.alive) {
+      ids.push_back(session.id);
+    }
+  }
+  return ids;
+}
+
 }  // namespace
 
 ServedReport::ServedReport(std::filesystem::path database, ReportOptions options)
@@ -37,14 +47,36 @@ ServedReport::ServedReport(std::filesystem::path database, ReportOptions options
   options_.live = true;
 }
 
+std::shared_ptr<const ServedReport::Made> ServedReport::last() const {
+  const std::lock_guard lock(taking_);
+  return made_;
+}
+
 std::shared_ptr<const ServedReport::Made> ServedReport::get() {
-  const std::lock_guard lock(mutex_);
-  const Clock::time_point start = Clock::now();
-  const std::string state = state_of_files(database_);
-  if (made_ && (state == state_ || start < not_before_)) {
-    return made_;
+  std::shared_ptr<const Made> before = last();
+  std::unique_lock making(making_, std::try_to_lock);
+  if (!making) {
+    if (before) {
+      return before;
+    }
+    making.lock();
+    before = last();
   }
+  const std::string state = state_of_files(database_);
+  if (before && Clock::now() < not_before_) {
+    return before;
+  }
+  if (before && state == state_ &&
+      (alive_.empty() || alive_ == alive_sessions(Store(database_, OpenMode::read_only)))) {
+    return before;
+  }
+  return make(state);
+}
+
+std::shared_ptr<const ServedReport::Made> ServedReport::make(const std::string& state) {
+  const Clock::time_point start = Clock::now();
   const Store store(database_, OpenMode::read_only);
+  std::vector<std::int64_t> alive = alive_sessions(store);
   nlohmann::ordered_json document = document_json(gather_report(store, options_));
   const auto made = std::make_shared<Made>();
   made->json = document.dump();
@@ -53,10 +85,12 @@ std::shared_ptr<const ServedReport::Made> ServedReport::get() {
   FieldHash hash;
   hash.add(document.dump());
   made->tag = '"' + hash.hex() + '"';
-  made_ = made;
   state_ = state;
+  alive_ = std::move(alive);
   not_before_ = Clock::now() + kRestFactor * (Clock::now() - start);
-  return made_;
+  const std::lock_guard lock(taking_);
+  made_ = made;
+  return made;
 }
 
 }  // namespace pascaline

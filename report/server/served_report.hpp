@@ -1,10 +1,12 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <vector>
 
 #include "report/report.hpp"
 
@@ -23,18 +25,23 @@ class ServedReport {
   ServedReport(std::filesystem::path database, ReportOptions options);
 
   /// The last report, or a new one if the database has changed since. So that making reports does not keep a processor
-  /// from a sweep, a large one is made anew after four times as long as it took at the earliest. Throws as
-  /// `gather_report`.
+  /// from a sweep, a large one is made anew after four times as long as it took at the earliest. While one is
+  /// being made, which waits for a database that is locked, other callers get the last. Throws as `gather_report`.
   [[nodiscard]] std::shared_ptr<const Made> get();
 
  private:
   using Clock = std::chrono::steady_clock;
 
+  [[nodiscard]] std::shared_ptr<const Made> last() const;
+  std::shared_ptr<const Made> make(const std::string& state);
+
   std::filesystem::path database_;
   ReportOptions options_;
-  std::mutex mutex_;
+  std::mutex making_;          ///< held while a report is made; guards all but `made_`
+  mutable std::mutex taking_;  ///< guards `made_`
   std::shared_ptr<const Made> made_;
-  std::string state_;  ///< of the database's files when it was made
+  std::string state_;                ///< of the database's files when it was made
+  std::vector<std::int64_t> alive_;  ///< sessions that ran then; one that is killed changes no file
   Clock::time_point not_before_{};
 };
 

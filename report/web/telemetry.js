@@ -1,6 +1,9 @@
 // Charts of readings over time, with the governor's states as bands behind them.
 
 /** Time of day along the bottom, with ticks at round steps; the day too where there are several. */
+// A clock that jumped must not make ticks without end, nor dates that there are none of.
+const latestDate = 8.64e15;
+
 function timeAxis(first, last) {
   const steps = [
     1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800, 604800, 2592000
@@ -12,14 +15,16 @@ function timeAxis(first, last) {
     title: axisTitle('Time, UTC'),
     afterBuildTicks: (axis) => {
       const wanted = (axis.max - axis.min) / Math.max(2, Math.floor(axis.width / 90));
-      const step = steps.find((one) => one >= wanted) || steps[steps.length - 1];
+      const longest = steps[steps.length - 1];
+      const step = steps.find((one) => one >= wanted) || Math.ceil(wanted / longest) * longest;
       axis.ticks = [];
       for (let at = Math.ceil(axis.min / step) * step; at <= axis.max; at += step) axis.ticks.push({value: at});
     },
     ticks: {
       autoSkip: true,
       maxRotation: 0,
-      callback: (value, index, ticks) =>
+      callback: (value, index, ticks) => Math.abs(value) > latestDate ?
+          '' :
           (last - first > 2 * 86400000 ? new Date(value).toISOString().slice(5, 16).replace('T', ' ') :
                                          clock(value, ticks.length > 1 && ticks[1].value - ticks[0].value < 60000))
     },

@@ -176,7 +176,7 @@ void add_report_command(CLI::App& app, Action& action) {
       ->capture_default_str()
       ->check(CLI::IsMember({"html", "md", "csv", "json"}));
   add_comparison_options(*command, *options);
-  command->add_option("-o,--output", options->output, "File to write (default: standard output)");
+  command->add_option("-o,--output", options->output, "File to write (default: standard output)")->check(not_empty());
   add_report_options(*command, options->report);
   command->footer(
       "The columns of the CSV and the JSON are described in docs/report.md.\n\nExamples:\n"

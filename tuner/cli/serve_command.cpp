@@ -3,6 +3,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <thread>
 
 #include "report/server/report_server.hpp"
@@ -12,6 +13,8 @@ namespace pascaline::cli {
 namespace {
 
 constexpr int kServePort = 8461;
+constexpr std::chrono::milliseconds kLook{100};
+constexpr std::chrono::seconds kPatience{5};  // with clients, after it was asked to end
 
 struct ServeCommandOptions {
   std::string database;
@@ -31,10 +34,14 @@ int serve(ServeCommandOptions options) {
     server.run();
     ended = true;
   });
+  int asked = 0;
   while (!ended) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    std::this_thread::sleep_for(kLook);
     if (interrupted()) {
       server.stop();  // again if it had not begun yet
+      if (++asked * kLook > kPatience) {
+        std::_Exit(kSuccess);  // a client that sends without end must not hold what only reads
+      }
     }
   }
   return interrupted() ? kSuccess : kFault;

@@ -95,6 +95,15 @@ class ExplorerTest(BrowserTest):
         self.tick(trials[8])
         self.assertEqual(said.text, "")
 
+    def test_many_chosen_scroll_in_their_own_box(self):
+        trials = ",".join(str(row["trial"]) for row in self.rows[:8])
+        for width in (1400, 1000):
+            self.resize(width, 900)
+            self.open("#/problem/3/" + trials)
+            self.assertEqual(len(self.compared()["Trial"]), 8)
+            self.draw_all()
+            self.assertLessEqual(self.script("return document.documentElement.scrollWidth"), width)
+
     def test_work_without_operations_has_its_bytes_told(self):
         document = sample_document.full()
         problem = document["contexts"][0]["kernels"][0]["problems"][3]

@@ -1,11 +1,17 @@
 """`pascaline serve` shows a sweep of the host device while it runs."""
 
+import contextlib
+import json
 import os
 import pathlib
 import re
 import signal
+import socket
+import sqlite3
 import subprocess
 import tempfile
+import time
+import urllib.request
 
 from browser import BrowserTest, main
 
@@ -33,11 +39,49 @@ class ServeTest(BrowserTest):
     def trials(self):
         return [int(text.replace(",", "").replace("\u202f", "")) for text in self.column("problems", "trials")]
 
-    def test_a_sweep_is_watched(self):
-        self.assertEqual(self.sweep(2).wait(120), 0)
+    def serve(self):
+        """The process and its address."""
         serve = subprocess.Popen([PROGRAM, "serve", "--db", self.database, "--port", "0"], stdout=subprocess.PIPE, text=True)
         self.addCleanup(lambda: serve.poll() is None and serve.kill())
-        address = re.match(r"(http://127\.0\.0\.1:\d+/) shows ", serve.stdout.readline()).group(1)
+        self.addCleanup(serve.stdout.close)
+        return serve, re.match(r"(http://127\.0\.0\.1:\d+/) shows ", serve.stdout.readline()).group(1)
+
+    def alive(self, address):
+        with urllib.request.urlopen(address + "document.json", timeout=30) as answer:
+            return [session["alive"] for session in json.load(answer)["sessions"]]
+
+    def test_a_sweep_that_dies_without_a_word_is_told(self):
+        self.assertEqual(self.sweep(2).wait(120), 0)
+        process = subprocess.Popen(["sleep", "600"])
+        self.addCleanup(lambda: process.poll() is None and process.kill())
+        start = int(pathlib.Path(f"/proc/{process.pid}/stat").read_text(encoding="utf-8").rsplit(")", 1)[1].split()[19])
+        boot = pathlib.Path("/proc/sys/kernel/random/boot_id").read_text(encoding="utf-8").strip()
+        with contextlib.closing(sqlite3.connect(self.database)) as database, database:
+            database.execute("UPDATE sessions SET state = 'running', finished_unix_ms = NULL, process_id = ?, "
+                             "process_start = ?, boot_id = ?", (process.pid, start, boot))
+        serve, address = self.serve()
+        self.assertEqual(self.alive(address), [True])
+        process.kill()
+        process.wait()
+        self.wait(lambda: self.alive(address) == [False], 20)
+        self.assertEqual(self.end(serve), 0)
+
+    def test_a_client_that_sends_without_end_does_not_hold_it(self):
+        self.assertEqual(self.sweep(2).wait(120), 0)
+        serve, address = self.serve()
+        port = int(address.rsplit(":", 1)[1].rstrip("/"))
+        with socket.create_connection(("127.0.0.1", port)) as client:
+            client.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\nX: ")
+            serve.send_signal(signal.SIGINT)
+            while serve.poll() is None:
+                with contextlib.suppress(OSError):
+                    client.sendall(b"x")
+                time.sleep(0.2)
+        self.assertEqual(serve.returncode, 0)
+
+    def test_a_sweep_is_watched(self):
+        self.assertEqual(self.sweep(2).wait(120), 0)
+        serve, address = self.serve()
         self.browser.get(address + "#/kernels/elementwise")
         self.wait(lambda: self.all("main h1"))
         before = self.trials()

@@ -25,6 +25,14 @@ class ThermalTest(BrowserTest):
                                                             "Canary kernel, µs", "Discarded samples"])
         self.assertEqual(self.rows("Discarded samples by reason"), {"thermal throttle": ["122", "0.1 %"], "clock drift": ["24", "0.0 %"]})
 
+    def test_a_clock_that_jumped_is_borne(self):
+        for far in (9.0e15, 9.2e18):
+            document = sample_document.full()
+            document["sessions"][0]["telemetry"]["unix_ms"][-1] = far
+            self.open("#/thermal", self.write(document, "far.html"))
+            self.draw_all()
+            self.assertEqual(len(self.texts("figcaption strong")), 6)
+
     def test_one_session_can_be_chosen(self):
         self.open("#/thermal")
         self.choose("#1, ")

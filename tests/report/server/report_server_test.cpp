@@ -91,14 +91,35 @@ TEST_F(ReportServerTest, WhatIsKnownIsNotSentAgainAndWhatIsNewIs) {
 }
 
 TEST_F(ReportServerTest, OtherSitesCannotReadItThroughANameOfTheirOwn) {
-  for (const char* name : {"evil.example", "evil.example:80", "127.0.0.1.evil.example", "", "localhost.evil.example", "[::1].evil.example", "[::1", "[",
-                           "::1"}) {
+  for (const char* name : {"evil.example", "evil.example:80", "127.0.0.1.evil.example", "", "localhost.evil.example",
+                           "[::1].evil.example", "[::1", "[", "::1"}) {
     const auto answer = get("/document.json", {{"Host", name}});
     EXPECT_EQ(answer->status, 403) << name;
     EXPECT_LACKS(answer->body, "contexts");
   }
   for (const char* name : {"127.0.0.1", "127.0.0.2:80", "localhost:8461", "LocalHost.", "[::1]:8461", "[::1]"}) {
     EXPECT_EQ(get("/document.json", {{"Host", name}})->status, 200) << name;
+  }
+}
+
+TEST_F(ReportServerTest, LoopbackIsKnownHoweverItIsWritten) {
+  for (const char* host : {"127.1", "2130706433", "localhost"}) {
+    ServeOptions written = options();
+    written.host = host;
+    written.port = 0;
+    ReportServer server(written);
+    std::jthread answering([&] { server.run(); });
+    httplib::Client client("localhost", server.port());
+    const auto status = [&](const std::string& name) {
+      const auto answer = client.Get("/document.json", {{"Host", name}});
+      return answer ? answer->status : 0;
+    };
+    while (status("localhost") == 0) {  // until it answers
+    }
+    EXPECT_EQ(status("evil.example"), 403) << host;
+    EXPECT_EQ(status(host), 200);
+    EXPECT_EQ(status("127.0.0.1:80"), 200) << host;
+    server.stop();
   }
 }
 
