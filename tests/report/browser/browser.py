@@ -13,6 +13,7 @@ CHROMIUM = shutil.which("chromium")
 DRIVER = shutil.which("chromedriver")
 try:
     from selenium import webdriver
+    from selenium.common.exceptions import StaleElementReferenceException
     from selenium.webdriver.chrome.options import Options
     from selenium.webdriver.chrome.service import Service
     from selenium.webdriver.common.by import By
@@ -108,8 +109,10 @@ class BrowserTest(unittest.TestCase):
     def script(self, script, *arguments):
         return self.browser.execute_script(script, *arguments)
 
-    def wait(self, condition, seconds=10):
-        return WebDriverWait(self.browser, seconds, poll_frequency=0.05).until(lambda _: condition())
+    def wait(self, condition, seconds=30):
+        """Until the condition holds; an element that is replaced while it is looked at is looked for again."""
+        return WebDriverWait(self.browser, seconds, poll_frequency=0.05,
+                             ignored_exceptions=[StaleElementReferenceException]).until(lambda _: condition())
 
     def draw_all(self):
         """Has every chart of the page drawn: they are when they come near the screen, so the screen is made to hold it."""

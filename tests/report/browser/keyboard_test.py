@@ -20,7 +20,9 @@ class KeyboardTest(BrowserTest):
         from selenium.webdriver.common.keys import Keys
         for _ in range(most):
             self.press(Keys.TAB)
-            if wanted(self.active()):
+            found = []
+            self.wait(lambda: found.append(wanted(self.active())) or found)
+            if found[-1]:
                 return self.active()
         self.fail("not reached by Tab")
 
@@ -40,7 +42,7 @@ class KeyboardTest(BrowserTest):
         self.tab_to(lambda node: node.text == "Kernels")
         self.press(Keys.ENTER)
         self.wait(lambda: self.one("h1").text == "Kernels")
-        self.assertEqual(self.active().tag_name, "main")  # so that reading and Tab begin with the page
+        self.wait(lambda: self.active().tag_name == "main")  # so that reading and Tab begin with the page
         self.assertEqual(self.one("nav a[aria-current=page]").text, "Kernels")
         self.tab_to(lambda node: node.text == "matmul")
         self.press(Keys.ENTER)
