@@ -10,6 +10,7 @@ import socket
 import sqlite3
 import subprocess
 import tempfile
+import threading
 import time
 import urllib.request
 
@@ -64,6 +65,28 @@ class ServeTest(BrowserTest):
         process.kill()
         process.wait()
         self.wait(lambda: self.alive(address) == [False], 20)
+        self.assertEqual(self.end(serve), 0)
+
+    def test_while_the_database_is_locked_the_last_report_is_given(self):
+        self.assertEqual(self.sweep(2).wait(120), 0)
+        serve, address = self.serve()
+        self.assertEqual(len(self.alive(address)), 1)
+        time.sleep(2)  # a report is kept for some time after it was made
+        with contextlib.closing(sqlite3.connect(self.database, isolation_level=None)) as database:
+            database.execute("PRAGMA journal_mode = DELETE")  # with a write-ahead log writers lock no reader out
+            database.execute("BEGIN EXCLUSIVE")
+            database.execute("UPDATE sessions SET command_line = 'changed'")
+            os.utime(self.database)
+            first = threading.Thread(target=self.alive, args=(address,))  # this one waits for a new report
+            first.start()
+            time.sleep(1)
+            self.assertTrue(first.is_alive())
+            begin = time.monotonic()
+            self.assertEqual(len(self.alive(address)), 1)
+            self.assertLess(time.monotonic() - begin, 5)
+            database.execute("COMMIT")
+        first.join(60)
+        self.assertFalse(first.is_alive())
         self.assertEqual(self.end(serve), 0)
 
     def test_a_client_that_sends_without_end_does_not_hold_it(self):
