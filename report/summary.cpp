@@ -110,8 +110,10 @@ GainSummary summarize_gains(const DeviceSummary& group) {
     summary.problems += problems.size();
     for (const auto& [text, problem] : problems) {
       summary.decided += problem.confidence ? 1 : 0;
-      if (problem.confidence && problem.baseline && problem.best && std::isnormal(problem.best->median_us) &&
-          std::isnormal(problem.baseline->median_us)) {
+      const auto usable = [](const std::optional<TimeSummary>& time) {
+        return time && time->median_us > 0 && std::isfinite(time->median_us);
+      };
+      if (problem.confidence && usable(problem.baseline) && usable(problem.best)) {
         sum_of_logs += std::log(problem.baseline->median_us) - std::log(problem.best->median_us);
         ++gains;
       }

@@ -1,9 +1,9 @@
 // Charts of readings over time, with the governor's states as bands behind them.
 
-/** Time of day along the bottom, with ticks at round steps; the day too where there are several. */
 // A clock that jumped must not make ticks without end, nor dates that there are none of.
 const latestDate = 8.64e15;
 
+/** Time of day along the bottom, with ticks at round steps; the day too where there are several. */
 function timeAxis(first, last) {
   const steps = [
     1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800, 604800, 2592000
