@@ -119,8 +119,9 @@ GainSummary summarize_gains(const DeviceSummary& group) {
       }
     }
   }
-  if (gains > 0) {
-    summary.gain = std::exp(sum_of_logs / static_cast<double>(gains));
+  const double gain = std::exp(sum_of_logs / static_cast<double>(gains));
+  if (gains > 0 && std::isfinite(gain)) {
+    summary.gain = gain;
   }
   return summary;
 }
