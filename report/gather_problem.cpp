@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <numeric>
 
@@ -9,19 +8,10 @@
 
 #include "core/device_rates.hpp"
 #include "report/gather_parts.hpp"
+#include "report/summary.hpp"
 
 namespace pascaline {
 namespace {
-
-// The interval is what the two 95 % intervals allow at most: wider than one of the ratio itself.
-std::optional<ReportGain> gain_of(const std::optional<TimeSummary>& from, const std::optional<TimeSummary>& to) {
-  if (!from || !to || !(to->median_us > 0) || !(to->low_us > 0) || !(to->high_us > 0)) {
-    return std::nullopt;
-  }
-  const ReportGain gain{from->median_us / to->median_us, from->low_us / to->high_us, from->high_us / to->low_us};
-  const bool finite = std::isfinite(gain.value) && std::isfinite(gain.low) && std::isfinite(gain.high);
-  return finite ? std::optional(gain) : std::nullopt;
-}
 
 // Work over microseconds in units of 1e9 a second.
 std::optional<double> rate_of(double work, double time_us) {
@@ -198,7 +188,7 @@ ReportProblem problem_figures(const GatheredProblem& problem, const std::optiona
   if (const auto best = best_of(problem)) {
     out.best_trial = problem.trials[*best].id;
   }
-  out.gain = gain_of(out.baseline, out.best);
+  out.gain = gain_between(out.baseline, out.best);
   set_rates(out, roofline);
   out.trials = problem.trials.size();
   for (const TrialPoint& trial : problem.trials) {

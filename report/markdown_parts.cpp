@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 
+#include "report/summary.hpp"
 #include "report/text.hpp"
 
 namespace pascaline {
@@ -41,15 +41,8 @@ std::string median_cell(const std::optional<TimeSummary>& time) {
 }
 
 std::string gain_cell(const std::optional<TimeSummary>& baseline, const std::optional<TimeSummary>& best) {
-  if (!baseline || !best || !(best->low_us > 0)) {
-    return std::string(kNoValue);
-  }
-  const double gain = baseline->median_us / best->median_us;
-  const double high = baseline->high_us / best->low_us;
-  if (!std::isfinite(gain) || !std::isfinite(high)) {
-    return std::string(kNoValue);
-  }
-  return fmt::format("{:.2f}× ({:.2f}–{:.2f})", gain, baseline->low_us / best->high_us, high);
+  const std::optional<ReportGain> gain = gain_between(baseline, best);
+  return gain ? fmt::format("{:.2f}× ({:.2f}–{:.2f})", gain->value, gain->low, gain->high) : std::string(kNoValue);
 }
 
 std::string counted(std::size_t count, std::string_view noun) {

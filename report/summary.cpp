@@ -99,6 +99,15 @@ bool is_wanted(const ReportOptions& options, std::int64_t session_id) {
   return sessions.empty() || std::find(sessions.begin(), sessions.end(), session_id) != sessions.end();
 }
 
+std::optional<ReportGain> gain_between(const std::optional<TimeSummary>& from, const std::optional<TimeSummary>& to) {
+  if (!from || !to || !(to->median_us > 0) || !(to->low_us > 0) || !(to->high_us > 0)) {
+    return std::nullopt;
+  }
+  const ReportGain gain{from->median_us / to->median_us, from->low_us / to->high_us, from->high_us / to->low_us};
+  const bool finite = std::isfinite(gain.value) && std::isfinite(gain.low) && std::isfinite(gain.high);
+  return finite ? std::optional(gain) : std::nullopt;
+}
+
 GainSummary summarize_gains(const DeviceSummary& group) {
   GainSummary summary;
   double sum_of_logs = 0;

@@ -51,6 +51,11 @@ struct GainSummary {
   std::optional<double> gain{};  ///< nothing without a decided problem that has both times
 };
 
+/// From one time to another. The interval is what the two 95 % intervals allow at most: wider than one of the ratio
+/// itself. Nothing where a time is missing, `to` is not above zero, or a ratio is not finite.
+[[nodiscard]] std::optional<ReportGain> gain_between(const std::optional<TimeSummary>& from,
+                                                     const std::optional<TimeSummary>& to);
+
 [[nodiscard]] GainSummary summarize_gains(const DeviceSummary& group);
 
 /// Whether the options let it through.
