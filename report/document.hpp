@@ -94,6 +94,7 @@ struct ReportProblem {
   std::optional<TimeSummary> best;
   std::optional<Config> best_config;
   std::optional<std::int64_t> best_trial;
+  bool best_is_default = false;
   std::optional<ReportGain> gain;
   bool decided = false;  ///< by finals
   std::optional<double> confidence;
@@ -117,24 +118,31 @@ struct ReportKernel {
   std::vector<ReportProblem> problems;
 };
 
-/// What a phase of the model takes before and after, of the problems that are tuned.
-struct ReportPhase {
-  std::string phase;
-  std::string per;
-  std::vector<std::pair<std::string, std::int64_t>> symbols;
+/// What calls of a model take before and after, of the problems that are tuned.
+struct ReportModelTimes {
   std::vector<std::pair<std::string, ElementType>> types;
   double baseline_us = 0;
   double best_us = 0;
   ReportGain gain;
-  std::optional<double> confidence;  ///< the least of its tuned problems'; nothing if one of them is undecided
+  /// The least of its tuned problems that something else than the default won (0.5 if none was); nothing if one of them
+  /// is undecided.
+  std::optional<double> confidence;
   std::size_t tuned = 0;
   std::size_t problems = 0;
+};
+
+/// A phase of the model at one value of its symbols.
+struct ReportPhase : ReportModelTimes {
+  std::string phase;
+  std::string per;
+  std::vector<std::pair<std::string, std::int64_t>> symbols;
   std::vector<ReportUntuned> untuned;
   std::size_t untuned_more = 0;
 };
 
 struct ReportWorkload {
   std::string name;
+  std::vector<ReportModelTimes> totals;  ///< of all listed phases together, each once, for each choice of types
   std::vector<ReportPhase> phases;
 };
 

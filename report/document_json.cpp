@@ -25,30 +25,36 @@ DocumentJson kernel_json(const ReportKernel& kernel) {
           {"problems", list_of(kernel.problems, problem_json)}};
 }
 
+DocumentJson model_times_json(const ReportModelTimes& times) {
+  return {{"types", types_object(times.types)},
+          {"default_us", json_number(times.baseline_us)},
+          {"best_us", json_number(times.best_us)},
+          {"gain", json_number(times.gain.value)},
+          {"gain_low", json_number(times.gain.low)},
+          {"gain_high", json_number(times.gain.high)},
+          {"confidence", json_number(times.confidence)},
+          {"tuned", times.tuned},
+          {"problems", times.problems}};
+}
+
 DocumentJson phase_json(const ReportPhase& phase) {
   const auto untuned_json = [](const ReportUntuned& untuned) -> DocumentJson {
     return {{"kernel", json_text(untuned.kernel)},
             {"problem", json_text(untuned.problem)},
             {"count", json_number(untuned.count)}};
   };
-  return {{"phase", json_text(phase.phase)},
-          {"per", json_text(phase.per)},
-          {"symbols", numbers_object(phase.symbols)},
-          {"types", types_object(phase.types)},
-          {"default_us", json_number(phase.baseline_us)},
-          {"best_us", json_number(phase.best_us)},
-          {"gain", json_number(phase.gain.value)},
-          {"gain_low", json_number(phase.gain.low)},
-          {"gain_high", json_number(phase.gain.high)},
-          {"confidence", json_number(phase.confidence)},
-          {"tuned", phase.tuned},
-          {"problems", phase.problems},
-          {"untuned", list_of(phase.untuned, untuned_json)},
-          {"untuned_more", phase.untuned_more}};
+  DocumentJson json = {
+      {"phase", json_text(phase.phase)}, {"per", json_text(phase.per)}, {"symbols", numbers_object(phase.symbols)}};
+  json.update(model_times_json(phase));
+  json["untuned"] = list_of(phase.untuned, untuned_json);
+  json["untuned_more"] = phase.untuned_more;
+  return json;
 }
 
 DocumentJson workload_json(const ReportWorkload& workload) {
-  return {{"name", json_text(workload.name)}, {"phases", list_of(workload.phases, phase_json)}};
+  return {{"name", json_text(workload.name)},
+          {"totals", list_of(workload.totals, model_times_json)},
+          {"phases", list_of(workload.phases, phase_json)}};
 }
 
 DocumentJson failure_json(const ReportFailure& failure) {

@@ -187,6 +187,7 @@ ReportProblem problem_figures(const GatheredProblem& problem, const std::optiona
   }
   if (const auto best = best_of(problem)) {
     out.best_trial = problem.trials[*best].id;
+    out.best_is_default = problem.trials[*best].is_default;
   }
   out.gain = gain_between(out.baseline, out.best);
   set_rates(out, roofline);

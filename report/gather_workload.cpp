@@ -129,44 +129,72 @@ std::vector<PhaseCalls> phase_calls(const Workload& workload, const std::vector<
   return phases;
 }
 
-void add_times(ReportPhase& phase, const ReportProblem& problem, double count, ReportGain& bounds, bool& known) {
-  phase.baseline_us += count * problem.baseline->median_us;
-  phase.best_us += count * problem.best->median_us;
-  // What a bound of the gain is made of: defaults at that end, bests at the other.
-  bounds.low += count * problem.baseline->low_us;
-  bounds.high += count * problem.baseline->high_us;
-  known = known && problem.confidence.has_value();
-  phase.confidence = std::min(phase.confidence.value_or(1), problem.confidence.value_or(1));
-}
+// Times of calls, added up.
+struct TimeSums {
+  TimeSummary baseline;
+  TimeSummary best;
+  double confidence = 1;  // of what something else than the default won
+  bool known = true;
+  bool changed = false;
+  std::size_t tuned = 0;
+  std::size_t problems = 0;
 
-ReportPhase tuned_phase(const PhaseCalls& from, const std::map<std::string, const ReportProblem*>& problems) {
+  static void add_scaled(TimeSummary& sum, const TimeSummary& time, double count) {
+    sum.median_us += count * time.median_us;
+    sum.low_us += count * time.low_us;
+    sum.high_us += count * time.high_us;
+  }
+  void add(const ReportProblem& problem, double count) {
+    add_scaled(baseline, *problem.baseline, count);
+    add_scaled(best, *problem.best, count);
+    known = known && problem.confidence.has_value();
+    if (!problem.best_is_default) {
+      changed = true;
+      confidence = std::min(confidence, problem.confidence.value_or(1));
+    }
+    ++tuned;
+  }
+  void add(const TimeSums& other) {
+    add_scaled(baseline, other.baseline, 1);
+    add_scaled(best, other.best, 1);
+    known = known && other.known;
+    changed = changed || other.changed;
+    confidence = std::min(confidence, other.confidence);
+    tuned += other.tuned;
+    problems += other.problems;
+  }
+  void write_to(ReportModelTimes& out) const {
+    constexpr double kTie = 0.5;
+    out.baseline_us = baseline.median_us;
+    out.best_us = best.median_us;
+    out.tuned = tuned;
+    out.problems = problems;
+    out.confidence = known ? std::optional(changed ? confidence : kTie) : std::nullopt;
+    if (best.median_us > 0) {
+      out.gain = {baseline.median_us / best.median_us, baseline.low_us / best.high_us, baseline.high_us / best.low_us};
+    }
+  }
+};
+
+ReportPhase tuned_phase(const PhaseCalls& from, const std::map<std::string, const ReportProblem*>& problems,
+                        TimeSums& sums) {
   ReportPhase phase;
   phase.phase = from.phase;
   phase.per = from.per;
   phase.symbols = from.symbols;
   phase.types = from.types;
-  ReportGain bounds;
-  double best_low = 0;
-  double best_high = 0;
-  bool known = true;
-  phase.problems = from.calls.size();
+  sums.problems = from.calls.size();
   for (const Calls& calls : from.calls) {
     const auto found = problems.find(calls.problem);
     if (found != problems.end() && found->second->gain) {
-      add_times(phase, *found->second, calls.count, bounds, known);
-      best_low += calls.count * found->second->best->low_us;
-      best_high += calls.count * found->second->best->high_us;
-      ++phase.tuned;
+      sums.add(*found->second, calls.count);
     } else if (phase.untuned.size() < kMostUntuned) {
       phase.untuned.push_back({calls.kernel, calls.problem, calls.count});
     } else {
       ++phase.untuned_more;
     }
   }
-  phase.confidence = known ? phase.confidence : std::nullopt;
-  if (phase.best_us > 0) {
-    phase.gain = {phase.baseline_us / phase.best_us, bounds.low / best_high, bounds.high / best_low};
-  }
+  sums.write_to(phase);
   return phase;
 }
 
@@ -186,12 +214,23 @@ std::map<std::string, const ReportProblem*> current_problems(const ReportContext
 ReportWorkload workload_of(const Workload& workload, const std::vector<PhaseCalls>& phases,
                            const ReportContext& context) {
   const std::map<std::string, const ReportProblem*> problems = current_problems(context);
-  ReportWorkload out{workload.name, {}};
+  ReportWorkload out{workload.name, {}, {}};
+  std::vector<TimeSums> totals;
   for (const PhaseCalls& phase : phases) {
-    ReportPhase tuned = tuned_phase(phase, problems);
-    if (tuned.tuned > 0 && out.phases.size() < kMostPhases) {
-      out.phases.push_back(std::move(tuned));
+    TimeSums sums;
+    ReportPhase tuned = tuned_phase(phase, problems, sums);
+    if (tuned.tuned == 0 || out.phases.size() == kMostPhases) {
+      continue;
     }
+    if (out.phases.empty() || out.phases.back().types != tuned.types) {
+      totals.emplace_back();
+      out.totals.emplace_back().types = tuned.types;
+    }
+    totals.back().add(sums);
+    out.phases.push_back(std::move(tuned));
+  }
+  for (std::size_t i = 0; i < totals.size(); ++i) {
+    totals[i].write_to(out.totals[i]);
   }
   return out;
 }

@@ -113,10 +113,11 @@ function ratioConfig(rows) {
   };
 }
 
-/** What became slower first, then in the order in which verdicts are listed. */
+/** What became slower first, then in the order in which verdicts are listed; of a verdict, what changed most first. */
 function byVerdict(rows) {
   const place = (row) => verdicts.findIndex((verdict) => verdict.id === row.verdict);
-  return [...rows].sort((a, b) => place(a) - place(b));
+  const change = (row) => (row.ratio && row.ratio.value > 0 ? Math.abs(Math.log(row.ratio.value)) : 0);
+  return [...rows].sort((a, b) => place(a) - place(b) || change(b) - change(a));
 }
 
 function comparisonTable(comparison) {

@@ -42,6 +42,7 @@ function problemsTable(context, kernel) {
     className: 'problems',
     caption: 'Shapes of ' + kernel.name + '. Times are medians of a launch in microseconds with their 95 % intervals',
     rows: kernel.problems,
+    most: 25,  // what comes below is to be found
     search: (problem) => problem.text + ' ' + configText(problem.best_config),
     filters: [{
       id: 'state',

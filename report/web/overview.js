@@ -14,7 +14,7 @@ function overviewPage() {
     tiles([
       {label: 'Trials', value: count(report.database.trials), detail: plural(report.database.sessions, 'session')},
       {label: 'Problems with a winner', value: decidedTile().value, detail: decidedTile().detail},
-      {label: 'Kernels', value: count(kernelNames().length), detail: kernelNames().slice(0, 6).join(', ')},
+      {label: 'Kernels', value: count(kernelNames().length), detail: kernelNames().join(', ')},
       {
         label: 'Tuning time',
         value: duration(sum(report.contexts.map((one) => one.spent_ms))),
@@ -77,9 +77,23 @@ function workloadPart(context) {
     note(
         'Each problem\'s time by how often the model calls it, over the problems that have both a default and a best ' +
         'time. The interval is what the 95 % intervals of the times allow; the confidence is that of the ' +
-        'least certain problem, unknown while one of them is undecided.'),
-    phasesTable(context), untunedPart(context)
+        'least certain problem that something else than the default won, unknown while a problem is undecided.'),
+    tiles(workload.totals.map(totalTile)), phasesTable(context), untunedPart(context)
   ];
+}
+
+function totalTile(total) {
+  const known = isKnown(total.gain);
+  return {
+    label: ['All phases below, each once', configText(total.types)].filter((text) => text).join(': '),
+    value: known ? times(total.gain) : '–',
+    detail: [
+      known ? range(total.gain_low, total.gain_high, times) + ', confidence ' + confidence(total.confidence) : null,
+      known ? time(total.default_us) + ' to ' + time(total.best_us) : null,
+      count(total.tuned) + ' of ' + count(total.problems) + ' problems tuned'
+    ].filter((text) => text)
+                .join('; ')
+  };
 }
 
 function phasesTable(context) {

@@ -10,9 +10,9 @@ function compareCells(a, b) {
 /**
  * A table. `spec`: key (its state is kept under it), caption, rows, columns, and optionally sort (id of a column),
  * descending, search (what a row is found by), filters ({id, label, options: [{id, label, accept}]}, the first option
- * being the one to begin with), empty (said instead where there is no row),
- * tall (it scrolls up and down in itself). A column: id, title, and value (what it
- * sorts by; null sorts last), and optionally unit, numeric, cell (what it shows), help, wide.
+ * being the one to begin with), empty (said instead where there is no row), most (rows shown until all are asked for),
+ * tall (it scrolls up and down in itself). A column: id, title, and value (what it sorts by; null sorts last), and
+ * optionally unit, numeric, cell (what it shows), help, wide.
  */
 function table(spec) {
   if (spec.rows.length === 0) return note(spec.empty || 'There is nothing to list.');
@@ -26,7 +26,7 @@ function table(spec) {
   const headers = spec.columns.map((column) => tableHeader(spec.key, column, state, () => show()));
   const show = () => {
     const rows = sortedRows(spec, state, wantedRows(spec, state));
-    const shown = printing || state.all ? rows : rows.slice(0, mostRows);
+    const shown = printing || state.all ? rows : rows.slice(0, spec.most || mostRows);
     body.replaceChildren(...shown.map((row) => tableRow(spec, row)));
     if (rows.length === 0) body.append(emptyRow(spec));
     tally.textContent = rows.length === spec.rows.length ?

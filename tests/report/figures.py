@@ -353,21 +353,23 @@ class Figures(unittest.TestCase):
         phases = self.document["contexts"][0]["workload"]["phases"]
         self.assertTrue(phases)
         self.check_calls(workload)
+        totals = collections.defaultdict(list)
         for phase in phases:
             sums = collections.Counter()
             confidences, tuned = [], 0
             for text, count in self.model_problems(workload, phase).items():
-                row = self.one("SELECT w.*, t.median_us, t.low_us, t.high_us FROM winners w JOIN trials t ON t.id = "
+                row = self.one("SELECT w.*, t.is_default, t.median_us, t.low_us, t.high_us FROM winners w JOIN trials t ON t.id = "
                                "w.trial_id JOIN problems p ON p.id = w.problem_id WHERE p.text = :text", text=text)
                 row = row or self.one(
                     "SELECT d.median_us AS baseline_median_us, d.low_us AS baseline_low_us, d.high_us AS "
-                    "baseline_high_us, t.median_us, t.low_us, t.high_us, NULL AS confidence FROM trials t JOIN problems "
+                    "baseline_high_us, t.is_default, t.median_us, t.low_us, t.high_us, NULL AS confidence FROM trials t JOIN problems "
                     "p ON p.id = t.problem_id JOIN trials d ON d.problem_id = p.id AND d.is_default AND d.status = 'ok' "
                     "WHERE p.text = :text AND t.status = 'ok' ORDER BY t.median_us, d.id DESC", text=text)
                 if not row:
                     continue
                 tuned += 1
-                confidences.append(row["confidence"])
+                if row["confidence"] is None or not row["is_default"]:
+                    confidences.append(row["confidence"])
                 for name in ("baseline_median_us", "baseline_low_us", "baseline_high_us", "median_us", "low_us",
                              "high_us"):
                     sums[name] += count * row[name]
@@ -383,8 +385,25 @@ class Figures(unittest.TestCase):
             self.close(phase["gain"], sums["baseline_median_us"] / sums["median_us"], "gain of the model")
             self.close(phase["gain_low"], sums["baseline_low_us"] / sums["high_us"], "low gain of the model")
             self.close(phase["gain_high"], sums["baseline_high_us"] / sums["low_us"], "high gain of the model")
-            self.close(phase["confidence"], None if None in confidences else min(confidences), "confidence")
+            self.close(phase["confidence"], None if None in confidences else min(confidences, default=0.5), "confidence")
+            totals[json.dumps(phase["types"])].append((phase, sums, confidences))
+        self.check_totals(totals)
 
+    def check_totals(self, totals):
+        """Of all phases with the same element types together."""
+        listed = self.document["contexts"][0]["workload"]["totals"]
+        self.assertEqual([json.dumps(total["types"]) for total in listed], list(totals))
+        for total, parts in zip(listed, totals.values()):
+            sums = sum((one for _, one, _ in parts), collections.Counter())
+            confidences = [value for _, _, values in parts for value in values]
+            self.close(total["default_us"], sums["baseline_median_us"], "default of all phases")
+            self.close(total["best_us"], sums["median_us"], "best of all phases")
+            self.close(total["gain"], sums["baseline_median_us"] / sums["median_us"], "gain of all phases")
+            self.close(total["gain_low"], sums["baseline_low_us"] / sums["high_us"], "low gain of all phases")
+            self.close(total["gain_high"], sums["baseline_high_us"] / sums["low_us"], "high gain of all phases")
+            self.close(total["confidence"], None if None in confidences else min(confidences, default=0.5), "confidence")
+            for count in ("tuned", "problems"):
+                self.assertEqual(total[count], sum(phase[count] for phase, _, _ in parts))
 
     def check_calls(self, workload):
         """Calls of each problem over all phases, and the card's rates, as NVIDIA's data sheet has them."""

@@ -67,6 +67,17 @@ class GatherWorkloadTest : public ReportFixture {
       store_.set_winner(context, winner, baseline.time, confidence);
     }
   }
+  // The default wins.
+  void tune_in_vain(const std::string& kernel, std::int64_t n, double best_us) {
+    ContextIds context = context_;
+    context.kernel = store_.kernel_id({kernel, "a"});
+    Trial baseline = finalist(1, best_us);
+    baseline.problem = {kernel, {{"N", n}}, {}};
+    baseline.is_default = true;
+    context.problem = store_.problem_id(baseline.problem, 1, 1);
+    const std::int64_t winner = store_.add_trial(session_, context, baseline);
+    store_.set_winner(context, winner, baseline.time, 0.5);
+  }
   ReportOptions options_;
 };
 
@@ -99,6 +110,41 @@ TEST_F(GatherWorkloadTest, PhasesAreWeighedByCalls) {
   EXPECT_EQ(workload->phases[2].types[0].second, ElementType::float16);
   EXPECT_EQ(workload->phases[2].tuned, 1U);
   EXPECT_EQ(workload->phases[2].untuned.at(0).problem, "typed N=8 STORAGE=float16");
+}
+
+TEST_F(GatherWorkloadTest, TotalsAreOfAllPhasesOfAChoiceOfTypes) {
+  tune("typed", 8, ElementType::float32, 100, 0.99);
+  tune("typed", 16, ElementType::float32, 1000, 0.9);
+  tune("plain", 8, std::nullopt, 7, 1);
+  const ReportDocument document = gather_report(store_, options_);
+  const ReportWorkload& workload = *document.contexts.at(0).workload;
+  ASSERT_EQ(workload.totals.size(), 2U);
+  const ReportModelTimes& total = workload.totals[0];
+  EXPECT_EQ(total.types, workload.phases[0].types);
+  EXPECT_EQ(total.best_us, 10 * 100 + 3 * 1000 + 7 + 10 * 1000);
+  EXPECT_EQ(total.baseline_us, 2 * total.best_us);
+  EXPECT_EQ(total.gain.value, 2);
+  EXPECT_NEAR(total.gain.low, 2 * 0.9 / 1.1, 1e-9);
+  EXPECT_NEAR(total.gain.high, 2 * 1.1 / 0.9, 1e-9);
+  EXPECT_EQ(total.confidence, 0.9);
+  EXPECT_EQ(total.tuned, 4U);
+  EXPECT_EQ(total.problems, 6U);
+  EXPECT_EQ(workload.totals[1].types, workload.phases[2].types);
+  EXPECT_EQ(workload.totals[1].best_us, 7);
+  EXPECT_EQ(workload.totals[1].problems, 3U);
+}
+
+TEST_F(GatherWorkloadTest, ADefaultThatWonTakesNothingFromTheConfidence) {
+  tune("typed", 8, ElementType::float32, 100, 0.99);
+  tune_in_vain("plain", 8, 7);
+  const auto workload = gather_report(store_, options_).contexts.at(0).workload;
+  EXPECT_EQ(workload->phases.at(0).confidence, 0.99);
+  EXPECT_EQ(workload->phases.at(0).tuned, 2U);
+  EXPECT_EQ(workload->totals.at(0).confidence, 0.99);
+  // In float16 only 'plain' is tuned.
+  EXPECT_EQ(workload->phases.at(1).confidence, 0.5);
+  EXPECT_EQ(workload->totals.at(1).confidence, 0.5);
+  EXPECT_EQ(workload->totals.at(1).gain.value, 1);
 }
 
 TEST_F(GatherWorkloadTest, CallsOfAProblemAreThoseOfAllPhases) {

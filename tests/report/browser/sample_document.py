@@ -222,7 +222,10 @@ class Maker:
             "first_unix_ms": START, "last_unix_ms": START + 17 * 3_600_000, "spent_ms": 16 * 3_600_000, "trials": trials,
             "statuses": {"ok": trials - 264, "rejected": 210, "compile_failed": 44, "launch_failed": 0, "wrong_result": 7,
                          "timed_out": 2, "crashed": 1},
-            "workload": {"name": self.mark("qwen3-vl-2b"), "phases": [
+            "workload": {"name": self.mark("qwen3-vl-2b"), "totals": [
+                {**{name: phase[name] for name in ("default_us", "best_us", "gain", "gain_low", "gain_high", "confidence",
+                                                   "problems", "tuned")}, "types": {"STORAGE": "float32"}}],
+                         "phases": [
                 {"phase": self.mark("prompt"), "symbols": {"S": 512}, "types": {"STORAGE": "float32"}, "untuned": untuned * 3,
                  **{name: value for name, value in phase.items() if name != "types"}},
                 {**phase, "phase": "decode", "per": "token", "symbols": {"T": 1024}, "default_us": 41_000.0, "best_us": 39_500.0,
