@@ -88,7 +88,7 @@ function linearAxis(title, extra = {}) {
     type: 'linear',
     title: axisTitle(title),
     ...extra,
-    ticks: {maxRotation: 0, callback: tickLabel, ...extra.ticks}
+    ticks: {maxRotation: 0, includeBounds: false, callback: tickLabel, ...extra.ticks}
   };
 }
 

@@ -31,7 +31,8 @@ function kernelPart(context, kernel) {
       note(
           'Source ', element('span', {class: 'code'}, kernel.source_hash.slice(0, 12)),
           kernel.current ? ', the latest measured here.' :
-                           ', an earlier version: its times are not those of the present source.'),
+                           ', an earlier version: its times are not those of the present source.',
+          Object.keys(sharedSizes(kernel)).length ? ' All shapes have ' + configText(sharedSizes(kernel)) + '.' : null),
       problemsTable(context, kernel), rooflinePart(context, kernel), element('h3', {}, 'How it was searched'),
       kernelSearches(context, kernel));
 }

@@ -71,9 +71,29 @@ function sessionById(id) {
   return report.sessions.find((session) => session.id === id) || null;
 }
 
-/** A problem's dimensions and types without the kernel's name before them. */
+/** A problem's dimensions and types. */
+function problemSizes(problem) {
+  return {...problem.dimensions, ...problem.types};
+}
+
+const sharedSizesByKernel = new WeakMap();
+
+/** Dimensions and types that are the same in all problems of a kernel; none if it has only one. */
+function sharedSizes(kernel) {
+  if (!sharedSizesByKernel.has(kernel)) {
+    const [first, ...others] = kernel.problems.map(problemSizes);
+    sharedSizesByKernel.set(
+        kernel,
+        Object.fromEntries(Object.entries(others.length ? first : {})
+                               .filter(([name, value]) => others.every((sizes) => sizes[name] === value))));
+  }
+  return sharedSizesByKernel.get(kernel);
+}
+
+/** What tells a problem from the others of its kernel. */
 function problemText(kernel, problem) {
-  return problem.text.startsWith(kernel.name + ' ') ? problem.text.slice(kernel.name.length + 1) : problem.text;
+  const shared = sharedSizes(kernel);
+  return configText(Object.fromEntries(Object.entries(problemSizes(problem)).filter(([name]) => !(name in shared))));
 }
 
 /** "A=1 B=2" of a configuration that is an object. */

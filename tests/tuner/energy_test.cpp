@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
+
 #include "tests/tuner/relay_device.hpp"
 #include "tests/tuner/toy_kernel.hpp"
 
@@ -40,11 +43,35 @@ class EnergyTest : public ::testing::Test {
 };
 
 TEST_F(EnergyTest, IntegratesPowerThatChanges) {
+  // Steady for the quarter of a second that it has to be, then not.
+  power_w_ = [](double now_s) { return now_s < 0.27 ? 10 : 10 + 100 * (now_s - 0.27); };
+  // From 0.27 s to 0.77 s: 35 W on average, a millisecond a launch.
+  EXPECT_NEAR(energy_mj().value(), 36, 1.1);
+  EXPECT_NEAR(reads_, 40, 2) << "every 20 ms";
+  EXPECT_NEAR(device_.launches, 790, 21);
+}
+
+TEST_F(EnergyTest, WhatRanBeforeIsNotCounted) {
+  // A kernel of 500 W after a pause at 100 W, on a card that tells the mean of the last second.
+  power_w_ = [](double now_s) { return 100 + 400 * std::min(now_s, 1.0); };
+  EXPECT_NEAR(energy_mj().value(), 500, 5);
+  // The same the other way round.
+  power_w_ = [](double now_s) { return 500 - 400 * std::min(now_s, 1.0); };
+  EXPECT_NEAR(energy_mj().value(), 100, 3);
+  EXPECT_LT(now_s_, 2);
+}
+
+TEST_F(EnergyTest, ReadingsThatScatterAreSteady) {
+  power_w_ = [](double now_s) { return 100 + 10 * std::sin(1000 * now_s); };
+  EXPECT_NEAR(energy_mj().value(), 100, 3);
+  EXPECT_LT(now_s_, 1.2);
+}
+
+TEST_F(EnergyTest, PowerThatNeverSettlesIsTakenAsItIsAfterAWhile) {
   power_w_ = [](double now_s) { return 10 + 100 * now_s; };
-  // From 0.1 s to 0.6 s: 45 W on average, a millisecond a launch.
-  EXPECT_NEAR(*energy_mj(), 46, 1.1);
-  EXPECT_NEAR(reads_, 32, 2) << "every 20 ms";
-  EXPECT_NEAR(device_.launches, 620, 21);
+  // From 2 s to 2.5 s.
+  EXPECT_NEAR(energy_mj().value(), 236, 2);
+  EXPECT_NEAR(now_s_, 2.54, 0.03);
 }
 
 TEST_F(EnergyTest, NothingWithoutPower) {
@@ -52,9 +79,11 @@ TEST_F(EnergyTest, NothingWithoutPower) {
   EXPECT_FALSE(energy_mj());
   EXPECT_EQ(device_.launches, 0);
   power_w_ = [](double now_s) { return now_s < 0.05 ? std::optional(30.0) : std::nullopt; };
-  EXPECT_FALSE(energy_mj()) << "gone before anything was integrated";
-  power_w_ = [](double now_s) { return now_s < 0.3 ? std::optional(30.0) : std::nullopt; };
-  EXPECT_NEAR(*energy_mj(), 30, 1e-9) << "what there is is used";
+  EXPECT_FALSE(energy_mj()) << "gone at once";
+  power_w_ = [](double now_s) { return now_s < 0.27 ? std::optional(30.0) : std::nullopt; };
+  EXPECT_FALSE(energy_mj()) << "gone before it was known to be steady";
+  power_w_ = [](double now_s) { return now_s < 0.5 ? std::optional(30.0) : std::nullopt; };
+  EXPECT_NEAR(energy_mj().value(), 30, 1e-9) << "what there is is used";
 }
 
 }  // namespace
