@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <ctime>
 
@@ -17,6 +18,15 @@ bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; 
 // An underscore inside a word is no emphasis, and parameter names are full of them.
 bool is_inside_word(std::string_view text, std::size_t at) {
   return at > 0 && at + 1 < text.size() && is_word(text[at - 1]) && is_word(text[at + 1]);
+}
+
+// Of a character that begins at a byte of UTF-8: one that ends a line or turns the direction of what follows, so that
+// it would look like something else. All of them have three bytes.
+bool misleads(std::string_view character) {
+  constexpr std::array<std::string_view, 13> kMisleading = {"\u2028", "\u2029", "\u202a", "\u202b", "\u202c",
+                                                            "\u202d", "\u202e", "\u2066", "\u2067", "\u2068",
+                                                            "\u2069", "\u200e", "\u200f"};
+  return std::find(kMisleading.begin(), kMisleading.end(), character) != kMisleading.end();
 }
 
 }  // namespace
@@ -91,6 +101,11 @@ std::string clean_line(std::string_view text) {
   for (std::size_t at = line.find('\xc2'); at != std::string::npos; at = line.find('\xc2', at + 1)) {
     if (static_cast<unsigned char>(line[at + 1]) < 0xa0U) {
       line.replace(at, 2, " ");
+    }
+  }
+  for (std::size_t at = line.find('\xe2'); at != std::string::npos; at = line.find('\xe2', at + 1)) {
+    if (misleads(std::string_view(line).substr(at, 3))) {
+      line.replace(at, 3, "\ufffd");
     }
   }
   return line;

@@ -96,6 +96,12 @@ class ReportServer::Impl {
                                  {"Referrer-Policy", "no-referrer"},
                                  {"Cache-Control", "no-cache"},
                                  {"Content-Security-Policy", html_report_policy(true)}});
+    server_.set_error_handler([](const httplib::Request&, httplib::Response& response) {
+      if (response.body.empty()) {
+        answer_text(response, response.status,
+                    response.status == 404 ? "There is nothing here; the report is at /." : "This is no request.");
+      }
+    });
     if (is_on_loopback(options.host)) {
       refuse_other_names(plain_name(options.host));
     }

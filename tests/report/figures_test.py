@@ -96,6 +96,11 @@ class BadInput(unittest.TestCase):
                 path = database if arguments else pathlib.Path(folder) / "none.db"
                 result = figures.run("report", "--db", path, "--format", "json", *arguments, expect=1)
                 self.assertEqual((result.stdout, result.stderr.count("\n")), ("", 1), result.stderr)
+            for form in ("md", "csv"):
+                result = figures.run("report", "--db", database, "--format", form, "--workload",
+                                     figures.ROOT / "search_spaces/workloads/qwen3-vl-2b.json", expect=1)
+                self.assertIn("--format html or json", result.stderr)
+                figures.run("report", "--db", database, "--format", form, "--workload", "none")
 
 
 if __name__ == "__main__":

@@ -72,7 +72,9 @@ TEST_F(ReportServerTest, PageAndDocument) {
   EXPECT_EQ(document["live"], true);
   EXPECT_EQ(document["database"]["trials"], 1);
   for (const char* path : {"/other", "/../tuned.db", "/tuned.db", "/document.json/", "//"}) {
-    EXPECT_EQ(get(path)->status, 404) << path;
+    const auto missing = get(path);
+    EXPECT_EQ(missing->status, 404) << path;
+    EXPECT_EQ(missing->body, "There is nothing here; the report is at /.\n");
   }
 }
 
