@@ -96,8 +96,8 @@ struct ReportProblem {
   std::optional<std::int64_t> best_trial;
   bool best_is_default = false;
   std::optional<ReportGain> gain;
-  bool decided = false;  ///< by finals
-  std::optional<double> confidence;
+  bool decided = false;              ///< by finals
+  std::optional<double> confidence;  ///< nothing if it is undecided or the default has no time
   std::optional<double> gflops;
   std::optional<double> gbs;
   std::optional<double> roofline_us;
@@ -123,11 +123,11 @@ struct ReportModelTimes {
   std::vector<std::pair<std::string, ElementType>> types;
   double baseline_us = 0;
   double best_us = 0;
-  ReportGain gain;
+  std::optional<ReportGain> gain;
   /// The least of its tuned problems that something else than the default won (0.5 if none was); nothing if one of them
   /// is undecided.
   std::optional<double> confidence;
-  std::size_t tuned = 0;
+  std::size_t tuned = 0;  ///< different ones, as `problems`
   std::size_t problems = 0;
 };
 

@@ -181,8 +181,10 @@ ReportProblem problem_figures(const GatheredProblem& problem, const std::optiona
   out.best = problem.fastest;
   if (problem.winner) {
     out.decided = true;
-    out.confidence = problem.winner->confidence;
     out.baseline = problem.winner->baseline;
+    if (out.baseline) {
+      out.confidence = problem.winner->confidence;
+    }
     out.best = problem.winner->trial.time;
   }
   if (const auto best = best_of(problem)) {

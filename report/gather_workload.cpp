@@ -9,6 +9,7 @@
 #include "core/paths.hpp"
 #include "core/workload.hpp"
 #include "report/gather_parts.hpp"
+#include "report/summary.hpp"
 
 namespace pascaline {
 namespace {
@@ -89,17 +90,21 @@ std::vector<WorkloadTypes> type_choices(const Workload& workload) {
   return choices;
 }
 
-// The kernel's problems where only those types are chosen; one that does not know them has the types it has always.
+// The kernel's problems where only those types are chosen. Where it is there for one type only, it has that; one that
+// is there for several but not for this is not part of the choice.
 std::vector<WorkloadProblem> expand_for(const Workload& workload, const WorkloadTypes& types, const Space& space) {
   Workload narrowed = workload;
   narrowed.types.clear();
   for (const auto& [name, type] : types) {
-    narrowed.types.emplace_back(name, std::vector<ElementType>{type});
+    const auto variable = std::find_if(space.types.begin(), space.types.end(),
+                                       [&key = name](const TypeVariable& known) { return known.name == key; });
+    const bool one = variable != space.types.end() && variable->allowed.size() == 1;
+    narrowed.types.emplace_back(name, std::vector<ElementType>{one ? variable->allowed.front() : type});
   }
   try {
     return expand(narrowed, space);
   } catch (const SpaceError&) {
-    return expand(workload, space);
+    return {};
   }
 }
 
@@ -160,8 +165,6 @@ struct TimeSums {
     known = known && other.known;
     changed = changed || other.changed;
     confidence = std::min(confidence, other.confidence);
-    tuned += other.tuned;
-    problems += other.problems;
   }
   void write_to(ReportModelTimes& out) const {
     constexpr double kTie = 0.5;
@@ -170,14 +173,18 @@ struct TimeSums {
     out.tuned = tuned;
     out.problems = problems;
     out.confidence = known ? std::optional(changed ? confidence : kTie) : std::nullopt;
-    if (best.median_us > 0) {
-      out.gain = {baseline.median_us / best.median_us, baseline.low_us / best.high_us, baseline.high_us / best.low_us};
-    }
+    out.gain = gain_between(baseline, best);
   }
 };
 
-ReportPhase tuned_phase(const PhaseCalls& from, const std::map<std::string, const ReportProblem*>& problems,
-                        TimeSums& sums) {
+using ProblemsByText = std::map<std::string, const ReportProblem*>;
+
+bool is_tuned(const ProblemsByText& problems, const std::string& problem) {
+  const auto found = problems.find(problem);
+  return found != problems.end() && found->second->gain;
+}
+
+ReportPhase tuned_phase(const PhaseCalls& from, const ProblemsByText& problems, TimeSums& sums) {
   ReportPhase phase;
   phase.phase = from.phase;
   phase.per = from.per;
@@ -185,9 +192,8 @@ ReportPhase tuned_phase(const PhaseCalls& from, const std::map<std::string, cons
   phase.types = from.types;
   sums.problems = from.calls.size();
   for (const Calls& calls : from.calls) {
-    const auto found = problems.find(calls.problem);
-    if (found != problems.end() && found->second->gain) {
-      sums.add(*found->second, calls.count);
+    if (is_tuned(problems, calls.problem)) {
+      sums.add(*problems.at(calls.problem), calls.count);
     } else if (phase.untuned.size() < kMostUntuned) {
       phase.untuned.push_back({calls.kernel, calls.problem, calls.count});
     } else {
@@ -199,8 +205,8 @@ ReportPhase tuned_phase(const PhaseCalls& from, const std::map<std::string, cons
 }
 
 // Of the present version of each kernel.
-std::map<std::string, const ReportProblem*> current_problems(const ReportContext& context) {
-  std::map<std::string, const ReportProblem*> problems;
+ProblemsByText current_problems(const ReportContext& context) {
+  ProblemsByText problems;
   for (const ReportKernel& kernel : context.kernels) {
     for (const ReportProblem& problem : kernel.problems) {
       if (kernel.current) {
@@ -213,9 +219,10 @@ std::map<std::string, const ReportProblem*> current_problems(const ReportContext
 
 ReportWorkload workload_of(const Workload& workload, const std::vector<PhaseCalls>& phases,
                            const ReportContext& context) {
-  const std::map<std::string, const ReportProblem*> problems = current_problems(context);
+  const ProblemsByText problems = current_problems(context);
   ReportWorkload out{workload.name, {}, {}};
   std::vector<TimeSums> totals;
+  std::vector<std::set<std::string>> called;
   for (const PhaseCalls& phase : phases) {
     TimeSums sums;
     ReportPhase tuned = tuned_phase(phase, problems, sums);
@@ -224,12 +231,19 @@ ReportWorkload workload_of(const Workload& workload, const std::vector<PhaseCall
     }
     if (out.phases.empty() || out.phases.back().types != tuned.types) {
       totals.emplace_back();
+      called.emplace_back();
       out.totals.emplace_back().types = tuned.types;
     }
     totals.back().add(sums);
+    for (const Calls& calls : phase.calls) {
+      called.back().insert(calls.problem);
+    }
     out.phases.push_back(std::move(tuned));
   }
   for (std::size_t i = 0; i < totals.size(); ++i) {
+    totals[i].problems = called[i].size();
+    totals[i].tuned = static_cast<std::size_t>(std::count_if(
+        called[i].begin(), called[i].end(), [&](const std::string& problem) { return is_tuned(problems, problem); }));
     totals[i].write_to(out.totals[i]);
   }
   return out;

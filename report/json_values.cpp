@@ -6,6 +6,8 @@
 #include <charconv>
 #include <cmath>
 
+#include "report/text.hpp"
+
 namespace pascaline {
 namespace {
 
@@ -45,6 +47,7 @@ std::string json_text(std::string_view text) {
     const std::string quoted = nlohmann::json(out).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
     out = nlohmann::json::parse(quoted).get<std::string>();
   }
+  replace_misleading(out);
   if (out.size() > kMostText) {
     std::size_t end = kMostText;
     while (end > 0 && (static_cast<unsigned char>(out[end]) & 0xc0U) == 0x80U) {

@@ -49,6 +49,9 @@ std::string rate_cell(double work, const std::optional<TimeSummary>& time) {
 }
 
 std::string confidence_cell(const ProblemSummary& problem) {
+  if (problem.confidence && !problem.baseline) {
+    return std::string(kNoValue);
+  }
   return problem.confidence  ? fmt::format("{:.1f} %", *problem.confidence * 100)
          : problem.in_finals ? std::string("decided anew later")
                              : std::string("undecided");

@@ -20,15 +20,6 @@ bool is_inside_word(std::string_view text, std::size_t at) {
   return at > 0 && at + 1 < text.size() && is_word(text[at - 1]) && is_word(text[at + 1]);
 }
 
-// Of a character that begins at a byte of UTF-8: one that ends a line or turns the direction of what follows, so that
-// it would look like something else. All of them have three bytes.
-bool misleads(std::string_view character) {
-  constexpr std::array<std::string_view, 13> kMisleading = {"\u2028", "\u2029", "\u202a", "\u202b", "\u202c",
-                                                            "\u202d", "\u202e", "\u2066", "\u2067", "\u2068",
-                                                            "\u2069", "\u200e", "\u200f"};
-  return std::find(kMisleading.begin(), kMisleading.end(), character) != kMisleading.end();
-}
-
 }  // namespace
 
 std::string utc_time(std::int64_t unix_ms) {
@@ -91,6 +82,21 @@ std::string csv_field(std::string_view text) {
   return out + '"';
 }
 
+void replace_misleading(std::string& text) {
+  constexpr std::array<std::string_view, 14> kMisleading = {"\u2028", "\u2029", "\u202a", "\u202b", "\u202c",
+                                                            "\u202d", "\u202e", "\u2066", "\u2067", "\u2068",
+                                                            "\u2069", "\u200e", "\u200f", "\u061c"};
+  for (std::size_t at = text.find_first_of("\xe2\xd8"); at != std::string::npos;
+       at = text.find_first_of("\xe2\xd8", at + 1)) {
+    const auto found = std::find_if(kMisleading.begin(), kMisleading.end(), [&](std::string_view character) {
+      return text.compare(at, character.size(), character) == 0;
+    });
+    if (found != kMisleading.end()) {
+      text.replace(at, found->size(), "\ufffd");
+    }
+  }
+}
+
 std::string clean_line(std::string_view text) {
   // The JSON library has the UTF-8 check; quotes and control characters come back through the parser as they were.
   const auto quoted = nlohmann::json(std::string(text)).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
@@ -103,11 +109,7 @@ std::string clean_line(std::string_view text) {
       line.replace(at, 2, " ");
     }
   }
-  for (std::size_t at = line.find('\xe2'); at != std::string::npos; at = line.find('\xe2', at + 1)) {
-    if (misleads(std::string_view(line).substr(at, 3))) {
-      line.replace(at, 3, "\ufffd");
-    }
-  }
+  replace_misleading(line);
   return line;
 }
 

@@ -1,7 +1,6 @@
 #include "tuner/energy.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <vector>
 
@@ -11,35 +10,49 @@ namespace {
 constexpr double kReadEveryUs = 20'000;
 constexpr double kMostLaunches = 5000;  // queued at once
 constexpr int kMostBatches = 10'000;
-// Of the window. Cards average their power over up to a second, so what ran before is in the first readings.
-constexpr double kSteadyFor = 0.5;
-constexpr double kSteadyWithin = 0.03;
-constexpr double kMostWait = 4;
+// Cards tell an average of up to a second, so what ran before is in the first readings.
+constexpr double kSteadyForS = 0.5;
+constexpr double kSteadyWithin = 0.01;
+constexpr double kMostWaitS = 2;
 
 struct PowerReading {
   double at_s = 0;
   double power_w = 0;
 };
 
-// Whether the later half of the last `span_s` reads as its earlier half does.
-bool is_steady(const std::vector<PowerReading>& readings, double span_s) {
-  const double until_s = readings.back().at_s;
-  std::array<double, 2> sums{};
-  std::array<int, 2> counts{};
-  for (auto reading = readings.rbegin(); reading != readings.rend(); ++reading) {
-    const double ago_s = until_s - reading->at_s;
-    if (ago_s >= span_s) {
-      break;
+struct PowerSpan {
+  double sum_w = 0;
+  int count = 0;
+  bool changes = false;  // a reading that never does may be an old one
+};
+
+PowerSpan span_of(const std::vector<PowerReading>& readings, double from_s, double to_s) {
+  PowerSpan span;
+  std::optional<double> before;
+  for (const PowerReading& reading : readings) {
+    if (reading.at_s > from_s && reading.at_s <= to_s) {
+      span.sum_w += reading.power_w;
+      ++span.count;
+      span.changes = span.changes || (before && *before != reading.power_w);
+      before = reading.power_w;
     }
-    const std::size_t half = ago_s < span_s / 2 ? 1 : 0;
-    sums.at(half) += reading->power_w;
-    ++counts.at(half);
   }
-  if (counts[0] == 0 || counts[1] == 0 || until_s - readings.front().at_s < span_s) {
+  return span;
+}
+
+// Whether the later half of the last kSteadyForS reads as its earlier half does.
+bool is_steady(const std::vector<PowerReading>& readings) {
+  const double until_s = readings.back().at_s;
+  if (until_s - readings.front().at_s < kSteadyForS) {
     return false;
   }
-  const double earlier = sums[0] / counts[0];
-  return std::abs(sums[1] / counts[1] - earlier) <= kSteadyWithin * earlier;
+  const PowerSpan earlier = span_of(readings, until_s - kSteadyForS, until_s - kSteadyForS / 2);
+  const PowerSpan later = span_of(readings, until_s - kSteadyForS / 2, until_s);
+  if (!earlier.changes || !later.changes) {
+    return false;
+  }
+  const double earlier_w = earlier.sum_w / earlier.count;
+  return std::abs(later.sum_w / later.count - earlier_w) <= kSteadyWithin * earlier_w;
 }
 
 std::optional<double> power_w(Climate& climate) {
@@ -54,20 +67,23 @@ std::optional<double> measure_energy_mj(Climate& climate, TrialRunner::Ready& re
   if (!(window_ms > 0) || !power_w(climate)) {
     return std::nullopt;
   }
-  const int batch = static_cast<int>(std::clamp(kReadEveryUs / std::max(time_us, 1e-3), 1.0, kMostLaunches));
-  const double window_s = window_ms / 1000;
-  const double latest_begin_s = climate.now_s() + kMostWait * window_s;
+  const double begun_s = climate.now_s();
   std::vector<PowerReading> readings;
   std::optional<double> begin_s;
+  double read_us = 0;
   double energy_j = 0;
   double launches = 0;
   for (int i = 0; i < kMostBatches; ++i) {
+    // Read while the batch runs: between two readings lie as many launches as there are in one, and no pause.
+    const double batch_us = std::max(kReadEveryUs, 1.5 * read_us);
+    const int batch = static_cast<int>(std::clamp(batch_us / std::max(time_us, 1e-3), 1.0, kMostLaunches));
     for (int launch = 0; launch < batch; ++launch) {
       device.launch(ready.kernel, ready.geometry, ready.arguments.pointers());
     }
-    // Read while the batch runs: between two readings lie as many launches as there are in one.
+    const double queued_s = climate.now_s();
     const std::optional<double> now_w = power_w(climate);
     const double now_s = climate.now_s();
+    read_us = (now_s - queued_s) * 1e6;
     device.synchronize();
     if (!now_w) {
       break;
@@ -78,10 +94,10 @@ std::optional<double> measure_energy_mj(Climate& climate, TrialRunner::Ready& re
       launches += batch;
     }
     readings.push_back({now_s, *now_w});
-    if (!begin_s && (now_s >= latest_begin_s || is_steady(readings, kSteadyFor * window_s))) {
+    if (!begin_s && (now_s >= begun_s + kMostWaitS || is_steady(readings))) {
       begin_s = now_s;
     }
-    if (begin_s && launches > 0 && now_s >= *begin_s + window_s) {
+    if (begin_s && launches > 0 && now_s >= *begin_s + window_ms / 1000) {
       break;
     }
   }

@@ -8,7 +8,7 @@
 namespace pascaline {
 
 /// Millijoules a launch, idle power included: runs the kernel back to back, waits until the card's power, which it may
-/// average over a second, reads steady (for half of `window_ms`; four of them at most), then reads it about every 20 ms
+/// average over a second, has read the same for half a second (two seconds at most), then reads it about every 20 ms
 /// for `window_ms` and integrates it by trapezoids. Nothing if the card does not report its power. `time_us` is what a
 /// launch takes. Throws what Device::launch and Device::synchronize throw.
 [[nodiscard]] std::optional<double> measure_energy_mj(Climate& climate, TrialRunner::Ready& ready, double time_us,

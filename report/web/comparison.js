@@ -69,7 +69,7 @@ function ratioFigure(comparison) {
 
 function ratioConfig(rows) {
   const hues = {faster: colour('series-3'), slower: colour('series-2')};
-  const shapes = {faster: 'triangle', slower: 'rect'};
+  const shapes = {faster: 'triangle', slower: 'rect', unclear: 'crossRot'};
   const used = verdicts.filter((verdict) => rows.some((row) => row.verdict === verdict.id));
   const datasets = used.map(
       (verdict) => ({
@@ -213,8 +213,8 @@ function changedCell(row) {
         'div', {class: 'code'},
         differingNames(row.a.config, row.b.config)
             .map(
-                (name) => name + ' ' + (name in row.b.config ? row.b.config[name] : unknown) + ' → ' +
-                    (name in row.a.config ? row.a.config[name] : unknown))
+                (name) => name + ' ' + (Object.hasOwn(row.b.config, name) ? row.b.config[name] : unknown) + ' → ' +
+                    (Object.hasOwn(row.a.config, name) ? row.a.config[name] : unknown))
             .join(', ')));
   }
   if (row.same_source === false) changes.push(element('div', {}, 'kernel source'));

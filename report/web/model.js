@@ -90,10 +90,12 @@ function sharedSizes(kernel) {
   return sharedSizesByKernel.get(kernel);
 }
 
-/** What tells a problem from the others of its kernel. */
+/** What tells a problem from the others of its kernel; all of it where that is nothing. */
 function problemText(kernel, problem) {
+  const sizes = problemSizes(problem);
   const shared = sharedSizes(kernel);
-  return configText(Object.fromEntries(Object.entries(problemSizes(problem)).filter(([name]) => !(name in shared))));
+  const own = Object.entries(sizes).filter(([name]) => !Object.hasOwn(shared, name));
+  return configText(own.length ? Object.fromEntries(own) : sizes) || problem.text;
 }
 
 /** "A=1 B=2" of a configuration that is an object. */

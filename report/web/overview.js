@@ -88,7 +88,7 @@ function totalTile(total) {
     label: ['All phases below, each once', configText(total.types)].filter((text) => text).join(': '),
     value: known ? times(total.gain) : '–',
     detail: [
-      known ? range(total.gain_low, total.gain_high, times) + ', confidence ' + confidence(total.confidence) : null,
+      known ? range(total.gain_low, total.gain_high, ratioText) + ', confidence ' + confidence(total.confidence) : null,
       known ? time(total.default_us) + ' to ' + time(total.best_us) : null,
       count(total.tuned) + ' of ' + count(total.problems) + ' problems tuned'
     ].filter((text) => text)
@@ -110,7 +110,7 @@ function phasesTable(context) {
         numeric: true,
         value: (phase) => phase.gain,
         cell: (phase) => isKnown(phase.gain) ?
-            withInterval(element('strong', {}, times(phase.gain)), range(phase.gain_low, phase.gain_high, times)) :
+            withInterval(element('strong', {}, times(phase.gain)), range(phase.gain_low, phase.gain_high, ratioText)) :
             null
       },
       {
@@ -155,7 +155,9 @@ function phaseName(phase) {
 
 function untunedPart(context) {
   const {phases} = context.workload;
-  const total = sum(phases.map((phase) => phase.untuned.length + phase.untuned_more));
+  // A problem may be one of several phases.
+  const listed = new Set(phases.flatMap((phase) => phase.untuned.map((one) => one.problem)));
+  const total = listed.size + sum(phases.map((phase) => phase.untuned_more));
   const more = sum(phases.map((phase) => phase.untuned_more));
   if (total === 0) return note('Nothing of it is left untuned.');
   const rows = phases.flatMap(

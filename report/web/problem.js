@@ -88,9 +88,6 @@ function problemFacts({problem}) {
     ['Trials', count(problem.trials) + (statusText(problem.statuses) ? ': ' + statusText(problem.statuses) : '')],
     ['Calls in the workload', isKnown(problem.count) ? count(problem.count) : null],
     ['Work', number(problem.flops) + ' operations, ' + number(problem.bytes) + ' bytes'],
-    [
-      'Energy of a launch',
-      isKnown(problem.energy_mj) ? withUnit(problem.energy_mj, 'mJ') : 'unknown: the device reports no power'
-    ],
+    ['Energy of a launch', isKnown(problem.energy_mj) ? withUnit(problem.energy_mj, 'mJ') : 'unknown'],
   ]);
 }

@@ -32,8 +32,14 @@ function table(spec) {
     tally.textContent = rows.length === spec.rows.length ?
         plural(rows.length, 'row') :
         count(rows.length) + ' of ' + plural(spec.rows.length, 'row');
-    more.replaceChildren(...(shown.length < rows.length ? [showAllButton(rows.length, state, show)] : []));
+    more.replaceChildren(...(shown.length < rows.length ? [showAllButton(rows.length, showAll)] : []));
     headers.forEach((header, i) => markSorted(header, spec.columns[i], state));
+  };
+  // The button goes, so what it showed has the focus.
+  const showAll = () => {
+    state.all = true;
+    show();
+    box.focus({preventScroll: true});
   };
   show();
   const grid = element(
@@ -140,16 +146,9 @@ function emptyRow(spec) {
   return element('tr', {}, element('td', {colspan: spec.columns.length, class: 'muted'}, 'No row passes the filter.'));
 }
 
-function showAllButton(total, state, show) {
+function showAllButton(total, showAll) {
   return element(
-      'button', {
-        type: 'button',
-        'data-focus': 'all rows ' + total,
-        click: () => {
-          state.all = true;
-          show();
-        }
-      },
+      'button', {type: 'button', 'data-focus': 'all rows ' + total, click: showAll},
       'Show all ' + count(total) + ' rows');
 }
 

@@ -386,7 +386,8 @@ class Figures(unittest.TestCase):
             self.close(phase["gain_low"], sums["baseline_low_us"] / sums["high_us"], "low gain of the model")
             self.close(phase["gain_high"], sums["baseline_high_us"] / sums["low_us"], "high gain of the model")
             self.close(phase["confidence"], None if None in confidences else min(confidences, default=0.5), "confidence")
-            totals[json.dumps(phase["types"])].append((phase, sums, confidences))
+            tuned_here = {text for text in calls if text in tuned_texts}
+            totals[json.dumps(phase["types"])].append((phase, sums, confidences, tuned_here))
         self.check_totals(totals)
 
     def check_totals(self, totals):
@@ -394,16 +395,19 @@ class Figures(unittest.TestCase):
         listed = self.document["contexts"][0]["workload"]["totals"]
         self.assertEqual([json.dumps(total["types"]) for total in listed], list(totals))
         for total, parts in zip(listed, totals.values()):
-            sums = sum((one for _, one, _ in parts), collections.Counter())
-            confidences = [value for _, _, values in parts for value in values]
+            sums = sum((one for _, one, _, _ in parts), collections.Counter())
+            confidences = [value for _, _, values, _ in parts for value in values]
             self.close(total["default_us"], sums["baseline_median_us"], "default of all phases")
             self.close(total["best_us"], sums["median_us"], "best of all phases")
             self.close(total["gain"], sums["baseline_median_us"] / sums["median_us"], "gain of all phases")
             self.close(total["gain_low"], sums["baseline_low_us"] / sums["high_us"], "low gain of all phases")
             self.close(total["gain_high"], sums["baseline_high_us"] / sums["low_us"], "high gain of all phases")
             self.close(total["confidence"], None if None in confidences else min(confidences, default=0.5), "confidence")
-            for count in ("tuned", "problems"):
-                self.assertEqual(total[count], sum(phase[count] for phase, _, _ in parts))
+            tuned = set().union(*(texts for _, _, _, texts in parts))
+            self.assertEqual(total["tuned"], len(tuned))
+            self.assertEqual(sum(phase["untuned_more"] for phase, _, _, _ in parts), 0)
+            untuned = {entry["problem"] for phase, _, _, _ in parts for entry in phase["untuned"]}
+            self.assertEqual(total["problems"], len(tuned | untuned))
 
     def check_calls(self, workload):
         """Calls of each problem over all phases, and the card's rates, as NVIDIA's data sheet has them."""

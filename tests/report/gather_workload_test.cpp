@@ -98,9 +98,9 @@ TEST_F(GatherWorkloadTest, PhasesAreWeighedByCalls) {
   EXPECT_EQ(phase.types, (std::vector<std::pair<std::string, ElementType>>{{"STORAGE", ElementType::float32}}));
   EXPECT_EQ(phase.best_us, 10 * 100 + 3 * 1000 + 7);
   EXPECT_EQ(phase.baseline_us, 2 * phase.best_us);
-  EXPECT_EQ(phase.gain.value, 2);
-  EXPECT_NEAR(phase.gain.low, 2 * 0.9 / 1.1, 1e-9);
-  EXPECT_NEAR(phase.gain.high, 2 * 1.1 / 0.9, 1e-9);
+  EXPECT_EQ(phase.gain->value, 2);
+  EXPECT_NEAR(phase.gain->low, 2 * 0.9 / 1.1, 1e-9);
+  EXPECT_NEAR(phase.gain->high, 2 * 1.1 / 0.9, 1e-9);
   EXPECT_EQ(phase.confidence, 0.9);
   EXPECT_EQ(phase.tuned, 3U);
   EXPECT_EQ(phase.problems, 3U);
@@ -123,12 +123,13 @@ TEST_F(GatherWorkloadTest, TotalsAreOfAllPhasesOfAChoiceOfTypes) {
   EXPECT_EQ(total.types, workload.phases[0].types);
   EXPECT_EQ(total.best_us, 10 * 100 + 3 * 1000 + 7 + 10 * 1000);
   EXPECT_EQ(total.baseline_us, 2 * total.best_us);
-  EXPECT_EQ(total.gain.value, 2);
-  EXPECT_NEAR(total.gain.low, 2 * 0.9 / 1.1, 1e-9);
-  EXPECT_NEAR(total.gain.high, 2 * 1.1 / 0.9, 1e-9);
+  EXPECT_EQ(total.gain->value, 2);
+  EXPECT_NEAR(total.gain->low, 2 * 0.9 / 1.1, 1e-9);
+  EXPECT_NEAR(total.gain->high, 2 * 1.1 / 0.9, 1e-9);
   EXPECT_EQ(total.confidence, 0.9);
-  EXPECT_EQ(total.tuned, 4U);
-  EXPECT_EQ(total.problems, 6U);
+  // "typed" of N = 16 is called at both values of S, so there are five problems, not six.
+  EXPECT_EQ(total.tuned, 3U);
+  EXPECT_EQ(total.problems, 5U);
   EXPECT_EQ(workload.totals[1].types, workload.phases[2].types);
   EXPECT_EQ(workload.totals[1].best_us, 7);
   EXPECT_EQ(workload.totals[1].problems, 3U);
@@ -144,7 +145,30 @@ TEST_F(GatherWorkloadTest, ADefaultThatWonTakesNothingFromTheConfidence) {
   // In float16 only 'plain' is tuned.
   EXPECT_EQ(workload->phases.at(1).confidence, 0.5);
   EXPECT_EQ(workload->totals.at(1).confidence, 0.5);
-  EXPECT_EQ(workload->totals.at(1).gain.value, 1);
+  EXPECT_EQ(workload->totals.at(1).gain->value, 1);
+}
+
+TEST_F(GatherWorkloadTest, AKernelIsNotPartOfAChoiceItIsNotThereFor) {
+  write_bytes(folder_ / "small.json",
+              replaced(std::string(kWorkload), R"("float32", "float16"])", R"("float32", "float16", "bfloat16"])"));
+  write_space("plain", R"([{"name": "STORAGE", "values": ["float32"]}])");
+  tune("typed", 8, ElementType::float32, 100, 0.99);
+  tune("plain", 8, ElementType::float32, 7, 1);
+  const auto workload = gather_report(store_, options_).contexts.at(0).workload;
+  ASSERT_EQ(workload->totals.size(), 3U);
+  EXPECT_EQ(workload->totals[0].best_us, 10 * 100 + 7);
+  // Where a kernel is there for one type only, every choice has it.
+  EXPECT_EQ(workload->totals[2].types[0].second, ElementType::bfloat16);
+  EXPECT_EQ(workload->totals[2].best_us, 7);
+  EXPECT_EQ(workload->totals[2].problems, 1U);
+}
+
+TEST_F(GatherWorkloadTest, SumsThatAreNotFiniteGiveNoGain) {
+  tune("typed", 8, ElementType::float32, 1e307, 0.99);
+  tune("typed", 16, ElementType::float32, 1e307, 0.99);
+  const auto workload = gather_report(store_, options_).contexts.at(0).workload;
+  EXPECT_FALSE(workload->phases.at(0).gain);
+  EXPECT_FALSE(workload->totals.at(0).gain);
 }
 
 TEST_F(GatherWorkloadTest, CallsOfAProblemAreThoseOfAllPhases) {

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "report/json_values.hpp"
+
 namespace pascaline {
 namespace {
 
@@ -33,9 +35,10 @@ TEST(Text, LinesAreCleanUtf8) {
   EXPECT_EQ(clean_line("a\tb\r\nc\x1b[0m \"q\" \\ µ"), "a b  c [0m \"q\" \\ µ");
   EXPECT_EQ(clean_line("a\xc2\x9b[0m\xc2\x80\xc2\xa0\xc2\xb5"), "a [0m \xc2\xa0\xc2\xb5");
   EXPECT_EQ(clean_line("\xff"), "\xef\xbf\xbd");
-  EXPECT_EQ(clean_line("a\u2028b\u202ec\u2069\u200f"), "a\ufffdb\ufffdc\ufffd\ufffd");
-  EXPECT_EQ(clean_line("a\u2013b\u2026c\u20ac \u2264"), "a\u2013b\u2026c\u20ac \u2264");
+  EXPECT_EQ(clean_line("a\u2028b\u202ec\u2069\u200f\u061c"), "a\ufffdb\ufffdc\ufffd\ufffd\ufffd");
+  EXPECT_EQ(clean_line("a\u2013b\u2026c\u20ac \u2264 \u0639"), "a\u2013b\u2026c\u20ac \u2264 \u0639");
   EXPECT_EQ(clean_line(std::string("a\0b", 3)), "a b");
+  EXPECT_EQ(json_text("a\u202eb\n"), "a\ufffdb\n");
   EXPECT_EQ(display_width("µm"), 2U);
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "tests/tuner/relay_device.hpp"
 #include "tests/tuner/toy_kernel.hpp"
@@ -19,6 +20,9 @@ class EnergyTest : public ::testing::Test {
   double now_s_ = 0;
   int reads_ = 0;
   std::function<std::optional<double>(double)> power_w_;
+
+  // The last digits of a real reading are never still.
+  static double flicker(double power_w, double now_s) { return power_w * (1 + 1e-6 * std::sin(1000 * now_s)); }
 
   EnergyTest() {
     device_.on_launch = [this] { now_s_ += 0.001; };
@@ -43,27 +47,35 @@ class EnergyTest : public ::testing::Test {
 };
 
 TEST_F(EnergyTest, IntegratesPowerThatChanges) {
-  // Steady for the quarter of a second that it has to be, then not.
-  power_w_ = [](double now_s) { return now_s < 0.27 ? 10 : 10 + 100 * (now_s - 0.27); };
-  // From 0.27 s to 0.77 s: 35 W on average, a millisecond a launch.
-  EXPECT_NEAR(energy_mj().value(), 36, 1.1);
-  EXPECT_NEAR(reads_, 40, 2) << "every 20 ms";
-  EXPECT_NEAR(device_.launches, 790, 21);
+  // Steady for the half second that it has to be, then not.
+  power_w_ = [](double now_s) { return now_s < 0.53 ? flicker(10, now_s) : 10 + 100 * (now_s - 0.53); };
+  // From 0.52 s to 1.02 s: 34 W on average, a millisecond a launch.
+  EXPECT_NEAR(energy_mj().value(), 35, 1.1);
+  EXPECT_NEAR(reads_, 53, 2) << "every 20 ms";
+  EXPECT_NEAR(device_.launches, 1040, 21);
 }
 
 TEST_F(EnergyTest, WhatRanBeforeIsNotCounted) {
-  // A kernel of 500 W after a pause at 100 W, on a card that tells the mean of the last second.
-  power_w_ = [](double now_s) { return 100 + 400 * std::min(now_s, 1.0); };
-  EXPECT_NEAR(energy_mj().value(), 500, 5);
-  // The same the other way round.
-  power_w_ = [](double now_s) { return 500 - 400 * std::min(now_s, 1.0); };
-  EXPECT_NEAR(energy_mj().value(), 100, 3);
-  EXPECT_LT(now_s_, 2);
+  // What a card that tells the mean of the last second reads when a kernel begins that takes another power.
+  for (const auto& [before_w, after_w] : {std::pair(100.0, 500.0), {500.0, 100.0}, {100.0, 123.0}, {450.0, 534.0}}) {
+    power_w_ = [before = before_w, after = after_w](double now_s) {
+      return flicker(before + (after - before) * std::min(now_s, 1.0), now_s);
+    };
+    EXPECT_NEAR(energy_mj().value(), after_w, 0.02 * after_w) << before_w;
+    EXPECT_LT(now_s_, 2.2);
+  }
+}
+
+TEST_F(EnergyTest, AReadingThatIsRenewedSeldomIsNotTakenForASteadyOne) {
+  for (const double every_s : {0.1, 0.24, 0.49}) {
+    power_w_ = [every_s](double now_s) { return now_s < every_s ? 100 : 500 + std::floor(now_s / every_s) / 1000; };
+    EXPECT_NEAR(energy_mj().value(), 500, 5) << every_s;
+  }
 }
 
 TEST_F(EnergyTest, ReadingsThatScatterAreSteady) {
-  power_w_ = [](double now_s) { return 100 + 10 * std::sin(1000 * now_s); };
-  EXPECT_NEAR(energy_mj().value(), 100, 3);
+  power_w_ = [](double now_s) { return 100 + 3 * std::sin(1000 * now_s); };
+  EXPECT_NEAR(energy_mj().value(), 100, 1);
   EXPECT_LT(now_s_, 1.2);
 }
 
@@ -74,15 +86,27 @@ TEST_F(EnergyTest, PowerThatNeverSettlesIsTakenAsItIsAfterAWhile) {
   EXPECT_NEAR(now_s_, 2.54, 0.03);
 }
 
+TEST_F(EnergyTest, TheKernelRunsWhileAReadingTakesLong) {
+  // Launches are queued: they run while the reading is taken, and what is left of them after it.
+  double done_s = 0;
+  device_.on_launch = [&] { done_s = std::max(done_s, now_s_) + 0.001; };
+  device_.on_synchronize = [&] { now_s_ = std::max(now_s_, done_s); };
+  power_w_ = [this](double now_s) {
+    now_s_ += 0.05;
+    return flicker(50, now_s);
+  };
+  EXPECT_NEAR(energy_mj().value(), 50, 1);
+}
+
 TEST_F(EnergyTest, NothingWithoutPower) {
   power_w_ = [](double) { return std::nullopt; };
   EXPECT_FALSE(energy_mj());
   EXPECT_EQ(device_.launches, 0);
   power_w_ = [](double now_s) { return now_s < 0.05 ? std::optional(30.0) : std::nullopt; };
   EXPECT_FALSE(energy_mj()) << "gone at once";
-  power_w_ = [](double now_s) { return now_s < 0.27 ? std::optional(30.0) : std::nullopt; };
-  EXPECT_FALSE(energy_mj()) << "gone before it was known to be steady";
   power_w_ = [](double now_s) { return now_s < 0.5 ? std::optional(30.0) : std::nullopt; };
+  EXPECT_FALSE(energy_mj()) << "gone before it was known to be steady";
+  power_w_ = [](double now_s) { return now_s < 2.3 ? std::optional(30.0) : std::nullopt; };
   EXPECT_NEAR(energy_mj().value(), 30, 1e-9) << "what there is is used";
 }
 

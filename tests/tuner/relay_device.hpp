@@ -22,6 +22,7 @@ class RelayDevice : public Device {
   std::function<double()> canary_us;   ///< empty: 100
   std::function<Sensors()> sensors;    ///< empty: 61 degrees and nothing else
   std::function<void()> on_launch;     ///< beside each launch that is not timed
+  std::function<void()> on_synchronize;
 
   RelayDevice() : host_(open_device("host")) {}
   [[nodiscard]] const DeviceInfo& info() const noexcept override { return host_->info(); }
@@ -47,7 +48,12 @@ class RelayDevice : public Device {
   bool update(Graph& graph, const std::function<void()>& work) override { return host_->update(graph, work); }
   [[nodiscard]] bool recording() const noexcept override { return host_->recording(); }
   void launch(const Graph& graph) override { host_->launch(graph); }
-  void synchronize() override { host_->synchronize(); }
+  void synchronize() override {
+    host_->synchronize();
+    if (on_synchronize) {
+      on_synchronize();
+    }
+  }
   [[nodiscard]] double time_launch_us(const Kernel& kernel, const Geometry& geometry, std::span<void* const> arguments,
                                       bool cold) override {
     ++timed;

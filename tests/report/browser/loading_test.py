@@ -54,7 +54,7 @@ class LoadingTest(BrowserTest):
     def test_figures_of_the_overview_are_the_documents(self):
         self.open()
         text = self.one("main").text
-        for expected in ("GeForce GTX 1080", "nvrtc 12.9", "qwen3-vl-2b", "1.56×", "1.53×–1.59×", "99.3 %", "28 of 31", "16 h 0 min"):
+        for expected in ("GeForce GTX 1080", "nvrtc 12.9", "qwen3-vl-2b", "1.56×", "1.530×–1.590×", "99.3 %", "28 of 31", "16 h 0 min"):
             self.assertIn(expected, text.replace("\u00a0", " "))
         self.one("main details summary").click()
         self.assertIn("softmax ROWS=8192 N=512", self.one("main").text)

@@ -113,7 +113,7 @@ class TablesTest(BrowserTest):
     def test_the_model_as_a_whole_is_above_its_phases(self):
         self.open("#/overview")
         tile = self.one(".context .tiles li").text
-        for text in ("STORAGE=float32", "1.56×", "1.53×–1.59×", "99.3 %", "812.3 ms to 521.2 ms", "28 of 31 problems tuned"):
+        for text in ("STORAGE=float32", "1.56×", "1.530×–1.590×", "99.3 %", "812.3 ms to 521.2 ms", "28 of 31 problems tuned"):
             self.assertIn(text, tile)
 
     def test_failures_are_grouped_and_found_by_reason(self):
@@ -122,6 +122,31 @@ class TablesTest(BrowserTest):
         self.table("failures").find_element(By.CSS_SELECTOR, "input").send_keys("illegal")
         self.assertEqual(self.column("failures", "status"), ["crashed"])
         self.assertIn("And 13 trials with rarer reasons", self.one("main").text)
+
+
+class ShapeTextTest(BrowserTest):
+    def shapes(self, *sizes):
+        document = sample_document.full()
+        kernel = document["contexts"][1]["kernels"][0]
+        kernel["problems"] = [{**kernel["problems"][0], "id": 1000 + number, "dimensions": one, "types": {}}
+                              for number, one in enumerate(sizes)]
+        self.open("#/kernels/matmul", self.write(document, "shapes.html"))
+        return [row.find_element(By.CSS_SELECTOR, "a").text
+                for row in self.all('[data-table^="problems"]')[-1].find_elements(By.CSS_SELECTOR, "tbody tr")]
+
+    def test_what_all_shapes_share_is_told_once(self):
+        self.assertEqual(self.shapes({"M": 1, "N": 2, "K": 3}, {"M": 4, "N": 2, "K": 5}), ["M=1 K=3", "M=4 K=5"])
+        self.assertIn("All shapes have N=2.", self.one("main").text)
+
+    def test_a_shape_alone_is_told_as_a_whole(self):
+        self.assertEqual(self.shapes({"M": 1, "N": 2}), ["M=1 N=2"])
+
+    def test_a_shape_is_never_without_text(self):
+        self.assertEqual(self.shapes({"M": 64}, {"M": 64, "N": 2}), ["M=64", "N=2"])
+
+    def test_names_that_every_object_has_are_names(self):
+        self.assertEqual(self.shapes({"constructor": 1, "toString": 2}, {"constructor": 3, "toString": 2}),
+                         ["constructor=1", "constructor=3"])
 
 
 class LongTableTest(BrowserTest):
@@ -135,6 +160,7 @@ class LongTableTest(BrowserTest):
         self.assertEqual(len(box.find_elements(By.CSS_SELECTOR, "tbody tr")), 25)
         box.find_element(By.CSS_SELECTOR, ".more button").click()
         self.assertEqual(len(box.find_elements(By.CSS_SELECTOR, "tbody tr")), 302)
+        self.assertEqual(self.script("return document.activeElement.getAttribute('role')"), "region")
 
 
 if __name__ == "__main__":

@@ -130,7 +130,7 @@ class PaperTest(BrowserTest):
         self.assertEqual(self.script("return document.documentElement.dataset.theme"), "dark")
         self.media("dark", kind="print")
         self.wait(lambda: self.script("return document.documentElement.dataset.theme") == "light")
-        for selector in ("#navigation", "#theme", ".controls", ".skip"):
+        for selector in ("#navigation", "#theme", ".control", ".skip"):
             shown = self.script("return [...document.querySelectorAll(arguments[0])].filter((node) => node.offsetParent).length", selector)
             self.assertEqual(shown, 0, selector)
         # All charts are drawn without being scrolled to, and tables stand open in full.
@@ -151,6 +151,16 @@ class PaperTest(BrowserTest):
         self.assertEqual(rows(), 25)
         self.media(kind="print")
         self.wait(lambda: rows() == 302)
+
+    def test_paper_says_that_a_table_was_narrowed(self):
+        self.open("#/kernels/matmul")
+        self.one('[data-table^="problems"] input[type=search]').send_keys("m=16 n=4096")
+        self.media(kind="print")
+        shown = lambda selector: self.script("return getComputedStyle(document.querySelector(arguments[0])).display",
+                                             '[data-table^="problems"] ' + selector)
+        self.wait(lambda: shown(".control") == "none")
+        self.assertNotEqual(shown(".tally"), "none")
+        self.assertIn(" of ", self.one('[data-table^="problems"] .tally').text)
 
     def test_prints(self):
         self.open("#/kernels/matmul")
