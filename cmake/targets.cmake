@@ -27,15 +27,15 @@ function(pascaline_compile_options target)
   endif()
 endfunction()
 
-# Compiling a test takes far longer than running it: it is optimised less, most of the time goes into headers and
+# Compiling a test takes far longer than running it: it is not optimised, most of the time goes into headers and
 # templates that its sources share, and checks for undefined behaviour, which would double it, are left to what is tested.
 function(pascaline_test_options target)
   pascaline_compile_options(${target})
-  target_compile_options(${target} PRIVATE $<$<CONFIG:RelWithDebInfo>:-O1>)
+  target_compile_options(${target} PRIVATE $<$<CONFIG:RelWithDebInfo>:-O0>)
   if(PASCALINE_SANITIZE)
     target_compile_options(${target} PRIVATE -fno-sanitize=undefined)
   endif()
-  set_target_properties(${target} PROPERTIES UNITY_BUILD ${PASCALINE_UNITY_TESTS} UNITY_BUILD_BATCH_SIZE 12)
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ${PASCALINE_UNITY_TESTS} UNITY_BUILD_BATCH_SIZE 0)
 endfunction()
 
 # pascaline_test_library(NAME SOURCES ... DEPENDS ...): what several tests share.

@@ -56,7 +56,7 @@ if $asan; then
   run_tests asan -LE slow -E "$long_under_asan"
 fi
 say "Build (dev)"
-$grouped && configure_options=(-DPASCALINE_BUILD_BENCH=OFF -DCMAKE_UNITY_BUILD=ON -DCMAKE_UNITY_BUILD_BATCH_SIZE=16)
+$grouped && configure_options=(-DPASCALINE_BUILD_BENCH=OFF -DCMAKE_UNITY_BUILD=ON -DCMAKE_UNITY_BUILD_BATCH_SIZE=40)
 build_preset dev || exit 1
 run_tests dev
 
