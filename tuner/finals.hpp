@@ -18,7 +18,7 @@ struct FinalsOptions {
   int launches = 3;          ///< timed launches a finalist a round
   double p_value = 0.01;     ///< two-sided, of all looks together; above it a difference is a tie
   double tie_width = 0.005;  ///< relative: medians known this well and no farther apart are a tie without more rounds
-  double energy_window_ms = 500;  ///< of each finalist's run that its energy is taken from; 0: no energy
+  double energy_window_ms = 500;  ///< of the run that an energy is taken from; 0: no energy
 };
 
 /// What finals tell while they run; any function may be empty.
@@ -41,8 +41,8 @@ struct FinalsResult {
 };
 
 /// Re-times finalists interleaved until one is significantly the fastest or a tie is certain, decides
-/// (`decide_finals`), and then takes each one's energy. Finalists that fail now are left out and the finals begin anew;
-/// nothing if none is left or the device is lost.
+/// (`decide_finals`), and then takes the energy of the winner and the default. Finalists that fail now are left out and
+/// the finals begin anew; nothing if none is left or the device is lost.
 [[nodiscard]] std::optional<FinalsResult> run_finals(TrialRunner& runner,
                                                      const std::vector<std::pair<Config, Binary>>& finalists,
                                                      const FinalsOptions& options, const FinalsEvents& events = {});

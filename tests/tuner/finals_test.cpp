@@ -150,13 +150,17 @@ TEST_F(RunFinalsTest, GivesUpOnACardThatStaysUnfit) {
   EXPECT_TRUE(result->gave_up);
 }
 
-TEST_F(RunFinalsTest, EnergyIsPowerTimesTime) {
+TEST_F(RunFinalsTest, EnergyOfWinnerAndDefaultIsPowerTimesTime) {
   sensors_.power_w = 50;
-  time_us_ = [](std::size_t) { return 1000.0; };
-  const auto result = run({finalist(32), finalist(64)});
-  for (const Trial& trial : result->trials) {
-    ASSERT_TRUE(trial.energy_mj);
-    EXPECT_NEAR(*trial.energy_mj, 50, 1e-6) << "50 W for a millisecond";
+  time_us_ = [this](std::size_t finalist) { return noisy(finalist == 0 ? 1000 : 2000); };
+  const auto result = run({finalist(32), finalist(128), finalist(64)});
+  ASSERT_EQ(result->winner, 0U);
+  EXPECT_EQ(std::count_if(result->trials.begin(), result->trials.end(), [](const Trial& t) { return t.is_default; }),
+            1);
+  for (std::size_t i = 0; i < result->trials.size(); ++i) {
+    const Trial& trial = result->trials[i];
+    EXPECT_EQ(trial.energy_mj.has_value(), i == 0 || trial.is_default) << i;
+    EXPECT_NEAR(trial.energy_mj.value_or(50), 50, 1e-6) << "50 W for a millisecond";
   }
   options_.energy_window_ms = 0;
   EXPECT_FALSE(run({finalist(32), finalist(64)})->trials[0].energy_mj);
