@@ -380,15 +380,18 @@ class Figures(unittest.TestCase):
             self.assertEqual({entry["problem"]: entry["count"] for entry in phase["untuned"]
                               if entry["kernel"] == "matmul"},
                              {text: count for text, count in calls.items() if text not in tuned_texts})
-            self.close(phase["default_us"], sums["baseline_median_us"], "default of the model")
-            self.close(phase["best_us"], sums["median_us"], "best of the model")
-            self.close(phase["gain"], sums["baseline_median_us"] / sums["median_us"], "gain of the model")
-            self.close(phase["gain_low"], sums["baseline_low_us"] / sums["high_us"], "low gain of the model")
-            self.close(phase["gain_high"], sums["baseline_high_us"] / sums["low_us"], "high gain of the model")
-            self.close(phase["confidence"], None if None in confidences else min(confidences, default=0.5), "confidence")
+            self.check_model_times(phase, sums, confidences)
             tuned_here = {text for text in calls if text in tuned_texts}
             totals[json.dumps(phase["types"])].append((phase, sums, confidences, tuned_here))
         self.check_totals(totals)
+
+    def check_model_times(self, entry, sums, confidences):
+        self.close(entry["default_us"], sums["baseline_median_us"], "default of the model")
+        self.close(entry["best_us"], sums["median_us"], "best of the model")
+        self.close(entry["gain"], sums["baseline_median_us"] / sums["median_us"], "gain of the model")
+        self.close(entry["gain_low"], sums["baseline_low_us"] / sums["high_us"], "low gain of the model")
+        self.close(entry["gain_high"], sums["baseline_high_us"] / sums["low_us"], "high gain of the model")
+        self.close(entry["confidence"], None if None in confidences else min(confidences, default=0.5), "confidence")
 
     def check_totals(self, totals):
         """Of all phases with the same element types together."""
@@ -397,12 +400,7 @@ class Figures(unittest.TestCase):
         for total, parts in zip(listed, totals.values()):
             sums = sum((one for _, one, _, _ in parts), collections.Counter())
             confidences = [value for _, _, values, _ in parts for value in values]
-            self.close(total["default_us"], sums["baseline_median_us"], "default of all phases")
-            self.close(total["best_us"], sums["median_us"], "best of all phases")
-            self.close(total["gain"], sums["baseline_median_us"] / sums["median_us"], "gain of all phases")
-            self.close(total["gain_low"], sums["baseline_low_us"] / sums["high_us"], "low gain of all phases")
-            self.close(total["gain_high"], sums["baseline_high_us"] / sums["low_us"], "high gain of all phases")
-            self.close(total["confidence"], None if None in confidences else min(confidences, default=0.5), "confidence")
+            self.check_model_times(total, sums, confidences)
             tuned = set().union(*(texts for _, _, _, texts in parts))
             self.assertEqual(total["tuned"], len(tuned))
             self.assertEqual(sum(phase["untuned_more"] for phase, _, _, _ in parts), 0)
