@@ -104,7 +104,12 @@ std::vector<WorkloadProblem> expand_for(const Workload& workload, const Workload
   try {
     return expand(narrowed, space);
   } catch (const SpaceError&) {
-    return {};
+    Workload own = narrowed;  // of what has types of its own, whatever is chosen
+    own.types.clear();
+    own.entries.erase(std::remove_if(own.entries.begin(), own.entries.end(),
+                                     [](const WorkloadEntry& entry) { return entry.types.empty(); }),
+                      own.entries.end());
+    return expand(own, space);
   }
 }
 

@@ -71,12 +71,15 @@ std::optional<double> measure_energy_mj(Climate& climate, TrialRunner::Ready& re
   std::vector<PowerReading> readings;
   std::optional<double> begin_s;
   double read_us = 0;
+  int batch = 0;  // the same throughout the window, so that what its ends cut off is the same too
   double energy_j = 0;
   double launches = 0;
   for (int i = 0; i < kMostBatches; ++i) {
     // Read while the batch runs: between two readings lie as many launches as there are in one, and no pause.
-    const double batch_us = std::max(kReadEveryUs, 1.5 * read_us);
-    const int batch = static_cast<int>(std::clamp(batch_us / std::max(time_us, 1e-3), 1.0, kMostLaunches));
+    if (!begin_s) {
+      const double batch_us = std::max(kReadEveryUs, 1.5 * read_us);
+      batch = static_cast<int>(std::clamp(batch_us / std::max(time_us, 1e-3), 1.0, kMostLaunches));
+    }
     for (int launch = 0; launch < batch; ++launch) {
       device.launch(ready.kernel, ready.geometry, ready.arguments.pointers());
     }

@@ -166,7 +166,9 @@ function untunedPart(context) {
       'untuned ' + contextKey(context), 'Still untuned: ' + plural(total, 'problem') + ' of its phases',
       () => element(
           'div', {},
-          plainTable('Problems without a tuned time, by phase', ['Phase', 'Problem', 'Kernel', 'Calls'], rows, 3),
+          plainTable(
+              'Problems that are not tuned, or whose default has no time, by phase',
+              ['Phase', 'Problem', 'Kernel', 'Calls'], rows, 3),
           more ? note('And ' + count(more) + ' more.') : null));
 }
 

@@ -59,7 +59,8 @@ function problemTiles({context, problem}) {
     {
       label: 'Confidence',
       value: isKnown(problem.confidence) ? confidence(problem.confidence) : 'unknown',
-      detail: problem.decided ? 'decided in finals' : 'undecided: fastest trial of the search'
+      detail: problem.decided ? (problem.default ? 'decided in finals' : 'the default has no time') :
+                                'undecided: fastest trial of the search'
     },
     achievedTile(problem),
     {

@@ -163,6 +163,18 @@ TEST_F(GatherWorkloadTest, AKernelIsNotPartOfAChoiceItIsNotThereFor) {
   EXPECT_EQ(workload->totals[2].problems, 1U);
 }
 
+TEST_F(GatherWorkloadTest, AnEntryWithTypesOfItsOwnIsPartOfEveryChoice) {
+  std::string workload = replaced(std::string(kWorkload), R"("float32", "float16"])", R"("float32", "bfloat16"])");
+  workload = replaced(workload, R"("name": "x", )", R"("name": "x", "types": {"STORAGE": "float32"}, )");
+  write_bytes(folder_ / "small.json", workload);
+  tune("typed", 8, ElementType::float32, 100, 0.99);
+  const auto totals = gather_report(store_, options_).contexts.at(0).workload->totals;
+  ASSERT_EQ(totals.size(), 2U);
+  EXPECT_EQ(totals[0].best_us, 10 * 100);
+  EXPECT_EQ(totals[1].types[0].second, ElementType::bfloat16);
+  EXPECT_EQ(totals[1].best_us, 10 * 100);
+}
+
 TEST_F(GatherWorkloadTest, SumsThatAreNotFiniteGiveNoGain) {
   tune("typed", 8, ElementType::float32, 1e307, 0.99);
   tune("typed", 16, ElementType::float32, 1e307, 0.99);
