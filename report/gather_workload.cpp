@@ -8,6 +8,7 @@
 #include "core/error.hpp"
 #include "core/paths.hpp"
 #include "core/workload.hpp"
+#include "report/gather.hpp"
 #include "report/gather_parts.hpp"
 #include "report/summary.hpp"
 
@@ -16,7 +17,6 @@ namespace {
 
 constexpr std::size_t kMostPhases = 40;
 constexpr std::size_t kMostUntuned = 50;
-constexpr std::string_view kNoWorkload = "none";
 constexpr std::string_view kDefaultWorkload = "qwen3-vl-2b.json";
 
 using WorkloadTypes = std::vector<std::pair<std::string, ElementType>>;
@@ -146,23 +146,28 @@ struct TimeSums {
   double confidence = 1;  // of what something else than the default won
   bool known = true;
   bool changed = false;
-  std::size_t tuned = 0;
-  std::size_t problems = 0;
+  std::set<std::string> called;
+  std::set<std::string> tuned;  // of `called`
 
   static void add_scaled(TimeSummary& sum, const TimeSummary& time, double count) {
     sum.median_us += count * time.median_us;
     sum.low_us += count * time.low_us;
     sum.high_us += count * time.high_us;
   }
-  void add(const ReportProblem& problem, double count) {
-    add_scaled(baseline, *problem.baseline, count);
-    add_scaled(best, *problem.best, count);
-    known = known && problem.confidence.has_value();
-    if (!problem.best_is_default) {
-      changed = true;
-      confidence = std::min(confidence, problem.confidence.value_or(1));
+  // `problem`: nullptr if it is not tuned.
+  void add(const Calls& calls, const ReportProblem* problem) {
+    called.insert(calls.problem);
+    if (problem == nullptr) {
+      return;
     }
-    ++tuned;
+    tuned.insert(calls.problem);
+    add_scaled(baseline, *problem->baseline, calls.count);
+    add_scaled(best, *problem->best, calls.count);
+    known = known && problem->confidence.has_value();
+    if (!problem->best_is_default) {
+      changed = true;
+      confidence = std::min(confidence, problem->confidence.value_or(1));
+    }
   }
   void add(const TimeSums& other) {
     add_scaled(baseline, other.baseline, 1);
@@ -170,13 +175,15 @@ struct TimeSums {
     known = known && other.known;
     changed = changed || other.changed;
     confidence = std::min(confidence, other.confidence);
+    called.insert(other.called.begin(), other.called.end());
+    tuned.insert(other.tuned.begin(), other.tuned.end());
   }
   void write_to(ReportModelTimes& out) const {
     constexpr double kTie = 0.5;
     out.baseline_us = baseline.median_us;
     out.best_us = best.median_us;
-    out.tuned = tuned;
-    out.problems = problems;
+    out.tuned = tuned.size();
+    out.problems = called.size();
     out.confidence = known ? std::optional(changed ? confidence : kTie) : std::nullopt;
     out.gain = gain_between(baseline, best);
   }
@@ -184,9 +191,10 @@ struct TimeSums {
 
 using ProblemsByText = std::map<std::string, const ReportProblem*>;
 
-bool is_tuned(const ProblemsByText& problems, const std::string& problem) {
+// nullptr if it has no gain.
+const ReportProblem* find_tuned(const ProblemsByText& problems, const std::string& problem) {
   const auto found = problems.find(problem);
-  return found != problems.end() && found->second->gain;
+  return found != problems.end() && found->second->gain ? found->second : nullptr;
 }
 
 ReportPhase tuned_phase(const PhaseCalls& from, const ProblemsByText& problems, TimeSums& sums) {
@@ -195,13 +203,12 @@ ReportPhase tuned_phase(const PhaseCalls& from, const ProblemsByText& problems, 
   phase.per = from.per;
   phase.symbols = from.symbols;
   phase.types = from.types;
-  sums.problems = from.calls.size();
   for (const Calls& calls : from.calls) {
-    if (is_tuned(problems, calls.problem)) {
-      sums.add(*problems.at(calls.problem), calls.count);
-    } else if (phase.untuned.size() < kMostUntuned) {
+    const ReportProblem* tuned = find_tuned(problems, calls.problem);
+    sums.add(calls, tuned);
+    if (tuned == nullptr && phase.untuned.size() < kMostUntuned) {
       phase.untuned.push_back({calls.kernel, calls.problem, calls.count});
-    } else {
+    } else if (tuned == nullptr) {
       ++phase.untuned_more;
     }
   }
@@ -227,7 +234,6 @@ ReportWorkload workload_of(const Workload& workload, const std::vector<PhaseCall
   const ProblemsByText problems = current_problems(context);
   ReportWorkload out{workload.name, {}, {}};
   std::vector<TimeSums> totals;
-  std::vector<std::set<std::string>> called;
   for (const PhaseCalls& phase : phases) {
     TimeSums sums;
     ReportPhase tuned = tuned_phase(phase, problems, sums);
@@ -236,19 +242,12 @@ ReportWorkload workload_of(const Workload& workload, const std::vector<PhaseCall
     }
     if (out.phases.empty() || out.phases.back().types != tuned.types) {
       totals.emplace_back();
-      called.emplace_back();
       out.totals.emplace_back().types = tuned.types;
     }
     totals.back().add(sums);
-    for (const Calls& calls : phase.calls) {
-      called.back().insert(calls.problem);
-    }
     out.phases.push_back(std::move(tuned));
   }
   for (std::size_t i = 0; i < totals.size(); ++i) {
-    totals[i].problems = called[i].size();
-    totals[i].tuned = static_cast<std::size_t>(std::count_if(
-        called[i].begin(), called[i].end(), [&](const std::string& problem) { return is_tuned(problems, problem); }));
     totals[i].write_to(out.totals[i]);
   }
   return out;

@@ -40,14 +40,7 @@ ReportJson json_coarse(double value) { return rounded(value, 6); }
 ReportJson json_coarse(const std::optional<double>& value) { return value ? json_coarse(*value) : ReportJson(); }
 
 std::string json_text(std::string_view text) {
-  const bool plain = std::all_of(text.begin(), text.end(), [](char c) { return static_cast<signed char>(c) >= 0; });
-  std::string out(text);
-  if (!plain) {
-    // The JSON library has the UTF-8 check.
-    const std::string quoted = nlohmann::json(out).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-    out = nlohmann::json::parse(quoted).get<std::string>();
-  }
-  replace_misleading(out);
+  std::string out = shown_text(text);
   if (out.size() > kMostText) {
     std::size_t end = kMostText;
     while (end > 0 && (static_cast<unsigned char>(out[end]) & 0xc0U) == 0x80U) {

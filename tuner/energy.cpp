@@ -100,7 +100,7 @@ std::optional<double> measure_energy_mj(Climate& climate, TrialRunner::Ready& re
     if (!begin_s && (now_s >= begun_s + kMostWaitS || is_steady(readings))) {
       begin_s = now_s;
     }
-    if (begin_s && launches > 0 && now_s >= *begin_s + window_ms / 1000) {
+    if (begin_s && now_s >= *begin_s + window_ms / 1000) {
       break;
     }
   }

@@ -157,8 +157,8 @@ function untunedPart(context) {
   const {phases} = context.workload;
   // A problem may be one of several phases.
   const listed = new Set(phases.flatMap((phase) => phase.untuned.map((one) => one.problem)));
-  const total = listed.size + sum(phases.map((phase) => phase.untuned_more));
   const more = sum(phases.map((phase) => phase.untuned_more));
+  const total = listed.size + more;
   if (total === 0) return note('Nothing of it is left untuned.');
   const rows = phases.flatMap(
       (phase) => phase.untuned.map((one) => [phaseTitle(phase), one.problem, one.kernel, count(one.count)]));

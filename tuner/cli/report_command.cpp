@@ -39,7 +39,7 @@ void require_consistent(const ReportCommandOptions& options) {
   if (options.fail_percent && !options.compares()) {
     throw Error("--fail-on-regression needs a comparison: --against, or --session with --against-session");
   }
-  if (!options.report.workload.empty() && options.report.workload != "none" &&
+  if (!options.report.workload.empty() && options.report.workload != kNoWorkload &&
       (options.format == "md" || options.format == "csv")) {
     throw Error("--workload weighs the gains of HTML and JSON; use --format html or json");
   }

@@ -102,11 +102,10 @@ class TablesTest(BrowserTest):
 
     def test_comparison_begins_with_what_changed_most(self):
         self.go("#/comparison")
+        self.table("comparison").find_element(By.CSS_SELECTOR, "select option[value=changes]").click()
+        rows = list(zip(self.column("comparison", "ratio"), self.column("comparison", "verdict")))
         for verdict, sign in (("slower", 1), ("faster", -1)):
-            select = self.table("comparison").find_element(By.CSS_SELECTOR, "select")
-            select.find_element(By.CSS_SELECTOR, "option[value=changes]").click()
-            ratios = numbers([ratio for ratio, text in zip(self.column("comparison", "ratio"),
-                                                           self.column("comparison", "verdict")) if verdict in text])
+            ratios = numbers([ratio for ratio, text in rows if verdict in text])
             self.assertGreater(len(set(ratios)), 1)
             self.assertEqual(ratios, sorted(ratios, key=lambda ratio: sign * ratio))
 
