@@ -125,17 +125,25 @@ int run_compile_worker(const std::filesystem::path& cache_folder, const std::str
                        const std::string& nvrtc, std::uint64_t memory_bytes) {
   end_session_with_parent();
   cap_memory(memory_bytes);
-  CompileServer server(cache_folder, architecture, nvrtc);
-  for (std::string line; std::getline(std::cin, line);) {
-    const json message = json::parse(line, nullptr, false);
-    if (message.is_discarded()) {
-      return 1;
+  const ParentPipe parent;
+  try {
+    CompileServer server(cache_folder, architecture, nvrtc);
+    for (std::string line; std::getline(std::cin, line);) {
+      const json message = json::parse(line, nullptr, false);
+      if (message.is_discarded()) {
+        return 1;
+      }
+      if (const auto reply = server.answer(message)) {
+        parent.say(line_of(*reply));
+      }
     }
-    if (const auto reply = server.answer(message)) {
-      std::cout << line_of(*reply) << std::flush;
+    return 0;
+  } catch (const std::exception&) {
+    if (parent_is_gone()) {
+      return 1;  // nobody is left to whom this would be news
     }
+    throw;
   }
-  return 0;
 }
 
 }  // namespace pascaline

@@ -1,6 +1,5 @@
 #include "tuner/measure_worker.hpp"
 
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <array>
@@ -34,17 +33,14 @@ double ms_since(Clock::time_point start) {
 /// What the worker says, from the measuring and from the telemetry's thread.
 class Mouth {
  public:
-  explicit Mouth(int descriptor) : descriptor_(descriptor) {}
   void say(const json& message) {
     const std::string bytes = frame_of(message);
     const std::scoped_lock lock(mutex_);
-    if (!write_all(descriptor_, bytes)) {
-      ::_exit(1);  // nobody listens any more
-    }
+    parent_.say(bytes);
   }
 
  private:
-  int descriptor_;
+  ParentPipe parent_;
   std::mutex mutex_;
 };
 
@@ -220,18 +216,11 @@ std::optional<json> read_message(int descriptor, FrameReader& reader) {
   }
 }
 
-// What a kernel or a library prints must not end up among the messages.
-int take_standard_output() {
-  const int messages = ::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
-  ::dup2(STDERR_FILENO, STDOUT_FILENO);
-  return messages;
-}
-
 }  // namespace
 
 int run_measure_worker() {
   end_with_parent();
-  Mouth mouth(take_standard_output());
+  Mouth mouth;
   MeasureServer server(mouth);
   FrameReader reader;
   try {

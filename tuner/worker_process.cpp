@@ -20,6 +20,7 @@
 #include <utility>
 
 #include "core/error.hpp"
+#include "tuner/frames.hpp"
 
 namespace pascaline {
 namespace {
@@ -192,6 +193,23 @@ void end_session_with_parent() {
     kill_session(::getpid());
     ::kill(::getpid(), SIGKILL);
   }).detach();
+}
+
+ParentPipe::ParentPipe() : descriptor_(::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1)) {
+  ::dup2(STDERR_FILENO, STDOUT_FILENO);
+}
+
+ParentPipe::~ParentPipe() { ::close(descriptor_); }
+
+void ParentPipe::say(std::string_view bytes) const noexcept {
+  if (!write_all(descriptor_, bytes)) {
+    ::_exit(1);
+  }
+}
+
+bool parent_is_gone() noexcept {
+  pollfd entry{STDIN_FILENO, 0, 0};
+  return ::poll(&entry, 1, 0) > 0;
 }
 
 bool may_start_later(const Error& error) noexcept {

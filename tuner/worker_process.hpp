@@ -2,6 +2,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/error.hpp"
@@ -53,6 +54,24 @@ void end_with_parent() noexcept;
 
 /// The same for a worker that starts processes of its own: they end, too. For a worker that leads its session.
 void end_session_with_parent();
+
+/// What a worker says to its parent: the standard output that it was started with, which this takes for itself. What a
+/// kernel or a library prints from then on goes to standard error and not among the messages.
+class ParentPipe {
+ public:
+  ParentPipe();
+  ParentPipe(const ParentPipe&) = delete;
+  ParentPipe& operator=(const ParentPipe&) = delete;
+  ~ParentPipe();
+  /// Once the parent reads no more, it has ended or is ending: then so does this process, at once and without a word.
+  void say(std::string_view bytes) const noexcept;
+
+ private:
+  int descriptor_;
+};
+
+/// Of a worker: whether nobody can write to its standard input any more, because its parent ended or gave it up.
+[[nodiscard]] bool parent_is_gone() noexcept;
 
 /// Whether a process that could not be started might be a little later: the machine was short of something.
 [[nodiscard]] bool may_start_later(const Error& error) noexcept;

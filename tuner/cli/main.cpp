@@ -1,7 +1,10 @@
+#include <fmt/format.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <cstring>
 #include <exception>
 #include <string_view>
 
@@ -26,6 +29,13 @@ void on_interrupt(int signal) {
 int fault(std::string_view line) {
   std::fprintf(stderr, "pascaline: %s\n", clean_line(line).c_str());
   return kFault;
+}
+
+// Which process it was is worth knowing where several share standard error.
+int output_fault(int argc, char** argv, int error) {
+  return fault(fmt::format("cannot write to standard output ({}process {}): {}",
+                           argc > 1 ? fmt::format("pascaline {}, ", argv[1]) : "", ::getpid(),
+                           error != 0 ? std::strerror(error) : "an earlier write failed"));
 }
 
 // But for what takes a device's memory, which is a list.
@@ -107,8 +117,9 @@ int main(int argc, char** argv) {
   std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is a fault to be told, as a full disk is
   try {
     const int code = pascaline::cli::run(argc, argv);
+    errno = 0;
     if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
-      return pascaline::cli::fault("cannot write to standard output");
+      return pascaline::cli::output_fault(argc, argv, errno);
     }
     return code;
   } catch (const pascaline::OutOfMemoryError& error) {

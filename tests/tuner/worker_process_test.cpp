@@ -1,0 +1,202 @@
+#include "tuner/worker_process.hpp"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <csignal>
+#include <functional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/db/fixtures.hpp"
+#include "tuner/frames.hpp"
+
+namespace pascaline::testing {
+namespace {
+
+// A worker whose parent ends must end without a word: its standard error is that of the program its parent was, where a
+// line of its own would be taken for a second fault.
+
+struct Ends {
+  int reader = -1;
+  int writer = -1;
+};
+
+Ends open_pipe() {
+  std::array<int, 2> ends{};
+  require(::pipe2(ends.data(), O_CLOEXEC) == 0, "no pipe");
+  return {ends[0], ends[1]};
+}
+
+/// A kind of worker, and how it is spoken to.
+struct Kind {
+  std::vector<std::string> words;
+  std::string request;   ///< is answered at once
+  std::string nonsense;  ///< ends it
+};
+
+void PrintTo(const Kind& kind, std::ostream* out) { *out << kind.words.front(); }
+
+Kind compile_kind() { return {{"compile-worker", "--arch", "host"}, "{\"id\": 1}\n", "nonsense\n"}; }
+Kind measure_kind() {
+  const nlohmann::json setup{{"do", "setup"}, {"device", "host"},   {"target", ""},
+                             {"measure", {}}, {"governor", "none"}, {"sensors", ""}};
+  return {{"measure-worker"}, frame_of(setup), std::string(32, '\xff')};
+}
+
+class WorkerProcessTest : public ::testing::TestWithParam<Kind> {
+ protected:
+  TemporaryFolder folder_;
+  Ends words_ = open_pipe();
+
+  void SetUp() override { std::signal(SIGPIPE, SIG_IGN); }
+  void TearDown() override { ::close(words_.reader); }
+
+  [[nodiscard]] std::vector<std::string> command() const {
+    std::vector<std::string> words{PASCALINE_TEST_PROGRAM};
+    words.insert(words.end(), GetParam().words.begin(), GetParam().words.end());
+    if (words[1] == "compile-worker") {
+      words.insert(words.end(), {"--cache", (folder_ / "cache").string()});
+    }
+    return words;
+  }
+
+  /// Becomes a worker with these as its standard streams.
+  void become_worker(int input, int output) const {
+    require(::dup2(input, STDIN_FILENO) >= 0 && ::dup2(output, STDOUT_FILENO) >= 0, "no streams");
+    take_words();
+    std::vector<std::string> words = command();
+    std::vector<char*> pointers;
+    for (std::string& word : words) {
+      pointers.push_back(word.data());
+    }
+    pointers.push_back(nullptr);
+    ::setsid();
+    ::execv(pointers[0], pointers.data());
+    throw std::runtime_error("cannot start " + words[0]);
+  }
+  void take_words() const { require(::dup2(words_.writer, STDERR_FILENO) >= 0, "no standard error"); }
+
+  /// What is said on standard error until all who could say something have ended.
+  [[nodiscard]] std::string last_words() {
+    ::close(words_.writer);
+    std::string said;
+    std::array<char, 4096> block{};
+    for (;;) {
+      pollfd entry{words_.reader, POLLIN, 0};
+      if (::poll(&entry, 1, 60'000) <= 0) {
+        return said + "(somebody is still there)";
+      }
+      const ssize_t count = ::read(words_.reader, block.data(), block.size());
+      if (count <= 0) {
+        return said;
+      }
+      said.append(block.data(), static_cast<std::size_t>(count));
+    }
+  }
+};
+
+TEST_P(WorkerProcessTest, WhoseParentIsGoneBeforeItBegins) {
+  const Ends requests = open_pipe();
+  const Ends replies = open_pipe();
+  ::close(requests.writer);
+  ::close(replies.reader);
+  const int worker = fork_child([&] { become_worker(requests.reader, replies.writer); });
+  EXPECT_EQ(last_words(), "");
+  std::ignore = wait_child(worker);
+  ::close(requests.reader);
+  ::close(replies.writer);
+}
+
+// The parent gives up its two ends one after the other: between them the worker may find out by writing.
+TEST_P(WorkerProcessTest, WhoseRepliesNobodyReads) {
+  for (const bool asked_before : {false, true}) {
+    words_ = asked_before ? open_pipe() : words_;
+    const Ends requests = open_pipe();
+    const Ends replies = open_pipe();
+    const int worker = fork_child([&] { become_worker(requests.reader, replies.writer); });
+    ::close(requests.reader);
+    ::close(replies.writer);
+    if (asked_before) {
+      EXPECT_TRUE(write_all(requests.writer, GetParam().request));
+      char byte = 0;
+      EXPECT_EQ(::read(replies.reader, &byte, 1), 1) << "it answers as long as it is listened to";
+    }
+    ::close(replies.reader);
+    EXPECT_TRUE(write_all(requests.writer, GetParam().request));
+    std::ignore = write_all(requests.writer, GetParam().nonsense);  // it may have ended by now
+    EXPECT_EQ(last_words(), "") << (asked_before ? "after an answer" : "before any answer");
+    EXPECT_EQ(wait_child(worker), 1);
+    ::close(requests.writer);
+    if (!asked_before) {
+      ::close(words_.reader);
+    }
+  }
+}
+
+// `requests` tells how many it is sent before.
+TEST_P(WorkerProcessTest, WhoseParentIsKilled) {
+  for (int requests = 0; requests < 4; ++requests) {
+    words_ = requests == 0 ? words_ : open_pipe();
+    const int parent = fork_child([&] {
+      take_words();
+      const WorkerProcess worker(command());
+      for (int i = 0; i < requests; ++i) {
+        std::string text = GetParam().request;
+        require(worker.write_some(text) && text.empty(), "nothing is read");
+      }
+      ::raise(SIGKILL);
+    });
+    EXPECT_EQ(last_words(), "") << requests << " requests";
+    EXPECT_EQ(wait_child(parent), 128 + SIGKILL);
+    if (requests < 3) {
+      ::close(words_.reader);
+    }
+  }
+}
+
+TEST_P(WorkerProcessTest, WhichIsGivenUpInTheMiddle) {
+  const int parent = fork_child([&] {
+    take_words();
+    for (int i = 0; i < 20; ++i) {
+      const WorkerProcess worker(command());
+      for (int request = 0; request < 5; ++request) {
+        std::string text = GetParam().request;
+        std::ignore = worker.write_some(text);
+      }
+      ::usleep(static_cast<useconds_t>(3000 * i));
+    }
+  });
+  EXPECT_EQ(last_words(), "");
+  EXPECT_EQ(wait_child(parent), 0);
+}
+
+// What goes wrong because the parent is gone, here the folder that it had made, is no news to anybody.
+TEST_P(WorkerProcessTest, WhoseFolderWentWithItsParent) {
+  if (GetParam().words.front() != "compile-worker") {
+    GTEST_SKIP() << "only compilers have a folder";
+  }
+  write_bytes(folder_ / "cache", "a file");
+  const Ends requests = open_pipe();
+  const Ends replies = open_pipe();
+  ::close(requests.writer);
+  ::close(replies.reader);
+  const int worker = fork_child([&] { become_worker(requests.reader, replies.writer); });
+  EXPECT_EQ(last_words(), "");
+  EXPECT_NE(wait_child(worker), 0);
+  ::close(requests.reader);
+  ::close(replies.writer);
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, WorkerProcessTest, ::testing::Values(compile_kind(), measure_kind()),
+                         [](const auto& info) { return info.index == 0 ? "Compile" : "Measure"; });
+
+}  // namespace
+}  // namespace pascaline::testing
