@@ -24,6 +24,8 @@ class OverviewTest : public ::testing::Test {
   }
 };
 
+void fail_on_the_way() { throw Error("on the way"); }
+
 TEST_F(OverviewTest, BriefsHoldWhatTheTrialsDo) {
   const std::int64_t first = store_.add_trial(session_, context_, example_trial(1));
   const std::int64_t second =
@@ -108,7 +110,7 @@ TEST_F(OverviewTest, AtOneMomentNothingIsSeenThatIsWrittenMeanwhile) {
     EXPECT_EQ(reader.trial_count(), 1);
   });
   EXPECT_EQ(reader.trial_count(), 2);
-  EXPECT_THROW(reader.at_one_moment([] { throw Error("on the way"); }), Error);
+  EXPECT_THROW(reader.at_one_moment(fail_on_the_way), Error);
   store_.add_trial(session_, context_, example_trial(8));
   EXPECT_EQ(reader.trial_count(), 3);
 }
