@@ -159,11 +159,14 @@ std::string text_of(const JsonNode& parent, std::string_view key) {
 }
 
 std::string written(const JsonNode& parent, std::string_view key) {
-  if (!parent.has(key) || parent.at(key).value().is_null()) {
+  if (!parent.has(key)) {
     return {};
   }
-  const nlohmann::json& value = parent.at(key).value();
-  return value.is_string() ? value.get<std::string>() : value.dump();
+  const JsonNode node = parent.at(key);
+  if (node.value().is_null()) {
+    return {};
+  }
+  return node.value().is_string() ? node.value().get<std::string>() : node.value().dump();
 }
 
 }  // namespace pascaline

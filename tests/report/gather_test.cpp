@@ -31,7 +31,7 @@ class GatherTest : public ReportFixture {
   }
 };
 
-const ReportParameter& parameter(const ReportProblem& problem, const std::string& name) {
+const ReportParameter& parameter(const ReportProblem& problem, std::string_view name) {
   return *std::find_if(problem.parameters.begin(), problem.parameters.end(),
                        [&](const ReportParameter& one) { return one.name == name; });
 }
