@@ -22,6 +22,9 @@ namespace pascaline {
 /// What to do about SQLite's extended result `code`, to stand behind "FILE: cannot DO SOMETHING: ".
 [[nodiscard]] std::string explain_sqlite(int code, std::string_view message);
 
+/// The same for a column whose JSON is none, or another than the program writes.
+[[nodiscard]] std::string explain_json(const nlohmann::json::exception& fault);
+
 /// Throws StoreBusyError if `code` says that another process holds the lock, else StoreError.
 [[noreturn]] void throw_store_error(const std::string& message, int code);
 
@@ -99,7 +102,7 @@ class Connection {
     } catch (const SQLite::Exception& fault) {
       fail(action, explain_sqlite(fault.getExtendedErrorCode(), fault.what()), fault.getExtendedErrorCode());
     } catch (const nlohmann::json::exception& fault) {
-      fail(action, std::string("a row holds JSON that cannot be read or written: ") + fault.what(), 0);
+      fail(action, explain_json(fault), 0);
     } catch (const StoreError&) {
       throw;
     } catch (const Error& fault) {

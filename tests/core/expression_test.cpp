@@ -24,10 +24,11 @@ struct Case {
 // would object to the very precedences under test.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wparentheses"
-#pragma GCC diagnostic ignored "-Wbool-compare"
 #pragma GCC diagnostic ignored "-Wint-in-bool-context"
 #pragma GCC diagnostic ignored "-Wdiv-by-zero"
-#ifdef __clang__
+#ifndef __clang__
+#pragma GCC diagnostic ignored "-Wbool-compare"
+#else
 #pragma GCC diagnostic ignored "-Wlogical-op-parentheses"
 #pragma GCC diagnostic ignored "-Wbitwise-op-parentheses"
 #pragma GCC diagnostic ignored "-Wshift-op-parentheses"

@@ -25,7 +25,7 @@ ProcessResult shell(const std::string& script, std::chrono::milliseconds deadlin
 
 // Whether the process runs still; a zombie whose parent is gone is waited out.
 bool is_running(pid_t process) {
-  for (int i = 0; i < 100; ++i) {
+  for (int i = 0; i < 1000; ++i) {
     if (::kill(process, 0) != 0 && errno == ESRCH) {
       return false;
     }
@@ -91,8 +91,8 @@ TEST(ProcessTest, WhatCannotBeStartedIsAFault) {
 
 TEST(ProcessTest, DeadlineKillsTheWholeGroup) {
   const auto start = Clock::now();
-  const ProcessResult result = shell("sleep 60 & echo $!; wait", 300ms);
-  EXPECT_LT(Clock::now() - start, 10s);
+  const ProcessResult result = shell("sleep 60 & echo $!; wait", 2s);
+  EXPECT_LT(Clock::now() - start, 30s);
   EXPECT_TRUE(result.timed_out);
   EXPECT_EQ(result.signal, SIGKILL);
   const auto grandchild = static_cast<pid_t>(std::atoi(result.output.c_str()));
@@ -102,8 +102,8 @@ TEST(ProcessTest, DeadlineKillsTheWholeGroup) {
 
 TEST(ProcessTest, DeadlineHoldsForAChildThatClosedItsOutput) {
   const auto start = Clock::now();
-  const ProcessResult result = shell("echo closing; exec >&- 2>&-; sleep 60", 300ms);
-  EXPECT_LT(Clock::now() - start, 10s);
+  const ProcessResult result = shell("echo closing; exec >&- 2>&-; sleep 60", 2s);
+  EXPECT_LT(Clock::now() - start, 30s);
   EXPECT_TRUE(result.timed_out);
   EXPECT_EQ(result.output, "closing\n");
 }
@@ -111,14 +111,14 @@ TEST(ProcessTest, DeadlineHoldsForAChildThatClosedItsOutput) {
 TEST(ProcessTest, DeadlineHoldsForAChildThatWritesWithoutEnd) {
   const auto start = Clock::now();
   const ProcessResult result = shell("while :; do echo yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy; done", 300ms);
-  EXPECT_LT(Clock::now() - start, 10s);
+  EXPECT_LT(Clock::now() - start, 30s);
   EXPECT_TRUE(result.timed_out);
 }
 
 TEST(ProcessTest, AProcessLeftBehindIsNotWaitedFor) {
   const auto start = Clock::now();
   const ProcessResult result = shell("sleep 60 & echo $!; exit 5");
-  EXPECT_LT(Clock::now() - start, 10s);
+  EXPECT_LT(Clock::now() - start, 30s);
   EXPECT_FALSE(result.timed_out);
   EXPECT_EQ(result.exit_code, 5);
   ::kill(static_cast<pid_t>(std::atoi(result.output.c_str())), SIGKILL);

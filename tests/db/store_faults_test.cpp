@@ -1,3 +1,5 @@
+#include <SQLiteCpp/Database.h>
+#include <SQLiteCpp/Statement.h>
 #include <SQLiteCpp/Transaction.h>
 #include <sys/resource.h>
 
@@ -52,6 +54,22 @@ TEST_F(StoreFaultsTest, OtherFailuresAreNotTakenForALock) {
   } catch (const StoreBusyError& error) {
     FAIL() << error.what();
   } catch (const StoreError&) {
+  }
+}
+
+TEST_F(StoreFaultsTest, JsonThatIsNoneOrAnotherIsToldInPlainWords) {
+  Store store(file_, OpenMode::create);
+  const ContextIds context = example_context(store);
+  store.add_trial(begin_example_session(store, context), context, example_trial(1));
+  SQLite::Database other(file_.string(), SQLite::OPEN_READWRITE);
+  other.exec("PRAGMA ignore_check_constraints = 1");
+  for (const char* forged : {"]", "{\"TILE\": [", "{\"TILE\": {}}"}) {
+    SQLite::Statement statement(other, "UPDATE trials SET config = ?");
+    statement.bind(1, forged);
+    statement.exec();
+    const std::string message = store_error([&] { std::ignore = store.trials({}); });
+    EXPECT_NE(message.find("a row holds JSON that cannot be read"), std::string::npos) << message;
+    EXPECT_EQ(message.find("json.exception"), std::string::npos) << message;
   }
 }
 

@@ -2,9 +2,12 @@
 
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <csignal>
 #include <fstream>
+#include <functional>
 #include <map>
 #include <sstream>
 #include <thread>
@@ -71,7 +74,22 @@ class CompilePoolTest : public ::testing::Test {
     EXPECT_EQ(pool.pending(), 0U);
     return out;
   }
-  // Processes whose command line holds `text`.
+  // A value of this process's own, so that a test's compilers are not taken for those of another run beside it.
+  static std::string own_value(int number) { return std::to_string(::getpid()) + "0" + std::to_string(number); }
+  // Whether processes whose command line holds `text` become that few, or that many, within ten seconds.
+  static bool become(const std::string& text, const std::function<bool(int)>& wanted) {
+    const auto end = std::chrono::steady_clock::now() + seconds(10);
+    while (!wanted(processes_with(text))) {
+      if (std::chrono::steady_clock::now() > end) {
+        return false;
+      }
+      std::this_thread::sleep_for(milliseconds(20));
+    }
+    return true;
+  }
+  static bool vanish(const std::string& text) {
+    return become(text, [](int count) { return count == 0; });
+  }
   static int processes_with(const std::string& text) {
     int count = 0;
     for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
@@ -146,24 +164,30 @@ TEST_F(CompilePoolTest, WorkerKilledWhileIdleCostsNothing) {
   pool.submit(1, request("1"));
   EXPECT_EQ(collect(pool, 1).at(1).status, TrialStatus::ok);
   ASSERT_EQ(pool.worker_processes().size(), 1U);
-  ::kill(pool.worker_processes()[0], SIGKILL);
-  std::this_thread::sleep_for(milliseconds(100));
+  const auto worker = static_cast<id_t>(pool.worker_processes()[0]);
+  ::kill(static_cast<pid_t>(worker), SIGKILL);
+  siginfo_t ended{};
+  ASSERT_EQ(::waitid(P_PID, worker, &ended, WEXITED | WNOWAIT), 0) << "the pool finds it dead";
   pool.submit(2, request("2"));
   EXPECT_EQ(collect(pool, 1).at(2).status, TrialStatus::ok);
 }
 
 TEST_F(CompilePoolTest, PastTheDeadlineTheCompilerIsKilledToo) {
+  {
+    CompilePool before(options(1));  // so that the other one comes from the cache, however busy the machine is
+    before.submit(2, request("2"));
+    std::ignore = collect(before, 1);
+  }
   CompilePoolOptions quick = options(2);
   quick.deadline = seconds(3);
   CompilePool pool(quick);
-  pool.submit(1, request("8675309", true));
+  pool.submit(1, request(own_value(1), true));
   pool.submit(2, request("2"));
   const auto results = collect(pool, 2);
   EXPECT_EQ(results.at(1).status, TrialStatus::timed_out);
   EXPECT_EQ(results.at(1).result.reason, "the compiler did not finish within 3 s");
   EXPECT_EQ(results.at(2).status, TrialStatus::ok);
-  std::this_thread::sleep_for(milliseconds(100));
-  EXPECT_EQ(processes_with("VALUE=8675309"), 0);
+  EXPECT_TRUE(vanish("VALUE=" + own_value(1)));
 }
 
 TEST_F(CompilePoolTest, UrgentOnesGoBeforeTheOthersThatWait) {
@@ -230,19 +254,18 @@ TEST_F(CompilePoolTest, DestructionEndsWorkersAndTheirCompilers) {
   std::vector<int> processes;
   {
     CompilePool pool(options(2));
-    pool.submit(1, request("4242421", true));
-    pool.submit(2, request("4242422", true));
+    pool.submit(1, request(own_value(1), true));
+    pool.submit(2, request(own_value(2), true));
     processes = pool.worker_processes();
     ASSERT_EQ(processes.size(), 2U);
-    for (int i = 0; i < 100 && processes_with("VALUE=424242") < 2; ++i) {
-      std::this_thread::sleep_for(milliseconds(50));
-    }
+    EXPECT_TRUE(become("VALUE=" + own_value(1), [](int count) { return count > 0; }));
+    EXPECT_TRUE(become("VALUE=" + own_value(2), [](int count) { return count > 0; }));
   }
   for (const int process : processes) {
     EXPECT_NE(::kill(process, 0), 0);
   }
-  std::this_thread::sleep_for(milliseconds(100));
-  EXPECT_EQ(processes_with("VALUE=424242"), 0);
+  EXPECT_TRUE(vanish("VALUE=" + own_value(1)));
+  EXPECT_TRUE(vanish("VALUE=" + own_value(2)));
 }
 
 TEST_F(CompilePoolTest, NothingToWaitForReturnsAtOnce) {

@@ -65,7 +65,7 @@ std::vector<LiveProcess> workers_of(int process, std::string_view text) {
         std::erase_if(found, [&](const LiveProcess& live) { return live.words.find(text) == std::string::npos; });
         return !found.empty() || stat_of(process).ended;
       },
-      std::chrono::seconds(10));
+      std::chrono::seconds(60));
   return found;
 }
 
@@ -86,7 +86,7 @@ bool all_gone(const std::vector<LiveProcess>& processes) {
         return std::all_of(processes.begin(), processes.end(),
                            [](const LiveProcess& live) { return stat_of(live.process).ended; });
       },
-      std::chrono::seconds(2));
+      std::chrono::seconds(10));
 }
 
 double seconds_since(std::chrono::steady_clock::time_point start) {

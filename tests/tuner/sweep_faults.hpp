@@ -24,12 +24,12 @@ struct LiveProcess {
 
 /// Everything below `process`, without zombies.
 [[nodiscard]] std::vector<LiveProcess> processes_below(int process);
-/// Those of them whose words hold `text`, waiting up to ten seconds for the first.
+/// Those of them whose words hold `text`, waiting up to a minute for the first.
 [[nodiscard]] std::vector<LiveProcess> workers_of(int process, std::string_view text);
 /// Waits until `condition` holds; false if it does not within that time.
 [[nodiscard]] bool wait_until(const std::function<bool()>& condition,
-                              std::chrono::milliseconds longest = std::chrono::seconds(20));
-/// Whether all of them have ended, waiting up to two seconds for it.
+                              std::chrono::milliseconds longest = std::chrono::seconds(60));
+/// Whether all of them have ended, waiting up to ten seconds for it.
 [[nodiscard]] bool all_gone(const std::vector<LiveProcess>& processes);
 [[nodiscard]] double seconds_since(std::chrono::steady_clock::time_point start);
 

@@ -218,7 +218,7 @@ TEST_F(WorkerKillTest, CompileWorkerCostsTheVariantInHand) {
 
 TEST_F(WorkerKillTest, CompileWorkerThatStandsStillIsReplaced) {
   use_cold_cache();
-  const int sweep = start(command({"--compile-timeout", "4"}));
+  const int sweep = start(command({"--compile-timeout", "12"}));
   EXPECT_EQ(disturb(sweep, "compile-worker", SIGSTOP, 1), 1);
   EXPECT_EQ(wait_child(sweep), 0) << output();
   expect_cost(1, TrialStatus::timed_out);
@@ -227,10 +227,10 @@ TEST_F(WorkerKillTest, CompileWorkerThatStandsStillIsReplaced) {
 // While it stands still, compilers finish and the clock runs on; that is no fault of theirs.
 TEST_F(WorkerKillTest, SweepThatWasStoppedForAWhileLosesNothing) {
   use_cold_cache();
-  const int sweep = start(command({"--compile-timeout", "5", "--kernel-timeout", "2"}));
+  const int sweep = start(command({"--compile-timeout", "12", "--kernel-timeout", "2"}));
   EXPECT_FALSE(workers_of(sweep, "cc1plus").empty());
   ::kill(sweep, SIGSTOP);
-  sleep_s(5.5);
+  sleep_s(12.5);
   ::kill(sweep, SIGCONT);
   EXPECT_EQ(wait_child(sweep), 0) << output();
   expect_cost(0, TrialStatus::timed_out);

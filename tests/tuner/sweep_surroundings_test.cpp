@@ -20,7 +20,7 @@ class SurroundingsTest : public SweepFaultsTest {
  protected:
   // Many samples fill a disk soon.
   [[nodiscard]] std::vector<std::string> big_command() const {
-    return command({"--sample-budget-ms", "2000", "--min-samples", "4000", "--max-samples", "4000"});
+    return command({"--sample-budget-ms", "600000", "--min-samples", "4000", "--max-samples", "4000"});
   }
   [[nodiscard]] static std::string shell_words(const std::vector<std::string>& words) {
     std::string text = PASCALINE_TEST_PROGRAM;
@@ -110,15 +110,16 @@ TEST_F(SurroundingsTest, ClockThatStepsBackChangesNothing) {
   sample_ms_ = 700;
   write_space({kRight}, {32, 64, 96, 128, 160, 192, 224, 256, 288, 320, 352, 384});
   const auto began = Clock::now();
-  const int sweep = start(command({"--budget", "5s"}));
+  const int sweep = start(command({"--budget", "8s"}));
   EXPECT_TRUE(wait_until([&] { return trial_count() >= 2; })) << output();
+  const std::size_t before = trial_count();
   write_file_atomically(folder_ / "late", "");
   EXPECT_EQ(wait_child(sweep), 0) << output();
-  EXPECT_GT(seconds_since(began), 4.0);
-  EXPECT_LT(seconds_since(began), 8.0) << "the budget is of the steady clock";
+  EXPECT_GT(seconds_since(began), 7.0);
+  EXPECT_LT(seconds_since(began), 60.0) << "the budget is of the steady clock: the other one lost an hour";
   expect_sound();
   EXPECT_EQ(last_state(), "finished");
-  EXPECT_GE(trial_count(), 4U);
+  EXPECT_GT(trial_count(), before) << "it goes on";
   EXPECT_EQ(number("SELECT count(*) FROM sessions WHERE finished_unix_ms < started_unix_ms"), 0);
   const Store store(database_, OpenMode::read_only);
   const std::vector<TelemetryRow> rows = store.telemetry(store.sessions().at(0).id);

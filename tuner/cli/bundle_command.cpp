@@ -5,6 +5,7 @@
 
 #include "core/error.hpp"
 #include "core/paths.hpp"
+#include "report/text.hpp"
 #include "tuner/bundle_maker.hpp"
 #include "tuner/cli/command.hpp"
 
@@ -43,11 +44,12 @@ void print_summary(const BundleCommandOptions& options, const MadeBundle& made, 
     codes += kernel.codes.size();
   }
   const ToolkitRow& toolkit = made.bundle.toolkit;
-  fmt::print("{}: {} winners, {} codes of {} kernels for {} problems, {:.1f} MiB\n", options.output, winners, codes,
-             made.bundle.kernels.size(), made.problems, static_cast<double>(bytes) / (1 << 20));
-  fmt::print("for {}{}{}, by {} {}\n", made.bundle.kind == BinaryKind::ptx ? "PTX of " : "", made.bundle.architecture,
-             made.bundle.device ? fmt::format(" on {}", made.bundle.device->name) : "", toolkit.compiler,
-             toolkit.version);
+  fmt::print("{}: {} winners, {} codes of {} kernels for {} problems, {:.1f} MiB\n", clean_line(options.output),
+             winners, codes, made.bundle.kernels.size(), made.problems, static_cast<double>(bytes) / (1 << 20));
+  fmt::print("for {}{}{}, by {} {}\n", made.bundle.kind == BinaryKind::ptx ? "PTX of " : "",
+             clean_line(made.bundle.architecture),
+             made.bundle.device ? fmt::format(" on {}", clean_line(made.bundle.device->name)) : "",
+             clean_line(toolkit.compiler), clean_line(toolkit.version));
 }
 
 int bundle(const BundleCommandOptions& options) {
@@ -72,7 +74,7 @@ int bundle(const BundleCommandOptions& options) {
   const std::string bytes = encode_bundle(made.bundle);
   write_file_atomically(options.output, bytes);
   for (const std::string& warning : made.warnings) {
-    fmt::print(stderr, "pascaline: warning: {}\n", warning);
+    fmt::print(stderr, "pascaline: warning: {}\n", clean_line(warning));
   }
   print_summary(options, made, bytes.size());
   return kSuccess;

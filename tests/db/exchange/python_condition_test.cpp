@@ -134,7 +134,8 @@ TEST(PythonCondition, NestedChainsTakeNoTime) {
   EXPECT_EQ(condition_refusal(nested(" not in []"), names).substr(0, 3), "was");
   EXPECT_EQ(condition_refusal(nested(" < 2"), names), "112: the expression becomes longer than 4096 characters");
   EXPECT_EQ(condition_refusal(nested("**0 < 2"), names).substr(0, 3), "was");
-  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(2));
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(20))
+      << "it must not double with each bracket";
 }
 
 TEST(PythonCondition, WhatTheLanguageLacksIsRefusedWithItsColumn) {

@@ -46,7 +46,7 @@ class ReportServerTest : public ReportFixture {
   }
   // Asks until a newer document than the one of that tag comes.
   [[nodiscard]] json newer_than(const std::string& tag) const {
-    for (int attempt = 0; attempt < 400; ++attempt) {
+    for (int attempt = 0; attempt < 2400; ++attempt) {
       const auto answer = get("/document.json", {{"If-None-Match", tag}});
       if (answer && answer->status == 200) {
         return json::parse(answer->body);
@@ -145,7 +145,7 @@ TEST_F(ReportServerTest, DatabaseThatIsGoneIsSaidAndItsReturnSeen) {
   const auto file = folder_ / "tuned.db";
   std::filesystem::rename(file, folder_ / "away.db");
   // It rests for a while after a report was made.
-  for (int attempt = 0; attempt < 400 && get("/document.json")->status == 200; ++attempt) {
+  for (int attempt = 0; attempt < 2400 && get("/document.json")->status == 200; ++attempt) {
     std::this_thread::sleep_for(std::chrono::milliseconds(25));
   }
   const auto gone = get("/document.json");
