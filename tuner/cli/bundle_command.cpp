@@ -5,6 +5,7 @@
 
 #include "core/error.hpp"
 #include "core/paths.hpp"
+#include "core/shown_text.hpp"
 #include "tuner/bundle_maker.hpp"
 #include "tuner/cli/command.hpp"
 
@@ -46,8 +47,8 @@ void print_summary(const BundleCommandOptions& options, const MadeBundle& made, 
   fmt::print("{}: {} winners, {} codes of {} kernels for {} problems, {:.1f} MiB\n", options.output, winners, codes,
              made.bundle.kernels.size(), made.problems, static_cast<double>(bytes) / (1 << 20));
   fmt::print("for {}{}{}, by {} {}\n", made.bundle.kind == BinaryKind::ptx ? "PTX of " : "", made.bundle.architecture,
-             made.bundle.device ? fmt::format(" on {}", made.bundle.device->name) : "", toolkit.compiler,
-             toolkit.version);
+             made.bundle.device ? " on " + clean_line(made.bundle.device->name) : "", clean_line(toolkit.compiler),
+             clean_line(toolkit.version));
 }
 
 int bundle(const BundleCommandOptions& options) {
@@ -72,7 +73,7 @@ int bundle(const BundleCommandOptions& options) {
   const std::string bytes = encode_bundle(made.bundle);
   write_file_atomically(options.output, bytes);
   for (const std::string& warning : made.warnings) {
-    fmt::print(stderr, "pascaline: warning: {}\n", warning);
+    fmt::print(stderr, "pascaline: warning: {}\n", clean_line(warning));
   }
   print_summary(options, made, bytes.size());
   return kSuccess;
@@ -97,7 +98,7 @@ void add_bundle_command(CLI::App& app, Action& action) {
   command
       ->add_option("--sm-count", options->target.sm_count,
                    "Multiprocessors of the device (default: the winners'; with --untuned 20 for sm_61)")
-      ->check(CLI::Range(1, 1024));
+      ->transform(whole_number(1, 1024));
   command->add_option("-w,--workload", options->workloads, "Also code for the shapes of this workload (repeatable)");
   command->add_flag("--listed-only", options->listed_only,
                     "Code for the winners' and workloads' very shapes only, not for the sizes between them");
@@ -107,7 +108,7 @@ void add_bundle_command(CLI::App& app, Action& action) {
   command->add_option("--nvrtc", options->nvrtc, "NVRTC to use: a version such as 11.8, or a library's path");
   command->add_option("--cache", options->cache, "Folder for compiled kernels (default: ~/.cache/pascaline)");
   command->add_option("-j,--jobs", options->jobs, "Compile workers (default: every processor)")
-      ->check(CLI::Range(1, 1024));
+      ->transform(whole_number(1, 1024));
   command->footer(
       "Examples:\n"
       "  pascaline bundle --db tuned.db --arch sm_61 -o model.pasc\n"
