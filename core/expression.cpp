@@ -7,19 +7,13 @@
 #include <bit>
 #include <limits>
 
+#include "core/code_words.hpp"
 #include "core/error.hpp"
 
 namespace pascaline {
 namespace {
 
 constexpr std::int64_t kMin = std::numeric_limits<std::int64_t>::min();
-
-bool is_identifier(std::string_view name) {
-  const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
-  const auto digit = [](char c) { return c >= '0' && c <= '9'; };
-  return !name.empty() && letter(name.front()) &&
-         std::all_of(name.begin(), name.end(), [&](char c) { return letter(c) || digit(c); });
-}
 
 // Words that would mean something else in an expression than the name they are given to.
 bool is_reserved(std::string_view name) {

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <pwd.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -9,6 +10,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -42,9 +44,36 @@ const char* environment(const char* name) {
   return value != nullptr && *value != '\0' ? value : nullptr;
 }
 
-fs::path home() {
-  const char* folder = environment("HOME");
-  return folder != nullptr ? fs::path(folder) : fs::path("/tmp");
+// The folder that the variable names with its full path; a relative one would be another in every working directory.
+std::optional<fs::path> absolute_environment(const char* name) {
+  const char* folder = environment(name);
+  return folder != nullptr && fs::path(folder).is_absolute() ? std::optional<fs::path>(folder) : std::nullopt;
+}
+
+// What the password database says of the user; nothing if that is no place for files.
+std::optional<fs::path> registered_home() {
+  std::vector<char> texts(1 << 14);
+  passwd entry{};
+  passwd* found = nullptr;
+  while (::getpwuid_r(::geteuid(), &entry, texts.data(), texts.size(), &found) == ERANGE && texts.size() < 1 << 20) {
+    texts.resize(2 * texts.size());
+  }
+  const char* folder = found != nullptr ? found->pw_dir : nullptr;
+  return folder != nullptr && *folder == '/' ? std::optional<fs::path>(folder) : std::nullopt;
+}
+
+// A folder of the user's own. Never one such as /tmp, where others could have put files.
+fs::path home(std::string_view what, std::string_view options) {
+  if (const auto folder = absolute_environment("HOME")) {
+    return *folder;
+  }
+  if (const auto folder = registered_home()) {
+    return *folder;
+  }
+  throw Error(
+      fmt::format("there is no place for {}: HOME is not set to a full path, and the user has no home in the "
+                  "password database; set HOME, or give {}",
+                  what, options));
 }
 
 void write_all(int descriptor, std::string_view bytes) {
@@ -93,20 +122,20 @@ fs::path cache_folder() {
   if (const char* folder = environment("PASCALINE_CACHE_DIR")) {
     return folder;
   }
-  if (const char* folder = environment("XDG_CACHE_HOME")) {
-    return fs::path(folder) / "pascaline";
+  if (const auto folder = absolute_environment("XDG_CACHE_HOME")) {
+    return *folder / "pascaline";
   }
-  return home() / ".cache" / "pascaline";
+  return home("compiled kernels", "--cache or PASCALINE_CACHE_DIR") / ".cache" / "pascaline";
 }
 
 fs::path default_database() {
   if (const char* file = environment("PASCALINE_DB")) {
     return file;
   }
-  if (const char* folder = environment("XDG_DATA_HOME")) {
-    return fs::path(folder) / "pascaline" / "tuned.db";
+  if (const auto folder = absolute_environment("XDG_DATA_HOME")) {
+    return *folder / "pascaline" / "tuned.db";
   }
-  return home() / ".local" / "share" / "pascaline" / "tuned.db";
+  return home("the database", "--db or PASCALINE_DB") / ".local" / "share" / "pascaline" / "tuned.db";
 }
 
 std::string read_file(const fs::path& file, std::size_t most) {

@@ -8,13 +8,15 @@ namespace pascaline {
 
 /// Folder with the data of that name (`kernel_templates`, `search_spaces`, `host_shim`): under
 /// $PASCALINE_DATA_DIR, else beside the installed program (`../share/pascaline`), else in the source tree it was
-/// built from. Throws Error naming the places tried.
+/// built from. Never in the working directory. Throws Error naming the places tried.
 [[nodiscard]] std::filesystem::path data_folder(std::string_view name);
 
-/// Folder for compiled kernels: $PASCALINE_CACHE_DIR, else $XDG_CACHE_HOME/pascaline, else ~/.cache/pascaline.
+/// Folder for compiled kernels: $PASCALINE_CACHE_DIR, else $XDG_CACHE_HOME/pascaline, else ~/.cache/pascaline. The last
+/// two count with full paths only; ~ is $HOME, else what the password database says. Throws Error without any of them.
 [[nodiscard]] std::filesystem::path cache_folder();
 
-/// Default database: $PASCALINE_DB, else $XDG_DATA_HOME/pascaline/tuned.db, else ~/.local/share/pascaline/tuned.db.
+/// Default database: $PASCALINE_DB, else $XDG_DATA_HOME/pascaline/tuned.db, else ~/.local/share/pascaline/tuned.db, as
+/// in `cache_folder`.
 [[nodiscard]] std::filesystem::path default_database();
 
 /// Whole file as bytes; throws Error naming it, also if it has more than `most` bytes (a device may have no end).

@@ -7,6 +7,8 @@
 #include <set>
 #include <utility>
 
+#include "core/code_words.hpp"
+
 namespace pascaline {
 namespace {
 
@@ -88,6 +90,9 @@ Argument read_argument(const JsonNode& node, const Space& space) {
   node.only_keys({"name", "buffer", "scalar", "access", "extent", "value", "fill", "low", "high"});
   Argument argument;
   argument.name = node.at("name").name();
+  if (!is_identifier(argument.name)) {
+    node.at("name").fail(fmt::format("'{}' is not an identifier", argument.name));
+  }
   if (node.has("buffer") == node.has("scalar")) {
     node.fail("needs either 'buffer' or 'scalar', with the element type");
   }
@@ -122,6 +127,9 @@ Launch read_launch(const JsonNode& node, const Symbols& symbols) {
   node.only_keys({"function", "block", "grid", "shared_bytes"});
   Launch launch;
   launch.function = node.at("function").name();
+  if (const auto why = why_no_code_name(launch.function)) {
+    node.at("function").fail(fmt::format("'{}' {}", launch.function, *why));
+  }
   read_triple(node.at("block"), symbols, launch.block);
   read_triple(node.at("grid"), symbols, launch.grid);
   if (node.has("shared_bytes")) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "core/code_words.hpp"
 #include "core/enumeration.hpp"
 #include "core/error.hpp"
 #include "core/hash.hpp"
@@ -29,6 +30,20 @@ Value read_value(const JsonNode& node) {
   return node.name();
 }
 
+// Refuses, at its place, a text of which `why` says something.
+void require(const JsonNode& place, std::string_view text, const std::optional<std::string>& why) {
+  if (why) {
+    place.fail(fmt::format("'{}' {}", text, *why));
+  }
+}
+
+// A name that becomes a macro of the kernel.
+std::string read_macro_name(const JsonNode& node) {
+  std::string name = node.name();
+  require(node, name, why_no_macro_name(name));
+  return name;
+}
+
 /// Reads a space document part by part; every complaint names its place.
 class SpaceReader {
  public:
@@ -41,6 +56,7 @@ class SpaceReader {
       root_.at("schema").fail(fmt::format("this program reads schema {}", kSchema));
     }
     space_.kernel = root_.at("kernel").name();
+    require(root_.at("kernel"), space_.kernel, why_no_kernel_name(space_.kernel));
     space_.description = root_.has("description") ? root_.at("description").text() : "";
     read_parameters();
     read_dimensions();
@@ -49,9 +65,7 @@ class SpaceReader {
       space_.symbols.add("device_" + std::string(name));
     }
     read_named_expressions(root_, "definitions");
-    for (DerivedMacro& macro : read_named_expressions(root_, "macros")) {
-      space_.derived.push_back(std::move(macro));
-    }
+    read_macros();
     read_constraints();
     space_.launch = read_launch(root_.at("launch"), space_.symbols);
     space_.arguments = read_arguments(root_.at("arguments"), space_);
@@ -148,7 +162,7 @@ class SpaceReader {
       const JsonNode node = list.at(i);
       node.only_keys({"name", "values", "like"});
       TypeVariable variable;
-      variable.name = node.at("name").name();
+      variable.name = read_macro_name(node.at("name"));
       const JsonNode values = node.at("values");
       for (std::size_t j = 0; j < values.array_size(); ++j) {
         const ElementType type = read_element_type(values.at(j));
@@ -177,11 +191,12 @@ class SpaceReader {
       const JsonNode node = list.at(i);
       node.only_keys({"name", "description", "values", "default", "option", "omit"});
       Parameter parameter;
-      parameter.name = node.at("name").name();
-      parameter.description = node.has("description") ? node.at("description").text() : "";
       parameter.option = node.has("option") ? node.at("option").name() : "";
+      parameter.name = parameter.option.empty() ? read_macro_name(node.at("name")) : node.at("name").name();
+      parameter.description = node.has("description") ? node.at("description").text() : "";
       read_values(node, parameter);
       read_omit(node, parameter);
+      require_harmless(node, parameter);
       name_parameter(node.at("name"), parameter);
       space_.parameters.push_back(std::move(parameter));
     }
@@ -221,6 +236,19 @@ class SpaceReader {
     parameter.omit = read_value(omit);
     if (std::find(parameter.values.begin(), parameter.values.end(), *parameter.omit) == parameter.values.end()) {
       omit.fail(fmt::format("{} is not among the values of '{}'", to_text(*parameter.omit), parameter.name));
+    }
+  }
+
+  // What the values become is part of a compiler's command line.
+  static void require_harmless(const JsonNode& node, const Parameter& parameter) {
+    for (std::size_t i = 0; i < parameter.values.size(); ++i) {
+      const Value& value = parameter.values[i];
+      if (parameter.option.empty()) {
+        require(node.at("values").at(i), to_text(value), why_no_macro_value(to_text(value)));
+      } else if (parameter.omit != value) {
+        const std::string option = parameter.option + to_text(value);
+        require(node.at("option"), option, why_no_compiler_option(option));
+      }
     }
   }
 
@@ -265,6 +293,13 @@ class SpaceReader {
       out.push_back({name, value});
     }
     return out;
+  }
+
+  void read_macros() {
+    space_.derived = read_named_expressions(root_, "macros");
+    for (std::size_t i = 0; i < space_.derived.size(); ++i) {
+      (void)read_macro_name(root_.at("macros").at(i).at("name"));
+    }
   }
 
   void read_reference() {

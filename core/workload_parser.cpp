@@ -4,6 +4,7 @@
 #include <cmath>
 #include <set>
 
+#include "core/code_words.hpp"
 #include "core/error.hpp"
 #include "core/json_reader.hpp"
 #include "core/signature_reader.hpp"
@@ -120,6 +121,9 @@ class WorkloadReader {
     node.only_keys({"kernel", "name", "phase", "dimensions", "types", "count", "alternative_of"});
     WorkloadEntry entry;
     entry.kernel = node.at("kernel").name();
+    if (const auto why = why_no_kernel_name(entry.kernel)) {
+      node.at("kernel").fail(fmt::format("'{}' {}", entry.kernel, *why));
+    }
     entry.name = node.at("name").name();
     entry.phase = phase_index(node.at("phase"));
     entry.count = node.at("count").real();

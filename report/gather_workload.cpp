@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "core/code_words.hpp"
 #include "core/error.hpp"
 #include "core/paths.hpp"
 #include "core/workload.hpp"
@@ -67,7 +68,7 @@ std::vector<Space> spaces_of(const Workload& workload, const ReportOptions& opti
   }
   std::vector<Space> spaces;
   for (const std::string& kernel : kernels) {
-    const std::filesystem::path file = spaces_folder_of(options) / (kernel + ".json");
+    const std::filesystem::path file = kernel_file(spaces_folder_of(options), kernel, ".json");
     if (std::filesystem::exists(file)) {
       spaces.push_back(Space::load(file));
     }

@@ -4,6 +4,7 @@
 #include <string>
 #include <string_view>
 
+#include "core/shown_text.hpp"
 #include "db/store.hpp"
 
 namespace pascaline {
@@ -22,13 +23,6 @@ namespace pascaline {
 
 /// The text as one RFC 4180 field, quoted if it must be.
 [[nodiscard]] std::string csv_field(std::string_view text);
-
-/// The text with U+FFFD for what is not UTF-8, and for separators of lines and marks of direction (U+2028 to U+202E,
-/// U+2066 to U+2069, U+200E, U+200F, U+061C).
-[[nodiscard]] std::string shown_text(std::string_view text);
-
-/// `shown_text` on one line, with a space for each control character.
-[[nodiscard]] std::string clean_line(std::string_view text);
 
 /// Number of code points, which is near enough to how wide a terminal shows it.
 [[nodiscard]] std::size_t display_width(std::string_view text);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/code_words.hpp"
 #include "core/error.hpp"
 #include "core/version.hpp"
 #include "runtime/dispatch/identity.hpp"
@@ -164,9 +165,9 @@ class BundleMaker {
     std::vector<Winner> winners;
     std::copy_if(target_.winners.begin(), target_.winners.end(), std::back_inserter(winners),
                  [&](const Winner& winner) { return winner.kernel.name == name; });
-    TunedKernel kernel = make_tuned_kernel(Space::load(options_.spaces / (name + ".json")),
-                                           KernelSource::load(options_.kernels / (name + ".cu")), std::move(winners),
-                                           made_.bundle.toolkit);
+    TunedKernel kernel = make_tuned_kernel(Space::load(kernel_file(options_.spaces, name, ".json")),
+                                           KernelSource::load(kernel_file(options_.kernels, name, ".cu")),
+                                           std::move(winners), made_.bundle.toolkit);
     sort_winners(kernel);
     return kernel;
   }

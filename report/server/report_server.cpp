@@ -78,6 +78,12 @@ void answer_text(httplib::Response& response, int status, const std::string& tex
   response.set_content(text + "\n", "text/plain; charset=utf-8");
 }
 
+// Forgets the parts that a request asks for. The report is made anew with every trial, so parts of it are of no use,
+// and a request for hundreds of parts that overlap would be answered with hundreds of reports.
+void send_whole(const httplib::Request& request) {
+  const_cast<httplib::Request&>(request).ranges.clear();  // the library reads them only after this, and has no switch
+}
+
 }  // namespace
 
 class ReportServer::Impl {
@@ -95,6 +101,7 @@ class ReportServer::Impl {
     server_.set_default_headers({{"X-Content-Type-Options", "nosniff"},
                                  {"Referrer-Policy", "no-referrer"},
                                  {"Cache-Control", "no-cache"},
+                                 {"Accept-Ranges", "none"},
                                  {"Content-Security-Policy", html_report_policy(true)}});
     server_.set_error_handler([](const httplib::Request&, httplib::Response& response) {
       if (response.body.empty()) {
@@ -102,9 +109,7 @@ class ReportServer::Impl {
                     response.status == 404 ? "There is nothing here; the report is at /." : "This is no request.");
       }
     });
-    if (is_on_loopback(options.host)) {
-      refuse_other_names(plain_name(options.host));
-    }
+    look_at_requests_first(is_on_loopback(options.host) ? plain_name(options.host) : std::string());
     answer_page();
     answer_document();
     port_ = options.port == 0                                  ? server_.bind_to_any_port(options.host)
@@ -123,13 +128,14 @@ class ReportServer::Impl {
   void stop() { server_.stop(); }
 
  private:
-  // So that no other site's page can read the report through a name of its own: requests must name loopback, or what
-  // the server was told to listen on.
-  void refuse_other_names(const std::string& own) {
+  // Of a server on loopback `own` is the name it was told to listen on: so that no other site's page can read the
+  // report through a name of its own, requests must give that or one of loopback's.
+  void look_at_requests_first(const std::string& own) {
     server_.set_pre_routing_handler([own](const httplib::Request& request, httplib::Response& response) {
+      send_whole(request);
       const std::string header = request.get_header_value("Host");
       const std::string name = plain_name(host_name(header));
-      if (names_loopback(name) || (name == own && !name.empty())) {
+      if (own.empty() || names_loopback(name) || name == own) {
         return httplib::Server::HandlerResponse::Unhandled;
       }
       answer_text(response, 403, "This report is served on this machine only: open it as http://127.0.0.1");

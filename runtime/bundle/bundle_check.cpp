@@ -6,6 +6,7 @@
 #include <charconv>
 #include <set>
 
+#include "core/code_words.hpp"
 #include "core/error.hpp"
 #include "core/space.hpp"
 #include "runtime/bundle/bundle_format.hpp"
@@ -116,11 +117,8 @@ void check_winner(const Space& space, const BundleWinner& winner, const DeviceLi
 
 void check_kernel(const BundleKernel& kernel, const std::filesystem::path& kernels, const std::filesystem::path& spaces,
                   const DeviceLimits& limits) {
-  if (kernel.name.find('/') != std::string::npos) {
-    throw Error("that is no kernel's name");
-  }
-  const Space space = Space::load(spaces / (kernel.name + ".json"));
-  const KernelSource source = KernelSource::load(kernels / (kernel.name + ".cu"));
+  const Space space = Space::load(kernel_file(spaces, kernel.name, ".json"));
+  const KernelSource source = KernelSource::load(kernel_file(kernels, kernel.name, ".cu"));
   if (kernel.source_hash != source.hash) {
     throw Error(fmt::format("it was made for another version of the kernel ({:.8}, here {:.8})", kernel.source_hash,
                             source.hash));

@@ -7,6 +7,7 @@
 
 #include "core/error.hpp"
 #include "core/paths.hpp"
+#include "core/shown_text.hpp"
 #include "runtime/gpu/device_failure.hpp"
 
 namespace pascaline {
@@ -111,7 +112,7 @@ Prepared Dispatcher::build_or_fall_back(const TunedKernel& kernel, const BoundSp
         throw Error(fmt::format("cannot prepare {}: {}", space.problem().text(), reasons), error.code());
       }
       if (failed.size() == 1) {
-        fmt::print(stderr, "pascaline: warning: {}: {}; trying another\n", space.problem().text(), reasons);
+        fmt::print(stderr, "pascaline: warning: {}: {}; trying another\n", space.problem().text(), clean_line(reasons));
       }
     }
     plan = plan_untuned(space, failed, reasons);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "core/code_words.hpp"
 #include "core/error.hpp"
 
 namespace pascaline {
@@ -49,9 +50,8 @@ KernelHandle KernelRegistry::open(KernelName name) const {
     throw Error(
         fmt::format("cannot open kernel '{}': a dispatcher holds at most {} kernels", name.text(), kMaxKernels));
   }
-  const std::string stem(name.text());
-  Space space = Space::load(spaces_ / (stem + ".json"));
-  publish(index, std::move(space), KernelSource::load(kernels_ / (stem + ".cu")));
+  Space space = Space::load(kernel_file(spaces_, name.text(), ".json"));
+  publish(index, std::move(space), KernelSource::load(kernel_file(kernels_, name.text(), ".cu")));
   hashes_[index].store(name.hash(), std::memory_order_relaxed);
   count_.store(index + 1, std::memory_order_release);
   return KernelHandle{index};

@@ -18,8 +18,6 @@
 namespace pascaline {
 namespace {
 
-namespace fs = std::filesystem;
-
 // To be raised whenever the same request would give another Binary.
 constexpr std::string_view kKeyVersion = "1";
 
@@ -47,11 +45,10 @@ bool has_version(const NvrtcInfo& info, const std::string& version) {
 std::vector<NvrtcInfo> nvrtc_for(const std::string& nvrtc, std::string& wish) {
   const char* chosen = std::getenv("PASCALINE_NVRTC");
   wish = !nvrtc.empty() ? nvrtc : chosen != nullptr ? chosen : "";
-  std::error_code ignored;
   if (wish.empty()) {
     return find_nvrtc();
   }
-  if (wish.find('/') != std::string::npos || fs::exists(wish, ignored)) {
+  if (!is_nvrtc_version(wish)) {
     return probe_nvrtc(nvrtc_candidates(wish));
   }
   std::vector<NvrtcInfo> found = find_nvrtc();

@@ -72,7 +72,7 @@ struct NvrtcInfo {
 };
 
 /// NVRTC libraries found, newest first: $PASCALINE_NVRTC, `.toolkit/` of the program's tree and install, the
-/// dynamic loader's path, $CUDA_HOME and $CUDA_PATH, /usr/local/cuda*.
+/// dynamic loader's path, $CUDA_HOME and $CUDA_PATH, /usr/local/cuda*. Never those of the working directory.
 [[nodiscard]] std::vector<NvrtcInfo> find_nvrtc();
 
 /// What a device needs to run code for `target` ("" or its own: a native cubin; an older sm_XX: that

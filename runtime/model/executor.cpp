@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "core/error.hpp"
+#include "core/shown_text.hpp"
 #include "runtime/cpu/ops.hpp"
 #include "runtime/gpu/device_failure.hpp"
 #include "runtime/model/host_copies.hpp"
@@ -103,7 +104,7 @@ void Executor::warn(Operation operation, const std::string& reason) {
   fell_back_ = true;
   if (warnings_ != nullptr) {
     fmt::print(warnings_, "pascaline: warning: {} cannot run on {} and runs on the processor from now on: {}\n",
-               name_of(operation), device_->info().id, reason);
+               name_of(operation), device_->info().id, clean_line(reason));
   }
 }
 

@@ -8,6 +8,7 @@
 #include <cstdio>
 
 #include "core/error.hpp"
+#include "core/shown_text.hpp"
 #include "runtime/model/requirements.hpp"
 #include "runtime/session/foreign_database.hpp"
 #include "runtime/session/prompt.hpp"
@@ -51,7 +52,7 @@ void check_database(const std::filesystem::path& database, const std::string& id
       throw Error(reason);
     }
     if (!reason.empty()) {
-      fmt::print(stderr, "pascaline: warning: {}; default configurations are used\n", reason);
+      fmt::print(stderr, "pascaline: warning: {}; default configurations are used\n", clean_line(reason));
     }
   }
 }

@@ -5,7 +5,7 @@
 
 #include "core/error.hpp"
 #include "core/paths.hpp"
-#include "report/text.hpp"
+#include "core/shown_text.hpp"
 #include "tuner/bundle_maker.hpp"
 #include "tuner/cli/command.hpp"
 
@@ -99,7 +99,7 @@ void add_bundle_command(CLI::App& app, Action& action) {
   command
       ->add_option("--sm-count", options->target.sm_count,
                    "Multiprocessors of the device (default: the winners'; with --untuned 20 for sm_61)")
-      ->check(CLI::Range(1, 1024));
+      ->transform(whole_number(1, 1024));
   command->add_option("-w,--workload", options->workloads, "Also code for the shapes of this workload (repeatable)");
   command->add_flag("--listed-only", options->listed_only,
                     "Code for the winners' and workloads' very shapes only, not for the sizes between them");
@@ -109,7 +109,7 @@ void add_bundle_command(CLI::App& app, Action& action) {
   command->add_option("--nvrtc", options->nvrtc, "NVRTC to use: a version such as 11.8, or a library's path");
   command->add_option("--cache", options->cache, "Folder for compiled kernels (default: ~/.cache/pascaline)");
   command->add_option("-j,--jobs", options->jobs, "Compile workers (default: every processor)")
-      ->check(CLI::Range(1, 1024));
+      ->transform(whole_number(1, 1024));
   command->footer(
       "Examples:\n"
       "  pascaline bundle --db tuned.db --arch sm_61 -o model.pasc\n"

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "core/error.hpp"
+#include "core/shown_text.hpp"
 #include "runtime/image/decode.hpp"
 #include "tuner/cli/model_options.hpp"
 
@@ -171,7 +172,7 @@ int chat(const ChatCommandOptions& options) {
     } catch (const DeviceLostError&) {
       throw;
     } catch (const Error& error) {
-      fmt::print("{}\n", error.what());
+      fmt::print("{}\n", clean_lines(error.what()));
       conversation.drop_pictures();
     }
   }

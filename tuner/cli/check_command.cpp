@@ -7,6 +7,7 @@
 
 #include "core/error.hpp"
 #include "core/paths.hpp"
+#include "core/shown_text.hpp"
 #include "runtime/dispatch/planner.hpp"
 #include "runtime/gpu/host/host_device.hpp"
 #include "runtime/gpu/host/sanitized_run.hpp"
@@ -153,7 +154,8 @@ int check_problem(const CheckCommandOptions& options, const HostCompiler& compil
   const Plan first = first_plan(options, bound);
   const bool fallback = first.provenance == Provenance::fallback;
   if (fallback && !options.as_json) {
-    fmt::print("{}: {}; checking the closest valid configuration instead\n", bound.problem().text(), first.because);
+    fmt::print("{}: {}; checking the closest valid configuration instead\n", bound.problem().text(),
+               clean_line(first.because));
   }
   int bad = 0;
   for (const Config& config : configurations(options, bound, first.config)) {
@@ -163,7 +165,7 @@ int check_problem(const CheckCommandOptions& options, const HostCompiler& compil
     const Verdict verdict = judge(run_sanitized(compiler, child_command(options, bound.problem(), config)), config);
     bad += verdict.good ? 0 : 1;
     if (!options.as_json) {
-      fmt::print("{}  {}\n    {}\n", bound.problem().text(), config.text(), verdict.text);
+      fmt::print("{}  {}\n    {}\n", bound.problem().text(), config.text(), clean_lines(verdict.text));
       std::fflush(stdout);
       continue;
     }
@@ -206,8 +208,11 @@ void add_check_command(CLI::App& app, Action& action) {
   options->kernel.add_kernel_to(*command);
   options->kernel.add_problems_to(*command);
   options->kernel.add_settings_to(*command);
-  command->add_option("-n,--limit", options->limit, "Check this many: the one given, the rest drawn at random");
-  command->add_option("--seed", options->seed, "Seed of the draw and of the inputs")->capture_default_str();
+  command->add_option("-n,--limit", options->limit, "Check this many: the one given, the rest drawn at random")
+      ->transform(whole_number(0));
+  command->add_option("--seed", options->seed, "Seed of the draw and of the inputs")
+      ->capture_default_str()
+      ->transform(any_unsigned());
   command->add_flag("--json", options->as_json, "Print JSON");
   command->footer(
       "Choose small shapes: threads are emulated one by one. Without --set the default is checked or, where it is not\n"
@@ -221,7 +226,7 @@ void add_check_command(CLI::App& app, Action& action) {
   inner->kernel.add_kernel_to(*worker);
   inner->kernel.add_problems_to(*worker);
   inner->kernel.add_settings_to(*worker);
-  worker->add_option("--seed", inner->seed);
+  worker->add_option("--seed", inner->seed)->transform(any_unsigned());
   worker->callback([&action, inner] { action = [inner] { return check_one(*inner); }; });
 }
 

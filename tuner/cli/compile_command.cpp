@@ -8,6 +8,7 @@
 
 #include "core/error.hpp"
 #include "core/paths.hpp"
+#include "core/shown_text.hpp"
 #include "tuner/cli/command.hpp"
 #include "tuner/survey.hpp"
 
@@ -65,7 +66,7 @@ void print_row(const SurveyedVariant& variant) {
                100 * variant.occupancy, used.instructions,
                used.instructions > 0 ? 100.0 * used.ffma / used.instructions : 0.0, variant.config.text());
   } else {
-    fmt::print("{:<14} {}  {}\n", name_of(variant.status), variant.reason, variant.config.text());
+    fmt::print("{:<14} {}  {}\n", name_of(variant.status), clean_line(variant.reason), variant.config.text());
   }
 }
 
@@ -233,11 +234,14 @@ void add_compile_command(CLI::App& app, Action& action) {
   command
       ->add_option("--sm-count", options->sm_count,
                    "Multiprocessors of the card, on which splits and so the code depend (default: 20 for sm_61)")
-      ->check(CLI::Range(1, 1024));
-  command->add_option("-n,--limit", options->survey.limit, "Compile this many variants drawn at random (default: all)");
-  command->add_option("--seed", options->survey.seed, "Seed of the draw")->capture_default_str();
+      ->transform(whole_number(1, 1024));
+  command->add_option("-n,--limit", options->survey.limit, "Compile this many variants drawn at random (default: all)")
+      ->transform(whole_number(0));
+  command->add_option("--seed", options->survey.seed, "Seed of the draw")
+      ->capture_default_str()
+      ->transform(any_unsigned());
   command->add_option("-j,--jobs", options->survey.jobs, "Compile workers (default: every processor)")
-      ->check(CLI::Range(1, 1024));
+      ->transform(whole_number(1, 1024));
   command->add_option("--nvrtc", options->survey.nvrtc, "NVRTC to use: a version such as 11.8, or a library's path");
   command->add_option("--cache", options->cache, "Folder for compiled kernels (default: ~/.cache/pascaline)");
   command->add_option("--emit", options->emit,

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.hpp"
+#include "core/shown_text.hpp"
 #include "core/statistics.hpp"
 #include "runtime/dispatch/dispatcher.hpp"
 #include "tuner/cli/command.hpp"
@@ -57,8 +58,8 @@ json to_json(const Plan& plan, const Geometry& geometry) {
 }
 
 void print_text(const Plan& plan, const Geometry& geometry) {
-  fmt::print("{}\n  {}: {}\n", plan.problem.text(), name_of(plan.provenance), plan.because);
-  fmt::print("  {}\n", plan.config.text());
+  fmt::print("{}\n  {}: {}\n", plan.problem.text(), name_of(plan.provenance), clean_line(plan.because));
+  fmt::print("  {}\n", clean_line(plan.config.text()));
   fmt::print("  grid {}, block {}, {} bytes of dynamic shared memory\n", fmt::join(geometry.grid, "x"),
              fmt::join(geometry.block, "x"), geometry.shared_bytes);
   if (plan.expected) {

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cctype>
 #include <string_view>
 #include <system_error>
@@ -76,16 +77,21 @@ Space checked_space(const T1Input& input, const std::string& text) {
   }
 }
 
-// The kernel's file as the T1 input names it, from its own folder or from where the program runs.
-fs::path kernel_file(const T1Input& input) {
-  const fs::path beside = fs::path(input.file).parent_path() / input.kernel_file;
-  for (const fs::path& place : {beside, fs::path(input.kernel_file)}) {
-    std::error_code ignored;
-    if (fs::is_regular_file(place, ignored)) {
-      return place;
-    }
+// The kernel's file as the T1 input names it: in its own folder or below, as the input may come from anyone.
+fs::path named_source(const T1Input& input) {
+  const fs::path named = input.kernel_file;
+  const auto refuse = [&](const std::string& problem) {
+    throw SpaceError(input.file, "/KernelSpecification/KernelFile", problem);
+  };
+  if (named.is_absolute() || std::find(named.begin(), named.end(), "..") != named.end()) {
+    refuse(fmt::format("'{}' leads out of the folder of this file; put the kernel's file beside it, and name it so",
+                       input.kernel_file));
   }
-  throw SpaceError(input.file, "/KernelSpecification/KernelFile", fmt::format("there is no file {}", beside.string()));
+  fs::path beside = fs::path(input.file).parent_path() / named;
+  if (std::error_code ignored; !fs::is_regular_file(beside, ignored)) {
+    refuse(fmt::format("there is no file {}", beside.string()));
+  }
+  return beside;
 }
 
 void require_stem(const T1Input& input, const std::string& name) {
@@ -133,7 +139,7 @@ int import_space(const ImportSpaceOptions& options) {
   }
   const std::string text = t1_space_json(input, name);
   const Space space = checked_space(input, text);
-  const fs::path kernel = kernel_file(input);
+  const fs::path kernel = named_source(input);
   if (const KernelSource source = KernelSource::load(kernel); !source.headers.empty()) {
     throw Error(
         fmt::format("{} includes '{}', and only one file can be taken over: put what it needs into the kernel's "

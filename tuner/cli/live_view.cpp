@@ -138,8 +138,9 @@ LiveView::~LiveView() {
   }
 }
 
-void LiveView::line(const std::string& text) {
+void LiveView::line(const std::string& given) {
   const std::lock_guard lock(mutex_);
+  const std::string text = clean_lines(given);
   std::string above = text + "\n";
   if (log_ && !logged(text)) {
     const std::string note = fmt::format("cannot write the log file {}: {}; going on without it",

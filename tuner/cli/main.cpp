@@ -9,9 +9,10 @@
 #include <string_view>
 
 #include "core/error.hpp"
+#include "core/shown_text.hpp"
 #include "core/version.hpp"
-#include "report/text.hpp"
 #include "tuner/cli/command.hpp"
+#include "tuner/cli/command_words.hpp"
 
 namespace pascaline::cli {
 namespace {
@@ -40,7 +41,7 @@ int output_fault(int argc, char** argv, int error) {
 
 // But for what takes a device's memory, which is a list.
 int memory_fault(const OutOfMemoryError& error) {
-  std::fprintf(stderr, "pascaline: %s\n", error.what());
+  std::fprintf(stderr, "pascaline: %s\n", clean_lines(error.what()).c_str());
   return kFault;
 }
 
@@ -86,6 +87,10 @@ int run(int argc, char** argv) {
   add_workload_command(app, action);
   add_completion_command(app, action);
   add_worker_commands(app, action);
+  if (const std::string wrong = fault_of_words(app, {argv, argv + argc}); !wrong.empty()) {
+    fault(wrong + "; see pascaline --help");
+    return kUsage;
+  }
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -116,13 +116,14 @@ SessionOptions ModelCommandOptions::session_options() const {
   SessionOptions options;
   options.model = folder;
   options.device = device;
-  const std::filesystem::path path = database_path(database);
   if (!bundle.empty()) {
     options.dispatcher.bundle = bundle;
     options.dispatcher.any_device = any_device;
-  } else if (!untuned && (!database.empty() || std::filesystem::exists(path))) {
-    options.dispatcher.database = path;
-    options.database_may_be_foreign = database.empty();
+  } else if (!untuned && !on_processor()) {
+    if (std::filesystem::path path = database_path(database); !database.empty() || std::filesystem::exists(path)) {
+      options.dispatcher.database = std::move(path);
+      options.database_may_be_foreign = database.empty();
+    }
   }
   options.dispatcher.kernels = kernels_folder;
   options.dispatcher.spaces = spaces_folder;

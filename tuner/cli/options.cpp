@@ -9,6 +9,7 @@
 #include <limits>
 #include <thread>
 
+#include "core/code_words.hpp"
 #include "core/error.hpp"
 #include "core/paths.hpp"
 #include "report/report.hpp"
@@ -94,11 +95,11 @@ std::filesystem::path KernelOptions::kernels() const {
 
 Space KernelOptions::load_space() const {
   const auto folder = spaces_folder.empty() ? data_folder("search_spaces") : std::filesystem::path(spaces_folder);
-  if (kernel.empty() || kernel.find('/') != std::string::npos) {
+  if (why_no_kernel_name(kernel)) {
     throw Error(fmt::format(
         "'{}' is no kernel name; give the stem of its .cu, and its folders with --kernels and --spaces", kernel));
   }
-  return Space::load(folder / (kernel + ".json"));
+  return Space::load(kernel_file(folder, kernel, ".json"));
 }
 
 std::vector<Problem> KernelOptions::load_problems(const Space& space) const {

@@ -7,8 +7,10 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/code_words.hpp"
 #include "core/error.hpp"
 #include "core/paths.hpp"
+#include "core/shown_text.hpp"
 #include "tuner/cli/command.hpp"
 #include "tuner/static_model/rank_check.hpp"
 #include "tuner/static_model/ranking.hpp"
@@ -212,15 +214,15 @@ json to_json(const RankCheck& check) {
 void print_checks(const std::vector<RankCheck>& checks) {
   std::string device;
   for (const RankCheck& check : checks) {
-    const std::string heading =
-        fmt::format("{} with {} SMs, code for {}", check.device.name, check.device.sm_count, check.target);
+    const std::string heading = fmt::format("{} with {} SMs, code for {}", clean_line(check.device.name),
+                                            check.device.sm_count, clean_line(check.target));
     if (heading != device) {
       device = heading;
       fmt::print("{}\n{:>7} {:>7} {:>9} {:>6} {:>9}  {}\n", device, "trials", "rho", "compiled", "found", "compiled",
                  "problem");
     }
     fmt::print("{:>7} {:>7.3f} {:>9.3f} {:>5.0f}% {:>8.0f}%  {}\n", check.trials, check.correlation,
-               check.compiled_correlation, 100 * check.found, 100 * check.compiled_found, check.problem);
+               check.compiled_correlation, 100 * check.found, 100 * check.compiled_found, clean_line(check.problem));
   }
   fmt::print("Means\n{:>9} {:>7} {:>7} {:>9} {:>6} {:>9}  {}\n", "problems", "trials", "rho", "compiled", "found",
              "compiled", "kernel");
@@ -234,7 +236,7 @@ void print_checks(const std::vector<RankCheck>& checks) {
 std::optional<Space> space_if_there(KernelOptions options, const std::string& kernel) {
   const auto folder =
       options.spaces_folder.empty() ? data_folder("search_spaces") : std::filesystem::path(options.spaces_folder);
-  if (!std::filesystem::exists(folder / (kernel + ".json"))) {
+  if (why_no_kernel_name(kernel) || !std::filesystem::exists(kernel_file(folder, kernel, ".json"))) {
     return std::nullopt;
   }
   options.kernel = kernel;
@@ -281,7 +283,7 @@ int check_against(const RankCommandOptions& options, bool one_kernel) {
 void add_rate_options(CLI::App& command, RankCommandOptions& options) {
   command.add_option("-a,--arch", options.architecture, "Architecture, e.g. sm_61")->capture_default_str();
   command.add_option("--sm-count", options.sm_count, "Multiprocessors of the card (default: 20 for sm_61)")
-      ->check(CLI::Range(1, 1024));
+      ->transform(whole_number(1, 1024));
   command
       .add_option("--clock", options.clock_mhz, "Clock of its multiprocessors in MHz (default: typical of such a card)")
       ->check(number_within(1, 100'000));
@@ -306,7 +308,7 @@ void add_choice_options(CLI::App& command, RankCommandOptions& options) {
                   "Compile this many of the best, no GPU needed, and rank them again by what their binaries use")
       ->transform(whole_number(0, 100'000));
   command.add_option("-j,--jobs", options.survey.jobs, "Compile workers (default: every processor)")
-      ->check(CLI::Range(1, 1024));
+      ->transform(whole_number(1, 1024));
   command.add_option("--nvrtc", options.survey.nvrtc, "NVRTC to use: a version such as 11.8, or a library's path");
   command.add_option("--cache", options.cache, "Folder for compiled kernels (default: ~/.cache/pascaline)");
 }
@@ -340,7 +342,9 @@ void add_rank_command(CLI::App& app, Action& action) {
       catch_interrupts();
       options->survey.architecture = options->architecture;
       options->survey.kernels = options->kernel.kernels();
-      options->survey.cache = options->cache.empty() ? cache_folder() : std::filesystem::path(options->cache);
+      if (options->compile > 0) {
+        options->survey.cache = options->cache.empty() ? cache_folder() : std::filesystem::path(options->cache);
+      }
       return options->against.empty() ? rank(*options) : check_against(*options, command->count("--kernel") > 0);
     };
   });

@@ -261,19 +261,19 @@ void add_replay_command(CLI::App& app, Action& action) {
       ->check(CLI::IsMember(searchers));
   command->add_option("-r,--repeats", replay_options.repeats, "Repeats of each, with seeds of their own")
       ->capture_default_str()
-      ->check(CLI::Range(1, 100'000));
+      ->transform(whole_number(1, 100'000));
   command->add_option("-n,--evaluations", replay_options.budgets, "Numbers of evaluations to look at")
       ->capture_default_str()
       ->delimiter(',')
-      ->check(CLI::Range(1, kMostBudget));
+      ->transform(whole_number(1, kMostBudget));
   command->add_option("--seed", replay_options.seed, "Seed of the first repeat")
       ->capture_default_str()
       ->transform(any_unsigned());
   command->add_option("--batch", replay_options.batch, "Proposals that are out at once")
       ->capture_default_str()
-      ->check(CLI::Range(1, 10'000));
+      ->transform(whole_number(1, 10'000));
   command->add_option("-j,--jobs", replay_options.jobs, "Threads (default: every processor)")
-      ->check(CLI::Range(1, 1024));
+      ->transform(whole_number(1, 1024));
   command->add_option("-k,--kernel", options->filter.kernel, "Only this kernel of a database");
   command->add_flag("--no-score", options->no_score, "Stop at the last of --evaluations, which is faster");
   command->add_flag("--json", options->as_json,

@@ -79,7 +79,9 @@ void add_show_command(CLI::App& app, Action& action) {
                       "Only trials with this status: ok, rejected, compile_failed, launch_failed, wrong_result, "
                       "timed_out, crashed");
   command->add_option("--session", options->session, "Only this session");
-  command->add_option("-n,--limit", options->limit, "Rows at most; 0: all")->capture_default_str();
+  command->add_option("-n,--limit", options->limit, "Rows at most; 0: all")
+      ->capture_default_str()
+      ->transform(whole_number(0));
   command->add_flag("--json", options->as_json, "Print JSON");
   command->footer(
       "Examples:\n  pascaline show\n  pascaline show trials --kernel matmul --limit 10\n"

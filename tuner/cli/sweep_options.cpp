@@ -30,22 +30,25 @@ void add_searching_options(CLI::App& command, SweepCommandOptions& options) {
   command
       .add_option("-n,--trials", sweep.trials, "New trials a problem (with --budget or --until alone: as many as fit)")
       ->capture_default_str()
-      ->check(CLI::Range(1, kUnlimitedTrials));
+      ->transform(whole_number(1, kUnlimitedTrials));
   command.add_option("-b,--budget", options.budget, "Time for all, e.g. 8h, 90m; shared by expected gain");
   command.add_option("--until", options.until, "Time to be done by, e.g. 07:00");
-  command.add_option("--until-unix", options.until_unix)->group("");
-  command.add_option("--seed", options.seed, "Seed of the search and of the inputs")->capture_default_str();
+  command.add_option("--until-unix", options.until_unix)->group("")->transform(whole_number(0));
+  command.add_option("--seed", options.seed, "Seed of the search and of the inputs")
+      ->capture_default_str()
+      ->transform(whole_number(0));
   command.add_flag("--resume", options.resume, "Go on with the last sweep of the database that did not finish");
   command.add_option("--resume-run", sweep.resume_run)->group("");
   command.add_flag("--retry-failed", sweep.retry_failed,
                    "Try again what timed out, crashed or was not launched before");
-  command.add_option("-j,--jobs", sweep.jobs, "Compile workers (default: every processor)")->check(CLI::Range(1, 1024));
+  command.add_option("-j,--jobs", sweep.jobs, "Compile workers (default: every processor)")
+      ->transform(whole_number(1, 1024));
   command.add_option("--compile-timeout", sweep.compile_timeout_s, "Seconds a variant may take to compile")
       ->capture_default_str()
       ->check(number_within(kLeastS, kMostS));
   command.add_option("--compile-memory", options.compile_memory, "MiB of memory a compile worker may use; 0: no cap")
       ->capture_default_str()
-      ->check(CLI::Range(0, 1 << 24));
+      ->transform(whole_number(0, 1 << 24));
   command.add_option("--kernel-timeout", sweep.kernel_timeout_s, "Seconds a launch may take, at most")
       ->capture_default_str()
       ->check(number_within(kLeastS, kMostS));
@@ -83,10 +86,10 @@ void add_measuring_options(CLI::App& command, SweepOptions& sweep, bool& warm_ca
   command.add_flag("--warm-cache", warm_cache, "Do not evict the device's L2 before each sample");
   command.add_option("--min-samples", measure.min_samples, "Samples a configuration at least")
       ->capture_default_str()
-      ->check(CLI::Range(3, 100000));
+      ->transform(whole_number(3, 100000));
   command.add_option("--max-samples", measure.max_samples, "Samples a configuration at most")
       ->capture_default_str()
-      ->check(CLI::Range(3, 100000));
+      ->transform(whole_number(3, 100000));
   command.add_option("--precision", measure.target_half_width, "Sample until the median is known to this fraction")
       ->capture_default_str()
       ->check(number_within(0.0001, 1));
@@ -100,10 +103,10 @@ void add_measuring_options(CLI::App& command, SweepOptions& sweep, bool& warm_ca
       ->check(number_within(0, 1e6));
   command.add_option("--finalists", sweep.finalists, "Best configurations re-measured against the default")
       ->capture_default_str()
-      ->check(CLI::Range(1, 100));
+      ->transform(whole_number(1, 100));
   command.add_option("--rounds", sweep.finals.rounds, "Rounds of the finals")
       ->capture_default_str()
-      ->check(CLI::Range(2, 10000));
+      ->transform(whole_number(2, 10000));
 }
 
 }  // namespace
@@ -134,9 +137,6 @@ void check_together(const SweepCommandOptions& options) {
   if (measure.min_samples > measure.max_samples) {
     throw Error(
         fmt::format("--min-samples {} is more than --max-samples {}", measure.min_samples, measure.max_samples));
-  }
-  if (options.seed < 0) {
-    throw Error(fmt::format("--seed {}: it must be 0 or more", options.seed));
   }
   if (!options.devices.empty() && !options.device.device.empty()) {
     throw Error("give either --device or --devices, not both");

@@ -18,7 +18,7 @@ void add_worker_commands(CLI::App& app, Action& action) {
   command->add_option("--cache", options->cache)->required();
   command->add_option("--arch", options->architecture)->required();
   command->add_option("--nvrtc", options->nvrtc);
-  command->add_option("--memory", options->memory_bytes);
+  command->add_option("--memory", options->memory_bytes)->transform(any_unsigned());
   command->callback([&action, options] {
     action = [options] {
       return run_compile_worker(options->cache, options->architecture, options->nvrtc, options->memory_bytes);

@@ -39,7 +39,7 @@ fs::path find_include_folder(const fs::path& library) {
     places.push_back((folder / place).lexically_normal());
   }
   for (const char* variable : {"CUDA_HOME", "CUDA_PATH"}) {
-    if (const char* root = std::getenv(variable); root != nullptr && *root != '\0') {
+    if (const char* root = std::getenv(variable); root != nullptr && fs::path(root).is_absolute()) {
       places.push_back(fs::path(root) / "include");
     }
   }

@@ -52,6 +52,10 @@ class Nvrtc {
   mutable std::atomic<bool> no_cache_{false};
 };
 
+/// Whether `wish`, of the user, is a version such as 11.8; else it is a library's path or a folder's. A file or folder
+/// of the working directory that is named like a version is no library.
+[[nodiscard]] bool is_nvrtc_version(const std::string& wish);
+
 /// Files that may be NVRTC libraries, in the order of preference, each once: those `wish` (a file or folder) holds,
 /// or, if it is empty, those of all places that `find_nvrtc` looks at.
 [[nodiscard]] std::vector<std::string> nvrtc_candidates(const std::filesystem::path& wish);

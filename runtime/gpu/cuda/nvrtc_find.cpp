@@ -20,14 +20,15 @@ bool is_nvrtc_name(const std::string& name) {
   return std::regex_match(name, pattern);
 }
 
-// Candidates in order, each file once however it is named.
+// Candidates in order, each file once however it is named, all with their full path: a bare name would be looked up by
+// the dynamic loader.
 class Candidates {
  public:
   void add_file(const fs::path& file) {
     std::error_code error;
     const fs::path real = fs::canonical(file, error);
     if (!error && seen_.insert(real.string()).second) {
-      found_.push_back(file.string());
+      found_.push_back(fs::absolute(file).string());
     }
   }
   void add_folder(const fs::path& folder, int depth = 0) {
@@ -72,6 +73,7 @@ void add_wish(Candidates& candidates, const fs::path& wish) {
   }
 }
 
+// Only where the program itself lies: whoever starts it may stand in a folder with files of others.
 void add_local_toolkits(Candidates& candidates) {
   std::error_code error;
   candidates.add_folder(fs::path(PASCALINE_SOURCE_DIR) / ".toolkit", kMaxDepth);
@@ -81,7 +83,6 @@ void add_local_toolkits(Candidates& candidates) {
     candidates.add_folder(prefix / ".toolkit", kMaxDepth);
     candidates.add_folder(prefix / "share" / "pascaline" / "toolkit", kMaxDepth);
   }
-  candidates.add_folder(fs::path(".toolkit"), kMaxDepth);
 }
 
 void add_installed_toolkits(Candidates& candidates) {
@@ -89,7 +90,8 @@ void add_installed_toolkits(Candidates& candidates) {
     candidates.add_soname(soname);
   }
   for (const char* variable : {"CUDA_HOME", "CUDA_PATH"}) {
-    if (const char* root = std::getenv(variable); root != nullptr && *root != '\0') {
+    // A relative one would be a place in whatever folder this was started in.
+    if (const char* root = std::getenv(variable); root != nullptr && fs::path(root).is_absolute()) {
       candidates.add_toolkit(root);
     }
   }
@@ -111,13 +113,19 @@ std::pair<int, int> version_number(const std::string& version) {
 
 }  // namespace
 
+bool is_nvrtc_version(const std::string& wish) {
+  return !wish.empty() && wish.find_first_not_of("0123456789.") == std::string::npos &&
+         wish.find_first_not_of('.') != std::string::npos;
+}
+
 std::vector<std::string> nvrtc_candidates(const fs::path& wish) {
   Candidates candidates;
   if (!wish.empty()) {
     add_wish(candidates, wish);
     return candidates.take();
   }
-  if (const char* chosen = std::getenv("PASCALINE_NVRTC"); chosen != nullptr && *chosen != '\0') {
+  if (const char* chosen = std::getenv("PASCALINE_NVRTC");
+      chosen != nullptr && *chosen != '\0' && !is_nvrtc_version(chosen)) {
     add_wish(candidates, chosen);
   }
   add_local_toolkits(candidates);

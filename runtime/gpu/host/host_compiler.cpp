@@ -13,6 +13,7 @@
 #include <span>
 #include <vector>
 
+#include "core/code_words.hpp"
 #include "core/error.hpp"
 #include "core/hash.hpp"
 #include "core/paths.hpp"
@@ -95,8 +96,9 @@ std::string find_program(const std::string& name) {
   std::string_view folders = variable != nullptr ? variable : "/usr/bin:/bin";
   while (!folders.empty()) {
     const std::size_t colon = std::min(folders.find(':'), folders.size());
-    const fs::path candidate = fs::path(folders.substr(0, colon)) / name;
-    if (::access(candidate.c_str(), X_OK) == 0) {
+    const fs::path folder = folders.substr(0, colon);
+    // An empty or relative entry would be a place in whatever folder this was started in.
+    if (const fs::path candidate = folder / name; folder.is_absolute() && ::access(candidate.c_str(), X_OK) == 0) {
       return candidate.string();
     }
     folders.remove_prefix(std::min(colon + 1, folders.size()));
@@ -122,7 +124,7 @@ std::vector<std::string> host_options(const std::vector<std::string>& options) {
   for (const std::string& option : options) {
     for (const auto& [given, passed] :
          {std::pair("--std=", "-std="), std::pair("-std=", "-std="), std::pair("--define-macro=", "-D"),
-          std::pair("-D", "-D"), std::pair("--include-path=", "-I"), std::pair("-I", "-I")}) {
+          std::pair("-define-macro=", "-D"), std::pair("-D", "-D")}) {
       if (option.starts_with(given)) {
         out.push_back(passed + option.substr(std::string_view(given).size()));
         break;
@@ -132,10 +134,28 @@ std::vector<std::string> host_options(const std::vector<std::string>& options) {
   return out;
 }
 
+// What becomes code, or a word for the compiler, is looked at again here, wherever the request came from.
+void require_harmless(const CompileRequest& request) {
+  const auto require = [&](const std::string& text, const std::optional<std::string>& why) {
+    if (why) {
+      throw HostDeviceError(
+          fmt::format("cannot compile {} for the host: '{}' {}", request.source->file.filename().string(), text, *why));
+    }
+  };
+  require(request.function, why_no_code_name(request.function));
+  for (const std::string& define : request.defines) {
+    require(define, why_no_define(define));
+  }
+  for (const std::string& option : request.options) {
+    require(option, why_no_compiler_option(option));
+  }
+}
+
 std::string line_directive(const fs::path& file) {
   std::string name;
   for (const char c : file.string()) {
-    name += c == '"' || c == '\\' ? std::string{'\\', c} : std::string{c};
+    const bool ends_line = c == '\n' || c == '\r';
+    name += c == '"' || c == '\\' ? std::string{'\\', c} : std::string{ends_line ? '?' : c};
   }
   return fmt::format("#line 1 \"{}\"\n", name);
 }
@@ -260,6 +280,7 @@ HostCompiler HostCompiler::find() {
 }
 
 CompileResult compile_for_host(const HostCompiler& compiler, const CompileRequest& request) {
+  require_harmless(request);
   const ScratchFolder scratch;
   const fs::path object = scratch.path() / "kernel.so";
   const fs::path unit = write_sources(scratch.path(), request);

@@ -19,7 +19,8 @@ struct HostCompiler {
 };
 
 /// Compiles a kernel file into a shared object against the shim of CUDA's device language. Kernel source errors
-/// give a result that is not ok; throws HostDeviceError if the compiler cannot be run.
+/// give a result that is not ok; throws HostDeviceError if the compiler cannot be run, or the request holds what
+/// core/code_words.hpp does not let become code or a compiler's option.
 [[nodiscard]] CompileResult compile_for_host(const HostCompiler& compiler, const CompileRequest& request);
 
 /// Hash of everything besides the request that decides what `compile_for_host` gives (the shim's headers).

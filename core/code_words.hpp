@@ -1,0 +1,40 @@
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace pascaline {
+
+// Search spaces and bundles may come from anyone. What of them becomes C++, a compiler's option or a file's name is
+// held to what these allow. Each gives what is wrong, to be read after the text in question, or nothing.
+
+/// Whether C++ takes it for a name: letters and digits of ASCII and `_`, no digit in front.
+[[nodiscard]] bool is_identifier(std::string_view name) noexcept;
+
+/// Of a function or macro of a kernel: an identifier that is no word of C++ and not reserved for the compiler.
+[[nodiscard]] std::optional<std::string> why_no_code_name(std::string_view name);
+
+/// Of a macro of a kernel: as a name in code, and none of the program's own.
+[[nodiscard]] std::optional<std::string> why_no_macro_name(std::string_view name);
+
+/// Of a macro's body: numbers and names, as of a type, without what could call, assign or declare something.
+[[nodiscard]] std::optional<std::string> why_no_macro_value(std::string_view value);
+
+/// Of a macro as a compiler is told: `NAME` or `NAME=value`.
+[[nodiscard]] std::optional<std::string> why_no_define(std::string_view define);
+
+/// Of an option of NVRTC: one of those that are known to steer the code and nothing else. None that reads or writes
+/// files, loads code, or changes what the program itself asks for is among them.
+[[nodiscard]] std::optional<std::string> why_no_compiler_option(std::string_view option);
+
+/// Of a kernel's name, which is the stem of its files: letters, digits, `_`, `-` and `.`, none of the last two in
+/// front.
+[[nodiscard]] std::optional<std::string> why_no_kernel_name(std::string_view name);
+
+/// The file of a kernel in a folder, `kernel` + `ending`; throws Error if that is no kernel's name.
+[[nodiscard]] std::filesystem::path kernel_file(const std::filesystem::path& folder, std::string_view kernel,
+                                                std::string_view ending);
+
+}  // namespace pascaline
