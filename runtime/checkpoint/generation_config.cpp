@@ -5,8 +5,8 @@
 #include <limits>
 #include <system_error>
 
-#include "core/json_reader.hpp"
 #include "runtime/checkpoint/model_error.hpp"
+#include "runtime/checkpoint/model_keys.hpp"
 
 namespace pascaline {
 namespace {
@@ -58,6 +58,7 @@ GenerationConfig read_generation(const JsonNode& root, const ModelConfig& config
   if (!root.value().is_object()) {
     root.fail(fmt::format("expected an object, found {}", root.value().type_name()));
   }
+  check_generation_keys(root);
   GenerationConfig out;
   out.do_sample = given(root, "do_sample") && root.at("do_sample").boolean();
   out.temperature = number(root, "temperature", 0, 1e6, 1.0);
@@ -74,21 +75,12 @@ GenerationConfig read_generation(const JsonNode& root, const ModelConfig& config
   return out;
 }
 
-void require_end(const GenerationConfig& generation, const std::string& file) {
-  if (generation.eos_tokens.empty()) {
-    throw ModelError(fmt::format(
-        "{}: no token ends an answer; give 'eos_token_id' here or in the text_config of config.json", file));
-  }
-}
-
 }  // namespace
 
 GenerationConfig parse_generation_config(std::string_view text, const std::string& file, const ModelConfig& config) {
   try {
     const nlohmann::json document = parse_json(text, file);
-    GenerationConfig generation = read_generation(JsonNode(document, file), config);
-    require_end(generation, file);
-    return generation;
+    return read_generation(JsonNode(document, file), config);
   } catch (const SpaceError& error) {
     throw ModelError(error.what());
   }
@@ -102,7 +94,6 @@ GenerationConfig load_generation_config(const std::filesystem::path& folder, con
   }
   GenerationConfig generation;
   generation.eos_tokens = config.eos_tokens;
-  require_end(generation, file.string());
   return generation;
 }
 

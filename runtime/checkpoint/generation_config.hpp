@@ -19,14 +19,14 @@ struct GenerationConfig {
   std::int64_t top_k = 20;  ///< 0 keeps all
   double repetition_penalty = 1.0;
   double presence_penalty = 0.0;
-  std::vector<std::int64_t> eos_tokens;  ///< any of them ends the answer; at least one
+  std::vector<std::int64_t> eos_tokens;  ///< any of them ends the answer
   std::optional<std::int64_t> bos_token;
   std::optional<std::int64_t> pad_token;
 };
 
 /// Reads the text of a generation_config.json. A key that is left out means what it means to the library that writes
-/// these files: greedy, temperature 1, top_k 50, top_p 1, no penalty; without eos_token_id that of `config` holds.
-/// Throws ModelError with the JSON pointer of what is impossible, or if no token ends an answer.
+/// these files: greedy, temperature 1, top_k 50, top_p 1, no penalty; without eos_token_id that of `config` holds,
+/// which may have none. Throws ModelError with the JSON pointer of what is impossible, not supported or not known.
 [[nodiscard]] GenerationConfig parse_generation_config(std::string_view text, const std::string& file,
                                                        const ModelConfig& config);
 

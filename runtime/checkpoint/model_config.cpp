@@ -4,12 +4,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <initializer_list>
 #include <limits>
 #include <optional>
 
-#include "core/json_reader.hpp"
 #include "runtime/checkpoint/model_error.hpp"
+#include "runtime/checkpoint/model_keys.hpp"
 #include "runtime/checkpoint/tensor_list.hpp"
 
 namespace pascaline {
@@ -33,21 +32,24 @@ std::int64_t extent(const JsonNode& object, std::string_view key, std::int64_t l
   return value;
 }
 
-double positive(const JsonNode& object, std::string_view key, double limit) {
-  const JsonNode node = object.at(key);
+// The base of rotary angles.
+double read_theta(const JsonNode& object) {
+  constexpr double kMaxTheta = 1e12;
+  const JsonNode node = object.at("rope_theta");
   const double value = node.real();
-  if (!(value > 0 && value <= limit)) {
-    node.fail(fmt::format("{} is not possible here (above 0, at most {})", value, limit));
+  if (!(value > 1 && value <= kMaxTheta)) {
+    node.fail(fmt::format("{} is not possible here (above 1, at most {})", value, kMaxTheta));
   }
   return value;
 }
 
-void require_text(const JsonNode& object, std::string_view key, std::initializer_list<std::string_view> supported) {
-  const JsonNode node = object.at(key);
-  const std::string value = node.text();
-  if (std::find(supported.begin(), supported.end(), value) == supported.end()) {
-    node.fail(fmt::format("{} is not supported, only '{}'", quoted_name(value), fmt::join(supported, "' or '")));
-  }
+// A key that must be there, too.
+void require_supported(const JsonNode& object, const LimitedKey& limit) {
+  check_supported(object.at(limit.key), limit);
+}
+
+bool is_given(const JsonNode& object, std::string_view key) {
+  return object.has(key) && !object.at(key).value().is_null();
 }
 
 void require(bool holds, const JsonNode& node, const std::string& otherwise) {
@@ -63,43 +65,59 @@ std::int64_t token(const JsonNode& node, std::int64_t vocabulary) {
   return id;
 }
 
-struct Rope {
-  double theta = 0;
-  std::array<std::int64_t, 3> section{};
-  friend bool operator==(const Rope&, const Rope&) = default;
-};
+constexpr std::array<std::string_view, 2> kRopeObjects{"rope_parameters", "rope_scaling"};
 
-// `theta_holder` has rope_theta, `rope` all else.
-Rope read_rope(const JsonNode& theta_holder, const JsonNode& rope) {
-  Rope out;
-  out.theta = positive(theta_holder, "rope_theta", 1e12);
-  // Files of older versions say "type".
-  require_text(rope, rope.has("rope_type") || !rope.has("type") ? "rope_type" : "type", {"default"});
-  const JsonNode section = rope.at("mrope_section");
-  require(section.array_size() == out.section.size(), section, "expected three numbers: time, height, width");
-  for (std::size_t i = 0; i < out.section.size(); ++i) {
-    out.section.at(i) = section.at(i).integer();
-    require(out.section.at(i) >= 0 && out.section.at(i) <= kMaxWidth, section.at(i), "not a possible size");
+// Bases of rotary angles may stand in three places, where they must agree.
+std::optional<double> find_theta(const JsonNode& object) {
+  std::optional<double> theta;
+  const auto take = [&](const JsonNode& holder) {
+    if (is_given(holder, "rope_theta")) {
+      const double found = read_theta(holder);
+      const double other = theta.value_or(found);
+      require(other == found, holder.at("rope_theta"), fmt::format("{} and {} contradict each other", found, other));
+      theta = found;
+    }
+  };
+  take(object);
+  for (const std::string_view key : kRopeObjects) {
+    if (is_given(object, key)) {
+      take(object.at(key));
+    }
   }
-  return out;
+  return theta;
 }
 
-Rope find_rope(const JsonNode& text) {
-  const bool scaling = text.has("rope_scaling") && !text.at("rope_scaling").value().is_null();
-  const bool parameters = text.has("rope_parameters") && !text.at("rope_parameters").value().is_null();
-  require(scaling || parameters, text, "the key 'rope_scaling' (or 'rope_parameters') is missing");
-  std::optional<Rope> rope;
-  if (parameters) {
-    const JsonNode node = text.at("rope_parameters");
-    rope = read_rope(node.has("rope_theta") ? node : text, node);
+// Files of older versions say "type".
+void check_rope_type(const JsonNode& rope) {
+  require_supported(rope, {is_given(rope, "rope_type") || !is_given(rope, "type") ? "rope_type" : "type", kRopeTypes});
+}
+
+using Section = std::array<std::int64_t, 3>;
+
+Section read_section(const JsonNode& rope) {
+  check_rope_type(rope);
+  check_text_rope_keys(rope);
+  const JsonNode node = rope.at("mrope_section");
+  Section section{};
+  require(node.array_size() == section.size(), node, "expected three numbers: time, height, width");
+  for (std::size_t i = 0; i < section.size(); ++i) {
+    section.at(i) = node.at(i).integer();
+    require(section.at(i) >= 0 && section.at(i) <= kMaxWidth, node.at(i), "not a possible size");
   }
-  if (scaling) {
-    const Rope other =
-        read_rope(text.has("rope_theta") || !parameters ? text : text.at("rope_parameters"), text.at("rope_scaling"));
-    require(!rope || *rope == other, text, "'rope_parameters' and 'rope_scaling' contradict each other");
-    rope = other;
+  return section;
+}
+
+Section find_section(const JsonNode& text) {
+  std::optional<Section> section;
+  for (const std::string_view key : kRopeObjects) {
+    if (is_given(text, key)) {
+      const Section found = read_section(text.at(key));
+      require(section.value_or(found) == found, text, "'rope_parameters' and 'rope_scaling' contradict each other");
+      section = found;
+    }
   }
-  return *rope;
+  require(section.has_value(), text, "the key 'rope_scaling' (or 'rope_parameters') is missing");
+  return *section;
 }
 
 void check_rope(const TextConfig& text, const JsonNode& node) {
@@ -123,9 +141,11 @@ bool read_tied(const JsonNode& root, const JsonNode& text) {
 }
 
 TextConfig read_text(const JsonNode& root, const JsonNode& node) {
-  require_text(node, "model_type", {"qwen3_vl_text"});
-  require_text(node, "hidden_act", {"silu"});
-  require(!node.at("attention_bias").boolean(), node.at("attention_bias"), "attention with biases is not supported");
+  require_supported(node, {"model_type", R"(["qwen3_vl_text"])"});
+  require_supported(node, {"hidden_act", R"(["silu"])"});
+  require_supported(node, {"attention_bias", "[false]"});
+  require_supported(node, kNormEpsilon);
+  check_text_keys(node);
   TextConfig text;
   text.hidden = extent(node, "hidden_size", kMaxWidth);
   text.layers = extent(node, "num_hidden_layers", kMaxLayers);
@@ -135,10 +155,9 @@ TextConfig read_text(const JsonNode& root, const JsonNode& node) {
   text.intermediate = extent(node, "intermediate_size", kMaxWidth);
   text.vocab = extent(node, "vocab_size", kMaxVocabulary);
   text.max_positions = extent(node, "max_position_embeddings", kMaxPositions);
-  text.rms_eps = positive(node, "rms_norm_eps", 1);
-  const Rope rope = find_rope(node);
-  text.rope_theta = rope.theta;
-  text.mrope_section = rope.section;
+  const std::optional<double> theta = find_theta(node);
+  text.rope_theta = theta ? *theta : read_theta(node);
+  text.mrope_section = find_section(node);
   text.tied = read_tied(root, node);
   require(text.heads % text.kv_heads == 0, node,
           fmt::format("num_attention_heads {} is no multiple of num_key_value_heads {}", text.heads, text.kv_heads));
@@ -161,9 +180,20 @@ std::vector<std::int64_t> read_deepstack(const JsonNode& node, std::int64_t dept
   return indexes;
 }
 
+// The released models do not say how the tower's positions turn.
+double read_vision_rope(const JsonNode& vision) {
+  for (const std::string_view key : kRopeObjects) {
+    if (is_given(vision, key)) {
+      check_vision_rope_keys(vision.at(key));
+    }
+  }
+  return find_theta(vision).value_or(VisionConfig().rope_theta);
+}
+
 VisionConfig read_vision(const JsonNode& node, const TextConfig& text) {
-  require_text(node, "model_type", {"qwen3_vl", "qwen3_vl_vision"});
-  require_text(node, "hidden_act", {"gelu_pytorch_tanh"});
+  require_supported(node, {"model_type", R"(["qwen3_vl", "qwen3_vl_vision"])"});
+  require_supported(node, {"hidden_act", R"(["gelu_pytorch_tanh"])"});
+  check_vision_keys(node);
   VisionConfig vision;
   vision.hidden = extent(node, "hidden_size", kMaxWidth);
   vision.depth = extent(node, "depth", kMaxLayers);
@@ -175,6 +205,7 @@ VisionConfig read_vision(const JsonNode& node, const TextConfig& text) {
   vision.merge = extent(node, "spatial_merge_size", 16);
   vision.out_hidden = extent(node, "out_hidden_size", kMaxWidth);
   vision.positions = extent(node, "num_position_embeddings", kMaxWidth);
+  vision.rope_theta = read_vision_rope(node);
   vision.deepstack_indexes = read_deepstack(node.at("deepstack_visual_indexes"), vision.depth, text.layers);
   require(vision.hidden % vision.heads == 0, node,
           fmt::format("hidden_size {} is no multiple of num_heads {}", vision.hidden, vision.heads));
@@ -197,7 +228,7 @@ void read_tokens(const JsonNode& root, const JsonNode& text, ModelConfig& config
   std::sort(ids.begin(), ids.end());
   require(std::adjacent_find(ids.begin(), ids.end()) == ids.end(), root,
           "two of image_token_id, video_token_id, vision_start_token_id and vision_end_token_id are the same");
-  if (!text.has("eos_token_id") || text.at("eos_token_id").value().is_null()) {
+  if (!is_given(text, "eos_token_id")) {
     return;
   }
   const JsonNode eos = text.at("eos_token_id");
@@ -211,14 +242,15 @@ void read_tokens(const JsonNode& root, const JsonNode& text, ModelConfig& config
 }
 
 ModelConfig read_config(const JsonNode& root) {
-  require_text(root, "model_type", {"qwen3_vl"});
+  require_supported(root, {"model_type", R"(["qwen3_vl"])"});
   for (const std::string_view key : {"quantization_config", "quantization"}) {
-    if (root.has(key) && !root.at(key).value().is_null()) {
+    if (is_given(root, key)) {
       root.at(key).fail("quantised models are not supported; take the bfloat16 checkpoint");
     }
   }
   ModelConfig config;
   const JsonNode text = root.at("text_config");
+  check_root_keys(root, text);
   config.text = read_text(root, text);
   config.vision = read_vision(root.at("vision_config"), config.text);
   read_tokens(root, text, config);

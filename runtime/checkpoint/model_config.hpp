@@ -19,10 +19,11 @@ struct TextConfig {
   std::int64_t intermediate = 0;
   std::int64_t vocab = 0;
   std::int64_t max_positions = 0;
-  double rms_eps = 0;
   double rope_theta = 0;
   std::array<std::int64_t, 3> mrope_section{};  ///< frequencies of time, height, width; together head_dim / 2
   bool tied = false;                            ///< the head is the embedding
+
+  friend bool operator==(const TextConfig&, const TextConfig&) = default;
 };
 
 /// Sizes of the vision tower, from `vision_config`.
@@ -37,6 +38,7 @@ struct VisionConfig {
   std::int64_t merge = 0;                       ///< patches along an edge that become one token
   std::int64_t out_hidden = 0;                  ///< the decoder's hidden
   std::int64_t positions = 0;                   ///< learned positions, a square grid
+  double rope_theta = 10000;                    ///< base of the angles; the released models leave it out
   std::vector<std::int64_t> deepstack_indexes;  ///< blocks whose output is injected, ascending
 
   [[nodiscard]] std::int64_t head_dim() const noexcept { return hidden / heads; }
@@ -46,6 +48,8 @@ struct VisionConfig {
   [[nodiscard]] std::int64_t patch_values() const noexcept { return in_channels * temporal_patch * patch * patch; }
   /// Width of merge × merge patches side by side.
   [[nodiscard]] std::int64_t merged() const noexcept { return hidden * merge * merge; }
+
+  friend bool operator==(const VisionConfig&, const VisionConfig&) = default;
 };
 
 /// A Qwen3-VL model as its config.json describes it.
@@ -57,10 +61,13 @@ struct ModelConfig {
   std::int64_t vision_start_token = 0;
   std::int64_t vision_end_token = 0;
   std::vector<std::int64_t> eos_tokens;  ///< of text_config; may be empty, as generation_config.json has them too
+
+  friend bool operator==(const ModelConfig&, const ModelConfig&) = default;
 };
 
-/// Reads the text of a config.json; `file` begins every complaint. Nothing that a forward pass needs has a default:
-/// throws ModelError with the JSON pointer of a key that is missing, impossible or not supported.
+/// Reads the text of a config.json; `file` begins every complaint. Nothing that a forward pass needs has a default, and
+/// nothing that may change its results is passed over: throws ModelError with the JSON pointer of a key that is
+/// missing, impossible, not supported or not known.
 [[nodiscard]] ModelConfig parse_model_config(std::string_view text, const std::string& file);
 
 /// The same of `folder`/config.json.

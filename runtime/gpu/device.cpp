@@ -6,11 +6,13 @@
 #include <cerrno>
 #include <charconv>
 #include <cstring>
+#include <string_view>
 
 #include "core/error.hpp"
 #include "runtime/gpu/cuda/cuda_device.hpp"
 #include "runtime/gpu/cuda/driver_api.hpp"
 #include "runtime/gpu/device_failure.hpp"
+#include "runtime/gpu/device_names.hpp"
 #include "runtime/gpu/host/host_device.hpp"
 
 namespace pascaline {
@@ -77,23 +79,14 @@ bool is_device_failure(const Error& error) noexcept {
 }
 
 std::unique_ptr<Device> open_device(const std::string& id) {
+  check_device_name(id);
   if (id == "host") {
     return open_host_device();
   }
-  constexpr std::string_view kPrefix = "cuda:";
-  int ordinal = -1;
-  if (id.starts_with(kPrefix)) {
-    const char* end = id.data() + id.size();
-    const auto parsed = std::from_chars(id.data() + kPrefix.size(), end, ordinal);
-    if (parsed.ec == std::errc() && parsed.ptr == end && ordinal >= 0) {
-      return open_cuda_device(ordinal);
-    }
-  }
-  std::string known;
-  for (const DeviceInfo& device : list_devices()) {
-    known += (known.empty() ? "" : ", ") + device.id;
-  }
-  throw Error(fmt::format("'{}' is not a device; this machine has {}", id, known));
+  const std::string_view number = std::string_view(id).substr(id.find(':') + 1);
+  int ordinal = 0;
+  std::from_chars(number.data(), number.data() + number.size(), ordinal);
+  return open_cuda_device(ordinal);
 }
 
 std::vector<DeviceInfo> list_devices(std::string* note) {

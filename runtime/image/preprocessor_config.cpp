@@ -4,11 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <initializer_list>
 #include <limits>
 
+#include "core/config_keys.hpp"
 #include "core/error.hpp"
-#include "core/json_reader.hpp"
 #include "core/paths.hpp"
 
 namespace pascaline {
@@ -18,7 +17,6 @@ constexpr std::int64_t kMaxPixels = std::int64_t{1} << 30;
 constexpr std::int64_t kMaxPatch = 256;
 constexpr std::int64_t kMaxStep = 16;  // of temporal_patch_size and merge_size
 constexpr double kMaxRatio = 200;
-constexpr std::int64_t kBicubic = 3;  // as Pillow counts its filters
 
 std::int64_t integer_within(const JsonNode& node, std::int64_t low, std::int64_t high) {
   const std::int64_t value = node.integer();
@@ -42,18 +40,47 @@ std::array<double, 3> channel_values(const JsonNode& node, double above) {
   return values;
 }
 
-// A key that may be absent or null, but must have the one value that is implemented.
 bool present(const JsonNode& root, std::string_view key) { return root.has(key) && !root.at(key).value().is_null(); }
 
-void check_steps(const JsonNode& root) {
-  for (const std::string_view step : {"do_resize", "do_rescale", "do_normalize", "do_convert_rgb"}) {
-    if (present(root, step) && !root.at(step).boolean()) {
-      root.at(step).fail("pictures cannot be prepared without this step: expected true");
-    }
-  }
-  if (present(root, "resample") && root.at("resample").integer() != kBicubic) {
-    root.at("resample").fail(fmt::format("expected {}, bicubic", kBicubic));
-  }
+using Keys = std::string_view;
+
+constexpr std::array kRead{
+    Keys("image_mean"), Keys("image_processor_type"), Keys("image_std"),  Keys("max_pixels"),
+    Keys("merge_size"), Keys("min_pixels"),           Keys("patch_size"), Keys("rescale_factor"),
+    Keys("size"),       Keys("temporal_patch_size"),
+};
+// No picture can be prepared without these steps, or with others.
+constexpr std::array kLimited{
+    LimitedKey{"do_center_crop", "[false]"}, LimitedKey{"do_convert_rgb", "[true]"},
+    LimitedKey{"do_normalize", "[true]"},    LimitedKey{"do_pad", "[false]"},
+    LimitedKey{"do_rescale", "[true]"},      LimitedKey{"do_resize", "[true]"},
+    LimitedKey{"resample", "[3]"},  // bicubic, as Pillow counts its filters
+};
+// Sizes of steps that are refused, settings of videos, and how the library that wrote the file takes and gives arrays.
+constexpr std::array kNoEffect{
+    Keys("_processor_class"),
+    Keys("_valid_processor_keys"),
+    Keys("auto_map"),
+    Keys("crop_size"),
+    Keys("data_format"),
+    Keys("default_to_square"),
+    Keys("device"),
+    Keys("disable_grouping"),
+    Keys("do_sample_frames"),
+    Keys("feature_extractor_type"),
+    Keys("fps"),
+    Keys("input_data_format"),
+    Keys("max_frames"),
+    Keys("min_frames"),
+    Keys("pad_size"),
+    Keys("processor_class"),
+    Keys("return_metadata"),
+    Keys("return_tensors"),
+    Keys("video_processor_type"),
+};
+constexpr std::array kSizeRead{Keys("longest_edge"), Keys("shortest_edge")};
+
+void check_processor(const JsonNode& root) {
   if (present(root, "image_processor_type")) {
     const std::string type = root.at("image_processor_type").text();
     if (!type.starts_with("Qwen2VLImageProcessor") && !type.starts_with("Qwen3VLImageProcessor")) {
@@ -62,10 +89,17 @@ void check_steps(const JsonNode& root) {
   }
 }
 
+// The older keys count where both are given, as for the library that reads these files.
+JsonNode edge(const JsonNode& root, std::string_view key, std::string_view old_key) {
+  return present(root, old_key) ? root.at(old_key) : root.at("size").at(key);
+}
+
 void read_edges(const JsonNode& root, PreprocessorConfig& config) {
-  const bool old_keys = !present(root, "size") && present(root, "min_pixels") && present(root, "max_pixels");
-  const JsonNode shortest = old_keys ? root.at("min_pixels") : root.at("size").at("shortest_edge");
-  const JsonNode longest = old_keys ? root.at("max_pixels") : root.at("size").at("longest_edge");
+  if (present(root, "size")) {
+    check_keys(root.at("size"), {kSizeRead, {}, {}});
+  }
+  const JsonNode shortest = edge(root, "shortest_edge", "min_pixels");
+  const JsonNode longest = edge(root, "longest_edge", "max_pixels");
   config.shortest_edge = integer_within(shortest, 1, kMaxPixels);
   config.longest_edge = integer_within(longest, config.shortest_edge, kMaxPixels);
   if (config.longest_edge < config.factor() * config.factor()) {
@@ -92,7 +126,8 @@ PreprocessorConfig parse_preprocessor_config(std::string_view text, const std::s
       root.at("rescale_factor").fail(fmt::format("{} is out of range", config.rescale_factor));
     }
   }
-  check_steps(root);
+  check_processor(root);
+  check_keys(root, {kRead, kLimited, kNoEffect});
   return config;
 }
 

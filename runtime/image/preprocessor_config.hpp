@@ -19,6 +19,8 @@ struct PreprocessorConfig {
   std::array<double, 3> image_mean{};
   std::array<double, 3> image_std{};
 
+  friend bool operator==(const PreprocessorConfig&, const PreprocessorConfig&) = default;
+
   /// Pixels a side of what becomes one token; both sides of a resized picture are multiples of it.
   [[nodiscard]] std::int64_t factor() const noexcept { return patch_size * merge_size; }
   /// Values of a patch: channels * temporal_patch_size * patch_size * patch_size.
@@ -26,9 +28,9 @@ struct PreprocessorConfig {
 };
 
 /// Reads the text of a preprocessor_config.json. `size` holds shortest_edge and longest_edge; the older keys min_pixels
-/// and max_pixels are taken in its place. Throws SpaceError naming file and JSON pointer of a key that is missing or
-/// out of range, or of a setting that is not that of the Qwen2-VL image processor (another resampling, a step left
-/// out).
+/// and max_pixels count before it. Throws SpaceError naming file and JSON pointer of a key that is missing, out of
+/// range or not known, or of a setting that is not that of the Qwen2-VL image processor (another resampling, a step
+/// left out or added).
 [[nodiscard]] PreprocessorConfig parse_preprocessor_config(std::string_view text, const std::string& file);
 
 /// Reads a preprocessor_config.json; throws as `parse_preprocessor_config`, Error if the file cannot be read.

@@ -103,9 +103,9 @@ void Model::check(const Prompt& prompt) const {
   }
   const auto count = static_cast<std::int64_t>(prompt.tokens.size());
   if (count > options_.context - length_) {
-    throw Error(fmt::format("{} tokens behind {} do not fit the context of {}; ask for a larger one with --context{}",
-                            count, length_, options_.context,
-                            prompt.pictures.empty() ? "" : ", or for smaller pictures with --max-image-tokens"));
+    throw ContextFullError(fmt::format(
+        "{} new tokens exceed the context of {}; {} are in use; ask for a larger one with --context{}", count,
+        options_.context, length_, prompt.pictures.empty() ? "" : ", or for smaller pictures with --max-image-tokens"));
   }
 }
 

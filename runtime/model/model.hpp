@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "core/error.hpp"
 #include "runtime/checkpoint/model_config.hpp"
 #include "runtime/checkpoint/weight_source.hpp"
 #include "runtime/model/device_weights.hpp"
@@ -23,6 +24,12 @@ struct ModelMemory {
   std::uint64_t weights = 0;
   std::uint64_t activations = 0;
   std::uint64_t cache = 0;
+};
+
+/// More tokens than the context has room for. Nothing was read.
+class ContextFullError : public Error {
+ public:
+  using Error::Error;
 };
 
 /// Tokens to be read, with a place for each picture in them.
@@ -55,8 +62,9 @@ class Model {
   void clear();
   /// Reads further tokens, in passes of up to `chunk`. With `reader` the logits of all of them are computed and given.
   /// Between passes `goes_on` is asked, if it is given: if not, nothing was read, and false is returned. Throws Error,
-  /// with the sequence as it was, for an empty prompt, tokens that the vocabulary lacks, pictures that do not match
-  /// their places, and more tokens than the context holds; OutOfMemoryError; and what the operations throw.
+  /// with the sequence as it was, for an empty prompt, tokens that the vocabulary lacks, and pictures that do not
+  /// match their places; ContextFullError for more tokens than the context holds; OutOfMemoryError; and what the
+  /// operations throw.
   bool append(const Prompt& prompt, const LogitsReader& reader = {}, const std::function<bool()>& goes_on = {});
   /// What the decoder would get of these pictures; the sequence stays as it is. Throws as VisionTower::encode.
   [[nodiscard]] ImageFeatures encode(std::span<const PatchView> pictures) { return tower_.encode(pictures); }

@@ -84,7 +84,8 @@ std::int32_t Model::step() {
     throw Error("no token was chosen yet that could be appended");
   }
   if (length_ >= options_.context) {
-    throw Error(fmt::format("the context of {} tokens is full; ask for a larger one with --context", options_.context));
+    throw ContextFullError(
+        fmt::format("the context of {} tokens is full; ask for a larger one with --context", options_.context));
   }
   reserve_cache(length_ + 1);
   Device& device = executor_->device();

@@ -9,8 +9,6 @@
 namespace pascaline {
 namespace {
 
-constexpr double kAngleBase = 10000.0;
-
 // Steps by which activations share memory: before the blocks, within each of them, and behind some of them.
 enum VisionStep : int {
   kTowerPatches,
@@ -57,7 +55,7 @@ std::vector<ArenaTensor> vision_tensors(const VisionConfig& config, std::int64_t
 }
 
 RopeTables vision_tables(const VisionConfig& config, std::int64_t longest_side) {
-  RopeTables tables = rope_tables(longest_side, config.head_dim() / 4, kAngleBase);
+  RopeTables tables = rope_tables(longest_side, config.head_dim() / 4, config.rope_theta);
   const std::int64_t padded = padded_head_dim(config);
   if (padded == config.head_dim()) {
     return tables;

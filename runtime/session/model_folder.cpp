@@ -8,6 +8,7 @@
 #include "core/error.hpp"
 #include "runtime/model/requirements.hpp"
 #include "runtime/text/chat_template.hpp"
+#include "runtime/text/end_tokens.hpp"
 
 namespace pascaline {
 namespace {
@@ -47,8 +48,13 @@ void check_preprocessor(const PreprocessorConfig& preprocessor, const VisionConf
 }  // namespace
 
 ModelFolder::ModelFolder(std::filesystem::path folder, ModelParts parts)
-    : path_(std::move(folder)), config_(load_model_config(path_)), generation_(load_generation_config(path_, config_)) {
+    : path_(std::move(folder)), config_(load_model_config(path_)) {
   check_supported(config_);
+  if (parts == ModelParts::numbers) {
+    generation_.eos_tokens = config_.eos_tokens;
+    return;
+  }
+  generation_ = load_generation_config(path_, config_);
   const auto is_wanted = [&](const char* file) {
     return parts == ModelParts::all || (parts == ModelParts::present && std::filesystem::exists(path_ / file));
   };
@@ -56,6 +62,10 @@ ModelFolder::ModelFolder(std::filesystem::path folder, ModelParts parts)
     check_chat_template(path_);
     tokenizer_ = Tokenizer::load(path_ / "tokenizer.json", static_cast<std::size_t>(config_.text.vocab));
     check_tokens(*tokenizer_, config_);
+    if (generation_.eos_tokens.empty()) {
+      const std::vector<TokenId> ends = end_tokens(path_, *tokenizer_);
+      generation_.eos_tokens.assign(ends.begin(), ends.end());
+    }
   }
   if (is_wanted("preprocessor_config.json")) {
     preprocessor_ = read_preprocessor_config(path_ / "preprocessor_config.json");

@@ -16,7 +16,7 @@ namespace pascaline {
 enum class ModelParts : std::uint8_t {
   all,      ///< texts and pictures need it all
   present,  ///< tokenizer and preprocessor if they are there: for random weights
-  numbers,  ///< neither: only tokens and patches go in
+  numbers,  ///< config.json alone: only tokens and patches go in
 };
 
 /// What a model's folder says of it, all but the weights: read, and checked for what belongs together. Needs no device.
@@ -28,6 +28,8 @@ class ModelFolder {
 
   [[nodiscard]] const std::filesystem::path& path() const noexcept { return path_; }
   [[nodiscard]] const ModelConfig& config() const noexcept { return config_; }
+  /// If neither generation_config.json nor config.json names tokens that end an answer, it has the tokenizer's; without
+  /// those none, and an answer goes on to its limit.
   [[nodiscard]] const GenerationConfig& generation() const noexcept { return generation_; }
   [[nodiscard]] bool has_tokenizer() const noexcept { return tokenizer_.has_value(); }
   /// Throws Error if the folder has none, or none was read.

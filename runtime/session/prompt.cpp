@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "core/error.hpp"
+#include "runtime/model/model.hpp"
 
 namespace pascaline {
 namespace {
@@ -57,7 +58,7 @@ FittedPictures fit_pictures(const PreprocessorConfig& preprocessor, std::span<co
   if (const std::int64_t wanted = token_sum(images, preprocessor); wanted > room) {
     result.most_tokens = common_limit(preprocessor, images, room);
     if (result.most_tokens == 0) {
-      throw Error(
+      throw ContextFullError(
           fmt::format("{} pictures of {} tokens together cannot be made small enough for the {} tokens of the "
                       "context that are left for them{}",
                       images.size(), wanted, std::max<std::int64_t>(room, 0), advice));
@@ -84,7 +85,7 @@ FittedPictures place_pictures(const ModelFolder& model, std::span<const Image> i
   }
   const PreprocessorConfig own = limit_tokens(model.preprocessor(), limits.most_image_tokens);
   if (const std::int64_t wanted = token_sum(images, own); wanted > room) {
-    throw Error(
+    throw ContextFullError(
         fmt::format("{} pictures of {} tokens together do not fit the {} tokens that text and answer leave of "
                     "the context of {}; ask for a larger one with --context, or for smaller pictures with "
                     "--max-image-tokens",

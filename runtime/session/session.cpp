@@ -6,9 +6,11 @@
 #include <array>
 #include <chrono>
 #include <cstdio>
+#include <utility>
 
 #include "core/error.hpp"
 #include "core/shown_text.hpp"
+#include "runtime/gpu/device_names.hpp"
 #include "runtime/model/requirements.hpp"
 #include "runtime/session/foreign_database.hpp"
 #include "runtime/session/prompt.hpp"
@@ -78,6 +80,7 @@ Session::Session(const SessionOptions& options) : Session(ModelFolder(options.mo
 Session::Session(ModelFolder folder, const SessionOptions& options) : folder_(std::move(folder)) {
   const ModelOptions decided = checked_options(config(), options.options);
   const std::string device = device_id(options.device);
+  check_device_name(device, {"cpu"});
   if (device != "cpu" && options.dispatcher.database) {
     check_database(*options.dispatcher.database, device, options.database_may_be_foreign);
   }
@@ -113,10 +116,14 @@ Answer Session::ask(std::span<const ChatMessage> messages, std::span<const Patch
                   reader);
 }
 
-Answer Session::complete(std::span<const TokenId> tokens, std::span<const Patches> pictures,
-                         const AnswerOptions& options, const TextReader& reader) {
+void Session::clear() {
   model_->clear();
   conversation_.clear();
+}
+
+Answer Session::complete(std::span<const TokenId> tokens, std::span<const Patches> pictures,
+                         const AnswerOptions& options, const TextReader& reader) {
+  clear();
   return answer({tokens.begin(), tokens.end()}, pictures, options, reader);
 }
 
@@ -128,6 +135,7 @@ Answer Session::go_on(const ChatMessage& message, std::span<const Patches> pictu
 
 Answer Session::answer(std::vector<TokenId> tokens, std::span<const Patches> pictures, const AnswerOptions& options,
                        const TextReader& reader) {
+  warn_of_no_end();
   Answer result;
   result.prompt_tokens = static_cast<std::int64_t>(tokens.size());
   std::optional<StreamDecoder> decoder;
@@ -177,6 +185,15 @@ Answer Session::answer(std::vector<TokenId> tokens, std::span<const Patches> pic
     give(decoder->finish());
   }
   return result;
+}
+
+void Session::warn_of_no_end() {
+  if (folder_.generation().eos_tokens.empty() && !std::exchange(warned_of_no_end_, true)) {
+    fmt::print(stderr,
+               "pascaline: warning: {} names no token that ends an answer (eos_token_id in generation_config.json or "
+               "config.json); every answer goes on to its limit\n",
+               folder_.path().string());
+  }
 }
 
 // The last token of an answer that was cut off belongs to the conversation. It is appended as a step does, which takes

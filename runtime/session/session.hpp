@@ -26,7 +26,7 @@ struct SessionOptions {
   bool database_may_be_foreign = false;  ///< tuned for other devices only: then a warning, else an error
   ModelOptions options;
   bool random_weights = false;  ///< instead of the folder's; it then needs nothing but config.json
-  bool numbers_only = false;    ///< no texts and pictures, only tokens and patches: reads no tokenizer
+  bool numbers_only = false;    ///< no texts and pictures, only tokens and patches: reads config.json and weights alone
 };
 
 /// How an answer is made.
@@ -84,7 +84,10 @@ class Session {
   /// Goes on with the conversation: the user's next message, on the cache of those before.
   Answer go_on(const ChatMessage& message, std::span<const Patches> pictures, const AnswerOptions& options,
                const TextReader& reader = {});
-  /// Answers a prompt of ids, from the beginning.
+  /// Forgets the conversation.
+  void clear();
+  /// Answers a prompt of ids, from the beginning. If the model's folder names no token that ends an answer, the first
+  /// answer warns of that on stderr.
   Answer complete(std::span<const TokenId> tokens, std::span<const Patches> pictures, const AnswerOptions& options,
                   const TextReader& reader = {});
 
@@ -92,6 +95,7 @@ class Session {
   Answer answer(std::vector<TokenId> tokens, std::span<const Patches> pictures, const AnswerOptions& options,
                 const TextReader& reader);
   void keep_last(TokenId token);
+  void warn_of_no_end();
   void open_device(const std::string& id, const DispatcherOptions& options);
 
   ModelFolder folder_;
@@ -100,6 +104,7 @@ class Session {
   std::unique_ptr<Executor> executor_;
   std::unique_ptr<Model> model_;
   std::vector<TokenId> conversation_;  // all tokens that the cache holds, for penalties
+  bool warned_of_no_end_ = false;
 };
 
 }  // namespace pascaline

@@ -72,7 +72,7 @@ TEST_F(CliModelTest, WrongInputIsAFault) {
   expect_fault(on_cpu("generate", {"--prompt", "x", "--weights", "int8"}), 2, {"--weights"});
   expect_fault(on_cpu("generate", {"--prompt", "x", "--greedy", "--temperature", "1"}), 2, {"--temperature"});
   expect_fault(on_cpu("profile", {}), 1, {"runs on the processor", "--device"});
-  expect_fault(run("generate", {"--prompt", "x", "--device", "nosuch"}), 1, {"nosuch"});
+  expect_fault(run("generate", {"--prompt", "x", "--device", "gpu"}), 1, {"'gpu' is not a device", "host or cpu"});
   std::filesystem::remove(std::filesystem::path(model_) / "config.json");
   expect_fault(on_cpu("generate", {"--prompt", "x"}), 1, {"config.json"});
 }
@@ -149,6 +149,59 @@ TEST_F(CliModelTest, ChatGoesOn) {
   const ProgramResult fault = on_cpu("chat", {"--greedy", "-n", "2"}, "/image nosuch.png\n/image\nhi\n");
   EXPECT_EQ(fault.exit_code, 0) << fault.error;
   EXPECT_NE(fault.out.find("nosuch.png"), std::string::npos);
+}
+
+TEST_F(CliModelTest, ChatShowsTheNewConversationAfterClear) {
+  const ProgramResult result =
+      on_cpu("chat", {"--greedy", "-n", "4"}, "/stats\none\n/stats\n/clear\n/stats\none\n/stats\n");
+  EXPECT_EQ(result.exit_code, 0) << result.error;
+  std::vector<std::string> shown;
+  for (std::size_t at = result.out.find("context: "); at != std::string::npos;
+       at = result.out.find("context: ", at + 1)) {
+    shown.push_back(result.out.substr(at, result.out.find('\n', at) - at));
+  }
+  ASSERT_EQ(shown.size(), 4) << result.out;
+  EXPECT_EQ(shown[0], "context: 0 of 256 tokens");
+  EXPECT_NE(shown[1], shown[0]);
+  EXPECT_EQ(shown[2], shown[0]);
+  EXPECT_EQ(shown[3], shown[1]);
+  EXPECT_NE(result.out.find("a new conversation\nno answer yet; context: 0"), std::string::npos) << result.out;
+}
+
+TEST_F(CliModelTest, ChatNamesTheWayOutOfAFullContext) {
+  write_bytes(folder_ / "photo.png", png_of(black_image(64, 64)));
+  const std::string picture = "/image " + (folder_ / "photo.png").string() + "\n";
+  const std::string way = "/clear begins a new conversation";
+  const auto chat = [&](const std::string& tokens, const std::string& input) {
+    return on_cpu("chat", {"--greedy", "--context", "64", "-n", tokens}, input).out;
+  };
+  const std::string next = chat("2", "one\n" + std::string(100, 'x') + "\n");
+  EXPECT_NE(next.find(" new tokens exceed the context of 64; "), std::string::npos) << next;
+  EXPECT_NE(next.find(way), std::string::npos) << next;
+  const std::string cut = chat("500", "one\n");
+  EXPECT_NE(cut.find("[context]\nthe context of 64 tokens is full; " + way), std::string::npos) << cut;
+  const std::string no_room = chat("500", "one\n" + picture);
+  EXPECT_NE(no_room.find("left for them"), std::string::npos) << no_room;
+  EXPECT_NE(no_room.rfind(way), no_room.find(way)) << no_room;
+  const std::string first = chat("2", std::string(200, 'x') + "\n");
+  EXPECT_NE(first.find("exceed the context of 64; 0 are in use"), std::string::npos) << first;
+  EXPECT_EQ(first.find(way), std::string::npos) << "a new one has no more room";
+}
+
+TEST_F(CliModelTest, EveryCommandTakesAModelWithoutEndTokens) {
+  const std::filesystem::path folder = model_;
+  json config = json::parse(read_file(folder / "config.json"));
+  config["text_config"].erase("eos_token_id");
+  write_bytes(folder / "config.json", config.dump());
+  std::filesystem::remove(folder / "generation_config.json");
+  const ProgramResult text = on_cpu("generate", {"--prompt", "hello", "--greedy", "-n", "2", "--json"});
+  EXPECT_EQ(text.exit_code, 0) << text.error;
+  EXPECT_EQ(text.error, "") << "the tokenizer names some";
+  const ProgramResult times = on_cpu("bench-model", {"--repeats", "1", "--prompt-tokens", "8", "--no-image"});
+  EXPECT_EQ(times.exit_code, 0) << times.error;
+  EXPECT_EQ(times.error, "");
+  const ProgramResult logits = on_cpu("validate", {"--weights", "float32", "--reference", write_reference(0)});
+  EXPECT_EQ(logits.exit_code, 0) << logits.error;
 }
 
 TEST_F(CliModelTest, ValidateComparesWithAReference) {

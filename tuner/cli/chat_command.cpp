@@ -4,6 +4,7 @@
 #include <csignal>
 #include <cstdio>
 #include <iostream>
+#include <optional>
 #include <string>
 
 #include "core/error.hpp"
@@ -44,9 +45,7 @@ class Conversation {
     if (line == "/image" || line.rfind("/image ", 0) == 0) {
       add_picture(line);
     } else if (line == "/clear") {
-      begun_ = false;
-      pictures_.clear();
-      fmt::print("a new conversation\n");
+      clear();
     } else if (line == "/stats") {
       print_statistics();
     } else if (line == "/help") {
@@ -59,6 +58,11 @@ class Conversation {
     return true;
   }
 
+  // What helps where the context is full, beside a larger one.
+  [[nodiscard]] const char* way_out() const {
+    return begun_ ? "; /clear begins a new conversation, with an empty context" : "";
+  }
+
   // What was to be said with pictures is said anew without them, if it went wrong.
   void drop_pictures() {
     if (!pictures_.empty()) {
@@ -68,6 +72,14 @@ class Conversation {
   }
 
  private:
+  void clear() {
+    begun_ = false;
+    pictures_.clear();
+    last_.reset();
+    session_->clear();
+    fmt::print("a new conversation\n");
+  }
+
   void add_picture(const std::string& line) {
     const std::size_t begin = line.find_first_not_of(' ', 6);
     if (begin == std::string::npos) {
@@ -110,13 +122,20 @@ class Conversation {
     begun_ = true;
     pictures_.clear();
     how_.sampling.seed += 1;
-    fmt::print("{}\n", last_.end == AnswerEnd::end_token ? "" : fmt::format(" [{}]", name_of(last_.end)));
+    fmt::print("{}\n", last_->end == AnswerEnd::end_token ? "" : fmt::format(" [{}]", name_of(last_->end)));
+    if (last_->end == AnswerEnd::context) {
+      fmt::print("the context of {} tokens is full{}\n", limits_.context, way_out());
+    }
   }
 
   void print_statistics() {
-    fmt::print("prompt: {} tokens in {:.0f} ms; answer: {} tokens, {:.1f} a second; context: {} of {} tokens\n",
-               last_.prompt_tokens, last_.prompt_ms, last_.tokens.size(), last_.tokens_per_second(),
-               session_->model().length(), session_->model().options().context);
+    if (last_) {
+      fmt::print("prompt: {} tokens in {:.0f} ms; answer: {} tokens, {:.1f} a second; ", last_->prompt_tokens,
+                 last_->prompt_ms, last_->tokens.size(), last_->tokens_per_second());
+    } else {
+      fmt::print("no answer yet; ");
+    }
+    fmt::print("context: {} of {} tokens\n", session_->model().length(), session_->model().options().context);
   }
 
   Session* session_;
@@ -125,7 +144,7 @@ class Conversation {
   std::string system_;
   bool begun_ = false;
   std::vector<Patches> pictures_;
-  Answer last_;
+  std::optional<Answer> last_;
 };
 
 // Tokens that a conversation begins with, which must fit the context, with one of the answer.
@@ -171,6 +190,9 @@ int chat(const ChatCommandOptions& options) {
       }
     } catch (const DeviceLostError&) {
       throw;
+    } catch (const ContextFullError& error) {
+      fmt::print("{}{}\n", error.what(), conversation.way_out());
+      conversation.drop_pictures();
     } catch (const Error& error) {
       fmt::print("{}\n", clean_lines(error.what()));
       conversation.drop_pictures();

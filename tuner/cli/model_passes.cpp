@@ -76,7 +76,7 @@ void PassCommandOptions::choose_prompts(std::int64_t context, std::int64_t gener
   for (const std::int64_t tokens : prompts) {
     if (tokens > most) {
       throw Error(
-          fmt::format("a prompt of {} tokens and {} generated behind it do not fit the context of {}: give a "
+          fmt::format("a prompt of {} tokens and {} generated ones exceed the context of {}: give a "
                       "larger --context or a smaller --prompt-tokens",
                       tokens, generated, context));
     }

@@ -61,7 +61,6 @@ TEST(GenerationConfigTest, ImpossibleValuesAreNamed) {
       {R"({"do_sample": 1})", "/do_sample: expected true or false"},
       {R"({"eos_token_id": 512})", "/eos_token_id: token 512 is not in the vocabulary"},
       {R"({"eos_token_id": [1, -1]})", "/eos_token_id/1: token -1 is not in the vocabulary"},
-      {R"({"eos_token_id": []})", "no token ends an answer"},
       {R"({"bos_token_id": 9999})", "/bos_token_id: token 9999"},
       {"[]", "expected an object"},
       {"{", "not valid JSON"}};
@@ -81,7 +80,7 @@ TEST(GenerationConfigTest, WithoutTheFileTheReleasedValuesHold) {
   EXPECT_EQ(generation.eos_tokens, std::vector<std::int64_t>{504});
   config.eos_tokens.clear();
   const auto load = [&] { (void)load_generation_config(folder.path(), config); };
-  PASCALINE_EXPECT_SAYS(complaint_of(load), "generation_config.json: no token ends an answer");
+  EXPECT_TRUE(load_generation_config(folder.path(), config).eos_tokens.empty()) << "the tokenizer may have some";
   folder.write("generation_config.json", R"({"eos_token_id": 3})");
   EXPECT_EQ(load_generation_config(folder.path(), config).eos_tokens, std::vector<std::int64_t>{3});
   // A link to nowhere is a file that cannot be read, not one that is left out.

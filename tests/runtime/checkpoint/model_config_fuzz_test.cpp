@@ -56,7 +56,6 @@ class ModelConfigFuzzTest : public ::testing::Test {
     try {
       const GenerationConfig generation = parse_generation_config(text, "fuzz.json", config_);
       ++accepted_;
-      ASSERT_FALSE(generation.eos_tokens.empty());
       ASSERT_GT(generation.temperature, 0);
     } catch (const ModelError& error) {
       expect_told(error);

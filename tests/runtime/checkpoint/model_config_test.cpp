@@ -40,7 +40,6 @@ TEST(ModelConfigTest, ReadsTheRealModel) {
   EXPECT_EQ(text.intermediate, 6144);
   EXPECT_EQ(text.vocab, 151936);
   EXPECT_EQ(text.max_positions, 262144);
-  EXPECT_EQ(text.rms_eps, 1e-6);
   EXPECT_EQ(text.rope_theta, 5e6);
   EXPECT_EQ(text.mrope_section, (std::array<std::int64_t, 3>{24, 20, 20}));
   EXPECT_TRUE(text.tied);
@@ -142,10 +141,10 @@ TEST(ModelConfigTest, SizesMustBePossible) {
       PASCALINE_EXPECT_SAYS(complaint_with(key, value), std::string(key) + ": expected an integer");
     }
   }
-  for (const json& value : {json(0.0), json(-1e-6), json(1.5), json("1e-6")}) {
-    PASCALINE_EXPECT_SAYS(complaint_with("/text_config/rms_norm_eps", value), "/text_config/rms_norm_eps: ");
+  for (const json& value : {json(0), json(1.0), json(1e13)}) {
+    PASCALINE_EXPECT_SAYS(complaint_with("/text_config/rope_theta", value), "/text_config/rope_theta: ");
+    PASCALINE_EXPECT_SAYS(complaint_with("/vision_config/rope_theta", value), "/vision_config/rope_theta: ");
   }
-  PASCALINE_EXPECT_SAYS(complaint_with("/text_config/rope_theta", 0), "/text_config/rope_theta: ");
 }
 
 TEST(ModelConfigTest, ProductsThatOverflowAreRefused) {
@@ -197,14 +196,14 @@ TEST(ModelConfigTest, SizesMustFitTogether) {
 
 TEST(ModelConfigTest, OtherModelsAreRefused) {
   const std::vector<Refusal> refusals{
-      {"/model_type", "qwen2_5_vl", "'qwen2_5_vl' is not supported"},
-      {"/model_type", "qwen3_vl_moe", "'qwen3_vl_moe' is not supported"},
-      {"/text_config/model_type", "llama", "'llama' is not supported"},
-      {"/vision_config/model_type", "clip", "'clip' is not supported"},
-      {"/text_config/attention_bias", true, "attention with biases is not supported"},
-      {"/text_config/hidden_act", "gelu", "'gelu' is not supported, only 'silu'"},
-      {"/vision_config/hidden_act", "quick_gelu", "only 'gelu_pytorch_tanh'"},
-      {"/text_config/rope_scaling/rope_type", "yarn", "'yarn' is not supported, only 'default'"},
+      {"/model_type", "qwen2_5_vl", R"("qwen2_5_vl" is not supported, only "qwen3_vl")"},
+      {"/model_type", "qwen3_vl_moe", R"("qwen3_vl_moe" is not supported)"},
+      {"/text_config/model_type", "llama", R"("llama" is not supported)"},
+      {"/vision_config/model_type", "clip", R"("clip" is not supported, only "qwen3_vl" or "qwen3_vl_vision")"},
+      {"/text_config/attention_bias", true, "/text_config/attention_bias: true is not supported, only false"},
+      {"/text_config/hidden_act", "gelu", R"("gelu" is not supported, only "silu")"},
+      {"/vision_config/hidden_act", "quick_gelu", R"(only "gelu_pytorch_tanh")"},
+      {"/text_config/rope_scaling/rope_type", "yarn", R"("yarn" is not supported, only "default")"},
       {"/quantization_config", {{"quant_method", "fp8"}}, "quantised models are not supported"},
       {"/quantization", {{"bits", 4}}, "quantised models are not supported"},
       {"/text_config/tie_word_embeddings", false, "is not what it is at the top"}};

@@ -242,6 +242,7 @@ TEST(OpenDevice, SaysWhichDevicesThereAre) {
       FAIL() << id;
     } catch (const Error& error) {
       EXPECT_NE(std::string(error.what()).find("host"), std::string::npos) << error.what();
+      EXPECT_EQ(std::string(error.what()).find("cpu"), std::string::npos) << "kernels do not run there";
     }
   }
   EXPECT_THROW((void)open_device("cuda:4096"), CudaError);

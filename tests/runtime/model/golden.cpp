@@ -10,7 +10,6 @@ ModelConfig common_config() {
   ModelConfig config;
   config.text.vocab = 512;
   config.text.max_positions = 4096;
-  config.text.rms_eps = 1e-6;
   config.text.rope_theta = 5e6;
   config.text.tied = true;
   config.vision.in_channels = 3;

@@ -38,7 +38,7 @@ json config_json(const ModelConfig& config) {
             {"hidden_act", "silu"},
             {"vocab_size", text.vocab},
             {"max_position_embeddings", text.max_positions},
-            {"rms_norm_eps", text.rms_eps},
+            {"rms_norm_eps", 1e-6},
             {"rope_theta", text.rope_theta},
             {"rope_scaling",
              {{"rope_type", "default"}, {"mrope_interleaved", true}, {"mrope_section", text.mrope_section}}},

@@ -83,6 +83,82 @@ TEST_F(SessionTest, EndTokensEndAnAnswer) {
   EXPECT_EQ(answer.tokens, std::vector<TokenId>(free.tokens.begin(), end));
 }
 
+// The tests' tokenizer has <|im_end|> as 738 and <|endoftext|> as 736.
+TEST_F(SessionTest, WithoutEndTokensTheTokenizersEndAnAnswer) {
+  nlohmann::json config = nlohmann::json::parse(read_file(folder_ / "config.json"));
+  config["text_config"].erase("eos_token_id");
+  write_bytes(folder_ / "config.json", config.dump());
+  std::filesystem::remove(folder_ / "generation_config.json");
+  const auto ends = [&] { return ModelFolder(folder_.path()).generation().eos_tokens; };
+  EXPECT_EQ(ends(), (std::vector<std::int64_t>{738, 736}));
+  write_bytes(folder_ / "generation_config.json", R"({"eos_token_id": []})");
+  EXPECT_EQ(ends(), (std::vector<std::int64_t>{738, 736}));
+  write_bytes(folder_ / "tokenizer_config.json", R"({"eos_token": "<|endoftext|>"})");
+  EXPECT_EQ(ends(), (std::vector<std::int64_t>{736, 738}));
+  write_bytes(folder_ / "tokenizer_config.json", R"({"eos_token": {"content": "<|vision_end|>", "special": true}})");
+  EXPECT_EQ(ends(), (std::vector<std::int64_t>{740, 738, 736}));
+  write_bytes(folder_ / "tokenizer_config.json", R"({"eos_token": 7})");
+  expect_refused("tokenizer_config.json:/eos_token: ");
+  write_bytes(folder_ / "generation_config.json", R"({"eos_token_id": 5})");
+  EXPECT_EQ(ends(), std::vector<std::int64_t>{5}) << "the tokenizer is not asked";
+}
+
+TEST_F(SessionTest, WhereNothingEndsAnAnswerItIsSaidOnce) {
+  nlohmann::json config = nlohmann::json::parse(read_file(folder_ / "config.json"));
+  config["text_config"].erase("eos_token_id");
+  write_bytes(folder_ / "config.json", config.dump());
+  for (const char* file : {"generation_config.json", "tokenizer.json"}) {
+    std::filesystem::remove(folder_ / file);
+  }
+  SessionOptions random = options();
+  random.random_weights = true;
+  ::testing::internal::CaptureStderr();
+  Session session(random);
+  EXPECT_EQ(session.complete(std::vector<TokenId>{1, 2}, {}, greedy(20)).tokens.size(), 20);
+  EXPECT_EQ(session.complete(std::vector<TokenId>{1, 2}, {}, greedy(3)).tokens.size(), 3);
+  const std::string said = ::testing::internal::GetCapturedStderr();
+  EXPECT_NE(said.find("no token that ends an answer"), std::string::npos) << said;
+  EXPECT_EQ(std::count(said.begin(), said.end(), '\n'), 1) << said;
+}
+
+TEST_F(SessionTest, NumbersNeedNoEndAndNoGenerationConfig) {
+  nlohmann::json config = nlohmann::json::parse(read_file(folder_ / "config.json"));
+  config["text_config"].erase("eos_token_id");
+  write_bytes(folder_ / "config.json", config.dump());
+  write_bytes(folder_ / "generation_config.json", R"({"num_beams": 4})");
+  EXPECT_NO_THROW(ModelFolder(folder_.path(), ModelParts::numbers));
+  expect_refused("generation_config.json:/num_beams: 4 is not supported, only 1");
+}
+
+TEST_F(SessionTest, ClearForgetsTheConversation) {
+  Session session(options());
+  const Answer first = session.complete(std::vector<TokenId>{5, 6, 7}, {}, greedy(6));
+  EXPECT_GT(session.model().length(), 3);
+  session.clear();
+  EXPECT_EQ(session.model().length(), 0);
+  AnswerOptions fresh = greedy(6);
+  fresh.sampling.repetition = 1.5F;
+  const Answer again = session.complete(std::vector<TokenId>{5, 6, 7}, {}, fresh);
+  Session other(options());
+  EXPECT_EQ(again.tokens, other.complete(std::vector<TokenId>{5, 6, 7}, {}, fresh).tokens);
+}
+
+TEST_F(SessionTest, WhatExceedsTheContextSaysWhatIsInUse) {
+  SessionOptions small = options();
+  small.options.context = 8;
+  Session session(small);
+  const std::vector<std::int32_t> tokens{1, 2, 3, 4, 5};
+  session.model().append({tokens, {}});
+  try {
+    session.model().append({tokens, {}});
+    ADD_FAILURE() << "ten tokens in a context of eight";
+  } catch (const ContextFullError& error) {
+    EXPECT_EQ(std::string(error.what()).rfind("5 new tokens exceed the context of 8; 5 are in use", 0), 0U)
+        << error.what();
+  }
+  EXPECT_EQ(session.model().length(), 5);
+}
+
 TEST_F(SessionTest, FullContextEndsAnAnswer) {
   SessionOptions small = options();
   small.options.context = 8;
@@ -163,7 +239,15 @@ TEST_F(SessionTest, DevicesThatAreNotThere) {
   wrong.device = "cuda:99";
   EXPECT_THROW(Session{wrong}, Error);
   wrong.device = "gpu";
-  EXPECT_THROW(Session{wrong}, Error);
+  std::filesystem::remove(folder_ / "model.safetensors");  // names are checked before weights
+  try {
+    const Session session(wrong);
+    ADD_FAILURE() << "opened";
+  } catch (const Error& error) {
+    const std::string said = error.what();
+    EXPECT_EQ(said.rfind("'gpu' is not a device; give ", 0), 0U) << said;
+    EXPECT_NE(said.find("host or cpu"), std::string::npos) << said;
+  }
 }
 
 }  // namespace

@@ -1,0 +1,22 @@
+#pragma once
+
+#include "core/config_keys.hpp"
+
+namespace pascaline {
+
+/// The kind of rotary embedding that is implemented, for `rope_type`.
+inline constexpr std::string_view kRopeTypes = R"(["default"])";
+/// What normalisations add under the root: kernels have it built in.
+inline constexpr LimitedKey kNormEpsilon{"rms_norm_eps", "[1e-06]"};
+
+/// Each requires that the object says nothing that the model would not be computed by, and throws SpaceError naming the
+/// key if it does. Whoever reads the object checks the values of the keys that are read.
+void check_text_keys(const JsonNode& text);
+void check_text_rope_keys(const JsonNode& rope);
+void check_vision_keys(const JsonNode& vision);
+void check_vision_rope_keys(const JsonNode& rope);
+/// Keys of the text model that stand at the top of the file, where nothing reads them, must say the same.
+void check_root_keys(const JsonNode& root, const JsonNode& text);
+void check_generation_keys(const JsonNode& root);
+
+}  // namespace pascaline

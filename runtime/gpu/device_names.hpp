@@ -1,0 +1,14 @@
+#pragma once
+
+#include <initializer_list>
+#include <string>
+#include <string_view>
+
+namespace pascaline {
+
+/// Requires a name that `open_device` takes ("cuda:N", "host"), or one of `others`, which the caller takes beside them.
+/// Throws Error listing what can be given on this machine, and why there is no GPU if there is none. Whether the device
+/// is there shows when it is opened.
+void check_device_name(const std::string& name, std::initializer_list<std::string_view> others = {});
+
+}  // namespace pascaline
