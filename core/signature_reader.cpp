@@ -112,6 +112,22 @@ Argument read_argument(const JsonNode& node, const Space& space) {
   return argument;
 }
 
+// Place of the input buffer of that name.
+std::size_t read_summand(const JsonNode& node, const Space& space) {
+  const std::string name = node.name();
+  for (std::size_t i = 0; i < space.arguments.size(); ++i) {
+    if (space.arguments[i].name == name && is_input(space.arguments[i])) {
+      return i;
+    }
+  }
+  node.fail(fmt::format("there is no buffer '{}' with access 'in' or 'inout'", name));
+}
+
+bool is_floating(ElementType type) {
+  return type == ElementType::float16 || type == ElementType::bfloat16 || type == ElementType::float32 ||
+         type == ElementType::float64;
+}
+
 }  // namespace
 
 ElementType read_element_type(const JsonNode& node) {
@@ -151,6 +167,38 @@ std::vector<Argument> read_arguments(const JsonNode& list, const Space& space) {
     list.fail("needs at least one buffer with access 'out' or 'inout'");
   }
   return arguments;
+}
+
+Summation read_summation(const JsonNode& node, const Space& space) {
+  node.only_keys({"terms", "of", "product_of", "positive", "type"});
+  Summation sum;
+  sum.terms = node.at("terms").expression(space.symbols);
+  if (node.has("of")) {
+    const JsonNode list = node.at("of");
+    for (std::size_t i = 0; i < list.array_size(); ++i) {
+      sum.of.push_back(read_summand(list.at(i), space));
+    }
+    if (sum.of.empty()) {
+      list.fail("needs the name of at least one argument");
+    }
+  }
+  if (node.has("product_of")) {
+    sum.product_of = node.at("product_of").expression(space.symbols);
+    if (sum.of.empty()) {
+      node.at("product_of").fail("goes with 'of' only");
+    }
+  }
+  sum.positive = node.has("positive") && node.at("positive").boolean();
+  if (sum.positive && !sum.of.empty()) {
+    node.at("positive").fail("does not go with 'of': where nothing cancels, the result is the measure");
+  }
+  if (node.has("type")) {
+    sum.type = read_element_type(node.at("type"));
+    if (!is_floating(*sum.type)) {
+      node.at("type").fail(fmt::format("{} is no floating-point type", name_of(*sum.type)));
+    }
+  }
+  return sum;
 }
 
 }  // namespace pascaline

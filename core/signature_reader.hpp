@@ -16,4 +16,7 @@ namespace pascaline {
 /// Arguments in the order of the kernel's signature, over the types and symbols `space` has so far.
 [[nodiscard]] std::vector<Argument> read_arguments(const JsonNode& list, const Space& space);
 
+/// How outputs are summed, over the arguments and symbols `space` has so far.
+[[nodiscard]] Summation read_summation(const JsonNode& node, const Space& space);
+
 }  // namespace pascaline

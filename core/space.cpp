@@ -334,14 +334,6 @@ std::pair<double, double> BoundSpace::fill_range(const Argument& argument) const
   return {end(argument.low_value, argument.low), end(argument.high_value, argument.high)};
 }
 
-double BoundSpace::tolerance(ElementType type) const {
-  const std::int64_t factor = space_->tolerance_factor ? space_->tolerance_factor->evaluate(slots_) : 1;
-  if (factor < 1) {
-    throw Error(fmt::format("the tolerance's factor for {} is {}; it must be at least 1", problem_.text(), factor));
-  }
-  return static_cast<double>(factor) * space_->tolerance(type);
-}
-
 double BoundSpace::flops() const { return static_cast<double>(space_->flops.evaluate(slots_)); }
 
 double BoundSpace::bytes() const { return static_cast<double>(space_->bytes.evaluate(slots_)); }

@@ -101,6 +101,15 @@ struct Reference {
   bool by_default = false;       ///< instead of both: what the kernel itself gives in its default configuration
 };
 
+/// How the elements of the outputs are summed, from which follows how far rounding may take them.
+struct Summation {
+  Expression terms;                      ///< numbers added one after the other for an element
+  std::vector<std::size_t> of;           ///< arguments of which a term is the product; empty: not told
+  std::optional<Expression> product_of;  ///< sums that are multiplied for an element; absent: 1
+  bool positive = false;                 ///< no term is negative: nothing cancels
+  std::optional<ElementType> type;       ///< added up in; absent: float64 for outputs of that type, else float32
+};
+
 /// Launch geometry in numbers.
 struct Geometry {
   std::array<std::uint32_t, 3> grid{1, 1, 1};
@@ -128,6 +137,7 @@ struct Space {
   std::vector<std::pair<ElementType, double>> tolerances;  ///< per element type of an output
   double error_floor = 0;  ///< least scale of an error: an output whose values may all be small by chance
   std::optional<Expression> tolerance_factor;  ///< of a problem: the tolerances are that many times as large
+  std::optional<Summation> summation;          ///< of the outputs' elements, where the file tells
   Expression flops;
   Expression bytes;
   std::optional<PerformanceModel> model;  ///< absent: the file has no such section
@@ -158,8 +168,8 @@ struct Space {
   [[nodiscard]] Problem example_problem() const;
   /// Product of the parameters' value counts.
   [[nodiscard]] double raw_size() const noexcept;
-  /// Largest relative error allowed of an output of that type, a problem's factor apart; throws SpaceError if the file
-  /// gives none.
+  /// Largest relative error allowed of an output of that type, what a problem adds to it apart; throws SpaceError if
+  /// the file gives none.
   [[nodiscard]] double tolerance(ElementType type) const;
 };
 
@@ -186,9 +196,12 @@ class BoundSpace {
   [[nodiscard]] ElementType type_of(const Argument& argument) const;
   /// Both ends (or mean and standard deviation) of what fills a buffer; throws Error if one has no value.
   [[nodiscard]] std::pair<double, double> fill_range(const Argument& argument) const;
-  /// Largest relative error allowed of an output of that type in this problem; throws SpaceError if the file gives
-  /// none, Error if its factor is below 1 or has no value.
+  /// Largest relative error allowed of an output of that type in this problem, with what the rounding of its sums
+  /// comes to; throws SpaceError if the file gives none, Error if an expression is below 1 or has no value.
   [[nodiscard]] double tolerance(ElementType type) const;
+  /// Typical magnitude of an element, from the sums it is made of and what fills their terms; nothing if the file does
+  /// not tell what is summed. Throws Error if an expression is below 1 or has no value.
+  [[nodiscard]] std::optional<double> sum_magnitude() const;
   /// Operations of the problem, and the fewest bytes it must move, with the default configuration where they depend
   /// on parameters; throw Error if they have no value.
   [[nodiscard]] double flops() const;
@@ -201,6 +214,7 @@ class BoundSpace {
 
  private:
   [[nodiscard]] std::vector<std::int64_t> slots_of(const Config& config) const;
+  [[nodiscard]] double at_least_one(const Expression& expression, const char* what) const;
 
   const Space* space_;
   Problem problem_;

@@ -335,6 +335,10 @@ class SpaceReader {
         space_.tolerance_factor = entry.expression(space_.symbols);
         continue;
       }
+      if (name == "sum") {
+        space_.summation = read_summation(entry, space_);
+        continue;
+      }
       const auto type = element_type_from(name);
       if (!type && name != "floor") {
         entry.fail(fmt::format("unknown element type '{}'", name));

@@ -3,58 +3,16 @@
 #include <fmt/format.h>
 
 #include <chrono>
-#include <cmath>
-#include <limits>
-#include <mutex>
 #include <utility>
 
 #include "core/elements.hpp"
 #include "core/error.hpp"
-#include "core/parallel.hpp"
 #include "runtime/reference/reference.hpp"
 
 namespace pascaline {
 namespace {
 
 constexpr std::uint8_t kPoison = 0xFF;  // NaN in float16, bfloat16, float32 and float64; -1 in integers
-
-// Of the finite values: one infinity among them would make every error zero.
-double root_mean_square(const std::vector<double>& values) {
-  double sum = 0;
-  for (const double value : values) {
-    sum += std::isfinite(value) ? value * value : 0;
-  }
-  return values.empty() ? 0 : std::sqrt(sum / static_cast<double>(values.size()));
-}
-
-// NaN where the reference has none must fail every comparison, so it becomes infinite here.
-double error_of(double value, double expected, double scale) {
-  if (value == expected || (std::isnan(value) && std::isnan(expected))) {
-    return 0;
-  }
-  const double error = std::abs(value - expected) / (std::abs(expected) + scale);
-  return std::isnan(error) ? std::numeric_limits<double>::infinity() : error;
-}
-
-// The largest error and the first place that has it.
-std::pair<double, std::size_t> largest_error(const std::vector<double>& values, const std::vector<double>& expected,
-                                             double floor) {
-  const double scale = std::max(root_mean_square(expected), floor);
-  std::pair<double, std::size_t> worst{0, 0};
-  std::mutex worst_mutex;
-  parallel_for(values.size(), std::size_t{1} << 16U, [&](std::size_t begin, std::size_t end) {
-    std::pair<double, std::size_t> local{0, begin};
-    for (std::size_t i = begin; i < end; ++i) {
-      const double error = error_of(values[i], expected[i], scale);
-      local = error > local.first ? std::pair{error, i} : local;
-    }
-    const std::scoped_lock lock(worst_mutex);
-    if (local.first > worst.first || (local.first == worst.first && local.second < worst.second)) {
-      worst = local;
-    }
-  });
-  return worst;
-}
 
 }  // namespace
 
@@ -94,6 +52,11 @@ void ProblemData::draw(std::uint64_t seed) {
     reference_on_device();
   } else {
     reference_on_host();
+  }
+  for (Slot& slot : slots_) {
+    if (is_output(*slot.argument)) {
+      slot.bound.emplace(*space_, slot.type, slot.expected);
+    }
   }
   draw_ms_ = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
 }
@@ -178,7 +141,7 @@ void ProblemData::restore_inputs() {
 
 ProblemData::Check ProblemData::check_outputs() {
   Check check;
-  double worst = 0;
+  ErrorBound::Verdict worst;
   for (const Slot& slot : slots_) {
     if (!is_output(*slot.argument)) {
       continue;
@@ -186,14 +149,13 @@ ProblemData::Check ProblemData::check_outputs() {
     std::vector<std::byte> bytes(slot.buffer.bytes());
     device_->download(bytes, slot.buffer);
     const std::vector<double> values = widen(slot.type, bytes);
-    const auto [error, at] = largest_error(values, slot.expected, space_->space().error_floor);
-    const double tolerance = space_->tolerance(slot.type);
-    const double excess = error > 0 ? error / tolerance : 0;  // infinite if nothing is tolerated
-    if (excess > worst) {
-      worst = excess;
-      check.max_error = error;
-      check.tolerance = tolerance;
-      check.where = fmt::format("{}[{}]: {} instead of {}", slot.argument->name, at, values[at], slot.expected[at]);
+    const ErrorBound::Verdict found = slot.bound->compare(values, slot.expected);
+    if (found.worse_than(worst)) {
+      worst = found;
+      check = {found.error, found.tolerance,
+               fmt::format("{}[{}]: {} instead of {}", slot.argument->name, found.at, values[found.at],
+                           slot.expected[found.at]),
+               found.within};
     }
   }
   return check;

@@ -108,6 +108,41 @@ const BadSpace kBadSpaces[] = {
     {"negative floor", [](json& s) { at(s, "/tolerance/floor") = -1; }, "/tolerance/floor", "negative"},
     {"factor of a tolerance that is no expression", [](json& s) { at(s, "/tolerance/factor") = "NOSUCH + 1"; },
      "/tolerance/factor", "unknown name 'NOSUCH'"},
+    {"sum without its terms",
+     [](json& s) {
+       at(s, "/tolerance/sum") = {{"of", {"x"}}};
+     },
+     "/tolerance/sum", "terms"},
+    {"sum of an output",
+     [](json& s) {
+       at(s, "/tolerance/sum") = {{"terms", "N"}, {"of", {"x", "y"}}};
+     },
+     "/tolerance/sum/of/1", "no buffer 'y' with access 'in'"},
+    {"sum of nothing",
+     [](json& s) {
+       at(s, "/tolerance/sum") = {{"terms", "N"}, {"of", json::array()}};
+     },
+     "/tolerance/sum/of", "at least one argument"},
+    {"product of sums of what is not told",
+     [](json& s) {
+       at(s, "/tolerance/sum") = {{"terms", "N"}, {"product_of", 2}};
+     },
+     "/tolerance/sum/product_of", "goes with 'of'"},
+    {"positive sum with terms that have signs",
+     [](json& s) {
+       at(s, "/tolerance/sum") = {{"terms", "N"}, {"of", {"x"}}, {"positive", true}};
+     },
+     "/tolerance/sum/positive", "does not go with 'of'"},
+    {"sum in whole numbers",
+     [](json& s) {
+       at(s, "/tolerance/sum") = {{"terms", "N"}, {"type", "int32"}};
+     },
+     "/tolerance/sum/type", "int32 is no floating-point type"},
+    {"sum with an unknown key",
+     [](json& s) {
+       at(s, "/tolerance/sum") = {{"terms", "N"}, {"term", "N"}};
+     },
+     "/tolerance/sum/term", "unknown"},
     {"no tolerance for a second output",
      [](json& s) {
        at(s, "/arguments").push_back({{"name", "z"}, {"buffer", "bfloat16"}, {"access", "out"}, {"extent", "N"}});

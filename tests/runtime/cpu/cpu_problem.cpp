@@ -6,6 +6,7 @@
 #include <map>
 
 #include "core/elements.hpp"
+#include "core/error_bound.hpp"
 #include "runtime/cpu/ops.hpp"
 #include "runtime/cpu/worker_pool.hpp"
 #include "runtime/reference/reference.hpp"
@@ -229,18 +230,10 @@ void CpuProblem::check(int threads) {
 
 void CpuProblem::compare(const Slot& slot) const {
   const std::vector<double> values = widen(slot.type, slot.buffer.contents());
-  double squares = 0;
-  for (const double value : slot.expected) {
-    squares += value * value;
-  }
-  const double root = std::sqrt(squares / static_cast<double>(std::max<std::size_t>(1, slot.expected.size())));
-  const double scale = std::max(root, space_->error_floor);
-  const double tolerance = space_->tolerance(slot.type);
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    const double limit = tolerance * std::max(std::abs(slot.expected[i]), scale);
-    ASSERT_TRUE(std::abs(values[i] - slot.expected[i]) <= limit)
-        << slot.argument->name << "[" << i << "]: " << values[i] << " instead of " << slot.expected[i];
-  }
+  const BoundSpace bound(*space_, problem_, DeviceLimits{});
+  const ErrorBound::Verdict worst = ErrorBound(bound, slot.type, slot.expected).compare(values, slot.expected);
+  ASSERT_TRUE(worst.within) << slot.argument->name << "[" << worst.at << "]: " << values[worst.at] << " instead of "
+                            << slot.expected[worst.at];
 }
 
 std::vector<std::vector<std::byte>> CpuProblem::results() const {

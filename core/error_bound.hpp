@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include "core/space.hpp"
+
+namespace pascaline {
+
+/// How far the elements of one output may be from the reference's, by what its search space says of them: see
+/// "Verification" in docs/search_spaces.md.
+class ErrorBound {
+ public:
+  /// For an output of that type whose elements must be `expected`. Throws what BoundSpace::tolerance throws.
+  ErrorBound(const BoundSpace& space, ElementType type, std::span<const double> expected);
+
+  /// |value - expected| / (|expected| + u), u being the root mean square of the reference's finite elements or the
+  /// space's floor, whichever is larger. 0 where both are NaN or equal, infinite where `value` alone is NaN.
+  [[nodiscard]] double error(double value, double expected) const noexcept;
+  /// The most that `error` may be for these two.
+  [[nodiscard]] double tolerance(double value, double expected) const noexcept;
+
+  /// One element of those compared.
+  struct Verdict {
+    double error = 0;
+    double tolerance = 0;
+    std::size_t at = 0;
+    bool within = true;
+    /// Whether this one says more of an output: the furthest beyond its bound, or the largest error if none is.
+    [[nodiscard]] bool worse_than(const Verdict& other) const noexcept;
+  };
+  /// The verdict that says most, and the first of those that say the same. Uses all processors.
+  [[nodiscard]] Verdict compare(std::span<const double> values, std::span<const double> expected) const;
+
+ private:
+  [[nodiscard]] double distance(double value, double expected) const noexcept;
+  [[nodiscard]] double largest_distance(double value, double expected) const noexcept;
+  [[nodiscard]] Verdict verdict(double value, double expected, std::size_t at) const noexcept;
+
+  ElementType type_;
+  double unit_;      ///< an error is told in parts of |expected| and this
+  double relative_;  ///< what is allowed, in parts of |expected| and `scale_`
+  double scale_;
+  double roundings_ = 0;  ///< times that a result was rounded to a type narrower than it was computed in
+};
+
+}  // namespace pascaline

@@ -1,0 +1,144 @@
+#include "core/error_bound.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "core/error.hpp"
+#include "tests/core/small_space.hpp"
+
+namespace pascaline::testing {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kRoundoff = 0x1p-24;
+
+/// The small space with a rule for sums, for 1024 terms and outputs of a type.
+class ErrorBoundTest : public ::testing::Test {
+ protected:
+  nlohmann::json json_ = small_space();
+  std::optional<Space> space_;
+  std::optional<BoundSpace> bound_;
+
+  void use(const nlohmann::json& sum, const char* type = "float32", const char* n = "1024") {
+    if (!sum.is_null()) {
+      json_["tolerance"]["sum"] = sum;
+    }
+    space_.emplace(Space::parse(json_.dump(), "scale.json"));
+    bound_.emplace(*space_, space_->problem({{"N", n}, {"WIDTH", "2"}, {"STORAGE", type}}), DeviceLimits());
+  }
+  [[nodiscard]] ErrorBound bound(std::vector<double> expected) const {
+    return {*bound_, bound_->problem().type("STORAGE"), expected};
+  }
+};
+
+TEST_F(ErrorBoundTest, WithoutSumsErrorsAreRelativeToTheElementAndTheOutput) {
+  json_["tolerance"]["float32"] = 0.125;
+  use(nullptr);
+  const ErrorBound errors = bound({3, -4, 3, 4, kInfinity});  // 12.5 is the mean square of what is finite
+  const double unit = std::sqrt(12.5);
+  EXPECT_DOUBLE_EQ(errors.error(3.5, 3), 0.5 / (3 + unit));
+  EXPECT_DOUBLE_EQ(errors.tolerance(3.5, 3), 0.125);
+  EXPECT_EQ(errors.error(3, 3), 0);
+  EXPECT_EQ(errors.error(kInfinity, kInfinity), 0);
+  EXPECT_EQ(errors.error(std::nan(""), std::nan("")), 0);
+  EXPECT_EQ(errors.error(std::nan(""), 3), kInfinity);
+  EXPECT_EQ(errors.error(3, std::nan("")), kInfinity);
+  EXPECT_EQ(errors.error(kInfinity, 3), kInfinity);
+}
+
+TEST_F(ErrorBoundTest, TheBoundGrowsWithTheRootOfTheTerms) {
+  use({{"terms", "N"}});
+  EXPECT_DOUBLE_EQ(bound_->tolerance(ElementType::float32), 1e-6 + 4 * kRoundoff * 32);
+  use({{"terms", "N"}}, "float32", "65536");
+  EXPECT_DOUBLE_EQ(bound_->tolerance(ElementType::float32), 1e-6 + 4 * kRoundoff * 256);
+  EXPECT_DOUBLE_EQ(bound({1}).tolerance(1, 1), bound_->tolerance(ElementType::float32));
+  use({{"terms", "N - 1024"}});
+  EXPECT_THROW((void)bound_->tolerance(ElementType::float32), Error);
+}
+
+TEST_F(ErrorBoundTest, SumsInAnotherTypeHaveItsRoundoff) {
+  use({{"terms", "N"}, {"type", "float16"}}, "float16");
+  EXPECT_DOUBLE_EQ(bound_->tolerance(ElementType::float16), 1e-3 + 4 * 0x1p-11 * 32);
+  json_["arguments"][1]["buffer"] = "float64";
+  json_["tolerance"]["float64"] = 1e-15;
+  json_["tolerance"]["int32"] = 0;
+  use({{"terms", "N"}});
+  EXPECT_DOUBLE_EQ(bound_->tolerance(ElementType::float64), 1e-15 + 4 * 0x1p-53 * 32);
+  EXPECT_EQ(bound_->tolerance(ElementType::int32), 0) << "whole numbers are added without rounding";
+}
+
+TEST_F(ErrorBoundTest, TermsTellTheMagnitudeThatResultsMayHideByCancelling) {
+  use({{"terms", "N"}, {"of", {"x", "x"}}});
+  EXPECT_DOUBLE_EQ(*bound_->sum_magnitude(), 32.0 / 3);  // x is uniform from -1 to 1
+  EXPECT_NEAR(bound({0.01}).tolerance(0.01, 0.01),
+              bound_->tolerance(ElementType::float32) * (0.01 + 32.0 / 3) / (0.01 + 0.01), 1e-12);
+  json_["arguments"][0].update({{"fill", "normal"}, {"low", 3}, {"high", 4}});
+  use({{"terms", "N"}, {"of", {"x"}}, {"product_of", 2}});
+  EXPECT_DOUBLE_EQ(*bound_->sum_magnitude(), 32.0 * 5 * 32 * 5);
+  EXPECT_DOUBLE_EQ(bound_->tolerance(ElementType::float32), 2 * (1e-6 + 4 * kRoundoff * 32));
+  use({{"terms", "N"}});
+  EXPECT_FALSE(bound_->sum_magnitude());
+}
+
+TEST_F(ErrorBoundTest, SumsOfWhatIsPositiveAreBoundedByTheResultAlone) {
+  use({{"terms", "N"}, {"positive", true}});
+  const double relative = bound_->tolerance(ElementType::float32);
+  const ErrorBound errors = bound({1e-3, 1});
+  const auto within = [&](double value, double expected) {
+    return errors.error(value, expected) <= errors.tolerance(value, expected);
+  };
+  EXPECT_TRUE(within(1e-3 * (1 + 0.9 * relative), 1e-3));
+  EXPECT_FALSE(within(1e-3 * (1 + 1.1 * relative), 1e-3));
+}
+
+TEST_F(ErrorBoundTest, ResultsOfANarrowTypeMayBeRoundedOnceAndNoMore) {
+  json_["tolerance"]["float16"] = 0;
+  use({{"terms", 1}, {"positive", true}}, "float16");
+  const ErrorBound errors = bound({1.5});
+  const auto within = [&](double value, double expected) {
+    return errors.error(value, expected) <= errors.tolerance(value, expected);
+  };
+  const double spacing = 0x1p-10;  // of numbers from 1 to 2
+  EXPECT_TRUE(within(1.5, 1.5 + 0.499 * spacing));
+  EXPECT_FALSE(within(1.5, 1.5 + 0.51 * spacing)) << "the next number is nearer";
+  EXPECT_TRUE(within(0, 0x1p-26)) << "below half the least number";
+  EXPECT_FALSE(within(0, 0x1p-24));
+  EXPECT_TRUE(within(kInfinity, 1e5)) << "beyond the type's numbers";
+  EXPECT_FALSE(within(-kInfinity, 1e5));
+  EXPECT_FALSE(within(kInfinity, 6e4));
+  EXPECT_FALSE(within(65504, 1e5));
+}
+
+TEST_F(ErrorBoundTest, WhatIsComparedWithTheDefaultIsRoundedTwice) {
+  json_["reference"] = {{"default", true}};
+  use({{"terms", "N"}});
+  EXPECT_DOUBLE_EQ(bound_->tolerance(ElementType::float32), 2 * (1e-6 + 4 * kRoundoff * 32));
+}
+
+TEST_F(ErrorBoundTest, TheVerdictIsTheFurthestBeyondOrElseTheLargestError) {
+  use(nullptr);
+  std::vector<double> expected(200'000, 1);
+  std::vector<double> values = expected;
+  const ErrorBound errors = bound(expected);
+  EXPECT_TRUE(errors.compare(values, expected).within);
+  EXPECT_EQ(errors.compare(values, expected).error, 0);
+  values[7] = 1 + 1e-8;
+  values[150'000] = 1 - 1e-7;
+  values[150'001] = 1 + 1e-7;
+  const ErrorBound::Verdict good = errors.compare(values, expected);
+  EXPECT_TRUE(good.within);
+  EXPECT_NEAR(good.error, 0.5e-7, 1e-15);
+  EXPECT_EQ(good.tolerance, 1e-6);
+  EXPECT_TRUE(good.at == 150'000 || good.at == 150'001);
+  values[190'000] = 1.5;
+  values[100] = std::nan("");
+  const ErrorBound::Verdict bad = errors.compare(values, expected);
+  EXPECT_FALSE(bad.within);
+  EXPECT_EQ(bad.at, 100U);
+  EXPECT_EQ(bad.error, kInfinity);
+}
+
+}  // namespace
+}  // namespace pascaline::testing
