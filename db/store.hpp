@@ -115,6 +115,10 @@ struct TrialCost {
   double run_ms = 0;          ///< mean of verifying and measuring over `ok` trials of the search
   std::int64_t compiled = 0;  ///< trials in `compile_ms`
   std::int64_t ran = 0;       ///< trials in `run_ms`
+  double pace_ms = 0;         ///< mean from one search trial's begin to the next one's of the same problem
+  std::int64_t paced = 0;     ///< pairs of trials in `pace_ms`
+  double problem_ms = 0;      ///< mean of all else that a session took for a problem: starting, preparing, finals
+  std::int64_t problems = 0;  ///< in `problem_ms`, of sessions of this database's own that have ended
 };
 
 /// A stored trial with the rows it hangs on.
@@ -253,6 +257,16 @@ class Store {
   /// Winners of a kernel (empty: of every kernel) on a device with that identity (all devices if nullptr), the
   /// newest decision first: one for each device, toolkit, kernel source and problem, outdated ones among them.
   [[nodiscard]] std::vector<Winner> winners(const std::string& kernel, const DeviceRow* device) const;
+
+  /// Stage of the trial that is the context's winner: whether it was decided in finals; nothing if there is none.
+  [[nodiscard]] std::optional<TrialStage> winner_stage(const ContextIds& context) const;
+  /// What the winner with this trial was compared with, where that is not the default configuration.
+  struct StandIn {
+    Config config;
+    std::string why;  ///< what became of the default; empty if it was not tried
+  };
+  /// Nothing if it was the default, there was nothing, or it is not known.
+  [[nodiscard]] std::optional<StandIn> stand_in_of(std::int64_t winner_trial_id) const;
 
   /// Whether the context's winner is a trial of one of the run's sessions.
   [[nodiscard]] bool decided_in_run(const ContextIds& context, const std::string& run_uuid) const;

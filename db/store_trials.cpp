@@ -130,6 +130,35 @@ StoredTrial read_stored(Query& row) {
   return stored;
 }
 
+// Of each session the time between the begins of successive trials of one problem; what is left of the session's time
+// went into everything else. Longer gaps than an hour are pauses.
+void read_pace(Connection& connection, std::int64_t device_id, const std::string& kernel, TrialCost& cost) {
+  Query row = connection.query(
+      "WITH t AS (SELECT session_id, problem_id, stage, started_unix_ms AS at_ms, "
+      "lag(problem_id) OVER w AS last_problem, lag(stage) OVER w AS last_stage, lag(started_unix_ms) OVER w AS last_ms "
+      "FROM trials WHERE device_id = ? AND kernel_id IN (SELECT id FROM kernels WHERE name = ?) "
+      "WINDOW w AS (PARTITION BY session_id ORDER BY id)), "
+      "g AS (SELECT session_id, problem_id, iif(stage = 'search' AND last_stage = 'search' AND "
+      "problem_id = last_problem AND at_ms - last_ms BETWEEN 0 AND 3600000, at_ms - last_ms, NULL) AS gap_ms FROM t), "
+      "s AS (SELECT session_id, total(gap_ms) AS gaps_ms, count(gap_ms) AS gaps, "
+      "count(DISTINCT problem_id) AS problems FROM g GROUP BY session_id) "
+      "SELECT total(s.gaps_ms), total(s.gaps), "
+      "total(max(0, r.spent_ms - s.gaps_ms)) FILTER (WHERE r.state <> 'running' AND r.spent_ms > 0), "
+      "total(s.problems) FILTER (WHERE r.state <> 'running' AND r.spent_ms > 0) "
+      "FROM s JOIN sessions r ON r.id = s.session_id WHERE r.import_id IS NULL");
+  row.bind(device_id, kernel);
+  if (row.step()) {
+    const double gaps_ms = row.real();
+    const double gaps = row.real();
+    const double else_ms = row.real();
+    const double problems = row.real();
+    cost.pace_ms = gaps > 0 ? gaps_ms / gaps : 0;
+    cost.paced = static_cast<std::int64_t>(gaps);
+    cost.problem_ms = problems > 0 ? else_ms / problems : 0;
+    cost.problems = static_cast<std::int64_t>(problems);
+  }
+}
+
 }  // namespace
 
 const std::string& Store::Impl::problem_text(std::int64_t problem_id) {
@@ -267,6 +296,7 @@ TrialCost Store::trial_costs(std::int64_t device_id, const std::string& kernel) 
       cost.run_ms = row.real();
       cost.ran = row.integer();
     }
+    read_pace(*impl_->connection, device_id, kernel, cost);
     return cost;
   });
 }

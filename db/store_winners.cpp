@@ -1,11 +1,17 @@
 #include <fmt/format.h>
 #include <sqlite3.h>
 
+#include <limits>
+
+#include <nlohmann/json.hpp>
+
 #include "db/rows.hpp"
 #include "db/store_impl.hpp"
 
 namespace pascaline {
 namespace {
+
+constexpr std::int64_t kTrialsOfDecision = 300;  // of one problem, with those that other devices stored in between
 
 std::string select_winners(bool one_kernel, bool one_device) {
   std::string sql = fmt::format(
@@ -56,6 +62,43 @@ void Store::set_winner(const ContextIds& context, std::int64_t trial_id, const s
                                           trial_id),
                               SQLITE_MISUSE);
     }
+  });
+}
+
+std::optional<TrialStage> Store::winner_stage(const ContextIds& context) const {
+  return impl_->connection->guard("read how a winner was decided", [&] {
+    Query row = impl_->connection->query(
+        "SELECT t.stage FROM winners w JOIN trials t ON t.id = w.trial_id "
+        "WHERE w.device_id = ? AND w.toolkit_id = ? AND w.kernel_id = ? AND w.problem_id = ?");
+    row.bind(context.device, context.toolkit, context.kernel, context.problem);
+    return row.step() ? trial_stage_from(row.text()) : std::nullopt;
+  });
+}
+
+// A decision keeps the baseline's time and not its trial, which is the one of its key with that very time. Those of
+// one decision lie side by side, so the whole key is looked through only where it is not among them.
+std::optional<Store::StandIn> Store::stand_in_of(std::int64_t winner_trial_id) const {
+  return impl_->connection->guard("read what a winner was compared with", [&]() -> std::optional<StandIn> {
+    for (const std::int64_t around : {kTrialsOfDecision, std::numeric_limits<std::int64_t>::max() / 2}) {
+      Query row = impl_->connection->query(
+          "SELECT b.is_default, b.config, (SELECT d.status || iif(d.reason = '', '', ': ' || d.reason) FROM trials d "
+          "WHERE d.device_id = w.device_id AND d.toolkit_id = w.toolkit_id AND d.kernel_id = w.kernel_id "
+          "AND d.problem_id = w.problem_id AND d.is_default = 1 AND d.status <> 'ok' ORDER BY d.id DESC LIMIT 1) "
+          "FROM winners w JOIN trials b ON b.id BETWEEN w.trial_id - ?1 AND w.trial_id + ?1 "
+          "AND b.device_id = w.device_id AND b.toolkit_id = w.toolkit_id AND b.kernel_id = w.kernel_id "
+          "AND b.problem_id = w.problem_id AND b.median_us = w.baseline_median_us AND b.low_us = w.baseline_low_us "
+          "AND b.high_us = w.baseline_high_us AND b.sample_count = w.baseline_count "
+          "WHERE w.trial_id = ?2 ORDER BY b.is_default DESC, b.id DESC LIMIT 1");
+      row.bind(around, winner_trial_id);
+      if (row.step()) {
+        const bool is_default = row.flag();
+        const std::string config = row.text();
+        const std::string why = row.text();
+        return is_default ? std::nullopt
+                          : std::optional(StandIn{Config::from_json(nlohmann::json::parse(config)), why});
+      }
+    }
+    return std::nullopt;
   });
 }
 

@@ -181,11 +181,16 @@ ReportProblem problem_figures(const GatheredProblem& problem, const std::optiona
   out.best = problem.fastest;
   if (problem.winner) {
     out.decided = true;
+    out.from_search = problem.winner->trial.stage == TrialStage::search;
     out.baseline = problem.winner->baseline;
     if (out.baseline) {
       out.confidence = problem.winner->confidence;
     }
     out.best = problem.winner->trial.time;
+    if (problem.stand_in) {
+      out.baseline_config = problem.stand_in->config;
+      out.baseline_why = problem.stand_in->why;
+    }
   }
   if (const auto best = best_of(problem)) {
     out.best_trial = problem.trials[*best].id;

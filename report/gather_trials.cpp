@@ -161,6 +161,11 @@ GatheredTrials gather_trials(const Store& store, const ReportOptions& options) {
   store.for_each_brief(options.kernel, [&](const TrialBrief& brief) { pass.add(brief); });
   GatheredTrials gathered = pass.finish();
   drop_unwanted(gathered);
+  for (GatheredProblem& problem : gathered.problems) {
+    if (problem.winner && problem.winner->baseline) {
+      problem.stand_in = store.stand_in_of(problem.winner->trial_id);
+    }
+  }
   return gathered;
 }
 

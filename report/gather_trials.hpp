@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "db/overview.hpp"
+#include "db/store.hpp"
 #include "report/config_table.hpp"
 #include "report/document.hpp"
 #include "report/report.hpp"
@@ -39,7 +40,8 @@ struct GatheredProblem {
   std::optional<TimeSummary> fastest;
   std::size_t fastest_trial = 0;  ///< index
   std::optional<Winner> winner;
-  std::size_t winner_trial = 0;  ///< index
+  std::size_t winner_trial = 0;            ///< index
+  std::optional<Store::StandIn> stand_in;  ///< what the winner was compared with, if not with the default
 };
 
 /// Failures of one kind, and the first of them.

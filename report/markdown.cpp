@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 
 #include "core/duration.hpp"
@@ -58,11 +59,25 @@ std::string confidence_cell(const ProblemSummary& problem) {
 }
 
 std::string problem_line(const std::string& text, const ProblemSummary& problem) {
-  return fmt::format("| {} | {} | {} | {} | {} | {} | {} | {} |", markdown_escape(text), median_cell(problem.baseline),
-                     median_cell(problem.best), gain_cell(problem.baseline, problem.best),
-                     rate_cell(problem.flops, problem.best), rate_cell(problem.bytes, problem.best),
-                     confidence_cell(problem),
+  return fmt::format("| {} | {}{} | {} | {} | {} | {} | {} | {} |", markdown_escape(text),
+                     median_cell(problem.baseline), problem.stand_in ? "\\*" : "", median_cell(problem.best),
+                     gain_cell(problem.baseline, problem.best), rate_cell(problem.flops, problem.best),
+                     rate_cell(problem.bytes, problem.best), confidence_cell(problem),
                      problem.best ? markdown_escape(problem.config.text()) : std::string(kNoValue));
+}
+
+// Which times are not the default's, and why.
+std::string stand_ins(const std::map<std::string, ProblemSummary>& problems) {
+  std::string out;
+  for (const auto& [text, problem] : problems) {
+    if (problem.stand_in) {
+      out += fmt::format(
+          "\\* {}: of `{}`, the nearest usable configuration; the default: {}\n\n", markdown_escape(text),
+          clean_line(problem.stand_in->config.text()),
+          problem.stand_in->why.empty() ? "not valid or not tried" : markdown_escape(problem.stand_in->why));
+    }
+  }
+  return out;
 }
 
 // What a source that has been changed since gave is folded.
@@ -80,6 +95,7 @@ std::string kernel_section(const DeviceSummary& group) {
       lines.push_back(problem_line(text, problem));
     }
     out += markdown_table(kHead, lines, current ? kOpenRows : 0);
+    out += stand_ins(problems);
   }
   return out;
 }

@@ -88,27 +88,31 @@ ProblemJson configurations_json(const ReportProblem& problem) {
 }  // namespace
 
 nlohmann::ordered_json problem_json(const ReportProblem& problem) {
-  ProblemJson object{{"id", problem.id},
-                     {"text", json_text(problem.problem.text())},
-                     {"dimensions", numbers_object(problem.problem.dimensions)},
-                     {"types", types_object(problem.problem.types)},
-                     {"count", json_number(problem.count)},
-                     {"flops", json_number(problem.flops)},
-                     {"bytes", json_number(problem.bytes)},
-                     {"default", json_time(problem.baseline)},
-                     {"best", json_time(problem.best)},
-                     {"best_config", problem.best_config ? json_config(*problem.best_config) : ProblemJson()},
-                     {"best_trial", or_null(problem.best_trial)},
-                     {"gain", problem.gain ? gain_json(*problem.gain) : ProblemJson()},
-                     {"decided", problem.decided},
-                     {"confidence", json_number(problem.confidence)},
-                     {"gflops", json_number(problem.gflops)},
-                     {"gbs", json_number(problem.gbs)},
-                     {"roofline_us", json_number(problem.roofline_us)},
-                     {"roofline_share", json_number(problem.roofline_share)},
-                     {"energy_mj", json_number(problem.energy_mj)},
-                     {"statuses", statuses_json(problem.statuses, false)},
-                     {"trials", problem.trials}};
+  ProblemJson object{
+      {"id", problem.id},
+      {"text", json_text(problem.problem.text())},
+      {"dimensions", numbers_object(problem.problem.dimensions)},
+      {"types", types_object(problem.problem.types)},
+      {"count", json_number(problem.count)},
+      {"flops", json_number(problem.flops)},
+      {"bytes", json_number(problem.bytes)},
+      {"default", json_time(problem.baseline)},
+      {"baseline_config", problem.baseline_config ? json_config(*problem.baseline_config) : ProblemJson()},
+      {"baseline_why", problem.baseline_config ? json_text(problem.baseline_why) : ProblemJson()},
+      {"best", json_time(problem.best)},
+      {"best_config", problem.best_config ? json_config(*problem.best_config) : ProblemJson()},
+      {"best_trial", or_null(problem.best_trial)},
+      {"gain", problem.gain ? gain_json(*problem.gain) : ProblemJson()},
+      {"decided", problem.decided},
+      {"from_search", problem.from_search},
+      {"confidence", json_number(problem.confidence)},
+      {"gflops", json_number(problem.gflops)},
+      {"gbs", json_number(problem.gbs)},
+      {"roofline_us", json_number(problem.roofline_us)},
+      {"roofline_share", json_number(problem.roofline_share)},
+      {"energy_mj", json_number(problem.energy_mj)},
+      {"statuses", statuses_json(problem.statuses, false)},
+      {"trials", problem.trials}};
   object["searches"] = list_of(problem.searches, search_json);
   object["parameters"] = list_of(problem.parameters, parameter_json);
   object["heat"] = problem.heat ? heat_json(*problem.heat) : ProblemJson();

@@ -42,8 +42,23 @@ Json note(const Store& store, std::int64_t trial_id, const Trial& trial) {
   return text.empty() ? Json() : Json(text);
 }
 
+std::string default_fate(const Store::StandIn& stand_in) {
+  return stand_in.why.empty() ? "not valid or not tried" : stand_in.why;
+}
+
 bool is_full(const Table& table, const ShowOptions& options) {
   return options.limit > 0 && table.rows.size() >= options.limit;
+}
+
+// What `default_us` is of.
+Json baseline_text(const Store& store, const Winner& winner) {
+  if (!winner.baseline) {
+    return {};
+  }
+  const auto stand_in = store.stand_in_of(winner.trial_id);
+  return stand_in
+             ? Json(clean_line(fmt::format("{} (the default: {})", stand_in->config.text(), default_fate(*stand_in))))
+             : Json("default");
 }
 
 Json median(const std::optional<TimeSummary>& time) { return time ? Json(time->median_us) : Json(); }
@@ -69,7 +84,7 @@ Table sessions_table(const Store& store, const ShowOptions& options) {
 
 Table winners_table(const Store& store, const ShowOptions& options) {
   Table table{{"trial", "device", "compiler", "target", "problem", "default_us", "best_us", "gain", "confidence",
-               "config", "source", "decided", "energy_mj", "note"},
+               "config", "source", "decided", "energy_mj", "baseline", "note"},
               {},
               "no winners"};
   for (const Winner& winner : store.winners(options.filter.kernel, nullptr)) {
@@ -84,7 +99,8 @@ Table winners_table(const Store& store, const ShowOptions& options) {
          clean_line(problem), median(winner.baseline), median(winner.trial.time),
          comparable ? Json(winner.baseline->median_us / winner.trial.time->median_us) : Json(), winner.confidence,
          clean_line(winner.trial.config.text()), clean_line(winner.kernel.source_hash.substr(0, 8)),
-         utc_time(winner.decided_unix_ms), number(winner.trial.energy_mj), note(store, winner.trial_id, winner.trial)});
+         utc_time(winner.decided_unix_ms), number(winner.trial.energy_mj), baseline_text(store, winner),
+         note(store, winner.trial_id, winner.trial)});
     if (is_full(table, options)) {
       break;
     }

@@ -58,11 +58,12 @@ void note_time(ProblemSummary& problem, const Trial& trial) {
   }
 }
 
-void note_winner(ProblemSummary& problem, const Winner& winner) {
+void note_winner(const Store& store, ProblemSummary& problem, const Winner& winner) {
   problem.best = winner.trial.time;
   problem.config = winner.trial.config;
   problem.confidence = winner.confidence;
   problem.baseline = winner.baseline;
+  problem.stand_in = winner.baseline ? store.stand_in_of(winner.trial_id) : std::nullopt;
 }
 
 void note_session(std::vector<DeviceSummary>& groups, const SessionRow& session) {
@@ -157,7 +158,8 @@ std::vector<DeviceSummary> summarize_trials(const Store& store, const ReportOpti
   });
   for (const Winner& winner : store.winners(options.kernel, nullptr)) {
     if (wanted_trials.contains(winner.trial_id)) {
-      note_winner(problem_in(group_of(groups, winner.device, winner.toolkit), winner.kernel, winner.trial.problem),
+      note_winner(store,
+                  problem_in(group_of(groups, winner.device, winner.toolkit), winner.kernel, winner.trial.problem),
                   winner);
     }
   }

@@ -18,7 +18,8 @@ namespace pascaline {
 
 /// What is known of one problem on one device under one toolkit with one kernel source.
 struct ProblemSummary {
-  std::optional<TimeSummary> baseline;  ///< of the default configuration
+  std::optional<TimeSummary> baseline;       ///< of the default configuration, or of what stands in for it
+  std::optional<Store::StandIn> stand_in{};  ///< what does; nothing if it is the default
   std::optional<TimeSummary> best;
   Config config;                     ///< with the best time
   bool in_finals = false;            ///< both times are from finals, decided or not

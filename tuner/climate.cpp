@@ -50,7 +50,7 @@ Climate::~Climate() {
 bool Climate::preheat() {
   const double begin_s = now_s();
   const double waited_before_s = waited_s_;
-  while (state() == GovernorState::preheating && !(hooks_.stop && hooks_.stop())) {
+  while (state() == GovernorState::preheating && !stopped()) {
     canary();
     if (state() == GovernorState::preheating) {
       burn(kPreheatLookSeconds);
@@ -107,7 +107,7 @@ bool Climate::wait_until_fit() {
 bool Climate::wait() {
   bool told = false;
   bool fit = false;
-  while (!gave_up() && !(hooks_.stop && hooks_.stop())) {
+  while (!gave_up() && !stopped()) {
     burn(kWakeUpSeconds);
     read_at_s_.reset();
     canary();

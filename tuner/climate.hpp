@@ -57,8 +57,8 @@ class Climate {
   /// sensors, read as by `check`. Nothing where the governor is passive. Throws what Device::time_canary_us throws.
   std::optional<double> canary();
 
-  /// Waits until the governor lets measuring go on, looking every quarter of a second. False if it gave up or the stop
-  /// hook said so. Throws what Device::time_canary_us throws.
+  /// Waits until the governor lets measuring go on, looking every quarter of a second. False if it gave up, the
+  /// time was up or the stop hook said so. Throws what Device::time_canary_us throws.
   bool wait_until_fit();
 
   /// A reading of the sensors that the governor does not see.
@@ -79,6 +79,13 @@ class Climate {
   /// Governor::scale_of.
   [[nodiscard]] double scale_of(double canary_us) const;
 
+  /// When measuring and waiting are to end, by `now_s`; nothing: never. What is being waited for then is not waited
+  /// for.
+  void set_end_s(std::optional<double> at_s) noexcept { end_s_ = at_s; }
+  [[nodiscard]] bool time_is_up() const { return end_s_ && now_s() >= *end_s_; }
+  /// Whether something that takes that long would be over in time.
+  [[nodiscard]] bool has_time_for(double seconds) const { return !end_s_ || now_s() + seconds <= *end_s_; }
+
   /// Seconds spent waiting so far, preheating included.
   [[nodiscard]] double waited_s() const noexcept { return waited_s_; }
   [[nodiscard]] double now_s() const { return hooks_.now_s(); }
@@ -91,6 +98,7 @@ class Climate {
   void observe(std::optional<double> canary_us);
   void burn(double seconds);
   [[nodiscard]] bool wait();
+  [[nodiscard]] bool stopped() const { return time_is_up() || (hooks_.stop && hooks_.stop()); }
   void tell();
   void tell_until_closed();
 
@@ -103,6 +111,7 @@ class Climate {
   std::optional<double> read_at_s_;
   double reading_s_ = 0;  // what the last reading took
   double waited_s_ = 0;
+  std::optional<double> end_s_;
 
   mutable std::mutex mutex_;  // of what follows: telemetry looks at it from its thread
   Governor governor_;

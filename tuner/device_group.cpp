@@ -140,6 +140,19 @@ void DeviceGroup::fill_from(SweepTask& task, std::size_t most_open) {
   }
 }
 
+// So that the device need not wait when it turns to the problem; its search does not begin with that.
+void DeviceGroup::fill_with_default(SweepTask& task) {
+  if (task.reference == SweepTask::Reference::wanted) {
+    compile_reference(task);
+  }
+  if (!task.search.default_waits()) {
+    return;
+  }
+  if (const std::optional<Config> config = task.search.propose()) {
+    submit({&task, Purpose::search, *config}, request(task, *config), true);
+  }
+}
+
 void DeviceGroup::fill_pool(bool closing) {
   if (closing) {
     return;
@@ -156,7 +169,11 @@ void DeviceGroup::fill_pool(bool closing) {
     return !task->owned || task->over || task->search.spent() ||
            task->search.remaining() <= static_cast<int>(task->search.open());
   });
-  for (SweepTask* task : in_order()) {
+  const std::vector<SweepTask*> waiting = in_order();
+  if ((options_.budget_s || options_.until) && !waiting.empty() && untried(*waiting.front())) {
+    fill_with_default(*waiting.front());
+  }
+  for (SweepTask* task : waiting) {
     if (!all_proposed || pool_.pending() >= 2 * pool_.workers()) {
       return;
     }
@@ -165,7 +182,7 @@ void DeviceGroup::fill_pool(bool closing) {
 }
 
 // Tasks that wait for a lane, the most promising first.
-std::vector<SweepTask*> DeviceGroup::in_order() const {
+std::vector<SweepTask*> DeviceGroup::in_order(std::optional<double> left_s) const {
   std::vector<SweepTask*> waiting;
   for (const auto& task : tasks_) {
     if (!task->owned && !task->over) {
@@ -177,14 +194,19 @@ std::vector<SweepTask*> DeviceGroup::in_order() const {
   }
   const std::vector<SearchProgress> all = progress();
   const AttainedRates rates = attained_rates(all);
-  std::stable_sort(waiting.begin(), waiting.end(), [&](const SweepTask* a, const SweepTask* b) {
-    return expected_gain(all[a->index], rates) > expected_gain(all[b->index], rates);
-  });
+  // What was put off comes behind what was not looked at, and last of all where it would be put off once more.
+  const auto rank = [&](const SweepTask* task) {
+    const bool hopeless = task->search.done() == 0 && task->put_off_s > 0 && left_s && *left_s < 2 * task->put_off_s;
+    const bool fresh = task->search.done() == 0 && task->put_off_s == 0;
+    return std::pair(fresh ? 0 : hopeless ? 2 : 1, -expected_gain(all[task->index], rates));
+  };
+  std::stable_sort(waiting.begin(), waiting.end(),
+                   [&](const SweepTask* a, const SweepTask* b) { return rank(a) < rank(b); });
   return waiting;
 }
 
-SweepTask* DeviceGroup::next_task() {
-  const std::vector<SweepTask*> waiting = in_order();
+SweepTask* DeviceGroup::next_task(std::optional<double> left_s) {
+  const std::vector<SweepTask*> waiting = in_order(left_s);
   if (waiting.empty()) {
     return nullptr;
   }

@@ -34,8 +34,9 @@ struct SweepTask {
   std::string decided_on;  ///< the finalists that were compared
   Reference reference = Reference::none;
   Binary reference_binary;
-  std::string no_reference;                                ///< why it is unusable
-  double spent_s = 0;                                      ///< of a device
+  std::string no_reference;  ///< why it is unusable
+  double spent_s = 0;        ///< of a device
+  double put_off_s = 0;      ///< that it kept a device without a trial, when it last had to make room for others
   std::map<std::string, std::optional<Binary>> finalists;  ///< being compiled again for finals
   bool gathering = false;                                  ///< waiting for those
 };
@@ -60,7 +61,10 @@ class DeviceGroup {
   /// Takes what the compilers finished.
   [[nodiscard]] std::vector<Outcome> take_compiled();
   /// The task a free lane should turn to; nothing if there is none. Owned by the caller then.
-  [[nodiscard]] SweepTask* next_task();
+  /// `left_s`: until the sweep ends.
+  [[nodiscard]] SweepTask* next_task(std::optional<double> left_s);
+  /// Whether no trial of it was made in this run.
+  [[nodiscard]] static bool untried(const SweepTask& task) { return !task.over && task.search.done() == 0; }
   /// Asks for the finalists' binaries that are not at hand; `gathering` ends when all are there.
   void gather_finalists(SweepTask& task);
   /// Whether a task waits for the compilers, or they work.
@@ -91,7 +95,8 @@ class DeviceGroup {
   void fill_from(SweepTask& task, std::size_t most_open);
   [[nodiscard]] bool try_again(const Job& job, TrialStatus status);
   void take_reference(SweepTask& task, Compiled compiled);
-  [[nodiscard]] std::vector<SweepTask*> in_order() const;
+  void fill_with_default(SweepTask& task);
+  [[nodiscard]] std::vector<SweepTask*> in_order(std::optional<double> left_s = std::nullopt) const;
   [[nodiscard]] std::vector<Prior> known_before_search(const SweepTask& task, const SearchDomain& domain) const;
 
   const Space& space_;

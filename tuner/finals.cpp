@@ -11,7 +11,8 @@ namespace pascaline {
 namespace {
 
 constexpr int kFewestSamples = 3;
-constexpr int kDisturbedFactor = 2;  // passes over the finalists for each round wanted, at most
+constexpr double kLongestEnergySeconds = 3;  // until the power is steady, besides the window
+constexpr int kDisturbedFactor = 2;          // passes over the finalists for each round wanted, at most
 
 using Finalist = std::pair<Config, Binary>;
 
@@ -34,10 +35,11 @@ class Finals {
     note_canary();
     if (time_rounds()) {
       summarize_trials();
-      decide_finals(result_, options_);
+      decide_finals(result_, cut_ ? options_up_to(result_.rounds) : options_);
       take_energies();
     } else {
-      result_.gave_up = true;
+      result_.out_of_time = cut_;
+      result_.gave_up = !cut_;
     }
     return std::move(result_);
   }
@@ -70,17 +72,36 @@ class Finals {
     }
   }
 
-  // False if the card did not become fit. A round with a marked sample does not count as one.
+  // Those that were planned behind it are no looks.
+  [[nodiscard]] FinalsOptions options_up_to(int rounds) const {
+    FinalsOptions options = options_;
+    options.rounds = rounds;
+    return options;
+  }
+
+  // False if the card did not become fit, or the time was up before there was anything to decide by. A round with a
+  // marked sample does not count as one.
   bool time_rounds() {
     int passes = 0;
     while (result_.rounds < options_.rounds && passes++ < kDisturbedFactor * options_.rounds) {
+      cut_ = !climate_.has_time_for(longest_round_s_);
+      if (cut_) {
+        break;
+      }
+      const double begun_s = climate_.now_s();
       std::vector<std::size_t> begins;
       for (const Trial& trial : result_.trials) {
         begins.push_back(trial.samples.size());
       }
       if (!time_round()) {
-        return false;
+        cut_ = climate_.time_is_up();
+        if (!cut_) {
+          return false;
+        }
+        drop_round(begins);
+        break;
       }
+      longest_round_s_ = std::max(longest_round_s_, climate_.now_s() - begun_s);
       if (close_round(begins)) {
         ++result_.rounds;
         if (finals_look_after(result_.rounds, options_)) {
@@ -93,6 +114,9 @@ class Finals {
       if (events_.round) {
         events_.round(result_.rounds);
       }
+    }
+    if (cut_ && result_.rounds < std::min(kFewestFinalsRounds, options_.rounds)) {
+      return false;
     }
     summarize_trials();
     return std::all_of(result_.trials.begin(), result_.trials.end(), [this](const Trial& trial) {
@@ -107,6 +131,9 @@ class Finals {
       const std::size_t i = (first + turn) % ready_.size();
       put_on(i);
       for (int launch = 0; launch < options_.launches; ++launch) {
+        if (climate_.time_is_up()) {
+          return false;
+        }
         if (!climate_.may_measure() && !climate_.wait_until_fit()) {
           return false;
         }
@@ -115,6 +142,12 @@ class Finals {
       }
     }
     return true;
+  }
+
+  void drop_round(const std::vector<std::size_t>& begins) {
+    for (std::size_t i = 0; i < begins.size(); ++i) {
+      result_.trials[i].samples.resize(begins[i]);
+    }
   }
 
   // Marks what lies between this canary and the one before if this one is off; whether every sample counts.
@@ -142,14 +175,15 @@ class Finals {
     }
   }
 
-  // Of the winner and the default, which is what is compared: it takes one to three seconds each. What was decided
-  // stands, whether or not the card stays fit for this.
+  // Of the winner and the baseline, which is what is compared: it takes one to three seconds each. What was decided
+  // stands, whether or not the card stays fit for this and there is time.
   void take_energies() {
     for (std::size_t i = 0; i < ready_.size() && options_.energy_window_ms > 0; ++i) {
-      if (i != result_.winner && !result_.trials[i].is_default) {
+      if (i != result_.winner && i != result_.baseline_trial) {
         continue;
       }
-      if (!climate_.read_sensors().power_w || !climate_.wait_until_fit()) {
+      if (!climate_.has_time_for(kLongestEnergySeconds + options_.energy_window_ms / 1000) ||
+          !climate_.read_sensors().power_w || !climate_.wait_until_fit()) {
         return;
       }
       put_on(i);
@@ -166,6 +200,8 @@ class Finals {
   const FinalsEvents& events_;
   std::size_t& running_;
   std::size_t turn_ = 0;
+  bool cut_ = false;
+  double longest_round_s_ = 0;
   FinalsResult result_;
   std::vector<TrialRunner::Ready> ready_;
   std::vector<double> canaries_;

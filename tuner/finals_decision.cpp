@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <cmath>
+#include <utility>
 
 #include "core/statistics.hpp"
 #include "tuner/finals.hpp"
@@ -14,6 +16,15 @@ std::vector<double> times_of(const Trial& trial) {
     }
   }
   return times;
+}
+
+constexpr double kLeastFromSearch = 0.9;
+constexpr double kMostFromSearch = 0.95;
+constexpr double kNotInTurn = 0.01;        // what clock and temperature may have changed by between two trials
+constexpr double kHalfWidthErrors = 1.96;  // standard errors that half of a 95 % interval is
+
+double standard_error_us(const TimeSummary& time) {
+  return std::hypot((time.high_us - time.low_us) / (2 * kHalfWidthErrors), kNotInTurn * time.median_us);
 }
 
 int looks(const FinalsOptions& options) {
@@ -80,8 +91,12 @@ void decide_finals(FinalsResult& result, const FinalsOptions& options) {
   const Comparison compare(result, options);
   std::vector<std::size_t> candidates = compare.tie_set();
   result.tie = candidates.size() > 1;
-  const auto standard =
+  auto standard =
       std::find_if(result.trials.begin(), result.trials.end(), [](const Trial& trial) { return trial.is_default; });
+  if (standard == result.trials.end() && !options.stand_in.empty()) {
+    standard = std::find_if(result.trials.begin(), result.trials.end(),
+                            [&](const Trial& trial) { return trial.config.text() == options.stand_in; });
+  }
   const auto first_by_text = [&] {
     return *std::min_element(candidates.begin(), candidates.end(), [&](std::size_t a, std::size_t b) {
       return result.trials[a].config.text() < result.trials[b].config.text();
@@ -94,17 +109,43 @@ void decide_finals(FinalsResult& result, const FinalsOptions& options) {
   }
   result.baseline = standard->time;
   const auto index = static_cast<std::size_t>(standard - result.trials.begin());
+  result.baseline_trial = index;
   if (std::find(candidates.begin(), candidates.end(), index) != candidates.end()) {
     result.winner = index;
     result.confidence = 0.5;
     return;
   }
-  // One that ties with the fastest need not be faster than the default.
+  // One that ties with the fastest need not be faster than the baseline.
   candidates.erase(
       std::remove_if(candidates.begin(), candidates.end(), [&](std::size_t i) { return !compare.faster(i, index); }),
       candidates.end());
   result.winner = first_by_text();
   result.confidence = 1.0 - compare.p(result.winner, index) / 2.0;
+}
+
+FinalsResult decide_from_search(std::vector<Trial> trials, std::optional<std::size_t> baseline, std::size_t measured) {
+  FinalsResult result;
+  result.from_search = true;
+  result.trials = std::move(trials);
+  result.baseline_trial = baseline;
+  if (!baseline) {
+    return result;
+  }
+  const TimeSummary& best = *result.trials.front().time;
+  const TimeSummary& standard = *result.trials[*baseline].time;
+  result.baseline = standard;
+  result.winner = *baseline;
+  if (*baseline == 0) {
+    return result;
+  }
+  const double error_us = std::hypot(standard_error_us(best), standard_error_us(standard));
+  const double z = (standard.median_us - best.median_us) / error_us;
+  const double wrong = static_cast<double>(std::max<std::size_t>(1, measured)) * 0.5 * std::erfc(z / std::sqrt(2.0));
+  if (1 - wrong >= kLeastFromSearch) {
+    result.winner = 0;
+    result.confidence = std::min(kMostFromSearch, 1 - wrong);
+  }
+  return result;
 }
 
 }  // namespace pascaline

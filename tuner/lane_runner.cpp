@@ -14,6 +14,9 @@ namespace {
 // One on the device and one in the worker's hands, so that the device does not wait for the database.
 constexpr std::size_t kTrialsAhead = 2;
 constexpr int kLeastTrialsOfSlice = 8;
+constexpr double kShareOfPreheat = 0.2;  // of the time there is
+constexpr double kTrialsInShare = 16;    // that a problem's even share of the time should have room for
+constexpr double kAnswerSeconds = 0.3;   // from the worker's last launch to its decision in the database
 
 template <typename... Handlers>
 struct Overloaded : Handlers... {
@@ -22,7 +25,7 @@ struct Overloaded : Handlers... {
 template <typename... Handlers>
 Overloaded(Handlers...) -> Overloaded<Handlers...>;
 
-LaneOptions lane_options(const SweepOptions& options, const DeviceInfo& device) {
+LaneOptions lane_options(const SweepOptions& options, const DeviceInfo& device, const Deadline& deadline) {
   LaneOptions lane;
   lane.device = device.id;
   lane.target = options.target;
@@ -32,6 +35,10 @@ LaneOptions lane_options(const SweepOptions& options, const DeviceInfo& device) 
   lane.governor = options.governor;
   lane.kernel_timeout_s = options.kernel_timeout_s;
   lane.patience = options.patience;
+  lane.deadline = deadline;
+  if (const auto left_s = deadline.left_s()) {
+    lane.governor.preheat_limit_s = std::min(lane.governor.preheat_limit_s, kShareOfPreheat * *left_s);
+  }
   // The host's clock is everybody's: what else runs on the machine is no reason to wait.
   lane.governor.passive = lane.governor.passive || (device.kind == DeviceKind::host && options.sensors.empty());
   return lane;
@@ -40,8 +47,12 @@ LaneOptions lane_options(const SweepOptions& options, const DeviceInfo& device) 
 }  // namespace
 
 LaneRunner::LaneRunner(DeviceGroup& group, SweepLedger& ledger, const SweepOptions& options, const DeviceInfo& device,
-                       std::int64_t session)
-    : group_(group), ledger_(ledger), options_(options), lane_(lane_options(options, device)), session_(session) {
+                       std::int64_t session, const Deadline& deadline)
+    : group_(group),
+      ledger_(ledger),
+      options_(options),
+      lane_(lane_options(options, device, deadline)),
+      session_(session) {
   view_.device = device.id;
   view_.name = device.name;
 }
@@ -54,8 +65,9 @@ void LaneRunner::feed(bool closing, bool stopping, const std::optional<Slice>& s
     stop();
     return;
   }
+  left_s_ = slice ? std::optional(slice->left_s) : std::nullopt;
   if (task_ == nullptr && !closing) {
-    take_task();
+    take_task(slice);
   }
   if (task_ == nullptr || stage_ == Stage::finals) {
     return;
@@ -68,7 +80,13 @@ void LaneRunner::feed(bool closing, bool stopping, const std::optional<Slice>& s
   if (!search_over && !closing && !slice_over(slice)) {
     feed_trials();
   } else if (lane_.trials_left() == 0) {
-    begin_finals(search_over);
+    if (!search_over && slice && slice_trials() == 0) {
+      put_off();
+      return;
+    }
+    begin_finals(search_over, !slice    ? std::nullopt
+                              : closing ? std::optional(slice->left_s)
+                                        : std::optional(slice->finals_s));
   }
 }
 
@@ -99,8 +117,8 @@ void LaneRunner::drop_finals() {
   task_->decided_on.clear();
 }
 
-void LaneRunner::take_task() {
-  task_ = group_.next_task();
+void LaneRunner::take_task(const std::optional<Slice>& slice) {
+  task_ = group_.next_task(slice ? std::optional(slice->left_s) : std::nullopt);
   if (task_ == nullptr) {
     return;
   }
@@ -108,11 +126,25 @@ void LaneRunner::take_task() {
   problem_set_ = false;
   prepared_ = false;
   slice_start_ = Clock::now();
-  slice_trials_ = 0;
+  done_at_start_ = task_->search.done();
   if (ledger_.events().problem) {
     ledger_.events().problem(
         view_.device, task_->search.wanted(),
         static_cast<std::size_t>(task_->search.done()) + static_cast<std::size_t>(task_->search.reused()));
+  }
+}
+
+// It took its share of the time without a trial: others that were not looked at come first.
+void LaneRunner::put_off() {
+  task_->put_off_s = std::chrono::duration<double>(Clock::now() - slice_start_).count();
+  leave_preparing();
+  release_task(false);
+}
+
+// A worker cannot be told to leave off making inputs and references.
+void LaneRunner::leave_preparing() {
+  if (lane_.preparing()) {
+    lane_.interrupt();
   }
 }
 
@@ -128,8 +160,8 @@ void LaneRunner::release_task(bool over) {
 
 bool LaneRunner::slice_over(const std::optional<Slice>& slice) const {
   const double spent_s = std::chrono::duration<double>(Clock::now() - slice_start_).count();
-  return slice && ((slice_trials_ >= kLeastTrialsOfSlice && spent_s > slice->wanted_s) ||
-                   (slice_trials_ > 0 && spent_s > slice->longest_s));
+  return slice && ((slice_trials() >= kLeastTrialsOfSlice && spent_s > slice->wanted_s) ||
+                   ((slice_trials() > 0 || slice->others_untried) && spent_s > slice->longest_s));
 }
 
 // Of a file in which nothing compiles, the trials tell more than the reference kernel's failure would: it is a fault
@@ -156,7 +188,10 @@ void LaneRunner::feed_trials() {
   if (!set_problem()) {
     return;
   }
-  while (lane_.trials_left() < kTrialsAhead) {
+  const double finals_s = left_s_ ? std::min(least_finals_s(), *left_s_ / 2) : 0;
+  // Close to the end none waits behind another: what is sent is measured before the finals begin.
+  const bool close = left_s_ && *left_s_ < finals_s + 4 * trial_s();
+  while (lane_.trials_left() < (close ? 1 : kTrialsAhead)) {
     auto candidate = task_->search.take_ready();
     if (!candidate) {
       return;
@@ -165,6 +200,7 @@ void LaneRunner::feed_trials() {
     job.id = next_job_++;
     job.blank = blank_trial(task_->search.bound(), candidate->config, candidate->binary);
     job.best_us = task_->search.best_us();
+    job.leave_s = finals_s;
     ledger_.persist([&](Store& store) {
       store.begin_attempt(session_, task_->context, candidate->config, TrialStage::search, job.blank.is_default);
     });
@@ -174,10 +210,12 @@ void LaneRunner::feed_trials() {
   }
 }
 
-void LaneRunner::begin_finals(bool over_after) {
+void LaneRunner::begin_finals(bool over_after, std::optional<double> allowed_s) {
   over_after_finals_ = over_after;
+  finals_allowed_s_ = allowed_s;
   const std::string key = task_->search.finalists_key();
   if (key.empty() || key == task_->decided_on) {
+    leave_preparing();
     release_task(over_after);
     return;
   }
@@ -195,10 +233,28 @@ void LaneRunner::send_finals() {
   job.id = next_job_++;
   job.options = options_.finals;
   job.best_us = task_->search.best_us();
+  job.allowed_s = finals_allowed_s_;
+  const std::optional<Config> baseline = task_->search.baseline();
+  job.options.stand_in = baseline ? baseline->text() : "";
+  std::size_t most = task_->search.finalists().size();
+  if (finals_allowed_s_) {
+    const double allowed_s = std::min(*finals_allowed_s_, left_s_.value_or(*finals_allowed_s_)) - kAnswerSeconds;
+    const auto fit = fit_finals(finals_need(), allowed_s);
+    if (!fit) {
+      task_->decided_on.clear();  // there may be time for them later
+      decide_without_finals();
+      release_task(over_after_finals_);
+      return;
+    }
+    job.allowed_s = allowed_s;
+    job.options.rounds = fit->rounds;
+    most = fit->finalists;
+  }
   for (const auto& finalist : task_->search.finalists()) {
     const Config& config = finalist.first;
     const auto binary = task_->finalists.find(config.text());
-    if (binary != task_->finalists.end() && binary->second) {
+    const bool wanted = job.finalists.size() < most || config == baseline;
+    if (wanted && binary != task_->finalists.end() && binary->second) {
       Trial blank = blank_trial(task_->search.bound(), config, *binary->second);
       blank.stage = TrialStage::finals;
       ledger_.persist([&](Store& store) {
@@ -214,7 +270,6 @@ void LaneRunner::send_finals() {
     return;
   }
   stage_ = Stage::finals;
-  finals_start_ = Clock::now();
   lane_.submit(std::move(job));
 }
 
@@ -233,7 +288,8 @@ void LaneRunner::pump() {
   lane_.pump(events);
   for (const LaneEvent& event : events) {
     std::visit(
-        Overloaded{[&](const TrialDone& done) { on_trial(done); }, [&](const FinalsDone& done) { on_finals(done); },
+        Overloaded{[&](const TrialDone& done) { on_trial(done); }, [&](const TrialCut& cut) { on_cut(cut); },
+                   [&](const FinalsDone& done) { on_finals(done); },
                    [&](const FinalistFailed& failed) { on_finalist_failed(failed); },
                    [&](const ProblemPrepared&) { prepared_ = true; },
                    [&](const ProblemRefused& refused) { on_refused(refused.reason); },

@@ -8,9 +8,11 @@
 #include <string>
 #include <vector>
 
+#include "core/deadline.hpp"
 #include "db/store.hpp"
 #include "tuner/device_group.hpp"
 #include "tuner/measure_lane.hpp"
+#include "tuner/plan.hpp"
 #include "tuner/sweep.hpp"
 #include "tuner/sweep_ledger.hpp"
 #include "tuner/sweep_view.hpp"
@@ -19,8 +21,11 @@ namespace pascaline {
 
 /// How long a problem may keep a lane before the plan is looked at again.
 struct Slice {
-  double wanted_s = 0;   ///< with a few trials at least
-  double longest_s = 0;  ///< in any case
+  double wanted_s = 0;          ///< with a few trials at least
+  double longest_s = 0;         ///< in any case
+  double finals_s = 0;          ///< for the finals behind it
+  double left_s = 0;            ///< until the sweep ends
+  bool others_untried = false;  ///< a problem that takes longer without a trial makes room for those
 };
 
 /// Works off a group's plan on one device: hands its lane configurations, finals after them, and writes what comes back
@@ -31,13 +36,19 @@ class LaneRunner {
 
   /// All must outlive it.
   LaneRunner(DeviceGroup& group, SweepLedger& ledger, const SweepOptions& options, const DeviceInfo& device,
-             std::int64_t session);
+             std::int64_t session, const Deadline& deadline);
 
   /// See MeasureLane::warm_up.
   void warm_up() { lane_.warm_up(); }
   /// Gives the lane what there is to do. With `closing` no new trial is begun, only finals of what was measured; with
   /// `stopping` nothing at all.
   void feed(bool closing, bool stopping, const std::optional<Slice>& slice);
+  /// The sweep's time is up: no more is begun, and what would not be over at once is ended; with `at_once` everything
+  /// is. What was not decided in finals is decided from the search's trials.
+  void run_out(bool at_once);
+  /// What the finals of the present problem and the trials before them need of the time that is left, of a limit of
+  /// `limit_s` in all; 0 if there is nothing to compare.
+  [[nodiscard]] double reserve_s(double limit_s) const;
   /// Deals with what the lane tells.
   void pump();
   /// Settled without the device: rejected, not compiled, or same code.
@@ -56,8 +67,6 @@ class LaneRunner {
   [[nodiscard]] LaneView view() const;
   /// Readings since the last call.
   [[nodiscard]] std::vector<TelemetryRow> take_telemetry();
-  /// Mean time of finals so far, in seconds.
-  [[nodiscard]] double finals_s() const noexcept { return finals_count_ > 0 ? finals_total_s_ / finals_count_ : 2; }
 
  private:
   struct OnDevice {
@@ -67,15 +76,24 @@ class LaneRunner {
 
   void stop();
   void drop_finals();
-  void take_task();
+  void take_task(const std::optional<Slice>& slice);
+  void put_off();
+  void leave_preparing();
+  [[nodiscard]] double trial_s() const;
+  [[nodiscard]] double least_finals_s() const;
+  [[nodiscard]] FinalsNeed finals_need() const;
+  void decide_without_finals();
+  void announce(const FinalsResult& result, std::int64_t winner);
   void release_task(bool over);
   [[nodiscard]] bool set_problem();
   void feed_trials();
+  [[nodiscard]] int slice_trials() const { return task_->search.done() - done_at_start_; }
   [[nodiscard]] bool slice_over(const std::optional<Slice>& slice) const;
-  void begin_finals(bool over_after);
+  void begin_finals(bool over_after, std::optional<double> allowed_s);
   void send_finals();
   void take_back();
   void on_trial(const TrialDone& done);
+  void on_cut(TrialCut cut);
   void on_finals(const FinalsDone& done);
   void on_finalist_failed(const FinalistFailed& failed);
   void on_refused(const std::string& reason);
@@ -95,7 +113,9 @@ class LaneRunner {
   Stage stage_ = Stage::searching;
   bool over_after_finals_ = false;
   Clock::time_point slice_start_;
-  int slice_trials_ = 0;
+  int done_at_start_ = 0;
+  std::optional<double> left_s_{};          ///< until the sweep ends, when it was last told
+  std::optional<double> finals_allowed_s_;  ///< for the finals that are being gathered
   std::map<std::uint64_t, OnDevice> on_device_;
   std::vector<Config> in_finals_;
   std::uint64_t next_job_ = 1;
@@ -103,9 +123,6 @@ class LaneRunner {
   LaneView view_;
   std::string ended_because_;
   bool gave_up_ = false;
-  Clock::time_point finals_start_;
-  double finals_total_s_ = 0;
-  int finals_count_ = 0;
 };
 
 }  // namespace pascaline

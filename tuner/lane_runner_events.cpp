@@ -12,7 +12,6 @@ void LaneRunner::on_trial(const TrialDone& done) {
   const auto found = on_device_.find(done.id);
   const std::string run_key = std::move(found->second.run_key);
   on_device_.erase(found);
-  ++slice_trials_;
   task_->spent_s += (done.trial.verify_ms + done.trial.measure_ms) / 1000;
   if (done.trial.status == TrialStatus::timed_out || done.trial.status == TrialStatus::crashed) {
     ledger_.note(fmt::format("{}: {}: {} ({}); its process is replaced", view_.device, name_of(done.trial.status),
@@ -21,9 +20,15 @@ void LaneRunner::on_trial(const TrialDone& done) {
   store_trial(*task_, done.trial, run_key);
 }
 
+// As if it had never been asked for.
+void LaneRunner::on_cut(TrialCut cut) {
+  const auto found = on_device_.find(cut.job.id);
+  ledger_.persist([&](Store& store) { store.end_attempt(session_, task_->context, found->second.config); });
+  task_->search.put_back({found->second.config, std::move(cut.job.binary), found->second.run_key});
+  on_device_.erase(found);
+}
+
 void LaneRunner::on_finals(const FinalsDone& done) {
-  finals_total_s_ += std::chrono::duration<double>(Clock::now() - finals_start_).count();
-  ++finals_count_;
   ledger_.persist([&](Store& store) {
     for (const Config& config : in_finals_) {
       store.end_attempt(session_, task_->context, config);
@@ -34,6 +39,11 @@ void LaneRunner::on_finals(const FinalsDone& done) {
     for (const Trial& failed : done.result->failed) {
       on_finalist_failed(FinalistFailed{failed});
     }
+  }
+  if (done.result && done.result->out_of_time) {
+    task_->decided_on.clear();
+    decide_without_finals();
+  } else if (done.result) {
     std::int64_t winner = 0;
     for (std::size_t i = 0; i < done.result->trials.size(); ++i) {
       const Trial& trial = done.result->trials[i];
@@ -41,18 +51,27 @@ void LaneRunner::on_finals(const FinalsDone& done) {
           ledger_.persist([&](Store& store) { return store.add_trial(session_, task_->context, trial); });
       winner = i == done.result->winner ? id : winner;
     }
-    ledger_.persist([&](Store& store) {
-      store.set_winner(task_->context, winner, done.result->baseline, done.result->confidence);
-    });
-    if (!task_->decided) {
-      task_->decided = true;
-      ++ledger_.summary().problems_done;
-    }
-    if (ledger_.events().winner) {
-      ledger_.events().winner(view_.device, task_->search.wanted(), *done.result, task_->search.done());
+    announce(*done.result, winner);
+    // What they were to be compared with fell out; another one takes its place.
+    if (!done.result->baseline && task_->search.baseline()) {
+      begin_finals(over_after_finals_, finals_allowed_s_);
+      return;
     }
   }
   release_task(over_after_finals_);
+}
+
+void LaneRunner::announce(const FinalsResult& result, std::int64_t winner) {
+  ledger_.persist([&](Store& store) { store.set_winner(task_->context, winner, result.baseline, result.confidence); });
+  if (!task_->decided) {
+    task_->decided = true;
+    ++ledger_.summary().problems_done;
+  }
+  if (ledger_.events().winner) {
+    FinalsResult told = result;
+    told.baseline_why = result.baseline ? task_->search.why_no_default() : "";
+    ledger_.events().winner(view_.device, task_->search.wanted(), told, task_->search.done());
+  }
 }
 
 void LaneRunner::on_finalist_failed(const FinalistFailed& failed) {

@@ -51,7 +51,7 @@ class Sampling {
       if (over || climate_.canary_age_s() >= kCanaryEverySeconds) {
         close_stretch();
       }
-      if (over && done()) {
+      if ((over && done()) || climate_.time_is_up()) {
         break;
       }
     }
@@ -68,7 +68,7 @@ class Sampling {
       return false;
     }
     if (!climate_.wait_until_fit()) {
-      measured_.gave_up = true;
+      measured_.gave_up = !climate_.time_is_up();
       return false;
     }
     note_canary();
@@ -109,6 +109,10 @@ class Sampling {
     measured_.clock_scale = measured_.canary_us ? climate_.scale_of(*measured_.canary_us) : 1.0;
     const int count = counted(measured_.samples);
     if (measured_.gave_up || count >= std::min(kAbortAfter, options_.max_samples)) {
+      return;
+    }
+    if (climate_.time_is_up()) {
+      measured_.cut_short = true;
       return;
     }
     const auto throttled = std::count_if(measured_.samples.begin(), measured_.samples.end(), [](const Sample& sample) {
@@ -176,7 +180,7 @@ Sample take_sample(Climate& climate, const Kernel& kernel, const Geometry& geome
 Measured measure(Climate& climate, const Kernel& kernel, const Geometry& geometry, std::span<void* const> arguments,
                  const MeasureOptions& options, double best_us) {
   Device& device = climate.device();
-  for (int i = 0; i < options.warm_up; ++i) {
+  for (int i = 0; i < options.warm_up && !climate.time_is_up(); ++i) {
     device.launch(kernel, geometry, arguments);
   }
   device.synchronize();

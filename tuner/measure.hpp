@@ -29,6 +29,7 @@ struct Measured {
   double clock_scale = 1;           ///< what the samples are to be multiplied by
   /// The card did not become fit (Climate::reason says why), or the stop hook spoke: worth nothing.
   bool gave_up = false;
+  bool cut_short = false;  ///< the time was up (Climate::set_end_s) before there were samples enough: worth nothing
   /// Not empty if the kernel itself makes the card throttle, so that too few samples count: one line, why.
   std::string unfit;
 };
@@ -38,7 +39,8 @@ struct Measured {
                                  std::span<void* const> arguments, bool cold_cache);
 
 /// Times launches until the median's interval is narrow enough or a limit is reached. `best_us` is the best median
-/// so far, 0 if none. Throws what Device::time_launch_us throws.
+/// so far, 0 if none. Once the time is up, as few as three samples are enough. Throws what Device::time_launch_us
+/// throws.
 [[nodiscard]] Measured measure(Climate& climate, const Kernel& kernel, const Geometry& geometry,
                                std::span<void* const> arguments, const MeasureOptions& options, double best_us);
 

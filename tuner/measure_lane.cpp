@@ -75,7 +75,8 @@ void MeasureLane::start() {
         {"target", options_.target},
         {"measure", options_.measure},
         {"governor", options_.governor},
-        {"sensors", options_.sensors.string()}});
+        {"sensors", options_.sensors.string()},
+        {"ends_at_s", end_s(0)}});
   if (problem_) {
     preparing_ = true;
     send_problem();
@@ -89,6 +90,17 @@ void MeasureLane::start() {
 }
 
 void MeasureLane::send(const json& message) { outgoing_ += frame_of(message); }
+
+// When the worker is to stop by itself, by the steady clock, which all processes share; null: never.
+json MeasureLane::end_s(double leave_s, std::optional<double> allowed_s) const {
+  const auto left_s = options_.deadline.left_s();
+  if (!left_s && !allowed_s) {
+    return nullptr;
+  }
+  double span_s = left_s ? std::max(0.0, *left_s - leave_s) : *allowed_s;
+  span_s = allowed_s ? std::min(span_s, *allowed_s) : span_s;
+  return std::chrono::duration<double>(Clock::now().time_since_epoch()).count() + span_s;
+}
 
 void MeasureLane::send_problem() {
   send({{"do", "problem"},
@@ -104,7 +116,8 @@ void MeasureLane::send_trial(const TrialJob& job) {
         {"id", job.id},
         {"config", job.blank.config.json()},
         {"binary", job.binary},
-        {"best_us", job.best_us}});
+        {"best_us", job.best_us},
+        {"ends_at_s", end_s(job.leave_s)}});
 }
 
 void MeasureLane::send_finals() {
@@ -112,7 +125,11 @@ void MeasureLane::send_finals() {
   for (const auto& [blank, binary] : finals_->finalists) {
     finalists.push_back({{"config", blank.config.json()}, {"binary", binary}});
   }
-  send({{"do", "finals"}, {"id", finals_->id}, {"finalists", finalists}, {"options", finals_->options}});
+  send({{"do", "finals"},
+        {"id", finals_->id},
+        {"finalists", finalists},
+        {"options", finals_->options},
+        {"ends_at_s", end_s(0, finals_->allowed_s)}});
 }
 
 void MeasureLane::warm_up() {
@@ -257,6 +274,8 @@ void MeasureLane::handle(const json& message, std::vector<LaneEvent>& events) {
     finish_trial(message, events);
   } else if (what == "finals") {
     finish_finals(message, events);
+  } else if (what == "cut") {
+    cut_trial(message, events);
   } else if (what == "telemetry") {
     hear_telemetry(message, events);
   } else if (what == "ready") {
@@ -326,18 +345,36 @@ void MeasureLane::hear_telemetry(const json& message, std::vector<LaneEvent>& ev
   events.emplace_back(std::move(telemetry));
 }
 
-void MeasureLane::finish_trial(const json& message, std::vector<LaneEvent>& events) {
-  const auto id = message.at("id").get<std::uint64_t>();
-  if (trials_.empty() || trials_.front().id != id) {
-    throw Error("a trial that was not asked for");
-  }
-  TrialDone done{id, message.at("trial").get<Trial>()};
-  done.trial.problem = trials_.front().blank.problem;
-  trials_.pop_front();
+// The job it was at is done.
+void MeasureLane::note_answer(const json& message) {
   running_.reset();
   failures_ = 0;
   busy_ms_ += message.at("busy_ms").get<double>();
   waited_ms_ += message.at("waited_ms").get<double>();
+}
+
+void MeasureLane::expect_trial(const json& message) const {
+  if (trials_.empty() || trials_.front().id != message.at("id").get<std::uint64_t>()) {
+    throw Error("a trial that was not asked for");
+  }
+}
+
+void MeasureLane::cut_trial(const json& message, std::vector<LaneEvent>& events) {
+  expect_trial(message);
+  events.emplace_back(TrialCut{std::move(trials_.front())});
+  trials_.pop_front();
+  note_answer(message);
+  allow(options_.patience * kLoadLimitSeconds);
+  replace_if_idle();
+}
+
+void MeasureLane::finish_trial(const json& message, std::vector<LaneEvent>& events) {
+  expect_trial(message);
+  const auto id = message.at("id").get<std::uint64_t>();
+  TrialDone done{id, message.at("trial").get<Trial>()};
+  done.trial.problem = trials_.front().blank.problem;
+  trials_.pop_front();
+  note_answer(message);
   allow(options_.patience * kLoadLimitSeconds);
   events.emplace_back(std::move(done));
   replace_if_idle();
@@ -355,10 +392,7 @@ void MeasureLane::finish_finals(const json& message, std::vector<LaneEvent>& eve
     }
   }
   finals_.reset();
-  running_.reset();
-  failures_ = 0;
-  busy_ms_ += message.at("busy_ms").get<double>();
-  waited_ms_ += message.at("waited_ms").get<double>();
+  note_answer(message);
   events.emplace_back(std::move(done));
 }
 

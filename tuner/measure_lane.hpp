@@ -10,6 +10,7 @@
 #include <variant>
 #include <vector>
 
+#include "core/deadline.hpp"
 #include "core/space.hpp"
 #include "core/trial.hpp"
 #include "tuner/finals.hpp"
@@ -30,6 +31,7 @@ struct LaneOptions {
   GovernorOptions governor;
   double kernel_timeout_s = 60;  ///< of a launch while nothing is known of how long they take
   double patience = 1;           ///< factor on the time that everything but launches may take
+  Deadline deadline{};           ///< the worker stops measuring and waiting by itself then
 };
 
 /// The problem a lane measures configurations of.
@@ -46,6 +48,7 @@ struct TrialJob {
   Binary binary;
   Trial blank;         ///< what is known before it runs
   double best_us = 0;  ///< best time so far, 0 if none
+  double leave_s = 0;  ///< of the time that is left, what is needed behind it
 };
 
 /// Configurations to compare.
@@ -54,12 +57,16 @@ struct FinalsJob {
   std::vector<std::pair<Trial, Binary>> finalists;  ///< each with what is known before it runs
   FinalsOptions options;
   double best_us = 0;
+  std::optional<double> allowed_s{};  ///< for all of it, less than what is left
 };
 
 // What a lane tells.
 struct TrialDone {
   std::uint64_t id = 0;
   Trial trial;
+};
+struct TrialCut {  ///< the time was up before there was a result
+  TrialJob job;
 };
 struct FinalsDone {
   std::uint64_t id = 0;
@@ -86,8 +93,8 @@ struct LaneEnded {  ///< nothing more can be measured on the device
   std::string reason;
   bool gave_up = false;  ///< by the governor's decision
 };
-using LaneEvent = std::variant<TrialDone, FinalsDone, FinalistFailed, ProblemPrepared, ProblemRefused, LaneTelemetry,
-                               LaneRestarted, LaneEnded>;
+using LaneEvent = std::variant<TrialDone, TrialCut, FinalsDone, FinalistFailed, ProblemPrepared, ProblemRefused,
+                               LaneTelemetry, LaneRestarted, LaneEnded>;
 
 /// One device, owned by a child process that can be killed: it measures what it is given, in order. A kernel that hangs
 /// or takes the process or the device along costs its own trial; the process is replaced and goes on with the rest.
@@ -107,6 +114,8 @@ class MeasureLane {
   [[nodiscard]] std::vector<TrialJob> take_back();
   /// Ends the worker and everything it was given but trials, which can all be taken back then.
   void interrupt();
+  /// Whether the problem's inputs and references are being made.
+  [[nodiscard]] bool preparing() const noexcept { return preparing_; }
 
   /// Reads what the worker says and looks at deadlines, without waiting; appends to `events`. Throws Error if no
   /// process can be started.
@@ -140,7 +149,11 @@ class MeasureLane {
   void enter_phase(const nlohmann::json& message);
   void hear_telemetry(const nlohmann::json& message, std::vector<LaneEvent>& events);
   void finish_trial(const nlohmann::json& message, std::vector<LaneEvent>& events);
+  void cut_trial(const nlohmann::json& message, std::vector<LaneEvent>& events);
   void finish_finals(const nlohmann::json& message, std::vector<LaneEvent>& events);
+  void expect_trial(const nlohmann::json& message) const;
+  void note_answer(const nlohmann::json& message);
+  [[nodiscard]] nlohmann::json end_s(double leave_s, std::optional<double> allowed_s = std::nullopt) const;
   void forgive_absence();
   void refuse(std::string reason, std::vector<LaneEvent>& events);
   void replace_if_idle();

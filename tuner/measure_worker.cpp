@@ -83,6 +83,12 @@ class MeasureServer {
     }
   }
 
+  // By the clock that both processes read.
+  void set_end(const json& message) {
+    const json& at_s = message.at("ends_at_s");
+    climate_->set_end_s(at_s.is_null() ? std::nullopt : std::optional(at_s.get<double>()));
+  }
+
   // Since it was last asked.
   double waited_ms() {
     const double now_s = climate_->waited_s();
@@ -122,6 +128,7 @@ void MeasureServer::setup(const json& message) {
     hooks.trace = SensorTrace::load(trace);
   }
   climate_.emplace(*device_, governor, std::move(hooks));
+  set_end(message);
   phase(job_id_, "preheat");
   climate_->preheat();
   mouth_.say({{"is", "ready"}, {"busy_ms", ms_since(start)}, {"waited_ms", waited_ms()}});
@@ -159,13 +166,16 @@ void MeasureServer::problem(const json& message) {
 void MeasureServer::trial(const json& message) {
   const auto start = Clock::now();
   job_id_ = message.at("id");
+  set_end(message);
   phase(job_id_, "load");
   Compiled compiled;
   compiled.result.ok = true;
   message.at("binary").get_to(compiled.result.binary);
   const Trial trial =
       runner_->run(Config::from_json(message.at("config")), compiled, message.at("best_us").get<double>());
-  if (runner_->gave_up()) {
+  if (runner_->cut_short()) {
+    mouth_.say({{"is", "cut"}, {"id", job_id_}, {"busy_ms", ms_since(start)}, {"waited_ms", waited_ms()}});
+  } else if (runner_->gave_up()) {
     mouth_.say({{"is", "gave_up"}, {"reason", climate_->reason()}});
   } else {
     mouth_.say(
@@ -177,6 +187,7 @@ void MeasureServer::trial(const json& message) {
 void MeasureServer::finals(const json& message) {
   const auto start = Clock::now();
   job_id_ = message.at("id");
+  set_end(message);
   phase(job_id_, "0");
   std::vector<std::pair<Config, Binary>> finalists;
   for (const json& finalist : message.at("finalists")) {

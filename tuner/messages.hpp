@@ -44,7 +44,8 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(GovernorOptions, passive, margin_c, resume_c,
                                    canary_tolerance, normalise_from, preheat_limit_s, steady_s, steady_c, settle_s,
                                    pause_limit_s, tolerated_throttle)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(FinalsOptions, rounds, min_rounds, rounds_per_look, launches, p_value, tie_width,
-                                   energy_window_ms)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(FinalsResult, trials, failed, winner, baseline, confidence, tie, rounds, gave_up)
+                                   energy_window_ms, stand_in)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(FinalsResult, trials, failed, winner, baseline_trial, baseline, confidence, tie,
+                                   rounds, gave_up, out_of_time)
 
 }  // namespace pascaline

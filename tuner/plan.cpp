@@ -13,8 +13,7 @@ constexpr double kPriorImprovement = 0.3;
 // Untried problems go first; their work in microseconds at a petaflop a second is below that in any case.
 constexpr double kUntried = 1e12;
 
-constexpr double kGuessedCompileMs = 900;
-constexpr double kGuessedMeasureMs = 250;
+constexpr double kLoadSeconds = 0.02;  // of a finalist, to the device
 
 double room_left(const SearchProgress& problem, const AttainedRates& rates) {
   const double by_flops = rates.flops_per_us > 0 ? problem.flops / (kHeadroom * rates.flops_per_us) : 0;
@@ -50,9 +49,40 @@ double expected_gain(const SearchProgress& problem, const AttainedRates& rates) 
   return problem.count * problem.best_us * share / std::max(problem.spent_s, 1e-3);
 }
 
-TrialEstimate estimate_trial(std::optional<double> compile_ms, std::optional<double> measure_ms, std::size_t jobs) {
-  const double compile = compile_ms.value_or(kGuessedCompileMs) / static_cast<double>(std::max<std::size_t>(jobs, 1));
-  return {std::max(compile, measure_ms.value_or(kGuessedMeasureMs)) / 1000, compile_ms && measure_ms};
+double finals_seconds(const FinalsNeed& need, const FinalsFit& fit) {
+  double once_s = need.baseline_s;
+  double load_s = need.baseline_s > 0 ? kLoadSeconds : 0;
+  for (std::size_t i = 0; i < std::min(fit.finalists, need.launch_s.size()); ++i) {
+    once_s += need.launch_s[i];
+    load_s += kLoadSeconds;
+  }
+  return load_s + once_s * (1 + fit.rounds * need.launches);
+}
+
+std::optional<FinalsFit> fit_finals(const FinalsNeed& need, double allowed_s) {
+  FinalsFit fit{need.launch_s.size(), need.rounds};
+  const std::size_t fewest_finalists = std::min<std::size_t>(1, fit.finalists);
+  const int wanted = std::min(need.rounds, need.fewest_wanted);
+  while (finals_seconds(need, fit) > allowed_s) {
+    if (fit.rounds > wanted) {
+      --fit.rounds;
+    } else if (fit.finalists > fewest_finalists) {
+      --fit.finalists;
+    } else if (fit.rounds > need.fewest) {
+      --fit.rounds;
+    } else {
+      return std::nullopt;
+    }
+  }
+  return fit;
+}
+
+std::optional<double> estimate_s(const PlannedWork& work, const TrialCost& cost) {
+  if (cost.problems == 0 || (cost.paced == 0 && cost.ran == 0)) {
+    return std::nullopt;
+  }
+  const double pace_ms = cost.paced > 0 ? cost.pace_ms : cost.run_ms;
+  return (work.problems * cost.problem_ms + work.trials * pace_ms) / 1000;
 }
 
 }  // namespace pascaline

@@ -7,6 +7,7 @@
 
 #include "core/enumeration.hpp"
 #include "core/error.hpp"
+#include "runtime/dispatch/closest_valid.hpp"
 #include "tuner/candidate.hpp"
 
 namespace pascaline {
@@ -16,6 +17,9 @@ namespace {
 constexpr double kCountedSpace = 100'000;
 // A search without a limit cools down over so many trials.
 constexpr int kMostExpectedTrials = 1000;
+// Of a kernel that fails everywhere not all is to be tried in this order.
+constexpr std::size_t kMostStandIns = 64;
+constexpr double kLaunchOverheadSeconds = 1e-3;
 
 }  // namespace
 
@@ -29,9 +33,16 @@ ProblemSearch::ProblemSearch(const Space& space, SweepProblem wanted, const Devi
     valid_ = Enumerator(bound_).for_each([](auto) { return true; });
   }
   // The default is measured before anything else, so that every gain has something to be compared with.
-  if (!bound_.why_invalid(standard_)) {
+  if (const auto why = bound_.why_invalid(standard_)) {
+    lose_default(fmt::format("not valid here: {}", *why));
+  } else {
     first_.push_back(standard_);
   }
+}
+
+void ProblemSearch::lose_default(std::string why) {
+  default_us_ = 0;
+  why_no_default_ = std::move(why);
 }
 
 // A space may have lost values since; what was measured with them is of no use to this sweep.
@@ -56,7 +67,10 @@ void ProblemSearch::recall(const std::vector<Store::Known>& known, const std::ve
     (entry.in_run ? done_ : reused_) += 1;
     if (usable) {
       reused_ok_ += entry.in_run ? 0 : 1;
-      keep(entry.config, entry.median_us);
+      keep(entry.config, entry.median_us, entry.trial_id);
+    } else if (entry.config == standard_) {
+      lose_default(entry.failed_in_finals ? "failed in earlier finals"
+                                          : fmt::format("{} in an earlier run", name_of(entry.status)));
     }
     if (entry.in_run) {
       best_history_us_.push_back(best_us());
@@ -84,10 +98,36 @@ void ProblemSearch::begin_search() {
   recalled_.clear();
 }
 
+// The configurations that an untuned program would try, one after the other, until one is usable.
+std::optional<Config> ProblemSearch::propose_stand_in() {
+  while (no_stand_in_.size() < kMostStandIns) {
+    if (!stand_in_) {
+      stand_in_ = closest_valid(bound_, no_stand_in_);
+      if (!stand_in_) {
+        return std::nullopt;
+      }
+    }
+    const std::string text = stand_in_->text();
+    if (known_.insert(text).second) {
+      return stand_in_;
+    }
+    if (measured_.contains(text) || waiting_.contains(text)) {
+      return std::nullopt;
+    }
+    no_stand_in_.push_back(*std::exchange(stand_in_, std::nullopt));
+  }
+  return std::nullopt;
+}
+
 std::optional<Config> ProblemSearch::propose() {
   const auto within = [&] { return done_ + static_cast<int>(open_) < options_.trials; };
   while (!spent_ && within()) {
     Config next;
+    if (auto stand_in = why_no_default_.empty() ? std::nullopt : propose_stand_in()) {
+      ++open_;
+      waiting_.insert(stand_in->text());
+      return stand_in;
+    }
     if (!first_.empty()) {
       next = std::move(first_.front());
       first_.pop_front();
@@ -104,6 +144,7 @@ std::optional<Config> ProblemSearch::propose() {
     }
     if (known_.insert(next.text()).second) {
       ++open_;
+      waiting_.insert(next.text());
       default_open_ = default_open_ || next == standard_;
       return next;
     }
@@ -199,6 +240,7 @@ std::vector<ProblemSearch::Settled> ProblemSearch::observe(const Trial& trial, s
                                                            const std::string& run_key) {
   --open_;
   ++done_;
+  waiting_.erase(trial.config.text());
   starved_ = false;
   if (ready_.size() > kFirstAhead && ahead_ > kFirstAhead) {
     --ahead_;
@@ -208,10 +250,18 @@ std::vector<ProblemSearch::Settled> ProblemSearch::observe(const Trial& trial, s
   if (trial.status == TrialStatus::ok) {
     // Of configurations with one and the same code one is enough among the finalists.
     if (trial.shared_trial == 0) {
-      keep(trial.config, median_us);
-    } else if (trial.config == standard_) {
-      default_us_ = median_us;
+      keep(trial.config, median_us, stored_id);
+      if (trial.measure_ms > 0 && !trial.samples.empty()) {
+        measured_[trial.config.text()].launch_s = trial.measure_ms / 1000 / static_cast<double>(trial.samples.size());
+      }
+    } else {
+      measured_[trial.config.text()].trial = stored_id;
+      default_us_ = trial.config == standard_ ? median_us : default_us_;
     }
+    why_no_default_ = trial.config == standard_ ? "" : why_no_default_;
+  } else if (trial.config == standard_) {
+    lose_default(trial.reason.empty() ? std::string(name_of(trial.status))
+                                      : fmt::format("{}: {}", name_of(trial.status), trial.reason));
   }
   best_history_us_.push_back(best_us());
   if (searcher_) {
@@ -234,8 +284,9 @@ std::vector<ProblemSearch::Settled> ProblemSearch::observe(const Trial& trial, s
 
 void ProblemSearch::discard(const Config& config) {
   std::erase_if(ranking_, [&](const auto& ranked) { return ranked.second == config; });
+  measured_.erase(config.text());
   if (config == standard_) {
-    default_us_ = 0;
+    lose_default("failed in the finals");
   }
 }
 
@@ -251,8 +302,9 @@ int ProblemSearch::remaining() const noexcept {
   return std::min(allowed, static_cast<int>(*valid_ - std::min(*valid_, known)));
 }
 
-void ProblemSearch::keep(const Config& config, double median_us) {
+void ProblemSearch::keep(const Config& config, double median_us, std::int64_t trial) {
   ranking_.emplace(median_us, config);
+  measured_[config.text()].trial = trial;
   if (config == standard_) {
     default_us_ = median_us;
   }
@@ -271,15 +323,42 @@ void ProblemSearch::keep_binary(const Config& config, const Binary& binary) {
   binaries_[config.text()] = binary;
 }
 
+std::optional<Config> ProblemSearch::baseline() const {
+  if (default_us_ > 0) {
+    return standard_;
+  }
+  const auto nearest = std::min_element(ranking_.begin(), ranking_.end(), [&](const auto& a, const auto& b) {
+    return closeness(bound_.space(), a.second) < closeness(bound_.space(), b.second);
+  });
+  // Before the default was measured nothing stands in for it.
+  return why_no_default_.empty() || nearest == ranking_.end() ? std::nullopt : std::optional(nearest->second);
+}
+
+std::int64_t ProblemSearch::trial_of(const Config& config) const {
+  const auto found = measured_.find(config.text());
+  return found == measured_.end() ? 0 : found->second.trial;
+}
+
+double ProblemSearch::launch_s(const Config& config) const {
+  const auto found = measured_.find(config.text());
+  if (found != measured_.end() && found->second.launch_s > 0) {
+    return found->second.launch_s;
+  }
+  const auto ranked =
+      std::find_if(ranking_.begin(), ranking_.end(), [&](const auto& entry) { return entry.second == config; });
+  return kLaunchOverheadSeconds + 1e-6 * (ranked != ranking_.end() ? ranked->first : default_us_);
+}
+
 std::vector<std::pair<Config, std::optional<Binary>>> ProblemSearch::finalists() const {
   std::vector<Config> chosen;
+  const std::optional<Config> standard = baseline();
   for (const auto& [median_us, config] : ranking_) {
-    if (static_cast<int>(chosen.size()) < options_.finalists && config != standard_) {
+    if (static_cast<int>(chosen.size()) < options_.finalists && config != standard) {
       chosen.push_back(config);
     }
   }
-  if (default_us_ > 0) {
-    chosen.push_back(standard_);
+  if (standard) {
+    chosen.push_back(*standard);
   }
   std::vector<std::pair<Config, std::optional<Binary>>> finalists;
   for (Config& config : chosen) {

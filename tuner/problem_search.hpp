@@ -70,7 +70,25 @@ class ProblemSearch {
   /// Forgets the time of a configuration that failed in the finals: it is no finalist any more.
   void discard(const Config& config);
 
-  /// Whom the finals compare: the best and the default. A binary is missing if it was compiled by an earlier process.
+  /// What tuning is compared with: the default, or where that is not usable, of the usable ones measured so far the one
+  /// nearest to it (`closeness`), which is also proposed as soon as the default is known to fail. That is what an
+  /// untuned program runs. Nothing if none is usable.
+  [[nodiscard]] std::optional<Config> baseline() const;
+  /// Why the default is not usable, for people; empty while it is, or has not been measured.
+  [[nodiscard]] const std::string& why_no_default() const noexcept { return why_no_default_; }
+  /// The usable trial that told a configuration's time, 0 if there is none.
+  [[nodiscard]] std::int64_t trial_of(const Config& config) const;
+  [[nodiscard]] const Config& best() const { return ranking_.begin()->second; }
+  [[nodiscard]] std::size_t usable() const noexcept { return ranking_.size(); }
+  /// What one timed launch of a usable configuration takes, with all that belongs to it.
+  [[nodiscard]] double launch_s(const Config& config) const;
+  /// Whether its default is still to be proposed, for which the search need not begin.
+  [[nodiscard]] bool default_waits() const {
+    return !first_.empty() && first_.front() == standard_ && !known_.contains(standard_.text());
+  }
+
+  /// Whom the finals compare: the best, and behind them the baseline. A binary is missing if it was compiled by an
+  /// earlier process.
   [[nodiscard]] std::vector<std::pair<Config, std::optional<Binary>>> finalists() const;
   /// Text of the finalists: finals need not be repeated while it stays.
   [[nodiscard]] std::string finalists_key() const;
@@ -91,7 +109,9 @@ class ProblemSearch {
   static constexpr std::size_t kFirstAhead = 4;
 
   void begin_search();
-  void keep(const Config& config, double median_us);
+  [[nodiscard]] std::optional<Config> propose_stand_in();
+  void lose_default(std::string why);
+  void keep(const Config& config, double median_us, std::int64_t trial);
   void keep_binary(const Config& config, const Binary& binary);
   void go_before_its_twin(Candidate& standard);
   [[nodiscard]] Settled share(const Config& config, const Binary& binary, const Trial& original,
@@ -108,6 +128,7 @@ class ProblemSearch {
   std::vector<std::pair<Config, Observation>> recalled_;  ///< for the searcher, once there is one
   std::deque<Config> first_;                              ///< to be proposed before the searcher's
   std::set<std::string> known_;
+  std::set<std::string> waiting_;  ///< proposed and not settled
   std::deque<Candidate> ready_;
   struct Original {
     std::optional<std::pair<Trial, std::int64_t>> stored;
@@ -115,6 +136,14 @@ class ProblemSearch {
   };
   std::map<std::string, Original> originals_;  ///< by run key
   std::multimap<double, Config> ranking_;
+  struct Measured {
+    std::int64_t trial = 0;
+    double launch_s = 0;
+  };
+  std::map<std::string, Measured> measured_;  ///< usable ones
+  std::string why_no_default_;
+  std::vector<Config> no_stand_in_;         ///< nearer to the default than what is tried next, and not usable
+  std::optional<Config> stand_in_;          ///< the one tried now
   std::map<std::string, Binary> binaries_;  ///< of the best and of the default
   std::vector<double> best_history_us_;     ///< after each trial
   std::optional<std::uint64_t> valid_;      ///< configurations, counted where the space is small

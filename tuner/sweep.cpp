@@ -92,6 +92,7 @@ SweepRun::SweepRun(const Space& space, const std::vector<SweepProblem>& problems
   groups_ = make_groups(space, options, devices);
   summary_.run = options.resume_run;
   earlier_ = earlier_sessions();
+  start_clock();
   for (const auto& group : groups_) {
     ledger_.persist([&](Store& store) { group->plan(store, problems, options.resume_run, summary_); });
     if (const int settled = store_.settle_attempts(group->context().device); settled > 0) {
@@ -105,11 +106,16 @@ SweepRun::SweepRun(const Space& space, const std::vector<SweepProblem>& problems
     }
   }
   count_earlier_trials();
-  const double spent_s = static_cast<double>(earlier_spent_ms_) / 1000;
-  const std::optional<double> left_s =
-      options.budget_s ? std::optional(std::max(0.0, *options.budget_s - spent_s)) : std::nullopt;
-  deadline_ = Deadline(left_s, options.until);
   tell_plan();
+}
+
+// From the call on: opening devices and reading the database are part of the time.
+void SweepRun::start_clock() {
+  const double spent_s = static_cast<double>(spent_ms()) / 1000;
+  const std::optional<double> left_s =
+      options_.budget_s ? std::optional(std::max(0.0, *options_.budget_s - spent_s)) : std::nullopt;
+  deadline_ = Deadline(left_s, options_.until);
+  limit_s_ = deadline_.left_s();
 }
 
 // Sessions of the run that is to be gone on with.
@@ -155,7 +161,7 @@ void SweepRun::add_lane(DeviceGroup& group, const DeviceInfo& device) {
     summary_.run = session.run_uuid;
   }
   summary_.session = summary_.session == 0 ? id : summary_.session;
-  lanes_.push_back({&group, std::make_unique<LaneRunner>(group, ledger_, options_, device, id)});
+  lanes_.push_back({&group, std::make_unique<LaneRunner>(group, ledger_, options_, device, id, deadline_)});
 }
 
 // What the run's earlier processes stored counts as this one's.
@@ -174,10 +180,28 @@ void SweepRun::count_earlier_trials() {
   }
 }
 
+// Seconds by what earlier sweeps took, the devices working side by side; nothing where one has no such sweeps.
+std::optional<double> SweepRun::expected_s() const {
+  double seconds = 0;
+  for (const auto& group : groups_) {
+    const auto lanes =
+        std::count_if(lanes_.begin(), lanes_.end(), [&](const Lane& lane) { return lane.group == group.get(); });
+    PlannedWork work;
+    for (const auto& task : group->tasks()) {
+      work.trials += task->over ? 0 : task->search.remaining();
+      work.problems += task->over ? 0 : 1;
+    }
+    const auto group_s = estimate_s(work, store_.trial_costs(group->context().device, kernel()));
+    if (!group_s) {
+      return std::nullopt;
+    }
+    seconds = std::max(seconds, *group_s / static_cast<double>(std::max<std::ptrdiff_t>(1, lanes)));
+  }
+  return seconds;
+}
+
 // What will be done, and how long that is expected to take.
 void SweepRun::tell_plan() {
-  double seconds = 0;
-  bool guessed = false;
   for (const auto& group : groups_) {
     const Toolchain& toolchain = group->toolchain();
     std::vector<std::string> ids;
@@ -189,32 +213,31 @@ void SweepRun::tell_plan() {
     ledger_.note(fmt::format("{} ({}), {} {} for {}, {} compile workers", group->info().name, fmt::join(ids, ", "),
                              toolchain.compiler(), toolchain.version(), group->target().architecture,
                              group->pool().workers()));
-    const TrialCost cost = store_.trial_costs(group->context().device, group->tasks().empty() ? "" : kernel());
-    const TrialEstimate trial =
-        estimate_trial(cost.compiled > 0 ? std::optional(cost.compile_ms) : std::nullopt,
-                       cost.ran > 0 ? std::optional(cost.run_ms) : std::nullopt, group->pool().workers());
-    double group_s = 0;
-    for (const auto& task : group->tasks()) {
-      group_s += task->over ? 0 : task->search.remaining() * trial.seconds + kGuessedFinalsSeconds;
-    }
-    seconds = std::max(seconds, group_s / static_cast<double>(ids.size()));
-    guessed = guessed || !trial.from_history;
   }
-  const std::size_t problems = groups_.front()->tasks().size();
-  const std::string trials = options_.trials < kUnlimitedTrials ? fmt::format("up to {} trials each", options_.trials)
-                                                                : "as many trials as fit";
-  std::string time =
-      fmt::format("about {}{}", duration_text(seconds), guessed ? " (a guess: nothing was measured here before)" : "");
-  if (const auto left_s = deadline_.left_s()) {
-    time = options_.trials < kUnlimitedTrials && seconds < *left_s
+  const bool limited = options_.trials < kUnlimitedTrials;
+  const auto left_s = deadline_.left_s();
+  summary_.expected_s = limited ? expected_s() : left_s;
+  if (summary_.expected_s && left_s) {
+    summary_.expected_s = std::min(*summary_.expected_s, *left_s);
+  }
+  std::string time = summary_.expected_s ? "about " + duration_text(*summary_.expected_s)
+                                         : "how long that takes is not known, as nothing was swept here before";
+  if (left_s) {
+    time = limited && summary_.expected_s != left_s
                ? time + fmt::format(", at most {}", duration_text(*left_s))
                : fmt::format("{}, shared by expected gain for the whole model", duration_text(*left_s));
   }
+  const std::size_t problems = groups_.front()->tasks().size();
+  const std::string trials =
+      limited ? fmt::format("up to {} trials each", options_.trials) : std::string("as many trials as fit");
   ledger_.note(
       fmt::format("plan: {} problem{}, {}, then finals; {}", problems, problems == 1 ? "" : "s", trials, time));
 }
 
-std::string SweepRun::kernel() const { return groups_.front()->tasks().front()->search.wanted().problem.kernel; }
+std::string SweepRun::kernel() const {
+  const auto& tasks = groups_.front()->tasks();
+  return tasks.empty() ? "" : tasks.front()->search.wanted().problem.kernel;
+}
 
 SweepSummary run_sweep(const Space& space, const std::vector<SweepProblem>& problems, const SweepOptions& options,
                        const SweepEvents& events, const std::atomic<bool>& stop) {

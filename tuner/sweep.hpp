@@ -81,14 +81,16 @@ struct SweepSummary {
   int reused = 0;      ///< configurations known from earlier runs under the same key
   int reused_ok = 0;   ///< usable ones among them
   int problems_done = 0;
-  int restarts = 0;           ///< of measurement workers
-  double wall_s = 0;          ///< of this process
-  double busy_s = 0;          ///< devices measuring, added up
-  double waited_s = 0;        ///< of `busy_s`, for cards to be steady
-  double compile_s = 0;       ///< compilers working, added up
-  bool interrupted = false;   ///< before the plan was done
-  bool gave_up = false;       ///< a governor did
-  std::string ended_because;  ///< why devices were lost or given up, if they were
+  int restarts = 0;                      ///< of measurement workers
+  double wall_s = 0;                     ///< of this process
+  double busy_s = 0;                     ///< devices measuring, added up
+  double waited_s = 0;                   ///< of `busy_s`, for cards to be steady
+  double compile_s = 0;                  ///< compilers working, added up
+  bool interrupted = false;              ///< before the plan was done
+  bool gave_up = false;                  ///< a governor did
+  std::string ended_because;             ///< why devices were lost or given up, if they were
+  std::vector<std::string> not_reached;  ///< problems without a trial in this run, each of each kind of device
+  std::optional<double> expected_s{};    ///< what was told beforehand; nothing if it was not known
 };
 
 /// Tunes problems of one space: default first, then what the searcher proposes. Worker processes compile ahead; each

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "core/error.hpp"
 
@@ -17,6 +18,9 @@ constexpr std::chrono::milliseconds kNoteEvery{1000};
 constexpr double kShortestSliceSeconds = 5;
 constexpr double kLongestSliceSeconds = 300;
 constexpr double kSlicesEach = 8;
+constexpr double kSearchShare = 0.65;  // of a first look, the rest is for its finals
+// For a launch that is about to end, and what it told to be stored.
+constexpr std::chrono::milliseconds kOvertime{1000};
 
 }  // namespace
 
@@ -39,6 +43,7 @@ SweepSummary SweepRun::run() {
   for (const auto& group : groups_) {
     summary_.compile_s += group->compile_ms() / 1000;
   }
+  summary_.not_reached = not_reached();
   summary_.wall_s = std::chrono::duration<double>(Clock::now() - started_).count();
   tell(true);
   finish(summary_.interrupted ? "interrupted" : "finished");
@@ -63,10 +68,7 @@ void SweepRun::work() {
       group->fill_pool(closing_ || stop_);
     }
     take_compiled();
-    for (const Lane& lane : lanes_) {
-      lane.runner->feed(closing_, stop_, slice());
-      lane.runner->pump();
-    }
+    feed();
     tell(false);
     if (done(closing_)) {
       break;
@@ -79,15 +81,32 @@ void SweepRun::work() {
   summary_.interrupted = !all_over && (stop_ || !closing_);
 }
 
+void SweepRun::feed() {
+  if (!over_at_ && deadline_.over()) {
+    over_at_ = Clock::now();
+    closing_ = true;
+  }
+  for (const Lane& lane : lanes_) {
+    if (over_at_) {
+      lane.runner->run_out(Clock::now() - *over_at_ >= kOvertime);
+    } else {
+      lane.runner->feed(closing_, stop_, slice());
+    }
+    lane.runner->pump();
+  }
+}
+
 // Time for nothing but finals of what is on the devices now.
 bool SweepRun::closing() const {
+  const auto left_s = deadline_.left_s();
+  if (!left_s) {
+    return false;
+  }
   double reserve_s = 0;
   for (const Lane& lane : lanes_) {
-    reserve_s = std::max(reserve_s, lane.runner->task() != nullptr ? lane.runner->finals_s() : 0);
+    reserve_s = std::max(reserve_s, lane.runner->reserve_s(limit_s_.value_or(*left_s)));
   }
-  const auto left_s = deadline_.left_s();
-  // Of a short budget the finals take no more than a fifth.
-  return left_s && *left_s <= std::min(reserve_s, options_.budget_s.value_or(reserve_s * 5) / 5);
+  return *left_s <= reserve_s;
 }
 
 bool SweepRun::done(bool closing) const {
@@ -133,23 +152,34 @@ void SweepRun::wait() {
   ::poll(waits.data(), waits.size(), static_cast<int>(std::max<std::int64_t>(0, left.count())));
 }
 
-// With a time limit a problem keeps a device for a part of its even share, so that gains are compared often; and no
-// longer than leaves as much for each that has not been looked at.
+// With a time limit a problem keeps a device for a part of its even share, so that gains are compared often; and as
+// long as there are others that were not looked at, for no longer than leaves as much for each of them.
 std::optional<Slice> SweepRun::slice() const {
-  if (!options_.budget_s && !options_.until) {
+  const auto left_s = deadline_.left_s();
+  if (!left_s) {
     return std::nullopt;
   }
-  const double left_s = deadline_.left_s().value_or(0) * static_cast<double>(lanes_.size());
+  const double all_s = *left_s * static_cast<double>(lanes_.size());
   double problems = 0;
+  double unfinished = 0;
   double untried = 0;
   for (const auto& group : groups_) {
-    problems += static_cast<double>(group->tasks().size());
-    untried += static_cast<double>(std::count_if(group->tasks().begin(), group->tasks().end(), [](const auto& task) {
-      return !task->owned && !task->over && task->search.done() == 0;
-    }));
+    for (const auto& task : group->tasks()) {
+      ++problems;
+      unfinished += task->over ? 0 : 1;
+      untried += !task->owned && DeviceGroup::untried(*task) ? 1 : 0;
+    }
   }
-  return Slice{std::clamp(left_s / (problems * kSlicesEach), kShortestSliceSeconds, kLongestSliceSeconds),
-               untried > 0 ? left_s / (untried + 1) : left_s};
+  Slice slice;
+  slice.left_s = *left_s;
+  slice.others_untried = untried > 0;
+  const double share_s = all_s / (untried + 1);
+  slice.longest_s = untried > 0 ? kSearchShare * share_s : *left_s;
+  slice.wanted_s = std::min(std::clamp(all_s / (problems * kSlicesEach), kShortestSliceSeconds, kLongestSliceSeconds),
+                            slice.longest_s);
+  const double finals_s = untried > 0 ? (1 - kSearchShare) * share_s : all_s / (2 * std::max(1.0, unfinished));
+  slice.finals_s = std::min(*left_s, finals_s);
+  return slice;
 }
 
 // At the pace so far.
@@ -170,7 +200,20 @@ std::optional<double> SweepRun::eta_s() const {
   return budget_s ? std::min(*budget_s, eta_s) : eta_s;
 }
 
-SweepView SweepRun::view() const {
+std::vector<std::string> SweepRun::not_reached() const {
+  std::vector<std::string> names;
+  for (const auto& group : groups_) {
+    for (const auto& task : group->tasks()) {
+      if (DeviceGroup::untried(*task)) {
+        names.push_back(task->search.wanted().problem.text() +
+                        (groups_.size() > 1 ? fmt::format(" on {}", group->info().name) : ""));
+      }
+    }
+  }
+  return names;
+}
+
+SweepView SweepRun::view(bool last) const {
   SweepView view;
   for (const Lane& lane : lanes_) {
     view.lanes.push_back(lane.runner->view());
@@ -183,6 +226,11 @@ SweepView SweepRun::view() const {
     view.compiling += group->pool().busy();
     view.compile_workers += group->pool().workers();
     view.problems += group->tasks().size();
+  }
+  std::vector<std::string> untried = not_reached();
+  view.problems_untried = untried.size();
+  if (last) {
+    view.not_reached = std::move(untried);
   }
   view.problems_done = static_cast<std::size_t>(summary_.problems_done);
   view.elapsed_s = static_cast<double>(spent_ms()) / 1000;
@@ -202,7 +250,7 @@ void SweepRun::tell(bool last) {
     return;
   }
   viewed_ = now;
-  const SweepView view = this->view();
+  const SweepView view = this->view(last);
   if (events_.view) {
     events_.view(view);
   }

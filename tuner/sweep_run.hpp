@@ -35,28 +35,32 @@ class SweepRun {
     DeviceGroup* group = nullptr;
     std::unique_ptr<LaneRunner> runner;
   };
-  static constexpr double kGuessedFinalsSeconds = 2;
 
   [[nodiscard]] std::vector<SessionRow> earlier_sessions();
   void add_lane(DeviceGroup& group, const DeviceInfo& device);
   void count_earlier_trials();
+  void start_clock();
+  [[nodiscard]] std::optional<double> expected_s() const;
   void tell_plan();
   [[nodiscard]] std::string kernel() const;
 
   void work();
+  void feed();
   [[nodiscard]] bool closing() const;
+  [[nodiscard]] std::vector<std::string> not_reached() const;
   [[nodiscard]] bool done(bool closing) const;
   void take_compiled();
   void wait();
   [[nodiscard]] std::optional<Slice> slice() const;
   [[nodiscard]] std::optional<double> eta_s() const;
-  [[nodiscard]] SweepView view() const;
+  [[nodiscard]] SweepView view(bool last) const;
   [[nodiscard]] std::int64_t spent_ms() const;
   void tell(bool last);
   void look_for_database();
   void finish(const std::string& state);
   void end_failed() noexcept;
 
+  Clock::time_point started_ = Clock::now();
   const SweepOptions& options_;
   const SweepEvents& events_;
   const std::atomic<bool>& stop_;
@@ -69,7 +73,8 @@ class SweepRun {
   std::vector<std::unique_ptr<DeviceGroup>> groups_;
   std::vector<Lane> lanes_;
   Deadline deadline_;
-  Clock::time_point started_ = Clock::now();
+  std::optional<double> limit_s_;             ///< what was left of it at first
+  std::optional<Clock::time_point> over_at_;  ///< when it was found to be over
   int trials_at_start_ = 0;
   bool closing_ = false;
   std::uint64_t database_inode_ = 0;

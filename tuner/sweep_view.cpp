@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 
@@ -39,6 +40,18 @@ void read(const Json& json, const char* key, std::optional<double>& into) {
   const auto found = json.find(key);
   if (found != json.end() && found->is_number()) {
     into = found->get<double>();
+  }
+}
+
+void read(const Json& json, const char* key, std::vector<std::string>& into) {
+  const auto found = json.find(key);
+  if (found == json.end() || !found->is_array()) {
+    return;
+  }
+  for (const Json& value : *found) {
+    if (value.is_string()) {
+      into.push_back(value.get<std::string>());
+    }
   }
 }
 
@@ -96,6 +109,8 @@ void to_json(Json& json, const SweepView& sweep) {
           {"compile_workers", sweep.compile_workers},
           {"problems_done", sweep.problems_done},
           {"problems", sweep.problems},
+          {"problems_untried", sweep.problems_untried},
+          {"not_reached", sweep.not_reached},
           {"elapsed_s", number(sweep.elapsed_s)},
           {"eta_s", number(sweep.eta_s)},
           {"budget_left_s", number(sweep.budget_left_s)}};
@@ -118,6 +133,8 @@ void from_json(const Json& json, SweepView& sweep) {
   read(json, "compile_workers", sweep.compile_workers);
   read(json, "problems_done", sweep.problems_done);
   read(json, "problems", sweep.problems);
+  read(json, "problems_untried", sweep.problems_untried);
+  read(json, "not_reached", sweep.not_reached);
   read(json, "elapsed_s", sweep.elapsed_s);
   read(json, "eta_s", sweep.eta_s);
   read(json, "budget_left_s", sweep.budget_left_s);

@@ -66,6 +66,7 @@ TrialRunner::Ready TrialRunner::make_ready(const Config& config, const Binary& b
 Trial TrialRunner::run(const Config& config, const Compiled& compiled, double best_us) {
   const auto start = Clock::now();
   gave_up_ = false;
+  cut_short_ = false;
   Trial trial = blank_trial(*space_, config, compiled.result.binary);
   trial.status = compiled.status;
   trial.reason = compiled.result.reason;
@@ -115,8 +116,9 @@ void TrialRunner::time(Trial& trial, Ready& ready, double best_us) {
   trial.canary_us = measured.canary_us;
   trial.clock_scale = measured.clock_scale;
   gave_up_ = measured.gave_up;
+  cut_short_ = measured.cut_short;
   trial.reason = std::move(measured.unfit);
-  if (gave_up_ || !trial.reason.empty()) {
+  if (gave_up_ || cut_short_ || !trial.reason.empty()) {
     trial.status = TrialStatus::rejected;
     return;
   }

@@ -33,11 +33,14 @@ class TrialRunner {
   void prepare();
 
   /// One trial; every outcome is in its status, nothing but faults of the environment is thrown. Look at
-  /// `gave_up` and `device_lost` afterwards.
+  /// `gave_up`, `cut_short` and `device_lost` afterwards.
   [[nodiscard]] Trial run(const Config& config, const Compiled& compiled, double best_us);
 
   /// Whether the card was not fit for the last trial: it says nothing of the configuration and must not be stored.
   [[nodiscard]] bool gave_up() const noexcept { return gave_up_; }
+
+  /// Whether the time was up (Climate::set_end_s) before the last trial came to anything: as with `gave_up`.
+  [[nodiscard]] bool cut_short() const noexcept { return cut_short_; }
 
   /// Whether the last trial took the device from this process; nothing more can be run then.
   [[nodiscard]] bool device_lost() const noexcept { return lost_; }
@@ -80,6 +83,7 @@ class TrialRunner {
   double trials_ms_ = 0;  ///< spent on trials so far
   bool lost_ = false;
   bool gave_up_ = false;
+  bool cut_short_ = false;
   std::function<void(std::string_view)> phase_;
   double draws_ms_ = 0;  ///< spent on inputs and references so far
 };

@@ -75,7 +75,8 @@ function problemColumns(kernel) {
       unit: 'µs',
       numeric: true,
       value: (problem) => problem.default && problem.default.median_us,
-      cell: (problem) => timeCell(problem.default)
+      cell: (problem) => problem.baseline_config ? [timeCell(problem.default), '*'] : timeCell(problem.default),
+      help: 'Where it has a star, of the usable configuration nearest to the default, which is not usable'
     },
     {
       id: 'best',

@@ -35,6 +35,18 @@ function selectTrials(entry, trials) {
   if (wanted.length) explorerKept(entry).chosen = [...new Set(wanted)].slice(0, mostChosen);
 }
 
+// Where the default is not usable, the usable configuration nearest to it stands in.
+function baselineText(problem) {
+  if (!problem.baseline_config) return '';
+  const values = Object.entries(problem.baseline_config).map(([name, value]) => name + '=' + value);
+  return '; of ' + values.join(' ') + ', the nearest usable configuration to the default (' +
+      (problem.baseline_why || 'not valid or not tried') + ')';
+}
+
+function decidedText(problem) {
+  return problem.from_search ? 'from the search, not timed in turn' : 'decided in finals';
+}
+
 function problemTiles({context, problem}) {
   return tiles([
     {
@@ -45,10 +57,10 @@ function problemTiles({context, problem}) {
           'no configuration worked'
     },
     {
-      label: 'Default',
+      label: problem.baseline_config ? 'Baseline' : 'Default',
       value: problem.default ? time(problem.default.median_us) : 'unknown',
       detail: problem.default ? range(problem.default.low_us, problem.default.high_us, number) + ' µs, ' +
-              plural(problem.default.count, 'sample') :
+              plural(problem.default.count, 'sample') + baselineText(problem) :
                                 'it has no time'
     },
     {
@@ -59,7 +71,7 @@ function problemTiles({context, problem}) {
     {
       label: 'Confidence',
       value: isKnown(problem.confidence) ? confidence(problem.confidence) : 'unknown',
-      detail: problem.decided ? (problem.default ? 'decided in finals' : 'the default has no time') :
+      detail: problem.decided ? (problem.default ? decidedText(problem) : 'the default has no time') :
                                 'undecided: fastest trial of the search'
     },
     achievedTile(problem),

@@ -74,4 +74,16 @@ std::optional<Config> closest_valid(const BoundSpace& space, std::span<const Con
   return ClosestSearch(space, excluded).run();
 }
 
+std::vector<std::size_t> closeness(const Space& space, const Config& config) {
+  const auto indices = space.indices_of(config);
+  std::vector<std::size_t> key{0};
+  for (std::size_t i = 0; i < indices.size(); ++i) {
+    if (indices[i] != space.parameters[i].default_index) {
+      ++key.front();
+      key.insert(key.end(), {i, indices[i]});
+    }
+  }
+  return key;
+}
+
 }  // namespace pascaline

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "core/space.hpp"
 
@@ -11,5 +13,8 @@ namespace pascaline {
 /// first in order of parameters and values. The search tries ever more changes up to a million candidates, then, if
 /// the space is small enough to be walked, takes any valid configuration. Nothing if that finds none.
 [[nodiscard]] std::optional<Config> closest_valid(const BoundSpace& space, std::span<const Config> excluded);
+
+/// Orders configurations as `closest_valid` tries them, the nearest to the default first, for comparing with `<`.
+[[nodiscard]] std::vector<std::size_t> closeness(const Space& space, const Config& config);
 
 }  // namespace pascaline

@@ -124,6 +124,60 @@ TEST(DecideFinals, WithoutDefaultTheFastestWins) {
   EXPECT_EQ(result.confidence, 1.0);
 }
 
+TEST(DecideFinals, WhatStandsInForTheDefaultIsTheBaseline) {
+  FinalsResult result;
+  result.trials = {trial_of(false, around(10)), trial_of(false, around(20))};
+  result.trials[0].config = Config({{"A", std::int64_t{1}}});
+  result.trials[1].config = Config({{"A", std::int64_t{2}}});
+  for (Trial& trial : result.trials) {
+    trial.time = summarize(trial.samples);
+  }
+  FinalsOptions options;
+  options.stand_in = "A=2";
+  decide_finals(result, options);
+  EXPECT_EQ(result.winner, 0U);
+  EXPECT_EQ(result.baseline_trial, 1U);
+  ASSERT_TRUE(result.baseline);
+  EXPECT_NEAR(result.baseline->median_us, 20, 1);
+  EXPECT_GT(result.confidence, 0.99);
+}
+
+Trial searched(double median_us, double half_width_us) {
+  Trial trial;
+  trial.time = TimeSummary{median_us, median_us - half_width_us, median_us + half_width_us, 10};
+  return trial;
+}
+
+TEST(DecideFromSearch, ClaimsNoMoreThanItKnows) {
+  const FinalsResult clear = decide_from_search({searched(10, 0.1), searched(20, 0.1)}, 1, 10);
+  EXPECT_TRUE(clear.from_search);
+  EXPECT_EQ(clear.winner, 0U);
+  EXPECT_EQ(clear.confidence, 0.95) << "they were not timed in turn";
+  EXPECT_EQ(clear.baseline->median_us, 20);
+  const FinalsResult close = decide_from_search({searched(10, 0.1), searched(10.1, 0.1)}, 1, 10);
+  EXPECT_EQ(close.winner, 1U) << "the baseline stays";
+  EXPECT_EQ(close.confidence, 0.5);
+  const FinalsResult wide = decide_from_search({searched(10, 8), searched(20, 8)}, 1, 10);
+  EXPECT_EQ(wide.winner, 1U);
+  // One of many is the fastest by luck where one of two is not.
+  const auto of = [](std::size_t measured) {
+    return decide_from_search({searched(10, 0.1), searched(10.4, 0.1)}, 1, measured).winner;
+  };
+  EXPECT_EQ(of(1), 0U);
+  EXPECT_EQ(of(1000), 1U);
+}
+
+TEST(DecideFromSearch, TheBaselineAloneStaysAndWithoutOneNothingIsClaimed) {
+  const FinalsResult alone = decide_from_search({searched(10, 0.1)}, 0, 1);
+  EXPECT_EQ(alone.winner, 0U);
+  EXPECT_EQ(alone.confidence, 0.5);
+  EXPECT_TRUE(alone.baseline);
+  const FinalsResult none = decide_from_search({searched(10, 0.1)}, std::nullopt, 5);
+  EXPECT_EQ(none.winner, 0U);
+  EXPECT_FALSE(none.baseline);
+  EXPECT_EQ(none.confidence, 0.5);
+}
+
 // Its median is lower, yet it is slower far more often: a two-sided test alone would take it.
 TEST(DecideFinals, LowerMedianButSlowerAsARuleDoesNotWin) {
   std::vector<double> torn(301, 9.9);

@@ -17,6 +17,7 @@ class RunFinalsTest : public ::testing::Test {
   ToyBench bench_{toy_json({kRight, kNotANumber, kDeadlock})};
   RelayDevice device_;
   double now_s_ = 0;
+  std::optional<double> end_s_;
   std::function<double(std::size_t finalist)> time_us_ = [](std::size_t) { return 10.0; };
   Sensors sensors_;
   FinalsOptions options_;
@@ -49,6 +50,7 @@ class RunFinalsTest : public ::testing::Test {
     hooks.now_s = [this] { return now_s_; };
     hooks.sleep_s = [this](double seconds) { now_s_ += seconds; };
     Climate climate(device_, governor_, hooks);
+    climate.set_end_s(end_s_);
     TrialRunner runner(climate, bench_.bound(), bench_.reference(), quick_measure(), 1);
     return run_finals(runner, finalists, options_, events_);
   }
@@ -164,6 +166,30 @@ TEST_F(RunFinalsTest, EnergyOfWinnerAndDefaultIsPowerTimesTime) {
   }
   options_.energy_window_ms = 0;
   EXPECT_FALSE(run({finalist(32), finalist(64)})->trials[0].energy_mj);
+}
+
+// A round of three finalists takes nine milliseconds.
+TEST_F(RunFinalsTest, FinalsEndInTimeAndDecideByTheRoundsThereWere) {
+  sensors_.power_w = 50;
+  time_us_ = [this](std::size_t finalist) { return noisy(finalist == 0 ? 5 : 10); };
+  end_s_ = 0.07;
+  const auto result = run({finalist(32), finalist(128), finalist(64)});
+  ASSERT_TRUE(result);
+  EXPECT_LE(now_s_, *end_s_);
+  EXPECT_FALSE(result->out_of_time);
+  EXPECT_FALSE(result->gave_up);
+  EXPECT_GE(result->rounds, kFewestFinalsRounds);
+  EXPECT_LT(result->rounds, options_.min_rounds);
+  EXPECT_EQ(result->winner, 0U) << "a clear difference shows in a few rounds";
+  EXPECT_FALSE(result->trials[0].energy_mj) << "for which there was no time";
+}
+
+TEST_F(RunFinalsTest, OfTooFewRoundsNothingIsDecided) {
+  end_s_ = 0.012;
+  const auto result = run({finalist(32), finalist(128), finalist(64)});
+  ASSERT_TRUE(result);
+  EXPECT_TRUE(result->out_of_time);
+  EXPECT_LE(now_s_, *end_s_ + 0.002) << "but for the launch that was under way";
 }
 
 TEST_F(RunFinalsTest, FinalistsThatFailNowAreLeftOut) {

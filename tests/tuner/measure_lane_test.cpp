@@ -147,6 +147,20 @@ TEST_F(MeasureLaneTest, KernelThatEndsItsProcessIsBlamedAndTheNextGoesOn) {
   EXPECT_EQ(lane_.restarts(), 1);
 }
 
+TEST_F(MeasureLaneTest, TrialThatTheDeadlineCutsOffIsGivenBack) {
+  LaneOptions options = slow_options();
+  options.deadline = Deadline::after(0);
+  lane_ = MeasureLane(options);
+  lane_.set_problem(problem());
+  lane_.submit(job(7));
+  pump_until_idle();
+  EXPECT_TRUE(all<TrialDone>().empty());
+  ASSERT_EQ(all<TrialCut>().size(), 1U);
+  EXPECT_EQ(all<TrialCut>()[0].job.id, 7U);
+  EXPECT_FALSE(all<TrialCut>()[0].job.binary.code.empty()) << "it can be measured later";
+  EXPECT_EQ(lane_.restarts(), 0);
+}
+
 TEST_F(MeasureLaneTest, FinalsCompareAndDecide) {
   lane_.set_problem(problem());
   lane_.submit(finals(5, {toy_config(64), toy_config(128)}));

@@ -271,6 +271,36 @@ TEST_F(ProblemSearchTest, FinalistsAreTheBestAndTheDefault) {
   EXPECT_EQ(search.default_us(), 30);
 }
 
+TEST_F(ProblemSearchTest, NearestUsableStandsInForADefaultThatFails) {
+  ProblemSearch search = this->search();
+  EXPECT_FALSE(search.baseline());
+  EXPECT_EQ(tell_next(search, 0, TrialStatus::timed_out), toy_config(64));
+  EXPECT_NE(search.why_no_default().find("timed_out"), std::string::npos) << search.why_no_default();
+  EXPECT_FALSE(search.baseline()) << "nothing is usable";
+  EXPECT_EQ(tell_next(search, 0, TrialStatus::wrong_result), toy_config(32)) << "one change, in the space's order";
+  EXPECT_EQ(tell_next(search, 20), toy_config(128));
+  EXPECT_EQ(search.baseline(), toy_config(128));
+  const Config faster = tell_next(search, 10);
+  EXPECT_EQ(search.baseline(), toy_config(128)) << "the nearest, not the fastest";
+  EXPECT_EQ(finalists(search), (std::vector<std::string>{faster.text(), toy_config(128).text()}));
+  EXPECT_EQ(search.default_us(), 0);
+}
+
+TEST_F(ProblemSearchTest, RetriedDefaultTakesItsPlaceAgain) {
+  const std::vector<Store::Known> all{known(toy_config(64), 0, false, TrialStatus::timed_out),
+                                      known(toy_config(32), 15)};
+  ProblemSearch search = this->search();
+  search.recall(all, {});
+  EXPECT_EQ(search.baseline(), toy_config(32)) << "known already";
+  EXPECT_NE(tell_next(search, 30), toy_config(64));
+  options_.retry_failed = true;
+  ProblemSearch again = this->search();
+  again.recall(all, {});
+  EXPECT_EQ(tell_next(again, 25), toy_config(64));
+  EXPECT_EQ(again.baseline(), toy_config(64));
+  EXPECT_EQ(again.why_no_default(), "");
+}
+
 TEST_F(ProblemSearchTest, FinalistsOfAnEarlierProcessHaveNoBinaryYet) {
   ProblemSearch search = this->search();
   search.recall({known(toy_config(64), 20), known(toy_config(32), 12)}, {});

@@ -73,11 +73,15 @@ std::string progress_text(const SweepView& view) {
   trials += view.rejected > 0 ? fmt::format(", {} rejected", view.rejected) : "";
   return joined(
       {trials, view.compile_workers > 0 ? fmt::format("compiling {}/{}", view.compiling, view.compile_workers) : "",
-       view.problems > 0 ? fmt::format("{}/{} problems", view.problems_done, view.problems) : ""},
+       view.problems > 0 ? fmt::format("{}/{} problems", view.problems_done, view.problems) : "",
+       view.problems_untried > 0 && view.trials > 0 ? fmt::format("{} not looked at yet", view.problems_untried) : ""},
       " · ");
 }
 
 std::string elapsed_text(const SweepView& view) {
+  if (view.budget_left_s && *view.budget_left_s <= 0) {
+    return clock_text(view.elapsed_s) + " elapsed, the time is up: ending";
+  }
   return clock_text(view.elapsed_s) + " elapsed" + (view.eta_s ? ", about " + clock_text(*view.eta_s) + " left" : "") +
          (view.budget_left_s ? ", ends in " + clock_text(*view.budget_left_s) + " at the latest" : "");
 }

@@ -63,17 +63,29 @@ void Progress::winner(const std::string& device, const SweepProblem& wanted, con
   row.best_us = best.time->median_us;
   row.gain = result.baseline ? row.default_us / row.best_us : 0;
   row.confidence = result.confidence;
-  row.tie = result.baseline && best.is_default;
+  row.tie = result.baseline_trial == result.winner;
+  row.from_search = result.from_search;
   row.trials = trials;
   row.config = best.config.text();
+  std::string standard = "default";
+  if (result.baseline_trial && !result.trials[*result.baseline_trial].is_default) {
+    row.baseline = result.trials[*result.baseline_trial].config.text();
+    row.baseline_why = result.baseline_why;
+    standard = "baseline";
+  }
   std::string verdict = "no default to compare with";
   if (result.baseline) {
-    verdict = best.is_default ? "the default stays"
-                              : fmt::format("{:.2f}x the default ({}), confidence {:.3f}", row.gain,
-                                            time_text(row.default_us), row.confidence);
+    verdict = row.tie ? fmt::format("the {} stays", standard)
+                      : fmt::format("{:.2f}x the {} ({}), confidence {:.3f}", row.gain, standard,
+                                    time_text(row.default_us), row.confidence);
   }
-  view_.line(fmt::format("  => {}: {} ± {:.1f} %, {}", row.problem, time_text(row.best_us),
-                         100 * relative_half_width(*best.time), verdict));
+  view_.line(fmt::format("  => {}: {} ± {:.1f} %, {}{}", row.problem, time_text(row.best_us),
+                         100 * relative_half_width(*best.time), verdict,
+                         row.from_search ? ", from the search's trials: no time was left for finals" : ""));
+  if (!row.baseline.empty()) {
+    view_.line(fmt::format("     the baseline is {}, the nearest to the default that is usable; the default: {}",
+                           row.baseline, row.baseline_why));
+  }
   std::erase_if(
       rows_, [&](const SummaryRow& earlier) { return earlier.problem == row.problem && earlier.device == row.device; });
   rows_.push_back(std::move(row));
@@ -88,6 +100,9 @@ void Progress::summary(const SweepSummary& summary, const SweepOptions& options)
                          summary.session, summary.trials, summary.trials == 1 ? "" : "s", summary.ok,
                          summary.duplicates, summary.problems_done, summary.problems_done == 1 ? "" : "s",
                          clock_text(summary.wall_s), options.database.string()));
+  if (!summary.not_reached.empty() && !summary.interrupted) {
+    view_.line(not_reached_text(summary.not_reached));
+  }
   if (summary.interrupted) {
     view_.line("interrupted; go on with: " + resume_command(options.database.string()));
   }

@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 #include <utility>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 
@@ -34,6 +35,12 @@ SweepView view_of(const SessionRow& session) {
   view.lanes.emplace_back().name = session.device.name;
   view.elapsed_s = seconds_since(session.started_unix_ms);
   return view;
+}
+
+// Problems that the sweep had no time for, once it has ended.
+std::vector<std::string> not_reached(const SessionRow& session) {
+  const auto view = read_session_progress(session.progress);
+  return view && session.state == "finished" ? view->not_reached : std::vector<std::string>();
 }
 
 std::string state_of(const SessionRow& session) {
@@ -98,6 +105,9 @@ std::string idle_text(const std::filesystem::path& database, const std::vector<S
     const std::string end = session.finished_unix_ms ? " to " + utc_time(*session.finished_unix_ms) : "";
     text += fmt::format("  session {}: {}{}, {}, {}\n", session.id, utc_time(session.started_unix_ms), end,
                         state_of(session), clean_line(session.device.name));
+    if (const std::vector<std::string> missed = not_reached(session); !missed.empty()) {
+      text += "    " + not_reached_text(missed) + "\n";
+    }
   }
   return text + (sessions.empty()                         ? "no sweep was begun yet: pascaline sweep --help"
                  : session_to_resume(sessions) != nullptr ? "to go on: " + resume_command(database.string())
@@ -121,6 +131,7 @@ Json status_json(const std::filesystem::path& database, const std::vector<Sessio
                     {"started", utc_time(session.started_unix_ms)},
                     {"finished", finished ? Json(utc_time(*finished)) : Json()},
                     {"state", state_of(session)},
+                    {"not_reached", not_reached(session)},
                     {"device", clean_line(session.device.name)}});
   }
   return {{"database", database.string()},

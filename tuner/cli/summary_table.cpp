@@ -25,12 +25,13 @@ Cells cells_of(const SummaryRow& row) {
   return {clean_line(row.problem),
           clean_line(row.device),
           fmt::format("{:g}", row.count),
-          time(row.default_us),
+          time(row.default_us) + (row.baseline.empty() ? "" : "*"),
           time(row.best_us),
           row.gain > 0 ? fmt::format("{:.2f}x", row.gain) : "-",
-          row.tie              ? "tie"
-          : row.confidence > 0 ? fmt::format("{:.3f}", row.confidence)
-                               : "-",
+          (row.tie              ? "tie"
+           : row.confidence > 0 ? fmt::format("{:.3f}", row.confidence)
+                                : "-") +
+              std::string(row.from_search ? "+" : ""),
           fmt::format("{}", row.trials),
           row.config.empty() ? "-" : clean_line(row.config)};
 }
@@ -50,6 +51,21 @@ std::string sum_text(double time_us) {
   return time_us >= 1e6    ? short_number(time_us / 1e6) + " s"
          : time_us >= 1000 ? short_number(time_us / 1000) + " ms"
                            : short_number(time_us) + " us";
+}
+
+std::string footnotes(const std::vector<SummaryRow>& rows) {
+  std::string text;
+  for (const SummaryRow& row : rows) {
+    if (!row.baseline.empty()) {
+      text += fmt::format(
+          "* {}: not of the default ({}) but of the nearest usable configuration, {}\n", clean_line(row.problem),
+          clean_line(row.baseline_why.empty() ? "not usable" : row.baseline_why), clean_line(row.baseline));
+    }
+  }
+  if (std::any_of(rows.begin(), rows.end(), [](const SummaryRow& row) { return row.from_search; })) {
+    text += "+ from the search's trials, as no time was left for finals\n";
+  }
+  return text;
 }
 
 // Over the rows of one device, or of all if it is empty.
@@ -101,6 +117,7 @@ std::string summary_table(const std::vector<SummaryRow>& rows) {
   for (const Cells& cells : lines) {
     text += line_of(cells, widths);
   }
+  text += footnotes(rows);
   if (!repeats_problems(rows)) {
     return text + total_line(rows, "");
   }

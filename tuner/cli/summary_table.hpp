@@ -10,18 +10,22 @@ struct SummaryRow {
   std::string problem;
   std::string device;
   double count = 1;       ///< calls of the model
-  double default_us = 0;  ///< 0: the default is not usable
+  double default_us = 0;  ///< of the baseline; 0: there is none
   double best_us = 0;     ///< 0: nothing is usable
-  double gain = 0;        ///< default over best; 0: there is none
-  double confidence = 0;  ///< that the winner is not slower than the default
-  bool tie = false;       ///< nothing was significantly faster than the default
+  double gain = 0;        ///< baseline over best; 0: there is none
+  double confidence = 0;  ///< that the winner is not slower than the baseline
+  bool tie = false;       ///< nothing was significantly faster than the baseline
   int trials = 0;
-  std::string config;  ///< the winner's
+  std::string config{};        ///< the winner's
+  bool from_search = false;    ///< decided without finals
+  std::string baseline{};      ///< the configuration that stands in for the default; empty: the default itself
+  std::string baseline_why{};  ///< what became of the default then
 };
 
 /// The rows as aligned columns, and below them what the model spends in these kernels: counts times times, before and
 /// after. Each device has a total of its own if they tuned the same problems. Problems without both times are left
-/// out of the totals, and their number is said. Ends with a newline; empty without rows.
+/// out of the totals, and their number is said; so is which rows have another baseline than the default, and which were
+/// decided without finals. Ends with a newline; empty without rows.
 [[nodiscard]] std::string summary_table(const std::vector<SummaryRow>& rows);
 
 }  // namespace pascaline::cli

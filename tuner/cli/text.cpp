@@ -6,6 +6,8 @@
 
 #include <algorithm>
 
+#include "report/text.hpp"
+
 namespace pascaline::cli {
 namespace {
 
@@ -113,6 +115,15 @@ std::string shell_word(std::string_view word) {
 
 std::string resume_command(std::string_view database) {
   return fmt::format("pascaline sweep --resume --db {}", shell_word(database));
+}
+
+std::string not_reached_text(const std::vector<std::string>& problems) {
+  constexpr std::size_t kNamed = 10;
+  std::string text = fmt::format("not reached, as the time was up ({}):", problems.size());
+  for (std::size_t i = 0; i < std::min(kNamed, problems.size()); ++i) {
+    text += (i > 0 ? "; " : " ") + clean_line(problems[i]);
+  }
+  return text + (problems.size() > kNamed ? fmt::format("; and {} more", problems.size() - kNamed) : "");
 }
 
 std::string time_text(double time_us) {

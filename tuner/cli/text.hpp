@@ -23,6 +23,9 @@ namespace pascaline::cli {
 /// The command that goes on with a database's last unfinished sweep, for a shell.
 [[nodiscard]] std::string resume_command(std::string_view database);
 
+/// Names the first of the problems that a sweep had no time for, and how many more there are.
+[[nodiscard]] std::string not_reached_text(const std::vector<std::string>& problems);
+
 /// "12.31 us", "1.234 ms".
 [[nodiscard]] std::string time_text(double time_us);
 
