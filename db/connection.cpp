@@ -15,6 +15,21 @@ std::string one_line(std::string_view message) {
   return line;
 }
 
+// The first row whose column holds that text: one that stands in `trials` is met through several joins.
+std::string place_of(SQLite::Database& database, const BadColumnError& fault) {
+  try {
+    SQLite::Statement row(database, fmt::format("SELECT id FROM {} WHERE {} = ? ORDER BY id LIMIT 1", fault.table(),
+                                                fault.column()));
+    row.bind(1, fault.text());
+    if (row.executeStep()) {
+      return fmt::format("row {} of table {}", row.getColumn(0).getInt64(), fault.table());
+    }
+  } catch (const SQLite::Exception&) {
+    // A table whose rows have no id, or a file that cannot be read further: the text itself must do.
+  }
+  return fmt::format("a row of table {}", fault.table());
+}
+
 }  // namespace
 
 std::string explain_sqlite(int code, std::string_view message) {
@@ -114,6 +129,16 @@ Query Connection::query(const std::string& sql) {
 
 void Connection::fail(std::string_view action, std::string_view why, int code) const {
   throw_store_error(fmt::format("{}: cannot {}: {}", file_.string(), action, why), code);
+}
+
+void Connection::fail_at(std::string_view action, const BadColumnError& fault) {
+  constexpr std::size_t kMostShown = 60;
+  const std::string shown = fault.text().size() > kMostShown ? fault.text().substr(0, kMostShown) + "…" : fault.text();
+  fail(action,
+       fmt::format("{} holds in column {} what no program of this project writes there ('{}'); the file was damaged or "
+                   "changed by another program: restore a copy",
+                   place_of(database_, fault), fault.column(), shown),
+       SQLITE_CORRUPT);
 }
 
 }  // namespace pascaline

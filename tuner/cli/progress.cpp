@@ -89,7 +89,7 @@ void Progress::summary(const SweepSummary& summary, const SweepOptions& options)
                          summary.duplicates, summary.problems_done, summary.problems_done == 1 ? "" : "s",
                          clock_text(summary.wall_s), options.database.string()));
   if (summary.interrupted) {
-    view_.line("interrupted; go on with: " + resume_command(options.database.string()));
+    view_.line("interrupted; go on with: " + resume_command(options.database.string(), options.paths));
   }
 }
 
