@@ -138,7 +138,21 @@ fs::path default_database() {
   return home("the database", "--db or PASCALINE_DB") / ".local" / "share" / "pascaline" / "tuned.db";
 }
 
+namespace {
+
+// A named pipe would be waited for, perhaps for ever; a shell's `<(command)` is one that somebody writes into.
+void refuse_pipe(const fs::path& file) {
+  struct stat status {};
+  const bool pipe = ::stat(file.c_str(), &status) == 0 && S_ISFIFO(status.st_mode);
+  if (pipe && !file.string().starts_with("/dev/") && !file.string().starts_with("/proc/")) {
+    throw Error(fmt::format("cannot read {}: it is a pipe; give a regular file", file.string()));
+  }
+}
+
+}  // namespace
+
 std::string read_file(const fs::path& file, std::size_t most) {
+  refuse_pipe(file);
   const Descriptor descriptor(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
   if (descriptor.get() < 0) {
     throw Error(fmt::format("cannot open {}: {}", file.string(), std::strerror(errno)), errno);

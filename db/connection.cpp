@@ -15,15 +15,22 @@ std::string one_line(std::string_view message) {
   return line;
 }
 
-}  // namespace
-
-// The library's messages begin with its own name and number for them, in brackets.
-std::string explain_json(const nlohmann::json::exception& fault) {
-  const std::string_view message = fault.what();
-  const std::size_t end = message.rfind("[json.exception", 0) == 0 ? message.find("] ") : std::string_view::npos;
-  return fmt::format("a row holds JSON that cannot be read or written ({}); restore a copy of the file",
-                     one_line(end == std::string_view::npos ? message : message.substr(end + 2)));
+// The first row whose column holds that text: one that stands in `trials` is met through several joins.
+std::string place_of(SQLite::Database& database, const BadColumnError& fault) {
+  try {
+    SQLite::Statement row(database, fmt::format("SELECT id FROM {} WHERE {} = ? ORDER BY id LIMIT 1", fault.table(),
+                                                fault.column()));
+    row.bind(1, fault.text());
+    if (row.executeStep()) {
+      return fmt::format("row {} of table {}", row.getColumn(0).getInt64(), fault.table());
+    }
+  } catch (const SQLite::Exception&) {
+    // A table whose rows have no id, or a file that cannot be read further: the text itself must do.
+  }
+  return fmt::format("a row of table {}", fault.table());
 }
+
+}  // namespace
 
 std::string explain_sqlite(int code, std::string_view message) {
   switch (code & 0xff) {
@@ -122,6 +129,16 @@ Query Connection::query(const std::string& sql) {
 
 void Connection::fail(std::string_view action, std::string_view why, int code) const {
   throw_store_error(fmt::format("{}: cannot {}: {}", file_.string(), action, why), code);
+}
+
+void Connection::fail_at(std::string_view action, const BadColumnError& fault) {
+  constexpr std::size_t kMostShown = 60;
+  const std::string shown = fault.text().size() > kMostShown ? fault.text().substr(0, kMostShown) + "…" : fault.text();
+  fail(action,
+       fmt::format("{} holds in column {} what no program of this project writes there ('{}'); the file was damaged or "
+                   "changed by another program: restore a copy",
+                   place_of(database_, fault), fault.column(), shown),
+       SQLITE_CORRUPT);
 }
 
 }  // namespace pascaline

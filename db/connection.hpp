@@ -22,11 +22,23 @@ namespace pascaline {
 /// What to do about SQLite's extended result `code`, to stand behind "FILE: cannot DO SOMETHING: ".
 [[nodiscard]] std::string explain_sqlite(int code, std::string_view message);
 
-/// The same for a column whose JSON is none, or another than the program writes.
-[[nodiscard]] std::string explain_json(const nlohmann::json::exception& fault);
-
 /// Throws StoreBusyError if `code` says that another process holds the lock, else StoreError.
 [[noreturn]] void throw_store_error(const std::string& message, int code);
+
+/// A column does not hold the JSON that it is for. `Connection::guard` tells file and row.
+class BadColumnError : public Error {
+ public:
+  BadColumnError(std::string_view table, std::string_view column, std::string text)
+      : Error("a column does not hold what it is for"), table_(table), column_(column), text_(std::move(text)) {}
+  [[nodiscard]] const std::string& table() const noexcept { return table_; }
+  [[nodiscard]] const std::string& column() const noexcept { return column_; }
+  [[nodiscard]] const std::string& text() const noexcept { return text_; }
+
+ private:
+  std::string table_;
+  std::string column_;
+  std::string text_;
+};
 
 /// A prepared statement on loan from its Connection, reset and given back when it ends. Columns are read in order.
 class Query {
@@ -101,8 +113,10 @@ class Connection {
       return work();
     } catch (const SQLite::Exception& fault) {
       fail(action, explain_sqlite(fault.getExtendedErrorCode(), fault.what()), fault.getExtendedErrorCode());
-    } catch (const nlohmann::json::exception& fault) {
-      fail(action, explain_json(fault), 0);
+    } catch (const nlohmann::json::exception&) {
+      fail(action, "a text in it is not UTF-8 and cannot be kept", 0);
+    } catch (const BadColumnError& fault) {
+      fail_at(action, fault);
     } catch (const StoreError&) {
       throw;
     } catch (const Error& fault) {
@@ -111,6 +125,9 @@ class Connection {
   }
   /// Throws the StoreError "FILE: cannot `action`: `why`".
   [[noreturn]] void fail(std::string_view action, std::string_view why, int code) const;
+
+  /// Throws the StoreError that names the row.
+  [[noreturn]] void fail_at(std::string_view action, const BadColumnError& fault);
 
  private:
   std::filesystem::path file_;

@@ -10,14 +10,16 @@
 
 #include "core/error.hpp"
 #include "db/store.hpp"
+#include "kSchema1Sql.hpp"
 #include "kSchema1To2Sql.hpp"
 #include "kSchema2To3Sql.hpp"
+#include "kSchema3To4Sql.hpp"
 #include "kSchemaSql.hpp"
 
 namespace pascaline {
 namespace {
 
-constexpr std::array<Migration, 2> kMigrations{{{1, kSchema1To2Sql}, {2, kSchema2To3Sql}}};
+constexpr std::array<Migration, 3> kMigrations{{{1, kSchema1To2Sql}, {2, kSchema2To3Sql}, {3, kSchema3To4Sql}}};
 
 bool is_empty(SQLite::Database& database) {
   return database.execAndGet("SELECT count(*) FROM sqlite_schema").getInt() == 0;
@@ -44,6 +46,8 @@ void migrate(SQLite::Database& database, const SchemaPlan& plan, int from) {
 }  // namespace
 
 SchemaPlan current_schema() { return {kSchemaSql, Store::kSchemaVersion, kMigrations}; }
+
+std::string_view first_schema() { return kSchema1Sql; }
 
 int schema_version(SQLite::Database& database) { return database.execAndGet("PRAGMA user_version").getInt(); }
 

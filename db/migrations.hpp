@@ -27,6 +27,9 @@ struct SchemaPlan {
 /// The plan of this program.
 [[nodiscard]] SchemaPlan current_schema();
 
+/// SQL of version 1, from which the steps lead to every other.
+[[nodiscard]] std::string_view first_schema();
+
 /// `user_version` as this connection sees it.
 [[nodiscard]] int schema_version(SQLite::Database& database);
 

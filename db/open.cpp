@@ -10,6 +10,7 @@
 #include <string>
 #include <thread>
 
+#include "db/known_schema.hpp"
 #include "db/migrations.hpp"
 #include "db/process_identity.hpp"
 
@@ -57,6 +58,15 @@ Header read_header(const fs::path& file) {
   return header;
 }
 
+// Opening a pipe waits for somebody who writes into it, perhaps for ever.
+void refuse_special(const fs::path& file, const fs::path& named, const fs::file_status& status) {
+  if (fs::exists(status) && !fs::is_regular_file(status)) {
+    refuse(file, fmt::format("{} is no regular file but a pipe, socket or device; give the path of a database",
+                             named.string()),
+           SQLITE_CANTOPEN);
+  }
+}
+
 // A new database is written in rollback mode, first page first, before it turns to WAL. So a file that is not empty
 // has the final application_id in its header whatever a WAL beside it holds, and reading 100 bytes, which touches
 // nothing, is enough to refuse a stranger.
@@ -65,6 +75,11 @@ void check_before_opening(const fs::path& file, OpenMode mode) {
   const fs::file_status status = fs::status(file, error);
   if (fs::is_directory(status)) {
     refuse(file, "it is a folder; give the path of a file in it");
+  }
+  refuse_special(file, file, status);
+  for (const char* end : {"-wal", "-shm", "-journal"}) {
+    const fs::path beside = file.string() + end;
+    refuse_special(file, beside, fs::status(beside, error));
   }
   if (!fs::exists(status)) {
     if (mode != OpenMode::create) {
@@ -107,11 +122,17 @@ std::string immutable_uri(const fs::path& file) {
   return uri + "?immutable=1";
 }
 
+// What SQLite takes for a path whatever it begins with: `file:` and `:memory:` mean something else there.
+std::string plain_path(const fs::path& file) {
+  return file.is_absolute() ? file.string() : (fs::path(".") / file).string();
+}
+
 int busy_timeout_ms() { return static_cast<int>(std::chrono::milliseconds(kBusyTimeout).count()); }
 
 SQLite::Database connect_to_read(const fs::path& file) {
-  SQLite::Database database(file.string(), SQLite::OPEN_READONLY, busy_timeout_ms());
+  SQLite::Database database(plain_path(file), SQLite::OPEN_READONLY, busy_timeout_ms());
   try {
+    distrust(database);
     std::ignore = schema_version(database);
     return database;
   } catch (const SQLite::Exception& fault) {
@@ -126,7 +147,9 @@ SQLite::Database connect_to_read(const fs::path& file) {
     refuse(file, "its -wal file holds changes and the folder is read-only; copy both files to a writable folder",
            SQLITE_READONLY);
   }
-  return {immutable_uri(file), SQLite::OPEN_READONLY | SQLite::OPEN_URI, busy_timeout_ms()};
+  SQLite::Database alone(immutable_uri(file), SQLite::OPEN_READONLY | SQLite::OPEN_URI, busy_timeout_ms());
+  distrust(alone);
+  return alone;
 }
 
 SQLite::Database connect(const fs::path& file, OpenMode mode) {
@@ -141,7 +164,8 @@ SQLite::Database connect(const fs::path& file, OpenMode mode) {
     }
   }
   const int create = mode == OpenMode::create ? SQLite::OPEN_CREATE : 0;
-  SQLite::Database database(file.string(), SQLite::OPEN_READWRITE | create, busy_timeout_ms());
+  SQLite::Database database(plain_path(file), SQLite::OPEN_READWRITE | create, busy_timeout_ms());
+  distrust(database);
   if (sqlite3_db_readonly(database.getHandle(), "main") == 1) {
     refuse(file, "it cannot be written; make file and folder writable or give the path of another file",
            SQLITE_READONLY);
@@ -166,6 +190,15 @@ void use_write_ahead_log(const fs::path& file, SQLite::Database& database) {
       }
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+}
+
+// Before anything else is read or written: even looking for damage evaluates what the schema says.
+void check_schema(const fs::path& file, SQLite::Database& database) {
+  try {
+    require_known_schema(database);
+  } catch (const Error& fault) {
+    refuse(file, fault.what());
   }
 }
 
@@ -208,6 +241,7 @@ void prepare_to_write(const fs::path& file, SQLite::Database& database, Durabili
 
 // A file that is only read must stay as it is, so an older one is migrated in memory.
 SQLite::Database prepare_to_read(const fs::path& file, SQLite::Database database) {
+  check_schema(file, database);
   const int version = schema_version(database);
   if (version == Store::kSchemaVersion) {
     return database;
@@ -218,6 +252,8 @@ SQLite::Database prepare_to_read(const fs::path& file, SQLite::Database database
   }
   SQLite::Database copy(":memory:", SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE);
   SQLite::Backup(copy, database).executeStep();
+  distrust(copy);
+  check_schema(file, copy);
   try {
     prepare_schema(copy, current_schema());
   } catch (const Error& fault) {
@@ -227,10 +263,32 @@ SQLite::Database prepare_to_read(const fs::path& file, SQLite::Database database
   return copy;
 }
 
+// Removes a database that was to be made and came to nothing, as on a full disk: an empty file would only puzzle.
+class Made {
+ public:
+  Made(const fs::path& file, OpenMode mode) : file_(file) {
+    std::error_code error;
+    made_ = mode == OpenMode::create && !fs::exists(fs::symlink_status(file, error));
+  }
+  Made(const Made&) = delete;
+  Made& operator=(const Made&) = delete;
+  ~Made() {
+    std::error_code error;
+    if (made_ && fs::file_size(file_, error) == 0 && !error) {
+      fs::remove(file_, error);
+    }
+  }
+
+ private:
+  const fs::path& file_;
+  bool made_ = false;
+};
+
 }  // namespace
 
 std::unique_ptr<Connection> open_database(const fs::path& file, OpenMode mode, Durability durability) {
   check_before_opening(file, mode);
+  const Made made(file, mode);
   try {
     SQLite::Database database = connect(file, mode);
     // A file that is refused must stay as it was, so closing may not write the log into it yet.
@@ -238,6 +296,7 @@ std::unique_ptr<Connection> open_database(const fs::path& file, OpenMode mode, D
     if (mode == OpenMode::read_only) {
       database = prepare_to_read(file, std::move(database));
     } else {
+      check_schema(file, database);
       check_pages(file, database);
       prepare_to_write(file, database, durability);
     }
@@ -255,8 +314,11 @@ std::unique_ptr<Connection> open_scratch_copy(const fs::path& file) {
     if (fs::exists(file, error)) {
       check_before_opening(file, OpenMode::read_only);
       SQLite::Database original = connect_to_read(file);
+      check_schema(file, original);
       SQLite::Backup(copy, original).executeStep();
     }
+    distrust(copy);
+    check_schema(file, copy);
     try {
       prepare_schema(copy, current_schema());
     } catch (const Error& fault) {

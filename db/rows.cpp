@@ -20,21 +20,48 @@ Resources read_resources(Query& row) {
   return resources;
 }
 
+OrderedJson read_object(const std::string& text, std::string_view table, std::string_view column) {
+  OrderedJson object = OrderedJson::parse(text, nullptr, false);
+  if (!object.is_object()) {
+    throw BadColumnError(table, column, text);
+  }
+  return object;
+}
+
 }  // namespace
 
 Problem read_problem(Query& row) {
   Problem problem;
   problem.kernel = row.text();
-  const OrderedJson dimensions = OrderedJson::parse(row.text());
+  const std::string dimensions_text = row.text();
+  const OrderedJson dimensions = read_object(dimensions_text, "problems", "dimensions");
   for (const auto& [name, value] : dimensions.items()) {
+    if (!value.is_number_integer()) {
+      throw BadColumnError("problems", "dimensions", dimensions_text);
+    }
     problem.dimensions.emplace_back(name, value.get<std::int64_t>());
   }
-  const OrderedJson types = OrderedJson::parse(row.text());
+  const std::string types_text = row.text();
+  const OrderedJson types = read_object(types_text, "problems", "types");
   for (const auto& [name, value] : types.items()) {
+    if (!value.is_string()) {
+      throw BadColumnError("problems", "types", types_text);
+    }
     const auto type = value.get<std::string>();
     problem.types.emplace_back(name, known(element_type_from(type), type));
   }
   return problem;
+}
+
+Config read_config(Query& row, std::string_view table) {
+  const std::string text = row.text();
+  try {
+    return Config::from_json(nlohmann::json::parse(text));
+  } catch (const nlohmann::json::exception&) {
+    throw BadColumnError(table, "config", text);
+  } catch (const Error&) {
+    throw BadColumnError(table, "config", text);
+  }
 }
 
 DeviceRow read_device(Query& row) {
@@ -70,7 +97,7 @@ std::optional<TimeSummary> read_summary(Query& row) {
 Trial read_trial(Query& row) {
   Trial trial;
   trial.problem = read_problem(row);
-  trial.config = Config::from_json(nlohmann::json::parse(row.text()));
+  trial.config = read_config(row, "trials");
   const std::string status = row.text();
   trial.status = known(trial_status_from(status), status);
   const std::string stage = row.text();

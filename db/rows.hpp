@@ -22,6 +22,9 @@ inline constexpr std::string_view kDetailToolkit = "compiler, compiler_version, 
 /// Three columns: kernel, dimensions, types.
 [[nodiscard]] Problem read_problem(Query& row);
 
+/// A column `config` of that table; throws BadColumnError.
+[[nodiscard]] Config read_config(Query& row, std::string_view table);
+
 /// Columns of `read_trial` in `trial_details`.
 inline constexpr std::string_view kDetailTrial =
     "kernel, dimensions, types, config, status, stage, is_default, reason, registers, static_shared_bytes, "

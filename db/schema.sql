@@ -2,7 +2,7 @@
 -- Times are microseconds unless the name says otherwise; `*_unix_ms` are milliseconds since 1970, UTC.
 
 PRAGMA application_id = 1348563811;  -- "Pasc"
-PRAGMA user_version = 3;
+PRAGMA user_version = 4;
 
 -- Identity of a device: two cards of one model share their measurements. The UUID is kept with the session. 'foreign'
 -- is what another tuner measured on: no sweep and no dispatcher is ever on such a device.
@@ -68,10 +68,10 @@ CREATE TABLE imports (
 CREATE UNIQUE INDEX imports_of_results ON imports (content_hash) WHERE kind = 'results';
 
 -- Runs of the tuner on one device. Process id, its start and the boot together tell whether a session still runs.
--- Sessions of one `pascaline sweep`, one for each GPU, share `run_uuid`. `arguments` are the words of its command, to
--- resume it with, empty if unknown. `spent_ms` is what was spent in the session over all its processes, `progress`
--- what is shown of it while it runs. `import_id` says what it was taken over from, NULL for one of this database's own;
--- one that ran there still is 'interrupted' here.
+-- Sessions of one `pascaline sweep`, one for each GPU, share `run_uuid`, and with it a row of `plans`. `options` and
+-- `command_line` are for the record only. `spent_ms` is what was spent in the session over all its processes,
+-- `progress` what is shown of it while it runs. `import_id` says what it was taken over from, NULL for one of this
+-- database's own; one that ran there still is 'interrupted' here.
 CREATE TABLE sessions (
   id INTEGER PRIMARY KEY,
   uuid TEXT NOT NULL UNIQUE,
@@ -90,7 +90,6 @@ CREATE TABLE sessions (
   command_line TEXT NOT NULL,
   program_version TEXT NOT NULL,
   run_uuid TEXT NOT NULL DEFAULT '',
-  arguments TEXT NOT NULL DEFAULT '[]' CHECK (json_valid(arguments)),
   spent_ms INTEGER NOT NULL DEFAULT 0,
   progress TEXT CHECK (progress IS NULL OR json_valid(progress)),
   import_id INTEGER REFERENCES imports (id),
@@ -99,6 +98,58 @@ CREATE TABLE sessions (
 
 CREATE INDEX sessions_by_device ON sessions (device_id);
 CREATE INDEX sessions_by_run ON sessions (run_uuid);
+
+-- What a run set out to do, to go on with it. Every value is checked as that of a command line before it is used. There
+-- are no words of a command here and no paths to open. A run that was taken over from another file has no plan.
+CREATE TABLE plans (
+  run_uuid TEXT NOT NULL PRIMARY KEY,
+  kernel TEXT NOT NULL,
+  source_hash TEXT NOT NULL,
+  space_hash TEXT NOT NULL,
+  devices TEXT NOT NULL,  -- cuda:0,cuda:1
+  target TEXT NOT NULL,  -- empty: the devices' own
+  searcher TEXT NOT NULL,
+  seed INTEGER NOT NULL,  -- 64 bits, reinterpreted as signed
+  trials INTEGER CHECK (trials > 0),  -- of each problem; NULL: not asked for
+  budget_s REAL CHECK (budget_s > 0),
+  until_unix_s INTEGER CHECK (until_unix_s > 0),
+  retry_failed INTEGER NOT NULL CHECK (retry_failed IN (0, 1)),
+  jobs INTEGER NOT NULL CHECK (jobs > 0),
+  compile_timeout_s REAL NOT NULL CHECK (compile_timeout_s > 0),
+  compile_memory_mib INTEGER NOT NULL CHECK (compile_memory_mib >= 0),
+  kernel_timeout_s REAL NOT NULL CHECK (kernel_timeout_s > 0),
+  cold_cache INTEGER NOT NULL CHECK (cold_cache IN (0, 1)),
+  min_samples INTEGER NOT NULL CHECK (min_samples > 0),
+  max_samples INTEGER NOT NULL CHECK (max_samples > 0),
+  half_width REAL NOT NULL,
+  sample_budget_ms REAL NOT NULL,
+  abort_factor REAL NOT NULL,
+  finalists INTEGER NOT NULL,
+  rounds INTEGER NOT NULL,
+  preheat_s REAL NOT NULL,
+  max_temperature_c REAL,
+  drift REAL NOT NULL,
+  pause_limit_s REAL NOT NULL,
+  tolerate_power INTEGER NOT NULL CHECK (tolerate_power IN (0, 1)),
+  tolerate_thermal INTEGER NOT NULL CHECK (tolerate_thermal IN (0, 1))
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE plan_problems (
+  run_uuid TEXT NOT NULL REFERENCES plans (run_uuid),
+  ordinal INTEGER NOT NULL,
+  problem_id INTEGER NOT NULL REFERENCES problems (id),
+  calls REAL NOT NULL CHECK (calls >= 0),  -- by the model
+  label TEXT NOT NULL,
+  PRIMARY KEY (run_uuid, ordinal)
+) STRICT, WITHOUT ROWID;
+
+-- Paths that a run was begun with, to be shown: what is gone on with opens only what its own command line names.
+CREATE TABLE plan_paths (
+  run_uuid TEXT NOT NULL REFERENCES plans (run_uuid),
+  option TEXT NOT NULL CHECK (option IN ('--kernels', '--spaces', '--nvrtc', '--cache', '--log', '--sensors')),
+  value TEXT NOT NULL,
+  PRIMARY KEY (run_uuid, option)
+) STRICT, WITHOUT ROWID;
 
 -- Configurations on the device right now. One that is still here after its session died is measured again. `tries` is
 -- one, and one more for each time that the machine went down (`boot_id` is not the present one) while it was here: it

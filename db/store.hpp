@@ -61,17 +61,17 @@ struct SessionRow {
   std::int64_t started_unix_ms = 0;
   std::optional<std::int64_t> finished_unix_ms;
   std::string state = "running";  ///< "running", "finished", "interrupted", "failed"
-  std::string command_line;
-  std::vector<std::string> arguments;  ///< the command's words, to resume with; empty if unknown or not UTF-8
+  std::string command_line;  ///< for the record
   std::string searcher;
   std::uint64_t seed = 0;
-  std::string options_json;
+  std::string options_json;  ///< for the record
   std::string device_uuid;
   std::string program_version;
   std::int64_t spent_ms = 0;    ///< time spent in this session over all its processes
   std::string progress;         ///< JSON, what a status command shows; empty if nothing was noted
   std::int64_t process_id = 0;  ///< filled when read
   std::string imported_from;    ///< filled when read: name of the file it was taken over from; empty for an own one
+  bool has_plan = false;        ///< filled when read: the database says how to go on with its run
   DeviceRow device;             ///< filled when read
   ToolkitRow toolkit;           ///< filled when read
   bool alive = false;           ///< filled when read: it is running and so is its process
@@ -146,6 +146,7 @@ struct BestFilter;       // db/best_trials.hpp
 struct BestTrial;        // db/best_trials.hpp
 struct ImportedResults;  // db/results.hpp
 struct MergeCounts;      // db/merge.hpp
+struct SweepPlan;        // db/sweep_plan.hpp
 struct ContextRows;      // db/overview.hpp, as the next two
 struct SampleCounts;
 struct TrialBrief;
@@ -161,11 +162,12 @@ enum class Durability : std::uint8_t { full, normal };
 /// the lock), leaves what was stored before intact and the Store usable: the call may be tried again.
 class Store {
  public:
-  static constexpr int kSchemaVersion = 3;
+  static constexpr int kSchemaVersion = 4;
 
   /// Opens (and with `create`, makes, with its folders) the database. An older schema is migrated, unless an older
   /// program is sweeping into it just now; read-only, the file stays as it is and a migrated copy in memory is read.
-  /// Refuses, without touching it, a file that is no Pascaline database, is damaged, or is newer than this program.
+  /// Refuses, without touching it, a file that is no Pascaline database, is damaged, is newer than this program, or has
+  /// another schema than programs of this project make: views, triggers and checks of others would be run.
   /// Damage inside the file is looked for only when it is opened for writing, so that readers start fast.
   Store(const std::filesystem::path& file, OpenMode mode, Durability durability = Durability::full);
   Store(Store&&) noexcept;
@@ -187,6 +189,13 @@ class Store {
   std::int64_t space_id(const std::string& kernel, const std::string& hash, const std::string& json);
   /// `flops` and `bytes`: the work of the problem.
   std::int64_t problem_id(const Problem& problem, double flops, double bytes);
+
+  /// A name for a run that is about to begin.
+  [[nodiscard]] static std::string new_run();
+  /// Stores what the run is to do, its problems being stored already, in place of what was stored of it before.
+  void save_plan(const std::string& run_uuid, const SweepPlan& plan);
+  /// Nothing if the run has none. Include db/sweep_plan.hpp to call it.
+  [[nodiscard]] std::optional<SweepPlan> plan(const std::string& run_uuid) const;
 
   /// Begins a session of this process; fills `row.id` and, if empty or 0, `row.uuid`, `row.run_uuid` and
   /// `row.started_unix_ms`.

@@ -42,7 +42,7 @@ Left read_left(Query& row) {
   left.context.problem = row.integer();
   left.tries = row.integer();
   left.boot_id = row.text();
-  left.trial.config = Config::from_json(nlohmann::json::parse(row.text()));
+  left.trial.config = read_config(row, "attempts");
   const std::string stage = row.text();
   left.trial.stage = known(trial_stage_from(stage), stage);
   left.trial.is_default = row.flag();

@@ -136,11 +136,11 @@ constexpr std::string_view kSelectSessions =
     "s.toolkit_id, CASE s.state WHEN 'running' THEN 'interrupted' ELSE s.state END, coalesce(s.finished_unix_ms, "
     "max(s.started_unix_ms, coalesce((SELECT max(started_unix_ms) FROM trials WHERE session_id = s.id), 0))), "
     "s.spent_ms, s.progress, s.process_id, s.process_start, s.boot_id, s.device_uuid, s.started_unix_ms, s.searcher, "
-    "s.seed, s.options, s.command_line, s.program_version, s.run_uuid, s.arguments FROM sessions s ORDER BY s.id";
+    "s.seed, s.options, s.command_line, s.program_version, s.run_uuid FROM sessions s ORDER BY s.id";
 constexpr int kUuidColumn = 7;
 constexpr int kStateColumn = 9;
 constexpr int kProgressColumns = 4;  // state and what follows it
-constexpr int kPlainColumns = 12;    // those after
+constexpr int kPlainColumns = 11;    // those after
 
 bool may_run(Query& row) {
   const ProcessIdentity process = read_process(row);
@@ -155,7 +155,7 @@ std::int64_t insert_session(Merge& merge, Query& row, std::int64_t device, std::
   Query insert = merge.to.query(
       "INSERT INTO sessions (uuid, device_id, toolkit_id, import_id, state, finished_unix_ms, spent_ms, progress, "
       "process_id, process_start, boot_id, device_uuid, started_unix_ms, searcher, seed, options, command_line, "
-      "program_version, run_uuid, arguments) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)");
+      "program_version, run_uuid) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)");
   insert.bind(uuid, device, toolkit, import_id);
   row.copy_to(insert, 5, kProgressColumns + kPlainColumns);
   insert.run();

@@ -24,15 +24,6 @@ std::optional<std::string> json_or_null(const std::string& json) {
   return json.empty() ? std::nullopt : std::optional(json);
 }
 
-// JSON must be UTF-8 and a path need not be: such a command is not kept rather than kept wrong.
-std::string arguments_json(const std::vector<std::string>& arguments) {
-  try {
-    return nlohmann::json(arguments).dump();
-  } catch (const nlohmann::json::type_error&) {
-    return "[]";
-  }
-}
-
 // Throws unless an UPDATE found its session.
 void require_session(const Connection& connection, std::string_view action, std::int64_t session_id, int changed) {
   if (changed == 0) {
@@ -70,7 +61,6 @@ SessionRow read_session(Query& row) {
   session.finished_unix_ms = row.optional_integer();
   session.state = row.text();
   session.command_line = row.text();
-  session.arguments = nlohmann::json::parse(row.text()).get<std::vector<std::string>>();
   session.searcher = row.text();
   session.seed = static_cast<std::uint64_t>(row.integer());
   session.options_json = row.text();
@@ -82,12 +72,15 @@ SessionRow read_session(Query& row) {
   session.process_id = process.process_id;
   session.alive = session.state == "running" && is_alive(process);
   session.imported_from = row.text();
+  session.has_plan = row.flag();
   session.device = read_device(row);
   session.toolkit = read_toolkit(row);
   return session;
 }
 
 }  // namespace
+
+std::string Store::new_run() { return random_uuid(); }
 
 std::int64_t Store::begin_session(SessionRow& row, std::int64_t device_id, std::int64_t toolkit_id) {
   if (row.uuid.empty()) {
@@ -107,10 +100,10 @@ std::int64_t Store::begin_session(SessionRow& row, std::int64_t device_id, std::
         ->query(
             "INSERT INTO sessions (uuid, device_id, toolkit_id, device_uuid, process_id, process_start, boot_id, "
             "started_unix_ms, state, searcher, seed, options, command_line, program_version, "
-            "run_uuid, arguments, spent_ms, progress) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)")
+            "run_uuid, spent_ms, progress) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)")
         .bind(row.uuid, device_id, toolkit_id, row.device_uuid, self.process_id, self.start, self.boot_id,
               row.started_unix_ms, row.state, row.searcher, static_cast<std::int64_t>(row.seed), row.options_json,
-              row.command_line, row.program_version, row.run_uuid, arguments_json(row.arguments), row.spent_ms,
+              row.command_line, row.program_version, row.run_uuid, row.spent_ms,
               json_or_null(row.progress))
         .run();
     row.id = impl_->connection->database().getLastInsertRowid();
@@ -169,9 +162,9 @@ std::vector<SessionRow> Store::sessions() const {
     // By id: the system's clock may have stepped back.
     Query row = impl_->connection->query(
         "SELECT s.id, s.uuid, s.run_uuid, s.started_unix_ms, s.finished_unix_ms, s.state, s.command_line, "
-        "s.arguments, s.searcher, s.seed, s.options, s.device_uuid, s.program_version, s.spent_ms, "
+        "s.searcher, s.seed, s.options, s.device_uuid, s.program_version, s.spent_ms, "
         "coalesce(s.progress, ''), s.process_id, s.process_start, s.boot_id, "
-        "coalesce(i.source, ''), d.kind, d.name, d.compute_capability, d.sm_count, d.memory_bytes, d.limits, "
+        "coalesce(i.source, ''), EXISTS (SELECT 1 FROM plans p WHERE p.run_uuid = s.run_uuid), d.kind, d.name, d.compute_capability, d.sm_count, d.memory_bytes, d.limits, "
         "k.compiler, k.version, k.target, k.driver_version FROM sessions s JOIN devices d ON d.id = s.device_id "
         "JOIN toolkits k ON k.id = s.toolkit_id LEFT JOIN imports i ON i.id = s.import_id ORDER BY s.id DESC");
     std::vector<SessionRow> sessions;

@@ -236,7 +236,7 @@ std::vector<Store::Known> Store::known_trials(const ContextIds& context, const s
     std::vector<Known> result;
     while (row.step()) {
       Known entry;
-      entry.config = Config::from_json(nlohmann::json::parse(row.text()));
+      entry.config = read_config(row, "trials");
       const std::string status = row.text();
       entry.status = known(trial_status_from(status), status);
       entry.median_us = row.real();
@@ -270,8 +270,8 @@ std::vector<Store::Measured> Store::measured(std::int64_t device_id, const std::
           measured.back().problem_id != key.problem_id) {
         measured.push_back(std::move(key));
       }
-      const std::string config = row.text();
-      measured.back().times_us.emplace_back(Config::from_json(nlohmann::json::parse(config)), row.real());
+      Config config = read_config(row, "trials");
+      measured.back().times_us.emplace_back(std::move(config), row.real());
       measured.back().last_trial = std::max(measured.back().last_trial, trial);
     }
     std::stable_sort(measured.begin(), measured.end(),

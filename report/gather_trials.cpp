@@ -33,7 +33,7 @@ class TrialPass {
     const std::int64_t ended = brief.started_unix_ms + spent_ms;
     problem.trials.push_back({brief.id, brief.session, brief.time ? brief.time->median_us : 0, brief.started_unix_ms,
                               ended, brief.status, brief.stage, brief.is_default});
-    problem.configs.add(brief.config_json);
+    add_config(problem, brief);
     problem.ids.space = brief.context.space;
     note_time(problem, brief);
     note_winner(problem, brief.id);
@@ -55,6 +55,15 @@ class TrialPass {
  private:
   using ProblemKey = std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t>;
   static ProblemKey problem_key(const ContextIds& ids) { return {ids.device, ids.toolkit, ids.kernel, ids.problem}; }
+
+  void add_config(GatheredProblem& problem, const TrialBrief& brief) const {
+    try {
+      problem.configs.add(brief.config_json);
+    } catch (const Error& fault) {
+      throw StoreError(fmt::format("{}: cannot read the trials: row {} of table trials, column config: {}",
+                                   store_.file().string(), brief.id, fault.what()));
+    }
+  }
 
   std::size_t context_of(const TrialBrief& brief) {
     const auto [known, fresh] =

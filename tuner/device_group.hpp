@@ -73,6 +73,7 @@ class DeviceGroup {
 
   [[nodiscard]] const DeviceInfo& info() const noexcept { return info_; }
   [[nodiscard]] const TargetPlan& target() const noexcept { return target_; }
+  [[nodiscard]] const std::string& source_hash() const noexcept { return source_.hash; }
   [[nodiscard]] const Toolchain& toolchain() const noexcept { return toolchain_; }
   [[nodiscard]] CompilePool& pool() noexcept { return pool_; }
   [[nodiscard]] const ContextIds& context() const noexcept { return context_; }

@@ -14,6 +14,7 @@
 #include "core/version.hpp"
 #include "runtime/dispatch/identity.hpp"
 #include "tuner/plan.hpp"
+#include "tuner/plan_record.hpp"
 #include "tuner/sweep_run.hpp"
 
 namespace pascaline {
@@ -90,7 +91,7 @@ SweepRun::SweepRun(const Space& space, const std::vector<SweepProblem>& problems
       std::chrono::milliseconds(static_cast<std::int64_t>(1000 * std::min(1.0, options.database_wait_s))));
   const std::vector<DeviceInfo> devices = find_devices(options.devices);
   groups_ = make_groups(space, options, devices);
-  summary_.run = options.resume_run;
+  summary_.run = options.resume_run.empty() ? Store::new_run() : options.resume_run;
   earlier_ = earlier_sessions();
   start_clock();
   for (const auto& group : groups_) {
@@ -99,6 +100,11 @@ SweepRun::SweepRun(const Space& space, const std::vector<SweepProblem>& problems
       ledger_.note(
           fmt::format("{} configuration(s) that the machine went down on twice are now marked as crashed", settled));
     }
+  }
+  // Before the sessions: whoever finds one of the run finds what to go on with, too.
+  const SweepPlan plan = plan_of(space, groups_.front()->source_hash(), problems, options);
+  ledger_.persist([&](Store& store) { store.save_plan(summary_.run, plan); });
+  for (const auto& group : groups_) {
     for (const DeviceInfo& info : devices) {
       if (same_model(info, group->info())) {
         add_lane(*group, info);
@@ -150,7 +156,6 @@ void SweepRun::add_lane(DeviceGroup& group, const DeviceInfo& device) {
     SessionRow session;
     session.run_uuid = summary_.run;
     session.command_line = options_.command_line;
-    session.arguments = options_.arguments;
     session.searcher = options_.searcher;
     session.seed = options_.seed;
     session.options_json = options_json(options_);
@@ -158,7 +163,6 @@ void SweepRun::add_lane(DeviceGroup& group, const DeviceInfo& device) {
     session.program_version = kVersion;
     id = ledger_.persist(
         [&](Store& store) { return store.begin_session(session, group.context().device, group.context().toolkit); });
-    summary_.run = session.run_uuid;
   }
   summary_.session = summary_.session == 0 ? id : summary_.session;
   lanes_.push_back({&group, std::make_unique<LaneRunner>(group, ledger_, options_, device, id, deadline_)});

@@ -7,6 +7,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/space.hpp"
@@ -38,6 +39,7 @@ struct SweepOptions {
   std::string searcher = "auto";
   std::uint64_t seed = 1;
   int trials = 100;                ///< a problem, beyond what is already known; kUnlimitedTrials: no limit
+  bool trials_given = true;        ///< false: `trials` follows from whether there is a limit of time
   std::optional<double> budget_s;  ///< of the whole run, shared among the problems by expected gain
   std::optional<std::chrono::system_clock::time_point> until;  ///< as well
   std::size_t jobs = 1;                                        ///< compile workers
@@ -54,8 +56,9 @@ struct SweepOptions {
   double database_wait_s = 3;          ///< of another process's lock, before that is told
   bool retry_failed = false;           ///< try again what timed out, crashed or could not be launched in earlier runs
   std::string command_line;            ///< for the record
-  std::vector<std::string> arguments;  ///< words to go on with, see `resume_run`
-  std::string resume_run;              ///< uuid of the run to go on with; empty: a new one
+  /// Options with paths that were given, absolute: for the record, and to remind whoever goes on with the run of them.
+  std::vector<std::pair<std::string, std::string>> paths;
+  std::string resume_run;  ///< uuid of the run to go on with; empty: a new one
 };
 
 /// What a sweep tells while it runs; any function may be empty.

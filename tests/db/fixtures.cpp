@@ -90,10 +90,36 @@ ContextIds example_context(Store& store, std::int64_t m) {
   return context;
 }
 
+SweepPlan example_plan() {
+  SweepPlan plan;
+  plan.kernel = "matmul";
+  plan.source_hash = "source-a";
+  plan.space_hash = "space-a";
+  plan.devices = {"host"};
+  plan.searcher = "random";
+  plan.trials = 100;
+  plan.compile_timeout_s = 120;
+  plan.kernel_timeout_s = 60;
+  plan.min_samples = 10;
+  plan.max_samples = 200;
+  plan.half_width = 0.01;
+  plan.sample_budget_ms = 1000;
+  plan.finalists = 5;
+  plan.rounds = 40;
+  plan.drift = 0.02;
+  plan.pause_limit_s = 900;
+  plan.problems = {{example_problem(), 1, ""}};
+  plan.paths = {{"--kernels", "/somewhere"}};
+  return plan;
+}
+
 std::int64_t begin_example_session(Store& store, const ContextIds& context) {
   SessionRow session;
   session.command_line = "pascaline sweep --kernel matmul";
-  session.arguments = {"sweep", "--kernel", "matmul"};
+  session.run_uuid = Store::new_run();
+  SweepPlan plan = example_plan();
+  plan.problems.clear();  // the database need not hold the example's
+  store.save_plan(session.run_uuid, plan);
   session.searcher = "random";
   session.seed = 0xffff'ffff'ffff'fff0;
   session.options_json = "{\"budget\":10}";

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "db/store.hpp"
+#include "db/sweep_plan.hpp"
 
 namespace pascaline::testing {
 
@@ -35,6 +36,8 @@ class TemporaryFolder {
 
 /// Rows that a trial of `example_problem(m)` hangs on.
 [[nodiscard]] ContextIds example_context(Store& store, std::int64_t m = 512);
+/// A plan of the example's problem, which must be stored to store it.
+[[nodiscard]] SweepPlan example_plan();
 [[nodiscard]] std::int64_t begin_example_session(Store& store, const ContextIds& context);
 
 /// Fails the test where they differ; times and samples are not looked at.

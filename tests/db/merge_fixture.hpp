@@ -65,7 +65,7 @@ class MergeTest : public ::testing::Test {
     for (const char* sql :
          {"SELECT uuid || '|' || d.name || '|' || d.sm_count || '|' || k.version || '|' || state || '|' || "
           "coalesce(finished_unix_ms, '-') || '|' || spent_ms || '|' || run_uuid || '|' || device_uuid || '|' || "
-          "command_line || '|' || arguments || '|' || seed || '|' || options || '|' || started_unix_ms || '|' || "
+          "command_line || '|' || seed || '|' || options || '|' || started_unix_ms || '|' || "
           "process_id || '|' || coalesce(progress, '-') FROM sessions s JOIN devices d ON d.id = device_id JOIN "
           "toolkits k ON k.id = toolkit_id ORDER BY 1",
           "SELECT s.uuid || '|' || t.device || '|' || t.sm_count || '|' || source_hash || '|' || space_hash || '|' || "

@@ -40,7 +40,7 @@ void expect_old_rows(const Store& store) {
   EXPECT_EQ(sessions[1].run_uuid, "uuid-7");
   EXPECT_EQ(sessions[1].seed, 0xffff'ffff'ffff'fff0);
   EXPECT_EQ(sessions[1].spent_ms, 0);
-  EXPECT_TRUE(sessions[1].arguments.empty());
+  EXPECT_FALSE(sessions[1].has_plan);
   EXPECT_EQ(sessions[1].progress, "");
 
   const auto trials = store.trials({.with_samples = true});

@@ -28,7 +28,7 @@ void expect_version_2_rows(const Store& store) {
   EXPECT_EQ(sessions[1].uuid, "uuid-7");
   EXPECT_EQ(sessions[1].run_uuid, "run-7");
   EXPECT_EQ(sessions[1].spent_ms, 950);
-  EXPECT_EQ(sessions[1].arguments, std::vector<std::string>{"sweep"});
+  EXPECT_FALSE(sessions[1].has_plan);
   EXPECT_EQ(sessions[1].device, example_device());
   EXPECT_EQ(sessions[0].imported_from, "") << "what was there is the database's own";
   EXPECT_EQ(sessions[1].imported_from, "");

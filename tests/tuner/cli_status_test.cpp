@@ -17,9 +17,9 @@ class CliStatusTest : public CliTest {
   std::int64_t begin_session(Store& store, const std::string& run = {}) {
     const ContextIds context = example_context(store);
     SessionRow row;
-    row.run_uuid = run;
     row.command_line = "pascaline sweep --kernel matmul";
-    row.arguments = {"sweep", "--kernel", "matmul"};
+    row.run_uuid = run.empty() ? Store::new_run() : run;
+    store.save_plan(row.run_uuid, example_plan());
     row.searcher = "random";
     return store.begin_session(row, context.device, context.toolkit);
   }

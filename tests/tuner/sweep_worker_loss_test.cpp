@@ -34,7 +34,6 @@ class WorkerLossTest : public SweepFaultsTest {
     options_.measure.abort_factor = 0;
     options_.finals.rounds = 2;
     options_.kernel_timeout_s = 0.5;
-    options_.arguments = {"sweep"};
     events_.note = [this](const std::string& text) { notes_ += text + "\n"; };
   }
   [[nodiscard]] SweepSummary sweep() {

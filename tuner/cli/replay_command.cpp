@@ -39,6 +39,10 @@ constexpr std::size_t kLeastTrials = 50;
 constexpr int kMostBudget = 1'000'000;
 
 bool is_database(const fs::path& file) {
+  std::error_code unseen;
+  if (!fs::is_regular_file(file, unseen)) {
+    return false;
+  }
   std::ifstream stream(file, std::ios::binary);
   std::string magic(15, '\0');
   stream.read(magic.data(), static_cast<std::streamsize>(magic.size()));

@@ -1,54 +1,47 @@
 #include "tuner/cli/resume.hpp"
 
+#include <fmt/chrono.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstdio>
-#include <cstring>
+#include <cmath>
 #include <map>
 #include <set>
-
-#include <nlohmann/json.hpp>
+#include <utility>
 
 #include "core/error.hpp"
 #include "db/store.hpp"
 #include "report/text.hpp"
-#include "tuner/cli/command.hpp"
 #include "tuner/cli/run_status.hpp"
+#include "tuner/cli/text.hpp"
+#include "tuner/plan_record.hpp"
 
 namespace pascaline::cli {
 namespace {
 
-SessionRow find_run(const std::filesystem::path& database) {
-  const std::vector<SessionRow> sessions = Store(database, OpenMode::read_only).sessions();
-  if (const SessionRow* found = session_to_resume(sessions)) {
-    return *found;
-  }
-  const auto alive =
-      std::find_if(sessions.begin(), sessions.end(), [](const SessionRow& session) { return session.alive; });
-  if (alive != sessions.end()) {
-    throw Error(fmt::format("{}: no sweep to go on with; process {} still works on one, `pascaline status` shows it",
-                            database.string(), alive->process_id));
-  }
-  throw Error(fmt::format("{}: every sweep has finished; there is nothing to go on with", database.string()));
+using Words = std::vector<std::pair<std::string, std::string>>;
+
+// Until when the system's clock can be set, about.
+constexpr std::int64_t kLastSecond = 9'000'000'000;
+constexpr std::size_t kProblemsShown = 3;
+
+[[noreturn]] void refuse_run(const StoredRun& run, const std::string& why) {
+  throw Error(fmt::format("cannot go on with session {}: {}", fmt::join(run.sessions, ", "), why));
 }
 
-// Option, and what else of the run it takes the place of.
+// The option and what else of the plan it takes the place of.
 const std::map<std::string, std::set<std::string>> kReplaces{
-    {"--device", {"--devices"}},   {"--devices", {"--device"}},
-    {"--until", {"--until-unix"}}, {"--problem", {"--workload", "--phase", "--type", "--symbol"}},
-    {"--workload", {"--problem"}},
+    {"--device", {"--devices"}},
+    {"--until", {"--until-unix"}},
 };
 // What every resuming command says anew.
-const std::set<std::string> kAnew{"--resume", "--resume-run", "--db"};
+const std::set<std::string> kAnew{"--resume", "--db"};
 
 // CLI11 itself names no hidden ones; every option of `sweep` has a long name.
 std::string name_of_option(const CLI::Option& option) { return "--" + option.get_lnames().front(); }
 
-std::set<std::string> replaced_by(const CLI::App& command) {
-  std::set<std::string> names = kAnew;
+std::set<std::string> given_by(const CLI::App& command) {
+  std::set<std::string> names;
   for (const CLI::Option* option : command.get_options()) {
     if (option->count() > 0) {
       names.insert(name_of_option(*option));
@@ -60,11 +53,12 @@ std::set<std::string> replaced_by(const CLI::App& command) {
   return names;
 }
 
-// Appends the options given, under their long names and one value each, whatever way they were written.
-void append_given(const CLI::App& command, const std::set<std::string>& without, std::vector<std::string>& words) {
+// The options given, under their long names and one value each, whatever way they were written.
+std::vector<std::string> given_words(const CLI::App& command) {
+  std::vector<std::string> words;
   for (const CLI::Option* option : command.get_options()) {
     const std::string name = name_of_option(*option);
-    if (option->count() == 0 || without.contains(name)) {
+    if (option->count() == 0 || kAnew.contains(name)) {
       continue;
     }
     std::vector<std::string> values = option->results();
@@ -73,70 +67,292 @@ void append_given(const CLI::App& command, const std::set<std::string>& without,
       values = {values.back()};
     }
     for (const std::string& value : values) {
-      if (option->get_items_expected_max() == 0 && value == "true") {  // a flag
-        words.push_back(name);
-      } else if (value.empty() || value.front() == '-' || option->get_items_expected_max() == 0) {
-        words.push_back(name + "=" + value);
-      } else {
-        words.insert(words.end(), {name, value});
-      }
+      words.push_back(name + "=" + value);
     }
   }
+  return words;
 }
 
-// The run's words that still count. To be called in its folder, as files are looked for.
-void append_stored(const SessionRow& session, const std::set<std::string>& without, std::vector<std::string>& words) {
+// The plan as options of `pascaline sweep`. No path is among them, and texts are names that their options check.
+Words options_of(const SweepPlan& plan) {
+  const auto number = [](double value) { return fmt::format("{}", value); };
+  const auto whole = [](std::int64_t value) { return std::to_string(value); };
+  Words words{{"--kernel", plan.kernel},
+              {"--devices", fmt::format("{}", fmt::join(plan.devices, ","))},
+              {"--searcher", plan.searcher},
+              {"--seed", whole(static_cast<std::int64_t>(plan.seed))},
+              {"--jobs", whole(plan.jobs)},
+              {"--compile-timeout", number(plan.compile_timeout_s)},
+              {"--compile-memory", whole(plan.compile_memory_mib)},
+              {"--kernel-timeout", number(plan.kernel_timeout_s)},
+              {"--min-samples", whole(plan.min_samples)},
+              {"--max-samples", whole(plan.max_samples)},
+              {"--precision", number(plan.half_width)},
+              {"--sample-budget-ms", number(plan.sample_budget_ms)},
+              {"--abort-factor", number(plan.abort_factor)},
+              {"--finalists", whole(plan.finalists)},
+              {"--rounds", whole(plan.rounds)},
+              {"--preheat", number(plan.preheat_s)},
+              {"--drift", number(plan.drift)},
+              {"--pause-limit", number(plan.pause_limit_s)}};
+  const auto add = [&](bool wanted, const char* option, const std::string& value) {
+    if (wanted) {
+      words.emplace_back(option, value);
+    }
+  };
+  add(!plan.target.empty(), "--target", plan.target);
+  add(plan.trials.has_value(), "--trials", whole(plan.trials.value_or(0)));
+  add(plan.budget_s.has_value(), "--budget", fmt::format("{:.3f}s", plan.budget_s.value_or(0)));
+  add(plan.retry_failed, "--retry-failed", "");
+  add(!plan.cold_cache, "--warm-cache", "");
+  add(plan.max_temperature_c.has_value(), "--max-temperature", number(plan.max_temperature_c.value_or(0)));
+  add(plan.tolerate_power, "--tolerate", "power");
+  add(plan.tolerate_thermal, "--tolerate", "thermal");
+  return words;
+}
+
+std::string word_of(const std::pair<std::string, std::string>& option) {
+  return option.second.empty() ? option.first : option.first + "=" + option.second;
+}
+
+bool is_name(std::string_view text, std::string_view signs) {
+  return !text.empty() && text.size() <= 128 && std::all_of(text.begin(), text.end(), [&](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           signs.find(c) != std::string_view::npos;
+  });
+}
+
+// What the options take as text without a check of their own, since a user's own words harm nobody.
+void check_names(const StoredRun& run) {
+  const SweepPlan& plan = run.plan;
+  if (!is_name(plan.kernel, "_-.") || plan.kernel.front() == '.' || plan.kernel.front() == '-') {
+    refuse_run(run, fmt::format("its plan names the kernel '{}', which is no kernel's name", plan.kernel));
+  }
+  if (!plan.target.empty() && !is_name(plan.target, "_")) {
+    refuse_run(run, fmt::format("its plan names the target '{}', which is no architecture", plan.target));
+  }
+  for (const std::string& device : plan.devices) {
+    const bool gpu = device.starts_with("cuda:") && device.size() > 5 && device.size() < 10 &&
+                     device.find_first_not_of("0123456789", 5) == std::string::npos;
+    if (device != "host" && !gpu) {
+      refuse_run(run, fmt::format("its plan names the device '{}', which is neither host nor cuda:N", device));
+    }
+  }
+  if (plan.until_unix_s && (*plan.until_unix_s < 1 || *plan.until_unix_s > kLastSecond)) {
+    refuse_run(run, fmt::format("its plan ends at second {} after 1970, which is no time", *plan.until_unix_s));
+  }
+}
+
+// Of the plan only, so that a fault in it is not taken for one of the command line.
+void check_values(const StoredRun& run) {
   CLI::App app;
-  Action none;
-  add_sweep_command(app, none);
-  try {
-    app.parse(std::vector<std::string>(session.arguments.rbegin(), session.arguments.rend()));
-  } catch (const CLI::ParseError& error) {
-    throw Error(fmt::format("cannot go on with session {}: {}", session.id, error.what()));
+  SweepCommandOptions unused;
+  add_sweep_options(app, unused);
+  std::vector<std::string> words;
+  for (const auto& option : options_of(run.plan)) {
+    words.insert(words.begin(), word_of(option));
   }
-  append_given(*app.get_subcommand("sweep"), without, words);
+  try {
+    app.parse(words);
+    check_together(unused);
+  } catch (const CLI::ParseError& error) {
+    refuse_run(run, fmt::format("its plan in the database is not valid: {}", error.what()));
+  } catch (const Error& error) {
+    refuse_run(run, fmt::format("its plan in the database is not valid: {}", error.what()));
+  }
 }
 
-void enter_folder(const SessionRow& session) {
-  const auto folder = nlohmann::json::parse(session.options_json, nullptr, false).value("folder", std::string("."));
-  if (::chdir(folder.c_str()) != 0) {
-    throw Error(fmt::format("cannot go on in {}, where the sweep was begun: {}", folder, std::strerror(errno)), errno);
+std::string options_text(const Words& options) {
+  std::string text;
+  for (const auto& [option, value] : options) {
+    text += fmt::format("{}{} {}", text.empty() ? "" : " ", option, shell_word(clean_line(value)));
   }
+  return text;
+}
+
+// What the run was begun with and is not in force.
+Words paths_missing(const StoredRun& run, const Words& now, const std::set<std::string>& options) {
+  Words missing;
+  for (const auto& [option, value] : run.plan.paths) {
+    const bool same = std::find(now.begin(), now.end(), std::pair(option, value)) != now.end();
+    if (options.contains(option) && !same) {
+      missing.emplace_back(option, value);
+    }
+  }
+  return missing;
+}
+
+constexpr std::string_view kAsking =
+    "Pascaline opens no path that a database names: give it again if you trust what is there";
+
+bool is_given(const Words& now, const std::string& option) {
+  return std::any_of(now.begin(), now.end(), [&](const auto& given) { return given.first == option; });
+}
+
+std::string problem_word(const Problem& problem) {
+  std::vector<std::string> settings;
+  for (const auto& [name, value] : problem.dimensions) {
+    settings.push_back(fmt::format("{}={}", name, value));
+  }
+  for (const auto& [name, type] : problem.types) {
+    settings.push_back(fmt::format("{}={}", name, name_of(type)));
+  }
+  return fmt::format("{}", fmt::join(settings, ","));
 }
 
 }  // namespace
 
-std::string resumed_text(const std::filesystem::path& database, const std::string& run) {
-  std::vector<SessionRow> sessions = Store(database, OpenMode::read_only).sessions();
-  std::erase_if(sessions,
-                [&](const SessionRow& session) { return session.run_uuid != run || !session.imported_from.empty(); });
-  if (sessions.empty()) {
-    throw Error(fmt::format("{} holds no run {} to go on with", database.string(), run));
+StoredRun run_to_resume(const std::filesystem::path& database) {
+  const Store store(database, OpenMode::read_only);
+  const std::vector<SessionRow> sessions = store.sessions();
+  const SessionRow* found = session_to_resume(sessions);
+  if (found == nullptr) {
+    const auto alive =
+        std::find_if(sessions.begin(), sessions.end(), [](const SessionRow& session) { return session.alive; });
+    if (alive != sessions.end()) {
+      throw Error(fmt::format("{}: no sweep to go on with; process {} still works on one, `pascaline status` shows it",
+                              database.string(), alive->process_id));
+    }
+    const auto old = std::find_if(sessions.begin(), sessions.end(), [](const SessionRow& session) {
+      return session.state != "finished" && session.imported_from.empty();
+    });
+    if (old != sessions.end()) {
+      throw Error(fmt::format("{}: session {} did not finish, but the program that began it stored no plan to go on "
+                              "with; begin the same sweep again without --resume: what it measured is not measured "
+                              "again",
+                              database.string(), old->id));
+    }
+    throw Error(fmt::format("{}: every sweep has finished; there is nothing to go on with", database.string()));
   }
-  std::vector<std::int64_t> ids;
+  StoredRun run;
+  run.uuid = found->run_uuid;
   for (auto session = sessions.rbegin(); session != sessions.rend(); ++session) {
-    ids.push_back(session->id);
+    if (session->run_uuid == run.uuid && session->imported_from.empty()) {
+      run.started_unix_ms = run.sessions.empty() ? session->started_unix_ms : run.started_unix_ms;
+      run.sessions.push_back(session->id);
+    }
   }
-  return fmt::format("going on with session {}, begun {}: {}", fmt::join(ids, ", "),
-                     utc_time(sessions.back().started_unix_ms), clean_line(sessions.back().command_line));
+  run.plan = store.plan(run.uuid).value();
+  check_names(run);
+  check_values(run);
+  // More would only be in each other's way here, whatever the plan says.
+  run.plan.jobs = std::min<std::int64_t>(run.plan.jobs, static_cast<std::int64_t>(default_jobs()));
+  return run;
 }
 
-void resume_run(const std::filesystem::path& database, const CLI::App& command) {
-  const std::filesystem::path absolute = std::filesystem::absolute(database);
-  const SessionRow session = find_run(absolute);
-  enter_folder(session);
-  std::vector<std::string> words{"pascaline", "sweep"};
-  append_stored(session, replaced_by(command), words);
-  append_given(command, kAnew, words);
-  words.insert(words.end(), {"--resume-run", session.run_uuid, "--db", absolute.string()});
-  std::vector<char*> arguments;
-  for (std::string& word : words) {
-    arguments.push_back(word.data());
+SweepCommandOptions resumed_options(const StoredRun& run, const CLI::App& command) {
+  const std::set<std::string> given = given_by(command);
+  std::vector<std::string> words;
+  for (const auto& option : options_of(run.plan)) {
+    if (!given.contains(option.first)) {
+      words.push_back(word_of(option));
+    }
   }
-  arguments.push_back(nullptr);
-  std::fflush(stdout);
-  ::execv("/proc/self/exe", arguments.data());
-  throw Error(fmt::format("cannot start again: {}", std::strerror(errno)), errno);
+  const std::vector<std::string> own = given_words(command);
+  words.insert(words.end(), own.begin(), own.end());
+  std::reverse(words.begin(), words.end());  // as CLI11 takes them
+  CLI::App app;
+  SweepCommandOptions options;
+  add_sweep_options(app, options);
+  try {
+    app.parse(words);
+  } catch (const CLI::ParseError& error) {
+    refuse_run(run, error.what());
+  }
+  options.trials_given = app.count("--trials") > 0;
+  if (!given.contains("--until")) {
+    options.until_unix_s = run.plan.until_unix_s;
+  }
+  options.sweep.resume_run = run.uuid;
+  if (options.kernel.kernel != run.plan.kernel && options.kernel.problems.empty() && options.workload.empty()) {
+    refuse_run(run, fmt::format("its problems are of kernel '{}', not of '{}'; give --problem or --workload, too",
+                                run.plan.kernel, options.kernel.kernel));
+  }
+  return options;
+}
+
+std::vector<SweepProblem> resumed_problems(const StoredRun& run, const Space& space) {
+  constexpr std::size_t kLongestLabel = 1000;
+  std::vector<SweepProblem> problems;
+  for (const PlannedProblem& planned : run.plan.problems) {
+    try {
+      space.check(planned.problem);
+    } catch (const Error& error) {
+      refuse_run(run, fmt::format("its plan holds a problem that does not fit {}: {}; give --problem or --workload",
+                                  space.file, error.what()));
+    }
+    if (!std::isfinite(planned.count) || planned.count < 0) {
+      refuse_run(run, fmt::format("its plan says that {} is called {} times", planned.problem.text(), planned.count));
+    }
+    problems.push_back({planned.problem, planned.count, clean_line(planned.label).substr(0, kLongestLabel)});
+  }
+  if (problems.empty()) {
+    refuse_run(run, "its plan holds no problem; give --problem or --workload");
+  }
+  return problems;
+}
+
+std::vector<std::string> resume_notes(const StoredRun& run, const SweepPlan& now) {
+  std::vector<std::string> notes;
+  const bool other_kernel = now.kernel != run.plan.kernel;
+  const bool other_source = now.source_hash != run.plan.source_hash;
+  const bool other_space = now.space_hash != run.plan.space_hash;
+  if (!other_kernel && (other_source || other_space)) {
+    const std::string what = other_source && other_space ? "source and the search space"
+                             : other_source              ? "source"
+                                                         : "search space";
+    Words missing = paths_missing(run, now.paths, {"--kernels", "--spaces"});
+    std::erase_if(missing, [&](const auto& path) { return is_given(now.paths, path.first); });
+    if (!missing.empty()) {
+      refuse_run(run, fmt::format("the {} of kernel '{}' found here are not those it was begun with, which lay in "
+                                  "folders of their own: {}; {}",
+                                  what, now.kernel, options_text(missing), kAsking));
+    }
+    notes.push_back(fmt::format(
+        "warning: the {} of kernel '{}' changed since the run was begun: {}", what, now.kernel,
+        other_source ? "what it measured is kept, but does not count for the new source and is measured anew"
+                     : "what it measured still counts, and the search goes on in the new space"));
+  }
+  Words missing = paths_missing(run, now.paths, {"--nvrtc", "--cache", "--log", "--sensors"});
+  std::erase_if(missing, [&](const auto& path) { return is_given(now.paths, path.first); });
+  if (!missing.empty()) {
+    notes.push_back(fmt::format("the run was begun with {}, which is not in force now; {}", options_text(missing),
+                                kAsking));
+  }
+  return notes;
+}
+
+std::string missing_folders(const StoredRun& run, const CLI::App& command) {
+  Words missing = paths_missing(run, {}, {"--kernels", "--spaces"});
+  std::erase_if(missing, [&](const auto& path) { return command.count(path.first) > 0; });
+  return missing.empty() ? ""
+                         : fmt::format("; the run was begun with {}. {}", options_text(missing), kAsking);
+}
+
+std::string resumed_text(const StoredRun& run, const SweepPlan& now) {
+  SweepOptions usual_options;
+  usual_options.compile_memory_bytes = std::stoull(SweepCommandOptions{}.compile_memory) << 20U;
+  const Words standard = options_of(plan_of({}, "", {}, usual_options));
+  std::string text = fmt::format("going on with session {}, begun {}: pascaline sweep", fmt::join(run.sessions, ", "),
+                                 utc_time(run.started_unix_ms));
+  for (const auto& option : options_of(now)) {
+    const bool usual = option.first != "--kernel" && option.first != "--devices" && option.first != "--jobs" &&
+                       std::find(standard.begin(), standard.end(), option) != standard.end();
+    if (!usual) {
+      text += " " + option.first + (option.second.empty() ? "" : " " + shell_word(option.second));
+    }
+  }
+  if (now.until_unix_s) {
+    text += fmt::format(" --until '{:%Y-%m-%d %H:%M:%S}'", fmt::localtime(static_cast<std::time_t>(*now.until_unix_s)));
+  }
+  for (std::size_t i = 0; i < std::min(now.problems.size(), kProblemsShown); ++i) {
+    text += " --problem " + shell_word(problem_word(now.problems[i].problem));
+  }
+  if (now.problems.size() > kProblemsShown) {
+    text += fmt::format(" (and {} more)", now.problems.size() - kProblemsShown);
+  }
+  text += now.paths.empty() ? "" : " " + options_text(now.paths);
+  return clean_line(text);
 }
 
 }  // namespace pascaline::cli

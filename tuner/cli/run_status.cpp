@@ -88,7 +88,7 @@ const SessionRow* session_to_resume(const std::vector<SessionRow>& newest_first)
     const bool under_way = std::any_of(newest_first.begin(), newest_first.end(), [&](const SessionRow& other) {
       return other.alive && other.run_uuid == session.run_uuid;
     });
-    return session.state != "finished" && !session.arguments.empty() && session.imported_from.empty() && !under_way;
+    return session.state != "finished" && session.has_plan && session.imported_from.empty() && !under_way;
   });
   return wanted == newest_first.end() ? nullptr : &*wanted;
 }

@@ -25,8 +25,8 @@ struct Run {
 /// The sweeps among the sessions, given the newest first, whose processes are alive; the one begun first comes first.
 [[nodiscard]] std::vector<Run> runs_of(const std::vector<SessionRow>& newest_first);
 
-/// The session that says how to go on: of the newest run that did not come to its end and that no living process works
-/// on, the newest unfinished one whose words are known. Null if there is none.
+/// The newest unfinished session of the newest run that did not come to its end, that no living process works on and
+/// whose plan is stored. Null if there is none.
 [[nodiscard]] const SessionRow* session_to_resume(const std::vector<SessionRow>& newest_first);
 
 /// "running since 2026-11-22 01:02 UTC, process 4321, session 3: pascaline sweep …"

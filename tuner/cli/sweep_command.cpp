@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
 #include <set>
 #include <tuple>
 
@@ -11,11 +12,13 @@
 #include "core/duration.hpp"
 #include "core/error.hpp"
 #include "core/workload.hpp"
+#include "runtime/gpu/compile.hpp"
 #include "tuner/cli/command.hpp"
 #include "tuner/cli/progress.hpp"
 #include "tuner/cli/resume.hpp"
 #include "tuner/cli/sweep_options.hpp"
 #include "tuner/cli/text.hpp"
+#include "tuner/plan_record.hpp"
 #include "tuner/sensor_trace.hpp"
 #include "tuner/sweep.hpp"
 
@@ -123,8 +126,8 @@ void set_limits(const SweepCommandOptions& options, SweepOptions& sweep) {
   if (!options.budget.empty()) {
     sweep.budget_s = parse_duration_s(options.budget);
   }
-  if (!options.until_unix.empty()) {
-    sweep.until = std::chrono::system_clock::time_point(std::chrono::seconds(std::stoll(options.until_unix)));
+  if (options.until_unix_s) {
+    sweep.until = std::chrono::system_clock::time_point(std::chrono::seconds(*options.until_unix_s));
   } else if (!options.until.empty()) {
     sweep.until = parse_time_of_day(options.until, std::chrono::system_clock::now());
   }
@@ -133,15 +136,21 @@ void set_limits(const SweepCommandOptions& options, SweepOptions& sweep) {
   }
 }
 
-// The words to go on with: a time of day means the one it meant when the run began.
-std::vector<std::string> words_to_resume(const SweepOptions& sweep) {
-  std::vector<std::string> words = own_words();
-  words.erase(words.begin());  // the program
-  if (sweep.until && std::find(words.begin(), words.end(), "--until-unix") == words.end()) {
-    const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(sweep.until->time_since_epoch()).count();
-    words.insert(words.end(), {"--until-unix", std::to_string(seconds)});
-  }
-  return words;
+// Options with paths that were given. Absolute, as whoever goes on may be in another folder.
+std::vector<std::pair<std::string, std::string>> paths_of(const SweepCommandOptions& options) {
+  std::vector<std::pair<std::string, std::string>> paths;
+  const auto add = [&](const char* option, const std::string& value, bool is_path = true) {
+    if (!value.empty()) {
+      paths.emplace_back(option, is_path ? std::filesystem::absolute(value).lexically_normal().string() : value);
+    }
+  };
+  add("--kernels", options.kernel.kernels_folder);
+  add("--spaces", options.kernel.spaces_folder);
+  add("--nvrtc", options.device.nvrtc, options.device.nvrtc.find('/') != std::string::npos);
+  add("--cache", options.device.cache);
+  add("--log", options.log);
+  add("--sensors", options.sweep.sensors.string());
+  return paths;
 }
 
 void set_governor(const std::string& max_temperature, const std::vector<std::string>& tolerated,
@@ -181,7 +190,7 @@ int finish(const SweepSummary& summary, const SweepOptions& sweep, bool as_json)
   }
   if (!summary.ended_because.empty() && summary.interrupted && !interrupted()) {
     throw Error(fmt::format("{}; what was measured is stored, go on with: {}", summary.ended_because,
-                            resume_command(sweep.database.string())));
+                            resume_command(sweep.database.string(), sweep.paths)));
   }
   if (summary.interrupted) {
     return kInterrupted;
@@ -189,19 +198,7 @@ int finish(const SweepSummary& summary, const SweepOptions& sweep, bool as_json)
   return summary.ok + summary.reused_ok > 0 ? kSuccess : kNegative;
 }
 
-int sweep(SweepCommandOptions options, const CLI::App& command) {
-  options.sweep.database = database_path(options.database);
-  if (options.resume) {
-    resume_run(options.sweep.database, command);
-  }
-  check_together(options);
-  if (!options.sweep.sensors.empty()) {
-    std::ignore = SensorTrace::load(options.sweep.sensors);  // each device's process reads it again
-  }
-  catch_interrupts();
-  const Space space = options.kernel.load_space();
-  const std::vector<SweepProblem> problems = problems_of(space, options);
-  SweepOptions& sweep = options.sweep;
+void set_sweep(const SweepCommandOptions& options, SweepOptions& sweep) {
   sweep.devices = devices_of(options);
   sweep.seed = static_cast<std::uint64_t>(options.seed);
   sweep.target = options.device.target;
@@ -210,10 +207,66 @@ int sweep(SweepCommandOptions options, const CLI::App& command) {
   sweep.cache = options.device.cache_path();
   sweep.measure.cold_cache = !options.warm_cache;
   sweep.command_line = command_line();
+  sweep.paths = paths_of(options);
+  sweep.trials_given = options.trials_given;
   set_limits(options, sweep);
   set_governor(options.max_temperature, options.tolerated, sweep.governor);
   sweep.compile_memory_bytes = std::stoull(options.compile_memory) << 20U;
-  sweep.arguments = words_to_resume(sweep);
+}
+
+// What is to be tuned, and what is to be told before.
+struct Prepared {
+  Space space;
+  std::vector<SweepProblem> problems;
+  std::vector<std::string> notes;
+};
+
+Prepared prepare(SweepCommandOptions& options) {
+  Prepared prepared;
+  prepared.space = options.kernel.load_space();
+  prepared.problems = problems_of(prepared.space, options);
+  set_sweep(options, options.sweep);
+  return prepared;
+}
+
+Prepared prepare_resumed(SweepCommandOptions& options, const StoredRun& run, const CLI::App& command) {
+  Prepared prepared;
+  std::string source_hash;
+  try {
+    prepared.space = options.kernel.load_space();
+    source_hash = KernelSource::load(options.kernel.kernels() / (prepared.space.kernel + ".cu")).hash;
+  } catch (const Error& error) {
+    throw Error(error.what() + missing_folders(run, command), error.code());
+  }
+  const bool anew = !options.kernel.problems.empty() || !options.workload.empty();
+  set_sweep(options, options.sweep);
+  if (anew) {
+    prepared.problems = problems_of(prepared.space, options);
+  }
+  SweepPlan now = plan_of(prepared.space, source_hash, prepared.problems, options.sweep);
+  prepared.notes = resume_notes(run, now);
+  if (!anew) {  // after the notes: another space may be why a problem does not fit
+    prepared.problems = resumed_problems(run, prepared.space);
+    now = plan_of(prepared.space, source_hash, prepared.problems, options.sweep);
+  }
+  prepared.notes.insert(prepared.notes.begin(), resumed_text(run, now));
+  return prepared;
+}
+
+int sweep(SweepCommandOptions options, const CLI::App& command) {
+  const std::filesystem::path database = database_path(options.database);
+  std::optional<StoredRun> run;
+  if (options.resume) {
+    run = run_to_resume(database);
+    options = resumed_options(*run, command);
+  }
+  options.sweep.database = database;
+  check_together(options);
+  if (!options.sweep.sensors.empty()) {
+    std::ignore = SensorTrace::load(options.sweep.sensors);  // each device's process reads it again
+  }
+  catch_interrupts();
+  const Prepared prepared = run ? prepare_resumed(options, *run, command) : prepare(options);
   LiveViewOptions view;
   view.quiet = options.quiet || options.as_json;
   view.terminal = ::isatty(STDOUT_FILENO) != 0;
@@ -221,12 +274,13 @@ int sweep(SweepCommandOptions options, const CLI::App& command) {
     view.log = options.log;
   }
   Progress progress(std::move(view));
-  if (!sweep.resume_run.empty()) {
-    progress.events().note(resumed_text(sweep.database, sweep.resume_run));
+  for (const std::string& note : prepared.notes) {
+    progress.events().note(note);
   }
-  const SweepSummary summary = run_sweep(space, problems, sweep, progress.events(), interrupted());
-  progress.summary(summary, sweep);
-  return finish(summary, sweep, options.as_json);
+  const SweepSummary summary =
+      run_sweep(prepared.space, prepared.problems, options.sweep, progress.events(), interrupted());
+  progress.summary(summary, options.sweep);
+  return finish(summary, options.sweep, options.as_json);
 }
 
 }  // namespace

@@ -33,12 +33,10 @@ void add_searching_options(CLI::App& command, SweepCommandOptions& options) {
       ->transform(whole_number(1, kUnlimitedTrials));
   command.add_option("-b,--budget", options.budget, "Time for all, e.g. 8h, 90m; shared by expected gain");
   command.add_option("--until", options.until, "Time to be done by, e.g. 07:00");
-  command.add_option("--until-unix", options.until_unix)->group("")->transform(whole_number(0));
   command.add_option("--seed", options.seed, "Seed of the search and of the inputs")
       ->capture_default_str()
       ->transform(whole_number(0));
   command.add_flag("--resume", options.resume, "Go on with the last sweep of the database that did not finish");
-  command.add_option("--resume-run", sweep.resume_run)->group("");
   command.add_flag("--retry-failed", sweep.retry_failed,
                    "Try again what timed out, crashed or was not launched before");
   command.add_option("-j,--jobs", sweep.jobs, "Compile workers (default: every processor)")

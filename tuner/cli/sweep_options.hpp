@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,7 +26,7 @@ struct SweepCommandOptions {
   std::string database;
   std::string budget;
   std::string until;
-  std::string until_unix;  ///< `until` as it was resolved when the run began
+  std::optional<std::int64_t> until_unix_s;  ///< of the plan that is gone on with, where there is no `until`
   std::string log;
   std::string compile_memory = "4096";
   std::string max_temperature;

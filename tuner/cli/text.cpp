@@ -113,8 +113,12 @@ std::string shell_word(std::string_view word) {
   return quoted + "'";
 }
 
-std::string resume_command(std::string_view database) {
-  return fmt::format("pascaline sweep --resume --db {}", shell_word(database));
+std::string resume_command(std::string_view database, const std::vector<std::pair<std::string, std::string>>& paths) {
+  std::string command = fmt::format("pascaline sweep --resume --db {}", shell_word(database));
+  for (const auto& [option, value] : paths) {
+    command += fmt::format(" {} {}", option, shell_word(value));
+  }
+  return command;
 }
 
 std::string not_reached_text(const std::vector<std::string>& problems) {

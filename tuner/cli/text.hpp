@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace pascaline::cli {
@@ -20,8 +21,9 @@ namespace pascaline::cli {
 /// The word as a shell reads it: as it is if nothing in it means something there, else in single quotes.
 [[nodiscard]] std::string shell_word(std::string_view word);
 
-/// The command that goes on with a database's last unfinished sweep, for a shell.
-[[nodiscard]] std::string resume_command(std::string_view database);
+/// The command that goes on with a database's last unfinished sweep, for a shell; `paths`: options with paths to give.
+[[nodiscard]] std::string resume_command(std::string_view database,
+                                         const std::vector<std::pair<std::string, std::string>>& paths = {});
 
 /// Names the first of the problems that a sweep had no time for, and how many more there are.
 [[nodiscard]] std::string not_reached_text(const std::vector<std::string>& problems);

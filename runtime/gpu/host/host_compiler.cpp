@@ -59,11 +59,21 @@ constexpr const char* kSanitizerFlags[] = {"-O1", "-g", "-fsanitize=address", "-
 class ScratchFolder {
  public:
   ScratchFolder() {
-    std::string pattern = (fs::temp_directory_path() / "pascaline-XXXXXX").string();
+    std::error_code unseen;
+    const fs::path parent = fs::temp_directory_path(unseen);
+    if (unseen) {
+      const char* named = std::getenv("TMPDIR");
+      throw HostDeviceError(
+          fmt::format("cannot make a folder for the compiler: the folder for temporary files, {}, is none; set TMPDIR "
+                      "to one with room",
+                      named != nullptr ? named : "/tmp"),
+          unseen.value());
+    }
+    std::string pattern = (parent / "pascaline-XXXXXX").string();
     if (::mkdtemp(pattern.data()) == nullptr) {
-      throw HostDeviceError(fmt::format("cannot make a folder for the compiler in {}; set TMPDIR to one with room",
-                                        fs::temp_directory_path().string()),
-                            errno);
+      throw HostDeviceError(
+          fmt::format("cannot make a folder for the compiler in {}; set TMPDIR to one with room", parent.string()),
+          errno);
     }
     path_ = pattern;
   }

@@ -1,0 +1,149 @@
+#include <fmt/format.h>
+#include <sqlite3.h>
+
+#include <algorithm>
+
+#include "db/rows.hpp"
+#include "db/store_impl.hpp"
+#include "db/sweep_plan.hpp"
+
+namespace pascaline {
+namespace {
+
+constexpr std::string_view kSavePlan = "store the plan of a run";
+constexpr std::string_view kReadPlan = "read the plan of a run";
+
+constexpr std::string_view kPlanColumns =
+    "kernel, source_hash, space_hash, devices, target, searcher, seed, trials, budget_s, until_unix_s, retry_failed, "
+    "jobs, compile_timeout_s, compile_memory_mib, kernel_timeout_s, cold_cache, min_samples, max_samples, half_width, "
+    "sample_budget_ms, abort_factor, finalists, rounds, preheat_s, max_temperature_c, drift, pause_limit_s, "
+    "tolerate_power, tolerate_thermal";
+
+std::vector<std::string> split_devices(const std::string& text) {
+  std::vector<std::string> devices;
+  for (std::size_t start = 0; start <= text.size();) {
+    const std::size_t end = std::min(text.find(',', start), text.size());
+    devices.push_back(text.substr(start, end - start));
+    start = end + 1;
+  }
+  return devices;
+}
+
+SweepPlan read_plan(Query& row) {
+  SweepPlan plan;
+  plan.kernel = row.text();
+  plan.source_hash = row.text();
+  plan.space_hash = row.text();
+  plan.devices = split_devices(row.text());
+  plan.target = row.text();
+  plan.searcher = row.text();
+  plan.seed = static_cast<std::uint64_t>(row.integer());
+  plan.trials = row.optional_integer();
+  plan.budget_s = row.optional_real();
+  plan.until_unix_s = row.optional_integer();
+  plan.retry_failed = row.flag();
+  plan.jobs = row.integer();
+  plan.compile_timeout_s = row.real();
+  plan.compile_memory_mib = row.integer();
+  plan.kernel_timeout_s = row.real();
+  plan.cold_cache = row.flag();
+  plan.min_samples = row.integer();
+  plan.max_samples = row.integer();
+  plan.half_width = row.real();
+  plan.sample_budget_ms = row.real();
+  plan.abort_factor = row.real();
+  plan.finalists = row.integer();
+  plan.rounds = row.integer();
+  plan.preheat_s = row.real();
+  plan.max_temperature_c = row.optional_real();
+  plan.drift = row.real();
+  plan.pause_limit_s = row.real();
+  plan.tolerate_power = row.flag();
+  plan.tolerate_thermal = row.flag();
+  return plan;
+}
+
+void insert_plan(Connection& connection, const std::string& run, const SweepPlan& plan) {
+  connection
+      .query(fmt::format("INSERT INTO plans (run_uuid, {}) VALUES "
+                         "(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+                         kPlanColumns))
+      .bind(run, plan.kernel, plan.source_hash, plan.space_hash, fmt::format("{}", fmt::join(plan.devices, ",")),
+            plan.target, plan.searcher, static_cast<std::int64_t>(plan.seed), plan.trials, plan.budget_s,
+            plan.until_unix_s, plan.retry_failed, plan.jobs, plan.compile_timeout_s, plan.compile_memory_mib,
+            plan.kernel_timeout_s, plan.cold_cache, plan.min_samples, plan.max_samples, plan.half_width,
+            plan.sample_budget_ms, plan.abort_factor, plan.finalists, plan.rounds, plan.preheat_s,
+            plan.max_temperature_c, plan.drift, plan.pause_limit_s, plan.tolerate_power, plan.tolerate_thermal)
+      .run();
+}
+
+void insert_plan_problems(Connection& connection, const std::string& run, const SweepPlan& plan) {
+  Query insert = connection.query(
+      "INSERT INTO plan_problems (run_uuid, ordinal, problem_id, calls, label) SELECT ?, ?, id, ?, ? FROM problems "
+      "WHERE text = ?");
+  std::int64_t ordinal = 0;
+  for (const PlannedProblem& planned : plan.problems) {
+    if (insert.bind(run, ordinal++, planned.count, planned.label, planned.problem.text()).run() != 1) {
+      connection.fail(kSavePlan,
+                      fmt::format("the problem '{}' is not stored; this is a fault of the program, please report it",
+                                  planned.problem.text()),
+                      SQLITE_MISUSE);
+    }
+  }
+}
+
+std::vector<PlannedProblem> read_plan_problems(Connection& connection, const std::string& run) {
+  Query row = connection.query(
+      "SELECT p.kernel, p.dimensions, p.types, o.calls, o.label FROM plan_problems o JOIN problems p ON "
+      "p.id = o.problem_id WHERE o.run_uuid = ? ORDER BY o.ordinal");
+  row.bind(run);
+  std::vector<PlannedProblem> problems;
+  while (row.step()) {
+    PlannedProblem planned;
+    planned.problem = read_problem(row);
+    planned.count = row.real();
+    planned.label = row.text();
+    problems.push_back(std::move(planned));
+  }
+  return problems;
+}
+
+}  // namespace
+
+void Store::save_plan(const std::string& run_uuid, const SweepPlan& plan) {
+  Connection& connection = *impl_->connection;
+  connection.guard(kSavePlan, [&] {
+    impl_->transact([&] {
+      for (const char* table : {"plan_paths", "plan_problems", "plans"}) {
+        connection.query(fmt::format("DELETE FROM {} WHERE run_uuid = ?", table)).bind(run_uuid).run();
+      }
+      insert_plan(connection, run_uuid, plan);
+      insert_plan_problems(connection, run_uuid, plan);
+      Query insert = connection.query("INSERT INTO plan_paths (run_uuid, option, value) VALUES (?, ?, ?)");
+      for (const auto& [option, value] : plan.paths) {
+        insert.bind(run_uuid, option, value).run();
+      }
+    });
+  });
+}
+
+std::optional<SweepPlan> Store::plan(const std::string& run_uuid) const {
+  Connection& connection = *impl_->connection;
+  return connection.guard(kReadPlan, [&]() -> std::optional<SweepPlan> {
+    Query row = connection.query(fmt::format("SELECT {} FROM plans WHERE run_uuid = ?", kPlanColumns));
+    if (!row.bind(run_uuid).step()) {
+      return std::nullopt;
+    }
+    SweepPlan plan = read_plan(row);
+    plan.problems = read_plan_problems(connection, run_uuid);
+    Query path = connection.query("SELECT option, value FROM plan_paths WHERE run_uuid = ? ORDER BY option");
+    path.bind(run_uuid);
+    while (path.step()) {
+      std::string option = path.text();
+      plan.paths.emplace_back(std::move(option), path.text());
+    }
+    return plan;
+  });
+}
+
+}  // namespace pascaline

@@ -1,0 +1,59 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/problem.hpp"
+
+namespace pascaline {
+
+/// A problem of a plan.
+struct PlannedProblem {
+  Problem problem;
+  double count = 1;   ///< calls by the model
+  std::string label;  ///< names in the workload, possibly empty
+  friend bool operator==(const PlannedProblem&, const PlannedProblem&) = default;
+};
+
+/// What a run of the tuner set out to do, as a database keeps it to go on with. Read from a database it is what anybody
+/// may have written there: whoever uses it checks it as a command line is checked.
+struct SweepPlan {
+  std::string kernel;
+  std::string source_hash;
+  std::string space_hash;
+  std::vector<std::string> devices;
+  std::string target;  ///< empty: the devices' own
+  std::string searcher;
+  std::uint64_t seed = 1;
+  std::optional<std::int64_t> trials{};  ///< of each problem; nothing: not asked for
+  std::optional<double> budget_s{};
+  std::optional<std::int64_t> until_unix_s{};
+  bool retry_failed = false;
+  std::int64_t jobs = 1;
+  double compile_timeout_s = 0;
+  std::int64_t compile_memory_mib = 0;
+  double kernel_timeout_s = 0;
+  bool cold_cache = true;
+  std::int64_t min_samples = 0;
+  std::int64_t max_samples = 0;
+  double half_width = 0;
+  double sample_budget_ms = 0;
+  double abort_factor = 0;
+  std::int64_t finalists = 0;
+  std::int64_t rounds = 0;
+  double preheat_s = 0;
+  std::optional<double> max_temperature_c{};
+  double drift = 0;
+  double pause_limit_s = 0;
+  bool tolerate_power = false;
+  bool tolerate_thermal = false;
+  std::vector<PlannedProblem> problems{};
+  /// Options with a path, or what may be one, that the run was begun with: to be shown, never to be opened.
+  std::vector<std::pair<std::string, std::string>> paths{};
+  friend bool operator==(const SweepPlan&, const SweepPlan&) = default;
+};
+
+}  // namespace pascaline
