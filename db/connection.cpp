@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "core/json_words.hpp"
+
 namespace pascaline {
 namespace {
 
@@ -17,12 +19,9 @@ std::string one_line(std::string_view message) {
 
 }  // namespace
 
-// The library's messages begin with its own name and number for them, in brackets.
 std::string explain_json(const nlohmann::json::exception& fault) {
-  const std::string_view message = fault.what();
-  const std::size_t end = message.rfind("[json.exception", 0) == 0 ? message.find("] ") : std::string_view::npos;
   return fmt::format("a row holds JSON that cannot be read or written ({}); restore a copy of the file",
-                     one_line(end == std::string_view::npos ? message : message.substr(end + 2)));
+                     one_line(json_words(fault)));
 }
 
 std::string explain_sqlite(int code, std::string_view message) {

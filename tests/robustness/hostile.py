@@ -74,6 +74,11 @@ def words_that_steer(bench, path):
             ("UPDATE problems SET text = 'toy ' || ?", (NASTY,)), ("UPDATE trials SET config_text = config_text || ?", (NASTY,)))
 
 
+def names_without_utf8(bench, path):
+    changed(path, "UPDATE devices SET name = CAST(x'ff41fe' AS TEXT)", "UPDATE toolkits SET version = CAST(x'c0af' AS TEXT)",
+            "UPDATE sessions SET command_line = CAST(x'eda080' AS TEXT)", "UPDATE trials SET reason = CAST(x'80' AS TEXT)")
+
+
 def forged_numbers(bench, path):
     changed(path, "UPDATE trials SET median_us = 1e308 * 10, low_us = -1, high_us = -1e308 WHERE status = 'ok'",
             "UPDATE samples SET time_us = CASE ordinal % 3 WHEN 0 THEN -1 WHEN 1 THEN 0 ELSE 1e308 END",
@@ -216,7 +221,7 @@ def no_permission(bench, path):
 
 
 ATTACKS = (triggers, view_for_table, endless_view, circular_view, stored_command, stored_command_of_another_kind,
-           words_that_steer, forged_numbers, forged_documents, broken_documents, broken_options, paths_for_names, huge_text,
+           words_that_steer, names_without_utf8, forged_numbers, forged_documents, broken_documents, broken_options, paths_for_names, huge_text,
            blobs, circle_of_trials, dangling_rows, missing_columns, other_versions, old_version, negative_version,
            other_program, broken_schema, schema_that_calls, many_rows, journal_of_another, wal_of_another, fifo, socket_file,
            dangling_link, link_to_itself, folder_for_file, zeros, null, nothing, no_permission)
