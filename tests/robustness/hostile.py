@@ -60,7 +60,7 @@ def stored_command(bench, path):
     """`sweep --resume` is led to write somewhere: the canary's log must not be made."""
     words = samples.short_sweep(bench, path, ["--log", bench.path("canary"), "--trials", "8"])
     changed(path, ("UPDATE sessions SET arguments = ?, state = 'interrupted', finished_unix_ms = 1",
-                   (json.dumps(words[1:]),)), ("UPDATE sessions SET command_line = ?", ("pascaline sweep " + NASTY,)))
+                   (json.dumps(words),)), ("UPDATE sessions SET command_line = ?", ("pascaline sweep " + NASTY,)))
 
 
 def stored_command_of_another_kind(bench, path):
@@ -221,9 +221,9 @@ def no_permission(bench, path):
 
 
 ATTACKS = (triggers, view_for_table, endless_view, circular_view, stored_command, stored_command_of_another_kind,
-           words_that_steer, names_without_utf8, forged_numbers, forged_documents, broken_documents, broken_options, paths_for_names, huge_text,
-           blobs, circle_of_trials, dangling_rows, missing_columns, other_versions, old_version, negative_version,
-           other_program, broken_schema, schema_that_calls, many_rows, journal_of_another, wal_of_another, fifo, socket_file,
+           words_that_steer, names_without_utf8, forged_numbers, forged_documents, broken_documents, broken_options,
+           paths_for_names, huge_text, blobs, circle_of_trials, dangling_rows, missing_columns, other_versions, old_version,
+           negative_version, other_program, broken_schema, schema_that_calls, many_rows, journal_of_another, wal_of_another, fifo, socket_file,
            dangling_link, link_to_itself, folder_for_file, zeros, null, nothing, no_permission)
 NAMES = ("file:tuned.db?mode=memory", "file:/dev/zero", ":memory:", "", "-x", "a\nb", "x" * 300, "tuned.db?vfs=unix-none",
          "%74uned.db", "/proc/self/mem", "file::memory:?cache=shared", "\x1b[31mred", "/dev/full/x", "tuned.db/x")
@@ -238,11 +238,11 @@ def contents(folder):
 
 
 class Hostile:
-    """A case: one attack, and a command that meets it. The first cases go through all of them in turn."""
+    """A case: one attack, and a command that meets it. Attacks take turns, a name of no file with each round."""
 
     name = "hostile"
     title = "hostile databases and names"
-    counts = {"short": 50, "long": len(ATTACKS) * 60}
+    counts = {"short": len(ATTACKS) + 1, "long": len(ATTACKS) * 60}
 
     def prepare(self, bench):
         path = samples.swept_database(bench)
@@ -253,7 +253,7 @@ class Hostile:
                 raise Failure(f"the whole example is refused: {outcome}")
 
     def case(self, bench, random, tally):
-        attack = random.choice((*ATTACKS, None, None))
+        attack = (*ATTACKS, None)[bench.number % (len(ATTACKS) + 1)]
         path = samples.swept_database(bench)
         canary = bench.write("canary-super", b"alive")
         name = attack.__name__ if attack else "names"
@@ -262,7 +262,10 @@ class Hostile:
         else:
             path = random.choice(NAMES)
             name += " " + repr(path)
-        words = random.choice(readers_of_database(bench, path))
+        commands = readers_of_database(bench, path)
+        if attack in (stored_command, stored_command_of_another_kind) and random.random() < 0.7:
+            commands = [words for words in commands if "--resume" in words]
+        words = random.choice(commands)
         before = contents(bench.folder) - ({path} if not attack else set())
         tally("attacks" if attack else "names", 1)
         outcome = bench.run(words)
