@@ -9,7 +9,7 @@ import stat
 
 import samples
 from files import readers_of_database
-from workbench import Failure
+from workbench import Failure, Skipped
 
 # What a terminal would obey instead of showing: C0 but for tab and newline, DEL, C1, and changes of direction.
 CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
@@ -17,15 +17,22 @@ NASTY = "evil\x1b[2J\x07\u202e<script>alert(1)</script>|`%s%n\r\n../../x"
 
 
 def changed(path, *statements):
-    """Runs statements on the file, whatever its constraints say."""
+    """Runs statements on the file, whatever its constraints say; those for another schema than the file's are passed over."""
     connection = sqlite3.connect(path, isolation_level=None)
     try:
         connection.execute("PRAGMA ignore_check_constraints = 1")
         connection.execute("PRAGMA foreign_keys = 0")
         connection.execute("PRAGMA writable_schema = 1")
+        passed_over = None
         for statement in statements:
             sql, values = statement if isinstance(statement, tuple) else (statement, ())
-            connection.execute(sql, values)
+            try:
+                connection.execute(sql, values)
+            except sqlite3.OperationalError as reason:
+                passed_over = reason
+                statements = [other for other in statements if other is not statement]
+        if passed_over and not statements:
+            raise Skipped(f"the schema has changed: {passed_over}")
         connection.execute("PRAGMA writable_schema = 0")
     finally:
         connection.close()
@@ -37,6 +44,14 @@ def triggers(bench, path):
             "CREATE TRIGGER t2 AFTER UPDATE ON sessions BEGIN DELETE FROM winners; END",
             "CREATE TRIGGER t3 AFTER INSERT ON telemetry BEGIN INSERT INTO telemetry (session_id, unix_ms, governor_state)"
             " SELECT session_id, unix_ms, governor_state FROM telemetry; END")
+
+
+def changed_by_triggers(path):
+    connection = sqlite3.connect(path)
+    try:
+        return connection.execute("SELECT count(*) FROM trials WHERE median_us < 1e-6").fetchone()[0] > 0
+    finally:
+        connection.close()
 
 
 def view_for_table(bench, path):
@@ -105,6 +120,20 @@ def broken_documents(bench, path):
 
 def broken_options(bench, path):
     changed(path, "UPDATE sessions SET options = '{broken'")
+
+
+def anything_forged(bench, path):
+    """Whatever columns there are: some of them hold what they never should."""
+    connection = sqlite3.connect(path)
+    columns = [(table, column[1]) for (table,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")
+               for column in connection.execute(f"PRAGMA table_info({table})")]
+    connection.close()
+    values = (NASTY, "", "[" * 900, '{"a": {}}', "x" * 100_000, -1, 0, (1 << 63) - 1, -(1 << 63), 1e308, None, b"\xff\0")
+    for table, column in bench.random.sample(columns, 3):
+        try:
+            changed(path, (f"UPDATE {table} SET {column} = ?", (bench.random.choice(values),)))
+        except (sqlite3.IntegrityError, Skipped):
+            pass  # a constraint that cannot be switched off
 
 
 def paths_for_names(bench, path):
@@ -222,9 +251,10 @@ def no_permission(bench, path):
 
 ATTACKS = (triggers, view_for_table, endless_view, circular_view, stored_command, stored_command_of_another_kind,
            words_that_steer, names_without_utf8, forged_numbers, forged_documents, broken_documents, broken_options,
-           paths_for_names, huge_text, blobs, circle_of_trials, dangling_rows, missing_columns, other_versions, old_version,
-           negative_version, other_program, broken_schema, schema_that_calls, many_rows, journal_of_another, wal_of_another, fifo, socket_file,
-           dangling_link, link_to_itself, folder_for_file, zeros, null, nothing, no_permission)
+           anything_forged, paths_for_names, huge_text, blobs, circle_of_trials, dangling_rows, missing_columns,
+           other_versions, old_version, negative_version, other_program, broken_schema, schema_that_calls, many_rows,
+           journal_of_another, wal_of_another, fifo, socket_file, dangling_link, link_to_itself, folder_for_file, zeros,
+           null, nothing, no_permission)
 NAMES = ("file:tuned.db?mode=memory", "file:/dev/zero", ":memory:", "", "-x", "a\nb", "x" * 300, "tuned.db?vfs=unix-none",
          "%74uned.db", "/proc/self/mem", "file::memory:?cache=shared", "\x1b[31mred", "/dev/full/x", "tuned.db/x")
 MADE = {"tuned.db", "tuned.db-wal", "tuned.db-shm", "tuned.db-journal", "toys", "home", "out", "error", "report.out",
@@ -265,12 +295,16 @@ class Hostile:
         commands = readers_of_database(bench, path)
         if attack in (stored_command, stored_command_of_another_kind) and random.random() < 0.7:
             commands = [words for words in commands if "--resume" in words]
+        if attack is triggers and random.random() < 0.7:
+            commands = [["N=6000" if word == "N=5000" else word for word in commands[-1]]]  # a sweep that stores
         words = random.choice(commands)
         before = contents(bench.folder) - ({path} if not attack else set())
         tally("attacks" if attack else "names", 1)
         outcome = bench.run(words)
         try:
             self.judge(bench, outcome, before | ({path} if not attack else set()), canary)
+            if attack is triggers and outcome.code == 0 and changed_by_triggers(path):
+                raise Failure(f"a trigger changed what it stored: {outcome}")
         except Failure as failure:
             raise Failure(f"{name}: {failure}") from failure
         finally:
