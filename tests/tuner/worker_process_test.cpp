@@ -9,8 +9,10 @@
 #include <array>
 #include <csignal>
 #include <functional>
+#include <ostream>
 #include <stdexcept>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include <nlohmann/json.hpp>
