@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/error.hpp"
+#include "core/json_words.hpp"
 #include "core/paths.hpp"
 
 namespace pascaline {
@@ -112,7 +113,7 @@ json parse_json(std::string_view text, const std::string& file) {
   } catch (const json::parse_error& error) {
     throw SpaceError(file, "", fmt::format("not valid JSON at {}", line_and_column(text, error.byte)));
   } catch (const json::exception& error) {
-    throw SpaceError(file, "", fmt::format("not valid JSON: {}", error.what()));
+    throw SpaceError(file, "", fmt::format("not valid JSON: {}", json_words(error)));
   }
   if (duplicates.found()) {
     throw SpaceError(file, *duplicates.found(), "this key stands twice in its object");

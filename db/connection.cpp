@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "core/json_words.hpp"
+
 namespace pascaline {
 namespace {
 

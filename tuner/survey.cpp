@@ -1,5 +1,6 @@
 #include "tuner/survey.hpp"
 
+#include <algorithm>
 #include <map>
 #include <optional>
 

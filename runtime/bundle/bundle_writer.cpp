@@ -6,6 +6,7 @@
 
 #include "core/error.hpp"
 #include "core/hash.hpp"
+#include "core/json_words.hpp"
 #include "runtime/bundle/bundle.hpp"
 #include "runtime/bundle/bundle_format.hpp"
 
@@ -128,7 +129,7 @@ std::string encode_bundle(const Bundle& bundle) {
   try {
     return bundle_format::assemble(manifest.dump(), codes);
   } catch (const nlohmann::json::exception& error) {
-    throw Error(fmt::format("cannot write a bundle: a name in it is not UTF-8 ({})", error.what()));
+    throw Error(fmt::format("cannot write a bundle: a name in it is not UTF-8 ({})", json_words(error)));
   }
 }
 

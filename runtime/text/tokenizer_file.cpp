@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "core/error.hpp"
+#include "core/json_words.hpp"
 
 namespace pascaline {
 namespace {
@@ -182,7 +183,7 @@ TokenizerFile read_tokenizer_file(std::string_view text, const std::string& file
       throw SpaceError(file, "", "not valid JSON");
     }
   } catch (const json::exception& error) {
-    throw SpaceError(file, "", fmt::format("not valid JSON: {}", error.what()));
+    throw SpaceError(file, "", fmt::format("not valid JSON: {}", json_words(error)));
   }
   return reader.take();
 }

@@ -54,10 +54,11 @@ class Result:
 
 def run_case(part, settings, options, result, number):
     folder = temporary_folder(options.folder)
-    bench = Workbench(settings, folder)
+    bench = Workbench(settings, folder, number)
     failed = False
     try:
-        part.case(bench, random_of(options.seed, part.name, number), result.tally)
+        bench.random = random_of(options.seed, part.name, number)
+        part.case(bench, bench.random, result.tally)
     except Skipped as reason:
         result.skipped = str(reason)
         return

@@ -50,7 +50,8 @@ class Outcome:
 class Workbench:
     """A folder, the program, and the limits it runs within. One for each case."""
 
-    def __init__(self, settings, folder):
+    def __init__(self, settings, folder, number=0):
+        self.number = number  # of the case
         self.settings = settings
         self.folder = folder
         self.mark = uuid.uuid4().hex

@@ -211,10 +211,10 @@ TEST_F(ModelTest, StepsEndWithTheContext) {
 }
 
 TEST_F(ModelTest, OptionsOutOfBounds) {
-  EXPECT_THROW(model(executor_, {.context = -1}), Error);
+  EXPECT_THROW((void)model(executor_, {.context = -1}), Error);
   EXPECT_EQ(model(executor_)->options().context, 4096);
-  EXPECT_THROW(model(executor_, {.context = 4097}), Error) << "the model was made for 4096";
-  EXPECT_THROW(model(executor_, {.chunk = 0}), Error);
+  EXPECT_THROW((void)model(executor_, {.context = 4097}), Error) << "the model was made for 4096";
+  EXPECT_THROW((void)model(executor_, {.chunk = 0}), Error);
 }
 
 TEST_F(ModelTest, RecordedStepsAreThoseLaunchedOneByOne) {

@@ -56,12 +56,12 @@ TEST(PositionsTest, TwoPicturesOneBehindTheOtherAndALaterTurn) {
 
 TEST(PositionsTest, PicturesThatDoNotMatchTheirPlaces) {
   const Axis tokens{1, 9, 9, 1};
-  EXPECT_THROW(mrope_positions(tokens, kImage, {}), Error);
-  EXPECT_THROW(mrope_positions(tokens, kImage, std::vector<ImageTokens>{{1, 3}}), Error);
-  EXPECT_THROW(mrope_positions(tokens, kImage, std::vector<ImageTokens>{{1, 1}}), Error);
-  EXPECT_THROW(mrope_positions(tokens, kImage, std::vector<ImageTokens>{{0, 2}}), Error);
-  EXPECT_THROW(mrope_positions(tokens, kImage, std::vector<ImageTokens>{{1, 2}, {1, 1}}), Error);
-  EXPECT_THROW(mrope_positions(Axis{1}, kImage, {}, std::int64_t{1} << 31), Error);
+  EXPECT_THROW((void)mrope_positions(tokens, kImage, {}), Error);
+  EXPECT_THROW((void)mrope_positions(tokens, kImage, std::vector<ImageTokens>{{1, 3}}), Error);
+  EXPECT_THROW((void)mrope_positions(tokens, kImage, std::vector<ImageTokens>{{1, 1}}), Error);
+  EXPECT_THROW((void)mrope_positions(tokens, kImage, std::vector<ImageTokens>{{0, 2}}), Error);
+  EXPECT_THROW((void)mrope_positions(tokens, kImage, std::vector<ImageTokens>{{1, 2}, {1, 1}}), Error);
+  EXPECT_THROW((void)mrope_positions(Axis{1}, kImage, {}, std::int64_t{1} << 31), Error);
 }
 
 TEST(PositionsTest, AnglesOfTheFirstAndLastSlot) {
