@@ -5,7 +5,7 @@
 
 #include "core/error.hpp"
 #include "core/paths.hpp"
-#include "core/shown_text.hpp"
+#include "report/text.hpp"
 #include "tuner/bundle_maker.hpp"
 #include "tuner/cli/command.hpp"
 
@@ -44,11 +44,12 @@ void print_summary(const BundleCommandOptions& options, const MadeBundle& made, 
     codes += kernel.codes.size();
   }
   const ToolkitRow& toolkit = made.bundle.toolkit;
-  fmt::print("{}: {} winners, {} codes of {} kernels for {} problems, {:.1f} MiB\n", options.output, winners, codes,
-             made.bundle.kernels.size(), made.problems, static_cast<double>(bytes) / (1 << 20));
-  fmt::print("for {}{}{}, by {} {}\n", made.bundle.kind == BinaryKind::ptx ? "PTX of " : "", made.bundle.architecture,
-             made.bundle.device ? " on " + clean_line(made.bundle.device->name) : "", clean_line(toolkit.compiler),
-             clean_line(toolkit.version));
+  fmt::print("{}: {} winners, {} codes of {} kernels for {} problems, {:.1f} MiB\n", clean_line(options.output),
+             winners, codes, made.bundle.kernels.size(), made.problems, static_cast<double>(bytes) / (1 << 20));
+  fmt::print("for {}{}{}, by {} {}\n", made.bundle.kind == BinaryKind::ptx ? "PTX of " : "",
+             clean_line(made.bundle.architecture),
+             made.bundle.device ? fmt::format(" on {}", clean_line(made.bundle.device->name)) : "",
+             clean_line(toolkit.compiler), clean_line(toolkit.version));
 }
 
 int bundle(const BundleCommandOptions& options) {
