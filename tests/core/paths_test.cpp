@@ -2,12 +2,14 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <pwd.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
 #include <cstdlib>
 #include <optional>
 #include <string>
@@ -171,6 +173,64 @@ TEST_F(PathsTest, CacheAndDatabaseFollowTheEnvironment) {
   const Variable home("HOME", "/h");
   EXPECT_EQ(cache_folder(), "/h/.cache/pascaline");
   EXPECT_EQ(default_database(), "/h/.local/share/pascaline/tuned.db");
+}
+
+TEST_F(PathsTest, FoldersOfTheWorkingDirectoryAreNotThePrograms) {
+  fs::create_directories(folder_ / "search_spaces");
+  fs::create_directories(folder_ / "share" / "pascaline" / "search_spaces");
+  const Variable none("PASCALINE_DATA_DIR", nullptr);
+  const fs::path before = fs::current_path();
+  fs::current_path(folder_);
+  const fs::path found = data_folder("search_spaces");
+  fs::current_path(before);
+  EXPECT_TRUE(found.is_absolute());
+  EXPECT_TRUE(fs::exists(found / "matmul.json")) << found;
+}
+
+TEST_F(PathsTest, OnlyFullPathsNameFoldersOfTheUser) {
+  const Variable no_cache("PASCALINE_CACHE_DIR", nullptr);
+  const Variable no_database("PASCALINE_DB", nullptr);
+  const Variable xdg_cache("XDG_CACHE_HOME", "cache");
+  const Variable xdg_data("XDG_DATA_HOME", ".");
+  {
+    const Variable home("HOME", "/h");
+    EXPECT_EQ(cache_folder(), "/h/.cache/pascaline");
+    EXPECT_EQ(default_database(), "/h/.local/share/pascaline/tuned.db");
+  }
+  const passwd* user = ::getpwuid(::geteuid());
+  if (user == nullptr) {
+    GTEST_SKIP() << "this user is not in the password database";
+  }
+  for (const char* value : {"", ".", "here"}) {
+    const Variable home("HOME", value);
+    EXPECT_EQ(cache_folder(), fs::path(user->pw_dir) / ".cache" / "pascaline") << value;
+  }
+}
+
+// In a process of its own: prints what is said to a user whom nobody knows, and ends.
+[[noreturn]] void ask_as_a_stranger() {
+  for (const char* name : {"HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME", "PASCALINE_CACHE_DIR", "PASCALINE_DB"}) {
+    ::unsetenv(name);
+  }
+  int code = ::setuid(2'000'000'011) == 0 ? 0 : 9;
+  for (const auto& ask : {cache_folder, default_database}) {
+    try {
+      std::fprintf(stderr, "found %s\n", ask().c_str());
+      code = 1;
+    } catch (const Error& error) {
+      std::fprintf(stderr, "%s\n", error.what());
+    }
+  }
+  std::_Exit(code);
+}
+
+TEST_F(PathsTest, WithoutAHomeNothingGoesWhereOthersMayPutFiles) {
+  if (::geteuid() != 0) {
+    GTEST_SKIP() << "only root can become a user whom nobody knows";
+  }
+  EXPECT_EXIT(ask_as_a_stranger(), ::testing::ExitedWithCode(0),
+              "compiled kernels: HOME is not set.*--cache or PASCALINE_CACHE_DIR\n.*the database: HOME is not "
+              "set.*--db or PASCALINE_DB");
 }
 
 }  // namespace

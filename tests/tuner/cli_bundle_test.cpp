@@ -68,6 +68,20 @@ TEST_F(CliBundleTest, HoldsWinnersAndTheirCode) {
   }
 }
 
+TEST_F(CliBundleTest, NamesFromTheDatabaseHoldNoCommandsForTheTerminal) {
+  Winner named = winner_here(8, scale_config(32, 2));
+  named.device.name = "a \033[31mred\033]0;title\a card";
+  Winner outdated = named;
+  outdated.trial.problem = scale_problem(9, 20);
+  outdated.kernel.source_hash = "\033[2J";
+  store({named, outdated});
+  const ProgramResult result = make({"--db", database_});
+  ASSERT_EQ(result.exit_code, 0) << result.error;
+  EXPECT_NE(result.out.find("for host on a  [31mred ]0;title  card, by "), std::string::npos) << result.out;
+  EXPECT_NE(result.error.find("is left out"), std::string::npos) << result.error;
+  EXPECT_EQ((result.out + result.error).find_first_of("\033\a"), std::string::npos);
+}
+
 TEST_F(CliBundleTest, OutdatedWinnersAreLeftOutWithAWarning) {
   Winner outdated = winner_here(9, scale_config(32, 4));
   outdated.kernel.source_hash = "then";

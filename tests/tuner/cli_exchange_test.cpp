@@ -107,6 +107,13 @@ TEST_F(CliExchangeTest, WhatCannotBeTakenOverIsRefusedAndLeavesNothing) {
   expect_import_refused(kernel + "/Language", "OpenCL", {"input.json:/KernelSpecification/Language", "only CUDA"});
   expect_import_refused(kernel + "/Language", "Vulkan", {"only CUDA"});
   expect_import_refused(kernel + "/KernelFile", "none.cu", {"/KernelSpecification/KernelFile", "none.cu"});
+  write_bytes(folder_.path().parent_path() / "outside.cu", "__global__ void scale() {}\n");
+  for (const std::string& outside :
+       {std::string("../outside.cu"), std::string("a/../../outside.cu"), (folder_ / "scale.cu").string()}) {
+    expect_import_refused(kernel + "/KernelFile", outside,
+                          {"/KernelSpecification/KernelFile", "leads out of the folder"});
+  }
+  fs::remove(folder_.path().parent_path() / "outside.cu");
   expect_import_refused(kernel + "/KernelName", "other", {"/KernelSpecification/KernelName", "no __global__"});
   expect_import_refused(kernel + "/CompilerOptions", {"-O3"}, {"/KernelSpecification/CompilerOptions/0", "-O3"});
   expect_import_refused(kernel + "/Arguments/1/MemoryType", "Symbol", {"/Arguments/1/MemoryType", "Symbol"});

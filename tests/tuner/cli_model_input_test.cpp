@@ -62,7 +62,7 @@ TEST_F(CliModelInputTest, NumbersAreWholeAndWithinTheirRange) {
                                                              {"--context", "9 "},         {"--chunk", "0"},
                                                              {"--chunk", "0x10"},         {"--chunk", "1.0"},
                                                              {"--max-image-tokens", "0"}, {"--max-image-tokens", "nan"},
-                                                             {"--max-tokens", "0"},       {"--context", ""}};
+                                                             {"--max-tokens", "0"}};
   for (const auto& wrong : few) {
     expect_fault(on_cpu("generate", {"--prompt", "x", wrong.first, wrong.second}), 2,
                  {wrong.first + ": must be a whole number of at least 1, not '" + wrong.second + "'"});

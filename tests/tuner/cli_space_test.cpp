@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -56,6 +57,25 @@ TEST_F(CliSpaceTest, TypeSlip) {
 
 TEST_F(CliSpaceTest, DefaultOutsideItsValues) {
   expect_refused([](auto& json) { json["parameters"][0]["default"] = 65; }, {":/parameters/0/default", "65"});
+}
+
+// What is code here must never run: every command that reads the space refuses it, naming the place.
+TEST_F(CliSpaceTest, CodeInAName) {
+  const std::string mark = (folder_ / "mark").string();
+  const std::string code = fmt::format("toy);int x=__builtin_system(\"touch {}\"", mark);
+  expect_refused([&](auto& json) { json["launch"]["function"] = code; }, {":/launch/function", "identifier"});
+  expect_refused([&](auto& json) { json["parameters"][0]["name"] = code; }, {":/parameters/0/name", "identifier"});
+  expect_refused([](auto& json) { json["kernel"] = "../toy"; }, {":/kernel"});
+  EXPECT_FALSE(std::filesystem::exists(mark));
+}
+
+TEST_F(CliSpaceTest, OptionThatReadsAFile) {
+  expect_refused(
+      [](auto& json) {
+        json["parameters"].push_back(
+            {{"name", "READ"}, {"values", {"/etc/passwd"}}, {"default", "/etc/passwd"}, {"option", "--pre-include="}});
+      },
+      {"/option", "'--pre-include=/etc/passwd'"});
 }
 
 TEST_F(CliSpaceTest, UnparsableConstraint) {

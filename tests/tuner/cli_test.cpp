@@ -67,7 +67,7 @@ TEST_F(CliTest, OptionsThatContradictEachOtherAreFaults) {
   expect_fault(run(sweep({"--symbol", "S=512"})), 1, {"--symbol", "--workload"});
   expect_fault(run(sweep({"--workload", workload, "--symbol", "T=512"})), 1,
                {"--symbol T=512", workload, "(it has: S)"});
-  expect_fault(run(sweep({"--seed", "-1"})), 1, {"--seed -1"});
+  expect_fault(run(sweep({"--seed", "-1"})), 2, {"--seed: must be a whole number", "'-1'"});
   EXPECT_FALSE(std::filesystem::exists(database_));
 }
 

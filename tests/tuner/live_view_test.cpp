@@ -322,17 +322,25 @@ TEST_F(LiveViewTest, LogThatCannotBeOpenedIsAnError) {
   }
 }
 
-TEST_F(LiveViewTest, LogThatCannotBeWrittenIsGivenUpWithOneNote) {
+TEST_F(LiveViewTest, LogThatCannotBeWrittenIsGivenUpWithOneWarning) {
   if (!std::filesystem::exists("/dev/full")) {
     GTEST_SKIP() << "there is no /dev/full";
   }
   LiveViewOptions wanted = options(false);
   wanted.log = "/dev/full";
+  ::testing::internal::CaptureStderr();
   LiveView live(wanted);
   live.line("one");
   live.line("two");
-  EXPECT_EQ(out_.text(),
-            "one\ncannot write the log file /dev/full: No space left on device; going on without it\ntwo\n");
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(),
+            "pascaline: warning: cannot write the log file /dev/full: No space left on device; going on without it\n");
+  EXPECT_EQ(out_.text(), "one\ntwo\n");
+}
+
+TEST_F(LiveViewTest, LinesHoldNoCommandsForTheTerminal) {
+  LiveView live(options(false));
+  live.line("a \033[31mred\033[0m name\nand\ta tab");
+  EXPECT_EQ(out_.text(), "a  [31mred [0m name\nand a tab\n");
 }
 
 }  // namespace

@@ -36,6 +36,9 @@ void apply(const ProgramSetting& setting) {
     const rlimit limit{*setting.file_size_limit, *setting.file_size_limit};
     ::setrlimit(RLIMIT_FSIZE, &limit);
   }
+  if (!setting.working_folder.empty() && ::chdir(setting.working_folder.c_str()) != 0) {
+    throw std::runtime_error("cannot enter " + setting.working_folder.string());
+  }
   if (setting.unprivileged && ::geteuid() == 0 && (::setgid(65534) != 0 || ::setuid(65534) != 0)) {
     throw std::runtime_error("cannot give up root");
   }

@@ -25,6 +25,7 @@ struct ProgramSetting {
   std::optional<std::size_t> file_size_limit{};  ///< files cannot grow beyond: a full disk
   bool unprivileged = false;                     ///< as a user whom permissions bind
   std::optional<std::string> input{};            ///< what it reads from standard input
+  std::filesystem::path working_folder{};        ///< that it is started in; empty: that of the tests
 };
 
 /// Starts the pascaline executable with its output in files in `folder`; returns its process id.

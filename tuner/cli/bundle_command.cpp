@@ -5,7 +5,7 @@
 
 #include "core/error.hpp"
 #include "core/paths.hpp"
-#include "core/shown_text.hpp"
+#include "report/text.hpp"
 #include "tuner/bundle_maker.hpp"
 #include "tuner/cli/command.hpp"
 

@@ -145,23 +145,16 @@ LiveView::~LiveView() {
 void LiveView::line(const std::string& given) {
   const std::lock_guard lock(mutex_);
   const std::string text = clean_lines(given);
-  std::string above = text + "\n";
   if (log_ && !logged(text)) {
-    const std::string note = fmt::format("cannot write the log file {}: {}; going on without it",
-                                         options_.log->string(), std::strerror(errno));
-    log_.reset();
-    if (options_.quiet) {
-      fmt::print(stderr, "pascaline: {}\n", note);
-    }
-    above += note + "\n";
+    give_up_log(errno);
   }
   if (options_.quiet) {
     return;
   }
   if (options_.terminal) {
-    redraw(above);
+    redraw(text + "\n");
   } else {
-    write(above);
+    write(text + "\n");
   }
 }
 
@@ -188,6 +181,17 @@ void LiveView::finish() {
     redraw("");
     last_drawn_.reset();
   }
+}
+
+// Said where faults are, as the lines of a sweep are many and may go elsewhere.
+void LiveView::give_up_log(int reason) {
+  log_.reset();
+  if (drawn_ > 0) {  // the warning would be written into the block
+    write(fmt::format("\r\033[{}A\033[J", drawn_));
+    drawn_ = 0;
+  }
+  fmt::print(stderr, "pascaline: warning: cannot write the log file {}: {}; going on without it\n",
+             clean_line(options_.log->string()), std::strerror(reason));
 }
 
 // One write a time, so that the terminal never shows a block half drawn. Wrapping is off meanwhile: a character that

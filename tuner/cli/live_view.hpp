@@ -38,7 +38,7 @@ class LiveView {
   ~LiveView();
 
   /// A line (or several) that stays, also in the log with the local time. A log that cannot be written is given up
-  /// with a note.
+  /// with a warning on standard error.
   void line(const std::string& text);
   void update(const SweepView& view);
   /// Takes the block away; another update brings it back.
@@ -53,6 +53,7 @@ class LiveView {
   void redraw(const std::string& above);
   void plain_status(const SweepView& view);
   [[nodiscard]] bool logged(const std::string& text);
+  void give_up_log(int reason);
   [[nodiscard]] std::vector<std::string> fitting_lines() const;
   void write(const std::string& text) const;
 

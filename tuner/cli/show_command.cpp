@@ -78,7 +78,7 @@ void add_show_command(CLI::App& app, Action& action) {
   command->add_option("--status", options->status,
                       "Only trials with this status: ok, rejected, compile_failed, launch_failed, wrong_result, "
                       "timed_out, crashed");
-  command->add_option("--session", options->session, "Only this session");
+  command->add_option("--session", options->session, "Only this session")->transform(whole_number(0));
   command->add_option("-n,--limit", options->limit, "Rows at most; 0: all")
       ->capture_default_str()
       ->transform(whole_number(0));

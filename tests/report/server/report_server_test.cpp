@@ -125,6 +125,26 @@ TEST_F(ReportServerTest, LoopbackIsKnownHoweverItIsWritten) {
   }
 }
 
+TEST_F(ReportServerTest, PartsOfItAreNotSentHoweverManyAreAskedFor) {
+  const std::size_t whole = get("/")->body.size();
+  std::string many = "bytes=0-";
+  for (int i = 0; i < 200; ++i) {
+    many += ",0-";
+  }
+  for (const std::string& ranges : {many, std::string("bytes=0-9"), std::string("bytes=5-9,20-")}) {
+    for (const char* path : {"/", "/document.json"}) {
+      const auto answer = get(path, {{"Range", ranges}});
+      ASSERT_TRUE(answer);
+      EXPECT_EQ(answer->status, 200) << ranges;
+      EXPECT_FALSE(answer->has_header("Content-Range")) << ranges;
+      EXPECT_EQ(answer->get_header_value("Accept-Ranges"), "none");
+      EXPECT_LT(answer->body.size(), 2 * whole) << ranges;
+    }
+    EXPECT_TRUE(get("/", {{"Range", ranges}})->body.starts_with("<!doctype html>"));
+    EXPECT_EQ(get("/none", {{"Range", ranges}})->status, 404);
+  }
+}
+
 TEST_F(ReportServerTest, ManyAskAtOnce) {
   std::vector<std::jthread> threads;
   std::atomic<int> good = 0;

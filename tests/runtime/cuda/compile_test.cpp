@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "core/error.hpp"
+#include "runtime/gpu/cuda/nvrtc.hpp"
 #include "tests/runtime/cuda/support.hpp"
 
 namespace pascaline::testing {
@@ -51,6 +52,30 @@ TEST(Nvrtc, GarbageIsSkippedWhenSearchingAndNamedWhenChosen) {
   EXPECT_NE(message.find(folder.path().string()), std::string::npos) << message;
   EXPECT_NE(message.find("none was found"), std::string::npos) << message;
   EXPECT_NE(message.find("setup.sh"), std::string::npos) << message;
+}
+
+TEST(Nvrtc, AVersionIsAVersionAndNoFolderOfThatName) {
+  for (const char* version : {"12.9", "11", "11.8.0", "9"}) {
+    EXPECT_TRUE(is_nvrtc_version(version)) << version;
+  }
+  for (const char* path : {"", ".", "..", "./12.9", "/opt/12.9", "libnvrtc.so.12", "toolkit"}) {
+    EXPECT_FALSE(is_nvrtc_version(path)) << path;
+  }
+}
+
+TEST(Nvrtc, CandidatesAreNamedWithTheirFullPath) {
+  const TemporaryFolder folder;
+  folder.write("libnvrtc.so.12", "this is no library");
+  const std::filesystem::path before = std::filesystem::current_path();
+  std::filesystem::current_path(folder.path());
+  const std::vector<std::string> named = nvrtc_candidates("libnvrtc.so.12");
+  const std::vector<std::string> found = nvrtc_candidates({});
+  std::filesystem::current_path(before);
+  ASSERT_EQ(named.size(), 1U);
+  EXPECT_TRUE(std::filesystem::path(named.front()).is_absolute()) << named.front();
+  for (const std::string& candidate : found) {
+    EXPECT_EQ(candidate.find(folder.path().string()), std::string::npos) << candidate;
+  }
 }
 
 TEST(Nvrtc, AnyOtherLibraryIsRefused) {

@@ -156,6 +156,50 @@ TEST(HostCompile, ACompilerThatCrashesNearItsCapIsShortOfMemory) {
   EXPECT_EQ(wrong.reason, "given.cu:1: error: no");
 }
 
+// Whoever made the request: what is no name or option must not reach the code or the compiler.
+TEST(HostCompile, NothingButNamesAndKnownOptionsReachesTheCompiler) {
+  const KernelSource source = source_of_text("extern \"C\" __global__ void k(int* out) { *out = 1; }\n");
+  CompileRequest good;
+  good.source = &source;
+  good.function = "k";
+  good.defines = {"SCALE=20", "T=float32", "RATIO=1e-05"};
+  good.options = {"--std=c++20", "--ptxas-options=-v", "-DX=1"};
+  good.kind = BinaryKind::host_object;
+  good.architecture = "host";
+  EXPECT_TRUE(compile_for_host(compiler(), good).ok);
+  const auto expect_refused = [&](const CompileRequest& request, const std::string& part) {
+    try {
+      (void)compile_for_host(compiler(), request);
+      ADD_FAILURE() << "compiled with " << part;
+    } catch (const HostDeviceError& error) {
+      EXPECT_NE(std::string(error.what()).find("'" + part + "'"), std::string::npos) << error.what();
+    }
+  };
+  for (const char* function : {"k);int y=(1", "", "int", "k k"}) {
+    CompileRequest request = good;
+    request.function = function;
+    expect_refused(request, function);
+  }
+  for (const char* define : {"A B=1", "A=f()", "=1", "A=\"x\"", "A="}) {
+    CompileRequest request = good;
+    request.defines.emplace_back(define);
+    expect_refused(request, define);
+  }
+  for (const char* option : {"-I/tmp", "--include-path=/tmp", "-include", "-fplugin=./x.so", "@args", "-o", "-B."}) {
+    CompileRequest request = good;
+    request.options.emplace_back(option);
+    expect_refused(request, option);
+  }
+}
+
+TEST(HostCompile, AFoldersNameCannotBecomeCode) {
+  const TemporaryFolder folder;
+  KernelSource source = source_of_text("extern \"C\" __global__ void k(int* out) { *out = 1; }\n");
+  source.file = folder.path() / "a\n#error it is read as code\n" / "k.cu";
+  const CompileResult result = compile(source, "k");
+  EXPECT_TRUE(result.ok) << result.log;
+}
+
 TEST(HostCompile, TheShimHasAHash) { EXPECT_EQ(host_shim_hash().size(), 32U); }
 
 }  // namespace
