@@ -1,6 +1,6 @@
-#include <gtest/gtest.h>
-
 #include "tests/tuner/long_sums.hpp"
+
+#include <gtest/gtest.h>
 
 namespace pascaline::testing {
 namespace {
@@ -65,7 +65,8 @@ TEST_F(LongSumsTest, ALastRowLeftOutAndSwappedElementsAreFound) {
 
 TEST_F(LongSumsTest, AVectorLeftOutOfARowIsFound) {
   for (const char* type : {"float32", "float16"}) {
-    expect_wrong("rmsnorm", "sum += sum_of_squares(value);", "sum += column + kVector < end ? sum_of_squares(value) : 0;",
+    expect_wrong("rmsnorm", "sum += sum_of_squares(value);",
+                 "sum += column + kVector < end ? sum_of_squares(value) : 0;",
                  {{"ROWS", "4"}, {"WIDTH", "65536"}, {"STORAGE", type}});
     expect_wrong("softmax", "sum += exponentiate(value, most);",
                  "const float part = exponentiate(value, most); sum += column + kVector < end ? part : 0.0f;",
