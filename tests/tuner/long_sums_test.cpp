@@ -5,18 +5,17 @@
 namespace pascaline::testing {
 namespace {
 
-using Sizes = LongSums::Sizes;
-
 /// The real kernels, on the host device, with long sums.
 class LongSumsTest : public ::testing::Test {
  protected:
   std::unique_ptr<Device> device_ = open_device("host");
 
-  void expect_right(const std::string& kernel, const Sizes& sizes) {
+  void expect_right(const std::string& kernel, const LongSums::Sizes& sizes) {
     LongSums(*device_, "", kernel).expect_right(sizes);
   }
 
-  void expect_wrong(const std::string& kernel, const std::string& from, const std::string& to, const Sizes& sizes) {
+  void expect_wrong(const std::string& kernel, const std::string& from, const std::string& to,
+                    const LongSums::Sizes& sizes) {
     LongSums sums(*device_, "", kernel);
     ASSERT_NO_FATAL_FAILURE(sums.damage(from, to));
     for (const Trial& trial : sums.run(sizes)) {
