@@ -36,12 +36,16 @@ class ErrorBound {
   [[nodiscard]] double distance(double value, double expected) const noexcept;
   [[nodiscard]] double largest_distance(double value, double expected) const noexcept;
   [[nodiscard]] Verdict verdict(double value, double expected, std::size_t at) const noexcept;
+  [[nodiscard]] Verdict compare_range(std::span<const double> values, std::span<const double> expected,
+                                      std::size_t begin, std::size_t end) const noexcept;
 
-  ElementType type_;
   double unit_;      ///< an error is told in parts of |expected| and this
   double relative_;  ///< what is allowed, in parts of |expected| and `scale_`
   double scale_;
-  double roundings_ = 0;  ///< times that a result was rounded to a type narrower than it was computed in
+  // Of results that are rounded to a type narrower than the one they were computed in.
+  double rounding_ = 0;        ///< what that may add, in parts of the power of two below a result
+  double least_rounding_ = 0;  ///< and at least
+  double overflow_;            ///< least magnitude that becomes infinite
 };
 
 }  // namespace pascaline

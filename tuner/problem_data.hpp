@@ -56,7 +56,7 @@ class ProblemData {
     std::vector<std::byte> initial;  ///< drawn contents of in and inout buffers
     std::vector<double> expected;    ///< of out and inout buffers
     std::optional<ErrorBound> bound;
-    std::uint64_t checksum = 0;      ///< of `initial` on the device
+    std::uint64_t checksum = 0;  ///< of `initial` on the device
   };
 
   void reference_on_device();

@@ -46,6 +46,8 @@ TEST_F(ErrorBoundTest, WithoutSumsErrorsAreRelativeToTheElementAndTheOutput) {
   EXPECT_EQ(errors.error(std::nan(""), 3), kInfinity);
   EXPECT_EQ(errors.error(3, std::nan("")), kInfinity);
   EXPECT_EQ(errors.error(kInfinity, 3), kInfinity);
+  EXPECT_EQ(errors.error(3, kInfinity), kInfinity);
+  EXPECT_FALSE(errors.compare(std::vector<double>{3}, std::vector<double>{kInfinity}).within);
 }
 
 TEST_F(ErrorBoundTest, TheBoundGrowsWithTheRootOfTheTerms) {

@@ -40,7 +40,11 @@ void exercise_config(const BoundSpace& bound, const Config& config) {
     (void)bound.type_of(argument);
     allow_error([&] { (void)bound.fill_range(argument); });
     allow_error([&] { (void)bound.value(argument, config); });
+    if (is_output(argument)) {
+      allow_error([&] { (void)bound.tolerance(bound.type_of(argument)); });
+    }
   }
+  allow_error([&] { (void)bound.sum_magnitude(); });
   if (space.model) {
     std::vector<std::int64_t> slots = bound.base_slots();
     const std::vector<std::uint16_t> indices = space.indices_of(config);

@@ -164,7 +164,7 @@ const BadSpace kBadSpaces[] = {
      [](json& s) {
        at(s, "/tolerance/sum") = {{"terms", "N"}, {"term", "N"}};
      },
-     "/tolerance/sum/term", "unknown"},
+     "/tolerance/sum", "unknown key 'term'"},
     {"no tolerance for a second output",
      [](json& s) {
        at(s, "/arguments").push_back({{"name", "z"}, {"buffer", "bfloat16"}, {"access", "out"}, {"extent", "N"}});

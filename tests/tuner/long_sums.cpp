@@ -56,8 +56,7 @@ std::vector<Trial> LongSums::run(const Sizes& sizes, std::size_t drawn) {
   std::vector<Trial> trials;
   for (const Config& config : configs) {
     Compiled compiled;
-    compiled.result =
-        cache_.get(toolchain_, compile_request(bound, config, source_, plan_.kind, plan_.architecture));
+    compiled.result = cache_.get(toolchain_, compile_request(bound, config, source_, plan_.kind, plan_.architecture));
     compiled.status = compiled.result.ok ? TrialStatus::ok : TrialStatus::compile_failed;
     trials.push_back(runner.run(config, compiled, 0));
   }

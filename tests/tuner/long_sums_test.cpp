@@ -1,22 +1,21 @@
-#include <gtest/gtest.h>
-
 #include "tests/tuner/long_sums.hpp"
+
+#include <gtest/gtest.h>
 
 namespace pascaline::testing {
 namespace {
-
-using Sizes = LongSums::Sizes;
 
 /// The real kernels, on the host device, with long sums.
 class LongSumsTest : public ::testing::Test {
  protected:
   std::unique_ptr<Device> device_ = open_device("host");
 
-  void expect_right(const std::string& kernel, const Sizes& sizes) {
+  void expect_right(const std::string& kernel, const LongSums::Sizes& sizes) {
     LongSums(*device_, "", kernel).expect_right(sizes);
   }
 
-  void expect_wrong(const std::string& kernel, const std::string& from, const std::string& to, const Sizes& sizes) {
+  void expect_wrong(const std::string& kernel, const std::string& from, const std::string& to,
+                    const LongSums::Sizes& sizes) {
     LongSums sums(*device_, "", kernel);
     ASSERT_NO_FATAL_FAILURE(sums.damage(from, to));
     for (const Trial& trial : sums.run(sizes)) {
@@ -65,7 +64,8 @@ TEST_F(LongSumsTest, ALastRowLeftOutAndSwappedElementsAreFound) {
 
 TEST_F(LongSumsTest, AVectorLeftOutOfARowIsFound) {
   for (const char* type : {"float32", "float16"}) {
-    expect_wrong("rmsnorm", "sum += sum_of_squares(value);", "sum += column + kVector < end ? sum_of_squares(value) : 0;",
+    expect_wrong("rmsnorm", "sum += sum_of_squares(value);",
+                 "sum += column + kVector < end ? sum_of_squares(value) : 0;",
                  {{"ROWS", "4"}, {"WIDTH", "65536"}, {"STORAGE", type}});
     expect_wrong("softmax", "sum += exponentiate(value, most);",
                  "const float part = exponentiate(value, most); sum += column + kVector < end ? part : 0.0f;",

@@ -199,10 +199,14 @@ void qk_norm_rope(const Operands& of) {
 using Compute = void (*)(const Operands&);
 
 const std::map<std::string, Compute>& computations() {
-  static const std::map<std::string, Compute> known{
-      {"attention_decode", attention}, {"attention_prefill", attention}, {"layernorm", layernorm},
-      {"matmul", product},             {"matvec", product},              {"qk_norm_rope", qk_norm_rope},
-      {"rmsnorm", rmsnorm},            {"softmax", softmax}};
+  static const std::map<std::string, Compute> known{{"attention_decode", attention},
+                                                    {"attention_prefill", attention},
+                                                    {"layernorm", layernorm},
+                                                    {"matmul", product},
+                                                    {"matvec", product},
+                                                    {"qk_norm_rope", qk_norm_rope},
+                                                    {"rmsnorm", rmsnorm},
+                                                    {"softmax", softmax}};
   return known;
 }
 

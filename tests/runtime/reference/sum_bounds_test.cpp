@@ -116,8 +116,8 @@ class DrawnSums {
   /// Place of the largest element of an output.
   [[nodiscard]] std::size_t largest(std::size_t output) const {
     const Values& values = expected_[output];
-    const auto at = std::max_element(values.begin(), values.end(),
-                                     [](double a, double b) { return std::abs(a) < std::abs(b); });
+    const auto at =
+        std::max_element(values.begin(), values.end(), [](double a, double b) { return std::abs(a) < std::abs(b); });
     return static_cast<std::size_t>(at - values.begin());
   }
 
