@@ -167,7 +167,7 @@ std::optional<Slice> SweepRun::slice() const {
     for (const auto& task : group->tasks()) {
       ++problems;
       unfinished += task->over ? 0 : 1;
-      untried += !task->owned && DeviceGroup::untried(*task) ? 1 : 0;
+      untried += !task->owned && DeviceGroup::untried(*task) && task->put_off_s == 0 ? 1 : 0;
     }
   }
   Slice slice;
