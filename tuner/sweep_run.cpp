@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "core/error.hpp"
@@ -174,7 +175,7 @@ std::optional<Slice> SweepRun::slice() const {
   slice.left_s = *left_s;
   slice.others_untried = untried > 0;
   const double share_s = all_s / (untried + 1);
-  slice.longest_s = untried > 0 ? kSearchShare * share_s : *left_s;
+  slice.longest_s = untried > 0 ? kSearchShare * share_s : std::numeric_limits<double>::infinity();
   slice.wanted_s = std::min(std::clamp(all_s / (problems * kSlicesEach), kShortestSliceSeconds, kLongestSliceSeconds),
                             slice.longest_s);
   const double finals_s = untried > 0 ? (1 - kSearchShare) * share_s : all_s / (2 * std::max(1.0, unfinished));
