@@ -50,7 +50,7 @@ bool is_full(const Table& table, const ShowOptions& options) {
   return options.limit > 0 && table.rows.size() >= options.limit;
 }
 
-// What `default_us` is of.
+// What `default_us` is of, where that is not the default.
 Json baseline_text(const Store& store, const Winner& winner) {
   if (!winner.baseline) {
     return {};
@@ -58,7 +58,7 @@ Json baseline_text(const Store& store, const Winner& winner) {
   const auto stand_in = store.stand_in_of(winner.trial_id);
   return stand_in
              ? Json(clean_line(fmt::format("{} (the default: {})", stand_in->config.text(), default_fate(*stand_in))))
-             : Json("default");
+             : Json();
 }
 
 Json median(const std::optional<TimeSummary>& time) { return time ? Json(time->median_us) : Json(); }

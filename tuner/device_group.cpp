@@ -60,6 +60,7 @@ void DeviceGroup::plan(Store& store, const std::vector<SweepProblem>& problems, 
     task->search.recall(store.known_trials(task->context, run), left);
     task->search.ask_before_search(
         [this, known = task.get()](const SearchDomain& domain) { return known_before_search(*known, domain); });
+    task->looked_at = task->search.done() > 0;
     task->decided = !run.empty() && store.decided_in_run(task->context, run);
     // A run without a time limit comes back to a problem that it has decided never.
     task->over = task->decided && !options_.budget_s && !options_.until;
@@ -196,8 +197,8 @@ std::vector<SweepTask*> DeviceGroup::in_order(std::optional<double> left_s) cons
   const AttainedRates rates = attained_rates(all);
   // What was put off comes behind what was not looked at, and last of all where it would be put off once more.
   const auto rank = [&](const SweepTask* task) {
-    const bool hopeless = task->search.done() == 0 && task->put_off_s > 0 && left_s && *left_s < 2 * task->put_off_s;
-    const bool fresh = task->search.done() == 0 && task->put_off_s == 0;
+    const bool hopeless = !task->looked_at && task->put_off_s > 0 && left_s && *left_s < 2 * task->put_off_s;
+    const bool fresh = !task->looked_at && task->put_off_s == 0;
     return std::pair(fresh ? 0 : hopeless ? 2 : 1, -expected_gain(all[task->index], rates));
   };
   std::stable_sort(waiting.begin(), waiting.end(),

@@ -36,6 +36,7 @@ struct SweepTask {
   Binary reference_binary;
   std::string no_reference;  ///< why it is unusable
   double spent_s = 0;        ///< of a device
+  bool looked_at = false;    ///< in this run: a configuration ran, or nothing that could run was found in its turn
   double put_off_s = 0;      ///< that it kept a device without a trial, when it last had to make room for others
   std::map<std::string, std::optional<Binary>> finalists;  ///< being compiled again for finals
   bool gathering = false;                                  ///< waiting for those
@@ -63,8 +64,8 @@ class DeviceGroup {
   /// The task a free lane should turn to; nothing if there is none. Owned by the caller then.
   /// `left_s`: until the sweep ends.
   [[nodiscard]] SweepTask* next_task(std::optional<double> left_s);
-  /// Whether no trial of it was made in this run.
-  [[nodiscard]] static bool untried(const SweepTask& task) { return !task.over && task.search.done() == 0; }
+  /// Whether it waits for its first look of this run.
+  [[nodiscard]] static bool untried(const SweepTask& task) { return !task.over && !task.looked_at; }
   /// Asks for the finalists' binaries that are not at hand; `gathering` ends when all are there.
   void gather_finalists(SweepTask& task);
   /// Whether a task waits for the compilers, or they work.

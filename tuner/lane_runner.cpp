@@ -15,7 +15,6 @@ namespace {
 constexpr std::size_t kTrialsAhead = 2;
 constexpr int kLeastTrialsOfSlice = 8;
 constexpr double kShareOfPreheat = 0.2;  // of the time there is
-constexpr double kTrialsInShare = 16;    // that a problem's even share of the time should have room for
 constexpr double kAnswerSeconds = 0.3;   // from the worker's last launch to its decision in the database
 
 template <typename... Handlers>
@@ -78,12 +77,13 @@ void LaneRunner::feed(bool closing, bool stopping, const std::optional<Slice>& s
   }
   const bool search_over = task_->search.spent() && task_->search.open() == 0;
   if (!search_over && !closing && !slice_over(slice)) {
-    feed_trials();
+    feed_trials(slice);
   } else if (lane_.trials_left() == 0) {
-    if (!search_over && slice && slice_trials() == 0) {
+    if (!search_over && !closing && !ran_ && slice_trials() < kLeastTrialsOfSlice) {
       put_off();
       return;
     }
+    task_->looked_at = task_->looked_at || !closing;
     begin_finals(search_over, !slice    ? std::nullopt
                               : closing ? std::optional(slice->left_s)
                                         : std::optional(slice->finals_s));
@@ -127,6 +127,7 @@ void LaneRunner::take_task(const std::optional<Slice>& slice) {
   prepared_ = false;
   slice_start_ = Clock::now();
   done_at_start_ = task_->search.done();
+  ran_ = false;
   if (ledger_.events().problem) {
     ledger_.events().problem(
         view_.device, task_->search.wanted(),
@@ -134,7 +135,7 @@ void LaneRunner::take_task(const std::optional<Slice>& slice) {
   }
 }
 
-// It took its share of the time without a trial: others that were not looked at come first.
+// It took its share of the time and nothing ran: others that were not looked at come first.
 void LaneRunner::put_off() {
   task_->put_off_s = std::chrono::duration<double>(Clock::now() - slice_start_).count();
   leave_preparing();
@@ -184,11 +185,16 @@ bool LaneRunner::set_problem() {
   return false;
 }
 
-void LaneRunner::feed_trials() {
+void LaneRunner::feed_trials(const std::optional<Slice>& slice) {
   if (!set_problem()) {
     return;
   }
   const double finals_s = left_s_ ? std::min(least_finals_s(), *left_s_ / 2) : 0;
+  double leave_s = finals_s;
+  if (slice && slice->others_untried) {  // theirs
+    const double spent_s = std::chrono::duration<double>(Clock::now() - slice_start_).count();
+    leave_s = std::max(leave_s, slice->left_s - std::max(0.0, slice->longest_s - spent_s));
+  }
   // Close to the end none waits behind another: what is sent is measured before the finals begin.
   const bool close = left_s_ && *left_s_ < finals_s + 4 * trial_s();
   while (lane_.trials_left() < (close ? 1 : kTrialsAhead)) {
@@ -200,7 +206,7 @@ void LaneRunner::feed_trials() {
     job.id = next_job_++;
     job.blank = blank_trial(task_->search.bound(), candidate->config, candidate->binary);
     job.best_us = task_->search.best_us();
-    job.leave_s = finals_s;
+    job.leave_s = leave_s;
     ledger_.persist([&](Store& store) {
       store.begin_attempt(session_, task_->context, candidate->config, TrialStage::search, job.blank.is_default);
     });
@@ -236,7 +242,7 @@ void LaneRunner::send_finals() {
   job.allowed_s = finals_allowed_s_;
   const std::optional<Config> baseline = task_->search.baseline();
   job.options.stand_in = baseline ? baseline->text() : "";
-  std::size_t most = task_->search.finalists().size();
+  std::size_t most = task_->search.finalist_configs().size();
   if (finals_allowed_s_) {
     const double allowed_s = std::min(*finals_allowed_s_, left_s_.value_or(*finals_allowed_s_)) - kAnswerSeconds;
     const auto fit = fit_finals(finals_need(), allowed_s);
@@ -250,8 +256,7 @@ void LaneRunner::send_finals() {
     job.options.rounds = fit->rounds;
     most = fit->finalists;
   }
-  for (const auto& finalist : task_->search.finalists()) {
-    const Config& config = finalist.first;
+  for (const Config& config : task_->search.finalist_configs()) {
     const auto binary = task_->finalists.find(config.text());
     const bool wanted = job.finalists.size() < most || config == baseline;
     if (wanted && binary != task_->finalists.end() && binary->second) {

@@ -86,7 +86,7 @@ class LaneRunner {
   void announce(const FinalsResult& result, std::int64_t winner);
   void release_task(bool over);
   [[nodiscard]] bool set_problem();
-  void feed_trials();
+  void feed_trials(const std::optional<Slice>& slice);
   [[nodiscard]] int slice_trials() const { return task_->search.done() - done_at_start_; }
   [[nodiscard]] bool slice_over(const std::optional<Slice>& slice) const;
   void begin_finals(bool over_after, std::optional<double> allowed_s);
@@ -114,6 +114,7 @@ class LaneRunner {
   bool over_after_finals_ = false;
   Clock::time_point slice_start_;
   int done_at_start_ = 0;
+  bool ran_ = false;                        ///< one of its configurations, since
   std::optional<double> left_s_{};          ///< until the sweep ends, when it was last told
   std::optional<double> finals_allowed_s_;  ///< for the finals that are being gathered
   std::map<std::uint64_t, OnDevice> on_device_;

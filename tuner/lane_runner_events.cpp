@@ -12,6 +12,8 @@ void LaneRunner::on_trial(const TrialDone& done) {
   const auto found = on_device_.find(done.id);
   const std::string run_key = std::move(found->second.run_key);
   on_device_.erase(found);
+  ran_ = true;
+  task_->looked_at = true;
   task_->spent_s += (done.trial.verify_ms + done.trial.measure_ms) / 1000;
   if (done.trial.status == TrialStatus::timed_out || done.trial.status == TrialStatus::crashed) {
     ledger_.note(fmt::format("{}: {}: {} ({}); its process is replaced", view_.device, name_of(done.trial.status),

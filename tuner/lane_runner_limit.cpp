@@ -19,11 +19,11 @@ FinalsNeed LaneRunner::finals_need() const {
   const ProblemSearch& search = task_->search;
   const std::optional<Config> baseline = search.baseline();
   FinalsNeed need;
-  for (const auto& finalist : search.finalists()) {
-    if (finalist.first == baseline) {
-      need.baseline_s = search.launch_s(finalist.first);
+  for (const Config& config : search.finalist_configs()) {
+    if (config == baseline) {
+      need.baseline_s = search.launch_s(config);
     } else {
-      need.launch_s.push_back(search.launch_s(finalist.first));
+      need.launch_s.push_back(search.launch_s(config));
     }
   }
   need.rounds = options_.finals.rounds;

@@ -349,19 +349,26 @@ double ProblemSearch::launch_s(const Config& config) const {
   return kLaunchOverheadSeconds + 1e-6 * (ranked != ranking_.end() ? ranked->first : default_us_);
 }
 
-std::vector<std::pair<Config, std::optional<Binary>>> ProblemSearch::finalists() const {
+std::vector<Config> ProblemSearch::finalist_configs() const {
   std::vector<Config> chosen;
   const std::optional<Config> standard = baseline();
   for (const auto& [median_us, config] : ranking_) {
-    if (static_cast<int>(chosen.size()) < options_.finalists && config != standard) {
+    if (static_cast<int>(chosen.size()) >= options_.finalists) {
+      break;
+    }
+    if (config != standard) {
       chosen.push_back(config);
     }
   }
   if (standard) {
     chosen.push_back(*standard);
   }
+  return chosen;
+}
+
+std::vector<std::pair<Config, std::optional<Binary>>> ProblemSearch::finalists() const {
   std::vector<std::pair<Config, std::optional<Binary>>> finalists;
-  for (Config& config : chosen) {
+  for (Config& config : finalist_configs()) {
     const auto kept = binaries_.find(config.text());
     finalists.emplace_back(std::move(config), kept == binaries_.end() ? std::nullopt : std::optional(kept->second));
   }
@@ -370,7 +377,7 @@ std::vector<std::pair<Config, std::optional<Binary>>> ProblemSearch::finalists()
 
 std::string ProblemSearch::finalists_key() const {
   std::string key;
-  for (const auto& [config, binary] : finalists()) {
+  for (const Config& config : finalist_configs()) {
     key += config.text() + "\n";
   }
   return key;

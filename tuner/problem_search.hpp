@@ -90,6 +90,8 @@ class ProblemSearch {
   /// Whom the finals compare: the best, and behind them the baseline. A binary is missing if it was compiled by an
   /// earlier process.
   [[nodiscard]] std::vector<std::pair<Config, std::optional<Binary>>> finalists() const;
+  /// Their configurations only.
+  [[nodiscard]] std::vector<Config> finalist_configs() const;
   /// Text of the finalists: finals need not be repeated while it stays.
   [[nodiscard]] std::string finalists_key() const;
 

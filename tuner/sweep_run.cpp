@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "core/error.hpp"
@@ -167,14 +168,14 @@ std::optional<Slice> SweepRun::slice() const {
     for (const auto& task : group->tasks()) {
       ++problems;
       unfinished += task->over ? 0 : 1;
-      untried += !task->owned && DeviceGroup::untried(*task) ? 1 : 0;
+      untried += !task->owned && DeviceGroup::untried(*task) && task->put_off_s == 0 ? 1 : 0;
     }
   }
   Slice slice;
   slice.left_s = *left_s;
   slice.others_untried = untried > 0;
   const double share_s = all_s / (untried + 1);
-  slice.longest_s = untried > 0 ? kSearchShare * share_s : *left_s;
+  slice.longest_s = untried > 0 ? kSearchShare * share_s : std::numeric_limits<double>::infinity();
   slice.wanted_s = std::min(std::clamp(all_s / (problems * kSlicesEach), kShortestSliceSeconds, kLongestSliceSeconds),
                             slice.longest_s);
   const double finals_s = untried > 0 ? (1 - kSearchShare) * share_s : all_s / (2 * std::max(1.0, unfinished));

@@ -42,11 +42,11 @@ struct SweepView {
   std::size_t compile_workers = 0;
   std::size_t problems_done = 0;
   std::size_t problems = 0;
+  double elapsed_s = 0;
+  std::optional<double> eta_s{};           ///< time left, as far as can be told
+  std::optional<double> budget_left_s{};   ///< time after which it ends whatever is left to do
   std::size_t problems_untried = 0;        ///< without a trial of this run
   std::vector<std::string> not_reached{};  ///< those, once the sweep has ended
-  double elapsed_s = 0;
-  std::optional<double> eta_s{};          ///< time left, as far as can be told
-  std::optional<double> budget_left_s{};  ///< time after which it ends whatever is left to do
   friend bool operator==(const SweepView&, const SweepView&) = default;
 };
 

@@ -89,6 +89,11 @@ TEST(ViewLinesTest, WhatIsThereAtTimes) {
   EXPECT_TRUE(lines[1].ends_with("  gave up: too hot for 15 minutes")) << lines[1];
   EXPECT_TRUE(lines[2].starts_with("152 trials, 140 usable, 9 duplicates, 2 rejected · ")) << lines[2];
   EXPECT_TRUE(lines[2].ends_with(", about 0:40:10 left, ends in 0:01:00 at the latest")) << lines[2];
+  view.problems_untried = 4;
+  EXPECT_NE(cli::view_lines(view)[2].find(" · 4 not looked at yet · "), std::string::npos);
+  view.budget_left_s = 0;
+  EXPECT_TRUE(cli::view_lines(view)[2].ends_with(" elapsed, the time is up: ending"))
+      << "it promises no end that is past: " << cli::view_lines(view)[2];
 }
 
 TEST(ViewLinesTest, ControlCharactersNeverReachTheTerminal) {

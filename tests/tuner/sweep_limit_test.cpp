@@ -1,9 +1,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <map>
 #include <set>
 
+#include <nlohmann/json.hpp>
+
+#include "tests/tuner/program.hpp"
 #include "tests/tuner/sweep_fixture.hpp"
 
 // Sweeps with a time limit. Times are held against the limit, what one launch takes and two seconds, and ten more for a
@@ -62,6 +66,7 @@ TEST_F(SweepLimitTest, AReferenceThatTakesTooLongIsCutOffAndCostsNobodyATrial) {
   const SweepSummary summary = sweep({"1000"});
   EXPECT_LT(summary.wall_s, 4 + kBusyMachineSeconds);
   EXPECT_EQ(summary.ok, 0);
+  EXPECT_EQ(summary.not_reached, std::vector<std::string>{"toy N=1000"});
   for (const StoredTrial& trial : stored(TrialStage::search)) {
     EXPECT_EQ(trial.trial.status, TrialStatus::compile_failed) << trial.trial.config.text();
   }
@@ -139,6 +144,29 @@ TEST_F(SweepLimitTest, ADefaultThatFailsIsReplacedByTheNearestThatIsUsable) {
   ASSERT_TRUE(stand_in);
   EXPECT_EQ(stand_in->config, toy_config(64, kRight));
   EXPECT_NE(stand_in->why.find("wrong_result"), std::string::npos) << stand_in->why;
+  const std::string db = database_.string();
+  const auto shown = json_of(run_program(folder_.path(), {"show", "--db", db, "--json"}));
+  EXPECT_TRUE(shown.at(0).at("baseline").get<std::string>().starts_with(baseline + " (the default: wrong_result"));
+  const std::string report = run_program(folder_.path(), {"report", "--db", db, "-f", "json"}).out;
+  EXPECT_NE(report.find("\"baseline_why\":\"wrong_result"), std::string::npos) << report.substr(0, 3000);
+  const std::string text = run_program(folder_.path(), {"report", "--db", db, "-f", "md"}).out;
+  EXPECT_NE(text.find("of `" + baseline + "`, the nearest usable configuration; the default: wrong"), std::string::npos)
+      << text;
+}
+
+// The whole command, and who hears of what it did not reach.
+TEST_F(SweepLimitTest, TheCommandEndsInTimeAndNamesWhatItDidNotReach) {
+  endless_reference();
+  const std::string folder = folder_.path().string();
+  const auto start = std::chrono::steady_clock::now();
+  const ProgramResult result = run_program(
+      folder_.path(), {"sweep", "--kernels", folder, "--spaces", folder, "--kernel", "toy", "--problem", "N=5000",
+                       "--device", "host", "--db", database_.string(), "--jobs", "1", "--budget", "4s", "--json"});
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+  EXPECT_LT(took.count(), 4 + kBusyMachineSeconds);
+  EXPECT_EQ(json_of(result).at("not_reached"), nlohmann::json::array({"toy N=5000"}));
+  const ProgramResult status = run_program(folder_.path(), {"status", "--db", database_.string()});
+  EXPECT_NE(status.out.find("not reached, as the time was up (1): toy N=5000"), std::string::npos) << status.out;
 }
 
 TEST_F(SweepLimitTest, ADefaultThatIsUsableHasNoStandIn) {

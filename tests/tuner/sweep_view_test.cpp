@@ -16,7 +16,7 @@ LaneView full_lane() {
           100,      12.31,         20.1,           61.5,         1980.0, 210.0, "settling", "throttled"};
 }
 
-SweepView full_sweep() { return {{full_lane(), {}}, 152, 140, 5, 7, 8, 16, 3, 12, 751.5, 2410.0, 3600.0}; }
+SweepView full_sweep() { return {{full_lane(), {}}, 152, 140, 5, 7, 8, 16, 3, 12, 751.5, 2410.0, 3600.0, 4, {"M=1"}}; }
 
 TEST(SweepViewTest, ComesBackAsItWas) {
   EXPECT_EQ(Json(full_lane()).get<LaneView>(), full_lane());
@@ -39,7 +39,7 @@ TEST(SweepViewTest, EveryMemberIsWritten) {
     without.erase(key);
     EXPECT_NE(without.get<SweepView>(), full_sweep()) << key;
   }
-  EXPECT_EQ(sweep.size(), 12U);
+  EXPECT_EQ(sweep.size(), 14U);
 }
 
 TEST(SweepViewTest, ReadsWhatOthersWrote) {
