@@ -17,8 +17,8 @@ namespace pascaline {
 /// Default database: $PASCALINE_DB, else $XDG_DATA_HOME/pascaline/tuned.db, else ~/.local/share/pascaline/tuned.db.
 [[nodiscard]] std::filesystem::path default_database();
 
-/// Whole file as bytes; throws Error naming it, also if it has more than `most` bytes (a device may have no end) or is a
-/// named pipe, which would be waited for; a shell's `<(command)` is read.
+/// Whole file as bytes; throws Error naming it, also if it has more than `most` bytes (a device may have no end) or is
+/// a named pipe, which would be waited for; a shell's `<(command)` is read.
 [[nodiscard]] std::string read_file(const std::filesystem::path& file, std::size_t most = std::string::npos);
 
 /// Writes beside the target and renames over it, so that readers see the old or the new file, never half of one. A
