@@ -19,7 +19,8 @@ namespace pascaline {
 /// in `cache_folder`.
 [[nodiscard]] std::filesystem::path default_database();
 
-/// Whole file as bytes; throws Error naming it, also if it has more than `most` bytes (a device may have no end).
+/// Whole file as bytes; throws Error naming it, also if it has more than `most` bytes (a device may have no end) or is
+/// a named pipe, which would be waited for; a shell's `<(command)` is read.
 [[nodiscard]] std::string read_file(const std::filesystem::path& file, std::size_t most = std::string::npos);
 
 /// Writes beside the target and renames over it, so that readers see the old or the new file, never half of one. A

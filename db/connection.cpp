@@ -20,8 +20,8 @@ std::string one_line(std::string_view message) {
 // The first row whose column holds that text: one that stands in `trials` is met through several joins.
 std::string place_of(SQLite::Database& database, const BadColumnError& fault) {
   try {
-    SQLite::Statement row(database, fmt::format("SELECT id FROM {} WHERE {} = ? ORDER BY id LIMIT 1", fault.table(),
-                                                fault.column()));
+    SQLite::Statement row(
+        database, fmt::format("SELECT id FROM {} WHERE {} = ? ORDER BY id LIMIT 1", fault.table(), fault.column()));
     row.bind(1, fault.text());
     if (row.executeStep()) {
       return fmt::format("row {} of table {}", row.getColumn(0).getInt64(), fault.table());

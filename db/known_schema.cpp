@@ -74,7 +74,8 @@ std::string_view next_token(std::string_view text) {
   return text.substr(0, std::max<std::size_t>(1, static_cast<std::size_t>(end - text.begin())));
 }
 
-// SQLite puts the name of a renamed table into double quotes. The schema's names are small letters, its keywords are not.
+// SQLite puts the name of a renamed table into double quotes. The schema's names are small letters, its keywords are
+// not.
 std::string_view without_quotes(std::string_view token) {
   if (token.size() > 2 && token.front() == '"' && token.back() == '"') {
     const std::string_view name = token.substr(1, token.size() - 2);
@@ -119,9 +120,10 @@ const Objects& known_objects(int version) {
 
 // What the `sqlite3` shell makes at its user's wish, and SQLite reads with care.
 bool is_statistics(const ObjectName& object, const std::string& sql) {
-  return object.type == "table" && ((object.name == "sqlite_stat1" && sql == "CREATE TABLE sqlite_stat1 ( tbl , idx , stat )") ||
-                                    (object.name == "sqlite_stat4" &&
-                                     sql == "CREATE TABLE sqlite_stat4 ( tbl , idx , neq , nlt , ndlt , sample )"));
+  return object.type == "table" &&
+         ((object.name == "sqlite_stat1" && sql == "CREATE TABLE sqlite_stat1 ( tbl , idx , stat )") ||
+          (object.name == "sqlite_stat4" &&
+           sql == "CREATE TABLE sqlite_stat4 ( tbl , idx , neq , nlt , ndlt , sample )"));
 }
 
 constexpr std::string_view kUntrusted =
@@ -131,9 +133,10 @@ void compare(const Objects& found, const Objects& known) {
   for (const auto& [object, sql] : found) {
     const auto expected = known.find(object);
     if (expected == known.end() && !is_statistics(object, sql)) {
-      throw Error(fmt::format("it holds the {} '{}', which no version of this program makes; {}, or, if you made "
-                              "that yourself, drop it with `sqlite3`",
-                              object.type, object.name, kUntrusted));
+      throw Error(
+          fmt::format("it holds the {} '{}', which no version of this program makes; {}, or, if you made "
+                      "that yourself, drop it with `sqlite3`",
+                      object.type, object.name, kUntrusted));
     }
     if (expected != known.end() && expected->second != sql) {
       throw Error(fmt::format("its {} '{}' is not as any version of this program makes it; {}", object.type,
@@ -142,8 +145,8 @@ void compare(const Objects& found, const Objects& known) {
   }
   for (const auto& [object, sql] : known) {
     if (!found.contains(object)) {
-      throw Error(fmt::format("it lacks the {} '{}', which this program makes; {}", object.type, object.name,
-                              kUntrusted));
+      throw Error(
+          fmt::format("it lacks the {} '{}', which this program makes; {}", object.type, object.name, kUntrusted));
     }
   }
 }
@@ -183,8 +186,8 @@ void require_known_schema(SQLite::Database& database) {
   if (version > 0) {
     compare(found, known_objects(version));
   } else if (!found.empty()) {
-    throw Error(fmt::format("version {} of the schema cannot be migrated; only another program version can read it",
-                            version));
+    throw Error(
+        fmt::format("version {} of the schema cannot be migrated; only another program version can read it", version));
   }
 }
 

@@ -61,9 +61,10 @@ Header read_header(const fs::path& file) {
 // Opening a pipe waits for somebody who writes into it, perhaps for ever.
 void refuse_special(const fs::path& file, const fs::path& named, const fs::file_status& status) {
   if (fs::exists(status) && !fs::is_regular_file(status)) {
-    refuse(file, fmt::format("{} is no regular file but a pipe, socket or device; give the path of a database",
-                             named.string()),
-           SQLITE_CANTOPEN);
+    refuse(
+        file,
+        fmt::format("{} is no regular file but a pipe, socket or device; give the path of a database", named.string()),
+        SQLITE_CANTOPEN);
   }
 }
 

@@ -61,7 +61,7 @@ struct SessionRow {
   std::int64_t started_unix_ms = 0;
   std::optional<std::int64_t> finished_unix_ms;
   std::string state = "running";  ///< "running", "finished", "interrupted", "failed"
-  std::string command_line;  ///< for the record
+  std::string command_line;       ///< for the record
   std::string searcher;
   std::uint64_t seed = 0;
   std::string options_json;  ///< for the record

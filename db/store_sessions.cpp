@@ -103,8 +103,7 @@ std::int64_t Store::begin_session(SessionRow& row, std::int64_t device_id, std::
             "run_uuid, spent_ms, progress) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)")
         .bind(row.uuid, device_id, toolkit_id, row.device_uuid, self.process_id, self.start, self.boot_id,
               row.started_unix_ms, row.state, row.searcher, static_cast<std::int64_t>(row.seed), row.options_json,
-              row.command_line, row.program_version, row.run_uuid, row.spent_ms,
-              json_or_null(row.progress))
+              row.command_line, row.program_version, row.run_uuid, row.spent_ms, json_or_null(row.progress))
         .run();
     row.id = impl_->connection->database().getLastInsertRowid();
     return row.id;
@@ -164,7 +163,8 @@ std::vector<SessionRow> Store::sessions() const {
         "SELECT s.id, s.uuid, s.run_uuid, s.started_unix_ms, s.finished_unix_ms, s.state, s.command_line, "
         "s.searcher, s.seed, s.options, s.device_uuid, s.program_version, s.spent_ms, "
         "coalesce(s.progress, ''), s.process_id, s.process_start, s.boot_id, "
-        "coalesce(i.source, ''), EXISTS (SELECT 1 FROM plans p WHERE p.run_uuid = s.run_uuid), d.kind, d.name, d.compute_capability, d.sm_count, d.memory_bytes, d.limits, "
+        "coalesce(i.source, ''), EXISTS (SELECT 1 FROM plans p WHERE p.run_uuid = s.run_uuid), d.kind, d.name, "
+        "d.compute_capability, d.sm_count, d.memory_bytes, d.limits, "
         "k.compiler, k.version, k.target, k.driver_version FROM sessions s JOIN devices d ON d.id = s.device_id "
         "JOIN toolkits k ON k.id = s.toolkit_id LEFT JOIN imports i ON i.id = s.import_id ORDER BY s.id DESC");
     std::vector<SessionRow> sessions;

@@ -1,11 +1,14 @@
 #include "report/gather_trials.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <tuple>
 
 #include <nlohmann/json.hpp>
 
+#include "core/error.hpp"
 #include "report/summary.hpp"
 
 namespace pascaline {

@@ -50,12 +50,12 @@ struct SweepOptions {
   MeasureOptions measure;
   FinalsOptions finals;
   GovernorOptions governor;
-  std::filesystem::path sensors;       ///< a trace that stands for the card's sensors; empty: the card's own
-  double kernel_timeout_s = 60;        ///< of one launch while nothing is known of how long they take
-  double patience = 1;                 ///< factor on how long a worker may be silent over all but launches
-  double database_wait_s = 3;          ///< of another process's lock, before that is told
-  bool retry_failed = false;           ///< try again what timed out, crashed or could not be launched in earlier runs
-  std::string command_line;            ///< for the record
+  std::filesystem::path sensors;  ///< a trace that stands for the card's sensors; empty: the card's own
+  double kernel_timeout_s = 60;   ///< of one launch while nothing is known of how long they take
+  double patience = 1;            ///< factor on how long a worker may be silent over all but launches
+  double database_wait_s = 3;     ///< of another process's lock, before that is told
+  bool retry_failed = false;      ///< try again what timed out, crashed or could not be launched in earlier runs
+  std::string command_line;       ///< for the record
   /// Options with paths that were given, absolute: for the record, and to remind whoever goes on with the run of them.
   std::vector<std::pair<std::string, std::string>> paths;
   std::string resume_run;  ///< uuid of the run to go on with; empty: a new one

@@ -1,6 +1,5 @@
-#include <gtest/gtest.h>
-
 #include <SQLiteCpp/Database.h>
+#include <gtest/gtest.h>
 
 #include "db/merge.hpp"
 #include "db/store.hpp"

@@ -1,5 +1,6 @@
 #include <SQLiteCpp/Database.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "tests/tuner/cli_fixture.hpp"
@@ -42,6 +43,73 @@ TEST_F(CliDatabaseTest, AnotherProgramsDatabase) {
 TEST_F(CliDatabaseTest, Folder) {
   fs::create_directory(database_);
   expect_refused({database_, "folder"});
+}
+
+TEST_F(CliDatabaseTest, PipeIsRefusedAtOnce) {
+  ASSERT_EQ(::mkfifo(database_.c_str(), 0666), 0);
+  expect_refused({database_, "no regular file"});
+  for (const std::vector<std::string>& command :
+       {std::vector<std::string>{"status", "--db", database_},
+        {"serve", "--db", database_},
+        {"export", "--db", database_, "--kernel", "toy", "-o", (folder_ / "out").string()},
+        {"merge", database_, "--db", (folder_ / "all.db").string()},
+        {"sweep", "--resume", "--db", database_},
+        {"replay", database_},
+        {"import", database_, "--db", (folder_ / "all.db").string()},
+        {"report", "--db", (folder_ / "default.db").string(), "--workload", database_}}) {
+    const ProgramResult result = run(command);
+    EXPECT_NE(result.exit_code, 0) << command[0];
+    EXPECT_EQ(result.error.rfind("pascaline: ", 0), 0U) << command[0] << result.error;
+  }
+}
+
+TEST_F(CliDatabaseTest, TriggerOfAStrangerIsRefusedByEveryCommand) {
+  tune();
+  SQLite::Database(database_, SQLite::OPEN_READWRITE)
+      .exec(
+          "PRAGMA journal_mode = DELETE; CREATE TRIGGER helpful AFTER UPDATE ON sessions BEGIN DELETE FROM trials; "
+          "END");
+  expect_refused({database_, "trigger 'helpful'"});
+  for (const std::vector<std::string>& command :
+       {std::vector<std::string>{"status", "--db", database_},
+        {"sweep", "--resume", "--db", database_},
+        {"export", "--db", database_, "--kernel", "toy", "-o", (folder_ / "out").string()},
+        {"merge", database_, "--db", (folder_ / "all.db").string()},
+        {"merge", (folder_ / "all.db").string(), "--db", database_},
+        {"replay", database_}}) {
+    const ProgramResult result = run(command);
+    EXPECT_EQ(result.exit_code, command[1] == (folder_ / "all.db").string() ? 1 : result.exit_code) << result.error;
+    EXPECT_NE(result.exit_code, 0) << command[0] << result.out;
+  }
+}
+
+TEST_F(CliDatabaseTest, JsonThatCannotBeReadIsToldWithItsRow) {
+  tune();
+  const auto spoil = [&](const std::string& sql) {
+    SQLite::Database(database_, SQLite::OPEN_READWRITE).exec("PRAGMA ignore_check_constraints = ON;" + sql);
+  };
+  spoil("UPDATE sessions SET options = '{', progress = '{'; UPDATE devices SET limits = '{'");
+  EXPECT_EQ(run({"show", "sessions", "--db", database_}).exit_code, 0);
+  EXPECT_EQ(run({"status", "--db", database_}).exit_code, 3);
+  EXPECT_EQ(run({"report", "--db", database_}).exit_code, 0);
+  spoil("UPDATE trials SET config = '{' WHERE id = 2");
+  for (const auto& command : {std::vector<std::string>{"show", "trials", "--db", database_},
+                              {"report", "--db", database_, "-f", "json", "--workload", "none"}}) {
+    expect_fault(run(command), 1, {database_, "row 2 of table trials", "config", "restore a copy"});
+    EXPECT_EQ(run(command).error.find("json.exception"), std::string::npos);
+  }
+  spoil("UPDATE problems SET types = '[1'");
+  expect_fault(run({"show", "--db", database_}), 1, {database_, "row 1 of table problems", "types", "restore a copy"});
+}
+
+TEST_F(CliDatabaseTest, FolderForTemporaryFilesThatIsNoneIsNamed) {
+  const ProgramSetting nowhere{
+      {{"TMPDIR", "/nope"}, {"PASCALINE_CACHE_DIR", (folder_ / "cold_cache").string()}}, {}, false};
+  const ProgramResult result = run(on_toy("compile", {"--arch", "host"}), nowhere);
+  EXPECT_EQ(result.exit_code, 1) << result.out;
+  EXPECT_NE(result.error.find("/nope"), std::string::npos) << result.error;
+  EXPECT_NE(result.error.find("set TMPDIR"), std::string::npos) << result.error;
+  EXPECT_EQ(result.error.find("filesystem error"), std::string::npos) << result.error;
 }
 
 TEST_F(CliDatabaseTest, BelowAFile) {

@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+
 #include "db/merge.hpp"
 #include "tests/tuner/cli_fixture.hpp"
 
@@ -124,6 +126,39 @@ TEST_F(CliMergeTest, FullDisk) {
   expect_fault(run({"merge", other_, "--db", database_}, full), 1, {database_, "disk"});
   EXPECT_EQ(stored().size(), 2U);
   EXPECT_EQ(merge({other_}).exit_code, 0);
+}
+
+// No room for as much as an empty database: the disk is named, and nothing is left that would puzzle later.
+TEST_F(CliMergeTest, FullDiskWhileTheDatabaseIsMade) {
+  make(other_);
+  for (const std::size_t room : {std::size_t{40'000}, std::size_t{80'000}}) {  // reading takes 32 KiB
+    ProgramSetting full;
+    full.file_size_limit = room;
+    expect_fault(run({"merge", other_, "--db", database_}, full), 1, {database_, "disk"});
+    for (const char* end : {"", "-wal", "-shm", "-journal"}) {
+      EXPECT_FALSE(fs::exists(database_ + end)) << end << " of " << room;
+    }
+  }
+  EXPECT_EQ(merge({other_}).exit_code, 0);
+}
+
+TEST_F(CliMergeTest, FullFileSystemLeavesNothing) {
+  make(other_);
+  const std::string disk = (folder_ / "disk").string();
+  fs::create_directory(disk);
+  const std::string mount = "mount -t tmpfs -o size=32k none '" + disk + "'";
+  if (std::system(("unshare -rm sh -c \"" + mount + "\" 2>/dev/null").c_str()) != 0) {
+    GTEST_SKIP() << "no file system can be mounted here; FullDiskWhileTheDatabaseIsMade tests nearly the same";
+  }
+  const std::string folder = folder_.path().string();
+  write_bytes(folder_ / "script", mount + "\ncd '" + folder + "'\n'" PASCALINE_TEST_PROGRAM "' merge '" + other_ +
+                                      "' --db disk/all.db > out 2> error; echo $? > code\nls -A disk > left\n");
+  ASSERT_EQ(std::system(("unshare -rm sh '" + folder + "/script'").c_str()), 0);
+  EXPECT_EQ(bytes_of(folder_ / "code"), "1\n");
+  const std::string error = bytes_of(folder_ / "error");
+  EXPECT_NE(error.find("disk/all.db"), std::string::npos) << error;
+  EXPECT_NE(error.find("the disk is full"), std::string::npos) << error;
+  EXPECT_EQ(bytes_of(folder_ / "left"), "");
 }
 
 TEST_F(CliMergeTest, WrongCommandLine) {

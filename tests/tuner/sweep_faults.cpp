@@ -135,7 +135,8 @@ std::vector<std::string> SweepFaultsTest::command(const std::vector<std::string>
 
 std::vector<std::string> SweepFaultsTest::resume(const std::vector<std::string>& more) const {
   const std::string folder = folder_.path().string();
-  std::vector<std::string> words{"sweep", "--resume", "--db", database_.string(), "--kernels", folder, "--spaces", folder};
+  std::vector<std::string> words{"sweep",     "--resume", "--db",     database_.string(),
+                                 "--kernels", folder,     "--spaces", folder};
   words.insert(words.end(), more.begin(), more.end());
   return words;
 }

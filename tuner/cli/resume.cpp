@@ -23,6 +23,7 @@ using Words = std::vector<std::pair<std::string, std::string>>;
 
 // Until when the system's clock can be set, about.
 constexpr std::int64_t kLastSecond = 9'000'000'000;
+constexpr double kLongestBudgetS = 3e8;  // what `--budget` takes, about
 constexpr std::size_t kProblemsShown = 3;
 
 [[noreturn]] void refuse_run(const StoredRun& run, const std::string& why) {
@@ -138,6 +139,9 @@ void check_names(const StoredRun& run) {
       refuse_run(run, fmt::format("its plan names the device '{}', which is neither host nor cuda:N", device));
     }
   }
+  if (plan.budget_s && !(*plan.budget_s > 0 && *plan.budget_s <= kLongestBudgetS)) {
+    refuse_run(run, fmt::format("its plan gives it {} seconds (--budget), which is no time to have", *plan.budget_s));
+  }
   if (plan.until_unix_s && (*plan.until_unix_s < 1 || *plan.until_unix_s > kLastSecond)) {
     refuse_run(run, fmt::format("its plan ends at second {} after 1970, which is no time", *plan.until_unix_s));
   }
@@ -217,10 +221,11 @@ StoredRun run_to_resume(const std::filesystem::path& database) {
       return session.state != "finished" && session.imported_from.empty();
     });
     if (old != sessions.end()) {
-      throw Error(fmt::format("{}: session {} did not finish, but the program that began it stored no plan to go on "
-                              "with; begin the same sweep again without --resume: what it measured is not measured "
-                              "again",
-                              database.string(), old->id));
+      throw Error(
+          fmt::format("{}: session {} did not finish, but the program that began it stored no plan to go on "
+                      "with; begin the same sweep again without --resume: what it measured is not measured "
+                      "again",
+                      database.string(), old->id));
     }
     throw Error(fmt::format("{}: every sweep has finished; there is nothing to go on with", database.string()));
   }
@@ -316,8 +321,8 @@ std::vector<std::string> resume_notes(const StoredRun& run, const SweepPlan& now
   Words missing = paths_missing(run, now.paths, {"--nvrtc", "--cache", "--log", "--sensors"});
   std::erase_if(missing, [&](const auto& path) { return is_given(now.paths, path.first); });
   if (!missing.empty()) {
-    notes.push_back(fmt::format("the run was begun with {}, which is not in force now; {}", options_text(missing),
-                                kAsking));
+    notes.push_back(
+        fmt::format("the run was begun with {}, which is not in force now; {}", options_text(missing), kAsking));
   }
   return notes;
 }
@@ -325,8 +330,7 @@ std::vector<std::string> resume_notes(const StoredRun& run, const SweepPlan& now
 std::string missing_folders(const StoredRun& run, const CLI::App& command) {
   Words missing = paths_missing(run, {}, {"--kernels", "--spaces"});
   std::erase_if(missing, [&](const auto& path) { return command.count(path.first) > 0; });
-  return missing.empty() ? ""
-                         : fmt::format("; the run was begun with {}. {}", options_text(missing), kAsking);
+  return missing.empty() ? "" : fmt::format("; the run was begun with {}. {}", options_text(missing), kAsking);
 }
 
 std::string resumed_text(const StoredRun& run, const SweepPlan& now) {

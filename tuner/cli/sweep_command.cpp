@@ -215,22 +215,22 @@ void set_sweep(const SweepCommandOptions& options, SweepOptions& sweep) {
 }
 
 // What is to be tuned, and what is to be told before.
-struct Prepared {
+struct SweepWork {
   Space space;
   std::vector<SweepProblem> problems;
   std::vector<std::string> notes;
 };
 
-Prepared prepare(SweepCommandOptions& options) {
-  Prepared prepared;
+SweepWork new_work(SweepCommandOptions& options) {
+  SweepWork prepared;
   prepared.space = options.kernel.load_space();
   prepared.problems = problems_of(prepared.space, options);
   set_sweep(options, options.sweep);
   return prepared;
 }
 
-Prepared prepare_resumed(SweepCommandOptions& options, const StoredRun& run, const CLI::App& command) {
-  Prepared prepared;
+SweepWork resumed_work(SweepCommandOptions& options, const StoredRun& run, const CLI::App& command) {
+  SweepWork prepared;
   std::string source_hash;
   try {
     prepared.space = options.kernel.load_space();
@@ -266,7 +266,7 @@ int sweep(SweepCommandOptions options, const CLI::App& command) {
     std::ignore = SensorTrace::load(options.sweep.sensors);  // each device's process reads it again
   }
   catch_interrupts();
-  const Prepared prepared = run ? prepare_resumed(options, *run, command) : prepare(options);
+  const SweepWork prepared = run ? resumed_work(options, *run, command) : new_work(options);
   LiveViewOptions view;
   view.quiet = options.quiet || options.as_json;
   view.terminal = ::isatty(STDOUT_FILENO) != 0;
