@@ -24,8 +24,26 @@ void convert(benchmark::State& state, StoredType from, ElementType to, HalfPath 
 // All threads generating weights, by the bytes that they write.
 void generate(benchmark::State& state, ElementType to) {
   ModelConfig config;
-  config.text = {1 << 12, 0, 1, 1, 2, 1, kWeights >> 12, 1, 1e-6, 1e4, {1, 0, 0}, true};
-  config.vision = {4, 0, 1, 1, 1, 1, 1, 1, 1, 1, {}};
+  config.text = {.hidden = 1 << 12,
+                 .heads = 1,
+                 .kv_heads = 1,
+                 .head_dim = 2,
+                 .intermediate = 1,
+                 .vocab = kWeights >> 12,
+                 .max_positions = 1,
+                 .rope_theta = 1e4,
+                 .mrope_section = {1, 0, 0},
+                 .tied = true};
+  config.vision = {.hidden = 4,
+                   .heads = 1,
+                   .intermediate = 1,
+                   .in_channels = 1,
+                   .patch = 1,
+                   .temporal_patch = 1,
+                   .merge = 1,
+                   .out_hidden = 1,
+                   .positions = 1,
+                   .deepstack_indexes = {}};
   const WeightSource source = random_weights(config, 1);
   std::vector<std::byte> out(kWeights * size_of(to));
   for ([[maybe_unused]] auto pass : state) {

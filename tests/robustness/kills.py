@@ -5,7 +5,7 @@ import signal
 import sqlite3
 import time
 
-from samples import short_sweep
+from samples import short_sweep, write_toy
 from workbench import Failure
 
 TRIALS = 6
@@ -128,7 +128,7 @@ class Kills:
         states = rows(database, "SELECT state FROM sessions")
         if states and all(state == ("finished",) for state in states):
             return None
-        return ["sweep", "--resume", "--db", database] if states else self.words(bench, database)
+        return ["sweep", "--resume", *write_toy(bench), "--db", database] if states else self.words(bench, database)
 
     def disturb_parent(self, bench, random, tally, database, environment):
         words = self.next_words(bench, database)

@@ -99,7 +99,6 @@ TEST_F(CliModelInputTest, ErrorsOfAPictureNameItsFile) {
   }
   const ProgramResult chat = on_cpu("chat", {}, "/image " + strip + "\n");
   EXPECT_NE(chat.out.find("strip.png: a picture of"), std::string::npos) << chat.out;
-  expect_fault(on_cpu("generate", {"--prompt", "x", "-i", ""}), 1, {"''", "PNG or JPEG"});
   std::filesystem::remove(std::filesystem::path(model_) / "preprocessor_config.json");
   const ProgramResult lacking = on_cpu("generate", {"--prompt", "x", "--image", good, "--random-weights"});
   expect_fault(lacking, 1, {"no preprocessor_config.json"});
@@ -114,7 +113,6 @@ TEST_F(CliModelInputTest, AWorkloadThatCannotBeWrittenIsKnownFirst) {
   const std::string nowhere = (folder_ / "nosuch" / "mine.json").string();
   expect_fault(write(nowhere), 1, {"cannot write " + nowhere, "nosuch cannot be written: No such file", "-o"});
   expect_fault(write(folder_.path().string()), 1, {"it is a folder", "-o"});
-  expect_fault(write(""), 1, {"cannot write ''", "-o"});
   const std::string kept = (folder_ / "kept.json").string();
   write_bytes(kept, "mine");
   std::filesystem::permissions(kept, std::filesystem::perms::owner_read);

@@ -198,7 +198,7 @@ TEST_P(WorkerProcessTest, WhoseFolderWentWithItsParent) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Kinds, WorkerProcessTest, ::testing::Values(compile_kind(), measure_kind()),
-                         [](const auto& info) { return info.index == 0 ? "Compile" : "Measure"; });
+                         [](const auto& kind) { return kind.index == 0 ? "Compile" : "Measure"; });
 
 }  // namespace
 }  // namespace pascaline::testing

@@ -19,7 +19,7 @@ try:
     from selenium.webdriver.common.by import By
     from selenium.webdriver.support.ui import WebDriverWait
 except ImportError:
-    webdriver = None
+    webdriver = By = None
 
 WIDE = (1400, 1000)
 
