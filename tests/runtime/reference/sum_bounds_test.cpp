@@ -209,6 +209,16 @@ INSTANTIATE_TEST_SUITE_P(Kernels, SumBoundsTest,
                            return std::get<0>(tested.param) + "_" + std::get<1>(tested.param);
                          });
 
+// One term after the other: a bound of 1e-5 for sums of any length would refuse some of these.
+TEST(SumBounds, TheLargestOfManyRoundingErrorsIsWithin) {
+  const Space space = Space::load(data_folder("search_spaces") / "matmul.json");
+  const BoundSpace bound(space, space.problem({{"M", "32"}, {"N", "64"}, {"K", "65536"}}), DeviceLimits{});
+  const DrawnSums sums(bound, 1);
+  const Excess right = sums.excess(sums.compute(FloatAdder(Order::sequential)));
+  EXPECT_LE(right, 1);
+  EXPECT_GT(right * bound.tolerance(ElementType::float32), 1e-5);
+}
+
 TEST(SumBounds, EveryShippedSpaceThatTellsOfSumsIsLookedAt) {
   std::vector<std::string> summing;
   for (const auto& entry : std::filesystem::directory_iterator(data_folder("search_spaces"))) {
