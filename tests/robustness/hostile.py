@@ -73,16 +73,30 @@ def circular_view(bench, path):
             "CREATE VIEW x AS SELECT * FROM trial_details")
 
 
-def stored_command(bench, path):
-    """`sweep --resume` is led to write somewhere: the canary's log must not be made."""
-    words = samples.short_sweep(bench, path, ["--log", bench.path("canary"), "--trials", "8"])
-    changed(path, ("UPDATE sessions SET arguments = ?, state = 'interrupted', finished_unix_ms = 1",
-                   (json.dumps(words),)), ("UPDATE sessions SET command_line = ?", ("pascaline sweep " + NASTY,)))
+UNFINISHED = "UPDATE sessions SET state = 'interrupted', finished_unix_ms = 1"
 
 
-def stored_command_of_another_kind(bench, path):
-    for words in (["merge", path, "--db", bench.path("canary")], ["--version"], [5, None, {}], {"a": 1}, "x", [""] * 9):
-        changed(path, ("UPDATE sessions SET arguments = ?, state = 'interrupted', finished_unix_ms = 1", (json.dumps(words),)))
+def stored_paths(bench, path):
+    """`sweep --resume` is led to write to a log and to run a kernel that the database names: neither may be."""
+    bench.write("planted/toy.cu", samples.TOY_KERNEL)
+    bench.write("planted/toy.json", json.dumps(samples.toy_space()))
+    paths = {"--log": "canary", "--cache": "canary-cache", "--nvrtc": "canary.so", "--sensors": "canary.json",
+             "--kernels": "planted", "--spaces": "planted"}
+    changed(path, UNFINISHED, "UPDATE plans SET trials = 8", "DELETE FROM plan_paths",
+            *(("INSERT INTO plan_paths SELECT run_uuid, ?, ? FROM plans", (option, bench.path(name)))
+              for option, name in paths.items()), ("UPDATE sessions SET command_line = ?", ("pascaline sweep " + NASTY,)))
+
+
+def stored_words(bench, path):
+    """Values of a plan that would be options, paths or nonsense if they were words of a command."""
+    log = "--log=" + bench.path("canary")
+    column, value = bench.random.choice((
+        ("kernel", log), ("kernel", "../../../../tmp/canary"), ("kernel", NASTY), ("devices", log), ("devices", "host,host"),
+        ("target", log), ("target", NASTY), ("searcher", log), ("searcher", "none"), ("trials", (1 << 63) - 1),
+        ("budget_s", 1e308), ("until_unix_s", (1 << 63) - 1), ("compile_memory_mib", (1 << 63) - 1), ("jobs", (1 << 63) - 1),
+        ("compile_timeout_s", 1e308), ("kernel_timeout_s", 1e-300), ("half_width", -1), ("rounds", -(1 << 63)),
+        ("finalists", (1 << 63) - 1), ("drift", -1e308), ("max_samples", (1 << 63) - 1), ("preheat_s", 1e308)))
+    changed(path, UNFINISHED, (f"UPDATE plans SET {column} = ?", (value,)))
 
 
 def words_that_steer(bench, path):
@@ -115,7 +129,7 @@ def forged_documents(bench, path):
 
 
 def broken_documents(bench, path):
-    changed(path, "UPDATE sessions SET options = '{broken', progress = '{', arguments = '['",
+    changed(path, "UPDATE sessions SET options = '{broken', progress = '{'",
             "UPDATE problems SET dimensions = ']', types = ''", "UPDATE trials SET config = 'no'",
             "UPDATE devices SET limits = '{'", "UPDATE spaces SET json = ''")
 
@@ -251,7 +265,7 @@ def no_permission(bench, path):
     os.chmod(path, 0)
 
 
-ATTACKS = (triggers, view_for_table, endless_view, circular_view, stored_command, stored_command_of_another_kind,
+ATTACKS = (triggers, view_for_table, endless_view, circular_view, stored_paths, stored_words,
            words_that_steer, names_without_utf8, forged_numbers, forged_documents, broken_documents, broken_options,
            anything_forged, paths_for_names, huge_text, blobs, circle_of_trials, dangling_rows, missing_columns,
            other_versions, old_version, negative_version, other_program, broken_schema, schema_that_calls, many_rows,
@@ -261,7 +275,7 @@ NAMES = ("file:tuned.db?mode=memory", "file:/dev/zero", ":memory:", "", "-x", "a
          "%74uned.db", "/proc/self/mem", "file::memory:?cache=shared", "\x1b[31mred", "/dev/full/x", "tuned.db/x")
 MADE = {"tuned.db", "tuned.db-wal", "tuned.db-shm", "tuned.db-journal", "toys", "home", "out", "error", "report.out",
         "exported", "merged.db", "merged.db-wal", "merged.db-shm", "new.db", "new.db-wal", "new.db-shm", "made.pasc", "stdin",
-        "nowhere"}
+        "nowhere", "planted"}
 
 
 def contents(folder):
@@ -295,7 +309,7 @@ class Hostile:
             path = random.choice(NAMES)
             name += " " + repr(path)
         commands = readers_of_database(bench, path)
-        if attack in (stored_command, stored_command_of_another_kind) and random.random() < 0.7:
+        if attack in (stored_paths, stored_words) and random.random() < 0.7:
             commands = [words for words in commands if "--resume" in words]
         if attack is triggers and random.random() < 0.7:
             commands = [["N=6000" if word == "N=5000" else word for word in commands[-1]]]  # a sweep that stores
