@@ -152,12 +152,12 @@ TEST_F(TrialRunnerTest, TrialsGetFreshInputs) {
   std::ignore = run(kRight);
   std::ignore = run(kRight, 32);  // by now drawing has cost little next to the trials
   device_.uploads.clear();
-  std::set<std::string> contents;
-  for (int i = 0; i < 3; ++i) {
+  // On a busy machine one drawing may have taken as long as many trials, which it then waits for.
+  for (int i = 0; i < 100 && device_.uploads.size() < 4; ++i) {
     EXPECT_EQ(run(kRight).status, TrialStatus::ok);
   }
-  contents.insert(device_.uploads.begin(), device_.uploads.end());
-  EXPECT_GE(device_.uploads.size(), 4U) << "two inputs, drawn at least twice in three trials";
+  const std::set<std::string> contents(device_.uploads.begin(), device_.uploads.end());
+  EXPECT_GE(device_.uploads.size(), 4U) << "two inputs, drawn at least twice";
   EXPECT_EQ(contents.size(), device_.uploads.size()) << "no contents twice";
 }
 
