@@ -50,7 +50,7 @@ void check_supported(const JsonNode& node, const LimitedKey& limit) {
 
 void check_limits(const JsonNode& object, std::span<const LimitedKey> limited) {
   for (const LimitedKey& limit : limited) {
-    if (object.has(limit.key) && !object.at(limit.key).value().is_null()) {
+    if (object.has_value(limit.key)) {
       check_supported(object.at(limit.key), limit);
     }
   }

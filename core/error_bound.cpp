@@ -137,8 +137,10 @@ double ErrorBound::distance(double value, double expected) const noexcept {
     return kInfinity;
   }
   if (std::isinf(value)) {
-    const bool overflows = overflow_ < kInfinity && std::signbit(value) == std::signbit(expected);
-    return overflows ? std::max(0.0, overflow_ - std::abs(expected)) : kInfinity;
+    if (!(overflow_ < kInfinity) || std::signbit(value) != std::signbit(expected)) {
+      return kInfinity;
+    }
+    return std::max(0.0, overflow_ - std::abs(expected));
   }
   return std::abs(value - expected);
 }

@@ -17,9 +17,9 @@ constexpr std::int64_t kMin = std::numeric_limits<std::int64_t>::min();
 
 // Words that would mean something else in an expression than the name they are given to.
 bool is_reserved(std::string_view name) {
-  constexpr std::array<std::string_view, 8> kWords{"sizeof",   "min",      "max",     "abs",
+  constexpr std::array<std::string_view, 8> kTaken{"sizeof",   "min",      "max",     "abs",
                                                    "ceil_div", "round_up", "is_pow2", "log2"};
-  return std::find(kWords.begin(), kWords.end(), name) != kWords.end();
+  return std::find(kTaken.begin(), kTaken.end(), name) != kTaken.end();
 }
 
 bool divide(std::int64_t left, std::int64_t right, std::int64_t& quotient, Arithmetic& why) noexcept {

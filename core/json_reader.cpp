@@ -158,6 +158,8 @@ JsonNode JsonNode::at(std::string_view key) const {
   return {*member, *file_, pointer_ + "/" + escaped(key)};
 }
 
+bool JsonNode::has_value(std::string_view key) const { return has(key) && !at(key).value().is_null(); }
+
 JsonNode JsonNode::at(std::size_t index) const {
   return {value_->at(index), *file_, pointer_ + "/" + std::to_string(index)};
 }

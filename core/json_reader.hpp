@@ -30,6 +30,8 @@ class JsonNode {
   /// Requires an object with no keys but these.
   void only_keys(std::initializer_list<std::string_view> keys) const;
   [[nodiscard]] bool has(std::string_view key) const;
+  /// Whether it has that member with a value other than null.
+  [[nodiscard]] bool has_value(std::string_view key) const;
   /// The member; fails if it is missing.
   [[nodiscard]] JsonNode at(std::string_view key) const;
   [[nodiscard]] JsonNode at(std::size_t index) const;

@@ -9,6 +9,7 @@
 #include <map>
 #include <mutex>
 #include <string>
+#include <tuple>
 #include <utility>
 
 #include "core/error.hpp"
@@ -23,7 +24,9 @@ struct ObjectName {
   std::string type;
   std::string name;
   std::string table;
-  friend auto operator<=>(const ObjectName&, const ObjectName&) = default;
+  friend bool operator<(const ObjectName& a, const ObjectName& b) {
+    return std::tie(a.type, a.name, a.table) < std::tie(b.type, b.name, b.table);
+  }
 };
 using Objects = std::map<ObjectName, std::string>;
 

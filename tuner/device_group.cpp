@@ -141,6 +141,20 @@ void DeviceGroup::fill_from(SweepTask& task, std::size_t most_open) {
   }
 }
 
+// With a time limit each problem's first look is short: what it begins with is compiled before the device turns to it.
+void DeviceGroup::fill_with_defaults(const std::vector<SweepTask*>& waiting) {
+  if (!options_.budget_s && !options_.until) {
+    return;
+  }
+  std::size_t most = std::max<std::size_t>(1, pool_.workers() / 2);
+  for (SweepTask* task : waiting) {
+    if (most-- == 0 || !untried(*task)) {
+      return;
+    }
+    fill_with_default(*task);
+  }
+}
+
 // So that the device need not wait when it turns to the problem; its search does not begin with that.
 void DeviceGroup::fill_with_default(SweepTask& task) {
   if (task.reference == SweepTask::Reference::wanted) {
@@ -171,9 +185,7 @@ void DeviceGroup::fill_pool(bool closing) {
            task->search.remaining() <= static_cast<int>(task->search.open());
   });
   const std::vector<SweepTask*> waiting = in_order();
-  if ((options_.budget_s || options_.until) && !waiting.empty() && untried(*waiting.front())) {
-    fill_with_default(*waiting.front());
-  }
+  fill_with_defaults(waiting);
   for (SweepTask* task : waiting) {
     if (!all_proposed || pool_.pending() >= 2 * pool_.workers()) {
       return;

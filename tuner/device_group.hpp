@@ -98,6 +98,7 @@ class DeviceGroup {
   [[nodiscard]] bool try_again(const Job& job, TrialStatus status);
   void take_reference(SweepTask& task, Compiled compiled);
   void fill_with_default(SweepTask& task);
+  void fill_with_defaults(const std::vector<SweepTask*>& waiting);
   [[nodiscard]] std::vector<SweepTask*> in_order(std::optional<double> left_s = std::nullopt) const;
   [[nodiscard]] std::vector<Prior> known_before_search(const SweepTask& task, const SearchDomain& domain) const;
 

@@ -161,7 +161,8 @@ void LaneRunner::release_task(bool over) {
 
 bool LaneRunner::slice_over(const std::optional<Slice>& slice) const {
   const double spent_s = std::chrono::duration<double>(Clock::now() - slice_start_).count();
-  return slice && ((slice_trials() >= kLeastTrialsOfSlice && spent_s > slice->wanted_s) ||
+  // Nothing gets many trials before all have had a few.
+  return slice && ((slice_trials() >= kLeastTrialsOfSlice && (slice->others_untried || spent_s > slice->wanted_s)) ||
                    ((slice_trials() > 0 || slice->others_untried) && spent_s > slice->longest_s));
 }
 

@@ -25,7 +25,7 @@ struct Slice {
   double longest_s = 0;         ///< in any case
   double finals_s = 0;          ///< for the finals behind it
   double left_s = 0;            ///< until the sweep ends
-  bool others_untried = false;  ///< a problem that takes longer without a trial makes room for those
+  bool others_untried = false;  ///< a few trials are enough, and a problem without any makes room for those
 };
 
 /// Works off a group's plan on one device: hands its lane configurations, finals after them, and writes what comes back

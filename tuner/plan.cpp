@@ -10,7 +10,7 @@ constexpr double kHeadroom = 1.1;
 // Trials without improvement count only as many of them come together.
 constexpr double kPriorTrials = 16;
 constexpr double kPriorImprovement = 0.3;
-// Untried problems go first; their work in microseconds at a petaflop a second is below that in any case.
+// Untried problems go first: no other gain comes near.
 constexpr double kUntried = 1e12;
 
 constexpr double kLoadSeconds = 0.02;  // of a finalist, to the device
@@ -36,7 +36,7 @@ AttainedRates attained_rates(std::span<const SearchProgress> problems) {
 
 double expected_gain(const SearchProgress& problem, const AttainedRates& rates) {
   if (problem.trials == 0) {
-    return kUntried + problem.count * (problem.flops + problem.bytes) * 1e-9;
+    return kUntried * (1 + 1 / (1 + problem.flops + problem.bytes));
   }
   if (!(problem.best_us > 0)) {
     return 0;  // nothing usable in a whole slice: what works goes first
@@ -64,12 +64,11 @@ std::optional<FinalsFit> fit_finals(const FinalsNeed& need, double allowed_s) {
   const std::size_t fewest_finalists = std::min<std::size_t>(1, fit.finalists);
   const int wanted = std::min(need.rounds, need.fewest_wanted);
   while (finals_seconds(need, fit) > allowed_s) {
-    if (fit.rounds > wanted) {
+    const bool fewest = fit.finalists == fewest_finalists;
+    if (fit.rounds > (fewest ? need.fewest : wanted)) {
       --fit.rounds;
-    } else if (fit.finalists > fewest_finalists) {
+    } else if (!fewest) {
       --fit.finalists;
-    } else if (fit.rounds > need.fewest) {
-      --fit.rounds;
     } else {
       return std::nullopt;
     }

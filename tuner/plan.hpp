@@ -29,8 +29,9 @@ struct AttainedRates {
 
 /// Microseconds of the model's time that a second more on this problem is expected to save: calls x time x the room
 /// left (towards a tenth better than the best rates attained anywhere), no more than what the last doubling of its
-/// trials brought, over the time that the next doubling takes. A problem without trials goes before all others, by its
-/// work. The estimate treats a search as a record process: each doubling of trials improves the best by a like share.
+/// trials brought, over the time that the next doubling takes. A problem without trials goes before all others, the one
+/// with the least work first: what it leaves of its share of the time helps the larger ones. The estimate treats a
+/// search as a record process: each doubling of trials improves the best by a like share.
 [[nodiscard]] double expected_gain(const SearchProgress& problem, const AttainedRates& rates);
 
 /// How much of the finals fits in a time.

@@ -42,7 +42,7 @@ void read(const JsonNode& step, SensorTrace::Moment& moment) {
     }
   }
   for (const char* key : {"canary_scale", "canary_us"}) {
-    if (step.has(key) && !step.at(key).value().is_null() && !(step.at(key).real() > 0)) {
+    if (step.has_value(key) && !(step.at(key).real() > 0)) {
       step.at(key).fail("expected a number above 0");
     }
   }

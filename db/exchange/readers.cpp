@@ -155,7 +155,7 @@ double duration_of(const JsonNode& parent, std::string_view key, double unit) {
 }
 
 std::string text_of(const JsonNode& parent, std::string_view key) {
-  return parent.has(key) && !parent.at(key).value().is_null() ? parent.at(key).text() : std::string();
+  return parent.has_value(key) ? parent.at(key).text() : std::string();
 }
 
 std::string written(const JsonNode& parent, std::string_view key) {

@@ -13,11 +13,9 @@ namespace {
 
 constexpr std::uintmax_t kMaxGenerationBytes = 16U << 20U;
 
-bool given(const JsonNode& root, std::string_view key) { return root.has(key) && !root.at(key).value().is_null(); }
-
 // A number in (low, high], or `otherwise` if the key is left out.
 double number(const JsonNode& root, std::string_view key, double low, double high, double otherwise) {
-  if (!given(root, key)) {
+  if (!root.has_value(key)) {
     return otherwise;
   }
   const double value = root.at(key).real();
@@ -36,11 +34,11 @@ std::int64_t known_token(const JsonNode& node, const ModelConfig& config) {
 }
 
 std::optional<std::int64_t> optional_token(const JsonNode& root, std::string_view key, const ModelConfig& config) {
-  return given(root, key) ? std::optional(known_token(root.at(key), config)) : std::nullopt;
+  return root.has_value(key) ? std::optional(known_token(root.at(key), config)) : std::nullopt;
 }
 
 std::vector<std::int64_t> end_tokens(const JsonNode& root, const ModelConfig& config) {
-  if (!given(root, "eos_token_id")) {
+  if (!root.has_value("eos_token_id")) {
     return config.eos_tokens;
   }
   const JsonNode node = root.at("eos_token_id");
@@ -60,12 +58,12 @@ GenerationConfig read_generation(const JsonNode& root, const ModelConfig& config
   }
   check_generation_keys(root);
   GenerationConfig out;
-  out.do_sample = given(root, "do_sample") && root.at("do_sample").boolean();
+  out.do_sample = root.has_value("do_sample") && root.at("do_sample").boolean();
   out.temperature = number(root, "temperature", 0, 1e6, 1.0);
   out.top_p = number(root, "top_p", 0, 1, 1.0);
   out.repetition_penalty = number(root, "repetition_penalty", 0, 1e6, 1.0);
   out.presence_penalty = number(root, "presence_penalty", -1e6, 1e6, 0.0);
-  out.top_k = given(root, "top_k") ? root.at("top_k").integer() : 50;
+  out.top_k = root.has_value("top_k") ? root.at("top_k").integer() : 50;
   if (out.top_k < 0 || out.top_k > std::numeric_limits<std::int32_t>::max()) {
     root.at("top_k").fail(fmt::format("{} is no possible number of tokens", out.top_k));
   }

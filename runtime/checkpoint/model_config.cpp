@@ -48,10 +48,6 @@ void require_supported(const JsonNode& object, const LimitedKey& limit) {
   check_supported(object.at(limit.key), limit);
 }
 
-bool is_given(const JsonNode& object, std::string_view key) {
-  return object.has(key) && !object.at(key).value().is_null();
-}
-
 void require(bool holds, const JsonNode& node, const std::string& otherwise) {
   if (!holds) {
     node.fail(otherwise);
@@ -71,7 +67,7 @@ constexpr std::array<std::string_view, 2> kRopeObjects{"rope_parameters", "rope_
 std::optional<double> find_theta(const JsonNode& object) {
   std::optional<double> theta;
   const auto take = [&](const JsonNode& holder) {
-    if (is_given(holder, "rope_theta")) {
+    if (holder.has_value("rope_theta")) {
       const double found = read_theta(holder);
       const double other = theta.value_or(found);
       require(other == found, holder.at("rope_theta"), fmt::format("{} and {} contradict each other", found, other));
@@ -80,7 +76,7 @@ std::optional<double> find_theta(const JsonNode& object) {
   };
   take(object);
   for (const std::string_view key : kRopeObjects) {
-    if (is_given(object, key)) {
+    if (object.has_value(key)) {
       take(object.at(key));
     }
   }
@@ -89,7 +85,7 @@ std::optional<double> find_theta(const JsonNode& object) {
 
 // Files of older versions say "type".
 void check_rope_type(const JsonNode& rope) {
-  require_supported(rope, {is_given(rope, "rope_type") || !is_given(rope, "type") ? "rope_type" : "type", kRopeTypes});
+  require_supported(rope, {rope.has_value("rope_type") || !rope.has_value("type") ? "rope_type" : "type", kRopeTypes});
 }
 
 using Section = std::array<std::int64_t, 3>;
@@ -110,7 +106,7 @@ Section read_section(const JsonNode& rope) {
 Section find_section(const JsonNode& text) {
   std::optional<Section> section;
   for (const std::string_view key : kRopeObjects) {
-    if (is_given(text, key)) {
+    if (text.has_value(key)) {
       const Section found = read_section(text.at(key));
       require(section.value_or(found) == found, text, "'rope_parameters' and 'rope_scaling' contradict each other");
       section = found;
@@ -183,7 +179,7 @@ std::vector<std::int64_t> read_deepstack(const JsonNode& node, std::int64_t dept
 // The released models do not say how the tower's positions turn.
 double read_vision_rope(const JsonNode& vision) {
   for (const std::string_view key : kRopeObjects) {
-    if (is_given(vision, key)) {
+    if (vision.has_value(key)) {
       check_vision_rope_keys(vision.at(key));
     }
   }
@@ -228,7 +224,7 @@ void read_tokens(const JsonNode& root, const JsonNode& text, ModelConfig& config
   std::sort(ids.begin(), ids.end());
   require(std::adjacent_find(ids.begin(), ids.end()) == ids.end(), root,
           "two of image_token_id, video_token_id, vision_start_token_id and vision_end_token_id are the same");
-  if (!is_given(text, "eos_token_id")) {
+  if (!text.has_value("eos_token_id")) {
     return;
   }
   const JsonNode eos = text.at("eos_token_id");
@@ -244,7 +240,7 @@ void read_tokens(const JsonNode& root, const JsonNode& text, ModelConfig& config
 ModelConfig read_config(const JsonNode& root) {
   require_supported(root, {"model_type", R"(["qwen3_vl"])"});
   for (const std::string_view key : {"quantization_config", "quantization"}) {
-    if (is_given(root, key)) {
+    if (root.has_value(key)) {
       root.at(key).fail("quantised models are not supported; take the bfloat16 checkpoint");
     }
   }

@@ -199,17 +199,13 @@ constexpr auto joined(const std::array<Element, A>& a, const std::array<Element,
 
 constexpr auto kTextNoEffect = joined(kCommonKeys, kTextUnused);
 
-bool is_given(const JsonNode& object, std::string_view key) {
-  return object.has(key) && !object.at(key).value().is_null();
-}
-
 // The length of a window says nothing where windows are off.
 void check_windows(const JsonNode& text) {
-  if (!is_given(text, "use_sliding_window")) {
+  if (!text.has_value("use_sliding_window")) {
     const LimitedKey window{"sliding_window", "[null]"};
     check_limits(text, {&window, 1});
   }
-  if (is_given(text, "layer_types")) {
+  if (text.has_value("layer_types")) {
     const JsonNode types = text.at("layer_types");
     for (std::size_t i = 0; i < types.array_size(); ++i) {
       check_supported(types.at(i), {"layer_types", R"(["full_attention"])"});
@@ -235,7 +231,7 @@ void check_root_keys(const JsonNode& root, const JsonNode& text) {
   check_limits(root, kTextLimited);
   for (const std::string_view key : kTextRead) {
     const bool is_own = key == "model_type" || key == "tie_word_embeddings" || key == "eos_token_id";
-    if (!is_own && is_given(root, key) && !(text.has(key) && text.at(key).value() == root.at(key).value())) {
+    if (!is_own && root.has_value(key) && !(text.has(key) && text.at(key).value() == root.at(key).value())) {
       root.at(key).fail("only text_config counts, and it does not say the same: make both agree, or remove this key");
     }
   }

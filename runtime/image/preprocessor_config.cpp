@@ -40,8 +40,6 @@ std::array<double, 3> channel_values(const JsonNode& node, double above) {
   return values;
 }
 
-bool present(const JsonNode& root, std::string_view key) { return root.has(key) && !root.at(key).value().is_null(); }
-
 using Keys = std::string_view;
 
 constexpr std::array kRead{
@@ -81,7 +79,7 @@ constexpr std::array kNoEffect{
 constexpr std::array kSizeRead{Keys("longest_edge"), Keys("shortest_edge")};
 
 void check_processor(const JsonNode& root) {
-  if (present(root, "image_processor_type")) {
+  if (root.has_value("image_processor_type")) {
     const std::string type = root.at("image_processor_type").text();
     if (!type.starts_with("Qwen2VLImageProcessor") && !type.starts_with("Qwen3VLImageProcessor")) {
       root.at("image_processor_type").fail(fmt::format("'{}' is not the processor of a Qwen3-VL model", type));
@@ -91,11 +89,11 @@ void check_processor(const JsonNode& root) {
 
 // The older keys count where both are given, as for the library that reads these files.
 JsonNode edge(const JsonNode& root, std::string_view key, std::string_view old_key) {
-  return present(root, old_key) ? root.at(old_key) : root.at("size").at(key);
+  return root.has_value(old_key) ? root.at(old_key) : root.at("size").at(key);
 }
 
 void read_edges(const JsonNode& root, PreprocessorConfig& config) {
-  if (present(root, "size")) {
+  if (root.has_value("size")) {
     check_keys(root.at("size"), {kSizeRead, {}, {}});
   }
   const JsonNode shortest = edge(root, "shortest_edge", "min_pixels");
@@ -120,7 +118,7 @@ PreprocessorConfig parse_preprocessor_config(std::string_view text, const std::s
   read_edges(root, config);
   config.image_mean = channel_values(root.at("image_mean"), -1e6);
   config.image_std = channel_values(root.at("image_std"), 0);
-  if (present(root, "rescale_factor")) {
+  if (root.has_value("rescale_factor")) {
     config.rescale_factor = root.at("rescale_factor").real();
     if (!(config.rescale_factor >= 1e-6 && config.rescale_factor <= 1e6)) {
       root.at("rescale_factor").fail(fmt::format("{} is out of range", config.rescale_factor));

@@ -34,8 +34,7 @@ void require_false(const JsonNode& node, std::string_view key) {
 
 // The member is missing or one of the values that change nothing.
 void require_unused(const JsonNode& node, std::string_view key, std::initializer_list<nlohmann::json> unused) {
-  if (node.has(key) && !node.at(key).value().is_null() &&
-      std::find(unused.begin(), unused.end(), node.at(key).value()) == unused.end()) {
+  if (node.has_value(key) && std::find(unused.begin(), unused.end(), node.at(key).value()) == unused.end()) {
     node.at(key).fail(fmt::format("is set, which is not supported: {}, without it", kExpectedKind));
   }
 }
@@ -81,7 +80,7 @@ void check_settings(const JsonNode& root) {
   require_unused(root, "version", {"1.0"});
   check_model(root.at("model"));
   require_type(root.at("normalizer"), "NFC");
-  if (root.has("post_processor") && !root.at("post_processor").value().is_null()) {
+  if (root.has_value("post_processor")) {
     require_type(root.at("post_processor"), "ByteLevel");
   }
   require_type(root.at("decoder"), "ByteLevel");
@@ -214,7 +213,7 @@ TokenizerParts build_tokenizer(std::string_view text, const std::string& file) {
   const ByteTokens byte_tokens = find_byte_tokens(vocabulary, file);
   MergeTable merges = build_merges(contents, vocabulary, file);
   TokenizerParts parts{std::move(vocabulary), std::move(merges), byte_tokens, std::move(pattern), {}, {}, {}, 0};
-  if (root.has("added_tokens") && !root.at("added_tokens").value().is_null()) {
+  if (root.has_value("added_tokens")) {
     const JsonNode added = root.at("added_tokens");
     for (std::size_t i = 0; i < added.array_size(); ++i) {
       add_token(added.at(i), file, parts);

@@ -154,8 +154,8 @@ def workload(bench, damage):
 
 def sensors(bench, damage):
     path = bench.write("trace.json", damage.json(samples.SENSOR_TRACE))
-    return samples.short_sweep(bench, bench.path("new.db"), ["--trials", "1", "--sensors", path, "--pause-limit", "1",
-                                                             "--preheat", "0"]), None
+    return samples.short_sweep(bench, bench.path("new.db"), ["--trials", "1", "--sensors", path, "--drift", "0.9",
+                                                             "--pause-limit", "1", "--preheat", "0"]), None
 
 
 def table(bench, damage):
