@@ -84,6 +84,7 @@ void LaneRunner::feed(bool closing, bool stopping, const std::optional<Slice>& s
       return;
     }
     task_->looked_at = task_->looked_at || !closing;
+    finals_shared_ = slice && !closing && slice->others_untried;
     begin_finals(search_over, !slice    ? std::nullopt
                               : closing ? std::optional(slice->left_s)
                                         : std::optional(slice->finals_s));
@@ -166,6 +167,12 @@ bool LaneRunner::slice_over(const std::optional<Slice>& slice) const {
                    ((slice_trials() > 0 || slice->others_untried) && spent_s > slice->longest_s));
 }
 
+// Finals for which there was too little time: with what is left when all problems were looked at there may be more.
+void LaneRunner::release_for_later() {
+  task_->decided_on.clear();
+  release_task(over_after_finals_ && !finals_shared_);
+}
+
 // Of a file in which nothing compiles, the trials tell more than the reference kernel's failure would: it is a fault
 // only once something is to be compared with it.
 bool LaneRunner::set_problem() {
@@ -219,6 +226,7 @@ void LaneRunner::feed_trials(const std::optional<Slice>& slice) {
 
 void LaneRunner::begin_finals(bool over_after, std::optional<double> allowed_s) {
   over_after_finals_ = over_after;
+  finals_cut_ = false;
   finals_allowed_s_ = allowed_s;
   const std::string key = task_->search.finalists_key();
   if (key.empty() || key == task_->decided_on) {
@@ -246,13 +254,14 @@ void LaneRunner::send_finals() {
   std::size_t most = task_->search.finalist_configs().size();
   if (finals_allowed_s_) {
     const double allowed_s = std::min(*finals_allowed_s_, left_s_.value_or(*finals_allowed_s_)) - kAnswerSeconds;
-    const auto fit = fit_finals(finals_need(), allowed_s);
+    const FinalsNeed need = finals_need();
+    const auto fit = fit_finals(need, allowed_s);
     if (!fit) {
-      task_->decided_on.clear();  // there may be time for them later
       decide_without_finals();
-      release_task(over_after_finals_);
+      release_for_later();
       return;
     }
+    finals_cut_ = fit->finalists < need.launch_s.size() || fit->rounds < std::min(need.rounds, need.fewest_wanted);
     job.allowed_s = allowed_s;
     job.options.rounds = fit->rounds;
     most = fit->finalists;

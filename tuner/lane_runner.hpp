@@ -85,6 +85,7 @@ class LaneRunner {
   void decide_without_finals();
   void announce(const FinalsResult& result, std::int64_t winner);
   void release_task(bool over);
+  void release_for_later();
   [[nodiscard]] bool set_problem();
   void feed_trials(const std::optional<Slice>& slice);
   [[nodiscard]] int slice_trials() const { return task_->search.done() - done_at_start_; }
@@ -112,6 +113,8 @@ class LaneRunner {
   enum class Stage : std::uint8_t { searching, gathering, finals };
   Stage stage_ = Stage::searching;
   bool over_after_finals_ = false;
+  bool finals_shared_ = false;  ///< their time, with problems that were not looked at
+  bool finals_cut_ = false;     ///< fewer finalists or rounds than are wanted
   Clock::time_point slice_start_;
   int done_at_start_ = 0;
   bool ran_ = false;                        ///< one of its configurations, since

@@ -43,9 +43,11 @@ void LaneRunner::on_finals(const FinalsDone& done) {
     }
   }
   if (done.result && done.result->out_of_time) {
-    task_->decided_on.clear();
     decide_without_finals();
-  } else if (done.result) {
+    release_for_later();
+    return;
+  }
+  if (done.result) {
     std::int64_t winner = 0;
     for (std::size_t i = 0; i < done.result->trials.size(); ++i) {
       const Trial& trial = done.result->trials[i];
@@ -60,7 +62,11 @@ void LaneRunner::on_finals(const FinalsDone& done) {
       return;
     }
   }
-  release_task(over_after_finals_);
+  if (finals_cut_ && finals_shared_) {
+    release_for_later();
+  } else {
+    release_task(over_after_finals_);
+  }
 }
 
 void LaneRunner::announce(const FinalsResult& result, std::int64_t winner) {

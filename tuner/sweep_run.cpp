@@ -29,10 +29,23 @@ SweepSummary SweepRun::run() {
   trials_at_start_ = summary_.trials;
   try {
     work();
+    sum_up();
+    tell(true);
+    finish(summary_.interrupted ? "interrupted" : "finished");
   } catch (...) {
     end_failed();
     throw;
   }
+  const bool nothing_ran = std::all_of(lanes_.begin(), lanes_.end(), [](const Lane& lane) {
+    return lane.runner->ended() && !lane.runner->gave_up() && lane.runner->lane().busy_ms() == 0;
+  });
+  if (nothing_ran && summary_.trials == trials_at_start_) {
+    throw Error(summary_.ended_because);
+  }
+  return summary_;
+}
+
+void SweepRun::sum_up() {
   for (const Lane& lane : lanes_) {
     summary_.busy_s += lane.runner->lane().busy_ms() / 1000;
     summary_.waited_s += lane.runner->lane().waited_ms() / 1000;
@@ -46,15 +59,6 @@ SweepSummary SweepRun::run() {
   }
   summary_.not_reached = not_reached();
   summary_.wall_s = std::chrono::duration<double>(Clock::now() - started_).count();
-  tell(true);
-  finish(summary_.interrupted ? "interrupted" : "finished");
-  const bool nothing_ran = std::all_of(lanes_.begin(), lanes_.end(), [](const Lane& lane) {
-    return lane.runner->ended() && !lane.runner->gave_up() && lane.runner->lane().busy_ms() == 0;
-  });
-  if (nothing_ran && summary_.trials == trials_at_start_) {
-    throw Error(summary_.ended_because);
-  }
-  return summary_;
 }
 
 void SweepRun::work() {
@@ -91,17 +95,23 @@ void SweepRun::feed() {
     if (over_at_) {
       lane.runner->run_out(Clock::now() - *over_at_ >= kOvertime);
     } else {
-      lane.runner->feed(closing_, stop_, slice());
+      lane.runner->feed(closing_, stop_, slice(*lane.group));
     }
     lane.runner->pump();
   }
 }
 
-// Time for nothing but finals of what is on the devices now.
+// Time for nothing but finals of what is on the devices now; not as long as there are problems that nobody looked at,
+// whose finals have their part of the time already.
 bool SweepRun::closing() const {
   const auto left_s = deadline_.left_s();
   if (!left_s) {
     return false;
+  }
+  for (const auto& group : groups_) {
+    if (slice(*group)->others_untried) {
+      return false;
+    }
   }
   double reserve_s = 0;
   for (const Lane& lane : lanes_) {
@@ -155,30 +165,32 @@ void SweepRun::wait() {
 
 // With a time limit a problem keeps a device for a part of its even share, so that gains are compared often; and as
 // long as there are others that were not looked at, for no longer than leaves as much for each of them.
-std::optional<Slice> SweepRun::slice() const {
+std::optional<Slice> SweepRun::slice(const DeviceGroup& group) const {
   const auto left_s = deadline_.left_s();
   if (!left_s) {
     return std::nullopt;
   }
-  const double all_s = *left_s * static_cast<double>(lanes_.size());
-  double problems = 0;
+  double lanes = 0;
+  for (const Lane& lane : lanes_) {
+    lanes += lane.group == &group && !lane.runner->ended() ? 1 : 0;
+  }
+  lanes = std::max(1.0, lanes);
   double unfinished = 0;
   double untried = 0;
-  for (const auto& group : groups_) {
-    for (const auto& task : group->tasks()) {
-      ++problems;
-      unfinished += task->over ? 0 : 1;
-      untried += !task->owned && DeviceGroup::untried(*task) && task->put_off_s == 0 ? 1 : 0;
-    }
+  for (const auto& task : group.tasks()) {
+    unfinished += task->over ? 0 : 1;
+    untried += !task->owned && DeviceGroup::untried(*task) && task->put_off_s == 0 ? 1 : 0;
   }
+  const double all_s = *left_s * lanes;
+  const double problems = std::max(1.0, static_cast<double>(group.tasks().size()));
+  const double share_s = all_s / (untried + lanes);
   Slice slice;
   slice.left_s = *left_s;
   slice.others_untried = untried > 0;
-  const double share_s = all_s / (untried + 1);
   slice.longest_s = untried > 0 ? kSearchShare * share_s : std::numeric_limits<double>::infinity();
   slice.wanted_s = std::min(std::clamp(all_s / (problems * kSlicesEach), kShortestSliceSeconds, kLongestSliceSeconds),
                             slice.longest_s);
-  const double finals_s = untried > 0 ? (1 - kSearchShare) * share_s : all_s / (2 * std::max(1.0, unfinished));
+  const double finals_s = untried > 0 ? (1 - kSearchShare) * share_s : all_s / (2 * std::max(lanes, unfinished));
   slice.finals_s = std::min(*left_s, finals_s);
   return slice;
 }

@@ -45,13 +45,14 @@ class SweepRun {
   [[nodiscard]] std::string kernel() const;
 
   void work();
+  void sum_up();
   void feed();
   [[nodiscard]] bool closing() const;
   [[nodiscard]] std::vector<std::string> not_reached() const;
   [[nodiscard]] bool done(bool closing) const;
   void take_compiled();
   void wait();
-  [[nodiscard]] std::optional<Slice> slice() const;
+  [[nodiscard]] std::optional<Slice> slice(const DeviceGroup& group) const;
   [[nodiscard]] std::optional<double> eta_s() const;
   [[nodiscard]] SweepView view(bool last) const;
   [[nodiscard]] std::int64_t spent_ms() const;
