@@ -23,7 +23,7 @@ struct BestFilter {
 struct BestTrial {
   StoredTrial stored;                     ///< with samples: those of the trial whose result it shares, if it does
   std::optional<TimeSummary> baseline{};  ///< of the default configuration, from the same stage and session or decision
-  bool decided = false;                   ///< it was measured in finals
+  bool decided = false;                   ///< in finals; false for a winner from the search's trials, too
 };
 
 }  // namespace pascaline

@@ -18,7 +18,7 @@ struct MergeCounts {
   std::int64_t samples = 0;   ///< of the new trials
   std::int64_t readings = 0;  ///< of sensors, new ones
   std::int64_t winners_added = 0;
-  std::int64_t winners_replaced = 0;  ///< the other's took the place of one of less confidence
+  std::int64_t winners_replaced = 0;  ///< the other's took the place of one that was less well founded
   std::int64_t winners_kept = 0;      ///< another one was here and stayed
   std::int64_t winners_known = 0;     ///< the same decision on both sides
 
@@ -32,9 +32,10 @@ struct MergeCounts {
 /// is, and one that a sweep writes to is read as it was at one moment. Sessions come whole: uuid, run, card, command,
 /// times, sensors, trials with their samples. What the processes of `other` have on a device just now does not. Rows
 /// keep their keys, so that nothing measured under one key counts under another. Where both know the winner of a key,
-/// the one of higher confidence stays; of equals the one whose median has the narrower interval, then the newer. So
-/// databases may be merged in any order and as often as wanted. One transaction: with any failure `mine` is as it was,
-/// as it is when there is nothing new. Throws StoreError naming the file at fault, also if `other` is `mine`.
+/// one that finals decided stays before one from the search, of two of a kind the one of higher confidence; of equals
+/// the one whose median has the narrower interval, then the newer. So databases may be merged in any order and as often
+/// as wanted. One transaction: with any failure `mine` is as it was, as it is when there is nothing new. Throws
+/// StoreError naming the file at fault, also if `other` is `mine`.
 MergeCounts merge_database(const std::filesystem::path& other, Store& mine);
 
 /// Opens a database to be merged into `mine`, which need not exist yet; throws StoreError as `merge_database` as far as

@@ -15,6 +15,7 @@ constexpr int kFewestSamples = 6;
 // A decision as far as it says how well supported it is, and which it is.
 struct Decision {
   std::int64_t trial = 0;
+  bool in_finals = false;
   double confidence = 0;
   std::int64_t decided_unix_ms = 0;
   TimeSummary time;
@@ -23,6 +24,7 @@ struct Decision {
 Decision read_decision(Query& row) {
   Decision decision;
   decision.trial = row.integer();
+  decision.in_finals = row.flag();
   decision.confidence = row.real();
   decision.decided_unix_ms = row.integer();
   decision.time = read_summary(row).value_or(TimeSummary{});
@@ -34,7 +36,11 @@ double width(const Decision& decision) {
                                               : relative_half_width(decision.time);
 }
 
+// What finals decided is better founded than any decision from the search's trials, however clear that looks.
 bool is_better(const Decision& a, const Decision& b) {
+  if (a.in_finals != b.in_finals) {
+    return a.in_finals;
+  }
   if (a.confidence != b.confidence) {
     return a.confidence > b.confidence;
   }
@@ -53,9 +59,9 @@ struct WinnerKey {
 
 std::optional<Decision> decision_here(Merge& merge, const WinnerKey& key) {
   Query row = merge.to.query(
-      "SELECT w.trial_id, w.confidence, w.decided_unix_ms, t.median_us, t.low_us, t.high_us, t.sample_count "
-      "FROM winners w JOIN trials t ON t.id = w.trial_id WHERE w.device_id = ? AND w.toolkit_id = ? AND "
-      "w.kernel_id = ? AND w.problem_id = ?");
+      "SELECT w.trial_id, t.stage = 'finals', w.confidence, w.decided_unix_ms, t.median_us, t.low_us, t.high_us, "
+      "t.sample_count FROM winners w JOIN trials t ON t.id = w.trial_id WHERE w.device_id = ? AND w.toolkit_id = ? "
+      "AND w.kernel_id = ? AND w.problem_id = ?");
   row.bind(key.device, key.toolkit, key.kernel, key.problem);
   return row.step() ? std::optional(read_decision(row)) : std::nullopt;
 }
@@ -83,8 +89,9 @@ void merge_winners(Merge& merge) {
       merge,
       "SELECT w.device_id, w.toolkit_id, w.kernel_id, w.problem_id, t.status = 'ok' AND t.device_id = w.device_id AND "
       "t.toolkit_id = w.toolkit_id AND t.kernel_id = w.kernel_id AND t.problem_id = w.problem_id, w.trial_id, "
-      "w.confidence, w.decided_unix_ms, t.median_us, t.low_us, t.high_us, t.sample_count, w.baseline_median_us, "
-      "w.baseline_low_us, w.baseline_high_us, w.baseline_count FROM winners w JOIN trials t ON t.id = w.trial_id "
+      "t.stage = 'finals', w.confidence, w.decided_unix_ms, t.median_us, t.low_us, t.high_us, t.sample_count, "
+      "w.baseline_median_us, w.baseline_low_us, w.baseline_high_us, w.baseline_count FROM winners w JOIN trials t ON "
+      "t.id = w.trial_id "
       "ORDER BY w.decided_unix_ms, w.trial_id");
   while (merge_next(merge, row)) {
     WinnerKey key;

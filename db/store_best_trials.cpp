@@ -142,16 +142,15 @@ std::vector<BestTrial> Store::best_trials(const BestFilter& filter) const {
     for (auto& [where, choice] : choices) {
       BestTrial best;
       std::optional<std::int64_t> id = choice.winner;
-      best.decided = id.has_value();
       best.baseline = choice.baseline;
       for (const TrialStage stage : {TrialStage::finals, TrialStage::search}) {
         if (!id) {
           id = fastest_of(connection, filter, choice.key, stage);
-          best.decided = id && stage == TrialStage::finals;
           best.baseline = latest_default(connection, filter, choice.key, stage);
         }
       }
       best.stored = impl_->trial_with_samples(id.value());
+      best.decided = best.stored.trial.stage == TrialStage::finals;
       trials.push_back(std::move(best));
     }
     return trials;

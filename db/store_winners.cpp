@@ -2,8 +2,7 @@
 #include <sqlite3.h>
 
 #include <limits>
-
-#include <nlohmann/json.hpp>
+#include <utility>
 
 #include "db/rows.hpp"
 #include "db/store_impl.hpp"
@@ -76,7 +75,8 @@ std::optional<TrialStage> Store::winner_stage(const ContextIds& context) const {
 }
 
 // A decision keeps the baseline's time and not its trial, which is the one of its key with that very time. Those of
-// one decision lie side by side, so the whole key is looked through only where it is not among them.
+// one decision lie side by side, so the whole key is looked through only where it is not among them. A trial that
+// shares another's result has its times, too, but was compared with nothing.
 std::optional<Store::StandIn> Store::stand_in_of(std::int64_t winner_trial_id) const {
   return impl_->connection->guard("read what a winner was compared with", [&]() -> std::optional<StandIn> {
     for (const std::int64_t around : {kTrialsOfDecision, std::numeric_limits<std::int64_t>::max() / 2}) {
@@ -88,14 +88,15 @@ std::optional<Store::StandIn> Store::stand_in_of(std::int64_t winner_trial_id) c
           "AND b.device_id = w.device_id AND b.toolkit_id = w.toolkit_id AND b.kernel_id = w.kernel_id "
           "AND b.problem_id = w.problem_id AND b.median_us = w.baseline_median_us AND b.low_us = w.baseline_low_us "
           "AND b.high_us = w.baseline_high_us AND b.sample_count = w.baseline_count "
-          "WHERE w.trial_id = ?2 ORDER BY b.is_default DESC, b.id DESC LIMIT 1");
+          "WHERE w.trial_id = ?2 ORDER BY b.is_default DESC, b.shared_trial_id IS NOT NULL, b.id DESC LIMIT 1");
       row.bind(around, winner_trial_id);
       if (row.step()) {
         const bool is_default = row.flag();
-        const std::string config = row.text();
-        const std::string why = row.text();
-        return is_default ? std::nullopt
-                          : std::optional(StandIn{Config::from_json(nlohmann::json::parse(config)), why});
+        if (is_default) {
+          return std::nullopt;
+        }
+        Config config = read_config(row, "trials");
+        return StandIn{std::move(config), row.text()};
       }
     }
     return std::nullopt;

@@ -45,7 +45,7 @@ struct ComparedBest {
   std::string source_hash;
   ToolkitRow toolkit;
   std::int64_t trial_id = 0;           ///< in that side's database
-  bool decided = false;                ///< measured in finals
+  bool decided = false;                ///< in finals
   std::optional<double> sm_clock_mhz;  ///< mean over its counted samples
 };
 

@@ -92,14 +92,14 @@ struct ReportProblem {
   double bytes = 0;
   std::optional<TimeSummary> baseline;    ///< of the default configuration, or of what stands in for it
   std::optional<Config> baseline_config;  ///< what does; nothing if it is the default
-  std::string baseline_why;               ///< what became of the default then
+  std::string baseline_why;               ///< what became of the default then; empty: it was not tried
   std::optional<TimeSummary> best;
   std::optional<Config> best_config;
   std::optional<std::int64_t> best_trial;
   bool best_is_default = false;
   std::optional<ReportGain> gain;
-  bool decided = false;              ///< by finals, or
-  bool from_search = false;          ///< from the search's trials, where no time was left for finals
+  bool decided = false;              ///< it has a winner, by finals or from the search
+  bool from_search = false;          ///< it is from the search's trials, as no time was left for finals
   std::optional<double> confidence;  ///< nothing if it is undecided or the default has no time
   std::optional<double> gflops;
   std::optional<double> gbs;

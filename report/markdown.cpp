@@ -71,10 +71,9 @@ std::string stand_ins(const std::map<std::string, ProblemSummary>& problems) {
   std::string out;
   for (const auto& [text, problem] : problems) {
     if (problem.stand_in) {
-      out += fmt::format(
-          "\\* {}: of `{}`, the nearest usable configuration; the default: {}\n\n", markdown_escape(text),
-          clean_line(problem.stand_in->config.text()),
-          problem.stand_in->why.empty() ? "not valid or not tried" : markdown_escape(problem.stand_in->why));
+      out += fmt::format("\\* {}: of `{}`, the nearest usable configuration; the default: {}\n\n",
+                         markdown_escape(text), clean_line(problem.stand_in->config.text()),
+                         markdown_escape(default_fate(problem.stand_in->why)));
     }
   }
   return out;
@@ -183,8 +182,9 @@ std::string markdown_report(const Store& store, const ReportOptions& options, co
   }
   out += "Times are medians. The interval of a gain is the widest that the 95 % intervals of both medians allow; the ";
   out += "gain over defaults is the geometric mean of the decided problems of the kernels' current sources. ";
-  out += "Confidence is the probability that the configuration is not slower than the default, from the finals; ";
-  out += "\"undecided\" rows had none, and show the fastest trial of the search.\n";
+  out += "Confidence is the probability that the configuration is not slower than the default, from the finals or, ";
+  out += "where a limit left no time for them, from the search; ";
+  out += "\"undecided\" rows have no winner, and show the fastest trial of the search.\n";
   return out;
 }
 

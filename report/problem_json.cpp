@@ -1,4 +1,5 @@
 #include "report/document_parts.hpp"
+#include "report/text.hpp"
 
 namespace pascaline {
 namespace {
@@ -98,7 +99,8 @@ nlohmann::ordered_json problem_json(const ReportProblem& problem) {
       {"bytes", json_number(problem.bytes)},
       {"default", json_time(problem.baseline)},
       {"baseline_config", problem.baseline_config ? json_config(*problem.baseline_config) : ProblemJson()},
-      {"baseline_why", problem.baseline_config ? ProblemJson(json_text(problem.baseline_why)) : ProblemJson()},
+      {"baseline_why",
+       problem.baseline_config ? ProblemJson(json_text(default_fate(problem.baseline_why))) : ProblemJson()},
       {"best", json_time(problem.best)},
       {"best_config", problem.best_config ? json_config(*problem.best_config) : ProblemJson()},
       {"best_trial", or_null(problem.best_trial)},

@@ -42,10 +42,6 @@ Json note(const Store& store, std::int64_t trial_id, const Trial& trial) {
   return text.empty() ? Json() : Json(text);
 }
 
-std::string default_fate(const Store::StandIn& stand_in) {
-  return stand_in.why.empty() ? "not valid or not tried" : stand_in.why;
-}
-
 bool is_full(const Table& table, const ShowOptions& options) {
   return options.limit > 0 && table.rows.size() >= options.limit;
 }
@@ -56,9 +52,9 @@ Json baseline_text(const Store& store, const Winner& winner) {
     return {};
   }
   const auto stand_in = store.stand_in_of(winner.trial_id);
-  return stand_in
-             ? Json(clean_line(fmt::format("{} (the default: {})", stand_in->config.text(), default_fate(*stand_in))))
-             : Json();
+  return stand_in ? Json(clean_line(
+                        fmt::format("{} (the default: {})", stand_in->config.text(), default_fate(stand_in->why))))
+                  : Json();
 }
 
 Json median(const std::optional<TimeSummary>& time) { return time ? Json(time->median_us) : Json(); }

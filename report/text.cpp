@@ -33,6 +33,8 @@ std::string toolkit_text(const ToolkitRow& toolkit) {
   return text;
 }
 
+std::string default_fate(const std::string& why) { return why.empty() ? "not valid or not tried" : why; }
+
 std::string short_number(double value) {
   return value >= 1000 ? fmt::format("{:.0f}", value) : fmt::format("{:.4g}", value);
 }

@@ -21,6 +21,9 @@ namespace pascaline {
 /// The text as Markdown shows it literally, on one line, in a table cell or elsewhere.
 [[nodiscard]] std::string markdown_escape(std::string_view text);
 
+/// What became of a default configuration that another stands in for; `why` is what is stored of it.
+[[nodiscard]] std::string default_fate(const std::string& why);
+
 /// The text as one RFC 4180 field, quoted if it must be.
 [[nodiscard]] std::string csv_field(std::string_view text);
 

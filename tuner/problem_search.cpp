@@ -285,6 +285,12 @@ std::vector<ProblemSearch::Settled> ProblemSearch::observe(const Trial& trial, s
 void ProblemSearch::discard(const Config& config) {
   std::erase_if(ranking_, [&](const auto& ranked) { return ranked.second == config; });
   measured_.erase(config.text());
+  if (nearest_ && nearest_->second == config) {
+    nearest_.reset();
+    for (const auto& [median_us, usable] : ranking_) {
+      note_if_nearest(usable);
+    }
+  }
   if (config == standard_) {
     lose_default("failed in the finals");
   }
@@ -304,9 +310,17 @@ int ProblemSearch::remaining() const noexcept {
 
 void ProblemSearch::keep(const Config& config, double median_us, std::int64_t trial) {
   ranking_.emplace(median_us, config);
+  note_if_nearest(config);
   measured_[config.text()].trial = trial;
   if (config == standard_) {
     default_us_ = median_us;
+  }
+}
+
+void ProblemSearch::note_if_nearest(const Config& usable) {
+  std::vector<std::size_t> key = closeness(bound_.space(), usable);
+  if (!nearest_ || key < nearest_->first) {
+    nearest_.emplace(std::move(key), usable);
   }
 }
 
@@ -327,11 +341,8 @@ std::optional<Config> ProblemSearch::baseline() const {
   if (default_us_ > 0) {
     return standard_;
   }
-  const auto nearest = std::min_element(ranking_.begin(), ranking_.end(), [&](const auto& a, const auto& b) {
-    return closeness(bound_.space(), a.second) < closeness(bound_.space(), b.second);
-  });
   // Before the default was measured nothing stands in for it.
-  return why_no_default_.empty() || nearest == ranking_.end() ? std::nullopt : std::optional(nearest->second);
+  return why_no_default_.empty() || !nearest_ ? std::nullopt : std::optional(nearest_->second);
 }
 
 std::int64_t ProblemSearch::trial_of(const Config& config) const {

@@ -114,6 +114,7 @@ class ProblemSearch {
   [[nodiscard]] std::optional<Config> propose_stand_in();
   void lose_default(std::string why);
   void keep(const Config& config, double median_us, std::int64_t trial);
+  void note_if_nearest(const Config& usable);
   void keep_binary(const Config& config, const Binary& binary);
   void go_before_its_twin(Candidate& standard);
   [[nodiscard]] Settled share(const Config& config, const Binary& binary, const Trial& original,
@@ -138,6 +139,7 @@ class ProblemSearch {
   };
   std::map<std::string, Original> originals_;  ///< by run key
   std::multimap<double, Config> ranking_;
+  std::optional<std::pair<std::vector<std::size_t>, Config>> nearest_;  ///< of the usable ones, behind its `closeness`
   struct Measured {
     std::int64_t trial = 0;
     double launch_s = 0;

@@ -124,7 +124,7 @@ std::optional<std::string> wisdom_json(const Store& store, const SpaceFilter& fi
     }
     ordered_json entry = entry_of(winner.trial, winner.device, winner.toolkit, winner.kernel, winner.baseline);
     entry["confidence"] = winner.confidence;
-    entry["decided"] = true;
+    entry["decided"] = winner.trial.stage == TrialStage::finals;
     put_date(entry, winner.decided_unix_ms);
     entries.emplace(key, std::move(entry));
   }

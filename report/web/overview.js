@@ -40,9 +40,11 @@ function emptyOverview() {
 
 function decidedTile() {
   const all = [...problemsById.values()].filter((entry) => entry.kernel.current);
+  const decided = all.filter((entry) => entry.problem.decided);
+  const searched = decided.filter((entry) => entry.problem.from_search).length;
   return {
-    value: count(all.filter((entry) => entry.problem.decided).length) + ' of ' + count(all.length),
-    detail: 'decided in finals'
+    value: count(decided.length) + ' of ' + count(all.length),
+    detail: searched ? count(searched) + ' of them decided without finals' : 'decided in finals'
   };
 }
 

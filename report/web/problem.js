@@ -40,7 +40,7 @@ function baselineText(problem) {
   if (!problem.baseline_config) return '';
   const values = Object.entries(problem.baseline_config).map(([name, value]) => name + '=' + value);
   return '; of ' + values.join(' ') + ', the nearest usable configuration to the default (' +
-      (problem.baseline_why || 'not valid or not tried') + ')';
+      problem.baseline_why + ')';
 }
 
 function decidedText(problem) {

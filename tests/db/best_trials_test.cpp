@@ -64,6 +64,16 @@ TEST_F(BestTrialsTest, DecisionGoesBeforeEveryTime) {
   EXPECT_EQ(best.baseline->median_us, 210);
 }
 
+TEST_F(BestTrialsTest, WinnerFromTheSearchWasNotDecidedInFinals) {
+  add(4, 80);
+  const std::int64_t winner = add(8, 100);
+  store_.set_winner(context_, winner, TimeSummary{210, 200, 220, 30}, 0.9);
+  const BestTrial best = only();
+  EXPECT_EQ(best.stored.id, winner);
+  EXPECT_FALSE(best.decided);
+  EXPECT_EQ(best.baseline->median_us, 210);
+}
+
 TEST_F(BestTrialsTest, UndecidedIsOfTheNewestSourceAndToolkit) {
   add(4, 80, TrialStage::search, 1000);
   context_.kernel = store_.kernel_id({"matmul", "source-b"});

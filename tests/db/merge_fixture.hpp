@@ -39,14 +39,14 @@ class MergeTest : public ::testing::Test {
     Store store(file, OpenMode::create, Durability::normal);
     add_session(store, trials, first);
   }
-  /// A session of one trial of that tile, in the finals with an interval of that half width: the winner.
+  /// A session of one trial of that tile, in the finals (or `stage`) with an interval of that half width: the winner.
   static void decide_in(const std::filesystem::path& file, std::int64_t tile, double confidence,
-                        double half_width_us = 1, int samples = 30) {
+                        double half_width_us = 1, int samples = 30, TrialStage stage = TrialStage::finals) {
     Store store(file, OpenMode::create, Durability::normal);
     const ContextIds context = example_context(store);
     const std::int64_t session = begin_example_session(store, context);
     Trial trial = example_trial(tile);
-    trial.stage = TrialStage::finals;
+    trial.stage = stage;
     trial.time = TimeSummary{100, 100 - half_width_us, 100 + half_width_us, samples};
     store.set_winner(context, store.add_trial(session, context, trial), TimeSummary{200, 190, 210, 31}, confidence);
     store.end_session(session, "finished");

@@ -29,6 +29,24 @@ TEST_F(MergeWinnersTest, MoreConfidentWinnerStaysWhicheverComesFirst) {
   EXPECT_EQ(content_of(mine_), content_of(other_));
 }
 
+TEST_F(MergeWinnersTest, DecisionInFinalsStaysWhateverTheSearchClaims) {
+  decide_in(mine_, 1, 0.5, 3);
+  decide_in(other_, 2, 0.95, 1, 30, TrialStage::search);
+  const fs::path copy = folder_ / "copy.db";
+  merge(mine_, copy);
+  EXPECT_EQ(merge().winners_kept, 1);
+  EXPECT_EQ(merge(copy, other_).winners_replaced, 1);
+  for (const fs::path& file : {mine_, other_}) {
+    const auto winners = Store(file, OpenMode::read_only).winners("", nullptr);
+    ASSERT_EQ(winners.size(), 1U);
+    EXPECT_EQ(winners[0].trial.config, example_config(1));
+    EXPECT_EQ(winners[0].trial.stage, TrialStage::finals);
+    EXPECT_EQ(winners[0].confidence, 0.5);
+    expect_equal(winners[0].baseline, TimeSummary{200, 190, 210, 31});
+  }
+  EXPECT_EQ(content_of(mine_), content_of(other_));
+}
+
 TEST_F(MergeWinnersTest, OfEqualConfidencesTheNarrowerIntervalStays) {
   decide_in(mine_, 1, 0.9, 3);
   decide_in(other_, 2, 0.9, 2);

@@ -1,3 +1,4 @@
+#include <SQLiteCpp/Database.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -61,6 +62,42 @@ TEST_F(StoreWinnersTest, WinnerMustBeAnOkTrialOfItsContext) {
   std::ignore = store_error([&] { store_.set_winner(context_, ok, std::nullopt, 1.5); });
   std::ignore = store_error([&] { store_.set_winner(context_, ok, std::nullopt, std::nan("")); });
   EXPECT_TRUE(store_.winners("", nullptr).empty());
+}
+
+// Twins of the same machine code have the very times of the trial whose result they share, and come after it.
+TEST_F(StoreWinnersTest, StandInIsTheTrialThatRanAndNoneThatSharesItsResult) {
+  Trial standard = failed_trial(1, TrialStatus::timed_out, "nothing came of it");
+  standard.is_default = true;
+  store_.add_trial(session_, context_, standard);
+  Trial ran = example_trial(2);
+  ran.time = TimeSummary{200, 190, 210, 31};
+  const std::int64_t stand_in = store_.add_trial(session_, context_, ran);
+  for (const std::int64_t tile : {4, 16}) {
+    Trial twin = example_trial(tile);
+    twin.samples.clear();
+    twin.time = ran.time;
+    twin.shared_trial = stand_in;
+    store_.add_trial(session_, context_, twin);
+  }
+  const std::int64_t winner = store_.add_trial(session_, context_, example_trial(8));
+  store_.set_winner(context_, winner, ran.time, 0.99);
+  const auto found = store_.stand_in_of(winner);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->config, example_config(2));
+  EXPECT_NE(found->why.find("timed_out"), std::string::npos) << found->why;
+}
+
+TEST_F(StoreWinnersTest, StandInThatCannotBeReadIsNamed) {
+  const std::int64_t stand_in = store_.add_trial(session_, context_, example_trial(2));
+  Trial best = example_trial(8);
+  best.time = TimeSummary{50, 49, 51, 28};
+  const std::int64_t winner = store_.add_trial(session_, context_, best);
+  store_.set_winner(context_, winner, example_trial(2).time, 0.99);
+  SQLite::Database((folder_ / "tuned.db").string(), SQLite::OPEN_READWRITE)
+      .exec("UPDATE trials SET config = '[1]' WHERE id = " + std::to_string(stand_in));
+  const std::string message = store_error([&] { std::ignore = store_.stand_in_of(winner); });
+  EXPECT_NE(message.find("config"), std::string::npos) << message;
+  EXPECT_EQ(message.find("UTF-8"), std::string::npos) << message;
 }
 
 }  // namespace

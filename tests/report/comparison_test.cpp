@@ -120,6 +120,16 @@ TEST_F(ComparisonTest, ResultOfAnIdenticalBinaryIsTestedByItsSamples) {
   EXPECT_LT(*row.p_value, 1e-6);
 }
 
+TEST_F(ComparisonTest, WinnerFromTheSearchIsComparedAsOneThatNoFinalsDecided) {
+  a_.win({.median_us = 90}, {.stage = TrialStage::search});
+  b_.win({.median_us = 100, .seed = 2});
+  const ComparisonRow row = only_row();
+  EXPECT_FALSE(row.a->decided);
+  EXPECT_TRUE(row.b->decided);
+  EXPECT_EQ(row.a->baseline->median_us, 200) << "it is a winner all the same";
+  EXPECT_EQ(row.verdict, Verdict::faster);
+}
+
 TEST_F(ComparisonTest, NewAndVanished) {
   a_.win({}, {.m = 1});
   b_.win({}, {.m = 2});

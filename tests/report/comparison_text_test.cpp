@@ -82,6 +82,7 @@ TEST_F(ComparisonTextTest, OfManyChangedParametersTheFirstAreNamed) {
   const auto win_with = [](MadeDatabase& made, std::vector<Config::Setting> settings) {
     Trial trial = example_trial(8);
     trial.config = Config(std::move(settings));
+    trial.stage = TrialStage::finals;
     made.store.set_winner(made.context, made.store.add_trial(made.session, made.context, trial), std::nullopt, 0.9);
   };
   using Number = std::int64_t;
@@ -94,6 +95,13 @@ TEST_F(ComparisonTextTest, OfManyChangedParametersTheFirstAreNamed) {
                 {"Z", Number{9}}});
   const std::string text = markdown_comparison(compared());
   EXPECT_HOLDS(text, "| winner: A 1 → 2, B 1 → 2, C 1 → 2, D – → 2, E 1 → – and 1 more |\n");
+}
+
+TEST_F(ComparisonTextTest, WinnerFromTheSearchIsUndecided) {
+  a_.win({.median_us = 50}, {.stage = TrialStage::search});
+  b_.win({.seed = 2});
+  EXPECT_HOLDS(markdown_comparison(compared()), "| < 0.001 | undecided now |\n");
+  EXPECT_EQ(comparison_json(compared())["rows"][0]["a"]["decided"], false);
 }
 
 TEST_F(ComparisonTextTest, WorstTwentyStandOpenAndTheRestIsFolded) {

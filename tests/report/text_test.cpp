@@ -18,6 +18,11 @@ TEST(Text, NumbersAreShort) {
   EXPECT_EQ(short_number(0.123456), "0.1235");
 }
 
+TEST(Text, FateOfADefaultIsToldEvenIfNothingIsStoredOfIt) {
+  EXPECT_EQ(default_fate("timed_out: nothing came of it"), "timed_out: nothing came of it");
+  EXPECT_EQ(default_fate(""), "not valid or not tried");
+}
+
 TEST(Text, MarkdownKeepsPlainNamesReadable) {
   EXPECT_EQ(markdown_escape("BLOCK_M=64 A=1"), "BLOCK_M=64 A=1");
   EXPECT_EQ(markdown_escape("_a_ b_"), "\\_a\\_ b\\_");

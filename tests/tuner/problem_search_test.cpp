@@ -286,6 +286,20 @@ TEST_F(ProblemSearchTest, NearestUsableStandsInForADefaultThatFails) {
   EXPECT_EQ(search.default_us(), 0);
 }
 
+TEST_F(ProblemSearchTest, StandInThatFailsInTheFinalsLeavesItsPlaceToTheNextNearest) {
+  ProblemSearch search = this->search();
+  search.recall({known(toy_config(128, kNotANumber), 5), known(toy_config(64), 0, false, TrialStatus::timed_out),
+                 known(toy_config(32), 15), known(toy_config(32, kNotANumber), 4)},
+                {});
+  EXPECT_EQ(search.baseline(), toy_config(32));
+  search.discard(toy_config(32));
+  EXPECT_EQ(search.baseline(), toy_config(32, kNotANumber)) << "nearer than 128, by the order of values";
+  search.discard(toy_config(32, kNotANumber));
+  EXPECT_EQ(search.baseline(), toy_config(128, kNotANumber));
+  search.discard(toy_config(128, kNotANumber));
+  EXPECT_FALSE(search.baseline());
+}
+
 TEST_F(ProblemSearchTest, RetriedDefaultTakesItsPlaceAgain) {
   const std::vector<Store::Known> all{known(toy_config(64), 0, false, TrialStatus::timed_out),
                                       known(toy_config(32), 15)};

@@ -87,6 +87,13 @@ TEST(SummaryTableTest, SaysWhatABaselineIsThatIsNotTheDefault) {
   EXPECT_TRUE(lines[4].starts_with("model time in these kernels: ")) << "it counts: " << lines[4];
 }
 
+TEST(SummaryTableTest, NamesADefaultOfWhichNothingIsKnownAsReportsDo) {
+  std::vector<SummaryRow> rows{example_rows()[0]};
+  rows[0].baseline = "BLOCK=32";
+  EXPECT_NE(summary_table(rows).find("not of the default (not valid or not tried) but of"), std::string::npos)
+      << summary_table(rows);
+}
+
 TEST(SummaryTableTest, UnitsOfTheTotal) {
   std::vector<SummaryRow> rows{example_rows()[0]};
   rows[0].count = 1;

@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <csignal>
 #include <functional>
@@ -13,12 +14,14 @@
 #include <stdexcept>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include <nlohmann/json.hpp>
 
 #include "tests/db/fixtures.hpp"
 #include "tuner/frames.hpp"
+#include "tuner/messages.hpp"
 
 namespace pascaline::testing {
 namespace {
@@ -40,17 +43,25 @@ Ends open_pipe() {
 /// A kind of worker, and how it is spoken to.
 struct Kind {
   std::vector<std::string> words;
+  std::string opening;   ///< comes once, before any request
   std::string request;   ///< is answered at once
   std::string nonsense;  ///< ends it
 };
 
 void PrintTo(const Kind& kind, std::ostream* out) { *out << kind.words.front(); }
 
-Kind compile_kind() { return {{"compile-worker", "--arch", "host"}, "{\"id\": 1}\n", "nonsense\n"}; }
+Kind compile_kind() { return {{"compile-worker", "--arch", "host"}, "", "{\"id\": 1}\n", "nonsense\n"}; }
 Kind measure_kind() {
-  const nlohmann::json setup{{"do", "setup"}, {"device", "host"},   {"target", ""},
-                             {"measure", {}}, {"governor", "none"}, {"sensors", ""}};
-  return {{"measure-worker"}, frame_of(setup), std::string(32, '\xff')};
+  GovernorOptions governor;
+  governor.passive = true;
+  const nlohmann::json setup{
+      {"do", "setup"},        {"device", "host"}, {"target", ""},        {"measure", MeasureOptions()},
+      {"governor", governor}, {"sensors", ""},    {"ends_at_s", nullptr}};
+  const std::string space = bytes_of(std::string(PASCALINE_SOURCE_DIR) + "/search_spaces/softmax.json");
+  const std::vector<std::pair<std::string, std::string>> values{{"ROWS", "2"}, {"WIDTH", "64"}, {"STORAGE", "float32"}};
+  const nlohmann::json problem{{"do", "problem"},  {"space", space},       {"name", "softmax.json"},
+                               {"values", values}, {"reference", nullptr}, {"seed", 1}};
+  return {{"measure-worker"}, frame_of(setup), frame_of(problem), std::string(32, '\xff')};
 }
 
 class WorkerProcessTest : public ::testing::TestWithParam<Kind> {
@@ -127,13 +138,14 @@ TEST_P(WorkerProcessTest, WhoseRepliesNobodyReads) {
     ::close(requests.reader);
     ::close(replies.writer);
     if (asked_before) {
-      EXPECT_TRUE(write_all(requests.writer, GetParam().request));
+      EXPECT_TRUE(write_all(requests.writer, GetParam().opening + GetParam().request));
       char byte = 0;
       EXPECT_EQ(::read(replies.reader, &byte, 1), 1) << "it answers as long as it is listened to";
     }
     ::close(replies.reader);
-    // It may have ended by now: a measuring worker does with its first fault.
-    std::ignore = write_all(requests.writer, GetParam().request) && write_all(requests.writer, GetParam().nonsense);
+    // It may have ended by now, with a word that nobody heard.
+    const std::string more = (asked_before ? "" : GetParam().opening) + GetParam().request;
+    std::ignore = write_all(requests.writer, more) && write_all(requests.writer, GetParam().nonsense);
     EXPECT_EQ(last_words(), "") << (asked_before ? "after an answer" : "before any answer");
     EXPECT_EQ(wait_child(worker), 1);
     ::close(requests.writer);
@@ -151,7 +163,7 @@ TEST_P(WorkerProcessTest, WhoseParentIsKilled) {
       take_words();
       const WorkerProcess worker(command());
       for (int i = 0; i < requests; ++i) {
-        std::string text = GetParam().request;
+        std::string text = (i == 0 ? GetParam().opening : "") + GetParam().request;
         require(worker.write_some(text) && text.empty(), "nothing is read");
       }
       ::raise(SIGKILL);
@@ -170,7 +182,7 @@ TEST_P(WorkerProcessTest, WhichIsGivenUpInTheMiddle) {
     for (int i = 0; i < 20; ++i) {
       const WorkerProcess worker(command());
       for (int request = 0; request < 5; ++request) {
-        std::string text = GetParam().request;
+        std::string text = (request == 0 ? GetParam().opening : "") + GetParam().request;
         std::ignore = worker.write_some(text);
       }
       ::usleep(static_cast<useconds_t>(3000 * i));
@@ -178,6 +190,35 @@ TEST_P(WorkerProcessTest, WhichIsGivenUpInTheMiddle) {
   });
   EXPECT_EQ(last_words(), "");
   EXPECT_EQ(wait_child(parent), 0);
+}
+
+// The requests of this file are such that a worker does its work: one that only says a fault ends otherwise.
+TEST_P(WorkerProcessTest, WhichIsAskedDoesItsWork) {
+  if (GetParam().words.front() != "measure-worker") {
+    GTEST_SKIP() << "compilers are asked for nothing that they could compile";
+  }
+  const WorkerProcess worker(command());
+  std::string text = GetParam().opening + GetParam().request;
+  require(worker.write_some(text) && text.empty(), "nothing is read");
+  FrameReader reader;
+  std::vector<std::string> said;
+  const auto is_over = [&] { return !said.empty() && (said.back() == "prepared" || said.back() == "fault"); };
+  while (!is_over()) {
+    pollfd entry{worker.output(), POLLIN, 0};
+    ASSERT_GT(::poll(&entry, 1, 60'000), 0) << "it says nothing";
+    std::string bytes;
+    ASSERT_TRUE(worker.read(bytes)) << "it ended";
+    reader.append(bytes);
+    while (!is_over()) {
+      const auto message = reader.next();
+      if (!message) {
+        break;
+      }
+      said.push_back(message->at("is").get<std::string>());
+    }
+  }
+  EXPECT_EQ(said.back(), "prepared");
+  EXPECT_EQ(std::count(said.begin(), said.end(), "ready"), 1);
 }
 
 // What goes wrong because the parent is gone, here the folder that it had made, is no news to anybody.

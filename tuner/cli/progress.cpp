@@ -6,6 +6,7 @@
 
 #include "core/duration.hpp"
 #include "core/statistics.hpp"
+#include "report/text.hpp"
 #include "tuner/cli/text.hpp"
 
 namespace pascaline::cli {
@@ -84,7 +85,7 @@ void Progress::winner(const std::string& device, const SweepProblem& wanted, con
                          row.from_search ? ", from the search's trials: no time was left for finals" : ""));
   if (!row.baseline.empty()) {
     view_.line(fmt::format("     the baseline is {}, the nearest to the default that is usable; the default: {}",
-                           row.baseline, row.baseline_why));
+                           row.baseline, default_fate(row.baseline_why)));
   }
   std::erase_if(
       rows_, [&](const SummaryRow& earlier) { return earlier.problem == row.problem && earlier.device == row.device; });

@@ -57,9 +57,9 @@ std::string footnotes(const std::vector<SummaryRow>& rows) {
   std::string text;
   for (const SummaryRow& row : rows) {
     if (!row.baseline.empty()) {
-      text += fmt::format(
-          "* {}: not of the default ({}) but of the nearest usable configuration, {}\n", clean_line(row.problem),
-          clean_line(row.baseline_why.empty() ? "not usable" : row.baseline_why), clean_line(row.baseline));
+      text +=
+          fmt::format("* {}: not of the default ({}) but of the nearest usable configuration, {}\n",
+                      clean_line(row.problem), clean_line(default_fate(row.baseline_why)), clean_line(row.baseline));
     }
   }
   if (std::any_of(rows.begin(), rows.end(), [](const SummaryRow& row) { return row.from_search; })) {

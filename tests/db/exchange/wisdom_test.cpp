@@ -66,6 +66,18 @@ TEST_F(WisdomTest, AWinnerIsTold) {
   EXPECT_TRUE(entry.at("environment").at("date").is_string());
 }
 
+TEST_F(WisdomTest, AWinnerFromTheSearchWasNotDecidedInFinals) {
+  add(context_, 512, 8, 90);
+  const std::int64_t winner = add(context_, 512, 4, 100);
+  store_.set_winner(context_, winner, TimeSummary{125, 124, 126, 30}, 0.9);
+  const json all = entries();
+  ASSERT_EQ(all.size(), 1U);
+  EXPECT_EQ(all[0].at("decided"), false);
+  EXPECT_EQ(all[0].at("confidence"), 0.9);
+  EXPECT_EQ(all[0].at("time_us"), 100);
+  EXPECT_EQ(all[0].at("default_time_us"), 125);
+}
+
 TEST_F(WisdomTest, WithoutAWinnerTheBestOfTheNewestSourceIsTold) {
   add(context_, 512, 4, 10);  // of a source that is no longer the newest
   ContextIds newer = context_;

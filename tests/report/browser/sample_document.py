@@ -137,9 +137,11 @@ class Maker:
         return {
             "id": self.problem - 1, "text": f"{kernel} " + " ".join(f"{k}={v}" for k, v in dimensions.items()) + " STORAGE=float32",
             "dimensions": dimensions, "types": {"STORAGE": "float32"}, "count": count, "flops": flops, "bytes": size,
-            "default": self.summary(default["median_us"]), "best": self.summary(best["median_us"]),
+            "default": self.summary(default["median_us"]), "baseline_config": None, "baseline_why": None,
+            "best": self.summary(best["median_us"]),
             "best_config": dict(zip(names, best["values"])), "best_trial": best["trial"],
-            "gain": {"value": gain, "low": gain * 0.98, "high": gain * 1.02}, "decided": True, "confidence": 0.9991,
+            "gain": {"value": gain, "low": gain * 0.98, "high": gain * 1.02}, "decided": True, "from_search": False,
+            "confidence": 0.9991,
             "gflops": flops / best["median_us"] / 1e3, "gbs": size / best["median_us"] / 1e3, "roofline_us": bound,
             "roofline_share": bound / best["median_us"], "energy_mj": best["energy_mj"],
             "statuses": {status: n for status, n in statuses.items() if n}, "trials": rows * 5,
