@@ -68,7 +68,7 @@ class DeviceGroup {
   [[nodiscard]] static bool untried(const SweepTask& task) { return !task.over && !task.looked_at; }
   /// Asks for the finalists' binaries that are not at hand; `gathering` ends when all are there.
   void gather_finalists(SweepTask& task);
-  /// Whether a task waits for the compilers, or they work.
+  /// Whether every task is over.
   [[nodiscard]] bool all_over() const;
   [[nodiscard]] std::vector<SearchProgress> progress() const;
 
