@@ -134,6 +134,12 @@ bool is_list_of_numbers(std::string_view value) {
   }
 }
 
+// Of a macro that an option defines: the program itself defines its own.
+std::optional<std::string> why_no_own_define(std::string_view define) {
+  const auto why = why_no_macro_name(define.substr(0, define.find('=')));
+  return why ? why : why_no_define(define);
+}
+
 bool fits(OptionValue kind, std::string_view value) {
   switch (kind) {
     case OptionValue::truth:
@@ -147,7 +153,7 @@ bool fits(OptionValue kind, std::string_view value) {
     case OptionValue::effort:
       return is_among(value, {"0", "min", "mid", "max"});
     case OptionValue::define:
-      return !why_no_define(value);
+      return !why_no_own_define(value);
     case OptionValue::assembler:
       return is_assembler_option(value);
     default:
@@ -240,7 +246,7 @@ std::optional<std::string> why_no_compiler_option(std::string_view option) {
   const std::size_t dashes = std::min(option.find_first_not_of('-'), option.size());
   const std::string_view text = option.substr(dashes);
   if (dashes == 1 && text.starts_with('D')) {
-    return why_no_define(text.substr(1));
+    return why_no_own_define(text.substr(1));
   }
   const std::size_t equals = std::min(text.find('='), text.size());
   const auto known = std::find_if(std::begin(kOptions), std::end(kOptions),

@@ -26,7 +26,8 @@ namespace pascaline {
 [[nodiscard]] std::optional<std::string> why_no_define(std::string_view define);
 
 /// Of an option of NVRTC: one of those that are known to steer the code and nothing else. None that reads or writes
-/// files, loads code, or changes what the program itself asks for is among them.
+/// files, loads code, or changes what the program itself asks for is among them; nor does any define a macro of the
+/// program's own.
 [[nodiscard]] std::optional<std::string> why_no_compiler_option(std::string_view option);
 
 /// Of a kernel's name, which is the stem of its files: letters, digits, `_`, `-` and `.`, none of the last two in

@@ -22,6 +22,9 @@ constexpr double kDeviations = 4;
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
+// Of float32: whatever is computed in it may be flushed to zero below this (`--use_fast_math`, `--ftz=true`).
+constexpr double kLeastNormal = 0x1p-126;
+
 // The largest relative error of one rounding to the type; whole numbers are added without.
 double roundoff(ElementType type) {
   switch (type) {
@@ -38,22 +41,35 @@ double roundoff(ElementType type) {
   }
 }
 
-// Of the finite values: one infinity among them would make every error zero.
+double power_of_two_below(double magnitude) {
+  constexpr std::uint64_t kExponent = 0x7FF0000000000000;
+  return std::bit_cast<double>(std::bit_cast<std::uint64_t>(magnitude) & kExponent);
+}
+
+// Of the finite values: one infinity among them would make every error zero. So would squares beyond the numbers that
+// there are, hence in parts of the largest; a power of two rounds nothing.
 double root_mean_square(std::span<const double> values) {
+  double largest = 0;
+  for (const double value : values) {
+    largest = std::isfinite(value) ? std::max(largest, std::abs(value)) : largest;
+  }
+  const double scale = std::max(power_of_two_below(largest), std::numeric_limits<double>::min());
   double sum = 0;
   std::size_t count = 0;
   for (const double value : values) {
     if (std::isfinite(value)) {
-      sum += value * value;
+      const double part = value / scale;
+      sum += part * part;
       ++count;
     }
   }
-  return count > 0 ? std::sqrt(sum / static_cast<double>(count)) : 0;
+  return count > 0 ? scale * std::sqrt(sum / static_cast<double>(count)) : 0;
 }
 
-double power_of_two_below(double magnitude) {
-  constexpr std::uint64_t kExponent = 0x7FF0000000000000;
-  return std::bit_cast<double>(std::bit_cast<std::uint64_t>(magnitude) & kExponent);
+// far / (size + unit), of which the sum may be beyond the numbers that there are.
+double in_parts(double far, double size, double unit) {
+  const double whole = size + unit;
+  return std::isfinite(whole) ? far / whole : far / 2 / (size / 2 + unit / 2);
 }
 
 // Root mean square of what fills a buffer.
@@ -121,9 +137,11 @@ ErrorBound::ErrorBound(const BoundSpace& space, ElementType type, std::span<cons
     rounding_ = roundings * 0x1p-11;
     least_rounding_ = roundings * 0x1p-25;
     overflow_ = 65520;
+  } else if (type == ElementType::float32) {
+    least_rounding_ = kLeastNormal;
   } else if (type == ElementType::bfloat16) {
     rounding_ = roundings * 0x1p-8;
-    least_rounding_ = roundings * 0x1p-134;
+    least_rounding_ = kLeastNormal;
     overflow_ = 0x1.FFp127;
   }
 }
@@ -151,17 +169,17 @@ double ErrorBound::largest_distance(double value, double expected) const noexcep
   }
   const double size = std::abs(expected);
   const double larger = std::isfinite(value) ? std::max(std::abs(value), size) : size;
-  return relative_ * (size + scale_) + std::max(power_of_two_below(larger) * rounding_, least_rounding_);
+  return relative_ * size + relative_ * scale_ + std::max(power_of_two_below(larger) * rounding_, least_rounding_);
 }
 
 double ErrorBound::error(double value, double expected) const noexcept {
   const double far = distance(value, expected);
-  return far > 0 && far < kInfinity ? far / (std::abs(expected) + unit_) : far;
+  return far > 0 && far < kInfinity ? in_parts(far, std::abs(expected), unit_) : far;
 }
 
 double ErrorBound::tolerance(double value, double expected) const noexcept {
   const double most = largest_distance(value, expected);
-  return most > 0 ? most / (std::abs(expected) + unit_) : 0;
+  return most > 0 ? in_parts(most, std::abs(expected), unit_) : 0;
 }
 
 ErrorBound::Verdict ErrorBound::verdict(double value, double expected, std::size_t at) const noexcept {
@@ -191,7 +209,8 @@ ErrorBound::Verdict ErrorBound::compare_range(std::span<const double> values, st
     const double size = std::abs(expected[i]);
     const double larger = std::max(std::abs(values[i]), size);
     const double rounding = std::max(power_of_two_below(larger) * rounding_, least_rounding_);
-    if (larger < kInfinity && far <= relative_ * (size + scale_) + rounding && far <= worst.error * (size + unit_)) {
+    const double most = relative_ * size + relative_ * scale_ + rounding;
+    if (larger < kInfinity && far <= most && far <= worst.error * size + worst.error * unit_) {
       continue;
     }
     const Verdict next = verdict(values[i], expected[i], i);

@@ -44,7 +44,7 @@ class ErrorBound {
   double scale_;
   // Of results that are rounded to a type narrower than the one they were computed in.
   double rounding_ = 0;        ///< what that may add, in parts of the power of two below a result
-  double least_rounding_ = 0;  ///< and at least
+  double least_rounding_ = 0;  ///< and at least, also where the least numbers are flushed to zero
   double overflow_;            ///< least magnitude that becomes infinite
 };
 

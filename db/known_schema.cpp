@@ -10,7 +10,6 @@
 #include <mutex>
 #include <string>
 #include <tuple>
-#include <utility>
 
 #include "core/error.hpp"
 #include "db/migrations.hpp"

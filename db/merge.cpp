@@ -2,11 +2,28 @@
 
 #include <fmt/format.h>
 
+#include <exception>
 #include <system_error>
 
 #include "core/error.hpp"
+#include "db/open.hpp"
 
 namespace pascaline {
+namespace {
+
+bool holds_something(const std::filesystem::path& file) {
+  std::error_code error;
+  if (std::filesystem::file_size(file, error) == 0 && !error) {
+    return false;
+  }
+  try {
+    return !Store(file, OpenMode::read_only).sessions().empty();
+  } catch (const Error&) {
+    return true;  // what cannot be read may be another's
+  }
+}
+
+}  // namespace
 
 Store open_to_merge(const std::filesystem::path& other, const std::filesystem::path& mine) {
   std::error_code unseen;  // what cannot be compared cannot be opened, either
@@ -19,6 +36,20 @@ Store open_to_merge(const std::filesystem::path& other, const std::filesystem::p
 MergeCounts merge_database(const std::filesystem::path& other, Store& mine) {
   Store source = open_to_merge(other, mine.file());
   return mine.merge(source);
+}
+
+void remove_if_unused(const std::filesystem::path& file) noexcept {
+  try {
+    std::error_code kept;
+    if (!std::filesystem::exists(file, kept) || kept || holds_something(file) || is_open_elsewhere(file)) {
+      return;
+    }
+    for (const char* end : {"", "-wal", "-shm", "-journal"}) {
+      std::filesystem::remove(file.string() + end, kept);
+    }
+  } catch (const std::exception&) {
+    return;  // it is kept, which is no harm
+  }
 }
 
 }  // namespace pascaline

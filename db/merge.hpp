@@ -42,4 +42,8 @@ MergeCounts merge_database(const std::filesystem::path& other, Store& mine);
 /// can be told without reading all of it.
 [[nodiscard]] Store open_to_merge(const std::filesystem::path& other, const std::filesystem::path& mine);
 
+/// Removes a database that this process made and closed again, unless it holds a session, cannot be read or is open
+/// elsewhere: somebody else may have begun to use it. Never fails, as it tidies up after what did.
+void remove_if_unused(const std::filesystem::path& file) noexcept;
+
 }  // namespace pascaline

@@ -1,8 +1,10 @@
 #include "db/open.hpp"
 
 #include <SQLiteCpp/Backup.h>
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sqlite3.h>
+#include <unistd.h>
 
 #include <array>
 #include <chrono>
@@ -275,7 +277,8 @@ class Made {
   Made& operator=(const Made&) = delete;
   ~Made() {
     std::error_code error;
-    if (made_ && fs::file_size(file_, error) == 0 && !error) {
+    // Another process may be about to fill it.
+    if (made_ && fs::file_size(file_, error) == 0 && !error && !is_open_elsewhere(file_)) {
       fs::remove(file_, error);
     }
   }
@@ -286,6 +289,24 @@ class Made {
 };
 
 }  // namespace
+
+// SQLite locks these bytes of the file while it reads or writes, and in WAL mode for as long as it has the file open.
+bool is_open_elsewhere(const fs::path& file) {
+  constexpr off_t kFirstLockedByte = 0x40000000;
+  constexpr off_t kLockedBytes = 512;
+  const int descriptor = ::open(file.c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor < 0) {
+    return true;  // nobody knows
+  }
+  struct flock lock {};
+  lock.l_type = F_WRLCK;
+  lock.l_whence = SEEK_SET;
+  lock.l_start = kFirstLockedByte;
+  lock.l_len = kLockedBytes;
+  const bool known = ::fcntl(descriptor, F_GETLK, &lock) == 0;
+  ::close(descriptor);
+  return !known || lock.l_type != F_UNLCK;
+}
 
 std::unique_ptr<Connection> open_database(const fs::path& file, OpenMode mode, Durability durability) {
   check_before_opening(file, mode);

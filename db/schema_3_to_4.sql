@@ -12,6 +12,7 @@ CREATE TABLE plans (
   space_hash TEXT NOT NULL,
   devices TEXT NOT NULL,  -- cuda:0,cuda:1
   target TEXT NOT NULL,  -- empty: the devices' own
+  nvrtc TEXT NOT NULL,  -- a version; empty: not asked for
   searcher TEXT NOT NULL,
   seed INTEGER NOT NULL,  -- 64 bits, reinterpreted as signed
   trials INTEGER CHECK (trials > 0),  -- of each problem; NULL: not asked for

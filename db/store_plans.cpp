@@ -14,7 +14,8 @@ constexpr std::string_view kSavePlan = "store the plan of a run";
 constexpr std::string_view kReadPlan = "read the plan of a run";
 
 constexpr std::string_view kPlanColumns =
-    "kernel, source_hash, space_hash, devices, target, searcher, seed, trials, budget_s, until_unix_s, retry_failed, "
+    "kernel, source_hash, space_hash, devices, target, nvrtc, searcher, seed, trials, budget_s, until_unix_s, "
+    "retry_failed, "
     "jobs, compile_timeout_s, compile_memory_mib, kernel_timeout_s, cold_cache, min_samples, max_samples, half_width, "
     "sample_budget_ms, abort_factor, finalists, rounds, preheat_s, max_temperature_c, drift, pause_limit_s, "
     "tolerate_power, tolerate_thermal";
@@ -36,6 +37,7 @@ SweepPlan read_plan(Query& row) {
   plan.space_hash = row.text();
   plan.devices = split_devices(row.text());
   plan.target = row.text();
+  plan.nvrtc = row.text();
   plan.searcher = row.text();
   plan.seed = static_cast<std::uint64_t>(row.integer());
   plan.trials = row.optional_integer();
@@ -66,10 +68,10 @@ SweepPlan read_plan(Query& row) {
 void insert_plan(Connection& connection, const std::string& run, const SweepPlan& plan) {
   connection
       .query(fmt::format("INSERT INTO plans (run_uuid, {}) VALUES "
-                         "(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+                         "(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
                          kPlanColumns))
       .bind(run, plan.kernel, plan.source_hash, plan.space_hash, fmt::format("{}", fmt::join(plan.devices, ",")),
-            plan.target, plan.searcher, static_cast<std::int64_t>(plan.seed), plan.trials, plan.budget_s,
+            plan.target, plan.nvrtc, plan.searcher, static_cast<std::int64_t>(plan.seed), plan.trials, plan.budget_s,
             plan.until_unix_s, plan.retry_failed, plan.jobs, plan.compile_timeout_s, plan.compile_memory_mib,
             plan.kernel_timeout_s, plan.cold_cache, plan.min_samples, plan.max_samples, plan.half_width,
             plan.sample_budget_ms, plan.abort_factor, plan.finalists, plan.rounds, plan.preheat_s,

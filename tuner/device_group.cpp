@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "core/code_words.hpp"
 #include "core/error.hpp"
 #include "runtime/dispatch/identity.hpp"
 #include "tuner/knowledge.hpp"
@@ -35,7 +36,7 @@ DeviceGroup::DeviceGroup(const Space& space, const SweepOptions& options, const 
       info_(info),
       target_(plan_target(info, options.target)),
       toolchain_(Toolchain::find(target_.architecture, options.nvrtc)),
-      source_(KernelSource::load(options.kernels / (space.kernel + ".cu"))),
+      source_(KernelSource::load(kernel_file(options.kernels, space.kernel, ".cu"))),
       pool_(pool_options(options, target_, toolchain_, jobs)) {}
 
 void DeviceGroup::plan(Store& store, const std::vector<SweepProblem>& problems, const std::string& run,

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <chrono>
 
+#include "runtime/gpu/cuda/nvrtc.hpp"
+
 namespace pascaline {
 
 SweepPlan plan_of(const Space& space, const std::string& source_hash, const std::vector<SweepProblem>& problems,
@@ -13,6 +15,7 @@ SweepPlan plan_of(const Space& space, const std::string& source_hash, const std:
   plan.space_hash = space.hash;
   plan.devices = options.devices;
   plan.target = options.target;
+  plan.nvrtc = is_nvrtc_version(options.nvrtc) ? options.nvrtc : "";
   plan.searcher = options.searcher;
   plan.seed = options.seed;
   if (options.trials_given) {

@@ -20,6 +20,8 @@
 namespace pascaline {
 namespace {
 
+constexpr std::int64_t kMostSpentMs = 1'000'000'000'000;
+
 std::string options_json(const SweepOptions& options) {
   nlohmann::json json{{"devices", options.devices},
                       {"target", options.target},
@@ -129,7 +131,8 @@ std::vector<SessionRow> SweepRun::earlier_sessions() {
   std::vector<SessionRow> found;
   for (SessionRow& session : store_.sessions()) {
     if (!options_.resume_run.empty() && session.run_uuid == options_.resume_run && session.imported_from.empty()) {
-      earlier_spent_ms_ = std::max(earlier_spent_ms_, session.spent_ms);
+      // Anybody may have written the file: more than any budget is as good as the most.
+      earlier_spent_ms_ = std::max(earlier_spent_ms_, std::min(session.spent_ms, kMostSpentMs));
       found.push_back(std::move(session));
     } else if (session.alive && session.device.kind == "cuda") {
       others_.emplace_back(session.device_uuid, session.process_id);
@@ -146,8 +149,11 @@ void SweepRun::add_lane(DeviceGroup& group, const DeviceInfo& device) {
     }
   }
   std::int64_t id = 0;
+  // With another toolkit nothing counts that the session measured, and what it says of itself would be wrong.
+  const ToolkitRow toolkit = toolkit_row(group.toolchain(), group.target(), group.info());
   const auto earlier = std::find_if(earlier_.begin(), earlier_.end(), [&](const SessionRow& session) {
-    return session.device_uuid == device.uuid && session.device.name == device_row(device).name;
+    return session.device_uuid == device.uuid && session.device.name == device_row(device).name &&
+           session.toolkit == toolkit;
   });
   if (earlier != earlier_.end()) {
     id = earlier->id;

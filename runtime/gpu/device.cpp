@@ -4,8 +4,8 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cstring>
+#include <optional>
 #include <string_view>
 
 #include "core/error.hpp"
@@ -80,13 +80,8 @@ bool is_device_failure(const Error& error) noexcept {
 
 std::unique_ptr<Device> open_device(const std::string& id) {
   check_device_name(id);
-  if (id == "host") {
-    return open_host_device();
-  }
-  const std::string_view number = std::string_view(id).substr(id.find(':') + 1);
-  int ordinal = 0;
-  std::from_chars(number.data(), number.data() + number.size(), ordinal);
-  return open_cuda_device(ordinal);
+  const std::optional<int> ordinal = cuda_ordinal(id);
+  return ordinal ? open_cuda_device(*ordinal) : open_host_device();
 }
 
 std::vector<DeviceInfo> list_devices(std::string* note) {

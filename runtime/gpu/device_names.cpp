@@ -10,23 +10,21 @@
 #include "runtime/gpu/device.hpp"
 
 namespace pascaline {
-namespace {
 
-bool is_cuda_name(std::string_view name) {
+std::optional<int> cuda_ordinal(std::string_view name) {
   constexpr std::string_view kPrefix = "cuda:";
   if (!name.starts_with(kPrefix)) {
-    return false;
+    return std::nullopt;
   }
   const std::string_view number = name.substr(kPrefix.size());
   int ordinal = -1;
   const auto parsed = std::from_chars(number.data(), number.data() + number.size(), ordinal);
-  return parsed.ec == std::errc() && parsed.ptr == number.data() + number.size() && ordinal >= 0;
+  const bool whole = parsed.ec == std::errc() && parsed.ptr == number.data() + number.size();
+  return whole && !number.starts_with('-') ? std::optional(ordinal) : std::nullopt;
 }
 
-}  // namespace
-
 void check_device_name(const std::string& name, std::initializer_list<std::string_view> others) {
-  if (name == "host" || is_cuda_name(name) || std::find(others.begin(), others.end(), name) != others.end()) {
+  if (name == "host" || cuda_ordinal(name) || std::find(others.begin(), others.end(), name) != others.end()) {
     return;
   }
   std::string note;

@@ -1,10 +1,14 @@
 #pragma once
 
 #include <initializer_list>
+#include <optional>
 #include <string>
 #include <string_view>
 
 namespace pascaline {
+
+/// N of "cuda:N"; nothing of any other name.
+[[nodiscard]] std::optional<int> cuda_ordinal(std::string_view name);
 
 /// Requires a name that `open_device` takes ("cuda:N", "host"), or one of `others`, which the caller takes beside them.
 /// Throws Error listing what can be given on this machine, and why there is no GPU if there is none. Whether the device

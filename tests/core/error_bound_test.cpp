@@ -95,6 +95,34 @@ TEST_F(ErrorBoundTest, SumsOfWhatIsPositiveAreBoundedByTheResultAlone) {
   EXPECT_FALSE(within(1e-3 * (1 + 1.1 * relative), 1e-3));
 }
 
+TEST_F(ErrorBoundTest, LeastNumbersMayBeFlushedToZero) {
+  json_["tolerance"]["bfloat16"] = 1e-6;
+  use({{"terms", "N"}, {"positive", true}});
+  for (const ElementType type : {ElementType::float32, ElementType::bfloat16}) {
+    // As softmax gives of what is far below the largest.
+    const ErrorBound errors(*bound_, type, std::vector<double>{0x1p-127, 1});
+    EXPECT_TRUE(errors.compare(std::vector<double>{0, 1}, std::vector<double>{0x1p-127, 1}).within) << name_of(type);
+    EXPECT_TRUE(errors.compare(std::vector<double>{0x1p-127, 1}, std::vector<double>{0, 1}).within) << name_of(type);
+    EXPECT_FALSE(errors.compare(std::vector<double>{0, 1}, std::vector<double>{0x1p-124, 1}).within) << name_of(type);
+  }
+}
+
+TEST_F(ErrorBoundTest, ErrorsAmongTheLargestNumbersAreErrors) {
+  json_["arguments"][1]["buffer"] = "float64";
+  json_["tolerance"]["float64"] = 1e-12;
+  use(nullptr);
+  for (const double size : {1e155, 1.5e308, 1e-200}) {
+    const std::vector<double> expected{size, -size};
+    const ErrorBound errors(*bound_, ElementType::float64, expected);
+    EXPECT_DOUBLE_EQ(errors.error(0, size), 0.5) << size;
+    EXPECT_TRUE(errors.compare(expected, expected).within) << size;
+    EXPECT_TRUE(errors.compare(std::vector<double>{size * (1 - 1e-14), -size}, expected).within) << size;
+    EXPECT_FALSE(errors.compare(std::vector<double>{size, 0}, expected).within) << size;
+    EXPECT_FALSE(errors.compare(std::vector<double>{size, size}, expected).within) << size;
+    EXPECT_FALSE(errors.compare(std::vector<double>{size * (1 - 1e-10), -size}, expected).within) << size;
+  }
+}
+
 TEST_F(ErrorBoundTest, ResultsOfANarrowTypeMayBeRoundedOnceAndNoMore) {
   json_["tolerance"]["float16"] = 0;
   use({{"terms", 1}, {"positive", true}}, "float16");

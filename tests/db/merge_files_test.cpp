@@ -1,6 +1,8 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <csignal>
+#include <tuple>
 
 #include "tests/db/merge_fixture.hpp"
 
@@ -10,6 +12,56 @@ namespace {
 namespace fs = std::filesystem;
 
 using MergeFilesTest = MergeTest;
+
+TEST_F(MergeFilesTest, FileThatWasMadeForNothingIsRemovedUnlessSomebodyElseMayHaveBegunWithIt) {
+  const fs::path file = folder_ / "made.db";
+  remove_if_unused(file);
+  write_bytes(file, "");
+  remove_if_unused(file);
+  EXPECT_FALSE(fs::exists(file)) << "an empty file";
+  { const Store store(file, OpenMode::create); }
+  remove_if_unused(file);
+  EXPECT_FALSE(fs::exists(file)) << "nothing but tables";
+
+  { const Store store(file, OpenMode::create); }
+  SQLite::Database(file.string(), SQLite::OPEN_READWRITE).exec("PRAGMA user_version = 99");
+  remove_if_unused(file);
+  EXPECT_TRUE(fs::exists(file)) << "of a newer program";
+  write_bytes(file, "dear diary\n");
+  remove_if_unused(file);
+  EXPECT_EQ(bytes_of(file), "dear diary\n") << "of another program";
+
+  fs::remove(file);
+  {
+    Store store(file, OpenMode::create);
+    const ContextIds context = example_context(store);
+    std::ignore = begin_example_session(store, context);
+  }
+  remove_if_unused(file);
+  EXPECT_EQ(Store(file, OpenMode::read_only).sessions().size(), 1U) << "of a sweep";
+}
+
+// A sweep that has just begun: it has made its tables and no session yet.
+TEST_F(MergeFilesTest, FileThatAnotherProcessHasOpenIsNotRemoved) {
+  const fs::path file = folder_ / "made.db";
+  int ready[2];
+  ASSERT_EQ(::pipe(ready), 0);
+  const int child = fork_child([&] {
+    const Store store(file, OpenMode::create);
+    std::ignore = ::write(ready[1], "x", 1);
+    ::pause();
+  });
+  char told = 0;
+  ASSERT_EQ(::read(ready[0], &told, 1), 1);
+  remove_if_unused(file);
+  EXPECT_TRUE(fs::exists(file));
+  ::kill(child, SIGKILL);
+  EXPECT_EQ(wait_child(child), 128 + SIGKILL);
+  ::close(ready[0]);
+  ::close(ready[1]);
+  remove_if_unused(file);
+  EXPECT_FALSE(fs::exists(file));
+}
 
 TEST_F(MergeFilesTest, ReadsOlderVersionsAndLeavesThemSo) {
   for (const int version : {1, 2}) {

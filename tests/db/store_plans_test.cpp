@@ -26,6 +26,8 @@ TEST_F(StorePlansTest, PlanComesBackAsItWas) {
 
   std::ignore = example_context(store_, 7);
   plan.devices = {"cuda:0", "cuda:3"};
+  plan.target = "sm_61";
+  plan.nvrtc = "11.8";
   plan.seed = 0xffff'ffff'ffff'fff0;
   plan.trials.reset();
   plan.budget_s = 28800.25;

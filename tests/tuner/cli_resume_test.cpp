@@ -168,7 +168,9 @@ TEST_F(CliResumeTest, PathsOfTheDatabaseAreNeverOpened) {
   interrupted(plan);
   expect_fault(resume_bare(), 1, {"--kernels " + foreign, "--spaces " + foreign, "if you trust"});
   EXPECT_TRUE(stored().empty());
-  const ProgramResult result = resume();
+  expect_fault(resume(), 1, {"--nvrtc " + victim, "another compiler", "if you trust"});
+  EXPECT_TRUE(stored().empty());
+  const ProgramResult result = resume({"--nvrtc", "11.8"});
   EXPECT_EQ(result.exit_code, 0) << result.error;
   EXPECT_NE(result.out.find("--log " + victim), std::string::npos) << result.out;
   EXPECT_NE(result.out.find("opens no path that a database names"), std::string::npos) << result.out;
@@ -176,6 +178,66 @@ TEST_F(CliResumeTest, PathsOfTheDatabaseAreNeverOpened) {
   EXPECT_FALSE(std::filesystem::exists(folder_ / "foreign_cache"));
   const std::vector<std::pair<std::string, std::string>> now{{"--kernels", kernels_}, {"--spaces", kernels_}};
   EXPECT_EQ(stored_plan().paths, now);
+  EXPECT_EQ(stored_plan().nvrtc, "11.8");
+}
+
+// A version is no path: it stays in force, as with another compiler nothing that was measured would count.
+TEST_F(CliResumeTest, VersionOfTheCompilerStaysInForce) {
+  ASSERT_EQ(run(sweep({"--trials", "3", "--nvrtc", "11.8"})).exit_code, 0);
+  const SweepPlan plan = stored_plan();
+  EXPECT_EQ(plan.nvrtc, "11.8");
+  EXPECT_EQ(
+      std::count_if(plan.paths.begin(), plan.paths.end(), [](const auto& path) { return path.first == "--nvrtc"; }), 0);
+  change("UPDATE sessions SET state = 'interrupted'");
+  const ProgramResult result = resume();
+  ASSERT_EQ(result.exit_code, 0) << result.error;
+  EXPECT_NE(result.out.substr(0, result.out.find('\n')).find(" --nvrtc 11.8"), std::string::npos) << result.out;
+  EXPECT_EQ(result.out.find("not in force"), std::string::npos) << result.out;
+  EXPECT_EQ(stored_plan().nvrtc, "11.8");
+  change("UPDATE sessions SET state = 'interrupted'");
+  ASSERT_EQ(resume({"--nvrtc", "12"}).exit_code, 0);
+  EXPECT_EQ(stored_plan().nvrtc, "12");
+}
+
+// What a session says of its compiler holds for all of its trials.
+TEST_F(CliResumeTest, AnotherCompilerBeginsAnotherSessionOfTheRun) {
+  tune();
+  change("UPDATE sessions SET state = 'interrupted'");
+  ASSERT_EQ(resume().exit_code, 0);
+  {
+    const Store store(database_, OpenMode::read_only);
+    ASSERT_EQ(store.sessions().size(), 1U) << "the same one with the same compiler";
+  }
+  change("UPDATE sessions SET state = 'interrupted'; UPDATE toolkits SET version = '0.1'");
+  ASSERT_EQ(resume().exit_code, 0);
+  const Store store(database_, OpenMode::read_only);
+  const std::vector<SessionRow> sessions = store.sessions();
+  ASSERT_EQ(sessions.size(), 2U);
+  EXPECT_EQ(sessions[0].run_uuid, sessions[1].run_uuid);
+  EXPECT_EQ(sessions[1].toolkit.version, "0.1");
+  EXPECT_NE(sessions[0].toolkit.version, "0.1");
+}
+
+TEST_F(CliResumeTest, TimeSpentThatNobodyCanHaveSpentLeavesNoneOfTheBudget) {
+  tune();
+  change(
+      "UPDATE sessions SET state = 'interrupted', spent_ms = 9223372036854775807; DELETE FROM winners; "
+      "UPDATE plans SET trials = 100, budget_s = 3600");
+  const std::size_t before = stored().size();
+  const ProgramResult result = resume();
+  EXPECT_EQ(result.exit_code, 0) << result.error;
+  EXPECT_EQ(stored().size(), before);
+  const Store store(database_, OpenMode::read_only);
+  EXPECT_GT(store.sessions().at(0).spent_ms, 0);
+}
+
+TEST_F(CliResumeTest, LongNameOfAProblemIsCutBetweenCharacters) {
+  SweepPlan plan = toy_plan();
+  plan.problems[0].label = std::string(999, 'a') + "\u00e9 and more";
+  interrupted(plan);
+  const ProgramResult result = resume();
+  ASSERT_EQ(result.exit_code, 0) << result.error;
+  EXPECT_EQ(stored_plan().problems.at(0).label, std::string(999, 'a'));
 }
 
 TEST_F(CliResumeTest, KernelThatIsElsewhereIsAskedForAndOneThatChangedIsTold) {
@@ -230,7 +292,11 @@ TEST_F(CliResumeTest, NonsenseInThePlanIsRefusedWithWhatIsWrong) {
       {"kernel = '--log=/tmp/x'", "no kernel's name"},
       {"devices = 'host,--log=x'", "neither host nor cuda:N"},
       {"devices = ''", "neither host nor cuda:N"},
+      {"devices = 'cuda:-0'", "neither host nor cuda:N"},
+      {"devices = 'cuda:1x'", "neither host nor cuda:N"},
       {"target = 'sm_61 --log'", "no architecture"},
+      {"nvrtc = '/tmp/libnvrtc.so'", "no version"},
+      {"nvrtc = '12 --log'", "no version"},
       {"searcher = '--help'", "--searcher"},
       {"searcher = 'nobody'", "--searcher"},
       {"seed = -1", "--seed"},

@@ -76,25 +76,6 @@ nlohmann::json merge_files(const MergeCommandOptions& options, const std::filesy
   return merged;
 }
 
-bool holds_sessions(const std::filesystem::path& database) {
-  try {
-    return !Store(database, OpenMode::read_only).sessions().empty();
-  } catch (const Error&) {
-    return false;  // it was made here and came to nothing
-  }
-}
-
-// A database that was made to merge into, and into which nothing came. What went wrong before is to be told, so nothing
-// here may fail.
-void remove_if_empty(const std::filesystem::path& database) {
-  std::error_code kept;  // no harm
-  if (std::filesystem::exists(database, kept) && !holds_sessions(database)) {
-    for (const char* end : {"", "-wal", "-shm", "-journal"}) {
-      std::filesystem::remove(database.string() + end, kept);
-    }
-  }
-}
-
 int merge(const MergeCommandOptions& options) {
   const std::filesystem::path database = database_path(options.database);
   const bool made_here = !options.dry_run && !std::filesystem::exists(database);
@@ -107,7 +88,7 @@ int merge(const MergeCommandOptions& options) {
     merged = merge_files(options, database);
   } catch (const Error&) {
     if (made_here) {
-      remove_if_empty(database);
+      remove_if_unused(database);
     }
     throw;
   }

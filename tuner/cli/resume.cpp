@@ -9,9 +9,12 @@
 #include <set>
 #include <utility>
 
+#include "core/code_words.hpp"
 #include "core/error.hpp"
 #include "db/store.hpp"
 #include "report/text.hpp"
+#include "runtime/gpu/cuda/nvrtc.hpp"
+#include "runtime/gpu/device_names.hpp"
 #include "tuner/cli/run_status.hpp"
 #include "tuner/cli/text.hpp"
 #include "tuner/plan_record.hpp"
@@ -25,6 +28,8 @@ using Words = std::vector<std::pair<std::string, std::string>>;
 constexpr std::int64_t kLastSecond = 9'000'000'000;
 constexpr double kLongestBudgetS = 3e8;  // what `--budget` takes, about
 constexpr std::size_t kProblemsShown = 3;
+constexpr std::size_t kLongestName = 128;
+constexpr std::size_t kLongestLabel = 1000;
 
 [[noreturn]] void refuse_run(const StoredRun& run, const std::string& why) {
   throw Error(fmt::format("cannot go on with session {}: {}", fmt::join(run.sessions, ", "), why));
@@ -102,6 +107,7 @@ Words options_of(const SweepPlan& plan) {
     }
   };
   add(!plan.target.empty(), "--target", plan.target);
+  add(!plan.nvrtc.empty(), "--nvrtc", plan.nvrtc);
   add(plan.trials.has_value(), "--trials", whole(plan.trials.value_or(0)));
   add(plan.budget_s.has_value(), "--budget", fmt::format("{:.3f}s", plan.budget_s.value_or(0)));
   add(plan.retry_failed, "--retry-failed", "");
@@ -116,26 +122,20 @@ std::string word_of(const std::pair<std::string, std::string>& option) {
   return option.second.empty() ? option.first : option.first + "=" + option.second;
 }
 
-bool is_name(std::string_view text, std::string_view signs) {
-  return !text.empty() && text.size() <= 128 && std::all_of(text.begin(), text.end(), [&](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-           signs.find(c) != std::string_view::npos;
-  });
-}
-
 // What the options take as text without a check of their own, since a user's own words harm nobody.
 void check_names(const StoredRun& run) {
   const SweepPlan& plan = run.plan;
-  if (!is_name(plan.kernel, "_-.") || plan.kernel.front() == '.' || plan.kernel.front() == '-') {
-    refuse_run(run, fmt::format("its plan names the kernel '{}', which is no kernel's name", plan.kernel));
+  if (const auto why = why_no_kernel_name(plan.kernel)) {
+    refuse_run(run, fmt::format("its plan names the kernel '{}', which {}", plan.kernel, *why));
   }
-  if (!plan.target.empty() && !is_name(plan.target, "_")) {
+  if (!plan.target.empty() && (!is_identifier(plan.target) || plan.target.size() > kLongestName)) {
     refuse_run(run, fmt::format("its plan names the target '{}', which is no architecture", plan.target));
   }
+  if (!plan.nvrtc.empty() && (!is_nvrtc_version(plan.nvrtc) || plan.nvrtc.size() > kLongestName)) {
+    refuse_run(run, fmt::format("its plan names the NVRTC '{}', which is no version", plan.nvrtc));
+  }
   for (const std::string& device : plan.devices) {
-    const bool gpu = device.starts_with("cuda:") && device.size() > 5 && device.size() < 10 &&
-                     device.find_first_not_of("0123456789", 5) == std::string::npos;
-    if (device != "host" && !gpu) {
+    if (device != "host" && !cuda_ordinal(device)) {
       refuse_run(run, fmt::format("its plan names the device '{}', which is neither host nor cuda:N", device));
     }
   }
@@ -191,6 +191,19 @@ constexpr std::string_view kAsking =
 
 bool is_given(const Words& now, const std::string& option) {
   return std::any_of(now.begin(), now.end(), [&](const auto& given) { return given.first == option; });
+}
+
+// Of whole characters: only UTF-8 can be stored.
+std::string short_label(const std::string& stored) {
+  std::string label = clean_line(stored);
+  if (label.size() > kLongestLabel) {
+    std::size_t end = kLongestLabel;
+    while ((static_cast<unsigned char>(label[end]) & 0xC0U) == 0x80U) {
+      --end;
+    }
+    label.resize(end);
+  }
+  return label;
 }
 
 std::string problem_word(const Problem& problem) {
@@ -277,7 +290,6 @@ SweepCommandOptions resumed_options(const StoredRun& run, const CLI::App& comman
 }
 
 std::vector<SweepProblem> resumed_problems(const StoredRun& run, const Space& space) {
-  constexpr std::size_t kLongestLabel = 1000;
   std::vector<SweepProblem> problems;
   for (const PlannedProblem& planned : run.plan.problems) {
     try {
@@ -289,7 +301,7 @@ std::vector<SweepProblem> resumed_problems(const StoredRun& run, const Space& sp
     if (!std::isfinite(planned.count) || planned.count < 0) {
       refuse_run(run, fmt::format("its plan says that {} is called {} times", planned.problem.text(), planned.count));
     }
-    problems.push_back({planned.problem, planned.count, clean_line(planned.label).substr(0, kLongestLabel)});
+    problems.push_back({planned.problem, planned.count, short_label(planned.label)});
   }
   if (problems.empty()) {
     refuse_run(run, "its plan holds no problem; give --problem or --workload");
@@ -318,7 +330,13 @@ std::vector<std::string> resume_notes(const StoredRun& run, const SweepPlan& now
         other_source ? "what it measured is kept, but does not count for the new source and is measured anew"
                      : "what it measured still counts, and the search goes on in the new space"));
   }
-  Words missing = paths_missing(run, now.paths, {"--nvrtc", "--cache", "--log", "--sensors"});
+  if (const Words nvrtc = paths_missing(run, now.paths, {"--nvrtc"});
+      !nvrtc.empty() && now.nvrtc.empty() && !is_given(now.paths, "--nvrtc")) {
+    refuse_run(run, fmt::format("it was begun with {}, and what it measured does not count for another compiler; {}, "
+                                "or give the version of an installed one",
+                                options_text(nvrtc), kAsking));
+  }
+  Words missing = paths_missing(run, now.paths, {"--cache", "--log", "--sensors"});
   std::erase_if(missing, [&](const auto& path) { return is_given(now.paths, path.first); });
   if (!missing.empty()) {
     notes.push_back(

@@ -13,7 +13,8 @@
 
 namespace pascaline::cli {
 
-/// A run to go on with, as its database has it: nothing of it is checked yet.
+/// A run to go on with, as its database has it. The values of its plan are checked as a command line's are; its
+/// problems are not yet, nor are the names of its paths, which are only to be shown.
 struct StoredRun {
   std::string uuid;
   std::vector<std::int64_t> sessions;  ///< the first first
@@ -34,7 +35,7 @@ struct StoredRun {
 
 /// What is to be told before the run goes on: paths that it was begun with and that are not in force now, and a kernel
 /// or space that has changed. Throws Error, saying what to give, if they have while their folders are not those of the
-/// run. `now`: the plan in force.
+/// run, or if its NVRTC was given by a path and none is given now. `now`: the plan in force.
 [[nodiscard]] std::vector<std::string> resume_notes(const StoredRun& run, const SweepPlan& now);
 
 /// "; …" with the folders that the run was begun with, if they are not given now: where its kernel cannot be found.

@@ -9,10 +9,12 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/code_words.hpp"
 #include "core/duration.hpp"
 #include "core/error.hpp"
 #include "core/workload.hpp"
 #include "runtime/gpu/compile.hpp"
+#include "runtime/gpu/cuda/nvrtc.hpp"
 #include "tuner/cli/command.hpp"
 #include "tuner/cli/progress.hpp"
 #include "tuner/cli/resume.hpp"
@@ -139,14 +141,16 @@ void set_limits(const SweepCommandOptions& options, SweepOptions& sweep) {
 // Options with paths that were given. Absolute, as whoever goes on may be in another folder.
 std::vector<std::pair<std::string, std::string>> paths_of(const SweepCommandOptions& options) {
   std::vector<std::pair<std::string, std::string>> paths;
-  const auto add = [&](const char* option, const std::string& value, bool is_path = true) {
+  const auto add = [&](const char* option, const std::string& value) {
     if (!value.empty()) {
-      paths.emplace_back(option, is_path ? std::filesystem::absolute(value).lexically_normal().string() : value);
+      paths.emplace_back(option, std::filesystem::absolute(value).lexically_normal().string());
     }
   };
   add("--kernels", options.kernel.kernels_folder);
   add("--spaces", options.kernel.spaces_folder);
-  add("--nvrtc", options.device.nvrtc, options.device.nvrtc.find('/') != std::string::npos);
+  if (!is_nvrtc_version(options.device.nvrtc)) {
+    add("--nvrtc", options.device.nvrtc);
+  }
   add("--cache", options.device.cache);
   add("--log", options.log);
   add("--sensors", options.sweep.sensors.string());
@@ -234,7 +238,7 @@ SweepWork resumed_work(SweepCommandOptions& options, const StoredRun& run, const
   std::string source_hash;
   try {
     prepared.space = options.kernel.load_space();
-    source_hash = KernelSource::load(options.kernel.kernels() / (prepared.space.kernel + ".cu")).hash;
+    source_hash = KernelSource::load(kernel_file(options.kernel.kernels(), prepared.space.kernel, ".cu")).hash;
   } catch (const Error& error) {
     throw Error(error.what() + missing_folders(run, command), error.code());
   }

@@ -1,3 +1,4 @@
+#include "runtime/gpu/device_names.hpp"
 #include "support.hpp"
 #include "tests/runtime/recording.hpp"
 
@@ -25,6 +26,15 @@ TEST(HostDevice, SaysWhatItIs) {
   EXPECT_EQ(info.limits.max_threads_per_block, 1024);
   EXPECT_EQ(info.limits.max_shared_bytes_per_block, 48 * 1024);
   (void)device->read_sensors();
+}
+
+TEST(DeviceNames, NumberOfAGpuIsInItsName) {
+  EXPECT_EQ(cuda_ordinal("cuda:0"), 0);
+  EXPECT_EQ(cuda_ordinal("cuda:17"), 17);
+  for (const char* name : {"", "host", "cuda", "cuda:", "cuda:-1", "cuda:-0", "cuda:+1", "cuda: 1", "cuda:1x", "CUDA:0",
+                           "cuda:99999999999"}) {
+    EXPECT_FALSE(cuda_ordinal(name)) << name;
+  }
 }
 
 TEST(HostDevice, RefusesLaunchesAGpuWouldRefuse) {
