@@ -240,6 +240,8 @@ void prepare_to_write(const fs::path& file, SQLite::Database& database, Durabili
   // transactions; FULL costs one more fsync a transaction, which is small beside compiling and timing a trial.
   database.exec(durability == Durability::full ? "PRAGMA synchronous = FULL" : "PRAGMA synchronous = NORMAL");
   database.exec("PRAGMA foreign_keys = ON");
+  // With the first reading SQLite takes the lock by which other processes see that the file is open.
+  database.exec("SELECT count(*) FROM sessions");
 }
 
 // A file that is only read must stay as it is, so an older one is migrated in memory.

@@ -75,6 +75,9 @@ void LaneRunner::feed(bool closing, bool stopping, const std::optional<Slice>& s
     send_finals();
     return;
   }
+  if (lane_.starting() && !ran_) {  // that is no problem's share of the time
+    slice_start_ = Clock::now();
+  }
   const bool search_over = task_->search.spent() && task_->search.open() == 0;
   if (!search_over && !closing && !slice_over(slice)) {
     feed_trials(slice);
@@ -140,6 +143,7 @@ void LaneRunner::take_task(const std::optional<Slice>& slice) {
 void LaneRunner::put_off() {
   task_->put_off_s = std::chrono::duration<double>(Clock::now() - slice_start_).count();
   leave_preparing();
+  lane_.warm_up();
   release_task(false);
 }
 

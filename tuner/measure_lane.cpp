@@ -67,6 +67,7 @@ void MeasureLane::start() {
   running_.reset();
   finalist_ = 0;
   phase_ = "start";
+  ready_ = false;
   last_words_.clear();
   replace_worker_ = false;
   allow(options_.patience * kStartLimitSeconds);
@@ -279,6 +280,7 @@ void MeasureLane::handle(const json& message, std::vector<LaneEvent>& events) {
   } else if (what == "telemetry") {
     hear_telemetry(message, events);
   } else if (what == "ready") {
+    ready_ = true;
     running_.reset();
     busy_ms_ += message.at("busy_ms").get<double>();
     waited_ms_ += message.at("waited_ms").get<double>();

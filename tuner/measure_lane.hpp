@@ -114,6 +114,8 @@ class MeasureLane {
   [[nodiscard]] std::vector<TrialJob> take_back();
   /// Ends the worker and everything it was given but trials, which can all be taken back then.
   void interrupt();
+  /// Whether there is a worker that is still opening its device and making it steady.
+  [[nodiscard]] bool starting() const noexcept { return static_cast<bool>(worker_) && !ready_; }
   /// Whether the problem's inputs and references are being made.
   [[nodiscard]] bool preparing() const noexcept { return preparing_; }
 
@@ -169,6 +171,7 @@ class MeasureLane {
   std::string outgoing_;                                   ///< not yet in the worker's pipe
   Clock::time_point start_at_ = Clock::time_point::min();  ///< no worker is started before
   std::optional<LaneProblem> problem_;
+  bool ready_ = false;  ///< the worker's device is open and steady
   bool preparing_ = false;
   std::deque<TrialJob> trials_;
   std::optional<FinalsJob> finals_;
