@@ -124,9 +124,15 @@ TEST_F(MeasureLaneTest, WorkerCanBeThereBeforeThereIsWork) {
   const int worker = lane_.worker_process();
   EXPECT_GT(worker, 0);
   EXPECT_FALSE(lane_.busy());
+  EXPECT_TRUE(lane_.starting());
   lane_.set_problem(problem());
   expect_works(1);
   EXPECT_EQ(lane_.worker_process(), worker);
+  EXPECT_FALSE(lane_.starting());
+  lane_.interrupt();
+  EXPECT_FALSE(lane_.starting()) << "there is no worker";
+  lane_.warm_up();
+  EXPECT_TRUE(lane_.starting()) << "another one";
 }
 
 TEST_F(MeasureLaneTest, KernelThatEndsItsProcessIsBlamedAndTheNextGoesOn) {
