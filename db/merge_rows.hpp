@@ -42,6 +42,9 @@ struct Merge {
 [[nodiscard]] std::int64_t merged_id(const Merge& merge, const MergeIds& ids, std::int64_t id, std::string_view table);
 [[nodiscard]] std::int64_t last_inserted(Merge& merge);
 
+/// Reads every problem and configuration; throws Error, mostly BadColumnError, at one that cannot be read.
+void check_documents(Connection& from);
+
 void merge_trials(Merge& merge);
 void merge_winners(Merge& merge);
 

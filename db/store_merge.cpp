@@ -62,7 +62,8 @@ void map_references(Merge& merge) {
   map_rows(merge, {"problems", {"text", "kernel", "dimensions", "types"}, {"flops", "bytes"}}, merge.problems);
 }
 
-// Damage is otherwise looked for only when a database is opened for writing.
+// Damage is otherwise looked for only when a database is opened for writing. What could not be read once it is here
+// would make the whole of one's own database unreadable.
 void check_other(Merge& merge) {
   merge.from.guard(kReading, [&] {
     const std::string verdict = merge.from.database().execAndGet("PRAGMA quick_check(1)").getString();
@@ -73,6 +74,7 @@ void check_other(Merge& merge) {
     if (dangling.step()) {
       merge_damaged(merge, fmt::format("table {} has a row that hangs on one that is not there", dangling.text()));
     }
+    check_documents(merge.from);
   });
 }
 

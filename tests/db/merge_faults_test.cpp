@@ -120,6 +120,42 @@ TEST_F(MergeFaultsTest, ValuesThatTheSchemaForbids) {
   expect_refused(other_, "damaged");
 }
 
+TEST_F(MergeFaultsTest, DocumentsThatCannotBeRead) {
+  const fs::path sound = folder_ / "sound.db";
+  change_other("SELECT 1");
+  fs::copy_file(other_, sound);
+  const auto expect_untaken = [&](const std::string& sql, const std::string& place) {
+    SCOPED_TRACE(sql);
+    fs::copy_file(sound, other_, fs::copy_options::overwrite_existing);
+    change_other(sql);
+    expect_refused(other_, place);
+    EXPECT_EQ(Store(mine_, OpenMode::read_only).trials({}).size(), 2U) << "one's own trials can be read";
+    Store dry = Store::scratch_copy(mine_);
+    const std::string message = store_error([&] { merge_database(other_, dry); });
+    EXPECT_NE(message.find(place), std::string::npos) << message;
+    EXPECT_EQ(dry.trials({}).size(), 2U);
+  };
+  for (const char* bad : {"[1]", "7", "{\"A\":[]}", "{\"A\":null}", "{\"A\":18446744073709551615}"}) {
+    expect_untaken(fmt::format("UPDATE trials SET config = '{}' WHERE id = 15", bad),
+                   "row 15 of table trials holds in column config");
+  }
+  for (const char* bad : {"[1]", "{\"M\":\"x\"}", "{\"M\":1.5}"}) {
+    expect_untaken(fmt::format("UPDATE problems SET text = 'a new one', dimensions = '{}'", bad),
+                   "row 1 of table problems holds in column dimensions");
+  }
+  for (const char* bad : {"[1]", "{\"STORAGE\":4}"}) {
+    expect_untaken(fmt::format("UPDATE problems SET text = 'a new one', types = '{}'", bad),
+                   "row 1 of table problems holds in column types");
+  }
+  expect_untaken("UPDATE problems SET text = 'a new one', types = '{\"STORAGE\":\"float7\"}'", "unknown name 'float7'");
+  expect_untaken(
+      "INSERT INTO attempts SELECT session_id, device_id, toolkit_id, kernel_id, space_id, problem_id, config_text, "
+      "'[1]', stage, is_default, started_unix_ms, 1, '' FROM trials WHERE id = 3",
+      "a row of table attempts holds in column config");
+  fs::copy_file(sound, other_, fs::copy_options::overwrite_existing);
+  EXPECT_EQ(merge().trials, 20);
+}
+
 // The winners come last: by then all trials are in the transaction.
 TEST_F(MergeFaultsTest, WinnerThatIsNoTrialOfItsKeyTakesTheTrialsBackToo) {
   change_other(
