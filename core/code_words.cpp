@@ -228,8 +228,8 @@ std::optional<std::string> why_no_macro_value(std::string_view value) {
   const bool plain = std::all_of(value.begin(), value.end(),
                                  [&](char c) { return is_part(c) || kSigns.find(c) != std::string_view::npos; });
   if (value.empty() || !plain || has_stray_colon(value) || has_acting_word(value)) {
-    return "cannot be a macro's body: that has numbers and names (of words of C++ only those of types), spaces, the "
-           "signs . < > , + - * and, between names, ::";
+    return "is not allowed as a macro value: use only numbers, names (of the C++ keywords, only type names), spaces, "
+           "the signs . < > , + - * and, between names, ::";
   }
   return std::nullopt;
 }
@@ -252,14 +252,13 @@ std::optional<std::string> why_no_compiler_option(std::string_view option) {
   const auto known = std::find_if(std::begin(kOptions), std::end(kOptions),
                                   [&](const KnownOption& one) { return one.name == text.substr(0, equals); });
   if (dashes < 1 || dashes > 2 || known == std::end(kOptions)) {
-    return fmt::format("is none of the compiler options that may be given, with -- in front: {}, and -D",
-                       known_options());
+    return fmt::format("is not an allowed compiler option; allowed, with `--` in front: {}, and -D", known_options());
   }
   const bool has_value = equals < text.size();
   if (known->value == OptionValue::none ? !has_value : has_value && fits(known->value, text.substr(equals + 1))) {
     return std::nullopt;
   }
-  return fmt::format("does not give the compiler option {} a value that it may have", known->name);
+  return fmt::format("gives the compiler option {} a value that is not allowed", known->name);
 }
 
 std::optional<std::string> why_no_kernel_name(std::string_view name) {

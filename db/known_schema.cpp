@@ -129,7 +129,7 @@ bool is_statistics(const ObjectName& object, const std::string& sql) {
 }
 
 constexpr std::string_view kUntrusted =
-    "such a file may do harm and is not opened: use a copy from where it was measured";
+    "such a file could be harmful, so it is not opened; get a copy from the machine that measured it";
 
 void compare(const Objects& found, const Objects& known) {
   for (const auto& [object, sql] : found) {

@@ -167,7 +167,7 @@ TEST_F(SweepLimitTest, TheCommandEndsInTimeAndNamesWhatItDidNotReach) {
   EXPECT_LT(took.count(), 4 + kBusyMachineSeconds);
   EXPECT_EQ(json_of(result).at("not_reached"), nlohmann::json::array({"toy N=5000"}));
   const ProgramResult status = run_program(folder_.path(), {"status", "--db", database_.string()});
-  EXPECT_NE(status.out.find("not reached, as the time was up (1): toy N=5000"), std::string::npos) << status.out;
+  EXPECT_NE(status.out.find("not reached before time ran out (1): toy N=5000"), std::string::npos) << status.out;
 }
 
 TEST_F(SweepLimitTest, ADefaultThatIsUsableHasNoStandIn) {

@@ -140,10 +140,12 @@ void check_names(const StoredRun& run) {
     }
   }
   if (plan.budget_s && !(*plan.budget_s > 0 && *plan.budget_s <= kLongestBudgetS)) {
-    refuse_run(run, fmt::format("its plan gives it {} seconds (--budget), which is no time to have", *plan.budget_s));
+    refuse_run(run,
+               fmt::format("its plan gives it {} seconds (--budget), which is not a valid budget", *plan.budget_s));
   }
   if (plan.until_unix_s && (*plan.until_unix_s < 1 || *plan.until_unix_s > kLastSecond)) {
-    refuse_run(run, fmt::format("its plan ends at second {} after 1970, which is no time", *plan.until_unix_s));
+    refuse_run(run,
+               fmt::format("its plan ends at second {} after 1970, which is not a valid date", *plan.until_unix_s));
   }
 }
 
@@ -186,8 +188,12 @@ Words paths_missing(const StoredRun& run, const Words& now, const std::set<std::
   return missing;
 }
 
-constexpr std::string_view kAsking =
-    "Pascaline opens no path that a database names: give it again if you trust what is there";
+std::string asking(const Words& missing) {
+  return fmt::format(
+      "Pascaline does not open paths stored in a database; give the option{} again if you trust "
+      "what is there",
+      missing.size() > 1 ? "s" : "");
+}
 
 bool is_given(const Words& now, const std::string& option) {
   return std::any_of(now.begin(), now.end(), [&](const auto& given) { return given.first == option; });
@@ -323,7 +329,7 @@ std::vector<std::string> resume_notes(const StoredRun& run, const SweepPlan& now
     if (!missing.empty()) {
       refuse_run(run, fmt::format("the {} of kernel '{}' found here are not those it was begun with, which lay in "
                                   "folders of their own: {}; {}",
-                                  what, now.kernel, options_text(missing), kAsking));
+                                  what, now.kernel, options_text(missing), asking(missing)));
     }
     notes.push_back(fmt::format(
         "warning: the {} of kernel '{}' changed since the run was begun: {}", what, now.kernel,
@@ -334,13 +340,13 @@ std::vector<std::string> resume_notes(const StoredRun& run, const SweepPlan& now
       !nvrtc.empty() && now.nvrtc.empty() && !is_given(now.paths, "--nvrtc")) {
     refuse_run(run, fmt::format("it was begun with {}, and what it measured does not count for another compiler; {}, "
                                 "or give the version of an installed one",
-                                options_text(nvrtc), kAsking));
+                                options_text(nvrtc), asking(nvrtc)));
   }
   Words missing = paths_missing(run, now.paths, {"--cache", "--log", "--sensors"});
   std::erase_if(missing, [&](const auto& path) { return is_given(now.paths, path.first); });
   if (!missing.empty()) {
-    notes.push_back(
-        fmt::format("the run was begun with {}, which is not in force now; {}", options_text(missing), kAsking));
+    notes.push_back(fmt::format("the run was begun with {}, which is not in force now; {}", options_text(missing),
+                                asking(missing)));
   }
   return notes;
 }
@@ -348,7 +354,7 @@ std::vector<std::string> resume_notes(const StoredRun& run, const SweepPlan& now
 std::string missing_folders(const StoredRun& run, const CLI::App& command) {
   Words missing = paths_missing(run, {}, {"--kernels", "--spaces"});
   std::erase_if(missing, [&](const auto& path) { return command.count(path.first) > 0; });
-  return missing.empty() ? "" : fmt::format("; the run was begun with {}. {}", options_text(missing), kAsking);
+  return missing.empty() ? "" : fmt::format("; the run was begun with {}. {}", options_text(missing), asking(missing));
 }
 
 std::string resumed_text(const StoredRun& run, const SweepPlan& now) {

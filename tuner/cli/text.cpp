@@ -123,7 +123,7 @@ std::string resume_command(std::string_view database, const std::vector<std::pai
 
 std::string not_reached_text(const std::vector<std::string>& problems) {
   constexpr std::size_t kNamed = 10;
-  std::string text = fmt::format("not reached, as the time was up ({}):", problems.size());
+  std::string text = fmt::format("not reached before time ran out ({}):", problems.size());
   for (std::size_t i = 0; i < std::min(kNamed, problems.size()); ++i) {
     text += (i > 0 ? "; " : " ") + clean_line(problems[i]);
   }

@@ -64,15 +64,16 @@ class ScratchFolder {
     if (unseen) {
       const char* named = std::getenv("TMPDIR");
       throw HostDeviceError(
-          fmt::format("cannot make a folder for the compiler: the folder for temporary files, {}, is none; set TMPDIR "
-                      "to one with room",
+          fmt::format("cannot make a folder for the compiler: the folder for temporary files, {}, is not a folder; set "
+                      "TMPDIR to one with free space",
                       named != nullptr ? named : "/tmp"),
           unseen.value());
     }
     std::string pattern = (parent / "pascaline-XXXXXX").string();
     if (::mkdtemp(pattern.data()) == nullptr) {
       throw HostDeviceError(
-          fmt::format("cannot make a folder for the compiler in {}; set TMPDIR to one with room", parent.string()),
+          fmt::format("cannot make a folder for the compiler in {}; set TMPDIR to one with free space",
+                      parent.string()),
           errno);
     }
     path_ = pattern;
