@@ -205,9 +205,13 @@ void check_size(const Workload& workload, std::size_t phase, const Space& space,
   }
 }
 
-bool is_selected(const WorkloadPhase& phase, const WorkloadSelection& selection) {
-  return selection.phases.empty() ||
-         std::find(selection.phases.begin(), selection.phases.end(), phase.name) != selection.phases.end();
+// Whether the phase is asked for and calls the kernel: of another one's symbols not even the values are gone through.
+bool has_work(const Workload& workload, std::size_t phase, const Space& space, const WorkloadSelection& selection) {
+  const std::vector<std::string>& asked = selection.phases;
+  return (asked.empty() || std::find(asked.begin(), asked.end(), workload.phases[phase].name) != asked.end()) &&
+         std::any_of(workload.entries.begin(), workload.entries.end(), [&](const WorkloadEntry& entry) {
+           return entry.phase == phase && wanted(entry, space, selection);
+         });
 }
 
 void check_phases(const Workload& workload, const WorkloadSelection& selection) {
@@ -235,13 +239,13 @@ std::vector<WorkloadProblem> expand(const Workload& workload, const Space& space
   const std::vector<Types> types = type_combinations(workload, space);
   std::size_t total = 0;
   for (std::size_t p = 0; p < workload.phases.size(); ++p) {
-    if (is_selected(workload.phases[p], selection)) {
+    if (has_work(workload, p, space, selection)) {
       check_size(workload, p, space, types.size(), selection, total);
     }
   }
   for (std::size_t p = 0; p < workload.phases.size(); ++p) {
     const WorkloadPhase& phase = workload.phases[p];
-    if (!is_selected(phase, selection)) {
+    if (!has_work(workload, p, space, selection)) {
       continue;
     }
     std::vector<std::size_t> sizes;

@@ -138,6 +138,10 @@ TEST_F(WorkloadTest, MoreProblemsThanAnyoneHasAreRefusedBeforeTheyAreMade) {
     EXPECT_NE(std::string(error.what()).find("100000 problems"), std::string::npos) << error.what();
   }
   EXPECT_EQ(expanded(text, {{"token"}, false}).size(), 2U) << "the other phase is small";
+  for (std::size_t i = 0; i < 5; ++i) {
+    text["entries"][i]["kernel"] = "norm";
+  }
+  EXPECT_EQ(expanded(text).size(), 2U) << "another kernel's phase is passed over";
 }
 
 TEST_F(WorkloadTest, OtherKernelsAreSkipped) {

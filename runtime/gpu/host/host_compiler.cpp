@@ -121,8 +121,8 @@ std::string find_program(const std::string& name) {
     return ::access(name.c_str(), X_OK) == 0 ? name : std::string();
   }
   for (const std::string& folder : absolute_path_entries()) {
-    if (std::string candidate = folder + "/" + name; ::access(candidate.c_str(), X_OK) == 0) {
-      return candidate;
+    if (const fs::path candidate = fs::path(folder) / name; ::access(candidate.c_str(), X_OK) == 0) {
+      return candidate.string();
     }
   }
   return {};
