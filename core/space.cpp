@@ -12,6 +12,9 @@
 namespace pascaline {
 namespace {
 
+// Beyond the memory of any device, and small enough that sizes in bytes are added without overflow.
+constexpr std::int64_t kMostBufferBytes = std::int64_t{1} << 46;
+
 std::string device_limit_problem(const Geometry& geometry, const DeviceLimits& limits) {
   // Each alone first: three large factors could wrap around to a small product.
   const bool each_fits = std::all_of(geometry.block.begin(), geometry.block.end(),
@@ -319,6 +322,13 @@ std::int64_t BoundSpace::value(const Argument& argument, const Config& config) c
   if (argument.kind == ArgumentKind::buffer && value < 0) {
     throw Error(fmt::format("buffer '{}' of kernel '{}' has the extent {} ('{}') for {}", argument.name, space_->kernel,
                             value, argument.value.text(), problem_.text()));
+  }
+  if (argument.kind == ArgumentKind::buffer &&
+      value > kMostBufferBytes / static_cast<std::int64_t>(size_of(type_of(argument)))) {
+    throw Error(
+        fmt::format("buffer '{}' of kernel '{}' has the extent {} ('{}') for {}, which is more than any device "
+                    "holds; make the dimensions smaller or correct the extent in the search space",
+                    argument.name, space_->kernel, value, argument.value.text(), problem_.text()));
   }
   return value;
 }

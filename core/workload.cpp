@@ -10,6 +10,8 @@
 namespace pascaline {
 namespace {
 
+constexpr std::size_t kMostProblems = 100'000;
+
 using Types = std::vector<std::pair<std::string, ElementType>>;
 
 [[noreturn]] void fail(const Workload& workload, std::size_t entry, const std::string& below,
@@ -181,6 +183,37 @@ void expand_at(const Workload& workload, std::size_t phase, const std::vector<st
   }
 }
 
+// Before any is made: a few symbols of many values each have more combinations than there is memory for.
+void check_size(const Workload& workload, std::size_t phase, const Space& space, std::size_t types,
+                const WorkloadSelection& selection, std::size_t& total) {
+  std::size_t problems = 0;
+  for (const WorkloadEntry& entry : workload.entries) {
+    if (entry.phase == phase && wanted(entry, space, selection)) {
+      problems += entry.types.empty() ? types : 1;
+    }
+  }
+  std::size_t combinations = 1;
+  for (const auto& [name, values] : workload.phases[phase].symbols) {
+    combinations = std::min(combinations * values.size(), kMostProblems + 1);
+  }
+  total += std::min(problems, kMostProblems + 1) * combinations;
+  if (total > kMostProblems) {
+    throw SpaceError(workload.file, fmt::format("/phases/{}", phase),
+                     fmt::format("with phase '{}' the workload has more than {} problems of kernel '{}'; give its "
+                                 "symbols fewer values",
+                                 workload.phases[phase].name, kMostProblems, space.kernel));
+  }
+}
+
+// Whether the phase is asked for and calls the kernel: of another one's symbols not even the values are gone through.
+bool has_work(const Workload& workload, std::size_t phase, const Space& space, const WorkloadSelection& selection) {
+  const std::vector<std::string>& asked = selection.phases;
+  return (asked.empty() || std::find(asked.begin(), asked.end(), workload.phases[phase].name) != asked.end()) &&
+         std::any_of(workload.entries.begin(), workload.entries.end(), [&](const WorkloadEntry& entry) {
+           return entry.phase == phase && wanted(entry, space, selection);
+         });
+}
+
 void check_phases(const Workload& workload, const WorkloadSelection& selection) {
   for (const std::string& name : selection.phases) {
     if (std::none_of(workload.phases.begin(), workload.phases.end(),
@@ -204,10 +237,15 @@ std::vector<WorkloadProblem> expand(const Workload& workload, const Space& space
     return problems;
   }
   const std::vector<Types> types = type_combinations(workload, space);
+  std::size_t total = 0;
+  for (std::size_t p = 0; p < workload.phases.size(); ++p) {
+    if (has_work(workload, p, space, selection)) {
+      check_size(workload, p, space, types.size(), selection, total);
+    }
+  }
   for (std::size_t p = 0; p < workload.phases.size(); ++p) {
     const WorkloadPhase& phase = workload.phases[p];
-    if (!selection.phases.empty() &&
-        std::find(selection.phases.begin(), selection.phases.end(), phase.name) == selection.phases.end()) {
+    if (!has_work(workload, p, space, selection)) {
       continue;
     }
     std::vector<std::size_t> sizes;

@@ -70,6 +70,31 @@ void refuse_special(const fs::path& file, const fs::path& named, const fs::file_
   }
 }
 
+// Whether a rollback journal ends as one does that names a super-journal (https://www.sqlite.org/fileformat.html, 3).
+bool names_super_journal(const fs::path& journal) {
+  constexpr std::string_view kTrailerMagic{"\xd9\xd5\x05\xf9\x20\xa1\x63\xd7", 8};
+  std::ifstream stream(journal, std::ios::binary);
+  std::array<char, kTrailerMagic.size()> end{};
+  stream.seekg(-static_cast<std::streamoff>(end.size()), std::ios::end);
+  stream.read(end.data(), end.size());
+  return stream && std::string_view(end.data(), end.size()) == kTrailerMagic;
+}
+
+// SQLite rolls a journal back as it opens the database, and then removes the super-journal that it names, which can be
+// any file. Only a transaction over several databases has one, and this program has none such.
+void refuse_super_journal(const fs::path& file) {
+  std::error_code error;
+  const fs::path behind_links = fs::weakly_canonical(file, error);  // where SQLite looks for the journal
+  for (const fs::path& database : {file, error ? file : behind_links}) {
+    const fs::path journal = database.string() + "-journal";
+    if (fs::is_regular_file(journal, error) && names_super_journal(journal)) {
+      refuse(file, fmt::format("{} is a journal that names another file for SQLite to remove, which this program never "
+                               "writes; remove that journal if you do not know where it comes from",
+                               journal.string()));
+    }
+  }
+}
+
 // A new database is written in rollback mode, first page first, before it turns to WAL. So a file that is not empty
 // has the final application_id in its header whatever a WAL beside it holds, and reading 100 bytes, which touches
 // nothing, is enough to refuse a stranger.
@@ -84,6 +109,7 @@ void check_before_opening(const fs::path& file, OpenMode mode) {
     const fs::path beside = file.string() + end;
     refuse_special(file, beside, fs::status(beside, error));
   }
+  refuse_super_journal(file);
   if (!fs::exists(status)) {
     if (mode != OpenMode::create) {
       refuse(file, "there is no such file; give the path of a database, or run `pascaline sweep` to make one",

@@ -132,6 +132,27 @@ TEST_F(BoundSpaceTest, NegativeExtentsAreFaults) {
   EXPECT_THROW((void)BoundSpace(space, problem_, limits_).value(space.arguments[0], space.default_config()), Error);
 }
 
+// Times the element's size they could wrap around to a small buffer.
+TEST_F(BoundSpaceTest, ExtentsBeyondAnyDeviceAreFaults) {
+  const auto extent = [&](const char* expression) {
+    json text = small_space();
+    text["arguments"][1]["extent"] = expression;
+    const Space space = Space::parse(text.dump(), "scale.json");
+    return BoundSpace(space, problem_, limits_).value(space.arguments[1], space.default_config());
+  };
+  EXPECT_EQ(extent("1 << 45"), std::int64_t{1} << 45) << "of two bytes each";
+  for (const char* expression : {"(1 << 45) + 1", "1 << 46", "1 << 62", "9223372036854775807"}) {
+    try {
+      (void)extent(expression);
+      FAIL() << expression << " was accepted";
+    } catch (const Error& error) {
+      const std::string message = error.what();
+      EXPECT_NE(message.find("buffer 'y' of kernel 'scale' has the extent"), std::string::npos) << message;
+      EXPECT_NE(message.find("more than any device holds"), std::string::npos) << message;
+    }
+  }
+}
+
 TEST_F(BoundSpaceTest, IndicesAndConfigurationsRoundTrip) {
   const std::vector<std::uint16_t> indices{3, 0, 1, 1, 0, 1};
   const Config config = space_.config_at(indices);

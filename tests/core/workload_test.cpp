@@ -121,6 +121,29 @@ TEST_F(WorkloadTest, SeveralSymbolsGiveEveryCombination) {
   EXPECT_EQ(expanded(text, {{"prompt"}, false}).size(), 2U * 3 * 2 * 2);
 }
 
+TEST_F(WorkloadTest, MoreProblemsThanAnyoneHasAreRefusedBeforeTheyAreMade) {
+  json values(200, 0);
+  std::iota(values.begin(), values.end(), 1);
+  json text = small_workload();
+  for (const char* symbol : {"S", "A", "B", "C", "D", "E", "F", "G", "H", "I"}) {  // 200^10 would wrap around
+    text["phases"][0]["symbols"][symbol] = values;
+  }
+  try {
+    (void)expanded(text);
+    FAIL() << "accepted";
+  } catch (const SpaceError& error) {
+    EXPECT_EQ(error.file(), "small.json");
+    EXPECT_EQ(error.pointer(), "/phases/0");
+    EXPECT_NE(std::string(error.what()).find("phase 'prompt'"), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("100000 problems"), std::string::npos) << error.what();
+  }
+  EXPECT_EQ(expanded(text, {{"token"}, false}).size(), 2U) << "the other phase is small";
+  for (std::size_t i = 0; i < 5; ++i) {
+    text["entries"][i]["kernel"] = "norm";
+  }
+  EXPECT_EQ(expanded(text).size(), 2U) << "another kernel's phase is passed over";
+}
+
 TEST_F(WorkloadTest, OtherKernelsAreSkipped) {
   json text = small_workload();
   for (json& entry : text["entries"]) {

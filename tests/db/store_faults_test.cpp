@@ -19,6 +19,77 @@ void limit_file_size(rlim_t bytes) {
   require(::setrlimit(RLIMIT_FSIZE, &limit) == 0, "setrlimit");
 }
 
+std::string four_bytes(std::uint64_t value) {
+  std::string bytes;
+  for (const int shift : {24, 16, 8, 0}) {
+    bytes += static_cast<char>(value >> shift & 0xFFU);
+  }
+  return bytes;
+}
+
+constexpr std::string_view kJournalMagic{"\xd9\xd5\x05\xf9\x20\xa1\x63\xd7", 8};
+constexpr std::uint64_t kPageSize = 4096;
+
+// A journal without pages that leaves the database as it is when it is rolled back.
+std::string hot_journal(const std::filesystem::path& database) {
+  constexpr std::uint64_t kSectorSize = 512;
+  std::string journal = std::string(kJournalMagic) + four_bytes(0) + four_bytes(1) +
+                        four_bytes(std::filesystem::file_size(database) / kPageSize) + four_bytes(kSectorSize) +
+                        four_bytes(kPageSize);
+  journal.resize(kSectorSize, '\0');
+  return journal;
+}
+
+std::string super_journal_trailer(const std::string& name) {
+  std::uint64_t sum = 0;
+  for (const char c : name) {
+    sum += static_cast<std::uint64_t>(c);  // SQLite adds signed characters too
+  }
+  return four_bytes(0x40000000 / kPageSize + 1) + name + four_bytes(name.size()) + four_bytes(sum) +
+         std::string(kJournalMagic);
+}
+
+TEST_F(StoreFaultsTest, JournalThatNamesAFileToRemoveIsRefused) {
+  {
+    Store store(file_, OpenMode::create);
+    const ContextIds context = example_context(store);
+    store.add_trial(begin_example_session(store, context), context, example_trial(1));
+  }
+  const std::filesystem::path victim = folder_ / "victim.txt";
+  write_bytes(victim, "dear");
+  const std::filesystem::path journal = file_.string() + "-journal";
+  write_bytes(journal, hot_journal(file_) + super_journal_trailer(victim.string()));
+  const std::filesystem::path link = folder_ / "link.db";
+  std::filesystem::create_symlink(file_, link);
+  const std::string database = bytes_of(file_);
+  const std::string planted = bytes_of(journal);
+  for (const std::filesystem::path& file : {file_, link}) {
+    for (const OpenMode mode : {OpenMode::read_only, OpenMode::read_write, OpenMode::create}) {
+      const std::string message = store_error([&] { Store(file, mode); });
+      EXPECT_NE(message.find(journal.filename().string()), std::string::npos) << message;
+      EXPECT_NE(message.find("remove that journal if"), std::string::npos) << message;
+    }
+    std::ignore = store_error([&] { std::ignore = Store::scratch_copy(file); });
+  }
+  EXPECT_EQ(bytes_of(victim), "dear");
+  EXPECT_EQ(bytes_of(file_), database);
+  EXPECT_EQ(bytes_of(journal), planted);
+}
+
+// Which also says that SQLite takes the journal of the case above for one to roll back.
+TEST_F(StoreFaultsTest, OrdinaryHotJournalIsRolledBack) {
+  {
+    Store store(file_, OpenMode::create);
+    const ContextIds context = example_context(store);
+    store.add_trial(begin_example_session(store, context), context, example_trial(1));
+  }
+  const std::filesystem::path journal = file_.string() + "-journal";
+  write_bytes(journal, hot_journal(file_));
+  EXPECT_EQ(Store(file_, OpenMode::read_write).trials({}).size(), 1U);
+  EXPECT_FALSE(std::filesystem::exists(journal));
+  expect_sound();
+}
+
 TEST_F(StoreFaultsTest, LockHeldByAnotherIsToldApartAndPasses) {
   Store store(file_, OpenMode::create);
   const ContextIds context = example_context(store);

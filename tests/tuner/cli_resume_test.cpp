@@ -79,7 +79,7 @@ TEST_F(CliResumeTest, WithoutADatabaseOrASweepThereIsNothingToGoOnWith) {
   expect_fault(resume(), 1, {database_});
   EXPECT_FALSE(std::filesystem::exists(database_)) << "looking makes no database";
   { const Store store(database_, OpenMode::create); }
-  expect_fault(resume(), 1, {database_, "nothing to go on with"});
+  expect_fault(resume(), 1, {database_, "no sweep was begun in it", "nothing to go on with"});
 }
 
 TEST_F(CliResumeTest, FinishedSweepIsNotBegunAgain) {
@@ -303,6 +303,8 @@ TEST_F(CliResumeTest, NonsenseInThePlanIsRefusedWithWhatIsWrong) {
       {"trials = 0", "--trials"},
       {"trials = 9223372036854775807", "--trials"},
       {"budget_s = -5", "--budget"},
+      {"budget_s = 0", "--budget"},
+      {"budget_s = 0.0004", "--budget"},
       {"budget_s = 1e300", "--budget"},
       {"until_unix_s = 9223372036854775807", "not a valid date"},
       {"jobs = 100000", "--jobs"},

@@ -92,6 +92,9 @@ TEST_F(CliTest, WrongNamesAreFaults) {
   expect_fault(run({"compile", "--kernels", "/nonexistent", "--arch", "host"}), 1, {"/nonexistent/matmul.cu"});
   expect_fault(run(sweep({"--device", "cuda:x"})), 1, {"cuda:x"});
   expect_fault(run(sweep({"--budget", "90"})), 1, {"'90'"});
+  for (const char* budget : {"0s", "0h0m", "0.0004s"}) {
+    expect_fault(run(sweep({"--budget", budget})), 1, {"--budget '" + std::string(budget) + "'", "0.001s or more"});
+  }
   expect_fault(run(sweep({"--until", "25:00"})), 1, {"25:00"});
   expect_fault(run(on_toy("sweep", {"--device", "tpu:0", "--db", database_})), 1, {"tpu:0"});
   expect_fault(run({"show", "--status", "sad", "--db", database_}), 1, {"'sad'"});

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <csignal>
+#include <cstdlib>
 #include <fstream>
 #include <regex>
 #include <set>
@@ -175,7 +176,26 @@ TEST_F(CliForeignFolderTest, NothingOfTheWorkingDirectoryIsLoaded) {
   EXPECT_EQ(ranked.exit_code, 0) << "its own search space, not the folder's: " << ranked.error;
 }
 
-// So that the case above can fail.
+// The compiler looks for its assembler and linker itself.
+TEST_F(CliForeignFolderTest, CompilerFindsNoProgramInTheWorkingDirectory) {
+  for (const char* name : {"as", "ld", "ld.lld"}) {
+    write_bytes(foreign_ / name, fmt::format("#!/bin/sh\ntouch '{}'\nexit 1\n", mark_.string()));
+    fs::permissions(foreign_ / name, fs::perms::owner_all);
+  }
+  const char* inherited = std::getenv("PATH");
+  ASSERT_NE(inherited, nullptr);
+  for (const char* first : {"", ".", "../foreign"}) {
+    const fs::path cache = folder_ / "cache";
+    fs::remove_all(cache);  // to compile each time
+    const ProgramResult compiled =
+        run_there(on_toy("compile", {"--arch", "host", "--set", "BLOCK=32", "--cache", cache}),
+                  {{"PATH", fmt::format("{}:{}", first, inherited)}});
+    EXPECT_EQ(compiled.exit_code, 0) << compiled.error;
+    EXPECT_FALSE(fs::exists(mark_)) << "through the entry '" << first << "' of PATH";
+  }
+}
+
+// So that the cases above can fail.
 TEST_F(CliForeignFolderTest, WhatTheUserNamesIsLoaded) {
   (void)run_there({"devices"}, {{"PASCALINE_NVRTC", "./12.9"}});
   EXPECT_TRUE(fs::exists(mark_));

@@ -139,7 +139,7 @@ void check_names(const StoredRun& run) {
       refuse_run(run, fmt::format("its plan names the device '{}', which is neither host nor cuda:N", device));
     }
   }
-  if (plan.budget_s && !(*plan.budget_s > 0 && *plan.budget_s <= kLongestBudgetS)) {
+  if (plan.budget_s && !(*plan.budget_s >= kShortestBudgetS && *plan.budget_s <= kLongestBudgetS)) {
     refuse_run(run,
                fmt::format("its plan gives it {} seconds (--budget), which is not a valid budget", *plan.budget_s));
   }
@@ -245,6 +245,13 @@ StoredRun run_to_resume(const std::filesystem::path& database) {
                       "with; begin the same sweep again without --resume: what it measured is not measured "
                       "again",
                       database.string(), old->id));
+    }
+    if (std::all_of(sessions.begin(), sessions.end(),
+                    [](const SessionRow& session) { return !session.imported_from.empty(); })) {
+      throw Error(
+          fmt::format("{}: no sweep was begun in it, so there is nothing to go on with; leave out --resume to "
+                      "begin one",
+                      database.string()));
     }
     throw Error(fmt::format("{}: every sweep has finished; there is nothing to go on with", database.string()));
   }

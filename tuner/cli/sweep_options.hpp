@@ -12,6 +12,9 @@
 
 namespace pascaline::cli {
 
+/// Least seconds that `--budget` takes: with less it would be written as 0 where a sweep is gone on with.
+constexpr double kShortestBudgetS = 0.001;
+
 /// What the words of `pascaline sweep` say.
 struct SweepCommandOptions {
   KernelOptions kernel;

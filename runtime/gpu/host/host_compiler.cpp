@@ -90,9 +90,27 @@ class ScratchFolder {
   fs::path path_;
 };
 
-// A preloaded AddressSanitizer is meant for this process, not for the compiler.
+// The entries of PATH. An empty or relative one would be a place in whatever folder this was started in.
+std::vector<std::string> absolute_path_entries() {
+  const char* variable = std::getenv("PATH");
+  std::string_view entries = variable != nullptr ? variable : "/usr/bin:/bin";
+  std::vector<std::string> folders;
+  while (!entries.empty()) {
+    const std::size_t colon = std::min(entries.find(':'), entries.size());
+    if (entries.front() == '/') {
+      folders.emplace_back(entries.substr(0, colon));
+    }
+    entries.remove_prefix(std::min(colon + 1, entries.size()));
+  }
+  return folders;
+}
+
+// A preloaded AddressSanitizer is meant for this process, not for the compiler. The compiler looks for its assembler
+// and linker along PATH, where an empty variable would mean the working directory.
 Environment compiler_environment() {
-  Environment environment{{"LC_ALL", "C"}};
+  const std::vector<std::string> folders = absolute_path_entries();
+  Environment environment{{"LC_ALL", "C"},
+                          {"PATH", folders.empty() ? "/usr/bin:/bin" : fmt::format("{}", fmt::join(folders, ":"))}};
   if (sanitizer_hooks().present()) {
     environment.emplace_back("LD_PRELOAD", "");
   }
@@ -103,16 +121,10 @@ std::string find_program(const std::string& name) {
   if (name.find('/') != std::string::npos) {
     return ::access(name.c_str(), X_OK) == 0 ? name : std::string();
   }
-  const char* variable = std::getenv("PATH");
-  std::string_view folders = variable != nullptr ? variable : "/usr/bin:/bin";
-  while (!folders.empty()) {
-    const std::size_t colon = std::min(folders.find(':'), folders.size());
-    const fs::path folder = folders.substr(0, colon);
-    // An empty or relative entry would be a place in whatever folder this was started in.
-    if (const fs::path candidate = folder / name; folder.is_absolute() && ::access(candidate.c_str(), X_OK) == 0) {
+  for (const std::string& folder : absolute_path_entries()) {
+    if (const fs::path candidate = fs::path(folder) / name; ::access(candidate.c_str(), X_OK) == 0) {
       return candidate.string();
     }
-    folders.remove_prefix(std::min(colon + 1, folders.size()));
   }
   return {};
 }
