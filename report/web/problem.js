@@ -39,8 +39,8 @@ function selectTrials(entry, trials) {
 function baselineText(problem) {
   if (!problem.baseline_config) return '';
   const values = Object.entries(problem.baseline_config).map(([name, value]) => name + '=' + value);
-  return '; of ' + values.join(' ') + ', the nearest usable configuration to the default (' +
-      problem.baseline_why + ')';
+  return '; of ' + values.join(' ') + ', the nearest usable configuration to the default (' + problem.baseline_why +
+      ')';
 }
 
 function decidedText(problem) {
