@@ -210,7 +210,7 @@ TEST_F(MeasureLaneTest, FinalsOfNothingThatRunsHaveNoResult) {
 }
 
 TEST_F(MeasureLaneTest, ProblemThatDoesNotFitIsRefusedAndTheNextIsPrepared) {
-  const std::int64_t n = 50'000'000'000'000;
+  const std::int64_t n = 10'000'000'000'000;
   LaneProblem too_large = problem();
   too_large.problem = bench_.space().problem({{"N", std::to_string(n)}});
   lane_.set_problem(std::move(too_large));
