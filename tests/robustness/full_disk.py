@@ -76,7 +76,7 @@ class FullDisk:
         shutil.rmtree(bench.path("before"))
         shutil.copytree(bench.path("after"), bench.path("before"))
         again = self.on_disk(bench, 100 << 20, words if not rows(bench.path("after/tuned.db"), "SELECT 1 FROM sessions") or
-                             limited.code == 0 else ["sweep", "--resume", *write_toy(bench), "--db", bench.path("disk/tuned.db")])
+                             limited.code == 0 else ["sweep", "--resume", *samples.write_toy(bench), "--db", bench.path("disk/tuned.db")])
         bench.expect_clean(again, {0})
         expect_whole(bench.path("after/tuned.db"))
         expect_once(bench.path("after/tuned.db"))
