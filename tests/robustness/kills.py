@@ -138,7 +138,7 @@ class Kills:
         process = bench.start(words, environment)
         time.sleep(random.uniform(0, self.seconds * 1.1))
         before = stored(database)
-        begun = bool(rows(database, "SELECT 1 FROM sessions"))
+        begun = bool(rows(database, f"SELECT 1 FROM sessions WHERE state = 'running' AND process_id = {process.pid}"))
         children = bench.living() if name == "SIGKILL with all" else []
         sent = send(process.pid, name)
         for child, _ in children:
