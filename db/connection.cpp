@@ -5,8 +5,6 @@
 
 #include <algorithm>
 
-#include "core/json_words.hpp"
-
 namespace pascaline {
 namespace {
 
