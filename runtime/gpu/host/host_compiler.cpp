@@ -266,10 +266,11 @@ std::optional<std::string> line_with(const std::string& log, std::initializer_li
   return std::nullopt;
 }
 
-// What GCC and Clang say when a part of theirs was killed or failed, which is no verdict on the source.
+// What GCC, its linker driver and Clang say when a part of theirs was ended by a signal or failed, which is no verdict
+// on the source.
 std::optional<std::string> crash_line(const std::string& log) {
-  return line_with(log,
-                   {"Killed signal terminated program", "internal compiler error", "command failed due to signal"});
+  return line_with(
+      log, {"internal compiler error", "signal terminated program", "terminated with signal", "failed due to signal"});
 }
 
 // Whether a compiler that failed was short of memory. Most say so; one whose stack cannot grow within the cap on its

@@ -123,6 +123,31 @@ TEST(HostCompile, ACompilerThatCrashesIsNoVerdictOnTheSource) {
   EXPECT_EQ(wrong.reason, "given.cu:1: error: no");
 }
 
+// The words of GCC 12, of its linker driver and of Clang 14 for a part of theirs that a signal ended, whichever it was.
+TEST(HostCompile, ASignalToAPartOfTheCompilerIsNoVerdictOnTheSource) {
+  for (const char* line : {"c++: fatal error: Interrupt signal terminated program cc1plus",
+                           "c++: fatal error: Terminated signal terminated program as",
+                           "c++: fatal error: Killed signal terminated program cc1plus",
+                           "collect2: fatal error: ld terminated with signal 2 [Interrupt]",
+                           "clang: error: unable to execute command: Interrupt\n"
+                           "clang: error: linker command failed due to signal (use -v to see invocation)"}) {
+    const CompileResult result = compile_with(fmt::format("printf '%s\n' '{}'; exit 1\n", line));
+    EXPECT_TRUE(result.crashed) << line;
+    EXPECT_NE(std::string(line).find(result.reason), std::string::npos) << result.reason;
+  }
+}
+
+// The system's compiler itself, its parts interrupted while they work.
+TEST(HostCompile, AnInterruptedCompilerCrashed) {
+  if (compiler().name == "clang++") {
+    GTEST_SKIP() << "Clang has no -wrapper, and compiles in the driver's own process";
+  }
+  const CompileResult result =
+      compile_with(fmt::format("exec {} -wrapper sh,-c,'kill -INT $$' \"$@\"\n", compiler().program));
+  EXPECT_FALSE(result.ok);
+  EXPECT_TRUE(result.crashed) << result.reason;
+}
+
 TEST(HostCompile, ACompilerThatSaysSoIsShortOfMemory) {
   for (const char* words : {"cc1plus: out of memory allocating 65528 bytes after a total of 3076096 bytes",
                             "virtual memory exhausted: Cannot allocate memory", "LLVM ERROR: out of memory",
