@@ -17,15 +17,15 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
+#include "cli/command.hpp"
 #include "core/error.hpp"
 #include "db/store.hpp"
+#include "runtime/device/compile.hpp"
 #include "runtime/dispatch/identity.hpp"
-#include "runtime/gpu/compile.hpp"
-#include "tuner/cli/command.hpp"
-#include "tuner/climate.hpp"
-#include "tuner/finals.hpp"
-#include "tuner/survey.hpp"
-#include "tuner/trial_runner.hpp"
+#include "tuner/compile/compile_variants.hpp"
+#include "tuner/measure/trial_runner.hpp"
+#include "tuner/monitor/device_monitor.hpp"
+#include "tuner/sweep/finals.hpp"
 
 namespace {
 
@@ -68,7 +68,7 @@ std::vector<std::pair<std::string, std::vector<Trial>>> winners_by_problem(const
 struct Bench {
   const Options& options;
   const Space& space;
-  Climate& climate;
+  DeviceMonitor& monitor;
   const TargetPlan& target;
   const Toolchain& toolchain;
   const KernelSource& source;
@@ -98,7 +98,7 @@ struct Bench {
     FinalsOptions finals;
     finals.rounds = finals.min_rounds = options.rounds;
     finals.energy_window_ms = 0;
-    TrialRunner runner(climate, bound, std::nullopt, {}, 1);
+    TrialRunner runner(monitor, bound, std::nullopt, {}, 1);
     const auto result = run_finals(runner, finalists, finals);
     if (!result || result->gave_up) {
       throw Error(trials.front().problem.text() + " could not be timed");
@@ -117,9 +117,9 @@ int run(const Options& options) {
   const TargetPlan target = plan_target(device->info(), options.target);
   const Toolchain toolchain = Toolchain::find(target.architecture);
   const KernelSource source = KernelSource::load(options.kernel.kernels() / (space.kernel + ".cu"));
-  Climate climate(*device, {});
-  climate.preheat();
-  const Bench bench{options, space, climate, target, toolchain, source};
+  DeviceMonitor monitor(*device, {});
+  monitor.preheat();
+  const Bench bench{options, space, monitor, target, toolchain, source};
   nlohmann::json document = nlohmann::json::array();
   double worst = 0;
   for (const auto& [problem, trials] : winners_by_problem(options, space, device->info())) {

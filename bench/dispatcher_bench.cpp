@@ -3,7 +3,7 @@
 #include <array>
 #include <vector>
 
-#include "core/paths.hpp"
+#include "core/util/paths.hpp"
 #include "runtime/dispatch/planner.hpp"
 #include "runtime/dispatch/prepared_table.hpp"
 #include "runtime/ops/launch.hpp"

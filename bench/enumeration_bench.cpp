@@ -1,7 +1,7 @@
 #include <benchmark/benchmark.h>
 
-#include "core/enumeration.hpp"
-#include "core/paths.hpp"
+#include "core/space/enumeration.hpp"
+#include "core/util/paths.hpp"
 
 namespace pascaline {
 namespace {

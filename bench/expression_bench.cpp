@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "core/expression.hpp"
+#include "core/space/expression.hpp"
 
 namespace pascaline {
 namespace {

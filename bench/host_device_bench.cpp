@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "core/hash.hpp"
-#include "runtime/gpu/host/host_device.hpp"
+#include "core/util/hash.hpp"
+#include "runtime/device/emulator/host_device.hpp"
 
 namespace pascaline {
 namespace {

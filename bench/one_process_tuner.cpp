@@ -16,13 +16,13 @@
 
 #include <CLI/CLI.hpp>
 
-#include "core/paths.hpp"
-#include "runtime/gpu/compile.hpp"
-#include "tuner/cli/command.hpp"
-#include "tuner/climate.hpp"
+#include "cli/command.hpp"
+#include "core/util/paths.hpp"
+#include "runtime/device/compile.hpp"
+#include "tuner/compile/compile_variants.hpp"
+#include "tuner/measure/trial_runner.hpp"
+#include "tuner/monitor/device_monitor.hpp"
 #include "tuner/search/searcher.hpp"
-#include "tuner/survey.hpp"
-#include "tuner/trial_runner.hpp"
 
 namespace {
 
@@ -61,8 +61,8 @@ int run(const Options& options) {
   CompileRequest naive = request(space.default_config());
   naive.function = space.reference.kernel->function;
   naive.defines.emplace_back("PASCALINE_REFERENCE=1");
-  Climate climate(*device, {.passive = true});
-  TrialRunner runner(climate, bound, compile(toolchain, naive).result.binary, {}, options.seed);
+  DeviceMonitor monitor(*device, {.passive = true});
+  TrialRunner runner(monitor, bound, compile(toolchain, naive).result.binary, {}, options.seed);
 
   std::vector<Config> configs{space.default_config()};
   const SearchDomain domain(bound);

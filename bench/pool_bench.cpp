@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "core/error.hpp"
-#include "runtime/gpu/cuda/cuda_device.hpp"
-#include "runtime/gpu/cuda/driver_api.hpp"
-#include "runtime/gpu/device.hpp"
+#include "runtime/device/cuda/cuda_device.hpp"
+#include "runtime/device/cuda/driver_api.hpp"
+#include "runtime/device/device.hpp"
 #include "runtime/memory/pool.hpp"
 
 // What taking and giving back device memory costs: the pool, cuMemAlloc and cuMemFree, cuMemAllocAsync and

@@ -20,7 +20,7 @@
 namespace pascaline {
 namespace {
 
-constexpr std::size_t kLeastTrials = 300;
+constexpr std::size_t kMinTrials = 300;
 constexpr int kKnownTrials = 100;
 constexpr int kSeeds = 10;
 constexpr double kDistance = 0.7;  // as of shapes that differ by a factor of two
@@ -99,13 +99,13 @@ int command(int argc, char** argv) {
   std::vector<RecordedSpace> spaces;
   for (const std::string& file : files) {
     for (RecordedSpace& space : recorded_spaces(Store(file, OpenMode::read_only))) {
-      if (space.trials.size() >= kLeastTrials) {
+      if (space.trials.size() >= kMinTrials) {
         spaces.push_back(std::move(space));
       }
     }
   }
   if (spaces.size() < 2) {
-    fmt::print(stderr, "two problems with {} recorded trials are needed\n", kLeastTrials);
+    fmt::print(stderr, "two problems with {} recorded trials are needed\n", kMinTrials);
     return 1;
   }
   share_values(spaces);

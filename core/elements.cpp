@@ -6,7 +6,7 @@
 #include <numbers>
 
 #include "core/error.hpp"
-#include "core/parallel.hpp"
+#include "core/util/parallel.hpp"
 
 namespace pascaline {
 namespace {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/problem.hpp"
-#include "core/space.hpp"
+#include "core/space/space.hpp"
 
 namespace pascaline {
 

@@ -10,7 +10,7 @@
 #include <mutex>
 
 #include "core/error.hpp"
-#include "core/parallel.hpp"
+#include "core/util/parallel.hpp"
 
 namespace pascaline {
 namespace {
@@ -23,7 +23,7 @@ constexpr double kDeviations = 4;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // Of float32: whatever is computed in it may be flushed to zero below this (`--use_fast_math`, `--ftz=true`).
-constexpr double kLeastNormal = 0x1p-126;
+constexpr double kMinNormal = 0x1p-126;
 
 // The largest relative error of one rounding to the type; whole numbers are added without.
 double roundoff(ElementType type) {
@@ -138,10 +138,10 @@ ErrorBound::ErrorBound(const BoundSpace& space, ElementType type, std::span<cons
     least_rounding_ = roundings * 0x1p-25;
     overflow_ = 65520;
   } else if (type == ElementType::float32) {
-    least_rounding_ = kLeastNormal;
+    least_rounding_ = kMinNormal;
   } else if (type == ElementType::bfloat16) {
     rounding_ = roundings * 0x1p-8;
-    least_rounding_ = kLeastNormal;
+    least_rounding_ = kMinNormal;
     overflow_ = 0x1.FFp127;
   }
 }

@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <span>
 
-#include "core/space.hpp"
+#include "core/space/space.hpp"
 
 namespace pascaline {
 

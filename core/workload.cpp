@@ -10,7 +10,7 @@
 namespace pascaline {
 namespace {
 
-constexpr std::size_t kMostProblems = 100'000;
+constexpr std::size_t kMaxProblems = 100'000;
 
 using Types = std::vector<std::pair<std::string, ElementType>>;
 
@@ -194,14 +194,14 @@ void check_size(const Workload& workload, std::size_t phase, const Space& space,
   }
   std::size_t combinations = 1;
   for (const auto& [name, values] : workload.phases[phase].symbols) {
-    combinations = std::min(combinations * values.size(), kMostProblems + 1);
+    combinations = std::min(combinations * values.size(), kMaxProblems + 1);
   }
-  total += std::min(problems, kMostProblems + 1) * combinations;
-  if (total > kMostProblems) {
+  total += std::min(problems, kMaxProblems + 1) * combinations;
+  if (total > kMaxProblems) {
     throw SpaceError(workload.file, fmt::format("/phases/{}", phase),
                      fmt::format("with phase '{}' the workload has more than {} problems of kernel '{}'; give its "
                                  "symbols fewer values",
-                                 workload.phases[phase].name, kMostProblems, space.kernel));
+                                 workload.phases[phase].name, kMaxProblems, space.kernel));
   }
 }
 

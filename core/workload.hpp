@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/space.hpp"
+#include "core/space/space.hpp"
 
 namespace pascaline {
 

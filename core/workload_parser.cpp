@@ -4,10 +4,10 @@
 #include <cmath>
 #include <set>
 
-#include "core/code_words.hpp"
 #include "core/error.hpp"
-#include "core/json_reader.hpp"
-#include "core/signature_reader.hpp"
+#include "core/space/code_words.hpp"
+#include "core/space/launch_reader.hpp"
+#include "core/util/json_reader.hpp"
 #include "core/workload.hpp"
 
 namespace pascaline {

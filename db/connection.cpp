@@ -132,8 +132,8 @@ void Connection::fail(std::string_view action, std::string_view why, int code) c
 }
 
 void Connection::fail_at(std::string_view action, const BadColumnError& fault) {
-  constexpr std::size_t kMostShown = 60;
-  const std::string shown = fault.text().size() > kMostShown ? fault.text().substr(0, kMostShown) + "…" : fault.text();
+  constexpr std::size_t kMaxShown = 60;
+  const std::string shown = fault.text().size() > kMaxShown ? fault.text().substr(0, kMaxShown) + "…" : fault.text();
   fail(action,
        fmt::format("{} holds in column {} what no program of this project writes there ('{}'); the file was damaged or "
                    "changed by another program: restore a copy",

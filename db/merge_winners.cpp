@@ -2,7 +2,7 @@
 #include <optional>
 #include <string>
 
-#include "core/statistics.hpp"
+#include "core/util/statistics.hpp"
 #include "db/merge_rows.hpp"
 #include "db/rows.hpp"
 

@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "core/hash.hpp"
+#include "core/util/hash.hpp"
 #include "core/version.hpp"
 #include "db/merge_rows.hpp"
 #include "db/process_identity.hpp"

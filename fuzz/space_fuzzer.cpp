@@ -3,8 +3,8 @@
 #include <string_view>
 
 #include "core/error.hpp"
-#include "core/space.hpp"
-#include "tests/core/space_exercise.hpp"
+#include "core/space/space.hpp"
+#include "tests/core/space/space_exercise.hpp"
 
 /// Any text is a search space or a SpaceError, and whatever is a search space can be used.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

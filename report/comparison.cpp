@@ -9,13 +9,13 @@
 #include <tuple>
 #include <utility>
 
-#include "core/statistics.hpp"
+#include "core/util/statistics.hpp"
 #include "db/best_trials.hpp"
 
 namespace pascaline {
 namespace {
 
-constexpr double kLeastDifference = 0.01;
+constexpr double kMinDifference = 0.01;
 constexpr double kSignificance = 0.05;
 constexpr double kSameWithin = 0.05;
 constexpr double kSameClockWithin = 0.01;
@@ -167,10 +167,10 @@ Verdict verdict_of(const Pair& pair) {
   const bool significant = *row.p_value <= kSignificance;
   // Of two wide distributions the one with the lower median may still be the slower one as a rule.
   const double faster = probability_faster(pair.times_a, pair.times_b);
-  if (significant && ratio.low > 1 && ratio.value >= 1 + kLeastDifference && faster > 0.5) {
+  if (significant && ratio.low > 1 && ratio.value >= 1 + kMinDifference && faster > 0.5) {
     return Verdict::faster;
   }
-  if (significant && ratio.high < 1 && 1 / ratio.value >= 1 + kLeastDifference && faster < 0.5) {
+  if (significant && ratio.high < 1 && 1 / ratio.value >= 1 + kMinDifference && faster < 0.5) {
     return Verdict::slower;
   }
   return ratio.high <= 1 + kSameWithin && 1 / ratio.low <= 1 + kSameWithin ? Verdict::same : Verdict::unclear;

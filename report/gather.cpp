@@ -10,7 +10,7 @@
 namespace pascaline {
 namespace {
 
-constexpr std::size_t kMostFailures = 200;
+constexpr std::size_t kMaxFailures = 200;
 
 // Where a problem goes: kernels by name, their present version first.
 ReportKernel& kernel_of(ReportContext& context, const GatheredContext& gathered, const GatheredProblem& problem) {
@@ -48,7 +48,7 @@ void set_failures(ReportContext& context, const GatheredContext& gathered) {
   }
   std::stable_sort(context.failures.begin(), context.failures.end(),
                    [](const ReportFailure& a, const ReportFailure& b) { return a.count > b.count; });
-  while (context.failures.size() > kMostFailures) {
+  while (context.failures.size() > kMaxFailures) {
     context.failures_more += context.failures.back().count;
     context.failures.pop_back();
   }

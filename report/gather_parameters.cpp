@@ -8,8 +8,8 @@ namespace pascaline {
 namespace {
 
 // A parameter of more values than this is a number, not a choice; the document shows some of them.
-constexpr std::size_t kMostValues = 64;
-constexpr std::size_t kMostHeatValues = 24;
+constexpr std::size_t kMaxValues = 64;
+constexpr std::size_t kMaxHeatValues = 24;
 constexpr std::size_t kNoPlace = std::numeric_limits<std::size_t>::max();
 
 // Which of a parameter's values are shown, and where.
@@ -44,7 +44,7 @@ ShownValues shown_values(const GatheredProblem& problem, std::size_t column) {
                    [&](std::size_t a, std::size_t b) { return value_less(all[a], all[b]); });
   ShownValues shown;
   shown.place_of.assign(all.size(), kNoPlace);
-  for (const std::size_t at : evenly(order.size(), kMostValues)) {
+  for (const std::size_t at : evenly(order.size(), kMaxValues)) {
     shown.place_of[order[at]] = shown.values.size();
     shown.values.push_back(all[order[at]]);
   }
@@ -140,7 +140,7 @@ std::optional<ReportHeat> heat_of(const GatheredProblem& problem, const std::vec
                                   const std::vector<std::size_t>& order, std::size_t most_parameters) {
   std::vector<std::size_t> chosen;
   for (std::size_t i = 0; i < effects.size(); ++i) {
-    if (effects[i].effect && effects[i].values.size() <= kMostHeatValues) {
+    if (effects[i].effect && effects[i].values.size() <= kMaxHeatValues) {
       chosen.push_back(i);
     }
   }

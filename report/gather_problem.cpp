@@ -6,7 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "core/device_rates.hpp"
+#include "core/device/device_rates.hpp"
 #include "report/gather_parts.hpp"
 #include "report/summary.hpp"
 

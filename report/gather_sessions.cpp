@@ -9,8 +9,8 @@
 namespace pascaline {
 namespace {
 
-constexpr std::size_t kMostStates = 400;
-constexpr std::size_t kMostDiscarded = 300;
+constexpr std::size_t kMaxStates = 400;
+constexpr std::size_t kMaxDiscarded = 300;
 
 using Reading = std::optional<double> TelemetryRow::*;
 constexpr std::array<Reading, 5> kThinnedReadings{&TelemetryRow::temperature_c, &TelemetryRow::sm_clock_mhz,
@@ -61,7 +61,7 @@ std::vector<ReportStateSpan> states_of(const std::vector<TelemetryRow>& readings
   for (const TelemetryRow& reading : readings) {
     extend_states(spans, {reading.unix_ms, reading.unix_ms, reading.governor_state});
   }
-  if (spans.size() <= kMostStates) {
+  if (spans.size() <= kMaxStates) {
     return spans;
   }
   // The shortest go into the spans before them.
@@ -69,8 +69,8 @@ std::vector<ReportStateSpan> states_of(const std::vector<TelemetryRow>& readings
   for (const ReportStateSpan& span : spans) {
     lengths.push_back(span.to_unix_ms - span.from_unix_ms);
   }
-  std::nth_element(lengths.begin(), lengths.begin() + kMostStates, lengths.end(), std::greater<>());
-  const std::int64_t least = lengths[kMostStates];
+  std::nth_element(lengths.begin(), lengths.begin() + kMaxStates, lengths.end(), std::greater<>());
+  const std::int64_t least = lengths[kMaxStates];
   std::vector<ReportStateSpan> longer;
   for (const ReportStateSpan& span : spans) {
     if (span.to_unix_ms - span.from_unix_ms > least) {
@@ -81,13 +81,13 @@ std::vector<ReportStateSpan> states_of(const std::vector<TelemetryRow>& readings
 }
 
 std::vector<ReportDiscarded> thinned_discards(std::vector<ReportDiscarded> all) {
-  if (all.size() <= kMostDiscarded) {
+  if (all.size() <= kMaxDiscarded) {
     return all;
   }
   std::stable_sort(all.begin(), all.end(),
                    [](const ReportDiscarded& a, const ReportDiscarded& b) { return a.from_unix_ms < b.from_unix_ms; });
   const std::int64_t begin = all.front().from_unix_ms;
-  const std::int64_t width = (all.back().from_unix_ms - begin) / static_cast<std::int64_t>(kMostDiscarded) + 1;
+  const std::int64_t width = (all.back().from_unix_ms - begin) / static_cast<std::int64_t>(kMaxDiscarded) + 1;
   std::vector<ReportDiscarded> stretches;
   std::int64_t last = -1;
   for (const ReportDiscarded& one : all) {

@@ -5,9 +5,9 @@
 #include <map>
 #include <set>
 
-#include "core/code_words.hpp"
 #include "core/error.hpp"
-#include "core/paths.hpp"
+#include "core/space/code_words.hpp"
+#include "core/util/paths.hpp"
 #include "core/workload.hpp"
 #include "report/gather.hpp"
 #include "report/gather_parts.hpp"
@@ -16,8 +16,8 @@
 namespace pascaline {
 namespace {
 
-constexpr std::size_t kMostPhases = 40;
-constexpr std::size_t kMostUntuned = 50;
+constexpr std::size_t kMaxPhases = 40;
+constexpr std::size_t kMaxUntuned = 50;
 constexpr std::string_view kDefaultWorkload = "qwen3-vl-2b.json";
 
 using WorkloadTypes = std::vector<std::pair<std::string, ElementType>>;
@@ -207,7 +207,7 @@ ReportPhase tuned_phase(const PhaseCalls& from, const ProblemsByText& problems, 
   for (const Calls& calls : from.calls) {
     const ReportProblem* tuned = find_tuned(problems, calls.problem);
     sums.add(calls, tuned);
-    if (tuned == nullptr && phase.untuned.size() < kMostUntuned) {
+    if (tuned == nullptr && phase.untuned.size() < kMaxUntuned) {
       phase.untuned.push_back({calls.kernel, calls.problem, calls.count});
     } else if (tuned == nullptr) {
       ++phase.untuned_more;
@@ -238,7 +238,7 @@ ReportWorkload workload_of(const Workload& workload, const std::vector<PhaseCall
   for (const PhaseCalls& phase : phases) {
     TimeSums sums;
     ReportPhase tuned = tuned_phase(phase, problems, sums);
-    if (tuned.tuned == 0 || out.phases.size() == kMostPhases) {
+    if (tuned.tuned == 0 || out.phases.size() == kMaxPhases) {
       continue;
     }
     if (out.phases.empty() || out.phases.back().types != tuned.types) {

@@ -14,7 +14,7 @@ namespace {
 using ReportJson = nlohmann::ordered_json;
 
 // Compilers' messages can be as long as they like.
-constexpr std::size_t kMostText = 2000;
+constexpr std::size_t kMaxText = 2000;
 
 ReportJson rounded(double value, int digits) {
   if (!std::isfinite(value)) {
@@ -41,8 +41,8 @@ ReportJson json_coarse(const std::optional<double>& value) { return value ? json
 
 std::string json_text(std::string_view text) {
   std::string out = shown_text(text);
-  if (out.size() > kMostText) {
-    std::size_t end = kMostText;
+  if (out.size() > kMaxText) {
+    std::size_t end = kMaxText;
     while (end > 0 && (static_cast<unsigned char>(out[end]) & 0xc0U) == 0x80U) {
       --end;
     }

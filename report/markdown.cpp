@@ -4,7 +4,7 @@
 #include <map>
 #include <numeric>
 
-#include "core/duration.hpp"
+#include "core/util/duration.hpp"
 #include "report/comparison.hpp"
 #include "report/markdown_parts.hpp"
 #include "report/report.hpp"

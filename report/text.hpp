@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "core/shown_text.hpp"
+#include "core/util/shown_text.hpp"
 #include "db/store.hpp"
 
 namespace pascaline {

@@ -101,7 +101,7 @@ class CsvReader {
       }
       if (c == ',') {
         cells.emplace_back();
-        if (cells.size() > SpaceBuilder::kMostParameters + kOwnColumns) {
+        if (cells.size() > SpaceBuilder::kMaxParameters + kOwnColumns) {
           fail("has too many columns");
         }
       } else if (c != '\r' || (at + 1 < rest_.size() && rest_[at + 1] != '\n')) {

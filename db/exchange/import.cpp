@@ -13,8 +13,8 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.hpp"
-#include "core/hash.hpp"
-#include "core/statistics.hpp"
+#include "core/util/hash.hpp"
+#include "core/util/statistics.hpp"
 #include "core/version.hpp"
 #include "db/exchange/read.hpp"
 #include "db/exchange/unpack.hpp"

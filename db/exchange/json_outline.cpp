@@ -51,7 +51,7 @@ class OutlineScanner {
       while (next < text.size() && std::isspace(static_cast<unsigned char>(text[next])) != 0) {
         ++next;
       }
-      if (next < text.size() && text[next] == ':' && out_.keys.size() < kMostKeys) {
+      if (next < text.size() && text[next] == ':' && out_.keys.size() < kMaxKeys) {
         out_.keys.push_back(text.substr(start, at_ - start));
       }
     }
@@ -89,7 +89,7 @@ class OutlineScanner {
     }
   }
 
-  static constexpr std::size_t kMostKeys = 1000;
+  static constexpr std::size_t kMaxKeys = 1000;
 
   JsonOutline out_;
   std::size_t at_ = 0;

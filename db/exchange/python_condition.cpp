@@ -59,9 +59,9 @@ class Translator {
  private:
   // Long pieces are refused before pieces made of them grow without bound.
   static std::string checked(const PythonNode& node, std::string text) {
-    constexpr std::size_t kMostText = 4096;
-    if (text.size() > kMostText) {
-      refuse(node, fmt::format("the expression becomes longer than {} characters", kMostText));
+    constexpr std::size_t kMaxText = 4096;
+    if (text.size() > kMaxText) {
+      refuse(node, fmt::format("the expression becomes longer than {} characters", kMaxText));
     }
     return text;
   }
@@ -284,8 +284,8 @@ class Translator {
   Fraction power(const PythonNode& node) {
     const Fraction base = number(node.children[0]);
     const Fraction exponent = number(node.children[1]);
-    constexpr std::int64_t kMostExponent = 62;
-    if (exponent.below.is(1) && exponent.above.constant && std::abs(*exponent.above.constant) <= kMostExponent) {
+    constexpr std::int64_t kMaxExponent = 62;
+    if (exponent.below.is(1) && exponent.above.constant && std::abs(*exponent.above.constant) <= kMaxExponent) {
       Fraction out{integer_constant(1)};
       for (std::int64_t i = 0; i < std::abs(*exponent.above.constant); ++i) {
         out = {multiply(out.above, base.above), multiply(out.below, base.below)};
@@ -294,7 +294,7 @@ class Translator {
       return *exponent.above.constant < 0 ? divide({integer_constant(1)}, out) : out;
     }
     if (base.above.is(2) && base.below.is(1) && exponent.below.is(1) && exponent.above.low >= 0 &&
-        exponent.above.high <= static_cast<double>(kMostExponent)) {
+        exponent.above.high <= static_cast<double>(kMaxExponent)) {
       return {{fmt::format("(1 << {})", exponent.above.text), 1, std::exp2(exponent.above.high), {}}};
     }
     refuse(node,

@@ -17,12 +17,12 @@ struct PythonName {
   std::vector<std::int64_t> elements{};
 };
 
-/// A condition in Python as an expression of the search spaces' language (core/expression.hpp), which is not 0 exactly
-/// where Python finds the condition true. Python's meaning is kept: floor division and modulo of negatives, `/` as
-/// exact fractions, chains of comparisons, `in` lists, what `and` and `or` give. Where Python would divide by zero, or
-/// a number does not fit 64 bits, the expression has no value. Throws PythonError with the column for what the language
-/// lacks: text, reals that are not whole, unknown names and functions, powers with an exponent that varies (but those
-/// of 2).
+/// A condition in Python as an expression of the search spaces' language (core/space/expression.hpp), which is not 0
+/// exactly where Python finds the condition true. Python's meaning is kept: floor division and modulo of negatives, `/`
+/// as exact fractions, chains of comparisons, `in` lists, what `and` and `or` give. Where Python would divide by zero,
+/// or a number does not fit 64 bits, the expression has no value. Throws PythonError with the column for what the
+/// language lacks: text, reals that are not whole, unknown names and functions, powers with an exponent that varies
+/// (but those of 2).
 [[nodiscard]] std::string translate_condition(std::string_view python, const std::vector<PythonName>& names);
 
 /// As above, of a number: throws PythonError also if it could be a fraction, unless `round_up`, which takes the next

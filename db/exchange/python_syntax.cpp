@@ -13,8 +13,8 @@
 namespace pascaline {
 namespace {
 
-constexpr std::size_t kMostText = std::size_t{1} << 20U;
-constexpr int kMostNesting = 200;
+constexpr std::size_t kMaxText = std::size_t{1} << 20U;
+constexpr int kMaxNesting = 200;
 
 constexpr std::array<std::string_view, 11> kWords{"and", "or", "not",  "in",    "if",    "else",
                                                   "for", "is", "True", "False", "lambda"};
@@ -27,8 +27,8 @@ class PythonParser {
   explicit PythonParser(std::string_view text) : text_(text) {}
 
   PythonNode parse() {
-    if (text_.size() > kMostText) {
-      throw PythonError(fmt::format("longer than {} characters", kMostText), 1);
+    if (text_.size() > kMaxText) {
+      throw PythonError(fmt::format("longer than {} characters", kMaxText), 1);
     }
     PythonNode node = expression();
     skip_space();
@@ -47,8 +47,8 @@ class PythonParser {
   class Level {
    public:
     explicit Level(PythonParser& parser) : parser_(parser) {
-      if (++parser_.nesting_ > kMostNesting) {
-        parser_.fail(fmt::format("nested deeper than {} levels", kMostNesting));
+      if (++parser_.nesting_ > kMaxNesting) {
+        parser_.fail(fmt::format("nested deeper than {} levels", kMaxNesting));
       }
     }
     Level(const Level&) = delete;
@@ -214,8 +214,8 @@ class PythonParser {
 
   // Operators that bind to the left nest without brackets.
   void count_operator() {
-    if (++operators_ > kMostOperators) {
-      fail(fmt::format("has more than {} operators", kMostOperators));
+    if (++operators_ > kMaxOperators) {
+      fail(fmt::format("has more than {} operators", kMaxOperators));
     }
   }
 
@@ -384,7 +384,7 @@ class PythonParser {
       }
       clause.children.push_back(disjunction());
       all.children.push_back(std::move(clause));
-      if (all.children.size() > kMostClauses) {
+      if (all.children.size() > kMaxClauses) {
         fail("has too many clauses");
       }
     }
@@ -464,8 +464,8 @@ class PythonParser {
     return node;
   }
 
-  static constexpr std::size_t kMostClauses = 16;
-  static constexpr int kMostOperators = 1000;
+  static constexpr std::size_t kMaxClauses = 16;
+  static constexpr int kMaxOperators = 1000;
 
   std::string_view text_;
   std::size_t at_ = 0;

@@ -16,8 +16,8 @@
 namespace pascaline {
 namespace {
 
-constexpr std::size_t kMostListed = 65535;
-constexpr long kMostSteps = 500'000;
+constexpr std::size_t kMaxListed = 65535;
+constexpr long kMaxSteps = 500'000;
 
 // A scalar or a list.
 struct PythonValue {
@@ -92,15 +92,15 @@ class ListEvaluator {
 
   void step(const PythonNode& node, long by = 1) {
     steps_ += by;
-    if (steps_ > kMostSteps) {
-      fail_at(node, fmt::format("takes more than {} steps to work out", kMostSteps));
+    if (steps_ > kMaxSteps) {
+      fail_at(node, fmt::format("takes more than {} steps to work out", kMaxSteps));
     }
   }
 
   void append(const PythonNode& node, std::vector<PythonValue>& list, PythonValue value) {
     step(node, weight(value));
-    if (list.size() == kMostListed) {
-      fail_at(node, fmt::format("more than {} values", kMostListed));
+    if (list.size() == kMaxListed) {
+      fail_at(node, fmt::format("more than {} values", kMaxListed));
     }
     list.push_back(std::move(value));
   }

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "core/json_reader.hpp"
+#include "core/util/json_reader.hpp"
 #include "db/exchange/json_outline.hpp"
 #include "db/exchange/recorded_space.hpp"
 

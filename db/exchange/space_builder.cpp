@@ -47,14 +47,14 @@ void require_plausible(const RecordedTrial& trial, const SpaceBuilder::Complain&
   for (const double sample_us : trial.samples_us) {
     longest_us = std::max(longest_us, sample_us);
   }
-  if (!(longest_us <= 1000 * SpaceBuilder::kMostTimeMs)) {
+  if (!(longest_us <= 1000 * SpaceBuilder::kMaxTimeMs)) {
     complain(fmt::format("a time is {} ms, more than the {} ms that are believed", longest_us / 1000,
-                         SpaceBuilder::kMostTimeMs));
+                         SpaceBuilder::kMaxTimeMs));
   }
   const double cost_ms = trial.cost_ms() + trial.search_ms;
-  if (!(cost_ms <= SpaceBuilder::kMostCostMs)) {
+  if (!(cost_ms <= SpaceBuilder::kMaxCostMs)) {
     complain(fmt::format("the configuration cost {} ms, more than the {} ms that are believed", cost_ms,
-                         SpaceBuilder::kMostCostMs));
+                         SpaceBuilder::kMaxCostMs));
   }
 }
 
@@ -100,15 +100,15 @@ void SpaceBuilder::add_parameter(const std::string& name, const std::vector<Valu
                   [&](const RecordedParameter& known) { return known.name == name; })) {
     complain(fmt::format("the parameter '{}' stands twice", name));
   }
-  if (space_.parameters.size() == kMostParameters) {
-    complain(fmt::format("more than {} parameters", kMostParameters));
+  if (space_.parameters.size() == kMaxParameters) {
+    complain(fmt::format("more than {} parameters", kMaxParameters));
   }
   ValueIndex index;
   for (const Value& value : values) {
     index.add(value);
   }
-  if (index.values().size() > kMostValues) {
-    complain(fmt::format("the parameter '{}' has more than {} values", name, kMostValues));
+  if (index.values().size() > kMaxValues) {
+    complain(fmt::format("the parameter '{}' has more than {} values", name, kMaxValues));
   }
   space_.parameters.push_back({name, {}});
   indices_.push_back(std::move(index));
@@ -125,8 +125,8 @@ void SpaceBuilder::add(RecordedTrial trial, std::span<const Value> values, const
       complain(fmt::format("'{}' is not among the values of the parameter '{}'", to_text(values[i]),
                            space_.parameters[i].name));
     }
-    if (index >= kMostValues) {
-      complain(fmt::format("the parameter '{}' has more than {} values", space_.parameters[i].name, kMostValues));
+    if (index >= kMaxValues) {
+      complain(fmt::format("the parameter '{}' has more than {} values", space_.parameters[i].name, kMaxValues));
     }
     trial.indices.push_back(static_cast<std::uint16_t>(index));
   }
@@ -197,10 +197,10 @@ std::optional<TrialStatus> status_of_failure(std::string_view name) noexcept {
 }
 
 std::string one_line(std::string_view text) {
-  constexpr std::size_t kMostBytes = 500;
+  constexpr std::size_t kMaxBytes = 500;
   text = text.substr(0, text.find_first_of("\r\n"));
-  if (text.size() > kMostBytes) {
-    std::size_t end = kMostBytes;
+  if (text.size() > kMaxBytes) {
+    std::size_t end = kMaxBytes;
     while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80U) {
       --end;  // not through the middle of a character
     }

@@ -37,10 +37,10 @@ class ValueIndex {
 class SpaceBuilder {
  public:
   using Complain = std::function<void(const std::string& problem)>;
-  static constexpr std::size_t kMostValues = 65535;
-  static constexpr std::size_t kMostParameters = 1000;
-  static constexpr double kMostTimeMs = 1e12;  ///< of a configuration's time
-  static constexpr double kMostCostMs = 1e15;  ///< of all that a configuration cost
+  static constexpr std::size_t kMaxValues = 65535;
+  static constexpr std::size_t kMaxParameters = 1000;
+  static constexpr double kMaxTimeMs = 1e12;  ///< of a configuration's time
+  static constexpr double kMaxCostMs = 1e15;  ///< of all that a configuration cost
 
   explicit SpaceBuilder(std::string format) { space_.format = std::move(format); }
 

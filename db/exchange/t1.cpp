@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "core/error.hpp"
-#include "core/json_reader.hpp"
+#include "core/util/json_reader.hpp"
 #include "db/exchange/python_condition.hpp"
 #include "db/exchange/python_syntax.hpp"
 #include "db/exchange/python_values.hpp"
@@ -121,10 +121,10 @@ class T1Reader {
     if (values.values().empty()) {
       list.fail("a parameter needs a value");
     }
-    constexpr std::size_t kMostValues = 4096;  // of a parameter of a search space
-    if (values.values().size() > kMostValues) {
+    constexpr std::size_t kMaxValues = 4096;  // of a parameter of a search space
+    if (values.values().size() > kMaxValues) {
       list.fail(
-          fmt::format("has {} values; a search space holds {} of a parameter", values.values().size(), kMostValues));
+          fmt::format("has {} values; a search space holds {} of a parameter", values.values().size(), kMaxValues));
     }
     parameter.values = values.values();
     names_.push_back({parameter.name, parameter.values});

@@ -27,7 +27,7 @@ struct T1Parameter {
 struct T1Condition {
   std::vector<std::string> parameters;
   T1Text python;
-  std::string expression;  ///< the same in the language of core/expression.hpp
+  std::string expression;  ///< the same in the language of core/space/expression.hpp
 };
 
 struct T1Argument {

@@ -13,8 +13,8 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.hpp"
-#include "core/expression.hpp"
 #include "core/problem.hpp"
+#include "core/space/expression.hpp"
 #include "db/exchange/python_condition.hpp"
 #include "db/exchange/python_syntax.hpp"
 
@@ -61,14 +61,14 @@ double tolerance_of(ElementType type) {
 
 // The least and the most of a type's values.
 std::pair<double, double> range_of(const T1Type& type) {
-  constexpr double kMostFloat = 3.4028234663852886e38;
-  constexpr double kMostDouble = 1.7976931348623157e308;
+  constexpr double kMaxFloat = 3.4028234663852886e38;
+  constexpr double kMaxDouble = 1.7976931348623157e308;
   if (type.name == "bool") {
     return {0, 1};
   }
   switch (type.element) {
     case ElementType::float64:
-      return {-kMostDouble, kMostDouble};
+      return {-kMaxDouble, kMaxDouble};
     case ElementType::float16:
       return {-65504, 65504};
     case ElementType::int8:
@@ -82,7 +82,7 @@ std::pair<double, double> range_of(const T1Type& type) {
     case ElementType::int64:
       return {-9223372036854775808.0, 9223372036854774784.0};
     default:
-      return {-kMostFloat, kMostFloat};
+      return {-kMaxFloat, kMaxFloat};
   }
 }
 
@@ -204,7 +204,7 @@ class SpaceWriter {
 
   // Extents are not too small or too large to be allocated by the default configuration.
   void check_extents() const {
-    constexpr std::int64_t kMostBytes = std::int64_t{1} << 40U;
+    constexpr std::int64_t kMaxBytes = std::int64_t{1} << 40U;
     for (std::size_t i = 0; i < arguments_.size(); ++i) {
       if (!arguments_[i].contains("extent")) {
         continue;
@@ -213,7 +213,7 @@ class SpaceWriter {
       const auto text = arguments_[i].at("extent").get<std::string>();
       const auto extent = parse_expression(text, pointer).try_evaluate(slots_);
       const auto element = element_type_from(arguments_[i].at("buffer").get<std::string>());
-      const auto most = kMostBytes / static_cast<std::int64_t>(size_of(element.value()));
+      const auto most = kMaxBytes / static_cast<std::int64_t>(size_of(element.value()));
       if (!extent || *extent < 1 || *extent > most) {
         refuse(pointer, fmt::format("a vector of {} elements cannot be allocated; 1 to {} can",
                                     extent ? std::to_string(*extent) : "more than 2^63", most));
@@ -360,7 +360,7 @@ class SpaceWriter {
     }
     const std::vector<Value>& values = input_.parameters[parameter].values;
     for (std::size_t i = 0; i < values.size(); ++i) {
-      if (++tried_ > kMostTried) {
+      if (++tried_ > kMaxTried) {
         refuse("/ConfigurationSpace/Conditions", "no configuration that meets them was found in reasonable time");
       }
       const auto* integer = std::get_if<std::int64_t>(&values[i]);
@@ -383,7 +383,7 @@ class SpaceWriter {
     });
   }
 
-  static constexpr long kMostTried = 5'000'000;
+  static constexpr long kMaxTried = 5'000'000;
 
   const T1Input& input_;
   const std::string& kernel_;

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/error.hpp"
-#include "core/paths.hpp"
+#include "core/util/paths.hpp"
 
 namespace pascaline {
 namespace {
@@ -75,7 +75,7 @@ std::string unpack_gzip(std::string_view packed, const std::string& file, std::s
 }
 
 std::string read_plain_or_gzip(const std::filesystem::path& file) {
-  std::string bytes = read_file(file, kMostRecordedBytes);
+  std::string bytes = read_file(file, kMaxRecordedBytes);
   return is_gzip(bytes) ? unpack_gzip(bytes, file.string()) : bytes;
 }
 

@@ -20,7 +20,7 @@ namespace {
 
 // Each connection holds a thread while it is open: many wait, few work.
 constexpr std::size_t kThreads = 64;
-constexpr int kMostWaitSeconds = 3;  // for a request on a connection, and for its next
+constexpr int kMaxWaitSeconds = 3;  // for a request on a connection, and for its next
 
 // Names ignore case, and may end with the root's dot.
 std::string plain_name(std::string_view host) {
@@ -91,8 +91,8 @@ class ReportServer::Impl {
   explicit Impl(const ServeOptions& options) : report_(options.database, options.report) {
     (void)report_.get();  // what is wrong with the database is known before anyone asks
     server_.new_task_queue = [] { return new httplib::ThreadPool(kThreads); };
-    server_.set_read_timeout(kMostWaitSeconds, 0);
-    server_.set_keep_alive_timeout(kMostWaitSeconds);
+    server_.set_read_timeout(kMaxWaitSeconds, 0);
+    server_.set_keep_alive_timeout(kMaxWaitSeconds);
     // Without SO_REUSEPORT, which would let two servers share a port.
     server_.set_socket_options([](socket_t socket) {
       const int yes = 1;

@@ -7,7 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "core/hash.hpp"
+#include "core/util/hash.hpp"
 #include "report/document_json.hpp"
 #include "report/gather.hpp"
 #include "report/html.hpp"

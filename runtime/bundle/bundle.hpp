@@ -9,7 +9,7 @@
 
 #include "core/binary.hpp"
 #include "core/config.hpp"
-#include "core/device_limits.hpp"
+#include "core/device/device_limits.hpp"
 #include "core/problem.hpp"
 #include "core/trial.hpp"
 #include "db/store.hpp"

@@ -6,9 +6,9 @@
 #include <charconv>
 #include <set>
 
-#include "core/code_words.hpp"
 #include "core/error.hpp"
-#include "core/space.hpp"
+#include "core/space/code_words.hpp"
+#include "core/space/space.hpp"
 #include "runtime/bundle/bundle_format.hpp"
 #include "runtime/dispatch/identity.hpp"
 

@@ -4,8 +4,8 @@
 #include <string>
 
 #include "runtime/bundle/bundle.hpp"
-#include "runtime/gpu/compile.hpp"
-#include "runtime/gpu/device.hpp"
+#include "runtime/device/compile.hpp"
+#include "runtime/device/device.hpp"
 
 namespace pascaline {
 

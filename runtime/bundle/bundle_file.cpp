@@ -4,8 +4,8 @@
 #include <fstream>
 
 #include "core/error.hpp"
-#include "core/hash.hpp"
-#include "core/paths.hpp"
+#include "core/util/hash.hpp"
+#include "core/util/paths.hpp"
 #include "runtime/bundle/bundle.hpp"
 #include "runtime/bundle/bundle_format.hpp"
 
@@ -43,7 +43,7 @@ Header read_header(std::string_view bytes, std::uint64_t actual_bytes) {
     throw Error(
         fmt::format("it has {} bytes where its header says {}: {}", actual_bytes, header.file_bytes, format::kDamaged));
   }
-  if (actual_bytes > format::kMostFileBytes || header.manifest_bytes > format::kMostManifestBytes ||
+  if (actual_bytes > format::kMaxFileBytes || header.manifest_bytes > format::kMaxManifestBytes ||
       format::aligned(format::kHeaderBytes + header.manifest_bytes) > actual_bytes) {
     throw Error(fmt::format("its header gives {} bytes of manifest in {}: {}", header.manifest_bytes, actual_bytes,
                             format::kDamaged));

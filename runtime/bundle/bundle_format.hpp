@@ -22,12 +22,12 @@ inline constexpr std::size_t kHeaderBytes = 64;
 /// in between.
 inline constexpr std::size_t kAlignment = 64;
 
-inline constexpr std::uint64_t kMostManifestBytes = std::uint64_t{64} << 20U;
-inline constexpr std::uint64_t kMostFileBytes = std::uint64_t{4} << 30U;
-inline constexpr std::size_t kMostKernels = 256;
-inline constexpr std::size_t kMostWinners = 100'000;
-inline constexpr std::size_t kMostCodes = 100'000;
-inline constexpr std::size_t kMostSettings = 1'000;  ///< dimensions, types, defines or options of one entry
+inline constexpr std::uint64_t kMaxManifestBytes = std::uint64_t{64} << 20U;
+inline constexpr std::uint64_t kMaxFileBytes = std::uint64_t{4} << 30U;
+inline constexpr std::size_t kMaxKernels = 256;
+inline constexpr std::size_t kMaxWinners = 100'000;
+inline constexpr std::size_t kMaxCodes = 100'000;
+inline constexpr std::size_t kMaxSettings = 1'000;  ///< dimensions, types, defines or options of one entry
 
 inline constexpr std::array<std::pair<BinaryKind, std::string_view>, 3> kKinds{
     {{BinaryKind::cubin, "cubin"}, {BinaryKind::ptx, "ptx"}, {BinaryKind::host_object, "host"}}};

@@ -5,18 +5,18 @@
 #include <set>
 
 #include "core/error.hpp"
-#include "core/hash.hpp"
-#include "core/json_reader.hpp"
+#include "core/util/hash.hpp"
+#include "core/util/json_reader.hpp"
 #include "runtime/bundle/bundle.hpp"
 #include "runtime/bundle/bundle_format.hpp"
-#include "runtime/gpu/cubin_info.hpp"
+#include "runtime/device/cubin_info.hpp"
 
 namespace pascaline {
 namespace {
 
 namespace format = bundle_format;
 
-constexpr std::int64_t kMostOfALimit = std::int64_t{1} << 48U;
+constexpr std::int64_t kMaxOfALimit = std::int64_t{1} << 48U;
 
 std::size_t bounded_size(const JsonNode& list, std::size_t most) {
   const std::size_t size = list.array_size();
@@ -66,7 +66,7 @@ class ManifestReader {
       read_device(root_.at("device"));
     }
     const JsonNode kernels = root_.at("kernels");
-    for (std::size_t i = 0; i < bounded_size(kernels, format::kMostKernels); ++i) {
+    for (std::size_t i = 0; i < bounded_size(kernels, format::kMaxKernels); ++i) {
       read_kernel(kernels.at(i));
     }
     if (codes_read_ == 0) {
@@ -102,7 +102,7 @@ class ManifestReader {
   void read_limits() {
     const JsonNode node = root_.at("limits");
     for (const auto& [name, member] : limit_members()) {
-      bundle_.limits.*member = integer_from(node.at(name), 1, kMostOfALimit);
+      bundle_.limits.*member = integer_from(node.at(name), 1, kMaxOfALimit);
     }
     if (node.value().size() != limit_members().size()) {
       node.fail(fmt::format("has {} entries, not {}", node.value().size(), limit_members().size()));
@@ -115,7 +115,7 @@ class ManifestReader {
     device.kind = node.at("kind").name();
     device.name = node.at("name").name();
     device.compute_capability = node.at("compute_capability").text();
-    device.sm_count = integer_from(node.at("sm_count"), 1, kMostOfALimit);
+    device.sm_count = integer_from(node.at("sm_count"), 1, kMaxOfALimit);
     device.memory_bytes = static_cast<std::uint64_t>(integer_from(node.at("memory_bytes"), 0, INT64_MAX));
     if (device.kind != (bundle_.kind == BinaryKind::host_object ? "host" : "cuda")) {
       node.at("kind").fail(fmt::format("'{}' devices do not run this code", device.kind));
@@ -138,7 +138,7 @@ class ManifestReader {
     kernel.function = node.at("function").name();
     const JsonNode winners = node.at("winners");
     std::set<std::string> problems;
-    for (std::size_t i = 0; i < bounded_size(winners, format::kMostWinners); ++i) {
+    for (std::size_t i = 0; i < bounded_size(winners, format::kMaxWinners); ++i) {
       kernel.winners.push_back(read_winner(winners.at(i), kernel.name));
       if (!problems.insert(kernel.winners.back().problem.text()).second) {
         winners.at(i).fail("its problem has a winner already");
@@ -149,7 +149,7 @@ class ManifestReader {
     }
     const JsonNode codes = node.at("codes");
     std::set<std::pair<std::vector<std::string>, std::vector<std::string>>> keys;
-    for (std::size_t i = 0; i < bounded_size(codes, format::kMostCodes); ++i) {
+    for (std::size_t i = 0; i < bounded_size(codes, format::kMaxCodes); ++i) {
       kernel.codes.push_back(read_code(codes.at(i), kernel));
       if (!keys.emplace(kernel.codes.back().defines, kernel.codes.back().options).second) {
         codes.at(i).fail("there is such code already");
@@ -164,12 +164,12 @@ class ManifestReader {
     BundleWinner winner;
     winner.problem.kernel = kernel;
     const JsonNode dimensions = node.at("dimensions");
-    for (std::size_t i = 0; i < bounded_size(dimensions, format::kMostSettings); ++i) {
+    for (std::size_t i = 0; i < bounded_size(dimensions, format::kMaxSettings); ++i) {
       const JsonNode pair = pair_at(dimensions, i);
       winner.problem.dimensions.emplace_back(pair.at(std::size_t{0}).name(), pair.at(std::size_t{1}).integer());
     }
     const JsonNode types = node.at("types");
-    for (std::size_t i = 0; i < bounded_size(types, format::kMostSettings); ++i) {
+    for (std::size_t i = 0; i < bounded_size(types, format::kMaxSettings); ++i) {
       const JsonNode pair = pair_at(types, i);
       const auto type = element_type_from(pair.at(std::size_t{1}).name());
       if (!type) {
@@ -208,7 +208,7 @@ class ManifestReader {
 
   static std::vector<std::string> read_texts(const JsonNode& list) {
     std::vector<std::string> texts;
-    for (std::size_t i = 0; i < bounded_size(list, format::kMostSettings); ++i) {
+    for (std::size_t i = 0; i < bounded_size(list, format::kMaxSettings); ++i) {
       texts.push_back(list.at(i).name());
     }
     return texts;

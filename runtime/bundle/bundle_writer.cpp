@@ -5,8 +5,8 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.hpp"
-#include "core/hash.hpp"
-#include "core/json_words.hpp"
+#include "core/util/hash.hpp"
+#include "core/util/json_words.hpp"
 #include "runtime/bundle/bundle.hpp"
 #include "runtime/bundle/bundle_format.hpp"
 

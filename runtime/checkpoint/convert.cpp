@@ -7,7 +7,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "core/parallel.hpp"
+#include "core/util/parallel.hpp"
 #include "runtime/checkpoint/model_error.hpp"
 
 #if defined(__x86_64__)

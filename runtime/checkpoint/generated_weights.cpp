@@ -3,7 +3,7 @@
 #include <cstring>
 
 #include "core/elements.hpp"
-#include "core/parallel.hpp"
+#include "core/util/parallel.hpp"
 #include "runtime/checkpoint/weight_source.hpp"
 
 namespace pascaline {

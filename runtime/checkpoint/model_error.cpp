@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <system_error>
 
-#include "core/paths.hpp"
+#include "core/util/paths.hpp"
 
 namespace pascaline {
 namespace {

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <system_error>
 
-#include "core/json_reader.hpp"
+#include "core/util/json_reader.hpp"
 #include "runtime/checkpoint/model_error.hpp"
 
 namespace pascaline {

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "core/config_keys.hpp"
+#include "core/util/config_keys.hpp"
 
 namespace pascaline {
 

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string>
 
-#include "runtime/gpu/dynamic_library.hpp"
+#include "runtime/device/dynamic_library.hpp"
 
 namespace pascaline::cpu {
 

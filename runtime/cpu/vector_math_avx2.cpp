@@ -83,10 +83,10 @@ PASCALINE_AVX2 void add_to(Doubles& sums, __m256 values) {
 }  // namespace
 
 float maximum(const float* values, std::int64_t count) {
-  constexpr float kLeast = -std::numeric_limits<float>::infinity();
-  __m256 most = _mm256_set1_ps(kLeast);
+  constexpr float kMin = -std::numeric_limits<float>::infinity();
+  __m256 most = _mm256_set1_ps(kMin);
   for (std::int64_t i = 0; i < count; i += 8) {
-    most = _mm256_max_ps(load_values(values + i, count - i, kLeast), most);
+    most = _mm256_max_ps(load_values(values + i, count - i, kMin), most);
   }
   alignas(32) std::array<float, 8> lanes;
   _mm256_store_ps(lanes.data(), most);

@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include "core/space.hpp"
-#include "runtime/gpu/device.hpp"
+#include "core/space/space.hpp"
+#include "runtime/device/device.hpp"
 
 namespace pascaline {
 

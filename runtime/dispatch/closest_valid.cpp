@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "core/enumeration.hpp"
+#include "core/space/enumeration.hpp"
 
 namespace pascaline {
 namespace {

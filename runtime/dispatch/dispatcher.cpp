@@ -6,9 +6,9 @@
 #include <cstdio>
 
 #include "core/error.hpp"
-#include "core/paths.hpp"
-#include "core/shown_text.hpp"
-#include "runtime/gpu/device_failure.hpp"
+#include "core/util/paths.hpp"
+#include "core/util/shown_text.hpp"
+#include "runtime/device/device_failure.hpp"
 
 namespace pascaline {
 namespace {

@@ -3,8 +3,8 @@
 #include <string>
 
 #include "db/store.hpp"
-#include "runtime/gpu/compile.hpp"
-#include "runtime/gpu/device.hpp"
+#include "runtime/device/compile.hpp"
+#include "runtime/device/device.hpp"
 
 namespace pascaline {
 

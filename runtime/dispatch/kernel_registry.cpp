@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "core/code_words.hpp"
 #include "core/error.hpp"
+#include "core/space/code_words.hpp"
 
 namespace pascaline {
 

@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include "core/error.hpp"
-#include "core/hash.hpp"
-#include "core/paths.hpp"
+#include "core/util/hash.hpp"
+#include "core/util/paths.hpp"
 #include "runtime/bundle/bundle_check.hpp"
 #include "runtime/dispatch/identity.hpp"
 

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "runtime/bundle/bundle.hpp"
-#include "runtime/gpu/cubin_cache.hpp"
-#include "runtime/gpu/device.hpp"
+#include "runtime/device/cubin_cache.hpp"
+#include "runtime/device/device.hpp"
 
 namespace pascaline {
 

@@ -4,10 +4,10 @@
 #include <string>
 #include <vector>
 
-#include "core/space.hpp"
+#include "core/space/space.hpp"
 #include "db/store.hpp"
+#include "runtime/device/compile.hpp"
 #include "runtime/dispatch/plan.hpp"
-#include "runtime/gpu/compile.hpp"
 
 namespace pascaline {
 

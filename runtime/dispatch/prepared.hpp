@@ -5,10 +5,10 @@
 #include <vector>
 
 #include "core/problem.hpp"
-#include "core/space.hpp"
+#include "core/space/space.hpp"
+#include "runtime/device/device.hpp"
 #include "runtime/dispatch/arguments.hpp"
 #include "runtime/dispatch/plan.hpp"
-#include "runtime/gpu/device.hpp"
 
 namespace pascaline {
 

@@ -6,7 +6,7 @@
 #include <system_error>
 
 #include "core/error.hpp"
-#include "core/paths.hpp"
+#include "core/util/paths.hpp"
 #include "runtime/image/formats.hpp"
 
 namespace pascaline {

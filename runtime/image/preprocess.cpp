@@ -6,7 +6,7 @@
 #include <array>
 
 #include "core/error.hpp"
-#include "core/parallel.hpp"
+#include "core/util/parallel.hpp"
 #include "runtime/image/resize.hpp"
 
 namespace pascaline {

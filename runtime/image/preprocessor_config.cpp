@@ -6,9 +6,9 @@
 #include <cmath>
 #include <limits>
 
-#include "core/config_keys.hpp"
 #include "core/error.hpp"
-#include "core/paths.hpp"
+#include "core/util/config_keys.hpp"
+#include "core/util/paths.hpp"
 
 namespace pascaline {
 namespace {

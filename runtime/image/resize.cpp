@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/error.hpp"
-#include "core/parallel.hpp"
+#include "core/util/parallel.hpp"
 #include "runtime/image/resize_weights.hpp"
 
 namespace pascaline {

@@ -9,12 +9,12 @@
 #include <numeric>
 
 #include "core/error.hpp"
-#include "runtime/gpu/device.hpp"
+#include "runtime/device/device.hpp"
 
 namespace pascaline {
 namespace {
 
-constexpr std::size_t kMostArenaBytes = std::size_t{1} << 62;
+constexpr std::size_t kMaxArenaBytes = std::size_t{1} << 62;
 
 std::size_t aligned(std::size_t bytes, std::size_t alignment) { return (bytes + alignment - 1) & ~(alignment - 1); }
 
@@ -23,10 +23,10 @@ bool live_together(const ArenaTensor& a, const ArenaTensor& b) {
 }
 
 void check_tensors(std::span<const ArenaTensor> tensors, std::size_t alignment) {
-  if (!std::has_single_bit(alignment) || alignment > kMostArenaBytes) {
+  if (!std::has_single_bit(alignment) || alignment > kMaxArenaBytes) {
     throw Error(fmt::format("cannot plan an arena: the alignment {} is no power of two", alignment));
   }
-  std::size_t left = kMostArenaBytes;
+  std::size_t left = kMaxArenaBytes;
   for (const ArenaTensor& tensor : tensors) {
     if (tensor.last_step < tensor.first_step) {
       throw Error(fmt::format("cannot plan an arena: tensor '{}' is needed from step {} to step {}", tensor.name,

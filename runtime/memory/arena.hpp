@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/gpu/device_memory.hpp"
+#include "runtime/device/device_memory.hpp"
 
 namespace pascaline {
 

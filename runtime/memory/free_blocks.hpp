@@ -7,7 +7,7 @@
 #include <optional>
 #include <vector>
 
-#include "runtime/gpu/device_memory.hpp"
+#include "runtime/device/device_memory.hpp"
 #include "runtime/memory/size_class.hpp"
 
 namespace pascaline {

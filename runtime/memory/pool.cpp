@@ -6,12 +6,12 @@
 #include <utility>
 
 #include "core/error.hpp"
-#include "runtime/gpu/device.hpp"
+#include "runtime/device/device.hpp"
 
 namespace pascaline {
 namespace {
 
-constexpr std::size_t kMostPoolBytes = std::size_t{1} << 62;
+constexpr std::size_t kMaxPoolBytes = std::size_t{1} << 62;
 
 double share(std::size_t part, std::size_t whole) {
   return whole == 0 ? 0.0 : static_cast<double>(part) / static_cast<double>(whole);
@@ -64,7 +64,7 @@ PoolBuffer StreamPool::allocate(std::size_t bytes, StreamId stream) {
   if (!memory_.is_live(stream)) {
     throw Error(fmt::format("cannot allocate {} bytes for a stream that is gone; make another", bytes));
   }
-  if (bytes > kMostPoolBytes) {
+  if (bytes > kMaxPoolBytes) {
     throw_out_of_memory(bytes, bytes);
   }
   note_stream(stream);

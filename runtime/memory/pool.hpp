@@ -8,7 +8,7 @@
 #include <mutex>
 #include <vector>
 
-#include "runtime/gpu/device_memory.hpp"
+#include "runtime/device/device_memory.hpp"
 #include "runtime/memory/free_blocks.hpp"
 
 namespace pascaline {

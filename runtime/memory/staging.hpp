@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-#include "runtime/gpu/device_memory.hpp"
+#include "runtime/device/device_memory.hpp"
 
 namespace pascaline {
 

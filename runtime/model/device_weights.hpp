@@ -5,7 +5,7 @@
 
 #include "runtime/checkpoint/model_config.hpp"
 #include "runtime/checkpoint/weight_source.hpp"
-#include "runtime/gpu/device_memory.hpp"
+#include "runtime/device/device_memory.hpp"
 #include "runtime/model/weights.hpp"
 
 namespace pascaline {

@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include "core/error.hpp"
-#include "core/shown_text.hpp"
+#include "core/util/shown_text.hpp"
 #include "runtime/cpu/ops.hpp"
-#include "runtime/gpu/device_failure.hpp"
+#include "runtime/device/device_failure.hpp"
 #include "runtime/model/host_copies.hpp"
 
 namespace pascaline {

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "runtime/device/device.hpp"
 #include "runtime/dispatch/dispatcher.hpp"
-#include "runtime/gpu/device.hpp"
 #include "runtime/ops/ops.hpp"
 
 namespace pascaline {

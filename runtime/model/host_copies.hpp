@@ -4,7 +4,7 @@
 #include <list>
 #include <vector>
 
-#include "runtime/gpu/device_memory.hpp"
+#include "runtime/device/device_memory.hpp"
 #include "runtime/ops/tensor.hpp"
 
 namespace pascaline {

@@ -6,7 +6,7 @@
 
 #include "core/error.hpp"
 #include "core/problem.hpp"
-#include "runtime/gpu/device.hpp"
+#include "runtime/device/device.hpp"
 
 namespace pascaline {
 namespace {
@@ -21,7 +21,7 @@ std::size_t page_size(DeviceMemory& memory) { return std::max<std::size_t>(1, me
 std::int64_t room_for(std::int64_t tokens, std::int64_t context) {
   std::int64_t room = KvCache::kStep;
   while (room < tokens) {
-    room += room < KvCache::kMostDoubled ? room : KvCache::kLongStep;
+    room += room < KvCache::kMaxDoubled ? room : KvCache::kLongStep;
   }
   return std::min(room, context);
 }

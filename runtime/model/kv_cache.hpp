@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "runtime/checkpoint/model_config.hpp"
-#include "runtime/gpu/device_memory.hpp"
+#include "runtime/device/device_memory.hpp"
 #include "runtime/ops/tensor.hpp"
 
 namespace pascaline {
@@ -26,7 +26,7 @@ class KvCache {
   [[nodiscard]] static std::uint64_t bytes_for(DeviceMemory& memory, const TextConfig& config, ElementType type,
                                                std::int64_t context, std::int64_t tokens);
 
-  /// Tokens that there is room for. Rooms are twice the one before from kStep up to kMostDoubled, then kLongStep more,
+  /// Tokens that there is room for. Rooms are twice the one before from kStep up to kMaxDoubled, then kLongStep more,
   /// and no larger than the context; where memory is short, what just holds the tokens.
   [[nodiscard]] std::int64_t capacity() const noexcept { return capacity_; }
   [[nodiscard]] std::int64_t context() const noexcept { return context_; }
@@ -41,7 +41,7 @@ class KvCache {
 
   /// The smallest room that is made, the largest that was doubled, and what is added from there on.
   static constexpr std::int64_t kStep = 256;
-  static constexpr std::int64_t kMostDoubled = 8192;
+  static constexpr std::int64_t kMaxDoubled = 8192;
   static constexpr std::int64_t kLongStep = 4096;
 
  private:

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "runtime/checkpoint/model_config.hpp"
-#include "runtime/gpu/device.hpp"
+#include "runtime/device/device.hpp"
 #include "runtime/model/model_options.hpp"
 
 namespace pascaline {

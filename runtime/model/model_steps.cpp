@@ -10,7 +10,7 @@
 namespace pascaline {
 namespace {
 
-constexpr int kMostFailedRecordings = 3;
+constexpr int kMaxFailedRecordings = 3;
 
 // What a step consists of. If one of them runs on the processor, it cannot be recorded.
 constexpr std::array kStepOperations{Operation::gather,       Operation::rmsnorm,          Operation::matmul,
@@ -118,7 +118,7 @@ bool Model::graph_is_ready(std::int64_t capacity) {
   } catch (const DeviceLostError&) {
     throw;
   } catch (const Error&) {
-    options_.graphs = ++failed_recordings_ < kMostFailedRecordings;
+    options_.graphs = ++failed_recordings_ < kMaxFailedRecordings;
     return false;
   }
   recorded_capacity_ = capacity;

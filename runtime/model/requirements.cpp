@@ -11,7 +11,7 @@
 namespace pascaline {
 namespace {
 
-constexpr std::int64_t kMostContext = std::int64_t{1} << 24;
+constexpr std::int64_t kMaxContext = std::int64_t{1} << 24;
 constexpr std::int64_t kSmallestHead = 16;
 constexpr std::int64_t kLargestHead = 256;
 
@@ -52,7 +52,7 @@ void check_supported(const ModelConfig& config) {
 ModelOptions checked_options(const ModelConfig& config, const ModelOptions& options) {
   check_stored_type("weights", options.weights);
   check_stored_type("keys and values", options.cache);
-  const std::int64_t most = std::min(kMostContext, config.text.max_positions);
+  const std::int64_t most = std::min(kMaxContext, config.text.max_positions);
   ModelOptions result = options;
   if (options.context == 0) {
     result.context = std::min(ModelOptions::kUsualContext, most);

@@ -5,7 +5,7 @@
 #include <initializer_list>
 #include <span>
 
-#include "runtime/gpu/device_memory.hpp"
+#include "runtime/device/device_memory.hpp"
 #include "runtime/ops/tensor.hpp"
 
 namespace pascaline {

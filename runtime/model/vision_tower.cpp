@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "core/error.hpp"
-#include "core/parallel.hpp"
+#include "core/util/parallel.hpp"
 #include "runtime/model/positions.hpp"
 #include "runtime/model/requirements.hpp"
 #include "runtime/model/tensor_memory.hpp"

@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "core/parallel.hpp"
+#include "core/util/parallel.hpp"
 #include "runtime/reference/reference.hpp"
 
 namespace pascaline {

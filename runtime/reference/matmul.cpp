@@ -2,7 +2,7 @@
 #include <cmath>
 #include <numbers>
 
-#include "core/parallel.hpp"
+#include "core/util/parallel.hpp"
 #include "runtime/reference/reference.hpp"
 
 namespace pascaline {

@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/parallel.hpp"
+#include "core/util/parallel.hpp"
 #include "runtime/reference/reference.hpp"
 
 namespace pascaline {

@@ -3,7 +3,7 @@
 #include <filesystem>
 #include <string>
 
-#include "runtime/gpu/device.hpp"
+#include "runtime/device/device.hpp"
 
 namespace pascaline {
 

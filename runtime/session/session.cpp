@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "core/error.hpp"
-#include "core/shown_text.hpp"
-#include "runtime/gpu/device_names.hpp"
+#include "core/util/shown_text.hpp"
+#include "runtime/device/device_names.hpp"
 #include "runtime/model/requirements.hpp"
 #include "runtime/session/foreign_database.hpp"
 #include "runtime/session/prompt.hpp"

@@ -7,8 +7,8 @@
 #include <string>
 
 #include "core/error.hpp"
-#include "core/json_reader.hpp"
-#include "core/paths.hpp"
+#include "core/util/json_reader.hpp"
+#include "core/util/paths.hpp"
 
 namespace pascaline {
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "core/json_reader.hpp"
+#include "core/util/json_reader.hpp"
 
 namespace pascaline {
 namespace {

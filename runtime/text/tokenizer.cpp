@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "core/error.hpp"
-#include "core/json_reader.hpp"
+#include "core/util/json_reader.hpp"
 #include "runtime/text/normalize.hpp"
 #include "runtime/text/tokenizer_parts.hpp"
 #include "runtime/text/utf8.hpp"

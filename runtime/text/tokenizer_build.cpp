@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "core/error.hpp"
-#include "core/json_reader.hpp"
+#include "core/util/json_reader.hpp"
 #include "runtime/text/byte_level.hpp"
 #include "runtime/text/normalize.hpp"
 #include "runtime/text/tokenizer_file.hpp"

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "core/error.hpp"
-#include "core/json_words.hpp"
+#include "core/util/json_words.hpp"
 
 namespace pascaline {
 namespace {

@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "core/error.hpp"
-#include "tests/core/small_space.hpp"
+#include "tests/core/space/small_space.hpp"
 
 namespace pascaline::testing {
 namespace {

@@ -11,8 +11,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "core/paths.hpp"
-#include "core/space.hpp"
+#include "core/space/space.hpp"
+#include "core/util/paths.hpp"
 
 namespace pascaline {
 namespace {

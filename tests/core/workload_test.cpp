@@ -6,9 +6,9 @@
 #include <string>
 
 #include "core/error.hpp"
-#include "core/paths.hpp"
-#include "tests/core/small_space.hpp"
+#include "core/util/paths.hpp"
 #include "tests/core/small_workload.hpp"
+#include "tests/core/space/small_space.hpp"
 
 namespace pascaline {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "core/paths.hpp"
+#include "core/util/paths.hpp"
 #include "report/document_json.hpp"
 #include "report/gather_parts.hpp"
 #include "tests/report/report_fixture.hpp"

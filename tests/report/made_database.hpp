@@ -5,7 +5,7 @@
 #include <random>
 #include <string>
 
-#include "core/statistics.hpp"
+#include "core/util/statistics.hpp"
 #include "db/store.hpp"
 #include "tests/db/fixtures.hpp"
 

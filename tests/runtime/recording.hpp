@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/error.hpp"
-#include "runtime/gpu/device.hpp"
+#include "runtime/device/device.hpp"
 
 namespace pascaline::testing {
 

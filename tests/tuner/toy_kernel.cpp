@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "core/paths.hpp"
-#include "tuner/survey.hpp"
+#include "core/util/paths.hpp"
+#include "tuner/compile/compile_variants.hpp"
 
 namespace pascaline::testing {
 namespace {

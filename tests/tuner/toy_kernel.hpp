@@ -7,11 +7,11 @@
 
 #include <nlohmann/json.hpp>
 
-#include "core/space.hpp"
-#include "runtime/gpu/device.hpp"
+#include "core/space/space.hpp"
+#include "runtime/device/device.hpp"
 #include "tests/db/fixtures.hpp"
-#include "tuner/compile_pool.hpp"
-#include "tuner/measure.hpp"
+#include "tuner/compile/compile_pool.hpp"
+#include "tuner/measure/measure.hpp"
 
 namespace pascaline::testing {
 

@@ -9,7 +9,7 @@ namespace {
 
 constexpr double kStartShare = 0.01;
 constexpr double kEndShare = 0.95;
-constexpr double kMostKnots = 1e6;
+constexpr double kMaxKnots = 1e6;
 
 double median_of(std::vector<double> values) { return quartiles(std::move(values)).median; }
 
@@ -60,7 +60,7 @@ double ScoreScale::expected_us(double draws) const {
 // Monotone cubic interpolation of what is expected at whole numbers of draws (Fritsch and Carlson, SIAM Journal on
 // Numerical Analysis 1980).
 void ScoreScale::interpolate() {
-  const double last = std::clamp(std::ceil(budget_ms_ / draw_ms_) + 1, 2.0, kMostKnots);
+  const double last = std::clamp(std::ceil(budget_ms_ / draw_ms_) + 1, 2.0, kMaxKnots);
   for (double draws = 1; draws <= last; ++draws) {
     knots_.push_back(draws);
     values_.push_back(expected_us(draws));

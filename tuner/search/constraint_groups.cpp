@@ -4,7 +4,7 @@
 #include <numeric>
 #include <optional>
 
-#include "core/enumeration.hpp"
+#include "core/space/enumeration.hpp"
 
 namespace pascaline {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "core/space.hpp"
+#include "core/space/space.hpp"
 #include "tuner/search/tuple_list.hpp"
 
 namespace pascaline {

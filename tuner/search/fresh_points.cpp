@@ -7,14 +7,14 @@ namespace pascaline {
 namespace {
 
 // Up to so many numbers are shuffled, so that the last point is found as fast as the first.
-constexpr double kMostShuffled = 2'000'000;
-constexpr int kMostRepeats = 1'000;
+constexpr double kMaxShuffled = 2'000'000;
+constexpr int kMaxRepeats = 1'000;
 
 }  // namespace
 
 bool FreshPoints::note(const Point& point) {
   const bool fresh = seen_.insert(point).second;
-  if (fresh && domain_->combinations() > kMostShuffled) {
+  if (fresh && domain_->combinations() > kMaxShuffled) {
     noted_.push_back(point);
   }
   return fresh;
@@ -45,8 +45,8 @@ std::optional<Point> FreshPoints::take() {
 }
 
 std::optional<Point> FreshPoints::draw() {
-  if (domain_->combinations() > kMostShuffled) {
-    for (int repeat = 0; repeat < kMostRepeats; ++repeat) {
+  if (domain_->combinations() > kMaxShuffled) {
+    for (int repeat = 0; repeat < kMaxRepeats; ++repeat) {
       auto point = domain_->sample(random_);
       if (!point) {
         break;

@@ -10,12 +10,12 @@ namespace pascaline {
 namespace {
 
 constexpr std::size_t kMuchKnown = 256;     // trials after which a space is no candidate whole any more
-constexpr std::size_t kMostKept = 4'000;    // but this many of it
-constexpr std::size_t kLeastFresh = 500;    // as long as this many of them were not seen
+constexpr std::size_t kMaxKept = 4'000;     // but this many of it
+constexpr std::size_t kMinFresh = 500;      // as long as this many of them were not seen
 constexpr std::size_t kPool = 3'000;        // candidates of a larger one, drawn once
 constexpr std::size_t kFreshPool = 500;     // and anew at each fit
 constexpr std::size_t kBestSurrounded = 5;  // whose neighbours are candidates, too
-constexpr std::size_t kMostNear = 400;      // neighbours of one
+constexpr std::size_t kMaxNear = 400;       // neighbours of one
 constexpr double kFailureReach = 20.0;
 
 }  // namespace
@@ -64,10 +64,10 @@ void ModelSearcher::choose_candidates() {
 // All of them, or so many drawn from them.
 void ModelSearcher::add_neighbours(const Point& point, Reach reach) {
   std::vector<Point> near = points_.domain().neighbours(point, reach);
-  for (std::size_t i = 0; near.size() > kMostNear && i < kMostNear; ++i) {
+  for (std::size_t i = 0; near.size() > kMaxNear && i < kMaxNear; ++i) {
     std::swap(near[i], near[i + below(points_.random(), near.size() - i)]);
   }
-  near.resize(std::min(near.size(), kMostNear));
+  near.resize(std::min(near.size(), kMaxNear));
   for (const Point& each : near) {
     std::ignore = candidate(each);
   }
@@ -83,11 +83,11 @@ void ModelSearcher::narrow_candidates() {
       static_cast<std::size_t>(std::count_if(candidates_.begin(), candidates_.end(), [&](const Candidate& candidate) {
         return !points_.seen(candidate.point);
       }));
-  if (fresh < kLeastFresh) {
+  if (fresh < kMinFresh) {
     candidates_.clear();  // all are listed again
     return;
   }
-  if (candidates_.size() <= kMostKept) {
+  if (candidates_.size() <= kMaxKept) {
     return;
   }
   const std::vector<double> bounds = lower_bounds();
@@ -97,10 +97,10 @@ void ModelSearcher::narrow_candidates() {
       order.push_back(i);
     }
   }
-  if (order.size() > kMostKept) {
-    std::nth_element(order.begin(), order.begin() + kMostKept, order.end(),
+  if (order.size() > kMaxKept) {
+    std::nth_element(order.begin(), order.begin() + kMaxKept, order.end(),
                      [&](std::size_t a, std::size_t b) { return bounds[a] < bounds[b]; });
-    order.resize(kMostKept);
+    order.resize(kMaxKept);
   }
   std::vector<Candidate> kept;
   Rows rows(kinds_.size());

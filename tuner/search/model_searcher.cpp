@@ -8,13 +8,13 @@
 namespace pascaline {
 namespace {
 
-constexpr std::size_t kFirstDesign = 8;         // trials before the model is asked
-constexpr std::size_t kLeastUsable = 4;         // times it needs at least
-constexpr std::size_t kDrawn = 20;              // of which the most distant is taken
-constexpr int kClimbs = 3;                      // from the best candidate to a better neighbour
-constexpr std::size_t kMostFitted = 150;        // observations that the covariance is fitted to
-constexpr std::size_t kMostObservations = 256;  // that the posterior begins with
-constexpr std::size_t kMostFailures = 150;      // and the last failures
+constexpr std::size_t kFirstDesign = 8;        // trials before the model is asked
+constexpr std::size_t kMinUsable = 4;          // times it needs at least
+constexpr std::size_t kDrawn = 20;             // of which the most distant is taken
+constexpr int kClimbs = 3;                     // from the best candidate to a better neighbour
+constexpr std::size_t kMaxFitted = 150;        // observations that the covariance is fitted to
+constexpr std::size_t kMaxObservations = 256;  // that the posterior begins with
+constexpr std::size_t kMaxFailures = 150;      // and the last failures
 constexpr double kFitAgain = 1.25;
 constexpr int kFitSteps = 12;
 constexpr double kBound = 2.0;  // standard deviations below the mean
@@ -30,7 +30,7 @@ ModelSearcher::ModelSearcher(const SearchDomain& domain, const SearchOptions& op
   plain_ = kinds_.size();
   kinds_.insert(kinds_.end(), priors_.size(), CoordinateKind::linear);
   covariance_ = first_covariance(kinds_);
-  whole_ = domain.combinations() <= static_cast<double>(kMostWhole);
+  whole_ = domain.combinations() <= static_cast<double>(kMaxWhole);
   prior_centres_.assign(priors_.size(), 0);
   if (!priors_.empty()) {
     for (std::size_t i = 0; i < kPriorSample; ++i) {
@@ -80,7 +80,7 @@ std::optional<Point> ModelSearcher::next() {
   if (candidates_.empty()) {
     choose_candidates();
   }
-  const bool ready = usable_ >= kLeastUsable && points_.seen() >= kFirstDesign && plain_ > 0;
+  const bool ready = usable_ >= kMinUsable && points_.seen() >= kFirstDesign && plain_ > 0;
   auto point = ready ? best_by_model() : spread_out();
   return point ? point : points_.draw();
 }
@@ -220,7 +220,7 @@ void ModelSearcher::rebuild() {
   next_fit_ = std::max(usable_ + 1, static_cast<std::size_t>(static_cast<double>(usable_) * kFitAgain));
   Rows rows(kinds_.size());
   std::vector<double> values;
-  for (const std::size_t i : selection(kMostFitted)) {
+  for (const std::size_t i : selection(kMaxFitted)) {
     rows.add(observed_rows_[i]);
     values.push_back(value(observed_[i]));
   }
@@ -231,11 +231,11 @@ void ModelSearcher::rebuild() {
   for (Pending& pending : pending_) {
     pending.believed.reset();
   }
-  for (const std::size_t i : selection(kMostObservations)) {
+  for (const std::size_t i : selection(kMaxObservations)) {
     take_in(i);
   }
   std::size_t failures = 0;
-  for (std::size_t i = observed_.size(); i-- > 0 && failures < kMostFailures;) {
+  for (std::size_t i = observed_.size(); i-- > 0 && failures < kMaxFailures;) {
     if (observed_[i].failed) {
       take_in(i);
       ++failures;

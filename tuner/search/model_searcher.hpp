@@ -22,7 +22,7 @@ class ModelSearcher : public Searcher {
   void observe(const Point& point, const Observation& observation) override;
 
  private:
-  static constexpr std::size_t kMostWhole = 12'000;  ///< configurations of a space that is a candidate whole
+  static constexpr std::size_t kMaxWhole = 12'000;  ///< configurations of a space that is a candidate whole
 
   struct Seen {
     Point point;

@@ -7,12 +7,12 @@
 namespace pascaline {
 namespace {
 
-constexpr double kMostExhaustive = 1e15;
+constexpr double kMaxExhaustive = 1e15;
 
 }  // namespace
 
 ExhaustiveSearcher::ExhaustiveSearcher(const SearchDomain& domain) : domain_(domain) {
-  if (domain.combinations() > kMostExhaustive) {
+  if (domain.combinations() > kMaxExhaustive) {
     throw Error(fmt::format("about {:.1e} configurations cannot be tried one by one: take another --searcher",
                             domain.combinations()));
   }

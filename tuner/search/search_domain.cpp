@@ -11,11 +11,11 @@ namespace pascaline {
 namespace {
 
 constexpr double kFirstDraws = 100'000;  // combinations looked at before draws are given up,
-constexpr double kMostDraws = 2'000;     // and so many more for each valid one
-constexpr std::size_t kLeastSteps = 32;  // of a walk from one draw to the next
-constexpr std::size_t kMostPairs = 500;  // of parameters whose joint steps are looked at
-constexpr double kMostNumbers = 9.2e18;
-constexpr std::size_t kMostValuesVisited = 64;
+constexpr double kMaxDraws = 2'000;      // and so many more for each valid one
+constexpr std::size_t kMinSteps = 32;    // of a walk from one draw to the next
+constexpr std::size_t kMaxPairs = 500;   // of parameters whose joint steps are looked at
+constexpr double kMaxNumbers = 9.2e18;
+constexpr std::size_t kMaxValuesVisited = 64;
 
 double product_of_sizes(const std::vector<TupleList>& groups) {
   double product = 1;
@@ -94,7 +94,7 @@ void SearchDomain::put(std::size_t group, std::size_t tuple, Point& point) const
 }
 
 std::optional<Point> SearchDomain::at(std::uint64_t number) const {
-  if (combinations_ > kMostNumbers) {
+  if (combinations_ > kMaxNumbers) {
     throw Error("the space has too many configurations to number them");
   }
   Point point(axes_.size());
@@ -120,7 +120,7 @@ std::optional<Point> SearchDomain::sample(SearchRandom& random) const {
       draws_.last = *point;
       return point;
     }
-    draws_.given_up = draws_.tried > kFirstDraws + kMostDraws * draws_.valid;
+    draws_.given_up = draws_.tried > kFirstDraws + kMaxDraws * draws_.valid;
   }
   return walk(random);
 }
@@ -139,7 +139,7 @@ std::optional<Point> SearchDomain::walk(SearchRandom& random) const {
     return std::nullopt;
   }
   Point& here = *draws_.last;
-  const std::size_t steps = std::max(kLeastSteps, axes_.size());
+  const std::size_t steps = std::max(kMinSteps, axes_.size());
   for (std::size_t step = 0; step < steps; ++step) {
     Point there = here;
     if (random() % 2 == 0) {
@@ -181,7 +181,7 @@ std::vector<Point> SearchDomain::neighbours(const Point& point, Reach reach) con
       found.push_back(other);
     }
   };
-  const std::size_t pair_stride = axes_.size() * axes_.size() / 2 / kMostPairs + 1;
+  const std::size_t pair_stride = axes_.size() * axes_.size() / 2 / kMaxPairs + 1;
   std::size_t pair = PointHash()(point) % pair_stride;  // other pairs of other points
   for (std::size_t axis = 0; axis < axes_.size(); ++axis) {
     if (reach == Reach::step) {
@@ -194,7 +194,7 @@ std::vector<Point> SearchDomain::neighbours(const Point& point, Reach reach) con
       }
     } else {
       const std::size_t count = axes_[axis].values.size();
-      const std::size_t stride = (count + kMostValuesVisited - 1) / kMostValuesVisited;
+      const std::size_t stride = (count + kMaxValuesVisited - 1) / kMaxValuesVisited;
       for (std::size_t value = point[axis] % stride; value < count; value += stride) {
         if (value != point[axis]) {
           other[axis] = static_cast<std::uint16_t>(value);

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "core/enumeration.hpp"
-#include "core/space.hpp"
+#include "core/space/enumeration.hpp"
+#include "core/space/space.hpp"
 #include "tuner/search/constraint_groups.hpp"
 #include "tuner/search/point.hpp"
 
@@ -34,10 +34,10 @@ enum class Reach : std::uint8_t {
 class SearchDomain {
  public:
   /// Tuples of parameters that are listed for each group of the space.
-  static constexpr std::size_t kMostTuples = 400'000;
+  static constexpr std::size_t kMaxTuples = 400'000;
 
   /// The valid configurations of `space`, which must outlive it.
-  explicit SearchDomain(const BoundSpace& space, std::size_t most_tuples = kMostTuples);
+  explicit SearchDomain(const BoundSpace& space, std::size_t most_tuples = kMaxTuples);
   /// Exactly these points, as of a recorded space; the axes say what they mean. Throws Error if one does not fit.
   SearchDomain(std::vector<Axis> axes, const std::vector<Point>& points);
 

@@ -10,7 +10,7 @@
 namespace pascaline {
 namespace {
 
-constexpr std::size_t kMostRelated = 150;
+constexpr std::size_t kMaxRelated = 150;
 constexpr int kTransferFitSteps = 12;
 constexpr double kTrustedDistance = 2.0;
 
@@ -25,16 +25,16 @@ std::vector<float> row_of(const Coordinates& coordinates, const Point& point) {
 std::optional<Prior> transfer_prior(const SearchDomain& domain, std::vector<RelatedTrial> trials, double distance,
                                     std::uint64_t seed) {
   const auto coordinates = std::make_shared<const Coordinates>(domain.axes());
-  if (trials.size() < kLeastRelated || coordinates->size() == 0) {
+  if (trials.size() < kMinRelated || coordinates->size() == 0) {
     return std::nullopt;
   }
   std::stable_sort(trials.begin(), trials.end(),
                    [](const RelatedTrial& a, const RelatedTrial& b) { return a.time_us < b.time_us; });
   SearchRandom random(seed);
-  for (std::size_t i = kMostRelated / 2; i < std::min(kMostRelated, trials.size()); ++i) {
+  for (std::size_t i = kMaxRelated / 2; i < std::min(kMaxRelated, trials.size()); ++i) {
     std::swap(trials[i], trials[i + below(random, trials.size() - i)]);
   }
-  trials.resize(std::min(trials.size(), kMostRelated));
+  trials.resize(std::min(trials.size(), kMaxRelated));
   Rows rows(coordinates->size());
   std::vector<double> values;
   for (const RelatedTrial& trial : trials) {

@@ -15,11 +15,11 @@ struct RelatedTrial {
 };
 
 /// Trials that make a prior at least.
-inline constexpr std::size_t kLeastRelated = 15;
+inline constexpr std::size_t kMinRelated = 15;
 
 /// A prior learned from those trials: the expectation of a Gaussian process fitted to the best of them and some others.
 /// `distance` says how far away they are, 0 for the same shape: sum over dimensions of the absolute difference of the
-/// logarithms; the prior is trusted less the larger it is. Nothing if there are fewer than `kLeastRelated`.
+/// logarithms; the prior is trusted less the larger it is. Nothing if there are fewer than `kMinRelated`.
 [[nodiscard]] std::optional<Prior> transfer_prior(const SearchDomain& domain, std::vector<RelatedTrial> trials,
                                                   double distance, std::uint64_t seed);
 

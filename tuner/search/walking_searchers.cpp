@@ -10,7 +10,7 @@ constexpr double kFirstTemperature = 0.5;  // of the difference of the times' lo
 constexpr double kLastTemperature = 0.01;
 constexpr std::size_t kPopulation = 20;
 constexpr std::size_t kTournament = 3;
-constexpr int kMostMutations = 200;
+constexpr int kMaxMutations = 200;
 
 void shuffle(std::vector<Point>& points, SearchRandom& random) {
   for (std::size_t i = points.size(); i > 1; --i) {
@@ -130,7 +130,7 @@ std::optional<Point> GeneticSearcher::child() {
   for (std::size_t i = 0; i < child.size(); ++i) {
     child[i] = random() % 2 == 0 ? child[i] : other[i];
   }
-  for (int mutation = 0; mutation < kMostMutations; ++mutation) {
+  for (int mutation = 0; mutation < kMaxMutations; ++mutation) {
     if (!points_.seen(child) && points_.domain().contains(child)) {
       return child;
     }

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "core/device_rates.hpp"
-#include "core/space.hpp"
+#include "core/device/device_rates.hpp"
+#include "core/space/space.hpp"
 #include "db/store.hpp"
 
 namespace pascaline {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "core/space.hpp"
+#include "core/space/space.hpp"
 #include "tuner/static_model/static_model.hpp"
 
 namespace pascaline {

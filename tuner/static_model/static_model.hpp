@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "core/binary.hpp"
-#include "core/device_rates.hpp"
-#include "core/space.hpp"
+#include "core/device/device_rates.hpp"
+#include "core/space/space.hpp"
 
 namespace pascaline {
 

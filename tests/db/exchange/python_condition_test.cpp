@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "core/expression.hpp"
+#include "core/space/expression.hpp"
 #include "db/exchange/python_syntax.hpp"
 
 namespace pascaline {

@@ -6,7 +6,7 @@
 #include <chrono>
 
 #include "db/exchange/python_syntax.hpp"
-#include "tests/core/mutator.hpp"
+#include "tests/core/util/mutator.hpp"
 
 namespace pascaline {
 namespace {

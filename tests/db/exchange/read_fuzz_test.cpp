@@ -8,7 +8,7 @@
 
 #include "core/error.hpp"
 #include "db/exchange/unpack.hpp"
-#include "tests/core/mutator.hpp"
+#include "tests/core/util/mutator.hpp"
 #include "tests/db/exchange/samples.hpp"
 
 namespace pascaline {

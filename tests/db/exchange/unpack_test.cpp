@@ -15,7 +15,7 @@ using testing::kernel_tuner_sample;
 using testing::packed;
 using testing::t4_sample;
 
-std::string unpack_refusal(const std::string& bytes, std::size_t most = kMostRecordedBytes) {
+std::string unpack_refusal(const std::string& bytes, std::size_t most = kMaxRecordedBytes) {
   try {
     (void)unpack_gzip(bytes, "file", most);
   } catch (const SpaceError& error) {

@@ -1,8 +1,8 @@
 #include <cstdio>
 
-#include "core/paths.hpp"
 #include "core/problem.hpp"
-#include "core/statistics.hpp"
+#include "core/util/paths.hpp"
+#include "core/util/statistics.hpp"
 #include "db/store.hpp"
 #include "runtime/session/session.hpp"
 

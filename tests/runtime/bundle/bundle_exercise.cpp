@@ -4,7 +4,7 @@
 #include <stdexcept>
 
 #include "core/error.hpp"
-#include "core/hash.hpp"
+#include "core/util/hash.hpp"
 #include "runtime/bundle/bundle.hpp"
 #include "runtime/bundle/bundle_format.hpp"
 

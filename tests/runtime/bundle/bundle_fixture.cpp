@@ -1,9 +1,9 @@
 #include "tests/runtime/bundle/bundle_fixture.hpp"
 
-#include "core/space.hpp"
+#include "core/space/space.hpp"
 #include "runtime/bundle/bundle_format.hpp"
+#include "runtime/device/compile.hpp"
 #include "runtime/dispatch/identity.hpp"
-#include "runtime/gpu/compile.hpp"
 #include "tests/runtime/dispatch/scale_kernel.hpp"
 
 namespace pascaline::testing {

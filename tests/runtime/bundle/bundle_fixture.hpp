@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/bundle/bundle.hpp"
-#include "runtime/gpu/device.hpp"
+#include "runtime/device/device.hpp"
 
 namespace pascaline::testing {
 

@@ -4,7 +4,7 @@
 #include <chrono>
 #include <cstdio>
 
-#include "tests/core/mutator.hpp"
+#include "tests/core/util/mutator.hpp"
 #include "tests/db/fixtures.hpp"
 #include "tests/runtime/bundle/bundle_exercise.hpp"
 #include "tests/runtime/bundle/bundle_fixture.hpp"

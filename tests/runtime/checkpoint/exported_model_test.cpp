@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <string>
 
-#include "core/process.hpp"
+#include "core/util/process.hpp"
 #include "runtime/checkpoint/checkpoint.hpp"
 #include "runtime/checkpoint/generation_config.hpp"
 #include "tests/runtime/checkpoint/model_fixture.hpp"

@@ -6,7 +6,7 @@
 
 #include "runtime/checkpoint/generation_config.hpp"
 #include "runtime/checkpoint/tensor_list.hpp"
-#include "tests/core/mutator.hpp"
+#include "tests/core/util/mutator.hpp"
 #include "tests/runtime/checkpoint/model_fixture.hpp"
 
 namespace pascaline {

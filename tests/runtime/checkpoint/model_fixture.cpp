@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "core/paths.hpp"
+#include "core/util/paths.hpp"
 
 namespace pascaline::testing {
 

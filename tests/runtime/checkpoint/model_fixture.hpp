@@ -13,7 +13,7 @@
 #include "runtime/checkpoint/model_error.hpp"
 #include "runtime/checkpoint/safetensors.hpp"
 #include "runtime/checkpoint/weight_source.hpp"
-#include "tests/runtime/cuda/support.hpp"
+#include "tests/runtime/device/cuda/support.hpp"
 
 namespace pascaline::testing {
 

@@ -8,7 +8,7 @@
 
 #include "runtime/checkpoint/safetensors.hpp"
 #include "runtime/checkpoint/tensor_list.hpp"
-#include "tests/core/mutator.hpp"
+#include "tests/core/util/mutator.hpp"
 #include "tests/runtime/checkpoint/model_fixture.hpp"
 
 namespace pascaline {

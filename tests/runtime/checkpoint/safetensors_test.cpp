@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/paths.hpp"
+#include "core/util/paths.hpp"
 #include "tests/runtime/checkpoint/model_fixture.hpp"
 
 namespace pascaline {

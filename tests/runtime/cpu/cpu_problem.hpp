@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/space.hpp"
+#include "core/space/space.hpp"
 #include "runtime/ops/tensor.hpp"
 #include "tests/runtime/cpu/host_buffer.hpp"
 

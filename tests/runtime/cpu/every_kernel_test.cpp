@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "core/hash.hpp"
-#include "core/paths.hpp"
+#include "core/util/hash.hpp"
+#include "core/util/paths.hpp"
 #include "tests/runtime/cpu/cpu_problem.hpp"
-#include "tests/tuner/ragged_shapes.hpp"
+#include "tests/tuner/kernels/ragged_shapes.hpp"
 
 namespace pascaline::testing {
 namespace {

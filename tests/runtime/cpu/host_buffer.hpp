@@ -6,8 +6,8 @@
 #include <memory>
 #include <vector>
 
-#include "runtime/gpu/device.hpp"
-#include "runtime/gpu/host/guarded_memory.hpp"
+#include "runtime/device/device.hpp"
+#include "runtime/device/emulator/guarded_memory.hpp"
 
 namespace pascaline::testing {
 

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "core/error.hpp"
-#include "runtime/gpu/device.hpp"
-#include "runtime/gpu/host/host_memory.hpp"
+#include "runtime/device/device.hpp"
+#include "runtime/device/emulator/host_memory.hpp"
 
 namespace pascaline::testing {
 

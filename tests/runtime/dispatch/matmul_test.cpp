@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "core/paths.hpp"
+#include "core/util/paths.hpp"
 #include "runtime/dispatch/identity.hpp"
 #include "tests/db/fixtures.hpp"
 #include "tests/runtime/dispatch/matmul_check.hpp"

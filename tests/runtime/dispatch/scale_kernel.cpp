@@ -1,6 +1,6 @@
 #include "tests/runtime/dispatch/scale_kernel.hpp"
 
-#include "core/paths.hpp"
+#include "core/util/paths.hpp"
 
 namespace pascaline::testing {
 namespace {

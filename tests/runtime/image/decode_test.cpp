@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/error.hpp"
-#include "core/paths.hpp"
+#include "core/util/paths.hpp"
 #include "runtime/image/orientation.hpp"
 #include "tests/runtime/image/expect_refused.hpp"
 #include "tests/runtime/image/picture_encoder.hpp"

@@ -11,7 +11,7 @@
 #include "core/error.hpp"
 #include "runtime/image/decode.hpp"
 #include "runtime/image/preprocess.hpp"
-#include "tests/core/mutator.hpp"
+#include "tests/core/util/mutator.hpp"
 #include "tests/runtime/image/picture_encoder.hpp"
 #include "tests/runtime/image/small_config.hpp"
 

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "core/error.hpp"
-#include "runtime/gpu/device_memory.hpp"
+#include "runtime/device/device_memory.hpp"
 
 namespace pascaline::testing {
 

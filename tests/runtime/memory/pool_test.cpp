@@ -8,8 +8,8 @@
 #include <thread>
 #include <vector>
 
-#include "runtime/gpu/device.hpp"
-#include "runtime/gpu/host/host_memory.hpp"
+#include "runtime/device/device.hpp"
+#include "runtime/device/emulator/host_memory.hpp"
 #include "tests/runtime/memory/manual_memory.hpp"
 
 namespace pascaline::testing {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/error.hpp"
-#include "runtime/gpu/host/host_memory.hpp"
+#include "runtime/device/emulator/host_memory.hpp"
 #include "tests/runtime/memory/manual_memory.hpp"
 
 namespace pascaline::testing {

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "core/error.hpp"
-#include "core/paths.hpp"
+#include "core/util/paths.hpp"
 #include "runtime/checkpoint/tensor_list.hpp"
 #include "runtime/image/preprocess.hpp"
 #include "runtime/model/model.hpp"

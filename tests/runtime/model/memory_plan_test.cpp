@@ -5,10 +5,10 @@
 #include <algorithm>
 
 #include "core/error.hpp"
-#include "runtime/gpu/host/host_memory.hpp"
+#include "runtime/device/emulator/host_memory.hpp"
 #include "runtime/model/model.hpp"
 #include "tests/runtime/model/golden.hpp"
-#include "tests/tuner/relay_device.hpp"
+#include "tests/tuner/measure/relay_device.hpp"
 
 namespace pascaline::testing {
 namespace {

@@ -7,7 +7,7 @@
 #include <limits>
 
 #include "core/error.hpp"
-#include "core/paths.hpp"
+#include "core/util/paths.hpp"
 #include "tests/db/fixtures.hpp"
 #include "tests/runtime/model/golden_run.hpp"
 

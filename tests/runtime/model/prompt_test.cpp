@@ -5,7 +5,7 @@
 #include <fstream>
 
 #include "core/error.hpp"
-#include "core/paths.hpp"
+#include "core/util/paths.hpp"
 #include "runtime/session/foreign_database.hpp"
 #include "tests/db/fixtures.hpp"
 #include "tests/runtime/model/model_folder.hpp"

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "core/space.hpp"
+#include "core/space/space.hpp"
 
 namespace pascaline::testing {
 

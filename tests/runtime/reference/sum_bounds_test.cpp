@@ -13,7 +13,7 @@
 
 #include "core/elements.hpp"
 #include "core/error_bound.hpp"
-#include "core/paths.hpp"
+#include "core/util/paths.hpp"
 #include "runtime/reference/reference.hpp"
 #include "tests/runtime/reference/float_sums.hpp"
 

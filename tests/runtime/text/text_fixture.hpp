@@ -9,7 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.hpp"
-#include "core/paths.hpp"
+#include "core/util/paths.hpp"
 #include "runtime/text/tokenizer.hpp"
 
 namespace pascaline::testing {

@@ -4,7 +4,7 @@
 
 #include "runtime/text/normalize.hpp"
 #include "runtime/text/utf8.hpp"
-#include "tests/core/mutator.hpp"
+#include "tests/core/util/mutator.hpp"
 #include "tests/runtime/text/text_fixture.hpp"
 
 namespace pascaline {

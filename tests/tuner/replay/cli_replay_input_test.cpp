@@ -1,7 +1,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "tests/tuner/cli_fixture.hpp"
+#include "tests/cli/cli_fixture.hpp"
 #include "tests/tuner/replay/recorded.hpp"
 
 namespace pascaline::testing {

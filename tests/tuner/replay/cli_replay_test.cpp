@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "tests/tuner/cli_fixture.hpp"
+#include "tests/cli/cli_fixture.hpp"
 #include "tests/tuner/replay/recorded.hpp"
 
 namespace pascaline::testing {

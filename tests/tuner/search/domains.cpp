@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <random>
 
-#include "core/enumeration.hpp"
+#include "core/space/enumeration.hpp"
 
 namespace pascaline::testing {
 

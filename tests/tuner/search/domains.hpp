@@ -9,7 +9,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "core/space.hpp"
+#include "core/space/space.hpp"
 #include "tuner/search/search_domain.hpp"
 #include "tuner/search/searcher.hpp"
 
@@ -32,7 +32,7 @@ void add_constraint(nlohmann::json& space, const std::string& require);
 
 /// A domain with the space it is made of.
 struct BoundDomain {
-  explicit BoundDomain(const nlohmann::json& text, std::size_t most_tuples = SearchDomain::kMostTuples);
+  explicit BoundDomain(const nlohmann::json& text, std::size_t most_tuples = SearchDomain::kMaxTuples);
   BoundDomain(const BoundDomain&) = delete;
   BoundDomain& operator=(const BoundDomain&) = delete;
   ~BoundDomain() = default;

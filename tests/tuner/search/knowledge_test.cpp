@@ -1,18 +1,17 @@
-#include "tuner/knowledge.hpp"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
 
-#include "core/paths.hpp"
+#include "core/util/paths.hpp"
 #include "tests/tuner/search/domains.hpp"
 #include "tuner/search/transfer.hpp"
+#include "tuner/sweep/transfer_priors.hpp"
 
 namespace pascaline::testing {
 namespace {
 
 /// Problems of a space with a dimension N, a fixed one WIDTH, and an element type.
-class KnowledgeTest : public ::testing::Test {
+class TransferPriorsTest : public ::testing::Test {
  protected:
   BoundDomain bound_{json()};
 
@@ -41,11 +40,11 @@ class KnowledgeTest : public ::testing::Test {
     return out;
   }
   [[nodiscard]] std::vector<Prior> known(const std::vector<RelatedProblem>& related) const {
-    return known_before(bound_.domain, {}, related, 1);
+    return transfer_priors(bound_.domain, {}, related, 1);
   }
 };
 
-TEST_F(KnowledgeTest, DistanceOfProblems) {
+TEST_F(TransferPriorsTest, DistanceOfProblems) {
   const Space& space = bound_.space;
   const Problem here = problem("1000");
   EXPECT_EQ(problem_distance(space, here, here), 0);
@@ -66,21 +65,21 @@ TEST_F(KnowledgeTest, DistanceOfProblems) {
   EXPECT_FALSE(problem_distance(space, here, other));
 }
 
-TEST_F(KnowledgeTest, NothingIsKnown) {
+TEST_F(TransferPriorsTest, NothingIsKnown) {
   EXPECT_TRUE(known({}).empty());
-  EXPECT_TRUE(known({related(problem("1000"), kLeastRelated - 1)}).empty());
+  EXPECT_TRUE(known({related(problem("1000"), kMinRelated - 1)}).empty());
   EXPECT_TRUE(known({related(problem("1000", "9"), 30), related(problem("1000", "8", "float16"), 30)}).empty());
 }
 
-TEST_F(KnowledgeTest, ConfigurationsThatAreGoneDoNotCount) {
-  EXPECT_TRUE(known({related(problem("2000"), kLeastRelated - 1, 10)}).empty());
-  const auto priors = known({related(problem("2000"), kLeastRelated, 10)});
+TEST_F(TransferPriorsTest, ConfigurationsThatAreGoneDoNotCount) {
+  EXPECT_TRUE(known({related(problem("2000"), kMinRelated - 1, 10)}).empty());
+  const auto priors = known({related(problem("2000"), kMinRelated, 10)});
   ASSERT_EQ(priors.size(), 1U);
-  const auto without = known({related(problem("2000"), kLeastRelated)});
+  const auto without = known({related(problem("2000"), kMinRelated)});
   EXPECT_EQ(priors[0].log_time({3, 3}), without.at(0).log_time({3, 3}));
 }
 
-TEST_F(KnowledgeTest, TheTwoNearestWithEnoughTrialsCount) {
+TEST_F(TransferPriorsTest, TheTwoNearestWithEnoughTrialsCount) {
   const auto priors = known({related(problem("64000"), 30), related(problem("1010"), 3), related(problem("1000"), 30),
                              related(problem("4000"), 30), related(problem("1001"), 2, 40)});
   ASSERT_EQ(priors.size(), 2U);
@@ -91,12 +90,12 @@ TEST_F(KnowledgeTest, TheTwoNearestWithEnoughTrialsCount) {
   }
 }
 
-TEST_F(KnowledgeTest, StaticModelComesFirst) {
+TEST_F(TransferPriorsTest, StaticModelComesFirst) {
   const DeviceLimits limits = *limits_of_architecture("sm_61");
   const Space space = Space::load(data_folder("search_spaces") / "transpose.json");
   const BoundSpace bound(space, space.example_problem(), limits);
   const SearchDomain domain(bound);
-  const auto priors = known_before(domain, typical_rates("sm_61", limits), {}, 1);
+  const auto priors = transfer_priors(domain, typical_rates("sm_61", limits), {}, 1);
   ASSERT_EQ(priors.size(), 1U);
   EXPECT_TRUE(priors[0].trust > 0 && priors[0].trust < 1) << "it is half right";
   double least = 1e9;
@@ -108,7 +107,7 @@ TEST_F(KnowledgeTest, StaticModelComesFirst) {
     most = std::max(most, log_time);
   }
   EXPECT_GT(most, least);
-  EXPECT_TRUE(known_before(domain, {}, {}, 1).empty()) << "on the host there is no such model";
+  EXPECT_TRUE(transfer_priors(domain, {}, {}, 1).empty()) << "on the host there is no such model";
 }
 
 }  // namespace

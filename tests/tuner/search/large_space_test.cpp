@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <ctime>
 
-#include "core/paths.hpp"
+#include "core/util/paths.hpp"
 #include "tests/tuner/search/domains.hpp"
 
 namespace pascaline::testing {
@@ -99,7 +99,7 @@ TEST(LargeSpaceTest, TightChainIsListedWhole) {
 
 TEST(LargeSpaceTest, LooseChainIsDrawnUniformlyAllTheSame) {
   const double start = now_s();
-  const BoundDomain bound(chain(3), kSanitized ? 20'000 : SearchDomain::kMostTuples);
+  const BoundDomain bound(chain(3), kSanitized ? 20'000 : SearchDomain::kMaxTuples);
   SearchRandom random(2);
   for (int i = 0; i < 100; ++i) {
     ASSERT_TRUE(bound.domain.sample(random));
@@ -115,7 +115,7 @@ TEST(LargeSpaceTest, ShippedMatmul) {
   ASSERT_GT(space.raw_size(), 1e9);
   const double start = now_s();
   const BoundSpace bound(space, space.example_problem(), *limits_of_architecture("sm_61"));
-  const SearchDomain domain(bound, kSanitized ? 5'000 : SearchDomain::kMostTuples);
+  const SearchDomain domain(bound, kSanitized ? 5'000 : SearchDomain::kMaxTuples);
   SearchRandom random(3);
   PointSet different;
   for (int i = 0; i < 200; ++i) {

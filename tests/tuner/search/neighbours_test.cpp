@@ -57,7 +57,7 @@ std::vector<Point> some_of(const std::vector<Point>& points, std::size_t most) {
 TEST(NeighboursTest, AsBruteForceFindsThem) {
   std::size_t found = 0;
   for (std::uint64_t seed = 1; seed <= 12; ++seed) {
-    const BoundDomain bound(chance_space(seed), seed % 3 == 0 ? 4 : SearchDomain::kMostTuples);
+    const BoundDomain bound(chance_space(seed), seed % 3 == 0 ? 4 : SearchDomain::kMaxTuples);
     const std::vector<Point> valid = enumerated(bound.bound);
     std::vector<int> sizes;
     for (const Axis& axis : bound.domain.axes()) {

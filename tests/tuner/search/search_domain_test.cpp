@@ -7,9 +7,9 @@
 #include <filesystem>
 #include <numeric>
 
-#include "core/enumeration.hpp"
 #include "core/error.hpp"
-#include "core/paths.hpp"
+#include "core/space/enumeration.hpp"
+#include "core/util/paths.hpp"
 #include "tests/tuner/search/domains.hpp"
 #include "tuner/search/constraint_groups.hpp"
 
@@ -84,7 +84,7 @@ TEST(SearchDomainTest, GroupsAreWhatConstraintsTieTogether) {
   add_constraint(text, "A <= D");
   add_constraint(text, "B * E <= 4");
   const BoundDomain bound(text);
-  const ConstraintGroups found = constraint_groups(bound.bound, SearchDomain::kMostTuples);
+  const ConstraintGroups found = constraint_groups(bound.bound, SearchDomain::kMaxTuples);
   EXPECT_TRUE(found.exact);
   ASSERT_EQ(found.groups.size(), 3U);
   EXPECT_EQ(found.groups[0].axes, (std::vector<std::size_t>{0, 3}));

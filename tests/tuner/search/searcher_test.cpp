@@ -45,7 +45,7 @@ class EverySearcherTest : public ::testing::TestWithParam<std::string> {
 TEST_P(EverySearcherTest, ProposesEveryValidConfigurationOnce) {
   int spaces = 0;
   for (const std::uint64_t seed : {1U, 2U, 3U, 4U, 5U, 6U}) {
-    const BoundDomain bound(chance_space(seed), seed % 2 == 0 ? 4 : SearchDomain::kMostTuples);
+    const BoundDomain bound(chance_space(seed), seed % 2 == 0 ? 4 : SearchDomain::kMaxTuples);
     const std::vector<Point> valid = enumerated(bound.bound);
     if (valid.empty()) {
       continue;

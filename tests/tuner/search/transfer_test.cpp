@@ -61,8 +61,8 @@ TEST_F(TransferTest, NearerProblemsAreTrustedMore) {
 
 TEST_F(TransferTest, FewTrialsTellNothing) {
   EXPECT_FALSE(transfer_prior(domain_, {}, 0, 1));
-  EXPECT_FALSE(transfer_prior(domain_, trials(kLeastRelated - 1), 0, 1));
-  EXPECT_TRUE(transfer_prior(domain_, trials(kLeastRelated), 0, 1));
+  EXPECT_FALSE(transfer_prior(domain_, trials(kMinRelated - 1), 0, 1));
+  EXPECT_TRUE(transfer_prior(domain_, trials(kMinRelated), 0, 1));
   const SearchDomain one = full_domain({1});
   EXPECT_FALSE(transfer_prior(one, std::vector<RelatedTrial>(20, {{0}, 5}), 0, 1)) << "nothing to tell apart";
 }

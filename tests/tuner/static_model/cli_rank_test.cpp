@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "core/paths.hpp"
-#include "runtime/gpu/compile.hpp"
+#include "core/util/paths.hpp"
+#include "runtime/device/compile.hpp"
 #include "tests/db/fixtures.hpp"
 #include "tests/tuner/program.hpp"
 #include "tests/tuner/static_model/measured_database.hpp"

@@ -3,7 +3,7 @@
 #include <filesystem>
 #include <string>
 
-#include "core/space.hpp"
+#include "core/space/space.hpp"
 #include "db/store.hpp"
 #include "tests/db/fixtures.hpp"
 

@@ -4,8 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "core/device_rates.hpp"
-#include "core/space.hpp"
+#include "core/device/device_rates.hpp"
+#include "core/space/space.hpp"
 
 namespace pascaline::testing {
 

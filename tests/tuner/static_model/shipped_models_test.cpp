@@ -3,8 +3,8 @@
 #include <cmath>
 #include <filesystem>
 
-#include "core/enumeration.hpp"
-#include "core/paths.hpp"
+#include "core/space/enumeration.hpp"
+#include "core/util/paths.hpp"
 #include "tests/tuner/static_model/modelled_space.hpp"
 #include "tuner/static_model/ranking.hpp"
 

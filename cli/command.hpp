@@ -1,0 +1,131 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <limits>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include "core/space/space.hpp"
+
+namespace pascaline {
+struct ReportOptions;  // report/report.hpp
+}
+
+namespace pascaline::cli {
+
+/// Exit codes of the program (docs/cli.md).
+inline constexpr int kSuccess = 0;
+inline constexpr int kFault = 1;     ///< environment or input is wrong
+inline constexpr int kUsage = 2;     ///< the command line is wrong
+inline constexpr int kNegative = 3;  ///< it ran, and the answer is no
+inline constexpr int kInterrupted = 130;
+
+/// Set by the first Ctrl-C; the second ends the process at once.
+[[nodiscard]] const std::atomic<bool>& interrupted();
+/// Makes Ctrl-C, SIGTERM and, unless it is ignored (nohup), SIGHUP set `interrupted`.
+void catch_interrupts();
+
+/// A subcommand's work, run after the whole command line was read; returns the exit code.
+using Action = std::function<int()>;
+
+/// Kernel, space and problem options that several subcommands share.
+struct KernelOptions {
+  std::string kernel = "matmul";
+  std::string kernels_folder;  ///< empty: the installed ones
+  std::string spaces_folder;
+  std::vector<std::string> problems;  ///< "M=1,N=2048,K=2048,STORAGE=float32"
+  std::vector<std::string> settings;  ///< "BLOCK_M=64"
+
+  void add_kernel_to(CLI::App& command);
+  void add_problems_to(CLI::App& command);
+  void add_settings_to(CLI::App& command);
+
+  [[nodiscard]] std::filesystem::path kernels() const;
+  [[nodiscard]] Space load_space() const;
+  /// The problems given, or the space's example problem.
+  [[nodiscard]] std::vector<Problem> load_problems(const Space& space) const;
+  /// The default configuration with the settings given.
+  [[nodiscard]] Config load_config(const Space& space) const;
+};
+
+/// Device, target and compiler options that several subcommands share.
+struct DeviceOptions {
+  std::string device;  ///< empty: cuda:0 where there is a GPU, else host
+  std::string target;
+  std::string nvrtc;
+  std::string cache;
+
+  void add_to(CLI::App& command);
+  [[nodiscard]] std::string chosen_device() const;
+  [[nodiscard]] std::filesystem::path cache_path() const;
+};
+
+/// `--db`, with the user's default database.
+void add_database_option(CLI::App& command, std::string& database, const std::string& what);
+[[nodiscard]] std::filesystem::path database_path(const std::string& given);
+
+/// `--kernel`, `--device-name`, `--title`, `--workload` and `--spaces`: what a report is of.
+void add_report_options(CLI::App& command, ReportOptions& report);
+
+/// Accepts a text that is not empty, as a shell's unset variable would be.
+[[nodiscard]] CLI::Validator not_empty();
+/// Accepts a finite number from `low` to `high`, both included; anything else is a wrong command line.
+[[nodiscard]] CLI::Validator number_within(double low, double high);
+/// Accepts a whole number from `low` to `high`, both included, in decimal digits. For `transform`, not
+/// `check`: it takes leading zeros away, which the parser would read as octal.
+[[nodiscard]] CLI::Validator whole_number(std::int64_t low,
+                                          std::int64_t high = std::numeric_limits<std::int64_t>::max());
+/// The same of an unsigned integer of 64 bits, every value.
+[[nodiscard]] CLI::Validator any_unsigned();
+
+/// Throws Error with the reason if `write_file_atomically` cannot write `file`, which is better known before long work.
+void require_writable(const std::filesystem::path& file);
+
+/// Default number of compile workers: every processor.
+[[nodiscard]] std::size_t default_jobs();
+
+/// The words this process was started with, the program's name first.
+[[nodiscard]] std::vector<std::string> own_words();
+
+/// The command line of this process, as a shell reads it: for the record.
+[[nodiscard]] std::string command_line();
+
+/// Settings "NAME=value,…" as pairs; throws Error naming the piece that is not one.
+[[nodiscard]] std::vector<std::pair<std::string, std::string>> split_settings(const std::string& text);
+
+// Each adds a subcommand that sets `action` when it is chosen.
+void add_devices_command(CLI::App& app, Action& action);
+void add_compile_command(CLI::App& app, Action& action);
+void add_bundle_command(CLI::App& app, Action& action);
+void add_sweep_command(CLI::App& app, Action& action);
+void add_show_command(CLI::App& app, Action& action);
+void add_status_command(CLI::App& app, Action& action);
+void add_explain_command(CLI::App& app, Action& action);
+void add_report_command(CLI::App& app, Action& action);
+void add_serve_command(CLI::App& app, Action& action);
+void add_export_command(CLI::App& app, Action& action);
+void add_import_space_command(CLI::App& app, Action& action);
+void add_merge_command(CLI::App& app, Action& action);
+void add_replay_command(CLI::App& app, Action& action);
+void add_import_command(CLI::App& app, Action& action);
+void add_check_command(CLI::App& app, Action& action);
+void add_tokenize_command(CLI::App& app, Action& action);
+void add_generate_command(CLI::App& app, Action& action);
+void add_chat_command(CLI::App& app, Action& action);
+void add_bench_model_command(CLI::App& app, Action& action);
+void add_validate_command(CLI::App& app, Action& action);
+void add_profile_command(CLI::App& app, Action& action);
+void add_rank_command(CLI::App& app, Action& action);
+void add_workload_command(CLI::App& app, Action& action);
+void add_completion_command(CLI::App& app, Action& action);
+void add_worker_commands(CLI::App& app, Action& action);
+
+}  // namespace pascaline::cli

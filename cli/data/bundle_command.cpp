@@ -1,0 +1,122 @@
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdio>
+
+#include "cli/command.hpp"
+#include "core/error.hpp"
+#include "core/util/paths.hpp"
+#include "report/text.hpp"
+#include "tuner/bundle/bundle_maker.hpp"
+
+namespace pascaline::cli {
+namespace {
+
+struct BundleCommandOptions {
+  BundleTargetOptions target;
+  std::string database;
+  bool untuned = false;
+  std::vector<std::string> workloads;
+  bool listed_only = false;
+  std::string output;
+  std::string kernels;
+  std::string spaces;
+  std::string nvrtc;
+  std::string cache;
+  std::size_t jobs = 1;
+};
+
+std::filesystem::path folder_or(const std::string& given, std::string_view name) {
+  return given.empty() ? data_folder(name) : std::filesystem::path(given);
+}
+
+void show_progress(std::size_t all, std::size_t done) {
+  if (::isatty(STDERR_FILENO) != 0) {
+    fmt::print(stderr, "\r{}/{} compiled{}", done, all, done == all ? "\n" : "");
+  }
+}
+
+void print_summary(const BundleCommandOptions& options, const MadeBundle& made, std::size_t bytes) {
+  std::size_t winners = 0;
+  std::size_t codes = 0;
+  for (const BundleKernel& kernel : made.bundle.kernels) {
+    winners += kernel.winners.size();
+    codes += kernel.codes.size();
+  }
+  const ToolkitRow& toolkit = made.bundle.toolkit;
+  fmt::print("{}: {} winners, {} codes of {} kernels for {} problems, {:.1f} MiB\n", clean_line(options.output),
+             winners, codes, made.bundle.kernels.size(), made.problems, static_cast<double>(bytes) / (1 << 20));
+  fmt::print("for {}{}{}, by {} {}\n", made.bundle.kind == BinaryKind::ptx ? "PTX of " : "",
+             clean_line(made.bundle.architecture),
+             made.bundle.device ? fmt::format(" on {}", clean_line(made.bundle.device->name)) : "",
+             clean_line(toolkit.compiler), clean_line(toolkit.version));
+}
+
+int bundle(const BundleCommandOptions& options) {
+  catch_interrupts();
+  require_writable(options.output);
+  BundleMakerOptions maker;
+  maker.kernels = folder_or(options.kernels, "kernel_templates");
+  maker.spaces = folder_or(options.spaces, "search_spaces");
+  maker.cache = options.cache.empty() ? cache_folder() : std::filesystem::path(options.cache);
+  maker.nvrtc = options.nvrtc;
+  maker.jobs = options.jobs;
+  maker.listed_only = options.listed_only;
+  for (const std::string& file : options.workloads) {
+    maker.workloads.push_back(Workload::load(file));
+  }
+  const BundleTarget target =
+      options.untuned ? untuned_target(options.target) : tuned_target(database_path(options.database), options.target);
+  const MadeBundle made = make_bundle(target, maker, show_progress, interrupted());
+  if (made.stopped) {
+    return kInterrupted;
+  }
+  const std::string bytes = encode_bundle(made.bundle);
+  write_file_atomically(options.output, bytes);
+  for (const std::string& warning : made.warnings) {
+    fmt::print(stderr, "pascaline: warning: {}\n", clean_line(warning));
+  }
+  print_summary(options, made, bytes.size());
+  return kSuccess;
+}
+
+}  // namespace
+
+void add_bundle_command(CLI::App& app, Action& action) {
+  CLI::App* command =
+      app.add_subcommand("bundle", "Put winners and their code into one file, for machines without a compiler");
+  const auto options = std::make_shared<BundleCommandOptions>();
+  options->jobs = default_jobs();
+  CLI::Option* const untuned =
+      command->add_flag("--untuned", options->untuned, "Use no database: every kernel's default configuration");
+  add_database_option(*command, options->database, "Database whose winners are taken");
+  command->get_option("--db")->excludes(untuned);
+  command->add_option("-a,--arch", options->target.architecture, "Architecture, e.g. sm_61, or host")
+      ->capture_default_str();
+  command->add_flag("--ptx", options->target.ptx, "Its PTX instead of machine code, which newer GPUs run too");
+  command->add_option("--device-name", options->target.device_name, "Take the winners of this device")
+      ->excludes(untuned);
+  command
+      ->add_option("--sm-count", options->target.sm_count,
+                   "Multiprocessors of the device (default: the winners'; with --untuned 20 for sm_61)")
+      ->transform(whole_number(1, 1024));
+  command->add_option("-w,--workload", options->workloads, "Also code for the shapes of this workload (repeatable)");
+  command->add_flag("--listed-only", options->listed_only,
+                    "Code for the winners' and workloads' very shapes only, not for the sizes between them");
+  command->add_option("-o,--output", options->output, "Bundle to write")->required();
+  command->add_option("--kernels", options->kernels, "Folder of kernel templates (default: the installed ones)");
+  command->add_option("--spaces", options->spaces, "Folder of search spaces (default: the installed ones)");
+  command->add_option("--nvrtc", options->nvrtc, "NVRTC to use: a version such as 11.8, or a library's path");
+  command->add_option("--cache", options->cache, "Folder for compiled kernels (default: ~/.cache/pascaline)");
+  command->add_option("-j,--jobs", options->jobs, "Compile workers (default: every processor)")
+      ->transform(whole_number(1, 1024));
+  command->footer(
+      "Examples:\n"
+      "  pascaline bundle --db tuned.db --arch sm_61 -o model.pasc\n"
+      "  pascaline workload --model Qwen3-VL-2B-Instruct -o mine.json\n"
+      "  pascaline bundle --db tuned.db --workload mine.json -o model.pasc\n"
+      "  pascaline generate --model Qwen3-VL-2B-Instruct --bundle model.pasc --prompt 'Name three rivers.'");
+  command->callback([&action, options] { action = [options] { return bundle(*options); }; });
+}
+
+}  // namespace pascaline::cli

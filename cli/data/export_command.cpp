@@ -1,0 +1,134 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <set>
+
+#include "cli/command.hpp"
+#include "core/error.hpp"
+#include "core/util/paths.hpp"
+#include "db/exchange/store_spaces.hpp"
+#include "db/exchange/wisdom.hpp"
+#include "db/exchange/write.hpp"
+
+namespace pascaline::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct ExportCommandOptions {
+  std::string database;
+  std::string format;
+  std::string output;
+  SpaceFilter filter;
+};
+
+void write_out(const std::string& output, const std::string& text) {
+  if (output.empty() || output == "-") {
+    fmt::print("{}", text);
+    return;
+  }
+  write_file_atomically(output, text);
+  fmt::print(stderr, "wrote {}\n", output);
+}
+
+// A space's name as that of a file; a number tells apart what would be the same.
+std::string file_name(const RecordedSpace& space, const std::string& ending, std::set<std::string>& taken) {
+  std::string stem = space.name;
+  std::replace_if(
+      stem.begin(), stem.end(),
+      [](unsigned char c) { return std::isalnum(c) == 0 && c != '.' && c != '-' && c != '='; }, '_');
+  std::string name = stem + ending;
+  for (int number = 2; !taken.insert(name).second; ++number) {
+    name = fmt::format("{}_{}{}", stem, number, ending);
+  }
+  return name;
+}
+
+void write_spaces(const ExportCommandOptions& options, const std::vector<RecordedSpace>& spaces) {
+  const bool table = options.format == "csv";
+  const auto text_of = [&](const RecordedSpace& space) { return table ? recorded_csv(space) : t4_json(space); };
+  const bool folder = fs::is_directory(options.output) || options.output.ends_with('/');
+  if (spaces.size() == 1 && !folder) {
+    write_out(options.output, text_of(spaces.front()));
+    return;
+  }
+  if (options.output.empty() || options.output == "-") {
+    throw Error(
+        fmt::format("there are {} recorded spaces, each a file of its own: give a folder with --output, or "
+                    "narrow them down with --kernel, --problem or --device",
+                    spaces.size()));
+  }
+  std::error_code fault;
+  fs::create_directories(options.output, fault);
+  if (fault) {
+    throw Error(
+        fmt::format("cannot make the folder {} for {} files: {}", options.output, spaces.size(), fault.message()),
+        fault.value());
+  }
+  std::set<std::string> taken;
+  for (const RecordedSpace& space : spaces) {
+    write_out(fs::path(options.output) / file_name(space, table ? ".csv" : ".json", taken), text_of(space));
+  }
+}
+
+[[noreturn]] void nothing_to_write(const Store& store) {
+  throw Error(fmt::format("{} has no trials that are asked for; see what it has with 'pascaline show trials'",
+                          store.file().string()));
+}
+
+int export_database(ExportCommandOptions options, const std::string& problem) {
+  if (!problem.empty()) {
+    if (options.filter.kernel.empty()) {
+      throw Error("--problem needs --kernel");
+    }
+    options.filter.problem = options.filter.kernel;
+    for (const auto& [name, value] : split_settings(problem)) {
+      options.filter.problem += fmt::format(" {}={}", name, value);
+    }
+  }
+  const Store store(database_path(options.database), OpenMode::read_only);
+  if (options.format == "wisdom") {
+    const auto wisdom = wisdom_json(store, options.filter);
+    if (!wisdom) {
+      nothing_to_write(store);
+    }
+    write_out(options.output, *wisdom);
+    return kSuccess;
+  }
+  options.filter.with_samples = options.format == "t4";
+  const std::vector<RecordedSpace> spaces = recorded_spaces(store, options.filter);
+  if (spaces.empty()) {
+    nothing_to_write(store);
+  }
+  write_spaces(options, spaces);
+  return kSuccess;
+}
+
+}  // namespace
+
+void add_export_command(CLI::App& app, Action& action) {
+  CLI::App* command = app.add_subcommand("export", "Write what a database holds in formats that other tuners read");
+  const auto options = std::make_shared<ExportCommandOptions>();
+  const auto problem = std::make_shared<std::string>();
+  add_database_option(*command, options->database, "Database to read");
+  command
+      ->add_option("-f,--format", options->format,
+                   "t4: T4 results, csv: a table, either a file for each problem, device, toolkit and source; wisdom: "
+                   "the best of each problem")
+      ->required()
+      ->check(CLI::IsMember({"t4", "wisdom", "csv"}));
+  command->add_option("-k,--kernel", options->filter.kernel, "Only this kernel");
+  command->add_option("-p,--problem", *problem, "Only this shape, e.g. M=512,N=2048,K=2048,STORAGE=float32");
+  command->add_option("-d,--device", options->filter.device, "Only this device, by its whole name");
+  command->add_option("-o,--output", options->output,
+                      "File to write, or a folder for several (default: standard output)");
+  command->footer(
+      "The formats are described in docs/exchange.md.\n\nExamples:\n"
+      "  pascaline export --format wisdom -o wisdom.json\n"
+      "  pascaline export --format t4 --kernel matmul -o results/");
+  command->callback(
+      [&action, options, problem] { action = [options, problem] { return export_database(*options, *problem); }; });
+}
+
+}  // namespace pascaline::cli

@@ -1,0 +1,120 @@
+#include <fmt/format.h>
+
+#include <cstdio>
+
+#include <nlohmann/json.hpp>
+
+#include "cli/command.hpp"
+#include "core/error.hpp"
+#include "db/merge.hpp"
+
+namespace pascaline::cli {
+namespace {
+
+struct MergeCommandOptions {
+  std::vector<std::string> files;
+  std::string database;
+  bool dry_run = false;
+  bool as_json = false;
+};
+
+std::string counted(std::int64_t count, std::string_view noun) {
+  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
+}
+
+std::string merge_text(const std::string& file, const MergeCounts& counts, bool dry_run) {
+  std::string text = fmt::format("{}: ", file);
+  if (!counts.changed()) {
+    text += fmt::format("nothing new ({}, {}, {} known)\n", counted(counts.sessions_known, "session"),
+                        counted(counts.trials_known, "trial"),
+                        counted(counts.winners_known + counts.winners_kept, "winner"));
+  } else {
+    text += fmt::format(
+        "{}sessions: {} new, {} grown, {} known; trials: {} new, {} known; winners: {} new, {} replaced, {} less "
+        "certain "
+        "than here, {} known\n",
+        dry_run ? "would bring " : "", counts.sessions, counts.sessions_grown, counts.sessions_known, counts.trials,
+        counts.trials_known, counts.winners_added, counts.winners_replaced, counts.winners_kept, counts.winners_known);
+  }
+  if (counts.sessions_running > 0) {
+    text += fmt::format("  {} may still run there: merge again later for the rest\n",
+                        counted(counts.sessions_running, "session"));
+  }
+  return text;
+}
+
+nlohmann::json merge_json(const std::string& file, const MergeCounts& counts) {
+  return {{"file", file},
+          {"changed", counts.changed()},
+          {"sessions",
+           {{"new", counts.sessions},
+            {"grown", counts.sessions_grown},
+            {"known", counts.sessions_known},
+            {"running", counts.sessions_running}}},
+          {"trials", {{"new", counts.trials}, {"known", counts.trials_known}}},
+          {"samples", counts.samples},
+          {"readings", counts.readings},
+          {"winners",
+           {{"new", counts.winners_added},
+            {"replaced", counts.winners_replaced},
+            {"kept", counts.winners_kept},
+            {"known", counts.winners_known}}}};
+}
+
+nlohmann::json merge_files(const MergeCommandOptions& options, const std::filesystem::path& database) {
+  Store store = options.dry_run ? Store::scratch_copy(database) : Store(database, OpenMode::create);
+  nlohmann::json merged = nlohmann::json::array();
+  for (const std::string& file : options.files) {
+    const MergeCounts counts = merge_database(file, store);
+    if (options.as_json) {
+      merged.push_back(merge_json(file, counts));
+    } else {
+      fmt::print("{}", merge_text(file, counts, options.dry_run));
+      std::fflush(stdout);
+    }
+  }
+  return merged;
+}
+
+int merge(const MergeCommandOptions& options) {
+  const std::filesystem::path database = database_path(options.database);
+  const bool made_here = !options.dry_run && !std::filesystem::exists(database);
+  for (const std::string& file : options.files) {
+    // What can be seen at once to be wrong is told before anything is merged.
+    std::ignore = open_to_merge(file, database);
+  }
+  nlohmann::json merged;
+  try {
+    merged = merge_files(options, database);
+  } catch (const Error&) {
+    if (made_here) {
+      remove_if_unused(database);
+    }
+    throw;
+  }
+  if (options.as_json) {
+    const nlohmann::json document{
+        {"database", database.string()}, {"dry_run", options.dry_run}, {"merged", std::move(merged)}};
+    fmt::print("{}\n", document.dump(2));
+  }
+  return kSuccess;
+}
+
+}  // namespace
+
+void add_merge_command(CLI::App& app, Action& action) {
+  CLI::App* command = app.add_subcommand("merge", "Take over what other databases hold");
+  const auto options = std::make_shared<MergeCommandOptions>();
+  command->add_option("files", options->files, "Databases to take over; they stay as they are")->required();
+  add_database_option(*command, options->database, "Database to merge into, made if it is missing");
+  command->add_flag("--dry-run", options->dry_run, "Only say what would come; change nothing");
+  command->add_flag("--json", options->as_json, "Print JSON");
+  command->footer(
+      "Nothing is measured twice or mixed: sessions are known by their uuid, measurements by device, compiler, "
+      "kernel,\n"
+      "problem and configuration. Merging again brings only what is new.\n\n"
+      "Examples:\n  pascaline merge gpu2.db gpu3.db --db all.db\n  pascaline merge gpu2.db --dry-run");
+  command->callback([&action, options] { action = [options] { return merge(*options); }; });
+}
+
+}  // namespace pascaline::cli

@@ -1,0 +1,194 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+
+#include <nlohmann/json.hpp>
+
+#include "cli/command.hpp"
+#include "core/error.hpp"
+#include "core/util/paths.hpp"
+#include "report/comparison.hpp"
+#include "report/document_json.hpp"
+#include "report/gather.hpp"
+#include "report/html.hpp"
+#include "report/report.hpp"
+
+namespace pascaline::cli {
+namespace {
+
+struct ReportCommandOptions {
+  std::string database;
+  std::string against;
+  std::string session;
+  std::string against_session;
+  std::optional<double> fail_percent;
+  std::string format = "md";
+  std::string output;
+  ReportOptions report;
+
+  [[nodiscard]] bool compares() const { return !against.empty() || !against_session.empty(); }
+};
+
+void require_consistent(const ReportCommandOptions& options) {
+  if (!options.against_session.empty() && options.against.empty() && options.session.empty()) {
+    throw Error(
+        "--against-session has nothing to be compared with: give --session of the same database, or the other database "
+        "with --against");
+  }
+  if (options.fail_percent && !options.compares()) {
+    throw Error("--fail-on-regression needs a comparison: --against, or --session with --against-session");
+  }
+  if (!options.report.workload.empty() && options.report.workload != kNoWorkload &&
+      (options.format == "md" || options.format == "csv")) {
+    throw Error("--workload weighs the gains of HTML and JSON; use --format html or json");
+  }
+  if (options.compares() && options.format == "csv") {
+    throw Error("a comparison cannot be written as CSV; use --format md, html or json");
+  }
+}
+
+std::vector<std::int64_t> sessions_of(const Store& store, const std::string& word) {
+  return word.empty() ? std::vector<std::int64_t>{} : find_sessions(store, word);
+}
+
+void require_two_sides(const Side& a, const Side& b) {
+  std::error_code other;
+  if (a.sessions == b.sessions && std::filesystem::equivalent(a.store->file(), b.store->file(), other)) {
+    throw Error(
+        fmt::format("{} would be compared with itself; give another database with --against, or two sessions "
+                    "of one with --session and --against-session",
+                    side_label(a)));
+  }
+}
+
+// `other` is where the older side is read from if it is in a database of its own; the comparison refers to it.
+std::optional<Comparison> compare_sides(const ReportCommandOptions& options, const Store& store,
+                                        std::optional<Store>& other) {
+  if (!options.compares()) {
+    return std::nullopt;
+  }
+  if (!options.against.empty()) {
+    other.emplace(options.against, OpenMode::read_only);
+  }
+  const Store& older = other ? *other : store;
+  const Side a{&store, options.report.sessions};
+  const Side b{&older, sessions_of(older, options.against_session)};
+  require_two_sides(a, b);
+  return compare(a, b, options.report);
+}
+
+// What a database holds took a night; no report may take its place.
+void require_no_database(const std::filesystem::path& output, const Store& store) {
+  for (const char* end : {"", "-wal", "-shm"}) {
+    std::error_code missing;  // what is not there cannot be overwritten
+    if (std::filesystem::equivalent(output, store.file().string() + end, missing)) {
+      throw Error(fmt::format("{} is the database that is read; give another file with -o", output.string()));
+    }
+  }
+}
+
+std::string report_text(const ReportCommandOptions& options, const Store& store, const Comparison* comparison) {
+  if (options.format == "csv") {
+    return csv_report(store, options.report);
+  }
+  if (options.format == "md") {
+    return markdown_report(store, options.report, comparison);
+  }
+  const nlohmann::ordered_json document = document_json(gather_report(store, options.report), comparison);
+  return options.format == "html" ? html_report(document) : document.dump() + "\n";
+}
+
+void write_report(const ReportCommandOptions& options, const std::string& text) {
+  if (options.output.empty() || options.output == "-") {
+    fmt::print("{}", text);
+  } else {
+    write_file_atomically(options.output, text);
+    fmt::print(stderr, "wrote {}\n", options.output);
+  }
+}
+
+void require_common_problem(const Comparison& comparison) {
+  if (std::none_of(comparison.rows.begin(), comparison.rows.end(),
+                   [](const ComparisonRow& row) { return row.a && row.b; })) {
+    throw Error(
+        "--fail-on-regression has nothing to judge: no problem that is asked for has a time on both sides (device, "
+        "target, "
+        "kernel and shape must be the same)");
+  }
+}
+
+// Whether nothing became too slow; if something did, a line says how much.
+bool passes(const ReportCommandOptions& options, const Comparison& comparison) {
+  const std::size_t regressions =
+      options.fail_percent ? count_regressions(comparison, *options.fail_percent) : std::size_t{0};
+  if (regressions > 0) {
+    fmt::print(stderr, "{} problem{} slower by more than {} %\n", regressions, regressions == 1 ? " is" : "s are",
+               *options.fail_percent);
+  }
+  return regressions == 0;
+}
+
+int report(ReportCommandOptions options) {
+  require_consistent(options);
+  if (!options.output.empty() && options.output != "-") {
+    require_writable(options.output);
+  }
+  const Store store(database_path(options.database), OpenMode::read_only);
+  require_no_database(options.output, store);
+  options.report.sessions = sessions_of(store, options.session);
+  std::optional<Store> other;
+  const std::optional<Comparison> comparison = compare_sides(options, store, other);
+  if (other) {
+    require_no_database(options.output, *other);
+  }
+  if (options.fail_percent) {
+    require_common_problem(*comparison);
+  }
+  write_report(options, report_text(options, store, comparison ? &*comparison : nullptr));
+  return comparison && !passes(options, *comparison) ? kNegative : kSuccess;
+}
+
+void add_comparison_options(CLI::App& command, ReportCommandOptions& options) {
+  command
+      .add_option("--session", options.session,
+                  "Only this session: its id as `pascaline show sessions` has it, or the beginning of its uuid or of "
+                  "its run's")
+      ->check(not_empty());
+  command.add_option("--against", options.against, "Compare with this database, the older side")
+      ->type_name("FILE")
+      ->check(not_empty());
+  command
+      .add_option("--against-session", options.against_session,
+                  "Compare with this session: of the database of --against or, with --session, of the same")
+      ->check(not_empty());
+  command
+      .add_option("--fail-on-regression", options.fail_percent,
+                  "Exit with code 3 if a problem is slower than on the older side by more than this many percent, and "
+                  "significantly so")
+      ->type_name("PERCENT")
+      ->check(number_within(0, 1000));
+}
+
+}  // namespace
+
+void add_report_command(CLI::App& app, Action& action) {
+  CLI::App* command = app.add_subcommand("report", "Write a report of a database as a page, Markdown, CSV or JSON");
+  const auto options = std::make_shared<ReportCommandOptions>();
+  add_database_option(*command, options->database, "Database to read");
+  command->add_option("-f,--format", options->format, "html, md, csv or json")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"html", "md", "csv", "json"}));
+  add_comparison_options(*command, *options);
+  command->add_option("-o,--output", options->output, "File to write (default: standard output)")->check(not_empty());
+  add_report_options(*command, options->report);
+  command->footer(
+      "The columns of the CSV and the JSON are described in docs/report.md.\n\nExamples:\n"
+      "  pascaline report --format html -o report.html\n  pascaline report -o report.md\n"
+      "  pascaline report --format csv --kernel matmul -o trials.csv\n"
+      "  pascaline report --db tonight.db --against last-week.db --fail-on-regression 5 -o comparison.md\n"
+      "  pascaline report --session 7 --against-session 6");
+  command->callback([&action, options] { action = [options] { return report(*options); }; });
+}
+
+}  // namespace pascaline::cli

@@ -1,0 +1,92 @@
+#include <fmt/format.h>
+
+#include <cstdio>
+
+#include <nlohmann/json.hpp>
+
+#include "cli/command.hpp"
+#include "core/error.hpp"
+#include "report/show.hpp"
+
+namespace pascaline::cli {
+namespace {
+
+struct ShowCommandOptions {
+  std::string what = "winners";
+  std::string database;
+  std::string kernel;
+  std::string problem;
+  std::string status;
+  std::int64_t session = 0;
+  std::size_t limit = 20;
+  bool as_json = false;
+};
+
+// A shape as the user gives it, in the order the database keys it: the text itself is matched, so the space of the
+// kernel is not needed to look at a database.
+std::string problem_text(const ShowCommandOptions& options) {
+  if (options.problem.empty()) {
+    return {};
+  }
+  if (options.kernel.empty()) {
+    throw Error("--problem needs --kernel");
+  }
+  std::string text = options.kernel;
+  for (const auto& [name, value] : split_settings(options.problem)) {
+    text += fmt::format(" {}={}", name, value);
+  }
+  return text;
+}
+
+int show(const ShowCommandOptions& options) {
+  ShowOptions wanted;
+  wanted.what = options.what == "sessions" ? ShowWhat::sessions
+                : options.what == "trials" ? ShowWhat::trials
+                                           : ShowWhat::winners;
+  wanted.limit = options.limit;
+  wanted.filter.kernel = options.kernel;
+  wanted.filter.problem = problem_text(options);
+  if (!options.status.empty()) {
+    wanted.filter.status = trial_status_from(options.status);
+    if (!wanted.filter.status) {
+      throw Error(fmt::format("unknown status '{}'", options.status));
+    }
+  }
+  if (options.session > 0) {
+    wanted.filter.session_id = options.session;
+  }
+  const Store store(database_path(options.database), OpenMode::read_only);
+  if (options.as_json) {
+    fmt::print("{}\n", show_json(store, wanted).dump(2));
+  } else {
+    fmt::print("{}", show_text(store, wanted));
+  }
+  return kSuccess;
+}
+
+}  // namespace
+
+void add_show_command(CLI::App& app, Action& action) {
+  CLI::App* command = app.add_subcommand("show", "Show what a database holds: winners, trials or sessions");
+  const auto options = std::make_shared<ShowCommandOptions>();
+  command->add_option("what", options->what, "winners, trials or sessions")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"winners", "trials", "sessions"}));
+  add_database_option(*command, options->database, "Database to read");
+  command->add_option("-k,--kernel", options->kernel, "Only this kernel");
+  command->add_option("-p,--problem", options->problem, "Only this shape, e.g. M=512,N=2048,K=2048,STORAGE=float32");
+  command->add_option("--status", options->status,
+                      "Only trials with this status: ok, rejected, compile_failed, launch_failed, wrong_result, "
+                      "timed_out, crashed");
+  command->add_option("--session", options->session, "Only this session")->transform(whole_number(0));
+  command->add_option("-n,--limit", options->limit, "Rows at most; 0: all")
+      ->capture_default_str()
+      ->transform(whole_number(0));
+  command->add_flag("--json", options->as_json, "Print JSON");
+  command->footer(
+      "Examples:\n  pascaline show\n  pascaline show trials --kernel matmul --limit 10\n"
+      "  pascaline show trials --status wrong_result --json\n  pascaline show sessions --db tuned.db");
+  command->callback([&action, options] { action = [options] { return show(*options); }; });
+}
+
+}  // namespace pascaline::cli

@@ -1,0 +1,255 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <optional>
+
+#include <nlohmann/json.hpp>
+
+#include "cli/model/model_options.hpp"
+#include "cli/model/model_passes.hpp"
+#include "cli/model/model_work.hpp"
+#include "core/error.hpp"
+
+namespace pascaline::cli {
+namespace {
+
+using nlohmann::json;
+using Clock = std::chrono::steady_clock;
+
+constexpr int kWarmups = 3;
+constexpr std::int64_t kUsualSide = 1024;  // pixels of a picture's sides
+
+struct BenchModelCommandOptions {
+  ModelCommandOptions model;
+  PassCommandOptions sizes{.usual_prompts = {128, 512, 2048}, .prompts = {}, .image = {}};
+  std::int64_t repeats = 10;
+  bool no_image = false;
+  bool as_json = false;
+};
+
+// Median wall time in milliseconds.
+double time_pass(Device& device, const ModelPass& pass, std::int64_t repeats) {
+  pass.prepare();
+  for (int i = 0; i < kWarmups; ++i) {  // compiles, records
+    pass.run();
+  }
+  std::vector<double> times;
+  for (std::int64_t i = 0; i < repeats; ++i) {
+    device.synchronize();
+    const Clock::time_point begin = Clock::now();
+    pass.run();
+    device.synchronize();
+    times.push_back(std::chrono::duration<double, std::milli>(Clock::now() - begin).count());
+  }
+  std::nth_element(times.begin(), times.begin() + repeats / 2, times.end());
+  return times[static_cast<std::size_t>(repeats / 2)];
+}
+
+// Bytes read and written a second by copying within the device's memory, the fastest of some tries.
+double copy_bandwidth(Device& device) {
+  DeviceMemory& memory = device.memory();
+  const bool is_gpu = device.info().kind == DeviceKind::cuda;
+  const std::size_t wanted = is_gpu ? std::size_t{1} << 30 : std::size_t{64} << 20;
+  const auto bytes = static_cast<std::size_t>(std::min<std::uint64_t>(wanted, memory.state().free_bytes / 4));
+  const RawBuffer from = memory.allocate_raw(bytes);
+  const RawBuffer to = memory.allocate_raw(bytes);
+  memory.fill({}, from.span(), 1);
+  memory.fill({}, to.span(), 2);
+  constexpr int kCopies = 8;
+  double best = 0;
+  for (int i = 0; i < 5; ++i) {
+    device.synchronize();
+    const Clock::time_point begin = Clock::now();
+    for (int copy = 0; copy < kCopies; ++copy) {
+      memory.copy({}, to.span(), from.span());
+    }
+    device.synchronize();
+    const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+    best = std::max(best, 2.0 * kCopies * static_cast<double>(bytes) / seconds);
+  }
+  return best;
+}
+
+// What the device can do at most.
+struct PeakRates {
+  double bandwidth = 0;         // bytes a second, measured
+  std::optional<double> flops;  // a second, where the device tells
+};
+
+struct BenchRow {
+  ModelPass pass;
+  std::int64_t tokens = 0;
+  PassWork work;
+  double tuned_ms = 0;
+  std::optional<double> untuned_ms;
+  std::string failure;  // why there is no time
+
+  [[nodiscard]] std::optional<double> of_limit(const PeakRates& rates) const {
+    if (work.bytes > 0) {
+      return 1e3 * work.bytes / tuned_ms / rates.bandwidth;
+    }
+    return rates.flops && work.flops > 0 ? std::optional(1e3 * work.flops / tuned_ms / *rates.flops) : std::nullopt;
+  }
+};
+
+std::vector<BenchRow> rows_of(Model& model, const PassCommandOptions& sizes) {
+  std::vector<BenchRow> rows;
+  for (const std::int64_t tokens : sizes.prompts) {
+    rows.push_back({prefill_pass(model, tokens), tokens, prefill_work(model.config(), tokens), 0, {}, {}});
+  }
+  for (const std::int64_t tokens : sizes.prompts) {
+    rows.push_back({decode_pass(model, tokens), 1, decode_work(model.config(), model.options(), tokens), 0, {}, {}});
+  }
+  if (!sizes.image.empty()) {
+    const VisionConfig& vision = model.config().vision;
+    const std::int64_t patches = patches_along(vision, sizes.image[0]) * patches_along(vision, sizes.image[1]);
+    rows.push_back({image_pass(model, sizes.image[0], sizes.image[1]), 0, image_work(vision, patches), 0, {}, {}});
+  }
+  return rows;
+}
+
+// Times the rows that have not failed yet; what fails now is kept with its reason.
+template <typename Keep>
+void time_rows(Session& session, std::vector<BenchRow>& rows, std::int64_t repeats, const Keep& keep) {
+  for (BenchRow& row : rows) {
+    if (!row.failure.empty()) {
+      continue;
+    }
+    session.model().forget_graph();
+    try {
+      keep(row, time_pass(session.executor().device(), row.pass, repeats));
+    } catch (const DeviceLostError&) {
+      throw;
+    } catch (const Error& error) {
+      row.failure = error.what();
+    }
+  }
+}
+
+json to_json(const BenchRow& row, const PeakRates& rates) {
+  json out{{"pass", row.pass.name}, {"per", row.pass.per}, {"tokens", row.tokens}};
+  if (!row.failure.empty()) {
+    out["failure"] = row.failure;
+    return out;
+  }
+  out["time_ms"] = row.tuned_ms;
+  if (row.tokens > 0) {
+    out["tokens_per_s"] = 1e3 * static_cast<double>(row.tokens) / row.tuned_ms;
+  }
+  if (row.untuned_ms) {
+    out["untuned_ms"] = *row.untuned_ms;
+    out["gain"] = *row.untuned_ms / row.tuned_ms;
+  }
+  out["tflops"] = 1e-9 * row.work.flops / row.tuned_ms;
+  if (row.work.bytes > 0) {
+    out["gb_per_s"] = 1e-6 * row.work.bytes / row.tuned_ms;
+  }
+  if (const auto share = row.of_limit(rates)) {
+    out[row.work.bytes > 0 ? "of_bandwidth_limit" : "of_flop_limit"] = *share;
+  }
+  return out;
+}
+
+void print_row(const BenchRow& row, const PeakRates& rates) {
+  if (!row.failure.empty()) {
+    fmt::print("{:<48} failed: {}\n", row.pass.per, row.failure);
+    return;
+  }
+  const bool by_bytes = row.work.bytes > 0;
+  std::string rate = by_bytes ? fmt::format("{:.0f} GB/s", 1e-6 * row.work.bytes / row.tuned_ms)
+                              : fmt::format("{:.2f} TFLOP/s", 1e-9 * row.work.flops / row.tuned_ms);
+  if (const auto share = row.of_limit(rates)) {
+    rate += fmt::format(", {:.1f} % of the {}", 100 * *share, by_bytes ? "limit" : "FLOP limit");
+  }
+  const std::string untuned = row.untuned_ms ? fmt::format("{:.3f}", *row.untuned_ms) : "";
+  const std::string gain = row.untuned_ms ? fmt::format("{:.3f}x", *row.untuned_ms / row.tuned_ms) : "";
+  const std::string speed =
+      row.tokens > 0 ? fmt::format("{:.1f}", 1e3 * static_cast<double>(row.tokens) / row.tuned_ms) : "";
+  fmt::print("{:<48} {:>10.3f} {:>10} {:>8} {:>10}  {}\n", row.pass.per, row.tuned_ms, untuned, gain, speed, rate);
+}
+
+void print_all(Session& session, const std::vector<BenchRow>& rows, const PeakRates& rates, bool as_json) {
+  const ModelMemory memory = session.model().memory();
+  if (as_json) {
+    json all = json::array();
+    for (const BenchRow& row : rows) {
+      all.push_back(to_json(row, rates));
+    }
+    json out{{"device", session.device_name()},         {"copy_gb_per_s", 1e-9 * rates.bandwidth},
+             {"weights_bytes", memory.weights},         {"cache_bytes", memory.cache},
+             {"activations_bytes", memory.activations}, {"passes", all}};
+    if (rates.flops) {
+      out["peak_tflops"] = 1e-12 * *rates.flops;
+    }
+    fmt::print("{}\n", out.dump(2));
+    return;
+  }
+  fmt::print("{}; copying: {:.0f} GB/s{}; weights {} MiB, cache {} MiB, activations {} MiB\n", session.device_name(),
+             1e-9 * rates.bandwidth, rates.flops ? fmt::format(", at most {:.2f} TFLOP/s", 1e-12 * *rates.flops) : "",
+             memory.weights >> 20, memory.cache >> 20, memory.activations >> 20);
+  fmt::print("{:<48} {:>10} {:>10} {:>8} {:>10}  {}\n", "", "ms", "untuned", "gain", "tokens/s", "");
+  for (const BenchRow& row : rows) {
+    print_row(row, rates);
+  }
+}
+
+// The usual picture, or the largest square that the model takes.
+void choose_picture(const ModelFolder& folder, BenchModelCommandOptions& options) {
+  if (options.sizes.image.empty() && !options.no_image) {
+    const auto most = static_cast<std::int64_t>(std::sqrt(static_cast<double>(most_pixels(folder))));
+    options.sizes.image = {std::min(kUsualSide, most), std::min(kUsualSide, most)};
+  }
+}
+
+int bench_model(const BenchModelCommandOptions& given) {
+  BenchModelCommandOptions options = given;
+  ModelFolder folder = options.model.read_for_numbers();
+  const std::int64_t generated = kWarmups + options.repeats + 1;
+  options.sizes.choose_prompts(options.model.prompt_limits(folder).context, generated);
+  choose_picture(folder, options);
+  const ModelRequest request = request_of(folder, options.sizes, generated);
+  const auto session = options.model.open(std::move(folder), request);
+  Device& device = session->executor().device();
+  const PeakRates rates{copy_bandwidth(device), peak_flops(device.info(), device.read_sensors())};
+  std::vector<BenchRow> rows = rows_of(session->model(), options.sizes);
+  time_rows(*session, rows, options.repeats, [](BenchRow& row, double ms) { row.tuned_ms = ms; });
+  Dispatcher* const dispatcher = session->executor().dispatcher();
+  const std::optional<std::filesystem::path> database = options.model.session_options().dispatcher.database;
+  if (dispatcher != nullptr && database) {
+    dispatcher->reload(std::nullopt);
+    time_rows(*session, rows, options.repeats, [](BenchRow& row, double ms) { row.untuned_ms = ms; });
+    // Again with the database, so that drift of the card counts for neither: the mean of both is taken.
+    dispatcher->reload(database);
+    time_rows(*session, rows, options.repeats,
+              [](BenchRow& row, double ms) { row.tuned_ms = (row.tuned_ms + ms) / 2; });
+  }
+  print_all(*session, rows, rates, options.as_json);
+  return std::all_of(rows.begin(), rows.end(), [](const BenchRow& row) { return row.failure.empty(); }) ? kSuccess
+                                                                                                        : kFault;
+}
+
+}  // namespace
+
+void add_bench_model_command(CLI::App& app, Action& action) {
+  CLI::App* command = app.add_subcommand("bench-model", "Time a model's prompts, decoding and pictures");
+  const auto options = std::make_shared<BenchModelCommandOptions>();
+  options->model.add_to(*command);
+  options->sizes.add_to(*command);
+  command->add_flag("--no-image", options->no_image, "No picture (else 1024 x 1024, if the model takes it)");
+  command->add_option("--repeats", options->repeats, "Runs of each, of which the median counts")
+      ->transform(whole_number(1, 1000))
+      ->capture_default_str();
+  command->add_flag("--json", options->as_json, "Print JSON");
+  command->footer(
+      "Wall time of the whole pass. With a tuned database every pass is timed with it, without, and with it again.\n"
+      "The limit of decoding is the time to read weights and cache once at the rate of copying memory, that of "
+      "prompts\n"
+      "and pictures the card's float32 operations at its highest clock. What fails is said, and exits with 1.\n\n"
+      "Example:\n"
+      "  pascaline bench-model --model Qwen3-VL-2B-Instruct --db tuned.db --random-weights");
+  command->callback([&action, options] { action = [options] { return bench_model(*options); }; });
+}
+
+}  // namespace pascaline::cli

@@ -1,0 +1,217 @@
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+#include <iostream>
+#include <optional>
+#include <string>
+
+#include "cli/model/model_options.hpp"
+#include "core/error.hpp"
+#include "core/util/shown_text.hpp"
+#include "runtime/image/decode.hpp"
+
+namespace pascaline::cli {
+namespace {
+
+constexpr const char* kHelp =
+    "/image FILE  put a picture before what you say next\n"
+    "/clear       begin a new conversation\n"
+    "/stats       say how fast the last answer was, and how full the context is\n"
+    "/help        this list\n"
+    "/quit        end (so does the end of input)\n";
+
+// Tokens that a message takes beside its pictures, as far as is known before it is written.
+constexpr std::int64_t kTextRoom = 64;
+
+struct ChatCommandOptions {
+  ModelCommandOptions model;
+  SamplingCommandOptions sampling;
+  std::string system;
+};
+
+// One conversation on a terminal, or of lines from a file.
+class Conversation {
+ public:
+  Conversation(Session& session, const AnswerOptions& how, const PromptLimits& limits, std::string system)
+      : session_(&session), how_(how), limits_(limits), system_(std::move(system)) {}
+
+  // Whether to go on.
+  bool take(const std::string& line) {
+    if (line == "/quit" || line == "/exit") {
+      return false;
+    }
+    if (line == "/image" || line.rfind("/image ", 0) == 0) {
+      add_picture(line);
+    } else if (line == "/clear") {
+      clear();
+    } else if (line == "/stats") {
+      print_statistics();
+    } else if (line == "/help") {
+      fmt::print("{}", kHelp);
+    } else if (!line.empty() && line.front() == '/') {
+      fmt::print("there is no command {}; /help lists them\n", line);
+    } else if (!line.empty()) {
+      answer(line);
+    }
+    return true;
+  }
+
+  // What helps where the context is full, beside a larger one.
+  [[nodiscard]] const char* way_out() const {
+    return begun_ ? "; /clear begins a new conversation, with an empty context" : "";
+  }
+
+  // What was to be said with pictures is said anew without them, if it went wrong.
+  void drop_pictures() {
+    if (!pictures_.empty()) {
+      fmt::print("the pictures are left out\n");
+      pictures_.clear();
+    }
+  }
+
+ private:
+  void clear() {
+    begun_ = false;
+    pictures_.clear();
+    last_.reset();
+    session_->clear();
+    fmt::print("a new conversation\n");
+  }
+
+  void add_picture(const std::string& line) {
+    const std::size_t begin = line.find_first_not_of(' ', 6);
+    if (begin == std::string::npos) {
+      fmt::print("which file? /image FILE\n");
+      return;
+    }
+    const Image image = read_image(line.substr(begin));
+    PromptLimits limits = limits_;
+    limits.used = begun_ ? session_->model().length() : limits_.used;
+    std::int64_t text = kTextRoom;
+    for (const std::size_t tokens : tokens_of(pictures_, session_->config().vision.merge)) {
+      text += static_cast<std::int64_t>(tokens);
+    }
+    FittedPictures fitted = place_pictures(session_->folder(), {&image, 1}, text, limits);
+    note_fitted(fitted, limits.context);
+    pictures_.push_back(std::move(fitted.pictures[0]));
+    const PatchGrid& grid = pictures_.back().grid;
+    fmt::print("a picture of {} x {} patches\n", grid.h, grid.w);
+  }
+
+  void answer(const std::string& text) {
+    ChatMessage message;
+    message.parts.assign(pictures_.size(), {ChatPart::Kind::image, {}});
+    message.parts.push_back({ChatPart::Kind::text, text});
+    const auto print = [](std::string_view piece) {
+      fmt::print("{}", piece);
+      std::fflush(stdout);
+      return !interrupted();
+    };
+    if (begun_) {
+      last_ = session_->go_on(message, pictures_, how_, print);
+    } else {
+      std::vector<ChatMessage> messages;
+      if (!system_.empty()) {
+        messages.push_back(text_message(ChatRole::system, system_));
+      }
+      messages.push_back(message);
+      last_ = session_->ask(messages, pictures_, how_, print);
+    }
+    begun_ = true;
+    pictures_.clear();
+    how_.sampling.seed += 1;
+    fmt::print("{}\n", last_->end == AnswerEnd::end_token ? "" : fmt::format(" [{}]", name_of(last_->end)));
+    if (last_->end == AnswerEnd::context) {
+      fmt::print("the context of {} tokens is full{}\n", limits_.context, way_out());
+    }
+  }
+
+  void print_statistics() {
+    if (last_) {
+      fmt::print("prompt: {} tokens in {:.0f} ms; answer: {} tokens, {:.1f} a second; ", last_->prompt_tokens,
+                 last_->prompt_ms, last_->tokens.size(), last_->tokens_per_second());
+    } else {
+      fmt::print("no answer yet; ");
+    }
+    fmt::print("context: {} of {} tokens\n", session_->model().length(), session_->model().options().context);
+  }
+
+  Session* session_;
+  AnswerOptions how_;
+  PromptLimits limits_;
+  std::string system_;
+  bool begun_ = false;
+  std::vector<Patches> pictures_;
+  std::optional<Answer> last_;
+};
+
+// Tokens that a conversation begins with, which must fit the context, with one of the answer.
+std::int64_t count_beginning(const ModelFolder& model, const std::string& system, const PromptLimits& limits) {
+  std::vector<ChatMessage> messages{text_message(ChatRole::user, "")};
+  if (!system.empty()) {
+    messages.insert(messages.begin(), text_message(ChatRole::system, system));
+  }
+  return static_cast<std::int64_t>(make_prompt(model, messages, {}, limits).tokens.size());
+}
+
+int chat(const ChatCommandOptions& options) {
+  ModelFolder folder = options.model.read_folder();
+  AnswerOptions how = options.sampling.answer_options(folder);
+  how.interrupted = [] { return interrupted().load(); };
+  PromptLimits limits = options.model.prompt_limits(folder);
+  limits.used = count_beginning(folder, options.system, limits);
+  const auto session = options.model.open(std::move(folder));
+  Conversation conversation(*session, how, limits, options.system);
+  const bool on_terminal = isatty(STDIN_FILENO) != 0;
+  if (on_terminal) {
+    fmt::print("{}; /help lists commands\n", session->device_name());
+  }
+  catch_interrupts();
+  // Ctrl-C also ends waiting for a line.
+  struct sigaction interrupt = {};
+  sigaction(SIGINT, nullptr, &interrupt);
+  interrupt.sa_flags &= ~SA_RESTART;
+  sigaction(SIGINT, &interrupt, nullptr);
+  std::string line;
+  for (;;) {
+    if (on_terminal) {
+      fmt::print("> ");
+      std::fflush(stdout);
+    }
+    if (interrupted() || !std::getline(std::cin, line)) {
+      break;
+    }
+    line.erase(line.find_last_not_of(" \t\r") + 1);
+    try {
+      if (!conversation.take(line)) {
+        break;
+      }
+    } catch (const DeviceLostError&) {
+      throw;
+    } catch (const ContextFullError& error) {
+      fmt::print("{}{}\n", error.what(), conversation.way_out());
+      conversation.drop_pictures();
+    } catch (const Error& error) {
+      fmt::print("{}\n", clean_lines(error.what()));
+      conversation.drop_pictures();
+    }
+  }
+  return interrupted() ? kInterrupted : kSuccess;
+}
+
+}  // namespace
+
+void add_chat_command(CLI::App& app, Action& action) {
+  CLI::App* command = app.add_subcommand("chat", "Talk with a model, line by line");
+  const auto options = std::make_shared<ChatCommandOptions>();
+  options->model.add_to(*command);
+  command->add_option("--system", options->system, "What the system says first");
+  options->sampling.add_to(*command);
+  command->footer(std::string("Every line is a message, but for:\n") + kHelp +
+                  "\nExample:\n  pascaline chat --model Qwen3-VL-2B-Instruct --db tuned.db");
+  command->callback([&action, options] { action = [options] { return chat(*options); }; });
+}
+
+}  // namespace pascaline::cli

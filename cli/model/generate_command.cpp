@@ -1,0 +1,124 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+
+#include <nlohmann/json.hpp>
+
+#include "cli/model/model_options.hpp"
+#include "runtime/image/decode.hpp"
+
+namespace pascaline::cli {
+namespace {
+
+using nlohmann::json;
+
+struct GenerateCommandOptions {
+  ModelCommandOptions model;
+  SamplingCommandOptions sampling;
+  std::string prompt;
+  std::string system;
+  std::vector<std::string> images;
+  bool as_json = false;
+};
+
+std::vector<ChatMessage> messages_of(const GenerateCommandOptions& options) {
+  std::vector<ChatMessage> messages;
+  if (!options.system.empty()) {
+    messages.push_back(text_message(ChatRole::system, options.system));
+  }
+  ChatMessage message;
+  for (std::size_t i = 0; i < options.images.size(); ++i) {
+    message.parts.push_back({ChatPart::Kind::image, {}});
+  }
+  message.parts.push_back({ChatPart::Kind::text, options.prompt});
+  messages.push_back(std::move(message));
+  return messages;
+}
+
+json to_json(const Answer& answer, Session& session) {
+  return {{"text", answer.text},
+          {"tokens", answer.tokens},
+          {"end", name_of(answer.end)},
+          {"prompt_tokens", answer.prompt_tokens},
+          {"prompt_ms", answer.prompt_ms},
+          {"decode_ms", answer.decode_ms},
+          {"tokens_per_s", answer.tokens_per_second()},
+          {"device", session.device_name()}};
+}
+
+// What the user asked for, checked before anything is loaded.
+struct PreparedRequest {
+  ChatPrompt prompt;
+  AnswerOptions how;
+};
+
+PreparedRequest prepare(const GenerateCommandOptions& options, const ModelFolder& model) {
+  PreparedRequest request;
+  request.how = options.sampling.answer_options(model);
+  std::vector<Image> images;
+  for (const std::string& file : options.images) {
+    images.push_back(read_image(file));
+  }
+  PromptLimits limits = options.model.prompt_limits(model);
+  limits.answer = options.sampling.most_tokens.value_or(1);
+  request.prompt = make_prompt(model, messages_of(options), images, limits);
+  const auto length = static_cast<std::int64_t>(request.prompt.tokens.size());
+  request.how.most_tokens = std::min(request.how.most_tokens, limits.context - length);
+  note_fitted(request.prompt.images, limits.context);
+  return request;
+}
+
+// An answer that does not end by itself should not pass for one that does.
+void note_end(const Answer& answer) {
+  if (answer.end == AnswerEnd::most_tokens) {
+    fmt::print(stderr, "pascaline: the answer was cut off after {} tokens; allow more with --max-tokens or --context\n",
+               answer.tokens.size());
+  } else if (answer.end == AnswerEnd::context) {
+    fmt::print(stderr, "pascaline: the answer was cut off, as the context is full; allow more with --context\n");
+  }
+}
+
+int generate(const GenerateCommandOptions& options) {
+  ModelFolder folder = options.model.read_folder();
+  PreparedRequest request = prepare(options, folder);
+  const auto session = options.model.open(std::move(folder), request.prompt.request(request.how.most_tokens));
+  catch_interrupts();
+  request.how.interrupted = [] { return interrupted().load(); };
+  const Answer answer = session->complete(request.prompt.tokens, request.prompt.images.pictures, request.how,
+                                          [&](std::string_view piece) {
+                                            if (!options.as_json) {
+                                              fmt::print("{}", piece);
+                                              std::fflush(stdout);
+                                            }
+                                            return !interrupted();
+                                          });
+  if (options.as_json) {
+    fmt::print("{}\n", to_json(answer, *session).dump(2, ' ', false, json::error_handler_t::replace));
+  } else {
+    fmt::print("\n");
+    std::fflush(stdout);
+    note_end(answer);
+  }
+  return interrupted() ? kInterrupted : kSuccess;
+}
+
+}  // namespace
+
+void add_generate_command(CLI::App& app, Action& action) {
+  CLI::App* command = app.add_subcommand("generate", "Answer one prompt, with pictures if there are any");
+  const auto options = std::make_shared<GenerateCommandOptions>();
+  options->model.add_to(*command);
+  command->add_option("-p,--prompt", options->prompt, "What the user says")->required();
+  command->add_option("--system", options->system, "What the system says first");
+  command->add_option("-i,--image", options->images, "A PNG or JPEG picture before the prompt (repeatable)");
+  options->sampling.add_to(*command);
+  command->add_flag("--json", options->as_json, "Print JSON when the answer is complete");
+  command->footer(
+      "Examples:\n"
+      "  pascaline generate --model Qwen3-VL-2B-Instruct --prompt 'Name three rivers.'\n"
+      "  pascaline generate --model Qwen3-VL-2B-Instruct --image cat.jpg --prompt 'Describe.' --greedy --json");
+  command->callback([&action, options] { action = [options] { return generate(*options); }; });
+}
+
+}  // namespace pascaline::cli

@@ -1,0 +1,215 @@
+#include "cli/model/model_options.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <limits>
+#include <random>
+#include <string_view>
+#include <utility>
+
+#include "core/error.hpp"
+#include "runtime/device/device.hpp"
+#include "runtime/model/requirements.hpp"
+
+namespace pascaline::cli {
+namespace {
+
+ElementType stored_type(const std::string& given, bool without_kernels) {
+  if (given.empty()) {
+    return without_kernels ? ElementType::float32 : ElementType::float16;
+  }
+  return given == "float32" ? ElementType::float32 : ElementType::float16;
+}
+
+// Options about kernels that were given, which a model on the processor has no use for.
+std::vector<std::string_view> useless_options(const ModelCommandOptions& options) {
+  const std::pair<std::string_view, const std::string*> all[] = {
+      {"--db", &options.database},        {"--target", &options.target},          {"--nvrtc", &options.nvrtc},
+      {"--cache", &options.kernel_cache}, {"--kernels", &options.kernels_folder}, {"--spaces", &options.spaces_folder}};
+  std::vector<std::string_view> given;
+  for (const auto& [name, value] : all) {
+    if (!value->empty()) {
+      given.push_back(name);
+    }
+  }
+  return given;
+}
+
+}  // namespace
+
+void ModelCommandOptions::add_to(CLI::App& command) {
+  command.add_option("-m,--model", folder, "Model folder: config.json, *.safetensors, tokenizer.json, …")->required();
+  command.add_option("-d,--device", device, "cuda:N, cpu, or host (default: cuda:0 where there is a GPU, else cpu)");
+  CLI::Option* const bundle_file = command.add_option(
+      "--bundle", bundle, "Winners and their code in one file (pascaline bundle), with which no compiler is needed");
+  add_database_option(command, database, "Tuned database that kernels are chosen by");
+  command.get_option("--db")->excludes(bundle_file);
+  command.add_flag("--untuned", untuned, "Use no database: every kernel's default configuration")
+      ->excludes(bundle_file);
+  command
+      .add_flag("--any-device", any_device,
+                "Use the bundle also on another device of its architecture than it was tuned on")
+      ->needs(bundle_file);
+  command.add_option("--target", target, "Compile for this architecture, e.g. sm_61 (default: the device's own)")
+      ->excludes(bundle_file);
+  command.add_option("--nvrtc", nvrtc, "NVRTC to use: a version such as 11.8, or a library's path")
+      ->excludes(bundle_file);
+  command.add_option("--cache", kernel_cache, "Folder for compiled kernels (default: ~/.cache/pascaline)");
+  command.add_option("--kernels", kernels_folder, "Folder of kernel templates (default: the installed ones)");
+  command.add_option("--spaces", spaces_folder, "Folder of search spaces (default: the installed ones)");
+  const CLI::IsMember types({"float32", "float16"});
+  command
+      .add_option("--weights", weights, "Type of the weights: float16 (default on a GPU) or float32 (on the processor)")
+      ->check(types);
+  command.add_option("--kv-cache", kv_cache, "Type of cached keys and values, likewise")->check(types);
+  command.add_option("--context", context, "Most tokens of a conversation (default: 4096, or what the model takes)")
+      ->transform(whole_number(1));
+  command.add_option("--chunk", chunk, "Most tokens of a prompt that are read at once")
+      ->transform(whole_number(1))
+      ->capture_default_str();
+  command
+      .add_option("--max-image-tokens", most_image_tokens,
+                  "Make pictures so small (default: as the model allows, and the context has room for)")
+      ->transform(whole_number(1));
+  command.add_flag("--random-weights", random_weights, "Draw weights at random; the folder needs only config.json");
+  command.add_flag("--no-graph", no_graph, "Launch every kernel of a decoding step by itself");
+  command.parse_complete_callback([this] {
+    if (device == "cpu" && !bundle.empty()) {
+      throw CLI::ValidationError("--bundle",
+                                 "a bundle has kernels, which the processor does not run; leave --bundle out, or "
+                                 "choose a GPU with --device cuda:0");
+    }
+  });
+}
+
+bool ModelCommandOptions::on_processor() const {
+  return device == "cpu" || (device.empty() && list_devices().front().kind != DeviceKind::cuda);
+}
+
+void ModelCommandOptions::require_kernels() const {
+  if (on_processor()) {
+    throw Error(
+        "the model runs on the processor, where there are no kernels to look at; choose a device with --device");
+  }
+}
+
+void ModelCommandOptions::check_kernel_options() const {
+  if (!on_processor()) {
+    return;
+  }
+  if (!bundle.empty()) {
+    throw Error(fmt::format(
+        "there is no GPU here; the model would run on the processor, which does not run the kernels of {}: leave "
+        "--bundle out, or choose a device with --device",
+        bundle));
+  }
+  if (const std::vector<std::string_view> given = useless_options(*this); !given.empty()) {
+    fmt::print(stderr, "pascaline: warning: the model runs on the processor, without kernels: {} {} of no use there\n",
+               fmt::join(given, ", "), given.size() == 1 ? "is" : "are");
+  }
+}
+
+SessionOptions ModelCommandOptions::session_options() const {
+  SessionOptions options;
+  options.model = folder;
+  options.device = device;
+  if (!bundle.empty()) {
+    options.dispatcher.bundle = bundle;
+    options.dispatcher.any_device = any_device;
+  } else if (!untuned && !on_processor()) {
+    if (std::filesystem::path path = database_path(database); !database.empty() || std::filesystem::exists(path)) {
+      options.dispatcher.database = std::move(path);
+      options.database_may_be_foreign = database.empty();
+    }
+  }
+  options.dispatcher.kernels = kernels_folder;
+  options.dispatcher.spaces = spaces_folder;
+  options.dispatcher.target = target;
+  options.dispatcher.nvrtc = nvrtc;
+  options.dispatcher.cache = kernel_cache;
+  const bool without_kernels = on_processor();
+  options.options.weights = stored_type(weights, without_kernels);
+  options.options.cache = stored_type(kv_cache, without_kernels);
+  options.options.context = context;
+  options.options.chunk = chunk;
+  options.options.graphs = !no_graph;
+  options.random_weights = random_weights;
+  return options;
+}
+
+ModelFolder ModelCommandOptions::read_folder() const {
+  check_kernel_options();
+  ModelFolder model(folder, random_weights ? ModelParts::present : ModelParts::all);
+  if (most_image_tokens > 0) {
+    (void)limit_tokens(model.preprocessor(), most_image_tokens);
+  }
+  return model;
+}
+
+ModelFolder ModelCommandOptions::read_for_numbers() const {
+  check_kernel_options();
+  return ModelFolder(folder, ModelParts::numbers);
+}
+
+PromptLimits ModelCommandOptions::prompt_limits(const ModelFolder& model) const {
+  PromptLimits limits;
+  limits.context = checked_options(model.config(), session_options().options).context;
+  limits.most_image_tokens = most_image_tokens;
+  return limits;
+}
+
+std::unique_ptr<Session> ModelCommandOptions::open(ModelFolder model, const ModelRequest& request) const {
+  SessionOptions options = session_options();
+  options.options.request = request;
+  return std::make_unique<Session>(std::move(model), options);
+}
+
+void note_fitted(const FittedPictures& images, std::int64_t context) {
+  if (images.most_tokens > 0) {
+    fmt::print(stderr,
+               "pascaline: pictures were made smaller, to {} tokens each at most, to fit the context of {}; --context "
+               "allows larger ones, --max-image-tokens sets their size\n",
+               images.most_tokens, context);
+  }
+}
+
+void SamplingCommandOptions::add_to(CLI::App& command) {
+  command
+      .add_option("-n,--max-tokens", most_tokens, "Most tokens of an answer (default: 512, if the context has room)")
+      ->transform(whole_number(1));
+  CLI::Option* const no_draw = command.add_flag("--greedy", greedy, "Always the likeliest token");
+  command.add_option("--temperature", temperature, "0: the likeliest token")
+      ->check(number_within(0, 1000))
+      ->excludes(no_draw);
+  command.add_option("--top-k", top_k, "Draw from the k likeliest tokens; 0: from all")
+      ->transform(whole_number(0, std::numeric_limits<std::int32_t>::max()));
+  command.add_option("--top-p", top_p, "Draw from the likeliest tokens that have this probability together")
+      ->check(number_within(0, 1));
+  command.add_option("--repetition-penalty", repetition, "Divides positive logits of tokens that were seen; 1: none")
+      ->check(number_within(1e-3, 1e3));
+  command.add_option("--presence-penalty", presence, "Lowers logits of tokens that were seen")
+      ->check(number_within(-1e3, 1e3));
+  command.add_option("--seed", seed, "Of the draws (default: another one each time)")->transform(any_unsigned());
+}
+
+AnswerOptions SamplingCommandOptions::answer_options(const ModelFolder& model) const {
+  AnswerOptions options;
+  options.most_tokens = most_tokens.value_or(kUsualTokens);
+  ops::SamplingSettings& settings = options.sampling;
+  settings = model.default_sampling(seed.value_or(std::random_device()()));
+  if (greedy) {
+    settings.temperature = 0;
+  }
+  settings.temperature = temperature ? static_cast<float>(*temperature) : settings.temperature;
+  settings.top_k = top_k.value_or(settings.top_k);
+  settings.top_p = top_p ? static_cast<float>(*top_p) : settings.top_p;
+  settings.repetition = repetition ? static_cast<float>(*repetition) : settings.repetition;
+  settings.presence = presence ? static_cast<float>(*presence) : settings.presence;
+  ops::check_settings(settings);
+  return options;
+}
+
+}  // namespace pascaline::cli

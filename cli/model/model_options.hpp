@@ -1,0 +1,75 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/command.hpp"
+#include "runtime/session/prompt.hpp"
+#include "runtime/session/session.hpp"
+
+namespace pascaline::cli {
+
+/// Which model, where and how, for the subcommands that run one.
+struct ModelCommandOptions {
+  std::string folder;
+  std::string device;
+  std::string database;
+  std::string bundle;
+  std::string target;
+  std::string nvrtc;
+  std::string kernel_cache;
+  std::string kernels_folder;
+  std::string spaces_folder;
+  std::string weights;       ///< empty: float16 on a GPU, float32 on the processor
+  std::string kv_cache;      ///< likewise
+  std::int64_t context = 0;  ///< 0: 4096, or what the model takes
+  std::int64_t chunk = 1024;
+  std::int64_t most_image_tokens = 0;
+  bool random_weights = false;
+  bool no_graph = false;
+  bool untuned = false;
+  bool any_device = false;
+
+  /// The options must stay where they are until the command line was read.
+  void add_to(CLI::App& command);
+  /// Whether the model runs on the processor, without kernels.
+  [[nodiscard]] bool on_processor() const;
+  /// Throws Error if it does: for commands that look at kernels.
+  void require_kernels() const;
+  [[nodiscard]] SessionOptions session_options() const;
+  /// The folder with all that texts and pictures need, and what is decided of a prompt by it.
+  [[nodiscard]] ModelFolder read_folder() const;
+  [[nodiscard]] PromptLimits prompt_limits(const ModelFolder& model) const;
+  /// `request` is what is known of the first prompt.
+  [[nodiscard]] std::unique_ptr<Session> open(ModelFolder folder, const ModelRequest& request = {}) const;
+  /// The same without tokenizer and preprocessor.
+  [[nodiscard]] ModelFolder read_for_numbers() const;
+  /// Options about kernels are of no use on the processor: throws Error for a bundle, warns of others on stderr.
+  void check_kernel_options() const;
+};
+
+/// Says on stderr if pictures were made smaller so that they fit the context.
+void note_fitted(const FittedPictures& images, std::int64_t context);
+
+/// How tokens are chosen; what is not given is as the model's makers recommend.
+struct SamplingCommandOptions {
+  bool greedy = false;
+  std::optional<double> temperature;
+  std::optional<std::int32_t> top_k;
+  std::optional<double> top_p;
+  std::optional<double> repetition;
+  std::optional<double> presence;
+  std::optional<std::uint64_t> seed;
+  std::optional<std::int64_t> most_tokens;
+
+  static constexpr std::int64_t kUsualTokens = 512;
+
+  void add_to(CLI::App& command);
+  /// Throws as `ops::check_settings`.
+  [[nodiscard]] AnswerOptions answer_options(const ModelFolder& model) const;
+};
+
+}  // namespace pascaline::cli

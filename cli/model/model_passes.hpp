@@ -1,0 +1,71 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "cli/command.hpp"
+#include "runtime/session/session.hpp"
+
+namespace pascaline::cli {
+
+/// Sizes of passes, as the commands that look at them share them.
+struct PassCommandOptions {
+  std::vector<std::int64_t> usual_prompts;  ///< tokens, where none are given
+  std::vector<std::int64_t> prompts;        ///< those given
+  std::vector<std::int64_t> image;          ///< height and width in pixels, or none
+
+  void add_to(CLI::App& command);
+  /// Decides on prompts, each with so many tokens generated behind it: those given, for which it throws Error if they
+  /// do not fit the context; else the usual ones that do, with a note on stderr if some do not.
+  void choose_prompts(std::int64_t context, std::int64_t generated);
+};
+
+/// What passes of these sizes need, for `ModelOptions::request`, with so many tokens generated behind the prompts.
+/// Throws Error for a picture larger than the model's folder allows, before any memory is taken for it.
+[[nodiscard]] ModelRequest request_of(const ModelFolder& model, const PassCommandOptions& sizes,
+                                      std::int64_t generated);
+
+/// Patches along a side of so many pixels: whole tokens of them, one at least.
+[[nodiscard]] std::int64_t patches_along(const VisionConfig& vision, std::int64_t pixels);
+
+/// Most pixels of a picture that the model takes: as its preprocessor_config.json says, or those of its family.
+[[nodiscard]] std::int64_t most_pixels(const ModelFolder& model);
+
+/// A part of a model's work that is looked at: reading a prompt, one decoding step, encoding a picture.
+struct ModelPass {
+  std::string name;               ///< "prefill", "decode", "image", "image_prompt"
+  std::string per;                ///< what one pass is, for people
+  std::function<void()> prepare;  ///< what comes before it
+  std::function<void()> run;      ///< ends when the device is done
+};
+
+/// Reading a prompt of that many tokens, any of the vocabulary's, without pictures.
+[[nodiscard]] ModelPass prefill_pass(Model& model, std::int64_t tokens);
+/// One token after a context of that many, chosen greedily.
+[[nodiscard]] ModelPass decode_pass(Model& model, std::int64_t context);
+/// Encoding a picture of so many pixels, of any content.
+[[nodiscard]] ModelPass image_pass(Model& model, std::int64_t height, std::int64_t width);
+
+/// Reading a prompt of one token and such a picture, which launches all that a prompt with a picture does.
+[[nodiscard]] ModelPass image_prompt_pass(Model& model, std::int64_t height, std::int64_t width);
+/// Tokens of that prompt.
+[[nodiscard]] std::int64_t image_prompt_tokens(const ModelConfig& config, std::int64_t height, std::int64_t width);
+
+/// What launches of one problem took together.
+struct LaunchSum {
+  const Prepared* prepared = nullptr;
+  std::int64_t count = 0;
+  double time_us = 0;
+};
+
+/// Tokens that observing a decoding pass generates.
+inline constexpr std::int64_t kObservedSteps = 1;
+
+/// Runs a pass with every launch timed by itself; the sums in the order of the first launches. Throws Error if the
+/// model runs on the processor.
+[[nodiscard]] std::vector<LaunchSum> observe_pass(Executor& executor, const ModelPass& pass);
+
+}  // namespace pascaline::cli

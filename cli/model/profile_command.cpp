@@ -1,0 +1,104 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include <nlohmann/json.hpp>
+
+#include "cli/model/model_options.hpp"
+#include "cli/model/model_passes.hpp"
+#include "cli/text.hpp"
+
+namespace pascaline::cli {
+namespace {
+
+using nlohmann::json;
+
+struct ProfileCommandOptions {
+  ModelCommandOptions model;
+  PassCommandOptions sizes{.usual_prompts = {512}, .prompts = {}, .image = {}};
+  bool as_json = false;
+};
+
+double total_of(const std::vector<LaunchSum>& sums) {
+  double total = 0;
+  for (const LaunchSum& sum : sums) {
+    total += sum.time_us;
+  }
+  return total;
+}
+
+json to_json(const ModelPass& pass, const std::vector<LaunchSum>& sums) {
+  json launches = json::array();
+  for (const LaunchSum& sum : sums) {
+    launches.push_back({{"problem", sum.prepared->plan.problem.text()},
+                        {"count", sum.count},
+                        {"time_us", sum.time_us},
+                        {"provenance", name_of(sum.prepared->plan.provenance)},
+                        {"because", sum.prepared->plan.because},
+                        {"config", sum.prepared->plan.config.json()}});
+  }
+  return {{"pass", pass.name}, {"per", pass.per}, {"time_us", total_of(sums)}, {"launches", launches}};
+}
+
+void print_table(const ModelPass& pass, std::vector<LaunchSum> sums) {
+  const double total = total_of(sums);
+  std::stable_sort(sums.begin(), sums.end(),
+                   [](const LaunchSum& a, const LaunchSum& b) { return a.time_us > b.time_us; });
+  fmt::print("{}: {}, {} in {} kernels\n", pass.name, pass.per, time_text(total), sums.size());
+  fmt::print("{:>7} {:>12} {:>12} {:>7}  {:<8} {}\n", "count", "time each", "time", "share", "plan", "problem");
+  for (const LaunchSum& sum : sums) {
+    fmt::print("{:>7} {:>12} {:>12} {:>6.1f}%  {:<8} {}\n", sum.count,
+               time_text(sum.time_us / static_cast<double>(sum.count)), time_text(sum.time_us),
+               100 * sum.time_us / total, name_of(sum.prepared->plan.provenance), sum.prepared->plan.problem.text());
+  }
+  fmt::print("\n");
+}
+
+int profile(const ProfileCommandOptions& given) {
+  ProfileCommandOptions options = given;
+  options.model.no_graph = true;
+  options.model.require_kernels();
+  ModelFolder folder = options.model.read_for_numbers();
+  options.sizes.choose_prompts(options.model.prompt_limits(folder).context, kObservedSteps);
+  const ModelRequest request = request_of(folder, options.sizes, kObservedSteps);
+  const auto session = options.model.open(std::move(folder), request);
+  Model& model = session->model();
+  std::vector<ModelPass> passes;
+  for (const std::int64_t tokens : options.sizes.prompts) {
+    passes.push_back(prefill_pass(model, tokens));
+    passes.push_back(decode_pass(model, tokens));
+  }
+  if (!options.sizes.image.empty()) {
+    passes.push_back(image_pass(model, options.sizes.image[0], options.sizes.image[1]));
+  }
+  json all = json::array();
+  for (const ModelPass& pass : passes) {
+    const std::vector<LaunchSum> sums = observe_pass(session->executor(), pass);
+    if (options.as_json) {
+      all.push_back(to_json(pass, sums));
+    } else {
+      print_table(pass, sums);
+    }
+  }
+  if (options.as_json) {
+    fmt::print("{}\n", json{{"device", session->device_name()}, {"passes", all}}.dump(2));
+  }
+  return kSuccess;
+}
+
+}  // namespace
+
+void add_profile_command(CLI::App& app, Action& action) {
+  CLI::App* command = app.add_subcommand("profile", "Time every kernel of a prompt and of a decoding step");
+  const auto options = std::make_shared<ProfileCommandOptions>();
+  options->model.add_to(*command);
+  options->sizes.add_to(*command);
+  command->add_flag("--json", options->as_json, "Print JSON");
+  command->footer(
+      "Each launch is timed by itself, by device events, with the caches as the launches before leave "
+      "them.\n\nExample:\n"
+      "  pascaline profile --model Qwen3-VL-2B-Instruct --db tuned.db --prompt-tokens 1024");
+  command->callback([&action, options] { action = [options] { return profile(*options); }; });
+}
+
+}  // namespace pascaline::cli

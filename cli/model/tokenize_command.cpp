@@ -1,0 +1,77 @@
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <iostream>
+#include <iterator>
+#include <string>
+
+#include "cli/command.hpp"
+#include "core/error.hpp"
+#include "core/util/json_reader.hpp"
+#include "runtime/text/tokenizer.hpp"
+
+namespace pascaline::cli {
+namespace {
+
+constexpr const char* kInput = "standard input";
+
+struct TokenizeOptions {
+  std::string model;
+  bool as_json = false;
+  bool as_text = false;
+
+  [[nodiscard]] AddedTokens added() const { return as_text ? AddedTokens::ignore : AddedTokens::match; }
+};
+
+void check_input() {
+  if (std::cin.bad()) {
+    throw Error("cannot read standard input");
+  }
+}
+
+void tokenize_lines(const Tokenizer& tokenizer, AddedTokens added) {
+  for (std::string line; std::getline(std::cin, line);) {
+    fmt::print("{}\n", fmt::join(tokenizer.encode(line, added), " "));
+  }
+  check_input();
+}
+
+void tokenize_json(const Tokenizer& tokenizer, AddedTokens added) {
+  const std::string input{std::istreambuf_iterator<char>(std::cin), {}};
+  check_input();
+  const std::string name = kInput;
+  const nlohmann::json document = parse_json(input, name);
+  const JsonNode texts(document, name);
+  nlohmann::json out = nlohmann::json::array();
+  for (std::size_t i = 0; i < texts.array_size(); ++i) {
+    out.push_back(tokenizer.encode(texts.at(i).text(), added));
+  }
+  fmt::print("{}\n", out.dump());
+}
+
+int tokenize(const TokenizeOptions& options) {
+  const Tokenizer tokenizer = Tokenizer::load(std::filesystem::path(options.model) / "tokenizer.json");
+  if (options.as_json) {
+    tokenize_json(tokenizer, options.added());
+  } else {
+    tokenize_lines(tokenizer, options.added());
+  }
+  return kSuccess;
+}
+
+}  // namespace
+
+void add_tokenize_command(CLI::App& app, Action& action) {
+  CLI::App* command = app.add_subcommand("tokenize", "Turn text into a model's token ids");
+  const auto options = std::make_shared<TokenizeOptions>();
+  command->add_option("-m,--model", options->model, "Folder of the model, which holds its tokenizer.json")->required();
+  command->add_flag("--as-text", options->as_text, "Added tokens such as <|im_end|> are text like any other");
+  command->add_flag("--json", options->as_json, "Read a JSON list of texts, print a JSON list of lists of ids");
+  command->footer(
+      "Reads standard input: each line is a text, and becomes a line of ids.\n\nExamples:\n"
+      "  echo 'Hello world' | pascaline tokenize --model Qwen3-VL-2B-Instruct\n"
+      "  echo '[\"two\\nlines\"]' | pascaline tokenize --model Qwen3-VL-2B-Instruct --json");
+  command->callback([&action, options] { action = [options] { return tokenize(*options); }; });
+}
+
+}  // namespace pascaline::cli

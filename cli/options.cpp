@@ -1,0 +1,236 @@
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
+#include <limits>
+#include <thread>
+
+#include "cli/command.hpp"
+#include "cli/text.hpp"
+#include "core/error.hpp"
+#include "core/space/code_words.hpp"
+#include "core/util/paths.hpp"
+#include "report/report.hpp"
+#include "runtime/device/device.hpp"
+
+namespace pascaline::cli {
+namespace {
+
+// The value of a parameter written as text, in the type its values have.
+Value value_from(const Parameter& parameter, const std::string& text) {
+  for (const Value& value : parameter.values) {
+    if (to_text(value) == text) {
+      return value;
+    }
+  }
+  std::vector<std::string> known;
+  for (const Value& value : parameter.values) {
+    known.push_back(to_text(value));
+  }
+  throw Error(fmt::format("{} is not among the values of {} ({})", text, parameter.name, fmt::join(known, ", ")));
+}
+
+template <typename T>
+CLI::Validator whole_number_of(T low, T high) {
+  const bool bounded = high != std::numeric_limits<std::int64_t>::max();
+  const auto check = [low, high, bounded](std::string& text) -> std::string {
+    T value{};
+    const char* const last = text.data() + text.size();
+    const auto [end, fault] = std::from_chars(text.data(), last, value);
+    if (fault == std::errc{} && end == last && value >= low && value <= high) {
+      text = std::to_string(value);
+      return "";
+    }
+    // Digits that do not fit name the end of the range, too.
+    const std::string range = bounded || fault == std::errc::result_out_of_range
+                                  ? fmt::format("from {} to {}", low, high)
+                                  : fmt::format("of at least {}", low);
+    return fmt::format("must be a whole number {}, not '{}'", range, text);
+  };
+  return {check, bounded ? fmt::format("in [{} - {}]", low, high) : fmt::format(">= {}", low)};
+}
+
+}  // namespace
+
+std::vector<std::pair<std::string, std::string>> split_settings(const std::string& text) {
+  std::vector<std::pair<std::string, std::string>> out;
+  for (std::size_t start = 0; start <= text.size();) {
+    const std::size_t end = std::min(text.find(',', start), text.size());
+    const std::string piece = text.substr(start, end - start);
+    const std::size_t equals = piece.find('=');
+    if (equals == std::string::npos || equals == 0 || equals + 1 == piece.size()) {
+      throw Error(fmt::format("'{}' is not NAME=value (in '{}')", piece, text));
+    }
+    const std::string name = piece.substr(0, equals);
+    if (std::any_of(out.begin(), out.end(), [&](const auto& setting) { return setting.first == name; })) {
+      throw Error(fmt::format("{} is given twice in '{}'", name, text));
+    }
+    out.emplace_back(name, piece.substr(equals + 1));
+    start = end + 1;
+  }
+  return out;
+}
+
+void KernelOptions::add_kernel_to(CLI::App& command) {
+  command.add_option("-k,--kernel", kernel, "Kernel: the common stem of its .cu and its .json")->capture_default_str();
+  command.add_option("--kernels", kernels_folder, "Folder of kernel templates (default: the installed ones)");
+  command.add_option("--spaces", spaces_folder, "Folder of search spaces (default: the installed ones)");
+}
+
+void KernelOptions::add_problems_to(CLI::App& command) {
+  command.add_option("-p,--problem", problems, "A shape: DIMENSION=value,…,TYPE=element type (repeatable)");
+}
+
+void KernelOptions::add_settings_to(CLI::App& command) {
+  command.add_option("-s,--set", settings, "Parameter=value instead of the default's (repeatable, or comma-separated)");
+}
+
+std::filesystem::path KernelOptions::kernels() const {
+  return kernels_folder.empty() ? data_folder("kernel_templates") : std::filesystem::path(kernels_folder);
+}
+
+Space KernelOptions::load_space() const {
+  const auto folder = spaces_folder.empty() ? data_folder("search_spaces") : std::filesystem::path(spaces_folder);
+  if (why_no_kernel_name(kernel)) {
+    throw Error(fmt::format(
+        "'{}' is no kernel name; give the stem of its .cu, and its folders with --kernels and --spaces", kernel));
+  }
+  return Space::load(kernel_file(folder, kernel, ".json"));
+}
+
+std::vector<Problem> KernelOptions::load_problems(const Space& space) const {
+  std::vector<Problem> out;
+  for (const std::string& text : problems) {
+    out.push_back(space.problem(split_settings(text)));
+  }
+  if (out.empty()) {
+    out.push_back(space.example_problem());
+  }
+  return out;
+}
+
+Config KernelOptions::load_config(const Space& space) const {
+  std::vector<Config::Setting> values = space.default_config().settings();
+  for (const std::string& text : settings) {
+    for (const auto& [name, value] : split_settings(text)) {
+      const auto parameter = std::find_if(space.parameters.begin(), space.parameters.end(),
+                                          [&key = name](const Parameter& p) { return p.name == key; });
+      if (parameter == space.parameters.end()) {
+        throw Error(fmt::format("kernel '{}' has no parameter '{}'", space.kernel, name));
+      }
+      const auto setting =
+          std::find_if(values.begin(), values.end(), [&key = name](const auto& s) { return s.first == key; });
+      setting->second = value_from(*parameter, value);
+    }
+  }
+  return Config(std::move(values));
+}
+
+void DeviceOptions::add_to(CLI::App& command) {
+  command.add_option("-d,--device", device, "cuda:N or host (default: cuda:0 where there is a GPU, else host)");
+  command.add_option("--target", target, "Architecture whose code is run, e.g. sm_61 (default: the device's own)");
+  command.add_option("--nvrtc", nvrtc, "NVRTC to use: a version such as 11.8, or a library's path");
+  command.add_option("--cache", cache, "Folder for compiled kernels (default: ~/.cache/pascaline)");
+}
+
+std::string DeviceOptions::chosen_device() const {
+  if (!device.empty()) {
+    return device;
+  }
+  return list_devices().front().id;
+}
+
+std::filesystem::path DeviceOptions::cache_path() const {
+  return cache.empty() ? cache_folder() : std::filesystem::path(cache);
+}
+
+void add_database_option(CLI::App& command, std::string& database, const std::string& what) {
+  command.add_option("--db", database, what + " (default: $PASCALINE_DB or ~/.local/share/pascaline/tuned.db)");
+}
+
+void add_report_options(CLI::App& command, ReportOptions& report) {
+  command.add_option("-k,--kernel", report.kernel, "Only this kernel");
+  command.add_option("--device-name", report.device, "Only this device, by its whole name");
+  command.add_option("--title", report.title, "Title of the report")->capture_default_str()->check(not_empty());
+  command.add_option("-w,--workload", report.workload,
+                     "A workload file whose calls weigh the gains of HTML and JSON (default: qwen3-vl-2b), or none");
+  command.add_option("--spaces", report.spaces_folder, "Folder of the workload's search spaces")
+      ->check(CLI::ExistingDirectory);
+}
+
+std::filesystem::path database_path(const std::string& given) {
+  return given.empty() ? default_database() : std::filesystem::path(given);
+}
+
+std::vector<std::string> own_words() {
+  const std::string text = read_file("/proc/self/cmdline");  // each ends with a zero byte
+  std::vector<std::string> words;
+  for (std::size_t start = 0; start < text.size();) {
+    const std::size_t end = std::min(text.find('\0', start), text.size());
+    words.push_back(text.substr(start, end - start));
+    start = end + 1;
+  }
+  return words;
+}
+
+std::string command_line() {
+  std::string text;
+  for (const std::string& word : own_words()) {
+    text += (text.empty() ? "" : " ") + shell_word(word);
+  }
+  return text;
+}
+
+CLI::Validator not_empty() {
+  return {[](const std::string& text) { return text.empty() ? std::string("it is empty") : std::string(); }, ""};
+}
+
+CLI::Validator number_within(double low, double high) {
+  const std::string range = fmt::format("[{} - {}]", low, high);
+  // CLI::Range lets NaN pass, which is neither below nor above anything.
+  const auto check = [low, high, range](std::string& text) -> std::string {
+    char* end = nullptr;
+    const double value = std::strtod(text.c_str(), &end);
+    const bool whole = !text.empty() && end == text.c_str() + text.size();
+    return whole && value >= low && value <= high ? "" : fmt::format("{} is not a number in {}", text, range);
+  };
+  return {check, "FLOAT in " + range};
+}
+
+CLI::Validator whole_number(std::int64_t low, std::int64_t high) { return whole_number_of(low, high); }
+
+CLI::Validator any_unsigned() { return whole_number_of(std::uint64_t{0}, std::numeric_limits<std::uint64_t>::max()); }
+
+void require_writable(const std::filesystem::path& file) {
+  if (file.empty()) {
+    throw Error("cannot write '', which is no file's name; give a file with -o");
+  }
+  std::error_code unseen;  // what cannot be looked at cannot be written, either
+  if (std::filesystem::is_directory(file, unseen)) {
+    throw Error(fmt::format("cannot write {}: it is a folder; give a file with -o", file.string()));
+  }
+  // Devices such as /dev/stdout are never replaced, and links stay what they are.
+  if (std::filesystem::exists(file, unseen) && !std::filesystem::is_regular_file(file, unseen)) {
+    if (::access(file.c_str(), W_OK) != 0) {
+      throw Error(fmt::format("cannot write {}: {}; give another file with -o", file.string(), std::strerror(errno)));
+    }
+    return;
+  }
+  const auto target =
+      std::filesystem::is_symlink(file, unseen) ? std::filesystem::weakly_canonical(file, unseen) : file;
+  const auto folder = target.has_parent_path() ? target.parent_path() : std::filesystem::path(".");
+  const bool is_other = std::filesystem::exists(folder, unseen) && !std::filesystem::is_directory(folder, unseen);
+  if (is_other || ::access(folder.c_str(), W_OK | X_OK) != 0) {
+    const int reason = is_other ? ENOTDIR : errno;
+    throw Error(fmt::format("cannot write {}: the folder {} cannot be written: {}; give another file with -o",
+                            file.string(), folder.string(), std::strerror(reason)));
+  }
+}
+
+std::size_t default_jobs() { return std::max(1U, std::thread::hardware_concurrency()); }
+
+}  // namespace pascaline::cli

@@ -1,0 +1,233 @@
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cstdio>
+
+#include <nlohmann/json.hpp>
+
+#include "cli/command.hpp"
+#include "core/error.hpp"
+#include "core/util/paths.hpp"
+#include "core/util/shown_text.hpp"
+#include "runtime/device/emulator/host_device.hpp"
+#include "runtime/device/emulator/sanitized_run.hpp"
+#include "runtime/dispatch/planner.hpp"
+#include "tuner/compile/compile_variants.hpp"
+#include "tuner/measure/trial_runner.hpp"
+#include "tuner/search/searcher.hpp"
+
+namespace pascaline::cli {
+namespace {
+
+using nlohmann::json;
+
+struct CheckCommandOptions {
+  KernelOptions kernel;
+  std::uint64_t limit = 0;
+  std::uint64_t seed = 1;
+  bool as_json = false;
+};
+
+struct Verdict {
+  Config config;
+  bool good = false;
+  std::string text;
+};
+
+// Runs in the child: one configuration, compiled with AddressSanitizer and verified on the host device.
+int check_one(const CheckCommandOptions& options) {
+  const Space space = options.kernel.load_space();
+  const auto device = open_device("host");
+  const BoundSpace bound(space, options.kernel.load_problems(space).front(), device->info().limits);
+  const Config config = options.kernel.load_config(space);
+  const KernelSource source = KernelSource::load(options.kernel.kernels() / (space.kernel + ".cu"));
+  CompileRequest request = compile_request(bound, config, source, BinaryKind::host_object, "host");
+  request.address_sanitizer = true;
+  Compiled compiled;
+  compiled.result = CubinCache(cache_folder()).get(Toolchain::find("host"), request);
+  compiled.status = compiled.result.ok ? TrialStatus::ok : TrialStatus::compile_failed;
+  std::optional<Binary> reference;
+  if (needs_reference_code(space.reference, true)) {
+    CompileRequest plain = compile_request(bound, space.default_config(), source, BinaryKind::host_object, "host");
+    plain.address_sanitizer = true;
+    const CompileRequest naive = reference_request_of(space, std::move(plain));
+    CompileResult result = CubinCache(cache_folder()).get(Toolchain::find("host"), naive);
+    if (!result.ok) {
+      throw Error(fmt::format("the reference kernel '{}' does not compile: {}", naive.function, result.reason));
+    }
+    reference = std::move(result.binary);
+  }
+  MeasureOptions once;
+  once.warm_up = 0;
+  once.min_samples = 1;
+  once.max_samples = 1;
+  once.cold_cache = false;
+  DeviceMonitor monitor(*device, {.passive = true});
+  TrialRunner runner(monitor, bound, std::move(reference), once, options.seed);
+  const Trial trial = runner.run(config, compiled, 0);
+  fmt::print("{}\n", json{{"status", name_of(trial.status)}, {"reason", trial.reason}}.dump(
+                         -1, ' ', false, json::error_handler_t::replace));
+  return trial.status == TrialStatus::ok ? kSuccess : kNegative;
+}
+
+std::vector<std::string> child_command(const CheckCommandOptions& options, const Problem& problem,
+                                       const Config& config) {
+  std::vector<std::string> command{"/proc/self/exe",      "check-worker", "--kernel",
+                                   options.kernel.kernel, "--seed",       std::to_string(options.seed)};
+  if (!options.kernel.kernels_folder.empty()) {
+    command.insert(command.end(), {"--kernels", options.kernel.kernels_folder});
+  }
+  if (!options.kernel.spaces_folder.empty()) {
+    command.insert(command.end(), {"--spaces", options.kernel.spaces_folder});
+  }
+  std::string shape;
+  for (const auto& [name, value] : problem.dimensions) {
+    shape += fmt::format("{}{}={}", shape.empty() ? "" : ",", name, value);
+  }
+  for (const auto& [name, type] : problem.types) {
+    shape += fmt::format(",{}={}", name, name_of(type));
+  }
+  if (!shape.empty()) {  // a kernel without dimensions and types has but one
+    command.insert(command.end(), {"--problem", shape});
+  }
+  for (const auto& [name, value] : config.settings()) {
+    command.insert(command.end(), {"--set", name + "=" + to_text(value)});
+  }
+  return command;
+}
+
+Verdict judge(const SanitizedRun& run, Config config) {
+  Verdict verdict{std::move(config), false, {}};
+  if (run.report) {
+    verdict.text = fmt::format("{}: {} at {} in {}", run.report->kind, run.report->access, run.report->location,
+                               run.report->function);
+    return verdict;
+  }
+  if (run.timed_out) {
+    verdict.text = "did not finish in time";
+    return verdict;
+  }
+  const std::size_t start = run.output.rfind("{\"reason\"");
+  const json reply = start == std::string::npos ? json() : json::parse(run.output.substr(start), nullptr, false);
+  if (reply.is_object()) {
+    verdict.good = reply.value("status", "") == "ok";
+    verdict.text = verdict.good ? "ok" : reply.value("status", "") + ": " + reply.value("reason", "");
+  } else {
+    verdict.text =
+        fmt::format("ended with exit code {}: {}", run.exit_code, run.output.substr(0, run.output.find('\n')));
+  }
+  return verdict;
+}
+
+// The configuration given; without --set what the dispatcher would use for an untuned shape.
+Plan first_plan(const CheckCommandOptions& options, const BoundSpace& bound) {
+  if (options.kernel.settings.empty()) {
+    return plan_untuned(bound, {}, {});
+  }
+  Plan plan;
+  plan.config = options.kernel.load_config(bound.space());
+  if (const auto why = bound.why_invalid(plan.config)) {
+    throw Error(fmt::format("the configuration {} is not valid: {}", plan.config.text(), *why));
+  }
+  return plan;
+}
+
+std::vector<Config> configurations(const CheckCommandOptions& options, const BoundSpace& bound, const Config& first) {
+  std::vector<Config> configs{first};
+  if (options.limit > 1) {
+    const SearchDomain domain(bound);
+    SearchOptions search;
+    search.seed = options.seed;
+    for (const Point& point : make_searcher("random", domain, search)->propose(options.limit)) {
+      Config config = bound.space().config_at(point);
+      if (configs.size() < options.limit && config != configs.front()) {
+        configs.push_back(std::move(config));
+      }
+    }
+  }
+  return configs;
+}
+
+// Checks one problem's configurations; adds a row each. Returns how many are bad.
+int check_problem(const CheckCommandOptions& options, const HostCompiler& compiler, const BoundSpace& bound,
+                  json& rows) {
+  const Plan first = first_plan(options, bound);
+  const bool fallback = first.provenance == Provenance::fallback;
+  if (fallback && !options.as_json) {
+    fmt::print("{}: {}; checking the closest valid configuration instead\n", bound.problem().text(),
+               clean_line(first.because));
+  }
+  int bad = 0;
+  for (const Config& config : configurations(options, bound, first.config)) {
+    if (interrupted()) {
+      return bad;
+    }
+    const Verdict verdict = judge(run_sanitized(compiler, child_command(options, bound.problem(), config)), config);
+    bad += verdict.good ? 0 : 1;
+    if (!options.as_json) {
+      fmt::print("{}  {}\n    {}\n", bound.problem().text(), config.text(), clean_lines(verdict.text));
+      std::fflush(stdout);
+      continue;
+    }
+    rows.push_back({{"problem", bound.problem().text()},
+                    {"config", config.json()},
+                    {"ok", verdict.good},
+                    {"result", verdict.text}});
+    if (fallback && config == first.config) {
+      rows.back()["because"] = first.because;
+    }
+  }
+  return bad;
+}
+
+int check(const CheckCommandOptions& options) {
+  catch_interrupts();
+  const Space space = options.kernel.load_space();
+  const HostCompiler compiler = HostCompiler::find();
+  const DeviceLimits limits = host_device_info().limits;
+  json rows = json::array();
+  int bad = 0;
+  for (const Problem& problem : options.kernel.load_problems(space)) {
+    bad += check_problem(options, compiler, BoundSpace(space, problem, limits), rows);
+    if (interrupted()) {
+      return kInterrupted;
+    }
+  }
+  if (options.as_json) {
+    fmt::print("{}\n", rows.dump(2));
+  }
+  return bad == 0 ? kSuccess : kNegative;
+}
+
+}  // namespace
+
+void add_check_command(CLI::App& app, Action& action) {
+  CLI::App* command = app.add_subcommand(
+      "check", "Run configurations on the host under AddressSanitizer: every access checked, result verified");
+  const auto options = std::make_shared<CheckCommandOptions>();
+  options->kernel.add_kernel_to(*command);
+  options->kernel.add_problems_to(*command);
+  options->kernel.add_settings_to(*command);
+  command->add_option("-n,--limit", options->limit, "Check this many: the one given, the rest drawn at random")
+      ->transform(whole_number(0));
+  command->add_option("--seed", options->seed, "Seed of the draw and of the inputs")
+      ->capture_default_str()
+      ->transform(any_unsigned());
+  command->add_flag("--json", options->as_json, "Print JSON");
+  command->footer(
+      "Choose small shapes: threads are emulated one by one. Without --set the default is checked or, where it is not\n"
+      "valid, the valid configuration closest to it. Exit code 3 if anything is found.\n\nExamples:\n"
+      "  pascaline check --problem M=33,N=65,K=17\n"
+      "  pascaline check --kernels my/kernels --spaces my/spaces --kernel saxpy --problem N=1000 --limit 10");
+  command->callback([&action, options] { action = [options] { return check(*options); }; });
+
+  CLI::App* worker = app.add_subcommand("check-worker", "Check one configuration in this process")->group("");
+  const auto inner = std::make_shared<CheckCommandOptions>();
+  inner->kernel.add_kernel_to(*worker);
+  inner->kernel.add_problems_to(*worker);
+  inner->kernel.add_settings_to(*worker);
+  worker->add_option("--seed", inner->seed)->transform(any_unsigned());
+  worker->callback([&action, inner] { action = [inner] { return check_one(*inner); }; });
+}
+
+}  // namespace pascaline::cli

@@ -1,0 +1,259 @@
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+
+#include <nlohmann/json.hpp>
+
+#include "cli/command.hpp"
+#include "core/error.hpp"
+#include "core/util/paths.hpp"
+#include "core/util/shown_text.hpp"
+#include "tuner/compile/compile_variants.hpp"
+
+namespace pascaline::cli {
+namespace {
+
+using nlohmann::json;
+
+struct CompileCommandOptions {
+  KernelOptions kernel;
+  VariantOptions survey;
+  std::string architecture = "sm_61";
+  std::string cache;
+  std::string emit;
+  int sm_count = 0;  // 0: the architecture's
+  bool as_json = false;
+};
+
+/// Counts over the variants seen.
+struct Totals {
+  std::uint64_t seen = 0;
+  std::uint64_t ok = 0;
+  std::uint64_t spilling = 0;
+  std::uint64_t cached = 0;
+  double compile_ms = 0;
+};
+
+json to_json(const CompiledVariant& variant) {
+  const Resources& used = variant.binary.resources;
+  json out{{"status", name_of(variant.status)}, {"config", variant.config.json()}};
+  if (!variant.reason.empty()) {
+    out["reason"] = variant.reason;
+  }
+  if (variant.binary.code.empty()) {
+    return out;
+  }
+  out.update({{"registers", used.registers},
+              {"shared_bytes", used.static_shared_bytes},
+              {"local_bytes", used.local_bytes},
+              {"local_loads", used.local_loads},
+              {"local_stores", used.local_stores},
+              {"instructions", used.instructions},
+              {"ffma", used.ffma},
+              {"occupancy", variant.occupancy},
+              {"compile_ms", variant.binary.compile_ms},
+              {"from_cache", variant.binary.from_cache}});
+  return out;
+}
+
+void print_row(const CompiledVariant& variant) {
+  const Resources& used = variant.binary.resources;
+  if (variant.status == TrialStatus::ok) {
+    fmt::print("{:<14} {:>4} {:>6} {:>6} {:>4}/{:<4} {:>5.0f}% {:>6} {:>5.0f}%  {}\n", name_of(variant.status),
+               used.registers, used.static_shared_bytes, used.local_bytes, used.local_loads, used.local_stores,
+               100 * variant.occupancy, used.instructions,
+               used.instructions > 0 ? 100.0 * used.ffma / used.instructions : 0.0, variant.config.text());
+  } else {
+    fmt::print("{:<14} {}  {}\n", name_of(variant.status), clean_line(variant.reason), variant.config.text());
+  }
+}
+
+void count(Totals& totals, const CompiledVariant& variant) {
+  ++totals.seen;
+  totals.ok += variant.status == TrialStatus::ok ? 1 : 0;
+  const Resources& used = variant.binary.resources;
+  totals.spilling += used.local_loads + used.local_stores > 0 ? 1 : 0;
+  totals.cached += variant.binary.from_cache ? 1 : 0;
+  totals.compile_ms += variant.binary.compile_ms;
+}
+
+// "A=1 B=2" as the name of a file or folder.
+std::string as_file_name(std::string text) {
+  std::replace(text.begin(), text.end(), ' ', '_');
+  return text;
+}
+
+// Where a problem's binaries go: with several problems each has a folder of its own. Empty: nowhere.
+std::filesystem::path emit_folder(const CompileCommandOptions& options, const Problem& problem) {
+  if (options.emit.empty() || options.kernel.problems.size() < 2) {
+    return options.emit;
+  }
+  const std::string text = problem.text();  // the kernel's name comes first
+  return std::filesystem::path(options.emit) / as_file_name(text.substr(text.find(' ') + 1));
+}
+
+void emit(const std::filesystem::path& folder, const CompiledVariant& variant) {
+  if (folder.empty() || variant.binary.code.empty()) {
+    return;
+  }
+  std::filesystem::create_directories(folder);
+  const bool cubin = variant.binary.kind == BinaryKind::cubin;
+  write_file_atomically(folder / (as_file_name(variant.config.text()) + (cubin ? ".cubin" : ".so")),
+                        variant.binary.code);
+}
+
+class Printer {
+ public:
+  Printer(const CompileCommandOptions& options, const KernelSource& source, const Problem& problem)
+      : options_(options), source_(source), emit_folder_(emit_folder(options, problem)) {}
+
+  void begin(const VariantPlan& plan, const BoundSpace& bound) {
+    plan_ = plan;
+    if (options_.as_json) {
+      return;
+    }
+    fmt::print("{} for {}: {} variants with {} {}\n", bound.problem().text(), options_.architecture, plan.variants,
+               plan.compiler, plan.version);
+    fmt::print("{:<14} {:>4} {:>6} {:>6} {:>9} {:>6} {:>6} {:>6}  {}\n", "status", "regs", "shared", "local", "LDL/STL",
+               "occup", "instr", "FFMA", "configuration");
+  }
+
+  void each(const CompiledVariant& variant) {
+    count(totals_, variant);
+    emit(emit_folder_, variant);
+    if (options_.as_json) {
+      variants_.push_back(to_json(variant));
+    } else {
+      print_row(variant);
+    }
+    if (::isatty(STDERR_FILENO) != 0 && ::isatty(STDOUT_FILENO) == 0) {
+      fmt::print(stderr, "\r{}/{} compiled", totals_.seen, plan_.variants);
+    }
+  }
+
+  int end() {
+    if (options_.as_json) {
+      fmt::print("{}\n", json{{"kernel", options_.kernel.kernel},
+                              {"source", source_.hash},
+                              {"architecture", options_.architecture},
+                              {"compiler", plan_.compiler},
+                              {"version", plan_.version},
+                              {"planned", plan_.variants},
+                              {"variants", variants_}}
+                             .dump(1));
+    } else {
+      fmt::print(
+          "{} variants: {} usable, {} with local memory traffic, {} not usable; {} from the cache, {:.0f} ms of "
+          "compiling a variant\n",
+          totals_.seen, totals_.ok, totals_.spilling, totals_.seen - totals_.ok, totals_.cached,
+          totals_.seen > totals_.cached ? totals_.compile_ms / static_cast<double>(totals_.seen - totals_.cached)
+                                        : 0.0);
+    }
+    if (interrupted()) {
+      return kInterrupted;
+    }
+    return totals_.ok > 0 ? kSuccess : kNegative;
+  }
+
+ private:
+  const CompileCommandOptions& options_;
+  const KernelSource& source_;
+  std::filesystem::path emit_folder_;
+  VariantPlan plan_;
+  Totals totals_;
+  json variants_ = json::array();
+};
+
+// One configuration given with --set.
+void compile_one(const BoundSpace& bound, const KernelSource& source, const CompileCommandOptions& options,
+                 Printer& printer) {
+  const Config config = options.kernel.load_config(bound.space());
+  if (const auto why = bound.why_invalid(config)) {
+    throw Error(
+        fmt::format("the configuration {} is not valid for {}: {}", config.text(), bound.problem().text(), *why));
+  }
+  const Toolchain toolchain = Toolchain::find(options.architecture, options.survey.nvrtc);
+  printer.begin({toolchain.compiler(), toolchain.version(), 1}, bound);
+  const BinaryKind kind = options.architecture == "host" ? BinaryKind::host_object : BinaryKind::cubin;
+  const CompileRequest request = compile_request(bound, config, source, kind, options.architecture);
+  CompileResult result = CubinCache(options.survey.cache).get(toolchain, request);
+  CompiledVariant variant{config, result.ok ? TrialStatus::ok : TrialStatus::compile_failed, result.reason,
+                          std::move(result.binary), 0};
+  const Geometry geometry = bound.geometry(bound.space().launch, config);
+  variant.occupancy =
+      occupancy(bound.limits(), static_cast<int>(geometry.threads()), variant.binary.resources.registers,
+                std::int64_t{variant.binary.resources.static_shared_bytes} + geometry.shared_bytes);
+  printer.each(variant);
+}
+
+int compile(CompileCommandOptions options) {
+  catch_interrupts();
+  const Space space = options.kernel.load_space();
+  options.survey.architecture = options.architecture;
+  options.survey.kernels = options.kernel.kernels();
+  options.survey.cache = options.cache.empty() ? cache_folder() : std::filesystem::path(options.cache);
+  auto limits =
+      options.architecture == "host" ? limits_of_architecture("sm_61") : limits_of_architecture(options.architecture);
+  if (!limits) {
+    throw Error(fmt::format("unknown architecture '{}': give one such as sm_61, or host", options.architecture));
+  }
+  if (options.sm_count > 0) {
+    limits->sm_count = options.sm_count;
+  }
+  const std::vector<Problem> problems = options.kernel.load_problems(space);
+  const KernelSource source = KernelSource::load(options.survey.kernels / (space.kernel + ".cu"));
+  int code = kSuccess;
+  for (const Problem& problem : problems) {
+    const BoundSpace bound(space, problem, *limits);
+    Printer printer(options, source, problem);
+    if (options.kernel.settings.empty()) {
+      compile_variants(
+          bound, options.survey, [&](const VariantPlan& plan) { printer.begin(plan, bound); },
+          [&](const CompiledVariant& variant) { printer.each(variant); }, interrupted());
+    } else {
+      compile_one(bound, source, options, printer);
+    }
+    code = std::max(code, printer.end());
+  }
+  return code;
+}
+
+}  // namespace
+
+void add_compile_command(CLI::App& app, Action& action) {
+  CLI::App* command =
+      app.add_subcommand("compile", "Compile variants for an architecture, no GPU needed, and show what they use");
+  const auto options = std::make_shared<CompileCommandOptions>();
+  options->survey.jobs = default_jobs();
+  options->kernel.add_kernel_to(*command);
+  options->kernel.add_problems_to(*command);
+  options->kernel.add_settings_to(*command);
+  command->add_option("-a,--arch", options->architecture, "Architecture, e.g. sm_61, or host")->capture_default_str();
+  command
+      ->add_option("--sm-count", options->sm_count,
+                   "Multiprocessors of the card, on which splits and so the code depend (default: 20 for sm_61)")
+      ->transform(whole_number(1, 1024));
+  command->add_option("-n,--limit", options->survey.limit, "Compile this many variants drawn at random (default: all)")
+      ->transform(whole_number(0));
+  command->add_option("--seed", options->survey.seed, "Seed of the draw")
+      ->capture_default_str()
+      ->transform(any_unsigned());
+  command->add_option("-j,--jobs", options->survey.jobs, "Compile workers (default: every processor)")
+      ->transform(whole_number(1, 1024));
+  command->add_option("--nvrtc", options->survey.nvrtc, "NVRTC to use: a version such as 11.8, or a library's path");
+  command->add_option("--cache", options->cache, "Folder for compiled kernels (default: ~/.cache/pascaline)");
+  command->add_option("--emit", options->emit,
+                      "Also write each binary to this folder, with several --problem to a folder a problem in it");
+  command->add_flag("--json", options->as_json, "Print JSON");
+  command->footer(
+      "Registers, shared and local memory and instruction counts are read from the cubin itself; LDL/STL are its\n"
+      "local-memory instructions (spills).\n\nExamples:\n"
+      "  pascaline compile --kernel matmul --arch sm_61 --limit 200\n"
+      "  pascaline compile --arch sm_61 --nvrtc 11.8 --set BLOCK_M=64,BLOCK_N=64 --emit cubins\n"
+      "  pascaline compile --arch sm_61 --limit 50 --json | jq '.variants[] | select(.local_stores > 0)'");
+  command->callback([&action, options] { action = [options] { return compile(*options); }; });
+}
+
+}  // namespace pascaline::cli

@@ -1,0 +1,111 @@
+#include <fmt/format.h>
+
+#include <cstdio>
+
+#include <nlohmann/json.hpp>
+
+#include "cli/command.hpp"
+#include "core/error.hpp"
+#include "core/util/shown_text.hpp"
+#include "core/util/statistics.hpp"
+#include "runtime/dispatch/dispatcher.hpp"
+
+namespace pascaline::cli {
+namespace {
+
+using nlohmann::json;
+
+struct ExplainCommandOptions {
+  KernelOptions kernel;
+  DeviceOptions device;
+  std::string database;
+  bool as_json = false;
+};
+
+DispatcherOptions dispatcher_options(const ExplainCommandOptions& options) {
+  DispatcherOptions out;
+  const std::filesystem::path database = database_path(options.database);
+  if (!options.database.empty() || std::filesystem::exists(database)) {
+    out.database = database;
+  }
+  out.kernels = options.kernel.kernels_folder;
+  out.spaces = options.kernel.spaces_folder;
+  out.target = options.device.target;
+  out.nvrtc = options.device.nvrtc;
+  out.cache = options.device.cache_path();
+  return out;
+}
+
+json to_json(const Plan& plan, const Geometry& geometry) {
+  json out{{"problem", plan.problem.text()},
+           {"provenance", name_of(plan.provenance)},
+           {"because", plan.because},
+           {"config", plan.config.json()},
+           {"grid", geometry.grid},
+           {"block", geometry.block},
+           {"dynamic_shared_bytes", geometry.shared_bytes}};
+  if (plan.tuned_for) {
+    out["tuned_for"] = plan.tuned_for->text();
+    out["distance"] = plan.distance;
+    out["confidence"] = plan.confidence;
+  }
+  if (plan.expected) {
+    out["expected_us"] = plan.expected->median_us;
+    out["expected_low_us"] = plan.expected->low_us;
+    out["expected_high_us"] = plan.expected->high_us;
+  }
+  return out;
+}
+
+void print_text(const Plan& plan, const Geometry& geometry) {
+  fmt::print("{}\n  {}: {}\n", plan.problem.text(), name_of(plan.provenance), clean_line(plan.because));
+  fmt::print("  {}\n", clean_line(plan.config.text()));
+  fmt::print("  grid {}, block {}, {} bytes of dynamic shared memory\n", fmt::join(geometry.grid, "x"),
+             fmt::join(geometry.block, "x"), geometry.shared_bytes);
+  if (plan.expected) {
+    fmt::print("  measured: {:.2f} us ± {:.1f} %\n", plan.expected->median_us,
+               100 * relative_half_width(*plan.expected));
+  }
+}
+
+int explain(const ExplainCommandOptions& options) {
+  const Space space = options.kernel.load_space();
+  const std::vector<Problem> problems = options.kernel.load_problems(space);
+  const auto device = open_device(options.device.chosen_device());
+  const Dispatcher dispatcher(*device, dispatcher_options(options));
+  json plans = json::array();
+  for (const Problem& problem : problems) {
+    const Plan plan = dispatcher.plan(problem);
+    const Geometry geometry =
+        BoundSpace(space, problem, dispatcher.target().limits).geometry(space.launch, plan.config);
+    if (options.as_json) {
+      plans.push_back(to_json(plan, geometry));
+    } else {
+      print_text(plan, geometry);
+    }
+  }
+  if (options.as_json) {
+    fmt::print("{}\n", plans.dump(2));
+  }
+  return kSuccess;
+}
+
+}  // namespace
+
+void add_explain_command(CLI::App& app, Action& action) {
+  CLI::App* command = app.add_subcommand("explain", "Say which variant the dispatcher picks for a shape, and why");
+  const auto options = std::make_shared<ExplainCommandOptions>();
+  options->kernel.add_kernel_to(*command);
+  options->kernel.add_problems_to(*command);
+  options->device.add_to(*command);
+  add_database_option(*command, options->database, "Database to dispatch from");
+  command->add_flag("--json", options->as_json, "Print JSON");
+  command->footer(
+      "exact: tuned for this very shape on this kind of device; nearest: the winner of the closest tuned shape;\n"
+      "default: the space's default; fallback: the default cannot run, this is the closest valid one.\n\nExamples:\n"
+      "  pascaline explain --problem M=512,N=2048,K=2048\n"
+      "  pascaline explain --db tuned.db --device cuda:0 --target sm_61 -p M=1,N=6144,K=2048 -p M=7,N=100,K=33 --json");
+  command->callback([&action, options] { action = [options] { return explain(*options); }; });
+}
+
+}  // namespace pascaline::cli

@@ -1,0 +1,112 @@
+#include "cli/tune/progress.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "cli/text.hpp"
+#include "core/util/duration.hpp"
+#include "core/util/statistics.hpp"
+#include "report/text.hpp"
+
+namespace pascaline::cli {
+
+SweepEvents Progress::events() {
+  SweepEvents events;
+  events.note = [this](const std::string& text) { view_.line(text); };
+  events.problem = [this](const std::string& device, const SweepProblem& wanted, std::size_t known) {
+    problem(device, wanted, known);
+  };
+  events.trial = [this](const Trial& trial, int done, int /*planned*/, double best_us, double default_us) {
+    this->trial(trial, done, best_us, default_us);
+  };
+  events.winner = [this](const std::string& device, const SweepProblem& wanted, const FinalsResult& result,
+                         int trials) { winner(device, wanted, result, trials); };
+  events.view = [this](const SweepView& view) { view_.update(view); };
+  return events;
+}
+
+void Progress::problem(const std::string& device, const SweepProblem& wanted, std::size_t known) {
+  view_.line(fmt::format("{}: {}{}{}", device, wanted.problem.text(),
+                         wanted.label.empty() ? "" : "  (" + wanted.label + ")",
+                         known > 0 ? fmt::format(", {} configurations known already", known) : ""));
+}
+
+void Progress::trial(const Trial& trial, int done, double best_us, double default_us) {
+  if (trial.status != TrialStatus::ok && trial.is_default) {
+    view_.line(fmt::format("  the default is not usable: {}: {}", name_of(trial.status), trial.reason));
+  }
+  const std::string problem = trial.problem.text();
+  auto told = std::find_if(announced_us_.begin(), announced_us_.end(),
+                           [&](const auto& entry) { return entry.first == problem; });
+  if (told == announced_us_.end()) {
+    announced_us_.emplace_back(problem, 0);
+    told = announced_us_.end() - 1;
+  }
+  // Only what beats everything known so far, earlier nights included, is an improvement.
+  if (trial.status == TrialStatus::ok && trial.time->median_us <= best_us &&
+      (told->second == 0 || trial.time->median_us < told->second)) {
+    told->second = trial.time->median_us;
+    const std::string gain =
+        default_us > 0 && best_us > 0 ? fmt::format(", {:.2f}x the default", default_us / best_us) : "";
+    view_.line(fmt::format("  {:>4}  {}{}", done, time_text(told->second),
+                           trial.is_default ? " (default)" : gain + "  " + trial.config.text()));
+  }
+}
+
+void Progress::winner(const std::string& device, const SweepProblem& wanted, const FinalsResult& result, int trials) {
+  const Trial& best = result.trials[result.winner];
+  SummaryRow row;
+  row.problem = wanted.problem.text();
+  row.device = device;
+  row.count = wanted.count;
+  row.default_us = result.baseline ? result.baseline->median_us : 0;
+  row.best_us = best.time->median_us;
+  row.gain = result.baseline ? row.default_us / row.best_us : 0;
+  row.confidence = result.confidence;
+  row.tie = result.baseline_trial == result.winner;
+  row.from_search = result.from_search;
+  row.trials = trials;
+  row.config = best.config.text();
+  std::string standard = "default";
+  if (result.baseline_trial && !result.trials[*result.baseline_trial].is_default) {
+    row.baseline = result.trials[*result.baseline_trial].config.text();
+    row.baseline_why = result.baseline_why;
+    standard = "baseline";
+  }
+  std::string verdict = "no default to compare with";
+  if (result.baseline) {
+    verdict = row.tie ? fmt::format("the {} stays", standard)
+                      : fmt::format("{:.2f}x the {} ({}), confidence {:.3f}", row.gain, standard,
+                                    time_text(row.default_us), row.confidence);
+  }
+  view_.line(fmt::format("  => {}: {} ± {:.1f} %, {}{}", row.problem, time_text(row.best_us),
+                         100 * relative_half_width(*best.time), verdict,
+                         row.from_search ? ", from the search's trials: no time was left for finals" : ""));
+  if (!row.baseline.empty()) {
+    view_.line(fmt::format("     the baseline is {}, the nearest to the default that is usable; the default: {}",
+                           row.baseline, default_fate(row.baseline_why)));
+  }
+  std::erase_if(
+      rows_, [&](const SummaryRow& earlier) { return earlier.problem == row.problem && earlier.device == row.device; });
+  rows_.push_back(std::move(row));
+}
+
+void Progress::summary(const SweepSummary& summary, const SweepOptions& options) {
+  view_.finish();
+  if (const std::string table = summary_table(rows_); !table.empty()) {
+    view_.line("\n" + table);
+  }
+  view_.line(fmt::format("session {}: {} trial{} ({} usable, {} with the code of another) on {} problem{} in {}; {}",
+                         summary.session, summary.trials, summary.trials == 1 ? "" : "s", summary.ok,
+                         summary.duplicates, summary.problems_done, summary.problems_done == 1 ? "" : "s",
+                         clock_text(summary.wall_s), options.database.string()));
+  if (!summary.not_reached.empty() && !summary.interrupted) {
+    view_.line(not_reached_text(summary.not_reached));
+  }
+  if (summary.interrupted) {
+    view_.line("interrupted; go on with: " + resume_command(options.database.string(), options.paths));
+  }
+}
+
+}  // namespace pascaline::cli

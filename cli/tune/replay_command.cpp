@@ -1,0 +1,296 @@
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <fstream>
+#include <map>
+#include <set>
+
+#include <nlohmann/json.hpp>
+
+#include "cli/command.hpp"
+#include "cli/text.hpp"
+#include "cli/tune/searcher_names.hpp"
+#include "core/error.hpp"
+#include "db/exchange/read.hpp"
+#include "db/exchange/store_spaces.hpp"
+#include "report/text.hpp"
+#include "tuner/replay/replay.hpp"
+#include "tuner/search/searcher.hpp"
+
+namespace pascaline::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+struct ReplayCommandOptions {
+  std::vector<std::string> files;
+  ReplayOptions replay;
+  SpaceFilter filter;
+  bool no_score = false;
+  bool as_json = false;
+};
+
+// A database holds many recorded spaces; those with too few configurations to search are of no use.
+constexpr std::size_t kMinTrials = 50;
+constexpr int kMaxBudget = 1'000'000;
+
+bool is_database(const fs::path& file) {
+  std::error_code unseen;
+  if (!fs::is_regular_file(file, unseen)) {
+    return false;
+  }
+  std::ifstream stream(file, std::ios::binary);
+  std::string magic(15, '\0');
+  stream.read(magic.data(), static_cast<std::streamsize>(magic.size()));
+  return stream && magic == "SQLite format 3";
+}
+
+void add_spaces(const fs::path& file, const SpaceFilter& filter, std::vector<RecordedSpace>& spaces) {
+  if (!is_database(file)) {
+    spaces.push_back(read_recorded_space(file));
+    RecordedSpace& space = spaces.back();
+    space.name = clean_line(space.name);
+    if (std::none_of(space.trials.begin(), space.trials.end(),
+                     [](const RecordedTrial& trial) { return trial.status == TrialStatus::ok; })) {
+      throw Error(fmt::format("{}: no configuration of it worked, so there is nothing to find; leave the file out",
+                              file.string()));
+    }
+    return;
+  }
+  const Store store(file, OpenMode::read_only);
+  std::size_t small = 0;
+  for (RecordedSpace& space : recorded_spaces(store, filter)) {
+    const auto usable = std::count_if(space.trials.begin(), space.trials.end(),
+                                      [](const RecordedTrial& trial) { return trial.status == TrialStatus::ok; });
+    if (static_cast<std::size_t>(usable) < kMinTrials) {
+      ++small;
+      continue;
+    }
+    space.name = clean_line(space.name);
+    spaces.push_back(std::move(space));
+  }
+  if (small > 0) {
+    fmt::print(stderr, "{}: {} problem{} with fewer than {} usable trials left out\n", file.string(), small,
+               small == 1 ? "" : "s", kMinTrials);
+  }
+}
+
+// Files of several folders may share a name, as may problems of a database that were measured under several toolkits.
+void number_equal_names(std::vector<RecordedSpace>& spaces) {
+  std::map<std::string, int> count;
+  for (RecordedSpace& space : spaces) {
+    const int number = ++count[space.name];
+    if (number > 1) {
+      space.name += fmt::format(" ({})", number);
+    }
+  }
+}
+
+std::vector<RecordedSpace> read_all(const ReplayCommandOptions& options) {
+  std::vector<RecordedSpace> spaces;
+  for (const fs::path file : options.files) {
+    if (!fs::is_directory(file)) {
+      add_spaces(file, options.filter, spaces);
+      continue;
+    }
+    std::vector<fs::path> inside;
+    for (const auto& entry : fs::directory_iterator(file)) {
+      const std::string name = entry.path().filename().string();
+      const bool known = name.ends_with(".csv") || name.ends_with(".json") || name.ends_with(".gz") ||
+                         name.ends_with(".db") || name.ends_with(".sqlite");
+      if (entry.is_regular_file() && known) {
+        inside.push_back(entry.path());
+      }
+    }
+    if (inside.empty()) {
+      throw Error(fmt::format("{} holds no recorded space (.csv, .json, .gz, .db)", file.string()));
+    }
+    std::sort(inside.begin(), inside.end());
+    for (const fs::path& each : inside) {
+      add_spaces(each, options.filter, spaces);
+    }
+  }
+  if (spaces.empty()) {
+    throw Error("there is no recorded space to search in what was given");
+  }
+  number_equal_names(spaces);
+  return spaces;
+}
+
+// Infinity stands for "nothing that worked was found", which JSON has no number for.
+json finite(double value) { return std::isfinite(value) ? json(value) : json(nullptr); }
+
+json medians(const std::map<int, Quartiles>& ratios) {
+  json out = json::object();
+  for (const auto& [budget, ratio] : ratios) {
+    out[std::to_string(budget)] = finite(ratio.median);
+  }
+  return out;
+}
+
+json details(const std::map<int, Quartiles>& ratios, const std::optional<double>& score) {
+  json quarters = json::object();
+  for (const auto& [budget, ratio] : ratios) {
+    quarters[std::to_string(budget)] = {
+        {"q1", finite(ratio.low)}, {"median", finite(ratio.median)}, {"q3", finite(ratio.high)}};
+  }
+  return {{"ratio", std::move(quarters)}, {"score", score ? finite(*score) : json(nullptr)}};
+}
+
+json as_json(const std::vector<ReplayResult>& results, const std::vector<ReplaySummary>& summaries,
+             const ReplayCommandOptions& options) {
+  json out = json::object();
+  json all = json::object();
+  for (const ReplaySummary& summary : summaries) {
+    out[summary.searcher] = medians(summary.ratios);
+    all[summary.searcher] = details(summary.ratios, summary.score);
+  }
+  json spaces = json::object();
+  json by_space = json::object();
+  for (const ReplayResult& result : results) {
+    spaces[result.space][result.searcher] = medians(result.ratios);
+    json entry = details(result.ratios, result.score);
+    entry["evaluations_to_3_percent"] = finite(result.evaluations_to_3_percent);
+    entry["proposal_ms"] = result.proposal_ms;
+    by_space[result.space][result.searcher] = std::move(entry);
+  }
+  out["spaces"] = std::move(spaces);
+  out["details"] = {{"repeats", options.replay.repeats},
+                    {"seed", options.replay.seed},
+                    {"batch", options.replay.batch},
+                    {"searchers", std::move(all)},
+                    {"spaces", std::move(by_space)}};
+  return out;
+}
+
+std::string score_text(const std::optional<double>& score) { return score ? fmt::format("{:.3f}", *score) : "-"; }
+
+std::string ratio_text(const Quartiles& ratio) {
+  return std::isfinite(ratio.median) ? fmt::format("{:.3f} [{:.3f} {:.3f}]", ratio.median, ratio.low, ratio.high) : "-";
+}
+
+void print_table(const std::vector<ReplayResult>& results, const std::vector<ReplaySummary>& summaries,
+                 const ReplayOptions& options) {
+  std::vector<std::vector<std::string>> rows{{"space", "searcher"}};
+  for (const int budget : options.budgets) {
+    rows[0].push_back(fmt::format("after {}", budget));
+  }
+  for (const char* heading : {"score", "to 3 %", "ms"}) {
+    rows[0].emplace_back(heading);
+  }
+  const auto add = [&](const std::string& space, const std::string& searcher, const auto& result) {
+    std::vector<std::string> row{space, searcher};
+    for (const int budget : options.budgets) {
+      row.push_back(ratio_text(result.ratios.at(budget)));
+    }
+    row.push_back(score_text(result.score));
+    rows.push_back(std::move(row));
+  };
+  for (const ReplayResult& result : results) {
+    add(result.space, result.searcher, result);
+    rows.back().push_back(std::isfinite(result.evaluations_to_3_percent)
+                              ? fmt::format("{:.0f}", result.evaluations_to_3_percent)
+                              : "never");
+    rows.back().push_back(fmt::format("{:.3f}", result.proposal_ms));
+  }
+  for (const ReplaySummary& summary : summaries) {
+    add("geometric mean", summary.searcher, summary);
+    rows.back().insert(rows.back().end(), {"", ""});
+  }
+  fmt::print("{}", aligned_columns(rows));
+  fmt::print(
+      "\nbest found / optimum after so many evaluations: median [quartiles] of {} repeats; score: performance over "
+      "time against random search (1: the optimum at once, 0: random); ms: of a proposal\n",
+      options.repeats);
+}
+
+int run_replay(ReplayCommandOptions options) {
+  ReplayOptions& replay_options = options.replay;
+  std::sort(replay_options.budgets.begin(), replay_options.budgets.end());
+  replay_options.budgets.erase(std::unique(replay_options.budgets.begin(), replay_options.budgets.end()),
+                               replay_options.budgets.end());
+  if (std::find(replay_options.searchers.begin(), replay_options.searchers.end(), "all") !=
+      replay_options.searchers.end()) {
+    replay_options.searchers = searcher_list();
+  }
+  std::set<std::string> named;
+  std::erase_if(replay_options.searchers, [&](const std::string& searcher) { return !named.insert(searcher).second; });
+  replay_options.score = !options.no_score;
+  const std::vector<RecordedSpace> spaces = read_all(options);
+  const bool show_progress = ::isatty(STDERR_FILENO) != 0;
+  std::size_t done = 0;
+  const auto told = [&](const ReplayResult& result) {
+    if (show_progress) {
+      fmt::print(stderr, "\r\033[K{}/{} {} on {}", ++done, spaces.size() * replay_options.searchers.size(),
+                 result.searcher, result.space);
+      std::fflush(stderr);
+    }
+  };
+  const std::vector<ReplayResult> results = replay(spaces, replay_options, told, interrupted());
+  if (show_progress) {
+    fmt::print(stderr, "\r\033[K");
+  }
+  const std::vector<ReplaySummary> summaries = summarise(results);
+  if (options.as_json) {
+    fmt::print("{}\n", as_json(results, summaries, options).dump(1));
+  } else {
+    print_table(results, summaries, replay_options);
+  }
+  return interrupted() ? kInterrupted : kSuccess;
+}
+
+}  // namespace
+
+void add_replay_command(CLI::App& app, Action& action) {
+  CLI::App* command =
+      app.add_subcommand("replay", "Run searchers on recorded spaces instead of a device, and compare what they find");
+  const auto options = std::make_shared<ReplayCommandOptions>();
+  ReplayOptions& replay_options = options->replay;
+  replay_options.searchers = {"auto", "random"};
+  replay_options.jobs = default_jobs();
+  std::vector<std::string> searchers = searcher_list();
+  searchers.emplace_back("all");
+  command
+      ->add_option("FILE", options->files,
+                   "Kernel Tuner caches, T4 results, tables (csv), Pascaline databases, or folders of them")
+      ->required()
+      ->check(CLI::ExistingPath);
+  command->add_option("-s,--searcher", replay_options.searchers, "Searchers, or all (several, or comma-separated)")
+      ->capture_default_str()
+      ->delimiter(',')
+      ->check(CLI::IsMember(searchers));
+  command->add_option("-r,--repeats", replay_options.repeats, "Repeats of each, with seeds of their own")
+      ->capture_default_str()
+      ->transform(whole_number(1, 100'000));
+  command->add_option("-n,--evaluations", replay_options.budgets, "Numbers of evaluations to look at")
+      ->capture_default_str()
+      ->delimiter(',')
+      ->transform(whole_number(1, kMaxBudget));
+  command->add_option("--seed", replay_options.seed, "Seed of the first repeat")
+      ->capture_default_str()
+      ->transform(any_unsigned());
+  command->add_option("--batch", replay_options.batch, "Proposals that are out at once")
+      ->capture_default_str()
+      ->transform(whole_number(1, 10'000));
+  command->add_option("-j,--jobs", replay_options.jobs, "Threads (default: every processor)")
+      ->transform(whole_number(1, 1024));
+  command->add_option("-k,--kernel", options->filter.kernel, "Only this kernel of a database");
+  command->add_flag("--no-score", options->no_score, "Stop at the last of --evaluations, which is faster");
+  command->add_flag("--json", options->as_json,
+                    "Print JSON: searcher, evaluations, geometric mean over the spaces of the median ratio; the same "
+                    "for each of `spaces`; quartiles and scores under `details`");
+  command->footer(
+      "Failed configurations count as evaluations. A repeat ends when the optimum is found: nothing can change "
+      "then.\n\n"
+      "Examples:\n"
+      "  pascaline replay convolution.json.gz --searcher all --repeats 100\n"
+      "  pascaline replay recorded/ --searcher auto,random --no-score --json | jq .auto\n"
+      "  pascaline replay ~/.local/share/pascaline/pascaline.db --kernel matmul --batch 16");
+  command->callback([&action, options] { action = [options] { return run_replay(*options); }; });
+}
+
+}  // namespace pascaline::cli

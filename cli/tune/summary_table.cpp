@@ -1,0 +1,133 @@
+#include "cli/tune/summary_table.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <set>
+
+#include "cli/text.hpp"
+#include "report/text.hpp"
+
+namespace pascaline::cli {
+namespace {
+
+constexpr std::size_t kColumns = 9;
+using Cells = std::array<std::string, kColumns>;
+constexpr std::array<bool, kColumns> kRightAligned{false, false, true, true, true, true, true, true, false};
+
+Cells header() {
+  return {"problem", "device", "calls", "default us", "best us", "gain", "confidence", "trials", "configuration"};
+}
+
+Cells cells_of(const SummaryRow& row) {
+  const auto time = [](double time_us) { return time_us > 0 ? fmt::format("{:.2f}", time_us) : "-"; };
+  return {clean_line(row.problem),
+          clean_line(row.device),
+          fmt::format("{:g}", row.count),
+          time(row.default_us) + (row.baseline.empty() ? "" : "*"),
+          time(row.best_us),
+          row.gain > 0 ? fmt::format("{:.2f}x", row.gain) : "-",
+          (row.tie              ? "tie"
+           : row.confidence > 0 ? fmt::format("{:.3f}", row.confidence)
+                                : "-") +
+              std::string(row.from_search ? "+" : ""),
+          fmt::format("{}", row.trials),
+          row.config.empty() ? "-" : clean_line(row.config)};
+}
+
+std::string line_of(const Cells& cells, const std::array<std::size_t, kColumns>& widths) {
+  std::string line;
+  for (std::size_t column = 0; column < kColumns; ++column) {
+    const std::string padding(widths[column] - columns_of(cells[column]), ' ');
+    line += column == 0 ? "" : "  ";
+    line += kRightAligned[column] ? padding + cells[column] : cells[column] + padding;
+  }
+  line.erase(line.find_last_not_of(' ') + 1);
+  return line + "\n";
+}
+
+std::string sum_text(double time_us) {
+  return time_us >= 1e6    ? short_number(time_us / 1e6) + " s"
+         : time_us >= 1000 ? short_number(time_us / 1000) + " ms"
+                           : short_number(time_us) + " us";
+}
+
+std::string footnotes(const std::vector<SummaryRow>& rows) {
+  std::string text;
+  for (const SummaryRow& row : rows) {
+    if (!row.baseline.empty()) {
+      text +=
+          fmt::format("* {}: not of the default ({}) but of the nearest usable configuration, {}\n",
+                      clean_line(row.problem), clean_line(default_fate(row.baseline_why)), clean_line(row.baseline));
+    }
+  }
+  if (std::any_of(rows.begin(), rows.end(), [](const SummaryRow& row) { return row.from_search; })) {
+    text += "+ from the search's trials, as no time was left for finals\n";
+  }
+  return text;
+}
+
+// Over the rows of one device, or of all if it is empty.
+std::string total_line(const std::vector<SummaryRow>& rows, const std::string& device) {
+  double before_us = 0;
+  double after_us = 0;
+  int left_out = 0;
+  for (const SummaryRow& row : rows) {
+    if (!device.empty() && row.device != device) {
+      continue;
+    }
+    if (row.default_us > 0 && row.best_us > 0) {
+      before_us += row.count * row.default_us;
+      after_us += row.count * row.best_us;
+    } else {
+      ++left_out;
+    }
+  }
+  if (!(after_us > 0)) {
+    return {};
+  }
+  return fmt::format("model time in these kernels{}: {} -> {} ({:.2f}x){}\n",
+                     device.empty() ? "" : " on " + clean_line(device), sum_text(before_us), sum_text(after_us),
+                     before_us / after_us,
+                     left_out > 0 ? fmt::format(", without {} problem(s) that lack a time", left_out) : "");
+}
+
+// Whether a problem was tuned on several devices, so that one sum would count it more than once.
+bool repeats_problems(const std::vector<SummaryRow>& rows) {
+  std::set<std::string> seen;
+  return !std::all_of(rows.begin(), rows.end(), [&](const SummaryRow& row) { return seen.insert(row.problem).second; });
+}
+
+}  // namespace
+
+std::string summary_table(const std::vector<SummaryRow>& rows) {
+  if (rows.empty()) {
+    return {};
+  }
+  std::vector<Cells> lines{header()};
+  std::transform(rows.begin(), rows.end(), std::back_inserter(lines), cells_of);
+  std::array<std::size_t, kColumns> widths{};
+  for (const Cells& cells : lines) {
+    for (std::size_t column = 0; column < kColumns; ++column) {
+      widths[column] = std::max(widths[column], columns_of(cells[column]));
+    }
+  }
+  std::string text;
+  for (const Cells& cells : lines) {
+    text += line_of(cells, widths);
+  }
+  text += footnotes(rows);
+  if (!repeats_problems(rows)) {
+    return text + total_line(rows, "");
+  }
+  std::set<std::string> devices;
+  for (const SummaryRow& row : rows) {
+    if (devices.insert(row.device).second) {
+      text += total_line(rows, row.device);
+    }
+  }
+  return text;
+}
+
+}  // namespace pascaline::cli

@@ -1,0 +1,315 @@
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+#include <set>
+#include <tuple>
+
+#include <nlohmann/json.hpp>
+
+#include "cli/command.hpp"
+#include "cli/text.hpp"
+#include "cli/tune/progress.hpp"
+#include "cli/tune/resume.hpp"
+#include "cli/tune/sweep_options.hpp"
+#include "core/error.hpp"
+#include "core/space/code_words.hpp"
+#include "core/util/duration.hpp"
+#include "core/workload.hpp"
+#include "runtime/device/compile.hpp"
+#include "runtime/device/cuda/nvrtc.hpp"
+#include "tuner/monitor/sensor_trace.hpp"
+#include "tuner/sweep/plan_record.hpp"
+#include "tuner/sweep/sweep.hpp"
+
+namespace pascaline::cli {
+namespace {
+
+bool matches(const WorkloadProblem& problem, const SweepCommandOptions& options) {
+  for (const std::string& text : options.types) {
+    for (const auto& [name, value] : split_settings(text)) {
+      if (name_of(problem.problem.type(name)) != value) {
+        return false;
+      }
+    }
+  }
+  for (const std::string& text : options.symbols) {
+    for (const auto& [name, value] : split_settings(text)) {
+      const auto symbol = std::find_if(problem.symbols.begin(), problem.symbols.end(),
+                                       [&key = name](const auto& entry) { return entry.first == key; });
+      if (symbol != problem.symbols.end() && std::to_string(symbol->second) != value) {
+        return false;
+      }
+    }
+  }
+  return true;
+}
+
+// A name that no phase has would narrow nothing down, and a typing error tune everything.
+void check_symbols(const Workload& workload, const std::vector<std::string>& wanted) {
+  std::set<std::string> known;
+  for (const WorkloadPhase& phase : workload.phases) {
+    for (const auto& [name, values] : phase.symbols) {
+      known.insert(name);
+    }
+  }
+  for (const std::string& text : wanted) {
+    for (const auto& [name, value] : split_settings(text)) {
+      if (!known.contains(name)) {
+        throw Error(fmt::format("--symbol {}: {} has no symbol '{}' (it has: {})", text, workload.file, name,
+                                known.empty() ? "none" : fmt::format("{}", fmt::join(known, ", "))));
+      }
+    }
+  }
+}
+
+// A workload's problems, each once: equal shapes of several phases are tuned together.
+std::vector<SweepProblem> from_workload(const Space& space, const SweepCommandOptions& options) {
+  const Workload workload = Workload::load(options.workload);
+  check_symbols(workload, options.symbols);
+  std::vector<SweepProblem> problems;
+  for (const WorkloadProblem& entry : expand(workload, space, {options.phases, true})) {
+    if (!matches(entry, options)) {
+      continue;
+    }
+    const auto known = std::find_if(problems.begin(), problems.end(),
+                                    [&](const SweepProblem& problem) { return problem.problem == entry.problem; });
+    const std::string label = entry.phase + ": " + entry.names;
+    if (known == problems.end()) {
+      problems.push_back({entry.problem, entry.count, label});
+    } else {
+      known->count += entry.count;
+      known->label += "; " + label;
+    }
+  }
+  if (problems.empty()) {
+    throw Error(fmt::format("{} has no problem of kernel '{}' that fits --phase, --type and --symbol", options.workload,
+                            space.kernel));
+  }
+  return problems;
+}
+
+std::vector<SweepProblem> problems_of(const Space& space, const SweepCommandOptions& options) {
+  if (!options.workload.empty()) {
+    return from_workload(space, options);
+  }
+  std::vector<SweepProblem> problems;
+  for (Problem& problem : options.kernel.load_problems(space)) {
+    problems.push_back({std::move(problem), 1, ""});
+  }
+  return problems;
+}
+
+std::vector<std::string> devices_of(const SweepCommandOptions& options) {
+  if (options.devices != "all") {
+    std::vector<std::string> ids;
+    for (std::size_t start = 0; start < options.devices.size();) {
+      const std::size_t end = std::min(options.devices.find(',', start), options.devices.size());
+      ids.push_back(options.devices.substr(start, end - start));
+      start = end + 1;
+    }
+    return ids.empty() ? std::vector<std::string>{options.device.chosen_device()} : ids;
+  }
+  std::vector<std::string> gpus;
+  for (const DeviceInfo& info : list_devices()) {
+    if (info.kind == DeviceKind::cuda) {
+      gpus.push_back(info.id);
+    }
+  }
+  if (gpus.empty()) {
+    throw Error("--devices all: there is no GPU here; `pascaline devices` says why, `--device host` does without");
+  }
+  return gpus;
+}
+
+void set_limits(const SweepCommandOptions& options, SweepOptions& sweep) {
+  if (!options.budget.empty()) {
+    sweep.budget_s = parse_duration_s(options.budget);
+    if (*sweep.budget_s < kShortestBudgetS) {
+      throw Error(fmt::format("--budget '{}' is no time to sweep in; give {}s or more, such as 90m or 8h",
+                              options.budget, kShortestBudgetS));
+    }
+  }
+  if (options.until_unix_s) {
+    sweep.until = std::chrono::system_clock::time_point(std::chrono::seconds(*options.until_unix_s));
+  } else if (!options.until.empty()) {
+    sweep.until = parse_time_of_day(options.until, std::chrono::system_clock::now());
+  }
+  if ((sweep.budget_s || sweep.until) && !options.trials_given) {
+    sweep.trials = kUnlimitedTrials;
+  }
+}
+
+// Options with paths that were given. Absolute, as whoever goes on may be in another folder.
+std::vector<std::pair<std::string, std::string>> paths_of(const SweepCommandOptions& options) {
+  std::vector<std::pair<std::string, std::string>> paths;
+  const auto add = [&](const char* option, const std::string& value) {
+    if (!value.empty()) {
+      paths.emplace_back(option, std::filesystem::absolute(value).lexically_normal().string());
+    }
+  };
+  add("--kernels", options.kernel.kernels_folder);
+  add("--spaces", options.kernel.spaces_folder);
+  if (!is_nvrtc_version(options.device.nvrtc)) {
+    add("--nvrtc", options.device.nvrtc);
+  }
+  add("--cache", options.device.cache);
+  add("--log", options.log);
+  add("--sensors", options.sweep.sensors.string());
+  return paths;
+}
+
+void set_governor(const std::string& max_temperature, const std::vector<std::string>& tolerated,
+                  GovernorOptions& governor) {
+  governor.clock_tolerance = governor.canary_tolerance;  // --drift is of both
+  if (!max_temperature.empty()) {
+    governor.limit_c = std::stod(max_temperature);
+  }
+  for (const std::string& what : tolerated) {
+    governor.tolerated_throttle |= what == "power" ? kPowerThrottleBits : kThermalThrottleBits;
+  }
+}
+
+int finish(const SweepSummary& summary, const SweepOptions& sweep, bool as_json) {
+  if (as_json) {
+    fmt::print("{}\n", nlohmann::json{{"session", summary.session},
+                                      {"run", summary.run},
+                                      {"database", sweep.database.string()},
+                                      {"trials", summary.trials},
+                                      {"ok", summary.ok},
+                                      {"duplicates", summary.duplicates},
+                                      {"rejected", summary.rejected},
+                                      {"reused", summary.reused},
+                                      {"reused_ok", summary.reused_ok},
+                                      {"problems_done", summary.problems_done},
+                                      {"not_reached", summary.not_reached},
+                                      {"expected_s",
+                                       summary.expected_s ? nlohmann::json(*summary.expected_s) : nlohmann::json()},
+                                      {"restarts", summary.restarts},
+                                      {"wall_s", summary.wall_s},
+                                      {"measuring_s", summary.busy_s},
+                                      {"waiting_for_cards_s", summary.waited_s},
+                                      {"compiling_s", summary.compile_s},
+                                      {"ended_because", summary.ended_because},
+                                      {"interrupted", summary.interrupted}}
+                           .dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+  }
+  if (!summary.ended_because.empty() && summary.interrupted && !interrupted()) {
+    throw Error(fmt::format("{}; what was measured is stored, go on with: {}", summary.ended_because,
+                            resume_command(sweep.database.string(), sweep.paths)));
+  }
+  if (summary.interrupted) {
+    return kInterrupted;
+  }
+  return summary.ok + summary.reused_ok > 0 ? kSuccess : kNegative;
+}
+
+void set_sweep(const SweepCommandOptions& options, SweepOptions& sweep) {
+  sweep.devices = devices_of(options);
+  sweep.seed = static_cast<std::uint64_t>(options.seed);
+  sweep.target = options.device.target;
+  sweep.nvrtc = options.device.nvrtc;
+  sweep.kernels = options.kernel.kernels();
+  sweep.cache = options.device.cache_path();
+  sweep.measure.cold_cache = !options.warm_cache;
+  sweep.command_line = command_line();
+  sweep.paths = paths_of(options);
+  sweep.trials_given = options.trials_given;
+  set_limits(options, sweep);
+  set_governor(options.max_temperature, options.tolerated, sweep.governor);
+  sweep.compile_memory_bytes = std::stoull(options.compile_memory) << 20U;
+}
+
+// What is to be tuned, and what is to be told before.
+struct SweepWork {
+  Space space;
+  std::vector<SweepProblem> problems;
+  std::vector<std::string> notes;
+};
+
+SweepWork new_work(SweepCommandOptions& options) {
+  SweepWork prepared;
+  prepared.space = options.kernel.load_space();
+  prepared.problems = problems_of(prepared.space, options);
+  set_sweep(options, options.sweep);
+  return prepared;
+}
+
+SweepWork resumed_work(SweepCommandOptions& options, const StoredRun& run, const CLI::App& command) {
+  SweepWork prepared;
+  std::string source_hash;
+  try {
+    prepared.space = options.kernel.load_space();
+    source_hash = KernelSource::load(kernel_file(options.kernel.kernels(), prepared.space.kernel, ".cu")).hash;
+  } catch (const Error& error) {
+    throw Error(error.what() + missing_folders(run, command), error.code());
+  }
+  const bool anew = !options.kernel.problems.empty() || !options.workload.empty();
+  set_sweep(options, options.sweep);
+  if (anew) {
+    prepared.problems = problems_of(prepared.space, options);
+  }
+  SweepPlan now = plan_of(prepared.space, source_hash, prepared.problems, options.sweep);
+  prepared.notes = resume_notes(run, now);
+  if (!anew) {  // after the notes: another space may be why a problem does not fit
+    prepared.problems = resumed_problems(run, prepared.space);
+    now = plan_of(prepared.space, source_hash, prepared.problems, options.sweep);
+  }
+  prepared.notes.insert(prepared.notes.begin(), resumed_text(run, now));
+  return prepared;
+}
+
+int sweep(SweepCommandOptions options, const CLI::App& command) {
+  const std::filesystem::path database = database_path(options.database);
+  std::optional<StoredRun> run;
+  if (options.resume) {
+    run = run_to_resume(database);
+    options = resumed_options(*run, command);
+  }
+  options.sweep.database = database;
+  check_together(options);
+  if (!options.sweep.sensors.empty()) {
+    std::ignore = SensorTrace::load(options.sweep.sensors);  // each device's process reads it again
+  }
+  catch_interrupts();
+  const SweepWork prepared = run ? resumed_work(options, *run, command) : new_work(options);
+  LiveViewOptions view;
+  view.quiet = options.quiet || options.as_json;
+  view.terminal = ::isatty(STDOUT_FILENO) != 0;
+  if (!options.log.empty()) {
+    view.log = options.log;
+  }
+  Progress progress(std::move(view));
+  for (const std::string& note : prepared.notes) {
+    progress.events().note(note);
+  }
+  const SweepSummary summary =
+      run_sweep(prepared.space, prepared.problems, options.sweep, progress.events(), interrupted());
+  progress.summary(summary, options.sweep);
+  return finish(summary, options.sweep, options.as_json);
+}
+
+}  // namespace
+
+void add_sweep_command(CLI::App& app, Action& action) {
+  CLI::App* command = app.add_subcommand("sweep", "Search for the fastest variant of each shape and store every trial");
+  const auto options = std::make_shared<SweepCommandOptions>();
+  add_sweep_options(*command, *options);
+  command->footer(
+      "The default configuration is measured first and is always a finalist: a tuned result never loses to it.\n"
+      "What the database knows under the same key (source, device, compiler, driver) is not measured again.\n"
+      "Ctrl-C finishes the trial in flight; a second one stops at once. `--resume` goes on after either, after\n"
+      "kill -9 and after a power cut. `pascaline status` shows a running sweep in another terminal.\n\nExamples:\n"
+      "  pascaline sweep --problem M=512,N=2048,K=2048,STORAGE=float32 --trials 200\n"
+      "  pascaline sweep --workload search_spaces/workloads/qwen3-vl-2b.json --phase prefill --until 07:00\n"
+      "  pascaline sweep --devices all --workload search_spaces/workloads/qwen3-vl-2b.json --budget 8h\n"
+      "  pascaline sweep --resume");
+  command->callback([&action, command, options] {
+    options->trials_given = command->count("--trials") > 0;
+    action = [command, options] { return sweep(*options, *command); };
+  });
+}
+
+}  // namespace pascaline::cli

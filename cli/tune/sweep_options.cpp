@@ -1,0 +1,154 @@
+#include "cli/tune/sweep_options.hpp"
+
+#include <fmt/format.h>
+
+#include "cli/tune/searcher_names.hpp"
+#include "core/error.hpp"
+
+namespace pascaline::cli {
+namespace {
+
+// Time limits: what is shorter cannot be waited for, what is longer (11 days) nobody means.
+constexpr double kMinS = 0.001;
+constexpr double kMaxS = 1e6;
+
+void add_what_to_tune(CLI::App& command, SweepCommandOptions& options) {
+  options.kernel.add_kernel_to(command);
+  options.kernel.add_problems_to(command);
+  command.add_option("-w,--workload", options.workload, "A workload file: tune its shapes of this kernel")
+      ->check(CLI::ExistingFile);
+  command.add_option("--phase", options.phases, "Only this phase of the workload (repeatable)");
+  command.add_option("--type", options.types, "Only this element type, e.g. STORAGE=float32");
+  command.add_option("--symbol", options.symbols, "Only this value of a phase's symbol, e.g. S=512");
+}
+
+void add_searching_options(CLI::App& command, SweepCommandOptions& options) {
+  SweepOptions& sweep = options.sweep;
+  command.add_option("--searcher", sweep.searcher, searchers_help())
+      ->capture_default_str()
+      ->check(CLI::IsMember(searcher_list()));
+  command
+      .add_option("-n,--trials", sweep.trials, "New trials a problem (with --budget or --until alone: as many as fit)")
+      ->capture_default_str()
+      ->transform(whole_number(1, kUnlimitedTrials));
+  command.add_option("-b,--budget", options.budget, "Time for all, e.g. 8h, 90m; shared by expected gain");
+  command.add_option("--until", options.until, "Time to be done by, e.g. 07:00");
+  command.add_option("--seed", options.seed, "Seed of the search and of the inputs")
+      ->capture_default_str()
+      ->transform(whole_number(0));
+  command.add_flag("--resume", options.resume, "Go on with the last sweep of the database that did not finish");
+  command.add_flag("--retry-failed", sweep.retry_failed,
+                   "Try again what timed out, crashed or was not launched before");
+  command.add_option("-j,--jobs", sweep.jobs, "Compile workers (default: every processor)")
+      ->transform(whole_number(1, 1024));
+  command.add_option("--compile-timeout", sweep.compile_timeout_s, "Seconds a variant may take to compile")
+      ->capture_default_str()
+      ->check(number_within(kMinS, kMaxS));
+  command.add_option("--compile-memory", options.compile_memory, "MiB of memory a compile worker may use; 0: no cap")
+      ->capture_default_str()
+      ->transform(whole_number(0, 1 << 24));
+  command.add_option("--kernel-timeout", sweep.kernel_timeout_s, "Seconds a launch may take, at most")
+      ->capture_default_str()
+      ->check(number_within(kMinS, kMaxS));
+}
+
+void add_governor_options(CLI::App& command, SweepCommandOptions& options) {
+  GovernorOptions& governor = options.sweep.governor;
+  command.add_option("--preheat", governor.preheat_limit_s, "Seconds of load at most before measuring; 0: none")
+      ->capture_default_str()
+      ->check(number_within(0, kMaxS));
+  command
+      .add_option("--max-temperature", options.max_temperature,
+                  "Pause near this temperature (C), not only at the card's limit")
+      ->check(number_within(20, 120));
+  command
+      .add_option("--drift", governor.canary_tolerance, "Samples count while clock and canary are within this fraction")
+      ->capture_default_str()
+      ->check(number_within(0.001, 1));
+  command.add_option("--pause-limit", governor.pause_limit_s, "Seconds to wait for the card before giving up")
+      ->capture_default_str()
+      ->check(number_within(kMinS, kMaxS));
+  command
+      .add_option("--tolerate", options.tolerated,
+                  "Count samples although the card is throttled for its power or its temperature (power, thermal)")
+      ->check(CLI::IsMember({"power", "thermal"}));
+  command
+      .add_option(
+          "--sensors", options.sweep.sensors,
+          "Read temperatures, clocks and throttling from this trace instead of the card (for trying things out)")
+      ->check(CLI::ExistingFile);
+}
+
+void add_measuring_options(CLI::App& command, SweepOptions& sweep, bool& warm_cache) {
+  MeasureOptions& measure = sweep.measure;
+  command.add_flag("--warm-cache", warm_cache, "Do not evict the device's L2 before each sample");
+  command.add_option("--min-samples", measure.min_samples, "Samples a configuration at least")
+      ->capture_default_str()
+      ->transform(whole_number(3, 100000));
+  command.add_option("--max-samples", measure.max_samples, "Samples a configuration at most")
+      ->capture_default_str()
+      ->transform(whole_number(3, 100000));
+  command.add_option("--precision", measure.target_half_width, "Sample until the median is known to this fraction")
+      ->capture_default_str()
+      ->check(number_within(0.0001, 1));
+  command.add_option("--sample-budget-ms", measure.budget_ms, "Time for the samples of one configuration")
+      ->capture_default_str()
+      ->check(number_within(kMinS, 1000 * kMaxS));
+  command
+      .add_option("--abort-factor", measure.abort_factor,
+                  "Give up on a configuration that many times slower than the best; 0: never")
+      ->capture_default_str()
+      ->check(number_within(0, 1e6));
+  command.add_option("--finalists", sweep.finalists, "Best configurations re-measured against the default")
+      ->capture_default_str()
+      ->transform(whole_number(1, 100));
+  command.add_option("--rounds", sweep.finals.rounds, "Rounds of the finals")
+      ->capture_default_str()
+      ->transform(whole_number(2, 10000));
+}
+
+}  // namespace
+
+void add_sweep_options(CLI::App& command, SweepCommandOptions& options) {
+  options.sweep.jobs = default_jobs();
+  add_what_to_tune(command, options);
+  options.device.add_to(command);
+  command.add_option("--devices", options.devices,
+                     "all GPUs (all), or a list (cuda:0,cuda:2): each gets a part of the plan");
+  add_database_option(command, options.database, "Database to add to");
+  add_searching_options(command, options);
+  add_measuring_options(command, options.sweep, options.warm_cache);
+  add_governor_options(command, options);
+  command.add_option("--log", options.log, "Append every line to this file, with the time");
+  command.add_flag("-q,--quiet", options.quiet, "Print nothing but errors");
+  command.add_flag("--json", options.as_json, "Print a summary as JSON, nothing else");
+  // Of an option given twice the last counts.
+  for (CLI::Option* option : command.get_options()) {
+    if (option->get_items_expected_max() == 1 && option->get_type_size() != 0) {
+      option->take_last();
+    }
+  }
+}
+
+void check_together(const SweepCommandOptions& options) {
+  const MeasureOptions& measure = options.sweep.measure;
+  if (measure.min_samples > measure.max_samples) {
+    throw Error(
+        fmt::format("--min-samples {} is more than --max-samples {}", measure.min_samples, measure.max_samples));
+  }
+  if (!options.devices.empty() && !options.device.device.empty()) {
+    throw Error("give either --device or --devices, not both");
+  }
+  if (!options.workload.empty() && !options.kernel.problems.empty()) {
+    throw Error("give either --workload or --problem, not both");
+  }
+  const char* narrowing = !options.phases.empty()    ? "--phase"
+                          : !options.types.empty()   ? "--type"
+                          : !options.symbols.empty() ? "--symbol"
+                                                     : nullptr;
+  if (options.workload.empty() && narrowing != nullptr) {
+    throw Error(fmt::format("{} chooses among the shapes of a workload: give one with --workload", narrowing));
+  }
+}
+
+}  // namespace pascaline::cli

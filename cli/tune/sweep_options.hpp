@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include "cli/command.hpp"
+#include "tuner/sweep/sweep.hpp"
+
+namespace pascaline::cli {
+
+/// Least seconds that `--budget` takes: with less it would be written as 0 where a sweep is gone on with.
+constexpr double kShortestBudgetS = 0.001;
+
+/// What the words of `pascaline sweep` say.
+struct SweepCommandOptions {
+  KernelOptions kernel;
+  DeviceOptions device;
+  SweepOptions sweep;
+  std::string workload;
+  std::vector<std::string> phases;
+  std::vector<std::string> types;
+  std::vector<std::string> symbols;
+  std::int64_t seed = 1;
+  std::string devices;
+  std::string database;
+  std::string budget;
+  std::string until;
+  std::optional<std::int64_t> until_unix_s;  ///< of the plan that is gone on with, where there is no `until`
+  std::string log;
+  std::string compile_memory = "4096";
+  std::string max_temperature;
+  std::vector<std::string> tolerated;
+  bool resume = false;
+  bool trials_given = false;
+  bool warm_cache = false;
+  bool quiet = false;
+  bool as_json = false;
+};
+
+/// Makes every option of `pascaline sweep` fill `options`.
+void add_sweep_options(CLI::App& command, SweepCommandOptions& options);
+
+/// Throws Error, naming them, if options contradict each other, or one lacks the other that it is about.
+void check_together(const SweepCommandOptions& options);
+
+}  // namespace pascaline::cli

@@ -1,0 +1,116 @@
+#include "core/device/device_rates.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <string>
+
+namespace pascaline {
+namespace {
+
+// Of one multiprocessor; NVIDIA's table of arithmetic throughput per compute capability, and published measurements of
+// latencies.
+struct ArchitectureRates {
+  int capability;  // major times ten and minor
+  double fp32_lanes;
+  double clock_mhz;
+  double gbps_per_sm;
+  double l2_bytes;
+  double shared_latency;
+  double global_latency;
+  double arithmetic_latency;
+};
+
+constexpr std::array<ArchitectureRates, 12> kArchitectureRates{{
+    {50, 128, 1100, 16, 32, 24, 400, 6},
+    {52, 128, 1100, 14, 32, 24, 400, 6},
+    {60, 64, 1400, 12, 32, 24, 400, 6},
+    {61, 128, 1650, 16, 32, 24, 400, 6},
+    {62, 128, 1300, 25, 32, 24, 400, 6},
+    {70, 64, 1500, 11, 32, 19, 400, 4},
+    {75, 64, 1700, 11, 32, 19, 400, 4},
+    {80, 64, 1400, 15, 48, 23, 450, 4},
+    {86, 128, 1750, 11, 32, 23, 450, 4},
+    {87, 128, 1300, 12, 32, 23, 450, 4},
+    {89, 128, 2500, 8, 32, 23, 450, 4},
+    {90, 128, 1800, 36, 32, 29, 550, 4},
+}};
+
+// Pascal cards of compute capability 6.1, by SM count: boost clock and bandwidth of the usual product.
+struct Product {
+  std::int64_t sm_count;
+  double clock_mhz;
+  double memory_gbps;
+};
+
+constexpr std::array<Product, 10> kPascalProducts{{
+    {30, 1531, 347},
+    {28, 1582, 484},
+    {20, 1733, 320},
+    {19, 1683, 256},
+    {16, 1645, 256},
+    {15, 1683, 256},
+    {10, 1708, 192},
+    {9, 1708, 192},
+    {6, 1392, 112},
+    {3, 1550, 50},
+}};
+
+// 61 of "sm_61", "compute_61" and "6.1".
+std::optional<int> capability_of(std::string_view text) {
+  std::string digits;
+  const std::size_t underscore = text.find('_');
+  if (underscore != std::string_view::npos) {
+    if (text.substr(0, underscore) != "sm" && text.substr(0, underscore) != "compute") {
+      return std::nullopt;
+    }
+    digits = text.substr(underscore + 1);
+  } else {
+    const std::size_t point = text.find('.');
+    if (point == std::string_view::npos) {
+      return std::nullopt;
+    }
+    digits = std::string(text.substr(0, point)) + std::string(text.substr(point + 1));
+  }
+  int number = 0;
+  const auto [end, code] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+  return code == std::errc{} && end == digits.data() + digits.size() && number > 0 ? std::optional(number)
+                                                                                   : std::nullopt;
+}
+
+}  // namespace
+
+double DeviceRates::peak_gflops() const noexcept {
+  return 2 * fp32_lanes * static_cast<double>(limits.sm_count) * clock_mhz / 1e3;
+}
+
+std::optional<DeviceRates> typical_rates(std::string_view architecture, const DeviceLimits& limits) {
+  const std::optional<int> capability = capability_of(architecture);
+  if (!capability) {
+    return std::nullopt;
+  }
+  // An architecture that is not listed is taken for the last one before it.
+  const ArchitectureRates* known = &kArchitectureRates.front();
+  for (const ArchitectureRates& row : kArchitectureRates) {
+    known = row.capability <= *capability ? &row : known;
+  }
+  DeviceRates rates;
+  rates.limits = limits;
+  rates.fp32_lanes = known->fp32_lanes;
+  rates.clock_mhz = known->clock_mhz;
+  rates.memory_gbps = known->gbps_per_sm * static_cast<double>(std::max<std::int64_t>(1, limits.sm_count));
+  rates.l2_bytes = known->l2_bytes;
+  rates.shared_latency = known->shared_latency;
+  rates.global_latency = known->global_latency;
+  rates.arithmetic_latency = known->arithmetic_latency;
+  for (const Product& product : kPascalProducts) {
+    if (*capability == 61 && product.sm_count == limits.sm_count) {
+      rates.clock_mhz = product.clock_mhz;
+      rates.memory_gbps = product.memory_gbps;
+      rates.of_product = true;
+    }
+  }
+  return rates;
+}
+
+}  // namespace pascaline

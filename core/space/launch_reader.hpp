@@ -1,0 +1,22 @@
+#pragma once
+
+#include <vector>
+
+#include "core/space/space.hpp"
+#include "core/util/json_reader.hpp"
+
+namespace pascaline {
+
+/// An element type's name.
+[[nodiscard]] ElementType read_element_type(const JsonNode& node);
+
+/// Function, block, grid and dynamic shared memory of a launch.
+[[nodiscard]] Launch read_launch(const JsonNode& node, const Symbols& symbols);
+
+/// Arguments in the order of the kernel's signature, over the types and symbols `space` has so far.
+[[nodiscard]] std::vector<Argument> read_arguments(const JsonNode& list, const Space& space);
+
+/// How outputs are summed, over the arguments and symbols `space` has so far.
+[[nodiscard]] Summation read_summation(const JsonNode& node, const Space& space);
+
+}  // namespace pascaline

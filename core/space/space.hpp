@@ -1,0 +1,226 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <filesystem>
+#include <limits>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "core/config.hpp"
+#include "core/device/device_limits.hpp"
+#include "core/problem.hpp"
+#include "core/space/expression.hpp"
+#include "core/space/performance_model.hpp"
+
+namespace pascaline {
+
+/// A tunable parameter: its values in order and how the compiler is told.
+struct Parameter {
+  std::string name;
+  std::string description;
+  std::vector<Value> values;
+  std::size_t default_index = 0;
+  /// Empty: a macro `-DNAME=value`. Otherwise a compiler option the value is appended to, e.g. `--maxrregcount=`.
+  std::string option;
+  /// With `option`: the value at which the option is left away.
+  std::optional<Value> omit;
+};
+
+/// A condition every valid configuration meets.
+struct Constraint {
+  Expression require;
+  std::string because;  ///< shown to whoever broke it
+};
+
+/// One dimension of a problem.
+struct Dimension {
+  std::string name;
+  std::string description;
+  bool fixed = false;   ///< must be equal for a tuned result to be reused (e.g. a head dimension)
+  bool varies = false;  ///< differs from call to call of one program (e.g. the tokens of a prompt)
+  std::int64_t minimum = 1;
+  std::int64_t maximum = std::numeric_limits<std::int64_t>::max();
+  std::int64_t example = 1024;              ///< a typical value, used where no problem is given
+  std::optional<Expression> default_value;  ///< over the dimensions before it; taken where a problem does not name it
+};
+
+/// A type variable and the element types it may stand for; the macro of that name is bound to the type's name.
+struct TypeVariable {
+  std::string name;
+  std::vector<ElementType> allowed;
+  std::optional<std::size_t> like;  ///< where a problem does not name it, it has the type of this earlier variable
+};
+
+/// An integer macro computed from parameters and the problem (e.g. whether rows are aligned).
+struct DerivedMacro {
+  std::string name;
+  Expression value;
+};
+
+enum class ArgumentKind : std::uint8_t { buffer, scalar };
+enum class Access : std::uint8_t { in, out, inout, scratch };
+enum class Fill : std::uint8_t { none, zero, uniform, normal, ramp };
+
+/// One argument of the kernel, in the order of its signature.
+struct Argument {
+  std::string name;
+  ArgumentKind kind = ArgumentKind::buffer;
+  std::string type_variable;                ///< name of a type variable, or empty for a fixed type
+  ElementType type = ElementType::float32;  ///< used if type_variable is empty
+  Access access = Access::in;               ///< buffers
+  Expression value;                         ///< buffer: extent in elements; scalar: its value
+  Fill fill = Fill::none;
+  double low = -1.0;                     ///< uniform, ramp: lower end; normal: mean
+  double high = 1.0;                     ///< uniform, ramp: upper end; normal: standard deviation
+  std::optional<Expression> low_value;   ///< replaces `low`
+  std::optional<Expression> high_value;  ///< replaces `high`
+};
+
+/// Whether the argument is a buffer whose contents the kernel is given.
+[[nodiscard]] bool is_input(const Argument& argument) noexcept;
+/// Whether the argument is a buffer whose contents are a result.
+[[nodiscard]] bool is_output(const Argument& argument) noexcept;
+
+/// A function of the kernel's file and its launch geometry.
+struct Launch {
+  std::string function;
+  std::array<Expression, 3> block;
+  std::array<Expression, 3> grid;
+  Expression shared_bytes;  ///< dynamic shared memory
+};
+
+/// What a result is compared with.
+struct Reference {
+  std::string host;              ///< named host reference (runtime/reference/), or empty
+  std::optional<Launch> kernel;  ///< naive kernel in the same file with the same arguments, outputs in float64
+  bool by_default = false;       ///< instead of both: what the kernel itself gives in its default configuration
+};
+
+/// How the elements of the outputs are summed, from which follows how far rounding may take them.
+struct Summation {
+  Expression terms;                      ///< numbers added one after the other for an element
+  std::vector<std::size_t> of;           ///< arguments of which a term is the product; empty: not told
+  std::optional<Expression> product_of;  ///< sums that are multiplied for an element; absent: 1
+  bool positive = false;                 ///< no term is negative: nothing cancels
+  std::optional<ElementType> type;       ///< added up in; absent: float64 for outputs of that type, else float32
+};
+
+/// Launch geometry in numbers.
+struct Geometry {
+  std::array<std::uint32_t, 3> grid{1, 1, 1};
+  std::array<std::uint32_t, 3> block{1, 1, 1};
+  std::uint32_t shared_bytes = 0;
+  [[nodiscard]] std::uint32_t threads() const noexcept { return block[0] * block[1] * block[2]; }
+  friend bool operator==(const Geometry&, const Geometry&) = default;
+};
+
+/// A kernel's search space, read from `search_spaces/NAME.json`. Immutable once parsed.
+struct Space {
+  std::string kernel;  ///< stem of the .cu and of the .json
+  std::string description;
+  std::string file;  ///< where it was read from, for messages
+  std::string json;  ///< canonical text
+  std::string hash;  ///< of `json`
+  std::vector<Dimension> dimensions;
+  std::vector<TypeVariable> types;
+  std::vector<Parameter> parameters;
+  std::vector<Constraint> constraints;
+  std::vector<DerivedMacro> derived;
+  std::vector<Argument> arguments;
+  Launch launch;
+  Reference reference;
+  std::vector<std::pair<ElementType, double>> tolerances;  ///< per element type of an output
+  double error_floor = 0;  ///< least scale of an error: an output whose values may all be small by chance
+  std::optional<Expression> tolerance_factor;  ///< of a problem: the tolerances are that many times as large
+  std::optional<Summation> summation;          ///< of the outputs' elements, where the file tells
+  Expression flops;
+  Expression bytes;
+  std::optional<PerformanceModel> model;  ///< absent: the file has no such section
+  Symbols symbols;                        ///< parameters, then dimensions, then types (their size), then device limits
+
+  /// Reads and checks a file; throws SpaceError with file and JSON pointer.
+  static Space load(const std::filesystem::path& file);
+  /// Reads and checks a text; `name` stands for the file in messages.
+  static Space parse(std::string_view text, const std::string& name);
+
+  [[nodiscard]] Config default_config() const;
+  /// The configuration with the value index of each parameter.
+  [[nodiscard]] Config config_at(std::span<const std::uint16_t> indices) const;
+  /// Index of each parameter's value; throws Error naming parameter and value if `config` is not of this space.
+  [[nodiscard]] std::vector<std::uint16_t> indices_of(const Config& config) const;
+  /// Checks dimensions, types and names; throws Error saying what is wrong.
+  void check(const Problem& problem) const;
+  /// A problem of this space from name=value pairs in any order (types too). A dimension with a default and a type that
+  /// is like another may be left out; so may any type, which is then the first allowed. Throws Error.
+  [[nodiscard]] Problem problem(const std::vector<std::pair<std::string, std::string>>& values) const;
+  /// Value of a dimension that a problem does not name, given the ones before it; throws Error if it has none.
+  [[nodiscard]] std::int64_t default_dimension(std::size_t index,
+                                               std::span<const std::pair<std::string, std::int64_t>> earlier) const;
+  /// Type of a variable that a problem does not name, given the ones before it.
+  [[nodiscard]] ElementType default_type(std::size_t index,
+                                         std::span<const std::pair<std::string, ElementType>> earlier) const;
+  /// The problem of every dimension's default or else example value and each type's default.
+  [[nodiscard]] Problem example_problem() const;
+  /// Product of the parameters' value counts.
+  [[nodiscard]] double raw_size() const noexcept;
+  /// Largest relative error allowed of an output of that type, what a problem adds to it apart; throws SpaceError if
+  /// the file gives none.
+  [[nodiscard]] double tolerance(ElementType type) const;
+};
+
+/// A space bound to a problem and to device limits: everything that can be computed about its configurations.
+class BoundSpace {
+ public:
+  /// `space` must outlive it; throws Error if the problem does not fit.
+  BoundSpace(const Space& space, Problem problem, const DeviceLimits& limits);
+
+  [[nodiscard]] const Space& space() const noexcept { return *space_; }
+  [[nodiscard]] const Problem& problem() const noexcept { return problem_; }
+  [[nodiscard]] const DeviceLimits& limits() const noexcept { return limits_; }
+
+  /// Why the configuration is invalid (constraint's reason, or a device limit); nothing if it is valid.
+  [[nodiscard]] std::optional<std::string> why_invalid(const Config& config) const;
+  /// Launch geometry; throws Error if an expression has no value or exceeds what a launch can take.
+  [[nodiscard]] Geometry geometry(const Launch& launch, const Config& config) const;
+  /// `-D` macros for the compiler, `NAME=value`: macro parameters, derived macros, types.
+  [[nodiscard]] std::vector<std::string> defines(const Config& config) const;
+  /// Compiler options from option parameters.
+  [[nodiscard]] std::vector<std::string> options(const Config& config) const;
+  /// Elements of a buffer, or the value of a scalar; throws Error if it has none or an extent is negative.
+  [[nodiscard]] std::int64_t value(const Argument& argument, const Config& config) const;
+  [[nodiscard]] ElementType type_of(const Argument& argument) const;
+  /// Both ends (or mean and standard deviation) of what fills a buffer; throws Error if one has no value.
+  [[nodiscard]] std::pair<double, double> fill_range(const Argument& argument) const;
+  /// Largest relative error allowed of an output of that type in this problem, with what the rounding of its sums
+  /// comes to; throws SpaceError if the file gives none, Error if an expression is below 1 or has no value.
+  [[nodiscard]] double tolerance(ElementType type) const;
+  /// Typical magnitude of an element, from the sums it is made of and what fills their terms; nothing if the file does
+  /// not tell what is summed. Throws Error if an expression is below 1 or has no value.
+  [[nodiscard]] std::optional<double> sum_magnitude() const;
+  /// Operations of the problem, and the fewest bytes it must move, with the default configuration where they depend
+  /// on parameters; throw Error if they have no value.
+  [[nodiscard]] double flops() const;
+  [[nodiscard]] double bytes() const;
+
+  /// Slots of all symbols with the default configuration's parameters in front: base of an enumeration.
+  [[nodiscard]] const std::vector<std::int64_t>& base_slots() const noexcept { return slots_; }
+  /// Integer value behind each parameter's each value (0 for text and reals).
+  [[nodiscard]] const std::vector<std::vector<std::int64_t>>& integer_values() const noexcept { return integers_; }
+
+ private:
+  [[nodiscard]] std::vector<std::int64_t> slots_of(const Config& config) const;
+  [[nodiscard]] double at_least_one(const Expression& expression, const char* what) const;
+
+  const Space* space_;
+  Problem problem_;
+  DeviceLimits limits_;
+  std::vector<std::int64_t> slots_;
+  std::vector<std::vector<std::int64_t>> integers_;
+};
+
+}  // namespace pascaline

@@ -1,0 +1,444 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "core/error.hpp"
+#include "core/space/code_words.hpp"
+#include "core/space/enumeration.hpp"
+#include "core/space/launch_reader.hpp"
+#include "core/space/space.hpp"
+#include "core/util/hash.hpp"
+#include "core/util/json_reader.hpp"
+
+namespace pascaline {
+namespace {
+
+constexpr std::int64_t kSchema = 1;
+constexpr std::size_t kMaxValues = 4096;
+
+Value read_value(const JsonNode& node) {
+  if (node.value().is_boolean()) {
+    return node.boolean();
+  }
+  if (node.value().is_number_integer()) {
+    return node.integer();
+  }
+  if (node.value().is_number_float()) {
+    return node.real();
+  }
+  return node.name();
+}
+
+// Refuses, at its place, a text of which `why` says something.
+void require(const JsonNode& place, std::string_view text, const std::optional<std::string>& why) {
+  if (why) {
+    place.fail(fmt::format("'{}' {}", text, *why));
+  }
+}
+
+// A name that becomes a macro of the kernel.
+std::string read_macro_name(const JsonNode& node) {
+  std::string name = node.name();
+  require(node, name, why_no_macro_name(name));
+  return name;
+}
+
+/// Reads a space document part by part; every complaint names its place.
+class SpaceReader {
+ public:
+  SpaceReader(const nlohmann::json& document, const std::string& file) : root_(document, file) { space_.file = file; }
+
+  Space read() {
+    root_.only_keys({"schema", "kernel", "description", "dimensions", "types", "parameters", "constraints",
+                     "definitions", "macros", "launch", "arguments", "reference", "tolerance", "work", "model"});
+    if (root_.at("schema").integer() != kSchema) {
+      root_.at("schema").fail(fmt::format("this program reads schema {}", kSchema));
+    }
+    space_.kernel = root_.at("kernel").name();
+    require(root_.at("kernel"), space_.kernel, why_no_kernel_name(space_.kernel));
+    space_.description = root_.has("description") ? root_.at("description").text() : "";
+    read_parameters();
+    read_dimensions();
+    read_types();
+    for (const auto& [name, member] : limit_members()) {
+      space_.symbols.add("device_" + std::string(name));
+    }
+    read_named_expressions(root_, "definitions");
+    read_macros();
+    read_constraints();
+    space_.launch = read_launch(root_.at("launch"), space_.symbols);
+    space_.arguments = read_arguments(root_.at("arguments"), space_);
+    read_reference();
+    read_tolerance();
+    const JsonNode work = root_.at("work");
+    work.only_keys({"flops", "bytes"});
+    space_.flops = work.at("flops").expression(space_.symbols);
+    space_.bytes = work.at("bytes").expression(space_.symbols);
+    read_model();
+    check_default();
+    return std::move(space_);
+  }
+
+ private:
+  // Runs `add`, which gives `name` a meaning, turning its complaint into one with a place.
+  template <typename Add>
+  static void name_symbol(const JsonNode& place, const std::string& name, Add add) {
+    if (name.starts_with("device_")) {
+      place.fail("names that begin with 'device_' stand for the device's limits");
+    }
+    try {
+      add();
+    } catch (const Error& error) {
+      place.fail(error.what());
+    }
+  }
+
+  // It is worked out before anything but the dimensions before it is known.
+  [[nodiscard]] Expression read_default_dimension(const JsonNode& node) const {
+    Expression value = node.expression(space_.symbols);
+    for (const int slot : value.used_slots()) {
+      if (static_cast<std::size_t>(slot) < space_.parameters.size()) {
+        node.fail("a dimension's default may name only dimensions before it");
+      }
+    }
+    return value;
+  }
+
+  void read_dimensions() {
+    const JsonNode list = root_.at("dimensions");
+    for (std::size_t i = 0; i < list.array_size(); ++i) {
+      const JsonNode node = list.at(i);
+      node.only_keys({"name", "description", "fixed", "varies", "minimum", "maximum", "example", "default"});
+      Dimension dimension;
+      dimension.name = node.at("name").name();
+      dimension.description = node.has("description") ? node.at("description").text() : "";
+      dimension.fixed = node.has("fixed") && node.at("fixed").boolean();
+      dimension.varies = node.has("varies") && node.at("varies").boolean();
+      dimension.minimum = node.has("minimum") ? node.at("minimum").integer() : 1;
+      dimension.example =
+          node.has("example") ? node.at("example").integer() : std::max<std::int64_t>(1024, dimension.minimum);
+      if (node.has("maximum")) {
+        dimension.maximum = node.at("maximum").integer();
+        if (dimension.maximum < dimension.minimum) {
+          node.at("maximum").fail(fmt::format("is below the minimum {}", dimension.minimum));
+        }
+      }
+      if (node.has("default")) {
+        dimension.default_value = read_default_dimension(node.at("default"));
+      }
+      if (!node.has("example")) {
+        dimension.example = std::min(dimension.example, dimension.maximum);
+      }
+      if (dimension.example < dimension.minimum || dimension.example > dimension.maximum) {
+        node.at("example").fail(
+            fmt::format("is not between the minimum {} and the maximum {}", dimension.minimum, dimension.maximum));
+      }
+      name_symbol(node.at("name"), dimension.name, [&] { space_.symbols.add(dimension.name); });
+      space_.dimensions.push_back(std::move(dimension));
+    }
+  }
+
+  // A variable that takes the type of an earlier one must allow all the earlier one can have.
+  [[nodiscard]] std::size_t read_like(const JsonNode& node, const TypeVariable& variable) const {
+    const std::string name = node.name();
+    for (std::size_t i = 0; i < space_.types.size(); ++i) {
+      if (space_.types[i].name != name) {
+        continue;
+      }
+      for (const ElementType type : space_.types[i].allowed) {
+        if (std::find(variable.allowed.begin(), variable.allowed.end(), type) == variable.allowed.end()) {
+          node.fail(fmt::format("'{}' may be {}, which '{}' may not", name, name_of(type), variable.name));
+        }
+      }
+      return i;
+    }
+    node.fail(fmt::format("there is no type variable '{}' before this one", name));
+  }
+
+  void read_types() {
+    const JsonNode list = root_.at("types");
+    for (std::size_t i = 0; i < list.array_size(); ++i) {
+      const JsonNode node = list.at(i);
+      node.only_keys({"name", "values", "like"});
+      TypeVariable variable;
+      variable.name = read_macro_name(node.at("name"));
+      const JsonNode values = node.at("values");
+      for (std::size_t j = 0; j < values.array_size(); ++j) {
+        const ElementType type = read_element_type(values.at(j));
+        if (std::find(variable.allowed.begin(), variable.allowed.end(), type) != variable.allowed.end()) {
+          values.at(j).fail(fmt::format("the element type {} stands twice", name_of(type)));
+        }
+        variable.allowed.push_back(type);
+      }
+      if (variable.allowed.empty()) {
+        values.fail("needs at least one element type");
+      }
+      if (node.has("like")) {
+        variable.like = read_like(node.at("like"), variable);
+      }
+      name_symbol(node.at("name"), variable.name, [&] {
+        space_.symbols.forbid(variable.name, "it is a type; use sizeof(" + variable.name + ")");
+        space_.symbols.add_size_of(variable.name);
+      });
+      space_.types.push_back(std::move(variable));
+    }
+  }
+
+  void read_parameters() {
+    const JsonNode list = root_.at("parameters");
+    for (std::size_t i = 0; i < list.array_size(); ++i) {
+      const JsonNode node = list.at(i);
+      node.only_keys({"name", "description", "values", "default", "option", "omit"});
+      Parameter parameter;
+      parameter.option = node.has("option") ? node.at("option").name() : "";
+      parameter.name = parameter.option.empty() ? read_macro_name(node.at("name")) : node.at("name").name();
+      parameter.description = node.has("description") ? node.at("description").text() : "";
+      read_values(node, parameter);
+      read_omit(node, parameter);
+      require_harmless(node, parameter);
+      name_parameter(node.at("name"), parameter);
+      space_.parameters.push_back(std::move(parameter));
+    }
+  }
+
+  static void read_values(const JsonNode& node, Parameter& parameter) {
+    const JsonNode values = node.at("values");
+    if (values.array_size() == 0 || values.array_size() > kMaxValues) {
+      values.fail(fmt::format("needs 1 to {} values", kMaxValues));
+    }
+    for (std::size_t j = 0; j < values.array_size(); ++j) {
+      Value value = read_value(values.at(j));
+      if (!parameter.values.empty() && value.index() != parameter.values.front().index()) {
+        values.at(j).fail("is of another type than the values before it");
+      }
+      if (std::find(parameter.values.begin(), parameter.values.end(), value) != parameter.values.end()) {
+        values.at(j).fail(fmt::format("the value {} stands twice", to_text(value)));
+      }
+      parameter.values.push_back(std::move(value));
+    }
+    const Value wanted = read_value(node.at("default"));
+    const auto at = std::find(parameter.values.begin(), parameter.values.end(), wanted);
+    if (at == parameter.values.end()) {
+      node.at("default").fail(fmt::format("{} is not among the values of '{}'", to_text(wanted), parameter.name));
+    }
+    parameter.default_index = static_cast<std::size_t>(at - parameter.values.begin());
+  }
+
+  static void read_omit(const JsonNode& node, Parameter& parameter) {
+    if (!node.has("omit")) {
+      return;
+    }
+    const JsonNode omit = node.at("omit");
+    if (parameter.option.empty()) {
+      omit.fail("goes with 'option' only");
+    }
+    parameter.omit = read_value(omit);
+    if (std::find(parameter.values.begin(), parameter.values.end(), *parameter.omit) == parameter.values.end()) {
+      omit.fail(fmt::format("{} is not among the values of '{}'", to_text(*parameter.omit), parameter.name));
+    }
+  }
+
+  // What the values become is part of a compiler's command line.
+  static void require_harmless(const JsonNode& node, const Parameter& parameter) {
+    for (std::size_t i = 0; i < parameter.values.size(); ++i) {
+      const Value& value = parameter.values[i];
+      if (parameter.option.empty()) {
+        require(node.at("values").at(i), to_text(value), why_no_macro_value(to_text(value)));
+      } else if (parameter.omit != value) {
+        const std::string option = parameter.option + to_text(value);
+        require(node.at("option"), option, why_no_compiler_option(option));
+      }
+    }
+  }
+
+  // Text and real parameters hold a slot too, so that slots and parameters stay in step.
+  void name_parameter(const JsonNode& place, const Parameter& parameter) {
+    const Value& first = parameter.values.front();
+    const bool integer = std::holds_alternative<std::int64_t>(first) || std::holds_alternative<bool>(first);
+    name_symbol(place, parameter.name, [&] {
+      if (integer) {
+        space_.symbols.add(parameter.name);
+      } else {
+        space_.symbols.add_forbidden(parameter.name, "its values are not integers");
+      }
+    });
+  }
+
+  void read_constraints() {
+    if (!root_.has("constraints")) {
+      return;
+    }
+    const JsonNode list = root_.at("constraints");
+    for (std::size_t i = 0; i < list.array_size(); ++i) {
+      const JsonNode node = list.at(i);
+      node.only_keys({"require", "because"});
+      space_.constraints.push_back({node.at("require").expression(space_.symbols), node.at("because").name()});
+    }
+  }
+
+  // Names that expressions may use from here on.
+  std::vector<DerivedMacro> read_named_expressions(const JsonNode& parent, const char* key) {
+    std::vector<DerivedMacro> out;
+    if (!parent.has(key)) {
+      return out;
+    }
+    const JsonNode list = parent.at(key);
+    for (std::size_t i = 0; i < list.array_size(); ++i) {
+      const JsonNode node = list.at(i);
+      node.only_keys({"name", "value"});
+      const std::string name = node.at("name").name();
+      const Expression value = node.at("value").expression(space_.symbols);
+      name_symbol(node.at("name"), name, [&] { space_.symbols.define(name, value); });
+      out.push_back({name, value});
+    }
+    return out;
+  }
+
+  void read_macros() {
+    space_.derived = read_named_expressions(root_, "macros");
+    for (std::size_t i = 0; i < space_.derived.size(); ++i) {
+      (void)read_macro_name(root_.at("macros").at(i).at("name"));
+    }
+  }
+
+  void read_reference() {
+    const JsonNode node = root_.at("reference");
+    node.only_keys({"host", "kernel", "default"});
+    if (node.has("default")) {
+      space_.reference.by_default = node.at("default").boolean();
+    }
+    if (space_.reference.by_default) {
+      node.only_keys({"default"});
+      return;
+    }
+    space_.reference.host = node.has("host") ? node.at("host").name() : "";
+    if (node.has("kernel")) {
+      space_.reference.kernel = read_launch(node.at("kernel"), space_.symbols);
+    }
+    if (space_.reference.host.empty() && !space_.reference.kernel) {
+      node.fail(
+          "needs 'host' (a named host reference), 'kernel' (a naive kernel in the same file) or 'default': true (what "
+          "the "
+          "kernel's default configuration gives)");
+    }
+  }
+
+  void read_tolerance() {
+    const JsonNode node = root_.at("tolerance");
+    if (!node.value().is_object()) {
+      node.fail("expected an object of element type and relative error");
+    }
+    for (const auto& [name, ignored] : node.value().items()) {
+      const JsonNode entry = node.at(name);
+      if (name == "factor") {
+        space_.tolerance_factor = entry.expression(space_.symbols);
+        continue;
+      }
+      if (name == "sum") {
+        space_.summation = read_summation(entry, space_);
+        continue;
+      }
+      const auto type = element_type_from(name);
+      if (!type && name != "floor") {
+        entry.fail(fmt::format("unknown element type '{}'", name));
+      }
+      if (!(entry.real() >= 0)) {
+        entry.fail("must not be negative");
+      }
+      if (type) {
+        space_.tolerances.emplace_back(*type, entry.real());
+      } else {
+        space_.error_floor = entry.real();
+      }
+    }
+    for (const Argument& argument : space_.arguments) {
+      if (is_output(argument)) {
+        require_tolerances(node, argument);
+      }
+    }
+  }
+
+  void require_tolerances(const JsonNode& node, const Argument& output) const {
+    for (const ElementType type : types_of(output)) {
+      if (std::none_of(space_.tolerances.begin(), space_.tolerances.end(),
+                       [&](const auto& known) { return known.first == type; })) {
+        node.fail(fmt::format("has no entry for {}, a type of the output '{}'", name_of(type), output.name));
+      }
+    }
+  }
+
+  void read_model() {
+    if (!root_.has("model")) {
+      return;
+    }
+    const JsonNode node = root_.at("model");
+    node.only_keys({"definitions", "blocks", "imbalance", "flops", "instructions", "global_bytes", "shared_bytes",
+                    "registers", "static_shared_bytes", "global_steps", "prefetched_steps", "shared_steps",
+                    "barriers"});
+    read_named_expressions(node, "definitions");
+    PerformanceModel& model = space_.model.emplace();
+    for (const auto& [key, member] : kModelMembers) {
+      if (node.has(key)) {
+        model.*member = node.at(key).expression(space_.symbols);
+      }
+    }
+  }
+
+  [[nodiscard]] std::vector<ElementType> types_of(const Argument& argument) const {
+    for (const TypeVariable& variable : space_.types) {
+      if (variable.name == argument.type_variable) {
+        return variable.allowed;
+      }
+    }
+    return {argument.type};
+  }
+
+  // Constraints over parameters alone must hold for the default, else no problem could fall back on it.
+  void check_default() {
+    std::vector<std::int64_t> slots(space_.symbols.names().size(), 0);
+    for (std::size_t i = 0; i < space_.parameters.size(); ++i) {
+      slots[i] = integer_of(space_.parameters[i].values[space_.parameters[i].default_index]);
+    }
+    const auto parameters = static_cast<int>(space_.parameters.size());
+    for (std::size_t i = 0; i < space_.constraints.size(); ++i) {
+      const Constraint& constraint = space_.constraints[i];
+      const auto& used = constraint.require.used_slots();
+      if (!used.empty() && used.back() >= parameters) {
+        continue;
+      }
+      const auto value = constraint.require.try_evaluate(slots);
+      if (!value || *value == 0) {
+        const JsonNode place = root_.at("constraints").at(i);
+        place.fail(fmt::format("{} ('{}': {})",
+                               any_valid_by_parameters(space_) ? "the default configuration breaks this constraint"
+                                                               : "the constraints leave no valid configuration",
+                               constraint.require.text(), constraint.because));
+      }
+    }
+  }
+
+  JsonNode root_;
+  Space space_;
+};
+
+}  // namespace
+
+Space Space::parse(std::string_view text, const std::string& name) {
+  const nlohmann::json document = parse_json(text, name);
+  Space space = SpaceReader(document, name).read();
+  space.json = document.dump();
+  space.hash = hash_hex(space.json);
+  return space;
+}
+
+Space Space::load(const std::filesystem::path& file) {
+  Space space = parse(read_space_file(file), file.string());
+  if (space.kernel != file.stem().string()) {
+    throw SpaceError(file.string(), "/kernel",
+                     fmt::format("is '{}', but the file's name says '{}'", space.kernel, file.stem().string()));
+  }
+  return space;
+}
+
+}  // namespace pascaline

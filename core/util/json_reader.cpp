@@ -1,0 +1,224 @@
+#include "core/util/json_reader.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "core/error.hpp"
+#include "core/util/json_words.hpp"
+#include "core/util/paths.hpp"
+
+namespace pascaline {
+namespace {
+
+using nlohmann::json;
+
+std::string line_and_column(std::string_view text, std::size_t byte) {
+  // `byte` counts from 1 and is one past the text if the text ended too early.
+  const std::string_view before = text.substr(0, std::min(byte > 0 ? byte - 1 : 0, text.size()));
+  const auto line = 1 + std::count(before.begin(), before.end(), '\n');
+  const std::size_t start = before.rfind('\n');
+  const std::size_t column = start == std::string_view::npos ? before.size() : before.size() - start - 1;
+  return fmt::format("line {}, column {}", line, column + 1);
+}
+
+std::string escaped(std::string_view key) {
+  std::string out;
+  for (const char c : key) {
+    out += c == '~' ? "~0" : c == '/' ? "~1" : std::string(1, c);
+  }
+  return out;
+}
+
+// Watches the parser's events for a key that repeats in its object.
+class DuplicateKeys {
+ public:
+  bool operator()(int /*depth*/, json::parse_event_t event, json& parsed) {
+    using Event = json::parse_event_t;
+    if (event == Event::object_start || event == Event::array_start) {
+      open_.push_back({event == Event::array_start, 0, {}, {}});
+    } else if (event == Event::key) {
+      open_.back().key = parsed.get<std::string>();
+      if (!open_.back().keys.insert(open_.back().key).second && !pointer_) {
+        pointer_ = pointer();
+      }
+    } else {
+      if (event != Event::value) {
+        open_.pop_back();
+      }
+      if (!open_.empty()) {
+        ++open_.back().index;
+      }
+    }
+    return true;
+  }
+  /// Pointer of the first key that repeats.
+  [[nodiscard]] const std::optional<std::string>& found() const { return pointer_; }
+
+ private:
+  struct Level {
+    bool is_array;
+    std::size_t index;  // members read so far
+    std::string key;    // last one read
+    std::set<std::string> keys;
+  };
+
+  [[nodiscard]] std::string pointer() const {
+    std::string out;
+    for (const Level& level : open_) {
+      out += "/" + (level.is_array ? std::to_string(level.index) : escaped(level.key));
+    }
+    return out;
+  }
+
+  std::vector<Level> open_;
+  std::optional<std::string> pointer_;
+};
+
+constexpr int kMaxDepth = 64;
+
+// nlohmann's parser recurses only in its destructor and in dump(); this bounds both.
+bool too_deep(std::string_view text) {
+  int depth = 0;
+  bool quoted = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (quoted) {
+      quoted = text[i] != '"';
+      i += text[i] == '\\' ? 1 : 0;  // whatever is escaped does not end the string
+      continue;
+    }
+    quoted = text[i] == '"';
+    depth += text[i] == '{' || text[i] == '[' ? 1 : text[i] == '}' || text[i] == ']' ? -1 : 0;
+    if (depth > kMaxDepth) {
+      return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+json parse_json(std::string_view text, const std::string& file) {
+  if (too_deep(text)) {
+    throw SpaceError(file, "", fmt::format("not valid JSON here: nested deeper than {} levels", kMaxDepth));
+  }
+  DuplicateKeys duplicates;
+  json document;
+  try {
+    document = json::parse(text, std::ref(duplicates));
+  } catch (const json::parse_error& error) {
+    throw SpaceError(file, "", fmt::format("not valid JSON at {}", line_and_column(text, error.byte)));
+  } catch (const json::exception& error) {
+    throw SpaceError(file, "", fmt::format("not valid JSON: {}", json_words(error)));
+  }
+  if (duplicates.found()) {
+    throw SpaceError(file, *duplicates.found(), "this key stands twice in its object");
+  }
+  return document;
+}
+
+// Far beyond any space or workload.
+constexpr std::size_t kMaxBytes = std::size_t{64} << 20;
+
+std::string read_space_file(const std::filesystem::path& file) {
+  try {
+    return read_file(file, kMaxBytes);
+  } catch (const Error& error) {
+    throw SpaceError(file.string(), "", error.what());
+  }
+}
+
+void JsonNode::fail(const std::string& problem) const { throw SpaceError(*file_, pointer_, problem); }
+
+void JsonNode::only_keys(std::initializer_list<std::string_view> keys) const {
+  if (!value_->is_object()) {
+    fail(fmt::format("expected an object, found {}", value_->type_name()));
+  }
+  for (const auto& [key, ignored] : value_->items()) {
+    if (std::find(keys.begin(), keys.end(), key) == keys.end()) {
+      fail(fmt::format("unknown key '{}' (known here: {})", key, fmt::join(keys, ", ")));
+    }
+  }
+}
+
+bool JsonNode::has(std::string_view key) const { return value_->is_object() && value_->contains(key); }
+
+JsonNode JsonNode::at(std::string_view key) const {
+  if (!value_->is_object()) {
+    fail(fmt::format("expected an object, found {}", value_->type_name()));
+  }
+  const auto member = value_->find(key);
+  if (member == value_->end()) {
+    fail(fmt::format("the key '{}' is missing", key));
+  }
+  return {*member, *file_, pointer_ + "/" + escaped(key)};
+}
+
+bool JsonNode::has_value(std::string_view key) const { return has(key) && !at(key).value().is_null(); }
+
+JsonNode JsonNode::at(std::size_t index) const {
+  return {value_->at(index), *file_, pointer_ + "/" + std::to_string(index)};
+}
+
+std::size_t JsonNode::array_size() const {
+  if (!value_->is_array()) {
+    fail(fmt::format("expected an array, found {}", value_->type_name()));
+  }
+  return value_->size();
+}
+
+std::string JsonNode::text() const {
+  if (!value_->is_string()) {
+    fail(fmt::format("expected text, found {}", value_->type_name()));
+  }
+  return value_->get<std::string>();
+}
+
+std::string JsonNode::name() const {
+  std::string out = text();
+  if (out.empty()) {
+    fail("must not be empty");
+  }
+  return out;
+}
+
+std::int64_t JsonNode::integer() const {
+  if (!value_->is_number_integer() ||
+      (value_->is_number_unsigned() && value_->get<std::uint64_t>() > std::uint64_t{INT64_MAX})) {
+    fail(fmt::format("expected an integer of 64 bits, found {}",
+                     value_->is_number() ? value_->dump() : value_->type_name()));
+  }
+  return value_->get<std::int64_t>();
+}
+
+double JsonNode::real() const {
+  if (!value_->is_number()) {
+    fail(fmt::format("expected a number, found {}", value_->type_name()));
+  }
+  return value_->get<double>();
+}
+
+bool JsonNode::boolean() const {
+  if (!value_->is_boolean()) {
+    fail(fmt::format("expected true or false, found {}", value_->type_name()));
+  }
+  return value_->get<bool>();
+}
+
+Expression JsonNode::expression(const Symbols& symbols) const {
+  if (value_->is_number()) {
+    return Expression::constant(integer());
+  }
+  const std::string source = text();
+  try {
+    return Expression::parse(source, symbols);
+  } catch (const ExpressionError& error) {
+    fail(fmt::format("in expression '{}', column {}: {}", source, error.column(), error.what()));
+  }
+}
+
+}  // namespace pascaline

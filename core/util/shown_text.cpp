@@ -1,0 +1,67 @@
+#include "core/util/shown_text.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+
+#include <nlohmann/json.hpp>
+
+namespace pascaline {
+namespace {
+
+// Separators of lines and marks of direction would make what follows look like something else.
+void replace_misleading(std::string& text) {
+  constexpr std::array<std::string_view, 14> kMisleading = {"\u2028", "\u2029", "\u202a", "\u202b", "\u202c",
+                                                            "\u202d", "\u202e", "\u2066", "\u2067", "\u2068",
+                                                            "\u2069", "\u200e", "\u200f", "\u061c"};
+  for (std::size_t at = text.find_first_of("\xe2\xd8"); at != std::string::npos;
+       at = text.find_first_of("\xe2\xd8", at + 1)) {
+    const auto found = std::find_if(kMisleading.begin(), kMisleading.end(), [&](std::string_view character) {
+      return text.compare(at, character.size(), character) == 0;
+    });
+    if (found != kMisleading.end()) {
+      text.replace(at, found->size(), "\ufffd");
+    }
+  }
+}
+
+}  // namespace
+
+std::string shown_text(std::string_view text) {
+  std::string out(text);
+  if (std::any_of(out.begin(), out.end(), [](char c) { return static_cast<signed char>(c) < 0; })) {
+    // The JSON library has the UTF-8 check; quotes and control characters come back through the parser as they were.
+    const std::string quoted = nlohmann::json(out).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+    out = nlohmann::json::parse(quoted).get<std::string>();
+    replace_misleading(out);
+  }
+  return out;
+}
+
+std::string clean_line(std::string_view text) {
+  std::string line = shown_text(text);
+  std::replace_if(
+      line.begin(), line.end(), [](char c) { return std::iscntrl(static_cast<unsigned char>(c)) != 0; }, ' ');
+  // U+0080 to U+009F, some of which begin a terminal's commands: two bytes, the first 0xc2.
+  for (std::size_t at = line.find('\xc2'); at != std::string::npos; at = line.find('\xc2', at + 1)) {
+    if (static_cast<unsigned char>(line[at + 1]) < 0xa0U) {
+      line.replace(at, 2, " ");
+    }
+  }
+  return line;
+}
+
+std::string clean_lines(std::string_view text) {
+  std::string lines;
+  for (std::size_t start = 0;; ++start) {
+    const std::size_t end = std::min(text.find('\n', start), text.size());
+    lines += clean_line(text.substr(start, end - start));
+    if (end == text.size()) {
+      return lines;
+    }
+    lines += '\n';
+    start = end;
+  }
+}
+
+}  // namespace pascaline

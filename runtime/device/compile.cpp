@@ -1,0 +1,242 @@
+#include "runtime/device/compile.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <cstdlib>
+#include <variant>
+
+#include "core/error.hpp"
+#include "core/util/hash.hpp"
+#include "runtime/device/cubin_info.hpp"
+#include "runtime/device/cuda/nvrtc.hpp"
+#include "runtime/device/emulator/host_device.hpp"
+
+namespace pascaline {
+namespace {
+
+// To be raised whenever the same request would give another Binary.
+constexpr std::string_view kKeyVersion = "1";
+
+std::string describe(const std::vector<NvrtcInfo>& found) {
+  if (found.empty()) {
+    return "none was found";
+  }
+  std::string text = "found: ";
+  for (const NvrtcInfo& info : found) {
+    const std::string range = info.architectures.empty()
+                                  ? "no architecture"
+                                  : info.architectures.front() + " to " + info.architectures.back();
+    text += fmt::format("{}{} ({}, {})", &info == &found.front() ? "" : "; ", info.version, range, info.path);
+  }
+  return text;
+}
+
+bool has_version(const NvrtcInfo& info, const std::string& version) {
+  return info.version.starts_with(version) &&
+         (info.version.size() == version.size() || info.version[version.size()] == '.' || version.back() == '.');
+}
+
+// What the caller asked for, or else the user through the environment: a choice that was made is never replaced
+// silently by another library.
+std::vector<NvrtcInfo> nvrtc_for(const std::string& nvrtc, std::string& wish) {
+  const char* chosen = std::getenv("PASCALINE_NVRTC");
+  wish = !nvrtc.empty() ? nvrtc : chosen != nullptr ? chosen : "";
+  if (wish.empty()) {
+    return find_nvrtc();
+  }
+  if (!is_nvrtc_version(wish)) {
+    return probe_nvrtc(nvrtc_candidates(wish));
+  }
+  std::vector<NvrtcInfo> found = find_nvrtc();
+  std::erase_if(found, [&](const NvrtcInfo& info) { return !has_version(info, wish); });
+  return found;
+}
+
+std::unique_ptr<Nvrtc> find_nvrtc_for(const std::string& architecture, const std::string& nvrtc) {
+  std::string wish;
+  const std::vector<NvrtcInfo> found = nvrtc_for(nvrtc, wish);
+  for (const NvrtcInfo& info : found) {
+    if (std::find(info.architectures.begin(), info.architectures.end(), architecture) != info.architectures.end()) {
+      return std::make_unique<Nvrtc>(info.path);
+    }
+  }
+  throw NvrtcError(fmt::format(
+      "no NVRTC{} compiles for {}; {}. Run ./scripts/setup.sh, or install libnvrtc11.2 or CUDA 12.9 or older (CUDA 13 "
+      "dropped everything before sm_75), or set PASCALINE_NVRTC to a library or its folder",
+      wish.empty() ? std::string() : fmt::format(" that is '{}'", wish), architecture, describe(found)));
+}
+
+bool is_option(std::string_view option, std::string_view name) {
+  option.remove_prefix(std::min(option.find_first_not_of('-'), option.size()));
+  return option.starts_with(name) && (option.size() == name.size() || option[name.size()] == '=');
+}
+
+int register_cap(const std::vector<std::string>& options) {
+  constexpr std::string_view kName = "maxrregcount";
+  int cap = 0;
+  for (std::size_t i = 0; i < options.size(); ++i) {
+    if (is_option(options[i], kName)) {
+      const std::size_t equals = options[i].find('=');
+      const std::string number = equals != std::string::npos ? options[i].substr(equals + 1)
+                                 : i + 1 < options.size()    ? options[i + 1]
+                                                             : std::string();
+      std::from_chars(number.data(), number.data() + number.size(), cap);
+    }
+  }
+  return cap;
+}
+
+std::vector<std::string> nvrtc_options(const Nvrtc& nvrtc, const CompileRequest& request) {
+  std::vector<std::string> options{"--gpu-architecture=" + request.architecture};
+  if (std::none_of(request.options.begin(), request.options.end(),
+                   [](const std::string& option) { return is_option(option, "std"); })) {
+    options.emplace_back("--std=c++17");
+  }
+  for (const std::string& define : request.defines) {
+    options.push_back("-D" + define);
+  }
+  if (!nvrtc.include_folder().empty()) {
+    options.push_back("--include-path=" + nvrtc.include_folder().string());
+  }
+  options.insert(options.end(), request.options.begin(), request.options.end());
+  return options;
+}
+
+// The log's first line that tells an error, as `file(line): error: …`. Warnings (12.9 has one for every architecture
+// before sm_75) do not count.
+std::string first_error(const std::string& log) {
+  std::string first;
+  for (std::size_t begin = 0; begin < log.size();) {
+    const std::size_t end = std::min(log.find('\n', begin), log.size());
+    std::string line = log.substr(begin, end - begin);
+    begin = end + 1;
+    if (line.empty() || line.find("warning") != std::string::npos) {
+      continue;
+    }
+    if (line.find("error") != std::string::npos) {
+      return line;
+    }
+    first = first.empty() ? line : first;
+  }
+  return first.empty() ? "the compiler gave no reason" : first;
+}
+
+// A source without the kernel compiles; that is as much the candidate's fault as an error in it.
+CompileResult result_of(const CompileRequest& request, NvrtcOutput output) {
+  CompileResult result;
+  if (!output.ok) {
+    result.reason = first_error(output.log);
+    result.log = std::move(output.log);
+    return result;
+  }
+  const std::vector<std::string> kernels = cubin_kernels(output.cubin);
+  if (std::find(kernels.begin(), kernels.end(), request.function) == kernels.end()) {
+    result.reason = fmt::format("{}: error: it has no extern \"C\" __global__ function {}; its kernels are: {}",
+                                request.source->file.filename().string(), request.function, fmt::join(kernels, ", "));
+    result.log = std::move(output.log);
+    return result;
+  }
+  const bool ptx = request.kind == BinaryKind::ptx;
+  Binary& binary = result.binary;
+  binary.kind = request.kind;
+  binary.target = ptx ? "compute" + request.architecture.substr(request.architecture.find('_')) : request.architecture;
+  binary.function = request.function;
+  binary.resources = cubin_resources(output.cubin, request.function);
+  binary.code = std::move(ptx ? output.ptx : output.cubin);
+  binary.log = std::move(output.log);
+  binary.max_registers = register_cap(request.options);
+  result.ok = true;
+  return result;
+}
+
+// Faults of NVRTC that one source brings about, while another compiles.
+constexpr int kNvrtcOutOfMemory = 1;
+constexpr int kNvrtcInternalError = 11;
+
+CompileResult compile_with(const Nvrtc& nvrtc, const CompileRequest& request) {
+  if (request.kind == BinaryKind::host_object || !request.architecture.starts_with("sm_")) {
+    throw NvrtcError(fmt::format("NVRTC cannot compile {} for '{}'; it takes architectures like sm_61",
+                                 request.function, request.architecture));
+  }
+  const auto begin = std::chrono::steady_clock::now();
+  CompileResult result;
+  try {
+    result = result_of(request, nvrtc.compile(*request.source, nvrtc_options(nvrtc, request)));
+  } catch (const NvrtcError& error) {
+    if (error.code() != kNvrtcOutOfMemory && error.code() != kNvrtcInternalError) {
+      throw;
+    }
+    result.crashed = true;
+    result.reason = fmt::format("NVRTC {} {} on {}", nvrtc.info().version,
+                                error.code() == kNvrtcOutOfMemory ? "ran out of memory" : "failed internally",
+                                request.source->file.filename().string());
+    result.log = error.log();
+  }
+  result.binary.compile_ms =
+      std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
+  return result;
+}
+
+}  // namespace
+
+struct Toolchain::Impl {
+  std::variant<std::unique_ptr<Nvrtc>, HostCompiler> tool;
+  std::string compiler;
+  std::string version;
+  std::string path;
+};
+
+Toolchain::Toolchain(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Toolchain::Toolchain(Toolchain&&) noexcept = default;
+Toolchain& Toolchain::operator=(Toolchain&&) noexcept = default;
+Toolchain::~Toolchain() = default;
+
+Toolchain Toolchain::find(const std::string& architecture, const std::string& nvrtc) {
+  if (architecture == "host") {
+    HostCompiler host = HostCompiler::find();
+    return Toolchain(std::make_unique<Impl>(Impl{host, host.name, host.version, host.program}));
+  }
+  std::unique_ptr<Nvrtc> found = find_nvrtc_for(architecture, nvrtc);
+  const NvrtcInfo info = found->info();
+  return Toolchain(std::make_unique<Impl>(Impl{std::move(found), "nvrtc", info.version, info.path}));
+}
+
+const std::string& Toolchain::compiler() const noexcept { return impl_->compiler; }
+const std::string& Toolchain::version() const noexcept { return impl_->version; }
+const std::string& Toolchain::path() const noexcept { return impl_->path; }
+
+CompileResult Toolchain::compile(const CompileRequest& request) const {
+  if (request.source == nullptr) {
+    throw Error("a compilation was asked for without a source");
+  }
+  if (const HostCompiler* host = std::get_if<HostCompiler>(&impl_->tool)) {
+    return compile_for_host(*host, request);
+  }
+  return compile_with(*std::get<std::unique_ptr<Nvrtc>>(impl_->tool), request);
+}
+
+std::string Toolchain::cache_key(const CompileRequest& request) const {
+  std::vector<std::string> defines = request.defines;
+  std::sort(defines.begin(), defines.end());
+  FieldHash hash;
+  hash.add(kKeyVersion).add(impl_->compiler).add(impl_->version).add(request.architecture);
+  hash.add(std::to_string(static_cast<int>(request.kind))).add(request.function);
+  hash.add(request.address_sanitizer ? "asan" : "").add(request.source->hash);
+  hash.add(std::to_string(defines.size()));
+  for (const std::string& define : defines) {
+    hash.add(define);
+  }
+  for (const std::string& option : request.options) {
+    hash.add(option);
+  }
+  if (std::holds_alternative<HostCompiler>(impl_->tool)) {
+    hash.add(emulator_shim_hash());
+  }
+  return hash.hex();
+}
+
+}  // namespace pascaline

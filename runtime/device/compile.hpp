@@ -1,0 +1,87 @@
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/binary.hpp"
+#include "runtime/device/device.hpp"
+
+namespace pascaline {
+
+/// A kernel's source with every header it includes, as the compiler will see them.
+struct KernelSource {
+  std::filesystem::path file;
+  std::string text;
+  /// Headers reached through `#include "…"` (relative to the including file), as path relative to the kernel's folder
+  /// and text. In `text` and here, quoted includes are written as that path, wherever the including file lies.
+  std::vector<std::pair<std::string, std::string>> headers;
+  std::string hash;  ///< of text and headers, not of where they lie
+
+  /// Reads `file` and, recursively, its quoted includes; throws Error naming the file that is missing.
+  static KernelSource load(const std::filesystem::path& file);
+};
+
+/// Everything that decides what a compilation gives.
+struct CompileRequest {
+  const KernelSource* source = nullptr;
+  std::string function;
+  std::vector<std::string> defines;  ///< `NAME=value`
+  std::vector<std::string> options;  ///< further compiler options, e.g. `--maxrregcount=64`
+  BinaryKind kind = BinaryKind::cubin;
+  std::string architecture;        ///< "sm_61": of the cubin, or of the code the PTX is made for; "host"
+  bool address_sanitizer = false;  ///< host only
+};
+
+/// A compiler for one target architecture: an NVRTC library or the system's C++ compiler.
+class Toolchain {
+ public:
+  /// NVRTC for `architecture`: the newest library found that supports it. `nvrtc` (a path or a version such as
+  /// "11.8"; empty: any) narrows the choice. For "host" the C++ compiler ($PASCALINE_HOST_CXX, c++, g++, clang++).
+  /// Throws NvrtcError or HostDeviceError that names what was found and what to install.
+  static Toolchain find(const std::string& architecture, const std::string& nvrtc = {});
+
+  Toolchain(Toolchain&&) noexcept;
+  Toolchain& operator=(Toolchain&&) noexcept;
+  ~Toolchain();
+
+  [[nodiscard]] const std::string& compiler() const noexcept;  ///< "nvrtc", "g++", "clang++"
+  [[nodiscard]] const std::string& version() const noexcept;   ///< "12.9", "12.2.0"
+  [[nodiscard]] const std::string& path() const noexcept;      ///< of the library or program
+
+  /// Compiles; a kernel that does not compile is an ordinary result. Throws NvrtcError or HostDeviceError if the
+  /// compiler itself is broken.
+  [[nodiscard]] CompileResult compile(const CompileRequest& request) const;
+
+  /// Key of the result in a cache: source with headers, defines, options, compiler and version, architecture, kind.
+  [[nodiscard]] std::string cache_key(const CompileRequest& request) const;
+
+ private:
+  struct Impl;
+  explicit Toolchain(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+/// An NVRTC library found on this machine.
+struct NvrtcInfo {
+  std::string path;
+  std::string version;                     ///< "12.9"
+  std::vector<std::string> architectures;  ///< "sm_61", …
+};
+
+/// NVRTC libraries found, newest first: $PASCALINE_NVRTC, `.toolkit/` of the program's tree and install, the
+/// dynamic loader's path, $CUDA_HOME and $CUDA_PATH, /usr/local/cuda*. Never those of the working directory.
+[[nodiscard]] std::vector<NvrtcInfo> find_nvrtc();
+
+/// What a device needs to run code for `target` ("" or its own: a native cubin; an older sm_XX: that
+/// architecture's PTX, which the driver translates). Throws Error if the device is older than the target.
+struct TargetPlan {
+  std::string architecture;  ///< to compile for
+  BinaryKind kind = BinaryKind::cubin;
+  DeviceLimits limits;  ///< the device's, no looser than the target's
+};
+[[nodiscard]] TargetPlan plan_target(const DeviceInfo& device, const std::string& target);
+
+}  // namespace pascaline

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstdint>
+
+#include "runtime/device/cuda/driver_api.hpp"
+
+namespace pascaline {
+
+/// A device's primary context, retained, with the one stream its work goes through and an event pair for timing.
+class CudaContext {
+ public:
+  /// Throws CudaError if the device cannot be used.
+  explicit CudaContext(int ordinal);
+  CudaContext(const CudaContext&) = delete;
+  CudaContext& operator=(const CudaContext&) = delete;
+  ~CudaContext();
+
+  /// Makes it the calling thread's context; to be called before anything that works on the context.
+  void make_current();
+  /// Destroys the context with everything in it and makes a new one; throws CudaError if the device stays broken.
+  void reset();
+
+  [[nodiscard]] const DriverApi& driver() const noexcept { return driver_; }
+  [[nodiscard]] CuOrdinal device() const noexcept { return device_; }
+  [[nodiscard]] CuStream stream() const noexcept { return stream_; }
+  [[nodiscard]] CuEvent start() const noexcept { return start_; }
+  [[nodiscard]] CuEvent stop() const noexcept { return stop_; }
+
+ private:
+  void open();
+  void close() noexcept;
+
+  const DriverApi& driver_;
+  CuOrdinal device_ = 0;
+  CuContext context_ = nullptr;
+  CuStream stream_ = nullptr;
+  CuEvent start_ = nullptr;
+  CuEvent stop_ = nullptr;
+  std::uint64_t generation_ = 0;
+};
+
+}  // namespace pascaline

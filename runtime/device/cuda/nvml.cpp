@@ -1,0 +1,110 @@
+#include "runtime/device/cuda/nvml.hpp"
+
+#include <fmt/format.h>
+
+#include "core/error.hpp"
+#include "runtime/device/dynamic_library.hpp"
+
+namespace pascaline {
+namespace {
+
+using NvmlResult = int;
+using NvmlDevice = void*;
+
+constexpr int kSensorGpu = 0;
+constexpr int kThresholdSlowdown = 1;
+constexpr int kClockSm = 1;
+constexpr int kClockMemory = 2;
+
+void explain(std::string* why, const std::string& text) {
+  if (why != nullptr) {
+    *why = text;
+  }
+}
+
+}  // namespace
+
+struct Nvml::Functions {
+  DynamicLibrary library{"libnvidia-ml.so.1"};
+  NvmlResult (*init)() = library.function<NvmlResult (*)()>("nvmlInit_v2");
+  NvmlResult (*shutdown)() = library.function<NvmlResult (*)()>("nvmlShutdown");
+  NvmlResult (*by_uuid)(const char*, NvmlDevice*) =
+      library.function<NvmlResult (*)(const char*, NvmlDevice*)>("nvmlDeviceGetHandleByUUID");
+  NvmlResult (*by_pci)(const char*, NvmlDevice*) =
+      library.function<NvmlResult (*)(const char*, NvmlDevice*)>("nvmlDeviceGetHandleByPciBusId_v2");
+  NvmlResult (*temperature)(NvmlDevice, int, unsigned*) =
+      library.function<NvmlResult (*)(NvmlDevice, int, unsigned*)>("nvmlDeviceGetTemperature");
+  NvmlResult (*threshold)(NvmlDevice, int, unsigned*) =
+      library.function<NvmlResult (*)(NvmlDevice, int, unsigned*)>("nvmlDeviceGetTemperatureThreshold");
+  NvmlResult (*clock)(NvmlDevice, int, unsigned*) =
+      library.function<NvmlResult (*)(NvmlDevice, int, unsigned*)>("nvmlDeviceGetClockInfo");
+  NvmlResult (*power)(NvmlDevice,
+                      unsigned*) = library.function<NvmlResult (*)(NvmlDevice, unsigned*)>("nvmlDeviceGetPowerUsage");
+  NvmlResult (*max_clock)(NvmlDevice, int, unsigned*) =
+      reinterpret_cast<NvmlResult (*)(NvmlDevice, int, unsigned*)>(library.find("nvmlDeviceGetMaxClockInfo"));
+  // Newer libraries promise only the second name.
+  NvmlResult (*throttle)(NvmlDevice, unsigned long long*) =
+      reinterpret_cast<NvmlResult (*)(NvmlDevice, unsigned long long*)>(
+          library.find("nvmlDeviceGetCurrentClocksThrottleReasons") != nullptr
+              ? library.find("nvmlDeviceGetCurrentClocksThrottleReasons")
+              : library.find("nvmlDeviceGetCurrentClocksEventReasons"));
+};
+
+Nvml::Nvml() : functions_(std::make_unique<Functions>()) {}
+
+Nvml::~Nvml() {
+  if (initialised_) {
+    functions_->shutdown();
+  }
+}
+
+std::unique_ptr<Nvml> Nvml::open(const std::string& uuid, const std::string& pci_bus_id, std::string* why) {
+  std::unique_ptr<Nvml> nvml;
+  try {
+    nvml.reset(new Nvml());
+  } catch (const Error& error) {
+    explain(why, fmt::format("no NVML: {}", error.what()));
+    return nullptr;
+  }
+  if (const NvmlResult result = nvml->functions_->init(); result != 0) {
+    explain(why, fmt::format("nvmlInit_v2 failed with {}; check that nvidia-smi works", result));
+    return nullptr;
+  }
+  nvml->initialised_ = true;
+  if (nvml->functions_->by_uuid(uuid.c_str(), &nvml->device_) != 0 &&
+      nvml->functions_->by_pci(pci_bus_id.c_str(), &nvml->device_) != 0) {
+    explain(why, fmt::format("NVML does not know the card {} ({})", uuid, pci_bus_id));
+    return nullptr;
+  }
+  return nvml;
+}
+
+Sensors Nvml::read() const noexcept {
+  Sensors sensors;
+  unsigned value = 0;
+  if (functions_->temperature(device_, kSensorGpu, &value) == 0) {
+    sensors.temperature_c = value;
+  }
+  if (functions_->threshold(device_, kThresholdSlowdown, &value) == 0) {
+    sensors.temperature_limit_c = value;
+  }
+  if (functions_->clock(device_, kClockSm, &value) == 0) {
+    sensors.sm_clock_mhz = value;
+  }
+  if (functions_->max_clock != nullptr && functions_->max_clock(device_, kClockSm, &value) == 0) {
+    sensors.sm_clock_limit_mhz = value;
+  }
+  if (functions_->clock(device_, kClockMemory, &value) == 0) {
+    sensors.memory_clock_mhz = value;
+  }
+  if (functions_->power(device_, &value) == 0) {
+    sensors.power_w = static_cast<double>(value) / 1000.0;
+  }
+  unsigned long long reasons = 0;
+  if (functions_->throttle != nullptr && functions_->throttle(device_, &reasons) == 0) {
+    sensors.throttle_reasons = reasons;
+  }
+  return sensors;
+}
+
+}  // namespace pascaline

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "runtime/device/device.hpp"
+
+namespace pascaline {
+
+/// The readings of one card through NVML (the library behind nvidia-smi), loaded at run time.
+class Nvml {
+ public:
+  /// The card with that UUID ("GPU-…") or else that PCI bus id, never by index: CUDA_VISIBLE_DEVICES reorders CUDA's
+  /// devices but not NVML's. Null, with the reason in `why` (may be null), if NVML is missing or does not know it.
+  static std::unique_ptr<Nvml> open(const std::string& uuid, const std::string& pci_bus_id, std::string* why = nullptr);
+  Nvml(const Nvml&) = delete;
+  Nvml& operator=(const Nvml&) = delete;
+  ~Nvml();
+
+  /// What the card tells now; a reading it does not support is left out.
+  [[nodiscard]] Sensors read() const noexcept;
+
+ private:
+  struct Functions;
+  Nvml();
+
+  std::unique_ptr<Functions> functions_;
+  void* device_ = nullptr;
+  bool initialised_ = false;
+};
+
+}  // namespace pascaline

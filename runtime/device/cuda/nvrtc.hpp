@@ -1,0 +1,66 @@
+#pragma once
+
+#include <atomic>
+#include <filesystem>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "runtime/device/compile.hpp"
+#include "runtime/device/dynamic_library.hpp"
+
+namespace pascaline {
+
+/// What one NVRTC compilation gave: native code and PTX of the same source.
+struct NvrtcOutput {
+  bool ok = false;
+  std::string cubin;
+  std::string ptx;
+  std::string log;
+};
+
+/// One NVRTC library, loaded at run time. Several versions may be loaded at once; compiling is thread-safe.
+class Nvrtc {
+ public:
+  /// Loads the library from a file or a name for the loader; throws NvrtcError if it is broken or older than 11.2.
+  explicit Nvrtc(const std::string& path);
+
+  [[nodiscard]] const NvrtcInfo& info() const noexcept { return info_; }
+  /// Folder with CUDA's own headers (cuda_fp16.h) that belongs to this library, or empty.
+  [[nodiscard]] const std::filesystem::path& include_folder() const noexcept { return include_folder_; }
+
+  /// Compiles for a real architecture ("sm_61"). An output that is not ok has the reason in its log; throws
+  /// NvrtcError if the library itself fails.
+  [[nodiscard]] NvrtcOutput compile(const KernelSource& source, const std::vector<std::string>& options) const;
+
+ private:
+  struct Functions;
+  using Program = void*;
+
+  void load_builtins();
+  void read_architectures();
+  void check(const char* symbol, int result) const;
+  [[nodiscard]] std::string text_of(Program program, const char* size_symbol, const char* text_symbol) const;
+  [[nodiscard]] NvrtcOutput compile_once(const KernelSource& source, const std::vector<std::string>& options,
+                                         int& result) const;
+
+  // The builtins are kept loaded as long as the library, which looks them up by name at each compilation.
+  std::vector<DynamicLibrary> builtins_;
+  DynamicLibrary library_;
+  NvrtcInfo info_;
+  std::filesystem::path include_folder_;
+  mutable std::atomic<bool> no_cache_{false};
+};
+
+/// Whether `wish`, of the user, is a version such as 11.8; else it is a library's path or a folder's. A file or folder
+/// of the working directory that is named like a version is no library.
+[[nodiscard]] bool is_nvrtc_version(const std::string& wish);
+
+/// Files that may be NVRTC libraries, in the order of preference, each once: those `wish` (a file or folder) holds,
+/// or, if it is empty, those of all places that `find_nvrtc` looks at.
+[[nodiscard]] std::vector<std::string> nvrtc_candidates(const std::filesystem::path& wish);
+
+/// The candidates that load, newest first.
+[[nodiscard]] std::vector<NvrtcInfo> probe_nvrtc(const std::vector<std::string>& candidates);
+
+}  // namespace pascaline

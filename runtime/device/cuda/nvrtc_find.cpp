@@ -1,0 +1,153 @@
+#include <glob.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <regex>
+#include <set>
+
+#include "core/error.hpp"
+#include "runtime/device/cuda/nvrtc.hpp"
+
+namespace pascaline {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kMaxDepth = 8;
+
+bool is_nvrtc_name(const std::string& name) {
+  static const std::regex pattern(R"(libnvrtc\.so(\.[0-9]+)*)");
+  return std::regex_match(name, pattern);
+}
+
+// Candidates in order, each file once however it is named, all with their full path: a bare name would be looked up by
+// the dynamic loader.
+class Candidates {
+ public:
+  void add_file(const fs::path& file) {
+    std::error_code error;
+    const fs::path real = fs::canonical(file, error);
+    if (!error && seen_.insert(real.string()).second) {
+      found_.push_back(fs::absolute(file).string());
+    }
+  }
+  void add_folder(const fs::path& folder, int depth = 0) {
+    std::error_code error;
+    std::vector<fs::path> entries;
+    for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
+      entries.push_back(entry->path());
+    }
+    std::sort(entries.begin(), entries.end());
+    for (const fs::path& entry : entries) {
+      if (is_nvrtc_name(entry.filename().string())) {
+        add_file(entry);
+      } else if (depth > 0 && fs::is_directory(entry, error)) {
+        add_folder(entry, depth - 1);
+      }
+    }
+  }
+  // A toolkit's root, whose libraries lie in one of a few folders.
+  void add_toolkit(const fs::path& root) {
+    for (const char* folder : {"lib64", "lib", "targets/x86_64-linux/lib", "targets/aarch64-linux/lib"}) {
+      add_folder(root / folder);
+    }
+  }
+  void add_soname(const char* name) {
+    if (const std::optional<DynamicLibrary> library = DynamicLibrary::try_open(name, nullptr, true)) {
+      add_file(library->path());
+    }
+  }
+  [[nodiscard]] std::vector<std::string> take() { return std::move(found_); }
+
+ private:
+  std::vector<std::string> found_;
+  std::set<std::string> seen_;
+};
+
+void add_wish(Candidates& candidates, const fs::path& wish) {
+  std::error_code ignored;
+  if (fs::is_directory(wish, ignored)) {
+    candidates.add_folder(wish, kMaxDepth);
+  } else {
+    candidates.add_file(wish);
+  }
+}
+
+// Only where the program itself lies: whoever starts it may stand in a folder with files of others.
+void add_local_toolkits(Candidates& candidates) {
+  std::error_code error;
+  candidates.add_folder(fs::path(PASCALINE_SOURCE_DIR) / ".toolkit", kMaxDepth);
+  const fs::path program = fs::read_symlink("/proc/self/exe", error);
+  if (!error) {
+    const fs::path prefix = program.parent_path().parent_path();
+    candidates.add_folder(prefix / ".toolkit", kMaxDepth);
+    candidates.add_folder(prefix / "share" / "pascaline" / "toolkit", kMaxDepth);
+  }
+}
+
+void add_installed_toolkits(Candidates& candidates) {
+  for (const char* soname : {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so.11.2", "libnvrtc.so"}) {
+    candidates.add_soname(soname);
+  }
+  for (const char* variable : {"CUDA_HOME", "CUDA_PATH"}) {
+    // A relative one would be a place in whatever folder this was started in.
+    if (const char* root = std::getenv(variable); root != nullptr && fs::path(root).is_absolute()) {
+      candidates.add_toolkit(root);
+    }
+  }
+  glob_t matches{};
+  if (::glob("/usr/local/cuda*", 0, nullptr, &matches) == 0) {
+    for (std::size_t i = 0; i < matches.gl_pathc; ++i) {
+      candidates.add_toolkit(matches.gl_pathv[i]);
+    }
+  }
+  ::globfree(&matches);
+}
+
+std::pair<int, int> version_number(const std::string& version) {
+  char* rest = nullptr;
+  const long major = std::strtol(version.c_str(), &rest, 10);
+  const long minor = *rest == '.' ? std::strtol(rest + 1, nullptr, 10) : 0;
+  return {static_cast<int>(major), static_cast<int>(minor)};
+}
+
+}  // namespace
+
+bool is_nvrtc_version(const std::string& wish) {
+  return !wish.empty() && wish.find_first_not_of("0123456789.") == std::string::npos &&
+         wish.find_first_not_of('.') != std::string::npos;
+}
+
+std::vector<std::string> nvrtc_candidates(const fs::path& wish) {
+  Candidates candidates;
+  if (!wish.empty()) {
+    add_wish(candidates, wish);
+    return candidates.take();
+  }
+  if (const char* chosen = std::getenv("PASCALINE_NVRTC");
+      chosen != nullptr && *chosen != '\0' && !is_nvrtc_version(chosen)) {
+    add_wish(candidates, chosen);
+  }
+  add_local_toolkits(candidates);
+  add_installed_toolkits(candidates);
+  return candidates.take();
+}
+
+std::vector<NvrtcInfo> probe_nvrtc(const std::vector<std::string>& candidates) {
+  std::vector<NvrtcInfo> found;
+  for (const std::string& candidate : candidates) {
+    try {
+      found.push_back(Nvrtc(candidate).info());
+    } catch (const NvrtcError&) {
+      // A broken or too old library is no reason not to use another.
+    }
+  }
+  std::stable_sort(found.begin(), found.end(), [](const NvrtcInfo& a, const NvrtcInfo& b) {
+    return version_number(a.version) > version_number(b.version);
+  });
+  return found;
+}
+
+std::vector<NvrtcInfo> find_nvrtc() { return probe_nvrtc(nvrtc_candidates({})); }
+
+}  // namespace pascaline

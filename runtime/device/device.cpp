@@ -1,0 +1,93 @@
+#include "runtime/device/device.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <optional>
+#include <string_view>
+
+#include "core/error.hpp"
+#include "runtime/device/cuda/cuda_device.hpp"
+#include "runtime/device/cuda/driver_api.hpp"
+#include "runtime/device/device_failure.hpp"
+#include "runtime/device/device_names.hpp"
+#include "runtime/device/emulator/host_device.hpp"
+
+namespace pascaline {
+
+Buffer::~Buffer() {
+  if (device_ != nullptr) {
+    device_->release_buffer(base_);
+  }
+}
+
+void Buffer::swap(Buffer& other) noexcept {
+  std::swap(device_, other.device_);
+  std::swap(base_, other.base_);
+  std::swap(data_, other.data_);
+  std::swap(bytes_, other.bytes_);
+}
+
+Kernel::~Kernel() {
+  if (device_ != nullptr) {
+    device_->release_kernel(module_);
+  }
+}
+
+void Kernel::swap(Kernel& other) noexcept {
+  std::swap(device_, other.device_);
+  std::swap(module_, other.module_);
+  std::swap(function_, other.function_);
+  std::swap(resources_, other.resources_);
+}
+
+Graph::~Graph() {
+  if (device_ != nullptr) {
+    device_->release_graph(handle_);
+  }
+}
+
+void Graph::swap(Graph& other) noexcept {
+  std::swap(device_, other.device_);
+  std::swap(handle_, other.handle_);
+}
+
+std::uint64_t checksum_of(std::span<const std::byte> bytes, std::uint64_t first_word) {
+  std::uint64_t sum = 0;
+  for (std::size_t at = 0; at < bytes.size(); at += sizeof(std::uint32_t)) {
+    std::uint32_t word = 0;
+    std::memcpy(&word, bytes.data() + at, std::min(sizeof word, bytes.size() - at));
+    sum += word * (2 * (first_word + at / sizeof word) + 1);
+  }
+  return sum;
+}
+
+bool is_out_of_memory(const Error& error) noexcept {
+  if (dynamic_cast<const OutOfMemoryError*>(&error) != nullptr) {
+    return true;
+  }
+  if (dynamic_cast<const CudaError*>(&error) != nullptr) {
+    return error.code() == kCuOutOfMemory;
+  }
+  return dynamic_cast<const HostDeviceError*>(&error) != nullptr && error.code() == ENOMEM;
+}
+
+bool is_device_failure(const Error& error) noexcept {
+  return is_out_of_memory(error) || dynamic_cast<const DeviceLostError*>(&error) != nullptr;
+}
+
+std::unique_ptr<Device> open_device(const std::string& id) {
+  check_device_name(id);
+  const std::optional<int> ordinal = cuda_ordinal(id);
+  return ordinal ? open_cuda_device(*ordinal) : open_host_device();
+}
+
+std::vector<DeviceInfo> list_devices(std::string* note) {
+  std::vector<DeviceInfo> devices = list_cuda_devices(note);
+  devices.push_back(host_device_info());
+  return devices;
+}
+
+}  // namespace pascaline

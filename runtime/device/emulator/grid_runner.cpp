@@ -1,0 +1,91 @@
+#include "runtime/device/emulator/grid_runner.hpp"
+
+#include <algorithm>
+#include <exception>
+
+namespace pascaline {
+
+GridRunner::GridRunner(unsigned workers) : workers_(std::max(1u, workers)) {}
+
+GridRunner::~GridRunner() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  begin_.notify_all();
+  for (std::thread& thread : threads_) {
+    thread.join();
+  }
+}
+
+std::optional<std::string> GridRunner::run(const HostLaunch& launch) {
+  launch_ = &launch;
+  const auto [x, y, z] = launch.geometry.grid;
+  blocks_ = static_cast<std::uint64_t>(x) * y * z;
+  chunk_ = std::clamp<std::uint64_t>(blocks_ / (std::uint64_t{workers_} * 16), 1, 64);
+  next_block_ = 0;
+  failure_.reset();
+  // Static shared arrays of code under AddressSanitizer exist once, not once a worker.
+  if (workers_ == 1 || blocks_ == 1 || launch.entry->address_sanitizer) {
+    work(own_);
+    return failure_;
+  }
+  start_threads();
+  {
+    const std::lock_guard lock(mutex_);
+    ++generation_;
+    busy_ = static_cast<unsigned>(threads_.size());
+  }
+  begin_.notify_all();
+  work(own_);
+  std::unique_lock lock(mutex_);
+  done_.wait(lock, [this] { return busy_ == 0; });
+  return failure_;
+}
+
+void GridRunner::start_threads() {
+  while (threads_.size() + 1 < workers_) {
+    threads_.emplace_back([this] { serve(); });
+  }
+}
+
+void GridRunner::serve() {
+  BlockExecutor executor;
+  std::uint64_t seen = 0;
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    begin_.wait(lock, [&] { return stopping_ || generation_ != seen; });
+    if (stopping_) {
+      return;
+    }
+    seen = generation_;
+    lock.unlock();
+    work(executor);
+    lock.lock();
+    if (--busy_ == 0) {
+      done_.notify_one();
+    }
+  }
+}
+
+void GridRunner::work(BlockExecutor& executor) {
+  std::optional<std::string> failure;
+  executor.prepare(*launch_);
+  while (!failure) {
+    const std::uint64_t first = next_block_.fetch_add(chunk_);
+    if (first >= blocks_) {
+      return;
+    }
+    const std::uint64_t end = std::min(first + chunk_, blocks_);
+    for (std::uint64_t block = first; block < end && !failure; ++block) {
+      failure = executor.run(block);
+    }
+  }
+  next_block_ = blocks_;
+  const std::lock_guard lock(mutex_);
+  if (!failure_) {
+    failure_ = std::move(failure);
+  }
+}
+
+}  // namespace pascaline

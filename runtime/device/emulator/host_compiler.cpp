@@ -1,0 +1,377 @@
+#include <fmt/format.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <initializer_list>
+#include <optional>
+#include <regex>
+#include <span>
+#include <vector>
+
+#include "core/error.hpp"
+#include "core/space/code_words.hpp"
+#include "core/util/hash.hpp"
+#include "core/util/paths.hpp"
+#include "core/util/process.hpp"
+#include "runtime/device/emulator/host_device.hpp"
+#include "runtime/device/emulator/host_info.hpp"
+#include "runtime/device/emulator/kernel_text.hpp"
+#include "runtime/device/emulator/sanitizer_hooks.hpp"
+#include "runtime/device/emulator/shared_size.hpp"
+
+namespace pascaline {
+namespace {
+
+namespace fs = std::filesystem;
+using Environment = std::vector<std::pair<std::string, std::string>>;
+
+constexpr std::chrono::minutes kCompileDeadline{5};
+
+// No contraction: a result depends on the source alone, not on whether this processor has fused multiply-add.
+// No strict aliasing: kernels read float arrays through float4 pointers. Unused kernels and their shared arrays
+// are dropped by the linker. An object with unique symbols could never be unloaded.
+constexpr const char* kFlags[] = {"-x",
+                                  "c++",
+                                  "-DPASCALINE_HOST_DEVICE=1",
+                                  "-march=native",
+                                  "-fPIC",
+                                  "-shared",
+                                  "-fno-strict-aliasing",
+                                  "-ffp-contract=off",
+                                  "-fno-math-errno",
+                                  "-fvisibility=hidden",
+                                  "-ffunction-sections",
+                                  "-fdata-sections",
+                                  "-Wl,--gc-sections",
+                                  "-Wno-unknown-pragmas",
+                                  "-Wno-attributes",
+                                  "-fdiagnostics-color=never"};
+constexpr const char* kFastFlags[] = {"-O2"};
+constexpr const char* kSanitizerFlags[] = {"-O1", "-g", "-fsanitize=address", "-fno-omit-frame-pointer",
+                                           "-DPASCALINE_ADDRESS_SANITIZER=1"};
+
+/// A folder for one compilation, removed with all it holds.
+class ScratchFolder {
+ public:
+  ScratchFolder() {
+    std::error_code unseen;
+    const fs::path parent = fs::temp_directory_path(unseen);
+    if (unseen) {
+      const char* named = std::getenv("TMPDIR");
+      throw HostDeviceError(
+          fmt::format("cannot make a folder for the compiler: the folder for temporary files, {}, is not a folder; set "
+                      "TMPDIR to one with free space",
+                      named != nullptr ? named : "/tmp"),
+          unseen.value());
+    }
+    std::string pattern = (parent / "pascaline-XXXXXX").string();
+    if (::mkdtemp(pattern.data()) == nullptr) {
+      throw HostDeviceError(
+          fmt::format("cannot make a folder for the compiler in {}; set TMPDIR to one with free space",
+                      parent.string()),
+          errno);
+    }
+    path_ = pattern;
+  }
+  ScratchFolder(const ScratchFolder&) = delete;
+  ScratchFolder& operator=(const ScratchFolder&) = delete;
+  ~ScratchFolder() {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+  }
+  [[nodiscard]] const fs::path& path() const noexcept { return path_; }
+
+ private:
+  fs::path path_;
+};
+
+// The entries of PATH. An empty or relative one would be a place in whatever folder this was started in.
+std::vector<std::string> absolute_path_entries() {
+  const char* variable = std::getenv("PATH");
+  std::string_view entries = variable != nullptr ? variable : "/usr/bin:/bin";
+  std::vector<std::string> folders;
+  while (!entries.empty()) {
+    const std::size_t colon = std::min(entries.find(':'), entries.size());
+    if (entries.front() == '/') {
+      folders.emplace_back(entries.substr(0, colon));
+    }
+    entries.remove_prefix(std::min(colon + 1, entries.size()));
+  }
+  return folders;
+}
+
+// A preloaded AddressSanitizer is meant for this process, not for the compiler. The compiler looks for its assembler
+// and linker along PATH, where an empty variable would mean the working directory.
+Environment compiler_environment() {
+  const std::vector<std::string> folders = absolute_path_entries();
+  Environment environment{{"LC_ALL", "C"},
+                          {"PATH", folders.empty() ? "/usr/bin:/bin" : fmt::format("{}", fmt::join(folders, ":"))}};
+  if (sanitizer_hooks().present()) {
+    environment.emplace_back("LD_PRELOAD", "");
+  }
+  return environment;
+}
+
+std::string find_program(const std::string& name) {
+  if (name.find('/') != std::string::npos) {
+    return ::access(name.c_str(), X_OK) == 0 ? name : std::string();
+  }
+  for (const std::string& folder : absolute_path_entries()) {
+    if (const fs::path candidate = fs::path(folder) / name; ::access(candidate.c_str(), X_OK) == 0) {
+      return candidate.string();
+    }
+  }
+  return {};
+}
+
+std::optional<HostCompiler> describe(const std::string& program) {
+  const ProcessResult result = run_process({program, "--version"}, std::chrono::seconds(30), compiler_environment());
+  const std::string line = result.output.substr(0, result.output.find('\n'));
+  std::smatch found;
+  // GCC's own version ends the line; before it a distribution may name its package.
+  static const std::regex pattern(R"(([0-9]+\.[0-9]+(\.[0-9]+)?)[^ ]*$)");
+  if (result.exit_code != 0 || !std::regex_search(line, found, pattern)) {
+    return std::nullopt;
+  }
+  return HostCompiler{program, line.find("clang") != std::string::npos ? "clang++" : "g++", found[1].str()};
+}
+
+// Options of NVRTC that mean the same to a C++ compiler; the others steer GPU code only.
+std::vector<std::string> host_options(const std::vector<std::string>& options) {
+  std::vector<std::string> out{"-std=c++17"};
+  for (const std::string& option : options) {
+    for (const auto& [given, passed] :
+         {std::pair("--std=", "-std="), std::pair("-std=", "-std="), std::pair("--define-macro=", "-D"),
+          std::pair("-define-macro=", "-D"), std::pair("-D", "-D")}) {
+      if (option.starts_with(given)) {
+        out.push_back(passed + option.substr(std::string_view(given).size()));
+        break;
+      }
+    }
+  }
+  return out;
+}
+
+// What becomes code, or a word for the compiler, is looked at again here, wherever the request came from.
+void require_harmless(const CompileRequest& request) {
+  const auto require = [&](const std::string& text, const std::optional<std::string>& why) {
+    if (why) {
+      throw HostDeviceError(
+          fmt::format("cannot compile {} for the host: '{}' {}", request.source->file.filename().string(), text, *why));
+    }
+  };
+  require(request.function, why_no_code_name(request.function));
+  for (const std::string& define : request.defines) {
+    require(define, why_no_define(define));
+  }
+  for (const std::string& option : request.options) {
+    require(option, why_no_compiler_option(option));
+  }
+}
+
+std::string line_directive(const fs::path& file) {
+  std::string name;
+  for (const char c : file.string()) {
+    const bool ends_line = c == '\n' || c == '\r';
+    name += c == '"' || c == '\\' ? std::string{'\\', c} : std::string{ends_line ? '?' : c};
+  }
+  return fmt::format("#line 1 \"{}\"\n", name);
+}
+
+// Writes the translation unit and the headers, each rewritten, in the places they have relative to each other.
+fs::path write_sources(const fs::path& folder, const CompileRequest& request) {
+  const KernelSource& source = *request.source;
+  const fs::path parent = fs::absolute(source.file).parent_path();
+  // Room for headers that are reached through `../`.
+  const fs::path home = folder / "0/1/2/3/4/5/6/7";
+  fs::create_directories(home);
+  for (const auto& [name, text] : source.headers) {
+    const fs::path file = (home / name).lexically_normal();
+    if (fs::path(name).is_absolute() || file.lexically_relative(folder).string().starts_with("..")) {
+      continue;
+    }
+    fs::create_directories(file.parent_path());
+    write_file_atomically(file, line_directive((parent / name).lexically_normal()) + rewrite_for_host(text));
+  }
+  fs::path unit = home / "pascaline_unit.cpp";
+  write_file_atomically(unit, fmt::format("#include <cuda_runtime.h>\n#include <pascaline/entry.h>\n{}{}\n#line 1 "
+                                          "\"pascaline_launcher\"\nPASCALINE_HOST_KERNEL({})\n",
+                                          line_directive(parent / source.file.filename()),
+                                          rewrite_for_host(source.text), request.function));
+  return unit;
+}
+
+std::vector<std::string> command_for(const HostCompiler& compiler, const CompileRequest& request, const fs::path& unit,
+                                     const fs::path& object) {
+  std::vector<std::string> command{compiler.program};
+  command.insert(command.end(), std::begin(kFlags), std::end(kFlags));
+  if (request.address_sanitizer) {
+    command.insert(command.end(), std::begin(kSanitizerFlags), std::end(kSanitizerFlags));
+  } else {
+    command.insert(command.end(), std::begin(kFastFlags), std::end(kFastFlags));
+  }
+  command.push_back(compiler.name == "clang++" ? "-Wno-pass-failed" : "-fno-gnu-unique");
+  for (const std::string& option : host_options(request.options)) {
+    command.push_back(option);
+  }
+  for (const std::string& define : request.defines) {
+    command.push_back("-D" + define);
+  }
+  // The rewritten headers first: a header that another one includes must not be found where it came from.
+  command.insert(command.end(),
+                 {"-isystem", data_folder("shim").string(), "-iquote", unit.parent_path().string(), "-iquote",
+                  fs::absolute(request.source->file).parent_path().string(), unit.string(), "-o", object.string()});
+  return command;
+}
+
+// The first line that tells an error, its file named without the folder.
+std::string first_error(const std::string& log, const fs::path& folder) {
+  std::size_t at = log.find("error:");
+  at = at == std::string::npos ? log.find("undefined") : at;
+  const std::size_t begin = at == std::string::npos ? 0 : log.rfind('\n', at) + 1;
+  std::string line = log.substr(begin, log.find('\n', begin) - begin);
+  const std::string prefix = folder.string() + "/";
+  if (line.starts_with(prefix)) {
+    line.erase(0, prefix.size());
+  }
+  return line.empty() ? "the compiler failed without a message" : line;
+}
+
+CompileResult failed(std::string reason, std::string log) {
+  CompileResult result;
+  result.reason = std::move(reason);
+  result.log = std::move(log);
+  return result;
+}
+
+CompileResult crashed(std::string reason, std::string log) {
+  CompileResult result = failed(std::move(reason), std::move(log));
+  result.crashed = true;
+  return result;
+}
+
+// The first line of `log` in which one of `phrases` stands.
+std::optional<std::string> line_with(const std::string& log, std::initializer_list<const char*> phrases) {
+  for (const char* phrase : phrases) {
+    if (const std::size_t at = log.find(phrase); at != std::string::npos) {
+      const std::size_t begin = at == 0 ? 0 : log.rfind('\n', at - 1) + 1;
+      return log.substr(begin, log.find('\n', at) - begin);
+    }
+  }
+  return std::nullopt;
+}
+
+// What GCC, its linker driver and Clang say when a part of theirs was ended by a signal or failed, which is no verdict
+// on the source.
+std::optional<std::string> crash_line(const std::string& log) {
+  return line_with(
+      log, {"internal compiler error", "signal terminated program", "terminated with signal", "failed due to signal"});
+}
+
+// Whether a compiler that failed was short of memory. Most say so; one whose stack cannot grow within the cap on its
+// address space ends by a segmentation fault instead, when code and unused pages take up to half of the cap.
+bool ran_out_of_memory(const ProcessResult& run) {
+  if (line_with(run.output, {"out of memory", "memory exhausted", "Cannot allocate memory", "std::bad_alloc"})) {
+    return true;
+  }
+  rlimit limit{};
+  const bool capped = ::getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
+  return capped && run.peak_resident_bytes >= limit.rlim_cur / 2 && (run.signal != 0 || crash_line(run.output));
+}
+
+}  // namespace
+
+HostCompiler HostCompiler::find() {
+  std::vector<std::string> names{"c++", "g++", "clang++"};
+  if (const char* chosen = std::getenv("PASCALINE_HOST_CXX"); chosen != nullptr && *chosen != '\0') {
+    names = {chosen};
+  }
+  for (const std::string& name : names) {
+    const std::string program = find_program(name);
+    if (std::optional<HostCompiler> compiler = program.empty() ? std::nullopt : describe(program)) {
+      return *compiler;
+    }
+  }
+  throw HostDeviceError(
+      fmt::format("no working C++ compiler for the host device (tried {}); install g++ or set "
+                  "PASCALINE_HOST_CXX to one",
+                  fmt::join(names, ", ")));
+}
+
+CompileResult compile_for_host(const HostCompiler& compiler, const CompileRequest& request) {
+  require_harmless(request);
+  const ScratchFolder scratch;
+  const fs::path object = scratch.path() / "kernel.so";
+  const fs::path unit = write_sources(scratch.path(), request);
+  const auto begin = std::chrono::steady_clock::now();
+  const ProcessResult run =
+      run_process(command_for(compiler, request, unit, object), kCompileDeadline, compiler_environment());
+  if (run.timed_out) {
+    return crashed(fmt::format("the compiler took longer than {} minutes", kCompileDeadline.count()), run.output);
+  }
+  if (run.exit_code != 0) {
+    if (ran_out_of_memory(run)) {
+      return crashed(fmt::format("{} ran out of memory on {}", compiler.name, request.source->file.filename().string()),
+                     run.output);
+    }
+    if (run.signal != 0) {
+      return crashed(
+          fmt::format("{} was ended by signal {} ({})", compiler.program, run.signal, ::strsignal(run.signal)),
+          run.output);
+    }
+    if (auto line = crash_line(run.output)) {
+      return crashed(std::move(*line), run.output);
+    }
+    return failed(first_error(run.output, fs::absolute(request.source->file).parent_path()), run.output);
+  }
+  CompileResult result;
+  result.binary.kind = BinaryKind::host_object;
+  result.binary.target = "host";
+  result.binary.function = request.function;
+  result.binary.code = read_file(object);
+  result.binary.log = run.output;
+  result.binary.compile_ms =
+      std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
+  result.binary.resources.static_shared_bytes = static_shared_bytes(result.binary.code);
+  const std::int64_t most = DeviceLimits().max_shared_bytes_per_block;
+  if (result.binary.resources.static_shared_bytes > most) {
+    return failed(fmt::format("{} has {} bytes of static shared memory, a block may have {}", request.function,
+                              result.binary.resources.static_shared_bytes, most),
+                  run.output);
+  }
+  result.ok = true;
+  return result;
+}
+
+std::string emulator_shim_hash() {
+  static const std::string shim_hash = [] {
+    std::vector<fs::path> files;
+    for (const auto& entry : fs::recursive_directory_iterator(data_folder("shim"))) {
+      if (entry.is_regular_file()) {
+        files.push_back(entry.path());
+      }
+    }
+    std::sort(files.begin(), files.end());
+    FieldHash hash;
+    hash.add(processor_identity());
+    for (const std::span<const char* const> flags :
+         {std::span<const char* const>(kFlags), std::span<const char* const>(kFastFlags),
+          std::span<const char* const>(kSanitizerFlags)}) {
+      for (const char* flag : flags) {
+        hash.add(flag);
+      }
+    }
+    for (const fs::path& file : files) {
+      hash.add(file.filename().string()).add(read_file(file));
+    }
+    return hash.hex();
+  }();
+  return shim_hash;
+}
+
+}  // namespace pascaline

@@ -1,0 +1,234 @@
+#include "runtime/device/emulator/kernel_text.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <vector>
+
+namespace pascaline {
+namespace {
+
+bool is_word(char c) noexcept { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
+
+struct Token {
+  std::size_t begin = 0;
+  std::size_t end = 0;
+  std::string_view text;
+};
+
+// Splits source text into words, literals and single characters; comments and preprocessor lines are left out.
+class Lexer {
+ public:
+  explicit Lexer(std::string_view text) : text_(text) {}
+
+  std::vector<Token> tokens() {
+    while (at_ < text_.size()) {
+      step();
+    }
+    return std::move(tokens_);
+  }
+
+ private:
+  void step() {
+    const char c = text_[at_];
+    if (text_.substr(at_).starts_with("//") || (c == '#' && line_start_)) {
+      skip_line();
+    } else if (text_.substr(at_).starts_with("/*")) {
+      const std::size_t end = text_.find("*/", at_ + 2);
+      at_ = end == std::string_view::npos ? text_.size() : end + 2;
+    } else if (std::isspace(static_cast<unsigned char>(c)) != 0) {
+      line_start_ = line_start_ || c == '\n';
+      ++at_;
+    } else {
+      line_start_ = false;
+      add_token(token_end());
+    }
+  }
+
+  void skip_line() {
+    while (at_ < text_.size() && text_[at_] != '\n') {
+      at_ += text_[at_] == '\\' ? 2 : 1;
+    }
+    at_ = std::min(at_, text_.size());
+  }
+
+  void add_token(std::size_t end) {
+    tokens_.push_back({at_, end, text_.substr(at_, end - at_)});
+    at_ = end;
+  }
+
+  [[nodiscard]] std::size_t token_end() const {
+    const char c = text_[at_];
+    if (c == '"' || c == '\'') {
+      return literal_end(at_, c);
+    }
+    if (!is_word(c)) {
+      return at_ + 1;
+    }
+    std::size_t end = at_;
+    while (end < text_.size() && (is_word(text_[end]) || digit_separator(end))) {
+      ++end;
+    }
+    const bool raw = end < text_.size() && text_[end] == '"' && text_[end - 1] == 'R';
+    return raw ? raw_end(end) : end;
+  }
+
+  [[nodiscard]] bool digit_separator(std::size_t i) const {
+    return text_[i] == '\'' && std::isdigit(static_cast<unsigned char>(text_[at_])) != 0 && i + 1 < text_.size() &&
+           is_word(text_[i + 1]);
+  }
+
+  [[nodiscard]] std::size_t literal_end(std::size_t i, char quote) const {
+    for (++i; i < text_.size() && text_[i] != quote && text_[i] != '\n'; ++i) {
+      i += text_[i] == '\\' ? 1 : 0;
+    }
+    return std::min(i + 1, text_.size());
+  }
+
+  [[nodiscard]] std::size_t raw_end(std::size_t quote) const {
+    const std::size_t open = text_.find('(', quote);
+    if (open == std::string_view::npos) {
+      return text_.size();
+    }
+    const std::string close = ")" + std::string(text_.substr(quote + 1, open - quote - 1)) + "\"";
+    const std::size_t end = text_.find(close, open);
+    return end == std::string_view::npos ? text_.size() : end + close.size();
+  }
+
+  std::string_view text_;
+  std::size_t at_ = 0;
+  bool line_start_ = true;
+  std::vector<Token> tokens_;
+};
+
+// Whether each open brace only names a scope (namespace, extern "C"), so that what it holds is at file scope.
+class Scopes {
+ public:
+  void see(const std::vector<Token>& tokens, std::size_t i) {
+    if (tokens[i].text == "{") {
+      open_.push_back(names_scope(tokens, i));
+    } else if (tokens[i].text == "}" && !open_.empty()) {
+      open_.pop_back();
+    }
+  }
+
+  [[nodiscard]] bool at_file() const {
+    return std::all_of(open_.begin(), open_.end(), [](bool names) { return names; });
+  }
+
+ private:
+  static bool names_scope(const std::vector<Token>& tokens, std::size_t brace) {
+    for (std::size_t i = brace; i-- > 0;) {
+      const std::string_view text = tokens[i].text;
+      if (text == "namespace" || (text == "\"C\"" && i > 0 && tokens[i - 1].text == "extern")) {
+        return true;
+      }
+      if (text != ":" && !is_word(text.front())) {
+        return false;
+      }
+    }
+    return false;
+  }
+
+  std::vector<bool> open_;
+};
+
+// A declaration of dynamic shared memory, from `extern` to `;`.
+struct Declaration {
+  std::string type;
+  std::string name;
+  std::string inner_extents;  // "[32]" of `T name[][32]`
+  std::size_t last = 0;       // token index of the `;`
+  bool complete = false;
+};
+
+std::size_t closing(const std::vector<Token>& tokens, std::size_t open) {
+  int depth = 0;
+  for (std::size_t i = open; i < tokens.size(); ++i) {
+    depth += tokens[i].text == "(" ? 1 : 0;
+    depth -= tokens[i].text == ")" ? 1 : 0;
+    if (depth == 0) {
+      return i;
+    }
+  }
+  return tokens.size() - 1;
+}
+
+bool is_alignment(std::string_view word) {
+  constexpr std::array<std::string_view, 4> kWords{"__align__", "alignas", "__attribute__", "__builtin_align__"};
+  return std::find(kWords.begin(), kWords.end(), word) != kWords.end();
+}
+
+Declaration parse_declaration(const std::vector<Token>& tokens, std::size_t first) {
+  Declaration found;
+  bool shared = false;
+  bool in_extents = false;
+  bool first_extent_closed = false;
+  for (std::size_t i = first + 1; i < tokens.size(); ++i) {
+    const std::string_view word = tokens[i].text;
+    if (word == ";") {
+      found.last = i;
+      found.complete = shared && first_extent_closed;
+      return found;
+    }
+    if (word == "{" || word == "}" || word == "=" || word == "\"C\"") {
+      return found;
+    }
+    if (is_alignment(word) && i + 1 < tokens.size()) {
+      i = closing(tokens, i + 1);
+    } else if (word == "__shared__") {
+      shared = true;
+    } else if (in_extents) {
+      found.inner_extents += first_extent_closed ? word : std::string_view();
+      first_extent_closed = first_extent_closed || word == "]";
+    } else if (word == "[") {
+      in_extents = true;
+    } else {
+      found.type += found.name + (found.name.empty() ? "" : " ");
+      found.name = word;
+    }
+  }
+  return found;
+}
+
+std::string replacement(const Declaration& found, std::string_view original, bool at_file) {
+  const std::string pointer = found.type + (found.inner_extents.empty() ? "*" : "(*)" + found.inner_extents);
+  // At file scope a thread initialises it at its first use; the address is the same in all its blocks.
+  std::string text = fmt::format("{}auto* const {} = ({})::pascaline_host::current->block->dynamic_shared;",
+                                 at_file ? "static thread_local " : "", found.name, pointer);
+  text.append(static_cast<std::size_t>(std::count(original.begin(), original.end(), '\n')), '\n');
+  return text;
+}
+
+}  // namespace
+
+std::string rewrite_for_host(std::string_view text) {
+  const std::vector<Token> tokens = Lexer(text).tokens();
+  Scopes scopes;
+  std::string out;
+  std::size_t copied = 0;
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    scopes.see(tokens, i);
+    if (tokens[i].text == "static" && i + 1 < tokens.size() && tokens[i + 1].text == "__shared__") {
+      out += text.substr(copied, tokens[i].begin - copied);
+      copied = tokens[i].end;
+    }
+    if (tokens[i].text != "extern") {
+      continue;
+    }
+    const Declaration found = parse_declaration(tokens, i);
+    if (found.complete) {
+      const std::size_t end = tokens[found.last].end;
+      out += text.substr(copied, tokens[i].begin - copied);
+      out += replacement(found, text.substr(tokens[i].begin, end - tokens[i].begin), scopes.at_file());
+      copied = end;
+      i = found.last;
+    }
+  }
+  out += text.substr(copied);
+  return out;
+}
+
+}  // namespace pascaline

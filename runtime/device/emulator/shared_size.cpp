@@ -1,0 +1,64 @@
+#include "runtime/device/emulator/shared_size.hpp"
+
+#include <elf.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <optional>
+
+namespace pascaline {
+namespace {
+
+template <typename T>
+std::optional<T> element_at(std::string_view object, std::uint64_t offset) {
+  if (offset > object.size() || object.size() - offset < sizeof(T)) {
+    return std::nullopt;
+  }
+  T value;
+  std::memcpy(&value, object.data() + offset, sizeof value);
+  return value;
+}
+
+std::string_view name_at(std::string_view object, const Elf64_Shdr& names, std::uint32_t offset) {
+  if (names.sh_offset > object.size() || offset >= object.size() - names.sh_offset) {
+    return {};
+  }
+  const std::string_view rest = object.substr(names.sh_offset + offset);
+  return rest.substr(0, rest.find('\0'));
+}
+
+// Sizes of thread-local symbols, except those that the shim and dynamic shared memory need.
+int thread_local_bytes(std::string_view object, const Elf64_Shdr& symbols, const Elf64_Shdr& names) {
+  std::uint64_t bytes = 0;
+  for (std::uint64_t at = 0; at + sizeof(Elf64_Sym) <= symbols.sh_size; at += sizeof(Elf64_Sym)) {
+    const auto symbol = element_at<Elf64_Sym>(object, symbols.sh_offset + at);
+    if (!symbol || ELF64_ST_TYPE(symbol->st_info) != STT_TLS) {
+      continue;
+    }
+    const std::string_view name = name_at(object, names, symbol->st_name);
+    const bool own = name.find("pascaline_host") != std::string_view::npos || name.starts_with("__tls_guard") ||
+                     name.find("pascaline_dynamic") != std::string_view::npos;
+    bytes += own ? 0 : symbol->st_size;
+  }
+  return static_cast<int>(bytes);
+}
+
+}  // namespace
+
+int static_shared_bytes(std::string_view object) {
+  const auto header = element_at<Elf64_Ehdr>(object, 0);
+  if (!header || std::memcmp(header->e_ident, ELFMAG, SELFMAG) != 0 || header->e_ident[EI_CLASS] != ELFCLASS64) {
+    return 0;
+  }
+  for (unsigned i = 0; i < header->e_shnum; ++i) {
+    const auto section = element_at<Elf64_Shdr>(object, header->e_shoff + i * sizeof(Elf64_Shdr));
+    if (section && section->sh_type == SHT_SYMTAB) {
+      const auto names = element_at<Elf64_Shdr>(object, header->e_shoff + section->sh_link * sizeof(Elf64_Shdr));
+      return names ? thread_local_bytes(object, *section, *names) : 0;
+    }
+  }
+  return 0;
+}
+
+}  // namespace pascaline

@@ -1,0 +1,49 @@
+#include <fmt/format.h>
+
+#include <charconv>
+
+#include "core/error.hpp"
+#include "runtime/device/compile.hpp"
+
+namespace pascaline {
+namespace {
+
+// The number of "sm_61", 0 if it is not such a name.
+int number_of(const std::string& architecture) {
+  int number = 0;
+  if (architecture.starts_with("sm_")) {
+    const char* end = architecture.data() + architecture.size();
+    const auto parsed = std::from_chars(architecture.data() + 3, end, number);
+    number = parsed.ec == std::errc() && parsed.ptr == end ? number : 0;
+  }
+  return number;
+}
+
+}  // namespace
+
+TargetPlan plan_target(const DeviceInfo& device, const std::string& target) {
+  TargetPlan plan{device.architecture, BinaryKind::cubin, device.limits};
+  if (device.kind == DeviceKind::host) {
+    plan.kind = BinaryKind::host_object;
+  }
+  if (target.empty() || target == device.architecture) {
+    return plan;
+  }
+  const std::optional<DeviceLimits> limits = limits_of_architecture(target);
+  if (!limits) {
+    throw Error(fmt::format("'{}' is not an architecture Pascaline knows the limits of (sm_50 to sm_90)", target));
+  }
+  plan.limits = tighter(device.limits, *limits);
+  if (device.kind == DeviceKind::host) {
+    return plan;
+  }
+  if (number_of(target) > number_of(device.architecture)) {
+    throw Error(fmt::format("{} ({}) is {}, which cannot run code for {}; choose a target that is not newer than it",
+                            device.id, device.name, device.architecture, target));
+  }
+  plan.architecture = target;
+  plan.kind = BinaryKind::ptx;
+  return plan;
+}
+
+}  // namespace pascaline

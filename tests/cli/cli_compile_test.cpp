@@ -1,0 +1,96 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "runtime/device/compile.hpp"
+#include "tests/cli/cli_fixture.hpp"
+
+namespace pascaline::testing {
+namespace {
+
+TEST_F(CliTest, CompileForTheHost) {
+  const std::string emitted = (folder_ / "objects").string();
+  const nlohmann::json json = json_of(run(on_toy("compile", {"--arch", "host", "--json", "--emit", emitted})));
+  EXPECT_EQ(json["variants"].size(), 6U);
+  for (const auto& variant : json["variants"]) {
+    EXPECT_EQ(variant["status"], "ok");
+  }
+  EXPECT_TRUE(std::filesystem::exists(folder_ / "objects" / "BLOCK=64_FAULT=0.so"));
+}
+
+TEST_F(CliTest, CompileSaysWhichSourceItCompiled) {
+  const std::string hash = KernelSource::load(folder_ / "toy.cu").hash;
+  const std::vector<std::string> all = on_toy("compile", {"--arch", "host", "--json"});
+  std::vector<std::string> one = all;
+  one.insert(one.end(), {"--set", "BLOCK=32"});
+  EXPECT_EQ(json_of(run(all))["source"], hash);
+  EXPECT_EQ(json_of(run(one))["source"], hash);
+}
+
+TEST_F(CliTest, CompileOfSeveralProblemsEmitsAFolderEach) {
+  const std::string emitted = (folder_ / "objects").string();
+  const std::vector<std::string> command =
+      on_toy("compile", {"--arch", "host", "--emit", emitted, "--problem", "N=100", "--problem", "N=200"});
+  for (const std::vector<std::string>& more : {std::vector<std::string>{}, {"--set", "BLOCK=32"}}) {
+    std::filesystem::remove_all(emitted);
+    std::vector<std::string> words = command;
+    words.insert(words.end(), more.begin(), more.end());
+    EXPECT_EQ(run(words).exit_code, 0);
+    for (const char* problem : {"N=100", "N=200"}) {
+      EXPECT_TRUE(std::filesystem::exists(folder_ / "objects" / problem / "BLOCK=32_FAULT=0.so")) << problem;
+    }
+    EXPECT_FALSE(std::filesystem::exists(folder_ / "objects" / "BLOCK=32_FAULT=0.so"));
+  }
+}
+
+TEST_F(CliTest, CompileForPascalWithEveryNvrtc) {
+  int used = 0;
+  for (const NvrtcInfo& nvrtc : find_nvrtc()) {
+    const std::vector<std::string> command{"compile", "--arch", "sm_61",   "--limit",  "3",
+                                           "--jobs",  "2",      "--nvrtc", nvrtc.path, "--json"};
+    const ProgramResult result = run(command);
+    const auto& known = nvrtc.architectures;
+    if (std::find(known.begin(), known.end(), "sm_61") == known.end()) {
+      expect_fault(result, 1, {nvrtc.path, "sm_61", "install"});
+      continue;
+    }
+    ++used;
+    EXPECT_EQ(result.exit_code, 0) << result.error;
+    const nlohmann::json json = json_of(result);
+    EXPECT_EQ(json["version"], nvrtc.version);
+    EXPECT_EQ(json["variants"].size(), 3U);
+    for (const auto& variant : json["variants"]) {
+      if (variant["status"] == "ok") {
+        EXPECT_GT(variant["registers"], 0);
+        EXPECT_GT(variant["ffma"], 0);
+      }
+    }
+  }
+  if (used == 0) {
+    GTEST_SKIP() << "no NVRTC here compiles for sm_61";
+  }
+}
+
+TEST_F(CliTest, CompileForACardWithMoreMultiprocessors) {
+  const std::vector<std::string> command{
+      "compile", "--arch", "sm_61", "--problem", "M=1024,N=2048,K=2048,STORAGE=float32", "--set", "SPLIT_K=4"};
+  expect_fault(run(command), 1, {"SPLIT_K=4", "not valid", "tiles enough to fill the device"});
+  std::vector<std::string> larger = command;
+  larger.insert(larger.end(), {"--sm-count", "132"});
+  if (find_nvrtc().empty()) {
+    expect_fault(run(larger), 1, {"sm_61", "install"});
+  } else {
+    EXPECT_EQ(run(larger).exit_code, 0);
+  }
+  larger.back() = "0";
+  EXPECT_EQ(run(larger).exit_code, 2);
+}
+
+TEST_F(CliTest, MissingNvrtcNamesWhatToInstall) {
+  const std::vector<std::string> compile{"compile", "--arch", "sm_61", "--limit", "1"};
+  expect_fault(run(compile, {{{"PASCALINE_NVRTC", "/nonexistent/libnvrtc.so"}}}), 1,
+               {"/nonexistent/libnvrtc.so", "sm_61", "install"});
+}
+
+}  // namespace
+}  // namespace pascaline::testing

@@ -1,0 +1,320 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <set>
+
+#include "core/workload.hpp"
+#include "runtime/checkpoint/safetensors.hpp"
+#include "runtime/session/session.hpp"
+#include "tests/cli/cli_model_fixture.hpp"
+#include "tests/runtime/image/picture_encoder.hpp"
+
+namespace pascaline::testing {
+namespace {
+
+using nlohmann::json;
+
+class CliModelTest : public CliModelFixture {
+ protected:
+  // A reference that the model itself made, with one logit of the prompt changed by `fault`.
+  [[nodiscard]] std::string write_reference(float fault) const {
+    SessionOptions options;
+    options.model = model_;
+    options.device = "cpu";
+    options.options.weights = options.options.cache = ElementType::float32;
+    Session session(options);
+    const std::vector<std::int32_t> tokens{1, 2, 3, 5, 8};
+    const std::vector<std::int32_t> later{13, 21};
+    std::vector<float> logits;
+    session.model().append({tokens, {}}, [&](std::int64_t, std::span<const float> rows) {
+      logits.insert(logits.end(), rows.begin(), rows.end());
+    });
+    logits[7] += fault;
+    std::vector<float> decoded;
+    for (const std::int32_t& token : later) {
+      session.model().append({std::span(&token, 1), {}});
+      const std::vector<float> row = session.model().logits();
+      decoded.insert(decoded.end(), row.begin(), row.end());
+    }
+    const auto file = (folder_ / "reference.safetensors").string();
+    write_safetensors(file, std::vector<StoredTensor>{
+                                {"input_ids", StoredType::I32, {5}, std::as_bytes(std::span(tokens))},
+                                {"logits", StoredType::F32, {5, 752}, std::as_bytes(std::span(logits))},
+                                {"decode_ids", StoredType::I32, {2}, std::as_bytes(std::span(later))},
+                                {"decode_logits", StoredType::F32, {2, 752}, std::as_bytes(std::span(decoded))}});
+    return file;
+  }
+};
+
+TEST_F(CliModelTest, GenerateAnswers) {
+  const ProgramResult text = on_cpu("generate", {"--prompt", "hello", "--greedy", "-n", "6"});
+  EXPECT_EQ(text.exit_code, 0) << text.error;
+  const ProgramResult result = on_cpu("generate", {"--prompt", "hello", "--greedy", "-n", "6", "--json"});
+  EXPECT_EQ(result.exit_code, 0) << result.error;
+  const json answer = json_of(result);
+  EXPECT_EQ(answer["text"].get<std::string>() + "\n", text.out);
+  EXPECT_LE(answer["tokens"].size(), 6);
+  EXPECT_GT(answer["prompt_tokens"], 5);
+  const auto drawn = [&](const char* seed) {
+    return json_of(on_cpu("generate", {"--prompt", "hello", "-n", "8", "--json", "--temperature", "3", "--top-k", "0",
+                                       "--top-p", "1", "--seed", seed}))["tokens"];
+  };
+  EXPECT_EQ(drawn("5"), drawn("5"));
+  EXPECT_NE(drawn("5"), drawn("6"));
+}
+
+TEST_F(CliModelTest, WrongInputIsAFault) {
+  expect_fault(on_cpu("generate", {"--prompt", "x", "--image", "nosuch.png"}), 1, {"nosuch.png"});
+  expect_fault(on_cpu("generate", {"--prompt", std::string(2000, 'x')}), 1, {"context of 256", "--context"});
+  expect_fault(on_cpu("generate", {}), 2, {"--prompt"});
+  expect_fault(on_cpu("generate", {"--prompt", "x", "--weights", "int8"}), 2, {"--weights"});
+  expect_fault(on_cpu("generate", {"--prompt", "x", "--greedy", "--temperature", "1"}), 2, {"--temperature"});
+  expect_fault(on_cpu("profile", {}), 1, {"runs on the processor", "--device"});
+  expect_fault(run("generate", {"--prompt", "x", "--device", "gpu"}), 1, {"'gpu' is not a device", "host or cpu"});
+  std::filesystem::remove(std::filesystem::path(model_) / "config.json");
+  expect_fault(on_cpu("generate", {"--prompt", "x"}), 1, {"config.json"});
+}
+
+TEST_F(CliModelTest, RequestsAreCheckedBeforeTheWeights) {
+  std::filesystem::remove(std::filesystem::path(model_) / "model.safetensors");
+  expect_fault(on_cpu("generate", {"--prompt", "x", "--image", "nosuch.png"}), 1, {"nosuch.png"});
+  expect_fault(on_cpu("generate", {"--prompt", std::string(2000, 'x')}), 1, {"context of 256", "--context"});
+  expect_fault(on_cpu("generate", {"--prompt", "x", "-n", "300"}), 1, {"context of 256", "--max-tokens"});
+  expect_fault(on_cpu("chat", {"--system", std::string(2000, 'x')}, "hi\n"), 1, {"context of 256", "--context"});
+  expect_fault(on_cpu("generate", {"--prompt", "x"}), 1, {"model.safetensors"});
+  expect_fault(on_cpu("generate", {"--prompt", "x", "--context", "5000"}), 1, {"1 to 4096"});
+  write_bytes(folder_ / "broken.png", "\x89PNG\r\n\x1a\nnothing");
+  expect_fault(on_cpu("generate", {"--prompt", "x", "--image", (folder_ / "broken.png").string()}), 1, {"broken.png"});
+}
+
+TEST_F(CliModelTest, LargePicturesAreMadeToFit) {
+  const std::string file = (folder_ / "photo.png").string();
+  write_bytes(file, png_of(black_image(64, 64)));  // 64 tokens
+  const auto ask = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> words{"--prompt", "x", "--image", file, "--image", file, "--greedy", "--json"};
+    words.insert(words.end(), more.begin(), more.end());
+    return on_cpu("generate", words);
+  };
+  const ProgramResult whole = ask({"-n", "2"});
+  ASSERT_EQ(whole.exit_code, 0) << whole.error;
+  EXPECT_EQ(whole.error, "");
+  const ProgramResult smaller = ask({"-n", "2", "--context", "100"});
+  ASSERT_EQ(smaller.exit_code, 0) << smaller.error;
+  EXPECT_EQ(std::count(smaller.error.begin(), smaller.error.end(), '\n'), 1) << smaller.error;
+  EXPECT_NE(smaller.error.find("--max-image-tokens"), std::string::npos) << smaller.error;
+  EXPECT_LT(json_of(smaller)["prompt_tokens"], 99);
+  EXPECT_GT(json_of(whole)["prompt_tokens"], 128);
+  expect_fault(ask({"--max-image-tokens", "64", "--context", "100"}), 1, {"--max-image-tokens", "--context"});
+  const ProgramResult chat = on_cpu("chat", {"--context", "100", "--greedy", "-n", "2"}, "/image " + file + "\nx\n");
+  EXPECT_EQ(chat.exit_code, 0) << chat.error;
+  EXPECT_NE(chat.error.find("made smaller"), std::string::npos) << chat.error;
+}
+
+TEST_F(CliModelTest, AnswersThatWereCutSaySo) {
+  const ProgramResult most = on_cpu("generate", {"--prompt", "x", "--greedy", "-n", "2"});
+  EXPECT_NE(most.error.find("cut off after 2 tokens; allow more with --max-tokens"), std::string::npos) << most.error;
+  const ProgramResult quiet = on_cpu("generate", {"--prompt", "x", "--greedy", "-n", "2", "--json"});
+  EXPECT_EQ(quiet.error, "");
+}
+
+TEST_F(CliModelTest, DatabaseOfAnotherDeviceIsRefusedOrWarnedOf) {
+  const std::string database = (folder_ / "tuned.db").string();
+  Store store(database, OpenMode::create);
+  const ContextIds context = example_context(store);
+  const std::int64_t trial = store.add_trial(begin_example_session(store, context), context, example_trial(32));
+  store.set_winner(context, trial, std::nullopt, 0.5);
+  const std::vector<std::string> words{"generate", "--model", model_, "--prompt", "x",         "--device",
+                                       "host",     "-n",      "1",    "--greedy", "--context", "64"};
+  ProgramSetting setting;
+  setting.environment = {{"PASCALINE_CACHE_DIR", PASCALINE_TEST_CACHE}};
+  std::vector<std::string> given = words;
+  given.insert(given.end(), {"--db", database});
+  expect_fault(run_program(folder_.path(), given, setting), 1, {example_device().name, "--untuned", "pascaline sweep"});
+  setting.environment.emplace_back("PASCALINE_DB", database);
+  const ProgramResult usual = run_program(folder_.path(), words, setting);
+  EXPECT_EQ(usual.exit_code, 0) << usual.error;
+  EXPECT_NE(usual.error.find("warning: " + database + " was tuned on"), std::string::npos) << usual.error;
+}
+
+TEST_F(CliModelTest, ChatGoesOn) {
+  const ProgramResult result =
+      on_cpu("chat", {"--greedy", "-n", "4"}, "one\n\n/nonsense\ntwo\n/stats\n/clear\none\n/quit\nnever\n");
+  EXPECT_EQ(result.exit_code, 0) << result.error;
+  EXPECT_NE(result.out.find("there is no command /nonsense"), std::string::npos) << result.out;
+  EXPECT_NE(result.out.find("of 256 tokens"), std::string::npos) << result.out;
+  const std::string first = result.out.substr(0, result.out.find("there is no command"));
+  EXPECT_NE(result.out.find("a new conversation\n" + first), std::string::npos) << "after /clear it answers as before";
+  const ProgramResult fault = on_cpu("chat", {"--greedy", "-n", "2"}, "/image nosuch.png\n/image\nhi\n");
+  EXPECT_EQ(fault.exit_code, 0) << fault.error;
+  EXPECT_NE(fault.out.find("nosuch.png"), std::string::npos);
+}
+
+TEST_F(CliModelTest, ChatShowsTheNewConversationAfterClear) {
+  const ProgramResult result =
+      on_cpu("chat", {"--greedy", "-n", "4"}, "/stats\none\n/stats\n/clear\n/stats\none\n/stats\n");
+  EXPECT_EQ(result.exit_code, 0) << result.error;
+  std::vector<std::string> shown;
+  for (std::size_t at = result.out.find("context: "); at != std::string::npos;
+       at = result.out.find("context: ", at + 1)) {
+    shown.push_back(result.out.substr(at, result.out.find('\n', at) - at));
+  }
+  ASSERT_EQ(shown.size(), 4) << result.out;
+  EXPECT_EQ(shown[0], "context: 0 of 256 tokens");
+  EXPECT_NE(shown[1], shown[0]);
+  EXPECT_EQ(shown[2], shown[0]);
+  EXPECT_EQ(shown[3], shown[1]);
+  EXPECT_NE(result.out.find("a new conversation\nno answer yet; context: 0"), std::string::npos) << result.out;
+}
+
+TEST_F(CliModelTest, ChatNamesTheWayOutOfAFullContext) {
+  write_bytes(folder_ / "photo.png", png_of(black_image(64, 64)));
+  const std::string picture = "/image " + (folder_ / "photo.png").string() + "\n";
+  const std::string way = "/clear begins a new conversation";
+  const auto chat = [&](const std::string& tokens, const std::string& input) {
+    return on_cpu("chat", {"--greedy", "--context", "64", "-n", tokens}, input).out;
+  };
+  const std::string next = chat("2", "one\n" + std::string(100, 'x') + "\n");
+  EXPECT_NE(next.find(" new tokens exceed the context of 64; "), std::string::npos) << next;
+  EXPECT_NE(next.find(way), std::string::npos) << next;
+  const std::string cut = chat("500", "one\n");
+  EXPECT_NE(cut.find("[context]\nthe context of 64 tokens is full; " + way), std::string::npos) << cut;
+  const std::string no_room = chat("500", "one\n" + picture);
+  EXPECT_NE(no_room.find("left for them"), std::string::npos) << no_room;
+  EXPECT_NE(no_room.rfind(way), no_room.find(way)) << no_room;
+  const std::string first = chat("2", std::string(200, 'x') + "\n");
+  EXPECT_NE(first.find("exceed the context of 64; 0 are in use"), std::string::npos) << first;
+  EXPECT_EQ(first.find(way), std::string::npos) << "a new one has no more room";
+}
+
+TEST_F(CliModelTest, EveryCommandTakesAModelWithoutEndTokens) {
+  const std::filesystem::path folder = model_;
+  json config = json::parse(read_file(folder / "config.json"));
+  config["text_config"].erase("eos_token_id");
+  write_bytes(folder / "config.json", config.dump());
+  std::filesystem::remove(folder / "generation_config.json");
+  const ProgramResult text = on_cpu("generate", {"--prompt", "hello", "--greedy", "-n", "2", "--json"});
+  EXPECT_EQ(text.exit_code, 0) << text.error;
+  EXPECT_EQ(text.error, "") << "the tokenizer names some";
+  const ProgramResult times = on_cpu("bench-model", {"--repeats", "1", "--prompt-tokens", "8", "--no-image"});
+  EXPECT_EQ(times.exit_code, 0) << times.error;
+  EXPECT_EQ(times.error, "");
+  const ProgramResult logits = on_cpu("validate", {"--weights", "float32", "--reference", write_reference(0)});
+  EXPECT_EQ(logits.exit_code, 0) << logits.error;
+}
+
+TEST_F(CliModelTest, ValidateComparesWithAReference) {
+  const std::vector<std::string> float32{"--weights", "float32", "--kv-cache", "float32", "--reference"};
+  std::vector<std::string> words = float32;
+  words.push_back(write_reference(0));
+  words.push_back("--json");
+  const ProgramResult same = on_cpu("validate", words);
+  EXPECT_EQ(same.exit_code, 0) << same.error;
+  ASSERT_EQ(json_of(same)["parts"].size(), 3);
+  EXPECT_EQ(json_of(same)["parts"][2]["part"], "steps");
+  EXPECT_LT(json_of(same)["parts"][1]["relative_l2"], 1e-6);
+  EXPECT_LT(json_of(same)["parts"][2]["relative_l2"], 1e-6);
+  EXPECT_EQ(json_of(same)["parts"][0]["top1_agreement"], 1);
+  (void)write_reference(3);
+  const ProgramResult other = on_cpu("validate", words);
+  EXPECT_EQ(other.exit_code, 3) << other.out;
+  EXPECT_GT(json_of(other)["parts"][0]["max_abs"], 2.9);
+  (void)write_reference(std::numeric_limits<float>::quiet_NaN());
+  EXPECT_EQ(on_cpu("validate", words).exit_code, 3);
+  std::filesystem::resize_file(folder_ / "reference.safetensors", 100);
+  expect_fault(on_cpu("validate", words), 1, {"reference.safetensors"});
+}
+
+TEST_F(CliModelTest, BenchModelTimesEveryPass) {
+  const ProgramResult result =
+      on_cpu("bench-model", {"--prompt-tokens", "8", "16", "--image-size", "16", "24", "--repeats", "2", "--json"});
+  EXPECT_EQ(result.exit_code, 0) << result.error;
+  const json passes = json_of(result)["passes"];
+  ASSERT_EQ(passes.size(), 5);
+  for (const json& pass : passes) {
+    EXPECT_GT(pass["time_ms"], 0);
+    EXPECT_GT(pass["tflops"], 0);
+    EXPECT_FALSE(pass.contains("of_flop_limit")) << "a processor does not tell";
+  }
+}
+
+TEST_F(CliModelTest, BenchModelChoosesWhatFits) {
+  const ProgramResult usual = on_cpu("bench-model", {"--repeats", "1", "--json"});
+  EXPECT_EQ(usual.exit_code, 0) << usual.error;
+  EXPECT_NE(usual.error.find("no room for prompts of 512 and 2048 tokens; the longest looked at has 251"),
+            std::string::npos)
+      << usual.error;
+  const json passes = json_of(usual)["passes"];
+  ASSERT_EQ(passes.size(), 5) << "128 and 251 tokens read and decoded at, and a picture";
+  EXPECT_EQ(passes[4]["per"], "picture of 16 x 16 patches") << "the largest that the model takes";
+  EXPECT_EQ(json_of(on_cpu("bench-model", {"--repeats", "1", "--json", "--no-image"}))["passes"].size(), 4);
+  std::filesystem::remove(std::filesystem::path(model_) / "model.safetensors");
+  expect_fault(on_cpu("bench-model", {"--prompt-tokens", "300"}), 1, {"context of 256", "--prompt-tokens"});
+  expect_fault(on_cpu("bench-model", {"--image-size", "4096", "4096", "--prompt-tokens", "8"}), 1,
+               {"4096 pixels at most", "--image-size"});
+  expect_fault(run("profile", {"--image-size", "100000", "100000", "--prompt-tokens", "8", "--device", "host"}), 1,
+               {"--image-size"});
+}
+
+TEST_F(CliModelTest, BenchModelKeepsWhatWentWellIfARowFails) {
+  // Logits beyond float32: a prompt can be read, but no token be chosen.
+  const std::string file = (std::filesystem::path(model_) / "model.safetensors").string();
+  std::string bytes = read_file(file);
+  std::uint64_t header = 0;
+  std::memcpy(&header, bytes.data(), sizeof(header));
+  const json names = json::parse(bytes.substr(sizeof(header), header));
+  const auto begin = names["model.language_model.norm.weight"]["data_offsets"][0].get<std::size_t>();
+  for (std::size_t i = 0; i < 64; ++i) {
+    const float huge = 3e38F;
+    std::memcpy(bytes.data() + sizeof(header) + header + begin + i * sizeof(huge), &huge, sizeof(huge));
+  }
+  write_bytes(file, bytes);
+  const ProgramResult result =
+      on_cpu("bench-model", {"--prompt-tokens", "8", "--no-image", "--repeats", "1", "--json"});
+  EXPECT_EQ(result.exit_code, 1) << result.error;
+  const json passes = json_of(result)["passes"];
+  ASSERT_EQ(passes.size(), 2);
+  EXPECT_GT(passes[0]["time_ms"], 0);
+  EXPECT_NE(passes[1]["failure"].get<std::string>().find("not numbers"), std::string::npos);
+  expect_fault(on_cpu("generate", {"--prompt", "x", "--json"}), 1, {"not numbers", "--weights float32"});
+}
+
+TEST_F(CliModelTest, ProfileAndWorkloadShowWhatIsLaunched) {
+  const std::vector<std::string> on_host{"--device",        "host", "--weights",    "float32", "--kv-cache", "float32",
+                                         "--prompt-tokens", "8",    "--image-size", "16",      "24"};
+  std::vector<std::string> words = on_host;
+  words.push_back("--json");
+  const ProgramResult profile = run("profile", words);
+  ASSERT_EQ(profile.exit_code, 0) << profile.error;
+  const json passes = json_of(profile)["passes"];
+  ASSERT_EQ(passes.size(), 3);
+  int norms = 0;
+  for (const json& launch : passes[0]["launches"]) {
+    EXPECT_EQ(launch["provenance"], "default");
+    norms += launch["problem"].get<std::string>().rfind("rmsnorm", 0) == 0 ? launch["count"].get<int>() : 0;
+  }
+  EXPECT_EQ(norms, 5) << "two a layer, and the last one";
+
+  words = on_host;
+  const auto file = (folder_ / "mine.json").string();
+  words.insert(words.end(), {"-o", file});
+  const ProgramResult result = run("workload", words);
+  ASSERT_EQ(result.exit_code, 0) << result.error;
+  const Workload workload = Workload::load(file);
+  EXPECT_EQ(workload.phases.size(), 1);
+  EXPECT_GT(workload.entries.size(), 20);
+  const Space space = Space::load(data_folder("search_spaces") / "rmsnorm.json");
+  double calls = 0;
+  std::set<std::string> problems;
+  for (const WorkloadProblem& problem : expand(workload, space)) {
+    calls += problem.count;
+    EXPECT_TRUE(problems.insert(problem.problem.text()).second) << "twice: " << problem.problem.text();
+    EXPECT_EQ(problem.problem.type("STORAGE"), ElementType::float32) << "as it was launched";
+  }
+  EXPECT_EQ(calls, 15) << "of the prompt, of the step and of the prompt with a picture";
+  EXPECT_EQ(problems.size(), 3U) << "8 rows, those of the picture, and 1 row, which a prompt's last token has, too";
+}
+
+}  // namespace
+}  // namespace pascaline::testing

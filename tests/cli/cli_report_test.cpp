@@ -1,0 +1,167 @@
+#include <gtest/gtest.h>
+
+#include "tests/cli/cli_fixture.hpp"
+#include "tests/report/made_database.hpp"
+
+namespace pascaline::testing {
+namespace {
+
+namespace fs = std::filesystem;
+
+class CliReportTest : public CliTest {
+ protected:
+  std::string other_ = (folder_ / "other.db").string();
+
+  // Of two problems one is 20 % slower now than in the other database, one as fast.
+  void make_both() const {
+    MadeDatabase now(database_);
+    now.win({.median_us = 120}, {.m = 1, .tile = 16});
+    now.win({}, {.m = 2});
+    MadeDatabase before(other_);
+    before.win({.seed = 2}, {.m = 1});
+    before.win({.seed = 2}, {.m = 2});
+  }
+  // The second session is 20 % slower.
+  void make_two_sessions() const {
+    MadeDatabase made(database_);
+    made.win({});
+    made.store.end_session(made.session, "finished");
+    made.session = begin_example_session(made.store, made.context);
+    made.win({.median_us = 120, .seed = 2});
+  }
+  [[nodiscard]] ProgramResult report(std::vector<std::string> words) const {
+    words.insert(words.begin(), {"report", "--db", database_});
+    return run(words);
+  }
+};
+
+TEST_F(CliReportTest, AgainstAnotherDatabase) {
+  make_both();
+  const ProgramResult result = report({"--against", other_});
+  EXPECT_EQ(result.exit_code, 0) << result.error;
+  EXPECT_EQ(result.error, "");
+  EXPECT_NE(result.out.find("Now is tuned.db, before is other.db. **1 slower, 0 faster**, 1 the same"),
+            std::string::npos)
+      << result.out;
+  EXPECT_NE(result.out.find("winner: TILE 8 → 16"), std::string::npos) << result.out;
+  EXPECT_NE(result.out.find("| Device | Built by |"), std::string::npos) << result.out;
+  const ProgramResult narrowed = report({"--against", other_, "--kernel", "softmax"});
+  EXPECT_NE(narrowed.out.find("**0 slower, 0 faster**"), std::string::npos) << narrowed.out;
+}
+
+TEST_F(CliReportTest, SessionsOfOneDatabase) {
+  make_two_sessions();
+  const ProgramResult slower = report({"--session", "2", "--against-session", "1"});
+  EXPECT_EQ(slower.exit_code, 0) << slower.error;
+  EXPECT_NE(slower.out.find("Now is session 2 of tuned.db, before is session 1 of tuned.db. **1 slower, 0 faster**"),
+            std::string::npos)
+      << slower.out;
+  const ProgramResult faster = report({"--session", "1", "--against-session", "2"});
+  EXPECT_NE(faster.out.find("**0 slower, 1 faster**"), std::string::npos) << faster.out;
+  const ProgramResult alone = report({"--session", "2"});
+  EXPECT_EQ(alone.exit_code, 0) << alone.error;
+  EXPECT_NE(alone.out.find("1 trial from"), std::string::npos) << alone.out;
+  EXPECT_EQ(alone.out.find("Comparison"), std::string::npos) << alone.out;
+  const std::string uuid = Store(database_, OpenMode::read_only).sessions().back().uuid;
+  const ProgramResult of_other =
+      report({"--session", "2", "--against", database_, "--against-session", uuid.substr(0, 8)});
+  EXPECT_NE(of_other.out.find("before is session 1 of tuned.db. **1 slower"), std::string::npos) << of_other.out;
+}
+
+TEST_F(CliReportTest, RegressionFailsOnlyBeyondThePercentage) {
+  make_both();
+  const ProgramResult failed = report({"--against", other_, "--fail-on-regression", "5"});
+  EXPECT_EQ(failed.exit_code, 3);
+  EXPECT_EQ(failed.error, "1 problem is slower by more than 5 %\n");
+  EXPECT_NE(failed.out.find("### Slower: 1"), std::string::npos) << "it is written all the same";
+  const ProgramResult passed = report({"--against", other_, "--fail-on-regression", "30"});
+  EXPECT_EQ(passed.exit_code, 0);
+  EXPECT_EQ(passed.error, "");
+  const std::string file = (folder_ / "comparison.md").string();
+  EXPECT_EQ(report({"--against", other_, "--fail-on-regression", "5", "-o", file}).exit_code, 3);
+  EXPECT_NE(bytes_of(file).find("### Slower: 1"), std::string::npos);
+}
+
+TEST_F(CliReportTest, RegressionsOfNothingAreNoPass) {
+  make_both();
+  expect_fault(report({"--against", other_, "--fail-on-regression", "5", "--kernel", "matmull"}), 1,
+               {"--fail-on-regression", "nothing to judge"});
+}
+
+TEST_F(CliReportTest, DatabasesAreNeverWrittenOver) {
+  make_both();
+  fs::create_hard_link(database_, folder_ / "same.md");
+  const std::string before = bytes_of(database_);
+  const std::string other_before = bytes_of(other_);
+  expect_fault(report({"-o", database_}), 1, {database_, "is the database that is read"});
+  expect_fault(report({"--format", "html", "-o", (folder_ / "same.md").string()}), 1, {"same.md", "is the database"});
+  expect_fault(report({"--against", other_, "-o", other_}), 1, {other_, "is the database that is read"});
+  EXPECT_EQ(bytes_of(database_), before);
+  EXPECT_EQ(bytes_of(other_), other_before);
+}
+
+TEST_F(CliReportTest, WhatIsGivenIsNotNothing) {
+  make_two_sessions();
+  expect_fault(report({"--session", ""}), 2, {"--session", "empty"});
+  expect_fault(report({"--session", "1", "--against-session", ""}), 2, {"--against-session", "empty"});
+  expect_fault(report({"--against", ""}), 2, {"--against", "empty"});
+  expect_fault(report({"--format", "html", "--spaces", (folder_ / "none").string()}), 2, {"--spaces", "none"});
+  expect_fault(report({"--title", ""}), 2, {"--title", "empty"});
+  expect_fault(run({"serve", "--db", database_, "--host", ""}), 2, {"--host", "empty"});
+  expect_fault(run({"serve", "--db", database_, "--port", "65536"}), 2, {"--port"});
+  expect_fault(run({"serve", "--db", other_, "--port", "0"}), 1, {other_, "no such file"});
+}
+
+TEST_F(CliReportTest, PageAndDocumentHoldTheComparison) {
+  make_both();
+  const nlohmann::json document = json_of(report({"--against", other_, "--format", "json"}));
+  EXPECT_EQ(document["comparison"]["summary"]["slower"], 1);
+  EXPECT_EQ(document["comparison"]["b"]["label"], "other.db");
+  const ProgramResult page = report({"--against", other_, "--format", "html"});
+  EXPECT_EQ(page.exit_code, 0) << page.error;
+  EXPECT_TRUE(page.out.starts_with("<!doctype html>"));
+  EXPECT_NE(page.out.find(R"("verdict":"slower")"), std::string::npos);
+  make_two_sessions();
+  const nlohmann::json one = json_of(report({"--session", "2", "--format", "json"}));
+  ASSERT_EQ(one["sessions"].size(), 1U);
+  EXPECT_EQ(one["sessions"][0]["id"], 2);
+  EXPECT_EQ(one["contexts"][0]["trials"], one["sessions"][0]["trials"]);
+}
+
+TEST_F(CliReportTest, SessionThatDoesNotExistNamesThoseThatDo) {
+  make_two_sessions();
+  expect_fault(report({"--session", "7"}), 1, {database_, "no session '7'", "it has 2 (begun ", ", 1 (begun "});
+  expect_fault(report({"--session", "2", "--against-session", "ffff"}), 1, {"no session 'ffff'", "it has 2"});
+  { const Store empty(other_, OpenMode::create); }
+  expect_fault(report({"--against", other_, "--against-session", "1"}), 1, {other_, "no session '1'", "it has none"});
+}
+
+TEST_F(CliReportTest, ComparisonsThatAreNoneAreRefused) {
+  make_two_sessions();
+  expect_fault(report({"--against", database_}), 1, {"tuned.db would be compared with itself"});
+  fs::create_symlink(database_, folder_ / "link.db");
+  expect_fault(report({"--against", (folder_ / "link.db").string()}), 1, {"would be compared with itself"});
+  expect_fault(report({"--session", "1", "--against-session", "1"}), 1, {"session 1 of tuned.db", "with itself"});
+  expect_fault(report({"--against-session", "1"}), 1, {"--against-session", "--session", "--against"});
+  expect_fault(report({"--fail-on-regression", "5"}), 1, {"--fail-on-regression", "--against"});
+  expect_fault(report({"--session", "1", "--fail-on-regression", "5"}), 1, {"--fail-on-regression", "comparison"});
+  expect_fault(report({"--session", "1", "--against-session", "2", "--format", "csv"}), 1, {"CSV", "md, html or json"});
+  for (const char* percent : {"-1", "many", "nan", "1e9", ""}) {
+    expect_fault(report({std::string("--fail-on-regression=") + percent}), 2, {"--fail-on-regression"});
+  }
+}
+
+TEST_F(CliReportTest, OtherDatabaseThatIsMissingOrNone) {
+  make_two_sessions();
+  expect_fault(report({"--against", other_}), 1, {other_, "no such file"});
+  EXPECT_FALSE(fs::exists(other_));
+  write_bytes(other_, "dear diary\n");
+  expect_fault(report({"--against", other_}), 1, {other_, "no SQLite database"});
+  expect_fault(report({"--against", kernels_}), 1, {kernels_, "folder"});
+  const std::string file = (folder_ / "never.md").string();
+  expect_fault(report({"--against", other_, "-o", file}), 1, {other_});
+  EXPECT_FALSE(fs::exists(file));
+}
+
+}  // namespace
+}  // namespace pascaline::testing

@@ -1,0 +1,118 @@
+#include "cli/tune/summary_table.hpp"
+
+#include <gtest/gtest.h>
+
+#include <sstream>
+
+#include "cli/text.hpp"
+
+namespace pascaline::testing {
+namespace {
+
+using cli::summary_table;
+using cli::SummaryRow;
+
+std::vector<SummaryRow> example_rows() {
+  return {{"M=1 N=64", "NVIDIA H200", 56, 120.5, 100, 1.205, 0.9994, false, 100, "BLOCK=64"},
+          {"M=512 N=2048", "NVIDIA H200", 2, 2000, 2000, 1, 0.5, true, 8, "BLOCK=128"}};
+}
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) {
+    lines.push_back(line);
+  }
+  return lines;
+}
+
+TEST(SummaryTableTest, AlignsColumnsAndAddsUp) {
+  EXPECT_EQ(summary_table(example_rows()),
+            "problem       device       calls  default us  best us   gain  confidence  trials  configuration\n"
+            "M=1 N=64      NVIDIA H200     56      120.50   100.00  1.21x       0.999     100  BLOCK=64\n"
+            "M=512 N=2048  NVIDIA H200      2     2000.00  2000.00  1.00x         tie       8  BLOCK=128\n"
+            "model time in these kernels: 10.75 ms -> 9.6 ms (1.12x)\n");
+}
+
+TEST(SummaryTableTest, NothingToShow) { EXPECT_EQ(summary_table({}), ""); }
+
+TEST(SummaryTableTest, ProblemsWithoutATimeAreLeftOutOfTheTotal) {
+  std::vector<SummaryRow> rows = example_rows();
+  rows[0].default_us = 0;
+  rows[0].gain = 0;
+  rows[0].confidence = 0;
+  const std::string text = summary_table(rows);
+  EXPECT_NE(text.find("     56           -   100.00      -           -     100  BLOCK=64\n"), std::string::npos)
+      << text;
+  EXPECT_TRUE(text.ends_with("kernels: 4 ms -> 4 ms (1.00x), without 1 problem(s) that lack a time\n")) << text;
+  for (SummaryRow& row : rows) {
+    row.best_us = 0;
+    row.config = "";
+  }
+  const std::string none = summary_table(rows);
+  EXPECT_EQ(none.find("model time"), std::string::npos) << none;
+  EXPECT_TRUE(none.ends_with("  -\n")) << none;
+}
+
+TEST(SummaryTableTest, DevicesThatShareTheProblemsHaveOneTotal) {
+  std::vector<SummaryRow> rows = example_rows();
+  rows[1].device = "cuda:1";
+  EXPECT_EQ(lines_of(summary_table(rows)).back(), "model time in these kernels: 10.75 ms -> 9.6 ms (1.12x)");
+}
+
+TEST(SummaryTableTest, DevicesThatTunedTheSameProblemsHaveATotalEach) {
+  std::vector<SummaryRow> rows = example_rows();
+  rows[1] = rows[0];
+  rows[1].device = "NVIDIA TITAN Xp";
+  rows[1].best_us = 50;
+  const auto lines = lines_of(summary_table(rows));
+  ASSERT_EQ(lines.size(), 5U);
+  EXPECT_EQ(lines[3], "model time in these kernels on NVIDIA H200: 6.748 ms -> 5.6 ms (1.21x)");
+  EXPECT_EQ(lines[4], "model time in these kernels on NVIDIA TITAN Xp: 6.748 ms -> 2.8 ms (2.41x)");
+}
+
+TEST(SummaryTableTest, SaysWhatABaselineIsThatIsNotTheDefault) {
+  std::vector<SummaryRow> rows{example_rows()[0]};
+  rows[0].baseline = "BLOCK=32";
+  rows[0].baseline_why = "timed_out: nothing came of it";
+  rows[0].from_search = true;
+  const auto lines = lines_of(summary_table(rows));
+  ASSERT_EQ(lines.size(), 5U);
+  EXPECT_NE(lines[1].find("120.50*"), std::string::npos) << lines[1];
+  EXPECT_NE(lines[1].find("0.999+"), std::string::npos) << lines[1];
+  EXPECT_EQ(lines[2],
+            "* M=1 N=64: not of the default (timed_out: nothing came of it) but of the nearest usable configuration, "
+            "BLOCK=32");
+  EXPECT_EQ(lines[3], "+ from the search's trials, as no time was left for finals");
+  EXPECT_TRUE(lines[4].starts_with("model time in these kernels: ")) << "it counts: " << lines[4];
+}
+
+TEST(SummaryTableTest, NamesADefaultOfWhichNothingIsKnownAsReportsDo) {
+  std::vector<SummaryRow> rows{example_rows()[0]};
+  rows[0].baseline = "BLOCK=32";
+  EXPECT_NE(summary_table(rows).find("not of the default (not valid or not tried) but of"), std::string::npos)
+      << summary_table(rows);
+}
+
+TEST(SummaryTableTest, UnitsOfTheTotal) {
+  std::vector<SummaryRow> rows{example_rows()[0]};
+  rows[0].count = 1;
+  EXPECT_TRUE(summary_table(rows).ends_with("120.5 us -> 100 us (1.21x)\n")) << summary_table(rows);
+  rows[0].count = 100'000;
+  EXPECT_TRUE(summary_table(rows).ends_with("12.05 s -> 10 s (1.21x)\n")) << summary_table(rows);
+}
+
+TEST(SummaryTableTest, WideCharactersAndControlCharactersKeepTheColumns) {
+  std::vector<SummaryRow> rows = example_rows();
+  rows[0].problem = "核 M×N";
+  rows[1].device = "a\nb\033[2J";
+  const auto lines = lines_of(summary_table(rows));
+  ASSERT_EQ(lines.size(), 4U);
+  const std::size_t column = cli::columns_of(lines[0].substr(0, lines[0].find("configuration")));
+  EXPECT_EQ(cli::columns_of(lines[1].substr(0, lines[1].find("BLOCK"))), column);
+  EXPECT_EQ(cli::columns_of(lines[2].substr(0, lines[2].find("BLOCK"))), column);
+  EXPECT_EQ(lines[2].find('\033'), std::string::npos);
+}
+
+}  // namespace
+}  // namespace pascaline::testing

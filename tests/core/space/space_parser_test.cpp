@@ -1,0 +1,397 @@
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <functional>
+#include <string>
+
+#include "core/error.hpp"
+#include "core/space/space.hpp"
+#include "core/util/paths.hpp"
+#include "tests/core/space/small_space.hpp"
+
+namespace pascaline {
+namespace {
+
+using nlohmann::json;
+using testing::small_space;
+
+struct BadSpace {
+  const char* name;
+  std::function<void(json&)> change;
+  const char* pointer;
+  const char* message;  // part of it
+};
+
+json& at(json& space, const char* pointer) { return space[json::json_pointer(pointer)]; }
+
+// One change each that makes the space wrong.
+const BadSpace kBadSpaces[] = {
+    {"unknown key", [](json& s) { s["block_size"] = 1; }, "", "unknown key 'block_size'"},
+    {"unknown key below", [](json& s) { at(s, "/parameters/1/vals") = 1; }, "/parameters/1", "unknown key 'vals'"},
+    {"missing key", [](json& s) { s.erase("work"); }, "", "'work' is missing"},
+    {"missing key below", [](json& s) { at(s, "/parameters/0").erase("default"); }, "/parameters/0", "'default'"},
+    {"wrong schema", [](json& s) { s["schema"] = 2; }, "/schema", "schema 1"},
+    {"schema as text", [](json& s) { s["schema"] = "1"; }, "/schema", "expected an integer"},
+    {"empty kernel", [](json& s) { s["kernel"] = ""; }, "/kernel", "must not be empty"},
+    {"unknown name", [](json& s) { at(s, "/constraints/0/require") = "BLOK <= 1"; }, "/constraints/0/require",
+     "unknown name 'BLOK'"},
+    {"unknown name in a launch", [](json& s) { at(s, "/launch/grid/1") = "M"; }, "/launch/grid/1", "unknown name 'M'"},
+    {"type in an expression", [](json& s) { at(s, "/work/bytes") = "STORAGE * N"; }, "/work/bytes", "sizeof(STORAGE)"},
+    {"text parameter in an expression", [](json& s) { at(s, "/work/flops") = "MODE"; }, "/work/flops", "not integers"},
+    {"size of a text parameter", [](json& s) { at(s, "/work/flops") = "sizeof(MODE)"; }, "/work/flops", "unknown name"},
+    {"macro that uses itself", [](json& s) { at(s, "/macros/0/value") = "ALIGNED + 1"; }, "/macros/0/value",
+     "unknown name 'ALIGNED'"},
+    {"constraint that does not parse", [](json& s) { at(s, "/constraints/1/require") = "N % % 2"; },
+     "/constraints/1/require", "column 5"},
+    {"constraint without reason", [](json& s) { at(s, "/constraints/1").erase("because"); }, "/constraints/1",
+     "'because'"},
+    {"text for an array", [](json& s) { at(s, "/parameters/0/values") = "32"; }, "/parameters/0/values",
+     "expected an array"},
+    {"object for an array", [](json& s) { s["parameters"] = json::object(); }, "/parameters", "expected an array"},
+    {"array for an object", [](json& s) { s["launch"] = json::array(); }, "/launch", "expected an object"},
+    {"float for an integer", [](json& s) { at(s, "/dimensions/0/minimum") = 1.5; }, "/dimensions/0/minimum",
+     "expected an integer"},
+    {"float for an expression", [](json& s) { at(s, "/work/flops") = 2.5; }, "/work/flops", "expected an integer"},
+    {"float among integers", [](json& s) { at(s, "/parameters/0/values/2") = 128.0; }, "/parameters/0/values/2",
+     "another type"},
+    {"integer for a flag", [](json& s) { at(s, "/dimensions/1/fixed") = 1; }, "/dimensions/1/fixed", "true or false"},
+    {"text for a flag", [](json& s) { at(s, "/dimensions/0/varies") = "yes"; }, "/dimensions/0/varies",
+     "true or false"},
+    {"null as a value", [](json& s) { at(s, "/parameters/0/values/2") = nullptr; }, "/parameters/0/values/2",
+     "expected text"},
+    {"number beyond 64 bits", [](json& s) { at(s, "/parameters/0/values/3") = 18446744073709551615U; },
+     "/parameters/0/values/3", "64 bits"},
+    {"no values", [](json& s) { at(s, "/parameters/0/values") = json::array(); }, "/parameters/0/values", "1 to 4096"},
+    {"default outside its list", [](json& s) { at(s, "/parameters/0/default") = 48; }, "/parameters/0/default",
+     "48 is not among the values of 'BLOCK'"},
+    {"default of another type", [](json& s) { at(s, "/parameters/0/default") = "64"; }, "/parameters/0/default",
+     "not among"},
+    {"duplicate value", [](json& s) { at(s, "/parameters/1/values/2") = 2; }, "/parameters/1/values/2", "stands twice"},
+    {"duplicate element type", [](json& s) { at(s, "/types/0/values/1") = "float32"; }, "/types/0/values/1",
+     "stands twice"},
+    {"duplicate parameter", [](json& s) { at(s, "/parameters/1/name") = "BLOCK"; }, "/parameters/1/name",
+     "'BLOCK' is used twice"},
+    {"dimension named as a parameter", [](json& s) { at(s, "/dimensions/0/name") = "ITEMS"; }, "/dimensions/0/name",
+     "used twice"},
+    {"macro named as a dimension", [](json& s) { at(s, "/macros/0/name") = "N"; }, "/macros/0/name", "used twice"},
+    {"name that is none", [](json& s) { at(s, "/parameters/0/name") = "BLOCK-X"; }, "/parameters/0/name", "identifier"},
+    {"name with sizeof", [](json& s) { at(s, "/parameters/0/name") = "sizeof(X)"; }, "/parameters/0/name",
+     "identifier"},
+    {"name of a function", [](json& s) { at(s, "/parameters/0/name") = "log2"; }, "/parameters/0/name",
+     "word of the expression language"},
+    {"name of a limit", [](json& s) { at(s, "/dimensions/0/name") = "device_warp_size"; }, "/dimensions/0/name",
+     "device_"},
+    {"name that is a word of C++", [](json& s) { at(s, "/parameters/0/name") = "return"; }, "/parameters/0/name",
+     "'return' is a word of C++"},
+    {"name that is the compiler's", [](json& s) { at(s, "/types/0/name") = "__global__"; }, "/types/0/name",
+     "reserved for the compiler"},
+    {"macro that is the program's", [](json& s) { at(s, "/macros/0/name") = "PASCALINE_HOST_DEVICE"; },
+     "/macros/0/name", "the program's own"},
+    {"value with code", [](json& s) { at(s, "/parameters/3/values/1") = "ca; system(\"id\")"; },
+     "/parameters/3/values/1", "is not allowed as a macro value"},
+    {"function with code", [](json& s) { at(s, "/launch/function") = "scale);int x=system(\"id\""; },
+     "/launch/function", "is not an identifier of C++"},
+    {"function of a reference with code",
+     [](json& s) {
+       at(s, "/reference") = {{"kernel", {{"function", "f)"}, {"block", {1}}, {"grid", {1}}}}};
+     },
+     "/reference/kernel/function", "is not an identifier of C++"},
+    {"option that reads a file", [](json& s) { at(s, "/parameters/5/option") = "--pre-include=/etc/passwd"; },
+     "/parameters/5/option", "'--pre-include=/etc/passwd32' is not an allowed compiler option"},
+    {"option with a folder", [](json& s) { at(s, "/parameters/5/option") = "-I/tmp/"; }, "/parameters/5/option",
+     "maxrregcount, use_fast_math"},
+    {"argument that is no name", [](json& s) { at(s, "/arguments/0/name") = "x y"; }, "/arguments/0/name",
+     "not an identifier"},
+    {"kernel beyond its folder", [](json& s) { s["kernel"] = "../scale"; }, "/kernel", "is no kernel's name"},
+    {"omit without option", [](json& s) { at(s, "/parameters/0/omit") = 32; }, "/parameters/0/omit", "'option'"},
+    {"omit outside the list", [](json& s) { at(s, "/parameters/5/omit") = 1; }, "/parameters/5/omit", "not among"},
+    {"unknown element type", [](json& s) { at(s, "/types/0/values/0") = "float"; }, "/types/0/values/0", "'float'"},
+    {"no element type", [](json& s) { at(s, "/types/0/values") = json::array(); }, "/types/0/values", "at least one"},
+    {"four block dimensions",
+     [](json& s) {
+       at(s, "/launch/block") = {1, 1, 1, 1};
+     },
+     "/launch/block", "one to three"},
+    {"no grid", [](json& s) { at(s, "/launch/grid") = json::array(); }, "/launch/grid", "one to three"},
+    {"unknown buffer type", [](json& s) { at(s, "/arguments/0/buffer") = "OUTPUT"; }, "/arguments/0/buffer", "OUTPUT"},
+    {"buffer and scalar", [](json& s) { at(s, "/arguments/0/scalar") = "int32"; }, "/arguments/0", "either"},
+    {"neither", [](json& s) { at(s, "/arguments/2").erase("scalar"); }, "/arguments/2", "either"},
+    {"unknown access", [](json& s) { at(s, "/arguments/0/access") = "read"; }, "/arguments/0/access", "in, out"},
+    {"unknown fill", [](json& s) { at(s, "/arguments/0/fill") = "ones"; }, "/arguments/0/fill", "uniform"},
+    {"fill of nothing", [](json& s) { at(s, "/arguments/0/low") = 2; }, "/arguments/0", "below"},
+    {"scalar with access", [](json& s) { at(s, "/arguments/2/access") = "in"; }, "/arguments/2/access", "'value' only"},
+    {"scalar with low", [](json& s) { at(s, "/arguments/2/low") = 0; }, "/arguments/2/low", "'value' only"},
+    {"buffer with value", [](json& s) { at(s, "/arguments/0/value") = 1; }, "/arguments/0", "'extent'"},
+    {"argument twice", [](json& s) { at(s, "/arguments/1/name") = "x"; }, "/arguments/1", "stands twice"},
+    {"no output", [](json& s) { at(s, "/arguments/1/access") = "in"; }, "/arguments", "'out' or 'inout'"},
+    {"no reference", [](json& s) { s["reference"] = json::object(); }, "/reference", "'host'"},
+    {"unknown tolerance", [](json& s) { at(s, "/tolerance/half") = 1; }, "/tolerance/half", "unknown element type"},
+    {"negative floor", [](json& s) { at(s, "/tolerance/floor") = -1; }, "/tolerance/floor", "negative"},
+    {"factor of a tolerance that is no expression", [](json& s) { at(s, "/tolerance/factor") = "NOSUCH + 1"; },
+     "/tolerance/factor", "unknown name 'NOSUCH'"},
+    {"sum without its terms",
+     [](json& s) {
+       at(s, "/tolerance/sum") = {{"of", {"x"}}};
+     },
+     "/tolerance/sum", "terms"},
+    {"sum of an output",
+     [](json& s) {
+       at(s, "/tolerance/sum") = {{"terms", "N"}, {"of", {"x", "y"}}};
+     },
+     "/tolerance/sum/of/1", "no buffer 'y' with access 'in'"},
+    {"sum of nothing",
+     [](json& s) {
+       at(s, "/tolerance/sum") = {{"terms", "N"}, {"of", json::array()}};
+     },
+     "/tolerance/sum/of", "at least one argument"},
+    {"product of sums of what is not told",
+     [](json& s) {
+       at(s, "/tolerance/sum") = {{"terms", "N"}, {"product_of", 2}};
+     },
+     "/tolerance/sum/product_of", "goes with 'of'"},
+    {"positive sum with terms that have signs",
+     [](json& s) {
+       at(s, "/tolerance/sum") = {{"terms", "N"}, {"of", {"x"}}, {"positive", true}};
+     },
+     "/tolerance/sum/positive", "does not go with 'of'"},
+    {"sum in whole numbers",
+     [](json& s) {
+       at(s, "/tolerance/sum") = {{"terms", "N"}, {"type", "int32"}};
+     },
+     "/tolerance/sum/type", "int32 is no floating-point type"},
+    {"sum with an unknown key",
+     [](json& s) {
+       at(s, "/tolerance/sum") = {{"terms", "N"}, {"term", "N"}};
+     },
+     "/tolerance/sum", "unknown key 'term'"},
+    {"no tolerance for a second output",
+     [](json& s) {
+       at(s, "/arguments").push_back({{"name", "z"}, {"buffer", "bfloat16"}, {"access", "out"}, {"extent", "N"}});
+     },
+     "/tolerance", "no entry for bfloat16, a type of the output 'z'"},
+    {"definition of a name that is taken",
+     [](json& s) {
+       s["definitions"] = json::array({{{"name", "BLOCK"}, {"value", "N"}}});
+     },
+     "/definitions/0/name", "used twice"},
+    {"definition that uses a macro",
+     [](json& s) {
+       s["definitions"] = json::array({{{"name", "HALF"}, {"value", "ALIGNED / 2"}}});
+     },
+     "/definitions/0/value", "unknown name 'ALIGNED'"},
+    {"negative tolerance", [](json& s) { at(s, "/tolerance/float32") = -1; }, "/tolerance/float32", "negative"},
+    {"default that names a parameter", [](json& s) { at(s, "/dimensions/1/default") = "BLOCK"; },
+     "/dimensions/1/default", "only dimensions before it"},
+    {"default that names itself", [](json& s) { at(s, "/dimensions/1/default") = "WIDTH"; }, "/dimensions/1/default",
+     "unknown name 'WIDTH'"},
+    {"default that names a later dimension", [](json& s) { at(s, "/dimensions/0/default") = "2 * WIDTH"; },
+     "/dimensions/0/default", "unknown name 'WIDTH'"},
+    {"default that names a size", [](json& s) { at(s, "/dimensions/1/default") = "sizeof(STORAGE)"; },
+     "/dimensions/1/default", "unknown name"},
+    {"default that names a limit", [](json& s) { at(s, "/dimensions/1/default") = "device_warp_size"; },
+     "/dimensions/1/default", "unknown name"},
+    {"default that does not parse", [](json& s) { at(s, "/dimensions/1/default") = "N +"; }, "/dimensions/1/default",
+     "column 4"},
+    {"real default", [](json& s) { at(s, "/dimensions/1/default") = 2.5; }, "/dimensions/1/default", "an integer"},
+    {"maximum below the minimum", [](json& s) { at(s, "/dimensions/1/maximum") = 1; }, "/dimensions/1/maximum",
+     "below the minimum 2"},
+    {"maximum as text", [](json& s) { at(s, "/dimensions/1/maximum") = "9"; }, "/dimensions/1/maximum", "an integer"},
+    {"example above the maximum",
+     [](json& s) {
+       at(s, "/dimensions/1/maximum") = 9;
+       at(s, "/dimensions/1/example") = 10;
+     },
+     "/dimensions/1/example", "between the minimum 2 and the maximum 9"},
+    {"type like none", [](json& s) { at(s, "/types/0/like") = "OTHER"; }, "/types/0/like", "no type variable 'OTHER'"},
+    {"type like itself", [](json& s) { at(s, "/types/0/like") = "STORAGE"; }, "/types/0/like", "before this one"},
+    {"type like a wider one",
+     [](json& s) {
+       at(s, "/types").push_back({{"name", "OUT"}, {"values", {"float32"}}, {"like", "STORAGE"}});
+     },
+     "/types/1/like", "'STORAGE' may be float16, which 'OUT' may not"},
+    {"low that does not parse", [](json& s) { at(s, "/arguments/0/low") = "N -"; }, "/arguments/0/low", "column 4"},
+    {"high of an unknown name", [](json& s) { at(s, "/arguments/0/high") = "M"; }, "/arguments/0/high",
+     "unknown name 'M'"},
+    {"low that is a flag", [](json& s) { at(s, "/arguments/0/low") = true; }, "/arguments/0/low", "a number"},
+    {"deviation below zero",
+     [](json& s) {
+       at(s, "/arguments/0/fill") = "normal";
+       at(s, "/arguments/0/high") = -1;
+     },
+     "/arguments/0/high", "must not be negative"},
+    {"missing tolerance", [](json& s) { at(s, "/tolerance").erase("float16"); }, "/tolerance", "no entry for float16"},
+    {"default breaks a constraint",
+     [](json& s) {
+       at(s, "/parameters/0/values") = {64, 256};
+       at(s, "/parameters/1/default") = 4;
+       at(s, "/parameters/0/default") = 256;
+     },
+     "/constraints/0", "the default configuration breaks this constraint"},
+    {"constraints leave nothing", [](json& s) { at(s, "/constraints/0/require") = "BLOCK * ITEMS < 32"; },
+     "/constraints/0", "the constraints leave no valid configuration"},
+    {"constraint that never has a value", [](json& s) { at(s, "/constraints/0/require") = "BLOCK / 0 == 0"; },
+     "/constraints/0", "leave no valid configuration"},
+};
+
+TEST(SpaceParserTest, EveryMistakeIsNamedWithItsPlace) {
+  for (const BadSpace& test : kBadSpaces) {
+    json space = small_space();
+    test.change(space);
+    try {
+      (void)Space::parse(space.dump(), "scale.json");
+      ADD_FAILURE() << "accepted: " << test.name;
+    } catch (const SpaceError& error) {
+      EXPECT_EQ(error.file(), "scale.json") << test.name;
+      EXPECT_EQ(error.pointer(), test.pointer) << test.name << ": " << error.what();
+      EXPECT_NE(std::string(error.what()).find(test.message), std::string::npos) << test.name << ": " << error.what();
+    }
+  }
+}
+
+TEST(SpaceParserTest, TheSmallSpaceItselfIsRight) {
+  const Space space = Space::parse(small_space().dump(), "scale.json");
+  EXPECT_EQ(space.kernel, "scale");
+  EXPECT_EQ(space.parameters.size(), 6U);
+  EXPECT_DOUBLE_EQ(space.raw_size(), 4 * 3 * 2 * 2 * 2 * 2);
+  EXPECT_EQ(space.default_config().text(), "BLOCK=64 CACHED=1 ITEMS=2 MAX_REGISTERS=0 MODE=ca RATIO=1.0");
+  EXPECT_DOUBLE_EQ(space.tolerance(ElementType::float16), 1e-3);
+  EXPECT_THROW((void)space.tolerance(ElementType::int8), SpaceError);
+  EXPECT_EQ(space.arguments[0].fill, Fill::uniform);
+  EXPECT_EQ(space.arguments[1].fill, Fill::none);
+  EXPECT_TRUE(space.dimensions[1].fixed);
+  EXPECT_TRUE(space.dimensions[0].varies);
+  EXPECT_FALSE(space.dimensions[1].varies);
+}
+
+TEST(SpaceParserTest, DefinitionsStandInExpressionsAndAreNoMacros) {
+  json text = small_space();
+  text["definitions"] = json::array({{{"name", "TILE"}, {"value", "BLOCK * ITEMS"}}});
+  at(text, "/constraints/0/require") = "TILE <= 256";
+  at(text, "/macros/0/value") = "N % TILE == 0";
+  at(text, "/launch/grid/0") = "ceil_div(N, TILE)";
+  at(text, "/tolerance/floor") = 0.5;
+  const Space space = Space::parse(text.dump(), "scale.json");
+  EXPECT_DOUBLE_EQ(space.error_floor, 0.5);
+  ASSERT_EQ(space.derived.size(), 1U);
+  EXPECT_EQ(space.derived[0].name, "ALIGNED");
+  const BoundSpace bound(space, space.problem({{"N", "1000"}, {"WIDTH", "4"}}), DeviceLimits());
+  EXPECT_EQ(bound.geometry(space.launch, space.default_config()).grid[0], 8);
+  EXPECT_EQ(Space::parse(small_space().dump(), "scale.json").error_floor, 0);
+}
+
+TEST(SpaceParserTest, ATolerancesFactorMayDependOnTheProblem) {
+  json text = small_space();
+  at(text, "/tolerance/factor") = "N / 500";
+  const Space space = Space::parse(text.dump(), "scale.json");
+  const auto of = [&](const char* n) {
+    const BoundSpace bound(space, space.problem({{"N", n}, {"WIDTH", "4"}}), DeviceLimits());
+    return bound.tolerance(ElementType::float16);
+  };
+  EXPECT_DOUBLE_EQ(of("1000"), 2e-3);
+  EXPECT_DOUBLE_EQ(of("500"), 1e-3);
+  EXPECT_THROW((void)of("100"), Error);
+}
+
+TEST(SpaceParserTest, DimensionsMayHaveDefaultsAndAMaximum) {
+  json text = small_space();
+  at(text, "/dimensions/0/maximum") = 100;
+  at(text, "/dimensions/1/default") = "max(2, N / 4)";
+  const Space space = Space::parse(text.dump(), "scale.json");
+  EXPECT_EQ(space.dimensions[0].maximum, 100);
+  EXPECT_EQ(space.dimensions[0].example, 100) << "the nearest that is allowed";
+  EXPECT_FALSE(space.dimensions[0].default_value);
+  EXPECT_EQ(space.example_problem().text(), "scale N=100 WIDTH=25 STORAGE=float32");
+  at(text, "/dimensions/1/default") = 7;
+  EXPECT_EQ(Space::parse(text.dump(), "scale.json").example_problem().dimension("WIDTH"), 7);
+}
+
+TEST(SpaceParserTest, TypesMayFollowOthers) {
+  json text = small_space();
+  at(text, "/types").push_back({{"name", "OUT"}, {"values", {"int8", "float16", "float32"}}, {"like", "STORAGE"}});
+  const Space space = Space::parse(text.dump(), "scale.json");
+  EXPECT_EQ(space.types[1].like, 0U);
+  EXPECT_FALSE(space.types[0].like);
+  EXPECT_EQ(space.example_problem().type("OUT"), ElementType::float32) << "not the first of its own";
+}
+
+TEST(SpaceParserTest, FillsRangeOverNumbersOrExpressions) {
+  json text = small_space();
+  at(text, "/arguments/0/fill") = "ramp";
+  at(text, "/arguments/0/low") = 4;
+  at(text, "/arguments/0/high") = "N - 1";
+  Argument argument = Space::parse(text.dump(), "scale.json").arguments[0];
+  EXPECT_EQ(argument.fill, Fill::ramp);
+  EXPECT_DOUBLE_EQ(argument.low, 4);
+  EXPECT_FALSE(argument.low_value);
+  ASSERT_TRUE(argument.high_value);
+  EXPECT_EQ(argument.high_value->text(), "N - 1");
+  at(text, "/arguments/0/high") = 1;  // a ramp may fall
+  EXPECT_DOUBLE_EQ(Space::parse(text.dump(), "scale.json").arguments[0].high, 1);
+}
+
+TEST(SpaceParserTest, DuplicateKeyInTheText) {
+  std::string text = small_space().dump();
+  text.insert(text.find("\"default\":2"), "\"default\":4,");
+  try {
+    (void)Space::parse(text, "scale.json");
+    FAIL() << "accepted";
+  } catch (const SpaceError& error) {
+    EXPECT_EQ(error.pointer(), "/parameters/1/default");
+  }
+}
+
+TEST(SpaceParserTest, EveryTruncationIsRefusedWithLineAndColumn) {
+  const std::string text = small_space().dump(1);
+  for (std::size_t size = 0; size < text.size(); size += 7) {
+    try {
+      (void)Space::parse(text.substr(0, size), "scale.json");
+      ADD_FAILURE() << "accepted " << size << " bytes";
+    } catch (const SpaceError& error) {
+      EXPECT_NE(std::string(error.what()).find("not valid JSON at line "), std::string::npos) << error.what();
+    }
+  }
+}
+
+TEST(SpaceParserTest, HashIgnoresLayoutButNotContent) {
+  const json space = small_space();
+  json other = space;
+  at(other, "/parameters/0/default") = 128;
+  EXPECT_EQ(Space::parse(space.dump(), "a").hash, Space::parse(space.dump(4), "b").hash);
+  EXPECT_NE(Space::parse(space.dump(), "a").hash, Space::parse(other.dump(), "a").hash);
+}
+
+class SpaceFileTest : public ::testing::Test {
+ protected:
+  SpaceFileTest() { std::filesystem::create_directories(folder_); }
+  ~SpaceFileTest() override { std::filesystem::remove_all(folder_); }
+  const std::filesystem::path folder_ =
+      std::filesystem::temp_directory_path() / ("pascaline_space_file_test." + std::to_string(::getpid()));
+};
+
+TEST_F(SpaceFileTest, KernelMustBeNamedAsTheFile) {
+  write_file_atomically(folder_ / "scale.json", small_space().dump());
+  EXPECT_EQ(Space::load(folder_ / "scale.json").kernel, "scale");
+  write_file_atomically(folder_ / "scales.json", small_space().dump());
+  try {
+    (void)Space::load(folder_ / "scales.json");
+    FAIL() << "accepted";
+  } catch (const SpaceError& error) {
+    EXPECT_EQ(error.pointer(), "/kernel");
+    EXPECT_EQ(error.file(), (folder_ / "scales.json").string());
+  }
+}
+
+TEST_F(SpaceFileTest, MissingFilesAndFoldersAreNamed) {
+  for (const auto& file : {folder_ / "none.json", folder_}) {
+    try {
+      (void)Space::load(file);
+      ADD_FAILURE() << "loaded " << file;
+    } catch (const SpaceError& error) {
+      EXPECT_EQ(error.file(), file.string());
+    }
+  }
+}
+
+}  // namespace
+}  // namespace pascaline

@@ -1,0 +1,176 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "core/space/space.hpp"
+#include "core/util/paths.hpp"
+#include "tests/core/space/template_source.hpp"
+
+namespace pascaline {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::TemplateMacro;
+using testing::TemplateParameter;
+using testing::TemplateSource;
+
+std::vector<std::string> kernels() {
+  std::vector<std::string> names;
+  for (const auto& entry : fs::directory_iterator(data_folder("search_spaces"))) {
+    if (entry.path().extension() == ".json") {
+      names.push_back(entry.path().stem().string());
+    }
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+/// Holds a kernel's search space against its template.
+class TemplatesTest : public ::testing::TestWithParam<std::string> {
+ protected:
+  const Space space_ = Space::load(data_folder("search_spaces") / (GetParam() + ".json"));
+  const TemplateSource source_{read_file(data_folder("kernel_templates") / (GetParam() + ".cu"))};
+};
+
+TEST_P(TemplatesTest, ParametersHaveTheSameDefaultAndAMeaning) {
+  for (const Parameter& parameter : space_.parameters) {
+    if (!parameter.option.empty()) {
+      continue;
+    }
+    const auto macro = source_.macros().find(parameter.name);
+    ASSERT_NE(macro, source_.macros().end()) << "no #ifndef " << parameter.name << " with its #define";
+    EXPECT_EQ(macro->second.value, to_text(parameter.values[parameter.default_index])) << parameter.name;
+    EXPECT_FALSE(parameter.description.empty()) << parameter.name << " has no description in the search space";
+  }
+}
+
+TEST_P(TemplatesTest, EveryMacroOfTheTemplateIsExplainedAndBound) {
+  std::set<std::string> bound;
+  for (const Parameter& parameter : space_.parameters) {
+    if (parameter.option.empty()) {
+      bound.insert(parameter.name);
+    }
+  }
+  for (const DerivedMacro& macro : space_.derived) {
+    bound.insert(macro.name);
+    EXPECT_TRUE(source_.macros().contains(macro.name)) << "no #ifndef " << macro.name << " with its #define";
+  }
+  for (const TypeVariable& type : space_.types) {
+    bound.insert(type.name);
+  }
+  for (const auto& [name, macro] : source_.macros()) {
+    EXPECT_FALSE(macro.meaning.empty()) << name << " has no comment saying what it means";
+    EXPECT_TRUE(bound.contains(name)) << name << " is not in the search space";
+  }
+}
+
+TEST_P(TemplatesTest, TypesDefaultToTheFirstAllowed) {
+  for (const TypeVariable& type : space_.types) {
+    const auto macro = source_.macros().find(type.name);
+    ASSERT_NE(macro, source_.macros().end()) << "no #ifndef " << type.name << " with its #define";
+    EXPECT_EQ(macro->second.value, name_of(type.allowed.front()));
+  }
+}
+
+// Whether the signature's type holds elements of the argument's.
+bool types_agree(const Argument& argument, const std::string& type) {
+  if (!argument.type_variable.empty()) {
+    return type == argument.type_variable;
+  }
+  const std::pair<ElementType, std::vector<std::string>> spellings[] = {
+      {ElementType::float32, {"float", "float32"}},
+      {ElementType::float16, {"float16"}},
+      {ElementType::bfloat16, {"bfloat16"}},
+      {ElementType::float64, {"double", "float64"}},
+      {ElementType::int32, {"int"}},
+      {ElementType::int64, {"long long"}},
+      {ElementType::uint32, {"unsigned", "unsigned int"}},
+      {ElementType::int8, {"signed char"}},
+      {ElementType::uint8, {"unsigned char"}}};
+  for (const auto& [element, names] : spellings) {
+    if (element == argument.type) {
+      return std::find(names.begin(), names.end(), type) != names.end();
+    }
+  }
+  return false;
+}
+
+// References write their outputs in float64.
+void check_signature(const Space& space, const TemplateSource& source, const std::string& function, bool reference) {
+  const auto signature = source.signature(function);
+  ASSERT_TRUE(signature.has_value()) << "no extern \"C\" __global__ function '" << function << "'";
+  ASSERT_EQ(signature->size(), space.arguments.size()) << function;
+  for (std::size_t i = 0; i < signature->size(); ++i) {
+    const TemplateParameter& parameter = (*signature)[i];
+    const Argument& argument = space.arguments[i];
+    const bool buffer = argument.kind == ArgumentKind::buffer;
+    EXPECT_EQ(parameter.is_pointer, buffer) << function << ": " << argument.name;
+    EXPECT_EQ(parameter.name, argument.name) << function;
+    if (buffer) {
+      EXPECT_EQ(parameter.is_const, argument.access == Access::in) << function << ": " << argument.name;
+    }
+    if (reference && is_output(argument)) {
+      EXPECT_EQ(parameter.type, "double") << function << ": " << argument.name;
+    } else {
+      EXPECT_TRUE(types_agree(argument, parameter.type)) << function << ": " << parameter.type << " " << argument.name;
+    }
+  }
+}
+
+TEST_P(TemplatesTest, SignatureAgreesWithTheArguments) {
+  check_signature(space_, source_, space_.launch.function, false);
+}
+
+TEST_P(TemplatesTest, ReferenceKernelAgreesWithTheArguments) {
+  if (!space_.reference.kernel) {
+    GTEST_SKIP() << "verified against the host reference '" << space_.reference.host << "'";
+  }
+  check_signature(space_, source_, space_.reference.kernel->function, true);
+}
+
+INSTANTIATE_TEST_SUITE_P(AllKernels, TemplatesTest, ::testing::ValuesIn(kernels()),
+                         [](const auto& kernel) { return kernel.param; });
+
+TEST(TemplateFoldersTest, EveryTemplateHasASearchSpaceAndTheOtherWayRound) {
+  std::vector<std::string> templates;
+  for (const auto& entry : fs::directory_iterator(data_folder("kernel_templates"))) {
+    if (entry.path().extension() == ".cu") {
+      templates.push_back(entry.path().stem().string());
+    }
+  }
+  std::sort(templates.begin(), templates.end());
+  EXPECT_EQ(templates, kernels());
+}
+
+TEST(TemplateSourceTest, ReadsMacrosAndSignatures) {
+  const TemplateSource source(
+      "#ifndef A\n#define A 3  // what it is\n#endif\n"
+      "#ifndef B\n#define B 4\n#endif\n"
+      "#ifndef C\n#define OTHER 4  // not guarded by its own name\n#endif\n"
+      "#define D 5  // not guarded\n"
+      "extern \"C\" __global__ void other(int* a);\n"
+      "extern \"C\" __global__ void __launch_bounds__(A, (B))\n"
+      "kernel(const T* __restrict__ x, unsigned  char* y,\n   const int n, long long *z) {}\n");
+  EXPECT_EQ(source.macros().size(), 2U);
+  EXPECT_EQ(source.macros().at("A").value, "3");
+  EXPECT_EQ(source.macros().at("A").meaning, "what it is");
+  EXPECT_EQ(source.macros().at("B").meaning, "");
+  EXPECT_FALSE(source.signature("kern").has_value());
+  const auto signature = source.signature("kernel");
+  ASSERT_TRUE(signature.has_value());
+  ASSERT_EQ(signature->size(), 4U);
+  EXPECT_EQ((*signature)[0].type, "T");
+  EXPECT_TRUE((*signature)[0].is_const);
+  EXPECT_EQ((*signature)[1].type, "unsigned char");
+  EXPECT_EQ((*signature)[1].name, "y");
+  EXPECT_FALSE((*signature)[1].is_const);
+  EXPECT_FALSE((*signature)[2].is_pointer);
+  EXPECT_EQ((*signature)[3].type, "long long");
+}
+
+}  // namespace
+}  // namespace pascaline

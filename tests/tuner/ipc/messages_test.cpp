@@ -1,0 +1,169 @@
+#include "tuner/ipc/messages.hpp"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "core/error.hpp"
+#include "tests/db/fixtures.hpp"
+#include "tuner/ipc/frames.hpp"
+
+namespace pascaline::testing {
+namespace {
+
+// Through the bytes that go through the pipe.
+template <typename T>
+T through(const T& value) {
+  FrameReader reader;
+  reader.append(frame_of({{"value", value}}));
+  return reader.next().value().at("value").template get<T>();
+}
+
+void expect_same_trial(const Trial& sent) {
+  Trial got = through(sent);
+  EXPECT_EQ(got.problem, Problem{}) << "both sides know it";
+  got.problem = sent.problem;
+  expect_equal(got, sent);
+  EXPECT_EQ(got.is_default, sent.is_default);
+  EXPECT_EQ(got.compile_ms, sent.compile_ms);
+  EXPECT_EQ(got.verify_ms, sent.verify_ms);
+  EXPECT_EQ(got.measure_ms, sent.measure_ms);
+  EXPECT_EQ(got.canary_us, sent.canary_us);
+  EXPECT_EQ(got.clock_scale, sent.clock_scale);
+  EXPECT_EQ(got.energy_mj, sent.energy_mj);
+  EXPECT_EQ(got.started_unix_ms, sent.started_unix_ms);
+  ASSERT_EQ(got.samples.size(), sent.samples.size());
+  for (std::size_t i = 0; i < sent.samples.size(); ++i) {
+    EXPECT_EQ(got.samples[i].time_us, sent.samples[i].time_us);
+    EXPECT_EQ(got.samples[i].mark, sent.samples[i].mark);
+    EXPECT_EQ(got.samples[i].temperature_c, sent.samples[i].temperature_c);
+    EXPECT_EQ(got.samples[i].sm_clock_mhz, sent.samples[i].sm_clock_mhz);
+    EXPECT_EQ(got.samples[i].power_w, sent.samples[i].power_w);
+  }
+}
+
+TEST(MessagesTest, TrialsKeepEverythingButTheirProblem) {
+  expect_same_trial(example_trial(7));
+  Trial finals = example_trial(1);
+  finals.stage = TrialStage::finals;
+  expect_same_trial(finals);
+}
+
+TEST(MessagesTest, TrialsOfEveryStatusAndAnErrorThatIsNoNumberKeepThat) {
+  for (const TrialStatus status : {TrialStatus::rejected, TrialStatus::compile_failed, TrialStatus::launch_failed,
+                                   TrialStatus::wrong_result, TrialStatus::timed_out, TrialStatus::crashed}) {
+    Trial trial = failed_trial(3, status, "line \"one\", µs");
+    trial.max_error = std::numeric_limits<double>::infinity();
+    expect_same_trial(trial);
+  }
+}
+
+TEST(MessagesTest, UnknownWordsAreErrorsThatNameThem) {
+  nlohmann::json message = example_trial(7);
+  message["status"] = "splendid";
+  try {
+    std::ignore = message.get<Trial>();
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("splendid"), std::string::npos) << error.what();
+  }
+}
+
+TEST(MessagesTest, BinariesKeepTheirBytes) {
+  Binary binary;
+  binary.kind = BinaryKind::ptx;
+  binary.target = "compute_61";
+  binary.function = "matmul";
+  binary.code = std::string(
+      "\0\x7f"
+      "ELF\xff\xfe\n",
+      8);
+  binary.resources = {64, 4096, 352, 16, 3, 2, 1200, 512};
+  binary.compile_ms = 812.5;
+  binary.from_cache = true;
+  binary.max_registers = 96;
+  const Binary got = through(binary);
+  EXPECT_EQ(got.kind, binary.kind);
+  EXPECT_EQ(got.target, binary.target);
+  EXPECT_EQ(got.function, binary.function);
+  EXPECT_EQ(got.code, binary.code);
+  EXPECT_EQ(nlohmann::json(got.resources), nlohmann::json(binary.resources));
+  EXPECT_EQ(got.resources.ffma, 512);
+  EXPECT_EQ(got.resources.static_shared_bytes, 4096);
+  EXPECT_EQ(got.compile_ms, binary.compile_ms);
+  EXPECT_TRUE(got.from_cache);
+  EXPECT_EQ(got.max_registers, binary.max_registers);
+}
+
+TEST(MessagesTest, FinalsResultsKeepTheirDecision) {
+  FinalsResult result;
+  result.trials = {example_trial(1), example_trial(2)};
+  result.winner = 1;
+  result.baseline = TimeSummary{100.5, 99.25, 101.75, 28};
+  result.confidence = 0.9975;
+  result.tie = true;
+  result.rounds = 25;
+  const FinalsResult got = through(result);
+  ASSERT_EQ(got.trials.size(), 2U);
+  EXPECT_EQ(got.trials[1].config, example_config(2));
+  EXPECT_EQ(got.winner, 1U);
+  expect_equal(got.baseline, result.baseline);
+  EXPECT_EQ(got.confidence, result.confidence);
+  EXPECT_TRUE(got.tie);
+  EXPECT_EQ(got.rounds, 25);
+  EXPECT_FALSE(got.gave_up);
+  result.baseline.reset();
+  EXPECT_FALSE(through(result).baseline);
+}
+
+// Values that are not the defaults: one that is left out of the list would come back as its default.
+TEST(MessagesTest, OptionsKeepEveryValue) {
+  const MeasureOptions measure{false, 3, 11, 201, 0.02, 1001, 4.0};
+  const MeasureOptions got = through(measure);
+  EXPECT_FALSE(got.cold_cache);
+  EXPECT_EQ(got.warm_up, 3);
+  EXPECT_EQ(got.min_samples, 11);
+  EXPECT_EQ(got.max_samples, 201);
+  EXPECT_EQ(got.target_half_width, 0.02);
+  EXPECT_EQ(got.budget_ms, 1001);
+  EXPECT_EQ(got.abort_factor, 4.0);
+
+  const FinalsOptions finals = through(FinalsOptions{41, 11, 6, 4, 0.02, 0.006, 501});
+  EXPECT_EQ(finals.rounds, 41);
+  EXPECT_EQ(finals.min_rounds, 11);
+  EXPECT_EQ(finals.rounds_per_look, 6);
+  EXPECT_EQ(finals.launches, 4);
+  EXPECT_EQ(finals.p_value, 0.02);
+  EXPECT_EQ(finals.tie_width, 0.006);
+  EXPECT_EQ(finals.energy_window_ms, 501);
+
+  const GovernorOptions sent{true, 4, 9, 75.5, 0.03, 0.04, 0.006, 61, 4, 2, 11, 901, kThermalThrottleBits};
+  const GovernorOptions governor = through(sent);
+  EXPECT_TRUE(governor.passive);
+  EXPECT_EQ(governor.margin_c, 4);
+  EXPECT_EQ(governor.resume_c, 9);
+  EXPECT_EQ(governor.limit_c, 75.5);
+  EXPECT_EQ(governor.clock_tolerance, 0.03);
+  EXPECT_EQ(governor.canary_tolerance, 0.04);
+  EXPECT_EQ(governor.normalise_from, 0.006);
+  EXPECT_EQ(governor.preheat_limit_s, 61);
+  EXPECT_EQ(governor.steady_s, 4);
+  EXPECT_EQ(governor.steady_c, 2);
+  EXPECT_EQ(governor.settle_s, 11);
+  EXPECT_EQ(governor.pause_limit_s, 901);
+  EXPECT_EQ(governor.tolerated_throttle, kThermalThrottleBits);
+}
+
+TEST(MessagesTest, SensorsThatACardLacksStayUnknown) {
+  Sensors sensors;
+  sensors.power_w = 249.5;
+  sensors.throttle_reasons = kPowerThrottleBits;
+  const Sensors got = through(sensors);
+  EXPECT_EQ(got.power_w, 249.5);
+  EXPECT_EQ(got.throttle_reasons, kPowerThrottleBits);
+  EXPECT_FALSE(got.temperature_c);
+  EXPECT_FALSE(got.sm_clock_mhz);
+}
+
+}  // namespace
+}  // namespace pascaline::testing

@@ -1,0 +1,198 @@
+#include "tests/tuner/kernels/ragged_shapes.hpp"
+
+#include <algorithm>
+#include <array>
+#include <map>
+
+#include "core/error.hpp"
+
+namespace pascaline::testing {
+namespace {
+
+using Sizes = std::vector<std::pair<std::string, std::int64_t>>;
+using Draw = Sizes (*)(RaggedShapes&);
+
+std::int64_t stride(RaggedShapes& draw, std::int64_t row) { return row + draw.pick({0, 0, 1, 8}); }
+
+Sizes advance(RaggedShapes& /*draw*/) { return {}; }
+
+Sizes matmul(RaggedShapes& draw) {
+  return {{"M", draw.size(150)}, {"N", draw.size(150)}, {"K", draw.size(150)}, {"EPILOGUE", draw.below(7)}};
+}
+
+Sizes matvec(RaggedShapes& draw) {
+  return {{"M", 1 + draw.below(8)}, {"N", draw.size(150)}, {"K", draw.size(1100)}, {"EPILOGUE", draw.below(7)}};
+}
+
+Sizes attention(RaggedShapes& draw, std::int64_t& q_row, std::int64_t& kv_row) {
+  const std::int64_t head_dim = draw.pick({16, 32, 64});
+  const std::int64_t kv_heads = draw.pick({1, 2, 3});
+  const std::int64_t heads = kv_heads * draw.pick({1, 2, 3});
+  q_row = heads * head_dim;
+  kv_row = kv_heads * head_dim;
+  return {{"HEADS", heads}, {"KV_HEADS", kv_heads}, {"HEAD_DIM", head_dim}};
+}
+
+Sizes attention_prefill(RaggedShapes& draw) {
+  std::int64_t q_row = 0;
+  std::int64_t kv_row = 0;
+  Sizes sizes = attention(draw, q_row, kv_row);
+  const std::int64_t queries = draw.size(140);
+  const std::int64_t mask = draw.below(3);  // none, causal, segments
+  sizes.emplace_back("QUERIES", queries);
+  sizes.emplace_back("KEYS", mask == 2 ? queries : draw.size(140));
+  sizes.emplace_back("CAUSAL", mask == 1 ? 1 : 0);
+  sizes.emplace_back("SEGMENTS", mask == 2 ? draw.pick({2, 3, 7, 40}) : 1);
+  sizes.emplace_back("Q_STRIDE", stride(draw, q_row));
+  sizes.emplace_back("KV_STRIDE", stride(draw, kv_row));
+  return sizes;
+}
+
+Sizes attention_decode(RaggedShapes& draw) {
+  std::int64_t q_row = 0;
+  std::int64_t kv_row = 0;
+  Sizes sizes = attention(draw, q_row, kv_row);
+  sizes.emplace_back("KEYS", draw.size(600));
+  sizes.emplace_back("KV_STRIDE", stride(draw, kv_row));
+  return sizes;
+}
+
+Sizes norm(RaggedShapes& draw) {
+  return {{"ROWS", draw.size(40)}, {"WIDTH", draw.size(2100)}, {"RESIDUAL", draw.below(2)}};
+}
+
+Sizes sample(RaggedShapes& draw) { return {{"VOCABULARY", draw.pick({1, 8}) * draw.size(5000)}}; }
+
+Sizes softmax(RaggedShapes& draw) { return {{"ROWS", draw.size(40)}, {"WIDTH", draw.size(600)}}; }
+
+Sizes qk_norm_rope(RaggedShapes& draw) {
+  const std::int64_t heads = draw.pick({1, 2, 3, 4});
+  const std::int64_t kv_heads = draw.pick({1, 2});
+  const std::int64_t head_dim = draw.pick({18, 32});
+  return {{"TOKENS", draw.size(40)},
+          {"HEADS", heads},
+          {"KV_HEADS", kv_heads},
+          {"HEAD_DIM", head_dim},
+          {"POSITIONS", draw.size(20)},
+          {"CACHE_ROWS", draw.size(40)},
+          {"SECTION_H", draw.below(head_dim / 2 + 1)},
+          {"SECTION_W", draw.below(head_dim / 2 + 1)},
+          {"QKV_STRIDE", stride(draw, (heads + 2 * kv_heads) * head_dim)}};
+}
+
+Sizes rope_vision(RaggedShapes& draw) {
+  const std::int64_t heads = draw.pick({1, 2, 3, 4});
+  const std::int64_t head_dim = draw.pick({12, 32});
+  return {{"PATCHES", draw.size(40)},
+          {"HEADS", heads},
+          {"HEAD_DIM", head_dim},
+          {"POSITIONS", draw.size(20)},
+          {"QKV_STRIDE", stride(draw, 3 * heads * head_dim)}};
+}
+
+Sizes elementwise(RaggedShapes& draw) { return {{"COUNT", draw.size(9000)}, {"OPERATION", draw.below(5)}}; }
+
+Sizes transpose(RaggedShapes& draw) { return {{"ROWS", draw.size(150)}, {"COLUMNS", draw.size(150)}}; }
+
+Sizes gather(RaggedShapes& draw) {
+  return {{"TOKENS", draw.size(40)}, {"WIDTH", draw.size(2100)}, {"VOCABULARY", draw.size(40)}};
+}
+
+Sizes position_embedding(RaggedShapes& draw) {
+  const std::int64_t merge = draw.pick({1, 2});
+  return {{"GRID_H", merge * draw.size(9)},
+          {"GRID_W", merge * draw.size(9)},
+          {"WIDTH", draw.size(300)},
+          {"SIDE", draw.size(20)},
+          {"MERGE", merge}};
+}
+
+const std::map<std::string, Draw>& draws() {
+  static const std::map<std::string, Draw> known{{"advance", advance},
+                                                 {"attention_decode", attention_decode},
+                                                 {"attention_prefill", attention_prefill},
+                                                 {"elementwise", elementwise},
+                                                 {"gather", gather},
+                                                 {"layernorm", norm},
+                                                 {"matmul", matmul},
+                                                 {"matvec", matvec},
+                                                 {"position_embedding", position_embedding},
+                                                 {"qk_norm_rope", qk_norm_rope},
+                                                 {"rmsnorm", norm},
+                                                 {"rope_vision", rope_vision},
+                                                 {"sample", sample},
+                                                 {"softmax", softmax},
+                                                 {"transpose", transpose}};
+  return known;
+}
+
+}  // namespace
+
+std::int64_t RaggedShapes::below(std::int64_t count) {
+  return static_cast<std::int64_t>(generator_() % static_cast<std::uint64_t>(count));
+}
+
+std::int64_t RaggedShapes::pick(std::initializer_list<std::int64_t> values) {
+  return values.begin()[below(static_cast<std::int64_t>(values.size()))];
+}
+
+std::int64_t RaggedShapes::size(std::int64_t most) {
+  static constexpr std::array<std::int64_t, 12> kPrimes{2, 3, 5, 7, 13, 29, 37, 61, 127, 257, 521, 1031};
+  std::int64_t size = 1;
+  switch (below(5)) {
+    case 0:
+      break;
+    case 1:
+      size = kPrimes[static_cast<std::size_t>(below(kPrimes.size()))];
+      break;
+    case 2:
+      size = (std::int64_t{4} << below(8)) + below(3) - 1;
+      break;
+    case 3:
+      size = 8 * (1 + below(most / 8 + 1));
+      break;
+    default:
+      size = 1 + below(most);
+  }
+  return std::clamp<std::int64_t>(size, 1, most);
+}
+
+Problem RaggedShapes::problem(const Space& space, ElementType storage, const DeviceLimits& limits) {
+  for (int attempt = 0; attempt < 1000; ++attempt) {
+    Problem problem{space.kernel, draws().at(space.kernel)(*this), {}};
+    for (const TypeVariable& variable : space.types) {
+      const auto count = static_cast<std::int64_t>(variable.allowed.size());
+      problem.types.emplace_back(
+          variable.name, problem.types.empty() ? storage : variable.allowed[static_cast<std::size_t>(below(count))]);
+    }
+    const BoundSpace bound(space, problem, limits);
+    if (!bound.why_invalid(space.default_config())) {
+      return problem;
+    }
+  }
+  throw Error("no shape was found that the default configuration of '" + space.kernel + "' is valid for");
+}
+
+std::optional<Config> RaggedShapes::config(const BoundSpace& space) {
+  for (int attempt = 0; attempt < 20'000; ++attempt) {
+    std::vector<std::uint16_t> indices;
+    for (const Parameter& parameter : space.space().parameters) {
+      indices.push_back(static_cast<std::uint16_t>(below(static_cast<std::int64_t>(parameter.values.size()))));
+    }
+    Config config = space.space().config_at(indices);
+    if (!space.why_invalid(config)) {
+      return config;
+    }
+  }
+  return std::nullopt;
+}
+
+std::vector<std::string> RaggedShapes::kernels() {
+  std::vector<std::string> names;
+  for (const auto& [name, draw] : draws()) {
+    names.push_back(name);
+  }
+  return names;
+}
+
+}  // namespace pascaline::testing

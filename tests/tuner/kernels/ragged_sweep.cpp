@@ -1,0 +1,131 @@
+#include "tests/tuner/kernels/ragged_sweep.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "core/util/hash.hpp"
+#include "core/util/paths.hpp"
+#include "tests/tuner/toy_kernel.hpp"
+#include "tuner/compile/compile_variants.hpp"
+#include "tuner/measure/trial_setup.hpp"
+
+namespace pascaline::testing {
+namespace {
+
+// Of the names alone: one kernel's shapes do not change with another's.
+std::uint64_t seed_of(const std::string& kernel, ElementType storage) {
+  return std::stoull(hash_hex(kernel + std::string(name_of(storage))).substr(0, 15), nullptr, 16);
+}
+
+}  // namespace
+
+RaggedSweep::RaggedSweep(Device& device, const std::string& target, const std::string& kernel, ElementType storage,
+                         RaggedLimits limits)
+    : device_(device),
+      plan_(plan_target(device.info(), target)),
+      toolchain_(Toolchain::find(plan_.architecture)),
+      cache_(test_cache()),
+      space_(Space::load(data_folder("search_spaces") / (kernel + ".json"))),
+      source_(KernelSource::load(data_folder("kernel_templates") / (kernel + ".cu"))),
+      storage_(storage),
+      limits_(limits),
+      draw_(seed_of(kernel, storage)) {
+  EXPECT_LE(space_.tolerance(ElementType::float32), 1e-5);
+  EXPECT_LE(space_.tolerance(ElementType::float16), 2e-3);
+}
+
+CompileRequest RaggedSweep::request(const BoundSpace& bound, const Config& config) const {
+  return compile_request(bound, config, source_, plan_.kind, plan_.architecture);
+}
+
+// Whether the configuration's code is known for this shape, or may still be added.
+bool RaggedSweep::admits(const BoundSpace& bound, const Config& config) {
+  const bool is_default = config == space_.default_config();
+  std::set<std::string>& variants = is_default ? default_variants_ : drawn_variants_;
+  const std::string key = toolchain_.cache_key(request(bound, config));
+  if (variants.contains(key)) {
+    return true;
+  }
+  if (variants.size() >= (is_default ? limits_.default_variants : limits_.drawn_variants)) {
+    return false;
+  }
+  variants.insert(key);
+  return true;
+}
+
+std::vector<Config> RaggedSweep::configs(const BoundSpace& bound) {
+  std::vector<Config> configs{space_.default_config()};
+  if (drawn_.size() < limits_.drawn_configs) {
+    const auto config = draw_.config(bound);
+    if (config && config != configs[0] && std::find(drawn_.begin(), drawn_.end(), *config) == drawn_.end()) {
+      drawn_.push_back(*config);
+    }
+  }
+  for (const Config& config : drawn_) {
+    if (!bound.why_invalid(config) && admits(bound, config)) {
+      configs.push_back(config);
+    }
+  }
+  return configs;
+}
+
+void RaggedSweep::run() {
+  for (int shape = 0; shape < limits_.shapes; ++shape) {
+    for (int attempt = 0;; ++attempt) {
+      ASSERT_LT(attempt, 2000) << "no further shape shares the code that was compiled";
+      const BoundSpace bound(space_, draw_.problem(space_, storage_, plan_.limits), plan_.limits);
+      if (admits(bound, space_.default_config())) {
+        SCOPED_TRACE(bound.problem().text());
+        ASSERT_NO_FATAL_FAILURE(check_shape(bound));
+        break;
+      }
+    }
+  }
+  std::printf("%s: %d shapes, %d runs of drawn configurations, %zu variants\n", space_.kernel.c_str(), default_runs_,
+              drawn_runs_, default_variants_.size() + drawn_variants_.size());
+  EXPECT_EQ(default_runs_, limits_.shapes);
+  EXPECT_GT(drawn_runs_, 0);
+}
+
+void RaggedSweep::check_shape(const BoundSpace& bound) {
+  ProblemData data(device_, bound, {});
+  data.draw(static_cast<std::uint64_t>(default_runs_) + 1);
+  for (const Config& config : configs(bound)) {
+    SCOPED_TRACE(config.text());
+    ASSERT_NO_FATAL_FAILURE(check_config(bound, data, config));
+    if (config == space_.default_config()) {
+      ++default_runs_;
+    }
+  }
+}
+
+void RaggedSweep::check_config(const BoundSpace& bound, ProblemData& data, const Config& config) {
+  const CompileResult compiled = cache_.get(toolchain_, request(bound, config));
+  ASSERT_TRUE(compiled.ok) << compiled.reason;
+  const Geometry geometry = bound.geometry(space_.launch, config);
+  const Kernel kernel = device_.load(compiled.binary);
+  const bool is_default = config == space_.default_config();
+  if (const auto problem = exceeds_limits(kernel.resources(), geometry, plan_.limits)) {
+    ASSERT_FALSE(is_default) << "the default does not fit: " << *problem;
+    return;
+  }
+  const LaunchArguments arguments(device_, bound, config, data.buffers());
+  arguments.refill_scratch(device_, 0xFF);
+  // Twice: the second launch finds what the first left in its counters.
+  for (int launch = 0; launch < (arguments.scratch().empty() ? 1 : 2); ++launch) {
+    data.poison_outputs();
+    device_.launch(kernel, geometry, arguments.pointers());
+    device_.synchronize();
+    EXPECT_EQ(data.damaged_guard(), "") << "written outside of it";
+    EXPECT_EQ(data.changed_input(), "");
+    for (const LaunchArguments::Scratch& scratch : arguments.scratch()) {
+      EXPECT_TRUE(device_.guards_intact(scratch.buffer)) << "scratch " << scratch.argument;
+    }
+    const ProblemData::Check check = data.check_outputs();
+    ASSERT_TRUE(check.passed()) << "error " << check.max_error << " at " << check.where;
+  }
+  drawn_runs_ += is_default ? 0 : 1;
+}
+
+}  // namespace pascaline::testing

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstddef>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "runtime/device/compile.hpp"
+#include "runtime/device/cubin_cache.hpp"
+#include "tests/tuner/kernels/ragged_shapes.hpp"
+#include "tuner/measure/problem_data.hpp"
+
+namespace pascaline::testing {
+
+/// How much of a kernel is looked at: a variant is what is compiled once.
+struct RaggedLimits {
+  int shapes = 40;
+  std::size_t default_variants = 0;  ///< of the default configuration
+  std::size_t drawn_variants = 0;    ///< of all drawn configurations together
+  std::size_t drawn_configs = 0;
+};
+
+/// Holds one kernel of this tree against its float64 host reference: ragged shapes in the default and in drawn
+/// configurations.
+class RaggedSweep {
+ public:
+  /// Fails the test where the search space's tolerance is looser than 1e-5 for float32 and 2e-3 for float16.
+  RaggedSweep(Device& device, const std::string& target, const std::string& kernel, ElementType storage,
+              RaggedLimits limits);
+
+  /// Fails the test where a result is wrong, a kernel does not compile, or nothing was looked at.
+  void run();
+
+ private:
+  [[nodiscard]] CompileRequest request(const BoundSpace& bound, const Config& config) const;
+  [[nodiscard]] bool admits(const BoundSpace& bound, const Config& config);
+  [[nodiscard]] std::vector<Config> configs(const BoundSpace& bound);
+  void check_shape(const BoundSpace& bound);
+  void check_config(const BoundSpace& bound, ProblemData& data, const Config& config);
+
+  Device& device_;
+  TargetPlan plan_;
+  Toolchain toolchain_;
+  CubinCache cache_;
+  Space space_;
+  KernelSource source_;
+  ElementType storage_;
+  RaggedLimits limits_;
+  RaggedShapes draw_;
+  std::vector<Config> drawn_;
+  std::set<std::string> default_variants_;
+  std::set<std::string> drawn_variants_;
+  int default_runs_ = 0;
+  int drawn_runs_ = 0;
+};
+
+}  // namespace pascaline::testing

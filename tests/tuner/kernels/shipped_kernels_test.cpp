@@ -1,0 +1,84 @@
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "core/util/paths.hpp"
+#include "tests/db/fixtures.hpp"
+#include "tests/tuner/program.hpp"
+
+namespace pascaline::testing {
+namespace {
+
+/// A kernel of this tree and a shape that divides by little.
+struct Shape {
+  std::string kernel;
+  std::string problem;
+
+  friend void PrintTo(const Shape& shape, std::ostream* out) { *out << shape.kernel << ' ' << shape.problem; }
+};
+
+// The default and one drawn configuration, under AddressSanitizer and against the reference.
+class ShippedKernelsTest : public ::testing::TestWithParam<Shape> {};
+
+TEST_P(ShippedKernelsTest, AgreeWithTheirReference) {
+  const TemporaryFolder folder;
+  std::vector<std::string> words{"check", "--kernel", GetParam().kernel, "--limit", "2"};
+  if (!GetParam().problem.empty()) {  // a kernel without dimensions has but one
+    words.insert(words.end(), {"--problem", GetParam().problem});
+  }
+  const ProgramResult result = run_program(folder.path(), words);
+  EXPECT_EQ(result.exit_code, 0) << result.out << result.error;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Shapes, ShippedKernelsTest,
+    ::testing::Values(
+        Shape{"rmsnorm", "ROWS=3,WIDTH=1037,RESIDUAL=1,STORAGE=float16,OUTPUT=float32"},
+        Shape{"layernorm", "ROWS=3,WIDTH=2056,STORAGE=float16"}, Shape{"softmax", "ROWS=5,WIDTH=61"},
+        Shape{"qk_norm_rope",
+              "TOKENS=3,HEADS=4,KV_HEADS=2,HEAD_DIM=128,CACHE_ROWS=2,POSITIONS=5,STORAGE=float16,CACHE=float32"},
+        Shape{"rope_vision", "PATCHES=3,HEADS=3,HEAD_DIM=64,QKV_STRIDE=577"},
+        Shape{"elementwise", "COUNT=1003,OPERATION=2,INPUT=bfloat16,OUTPUT=float32"},
+        Shape{"transpose", "ROWS=65,COLUMNS=131,STORAGE=float16"},
+        Shape{"gather", "TOKENS=9,WIDTH=257,VOCABULARY=3,TABLE=bfloat16"},
+        Shape{"position_embedding", "GRID_H=4,GRID_W=6,WIDTH=37,SIDE=5"}, Shape{"sample", "VOCABULARY=4099"},
+        Shape{"advance", ""}),
+    [](const auto& shape) { return shape.param.kernel; });
+
+TEST(ShippedEpiloguesTest, FewResultsNearZeroAreNotTakenForWrong) {
+  const TemporaryFolder folder;
+  for (const char* seed : {"20", "23"}) {  // both sums are far below zero, where GELU all but vanishes
+    const ProgramResult result = run_program(
+        folder.path(), {"check", "--kernel", "matvec", "--problem", "M=1,N=2,K=4096,EPILOGUE=3", "--seed", seed});
+    EXPECT_EQ(result.exit_code, 0) << result.out << result.error;
+  }
+}
+
+// Where a space names a host reference too, its reference kernel runs on GPUs only: here it runs in the other's place.
+class ReferenceKernelTest : public ::testing::TestWithParam<Shape> {};
+
+TEST_P(ReferenceKernelTest, AgreesWithTheKernel) {
+  const TemporaryFolder folder;
+  const std::string file = GetParam().kernel + ".json";
+  auto space = nlohmann::json::parse(read_file(data_folder("search_spaces") / file));
+  ASSERT_EQ(space.at("reference").erase("host"), 1U);
+  write_file_atomically(folder.path() / file, space.dump());
+  const ProgramResult result = run_program(folder.path(), {"check", "--kernel", GetParam().kernel, "--spaces",
+                                                           folder.path().string(), "--problem", GetParam().problem});
+  EXPECT_EQ(result.exit_code, 0) << result.out << result.error;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Shapes, ReferenceKernelTest,
+    ::testing::Values(Shape{"matmul", "M=7,N=18,K=37,EPILOGUE=5"}, Shape{"matvec", "M=3,N=18,K=37,EPILOGUE=6"},
+                      Shape{"attention_prefill", "HEADS=4,KV_HEADS=2,HEAD_DIM=32,QUERIES=9,KEYS=20"},
+                      Shape{"attention_decode", "HEADS=4,KV_HEADS=2,HEAD_DIM=32,KEYS=20"}),
+    [](const auto& shape) { return shape.param.kernel; });
+
+}  // namespace
+}  // namespace pascaline::testing

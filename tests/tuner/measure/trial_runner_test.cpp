@@ -1,0 +1,304 @@
+#include "tuner/measure/trial_runner.hpp"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <set>
+#include <thread>
+
+#include "core/error.hpp"
+#include "tests/tuner/measure/relay_device.hpp"
+#include "tests/tuner/toy_kernel.hpp"
+
+namespace pascaline::testing {
+namespace {
+
+/// Every case also checks that the device and the right variant work afterwards.
+class TrialRunnerTest : public ::testing::Test {
+ protected:
+  ToyBench bench_{toy_json({kRight, kNotANumber, kLastElementLeftOut, kWriteBehind, kWriteBefore, kDoesNotCompile,
+                            kDeadlock, kWriteBehindScratch, kWriteInput})};
+  RelayDevice device_;
+  DeviceMonitor monitor_{device_, {.passive = true}};
+  TrialRunner runner_{monitor_, bench_.bound(), bench_.reference(), quick_measure(), 1};
+
+  [[nodiscard]] Trial run(Fault fault, std::int64_t block = 64) {
+    const Config config = toy_config(block, fault);
+    return runner_.run(config, bench_.compile(config), 0);
+  }
+  void TearDown() override {
+    const Trial right = run(kRight, 128);
+    EXPECT_EQ(right.status, TrialStatus::ok) << right.reason;
+  }
+};
+
+TEST_F(TrialRunnerTest, RightKernelIsVerifiedAndTimed) {
+  const Trial trial = run(kRight);
+  EXPECT_EQ(trial.status, TrialStatus::ok) << trial.reason;
+  EXPECT_EQ(trial.reason, "");
+  EXPECT_TRUE(trial.is_default);
+  EXPECT_EQ(trial.problem.text(), "toy N=1000");
+  EXPECT_EQ(trial.config, toy_config(64));
+  ASSERT_TRUE(trial.max_error && trial.time);
+  EXPECT_LT(*trial.max_error, 1e-6);
+  EXPECT_GT(trial.time->median_us, 0);
+  EXPECT_EQ(trial.time->count, static_cast<int>(trial.samples.size()));
+  EXPECT_GE(trial.samples.size(), 3U);
+  EXPECT_GT(trial.verify_ms, 0);
+  EXPECT_GT(trial.measure_ms, 0);
+  EXPECT_GT(trial.started_unix_ms, 1'600'000'000'000);
+  EXPECT_EQ(trial.binary_hash.size(), 32U);
+  EXPECT_GT(trial.occupancy, 0);
+}
+
+TEST_F(TrialRunnerTest, NotANumberIsAWrongResultThatNamesTheElement) {
+  const Trial trial = run(kNotANumber);
+  EXPECT_EQ(trial.status, TrialStatus::wrong_result);
+  EXPECT_NE(trial.reason.find("out[5]: nan instead of "), std::string::npos) << trial.reason;
+  EXPECT_EQ(trial.max_error, std::numeric_limits<double>::infinity());
+  EXPECT_FALSE(trial.time);
+  EXPECT_TRUE(trial.samples.empty());
+  EXPECT_FALSE(trial.is_default);
+}
+
+TEST_F(TrialRunnerTest, ElementLeftOutIsFoundThoughAnEarlierTrialWroteIt) {
+  EXPECT_EQ(run(kRight).status, TrialStatus::ok);
+  const Trial trial = run(kLastElementLeftOut);
+  EXPECT_EQ(trial.status, TrialStatus::wrong_result);
+  EXPECT_NE(trial.reason.find("out[999]: "), std::string::npos) << trial.reason;
+}
+
+TEST_F(TrialRunnerTest, WritesOutsideNameTheBuffer) {
+  for (const Fault fault : {kWriteBehind, kWriteBefore}) {
+    const Trial trial = run(fault);
+    EXPECT_EQ(trial.status, TrialStatus::wrong_result);
+    EXPECT_EQ(trial.reason, "wrote outside of buffer 'out'");
+  }
+  const Trial scratch = run(kWriteBehindScratch);
+  EXPECT_EQ(scratch.status, TrialStatus::wrong_result);
+  EXPECT_EQ(scratch.reason, "wrote outside of scratch buffer 'scratch'");
+}
+
+TEST_F(TrialRunnerTest, InputsAreNotToBeWritten) {
+  const Trial trial = run(kWriteInput);
+  EXPECT_EQ(trial.status, TrialStatus::wrong_result);
+  EXPECT_EQ(trial.reason, "wrote to the input buffer 'x'");
+}
+
+TEST_F(TrialRunnerTest, StaticAssertionNamesTheLine) {
+  const Trial trial = run(kDoesNotCompile);
+  EXPECT_EQ(trial.status, TrialStatus::compile_failed);
+  EXPECT_NE(trial.reason.find(fmt::format("toy.cu:{}:", toy_line("static_assert"))), std::string::npos) << trial.reason;
+  EXPECT_NE(trial.reason.find("wrong on purpose"), std::string::npos) << trial.reason;
+  EXPECT_TRUE(trial.binary_hash.empty());
+  EXPECT_EQ(device_.resets, 0);
+}
+
+TEST_F(TrialRunnerTest, DeadlockIsALaunchThatFailedAndTheDeviceIsReset) {
+  const Trial trial = run(kDeadlock);
+  EXPECT_EQ(trial.status, TrialStatus::launch_failed);
+  EXPECT_NE(trial.reason.find("kernel toy failed"), std::string::npos) << trial.reason;
+  EXPECT_EQ(device_.resets, 1);
+}
+
+TEST_F(TrialRunnerTest, OutcomesOfTheCompilerAreKept) {
+  Compiled lost;
+  lost.status = TrialStatus::crashed;
+  lost.result.reason = "the compiler crashed: signal 11";
+  const Trial trial = runner_.run(toy_config(32), lost, 0);
+  EXPECT_EQ(trial.status, TrialStatus::crashed);
+  EXPECT_EQ(trial.reason, lost.result.reason);
+  EXPECT_EQ(device_.timed, 0);
+}
+
+TEST_F(TrialRunnerTest, ResourcesBeyondTheDeviceAreRejectedUnrun) {
+  EXPECT_EQ(run(kRight).status, TrialStatus::ok);
+  const Config config = toy_config(32);
+  Compiled compiled = bench_.compile(config);
+  const int launches = device_.launches;
+  compiled.result.binary.resources.static_shared_bytes = 49'153;
+  const Trial trial = runner_.run(config, compiled, 0);
+  EXPECT_EQ(trial.status, TrialStatus::rejected);
+  EXPECT_NE(trial.reason.find("49153 bytes of shared memory"), std::string::npos) << trial.reason;
+  compiled.result.binary.resources = {};
+  compiled.result.binary.resources.registers = 4000;
+  EXPECT_EQ(runner_.run(config, compiled, 0).status, TrialStatus::rejected);
+  EXPECT_EQ(device_.launches, launches);
+}
+
+TEST_F(TrialRunnerTest, BinariesThatCannotBeLoadedAreData) {
+  Compiled compiled = bench_.compile(toy_config(32));
+  compiled.result.binary.code = "not a shared object";
+  const Trial trial = runner_.run(toy_config(32), compiled, 0);
+  EXPECT_EQ(trial.status, TrialStatus::launch_failed);
+  EXPECT_FALSE(trial.reason.empty());
+  EXPECT_EQ(trial.reason.find('\n'), std::string::npos);
+}
+
+TEST_F(TrialRunnerTest, FarSlowerThanTheBestIsMeasuredBriefly) {
+  device_.time_us = [](int) { return 100.0; };
+  const Trial trial = runner_.run(toy_config(64), bench_.compile(toy_config(64)), 10);
+  EXPECT_EQ(trial.status, TrialStatus::ok);
+  EXPECT_EQ(trial.samples.size(), 3U);
+}
+
+TEST_F(TrialRunnerTest, TrialsGetFreshInputs) {
+  device_.time_us = [](int) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    return 10.0;
+  };
+  std::ignore = run(kRight);
+  std::ignore = run(kRight, 32);  // by now drawing has cost little next to the trials
+  device_.uploads.clear();
+  // On a busy machine one drawing may have taken as long as many trials, which it then waits for.
+  for (int i = 0; i < 100 && device_.uploads.size() < 4; ++i) {
+    EXPECT_EQ(run(kRight).status, TrialStatus::ok);
+  }
+  const std::set<std::string> contents(device_.uploads.begin(), device_.uploads.end());
+  EXPECT_GE(device_.uploads.size(), 4U) << "two inputs, drawn at least twice";
+  EXPECT_EQ(contents.size(), device_.uploads.size()) << "no contents twice";
+}
+
+TEST_F(TrialRunnerTest, PhasesAreToldAsTheyBegin) {
+  std::vector<std::string> phases;
+  runner_.on_phase([&](std::string_view phase) { phases.emplace_back(phase); });
+  EXPECT_EQ(run(kRight).status, TrialStatus::ok);
+  EXPECT_EQ(phases, (std::vector<std::string>{"inputs", "load", "launch", "check", "measure"}));
+  phases.clear();
+  EXPECT_EQ(run(kNotANumber).status, TrialStatus::wrong_result);
+  phases.erase(std::remove(phases.begin(), phases.end(), "inputs"), phases.end());
+  EXPECT_EQ(phases, (std::vector<std::string>{"load", "launch", "check"}));
+  runner_.on_phase({});
+}
+
+/// The toy on a card that a script describes, in seconds that pass only as the test says.
+class GovernedTrialTest : public ::testing::Test {
+ protected:
+  ToyBench bench_{toy_json()};
+  RelayDevice device_;
+  double now_s_ = 0;
+  std::uint64_t bits_ = 0;
+
+  GovernedTrialTest() {
+    device_.time_us = [this](int) {
+      now_s_ += 0.02;
+      return 10.0;
+    };
+    device_.sensors = [this] {
+      Sensors sensors;
+      sensors.throttle_reasons = bits_;
+      return sensors;
+    };
+  }
+  [[nodiscard]] DeviceMonitorHooks hooks() {
+    DeviceMonitorHooks hooks;
+    hooks.now_s = [this] { return now_s_; };
+    hooks.sleep_s = [this](double seconds) { now_s_ += seconds; };
+    return hooks;
+  }
+};
+
+TEST_F(GovernedTrialTest, CanaryAndScaleGoWithTheTrial) {
+  DeviceMonitor monitor(device_, {.preheat_limit_s = 0}, hooks());
+  monitor.canary();
+  device_.canary_us = [] { return 101.0; };
+  TrialRunner runner(monitor, bench_.bound(), bench_.reference(), quick_measure(), 1);
+  now_s_ += 10;
+  const Trial trial = runner.run(toy_config(64), bench_.compile(toy_config(64)), 0);
+  EXPECT_EQ(trial.status, TrialStatus::ok) << trial.reason;
+  EXPECT_EQ(trial.canary_us, 101.0);
+  EXPECT_DOUBLE_EQ(trial.clock_scale, 100.0 / 101.0);
+  EXPECT_DOUBLE_EQ(trial.time->median_us, 10.0 * 100.0 / 101.0);
+  EXPECT_EQ(trial.samples.at(0).time_us, 10.0) << "samples stay raw";
+  EXPECT_FALSE(runner.gave_up());
+}
+
+TEST_F(GovernedTrialTest, ACardThatStaysThrottledMakesItGiveUp) {
+  DeviceMonitor monitor(device_, {.preheat_limit_s = 0, .pause_limit_s = 5}, hooks());
+  monitor.canary();
+  TrialRunner runner(monitor, bench_.bound(), bench_.reference(), quick_measure(), 1);
+  bits_ = 0x40;
+  now_s_ += 10;
+  const Trial trial = runner.run(toy_config(64), bench_.compile(toy_config(64)), 0);
+  EXPECT_TRUE(runner.gave_up());
+  EXPECT_FALSE(trial.time);
+  EXPECT_NE(trial.status, TrialStatus::ok);
+}
+
+TEST_F(GovernedTrialTest, AKernelThatMakesTheCardThrottleIsRejected) {
+  device_.time_us = [this](int) {
+    now_s_ += 0.02;
+    bits_ = 0x4;
+    return 10.0;
+  };
+  device_.canary_us = [this] {
+    bits_ = 0;
+    return 100.0;
+  };
+  DeviceMonitor monitor(device_, {.preheat_limit_s = 0}, hooks());
+  monitor.canary();
+  TrialRunner runner(monitor, bench_.bound(), bench_.reference(), quick_measure(), 1);
+  const Trial trial = runner.run(toy_config(64), bench_.compile(toy_config(64)), 0);
+  EXPECT_FALSE(runner.gave_up());
+  EXPECT_EQ(trial.status, TrialStatus::rejected);
+  EXPECT_NE(trial.reason.find("power_throttle"), std::string::npos) << trial.reason;
+  EXPECT_FALSE(trial.time);
+  EXPECT_FALSE(trial.samples.empty()) << "kept for the record";
+}
+
+TEST(TrialRunner, AccumulatingKernelsStartFromTheirInputs) {
+  const ToyBench bench(accumulate_json());
+  RelayDevice device;
+  DeviceMonitor monitor(device, {.passive = true});
+  TrialRunner runner(monitor, bench.bound(), bench.reference(), quick_measure(), 1);
+  for (const std::int64_t block : {32, 64, 32}) {
+    const Trial trial = runner.run(toy_config(block), bench.compile(toy_config(block)), 0);
+    EXPECT_EQ(trial.status, TrialStatus::ok) << trial.reason;
+  }
+  const Config overwrites = toy_config(32, kLastElementLeftOut);
+  const Trial wrong = runner.run(overwrites, bench.compile(overwrites), 0);
+  EXPECT_EQ(wrong.status, TrialStatus::wrong_result);
+  EXPECT_NE(wrong.reason.find("total["), std::string::npos) << wrong.reason;
+}
+
+TEST(ProblemData, UnknownHostReferenceNamesTheSpace) {
+  nlohmann::json json = toy_json();
+  json["reference"] = {{"host", "nonsense"}};
+  ToyBench bench(json);
+  try {
+    const ProblemData data(bench.device(), bench.bound(), Kernel());
+    FAIL();
+  } catch (const SpaceError& error) {
+    EXPECT_EQ(std::string(error.what()).rfind("toy.json:/reference/host: ", 0), 0U) << error.what();
+    EXPECT_NE(std::string(error.what()).find("'nonsense'"), std::string::npos);
+  }
+}
+
+TEST(ProblemData, SeedsDecideTheInputs) {
+  ToyBench bench(toy_json());
+  RelayDevice device;
+  ProblemData data(device, bench.bound(), device.load(bench.reference()));
+  data.draw(1);
+  data.draw(2);
+  data.draw(1);
+  ASSERT_EQ(device.uploads.size(), 6U);
+  EXPECT_NE(device.uploads[0], device.uploads[2]);
+  EXPECT_EQ(device.uploads[0], device.uploads[4]);
+  EXPECT_EQ(device.uploads[1], device.uploads[5]);
+}
+
+TEST(ProblemData, InfinityWhereTheReferenceHasANumberIsWrong) {
+  nlohmann::json json = toy_json();
+  json["arguments"][0].update({{"low", 3e38}, {"high", 3.4e38}});
+  ToyBench bench(json);
+  DeviceMonitor monitor(bench.device(), {.passive = true});
+  TrialRunner runner(monitor, bench.bound(), bench.reference(), quick_measure(), 1);
+  const Trial trial = runner.run(toy_config(32), bench.compile(toy_config(32)), 0);
+  EXPECT_EQ(trial.status, TrialStatus::wrong_result) << "float32 overflows where float64 does not";
+  EXPECT_NE(trial.reason.find("inf instead of"), std::string::npos) << trial.reason;
+}
+
+}  // namespace
+}  // namespace pascaline::testing

@@ -1,0 +1,238 @@
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "core/util/statistics.hpp"
+#include "tuner/sweep/finals.hpp"
+
+namespace pascaline::testing {
+namespace {
+
+Trial trial_of(bool is_default, const std::vector<double>& times, std::int64_t name = 0) {
+  Trial trial;
+  trial.is_default = is_default;
+  trial.config = Config({{"NAME", name}});
+  for (const double time_us : times) {
+    trial.samples.emplace_back().time_us = time_us;
+  }
+  trial.time = summarize(trial.samples);
+  return trial;
+}
+
+std::vector<double> around(double center_us, double step_us = 0.01) {
+  std::vector<double> times;
+  for (int i = -10; i <= 10; ++i) {
+    times.push_back(center_us + i * step_us);
+  }
+  return times;
+}
+
+FinalsResult undecided(std::vector<Trial> trials) {
+  FinalsResult result;
+  result.trials = std::move(trials);
+  return result;
+}
+
+FinalsResult decided(std::vector<Trial> trials) {
+  FinalsResult result = undecided(std::move(trials));
+  decide_finals(result, FinalsOptions());
+  return result;
+}
+
+bool settled(std::vector<Trial> trials) { return finals_are_settled(undecided(std::move(trials)), FinalsOptions()); }
+
+TEST(DecideFinals, LooksEveryFiveRoundsFromTheTenth) {
+  std::vector<int> looks;
+  for (int round = 1; round <= 40; ++round) {
+    if (finals_look_after(round, FinalsOptions())) {
+      looks.push_back(round);
+    }
+  }
+  EXPECT_EQ(looks, (std::vector<int>{10, 15, 20, 25, 30, 35, 40}));
+  EXPECT_TRUE(finals_look_after(3, {.rounds = 3}));
+  EXPECT_FALSE(finals_look_after(2, {.rounds = 3}));
+  EXPECT_TRUE(finals_look_after(13, {.rounds = 13}));
+}
+
+TEST(DecideFinals, TiesGoToTheDefault) {
+  const FinalsResult result = decided({trial_of(false, around(9.998)), trial_of(true, around(10))});
+  EXPECT_EQ(result.winner, 1U);
+  EXPECT_EQ(result.confidence, 0.5);
+  EXPECT_TRUE(result.tie);
+  ASSERT_TRUE(result.baseline);
+  EXPECT_EQ(result.baseline->median_us, 10);
+}
+
+TEST(DecideFinals, SignificantlyFasterWinsWithItsConfidence) {
+  const FinalsResult result =
+      decided({trial_of(false, around(9.5)), trial_of(true, around(10)), trial_of(false, around(8))});
+  EXPECT_EQ(result.winner, 2U);
+  EXPECT_FALSE(result.tie);
+  EXPECT_GT(result.confidence, 0.999);
+  EXPECT_LE(result.confidence, 1.0);
+  EXPECT_EQ(result.baseline->median_us, 10);
+}
+
+// p is about 0.005: below what is asked of all looks together, above what each may spend.
+TEST(DecideFinals, ThePValueIsSplitOverTheLooks) {
+  const std::vector<Trial> close{trial_of(false, around(9.94)), trial_of(true, around(10))};
+  const double p = mann_whitney_p(around(9.94), around(10));
+  ASSERT_LT(p, 0.01);
+  ASSERT_GT(p, 0.01 / 7);
+  EXPECT_EQ(decided(close).winner, 1U);
+  FinalsResult once = undecided(close);
+  decide_finals(once, {.rounds = 10});
+  EXPECT_EQ(once.winner, 0U) << "a single look";
+  EXPECT_DOUBLE_EQ(once.confidence, 1 - p / 2);
+}
+
+TEST(DecideFinals, FastestDefaultStays) {
+  const FinalsResult result = decided({trial_of(false, around(12)), trial_of(true, around(10))});
+  EXPECT_EQ(result.winner, 1U);
+  EXPECT_EQ(result.confidence, 0.5);
+  EXPECT_FALSE(result.tie);
+}
+
+TEST(DecideFinals, TiedVariantsAreTakenInAStableOrder) {
+  const Trial a = trial_of(false, around(8.001), 1);
+  const Trial b = trial_of(false, around(8), 2);
+  const Trial standard = trial_of(true, around(10), 0);
+  for (const auto& trials : {std::vector<Trial>{a, b, standard}, std::vector<Trial>{standard, b, a}}) {
+    const FinalsResult result = decided(trials);
+    EXPECT_EQ(result.trials[result.winner].config, a.config) << "though the other's median is lower";
+    EXPECT_TRUE(result.tie);
+    EXPECT_GT(result.confidence, 0.999);
+  }
+  const FinalsResult alone = decided({b, a});
+  EXPECT_EQ(alone.winner, 1U);
+  EXPECT_EQ(alone.confidence, 1.0);
+  EXPECT_FALSE(alone.baseline);
+}
+
+// First by its text and tied with the fastest, but too few of its times to be told from the default.
+TEST(DecideFinals, AVariantThatMerelyTiesWithTheFastestDoesNotBeatTheDefault) {
+  const FinalsResult result =
+      decided({trial_of(false, {8, 8.01, 8.02}, 1), trial_of(false, around(8), 2), trial_of(true, around(10), 3)});
+  EXPECT_TRUE(result.tie);
+  EXPECT_EQ(result.winner, 1U);
+}
+
+TEST(DecideFinals, WithoutDefaultTheFastestWins) {
+  const FinalsResult result = decided({trial_of(false, around(12)), trial_of(false, around(10))});
+  EXPECT_EQ(result.winner, 1U);
+  EXPECT_FALSE(result.baseline);
+  EXPECT_EQ(result.confidence, 1.0);
+}
+
+TEST(DecideFinals, WhatStandsInForTheDefaultIsTheBaseline) {
+  FinalsResult result;
+  result.trials = {trial_of(false, around(10)), trial_of(false, around(20))};
+  result.trials[0].config = Config({{"A", std::int64_t{1}}});
+  result.trials[1].config = Config({{"A", std::int64_t{2}}});
+  for (Trial& trial : result.trials) {
+    trial.time = summarize(trial.samples);
+  }
+  FinalsOptions options;
+  options.stand_in = "A=2";
+  decide_finals(result, options);
+  EXPECT_EQ(result.winner, 0U);
+  EXPECT_EQ(result.baseline_trial, 1U);
+  ASSERT_TRUE(result.baseline);
+  EXPECT_NEAR(result.baseline->median_us, 20, 1);
+  EXPECT_GT(result.confidence, 0.99);
+}
+
+Trial searched(double median_us, double half_width_us) {
+  Trial trial;
+  trial.time = TimeSummary{median_us, median_us - half_width_us, median_us + half_width_us, 10};
+  return trial;
+}
+
+TEST(DecideFromSearch, ClaimsNoMoreThanItKnows) {
+  const FinalsResult clear = decide_from_search({searched(10, 0.1), searched(20, 0.1)}, 1, 10);
+  EXPECT_TRUE(clear.from_search);
+  EXPECT_EQ(clear.winner, 0U);
+  EXPECT_EQ(clear.confidence, 0.95) << "they were not timed in turn";
+  EXPECT_EQ(clear.baseline->median_us, 20);
+  const FinalsResult close = decide_from_search({searched(10, 0.1), searched(10.1, 0.1)}, 1, 10);
+  EXPECT_EQ(close.winner, 1U) << "the baseline stays";
+  EXPECT_EQ(close.confidence, 0.5);
+  const FinalsResult wide = decide_from_search({searched(10, 8), searched(20, 8)}, 1, 10);
+  EXPECT_EQ(wide.winner, 1U);
+  // One of many is the fastest by luck where one of two is not.
+  const auto of = [](std::size_t measured) {
+    return decide_from_search({searched(10, 0.1), searched(10.4, 0.1)}, 1, measured).winner;
+  };
+  EXPECT_EQ(of(1), 0U);
+  EXPECT_EQ(of(1000), 1U);
+}
+
+TEST(DecideFromSearch, TheBaselineAloneStaysAndWithoutOneNothingIsClaimed) {
+  const FinalsResult alone = decide_from_search({searched(10, 0.1)}, 0, 1);
+  EXPECT_EQ(alone.winner, 0U);
+  EXPECT_EQ(alone.confidence, 0.5);
+  EXPECT_TRUE(alone.baseline);
+  const FinalsResult none = decide_from_search({searched(10, 0.1)}, std::nullopt, 5);
+  EXPECT_EQ(none.winner, 0U);
+  EXPECT_FALSE(none.baseline);
+  EXPECT_EQ(none.confidence, 0.5);
+}
+
+// Its median is lower, yet it is slower far more often: a two-sided test alone would take it.
+TEST(DecideFinals, LowerMedianButSlowerAsARuleDoesNotWin) {
+  std::vector<double> torn(301, 9.9);
+  std::fill(torn.begin(), torn.begin() + 150, 50.0);
+  std::vector<double> steady(301, 10.0);
+  std::fill(steady.begin(), steady.begin() + 149, 9.0);
+  const FinalsResult result = decided({trial_of(false, torn), trial_of(true, steady)});
+  ASSERT_LT(result.trials[0].time->median_us, result.trials[1].time->median_us);
+  ASSERT_LT(mann_whitney_p(torn, steady), 0.01 / 7);
+  EXPECT_EQ(result.winner, 1U);
+}
+
+TEST(DecideFinals, SamplesThatDoNotCountDecideNothing) {
+  Trial fast = trial_of(false, around(10));
+  for (int i = 0; i < 100; ++i) {
+    Sample& sample = fast.samples.emplace_back();
+    sample.time_us = 1.0;
+    sample.mark = SampleMark::clock_drift;
+  }
+  fast.time = summarize(fast.samples);
+  EXPECT_EQ(decided({fast, trial_of(true, around(10))}).winner, 1U);
+}
+
+TEST(DecideFinals, SettledWhenOneIsLeftOrAllAreTheSame) {
+  EXPECT_TRUE(settled({trial_of(false, around(8)), trial_of(true, around(10))}));
+  EXPECT_TRUE(
+      settled({trial_of(false, around(8, 0.004)), trial_of(false, around(8.002, 0.004)), trial_of(true, around(10))}));
+  EXPECT_FALSE(settled({trial_of(false, around(8, 0.1)), trial_of(true, around(8.01, 0.1))})) << "not known well";
+  EXPECT_FALSE(settled({trial_of(false, {8, 8.01, 8.02}), trial_of(true, {8.1, 8.1, 8.1})})) << "1 % apart, too few";
+}
+
+// What the p-value promises: of variants no faster than the default hardly any wins.
+TEST(DecideFinals, EqualVariantsHardlyEverWin) {
+  std::mt19937 random(7);
+  std::normal_distribution<double> noise(10, 0.1);
+  const FinalsOptions options;
+  int wins = 0;
+  for (int repeat = 0; repeat < 300; ++repeat) {
+    FinalsResult result = undecided({trial_of(false, {}), trial_of(true, {})});
+    for (int round = 1; round <= options.rounds; ++round) {
+      for (Trial& trial : result.trials) {
+        for (int launch = 0; launch < options.launches; ++launch) {
+          trial.samples.emplace_back().time_us = noise(random);
+        }
+        trial.time = summarize(trial.samples);
+      }
+      if (finals_look_after(round, options) && finals_are_settled(result, options)) {
+        break;
+      }
+    }
+    decide_finals(result, options);
+    wins += result.winner == 0 ? 1 : 0;
+  }
+  EXPECT_LE(wins, 5) << "1.5 are allowed on average";
+}
+
+}  // namespace
+}  // namespace pascaline::testing

@@ -1,0 +1,213 @@
+#include "tuner/sweep/finals.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "core/util/statistics.hpp"
+#include "tests/tuner/measure/relay_device.hpp"
+#include "tests/tuner/toy_kernel.hpp"
+
+namespace pascaline::testing {
+namespace {
+
+/// Finals of the toy in made-up time on a made-up card: launches cost 1 ms, canaries 0.1 ms.
+class RunFinalsTest : public ::testing::Test {
+ protected:
+  ToyBench bench_{toy_json({kRight, kNotANumber, kDeadlock})};
+  RelayDevice device_;
+  double now_s_ = 0;
+  std::optional<double> end_s_;
+  std::function<double(std::size_t finalist)> time_us_ = [](std::size_t) { return 10.0; };
+  Sensors sensors_;
+  FinalsOptions options_;
+  GovernorOptions governor_;
+  FinalsEvents events_;
+  std::vector<std::size_t> runs_;  // who was put on the device, in turn
+  std::vector<int> rounds_;
+
+  RunFinalsTest() {
+    governor_.preheat_limit_s = 0;
+    device_.sensors = [this] { return sensors_; };
+    device_.time_us = [this](int) {
+      now_s_ += 0.001;
+      return time_us_(runs_.back());
+    };
+    device_.canary_us = [this] {
+      now_s_ += 0.0001;
+      return 100.0;
+    };
+    device_.on_launch = [this] { now_s_ += 0.001; };
+    events_.running = [this](std::size_t finalist) { runs_.push_back(finalist); };
+    events_.round = [this](int rounds) { rounds_.push_back(rounds); };
+  }
+  [[nodiscard]] std::pair<Config, Binary> finalist(std::int64_t block, Fault fault = kRight) const {
+    const Config config = toy_config(block, fault);
+    return {config, bench_.compile(config).result.binary};
+  }
+  [[nodiscard]] std::optional<FinalsResult> run(const std::vector<std::pair<Config, Binary>>& finalists) {
+    DeviceMonitorHooks hooks;
+    hooks.now_s = [this] { return now_s_; };
+    hooks.sleep_s = [this](double seconds) { now_s_ += seconds; };
+    DeviceMonitor monitor(device_, governor_, hooks);
+    monitor.set_end_s(end_s_);
+    TrialRunner runner(monitor, bench_.bound(), bench_.reference(), quick_measure(), 1);
+    return run_finals(runner, finalists, options_, events_);
+  }
+  // Noise of 1 %, another value each time.
+  [[nodiscard]] double noisy(double center_us) {
+    return center_us * (1 + 0.01 * ((device_.timed * 7919 % 1000) / 500.0 - 1));
+  }
+};
+
+TEST_F(RunFinalsTest, TimesFinalistsInTurnAndStopsAtTheFirstLookIfClear) {
+  time_us_ = [this](std::size_t finalist) { return noisy(finalist == 0 ? 5 : 10); };
+  const auto result = run({finalist(32), finalist(64)});
+  ASSERT_TRUE(result);
+  ASSERT_EQ(result->trials.size(), 2U);
+  EXPECT_EQ(result->rounds, 10);
+  EXPECT_EQ(result->winner, 0U);
+  EXPECT_FALSE(result->tie);
+  EXPECT_FALSE(result->gave_up);
+  EXPECT_GT(result->confidence, 0.999);
+  EXPECT_EQ(device_.timed, 60);
+  EXPECT_EQ(runs_.size(), 2U + 20U) << "loading, then in turn; no power, no energy";
+  EXPECT_EQ(runs_[2], 0U);
+  EXPECT_EQ(runs_[3], 1U);
+  EXPECT_EQ(runs_[4], 1U) << "each round begins with another";
+  EXPECT_EQ(runs_[5], 0U);
+  EXPECT_FALSE(result->trials[0].is_default);
+  EXPECT_TRUE(result->trials[1].is_default);
+  for (const Trial& trial : result->trials) {
+    EXPECT_EQ(trial.stage, TrialStage::finals);
+    EXPECT_EQ(trial.status, TrialStatus::ok);
+    EXPECT_EQ(trial.samples.size(), 30U);
+    EXPECT_EQ(trial.canary_us, 100);
+    EXPECT_FALSE(trial.energy_mj);
+    EXPECT_FALSE(trial.binary_hash.empty());
+  }
+}
+
+TEST_F(RunFinalsTest, WideTimesTakeAllRoundsAndTieToTheDefault) {
+  time_us_ = [this](std::size_t) { return noisy(10); };
+  options_.tie_width = 1e-6;
+  const auto result = run({finalist(32), finalist(64), finalist(128)});
+  EXPECT_EQ(result->rounds, 40);
+  EXPECT_EQ(rounds_.size(), 40U);
+  EXPECT_EQ(rounds_.back(), 40);
+  EXPECT_TRUE(result->tie);
+  EXPECT_EQ(result->winner, 1U) << "the default";
+  EXPECT_EQ(result->confidence, 0.5);
+}
+
+TEST_F(RunFinalsTest, EqualTimesAreATieAtOnce) {
+  const auto result = run({finalist(32), finalist(64)});
+  EXPECT_EQ(result->rounds, 10);
+  EXPECT_TRUE(result->tie);
+  EXPECT_EQ(result->winner, 1U);
+}
+
+TEST_F(RunFinalsTest, ThrottledSamplesDoNotCountAndTheirRoundIsRepeated) {
+  device_.time_us = [this](int number) {
+    now_s_ += 0.02;
+    sensors_.throttle_reasons = number == 20 ? 0x4 : 0;
+    return noisy(runs_.back() == 0 ? 5 : 10);
+  };
+  device_.canary_us = [this] {
+    sensors_.throttle_reasons = 0;
+    now_s_ += 0.0001;
+    return 100.0;
+  };
+  const auto result = run({finalist(32), finalist(64)});
+  EXPECT_EQ(result->rounds, 10);
+  EXPECT_EQ(rounds_.size(), 10U) << "eleven passes, the last one ended it";
+  EXPECT_EQ(result->trials[0].samples.size() + result->trials[1].samples.size(), 66U);
+  EXPECT_EQ(result->trials[0].time->count + result->trials[1].time->count, 65);
+}
+
+TEST_F(RunFinalsTest, ARoundBeforeABadCanaryDoesNotCount) {
+  device_.canary_us = [this] {
+    now_s_ += 0.0001;
+    return device_.timed >= 6 && device_.timed < 12 && now_s_ < 2 ? 120.0 : 100.0;
+  };
+  const auto result = run({finalist(32), finalist(64)});
+  ASSERT_TRUE(result);
+  EXPECT_EQ(result->rounds, 10);
+  EXPECT_EQ(result->trials[0].samples.size(), 33U);
+  EXPECT_EQ(result->trials[0].samples[0].mark, SampleMark::canary_drift);
+  EXPECT_EQ(result->trials[1].samples[2].mark, SampleMark::canary_drift);
+  EXPECT_TRUE(result->trials[0].samples[3].counted());
+  EXPECT_EQ(result->trials[1].time->count, 30);
+}
+
+TEST_F(RunFinalsTest, GivesUpOnACardThatStaysUnfit) {
+  governor_.pause_limit_s = 20;
+  device_.time_us = [this](int number) {
+    now_s_ += 0.02;
+    sensors_.throttle_reasons = number >= 20 ? 0x40 : 0;
+    return 10.0;
+  };
+  const auto result = run({finalist(32), finalist(64)});
+  ASSERT_TRUE(result);
+  EXPECT_TRUE(result->gave_up);
+}
+
+TEST_F(RunFinalsTest, EnergyOfWinnerAndDefaultIsPowerTimesTime) {
+  sensors_.power_w = 50;
+  time_us_ = [this](std::size_t finalist) { return noisy(finalist == 0 ? 1000 : 2000); };
+  const auto result = run({finalist(32), finalist(128), finalist(64)});
+  ASSERT_EQ(result->winner, 0U);
+  EXPECT_EQ(std::count_if(result->trials.begin(), result->trials.end(), [](const Trial& t) { return t.is_default; }),
+            1);
+  for (std::size_t i = 0; i < result->trials.size(); ++i) {
+    const Trial& trial = result->trials[i];
+    EXPECT_EQ(trial.energy_mj.has_value(), i == 0 || trial.is_default) << i;
+    EXPECT_NEAR(trial.energy_mj.value_or(50), 50, 1e-6) << "50 W for a millisecond";
+  }
+  options_.energy_window_ms = 0;
+  EXPECT_FALSE(run({finalist(32), finalist(64)})->trials[0].energy_mj);
+}
+
+// A round of three finalists takes nine milliseconds.
+TEST_F(RunFinalsTest, FinalsEndInTimeAndDecideByTheRoundsThereWere) {
+  sensors_.power_w = 50;
+  time_us_ = [this](std::size_t finalist) { return noisy(finalist == 0 ? 5 : 10); };
+  end_s_ = 0.07;
+  const auto result = run({finalist(32), finalist(128), finalist(64)});
+  ASSERT_TRUE(result);
+  EXPECT_LE(now_s_, *end_s_);
+  EXPECT_FALSE(result->out_of_time);
+  EXPECT_FALSE(result->gave_up);
+  EXPECT_GE(result->rounds, kFewestFinalsRounds);
+  EXPECT_LT(result->rounds, options_.min_rounds);
+  EXPECT_EQ(result->winner, 0U) << "a clear difference shows in a few rounds";
+  EXPECT_FALSE(result->trials[0].energy_mj) << "for which there was no time";
+}
+
+TEST_F(RunFinalsTest, OfTooFewRoundsNothingIsDecided) {
+  end_s_ = 0.012;
+  const auto result = run({finalist(32), finalist(128), finalist(64)});
+  ASSERT_TRUE(result);
+  EXPECT_TRUE(result->out_of_time);
+  EXPECT_LE(now_s_, *end_s_ + 0.002) << "but for the launch that was under way";
+}
+
+TEST_F(RunFinalsTest, FinalistsThatFailNowAreLeftOut) {
+  const auto result = run({finalist(32, kDeadlock), finalist(32), finalist(64, kDeadlock), finalist(64)});
+  ASSERT_TRUE(result);
+  ASSERT_EQ(result->trials.size(), 2U);
+  EXPECT_EQ(result->trials[0].config, toy_config(32));
+  EXPECT_EQ(result->trials[1].config, toy_config(64));
+  EXPECT_EQ(result->trials[1].samples.size(), 30U);
+  EXPECT_EQ(device_.resets, 2);
+  EXPECT_EQ(runs_.front(), 0U);
+  EXPECT_EQ(std::count(runs_.end() - 2, runs_.end(), 3U), 1) << "indices are those of the finalists given";
+}
+
+TEST_F(RunFinalsTest, NothingLeftIsNoResult) {
+  EXPECT_FALSE(run({}));
+  EXPECT_FALSE(run({finalist(64, kDeadlock)}));
+}
+
+}  // namespace
+}  // namespace pascaline::testing

@@ -1,0 +1,182 @@
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "core/util/paths.hpp"
+#include "db/store.hpp"
+#include "runtime/device/cuda/cuda_device.hpp"
+#include "tests/tuner/program.hpp"
+#include "tests/tuner/toy_kernel.hpp"
+#include "tuner/compile/compile_variants.hpp"
+#include "tuner/measure/trial_runner.hpp"
+#include "tuner/sweep/sweep.hpp"
+
+namespace pascaline::testing {
+namespace {
+
+class GpuSweepTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string note;
+    if (list_cuda_devices(&note).empty()) {
+      GTEST_SKIP() << "no CUDA device: " << note;
+    }
+  }
+};
+
+/// Target architecture and element type of matmul's operands.
+class GpuMatmulSweepTest : public GpuSweepTest,
+                           public ::testing::WithParamInterface<std::pair<std::string, std::string>> {};
+
+TEST_P(GpuMatmulSweepTest, NoVariantIsWrong) {
+  const auto& [target, type] = GetParam();
+  const TemporaryFolder folder;
+  const Space space = Space::load(data_folder("search_spaces") / "matmul.json");
+  const Problem problem = space.problem({{"M", "256"}, {"N", "256"}, {"K", "300"}, {"STORAGE", type}});
+  SweepOptions options;
+  options.devices = {"cuda:0"};
+  options.governor.preheat_limit_s = 2;
+  options.target = target;
+  options.program = PASCALINE_TEST_PROGRAM;
+  options.kernels = data_folder("kernel_templates");
+  options.cache = test_cache();
+  options.database = folder / "tuned.db";
+  options.trials = 12;
+  options.jobs = 4;
+  options.measure.max_samples = 20;
+  options.finals.rounds = 4;
+  options.finals.min_rounds = 2;
+  const std::atomic<bool> stop{false};
+  const SweepSummary summary = run_sweep(space, {{problem, 1, ""}}, options, {}, stop);
+  EXPECT_EQ(summary.trials, 12);
+  EXPECT_GT(summary.ok, 0);
+  const Store store(options.database, OpenMode::read_only);
+  for (const StoredTrial& stored : store.trials({})) {
+    const Trial& trial = stored.trial;
+    EXPECT_TRUE(trial.status == TrialStatus::ok || trial.status == TrialStatus::rejected ||
+                trial.status == TrialStatus::compile_failed)
+        << name_of(trial.status) << ": " << trial.reason << " " << trial.config.text();
+    EXPECT_TRUE(trial.status == TrialStatus::ok || !trial.reason.empty());
+    EXPECT_TRUE(target.empty() || stored.toolkit.target == "compute_61") << stored.toolkit.target;
+  }
+  const auto winners = store.winners("matmul", nullptr);
+  ASSERT_EQ(winners.size(), 1U);
+  EXPECT_TRUE(winners[0].baseline);
+}
+
+using Target = GpuMatmulSweepTest::ParamType;
+INSTANTIATE_TEST_SUITE_P(Targets, GpuMatmulSweepTest,
+                         ::testing::Values(Target("", "float32"), Target("", "float16"), Target("sm_61", "float32"),
+                                           Target("sm_61", "float16")),
+                         [](const auto& tested) {
+                           return (tested.param.first.empty() ? "native" : tested.param.first) + "_" +
+                                  tested.param.second;
+                         });
+
+TEST_F(GpuSweepTest, EveryFaultOfTheToyIsFoundAndTheNextTrialWorks) {
+  const std::map<Fault, TrialStatus> outcomes{
+      {kNotANumber, TrialStatus::wrong_result},       {kLastElementLeftOut, TrialStatus::wrong_result},
+      {kWriteBehind, TrialStatus::wrong_result},      {kWriteBefore, TrialStatus::wrong_result},
+      {kDoesNotCompile, TrialStatus::compile_failed}, {kWriteBehindScratch, TrialStatus::wrong_result},
+      {kWriteInput, TrialStatus::wrong_result}};
+  std::vector<Fault> faults{kRight};
+  for (const auto& [fault, status] : outcomes) {
+    faults.push_back(fault);
+  }
+  ToyBench bench(toy_json(faults), 1000, "cuda:0");
+  DeviceMonitor monitor(bench.device(), {.passive = true});
+  TrialRunner runner(monitor, bench.bound(), bench.reference(), quick_measure(), 1);
+  for (const auto& [fault, status] : outcomes) {
+    const Trial trial = runner.run(toy_config(64, fault), bench.compile(toy_config(64, fault)), 0);
+    EXPECT_EQ(trial.status, status) << fault << ": " << trial.reason;
+    EXPECT_FALSE(trial.reason.empty());
+    const Trial right = runner.run(toy_config(128), bench.compile(toy_config(128)), 0);
+    EXPECT_EQ(right.status, TrialStatus::ok) << "after " << fault << ": " << right.reason;
+    EXPECT_GT(right.resources.registers, 0);
+  }
+}
+
+// An illegal address may take the device from the process for good: the worker is replaced, the sweep goes on.
+TEST_F(GpuSweepTest, AnIllegalAddressCostsTheProgramOneTrial) {
+  const TemporaryFolder folder;
+  write_toys(folder.path(), {toy_json({kRight, kIllegalAddress})});
+  const std::string place = folder.path().string();
+  const std::string database = (folder / "tuned.db").string();
+  const ProgramResult result =
+      run_program(folder.path(), {"sweep", "--kernels", place, "--spaces", place, "--kernel", "toy", "--problem",
+                                  "N=1000", "--device", "cuda:0", "--db", database, "--rounds", "2", "--preheat", "0"});
+  EXPECT_EQ(result.exit_code, 0) << result.error;
+  const Store store(database, OpenMode::read_only);
+  EXPECT_EQ(store.trials({.status = TrialStatus::launch_failed}).size(), 3U);
+  std::size_t searched = 0;
+  for (const StoredTrial& stored : store.trials({.status = TrialStatus::ok})) {
+    searched += stored.trial.stage == TrialStage::search ? 1 : 0;
+  }
+  EXPECT_EQ(searched, 3U);
+  ASSERT_EQ(store.sessions().size(), 1U);
+  EXPECT_EQ(store.sessions().at(0).state, "finished");
+}
+
+// Only the end of its process ends such a kernel; the driver must let go of the device for the next one.
+TEST_F(GpuSweepTest, AnEndlessKernelCostsTheProgramOneTrial) {
+  const TemporaryFolder folder;
+  write_toys(folder.path(), {toy_json({kRight, kEndless})});
+  const std::string place = folder.path().string();
+  const std::string database = (folder / "tuned.db").string();
+  const ProgramResult result =
+      run_program(folder.path(),
+                  {"sweep", "--kernels", place, "--spaces", place, "--kernel", "toy", "--problem", "N=1000", "--device",
+                   "cuda:0", "--db", database, "--rounds", "10", "--preheat", "0", "--kernel-timeout", "2"});
+  EXPECT_EQ(result.exit_code, 0) << result.error;
+  const Store store(database, OpenMode::read_only);
+  const auto hung = store.trials({.status = TrialStatus::timed_out});
+  EXPECT_EQ(hung.size(), 3U);
+  for (const StoredTrial& stored : hung) {
+    EXPECT_EQ(stored.trial.config.integer("FAULT"), kEndless);
+    EXPECT_NE(stored.trial.reason.find("launch"), std::string::npos) << stored.trial.reason;
+  }
+  EXPECT_EQ(store.winners("toy", nullptr).size(), 1U);
+  EXPECT_EQ(store.sessions().at(0).state, "finished");
+}
+
+TEST_F(GpuSweepTest, AccumulatingKernelsStartFromTheirInputs) {
+  ToyBench bench(accumulate_json(), 1000, "cuda:0");
+  DeviceMonitor monitor(bench.device(), {.passive = true});
+  TrialRunner runner(monitor, bench.bound(), bench.reference(), quick_measure(), 1);
+  EXPECT_EQ(runner.run(toy_config(32), bench.compile(toy_config(32)), 0).status, TrialStatus::ok);
+  const Config overwrites = toy_config(32, kLastElementLeftOut);
+  EXPECT_EQ(runner.run(overwrites, bench.compile(overwrites), 0).status, TrialStatus::wrong_result);
+}
+
+// One variant is held against both references, on the same inputs: they agree if its error is the same by both.
+TEST_F(GpuSweepTest, ReferenceKernelAgreesWithTheHostReference) {
+  const auto device = open_device("cuda:0");
+  const Space space = Space::load(data_folder("search_spaces") / "matmul.json");
+  const KernelSource source = KernelSource::load(data_folder("kernel_templates") / "matmul.cu");
+  const TargetPlan plan = plan_target(device->info(), "");
+  for (const char* type : {"float32", "float16"}) {
+    const BoundSpace bound(space, space.problem({{"M", "65"}, {"N", "70"}, {"K", "301"}, {"STORAGE", type}}),
+                           plan.limits);
+    CompileRequest request = compile_request(bound, space.default_config(), source, plan.kind, plan.architecture);
+    const Toolchain toolchain = Toolchain::find(plan.architecture);
+    Compiled compiled;
+    compiled.result = toolchain.compile(request);
+    ASSERT_TRUE(compiled.result.ok) << compiled.result.log;
+    request.function = space.reference.kernel->function;
+    request.defines.emplace_back("PASCALINE_REFERENCE=1");
+    const CompileResult naive = toolchain.compile(request);
+    ASSERT_TRUE(naive.ok) << naive.log;
+    DeviceMonitor monitor(*device, {.passive = true});
+    TrialRunner by_kernel(monitor, bound, naive.binary, quick_measure(), 3);
+    TrialRunner by_host(monitor, bound, std::nullopt, quick_measure(), 3);
+    const Trial first = by_kernel.run(space.default_config(), compiled, 0);
+    const Trial second = by_host.run(space.default_config(), compiled, 0);
+    ASSERT_EQ(first.status, TrialStatus::ok) << first.reason;
+    ASSERT_EQ(second.status, TrialStatus::ok) << second.reason;
+    EXPECT_GT(*first.max_error, 0);
+    EXPECT_NEAR(*first.max_error, *second.max_error, 1e-10) << type;
+  }
+}
+
+}  // namespace
+}  // namespace pascaline::testing

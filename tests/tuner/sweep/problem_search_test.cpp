@@ -1,0 +1,415 @@
+#include "tuner/sweep/problem_search.hpp"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "core/error.hpp"
+#include "tests/tuner/toy_kernel.hpp"
+
+namespace pascaline::testing {
+namespace {
+
+/// Nine configurations: three blocks times three values of FAULT, of which the first are the default.
+class ProblemSearchTest : public ::testing::Test {
+ protected:
+  Space space_ = Space::parse(toy_json({kRight, kNotANumber, kLastElementLeftOut}).dump(), "toy.json");
+  SweepOptions options_;
+  DeviceLimits limits_;
+  std::int64_t next_id_ = 100;
+
+  ProblemSearchTest() { options_.searcher = "exhaustive"; }
+
+  [[nodiscard]] ProblemSearch search() const {
+    return {space_, {space_.problem({{"N", "1000"}}), 1, ""}, limits_, options_};
+  }
+  static Compiled compiled(const std::string& code) {
+    Compiled out;
+    out.result.ok = true;
+    out.result.binary.kind = BinaryKind::host_object;
+    out.result.binary.function = "toy";
+    out.result.binary.code = code;
+    return out;
+  }
+  static Trial trial(const Config& config, double median_us, TrialStatus status = TrialStatus::ok) {
+    Trial out;
+    out.config = config;
+    out.status = status;
+    if (status == TrialStatus::ok) {
+      out.time = TimeSummary{median_us, median_us, median_us, 10};
+    }
+    return out;
+  }
+  static Store::Known known(const Config& config, double median_us, bool in_run = false,
+                            TrialStatus status = TrialStatus::ok) {
+    Store::Known out;
+    out.config = config;
+    out.status = status;
+    out.median_us = median_us;
+    out.in_run = in_run;
+    return out;
+  }
+  // Proposes, compiles as code of its own, and measures; the configuration.
+  Config tell_next(ProblemSearch& search, double median_us, TrialStatus status = TrialStatus::ok) {
+    const Config config = search.propose().value();
+    EXPECT_FALSE(search.compiled(config, compiled(config.text())));
+    const auto candidate = search.take_ready();
+    EXPECT_EQ(candidate->config, config);
+    EXPECT_TRUE(search.observe(trial(config, median_us, status), next_id_++, candidate->run_key).empty());
+    return config;
+  }
+  static std::set<std::string> all_proposals(ProblemSearch& search) {
+    std::set<std::string> texts;
+    while (const auto config = search.propose()) {
+      EXPECT_TRUE(texts.insert(config->text()).second) << config->text() << " twice";
+    }
+    return texts;
+  }
+  static std::vector<std::string> finalists(const ProblemSearch& search) {
+    std::vector<std::string> texts;
+    for (const auto& [config, binary] : search.finalists()) {
+      texts.push_back(config.text());
+    }
+    return texts;
+  }
+};
+
+TEST_F(ProblemSearchTest, DefaultComesFirstThenEveryOtherOnce) {
+  ProblemSearch search = this->search();
+  EXPECT_EQ(search.propose(), toy_config(64));
+  EXPECT_EQ(all_proposals(search).size(), 8U);
+  EXPECT_TRUE(search.spent());
+  EXPECT_EQ(search.open(), 9U);
+}
+
+TEST_F(ProblemSearchTest, DefaultThatTheDeviceCannotRunIsLeftOut) {
+  limits_.max_threads_per_block = 32;
+  ProblemSearch search = this->search();
+  const auto texts = all_proposals(search);
+  EXPECT_EQ(texts.size(), 3U);
+  EXPECT_FALSE(texts.contains(toy_config(64).text()));
+  limits_.max_threads_per_block = 16;
+  ProblemSearch none = this->search();
+  EXPECT_THROW(std::ignore = none.propose(), SpaceError);
+}
+
+TEST_F(ProblemSearchTest, NoMoreIsProposedThanTrialsAreWanted) {
+  options_.trials = 2;
+  ProblemSearch search = this->search();
+  tell_next(search, 10);
+  const auto second = search.propose();
+  ASSERT_TRUE(second);
+  EXPECT_FALSE(search.propose());
+  EXPECT_FALSE(search.spent()) << "the second may still be taken back";
+  EXPECT_FALSE(search.compiled(*second, compiled("b")));
+  const auto candidate = search.take_ready();
+  std::ignore = search.observe(trial(*second, 9), 2, candidate->run_key);
+  EXPECT_FALSE(search.propose());
+  EXPECT_TRUE(search.spent());
+  EXPECT_EQ(search.done(), 2);
+}
+
+TEST_F(ProblemSearchTest, WhatWasOnTheDeviceComesBeforeEverything) {
+  ProblemSearch search = this->search();
+  const Config gone({{"BLOCK", 512}, {"FAULT", 0}});  // no value of this space any more
+  search.recall({}, {toy_config(128, kNotANumber), gone, toy_config(64)});
+  EXPECT_EQ(search.propose(), toy_config(128, kNotANumber));
+  EXPECT_EQ(search.propose(), toy_config(64));
+  EXPECT_EQ(all_proposals(search).size(), 7U);
+}
+
+TEST_F(ProblemSearchTest, KnownConfigurationsAreNotMeasuredAgain) {
+  options_.trials = 4;
+  ProblemSearch search = this->search();
+  const Config gone({{"BLOCK", 512}, {"FAULT", 0}});
+  search.recall({known(toy_config(64), 20), known(toy_config(32), 12, true), known(gone, 1),
+                 known(toy_config(128), 0, false, TrialStatus::crashed),
+                 known(toy_config(32, kNotANumber), 0, true, TrialStatus::wrong_result)},
+                {});
+  EXPECT_EQ(search.done(), 2) << "of this run";
+  EXPECT_EQ(search.reused(), 2);
+  EXPECT_EQ(search.reused_ok(), 1);
+  EXPECT_EQ(search.best_us(), 12) << "not that of the value that is gone";
+  EXPECT_EQ(search.default_us(), 20);
+  const auto texts = all_proposals(search);
+  EXPECT_EQ(texts.size(), 2U) << "four of this run, two of which are done";
+  for (const Config& config : {toy_config(64), toy_config(32), toy_config(128), toy_config(32, kNotANumber)}) {
+    EXPECT_FALSE(texts.contains(config.text())) << config.text();
+  }
+}
+
+TEST_F(ProblemSearchTest, FailuresOfTheMachineAreTriedAgainOnDemand) {
+  const std::vector<Store::Known> all{known(toy_config(32), 0, false, TrialStatus::timed_out),
+                                      known(toy_config(64), 0, false, TrialStatus::crashed),
+                                      known(toy_config(128), 0, false, TrialStatus::launch_failed),
+                                      known(toy_config(32, kNotANumber), 0, false, TrialStatus::wrong_result),
+                                      known(toy_config(64, kNotANumber), 0, false, TrialStatus::compile_failed),
+                                      known(toy_config(128, kNotANumber), 0, true, TrialStatus::crashed)};
+  ProblemSearch search = this->search();
+  search.recall(all, {});
+  EXPECT_EQ(all_proposals(search).size(), 3U);
+  options_.retry_failed = true;
+  ProblemSearch again = this->search();
+  again.recall(all, {});
+  const auto texts = all_proposals(again);
+  EXPECT_EQ(texts.size(), 6U);
+  EXPECT_TRUE(texts.contains(toy_config(64).text()));
+  EXPECT_FALSE(texts.contains(toy_config(128, kNotANumber).text())) << "this run has tried it";
+}
+
+TEST_F(ProblemSearchTest, WhatDoesNotCompileOrFitIsSettled) {
+  ProblemSearch search = this->search();
+  const Config config = search.propose().value();
+  Compiled failed;
+  failed.status = TrialStatus::compile_failed;
+  failed.result.reason = "toy.cu:3: no";
+  const auto settled = search.compiled(config, failed);
+  ASSERT_TRUE(settled);
+  EXPECT_FALSE(settled->duplicate);
+  EXPECT_EQ(settled->trial.status, TrialStatus::compile_failed);
+  EXPECT_EQ(settled->trial.reason, "toy.cu:3: no");
+  EXPECT_TRUE(search.observe(settled->trial, 1, {}).empty());
+  EXPECT_EQ(search.open(), 0U);
+  EXPECT_EQ(search.done(), 1);
+
+  Compiled large = compiled("large");
+  large.result.binary.resources.static_shared_bytes = 1 << 20;
+  const auto rejected = search.compiled(search.propose().value(), large);
+  ASSERT_TRUE(rejected);
+  EXPECT_EQ(rejected->trial.status, TrialStatus::rejected);
+  EXPECT_NE(rejected->trial.reason.find("shared memory"), std::string::npos);
+  EXPECT_EQ(search.ready(), 0U);
+}
+
+class DuplicateTest : public ProblemSearchTest, public ::testing::WithParamInterface<TrialStatus> {
+ protected:
+  ProblemSearch search_ = search();
+  // The same geometry, and the same code.
+  void SetUp() override {
+    search_.recall({}, {toy_config(32, kNotANumber), toy_config(32)});
+    EXPECT_EQ(search_.propose(), toy_config(32));
+    EXPECT_EQ(search_.propose(), toy_config(32, kNotANumber));
+  }
+  void expect_shared(const ProblemSearch::ResolvedTrial& settled, const Config& config) const {
+    EXPECT_TRUE(settled.duplicate);
+    EXPECT_EQ(settled.trial.config, config);
+    EXPECT_EQ(settled.trial.status, GetParam());
+    EXPECT_EQ(settled.trial.shared_trial, 7);
+    EXPECT_NE(settled.trial.reason.find(toy_config(32).text()), std::string::npos) << settled.trial.reason;
+    EXPECT_EQ(settled.trial.time.has_value(), GetParam() == TrialStatus::ok);
+    EXPECT_TRUE(settled.trial.samples.empty()) << "it has none of its own";
+  }
+};
+
+TEST_P(DuplicateTest, WaitsForTheFirstAndSharesItsResult) {
+  EXPECT_FALSE(search_.compiled(toy_config(32), compiled("same")));
+  EXPECT_FALSE(search_.compiled(toy_config(32, kNotANumber), compiled("same")));
+  EXPECT_EQ(search_.ready(), 1U) << "one needs the device";
+  EXPECT_EQ(search_.open(), 2U);
+  const auto candidate = search_.take_ready();
+  Trial first = trial(toy_config(32), 10, GetParam());
+  first.samples.resize(10);
+  const auto settled = search_.observe(first, 7, candidate->run_key);
+  ASSERT_EQ(settled.size(), 1U);
+  expect_shared(settled[0], toy_config(32, kNotANumber));
+  EXPECT_TRUE(search_.observe(settled[0].trial, 8, {}).empty());
+  EXPECT_EQ(search_.open(), 0U);
+  EXPECT_EQ(search_.done(), 2);
+}
+
+TEST_P(DuplicateTest, OfAMeasuredOneIsSettledAtOnce) {
+  EXPECT_FALSE(search_.compiled(toy_config(32), compiled("same")));
+  const auto candidate = search_.take_ready();
+  EXPECT_TRUE(search_.observe(trial(toy_config(32), 10, GetParam()), 7, candidate->run_key).empty());
+  const auto settled = search_.compiled(toy_config(32, kNotANumber), compiled("same"));
+  ASSERT_TRUE(settled);
+  expect_shared(*settled, toy_config(32, kNotANumber));
+}
+
+INSTANTIATE_TEST_SUITE_P(Statuses, DuplicateTest,
+                         ::testing::Values(TrialStatus::ok, TrialStatus::wrong_result, TrialStatus::timed_out,
+                                           TrialStatus::crashed, TrialStatus::launch_failed),
+                         [](const auto& parameter) { return std::string(name_of(parameter.param)); });
+
+TEST_F(ProblemSearchTest, CandidateGivenBackIsTakenAgain) {
+  ProblemSearch search = this->search();
+  for (const char* code : {"a", "b"}) {
+    EXPECT_FALSE(search.compiled(search.propose().value(), compiled(code)));
+  }
+  auto first = search.take_ready();
+  const Config config = first->config;
+  const std::string key = first->run_key;
+  search.put_back(std::move(*first));
+  EXPECT_EQ(search.ready(), 2U);
+  EXPECT_EQ(search.open(), 2U);
+  const auto again = search.take_ready();
+  EXPECT_EQ(again->config, config);
+  EXPECT_EQ(again->run_key, key);
+}
+
+TEST_F(ProblemSearchTest, FinalistsAreTheBestAndTheDefault) {
+  options_.finalists = 2;
+  ProblemSearch search = this->search();
+  EXPECT_TRUE(search.finalists().empty());
+  EXPECT_EQ(search.finalists_key(), "");
+  EXPECT_EQ(tell_next(search, 30), toy_config(64));
+  const Config slow = tell_next(search, 20);
+  const Config fast = tell_next(search, 10);
+  tell_next(search, 0, TrialStatus::wrong_result);
+  EXPECT_EQ(finalists(search), (std::vector<std::string>{fast.text(), slow.text(), toy_config(64).text()}));
+  const std::string key = search.finalists_key();
+  tell_next(search, 25);
+  EXPECT_EQ(search.finalists_key(), key) << "nothing new to decide";
+  const Config faster = tell_next(search, 5);
+  EXPECT_EQ(finalists(search), (std::vector<std::string>{faster.text(), fast.text(), toy_config(64).text()}));
+  EXPECT_NE(search.finalists_key(), key);
+  for (const auto& [config, binary] : search.finalists()) {
+    ASSERT_TRUE(binary) << config.text();
+    EXPECT_EQ(binary->code, config.text());
+  }
+  EXPECT_EQ(search.best_us(), 5);
+  EXPECT_EQ(search.default_us(), 30);
+}
+
+TEST_F(ProblemSearchTest, NearestUsableStandsInForADefaultThatFails) {
+  ProblemSearch search = this->search();
+  EXPECT_FALSE(search.baseline());
+  EXPECT_EQ(tell_next(search, 0, TrialStatus::timed_out), toy_config(64));
+  EXPECT_NE(search.why_no_default().find("timed_out"), std::string::npos) << search.why_no_default();
+  EXPECT_FALSE(search.baseline()) << "nothing is usable";
+  EXPECT_EQ(tell_next(search, 0, TrialStatus::wrong_result), toy_config(32)) << "one change, in the space's order";
+  EXPECT_EQ(tell_next(search, 20), toy_config(128));
+  EXPECT_EQ(search.baseline(), toy_config(128));
+  const Config faster = tell_next(search, 10);
+  EXPECT_EQ(search.baseline(), toy_config(128)) << "the nearest, not the fastest";
+  EXPECT_EQ(finalists(search), (std::vector<std::string>{faster.text(), toy_config(128).text()}));
+  EXPECT_EQ(search.default_us(), 0);
+}
+
+TEST_F(ProblemSearchTest, StandInThatFailsInTheFinalsLeavesItsPlaceToTheNextNearest) {
+  ProblemSearch search = this->search();
+  search.recall({known(toy_config(128, kNotANumber), 5), known(toy_config(64), 0, false, TrialStatus::timed_out),
+                 known(toy_config(32), 15), known(toy_config(32, kNotANumber), 4)},
+                {});
+  EXPECT_EQ(search.baseline(), toy_config(32));
+  search.discard(toy_config(32));
+  EXPECT_EQ(search.baseline(), toy_config(32, kNotANumber)) << "nearer than 128, by the order of values";
+  search.discard(toy_config(32, kNotANumber));
+  EXPECT_EQ(search.baseline(), toy_config(128, kNotANumber));
+  search.discard(toy_config(128, kNotANumber));
+  EXPECT_FALSE(search.baseline());
+}
+
+TEST_F(ProblemSearchTest, RetriedDefaultTakesItsPlaceAgain) {
+  const std::vector<Store::Known> all{known(toy_config(64), 0, false, TrialStatus::timed_out),
+                                      known(toy_config(32), 15)};
+  ProblemSearch search = this->search();
+  search.recall(all, {});
+  EXPECT_EQ(search.baseline(), toy_config(32)) << "known already";
+  EXPECT_NE(tell_next(search, 30), toy_config(64));
+  options_.retry_failed = true;
+  ProblemSearch again = this->search();
+  again.recall(all, {});
+  EXPECT_EQ(tell_next(again, 25), toy_config(64));
+  EXPECT_EQ(again.baseline(), toy_config(64));
+  EXPECT_EQ(again.why_no_default(), "");
+}
+
+TEST_F(ProblemSearchTest, FinalistsOfAnEarlierProcessHaveNoBinaryYet) {
+  ProblemSearch search = this->search();
+  search.recall({known(toy_config(64), 20), known(toy_config(32), 12)}, {});
+  ASSERT_EQ(search.finalists().size(), 2U);
+  EXPECT_FALSE(search.finalists()[0].second);
+  EXPECT_FALSE(search.finalists()[1].second);
+}
+
+TEST_F(ProblemSearchTest, UntilTheDefaultIsOnTheDeviceNothingElseIs) {
+  ProblemSearch search = this->search();
+  const Config standard = search.propose().value();
+  const Config other = search.propose().value();
+  EXPECT_FALSE(search.compiled(other, compiled("other")));
+  EXPECT_FALSE(search.take_ready());
+  EXPECT_FALSE(search.compiled(standard, compiled("standard")));
+  auto first = search.take_ready();
+  ASSERT_TRUE(first);
+  EXPECT_EQ(first->config, standard);
+  search.put_back(std::move(*first));
+  EXPECT_EQ(search.take_ready()->config, standard);
+  EXPECT_EQ(search.take_ready()->config, other);
+}
+
+TEST_F(ProblemSearchTest, DefaultIsMeasuredThoughItsTwinWasCompiledFirst) {
+  ProblemSearch search = this->search();
+  const Config twin = toy_config(64, kNotANumber);
+  search.recall({}, {twin});
+  EXPECT_EQ(search.propose(), twin);
+  EXPECT_EQ(search.propose(), toy_config(64));
+  EXPECT_FALSE(search.compiled(twin, compiled("same")));
+  EXPECT_FALSE(search.compiled(toy_config(64), compiled("same")));
+  const auto candidate = search.take_ready();
+  ASSERT_TRUE(candidate);
+  EXPECT_EQ(candidate->config, toy_config(64));
+  const auto settled = search.observe(trial(toy_config(64), 10), 7, candidate->run_key);
+  ASSERT_EQ(settled.size(), 1U);
+  EXPECT_EQ(settled[0].trial.config, twin);
+  std::ignore = search.observe(settled[0].trial, 8, {});
+  EXPECT_EQ(finalists(search), std::vector<std::string>{toy_config(64).text()}) << "one of each code is enough";
+}
+
+TEST_F(ProblemSearchTest, DefaultWaitsForItsTwinOnTheDeviceAndIsAFinalistAllTheSame) {
+  ProblemSearch search = this->search();
+  const Config twin = toy_config(64, kNotANumber);
+  search.recall({}, {twin});
+  EXPECT_EQ(search.propose(), twin);
+  EXPECT_FALSE(search.compiled(twin, compiled("same")));
+  const auto candidate = search.take_ready();
+  ASSERT_TRUE(candidate);
+  EXPECT_EQ(search.propose(), toy_config(64));
+  const Config other = search.propose().value();
+  EXPECT_FALSE(search.compiled(toy_config(64), compiled("same")));
+  EXPECT_FALSE(search.compiled(other, compiled("other")));
+  EXPECT_TRUE(search.take_ready()) << "the default does not need the device any more";
+  const auto settled = search.observe(trial(twin, 10), 7, candidate->run_key);
+  ASSERT_EQ(settled.size(), 1U);
+  EXPECT_TRUE(settled[0].trial.is_default);
+  std::ignore = search.observe(settled[0].trial, 8, {});
+  EXPECT_EQ(search.default_us(), 10);
+  EXPECT_EQ(finalists(search), (std::vector<std::string>{twin.text(), toy_config(64).text()}));
+}
+
+TEST_F(ProblemSearchTest, WhatIsKnownBeforehandIsAskedOnceTheSearchBegins) {
+  options_.searcher = "auto";
+  ProblemSearch search = this->search();
+  int asked = 0;
+  search.ask_before_search([&](const SearchDomain& domain) {
+    ++asked;
+    EXPECT_EQ(domain.combinations(), 9);
+    Prior prior;
+    prior.log_time = [&domain](const Point& point) {
+      return domain.space()->space().config_at(point) == toy_config(32, kLastElementLeftOut) ? 0.0 : 1.0;
+    };
+    return std::vector<Prior>{prior};
+  });
+  EXPECT_EQ(search.propose(), toy_config(64));
+  EXPECT_EQ(asked, 0) << "the default comes first whatever is known";
+  EXPECT_LE(search.ahead(), 8U) << "little is compiled before anything is measured";
+  const auto texts = all_proposals(search);
+  EXPECT_EQ(asked, 1);
+  EXPECT_EQ(texts.size(), 8U);
+}
+
+TEST_F(ProblemSearchTest, BestAtHalfLagsBehind) {
+  ProblemSearch search = this->search();
+  EXPECT_EQ(search.best_at_half_us(), 0);
+  tell_next(search, 0, TrialStatus::wrong_result);
+  EXPECT_EQ(search.best_at_half_us(), 0);
+  tell_next(search, 40);
+  EXPECT_EQ(search.best_at_half_us(), 0) << "the first of two";
+  tell_next(search, 30);
+  tell_next(search, 20);
+  EXPECT_EQ(search.best_at_half_us(), 40) << "the second of four";
+  EXPECT_EQ(search.best_us(), 20);
+}
+
+}  // namespace
+}  // namespace pascaline::testing

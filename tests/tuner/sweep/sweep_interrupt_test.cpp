@@ -1,0 +1,117 @@
+#include <SQLiteCpp/Exception.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <chrono>
+#include <csignal>
+#include <thread>
+
+#include "core/util/paths.hpp"
+#include "tests/tuner/sweep/sweep_faults.hpp"
+
+namespace pascaline::testing {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+class InterruptTest : public SweepFaultsTest {
+ protected:
+  void SetUp() override {
+    SweepFaultsTest::SetUp();
+    sample_ms_ = 1000;  // so long that a sweep is not done before a busy machine has seen its first trial
+  }
+  [[nodiscard]] bool measures() const { return trial_count() >= 1; }
+  [[nodiscard]] bool something_is_on_the_device() const {
+    try {
+      return number("SELECT count(*) FROM attempts") > 0;
+    } catch (const SQLite::Exception&) {
+      return false;  // the file is being made
+    }
+  }
+  void expect_to_go_on(std::size_t configurations) const {
+    expect_sound();
+    EXPECT_EQ(last_state(), "interrupted");
+    EXPECT_LT(trial_count(), configurations);
+    const std::set<std::string> before = tried();
+    const ProgramResult resumed = run(resume({"--sample-budget-ms", "20"}));
+    EXPECT_EQ(resumed.exit_code, 0) << resumed.error;
+    expect_complete(configurations);
+    const std::set<std::string> now = tried();
+    for (const std::string& config : before) {
+      EXPECT_TRUE(now.contains(config));
+    }
+  }
+  void interrupt_once(int signal) const {
+    const int sweep = start(command());
+    EXPECT_TRUE(wait_until([&] { return measures(); })) << output();
+    const auto workers = processes_below(sweep);
+    ::kill(sweep, signal);
+    EXPECT_EQ(wait_child(sweep), 130) << output();
+    EXPECT_NE(output().find("go on with: pascaline sweep --resume --db " + database_.string()), std::string::npos)
+        << output();
+    EXPECT_TRUE(all_gone(workers));
+    EXPECT_TRUE(statuses()[TrialStatus::crashed] == 0 && statuses()[TrialStatus::timed_out] == 0);
+    expect_to_go_on(5);
+  }
+};
+
+TEST_F(InterruptTest, FirstFinishesTheTrialInFlight) { interrupt_once(SIGINT); }
+
+TEST_F(InterruptTest, TerminationIsTheSame) { interrupt_once(SIGTERM); }
+
+TEST_F(InterruptTest, SecondEndsAtOnceAndLeavesNobody) {
+  sample_ms_ = 20000;
+  const int sweep = start(command());
+  EXPECT_FALSE(workers_of(sweep, "measure-worker").empty());
+  EXPECT_TRUE(wait_until([&] { return something_is_on_the_device(); })) << output();
+  std::this_thread::sleep_for(std::chrono::milliseconds(1500));  // the trial is on its way to the device
+  const auto workers = processes_below(sweep);
+  ::kill(sweep, SIGINT);
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  EXPECT_EQ(::waitpid(sweep, nullptr, WNOHANG), 0) << "the trial in flight is finished first";
+  const auto second = Clock::now();
+  ::kill(sweep, SIGINT);
+  EXPECT_EQ(wait_child(sweep), 128 + SIGINT);
+  EXPECT_TRUE(all_gone(workers));
+  EXPECT_LT(seconds_since(second), 10.0) << "the trial would have gone on for longer";
+  EXPECT_EQ(trial_count(), 0U);
+  const ProgramResult resumed = run(resume({"--sample-budget-ms", "20"}));
+  EXPECT_EQ(resumed.exit_code, 0) << resumed.error;
+  expect_complete(5);
+}
+
+TEST_F(InterruptTest, KernelThatHangsIsWaitedForUntilItsDeadlineOnly) {
+  write_space({kEndless, kRight}, {64, 128});
+  const int sweep = start(command({"--kernel-timeout", "2"}));
+  EXPECT_TRUE(wait_until([&] { return something_is_on_the_device(); })) << output();
+  ::kill(sweep, SIGINT);
+  const auto began = Clock::now();
+  EXPECT_EQ(wait_child(sweep), 130) << output();
+  EXPECT_LT(seconds_since(began), 15.0) << "the kernel has no end";
+  EXPECT_LE(trial_count(), 1U);
+  EXPECT_EQ(statuses()[TrialStatus::timed_out], static_cast<int>(trial_count()));
+  expect_to_go_on(4);
+}
+
+TEST_F(InterruptTest, CardThatCoolsIsNotWaitedFor) {
+  write_file_atomically(folder_ / "hot.json", R"([
+    {"at_s": 0, "temperature_c": 60, "temperature_limit_c": 83, "canary_us": 100, "sm_clock_mhz": 1500},
+    {"at_s": 1.5, "temperature_c": 85}])");
+  write_file_atomically(folder_ / "kind.json", R"([{"at_s": 0, "temperature_c": 60, "canary_us": 100}])");
+  write_space({kRight}, {32, 64, 96, 128, 160, 192, 224, 256, 288, 320});
+  const int sweep = start(command({"--preheat", "0.5", "--sensors", (folder_ / "hot.json").string()}));
+  EXPECT_TRUE(wait_until([&] { return output().find("cooling") != std::string::npos; })) << output();
+  ::kill(sweep, SIGINT);
+  const auto began = Clock::now();
+  EXPECT_EQ(wait_child(sweep), 130) << output();
+  EXPECT_LT(seconds_since(began), 15.0) << "it may pause for 900 s";
+  EXPECT_EQ(statuses()[TrialStatus::ok], static_cast<int>(trial_count()));
+  expect_sound();
+  const ProgramResult resumed =
+      run(resume({"--sensors", (folder_ / "kind.json").string(), "--sample-budget-ms", "20"}));
+  EXPECT_EQ(resumed.exit_code, 0) << resumed.error;
+  expect_complete(10);
+}
+
+}  // namespace
+}  // namespace pascaline::testing

@@ -1,0 +1,240 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "tests/tuner/sweep/sweep_faults.hpp"
+
+namespace pascaline::testing {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// Any process of a sweep is killed at any moment. PASCALINE_KILL_POINTS: how many moments; PASCALINE_KILL_SEED: which.
+
+std::int64_t setting(const char* name, std::int64_t standard) {
+  const char* text = std::getenv(name);
+  return text != nullptr && *text != '\0' ? std::atoll(text) : standard;
+}
+
+void sleep_s(double seconds) { std::this_thread::sleep_for(std::chrono::duration<double>(seconds)); }
+
+class KillTest : public SweepFaultsTest {
+ protected:
+  std::uint64_t seed_ = static_cast<std::uint64_t>(setting("PASCALINE_KILL_SEED", std::random_device{}()));
+  std::mt19937_64 random_{seed_};
+
+  void SetUp() override {
+    SweepFaultsTest::SetUp();
+    std::printf("PASCALINE_KILL_SEED=%llu\n", static_cast<unsigned long long>(seed_));
+  }
+  double uniform(double low, double high) { return std::uniform_real_distribution<double>(low, high)(random_); }
+};
+
+/// The sweep's own process is killed.
+class ParentKillTest : public KillTest {
+ protected:
+  std::set<std::string> plan_;
+  double duration_s_ = 0;
+
+  void SetUp() override {
+    KillTest::SetUp();
+    sample_ms_ = 5;
+    write_space({kRight, kNotANumber}, {32, 64, 128, 256});
+    ASSERT_EQ(run(command(few())).exit_code, 0) << output();  // the first fills the cache
+    remove_database();
+    const auto start = Clock::now();
+    ASSERT_EQ(run(command(few())).exit_code, 0) << output();
+    duration_s_ = seconds_since(start);
+    plan_ = tried();
+    ASSERT_EQ(plan_.size(), 6U);
+    remove_database();
+  }
+  // Fewer than there are, so that a sweep that is gone on with could choose others, by a searcher that does not learn.
+  static std::vector<std::string> few() { return {"--searcher", "random", "--trials", "6", "--log", "/dev/null"}; }
+  void remove_database() const {
+    for (const char* end : {"", "-wal", "-shm", "-journal"}) {
+      std::filesystem::remove(database_.string() + end);
+    }
+  }
+  [[nodiscard]] bool has_session() const {
+    try {
+      return !Store(database_, OpenMode::read_only).sessions().empty();
+    } catch (const std::exception&) {
+      return false;
+    }
+  }
+  // Before its session is stored, there is nothing but the command to begin again with.
+  [[nodiscard]] std::vector<std::string> next_command() const { return has_session() ? resume() : command(few()); }
+  [[nodiscard]] bool finished() const { return has_session() && last_state() == "finished"; }
+
+  // Kills it that long after its start; looks at what it had stored, and that nothing of it is left.
+  std::vector<StoredTrial> kill_after(double seconds, const std::vector<std::string>& words) const {
+    const int sweep = start(words);
+    sleep_s(seconds);
+    const std::vector<StoredTrial> stored = trials();
+    const std::vector<LiveProcess> workers = processes_below(sweep);
+    ::kill(sweep, SIGKILL);
+    std::ignore = wait_child(sweep);
+    EXPECT_TRUE(all_gone(workers)) << "a worker outlived the sweep";
+    if (has_session()) {
+      EXPECT_EQ(number("SELECT count(*) FROM pragma_integrity_check WHERE integrity_check <> 'ok'"), 0);
+    }
+    return stored;
+  }
+  void expect_kept(const std::vector<StoredTrial>& before) const {
+    std::map<std::int64_t, StoredTrial> now;
+    for (StoredTrial& trial : trials()) {
+      now.emplace(trial.id, std::move(trial));
+    }
+    for (const StoredTrial& trial : before) {
+      ASSERT_TRUE(now.contains(trial.id)) << trial.trial.config.text() << " was stored and is lost";
+      expect_equal(now.at(trial.id).trial, trial.trial);
+    }
+  }
+  void expect_plan_done() const {
+    expect_complete(plan_.size());
+    EXPECT_EQ(tried(), plan_);
+    EXPECT_EQ(statuses()[TrialStatus::crashed], 0);
+    EXPECT_EQ(number("SELECT count(DISTINCT run_uuid) FROM sessions"), 1);
+  }
+};
+
+TEST_F(ParentKillTest, AnyMomentCanBeGoneOnFrom) {
+  const auto points = setting("PASCALINE_KILL_POINTS", 30);
+  for (std::int64_t point = 0; point < points && !HasFailure(); ++point) {
+    const double at_s = uniform(0, duration_s_);
+    SCOPED_TRACE(::testing::Message() << "killed after " << at_s << " of " << duration_s_ << " s");
+    const std::vector<StoredTrial> before = kill_after(at_s, command(few()));
+    expect_kept(before);
+    if (!finished()) {
+      const ProgramResult resumed = run(next_command());
+      EXPECT_EQ(resumed.exit_code, 0) << resumed.error;
+    }
+    expect_kept(before);
+    expect_plan_done();
+    remove_database();
+  }
+}
+
+TEST_F(ParentKillTest, KilledAgainAndAgainItGetsDone) {
+  int kills = 0;
+  for (; kills < 12 && !finished() && !HasFailure(); ++kills) {
+    const std::vector<StoredTrial> before = trials();
+    expect_kept(kill_after(uniform(0.2, 0.9) * duration_s_, next_command()));
+    expect_kept(before);
+  }
+  if (!finished()) {
+    const ProgramResult resumed = run(next_command());
+    EXPECT_EQ(resumed.exit_code, 0) << resumed.error;
+  }
+  expect_plan_done();
+}
+
+TEST_F(ParentKillTest, WhileCompilersWorkToo) {
+  use_cold_cache();
+  for (int point = 0; point < 2 && !HasFailure(); ++point) {
+    std::filesystem::remove_all(folder_ / "cold_cache");
+    const double at_s = uniform(0.1, 4);
+    SCOPED_TRACE(::testing::Message() << "killed after " << at_s << " s");
+    expect_kept(kill_after(at_s, command(few())));
+    if (!finished()) {
+      const ProgramResult resumed = run(next_command());
+      EXPECT_EQ(resumed.exit_code, 0) << resumed.error;
+    }
+    expect_plan_done();
+    remove_database();
+  }
+}
+
+/// Workers are killed or stopped while the sweep goes on.
+class WorkerKillTest : public KillTest {
+ protected:
+  // So many that a sweep is not done before the last signal, however late a busy machine sees what is stored.
+  static constexpr int kConfigurations = 16;
+
+  void SetUp() override {
+    KillTest::SetUp();
+    sample_ms_ = 60;
+    std::vector<int> blocks;
+    for (int i = 1; i <= kConfigurations; ++i) {
+      blocks.push_back(32 * i);
+    }
+    write_space({kRight}, blocks);
+  }
+  // Sends a signal to the worker at a random moment, each time after one more trial went well: a device whose processes
+  // come to nothing is given up. What a signal cost is no such trial, and may be stored after the worker is replaced.
+  int disturb(int sweep, std::string_view worker, int signal, int times) {
+    int sent = 0;
+    int done = 0;
+    while (sent < times && wait_until([&] { return statuses()[TrialStatus::ok] > done; })) {
+      sleep_s(uniform(0, 0.15));
+      const auto workers = workers_of(sweep, worker);
+      if (workers.empty() || ::kill(workers.front().process, signal) != 0) {
+        break;
+      }
+      ++sent;
+      const auto disturbed = workers.front().process;
+      (void)wait_until([&] {
+        const auto now = workers_of(sweep, worker);
+        return signal != SIGKILL || (!now.empty() && now.front().process != disturbed);
+      });
+      done = statuses()[TrialStatus::ok];
+    }
+    return sent;
+  }
+  void expect_cost(int most, TrialStatus status) const {
+    expect_complete(kConfigurations);
+    EXPECT_LE(statuses()[status], most);
+    EXPECT_EQ(statuses()[status] + statuses()[TrialStatus::ok], kConfigurations);
+  }
+};
+
+TEST_F(WorkerKillTest, MeasuringWorkerCostsTheTrialInFlight) {
+  const int sweep = start(command());
+  const int kills = disturb(sweep, "measure-worker", SIGKILL, 3);
+  EXPECT_EQ(kills, 3);
+  EXPECT_EQ(wait_child(sweep), 0) << output();
+  expect_cost(kills, TrialStatus::crashed);
+}
+
+TEST_F(WorkerKillTest, CompileWorkerCostsTheVariantInHand) {
+  use_cold_cache();
+  const int sweep = start(command());
+  EXPECT_FALSE(workers_of(sweep, "compile-worker").empty());
+  sleep_s(uniform(0, 0.5));  // the reference's turn
+  for (const LiveProcess& worker : workers_of(sweep, "compile-worker")) {
+    ::kill(worker.process, SIGKILL);
+  }
+  const int kills = 1 + disturb(sweep, "compile-worker", SIGKILL, 2);
+  EXPECT_EQ(wait_child(sweep), 0) << output();
+  expect_cost(kills, TrialStatus::crashed);
+}
+
+TEST_F(WorkerKillTest, CompileWorkerThatStandsStillIsReplaced) {
+  use_cold_cache();
+  const int sweep = start(command({"--compile-timeout", "12"}));
+  EXPECT_EQ(disturb(sweep, "compile-worker", SIGSTOP, 1), 1);
+  EXPECT_EQ(wait_child(sweep), 0) << output();
+  expect_cost(1, TrialStatus::timed_out);
+}
+
+// While it stands still, compilers finish and the clock runs on; that is no fault of theirs.
+TEST_F(WorkerKillTest, SweepThatWasStoppedForAWhileLosesNothing) {
+  use_cold_cache();
+  const int sweep = start(command({"--compile-timeout", "12", "--kernel-timeout", "2"}));
+  EXPECT_FALSE(workers_of(sweep, "cc1plus").empty());
+  ::kill(sweep, SIGSTOP);
+  sleep_s(12.5);
+  ::kill(sweep, SIGCONT);
+  EXPECT_EQ(wait_child(sweep), 0) << output();
+  expect_cost(0, TrialStatus::timed_out);
+}
+
+}  // namespace
+}  // namespace pascaline::testing

@@ -1,0 +1,210 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <set>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/tuner/program.hpp"
+#include "tests/tuner/sweep/sweep_fixture.hpp"
+#include "tuner/sweep/budget.hpp"
+
+// Sweeps with a time limit. Times are held against the limit, what one launch takes and two seconds, and ten more for a
+// machine that has other things to do; what they show would take minutes without a limit.
+namespace pascaline::testing {
+namespace {
+
+constexpr double kBusyMachineSeconds = 2 + 10;
+
+class SweepLimitTest : public SweepTest {
+ protected:
+  SweepLimitTest() { options_.trials = kUnlimitedTrials; }
+
+  void endless_reference() const {
+    std::string source = bytes_of(folder_ / "toy.cu");
+    const std::string line = "out[i] = 3.0 * x[i] + y[i];";
+    source.replace(source.find(line), line.size(),
+                   "for (const volatile float* look = x; *look < 1e30f;) {}\n    " + line);
+    write_bytes(folder_ / "toy.cu", source);
+  }
+  [[nodiscard]] std::vector<Winner> winners() const {
+    return Store(database_, OpenMode::read_only).winners("toy", nullptr);
+  }
+};
+
+TEST_F(SweepLimitTest, FinalsAreOverInTime) {
+  space_ = make_space({kRight});
+  options_.budget_s = 6;
+  options_.finals.rounds = options_.finals.min_rounds = 1'000'000;  // minutes
+  options_.finals.p_value = 1e-12;
+  const SweepSummary summary = sweep({"100000"});
+  EXPECT_LT(summary.wall_s, 6 + kBusyMachineSeconds);
+  EXPECT_EQ(summary.problems_done, 1);
+  ASSERT_EQ(winners().size(), 1U);
+  EXPECT_EQ(last_state(), "finished");
+  expect_sound();
+}
+
+TEST_F(SweepLimitTest, FinalsForWhichThereIsNoTimeAreReplacedByTheSearchsTrials) {
+  space_ = make_space({kRight});
+  options_.budget_s = 5;
+  options_.finals.launches = 10'000'000;
+  const SweepSummary summary = sweep({"100000"});
+  EXPECT_LT(summary.wall_s, 5 + kBusyMachineSeconds);
+  EXPECT_TRUE(stored(TrialStage::finals).empty());
+  ASSERT_EQ(winners().size(), 1U);
+  EXPECT_EQ(winners()[0].trial.stage, TrialStage::search);
+  ASSERT_TRUE(winners()[0].baseline);
+  EXPECT_GE(winners()[0].confidence, 0.5);
+  EXPECT_LE(winners()[0].confidence, 0.95);
+}
+
+TEST_F(SweepLimitTest, AReferenceThatTakesTooLongIsCutOffAndCostsNobodyATrial) {
+  endless_reference();
+  options_.budget_s = 4;
+  const SweepSummary summary = sweep({"1000"});
+  EXPECT_LT(summary.wall_s, 4 + kBusyMachineSeconds);
+  EXPECT_EQ(summary.ok, 0);
+  EXPECT_EQ(summary.not_reached, std::vector<std::string>{"toy N=1000"});
+  for (const StoredTrial& trial : stored(TrialStage::search)) {
+    EXPECT_EQ(trial.trial.status, TrialStatus::compile_failed) << trial.trial.config.text();
+  }
+  EXPECT_FALSE(summary.interrupted);
+  EXPECT_EQ(last_state(), "finished");
+  expect_sound();
+  const auto view = read_session_progress(Store(database_, OpenMode::read_only).sessions().at(0).progress);
+  ASSERT_TRUE(view);
+  EXPECT_EQ(view->not_reached, summary.not_reached);
+}
+
+TEST_F(SweepLimitTest, ALaunchThatDoesNotEndIsCutOffAndNotHeldAgainstItsConfiguration) {
+  space_ = make_space({kEndless});
+  options_.budget_s = 4;
+  const SweepSummary summary = sweep({"1000"});
+  EXPECT_LT(summary.wall_s, 4 + kBusyMachineSeconds);
+  EXPECT_EQ(summary.trials, 0) << "its 60 s were not over";
+  EXPECT_EQ(summary.not_reached, std::vector<std::string>{"toy N=1000"});
+  EXPECT_TRUE(winners().empty());
+  expect_sound();
+}
+
+// Even shares: whatever the first problems would gain, the last one gets its look.
+TEST_F(SweepLimitTest, EveryProblemGetsItsDefaultBeforeAnyGetsAnotherTurn) {
+  nlohmann::json json = toy_json({kRight});
+  std::vector<int> blocks;
+  for (int block = 32; block <= 1024; block += 32) {
+    blocks.push_back(block);
+  }
+  json["parameters"][0]["values"] = blocks;
+  write_toys(folder_.path(), {json});
+  space_ = Space::load(folder_ / "toy.json");
+  options_.budget_s = 20;
+  options_.measure.min_samples = options_.measure.max_samples = 1'000'000;
+  options_.measure.budget_ms = 200;
+  options_.measure.abort_factor = 0;
+  options_.finals.rounds = options_.finals.min_rounds = 1'000'000;
+  options_.finals.p_value = 1e-12;
+  const std::vector<std::string> sizes{"100000", "100001", "100002", "100003", "100004", "100005"};
+  const SweepSummary summary = sweep(sizes);
+  EXPECT_TRUE(summary.not_reached.empty()) << summary.not_reached.size();
+  std::map<std::string, int> trials;
+  std::vector<std::string> turns;
+  for (const StoredTrial& stored : stored(TrialStage::search)) {
+    const std::string problem = stored.trial.problem.text();
+    if (trials[problem]++ == 0) {
+      EXPECT_TRUE(stored.trial.is_default) << problem;
+    }
+    if (turns.empty() || turns.back() != problem) {
+      turns.push_back(problem);
+    }
+  }
+  ASSERT_GE(turns.size(), sizes.size());
+  EXPECT_EQ(std::set<std::string>(turns.begin(), turns.begin() + 6).size(), sizes.size());
+  EXPECT_LT(summary.wall_s, 20 + kBusyMachineSeconds);
+}
+
+TEST_F(SweepLimitTest, ADefaultThatFailsIsReplacedByTheNearestThatIsUsable) {
+  space_ = make_space({kNotANumber, kRight});
+  options_.trials = 100;
+  SweepEvents& events = events_;
+  std::string why;
+  std::string baseline;
+  events.winner = [&](const std::string&, const SweepProblem&, const FinalsResult& result, int) {
+    why = result.baseline_why;
+    baseline = result.baseline_trial ? result.trials[*result.baseline_trial].config.text() : "";
+  };
+  std::ignore = sweep();
+  ASSERT_EQ(winners().size(), 1U);
+  const Winner winner = winners()[0];
+  ASSERT_TRUE(winner.baseline);
+  EXPECT_EQ(baseline, toy_config(64, kRight).text()) << "two that are as near are wrong, too";
+  EXPECT_NE(why.find("wrong_result"), std::string::npos) << why;
+  const auto stand_in = Store(database_, OpenMode::read_only).stand_in_of(winner.trial_id);
+  ASSERT_TRUE(stand_in);
+  EXPECT_EQ(stand_in->config, toy_config(64, kRight));
+  EXPECT_NE(stand_in->why.find("wrong_result"), std::string::npos) << stand_in->why;
+  const std::string db = database_.string();
+  const auto shown = json_of(run_program(folder_.path(), {"show", "--db", db, "--json"}));
+  EXPECT_TRUE(shown.at(0).at("baseline").get<std::string>().starts_with(baseline + " (the default: wrong_result"));
+  const std::string report = run_program(folder_.path(), {"report", "--db", db, "-f", "json"}).out;
+  EXPECT_NE(report.find("\"baseline_why\":\"wrong_result"), std::string::npos) << report.substr(0, 3000);
+  const std::string text = run_program(folder_.path(), {"report", "--db", db, "-f", "md"}).out;
+  EXPECT_NE(text.find("of `" + baseline + "`, the nearest usable configuration; the default: wrong"), std::string::npos)
+      << text;
+}
+
+// The whole command, and who hears of what it did not reach.
+TEST_F(SweepLimitTest, TheCommandEndsInTimeAndNamesWhatItDidNotReach) {
+  endless_reference();
+  const std::string folder = folder_.path().string();
+  const auto start = std::chrono::steady_clock::now();
+  const ProgramResult result = run_program(
+      folder_.path(), {"sweep", "--kernels", folder, "--spaces", folder, "--kernel", "toy", "--problem", "N=5000",
+                       "--device", "host", "--db", database_.string(), "--jobs", "1", "--budget", "4s", "--json"});
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+  EXPECT_LT(took.count(), 4 + kBusyMachineSeconds);
+  EXPECT_EQ(json_of(result).at("not_reached"), nlohmann::json::array({"toy N=5000"}));
+  const ProgramResult status = run_program(folder_.path(), {"status", "--db", database_.string()});
+  EXPECT_NE(status.out.find("not reached before time ran out (1): toy N=5000"), std::string::npos) << status.out;
+}
+
+TEST_F(SweepLimitTest, ADefaultThatIsUsableHasNoStandIn) {
+  options_.trials = 100;
+  std::ignore = sweep();
+  ASSERT_EQ(winners().size(), 1U);
+  EXPECT_FALSE(Store(database_, OpenMode::read_only).stand_in_of(winners()[0].trial_id));
+}
+
+// Caches of their own, so that both compile everything. What is told is held against what is stored and not against the
+// second sweep's wall time, as another load of the machine may come between the two.
+TEST_F(SweepLimitTest, TimeIsToldFromEarlierSweepsOnly) {
+  space_ = make_space({kRight});
+  options_.trials = 100;
+  options_.measure.min_samples = options_.measure.max_samples = 1'000'000;
+  options_.measure.budget_ms = 500;
+  options_.measure.abort_factor = 0;
+  std::vector<std::string> notes;
+  events_.note = [&](const std::string& text) { notes.push_back(text); };
+  options_.cache = folder_ / "first_cache";
+  EXPECT_FALSE(sweep({"1000"}).expected_s);
+  EXPECT_TRUE(std::any_of(notes.begin(), notes.end(),
+                          [](const std::string& note) { return note.find("not known") != std::string::npos; }));
+  TrialCost cost;
+  {
+    Store store(database_, OpenMode::read_write);
+    cost = store.trial_costs(store.device_id(store.sessions().at(0).device), "toy");
+  }
+  const std::optional<double> stored_s = estimate_s({3, 1}, cost);  // three blocks of one problem
+  ASSERT_TRUE(stored_s);
+  EXPECT_GT(*stored_s, 1) << "three trials of half a second each";
+  options_.cache = folder_ / "second_cache";
+  const SweepSummary summary = sweep({"2000"});
+  ASSERT_TRUE(summary.expected_s);
+  EXPECT_DOUBLE_EQ(*summary.expected_s, *stored_s);
+  EXPECT_GT(summary.wall_s, 1);
+}
+
+}  // namespace
+}  // namespace pascaline::testing

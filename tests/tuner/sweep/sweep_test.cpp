@@ -1,0 +1,187 @@
+#include "tuner/sweep/sweep.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "core/error.hpp"
+#include "tests/tuner/sweep/sweep_fixture.hpp"
+
+namespace pascaline::testing {
+namespace {
+
+TEST_F(SweepTest, StoresEveryTrialAndDecides) {
+  int events = 0;
+  events_.trial = [&](const Trial&, int done, int planned, double, double) {
+    EXPECT_EQ(done, ++events);
+    EXPECT_EQ(planned, 100);
+  };
+  const SweepSummary summary = sweep();
+  EXPECT_EQ(summary.trials, 9);
+  EXPECT_EQ(events, 9);
+  EXPECT_EQ(summary.ok, 3);
+  EXPECT_EQ(summary.reused, 0);
+  EXPECT_EQ(summary.problems_done, 1);
+  EXPECT_FALSE(summary.interrupted);
+  EXPECT_EQ(tried().size(), 9U);
+  const std::vector<StoredTrial> search = stored(TrialStage::search);
+  const auto ended = [&](Fault fault, TrialStatus status) {
+    return std::count_if(search.begin(), search.end(), [&](const StoredTrial& stored) {
+      return stored.trial.config.integer("FAULT") == fault && stored.trial.status == status;
+    });
+  };
+  EXPECT_EQ(ended(kRight, TrialStatus::ok), 3);
+  EXPECT_EQ(ended(kNotANumber, TrialStatus::wrong_result), 3);
+  EXPECT_EQ(ended(kDoesNotCompile, TrialStatus::compile_failed), 3);
+  const Store store(database_, OpenMode::read_only);
+  const auto sessions = store.sessions();
+  ASSERT_EQ(sessions.size(), 1U);
+  EXPECT_EQ(sessions[0].state, "finished");
+  EXPECT_EQ(sessions[0].command_line, "a test");
+  EXPECT_TRUE(sessions[0].finished_unix_ms);
+  expect_sound();
+}
+
+TEST_F(SweepTest, DefaultIsMeasuredFirstAndIsAFinalist) {
+  options_.trials = 4;
+  options_.finalists = 1;
+  std::ignore = sweep();
+  const auto search = stored(TrialStage::search);
+  EXPECT_TRUE(std::any_of(search.begin(), search.end(), [](const auto& trial) { return trial.trial.is_default; }));
+  EXPECT_EQ(search.size(), 4U);
+  const auto finals = stored(TrialStage::finals);
+  EXPECT_LE(finals.size(), 2U);
+  EXPECT_EQ(std::count_if(finals.begin(), finals.end(), [](const auto& trial) { return trial.trial.is_default; }), 1);
+  const auto winners = Store(database_, OpenMode::read_only).winners("toy", nullptr);
+  ASSERT_EQ(winners.size(), 1U);
+  EXPECT_EQ(winners[0].trial.problem.text(), "toy N=1000");
+  ASSERT_TRUE(winners[0].baseline);
+  EXPECT_LE(winners[0].trial.time->median_us, winners[0].baseline->median_us);
+  EXPECT_GE(winners[0].confidence, 0.5);
+}
+
+TEST_F(SweepTest, SecondRunMeasuresOnlyWhatIsNew) {
+  options_.trials = 4;
+  EXPECT_EQ(sweep().trials, 4);
+  options_.seed = 99;
+  const SweepSummary second = sweep();
+  EXPECT_EQ(second.reused, 4);
+  EXPECT_EQ(second.trials, 4);
+  const SweepSummary third = sweep();
+  EXPECT_EQ(third.trials, 1);
+  EXPECT_EQ(tried().size(), 9U);
+  const SweepSummary fourth = sweep();
+  EXPECT_EQ(fourth.trials, 0);
+  EXPECT_EQ(fourth.reused, 9);
+  EXPECT_EQ(fourth.reused_ok, 3);
+  EXPECT_EQ(fourth.problems_done, 1) << "the finals are run again";
+  EXPECT_EQ(tried().size(), 9U);
+}
+
+TEST_F(SweepTest, ChangedSourceIsMeasuredAfresh) {
+  EXPECT_EQ(sweep().trials, 9);
+  write_bytes(folder_ / "toy.cu", bytes_of(folder_ / "toy.cu") + "// changed\n");
+  const SweepSummary second = sweep();
+  EXPECT_EQ(second.reused, 0);
+  EXPECT_EQ(second.trials, 9);
+}
+
+TEST_F(SweepTest, ValuesTheSpaceLostAreLeftOut) {
+  EXPECT_EQ(sweep().trials, 9);
+  nlohmann::json json = toy_json({kRight, kNotANumber});
+  json["parameters"][0]["values"] = {64, 128, 256};
+  space_ = Space::parse(json.dump(), "toy.json");
+  const SweepSummary second = sweep();
+  EXPECT_EQ(second.reused, 4);
+  EXPECT_EQ(second.trials, 2);
+}
+
+TEST_F(SweepTest, StoppedSweepIsInterruptedAndGoesOnLater) {
+  events_.trial = [&](const Trial&, int done, int, double, double) { stop_ = stop_ || done == 3; };
+  const SweepSummary first = sweep({"1000", "500"});
+  EXPECT_TRUE(first.interrupted);
+  EXPECT_GE(first.trials, 3);
+  EXPECT_EQ(first.problems_done, 0);
+  EXPECT_EQ(last_state(), "interrupted");
+  expect_sound();
+  stop_ = false;
+  events_ = {};
+  const SweepSummary second = sweep({"1000"});
+  EXPECT_FALSE(second.interrupted);
+  EXPECT_EQ(second.reused, first.trials);
+  EXPECT_EQ(second.trials, 9 - first.trials);
+  EXPECT_EQ(last_state(), "finished");
+  EXPECT_EQ(tried().size(), 9U);
+}
+
+TEST_F(SweepTest, StoppedBeforeTheFirstTrialIsInterrupted) {
+  stop_ = true;
+  EXPECT_TRUE(sweep().interrupted);
+  EXPECT_EQ(last_state(), "interrupted");
+}
+
+TEST_F(SweepTest, StoppedBetweenProblemsIsInterrupted) {
+  events_.winner = [&](const std::string&, const SweepProblem&, const FinalsResult&, int) { stop_ = true; };
+  const SweepSummary summary = sweep({"1000", "500"});
+  EXPECT_TRUE(summary.interrupted);
+  EXPECT_EQ(summary.problems_done, 1);
+  EXPECT_EQ(last_state(), "interrupted");
+}
+
+TEST_F(SweepTest, TimeThatIsOverEndsTheSearch) {
+  options_.budget_s = 4;
+  options_.trials = kUnlimitedTrials;
+  options_.measure.min_samples = 1'000'000;
+  options_.measure.max_samples = 1'000'000;
+  options_.measure.budget_ms = 900;  // six such trials are more than there is time for
+  options_.measure.abort_factor = 0;
+  const SweepSummary summary = sweep({"100000", "100001"});
+  EXPECT_GE(summary.problems_done, 1) << "what was measured is decided on";
+  EXPECT_LT(summary.trials, 18);
+  EXPECT_LT(summary.wall_s, 4 + 15);
+  EXPECT_FALSE(summary.interrupted);
+  EXPECT_EQ(last_state(), "finished");
+}
+
+TEST_F(SweepTest, NothingUsableHasNoWinner) {
+  space_ = make_space({kDeadlock, kNotANumber});
+  const SweepSummary summary = sweep();
+  EXPECT_EQ(summary.trials, 6);
+  EXPECT_EQ(summary.ok, 0);
+  EXPECT_EQ(summary.problems_done, 1);
+  EXPECT_TRUE(Store(database_, OpenMode::read_only).winners("toy", nullptr).empty());
+  EXPECT_EQ(sweep().reused_ok, 0);
+}
+
+TEST_F(SweepTest, FaultsEndTheSessionAndKeepWhatIsStored) {
+  EXPECT_EQ(sweep().trials, 9);
+  write_bytes(folder_ / "toy.cu", bytes_of(folder_ / "toy.cu") + "#ifdef PASCALINE_REFERENCE\n#error no\n#endif\n");
+  try {
+    std::ignore = sweep();
+    FAIL() << "there is no reference";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("'toy_reference' cannot be used"), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("toy.cu"), std::string::npos) << error.what();
+  }
+  EXPECT_EQ(last_state(), "failed");
+  EXPECT_EQ(tried().size(), 9U);
+  expect_sound();
+}
+
+// A default that an earlier sweep died on has no time; without one, anything would win unopposed.
+TEST_F(SweepTest, DefaultAnEarlierSweepDiedOnIsTriedOnceMore) {
+  options_.trials = 1;
+  EXPECT_EQ(sweep().trials, 1);
+  SQLite::Database(database_.string(), SQLite::OPEN_READWRITE)
+      .exec(
+          "UPDATE trials SET status = 'crashed', median_us = NULL, low_us = NULL, high_us = NULL, "
+          "sample_count = NULL WHERE stage = 'search'");
+  options_.trials = 3;
+  EXPECT_EQ(sweep().reused, 1);
+  const auto winners = Store(database_, OpenMode::read_only).winners("toy", nullptr);
+  ASSERT_FALSE(winners.empty());
+  EXPECT_TRUE(winners[0].baseline);
+}
+
+}  // namespace
+}  // namespace pascaline::testing

@@ -1,0 +1,258 @@
+#include "tuner/compile/compile_pool.hpp"
+
+#include <fmt/format.h>
+#include <poll.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+
+#include <nlohmann/json.hpp>
+
+#include "core/error.hpp"
+#include "tuner/compile/compile_protocol.hpp"
+
+namespace pascaline {
+
+CompilePool::CompilePool(CompilePoolOptions options) : options_(std::move(options)), cache_(options_.cache_folder) {
+  if (options_.program.empty()) {
+    options_.program = "/proc/self/exe";
+  }
+  std::signal(SIGPIPE, SIG_IGN);  // a worker that died shows as a failed write instead
+  workers_.resize(std::max<std::size_t>(options_.workers, 1));
+}
+
+void CompilePool::start(Worker& worker) const {
+  std::vector<std::string> command{options_.program.string(),      "compile-worker", "--cache",
+                                   options_.cache_folder.string(), "--arch",         options_.architecture};
+  if (!options_.nvrtc.empty()) {
+    command.insert(command.end(), {"--nvrtc", options_.nvrtc});
+  }
+  if (options_.memory_bytes > 0) {
+    command.insert(command.end(), {"--memory", std::to_string(options_.memory_bytes)});
+  }
+  worker.process = WorkerProcess(std::move(command));
+  worker.input.clear();
+  worker.output.clear();
+  worker.sources.clear();
+}
+
+void CompilePool::submit(std::uint64_t id, CompileRequest request, bool urgent) {
+  queue_.insert(urgent ? queue_.begin() : queue_.end(), {id, std::move(request)});
+  feed();
+}
+
+// Gives waiting jobs to idle workers, starting those that are not there.
+void CompilePool::feed() {
+  for (Worker& worker : workers_) {
+    if (queue_.empty()) {
+      return;
+    }
+    if (worker.job) {
+      continue;
+    }
+    if (!worker.process && !try_start(worker)) {
+      return;
+    }
+    worker.job = std::move(queue_.front());
+    queue_.pop_front();
+    worker.deadline = Clock::now() + options_.deadline;
+    if (!send(worker)) {  // it died while it was idle, which is not this variant's fault
+      start(worker);
+      if (!send(worker)) {
+        lose(worker, TrialStatus::crashed, "the compile worker died before it was asked");
+      }
+    }
+  }
+}
+
+// Of processes or descriptors there may be enough again soon; throws Error if there are none for long.
+bool CompilePool::try_start(Worker& worker) {
+  if (Clock::now() < start_at_) {
+    return false;
+  }
+  try {
+    start(worker);
+    failed_starts_ = 0;
+    return true;
+  } catch (const Error& error) {
+    if (!may_start_later(error) || ++failed_starts_ > kMaxFailedStarts) {
+      throw;
+    }
+    start_at_ = Clock::now() + std::chrono::seconds(1);
+    return false;
+  }
+}
+
+// As much as its pipe has room for; `read_replies` sends the rest. False if it does not read any more.
+bool CompilePool::send(Worker& worker) const {
+  const CompileRequest& request = worker.job->request;
+  const bool known =
+      std::find(worker.sources.begin(), worker.sources.end(), request.source->hash) != worker.sources.end();
+  if (!known) {
+    worker.output += source_message(*request.source);
+    worker.sources.push_back(request.source->hash);
+  }
+  worker.output += request_message(worker.job->id, request);
+  return worker.process.write_some(worker.output);
+}
+
+std::size_t CompilePool::busy() const noexcept {
+  return static_cast<std::size_t>(
+      std::count_if(workers_.begin(), workers_.end(), [](const Worker& worker) { return worker.job.has_value(); }));
+}
+
+std::size_t CompilePool::pending() const noexcept { return queue_.size() + finished_.size() + busy(); }
+
+std::vector<int> CompilePool::descriptors() const {
+  std::vector<int> out;
+  for (const Worker& worker : workers_) {
+    if (worker.job) {
+      out.push_back(worker.process.output());
+    }
+  }
+  return out;
+}
+
+std::vector<int> CompilePool::worker_processes() const {
+  std::vector<int> processes;
+  for (const Worker& worker : workers_) {
+    if (worker.process) {
+      processes.push_back(worker.process.process());
+    }
+  }
+  return processes;
+}
+
+void CompilePool::lose(Worker& worker, TrialStatus status, std::string reason) {
+  if (status == TrialStatus::crashed && options_.memory_bytes > 0) {
+    reason += fmt::format(" (it may use {} MiB of memory)", options_.memory_bytes >> 20U);
+  }
+  Compiled lost;
+  lost.id = worker.job->id;
+  lost.status = status;
+  lost.result.reason = std::move(reason);
+  worker = Worker{};
+  finished_.push_back(std::move(lost));
+}
+
+void CompilePool::kill_overdue() {
+  for (Worker& worker : workers_) {
+    if (worker.job && Clock::now() >= worker.deadline) {
+      lose(worker, TrialStatus::timed_out,
+           fmt::format("the compiler did not finish within {} s",
+                       std::chrono::duration<double>(options_.deadline).count()));
+    }
+  }
+}
+
+Compiled CompilePool::finish(const Job& job, const nlohmann::json& reply) {
+  Compiled done;
+  done.id = job.id;
+  if (!reply.is_object() || reply.value("id", std::uint64_t{0}) != job.id) {
+    done.status = TrialStatus::crashed;
+    done.result.reason = "the compile worker answered with something else than a reply";
+    return done;
+  }
+  if (reply.contains("fault")) {
+    throw Error(reply["fault"].get<std::string>());
+  }
+  if (auto stored = cache_.find(reply.value("key", std::string()))) {
+    done.result = std::move(*stored);
+    done.result.binary.compile_ms = reply.value("compile_ms", 0.0);
+    done.result.binary.from_cache = reply.value("from_cache", false);
+  } else if (reply.contains("binary")) {  // the disk refused to keep it
+    done.result.ok = reply["result"]["ok"].get<bool>();
+    done.result.reason = reply["result"]["reason"].get<std::string>();
+    done.result.log = reply["result"]["log"].get<std::string>();
+    done.result.binary = unpacked(reply["binary"].get<std::vector<std::uint8_t>>());
+  } else {
+    done.status = TrialStatus::crashed;
+    done.result.reason = "the cache lost what the compiler had just put into it";
+    return done;
+  }
+  done.status = done.result.crashed ? TrialStatus::crashed
+                : done.result.ok    ? TrialStatus::ok
+                                    : TrialStatus::compile_failed;
+  return done;
+}
+
+// Reads what a worker wrote, and ends its job if that was all.
+void CompilePool::read_reply(Worker& worker) {
+  if (!worker.process.read(worker.input)) {
+    lose(worker, TrialStatus::crashed, "the compiler crashed: " + ending_of(worker.process.end()));
+    return;
+  }
+  const std::size_t end = worker.input.find('\n');
+  if (end == std::string::npos) {
+    return;
+  }
+  const std::string line = worker.input.substr(0, end);
+  worker.input.erase(0, end + 1);
+  const auto reply = nlohmann::json::parse(line, nullptr, false);
+  if (reply.is_object() && reply.contains("crashed")) {
+    lose(worker, TrialStatus::crashed, "the compiler crashed: " + reply["crashed"].get<std::string>());
+    return;
+  }
+  const Job job = std::move(*worker.job);
+  worker.job.reset();
+  finished_.push_back(finish(job, reply));
+}
+
+// Sends what waits to be sent and reads replies that are there within `timeout`; false if none came.
+bool CompilePool::read_replies(std::chrono::milliseconds timeout) {
+  std::vector<pollfd> waits;
+  std::vector<Worker*> owners;
+  for (Worker& worker : workers_) {
+    if (worker.job) {
+      waits.push_back({worker.process.output(), POLLIN, 0});
+      owners.push_back(&worker);
+    }
+  }
+  const std::size_t readers = waits.size();
+  for (Worker& worker : workers_) {
+    if (worker.job && !worker.output.empty()) {
+      waits.push_back({worker.process.input(), POLLOUT, 0});
+      owners.push_back(&worker);
+    }
+  }
+  if (waits.empty() || ::poll(waits.data(), waits.size(), static_cast<int>(timeout.count())) <= 0) {
+    return false;
+  }
+  // First what is to be sent: reading may find that a worker is lost.
+  for (std::size_t i = waits.size(); i-- > 0;) {
+    if (waits[i].revents != 0 && i < readers) {
+      read_reply(*owners[i]);
+    } else if (waits[i].revents != 0) {
+      std::ignore = owners[i]->process.write_some(owners[i]->output);  // a reader that is gone shows when it is read
+    }
+  }
+  return true;
+}
+
+std::optional<Compiled> CompilePool::wait(std::chrono::milliseconds timeout) {
+  const auto until = Clock::now() + timeout;
+  for (;;) {
+    // What is finished is read first: if this process was kept from looking, deadlines have passed that were kept.
+    read_replies(std::chrono::milliseconds(0));
+    kill_overdue();
+    feed();
+    if (!finished_.empty()) {
+      Compiled next = std::move(finished_.front());
+      finished_.pop_front();
+      return next;
+    }
+    auto wake = until;
+    for (const Worker& worker : workers_) {
+      wake = worker.job ? std::min(wake, worker.deadline) : wake;
+    }
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(wake - Clock::now());
+    // Without an answer the caller looks at its flags, as after a signal, unless it was a worker's deadline that came.
+    if (!read_replies(std::clamp(left, std::chrono::milliseconds(0), std::chrono::milliseconds(60'000))) &&
+        (wake == until || busy() == 0 || Clock::now() < wake)) {
+      return std::nullopt;
+    }
+  }
+}
+
+}  // namespace pascaline

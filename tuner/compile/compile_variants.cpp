@@ -1,0 +1,131 @@
+#include "tuner/compile/compile_variants.hpp"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+
+#include "core/space/enumeration.hpp"
+#include "tuner/measure/trial_setup.hpp"
+#include "tuner/search/searcher.hpp"
+
+namespace pascaline {
+namespace {
+
+CompiledVariant assess(const BoundSpace& bound, const Config& config, Compiled compiled) {
+  CompiledVariant variant;
+  variant.config = config;
+  variant.status = compiled.status;
+  variant.reason = compiled.result.reason;
+  variant.binary = std::move(compiled.result.binary);
+  if (variant.status != TrialStatus::ok) {
+    return variant;
+  }
+  const Geometry geometry = bound.geometry(bound.space().launch, config);
+  const Resources& resources = variant.binary.resources;
+  variant.occupancy = occupancy(bound.limits(), static_cast<int>(geometry.threads()), resources.registers,
+                                std::int64_t{resources.static_shared_bytes} + geometry.shared_bytes);
+  if (const auto problem = exceeds_limits(resources, geometry, bound.limits())) {
+    variant.status = TrialStatus::rejected;
+    variant.reason = *problem;
+  }
+  return variant;
+}
+
+// Variants to compile: counted one by one only where a limit does not make that needless.
+std::uint64_t number_wanted(const SearchDomain& domain, const BoundSpace& bound, std::uint64_t limit) {
+  if (domain.exact()) {
+    const auto valid = static_cast<std::uint64_t>(domain.combinations());
+    return limit > 0 ? std::min(limit, valid) : valid;
+  }
+  return limit > 0 ? limit : Enumerator(bound).for_each([](auto) { return true; });
+}
+
+// Compiles `wanted` configurations, which `next` gives one after the other until it has no more.
+void compile_each(const BoundSpace& bound, const VariantOptions& options, std::uint64_t wanted,
+                  const std::function<std::optional<Config>()>& next,
+                  const std::function<void(const VariantPlan&)>& begin,
+                  const std::function<void(const CompiledVariant&)>& each, const std::atomic<bool>& stop) {
+  const Toolchain toolchain = Toolchain::find(options.architecture, options.nvrtc);
+  const bool on_host = options.architecture == "host";
+  const KernelSource source = KernelSource::load(options.kernels / (bound.space().kernel + ".cu"));
+  begin({toolchain.compiler(), toolchain.version(), wanted});
+
+  CompilePool pool({.workers = options.jobs,
+                    .program = {},
+                    .cache_folder = options.cache,
+                    .architecture = options.architecture,
+                    .nvrtc = on_host ? "" : toolchain.path()});
+  std::map<std::uint64_t, Config> in_flight;
+  std::uint64_t submitted = 0;
+  while (!stop) {
+    while (submitted < wanted && in_flight.size() < 2 * pool.workers()) {
+      std::optional<Config> config = next();
+      if (!config) {
+        wanted = submitted;
+        break;
+      }
+      pool.submit(++submitted,
+                  compile_request(bound, *config, source, on_host ? BinaryKind::host_object : BinaryKind::cubin,
+                                  options.architecture));
+      in_flight.emplace(submitted, std::move(*config));
+    }
+    if (in_flight.empty()) {
+      return;
+    }
+    if (auto compiled = pool.wait(std::chrono::milliseconds(200))) {
+      const auto job = in_flight.find(compiled->id);
+      each(assess(bound, job->second, std::move(*compiled)));
+      in_flight.erase(job);
+    }
+  }
+}
+
+}  // namespace
+
+CompileRequest compile_request(const BoundSpace& bound, const Config& config, const KernelSource& source,
+                               BinaryKind kind, const std::string& architecture) {
+  CompileRequest request;
+  request.source = &source;
+  request.function = bound.space().launch.function;
+  request.defines = bound.defines(config);
+  request.options = bound.options(config);
+  request.kind = kind;
+  request.architecture = architecture;
+  return request;
+}
+
+void compile_variants(const BoundSpace& bound, const VariantOptions& options,
+                      const std::function<void(const VariantPlan&)>& begin,
+                      const std::function<void(const CompiledVariant&)>& each, const std::atomic<bool>& stop) {
+  const SearchDomain domain(bound);
+  SearchOptions search;
+  search.seed = options.seed;
+  const auto searcher = make_searcher(options.limit > 0 ? "random" : "exhaustive", domain, search);
+  const auto next = [&]() -> std::optional<Config> {
+    const std::vector<Point> proposals = searcher->propose(1);
+    return proposals.empty() ? std::nullopt : std::optional(bound.space().config_at(proposals.front()));
+  };
+  compile_each(bound, options, number_wanted(domain, bound, options.limit), next, begin, each, stop);
+}
+
+void compile_variants(const BoundSpace& bound, const VariantOptions& options, const std::vector<Config>& configs,
+                      const std::function<void(const CompiledVariant&)>& each, const std::atomic<bool>& stop) {
+  std::size_t index = 0;
+  const auto next = [&] { return index < configs.size() ? std::optional(configs[index++]) : std::nullopt; };
+  compile_each(
+      bound, options, configs.size(), next, [](const VariantPlan&) {}, each, stop);
+}
+
+bool needs_reference_code(const Reference& reference, bool on_host) noexcept {
+  return reference.by_default || (reference.kernel && (!on_host || reference.host.empty()));
+}
+
+CompileRequest reference_request_of(const Space& space, CompileRequest default_request) {
+  if (space.reference.kernel) {
+    default_request.function = space.reference.kernel->function;
+    default_request.defines.emplace_back("PASCALINE_REFERENCE=1");
+  }
+  return default_request;
+}
+
+}  // namespace pascaline

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "core/space/space.hpp"
+#include "core/trial.hpp"
+#include "tuner/compile/compile_pool.hpp"
+
+namespace pascaline {
+
+/// What to compile without a device.
+struct VariantOptions {
+  std::string architecture;  ///< "sm_61"
+  std::string nvrtc;         ///< narrows the choice of NVRTC
+  std::filesystem::path kernels;
+  std::filesystem::path cache;
+  std::uint64_t limit = 0;  ///< variants at most, drawn at random; 0: every valid one, in the space's order
+  std::uint64_t seed = 1;
+  std::size_t jobs = 1;
+};
+
+/// One compiled variant.
+struct CompiledVariant {
+  Config config;
+  TrialStatus status = TrialStatus::ok;  ///< ok, rejected (does not fit the architecture), compile_failed, …
+  std::string reason;
+  Binary binary;  ///< without its code unless it is kept
+  double occupancy = 0;
+};
+
+/// The compiler that did it, and how many variants there are.
+struct VariantPlan {
+  std::string compiler;
+  std::string version;
+  std::uint64_t variants = 0;
+};
+
+/// Compiles variants of a bound space in worker processes, no device needed. `begin` is told the plan, `each` every
+/// variant as it finishes. Throws NvrtcError if no NVRTC knows the architecture, SpaceError if nothing is valid.
+void compile_variants(const BoundSpace& bound, const VariantOptions& options,
+                      const std::function<void(const VariantPlan&)>& begin,
+                      const std::function<void(const CompiledVariant&)>& each, const std::atomic<bool>& stop);
+
+/// The same of given valid configurations, each once; `limit` and `seed` do not matter. Throws NvrtcError likewise.
+void compile_variants(const BoundSpace& bound, const VariantOptions& options, const std::vector<Config>& configs,
+                      const std::function<void(const CompiledVariant&)>& each, const std::atomic<bool>& stop);
+
+/// The request that compiles a configuration's kernel function.
+[[nodiscard]] CompileRequest compile_request(const BoundSpace& bound, const Config& config, const KernelSource& source,
+                                             BinaryKind kind, const std::string& architecture);
+
+/// Whether results are compared with what code of the kernel's file gives, not with a host reference.
+[[nodiscard]] bool needs_reference_code(const Reference& reference, bool on_host) noexcept;
+
+/// The request that compiles that code, from the one of the default configuration.
+[[nodiscard]] CompileRequest reference_request_of(const Space& space, CompileRequest default_request);
+
+}  // namespace pascaline

@@ -1,0 +1,226 @@
+#include "tuner/ipc/worker_process.hpp"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <spawn.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <thread>
+#include <utility>
+
+#include "core/error.hpp"
+#include "tuner/ipc/frames.hpp"
+
+namespace pascaline {
+namespace {
+
+struct Pipe {
+  int read_end = -1;
+  int write_end = -1;
+};
+
+Pipe make_pipe() {
+  std::array<int, 2> ends{};
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0) {
+    throw Error(fmt::format("cannot make a pipe for a worker process: {}", std::strerror(errno)), errno);
+  }
+  return {ends[0], ends[1]};
+}
+
+void close_end(int& descriptor) noexcept {
+  if (descriptor >= 0) {
+    ::close(descriptor);
+    descriptor = -1;
+  }
+}
+
+pid_t spawn(std::vector<std::string> command, int input, int output) {
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_adddup2(&actions, input, STDIN_FILENO);
+  posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO);
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID);
+  std::vector<char*> arguments;
+  arguments.reserve(command.size() + 1);
+  for (std::string& word : command) {
+    arguments.push_back(word.data());
+  }
+  arguments.push_back(nullptr);
+  pid_t child = -1;
+  const int code = posix_spawn(&child, arguments[0], &actions, &attributes, arguments.data(), environ);
+  posix_spawnattr_destroy(&attributes);
+  posix_spawn_file_actions_destroy(&actions);
+  if (code != 0) {
+    throw Error(fmt::format("cannot start a worker process ({}): {}", command.front(), std::strerror(code)), code);
+  }
+  return child;
+}
+
+// The session a process belongs to, the sixth field of its `stat`; the second, in parentheses, may hold anything.
+pid_t session_of(const char* process) noexcept {
+  std::array<char, 64> path{};
+  std::array<char, 512> text{};
+  std::snprintf(path.data(), path.size(), "/proc/%s/stat", process);
+  const int file = ::open(path.data(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) {
+    return -1;
+  }
+  const ssize_t count = ::read(file, text.data(), text.size() - 1);
+  ::close(file);
+  const char* field = count > 0 ? std::strrchr(text.data(), ')') : nullptr;
+  for (int i = 0; field != nullptr && i < 4; ++i) {
+    field = std::strchr(field + 1, ' ');
+  }
+  return field == nullptr ? -1 : static_cast<pid_t>(std::strtol(field, nullptr, 10));
+}
+
+// All of a session but the caller. Compilers run in process groups of their own, so that only the session tells whose
+// they are.
+void kill_session(pid_t session) noexcept {
+  const std::unique_ptr<DIR, int (*)(DIR*)> folder(::opendir("/proc"), ::closedir);
+  if (!folder) {
+    return;
+  }
+  while (const dirent* entry = ::readdir(folder.get())) {
+    const auto process = static_cast<pid_t>(std::strtol(entry->d_name, nullptr, 10));
+    if (process > 0 && process != ::getpid() && session_of(entry->d_name) == session) {
+      ::kill(process, SIGKILL);
+    }
+  }
+}
+
+}  // namespace
+
+WorkerProcess::WorkerProcess(std::vector<std::string> command) {
+  Pipe requests = make_pipe();
+  Pipe replies;
+  try {
+    replies = make_pipe();
+    process_ = spawn(std::move(command), requests.read_end, replies.write_end);
+  } catch (...) {
+    for (int* end : {&requests.read_end, &requests.write_end, &replies.read_end, &replies.write_end}) {
+      close_end(*end);
+    }
+    throw;
+  }
+  close_end(requests.read_end);
+  close_end(replies.write_end);
+  to_ = requests.write_end;
+  from_ = replies.read_end;
+}
+
+bool WorkerProcess::write_some(std::string& text) const noexcept {
+  const int flags = ::fcntl(to_, F_GETFL);
+  ::fcntl(to_, F_SETFL, flags | O_NONBLOCK);
+  bool reads = true;
+  std::size_t done = 0;
+  while (done < text.size()) {
+    const ssize_t count = ::write(to_, text.data() + done, text.size() - done);
+    if (count < 0 && errno != EINTR) {
+      reads = errno == EAGAIN;
+      break;
+    }
+    done += count > 0 ? static_cast<std::size_t>(count) : 0;
+  }
+  text.erase(0, done);
+  ::fcntl(to_, F_SETFL, flags);
+  return reads;
+}
+
+bool WorkerProcess::read(std::string& text) const {
+  std::array<char, 1 << 16> block{};
+  const ssize_t count = ::read(from_, block.data(), block.size());
+  if (count < 0) {
+    return errno == EINTR || errno == EAGAIN;
+  }
+  text.append(block.data(), static_cast<std::size_t>(count));
+  return count > 0;
+}
+
+// The process is reaped last: until then its number, which is that of its session, cannot be given to another.
+int WorkerProcess::end() noexcept {
+  close_end(to_);
+  close_end(from_);
+  int status = 0;
+  if (process_ > 0) {
+    kill_session(process_);
+    ::kill(process_, SIGKILL);
+    while (::waitpid(process_, &status, 0) < 0 && errno == EINTR) {
+    }
+    process_ = -1;
+  }
+  return status;
+}
+
+void WorkerProcess::swap(WorkerProcess& other) noexcept {
+  std::swap(process_, other.process_);
+  std::swap(to_, other.to_);
+  std::swap(from_, other.from_);
+}
+
+void end_with_parent() noexcept {
+  const pid_t parent = ::getppid();
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (::getppid() != parent) {  // it ended just before
+    ::_exit(1);
+  }
+}
+
+// The signal of a parent's death reaches this process alone, and killing it first would leave its compilers to run on:
+// so a thread waits for the other end of standard input to be closed, which is the parent's.
+void end_session_with_parent() {
+  if (::getsid(0) != ::getpid()) {
+    end_with_parent();
+    return;
+  }
+  std::thread([] {
+    pollfd entry{STDIN_FILENO, 0, 0};
+    while (::poll(&entry, 1, -1) < 0 && errno == EINTR) {
+    }
+    kill_session(::getpid());
+    ::kill(::getpid(), SIGKILL);
+  }).detach();
+}
+
+ParentPipe::ParentPipe() : descriptor_(::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1)) {
+  ::dup2(STDERR_FILENO, STDOUT_FILENO);
+}
+
+ParentPipe::~ParentPipe() { ::close(descriptor_); }
+
+void ParentPipe::say(std::string_view bytes) const noexcept {
+  if (!write_all(descriptor_, bytes)) {
+    ::_exit(1);
+  }
+}
+
+bool parent_is_gone() noexcept {
+  pollfd entry{STDIN_FILENO, 0, 0};
+  return ::poll(&entry, 1, 0) > 0;
+}
+
+bool may_start_later(const Error& error) noexcept {
+  return error.code() == EAGAIN || error.code() == ENOMEM || error.code() == EMFILE || error.code() == ENFILE;
+}
+
+std::string ending_of(int wait_status) {
+  if (WIFSIGNALED(wait_status)) {
+    return fmt::format("signal {} ({})", WTERMSIG(wait_status), ::strsignal(WTERMSIG(wait_status)));
+  }
+  return fmt::format("exit code {}", WEXITSTATUS(wait_status));
+}
+
+}  // namespace pascaline

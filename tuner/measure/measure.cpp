@@ -1,0 +1,191 @@
+#include "tuner/measure/measure.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/util/statistics.hpp"
+
+namespace pascaline {
+namespace {
+
+constexpr int kAbortAfter = 3;  // also the fewest samples that make a trial
+constexpr double kCanaryEverySeconds = 0.1;
+constexpr int kMaxPauses = 20;  // of one configuration: each mark leads to one, so this bounds the marked samples
+
+int counted(const std::vector<Sample>& samples) {
+  return static_cast<int>(
+      std::count_if(samples.begin(), samples.end(), [](const Sample& sample) { return sample.counted(); }));
+}
+
+bool hopeless(const std::vector<Sample>& samples, const MeasureOptions& options, double best_us) {
+  if (!(options.abort_factor > 0) || !(best_us > 0) || counted(samples) != kAbortAfter) {
+    return false;
+  }
+  return std::none_of(samples.begin(), samples.end(), [&](const Sample& sample) {
+    return sample.counted() && sample.time_us <= options.abort_factor * best_us;
+  });
+}
+
+/// The samples of one configuration. A stretch is what lies between two canaries: it counts if both were as when
+/// steady.
+class Sampling {
+ public:
+  Sampling(DeviceMonitor& monitor, const MeasureOptions& options, double best_us)
+      : monitor_(monitor),
+        options_(options),
+        best_us_(best_us),
+        began_s_(monitor.now_s()),
+        waited_before_s_(monitor.waited_s()) {
+    if (monitor_.canary_age_s() > kCanaryEverySeconds) {
+      monitor_.canary();
+    }
+    note_canary();
+  }
+
+  template <typename Take>
+  Measured run(const Take& take) {
+    while (become_fit()) {
+      measured_.samples.push_back(take());
+      const bool over = done();
+      if (over || monitor_.canary_age_s() >= kCanaryEverySeconds) {
+        close_stretch();
+      }
+      if ((over && done()) || monitor_.time_is_up()) {
+        break;
+      }
+    }
+    conclude();
+    return std::move(measured_);
+  }
+
+ private:
+  bool become_fit() {
+    if (monitor_.may_measure()) {
+      return true;
+    }
+    if (++pauses_ > kMaxPauses) {
+      return false;
+    }
+    if (!monitor_.wait_until_fit()) {
+      measured_.gave_up = !monitor_.time_is_up();
+      return false;
+    }
+    note_canary();
+    return true;
+  }
+
+  void note_canary() {
+    if (monitor_.last_canary_us() && !monitor_.canary_drifted()) {
+      canaries_.push_back(*monitor_.last_canary_us());
+    }
+    stretch_ = measured_.samples.size();
+  }
+
+  void close_stretch() {
+    if (monitor_.passive() || stretch_ == measured_.samples.size()) {
+      return;
+    }
+    monitor_.canary();
+    if (monitor_.canary_drifted()) {
+      mark_drifted(measured_.samples, stretch_);
+    }
+    note_canary();
+  }
+
+  [[nodiscard]] bool done() const {
+    const int count = counted(measured_.samples);
+    const double spent_ms = 1000 * (monitor_.now_s() - began_s_ - (monitor_.waited_s() - waited_before_s_));
+    if (count >= options_.max_samples || hopeless(measured_.samples, options_, best_us_) ||
+        (count >= kAbortAfter && spent_ms > options_.budget_ms)) {
+      return true;
+    }
+    return count >= options_.min_samples &&
+           relative_half_width(summarize(measured_.samples)) <= options_.target_half_width;
+  }
+
+  void conclude() {
+    measured_.canary_us = median_of(canaries_);
+    measured_.clock_scale = measured_.canary_us ? monitor_.scale_of(*measured_.canary_us) : 1.0;
+    const int count = counted(measured_.samples);
+    if (measured_.gave_up || count >= std::min(kAbortAfter, options_.max_samples)) {
+      return;
+    }
+    if (monitor_.time_is_up()) {
+      measured_.cut_short = true;
+      return;
+    }
+    const auto throttled = std::count_if(measured_.samples.begin(), measured_.samples.end(), [](const Sample& sample) {
+      return sample.mark == SampleMark::power_throttle || sample.mark == SampleMark::thermal_throttle;
+    });
+    const auto all = static_cast<std::ptrdiff_t>(measured_.samples.size());
+    if (2 * throttled > all) {
+      measured_.unfit = fmt::format(
+          "the card slowed down ({}) in {} of {} launches and never between them: the kernel "
+          "takes it to its limit; lower the clock, or tolerate the throttle reason",
+          name_of(measured_.samples.back().mark), throttled, all);
+    } else {
+      measured_.gave_up = true;
+    }
+  }
+
+  DeviceMonitor& monitor_;
+  const MeasureOptions& options_;
+  double best_us_;
+  double began_s_;
+  double waited_before_s_;
+  Measured measured_;
+  std::vector<double> canaries_;
+  std::size_t stretch_ = 0;  // where it begins
+  int pauses_ = 0;
+};
+
+}  // namespace
+
+void mark_drifted(std::vector<Sample>& samples, std::size_t begin) {
+  for (std::size_t i = begin; i < samples.size(); ++i) {
+    samples[i].mark = samples[i].counted() ? SampleMark::canary_drift : samples[i].mark;
+  }
+}
+
+std::optional<double> median_of(std::vector<double> values) {
+  if (values.empty()) {
+    return std::nullopt;
+  }
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return values.size() % 2 == 1 ? *middle : 0.5 * (*middle + *std::max_element(values.begin(), middle));
+}
+
+TimeSummary scaled_summary(const std::vector<Sample>& samples, double clock_scale) {
+  TimeSummary summary = summarize(samples);
+  summary.median_us *= clock_scale;
+  summary.low_us *= clock_scale;
+  summary.high_us *= clock_scale;
+  return summary;
+}
+
+Sample take_sample(DeviceMonitor& monitor, const Kernel& kernel, const Geometry& geometry,
+                   std::span<void* const> arguments, bool cold_cache) {
+  Sample sample;
+  sample.time_us = monitor.device().time_launch_us(kernel, geometry, arguments, cold_cache);
+  sample.mark = monitor.check();
+  const Sensors& sensors = monitor.last_sensors();
+  sample.temperature_c = sensors.temperature_c;
+  sample.sm_clock_mhz = sensors.sm_clock_mhz;
+  sample.power_w = sensors.power_w;
+  return sample;
+}
+
+Measured measure(DeviceMonitor& monitor, const Kernel& kernel, const Geometry& geometry,
+                 std::span<void* const> arguments, const MeasureOptions& options, double best_us) {
+  Device& device = monitor.device();
+  for (int i = 0; i < options.warm_up && !monitor.time_is_up(); ++i) {
+    device.launch(kernel, geometry, arguments);
+  }
+  device.synchronize();
+  Sampling sampling(monitor, options, best_us);
+  return sampling.run([&] { return take_sample(monitor, kernel, geometry, arguments, options.cold_cache); });
+}
+
+}  // namespace pascaline

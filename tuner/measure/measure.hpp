@@ -1,0 +1,57 @@
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/trial.hpp"
+#include "runtime/device/device.hpp"
+#include "tuner/monitor/device_monitor.hpp"
+
+namespace pascaline {
+
+/// How a configuration is timed.
+struct MeasureOptions {
+  bool cold_cache = true;  ///< evict the device's L2 before every sample
+  int warm_up = 2;         ///< launches before the first sample, not recorded
+  int min_samples = 10;
+  int max_samples = 200;            ///< that count; samples the governor marks do not
+  double target_half_width = 0.01;  ///< of the median's 95 % interval, relative
+  double budget_ms = 1000;          ///< of one configuration's samples; waiting for the card is not charged
+  double abort_factor = 3.0;  ///< give up after 3 samples if the fastest is that many times the best so far; 0: never
+};
+
+/// What came of timing one configuration.
+struct Measured {
+  std::vector<Sample> samples;      ///< all, raw; the marked ones do not count
+  std::optional<double> canary_us;  ///< median of the canary around the samples that count
+  double clock_scale = 1;           ///< what the samples are to be multiplied by
+  /// The card did not become fit (DeviceMonitor::reason says why), or the stop hook spoke: worth nothing.
+  bool gave_up = false;
+  bool cut_short =
+      false;  ///< the time was up (DeviceMonitor::set_end_s) before there were samples enough: worth nothing
+  /// Not empty if the kernel itself makes the card throttle, so that too few samples count: one line, why.
+  std::string unfit;
+};
+
+/// One timed launch with the readings beside it and the governor's verdict.
+[[nodiscard]] Sample take_sample(DeviceMonitor& monitor, const Kernel& kernel, const Geometry& geometry,
+                                 std::span<void* const> arguments, bool cold_cache);
+
+/// Times launches until the median's interval is narrow enough or a limit is reached. `best_us` is the best median
+/// so far, 0 if none. Once the time is up, as few as three samples are enough. Throws what Device::time_launch_us
+/// throws.
+[[nodiscard]] Measured measure(DeviceMonitor& monitor, const Kernel& kernel, const Geometry& geometry,
+                               std::span<void* const> arguments, const MeasureOptions& options, double best_us);
+
+/// Marks the samples from `begin` on that carry no mark as taken while the canary drifted.
+void mark_drifted(std::vector<Sample>& samples, std::size_t begin);
+
+/// The median; nothing of nothing.
+[[nodiscard]] std::optional<double> median_of(std::vector<double> values);
+
+/// Summary of the counted samples, times `clock_scale`.
+[[nodiscard]] TimeSummary scaled_summary(const std::vector<Sample>& samples, double clock_scale);
+
+}  // namespace pascaline

@@ -1,0 +1,252 @@
+#include "tuner/measure/measure_worker.hpp"
+
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <utility>
+
+#include "core/error.hpp"
+#include "core/util/parallel.hpp"
+#include "runtime/device/compile.hpp"
+#include "tuner/ipc/frames.hpp"
+#include "tuner/ipc/messages.hpp"
+#include "tuner/ipc/worker_process.hpp"
+#include "tuner/measure/trial_runner.hpp"
+#include "tuner/monitor/device_monitor.hpp"
+#include "tuner/monitor/sensor_trace.hpp"
+
+namespace pascaline {
+namespace {
+
+using nlohmann::json;
+using Clock = std::chrono::steady_clock;
+
+double ms_since(Clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+}
+
+/// What the worker says, from the measuring and from the telemetry's thread.
+class MessageWriter {
+ public:
+  void say(const json& message) {
+    const std::string bytes = frame_of(message);
+    const std::scoped_lock lock(mutex_);
+    parent_.say(bytes);
+  }
+
+ private:
+  ParentPipe parent_;
+  std::mutex mutex_;
+};
+
+class MeasureServer {
+ public:
+  explicit MeasureServer(MessageWriter& mouth) : writer_(mouth) {}
+
+  /// Does what a message asks for; false if this process is of no use any more.
+  bool handle(const json& message) {
+    const std::string what = message.at("do").get<std::string>();
+    if (what == "setup") {
+      setup(message);
+    } else if (what == "problem") {
+      problem(message);
+    } else if (!runner_) {
+      throw Error("the measurement worker was given no problem that it could prepare");
+    } else if (what == "trial") {
+      trial(message);
+    } else if (what == "finals") {
+      finals(message);
+    } else {
+      throw Error("the measurement worker was asked to do '" + what + "', which it does not know");
+    }
+    return !lost_;
+  }
+
+ private:
+  void setup(const json& message);
+  void problem(const json& message);
+  void trial(const json& message);
+  void finals(const json& message);
+  void phase(const json& id, std::string_view name) {
+    writer_.say({{"is", "phase"}, {"id", id}, {"phase", std::string(name)}});
+  }
+  // Says so if the device is gone; the parent starts another process.
+  void look_at_device() {
+    if (runner_ && runner_->device_lost()) {
+      lost_ = true;
+      writer_.say({{"is", "lost"}, {"reason", "a kernel's fault took the device from its process"}});
+    }
+  }
+
+  // By the clock that both processes read.
+  void set_end(const json& message) {
+    const json& at_s = message.at("ends_at_s");
+    monitor_->set_end_s(at_s.is_null() ? std::nullopt : std::optional(at_s.get<double>()));
+  }
+
+  // Since it was last asked.
+  double waited_ms() {
+    const double now_s = monitor_->waited_s();
+    return 1000 * (now_s - std::exchange(told_waited_s_, now_s));
+  }
+
+  MessageWriter& writer_;
+  double told_waited_s_ = 0;
+  std::unique_ptr<Device> device_;
+  TargetPlan plan_;
+  MeasureOptions measure_;
+  std::optional<DeviceMonitor> monitor_;
+  std::optional<Space> space_;
+  std::optional<BoundSpace> bound_;
+  std::optional<TrialRunner> runner_;
+  json job_id_ = 0;
+  bool lost_ = false;
+};
+
+void MeasureServer::setup(const json& message) {
+  const auto start = Clock::now();
+  device_ = open_device(message.at("device").get<std::string>());
+  plan_ = plan_target(device_->info(), message.at("target").get<std::string>());
+  message.at("measure").get_to(measure_);
+  const auto governor = message.at("governor").get<GovernorOptions>();
+  const auto trace = message.at("sensors").get<std::string>();
+  DeviceMonitorHooks hooks;
+  hooks.telemetry = [this](const MonitorReading& reading) {
+    writer_.say({{"is", "telemetry"},
+                 {"sensors", reading.sensors},
+                 {"state", static_cast<int>(reading.state)},
+                 {"reason", reading.reason},
+                 {"canary_us", reading.canary_us ? json(*reading.canary_us) : json(nullptr)},
+                 {"unix_ms", reading.unix_ms}});
+  };
+  if (!trace.empty()) {
+    hooks.trace = SensorTrace::load(trace);
+  }
+  monitor_.emplace(*device_, governor, std::move(hooks));
+  set_end(message);
+  phase(job_id_, "preheat");
+  monitor_->preheat();
+  writer_.say({{"is", "ready"}, {"busy_ms", ms_since(start)}, {"waited_ms", waited_ms()}});
+}
+
+void MeasureServer::problem(const json& message) {
+  const auto start = Clock::now();
+  runner_.reset();
+  bound_.reset();
+  space_ = Space::parse(message.at("space").get<std::string>(), message.at("name").get<std::string>());
+  const auto values = message.at("values").get<std::vector<std::pair<std::string, std::string>>>();
+  bound_.emplace(*space_, space_->problem(values), plan_.limits);
+  std::optional<Binary> reference;
+  if (!message.at("reference").is_null()) {
+    reference = message.at("reference").get<Binary>();
+  }
+  try {
+    runner_.emplace(*monitor_, *bound_, std::move(reference), measure_, message.at("seed").get<std::uint64_t>());
+    runner_->prepare();
+  } catch (const DeviceLostError&) {
+    throw;
+  } catch (const CudaError& error) {
+    writer_.say({{"is", "refused"}, {"reason", error.what()}});
+    runner_.reset();
+    return;
+  } catch (const HostDeviceError& error) {
+    writer_.say({{"is", "refused"}, {"reason", error.what()}});
+    runner_.reset();
+    return;
+  }
+  runner_->on_phase([this](std::string_view name) { phase(job_id_, name); });
+  writer_.say({{"is", "prepared"}, {"busy_ms", ms_since(start)}});
+}
+
+void MeasureServer::trial(const json& message) {
+  const auto start = Clock::now();
+  job_id_ = message.at("id");
+  set_end(message);
+  phase(job_id_, "load");
+  Compiled compiled;
+  compiled.result.ok = true;
+  message.at("binary").get_to(compiled.result.binary);
+  const Trial trial =
+      runner_->run(Config::from_json(message.at("config")), compiled, message.at("best_us").get<double>());
+  if (runner_->cut_short()) {
+    writer_.say({{"is", "cut"}, {"id", job_id_}, {"busy_ms", ms_since(start)}, {"waited_ms", waited_ms()}});
+  } else if (runner_->gave_up()) {
+    writer_.say({{"is", "gave_up"}, {"reason", monitor_->reason()}});
+  } else {
+    writer_.say(
+        {{"is", "trial"}, {"id", job_id_}, {"trial", trial}, {"busy_ms", ms_since(start)}, {"waited_ms", waited_ms()}});
+  }
+  look_at_device();
+}
+
+void MeasureServer::finals(const json& message) {
+  const auto start = Clock::now();
+  job_id_ = message.at("id");
+  set_end(message);
+  phase(job_id_, "0");
+  std::vector<std::pair<Config, Binary>> finalists;
+  for (const json& finalist : message.at("finalists")) {
+    finalists.emplace_back(Config::from_json(finalist.at("config")), finalist.at("binary").get<Binary>());
+  }
+  FinalsEvents hooks;
+  hooks.running = [this](std::size_t finalist) { phase(job_id_, std::to_string(finalist)); };
+  const auto result = run_finals(*runner_, finalists, message.at("options").get<FinalsOptions>(), hooks);
+  if (!result && runner_->device_lost()) {
+    look_at_device();  // the parent knows whose turn it was, and has the others compared in a new process
+    return;
+  }
+  if (result && result->gave_up) {
+    writer_.say({{"is", "gave_up"}, {"reason", monitor_->reason()}});
+  } else {
+    writer_.say({{"is", "finals"},
+                 {"id", job_id_},
+                 {"result", result ? json(*result) : json(nullptr)},
+                 {"busy_ms", ms_since(start)},
+                 {"waited_ms", waited_ms()}});
+  }
+  look_at_device();
+}
+
+// The next whole message from a descriptor; nothing once it has ended.
+std::optional<json> read_message(int descriptor, FrameReader& reader) {
+  std::array<char, 1 << 16> block{};
+  for (;;) {
+    if (auto message = reader.next()) {
+      return message;
+    }
+    const ssize_t count = ::read(descriptor, block.data(), block.size());
+    if (count == 0 || (count < 0 && errno != EINTR)) {
+      return std::nullopt;
+    }
+    reader.append({block.data(), static_cast<std::size_t>(std::max<ssize_t>(count, 0))});
+  }
+}
+
+}  // namespace
+
+int run_measure_worker() {
+  end_with_parent();
+  MessageWriter mouth;
+  MeasureServer server(mouth);
+  FrameReader reader;
+  try {
+    while (const auto message = read_message(STDIN_FILENO, reader)) {
+      if (!server.handle(*message)) {
+        return 0;
+      }
+    }
+    return 0;
+  } catch (const DeviceLostError& error) {
+    mouth.say({{"is", "lost"}, {"reason", error.what()}});
+  } catch (const std::exception& error) {
+    mouth.say({{"is", "fault"}, {"reason", error.what()}});
+  }
+  return 1;
+}
+
+}  // namespace pascaline

@@ -1,0 +1,182 @@
+#include "tuner/measure/problem_data.hpp"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <utility>
+
+#include "core/elements.hpp"
+#include "core/error.hpp"
+#include "runtime/reference/reference.hpp"
+
+namespace pascaline {
+namespace {
+
+constexpr std::uint8_t kPoison = 0xFF;  // NaN in float16, bfloat16, float32 and float64; -1 in integers
+
+}  // namespace
+
+ProblemData::ProblemData(Device& device, const BoundSpace& space, Kernel reference)
+    : device_(&device), space_(&space), reference_(std::move(reference)) {
+  if (!reference_ && find_host_reference(space.space().reference.host) == nullptr) {
+    throw SpaceError(space.space().file, "/reference/host",
+                     fmt::format("there is no host reference named '{}'", space.space().reference.host));
+  }
+  const Config config = space.space().default_config();
+  for (const Argument& argument : space.space().arguments) {
+    if (argument.kind != ArgumentKind::buffer || argument.access == Access::scratch) {
+      continue;
+    }
+    Slot slot;
+    slot.argument = &argument;
+    slot.type = space.type_of(argument);
+    slot.count = static_cast<std::size_t>(space.value(argument, config));
+    slot.buffer = device.allocate(slot.count * size_of(slot.type));
+    named_.push_back({argument.name, slot.buffer.data()});
+    slots_.push_back(std::move(slot));
+  }
+}
+
+void ProblemData::draw(std::uint64_t seed) {
+  const auto start = std::chrono::steady_clock::now();
+  for (Slot& slot : slots_) {
+    if (is_input(*slot.argument)) {
+      seed += 0x1000003;  // every buffer its own stream
+      const auto [low, high] = space_->fill_range(*slot.argument);
+      slot.initial = draw_elements(slot.type, slot.count, slot.argument->fill, low, high, seed);
+      device_->upload(slot.buffer, slot.initial);
+      slot.checksum = device_->checksum(slot.buffer);
+    }
+  }
+  if (reference_) {
+    reference_on_device();
+  } else {
+    reference_on_host();
+  }
+  for (Slot& slot : slots_) {
+    if (is_output(*slot.argument)) {
+      slot.bound.emplace(*space_, slot.type, slot.expected);
+    }
+  }
+  draw_ms_ = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+}
+
+// The naive kernel takes the same arguments, with its outputs, and what it adds to, in float64. The kernel itself,
+// where its default configuration is the reference, takes them as they are.
+void ProblemData::reference_on_device() {
+  const bool itself = space_->space().reference.by_default;
+  const Config config = space_->space().default_config();
+  std::vector<Buffer> results;
+  std::vector<NamedPointer> named;
+  for (const Slot& slot : slots_) {
+    void* data = slot.buffer.data();
+    if (is_output(*slot.argument)) {
+      results.push_back(device_->allocate(slot.count * (itself ? size_of(slot.type) : sizeof(double))));
+      if (is_input(*slot.argument) && itself) {
+        device_->upload(results.back(), slot.initial);
+      } else if (is_input(*slot.argument)) {
+        const std::vector<double> initial = widen(slot.type, slot.initial);
+        device_->upload(results.back(), std::as_bytes(std::span(initial)));
+      } else {
+        device_->fill(results.back(), kPoison);
+      }
+      data = results.back().data();
+    }
+    named.push_back({slot.argument->name, data});
+  }
+  LaunchArguments arguments(*device_, *space_, config, named);
+  const Launch& launch = itself ? space_->space().launch : *space_->space().reference.kernel;
+  device_->launch(reference_, space_->geometry(launch, config), arguments.pointers());
+  device_->synchronize();
+  std::size_t next = 0;
+  for (Slot& slot : slots_) {
+    if (is_output(*slot.argument) && itself) {
+      std::vector<std::byte> bytes(slot.count * size_of(slot.type));
+      device_->download(bytes, results[next++]);
+      slot.expected = widen(slot.type, bytes);
+    } else if (is_output(*slot.argument)) {
+      slot.expected.resize(slot.count);
+      device_->download(std::as_writable_bytes(std::span(slot.expected)), results[next++]);
+    }
+  }
+}
+
+void ProblemData::reference_on_host() {
+  std::vector<std::vector<double>> inputs;
+  std::vector<std::vector<double>> outputs;
+  for (const Slot& slot : slots_) {
+    if (is_input(*slot.argument)) {
+      inputs.push_back(widen(slot.type, slot.initial));
+    }
+    if (is_output(*slot.argument)) {
+      outputs.emplace_back(slot.count);
+    }
+  }
+  find_host_reference(space_->space().reference.host)(space_->problem(), inputs, outputs);
+  std::size_t next = 0;
+  for (Slot& slot : slots_) {
+    if (is_output(*slot.argument)) {
+      slot.expected = std::move(outputs[next++]);
+    }
+  }
+}
+
+void ProblemData::poison_outputs() {
+  for (const Slot& slot : slots_) {
+    if (slot.argument->access == Access::inout) {
+      device_->upload(slot.buffer, slot.initial);
+    } else if (is_output(*slot.argument)) {
+      device_->fill(slot.buffer, kPoison);
+    }
+  }
+}
+
+void ProblemData::restore_inputs() {
+  for (const Slot& slot : slots_) {
+    if (is_input(*slot.argument)) {
+      device_->upload(slot.buffer, slot.initial);
+    }
+  }
+}
+
+ProblemData::Check ProblemData::check_outputs() {
+  Check check;
+  ErrorBound::Verdict worst;
+  for (const Slot& slot : slots_) {
+    if (!is_output(*slot.argument)) {
+      continue;
+    }
+    std::vector<std::byte> bytes(slot.buffer.bytes());
+    device_->download(bytes, slot.buffer);
+    const std::vector<double> values = widen(slot.type, bytes);
+    const ErrorBound::Verdict found = slot.bound->compare(values, slot.expected);
+    if (found.worse_than(worst)) {
+      worst = found;
+      check = {found.error, found.tolerance,
+               fmt::format("{}[{}]: {} instead of {}", slot.argument->name, found.at, values[found.at],
+                           slot.expected[found.at]),
+               found.within};
+    }
+  }
+  return check;
+}
+
+std::string ProblemData::damaged_guard() {
+  for (const Slot& slot : slots_) {
+    if (!device_->guards_intact(slot.buffer)) {
+      return slot.argument->name;
+    }
+  }
+  return {};
+}
+
+std::string ProblemData::changed_input() {
+  for (const Slot& slot : slots_) {
+    if (slot.argument->access == Access::in && device_->checksum(slot.buffer) != slot.checksum) {
+      return slot.argument->name;
+    }
+  }
+  return {};
+}
+
+}  // namespace pascaline

@@ -1,0 +1,73 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/error_bound.hpp"
+#include "core/space/space.hpp"
+#include "runtime/device/device.hpp"
+#include "runtime/dispatch/arguments.hpp"
+
+namespace pascaline {
+
+/// Buffers of one problem on a device, its drawn inputs, and what the outputs must be (in float64).
+class ProblemData {
+ public:
+  /// Allocates the buffers; `reference` is the naive kernel to use, or an empty one to use the space's host
+  /// reference. Throws Error if the space names a host reference that does not exist, CudaError or HostDeviceError
+  /// if memory is short.
+  ProblemData(Device& device, const BoundSpace& space, Kernel reference);
+
+  /// Draws fresh inputs and computes the reference anew.
+  void draw(std::uint64_t seed);
+  /// How long the last `draw` took.
+  [[nodiscard]] double draw_ms() const noexcept { return draw_ms_; }
+
+  /// Fills every output with bytes that are NaN in every float type, and refills `inout` buffers with their inputs.
+  void poison_outputs();
+  /// Uploads the drawn contents of the inputs again.
+  void restore_inputs();
+  /// What is furthest beyond its bound, or has the largest error where all elements are within theirs; ErrorBound says
+  /// what both are. Reads the outputs back.
+  struct Check {
+    double max_error = 0;
+    double tolerance = 0;  ///< of the element that has it
+    std::string where;     ///< "c[17]: 1.5 instead of 1.25"
+    bool within = true;
+    [[nodiscard]] bool passed() const noexcept { return within; }
+  };
+  [[nodiscard]] Check check_outputs();
+  /// Name of a buffer whose guard band was written to, empty if none.
+  [[nodiscard]] std::string damaged_guard();
+  /// Name of a buffer with access `in` that does not hold what was drawn any more, empty if none.
+  [[nodiscard]] std::string changed_input();
+
+  /// Device pointers of all buffers that are not scratch, by argument name.
+  [[nodiscard]] const std::vector<NamedPointer>& buffers() const noexcept { return named_; }
+
+ private:
+  struct Slot {
+    const Argument* argument = nullptr;
+    ElementType type = ElementType::float32;
+    std::size_t count = 0;
+    Buffer buffer;
+    std::vector<std::byte> initial;  ///< drawn contents of in and inout buffers
+    std::vector<double> expected;    ///< of out and inout buffers
+    std::optional<ErrorBound> bound;
+    std::uint64_t checksum = 0;  ///< of `initial` on the device
+  };
+
+  void reference_on_device();
+  void reference_on_host();
+
+  Device* device_;
+  const BoundSpace* space_;
+  Kernel reference_;
+  std::vector<Slot> slots_;
+  std::vector<NamedPointer> named_;
+  double draw_ms_ = 0;
+};
+
+}  // namespace pascaline

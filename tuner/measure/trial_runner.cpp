@@ -1,0 +1,172 @@
+#include "tuner/measure/trial_runner.hpp"
+
+#include <fmt/format.h>
+
+#include <chrono>
+
+#include "core/error.hpp"
+#include "core/util/hash.hpp"
+#include "core/util/statistics.hpp"
+#include "tuner/measure/trial_setup.hpp"
+
+namespace pascaline {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double ms_since(Clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+}
+
+}  // namespace
+
+TrialRunner::TrialRunner(DeviceMonitor& monitor, const BoundSpace& space, std::optional<Binary> reference,
+                         MeasureOptions options, std::uint64_t seed)
+    : monitor_(&monitor),
+      device_(&monitor.device()),
+      space_(&space),
+      reference_(std::move(reference)),
+      options_(options),
+      seed_(seed) {}
+
+void TrialRunner::phase(std::string_view name) const {
+  if (phase_) {
+    phase_(name);
+  }
+}
+
+void TrialRunner::prepare() {
+  if (data_) {
+    return;
+  }
+  phase("inputs");
+  data_.emplace(*device_, *space_, reference_ ? device_->load(*reference_) : Kernel());
+  data_->draw(seed_);
+  draws_ms_ += data_->draw_ms();
+}
+
+// Every trial gets fresh inputs where drawing them and computing the reference is cheap; where it is not (a large
+// problem on a card with slow float64), inputs are kept until drawing has cost less than a tenth of the trials.
+void TrialRunner::refresh_inputs() {
+  if (draws_ms_ > trials_ms_ / 10) {
+    return;
+  }
+  phase("inputs");
+  data_->draw(++seed_);
+  draws_ms_ += data_->draw_ms();
+}
+
+TrialRunner::Ready TrialRunner::make_ready(const Config& config, const Binary& binary) {
+  prepare();
+  phase("load");
+  return {config, device_->load(binary), space_->geometry(space_->space().launch, config),
+          LaunchArguments(*device_, *space_, config, data_->buffers())};
+}
+
+Trial TrialRunner::run(const Config& config, const Compiled& compiled, double best_us) {
+  const auto start = Clock::now();
+  gave_up_ = false;
+  cut_short_ = false;
+  Trial trial = blank_trial(*space_, config, compiled.result.binary);
+  trial.status = compiled.status;
+  trial.reason = compiled.result.reason;
+  if (compiled.status == TrialStatus::ok) {
+    prepare();  // what fails here is the problem's or the machine's fault, not the configuration's
+    trial.status = TrialStatus::launch_failed;
+    try {
+      load_verify_measure(trial, compiled.result.binary, best_us);
+    } catch (const CudaError& error) {
+      trial.reason = error.what();
+      recover();
+    } catch (const HostDeviceError& error) {
+      trial.reason = error.what();
+      recover();
+    }
+  }
+  trials_ms_ += ms_since(start);
+  return trial;
+}
+
+void TrialRunner::load_verify_measure(Trial& trial, const Binary& binary, double best_us) {
+  const Geometry geometry = space_->geometry(space_->space().launch, trial.config);
+  if (const auto problem = exceeds_limits(binary.resources, geometry, space_->limits())) {
+    trial.status = TrialStatus::rejected;
+    trial.reason = *problem;
+    return;
+  }
+  const auto verify_start = Clock::now();
+  Ready ready = make_ready(trial.config, binary);
+  refresh_inputs();
+  const bool right = verify(trial, ready);
+  trial.verify_ms = ms_since(verify_start);
+  if (!right) {
+    data_->restore_inputs();  // it may have written anywhere
+    trial.status = TrialStatus::wrong_result;
+    return;
+  }
+  time(trial, ready, best_us);
+}
+
+void TrialRunner::time(Trial& trial, Ready& ready, double best_us) {
+  phase("measure");
+  const auto start = Clock::now();
+  Measured measured = measure(*monitor_, ready.kernel, ready.geometry, ready.arguments.pointers(), options_, best_us);
+  trial.measure_ms = ms_since(start);
+  trial.samples = std::move(measured.samples);
+  trial.canary_us = measured.canary_us;
+  trial.clock_scale = measured.clock_scale;
+  gave_up_ = measured.gave_up;
+  cut_short_ = measured.cut_short;
+  trial.reason = std::move(measured.unfit);
+  if (gave_up_ || cut_short_ || !trial.reason.empty()) {
+    trial.status = TrialStatus::rejected;
+    return;
+  }
+  trial.time = scaled_summary(trial.samples, trial.clock_scale);
+  trial.status = TrialStatus::ok;
+}
+
+// Sets the reason and returns false if the kernel computes something else or writes where it must not.
+bool TrialRunner::verify(Trial& trial, Ready& ready) {
+  data_->poison_outputs();
+  ready.arguments.refill_scratch(*device_, 0xFF);
+  phase("launch");
+  device_->launch(ready.kernel, ready.geometry, ready.arguments.pointers());
+  device_->synchronize();
+  phase("check");
+  if (const std::string name = data_->damaged_guard(); !name.empty()) {
+    trial.reason = fmt::format("wrote outside of buffer '{}'", name);
+    return false;
+  }
+  for (const LaunchArguments::Scratch& scratch : ready.arguments.scratch()) {
+    if (!device_->guards_intact(scratch.buffer)) {
+      trial.reason =
+          fmt::format("wrote outside of scratch buffer '{}'", space_->space().arguments[scratch.argument].name);
+      return false;
+    }
+  }
+  if (const std::string name = data_->changed_input(); !name.empty()) {
+    trial.reason = fmt::format("wrote to the input buffer '{}'", name);
+    return false;
+  }
+  const ProblemData::Check check = data_->check_outputs();
+  trial.max_error = check.max_error;
+  if (!check.passed()) {
+    trial.reason =
+        fmt::format("error {:.3g} above the tolerance {:.3g} at {}", check.max_error, check.tolerance, check.where);
+    return false;
+  }
+  return true;
+}
+
+// After a launch that failed the context may be lost, and with it every buffer.
+void TrialRunner::recover() {
+  data_.reset();
+  try {
+    device_->reset();
+  } catch (const DeviceLostError&) {
+    lost_ = true;
+  }
+}
+
+}  // namespace pascaline

@@ -1,0 +1,91 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "core/space/space.hpp"
+#include "core/trial.hpp"
+#include "tuner/compile/compile_pool.hpp"
+#include "tuner/measure/measure.hpp"
+#include "tuner/measure/problem_data.hpp"
+#include "tuner/monitor/device_monitor.hpp"
+
+namespace pascaline {
+
+/// Turns compiled configurations of one problem into trials on a device: loads, verifies, times.
+class TrialRunner {
+ public:
+  /// `space` and `monitor` must outlive it; its device is the monitor's. `reference` is the compiled naive kernel, if
+  /// the device uses one. Buffers, inputs and the reference's results are made for the first configuration that needs
+  /// them.
+  TrialRunner(DeviceMonitor& monitor, const BoundSpace& space, std::optional<Binary> reference, MeasureOptions options,
+              std::uint64_t seed);
+
+  /// Has `told` called with "load", "inputs", "launch" (before the launch that is verified), "check" and "measure" as
+  /// these begin, so that whoever watches knows how long each may take.
+  void on_phase(std::function<void(std::string_view phase)> told) { phase_ = std::move(told); }
+
+  /// Makes buffers, inputs and the reference's results, unless they are there; `run` does it by itself. Throws
+  /// CudaError or HostDeviceError if memory is short.
+  void prepare();
+
+  /// One trial; every outcome is in its status, nothing but faults of the environment is thrown. Look at
+  /// `gave_up`, `cut_short` and `device_lost` afterwards.
+  [[nodiscard]] Trial run(const Config& config, const Compiled& compiled, double best_us);
+
+  /// Whether the card was not fit for the last trial: it says nothing of the configuration and must not be stored.
+  [[nodiscard]] bool gave_up() const noexcept { return gave_up_; }
+
+  /// Whether the time was up (DeviceMonitor::set_end_s) before the last trial came to anything: as with `gave_up`.
+  [[nodiscard]] bool cut_short() const noexcept { return cut_short_; }
+
+  /// Whether the last trial took the device from this process; nothing more can be run then.
+  [[nodiscard]] bool device_lost() const noexcept { return lost_; }
+
+  /// A verified configuration held ready for repeated timing.
+  struct Ready {
+    Config config;
+    Kernel kernel;
+    Geometry geometry;
+    LaunchArguments arguments;
+  };
+  /// Loads a configuration for timing; throws what Device::load throws.
+  [[nodiscard]] Ready make_ready(const Config& config, const Binary& binary);
+
+  /// Tells whoever watches (`on_phase`) what begins now.
+  void phase(std::string_view name) const;
+
+  [[nodiscard]] const BoundSpace& space() const noexcept { return *space_; }
+
+  /// Makes the device usable again after a launch that failed. There must be no `Ready` left.
+  void recover();
+
+  [[nodiscard]] DeviceMonitor& monitor() noexcept { return *monitor_; }
+  [[nodiscard]] Device& device() noexcept { return monitor_->device(); }
+  [[nodiscard]] const MeasureOptions& options() const noexcept { return options_; }
+
+ private:
+  void refresh_inputs();
+  void load_verify_measure(Trial& trial, const Binary& binary, double best_us);
+  bool verify(Trial& trial, Ready& ready);
+  void time(Trial& trial, Ready& ready, double best_us);
+
+  DeviceMonitor* monitor_;
+  Device* device_;
+  const BoundSpace* space_;
+  std::optional<Binary> reference_;
+  MeasureOptions options_;
+  std::uint64_t seed_;
+  std::optional<ProblemData> data_;
+  double trials_ms_ = 0;  ///< spent on trials so far
+  bool lost_ = false;
+  bool gave_up_ = false;
+  bool cut_short_ = false;
+  std::function<void(std::string_view)> phase_;
+  double draws_ms_ = 0;  ///< spent on inputs and references so far
+};
+
+}  // namespace pascaline

@@ -1,0 +1,58 @@
+#include "tuner/measure/trial_setup.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <chrono>
+
+#include "core/util/hash.hpp"
+#include "runtime/device/cubin_info.hpp"
+
+namespace pascaline {
+
+Trial blank_trial(const BoundSpace& space, const Config& config, const Binary& binary) {
+  Trial trial;
+  trial.problem = space.problem();
+  trial.config = config;
+  trial.is_default = config == space.space().default_config();
+  trial.started_unix_ms =
+      std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::system_clock::now().time_since_epoch())
+          .count();
+  trial.compile_ms = binary.compile_ms;
+  if (!binary.code.empty()) {
+    const Geometry geometry = space.geometry(space.space().launch, config);
+    trial.resources = binary.resources;
+    trial.binary_hash = hash_hex(binary.code);
+    trial.occupancy = occupancy(space.limits(), static_cast<int>(geometry.threads()), binary.resources.registers,
+                                std::int64_t{binary.resources.static_shared_bytes} + geometry.shared_bytes);
+  }
+  return trial;
+}
+
+std::optional<std::string> exceeds_limits(const Resources& resources, const Geometry& geometry,
+                                          const DeviceLimits& limits) {
+  const std::int64_t shared = std::int64_t{resources.static_shared_bytes} + geometry.shared_bytes;
+  if (shared > limits.max_shared_bytes_per_block) {
+    return fmt::format("{} bytes of shared memory a block, the device has {}", shared,
+                       limits.max_shared_bytes_per_block);
+  }
+  if (resident_blocks(limits, static_cast<int>(geometry.threads()), resources.registers, shared) == 0) {
+    return fmt::format("{} threads of {} registers do not fit a multiprocessor", geometry.threads(),
+                       resources.registers);
+  }
+  return std::nullopt;
+}
+
+std::string run_key(const BoundSpace& space, const Config& config, const Binary& binary) {
+  FieldHash hash;
+  hash.add(binary.kind == BinaryKind::cubin ? cubin_code_hash(binary.code) : hash_hex(binary.code));
+  const Geometry geometry = space.geometry(space.space().launch, config);
+  hash.add(fmt::format("{} {} {} {} {}", fmt::join(geometry.grid, " "), fmt::join(geometry.block, " "),
+                       geometry.shared_bytes, binary.max_registers, binary.function));
+  for (const Argument& argument : space.space().arguments) {
+    hash.add(fmt::format("{}", space.value(argument, config)));
+  }
+  return hash.hex();
+}
+
+}  // namespace pascaline

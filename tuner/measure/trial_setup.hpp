@@ -1,0 +1,23 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "core/space/space.hpp"
+#include "core/trial.hpp"
+
+namespace pascaline {
+
+/// A trial with all that is known before it runs: problem, configuration, whether it is the default, and what the
+/// binary says of itself. `started_unix_ms` is now.
+[[nodiscard]] Trial blank_trial(const BoundSpace& space, const Config& config, const Binary& binary);
+
+/// Why a kernel may not run with these resources on this device, or nothing.
+[[nodiscard]] std::optional<std::string> exceeds_limits(const Resources& resources, const Geometry& geometry,
+                                                        const DeviceLimits& limits);
+
+/// Key of what a configuration runs as: machine code, launch geometry and everything else the configuration decides.
+/// Equal keys of one problem cannot differ in result or time.
+[[nodiscard]] std::string run_key(const BoundSpace& space, const Config& config, const Binary& binary);
+
+}  // namespace pascaline

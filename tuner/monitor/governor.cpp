@@ -1,0 +1,276 @@
+#include "tuner/monitor/governor.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+namespace pascaline {
+namespace {
+
+constexpr std::array<std::string_view, 5> kStateNames{"preheating", "measuring", "settling", "cooling", "gave_up"};
+
+// Bits of nvmlClocksThrottleReasons. What is not named here (a clock set by the user or for a display, clocks in step
+// with other cards) is no throttling.
+constexpr std::uint64_t kIdle = 0x1;
+constexpr double kCanaryMove = 0.005;       // relative, that is still standing
+constexpr std::size_t kFewestReadings = 3;  // that tell of standing still
+constexpr double kLongestStepSeconds = 5;   // between looks of one wait; a longer one was something else
+constexpr double kHighestTemperatureC = 150;
+
+std::optional<double> sane(std::optional<double> value, double most) {
+  return value && *value > 0 && *value <= most ? value : std::nullopt;
+}
+
+bool off(double value, double level, double tolerance) { return std::abs(value - level) > tolerance * level; }
+
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return values.size() % 2 == 1 ? *middle : 0.5 * (*middle + *std::max_element(values.begin(), middle));
+}
+
+double mean(std::vector<double>::const_iterator begin, std::vector<double>::const_iterator end) {
+  return std::accumulate(begin, end, 0.0) / static_cast<double>(end - begin);
+}
+
+// How far values moved from the first to the last: twice the way from the earlier half's mean to the later's. A sensor
+// of whole degrees that flickers between two of them has not moved.
+double moved(const std::vector<double>& values) {
+  const auto half = static_cast<std::ptrdiff_t>(values.size() / 2);
+  if (half == 0) {
+    return 0;
+  }
+  return 2 * std::abs(mean(values.end() - half, values.end()) - mean(values.begin(), values.begin() + half));
+}
+
+bool within(const std::vector<double>& values, double tolerance) {
+  const auto [low, high] = std::minmax_element(values.begin(), values.end());
+  return *high - *low <= tolerance * median(values);
+}
+
+}  // namespace
+
+std::string_view name_of(GovernorState state) noexcept { return kStateNames[static_cast<std::size_t>(state)]; }
+
+Governor::Governor(GovernorOptions options)
+    : options_(options), state_(options.passive ? GovernorState::measuring : GovernorState::preheating) {
+  if (!options_.passive) {
+    reason_ = "nothing was observed yet";
+  }
+}
+
+void Governor::observe(double at_s, const Sensors& sensors, std::optional<double> canary_us) {
+  if (options_.passive || state_ == GovernorState::gave_up) {
+    return;
+  }
+  const double since_s = looks_.empty() ? 0 : std::clamp(at_s - looks_.back().at_s, 0.0, kLongestStepSeconds);
+  remember(at_s, sensors, canary_us);
+  const auto waits = [](GovernorState state) {
+    return state == GovernorState::settling || state == GovernorState::cooling;
+  };
+  const bool waited = waits(state_);
+  mark_ = judge();
+  const GovernorState next = decide();
+  waited_s_ = waits(next) && waited ? waited_s_ + since_s : 0;
+  state_ = next;
+  reason_ = explain(next);
+  if (waited_s_ > options_.pause_limit_s) {
+    state_ = GovernorState::gave_up;
+    reason_ = fmt::format("gave up after {:.0f} s: {}", waited_s_, reason_);
+  }
+}
+
+GovernorState Governor::state() const noexcept { return state_; }
+
+SampleMark Governor::mark() const noexcept { return mark_; }
+
+double Governor::scale_of(double canary_us) const noexcept {
+  if (options_.passive || !first_canary_us_ || !(canary_us > 0)) {
+    return 1.0;
+  }
+  return off(canary_us, *first_canary_us_, options_.normalise_from) ? *first_canary_us_ / canary_us : 1.0;
+}
+
+void Governor::remember(double at_s, const Sensors& sensors, std::optional<double> canary_us) {
+  constexpr double kAny = std::numeric_limits<double>::max();
+  const std::uint64_t bits = sensors.throttle_reasons.value_or(0);
+  Look look;
+  look.at_s = at_s;
+  look.temperature_c = sane(sensors.temperature_c, kHighestTemperatureC);
+  look.canary_us = sane(canary_us, kAny);
+  look.throttle = bits & (kPowerThrottleBits | kThermalThrottleBits) & ~options_.tolerated_throttle;
+  // An idle card's clock says nothing of a busy one's, and tolerating a throttle is tolerating its clock.
+  if ((bits & kIdle) == 0 && (bits & (kPowerThrottleBits | kThermalThrottleBits) & options_.tolerated_throttle) == 0) {
+    look.sm_clock_mhz = sane(sensors.sm_clock_mhz, kAny);
+  }
+  if (const auto limit = sane(sensors.temperature_limit_c, kHighestTemperatureC)) {
+    card_limit_c_ = limit;  // it does not change, so it stays known if the reading vanishes
+  }
+  if (look.canary_us) {
+    last_canary_us_ = look.canary_us;
+  }
+  first_at_s_ = looks_.empty() ? at_s : first_at_s_;
+  looks_.push_back(look);
+  const double kept_s = std::max(options_.steady_s, options_.settle_s);
+  while (looks_.size() > 1 && looks_[1].at_s <= at_s - kept_s) {
+    looks_.pop_front();  // one that is older than the window stays, to show that the window is whole
+  }
+}
+
+std::optional<double> Governor::limit_c() const {
+  if (card_limit_c_ && options_.limit_c) {
+    return std::min(*card_limit_c_, *options_.limit_c);
+  }
+  return card_limit_c_ ? card_limit_c_ : options_.limit_c;
+}
+
+bool Governor::too_hot() const {
+  const auto limit = limit_c();
+  const auto& now_c = looks_.back().temperature_c;
+  if (!limit || !now_c) {
+    return false;
+  }
+  if (state_ == GovernorState::cooling) {
+    return *now_c > *limit - std::max(options_.resume_c, options_.margin_c);
+  }
+  return *now_c >= *limit - options_.margin_c;
+}
+
+bool Governor::clock_off() const {
+  const Look& look = looks_.back();
+  return look.sm_clock_mhz && steady_clock_mhz_ &&
+         off(*look.sm_clock_mhz, *steady_clock_mhz_, options_.clock_tolerance);
+}
+
+SampleMark Governor::judge() {
+  const Look& look = looks_.back();
+  if (look.canary_us && steady_canary_us_) {
+    canary_drifted_ = off(*look.canary_us, *steady_canary_us_, options_.canary_tolerance);
+  }
+  if ((look.throttle & kThermalThrottleBits) != 0) {
+    return SampleMark::thermal_throttle;
+  }
+  if (look.throttle != 0) {
+    return SampleMark::power_throttle;
+  }
+  if (clock_off()) {
+    return SampleMark::clock_drift;
+  }
+  return canary_drifted_ ? SampleMark::canary_drift : SampleMark::none;
+}
+
+GovernorState Governor::decide() {
+  if (too_hot()) {
+    return GovernorState::cooling;
+  }
+  if (state_ == GovernorState::preheating && preheat() != GovernorState::measuring) {
+    return preheat();
+  }
+  if (state_ == GovernorState::preheating) {
+    take_reference(options_.steady_s);
+    return GovernorState::measuring;
+  }
+  if (referenced_ && mark_ == SampleMark::none) {
+    complete_reference();
+    return GovernorState::measuring;
+  }
+  if (!stands_still(options_.settle_s)) {
+    return GovernorState::settling;
+  }
+  take_reference(options_.settle_s);
+  mark_ = SampleMark::none;
+  return GovernorState::measuring;
+}
+
+// `measuring` when it is over. A card that throttles even so has no steady clock yet: it must settle first.
+GovernorState Governor::preheat() const {
+  const bool over = looks_.back().at_s - first_at_s_ >= options_.preheat_limit_s ||
+                    (stands_still(options_.steady_s) && temperature_stands_still());
+  if (!over) {
+    return GovernorState::preheating;
+  }
+  return looks_.back().throttle != 0 ? GovernorState::settling : GovernorState::measuring;
+}
+
+std::vector<double> Governor::readings(std::optional<double> Look::*of, double window_s) const {
+  std::vector<double> values;
+  for (const Look& look : looks_) {
+    if (look.at_s >= looks_.back().at_s - window_s && look.throttle == 0 && look.*of) {
+      values.push_back(*(look.*of));
+    }
+  }
+  return values;
+}
+
+// Whether clock and canary stood still, unthrottled, all the time.
+bool Governor::stands_still(double window_s) const {
+  const double from_s = looks_.back().at_s - window_s;
+  if (looks_.front().at_s > from_s) {
+    return false;
+  }
+  const auto throttled = [&](const Look& look) { return look.at_s >= from_s && look.throttle != 0; };
+  if (std::any_of(looks_.begin(), looks_.end(), throttled)) {
+    return false;
+  }
+  const std::vector<double> canaries = readings(&Look::canary_us, window_s);
+  const std::vector<double> clocks = readings(&Look::sm_clock_mhz, window_s);
+  return canaries.size() >= kFewestReadings && within(canaries, options_.canary_tolerance) &&
+         moved(canaries) < kCanaryMove * median(canaries) &&
+         (clocks.empty() || within(clocks, options_.clock_tolerance));
+}
+
+bool Governor::temperature_stands_still() const {
+  return moved(readings(&Look::temperature_c, options_.steady_s)) < options_.steady_c;
+}
+
+// What the last readings say is steady from now on; times are scaled to what was steady first.
+void Governor::take_reference(double window_s) {
+  const std::vector<double> canaries = readings(&Look::canary_us, window_s);
+  const std::vector<double> clocks = readings(&Look::sm_clock_mhz, window_s);
+  steady_canary_us_ = canaries.empty() ? steady_canary_us_ : median(canaries);
+  steady_clock_mhz_ = clocks.empty() ? std::nullopt : std::optional(median(clocks));
+  first_canary_us_ = first_canary_us_ ? first_canary_us_ : steady_canary_us_;
+  canary_drifted_ = false;
+  referenced_ = true;
+}
+
+// A sensor that spoke up only later has its first reading for reference.
+void Governor::complete_reference() {
+  const Look& look = looks_.back();
+  steady_clock_mhz_ = steady_clock_mhz_ ? steady_clock_mhz_ : look.sm_clock_mhz;
+  steady_canary_us_ = steady_canary_us_ ? steady_canary_us_ : look.canary_us;
+  first_canary_us_ = first_canary_us_ ? first_canary_us_ : steady_canary_us_;
+}
+
+std::string Governor::explain(GovernorState state) const {
+  const Look& look = looks_.back();
+  if (state == GovernorState::measuring) {
+    return {};
+  }
+  if (state == GovernorState::cooling) {
+    return fmt::format("{:.0f} C, the limit is {:.0f} C: cooling down", *look.temperature_c, *limit_c());
+  }
+  if (look.throttle != 0) {
+    return fmt::format("the card slows down for its {} (throttle reasons {:#x})",
+                       (look.throttle & kThermalThrottleBits) != 0 ? "temperature" : "power", look.throttle);
+  }
+  if (state == GovernorState::preheating) {
+    return "warming up until temperature and clock are steady";
+  }
+  if (clock_off()) {
+    return fmt::format("SM clock of {:.0f} MHz, {:.0f} MHz is steady", *look.sm_clock_mhz, *steady_clock_mhz_);
+  }
+  if (canary_drifted_) {
+    return fmt::format(
+        "the canary takes {:.1f} us, {:.1f} us is steady: the clock is another one, or something else "
+        "runs on the card",
+        *last_canary_us_, *steady_canary_us_);
+  }
+  return "clock and canary are not steady yet";
+}
+
+}  // namespace pascaline

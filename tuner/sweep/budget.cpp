@@ -1,0 +1,87 @@
+#include "tuner/sweep/budget.hpp"
+
+#include <algorithm>
+
+namespace pascaline {
+namespace {
+
+// Better than the best rates seen so far there may be; by how much is a guess that only orders problems.
+constexpr double kHeadroom = 1.1;
+// Trials without improvement count only as many of them come together.
+constexpr double kPriorTrials = 16;
+constexpr double kPriorImprovement = 0.3;
+// Untried problems go first: no other gain comes near.
+constexpr double kUntried = 1e12;
+
+constexpr double kLoadSeconds = 0.02;  // of a finalist, to the device
+
+double room_left(const SearchProgress& problem, const AttainedRates& rates) {
+  const double by_flops = rates.flops_per_us > 0 ? problem.flops / (kHeadroom * rates.flops_per_us) : 0;
+  const double by_bytes = rates.bytes_per_us > 0 ? problem.bytes / (kHeadroom * rates.bytes_per_us) : 0;
+  return std::clamp(1 - std::max(by_flops, by_bytes) / problem.best_us, 0.0, 1.0);
+}
+
+}  // namespace
+
+AttainedRates attained_rates(std::span<const SearchProgress> problems) {
+  AttainedRates rates;
+  for (const SearchProgress& problem : problems) {
+    if (problem.best_us > 0) {
+      rates.flops_per_us = std::max(rates.flops_per_us, problem.flops / problem.best_us);
+      rates.bytes_per_us = std::max(rates.bytes_per_us, problem.bytes / problem.best_us);
+    }
+  }
+  return rates;
+}
+
+double expected_gain(const SearchProgress& problem, const AttainedRates& rates) {
+  if (problem.trials == 0) {
+    return kUntried * (1 + 1 / (1 + problem.flops + problem.bytes));
+  }
+  if (!(problem.best_us > 0)) {
+    return 0;  // nothing usable in a whole slice: what works goes first
+  }
+  const double last_doubling =
+      problem.best_at_half_us > 0 ? std::max(0.0, 1 - problem.best_us / problem.best_at_half_us) : kPriorImprovement;
+  const double trials = problem.trials;
+  const double next_doubling = (last_doubling * trials + kPriorImprovement * kPriorTrials) / (trials + kPriorTrials);
+  const double share = std::min(next_doubling, room_left(problem, rates));
+  return problem.count * problem.best_us * share / std::max(problem.spent_s, 1e-3);
+}
+
+double finals_seconds(const FinalsNeed& need, const FinalsFit& fit) {
+  double once_s = need.baseline_s;
+  double load_s = need.baseline_s > 0 ? kLoadSeconds : 0;
+  for (std::size_t i = 0; i < std::min(fit.finalists, need.launch_s.size()); ++i) {
+    once_s += need.launch_s[i];
+    load_s += kLoadSeconds;
+  }
+  return load_s + once_s * (1 + fit.rounds * need.launches);
+}
+
+std::optional<FinalsFit> fit_finals(const FinalsNeed& need, double allowed_s) {
+  FinalsFit fit{need.launch_s.size(), need.rounds};
+  const std::size_t fewest_finalists = std::min<std::size_t>(1, fit.finalists);
+  const int wanted = std::min(need.rounds, need.fewest_wanted);
+  while (finals_seconds(need, fit) > allowed_s) {
+    const bool fewest = fit.finalists == fewest_finalists;
+    if (fit.rounds > (fewest ? need.fewest : wanted)) {
+      --fit.rounds;
+    } else if (!fewest) {
+      --fit.finalists;
+    } else {
+      return std::nullopt;
+    }
+  }
+  return fit;
+}
+
+std::optional<double> estimate_s(const PlannedWork& work, const TrialCost& cost) {
+  if (cost.problems == 0 || (cost.paced == 0 && cost.ran == 0)) {
+    return std::nullopt;
+  }
+  const double pace_ms = cost.paced > 0 ? cost.pace_ms : cost.run_ms;
+  return (work.problems * cost.problem_ms + work.trials * pace_ms) / 1000;
+}
+
+}  // namespace pascaline

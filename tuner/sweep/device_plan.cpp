@@ -1,0 +1,297 @@
+#include "tuner/sweep/device_plan.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/error.hpp"
+#include "core/space/code_words.hpp"
+#include "runtime/dispatch/identity.hpp"
+#include "tuner/compile/compile_variants.hpp"
+#include "tuner/sweep/transfer_priors.hpp"
+
+namespace pascaline {
+namespace {
+
+constexpr int kMaxRetries = 3;
+
+CompilePoolOptions pool_options(const SweepOptions& options, const TargetPlan& target, const Toolchain& toolchain,
+                                std::size_t jobs) {
+  CompilePoolOptions out;
+  out.workers = jobs;
+  out.program = options.program;
+  out.cache_folder = options.cache;
+  out.architecture = target.architecture;
+  out.nvrtc = target.kind == BinaryKind::host_object ? "" : toolchain.path();
+  out.deadline = std::chrono::milliseconds(static_cast<std::int64_t>(1000 * options.compile_timeout_s));
+  out.memory_bytes = options.compile_memory_bytes;
+  return out;
+}
+
+}  // namespace
+
+DevicePlan::DevicePlan(const Space& space, const SweepOptions& options, const DeviceInfo& info, std::size_t jobs)
+    : space_(space),
+      options_(options),
+      info_(info),
+      target_(plan_target(info, options.target)),
+      toolchain_(Toolchain::find(target_.architecture, options.nvrtc)),
+      source_(KernelSource::load(kernel_file(options.kernels, space.kernel, ".cu"))),
+      pool_(pool_options(options, target_, toolchain_, jobs)) {}
+
+void DevicePlan::plan(Store& store, const std::vector<SweepProblem>& problems, const std::string& run,
+                      SweepSummary& summary) {
+  context_.device = store.device_id(device_row(info_));
+  context_.toolkit = store.toolkit_id(toolkit_row(toolchain_, target_, info_));
+  context_.kernel = store.kernel_id({space_.kernel, source_.hash});
+  context_.space = store.space_id(space_.kernel, space_.hash, space_.json);
+  measured_ = store.measured(context_.device, space_.kernel);
+  const bool naive = needs_reference_code(space_.reference, info_.kind == DeviceKind::host);
+  for (const SweepProblem& problem : problems) {
+    auto task = std::make_unique<SweepTask>(space_, problem, target_.limits, options_);
+    task->context = context_;
+    task->context.problem =
+        store.problem_id(problem.problem, task->search.bound().flops(), task->search.bound().bytes());
+    task->index = tasks_.size();
+    task->reference = naive ? SweepTask::Reference::wanted : SweepTask::Reference::none;
+    std::vector<Config> left;
+    for (const LeftAttempt& attempt : store.left_attempts(task->context)) {
+      left.push_back(attempt.config);
+    }
+    task->search.recall(store.known_trials(task->context, run), left);
+    task->search.ask_before_search(
+        [this, known = task.get()](const SearchDomain& domain) { return known_before_search(*known, domain); });
+    task->looked_at = task->search.done() > 0;
+    task->decided = !run.empty() && store.decided_in_run(task->context, run);
+    // A run without a time limit comes back to a problem that it has decided never.
+    task->over = task->decided && !options_.budget_s && !options_.until;
+    summary.problems_done += task->decided ? 1 : 0;
+    summary.reused += task->search.reused();
+    summary.reused_ok += task->search.reused_ok();
+    tasks_.push_back(std::move(task));
+  }
+}
+
+// From other keys in the database, and from the other problems of this run.
+std::vector<Prior> DevicePlan::known_before_search(const SweepTask& task, const SearchDomain& domain) const {
+  std::vector<RelatedProblem> related;
+  for (const auto& other : tasks_) {
+    if (other.get() != &task) {
+      related.push_back({other->search.wanted().problem, other->search.times_us()});
+    }
+  }
+  for (const Store::Measured& key : measured_) {
+    const bool same_version = key.toolkit == context_.toolkit && key.kernel == context_.kernel;
+    const bool of_run = same_version && std::any_of(tasks_.begin(), tasks_.end(), [&](const auto& other) {
+                          return other->context.problem == key.problem_id;
+                        });
+    if (!of_run) {  // what the run's own problems recalled is among their times
+      related.push_back({key.problem, key.times_us});
+    }
+  }
+  std::optional<DeviceRates> rates;
+  if (info_.kind == DeviceKind::cuda) {
+    rates = typical_rates(device_row(info_).compute_capability, info_.limits);
+  }
+  return transfer_priors(domain, rates, related, options_.seed);
+}
+
+CompileRequest DevicePlan::request(const SweepTask& task, const Config& config) const {
+  return compile_request(task.search.bound(), config, source_, target_.kind, target_.architecture);
+}
+
+void DevicePlan::submit(Job job, CompileRequest request, bool urgent) {
+  jobs_.emplace(next_id_, std::move(job));
+  pool_.submit(next_id_++, std::move(request), urgent);
+}
+
+CompileRequest DevicePlan::reference_request(const SweepTask& task) const {
+  return reference_request_of(space_, request(task, space_.default_config()));
+}
+
+void DevicePlan::compile_reference(SweepTask& task) {
+  task.reference = SweepTask::Reference::compiling;
+  submit({&task, Purpose::reference, space_.default_config()}, reference_request(task), true);
+}
+
+// A compiler's crash costs a configuration of the search its trial. The reference costs the whole problem, and a
+// finalist has compiled before, so both are given another chance.
+bool DevicePlan::try_again(const Job& job, TrialStatus status) {
+  if (job.purpose == Purpose::search || status != TrialStatus::crashed || job.tries >= kMaxRetries) {
+    return false;
+  }
+  Job again = job;
+  ++again.tries;
+  submit(std::move(again),
+         job.purpose == Purpose::reference ? reference_request(*job.task) : request(*job.task, job.config), true);
+  return true;
+}
+
+// Compile as far ahead as the workers can use; what is not yet measured is no longer than that.
+void DevicePlan::fill_from(SweepTask& task, std::size_t most_open) {
+  if (task.reference == SweepTask::Reference::wanted) {
+    compile_reference(task);
+  }
+  const std::size_t most = std::min(most_open, task.search.ahead());
+  while (pool_.pending() < 2 * pool_.workers() && task.search.open() < most) {
+    const std::optional<Config> config = task.search.propose();
+    if (!config) {
+      return;
+    }
+    submit({&task, Purpose::search, *config}, request(task, *config), false);
+  }
+}
+
+// With a time limit each problem's first look is short: what it begins with is compiled before the device turns to it.
+void DevicePlan::fill_with_defaults(const std::vector<SweepTask*>& waiting) {
+  if (!options_.budget_s && !options_.until) {
+    return;
+  }
+  std::size_t most = std::max<std::size_t>(1, pool_.workers() / 2);
+  for (SweepTask* task : waiting) {
+    if (most-- == 0 || !untried(*task)) {
+      return;
+    }
+    fill_with_default(*task);
+  }
+}
+
+// So that the device need not wait when it turns to the problem; its search does not begin with that.
+void DevicePlan::fill_with_default(SweepTask& task) {
+  if (task.reference == SweepTask::Reference::wanted) {
+    compile_reference(task);
+  }
+  if (!task.search.default_waits()) {
+    return;
+  }
+  if (const std::optional<Config> config = task.search.propose()) {
+    submit({&task, Purpose::search, *config}, request(task, *config), true);
+  }
+}
+
+void DevicePlan::fill_pool(bool closing) {
+  if (closing) {
+    return;
+  }
+  const std::size_t most_open = 2 * pool_.workers() + 4;
+  for (const auto& task : tasks_) {
+    if (task->owned && !task->over) {
+      fill_from(*task, most_open);
+    }
+  }
+  // The next problem's search begins when nothing more is proposed for the present ones, so that it can learn from
+  // them.
+  const bool all_proposed = std::all_of(tasks_.begin(), tasks_.end(), [](const auto& task) {
+    return !task->owned || task->over || task->search.spent() ||
+           task->search.remaining() <= static_cast<int>(task->search.open());
+  });
+  const std::vector<SweepTask*> waiting = in_order();
+  fill_with_defaults(waiting);
+  for (SweepTask* task : waiting) {
+    if (!all_proposed || pool_.pending() >= 2 * pool_.workers()) {
+      return;
+    }
+    fill_from(*task, most_open);
+  }
+}
+
+// Tasks that wait for a lane, the most promising first.
+std::vector<SweepTask*> DevicePlan::in_order(std::optional<double> left_s) const {
+  std::vector<SweepTask*> waiting;
+  for (const auto& task : tasks_) {
+    if (!task->owned && !task->over) {
+      waiting.push_back(task.get());
+    }
+  }
+  if (!options_.budget_s && !options_.until) {
+    return waiting;
+  }
+  const std::vector<SearchProgress> all = progress();
+  const AttainedRates rates = attained_rates(all);
+  // What was put off comes behind what was not looked at, and last of all where it would be put off once more.
+  const auto rank = [&](const SweepTask* task) {
+    const bool hopeless = !task->looked_at && task->put_off_s > 0 && left_s && *left_s < 2 * task->put_off_s;
+    const bool fresh = !task->looked_at && task->put_off_s == 0;
+    return std::pair(fresh ? 0 : hopeless ? 2 : 1, -expected_gain(all[task->index], rates));
+  };
+  std::stable_sort(waiting.begin(), waiting.end(),
+                   [&](const SweepTask* a, const SweepTask* b) { return rank(a) < rank(b); });
+  return waiting;
+}
+
+SweepTask* DevicePlan::next_task(std::optional<double> left_s) {
+  const std::vector<SweepTask*> waiting = in_order(left_s);
+  if (waiting.empty()) {
+    return nullptr;
+  }
+  waiting.front()->owned = true;
+  return waiting.front();
+}
+
+std::vector<SearchProgress> DevicePlan::progress() const {
+  std::vector<SearchProgress> out;
+  for (const auto& task : tasks_) {
+    const ProblemSearch& search = task->search;
+    out.push_back({search.wanted().count, search.bound().flops(), search.bound().bytes(), search.best_us(),
+                   search.best_at_half_us(), search.done(), task->spent_s});
+  }
+  return out;
+}
+
+void DevicePlan::take_reference(SweepTask& task, Compiled compiled) {
+  if (compiled.status == TrialStatus::ok) {
+    task.reference_binary = std::move(compiled.result.binary);
+    task.reference = SweepTask::Reference::ready;
+    return;
+  }
+  task.reference = SweepTask::Reference::unusable;
+  const std::string what = space_.reference.kernel
+                               ? fmt::format("the reference kernel '{}'", space_.reference.kernel->function)
+                               : "the default configuration, which results are compared with,";
+  task.no_reference = fmt::format("{}: {} cannot be used: {}", source_.file.string(), what, compiled.result.reason);
+}
+
+std::vector<DevicePlan::Outcome> DevicePlan::take_compiled() {
+  std::vector<Outcome> outcomes;
+  while (auto compiled = pool_.wait(std::chrono::milliseconds(0))) {
+    const auto found = jobs_.find(compiled->id);
+    const Job job = std::move(found->second);
+    jobs_.erase(found);
+    compile_ms_ += compiled->result.binary.compile_ms;
+    if (try_again(job, compiled->status)) {
+      continue;
+    }
+    if (job.purpose == Purpose::reference) {
+      take_reference(*job.task, std::move(*compiled));
+    } else if (job.purpose == Purpose::finals) {
+      if (compiled->status == TrialStatus::ok) {
+        job.task->finalists[job.config.text()] = std::move(compiled->result.binary);
+      } else {
+        job.task->finalists.erase(job.config.text());
+      }
+      job.task->gathering = std::any_of(job.task->finalists.begin(), job.task->finalists.end(),
+                                        [](const auto& entry) { return !entry.second; });
+    } else if (auto settled = job.task->search.compiled(job.config, std::move(*compiled))) {
+      outcomes.push_back({job.task, std::move(*settled)});
+    }
+  }
+  return outcomes;
+}
+
+void DevicePlan::gather_finalists(SweepTask& task) {
+  task.finalists.clear();
+  task.gathering = false;
+  for (auto& [config, binary] : task.search.finalists()) {
+    task.gathering = task.gathering || !binary;
+    if (!binary) {
+      submit({&task, Purpose::finals, config}, request(task, config), true);
+    }
+    task.finalists.emplace(config.text(), std::move(binary));
+  }
+}
+
+bool DevicePlan::all_over() const {
+  return std::all_of(tasks_.begin(), tasks_.end(), [](const auto& task) { return task->over; });
+}
+
+}  // namespace pascaline

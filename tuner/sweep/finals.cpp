@@ -1,0 +1,242 @@
+#include "tuner/sweep/finals.hpp"
+
+#include <algorithm>
+
+#include "core/error.hpp"
+#include "core/util/statistics.hpp"
+#include "tuner/measure/trial_setup.hpp"
+#include "tuner/monitor/energy.hpp"
+
+namespace pascaline {
+namespace {
+
+constexpr int kFewestSamples = 3;
+constexpr double kLongestEnergySeconds = 3;  // until the power is steady, besides the window
+constexpr int kDisturbedFactor = 2;          // passes over the finalists for each round wanted, at most
+
+using Finalist = std::pair<Config, Binary>;
+
+/// One go at the finals; a finalist's failure ends it by an exception.
+class Finals {
+ public:
+  /// `running` is kept at the finalist on the device: an index into `left`, which holds indices into `finalists`.
+  Finals(TrialRunner& runner, const std::vector<Finalist>& finalists, const std::vector<std::size_t>& left,
+         const FinalsOptions& options, const FinalsEvents& events, std::size_t& running)
+      : runner_(runner),
+        monitor_(runner.monitor()),
+        finalists_(finalists),
+        left_(left),
+        options_(options),
+        events_(events),
+        running_(running) {}
+
+  FinalsResult run() {
+    make_ready();
+    note_canary();
+    if (time_rounds()) {
+      summarize_trials();
+      decide_finals(result_, cut_ ? options_up_to(result_.rounds) : options_);
+      take_energies();
+    } else {
+      result_.out_of_time = cut_;
+      result_.gave_up = !cut_;
+    }
+    return std::move(result_);
+  }
+
+ private:
+  void put_on(std::size_t finalist) {
+    running_ = finalist;
+    if (events_.running) {
+      events_.running(left_[finalist]);
+    }
+  }
+
+  void make_ready() {
+    for (std::size_t i = 0; i < left_.size(); ++i) {
+      put_on(i);
+      const auto& [config, binary] = finalists_[left_[i]];
+      ready_.push_back(runner_.make_ready(config, binary));
+      result_.trials.push_back(blank_trial(runner_.space(), config, binary));
+      result_.trials.back().stage = TrialStage::finals;
+      runner_.phase("launch");
+      runner_.device().launch(ready_[i].kernel, ready_[i].geometry, ready_[i].arguments.pointers());
+      runner_.device().synchronize();
+    }
+  }
+
+  void note_canary() {
+    monitor_.canary();
+    if (monitor_.last_canary_us() && !monitor_.canary_drifted()) {
+      canaries_.push_back(*monitor_.last_canary_us());
+    }
+  }
+
+  // Those that were planned behind it are no looks.
+  [[nodiscard]] FinalsOptions options_up_to(int rounds) const {
+    FinalsOptions options = options_;
+    options.rounds = rounds;
+    return options;
+  }
+
+  // False if the card did not become fit, or the time was up before there was anything to decide by. A round with a
+  // marked sample does not count as one.
+  bool time_rounds() {
+    int passes = 0;
+    while (result_.rounds < options_.rounds && passes++ < kDisturbedFactor * options_.rounds) {
+      cut_ = !monitor_.has_time_for(longest_round_s_);
+      if (cut_) {
+        break;
+      }
+      const double begun_s = monitor_.now_s();
+      std::vector<std::size_t> begins;
+      for (const Trial& trial : result_.trials) {
+        begins.push_back(trial.samples.size());
+      }
+      if (!time_round()) {
+        cut_ = monitor_.time_is_up();
+        if (!cut_) {
+          return false;
+        }
+        drop_round(begins);
+        break;
+      }
+      longest_round_s_ = std::max(longest_round_s_, monitor_.now_s() - begun_s);
+      if (close_round(begins)) {
+        ++result_.rounds;
+        if (finals_look_after(result_.rounds, options_)) {
+          summarize_trials();
+          if (finals_are_settled(result_, options_)) {
+            break;
+          }
+        }
+      }
+      if (events_.round) {
+        events_.round(result_.rounds);
+      }
+    }
+    if (cut_ && result_.rounds < std::min(kFewestFinalsRounds, options_.rounds)) {
+      return false;
+    }
+    summarize_trials();
+    return std::all_of(result_.trials.begin(), result_.trials.end(), [this](const Trial& trial) {
+      return trial.time->count >= std::min(kFewestSamples, options_.rounds * options_.launches);
+    });
+  }
+
+  // Each round begins with another finalist: what runs right behind the canary is at a small disadvantage.
+  bool time_round() {
+    const std::size_t first = turn_++;
+    for (std::size_t turn = 0; turn < ready_.size(); ++turn) {
+      const std::size_t i = (first + turn) % ready_.size();
+      put_on(i);
+      for (int launch = 0; launch < options_.launches; ++launch) {
+        if (monitor_.time_is_up()) {
+          return false;
+        }
+        if (!monitor_.may_measure() && !monitor_.wait_until_fit()) {
+          return false;
+        }
+        result_.trials[i].samples.push_back(take_sample(monitor_, ready_[i].kernel, ready_[i].geometry,
+                                                        ready_[i].arguments.pointers(), runner_.options().cold_cache));
+      }
+    }
+    return true;
+  }
+
+  void drop_round(const std::vector<std::size_t>& begins) {
+    for (std::size_t i = 0; i < begins.size(); ++i) {
+      result_.trials[i].samples.resize(begins[i]);
+    }
+  }
+
+  // Marks what lies between this canary and the one before if this one is off; whether every sample counts.
+  bool close_round(const std::vector<std::size_t>& begins) {
+    note_canary();
+    bool undisturbed = true;
+    for (std::size_t i = 0; i < begins.size(); ++i) {
+      std::vector<Sample>& samples = result_.trials[i].samples;
+      if (monitor_.canary_drifted()) {
+        mark_drifted(samples, begins[i]);
+      }
+      undisturbed = undisturbed && std::all_of(samples.begin() + static_cast<std::ptrdiff_t>(begins[i]), samples.end(),
+                                               [](const Sample& sample) { return sample.counted(); });
+    }
+    return undisturbed;
+  }
+
+  // All were timed in turn, so one canary and one scale are everyone's.
+  void summarize_trials() {
+    const std::optional<double> canary_us = median_of(canaries_);
+    for (Trial& trial : result_.trials) {
+      trial.canary_us = canary_us;
+      trial.clock_scale = canary_us ? monitor_.scale_of(*canary_us) : 1.0;
+      trial.time = scaled_summary(trial.samples, trial.clock_scale);
+    }
+  }
+
+  // Of the winner and the baseline, which is what is compared: it takes one to three seconds each. What was decided
+  // stands, whether or not the card stays fit for this and there is time.
+  void take_energies() {
+    for (std::size_t i = 0; i < ready_.size() && options_.energy_window_ms > 0; ++i) {
+      if (i != result_.winner && i != result_.baseline_trial) {
+        continue;
+      }
+      if (!monitor_.has_time_for(kLongestEnergySeconds + options_.energy_window_ms / 1000) ||
+          !monitor_.read_sensors().power_w || !monitor_.wait_until_fit()) {
+        return;
+      }
+      put_on(i);
+      result_.trials[i].energy_mj =
+          measure_energy_mj(monitor_, ready_[i], result_.trials[i].time->median_us, options_.energy_window_ms);
+    }
+  }
+
+  TrialRunner& runner_;
+  DeviceMonitor& monitor_;
+  const std::vector<Finalist>& finalists_;
+  const std::vector<std::size_t>& left_;
+  const FinalsOptions& options_;
+  const FinalsEvents& events_;
+  std::size_t& running_;
+  std::size_t turn_ = 0;
+  bool cut_ = false;
+  double longest_round_s_ = 0;
+  FinalsResult result_;
+  std::vector<TrialRunner::Ready> ready_;
+  std::vector<double> canaries_;
+};
+
+}  // namespace
+
+std::optional<FinalsResult> run_finals(TrialRunner& runner, const std::vector<std::pair<Config, Binary>>& finalists,
+                                       const FinalsOptions& options, const FinalsEvents& events) {
+  std::vector<std::size_t> left(finalists.size());
+  for (std::size_t i = 0; i < left.size(); ++i) {
+    left[i] = i;
+  }
+  std::vector<Trial> failed;
+  while (!left.empty() && !runner.device_lost()) {
+    std::size_t running = 0;
+    std::string reason;
+    try {
+      FinalsResult result = Finals(runner, finalists, left, options, events, running).run();
+      result.failed = std::move(failed);
+      return result;
+    } catch (const CudaError& error) {
+      reason = error.what();
+    } catch (const HostDeviceError& error) {
+      reason = error.what();
+    }
+    const auto& [config, binary] = finalists[left[running]];
+    failed.push_back(blank_trial(runner.space(), config, binary));
+    failed.back().stage = TrialStage::finals;
+    failed.back().status = TrialStatus::launch_failed;
+    failed.back().reason = std::move(reason);
+    left.erase(left.begin() + static_cast<std::ptrdiff_t>(running));
+    runner.recover();
+  }
+  return std::nullopt;
+}
+
+}  // namespace pascaline

@@ -1,0 +1,55 @@
+#include "tuner/sweep/plan_record.hpp"
+
+#include <algorithm>
+#include <chrono>
+
+#include "runtime/device/cuda/nvrtc.hpp"
+
+namespace pascaline {
+
+SweepPlan plan_of(const Space& space, const std::string& source_hash, const std::vector<SweepProblem>& problems,
+                  const SweepOptions& options) {
+  SweepPlan plan;
+  plan.kernel = space.kernel;
+  plan.source_hash = source_hash;
+  plan.space_hash = space.hash;
+  plan.devices = options.devices;
+  plan.target = options.target;
+  plan.nvrtc = is_nvrtc_version(options.nvrtc) ? options.nvrtc : "";
+  plan.searcher = options.searcher;
+  plan.seed = options.seed;
+  if (options.trials_given) {
+    plan.trials = options.trials;
+  }
+  plan.budget_s = options.budget_s;
+  if (options.until) {
+    const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(options.until->time_since_epoch());
+    plan.until_unix_s = std::max<std::int64_t>(1, seconds.count());
+  }
+  plan.retry_failed = options.retry_failed;
+  plan.jobs = static_cast<std::int64_t>(options.jobs);
+  plan.compile_timeout_s = options.compile_timeout_s;
+  plan.compile_memory_mib = static_cast<std::int64_t>(options.compile_memory_bytes >> 20U);
+  plan.kernel_timeout_s = options.kernel_timeout_s;
+  plan.cold_cache = options.measure.cold_cache;
+  plan.min_samples = options.measure.min_samples;
+  plan.max_samples = options.measure.max_samples;
+  plan.half_width = options.measure.target_half_width;
+  plan.sample_budget_ms = options.measure.budget_ms;
+  plan.abort_factor = options.measure.abort_factor;
+  plan.finalists = options.finalists;
+  plan.rounds = options.finals.rounds;
+  plan.preheat_s = options.governor.preheat_limit_s;
+  plan.max_temperature_c = options.governor.limit_c;
+  plan.drift = options.governor.canary_tolerance;
+  plan.pause_limit_s = options.governor.pause_limit_s;
+  plan.tolerate_power = (options.governor.tolerated_throttle & kPowerThrottleBits) != 0;
+  plan.tolerate_thermal = (options.governor.tolerated_throttle & kThermalThrottleBits) != 0;
+  for (const SweepProblem& problem : problems) {
+    plan.problems.push_back({problem.problem, problem.count, problem.label});
+  }
+  plan.paths = options.paths;
+  return plan;
+}
+
+}  // namespace pascaline

@@ -1,0 +1,409 @@
+#include "tuner/sweep/problem_search.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "core/error.hpp"
+#include "core/space/enumeration.hpp"
+#include "runtime/dispatch/closest_valid.hpp"
+#include "tuner/measure/trial_setup.hpp"
+
+namespace pascaline {
+namespace {
+
+// Spaces of up to this many combinations are counted, so that plan and time left are right where they are small.
+constexpr double kCountedSpace = 100'000;
+// A search without a limit cools down over so many trials.
+constexpr int kMaxExpectedTrials = 1000;
+// Of a kernel that fails everywhere not all is to be tried in this order.
+constexpr std::size_t kMaxStandIns = 64;
+constexpr double kLaunchOverheadSeconds = 1e-3;
+
+}  // namespace
+
+ProblemSearch::ProblemSearch(const Space& space, SweepProblem wanted, const DeviceLimits& limits,
+                             const SweepOptions& options)
+    : options_(options),
+      wanted_(std::move(wanted)),
+      bound_(space, wanted_.problem, limits),
+      default_config_(space.default_config()) {
+  if (space.raw_size() <= kCountedSpace) {
+    valid_ = Enumerator(bound_).for_each([](auto) { return true; });
+  }
+  // The default is measured before anything else, so that every gain has something to be compared with.
+  if (const auto why = bound_.why_invalid(default_config_)) {
+    lose_default(fmt::format("not valid here: {}", *why));
+  } else {
+    first_.push_back(default_config_);
+  }
+}
+
+void ProblemSearch::lose_default(std::string why) {
+  default_us_ = 0;
+  why_no_default_ = std::move(why);
+}
+
+// A space may have lost values since; what was measured with them is of no use to this sweep.
+bool ProblemSearch::belongs(const Config& config) const {
+  try {
+    return !bound_.why_invalid(config);
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+void ProblemSearch::recall(const std::vector<Store::Known>& known, const std::vector<Config>& left) {
+  for (const Store::Known& entry : known) {
+    const bool failed = entry.status == TrialStatus::timed_out || entry.status == TrialStatus::crashed ||
+                        entry.status == TrialStatus::launch_failed;
+    if (!belongs(entry.config) || (failed && options_.retry_failed && !entry.in_run)) {
+      continue;
+    }
+    const bool usable = entry.status == TrialStatus::ok && (!entry.failed_in_finals || options_.retry_failed);
+    known_.insert(entry.config.text());
+    recalled_.emplace_back(entry.config, Observation{usable ? entry.status : TrialStatus::crashed, entry.median_us});
+    (entry.in_run ? done_ : reused_) += 1;
+    if (usable) {
+      reused_ok_ += entry.in_run ? 0 : 1;
+      keep(entry.config, entry.median_us, entry.trial_id);
+    } else if (entry.config == default_config_) {
+      lose_default(entry.failed_in_finals ? "failed in earlier finals"
+                                          : fmt::format("{} in an earlier run", name_of(entry.status)));
+    }
+    if (entry.in_run) {
+      best_history_us_.push_back(best_us());
+    }
+  }
+  for (const Config& config : left) {
+    if (belongs(config) && config != default_config_) {
+      first_.push_front(config);
+    }
+  }
+}
+
+void ProblemSearch::begin_search() {
+  domain_.emplace(bound_);
+  SearchOptions search;
+  search.seed = options_.seed;
+  search.expected_trials = std::min(options_.trials, kMaxExpectedTrials);
+  if (knowledge_) {
+    search.priors = knowledge_(*domain_);
+  }
+  searcher_ = make_searcher(options_.searcher, *domain_, search);
+  for (const auto& [config, observation] : recalled_) {
+    searcher_->observe(bound_.space().indices_of(config), observation);
+  }
+  recalled_.clear();
+}
+
+// The configurations that an untuned program would try, one after the other, until one is usable.
+std::optional<Config> ProblemSearch::propose_stand_in() {
+  while (no_stand_in_.size() < kMaxStandIns) {
+    if (!stand_in_) {
+      stand_in_ = closest_valid(bound_, no_stand_in_);
+      if (!stand_in_) {
+        return std::nullopt;
+      }
+    }
+    const std::string text = stand_in_->text();
+    if (known_.insert(text).second) {
+      return stand_in_;
+    }
+    if (measured_.contains(text) || waiting_.contains(text)) {
+      return std::nullopt;
+    }
+    no_stand_in_.push_back(*std::exchange(stand_in_, std::nullopt));
+  }
+  return std::nullopt;
+}
+
+std::optional<Config> ProblemSearch::propose() {
+  const auto within = [&] { return done_ + static_cast<int>(open_) < options_.trials; };
+  while (!spent_ && within()) {
+    Config next;
+    if (auto stand_in = why_no_default_.empty() ? std::nullopt : propose_stand_in()) {
+      ++open_;
+      waiting_.insert(stand_in->text());
+      return stand_in;
+    }
+    if (!first_.empty()) {
+      next = std::move(first_.front());
+      first_.pop_front();
+    } else {
+      if (!searcher_) {
+        begin_search();
+      }
+      const std::vector<Point> proposals = searcher_->propose(1);
+      spent_ = proposals.empty();
+      if (spent_) {
+        break;
+      }
+      next = bound_.space().config_at(proposals.front());
+    }
+    if (known_.insert(next.text()).second) {
+      ++open_;
+      waiting_.insert(next.text());
+      default_open_ = default_open_ || next == default_config_;
+      return next;
+    }
+  }
+  spent_ = spent_ || done_ >= options_.trials;
+  return std::nullopt;
+}
+
+std::optional<ProblemSearch::ResolvedTrial> ProblemSearch::compiled(const Config& config, Compiled compiled) {
+  Binary& binary = compiled.result.binary;
+  ResolvedTrial settled;
+  settled.trial = blank_trial(bound_, config, binary);
+  settled.trial.status = compiled.status;
+  settled.trial.reason = compiled.result.reason;
+  if (compiled.status != TrialStatus::ok) {
+    return settled;
+  }
+  const Geometry geometry = bound_.geometry(bound_.space().launch, config);
+  if (const auto problem = exceeds_limits(binary.resources, geometry, bound_.limits())) {
+    settled.trial.status = TrialStatus::rejected;
+    settled.trial.reason = *problem;
+    return settled;
+  }
+  Candidate candidate{config, std::move(binary), {}};
+  candidate.run_key = run_key(bound_, config, candidate.binary);
+  const auto [original, first] = originals_.try_emplace(candidate.run_key);
+  if (first) {
+    ready_.push_back(std::move(candidate));
+    return std::nullopt;
+  }
+  if (!original->second.stored) {
+    if (config == default_config_) {
+      go_before_its_twin(candidate);
+    }
+    original->second.waiting.push_back(std::move(candidate));
+    return std::nullopt;
+  }
+  return share(config, candidate.binary, original->second.stored->first, original->second.stored->second);
+}
+
+// The default is measured before all others, so one of the same code that is still here waits for it, not it for that.
+// One that is on the device already tells of the default as well.
+void ProblemSearch::go_before_its_twin(Candidate& standard) {
+  const auto twin = std::find_if(ready_.begin(), ready_.end(),
+                                 [&](const Candidate& candidate) { return candidate.run_key == standard.run_key; });
+  if (twin != ready_.end()) {
+    std::swap(*twin, standard);
+  } else {
+    default_open_ = false;
+  }
+}
+
+ProblemSearch::ResolvedTrial ProblemSearch::share(const Config& config, const Binary& binary, const Trial& original,
+                                                  std::int64_t original_id) const {
+  ResolvedTrial settled{blank_trial(bound_, config, binary), true};
+  Trial& trial = settled.trial;
+  trial.status = original.status;
+  trial.reason = fmt::format("the same machine code and launch as {}, whose result this is{}{}", original.config.text(),
+                             original.reason.empty() ? "" : ": ", original.reason);
+  trial.max_error = original.max_error;
+  trial.time = original.time;
+  trial.canary_us = original.canary_us;
+  trial.clock_scale = original.clock_scale;
+  trial.shared_trial = original_id;
+  return settled;
+}
+
+std::optional<ProblemSearch::Candidate> ProblemSearch::take_ready() {
+  // Until the default is measured nothing else is, whatever is compiled first.
+  const auto next = default_open_
+                        ? std::find_if(ready_.begin(), ready_.end(),
+                                       [&](const Candidate& candidate) { return candidate.config == default_config_; })
+                        : ready_.begin();
+  if (next == ready_.end()) {
+    if (open_ >= ahead_ && !default_open_ && !std::exchange(starved_, true)) {
+      ahead_ += 1 + ahead_ / 4;
+    }
+    return std::nullopt;
+  }
+  Candidate candidate = std::move(*next);
+  ready_.erase(next);
+  default_open_ = false;
+  keep_binary(candidate.config, candidate.binary);
+  return candidate;
+}
+
+void ProblemSearch::put_back(Candidate candidate) {
+  default_open_ = default_open_ || candidate.config == default_config_;
+  ready_.push_front(std::move(candidate));
+}
+
+std::vector<ProblemSearch::ResolvedTrial> ProblemSearch::observe(const Trial& trial, std::int64_t stored_id,
+                                                                 const std::string& run_key) {
+  --open_;
+  ++done_;
+  waiting_.erase(trial.config.text());
+  starved_ = false;
+  if (ready_.size() > kFirstAhead && ahead_ > kFirstAhead) {
+    --ahead_;
+  }
+  default_open_ = default_open_ && trial.config != default_config_;
+  const double median_us = trial.time ? trial.time->median_us : 0;
+  if (trial.status == TrialStatus::ok) {
+    // Of configurations with one and the same code one is enough among the finalists.
+    if (trial.shared_trial == 0) {
+      keep(trial.config, median_us, stored_id);
+      if (trial.measure_ms > 0 && !trial.samples.empty()) {
+        measured_[trial.config.text()].launch_s = trial.measure_ms / 1000 / static_cast<double>(trial.samples.size());
+      }
+    } else {
+      measured_[trial.config.text()].trial = stored_id;
+      default_us_ = trial.config == default_config_ ? median_us : default_us_;
+    }
+    why_no_default_ = trial.config == default_config_ ? "" : why_no_default_;
+  } else if (trial.config == default_config_) {
+    lose_default(trial.reason.empty() ? std::string(name_of(trial.status))
+                                      : fmt::format("{}: {}", name_of(trial.status), trial.reason));
+  }
+  best_history_us_.push_back(best_us());
+  if (searcher_) {
+    searcher_->observe(bound_.space().indices_of(trial.config), {trial.status, median_us});
+  } else {
+    recalled_.emplace_back(trial.config, Observation{trial.status, median_us});
+  }
+  std::vector<ResolvedTrial> settled;
+  const auto original = originals_.find(run_key);
+  if (original != originals_.end() && !original->second.stored) {
+    original->second.stored.emplace(trial, stored_id);
+    original->second.stored->first.samples.clear();
+    for (const Candidate& candidate : original->second.waiting) {
+      settled.push_back(share(candidate.config, candidate.binary, trial, stored_id));
+    }
+    original->second.waiting.clear();
+  }
+  return settled;
+}
+
+void ProblemSearch::discard(const Config& config) {
+  std::erase_if(ranking_, [&](const auto& ranked) { return ranked.second == config; });
+  measured_.erase(config.text());
+  if (nearest_ && nearest_->second == config) {
+    nearest_.reset();
+    for (const auto& [median_us, usable] : ranking_) {
+      note_if_nearest(usable);
+    }
+  }
+  if (config == default_config_) {
+    lose_default("failed in the finals");
+  }
+}
+
+int ProblemSearch::remaining() const noexcept {
+  if (spent_) {
+    return static_cast<int>(open_);
+  }
+  const int allowed = std::max(options_.trials - done_, 0);
+  if (!valid_) {
+    return allowed;
+  }
+  const std::uint64_t known = known_.size() - open_;
+  return std::min(allowed, static_cast<int>(*valid_ - std::min(*valid_, known)));
+}
+
+void ProblemSearch::keep(const Config& config, double median_us, std::int64_t trial) {
+  ranking_.emplace(median_us, config);
+  note_if_nearest(config);
+  measured_[config.text()].trial = trial;
+  if (config == default_config_) {
+    default_us_ = median_us;
+  }
+}
+
+void ProblemSearch::note_if_nearest(const Config& usable) {
+  std::vector<std::size_t> key = closeness(bound_.space(), usable);
+  if (!nearest_ || key < nearest_->first) {
+    nearest_.emplace(std::move(key), usable);
+  }
+}
+
+// Binaries are kept for those that may be finalists; the others can be had from the cache again.
+void ProblemSearch::keep_binary(const Config& config, const Binary& binary) {
+  const auto most = static_cast<std::size_t>(options_.finalists) + 8;
+  if (binaries_.size() > 2 * most) {
+    std::set<std::string> needed{default_config_.text()};
+    for (auto entry = ranking_.begin(); entry != ranking_.end() && needed.size() < most; ++entry) {
+      needed.insert(entry->second.text());
+    }
+    std::erase_if(binaries_, [&](const auto& kept) { return !needed.contains(kept.first); });
+  }
+  binaries_[config.text()] = binary;
+}
+
+std::optional<Config> ProblemSearch::baseline() const {
+  if (default_us_ > 0) {
+    return default_config_;
+  }
+  // Before the default was measured nothing stands in for it.
+  return why_no_default_.empty() || !nearest_ ? std::nullopt : std::optional(nearest_->second);
+}
+
+std::int64_t ProblemSearch::trial_of(const Config& config) const {
+  const auto found = measured_.find(config.text());
+  return found == measured_.end() ? 0 : found->second.trial;
+}
+
+double ProblemSearch::launch_s(const Config& config) const {
+  const auto found = measured_.find(config.text());
+  if (found != measured_.end() && found->second.launch_s > 0) {
+    return found->second.launch_s;
+  }
+  const auto ranked =
+      std::find_if(ranking_.begin(), ranking_.end(), [&](const auto& entry) { return entry.second == config; });
+  return kLaunchOverheadSeconds + 1e-6 * (ranked != ranking_.end() ? ranked->first : default_us_);
+}
+
+std::vector<Config> ProblemSearch::finalist_configs() const {
+  std::vector<Config> chosen;
+  const std::optional<Config> standard = baseline();
+  for (const auto& [median_us, config] : ranking_) {
+    if (static_cast<int>(chosen.size()) >= options_.finalists) {
+      break;
+    }
+    if (config != standard) {
+      chosen.push_back(config);
+    }
+  }
+  if (standard) {
+    chosen.push_back(*standard);
+  }
+  return chosen;
+}
+
+std::vector<std::pair<Config, std::optional<Binary>>> ProblemSearch::finalists() const {
+  std::vector<std::pair<Config, std::optional<Binary>>> finalists;
+  for (Config& config : finalist_configs()) {
+    const auto kept = binaries_.find(config.text());
+    finalists.emplace_back(std::move(config), kept == binaries_.end() ? std::nullopt : std::optional(kept->second));
+  }
+  return finalists;
+}
+
+std::string ProblemSearch::finalists_key() const {
+  std::string key;
+  for (const Config& config : finalist_configs()) {
+    key += config.text() + "\n";
+  }
+  return key;
+}
+
+std::vector<std::pair<Config, double>> ProblemSearch::times_us() const {
+  std::vector<std::pair<Config, double>> times;
+  for (const auto& [time_us, config] : ranking_) {
+    times.emplace_back(config, time_us);
+  }
+  return times;
+}
+
+double ProblemSearch::best_at_half_us() const noexcept {
+  return best_history_us_.empty() ? 0 : best_history_us_[(best_history_us_.size() - 1) / 2];
+}
+
+}  // namespace pascaline

@@ -1,0 +1,166 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "db/store.hpp"
+#include "tuner/compile/compile_pool.hpp"
+#include "tuner/search/searcher.hpp"
+#include "tuner/sweep/sweep.hpp"
+
+namespace pascaline {
+
+/// The search for one problem's best variant on one kind of device: what is proposed, what is known, what is best. It
+/// touches neither device nor database.
+class ProblemSearch {
+ public:
+  /// A compiled configuration that is worth the device's time.
+  struct Candidate {
+    Config config;
+    Binary binary;
+    std::string run_key;
+  };
+  /// A trial that took no time of the device: rejected, not compiled, or the same code as another.
+  struct ResolvedTrial {
+    Trial trial;
+    bool duplicate = false;
+  };
+
+  /// `space` must outlive it. Throws Error if the problem does not fit the space.
+  ProblemSearch(const Space& space, SweepProblem wanted, const DeviceLimits& limits, const SweepOptions& options);
+
+  /// Takes in what the database knows under the same key, and what was on the device when an earlier process ended.
+  void recall(const std::vector<Store::Known>& known, const std::vector<Config>& left);
+
+  /// Asked, once the search begins, what is known of the problem's configurations beforehand.
+  using Knowledge = std::function<std::vector<Prior>(const SearchDomain&)>;
+  void ask_before_search(Knowledge knowledge) { knowledge_ = std::move(knowledge); }
+
+  /// The next configuration to compile; nothing if there is none to propose (any more, or within the trials allowed).
+  /// Throws SpaceError if no configuration is valid.
+  [[nodiscard]] std::optional<Config> propose();
+  /// Whether nothing more will be proposed.
+  [[nodiscard]] bool spent() const noexcept { return spent_; }
+  /// Takes a compilation of what was proposed; returns a trial if that settles it.
+  [[nodiscard]] std::optional<ResolvedTrial> compiled(const Config& config, Compiled compiled);
+  /// Compiled and not measured yet.
+  [[nodiscard]] std::size_t ready() const noexcept { return ready_.size(); }
+  /// Proposed and not settled.
+  [[nodiscard]] std::size_t open() const noexcept { return open_; }
+  /// How many may be open: as many as it takes for the device not to wait for compilers, and no more, as each is
+  /// proposed without knowing of those before it.
+  [[nodiscard]] std::size_t ahead() const noexcept { return ahead_; }
+  /// Usable times so far, for searches of other problems.
+  [[nodiscard]] std::vector<std::pair<Config, double>> times_us() const;
+  [[nodiscard]] std::optional<Candidate> take_ready();
+  /// Gives back what was taken and will not be measured now.
+  void put_back(Candidate candidate);
+  /// Learns of a stored trial of a proposed configuration; returns the trials of configurations that were waiting
+  /// because they run as the same code.
+  [[nodiscard]] std::vector<ResolvedTrial> observe(const Trial& trial, std::int64_t stored_id,
+                                                   const std::string& run_key);
+
+  /// Forgets the time of a configuration that failed in the finals: it is no finalist any more.
+  void discard(const Config& config);
+
+  /// What tuning is compared with: the default, or where that is not usable, of the usable ones measured so far the one
+  /// nearest to it (`closeness`), which is also proposed as soon as the default is known to fail. That is what an
+  /// untuned program runs. Nothing if none is usable.
+  [[nodiscard]] std::optional<Config> baseline() const;
+  /// Why the default is not usable, for people; empty while it is, or has not been measured.
+  [[nodiscard]] const std::string& why_no_default() const noexcept { return why_no_default_; }
+  /// The usable trial that told a configuration's time, 0 if there is none.
+  [[nodiscard]] std::int64_t trial_of(const Config& config) const;
+  [[nodiscard]] const Config& best() const { return ranking_.begin()->second; }
+  [[nodiscard]] std::size_t usable() const noexcept { return ranking_.size(); }
+  /// What one timed launch of a usable configuration takes, with all that belongs to it.
+  [[nodiscard]] double launch_s(const Config& config) const;
+  /// Whether its default is still to be proposed, for which the search need not begin.
+  [[nodiscard]] bool default_waits() const {
+    return !first_.empty() && first_.front() == default_config_ && !known_.contains(default_config_.text());
+  }
+
+  /// Whom the finals compare: the best, and behind them the baseline. A binary is missing if it was compiled by an
+  /// earlier process.
+  [[nodiscard]] std::vector<std::pair<Config, std::optional<Binary>>> finalists() const;
+  /// Their configurations only.
+  [[nodiscard]] std::vector<Config> finalist_configs() const;
+  /// Text of the finalists: finals need not be repeated while it stays.
+  [[nodiscard]] std::string finalists_key() const;
+
+  [[nodiscard]] const BoundSpace& bound() const noexcept { return bound_; }
+  [[nodiscard]] const SweepProblem& wanted() const noexcept { return wanted_; }
+  [[nodiscard]] int done() const noexcept { return done_; }            ///< trials of this run
+  [[nodiscard]] int reused() const noexcept { return reused_; }        ///< known from earlier runs
+  [[nodiscard]] int reused_ok() const noexcept { return reused_ok_; }  ///< usable ones among them
+  [[nodiscard]] double best_us() const noexcept { return ranking_.empty() ? 0 : ranking_.begin()->first; }
+  [[nodiscard]] double default_us() const noexcept { return default_us_; }
+  /// Trials to come, at most; fewer if configurations turn out to be known.
+  [[nodiscard]] int remaining() const noexcept;
+  /// Best time when half of the trials were made, 0 if there was none.
+  [[nodiscard]] double best_at_half_us() const noexcept;
+
+ private:
+  static constexpr std::size_t kFirstAhead = 4;
+
+  void begin_search();
+  [[nodiscard]] std::optional<Config> propose_stand_in();
+  void lose_default(std::string why);
+  void keep(const Config& config, double median_us, std::int64_t trial);
+  void note_if_nearest(const Config& usable);
+  void keep_binary(const Config& config, const Binary& binary);
+  void go_before_its_twin(Candidate& standard);
+  [[nodiscard]] ResolvedTrial share(const Config& config, const Binary& binary, const Trial& original,
+                                    std::int64_t original_id) const;
+  [[nodiscard]] bool belongs(const Config& config) const;
+
+  const SweepOptions& options_;
+  SweepProblem wanted_;
+  BoundSpace bound_;
+  Config default_config_;
+  std::optional<SearchDomain> domain_;  ///< made when the searcher is
+  std::unique_ptr<Searcher> searcher_;
+  Knowledge knowledge_;
+  std::vector<std::pair<Config, Observation>> recalled_;  ///< for the searcher, once there is one
+  std::deque<Config> first_;                              ///< to be proposed before the searcher's
+  std::set<std::string> known_;
+  std::set<std::string> waiting_;  ///< proposed and not settled
+  std::deque<Candidate> ready_;
+  struct Original {
+    std::optional<std::pair<Trial, std::int64_t>> stored;
+    std::vector<Candidate> waiting;
+  };
+  std::map<std::string, Original> originals_;  ///< by run key
+  std::multimap<double, Config> ranking_;
+  std::optional<std::pair<std::vector<std::size_t>, Config>> nearest_;  ///< of the usable ones, behind its `closeness`
+  struct Measured {
+    std::int64_t trial = 0;
+    double launch_s = 0;
+  };
+  std::map<std::string, Measured> measured_;  ///< usable ones
+  std::string why_no_default_;
+  std::vector<Config> no_stand_in_;         ///< nearer to the default than what is tried next, and not usable
+  std::optional<Config> stand_in_;          ///< the one tried now
+  std::map<std::string, Binary> binaries_;  ///< of the best and of the default
+  std::vector<double> best_history_us_;     ///< after each trial
+  std::optional<std::uint64_t> valid_;      ///< configurations, counted where the space is small
+  double default_us_ = 0;
+  std::size_t open_ = 0;
+  std::size_t ahead_ = kFirstAhead;
+  bool starved_ = false;  ///< the device found nothing ready since the last trial
+  int done_ = 0;
+  int reused_ = 0;
+  int reused_ok_ = 0;
+  bool spent_ = false;
+  bool default_open_ = false;  ///< proposed and not on the device yet
+};
+
+}  // namespace pascaline

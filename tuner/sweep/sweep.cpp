@@ -1,0 +1,258 @@
+#include "tuner/sweep/sweep.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <tuple>
+
+#include <nlohmann/json.hpp>
+
+#include "core/error.hpp"
+#include "core/util/duration.hpp"
+#include "core/version.hpp"
+#include "runtime/dispatch/identity.hpp"
+#include "tuner/sweep/budget.hpp"
+#include "tuner/sweep/plan_record.hpp"
+#include "tuner/sweep/sweep_run.hpp"
+
+namespace pascaline {
+namespace {
+
+constexpr std::int64_t kMaxSpentMs = 1'000'000'000'000;
+
+std::string options_json(const SweepOptions& options) {
+  nlohmann::json json{{"devices", options.devices},
+                      {"target", options.target},
+                      {"searcher", options.searcher},
+                      {"seed", options.seed},
+                      {"trials", options.trials},
+                      {"jobs", options.jobs},
+                      {"finalists", options.finalists},
+                      {"cold_cache", options.measure.cold_cache},
+                      {"folder", std::filesystem::current_path().string()}};
+  if (options.budget_s) {
+    json["budget_s"] = *options.budget_s;
+  }
+  if (!options.sensors.empty()) {
+    json["sensors"] = options.sensors.string();
+  }
+  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+// The devices asked for, in that order; throws Error naming those there are.
+std::vector<DeviceInfo> find_devices(const std::vector<std::string>& ids) {
+  const std::vector<DeviceInfo> all = list_devices();
+  std::vector<DeviceInfo> chosen;
+  for (const std::string& id : ids) {
+    const auto found = std::find_if(all.begin(), all.end(), [&](const DeviceInfo& info) { return info.id == id; });
+    if (found == all.end()) {
+      std::ignore = open_device(id);  // throws, saying why there is none
+      throw Error(fmt::format("the device '{}' came up just now; try again", id));
+    }
+    if (std::none_of(chosen.begin(), chosen.end(), [&](const DeviceInfo& info) { return info.id == id; })) {
+      chosen.push_back(*found);
+    }
+  }
+  return chosen;
+}
+
+bool same_model(const DeviceInfo& a, const DeviceInfo& b) {
+  return same_identity(device_row(a), device_row(b)) && a.driver_version == b.driver_version &&
+         a.limits.l2_bytes == b.limits.l2_bytes;
+}
+
+// Devices of one model share a plan and what is compiled for it; the compile workers are shared out evenly.
+std::vector<std::unique_ptr<DevicePlan>> make_groups(const Space& space, const SweepOptions& options,
+                                                     const std::vector<DeviceInfo>& devices) {
+  std::vector<DeviceInfo> models;
+  for (const DeviceInfo& info : devices) {
+    if (std::none_of(models.begin(), models.end(), [&](const DeviceInfo& model) { return same_model(model, info); })) {
+      models.push_back(info);
+    }
+  }
+  std::vector<std::unique_ptr<DevicePlan>> groups;
+  for (const DeviceInfo& model : models) {
+    groups.push_back(
+        std::make_unique<DevicePlan>(space, options, model, std::max<std::size_t>(1, options.jobs / models.size())));
+  }
+  return groups;
+}
+
+}  // namespace
+
+SweepRun::SweepRun(const Space& space, const std::vector<SweepProblem>& problems, const SweepOptions& options,
+                   const SweepEvents& events, const std::atomic<bool>& stop)
+    : options_(options),
+      events_(events),
+      stop_(stop),
+      store_(options.database, OpenMode::create),
+      recorder_(store_, summary_, events_, stop_, options.database_wait_s) {
+  store_.set_busy_timeout(
+      std::chrono::milliseconds(static_cast<std::int64_t>(1000 * std::min(1.0, options.database_wait_s))));
+  const std::vector<DeviceInfo> devices = find_devices(options.devices);
+  groups_ = make_groups(space, options, devices);
+  summary_.run = options.resume_run.empty() ? Store::new_run() : options.resume_run;
+  earlier_ = earlier_sessions();
+  start_clock();
+  for (const auto& group : groups_) {
+    recorder_.persist([&](Store& store) { group->plan(store, problems, options.resume_run, summary_); });
+    if (const int settled = store_.settle_attempts(group->context().device); settled > 0) {
+      recorder_.note(
+          fmt::format("{} configuration(s) that the machine went down on twice are now marked as crashed", settled));
+    }
+  }
+  // Before the sessions: whoever finds one of the run finds what to go on with, too.
+  const SweepPlan plan = plan_of(space, groups_.front()->source_hash(), problems, options);
+  recorder_.persist([&](Store& store) { store.save_plan(summary_.run, plan); });
+  for (const auto& group : groups_) {
+    for (const DeviceInfo& info : devices) {
+      if (same_model(info, group->info())) {
+        add_lane(*group, info);
+      }
+    }
+  }
+  count_earlier_trials();
+  tell_plan();
+}
+
+// From the call on: opening devices and reading the database are part of the time.
+void SweepRun::start_clock() {
+  const double spent_s = static_cast<double>(spent_ms()) / 1000;
+  const std::optional<double> left_s =
+      options_.budget_s ? std::optional(std::max(0.0, *options_.budget_s - spent_s)) : std::nullopt;
+  deadline_ = Deadline(left_s, options_.until);
+  limit_s_ = deadline_.left_s();
+}
+
+// Sessions of the run that is to be gone on with.
+std::vector<SessionRow> SweepRun::earlier_sessions() {
+  std::vector<SessionRow> found;
+  for (SessionRow& session : store_.sessions()) {
+    if (!options_.resume_run.empty() && session.run_uuid == options_.resume_run && session.imported_from.empty()) {
+      // Anybody may have written the file: more than any budget is as good as the most.
+      earlier_spent_ms_ = std::max(earlier_spent_ms_, std::min(session.spent_ms, kMaxSpentMs));
+      found.push_back(std::move(session));
+    } else if (session.alive && session.device.kind == "cuda") {
+      others_.emplace_back(session.device_uuid, session.process_id);
+    }
+  }
+  return found;
+}
+
+void SweepRun::add_lane(DevicePlan& group, const DeviceInfo& device) {
+  for (const auto& [uuid, process] : others_) {
+    if (uuid == device.uuid) {
+      recorder_.note(
+          fmt::format("warning: process {} measures on {} too; each spoils the other's times", process, device.id));
+    }
+  }
+  std::int64_t id = 0;
+  // With another toolkit nothing counts that the session measured, and what it says of itself would be wrong.
+  const ToolkitRow toolkit = toolkit_row(group.toolchain(), group.target(), group.info());
+  const auto earlier = std::find_if(earlier_.begin(), earlier_.end(), [&](const SessionRow& session) {
+    return session.device_uuid == device.uuid && session.device.name == device_row(device).name &&
+           session.toolkit == toolkit;
+  });
+  if (earlier != earlier_.end()) {
+    id = earlier->id;
+    recorder_.persist([&](Store& store) { store.resume_session(id); });
+  } else {
+    SessionRow session;
+    session.run_uuid = summary_.run;
+    session.command_line = options_.command_line;
+    session.searcher = options_.searcher;
+    session.seed = options_.seed;
+    session.options_json = options_json(options_);
+    session.device_uuid = device.uuid;
+    session.program_version = kVersion;
+    id = recorder_.persist(
+        [&](Store& store) { return store.begin_session(session, group.context().device, group.context().toolkit); });
+  }
+  summary_.session = summary_.session == 0 ? id : summary_.session;
+  lanes_.push_back({&group, std::make_unique<DeviceScheduler>(group, recorder_, options_, device, id, deadline_)});
+}
+
+// What the run's earlier processes stored counts as this one's.
+void SweepRun::count_earlier_trials() {
+  for (const SessionRow& session : earlier_) {
+    TrialFilter filter;
+    filter.session_id = session.id;
+    store_.for_each_trial(filter, [&](const StoredTrial& stored) {
+      if (stored.trial.stage == TrialStage::search) {
+        ++summary_.trials;
+        summary_.ok += stored.trial.status == TrialStatus::ok ? 1 : 0;
+        summary_.duplicates += stored.trial.shared_trial != 0 ? 1 : 0;
+        summary_.rejected += stored.trial.status == TrialStatus::rejected ? 1 : 0;
+      }
+    });
+  }
+}
+
+// Seconds by what earlier sweeps took, the devices working side by side; nothing where one has no such sweeps.
+std::optional<double> SweepRun::expected_s() const {
+  double seconds = 0;
+  for (const auto& group : groups_) {
+    const auto lanes =
+        std::count_if(lanes_.begin(), lanes_.end(), [&](const Lane& lane) { return lane.group == group.get(); });
+    PlannedWork work;
+    for (const auto& task : group->tasks()) {
+      work.trials += task->over ? 0 : task->search.remaining();
+      work.problems += task->over ? 0 : 1;
+    }
+    const auto group_s = estimate_s(work, store_.trial_costs(group->context().device, kernel()));
+    if (!group_s) {
+      return std::nullopt;
+    }
+    seconds = std::max(seconds, *group_s / static_cast<double>(std::max<std::ptrdiff_t>(1, lanes)));
+  }
+  return seconds;
+}
+
+// What will be done, and how long that is expected to take.
+void SweepRun::tell_plan() {
+  for (const auto& group : groups_) {
+    const Toolchain& toolchain = group->toolchain();
+    std::vector<std::string> ids;
+    for (const Lane& lane : lanes_) {
+      if (lane.group == group.get()) {
+        ids.push_back(lane.runner->device());
+      }
+    }
+    recorder_.note(fmt::format("{} ({}), {} {} for {}, {} compile workers", group->info().name, fmt::join(ids, ", "),
+                               toolchain.compiler(), toolchain.version(), group->target().architecture,
+                               group->pool().workers()));
+  }
+  const bool limited = options_.trials < kUnlimitedTrials;
+  const auto left_s = deadline_.left_s();
+  summary_.expected_s = limited ? expected_s() : left_s;
+  if (summary_.expected_s && left_s) {
+    summary_.expected_s = std::min(*summary_.expected_s, *left_s);
+  }
+  std::string time = summary_.expected_s ? "about " + duration_text(*summary_.expected_s)
+                                         : "how long that takes is not known, as nothing was swept here before";
+  if (left_s) {
+    time = limited && summary_.expected_s != left_s
+               ? time + fmt::format(", at most {}", duration_text(*left_s))
+               : fmt::format("{}, shared by expected gain for the whole model", duration_text(*left_s));
+  }
+  const std::size_t problems = groups_.front()->tasks().size();
+  const std::string trials =
+      limited ? fmt::format("up to {} trials each", options_.trials) : std::string("as many trials as fit");
+  recorder_.note(
+      fmt::format("plan: {} problem{}, {}, then finals; {}", problems, problems == 1 ? "" : "s", trials, time));
+}
+
+std::string SweepRun::kernel() const {
+  const auto& tasks = groups_.front()->tasks();
+  return tasks.empty() ? "" : tasks.front()->search.wanted().problem.kernel;
+}
+
+SweepSummary run_sweep(const Space& space, const std::vector<SweepProblem>& problems, const SweepOptions& options,
+                       const SweepEvents& events, const std::atomic<bool>& stop) {
+  SweepRun run(space, problems, options, events, stop);
+  return run.run();
+}
+
+}  // namespace pascaline

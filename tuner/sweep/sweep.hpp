@@ -1,0 +1,107 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/space/space.hpp"
+#include "core/trial.hpp"
+#include "tuner/measure/measure.hpp"
+#include "tuner/monitor/governor.hpp"
+#include "tuner/sweep/finals.hpp"
+#include "tuner/sweep/sweep_view.hpp"
+
+namespace pascaline {
+
+/// A problem to tune and how often the model calls it.
+struct SweepProblem {
+  Problem problem;
+  double count = 1;
+  std::string label;  ///< names in the workload, possibly empty
+};
+
+inline constexpr int kUnlimitedTrials = 1'000'000'000;
+
+/// What a sweep does.
+struct SweepOptions {
+  std::vector<std::string> devices{"host"};  ///< each gets a worker and a part of the plan
+  std::string target;                        ///< empty: the device's own architecture
+  std::string nvrtc;                         ///< narrows the choice of NVRTC
+  std::filesystem::path kernels;             ///< folder of .cu files
+  std::filesystem::path cache;
+  std::filesystem::path database;
+  std::string searcher = "auto";
+  std::uint64_t seed = 1;
+  int trials = 100;                ///< a problem, beyond what is already known; kUnlimitedTrials: no limit
+  bool trials_given = true;        ///< false: `trials` follows from whether there is a limit of time
+  std::optional<double> budget_s;  ///< of the whole run, shared among the problems by expected gain
+  std::optional<std::chrono::system_clock::time_point> until;  ///< as well
+  std::size_t jobs = 1;                                        ///< compile workers
+  double compile_timeout_s = 120;                              ///< of one variant
+  std::uint64_t compile_memory_bytes = 0;                      ///< address space of a compile worker; 0: no cap
+  std::filesystem::path program;  ///< the pascaline executable, for workers; empty: this process's own
+  int finalists = 5;              ///< besides the default
+  MeasureOptions measure;
+  FinalsOptions finals;
+  GovernorOptions governor;
+  std::filesystem::path sensors;  ///< a trace that stands for the card's sensors; empty: the card's own
+  double kernel_timeout_s = 60;   ///< of one launch while nothing is known of how long they take
+  double patience = 1;            ///< factor on how long a worker may be silent over all but launches
+  double database_wait_s = 3;     ///< of another process's lock, before that is told
+  bool retry_failed = false;      ///< try again what timed out, crashed or could not be launched in earlier runs
+  std::string command_line;       ///< for the record
+  /// Options with paths that were given, absolute: for the record, and to remind whoever goes on with the run of them.
+  std::vector<std::pair<std::string, std::string>> paths;
+  std::string resume_run;  ///< uuid of the run to go on with; empty: a new one
+};
+
+/// What a sweep tells while it runs; any function may be empty.
+struct SweepEvents {
+  std::function<void(const std::string&)> note;
+  /// A device turns to a problem; `known` configurations need not be measured.
+  std::function<void(const std::string& device, const SweepProblem&, std::size_t known)> problem;
+  /// A trial was stored: how many of how many are done, the problem's best and default so far (0: none).
+  std::function<void(const Trial&, int done, int planned, double best_us, double default_us)> trial;
+  std::function<void(const std::string& device, const SweepProblem&, const FinalsResult&, int trials)> winner;
+  /// A few times a second.
+  std::function<void(const SweepView&)> view;
+};
+
+/// Counts of a sweep, from the run's beginning.
+struct SweepSummary {
+  std::int64_t session = 0;  ///< of the first device
+  std::string run;           ///< uuid
+  int trials = 0;
+  int ok = 0;
+  int duplicates = 0;  ///< trials that share the result of the same machine code
+  int rejected = 0;    ///< trials that did not need the device
+  int reused = 0;      ///< configurations known from earlier runs under the same key
+  int reused_ok = 0;   ///< usable ones among them
+  int problems_done = 0;
+  int restarts = 0;                      ///< of measurement workers
+  double wall_s = 0;                     ///< of this process
+  double busy_s = 0;                     ///< devices measuring, added up
+  double waited_s = 0;                   ///< of `busy_s`, for cards to be steady
+  double compile_s = 0;                  ///< compilers working, added up
+  bool interrupted = false;              ///< before the plan was done
+  bool gave_up = false;                  ///< a governor did
+  std::string ended_because;             ///< why devices were lost or given up, if they were
+  std::vector<std::string> not_reached;  ///< problems without a trial in this run, each of each kind of device
+  std::optional<double> expected_s{};    ///< what was told beforehand; nothing if it was not known
+};
+
+/// Tunes problems of one space: default first, then what the searcher proposes. Worker processes compile ahead; each
+/// device is owned by another process that verifies and times; every trial is stored before it counts; then finals.
+/// `stop` ends it after the trials in flight. Throws Error and its kinds for faults of environment or input; everything
+/// stored before stays, and `resume_run` goes on from there.
+[[nodiscard]] SweepSummary run_sweep(const Space& space, const std::vector<SweepProblem>& problems,
+                                     const SweepOptions& options, const SweepEvents& events,
+                                     const std::atomic<bool>& stop);
+
+}  // namespace pascaline

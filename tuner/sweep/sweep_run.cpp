@@ -1,0 +1,316 @@
+#include "tuner/sweep/sweep_run.hpp"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "core/error.hpp"
+
+namespace pascaline {
+namespace {
+
+constexpr std::chrono::milliseconds kLongestWait{100};
+constexpr std::chrono::milliseconds kViewEvery{200};
+constexpr std::chrono::milliseconds kNoteEvery{1000};
+constexpr double kShortestSliceSeconds = 5;
+constexpr double kLongestSliceSeconds = 300;
+constexpr double kSlicesEach = 8;
+constexpr double kSearchShare = 0.65;  // of a first look, the rest is for its finals
+// For a launch that is about to end, and what it told to be stored.
+constexpr std::chrono::milliseconds kOvertime{1000};
+
+}  // namespace
+
+SweepSummary SweepRun::run() {
+  trials_at_start_ = summary_.trials;
+  try {
+    work();
+    sum_up();
+    tell(true);
+    finish(summary_.interrupted ? "interrupted" : "finished");
+  } catch (...) {
+    end_failed();
+    throw;
+  }
+  const bool nothing_ran = std::all_of(lanes_.begin(), lanes_.end(), [](const Lane& lane) {
+    return lane.runner->ended() && !lane.runner->gave_up() && lane.runner->lane().busy_ms() == 0;
+  });
+  if (nothing_ran && summary_.trials == trials_at_start_) {
+    throw Error(summary_.ended_because);
+  }
+  return summary_;
+}
+
+void SweepRun::sum_up() {
+  for (const Lane& lane : lanes_) {
+    summary_.busy_s += lane.runner->lane().busy_ms() / 1000;
+    summary_.waited_s += lane.runner->lane().waited_ms() / 1000;
+    summary_.gave_up = summary_.gave_up || lane.runner->gave_up();
+    if (!lane.runner->ended_because().empty()) {
+      summary_.ended_because += (summary_.ended_because.empty() ? "" : "; ") + lane.runner->ended_because();
+    }
+  }
+  for (const auto& group : groups_) {
+    summary_.compile_s += group->compile_ms() / 1000;
+  }
+  summary_.not_reached = not_reached();
+  summary_.wall_s = std::chrono::duration<double>(Clock::now() - started_).count();
+}
+
+void SweepRun::work() {
+  for (const Lane& lane : lanes_) {
+    if (!lane.group->all_over() && !stop_) {
+      lane.runner->warm_up();
+    }
+  }
+  for (;;) {
+    closing_ = closing_ || closing();  // once begun it stays: a lane that is done must not begin anew
+    for (const auto& group : groups_) {
+      group->fill_pool(closing_ || stop_);
+    }
+    take_compiled();
+    feed();
+    tell(false);
+    if (done(closing_)) {
+      break;
+    }
+    wait();
+  }
+  const bool all_over =
+      std::all_of(groups_.begin(), groups_.end(), [](const auto& group) { return group->all_over(); });
+  // A budget that is used up is the plan's end, too.
+  summary_.interrupted = !all_over && (stop_ || !closing_);
+}
+
+void SweepRun::feed() {
+  if (!over_at_ && deadline_.over()) {
+    over_at_ = Clock::now();
+    closing_ = true;
+  }
+  for (const Lane& lane : lanes_) {
+    if (over_at_) {
+      lane.runner->run_out(Clock::now() - *over_at_ >= kOvertime);
+    } else {
+      lane.runner->feed(closing_, stop_, slice(*lane.group));
+    }
+    lane.runner->pump();
+  }
+}
+
+// Time for nothing but finals of what is on the devices now; not as long as there are problems that nobody looked at,
+// whose finals have their part of the time already.
+bool SweepRun::closing() const {
+  const auto left_s = deadline_.left_s();
+  if (!left_s) {
+    return false;
+  }
+  for (const auto& group : groups_) {
+    if (slice(*group)->others_untried) {
+      return false;
+    }
+  }
+  double reserve_s = 0;
+  for (const Lane& lane : lanes_) {
+    reserve_s = std::max(reserve_s, lane.runner->reserve_s(limit_s_.value_or(*left_s)));
+  }
+  return *left_s <= reserve_s;
+}
+
+bool SweepRun::done(bool closing) const {
+  const bool quiet = std::all_of(lanes_.begin(), lanes_.end(),
+                                 [](const Lane& lane) { return lane.runner->idle() || lane.runner->ended(); });
+  const bool lost = std::all_of(lanes_.begin(), lanes_.end(), [](const Lane& lane) { return lane.runner->ended(); });
+  // A model whose devices are all lost leaves its part of the plan undone.
+  const bool nothing_left = std::all_of(groups_.begin(), groups_.end(), [&](const auto& group) {
+    return group->all_over() || std::all_of(lanes_.begin(), lanes_.end(), [&](const Lane& lane) {
+             return lane.group != group.get() || lane.runner->ended();
+           });
+  });
+  return lost || (quiet && (stop_ || closing || nothing_left));
+}
+
+void SweepRun::take_compiled() {
+  for (const auto& group : groups_) {
+    for (const DevicePlan::Outcome& outcome : group->take_compiled()) {
+      const auto owner = std::find_if(lanes_.begin(), lanes_.end(),
+                                      [&](const Lane& lane) { return lane.runner->task() == outcome.task; });
+      const auto any =
+          std::find_if(lanes_.begin(), lanes_.end(), [&](const Lane& lane) { return lane.group == group.get(); });
+      (owner != lanes_.end() ? owner : any)->runner->store_settled(*outcome.task, outcome.settled);
+    }
+  }
+}
+
+// Until somebody says something, a deadline comes, or it is time to look at the clock.
+void SweepRun::wait() {
+  std::vector<pollfd> waits;
+  auto until = Clock::now() + kLongestWait;
+  for (const auto& group : groups_) {
+    for (const int descriptor : group->pool().descriptors()) {
+      waits.push_back({descriptor, POLLIN, 0});
+    }
+  }
+  for (const Lane& lane : lanes_) {
+    waits.push_back({lane.runner->lane().descriptor(), POLLIN, 0});  // poll passes over negative ones
+    waits.push_back({lane.runner->lane().write_descriptor(), POLLOUT, 0});
+    until = std::min(until, lane.runner->lane().deadline());
+  }
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now());
+  ::poll(waits.data(), waits.size(), static_cast<int>(std::max<std::int64_t>(0, left.count())));
+}
+
+// With a time limit a problem keeps a device for a part of its even share, so that gains are compared often; and as
+// long as there are others that were not looked at, for no longer than leaves as much for each of them.
+std::optional<Slice> SweepRun::slice(const DevicePlan& group) const {
+  const auto left_s = deadline_.left_s();
+  if (!left_s) {
+    return std::nullopt;
+  }
+  double lanes = 0;
+  for (const Lane& lane : lanes_) {
+    lanes += lane.group == &group && !lane.runner->ended() ? 1 : 0;
+  }
+  lanes = std::max(1.0, lanes);
+  double unfinished = 0;
+  double untried = 0;
+  for (const auto& task : group.tasks()) {
+    unfinished += task->over ? 0 : 1;
+    untried += !task->owned && DevicePlan::untried(*task) && task->put_off_s == 0 ? 1 : 0;
+  }
+  const double all_s = *left_s * lanes;
+  const double problems = std::max(1.0, static_cast<double>(group.tasks().size()));
+  const double share_s = all_s / (untried + lanes);
+  Slice slice;
+  slice.left_s = *left_s;
+  slice.others_untried = untried > 0;
+  slice.longest_s = untried > 0 ? kSearchShare * share_s : std::numeric_limits<double>::infinity();
+  slice.wanted_s = std::min(std::clamp(all_s / (problems * kSlicesEach), kShortestSliceSeconds, kLongestSliceSeconds),
+                            slice.longest_s);
+  const double finals_s = untried > 0 ? (1 - kSearchShare) * share_s : all_s / (2 * std::max(lanes, unfinished));
+  slice.finals_s = std::min(*left_s, finals_s);
+  return slice;
+}
+
+// At the pace so far.
+std::optional<double> SweepRun::eta_s() const {
+  const auto budget_s = deadline_.left_s();
+  const int made = summary_.trials - trials_at_start_;
+  if (options_.trials >= kUnlimitedTrials || made < 3) {
+    return budget_s;
+  }
+  const double elapsed_s = std::chrono::duration<double>(Clock::now() - started_).count();
+  double left = 0;
+  for (const auto& group : groups_) {
+    for (const auto& task : group->tasks()) {
+      left += task->over ? 0 : task->search.remaining();
+    }
+  }
+  const double eta_s = left * elapsed_s / made;
+  return budget_s ? std::min(*budget_s, eta_s) : eta_s;
+}
+
+std::vector<std::string> SweepRun::not_reached() const {
+  std::vector<std::string> names;
+  for (const auto& group : groups_) {
+    for (const auto& task : group->tasks()) {
+      if (DevicePlan::untried(*task)) {
+        names.push_back(task->search.wanted().problem.text() +
+                        (groups_.size() > 1 ? fmt::format(" on {}", group->info().name) : ""));
+      }
+    }
+  }
+  return names;
+}
+
+SweepView SweepRun::view(bool last) const {
+  SweepView view;
+  for (const Lane& lane : lanes_) {
+    view.lanes.push_back(lane.runner->view());
+  }
+  view.trials = summary_.trials;
+  view.usable = summary_.ok;
+  view.duplicates = summary_.duplicates;
+  view.rejected = summary_.rejected;
+  for (const auto& group : groups_) {
+    view.compiling += group->pool().busy();
+    view.compile_workers += group->pool().workers();
+    view.problems += group->tasks().size();
+  }
+  std::vector<std::string> untried = not_reached();
+  view.problems_untried = untried.size();
+  if (last) {
+    view.not_reached = std::move(untried);
+  }
+  view.problems_done = static_cast<std::size_t>(summary_.problems_done);
+  view.elapsed_s = static_cast<double>(spent_ms()) / 1000;
+  view.eta_s = eta_s();
+  view.budget_left_s = deadline_.left_s();
+  return view;
+}
+
+std::int64_t SweepRun::spent_ms() const {
+  return earlier_spent_ms_ + std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - started_).count();
+}
+
+// Whoever looks on, here or from another terminal.
+void SweepRun::tell(bool last) {
+  const auto now = Clock::now();
+  if (now - viewed_ < kViewEvery && !last) {
+    return;
+  }
+  viewed_ = now;
+  const SweepView view = this->view(last);
+  if (events_.view) {
+    events_.view(view);
+  }
+  if (now - noted_ < kNoteEvery && !last) {
+    return;
+  }
+  noted_ = now;
+  look_for_database();
+  SweepView whole = view;
+  whole.lanes.clear();
+  for (std::size_t i = 0; i < lanes_.size(); ++i) {
+    const std::vector<TelemetryRow> readings = lanes_[i].runner->take_telemetry();
+    recorder_.persist([&](Store& store) {
+      store.note_progress(lanes_[i].runner->session(), spent_ms(), session_progress_text(view.lanes[i], whole),
+                          readings);
+    });
+  }
+}
+
+// A database that was deleted or replaced still takes what is written to it, and nobody will ever read that.
+void SweepRun::look_for_database() {
+  struct stat status {};
+  const bool there = ::stat(options_.database.c_str(), &status) == 0;
+  if (there && database_inode_ == 0) {
+    database_inode_ = status.st_ino;
+  }
+  if (!there || status.st_ino != database_inode_) {
+    throw StoreError(fmt::format("{}: it was deleted or replaced while the sweep ran; what was measured since is lost",
+                                 options_.database.string()));
+  }
+}
+
+void SweepRun::finish(const std::string& state) {
+  for (const Lane& lane : lanes_) {
+    recorder_.persist([&](Store& store) { store.end_session(lane.runner->session(), state); });
+  }
+}
+
+// Called while another fault is on its way up: a database that fails now must not hide it.
+void SweepRun::end_failed() noexcept {
+  try {
+    for (const Lane& lane : lanes_) {
+      store_.end_session(lane.runner->session(), "failed");
+    }
+  } catch (const std::exception& error) {
+    summary_.ended_because = error.what();  // stays "running" until a later sweep finds its process dead
+  }
+}
+
+}  // namespace pascaline

@@ -1,0 +1,86 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/util/deadline.hpp"
+#include "db/store.hpp"
+#include "tuner/sweep/device_plan.hpp"
+#include "tuner/sweep/device_scheduler.hpp"
+#include "tuner/sweep/sweep.hpp"
+#include "tuner/sweep/sweep_recorder.hpp"
+
+namespace pascaline {
+
+/// One call of `run_sweep`: a single thread that feeds compilers and devices, which are processes of their own, and
+/// stores what they answer.
+class SweepRun {
+ public:
+  /// Plans, begins or takes up the sessions, and tells the plan; all references must outlive it.
+  SweepRun(const Space& space, const std::vector<SweepProblem>& problems, const SweepOptions& options,
+           const SweepEvents& events, const std::atomic<bool>& stop);
+
+  /// Works the plan off, once.
+  [[nodiscard]] SweepSummary run();
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  struct Lane {
+    DevicePlan* group = nullptr;
+    std::unique_ptr<DeviceScheduler> runner;
+  };
+
+  [[nodiscard]] std::vector<SessionRow> earlier_sessions();
+  void add_lane(DevicePlan& group, const DeviceInfo& device);
+  void count_earlier_trials();
+  void start_clock();
+  [[nodiscard]] std::optional<double> expected_s() const;
+  void tell_plan();
+  [[nodiscard]] std::string kernel() const;
+
+  void work();
+  void sum_up();
+  void feed();
+  [[nodiscard]] bool closing() const;
+  [[nodiscard]] std::vector<std::string> not_reached() const;
+  [[nodiscard]] bool done(bool closing) const;
+  void take_compiled();
+  void wait();
+  [[nodiscard]] std::optional<Slice> slice(const DevicePlan& group) const;
+  [[nodiscard]] std::optional<double> eta_s() const;
+  [[nodiscard]] SweepView view(bool last) const;
+  [[nodiscard]] std::int64_t spent_ms() const;
+  void tell(bool last);
+  void look_for_database();
+  void finish(const std::string& state);
+  void end_failed() noexcept;
+
+  Clock::time_point started_ = Clock::now();
+  const SweepOptions& options_;
+  const SweepEvents& events_;
+  const std::atomic<bool>& stop_;
+  SweepSummary summary_;
+  Store store_;
+  SweepRecorder recorder_;
+  std::vector<SessionRow> earlier_;
+  std::int64_t earlier_spent_ms_ = 0;
+  std::vector<std::pair<std::string, std::int64_t>> others_;  ///< GPUs that other sweeps are using, and who
+  std::vector<std::unique_ptr<DevicePlan>> groups_;
+  std::vector<Lane> lanes_;
+  Deadline deadline_;
+  std::optional<double> limit_s_;             ///< what was left of it at first
+  std::optional<Clock::time_point> over_at_;  ///< when it was found to be over
+  int trials_at_start_ = 0;
+  bool closing_ = false;
+  std::uint64_t database_inode_ = 0;
+  Clock::time_point viewed_{};
+  Clock::time_point noted_{};
+};
+
+}  // namespace pascaline

@@ -1,0 +1,159 @@
+#include "tuner/sweep/sweep_view.hpp"
+
+#include <cmath>
+#include <cstdint>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+namespace pascaline {
+namespace {
+
+using Json = nlohmann::json;
+
+// Infinity and NaN are no JSON.
+Json number(const std::optional<double>& value) { return value && std::isfinite(*value) ? Json(*value) : Json(); }
+
+template <typename T>
+bool holds(const Json& value) {
+  if constexpr (std::is_integral_v<T>) {
+    return value.is_number_unsigned() ? std::in_range<T>(value.get<std::uint64_t>())
+                                      : value.is_number_integer() && std::in_range<T>(value.get<std::int64_t>());
+  } else if constexpr (std::is_same_v<T, std::string>) {
+    return value.is_string();
+  } else {
+    return value.is_number();
+  }
+}
+
+template <typename T>
+void read(const Json& json, const char* key, T& into) {
+  const auto found = json.find(key);
+  if (found != json.end() && holds<T>(*found)) {
+    into = found->template get<T>();
+  }
+}
+
+void read(const Json& json, const char* key, std::optional<double>& into) {
+  const auto found = json.find(key);
+  if (found != json.end() && found->is_number()) {
+    into = found->get<double>();
+  }
+}
+
+void read(const Json& json, const char* key, std::vector<std::string>& into) {
+  const auto found = json.find(key);
+  if (found == json.end() || !found->is_array()) {
+    return;
+  }
+  for (const Json& value : *found) {
+    if (value.is_string()) {
+      into.push_back(value.get<std::string>());
+    }
+  }
+}
+
+}  // namespace
+
+void to_json(Json& json, const LaneView& lane) {
+  json = {{"device", lane.device},
+          {"name", lane.name},
+          {"problem", lane.problem},
+          {"label", lane.label},
+          {"problem_index", lane.problem_index},
+          {"problem_count", lane.problem_count},
+          {"stage", lane.stage},
+          {"done", lane.done},
+          {"planned", lane.planned},
+          {"best_us", number(lane.best_us)},
+          {"default_us", number(lane.default_us)},
+          {"temperature_c", number(lane.temperature_c)},
+          {"sm_clock_mhz", number(lane.sm_clock_mhz)},
+          {"power_w", number(lane.power_w)},
+          {"governor", lane.governor},
+          {"governor_reason", lane.governor_reason}};
+}
+
+void from_json(const Json& json, LaneView& lane) {
+  lane = {};
+  if (!json.is_object()) {
+    return;
+  }
+  read(json, "device", lane.device);
+  read(json, "name", lane.name);
+  read(json, "problem", lane.problem);
+  read(json, "label", lane.label);
+  read(json, "problem_index", lane.problem_index);
+  read(json, "problem_count", lane.problem_count);
+  read(json, "stage", lane.stage);
+  read(json, "done", lane.done);
+  read(json, "planned", lane.planned);
+  read(json, "best_us", lane.best_us);
+  read(json, "default_us", lane.default_us);
+  read(json, "temperature_c", lane.temperature_c);
+  read(json, "sm_clock_mhz", lane.sm_clock_mhz);
+  read(json, "power_w", lane.power_w);
+  read(json, "governor", lane.governor);
+  read(json, "governor_reason", lane.governor_reason);
+}
+
+void to_json(Json& json, const SweepView& sweep) {
+  json = {{"lanes", sweep.lanes},
+          {"trials", sweep.trials},
+          {"usable", sweep.usable},
+          {"duplicates", sweep.duplicates},
+          {"rejected", sweep.rejected},
+          {"compiling", sweep.compiling},
+          {"compile_workers", sweep.compile_workers},
+          {"problems_done", sweep.problems_done},
+          {"problems", sweep.problems},
+          {"problems_untried", sweep.problems_untried},
+          {"not_reached", sweep.not_reached},
+          {"elapsed_s", number(sweep.elapsed_s)},
+          {"eta_s", number(sweep.eta_s)},
+          {"budget_left_s", number(sweep.budget_left_s)}};
+}
+
+void from_json(const Json& json, SweepView& sweep) {
+  sweep = {};
+  if (!json.is_object()) {
+    return;
+  }
+  const auto lanes = json.find("lanes");
+  if (lanes != json.end() && lanes->is_array()) {
+    sweep.lanes = lanes->get<std::vector<LaneView>>();
+  }
+  read(json, "trials", sweep.trials);
+  read(json, "usable", sweep.usable);
+  read(json, "duplicates", sweep.duplicates);
+  read(json, "rejected", sweep.rejected);
+  read(json, "compiling", sweep.compiling);
+  read(json, "compile_workers", sweep.compile_workers);
+  read(json, "problems_done", sweep.problems_done);
+  read(json, "problems", sweep.problems);
+  read(json, "problems_untried", sweep.problems_untried);
+  read(json, "not_reached", sweep.not_reached);
+  read(json, "elapsed_s", sweep.elapsed_s);
+  read(json, "eta_s", sweep.eta_s);
+  read(json, "budget_left_s", sweep.budget_left_s);
+}
+
+std::string session_progress_text(const LaneView& lane, const SweepView& sweep) {
+  Json whole = sweep;
+  whole.erase("lanes");
+  return Json{{"lane", lane}, {"sweep", std::move(whole)}}.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+std::optional<SweepView> read_session_progress(const std::string& text) {
+  const Json json = Json::parse(text, nullptr, false);
+  if (!json.is_object() || (!json.contains("lane") && !json.contains("sweep"))) {
+    return std::nullopt;
+  }
+  SweepView sweep = json.value("sweep", Json::object()).get<SweepView>();
+  sweep.lanes = {json.value("lane", Json::object()).get<LaneView>()};
+  return sweep;
+}
+
+}  // namespace pascaline

@@ -1,0 +1,89 @@
+#include "tuner/sweep/transfer_priors.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+
+#include "core/error.hpp"
+#include "tuner/search/transfer.hpp"
+#include "tuner/static_model/static_model.hpp"
+
+namespace pascaline {
+namespace {
+
+constexpr std::size_t kMaxRelatedProblems = 2;
+// The static model's order is half right (docs/measurements.md), and its differences are about as large as the real
+// ones.
+constexpr double kTrustInModel = 0.5;
+constexpr double kHopelessUs = 1e9;  // of what does not fit the device at all
+
+Prior model_prior(const BoundSpace& space, const DeviceRates& rates) {
+  const auto model = std::make_shared<const StaticModel>(space, rates);
+  return {[model](const Point& point) {
+            const auto time_us = model->time_us(point);
+            return std::log(time_us && std::isfinite(*time_us) ? *time_us : kHopelessUs);
+          },
+          kTrustInModel};
+}
+
+// Configurations that are not of this space any more tell nothing.
+std::vector<RelatedTrial> in_domain(const SearchDomain& domain, const RelatedProblem& related) {
+  std::vector<RelatedTrial> trials;
+  for (const auto& [config, time_us] : related.times_us) {
+    try {
+      trials.push_back({domain.space()->space().indices_of(config), time_us});
+    } catch (const Error&) {
+      continue;
+    }
+  }
+  return trials;
+}
+
+}  // namespace
+
+std::optional<double> problem_distance(const Space& space, const Problem& a, const Problem& b) {
+  if (a.kernel != b.kernel || a.types != b.types || a.dimensions.size() != b.dimensions.size() ||
+      a.dimensions.size() != space.dimensions.size()) {
+    return std::nullopt;
+  }
+  double sum = 0;
+  for (std::size_t i = 0; i < a.dimensions.size(); ++i) {
+    const double one = static_cast<double>(a.dimensions[i].second);
+    const double other = static_cast<double>(b.dimensions[i].second);
+    if (a.dimensions[i].first != b.dimensions[i].first || (space.dimensions[i].fixed && one != other)) {
+      return std::nullopt;
+    }
+    sum += std::abs(std::log((one + 1) / (other + 1)));
+  }
+  return sum;
+}
+
+std::vector<Prior> transfer_priors(const SearchDomain& domain, const std::optional<DeviceRates>& rates,
+                                   const std::vector<RelatedProblem>& related, std::uint64_t seed) {
+  const BoundSpace& space = *domain.space();
+  std::vector<Prior> priors;
+  if (rates) {
+    priors.push_back(model_prior(space, *rates));
+  }
+  std::vector<std::pair<double, const RelatedProblem*>> near;
+  for (const RelatedProblem& other : related) {
+    const auto distance = problem_distance(space.space(), space.problem(), other.problem);
+    if (distance && other.times_us.size() >= kMinRelated) {
+      near.emplace_back(*distance, &other);
+    }
+  }
+  std::stable_sort(near.begin(), near.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::size_t used = 0;
+  for (const auto& [distance, other] : near) {
+    if (used == kMaxRelatedProblems) {
+      break;
+    }
+    if (auto prior = transfer_prior(domain, in_domain(domain, *other), distance, seed)) {
+      priors.push_back(std::move(*prior));
+      ++used;
+    }
+  }
+  return priors;
+}
+
+}  // namespace pascaline
