@@ -21,10 +21,10 @@ Binary example_binary(const std::string& code = "machine code") {
   return binary;
 }
 
-class CandidateTest : public ::testing::Test {
+class TrialSetupTest : public ::testing::Test {
  protected:
   // The launch geometry and everything but `scratch`, whose extent is BLOCK, are as the members say.
-  explicit CandidateTest(const nlohmann::json& space = toy_json({kRight, kNotANumber})) : json_(space) {}
+  explicit TrialSetupTest(const nlohmann::json& space = toy_json({kRight, kNotANumber})) : json_(space) {}
 
   nlohmann::json json_;
   Space space_ = Space::parse(json_.dump(), "toy.json");
@@ -35,7 +35,7 @@ class CandidateTest : public ::testing::Test {
   }
 };
 
-TEST_F(CandidateTest, RunKeyIsThatOfCodeAndLaunchNotOfTheConfiguration) {
+TEST_F(TrialSetupTest, RunKeyIsThatOfCodeAndLaunchNotOfTheConfiguration) {
   EXPECT_EQ(key(toy_config(64)), key(toy_config(64, kNotANumber)));
   Binary elsewhere = example_binary();
   elsewhere.compile_ms = 1;
@@ -52,15 +52,15 @@ TEST_F(CandidateTest, RunKeyIsThatOfCodeAndLaunchNotOfTheConfiguration) {
   EXPECT_NE(key(toy_config(64)), key(toy_config(64), other_function));
 }
 
-class FixedGeometryTest : public CandidateTest {
+class FixedGeometryTest : public TrialSetupTest {
  protected:
   static nlohmann::json space() {
-    nlohmann::json json = toy_json({kRight, kNotANumber});
-    json["launch"]["block"] = {"64"};
-    json["launch"]["grid"] = {"ceil_div(N, 64)"};
-    return json;
+    nlohmann::json changed = toy_json({kRight, kNotANumber});
+    changed["launch"]["block"] = {"64"};
+    changed["launch"]["grid"] = {"ceil_div(N, 64)"};
+    return changed;
   }
-  FixedGeometryTest() : CandidateTest(space()) {}
+  FixedGeometryTest() : TrialSetupTest(space()) {}
 };
 
 TEST_F(FixedGeometryTest, RunKeyDiffersWithWhatArgumentsAre) {
@@ -69,7 +69,7 @@ TEST_F(FixedGeometryTest, RunKeyDiffersWithWhatArgumentsAre) {
   EXPECT_EQ(key(toy_config(32)), key(toy_config(32, kNotANumber)));
 }
 
-TEST_F(CandidateTest, BlankTrialHoldsWhatIsKnownBefore) {
+TEST_F(TrialSetupTest, BlankTrialHoldsWhatIsKnownBefore) {
   const Trial trial = blank_trial(bound_, toy_config(64), example_binary());
   EXPECT_EQ(trial.problem, bound_.problem());
   EXPECT_EQ(trial.config, toy_config(64));
@@ -85,7 +85,7 @@ TEST_F(CandidateTest, BlankTrialHoldsWhatIsKnownBefore) {
   EXPECT_EQ(without.occupancy, 0);
 }
 
-TEST_F(CandidateTest, ResourcesBeyondTheDeviceAreNamed) {
+TEST_F(TrialSetupTest, ResourcesBeyondTheDeviceAreNamed) {
   Geometry geometry;
   geometry.block = {1024, 1, 1};
   Resources resources;
