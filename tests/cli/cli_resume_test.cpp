@@ -138,7 +138,7 @@ TEST_F(CliResumeTest, OptionThatIsGivenAnewReplacesTheStoredOneHoweverItWasWritt
   SweepPlan plan = toy_plan("100");
   plan.tolerate_power = true;
   interrupted(plan);
-  const ProgramResult result = resume({"--problem", "N=400", "-d", "host", "--tolerate=thermal", "-n2", "--json"});
+  const ProgramResult result = resume({"--problem", "N=400", "-d", "emulator", "--tolerate=thermal", "-n2", "--json"});
   ASSERT_EQ(result.exit_code, 0) << result.error;
   EXPECT_EQ(json_of(result)["problems_done"], 1);
   const SweepPlan now = stored_plan();
@@ -290,10 +290,10 @@ TEST_F(CliResumeTest, NonsenseInThePlanIsRefusedWithWhatIsWrong) {
       {"kernel = '../../etc/passwd'", "no kernel's name"},
       {"kernel = ''", "no kernel's name"},
       {"kernel = '--log=/tmp/x'", "no kernel's name"},
-      {"devices = 'host,--log=x'", "neither host nor cuda:N"},
-      {"devices = ''", "neither host nor cuda:N"},
-      {"devices = 'cuda:-0'", "neither host nor cuda:N"},
-      {"devices = 'cuda:1x'", "neither host nor cuda:N"},
+      {"devices = 'host,--log=x'", "neither emulator nor cuda:N"},
+      {"devices = ''", "neither emulator nor cuda:N"},
+      {"devices = 'cuda:-0'", "neither emulator nor cuda:N"},
+      {"devices = 'cuda:1x'", "neither emulator nor cuda:N"},
       {"target = 'sm_61 --log'", "no architecture"},
       {"nvrtc = '/tmp/libnvrtc.so'", "no version"},
       {"nvrtc = '12 --log'", "no version"},

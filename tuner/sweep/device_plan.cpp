@@ -46,7 +46,7 @@ void DevicePlan::plan(Store& store, const std::vector<SweepProblem>& problems, c
   context_.kernel = store.kernel_id({space_.kernel, source_.hash});
   context_.space = store.space_id(space_.kernel, space_.hash, space_.json);
   measured_ = store.measured(context_.device, space_.kernel);
-  const bool naive = needs_reference_code(space_.reference, info_.kind == DeviceKind::host);
+  const bool naive = needs_reference_code(space_.reference, info_.kind == DeviceKind::emulator);
   for (const SweepProblem& problem : problems) {
     auto task = std::make_unique<SweepTask>(space_, problem, target_.limits, options_);
     task->context = context_;
