@@ -138,7 +138,7 @@ TEST_F(CliResumeTest, OptionThatIsGivenAnewReplacesTheStoredOneHoweverItWasWritt
   SweepPlan plan = toy_plan("100");
   plan.tolerate_power = true;
   interrupted(plan);
-  const ProgramResult result = resume({"--problem", "N=400", "-d", "emulator", "--tolerate=thermal", "-n2", "--json"});
+  const ProgramResult result = resume({"--problem", "N=400", "-d", "host", "--tolerate=thermal", "-n2", "--json"});
   ASSERT_EQ(result.exit_code, 0) << result.error;
   EXPECT_EQ(json_of(result)["problems_done"], 1);
   const SweepPlan now = stored_plan();
