@@ -58,7 +58,7 @@ struct KernelOptions {
 
 /// Device, target and compiler options that several subcommands share.
 struct DeviceOptions {
-  std::string device;  ///< empty: cuda:0 where there is a GPU, else host
+  std::string device;  ///< empty: cuda:0 where there is a GPU, else emulator
   std::string target;
   std::string nvrtc;
   std::string cache;

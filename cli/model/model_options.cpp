@@ -42,7 +42,8 @@ std::vector<std::string_view> useless_options(const ModelCommandOptions& options
 
 void ModelCommandOptions::add_to(CLI::App& command) {
   command.add_option("-m,--model", folder, "Model folder: config.json, *.safetensors, tokenizer.json, …")->required();
-  command.add_option("-d,--device", device, "cuda:N, cpu, or host (default: cuda:0 where there is a GPU, else cpu)");
+  command.add_option("-d,--device", device,
+                     "cuda:N, cpu, or emulator (default: cuda:0 where there is a GPU, else cpu)");
   CLI::Option* const bundle_file = command.add_option(
       "--bundle", bundle, "Winners and their code in one file (pascaline bundle), with which no compiler is needed");
   add_database_option(command, database, "Tuned database that kernels are chosen by");

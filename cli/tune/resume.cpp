@@ -136,8 +136,8 @@ void check_names(const StoredRun& run) {
     refuse_run(run, fmt::format("its plan names the NVRTC '{}', which is no version", plan.nvrtc));
   }
   for (const std::string& device : plan.devices) {
-    if (device != "host" && !cuda_ordinal(device)) {
-      refuse_run(run, fmt::format("its plan names the device '{}', which is neither host nor cuda:N", device));
+    if (!is_emulator_name(device) && !cuda_ordinal(device)) {
+      refuse_run(run, fmt::format("its plan names the device '{}', which is neither emulator nor cuda:N", device));
     }
   }
   if (plan.budget_s && !(*plan.budget_s >= kShortestBudgetS && *plan.budget_s <= kLongestBudgetS)) {

@@ -119,7 +119,7 @@ std::vector<std::string> devices_of(const SweepCommandOptions& options) {
     }
   }
   if (gpus.empty()) {
-    throw Error("--devices all: there is no GPU here; `pascaline devices` says why, `--device host` does without");
+    throw Error("--devices all: there is no GPU here; `pascaline devices` says why, `--device emulator` does without");
   }
   return gpus;
 }

@@ -94,7 +94,7 @@ Executor::Executor(Dispatcher& dispatcher, std::FILE* warnings)
     : device_(&dispatcher.device()), dispatcher_(&dispatcher), warnings_(warnings) {}
 
 Executor::Executor(Device& host) : device_(&host) {
-  if (host.info().kind != DeviceKind::host) {
+  if (host.info().kind != DeviceKind::emulator) {
     throw Error(fmt::format("operations on the processor need memory of the host, not of {}", host.info().id));
   }
 }

@@ -42,7 +42,7 @@ class Executor {
  public:
   /// On the dispatcher's device. Both must outlive it. `warnings` may be null.
   explicit Executor(Dispatcher& dispatcher, std::FILE* warnings = stderr);
-  /// On the processor, with the memory of the host device.
+  /// On the processor, with the memory of the emulated device.
   explicit Executor(Device& host);
 
   [[nodiscard]] Device& device() const noexcept { return *device_; }

@@ -66,7 +66,7 @@ TEST_F(CliExchangeTest, AnImportedSpaceIsSweptAndItsResultsExported) {
   EXPECT_EQ(space.default_config().text(), "ITEMS=2 block_size_x=32 wrong=0");
   const ProgramResult swept =
       run({"sweep",         "--kernels", my_,        "--spaces", my_, "--kernel",     "scale",         "--device",
-           "host",          "--db",      database_,  "--jobs",   "2", "--warm-cache", "--min-samples", "3",
+           "emulator",      "--db",      database_,  "--jobs",   "2", "--warm-cache", "--min-samples", "3",
            "--max-samples", "5",         "--rounds", "2"});
   ASSERT_EQ(swept.exit_code, 0) << swept.error;
   for (const char* format : {"t4", "csv"}) {

@@ -41,7 +41,7 @@ DevicePlan::DevicePlan(const Space& space, const SweepOptions& options, const De
 
 DevicePlan::Tasks DevicePlan::make_tasks(const std::vector<SweepProblem>& problems,
                                          const std::function<void()>& go_on) const {
-  const bool naive = needs_reference_code(space_.reference, info_.kind == DeviceKind::host);
+  const bool naive = needs_reference_code(space_.reference, info_.kind == DeviceKind::emulator);
   Tasks tasks;
   for (const SweepProblem& problem : problems) {
     go_on();

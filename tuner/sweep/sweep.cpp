@@ -9,6 +9,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/device/emulator_name.hpp"
 #include "core/error.hpp"
 #include "core/util/duration.hpp"
 #include "core/version.hpp"
@@ -46,7 +47,8 @@ std::string options_json(const SweepOptions& options) {
 std::vector<DeviceInfo> find_devices(const std::vector<std::string>& ids) {
   const std::vector<DeviceInfo> all = list_devices();
   std::vector<DeviceInfo> chosen;
-  for (const std::string& id : ids) {
+  for (const std::string& name : ids) {
+    const std::string id = device_id_of(name);
     const auto found = std::find_if(all.begin(), all.end(), [&](const DeviceInfo& info) { return info.id == id; });
     if (found == all.end()) {
       std::ignore = open_device(id);  // throws, saying why there is none
@@ -245,8 +247,8 @@ void SweepRun::tell_plan() {
       }
     }
     recorder_.note(fmt::format("{} ({}), {} {} for {}, {} compile workers", group->info().name, fmt::join(ids, ", "),
-                               toolchain.compiler(), toolchain.version(), group->target().architecture,
-                               group->pool().workers()));
+                               toolchain.compiler(), toolchain.version(),
+                               shown_architecture(group->target().architecture), group->pool().workers()));
   }
   const bool limited = options_.trials < kUnlimitedTrials;
   const auto left_s = deadline_.left_s();

@@ -31,10 +31,10 @@ inline constexpr int kUnlimitedTrials = 1'000'000'000;
 
 /// What a sweep does.
 struct SweepOptions {
-  std::vector<std::string> devices{"host"};  ///< each gets a worker and a part of the plan
-  std::string target;                        ///< empty: the device's own architecture
-  std::string nvrtc;                         ///< narrows the choice of NVRTC
-  std::filesystem::path kernels;             ///< folder of .cu files
+  std::vector<std::string> devices{"emulator"};  ///< each gets a worker and a part of the plan
+  std::string target;                            ///< empty: the device's own architecture
+  std::string nvrtc;                             ///< narrows the choice of NVRTC
+  std::filesystem::path kernels;                 ///< folder of .cu files
   std::filesystem::path cache;
   std::filesystem::path database;
   std::string searcher = "auto";

@@ -1,4 +1,4 @@
-#include "runtime/device/emulator/host_memory.hpp"
+#include "runtime/device/emulator/emulated_memory.hpp"
 
 #include <fmt/format.h>
 #include <sys/mman.h>
@@ -38,7 +38,7 @@ std::uint64_t available_bytes() {
 
 void check_copy(const char* doing, std::size_t to, std::size_t from) {
   if (to != from) {
-    throw HostDeviceError(fmt::format("cannot {} {} bytes to a range of {}", doing, from, to));
+    throw EmulatorError(fmt::format("cannot {} {} bytes to a range of {}", doing, from, to));
   }
 }
 
@@ -47,34 +47,35 @@ void* aligned_bytes(std::size_t bytes) {
                                  : std::aligned_alloc(DeviceMemory::kAlignment, rounded(std::max<std::size_t>(bytes, 1),
                                                                                         DeviceMemory::kAlignment));
   if (data == nullptr) {
-    throw HostDeviceError(fmt::format("no memory for {} bytes on the host; use a smaller problem", bytes), ENOMEM);
+    throw EmulatorError(fmt::format("no memory for {} bytes on the emulated device; use a smaller problem", bytes),
+                        ENOMEM);
   }
   return data;
 }
 
 }  // namespace
 
-void HostMemory::enter(const char* doing) const {
+void EmulatedMemory::enter(const char* doing) const {
   state_.check_not_recording(doing, true);
   state_.check_usable(doing);
 }
 
-MemoryHandle HostMemory::add(const Item& item) {
+MemoryHandle EmulatedMemory::add(const Item& item) {
   const std::lock_guard lock(mutex_);
   live_.emplace(++last_, item);
   return {this, last_};
 }
 
-void HostMemory::require(std::uint64_t number, Kind kind, const char* doing) const {
+void EmulatedMemory::require(std::uint64_t number, Kind kind, const char* doing) const {
   const std::lock_guard lock(mutex_);
   const auto found = live_.find(number);
   if (found == live_.end() || found->second.kind != kind) {
-    throw HostDeviceError(
-        fmt::format("cannot {}: the host device does not hold it (made before a reset, or of another device)", doing));
+    throw EmulatorError(fmt::format(
+        "cannot {}: the emulated device does not hold it (made before a reset, or of another device)", doing));
   }
 }
 
-void HostMemory::require(StreamId stream, const char* doing) const {
+void EmulatedMemory::require(StreamId stream, const char* doing) const {
   if (stream == StreamId{}) {
     state_.check_not_recording(doing);
   } else {
@@ -82,18 +83,18 @@ void HostMemory::require(StreamId stream, const char* doing) const {
   }
 }
 
-void HostMemory::take(std::size_t bytes) {
+void EmulatedMemory::take(std::size_t bytes) {
   const std::lock_guard lock(mutex_);
   if (bytes > limit_bytes_ - held_bytes_) {
-    throw HostDeviceError(
-        fmt::format("no memory for {} bytes on the host, {} of {} are given out; use a smaller problem", bytes,
-                    held_bytes_, limit_bytes_),
+    throw EmulatorError(
+        fmt::format("no memory for {} bytes on the emulated device, {} of {} are given out; use a smaller problem",
+                    bytes, held_bytes_, limit_bytes_),
         ENOMEM);
   }
   held_bytes_ += bytes;
 }
 
-void HostMemory::give(const Item& item) noexcept {
+void EmulatedMemory::give(const Item& item) noexcept {
   if (item.kind == Kind::range) {
     ::munmap(item.data, item.bytes);
   } else {
@@ -103,50 +104,50 @@ void HostMemory::give(const Item& item) noexcept {
   held_bytes_ -= item.held_bytes;
 }
 
-Stream HostMemory::make_stream() {
+Stream EmulatedMemory::make_stream() {
   enter("make a stream");
   return Stream(add({Kind::stream, nullptr, 0, 0}));
 }
 
-Event HostMemory::make_event() {
+Event EmulatedMemory::make_event() {
   enter("make an event");
   return Event(add({Kind::event, nullptr, 0, 0}));
 }
 
-bool HostMemory::is_live(StreamId stream) const noexcept {
+bool EmulatedMemory::is_live(StreamId stream) const noexcept {
   const std::lock_guard lock(mutex_);
   return stream == StreamId{} || live_.count(stream.number) > 0;
 }
 
-void HostMemory::record(const Event& event, StreamId stream) {
+void EmulatedMemory::record(const Event& event, StreamId stream) {
   enter("record an event");
   require(event.number(), Kind::event, "record an event");
   require(stream, "record an event on a stream");
 }
 
-void HostMemory::wait(StreamId stream, const Event& event) {
+void EmulatedMemory::wait(StreamId stream, const Event& event) {
   enter("let a stream wait");
   require(stream, "let a stream wait");
   require(event.number(), Kind::event, "wait for an event");
 }
 
-bool HostMemory::is_done(const Event& event) {
+bool EmulatedMemory::is_done(const Event& event) {
   enter("ask for an event");
   require(event.number(), Kind::event, "ask for an event");
   return true;
 }
 
-void HostMemory::synchronize(const Event& event) {
+void EmulatedMemory::synchronize(const Event& event) {
   enter("wait for an event");
   require(event.number(), Kind::event, "wait for an event");
 }
 
-void HostMemory::synchronize(StreamId stream) {
+void EmulatedMemory::synchronize(StreamId stream) {
   enter("wait for a stream");
   require(stream, "wait for a stream");
 }
 
-void HostMemory::upload(StreamId stream, DeviceSpan to, std::span<const std::byte> from) {
+void EmulatedMemory::upload(StreamId stream, DeviceSpan to, std::span<const std::byte> from) {
   enter("upload");
   require(stream, "upload on a stream");
   check_copy("upload", to.bytes, from.size());
@@ -155,7 +156,7 @@ void HostMemory::upload(StreamId stream, DeviceSpan to, std::span<const std::byt
   }
 }
 
-void HostMemory::download(StreamId stream, std::span<std::byte> to, DeviceSpan from) {
+void EmulatedMemory::download(StreamId stream, std::span<std::byte> to, DeviceSpan from) {
   enter("download");
   require(stream, "download on a stream");
   check_copy("download", to.size(), from.bytes);
@@ -164,7 +165,7 @@ void HostMemory::download(StreamId stream, std::span<std::byte> to, DeviceSpan f
   }
 }
 
-void HostMemory::copy(StreamId stream, DeviceSpan to, DeviceSpan from) {
+void EmulatedMemory::copy(StreamId stream, DeviceSpan to, DeviceSpan from) {
   enter("copy");
   require(stream, "copy on a stream");
   check_copy("copy", to.bytes, from.bytes);
@@ -173,7 +174,7 @@ void HostMemory::copy(StreamId stream, DeviceSpan to, DeviceSpan from) {
   }
 }
 
-void HostMemory::fill(StreamId stream, DeviceSpan to, std::uint8_t byte) {
+void EmulatedMemory::fill(StreamId stream, DeviceSpan to, std::uint8_t byte) {
   enter("fill");
   require(stream, "fill on a stream");
   if (to.bytes > 0) {
@@ -181,7 +182,7 @@ void HostMemory::fill(StreamId stream, DeviceSpan to, std::uint8_t byte) {
   }
 }
 
-RawBuffer HostMemory::allocate_raw(std::size_t bytes) {
+RawBuffer EmulatedMemory::allocate_raw(std::size_t bytes) {
   enter("allocate memory");
   take(bytes);
   Item item{Kind::device_bytes, nullptr, bytes, bytes};
@@ -194,13 +195,13 @@ RawBuffer HostMemory::allocate_raw(std::size_t bytes) {
   }
 }
 
-PinnedBuffer HostMemory::allocate_pinned(std::size_t bytes) {
+PinnedBuffer EmulatedMemory::allocate_pinned(std::size_t bytes) {
   enter("allocate page-locked memory");
   void* data = aligned_bytes(bytes);
   return {add({Kind::pinned, data, bytes, 0}), {static_cast<std::byte*>(data), bytes}};
 }
 
-GrowingBuffer HostMemory::reserve(std::size_t bytes) {
+GrowingBuffer EmulatedMemory::reserve(std::size_t bytes) {
   enter("reserve addresses");
   const std::size_t whole = bytes > kMaxBytes ? 0 : rounded(std::max<std::size_t>(bytes, 1), kRangePage);
   void* data = MAP_FAILED;
@@ -208,13 +209,13 @@ GrowingBuffer HostMemory::reserve(std::size_t bytes) {
     data = ::mmap(nullptr, whole, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   }
   if (data == MAP_FAILED) {
-    throw HostDeviceError(fmt::format("cannot reserve addresses for {} bytes on the host; reserve less", bytes),
-                          ENOMEM);
+    throw EmulatorError(
+        fmt::format("cannot reserve addresses for {} bytes on the emulated device; reserve less", bytes), ENOMEM);
   }
   return {add({Kind::range, data, whole, 0}), {data, whole}};
 }
 
-std::size_t HostMemory::map(std::uint64_t number, std::size_t bytes) {
+std::size_t EmulatedMemory::map(std::uint64_t number, std::size_t bytes) {
   enter("grow a buffer");
   require(number, Kind::range, "grow a buffer");
   Item range;
@@ -230,20 +231,20 @@ std::size_t HostMemory::map(std::uint64_t number, std::size_t bytes) {
     const int code = errno;
     const std::lock_guard lock(mutex_);
     held_bytes_ -= more;
-    throw HostDeviceError(fmt::format("cannot grow a buffer by {} bytes on the host: {}", more, std::strerror(code)),
-                          ENOMEM);
+    throw EmulatorError(
+        fmt::format("cannot grow a buffer by {} bytes on the emulated device: {}", more, std::strerror(code)), ENOMEM);
   }
   const std::lock_guard lock(mutex_);
   return live_.at(number).held_bytes += more;
 }
 
-MemoryState HostMemory::state() {
+MemoryState EmulatedMemory::state() {
   enter("ask for free memory");
   const std::lock_guard lock(mutex_);
   return {std::min(limit_bytes_ - held_bytes_, available_bytes()), limit_bytes_};
 }
 
-void HostMemory::release(std::uint64_t number) noexcept {
+void EmulatedMemory::release(std::uint64_t number) noexcept {
   Item item;
   {
     const std::lock_guard lock(mutex_);
@@ -257,7 +258,7 @@ void HostMemory::release(std::uint64_t number) noexcept {
   give(item);
 }
 
-void HostMemory::drop_everything() noexcept {
+void EmulatedMemory::drop_everything() noexcept {
   std::unordered_map<std::uint64_t, Item> dropped;
   {
     const std::lock_guard lock(mutex_);

@@ -30,16 +30,16 @@ class KeptArguments {
 };
 
 /// One step of a recorded graph.
-struct HostStep {
+struct EmulatedStep {
   enum class Kind { fill, launch };
   Kind kind = Kind::fill;
   std::function<void()> run;
 };
 
-using HostGraph = std::vector<HostStep>;
+using EmulatedGraph = std::vector<EmulatedStep>;
 
 /// Whether two graphs have the same kinds of steps in the same order, as a GPU's must to be updated in place.
-[[nodiscard]] inline bool same_form(const HostGraph& a, const HostGraph& b) noexcept {
+[[nodiscard]] inline bool same_form(const EmulatedGraph& a, const EmulatedGraph& b) noexcept {
   if (a.size() != b.size()) {
     return false;
   }

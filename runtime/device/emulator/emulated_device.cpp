@@ -1,4 +1,4 @@
-#include "runtime/device/emulator/host_device.hpp"
+#include "runtime/device/emulator/emulated_device.hpp"
 
 #include <fmt/format.h>
 
@@ -13,13 +13,13 @@
 #include <optional>
 
 #include "core/error.hpp"
+#include "runtime/device/emulator/emulated_device_info.hpp"
+#include "runtime/device/emulator/emulated_graph.hpp"
+#include "runtime/device/emulator/emulated_memory.hpp"
+#include "runtime/device/emulator/emulated_module.hpp"
+#include "runtime/device/emulator/emulated_state.hpp"
 #include "runtime/device/emulator/grid_runner.hpp"
 #include "runtime/device/emulator/guarded_memory.hpp"
-#include "runtime/device/emulator/host_graph.hpp"
-#include "runtime/device/emulator/host_info.hpp"
-#include "runtime/device/emulator/host_memory.hpp"
-#include "runtime/device/emulator/host_module.hpp"
-#include "runtime/device/emulator/host_state.hpp"
 
 namespace pascaline {
 namespace {
@@ -69,10 +69,10 @@ double time_arithmetic_us() {
 }
 
 /// The processor as a device. Launches run to their end at once; their failure is kept for `synchronize`.
-class HostDevice final : public Device {
+class EmulatedDevice final : public Device {
  public:
-  HostDevice()
-      : info_(host_device_info()),
+  EmulatedDevice()
+      : info_(emulated_device_info()),
         memory_(state_, info_.memory_bytes),
         runner_(static_cast<unsigned>(info_.limits.sm_count)) {}
 
@@ -86,8 +86,9 @@ class HostDevice final : public Device {
     const std::size_t whole = guarded_bytes(bytes);
     void* base = whole == 0 || whole > info_.memory_bytes ? nullptr : std::aligned_alloc(kDataAlignment, whole);
     if (base == nullptr) {
-      throw HostDeviceError(fmt::format("no memory for a buffer of {} bytes on the host; use a smaller problem", bytes),
-                            ENOMEM);
+      throw EmulatorError(
+          fmt::format("no memory for a buffer of {} bytes on the emulated device; use a smaller problem", bytes),
+          ENOMEM);
     }
     lay_guards(base, bytes);
     return Buffer(this, base, static_cast<char*>(base) + kGuardBytes, bytes);
@@ -117,7 +118,7 @@ class HostDevice final : public Device {
     if (recording_ == nullptr) {
       step();
     } else {
-      recording_->push_back({HostStep::Kind::fill, step});
+      recording_->push_back({EmulatedStep::Kind::fill, step});
     }
   }
 
@@ -136,30 +137,30 @@ class HostDevice final : public Device {
     state_.check_usable("load a kernel");
     state_.check_not_recording("load a kernel");
     if (binary.kind != BinaryKind::host_object) {
-      throw HostDeviceError(
-          fmt::format("kernel {} was compiled for {}, not for the host", binary.function, binary.target));
+      throw EmulatorError(
+          fmt::format("kernel {} was compiled for {}, not for the emulated device", binary.function, binary.target));
     }
-    auto module = std::make_unique<HostModule>(binary.code, binary.function);
+    auto module = std::make_unique<EmulatedModule>(binary.code, binary.function);
     const void* entry = &module->entry();
     return Kernel(this, module.release(), const_cast<void*>(entry), binary.resources);
   }
 
   void launch(const Kernel& kernel, const Geometry& geometry, std::span<void* const> arguments) override {
     state_.check_usable("launch");
-    const auto& module = *static_cast<const HostModule*>(kernel.module());
+    const auto& module = *static_cast<const EmulatedModule*>(kernel.module());
     if (const auto why = refusal(info_.limits, geometry, kernel.resources().static_shared_bytes)) {
-      throw HostDeviceError(fmt::format("launch of {} refused: {}", module.function(), *why));
+      throw EmulatorError(fmt::format("launch of {} refused: {}", module.function(), *why));
     }
     if (arguments.size() != module.entry().argument_count) {
-      throw HostDeviceError(fmt::format("launch of {} refused: it takes {} arguments, {} were given", module.function(),
-                                        module.entry().argument_count, arguments.size()));
+      throw EmulatorError(fmt::format("launch of {} refused: it takes {} arguments, {} were given", module.function(),
+                                      module.entry().argument_count, arguments.size()));
     }
     if (recording_ == nullptr) {
       run(module, geometry, arguments);
       return;
     }
     recording_->push_back(
-        {HostStep::Kind::launch,
+        {EmulatedStep::Kind::launch,
          [this, &module, geometry, kept = KeptArguments(arguments, module.entry().argument_bytes)]() mutable {
            run(module, geometry, kept.pointers());
          }});
@@ -168,13 +169,13 @@ class HostDevice final : public Device {
   [[nodiscard]] Graph record(const std::function<void()>& work) override {
     state_.check_usable("record");
     state_.check_not_recording("record");
-    return {this, std::make_unique<HostGraph>(recorded(work)).release()};
+    return {this, std::make_unique<EmulatedGraph>(recorded(work)).release()};
   }
   bool update(Graph& graph, const std::function<void()>& work) override {
     state_.check_usable("update a graph");
     state_.check_not_recording("update a graph");
-    auto steps = std::make_unique<HostGraph>(recorded(work));
-    auto* held = static_cast<HostGraph*>(graph.handle());
+    auto steps = std::make_unique<EmulatedGraph>(recorded(work));
+    auto* held = static_cast<EmulatedGraph*>(graph.handle());
     if (held != nullptr && same_form(*held, *steps)) {
       held->swap(*steps);
       return true;
@@ -188,9 +189,9 @@ class HostDevice final : public Device {
     state_.check_usable("launch a graph");
     state_.check_not_recording("launch a graph");
     if (graph.handle() == nullptr) {
-      throw HostDeviceError("cannot launch a graph that holds nothing");
+      throw EmulatorError("cannot launch a graph that holds nothing");
     }
-    for (const HostStep& step : *static_cast<const HostGraph*>(graph.handle())) {
+    for (const EmulatedStep& step : *static_cast<const EmulatedGraph*>(graph.handle())) {
       if (!state_.failure()) {
         step.run();
       }
@@ -200,7 +201,7 @@ class HostDevice final : public Device {
   void synchronize() override {
     state_.check_not_recording("wait");
     if (const auto why = state_.failure()) {
-      throw HostDeviceError(*why);
+      throw EmulatorError(*why);
     }
   }
 
@@ -234,18 +235,18 @@ class HostDevice final : public Device {
 
  protected:
   void release_buffer(void* base) noexcept override { std::free(base); }
-  void release_kernel(void* module) noexcept override { delete static_cast<HostModule*>(module); }
-  void release_graph(void* handle) noexcept override { delete static_cast<HostGraph*>(handle); }
+  void release_kernel(void* module) noexcept override { delete static_cast<EmulatedModule*>(module); }
+  void release_graph(void* handle) noexcept override { delete static_cast<EmulatedGraph*>(handle); }
 
  private:
-  void run(const HostModule& module, const Geometry& geometry, std::span<void* const> arguments) {
+  void run(const EmulatedModule& module, const Geometry& geometry, std::span<void* const> arguments) {
     if (auto failure = runner_.run({&module.entry(), geometry, arguments})) {
-      state_.fail(fmt::format("kernel {} failed on the host: {}", module.function(), *failure));
+      state_.fail(fmt::format("kernel {} failed on the emulated device: {}", module.function(), *failure));
     }
   }
 
-  [[nodiscard]] HostGraph recorded(const std::function<void()>& work) {
-    HostGraph steps;
+  [[nodiscard]] EmulatedGraph recorded(const std::function<void()>& work) {
+    EmulatedGraph steps;
     const RecordingThread::Mark mark(state_.recorder());
     recording_ = &steps;
     try {
@@ -260,7 +261,7 @@ class HostDevice final : public Device {
 
   static void check_size(const char* doing, std::size_t bytes, const Buffer& buffer) {
     if (bytes > buffer.bytes()) {
-      throw HostDeviceError(fmt::format("cannot {} {} bytes: the buffer has {}", doing, bytes, buffer.bytes()));
+      throw EmulatorError(fmt::format("cannot {} {} bytes: the buffer has {}", doing, bytes, buffer.bytes()));
     }
   }
 
@@ -276,15 +277,15 @@ class HostDevice final : public Device {
   }
 
   DeviceInfo info_;
-  HostState state_;
-  HostMemory memory_;
+  EmulatedState state_;
+  EmulatedMemory memory_;
   GridRunner runner_;
-  HostGraph* recording_ = nullptr;
+  EmulatedGraph* recording_ = nullptr;
   std::vector<char> eviction_;
 };
 
 }  // namespace
 
-std::unique_ptr<Device> open_host_device() { return std::make_unique<HostDevice>(); }
+std::unique_ptr<Device> open_emulated_device() { return std::make_unique<EmulatedDevice>(); }
 
 }  // namespace pascaline

@@ -7,13 +7,13 @@
 namespace pascaline {
 
 /// A kernel's shared object in this process, loaded from memory.
-class HostModule {
+class EmulatedModule {
  public:
-  /// Loads the object's bytes; throws HostDeviceError with the loader's message.
-  HostModule(const std::string& code, std::string function);
-  HostModule(const HostModule&) = delete;
-  HostModule& operator=(const HostModule&) = delete;
-  ~HostModule();
+  /// Loads the object's bytes; throws EmulatorError with the loader's message.
+  EmulatedModule(const std::string& code, std::string function);
+  EmulatedModule(const EmulatedModule&) = delete;
+  EmulatedModule& operator=(const EmulatedModule&) = delete;
+  ~EmulatedModule();
 
   [[nodiscard]] const pascaline_host::KernelEntry& entry() const noexcept { return *entry_; }
   [[nodiscard]] const std::string& function() const noexcept { return function_; }

@@ -1,4 +1,4 @@
-#include "runtime/device/emulator/host_info.hpp"
+#include "runtime/device/emulator/emulated_device_info.hpp"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -11,8 +11,9 @@
 #include <string>
 #include <thread>
 
+#include "core/device/emulator_name.hpp"
 #include "core/util/hash.hpp"
-#include "runtime/device/emulator/host_device.hpp"
+#include "runtime/device/emulator/emulated_device.hpp"
 
 namespace pascaline {
 namespace {
@@ -75,15 +76,15 @@ std::optional<double> processor_temperature_c() {
 
 std::string processor_identity() { return processor_field("model name") + "\n" + processor_field("flags"); }
 
-DeviceInfo host_device_info() {
+DeviceInfo emulated_device_info() {
   DeviceInfo info;
-  info.kind = DeviceKind::host;
-  info.id = "host";
+  info.kind = DeviceKind::emulator;
+  info.id = kEmulatorName;
   info.name = processor_field("model name");
   if (info.name.empty()) {
     info.name = "unknown processor";
   }
-  info.architecture = "host";
+  info.architecture = stored_architecture(kEmulatorName);
   info.uuid = "HOST-" + FieldHash().add(first_line("/etc/machine-id")).add(info.name).hex();
   info.memory_bytes =
       static_cast<std::uint64_t>(::sysconf(_SC_PHYS_PAGES)) * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "core/util/hash.hpp"
-#include "runtime/device/emulator/host_device.hpp"
+#include "runtime/device/emulator/emulated_device.hpp"
 
 namespace pascaline {
 namespace {
@@ -27,11 +27,11 @@ extern "C" __global__ void plain(float* data, int n) {
 )";
 
 Kernel compile(Device& device, const std::string& function) {
-  const KernelSource source{"host_device_bench.cu", kText, {}, hash_hex(kText)};
+  const KernelSource source{"emulator_bench.cu", kText, {}, hash_hex(kText)};
   CompileRequest request;
   request.source = &source;
   request.function = function;
-  const CompileResult result = compile_for_host(HostCompiler::find(), request);
+  const CompileResult result = compile_for_emulator(HostCompiler::find(), request);
   if (!result.ok) {
     throw std::runtime_error(result.log);
   }
@@ -41,7 +41,7 @@ Kernel compile(Device& device, const std::string& function) {
 // One block, so one hardware thread: time of one round for one CUDA thread.
 void time_rounds(benchmark::State& state, const std::string& function) {
   constexpr int kRounds = 1000;
-  const auto device = open_host_device();
+  const auto device = open_emulated_device();
   const Kernel kernel = compile(*device, function);
   const Buffer data = device->allocate(1024 * sizeof(float));
   void* pointer = data.data();
@@ -61,7 +61,7 @@ void barrier(benchmark::State& state) { time_rounds(state, "barriers"); }
 void shuffle(benchmark::State& state) { time_rounds(state, "shuffles"); }
 
 void thread_without_barriers(benchmark::State& state) {
-  const auto device = open_host_device();
+  const auto device = open_emulated_device();
   const Kernel kernel = compile(*device, "plain");
   constexpr std::uint32_t kBlocks = 4096;
   const Buffer data = device->allocate(4096 * sizeof(float));

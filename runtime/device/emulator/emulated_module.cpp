@@ -1,4 +1,4 @@
-#include "runtime/device/emulator/host_module.hpp"
+#include "runtime/device/emulator/emulated_module.hpp"
 
 #include <dlfcn.h>
 #include <fmt/format.h>
@@ -32,10 +32,10 @@ int file_in_memory(const std::string& name, const std::string& code) {
 
 }  // namespace
 
-HostModule::HostModule(const std::string& code, std::string function) : function_(std::move(function)) {
+EmulatedModule::EmulatedModule(const std::string& code, std::string function) : function_(std::move(function)) {
   // The loader would bring in AddressSanitizer's runtime late, and that ends the process.
   if (!sanitizer_hooks().present() && code.find("__asan_init") != std::string::npos) {
-    throw HostDeviceError(
+    throw EmulatorError(
         fmt::format("kernel {} was compiled for AddressSanitizer, which is not in this process; start the program "
                     "through run_sanitized",
                     function_));
@@ -48,29 +48,29 @@ HostModule::HostModule(const std::string& code, std::string function) : function
   }
 }
 
-HostModule::~HostModule() { close(); }
+EmulatedModule::~EmulatedModule() { close(); }
 
-void HostModule::open(const std::string& code) {
+void EmulatedModule::open(const std::string& code) {
   file_ = file_in_memory(function_, code);
   if (file_ < 0) {
-    throw HostDeviceError(fmt::format("cannot hold kernel {} in memory: {}", function_, std::strerror(errno)), errno);
+    throw EmulatorError(fmt::format("cannot hold kernel {} in memory: {}", function_, std::strerror(errno)), errno);
   }
   // By process id, so that a symbolizer in another process can open it too.
   path_ = fmt::format("/proc/{}/fd/{}", ::getpid(), file_);
   handle_ = ::dlopen(path_.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle_ == nullptr) {
-    throw HostDeviceError(fmt::format("cannot load kernel {} for the host: {}", function_, ::dlerror()));
+    throw EmulatorError(fmt::format("cannot load kernel {} for the emulated device: {}", function_, ::dlerror()));
   }
   entry_ = static_cast<const pascaline_host::KernelEntry*>(::dlsym(handle_, "pascaline_host_kernel"));
   if (entry_ == nullptr || entry_->abi_version != pascaline_host::kAbiVersion) {
-    throw HostDeviceError(
-        fmt::format("kernel {} was compiled for another version of the host device; compile it again "
+    throw EmulatorError(
+        fmt::format("kernel {} was compiled for another version of the emulated device; compile it again "
                     "(an old entry of the cache can be deleted)",
                     function_));
   }
 }
 
-void HostModule::close() noexcept {
+void EmulatedModule::close() noexcept {
   if (handle_ != nullptr) {
     ::dlclose(handle_);
     // The loader knows objects by path: as long as one stays loaded, its descriptor's number must not come again.

@@ -5,17 +5,17 @@
 #include <unordered_map>
 
 #include "runtime/device/device_memory.hpp"
-#include "runtime/device/emulator/host_state.hpp"
+#include "runtime/device/emulator/emulated_state.hpp"
 
 namespace pascaline {
 
-/// Memory of the host as that of a device: all work is done when it is given, so events are reached when recorded.
+/// The host's memory as that of a device: all work is done when it is given, so events are reached when recorded.
 /// Streams and events are kept account of none the less, and misuse is refused as a GPU's driver would refuse it.
-class HostMemory final : public DeviceMemory {
+class EmulatedMemory final : public DeviceMemory {
  public:
   /// Gives out `limit_bytes` at most, page-locked memory apart. `state` must outlive it.
-  HostMemory(const HostState& state, std::uint64_t limit_bytes) : state_(state), limit_bytes_(limit_bytes) {}
-  ~HostMemory() override { drop_everything(); }
+  EmulatedMemory(const EmulatedState& state, std::uint64_t limit_bytes) : state_(state), limit_bytes_(limit_bytes) {}
+  ~EmulatedMemory() override { drop_everything(); }
 
   [[nodiscard]] Stream make_stream() override;
   [[nodiscard]] Event make_event() override;
@@ -60,7 +60,7 @@ class HostMemory final : public DeviceMemory {
   void take(std::size_t bytes);
   void give(const Item& item) noexcept;
 
-  const HostState& state_;
+  const EmulatedState& state_;
   const std::uint64_t limit_bytes_;
   mutable std::mutex mutex_;
   std::unordered_map<std::uint64_t, Item> live_;
