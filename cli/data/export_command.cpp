@@ -117,7 +117,7 @@ void add_export_command(CLI::App& app, Action& action) {
                    "t4: T4 results, csv: a table, either a file for each problem, device, toolkit and source; wisdom: "
                    "the best of each problem")
       ->required()
-      ->check(CLI::IsMember({"t4", "wisdom", "csv"}));
+      ->check(one_of({"t4", "wisdom", "csv"}));
   command->add_option("-k,--kernel", options->filter.kernel, "Only this kernel");
   command->add_option("-p,--problem", *problem, "Only this shape, e.g. M=512,N=2048,K=2048,STORAGE=float32");
   command->add_option("-d,--device", options->filter.device, "Only this device, by its whole name");
