@@ -72,7 +72,6 @@ int run(int argc, char** argv) {
   add_report_command(app, action);
   add_serve_command(app, action);
   add_export_command(app, action);
-  add_import_space_command(app, action);
   add_merge_command(app, action);
   add_replay_command(app, action);
   add_import_command(app, action);
