@@ -121,7 +121,6 @@ void add_explain_command(CLI::App& app, Action& action);
 void add_report_command(CLI::App& app, Action& action);
 void add_serve_command(CLI::App& app, Action& action);
 void add_export_command(CLI::App& app, Action& action);
-void add_import_space_command(CLI::App& app, Action& action);
 void add_merge_command(CLI::App& app, Action& action);
 void add_replay_command(CLI::App& app, Action& action);
 void add_import_command(CLI::App& app, Action& action);

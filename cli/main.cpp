@@ -70,7 +70,7 @@ void add_commands(CLI::App& app, Action& action) {
              add_validate_command, add_tokenize_command});
   add_group(app, action, "Data",
             {add_show_command, add_report_command, add_serve_command, add_bundle_command, add_merge_command,
-             add_export_command, add_import_command, add_import_space_command});
+             add_export_command, add_import_command});
   add_group(app, action, "Shell", {add_completion_command});
   add_worker_commands(app, action);
   arrange_help(app);

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Compiles published winners for sm_61 and inspects the machine code, no GPU needed.
 
-  scripts/check_winners.py search_spaces/defaults/nvidia-h200-sm_61.json --nvdisasm /usr/bin/nvdisasm
+  bench/check_winners.py bench/winners/nvidia-h200-sm_61.json --nvdisasm /usr/bin/nvdisasm
 
 None may touch local memory; in float32, fused multiply-adds must be 80 % of the instructions of matmul's main loop
 (over slices) and 55 % of attention_prefill's (over tiles of keys). Loops inside count as often as they run, which

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Writes the winners of a tuned database as JSON, the form of search_spaces/defaults/.
+"""Writes the winners of a tuned database as JSON, the form of bench/winners/.
 
-  scripts/export_winners.py --db tuned.db --output search_spaces/defaults/nvidia-h200-sm_61.json
+  bench/export_winners.py --db tuned.db --output bench/winners/nvidia-h200-sm_61.json
 
 Of one device and toolkit only, those of the last decision, and of the newest source of each kernel on them. `source`
 is the hash of that source, `default` the default configuration (null if it was measured on no shape), `trials` counts

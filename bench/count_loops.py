@@ -2,7 +2,7 @@
 """Counts the instructions of every loop in compiled kernels, from NVIDIA's disassembly.
 
   pascaline compile --kernel matmul --arch sm_61 --set BLOCK_M=128 --emit cubins
-  scripts/count_loops.py --nvdisasm /usr/bin/nvdisasm cubins/*.cubin [--ffma 80]
+  bench/count_loops.py --nvdisasm /usr/bin/nvdisasm cubins/*.cubin [--ffma 80]
 
 For each loop (a backward branch and its target): instructions, how many are FFMA, shared loads and stores, global
 loads, barriers, and local-memory accesses; loops inside are counted as often as they stand in the code. With --ffma the
