@@ -53,9 +53,11 @@ class Binder {
     bind(config.json().dump());
   }
   void bind(const std::optional<TimeSummary>& time) {
-    bind(field(time, &TimeSummary::median_us));
-    bind(field(time, &TimeSummary::low_us));
-    bind(field(time, &TimeSummary::high_us));
+    // "Not a number" becomes NULL here, which the table's own checks refuse.
+    for (const auto value : {field(time, &TimeSummary::median_us), field(time, &TimeSummary::low_us),
+                             field(time, &TimeSummary::high_us)}) {
+      to_->bind_at(index_++, value);
+    }
     bind(field(time, &TimeSummary::count));
   }
 

@@ -300,7 +300,7 @@ TEST_F(CliResumeTest, NonsenseInThePlanIsRefusedWithWhatIsWrong) {
       {"kernel = 'toy' || char(0) || 'x'", "no kernel's name"},
       {"target = 'sm_61' || char(0) || 'x'", "sm_61 x', which is no architecture"},
       {"nvrtc = '12' || char(0)", "no version"},
-      {"devices = 'host' || char(0) || 'x'", "'host x', which is neither host nor cuda:N"},
+      {"devices = 'host' || char(0) || 'x'", "'host x', which is neither emulator nor cuda:N"},
       {"searcher = '--help'", "--searcher"},
       {"searcher = 'nobody'", "--searcher"},
       {"seed = -1", "--seed"},
