@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <numeric>
 #include <string>
 
@@ -142,6 +143,57 @@ TEST_F(WorkloadTest, MoreProblemsThanAnyoneHasAreRefusedBeforeTheyAreMade) {
     text["entries"][i]["kernel"] = "norm";
   }
   EXPECT_EQ(expanded(text).size(), 2U) << "another kernel's phase is passed over";
+}
+
+TEST_F(WorkloadTest, MoreCombinationsOfTypesThanAnyoneHasAreRefusedBeforeTheyAreMade) {
+  const json four{"float32", "float16", "float64", "int32"};
+  json space = small_space();
+  json text = small_workload();
+  json own = {{"STORAGE", "float32"}};
+  for (int i = 0; i < 40; ++i) {  // 4^40 would wrap around
+    const std::string name = "TYPE_" + std::string(1, static_cast<char>('A' + i / 10)) + std::to_string(i % 10);
+    space["types"].push_back({{"name", name}, {"values", four}});
+    text["types"][name] = four;
+    own[name] = "int32";
+  }
+  const Space many = Space::parse(space.dump(), "scale.json");
+  try {
+    (void)expand(Workload::parse(text.dump(), "small.json"), many);
+    FAIL() << "accepted";
+  } catch (const SpaceError& error) {
+    EXPECT_EQ(error.file(), "small.json");
+    EXPECT_EQ(error.pointer(), "/types");
+    EXPECT_NE(std::string(error.what()).find("100000 problems of kernel 'scale'"), std::string::npos) << error.what();
+  }
+  for (json& entry : text["entries"]) {
+    if (entry["kernel"] == "scale") {
+      entry["types"] = own;
+    }
+  }
+  EXPECT_EQ(expand(Workload::parse(text.dump(), "small.json"), many).size(), 5U) << "each entry has its own";
+}
+
+// Two by two they are compared in minutes.
+TEST_F(WorkloadTest, ManyEntriesAreMergedSoon) {
+  constexpr std::size_t kDifferent = 50'000;
+  json text = small_workload();
+  text["types"]["STORAGE"] = {"float32"};
+  text["entries"] = json::array();
+  for (std::size_t i = 0; i < kDifferent + 2; ++i) {
+    text["entries"].push_back({{"kernel", "scale"},
+                               {"name", "e" + std::to_string(i)},
+                               {"phase", "token"},
+                               {"dimensions", {{"N", i % kDifferent + 1}, {"WIDTH", 4}}},
+                               {"count", 1}});
+  }
+  const Workload workload = Workload::parse(text.dump(), "small.json");
+  const auto begin = std::chrono::steady_clock::now();
+  const std::vector<WorkloadProblem> problems = expand(workload, space_);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10));
+  ASSERT_EQ(problems.size(), kDifferent);
+  EXPECT_EQ(line(problems[0]), "scale N=1 WIDTH=4 STORAGE=float32 x2 token: e0, e50000");
+  EXPECT_EQ(line(problems[1]), "scale N=2 WIDTH=4 STORAGE=float32 x2 token: e1, e50001");
+  EXPECT_EQ(line(problems[2]), "scale N=3 WIDTH=4 STORAGE=float32 x1 token: e2");
 }
 
 TEST_F(WorkloadTest, OtherKernelsAreSkipped) {
