@@ -33,18 +33,18 @@ constexpr const char* kScaledRows = R"cu(
 #ifndef THREADS
 #define THREADS 64
 #endif
-extern "C" __global__ void scaled_rows(const STORAGE* x, const float* weight, STORAGE* y, int rows, int width) {
+extern "C" __global__ void scaled_rows(const float* x, const float* weight, float* y, int rows, int width) {
   const int i = static_cast<int>(blockIdx.x) * THREADS + static_cast<int>(threadIdx.x);
   if (i < rows * width) {
-    y[i] = static_cast<STORAGE>(static_cast<float>(x[i]) * weight[i % width]);
+    y[i] = x[i] * weight[i % width];
   }
 }
 #ifdef PASCALINE_REFERENCE
-extern "C" __global__ void scaled_rows_reference(const STORAGE* x, const float* weight, double* y, int rows,
+extern "C" __global__ void scaled_rows_reference(const float* x, const float* weight, double* y, int rows,
                                                  int width) {
   const int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
   if (i < rows * width) {
-    y[i] = static_cast<double>(static_cast<float>(x[i])) * weight[i % width];
+    y[i] = static_cast<double>(x[i]) * weight[i % width];
   }
 }
 #endif
@@ -54,12 +54,12 @@ constexpr const char* kScaledRowsSpace = R"json({
   "schema": 1, "kernel": "scaled_rows", "description": "y = x * weight, row by row",
   "dimensions": [{"name": "ROWS", "varies": true, "description": "rows", "example": 512},
                  {"name": "WIDTH", "description": "elements of a row", "example": 1024}],
-  "types": [{"name": "STORAGE", "values": ["float32"]}],
+  "types": [],
   "parameters": [{"name": "THREADS", "values": [32, 64, 128], "default": 64, "description": "threads of a block"}],
   "launch": {"function": "scaled_rows", "block": ["THREADS"], "grid": ["ceil_div(ROWS * WIDTH, THREADS)"]},
-  "arguments": [{"name": "x", "buffer": "STORAGE", "access": "in", "extent": "ROWS * WIDTH"},
+  "arguments": [{"name": "x", "buffer": "float32", "access": "in", "extent": "ROWS * WIDTH"},
                 {"name": "weight", "buffer": "float32", "access": "in", "extent": "WIDTH"},
-                {"name": "y", "buffer": "STORAGE", "access": "out", "extent": "ROWS * WIDTH"},
+                {"name": "y", "buffer": "float32", "access": "out", "extent": "ROWS * WIDTH"},
                 {"name": "rows", "scalar": "int32", "value": "ROWS"},
                 {"name": "width", "scalar": "int32", "value": "WIDTH"}],
   "reference": {"kernel": {"function": "scaled_rows_reference", "block": [256],
@@ -107,12 +107,13 @@ TEST_F(AddedKernelTest, IsFoundAndCheckedByItsTwoFiles) {
     texts.push_back(kernel.text());
     check(kernel);
   }
-  EXPECT_EQ(texts, (std::vector<std::string>{"saxpy_float16", "saxpy_float32", "scaled_rows_float32"}));
+  EXPECT_EQ(texts,
+            (std::vector<std::string>{"saxpy_float16", "saxpy_float32", "scaled_rows_float16", "scaled_rows_float32"}));
 }
 
 TEST_F(AddedKernelTest, IsCaughtWhereItIsWrong) {
-  expect_noticed("scaled_rows", "weight[i % width]);\n  }\n}\n#ifdef",
-                 "weight[width > 3 ? i % (width - 1) : 0]);\n  }\n}\n#ifdef");
+  expect_noticed("scaled_rows", "weight[i % width];\n  }\n}\n#ifdef",
+                 "weight[width > 3 ? i % (width - 1) : 0];\n  }\n}\n#ifdef");
   expect_noticed("saxpy", "out[first + i] = alpha * x[first + i] + y[first + i]",
                  "out[first + i] = alpha * x[first + i]");
 }
