@@ -78,7 +78,7 @@ bool checked_position_embedding(const PositionEmbeddingArguments& given) {
   check.at_least_one(side);
   check.at_least_one({"merge", given.merge});
   check.require(given.grid_h % given.merge == 0 && given.grid_w % given.merge == 0,
-                "grid_h and grid_w must be multiples of merge: a picture is whole blocks of patches");
+                "grid_h and grid_w must be multiples of merge: an image is whole blocks of patches");
   check.require(std::max(most, side.value) <= std::numeric_limits<std::int32_t>::max() / side.value,
                 "max(GRID_H, GRID_W, SIDE) * SIDE is above 2^31-1; places in the table are counted in 32 bits");
   const Operand x{"x", &given.x};

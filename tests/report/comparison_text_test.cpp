@@ -11,7 +11,7 @@ using ComparisonTextTest = ComparisonFixture;
 TEST_F(ComparisonTextTest, EmptySides) {
   const std::string text = markdown_comparison(compared());
   EXPECT_HOLDS(text, "## Comparison\n\nNow is a.db, before is b.db. **0 slower, 0 faster**");
-  EXPECT_HOLDS(text, "Neither side holds a configuration that ran correctly.");
+  EXPECT_HOLDS(text, "Neither side has a configuration that ran correctly.");
   const auto json = comparison_json(compared());
   EXPECT_TRUE(json["rows"].is_array() && json["rows"].empty());
   EXPECT_TRUE(json["summary"]["geometric_mean_ratio"].is_null());
