@@ -62,7 +62,7 @@ complete -o filenames -F _pascaline pascaline
 void add_completion_command(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand("completion", "Print the shell completion script");
   const auto shell = std::make_shared<std::string>("bash");
-  command->add_option("shell", *shell, "Shell")->capture_default_str()->check(CLI::IsMember({"bash"}));
+  command->add_option("shell", *shell, "Shell")->capture_default_str()->check(one_of({"bash"}));
   command->footer("Example:\n  pascaline completion bash > ~/.local/share/bash-completion/completions/pascaline");
   command->callback([&action, &app, shell] {
     action = [&app] {

@@ -303,6 +303,10 @@ class Store {
   /// Work of a stored problem (flops, bytes), if known.
   [[nodiscard]] std::optional<std::pair<double, double>> work(const std::string& problem_text) const;
 
+  /// Calls `work`, all of whose rows (devices, toolkits, kernels, spaces, problems) are stored in one transaction, or
+  /// none of them if it throws; whatever it throws passes. Calls that are a transaction themselves fail there.
+  void in_one_transaction(const std::function<void()>& work);
+
   /// Calls `work`, in which this store sees the database as it was at its first reading there, whoever writes to it
   /// meanwhile; nothing may be stored through it.
   void at_one_moment(const std::function<void()>& work) const;

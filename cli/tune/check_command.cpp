@@ -7,6 +7,7 @@
 
 #include "cli/command.hpp"
 #include "core/error.hpp"
+#include "core/space/code_words.hpp"
 #include "core/util/paths.hpp"
 #include "core/util/shown_text.hpp"
 #include "runtime/device/emulator/emulated_device.hpp"
@@ -41,7 +42,7 @@ int check_one(const CheckCommandOptions& options) {
   const DeviceInfo& info = device->info();
   const BoundSpace bound(space, options.kernel.load_problems(space).front(), info.limits);
   const Config config = options.kernel.load_config(space);
-  const KernelSource source = KernelSource::load(options.kernel.kernels() / (space.kernel + ".cu"));
+  const KernelSource source = KernelSource::load(kernel_file(options.kernel.kernels(), space.kernel, ".cu"));
   CompileRequest request = compile_request(bound, config, source, BinaryKind::host_object, info.architecture);
   request.address_sanitizer = true;
   Compiled compiled;

@@ -9,6 +9,7 @@
 #include "cli/command.hpp"
 #include "core/device/emulator_name.hpp"
 #include "core/error.hpp"
+#include "core/space/code_words.hpp"
 #include "core/util/paths.hpp"
 #include "core/util/shown_text.hpp"
 #include "tuner/compile/compile_variants.hpp"
@@ -205,7 +206,7 @@ int compile(CompileCommandOptions options) {
     limits->sm_count = options.sm_count;
   }
   const std::vector<Problem> problems = options.kernel.load_problems(space);
-  const KernelSource source = KernelSource::load(options.survey.kernels / (space.kernel + ".cu"));
+  const KernelSource source = KernelSource::load(kernel_file(options.survey.kernels, space.kernel, ".cu"));
   int code = kSuccess;
   for (const Problem& problem : problems) {
     const BoundSpace bound(space, problem, *limits);

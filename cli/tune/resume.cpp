@@ -31,8 +31,9 @@ constexpr std::size_t kProblemsShown = 3;
 constexpr std::size_t kLongestName = 128;
 constexpr std::size_t kLongestLabel = 1000;
 
+// What is wrong comes out of the database, and a NUL in it would end the message.
 [[noreturn]] void refuse_run(const StoredRun& run, const std::string& why) {
-  throw Error(fmt::format("cannot go on with session {}: {}", fmt::join(run.sessions, ", "), why));
+  throw Error(fmt::format("cannot go on with session {}: {}", fmt::join(run.sessions, ", "), clean_line(why)));
 }
 
 // The option and what else of the plan it takes the place of.

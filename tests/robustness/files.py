@@ -63,7 +63,7 @@ def readers_of_database(bench, path):
             ["show", "winners", "--db", path, "--json"], ["status", "--db", path, "--json"], ["status", "--db", path],
             *(["report", "--db", path, "-f", form, "-o", bench.path("report.out")] for form in ("md", "html", "csv", "json")),
             ["export", "--format", "t4", "--db", path, "-o", bench.path("exported")],
-            ["export", "--format", "wisdom", "--db", path], ["export", "--format", "csv", "--db", path],
+            ["export", "--format", "csv", "--db", path],
             ["merge", path, "--db", bench.path("merged.db")], ["merge", path, "--db", bench.path("new.db"), "--dry-run"],
             ["replay", path, "--repeats", "1", "--no-score", "-s", "random"],
             ["explain", "--db", path, "--kernel", "toy", *toys],

@@ -127,7 +127,7 @@ class FullDisk:
 
     def export(self, bench, random):
         database = samples.swept_database(bench)
-        form = random.choice(("t4", "csv", "wisdom"))
+        form = random.choice(("t4", "csv"))
         self.written(bench, random, ["export", "--format", form, "--db", database, "-o", bench.path("disk/out.x")], "out.x",
                      random.choice((4096, 8192, None)))
 

@@ -22,6 +22,7 @@ namespace pascaline {
 namespace {
 
 constexpr std::int64_t kMaxSpentMs = 1'000'000'000'000;
+constexpr std::chrono::milliseconds kLongestPlannedLate{1000};
 
 std::string options_json(const SweepOptions& options) {
   nlohmann::json json{{"devices", options.devices},
@@ -99,8 +100,10 @@ SweepRun::SweepRun(const Space& space, const std::vector<SweepProblem>& problems
   earlier_ = earlier_sessions();
   start_clock();
   for (const auto& group : groups_) {
-    recorder_.persist([&](Store& store) { group->plan(store, problems, options.resume_run, summary_); });
-    if (const int settled = store_.settle_attempts(group->context().device); settled > 0) {
+    group->plan(recorder_, problems, options.resume_run, [&] { go_on_planning(problems.size()); });
+    const std::int64_t device = group->context().device;
+    if (const int settled = recorder_.persist([&](Store& store) { return store.settle_attempts(device); });
+        settled > 0) {
       recorder_.note(
           fmt::format("{} configuration(s) that the machine went down on twice are now marked as crashed", settled));
     }
@@ -126,6 +129,27 @@ void SweepRun::start_clock() {
       options_.budget_s ? std::optional(std::max(0.0, *options_.budget_s - spent_s)) : std::nullopt;
   deadline_ = Deadline(left_s, options_.until);
   limit_s_ = deadline_.left_s();
+}
+
+// A plan of many problems takes time, too. One that is nearly done is finished all the same: then the run can be gone
+// on with, and what it did not reach is told.
+void SweepRun::go_on_planning(std::size_t problems) {
+  if (!stop_ && !deadline_.over()) {
+    return;
+  }
+  if (!planned_late_at_) {
+    planned_late_at_ = Clock::now();
+  }
+  if (Clock::now() - *planned_late_at_ < kLongestPlannedLate) {
+    return;
+  }
+  const std::string planning =
+      fmt::format("while {} problem{} being planned; nothing was begun", problems, problems == 1 ? " was" : "s were");
+  if (stop_) {
+    throw SweepStoppedError(fmt::format("interrupted {}: start it again as before", planning));
+  }
+  throw Error(
+      fmt::format("the sweep's time was over {}: give it more (--budget, --until) or fewer problems", planning));
 }
 
 // Sessions of the run that is to be gone on with.

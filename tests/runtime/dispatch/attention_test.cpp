@@ -4,7 +4,7 @@
 #include <random>
 
 #include "runtime/dispatch/dispatcher.hpp"
-#include "runtime/reference/reference.hpp"
+#include "runtime/ops/reference.hpp"
 #include "tests/runtime/dispatch/test_cache.hpp"
 
 namespace pascaline::testing {

@@ -7,7 +7,7 @@
 
 #include "core/elements.hpp"
 #include "runtime/ops/checks.hpp"
-#include "runtime/reference/reference.hpp"
+#include "runtime/ops/reference.hpp"
 
 namespace pascaline::testing {
 namespace {
