@@ -190,7 +190,7 @@ std::int64_t JsonNode::integer() const {
   if (!value_->is_number_integer() ||
       (value_->is_number_unsigned() && value_->get<std::uint64_t>() > std::uint64_t{INT64_MAX})) {
     fail(
-        fmt::format("expected a 64-bit integer, found {}", value_->is_number() ? value_->dump() : value_->type_name()));
+        fmt::format("expected an integer that fits 64 bits, found {}", value_->is_number() ? value_->dump() : value_->type_name()));
   }
   return value_->get<std::int64_t>();
 }

@@ -90,11 +90,11 @@ TEST_F(JsonNodeTest, ReadsWhatIsThere) {
 }
 
 TEST_F(JsonNodeTest, RefusesOtherTypesWithTheirPlace) {
-  EXPECT_EQ(complaint_of([&] { (void)root_.at("r").integer(); }), "/r f.json:/r: expected a 64-bit integer, found 1.5");
+  EXPECT_EQ(complaint_of([&] { (void)root_.at("r").integer(); }), "/r f.json:/r: expected an integer that fits 64 bits, found 1.5");
   EXPECT_EQ(complaint_of([&] { (void)root_.at("u").integer(); }),
-            "/u f.json:/u: expected a 64-bit integer, found 18446744073709551615");
+            "/u f.json:/u: expected an integer that fits 64 bits, found 18446744073709551615");
   EXPECT_EQ(complaint_of([&] { (void)root_.at("t").integer(); }),
-            "/t f.json:/t: expected a 64-bit integer, found string");
+            "/t f.json:/t: expected an integer that fits 64 bits, found string");
   EXPECT_EQ(complaint_of([&] { (void)root_.at("i").text(); }), "/i f.json:/i: expected text, found number");
   EXPECT_EQ(complaint_of([&] { (void)root_.at("e").name(); }), "/e f.json:/e: must not be empty");
   EXPECT_EQ(complaint_of([&] { (void)root_.at("t").real(); }), "/t f.json:/t: expected a number, found string");
