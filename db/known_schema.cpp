@@ -94,7 +94,7 @@ Objects objects_of(SQLite::Database& database) {
   while (row.executeStep()) {
     ObjectName name{row.getColumn(0).getString(), row.getColumn(1).getString(), row.getColumn(2).getString()};
     if (!objects.emplace(name, plain_sql(row.getColumn(3).getString())).second) {
-      throw Error(fmt::format("it holds the {} '{}' twice", name.type, name.name));
+      throw Error(fmt::format("it has the {} '{}' twice", name.type, name.name));
     }
   }
   return objects;
@@ -141,7 +141,7 @@ void compare(const Objects& found, const Objects& known) {
                       object.type, object.name, kUntrusted));
     }
     if (expected != known.end() && expected->second != sql) {
-      throw Error(fmt::format("its {} '{}' is not as any version of this program makes it; {}", object.type,
+      throw Error(fmt::format("its {} '{}' differs from what every version of this program makes; {}", object.type,
                               object.name, kUntrusted));
     }
   }
