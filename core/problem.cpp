@@ -30,7 +30,7 @@ constexpr std::array<TypeEntry, 9> kTypes{{
 
 const TypeEntry& entry_of(ElementType type) {
   if (!is_element_type(type)) {
-    throw Error(fmt::format("there is no element type of value {}", static_cast<unsigned>(type)));
+    throw Error(fmt::format("there is no element type with value {}", static_cast<unsigned>(type)));
   }
   return kTypes[static_cast<std::size_t>(type)];
 }

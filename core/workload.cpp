@@ -97,7 +97,7 @@ Types own_types(const Workload& workload, std::size_t index, const Space& space)
     }
     if (std::find(variable->allowed.begin(), variable->allowed.end(), type) == variable->allowed.end()) {
       fail(workload, index, "/types/" + name,
-           fmt::format("kernel '{}' is not there for {}", space.kernel, name_of(type)));
+           fmt::format("kernel '{}' does not exist for {}", space.kernel, name_of(type)));
     }
   }
   Types types;
@@ -127,7 +127,7 @@ std::int64_t default_of(const Workload& workload, std::size_t index, const Space
   }
   if (value < dimension.minimum || value > dimension.maximum) {
     fail(workload, index, "/dimensions",
-         fmt::format("the default of dimension {} of kernel '{}' is {}, it goes from {} to {}; give one",
+         fmt::format("the default of dimension {} of kernel '{}' is {}, outside its range of {} to {}; give one",
                      dimension.name, space.kernel, value, dimension.minimum, dimension.maximum));
   }
   return value;
@@ -155,7 +155,7 @@ std::vector<std::pair<std::string, std::int64_t>> dimensions_of(const Workload& 
     const auto value = given->second.try_evaluate(values);
     if (!value || *value < dimension.minimum || *value > dimension.maximum) {
       fail(workload, index, "/dimensions/" + dimension.name,
-           fmt::format("'{}' is {}, the dimension goes from {} to {}", given->second.text(),
+           fmt::format("'{}' is {}, outside the dimension's range of {} to {}", given->second.text(),
                        value ? fmt::format("{}", *value) : "without a value", dimension.minimum, dimension.maximum));
     }
     dimensions.emplace_back(dimension.name, *value);

@@ -106,7 +106,7 @@ Objects objects_of(SQLite::Database& database) {
       }
     }
     if (!objects.emplace(name, plain_sql(sql)).second) {
-      throw Error(fmt::format("it holds the {} '{}' twice", name.type, name.name));
+      throw Error(fmt::format("it has the {} '{}' twice", name.type, name.name));
     }
   }
   return objects;
@@ -150,7 +150,7 @@ void compare(const Objects& found, const Objects& known) {
                       object.type, object.name, kUntrusted));
     }
     if (expected != known.end() && expected->second != sql) {
-      throw Error(fmt::format("its {} '{}' is not as any version of this program makes it; {}", object.type,
+      throw Error(fmt::format("its {} '{}' differs from what every version of this program makes; {}", object.type,
                               object.name, kUntrusted));
     }
   }

@@ -73,7 +73,7 @@ void ModelCommandOptions::add_to(CLI::App& command) {
       ->capture_default_str();
   command
       .add_option("--max-image-tokens", most_image_tokens,
-                  "Make pictures so small (default: as the model allows, and the context has room for)")
+                  "Make images so small (default: as the model allows, and the context has room for)")
       ->transform(whole_number(1));
   command.add_flag("--random-weights", random_weights, "Draw weights at random; the folder needs only config.json");
   command.add_flag("--no-graph", no_graph, "Launch every kernel of a decoding step by itself");
@@ -171,7 +171,7 @@ std::unique_ptr<Session> ModelCommandOptions::open(ModelFolder model, const Mode
 void note_fitted(const FittedPictures& images, std::int64_t context) {
   if (images.most_tokens > 0) {
     fmt::print(stderr,
-               "pascaline: pictures were made smaller, to {} tokens each at most, to fit the context of {}; --context "
+               "pascaline: images were made smaller, to {} tokens each at most, to fit the context of {}; --context "
                "allows larger ones, --max-image-tokens sets their size\n",
                images.most_tokens, context);
   }

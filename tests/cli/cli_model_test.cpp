@@ -246,8 +246,8 @@ TEST_F(CliModelTest, BenchModelChoosesWhatFits) {
             std::string::npos)
       << usual.error;
   const json passes = json_of(usual)["passes"];
-  ASSERT_EQ(passes.size(), 5) << "128 and 251 tokens read and decoded at, and a picture";
-  EXPECT_EQ(passes[4]["per"], "picture of 16 x 16 patches") << "the largest that the model takes";
+  ASSERT_EQ(passes.size(), 5) << "128 and 251 tokens read and decoded at, and an image";
+  EXPECT_EQ(passes[4]["per"], "image of 16 x 16 patches") << "the largest that the model takes";
   EXPECT_EQ(json_of(on_cpu("bench-model", {"--repeats", "1", "--json", "--no-image"}))["passes"].size(), 4);
   std::filesystem::remove(std::filesystem::path(model_) / "model.safetensors");
   expect_fault(on_cpu("bench-model", {"--prompt-tokens", "300"}), 1, {"context of 256", "--prompt-tokens"});
@@ -313,8 +313,8 @@ TEST_F(CliModelTest, ProfileAndWorkloadShowWhatIsLaunched) {
     EXPECT_TRUE(problems.insert(problem.problem.text()).second) << "twice: " << problem.problem.text();
     EXPECT_EQ(problem.problem.type("STORAGE"), ElementType::float32) << "as it was launched";
   }
-  EXPECT_EQ(calls, 15) << "of the prompt, of the step and of the prompt with a picture";
-  EXPECT_EQ(problems.size(), 3U) << "8 rows, those of the picture, and 1 row, which a prompt's last token has, too";
+  EXPECT_EQ(calls, 15) << "of the prompt, of the step and of the prompt with an image";
+  EXPECT_EQ(problems.size(), 3U) << "8 rows, those of the image, and 1 row, which a prompt's last token has, too";
 }
 
 }  // namespace

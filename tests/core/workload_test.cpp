@@ -269,7 +269,8 @@ TEST_F(WorkloadTest, ADefaultOutsideOfItsDimensionIsTold) {
     }
     return "accepted";
   };
-  EXPECT_NE(complaint(with_default).find("WIDTH of kernel 'scale' is 8, it goes from 2 to 6"), std::string::npos);
+  EXPECT_NE(complaint(with_default).find("WIDTH of kernel 'scale' is 8, outside its range of 2 to 6"),
+            std::string::npos);
   space["dimensions"][1]["default"] = "N / (N - 8)";
   EXPECT_NE(complaint(Space::parse(space.dump(), "scale.json")).find("WIDTH of kernel 'scale' has no value"),
             std::string::npos);
