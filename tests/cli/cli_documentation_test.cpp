@@ -63,10 +63,15 @@ class CliDocumentationTest : public CliTest {
     std::vector<WrittenCommand> found;
     for (const fs::path& page : pages()) {
       bool code = false;
-      for (const std::string& line : lines_of(page)) {
+      const std::vector<std::string> lines = lines_of(page);
+      for (std::size_t i = 0; i < lines.size(); ++i) {
+        const std::string& line = lines[i];
         if (line.starts_with("```")) {
           code = !code;
           continue;
+        }
+        if (i + 1 < lines.size() && lines[i + 1].starts_with("pascaline: ")) {
+          continue;  // shows a fault
         }
         static const std::regex in_code("(?:^|[ |])pascaline ([a-z].*)");
         static const std::regex in_text("`pascaline ([a-z][^`]*)`");
@@ -133,7 +138,7 @@ TEST_F(CliDocumentationTest, EveryCommandLineNamesCommandsAndOptionsThatThereAre
       }
     }
   }
-  EXPECT_GT(looked_at, 80U);
+  EXPECT_GT(looked_at, 60U);
 }
 
 // The values, too, are such as the command takes. `--help` behind them ends it before anything is done.
@@ -152,7 +157,7 @@ TEST_F(CliDocumentationTest, EveryCommandLineIsOneThatTheProgramTakes) {
     EXPECT_TRUE(result.exit_code == 0 || lacks_a_file) << result.error << "in " << command.place;
     ++taken;
   }
-  EXPECT_GT(taken, 40U);
+  EXPECT_GT(taken, 30U);
 }
 
 }  // namespace
