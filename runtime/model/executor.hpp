@@ -42,11 +42,12 @@ class Executor {
  public:
   /// On the dispatcher's device. Both must outlive it. `warnings` may be null.
   explicit Executor(Dispatcher& dispatcher, std::FILE* warnings = stderr);
-  /// On the processor, with the memory of the host device.
-  explicit Executor(Device& host);
+  /// On the processor, with the memory of the host device, or with `memory` over it, which must outlive it.
+  explicit Executor(Device& host, DeviceMemory* memory = nullptr);
 
   [[nodiscard]] Device& device() const noexcept { return *device_; }
-  [[nodiscard]] DeviceMemory& memory() const noexcept { return device_->memory(); }
+  /// The dispatcher's.
+  [[nodiscard]] DeviceMemory& memory() const noexcept { return *memory_; }
   /// Null on the processor.
   [[nodiscard]] Dispatcher* dispatcher() const noexcept { return dispatcher_; }
   /// Whether any operation so far fell back; whether that one did, which then cannot be recorded.
@@ -78,6 +79,7 @@ class Executor {
   void warn(Operation operation, const std::string& reason);
 
   Device* device_;
+  DeviceMemory* memory_;
   Dispatcher* dispatcher_ = nullptr;
   std::FILE* warnings_ = nullptr;
   std::array<bool, static_cast<std::size_t>(Operation::kCount)> falls_back_{};
