@@ -15,7 +15,7 @@ void add_bias(const ops::MatmulArguments& given, const RowPart& part, float* sum
 }
 
 void add_residual(const ops::MatmulArguments& given, const RowPart& part, float* sums) {
-  const std::int64_t at = part.row * given.b.shape[0] + part.first;
+  const std::int64_t at = part.row * given.b.values.shape[0] + part.first;
   const float* residual = floats_at(given.residual, at, part.count, scratch(Scratch::fourth, part.count));
   for (std::int64_t i = 0; i < part.count; ++i) {
     sums[i] += residual[i];
@@ -31,7 +31,7 @@ void store_swiglu(const ops::MatmulArguments& given, const RowPart& part, const 
     factors[i] = sums[2 * i + 1];
   }
   vector_kernels().silu_multiply(gates, factors, gates, count);
-  store_floats(gates, given.c, part.row * (given.b.shape[0] / 2) + part.first / 2, count);
+  store_floats(gates, given.c, part.row * (given.b.values.shape[0] / 2) + part.first / 2, count);
 }
 
 }  // namespace
@@ -52,7 +52,7 @@ void finish_sums(const ops::MatmulArguments& given, const RowPart& part, float* 
   if (ops::has_residual(given.epilogue)) {
     add_residual(given, part, sums);
   }
-  store_floats(sums, given.c, part.row * given.b.shape[0] + part.first, part.count);
+  store_floats(sums, given.c, part.row * given.b.values.shape[0] + part.first, part.count);
 }
 
 }  // namespace pascaline::cpu

@@ -62,13 +62,13 @@ Panel panel_of(const TensorView& of, std::int64_t row, std::int64_t rows, std::i
 void compute_tile(const Blas& blas, const ops::MatmulArguments& given, std::int64_t row, std::int64_t column,
                   const Tile& tile) {
   const std::int64_t k = given.a.shape[1];
-  const bool widens = given.a.type != ElementType::float32 || given.b.type != ElementType::float32;
+  const bool widens = given.a.type != ElementType::float32 || given.b.values.type != ElementType::float32;
   const std::int64_t step = widens ? std::min(kPanelDepth, k) : k;
   float* sums = scratch(Scratch::first, tile.rows * tile.columns);
   for (std::int64_t at = 0; at < k; at += step) {
     const std::int64_t depth = std::min(step, k - at);
     const Panel a = panel_of(given.a, row, tile.rows, at, depth, Scratch::second);
-    const Panel b = panel_of(given.b, column, tile.columns, at, depth, Scratch::third);
+    const Panel b = panel_of(given.b.values, column, tile.columns, at, depth, Scratch::third);
     Product product;
     product.m = tile.rows;
     product.n = tile.columns;
@@ -89,7 +89,7 @@ void compute_tile(const Blas& blas, const ops::MatmulArguments& given, std::int6
 
 void multiply(const ops::MatmulArguments& given) {
   const std::int64_t m = given.a.shape[0];
-  const std::int64_t n = given.b.shape[0];
+  const std::int64_t n = given.b.values.shape[0];
   if (m <= kFewRows) {
     multiply_few_rows(given);
     return;

@@ -20,16 +20,16 @@ std::int64_t rows_of_slice(const TensorView& weight) {
 
 void multiply_few_rows(const ops::MatmulArguments& given) {
   const std::int64_t m = given.a.shape[0];
-  const std::int64_t n = given.b.shape[0];
+  const std::int64_t n = given.b.values.shape[0];
   const std::int64_t k = given.a.shape[1];
   const float* a = floats_at(given.a, 0, m * k, scratch(Scratch::shared, m * k));
   const Rows<float> vectors{a, k, m, k};
-  worker_pool().run(n, rows_of_slice(given.b), [&](std::int64_t begin, std::int64_t end) {
-    const std::int64_t step = rows_of_slice(given.b);
+  worker_pool().run(n, rows_of_slice(given.b.values), [&](std::int64_t begin, std::int64_t end) {
+    const std::int64_t step = rows_of_slice(given.b.values);
     for (std::int64_t first = begin; first < end; first += step) {
       const std::int64_t count = std::min(step, end - first);
       float* sums = scratch(Scratch::first, m * count);
-      with_elements(given.b, first * k, [&](const auto* rows, const auto& kernels) {
+      with_elements(given.b.values, first * k, [&](const auto* rows, const auto& kernels) {
         kernels.dot({rows, k, count, k}, vectors, {sums, count});
       });
       for (std::int64_t i = 0; i < m; ++i) {

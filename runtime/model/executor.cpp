@@ -32,7 +32,7 @@ struct AdvanceArguments {
 
 // What each operation reads and writes.
 void visit(ops::MatmulArguments& of, HostCopies& copies) {
-  copies.read(of.a, of.b, of.bias, of.residual);
+  copies.read(of.a, of.b.values, of.b.scales, of.b.zeros, of.bias, of.residual);
   copies.write(of.c);
 }
 void visit(ops::AttentionPrefillArguments& of, HostCopies& copies) {

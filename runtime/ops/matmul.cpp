@@ -21,11 +21,11 @@ struct Names {
 
 void check_operands(const Checks& check, const Names& names, const MatmulArguments& given) {
   const Extent m{names.m, given.a.shape[0]};
-  const Extent n{names.n, given.b.shape[0]};
+  const Extent n{names.n, given.b.values.shape[0]};
   const Extent k{names.k, given.a.shape[1]};
   check.require(given.epilogue <= Epilogue::bias_residual, "the epilogue is none of ops::Epilogue");
   check.dense({names.a, &given.a}, {ElementType::float32, ElementType::float16}, {m, k});
-  check.dense({names.b, &given.b}, {ElementType::float32, ElementType::float16, ElementType::bfloat16}, {n, k});
+  check.dense({names.b, &given.b.values}, {ElementType::float32, ElementType::float16, ElementType::bfloat16}, {n, k});
   if (given.epilogue == Epilogue::swiglu) {
     check.require(n.value % 2 == 0, "N is odd; swiglu needs as many gates as factors");
     check.dense({names.c, &given.c}, {given.a.type}, {m, {"N/2", n.value / 2}});
@@ -51,7 +51,7 @@ bool checked(const Checks& check, const Names& names, const MatmulArguments& giv
   }
   check.require(given.a.shape[1] > 0, "K is 0, every sum would be zero; fill the result instead");
   const Operand a{names.a, &given.a};
-  const Operand b{names.b, &given.b};
+  const Operand b{names.b, &given.b.values};
   const Operand c{names.c, &given.c};
   const Operand bias{"bias", &given.bias};
   const Operand residual{"residual", &given.residual};
@@ -68,10 +68,12 @@ MatmulArguments patch_product(const TensorView& patches, const TensorView& weigh
 
 void run(Dispatcher& dispatcher, const MatmulArguments& given) {
   const std::int64_t rows = given.a.shape[0];
-  const NamedDimension dimensions[] = {
-      {"M", rows}, {"N", given.b.shape[0]}, {"K", given.a.shape[1]}, {"EPILOGUE", static_cast<int>(given.epilogue)}};
-  const NamedType types[] = {{"STORAGE", given.a.type}, {"WEIGHT", given.b.type}};
-  void* const buffers[] = {given.a.data, given.b.data, given.bias.data, given.residual.data, given.c.data};
+  const NamedDimension dimensions[] = {{"M", rows},
+                                       {"N", given.b.values.shape[0]},
+                                       {"K", given.a.shape[1]},
+                                       {"EPILOGUE", static_cast<int>(given.epilogue)}};
+  const NamedType types[] = {{"STORAGE", given.a.type}, {"WEIGHT", given.b.values.type}};
+  void* const buffers[] = {given.a.data, given.b.values.data, given.bias.data, given.residual.data, given.c.data};
   launch(dispatcher, rows <= kMatvecRows ? KernelName("matvec") : KernelName("matmul"), dimensions, types, buffers);
 }
 

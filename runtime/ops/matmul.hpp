@@ -4,6 +4,7 @@
 
 #include "runtime/dispatch/dispatcher.hpp"
 #include "runtime/ops/tensor.hpp"
+#include "runtime/ops/weight_view.hpp"
 
 namespace pascaline::ops {
 
@@ -21,7 +22,7 @@ enum class Epilogue : std::uint8_t {
 /// `c = epilogue(a · bᵀ)`. All dense, aligned to 16 bytes.
 struct MatmulArguments {
   TensorView a;         ///< [M, K], float32 or float16: activations
-  TensorView b;         ///< [N, K], float32, float16 or bfloat16: a linear layer's weight
+  WeightView b;         ///< [N, K], float32, float16 or bfloat16: a linear layer's weight
   TensorView c;         ///< [M, N] of a's type, [M, N/2] for swiglu; may be the residual, else overlaps nothing
   TensorView bias;      ///< [N], float32; where the epilogue adds it, else left out
   TensorView residual;  ///< [M, N] of a's type; where the epilogue adds it, else left out
