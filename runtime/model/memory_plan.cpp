@@ -8,6 +8,7 @@
 #include "core/error.hpp"
 #include "runtime/model/device_weights.hpp"
 #include "runtime/model/kv_cache.hpp"
+#include "runtime/model/requirements.hpp"
 #include "runtime/model/sampler.hpp"
 #include "runtime/model/text_decoder.hpp"
 #include "runtime/model/vision_tower.hpp"
@@ -79,7 +80,8 @@ std::vector<OtherChoice> choices_of(DeviceMemory& memory, const ModelConfig& con
   list.add(fmt::format("--context {}", context), [&](ModelOptions& other) { other.context = context; });
   const ModelRequest& request = options.request;
   if (request.pictures > 0) {
-    const std::int64_t merged = config.vision.merge * config.vision.merge;
+    const std::int64_t merge = vision_of(config).merge;
+    const std::int64_t merged = merge * merge;
     const std::int64_t tokens = std::max<std::int64_t>(1, request.patches / merged / request.pictures / 4);
     list.add(fmt::format("--max-image-tokens {}", tokens), [&](ModelOptions& other) {
       other.request.patches = std::min(request.patches, tokens * merged * request.pictures);
@@ -105,7 +107,7 @@ std::vector<MemoryPart> memory_parts(DeviceMemory& memory, const ModelConfig& co
        KvCache::bytes_for(memory, text, options.cache, options.context, request.tokens)}};
   if (request.patches > 0) {
     parts.push_back({fmt::format("pictures of {} patches", request.patches),
-                     VisionTower::bytes_for(config.vision, request.patches, request.longest_side)});
+                     VisionTower::bytes_for(vision_of(config), request.patches, request.longest_side)});
   }
   return parts;
 }
