@@ -234,11 +234,11 @@ int bench_model(const BenchModelCommandOptions& given) {
 }  // namespace
 
 void add_bench_model_command(CLI::App& app, Action& action) {
-  CLI::App* command = app.add_subcommand("bench-model", "Time a model's prompts, decoding and pictures");
+  CLI::App* command = app.add_subcommand("bench-model", "Time a model's prompts, decoding and images");
   const auto options = std::make_shared<BenchModelCommandOptions>();
   options->model.add_to(*command);
   options->sizes.add_to(*command);
-  command->add_flag("--no-image", options->no_image, "No picture (else 1024 x 1024, if the model takes it)");
+  command->add_flag("--no-image", options->no_image, "No image (else 1024 x 1024, if the model takes it)");
   command->add_option("--repeats", options->repeats, "Runs of each, of which the median counts")
       ->transform(whole_number(1, 1000))
       ->capture_default_str();
@@ -247,7 +247,7 @@ void add_bench_model_command(CLI::App& app, Action& action) {
       "Wall time of the whole pass. With a tuned database every pass is timed with it, without, and with it again.\n"
       "The limit of decoding is the time to read weights and cache once at the rate of copying memory, that of "
       "prompts\n"
-      "and pictures the card's float32 operations at its highest clock. What fails is said, and exits with 1.\n\n"
+      "and images the card's float32 operations at its highest clock. What fails is said, and exits with 1.\n\n"
       "Example:\n"
       "  pascaline bench-model --model Qwen3-VL-2B-Instruct --db tuned.db --random-weights");
   command->callback([&action, options] { action = [options] { return bench_model(*options); }; });

@@ -62,7 +62,7 @@ void PassCommandOptions::add_to(CLI::App& command) {
           "--prompt-tokens", prompts,
           fmt::format("Lengths of prompts, and of contexts decoded at (default: {})", fmt::join(usual_prompts, " ")))
       ->transform(whole_number(1));
-  command.add_option("--image-size", image, "Size of a picture: HEIGHT WIDTH in pixels")
+  command.add_option("--image-size", image, "Size of an image: HEIGHT WIDTH in pixels")
       ->expected(2)
       ->transform(whole_number(1));
 }
@@ -116,7 +116,7 @@ ModelRequest request_of(const ModelFolder& model, const PassCommandOptions& size
   const std::int64_t most = most_pixels(model);
   if (sizes.image[0] > most / sizes.image[1]) {
     throw Error(
-        fmt::format("a picture of {} x {} pixels; the model takes {} pixels at most: give a smaller "
+        fmt::format("an image of {} x {} pixels; the model takes {} pixels at most: give a smaller "
                     "--image-size",
                     sizes.image[0], sizes.image[1], most));
   }
@@ -145,7 +145,7 @@ ModelPass decode_pass(Model& model, std::int64_t context) {
 
 ModelPass image_pass(Model& model, std::int64_t height, std::int64_t width) {
   const auto picture = std::make_shared<SomePicture>(vision_of(model.config()), height, width);
-  return {"image", fmt::format("picture of {} x {} patches", picture->rows, picture->columns), [] {},
+  return {"image", fmt::format("image of {} x {} patches", picture->rows, picture->columns), [] {},
           [&model, picture] {
             const PatchView view = picture->view();
             (void)model.encode({&view, 1});
@@ -163,7 +163,7 @@ ModelPass image_prompt_pass(Model& model, std::int64_t height, std::int64_t widt
   tokens.resize(static_cast<std::size_t>(image_prompt_tokens(model.config(), height, width)),
                 static_cast<TokenId>(vision_of(model.config()).image_token));
   return {"image_prompt",
-          fmt::format("prompt of {} tokens that is a picture of {} x {} patches", tokens.size(), picture->rows,
+          fmt::format("prompt of {} tokens that is an image of {} x {} patches", tokens.size(), picture->rows,
                       picture->columns),
           [&model] { model.clear(); },
           [&model, picture, tokens] {

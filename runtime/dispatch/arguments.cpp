@@ -62,7 +62,7 @@ void* named_pointer(std::span<const NamedPointer> buffers, const Argument& argum
   const auto at = std::find_if(buffers.begin(), buffers.end(),
                                [&](const NamedPointer& buffer) { return buffer.name == argument.name; });
   if (at == buffers.end()) {
-    throw Error(fmt::format("a launch of kernel '{}' lacks the buffer '{}'", kernel, argument.name));
+    throw Error(fmt::format("a launch of kernel '{}' is missing the buffer '{}'", kernel, argument.name));
   }
   return at->data;
 }
@@ -149,7 +149,7 @@ LaunchArguments::LaunchArguments(Device& device, const BoundSpace& space, const 
 void* LaunchArguments::allocate_scratch(Device& device, std::size_t index, const Argument& argument, std::size_t bytes,
                                         ScratchPool* pool) {
   if (argument.fill != Fill::none && argument.fill != Fill::zero) {
-    throw Error(fmt::format("scratch '{}' can be filled with zeros or not at all", argument.name));
+    throw Error(fmt::format("scratch buffer '{}' can only be filled with zeros or left as it is", argument.name));
   }
   if (bytes == 0) {
     return nullptr;

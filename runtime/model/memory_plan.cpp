@@ -106,7 +106,7 @@ std::vector<MemoryPart> memory_parts(DeviceMemory& memory, const ModelConfig& co
       {fmt::format("cache for {} tokens in {}", request.tokens, name_of(options.cache)),
        KvCache::bytes_for(memory, text, options.cache, options.context, request.tokens)}};
   if (request.patches > 0) {
-    parts.push_back({fmt::format("pictures of {} patches", request.patches),
+    parts.push_back({fmt::format("images of {} patches", request.patches),
                      VisionTower::bytes_for(vision_of(config), request.patches, request.longest_side)});
   }
   return parts;

@@ -116,7 +116,7 @@ void Model::check(const Prompt& prompt) const {
   if (count > options_.context - length_) {
     throw ContextFullError(fmt::format(
         "{} new tokens exceed the context of {}; {} are in use; ask for a larger one with --context{}", count,
-        options_.context, length_, prompt.pictures.empty() ? "" : ", or for smaller pictures with --max-image-tokens"));
+        options_.context, length_, prompt.pictures.empty() ? "" : ", or for smaller images with --max-image-tokens"));
   }
 }
 

@@ -36,7 +36,7 @@ void check_preprocessor(const PreprocessorConfig& preprocessor, const VisionConf
   if (preprocessor.patch_size != vision.patch || preprocessor.temporal_patch_size != vision.temporal_patch ||
       preprocessor.merge_size != vision.merge || vision.in_channels != kColors) {
     throw Error(
-        fmt::format("preprocessor_config.json cuts pictures of {} colours into patches of {} frames of {} x {} pixels, "
+        fmt::format("preprocessor_config.json cuts images of {} colours into patches of {} frames of {} x {} pixels, "
                     "merged {} x {}; config.json has {} colours and patches of {} frames of {} x {}, merged {} x {}: "
                     "take both files from one folder",
                     kColors, preprocessor.temporal_patch_size, preprocessor.patch_size, preprocessor.patch_size,
@@ -85,7 +85,7 @@ const Tokenizer& ModelFolder::tokenizer() const {
 const PreprocessorConfig& ModelFolder::preprocessor() const {
   (void)vision_of(config_);
   if (!preprocessor_) {
-    throw Error("the model folder has no preprocessor_config.json, which pictures need");
+    throw Error("the model folder has no preprocessor_config.json, which images need");
   }
   return *preprocessor_;
 }

@@ -19,7 +19,7 @@ auto on_picture(std::span<const Image> images, std::size_t index, const Work& wo
     return work(images[index]);
   } catch (const Error& error) {
     const std::string& name = images[index].name;
-    throw Error(fmt::format("{}: {}", name.empty() ? fmt::format("picture {}", index + 1) : name, error.what()));
+    throw Error(fmt::format("{}: {}", name.empty() ? fmt::format("image {}", index + 1) : name, error.what()));
   }
 }
 
@@ -60,7 +60,7 @@ FittedPictures fit_pictures(const PreprocessorConfig& preprocessor, std::span<co
     result.most_tokens = common_limit(preprocessor, images, room);
     if (result.most_tokens == 0) {
       throw ContextFullError(
-          fmt::format("{} pictures of {} tokens together cannot be made small enough for the {} tokens of the "
+          fmt::format("{} images of {} tokens together cannot be made small enough for the {} tokens of the "
                       "context that are left for them{}",
                       images.size(), wanted, std::max<std::int64_t>(room, 0), advice));
     }
@@ -87,8 +87,8 @@ FittedPictures place_pictures(const ModelFolder& model, std::span<const Image> i
   const PreprocessorConfig own = limit_tokens(model.preprocessor(), limits.most_image_tokens);
   if (const std::int64_t wanted = token_sum(images, own); wanted > room) {
     throw ContextFullError(
-        fmt::format("{} pictures of {} tokens together do not fit the {} tokens that text and answer leave of "
-                    "the context of {}; ask for a larger one with --context, or for smaller pictures with "
+        fmt::format("{} images of {} tokens together do not fit the {} tokens that text and answer leave of "
+                    "the context of {}; ask for a larger one with --context, or for smaller images with "
                     "--max-image-tokens",
                     images.size(), wanted, std::max<std::int64_t>(room, 0), limits.context));
   }
@@ -127,7 +127,7 @@ ChatPrompt make_prompt(const ModelFolder& model, std::span<const ChatMessage> me
     throw Error(
         fmt::format("a prompt of {} tokens{} and an answer of up to {} do not fit the context of {}; ask for a "
                     "larger one with --context{}",
-                    text, images.empty() ? "" : " without its pictures", limits.answer, limits.context,
+                    text, images.empty() ? "" : " without its images", limits.answer, limits.context,
                     limits.answer > 1 ? ", or for a shorter answer with --max-tokens" : ""));
   }
   ChatPrompt prompt;

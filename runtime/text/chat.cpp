@@ -78,11 +78,11 @@ class ChatEncoder {
     token(turn_end_);
     text_ = "\n";
   }
-  /// The ids, once every picture has been placed.
+  /// The ids, once every image has been placed.
   std::vector<TokenId> finish() {
     flush();
     if (images_ != image_tokens_.size()) {
-      throw Error(fmt::format("the messages have {} pictures, but token counts were given for {}", images_,
+      throw Error(fmt::format("the messages have {} images, but token counts were given for {}", images_,
                               image_tokens_.size()));
     }
     return std::move(ids_);
@@ -101,10 +101,10 @@ class ChatEncoder {
   }
   void image(ChatRole role) {
     if (role != ChatRole::user) {
-      throw Error(fmt::format("a message of the {} has a picture; only the user's can", name_of_role(role)));
+      throw Error(fmt::format("a message of role '{}' has an image; only the user's can", name_of_role(role)));
     }
     if (images_ >= image_tokens_.size() || image_tokens_[images_] == 0) {
-      throw Error(fmt::format("the number of tokens of picture {} is not given", images_ + 1));
+      throw Error(fmt::format("the number of tokens of image {} is not given", images_ + 1));
     }
     token(tokenizer_->require("<|vision_start|>"));
     ids_.insert(ids_.end(), image_tokens_[images_], tokenizer_->require("<|image_pad|>"));
@@ -149,8 +149,8 @@ std::vector<TokenId> encode_chat(const Tokenizer& tokenizer, std::span<const Cha
 std::vector<TokenId> encode_next_turn(const Tokenizer& tokenizer, const ChatMessage& message,
                                       std::span<const std::size_t> image_tokens) {
   if (message.role != ChatRole::user) {
-    throw Error(
-        fmt::format("a conversation goes on with a message of the user, not of the {}", name_of_role(message.role)));
+    throw Error(fmt::format("a conversation continues with a message of the user, not of role '{}'",
+                            name_of_role(message.role)));
   }
   ChatEncoder encoder(tokenizer, image_tokens);
   encoder.end();

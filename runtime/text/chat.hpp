@@ -11,11 +11,11 @@ namespace pascaline {
 
 enum class ChatRole { system, user, assistant };
 
-/// A part of a message: a text, or the place of a picture.
+/// A part of a message: a text, or the place of an image.
 struct ChatPart {
   enum class Kind { text, image };
   Kind kind = Kind::text;
-  std::string text{};  ///< empty for a picture
+  std::string text{};  ///< empty for an image
 };
 
 struct ChatMessage {
@@ -33,11 +33,11 @@ enum class ChatTemplate {
 };
 
 /// Ids of a conversation as that template renders it, ending where the assistant is to go on. There is no default
-/// system message. Texts are encoded without added
-/// tokens, so that no message can hold a special token; each picture is <|vision_start|>, as many <|image_pad|> as
-/// `image_tokens` says for it, in order over all messages, and <|vision_end|>.
-/// Throws Error if there are no messages, a picture is not the user's, `image_tokens` does not have one positive
-/// number a picture, or the tokenizer lacks a token of the template.
+/// system message. Texts are encoded without added tokens, so that no message can hold a special token; each image is
+/// <|vision_start|>, as many <|image_pad|> as `image_tokens` says for it, in order over all messages, and
+/// <|vision_end|>.
+/// Throws Error if there are no messages, an image is not the user's, `image_tokens` does not have one positive
+/// number an image, the tokenizer lacks a token of the template, or a conversation of Qwen3's ends with an answer.
 [[nodiscard]] std::vector<TokenId> encode_chat(const Tokenizer& tokenizer, std::span<const ChatMessage> messages,
                                                std::span<const std::size_t> image_tokens = {},
                                                ChatTemplate chat_template = ChatTemplate::qwen3_vl);

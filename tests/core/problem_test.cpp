@@ -72,7 +72,7 @@ TEST(ElementTypeTest, AValueThatIsNoneIsRefusedByItsNumber) {
       (void)name_of(type);
       ADD_FAILURE() << value << " has a name";
     } catch (const Error& error) {
-      EXPECT_EQ(error.what(), "there is no element type of value " + std::to_string(value));
+      EXPECT_EQ(error.what(), "there is no element type with value " + std::to_string(value));
     }
   }
 }

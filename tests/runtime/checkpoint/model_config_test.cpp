@@ -305,7 +305,7 @@ TEST(ModelConfigTest, TextThatIsNoConfigurationIsRefused) {
   for (const char* text : {"", "null", "[]", "{", "{} x", "\"config\"", "7"}) {
     PASCALINE_EXPECT_SAYS(config_complaint(text), "config.json: ");
   }
-  PASCALINE_EXPECT_SAYS(config_complaint(R"({"model_type": "qwen3_vl", "model_type": "qwen3_vl"})"), "stands twice");
+  PASCALINE_EXPECT_SAYS(config_complaint(R"({"model_type": "qwen3_vl", "model_type": "qwen3_vl"})"), "is a duplicate");
 }
 
 TEST(ModelConfigTest, TheFileIsNamed) {

@@ -69,7 +69,7 @@ FolderResults results_of(const std::filesystem::path& path) {
   for (TokenId token = 0; token < config.text.vocab; ++token) {
     results.ends.push_back(folder.ends(token));
   }
-  const auto host = open_device("host");
+  const auto host = open_device("emulator");
   Executor executor(*host);
   WeightSource weights = hash_weights(config);
   ModelOptions options;

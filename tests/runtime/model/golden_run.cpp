@@ -78,7 +78,7 @@ void check_golden(Executor& executor, const GoldenModel& golden, const GoldenTol
     Model model(executor, golden.config, source, options);
     const std::string what = std::string(golden.name) + " in passes of " + std::to_string(chunk);
     check_run(model, golden.text, tolerance, what + ", text");
-    check_run(model, golden.picture, tolerance, what + ", picture");
+    check_run(model, golden.picture, tolerance, what + ", image");
   }
 }
 

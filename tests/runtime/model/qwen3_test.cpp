@@ -22,21 +22,21 @@ std::filesystem::path transformers_model(const char* name) {
 }
 
 TEST(Qwen3Test, LogitsAreThoseOfTransformers) {
-  const auto host = open_device("host");
+  const auto host = open_device("emulator");
   Executor executor(*host);
   check_recorded(executor, transformers_model("qwen3_tied"));
   check_recorded(executor, transformers_model("qwen3_untied"));
 }
 
 TEST(Qwen3Test, LogitsInFloat16AreCloseToThem) {
-  const auto host = open_device("host");
+  const auto host = open_device("emulator");
   Executor executor(*host);
   check_recorded(executor, transformers_model("qwen3_tied"), {ElementType::float16, ElementType::float32, 1e-4F});
   check_recorded(executor, transformers_model("qwen3_untied"), {ElementType::float16, ElementType::float16, 1e-2F});
 }
 
-TEST(Qwen3Test, HostKernelsGiveThem) {
-  const auto host = open_device("host");
+TEST(Qwen3Test, KernelsOnTheEmulatorGiveThem) {
+  const auto host = open_device("emulator");
   DispatcherOptions options;
   options.cache = PASCALINE_TEST_CACHE;
   Dispatcher dispatcher(*host, options);

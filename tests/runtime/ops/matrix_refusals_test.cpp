@@ -8,47 +8,44 @@ namespace pascaline::testing {
 namespace {
 
 using ops::Epilogue;
-using ops::MatmulArguments;
+using ops::Matmul;
 
 // Arguments that are taken; each case spoils them in one place.
 
-MatmulArguments product() { return {placed(0, {9, 8}), placed(1, {6, 8}), placed(2, {9, 6}), {}, {}, Epilogue::none}; }
+Matmul product() { return {placed(0, {9, 8}), placed(1, {6, 8}), placed(2, {9, 6}), {}, {}, Epilogue::none}; }
 
-MatmulArguments finished_product() {
+Matmul finished_product() {
   return {placed(0, {9, 8}), placed(1, {6, 8}), placed(2, {9, 6}),
           placed(3, {6}),    placed(4, {9, 6}), Epilogue::bias_residual};
 }
 
-ops::AttentionPrefillArguments prefill() {
+ops::AttentionPrefill prefill() {
   return {placed(0, {3, 4, 16}), placed(1, {5, 2, 16}), placed(2, {5, 2, 16}), placed(3, {3, 4, 16}), {}, true};
 }
 
-ops::AttentionPrefillArguments segments() {
+ops::AttentionPrefill segments() {
   return {placed(0, {5, 4, 16}), placed(1, {5, 2, 16}), placed(2, {5, 2, 16}),
           placed(3, {5, 4, 16}), placed(4, {3}, kInt),  false};
 }
 
-ops::AttentionDecodeArguments decode() {
+ops::AttentionDecode decode() {
   return {placed(0, {4, 16}), placed(1, {5, 2, 16}), placed(2, {5, 2, 16}), placed(3, {1}, kInt), placed(4, {4, 16})};
 }
 
-using Matmul = void (*)(Dispatcher&, const MatmulArguments&);
-constexpr Matmul kMatmul = ops::matmul;
-
-std::function<void(Dispatcher&)> bad_product(const std::function<void(MatmulArguments&)>& spoil) {
-  return spoiled<MatmulArguments>(product, kMatmul, spoil);
+std::function<void(Dispatcher&)> bad_product(const std::function<void(Matmul&)>& spoil) {
+  return spoiled<Matmul>(product, spoil);
 }
-std::function<void(Dispatcher&)> bad_finish(const std::function<void(MatmulArguments&)>& spoil) {
-  return spoiled<MatmulArguments>(finished_product, kMatmul, spoil);
+std::function<void(Dispatcher&)> bad_finish(const std::function<void(Matmul&)>& spoil) {
+  return spoiled<Matmul>(finished_product, spoil);
 }
-std::function<void(Dispatcher&)> bad_prefill(const std::function<void(ops::AttentionPrefillArguments&)>& spoil) {
-  return spoiled<ops::AttentionPrefillArguments>(prefill, ops::attention_prefill, spoil);
+std::function<void(Dispatcher&)> bad_prefill(const std::function<void(ops::AttentionPrefill&)>& spoil) {
+  return spoiled<ops::AttentionPrefill>(prefill, spoil);
 }
-std::function<void(Dispatcher&)> bad_segments(const std::function<void(ops::AttentionPrefillArguments&)>& spoil) {
-  return spoiled<ops::AttentionPrefillArguments>(segments, ops::attention_prefill, spoil);
+std::function<void(Dispatcher&)> bad_segments(const std::function<void(ops::AttentionPrefill&)>& spoil) {
+  return spoiled<ops::AttentionPrefill>(segments, spoil);
 }
-std::function<void(Dispatcher&)> bad_decode(const std::function<void(ops::AttentionDecodeArguments&)>& spoil) {
-  return spoiled<ops::AttentionDecodeArguments>(decode, ops::attention_decode, spoil);
+std::function<void(Dispatcher&)> bad_decode(const std::function<void(ops::AttentionDecode&)>& spoil) {
+  return spoiled<ops::AttentionDecode>(decode, spoil);
 }
 void* moved(const TensorView& view, std::ptrdiff_t bytes) { return static_cast<std::byte*>(view.data) + bytes; }
 
@@ -132,22 +129,23 @@ TEST_F(RefusalsTest, Attention) { expect_refusals(kAttentionRefusals); }
 
 // Were they refused as they are, no case above would tell anything.
 TEST_F(RefusalsTest, UnspoiledMatricesAreTaken) {
-  ops::matmul(dispatcher_, product());
-  ops::matmul(dispatcher_, finished_product());
-  ops::attention_prefill(dispatcher_, prefill());
-  ops::attention_prefill(dispatcher_, segments());
-  ops::attention_decode(dispatcher_, decode());
+  ops::run(dispatcher_, product());
+  ops::run(dispatcher_, finished_product());
+  ops::run(dispatcher_, prefill());
+  ops::run(dispatcher_, segments());
+  ops::run(dispatcher_, decode());
   EXPECT_EQ(device_.launches, 5);
 }
 
 TEST_F(RefusalsTest, EmptyProductsAndAttentionAreNothingToDo) {
   const TensorView none(nullptr, kFloat, {0, 8});
-  ops::matmul(dispatcher_, none, placed(1, {6, 8}), {nullptr, kFloat, {0, 6}});
-  ops::matmul(dispatcher_, placed(0, {9, 8}), none, {nullptr, kFloat, {9, 0}});
-  ops::matmul(dispatcher_, {nullptr, kFloat, {0, 0}}, {nullptr, kFloat, {6, 0}}, {nullptr, kFloat, {0, 6}});
+  ops::run(dispatcher_, ops::Matmul{none, placed(1, {6, 8}), {nullptr, kFloat, {0, 6}}});
+  ops::run(dispatcher_, ops::Matmul{placed(0, {9, 8}), none, {nullptr, kFloat, {9, 0}}});
+  ops::run(dispatcher_,
+           ops::Matmul{{nullptr, kFloat, {0, 0}}, TensorView(nullptr, kFloat, {6, 0}), {nullptr, kFloat, {0, 6}}});
   auto attention = prefill();
   attention.q.shape[0] = attention.out.shape[0] = 0;
-  ops::attention_prefill(dispatcher_, attention);
+  ops::run(dispatcher_, attention);
   EXPECT_EQ(device_.launches, 0);
 }
 

@@ -106,10 +106,10 @@ TEST(ChatTest, TextsCannotLeaveTheirTurn) {
 TEST(ChatTest, WhatCannotBeRenderedIsAnError) {
   const ChatMessage picture{ChatRole::user, {kImage}};
   expect_holds(text_error([] { (void)chat({}); }), "without messages");
-  expect_holds(text_error([&] { (void)chat({picture}); }), "tokens of picture 1");
-  expect_holds(text_error([&] { (void)chat({picture}, {0}); }), "tokens of picture 1");
-  expect_holds(text_error([&] { (void)chat({picture, picture}, {4}); }), "tokens of picture 2");
-  expect_holds(text_error([&] { (void)chat({picture}, {4, 4}); }), "1 pictures, but token counts were given for 2");
+  expect_holds(text_error([&] { (void)chat({picture}); }), "tokens of image 1");
+  expect_holds(text_error([&] { (void)chat({picture}, {0}); }), "tokens of image 1");
+  expect_holds(text_error([&] { (void)chat({picture, picture}, {4}); }), "tokens of image 2");
+  expect_holds(text_error([&] { (void)chat({picture}, {4, 4}); }), "1 images, but token counts were given for 2");
   expect_holds(text_error([] { (void)chat({{ChatRole::assistant, {kImage}}}, {4}); }), "of the assistant");
   expect_holds(text_error([] { (void)chat({{ChatRole::system, {kImage}}}, {4}); }), "of the system");
   expect_holds(text_error([] { (void)encode_next_turn(small_tokenizer(), text_message(ChatRole::assistant, "x")); }),
