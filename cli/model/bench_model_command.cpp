@@ -11,6 +11,7 @@
 #include "cli/model/model_passes.hpp"
 #include "cli/model/model_work.hpp"
 #include "core/error.hpp"
+#include "runtime/model/requirements.hpp"
 
 namespace pascaline::cli {
 namespace {
@@ -102,7 +103,7 @@ std::vector<BenchRow> rows_of(Model& model, const PassCommandOptions& sizes) {
     rows.push_back({decode_pass(model, tokens), 1, decode_work(model.config(), model.options(), tokens), 0, {}, {}});
   }
   if (!sizes.image.empty()) {
-    const VisionConfig& vision = model.config().vision;
+    const VisionConfig& vision = vision_of(model.config());
     const std::int64_t patches = patches_along(vision, sizes.image[0]) * patches_along(vision, sizes.image[1]);
     rows.push_back({image_pass(model, sizes.image[0], sizes.image[1]), 0, image_work(vision, patches), 0, {}, {}});
   }
@@ -194,9 +195,9 @@ void print_all(Session& session, const std::vector<BenchRow>& rows, const PeakRa
   }
 }
 
-// The usual picture, or the largest square that the model takes.
+// The usual picture, or the largest square that the model takes, if it reads images.
 void choose_picture(const ModelFolder& folder, BenchModelCommandOptions& options) {
-  if (options.sizes.image.empty() && !options.no_image) {
+  if (options.sizes.image.empty() && !options.no_image && folder.config().vision) {
     const auto most = static_cast<std::int64_t>(std::sqrt(static_cast<double>(most_pixels(folder))));
     options.sizes.image = {std::min(kUsualSide, most), std::min(kUsualSide, most)};
   }

@@ -83,11 +83,12 @@ void require_known_names(std::span<const NamedPointer> buffers, const Space& spa
 
 std::size_t buffer_bytes(const BoundSpace& space, const Argument& argument, const Config& config) {
   const std::int64_t extent = space.value(argument, config);
-  const auto element = static_cast<std::int64_t>(size_of(space.type_of(argument)));
-  if (extent < 0 || extent > std::numeric_limits<std::int64_t>::max() / element) {
+  const ElementType type = space.type_of(argument);
+  const auto bits = static_cast<std::int64_t>(bits_of(type));
+  if (extent < 0 || extent / 8 >= std::numeric_limits<std::int64_t>::max() / bits) {
     throw Error(fmt::format("buffer '{}' of {} would have {} elements", argument.name, space.problem().text(), extent));
   }
-  return static_cast<std::size_t>(extent * element);
+  return bytes_of(type, static_cast<std::size_t>(extent));
 }
 
 void* ScratchPool::take(std::size_t bytes, std::span<void* const> taken) {

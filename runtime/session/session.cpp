@@ -113,8 +113,8 @@ std::string Session::device_name() const {
 
 Answer Session::ask(std::span<const ChatMessage> messages, std::span<const Patches> pictures,
                     const AnswerOptions& options, const TextReader& reader) {
-  return complete(encode_chat(tokenizer(), messages, tokens_of(pictures, config().vision.merge)), pictures, options,
-                  reader);
+  return complete(encode_chat(tokenizer(), messages, tokens_of(pictures, config()), folder_.chat_template()), pictures,
+                  options, reader);
 }
 
 void Session::clear() {
@@ -130,8 +130,7 @@ Answer Session::complete(std::span<const TokenId> tokens, std::span<const Patche
 
 Answer Session::go_on(const ChatMessage& message, std::span<const Patches> pictures, const AnswerOptions& options,
                       const TextReader& reader) {
-  return answer(encode_next_turn(tokenizer(), message, tokens_of(pictures, config().vision.merge)), pictures, options,
-                reader);
+  return answer(encode_next_turn(tokenizer(), message, tokens_of(pictures, config())), pictures, options, reader);
 }
 
 Answer Session::answer(std::vector<TokenId> tokens, std::span<const Patches> pictures, const AnswerOptions& options,

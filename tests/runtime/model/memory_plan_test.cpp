@@ -67,14 +67,14 @@ class MemoryPlanTest : public ::testing::Test {
 };
 
 TEST_F(MemoryPlanTest, WhatIsCountedIsWhatIsTaken) {
-  config_.text.hidden = config_.vision.out_hidden = 512;
+  config_.text.hidden = config_.vision.value().out_hidden = 512;
   config_.text.intermediate = 1024;
   options_.request = {.tokens = 700, .pictures = 1, .patches = 256, .longest_side = 16};
   ShortDevice device(std::uint64_t{1} << 30);
   Executor executor(device);
   WeightSource source = hash_weights(config_);
   Model model(executor, config_, source, options_);
-  const std::vector<float> pixels(static_cast<std::size_t>(256 * config_.vision.patch_values()));
+  const std::vector<float> pixels(static_cast<std::size_t>(256 * config_.vision.value().patch_values()));
   const PatchView picture{16, 16, pixels};
   Tokens tokens(600, 1);
   std::fill(tokens.begin() + 10, tokens.begin() + 74, 500);
@@ -126,7 +126,7 @@ TEST_F(MemoryPlanTest, PicturesGiveTheirMemoryToALongerConversation) {
   Executor executor(device);
   WeightSource source = hash_weights(config_);
   Model model(executor, config_, source, options_);
-  const std::vector<float> pixels(static_cast<std::size_t>(1024 * config_.vision.patch_values()));
+  const std::vector<float> pixels(static_cast<std::size_t>(1024 * config_.vision.value().patch_values()));
   const PatchView picture{32, 32, pixels};
   (void)model.encode({&picture, 1});
   EXPECT_LT(device.memory().state().free_bytes, 512U << 10);
@@ -230,9 +230,9 @@ TEST_F(MemoryPlanTest, ThePicturesMemoryIsReused) {
   Executor executor(device);
   WeightSource source = hash_weights(config_);
   Model model(executor, config_, source, options_);
-  std::vector<float> pixels(static_cast<std::size_t>(64 * config_.vision.patch_values()));
+  std::vector<float> pixels(static_cast<std::size_t>(64 * config_.vision.value().patch_values()));
   for (std::size_t i = 0; i < pixels.size(); ++i) {
-    pixels[i] = hash_weight("pixel_values", i);
+    pixels[i] = hash_pixel(i);
   }
   const PatchView large{8, 8, pixels};
   const PatchView small{4, 6, std::span(pixels).first(pixels.size() / 64 * 24)};
