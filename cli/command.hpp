@@ -45,11 +45,15 @@ struct KernelOptions {
   std::vector<std::string> settings;  ///< "BLOCK_M=64"
 
   void add_kernel_to(CLI::App& command);
+  /// Only `--kernels` and `--spaces`.
+  void add_folders_to(CLI::App& command);
   void add_problems_to(CLI::App& command);
   void add_settings_to(CLI::App& command);
 
   [[nodiscard]] std::filesystem::path kernels() const;
-  [[nodiscard]] Space load_space() const;
+  [[nodiscard]] std::filesystem::path spaces() const;
+  [[nodiscard]] Space load_space() const { return load_space(kernel); }
+  [[nodiscard]] Space load_space(const std::string& name) const;
   /// The problems given, or the space's example problem.
   [[nodiscard]] std::vector<Problem> load_problems(const Space& space) const;
   /// The default configuration with the settings given.

@@ -77,6 +77,10 @@ std::vector<std::pair<std::string, std::string>> split_settings(const std::strin
 
 void KernelOptions::add_kernel_to(CLI::App& command) {
   command.add_option("-k,--kernel", kernel, "Kernel: the common stem of its .cu and its .json")->capture_default_str();
+  add_folders_to(command);
+}
+
+void KernelOptions::add_folders_to(CLI::App& command) {
   command.add_option("--kernels", kernels_folder, "Folder of kernel templates (default: the installed ones)");
   command.add_option("--spaces", spaces_folder, "Folder of search spaces (default: the installed ones)");
 }
@@ -93,13 +97,16 @@ std::filesystem::path KernelOptions::kernels() const {
   return kernels_folder.empty() ? data_folder("kernel_templates") : std::filesystem::path(kernels_folder);
 }
 
-Space KernelOptions::load_space() const {
-  const auto folder = spaces_folder.empty() ? data_folder("search_spaces") : std::filesystem::path(spaces_folder);
-  if (why_no_kernel_name(kernel)) {
+std::filesystem::path KernelOptions::spaces() const {
+  return spaces_folder.empty() ? data_folder("search_spaces") : std::filesystem::path(spaces_folder);
+}
+
+Space KernelOptions::load_space(const std::string& name) const {
+  if (why_no_kernel_name(name)) {
     throw Error(fmt::format(
-        "'{}' is no kernel name; give the stem of its .cu, and its folders with --kernels and --spaces", kernel));
+        "'{}' is no kernel name; give the stem of its .cu, and its folders with --kernels and --spaces", name));
   }
-  return Space::load(kernel_file(folder, kernel, ".json"));
+  return Space::load(kernel_file(spaces(), name, ".json"));
 }
 
 std::vector<Problem> KernelOptions::load_problems(const Space& space) const {
