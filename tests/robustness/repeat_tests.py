@@ -59,6 +59,12 @@ def file_name(test):
     return re.sub(r"[^A-Za-z0-9_.-]", "_", test)[:150]
 
 
+def named(test, output):
+    """What failed: the test, or where it runs many cases in one process, those of them that its output says failed."""
+    cases = sorted(set(re.findall(r"^\[  FAILED  \] ([\w/]+\.[\w/]+)", output, re.M)))
+    return [f"{test}: {case}" for case in cases if case != test] or [test]
+
+
 def run_once(options, folder, number, kept):
     """Returns the tests that ran, and those that failed with why."""
     report = os.path.join(kept, f"run_{number}.xml")
@@ -74,9 +80,11 @@ def run_once(options, folder, number, kept):
         ran += case.get("status") in ("run", "fail")
         if case.get("status") == "fail":
             reason = case.find("failure")
-            failed[case.get("name")] = reason.get("message", "") if reason is not None else ""
+            output = case.findtext("system-out") or ""
+            for name in named(case.get("name"), output):
+                failed[name] = reason.get("message", "") if reason is not None else ""
             with open(os.path.join(kept, f"{file_name(case.get('name'))}.run_{number}.txt"), "w", encoding="utf-8") as file:
-                file.write(f"{case.get('name')}, run {number}, {case.get('time')} s\n{case.findtext('system-out') or ''}")
+                file.write(f"{case.get('name')}, run {number}, {case.get('time')} s\n{output}")
     if not failed:
         os.remove(report)
     return ran, failed
