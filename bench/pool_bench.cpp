@@ -152,9 +152,9 @@ void mixed(benchmark::State& state) {
   }
 }
 
-// The pool's own time: on the host device there is no driver below it.
-void same_size_on_host(benchmark::State& state) { same_size_on<Pooled>(state, *open_device("host")); }
-void mixed_on_host(benchmark::State& state) { mixed_on<Pooled>(state, *open_device("host")); }
+// The pool's own time: on the emulated device there is no driver below it.
+void same_size_on_host(benchmark::State& state) { same_size_on<Pooled>(state, *open_device("emulator")); }
+void mixed_on_host(benchmark::State& state) { mixed_on<Pooled>(state, *open_device("emulator")); }
 
 // Freed on one stream, taken on the other: by then the work before is done, or is waited for.
 void other_stream(benchmark::State& state) {

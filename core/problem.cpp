@@ -5,6 +5,7 @@
 #include <array>
 
 #include "core/error.hpp"
+#include "core/util/suggestion.hpp"
 
 namespace pascaline {
 namespace {
@@ -34,6 +35,15 @@ const TypeEntry& entry_of(ElementType type) {
   return kTypes[static_cast<std::size_t>(type)];
 }
 
+template <typename Value>
+std::string nearest(std::string_view name, const std::vector<std::pair<std::string, Value>>& entries) {
+  std::vector<std::string> known;
+  for (const auto& [key, value] : entries) {
+    known.push_back(key);
+  }
+  return did_you_mean(name, known);
+}
+
 }  // namespace
 
 bool is_element_type(ElementType type) noexcept { return static_cast<std::size_t>(type) < kTypes.size(); }
@@ -57,7 +67,7 @@ std::int64_t Problem::dimension(std::string_view name) const {
       return value;
     }
   }
-  throw Error(fmt::format("problem of kernel '{}' has no dimension '{}'", kernel, name));
+  throw Error(fmt::format("problem of kernel '{}' has no dimension '{}'{}", kernel, name, nearest(name, dimensions)));
 }
 
 ElementType Problem::type(std::string_view name) const {
@@ -66,7 +76,7 @@ ElementType Problem::type(std::string_view name) const {
       return value;
     }
   }
-  throw Error(fmt::format("problem of kernel '{}' has no element type '{}'", kernel, name));
+  throw Error(fmt::format("problem of kernel '{}' has no element type '{}'{}", kernel, name, nearest(name, types)));
 }
 
 std::string Problem::text() const {

@@ -170,10 +170,12 @@ class WorkloadReader {
       const WorkloadEntry& entry = workload_.entries[i];
       for (std::size_t j = 0; j < entry.alternative_of.size(); ++j) {
         if (std::none_of(workload_.entries.begin(), workload_.entries.end(), [&](const WorkloadEntry& other) {
-              return other.phase == entry.phase && other.name == entry.alternative_of[j] && &other != &entry;
+              return other.phase == entry.phase && other.name == entry.alternative_of[j] &&
+                     other.alternative_of.empty();
             })) {
           const JsonNode list = root_.at("entries").at(i).at("alternative_of");
-          list.at(j).fail(fmt::format("the phase has no entry '{}'", entry.alternative_of[j]));
+          list.at(j).fail(
+              fmt::format("the phase has no entry '{}' that is no alternative itself", entry.alternative_of[j]));
         }
       }
     }

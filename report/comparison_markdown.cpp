@@ -4,6 +4,7 @@
 #include <functional>
 #include <set>
 
+#include "core/device/emulator_name.hpp"
 #include "report/comparison.hpp"
 #include "report/markdown_parts.hpp"
 #include "report/text.hpp"
@@ -140,7 +141,7 @@ class Sections {
 
  private:
   [[nodiscard]] static std::string place_text(const ComparisonRow& row) {
-    return fmt::format("{}, {}", row.device_label, row.target);
+    return fmt::format("{}, {}", row.device_label, shown_architecture(row.target));
   }
   [[nodiscard]] std::string start(const ComparisonRow& row) const {
     const std::string place = several_places_ ? markdown_escape(place_text(row)) + " | " : "";

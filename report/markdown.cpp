@@ -4,6 +4,7 @@
 #include <map>
 #include <numeric>
 
+#include "core/device/emulator_name.hpp"
 #include "core/util/duration.hpp"
 #include "report/comparison.hpp"
 #include "report/markdown_parts.hpp"
@@ -26,7 +27,7 @@ std::string built_by_text(const DeviceSummary& group) {
   if (group.device.kind == "foreign") {
     return fmt::format("results of another tuner ({})", toolkit.compiler);
   }
-  std::string text = fmt::format("{} {} for {}", toolkit.compiler, toolkit.version, toolkit.target);
+  std::string text = fmt::format("{} {} for {}", toolkit.compiler, toolkit.version, shown_architecture(toolkit.target));
   return toolkit.driver_version.empty() ? text : fmt::format("{}, driver {}", text, toolkit.driver_version);
 }
 

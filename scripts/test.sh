@@ -39,7 +39,6 @@ run_tests() {
 if $lint; then
   say "Checks"
   scripts/format.sh --check || failures+=("format")
-  python3 scripts/check_workload.py >/dev/null || failures+=("workloads: scripts/check_workload.py says what is wrong")
   scripts/lint.sh || failures+=("clang-tidy")
 fi
 if $asan; then

@@ -71,7 +71,7 @@ void add_show_command(CLI::App& app, Action& action) {
   const auto options = std::make_shared<ShowCommandOptions>();
   command->add_option("what", options->what, "winners, trials or sessions")
       ->capture_default_str()
-      ->check(CLI::IsMember({"winners", "trials", "sessions"}));
+      ->check(one_of({"winners", "trials", "sessions"}));
   add_database_option(*command, options->database, "Database to read");
   command->add_option("-k,--kernel", options->kernel, "Only this kernel");
   command->add_option("-p,--problem", options->problem, "Only this shape, e.g. M=512,N=2048,K=2048,STORAGE=float32");

@@ -42,7 +42,8 @@ std::vector<std::string_view> useless_options(const ModelCommandOptions& options
 
 void ModelCommandOptions::add_to(CLI::App& command) {
   command.add_option("-m,--model", folder, "Model folder: config.json, *.safetensors, tokenizer.json, …")->required();
-  command.add_option("-d,--device", device, "cuda:N, cpu, or host (default: cuda:0 where there is a GPU, else cpu)");
+  command.add_option("-d,--device", device,
+                     "cuda:N, cpu, or emulator (default: cuda:0 where there is a GPU, else cpu)");
   CLI::Option* const bundle_file = command.add_option(
       "--bundle", bundle, "Winners and their code in one file (pascaline bundle), with which no compiler is needed");
   add_database_option(command, database, "Tuned database that kernels are chosen by");
@@ -60,7 +61,7 @@ void ModelCommandOptions::add_to(CLI::App& command) {
   command.add_option("--cache", kernel_cache, "Folder for compiled kernels (default: ~/.cache/pascaline)");
   command.add_option("--kernels", kernels_folder, "Folder of kernel templates (default: the installed ones)");
   command.add_option("--spaces", spaces_folder, "Folder of search spaces (default: the installed ones)");
-  const CLI::IsMember types({"float32", "float16"});
+  const CLI::Validator types = one_of({"float32", "float16"});
   command
       .add_option("--weights", weights, "Type of the weights: float16 (default on a GPU) or float32 (on the processor)")
       ->check(types);

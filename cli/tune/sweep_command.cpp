@@ -119,7 +119,7 @@ std::vector<std::string> devices_of(const SweepCommandOptions& options) {
     }
   }
   if (gpus.empty()) {
-    throw Error("--devices all: there is no GPU here; `pascaline devices` says why, `--device host` does without");
+    throw Error("--devices all: there is no GPU here; `pascaline devices` says why, `--device emulator` does without");
   }
   return gpus;
 }
@@ -285,10 +285,15 @@ int sweep(SweepCommandOptions options, const CLI::App& command) {
   for (const std::string& note : prepared.notes) {
     progress.events().note(note);
   }
-  const SweepSummary summary =
-      run_sweep(prepared.space, prepared.problems, options.sweep, progress.events(), interrupted());
-  progress.summary(summary, options.sweep);
-  return finish(summary, options.sweep, options.as_json);
+  try {
+    const SweepSummary summary =
+        run_sweep(prepared.space, prepared.problems, options.sweep, progress.events(), interrupted());
+    progress.summary(summary, options.sweep);
+    return finish(summary, options.sweep, options.as_json);
+  } catch (const SweepStoppedError& stopped) {
+    progress.events().note(stopped.what());
+    return kInterrupted;
+  }
 }
 
 }  // namespace

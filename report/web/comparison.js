@@ -151,7 +151,7 @@ function comparisonTable(comparison) {
         title: 'Problem',
         wide: true,
         value: (row) => row.problem,
-        cell: (row) => [row.problem, element('span', {class: 'interval'}, row.device + ', ' + row.target)]
+        cell: (row) => [row.problem, element('span', {class: 'interval'}, row.device + ', ' + targetName(row.target))]
       },
       {
         id: 'verdict',

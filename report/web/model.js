@@ -34,10 +34,15 @@ function problemByKey(key) {
   return [...problemsById.values()].find((entry) => entry.key === key) || null;
 }
 
+/** A stored target as readers know it: "host" is the emulated device. */
+function targetName(target) {
+  return target === 'host' ? 'emulator' : target;
+}
+
 /** "nvrtc 12.9, sm_61, driver 12.4". */
 function toolkitName(toolkit) {
   return [
-    toolkit.compiler + ' ' + toolkit.version, toolkit.target,
+    toolkit.compiler + ' ' + toolkit.version, targetName(toolkit.target),
     toolkit.driver_version ? 'driver ' + toolkit.driver_version : ''
   ].filter((text) => text.trim())
       .join(', ');

@@ -54,7 +54,7 @@ function contextOverview(context) {
       'section', {class: 'context'}, element('h2', {}, context.device.name), facts([
         ['Device', deviceFacts(context.device) || context.device.kind],
         ['Toolkit', [context.toolkit.compiler, context.toolkit.version].join(' ')],
-        ['Target', context.toolkit.target],
+        ['Target', targetName(context.toolkit.target)],
         ['Driver', context.toolkit.driver_version || 'none'],
         ['First and last trial', dates(context.first_unix_ms, context.last_unix_ms)],
         ['Time spent', duration(context.spent_ms)],

@@ -11,7 +11,7 @@ function thermalPage(id) {
     return [
       heading,
       note(
-          'No session has readings: its device reports neither temperature nor clock (a host device does ' +
+          'No session has readings: its device reports neither temperature nor clock (the emulated device does ' +
           'not), or the results were taken over from elsewhere without them.'),
       discardedPart(report.sessions)
     ];

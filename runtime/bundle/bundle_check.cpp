@@ -6,6 +6,7 @@
 #include <charconv>
 #include <set>
 
+#include "core/device/emulator_name.hpp"
 #include "core/error.hpp"
 #include "core/space/code_words.hpp"
 #include "core/space/space.hpp"
@@ -26,7 +27,7 @@ int architecture_number(std::string_view architecture) {
 }
 
 bool can_run(const Bundle& bundle, const DeviceInfo& device) {
-  const bool on_host = device.kind == DeviceKind::host;
+  const bool on_host = device.kind == DeviceKind::emulator;
   if (on_host != (bundle.kind == BinaryKind::host_object)) {
     return false;
   }
@@ -166,8 +167,9 @@ TargetPlan check_bundle_device(const Bundle& bundle, const std::string& file, co
     bundle_format::refuse(
         file, fmt::format("its code is {} for {}, and {} ({}) is {}; make one with pascaline "
                           "bundle --arch {}",
-                          bundle.kind == BinaryKind::ptx ? "PTX" : "machine code", bundle.architecture, device.id,
-                          device.name, device.architecture, device.architecture));
+                          bundle.kind == BinaryKind::ptx ? "PTX" : "machine code",
+                          shown_architecture(bundle.architecture), device.id, device.name,
+                          shown_architecture(device.architecture), shown_architecture(device.architecture)));
   }
   const DeviceRow here = device_row(device);
   if (bundle.device && !any_device && !same_identity(*bundle.device, here)) {

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <set>
 
+#include "core/device/emulator_name.hpp"
 #include "core/error.hpp"
 #include "core/util/hash.hpp"
 #include "core/util/json_reader.hpp"
@@ -88,8 +89,8 @@ class ManifestReader {
       node.fail(fmt::format("'{}' is no kind of code", text));
     }
     bundle_.kind = known->first;
-    if ((bundle_.kind == BinaryKind::host_object) != (bundle_.architecture == "host")) {
-      node.fail(fmt::format("there is no code of kind '{}' for {}", text, bundle_.architecture));
+    if ((bundle_.kind == BinaryKind::host_object) != (bundle_.architecture == kStoredEmulatorName)) {
+      node.fail(fmt::format("there is no code of kind '{}' for {}", text, shown_architecture(bundle_.architecture)));
     }
   }
 
@@ -117,7 +118,7 @@ class ManifestReader {
     device.compute_capability = node.at("compute_capability").text();
     device.sm_count = integer_from(node.at("sm_count"), 1, kMaxOfALimit);
     device.memory_bytes = static_cast<std::uint64_t>(integer_from(node.at("memory_bytes"), 0, INT64_MAX));
-    if (device.kind != (bundle_.kind == BinaryKind::host_object ? "host" : "cuda")) {
+    if (device.kind != (bundle_.kind == BinaryKind::host_object ? kStoredEmulatorName : "cuda")) {
       node.at("kind").fail(fmt::format("'{}' devices do not run this code", device.kind));
     }
     if (device.sm_count != bundle_.limits.sm_count) {
@@ -267,7 +268,7 @@ class ManifestReader {
       node.fail(error.what());
     }
     if (architecture != bundle_.architecture) {
-      node.fail(fmt::format("is code for {}, not for {}", architecture, bundle_.architecture));
+      node.fail(fmt::format("is code for {}, not for {}", architecture, shown_architecture(bundle_.architecture)));
     }
     for (const auto& [name, member] : format::kResources) {
       if (needed.*member != code.resources.*member) {

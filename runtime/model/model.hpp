@@ -85,7 +85,7 @@ class Model {
   [[nodiscard]] bool uses_graph() const noexcept { return static_cast<bool>(step_graph_); }
 
   /// The next steps choose their kernels anew: for after `Dispatcher::reload`.
-  void forget_graph() noexcept { stepped_capacity_ = recorded_capacity_ = 0; }
+  void forget_graph() noexcept { launched_capacity_ = recorded_capacity_ = 0; }
 
  private:
   void run_chunk(const Prompt& prompt, const PromptPositions& positions, const ImageFeatures& features,
@@ -116,7 +116,7 @@ class Model {
   bool has_logits_ = false;
   bool has_token_ = false;
   Graph step_graph_;
-  std::int64_t stepped_capacity_ = 0;  // of the cache when a step last ran as it is
+  std::int64_t launched_capacity_ = 0;  // of the cache when a step was last launched as it is, all of it on the device
   int failed_recordings_ = 0;
   std::int64_t recorded_capacity_ = 0;  // of the cache when the graph was made
 };

@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <utility>
 
+#include "core/device/emulator_name.hpp"
 #include "core/error.hpp"
 #include "core/util/shown_text.hpp"
 #include "runtime/device/device_names.hpp"
@@ -36,7 +37,7 @@ std::vector<PatchView> views_of(std::span<const Patches> pictures) {
 // The device that is meant: the one named, else the first GPU, else the processor.
 std::string device_id(const std::string& wanted) {
   if (!wanted.empty()) {
-    return wanted;
+    return device_id_of(wanted);
   }
   const DeviceInfo first = list_devices().front();
   return first.kind == DeviceKind::cuda ? first.id : "cpu";
@@ -96,7 +97,7 @@ Session::~Session() = default;
 
 void Session::open_device(const std::string& id, const DispatcherOptions& options) {
   if (id == "cpu") {
-    device_ = pascaline::open_device("host");
+    device_ = pascaline::open_device("emulator");
     executor_ = std::make_unique<Executor>(*device_);
     return;
   }

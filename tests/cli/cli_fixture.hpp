@@ -32,10 +32,10 @@ class CliTest : public ::testing::Test {
     words.insert(words.end(), more.begin(), more.end());
     return words;
   }
-  /// A short sweep of it on the host into `database_`.
+  /// A short sweep of it on the emulated device into `database_`.
   [[nodiscard]] std::vector<std::string> sweep(const std::vector<std::string>& more = {}) const {
     std::vector<std::string> words =
-        on_toy("sweep", {"--device", "host", "--db", database_, "--jobs", "2", "--warm-cache", "--min-samples", "3",
+        on_toy("sweep", {"--device", "emulator", "--db", database_, "--jobs", "2", "--warm-cache", "--min-samples", "3",
                          "--max-samples", "5", "--rounds", "2"});
     words.insert(words.end(), more.begin(), more.end());
     return words;

@@ -78,7 +78,7 @@ TEST_F(CliImportTest, SweepAndDispatchTakeNothingFromIt) {
   cache["kernel_name"] = "toy";
   write_bytes(cache_, cache.dump());
   ASSERT_EQ(import({cache_}).exit_code, 0);
-  const ProgramResult plan = run(on_toy("explain", {"--device", "host", "--db", database_}));
+  const ProgramResult plan = run(on_toy("explain", {"--device", "emulator", "--db", database_}));
   EXPECT_EQ(plan.exit_code, 0) << plan.error;
   EXPECT_NE(plan.out.find("default"), std::string::npos) << plan.out;
   tune();

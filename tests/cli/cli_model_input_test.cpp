@@ -44,7 +44,7 @@ void expect_one_warning(const ProgramResult& result, const std::vector<std::stri
 TEST_F(CliModelInputTest, ABundleIsOfNoUseOnTheProcessor) {
   expect_fault(generate({"--device", "cpu", "--bundle", "nosuch.pasc"}), 2, {"--bundle", "leave --bundle out"});
   expect_fault(generate({"--bundle", "nosuch.pasc"}, false), 1, {"there is no GPU here", "nosuch.pasc", "--device"});
-  expect_fault(generate({"--device", "host", "--bundle", "nosuch.pasc"}), 1, {"nosuch.pasc", "No such file"});
+  expect_fault(generate({"--device", "emulator", "--bundle", "nosuch.pasc"}), 1, {"nosuch.pasc", "No such file"});
 }
 
 TEST_F(CliModelInputTest, OptionsAboutKernelsAreOfNoUseOnTheProcessor) {
@@ -108,7 +108,7 @@ TEST_F(CliModelInputTest, ErrorsOfAPictureNameItsFile) {
 TEST_F(CliModelInputTest, AWorkloadThatCannotBeWrittenIsKnownFirst) {
   remove_weights();
   const auto write = [&](const std::string& file) {
-    return run("workload", {"--device", "host", "--prompt-tokens", "8", "-o", file});
+    return run("workload", {"--device", "emulator", "--prompt-tokens", "8", "-o", file});
   };
   const std::string nowhere = (folder_ / "nosuch" / "mine.json").string();
   expect_fault(write(nowhere), 1, {"cannot write " + nowhere, "nosuch cannot be written: No such file", "-o"});
@@ -119,7 +119,7 @@ TEST_F(CliModelInputTest, AWorkloadThatCannotBeWrittenIsKnownFirst) {
   expect_fault(write(kept + "/mine.json"), 1, {"cannot write " + kept, "Not a directory", "-o"});
   ProgramSetting setting;
   setting.unprivileged = true;
-  const std::vector<std::string> words{"workload", "--model", model_, "--device", "host", "-o", kept};
+  const std::vector<std::string> words{"workload", "--model", model_, "--device", "emulator", "-o", kept};
   for (const bool seen : {false, true}) {
     const auto mine = std::filesystem::perms::owner_all;
     const auto others = std::filesystem::perms::others_read | std::filesystem::perms::others_exec;

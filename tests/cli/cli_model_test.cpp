@@ -72,7 +72,7 @@ TEST_F(CliModelTest, WrongInputIsAFault) {
   expect_fault(on_cpu("generate", {"--prompt", "x", "--weights", "int8"}), 2, {"--weights"});
   expect_fault(on_cpu("generate", {"--prompt", "x", "--greedy", "--temperature", "1"}), 2, {"--temperature"});
   expect_fault(on_cpu("profile", {}), 1, {"runs on the processor", "--device"});
-  expect_fault(run("generate", {"--prompt", "x", "--device", "gpu"}), 1, {"'gpu' is not a device", "host or cpu"});
+  expect_fault(run("generate", {"--prompt", "x", "--device", "gpu"}), 1, {"'gpu' is not a device", "emulator or cpu"});
   std::filesystem::remove(std::filesystem::path(model_) / "config.json");
   expect_fault(on_cpu("generate", {"--prompt", "x"}), 1, {"config.json"});
 }
@@ -126,7 +126,7 @@ TEST_F(CliModelTest, DatabaseOfAnotherDeviceIsRefusedOrWarnedOf) {
   const std::int64_t trial = store.add_trial(begin_example_session(store, context), context, example_trial(32));
   store.set_winner(context, trial, std::nullopt, 0.5);
   const std::vector<std::string> words{"generate", "--model", model_, "--prompt", "x",         "--device",
-                                       "host",     "-n",      "1",    "--greedy", "--context", "64"};
+                                       "emulator", "-n",      "1",    "--greedy", "--context", "64"};
   ProgramSetting setting;
   setting.environment = {{"PASCALINE_CACHE_DIR", PASCALINE_TEST_CACHE}};
   std::vector<std::string> given = words;
@@ -253,7 +253,7 @@ TEST_F(CliModelTest, BenchModelChoosesWhatFits) {
   expect_fault(on_cpu("bench-model", {"--prompt-tokens", "300"}), 1, {"context of 256", "--prompt-tokens"});
   expect_fault(on_cpu("bench-model", {"--image-size", "4096", "4096", "--prompt-tokens", "8"}), 1,
                {"4096 pixels at most", "--image-size"});
-  expect_fault(run("profile", {"--image-size", "100000", "100000", "--prompt-tokens", "8", "--device", "host"}), 1,
+  expect_fault(run("profile", {"--image-size", "100000", "100000", "--prompt-tokens", "8", "--device", "emulator"}), 1,
                {"--image-size"});
 }
 
@@ -281,8 +281,9 @@ TEST_F(CliModelTest, BenchModelKeepsWhatWentWellIfARowFails) {
 }
 
 TEST_F(CliModelTest, ProfileAndWorkloadShowWhatIsLaunched) {
-  const std::vector<std::string> on_host{"--device",        "host", "--weights",    "float32", "--kv-cache", "float32",
-                                         "--prompt-tokens", "8",    "--image-size", "16",      "24"};
+  const std::vector<std::string> on_host{"--device", "emulator",        "--weights", "float32",      "--kv-cache",
+                                         "float32",  "--prompt-tokens", "8",         "--image-size", "16",
+                                         "24"};
   std::vector<std::string> words = on_host;
   words.push_back("--json");
   const ProgramResult profile = run("profile", words);

@@ -188,7 +188,7 @@ TEST_F(CliForeignFolderTest, CompilerFindsNoProgramInTheWorkingDirectory) {
     const fs::path cache = folder_ / "cache";
     fs::remove_all(cache);  // to compile each time
     const ProgramResult compiled =
-        run_there(on_toy("compile", {"--arch", "host", "--set", "BLOCK=32", "--cache", cache}),
+        run_there(on_toy("compile", {"--arch", "emulator", "--set", "BLOCK=32", "--cache", cache}),
                   {{"PATH", fmt::format("{}:{}", first, inherited)}});
     EXPECT_EQ(compiled.exit_code, 0) << compiled.error;
     EXPECT_FALSE(fs::exists(mark_)) << "through the entry '" << first << "' of PATH";

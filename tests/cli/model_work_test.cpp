@@ -57,7 +57,7 @@ TEST(ModelWork, PeakIsThatOfTheHighestClock) {
   device.architecture = "sm_999";
   EXPECT_FALSE(peak_flops(device, sensors));
   device.architecture = "sm_61";
-  device.kind = DeviceKind::host;
+  device.kind = DeviceKind::emulator;
   EXPECT_FALSE(peak_flops(device, sensors));
 }
 

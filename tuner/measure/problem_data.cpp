@@ -7,7 +7,7 @@
 
 #include "core/elements.hpp"
 #include "core/error.hpp"
-#include "runtime/reference/reference.hpp"
+#include "runtime/ops/reference.hpp"
 
 namespace pascaline {
 namespace {

@@ -185,6 +185,23 @@ TEST_F(BoundSpaceTest, ProblemsAreReadFromNamesAndValues) {
   }
 }
 
+TEST_F(BoundSpaceTest, WrongNamesOfAProblemAreToldWithTheOneThatWasMeant) {
+  const auto complaint = [&](const std::vector<std::pair<std::string, std::string>>& values) -> std::string {
+    try {
+      return "accepted: " + space_.problem(values).text();
+    } catch (const Error& error) {
+      return error.what();
+    }
+  };
+  EXPECT_EQ(complaint({{"N", "8"}, {"WIDHT", "2"}}),
+            "kernel 'scale' has no dimension or type 'WIDHT' (did you mean 'WIDTH'?); it has N, WIDTH, STORAGE")
+      << "not that WIDTH is missing";
+  EXPECT_EQ(complaint({{"N", "8"}, {"WIDTH", "2"}, {"M", "1"}}),
+            "kernel 'scale' has no dimension or type 'M'; it has N, WIDTH, STORAGE");
+  EXPECT_EQ(complaint({{"N", "8"}, {"WIDTH", "2"}, {"STORAGE", "flaot16"}}),
+            "unknown element type 'flaot16' for STORAGE (did you mean 'float16'?); it may be float32, float16");
+}
+
 TEST_F(BoundSpaceTest, DimensionsWithADefaultMayBeLeftOut) {
   json text = small_space();
   text["dimensions"][1]["default"] = "N / 4";

@@ -100,7 +100,7 @@ TEST_F(BundleDispatchTest, NothingElseIsTakenBesides) {
 
 TEST_F(BundleDispatchTest, AnotherDeviceIsRefusedUnlessItMayBeAny) {
   write([](json& m) { m["device"]["name"] = "another processor"; });
-  expect_refused("its winners were measured on another processor (4 multiprocessors), and host is a processor (4");
+  expect_refused("its winners were measured on another processor (4 multiprocessors), and emulator is a processor (4");
   EXPECT_TRUE(contains(refusal(), "--any-device"));
   options_.any_device = true;
   EXPECT_EQ(Dispatcher(device_, options_).plan(scale_problem(8, 20)).provenance, Provenance::exact);
@@ -137,7 +137,8 @@ TEST_F(BundleDispatchTest, CodeForAnotherArchitectureIsRefused) {
   write(encode_bundle(other));
   options_.any_device = true;
   expect_refused(
-      "its code is PTX for sm_61, and host (a processor) is host; make one with pascaline bundle --arch host");
+      "its code is PTX for sm_61, and emulator (a processor) is emulator; make one with pascaline bundle --arch "
+      "emulator");
 }
 
 TEST_F(BundleDispatchTest, OtherKernelsAreRefused) {
@@ -185,7 +186,7 @@ TEST_F(BundleDispatchTest, AlteredParametersAreRefusedThoughTheHashesAreRight) {
 }
 
 TEST_F(BundleDispatchTest, RunsOnTheHost) {
-  const auto host = open_device("host");
+  const auto host = open_device("emulator");
   Bundle real = scale_bundle(folder_.path(), host->info());
   real.kernels[0].codes.clear();
   {

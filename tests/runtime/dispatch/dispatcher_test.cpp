@@ -45,7 +45,7 @@ class DispatcherTest : public ::testing::Test {
 };
 
 TEST_F(DispatcherTest, RunsTheWinnerOfTheDatabaseOnTheHost) {
-  const auto host = open_device("host");
+  const auto host = open_device("emulator");
   const Problem problem = scale_problem(5, 20);
   Winner winner = winner_here(problem, scale_config(32));
   winner.device = device_row(host->info());
@@ -156,7 +156,7 @@ TEST_F(DispatcherTest, WhatIsNotPreparedCannotBeRecorded) {
 }
 
 TEST_F(DispatcherTest, OnTheHostDeviceToo) {
-  const auto host = open_device("host");
+  const auto host = open_device("emulator");
   Dispatcher dispatcher(*host, options({}));
   const auto prepare = [&] { (void)dispatcher.prepare(scale_problem(8, 20)); };
   EXPECT_TRUE(contains(message_of([&] { (void)host->record(prepare); }), "was not prepared before the recording"));
@@ -278,7 +278,7 @@ TEST_F(DispatcherTest, ReloadingWhileOthersFindAndPlan) {
 }
 
 TEST_F(DispatcherTest, LaunchesAreCountedAndTimedForWhoWatches) {
-  const auto host = open_device("host");
+  const auto host = open_device("emulator");
   Dispatcher dispatcher(*host, options({}));
   const Prepared& prepared = dispatcher.prepare(scale_problem(5, 20));
   const Buffer from = host->allocate(400);

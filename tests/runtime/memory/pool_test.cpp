@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "runtime/device/device.hpp"
-#include "runtime/device/emulator/host_memory.hpp"
+#include "runtime/device/emulator/emulated_memory.hpp"
 #include "tests/runtime/memory/manual_memory.hpp"
 
 namespace pascaline::testing {
@@ -20,8 +20,8 @@ constexpr std::size_t kMiB = std::size_t{1} << 20;
 /// Host memory with a limit.
 struct LimitedHost {
   explicit LimitedHost(std::uint64_t bytes) : memory(state, bytes) {}
-  HostState state;
-  HostMemory memory;
+  EmulatedState state;
+  EmulatedMemory memory;
 };
 
 TEST(SizeClass, RoundsUpAndLosesLittle) {
@@ -202,7 +202,7 @@ TEST(StreamPool, OtherFaultsOfTheDeviceComeThrough) {
     FAIL() << "the device is broken";
   } catch (const OutOfMemoryError&) {
     FAIL() << "that is not what is wrong";
-  } catch (const HostDeviceError& error) {
+  } catch (const EmulatorError& error) {
     EXPECT_EQ(error.code(), EIO);
   }
   memory.is_broken = false;

@@ -72,7 +72,7 @@ FolderResults results_of(const std::filesystem::path& path) {
   const Patches patches = preprocess(slanted_image(), folder.preprocessor());
   results.patches.assign(patches.view().begin(), patches.view().end());
 
-  const auto host = open_device("host");
+  const auto host = open_device("emulator");
   Executor executor(*host);
   WeightSource weights = hash_weights(config);
   ModelOptions options;

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "core/error.hpp"
-#include "runtime/device/emulator/host_memory.hpp"
+#include "runtime/device/emulator/emulated_memory.hpp"
 #include "runtime/model/model.hpp"
 #include "tests/runtime/model/golden.hpp"
 #include "tests/tuner/measure/relay_device.hpp"
@@ -15,15 +15,15 @@ namespace {
 
 using Tokens = std::vector<std::int32_t>;
 
-// The host with little memory.
+// The emulated device with little memory.
 class ShortDevice : public RelayDevice {
  public:
   explicit ShortDevice(std::uint64_t bytes) : memory_(state_, bytes) {}
   [[nodiscard]] DeviceMemory& memory() noexcept override { return memory_; }
 
  private:
-  HostState state_;
-  HostMemory memory_;
+  EmulatedState state_;
+  EmulatedMemory memory_;
 };
 
 class MemoryPlanTest : public ::testing::Test {
@@ -85,7 +85,7 @@ TEST_F(MemoryPlanTest, RefusalNamesThePartsAndWhatHelps) {
   options_.request = {.tokens = 100, .pictures = 2, .patches = 4096, .longest_side = 64};
   const std::string text = refusal(std::uint64_t{2} << 20);
   for (const char* part :
-       {"host has 2.0 MiB free", "weights, matrices in float32", "activations of 512 tokens", "context of 2048",
+       {"emulator has 2.0 MiB free", "weights, matrices in float32", "activations of 512 tokens", "context of 2048",
         "logits", "cache for 100 tokens in float32", "pictures of 4096 patches", "--weights float16", "--chunk 64",
         "--context 1024", "--max-image-tokens 128", "all of these"}) {
     EXPECT_NE(text.find(part), std::string::npos) << part << " in\n" << text;

@@ -155,7 +155,7 @@ TEST_F(PromptTest, ModelsThatNothingCanRunAreRefused) {
 
 TEST_F(PromptTest, DatabaseOfOtherDevicesSaysSo) {
   const std::filesystem::path database = folder_ / "tuned.db";
-  const DeviceInfo host = open_device("host")->info();
+  const DeviceInfo host = open_device("emulator")->info();
   Store store(database, OpenMode::create);
   EXPECT_EQ(reason_database_is_foreign(database, host), "") << "nothing was tuned yet";
   const ContextIds context = example_context(store);

@@ -24,7 +24,7 @@ TEST(RaggedShapesTest, EveryShippedKernelIsLookedAt) {
 class RaggedHostTest : public ::testing::TestWithParam<std::tuple<std::string, std::string>> {};
 
 TEST_P(RaggedHostTest, AgreesWithTheReference) {
-  const auto device = open_device("host");
+  const auto device = open_device("emulator");
   const auto& [kernel, storage] = GetParam();
   RaggedSweep(*device, "", kernel, *element_type_from(storage), {40, 4, 3, 3}).run();
 }

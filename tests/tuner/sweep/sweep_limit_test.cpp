@@ -162,7 +162,7 @@ TEST_F(SweepLimitTest, TheCommandEndsInTimeAndNamesWhatItDidNotReach) {
   const auto start = std::chrono::steady_clock::now();
   const ProgramResult result = run_program(
       folder_.path(), {"sweep", "--kernels", folder, "--spaces", folder, "--kernel", "toy", "--problem", "N=5000",
-                       "--device", "host", "--db", database_.string(), "--jobs", "1", "--budget", "4s", "--json"});
+                       "--device", "emulator", "--db", database_.string(), "--jobs", "1", "--budget", "4s", "--json"});
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
   EXPECT_LT(took.count(), 4 + kBusyMachineSeconds);
   EXPECT_EQ(json_of(result).at("not_reached"), nlohmann::json::array({"toy N=5000"}));
