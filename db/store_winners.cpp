@@ -56,11 +56,12 @@ void Store::set_winner(const ContextIds& context, std::int64_t trial_id, const s
                   unix_ms_now(), trial_id, context.device, context.toolkit, context.kernel, context.problem)
             .run();
     if (changed == 0) {
-      impl_->connection->fail("store a winner",
-                              fmt::format("trial {} is no `ok` trial of that context; this is a fault of the program, "
-                                          "please report it",
-                                          trial_id),
-                              SQLITE_MISUSE);
+      impl_->connection->fail(
+          "store a winner",
+          fmt::format("trial {} is not an `ok` trial of that context; this is a fault of the program, "
+                      "please report it",
+                      trial_id),
+          SQLITE_MISUSE);
     }
   });
 }

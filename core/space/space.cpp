@@ -21,20 +21,20 @@ std::string device_limit_problem(const Geometry& geometry, const DeviceLimits& l
   const bool each_fits = std::all_of(geometry.block.begin(), geometry.block.end(),
                                      [&](std::uint32_t size) { return size <= limits.max_threads_per_block; });
   if (!each_fits || geometry.threads() > limits.max_threads_per_block) {
-    return fmt::format("{} x {} x {} threads a block, the device takes {}", geometry.block[0], geometry.block[1],
+    return fmt::format("a block of {} x {} x {} threads; the device allows {}", geometry.block[0], geometry.block[1],
                        geometry.block[2], limits.max_threads_per_block);
   }
   if (geometry.block[2] > kMaxBlockZ) {
-    return fmt::format("{} threads a block along z, devices take {}", geometry.block[2], kMaxBlockZ);
+    return fmt::format("a block of {} threads along z; devices allow {}", geometry.block[2], kMaxBlockZ);
   }
   if (geometry.shared_bytes > limits.max_shared_bytes_per_block) {
-    return fmt::format("{} bytes of shared memory a block, the device has {}", geometry.shared_bytes,
+    return fmt::format("{} bytes of shared memory per block; the device has {}", geometry.shared_bytes,
                        limits.max_shared_bytes_per_block);
   }
   const std::array<std::int64_t, 3> most{limits.max_grid_x, limits.max_grid_y, limits.max_grid_z};
   for (std::size_t i = 0; i < 3; ++i) {
     if (geometry.grid[i] > most[i]) {
-      return fmt::format("a grid of {} blocks in dimension {}, the device takes {}", geometry.grid[i], i, most[i]);
+      return fmt::format("a grid of {} blocks in dimension {}; the device allows {}", geometry.grid[i], i, most[i]);
     }
   }
   return {};
@@ -347,7 +347,7 @@ std::int64_t BoundSpace::value(const Argument& argument, const Config& config) c
                             value, argument.value.text(), problem_.text()));
   }
   if (argument.kind == ArgumentKind::buffer &&
-      value > kMaxBufferBytes / static_cast<std::int64_t>(size_of(type_of(argument)))) {
+      value > kMaxBufferBytes * 8 / static_cast<std::int64_t>(bits_of(type_of(argument)))) {
     throw Error(
         fmt::format("buffer '{}' of kernel '{}' has the extent {} ('{}') for {}, which is more than any device "
                     "holds; make the dimensions smaller or correct the extent in the search space",

@@ -22,7 +22,7 @@ constexpr std::int64_t kMaxOfALimit = std::int64_t{1} << 48U;
 std::size_t bounded_size(const JsonNode& list, std::size_t most) {
   const std::size_t size = list.array_size();
   if (size > most) {
-    list.fail(fmt::format("has {} entries, a bundle at most {}", size, most));
+    list.fail(fmt::format("has {} entries; a bundle has at most {}", size, most));
   }
   return size;
 }
@@ -86,7 +86,7 @@ class ManifestReader {
     const auto known = std::find_if(format::kKinds.begin(), format::kKinds.end(),
                                     [&](const auto& kind) { return kind.second == text; });
     if (known == format::kKinds.end()) {
-      node.fail(fmt::format("'{}' is no kind of code", text));
+      node.fail(fmt::format("'{}' is not a kind of code", text));
     }
     bundle_.kind = known->first;
     if ((bundle_.kind == BinaryKind::host_object) != (bundle_.architecture == kStoredEmulatorName)) {
@@ -122,7 +122,7 @@ class ManifestReader {
       node.at("kind").fail(fmt::format("'{}' devices do not run this code", device.kind));
     }
     if (device.sm_count != bundle_.limits.sm_count) {
-      node.at("sm_count").fail("is another number than in the limits");
+      node.at("sm_count").fail("differs from the number in the limits");
     }
     bundle_.device = std::move(device);
   }
@@ -132,7 +132,7 @@ class ManifestReader {
     BundleKernel kernel;
     kernel.name = node.at("name").name();
     if (!names_.insert(kernel.name).second) {
-      node.at("name").fail(fmt::format("kernel '{}' stands twice", kernel.name));
+      node.at("name").fail(fmt::format("kernel '{}' is a duplicate", kernel.name));
     }
     kernel.source_hash = node.at("source_hash").name();
     kernel.space_hash = node.at("space_hash").name();
@@ -146,14 +146,14 @@ class ManifestReader {
       }
     }
     if (!kernel.winners.empty() && !bundle_.device) {
-      winners.fail("are of no device");
+      winners.fail("are there, but the bundle names no device");
     }
     const JsonNode codes = node.at("codes");
     std::set<std::pair<std::vector<std::string>, std::vector<std::string>>> keys;
     for (std::size_t i = 0; i < bounded_size(codes, format::kMaxCodes); ++i) {
       kernel.codes.push_back(read_code(codes.at(i), kernel));
       if (!keys.emplace(kernel.codes.back().defines, kernel.codes.back().options).second) {
-        codes.at(i).fail("there is such code already");
+        codes.at(i).fail("is a duplicate of earlier code");
       }
     }
     bundle_.kernels.push_back(std::move(kernel));
@@ -247,7 +247,7 @@ class ManifestReader {
     format::require_zeros(codes_.substr(next_, begin - next_));
     const std::string_view bytes = codes_.substr(begin, size);
     if (node.at("hash").name() != hash_hex(bytes)) {
-      node.at("hash").fail("is not that of the code: " + std::string(format::kDamaged));
+      node.at("hash").fail("does not match the code: " + std::string(format::kDamaged));
     }
     next_ = begin + size;
     ++codes_read_;

@@ -212,7 +212,7 @@ const std::string& Toolchain::path() const noexcept { return impl_->path; }
 
 CompileResult Toolchain::compile(const CompileRequest& request) const {
   if (request.source == nullptr) {
-    throw Error("a compilation was asked for without a source");
+    throw Error("cannot compile without a source");
   }
   if (const HostCompiler* host = std::get_if<HostCompiler>(&impl_->tool)) {
     return compile_for_emulator(*host, request);

@@ -32,7 +32,7 @@ class CliDatabaseTest : public CliTest {
 
 TEST_F(CliDatabaseTest, TextFile) {
   write_bytes(database_, "dear diary\n");
-  expect_refused({database_, "no SQLite database"});
+  expect_refused({database_, "not an SQLite database"});
 }
 
 TEST_F(CliDatabaseTest, AnotherProgramsDatabase) {

@@ -116,7 +116,7 @@ TEST_F(CliImportTest, AnyFileThatIsWrongIsToldBeforeAnythingIsStored) {
   { const Store store(database_, OpenMode::create); }
   expect_fault(import({cache_, database_}), 1, {database_, "pascaline merge"});
   EXPECT_TRUE(stored().empty());
-  expect_fault(run({"import", cache_, "--db", cache_}), 1, {cache_, "no SQLite database"});
+  expect_fault(run({"import", cache_, "--db", cache_}), 1, {cache_, "not an SQLite database"});
   expect_fault(import({}), 2, {"files"});
 }
 

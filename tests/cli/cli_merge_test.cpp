@@ -89,7 +89,7 @@ TEST_F(CliMergeTest, AnyFileThatIsWrongIsToldBeforeAnythingIsMerged) {
   const std::string text = (folder_ / "text.db").string();
   write_bytes(text, "dear diary\n");
   expect_fault(merge({other_, missing}), 1, {missing, "no such file"});
-  expect_fault(merge({other_, text}), 1, {text, "no SQLite database"});
+  expect_fault(merge({other_, text}), 1, {text, "not an SQLite database"});
   expect_fault(merge({other_, database_}), 1, {database_, "into itself"});
   expect_fault(merge({other_, kernels_}), 1, {kernels_, "folder"});
   expect_fault(merge({other_, missing, "--json", "--dry-run"}), 1, {missing});

@@ -48,7 +48,7 @@ std::optional<std::string> refusal(const DeviceLimits& limits, const Geometry& g
   }
   const std::int64_t shared = std::int64_t{geometry.shared_bytes} + static_shared_bytes;
   if (shared > limits.max_shared_bytes_per_block) {
-    return fmt::format("{} bytes of shared memory ({} of them static), a block may have {}", shared,
+    return fmt::format("{} bytes of shared memory ({} of them static); a block may have {}", shared,
                        static_shared_bytes, limits.max_shared_bytes_per_block);
   }
   return std::nullopt;
@@ -189,7 +189,7 @@ class EmulatedDevice final : public Device {
     state_.check_usable("launch a graph");
     state_.check_not_recording("launch a graph");
     if (graph.handle() == nullptr) {
-      throw EmulatorError("cannot launch a graph that holds nothing");
+      throw EmulatorError("cannot launch an empty graph");
     }
     for (const EmulatedStep& step : *static_cast<const EmulatedGraph*>(graph.handle())) {
       if (!state_.failure()) {

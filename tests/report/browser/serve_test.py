@@ -117,7 +117,7 @@ class ServeTest(BrowserTest):
         finally:
             self.end(sweep)
         self.assertEqual(self.end(serve), 0)
-        self.wait(lambda: "The server is gone" in self.one("#live-state").text, 20)
+        self.wait(lambda: "The server does not answer" in self.one("#live-state").text, 20)
         self.assertEqual([e for e in self.complaints() if "ERR_CONNECTION_REFUSED" not in e["message"]], [])
 
 

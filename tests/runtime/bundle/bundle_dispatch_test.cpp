@@ -76,12 +76,13 @@ TEST_F(BundleDispatchTest, WhatItLacksFallsBackAsFarAsThereIsCode) {
   ::testing::internal::CaptureStderr();
   const std::string message = message_of([&] { (void)dispatcher.prepare(scale_problem(8, 20, ElementType::int32)); });
   (void)::testing::internal::GetCapturedStderr();
-  EXPECT_TRUE(contains(message, "has no code for it; make one that has, with pascaline bundle --workload")) << message;
+  EXPECT_TRUE(contains(message, "has no code for it; make one that has it, with pascaline bundle --workload"))
+      << message;
 }
 
 TEST_F(BundleDispatchTest, NothingElseIsTakenBesides) {
   Dispatcher dispatcher(device_, options_);
-  EXPECT_TRUE(contains(message_of([&] { dispatcher.reload(std::nullopt); }), "cannot take no winners instead of"));
+  EXPECT_TRUE(contains(message_of([&] { dispatcher.reload(std::nullopt); }), "cannot use no winners instead of"));
   EXPECT_TRUE(contains(message_of([&] { dispatcher.reload("a.db"); }), "the winners of a.db instead of"));
   EXPECT_EQ(dispatcher.plan(scale_problem(8, 20)).provenance, Provenance::exact) << "nothing has changed";
   options_.database = "a.db";
@@ -95,7 +96,7 @@ TEST_F(BundleDispatchTest, NothingElseIsTakenBesides) {
   options_.nvrtc.clear();
   options_.bundle.reset();
   options_.any_device = true;
-  EXPECT_TRUE(contains(refusal(), "none is given")) << refusal();
+  EXPECT_TRUE(contains(refusal(), "no bundle is given")) << refusal();
 }
 
 TEST_F(BundleDispatchTest, AnotherDeviceIsRefusedUnlessItMayBeAny) {
@@ -172,12 +173,12 @@ TEST_F(BundleDispatchTest, AlteredParametersAreRefusedThoughTheHashesAreRight) {
       {[](json& m) { m["kernels"][0]["winners"][0]["dimensions"][0][1] = INT64_C(1) << 40; }, "grid size"},
       {[](json& m) { m["kernels"][0]["winners"][0]["dimensions"][0][0] = "LINES"; }, "is 'ROWS', not 'LINES'"},
       {[](json& m) { m["kernels"][0]["winners"][0]["types"][0][1] = "float16"; }, "does not fit kernel 'scale'"},
-      {[](json& m) { m["limits"]["max_threads_per_block"] = 16; }, "threads a block"},
+      {[](json& m) { m["limits"]["max_threads_per_block"] = 16; }, " threads; the device allows"},
       {[](json& m) { m["kernels"][0]["function"] = "other"; }, "its code is of function other"},
       {[](json& m) { m["kernels"][0]["codes"][0]["defines"][0] = "BLOCK=33"; }, "BLOCK=33, which is not among"},
-      {[](json& m) { m["kernels"][0]["codes"][0]["defines"][3] = "T=float16"; }, "T=float16, which is no type"},
+      {[](json& m) { m["kernels"][0]["codes"][0]["defines"][3] = "T=float16"; }, "T=float16, which is not a type"},
       {[](json& m) { m["kernels"][0]["codes"][0]["defines"].push_back("X=1"); }, "a macro X=1"},
-      {[](json& m) { m["kernels"][0]["codes"][0]["defines"].erase(0); }, "no macro BLOCK"},
+      {[](json& m) { m["kernels"][0]["codes"][0]["defines"].erase(0); }, "lacks the macro BLOCK"},
       {[](json& m) { m["kernels"][0]["codes"][0]["options"].push_back("-G"); }, "compiled with -G"}};
   for (const Case& one : cases) {
     write(one.change);

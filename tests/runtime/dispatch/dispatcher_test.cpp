@@ -142,9 +142,10 @@ TEST_F(DispatcherTest, WhatIsNotPreparedCannotBeRecorded) {
   ::testing::internal::CaptureStderr();
   (void)device_.record([&] {
     EXPECT_EQ(&dispatcher.prepare(scale_problem(9, 20)), &known);
-    EXPECT_EQ(message_of([&] { (void)dispatcher.prepare(scale_problem(8, 20)); }),
-              "scale ROWS=8 WIDTH=20 T=float32 was not prepared before the recording: call it once, or prepare it, "
-              "before it is recorded");
+    EXPECT_EQ(
+        message_of([&] { (void)dispatcher.prepare(scale_problem(8, 20)); }),
+        "scale ROWS=8 WIDTH=20 T=float32 was not prepared before the recording began: call it once, or prepare it, "
+        "before recording");
   });
   EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
   EXPECT_EQ(device_.loads, loads);
@@ -179,7 +180,7 @@ TEST_F(DispatcherTest, ScratchThatNoSuchDeviceHasGivesWayToTheDefault) {
   Dispatcher dispatcher(device_, options({winner_here(large, scale_config(32, 2))}));
   ::testing::internal::CaptureStderr();
   const Prepared& prepared = dispatcher.prepare(large);
-  EXPECT_TRUE(contains(::testing::internal::GetCapturedStderr(), "scratch 'workspace' of 1342177280 bytes"));
+  EXPECT_TRUE(contains(::testing::internal::GetCapturedStderr(), "scratch buffer 'workspace' of 1342177280 bytes"));
   EXPECT_EQ(prepared.plan.provenance, Provenance::default_config);
   EXPECT_EQ(device_.allocations, 1) << "the counter's";
 }

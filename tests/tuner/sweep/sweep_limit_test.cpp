@@ -151,7 +151,8 @@ TEST_F(SweepLimitTest, ADefaultThatFailsIsReplacedByTheNearestThatIsUsable) {
   const std::string report = run_program(folder_.path(), {"report", "--db", db, "-f", "json"}).out;
   EXPECT_NE(report.find("\"baseline_why\":\"wrong_result"), std::string::npos) << report.substr(0, 3000);
   const std::string text = run_program(folder_.path(), {"report", "--db", db, "-f", "md"}).out;
-  EXPECT_NE(text.find("of `" + baseline + "`, the nearest usable configuration; the default: wrong"), std::string::npos)
+  EXPECT_NE(text.find("of `" + baseline + "`, the usable configuration nearest to the default (wrong"),
+            std::string::npos)
       << text;
 }
 

@@ -52,7 +52,7 @@ class SweepPlanningTest : public SweepTest {
     }
     return problems;
   }
-  [[nodiscard]] static DeviceInfo host() { return open_device("host")->info(); }
+  [[nodiscard]] static DeviceInfo host() { return open_device("emulator")->info(); }
   [[nodiscard]] int count(const std::string& table) const {
     return SQLite::Database(database_.string()).execAndGet("SELECT count(*) FROM " + table).getInt();
   }

@@ -158,7 +158,7 @@ TEST(GrowingBuffer, KeepsAddressAndContentsAsItGrows) {
     EXPECT_TRUE(is_out_of_memory(error)) << error.what();
   }
   EXPECT_EQ(buffer.mapped_bytes(), before) << "it is as it was";
-  EXPECT_NE(refusal_of([&] { buffer.grow_to(buffer.reserved_bytes() + 1); }).find("were reserved"), std::string::npos);
+  EXPECT_NE(refusal_of([&] { buffer.grow_to(buffer.reserved_bytes() + 1); }).find("are reserved"), std::string::npos);
   GrowingBuffer moved = std::move(buffer);
   EXPECT_EQ(buffer.mapped_bytes(), 0U);  // NOLINT(bugprone-use-after-move): a moved-from buffer holds nothing
   EXPECT_EQ(moved.mapped_bytes(), before);
