@@ -28,7 +28,7 @@ class SweepPlanningTest : public SweepTest {
     std::iota(values.begin(), values.end(), 0);
     json["parameters"][1]["values"] = values;
     write_toys(folder_.path(), {json});
-    spaces_ = {Space::load(folder_ / "toy.json")};
+    space_ = Space::load(folder_ / "toy.json");
   }
   [[nodiscard]] static std::vector<std::string> many_sizes() {
     std::vector<std::string> sizes;
@@ -48,7 +48,7 @@ class SweepPlanningTest : public SweepTest {
   [[nodiscard]] std::vector<SweepProblem> problems(const std::vector<std::string>& sizes) const {
     std::vector<SweepProblem> problems;
     for (const std::string& n : sizes) {
-      problems.push_back({spaces_[0].problem({{"N", n}}), 1, ""});
+      problems.push_back({space_.problem({{"N", n}}), 1, ""});
     }
     return problems;
   }
@@ -76,7 +76,8 @@ TEST_F(SweepPlanningTest, ADatabaseThatIsLockedMeanwhileChangesNothing) {
     other.exec("ROLLBACK");
   };
   SweepRecorder recorder(store, summary_, events_, stop_, 0.1);
-  DevicePlan plan(spaces_, options_, host(), 1);
+  const std::vector<Space> spaces{space_};
+  DevicePlan plan(spaces, options_, host(), 1);
   plan.plan(recorder, problems({"1000", "2000"}), "", [] {});
   EXPECT_EQ(told, 1);
   ASSERT_EQ(plan.tasks().size(), 2U);
@@ -94,7 +95,8 @@ TEST_F(SweepPlanningTest, ADatabaseThatStaysLockedIsWaitedForUntilTheSweepIsToEn
   other.exec("BEGIN IMMEDIATE");
   events_.note = [&](const std::string&) { stop_ = true; };
   SweepRecorder recorder(store, summary_, events_, stop_, 0.1);
-  DevicePlan plan(spaces_, options_, host(), 1);
+  const std::vector<Space> spaces{space_};
+  DevicePlan plan(spaces, options_, host(), 1);
   const auto go_on = [&] {
     if (stop_) {
       throw SweepStoppedError("told to");
@@ -110,7 +112,8 @@ TEST_F(SweepPlanningTest, ADatabaseThatStaysLockedIsWaitedForUntilTheSweepIsToEn
 TEST_F(SweepPlanningTest, NothingOfAPlanIsStoredThatCameToNothing) {
   Store store(database_, OpenMode::create);
   SweepRecorder recorder(store, summary_, events_, stop_, 0.1);
-  DevicePlan plan(spaces_, options_, host(), 1);
+  const std::vector<Space> spaces{space_};
+  DevicePlan plan(spaces, options_, host(), 1);
   int calls = 0;
   const auto go_on = [&] {
     if (++calls == 6) {  // three problems are made, and the second of them is about to be stored
