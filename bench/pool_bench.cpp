@@ -204,7 +204,7 @@ void on_gpu(benchmark::State& state) {
 // There is no driver below: the pool's own time, and that of the C library.
 template <auto Work>
 void on_emulator(benchmark::State& state) {
-  Work(state, *open_device("host"));
+  Work(state, *open_device("emulator"));
 }
 
 constexpr std::int64_t kSmall = 4 << 10;

@@ -103,7 +103,7 @@ void add_export_command(CLI::App& app, Action& action) {
       ->add_option("-f,--format", options->format,
                    "t4: T4 results, csv: a table; a file for each problem, device, toolkit and source")
       ->required()
-      ->check(CLI::IsMember({"t4", "csv"}));
+      ->check(one_of({"t4", "csv"}));
   command->add_option("-k,--kernel", options->filter.kernel, "Only this kernel");
   command->add_option("-p,--problem", *problem, "Only this shape, e.g. M=512,N=2048,K=2048,STORAGE=float32");
   command->add_option("-d,--device", options->filter.device, "Only this device, by its whole name");

@@ -50,7 +50,7 @@ class LaunchArguments {
   LaunchArguments() = default;
   /// Every buffer that is not scratch must be in `buffers`, and nothing else; a buffer without elements becomes a
   /// null pointer. Scratch is allocated on `device` and, where the space says so, zeroed. Throws Error for a missing
-  /// or unknown name and for a scalar that its element type cannot hold; CudaError or HostDeviceError for memory.
+  /// or unknown name and for a scalar that its element type cannot hold; CudaError or EmulatorError for memory.
   LaunchArguments(Device& device, const BoundSpace& space, const Config& config, std::span<const NamedPointer> buffers);
 
   /// The same with the addresses of non-scratch buffers left null, to be given at each launch (`gather`). Scratch

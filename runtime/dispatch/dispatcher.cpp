@@ -32,7 +32,7 @@ ProblemKey key_of(KernelHandle handle, const Problem& problem) {
 void require_scratch_fits(const BoundSpace& space, const Config& config, const DeviceInfo& info) {
   for (const Argument& argument : space.space().arguments) {
     if (argument.access == Access::scratch && buffer_bytes(space, argument, config) > info.memory_bytes) {
-      throw Error(fmt::format("scratch '{}' of {} bytes does not fit the device, which has {}", argument.name,
+      throw Error(fmt::format("scratch buffer '{}' of {} bytes does not fit on the device, which has {}", argument.name,
                               buffer_bytes(space, argument, config), info.memory_bytes));
     }
   }
@@ -73,7 +73,7 @@ const Prepared& Dispatcher::prepare(const Problem& problem) {
   }
   if (device_->recording()) {
     throw Error(
-        fmt::format("{} was not prepared before the recording: call it once, or prepare it, before it is recorded",
+        fmt::format("{} was not prepared before the recording began: call it once, or prepare it, before recording",
                     problem.text()));
   }
   auto prepared = std::make_unique<Prepared>(build_or_fall_back(kernel, space));
@@ -107,7 +107,8 @@ Prepared Dispatcher::build_or_fall_back(const TunedKernel& kernel, const BoundSp
         throw Error(fmt::format("cannot prepare {}: {}", space.problem().text(), reasons), error.code());
       }
       if (failed.size() == 1) {
-        fmt::print(stderr, "pascaline: warning: {}: {}; trying another\n", space.problem().text(), clean_line(reasons));
+        fmt::print(stderr, "pascaline: warning: {}: {}; trying another configuration\n", space.problem().text(),
+                   clean_line(reasons));
       }
     }
     plan = plan_untuned(space, failed, reasons);

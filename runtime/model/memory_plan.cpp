@@ -9,6 +9,7 @@
 #include "runtime/memory/pool.hpp"
 #include "runtime/model/device_weights.hpp"
 #include "runtime/model/kv_cache.hpp"
+#include "runtime/model/requirements.hpp"
 #include "runtime/model/sampler.hpp"
 #include "runtime/model/text_decoder.hpp"
 #include "runtime/model/vision_tower.hpp"
@@ -101,7 +102,8 @@ void collect(ChoiceList& list, const ModelConfig& config, const ModelOptions& op
   list.add_saving(fmt::format("--chunk {}", chunk), [&](ModelOptions& other) { other.chunk = chunk; });
   const ModelRequest& request = options.request;
   if (request.pictures > 0) {
-    const std::int64_t merged = config.vision.merge * config.vision.merge;
+    const std::int64_t merge = vision_of(config).merge;
+    const std::int64_t merged = merge * merge;
     const std::int64_t tokens = std::max<std::int64_t>(1, request.patches / merged / request.pictures / 4);
     list.add_saving(fmt::format("--max-image-tokens {}", tokens), [&](ModelOptions& other) {
       other.request.patches = std::min(request.patches, tokens * merged * request.pictures);
@@ -173,8 +175,8 @@ std::vector<MemoryPart> memory_parts(DeviceMemory& memory, const ModelConfig& co
       {fmt::format("cache for {} tokens in {}", request.tokens, name_of(options.cache)),
        KvCache::bytes_for(memory, text, options.cache, options.context, request.tokens)}};
   if (request.patches > 0) {
-    parts.push_back({fmt::format("pictures of {} patches", request.patches),
-                     VisionTower::bytes_for(config.vision, request.patches, request.longest_side)});
+    parts.push_back({fmt::format("images of {} patches", request.patches),
+                     VisionTower::bytes_for(vision_of(config), request.patches, request.longest_side)});
   }
   // The last slab of a pool, and what is too small to be used in those before.
   parts.push_back({"small tensors, rounded up", 2 * MemoryPool::slab_bytes_for(total_of(parts))});

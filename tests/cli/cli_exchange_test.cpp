@@ -28,7 +28,7 @@ TEST_F(CliExchangeTest, ASpaceMadeOfAT1InputIsSweptAndItsResultsExported) {
   const std::string made = PASCALINE_TEST_T1;
   const ProgramResult swept =
       run({"sweep",         "--kernels", made,       "--spaces", made, "--kernel",     "scale",         "--device",
-           "host",          "--db",      database_,  "--jobs",   "2",  "--warm-cache", "--min-samples", "3",
+           "emulator",      "--db",      database_,  "--jobs",   "2",  "--warm-cache", "--min-samples", "3",
            "--max-samples", "5",         "--rounds", "2"});
   ASSERT_EQ(swept.exit_code, 0) << swept.error;
   for (const char* format : {"t4", "csv"}) {

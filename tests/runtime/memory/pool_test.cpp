@@ -10,7 +10,7 @@
 
 #include "core/error.hpp"
 #include "runtime/device/device.hpp"
-#include "runtime/device/emulator/host_memory.hpp"
+#include "runtime/device/emulator/emulated_memory.hpp"
 #include "tests/runtime/memory/manual_memory.hpp"
 
 namespace pascaline::testing {
@@ -22,8 +22,8 @@ constexpr std::size_t kMiB = std::size_t{1} << 20;
 /// Host memory with a limit.
 struct LimitedHost {
   explicit LimitedHost(std::uint64_t bytes) : memory(state, bytes) {}
-  HostState state;
-  HostMemory memory;
+  EmulatedState state;
+  EmulatedMemory memory;
 };
 
 TEST(MemoryPool, GivesAlignedMemoryOfItsOwnToEveryBuffer) {
@@ -196,7 +196,7 @@ TEST(MemoryPool, OtherFaultsOfTheDeviceComeThrough) {
     try {
       (void)pool.allocate_raw(bytes);
       FAIL() << "the device is broken";
-    } catch (const HostDeviceError& error) {
+    } catch (const EmulatorError& error) {
       EXPECT_EQ(error.code(), EIO);
     }
   }
@@ -210,7 +210,7 @@ class RefusingMemory : public ManualMemory {
  public:
   [[nodiscard]] RawBuffer allocate_raw(std::size_t bytes) override {
     if (is_recording) {
-      throw HostDeviceError("refused while recording");
+      throw EmulatorError("refused while recording");
     }
     return ManualMemory::allocate_raw(bytes);
   }
@@ -222,7 +222,7 @@ TEST(MemoryPool, NothingIsGivenOutWhileLaunchesAreRecorded) {
   const RawBuffer buffer = pool.allocate_raw(100);
   memory.is_recording = true;
   EXPECT_TRUE(pool.recording());
-  EXPECT_THROW((void)pool.allocate_raw(100), HostDeviceError) << "although the slab has room";
+  EXPECT_THROW((void)pool.allocate_raw(100), EmulatorError) << "although the slab has room";
   memory.is_recording = false;
   EXPECT_NE(pool.allocate_raw(100).data(), nullptr);
 }

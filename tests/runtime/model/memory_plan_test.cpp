@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/error.hpp"
-#include "runtime/device/emulator/host_memory.hpp"
+#include "runtime/device/emulator/emulated_memory.hpp"
 #include "runtime/memory/pool.hpp"
 #include "runtime/model/model.hpp"
 #include "tests/runtime/model/golden.hpp"
@@ -18,15 +18,15 @@ namespace {
 
 using Tokens = std::vector<std::int32_t>;
 
-// The host with little memory.
+// The emulated device with little memory.
 class ShortDevice : public RelayDevice {
  public:
   explicit ShortDevice(std::uint64_t bytes) : memory_(state_, bytes) {}
   [[nodiscard]] DeviceMemory& memory() noexcept override { return memory_; }
 
  private:
-  HostState state_;
-  HostMemory memory_;
+  EmulatedState state_;
+  EmulatedMemory memory_;
 };
 
 class MemoryPlanTest : public ::testing::Test {
@@ -67,14 +67,14 @@ class MemoryPlanTest : public ::testing::Test {
 };
 
 TEST_F(MemoryPlanTest, WhatIsCountedIsWhatIsTaken) {
-  config_.text.hidden = config_.vision.out_hidden = 512;
+  config_.text.hidden = config_.vision.value().out_hidden = 512;
   config_.text.intermediate = 1024;
   options_.request = {.tokens = 700, .pictures = 1, .patches = 256, .longest_side = 16};
   ShortDevice device(std::uint64_t{1} << 30);
   Executor executor(device);
   WeightSource source = hash_weights(config_);
   Model model(executor, config_, source, options_);
-  const std::vector<float> pixels(static_cast<std::size_t>(256 * config_.vision.patch_values()));
+  const std::vector<float> pixels(static_cast<std::size_t>(256 * config_.vision.value().patch_values()));
   const PatchView picture{16, 16, pixels};
   Tokens tokens(600, 1);
   std::fill(tokens.begin() + 10, tokens.begin() + 74, 500);
@@ -90,8 +90,8 @@ TEST_F(MemoryPlanTest, RefusalNamesThePartsAndWhatHelps) {
   options_.request = {.tokens = 100, .pictures = 2, .patches = 4096, .longest_side = 64};
   const std::string text = refusal(std::uint64_t{2} << 20);
   for (const char* part :
-       {"host has 2.0 MiB free", "weights, matrices in float32", "activations of 512 tokens", "context of 2048",
-        "logits", "cache for 100 tokens in float32", "pictures of 4096 patches", "--weights float16", "--chunk 64",
+       {"emulator has 2.0 MiB free", "weights, matrices in float32", "activations of 512 tokens", "context of 2048",
+        "logits", "cache for 100 tokens in float32", "images of 4096 patches", "--weights float16", "--chunk 64",
         "--context 1024", "--max-image-tokens 128", "all of these"}) {
     EXPECT_NE(text.find(part), std::string::npos) << part << " in\n" << text;
   }
@@ -126,7 +126,7 @@ TEST_F(MemoryPlanTest, PicturesGiveTheirMemoryToALongerConversation) {
   Executor executor(device);
   WeightSource source = hash_weights(config_);
   Model model(executor, config_, source, options_);
-  const std::vector<float> pixels(static_cast<std::size_t>(1024 * config_.vision.patch_values()));
+  const std::vector<float> pixels(static_cast<std::size_t>(1024 * config_.vision.value().patch_values()));
   const PatchView picture{32, 32, pixels};
   (void)model.encode({&picture, 1});
   EXPECT_LT(device.memory().state().free_bytes, 512U << 10);
@@ -230,9 +230,9 @@ TEST_F(MemoryPlanTest, ThePicturesMemoryIsReused) {
   Executor executor(device);
   WeightSource source = hash_weights(config_);
   Model model(executor, config_, source, options_);
-  std::vector<float> pixels(static_cast<std::size_t>(64 * config_.vision.patch_values()));
+  std::vector<float> pixels(static_cast<std::size_t>(64 * config_.vision.value().patch_values()));
   for (std::size_t i = 0; i < pixels.size(); ++i) {
-    pixels[i] = hash_weight("pixel_values", i);
+    pixels[i] = hash_pixel(i);
   }
   const PatchView large{8, 8, pixels};
   const PatchView small{4, 6, std::span(pixels).first(pixels.size() / 64 * 24)};
@@ -248,7 +248,7 @@ TEST_F(MemoryPlanTest, ThePicturesMemoryIsReused) {
   const std::uint64_t free = device.memory().state().free_bytes;
   EXPECT_EQ(first_of(small), before);
   (void)first_of(large);
-  EXPECT_EQ(device.memory().state().free_bytes, free) << "nothing is allocated for pictures that were seen before";
+  EXPECT_EQ(device.memory().state().free_bytes, free) << "nothing is allocated for images that were seen before";
   const std::vector<float> expected = golden_model_a().first_feature;
   for (std::size_t i = 0; i < expected.size(); ++i) {
     EXPECT_NEAR(before[i], expected[i], 1e-4);
