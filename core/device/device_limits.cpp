@@ -116,7 +116,7 @@ int resident_blocks(const DeviceLimits& limits, int threads, int registers, std:
 std::optional<std::string> reason_block_does_not_fit(const DeviceLimits& limits, int threads, int registers,
                                                      std::int64_t shared_bytes) {
   if (shared_bytes > limits.max_shared_bytes_per_block) {
-    return fmt::format("{} bytes of shared memory a block, the device has {}", shared_bytes,
+    return fmt::format("{} bytes of shared memory per block; the device has {}", shared_bytes,
                        limits.max_shared_bytes_per_block);
   }
   if (resident_blocks(limits, threads, registers, shared_bytes) == 0) {
