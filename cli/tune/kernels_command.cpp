@@ -23,7 +23,7 @@ namespace pascaline::cli {
 namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::ordered_json;
+using KernelJson = nlohmann::ordered_json;
 
 struct KernelsCommandOptions {
   KernelOptions kernel;
@@ -36,8 +36,8 @@ struct ListedKernel {
   fs::path source;
 };
 
-Json value_json(const Value& value) {
-  return std::visit([](const auto& held) { return Json(held); }, value);
+KernelJson value_json(const Value& value) {
+  return std::visit([](const auto& held) { return KernelJson(held); }, value);
 }
 
 // Products of many counts are beyond every integer.
@@ -61,11 +61,11 @@ std::string reference_text(const ListedKernel& listed) {
                                 : fmt::format("'{}' of this program", reference.host);
 }
 
-Json dimension_json(const Dimension& dimension) {
-  Json object{{"name", dimension.name},       {"description", dimension.description},
-              {"example", dimension.example}, {"minimum", dimension.minimum},
-              {"maximum", nullptr},           {"default", nullptr},
-              {"fixed", dimension.fixed},     {"varies", dimension.varies}};
+KernelJson dimension_json(const Dimension& dimension) {
+  KernelJson object{{"name", dimension.name},       {"description", dimension.description},
+                    {"example", dimension.example}, {"minimum", dimension.minimum},
+                    {"maximum", nullptr},           {"default", nullptr},
+                    {"fixed", dimension.fixed},     {"varies", dimension.varies}};
   if (dimension.maximum < std::numeric_limits<std::int64_t>::max()) {
     object["maximum"] = dimension.maximum;
   }
@@ -75,8 +75,8 @@ Json dimension_json(const Dimension& dimension) {
   return object;
 }
 
-Json type_json(const Space& space, const TypeVariable& variable) {
-  Json object{{"name", variable.name}, {"values", Json::array()}, {"like", nullptr}};
+KernelJson type_json(const Space& space, const TypeVariable& variable) {
+  KernelJson object{{"name", variable.name}, {"values", KernelJson::array()}, {"like", nullptr}};
   for (const ElementType type : variable.allowed) {
     object["values"].push_back(name_of(type));
   }
@@ -86,11 +86,11 @@ Json type_json(const Space& space, const TypeVariable& variable) {
   return object;
 }
 
-Json parameter_json(const Parameter& parameter) {
-  Json object{{"name", parameter.name},
-              {"description", parameter.description},
-              {"values", Json::array()},
-              {"default", value_json(parameter.values[parameter.default_index])}};
+KernelJson parameter_json(const Parameter& parameter) {
+  KernelJson object{{"name", parameter.name},
+                    {"description", parameter.description},
+                    {"values", KernelJson::array()},
+                    {"default", value_json(parameter.values[parameter.default_index])}};
   for (const Value& value : parameter.values) {
     object["values"].push_back(value_json(value));
   }
@@ -100,20 +100,20 @@ Json parameter_json(const Parameter& parameter) {
   return object;
 }
 
-Json kernel_json(const ListedKernel& listed) {
+KernelJson kernel_json(const ListedKernel& listed) {
   const Space& space = listed.space;
-  Json object{{"kernel", space.kernel},
-              {"description", space.description},
-              {"space", space.file},
-              {"source", listed.source.string()},
-              {"configurations", space.raw_size()},
-              {"reference", space.reference.kernel       ? "in_file"
-                            : space.reference.by_default ? "default"
-                                                         : "host"},
-              {"dimensions", Json::array()},
-              {"types", Json::array()},
-              {"parameters", Json::array()},
-              {"constraints", Json::array()}};
+  KernelJson object{{"kernel", space.kernel},
+                    {"description", space.description},
+                    {"space", space.file},
+                    {"source", listed.source.string()},
+                    {"configurations", space.raw_size()},
+                    {"reference", space.reference.kernel       ? "in_file"
+                                  : space.reference.by_default ? "default"
+                                                               : "host"},
+                    {"dimensions", KernelJson::array()},
+                    {"types", KernelJson::array()},
+                    {"parameters", KernelJson::array()},
+                    {"constraints", KernelJson::array()}};
   for (const Dimension& dimension : space.dimensions) {
     object["dimensions"].push_back(dimension_json(dimension));
   }
@@ -197,7 +197,7 @@ int show_one(const KernelsCommandOptions& options) {
     throw Error(fmt::format("there is no {}; give its folder with --kernels", listed.source.string()));
   }
   if (options.as_json) {
-    fmt::print("{}\n", kernel_json(listed).dump(2, ' ', false, Json::error_handler_t::replace));
+    fmt::print("{}\n", kernel_json(listed).dump(2, ' ', false, KernelJson::error_handler_t::replace));
   } else {
     print_detail(listed);
   }
@@ -228,11 +228,11 @@ int show_all(const KernelsCommandOptions& options) {
                     spaces.string(), kernels.string()));
   }
   if (options.as_json) {
-    Json list = Json::array();
+    KernelJson list = KernelJson::array();
     for (const ListedKernel& listed : found) {
       list.push_back(kernel_json(listed));
     }
-    fmt::print("{}\n", list.dump(2, ' ', false, Json::error_handler_t::replace));
+    fmt::print("{}\n", list.dump(2, ' ', false, KernelJson::error_handler_t::replace));
     return wrong ? kFault : kSuccess;
   }
   for (const ListedKernel& listed : found) {
