@@ -45,6 +45,15 @@ std::string count_text(double count) {
   return count < 1e6 ? fmt::format("{:.0f}", count) : fmt::format("{:.1e}", count);
 }
 
+std::string counted(std::size_t count, std::string_view what) {
+  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+}
+
+// "none" if there are none.
+std::string joined(const std::vector<std::string>& texts) {
+  return texts.empty() ? "none" : fmt::format("{}", fmt::join(texts, ", "));
+}
+
 std::string type_names(const TypeVariable& variable) {
   std::vector<std::string_view> names;
   for (const ElementType type : variable.allowed) {
@@ -140,9 +149,8 @@ void print_brief(const ListedKernel& listed) {
     types.push_back(fmt::format("{} ({})", variable.name, type_names(variable)));
   }
   fmt::print("{}: {}\n", space.kernel, clean_line(space.description));
-  fmt::print("  dimensions {}; types {}\n", fmt::join(dimensions, ", "),
-             types.empty() ? "none" : fmt::format("{}", fmt::join(types, ", ")));
-  fmt::print("  {} parameters with {} combinations; checked against {}\n", space.parameters.size(),
+  fmt::print("  dimensions {}; types {}\n", joined(dimensions), joined(types));
+  fmt::print("  {} with {} combinations; checked against {}\n", counted(space.parameters.size(), "parameter"),
              count_text(space.raw_size()), reference_text(listed));
 }
 
@@ -172,8 +180,8 @@ void print_detail(const ListedKernel& listed) {
         "  {:<20}  {}{}\n", variable.name, type_names(variable),
         variable.like ? fmt::format("; that of {} where it is not given", space.types[*variable.like].name) : "");
   }
-  fmt::print("\n{} parameters with {} combinations, before constraints; the default in brackets\n",
-             space.parameters.size(), count_text(space.raw_size()));
+  fmt::print("\n{} with {} combinations, before constraints; the default in brackets\n",
+             counted(space.parameters.size(), "parameter"), count_text(space.raw_size()));
   for (const Parameter& parameter : space.parameters) {
     std::vector<std::string> values;
     for (std::size_t i = 0; i < parameter.values.size(); ++i) {
@@ -183,7 +191,7 @@ void print_detail(const ListedKernel& listed) {
     fmt::print("  {:<20}  {}\n  {:<20}  {}\n", parameter.name, fmt::join(values, " "), "",
                clean_line(parameter.description));
   }
-  fmt::print("\n{} constraints\n", space.constraints.size());
+  fmt::print("\n{}\n", counted(space.constraints.size(), "constraint"));
   for (const Constraint& constraint : space.constraints) {
     fmt::print("  {}\n      {}\n", clean_line(constraint.because), clean_line(constraint.require.text()));
   }
@@ -238,8 +246,8 @@ int show_all(const KernelsCommandOptions& options) {
   for (const ListedKernel& listed : found) {
     print_brief(listed);
   }
-  fmt::print("\n{} kernel{} in {}; `pascaline kernels NAME` shows parameters and constraints of one\n", found.size(),
-             found.size() == 1 ? "" : "s", clean_line(spaces.string()));
+  fmt::print("\n{} in {}; `pascaline kernels NAME` shows parameters and constraints of one\n",
+             counted(found.size(), "kernel"), clean_line(spaces.string()));
   return wrong ? kFault : kSuccess;
 }
 

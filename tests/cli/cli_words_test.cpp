@@ -91,7 +91,7 @@ TEST_F(CliWordsTest, WrongValuesSayWhichThereAreAndWhereToReadOn) {
                {"--searcher", "there is no 'genetik' (did you mean 'genetic'?); it is one of auto, ",
                 "see pascaline sweep --help"});
   expect_fault(run({"report", "--format", "htlm"}), 2, {"(did you mean 'html'?)", "see pascaline report --help"});
-  expect_fault(run({"show", "winer"}), 2, {"(did you mean 'winners'?)"});
+  expect_fault(run({"show", "winers"}), 2, {"(did you mean 'winners'?)"});
   expect_fault(run({"show", "--status", "wrong_results", "--db", database_}), 1, {"(did you mean 'wrong_result'?)"});
   expect_fault(run({"generate", "--model", "x", "--prompt", "x", "--weights", "flaot16"}), 2,
                {"(did you mean 'float16'?)", "see pascaline generate --help"});
