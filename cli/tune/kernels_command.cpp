@@ -170,7 +170,7 @@ void print_detail(const ListedKernel& listed) {
   const Space& space = listed.space;
   fmt::print("{}: {}\n{}\n{}\n", space.kernel, clean_line(space.description), clean_line(space.file),
              clean_line(listed.source.string()));
-  fmt::print("checked against {}\n\ndimensions\n", reference_text(listed));
+  fmt::print("checked against {}\n\ndimensions{}\n", reference_text(listed), space.dimensions.empty() ? ": none" : "");
   for (const Dimension& dimension : space.dimensions) {
     fmt::print("  {:<20}  {}\n", dimension.name, dimension_text(dimension));
   }
