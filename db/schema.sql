@@ -226,6 +226,7 @@ CREATE TABLE trials (
   clock_scale REAL NOT NULL DEFAULT 1,  -- median_us, low_us, high_us are the samples' times this
   energy_mj REAL,  -- a launch
   shared_trial_id INTEGER REFERENCES trials (id),  -- the trial of an identical binary whose result this is
+  inputs_ms REAL NOT NULL DEFAULT 0,  -- of verify_ms, for inputs and what the result must be
   CHECK ((status = 'ok') = (median_us IS NOT NULL)),
   CHECK ((median_us IS NULL) = (low_us IS NULL)),
   CHECK ((median_us IS NULL) = (high_us IS NULL)),

@@ -72,6 +72,8 @@ CREATE TABLE plan_paths (
   PRIMARY KEY (run_uuid, option)
 ) STRICT, WITHOUT ROWID;
 
+ALTER TABLE trials ADD COLUMN inputs_ms REAL NOT NULL DEFAULT 0;
+
 -- With every column of a trial, whichever they are.
 DROP VIEW trial_details;
 CREATE VIEW trial_details AS
