@@ -127,7 +127,7 @@ std::vector<std::string> kernel_names(const std::filesystem::path& spaces) {
 Space KernelOptions::load_space() const {
   if (why_no_kernel_name(kernel)) {
     throw Error(fmt::format(
-        "'{}' is no kernel name; give the stem of its .cu, and its folders with --kernels and --spaces", kernel));
+        "'{}' is not a kernel name; give the stem of its .cu, and its folders with --kernels and --spaces", kernel));
   }
   const auto file = kernel_file(spaces(), kernel, ".json");
   try {
@@ -137,7 +137,7 @@ Space KernelOptions::load_space() const {
     if (std::filesystem::exists(file, unseen)) {
       throw;
     }
-    throw Error(fmt::format("{}{}; `pascaline kernels` lists the kernels that there are", error.what(),
+    throw Error(fmt::format("{}{}; `pascaline kernels` lists all kernels", error.what(),
                             did_you_mean(kernel, kernel_names(spaces()))));
   }
 }
@@ -194,10 +194,10 @@ void add_database_option(CLI::App& command, std::string& database, const std::st
 
 void add_report_options(CLI::App& command, ReportOptions& report) {
   command.add_option("-k,--kernel", report.kernel, "Only this kernel");
-  command.add_option("--device-name", report.device, "Only this device, by its whole name");
+  command.add_option("--device-name", report.device, "Only this device, by its full name");
   command.add_option("--title", report.title, "Title of the report")->capture_default_str()->check(not_empty());
   command.add_option("-w,--workload", report.workload,
-                     "A workload file whose calls weigh the gains of HTML and JSON (default: qwen3-vl-2b), or none");
+                     "Workload whose call counts weight the speedups in HTML and JSON (default: qwen3-vl-2b), or none");
   command.add_option("--spaces", report.spaces_folder, "Folder of the workload's search spaces")
       ->check(CLI::ExistingDirectory);
 }
@@ -258,7 +258,7 @@ CLI::Validator any_unsigned() { return whole_number_of(std::uint64_t{0}, std::nu
 
 void require_writable(const std::filesystem::path& file) {
   if (file.empty()) {
-    throw Error("cannot write '', which is no file's name; give a file with -o");
+    throw Error("cannot write '', which is not a file name; give a file with -o");
   }
   std::error_code unseen;  // what cannot be looked at cannot be written, either
   if (std::filesystem::is_directory(file, unseen)) {

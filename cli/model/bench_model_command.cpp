@@ -237,16 +237,17 @@ void add_bench_model_command(CLI::App& app, Action& action) {
   const auto options = std::make_shared<BenchModelCommandOptions>();
   options->model.add_to(*command);
   options->sizes.add_to(*command);
-  command->add_flag("--no-image", options->no_image, "No image (else 1024 x 1024, if the model takes it)");
+  command->add_flag("--no-image", options->no_image, "Without an image (default: 1024 x 1024, if the model takes it)");
   command->add_option("--repeats", options->repeats, "Runs of each, of which the median counts")
       ->transform(whole_number(1, 1000))
       ->capture_default_str();
   command->add_flag("--json", options->as_json, "Print JSON");
   command->footer(
-      "Wall time of the whole pass. With a tuned database every pass is timed with it, without, and with it again.\n"
+      "Wall time of whole passes. With a tuned database each pass is timed with it, without it, and with it again.\n"
       "The limit of decoding is the time to read weights and cache once at the rate of copying memory, that of "
       "prompts\n"
-      "and images the card's float32 operations at its highest clock. What fails is said, and exits with 1.\n\n"
+      "and images the card's float32 operations at its highest clock. A pass that fails is reported, and the exit code "
+      "is 1.\n\n"
       "Example:\n"
       "  pascaline bench-model --model Qwen3-VL-2B-Instruct --db tuned.db --random-weights");
   command->callback([&action, options] { action = [options] { return bench_model(*options); }; });

@@ -95,7 +95,7 @@ void add_profile_command(CLI::App& app, Action& action) {
   options->sizes.add_to(*command);
   command->add_flag("--json", options->as_json, "Print JSON");
   command->footer(
-      "Each launch is timed by itself, by device events, with the caches as the launches before leave "
+      "Each launch is timed separately by device events, with the caches as the preceding launches leave "
       "them.\n\nExample:\n"
       "  pascaline profile --model Qwen3-VL-2B-Instruct --db tuned.db --prompt-tokens 1024");
   command->callback([&action, options] { action = [options] { return profile(*options); }; });
