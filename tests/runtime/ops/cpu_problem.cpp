@@ -113,8 +113,10 @@ void run_elementwise(const CpuProblem& of) {
       return ops::compute(ops::SiluMultiply{a, b, y});
     case 3:
       return ops::compute(ops::GeluTanh{a, y});
-    default:
+    case 4:
       return ops::compute(ops::GeluErf{a, y});
+    default:
+      return ops::compute(ops::GeluMultiply{a, b, y});
   }
 }
 
@@ -151,7 +153,7 @@ void run_advance(const CpuProblem& of) {
   ops::compute(ops::Advance{of.view("length", {1}), of.view("slots", {1}), of.view("positions", {3, 1})});
 }
 
-Run runner(const std::string& kernel) {
+const std::map<std::string, Run>& runners() {
   static const std::map<std::string, Run> known{{"advance", run_advance},
                                                 {"attention_decode", run_attention_decode},
                                                 {"attention_prefill", run_attention_prefill},
@@ -167,7 +169,7 @@ Run runner(const std::string& kernel) {
                                                 {"sample", run_sample},
                                                 {"softmax", run_softmax},
                                                 {"transpose", run_transpose}};
-  return known.at(kernel);
+  return known;
 }
 
 }  // namespace
@@ -213,6 +215,14 @@ void CpuProblem::compute_expected() {
   }
 }
 
+std::vector<std::string> CpuProblem::kernels() {
+  std::vector<std::string> names;
+  for (const auto& [name, run] : runners()) {
+    names.push_back(name);
+  }
+  return names;
+}
+
 TensorView CpuProblem::view(const char* name, std::initializer_list<std::int64_t> shape) const {
   for (const Slot& slot : slots_) {
     if (slot.argument->name == name) {
@@ -227,7 +237,7 @@ void CpuProblem::check(int threads) {
   for (Slot& slot : slots_) {
     slot.buffer.set(slot.initial);
   }
-  runner(problem_.kernel)(*this);
+  runners().at(problem_.kernel)(*this);
   for (const Slot& slot : slots_) {
     EXPECT_TRUE(slot.buffer.intact()) << "written outside of " << slot.argument->name;
     if (is_output(*slot.argument)) {

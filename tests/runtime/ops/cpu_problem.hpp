@@ -17,6 +17,9 @@ class CpuProblem {
   /// `space` must outlive it.
   CpuProblem(const Space& space, const Problem& problem, std::uint64_t seed);
 
+  /// Kernels that an operation is known for, sorted.
+  [[nodiscard]] static std::vector<std::string> kernels();
+
   /// Computes it from what was drawn, with so many threads; fails the test where the result is not the host reference's
   /// within the space's tolerance, an input has changed or a byte outside of a buffer was written.
   void check(int threads);
