@@ -119,7 +119,7 @@ TEST_F(CliBundleTest, WrongInputIsAFault) {
   expect_fault(make({"--untuned", "--ptx"}), 1, {"--ptx"});
   expect_fault(make({"--untuned", "--db", database_}), 2, {"--db"});
   expect_fault(make({"--untuned", "--workload", "nosuch.json"}), 1, {"nosuch.json"});
-  expect_fault(make({"--untuned", "--listed-only"}), 1, {"there is nothing to make a bundle of"});
+  expect_fault(make({"--untuned", "--listed-only"}), 1, {"there is nothing to bundle"});
   const std::string right = bundle_;
   bundle_ = (folder_ / "nosuch" / "x.pasc").string();
   expect_fault(make({"--untuned"}), 1, {"cannot write " + bundle_});
