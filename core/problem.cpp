@@ -13,19 +13,19 @@ namespace {
 struct TypeEntry {
   ElementType type;
   std::string_view name;
-  std::size_t bytes;
+  std::size_t bits;
 };
 
 constexpr std::array<TypeEntry, 9> kTypes{{
-    {ElementType::float32, "float32", 4},
-    {ElementType::float16, "float16", 2},
-    {ElementType::bfloat16, "bfloat16", 2},
-    {ElementType::float64, "float64", 8},
-    {ElementType::int32, "int32", 4},
-    {ElementType::int64, "int64", 8},
-    {ElementType::uint32, "uint32", 4},
-    {ElementType::int8, "int8", 1},
-    {ElementType::uint8, "uint8", 1},
+    {ElementType::float32, "float32", 32},
+    {ElementType::float16, "float16", 16},
+    {ElementType::bfloat16, "bfloat16", 16},
+    {ElementType::float64, "float64", 64},
+    {ElementType::int32, "int32", 32},
+    {ElementType::int64, "int64", 64},
+    {ElementType::uint32, "uint32", 32},
+    {ElementType::int8, "int8", 8},
+    {ElementType::uint8, "uint8", 8},
 }};
 
 const TypeEntry& entry_of(ElementType type) {
@@ -48,7 +48,17 @@ std::string nearest(std::string_view name, const std::vector<std::pair<std::stri
 
 bool is_element_type(ElementType type) noexcept { return static_cast<std::size_t>(type) < kTypes.size(); }
 
-std::size_t size_of(ElementType type) { return entry_of(type).bytes; }
+std::size_t bits_of(ElementType type) { return entry_of(type).bits; }
+
+std::size_t size_of(ElementType type) {
+  const TypeEntry& entry = entry_of(type);
+  if (entry.bits % 8 != 0) {
+    throw Error(fmt::format("an element of {} has {} bits, which are no whole bytes", entry.name, entry.bits));
+  }
+  return entry.bits / 8;
+}
+
+std::size_t bytes_of(ElementType type, std::size_t count) { return packed_bytes(bits_of(type), count); }
 
 std::string_view name_of(ElementType type) { return entry_of(type).name; }
 

@@ -90,7 +90,7 @@ class Conversation {
     PromptLimits limits = limits_;
     limits.used = begun_ ? session_->model().length() : limits_.used;
     std::int64_t text = kTextRoom;
-    for (const std::size_t tokens : tokens_of(pictures_, session_->config().vision.merge)) {
+    for (const std::size_t tokens : tokens_of(pictures_, session_->config())) {
       text += static_cast<std::int64_t>(tokens);
     }
     FittedPictures fitted = place_pictures(session_->folder(), {&image, 1}, text, limits);

@@ -129,7 +129,11 @@ LogitReference read_reference(const std::filesystem::path& name, const ModelConf
   if (reference.tokens.empty()) {
     refuse(file, "input_ids is empty; a reference needs a prompt of at least one token");
   }
-  read_pictures(file, config.vision, reference);
+  if (config.vision) {
+    read_pictures(file, *config.vision, reference);
+  } else if (has_both(file, "pixel_values", "image_grid_thw")) {
+    refuse(file, "it has pixel_values, but the model only reads text; record a reference without images");
+  }
   reference.logits = read_logits(file, "logits", reference.tokens.size(), vocabulary);
   if (has_both(file, "decode_ids", "decode_logits")) {
     reference.decode_tokens = stored_tokens(file, "decode_ids", vocabulary);

@@ -347,7 +347,7 @@ std::int64_t BoundSpace::value(const Argument& argument, const Config& config) c
                             value, argument.value.text(), problem_.text()));
   }
   if (argument.kind == ArgumentKind::buffer &&
-      value > kMaxBufferBytes / static_cast<std::int64_t>(size_of(type_of(argument)))) {
+      value > kMaxBufferBytes * 8 / static_cast<std::int64_t>(bits_of(type_of(argument)))) {
     throw Error(
         fmt::format("buffer '{}' of kernel '{}' has the extent {} ('{}') for {}, which is more than any device "
                     "holds; make the dimensions smaller or correct the extent in the search space",

@@ -7,6 +7,7 @@
 
 #include "core/error.hpp"
 #include "runtime/model/model.hpp"
+#include "runtime/model/requirements.hpp"
 
 namespace pascaline {
 namespace {
@@ -94,9 +95,10 @@ FittedPictures place_pictures(const ModelFolder& model, std::span<const Image> i
   return fit_pictures(own, images, room);
 }
 
-std::vector<std::size_t> tokens_of(std::span<const Patches> pictures, std::int64_t merge) {
+std::vector<std::size_t> tokens_of(std::span<const Patches> pictures, const ModelConfig& config) {
   std::vector<std::size_t> result;
   for (const Patches& picture : pictures) {
+    const std::int64_t merge = vision_of(config).merge;
     result.push_back(static_cast<std::size_t>(picture.grid.rows() / (merge * merge)));
   }
   return result;
@@ -115,8 +117,12 @@ ModelRequest ChatPrompt::request(std::int64_t answer) const {
 
 ChatPrompt make_prompt(const ModelFolder& model, std::span<const ChatMessage> messages, std::span<const Image> images,
                        const PromptLimits& limits) {
+  if (!images.empty()) {
+    (void)vision_of(model.config());
+  }
   const std::vector<std::size_t> ones(images.size(), 1);
-  const auto text = static_cast<std::int64_t>(encode_chat(model.tokenizer(), messages, ones).size() - images.size());
+  const auto text = static_cast<std::int64_t>(
+      encode_chat(model.tokenizer(), messages, ones, model.chat_template()).size() - images.size());
   if (text > limits.context - limits.used - limits.answer) {
     throw Error(
         fmt::format("a prompt of {} tokens{} and an answer of up to {} do not fit the context of {}; ask for a "
@@ -126,8 +132,8 @@ ChatPrompt make_prompt(const ModelFolder& model, std::span<const ChatMessage> me
   }
   ChatPrompt prompt;
   prompt.images = place_pictures(model, images, text, limits);
-  prompt.tokens =
-      encode_chat(model.tokenizer(), messages, tokens_of(prompt.images.pictures, model.config().vision.merge));
+  prompt.tokens = encode_chat(model.tokenizer(), messages, tokens_of(prompt.images.pictures, model.config()),
+                              model.chat_template());
   return prompt;
 }
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "core/error.hpp"
@@ -11,6 +12,43 @@ namespace {
 
 std::string_view name_of_role(ChatRole role) {
   return role == ChatRole::system ? "system" : role == ChatRole::user ? "user" : "assistant";
+}
+
+// An earlier answer as Qwen3's template renders it: without what it says within <think>.
+std::string without_thinking(const std::string& text) {
+  constexpr std::string_view kEnd = "</think>";
+  const std::size_t end = text.rfind(kEnd);
+  if (end == std::string::npos) {
+    return text;
+  }
+  const std::size_t begin = text.find_first_not_of('\n', end + kEnd.size());
+  return begin == std::string::npos ? std::string() : text.substr(begin);
+}
+
+// The conversation with its answers as Qwen3's template renders them.
+std::vector<ChatMessage> with_rendered_answers(std::span<const ChatMessage> messages) {
+  std::vector<ChatMessage> rendered(messages.begin(), messages.end());
+  bool asked = false;    // by the user
+  bool is_open = false;  // an answer was last
+  for (ChatMessage& message : rendered) {
+    asked = asked || message.role == ChatRole::user;
+    is_open = message.role == ChatRole::user ? false : is_open || message.role == ChatRole::assistant;
+    const bool has_image = std::any_of(message.parts.begin(), message.parts.end(),
+                                       [](const ChatPart& part) { return part.kind == ChatPart::Kind::image; });
+    if (message.role == ChatRole::assistant && !has_image) {
+      std::string text;
+      for (const ChatPart& part : message.parts) {
+        text += part.text;
+      }
+      message = text_message(ChatRole::assistant, without_thinking(text));
+    }
+  }
+  if (asked && is_open) {
+    throw Error(
+        "the conversation ends with an answer, which Qwen3's template has no place for; end it with a message of "
+        "the user");
+  }
+  return rendered;
 }
 
 class ChatEncoder {
@@ -88,14 +126,20 @@ class ChatEncoder {
 ChatMessage text_message(ChatRole role, std::string text) { return {role, {{ChatPart::Kind::text, std::move(text)}}}; }
 
 std::vector<TokenId> encode_chat(const Tokenizer& tokenizer, std::span<const ChatMessage> messages,
-                                 std::span<const std::size_t> image_tokens) {
+                                 std::span<const std::size_t> image_tokens, ChatTemplate chat_template) {
   if (messages.empty()) {
     throw Error("cannot encode a conversation without messages");
   }
   ChatEncoder encoder(tokenizer, image_tokens);
-  for (std::size_t i = 0; i < messages.size(); ++i) {
-    if (i == 0 || messages[i].role != ChatRole::system) {
-      encoder.message(messages[i]);
+  if (chat_template == ChatTemplate::qwen3) {
+    for (const ChatMessage& message : with_rendered_answers(messages)) {
+      encoder.message(message);
+    }
+  } else {
+    for (std::size_t i = 0; i < messages.size(); ++i) {
+      if (i == 0 || messages[i].role != ChatRole::system) {
+        encoder.message(messages[i]);
+      }
     }
   }
   encoder.begin(ChatRole::assistant);

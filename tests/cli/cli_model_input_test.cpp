@@ -143,7 +143,7 @@ class CliReferenceTest : public CliModelInputTest {
   std::vector<std::string> left_out_;
 
   CliReferenceTest() {
-    patch_values_ = load_model_config(model_).vision.patch_values();
+    patch_values_ = load_model_config(model_).vision.value().patch_values();
     remove_weights();
   }
 
