@@ -98,7 +98,7 @@ void SpaceBuilder::add_parameter(const std::string& name, const std::vector<Valu
   }
   if (std::any_of(space_.parameters.begin(), space_.parameters.end(),
                   [&](const RecordedParameter& known) { return known.name == name; })) {
-    complain(fmt::format("the parameter '{}' stands twice", name));
+    complain(fmt::format("the parameter '{}' is a duplicate", name));
   }
   if (space_.parameters.size() == kMaxParameters) {
     complain(fmt::format("more than {} parameters", kMaxParameters));

@@ -104,7 +104,7 @@ void Model::check(const Prompt& prompt) const {
     (void)vision_of(config_);
   }
   if (prompt.tokens.empty()) {
-    throw Error("a prompt of no tokens");
+    throw Error("an empty prompt");
   }
   const auto wrong = std::find_if(prompt.tokens.begin(), prompt.tokens.end(),
                                   [&](std::int32_t token) { return token < 0 || token >= config_.text.vocab; });
@@ -228,7 +228,7 @@ void Model::read_rows(std::int64_t first, std::int64_t count, const LogitsReader
 
 void Model::require_logits() const {
   if (!has_logits_) {
-    throw Error("no tokens were read yet, so none follows");
+    throw Error("no tokens have been read yet, so none can follow");
   }
 }
 

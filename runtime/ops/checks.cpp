@@ -165,7 +165,7 @@ void Checks::same_shape(Operand operand, std::initializer_list<ElementType> type
   }
   if (std::any_of(tensor.shape.begin(), tensor.shape.begin() + tensor.rank,
                   [](std::int64_t size) { return size < 0; })) {
-    fail(fmt::format("{} is {}; no extent may be negative", operand.name, extents_text(tensor)));
+    fail(fmt::format("{} is {}; extents must not be negative", operand.name, extents_text(tensor)));
   }
   if (tensor.rank != other.tensor->rank ||
       !std::equal(tensor.shape.begin(), tensor.shape.begin() + tensor.rank, other.tensor->shape.begin())) {

@@ -87,7 +87,7 @@ FittedPictures place_pictures(const ModelFolder& model, std::span<const Image> i
   const PreprocessorConfig own = limit_tokens(model.preprocessor(), limits.most_image_tokens);
   if (const std::int64_t wanted = token_sum(images, own); wanted > room) {
     throw ContextFullError(
-        fmt::format("{} images of {} tokens together do not fit the {} tokens that text and answer leave of "
+        fmt::format("{} images of {} tokens together do not fit into the {} tokens that text and answer leave of "
                     "the context of {}; ask for a larger one with --context, or for smaller images with "
                     "--max-image-tokens",
                     images.size(), wanted, std::max<std::int64_t>(room, 0), limits.context));

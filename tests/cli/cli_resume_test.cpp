@@ -287,9 +287,9 @@ TEST_F(CliResumeTest, NonsenseInThePlanIsRefusedWithWhatIsWrong) {
   const std::int64_t id = interrupted(toy_plan());
   const std::string session = fmt::format("session {}", id);
   const std::pair<const char*, const char*> nonsense[] = {
-      {"kernel = '../../etc/passwd'", "no kernel's name"},
-      {"kernel = ''", "no kernel's name"},
-      {"kernel = '--log=/tmp/x'", "no kernel's name"},
+      {"kernel = '../../etc/passwd'", "not a kernel's name"},
+      {"kernel = ''", "not a kernel's name"},
+      {"kernel = '--log=/tmp/x'", "not a kernel's name"},
       {"devices = 'host,--log=x'", "neither emulator nor cuda:N"},
       {"devices = ''", "neither emulator nor cuda:N"},
       {"devices = 'cuda:-0'", "neither emulator nor cuda:N"},
@@ -297,7 +297,7 @@ TEST_F(CliResumeTest, NonsenseInThePlanIsRefusedWithWhatIsWrong) {
       {"target = 'sm_61 --log'", "no architecture"},
       {"nvrtc = '/tmp/libnvrtc.so'", "no version"},
       {"nvrtc = '12 --log'", "no version"},
-      {"kernel = 'toy' || char(0) || 'x'", "no kernel's name"},
+      {"kernel = 'toy' || char(0) || 'x'", "not a kernel's name"},
       {"target = 'sm_61' || char(0) || 'x'", "sm_61 x', which is no architecture"},
       {"nvrtc = '12' || char(0)", "no version"},
       {"devices = 'host' || char(0) || 'x'", "'host x', which is neither emulator nor cuda:N"},

@@ -79,7 +79,7 @@ TEST(RecordedCsv, BadTablesAreRefusedWithTheirRow) {
       {"compile,50", "compile,2e15",
        "sample: row 3: the configuration cost 2000000000000000 ms, more than the 1000000000000000 ms that are "
        "believed"},
-      {"x,mode", "x,x", "sample: row 1: the parameter 'x' stands twice"},
+      {"x,mode", "x,x", "sample: row 1: the parameter 'x' is a duplicate"},
       {"x,mode", "x,", "sample: row 1: a parameter has no name"},
   };
   for (const auto& [from, to, message] : cases) {

@@ -143,7 +143,7 @@ TEST(KernelTunerCache, BadFilesAreRefusedWithTheirPlace) {
       {R"("x": [4, 2, 1])", R"("x": [NaN, 2, 1])", "sample:/tune_params/x/0: NaN cannot be a parameter's value"},
       {R"("x": [4, 2, 1])", R"("x": [4, 2, 1], "z": [1])",
        "sample:/tune_params/z: this parameter is not among tune_params_keys"},
-      {R"(["x", "opt")", R"(["x", "x", "opt")", "sample:/tune_params_keys/1: the parameter 'x' stands twice"},
+      {R"(["x", "opt")", R"(["x", "x", "opt")", "sample:/tune_params_keys/1: the parameter 'x' is a duplicate"},
       {R"(["x", "opt", "scale", "layout"])", "[]", "sample:/tune_params_keys: there is no parameter"},
       {R"(["x", "opt", "scale", "layout"])", "\"x\"", "sample:/tune_params_keys: expected an array, found string"},
       {R"("4,False,1,col")", R"("4,True,1,col")",

@@ -154,7 +154,7 @@ TEST_F(BundleDispatchTest, OtherKernelsAreRefused) {
   expect_refused_by_itself("scale.json");
   write_scale_kernel(folder_.path());
   write([](json& m) { m["kernels"][0]["name"] = "../scale"; });
-  expect_refused_by_itself("is no kernel's name");
+  expect_refused_by_itself("is not a kernel's name");
 }
 
 TEST_F(BundleDispatchTest, AlteredParametersAreRefusedThoughTheHashesAreRight) {
