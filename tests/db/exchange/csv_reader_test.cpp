@@ -76,8 +76,8 @@ TEST(RecordedCsv, BadTablesAreRefusedWithTheirRow) {
       {"x,mode", "x,mod\xe9", "sample: row 1: cell 2 is not valid UTF-8; save the table in that encoding"},
       {"2.5,ok", "1.5e12,ok", "sample: row 2: a time is 1500000000000 ms, more than the plausible 1000000000000 ms"},
       {"compile,50", "compile,2e15",
-       "sample: row 3: the configuration cost 2000000000000000 ms, more than the 1000000000000000 ms that are "
-       "plausible"},
+       "sample: row 3: the configuration cost 2000000000000000 ms, more than the plausible "
+       "1000000000000000 ms"},
       {"x,mode", "x,x", "sample: row 1: the parameter 'x' is a duplicate"},
       {"x,mode", "x,", "sample: row 1: a parameter has no name"},
   };
