@@ -158,7 +158,7 @@ int check_problem(const CheckCommandOptions& options, const HostCompiler& compil
   const bool fallback = first.provenance == Provenance::fallback;
   if (fallback && !options.as_json) {
     fmt::print("{}: {}; checking the closest valid configuration instead\n", bound.problem().text(),
-               clean_line(first.because));
+               clean_line(first.reason));
   }
   int bad = 0;
   for (const Config& config : configurations(options, bound, first.config)) {
@@ -177,7 +177,7 @@ int check_problem(const CheckCommandOptions& options, const HostCompiler& compil
                     {"ok", verdict.good},
                     {"result", verdict.text}});
     if (fallback && config == first.config) {
-      rows.back()["because"] = first.because;
+      rows.back()["because"] = first.reason;
     }
   }
   return bad;

@@ -39,7 +39,7 @@ DispatcherOptions dispatcher_options(const ExplainCommandOptions& options) {
 json to_json(const Plan& plan, const Geometry& geometry) {
   json out{{"problem", plan.problem.text()},
            {"provenance", name_of(plan.provenance)},
-           {"because", plan.because},
+           {"because", plan.reason},
            {"config", plan.config.json()},
            {"grid", geometry.grid},
            {"block", geometry.block},
@@ -58,7 +58,7 @@ json to_json(const Plan& plan, const Geometry& geometry) {
 }
 
 void print_text(const Plan& plan, const Geometry& geometry) {
-  fmt::print("{}\n  {}: {}\n", plan.problem.text(), name_of(plan.provenance), clean_line(plan.because));
+  fmt::print("{}\n  {}: {}\n", plan.problem.text(), name_of(plan.provenance), clean_line(plan.reason));
   fmt::print("  {}\n", clean_line(plan.config.text()));
   fmt::print("  grid {}, block {}, {} bytes of dynamic shared memory\n", fmt::join(geometry.grid, "x"),
              fmt::join(geometry.block, "x"), geometry.shared_bytes);

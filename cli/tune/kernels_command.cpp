@@ -124,7 +124,7 @@ Json kernel_json(const ListedKernel& listed) {
     object["parameters"].push_back(parameter_json(parameter));
   }
   for (const Constraint& constraint : space.constraints) {
-    object["constraints"].push_back({{"require", constraint.require.text()}, {"reason", constraint.because}});
+    object["constraints"].push_back({{"require", constraint.require.text()}, {"reason", constraint.reason}});
   }
   return object;
 }
@@ -185,7 +185,7 @@ void print_detail(const ListedKernel& listed) {
   }
   fmt::print("\n{} constraints\n", space.constraints.size());
   for (const Constraint& constraint : space.constraints) {
-    fmt::print("  {}\n      {}\n", clean_line(constraint.because), clean_line(constraint.require.text()));
+    fmt::print("  {}\n      {}\n", clean_line(constraint.reason), clean_line(constraint.require.text()));
   }
 }
 

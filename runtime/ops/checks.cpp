@@ -186,8 +186,8 @@ void Checks::packed(Operand operand) const {
   }
 }
 
-void Checks::fail_as_given(Operand operand, const char* because) const {
-  fail(fmt::format("{} is given, but {}; leave it out", operand.name, because));
+void Checks::fail_as_given(Operand operand, const char* reason) const {
+  fail(fmt::format("{} is given, but {}; leave it out", operand.name, reason));
 }
 
 void Checks::address(Operand operand) const {
