@@ -20,7 +20,7 @@ using nlohmann::json;
 using Clock = std::chrono::steady_clock;
 
 constexpr int kWarmups = 3;
-constexpr std::int64_t kUsualSide = 1024;  // pixels of a picture's sides
+constexpr std::int64_t kUsualSide = 1024;  // pixels of an image's sides
 
 struct BenchModelCommandOptions {
   ModelCommandOptions model;
@@ -195,7 +195,7 @@ void print_all(Session& session, const std::vector<BenchRow>& rows, const PeakRa
   }
 }
 
-// The usual picture, or the largest square that the model takes, if it reads images.
+// The usual image, or the largest square that the model takes, if it reads images.
 void choose_picture(const ModelFolder& folder, BenchModelCommandOptions& options) {
   if (options.sizes.image.empty() && !options.no_image && folder.config().vision) {
     const auto most = static_cast<std::int64_t>(std::sqrt(static_cast<double>(most_pixels(folder))));

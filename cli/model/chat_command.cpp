@@ -22,7 +22,7 @@ constexpr const char* kHelp =
     "/help        this list\n"
     "/quit        quit (so does end of input)\n";
 
-// Tokens that a message takes beside its pictures, as far as is known before it is written.
+// Tokens that a message takes beside its images, as far as is known before it is written.
 constexpr std::int64_t kTextRoom = 64;
 
 struct ChatCommandOptions {
@@ -63,7 +63,7 @@ class Conversation {
     return begun_ ? "; /clear starts a new conversation with an empty context" : "";
   }
 
-  // What was to be said with pictures is said anew without them, if it went wrong.
+  // What was to be said with images is said again without them, if it went wrong.
   void drop_pictures() {
     if (!pictures_.empty()) {
       fmt::print("the images are dropped\n");

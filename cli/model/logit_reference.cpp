@@ -53,7 +53,7 @@ std::vector<std::int32_t> stored_tokens(const Safetensors& file, const char* nam
   return tokens;
 }
 
-// Patches of a picture of that grid, of which `left` remain in pixel_values.
+// Patches of an image of that grid, of which `left` remain in pixel_values.
 std::int64_t count_patches(const Safetensors& file, std::span<const std::int32_t> grid, std::size_t picture,
                            std::int64_t merge, std::int64_t left) {
   const std::string what =

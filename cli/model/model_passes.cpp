@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::int64_t kFamilysMostPixels = std::int64_t{1} << 24;
 
-// Tokens that are anything but pictures.
+// Tokens that are anything but images.
 std::vector<TokenId> some_tokens(const ModelConfig& config, std::int64_t count) {
   std::vector<TokenId> tokens;
   for (std::int64_t i = 0; i < count; ++i) {
@@ -27,7 +27,7 @@ std::vector<TokenId> some_tokens(const ModelConfig& config, std::int64_t count) 
   return tokens;
 }
 
-// A picture of so many pixels, of any content.
+// An image of so many pixels, of any content.
 struct SomePicture {
   SomePicture(const VisionConfig& vision, std::int64_t height, std::int64_t width)
       : rows(patches_along(vision, height)),

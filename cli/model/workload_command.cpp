@@ -95,7 +95,7 @@ class WorkloadWriter {
   std::vector<LaunchSum> launches_;
 };
 
-// Whether the picture is looked at in a prompt, which the context must have room for; `request` then counts it.
+// Whether the image is looked at in a prompt, which the context must have room for; `request` then counts it.
 bool fit_picture(const WorkloadCommandOptions& options, const ModelFolder& folder, ModelRequest& request) {
   if (options.sizes.image.empty()) {
     return false;

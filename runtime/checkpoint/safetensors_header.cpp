@@ -56,7 +56,7 @@ struct Entry {
 };
 
 // Takes the parser's events one after the other, so that nothing but what the format allows is ever built, and a name
-// that stands twice is seen.
+// that occurs twice is seen.
 class HeaderReader final : public nlohmann::json_sax<json> {
  public:
   explicit HeaderReader(const std::string& file) : file_(&file) {}

@@ -12,7 +12,7 @@
 namespace pascaline {
 namespace {
 
-// Work on one of several pictures, whose errors name it.
+// Work on one of several images, whose errors name it.
 template <typename Work>
 auto on_picture(std::span<const Image> images, std::size_t index, const Work& work) {
   try {
@@ -33,7 +33,7 @@ std::int64_t token_sum(std::span<const Image> images, const PreprocessorConfig& 
   return sum;
 }
 
-// The largest limit a picture with which all take `room` tokens at most; 0 if there is none. A limit is not kept to the
+// The largest limit an image with which all take `room` tokens at most; 0 if there is none. A limit is not kept to the
 // token (ratios are kept, sides are whole), so it is looked for.
 std::int64_t common_limit(const PreprocessorConfig& preprocessor, std::span<const Image> images, std::int64_t room) {
   std::int64_t fits = 0;
