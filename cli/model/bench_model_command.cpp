@@ -189,7 +189,7 @@ void print_all(Session& session, const std::vector<BenchRow>& rows, const PeakRa
   fmt::print("{}; copying: {:.0f} GB/s{}; weights {} MiB, cache {} MiB, activations {} MiB\n", session.device_name(),
              1e-9 * rates.bandwidth, rates.flops ? fmt::format(", at most {:.2f} TFLOP/s", 1e-12 * *rates.flops) : "",
              memory.weights >> 20, memory.cache >> 20, memory.activations >> 20);
-  fmt::print("{:<48} {:>10} {:>10} {:>8} {:>10}  {}\n", "", "ms", "untuned", "gain", "tokens/s", "");
+  fmt::print("{:<48} {:>10} {:>10} {:>8} {:>10}  {}\n", "", "ms", "untuned", "speedup", "tokens/s", "");
   for (const BenchRow& row : rows) {
     print_row(row, rates);
   }
