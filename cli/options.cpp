@@ -125,12 +125,12 @@ std::vector<std::string> kernel_names(const std::filesystem::path& spaces) {
   return names;
 }
 
-Space KernelOptions::load_space() const {
-  if (why_no_kernel_name(kernel)) {
+Space KernelOptions::load_space(const std::string& name) const {
+  if (why_no_kernel_name(name)) {
     throw Error(fmt::format(
-        "'{}' is not a kernel name; give the stem of its .cu, and its folders with --kernels and --spaces", kernel));
+        "'{}' is not a kernel name; give the stem of its .cu, and its folders with --kernels and --spaces", name));
   }
-  const auto file = kernel_file(spaces(), kernel, ".json");
+  const auto file = kernel_file(spaces(), name, ".json");
   try {
     return Space::load(file);
   } catch (const SpaceError& error) {
@@ -139,7 +139,7 @@ Space KernelOptions::load_space() const {
       throw;
     }
     throw Error(fmt::format("{}{}; `pascaline kernels` lists all kernels", error.what(),
-                            did_you_mean(kernel, kernel_names(spaces()))));
+                            did_you_mean(name, kernel_names(spaces()))));
   }
 }
 
