@@ -3,7 +3,7 @@
 //
 //   compare_winners --db night1.db --db night2.db --db night3.db [--kernel matmul] [--target sm_61] [--device cuda:0]
 //
-// With one database it times that one's winners anew.
+// With one database it times that one's winners again.
 
 #include <fmt/format.h>
 

@@ -90,8 +90,8 @@ int run(int argc, char** argv) {
   app.set_version_flag("--version", std::string("pascaline ") + kVersion);
   app.require_subcommand(1);
   app.footer(
-      "Exit codes: 0 done; 1 something is wrong with input or machine; 2 wrong command line;\n"
-      "3 it ran, and the answer is no; 130 interrupted. `pascaline COMMAND --help` has examples.");
+      "Exit codes: 0 done; 1 something is wrong with the input or the machine; 2 wrong command line;\n"
+      "3 it ran and the answer is negative; 130 interrupted. `pascaline COMMAND --help` has examples.");
   Action action;
   add_commands(app, action);
   const std::vector<std::string> words(argv, argv + argc);

@@ -128,9 +128,9 @@ std::vector<std::string> kernel_names(const std::filesystem::path& spaces) {
 Space KernelOptions::load_space(const std::string& name) const {
   if (why_no_kernel_name(name)) {
     throw Error(fmt::format(
-        "'{}' is no kernel name; give the stem of its .cu, and its folders with --kernels and --spaces", name));
+        "'{}' is not a kernel name; give the stem of its .cu, and its folders with --kernels and --spaces", name));
   }
-  const auto file = kernel_file(spaces(), kernel, ".json");
+  const auto file = kernel_file(spaces(), name, ".json");
   try {
     return Space::load(file);
   } catch (const SpaceError& error) {
@@ -138,10 +138,9 @@ Space KernelOptions::load_space(const std::string& name) const {
     if (std::filesystem::exists(file, unseen)) {
       throw;
     }
-    throw Error(fmt::format("{}{}; `pascaline kernels` lists the kernels that there are", error.what(),
-                            did_you_mean(kernel, kernel_names(spaces()))));
+    throw Error(fmt::format("{}{}; `pascaline kernels` lists all kernels", error.what(),
+                            did_you_mean(name, kernel_names(spaces()))));
   }
-  return Space::load(kernel_file(spaces(), name, ".json"));
 }
 
 std::vector<Problem> KernelOptions::load_problems(const Space& space) const {
@@ -196,10 +195,10 @@ void add_database_option(CLI::App& command, std::string& database, const std::st
 
 void add_report_options(CLI::App& command, ReportOptions& report) {
   command.add_option("-k,--kernel", report.kernel, "Only this kernel");
-  command.add_option("--device-name", report.device, "Only this device, by its whole name");
+  command.add_option("--device-name", report.device, "Only this device, by its full name");
   command.add_option("--title", report.title, "Title of the report")->capture_default_str()->check(not_empty());
   command.add_option("-w,--workload", report.workload,
-                     "A workload file whose calls weigh the gains of HTML and JSON (default: qwen3-vl-2b), or none");
+                     "Workload whose call counts weight the speedups in HTML and JSON (default: qwen3-vl-2b), or none");
   command.add_option("--spaces", report.spaces_folder, "Folder of the workload's search spaces")
       ->check(CLI::ExistingDirectory);
 }
@@ -272,7 +271,7 @@ CLI::Validator byte_size() {
 
 void require_writable(const std::filesystem::path& file) {
   if (file.empty()) {
-    throw Error("cannot write '', which is no file's name; give a file with -o");
+    throw Error("cannot write '', which is not a file name; give a file with -o");
   }
   std::error_code unseen;  // what cannot be looked at cannot be written, either
   if (std::filesystem::is_directory(file, unseen)) {

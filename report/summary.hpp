@@ -23,7 +23,7 @@ struct ProblemSummary {
   std::optional<TimeSummary> best;
   Config config;                     ///< with the best time
   bool in_finals = false;            ///< both times are from finals, decided or not
-  std::optional<double> confidence;  ///< set if and only if the winner was decided, and not decided anew later
+  std::optional<double> confidence;  ///< set if and only if the winner was decided, and not decided again later
   double flops = 0;
   double bytes = 0;
 };

@@ -54,7 +54,7 @@ void write_spaces(const ExportCommandOptions& options, const std::vector<Recorde
   }
   if (options.output.empty() || options.output == "-") {
     throw Error(
-        fmt::format("there are {} recorded spaces, each a file of its own: give a folder with --output, or "
+        fmt::format("there are {} recorded spaces, one file each: give a folder with --output, or "
                     "narrow them down with --kernel, --problem or --device",
                     spaces.size()));
   }
@@ -85,8 +85,7 @@ int export_database(ExportCommandOptions options, const std::string& problem) {
   options.filter.with_samples = options.format == "t4";
   const std::vector<RecordedSpace> spaces = recorded_spaces(store, options.filter);
   if (spaces.empty()) {
-    throw Error(fmt::format("{} has no trials that are asked for; see what it has with 'pascaline show trials'",
-                            store.file().string()));
+    throw Error(fmt::format("{} has no such trials; `pascaline show trials` lists what it has", store.file().string()));
   }
   write_spaces(options, spaces);
   return kSuccess;
@@ -95,7 +94,7 @@ int export_database(ExportCommandOptions options, const std::string& problem) {
 }  // namespace
 
 void add_export_command(CLI::App& app, Action& action) {
-  CLI::App* command = app.add_subcommand("export", "Write what a database holds in formats that other tuners read");
+  CLI::App* command = app.add_subcommand("export", "Write results in formats that other tuners read");
   const auto options = std::make_shared<ExportCommandOptions>();
   const auto problem = std::make_shared<std::string>();
   add_database_option(*command, options->database, "Database to read");

@@ -79,7 +79,7 @@ int show(const ShowCommandOptions& options) {
 }  // namespace
 
 void add_show_command(CLI::App& app, Action& action) {
-  CLI::App* command = app.add_subcommand("show", "Show what a database holds: winners, trials or sessions");
+  CLI::App* command = app.add_subcommand("show", "List a database's winners, trials or sessions");
   const auto options = std::make_shared<ShowCommandOptions>();
   command->add_option("what", options->what, "winners, trials or sessions")
       ->capture_default_str()

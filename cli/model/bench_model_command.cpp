@@ -20,7 +20,7 @@ using nlohmann::json;
 using Clock = std::chrono::steady_clock;
 
 constexpr int kWarmups = 3;
-constexpr std::int64_t kUsualSide = 1024;  // pixels of a picture's sides
+constexpr std::int64_t kUsualSide = 1024;  // pixels of an image's sides
 
 struct BenchModelCommandOptions {
   ModelCommandOptions model;
@@ -189,13 +189,13 @@ void print_all(Session& session, const std::vector<BenchRow>& rows, const PeakRa
   fmt::print("{}; copying: {:.0f} GB/s{}; weights {} MiB, cache {} MiB, activations {} MiB\n", session.device_name(),
              1e-9 * rates.bandwidth, rates.flops ? fmt::format(", at most {:.2f} TFLOP/s", 1e-12 * *rates.flops) : "",
              memory.weights >> 20, memory.cache >> 20, memory.activations >> 20);
-  fmt::print("{:<48} {:>10} {:>10} {:>8} {:>10}  {}\n", "", "ms", "untuned", "gain", "tokens/s", "");
+  fmt::print("{:<48} {:>10} {:>10} {:>8} {:>10}  {}\n", "", "ms", "untuned", "speedup", "tokens/s", "");
   for (const BenchRow& row : rows) {
     print_row(row, rates);
   }
 }
 
-// The usual picture, or the largest square that the model takes, if it reads images.
+// The usual image, or the largest square that the model takes, if it reads images.
 void choose_picture(const ModelFolder& folder, BenchModelCommandOptions& options) {
   if (options.sizes.image.empty() && !options.no_image && folder.config().vision) {
     const auto most = static_cast<std::int64_t>(std::sqrt(static_cast<double>(most_pixels(folder))));
@@ -238,16 +238,17 @@ void add_bench_model_command(CLI::App& app, Action& action) {
   const auto options = std::make_shared<BenchModelCommandOptions>();
   options->model.add_to(*command);
   options->sizes.add_to(*command);
-  command->add_flag("--no-image", options->no_image, "No image (else 1024 x 1024, if the model takes it)");
+  command->add_flag("--no-image", options->no_image, "Without an image (default: 1024 x 1024, if the model takes it)");
   command->add_option("--repeats", options->repeats, "Runs of each, of which the median counts")
       ->transform(whole_number(1, 1000))
       ->capture_default_str();
   command->add_flag("--json", options->as_json, "Print JSON");
   command->footer(
-      "Wall time of the whole pass. With a tuned database every pass is timed with it, without, and with it again.\n"
+      "Wall time of whole passes. With a tuned database each pass is timed with it, without it, and with it again.\n"
       "The limit of decoding is the time to read weights and cache once at the rate of copying memory, that of "
       "prompts\n"
-      "and images the card's float32 operations at its highest clock. What fails is said, and exits with 1.\n\n"
+      "and images the card's float32 operations at its highest clock. A pass that fails is reported, and the exit code "
+      "is 1.\n\n"
       "Example:\n"
       "  pascaline bench-model --model Qwen3-VL-2B-Instruct --db tuned.db --random-weights");
   command->callback([&action, options] { action = [options] { return bench_model(*options); }; });

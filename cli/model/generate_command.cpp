@@ -75,7 +75,7 @@ void note_end(const Answer& answer) {
     fmt::print(stderr, "pascaline: the answer was cut off after {} tokens; allow more with --max-tokens or --context\n",
                answer.tokens.size());
   } else if (answer.end == AnswerEnd::context) {
-    fmt::print(stderr, "pascaline: the answer was cut off, as the context is full; allow more with --context\n");
+    fmt::print(stderr, "pascaline: the answer was cut off because the context is full; allow more with --context\n");
   }
 }
 
@@ -106,7 +106,7 @@ int generate(const GenerateCommandOptions& options) {
 }  // namespace
 
 void add_generate_command(CLI::App& app, Action& action) {
-  CLI::App* command = app.add_subcommand("generate", "Answer one prompt, with images if there are any");
+  CLI::App* command = app.add_subcommand("generate", "Answer one prompt, optionally with images");
   const auto options = std::make_shared<GenerateCommandOptions>();
   options->model.add_to(*command);
   command->add_option("-p,--prompt", options->prompt, "What the user says")->required();

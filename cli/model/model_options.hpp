@@ -43,7 +43,7 @@ struct ModelCommandOptions {
   /// Throws Error if it does: for commands that look at kernels.
   void require_kernels() const;
   [[nodiscard]] SessionOptions session_options() const;
-  /// The folder with all that texts and pictures need, and what is decided of a prompt by it.
+  /// The folder with all that texts and images need, and what is decided of a prompt by it.
   [[nodiscard]] ModelFolder read_folder() const;
   [[nodiscard]] PromptLimits prompt_limits(const ModelFolder& model) const;
   /// `request` is what is known of the first prompt.
@@ -54,7 +54,7 @@ struct ModelCommandOptions {
   void check_kernel_options() const;
 };
 
-/// Says on stderr if pictures were made smaller so that they fit the context.
+/// Says on stderr if images were made smaller so that they fit the context.
 void note_fitted(const FittedPictures& images, std::int64_t context);
 
 /// How tokens are chosen; what is not given is as the model's makers recommend.

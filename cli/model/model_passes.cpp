@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::int64_t kFamilysMostPixels = std::int64_t{1} << 24;
 
-// Tokens that are anything but pictures.
+// Tokens that are anything but images.
 std::vector<TokenId> some_tokens(const ModelConfig& config, std::int64_t count) {
   std::vector<TokenId> tokens;
   for (std::int64_t i = 0; i < count; ++i) {
@@ -27,7 +27,7 @@ std::vector<TokenId> some_tokens(const ModelConfig& config, std::int64_t count) 
   return tokens;
 }
 
-// A picture of so many pixels, of any content.
+// An image of so many pixels, of any content.
 struct SomePicture {
   SomePicture(const VisionConfig& vision, std::int64_t height, std::int64_t width)
       : rows(patches_along(vision, height)),
@@ -58,9 +58,9 @@ std::int64_t patches_along(const VisionConfig& vision, std::int64_t pixels) {
 
 void PassCommandOptions::add_to(CLI::App& command) {
   command
-      .add_option(
-          "--prompt-tokens", prompts,
-          fmt::format("Lengths of prompts, and of contexts decoded at (default: {})", fmt::join(usual_prompts, " ")))
+      .add_option("--prompt-tokens", prompts,
+                  fmt::format("Lengths of prompts and of the contexts for decoding (default: {})",
+                              fmt::join(usual_prompts, " ")))
       ->transform(whole_number(1));
   command.add_option("--image-size", image, "Size of an image: HEIGHT WIDTH in pixels")
       ->expected(2)
@@ -91,7 +91,7 @@ void PassCommandOptions::choose_prompts(std::int64_t context, std::int64_t gener
   if (prompts.size() < usual_prompts.size()) {
     prompts.push_back(most);
     fmt::print(stderr,
-               "pascaline: the context of {} has no room for prompts of {} tokens; the longest looked at has {}\n",
+               "pascaline: the context of {} has no room for prompts of {} tokens; the longest one timed has {}\n",
                context,
                fmt::join(usual_prompts.begin() + static_cast<std::ptrdiff_t>(prompts.size()) - 1, usual_prompts.end(),
                          " and "),
@@ -116,7 +116,7 @@ ModelRequest request_of(const ModelFolder& model, const PassCommandOptions& size
   const std::int64_t most = most_pixels(model);
   if (sizes.image[0] > most / sizes.image[1]) {
     throw Error(
-        fmt::format("an image of {} x {} pixels; the model takes {} pixels at most: give a smaller "
+        fmt::format("an image of {} x {} pixels; the model takes at most {} pixels: give a smaller "
                     "--image-size",
                     sizes.image[0], sizes.image[1], most));
   }
@@ -176,8 +176,7 @@ ModelPass image_prompt_pass(Model& model, std::int64_t height, std::int64_t widt
 std::vector<LaunchSum> observe_pass(Executor& executor, const ModelPass& pass) {
   Dispatcher* const dispatcher = executor.dispatcher();
   if (dispatcher == nullptr) {
-    throw Error(
-        "the model runs on the processor, where there are no kernels to look at; choose a device with --device");
+    throw Error("the model runs on the processor, which has no kernels to show; choose a device with --device");
   }
   pass.prepare();
   pass.run();  // compiles what is new

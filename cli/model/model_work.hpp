@@ -18,7 +18,7 @@ struct PassWork {
 [[nodiscard]] PassWork prefill_work(const ModelConfig& config, std::int64_t tokens);
 /// Of a token behind so many, for matrices and a cache of those types.
 [[nodiscard]] PassWork decode_work(const ModelConfig& config, const ModelOptions& options, std::int64_t context);
-/// Of a picture of so many patches.
+/// Of an image of so many patches.
 [[nodiscard]] PassWork image_work(const VisionConfig& config, std::int64_t patches);
 
 /// Float32 operations a second that a GPU can do at its highest clock, a product and its sum being two. Nothing for

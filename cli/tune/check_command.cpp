@@ -158,7 +158,7 @@ int check_problem(const CheckCommandOptions& options, const HostCompiler& compil
   const bool fallback = first.provenance == Provenance::fallback;
   if (fallback && !options.as_json) {
     fmt::print("{}: {}; checking the closest valid configuration instead\n", bound.problem().text(),
-               clean_line(first.because));
+               clean_line(first.reason));
   }
   int bad = 0;
   for (const Config& config : configurations(options, bound, first.config)) {
@@ -177,7 +177,7 @@ int check_problem(const CheckCommandOptions& options, const HostCompiler& compil
                     {"ok", verdict.good},
                     {"result", verdict.text}});
     if (fallback && config == first.config) {
-      rows.back()["because"] = first.because;
+      rows.back()["because"] = first.reason;
     }
   }
   return bad;
@@ -206,13 +206,14 @@ int check(const CheckCommandOptions& options) {
 
 void add_check_command(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand(
-      "check",
-      "Run configurations on the emulated device under AddressSanitizer: every access checked, result verified");
+      "check", "Run configurations on the emulated device under AddressSanitizer and verify their results");
   const auto options = std::make_shared<CheckCommandOptions>();
   options->kernel.add_kernel_to(*command);
   options->kernel.add_problems_to(*command);
   options->kernel.add_settings_to(*command);
-  command->add_option("-n,--limit", options->limit, "Check this many: the one given, the rest drawn at random")
+  command
+      ->add_option("-n,--limit", options->limit,
+                   "Check this many configurations: the one given, the rest drawn at random")
       ->transform(whole_number(0));
   command->add_option("--seed", options->seed, "Seed of the draw and of the inputs")
       ->capture_default_str()
@@ -220,7 +221,7 @@ void add_check_command(CLI::App& app, Action& action) {
   command->add_flag("--json", options->as_json, "Print JSON");
   command->footer(
       "Choose small shapes: threads are emulated one by one. Without --set the default is checked or, where it is not\n"
-      "valid, the valid configuration closest to it. Exit code 3 if anything is found.\n\nExamples:\n"
+      "valid, the valid configuration closest to it. Exit code 3 if a fault is found.\n\nExamples:\n"
       "  pascaline check --problem M=33,N=65,K=17\n"
       "  pascaline check --kernels my/kernels --spaces my/spaces --kernel saxpy --problem N=1000 --limit 10");
   command->callback([&action, options] { action = [options] { return check(*options); }; });

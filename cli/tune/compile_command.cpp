@@ -148,7 +148,7 @@ class Printer {
     } else {
       fmt::print(
           "{} variants: {} usable, {} with local memory traffic, {} not usable; {} from the cache, {:.0f} ms of "
-          "compiling a variant\n",
+          "compile time per variant\n",
           totals_.seen, totals_.ok, totals_.spilling, totals_.seen - totals_.ok, totals_.cached,
           totals_.seen > totals_.cached ? totals_.compile_ms / static_cast<double>(totals_.seen - totals_.cached)
                                         : 0.0);
@@ -227,7 +227,7 @@ int compile(CompileCommandOptions options) {
 
 void add_compile_command(CLI::App& app, Action& action) {
   CLI::App* command =
-      app.add_subcommand("compile", "Compile variants for an architecture, no GPU needed, and show what they use");
+      app.add_subcommand("compile", "Compile variants for an architecture (no GPU needed) and show what they use");
   const auto options = std::make_shared<CompileCommandOptions>();
   options->survey.jobs = default_jobs();
   options->kernel.add_kernel_to(*command);
@@ -237,7 +237,7 @@ void add_compile_command(CLI::App& app, Action& action) {
       ->capture_default_str();
   command
       ->add_option("--sm-count", options->sm_count,
-                   "Multiprocessors of the card, on which splits and so the code depend (default: 20 for sm_61)")
+                   "Multiprocessors of the card, which splits and so the code depend on (default: 20 for sm_61)")
       ->transform(whole_number(1, 1024));
   command->add_option("-n,--limit", options->survey.limit, "Compile this many variants drawn at random (default: all)")
       ->transform(whole_number(0));
@@ -249,7 +249,7 @@ void add_compile_command(CLI::App& app, Action& action) {
   command->add_option("--nvrtc", options->survey.nvrtc, "NVRTC to use: a version such as 11.8, or a library's path");
   command->add_option("--cache", options->cache, "Folder for compiled kernels (default: ~/.cache/pascaline)");
   command->add_option("--emit", options->emit,
-                      "Also write each binary to this folder, with several --problem to a folder a problem in it");
+                      "Also write each binary to this folder (with several --problem: to a folder per problem in it)");
   command->add_flag("--json", options->as_json, "Print JSON");
   command->footer(
       "Registers, shared and local memory and instruction counts are read from the cubin itself; LDL/STL are its\n"

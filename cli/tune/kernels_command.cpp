@@ -133,7 +133,7 @@ KernelJson kernel_json(const ListedKernel& listed) {
     object["parameters"].push_back(parameter_json(parameter));
   }
   for (const Constraint& constraint : space.constraints) {
-    object["constraints"].push_back({{"require", constraint.require.text()}, {"reason", constraint.because}});
+    object["constraints"].push_back({{"require", constraint.require.text()}, {"reason", constraint.reason}});
   }
   return object;
 }
@@ -193,7 +193,7 @@ void print_detail(const ListedKernel& listed) {
   }
   fmt::print("\n{}\n", counted(space.constraints.size(), "constraint"));
   for (const Constraint& constraint : space.constraints) {
-    fmt::print("  {}\n      {}\n", clean_line(constraint.because), clean_line(constraint.require.text()));
+    fmt::print("  {}\n      {}\n", clean_line(constraint.reason), clean_line(constraint.require.text()));
   }
 }
 

@@ -120,7 +120,7 @@ std::optional<std::string> reason_block_does_not_fit(const DeviceLimits& limits,
                        limits.max_shared_bytes_per_block);
   }
   if (resident_blocks(limits, threads, registers, shared_bytes) == 0) {
-    return fmt::format("{} threads of {} registers do not fit a multiprocessor", threads, registers);
+    return fmt::format("{} threads with {} registers each do not fit on a multiprocessor", threads, registers);
   }
   return std::nullopt;
 }

@@ -288,7 +288,7 @@ std::optional<std::string> BoundSpace::why_invalid(const Config& config) const {
   for (const Constraint& constraint : space_->constraints) {
     const auto value = constraint.require.try_evaluate(slots);
     if (!value || *value == 0) {
-      return fmt::format("{} ({})", constraint.because, constraint.require.text());
+      return fmt::format("{} ({})", constraint.reason, constraint.require.text());
     }
   }
   try {

@@ -413,7 +413,7 @@ class SpaceReader {
         place.fail(fmt::format("{} ('{}': {})",
                                any_valid_by_parameters(space_) ? "the default configuration breaks this constraint"
                                                                : "the constraints leave no valid configuration",
-                               constraint.require.text(), constraint.because));
+                               constraint.require.text(), constraint.reason));
       }
     }
   }

@@ -189,8 +189,8 @@ std::string JsonNode::name() const {
 std::int64_t JsonNode::integer() const {
   if (!value_->is_number_integer() ||
       (value_->is_number_unsigned() && value_->get<std::uint64_t>() > std::uint64_t{INT64_MAX})) {
-    fail(
-        fmt::format("expected an integer that fits 64 bits, found {}", value_->is_number() ? value_->dump() : value_->type_name()));
+    fail(fmt::format("expected an integer that fits 64 bits, found {}",
+                     value_->is_number() ? value_->dump() : value_->type_name()));
   }
   return value_->get<std::int64_t>();
 }

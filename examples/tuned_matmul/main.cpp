@@ -34,7 +34,7 @@ void multiply(const char* id, const char* database) {
   device->download(std::as_writable_bytes(std::span(result)), c);  // waits
   std::printf("%g\n", static_cast<double>(result[0]));
   for (const Miss& miss : dispatcher.misses()) {
-    std::printf("%s is not tuned: %s\n", miss.problem.text().c_str(), miss.because.c_str());
+    std::printf("%s is not tuned: %s\n", miss.problem.text().c_str(), miss.reason.c_str());
   }
 }
 

@@ -78,7 +78,7 @@ void answer_text(httplib::Response& response, int status, const std::string& tex
   response.set_content(text + "\n", "text/plain; charset=utf-8");
 }
 
-// Forgets the parts that a request asks for. The report is made anew with every trial, so parts of it are of no use,
+// Forgets the parts that a request asks for. The report is made again with every trial, so parts of it are of no use,
 // and a request for hundreds of parts that overlap would be answered with hundreds of reports.
 void send_whole(const httplib::Request& request) {
   const_cast<httplib::Request&>(request).ranges.clear();  // the library reads them only after this, and has no switch

@@ -35,7 +35,7 @@ function configKey(row) {
 function explorerPart(entry) {
   const {configurations} = entry.problem;
   if (configurations.rows.length === 0) return note('No configurations were tried.');
-  // Beside the part that is made anew, as only what changes in a region that stays is read out.
+  // Beside the part that is made again, as only what changes in a region that stays is read out.
   const unticked = element('output', {class: 'unticked'});
   const explorer = part((renew) => {
     const state = explorerState(entry);

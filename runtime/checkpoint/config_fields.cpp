@@ -16,7 +16,7 @@ double read_theta(const JsonNode& object) {
   const JsonNode node = object.at("rope_theta");
   const double value = node.real();
   if (!(value > 1 && value <= kMaxTheta)) {
-    node.fail(fmt::format("{} is not possible here (above 1, at most {})", value, kMaxTheta));
+    node.fail(fmt::format("{} is out of range (greater than 1, at most {})", value, kMaxTheta));
   }
   return value;
 }
@@ -104,7 +104,7 @@ TextConfig read_decoder(const JsonNode& node) {
   const std::optional<double> theta = find_theta(node);
   text.rope_theta = theta ? *theta : read_theta(node);
   require(text.heads % text.kv_heads == 0, node,
-          fmt::format("num_attention_heads {} is no multiple of num_key_value_heads {}", text.heads, text.kv_heads));
+          fmt::format("num_attention_heads {} is not a multiple of num_key_value_heads {}", text.heads, text.kv_heads));
   require(text.head_dim % 2 == 0, node, fmt::format("head_dim {} is odd", text.head_dim));
   return text;
 }

@@ -18,7 +18,7 @@ std::span<const FamilyTraits> known_families() noexcept {
 const FamilyTraits& traits_of(ModelFamily family) {
   const auto index = static_cast<std::size_t>(family);
   if (index >= known_families().size()) {
-    throw Error(fmt::format("there is no model family of number {}", index));
+    throw Error(fmt::format("there is no model family number {}", index));
   }
   return known_families()[index];
 }

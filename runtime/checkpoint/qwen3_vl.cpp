@@ -69,7 +69,7 @@ bool read_tied(const JsonNode& root, const JsonNode& text) {
   require(root.has(kKey) || text.has(kKey), root, fmt::format("the key '{}' is missing", kKey));
   const bool tied = root.has(kKey) ? root.at(kKey).boolean() : text.at(kKey).boolean();
   require(!text.has(kKey) || text.at(kKey).boolean() == tied, text,
-          "tie_word_embeddings is not what it is at the top of the file; make both say what the checkpoint is");
+          "tie_word_embeddings differs from the one at the top level of the file; set both to what the checkpoint has");
   return tied;
 }
 
@@ -125,10 +125,11 @@ VisionConfig read_vision(const JsonNode& node, const TextConfig& text) {
   vision.rope_theta = read_vision_rope(node);
   vision.deepstack_indexes = read_deepstack(node.at("deepstack_visual_indexes"), vision.depth, text.layers);
   require(vision.hidden % vision.heads == 0, node,
-          fmt::format("hidden_size {} is no multiple of num_heads {}", vision.hidden, vision.heads));
-  require(vision.head_dim() % 4 == 0, node, fmt::format("heads of {} values are no multiple of 4", vision.head_dim()));
+          fmt::format("hidden_size {} is not a multiple of num_heads {}", vision.hidden, vision.heads));
+  require(vision.head_dim() % 4 == 0, node,
+          fmt::format("heads of {} values are not a multiple of 4", vision.head_dim()));
   require(vision.position_side() * vision.position_side() == vision.positions, node,
-          fmt::format("num_position_embeddings {} is no square", vision.positions));
+          fmt::format("num_position_embeddings {} is not a square", vision.positions));
   require(vision.out_hidden == text.hidden, node,
           fmt::format("out_hidden_size {} is not the decoder's hidden_size {}", vision.out_hidden, text.hidden));
   return vision;

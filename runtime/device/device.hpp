@@ -86,7 +86,7 @@ class Device {
   [[nodiscard]] virtual Graph record(const std::function<void()>& work) = 0;
   /// Makes the graph do what `work` launches and fills now, as `record` would record it. True if the graph was changed
   /// in place, which takes a fraction of the time; false if what is recorded has another form (other kinds of steps, or
-  /// another number of them), or the graph held nothing, so that it had to be made anew. It is ready to be launched in
+  /// another number of them), or the graph held nothing, so that it had to be made again. It is ready to be launched in
   /// either case. Throws as `record` does, and then leaves the graph as it was.
   virtual bool update(Graph& graph, const std::function<void()>& work) = 0;
   /// Whether `record` or `update` is at work.

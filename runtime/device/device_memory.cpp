@@ -33,7 +33,7 @@ void GrowingBuffer::grow_to(std::size_t bytes) {
 
 std::string refused_in_recording(std::string_view doing) {
   return fmt::format(
-      "cannot {} while launches are being recorded (only launching kernels and filling buffers is possible); do it "
+      "cannot {} while launches are recorded (only launching kernels and filling buffers is possible); do it "
       "before or after",
       doing);
 }

@@ -81,7 +81,7 @@ const Prepared& Dispatcher::prepare(const Problem& problem) {
   const Prepared& result = *prepared_.emplace_back(std::move(prepared));
   if (result.plan.provenance != Provenance::exact) {
     const std::lock_guard misses_lock(misses_mutex_);
-    misses_.push_back({problem, result.plan.provenance, result.plan.because});
+    misses_.push_back({problem, result.plan.provenance, result.plan.reason});
   }
   table_.publish(result);
   return result;

@@ -63,8 +63,8 @@ class Dispatcher {
   /// `Device::launch`, and Error if the number of buffers is wrong.
   void launch(const Prepared& prepared, std::span<void* const> buffers);
 
-  /// Reads a database anew, or another one: problems are planned again when they are next asked for, and compiled if
-  /// their configuration changed. What was prepared or recorded before stays usable as it is. The misses begin anew.
+  /// Reads a database again, or another one: problems are planned again when they are next asked for, and compiled if
+  /// their configuration changed. What was prepared or recorded before stays usable as it is. The misses start over.
   /// Throws as the constructor does, and Error for a dispatcher on a bundle, and changes nothing then.
   void reload(const std::optional<std::filesystem::path>& database);
 

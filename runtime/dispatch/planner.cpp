@@ -47,12 +47,12 @@ std::string toolkit_note(const ToolkitRow& then, const ToolkitRow& today) {
   return then == today ? "" : fmt::format(", with {} while {} is in use", describe(then), describe(today));
 }
 
-Plan plan_of(const Winner& winner, const BoundSpace& space, Provenance provenance, std::string because) {
+Plan plan_of(const Winner& winner, const BoundSpace& space, Provenance provenance, std::string reason) {
   Plan plan;
   plan.problem = space.problem();
   plan.config = winner.trial.config;
   plan.provenance = provenance;
-  plan.because = std::move(because);
+  plan.reason = std::move(reason);
   plan.tuned_for = winner.trial.problem;
   plan.confidence = winner.confidence;
   return plan;
@@ -74,8 +74,8 @@ std::optional<Plan> plan_exact(const TunedKernel& kernel, const ToolkitRow& toda
       notes = join(notes, fmt::format("its winner is not used: {}", *why));
       continue;
     }
-    std::string because = "tuned on this kind of device" + toolkit_note(winner.toolkit, today);
-    Plan plan = plan_of(winner, space, Provenance::exact, std::move(because));
+    std::string reason = "tuned on this kind of device" + toolkit_note(winner.toolkit, today);
+    Plan plan = plan_of(winner, space, Provenance::exact, std::move(reason));
     plan.expected = winner.trial.time;
     return plan;
   }
@@ -164,32 +164,32 @@ TunedKernel make_tuned_kernel(Space space, KernelSource source, std::vector<Winn
 Plan make_plan(const TunedKernel& kernel, const ToolkitRow& today, const BoundSpace& space) {
   std::string notes;
   if (auto plan = plan_exact(kernel, today, space, notes)) {
-    plan->because = join(plan->because, notes);
+    plan->reason = join(plan->reason, notes);
     return *plan;
   }
   if (auto plan = plan_nearest(kernel, today, space, notes)) {
-    plan->because = join(plan->because, notes);
+    plan->reason = join(plan->reason, notes);
     return *plan;
   }
   return plan_untuned(space, {}, join(why_untuned(kernel), notes));
 }
 
-Plan plan_untuned(const BoundSpace& space, std::span<const Config> failed, std::string because) {
+Plan plan_untuned(const BoundSpace& space, std::span<const Config> failed, std::string reason) {
   Plan plan;
   plan.problem = space.problem();
   plan.config = space.space().default_config();
-  plan.because = std::move(because);
+  plan.reason = std::move(reason);
   const auto why = space.why_invalid(plan.config);
   if (!why && std::find(failed.begin(), failed.end(), plan.config) == failed.end()) {
     return plan;
   }
   if (why) {
-    plan.because = join(plan.because, fmt::format("the default is invalid here: {}", *why));
+    plan.reason = join(plan.reason, fmt::format("the default is invalid here: {}", *why));
   }
   auto config = closest_valid(space, failed);
   if (!config) {
     throw Error(fmt::format("found no valid configuration for {} on this device ({}); widen the values in {}",
-                            plan.problem.text(), plan.because, space.space().file));
+                            plan.problem.text(), plan.reason, space.space().file));
   }
   plan.config = std::move(*config);
   plan.provenance = Provenance::fallback;

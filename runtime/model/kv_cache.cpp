@@ -81,7 +81,7 @@ void KvCache::reserve(std::int64_t tokens) {
   const std::uint64_t free = memory_->state().free_bytes;
   throw OutOfMemoryError(
       fmt::format("the cache of keys and values needs {} MiB more for {} tokens, and the device has {} MiB free; begin "
-                  "anew with a shorter conversation{}",
+                  "again with a shorter conversation{}",
                   (needed + kMebibyte - 1) / kMebibyte, tokens, free / kMebibyte,
                   type_ == ElementType::float32 ? ", or with --kv-cache float16, which needs half of it" : ""),
       needed, free);

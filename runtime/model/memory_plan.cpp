@@ -201,14 +201,14 @@ void require_memory(DeviceMemory& memory, Device& device, const ModelConfig& con
   collect(list, config, options);
   const std::vector<OtherChoice> choices = list.finish();
   const bool is_gpu = device.info().kind == DeviceKind::cuda;
-  message += choices.empty() && !is_gpu ? "\nno option needs less: take a smaller model, or free memory"
-                                        : "\nwhat needs less of it in all:";
+  message += choices.empty() && !is_gpu ? "\nno option needs less: use a smaller model, or free memory"
+                                        : "\noptions that need less:";
   for (const OtherChoice& choice : choices) {
     message += fmt::format("\n{:>12.1f} MiB  {}{}", mebibytes(choice.bytes), choice.option,
                            choice.bytes > free ? " (still too much)" : "");
   }
   if (is_gpu) {
-    message += fmt::format("\n{:>12.1f} MiB  --device cpu, which takes the machine's memory", 0.0);
+    message += fmt::format("\n{:>12.1f} MiB  --device cpu, which uses the machine's memory", 0.0);
   }
   message += fitting_lines(memory, config, list.savings(), free);
   throw OutOfMemoryError(message, needed, free);

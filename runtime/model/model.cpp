@@ -28,7 +28,7 @@ void put(DeviceMemory& memory, DeviceSpan to, std::span<const T> values) {
   memory.upload({}, to, std::as_bytes(values));
 }
 
-// Pictures as the decoder counts them; the model has a vision tower if there are some.
+// Images as the decoder counts them; the model has a vision tower if there are some.
 std::vector<ImageTokens> token_grids(std::span<const PatchView> pictures, const ModelConfig& config) {
   std::vector<ImageTokens> result;
   for (const PatchView& picture : pictures) {
@@ -43,11 +43,11 @@ std::int32_t image_token(const ModelConfig& config) noexcept {
   return config.vision ? static_cast<std::int32_t>(config.vision->image_token) : -1;
 }
 
-// The pictures' parts that lie in the rows `first` to `first + count` of a prompt.
+// The images' parts that lie in the rows `first` to `first + count` of a prompt.
 std::vector<ImageRows> images_between(const PromptPositions& positions, const ImageFeatures& features,
                                       std::int64_t first, std::int64_t count) {
   std::vector<ImageRows> result;
-  std::int64_t before = 0;  // tokens of earlier pictures
+  std::int64_t before = 0;  // tokens of earlier images
   for (const ImageRun& run : positions.images) {
     const std::int64_t begin = std::max(run.first, first);
     const std::int64_t end = std::min(run.first + run.count, first + count);
@@ -104,7 +104,7 @@ void Model::check(const Prompt& prompt) const {
     (void)vision_of(config_);
   }
   if (prompt.tokens.empty()) {
-    throw Error("a prompt of no tokens");
+    throw Error("an empty prompt");
   }
   const auto wrong = std::find_if(prompt.tokens.begin(), prompt.tokens.end(),
                                   [&](std::int32_t token) { return token < 0 || token >= config_.text.vocab; });
@@ -120,7 +120,7 @@ void Model::check(const Prompt& prompt) const {
   }
 }
 
-// The next pictures can have their memory anew.
+// The next images can have their memory again.
 void Model::reserve_cache(std::int64_t tokens) {
   try {
     cache_.reserve(tokens);
@@ -228,7 +228,7 @@ void Model::read_rows(std::int64_t first, std::int64_t count, const LogitsReader
 
 void Model::require_logits() const {
   if (!has_logits_) {
-    throw Error("no tokens were read yet, so none follows");
+    throw Error("no tokens have been read yet, so none can follow");
   }
 }
 

@@ -33,7 +33,7 @@ class ContextFullError : public Error {
   using Error::Error;
 };
 
-/// Tokens to be read, with a place for each picture in them.
+/// Tokens to be read, with a place for each image in them.
 struct Prompt {
   std::span<const std::int32_t> tokens;
   std::span<const PatchView> pictures;
@@ -56,18 +56,18 @@ class Model {
   [[nodiscard]] ModelMemory memory() const;
   /// Tokens of the sequence so far.
   [[nodiscard]] std::int64_t length() const noexcept { return length_; }
-  /// What is added to a token's place in the sequence to get its position; below 0 once there were pictures.
+  /// What is added to a token's place in the sequence to get its position; below 0 once there were images.
   [[nodiscard]] std::int64_t position_delta() const noexcept { return delta_; }
 
   /// Begins a new sequence.
   void clear();
   /// Reads further tokens, in passes of up to `chunk`. With `reader` the logits of all of them are computed and given.
   /// Between passes `goes_on` is asked, if it is given: if not, nothing was read, and false is returned. Throws Error,
-  /// with the sequence as it was, for an empty prompt, tokens that the vocabulary lacks, and pictures that do not
+  /// with the sequence as it was, for an empty prompt, tokens that the vocabulary lacks, and images that do not
   /// match their places; ContextFullError for more tokens than the context holds; OutOfMemoryError; and what the
   /// operations throw.
   bool append(const Prompt& prompt, const LogitsReader& reader = {}, const std::function<bool()>& goes_on = {});
-  /// What the decoder would get of these pictures; the sequence stays as it is. Throws as VisionTower::encode, and
+  /// What the decoder would get of these images; the sequence stays as it is. Throws as VisionTower::encode, and
   /// Error if there are some and the model only reads text.
   [[nodiscard]] ImageFeatures encode(std::span<const PatchView> pictures);
   /// Logits that follow the last token, [vocabulary]; throws Error if nothing was read yet.
@@ -86,7 +86,7 @@ class Model {
   /// Whether steps are launched as a graph.
   [[nodiscard]] bool uses_graph() const noexcept { return static_cast<bool>(step_graph_); }
 
-  /// The next steps choose their kernels anew: for after `Dispatcher::reload`.
+  /// The next steps choose their kernels again: for after `Dispatcher::reload`.
   void forget_graph() noexcept { launched_capacity_ = recorded_capacity_ = 0; }
 
  private:

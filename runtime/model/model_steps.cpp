@@ -76,7 +76,7 @@ void Model::run_step() {
 
 std::int32_t Model::step() {
   if (!has_token_) {
-    throw Error("no token was chosen yet that could be appended");
+    throw Error("no token has been chosen yet to append");
   }
   if (length_ >= options_.context) {
     throw ContextFullError(

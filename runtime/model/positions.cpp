@@ -67,8 +67,7 @@ PromptPositions mrope_positions(std::span<const std::int32_t> tokens, std::int32
     }
     const std::size_t number = result.images.size();
     if (number == images.size()) {
-      throw Error(
-          fmt::format("token {} of the prompt stands for an image, but only {} images are given", i, images.size()));
+      throw Error(fmt::format("token {} of the prompt is an image's, but only {} images are given", i, images.size()));
     }
     const ImageTokens& image = images[number];
     const std::int64_t there = run_length(tokens, i, image_token, image.count());

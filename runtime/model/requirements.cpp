@@ -32,7 +32,7 @@ std::int64_t padded_head_dim(const VisionConfig& config) noexcept {
 const VisionConfig& vision_of(const ModelConfig& config) {
   if (!config.vision) {
     throw Error(
-        fmt::format("this model only reads text (its model_type is {}); leave images out, or take a model with a "
+        fmt::format("this model only reads text (its model_type is {}); leave out the images, or use a model with a "
                     "vision tower, such as Qwen3-VL",
                     traits_of(config.family).model_type));
   }
@@ -70,7 +70,7 @@ ModelOptions checked_options(const ModelConfig& config, const ModelOptions& opti
   }
   if (result.context < 1 || result.context > most) {
     throw Error(
-        fmt::format("a context of {} tokens; this model takes 1 to {} (max_position_embeddings of its "
+        fmt::format("a context of {} tokens; this model supports 1 to {} (max_position_embeddings of its "
                     "config.json): give --context within that",
                     options.context, most));
   }

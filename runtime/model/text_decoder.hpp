@@ -11,7 +11,7 @@
 
 namespace pascaline {
 
-/// Rows of a pass that stand for a picture: they get its features instead of embeddings.
+/// Rows of a pass that stand for an image: they get its features instead of embeddings.
 struct ImageRows {
   std::int64_t first = 0;             ///< row of the pass
   TensorView embeddings;              ///< [rows, hidden]
@@ -20,7 +20,7 @@ struct ImageRows {
 
 /// The next tokens of a sequence, on the device.
 struct TextPass {
-  TensorView tokens;        ///< [TOKENS], int32; of a picture's rows any
+  TensorView tokens;        ///< [TOKENS], int32; of an image's rows any
   TensorView positions;     ///< [3, TOKENS], int32
   TensorView slots;         ///< [TOKENS], int32: rows of the cache
   TensorView length;        ///< [1], int32: cached tokens once these are; looked at if there is one token

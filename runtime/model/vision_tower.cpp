@@ -56,7 +56,7 @@ std::int64_t longest_side_of(std::span<const PatchView> pictures) {
 
 }  // namespace
 
-// What encoding some pictures works with.
+// What encoding some images works with.
 struct VisionTower::Pass {
   Pass(DeviceMemory& device, const Arena& arena, const VisionConfig& config, std::span<const PatchView> pictures)
       : count(patch_count(pictures)), memory(&arena) {
@@ -115,7 +115,7 @@ bool VisionTower::release() {
   return true;
 }
 
-// The arena serves all pictures up to the largest so far.
+// The arena serves all images up to the largest so far.
 void VisionTower::make_room(std::int64_t patches, std::int64_t longest_side) {
   if (patches <= arena_patches_ && longest_side <= arena_side_) {
     return;
@@ -163,7 +163,7 @@ ImageFeatures VisionTower::encode(std::span<const PatchView> pictures) {
   return features;
 }
 
-// Large pictures go to a GPU by several threads through page-locked slots: copying them there takes as long as the copy
+// Large images go to a GPU by several threads through page-locked slots: copying them there takes as long as the copy
 // to the device. When it returns the caller may drop the values.
 void VisionTower::bring(const TensorView& pixels, std::span<const PatchView> pictures) {
   DeviceMemory& memory = executor_->memory();

@@ -26,7 +26,7 @@ void check_heads(const Checks& check, const Heads& of) {
   check.at_least_one(of.heads);
   check.at_least_one(of.kv_heads);
   check.require(of.heads.value % of.kv_heads.value == 0,
-                "HEADS is no multiple of KV_HEADS; every head of keys serves as many heads of queries");
+                "HEADS is not a multiple of KV_HEADS; every head of keys serves as many heads of queries");
   const std::int64_t head_dim = of.head_dim.value;
   check.require(head_dim >= kMinHeadDim && head_dim <= kMaxHeadDim && std::has_single_bit(std::uint64_t(head_dim)),
                 "HEAD_DIM must be 16, 32, 64, 128 or 256");
@@ -64,7 +64,7 @@ bool AttentionPrefill::check() const {
     return false;
   }
   check_heads(check, of);
-  check.require(k.shape[0] > 0, "k and v have no rows, there is nothing to attend to; fill out instead");
+  check.require(k.shape[0] > 0, "k and v have no rows, so there is nothing to attend to; fill `out` instead");
   return true;
 }
 

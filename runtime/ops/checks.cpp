@@ -165,7 +165,7 @@ void Checks::same_shape(Operand operand, std::initializer_list<ElementType> type
   }
   if (std::any_of(tensor.shape.begin(), tensor.shape.begin() + tensor.rank,
                   [](std::int64_t size) { return size < 0; })) {
-    fail(fmt::format("{} is {}; no extent may be negative", operand.name, extents_text(tensor)));
+    fail(fmt::format("{} is {}; extents must not be negative", operand.name, extents_text(tensor)));
   }
   if (tensor.rank != other.tensor->rank ||
       !std::equal(tensor.shape.begin(), tensor.shape.begin() + tensor.rank, other.tensor->shape.begin())) {
@@ -186,8 +186,8 @@ void Checks::packed(Operand operand) const {
   }
 }
 
-void Checks::fail_as_given(Operand operand, const char* because) const {
-  fail(fmt::format("{} is given, but {}; leave it out", operand.name, because));
+void Checks::fail_as_given(Operand operand, const char* reason) const {
+  fail(fmt::format("{} is given, but {}; leave it out", operand.name, reason));
 }
 
 void Checks::address(Operand operand) const {

@@ -30,9 +30,9 @@ class Checks {
   /// Dense, of one of `types` and of the shape of `other`, of any rank from 1 up.
   void same_shape(Operand operand, std::initializer_list<ElementType> types, Operand other) const;
   /// Nothing was given where the op would not look at it.
-  void absent(Operand operand, const char* because) const {
+  void absent(Operand operand, const char* reason) const {
     if (operand.tensor->rank != 0 || operand.tensor->data != nullptr) [[unlikely]] {
-      fail_as_given(operand, because);
+      fail_as_given(operand, reason);
     }
   }
   /// `extent` is at least 1.
@@ -57,7 +57,7 @@ class Checks {
   void packed(Operand operand) const;
   void address(Operand operand) const;
   void apart(Operand written, const UsedOperand& other) const;
-  [[noreturn]] void fail_as_given(Operand operand, const char* because) const;
+  [[noreturn]] void fail_as_given(Operand operand, const char* reason) const;
 
   const char* op_;
 };

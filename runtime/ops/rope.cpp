@@ -48,7 +48,7 @@ void check_sizes(const Checks& check, const QkNormRope& given, const Sizes& of) 
   check.at_least_one(of.cache_rows);
   const std::int64_t half = of.head_dim.value / 2;
   check.require(of.head_dim.value % 2 == 0, "HEAD_DIM is odd; elements are rotated in pairs");
-  check.require(of.head_dim.value <= kMaxRotaryHeadDim, "HEAD_DIM is above 512, for which there is no kernel");
+  check.require(of.head_dim.value <= kMaxRotaryHeadDim, "HEAD_DIM is greater than 512, for which there is no kernel");
   check.require(of.tokens.value <= kMaxHeads / (of.heads.value + 2 * of.kv_heads.value),
                 "TOKENS * (HEADS + 2*KV_HEADS) is above 2^30; take fewer tokens at a time");
   check.require(given.section_h >= 0 && given.section_h <= half && given.section_w >= 0 && given.section_w <= half,
@@ -98,8 +98,8 @@ bool RopeVision::check() const {
     return false;
   }
   check.at_least_one(rows);
-  check.require(head_dim.value % 4 == 0, "HEAD_DIM is no multiple of 4; half of the pairs turn by the row");
-  check.require(head_dim.value <= kMaxRotaryHeadDim, "HEAD_DIM is above 512, for which there is no kernel");
+  check.require(head_dim.value % 4 == 0, "HEAD_DIM is not a multiple of 4; half of the pairs turn by the row");
+  check.require(head_dim.value <= kMaxRotaryHeadDim, "HEAD_DIM is greater than 512, for which there is no kernel");
   check.require(patches.value <= kMaxHeads / (2 * heads.value),
                 "PATCHES * 2 * HEADS is above 2^30; take fewer patches at a time");
   return true;

@@ -77,7 +77,7 @@ ModelFolder::ModelFolder(std::filesystem::path folder, ModelParts parts)
 
 const Tokenizer& ModelFolder::tokenizer() const {
   if (!tokenizer_) {
-    throw Error("the model folder has no tokenizer.json, which texts need");
+    throw Error("the model folder has no tokenizer.json, which text needs");
   }
   return *tokenizer_;
 }

@@ -15,7 +15,7 @@ namespace pascaline {
 
 /// What of a model folder is read.
 enum class ModelParts : std::uint8_t {
-  all,      ///< texts and pictures need it all; no preprocessor if the model only reads text
+  all,      ///< texts and images need it all; no preprocessor if the model only reads text
   present,  ///< tokenizer and preprocessor if they are there: for random weights
   numbers,  ///< config.json alone: only tokens and patches go in
 };

@@ -12,7 +12,7 @@
 namespace pascaline {
 namespace {
 
-// Work on one of several pictures, whose errors name it.
+// Work on one of several images, whose errors name it.
 template <typename Work>
 auto on_picture(std::span<const Image> images, std::size_t index, const Work& work) {
   try {
@@ -33,7 +33,7 @@ std::int64_t token_sum(std::span<const Image> images, const PreprocessorConfig& 
   return sum;
 }
 
-// The largest limit a picture with which all take `room` tokens at most; 0 if there is none. A limit is not kept to the
+// The largest limit an image with which all take `room` tokens at most; 0 if there is none. A limit is not kept to the
 // token (ratios are kept, sides are whole), so it is looked for.
 std::int64_t common_limit(const PreprocessorConfig& preprocessor, std::span<const Image> images, std::int64_t room) {
   std::int64_t fits = 0;
@@ -87,7 +87,7 @@ FittedPictures place_pictures(const ModelFolder& model, std::span<const Image> i
   const PreprocessorConfig own = limit_tokens(model.preprocessor(), limits.most_image_tokens);
   if (const std::int64_t wanted = token_sum(images, own); wanted > room) {
     throw ContextFullError(
-        fmt::format("{} images of {} tokens together do not fit the {} tokens that text and answer leave of "
+        fmt::format("{} images of {} tokens together do not fit into the {} tokens that text and answer leave of "
                     "the context of {}; ask for a larger one with --context, or for smaller images with "
                     "--max-image-tokens",
                     images.size(), wanted, std::max<std::int64_t>(room, 0), limits.context));

@@ -197,7 +197,7 @@ void Session::warn_of_no_end() {
 }
 
 // The last token of an answer that was cut off belongs to the conversation. It is appended as a step does, which takes
-// no token for a picture's place.
+// no token for an image's place.
 void Session::keep_last(TokenId token) {
   if (model_->length() < model_->options().context) {
     (void)model_->step();

@@ -28,7 +28,7 @@ struct SessionOptions {
   ModelOptions options;
   bool random_weights = false;  ///< instead of the folder's; it then needs nothing but config.json
   std::uint64_t memory_limit = MemoryPool::kUnlimited;  ///< bytes of the device's memory to take at most, but for code
-  bool numbers_only = false;  ///< no texts and pictures, only tokens and patches: reads config.json and weights alone
+  bool numbers_only = false;  ///< no texts and images, only tokens and patches: reads config.json and weights alone
 };
 
 /// How an answer is made.
@@ -49,7 +49,7 @@ struct Answer {
   std::string text;
   AnswerEnd end = AnswerEnd::end_token;
   std::int64_t prompt_tokens = 0;
-  double prompt_ms = 0;  ///< wall time until the first token was chosen, pictures included
+  double prompt_ms = 0;  ///< wall time until the first token was chosen, images included
   double decode_ms = 0;  ///< wall time of the tokens after it
 
   /// Of the tokens after the first; 0 if there were none.
@@ -82,7 +82,7 @@ class Session {
   /// "cpu", or the device's id and name.
   [[nodiscard]] std::string device_name() const;
 
-  /// Begins a conversation anew with these messages, whose pictures are given in order, and answers.
+  /// Begins a conversation again with these messages, whose images are given in order, and answers.
   Answer ask(std::span<const ChatMessage> messages, std::span<const Patches> pictures, const AnswerOptions& options,
              const TextReader& reader = {});
   /// Goes on with the conversation: the user's next message, on the cache of those before.

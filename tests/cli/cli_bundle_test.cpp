@@ -57,7 +57,7 @@ TEST_F(CliBundleTest, HoldsWinnersAndTheirCode) {
   const ProgramResult result = make({"--db", database_});
   ASSERT_EQ(result.exit_code, 0) << result.error;
   EXPECT_EQ(result.error, "");
-  EXPECT_NE(result.out.find("1 winners, 2 codes of 1 kernels for 1 problems"), std::string::npos) << result.out;
+  EXPECT_NE(result.out.find("1 winners, 2 binaries of 1 kernels for 1 problems"), std::string::npos) << result.out;
   const Bundle bundle = load_bundle(bundle_);
   EXPECT_EQ(bundle.architecture, "host");
   EXPECT_TRUE(same_identity(*bundle.device, device_row(open_device("emulator")->info())));
@@ -119,7 +119,7 @@ TEST_F(CliBundleTest, WrongInputIsAFault) {
   expect_fault(make({"--untuned", "--ptx"}), 1, {"--ptx"});
   expect_fault(make({"--untuned", "--db", database_}), 2, {"--db"});
   expect_fault(make({"--untuned", "--workload", "nosuch.json"}), 1, {"nosuch.json"});
-  expect_fault(make({"--untuned", "--listed-only"}), 1, {"there is nothing to make a bundle of"});
+  expect_fault(make({"--untuned", "--listed-only"}), 1, {"there is nothing to bundle"});
   const std::string right = bundle_;
   bundle_ = (folder_ / "nosuch" / "x.pasc").string();
   expect_fault(make({"--untuned"}), 1, {"cannot write " + bundle_});

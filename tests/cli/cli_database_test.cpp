@@ -47,7 +47,7 @@ TEST_F(CliDatabaseTest, Folder) {
 
 TEST_F(CliDatabaseTest, PipeIsRefusedAtOnce) {
   ASSERT_EQ(::mkfifo(database_.c_str(), 0666), 0);
-  expect_refused({database_, "no regular file"});
+  expect_refused({database_, "not a regular file"});
   for (const std::vector<std::string>& command :
        {std::vector<std::string>{"status", "--db", database_},
         {"serve", "--db", database_},

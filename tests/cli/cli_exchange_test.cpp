@@ -55,7 +55,7 @@ TEST_F(CliExchangeTest, FilesNeverReachTheTerminalRaw) {
   expect_fault(run({"replay", (folder_ / "failed.csv").string()}), 1, {"failed.csv", "worked"});
   write_bytes(folder_ / "twice.csv", "\x1b[31m,\x1b[31m," + heading + "1,2,3,1,ok,1\n");
   const ProgramResult refused = run({"replay", (folder_ / "twice.csv").string()});
-  expect_fault(refused, 1, {"twice.csv", "stands twice"});
+  expect_fault(refused, 1, {"twice.csv", "is a duplicate"});
   EXPECT_EQ(refused.error.find('\x1b'), std::string::npos);
   const std::string odd = (folder_ / "a\x1b[31m\xff.csv").string();
   write_bytes(odd, heading + "1,1,ok,1\n2,2,ok,1\n3,1.5,ok,1\n");

@@ -91,7 +91,7 @@ TEST_F(CliImportTest, DryRunAndJson) {
   EXPECT_EQ(dry["imported"][0]["changed"], true);
   EXPECT_TRUE(dry["imported"][0]["session"].is_null());
   EXPECT_EQ(import({cache_, "--dry-run"}).out,
-            cache_ + ": would bring 3 trials (2 usable) of convolution X=4096 Y=2048 on NVIDIA RTX A4000\n");
+            cache_ + ": would import 3 trials (2 usable) of convolution X=4096 Y=2048 on NVIDIA RTX A4000\n");
   const nlohmann::json json = json_of(import({cache_, cache_, "--json"}));
   ASSERT_EQ(json["imported"].size(), 2U);
   EXPECT_EQ(json["imported"][0], (nlohmann::json{{"file", cache_},

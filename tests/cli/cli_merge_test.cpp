@@ -69,7 +69,7 @@ TEST_F(CliMergeTest, DryRunChangesNothing) {
   make(other_);
   const ProgramResult none = merge({other_, "--dry-run"});
   EXPECT_EQ(none.exit_code, 0) << none.error;
-  EXPECT_NE(none.out.find("would bring sessions: 1 new"), std::string::npos) << none.out;
+  EXPECT_NE(none.out.find("would add sessions: 1 new"), std::string::npos) << none.out;
   EXPECT_FALSE(fs::exists(database_));
   make(database_, 100);
   const std::string before = bytes_of(database_);

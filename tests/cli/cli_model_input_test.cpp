@@ -42,7 +42,7 @@ void expect_one_warning(const ProgramResult& result, const std::vector<std::stri
 }
 
 TEST_F(CliModelInputTest, ABundleIsOfNoUseOnTheProcessor) {
-  expect_fault(generate({"--device", "cpu", "--bundle", "nosuch.pasc"}), 2, {"--bundle", "leave --bundle out"});
+  expect_fault(generate({"--device", "cpu", "--bundle", "nosuch.pasc"}), 2, {"--bundle", "leave out --bundle"});
   expect_fault(generate({"--bundle", "nosuch.pasc"}, false), 1, {"there is no GPU here", "nosuch.pasc", "--device"});
   expect_fault(generate({"--device", "emulator", "--bundle", "nosuch.pasc"}), 1, {"nosuch.pasc", "No such file"});
 }
@@ -50,8 +50,8 @@ TEST_F(CliModelInputTest, ABundleIsOfNoUseOnTheProcessor) {
 TEST_F(CliModelInputTest, OptionsAboutKernelsAreOfNoUseOnTheProcessor) {
   expect_one_warning(generate({"--device", "cpu", "--db", "nosuch.db", "--nvrtc", "nonsense", "--target", "sm_1",
                                "--kernels", "a", "--spaces", "b", "--cache", "c"}),
-                     {"--db, --target, --nvrtc, --cache, --kernels, --spaces are of no use"});
-  expect_one_warning(generate({"--nvrtc", "nonsense"}, false), {"--nvrtc is of no use"});
+                     {"--db, --target, --nvrtc, --cache, --kernels, --spaces are ignored"});
+  expect_one_warning(generate({"--nvrtc", "nonsense"}, false), {"--nvrtc is ignored"});
   EXPECT_EQ(generate({"--device", "cpu"}).error, "") << "PASCALINE_DB was not given for this run alone";
 }
 
@@ -216,16 +216,16 @@ TEST_F(CliReferenceTest, GridsMustBeOfTheModelAndThePatches) {
   expect_second({1, 2, 9}, {"1 x 2 x 9", "multiples of 2"});
   expect_second({1, 4, 6}, {"24 patches, and pixel_values has 16 for it"});
   expect_second({1, 1 << 30, 1 << 30}, {"1152921504606846976 patches, and pixel_values has 16 for it"});
-  expect_second({1, 2, 4}, {"pixel_values has 24 patches, and the images of image_grid_thw have 16 together"});
+  expect_second({1, 2, 4}, {"pixel_values has 24 patches, and the images of image_grid_thw have 16 in total"});
   grids_ = {1, 2, 4, 4};
   grid_values_ = 2;
-  expect_refused({"image_grid_thw has 2 numbers an image"});
+  expect_refused({"image_grid_thw has 2 numbers per image"});
   patch_values_ += 1;
   grid_values_ = 4;
-  expect_refused({"image_grid_thw has 4 numbers an image"});
+  expect_refused({"image_grid_thw has 4 numbers per image"});
   grids_ = {1, 4, 6};
   grid_values_ = 3;
-  expect_refused({"pixel_values has", "values a patch; the model's patches have"});
+  expect_refused({"pixel_values has", "values per patch; the model's patches have"});
 }
 
 }  // namespace

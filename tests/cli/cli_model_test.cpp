@@ -166,9 +166,9 @@ TEST_F(CliModelTest, ChatGoesOn) {
   const ProgramResult result =
       on_cpu("chat", {"--greedy", "-n", "4"}, "one\n\n/nonsense\ntwo\n/stats\n/clear\none\n/quit\nnever\n");
   EXPECT_EQ(result.exit_code, 0) << result.error;
-  EXPECT_NE(result.out.find("there is no command /nonsense"), std::string::npos) << result.out;
+  EXPECT_NE(result.out.find("unknown command /nonsense"), std::string::npos) << result.out;
   EXPECT_NE(result.out.find("of 256 tokens"), std::string::npos) << result.out;
-  const std::string first = result.out.substr(0, result.out.find("there is no command"));
+  const std::string first = result.out.substr(0, result.out.find("unknown command"));
   EXPECT_NE(result.out.find("a new conversation\n" + first), std::string::npos) << "after /clear it answers as before";
   const ProgramResult fault = on_cpu("chat", {"--greedy", "-n", "2"}, "/image nosuch.png\n/image\nhi\n");
   EXPECT_EQ(fault.exit_code, 0) << fault.error;
@@ -195,7 +195,7 @@ TEST_F(CliModelTest, ChatShowsTheNewConversationAfterClear) {
 TEST_F(CliModelTest, ChatNamesTheWayOutOfAFullContext) {
   write_bytes(folder_ / "photo.png", png_of(black_image(64, 64)));
   const std::string picture = "/image " + (folder_ / "photo.png").string() + "\n";
-  const std::string way = "/clear begins a new conversation";
+  const std::string way = "/clear starts a new conversation";
   const auto chat = [&](const std::string& tokens, const std::string& input) {
     return on_cpu("chat", {"--greedy", "--context", "64", "-n", tokens}, input).out;
   };
@@ -266,7 +266,7 @@ TEST_F(CliModelTest, BenchModelTimesEveryPass) {
 TEST_F(CliModelTest, BenchModelChoosesWhatFits) {
   const ProgramResult usual = on_cpu("bench-model", {"--repeats", "1", "--json"});
   EXPECT_EQ(usual.exit_code, 0) << usual.error;
-  EXPECT_NE(usual.error.find("no room for prompts of 512 and 2048 tokens; the longest looked at has 251"),
+  EXPECT_NE(usual.error.find("no room for prompts of 512 and 2048 tokens; the longest one timed has 251"),
             std::string::npos)
       << usual.error;
   const json passes = json_of(usual)["passes"];
@@ -276,7 +276,7 @@ TEST_F(CliModelTest, BenchModelChoosesWhatFits) {
   std::filesystem::remove(std::filesystem::path(model_) / "model.safetensors");
   expect_fault(on_cpu("bench-model", {"--prompt-tokens", "300"}), 1, {"context of 256", "--prompt-tokens"});
   expect_fault(on_cpu("bench-model", {"--image-size", "4096", "4096", "--prompt-tokens", "8"}), 1,
-               {"4096 pixels at most", "--image-size"});
+               {"at most 4096 pixels", "--image-size"});
   expect_fault(run("profile", {"--image-size", "100000", "100000", "--prompt-tokens", "8", "--device", "emulator"}), 1,
                {"--image-size"});
 }

@@ -51,7 +51,7 @@ std::string found_instead(const std::vector<Winner>& all) {
   for (const Winner& winner : all) {
     found.insert(fmt::format("{} on {}", shown_architecture(winner.toolkit.target), device_text(winner.device)));
   }
-  return found.empty() ? "it has no winners at all" : fmt::format("it has winners for {}", fmt::join(found, "; "));
+  return found.empty() ? "it has no winners" : fmt::format("it has winners for {}", fmt::join(found, "; "));
 }
 
 // The one device of the winners.

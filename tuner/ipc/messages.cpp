@@ -13,7 +13,7 @@ using nlohmann::json;
 template <typename Enum>
 Enum known(std::optional<Enum> value, const json& text) {
   if (!value) {
-    throw Error("a message holds the unknown word " + text.dump());
+    throw Error("a message has the unknown name " + text.dump());
   }
   return *value;
 }

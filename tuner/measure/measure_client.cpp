@@ -256,7 +256,7 @@ void MeasureClient::read_worker(std::vector<LaneEvent>& events) {
         }
       }
     } catch (const std::exception& error) {
-      last_words_ = fmt::format("the measurement worker said something unreadable ({})", error.what());
+      last_words_ = fmt::format("the measurement worker sent an unreadable message ({})", error.what());
       lose_worker(false, events);
       return;
     }
@@ -357,7 +357,7 @@ void MeasureClient::note_answer(const json& message) {
 
 void MeasureClient::expect_trial(const json& message) const {
   if (trials_.empty() || trials_.front().id != message.at("id").get<std::uint64_t>()) {
-    throw Error("a trial that was not asked for");
+    throw Error("a trial that was not requested");
   }
 }
 

@@ -48,10 +48,9 @@ void MeasureClient::lose_worker(bool overdue, std::vector<LaneEvent>& events) {
   const int status = worker_.end();
   worker_ = WorkerProcess();
   deadline_ = Clock::time_point::max();
-  const std::string how =
-      overdue               ? fmt::format("nothing came of it within {:.3g} s while it was at '{}'", allowed_s_, phase_)
-      : last_words_.empty() ? "the measuring process ended: " + ending_of(status)
-                            : last_words_;
+  const std::string how = overdue ? fmt::format("timed out after {:.3g} s in phase '{}'", allowed_s_, phase_)
+                          : last_words_.empty() ? "the measuring process ended: " + ending_of(status)
+                                                : last_words_;
   ++restarts_;
   const bool lost_after_report = !running_ && !last_words_.empty() && !overdue && failures_ == 0;
   if (blame(overdue ? TrialStatus::timed_out : TrialStatus::crashed, how, events) || lost_after_report) {

@@ -20,7 +20,7 @@ class ProblemData {
   /// if memory is short.
   ProblemData(Device& device, const BoundSpace& space, Kernel reference);
 
-  /// Draws fresh inputs and computes the reference anew.
+  /// Draws fresh inputs and computes the reference again.
   void draw(std::uint64_t seed);
   /// How long the last `draw` took.
   [[nodiscard]] double draw_ms() const noexcept { return draw_ms_; }

@@ -23,7 +23,7 @@ class Fiber {
   Fiber& operator=(const Fiber&) = delete;
   ~Fiber();
 
-  /// Forgets where it stopped and starts anew at the next switch; what ran on it is not unwound.
+  /// Forgets where it stopped and starts over at the next switch; what ran on it is not unwound.
   void rewind() noexcept;
 
  private:

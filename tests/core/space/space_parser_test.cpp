@@ -104,7 +104,7 @@ const BadSpace kBadSpaces[] = {
      "maxrregcount, use_fast_math"},
     {"argument that is no name", [](json& s) { at(s, "/arguments/0/name") = "x y"; }, "/arguments/0/name",
      "not an identifier"},
-    {"kernel beyond its folder", [](json& s) { s["kernel"] = "../scale"; }, "/kernel", "is no kernel's name"},
+    {"kernel beyond its folder", [](json& s) { s["kernel"] = "../scale"; }, "/kernel", "is not a kernel's name"},
     {"omit without option", [](json& s) { at(s, "/parameters/0/omit") = 32; }, "/parameters/0/omit", "'option'"},
     {"omit outside the list", [](json& s) { at(s, "/parameters/5/omit") = 1; }, "/parameters/5/omit", "not among"},
     {"unknown element type", [](json& s) { at(s, "/types/0/values/0") = "float"; }, "/types/0/values/0", "'float'"},

@@ -90,7 +90,8 @@ TEST_F(JsonNodeTest, ReadsWhatIsThere) {
 }
 
 TEST_F(JsonNodeTest, RefusesOtherTypesWithTheirPlace) {
-  EXPECT_EQ(complaint_of([&] { (void)root_.at("r").integer(); }), "/r f.json:/r: expected an integer that fits 64 bits, found 1.5");
+  EXPECT_EQ(complaint_of([&] { (void)root_.at("r").integer(); }),
+            "/r f.json:/r: expected an integer that fits 64 bits, found 1.5");
   EXPECT_EQ(complaint_of([&] { (void)root_.at("u").integer(); }),
             "/u f.json:/u: expected an integer that fits 64 bits, found 18446744073709551615");
   EXPECT_EQ(complaint_of([&] { (void)root_.at("t").integer(); }),

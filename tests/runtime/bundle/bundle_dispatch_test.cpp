@@ -55,7 +55,7 @@ TEST_F(BundleDispatchTest, RunsWinnersAndDefaultsWithoutACompiler) {
   EXPECT_EQ(dispatcher.target().architecture, "host");
   EXPECT_EQ(device_.loads, 0) << "nothing is loaded before it is asked for";
   const Prepared& exact = dispatcher.prepare(scale_problem(8, 20));
-  EXPECT_EQ(exact.plan.provenance, Provenance::exact) << exact.plan.because;
+  EXPECT_EQ(exact.plan.provenance, Provenance::exact) << exact.plan.reason;
   EXPECT_EQ(exact.plan.config, scale_config(32, 2));
   EXPECT_EQ(exact.plan.expected->median_us, 10);
   EXPECT_EQ(dispatcher.prepare(scale_problem(9, 20)).plan.provenance, Provenance::nearest);
@@ -72,7 +72,7 @@ TEST_F(BundleDispatchTest, WhatItLacksFallsBackAsFarAsThereIsCode) {
   const Prepared& prepared = dispatcher.prepare(scale_problem(8, 20));
   EXPECT_TRUE(contains(::testing::internal::GetCapturedStderr(), "has no code for it"));
   EXPECT_EQ(prepared.plan.provenance, Provenance::default_config);
-  EXPECT_TRUE(contains(prepared.plan.because, "--workload")) << prepared.plan.because;
+  EXPECT_TRUE(contains(prepared.plan.reason, "--workload")) << prepared.plan.reason;
   ::testing::internal::CaptureStderr();
   const std::string message = message_of([&] { (void)dispatcher.prepare(scale_problem(8, 20, ElementType::int32)); });
   (void)::testing::internal::GetCapturedStderr();
@@ -154,7 +154,7 @@ TEST_F(BundleDispatchTest, OtherKernelsAreRefused) {
   expect_refused_by_itself("scale.json");
   write_scale_kernel(folder_.path());
   write([](json& m) { m["kernels"][0]["name"] = "../scale"; });
-  expect_refused_by_itself("is no kernel's name");
+  expect_refused_by_itself("is not a kernel's name");
 }
 
 TEST_F(BundleDispatchTest, AlteredParametersAreRefusedThoughTheHashesAreRight) {
@@ -210,7 +210,7 @@ TEST_F(BundleDispatchTest, RunsOnTheHost) {
   write(encode_bundle(real));
   Dispatcher dispatcher(*host, options_);
   const Prepared& prepared = dispatcher.prepare(scale_problem(8, 20));
-  EXPECT_EQ(prepared.plan.provenance, Provenance::exact) << prepared.plan.because;
+  EXPECT_EQ(prepared.plan.provenance, Provenance::exact) << prepared.plan.reason;
   const std::vector<float> x(160, 1.5F);
   std::vector<float> y(160);
   const Buffer from = host->allocate(640);

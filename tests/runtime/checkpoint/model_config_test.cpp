@@ -169,16 +169,16 @@ struct Refusal {
 
 TEST(ModelConfigTest, SizesMustFitTogether) {
   const std::vector<Refusal> refusals{
-      {"/text_config/num_key_value_heads", 3, "num_attention_heads 4 is no multiple of num_key_value_heads 3"},
+      {"/text_config/num_key_value_heads", 3, "num_attention_heads 4 is not a multiple of num_key_value_heads 3"},
       {"/text_config/head_dim", 15, "head_dim 15 is odd"},
       {"/text_config/head_dim", 18, "does not add up to half of head_dim, 9"},
       {"/text_config/rope_scaling/mrope_section", {2, 4, 2}, "cannot be interleaved"},
       {"/text_config/rope_scaling/mrope_section", {2, 3, 3}, "cannot be interleaved"},
       {"/text_config/rope_scaling/mrope_section", {8, 2, -2}, "mrope_section/2: not a possible size"},
       {"/text_config/rope_scaling/mrope_section", {4, 4}, "expected three numbers"},
-      {"/vision_config/num_heads", 3, "hidden_size 32 is no multiple of num_heads 3"},
-      {"/vision_config/num_heads", 16, "heads of 2 values are no multiple of 4"},
-      {"/vision_config/num_position_embeddings", 15, "num_position_embeddings 15 is no square"},
+      {"/vision_config/num_heads", 3, "hidden_size 32 is not a multiple of num_heads 3"},
+      {"/vision_config/num_heads", 16, "heads of 2 values are not a multiple of 4"},
+      {"/vision_config/num_position_embeddings", 15, "num_position_embeddings 15 is not a square"},
       {"/vision_config/out_hidden_size", 32, "out_hidden_size 32 is not the decoder's hidden_size 64"},
       {"/vision_config/deepstack_visual_indexes", {2}, "there is no block 2 of 2"},
       {"/vision_config/deepstack_visual_indexes", {-1}, "there is no block -1 of 2"},
@@ -203,7 +203,7 @@ TEST(ModelConfigTest, OtherModelsAreRefused) {
        "(Qwen3, text only); take a model of one of these"},
       {"/model_type", "qwen3_vl_moe", "the model family 'qwen3_vl_moe' is not known"},
       {"/model_type", 3, "/model_type: expected text"},
-      {"/model_type", "qwen3", "this key is not known"},
+      {"/model_type", "qwen3", "this key is unknown"},
       {"/text_config/model_type", "llama", R"("llama" is not supported)"},
       {"/vision_config/model_type", "clip", R"("clip" is not supported, only "qwen3_vl" or "qwen3_vl_vision")"},
       {"/text_config/attention_bias", true, "/text_config/attention_bias: true is not supported, only false"},
@@ -212,7 +212,7 @@ TEST(ModelConfigTest, OtherModelsAreRefused) {
       {"/text_config/rope_scaling/rope_type", "yarn", R"("yarn" is not supported, only "default")"},
       {"/quantization_config", {{"quant_method", "fp8"}}, "quantised models are not supported"},
       {"/quantization", {{"bits", 4}}, "quantised models are not supported"},
-      {"/text_config/tie_word_embeddings", false, "is not what it is at the top"}};
+      {"/text_config/tie_word_embeddings", false, "differs from the one at the top level"}};
   for (const Refusal& refusal : refusals) {
     PASCALINE_EXPECT_SAYS(complaint_with(refusal.pointer, refusal.value), refusal.complaint);
   }
@@ -261,8 +261,8 @@ TEST(ModelConfigTest, TextOnlyModelsOfOtherKindsAreRefused) {
                         R"(/rope_scaling/rope_type: "yarn" is not supported, only "default")");
   PASCALINE_EXPECT_SAYS(complaint("/use_sliding_window", true), "true is not supported, only false");
   PASCALINE_EXPECT_SAYS(complaint("/head_dim", 127), "head_dim 127 is odd");
-  PASCALINE_EXPECT_SAYS(complaint("/num_experts", 128), "this key is not known");
-  PASCALINE_EXPECT_SAYS(complaint("/vision_config", json::object()), "/vision_config: {}: this key is not known");
+  PASCALINE_EXPECT_SAYS(complaint("/num_experts", 128), "this key is unknown");
+  PASCALINE_EXPECT_SAYS(complaint("/vision_config", json::object()), "/vision_config: {}: this key is unknown");
   PASCALINE_EXPECT_SAYS(complaint("/eos_token_id", 151936), "token 151936 is not in the vocabulary");
   PASCALINE_EXPECT_SAYS(complaint("/quantization_config", {{"quant_method", "awq"}}), "quantised models");
   PASCALINE_EXPECT_SAYS(complaint("/hidden_size", 1 << 20), "accepted");
@@ -318,7 +318,7 @@ TEST(ModelConfigTest, TheFileIsNamed) {
   PASCALINE_EXPECT_SAYS(complaint_of(load), "bytes are too many");
   std::filesystem::remove(folder.path() / "config.json");
   std::filesystem::create_directory(folder.path() / "config.json");
-  PASCALINE_EXPECT_SAYS(complaint_of(load), "no regular file");
+  PASCALINE_EXPECT_SAYS(complaint_of(load), "not a regular file");
 }
 
 }  // namespace

@@ -86,10 +86,10 @@ TEST_F(ModelFilesTest, NoPathLeavesTheFolder) {
                            "..\\one.safetensors", ".hidden.safetensors", "one.bin", "one.safetensors/"}) {
     map_["a"] = name;
     PASCALINE_EXPECT_SAYS(said(), "index.json:/weight_map/a: ");
-    PASCALINE_EXPECT_SAYS(said(), "is no name of a safetensors file in this folder");
+    PASCALINE_EXPECT_SAYS(said(), "is not the name of a safetensors file in this folder");
   }
   map_["a"] = std::string("one\0.safetensors", 16);
-  PASCALINE_EXPECT_SAYS(said(), "is no name of a safetensors file");
+  PASCALINE_EXPECT_SAYS(said(), "is not the name of a safetensors file");
 }
 
 TEST_F(ModelFilesTest, TheIndexMustBeOne) {

@@ -51,7 +51,7 @@ TEST_F(DispatcherTest, RunsTheWinnerOfTheDatabaseOnTheHost) {
   winner.device = device_row(host->info());
   Dispatcher dispatcher(*host, options({winner}));
   const Prepared& prepared = dispatcher.prepare(problem);
-  EXPECT_EQ(prepared.plan.provenance, Provenance::exact) << prepared.plan.because;
+  EXPECT_EQ(prepared.plan.provenance, Provenance::exact) << prepared.plan.reason;
   EXPECT_EQ(prepared.plan.expected->median_us, 10);
   EXPECT_EQ(prepared.geometry, (Geometry{{4, 1, 1}, {32, 1, 1}, 0}));
 
@@ -96,14 +96,14 @@ TEST_F(DispatcherTest, AChangedSourceMakesAWinnerStale) {
   write_scale_kernel(folder_.path(), "scales otherwise");
   const Plan plan = Dispatcher(device_, before).plan(problem);
   EXPECT_EQ(plan.provenance, Provenance::default_config);
-  EXPECT_TRUE(contains(plan.because, "another version of the kernel's source")) << plan.because;
+  EXPECT_TRUE(contains(plan.reason, "another version of the kernel's source")) << plan.reason;
 }
 
 TEST_F(DispatcherTest, AnAlteredConfigurationInTheDatabaseIsSkipped) {
   const Problem problem = scale_problem(8, 20);
   const Plan plan = Dispatcher(device_, options({winner_here(problem, scale_config(4096))})).plan(problem);
   EXPECT_EQ(plan.provenance, Provenance::default_config);
-  EXPECT_TRUE(contains(plan.because, "4096 is not among the values")) << plan.because;
+  EXPECT_TRUE(contains(plan.reason, "4096 is not among the values")) << plan.reason;
 }
 
 TEST_F(DispatcherTest, AWinnerThatDoesNotBuildGivesWayToTheDefaultWithAWarning) {
@@ -114,8 +114,8 @@ TEST_F(DispatcherTest, AWinnerThatDoesNotBuildGivesWayToTheDefaultWithAWarning) 
   const std::string warning = ::testing::internal::GetCapturedStderr();
   EXPECT_EQ(prepared.plan.provenance, Provenance::default_config);
   EXPECT_EQ(prepared.plan.config, scale_config(64));
-  EXPECT_TRUE(contains(prepared.plan.because, "the exact configuration")) << prepared.plan.because;
-  EXPECT_TRUE(contains(prepared.plan.because, "this variant does not compile")) << prepared.plan.because;
+  EXPECT_TRUE(contains(prepared.plan.reason, "the exact configuration")) << prepared.plan.reason;
+  EXPECT_TRUE(contains(prepared.plan.reason, "this variant does not compile")) << prepared.plan.reason;
   EXPECT_TRUE(contains(warning, "pascaline: warning: scale ROWS=8 WIDTH=20")) << warning;
   EXPECT_EQ(std::count(warning.begin(), warning.end(), '\n'), 1) << warning;
   ASSERT_EQ(dispatcher.misses().size(), 1U);

@@ -52,7 +52,7 @@ TEST(MatmulHostTest, ATunedSplitOfTheDepthIsRunTwice) {
   options.database = folder / "tuned.db";
   Dispatcher dispatcher(*device, options);
   const Prepared& prepared = dispatcher.prepare(winner.trial.problem);
-  EXPECT_EQ(prepared.plan.provenance, Provenance::exact) << prepared.plan.because;
+  EXPECT_EQ(prepared.plan.provenance, Provenance::exact) << prepared.plan.reason;
   EXPECT_EQ(prepared.geometry.grid[1], 4U);
   check_matmul(dispatcher, 40, 36, 64, ElementType::float32);
   check_matmul(dispatcher, 40, 36, 64, ElementType::float32);

@@ -79,7 +79,7 @@ TEST(ArenaPlan, TheVerifierFindsEveryKindOfFlaw) {
   };
   EXPECT_EQ(flaw({0, 512, 0}, 1024), "none");
   EXPECT_NE(flaw({0, 512}, 1024).find("2 offsets for 3"), std::string::npos);
-  EXPECT_NE(flaw({0, 511, 0}, 2048).find("'b' lies at 511"), std::string::npos);
+  EXPECT_NE(flaw({0, 511, 0}, 2048).find("'b' is at 511"), std::string::npos);
   EXPECT_NE(flaw({0, 512, 0}, 1023).find("'b' of 512 bytes at 512 ends"), std::string::npos);
   EXPECT_NE(flaw({0, 512, std::size_t{1} << 63}, 1024).find("'c'"), std::string::npos);
   EXPECT_NE(flaw({0, 256, 1024}, 2048).find("'a' and 'b'"), std::string::npos) << "at step 2";

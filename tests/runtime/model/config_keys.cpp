@@ -37,7 +37,7 @@ class CaseList {
     return add(pointer, value, KeyEffect::refused, value.dump() + " is not supported, only " + supported);
   }
   CaseList& unknown(const std::string& pointer, const json& value) {
-    return add(pointer, value, KeyEffect::refused, value.dump() + ": this key is not known");
+    return add(pointer, value, KeyEffect::refused, value.dump() + ": this key is unknown");
   }
   CaseList& none(const std::string& pointer, const json& value, const std::string& reason) {
     return add(pointer, value, KeyEffect::none, reason);
@@ -90,7 +90,7 @@ void add_text(std::vector<KeyCase>& out) {
       .used("/text_config/rope_theta", 1e4)
       .used("/text_config/rope_scaling/mrope_section", {8, 0, 0})
       .used("/text_config/eos_token_id", 5, {}, {{kGeneration, {{"eos_token_id", nullptr}}}})
-      .checked("/text_config/tie_word_embeddings", false, "is not what it is at the top of the file")
+      .checked("/text_config/tie_word_embeddings", false, "differs from the one at the top level of the file")
       .refused("/text_config/hidden_act", "gelu", R"("silu")")
       .refused("/text_config/attention_bias", true, "false")
       .refused("/text_config/rms_norm_eps", 1e-5, "1e-06")
@@ -210,7 +210,7 @@ void add_text_only(std::vector<KeyCase>& out) {
                  "/rope_scaling/factor",
                  {{"rope_scaling", {{"rope_type", "default"}, {"factor", 2.0}}}},
                  KeyEffect::refused,
-                 "2.0: this key is not known"});
+                 "2.0: this key is unknown"});
   out.push_back({kConfig,
                  "/layer_types",
                  {{"layer_types", {"full_attention", "sliding_attention"}}},

@@ -115,7 +115,7 @@ TEST_F(ModelTest, LogitsThatAreNoNumbersAreAnError) {
       settings.temperature = temperature;
       model.set_sampling(settings);
       EXPECT_THROW((void)model.sample(), Error);
-      EXPECT_THROW((void)model.step(), Error) << "no token was chosen";
+      EXPECT_THROW((void)model.step(), Error) << "no token has been chosen";
       model.choose(5);
       try {
         (void)model.step();
@@ -123,7 +123,7 @@ TEST_F(ModelTest, LogitsThatAreNoNumbersAreAnError) {
       } catch (const Error& error) {
         EXPECT_NE(std::string(error.what()).find("--weights float32"), std::string::npos) << error.what();
       }
-      EXPECT_THROW((void)model.step(), Error) << "no token was chosen";
+      EXPECT_THROW((void)model.step(), Error) << "no token has been chosen";
     }
     EXPECT_EQ(model.length(), 5) << "what was appended stays";
   }
@@ -197,7 +197,7 @@ TEST_F(ModelTest, WrongPromptsAreRefusedAndChangeNothing) {
   EXPECT_THROW(model->append({Tokens{500}, {&torn, 1}}), Error);
   EXPECT_EQ(model->length(), 3);
   EXPECT_EQ(model->logits(), before);
-  EXPECT_THROW((void)model->step(), Error) << "no token was chosen";
+  EXPECT_THROW((void)model->step(), Error) << "no token has been chosen";
 }
 
 TEST_F(ModelTest, StepsEndWithTheContext) {

@@ -87,7 +87,8 @@ class TextModelTest : public ::testing::Test {
   }
   static void expect_text_only(const std::function<void()>& work) {
     const std::string message = message_of(work);
-    EXPECT_NE(message.find("this model only reads text (its model_type is qwen3); leave images out"), std::string::npos)
+    EXPECT_NE(message.find("this model only reads text (its model_type is qwen3); leave out the images"),
+              std::string::npos)
         << message;
   }
 };

@@ -111,7 +111,7 @@ std::vector<Refused> refused() {
          ops::compute(ops::PatchEmbed{matrix, at_place(1, {6, 8}), at_place(2, {5}), at_place(3, {3, 6})});
        },
        "patch_embed: bias is [5]; it must be [WIDTH] = [6]"},
-      {prefill([](auto& of) { of.k.shape[1] = of.v.shape[1] = 3; }), "HEADS is no multiple of KV_HEADS"},
+      {prefill([](auto& of) { of.k.shape[1] = of.v.shape[1] = 3; }), "HEADS is not a multiple of KV_HEADS"},
       {prefill([](auto& of) { of.k.shape[0] = of.v.shape[0] = 0; }), "nothing to attend to"},
       {prefill([](auto& of) { of.segment_starts = at_place(5, {3}, kIntegers); }), "segments see themselves"},
       {decode([](auto& of) { of.length.shape[0] = 2; }), "attention_decode: length is [2]"},
@@ -127,7 +127,7 @@ std::vector<Refused> refused() {
       {rope([](auto& of) { of.section_h = 9; }), "section_h"},
       {rope([](auto& of) { of.v_cache.data = of.k_cache.data; }), "k_cache overlaps v_cache"},
       {spoiled_call<ops::RopeVision>(good_vision, [](auto& of) { of.qkv.shape[3] = 18; }),
-       "HEAD_DIM is no multiple of 4"},
+       "HEAD_DIM is not a multiple of 4"},
       {spoiled_call<ops::PositionEmbedding>(good_embedding, [](auto& of) { of.merge = 0; }), "merge is 0"},
       {[=] {
          ops::compute(ops::Transpose{matrix, at_place(1, {3, 8})});

@@ -94,7 +94,7 @@ const Refusal kAttentionRefusals[] = {
     {"value rows", bad_prefill([](auto& of) { of.v.shape[0] = 4; }), "attention_prefill: v is [4,2,16]"},
     {"value type", bad_prefill([](auto& of) { of.v.type = kHalf; }), "v is float16; it must be float32"},
     {"bfloat", bad_prefill([](auto& of) { of.q.type = ElementType::bfloat16; }), "q is bfloat16"},
-    {"groups", bad_prefill([](auto& of) { of.k.shape[1] = of.v.shape[1] = 3; }), "HEADS is no multiple of KV_HEADS"},
+    {"groups", bad_prefill([](auto& of) { of.k.shape[1] = of.v.shape[1] = 3; }), "HEADS is not a multiple of KV_HEADS"},
     {"no key heads", bad_prefill([](auto& of) { of.k.shape[1] = of.v.shape[1] = 0; }), "KV_HEADS is 0"},
     {"head of 24", bad_prefill([](auto& of) { of.q.shape[2] = of.k.shape[2] = of.v.shape[2] = of.out.shape[2] = 24; }),
      "HEAD_DIM must be 16"},

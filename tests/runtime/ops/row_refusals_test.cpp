@@ -132,7 +132,7 @@ const Refusal kRowRefusals[] = {
      [](Dispatcher& d) {
        ops::run(d, ops::Convert{placed(0, {-8}), placed(1, {-8})});
      },
-     "no extent may be negative"},
+     "extents must not be negative"},
     {"uncountable",
      [](Dispatcher& d) {
        ops::run(d, ops::GeluTanh{placed(0, {kLarge, kLarge, 4}), placed(1, {kLarge, kLarge, 4})});
@@ -179,7 +179,7 @@ const Refusal kRopeRefusals[] = {
     {"parts", bad_vision([](auto& of) { of.qkv.shape[1] = 2; }),
      "rope_vision: qkv is [3,2,2,16]; it must be [PATCHES,3"},
     {"quarter", bad_vision([](auto& of) { of.cosine.shape[1] = 8; }), "cosine is [5,8]"},
-    {"head of 18", bad_vision([](auto& of) { of.qkv.shape[3] = 18; }), "HEAD_DIM is no multiple of 4"},
+    {"head of 18", bad_vision([](auto& of) { of.qkv.shape[3] = 18; }), "HEAD_DIM is not a multiple of 4"},
     {"no table", bad_vision([](auto& of) { of.cosine.shape[0] = of.sine.shape[0] = 0; }), "POSITIONS is 0"},
     {"over its table", bad_vision([](auto& of) { of.sine.data = of.qkv.data; }), "qkv overlaps sine"},
     {"grid", bad_embedding([](auto& of) { of.grid_h = 5; }), "position_embedding: x is [24,8]; it must be [GRID_H*"},

@@ -80,7 +80,7 @@ class AddedKernelTest : public ::testing::Test {
     }
   }
   void check(const RaggedKernel& kernel) {
-    const auto device = open_device("host");
+    const auto device = open_device("emulator");
     RaggedSweep(*device, "", {folder_.path(), folder_.path(), kernel}, {20, 3, 2, 2}).run();
   }
   // Fails the test unless a check of the kernel with `from` replaced by `to` fails.

@@ -63,7 +63,7 @@ class MeasureClientTest : public ::testing::Test {
   void pump_until(const std::function<bool()>& reached) {
     const auto end = MeasureClient::Clock::now() + std::chrono::seconds(60);
     while (!reached()) {
-      ASSERT_LT(MeasureClient::Clock::now(), end) << "nothing came of it";
+      ASSERT_LT(MeasureClient::Clock::now(), end) << "timed out after";
       pollfd entry{lane_.descriptor(), POLLIN, 0};
       ::poll(&entry, 1, 50);
       lane_.pump(events_);

@@ -99,7 +99,7 @@ TEST_F(TrialSetupTest, ResourcesBeyondTheDeviceAreNamed) {
   resources.static_shared_bytes = 0;
   resources.registers = 65;
   EXPECT_EQ(exceeds_limits(resources, geometry, DeviceLimits{}),
-            "1024 threads of 65 registers do not fit a multiprocessor");
+            "1024 threads with 65 registers each do not fit on a multiprocessor");
 }
 
 TEST(CubinRunKeyTest, IsThatOfTheMachineCodeWhateverTheSourceLooksLike) {
