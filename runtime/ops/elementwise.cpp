@@ -4,7 +4,7 @@ namespace pascaline::ops {
 namespace {
 
 // Values of the dimension OPERATION.
-enum class Formula : std::uint8_t { convert, add, silu_multiply, gelu_tanh, gelu_erf };
+enum class Formula : std::uint8_t { convert, add, silu_multiply, gelu_tanh, gelu_erf, gelu_multiply };
 
 constexpr std::initializer_list<ElementType> kReals{ElementType::float32, ElementType::float16, ElementType::bfloat16};
 
@@ -32,12 +32,14 @@ KernelProblem elementwise(Formula formula, const TensorView& a, const TensorView
 bool Convert::check() const { return check_unary(Checks(kName), x, y); }
 bool Add::check() const { return check_binary(Checks(kName), {"a", &a}, {"b", &b}, y); }
 bool SiluMultiply::check() const { return check_binary(Checks(kName), {"gate", &gate}, {"factor", &factor}, y); }
+bool GeluMultiply::check() const { return check_binary(Checks(kName), {"gate", &gate}, {"factor", &factor}, y); }
 bool GeluTanh::check() const { return check_unary(Checks(kName), x, y); }
 bool GeluErf::check() const { return check_unary(Checks(kName), x, y); }
 
 KernelProblem Convert::problem() const { return elementwise(Formula::convert, x, y); }
 KernelProblem Add::problem() const { return elementwise(Formula::add, a, y); }
 KernelProblem SiluMultiply::problem() const { return elementwise(Formula::silu_multiply, gate, y); }
+KernelProblem GeluMultiply::problem() const { return elementwise(Formula::gelu_multiply, gate, y); }
 KernelProblem GeluTanh::problem() const { return elementwise(Formula::gelu_tanh, x, y); }
 KernelProblem GeluErf::problem() const { return elementwise(Formula::gelu_erf, x, y); }
 

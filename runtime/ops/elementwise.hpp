@@ -64,6 +64,25 @@ struct SiluMultiply {
   void compute() const;
 };
 
+/// `y = GELU(gate) · factor`, with GELU by tanh as in `GeluTanh`.
+struct GeluMultiply {
+  static constexpr const char* kName = "gelu_multiply";
+
+  TensorView gate;
+  TensorView factor;
+  TensorView y;
+
+  template <typename Self, typename Visit>
+  static void operands(Self& self, Visit&& visit) {
+    visit("gate", self.gate, Use::read_in_place);
+    visit("factor", self.factor, Use::read_in_place);
+    visit("y", self.y, Use::write);
+  }
+  [[nodiscard]] bool check() const;
+  [[nodiscard]] KernelProblem problem() const;
+  void compute() const;
+};
+
 /// `y = x/2 · (1 + tanh(√(2/π) · (x + 0.044715 · x³)))`.
 struct GeluTanh {
   static constexpr const char* kName = "gelu_tanh";

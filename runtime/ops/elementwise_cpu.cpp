@@ -50,6 +50,13 @@ void add_values(const float* a, const float* b, float* y, std::int64_t count) {
   }
 }
 
+void gelu_times(const float* gate, const float* factor, float* y, std::int64_t count) {
+  cpu::vector_kernels().gelu_tanh(gate, y, count);
+  for (std::int64_t i = 0; i < count; ++i) {
+    y[i] *= factor[i];
+  }
+}
+
 }  // namespace
 
 void Convert::compute() const {
@@ -60,6 +67,7 @@ void Convert::compute() const {
 
 void Add::compute() const { apply(a, b, y, add_values); }
 void SiluMultiply::compute() const { apply(gate, factor, y, cpu::vector_kernels().silu_multiply); }
+void GeluMultiply::compute() const { apply(gate, factor, y, gelu_times); }
 void GeluTanh::compute() const { apply(x, y, cpu::vector_kernels().gelu_tanh); }
 void GeluErf::compute() const { apply(x, y, cpu::gelu_erf_values); }
 

@@ -37,6 +37,9 @@ void reference_elementwise(const Problem& problem, std::span<const std::vector<d
         case 4:
           y[i] = gelu_erf(a[i]);
           break;
+        case 5:
+          y[i] = gelu_tanh(a[i]) * b[i];
+          break;
         default:
           y[i] = a[i];
       }

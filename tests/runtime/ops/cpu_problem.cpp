@@ -113,8 +113,10 @@ void run_elementwise(const CpuProblem& of) {
       return ops::compute(ops::SiluMultiply{a, b, y});
     case 3:
       return ops::compute(ops::GeluTanh{a, y});
-    default:
+    case 4:
       return ops::compute(ops::GeluErf{a, y});
+    default:
+      return ops::compute(ops::GeluMultiply{a, b, y});
   }
 }
 

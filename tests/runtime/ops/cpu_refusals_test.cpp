@@ -150,6 +150,10 @@ std::vector<Refused> refused() {
        },
        "silu_multiply: factor is [7]"},
       {[=] {
+         ops::compute(ops::GeluMultiply{vector, at_place(2, {7}), vector});
+       },
+       "gelu_multiply: factor is [7]"},
+      {[=] {
          ops::compute(ops::GeluTanh{vector, at_place(1, {8}, ElementType::float16)});
        },
        "gelu_tanh: y overlaps x"},

@@ -65,14 +65,17 @@ TEST_P(RowOpsTest, Convert) {
   bench_.expect(y, bench_.initial(x), "y");
 }
 
-TEST_P(RowOpsTest, SiluMultiply) {
+TEST_P(RowOpsTest, GatedActivations) {
   const TensorView gate = bench_.input(in_, {1003}, -4, 4);
   const TensorView factor = bench_.input(in_, {1003});
-  const TensorView y = bench_.output(out_, {1003});
-  ops::run(bench_.dispatcher(), ops::SiluMultiply{gate, factor, y});
-  const auto expected = OpBench::reference("elementwise", {{"COUNT", 1003}, {"OPERATION", 2}},
-                                           {bench_.initial(gate), bench_.initial(factor)}, {1003});
-  bench_.expect(y, expected[0], "y");
+  const auto expect_formula = [&](const auto& op, std::int64_t number) {
+    ops::run(bench_.dispatcher(), op);
+    const auto expected = OpBench::reference("elementwise", {{"COUNT", 1003}, {"OPERATION", number}},
+                                             {bench_.initial(gate), bench_.initial(factor)}, {1003});
+    bench_.expect(op.y, expected[0], op.kName);
+  };
+  expect_formula(ops::SiluMultiply{gate, factor, bench_.output(out_, {1003})}, 2);
+  expect_formula(ops::GeluMultiply{gate, factor, bench_.output(out_, {1003})}, 5);
 }
 
 TEST_P(RowOpsTest, QkNormRope) {

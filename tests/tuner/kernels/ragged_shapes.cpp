@@ -90,7 +90,7 @@ Sizes rope_vision(RaggedShapes& draw) {
           {"QKV_STRIDE", stride(draw, 3 * heads * head_dim)}};
 }
 
-Sizes elementwise(RaggedShapes& draw) { return {{"COUNT", draw.size(9000)}, {"OPERATION", draw.below(5)}}; }
+Sizes elementwise(RaggedShapes& draw) { return {{"COUNT", draw.size(9000)}, {"OPERATION", draw.below(6)}}; }
 
 Sizes transpose(RaggedShapes& draw) { return {{"ROWS", draw.size(150)}, {"COLUMNS", draw.size(150)}}; }
 
