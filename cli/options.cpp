@@ -13,7 +13,9 @@
 #include "cli/text.hpp"
 #include "core/error.hpp"
 #include "core/space/code_words.hpp"
+#include "core/util/byte_size.hpp"
 #include "core/util/paths.hpp"
+#include "core/util/suggestion.hpp"
 #include "report/report.hpp"
 #include "runtime/device/device.hpp"
 
@@ -32,6 +34,15 @@ Value value_from(const Parameter& parameter, const std::string& text) {
     known.push_back(to_text(value));
   }
   throw Error(fmt::format("{} is not among the values of {} ({})", text, parameter.name, fmt::join(known, ", ")));
+}
+
+std::string no_parameter_text(const Space& space, const std::string& name) {
+  std::vector<std::string> known;
+  for (const Parameter& parameter : space.parameters) {
+    known.push_back(parameter.name);
+  }
+  return fmt::format("kernel '{}' has no parameter '{}'{}; `pascaline kernels {}` lists them", space.kernel, name,
+                     did_you_mean(name, known), space.kernel);
 }
 
 template <typename T>
@@ -77,6 +88,10 @@ std::vector<std::pair<std::string, std::string>> split_settings(const std::strin
 
 void KernelOptions::add_kernel_to(CLI::App& command) {
   command.add_option("-k,--kernel", kernel, "Kernel: the common stem of its .cu and its .json")->capture_default_str();
+  add_folders_to(command);
+}
+
+void KernelOptions::add_folders_to(CLI::App& command) {
   command.add_option("--kernels", kernels_folder, "Folder of kernel templates (default: the installed ones)");
   command.add_option("--spaces", spaces_folder, "Folder of search spaces (default: the installed ones)");
 }
@@ -93,13 +108,39 @@ std::filesystem::path KernelOptions::kernels() const {
   return kernels_folder.empty() ? data_folder("kernel_templates") : std::filesystem::path(kernels_folder);
 }
 
+std::filesystem::path KernelOptions::spaces() const {
+  return spaces_folder.empty() ? data_folder("search_spaces") : std::filesystem::path(spaces_folder);
+}
+
+std::vector<std::string> kernel_names(const std::filesystem::path& spaces) {
+  std::vector<std::string> names;
+  std::error_code unseen;
+  for (const auto& entry : std::filesystem::directory_iterator(spaces, unseen)) {
+    const std::filesystem::path& file = entry.path();
+    if (file.extension() == ".json" && !why_no_kernel_name(file.stem().string())) {
+      names.push_back(file.stem().string());
+    }
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
 Space KernelOptions::load_space() const {
-  const auto folder = spaces_folder.empty() ? data_folder("search_spaces") : std::filesystem::path(spaces_folder);
   if (why_no_kernel_name(kernel)) {
     throw Error(fmt::format(
         "'{}' is no kernel name; give the stem of its .cu, and its folders with --kernels and --spaces", kernel));
   }
-  return Space::load(kernel_file(folder, kernel, ".json"));
+  const auto file = kernel_file(spaces(), kernel, ".json");
+  try {
+    return Space::load(file);
+  } catch (const SpaceError& error) {
+    std::error_code unseen;
+    if (std::filesystem::exists(file, unseen)) {
+      throw;
+    }
+    throw Error(fmt::format("{}{}; `pascaline kernels` lists the kernels that there are", error.what(),
+                            did_you_mean(kernel, kernel_names(spaces()))));
+  }
 }
 
 std::vector<Problem> KernelOptions::load_problems(const Space& space) const {
@@ -120,7 +161,7 @@ Config KernelOptions::load_config(const Space& space) const {
       const auto parameter = std::find_if(space.parameters.begin(), space.parameters.end(),
                                           [&key = name](const Parameter& p) { return p.name == key; });
       if (parameter == space.parameters.end()) {
-        throw Error(fmt::format("kernel '{}' has no parameter '{}'", space.kernel, name));
+        throw Error(no_parameter_text(space, name));
       }
       const auto setting =
           std::find_if(values.begin(), values.end(), [&key = name](const auto& s) { return s.first == key; });
@@ -131,7 +172,7 @@ Config KernelOptions::load_config(const Space& space) const {
 }
 
 void DeviceOptions::add_to(CLI::App& command) {
-  command.add_option("-d,--device", device, "cuda:N or host (default: cuda:0 where there is a GPU, else host)");
+  command.add_option("-d,--device", device, "cuda:N or emulator (default: cuda:0 where there is a GPU, else emulator)");
   command.add_option("--target", target, "Architecture whose code is run, e.g. sm_61 (default: the device's own)");
   command.add_option("--nvrtc", nvrtc, "NVRTC to use: a version such as 11.8, or a library's path");
   command.add_option("--cache", cache, "Folder for compiled kernels (default: ~/.cache/pascaline)");
@@ -185,6 +226,17 @@ std::string command_line() {
   return text;
 }
 
+CLI::Validator one_of(std::vector<std::string> names) {
+  std::string shown = fmt::format("{{{}}}", fmt::join(names, ","));
+  const auto check = [names = std::move(names)](const std::string& text) -> std::string {
+    return std::find(names.begin(), names.end(), text) != names.end()
+               ? std::string()
+               : fmt::format("there is no '{}'{}; it is one of {}", text, did_you_mean(text, names),
+                             fmt::join(names, ", "));
+  };
+  return {check, std::move(shown)};
+}
+
 CLI::Validator not_empty() {
   return {[](const std::string& text) { return text.empty() ? std::string("it is empty") : std::string(); }, ""};
 }
@@ -204,6 +256,18 @@ CLI::Validator number_within(double low, double high) {
 CLI::Validator whole_number(std::int64_t low, std::int64_t high) { return whole_number_of(low, high); }
 
 CLI::Validator any_unsigned() { return whole_number_of(std::uint64_t{0}, std::numeric_limits<std::uint64_t>::max()); }
+
+CLI::Validator byte_size() {
+  const auto check = [](const std::string& text) -> std::string {
+    try {
+      (void)parse_byte_size(text);
+      return {};
+    } catch (const Error& error) {
+      return error.what();
+    }
+  };
+  return {check, "SIZE"};
+}
 
 void require_writable(const std::filesystem::path& file) {
   if (file.empty()) {

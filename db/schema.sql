@@ -271,17 +271,11 @@ CREATE TABLE winners (
 -- Trials with everything they hang on spelled out.
 CREATE VIEW trial_details AS
 SELECT
-  t.id, t.session_id, t.device_id, t.toolkit_id, t.kernel_id, t.problem_id,
+  t.*,
   d.kind AS device_kind, d.name AS device, d.compute_capability, d.sm_count, d.memory_bytes, d.limits,
   k.compiler, k.version AS compiler_version, k.target, k.driver_version,
   n.name AS kernel, n.source_hash, s.hash AS space_hash,
-  p.text AS problem, p.dimensions, p.types,
-  t.config, t.config_text, t.status, t.stage, t.is_default, t.reason,
-  t.registers, t.static_shared_bytes, t.constant_bytes, t.local_bytes, t.local_loads, t.local_stores,
-  t.instructions, t.ffma, t.occupancy, t.binary_hash, t.max_error,
-  t.median_us, t.low_us, t.high_us, t.sample_count,
-  t.compile_ms, t.verify_ms, t.measure_ms, t.started_unix_ms,
-  t.canary_us, t.clock_scale, t.energy_mj, t.shared_trial_id
+  p.text AS problem, p.dimensions, p.types
 FROM trials t
 JOIN devices d ON d.id = t.device_id
 JOIN toolkits k ON k.id = t.toolkit_id

@@ -46,7 +46,6 @@ run_tests() {
 if $lint; then
   say "Checks"
   scripts/format.sh --check || failures+=("format")
-  python3 scripts/check_workload.py >/dev/null || failures+=("workloads: scripts/check_workload.py says what is wrong")
   step "configure (dev)" configure-dev "read the first error above" cmake --preset dev || exit 1
   scripts/lint.sh || failures+=("clang-tidy")
 fi

@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "cli/command.hpp"
+#include "core/device/emulator_name.hpp"
 #include "core/error.hpp"
 #include "core/util/paths.hpp"
 #include "report/text.hpp"
@@ -47,7 +48,7 @@ void print_summary(const BundleCommandOptions& options, const MadeBundle& made, 
   fmt::print("{}: {} winners, {} codes of {} kernels for {} problems, {:.1f} MiB\n", clean_line(options.output),
              winners, codes, made.bundle.kernels.size(), made.problems, static_cast<double>(bytes) / (1 << 20));
   fmt::print("for {}{}{}, by {} {}\n", made.bundle.kind == BinaryKind::ptx ? "PTX of " : "",
-             clean_line(made.bundle.architecture),
+             clean_line(shown_architecture(made.bundle.architecture)),
              made.bundle.device ? fmt::format(" on {}", clean_line(made.bundle.device->name)) : "",
              clean_line(toolkit.compiler), clean_line(toolkit.version));
 }
@@ -91,7 +92,7 @@ void add_bundle_command(CLI::App& app, Action& action) {
       command->add_flag("--untuned", options->untuned, "Use no database: every kernel's default configuration");
   add_database_option(*command, options->database, "Database whose winners are taken");
   command->get_option("--db")->excludes(untuned);
-  command->add_option("-a,--arch", options->target.architecture, "Architecture, e.g. sm_61, or host")
+  command->add_option("-a,--arch", options->target.architecture, "Architecture, e.g. sm_61, or emulator")
       ->capture_default_str();
   command->add_flag("--ptx", options->target.ptx, "Its PTX instead of machine code, which newer GPUs run too");
   command->add_option("--device-name", options->target.device_name, "Take the winners of this device")

@@ -178,7 +178,7 @@ void add_report_command(CLI::App& app, Action& action) {
   add_database_option(*command, options->database, "Database to read");
   command->add_option("-f,--format", options->format, "html, md, csv or json")
       ->capture_default_str()
-      ->check(CLI::IsMember({"html", "md", "csv", "json"}));
+      ->check(one_of({"html", "md", "csv", "json"}));
   add_comparison_options(*command, *options);
   command->add_option("-o,--output", options->output, "File to write (default: standard output)")->check(not_empty());
   add_report_options(*command, options->report);

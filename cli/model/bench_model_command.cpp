@@ -11,6 +11,7 @@
 #include "cli/model/model_passes.hpp"
 #include "cli/model/model_work.hpp"
 #include "core/error.hpp"
+#include "runtime/model/requirements.hpp"
 
 namespace pascaline::cli {
 namespace {
@@ -48,8 +49,7 @@ double time_pass(Device& device, const ModelPass& pass, std::int64_t repeats) {
 }
 
 // Bytes read and written a second by copying within the device's memory, the fastest of some tries.
-double copy_bandwidth(Device& device) {
-  DeviceMemory& memory = device.memory();
+double copy_bandwidth(Device& device, DeviceMemory& memory) {
   const bool is_gpu = device.info().kind == DeviceKind::cuda;
   const std::size_t wanted = is_gpu ? std::size_t{1} << 30 : std::size_t{64} << 20;
   const auto bytes = static_cast<std::size_t>(std::min<std::uint64_t>(wanted, memory.state().free_bytes / 4));
@@ -103,7 +103,7 @@ std::vector<BenchRow> rows_of(Model& model, const PassCommandOptions& sizes) {
     rows.push_back({decode_pass(model, tokens), 1, decode_work(model.config(), model.options(), tokens), 0, {}, {}});
   }
   if (!sizes.image.empty()) {
-    const VisionConfig& vision = model.config().vision;
+    const VisionConfig& vision = vision_of(model.config());
     const std::int64_t patches = patches_along(vision, sizes.image[0]) * patches_along(vision, sizes.image[1]);
     rows.push_back({image_pass(model, sizes.image[0], sizes.image[1]), 0, image_work(vision, patches), 0, {}, {}});
   }
@@ -195,9 +195,9 @@ void print_all(Session& session, const std::vector<BenchRow>& rows, const PeakRa
   }
 }
 
-// The usual picture, or the largest square that the model takes.
+// The usual picture, or the largest square that the model takes, if it reads images.
 void choose_picture(const ModelFolder& folder, BenchModelCommandOptions& options) {
-  if (options.sizes.image.empty() && !options.no_image) {
+  if (options.sizes.image.empty() && !options.no_image && folder.config().vision) {
     const auto most = static_cast<std::int64_t>(std::sqrt(static_cast<double>(most_pixels(folder))));
     options.sizes.image = {std::min(kUsualSide, most), std::min(kUsualSide, most)};
   }
@@ -212,7 +212,8 @@ int bench_model(const BenchModelCommandOptions& given) {
   const ModelRequest request = request_of(folder, options.sizes, generated);
   const auto session = options.model.open(std::move(folder), request);
   Device& device = session->executor().device();
-  const PeakRates rates{copy_bandwidth(device), peak_flops(device.info(), device.read_sensors())};
+  const PeakRates rates{copy_bandwidth(device, session->executor().memory()),
+                        peak_flops(device.info(), device.read_sensors())};
   std::vector<BenchRow> rows = rows_of(session->model(), options.sizes);
   time_rows(*session, rows, options.repeats, [](BenchRow& row, double ms) { row.tuned_ms = ms; });
   Dispatcher* const dispatcher = session->executor().dispatcher();
@@ -233,11 +234,11 @@ int bench_model(const BenchModelCommandOptions& given) {
 }  // namespace
 
 void add_bench_model_command(CLI::App& app, Action& action) {
-  CLI::App* command = app.add_subcommand("bench-model", "Time a model's prompts, decoding and pictures");
+  CLI::App* command = app.add_subcommand("bench-model", "Time a model's prompts, decoding and images");
   const auto options = std::make_shared<BenchModelCommandOptions>();
   options->model.add_to(*command);
   options->sizes.add_to(*command);
-  command->add_flag("--no-image", options->no_image, "No picture (else 1024 x 1024, if the model takes it)");
+  command->add_flag("--no-image", options->no_image, "No image (else 1024 x 1024, if the model takes it)");
   command->add_option("--repeats", options->repeats, "Runs of each, of which the median counts")
       ->transform(whole_number(1, 1000))
       ->capture_default_str();
@@ -246,7 +247,7 @@ void add_bench_model_command(CLI::App& app, Action& action) {
       "Wall time of the whole pass. With a tuned database every pass is timed with it, without, and with it again.\n"
       "The limit of decoding is the time to read weights and cache once at the rate of copying memory, that of "
       "prompts\n"
-      "and pictures the card's float32 operations at its highest clock. What fails is said, and exits with 1.\n\n"
+      "and images the card's float32 operations at its highest clock. What fails is said, and exits with 1.\n\n"
       "Example:\n"
       "  pascaline bench-model --model Qwen3-VL-2B-Instruct --db tuned.db --random-weights");
   command->callback([&action, options] { action = [options] { return bench_model(*options); }; });

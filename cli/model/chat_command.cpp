@@ -16,7 +16,7 @@ namespace pascaline::cli {
 namespace {
 
 constexpr const char* kHelp =
-    "/image FILE  put a picture before what you say next\n"
+    "/image FILE  put an image before what you say next\n"
     "/clear       begin a new conversation\n"
     "/stats       say how fast the last answer was, and how full the context is\n"
     "/help        this list\n"
@@ -66,7 +66,7 @@ class Conversation {
   // What was to be said with pictures is said anew without them, if it went wrong.
   void drop_pictures() {
     if (!pictures_.empty()) {
-      fmt::print("the pictures are left out\n");
+      fmt::print("the images are left out\n");
       pictures_.clear();
     }
   }
@@ -90,14 +90,14 @@ class Conversation {
     PromptLimits limits = limits_;
     limits.used = begun_ ? session_->model().length() : limits_.used;
     std::int64_t text = kTextRoom;
-    for (const std::size_t tokens : tokens_of(pictures_, session_->config().vision.merge)) {
+    for (const std::size_t tokens : tokens_of(pictures_, session_->config())) {
       text += static_cast<std::int64_t>(tokens);
     }
     FittedPictures fitted = place_pictures(session_->folder(), {&image, 1}, text, limits);
     note_fitted(fitted, limits.context);
     pictures_.push_back(std::move(fitted.pictures[0]));
     const PatchGrid& grid = pictures_.back().grid;
-    fmt::print("a picture of {} x {} patches\n", grid.h, grid.w);
+    fmt::print("an image of {} x {} patches\n", grid.h, grid.w);
   }
 
   void answer(const std::string& text) {

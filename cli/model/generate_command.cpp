@@ -106,12 +106,12 @@ int generate(const GenerateCommandOptions& options) {
 }  // namespace
 
 void add_generate_command(CLI::App& app, Action& action) {
-  CLI::App* command = app.add_subcommand("generate", "Answer one prompt, with pictures if there are any");
+  CLI::App* command = app.add_subcommand("generate", "Answer one prompt, with images if there are any");
   const auto options = std::make_shared<GenerateCommandOptions>();
   options->model.add_to(*command);
   command->add_option("-p,--prompt", options->prompt, "What the user says")->required();
   command->add_option("--system", options->system, "What the system says first");
-  command->add_option("-i,--image", options->images, "A PNG or JPEG picture before the prompt (repeatable)");
+  command->add_option("-i,--image", options->images, "A PNG or JPEG image before the prompt (repeatable)");
   options->sampling.add_to(*command);
   command->add_flag("--json", options->as_json, "Print JSON when the answer is complete");
   command->footer(

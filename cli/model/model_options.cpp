@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "core/error.hpp"
+#include "core/util/byte_size.hpp"
 #include "runtime/device/device.hpp"
 #include "runtime/model/requirements.hpp"
 
@@ -42,7 +43,8 @@ std::vector<std::string_view> useless_options(const ModelCommandOptions& options
 
 void ModelCommandOptions::add_to(CLI::App& command) {
   command.add_option("-m,--model", folder, "Model folder: config.json, *.safetensors, tokenizer.json, …")->required();
-  command.add_option("-d,--device", device, "cuda:N, cpu, or host (default: cuda:0 where there is a GPU, else cpu)");
+  command.add_option("-d,--device", device,
+                     "cuda:N, cpu, or emulator (default: cuda:0 where there is a GPU, else cpu)");
   CLI::Option* const bundle_file = command.add_option(
       "--bundle", bundle, "Winners and their code in one file (pascaline bundle), with which no compiler is needed");
   add_database_option(command, database, "Tuned database that kernels are chosen by");
@@ -60,7 +62,7 @@ void ModelCommandOptions::add_to(CLI::App& command) {
   command.add_option("--cache", kernel_cache, "Folder for compiled kernels (default: ~/.cache/pascaline)");
   command.add_option("--kernels", kernels_folder, "Folder of kernel templates (default: the installed ones)");
   command.add_option("--spaces", spaces_folder, "Folder of search spaces (default: the installed ones)");
-  const CLI::IsMember types({"float32", "float16"});
+  const CLI::Validator types = one_of({"float32", "float16"});
   command
       .add_option("--weights", weights, "Type of the weights: float16 (default on a GPU) or float32 (on the processor)")
       ->check(types);
@@ -72,8 +74,12 @@ void ModelCommandOptions::add_to(CLI::App& command) {
       ->capture_default_str();
   command
       .add_option("--max-image-tokens", most_image_tokens,
-                  "Make pictures so small (default: as the model allows, and the context has room for)")
+                  "Make images so small (default: as the model allows, and the context has room for)")
       ->transform(whole_number(1));
+  command
+      .add_option("--memory-limit", memory_limit,
+                  "Take no more of the device's memory, e.g. 1.5GiB (default: what is free); code comes on top")
+      ->check(byte_size());
   command.add_flag("--random-weights", random_weights, "Draw weights at random; the folder needs only config.json");
   command.add_flag("--no-graph", no_graph, "Launch every kernel of a decoding step by itself");
   command.parse_complete_callback([this] {
@@ -137,6 +143,9 @@ SessionOptions ModelCommandOptions::session_options() const {
   options.options.chunk = chunk;
   options.options.graphs = !no_graph;
   options.random_weights = random_weights;
+  if (!memory_limit.empty()) {
+    options.memory_limit = parse_byte_size(memory_limit);
+  }
   return options;
 }
 
@@ -170,7 +179,7 @@ std::unique_ptr<Session> ModelCommandOptions::open(ModelFolder model, const Mode
 void note_fitted(const FittedPictures& images, std::int64_t context) {
   if (images.most_tokens > 0) {
     fmt::print(stderr,
-               "pascaline: pictures were made smaller, to {} tokens each at most, to fit the context of {}; --context "
+               "pascaline: images were made smaller, to {} tokens each at most, to fit the context of {}; --context "
                "allows larger ones, --max-image-tokens sets their size\n",
                images.most_tokens, context);
   }

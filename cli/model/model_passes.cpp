@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "core/error.hpp"
+#include "runtime/model/requirements.hpp"
 
 namespace pascaline::cli {
 namespace {
@@ -19,7 +20,8 @@ std::vector<TokenId> some_tokens(const ModelConfig& config, std::int64_t count) 
   std::vector<TokenId> tokens;
   for (std::int64_t i = 0; i < count; ++i) {
     const std::int64_t token = (1 + 7919 * i) % config.text.vocab;
-    const bool is_picture = token == config.image_token || token == config.video_token;
+    const bool is_picture =
+        config.vision && (token == config.vision->image_token || token == config.vision->video_token);
     tokens.push_back(static_cast<TokenId>(is_picture ? 0 : token));
   }
   return tokens;
@@ -32,7 +34,7 @@ struct SomePicture {
         columns(patches_along(vision, width)),
         values(static_cast<std::size_t>(rows * columns * vision.patch_values())) {
     for (std::size_t i = 0; i < values.size(); ++i) {
-      values[i] = hash_weight("pixel_values", i);
+      values[i] = hash_pixel(i);
     }
   }
   [[nodiscard]] PatchView view() const { return {rows, columns, values}; }
@@ -60,7 +62,7 @@ void PassCommandOptions::add_to(CLI::App& command) {
           "--prompt-tokens", prompts,
           fmt::format("Lengths of prompts, and of contexts decoded at (default: {})", fmt::join(usual_prompts, " ")))
       ->transform(whole_number(1));
-  command.add_option("--image-size", image, "Size of a picture: HEIGHT WIDTH in pixels")
+  command.add_option("--image-size", image, "Size of an image: HEIGHT WIDTH in pixels")
       ->expected(2)
       ->transform(whole_number(1));
 }
@@ -110,15 +112,16 @@ ModelRequest request_of(const ModelFolder& model, const PassCommandOptions& size
   if (sizes.image.empty()) {
     return request;
   }
+  const VisionConfig& vision = vision_of(model.config());
   const std::int64_t most = most_pixels(model);
   if (sizes.image[0] > most / sizes.image[1]) {
     throw Error(
-        fmt::format("a picture of {} x {} pixels; the model takes {} pixels at most: give a smaller "
+        fmt::format("an image of {} x {} pixels; the model takes {} pixels at most: give a smaller "
                     "--image-size",
                     sizes.image[0], sizes.image[1], most));
   }
-  const std::int64_t rows = patches_along(model.config().vision, sizes.image[0]);
-  const std::int64_t columns = patches_along(model.config().vision, sizes.image[1]);
+  const std::int64_t rows = patches_along(vision, sizes.image[0]);
+  const std::int64_t columns = patches_along(vision, sizes.image[1]);
   request.pictures = 1;
   request.patches = rows * columns;
   request.longest_side = std::max(rows, columns);
@@ -141,8 +144,8 @@ ModelPass decode_pass(Model& model, std::int64_t context) {
 }
 
 ModelPass image_pass(Model& model, std::int64_t height, std::int64_t width) {
-  const auto picture = std::make_shared<SomePicture>(model.config().vision, height, width);
-  return {"image", fmt::format("picture of {} x {} patches", picture->rows, picture->columns), [] {},
+  const auto picture = std::make_shared<SomePicture>(vision_of(model.config()), height, width);
+  return {"image", fmt::format("image of {} x {} patches", picture->rows, picture->columns), [] {},
           [&model, picture] {
             const PatchView view = picture->view();
             (void)model.encode({&view, 1});
@@ -150,17 +153,17 @@ ModelPass image_pass(Model& model, std::int64_t height, std::int64_t width) {
 }
 
 std::int64_t image_prompt_tokens(const ModelConfig& config, std::int64_t height, std::int64_t width) {
-  const VisionConfig& vision = config.vision;
+  const VisionConfig& vision = vision_of(config);
   return patches_along(vision, height) * patches_along(vision, width) / (vision.merge * vision.merge) + 1;
 }
 
 ModelPass image_prompt_pass(Model& model, std::int64_t height, std::int64_t width) {
-  const auto picture = std::make_shared<SomePicture>(model.config().vision, height, width);
+  const auto picture = std::make_shared<SomePicture>(vision_of(model.config()), height, width);
   std::vector<TokenId> tokens = some_tokens(model.config(), 1);
   tokens.resize(static_cast<std::size_t>(image_prompt_tokens(model.config(), height, width)),
-                static_cast<TokenId>(model.config().image_token));
+                static_cast<TokenId>(vision_of(model.config()).image_token));
   return {"image_prompt",
-          fmt::format("prompt of {} tokens that is a picture of {} x {} patches", tokens.size(), picture->rows,
+          fmt::format("prompt of {} tokens that is an image of {} x {} patches", tokens.size(), picture->rows,
                       picture->columns),
           [&model] { model.clear(); },
           [&model, picture, tokens] {

@@ -24,7 +24,8 @@ struct PassCommandOptions {
 };
 
 /// What passes of these sizes need, for `ModelOptions::request`, with so many tokens generated behind the prompts.
-/// Throws Error for a picture larger than the model's folder allows, before any memory is taken for it.
+/// Throws Error for a picture larger than the model's folder allows, or of a model that only reads text, before any
+/// memory is taken for it.
 [[nodiscard]] ModelRequest request_of(const ModelFolder& model, const PassCommandOptions& sizes,
                                       std::int64_t generated);
 

@@ -60,8 +60,9 @@ PassWork decode_work(const ModelConfig& config, const ModelOptions& options, std
   const auto length = static_cast<double>(context + 1);
   const auto cached = static_cast<double>(text.layers * 2 * text.kv_heads * text.head_dim) * length;
   return {2 * (layers + head) + 4 * static_cast<double>(text.layers * text.heads * text.head_dim) * length,
-          static_cast<double>(size_of(options.weights)) * (layers + head) +
-              static_cast<double>(size_of(options.cache)) * cached};
+          (static_cast<double>(bits_of(options.weights)) * (layers + head) +
+           static_cast<double>(bits_of(options.cache)) * cached) /
+              8};
 }
 
 PassWork image_work(const VisionConfig& config, std::int64_t patches) {

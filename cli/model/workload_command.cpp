@@ -103,11 +103,10 @@ bool fit_picture(const WorkloadCommandOptions& options, const ModelFolder& folde
   const std::int64_t tokens = image_prompt_tokens(folder.config(), options.sizes.image[0], options.sizes.image[1]);
   const std::int64_t context = options.model.prompt_limits(folder).context;
   if (tokens > context) {
-    fmt::print(
-        stderr,
-        "pascaline: the context of {} has no room for a prompt with the picture, of {} tokens; what such a prompt "
-        "launches behind the vision tower is left out: give a larger --context or a smaller --image-size\n",
-        context, tokens);
+    fmt::print(stderr,
+               "pascaline: the context of {} has no room for a prompt with the image, of {} tokens; what such a prompt "
+               "launches behind the vision tower is left out: give a larger --context or a smaller --image-size\n",
+               context, tokens);
     return false;
   }
   request.tokens = std::max(request.tokens, tokens);

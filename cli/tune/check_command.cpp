@@ -7,9 +7,10 @@
 
 #include "cli/command.hpp"
 #include "core/error.hpp"
+#include "core/space/code_words.hpp"
 #include "core/util/paths.hpp"
 #include "core/util/shown_text.hpp"
-#include "runtime/device/emulator/host_device.hpp"
+#include "runtime/device/emulator/emulated_device.hpp"
 #include "runtime/device/emulator/sanitized_run.hpp"
 #include "runtime/dispatch/planner.hpp"
 #include "tuner/compile/compile_variants.hpp"
@@ -34,24 +35,26 @@ struct Verdict {
   std::string text;
 };
 
-// Runs in the child: one configuration, compiled with AddressSanitizer and verified on the host device.
+// Runs in the child: one configuration, compiled with AddressSanitizer and verified on the emulated device.
 int check_one(const CheckCommandOptions& options) {
   const Space space = options.kernel.load_space();
-  const auto device = open_device("host");
-  const BoundSpace bound(space, options.kernel.load_problems(space).front(), device->info().limits);
+  const auto device = open_device("emulator");
+  const DeviceInfo& info = device->info();
+  const BoundSpace bound(space, options.kernel.load_problems(space).front(), info.limits);
   const Config config = options.kernel.load_config(space);
-  const KernelSource source = KernelSource::load(options.kernel.kernels() / (space.kernel + ".cu"));
-  CompileRequest request = compile_request(bound, config, source, BinaryKind::host_object, "host");
+  const KernelSource source = KernelSource::load(kernel_file(options.kernel.kernels(), space.kernel, ".cu"));
+  CompileRequest request = compile_request(bound, config, source, BinaryKind::host_object, info.architecture);
   request.address_sanitizer = true;
   Compiled compiled;
-  compiled.result = CubinCache(cache_folder()).get(Toolchain::find("host"), request);
+  compiled.result = CubinCache(cache_folder()).get(Toolchain::find(info.architecture), request);
   compiled.status = compiled.result.ok ? TrialStatus::ok : TrialStatus::compile_failed;
   std::optional<Binary> reference;
   if (needs_reference_code(space.reference, true)) {
-    CompileRequest plain = compile_request(bound, space.default_config(), source, BinaryKind::host_object, "host");
+    CompileRequest plain =
+        compile_request(bound, space.default_config(), source, BinaryKind::host_object, info.architecture);
     plain.address_sanitizer = true;
     const CompileRequest naive = reference_request_of(space, std::move(plain));
-    CompileResult result = CubinCache(cache_folder()).get(Toolchain::find("host"), naive);
+    CompileResult result = CubinCache(cache_folder()).get(Toolchain::find(info.architecture), naive);
     if (!result.ok) {
       throw Error(fmt::format("the reference kernel '{}' does not compile: {}", naive.function, result.reason));
     }
@@ -184,7 +187,7 @@ int check(const CheckCommandOptions& options) {
   catch_interrupts();
   const Space space = options.kernel.load_space();
   const HostCompiler compiler = HostCompiler::find();
-  const DeviceLimits limits = host_device_info().limits;
+  const DeviceLimits limits = emulated_device_info().limits;
   json rows = json::array();
   int bad = 0;
   for (const Problem& problem : options.kernel.load_problems(space)) {
@@ -203,7 +206,8 @@ int check(const CheckCommandOptions& options) {
 
 void add_check_command(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand(
-      "check", "Run configurations on the host under AddressSanitizer: every access checked, result verified");
+      "check",
+      "Run configurations on the emulated device under AddressSanitizer: every access checked, result verified");
   const auto options = std::make_shared<CheckCommandOptions>();
   options->kernel.add_kernel_to(*command);
   options->kernel.add_problems_to(*command);

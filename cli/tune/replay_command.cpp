@@ -262,7 +262,7 @@ void add_replay_command(CLI::App& app, Action& action) {
   command->add_option("-s,--searcher", replay_options.searchers, "Searchers, or all (several, or comma-separated)")
       ->capture_default_str()
       ->delimiter(',')
-      ->check(CLI::IsMember(searchers));
+      ->check(one_of(searchers));
   command->add_option("-r,--repeats", replay_options.repeats, "Repeats of each, with seeds of their own")
       ->capture_default_str()
       ->transform(whole_number(1, 100'000));

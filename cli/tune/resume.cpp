@@ -31,8 +31,9 @@ constexpr std::size_t kProblemsShown = 3;
 constexpr std::size_t kLongestName = 128;
 constexpr std::size_t kLongestLabel = 1000;
 
+// What is wrong comes out of the database, and a NUL in it would end the message.
 [[noreturn]] void refuse_run(const StoredRun& run, const std::string& why) {
-  throw Error(fmt::format("cannot go on with session {}: {}", fmt::join(run.sessions, ", "), why));
+  throw Error(fmt::format("cannot go on with session {}: {}", fmt::join(run.sessions, ", "), clean_line(why)));
 }
 
 // The option and what else of the plan it takes the place of.
@@ -135,8 +136,8 @@ void check_names(const StoredRun& run) {
     refuse_run(run, fmt::format("its plan names the NVRTC '{}', which is no version", plan.nvrtc));
   }
   for (const std::string& device : plan.devices) {
-    if (device != "host" && !cuda_ordinal(device)) {
-      refuse_run(run, fmt::format("its plan names the device '{}', which is neither host nor cuda:N", device));
+    if (!is_emulator_name(device) && !cuda_ordinal(device)) {
+      refuse_run(run, fmt::format("its plan names the device '{}', which is neither emulator nor cuda:N", device));
     }
   }
   if (plan.budget_s && !(*plan.budget_s >= kShortestBudgetS && *plan.budget_s <= kLongestBudgetS)) {

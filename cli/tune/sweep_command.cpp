@@ -6,6 +6,7 @@
 #include <optional>
 #include <set>
 #include <tuple>
+#include <unordered_map>
 
 #include <nlohmann/json.hpp>
 
@@ -70,18 +71,17 @@ std::vector<SweepProblem> from_workload(const Space& space, const SweepCommandOp
   const Workload workload = Workload::load(options.workload);
   check_symbols(workload, options.symbols);
   std::vector<SweepProblem> problems;
+  std::unordered_map<std::string, std::size_t> known;  // index by text
   for (const WorkloadProblem& entry : expand(workload, space, {options.phases, true})) {
     if (!matches(entry, options)) {
       continue;
     }
-    const auto known = std::find_if(problems.begin(), problems.end(),
-                                    [&](const SweepProblem& problem) { return problem.problem == entry.problem; });
     const std::string label = entry.phase + ": " + entry.names;
-    if (known == problems.end()) {
+    if (const auto [twin, is_new] = known.try_emplace(entry.problem.text(), problems.size()); is_new) {
       problems.push_back({entry.problem, entry.count, label});
     } else {
-      known->count += entry.count;
-      known->label += "; " + label;
+      problems[twin->second].count += entry.count;
+      problems[twin->second].label += "; " + label;
     }
   }
   if (problems.empty()) {
@@ -119,7 +119,7 @@ std::vector<std::string> devices_of(const SweepCommandOptions& options) {
     }
   }
   if (gpus.empty()) {
-    throw Error("--devices all: there is no GPU here; `pascaline devices` says why, `--device host` does without");
+    throw Error("--devices all: there is no GPU here; `pascaline devices` says why, `--device emulator` does without");
   }
   return gpus;
 }
@@ -285,10 +285,15 @@ int sweep(SweepCommandOptions options, const CLI::App& command) {
   for (const std::string& note : prepared.notes) {
     progress.events().note(note);
   }
-  const SweepSummary summary =
-      run_sweep(prepared.space, prepared.problems, options.sweep, progress.events(), interrupted());
-  progress.summary(summary, options.sweep);
-  return finish(summary, options.sweep, options.as_json);
+  try {
+    const SweepSummary summary =
+        run_sweep(prepared.space, prepared.problems, options.sweep, progress.events(), interrupted());
+    progress.summary(summary, options.sweep);
+    return finish(summary, options.sweep, options.as_json);
+  } catch (const SweepStoppedError& stopped) {
+    progress.events().note(stopped.what());
+    return kInterrupted;
+  }
 }
 
 }  // namespace

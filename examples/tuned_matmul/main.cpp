@@ -42,7 +42,7 @@ void multiply(const char* id, const char* database) {
 
 int main(int argc, char** argv) {
   try {
-    multiply(argc > 1 ? argv[1] : "host", argc > 2 ? argv[2] : nullptr);
+    multiply(argc > 1 ? argv[1] : "emulator", argc > 2 ? argv[2] : nullptr);
   } catch (const pascaline::Error& error) {
     std::fprintf(stderr, "tuned_matmul: %s\n", error.what());
     return 1;

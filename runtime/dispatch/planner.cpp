@@ -118,7 +118,7 @@ std::optional<Plan> plan_nearest(const TunedKernel& kernel, const ToolkitRow& to
       continue;
     }
     plan = plan_of(*winner, space, Provenance::nearest,
-                   fmt::format("nearest tuned problem is {}{}", winner->trial.problem.text(),
+                   fmt::format("the nearest tuned problem is {}{}", winner->trial.problem.text(),
                                toolkit_note(winner->toolkit, today)));
     plan->distance = std::sqrt(distance);
     break;
@@ -140,7 +140,7 @@ std::string why_untuned(const TunedKernel& kernel) {
     return fmt::format("kernel '{}' is not tuned for this device", kernel.space.kernel);
   }
   const RefusedWinner& first = kernel.refused.front();
-  return fmt::format("none of the {} winners of kernel '{}' is of use, such as that of {}: {}", kernel.refused.size(),
+  return fmt::format("none of the {} winners of kernel '{}' can be used, such as that of {}: {}", kernel.refused.size(),
                      kernel.space.kernel, first.problem.text(), first.why);
 }
 

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -66,8 +67,9 @@ class Model {
   /// match their places; ContextFullError for more tokens than the context holds; OutOfMemoryError; and what the
   /// operations throw.
   bool append(const Prompt& prompt, const LogitsReader& reader = {}, const std::function<bool()>& goes_on = {});
-  /// What the decoder would get of these pictures; the sequence stays as it is. Throws as VisionTower::encode.
-  [[nodiscard]] ImageFeatures encode(std::span<const PatchView> pictures) { return tower_.encode(pictures); }
+  /// What the decoder would get of these pictures; the sequence stays as it is. Throws as VisionTower::encode, and
+  /// Error if there are some and the model only reads text.
+  [[nodiscard]] ImageFeatures encode(std::span<const PatchView> pictures);
   /// Logits that follow the last token, [vocabulary]; throws Error if nothing was read yet.
   [[nodiscard]] std::vector<float> logits();
 
@@ -105,7 +107,7 @@ class Model {
   DeviceWeights weights_;
   KvCache cache_;
   TextDecoder decoder_;
-  VisionTower tower_;
+  std::optional<VisionTower> tower_;
   Sampler sampler_;
   RawBuffer pass_memory_;    // tokens, positions and slots of a pass
   RawBuffer next_memory_;    // where the next token goes: positions, slot, length

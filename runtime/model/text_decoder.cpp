@@ -84,7 +84,7 @@ void TextDecoder::forward(const TextPass& pass) {
 
 void TextDecoder::embed(const TextPass& pass) {
   const TensorView hidden = activation("hidden", {pass.count(), config_->hidden});
-  executor_->run(ops::Gather{weights_->embedding, pass.tokens, hidden});
+  executor_->run(ops::Gather{weights_->embedding.values, pass.tokens, hidden});
   for (const ImageRows& image : pass.images) {
     executor_->memory().copy({}, span_of(rows_of(hidden, image.first, image.embeddings.shape[0])),
                              span_of(image.embeddings));

@@ -4,10 +4,10 @@
 #include <vector>
 
 #include "runtime/checkpoint/model_config.hpp"
+#include "runtime/checkpoint/model_weights.hpp"
 #include "runtime/memory/arena.hpp"
 #include "runtime/model/executor.hpp"
 #include "runtime/model/kv_cache.hpp"
-#include "runtime/model/weights.hpp"
 
 namespace pascaline {
 

@@ -31,7 +31,7 @@ void check_pictures(const VisionConfig& config, std::span<const PatchView> pictu
     const std::int64_t count = whole ? picture.rows * picture.columns * config.patch_values() : -1;
     if (count != static_cast<std::int64_t>(picture.values.size())) {
       throw Error(
-          fmt::format("a picture of {} x {} patches with {} values; whole blocks of {} x {} patches of {} values "
+          fmt::format("an image of {} x {} patches with {} values; whole blocks of {} x {} patches of {} values "
                       "each are needed",
                       picture.rows, picture.columns, picture.values.size(), merge, merge, config.patch_values()));
     }
@@ -126,7 +126,7 @@ void VisionTower::make_room(std::int64_t patches, std::int64_t longest_side) {
   const std::uint64_t needed = bytes_for(*config_, patches, longest_side);
   const std::uint64_t free = executor_->memory().state().free_bytes;
   if (needed > free) {
-    throw OutOfMemoryError(fmt::format("{} patches of pictures need {} MiB, and the device has {} MiB free; make them "
+    throw OutOfMemoryError(fmt::format("{} patches of images need {} MiB, and the device has {} MiB free; make them "
                                        "smaller with --max-image-tokens",
                                        patches, needed >> 20, free >> 20),
                            needed, free);

@@ -6,10 +6,10 @@
 #include <vector>
 
 #include "runtime/checkpoint/model_config.hpp"
+#include "runtime/checkpoint/model_weights.hpp"
 #include "runtime/memory/arena.hpp"
 #include "runtime/memory/staging.hpp"
 #include "runtime/model/executor.hpp"
-#include "runtime/model/weights.hpp"
 
 namespace pascaline {
 

@@ -21,7 +21,7 @@ bool PositionEmbedding::check() const {
   check.at_least_one(side);
   check.at_least_one({"merge", merge});
   check.require(grid_h % merge == 0 && grid_w % merge == 0,
-                "grid_h and grid_w must be multiples of merge: a picture is whole blocks of patches");
+                "grid_h and grid_w must be multiples of merge: an image is whole blocks of patches");
   check.require(std::max(most, side.value) <= std::numeric_limits<std::int32_t>::max() / side.value,
                 "max(GRID_H, GRID_W, SIDE) * SIDE is above 2^31-1; places in the table are counted in 32 bits");
   return true;

@@ -7,6 +7,7 @@
 
 #include "core/error.hpp"
 #include "runtime/model/model.hpp"
+#include "runtime/model/requirements.hpp"
 
 namespace pascaline {
 namespace {
@@ -18,7 +19,7 @@ auto on_picture(std::span<const Image> images, std::size_t index, const Work& wo
     return work(images[index]);
   } catch (const Error& error) {
     const std::string& name = images[index].name;
-    throw Error(fmt::format("{}: {}", name.empty() ? fmt::format("picture {}", index + 1) : name, error.what()));
+    throw Error(fmt::format("{}: {}", name.empty() ? fmt::format("image {}", index + 1) : name, error.what()));
   }
 }
 
@@ -59,7 +60,7 @@ FittedPictures fit_pictures(const PreprocessorConfig& preprocessor, std::span<co
     result.most_tokens = common_limit(preprocessor, images, room);
     if (result.most_tokens == 0) {
       throw ContextFullError(
-          fmt::format("{} pictures of {} tokens together cannot be made small enough for the {} tokens of the "
+          fmt::format("{} images of {} tokens together cannot be made small enough for the {} tokens of the "
                       "context that are left for them{}",
                       images.size(), wanted, std::max<std::int64_t>(room, 0), advice));
     }
@@ -86,17 +87,18 @@ FittedPictures place_pictures(const ModelFolder& model, std::span<const Image> i
   const PreprocessorConfig own = limit_tokens(model.preprocessor(), limits.most_image_tokens);
   if (const std::int64_t wanted = token_sum(images, own); wanted > room) {
     throw ContextFullError(
-        fmt::format("{} pictures of {} tokens together do not fit the {} tokens that text and answer leave of "
-                    "the context of {}; ask for a larger one with --context, or for smaller pictures with "
+        fmt::format("{} images of {} tokens together do not fit the {} tokens that text and answer leave of "
+                    "the context of {}; ask for a larger one with --context, or for smaller images with "
                     "--max-image-tokens",
                     images.size(), wanted, std::max<std::int64_t>(room, 0), limits.context));
   }
   return fit_pictures(own, images, room);
 }
 
-std::vector<std::size_t> tokens_of(std::span<const Patches> pictures, std::int64_t merge) {
+std::vector<std::size_t> tokens_of(std::span<const Patches> pictures, const ModelConfig& config) {
   std::vector<std::size_t> result;
   for (const Patches& picture : pictures) {
+    const std::int64_t merge = vision_of(config).merge;
     result.push_back(static_cast<std::size_t>(picture.grid.rows() / (merge * merge)));
   }
   return result;
@@ -115,19 +117,23 @@ ModelRequest ChatPrompt::request(std::int64_t answer) const {
 
 ChatPrompt make_prompt(const ModelFolder& model, std::span<const ChatMessage> messages, std::span<const Image> images,
                        const PromptLimits& limits) {
+  if (!images.empty()) {
+    (void)vision_of(model.config());
+  }
   const std::vector<std::size_t> ones(images.size(), 1);
-  const auto text = static_cast<std::int64_t>(encode_chat(model.tokenizer(), messages, ones).size() - images.size());
+  const auto text = static_cast<std::int64_t>(
+      encode_chat(model.tokenizer(), messages, ones, model.chat_template()).size() - images.size());
   if (text > limits.context - limits.used - limits.answer) {
     throw Error(
         fmt::format("a prompt of {} tokens{} and an answer of up to {} do not fit the context of {}; ask for a "
                     "larger one with --context{}",
-                    text, images.empty() ? "" : " without its pictures", limits.answer, limits.context,
+                    text, images.empty() ? "" : " without its images", limits.answer, limits.context,
                     limits.answer > 1 ? ", or for a shorter answer with --max-tokens" : ""));
   }
   ChatPrompt prompt;
   prompt.images = place_pictures(model, images, text, limits);
-  prompt.tokens =
-      encode_chat(model.tokenizer(), messages, tokens_of(prompt.images.pictures, model.config().vision.merge));
+  prompt.tokens = encode_chat(model.tokenizer(), messages, tokens_of(prompt.images.pictures, model.config()),
+                              model.chat_template());
   return prompt;
 }
 

@@ -57,7 +57,7 @@ struct ChatPrompt {
 [[nodiscard]] ChatPrompt make_prompt(const ModelFolder& model, std::span<const ChatMessage> messages,
                                      std::span<const Image> images, const PromptLimits& limits);
 
-/// Tokens of each picture.
-[[nodiscard]] std::vector<std::size_t> tokens_of(std::span<const Patches> pictures, std::int64_t merge);
+/// Tokens of each picture; throws as `vision_of` if there are some.
+[[nodiscard]] std::vector<std::size_t> tokens_of(std::span<const Patches> pictures, const ModelConfig& config);
 
 }  // namespace pascaline

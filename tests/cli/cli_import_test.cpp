@@ -78,7 +78,7 @@ TEST_F(CliImportTest, SweepAndDispatchTakeNothingFromIt) {
   cache["kernel_name"] = "toy";
   write_bytes(cache_, cache.dump());
   ASSERT_EQ(import({cache_}).exit_code, 0);
-  const ProgramResult plan = run(on_toy("explain", {"--device", "host", "--db", database_}));
+  const ProgramResult plan = run(on_toy("explain", {"--device", "emulator", "--db", database_}));
   EXPECT_EQ(plan.exit_code, 0) << plan.error;
   EXPECT_NE(plan.out.find("default"), std::string::npos) << plan.out;
   tune();
@@ -116,7 +116,7 @@ TEST_F(CliImportTest, AnyFileThatIsWrongIsToldBeforeAnythingIsStored) {
   { const Store store(database_, OpenMode::create); }
   expect_fault(import({cache_, database_}), 1, {database_, "pascaline merge"});
   EXPECT_TRUE(stored().empty());
-  expect_fault(run({"import", cache_, "--db", cache_}), 1, {cache_, "no SQLite database"});
+  expect_fault(run({"import", cache_, "--db", cache_}), 1, {cache_, "not an SQLite database"});
   expect_fault(import({}), 2, {"files"});
 }
 

@@ -156,7 +156,7 @@ TEST_F(CliReportTest, OtherDatabaseThatIsMissingOrNone) {
   expect_fault(report({"--against", other_}), 1, {other_, "no such file"});
   EXPECT_FALSE(fs::exists(other_));
   write_bytes(other_, "dear diary\n");
-  expect_fault(report({"--against", other_}), 1, {other_, "no SQLite database"});
+  expect_fault(report({"--against", other_}), 1, {other_, "not an SQLite database"});
   expect_fault(report({"--against", kernels_}), 1, {kernels_, "folder"});
   const std::string file = (folder_ / "never.md").string();
   expect_fault(report({"--against", other_, "-o", file}), 1, {other_});

@@ -100,6 +100,15 @@ TEST_F(KnownSchemaTest, CheckThatIsNotOursIsRefusedBeforeItIsEvaluated) {
   expect_refused("kernels");
 }
 
+// SQLite goes by what stands before a NUL; all of it together would read as the table that is expected.
+TEST_F(KnownSchemaTest, TextBehindANulIsNotTakenForPartOfTheSchema) {
+  make();
+  change(
+      "UPDATE sqlite_schema SET sql = replace(sql, ') STRICT', ') --' || char(0) || char(10) || 'STRICT') "
+      "WHERE name = 'kernels'");
+  expect_refused("kernels");
+}
+
 TEST_F(KnownSchemaTest, OlderDatabasesAreComparedWithTheirOwnVersion) {
   for (const char* version : {"1", "2", "3"}) {
     fs::remove(file_);

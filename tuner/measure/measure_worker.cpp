@@ -154,7 +154,7 @@ void MeasureServer::problem(const json& message) {
     writer_.say({{"is", "refused"}, {"reason", error.what()}});
     runner_.reset();
     return;
-  } catch (const HostDeviceError& error) {
+  } catch (const EmulatorError& error) {
     writer_.say({{"is", "refused"}, {"reason", error.what()}});
     runner_.reset();
     return;

@@ -16,7 +16,7 @@ namespace pascaline {
 class ProblemData {
  public:
   /// Allocates the buffers; `reference` is the naive kernel to use, or an empty one to use the space's host
-  /// reference. Throws Error if the space names a host reference that does not exist, CudaError or HostDeviceError
+  /// reference. Throws Error if the space names a host reference that does not exist, CudaError or EmulatorError
   /// if memory is short.
   ProblemData(Device& device, const BoundSpace& space, Kernel reference);
 

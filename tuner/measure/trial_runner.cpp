@@ -78,7 +78,7 @@ Trial TrialRunner::run(const Config& config, const Compiled& compiled, double be
     } catch (const CudaError& error) {
       trial.reason = error.what();
       recover();
-    } catch (const HostDeviceError& error) {
+    } catch (const EmulatorError& error) {
       trial.reason = error.what();
       recover();
     }

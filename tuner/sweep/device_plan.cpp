@@ -39,36 +39,73 @@ DevicePlan::DevicePlan(const Space& space, const SweepOptions& options, const De
       source_(KernelSource::load(kernel_file(options.kernels, space.kernel, ".cu"))),
       pool_(pool_options(options, target_, toolchain_, jobs)) {}
 
-void DevicePlan::plan(Store& store, const std::vector<SweepProblem>& problems, const std::string& run,
-                      SweepSummary& summary) {
-  context_.device = store.device_id(device_row(info_));
-  context_.toolkit = store.toolkit_id(toolkit_row(toolchain_, target_, info_));
-  context_.kernel = store.kernel_id({space_.kernel, source_.hash});
-  context_.space = store.space_id(space_.kernel, space_.hash, space_.json);
-  measured_ = store.measured(context_.device, space_.kernel);
-  const bool naive = needs_reference_code(space_.reference, info_.kind == DeviceKind::host);
+DevicePlan::Tasks DevicePlan::make_tasks(const std::vector<SweepProblem>& problems,
+                                         const std::function<void()>& go_on) const {
+  const bool naive = needs_reference_code(space_.reference, info_.kind == DeviceKind::emulator);
+  Tasks tasks;
   for (const SweepProblem& problem : problems) {
-    auto task = std::make_unique<SweepTask>(space_, problem, target_.limits, options_);
-    task->context = context_;
-    task->context.problem =
-        store.problem_id(problem.problem, task->search.bound().flops(), task->search.bound().bytes());
-    task->index = tasks_.size();
+    go_on();
+    auto& task = tasks.emplace_back(std::make_unique<SweepTask>(space_, problem, target_.limits, options_));
+    task->index = tasks.size() - 1;
     task->reference = naive ? SweepTask::Reference::wanted : SweepTask::Reference::none;
-    std::vector<Config> left;
-    for (const LeftAttempt& attempt : store.left_attempts(task->context)) {
-      left.push_back(attempt.config);
-    }
-    task->search.recall(store.known_trials(task->context, run), left);
-    task->search.ask_before_search(
-        [this, known = task.get()](const SearchDomain& domain) { return known_before_search(*known, domain); });
-    task->looked_at = task->search.done() > 0;
-    task->decided = !run.empty() && store.decided_in_run(task->context, run);
-    // A run without a time limit comes back to a problem that it has decided never.
-    task->over = task->decided && !options_.budget_s && !options_.until;
+  }
+  return tasks;
+}
+
+// Fills the tasks' contexts; again if it is called again, as where another process kept the database locked.
+ContextIds DevicePlan::store_rows(Store& store, const Tasks& tasks, const std::function<void()>& go_on) const {
+  ContextIds context;
+  context.device = store.device_id(device_row(info_));
+  context.toolkit = store.toolkit_id(toolkit_row(toolchain_, target_, info_));
+  context.kernel = store.kernel_id({space_.kernel, source_.hash});
+  context.space = store.space_id(space_.kernel, space_.hash, space_.json);
+  for (const auto& task : tasks) {
+    go_on();
+    const ProblemSearch& search = task->search;
+    task->context = context;
+    task->context.problem = store.problem_id(search.wanted().problem, search.bound().flops(), search.bound().bytes());
+  }
+  return context;
+}
+
+// The database is read first and the task changed after, so that reading can be repeated.
+void DevicePlan::recall(SweepRecorder& recorder, SweepTask& task, const std::string& run) const {
+  const auto left = recorder.persist([&](Store& store) { return store.left_attempts(task.context); });
+  const auto known = recorder.persist([&](Store& store) { return store.known_trials(task.context, run); });
+  const bool decided =
+      !run.empty() && recorder.persist([&](Store& store) { return store.decided_in_run(task.context, run); });
+  std::vector<Config> left_configs;
+  for (const LeftAttempt& attempt : left) {
+    left_configs.push_back(attempt.config);
+  }
+  task.search.recall(known, left_configs);
+  task.search.ask_before_search(
+      [this, &task](const SearchDomain& domain) { return known_before_search(task, domain); });
+  task.looked_at = task.search.done() > 0;
+  task.decided = decided;
+  // A run without a time limit comes back to a problem that it has decided never.
+  task.over = task.decided && !options_.budget_s && !options_.until;
+}
+
+void DevicePlan::plan(SweepRecorder& recorder, const std::vector<SweepProblem>& problems, const std::string& run,
+                      const std::function<void()>& go_on) {
+  // Before the transaction: configurations may be counted for each, and others wait as long as it lasts.
+  Tasks tasks = make_tasks(problems, go_on);
+  recorder.persist([&](Store& store) {
+    go_on();  // nobody else looks at the time while the database is locked
+    store.in_one_transaction([&] { context_ = store_rows(store, tasks, go_on); });
+  });
+  measured_ = recorder.persist([&](Store& store) { return store.measured(context_.device, space_.kernel); });
+  for (const auto& task : tasks) {
+    go_on();
+    recall(recorder, *task, run);
+  }
+  tasks_ = std::move(tasks);
+  SweepSummary& summary = recorder.summary();
+  for (const auto& task : tasks_) {
     summary.problems_done += task->decided ? 1 : 0;
     summary.reused += task->search.reused();
     summary.reused_ok += task->search.reused_ok();
-    tasks_.push_back(std::move(task));
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -15,6 +16,7 @@
 #include "tuner/compile/compile_pool.hpp"
 #include "tuner/sweep/budget.hpp"
 #include "tuner/sweep/problem_search.hpp"
+#include "tuner/sweep/sweep_recorder.hpp"
 
 namespace pascaline {
 
@@ -53,8 +55,10 @@ class DevicePlan {
 
   DevicePlan(const Space& space, const SweepOptions& options, const DeviceInfo& info, std::size_t jobs);
 
-  /// Rows of the database that every trial hangs on; makes the tasks and lets them recall what is known.
-  void plan(Store& store, const std::vector<SweepProblem>& problems, const std::string& run, SweepSummary& summary);
+  /// Stores the rows that every trial hangs on, all or none; makes the tasks and lets them recall what is known.
+  /// `go_on` is called before each of many short steps: what it throws ends the planning and passes.
+  void plan(SweepRecorder& recorder, const std::vector<SweepProblem>& problems, const std::string& run,
+            const std::function<void()>& go_on);
 
   /// Keeps the compile workers busy, first with what lanes wait for, then with what comes next. With `closing` nothing
   /// new is begun.
@@ -90,6 +94,10 @@ class DevicePlan {
     int tries = 0;
   };
 
+  using Tasks = std::vector<std::unique_ptr<SweepTask>>;
+  [[nodiscard]] Tasks make_tasks(const std::vector<SweepProblem>& problems, const std::function<void()>& go_on) const;
+  [[nodiscard]] ContextIds store_rows(Store& store, const Tasks& tasks, const std::function<void()>& go_on) const;
+  void recall(SweepRecorder& recorder, SweepTask& task, const std::string& run) const;
   [[nodiscard]] CompileRequest request(const SweepTask& task, const Config& config) const;
   [[nodiscard]] CompileRequest reference_request(const SweepTask& task) const;
   void submit(Job job, CompileRequest request, bool urgent);

@@ -151,7 +151,7 @@ TEST(KernelTunerCache, BadFilesAreRefusedWithTheirPlace) {
       {R"("4,False,1,col")", R"("4,False,1,col,3")",
        "sample:/cache/4,False,1,col,3: the entry's key is not its parameters' values in the order of tune_params_keys"},
       {R"("4,False,1,col": {"x": 4)", R"("2,False,1,col": {"x": 2)",
-       "sample:/cache/2,False,1,col: this key stands twice in its object"},
+       "sample:/cache/2,False,1,col: this key is a duplicate"},
       {R"("4,False,1,col": {"x": 4)", R"("2,False,1.0,col": {"x": 2)",
        "sample:/cache/2,False,1.0,col: the same configuration stands at /cache/2,False,1,col with another result (1250 "
        "us "

@@ -99,7 +99,7 @@ TEST_F(ModelFilesTest, TheIndexMustBeOne) {
   PASCALINE_EXPECT_SAYS(said(R"({"weight_map": []})"), "/weight_map: expected an object");
   PASCALINE_EXPECT_SAYS(said(R"({"weight_map": {}})"), "/weight_map: 0 files are not possible");
   PASCALINE_EXPECT_SAYS(said(R"({"weight_map": {"a": 1}})"), "/weight_map/a: expected text");
-  PASCALINE_EXPECT_SAYS(said(R"({"weight_map": {"a": "one.safetensors", "a": "two.safetensors"}})"), "stands twice");
+  PASCALINE_EXPECT_SAYS(said(R"({"weight_map": {"a": "one.safetensors", "a": "two.safetensors"}})"), "is a duplicate");
 }
 
 TEST_F(ModelFilesTest, ADamagedShardIsNamed) {

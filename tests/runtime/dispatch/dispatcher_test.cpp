@@ -45,7 +45,7 @@ class DispatcherTest : public ::testing::Test {
 };
 
 TEST_F(DispatcherTest, RunsTheWinnerOfTheDatabaseOnTheHost) {
-  const auto host = open_device("host");
+  const auto host = open_device("emulator");
   const Problem problem = scale_problem(5, 20);
   Winner winner = winner_here(problem, scale_config(32));
   winner.device = device_row(host->info());
@@ -142,9 +142,10 @@ TEST_F(DispatcherTest, WhatIsNotPreparedCannotBeRecorded) {
   ::testing::internal::CaptureStderr();
   (void)device_.record([&] {
     EXPECT_EQ(&dispatcher.prepare(scale_problem(9, 20)), &known);
-    EXPECT_EQ(message_of([&] { (void)dispatcher.prepare(scale_problem(8, 20)); }),
-              "scale ROWS=8 WIDTH=20 T=float32 was not prepared before the recording: call it once, or prepare it, "
-              "before it is recorded");
+    EXPECT_EQ(
+        message_of([&] { (void)dispatcher.prepare(scale_problem(8, 20)); }),
+        "scale ROWS=8 WIDTH=20 T=float32 was not prepared before the recording began: call it once, or prepare it, "
+        "before recording");
   });
   EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
   EXPECT_EQ(device_.loads, loads);
@@ -156,7 +157,7 @@ TEST_F(DispatcherTest, WhatIsNotPreparedCannotBeRecorded) {
 }
 
 TEST_F(DispatcherTest, OnTheHostDeviceToo) {
-  const auto host = open_device("host");
+  const auto host = open_device("emulator");
   Dispatcher dispatcher(*host, options({}));
   const auto prepare = [&] { (void)dispatcher.prepare(scale_problem(8, 20)); };
   EXPECT_TRUE(contains(message_of([&] { (void)host->record(prepare); }), "was not prepared before the recording"));
@@ -179,7 +180,7 @@ TEST_F(DispatcherTest, ScratchThatNoSuchDeviceHasGivesWayToTheDefault) {
   Dispatcher dispatcher(device_, options({winner_here(large, scale_config(32, 2))}));
   ::testing::internal::CaptureStderr();
   const Prepared& prepared = dispatcher.prepare(large);
-  EXPECT_TRUE(contains(::testing::internal::GetCapturedStderr(), "scratch 'workspace' of 1342177280 bytes"));
+  EXPECT_TRUE(contains(::testing::internal::GetCapturedStderr(), "scratch buffer 'workspace' of 1342177280 bytes"));
   EXPECT_EQ(prepared.plan.provenance, Provenance::default_config);
   EXPECT_EQ(device_.allocations, 1) << "the counter's";
 }
@@ -278,7 +279,7 @@ TEST_F(DispatcherTest, ReloadingWhileOthersFindAndPlan) {
 }
 
 TEST_F(DispatcherTest, LaunchesAreCountedAndTimedForWhoWatches) {
-  const auto host = open_device("host");
+  const auto host = open_device("emulator");
   Dispatcher dispatcher(*host, options({}));
   const Prepared& prepared = dispatcher.prepare(scale_problem(5, 20));
   const Buffer from = host->allocate(400);

@@ -39,8 +39,8 @@ TEST(PlannerTest, AnotherToolkitIsUsedAndSaid) {
   today.version = "2.0";
   const Plan plan = plan_with({scale_winner(problem, scale_config(128))}, problem, today);
   EXPECT_EQ(plan.provenance, Provenance::exact);
-  EXPECT_TRUE(contains(plan.because, "g++ 1.0 for host")) << plan.because;
-  EXPECT_TRUE(contains(plan.because, "g++ 2.0 for host")) << plan.because;
+  EXPECT_TRUE(contains(plan.because, "g++ 1.0 for emulator")) << plan.because;
+  EXPECT_TRUE(contains(plan.because, "g++ 2.0 for emulator")) << plan.because;
 }
 
 TEST(PlannerTest, TodaysToolkitComesBeforeAFasterOldOne) {

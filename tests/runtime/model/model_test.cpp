@@ -18,7 +18,7 @@ using Tokens = std::vector<std::int32_t>;
 
 class ModelTest : public ::testing::Test {
  protected:
-  std::unique_ptr<Device> host_ = open_device("host");
+  std::unique_ptr<Device> host_ = open_device("emulator");
   Executor executor_{*host_};
   ModelConfig config_ = golden_model_a().config;
 
@@ -155,9 +155,9 @@ TEST_F(ModelTest, SeenTokensCanBePenalised) {
 }
 
 TEST_F(ModelTest, TwoPicturesInOnePromptAreReadAsInParts) {
-  std::vector<float> pixels(static_cast<std::size_t>(24 * config_.vision.patch_values()));
+  std::vector<float> pixels(static_cast<std::size_t>(24 * config_.vision.value().patch_values()));
   for (std::size_t i = 0; i < pixels.size(); ++i) {
-    pixels[i] = hash_weight("pixel_values", i);
+    pixels[i] = hash_pixel(i);
   }
   const PatchView wide{4, 6, pixels};
   const PatchView square{4, 4, std::span<const float>(pixels).first(pixels.size() / 24 * 16)};
@@ -185,7 +185,7 @@ TEST_F(ModelTest, WrongPromptsAreRefusedAndChangeNothing) {
   EXPECT_THROW((void)model->step(), Error);
   model->append({Tokens{1, 2, 3}, {}});
   const auto before = model->logits();
-  const std::vector<float> pixels(static_cast<std::size_t>(4 * config_.vision.patch_values()));
+  const std::vector<float> pixels(static_cast<std::size_t>(4 * config_.vision.value().patch_values()));
   const PatchView picture{2, 2, pixels};
   EXPECT_THROW(model->append({{}, {}}), Error);
   EXPECT_THROW(model->append({Tokens{1, 512}, {}}), Error);
@@ -243,17 +243,17 @@ TEST_F(ModelTest, LargePicturesComeToADeviceInPieces) {
   options.cache = PASCALINE_TEST_CACHE;
   Dispatcher dispatcher(*host_, options);
   Executor executor(dispatcher);
-  config_.vision.patch = 16;
+  config_.vision.value().patch = 16;
   const std::int64_t side = 20;
-  std::vector<float> pixels(static_cast<std::size_t>(side * side * config_.vision.patch_values()));
+  std::vector<float> pixels(static_cast<std::size_t>(side * side * config_.vision.value().patch_values()));
   ASSERT_GT(pixels.size() * sizeof(float), std::size_t{2} << 20);
   for (std::size_t i = 0; i < pixels.size(); ++i) {
-    pixels[i] = hash_weight("pixel_values", i);
+    pixels[i] = hash_pixel(i);
   }
   const PatchView picture{side, side, pixels};
   const auto features_of = [&](Executor& one) {
     const auto model = this->model(one, {.context = 64, .chunk = 16});
-    std::vector<float> values(static_cast<std::size_t>(side * side / 4 * config_.vision.out_hidden));
+    std::vector<float> values(static_cast<std::size_t>(side * side / 4 * config_.vision.value().out_hidden));
     for (int i = 0; i < 2; ++i) {  // the second time into memory that is in use
       const TensorView features = model->encode({&picture, 1}).embeddings;
       host_->memory().download({}, std::as_writable_bytes(std::span(values)),
@@ -279,7 +279,7 @@ TEST_F(ModelTest, StepsAreRecordedThoughAnOperationOfPicturesFellBack) {
   Dispatcher dispatcher(*host_, options);
   Executor executor(dispatcher, nullptr);
   const auto model = this->model(executor, {.context = 64});
-  const std::vector<float> pixels(static_cast<std::size_t>(4 * config_.vision.patch_values()));
+  const std::vector<float> pixels(static_cast<std::size_t>(4 * config_.vision.value().patch_values()));
   const PatchView picture{2, 2, pixels};
   model->append({Tokens{1, 500, 2}, {&picture, 1}});
   EXPECT_TRUE(executor.fell_back());
@@ -311,7 +311,7 @@ TEST_F(ModelTest, KernelThatCannotBeBuiltFallsBackToTheProcessor) {
   std::fclose(warnings);
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 3) << text;
   for (const char* operation : {"rmsnorm", "qk_norm_rope", "attention_decode"}) {
-    EXPECT_NE(text.find(std::string("warning: ") + operation + " cannot run on host"), std::string::npos) << text;
+    EXPECT_NE(text.find(std::string("warning: ") + operation + " cannot run on emulator"), std::string::npos) << text;
   }
 }
 

@@ -23,7 +23,7 @@ T first_of(Device& device, const Buffer& buffer) {
 }  // namespace
 
 SampleBench::SampleBench(std::size_t vocabulary)
-    : device_(open_device("host")),
+    : device_(open_device("emulator")),
       dispatcher_(*device_, with_kept_kernels()),
       vocabulary_(vocabulary),
       logits_(device_->allocate(vocabulary * sizeof(float))),

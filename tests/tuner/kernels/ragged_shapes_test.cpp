@@ -21,7 +21,7 @@ namespace {
 class RaggedHostTest : public ::testing::TestWithParam<RaggedKernel> {};
 
 TEST_P(RaggedHostTest, AgreesWithTheReference) {
-  const auto device = open_device("host");
+  const auto device = open_device("emulator");
   RaggedSweep(*device, "", RaggedSource::shipped(GetParam()), {40, 4, 3, 3}).run();
 }
 

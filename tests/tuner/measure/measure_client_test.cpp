@@ -13,7 +13,7 @@
 namespace pascaline::testing {
 namespace {
 
-/// A lane with the real program as its worker, on the host, where an illegal address is the process's end.
+/// A lane with the real program as its worker, on the emulated device, where an illegal address is the process's end.
 class MeasureClientTest : public ::testing::Test {
  protected:
   ToyBench bench_{toy_json({kRight, kNotANumber, kIllegalAddress})};

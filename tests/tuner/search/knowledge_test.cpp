@@ -107,7 +107,7 @@ TEST_F(TransferPriorsTest, StaticModelComesFirst) {
     most = std::max(most, log_time);
   }
   EXPECT_GT(most, least);
-  EXPECT_TRUE(transfer_priors(domain, {}, {}, 1).empty()) << "on the host there is no such model";
+  EXPECT_TRUE(transfer_priors(domain, {}, {}, 1).empty()) << "on the emulator there is no such model";
 }
 
 }  // namespace
