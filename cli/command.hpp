@@ -93,6 +93,8 @@ void add_report_options(CLI::App& command, ReportOptions& report);
                                           std::int64_t high = std::numeric_limits<std::int64_t>::max());
 /// The same of an unsigned integer of 64 bits, every value.
 [[nodiscard]] CLI::Validator any_unsigned();
+/// Accepts a size with its unit, such as 1.5GiB; see `parse_byte_size`.
+[[nodiscard]] CLI::Validator byte_size();
 
 /// Throws Error with the reason if `write_file_atomically` cannot write `file`, which is better known before long work.
 void require_writable(const std::filesystem::path& file);

@@ -13,6 +13,7 @@
 #include "cli/text.hpp"
 #include "core/error.hpp"
 #include "core/space/code_words.hpp"
+#include "core/util/byte_size.hpp"
 #include "core/util/paths.hpp"
 #include "core/util/suggestion.hpp"
 #include "report/report.hpp"
@@ -255,6 +256,18 @@ CLI::Validator number_within(double low, double high) {
 CLI::Validator whole_number(std::int64_t low, std::int64_t high) { return whole_number_of(low, high); }
 
 CLI::Validator any_unsigned() { return whole_number_of(std::uint64_t{0}, std::numeric_limits<std::uint64_t>::max()); }
+
+CLI::Validator byte_size() {
+  const auto check = [](const std::string& text) -> std::string {
+    try {
+      (void)parse_byte_size(text);
+      return {};
+    } catch (const Error& error) {
+      return error.what();
+    }
+  };
+  return {check, "SIZE"};
+}
 
 void require_writable(const std::filesystem::path& file) {
   if (file.empty()) {

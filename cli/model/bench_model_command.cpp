@@ -49,8 +49,7 @@ double time_pass(Device& device, const ModelPass& pass, std::int64_t repeats) {
 }
 
 // Bytes read and written a second by copying within the device's memory, the fastest of some tries.
-double copy_bandwidth(Device& device) {
-  DeviceMemory& memory = device.memory();
+double copy_bandwidth(Device& device, DeviceMemory& memory) {
   const bool is_gpu = device.info().kind == DeviceKind::cuda;
   const std::size_t wanted = is_gpu ? std::size_t{1} << 30 : std::size_t{64} << 20;
   const auto bytes = static_cast<std::size_t>(std::min<std::uint64_t>(wanted, memory.state().free_bytes / 4));
@@ -213,7 +212,8 @@ int bench_model(const BenchModelCommandOptions& given) {
   const ModelRequest request = request_of(folder, options.sizes, generated);
   const auto session = options.model.open(std::move(folder), request);
   Device& device = session->executor().device();
-  const PeakRates rates{copy_bandwidth(device), peak_flops(device.info(), device.read_sensors())};
+  const PeakRates rates{copy_bandwidth(device, session->executor().memory()),
+                        peak_flops(device.info(), device.read_sensors())};
   std::vector<BenchRow> rows = rows_of(session->model(), options.sizes);
   time_rows(*session, rows, options.repeats, [](BenchRow& row, double ms) { row.tuned_ms = ms; });
   Dispatcher* const dispatcher = session->executor().dispatcher();

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "core/error.hpp"
+#include "core/util/byte_size.hpp"
 #include "runtime/device/device.hpp"
 #include "runtime/model/requirements.hpp"
 
@@ -75,6 +76,10 @@ void ModelCommandOptions::add_to(CLI::App& command) {
       .add_option("--max-image-tokens", most_image_tokens,
                   "Make images so small (default: as the model allows, and the context has room for)")
       ->transform(whole_number(1));
+  command
+      .add_option("--memory-limit", memory_limit,
+                  "Take no more of the device's memory, e.g. 1.5GiB (default: what is free); code comes on top")
+      ->check(byte_size());
   command.add_flag("--random-weights", random_weights, "Draw weights at random; the folder needs only config.json");
   command.add_flag("--no-graph", no_graph, "Launch every kernel of a decoding step by itself");
   command.parse_complete_callback([this] {
@@ -138,6 +143,9 @@ SessionOptions ModelCommandOptions::session_options() const {
   options.options.chunk = chunk;
   options.options.graphs = !no_graph;
   options.random_weights = random_weights;
+  if (!memory_limit.empty()) {
+    options.memory_limit = parse_byte_size(memory_limit);
+  }
   return options;
 }
 

@@ -28,6 +28,7 @@ struct ModelCommandOptions {
   std::int64_t context = 0;  ///< 0: 4096, or what the model takes
   std::int64_t chunk = 1024;
   std::int64_t most_image_tokens = 0;
+  std::string memory_limit;  ///< "1.5GiB"; empty: none
   bool random_weights = false;
   bool no_graph = false;
   bool untuned = false;

@@ -91,20 +91,20 @@ std::size_t buffer_bytes(const BoundSpace& space, const Argument& argument, cons
   return bytes_of(type, static_cast<std::size_t>(extent));
 }
 
-void* ScratchPool::take(Device& device, std::size_t bytes, std::span<void* const> taken) {
-  const Buffer* best = nullptr;
-  for (const Buffer& buffer : buffers_) {
+void* ScratchPool::take(std::size_t bytes, std::span<void* const> taken) {
+  const RawBuffer* best = nullptr;
+  for (const RawBuffer& buffer : buffers_) {
     const bool free = std::find(taken.begin(), taken.end(), buffer.data()) == taken.end();
     if (free && buffer.bytes() >= bytes && (best == nullptr || buffer.bytes() < best->bytes())) {
       best = &buffer;
     }
   }
-  return best != nullptr ? best->data() : buffers_.emplace_back(device.allocate(bytes)).data();
+  return best != nullptr ? best->data() : buffers_.emplace_back(memory_->allocate_raw(bytes)).data();
 }
 
 std::size_t ScratchPool::bytes() const noexcept {
   std::size_t sum = 0;
-  for (const Buffer& buffer : buffers_) {
+  for (const RawBuffer& buffer : buffers_) {
     sum += buffer.bytes();
   }
   return sum;
@@ -156,7 +156,7 @@ void* LaunchArguments::allocate_scratch(Device& device, std::size_t index, const
   }
   // A zeroed buffer is never shared: the kernel may count on its own last launch having left it zero.
   if (pool != nullptr && argument.fill == Fill::none) {
-    return pooled_.emplace_back(pool->take(device, bytes, pooled_));
+    return pooled_.emplace_back(pool->take(bytes, pooled_));
   }
   Scratch& scratch = scratch_.emplace_back(Scratch{index, argument.fill, device.allocate(bytes)});
   if (argument.fill == Fill::zero) {

@@ -55,8 +55,9 @@ void require_fits(const Kernel& kernel, const Geometry& geometry, const DeviceLi
 
 }  // namespace
 
-Dispatcher::Dispatcher(Device& device, const DispatcherOptions& options)
+Dispatcher::Dispatcher(Device& device, const DispatcherOptions& options, DeviceMemory* memory)
     : device_(&device),
+      memory_(memory != nullptr ? memory : &device.memory()),
       supply_(device.info(), options),
       registry_(or_data(options.kernels, "kernel_templates"), or_data(options.spaces, "search_spaces"),
                 supply_.winners(), supply_.toolkit()) {}

@@ -11,9 +11,10 @@
 namespace pascaline {
 
 Executor::Executor(Dispatcher& dispatcher, std::FILE* warnings)
-    : device_(&dispatcher.device()), dispatcher_(&dispatcher), warnings_(warnings) {}
+    : device_(&dispatcher.device()), memory_(&dispatcher.memory()), dispatcher_(&dispatcher), warnings_(warnings) {}
 
-Executor::Executor(Device& host) : device_(&host) {
+Executor::Executor(Device& host, DeviceMemory* memory)
+    : device_(&host), memory_(memory != nullptr ? memory : &host.memory()) {
   if (host.info().kind != DeviceKind::emulator) {
     throw Error(fmt::format("operations on the processor need memory of the host, not of {}", host.info().id));
   }

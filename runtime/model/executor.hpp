@@ -20,11 +20,12 @@ class Executor {
  public:
   /// On the dispatcher's device. Both must outlive it. `warnings` may be null.
   explicit Executor(Dispatcher& dispatcher, std::FILE* warnings = stderr);
-  /// On the processor, with the memory of the emulated device.
-  explicit Executor(Device& host);
+  /// On the processor, with the memory of the emulated device, or with `memory` over it, which must outlive it.
+  explicit Executor(Device& host, DeviceMemory* memory = nullptr);
 
   [[nodiscard]] Device& device() const noexcept { return *device_; }
-  [[nodiscard]] DeviceMemory& memory() const noexcept { return device_->memory(); }
+  /// The dispatcher's.
+  [[nodiscard]] DeviceMemory& memory() const noexcept { return *memory_; }
   /// Null on the processor.
   [[nodiscard]] Dispatcher* dispatcher() const noexcept { return dispatcher_; }
   [[nodiscard]] bool on_processor() const noexcept { return dispatcher_ == nullptr; }
@@ -80,6 +81,7 @@ class Executor {
   }
 
   Device* device_;
+  DeviceMemory* memory_;
   Dispatcher* dispatcher_ = nullptr;
   std::FILE* warnings_ = nullptr;
   std::vector<std::string_view> fallen_back_;

@@ -19,7 +19,7 @@ constexpr std::int64_t kLogitRows = 32;  // whose logits are computed at a time,
 DeviceWeights load_what_fits(Executor& executor, const ModelConfig& config, WeightSource& weights,
                              const ModelOptions& options) {
   check_supported(config);
-  require_memory(executor.device(), config, options);
+  require_memory(executor.memory(), executor.device(), config, options);
   return load_weights(config, weights, executor.memory(), options.weights);
 }
 

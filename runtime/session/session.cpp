@@ -89,20 +89,20 @@ Session::Session(ModelFolder folder, const SessionOptions& options) : folder_(st
     check_bundle(options.dispatcher);
   }
   WeightSource weights = open_weights(folder_, options.random_weights);
-  open_device(device, options.dispatcher);
+  open_device(device, options);
   model_ = std::make_unique<Model>(*executor_, config(), weights, decided);
 }
 
 Session::~Session() = default;
 
-void Session::open_device(const std::string& id, const DispatcherOptions& options) {
+void Session::open_device(const std::string& id, const SessionOptions& options) {
+  device_ = pascaline::open_device(id == "cpu" ? "emulator" : id);
+  memory_ = std::make_unique<MemoryPool>(device_->memory(), options.memory_limit);
   if (id == "cpu") {
-    device_ = pascaline::open_device("emulator");
-    executor_ = std::make_unique<Executor>(*device_);
+    executor_ = std::make_unique<Executor>(*device_, memory_.get());
     return;
   }
-  device_ = pascaline::open_device(id);
-  dispatcher_ = std::make_unique<Dispatcher>(*device_, options);
+  dispatcher_ = std::make_unique<Dispatcher>(*device_, options.dispatcher, memory_.get());
   executor_ = std::make_unique<Executor>(*dispatcher_);
 }
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "runtime/image/preprocess.hpp"
+#include "runtime/memory/pool.hpp"
 #include "runtime/model/model.hpp"
 #include "runtime/session/model_folder.hpp"
 #include "runtime/text/chat.hpp"
@@ -26,7 +27,8 @@ struct SessionOptions {
   bool database_may_be_foreign = false;  ///< tuned for other devices only: then a warning, else an error
   ModelOptions options;
   bool random_weights = false;  ///< instead of the folder's; it then needs nothing but config.json
-  bool numbers_only = false;    ///< no texts and pictures, only tokens and patches: reads config.json and weights alone
+  std::uint64_t memory_limit = MemoryPool::kUnlimited;  ///< bytes of the device's memory to take at most, but for code
+  bool numbers_only = false;  ///< no texts and pictures, only tokens and patches: reads config.json and weights alone
 };
 
 /// How an answer is made.
@@ -71,6 +73,8 @@ class Session {
 
   [[nodiscard]] Model& model() noexcept { return *model_; }
   [[nodiscard]] Executor& executor() noexcept { return *executor_; }
+  /// Where weights, activations, cache and scratch lie.
+  [[nodiscard]] const MemoryPool& memory() const noexcept { return *memory_; }
   [[nodiscard]] const ModelFolder& folder() const noexcept { return folder_; }
   [[nodiscard]] const ModelConfig& config() const noexcept { return folder_.config(); }
   /// Of the folder; throws Error if it has none, or was opened for numbers only.
@@ -96,10 +100,11 @@ class Session {
                 const TextReader& reader);
   void keep_last(TokenId token);
   void warn_of_no_end();
-  void open_device(const std::string& id, const DispatcherOptions& options);
+  void open_device(const std::string& id, const SessionOptions& options);
 
   ModelFolder folder_;
   std::unique_ptr<Device> device_;
+  std::unique_ptr<MemoryPool> memory_;  // over the device's
   std::unique_ptr<Dispatcher> dispatcher_;
   std::unique_ptr<Executor> executor_;
   std::unique_ptr<Model> model_;

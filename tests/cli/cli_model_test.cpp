@@ -112,6 +112,27 @@ TEST_F(CliModelTest, LargePicturesAreMadeToFit) {
   EXPECT_NE(chat.error.find("made smaller"), std::string::npos) << chat.error;
 }
 
+TEST_F(CliModelTest, AMemoryLimitIsKeptOrSaysWhatWouldFit) {
+  const std::vector<std::string> asked{"--prompt", "x", "--greedy", "-n", "2", "--json"};
+  const auto ask = [&](const std::string& limit) {
+    std::vector<std::string> words = asked;
+    words.insert(words.end(), {"--memory-limit", limit});
+    return on_cpu("generate", words);
+  };
+  const ProgramResult whole = on_cpu("generate", asked);
+  const ProgramResult limited = ask("64MiB");
+  ASSERT_EQ(limited.exit_code, 0) << limited.error;
+  EXPECT_EQ(json_of(limited)["text"], json_of(whole)["text"]);
+  const ProgramResult refused = ask("40kB");
+  EXPECT_EQ(refused.exit_code, 1);
+  for (const char* part : {"--memory-limit allows 0.0 MiB", "weights, matrices in float32", "nothing fits"}) {
+    EXPECT_NE(refused.error.find(part), std::string::npos) << part << " in\n" << refused.error;
+  }
+  for (const char* wrong : {"5", "lots", "-1GiB", "1.5"}) {
+    expect_fault(ask(wrong), 2, {"--memory-limit", "such as 1.5GiB"});
+  }
+}
+
 TEST_F(CliModelTest, AnswersThatWereCutSaySo) {
   const ProgramResult most = on_cpu("generate", {"--prompt", "x", "--greedy", "-n", "2"});
   EXPECT_NE(most.error.find("cut off after 2 tokens; allow more with --max-tokens"), std::string::npos) << most.error;
