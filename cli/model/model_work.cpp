@@ -1,9 +1,8 @@
 #include "cli/model/model_work.hpp"
 
-#include <array>
-#include <string_view>
 #include <utility>
 
+#include "core/device/device_rates.hpp"
 #include "core/problem.hpp"
 
 namespace pascaline::cli {
@@ -16,33 +15,6 @@ std::pair<double, double> decoder_elements(const TextConfig& text) {
   const auto kv_heads = static_cast<double>(text.kv_heads * text.head_dim);
   const double layer = hidden * (2 * heads + 2 * kv_heads + 3 * static_cast<double>(text.intermediate));
   return {static_cast<double>(text.layers) * layer, hidden * static_cast<double>(text.vocab)};
-}
-
-// Float32 lanes of an SM, from the CUDA Programming Guide's table of arithmetic throughput; 0 if not known.
-int lanes_of(std::string_view architecture) {
-  constexpr std::array<std::pair<std::string_view, int>, 17> kLanes{{{"sm_50", 128},
-                                                                     {"sm_52", 128},
-                                                                     {"sm_53", 128},
-                                                                     {"sm_60", 64},
-                                                                     {"sm_61", 128},
-                                                                     {"sm_62", 128},
-                                                                     {"sm_70", 64},
-                                                                     {"sm_72", 64},
-                                                                     {"sm_75", 64},
-                                                                     {"sm_80", 64},
-                                                                     {"sm_86", 128},
-                                                                     {"sm_87", 128},
-                                                                     {"sm_89", 128},
-                                                                     {"sm_90", 128},
-                                                                     {"sm_100", 128},
-                                                                     {"sm_103", 128},
-                                                                     {"sm_120", 128}}};
-  for (const auto& [name, lanes] : kLanes) {
-    if (name == architecture) {
-      return lanes;
-    }
-  }
-  return 0;
 }
 
 }  // namespace
@@ -80,11 +52,11 @@ PassWork image_work(const VisionConfig& config, std::int64_t patches) {
 }
 
 std::optional<double> peak_flops(const DeviceInfo& device, const Sensors& sensors) {
-  const int lanes = lanes_of(device.architecture);
-  if (device.kind != DeviceKind::cuda || lanes == 0 || !sensors.sm_clock_limit_mhz) {
+  const std::optional<double> lanes = fp32_lanes_of(device.architecture);
+  if (device.kind != DeviceKind::cuda || !lanes || !sensors.sm_clock_limit_mhz) {
     return std::nullopt;
   }
-  return static_cast<double>(device.limits.sm_count) * lanes * 2 * *sensors.sm_clock_limit_mhz * 1e6;
+  return static_cast<double>(device.limits.sm_count) * *lanes * 2 * *sensors.sm_clock_limit_mhz * 1e6;
 }
 
 }  // namespace pascaline::cli
