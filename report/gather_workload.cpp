@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::size_t kMaxPhases = 40;
 constexpr std::size_t kMaxUntuned = 50;
-constexpr std::string_view kDefaultWorkload = "qwen3-vl-2b.json";
+constexpr std::string_view kDefaultWorkload = "qwen3-vl-2b-float16.json";
 
 using WorkloadTypes = std::vector<std::pair<std::string, ElementType>>;
 

@@ -47,8 +47,8 @@ if [ "$device" = emulator ] || [ "$device" = host ]; then
   explain=("$program" explain --device "$device" --db "$database" --problem M=1,N=2048,K=2048
     --problem M=1,N=6144,K=2048 --problem M=5,N=1000,K=2000,STORAGE=float16)
 else
-  tune=("$program" sweep --device "$device" --workload search_spaces/workloads/qwen3-vl-2b.json --phase prefill
-    --symbol S=512 --type STORAGE=float32 --trials 40 --db "$database")
+  tune=("$program" sweep --device "$device" --workload search_spaces/workloads/qwen3-vl-2b-float32.json --kernel matmul
+    --phase prompt --trials 40 --db "$database")
   explain=("$program" explain --device "$device" --db "$database" --problem M=512,N=2048,K=2048
     --problem M=600,N=6144,K=2048 --problem M=5,N=1000,K=2000,STORAGE=float16)
 fi
@@ -67,4 +67,4 @@ say ""
 say "Done in $((SECONDS - started)) s."
 say "  database: $project_root/$results/tuned.db"
 say "  report:   $project_root/$results/report.md"
-say "For a whole night: $program sweep --workload search_spaces/workloads/qwen3-vl-2b.json --until 07:00   (it can be stopped; --resume goes on)"
+say "For a whole night: $program sweep --model FOLDER --until 07:00   (it can be stopped; --resume goes on)"

@@ -55,6 +55,11 @@ std::vector<std::string> given_words(const CLI::App& command) {
         option->get_items_expected_max() == 0) {
       values = {values.back()};
     }
+    if (option->get_items_expected_min() > 1) {  // a value each would be too few
+      words.push_back(name);
+      words.insert(words.end(), values.begin(), values.end());
+      continue;
+    }
     for (const std::string& value : values) {
       words.push_back(name + "=" + value);
     }

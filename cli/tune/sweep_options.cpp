@@ -41,7 +41,7 @@ void add_searching_options(CLI::App& command, SweepCommandOptions& options) {
       .add_option("-n,--trials", sweep.trials, "New trials a problem (with --budget or --until alone: as many as fit)")
       ->capture_default_str()
       ->transform(whole_number(1, kUnlimitedTrials));
-  command.add_option("-b,--budget", options.budget, "Time for all, e.g. 8h, 90m; shared by expected gain");
+  command.add_option("-b,--budget", options.budget, "Time for all, e.g. 8h, 90m; shared by expected speedup");
   command.add_option("--until", options.until, "Time to be done by, e.g. 07:00");
   command.add_option("--seed", options.seed, "Seed of the search and of the inputs")
       ->capture_default_str()

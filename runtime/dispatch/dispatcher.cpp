@@ -9,6 +9,7 @@
 #include "core/util/paths.hpp"
 #include "core/util/shown_text.hpp"
 #include "runtime/device/device_failure.hpp"
+#include "runtime/dispatch/compile_request.hpp"
 
 namespace pascaline {
 namespace {
@@ -130,13 +131,7 @@ Prepared Dispatcher::build(const TunedKernel& kernel, const BoundSpace& space, P
 }
 
 const Kernel& Dispatcher::load(const TunedKernel& kernel, const BoundSpace& space, const Config& config) {
-  CompileRequest request;
-  request.source = &kernel.source;
-  request.function = kernel.space.launch.function;
-  request.defines = space.defines(config);
-  request.options = space.options(config);
-  request.kind = target().kind;
-  request.architecture = target().architecture;
+  const CompileRequest request = compile_request(space, config, kernel.source, target().kind, target().architecture);
   const std::string key = supply_.key(request);
   if (const auto known = loaded_.find(key); known != loaded_.end()) {
     return *known->second;

@@ -14,6 +14,7 @@ import jsonschema
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PROGRAM = "pascaline"
+MODEL = ROOT / "tests/report/qwen3-vl-2b.json"  # a workload with symbols, element types and alternatives
 KEY = "t.device_id = :device AND t.toolkit_id = :toolkit AND t.kernel_id = :kernel AND t.problem_id = :problem"
 
 
@@ -25,7 +26,7 @@ def run(*arguments, expect=0):
 
 
 def report(database, *options):
-    return json.loads(run("report", "--db", database, "--format", "json", *options).stdout)
+    return json.loads(run("report", "--db", database, "--format", "json", "--workload", MODEL, *options).stdout)
 
 
 class Figures(unittest.TestCase):
@@ -349,7 +350,7 @@ class Figures(unittest.TestCase):
         return calls
 
     def check_model(self):
-        workload = json.loads((ROOT / "search_spaces/workloads/qwen3-vl-2b.json").read_text(encoding="utf-8"))
+        workload = json.loads(MODEL.read_text(encoding="utf-8"))
         phases = self.document["contexts"][0]["workload"]["phases"]
         self.assertTrue(phases)
         self.check_calls(workload)

@@ -84,18 +84,6 @@ void compile_each(const BoundSpace& bound, const VariantOptions& options, std::u
 
 }  // namespace
 
-CompileRequest compile_request(const BoundSpace& bound, const Config& config, const KernelSource& source,
-                               BinaryKind kind, const std::string& architecture) {
-  CompileRequest request;
-  request.source = &source;
-  request.function = bound.space().launch.function;
-  request.defines = bound.defines(config);
-  request.options = bound.options(config);
-  request.kind = kind;
-  request.architecture = architecture;
-  return request;
-}
-
 void compile_variants(const BoundSpace& bound, const VariantOptions& options,
                       const std::function<void(const VariantPlan&)>& begin,
                       const std::function<void(const CompiledVariant&)>& each, const std::atomic<bool>& stop) {

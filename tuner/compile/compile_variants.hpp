@@ -9,6 +9,7 @@
 
 #include "core/space/space.hpp"
 #include "core/trial.hpp"
+#include "runtime/dispatch/compile_request.hpp"
 #include "tuner/compile/compile_pool.hpp"
 
 namespace pascaline {
@@ -49,10 +50,6 @@ void compile_variants(const BoundSpace& bound, const VariantOptions& options,
 /// The same of given valid configurations, each once; `limit` and `seed` do not matter. Throws NvrtcError likewise.
 void compile_variants(const BoundSpace& bound, const VariantOptions& options, const std::vector<Config>& configs,
                       const std::function<void(const CompiledVariant&)>& each, const std::atomic<bool>& stop);
-
-/// The request that compiles a configuration's kernel function.
-[[nodiscard]] CompileRequest compile_request(const BoundSpace& bound, const Config& config, const KernelSource& source,
-                                             BinaryKind kind, const std::string& architecture);
 
 /// Whether results are compared with what code of the kernel's file gives, not with a host reference.
 [[nodiscard]] bool needs_reference_code(const Reference& reference, bool on_host) noexcept;

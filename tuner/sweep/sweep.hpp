@@ -43,7 +43,7 @@ struct SweepOptions {
   std::uint64_t seed = 1;
   int trials = 100;                ///< a problem, beyond what is already known; kUnlimitedTrials: no limit
   bool trials_given = true;        ///< false: `trials` follows from whether there is a limit of time
-  std::optional<double> budget_s;  ///< of the whole run, shared among the problems by expected gain
+  std::optional<double> budget_s;  ///< of the whole run, shared among the problems by expected speedup
   std::optional<std::chrono::system_clock::time_point> until;  ///< as well
   std::size_t jobs = 1;                                        ///< compile workers
   double compile_timeout_s = 120;                              ///< of one variant

@@ -1,5 +1,3 @@
-#include "tuner/sweep/sweep.hpp"
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -16,8 +14,10 @@
 #include "runtime/dispatch/identity.hpp"
 #include "tuner/sweep/budget.hpp"
 #include "tuner/sweep/plan_record.hpp"
+#include "tuner/sweep/sweep.hpp"
 #include "tuner/sweep/sweep_run.hpp"
 
+// How a sweep begins: its devices, plans and sessions, and what is told of them.
 namespace pascaline {
 namespace {
 
@@ -284,12 +284,6 @@ void SweepRun::tell_plan() {
   const std::size_t kernels = plans_.front()->kernels().size();
   recorder_.note(fmt::format("plan: {} problem{}{}, {}, then finals; {}", problems, problems == 1 ? "" : "s",
                              kernels > 1 ? fmt::format(" of {} kernels", kernels) : "", trials, time));
-}
-
-SweepSummary run_sweep(const std::vector<Space>& spaces, const std::vector<SweepProblem>& problems,
-                       const SweepOptions& options, const SweepEvents& events, const std::atomic<bool>& stop) {
-  SweepRun run(spaces, problems, options, events, stop);
-  return run.run();
 }
 
 }  // namespace pascaline

@@ -1,0 +1,95 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "core/space/space.hpp"
+#include "core/trial.hpp"
+#include "core/util/deadline.hpp"
+#include "tuner/measure/measure.hpp"
+#include "tuner/monitor/governor.hpp"
+#include "tuner/sweep/finals.hpp"
+
+namespace pascaline {
+
+/// How a device is measured on.
+struct LaneOptions {
+  std::string device = "host";
+  std::string target;             ///< empty: the device's own architecture
+  std::filesystem::path program;  ///< the pascaline executable
+  std::filesystem::path sensors;  ///< a trace that stands for the card's sensors; empty: the card's own
+  MeasureOptions measure;
+  GovernorOptions governor;
+  double kernel_timeout_s = 60;  ///< of a launch while nothing is known of how long they take
+  double patience = 1;           ///< factor on the time that everything but launches may take
+  Deadline deadline{};           ///< the worker stops measuring and waiting by itself then
+};
+
+/// The problem a lane measures configurations of.
+struct LaneProblem {
+  const Space* space = nullptr;
+  Problem problem;
+  std::optional<Binary> reference;
+  std::uint64_t seed = 1;
+};
+
+/// A configuration to measure.
+struct TrialJob {
+  std::uint64_t id = 0;
+  Binary binary;
+  Trial blank;         ///< what is known before it runs
+  double best_us = 0;  ///< best time so far, 0 if none
+  double leave_s = 0;  ///< of the time that is left, what is needed behind it
+};
+
+/// Configurations to compare.
+struct FinalsJob {
+  std::uint64_t id = 0;
+  std::vector<std::pair<Trial, Binary>> finalists;  ///< each with what is known before it runs
+  FinalsOptions options;
+  double best_us = 0;
+  std::optional<double> allowed_s{};  ///< for all of it, less than what is left
+};
+
+// What a lane tells.
+struct TrialDone {
+  std::uint64_t id = 0;
+  Trial trial;
+};
+struct TrialCut {  ///< the time was up before there was a result
+  TrialJob job;
+};
+struct FinalsDone {
+  std::uint64_t id = 0;
+  std::optional<FinalsResult> result;  ///< nothing if no finalist ran to the end
+};
+struct FinalistFailed {  ///< the finals go on without it
+  Trial trial;
+};
+struct ProblemPrepared {};
+struct ProblemRefused {
+  std::string reason;
+};
+struct LaneTelemetry {
+  std::int64_t unix_ms = 0;
+  Sensors sensors;
+  GovernorState state = GovernorState::measuring;
+  std::string reason;
+  std::optional<double> canary_us;
+};
+struct LaneRestarted {  ///< the worker process was replaced; every job but the one to blame is done again
+  std::string reason;   ///< empty if a trial's or finalist's reason says it
+};
+struct LaneEnded {  ///< nothing more can be measured on the device
+  std::string reason;
+  bool gave_up = false;  ///< by the governor's decision
+};
+using LaneEvent = std::variant<TrialDone, TrialCut, FinalsDone, FinalistFailed, ProblemPrepared, ProblemRefused,
+                               LaneTelemetry, LaneRestarted, LaneEnded>;
+
+}  // namespace pascaline

@@ -1,0 +1,63 @@
+#include "tuner/measure/measure_requests.hpp"
+
+#include <string>
+
+#include "tuner/ipc/messages.hpp"
+
+namespace pascaline {
+namespace {
+
+using nlohmann::json;
+
+json values_of(const Problem& problem) {
+  json values = json::array();
+  for (const auto& [name, value] : problem.dimensions) {
+    values.push_back({name, std::to_string(value)});
+  }
+  for (const auto& [name, type] : problem.types) {
+    values.push_back({name, name_of(type)});
+  }
+  return values;
+}
+
+json or_null(const std::optional<double>& value) { return value ? json(*value) : json(nullptr); }
+
+}  // namespace
+
+json setup_request(const LaneOptions& options, const std::optional<double>& ends_at_s) {
+  return {{"do", "setup"},
+          {"device", options.device},
+          {"target", options.target},
+          {"measure", options.measure},
+          {"governor", options.governor},
+          {"sensors", options.sensors.string()},
+          {"ends_at_s", or_null(ends_at_s)}};
+}
+
+json problem_request(const LaneProblem& problem) {
+  return {{"do", "problem"},
+          {"space", problem.space->json},
+          {"name", problem.space->file},
+          {"values", values_of(problem.problem)},
+          {"reference", problem.reference ? json(*problem.reference) : json(nullptr)},
+          {"seed", problem.seed}};
+}
+
+json trial_request(const TrialJob& job, const std::optional<double>& ends_at_s) {
+  return {{"do", "trial"},        {"id", job.id},           {"config", job.blank.config.json()},
+          {"binary", job.binary}, {"best_us", job.best_us}, {"ends_at_s", or_null(ends_at_s)}};
+}
+
+json finals_request(const FinalsJob& job, const std::optional<double>& ends_at_s) {
+  json finalists = json::array();
+  for (const auto& [blank, binary] : job.finalists) {
+    finalists.push_back({{"config", blank.config.json()}, {"binary", binary}});
+  }
+  return {{"do", "finals"},
+          {"id", job.id},
+          {"finalists", finalists},
+          {"options", job.options},
+          {"ends_at_s", or_null(ends_at_s)}};
+}
+
+}  // namespace pascaline
