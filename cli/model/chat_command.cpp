@@ -86,6 +86,7 @@ class Conversation {
       fmt::print("which file? /image FILE\n");
       return;
     }
+    (void)session_->folder().preprocessor();  // a model that only reads text, before the file
     const Image image = read_image(line.substr(begin));
     PromptLimits limits = limits_;
     limits.used = begun_ ? session_->model().length() : limits_.used;

@@ -57,6 +57,9 @@ PreparedRequest prepare(const GenerateCommandOptions& options, const ModelFolder
   PreparedRequest request;
   request.how = options.sampling.answer_options(model);
   std::vector<Image> images;
+  if (!options.images.empty()) {
+    (void)model.preprocessor();
+  }
   for (const std::string& file : options.images) {
     images.push_back(read_image(file));
   }

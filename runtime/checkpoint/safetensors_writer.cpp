@@ -12,7 +12,7 @@
 
 #include "runtime/checkpoint/model_error.hpp"
 #include "runtime/checkpoint/safetensors.hpp"
-#include "runtime/checkpoint/tensor_list.hpp"
+#include "runtime/checkpoint/weight_table.hpp"
 
 namespace pascaline {
 namespace {

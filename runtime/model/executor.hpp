@@ -2,8 +2,10 @@
 
 #include <cstdint>
 #include <cstdio>
+#include <functional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "runtime/device/device.hpp"
@@ -12,6 +14,9 @@
 #include "runtime/ops/operation.hpp"
 
 namespace pascaline {
+
+/// Called with what an operation asks of its kernel.
+using OperationObserver = std::function<void(const ops::KernelProblem& problem)>;
 
 /// Runs a model's operations on a device, each launch chosen by a dispatcher; or on the processor. An operation whose
 /// kernel cannot be built or launched falls back to the processor with one warning, and stays there: its operands are
@@ -36,12 +41,19 @@ class Executor {
   /// as a whole, and can be recorded.
   [[nodiscard]] std::uint64_t computed() const noexcept { return computed_; }
 
+  /// From now on `observer` is told of every operation before it runs, as a problem of its kernel, wherever it runs; an
+  /// empty one ends that. What a graph repeats is not told again.
+  void observe(OperationObserver observer) { observer_ = std::move(observer); }
+
   /// Runs the operation; on a device it does not wait. Throws Error for arguments that do not fit, want of memory, a
   /// device that is lost, and while the device records also where the operation would have to fall back, or has.
   template <ops::Operation Op>
   void run(const Op& op) {
     if (!ops::is_needed(op)) {
       return;
+    }
+    if (observer_) [[unlikely]] {
+      observer_(op.problem());
     }
     if (dispatcher_ == nullptr) {
       op.compute();
@@ -86,6 +98,7 @@ class Executor {
   std::FILE* warnings_ = nullptr;
   std::vector<std::string_view> fallen_back_;
   std::uint64_t computed_ = 0;
+  OperationObserver observer_;
 };
 
 }  // namespace pascaline

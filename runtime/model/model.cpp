@@ -39,7 +39,7 @@ std::vector<ImageTokens> token_grids(std::span<const PatchView> pictures, const 
 }
 
 // The token that stands for an image, or one that no prompt has.
-std::int32_t image_token(const ModelConfig& config) noexcept {
+std::int32_t image_token_of(const ModelConfig& config) noexcept {
   return config.vision ? static_cast<std::int32_t>(config.vision->image_token) : -1;
 }
 
@@ -136,7 +136,7 @@ bool Model::append(const Prompt& prompt, const LogitsReader& reader, const std::
   check(prompt);
   const auto count = static_cast<std::int64_t>(prompt.tokens.size());
   const auto pictures = token_grids(prompt.pictures, config_);
-  const PromptPositions positions = mrope_positions(prompt.tokens, image_token(config_), pictures, length_, delta_);
+  const PromptPositions positions = mrope_positions(prompt.tokens, image_token_of(config_), pictures, length_, delta_);
   reserve_cache(length_ + count);
   const ImageFeatures features = encode(prompt.pictures);
   const std::int64_t before = length_;

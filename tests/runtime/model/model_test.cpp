@@ -237,6 +237,30 @@ TEST_F(ModelTest, RecordedStepsAreThoseLaunchedOneByOne) {
   EXPECT_EQ(answers[0], answers[1]);
 }
 
+// On the processor and on a device a model consists of the same problems.
+TEST_F(ModelTest, AnObserverIsToldOfEveryOperation) {
+  DispatcherOptions options;
+  options.cache = PASCALINE_TEST_CACHE;
+  Dispatcher dispatcher(*host_, options);
+  Executor kernels(dispatcher);
+  std::vector<std::vector<std::string>> told;
+  for (Executor* const executor : {&executor_, &kernels}) {
+    const auto model = this->model(*executor, {.context = 64});
+    std::vector<std::string>& problems = told.emplace_back();
+    executor->observe([&](const ops::KernelProblem& problem) { problems.push_back(problem.named().text()); });
+    model->append({Tokens{1, 2, 3}, {}});
+    (void)model->sample();
+    (void)model->step();
+    const std::size_t before = problems.size();
+    executor->observe({});
+    (void)model->step();
+    EXPECT_EQ(problems.size(), before);
+    EXPECT_GT(before, static_cast<std::size_t>(16 * config_.text.layers));
+  }
+  EXPECT_EQ(told[0], told[1]);
+  EXPECT_EQ(told[0].back(), "advance");
+}
+
 // Its pixels are more than a page-locked slot holds.
 TEST_F(ModelTest, LargePicturesComeToADeviceInPieces) {
   DispatcherOptions options;
