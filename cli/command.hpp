@@ -45,14 +45,17 @@ struct KernelOptions {
   std::vector<std::string> settings;  ///< "BLOCK_M=64"
 
   void add_kernel_to(CLI::App& command);
+  /// The space of `kernel`, or of that name; throws Error if there is none, with the kernel that was probably meant.
+  /// Only `--kernels` and `--spaces`.
   void add_folders_to(CLI::App& command);
   void add_problems_to(CLI::App& command);
   void add_settings_to(CLI::App& command);
 
   [[nodiscard]] std::filesystem::path kernels() const;
   [[nodiscard]] std::filesystem::path spaces() const;
-  /// The space of `kernel`; throws Error if there is none, with the kernel that was probably meant.
-  [[nodiscard]] Space load_space() const;
+  /// The space of `kernel`, or of that name; throws Error if there is none, with the kernel that was probably meant.
+  [[nodiscard]] Space load_space() const { return load_space(kernel); }
+  [[nodiscard]] Space load_space(const std::string& name) const;
   /// The problems given, or the space's example problem.
   [[nodiscard]] std::vector<Problem> load_problems(const Space& space) const;
   /// The default configuration with the settings given.

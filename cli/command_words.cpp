@@ -73,7 +73,9 @@ std::string fault_of_name(const CLI::App& command, const std::string& word) {
       known.push_back("--" + long_name);
     }
   }
-  return fmt::format("{} has no option {}{}", command.get_name(), name, did_you_mean(name, known));
+  return fmt::format("{} no option {}{}",
+                     command.get_parent() != nullptr ? command.get_name() + " has" : std::string("there is"), name,
+                     did_you_mean(name, known));
 }
 
 }  // namespace

@@ -18,8 +18,8 @@ using OptionGroups = std::vector<OptionGroup>;
 
 constexpr const char* kRest = "Options";
 
-OptionGroup folders() { return {"Files and folders", {"--kernels", "--spaces", "--nvrtc", "--cache"}}; }
-OptionGroup output() { return {"Output", {"--output", "--emit", "--log", "--quiet", "--json"}}; }
+OptionGroup folder_group() { return {"Files and folders", {"--kernels", "--spaces", "--nvrtc", "--cache"}}; }
+OptionGroup output_group() { return {"Output", {"--output", "--emit", "--log", "--quiet", "--json"}}; }
 
 OptionGroups sweep_groups() {
   return {{"Most used", {"--model", "--until", "--budget", "--db", "--resume"}},
@@ -32,14 +32,14 @@ OptionGroups sweep_groups() {
            {"--precision", "--min-samples", "--max-samples", "--sample-budget-ms", "--abort-factor", "--warm-cache"}},
           {"When the card is fit to be measured",
            {"--max-temperature", "--preheat", "--drift", "--pause-limit", "--tolerate", "--sensors"}},
-          folders(),
-          output()};
+          folder_group(),
+          output_group()};
 }
 
 // Those of `generate`, `chat`, `bench-model`, `profile`, `workload` and `validate`.
 OptionGroups model_groups() {
   return {
-      {"Most used", {"--model", "--prompt", "--image", "--reference", "--device", "--db"}},
+      {"Most used", {"--model", "--prompt", "--image", "--system", "--reference", "--device", "--db"}},
       {kRest, {}},
       {"How the answer is drawn",
        {"--max-tokens", "--greedy", "--temperature", "--top-k", "--top-p", "--repetition-penalty", "--presence-penalty",
@@ -47,11 +47,11 @@ OptionGroups model_groups() {
       {"Memory and types",
        {"--weights", "--kv-cache", "--memory-limit", "--context", "--chunk", "--max-image-tokens", "--random-weights"}},
       {"Which kernels", {"--bundle", "--any-device", "--untuned", "--target", "--no-graph"}},
-      folders(),
-      output()};
+      folder_group(),
+      output_group()};
 }
 
-OptionGroups other_groups() { return {{kRest, {}}, folders(), output()}; }
+OptionGroups other_groups() { return {{kRest, {}}, folder_group(), output_group()}; }
 
 OptionGroups groups_of(const CLI::App& command) {
   // What fits a screen needs no headings.

@@ -125,10 +125,10 @@ std::vector<std::string> kernel_names(const std::filesystem::path& spaces) {
   return names;
 }
 
-Space KernelOptions::load_space() const {
-  if (why_no_kernel_name(kernel)) {
+Space KernelOptions::load_space(const std::string& name) const {
+  if (why_no_kernel_name(name)) {
     throw Error(fmt::format(
-        "'{}' is no kernel name; give the stem of its .cu, and its folders with --kernels and --spaces", kernel));
+        "'{}' is no kernel name; give the stem of its .cu, and its folders with --kernels and --spaces", name));
   }
   const auto file = kernel_file(spaces(), kernel, ".json");
   try {
@@ -141,6 +141,7 @@ Space KernelOptions::load_space() const {
     throw Error(fmt::format("{}{}; `pascaline kernels` lists the kernels that there are", error.what(),
                             did_you_mean(kernel, kernel_names(spaces()))));
   }
+  return Space::load(kernel_file(spaces(), name, ".json"));
 }
 
 std::vector<Problem> KernelOptions::load_problems(const Space& space) const {

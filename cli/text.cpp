@@ -134,4 +134,10 @@ std::string time_text(double time_us) {
   return time_us >= 1000 ? fmt::format("{:.3f} ms", time_us / 1000) : fmt::format("{:.2f} us", time_us);
 }
 
+std::string sum_text(double time_us) {
+  return time_us >= 1e6    ? short_number(time_us / 1e6) + " s"
+         : time_us >= 1000 ? short_number(time_us / 1000) + " ms"
+                           : short_number(time_us) + " us";
+}
+
 }  // namespace pascaline::cli

@@ -31,4 +31,7 @@ namespace pascaline::cli {
 /// "12.31 us", "1.234 ms".
 [[nodiscard]] std::string time_text(double time_us);
 
+/// "12.3 ms", "4 s": a sum of times.
+[[nodiscard]] std::string sum_text(double time_us);
+
 }  // namespace pascaline::cli

@@ -82,6 +82,7 @@ struct Trial {
   std::int64_t shared_trial = 0;    ///< the stored trial of an identical binary whose result this is; 0: its own
   double compile_ms = 0;
   double verify_ms = 0;
+  double inputs_ms = 0;  ///< of those, for drawing inputs and computing what the result must be; 0: earlier ones served
   double measure_ms = 0;
   std::int64_t started_unix_ms = 0;
 };
@@ -111,6 +112,7 @@ void for_each_field(SomeTrial& trial, Visit&& visit) {
   visit("binary_hash", trial.binary_hash);
   visit("compile_ms", trial.compile_ms);
   visit("verify_ms", trial.verify_ms);
+  visit("inputs_ms", trial.inputs_ms);
   visit("measure_ms", trial.measure_ms);
   visit("started_unix_ms", trial.started_unix_ms);
   visit("canary_us", trial.canary_us);

@@ -103,9 +103,6 @@ CREATE INDEX sessions_by_run ON sessions (run_uuid);
 -- are no words of a command here and no paths to open. A run that was taken over from another file has no plan.
 CREATE TABLE plans (
   run_uuid TEXT NOT NULL PRIMARY KEY,
-  kernel TEXT NOT NULL,
-  source_hash TEXT NOT NULL,
-  space_hash TEXT NOT NULL,
   devices TEXT NOT NULL,  -- cuda:0,cuda:1
   target TEXT NOT NULL,  -- empty: the devices' own
   nvrtc TEXT NOT NULL,  -- a version; empty: not asked for
@@ -135,13 +132,32 @@ CREATE TABLE plans (
   tolerate_thermal INTEGER NOT NULL CHECK (tolerate_thermal IN (0, 1))
 ) STRICT, WITHOUT ROWID;
 
+CREATE TABLE plan_kernels (
+  run_uuid TEXT NOT NULL REFERENCES plans (run_uuid),
+  kernel TEXT NOT NULL,
+  source_hash TEXT NOT NULL,
+  space_hash TEXT NOT NULL,
+  PRIMARY KEY (run_uuid, kernel)
+) STRICT, WITHOUT ROWID;
+
 CREATE TABLE plan_problems (
   run_uuid TEXT NOT NULL REFERENCES plans (run_uuid),
   ordinal INTEGER NOT NULL,
   problem_id INTEGER NOT NULL REFERENCES problems (id),
-  calls REAL NOT NULL CHECK (calls >= 0),  -- by the model
+  calls REAL NOT NULL CHECK (calls >= 0),  -- by the model, in all its phases
   label TEXT NOT NULL,
   PRIMARY KEY (run_uuid, ordinal)
+) STRICT, WITHOUT ROWID;
+
+-- How a problem's calls are shared out among the phases of a model (prompt, token, image); none where there are no
+-- phases.
+CREATE TABLE plan_calls (
+  run_uuid TEXT NOT NULL,
+  ordinal INTEGER NOT NULL,
+  phase TEXT NOT NULL,
+  calls REAL NOT NULL CHECK (calls >= 0),
+  PRIMARY KEY (run_uuid, ordinal, phase),
+  FOREIGN KEY (run_uuid, ordinal) REFERENCES plan_problems (run_uuid, ordinal)
 ) STRICT, WITHOUT ROWID;
 
 -- Paths that a run was begun with, to be shown: what is gone on with opens only what its own command line names.
@@ -210,6 +226,7 @@ CREATE TABLE trials (
   clock_scale REAL NOT NULL DEFAULT 1,  -- median_us, low_us, high_us are the samples' times this
   energy_mj REAL,  -- a launch
   shared_trial_id INTEGER REFERENCES trials (id),  -- the trial of an identical binary whose result this is
+  inputs_ms REAL NOT NULL DEFAULT 0,  -- of verify_ms, for inputs and what the result must be
   CHECK ((status = 'ok') = (median_us IS NOT NULL)),
   CHECK ((median_us IS NULL) = (low_us IS NULL)),
   CHECK ((median_us IS NULL) = (high_us IS NULL)),

@@ -7,9 +7,6 @@ ALTER TABLE sessions DROP COLUMN arguments;
 -- are no words of a command here and no paths to open. A run that was taken over from another file has no plan.
 CREATE TABLE plans (
   run_uuid TEXT NOT NULL PRIMARY KEY,
-  kernel TEXT NOT NULL,
-  source_hash TEXT NOT NULL,
-  space_hash TEXT NOT NULL,
   devices TEXT NOT NULL,  -- cuda:0,cuda:1
   target TEXT NOT NULL,  -- empty: the devices' own
   nvrtc TEXT NOT NULL,  -- a version; empty: not asked for
@@ -39,13 +36,32 @@ CREATE TABLE plans (
   tolerate_thermal INTEGER NOT NULL CHECK (tolerate_thermal IN (0, 1))
 ) STRICT, WITHOUT ROWID;
 
+CREATE TABLE plan_kernels (
+  run_uuid TEXT NOT NULL REFERENCES plans (run_uuid),
+  kernel TEXT NOT NULL,
+  source_hash TEXT NOT NULL,
+  space_hash TEXT NOT NULL,
+  PRIMARY KEY (run_uuid, kernel)
+) STRICT, WITHOUT ROWID;
+
 CREATE TABLE plan_problems (
   run_uuid TEXT NOT NULL REFERENCES plans (run_uuid),
   ordinal INTEGER NOT NULL,
   problem_id INTEGER NOT NULL REFERENCES problems (id),
-  calls REAL NOT NULL CHECK (calls >= 0),  -- by the model
+  calls REAL NOT NULL CHECK (calls >= 0),  -- by the model, in all its phases
   label TEXT NOT NULL,
   PRIMARY KEY (run_uuid, ordinal)
+) STRICT, WITHOUT ROWID;
+
+-- How a problem's calls are shared out among the phases of a model (prompt, token, image); none where there are no
+-- phases.
+CREATE TABLE plan_calls (
+  run_uuid TEXT NOT NULL,
+  ordinal INTEGER NOT NULL,
+  phase TEXT NOT NULL,
+  calls REAL NOT NULL CHECK (calls >= 0),
+  PRIMARY KEY (run_uuid, ordinal, phase),
+  FOREIGN KEY (run_uuid, ordinal) REFERENCES plan_problems (run_uuid, ordinal)
 ) STRICT, WITHOUT ROWID;
 
 -- Paths that a run was begun with, to be shown: what is gone on with opens only what its own command line names.
@@ -55,6 +71,8 @@ CREATE TABLE plan_paths (
   value TEXT NOT NULL,
   PRIMARY KEY (run_uuid, option)
 ) STRICT, WITHOUT ROWID;
+
+ALTER TABLE trials ADD COLUMN inputs_ms REAL NOT NULL DEFAULT 0;
 
 -- With every column of a trial, whichever they are.
 DROP VIEW trial_details;

@@ -267,8 +267,14 @@ class Store {
   /// newest decision first: one for each device, toolkit, kernel source and problem, outdated ones among them.
   [[nodiscard]] std::vector<Winner> winners(const std::string& kernel, const DeviceRow* device) const;
 
-  /// Stage of the trial that is the context's winner: whether it was decided in finals; nothing if there is none.
-  [[nodiscard]] std::optional<TrialStage> winner_stage(const ContextIds& context) const;
+  /// What was decided for a context.
+  struct Decision {
+    TrialStage stage = TrialStage::finals;  ///< of the winner's trial: whether finals decided
+    double best_us = 0;
+    std::optional<double> baseline_us{};  ///< of what the winner was compared with
+  };
+  /// Nothing if the context has no winner.
+  [[nodiscard]] std::optional<Decision> decision(const ContextIds& context) const;
   /// What the winner with this trial was compared with, where that is not the default configuration.
   struct StandIn {
     Config config;

@@ -14,7 +14,7 @@ constexpr std::string_view kSavePlan = "store the plan of a run";
 constexpr std::string_view kReadPlan = "read the plan of a run";
 
 constexpr std::string_view kPlanColumns =
-    "kernel, source_hash, space_hash, devices, target, nvrtc, searcher, seed, trials, budget_s, until_unix_s, "
+    "devices, target, nvrtc, searcher, seed, trials, budget_s, until_unix_s, "
     "retry_failed, "
     "jobs, compile_timeout_s, compile_memory_mib, kernel_timeout_s, cold_cache, min_samples, max_samples, half_width, "
     "sample_budget_ms, abort_factor, finalists, rounds, preheat_s, max_temperature_c, drift, pause_limit_s, "
@@ -32,9 +32,6 @@ std::vector<std::string> split_devices(const std::string& text) {
 
 SweepPlan read_plan(Query& row) {
   SweepPlan plan;
-  plan.kernel = row.text();
-  plan.source_hash = row.text();
-  plan.space_hash = row.text();
   plan.devices = split_devices(row.text());
   plan.target = row.text();
   plan.nvrtc = row.text();
@@ -68,14 +65,14 @@ SweepPlan read_plan(Query& row) {
 void insert_plan(Connection& connection, const std::string& run, const SweepPlan& plan) {
   connection
       .query(fmt::format("INSERT INTO plans (run_uuid, {}) VALUES "
-                         "(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+                         "(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
                          kPlanColumns))
-      .bind(run, plan.kernel, plan.source_hash, plan.space_hash, fmt::format("{}", fmt::join(plan.devices, ",")),
-            plan.target, plan.nvrtc, plan.searcher, static_cast<std::int64_t>(plan.seed), plan.trials, plan.budget_s,
-            plan.until_unix_s, plan.retry_failed, plan.jobs, plan.compile_timeout_s, plan.compile_memory_mib,
-            plan.kernel_timeout_s, plan.cold_cache, plan.min_samples, plan.max_samples, plan.half_width,
-            plan.sample_budget_ms, plan.abort_factor, plan.finalists, plan.rounds, plan.preheat_s,
-            plan.max_temperature_c, plan.drift, plan.pause_limit_s, plan.tolerate_power, plan.tolerate_thermal)
+      .bind(run, fmt::format("{}", fmt::join(plan.devices, ",")), plan.target, plan.nvrtc, plan.searcher,
+            static_cast<std::int64_t>(plan.seed), plan.trials, plan.budget_s, plan.until_unix_s, plan.retry_failed,
+            plan.jobs, plan.compile_timeout_s, plan.compile_memory_mib, plan.kernel_timeout_s, plan.cold_cache,
+            plan.min_samples, plan.max_samples, plan.half_width, plan.sample_budget_ms, plan.abort_factor,
+            plan.finalists, plan.rounds, plan.preheat_s, plan.max_temperature_c, plan.drift, plan.pause_limit_s,
+            plan.tolerate_power, plan.tolerate_thermal)
       .run();
 }
 
@@ -83,20 +80,53 @@ void insert_plan_problems(Connection& connection, const std::string& run, const 
   Query insert = connection.query(
       "INSERT INTO plan_problems (run_uuid, ordinal, problem_id, calls, label) SELECT ?, ?, id, ?, ? FROM problems "
       "WHERE text = ?");
+  Query insert_calls = connection.query("INSERT INTO plan_calls (run_uuid, ordinal, phase, calls) VALUES (?, ?, ?, ?)");
   std::int64_t ordinal = 0;
   for (const PlannedProblem& planned : plan.problems) {
-    if (insert.bind(run, ordinal++, planned.count, planned.label, planned.problem.text()).run() != 1) {
+    if (insert.bind(run, ordinal, planned.count, planned.label, planned.problem.text()).run() != 1) {
       connection.fail(kSavePlan,
                       fmt::format("the problem '{}' is not stored; this is a fault of the program, please report it",
                                   planned.problem.text()),
                       SQLITE_MISUSE);
     }
+    for (const PhaseCalls& phase : planned.phases) {
+      insert_calls.bind(run, ordinal, phase.phase, phase.count).run();
+    }
+    ++ordinal;
   }
+}
+
+std::vector<PlannedKernel> read_plan_kernels(Connection& connection, const std::string& run) {
+  Query row =
+      connection.query("SELECT kernel, source_hash, space_hash FROM plan_kernels WHERE run_uuid = ? ORDER BY kernel");
+  row.bind(run);
+  std::vector<PlannedKernel> kernels;
+  while (row.step()) {
+    PlannedKernel kernel;
+    kernel.name = row.text();
+    kernel.source_hash = row.text();
+    kernel.space_hash = row.text();
+    kernels.push_back(std::move(kernel));
+  }
+  return kernels;
+}
+
+std::vector<PhaseCalls> read_plan_calls(Connection& connection, const std::string& run, std::int64_t ordinal) {
+  Query row = connection.query("SELECT phase, calls FROM plan_calls WHERE run_uuid = ? AND ordinal = ? ORDER BY phase");
+  row.bind(run, ordinal);
+  std::vector<PhaseCalls> phases;
+  while (row.step()) {
+    PhaseCalls phase;
+    phase.phase = row.text();
+    phase.count = row.real();
+    phases.push_back(std::move(phase));
+  }
+  return phases;
 }
 
 std::vector<PlannedProblem> read_plan_problems(Connection& connection, const std::string& run) {
   Query row = connection.query(
-      "SELECT p.kernel, p.dimensions, p.types, o.calls, o.label FROM plan_problems o JOIN problems p ON "
+      "SELECT p.kernel, p.dimensions, p.types, o.calls, o.label, o.ordinal FROM plan_problems o JOIN problems p ON "
       "p.id = o.problem_id WHERE o.run_uuid = ? ORDER BY o.ordinal");
   row.bind(run);
   std::vector<PlannedProblem> problems;
@@ -105,6 +135,7 @@ std::vector<PlannedProblem> read_plan_problems(Connection& connection, const std
     planned.problem = read_problem(row);
     planned.count = row.real();
     planned.label = row.text();
+    planned.phases = read_plan_calls(connection, run, row.integer());
     problems.push_back(std::move(planned));
   }
   return problems;
@@ -116,10 +147,15 @@ void Store::save_plan(const std::string& run_uuid, const SweepPlan& plan) {
   Connection& connection = *impl_->connection;
   connection.guard(kSavePlan, [&] {
     impl_->transact([&] {
-      for (const char* table : {"plan_paths", "plan_problems", "plans"}) {
+      for (const char* table : {"plan_paths", "plan_calls", "plan_problems", "plan_kernels", "plans"}) {
         connection.query(fmt::format("DELETE FROM {} WHERE run_uuid = ?", table)).bind(run_uuid).run();
       }
       insert_plan(connection, run_uuid, plan);
+      Query insert_kernel =
+          connection.query("INSERT INTO plan_kernels (run_uuid, kernel, source_hash, space_hash) VALUES (?, ?, ?, ?)");
+      for (const PlannedKernel& kernel : plan.kernels) {
+        insert_kernel.bind(run_uuid, kernel.name, kernel.source_hash, kernel.space_hash).run();
+      }
       insert_plan_problems(connection, run_uuid, plan);
       Query insert = connection.query("INSERT INTO plan_paths (run_uuid, option, value) VALUES (?, ?, ?)");
       for (const auto& [option, value] : plan.paths) {
@@ -137,6 +173,7 @@ std::optional<SweepPlan> Store::plan(const std::string& run_uuid) const {
       return std::nullopt;
     }
     SweepPlan plan = read_plan(row);
+    plan.kernels = read_plan_kernels(connection, run_uuid);
     plan.problems = read_plan_problems(connection, run_uuid);
     Query path = connection.query("SELECT option, value FROM plan_paths WHERE run_uuid = ? ORDER BY option");
     path.bind(run_uuid);

@@ -66,13 +66,21 @@ void Store::set_winner(const ContextIds& context, std::int64_t trial_id, const s
   });
 }
 
-std::optional<TrialStage> Store::winner_stage(const ContextIds& context) const {
-  return impl_->connection->guard("read how a winner was decided", [&] {
+std::optional<Store::Decision> Store::decision(const ContextIds& context) const {
+  return impl_->connection->guard("read how a winner was decided", [&]() -> std::optional<Decision> {
     Query row = impl_->connection->query(
-        "SELECT t.stage FROM winners w JOIN trials t ON t.id = w.trial_id "
+        "SELECT t.stage, t.median_us, w.baseline_median_us FROM winners w JOIN trials t ON t.id = w.trial_id "
         "WHERE w.device_id = ? AND w.toolkit_id = ? AND w.kernel_id = ? AND w.problem_id = ?");
     row.bind(context.device, context.toolkit, context.kernel, context.problem);
-    return row.step() ? trial_stage_from(row.text()) : std::nullopt;
+    if (!row.step()) {
+      return std::nullopt;
+    }
+    const std::string stage = row.text();
+    Decision decision;
+    decision.stage = known(trial_stage_from(stage), stage);
+    decision.best_us = row.real();
+    decision.baseline_us = row.optional_real();
+    return decision;
   });
 }
 

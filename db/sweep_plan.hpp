@@ -10,20 +10,34 @@
 
 namespace pascaline {
 
+/// Calls of a problem in a phase of a model.
+struct PhaseCalls {
+  std::string phase;  ///< "prompt", "token", "image", or as the workload calls it
+  double count = 0;
+  friend bool operator==(const PhaseCalls&, const PhaseCalls&) = default;
+};
+
+/// A kernel of a plan, as its files were.
+struct PlannedKernel {
+  std::string name;
+  std::string source_hash;
+  std::string space_hash;
+  friend bool operator==(const PlannedKernel&, const PlannedKernel&) = default;
+};
+
 /// A problem of a plan.
 struct PlannedProblem {
   Problem problem;
-  double count = 1;   ///< calls by the model
-  std::string label;  ///< names in the workload, possibly empty
+  double count = 1;                  ///< calls by the model, in all its phases
+  std::string label;                 ///< names in the workload, possibly empty
+  std::vector<PhaseCalls> phases{};  ///< the same by phase, in the order of their names; empty: there are no phases
   friend bool operator==(const PlannedProblem&, const PlannedProblem&) = default;
 };
 
 /// What a run of the tuner set out to do, as a database keeps it to go on with. Read from a database it is what anybody
 /// may have written there: whoever uses it checks it as a command line is checked.
 struct SweepPlan {
-  std::string kernel;
-  std::string source_hash;
-  std::string space_hash;
+  std::vector<PlannedKernel> kernels{};  ///< in the order of their names
   std::vector<std::string> devices;
   std::string target;  ///< empty: the devices' own
   std::string nvrtc;   ///< a version of NVRTC; empty: none was asked for, or by a path

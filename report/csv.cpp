@@ -23,7 +23,7 @@ constexpr std::string_view kContextHeader =
 constexpr std::string_view kTimeHeader = "median_us,low_us,high_us,sample_count,gflops,gbs";
 constexpr std::string_view kEndHeader = ",shared_trial_id\r\n";
 
-std::string header() {
+std::string csv_header() {
   std::string text(kContextHeader);
   const Trial trial{};
   for_each_field(trial, [&](std::string_view name, const auto& value) {
@@ -114,7 +114,7 @@ void write_trial(std::string& out, const StoredTrial& stored, const Work& work) 
 }  // namespace
 
 std::string csv_report(const Store& store, const ReportOptions& options) {
-  std::string out = header();
+  std::string out = csv_header();
   std::map<std::string, Work> works;
   TrialFilter filter;
   filter.kernel = options.kernel;

@@ -770,8 +770,9 @@ def read_problem_size(kernel):
 
 
 FLOAT_TOLERANCES = {"float64": 1e-9, "float32": 1e-4, "float16": 1e-2}  # of sums in another order
-RANGES = {"float64": (-sys.float_info.max, sys.float_info.max), "float32": (-3.4028234663852886e38, 3.4028234663852886e38),
-          "float16": (-65504, 65504), "int8": (-128, 127), "uint8": (0, 255), "int32": (-(1 << 31), (1 << 31) - 1),
+RANGES = {"float64": (-sys.float_info.max, sys.float_info.max),
+          "float32": (-3.4028234663852886e38, 3.4028234663852886e38), "float16": (-65504, 65504), "int8": (-128, 127),
+          "uint8": (0, 255), "int32": (-(1 << 31), (1 << 31) - 1),
           "uint32": (0, (1 << 32) - 1), "int64": (MIN_INTEGER, MAX_INTEGER)}
 SIZES = {"float64": 8, "int64": 8, "float32": 4, "int32": 4, "uint32": 4, "float16": 2, "int8": 1, "uint8": 1}
 TYPES = {"float": ("float32", 1), "float2": ("float32", 2), "float4": ("float32", 4), "double": ("float64", 1),
@@ -890,7 +891,8 @@ class SpaceWriter:
         value = node["FillValue"].number()
         least, most = (0, 1) if node["Type"].value == "bool" else RANGES[TYPES[node["Type"].value][0]]
         if not least <= value <= most:
-            node["FillValue"].fail(f"{value} does not fit the type '{node['Type'].value}', which holds {least} to {most}")
+            node["FillValue"].fail(f"{value} does not fit the type '{node['Type'].value}', which holds {least} to "
+                                   f"{most}")
         return kind, value
 
     def scalar(self, node):
@@ -907,7 +909,9 @@ class SpaceWriter:
         if "Size" not in node:
             node.fail("a vector needs its Size")
         extent = self.number(node["Size"]) + (f" * {lanes}" if lanes > 1 else "")
-        access = node["AccessType"].one_of("ReadOnly", "WriteOnly", "ReadWrite") if "AccessType" in node else "ReadWrite"
+        access = "ReadWrite"
+        if "AccessType" in node:
+            access = node["AccessType"].one_of("ReadOnly", "WriteOnly", "ReadWrite")
         access = {"ReadOnly": "in", "WriteOnly": "out", "ReadWrite": "inout"}[access]
         out = {"buffer": element, "access": access, "extent": extent}
         if access != "in":
@@ -936,7 +940,7 @@ class SpaceWriter:
             return None
 
     def default(self):
-        """The first configuration that meets the conditions with a block of 1 to 1024 threads, parameter by parameter."""
+        """The first configuration that meets the conditions with a block of 1 to 1024 threads."""
         order = {name: index for index, name in enumerate(self.parameters)}
         last = lambda *trees: max((order[node.id] for tree in trees for node in ast.walk(tree)
                                    if isinstance(node, ast.Name) and node.id in order), default=0)

@@ -19,10 +19,11 @@ program=build/release/bin/pascaline
 results=build/quickstart
 
 say "[1/4] Set-up"
-scripts/setup.sh
+scripts/setup.sh --program
 source scripts/common.sh # what set-up just brought goes on PATH
 
 say "[2/4] Build"
+configure_options=(-DPASCALINE_BUILD_TESTS=OFF -DPASCALINE_BUILD_BENCH=OFF)
 build_preset release pascaline || exit 1
 
 say "[3/4] Tune"

@@ -62,16 +62,7 @@ void ModelCommandOptions::add_to(CLI::App& command) {
   command.add_option("--cache", kernel_cache, "Folder for compiled kernels (default: ~/.cache/pascaline)");
   command.add_option("--kernels", kernels_folder, "Folder of kernel templates (default: the installed ones)");
   command.add_option("--spaces", spaces_folder, "Folder of search spaces (default: the installed ones)");
-  const CLI::Validator types = one_of({"float32", "float16"});
-  command
-      .add_option("--weights", weights, "Type of the weights: float16 (default on a GPU) or float32 (on the processor)")
-      ->check(types);
-  command.add_option("--kv-cache", kv_cache, "Type of cached keys and values, likewise")->check(types);
-  command.add_option("--context", context, "Most tokens of a conversation (default: 4096, or what the model takes)")
-      ->transform(whole_number(1));
-  command.add_option("--chunk", chunk, "Most tokens of a prompt that are read at once")
-      ->transform(whole_number(1))
-      ->capture_default_str();
+  add_types_to(command);
   command
       .add_option("--max-image-tokens", most_image_tokens,
                   "Make images so small (default: as the model allows, and the context has room for)")
@@ -89,6 +80,19 @@ void ModelCommandOptions::add_to(CLI::App& command) {
                                  "choose a GPU with --device cuda:0");
     }
   });
+}
+
+void ModelCommandOptions::add_types_to(CLI::App& command) {
+  const CLI::Validator types = one_of({"float32", "float16"});
+  command
+      .add_option("--weights", weights, "Type of the weights: float16 (default on a GPU) or float32 (on the processor)")
+      ->check(types);
+  command.add_option("--kv-cache", kv_cache, "Type of cached keys and values, likewise")->check(types);
+  command.add_option("--context", context, "Most tokens of a conversation (default: 4096, or what the model takes)")
+      ->transform(whole_number(1));
+  command.add_option("--chunk", chunk, "Most tokens of a prompt that are read at once")
+      ->transform(whole_number(1))
+      ->capture_default_str();
 }
 
 bool ModelCommandOptions::on_processor() const {

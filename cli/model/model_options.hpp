@@ -36,6 +36,8 @@ struct ModelCommandOptions {
 
   /// The options must stay where they are until the command line was read.
   void add_to(CLI::App& command);
+  /// Only what decides on the problems that a model launches: `--weights`, `--kv-cache`, `--context`, `--chunk`.
+  void add_types_to(CLI::App& command);
   /// Whether the model runs on the processor, without kernels.
   [[nodiscard]] bool on_processor() const;
   /// Throws Error if it does: for commands that look at kernels.

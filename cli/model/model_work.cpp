@@ -46,11 +46,11 @@ PassWork observed_work(Executor& executor, const std::filesystem::path& spaces, 
 }
 
 std::optional<double> peak_flops(const DeviceInfo& device, const Sensors& sensors) {
-  const std::optional<DeviceRates> rates = typical_rates(device.architecture, device.limits);
-  if (device.kind != DeviceKind::cuda || !rates || !sensors.sm_clock_limit_mhz) {
+  const std::optional<double> lanes = fp32_lanes_of(device.architecture);
+  if (device.kind != DeviceKind::cuda || !lanes || !sensors.sm_clock_limit_mhz) {
     return std::nullopt;
   }
-  return static_cast<double>(device.limits.sm_count) * rates->fp32_lanes * 2 * *sensors.sm_clock_limit_mhz * 1e6;
+  return static_cast<double>(device.limits.sm_count) * *lanes * 2 * *sensors.sm_clock_limit_mhz * 1e6;
 }
 
 }  // namespace pascaline::cli

@@ -26,7 +26,7 @@ struct PassWork {
                                      const std::function<void()>& pass, std::int64_t cached);
 
 /// Float32 operations a second that a GPU can do at its highest clock, a product and its sum being two. Nothing for
-/// other devices, and where the card does not tell its clock.
+/// other devices, for architectures that are not known, and where the card does not tell its clock.
 [[nodiscard]] std::optional<double> peak_flops(const DeviceInfo& device, const Sensors& sensors);
 
 }  // namespace pascaline::cli

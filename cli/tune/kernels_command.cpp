@@ -23,7 +23,7 @@ namespace pascaline::cli {
 namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::ordered_json;
+using KernelJson = nlohmann::ordered_json;
 
 struct KernelsCommandOptions {
   KernelOptions kernel;
@@ -36,13 +36,22 @@ struct ListedKernel {
   fs::path source;
 };
 
-Json value_json(const Value& value) {
-  return std::visit([](const auto& held) { return Json(held); }, value);
+KernelJson value_json(const Value& value) {
+  return std::visit([](const auto& held) { return KernelJson(held); }, value);
 }
 
 // Products of many counts are beyond every integer.
 std::string count_text(double count) {
   return count < 1e6 ? fmt::format("{:.0f}", count) : fmt::format("{:.1e}", count);
+}
+
+std::string counted(std::size_t count, std::string_view what) {
+  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+}
+
+// "none" if there are none.
+std::string joined(const std::vector<std::string>& texts) {
+  return texts.empty() ? "none" : fmt::format("{}", fmt::join(texts, ", "));
 }
 
 std::string type_names(const TypeVariable& variable) {
@@ -61,11 +70,11 @@ std::string reference_text(const ListedKernel& listed) {
                                 : fmt::format("'{}' of this program", reference.host);
 }
 
-Json dimension_json(const Dimension& dimension) {
-  Json object{{"name", dimension.name},       {"description", dimension.description},
-              {"example", dimension.example}, {"minimum", dimension.minimum},
-              {"maximum", nullptr},           {"default", nullptr},
-              {"fixed", dimension.fixed},     {"varies", dimension.varies}};
+KernelJson dimension_json(const Dimension& dimension) {
+  KernelJson object{{"name", dimension.name},       {"description", dimension.description},
+                    {"example", dimension.example}, {"minimum", dimension.minimum},
+                    {"maximum", nullptr},           {"default", nullptr},
+                    {"fixed", dimension.fixed},     {"varies", dimension.varies}};
   if (dimension.maximum < std::numeric_limits<std::int64_t>::max()) {
     object["maximum"] = dimension.maximum;
   }
@@ -75,8 +84,8 @@ Json dimension_json(const Dimension& dimension) {
   return object;
 }
 
-Json type_json(const Space& space, const TypeVariable& variable) {
-  Json object{{"name", variable.name}, {"values", Json::array()}, {"like", nullptr}};
+KernelJson type_json(const Space& space, const TypeVariable& variable) {
+  KernelJson object{{"name", variable.name}, {"values", KernelJson::array()}, {"like", nullptr}};
   for (const ElementType type : variable.allowed) {
     object["values"].push_back(name_of(type));
   }
@@ -86,11 +95,11 @@ Json type_json(const Space& space, const TypeVariable& variable) {
   return object;
 }
 
-Json parameter_json(const Parameter& parameter) {
-  Json object{{"name", parameter.name},
-              {"description", parameter.description},
-              {"values", Json::array()},
-              {"default", value_json(parameter.values[parameter.default_index])}};
+KernelJson parameter_json(const Parameter& parameter) {
+  KernelJson object{{"name", parameter.name},
+                    {"description", parameter.description},
+                    {"values", KernelJson::array()},
+                    {"default", value_json(parameter.values[parameter.default_index])}};
   for (const Value& value : parameter.values) {
     object["values"].push_back(value_json(value));
   }
@@ -100,20 +109,20 @@ Json parameter_json(const Parameter& parameter) {
   return object;
 }
 
-Json kernel_json(const ListedKernel& listed) {
+KernelJson kernel_json(const ListedKernel& listed) {
   const Space& space = listed.space;
-  Json object{{"kernel", space.kernel},
-              {"description", space.description},
-              {"space", space.file},
-              {"source", listed.source.string()},
-              {"configurations", space.raw_size()},
-              {"reference", space.reference.kernel       ? "in_file"
-                            : space.reference.by_default ? "default"
-                                                         : "host"},
-              {"dimensions", Json::array()},
-              {"types", Json::array()},
-              {"parameters", Json::array()},
-              {"constraints", Json::array()}};
+  KernelJson object{{"kernel", space.kernel},
+                    {"description", space.description},
+                    {"space", space.file},
+                    {"source", listed.source.string()},
+                    {"configurations", space.raw_size()},
+                    {"reference", space.reference.kernel       ? "in_file"
+                                  : space.reference.by_default ? "default"
+                                                               : "host"},
+                    {"dimensions", KernelJson::array()},
+                    {"types", KernelJson::array()},
+                    {"parameters", KernelJson::array()},
+                    {"constraints", KernelJson::array()}};
   for (const Dimension& dimension : space.dimensions) {
     object["dimensions"].push_back(dimension_json(dimension));
   }
@@ -140,9 +149,8 @@ void print_brief(const ListedKernel& listed) {
     types.push_back(fmt::format("{} ({})", variable.name, type_names(variable)));
   }
   fmt::print("{}: {}\n", space.kernel, clean_line(space.description));
-  fmt::print("  dimensions {}; types {}\n", fmt::join(dimensions, ", "),
-             types.empty() ? "none" : fmt::format("{}", fmt::join(types, ", ")));
-  fmt::print("  {} parameters with {} combinations; checked against {}\n", space.parameters.size(),
+  fmt::print("  dimensions {}; types {}\n", joined(dimensions), joined(types));
+  fmt::print("  {} with {} combinations; checked against {}\n", counted(space.parameters.size(), "parameter"),
              count_text(space.raw_size()), reference_text(listed));
 }
 
@@ -162,7 +170,7 @@ void print_detail(const ListedKernel& listed) {
   const Space& space = listed.space;
   fmt::print("{}: {}\n{}\n{}\n", space.kernel, clean_line(space.description), clean_line(space.file),
              clean_line(listed.source.string()));
-  fmt::print("checked against {}\n\ndimensions\n", reference_text(listed));
+  fmt::print("checked against {}\n\ndimensions{}\n", reference_text(listed), space.dimensions.empty() ? ": none" : "");
   for (const Dimension& dimension : space.dimensions) {
     fmt::print("  {:<20}  {}\n", dimension.name, dimension_text(dimension));
   }
@@ -172,8 +180,8 @@ void print_detail(const ListedKernel& listed) {
         "  {:<20}  {}{}\n", variable.name, type_names(variable),
         variable.like ? fmt::format("; that of {} where it is not given", space.types[*variable.like].name) : "");
   }
-  fmt::print("\n{} parameters with {} combinations, before constraints; the default in brackets\n",
-             space.parameters.size(), count_text(space.raw_size()));
+  fmt::print("\n{} with {} combinations, before constraints; the default in brackets\n",
+             counted(space.parameters.size(), "parameter"), count_text(space.raw_size()));
   for (const Parameter& parameter : space.parameters) {
     std::vector<std::string> values;
     for (std::size_t i = 0; i < parameter.values.size(); ++i) {
@@ -183,7 +191,7 @@ void print_detail(const ListedKernel& listed) {
     fmt::print("  {:<20}  {}\n  {:<20}  {}\n", parameter.name, fmt::join(values, " "), "",
                clean_line(parameter.description));
   }
-  fmt::print("\n{} constraints\n", space.constraints.size());
+  fmt::print("\n{}\n", counted(space.constraints.size(), "constraint"));
   for (const Constraint& constraint : space.constraints) {
     fmt::print("  {}\n      {}\n", clean_line(constraint.because), clean_line(constraint.require.text()));
   }
@@ -197,7 +205,7 @@ int show_one(const KernelsCommandOptions& options) {
     throw Error(fmt::format("there is no {}; give its folder with --kernels", listed.source.string()));
   }
   if (options.as_json) {
-    fmt::print("{}\n", kernel_json(listed).dump(2, ' ', false, Json::error_handler_t::replace));
+    fmt::print("{}\n", kernel_json(listed).dump(2, ' ', false, KernelJson::error_handler_t::replace));
   } else {
     print_detail(listed);
   }
@@ -228,18 +236,18 @@ int show_all(const KernelsCommandOptions& options) {
                     spaces.string(), kernels.string()));
   }
   if (options.as_json) {
-    Json list = Json::array();
+    KernelJson list = KernelJson::array();
     for (const ListedKernel& listed : found) {
       list.push_back(kernel_json(listed));
     }
-    fmt::print("{}\n", list.dump(2, ' ', false, Json::error_handler_t::replace));
+    fmt::print("{}\n", list.dump(2, ' ', false, KernelJson::error_handler_t::replace));
     return wrong ? kFault : kSuccess;
   }
   for (const ListedKernel& listed : found) {
     print_brief(listed);
   }
-  fmt::print("\n{} kernel{} in {}; `pascaline kernels NAME` shows parameters and constraints of one\n", found.size(),
-             found.size() == 1 ? "" : "s", clean_line(spaces.string()));
+  fmt::print("\n{} in {}; `pascaline kernels NAME` shows parameters and constraints of one\n",
+             counted(found.size(), "kernel"), clean_line(spaces.string()));
   return wrong ? kFault : kSuccess;
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "cli/text.hpp"
+#include "cli/tune/phase_table.hpp"
 #include "core/util/duration.hpp"
 #include "core/util/statistics.hpp"
 #include "report/text.hpp"
@@ -94,13 +95,22 @@ void Progress::winner(const std::string& device, const SweepProblem& wanted, con
 
 void Progress::summary(const SweepSummary& summary, const SweepOptions& options) {
   view_.finish();
-  if (const std::string table = summary_table(rows_); !table.empty()) {
+  if (const std::string table = summary_table(rows_, summary.phases.empty()); !table.empty()) {
     view_.line("\n" + table);
+  }
+  if (!summary.phases.empty()) {
+    view_.line(phase_table(summary.phases));
   }
   view_.line(fmt::format("session {}: {} trial{} ({} usable, {} with the code of another) on {} problem{} in {}; {}",
                          summary.session, summary.trials, summary.trials == 1 ? "" : "s", summary.ok,
                          summary.duplicates, summary.problems_done, summary.problems_done == 1 ? "" : "s",
                          clock_text(summary.wall_s), options.database.string()));
+  if (!summary.left_out.empty()) {
+    view_.line(fmt::format("left out, as they cannot be tuned here ({}):", summary.left_out.size()));
+    for (const std::string& problem : summary.left_out) {
+      view_.line("  " + problem);
+    }
+  }
   if (!summary.not_reached.empty() && !summary.interrupted) {
     view_.line(not_reached_text(summary.not_reached));
   }

@@ -47,12 +47,6 @@ std::string line_of(const Cells& cells, const std::array<std::size_t, kColumns>&
   return line + "\n";
 }
 
-std::string sum_text(double time_us) {
-  return time_us >= 1e6    ? short_number(time_us / 1e6) + " s"
-         : time_us >= 1000 ? short_number(time_us / 1000) + " ms"
-                           : short_number(time_us) + " us";
-}
-
 std::string footnotes(const std::vector<SummaryRow>& rows) {
   std::string text;
   for (const SummaryRow& row : rows) {
@@ -101,7 +95,7 @@ bool repeats_problems(const std::vector<SummaryRow>& rows) {
 
 }  // namespace
 
-std::string summary_table(const std::vector<SummaryRow>& rows) {
+std::string summary_table(const std::vector<SummaryRow>& rows, bool totals) {
   if (rows.empty()) {
     return {};
   }
@@ -118,6 +112,9 @@ std::string summary_table(const std::vector<SummaryRow>& rows) {
     text += line_of(cells, widths);
   }
   text += footnotes(rows);
+  if (!totals) {
+    return text;
+  }
   if (!repeats_problems(rows)) {
     return text + total_line(rows, "");
   }

@@ -25,7 +25,7 @@ struct SummaryRow {
 /// The rows as aligned columns, and below them what the model spends in these kernels: counts times times, before and
 /// after. Each device has a total of its own if they tuned the same problems. Problems without both times are left
 /// out of the totals, and their number is said; so is which rows have another baseline than the default, and which were
-/// decided without finals. Ends with a newline; empty without rows.
-[[nodiscard]] std::string summary_table(const std::vector<SummaryRow>& rows);
+/// decided without finals. Without `totals` what the model spends is left out. Ends with a newline; empty without rows.
+[[nodiscard]] std::string summary_table(const std::vector<SummaryRow>& rows, bool totals = true);
 
 }  // namespace pascaline::cli

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <chrono>
 #include <optional>
-#include <set>
 #include <tuple>
 #include <unordered_map>
 
@@ -12,13 +11,15 @@
 
 #include "cli/command.hpp"
 #include "cli/text.hpp"
+#include "cli/tune/phase_table.hpp"
 #include "cli/tune/progress.hpp"
 #include "cli/tune/resume.hpp"
+#include "cli/tune/resume_notes.hpp"
 #include "cli/tune/sweep_options.hpp"
+#include "cli/tune/sweep_work.hpp"
 #include "core/error.hpp"
 #include "core/space/code_words.hpp"
 #include "core/util/duration.hpp"
-#include "core/workload.hpp"
 #include "runtime/device/compile.hpp"
 #include "runtime/device/cuda/nvrtc.hpp"
 #include "tuner/monitor/sensor_trace.hpp"
@@ -27,80 +28,6 @@
 
 namespace pascaline::cli {
 namespace {
-
-bool matches(const WorkloadProblem& problem, const SweepCommandOptions& options) {
-  for (const std::string& text : options.types) {
-    for (const auto& [name, value] : split_settings(text)) {
-      if (name_of(problem.problem.type(name)) != value) {
-        return false;
-      }
-    }
-  }
-  for (const std::string& text : options.symbols) {
-    for (const auto& [name, value] : split_settings(text)) {
-      const auto symbol = std::find_if(problem.symbols.begin(), problem.symbols.end(),
-                                       [&key = name](const auto& entry) { return entry.first == key; });
-      if (symbol != problem.symbols.end() && std::to_string(symbol->second) != value) {
-        return false;
-      }
-    }
-  }
-  return true;
-}
-
-// A name that no phase has would narrow nothing down, and a typing error tune everything.
-void check_symbols(const Workload& workload, const std::vector<std::string>& wanted) {
-  std::set<std::string> known;
-  for (const WorkloadPhase& phase : workload.phases) {
-    for (const auto& [name, values] : phase.symbols) {
-      known.insert(name);
-    }
-  }
-  for (const std::string& text : wanted) {
-    for (const auto& [name, value] : split_settings(text)) {
-      if (!known.contains(name)) {
-        throw Error(fmt::format("--symbol {}: {} has no symbol '{}' (it has: {})", text, workload.file, name,
-                                known.empty() ? "none" : fmt::format("{}", fmt::join(known, ", "))));
-      }
-    }
-  }
-}
-
-// A workload's problems, each once: equal shapes of several phases are tuned together.
-std::vector<SweepProblem> from_workload(const Space& space, const SweepCommandOptions& options) {
-  const Workload workload = Workload::load(options.workload);
-  check_symbols(workload, options.symbols);
-  std::vector<SweepProblem> problems;
-  std::unordered_map<std::string, std::size_t> known;  // index by text
-  for (const WorkloadProblem& entry : expand(workload, space, {options.phases, true})) {
-    if (!matches(entry, options)) {
-      continue;
-    }
-    const std::string label = entry.phase + ": " + entry.names;
-    if (const auto [twin, is_new] = known.try_emplace(entry.problem.text(), problems.size()); is_new) {
-      problems.push_back({entry.problem, entry.count, label});
-    } else {
-      problems[twin->second].count += entry.count;
-      problems[twin->second].label += "; " + label;
-    }
-  }
-  if (problems.empty()) {
-    throw Error(fmt::format("{} has no problem of kernel '{}' that fits --phase, --type and --symbol", options.workload,
-                            space.kernel));
-  }
-  return problems;
-}
-
-std::vector<SweepProblem> problems_of(const Space& space, const SweepCommandOptions& options) {
-  if (!options.workload.empty()) {
-    return from_workload(space, options);
-  }
-  std::vector<SweepProblem> problems;
-  for (Problem& problem : options.kernel.load_problems(space)) {
-    problems.push_back({std::move(problem), 1, ""});
-  }
-  return problems;
-}
 
 std::vector<std::string> devices_of(const SweepCommandOptions& options) {
   if (options.devices != "all") {
@@ -185,6 +112,8 @@ int finish(const SweepSummary& summary, const SweepOptions& sweep, bool as_json)
                                       {"reused_ok", summary.reused_ok},
                                       {"problems_done", summary.problems_done},
                                       {"not_reached", summary.not_reached},
+                                      {"left_out", summary.left_out},
+                                      {"phases", phases_json(summary.phases)},
                                       {"expected_s",
                                        summary.expected_s ? nlohmann::json(*summary.expected_s) : nlohmann::json()},
                                       {"restarts", summary.restarts},
@@ -222,43 +151,50 @@ void set_sweep(const SweepCommandOptions& options, SweepOptions& sweep) {
   sweep.compile_memory_bytes = std::stoull(options.compile_memory) << 20U;
 }
 
-// What is to be tuned, and what is to be told before.
-struct SweepWork {
-  Space space;
-  std::vector<SweepProblem> problems;
-  std::vector<std::string> notes;
-};
-
 SweepWork new_work(SweepCommandOptions& options) {
-  SweepWork prepared;
-  prepared.space = options.kernel.load_space();
-  prepared.problems = problems_of(prepared.space, options);
   set_sweep(options, options.sweep);
-  return prepared;
+  SweepWork work = work_of(options, options.sweep.devices.front());
+  options.sweep.spent_s = work.spent_s;
+  return work;
+}
+
+// As they are here.
+std::vector<PlannedKernel> planned_kernels(const SweepCommandOptions& options, const std::vector<Space>& spaces) {
+  std::vector<PlannedKernel> kernels;
+  for (const Space& space : spaces) {
+    const auto file = kernel_file(options.kernel.kernels(), space.kernel, ".cu");
+    kernels.push_back({space.kernel, KernelSource::load(file).hash, space.hash});
+  }
+  return kernels;
 }
 
 SweepWork resumed_work(SweepCommandOptions& options, const StoredRun& run, const CLI::App& command) {
-  SweepWork prepared;
-  std::string source_hash;
+  set_sweep(options, options.sweep);
+  const bool anew = asks_for_problems(options);
+  SweepWork work;
+  std::vector<PlannedKernel> kernels;
   try {
-    prepared.space = options.kernel.load_space();
-    source_hash = KernelSource::load(kernel_file(options.kernel.kernels(), prepared.space.kernel, ".cu")).hash;
+    if (anew) {
+      work = work_of(options, options.sweep.devices.front());
+      options.sweep.spent_s = work.spent_s;
+    } else {
+      for (const std::string& kernel : options.kernels) {
+        work.spaces.push_back(options.kernel.load_space(kernel));
+      }
+    }
+    kernels = planned_kernels(options, work.spaces);
   } catch (const Error& error) {
     throw Error(error.what() + missing_folders(run, command), error.code());
   }
-  const bool anew = !options.kernel.problems.empty() || !options.workload.empty();
-  set_sweep(options, options.sweep);
-  if (anew) {
-    prepared.problems = problems_of(prepared.space, options);
-  }
-  SweepPlan now = plan_of(prepared.space, source_hash, prepared.problems, options.sweep);
-  prepared.notes = resume_notes(run, now);
+  SweepPlan now = plan_of(kernels, work.problems, options.sweep);
+  const std::vector<std::string> notes = resume_notes(run, now);
   if (!anew) {  // after the notes: another space may be why a problem does not fit
-    prepared.problems = resumed_problems(run, prepared.space);
-    now = plan_of(prepared.space, source_hash, prepared.problems, options.sweep);
+    work.problems = resumed_problems(run, work.spaces);
+    now = plan_of(kernels, work.problems, options.sweep);
   }
-  prepared.notes.insert(prepared.notes.begin(), resumed_text(run, now));
-  return prepared;
+  work.notes.insert(work.notes.begin(), notes.begin(), notes.end());
+  work.notes.insert(work.notes.begin(), resumed_text(run, now));
+  return work;
 }
 
 int sweep(SweepCommandOptions options, const CLI::App& command) {
@@ -274,7 +210,7 @@ int sweep(SweepCommandOptions options, const CLI::App& command) {
     std::ignore = SensorTrace::load(options.sweep.sensors);  // each device's process reads it again
   }
   catch_interrupts();
-  const SweepWork prepared = run ? resumed_work(options, *run, command) : new_work(options);
+  const SweepWork work = run ? resumed_work(options, *run, command) : new_work(options);
   LiveViewOptions view;
   view.quiet = options.quiet || options.as_json;
   view.terminal = ::isatty(STDOUT_FILENO) != 0;
@@ -282,12 +218,11 @@ int sweep(SweepCommandOptions options, const CLI::App& command) {
     view.log = options.log;
   }
   Progress progress(std::move(view));
-  for (const std::string& note : prepared.notes) {
+  for (const std::string& note : work.notes) {
     progress.events().note(note);
   }
   try {
-    const SweepSummary summary =
-        run_sweep(prepared.space, prepared.problems, options.sweep, progress.events(), interrupted());
+    const SweepSummary summary = run_sweep(work.spaces, work.problems, options.sweep, progress.events(), interrupted());
     progress.summary(summary, options.sweep);
     return finish(summary, options.sweep, options.as_json);
   } catch (const SweepStoppedError& stopped) {
@@ -308,8 +243,8 @@ void add_sweep_command(CLI::App& app, Action& action) {
       "Ctrl-C finishes the trial in flight; a second one stops at once. `--resume` goes on after either, after\n"
       "kill -9 and after a power cut. `pascaline status` shows a running sweep in another terminal.\n\nExamples:\n"
       "  pascaline sweep --problem M=512,N=2048,K=2048,STORAGE=float32 --trials 200\n"
-      "  pascaline sweep --workload search_spaces/workloads/qwen3-vl-2b.json --phase prefill --until 07:00\n"
-      "  pascaline sweep --devices all --workload search_spaces/workloads/qwen3-vl-2b.json --budget 8h\n"
+      "  pascaline sweep --model Qwen3-VL-2B-Instruct --until 07:00\n"
+      "  pascaline sweep --model Qwen3-VL-2B-Instruct --devices all --kernel matmul --kernel matvec --budget 8h\n"
       "  pascaline sweep --resume");
   command->callback([&action, command, options] {
     options->trials_given = command->count("--trials") > 0;

@@ -1,6 +1,9 @@
 #include "cli/tune/sweep_options.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <utility>
 
 #include "cli/tune/searcher_names.hpp"
 #include "core/error.hpp"
@@ -13,11 +16,18 @@ constexpr double kMinS = 0.001;
 constexpr double kMaxS = 1e6;
 
 void add_what_to_tune(CLI::App& command, SweepCommandOptions& options) {
-  options.kernel.add_kernel_to(command);
-  options.kernel.add_problems_to(command);
-  command.add_option("-w,--workload", options.workload, "A workload file: tune its shapes of this kernel")
+  command.add_option("-m,--model", options.model.folder,
+                     "Tune all that this model launches, with these types and sizes: a folder with config.json");
+  options.model.add_types_to(command);
+  options.sizes.add_to(command);
+  command.add_option("-w,--workload", options.workload, "Tune the shapes of this workload file")
       ->check(CLI::ExistingFile);
-  command.add_option("--phase", options.phases, "Only this phase of the workload (repeatable)");
+  command.add_option("-k,--kernel", options.kernels,
+                     "Only this kernel, the common stem of its .cu and its .json (repeatable; default: all of the "
+                     "model or workload, else matmul)");
+  options.kernel.add_folders_to(command);
+  options.kernel.add_problems_to(command);
+  command.add_option("--phase", options.phases, "Only this phase, e.g. prompt, token or image (repeatable)");
   command.add_option("--type", options.types, "Only this element type, e.g. STORAGE=float32");
   command.add_option("--symbol", options.symbols, "Only this value of a phase's symbol, e.g. S=512");
 }
@@ -107,7 +117,38 @@ void add_measuring_options(CLI::App& command, SweepOptions& sweep, bool& warm_ca
       ->transform(whole_number(2, 10000));
 }
 
+// One thing to tune, and options of a model only with one.
+void check_what_to_tune(const SweepCommandOptions& options) {
+  std::vector<std::string> given;
+  for (const auto& [option, is_given] :
+       {std::pair("--model", !options.model.folder.empty()), std::pair("--workload", !options.workload.empty()),
+        std::pair("--problem", !options.kernel.problems.empty())}) {
+    if (is_given) {
+      given.emplace_back(option);
+    }
+  }
+  if (given.size() > 1) {
+    throw Error(fmt::format("give either {}, not both", fmt::join(given, " or ")));
+  }
+  if (!options.kernel.problems.empty() && options.kernels.size() > 1) {
+    throw Error("the shapes of --problem are of one kernel: give --kernel once");
+  }
+  const char* of_model = !options.model.weights.empty()    ? "--weights"
+                         : !options.model.kv_cache.empty() ? "--kv-cache"
+                         : options.model.context > 0       ? "--context"
+                         : !options.sizes.prompts.empty()  ? "--prompt-tokens"
+                         : !options.sizes.image.empty()    ? "--image-size"
+                                                           : nullptr;
+  if (options.model.folder.empty() && of_model != nullptr) {
+    throw Error(fmt::format("{} is about a model: give one with --model", of_model));
+  }
+}
+
 }  // namespace
+
+bool asks_for_problems(const SweepCommandOptions& options) {
+  return !options.model.folder.empty() || !options.workload.empty() || !options.kernel.problems.empty();
+}
 
 void add_sweep_options(CLI::App& command, SweepCommandOptions& options) {
   options.sweep.jobs = default_jobs();
@@ -139,15 +180,14 @@ void check_together(const SweepCommandOptions& options) {
   if (!options.devices.empty() && !options.device.device.empty()) {
     throw Error("give either --device or --devices, not both");
   }
-  if (!options.workload.empty() && !options.kernel.problems.empty()) {
-    throw Error("give either --workload or --problem, not both");
-  }
+  check_what_to_tune(options);
   const char* narrowing = !options.phases.empty()    ? "--phase"
                           : !options.types.empty()   ? "--type"
                           : !options.symbols.empty() ? "--symbol"
                                                      : nullptr;
-  if (options.workload.empty() && narrowing != nullptr) {
-    throw Error(fmt::format("{} chooses among the shapes of a workload: give one with --workload", narrowing));
+  if (options.workload.empty() && options.model.folder.empty() && narrowing != nullptr) {
+    throw Error(fmt::format("{} chooses among the shapes of a model or workload: give one with --model or --workload",
+                            narrowing));
   }
 }
 

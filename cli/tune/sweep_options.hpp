@@ -8,6 +8,8 @@
 #include <CLI/CLI.hpp>
 
 #include "cli/command.hpp"
+#include "cli/model/model_options.hpp"
+#include "cli/model/model_passes.hpp"
 #include "tuner/sweep/sweep.hpp"
 
 namespace pascaline::cli {
@@ -17,7 +19,10 @@ constexpr double kShortestBudgetS = 0.001;
 
 /// What the words of `pascaline sweep` say.
 struct SweepCommandOptions {
-  KernelOptions kernel;
+  KernelOptions kernel;              ///< its `kernel` is tuned where nothing else is asked for
+  std::vector<std::string> kernels;  ///< given with --kernel
+  ModelCommandOptions model;         ///< its folder, types and sizes; the rest is as for the sweep
+  PassCommandOptions sizes{.usual_prompts = {128, 512, 1024, 2048}, .prompts = {}, .image = {}};
   DeviceOptions device;
   SweepOptions sweep;
   std::string workload;
@@ -40,6 +45,9 @@ struct SweepCommandOptions {
   bool quiet = false;
   bool as_json = false;
 };
+
+/// Whether they say what to tune, with --model, --workload or --problem.
+[[nodiscard]] bool asks_for_problems(const SweepCommandOptions& options);
 
 /// Makes every option of `pascaline sweep` fill `options`.
 void add_sweep_options(CLI::App& command, SweepCommandOptions& options);

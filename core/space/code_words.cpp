@@ -183,13 +183,14 @@ bool has_stray_colon(std::string_view value) {
 
 // Words of C++ that name types and values; the others do something.
 bool has_acting_word(std::string_view value) {
-  constexpr std::string_view kTypes[] = {"bool",    "char",  "const",  "double", "false",    "float", "int",     "long",
-                                         "nullptr", "short", "signed", "true",   "unsigned", "void",  "volatile"};
+  constexpr std::string_view kTypeWords[] = {"bool",   "char", "const",    "double",  "false",
+                                             "float",  "int",  "long",     "nullptr", "short",
+                                             "signed", "true", "unsigned", "void",    "volatile"};
   for (std::size_t at = 0; at < value.size();) {
     const auto end = std::find_if_not(value.begin() + static_cast<std::ptrdiff_t>(at), value.end(), is_part);
     const std::string_view word = value.substr(at, static_cast<std::size_t>(end - value.begin()) - at);
     const bool is_word = std::find(std::begin(kWords), std::end(kWords), word) != std::end(kWords);
-    if (is_word && std::find(std::begin(kTypes), std::end(kTypes), word) == std::end(kTypes)) {
+    if (is_word && std::find(std::begin(kTypeWords), std::end(kTypeWords), word) == std::end(kTypeWords)) {
       return true;
     }
     at += word.size() + 1;

@@ -6,7 +6,7 @@ namespace pascaline {
 namespace {
 
 // Beyond that it is no typing error, and comparing would take long.
-constexpr std::size_t kMaxLength = 100;
+constexpr std::size_t kMaxNameLength = 100;
 
 char lower_case(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 
@@ -36,8 +36,7 @@ std::size_t edit_distance(std::string_view from, std::string_view to) {
     for (std::size_t j = 1; j <= to.size(); ++j) {
       const std::size_t replaced = last[j - 1] + (same_letter(from[i - 1], to[j - 1]) ? 0 : 1);
       row[j] = std::min({replaced, last[j] + 1, row[j - 1] + 1});
-      const bool swapped =
-          i > 1 && j > 1 && same_letter(from[i - 1], to[j - 2]) && same_letter(from[i - 2], to[j - 1]);
+      const bool swapped = i > 1 && j > 1 && same_letter(from[i - 1], to[j - 2]) && same_letter(from[i - 2], to[j - 1]);
       row[j] = swapped ? std::min(row[j], before[j - 2] + 1) : row[j];
     }
     before.swap(last);
@@ -47,13 +46,13 @@ std::size_t edit_distance(std::string_view from, std::string_view to) {
 }
 
 std::string closest_name(std::string_view given, const std::vector<std::string>& known) {
-  if (given.empty() || given.size() > kMaxLength) {
+  if (given.empty() || given.size() > kMaxNameLength) {
     return {};
   }
   std::string closest;
   std::size_t least = given.size() / 3 + 1;
   for (const std::string& name : known) {
-    if (name.size() > kMaxLength) {
+    if (name.size() > kMaxNameLength) {
       continue;
     }
     if (const std::size_t distance = edit_distance(given, name); distance < least) {

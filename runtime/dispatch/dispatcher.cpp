@@ -41,15 +41,9 @@ void require_scratch_fits(const BoundSpace& space, const Config& config, const D
 // A launch that cannot start is better refused here, where another configuration can take over.
 void require_fits(const Kernel& kernel, const Geometry& geometry, const DeviceLimits& limits) {
   const Resources& needs = kernel.resources();
-  const std::int64_t shared_bytes = std::int64_t{geometry.shared_bytes} + needs.static_shared_bytes;
-  if (shared_bytes > limits.max_shared_bytes_per_block) {
-    throw Error(fmt::format("a block needs {} bytes of shared memory, the device has {}", shared_bytes,
-                            limits.max_shared_bytes_per_block));
-  }
-  const auto threads = static_cast<int>(geometry.threads());
-  if (needs.registers > 0 && resident_blocks(limits, threads, needs.registers, shared_bytes) == 0) {
-    throw Error(fmt::format("a block of {} threads with {} registers each does not fit on the device", threads,
-                            needs.registers));
+  if (const auto reason = reason_block_does_not_fit(limits, static_cast<int>(geometry.threads()), needs.registers,
+                                                    std::int64_t{geometry.shared_bytes} + needs.static_shared_bytes)) {
+    throw Error(*reason);
   }
 }
 

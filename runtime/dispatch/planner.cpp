@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "core/error.hpp"
+#include "core/space/shape_distance.hpp"
 #include "runtime/dispatch/closest_valid.hpp"
 #include "runtime/dispatch/identity.hpp"
 
@@ -40,22 +41,6 @@ std::optional<std::string> why_unusable(const BoundSpace& space, const Config& c
 
 std::string join(const std::string& first, const std::string& second) {
   return first.empty() || second.empty() ? first + second : first + "; " + second;
-}
-
-// Infinite if element types or fixed dimensions differ.
-double squared_distance(const Space& space, const Problem& asked, const Problem& tuned) {
-  double sum = asked.types == tuned.types ? 0 : HUGE_VAL;
-  for (std::size_t i = 0; i < space.dimensions.size(); ++i) {
-    const std::int64_t wanted = asked.dimensions[i].second;
-    const std::int64_t had = tuned.dimensions[i].second;
-    if (wanted == had) {
-      continue;
-    }
-    const double octaves = std::log2(static_cast<double>(std::max<std::int64_t>(wanted, 1)) /
-                                     static_cast<double>(std::max<std::int64_t>(had, 1)));
-    sum += space.dimensions[i].fixed ? HUGE_VAL : octaves * octaves;
-  }
-  return sum;
 }
 
 std::string toolkit_note(const ToolkitRow& then, const ToolkitRow& today) {
@@ -101,9 +86,9 @@ std::optional<Plan> plan_nearest(const TunedKernel& kernel, const ToolkitRow& to
                                  std::string& notes) {
   std::vector<std::pair<double, const Winner*>> candidates;
   for (const Winner& winner : kernel.winners) {
-    const double distance = squared_distance(kernel.space, space.problem(), winner.trial.problem);
-    if (std::isfinite(distance) && winner.trial.problem != space.problem()) {
-      candidates.emplace_back(distance, &winner);
+    const auto distance = shape_distance(kernel.space, space.problem(), winner.trial.problem);
+    if (distance && winner.trial.problem != space.problem()) {
+      candidates.emplace_back(*distance, &winner);
     }
   }
   std::stable_sort(candidates.begin(), candidates.end(),
@@ -120,7 +105,7 @@ std::optional<Plan> plan_nearest(const TunedKernel& kernel, const ToolkitRow& to
     plan = plan_of(*winner, space, Provenance::nearest,
                    fmt::format("the nearest tuned problem is {}{}", winner->trial.problem.text(),
                                toolkit_note(winner->toolkit, today)));
-    plan->distance = std::sqrt(distance);
+    plan->distance = distance;
     break;
   }
   if (passed_over > 0) {

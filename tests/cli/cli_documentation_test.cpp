@@ -91,6 +91,20 @@ class CliDocumentationTest : public CliTest {
     }
     return list;
   }
+  // False where it is shortened, names something to fill in, or needs the shell. `--help` behind the words ends the
+  // command before it does anything.
+  [[nodiscard]] bool expect_taken(const WrittenCommand& command) const {
+    if (command.words.find_first_of("$[]*{}~") != std::string::npos ||
+        command.words.find("\u2026") != std::string::npos) {
+      return false;
+    }
+    std::vector<std::string> words = split(command.words);
+    words.emplace_back("--help");
+    const ProgramResult result = run(words);
+    const bool lacks_a_file = result.error.find("does not exist") != std::string::npos;
+    EXPECT_TRUE(result.exit_code == 0 || lacks_a_file) << result.error << "in " << command.place;
+    return true;
+  }
 };
 
 TEST_F(CliDocumentationTest, EveryCommandIsDocumented) {
@@ -141,23 +155,28 @@ TEST_F(CliDocumentationTest, EveryCommandLineNamesCommandsAndOptionsThatThereAre
   EXPECT_GT(looked_at, 60U);
 }
 
-// The values, too, are such as the command takes. `--help` behind them ends it before anything is done.
+// The values, too, are such as the command takes.
 TEST_F(CliDocumentationTest, EveryCommandLineIsOneThatTheProgramTakes) {
   std::size_t taken = 0;
   for (const WrittenCommand& command : written()) {
-    // Not what is shortened, names something to fill in, or needs the shell.
-    if (!command.whole || command.words.find_first_of("$[]*{}") != std::string::npos ||
-        command.words.find("\u2026") != std::string::npos) {
-      continue;
-    }
-    std::vector<std::string> words = split(command.words);
-    words.emplace_back("--help");
-    const ProgramResult result = run(words);
-    const bool lacks_a_file = result.error.find("does not exist") != std::string::npos;
-    EXPECT_TRUE(result.exit_code == 0 || lacks_a_file) << result.error << "in " << command.place;
-    ++taken;
+    taken += command.whole && expect_taken(command) ? 1 : 0;
   }
   EXPECT_GT(taken, 30U);
+}
+
+TEST_F(CliDocumentationTest, ExamplesOfEveryHelpAreOnesThatTheProgramTakes) {
+  for (const std::string& name : commands()) {
+    std::istringstream help(run({name, "--help"}).out);
+    std::size_t taken = 0;
+    for (std::string line; std::getline(help, line);) {
+      static const std::regex example("  (?:.* )?pascaline ([a-z].*)");
+      std::smatch match;
+      if (std::regex_match(line, match, example)) {
+        taken += expect_taken({name + " --help: " + line, without_shell(match[1]), true}) ? 1 : 0;
+      }
+    }
+    EXPECT_GT(taken, 0U) << name;
+  }
 }
 
 }  // namespace

@@ -49,7 +49,7 @@ TEST_F(CliKernelsTest, ShowsOneWithParametersAndReasons) {
   const ProgramResult text = kernels({"toy"});
   EXPECT_EQ(text.exit_code, 0) << text.error;
   for (const char* part : {"toy.json", "toy.cu", "checked against toy_reference in toy.cu", "elements; e.g. 1000",
-                           "32 [64] 128", "threads of a block", "1 constraints",
+                           "32 [64] 128", "threads of a block", "\n1 constraint\n",
                            "a block has at most that many threads", "BLOCK <= device_max_threads_per_block"}) {
     EXPECT_NE(text.out.find(part), std::string::npos) << part << " in\n" << text.out;
   }
@@ -64,6 +64,11 @@ TEST_F(CliKernelsTest, ShowsOneWithParametersAndReasons) {
   EXPECT_EQ(json["parameters"][0]["default"], 64);
   EXPECT_EQ(json["constraints"][0]["reason"], "a block has at most that many threads");
   EXPECT_EQ(json, json_of(kernels({"--json"}))[0]);
+}
+
+TEST_F(CliKernelsTest, KernelWithoutDimensionsSaysSo) {
+  const ProgramResult text = run({"kernels"});
+  EXPECT_NE(text.out.find("dimensions none; types none\n"), std::string::npos) << "of `advance`: " << text.out;
 }
 
 TEST_F(CliKernelsTest, ElementTypesAndWhatTheyFollowAreShown) {

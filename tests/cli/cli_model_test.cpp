@@ -3,9 +3,12 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
+#include <map>
 #include <set>
 
 #include "core/workload.hpp"
+#include "db/store.hpp"
+#include "db/sweep_plan.hpp"
 #include "runtime/checkpoint/safetensors.hpp"
 #include "runtime/session/session.hpp"
 #include "tests/cli/cli_model_fixture.hpp"
@@ -324,18 +327,111 @@ TEST_F(CliModelTest, ProfileAndWorkloadShowWhatIsLaunched) {
   const ProgramResult result = run("workload", words);
   ASSERT_EQ(result.exit_code, 0) << result.error;
   const Workload workload = Workload::load(file);
-  EXPECT_EQ(workload.phases.size(), 1);
+  ASSERT_EQ(workload.phases.size(), 3);
+  EXPECT_EQ(workload.phases[0].name, "prompt");
+  EXPECT_EQ(workload.phases[1].name, "token");
+  EXPECT_EQ(workload.phases[2].name, "image");
+  for (const char* option : {"--weights float32", "--kv-cache float32"}) {
+    EXPECT_NE(workload.description.find(option), std::string::npos) << workload.description;
+  }
   EXPECT_GT(workload.entries.size(), 20);
   const Space space = Space::load(data_folder("search_spaces") / "rmsnorm.json");
   double calls = 0;
   std::set<std::string> problems;
+  std::set<std::string> of_phases;
   for (const WorkloadProblem& problem : expand(workload, space)) {
     calls += problem.count;
-    EXPECT_TRUE(problems.insert(problem.problem.text()).second) << "twice: " << problem.problem.text();
+    problems.insert(problem.problem.text());
+    const std::string of_phase = problem.phase + ": " + problem.problem.text();
+    EXPECT_TRUE(of_phases.insert(of_phase).second) << "twice: " << of_phase;
     EXPECT_EQ(problem.problem.type("STORAGE"), ElementType::float32) << "as it was launched";
   }
   EXPECT_EQ(calls, 15) << "of the prompt, of the step and of the prompt with an image";
   EXPECT_EQ(problems.size(), 3U) << "8 rows, those of the image, and 1 row, which a prompt's last token has, too";
+}
+
+TEST_F(CliModelTest, SweepTunesWhatTheModelLaunches) {
+  const std::string database = (folder_ / "tuned.db").string();
+  const auto sweep = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> words{"sweep",
+                                   "--device",
+                                   "host",
+                                   "--weights",
+                                   "float32",
+                                   "--kv-cache",
+                                   "float32",
+                                   "--prompt-tokens",
+                                   "8",
+                                   "--image-size",
+                                   "16",
+                                   "24",
+                                   "--context",
+                                   "256",
+                                   "--db",
+                                   database,
+                                   "--jobs",
+                                   "2",
+                                   "--warm-cache",
+                                   "--min-samples",
+                                   "3",
+                                   "--rounds",
+                                   "2",
+                                   "--json",
+                                   "--max-samples",
+                                   "5",
+                                   "--trials",
+                                   "2"};
+    words.insert(words.end(), more.begin(), more.end());
+    ProgramSetting setting;
+    setting.environment = {{"PASCALINE_CACHE_DIR", PASCALINE_TEST_CACHE}};
+    return run_program(folder_.path(), words, setting);
+  };
+  expect_fault(sweep({"--model", (folder_ / "nosuch").string()}), 1, {"nosuch"});
+  expect_fault(sweep({"--model", model_, "--kernel", "softmax"}), 1, {"no problem of kernel 'softmax'", "rmsnorm"});
+  EXPECT_FALSE(std::filesystem::exists(database));
+  const json summary = json_of(sweep({"--model", model_, "--kernel", "rmsnorm", "--kernel", "gather"}));
+  ASSERT_EQ(summary["phases"].size(), 3);
+  EXPECT_EQ(summary["phases"][0]["phase"], "prompt");
+  EXPECT_EQ(summary["phases"][1]["phase"], "token");
+  EXPECT_EQ(summary["phases"][2]["phase"], "image");
+  for (const json& phase : summary["phases"]) {
+    EXPECT_GT(phase["after_us"].get<double>(), 0) << phase;
+    EXPECT_EQ(phase["without_times"], 0) << phase;
+  }
+  const Store store(database, OpenMode::read_only);
+  std::map<std::string, double> norms;
+  std::set<std::string> kernels;
+  const SweepPlan plan = store.plan(summary["run"]).value();
+  for (const PlannedProblem& planned : plan.problems) {
+    kernels.insert(planned.problem.kernel);
+    for (const PhaseCalls& phase : planned.phases) {
+      norms[phase.phase] += planned.problem.kernel == "rmsnorm" ? phase.count : 0;
+    }
+  }
+  EXPECT_EQ(kernels, (std::set<std::string>{"gather", "rmsnorm"}));
+  EXPECT_EQ(norms, (std::map<std::string, double>{{"prompt", 5}, {"token", 5}, {"image", 5}}))
+      << "two a layer, and the last one";
+  EXPECT_EQ(store.winners("", nullptr).size(), plan.problems.size());
+}
+
+// What is launched does not depend on what the weights hold.
+TEST_F(CliModelTest, SweepOfAModelNeedsNoWeights) {
+  remove_weights();
+  const ProgramResult result =
+      run_program(folder_.path(), {"sweep",    "--model",
+                                   model_,     "--device",
+                                   "host",     "--context",
+                                   "256",      "--prompt-tokens",
+                                   "8",        "--image-size",
+                                   "16",       "24",
+                                   "--kernel", "gather",
+                                   "--trials", "1",
+                                   "--rounds", "2",
+                                   "--db",     (folder_ / "tuned.db").string()},
+                  ProgramSetting{.environment = {{"PASCALINE_CACHE_DIR", PASCALINE_TEST_CACHE}}});
+  EXPECT_EQ(result.exit_code, 0) << result.error;
+  EXPECT_NE(result.out.find(model_ + " launches "), std::string::npos) << result.out;
+  EXPECT_NE(result.out.find("\nprompt "), std::string::npos) << result.out;
 }
 
 }  // namespace

@@ -22,9 +22,7 @@ class CliResumeTest : public CliTest {
   [[nodiscard]] SweepPlan toy_plan(const std::string& n = "1000") const {
     const Space space = Space::load(folder_ / "toy.json");
     SweepPlan plan = example_plan();
-    plan.kernel = "toy";
-    plan.source_hash = KernelSource::load(folder_ / "toy.cu").hash;
-    plan.space_hash = space.hash;
+    plan.kernels = {{"toy", KernelSource::load(folder_ / "toy.cu").hash, space.hash}};
     plan.devices = {"host"};
     plan.trials = 1;
     plan.jobs = 2;
@@ -242,13 +240,14 @@ TEST_F(CliResumeTest, LongNameOfAProblemIsCutBetweenCharacters) {
 
 TEST_F(CliResumeTest, KernelThatIsElsewhereIsAskedForAndOneThatChangedIsTold) {
   SweepPlan plan = toy_plan();
-  plan.source_hash = "another";
+  plan.kernels[0].source_hash = "another";
   plan.paths = {{"--kernels", "/elsewhere"}, {"--spaces", "/elsewhere"}};
   interrupted(plan);
   const ProgramResult told = resume();
   EXPECT_EQ(told.exit_code, 0) << told.error;
   EXPECT_NE(told.out.find("warning: the source of kernel 'toy' changed"), std::string::npos) << told.out;
-  plan.kernel = "matmul";
+  plan.kernels[0].name = "matmul";
+  plan.kernels[0].space_hash = "another";
   plan.problems.clear();
   interrupted(plan);
   expect_fault(resume_bare(), 1, {"source and the search space of kernel 'matmul'", "--kernels /elsewhere"});
@@ -287,9 +286,6 @@ TEST_F(CliResumeTest, NonsenseInThePlanIsRefusedWithWhatIsWrong) {
   const std::int64_t id = interrupted(toy_plan());
   const std::string session = fmt::format("session {}", id);
   const std::pair<const char*, const char*> nonsense[] = {
-      {"kernel = '../../etc/passwd'", "no kernel's name"},
-      {"kernel = ''", "no kernel's name"},
-      {"kernel = '--log=/tmp/x'", "no kernel's name"},
       {"devices = 'host,--log=x'", "neither emulator nor cuda:N"},
       {"devices = ''", "neither emulator nor cuda:N"},
       {"devices = 'cuda:-0'", "neither emulator nor cuda:N"},
@@ -337,10 +333,17 @@ TEST_F(CliResumeTest, NonsenseInThePlanIsRefusedWithWhatIsWrong) {
     std::filesystem::remove(database_ + "-wal");
     write_bytes(database_, original);
   }
-  for (const auto& [sql, part] : {std::pair("UPDATE problems SET dimensions = '{\"N\":-4}'", "does not fit"),
-                                  std::pair("UPDATE problems SET dimensions = '{'", "column dimensions"),
-                                  std::pair("UPDATE plan_problems SET calls = 9e999", "is called"),
-                                  std::pair("DELETE FROM plan_problems", "no problem")}) {
+  for (const auto& [sql, part] :
+       {std::pair("UPDATE problems SET dimensions = '{\"N\":-4}'", "does not fit"),
+        std::pair("UPDATE problems SET dimensions = '{'", "column dimensions"),
+        std::pair("UPDATE plan_problems SET calls = 9e999", "is called"),
+        std::pair("INSERT INTO plan_calls SELECT run_uuid, 0, 'token', -1 FROM plans", "is called"),
+        std::pair("UPDATE plan_kernels SET kernel = '../../etc/passwd'", "no kernel's name"),
+        std::pair("UPDATE plan_kernels SET kernel = ''", "no kernel's name"),
+        std::pair("UPDATE plan_kernels SET kernel = '--log=/tmp/x'", "no kernel's name"),
+        std::pair("UPDATE problems SET kernel = 'other'", "which it does not name"),
+        std::pair("DELETE FROM plan_kernels", "names no kernel"),
+        std::pair("DELETE FROM plan_problems", "no problem")}) {
     change(std::string("PRAGMA journal_mode = DELETE;") + sql);
     expect_fault(resume(), 1, {part});
     std::filesystem::remove(database_ + "-wal");

@@ -95,9 +95,7 @@ ContextIds example_context(Store& store, std::int64_t m) {
 
 SweepPlan example_plan() {
   SweepPlan plan;
-  plan.kernel = "matmul";
-  plan.source_hash = "source-a";
-  plan.space_hash = "space-a";
+  plan.kernels = {{"matmul", "source-a", "space-a"}};
   plan.devices = {"host"};
   plan.searcher = "random";
   plan.trials = 100;

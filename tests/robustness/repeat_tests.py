@@ -60,6 +60,12 @@ def file_name(test):
     return re.sub(r"[^A-Za-z0-9_.-]", "_", test)[:150]
 
 
+def named(test, output):
+    """What failed: the test, or where it runs many cases in one process, those of them that its output says failed."""
+    cases = sorted(set(re.findall(r"^\[  FAILED  \] ([\w/]+\.[\w/]+)", output, re.M)))
+    return [f"{test}: {case}" for case in cases if case != test] or [test]
+
+
 def outcome_of(case):
     """How CTest says that a test ended: passed, failed, skipped or not started; and why."""
     status = case.get("status")
@@ -92,9 +98,11 @@ def run_once(options, folder, number, kept):
             continue
         ran += ended_as != "not started"
         if ended_as != "passed":
-            failed[name] = reason
+            output = case.findtext("system-out") or ""
+            for culprit in named(name, output):
+                failed[culprit] = reason
             with open(os.path.join(kept, f"{file_name(name)}.run_{number}.txt"), "w", encoding="utf-8") as file:
-                file.write(f"{name}, run {number}, {case.get('time')} s\n{case.findtext('system-out') or ''}")
+                file.write(f"{name}, run {number}, {case.get('time')} s\n{output}")
     if not failed:
         os.remove(report)
     return ran, skipped, failed

@@ -19,6 +19,7 @@ add_test(skips sh -c "exit 77")
 set_tests_properties(skips PROPERTIES SKIP_RETURN_CODE 77)
 add_test(says_so sh -c "echo skipped")
 set_tests_properties(says_so PROPERTIES SKIP_REGULAR_EXPRESSION skipped)
+add_test(many sh -c "printf '[  FAILED  ] Suite.Case (1 ms)\\n[  FAILED  ] All/Other.Case/3, where GetParam() = 3\\n'; false")
 add_test(off true)
 set_tests_properties(off PROPERTIES DISABLED TRUE)
 """
@@ -49,6 +50,12 @@ class RepeatTestsTest(unittest.TestCase):
         code, out = self.repeat("good|bad")
         self.assertEqual(code, 1, out)
         self.assertIn("4 tests in 2 runs, 2 failures of 1 tests", out)
+
+    def test_of_a_program_with_one_entry_the_cases_are_named(self):
+        code, out = self.repeat("many")
+        self.assertEqual(code, 1, out)
+        self.assertIn("2 of 2  many: Suite.Case  (runs 1, 2)", out)
+        self.assertIn("2 of 2  many: All/Other.Case/3  (runs 1, 2)", out)
 
     def test_no_test_at_all_is_no_success(self):
         for only in ("a-typing-error", "skips"):

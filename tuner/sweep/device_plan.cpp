@@ -28,44 +28,71 @@ CompilePoolOptions pool_options(const SweepOptions& options, const TargetPlan& t
   return out;
 }
 
+std::vector<SweepKernel> load_kernels(const std::vector<Space>& spaces, const SweepOptions& options,
+                                      const DeviceInfo& info) {
+  std::vector<SweepKernel> kernels;
+  for (const Space& space : spaces) {
+    SweepKernel kernel;
+    kernel.space = &space;
+    kernel.source = KernelSource::load(kernel_file(options.kernels, space.kernel, ".cu"));
+    kernel.needs_reference = needs_reference_code(space.reference, info.kind == DeviceKind::emulator);
+    kernels.push_back(std::move(kernel));
+  }
+  return kernels;
+}
+
 }  // namespace
 
-DevicePlan::DevicePlan(const Space& space, const SweepOptions& options, const DeviceInfo& info, std::size_t jobs)
-    : space_(space),
-      options_(options),
+DevicePlan::DevicePlan(const std::vector<Space>& spaces, const SweepOptions& options, const DeviceInfo& info,
+                       std::size_t jobs)
+    : options_(options),
       info_(info),
       target_(plan_target(info, options.target)),
       toolchain_(Toolchain::find(target_.architecture, options.nvrtc)),
-      source_(KernelSource::load(kernel_file(options.kernels, space.kernel, ".cu"))),
+      kernels_(load_kernels(spaces, options, info)),
       pool_(pool_options(options, target_, toolchain_, jobs)) {}
+
+const SweepKernel& DevicePlan::kernel_of(const Problem& problem) const {
+  const auto found = std::find_if(kernels_.begin(), kernels_.end(),
+                                  [&](const SweepKernel& kernel) { return kernel.space->kernel == problem.kernel; });
+  if (found == kernels_.end()) {
+    throw Error(
+        fmt::format("{}: there is no search space of kernel '{}' in this sweep; this is a fault of the "
+                    "program, please report it",
+                    problem.text(), problem.kernel));
+  }
+  return *found;
+}
 
 DevicePlan::Tasks DevicePlan::make_tasks(const std::vector<SweepProblem>& problems,
                                          const std::function<void()>& go_on) const {
-  const bool naive = needs_reference_code(space_.reference, info_.kind == DeviceKind::emulator);
   Tasks tasks;
   for (const SweepProblem& problem : problems) {
     go_on();
-    auto& task = tasks.emplace_back(std::make_unique<SweepTask>(space_, problem, target_.limits, options_));
+    auto& task =
+        tasks.emplace_back(std::make_unique<SweepTask>(kernel_of(problem.problem), problem, target_.limits, options_));
     task->index = tasks.size() - 1;
-    task->reference = naive ? SweepTask::Reference::wanted : SweepTask::Reference::none;
   }
   return tasks;
 }
 
-// Fills the tasks' contexts; again if it is called again, as where another process kept the database locked.
-ContextIds DevicePlan::store_rows(Store& store, const Tasks& tasks, const std::function<void()>& go_on) const {
-  ContextIds context;
-  context.device = store.device_id(device_row(info_));
-  context.toolkit = store.toolkit_id(toolkit_row(toolchain_, target_, info_));
-  context.kernel = store.kernel_id({space_.kernel, source_.hash});
-  context.space = store.space_id(space_.kernel, space_.hash, space_.json);
+// Fills the contexts of kernels and tasks; again if it is called again, as where another process kept the database
+// locked.
+void DevicePlan::store_rows(Store& store, const Tasks& tasks, const std::function<void()>& go_on) {
+  context_.device = store.device_id(device_row(info_));
+  context_.toolkit = store.toolkit_id(toolkit_row(toolchain_, target_, info_));
+  for (SweepKernel& kernel : kernels_) {
+    const Space& space = *kernel.space;
+    kernel.context = context_;
+    kernel.context.kernel = store.kernel_id({space.kernel, kernel.source.hash});
+    kernel.context.space = store.space_id(space.kernel, space.hash, space.json);
+  }
   for (const auto& task : tasks) {
     go_on();
     const ProblemSearch& search = task->search;
-    task->context = context;
+    task->context = task->kernel.context;
     task->context.problem = store.problem_id(search.wanted().problem, search.bound().flops(), search.bound().bytes());
   }
-  return context;
 }
 
 // The database is read first and the task changed after, so that reading can be repeated.
@@ -84,7 +111,9 @@ void DevicePlan::recall(SweepRecorder& recorder, SweepTask& task, const std::str
   task.looked_at = task.search.done() > 0;
   task.decided = decided;
   // A run without a time limit comes back to a problem that it has decided never.
-  task.over = task.decided && !options_.budget_s && !options_.until;
+  if (task.decided && !options_.budget_s && !options_.until) {
+    task.state.finish();
+  }
 }
 
 void DevicePlan::plan(SweepRecorder& recorder, const std::vector<SweepProblem>& problems, const std::string& run,
@@ -93,9 +122,12 @@ void DevicePlan::plan(SweepRecorder& recorder, const std::vector<SweepProblem>& 
   Tasks tasks = make_tasks(problems, go_on);
   recorder.persist([&](Store& store) {
     go_on();  // nobody else looks at the time while the database is locked
-    store.in_one_transaction([&] { context_ = store_rows(store, tasks, go_on); });
+    store.in_one_transaction([&] { store_rows(store, tasks, go_on); });
   });
-  measured_ = recorder.persist([&](Store& store) { return store.measured(context_.device, space_.kernel); });
+  for (SweepKernel& kernel : kernels_) {
+    kernel.measured =
+        recorder.persist([&](Store& store) { return store.measured(context_.device, kernel.space->kernel); });
+  }
   for (const auto& task : tasks) {
     go_on();
     recall(recorder, *task, run);
@@ -109,16 +141,22 @@ void DevicePlan::plan(SweepRecorder& recorder, const std::vector<SweepProblem>& 
   }
 }
 
+void DevicePlan::set_session(std::int64_t session) {
+  for (const auto& task : tasks_) {
+    task->session = session;
+  }
+}
+
 // From other keys in the database, and from the other problems of this run.
 std::vector<Prior> DevicePlan::known_before_search(const SweepTask& task, const SearchDomain& domain) const {
   std::vector<RelatedProblem> related;
   for (const auto& other : tasks_) {
-    if (other.get() != &task) {
+    if (other.get() != &task && &other->kernel == &task.kernel) {
       related.push_back({other->search.wanted().problem, other->search.times_us()});
     }
   }
-  for (const Store::Measured& key : measured_) {
-    const bool same_version = key.toolkit == context_.toolkit && key.kernel == context_.kernel;
+  for (const Store::Measured& key : task.kernel.measured) {
+    const bool same_version = key.toolkit == task.context.toolkit && key.kernel == task.context.kernel;
     const bool of_run = same_version && std::any_of(tasks_.begin(), tasks_.end(), [&](const auto& other) {
                           return other->context.problem == key.problem_id;
                         });
@@ -134,7 +172,7 @@ std::vector<Prior> DevicePlan::known_before_search(const SweepTask& task, const 
 }
 
 CompileRequest DevicePlan::request(const SweepTask& task, const Config& config) const {
-  return compile_request(task.search.bound(), config, source_, target_.kind, target_.architecture);
+  return compile_request(task.search.bound(), config, task.kernel.source, target_.kind, target_.architecture);
 }
 
 void DevicePlan::submit(Job job, CompileRequest request, bool urgent) {
@@ -143,12 +181,23 @@ void DevicePlan::submit(Job job, CompileRequest request, bool urgent) {
 }
 
 CompileRequest DevicePlan::reference_request(const SweepTask& task) const {
-  return reference_request_of(space_, request(task, space_.default_config()));
+  const Space& space = *task.kernel.space;
+  return reference_request_of(space, request(task, space.default_config()));
+}
+
+// A space without a valid configuration for a problem costs that problem.
+std::optional<Config> DevicePlan::propose(SweepTask& task) const {
+  try {
+    return task.search.propose();
+  } catch (const SpaceError& error) {
+    task.fault = error.what();
+    return std::nullopt;
+  }
 }
 
 void DevicePlan::compile_reference(SweepTask& task) {
-  task.reference = SweepTask::Reference::compiling;
-  submit({&task, Purpose::reference, space_.default_config()}, reference_request(task), true);
+  task.reference.stage = TaskReference::Stage::compiling;
+  submit({&task, Purpose::reference, task.kernel.space->default_config()}, reference_request(task), true);
 }
 
 // A compiler's crash costs a configuration of the search its trial. The reference costs the whole problem, and a
@@ -166,12 +215,15 @@ bool DevicePlan::try_again(const Job& job, TrialStatus status) {
 
 // Compile as far ahead as the workers can use; what is not yet measured is no longer than that.
 void DevicePlan::fill_from(SweepTask& task, std::size_t most_open) {
-  if (task.reference == SweepTask::Reference::wanted) {
+  if (!task.fault.empty()) {
+    return;
+  }
+  if (task.reference.stage == TaskReference::Stage::wanted) {
     compile_reference(task);
   }
   const std::size_t most = std::min(most_open, task.search.ahead());
   while (pool_.pending() < 2 * pool_.workers() && task.search.open() < most) {
-    const std::optional<Config> config = task.search.propose();
+    const std::optional<Config> config = propose(task);
     if (!config) {
       return;
     }
@@ -186,7 +238,7 @@ void DevicePlan::fill_with_defaults(const std::vector<SweepTask*>& waiting) {
   }
   std::size_t most = std::max<std::size_t>(1, pool_.workers() / 2);
   for (SweepTask* task : waiting) {
-    if (most-- == 0 || !untried(*task)) {
+    if (most-- == 0 || !task->untried()) {
       return;
     }
     fill_with_default(*task);
@@ -195,13 +247,13 @@ void DevicePlan::fill_with_defaults(const std::vector<SweepTask*>& waiting) {
 
 // So that the device need not wait when it turns to the problem; its search does not begin with that.
 void DevicePlan::fill_with_default(SweepTask& task) {
-  if (task.reference == SweepTask::Reference::wanted) {
+  if (task.reference.stage == TaskReference::Stage::wanted) {
     compile_reference(task);
   }
   if (!task.search.default_waits()) {
     return;
   }
-  if (const std::optional<Config> config = task.search.propose()) {
+  if (const std::optional<Config> config = propose(task)) {
     submit({&task, Purpose::search, *config}, request(task, *config), true);
   }
 }
@@ -212,14 +264,14 @@ void DevicePlan::fill_pool(bool closing) {
   }
   const std::size_t most_open = 2 * pool_.workers() + 4;
   for (const auto& task : tasks_) {
-    if (task->owned && !task->over) {
+    if (task->state.taken()) {
       fill_from(*task, most_open);
     }
   }
   // The next problem's search begins when nothing more is proposed for the present ones, so that it can learn from
   // them.
   const bool all_proposed = std::all_of(tasks_.begin(), tasks_.end(), [](const auto& task) {
-    return !task->owned || task->over || task->search.spent() ||
+    return !task->state.taken() || task->search.spent() ||
            task->search.remaining() <= static_cast<int>(task->search.open());
   });
   const std::vector<SweepTask*> waiting = in_order();
@@ -236,7 +288,7 @@ void DevicePlan::fill_pool(bool closing) {
 std::vector<SweepTask*> DevicePlan::in_order(std::optional<double> left_s) const {
   std::vector<SweepTask*> waiting;
   for (const auto& task : tasks_) {
-    if (!task->owned && !task->over) {
+    if (task->state.stage() == TaskStage::waiting) {
       waiting.push_back(task.get());
     }
   }
@@ -261,7 +313,7 @@ SweepTask* DevicePlan::next_task(std::optional<double> left_s) {
   if (waiting.empty()) {
     return nullptr;
   }
-  waiting.front()->owned = true;
+  waiting.front()->state.take();
   return waiting.front();
 }
 
@@ -277,15 +329,16 @@ std::vector<SearchProgress> DevicePlan::progress() const {
 
 void DevicePlan::take_reference(SweepTask& task, Compiled compiled) {
   if (compiled.status == TrialStatus::ok) {
-    task.reference_binary = std::move(compiled.result.binary);
-    task.reference = SweepTask::Reference::ready;
+    task.reference.binary = std::move(compiled.result.binary);
+    task.reference.stage = TaskReference::Stage::ready;
     return;
   }
-  task.reference = SweepTask::Reference::unusable;
-  const std::string what = space_.reference.kernel
-                               ? fmt::format("the reference kernel '{}'", space_.reference.kernel->function)
-                               : "the default configuration, which results are compared with,";
-  task.no_reference = fmt::format("{}: {} cannot be used: {}", source_.file.string(), what, compiled.result.reason);
+  task.reference.stage = TaskReference::Stage::unusable;
+  const Reference& reference = task.kernel.space->reference;
+  const std::string what = reference.kernel ? fmt::format("the reference kernel '{}'", reference.kernel->function)
+                                            : "the default configuration, which results are compared with,";
+  task.reference.why_unusable =
+      fmt::format("{}: {} cannot be used: {}", task.kernel.source.file.string(), what, compiled.result.reason);
 }
 
 std::vector<DevicePlan::Outcome> DevicePlan::take_compiled() {
@@ -306,8 +359,6 @@ std::vector<DevicePlan::Outcome> DevicePlan::take_compiled() {
       } else {
         job.task->finalists.erase(job.config.text());
       }
-      job.task->gathering = std::any_of(job.task->finalists.begin(), job.task->finalists.end(),
-                                        [](const auto& entry) { return !entry.second; });
     } else if (auto settled = job.task->search.compiled(job.config, std::move(*compiled))) {
       outcomes.push_back({job.task, std::move(*settled)});
     }
@@ -317,9 +368,7 @@ std::vector<DevicePlan::Outcome> DevicePlan::take_compiled() {
 
 void DevicePlan::gather_finalists(SweepTask& task) {
   task.finalists.clear();
-  task.gathering = false;
   for (auto& [config, binary] : task.search.finalists()) {
-    task.gathering = task.gathering || !binary;
     if (!binary) {
       submit({&task, Purpose::finals, config}, request(task, config), true);
     }
@@ -328,7 +377,7 @@ void DevicePlan::gather_finalists(SweepTask& task) {
 }
 
 bool DevicePlan::all_over() const {
-  return std::all_of(tasks_.begin(), tasks_.end(), [](const auto& task) { return task->over; });
+  return std::all_of(tasks_.begin(), tasks_.end(), [](const auto& task) { return task->state.over(); });
 }
 
 }  // namespace pascaline

@@ -2,17 +2,18 @@
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
 #include "runtime/device/cuda/nvrtc.hpp"
 
 namespace pascaline {
 
-SweepPlan plan_of(const Space& space, const std::string& source_hash, const std::vector<SweepProblem>& problems,
+SweepPlan plan_of(std::vector<PlannedKernel> kernels, const std::vector<SweepProblem>& problems,
                   const SweepOptions& options) {
   SweepPlan plan;
-  plan.kernel = space.kernel;
-  plan.source_hash = source_hash;
-  plan.space_hash = space.hash;
+  plan.kernels = std::move(kernels);
+  std::sort(plan.kernels.begin(), plan.kernels.end(),
+            [](const PlannedKernel& a, const PlannedKernel& b) { return a.name < b.name; });
   plan.devices = options.devices;
   plan.target = options.target;
   plan.nvrtc = is_nvrtc_version(options.nvrtc) ? options.nvrtc : "";
@@ -46,7 +47,7 @@ SweepPlan plan_of(const Space& space, const std::string& source_hash, const std:
   plan.tolerate_power = (options.governor.tolerated_throttle & kPowerThrottleBits) != 0;
   plan.tolerate_thermal = (options.governor.tolerated_throttle & kThermalThrottleBits) != 0;
   for (const SweepProblem& problem : problems) {
-    plan.problems.push_back({problem.problem, problem.count, problem.label});
+    plan.problems.push_back({problem.problem, problem.count, problem.label, problem.phases});
   }
   plan.paths = options.paths;
   return plan;

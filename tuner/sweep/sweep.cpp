@@ -67,26 +67,26 @@ bool same_model(const DeviceInfo& a, const DeviceInfo& b) {
 }
 
 // Devices of one model share a plan and what is compiled for it; the compile workers are shared out evenly.
-std::vector<std::unique_ptr<DevicePlan>> make_groups(const Space& space, const SweepOptions& options,
-                                                     const std::vector<DeviceInfo>& devices) {
+std::vector<std::unique_ptr<DevicePlan>> make_plans(const std::vector<Space>& spaces, const SweepOptions& options,
+                                                    const std::vector<DeviceInfo>& devices) {
   std::vector<DeviceInfo> models;
   for (const DeviceInfo& info : devices) {
     if (std::none_of(models.begin(), models.end(), [&](const DeviceInfo& model) { return same_model(model, info); })) {
       models.push_back(info);
     }
   }
-  std::vector<std::unique_ptr<DevicePlan>> groups;
+  std::vector<std::unique_ptr<DevicePlan>> plans;
   for (const DeviceInfo& model : models) {
-    groups.push_back(
-        std::make_unique<DevicePlan>(space, options, model, std::max<std::size_t>(1, options.jobs / models.size())));
+    plans.push_back(
+        std::make_unique<DevicePlan>(spaces, options, model, std::max<std::size_t>(1, options.jobs / models.size())));
   }
-  return groups;
+  return plans;
 }
 
 }  // namespace
 
-SweepRun::SweepRun(const Space& space, const std::vector<SweepProblem>& problems, const SweepOptions& options,
-                   const SweepEvents& events, const std::atomic<bool>& stop)
+SweepRun::SweepRun(const std::vector<Space>& spaces, const std::vector<SweepProblem>& problems,
+                   const SweepOptions& options, const SweepEvents& events, const std::atomic<bool>& stop)
     : options_(options),
       events_(events),
       stop_(stop),
@@ -95,13 +95,13 @@ SweepRun::SweepRun(const Space& space, const std::vector<SweepProblem>& problems
   store_.set_busy_timeout(
       std::chrono::milliseconds(static_cast<std::int64_t>(1000 * std::min(1.0, options.database_wait_s))));
   const std::vector<DeviceInfo> devices = find_devices(options.devices);
-  groups_ = make_groups(space, options, devices);
+  plans_ = make_plans(spaces, options, devices);
   summary_.run = options.resume_run.empty() ? Store::new_run() : options.resume_run;
   earlier_ = earlier_sessions();
   start_clock();
-  for (const auto& group : groups_) {
-    group->plan(recorder_, problems, options.resume_run, [&] { go_on_planning(problems.size()); });
-    const std::int64_t device = group->context().device;
+  for (const auto& plan : plans_) {
+    plan->plan(recorder_, problems, options.resume_run, [&] { go_on_planning(problems.size()); });
+    const std::int64_t device = plan->context().device;
     if (const int settled = recorder_.persist([&](Store& store) { return store.settle_attempts(device); });
         settled > 0) {
       recorder_.note(
@@ -109,12 +109,16 @@ SweepRun::SweepRun(const Space& space, const std::vector<SweepProblem>& problems
     }
   }
   // Before the sessions: whoever finds one of the run finds what to go on with, too.
-  const SweepPlan plan = plan_of(space, groups_.front()->source_hash(), problems, options);
-  recorder_.persist([&](Store& store) { store.save_plan(summary_.run, plan); });
-  for (const auto& group : groups_) {
+  std::vector<PlannedKernel> kernels;
+  for (const SweepKernel& kernel : plans_.front()->kernels()) {
+    kernels.push_back({kernel.space->kernel, kernel.source.hash, kernel.space->hash});
+  }
+  const SweepPlan stored = plan_of(std::move(kernels), problems, options);
+  recorder_.persist([&](Store& store) { store.save_plan(summary_.run, stored); });
+  for (const auto& plan : plans_) {
     for (const DeviceInfo& info : devices) {
-      if (same_model(info, group->info())) {
-        add_lane(*group, info);
+      if (same_model(info, plan->info())) {
+        add_lane(*plan, info);
       }
     }
   }
@@ -124,7 +128,7 @@ SweepRun::SweepRun(const Space& space, const std::vector<SweepProblem>& problems
 
 // From the call on: opening devices and reading the database are part of the time.
 void SweepRun::start_clock() {
-  const double spent_s = static_cast<double>(spent_ms()) / 1000;
+  const double spent_s = options_.spent_s + static_cast<double>(spent_ms()) / 1000;
   const std::optional<double> left_s =
       options_.budget_s ? std::optional(std::max(0.0, *options_.budget_s - spent_s)) : std::nullopt;
   deadline_ = Deadline(left_s, options_.until);
@@ -167,7 +171,7 @@ std::vector<SessionRow> SweepRun::earlier_sessions() {
   return found;
 }
 
-void SweepRun::add_lane(DevicePlan& group, const DeviceInfo& device) {
+void SweepRun::add_lane(DevicePlan& plan, const DeviceInfo& device) {
   for (const auto& [uuid, process] : others_) {
     if (uuid == device.uuid) {
       recorder_.note(
@@ -176,7 +180,7 @@ void SweepRun::add_lane(DevicePlan& group, const DeviceInfo& device) {
   }
   std::int64_t id = 0;
   // With another toolkit nothing counts that the session measured, and what it says of itself would be wrong.
-  const ToolkitRow toolkit = toolkit_row(group.toolchain(), group.target(), group.info());
+  const ToolkitRow toolkit = toolkit_row(plan.toolchain(), plan.target(), plan.info());
   const auto earlier = std::find_if(earlier_.begin(), earlier_.end(), [&](const SessionRow& session) {
     return session.device_uuid == device.uuid && session.device.name == device_row(device).name &&
            session.toolkit == toolkit;
@@ -194,10 +198,13 @@ void SweepRun::add_lane(DevicePlan& group, const DeviceInfo& device) {
     session.device_uuid = device.uuid;
     session.program_version = kVersion;
     id = recorder_.persist(
-        [&](Store& store) { return store.begin_session(session, group.context().device, group.context().toolkit); });
+        [&](Store& store) { return store.begin_session(session, plan.context().device, plan.context().toolkit); });
   }
   summary_.session = summary_.session == 0 ? id : summary_.session;
-  lanes_.push_back({&group, std::make_unique<DeviceScheduler>(group, recorder_, options_, device, id, deadline_)});
+  if (std::none_of(lanes_.begin(), lanes_.end(), [&](const Lane& lane) { return lane.plan == &plan; })) {
+    plan.set_session(id);
+  }
+  lanes_.push_back({&plan, std::make_unique<DeviceScheduler>(plan, recorder_, options_, device, id, deadline_)});
 }
 
 // What the run's earlier processes stored counts as this one's.
@@ -219,36 +226,44 @@ void SweepRun::count_earlier_trials() {
 // Seconds by what earlier sweeps took, the devices working side by side; nothing where one has no such sweeps.
 std::optional<double> SweepRun::expected_s() const {
   double seconds = 0;
-  for (const auto& group : groups_) {
+  for (const auto& plan : plans_) {
     const auto lanes =
-        std::count_if(lanes_.begin(), lanes_.end(), [&](const Lane& lane) { return lane.group == group.get(); });
-    PlannedWork work;
-    for (const auto& task : group->tasks()) {
-      work.trials += task->over ? 0 : task->search.remaining();
-      work.problems += task->over ? 0 : 1;
+        std::count_if(lanes_.begin(), lanes_.end(), [&](const Lane& lane) { return lane.plan == plan.get(); });
+    double plan_s = 0;
+    for (const SweepKernel& kernel : plan->kernels()) {
+      PlannedWork work;
+      for (const auto& task : plan->tasks()) {
+        const bool counts = &task->kernel == &kernel && !task->state.over();
+        work.trials += counts ? task->search.remaining() : 0;
+        work.problems += counts ? 1 : 0;
+      }
+      if (work.problems == 0) {
+        continue;
+      }
+      const auto kernel_s = estimate_s(work, store_.trial_costs(plan->context().device, kernel.space->kernel));
+      if (!kernel_s) {
+        return std::nullopt;
+      }
+      plan_s += *kernel_s;
     }
-    const auto group_s = estimate_s(work, store_.trial_costs(group->context().device, kernel()));
-    if (!group_s) {
-      return std::nullopt;
-    }
-    seconds = std::max(seconds, *group_s / static_cast<double>(std::max<std::ptrdiff_t>(1, lanes)));
+    seconds = std::max(seconds, plan_s / static_cast<double>(std::max<std::ptrdiff_t>(1, lanes)));
   }
   return seconds;
 }
 
 // What will be done, and how long that is expected to take.
 void SweepRun::tell_plan() {
-  for (const auto& group : groups_) {
-    const Toolchain& toolchain = group->toolchain();
+  for (const auto& plan : plans_) {
+    const Toolchain& toolchain = plan->toolchain();
     std::vector<std::string> ids;
     for (const Lane& lane : lanes_) {
-      if (lane.group == group.get()) {
-        ids.push_back(lane.runner->device());
+      if (lane.plan == plan.get()) {
+        ids.push_back(lane.scheduler->device());
       }
     }
-    recorder_.note(fmt::format("{} ({}), {} {} for {}, {} compile workers", group->info().name, fmt::join(ids, ", "),
+    recorder_.note(fmt::format("{} ({}), {} {} for {}, {} compile workers", plan->info().name, fmt::join(ids, ", "),
                                toolchain.compiler(), toolchain.version(),
-                               shown_architecture(group->target().architecture), group->pool().workers()));
+                               shown_architecture(plan->target().architecture), plan->pool().workers()));
   }
   const bool limited = options_.trials < kUnlimitedTrials;
   const auto left_s = deadline_.left_s();
@@ -261,23 +276,19 @@ void SweepRun::tell_plan() {
   if (left_s) {
     time = limited && summary_.expected_s != left_s
                ? time + fmt::format(", at most {}", duration_text(*left_s))
-               : fmt::format("{}, shared by expected gain for the whole model", duration_text(*left_s));
+               : fmt::format("{}, shared by expected speedup of the whole model", duration_text(*left_s));
   }
-  const std::size_t problems = groups_.front()->tasks().size();
+  const std::size_t problems = plans_.front()->tasks().size();
   const std::string trials =
       limited ? fmt::format("up to {} trials each", options_.trials) : std::string("as many trials as fit");
-  recorder_.note(
-      fmt::format("plan: {} problem{}, {}, then finals; {}", problems, problems == 1 ? "" : "s", trials, time));
+  const std::size_t kernels = plans_.front()->kernels().size();
+  recorder_.note(fmt::format("plan: {} problem{}{}, {}, then finals; {}", problems, problems == 1 ? "" : "s",
+                             kernels > 1 ? fmt::format(" of {} kernels", kernels) : "", trials, time));
 }
 
-std::string SweepRun::kernel() const {
-  const auto& tasks = groups_.front()->tasks();
-  return tasks.empty() ? "" : tasks.front()->search.wanted().problem.kernel;
-}
-
-SweepSummary run_sweep(const Space& space, const std::vector<SweepProblem>& problems, const SweepOptions& options,
-                       const SweepEvents& events, const std::atomic<bool>& stop) {
-  SweepRun run(space, problems, options, events, stop);
+SweepSummary run_sweep(const std::vector<Space>& spaces, const std::vector<SweepProblem>& problems,
+                       const SweepOptions& options, const SweepEvents& events, const std::atomic<bool>& stop) {
+  SweepRun run(spaces, problems, options, events, stop);
   return run.run();
 }
 

@@ -13,6 +13,7 @@
 #include "core/error.hpp"
 #include "core/space/space.hpp"
 #include "core/trial.hpp"
+#include "db/sweep_plan.hpp"
 #include "tuner/measure/measure.hpp"
 #include "tuner/monitor/governor.hpp"
 #include "tuner/sweep/finals.hpp"
@@ -23,8 +24,9 @@ namespace pascaline {
 /// A problem to tune and how often the model calls it.
 struct SweepProblem {
   Problem problem;
-  double count = 1;
-  std::string label;  ///< names in the workload, possibly empty
+  double count = 1;                  ///< in all phases
+  std::string label;                 ///< names in the workload, possibly empty
+  std::vector<PhaseCalls> phases{};  ///< the calls by phase of the model; empty: there are no phases
 };
 
 inline constexpr int kUnlimitedTrials = 1'000'000'000;
@@ -54,6 +56,7 @@ struct SweepOptions {
   std::filesystem::path sensors;  ///< a trace that stands for the card's sensors; empty: the card's own
   double kernel_timeout_s = 60;   ///< of one launch while nothing is known of how long they take
   double patience = 1;            ///< factor on how long a worker may be silent over all but launches
+  double spent_s = 0;             ///< of the budget, before the sweep began
   double database_wait_s = 3;     ///< of another process's lock, before that is told
   bool retry_failed = false;      ///< try again what timed out, crashed or could not be launched in earlier runs
   std::string command_line;       ///< for the record
@@ -72,6 +75,17 @@ struct SweepEvents {
   std::function<void(const std::string& device, const SweepProblem&, const FinalsResult&, int trials)> winner;
   /// A few times a second.
   std::function<void(const SweepView&)> view;
+};
+
+/// What a model spends in a phase: calls times times, over the problems that have both times.
+struct PhaseTime {
+  std::string device;  ///< name of the kind of device
+  std::string phase;   ///< "prompt", "token", "image", or as the workload calls it
+  double calls = 0;
+  double before_us = 0;   ///< with every problem's default
+  double after_us = 0;    ///< with its winner
+  int problems = 0;       ///< in the sums
+  int without_times = 0;  ///< problems that are not, as no winner was decided or there is nothing to compare it with
 };
 
 /// Counts of a sweep, from the run's beginning.
@@ -94,6 +108,8 @@ struct SweepSummary {
   bool gave_up = false;                  ///< a governor did
   std::string ended_because;             ///< why devices were lost or given up, if they were
   std::vector<std::string> not_reached;  ///< problems without a trial in this run, each of each kind of device
+  std::vector<std::string> left_out{};   ///< "problem: reason", of problems that cannot be tuned here
+  std::vector<PhaseTime> phases{};       ///< by kind of device, in the order prompt, token, image, others
   std::optional<double> expected_s{};    ///< what was told beforehand; nothing if it was not known
 };
 
@@ -103,12 +119,13 @@ class SweepStoppedError : public Error {
   using Error::Error;
 };
 
-/// Tunes problems of one space: default first, then what the searcher proposes. Worker processes compile ahead; each
-/// device is owned by another process that verifies and times; every trial is stored before it counts; then finals.
-/// `stop` ends it after the trials in flight, or with SweepStoppedError if it is being planned and that would take
-/// long. Throws Error and its kinds for faults of environment or input; everything stored before stays, and
-/// `resume_run` goes on from there.
-[[nodiscard]] SweepSummary run_sweep(const Space& space, const std::vector<SweepProblem>& problems,
+/// Tunes problems, each with the space of its kernel: default first, then what the searcher proposes. Worker processes
+/// compile ahead; each device is owned by another process that verifies and times; every trial is stored before it
+/// counts; then finals. What of a kernel cannot be used costs that kernel's problems and no others. `stop` ends it
+/// after the trials in flight, or with SweepStoppedError if it is being planned and that would take long. Throws Error
+/// and its kinds for faults of environment or input; everything stored before stays, and `resume_run` goes on from
+/// there.
+[[nodiscard]] SweepSummary run_sweep(const std::vector<Space>& spaces, const std::vector<SweepProblem>& problems,
                                      const SweepOptions& options, const SweepEvents& events,
                                      const std::atomic<bool>& stop);
 

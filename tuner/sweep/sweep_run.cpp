@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "core/error.hpp"
+#include "tuner/sweep/phase_times.hpp"
 
 namespace pascaline {
 namespace {
@@ -29,6 +30,7 @@ SweepSummary SweepRun::run() {
   trials_at_start_ = summary_.trials;
   try {
     work();
+    check_any_left();
     sum_up();
     tell(true);
     finish(summary_.interrupted ? "interrupted" : "finished");
@@ -37,7 +39,7 @@ SweepSummary SweepRun::run() {
     throw;
   }
   const bool nothing_ran = std::all_of(lanes_.begin(), lanes_.end(), [](const Lane& lane) {
-    return lane.runner->ended() && !lane.runner->gave_up() && lane.runner->lane().busy_ms() == 0;
+    return lane.scheduler->ended() && !lane.scheduler->gave_up() && lane.scheduler->client().busy_ms() == 0;
   });
   if (nothing_ran && summary_.trials == trials_at_start_) {
     throw Error(summary_.ended_because);
@@ -47,30 +49,50 @@ SweepSummary SweepRun::run() {
 
 void SweepRun::sum_up() {
   for (const Lane& lane : lanes_) {
-    summary_.busy_s += lane.runner->lane().busy_ms() / 1000;
-    summary_.waited_s += lane.runner->lane().waited_ms() / 1000;
-    summary_.gave_up = summary_.gave_up || lane.runner->gave_up();
-    if (!lane.runner->ended_because().empty()) {
-      summary_.ended_because += (summary_.ended_because.empty() ? "" : "; ") + lane.runner->ended_because();
+    summary_.busy_s += lane.scheduler->client().busy_ms() / 1000;
+    summary_.waited_s += lane.scheduler->client().waited_ms() / 1000;
+    summary_.gave_up = summary_.gave_up || lane.scheduler->gave_up();
+    if (!lane.scheduler->ended_because().empty()) {
+      summary_.ended_because += (summary_.ended_because.empty() ? "" : "; ") + lane.scheduler->ended_because();
     }
   }
-  for (const auto& group : groups_) {
-    summary_.compile_s += group->compile_ms() / 1000;
+  for (const auto& plan : plans_) {
+    summary_.compile_s += plan->compile_ms() / 1000;
   }
   summary_.not_reached = not_reached();
+  for (const auto& plan : plans_) {
+    const std::vector<PhaseTime> times = phase_times(*plan, recorder_);
+    summary_.phases.insert(summary_.phases.end(), times.begin(), times.end());
+  }
   summary_.wall_s = std::chrono::duration<double>(Clock::now() - started_).count();
+}
+
+// A kernel whose files are at fault costs its own problems; where there were no others, that is the sweep's fault.
+void SweepRun::check_any_left() const {
+  std::string fault;
+  for (const auto& plan : plans_) {
+    for (const auto& task : plan->tasks()) {
+      if (task->state.stage() != TaskStage::left_out || task->fault.empty()) {
+        return;
+      }
+      fault = fault.empty() ? task->fault : fault;
+    }
+  }
+  if (!fault.empty()) {
+    throw Error(fault);
+  }
 }
 
 void SweepRun::work() {
   for (const Lane& lane : lanes_) {
-    if (!lane.group->all_over() && !stop_) {
-      lane.runner->warm_up();
+    if (!lane.plan->all_over() && !stop_) {
+      lane.scheduler->warm_up();
     }
   }
   for (;;) {
     closing_ = closing_ || closing();  // once begun it stays: a lane that is done must not begin anew
-    for (const auto& group : groups_) {
-      group->fill_pool(closing_ || stop_);
+    for (const auto& plan : plans_) {
+      plan->fill_pool(closing_ || stop_);
     }
     take_compiled();
     feed();
@@ -80,8 +102,7 @@ void SweepRun::work() {
     }
     wait();
   }
-  const bool all_over =
-      std::all_of(groups_.begin(), groups_.end(), [](const auto& group) { return group->all_over(); });
+  const bool all_over = std::all_of(plans_.begin(), plans_.end(), [](const auto& plan) { return plan->all_over(); });
   // A budget that is used up is the plan's end, too.
   summary_.interrupted = !all_over && (stop_ || !closing_);
 }
@@ -93,11 +114,11 @@ void SweepRun::feed() {
   }
   for (const Lane& lane : lanes_) {
     if (over_at_) {
-      lane.runner->run_out(Clock::now() - *over_at_ >= kOvertime);
+      lane.scheduler->run_out(Clock::now() - *over_at_ >= kOvertime);
     } else {
-      lane.runner->feed(closing_, stop_, slice(*lane.group));
+      lane.scheduler->feed(closing_, stop_, slice(*lane.plan));
     }
-    lane.runner->pump();
+    lane.scheduler->pump();
   }
 }
 
@@ -108,39 +129,35 @@ bool SweepRun::closing() const {
   if (!left_s) {
     return false;
   }
-  for (const auto& group : groups_) {
-    if (slice(*group)->others_untried) {
+  for (const auto& plan : plans_) {
+    if (slice(*plan)->others_untried) {
       return false;
     }
   }
   double reserve_s = 0;
   for (const Lane& lane : lanes_) {
-    reserve_s = std::max(reserve_s, lane.runner->reserve_s(limit_s_.value_or(*left_s)));
+    reserve_s = std::max(reserve_s, lane.scheduler->reserve_s(limit_s_.value_or(*left_s)));
   }
   return *left_s <= reserve_s;
 }
 
 bool SweepRun::done(bool closing) const {
   const bool quiet = std::all_of(lanes_.begin(), lanes_.end(),
-                                 [](const Lane& lane) { return lane.runner->idle() || lane.runner->ended(); });
-  const bool lost = std::all_of(lanes_.begin(), lanes_.end(), [](const Lane& lane) { return lane.runner->ended(); });
+                                 [](const Lane& lane) { return lane.scheduler->idle() || lane.scheduler->ended(); });
+  const bool lost = std::all_of(lanes_.begin(), lanes_.end(), [](const Lane& lane) { return lane.scheduler->ended(); });
   // A model whose devices are all lost leaves its part of the plan undone.
-  const bool nothing_left = std::all_of(groups_.begin(), groups_.end(), [&](const auto& group) {
-    return group->all_over() || std::all_of(lanes_.begin(), lanes_.end(), [&](const Lane& lane) {
-             return lane.group != group.get() || lane.runner->ended();
+  const bool nothing_left = std::all_of(plans_.begin(), plans_.end(), [&](const auto& plan) {
+    return plan->all_over() || std::all_of(lanes_.begin(), lanes_.end(), [&](const Lane& lane) {
+             return lane.plan != plan.get() || lane.scheduler->ended();
            });
   });
   return lost || (quiet && (stop_ || closing || nothing_left));
 }
 
 void SweepRun::take_compiled() {
-  for (const auto& group : groups_) {
-    for (const DevicePlan::Outcome& outcome : group->take_compiled()) {
-      const auto owner = std::find_if(lanes_.begin(), lanes_.end(),
-                                      [&](const Lane& lane) { return lane.runner->task() == outcome.task; });
-      const auto any =
-          std::find_if(lanes_.begin(), lanes_.end(), [&](const Lane& lane) { return lane.group == group.get(); });
-      (owner != lanes_.end() ? owner : any)->runner->store_settled(*outcome.task, outcome.settled);
+  for (const auto& plan : plans_) {
+    for (const DevicePlan::Outcome& outcome : plan->take_compiled()) {
+      recorder_.store_trial(*outcome.task, outcome.resolved.trial, {}, options_.trials);
     }
   }
 }
@@ -149,15 +166,15 @@ void SweepRun::take_compiled() {
 void SweepRun::wait() {
   std::vector<pollfd> waits;
   auto until = Clock::now() + kLongestWait;
-  for (const auto& group : groups_) {
-    for (const int descriptor : group->pool().descriptors()) {
+  for (const auto& plan : plans_) {
+    for (const int descriptor : plan->pool().descriptors()) {
       waits.push_back({descriptor, POLLIN, 0});
     }
   }
   for (const Lane& lane : lanes_) {
-    waits.push_back({lane.runner->lane().descriptor(), POLLIN, 0});  // poll passes over negative ones
-    waits.push_back({lane.runner->lane().write_descriptor(), POLLOUT, 0});
-    until = std::min(until, lane.runner->lane().deadline());
+    waits.push_back({lane.scheduler->client().descriptor(), POLLIN, 0});  // poll passes over negative ones
+    waits.push_back({lane.scheduler->client().write_descriptor(), POLLOUT, 0});
+    until = std::min(until, lane.scheduler->client().deadline());
   }
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now());
   ::poll(waits.data(), waits.size(), static_cast<int>(std::max<std::int64_t>(0, left.count())));
@@ -165,24 +182,24 @@ void SweepRun::wait() {
 
 // With a time limit a problem keeps a device for a part of its even share, so that gains are compared often; and as
 // long as there are others that were not looked at, for no longer than leaves as much for each of them.
-std::optional<Slice> SweepRun::slice(const DevicePlan& group) const {
+std::optional<Slice> SweepRun::slice(const DevicePlan& plan) const {
   const auto left_s = deadline_.left_s();
   if (!left_s) {
     return std::nullopt;
   }
   double lanes = 0;
   for (const Lane& lane : lanes_) {
-    lanes += lane.group == &group && !lane.runner->ended() ? 1 : 0;
+    lanes += lane.plan == &plan && !lane.scheduler->ended() ? 1 : 0;
   }
   lanes = std::max(1.0, lanes);
   double unfinished = 0;
   double untried = 0;
-  for (const auto& task : group.tasks()) {
-    unfinished += task->over ? 0 : 1;
-    untried += !task->owned && DevicePlan::untried(*task) && task->put_off_s == 0 ? 1 : 0;
+  for (const auto& task : plan.tasks()) {
+    unfinished += task->state.over() ? 0 : 1;
+    untried += !task->state.taken() && task->untried() && task->put_off_s == 0 ? 1 : 0;
   }
   const double all_s = *left_s * lanes;
-  const double problems = std::max(1.0, static_cast<double>(group.tasks().size()));
+  const double problems = std::max(1.0, static_cast<double>(plan.tasks().size()));
   const double share_s = all_s / (untried + lanes);
   Slice slice;
   slice.left_s = *left_s;
@@ -204,9 +221,9 @@ std::optional<double> SweepRun::eta_s() const {
   }
   const double elapsed_s = std::chrono::duration<double>(Clock::now() - started_).count();
   double left = 0;
-  for (const auto& group : groups_) {
-    for (const auto& task : group->tasks()) {
-      left += task->over ? 0 : task->search.remaining();
+  for (const auto& plan : plans_) {
+    for (const auto& task : plan->tasks()) {
+      left += task->state.over() ? 0 : task->search.remaining();
     }
   }
   const double eta_s = left * elapsed_s / made;
@@ -215,11 +232,11 @@ std::optional<double> SweepRun::eta_s() const {
 
 std::vector<std::string> SweepRun::not_reached() const {
   std::vector<std::string> names;
-  for (const auto& group : groups_) {
-    for (const auto& task : group->tasks()) {
-      if (DevicePlan::untried(*task)) {
+  for (const auto& plan : plans_) {
+    for (const auto& task : plan->tasks()) {
+      if (task->untried()) {
         names.push_back(task->search.wanted().problem.text() +
-                        (groups_.size() > 1 ? fmt::format(" on {}", group->info().name) : ""));
+                        (plans_.size() > 1 ? fmt::format(" on {}", plan->info().name) : ""));
       }
     }
   }
@@ -229,16 +246,16 @@ std::vector<std::string> SweepRun::not_reached() const {
 SweepView SweepRun::view(bool last) const {
   SweepView view;
   for (const Lane& lane : lanes_) {
-    view.lanes.push_back(lane.runner->view());
+    view.lanes.push_back(lane.scheduler->view());
   }
   view.trials = summary_.trials;
   view.usable = summary_.ok;
   view.duplicates = summary_.duplicates;
   view.rejected = summary_.rejected;
-  for (const auto& group : groups_) {
-    view.compiling += group->pool().busy();
-    view.compile_workers += group->pool().workers();
-    view.problems += group->tasks().size();
+  for (const auto& plan : plans_) {
+    view.compiling += plan->pool().busy();
+    view.compile_workers += plan->pool().workers();
+    view.problems += plan->tasks().size();
   }
   std::vector<std::string> untried = not_reached();
   view.problems_untried = untried.size();
@@ -275,9 +292,9 @@ void SweepRun::tell(bool last) {
   SweepView whole = view;
   whole.lanes.clear();
   for (std::size_t i = 0; i < lanes_.size(); ++i) {
-    const std::vector<TelemetryRow> readings = lanes_[i].runner->take_telemetry();
+    const std::vector<TelemetryRow> readings = lanes_[i].scheduler->take_telemetry();
     recorder_.persist([&](Store& store) {
-      store.note_progress(lanes_[i].runner->session(), spent_ms(), session_progress_text(view.lanes[i], whole),
+      store.note_progress(lanes_[i].scheduler->session(), spent_ms(), session_progress_text(view.lanes[i], whole),
                           readings);
     });
   }
@@ -298,7 +315,7 @@ void SweepRun::look_for_database() {
 
 void SweepRun::finish(const std::string& state) {
   for (const Lane& lane : lanes_) {
-    recorder_.persist([&](Store& store) { store.end_session(lane.runner->session(), state); });
+    recorder_.persist([&](Store& store) { store.end_session(lane.scheduler->session(), state); });
   }
 }
 
@@ -306,7 +323,7 @@ void SweepRun::finish(const std::string& state) {
 void SweepRun::end_failed() noexcept {
   try {
     for (const Lane& lane : lanes_) {
-      store_.end_session(lane.runner->session(), "failed");
+      store_.end_session(lane.scheduler->session(), "failed");
     }
   } catch (const std::exception& error) {
     summary_.ended_because = error.what();  // stays "running" until a later sweep finds its process dead

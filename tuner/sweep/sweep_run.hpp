@@ -23,7 +23,7 @@ namespace pascaline {
 class SweepRun {
  public:
   /// Plans, begins or takes up the sessions, and tells the plan; all references must outlive it.
-  SweepRun(const Space& space, const std::vector<SweepProblem>& problems, const SweepOptions& options,
+  SweepRun(const std::vector<Space>& spaces, const std::vector<SweepProblem>& problems, const SweepOptions& options,
            const SweepEvents& events, const std::atomic<bool>& stop);
 
   /// Works the plan off, once.
@@ -32,28 +32,28 @@ class SweepRun {
  private:
   using Clock = std::chrono::steady_clock;
   struct Lane {
-    DevicePlan* group = nullptr;
-    std::unique_ptr<DeviceScheduler> runner;
+    DevicePlan* plan = nullptr;
+    std::unique_ptr<DeviceScheduler> scheduler;
   };
 
   [[nodiscard]] std::vector<SessionRow> earlier_sessions();
-  void add_lane(DevicePlan& group, const DeviceInfo& device);
+  void add_lane(DevicePlan& plan, const DeviceInfo& device);
   void count_earlier_trials();
   void start_clock();
   void go_on_planning(std::size_t problems);
   [[nodiscard]] std::optional<double> expected_s() const;
   void tell_plan();
-  [[nodiscard]] std::string kernel() const;
 
   void work();
   void sum_up();
+  void check_any_left() const;
   void feed();
   [[nodiscard]] bool closing() const;
   [[nodiscard]] std::vector<std::string> not_reached() const;
   [[nodiscard]] bool done(bool closing) const;
   void take_compiled();
   void wait();
-  [[nodiscard]] std::optional<Slice> slice(const DevicePlan& group) const;
+  [[nodiscard]] std::optional<Slice> slice(const DevicePlan& plan) const;
   [[nodiscard]] std::optional<double> eta_s() const;
   [[nodiscard]] SweepView view(bool last) const;
   [[nodiscard]] std::int64_t spent_ms() const;
@@ -72,7 +72,7 @@ class SweepRun {
   std::vector<SessionRow> earlier_;
   std::int64_t earlier_spent_ms_ = 0;
   std::vector<std::pair<std::string, std::int64_t>> others_;  ///< GPUs that other sweeps are using, and who
-  std::vector<std::unique_ptr<DevicePlan>> groups_;
+  std::vector<std::unique_ptr<DevicePlan>> plans_;
   std::vector<Lane> lanes_;
   Deadline deadline_;
   std::optional<double> limit_s_;                     ///< what was left of it at first

@@ -143,7 +143,7 @@ TEST_F(MemoryPlanTest, ALimitIsKept) {
     Executor executor(device, &pool);
     WeightSource source = hash_weights(config_);
     Model model(executor, config_, source, options_);
-    const std::vector<float> pixels(static_cast<std::size_t>(256 * config_.vision.patch_values()));
+    const std::vector<float> pixels(static_cast<std::size_t>(256 * config_.vision->patch_values()));
     const PatchView picture{16, 16, pixels};
     Tokens tokens(600, 1);
     std::fill(tokens.begin() + 10, tokens.begin() + 74, 500);
@@ -153,7 +153,7 @@ TEST_F(MemoryPlanTest, ALimitIsKept) {
         << "all of it comes from the pool";
     for (int i = 0; i < 3; ++i) {
       (void)model.encode({&picture, 1});
-      EXPECT_EQ(pool.statistics().held_bytes, after_first.held_bytes) << "pictures that were seen take no more";
+      EXPECT_EQ(pool.statistics().held_bytes, after_first.held_bytes) << "images that were seen take no more";
       EXPECT_EQ(pool.statistics().device_calls, after_first.device_calls);
     }
     EXPECT_THROW((void)model.append({Tokens(1400, 7), {}}), OutOfMemoryError) << "the cache does not grow beyond it";

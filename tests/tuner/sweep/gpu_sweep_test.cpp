@@ -47,7 +47,7 @@ TEST_P(GpuMatmulSweepTest, NoVariantIsWrong) {
   options.finals.rounds = 4;
   options.finals.min_rounds = 2;
   const std::atomic<bool> stop{false};
-  const SweepSummary summary = run_sweep(space, {{problem, 1, ""}}, options, {}, stop);
+  const SweepSummary summary = run_sweep({space}, {{problem, 1, ""}}, options, {}, stop);
   EXPECT_EQ(summary.trials, 12);
   EXPECT_GT(summary.ok, 0);
   const Store store(options.database, OpenMode::read_only);

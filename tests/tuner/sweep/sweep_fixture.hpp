@@ -44,7 +44,7 @@ class SweepTest : public ::testing::Test {
     for (const std::string& n : sizes) {
       problems.push_back({space_.problem({{"N", n}}), 1, ""});
     }
-    return run_sweep(space_, problems, options_, events_, stop_);
+    return run_sweep({space_}, problems, options_, events_, stop_);
   }
   [[nodiscard]] std::vector<StoredTrial> stored(TrialStage stage) const {
     std::vector<StoredTrial> trials = Store(database_, OpenMode::read_only).trials({});

@@ -76,7 +76,8 @@ TEST_F(SweepPlanningTest, ADatabaseThatIsLockedMeanwhileChangesNothing) {
     other.exec("ROLLBACK");
   };
   SweepRecorder recorder(store, summary_, events_, stop_, 0.1);
-  DevicePlan plan(space_, options_, host(), 1);
+  const std::vector<Space> spaces{space_};
+  DevicePlan plan(spaces, options_, host(), 1);
   plan.plan(recorder, problems({"1000", "2000"}), "", [] {});
   EXPECT_EQ(told, 1);
   ASSERT_EQ(plan.tasks().size(), 2U);
@@ -94,7 +95,8 @@ TEST_F(SweepPlanningTest, ADatabaseThatStaysLockedIsWaitedForUntilTheSweepIsToEn
   other.exec("BEGIN IMMEDIATE");
   events_.note = [&](const std::string&) { stop_ = true; };
   SweepRecorder recorder(store, summary_, events_, stop_, 0.1);
-  DevicePlan plan(space_, options_, host(), 1);
+  const std::vector<Space> spaces{space_};
+  DevicePlan plan(spaces, options_, host(), 1);
   const auto go_on = [&] {
     if (stop_) {
       throw SweepStoppedError("told to");
@@ -110,7 +112,8 @@ TEST_F(SweepPlanningTest, ADatabaseThatStaysLockedIsWaitedForUntilTheSweepIsToEn
 TEST_F(SweepPlanningTest, NothingOfAPlanIsStoredThatCameToNothing) {
   Store store(database_, OpenMode::create);
   SweepRecorder recorder(store, summary_, events_, stop_, 0.1);
-  DevicePlan plan(space_, options_, host(), 1);
+  const std::vector<Space> spaces{space_};
+  DevicePlan plan(spaces, options_, host(), 1);
   int calls = 0;
   const auto go_on = [&] {
     if (++calls == 6) {  // three problems are made, and the second of them is about to be stored

@@ -38,7 +38,7 @@ class WorkerLossTest : public SweepFaultsTest {
   }
   [[nodiscard]] SweepSummary sweep() {
     const Space space = Space::load(folder_ / "toy.json");
-    return run_sweep(space, {{space.problem({{"N", "5000"}}), 1, ""}}, options_, events_, stop_);
+    return run_sweep({space}, {{space.problem({{"N", "5000"}}), 1, ""}}, options_, events_, stop_);
   }
   // The worker that measures, if there is one right now.
   static int measurer() {

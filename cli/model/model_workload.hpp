@@ -1,0 +1,25 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include "cli/model/model_options.hpp"
+#include "cli/model/model_passes.hpp"
+
+namespace pascaline::cli {
+
+/// What a model launches, as a workload: docs/workloads.md.
+struct ModelWorkload {
+  std::string text;         ///< the document, JSON
+  std::size_t entries = 0;  ///< calls of one problem in one phase each
+  std::size_t untuned = 0;  ///< of them, dispatched as nearest, default or fallback
+  std::string device{};     ///< id and name
+};
+
+/// Runs the model once for each size, on the device and with the types that `model` says, and writes down what it
+/// launches: phase "prompt" for reading prompts, "token" for the decoding step after each, "image" for a prompt that is
+/// an image. Throws Error and its kinds as the session does, and if the model runs on the processor.
+[[nodiscard]] ModelWorkload observe_workload(ModelCommandOptions model, PassCommandOptions sizes,
+                                             const std::string& name);
+
+}  // namespace pascaline::cli

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "db/sweep_plan.hpp"
+
+namespace pascaline::cli {
+
+/// A run to go on with, as its database has it. The values of its plan are checked as a command line's are; its
+/// problems are not yet, nor are the names of its paths, which are only to be shown.
+struct StoredRun {
+  std::string uuid;
+  std::vector<std::int64_t> sessions;  ///< the first first
+  std::int64_t started_unix_ms = 0;
+  SweepPlan plan;
+};
+
+/// The newest run of the database that did not finish and that no living process works on; throws Error if there is
+/// none, or what to do if it has no plan.
+[[nodiscard]] StoredRun run_to_resume(const std::filesystem::path& database);
+
+/// Throws Error: "cannot go on with session 3: " and why.
+[[noreturn]] void refuse_run(const StoredRun& run, const std::string& why);
+
+}  // namespace pascaline::cli

@@ -1,0 +1,232 @@
+#include "cli/tune/sweep_work.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <filesystem>
+#include <set>
+#include <unordered_map>
+#include <utility>
+
+#include "cli/model/model_workload.hpp"
+#include "core/error.hpp"
+#include "core/space/code_words.hpp"
+#include "core/workload.hpp"
+
+namespace pascaline::cli {
+namespace {
+
+// A name that nothing has would narrow nothing down, and a typing error tune everything.
+void check_symbols(const Workload& workload, const std::vector<std::string>& wanted) {
+  std::set<std::string> known;
+  for (const WorkloadPhase& phase : workload.phases) {
+    for (const auto& [name, values] : phase.symbols) {
+      known.insert(name);
+    }
+  }
+  for (const std::string& text : wanted) {
+    for (const auto& [name, value] : split_settings(text)) {
+      if (!known.contains(name)) {
+        throw Error(fmt::format("--symbol {}: {} has no symbol '{}' (it has: {})", text, workload.file, name,
+                                known.empty() ? "none" : fmt::format("{}", fmt::join(known, ", "))));
+      }
+    }
+  }
+}
+
+void check_types(const std::vector<Space>& spaces, const std::vector<std::string>& wanted) {
+  std::set<std::string> known;
+  for (const Space& space : spaces) {
+    for (const TypeVariable& variable : space.types) {
+      known.insert(variable.name);
+    }
+  }
+  for (const std::string& text : wanted) {
+    for (const auto& [name, value] : split_settings(text)) {
+      if (!known.contains(name)) {
+        throw Error(fmt::format("--type {}: none of the kernels has an element type '{}' (there are: {})", text, name,
+                                known.empty() ? "none" : fmt::format("{}", fmt::join(known, ", "))));
+      }
+    }
+  }
+}
+
+// Of a kernel without that type variable, or a phase without that symbol, all is wanted.
+bool matches(const WorkloadProblem& problem, const SweepCommandOptions& options) {
+  for (const std::string& text : options.types) {
+    for (const auto& [name, value] : split_settings(text)) {
+      const auto& types = problem.problem.types;
+      const auto type =
+          std::find_if(types.begin(), types.end(), [&key = name](const auto& entry) { return entry.first == key; });
+      if (type != types.end() && name_of(type->second) != value) {
+        return false;
+      }
+    }
+  }
+  for (const std::string& text : options.symbols) {
+    for (const auto& [name, value] : split_settings(text)) {
+      const auto symbol = std::find_if(problem.symbols.begin(), problem.symbols.end(),
+                                       [&key = name](const auto& entry) { return entry.first == key; });
+      if (symbol != problem.symbols.end() && std::to_string(symbol->second) != value) {
+        return false;
+      }
+    }
+  }
+  return true;
+}
+
+void add_calls(SweepProblem& problem, const WorkloadProblem& entry) {
+  problem.count += entry.count;
+  problem.label += (problem.label.empty() ? "" : "; ") + entry.phase + ": " + entry.names;
+  const auto phase = std::find_if(problem.phases.begin(), problem.phases.end(),
+                                  [&](const PhaseCalls& known) { return known.phase == entry.phase; });
+  if (phase == problem.phases.end()) {
+    problem.phases.push_back({entry.phase, entry.count});
+  } else {
+    phase->count += entry.count;
+  }
+}
+
+// Each problem once: equal shapes of several phases are tuned together.
+void add_problems(const Workload& workload, const Space& space, const SweepCommandOptions& options,
+                  std::vector<SweepProblem>& problems) {
+  std::unordered_map<std::string, std::size_t> known;  // index by text
+  for (const WorkloadProblem& entry : expand(workload, space, {options.phases, true})) {
+    if (!matches(entry, options)) {
+      continue;
+    }
+    const auto [twin, is_new] = known.try_emplace(entry.problem.text(), problems.size());
+    if (is_new) {
+      problems.push_back({entry.problem, 0, ""});
+    }
+    add_calls(problems[twin->second], entry);
+  }
+}
+
+std::vector<std::string> kernels_of(const Workload& workload) {
+  std::vector<std::string> kernels;
+  for (const WorkloadEntry& entry : workload.entries) {
+    if (std::find(kernels.begin(), kernels.end(), entry.kernel) == kernels.end()) {
+      kernels.push_back(entry.kernel);
+    }
+  }
+  return kernels;
+}
+
+// Those asked for, which the workload must have, or all of the workload that can be tuned.
+std::vector<Space> spaces_of(const Workload& workload, const SweepCommandOptions& options,
+                             std::vector<std::string>& notes) {
+  const std::vector<std::string> all = kernels_of(workload);
+  std::vector<Space> spaces;
+  for (const std::string& kernel : options.kernels) {
+    spaces.push_back(options.kernel.load_space(kernel));
+    if (std::find(all.begin(), all.end(), kernel) == all.end()) {
+      throw Error(
+          fmt::format("{} has no problem of kernel '{}' (it has: {})", workload.file, kernel, fmt::join(all, ", ")));
+    }
+  }
+  if (!options.kernels.empty()) {
+    return spaces;
+  }
+  for (const std::string& kernel : all) {
+    if (std::filesystem::exists(kernel_file(options.kernel.spaces(), kernel, ".json"))) {
+      spaces.push_back(options.kernel.load_space(kernel));
+    } else {
+      notes.push_back(fmt::format("kernel '{}' of {} has no search space in {}: it is not tuned", kernel, workload.file,
+                                  options.kernel.spaces().string()));
+    }
+  }
+  return spaces;
+}
+
+SweepWork from_workload(const Workload& workload, const SweepCommandOptions& options) {
+  SweepWork work;
+  check_symbols(workload, options.symbols);
+  std::vector<Space> spaces = spaces_of(workload, options, work.notes);
+  check_types(spaces, options.types);
+  for (Space& space : spaces) {
+    const std::size_t before = work.problems.size();
+    add_problems(workload, space, options, work.problems);
+    if (work.problems.size() > before) {
+      work.spaces.push_back(std::move(space));
+    } else if (!options.kernels.empty()) {
+      throw Error(fmt::format("{} has no problem of kernel '{}' that fits --phase, --type and --symbol", workload.file,
+                              space.kernel));
+    }
+  }
+  if (work.problems.empty()) {
+    throw Error(
+        fmt::format("{} has no problem of any kernel here that fits --phase, --type and --symbol", workload.file));
+  }
+  return work;
+}
+
+bool has_weights(const std::filesystem::path& folder) {
+  std::error_code none;
+  const std::filesystem::directory_iterator files(folder, none);
+  return std::any_of(begin(files), end(files),
+                     [](const auto& file) { return file.path().extension() == ".safetensors"; });
+}
+
+// The largest of a few usual sizes that the model takes and its context has room for; none if there is no such.
+std::vector<std::int64_t> usual_image(const ModelCommandOptions& model, const ModelFolder& folder) {
+  constexpr std::array<std::int64_t, 6> kSides{1024, 512, 256, 128, 64, 32};
+  const std::int64_t context = model.prompt_limits(folder).context;
+  for (const std::int64_t side : kSides) {
+    if (side * side <= most_pixels(folder) && image_prompt_tokens(folder.config(), side, side) <= context) {
+      return {side, side};
+    }
+  }
+  return {};
+}
+
+SweepWork from_model(const SweepCommandOptions& options, const std::string& device) {
+  const auto start = std::chrono::steady_clock::now();
+  ModelCommandOptions model = options.model;
+  model.device = device;
+  model.untuned = true;  // what is launched does not depend on winners
+  model.target = options.device.target;
+  model.nvrtc = options.device.nvrtc;
+  model.kernel_cache = options.device.cache;
+  model.kernels_folder = options.kernel.kernels_folder;
+  model.spaces_folder = options.kernel.spaces_folder;
+  model.random_weights = !has_weights(model.folder);  // of no influence on what is launched
+  PassCommandOptions sizes = options.sizes;
+  if (sizes.image.empty()) {
+    sizes.image = usual_image(model, model.read_for_numbers());
+  }
+  const std::string name = std::filesystem::path(model.folder).lexically_normal().filename().string();
+  const ModelWorkload observed = observe_workload(model, sizes, "model");
+  SweepWork work = from_workload(Workload::parse(observed.text, "what " + name + " launches"), options);
+  work.spent_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  work.notes.insert(work.notes.begin(), fmt::format("{} launches {} problems on {}; looking took {:.1f} s",
+                                                    model.folder, work.problems.size(), observed.device, work.spent_s));
+  return work;
+}
+
+SweepWork from_problems(const SweepCommandOptions& options) {
+  SweepWork work;
+  const std::vector<std::string> kernels =
+      options.kernels.empty() ? std::vector<std::string>{options.kernel.kernel} : options.kernels;
+  for (const std::string& kernel : kernels) {
+    work.spaces.push_back(options.kernel.load_space(kernel));
+    for (Problem& problem : options.kernel.load_problems(work.spaces.back())) {
+      work.problems.push_back({std::move(problem), 1, ""});
+    }
+  }
+  return work;
+}
+
+}  // namespace
+
+SweepWork work_of(const SweepCommandOptions& options, const std::string& device) {
+  if (!options.model.folder.empty()) {
+    return from_model(options, device);
+  }
+  return options.workload.empty() ? from_problems(options) : from_workload(Workload::load(options.workload), options);
+}
+
+}  // namespace pascaline::cli

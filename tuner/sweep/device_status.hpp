@@ -1,0 +1,35 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "db/store.hpp"
+#include "runtime/device/device.hpp"
+#include "tuner/measure/measure_client.hpp"
+#include "tuner/sweep/sweep_task.hpp"
+#include "tuner/sweep/sweep_view.hpp"
+
+namespace pascaline {
+
+/// What is known of a sweep's device besides its trials: its sensors, and what the governor makes of them.
+class DeviceStatus {
+ public:
+  explicit DeviceStatus(const DeviceInfo& device);
+
+  [[nodiscard]] const std::string& device() const noexcept { return view_.device; }
+  /// Takes a reading in; returns a line to be told if the governor has begun to wait, else an empty text.
+  [[nodiscard]] std::string hear(const LaneTelemetry& telemetry);
+  /// Whether the governor lets it measure, as far as is known.
+  [[nodiscard]] bool measuring() const;
+  [[nodiscard]] bool tells_power() const noexcept { return view_.power_w.has_value(); }
+  /// Readings since the last call.
+  [[nodiscard]] std::vector<TelemetryRow> take_telemetry();
+  /// For people: the device, and the task it works on, one of so many, if there is one. `stage` is left to the caller.
+  [[nodiscard]] LaneView view(const SweepTask* task, std::size_t tasks, bool limited) const;
+
+ private:
+  LaneView view_;
+  std::vector<TelemetryRow> telemetry_;
+};
+
+}  // namespace pascaline

@@ -1,0 +1,58 @@
+#include "tuner/sweep/phase_times.hpp"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <string_view>
+
+namespace pascaline {
+namespace {
+
+constexpr std::array<std::string_view, 3> kModelPhases{"prompt", "token", "image"};
+
+// Phases of a model as its work goes, others after them.
+std::size_t rank_of(const PhaseTime& time) {
+  return static_cast<std::size_t>(std::find(kModelPhases.begin(), kModelPhases.end(), time.phase) -
+                                  kModelPhases.begin());
+}
+
+PhaseTime& entry_of(std::vector<PhaseTime>& times, const std::string& device, const std::string& phase) {
+  const auto found =
+      std::find_if(times.begin(), times.end(), [&](const PhaseTime& time) { return time.phase == phase; });
+  if (found != times.end()) {
+    return *found;
+  }
+  times.emplace_back();
+  times.back().device = device;
+  times.back().phase = phase;
+  return times.back();
+}
+
+}  // namespace
+
+std::vector<PhaseTime> phase_times(const DevicePlan& plan, SweepRecorder& recorder) {
+  std::vector<PhaseTime> times;
+  for (const auto& task : plan.tasks()) {
+    const std::vector<PhaseCalls>& phases = task->search.wanted().phases;
+    if (phases.empty()) {
+      continue;
+    }
+    const auto decision = recorder.persist([&](Store& store) { return store.decision(task->context); });
+    for (const PhaseCalls& phase : phases) {
+      PhaseTime& time = entry_of(times, plan.info().name, phase.phase);
+      time.calls += phase.count;
+      if (decision && decision->baseline_us) {
+        time.before_us += phase.count * *decision->baseline_us;
+        time.after_us += phase.count * decision->best_us;
+        ++time.problems;
+      } else {
+        ++time.without_times;
+      }
+    }
+  }
+  std::stable_sort(times.begin(), times.end(),
+                   [](const PhaseTime& a, const PhaseTime& b) { return rank_of(a) < rank_of(b); });
+  return times;
+}
+
+}  // namespace pascaline

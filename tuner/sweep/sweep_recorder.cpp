@@ -1,0 +1,24 @@
+#include "tuner/sweep/sweep_recorder.hpp"
+
+#include <vector>
+
+#include "tuner/sweep/sweep_task.hpp"
+
+namespace pascaline {
+
+void SweepRecorder::store_trial(SweepTask& task, const Trial& trial, const std::string& run_key, int planned) {
+  const std::int64_t id = persist([&](Store& store) { return store.add_trial(task.session, task.context, trial); });
+  ++summary_.trials;
+  summary_.ok += trial.status == TrialStatus::ok ? 1 : 0;
+  summary_.duplicates += trial.shared_trial != 0 ? 1 : 0;
+  summary_.rejected += trial.status == TrialStatus::rejected ? 1 : 0;
+  const std::vector<ProblemSearch::ResolvedTrial> same = task.search.observe(trial, id, run_key);
+  if (events_.trial) {
+    events_.trial(trial, task.search.done(), planned, task.search.best_us(), task.search.default_us());
+  }
+  for (const ProblemSearch::ResolvedTrial& resolved : same) {
+    store_trial(task, resolved.trial, {}, planned);
+  }
+}
+
+}  // namespace pascaline

@@ -1,0 +1,65 @@
+#include "tuner/sweep/sweep_task.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "core/error.hpp"
+
+namespace pascaline {
+
+std::string_view name_of(TaskStage stage) noexcept {
+  switch (stage) {
+    case TaskStage::waiting:
+      return "waiting";
+    case TaskStage::searching:
+      return "searching";
+    case TaskStage::gathering:
+      return "gathering";
+    case TaskStage::finals:
+      return "finals";
+    case TaskStage::done:
+      return "done";
+    case TaskStage::left_out:
+      return "left_out";
+  }
+  return "";
+}
+
+void TaskState::move(bool allowed, TaskStage to) {
+  if (!allowed) {
+    throw Error(
+        fmt::format("a problem of the sweep cannot go from '{}' to '{}'; this is a fault of the program, "
+                    "please report it",
+                    name_of(stage_), name_of(to)));
+  }
+  stage_ = to;
+}
+
+void TaskState::take() { move(stage_ == TaskStage::waiting, TaskStage::searching); }
+
+void TaskState::gather() { move(stage_ == TaskStage::searching || stage_ == TaskStage::finals, TaskStage::gathering); }
+
+void TaskState::compare() { move(stage_ == TaskStage::gathering, TaskStage::finals); }
+
+void TaskState::release() { move(taken(), TaskStage::waiting); }
+
+void TaskState::finish() { move(taken() || stage_ == TaskStage::waiting, TaskStage::done); }
+
+void TaskState::leave_out(std::string reason) {
+  move(taken(), TaskStage::left_out);
+  why_left_out_ = std::move(reason);
+}
+
+SweepTask::SweepTask(const SweepKernel& of_kernel, const SweepProblem& wanted, const DeviceLimits& limits,
+                     const SweepOptions& options)
+    : kernel(of_kernel),
+      search(*of_kernel.space, wanted, limits, options),
+      reference{of_kernel.needs_reference ? TaskReference::Stage::wanted : TaskReference::Stage::none, {}, {}} {}
+
+bool SweepTask::misses_finalists() const {
+  return std::any_of(finalists.begin(), finalists.end(), [](const auto& entry) { return !entry.second; });
+}
+
+}  // namespace pascaline

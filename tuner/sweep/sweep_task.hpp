@@ -1,0 +1,101 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "db/store.hpp"
+#include "runtime/device/compile.hpp"
+#include "tuner/sweep/problem_search.hpp"
+
+namespace pascaline {
+
+/// A kernel of a plan on one kind of device: what its problems have in common.
+struct SweepKernel {
+  const Space* space = nullptr;
+  KernelSource source;
+  bool needs_reference = false;             ///< results are compared with what code of its file gives
+  ContextIds context{};                     ///< the rows that its trials hang on, without a problem
+  std::vector<Store::Measured> measured{};  ///< on such a device before this run
+};
+
+/// Where a problem of a plan stands.
+enum class TaskStage : std::uint8_t {
+  waiting,    ///< for a device
+  searching,  ///< a device measures its configurations
+  gathering,  ///< the device waits for its finalists to be compiled
+  finals,     ///< the device compares them
+  done,       ///< nothing more is to be done
+  left_out,   ///< it cannot be tuned here
+};
+
+[[nodiscard]] std::string_view name_of(TaskStage stage) noexcept;
+
+/// The stage of a task and the ways from one to another. A DevicePlan takes a task for a device, and finishes it
+/// before the first turn if an earlier process of the run did; all else is done by the DeviceScheduler it was taken
+/// for. Each transition throws Error, a fault of the program, if it does not lead away from the present stage.
+class TaskState {
+ public:
+  void take();                         ///< waiting -> searching
+  void gather();                       ///< searching or finals -> gathering
+  void compare();                      ///< gathering -> finals
+  void release();                      ///< searching, gathering or finals -> waiting, for a later turn
+  void finish();                       ///< waiting, searching, gathering or finals -> done
+  void leave_out(std::string reason);  ///< searching, gathering or finals -> left_out
+
+  [[nodiscard]] TaskStage stage() const noexcept { return stage_; }
+  /// Whether a device works on it.
+  [[nodiscard]] bool taken() const noexcept {
+    return stage_ == TaskStage::searching || stage_ == TaskStage::gathering || stage_ == TaskStage::finals;
+  }
+  /// Whether nothing more is to be done on it.
+  [[nodiscard]] bool over() const noexcept { return stage_ == TaskStage::done || stage_ == TaskStage::left_out; }
+  /// Why it was left out; empty if it was not.
+  [[nodiscard]] const std::string& why_left_out() const noexcept { return why_left_out_; }
+
+ private:
+  void move(bool allowed, TaskStage to);
+
+  TaskStage stage_ = TaskStage::waiting;
+  std::string why_left_out_;
+};
+
+/// The code that a task's results are compared with.
+struct TaskReference {
+  enum class Stage : std::uint8_t { none, wanted, compiling, ready, unusable };
+  Stage stage = Stage::none;  ///< none: a host reference does
+  Binary binary{};            ///< when it is ready
+  std::string why_unusable{};
+};
+
+/// A problem of the plan on one kind of device.
+struct SweepTask {
+  /// All but `wanted` must outlive it. Throws as ProblemSearch.
+  SweepTask(const SweepKernel& kernel, const SweepProblem& wanted, const DeviceLimits& limits,
+            const SweepOptions& options);
+
+  const SweepKernel& kernel;
+  ProblemSearch search;
+  TaskState state;
+  TaskReference reference;
+  ContextIds context{};
+  std::int64_t session = 0;  ///< that its trials belong to: of the device that has it, or had it last
+  std::size_t index = 0;     ///< place in the plan
+  std::string fault{};     ///< of its kernel's files, for which it is left out: no valid configuration or no reference
+  bool decided = false;    ///< this run has come to a result
+  std::string decided_on;  ///< the finalists that were compared
+  double spent_s = 0;      ///< of a device
+  bool looked_at = false;  ///< in this run: a configuration ran, or nothing that could run was found in its turn
+  double put_off_s = 0;    ///< that it kept a device without a trial, when it last had to make room for others
+  std::map<std::string, std::optional<Binary>> finalists;  ///< for the finals; without a binary: being compiled
+
+  /// Whether finalists are being compiled.
+  [[nodiscard]] bool misses_finalists() const;
+  /// Whether it waits for its first look of this run.
+  [[nodiscard]] bool untried() const noexcept { return !state.over() && !looked_at; }
+};
+
+}  // namespace pascaline
