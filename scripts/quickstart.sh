@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# From a bare machine to a tuned matmul: sets up, builds, tunes the matmuls of Qwen3-VL-2B for a short while on the
-# first GPU (on the emulated device where there is none) and shows what was found. Can be run again; it resumes.
+# From a bare machine to a tuned model: sets up, builds the program, tunes what a tiny Qwen3-VL (examples/tiny_qwen3_vl,
+# random weights) launches for a short while on the first GPU, or on the emulated device where there is none, has the
+# model answer a question about an image with the tuned kernels, and writes the report. Can be run again; it resumes.
 #   scripts/quickstart.sh [--device cuda:N|emulator]
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
@@ -9,7 +10,7 @@ device=
 case ${1:-} in
   "") ;;
   --device) device=${2:?--device needs a name, e.g. cuda:0 or emulator} ;;
-  -h | --help) sed -n '2,4s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 0 ;;
+  -h | --help) sed -n '2,5s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 0 ;;
   *) die "unknown argument '$1' (known: --device NAME)" ;;
 esac
 
@@ -18,15 +19,15 @@ started=$SECONDS
 program=build/release/bin/pascaline
 results=build/quickstart
 
-say "[1/4] Set-up"
+say "[1/5] Set-up"
 scripts/setup.sh --program
 source scripts/common.sh # what set-up just brought goes on PATH
 
-say "[2/4] Build"
+say "[2/5] Build"
 configure_options=(-DPASCALINE_BUILD_TESTS=OFF -DPASCALINE_BUILD_BENCH=OFF)
 build_preset release pascaline || exit 1
 
-say "[3/4] Tune"
+say "[3/5] Tune"
 mkdir -p "$results"
 "$program" devices
 if [ -z "$device" ]; then
@@ -37,34 +38,34 @@ if [ -z "$device" ]; then
 fi
 say "  tuning on $device"
 
+# Runs a command of the program and shows it as it can be typed.
+pascaline() {
+  say "  \$ pascaline $*"
+  "$program" "$@"
+}
+
 # ---- the commands that quickstart is about -------------------------------------------------------------------------
-# On a GPU: the matmuls of a prompt of 512 tokens. On the emulated device, which runs every CUDA thread on the
-# processor: three matmuls of a decoding step, a few trials each.
+model=examples/tiny_qwen3_vl
 database=$results/tuned.db
-if [ "$device" = emulator ] || [ "$device" = host ]; then
-  tune=("$program" sweep --device "$device" --problem M=1,N=1024,K=2048 --problem M=1,N=2048,K=2048
-    --problem M=1,N=2048,K=6144 --trials 12 --sample-budget-ms 300 --rounds 5 --db "$database")
-  explain=("$program" explain --device "$device" --db "$database" --problem M=1,N=2048,K=2048
-    --problem M=1,N=6144,K=2048 --problem M=5,N=1000,K=2000,STORAGE=float16)
-else
-  tune=("$program" sweep --device "$device" --workload search_spaces/workloads/qwen3-vl-2b-float32.json --kernel matmul
-    --phase prompt --trials 40 --db "$database")
-  explain=("$program" explain --device "$device" --db "$database" --problem M=512,N=2048,K=2048
-    --problem M=600,N=6144,K=2048 --problem M=5,N=1000,K=2000,STORAGE=float16)
-fi
-report=("$program" report --db "$database" --output "$results/report.md")
+# A minute: each shape gets its default and a few trials, then the time goes where it promises most.
+pascaline sweep --model "$model" --device "$device" --prompt-tokens 32 --image-size 64 96 --budget 60s --db "$database" ||
+  die "the sweep failed (status $?); what it measured is in $database, and running this again continues from there"
+
+say "[4/5] Use it"
+say "  (the weights are random, so the answer is noise; it shows that image, prompt and tuned kernels work together)"
+pascaline generate --model "$model" --device "$device" --db "$database" --image "$model/image.png" \
+  --prompt "What is in the image?" --max-tokens 24 --seed 1
+
+say "[5/5] Report"
+pascaline report --db "$database" --format html --output "$results/report.html"
 # --------------------------------------------------------------------------------------------------------------------
-
-say "  \$ ${tune[*]}"
-"${tune[@]}" || die "the sweep failed (status $?); what it measured is in $database, and running this again goes on from there"
-
-say "[4/4] What would be launched"
-say "  \$ ${explain[*]}"
-"${explain[@]}"
-"${report[@]}"
 
 say ""
 say "Done in $((SECONDS - started)) s."
-say "  database: $project_root/$results/tuned.db"
-say "  report:   $project_root/$results/report.md"
-say "For a whole night: $program sweep --model FOLDER --until 07:00   (it can be stopped; --resume goes on)"
+say "  database: $project_root/$database"
+say "  report:   $project_root/$results/report.html (open it in a browser)"
+say "Next, with the program on the PATH:"
+say "  export PATH=\"$project_root/build/release/bin:\$PATH\""
+say "  pascaline kernels                                   # what can be tuned"
+say "  pascaline explain --db $database --device $device --kernel matmul --problem M=32,N=256,K=64,EPILOGUE=5"
+say "  pascaline sweep --model FOLDER --until 07:00        # a night for a model of your own; --resume continues"
