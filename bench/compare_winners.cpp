@@ -3,7 +3,7 @@
 //
 //   compare_winners --db night1.db --db night2.db --db night3.db [--kernel matmul] [--target sm_61] [--device cuda:0]
 //
-// With one database it times that one's winners anew.
+// With one database it times that one's winners again.
 
 #include <fmt/format.h>
 
@@ -19,6 +19,7 @@
 
 #include "cli/command.hpp"
 #include "core/error.hpp"
+#include "core/space/code_words.hpp"
 #include "db/store.hpp"
 #include "runtime/device/compile.hpp"
 #include "runtime/dispatch/identity.hpp"
@@ -116,7 +117,7 @@ int run(const Options& options) {
   const auto device = open_device(options.device);
   const TargetPlan target = plan_target(device->info(), options.target);
   const Toolchain toolchain = Toolchain::find(target.architecture);
-  const KernelSource source = KernelSource::load(options.kernel.kernels() / (space.kernel + ".cu"));
+  const KernelSource source = KernelSource::load(kernel_file(options.kernel.kernels(), space.kernel, ".cu"));
   DeviceMonitor monitor(*device, {});
   monitor.preheat();
   const Bench bench{options, space, monitor, target, toolchain, source};

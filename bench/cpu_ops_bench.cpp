@@ -8,8 +8,10 @@
 
 #include "core/elements.hpp"
 #include "runtime/cpu/blas.hpp"
-#include "runtime/cpu/ops.hpp"
 #include "runtime/cpu/worker_pool.hpp"
+#include "runtime/ops/attention.hpp"
+#include "runtime/ops/matmul.hpp"
+#include "runtime/ops/norm.hpp"
 
 namespace pascaline {
 namespace {
@@ -61,7 +63,7 @@ void matvec(benchmark::State& state, ElementType weight_type) {
   const Tensor weight(weight_type, {kRows, kDepth});
   const Tensor c(ElementType::float32, {m, kRows});
   for (auto _ : state) {
-    cpu::matmul(a.view, weight.view, c.view);
+    ops::compute(ops::Matmul{a.view, weight.view, c.view});
   }
   count_bytes(state, static_cast<std::int64_t>(weight.bytes.size()));
 }
@@ -94,7 +96,7 @@ void matmul(benchmark::State& state, ElementType weight_type) {
   const Tensor b(weight_type, {kN, kK});
   const Tensor c(ElementType::float32, {m, kN});
   for (auto _ : state) {
-    cpu::matmul(a.view, b.view, c.view);
+    ops::compute(ops::Matmul{a.view, b.view, c.view});
   }
   count_flops(state, 2.0 * static_cast<double>(m) * kN * kK);
 }
@@ -108,7 +110,7 @@ void attention_prefill(benchmark::State& state, ElementType cache) {
   const Tensor v(cache, {length, 8, 128});
   const Tensor out(ElementType::float32, {length, 16, 128});
   for (auto _ : state) {
-    cpu::attention_prefill({q.view, k.view, v.view, out.view, {}, true});
+    ops::compute(ops::AttentionPrefill{q.view, k.view, v.view, out.view, {}, true});
   }
   const auto keys = static_cast<double>(length);
   count_flops(state, 4 * 16 * 128 * keys * (keys + 1) / 2);
@@ -125,7 +127,7 @@ void attention_decode(benchmark::State& state, ElementType cache) {
   const Tensor out(ElementType::float32, {16, 128});
   auto length = static_cast<std::int32_t>(keys);
   for (auto _ : state) {
-    cpu::attention_decode({q.view, k.view, v.view, {&length, ElementType::int32, {1}}, out.view});
+    ops::compute(ops::AttentionDecode{q.view, k.view, v.view, {&length, ElementType::int32, {1}}, out.view});
   }
   count_bytes(state, static_cast<std::int64_t>(k.bytes.size() + v.bytes.size()));
 }
@@ -136,7 +138,7 @@ void rmsnorm_row(benchmark::State& state) {
   const Tensor weight(ElementType::float32, {2048});
   const Tensor y(ElementType::float32, {1, 2048});
   for (auto _ : state) {
-    cpu::rmsnorm({x.view, weight.view, y.view, {}});
+    ops::compute(ops::Rmsnorm{x.view, weight.view, y.view, {}});
   }
 }
 BENCHMARK(rmsnorm_row)->UseRealTime();

@@ -54,7 +54,7 @@ void launch_matmul(benchmark::State& state) {
   const TensorView second = view(b);
   const TensorView product = view(c);
   for (auto _ : state) {
-    ops::matmul(dispatcher, first, second, product);
+    ops::run(dispatcher, ops::Matmul{first, second, product});
   }
 }
 BENCHMARK(launch_matmul);
@@ -63,12 +63,12 @@ BENCHMARK(launch_matmul);
 void dispatch_matmul(benchmark::State& state) {
   testing::FakeDevice device;
   Dispatcher dispatcher(device, {});
-  const ops::NamedDimension dimensions[] = {{"M", 64}, {"N", 64}, {"K", 64}, {"EPILOGUE", 0}};
-  const ops::NamedType types[] = {{"STORAGE", ElementType::float32}, {"WEIGHT", ElementType::float32}};
+  const ops::KernelProblem problem("matmul", {{"M", 64}, {"N", 64}, {"K", 64}, {"EPILOGUE", 0}},
+                                   {{"STORAGE", ElementType::float32}, {"WEIGHT", ElementType::float32}});
   const Buffer buffer = device.allocate(4 * 64 * 64);
   void* const buffers[] = {buffer.data(), buffer.data(), nullptr, nullptr, buffer.data()};
   for (auto _ : state) {
-    ops::launch(dispatcher, "matmul", dimensions, types, buffers);
+    ops::launch(dispatcher, problem, buffers);
   }
 }
 BENCHMARK(dispatch_matmul);

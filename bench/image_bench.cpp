@@ -21,7 +21,7 @@ Image photo() {
   return image;
 }
 
-// The settings of Qwen3-VL, with pictures limited to that many tokens.
+// The settings of Qwen3-VL, with images limited to that many tokens.
 PreprocessorConfig config_of(std::int64_t tokens) {
   PreprocessorConfig config;
   config.shortest_edge = 65536;

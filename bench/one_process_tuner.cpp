@@ -17,6 +17,7 @@
 #include <CLI/CLI.hpp>
 
 #include "cli/command.hpp"
+#include "core/space/code_words.hpp"
 #include "core/util/paths.hpp"
 #include "runtime/device/compile.hpp"
 #include "tuner/compile/compile_variants.hpp"
@@ -53,7 +54,7 @@ int run(const Options& options) {
   const auto device = open_device(options.device);
   const TargetPlan target = plan_target(device->info(), options.target);
   const Toolchain toolchain = Toolchain::find(target.architecture);
-  const KernelSource source = KernelSource::load(options.kernel.kernels() / (space.kernel + ".cu"));
+  const KernelSource source = KernelSource::load(kernel_file(options.kernel.kernels(), space.kernel, ".cu"));
   const BoundSpace bound(space, problem, target.limits);
   const auto request = [&](const Config& config) {
     return compile_request(bound, config, source, target.kind, target.architecture);

@@ -80,13 +80,13 @@ int run(const Options& options) {
   for (int layer = 0; layer < kLayers; ++layer) {
     for (const Linear& linear : kLinears) {
       const auto count = static_cast<std::size_t>(linear.outputs * linear.inputs);
-      weights.push_back(device->allocate(count * size_of(*weight)));
+      weights.push_back(device->allocate(bytes_of(*weight, count)));
       if (layer == 0) {
         device->upload(weights.back(), draw_elements(*weight, count, Fill::uniform, -0.02, 0.02, weights.size()));
       } else {
         device->fill(weights.back(), 0x11);  // small numbers in every element type
       }
-      bytes += static_cast<double>(count * size_of(*weight));
+      bytes += static_cast<double>(bytes_of(*weight, count));
     }
   }
   const auto token = [&] {

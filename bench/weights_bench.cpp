@@ -34,16 +34,16 @@ void generate(benchmark::State& state, ElementType to) {
                  .rope_theta = 1e4,
                  .mrope_section = {1, 0, 0},
                  .tied = true};
-  config.vision = {.hidden = 4,
-                   .heads = 1,
-                   .intermediate = 1,
-                   .in_channels = 1,
-                   .patch = 1,
-                   .temporal_patch = 1,
-                   .merge = 1,
-                   .out_hidden = 1,
-                   .positions = 1,
-                   .deepstack_indexes = {}};
+  config.vision = VisionConfig{.hidden = 4,
+                               .heads = 1,
+                               .intermediate = 1,
+                               .in_channels = 1,
+                               .patch = 1,
+                               .temporal_patch = 1,
+                               .merge = 1,
+                               .out_hidden = 1,
+                               .positions = 1,
+                               .deepstack_indexes = {}};
   const WeightSource source = random_weights(config, 1);
   std::vector<std::byte> out(kWeights * size_of(to));
   for ([[maybe_unused]] auto pass : state) {

@@ -45,6 +45,7 @@ struct KernelOptions {
   std::vector<std::string> settings;  ///< "BLOCK_M=64"
 
   void add_kernel_to(CLI::App& command);
+  /// The space of `kernel`, or of that name; throws Error if there is none, with the kernel that was probably meant.
   /// Only `--kernels` and `--spaces`.
   void add_folders_to(CLI::App& command);
   void add_problems_to(CLI::App& command);
@@ -52,6 +53,7 @@ struct KernelOptions {
 
   [[nodiscard]] std::filesystem::path kernels() const;
   [[nodiscard]] std::filesystem::path spaces() const;
+  /// The space of `kernel`, or of that name; throws Error if there is none, with the kernel that was probably meant.
   [[nodiscard]] Space load_space() const { return load_space(kernel); }
   [[nodiscard]] Space load_space(const std::string& name) const;
   /// The problems given, or the space's example problem.
@@ -60,9 +62,12 @@ struct KernelOptions {
   [[nodiscard]] Config load_config(const Space& space) const;
 };
 
+/// Names of the kernels that have a search space in the folder, sorted; none if it cannot be read.
+[[nodiscard]] std::vector<std::string> kernel_names(const std::filesystem::path& spaces);
+
 /// Device, target and compiler options that several subcommands share.
 struct DeviceOptions {
-  std::string device;  ///< empty: cuda:0 where there is a GPU, else host
+  std::string device;  ///< empty: cuda:0 where there is a GPU, else emulator
   std::string target;
   std::string nvrtc;
   std::string cache;
@@ -79,6 +84,8 @@ void add_database_option(CLI::App& command, std::string& database, const std::st
 /// `--kernel`, `--device-name`, `--title`, `--workload` and `--spaces`: what a report is of.
 void add_report_options(CLI::App& command, ReportOptions& report);
 
+/// Accepts one of these names; of another it says which was probably meant.
+[[nodiscard]] CLI::Validator one_of(std::vector<std::string> names);
 /// Accepts a text that is not empty, as a shell's unset variable would be.
 [[nodiscard]] CLI::Validator not_empty();
 /// Accepts a finite number from `low` to `high`, both included; anything else is a wrong command line.
@@ -89,6 +96,8 @@ void add_report_options(CLI::App& command, ReportOptions& report);
                                           std::int64_t high = std::numeric_limits<std::int64_t>::max());
 /// The same of an unsigned integer of 64 bits, every value.
 [[nodiscard]] CLI::Validator any_unsigned();
+/// Accepts a size with its unit, such as 1.5GiB; see `parse_byte_size`.
+[[nodiscard]] CLI::Validator byte_size();
 
 /// Throws Error with the reason if `write_file_atomically` cannot write `file`, which is better known before long work.
 void require_writable(const std::filesystem::path& file);
@@ -107,6 +116,7 @@ void require_writable(const std::filesystem::path& file);
 
 // Each adds a subcommand that sets `action` when it is chosen.
 void add_devices_command(CLI::App& app, Action& action);
+void add_kernels_command(CLI::App& app, Action& action);
 void add_compile_command(CLI::App& app, Action& action);
 void add_bundle_command(CLI::App& app, Action& action);
 void add_sweep_command(CLI::App& app, Action& action);
@@ -116,7 +126,6 @@ void add_explain_command(CLI::App& app, Action& action);
 void add_report_command(CLI::App& app, Action& action);
 void add_serve_command(CLI::App& app, Action& action);
 void add_export_command(CLI::App& app, Action& action);
-void add_import_space_command(CLI::App& app, Action& action);
 void add_merge_command(CLI::App& app, Action& action);
 void add_replay_command(CLI::App& app, Action& action);
 void add_import_command(CLI::App& app, Action& action);

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "core/util/suggestion.hpp"
+
 namespace pascaline::cli {
 namespace {
 
@@ -50,7 +52,38 @@ std::string fault_of_value(const CLI::App& command, const std::string& name, con
   return {};
 }
 
+std::string unknown_command(const CLI::App& app, const std::string& word) {
+  std::vector<std::string> known;
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App* each) { return !each->get_group().empty(); })) {
+    known.push_back(command->get_name());
+  }
+  return fmt::format("there is no command '{}'{}", word, did_you_mean(word, known));
+}
+
+// What is wrong with a word that stands where an option may, and names none.
+std::string fault_of_name(const CLI::App& command, const std::string& word) {
+  const bool negative = word.size() > 1 && ((word[1] >= '0' && word[1] <= '9') || word[1] == '.');
+  if (word.size() < 2 || word.front() != '-' || negative) {
+    return {};
+  }
+  const std::string name = word.starts_with("--") ? word.substr(0, word.find('=')) : word.substr(0, 2);
+  std::vector<std::string> known;
+  for (const CLI::Option* option : command.get_options()) {
+    for (const std::string& long_name : option->get_lnames()) {
+      known.push_back("--" + long_name);
+    }
+  }
+  return fmt::format("{} no option {}{}",
+                     command.get_parent() != nullptr ? command.get_name() + " has" : std::string("there is"), name,
+                     did_you_mean(name, known));
+}
+
 }  // namespace
+
+const CLI::App* command_of(const CLI::App& app, const std::vector<std::string>& words) {
+  const CLI::App* const command = words.size() > 1 ? subcommand(app, words[1]) : nullptr;
+  return command != nullptr && !command->get_group().empty() ? command : nullptr;
+}
 
 std::string fault_of_words(const CLI::App& app, const std::vector<std::string>& words) {
   const CLI::App* command = nullptr;
@@ -60,20 +93,30 @@ std::string fault_of_words(const CLI::App& app, const std::vector<std::string>& 
     if (word.empty()) {
       return "an argument is empty ('')";
     }
-    if (command == nullptr) {
+    if (command == nullptr && word.front() != '-') {
       command = subcommand(app, word);
+      if (command == nullptr) {
+        return unknown_command(app, word);
+      }
       continue;
     }
     options_ended = options_ended || word == "--";
-    const NamedOption named = options_ended ? NamedOption() : named_option(*command, word);
+    if (options_ended) {
+      continue;
+    }
+    const CLI::App& owner = command != nullptr ? *command : app;
+    const NamedOption named = named_option(owner, word);
     if (named.option == nullptr) {
+      if (std::string fault = fault_of_name(owner, word); !fault.empty()) {
+        return fault;
+      }
       continue;
     }
     if (named.has_equals && named.value.empty()) {
       return fmt::format("{}: its value is empty", named.name);
     }
     if (takes_value(*named.option) && named.value.empty() && i + 1 < words.size()) {
-      if (std::string fault = fault_of_value(*command, named.name, words[i + 1]); !fault.empty()) {
+      if (std::string fault = fault_of_value(owner, named.name, words[i + 1]); !fault.empty()) {
         return fault;
       }
       ++i;

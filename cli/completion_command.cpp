@@ -39,8 +39,8 @@ _pascaline() {{
     return
   fi
   case $previous in
-    --device | -d) COMPREPLY=($(compgen -W "host cuda:0 cuda:1" -- "$current")); return ;;
-    --target | --arch | -a) COMPREPLY=($(compgen -W "sm_61 sm_60 sm_70 sm_75 sm_80 sm_86 sm_89 sm_90 host" -- "$current")); return ;;
+    --device | -d) COMPREPLY=($(compgen -W "emulator cuda:0 cuda:1" -- "$current")); return ;;
+    --target | --arch | -a) COMPREPLY=($(compgen -W "sm_61 sm_60 sm_70 sm_75 sm_80 sm_86 sm_89 sm_90 emulator" -- "$current")); return ;;
     --format | -f) COMPREPLY=($(compgen -W "md csv" -- "$current")); return ;;
     --searcher) COMPREPLY=($(compgen -W "{2}" -- "$current")); return ;;
     --db | --workload | -w | --output | -o | --nvrtc) COMPREPLY=($(compgen -f -- "$current")); return ;;
@@ -62,7 +62,7 @@ complete -o filenames -F _pascaline pascaline
 void add_completion_command(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand("completion", "Print the shell completion script");
   const auto shell = std::make_shared<std::string>("bash");
-  command->add_option("shell", *shell, "Shell")->capture_default_str()->check(CLI::IsMember({"bash"}));
+  command->add_option("shell", *shell, "Shell")->capture_default_str()->check(one_of({"bash"}));
   command->footer("Example:\n  pascaline completion bash > ~/.local/share/bash-completion/completions/pascaline");
   command->callback([&action, &app, shell] {
     action = [&app] {

@@ -6,10 +6,14 @@
 #include <cstdio>
 #include <cstring>
 #include <exception>
+#include <initializer_list>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "cli/command.hpp"
 #include "cli/command_words.hpp"
+#include "cli/help_layout.hpp"
 #include "core/error.hpp"
 #include "core/util/shown_text.hpp"
 #include "core/version.hpp"
@@ -45,11 +49,39 @@ int memory_fault(const OutOfMemoryError& error) {
   return kFault;
 }
 
-// The first word if it is neither an option nor a subcommand: the parser would only say that one is missing.
-std::string unknown_command(const CLI::App& app, int argc, char** argv) {
-  const std::string word = argc > 1 ? argv[1] : "";
-  const auto commands = app.get_subcommands([&](const CLI::App* command) { return command->check_name(word); });
-  return word.empty() || word.front() == '-' || !commands.empty() ? "" : word;
+// Commands of a heading in `pascaline --help`.
+void add_group(CLI::App& app, Action& action, const char* heading,
+               std::initializer_list<void (*)(CLI::App&, Action&)> commands) {
+  const std::string none = app.get_group();  // what a command has that was not put into a group
+  for (const auto& add_command : commands) {
+    add_command(app, action);
+  }
+  for (CLI::App* command : app.get_subcommands([&](const CLI::App* added) { return added->get_group() == none; })) {
+    command->group(heading);
+  }
+}
+
+void add_commands(CLI::App& app, Action& action) {
+  add_group(app, action, "Tune",
+            {add_devices_command, add_kernels_command, add_sweep_command, add_status_command, add_explain_command,
+             add_check_command, add_compile_command, add_rank_command, add_replay_command});
+  add_group(app, action, "Models",
+            {add_generate_command, add_chat_command, add_bench_model_command, add_profile_command, add_workload_command,
+             add_validate_command, add_tokenize_command});
+  add_group(app, action, "Data",
+            {add_show_command, add_report_command, add_serve_command, add_bundle_command, add_merge_command,
+             add_export_command, add_import_command});
+  add_group(app, action, "Shell", {add_completion_command});
+  add_worker_commands(app, action);
+  arrange_help(app);
+}
+
+// Prints the line with where to read on, and returns the exit code.
+int usage_fault(const CLI::App& app, const std::vector<std::string>& words, const std::string& line) {
+  const CLI::App* const command = command_of(app, words);
+  fault(fmt::format("{}; see pascaline{}{} --help", line, command != nullptr ? " " : "",
+                    command != nullptr ? command->get_name() : ""));
+  return kUsage;
 }
 
 int run(int argc, char** argv) {
@@ -57,39 +89,14 @@ int run(int argc, char** argv) {
                "pascaline"};
   app.set_version_flag("--version", std::string("pascaline ") + kVersion);
   app.require_subcommand(1);
-  app.get_formatter()->column_width(34);
   app.footer(
-      "Exit codes: 0 done; 1 something is wrong with input or machine; 2 wrong command line;\n"
-      "3 it ran, and the answer is no; 130 interrupted. `pascaline COMMAND --help` has examples.");
+      "Exit codes: 0 done; 1 something is wrong with the input or the machine; 2 wrong command line;\n"
+      "3 it ran and the answer is negative; 130 interrupted. `pascaline COMMAND --help` has examples.");
   Action action;
-  add_devices_command(app, action);
-  add_compile_command(app, action);
-  add_sweep_command(app, action);
-  add_bundle_command(app, action);
-  add_show_command(app, action);
-  add_status_command(app, action);
-  add_explain_command(app, action);
-  add_report_command(app, action);
-  add_serve_command(app, action);
-  add_export_command(app, action);
-  add_import_space_command(app, action);
-  add_merge_command(app, action);
-  add_replay_command(app, action);
-  add_import_command(app, action);
-  add_check_command(app, action);
-  add_tokenize_command(app, action);
-  add_generate_command(app, action);
-  add_chat_command(app, action);
-  add_bench_model_command(app, action);
-  add_validate_command(app, action);
-  add_profile_command(app, action);
-  add_rank_command(app, action);
-  add_workload_command(app, action);
-  add_completion_command(app, action);
-  add_worker_commands(app, action);
-  if (const std::string wrong = fault_of_words(app, {argv, argv + argc}); !wrong.empty()) {
-    fault(wrong + "; see pascaline --help");
-    return kUsage;
+  add_commands(app, action);
+  const std::vector<std::string> words(argv, argv + argc);
+  if (const std::string wrong = fault_of_words(app, words); !wrong.empty()) {
+    return usage_fault(app, words, wrong);
   }
   try {
     app.parse(argc, argv);
@@ -97,9 +104,7 @@ int run(int argc, char** argv) {
     if (error.get_exit_code() == 0) {  // help or version was asked for
       return app.exit(error);
     }
-    const std::string unknown = unknown_command(app, argc, argv);
-    fault((unknown.empty() ? error.what() : "there is no command '" + unknown + "'") + "; see pascaline --help");
-    return kUsage;
+    return usage_fault(app, words, error.what());
   }
   return action();
 }

@@ -13,7 +13,9 @@
 #include "cli/text.hpp"
 #include "core/error.hpp"
 #include "core/space/code_words.hpp"
+#include "core/util/byte_size.hpp"
 #include "core/util/paths.hpp"
+#include "core/util/suggestion.hpp"
 #include "report/report.hpp"
 #include "runtime/device/device.hpp"
 
@@ -32,6 +34,15 @@ Value value_from(const Parameter& parameter, const std::string& text) {
     known.push_back(to_text(value));
   }
   throw Error(fmt::format("{} is not among the values of {} ({})", text, parameter.name, fmt::join(known, ", ")));
+}
+
+std::string no_parameter_text(const Space& space, const std::string& name) {
+  std::vector<std::string> known;
+  for (const Parameter& parameter : space.parameters) {
+    known.push_back(parameter.name);
+  }
+  return fmt::format("kernel '{}' has no parameter '{}'{}; `pascaline kernels {}` lists them", space.kernel, name,
+                     did_you_mean(name, known), space.kernel);
 }
 
 template <typename T>
@@ -101,12 +112,35 @@ std::filesystem::path KernelOptions::spaces() const {
   return spaces_folder.empty() ? data_folder("search_spaces") : std::filesystem::path(spaces_folder);
 }
 
+std::vector<std::string> kernel_names(const std::filesystem::path& spaces) {
+  std::vector<std::string> names;
+  std::error_code unseen;
+  for (const auto& entry : std::filesystem::directory_iterator(spaces, unseen)) {
+    const std::filesystem::path& file = entry.path();
+    if (file.extension() == ".json" && !why_no_kernel_name(file.stem().string())) {
+      names.push_back(file.stem().string());
+    }
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
 Space KernelOptions::load_space(const std::string& name) const {
   if (why_no_kernel_name(name)) {
     throw Error(fmt::format(
-        "'{}' is no kernel name; give the stem of its .cu, and its folders with --kernels and --spaces", name));
+        "'{}' is not a kernel name; give the stem of its .cu, and its folders with --kernels and --spaces", name));
   }
-  return Space::load(kernel_file(spaces(), name, ".json"));
+  const auto file = kernel_file(spaces(), name, ".json");
+  try {
+    return Space::load(file);
+  } catch (const SpaceError& error) {
+    std::error_code unseen;
+    if (std::filesystem::exists(file, unseen)) {
+      throw;
+    }
+    throw Error(fmt::format("{}{}; `pascaline kernels` lists all kernels", error.what(),
+                            did_you_mean(name, kernel_names(spaces()))));
+  }
 }
 
 std::vector<Problem> KernelOptions::load_problems(const Space& space) const {
@@ -127,7 +161,7 @@ Config KernelOptions::load_config(const Space& space) const {
       const auto parameter = std::find_if(space.parameters.begin(), space.parameters.end(),
                                           [&key = name](const Parameter& p) { return p.name == key; });
       if (parameter == space.parameters.end()) {
-        throw Error(fmt::format("kernel '{}' has no parameter '{}'", space.kernel, name));
+        throw Error(no_parameter_text(space, name));
       }
       const auto setting =
           std::find_if(values.begin(), values.end(), [&key = name](const auto& s) { return s.first == key; });
@@ -138,7 +172,7 @@ Config KernelOptions::load_config(const Space& space) const {
 }
 
 void DeviceOptions::add_to(CLI::App& command) {
-  command.add_option("-d,--device", device, "cuda:N or host (default: cuda:0 where there is a GPU, else host)");
+  command.add_option("-d,--device", device, "cuda:N or emulator (default: cuda:0 where there is a GPU, else emulator)");
   command.add_option("--target", target, "Architecture whose code is run, e.g. sm_61 (default: the device's own)");
   command.add_option("--nvrtc", nvrtc, "NVRTC to use: a version such as 11.8, or a library's path");
   command.add_option("--cache", cache, "Folder for compiled kernels (default: ~/.cache/pascaline)");
@@ -161,11 +195,11 @@ void add_database_option(CLI::App& command, std::string& database, const std::st
 
 void add_report_options(CLI::App& command, ReportOptions& report) {
   command.add_option("-k,--kernel", report.kernel, "Only this kernel");
-  command.add_option("--device-name", report.device, "Only this device, by its whole name");
+  command.add_option("--device-name", report.device, "Only this device, by its full name");
   command.add_option("--title", report.title, "Title of the report")->capture_default_str()->check(not_empty());
   command.add_option(
       "-w,--workload", report.workload,
-      "A workload file whose calls weigh the gains of HTML and JSON (default: qwen3-vl-2b-float16), or none");
+      "Workload whose call counts weight the speedups in HTML and JSON (default: qwen3-vl-2b-float16), or none");
   command.add_option("--spaces", report.spaces_folder, "Folder of the workload's search spaces")
       ->check(CLI::ExistingDirectory);
 }
@@ -193,6 +227,17 @@ std::string command_line() {
   return text;
 }
 
+CLI::Validator one_of(std::vector<std::string> names) {
+  std::string shown = fmt::format("{{{}}}", fmt::join(names, ","));
+  const auto check = [names = std::move(names)](const std::string& text) -> std::string {
+    return std::find(names.begin(), names.end(), text) != names.end()
+               ? std::string()
+               : fmt::format("there is no '{}'{}; it is one of {}", text, did_you_mean(text, names),
+                             fmt::join(names, ", "));
+  };
+  return {check, std::move(shown)};
+}
+
 CLI::Validator not_empty() {
   return {[](const std::string& text) { return text.empty() ? std::string("it is empty") : std::string(); }, ""};
 }
@@ -213,9 +258,21 @@ CLI::Validator whole_number(std::int64_t low, std::int64_t high) { return whole_
 
 CLI::Validator any_unsigned() { return whole_number_of(std::uint64_t{0}, std::numeric_limits<std::uint64_t>::max()); }
 
+CLI::Validator byte_size() {
+  const auto check = [](const std::string& text) -> std::string {
+    try {
+      (void)parse_byte_size(text);
+      return {};
+    } catch (const Error& error) {
+      return error.what();
+    }
+  };
+  return {check, "SIZE"};
+}
+
 void require_writable(const std::filesystem::path& file) {
   if (file.empty()) {
-    throw Error("cannot write '', which is no file's name; give a file with -o");
+    throw Error("cannot write '', which is not a file name; give a file with -o");
   }
   std::error_code unseen;  // what cannot be looked at cannot be written, either
   if (std::filesystem::is_directory(file, unseen)) {

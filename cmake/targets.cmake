@@ -14,7 +14,7 @@ function(pascaline_library name)
 endfunction()
 
 # Warnings and sanitizers for a target of this project.
-function(pascaline_compile_options target)
+function(pascaline_flags target)
   set_target_properties(${target} PROPERTIES
     UNITY_BUILD_CODE_BEFORE_INCLUDE "// NOLINTNEXTLINE(bugprone-suspicious-include)")
   target_compile_options(${target} PRIVATE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion)
@@ -29,14 +29,55 @@ endfunction()
 
 # Compiling a test takes far longer than running it: it is not optimised, most of the time goes into headers and
 # templates that its sources share, and checks for undefined behaviour, which would double it, are left to what is tested.
-function(pascaline_test_options target)
-  pascaline_compile_options(${target})
+function(pascaline_test_flags target)
+  pascaline_flags(${target})
   target_compile_options(${target} PRIVATE $<$<CONFIG:RelWithDebInfo>:-O0>)
   if(PASCALINE_SANITIZE)
     target_compile_options(${target} PRIVATE -fno-sanitize=undefined)
   endif()
+endfunction()
+
+if(PASCALINE_PRECOMPILED_HEADERS)
+  pascaline_precompiled_headers(pascaline_headers DEPENDS fmt::fmt nlohmann_json::nlohmann_json)
+  pascaline_flags(pascaline_headers)
+  if(PASCALINE_BUILD_TESTS)
+    pascaline_precompiled_headers(pascaline_test_headers
+      DEPENDS fmt::fmt nlohmann_json::nlohmann_json GTest::gtest HEADERS <gtest/gtest.h>)
+    pascaline_test_flags(pascaline_test_headers)
+  endif()
+endif()
+
+# How a library or program of this project is compiled. It links fmt, if only by Pascaline::core.
+function(pascaline_compile_options target)
+  pascaline_flags(${target})
+  pascaline_use_precompiled_headers(${target} pascaline_headers)
+endfunction()
+
+# How a test is compiled.
+function(pascaline_test_options target)
+  pascaline_test_flags(${target})
+  pascaline_use_precompiled_headers(${target} pascaline_test_headers)
   set_target_properties(${target} PROPERTIES UNITY_BUILD ${PASCALINE_UNITY_TESTS} UNITY_BUILD_BATCH_SIZE 0)
 endfunction()
+
+# pascaline_seldom_run(TARGET...): code whose time nobody waits for, as most of it goes into the database, the disk or
+# processes that it starts. A release optimises it less, which takes a third less time to compile.
+function(pascaline_seldom_run)
+  foreach(target ${ARGN})
+    target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
+  endforeach()
+endfunction()
+
+# pascaline_optimise(LEVEL SOURCE...): sources of the present folder that want another -O than the rest.
+function(pascaline_optimise level)
+  set_source_files_properties(${ARGN} PROPERTIES COMPILE_OPTIONS ${level} SKIP_PRECOMPILE_HEADERS ON)
+endfunction()
+
+# What has to be built for `ctest -LE "slow|unsanitized"` under the sanitizers, and for the rest without.
+if(PASCALINE_BUILD_TESTS)
+  add_custom_target(sanitized_tests)
+  add_custom_target(unsanitized_tests)
+endif()
 
 # pascaline_test_library(NAME SOURCES ... DEPENDS ...): what several tests share.
 function(pascaline_test_library name)
@@ -46,22 +87,59 @@ function(pascaline_test_library name)
   pascaline_test_options(${name})
 endfunction()
 
-# pascaline_test(NAME SOURCES ... DEPENDS ... [LABELS ...] [RUNS_KERNELS]): one GoogleTest executable, a ctest entry a
-# case. RUNS_KERNELS: it loads kernels compiled for the host; LeakSanitizer's tracer can crash at exit in such a process,
-# so leaks are not looked for there.
+# pascaline_test(NAME SOURCES ... DEPENDS ... [LABELS ...] [RUNS_KERNELS] [TOGETHER [ALONE ...]] [UNSANITIZED ...]):
+# one GoogleTest executable.
+# - Each case is a process and a ctest entry of its own, unless TOGETHER: then one entry, NAME, runs them all, as a case
+#   of a millisecond does not earn a process, least of all a sanitized one. ALONE names those that nevertheless want their
+#   own, as patterns of --gtest_filter: they start processes, change what belongs to the whole process, or take long.
+# - UNSANITIZED names cases, in the same way, that are left to presets without sanitizers: minutes there, or impossible.
+#   They get the label `unsanitized`, and entries of their own.
+# - LABELS slow: the whole program is left to them. LABELS optimised: it is run both ways, as what it tests depends on what
+#   the optimiser does. LABELS gpu: it skips without a GPU.
+# - RUNS_KERNELS: it loads kernels compiled for the host; LeakSanitizer's tracer can crash at exit in such a process, so
+#   leaks are not looked for there.
 function(pascaline_test name)
-  cmake_parse_arguments(arg "RUNS_KERNELS" "" "SOURCES;DEPENDS;LABELS" ${ARGN})
+  cmake_parse_arguments(arg "RUNS_KERNELS;TOGETHER" "" "SOURCES;DEPENDS;LABELS;ALONE;UNSANITIZED" ${ARGN})
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE ${arg_DEPENDS} GTest::gtest_main)
   pascaline_test_options(${name})
   set(properties TIMEOUT 600)
-  if(arg_LABELS)
-    list(APPEND properties LABELS "${arg_LABELS}")
-  endif()
   if(arg_RUNS_KERNELS)
     list(APPEND properties ENVIRONMENT ASAN_OPTIONS=detect_leaks=0)
   endif()
-  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES ${properties})
+  pascaline_test_entries(${name} "${arg_UNSANITIZED}" ${properties} LABELS unsanitized)
+  if(arg_LABELS)
+    list(APPEND properties LABELS "${arg_LABELS}")
+  endif()
+  set(apart ${arg_ALONE} ${arg_UNSANITIZED})
+  list(JOIN apart ":" apart)
+  if(arg_TOGETHER)
+    add_test(NAME ${name} COMMAND ${name} --gtest_brief=1 "--gtest_filter=-${apart}")
+    set_tests_properties(${name} PROPERTIES ${properties})
+    # What no pattern of UNSANITIZED matches, of what a pattern of ALONE does.
+    if(arg_ALONE)
+      list(JOIN arg_ALONE ":" alone)
+      list(JOIN arg_UNSANITIZED ":" unsanitized)
+      pascaline_test_entries(${name} "${alone}-${unsanitized}" ${properties})
+    endif()
+  else()
+    pascaline_test_entries(${name} "*-${apart}" ${properties})
+  endif()
+  if(NOT arg_LABELS STREQUAL slow)
+    add_dependencies(sanitized_tests ${name})
+  endif()
+  if(arg_LABELS MATCHES "slow|optimised" OR arg_UNSANITIZED)
+    add_dependencies(unsanitized_tests ${name})
+  endif()
+endfunction()
+
+# pascaline_test_entries(NAME PATTERNS PROPERTY...): a ctest entry for each case of the executable that matches one of the
+# patterns, if there are any.
+function(pascaline_test_entries name patterns)
+  if(patterns)
+    list(JOIN patterns ":" filter)
+    gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 TEST_FILTER "${filter}" PROPERTIES ${ARGN})
+  endif()
 endfunction()
 
 # pascaline_bench(NAME SOURCES ... DEPENDS ...): one Google Benchmark executable; run by hand, not by ctest.

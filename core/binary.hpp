@@ -24,9 +24,9 @@ struct Resources {
 /// A kernel compiled for one target: code bytes and what they need.
 struct Binary {
   BinaryKind kind = BinaryKind::cubin;
-  std::string target;     ///< "sm_61", "compute_61" (PTX), or "host"
+  std::string target;     ///< "sm_61", "compute_61" (PTX), or "host" (the emulator)
   std::string function;   ///< the entry point's name
-  std::string code;       ///< cubin or PTX bytes; for the host the shared object's bytes
+  std::string code;       ///< cubin or PTX bytes; for the emulator the shared object's bytes
   Resources resources;    ///< of the native code of `target`; for PTX, of the sm code compiled beside it
   std::string log;        ///< compiler's messages, possibly empty
   double compile_ms = 0;  ///< time the compiler took, 0 when it came from the cache

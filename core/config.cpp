@@ -95,7 +95,7 @@ Config Config::from_json(const nlohmann::json& object) {
     if (value.is_boolean()) {
       settings.emplace_back(name, value.get<bool>());
     } else if (value.is_number_unsigned() && value.get<std::uint64_t>() > std::uint64_t{INT64_MAX}) {
-      throw Error(fmt::format("parameter '{}' has a value beyond 64 bits: {}", name, value.dump()));
+      throw Error(fmt::format("parameter '{}' has a value that does not fit 64 bits: {}", name, value.dump()));
     } else if (value.is_number_integer()) {
       settings.emplace_back(name, value.get<std::int64_t>());
     } else if (value.is_number_float()) {
@@ -103,7 +103,7 @@ Config Config::from_json(const nlohmann::json& object) {
     } else if (value.is_string()) {
       settings.emplace_back(name, value.get<std::string>());
     } else {
-      throw Error(fmt::format("parameter '{}' has a value that is no number, boolean or text", name));
+      throw Error(fmt::format("parameter '{}' has a value that is not a number, a boolean or text", name));
     }
   }
   return Config(std::move(settings));

@@ -43,8 +43,8 @@ class NvrtcError : public Error {
   std::string log_;
 };
 
-/// The host device (compiler, loader or a fiber of a kernel) failed.
-class HostDeviceError : public Error {
+/// The emulated device (compiler, loader or a fiber of a kernel) failed.
+class EmulatorError : public Error {
  public:
   using Error::Error;
 };

@@ -5,6 +5,7 @@
 #include <array>
 
 #include "core/error.hpp"
+#include "core/util/suggestion.hpp"
 
 namespace pascaline {
 namespace {
@@ -12,33 +13,52 @@ namespace {
 struct TypeEntry {
   ElementType type;
   std::string_view name;
-  std::size_t bytes;
+  std::size_t bits;
 };
 
 constexpr std::array<TypeEntry, 9> kTypes{{
-    {ElementType::float32, "float32", 4},
-    {ElementType::float16, "float16", 2},
-    {ElementType::bfloat16, "bfloat16", 2},
-    {ElementType::float64, "float64", 8},
-    {ElementType::int32, "int32", 4},
-    {ElementType::int64, "int64", 8},
-    {ElementType::uint32, "uint32", 4},
-    {ElementType::int8, "int8", 1},
-    {ElementType::uint8, "uint8", 1},
+    {ElementType::float32, "float32", 32},
+    {ElementType::float16, "float16", 16},
+    {ElementType::bfloat16, "bfloat16", 16},
+    {ElementType::float64, "float64", 64},
+    {ElementType::int32, "int32", 32},
+    {ElementType::int64, "int64", 64},
+    {ElementType::uint32, "uint32", 32},
+    {ElementType::int8, "int8", 8},
+    {ElementType::uint8, "uint8", 8},
 }};
 
 const TypeEntry& entry_of(ElementType type) {
   if (!is_element_type(type)) {
-    throw Error(fmt::format("there is no element type of value {}", static_cast<unsigned>(type)));
+    throw Error(fmt::format("there is no element type with value {}", static_cast<unsigned>(type)));
   }
   return kTypes[static_cast<std::size_t>(type)];
+}
+
+template <typename Value>
+std::string nearest(std::string_view name, const std::vector<std::pair<std::string, Value>>& entries) {
+  std::vector<std::string> known;
+  for (const auto& [key, value] : entries) {
+    known.push_back(key);
+  }
+  return did_you_mean(name, known);
 }
 
 }  // namespace
 
 bool is_element_type(ElementType type) noexcept { return static_cast<std::size_t>(type) < kTypes.size(); }
 
-std::size_t size_of(ElementType type) { return entry_of(type).bytes; }
+std::size_t bits_of(ElementType type) { return entry_of(type).bits; }
+
+std::size_t size_of(ElementType type) {
+  const TypeEntry& entry = entry_of(type);
+  if (entry.bits % 8 != 0) {
+    throw Error(fmt::format("an element of {} has {} bits, which are no whole bytes", entry.name, entry.bits));
+  }
+  return entry.bits / 8;
+}
+
+std::size_t bytes_of(ElementType type, std::size_t count) { return packed_bytes(bits_of(type), count); }
 
 std::string_view name_of(ElementType type) { return entry_of(type).name; }
 
@@ -57,7 +77,7 @@ std::int64_t Problem::dimension(std::string_view name) const {
       return value;
     }
   }
-  throw Error(fmt::format("problem of kernel '{}' has no dimension '{}'", kernel, name));
+  throw Error(fmt::format("problem of kernel '{}' has no dimension '{}'{}", kernel, name, nearest(name, dimensions)));
 }
 
 ElementType Problem::type(std::string_view name) const {
@@ -66,7 +86,7 @@ ElementType Problem::type(std::string_view name) const {
       return value;
     }
   }
-  throw Error(fmt::format("problem of kernel '{}' has no element type '{}'", kernel, name));
+  throw Error(fmt::format("problem of kernel '{}' has no element type '{}'{}", kernel, name, nearest(name, types)));
 }
 
 std::string Problem::text() const {

@@ -15,9 +15,18 @@ enum class ElementType : std::uint8_t { float32, float16, bfloat16, float64, int
 
 /// Whether the value is one of those above.
 [[nodiscard]] bool is_element_type(ElementType type) noexcept;
-/// Size of one element in bytes; throws Error for a value that is no element type.
+/// Size of one element in bits; throws Error for a value that is no element type.
+[[nodiscard]] std::size_t bits_of(ElementType type);
+/// Size of one element in bytes; throws as `bits_of`, and Error for a type whose elements share bytes.
 [[nodiscard]] std::size_t size_of(ElementType type);
-/// The field's name of the type (`float32`, `float16`, …); throws as `size_of`.
+/// Bytes that `count` elements of so many bits take without gaps between them; the last byte may be filled in part.
+[[nodiscard]] constexpr std::size_t packed_bytes(std::size_t bits, std::size_t count) noexcept {
+  // By eights, whose bytes are as many as an element has bits, so that no sum of bits overflows.
+  return count / 8 * bits + (count % 8 * bits + 7) / 8;
+}
+/// The same of elements of that type; throws as `bits_of`.
+[[nodiscard]] std::size_t bytes_of(ElementType type, std::size_t count);
+/// The field's name of the type (`float32`, `float16`, …); throws as `bits_of`.
 [[nodiscard]] std::string_view name_of(ElementType type);
 /// The type of that name, or nothing.
 [[nodiscard]] std::optional<ElementType> element_type_from(std::string_view name) noexcept;

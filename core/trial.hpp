@@ -82,8 +82,42 @@ struct Trial {
   std::int64_t shared_trial = 0;    ///< the stored trial of an identical binary whose result this is; 0: its own
   double compile_ms = 0;
   double verify_ms = 0;
+  double inputs_ms = 0;  ///< of those, for drawing inputs and computing what the result must be; 0: earlier ones served
   double measure_ms = 0;
   std::int64_t started_unix_ms = 0;
 };
+
+/// Calls `visit(name, field)` for every field that is kept of a trial but for its problem, its samples and what it
+/// shares, in the order they are shown in. This list is the one place where fields are named: the database stores and
+/// merges them, workers send them and the CSV has them as it says, each under its name, a `TimeSummary` as its parts.
+/// `SomeTrial`: a Trial, const or not.
+template <typename SomeTrial, typename Visit>
+void for_each_field(SomeTrial& trial, Visit&& visit) {
+  visit("config", trial.config);
+  visit("status", trial.status);
+  visit("stage", trial.stage);
+  visit("is_default", trial.is_default);
+  visit("reason", trial.reason);
+  visit("time", trial.time);
+  visit("occupancy", trial.occupancy);
+  visit("registers", trial.resources.registers);
+  visit("static_shared_bytes", trial.resources.static_shared_bytes);
+  visit("constant_bytes", trial.resources.constant_bytes);
+  visit("local_bytes", trial.resources.local_bytes);
+  visit("local_loads", trial.resources.local_loads);
+  visit("local_stores", trial.resources.local_stores);
+  visit("instructions", trial.resources.instructions);
+  visit("ffma", trial.resources.ffma);
+  visit("max_error", trial.max_error);
+  visit("binary_hash", trial.binary_hash);
+  visit("compile_ms", trial.compile_ms);
+  visit("verify_ms", trial.verify_ms);
+  visit("inputs_ms", trial.inputs_ms);
+  visit("measure_ms", trial.measure_ms);
+  visit("started_unix_ms", trial.started_unix_ms);
+  visit("canary_us", trial.canary_us);
+  visit("clock_scale", trial.clock_scale);
+  visit("energy_mj", trial.energy_mj);
+}
 
 }  // namespace pascaline

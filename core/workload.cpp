@@ -4,6 +4,9 @@
 
 #include <algorithm>
 #include <iterator>
+#include <string>
+#include <unordered_map>
+#include <utility>
 
 #include "core/error.hpp"
 
@@ -48,13 +51,28 @@ std::vector<ElementType> types_of(const Workload& workload, const TypeVariable& 
   return both;
 }
 
-// Every assignment of element types to the space's type variables.
-std::vector<Types> type_combinations(const Workload& workload, const Space& space) {
+// For each of the space's type variables those it may have; none if it follows another variable.
+std::vector<std::vector<ElementType>> type_choices(const Workload& workload, const Space& space) {
   std::vector<std::vector<ElementType>> choices;
+  std::transform(space.types.begin(), space.types.end(), std::back_inserter(choices),
+                 [&](const TypeVariable& variable) { return types_of(workload, variable); });
+  return choices;
+}
+
+// Every assignment of element types to the space's type variables; counted before any is made.
+std::vector<Types> type_combinations(const Workload& workload, const Space& space,
+                                     const std::vector<std::vector<ElementType>>& choices) {
   std::vector<std::size_t> sizes;
-  for (const TypeVariable& variable : space.types) {
-    choices.push_back(types_of(workload, variable));
-    sizes.push_back(std::max<std::size_t>(1, choices.back().size()));
+  std::size_t total = 1;
+  for (const std::vector<ElementType>& choice : choices) {
+    sizes.push_back(std::max<std::size_t>(1, choice.size()));
+    total = std::min(total * sizes.back(), kMaxProblems + 1);
+  }
+  if (total > kMaxProblems) {
+    throw SpaceError(workload.file, "/types",
+                     fmt::format("with these element types the workload has more than {} problems of kernel '{}'; give "
+                                 "its type variables fewer of them",
+                                 kMaxProblems, space.kernel));
   }
   std::vector<Types> combinations;
   std::vector<std::size_t> digits(sizes.size(), 0);
@@ -79,7 +97,7 @@ Types own_types(const Workload& workload, std::size_t index, const Space& space)
     }
     if (std::find(variable->allowed.begin(), variable->allowed.end(), type) == variable->allowed.end()) {
       fail(workload, index, "/types/" + name,
-           fmt::format("kernel '{}' is not there for {}", space.kernel, name_of(type)));
+           fmt::format("kernel '{}' does not exist for {}", space.kernel, name_of(type)));
     }
   }
   Types types;
@@ -109,7 +127,7 @@ std::int64_t default_of(const Workload& workload, std::size_t index, const Space
   }
   if (value < dimension.minimum || value > dimension.maximum) {
     fail(workload, index, "/dimensions",
-         fmt::format("the default of dimension {} of kernel '{}' is {}, it goes from {} to {}; give one",
+         fmt::format("the default of dimension {} of kernel '{}' is {}, outside its range of {} to {}; give one",
                      dimension.name, space.kernel, value, dimension.minimum, dimension.maximum));
   }
   return value;
@@ -137,7 +155,7 @@ std::vector<std::pair<std::string, std::int64_t>> dimensions_of(const Workload& 
     const auto value = given->second.try_evaluate(values);
     if (!value || *value < dimension.minimum || *value > dimension.maximum) {
       fail(workload, index, "/dimensions/" + dimension.name,
-           fmt::format("'{}' is {}, the dimension goes from {} to {}", given->second.text(),
+           fmt::format("'{}' is {}, outside the dimension's range of {} to {}", given->second.text(),
                        value ? fmt::format("{}", *value) : "without a value", dimension.minimum, dimension.maximum));
     }
     dimensions.emplace_back(dimension.name, *value);
@@ -149,22 +167,24 @@ bool wanted(const WorkloadEntry& entry, const Space& space, const WorkloadSelect
   return entry.kernel == space.kernel && (selection.alternatives || entry.alternative_of.empty());
 }
 
-void merge(std::vector<WorkloadProblem>& problems, std::size_t first, WorkloadProblem&& problem) {
-  const auto twin = std::find_if(problems.begin() + static_cast<std::ptrdiff_t>(first), problems.end(),
-                                 [&](const WorkloadProblem& known) { return known.problem == problem.problem; });
-  if (twin == problems.end()) {
+// Index of a problem by its text.
+using Twins = std::unordered_map<std::string, std::size_t>;
+
+void merge(std::vector<WorkloadProblem>& problems, Twins& twins, WorkloadProblem&& problem) {
+  const auto [twin, is_new] = twins.try_emplace(problem.problem.text(), problems.size());
+  if (is_new) {
     problems.push_back(std::move(problem));
     return;
   }
-  twin->count += problem.count;
-  twin->names += ", " + problem.names;
+  problems[twin->second].count += problem.count;
+  problems[twin->second].names += ", " + problem.names;
 }
 
 // Appends the problems of one phase at one value of its symbols.
 void expand_at(const Workload& workload, std::size_t phase, const std::vector<std::int64_t>& values, const Space& space,
                const std::vector<Types>& types, const WorkloadSelection& selection,
                std::vector<WorkloadProblem>& problems) {
-  const std::size_t first = problems.size();
+  Twins twins;
   std::vector<std::pair<std::string, std::int64_t>> symbols;
   for (std::size_t i = 0; i < values.size(); ++i) {
     symbols.emplace_back(workload.phases[phase].symbols[i].first, values[i]);
@@ -177,7 +197,7 @@ void expand_at(const Workload& workload, std::size_t phase, const std::vector<st
     const auto dimensions = dimensions_of(workload, i, space, values);
     const std::vector<Types> own = entry.types.empty() ? types : std::vector<Types>(1, own_types(workload, i, space));
     for (const Types& combination : own) {
-      merge(problems, first,
+      merge(problems, twins,
             {{space.kernel, dimensions, combination}, entry.count, workload.phases[phase].name, entry.name, symbols});
     }
   }
@@ -236,7 +256,12 @@ std::vector<WorkloadProblem> expand(const Workload& workload, const Space& space
                    [&](const WorkloadEntry& entry) { return wanted(entry, space, selection); })) {
     return problems;
   }
-  const std::vector<Types> types = type_combinations(workload, space);
+  const std::vector<std::vector<ElementType>> choices = type_choices(workload, space);
+  std::vector<Types> types;
+  if (std::any_of(workload.entries.begin(), workload.entries.end(),
+                  [&](const WorkloadEntry& entry) { return entry.types.empty() && wanted(entry, space, selection); })) {
+    types = type_combinations(workload, space, choices);
+  }
   std::size_t total = 0;
   for (std::size_t p = 0; p < workload.phases.size(); ++p) {
     if (has_work(workload, p, space, selection)) {

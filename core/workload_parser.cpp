@@ -54,7 +54,7 @@ class WorkloadReader {
       for (std::size_t i = 0; i < list.array_size(); ++i) {
         types.push_back(read_element_type(list.at(i)));
         if (std::find(types.begin(), types.end() - 1, types.back()) != types.end() - 1) {
-          list.at(i).fail(fmt::format("the element type {} stands twice", name_of(types.back())));
+          list.at(i).fail(fmt::format("the element type {} is a duplicate", name_of(types.back())));
         }
       }
       if (types.empty()) {
@@ -73,7 +73,7 @@ class WorkloadReader {
       phase.name = node.at("name").name();
       phase.per = node.has("per") ? node.at("per").text() : "";
       if (!names.insert(phase.name).second) {
-        node.at("name").fail(fmt::format("the phase '{}' stands twice", phase.name));
+        node.at("name").fail(fmt::format("the phase '{}' is a duplicate", phase.name));
       }
       if (node.has("symbols")) {
         read_symbols(node.at("symbols"), phase);
@@ -90,7 +90,7 @@ class WorkloadReader {
       for (std::size_t i = 0; i < list.array_size(); ++i) {
         values.push_back(list.at(i).integer());
         if (std::find(values.begin(), values.end() - 1, values.back()) != values.end() - 1) {
-          list.at(i).fail(fmt::format("the value {} stands twice", values.back()));
+          list.at(i).fail(fmt::format("the value {} is a duplicate", values.back()));
         }
       }
       if (values.empty()) {
@@ -112,7 +112,7 @@ class WorkloadReader {
       workload_.entries.push_back(read_entry(node));
       const WorkloadEntry& entry = workload_.entries.back();
       if (!keys.insert(fmt::format("{} {} {}", entry.phase, entry.kernel, entry.name)).second) {
-        node.at("name").fail(fmt::format("the entry '{}' stands twice in its phase", entry.name));
+        node.at("name").fail(fmt::format("the entry '{}' is a duplicate in its phase", entry.name));
       }
     }
   }
@@ -148,7 +148,7 @@ class WorkloadReader {
         entry.alternative_of.push_back(replaced.at(i).name());
       }
       if (entry.alternative_of.empty()) {
-        replaced.fail("needs at least one entry's name");
+        replaced.fail("needs the name of at least one entry");
       }
     }
     return entry;
@@ -170,10 +170,12 @@ class WorkloadReader {
       const WorkloadEntry& entry = workload_.entries[i];
       for (std::size_t j = 0; j < entry.alternative_of.size(); ++j) {
         if (std::none_of(workload_.entries.begin(), workload_.entries.end(), [&](const WorkloadEntry& other) {
-              return other.phase == entry.phase && other.name == entry.alternative_of[j] && &other != &entry;
+              return other.phase == entry.phase && other.name == entry.alternative_of[j] &&
+                     other.alternative_of.empty();
             })) {
           const JsonNode list = root_.at("entries").at(i).at("alternative_of");
-          list.at(j).fail(fmt::format("the phase has no entry '{}'", entry.alternative_of[j]));
+          list.at(j).fail(
+              fmt::format("the phase has no entry '{}' that is no alternative itself", entry.alternative_of[j]));
         }
       }
     }
@@ -194,7 +196,7 @@ Workload Workload::load(const std::filesystem::path& file) {
   Workload workload = parse(read_space_file(file), file.string());
   if (workload.name != file.stem().string()) {
     throw SpaceError(file.string(), "/name",
-                     fmt::format("is '{}', but the file's name says '{}'", workload.name, file.stem().string()));
+                     fmt::format("is '{}', but the file is named '{}'", workload.name, file.stem().string()));
   }
   return workload;
 }

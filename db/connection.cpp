@@ -38,13 +38,14 @@ std::string explain_sqlite(int code, std::string_view message) {
       return "the disk is full; free some space and run again (what was stored before is intact)";
     case SQLITE_IOERR:
       return fmt::format(
-          "the disk refused ({}, SQLite code {}); look at its free space and health (what was stored before is intact)",
+          "the disk reported an error ({}, SQLite code {}); check its free space and health (what was stored before is "
+          "intact)",
           message, code);
     case SQLITE_CORRUPT:
       return fmt::format("the file is damaged ({}); restore a copy, or rescue its rows with `sqlite3 FILE .recover`",
                          one_line(message));
     case SQLITE_NOTADB:
-      return "the file is no SQLite database; give the path of another file";
+      return "the file is not an SQLite database; give the path of another file";
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
       return "another process keeps it locked; end that process or try again later";
@@ -135,7 +136,7 @@ void Connection::fail_at(std::string_view action, const BadColumnError& fault) {
   constexpr std::size_t kMaxShown = 60;
   const std::string shown = fault.text().size() > kMaxShown ? fault.text().substr(0, kMaxShown) + "…" : fault.text();
   fail(action,
-       fmt::format("{} holds in column {} what no program of this project writes there ('{}'); the file was damaged or "
+       fmt::format("{} has a value in column {} that this program never writes ('{}'); the file was damaged or "
                    "changed by another program: restore a copy",
                    place_of(database_, fault), fault.column(), shown),
        SQLITE_CORRUPT);

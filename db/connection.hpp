@@ -29,7 +29,7 @@ namespace pascaline {
 class BadColumnError : public Error {
  public:
   BadColumnError(std::string_view table, std::string_view column, std::string text)
-      : Error("a column does not hold what it is for"), table_(table), column_(column), text_(std::move(text)) {}
+      : Error("a column holds an unexpected value"), table_(table), column_(column), text_(std::move(text)) {}
   [[nodiscard]] const std::string& table() const noexcept { return table_; }
   [[nodiscard]] const std::string& column() const noexcept { return column_; }
   [[nodiscard]] const std::string& text() const noexcept { return text_; }
@@ -114,7 +114,7 @@ class Connection {
     } catch (const SQLite::Exception& fault) {
       fail(action, explain_sqlite(fault.getExtendedErrorCode(), fault.what()), fault.getExtendedErrorCode());
     } catch (const nlohmann::json::exception&) {
-      fail(action, "a text in it is not UTF-8 and cannot be kept", 0);
+      fail(action, "a text in it is not UTF-8 and cannot be stored", 0);
     } catch (const BadColumnError& fault) {
       fail_at(action, fault);
     } catch (const StoreError&) {

@@ -12,6 +12,7 @@
 #include <tuple>
 
 #include "core/error.hpp"
+#include "core/util/shown_text.hpp"
 #include "db/migrations.hpp"
 #include "db/store.hpp"
 
@@ -88,13 +89,24 @@ std::string_view without_quotes(std::string_view token) {
   return token;
 }
 
+constexpr std::string_view kUntrusted =
+    "such a file could be harmful, so it is not opened; get a copy from the machine that measured it";
+
 Objects objects_of(SQLite::Database& database) {
   Objects objects;
   SQLite::Statement row(database, "SELECT type, name, tbl_name, coalesce(sql, '') FROM sqlite_schema");
   while (row.executeStep()) {
     ObjectName name{row.getColumn(0).getString(), row.getColumn(1).getString(), row.getColumn(2).getString()};
-    if (!objects.emplace(name, plain_sql(row.getColumn(3).getString())).second) {
-      throw Error(fmt::format("it holds the {} '{}' twice", name.type, name.name));
+    const std::string sql = row.getColumn(3).getString();
+    // SQLite reads a text up to a NUL only, so what is compared would be another one than what it goes by.
+    for (const std::string& text : {name.type, name.name, name.table, sql}) {
+      if (text.find('\0') != std::string::npos) {
+        throw Error(fmt::format("a NUL is in the text of its {} '{}'; {}", clean_line(name.type), clean_line(name.name),
+                                kUntrusted));
+      }
+    }
+    if (!objects.emplace(name, plain_sql(sql)).second) {
+      throw Error(fmt::format("it has the {} '{}' twice", name.type, name.name));
     }
   }
   return objects;
@@ -128,9 +140,6 @@ bool is_statistics(const ObjectName& object, const std::string& sql) {
            sql == "CREATE TABLE sqlite_stat4 ( tbl , idx , neq , nlt , ndlt , sample )"));
 }
 
-constexpr std::string_view kUntrusted =
-    "such a file could be harmful, so it is not opened; get a copy from the machine that measured it";
-
 void compare(const Objects& found, const Objects& known) {
   for (const auto& [object, sql] : found) {
     const auto expected = known.find(object);
@@ -141,7 +150,7 @@ void compare(const Objects& found, const Objects& known) {
                       object.type, object.name, kUntrusted));
     }
     if (expected != known.end() && expected->second != sql) {
-      throw Error(fmt::format("its {} '{}' is not as any version of this program makes it; {}", object.type,
+      throw Error(fmt::format("its {} '{}' differs from what every version of this program makes; {}", object.type,
                               object.name, kUntrusted));
     }
   }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "db/merge_rows.hpp"
+#include "db/trial_columns.hpp"
 
 namespace pascaline {
 namespace {
@@ -14,13 +15,6 @@ namespace {
 constexpr std::string_view kTraits =
     "stage || ' ' || status || ' ' || started_unix_ms || ' ' || coalesce(printf('%!.17g', median_us), '-') || ' ' || "
     "config_text";
-// Those that are taken over as they are.
-constexpr std::string_view kPlainTrial =
-    "config_text, config, status, stage, is_default, reason, registers, static_shared_bytes, constant_bytes, "
-    "local_bytes, local_loads, local_stores, instructions, ffma, occupancy, binary_hash, max_error, median_us, low_us, "
-    "high_us, sample_count, compile_ms, verify_ms, measure_ms, started_unix_ms, canary_us, clock_scale, energy_mj";
-constexpr int kPlainTrialColumns = 28;
-
 // Ids of the trials that are here already by session and traits; equal ones in their order.
 using KnownTrials = std::unordered_map<std::string, std::deque<std::int64_t>>;
 
@@ -72,14 +66,15 @@ void merge_samples(Merge& merge, std::int64_t other_trial, std::int64_t trial) {
   }
 }
 
-// `row` stands at the plain columns.
+// `row` stands at the columns of the trial's fields.
 std::int64_t insert_merged(Merge& merge, Query& row, const TrialContext& context, std::int64_t space) {
+  constexpr int kIds = 6;
   Query insert = merge.to.query(
       fmt::format("INSERT INTO trials (session_id, device_id, toolkit_id, kernel_id, problem_id, space_id, {}) VALUES "
-                  "(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
-                  kPlainTrial));
+                  "({})",
+                  trial_columns(), parameter_list(kIds + trial_column_count())));
   insert.bind(context.session, context.device, context.toolkit, context.kernel, context.problem, space);
-  row.copy_to(insert, 7, kPlainTrialColumns);
+  row.copy_to(insert, kIds + 1, trial_column_count());
   insert.run();
   return last_inserted(merge);
 }
@@ -101,7 +96,7 @@ void merge_trials(Merge& merge) {
   Query row =
       merge_read(merge, fmt::format("SELECT id, session_id, device_id, toolkit_id, kernel_id, problem_id, space_id, "
                                     "shared_trial_id, {}, {} FROM trials ORDER BY id",
-                                    kTraits, kPlainTrial));
+                                    kTraits, trial_columns()));
   while (merge_next(merge, row)) {
     const std::int64_t other_id = row.integer();
     TrialContext context;

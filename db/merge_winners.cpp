@@ -100,7 +100,7 @@ void merge_winners(Merge& merge) {
     key.kernel = merged_id(merge, merge.kernels, row.integer(), "kernels");
     key.problem = merged_id(merge, merge.problems, row.integer(), "problems");
     if (!row.flag()) {
-      merge_damaged(merge, "a winner is no `ok` trial of its key");
+      merge_damaged(merge, "a winner is not an `ok` trial of its key");
     }
     Decision other = read_decision(row);
     other.trial = merged_id(merge, merge.trials, other.trial, "trials");

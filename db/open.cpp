@@ -65,7 +65,7 @@ void refuse_special(const fs::path& file, const fs::path& named, const fs::file_
   if (fs::exists(status) && !fs::is_regular_file(status)) {
     refuse(
         file,
-        fmt::format("{} is no regular file but a pipe, socket or device; give the path of a database", named.string()),
+        fmt::format("{} is a pipe, socket or device, not a regular file; give the path of a database", named.string()),
         SQLITE_CANTOPEN);
   }
 }
@@ -125,7 +125,7 @@ void check_before_opening(const fs::path& file, OpenMode mode) {
     refuse(file, "the file is empty; give the path of a database, or run `pascaline sweep` to make one", SQLITE_NOTADB);
   }
   if (!header.sqlite) {
-    refuse(file, "the file is no SQLite database; give the path of another file", SQLITE_NOTADB);
+    refuse(file, "the file is not an SQLite database; give the path of another file", SQLITE_NOTADB);
   }
   if (header.application_id != kApplicationId) {
     refuse(file, "it is a database of another program; give the path of another file", SQLITE_NOTADB);
@@ -210,7 +210,8 @@ void use_write_ahead_log(const fs::path& file, SQLite::Database& database) {
     try {
       const std::string mode = database.execAndGet("PRAGMA journal_mode = WAL").getString();
       if (mode != "wal") {
-        refuse(file, fmt::format("its file system gives journal mode '{}' and WAL is needed; use a local disk", mode));
+        refuse(file,
+               fmt::format("its file system offers journal mode '{}', and WAL is needed; use a local disk", mode));
       }
       return;
     } catch (const SQLite::Exception& fault) {

@@ -7,19 +7,6 @@ using OrderedJson = nlohmann::ordered_json;
 
 int small(Query& row) { return static_cast<int>(row.integer()); }
 
-Resources read_resources(Query& row) {
-  Resources resources;
-  resources.registers = small(row);
-  resources.static_shared_bytes = small(row);
-  resources.constant_bytes = small(row);
-  resources.local_bytes = small(row);
-  resources.local_loads = small(row);
-  resources.local_stores = small(row);
-  resources.instructions = small(row);
-  resources.ffma = small(row);
-  return resources;
-}
-
 OrderedJson read_object(const std::string& text, std::string_view table, std::string_view column) {
   OrderedJson object = OrderedJson::parse(text, nullptr, false);
   if (!object.is_object()) {
@@ -92,32 +79,6 @@ std::optional<TimeSummary> read_summary(Query& row) {
   summary.high_us = row.real();
   summary.count = small(row);
   return median ? std::optional(summary) : std::nullopt;
-}
-
-Trial read_trial(Query& row) {
-  Trial trial;
-  trial.problem = read_problem(row);
-  trial.config = read_config(row, "trials");
-  const std::string status = row.text();
-  trial.status = known(trial_status_from(status), status);
-  const std::string stage = row.text();
-  trial.stage = known(trial_stage_from(stage), stage);
-  trial.is_default = row.flag();
-  trial.reason = row.text();
-  trial.resources = read_resources(row);
-  trial.occupancy = row.real();
-  trial.binary_hash = row.text();
-  trial.max_error = row.optional_real();
-  trial.time = read_summary(row);
-  trial.compile_ms = row.real();
-  trial.verify_ms = row.real();
-  trial.measure_ms = row.real();
-  trial.started_unix_ms = row.integer();
-  trial.canary_us = row.optional_real();
-  trial.clock_scale = row.real();
-  trial.energy_mj = row.optional_real();
-  trial.shared_trial = row.optional_integer().value_or(0);
-  return trial;
 }
 
 ProcessIdentity read_process(Query& row) {

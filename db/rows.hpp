@@ -25,14 +25,6 @@ inline constexpr std::string_view kDetailToolkit = "compiler, compiler_version, 
 /// A column `config` of that table; throws BadColumnError.
 [[nodiscard]] Config read_config(Query& row, std::string_view table);
 
-/// Columns of `read_trial` in `trial_details`.
-inline constexpr std::string_view kDetailTrial =
-    "kernel, dimensions, types, config, status, stage, is_default, reason, registers, static_shared_bytes, "
-    "constant_bytes, local_bytes, local_loads, local_stores, instructions, ffma, occupancy, binary_hash, max_error, "
-    "median_us, low_us, high_us, sample_count, compile_ms, verify_ms, measure_ms, started_unix_ms, "
-    "canary_us, clock_scale, energy_mj, shared_trial_id";
-[[nodiscard]] Trial read_trial(Query& row);
-
 /// Columns of `read_process` in `sessions`.
 inline constexpr std::string_view kProcess = "process_id, process_start, boot_id";
 [[nodiscard]] ProcessIdentity read_process(Query& row);

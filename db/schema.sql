@@ -226,6 +226,7 @@ CREATE TABLE trials (
   clock_scale REAL NOT NULL DEFAULT 1,  -- median_us, low_us, high_us are the samples' times this
   energy_mj REAL,  -- a launch
   shared_trial_id INTEGER REFERENCES trials (id),  -- the trial of an identical binary whose result this is
+  inputs_ms REAL NOT NULL DEFAULT 0,  -- of verify_ms, for inputs and what the result must be
   CHECK ((status = 'ok') = (median_us IS NOT NULL)),
   CHECK ((median_us IS NULL) = (low_us IS NULL)),
   CHECK ((median_us IS NULL) = (high_us IS NULL)),
@@ -287,17 +288,11 @@ CREATE TABLE winners (
 -- Trials with everything they hang on spelled out.
 CREATE VIEW trial_details AS
 SELECT
-  t.id, t.session_id, t.device_id, t.toolkit_id, t.kernel_id, t.problem_id,
+  t.*,
   d.kind AS device_kind, d.name AS device, d.compute_capability, d.sm_count, d.memory_bytes, d.limits,
   k.compiler, k.version AS compiler_version, k.target, k.driver_version,
   n.name AS kernel, n.source_hash, s.hash AS space_hash,
-  p.text AS problem, p.dimensions, p.types,
-  t.config, t.config_text, t.status, t.stage, t.is_default, t.reason,
-  t.registers, t.static_shared_bytes, t.constant_bytes, t.local_bytes, t.local_loads, t.local_stores,
-  t.instructions, t.ffma, t.occupancy, t.binary_hash, t.max_error,
-  t.median_us, t.low_us, t.high_us, t.sample_count,
-  t.compile_ms, t.verify_ms, t.measure_ms, t.started_unix_ms,
-  t.canary_us, t.clock_scale, t.energy_mj, t.shared_trial_id
+  p.text AS problem, p.dimensions, p.types
 FROM trials t
 JOIN devices d ON d.id = t.device_id
 JOIN toolkits k ON k.id = t.toolkit_id

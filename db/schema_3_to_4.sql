@@ -71,3 +71,21 @@ CREATE TABLE plan_paths (
   value TEXT NOT NULL,
   PRIMARY KEY (run_uuid, option)
 ) STRICT, WITHOUT ROWID;
+
+ALTER TABLE trials ADD COLUMN inputs_ms REAL NOT NULL DEFAULT 0;
+
+-- With every column of a trial, whichever they are.
+DROP VIEW trial_details;
+CREATE VIEW trial_details AS
+SELECT
+  t.*,
+  d.kind AS device_kind, d.name AS device, d.compute_capability, d.sm_count, d.memory_bytes, d.limits,
+  k.compiler, k.version AS compiler_version, k.target, k.driver_version,
+  n.name AS kernel, n.source_hash, s.hash AS space_hash,
+  p.text AS problem, p.dimensions, p.types
+FROM trials t
+JOIN devices d ON d.id = t.device_id
+JOIN toolkits k ON k.id = t.toolkit_id
+JOIN kernels n ON n.id = t.kernel_id
+JOIN spaces s ON s.id = t.space_id
+JOIN problems p ON p.id = t.problem_id;

@@ -106,6 +106,15 @@ std::int64_t Store::problem_id(const Problem& problem, double flops, double byte
   });
 }
 
+void Store::in_one_transaction(const std::function<void()>& work) {
+  Connection& connection = *impl_->connection;
+  const auto transaction = connection.guard("begin to store", [&] {
+    return std::make_unique<SQLite::Transaction>(connection.database(), SQLite::TransactionBehavior::IMMEDIATE);
+  });
+  work();  // outside the guard: what it throws is not the store's failure
+  connection.guard("store", [&] { transaction->commit(); });
+}
+
 std::vector<DeviceRow> Store::devices() const {
   return impl_->connection->guard("read the devices", [&] {
     std::vector<DeviceRow> devices;

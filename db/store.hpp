@@ -20,7 +20,7 @@ namespace pascaline {
 struct DeviceRow {
   std::string kind;  ///< "cuda", "host" or "foreign" (measured by another tuner, on whatever it was)
   std::string name;
-  std::string compute_capability;  ///< "6.1"; empty on the host
+  std::string compute_capability;  ///< "6.1"; empty on the emulator
   std::int64_t sm_count = 0;
   std::uint64_t memory_bytes = 0;  ///< kept beside, not part of the identity
   std::string limits_json;         ///< kept beside
@@ -32,7 +32,7 @@ struct ToolkitRow {
   std::string compiler;  ///< "nvrtc", "g++"
   std::string version;
   std::string target;          ///< "sm_61", "compute_61" (PTX), "host"
-  std::string driver_version;  ///< empty on the host
+  std::string driver_version;  ///< empty on the emulator
   friend bool operator==(const ToolkitRow&, const ToolkitRow&) = default;
 };
 
@@ -308,6 +308,10 @@ class Store {
   [[nodiscard]] std::vector<DeviceRow> devices() const;
   /// Work of a stored problem (flops, bytes), if known.
   [[nodiscard]] std::optional<std::pair<double, double>> work(const std::string& problem_text) const;
+
+  /// Calls `work`, all of whose rows (devices, toolkits, kernels, spaces, problems) are stored in one transaction, or
+  /// none of them if it throws; whatever it throws passes. Calls that are a transaction themselves fail there.
+  void in_one_transaction(const std::function<void()>& work);
 
   /// Calls `work`, in which this store sees the database as it was at its first reading there, whoever writes to it
   /// meanwhile; nothing may be stored through it.

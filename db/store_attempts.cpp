@@ -86,7 +86,7 @@ void Store::Impl::forget_attempt(std::int64_t session_id, const ContextIds& cont
 
 void Store::begin_attempt(std::int64_t session_id, const ContextIds& context, const Config& config, TrialStage stage,
                           bool is_default) {
-  impl_->connection->guard("note an attempt", [&] {
+  impl_->connection->guard("record an attempt", [&] {
     const std::string text = config.text();
     impl_->transact([&] {
       // Kernels run in a process of their own, so a sweep that was killed says nothing of the configuration; a machine
@@ -115,7 +115,7 @@ void Store::end_attempt(std::int64_t session_id, const ContextIds& context, cons
 }
 
 int Store::settle_attempts(std::int64_t device_id) {
-  return impl_->connection->guard("settle what dead sessions left", [&] {
+  return impl_->connection->guard("clean up after interrupted sessions", [&] {
     int count = 0;
     impl_->transact([&] {
       for (Left& left : find_left(*impl_->connection, device_id)) {
@@ -143,7 +143,7 @@ int Store::settle_attempts(std::int64_t device_id) {
 }
 
 std::vector<LeftAttempt> Store::left_attempts(const ContextIds& context) const {
-  return impl_->connection->guard("read what dead sessions left", [&] {
+  return impl_->connection->guard("read what interrupted sessions left", [&] {
     std::vector<LeftAttempt> found;
     std::set<std::string> seen;  // two sweeps at once may both have died on it
     for (const Left& left : find_left(*impl_->connection, context.device)) {

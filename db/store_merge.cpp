@@ -72,7 +72,7 @@ void check_other(Merge& merge) {
     }
     Query dangling = merge.from.query("PRAGMA foreign_key_check");
     if (dangling.step()) {
-      merge_damaged(merge, fmt::format("table {} has a row that hangs on one that is not there", dangling.text()));
+      merge_damaged(merge, fmt::format("table {} has a row that refers to a missing one", dangling.text()));
     }
     check_documents(merge.from);
   });
@@ -113,7 +113,7 @@ std::int64_t origin(Merge& merge, std::optional<std::int64_t> other_import) {
       merge, "SELECT kind, content_hash, source, imported_unix_ms, program_version FROM imports WHERE id = ?");
   row.bind(*other_import);
   if (!merge_next(merge, row)) {
-    merge_damaged(merge, "a session is of an import that is not there");
+    merge_damaged(merge, "a session refers to a missing import");
   }
   Query find = merge.to.query(
       "SELECT id FROM imports WHERE kind = ?1 AND content_hash = ?2 AND (kind = 'results' OR (source = ?3 AND "
@@ -255,7 +255,7 @@ void merge_damaged(const Merge& merge, std::string_view what) {
 std::int64_t merged_id(const Merge& merge, const MergeIds& ids, std::int64_t id, std::string_view table) {
   const auto found = ids.find(id);
   if (found == ids.end()) {
-    merge_damaged(merge, fmt::format("row {} of table {} is not there", id, table));
+    merge_damaged(merge, fmt::format("row {} of table {} is missing", id, table));
   }
   return found->second;
 }

@@ -49,7 +49,7 @@ std::string select_sample_counts() {
 }  // namespace
 
 void Store::at_one_moment(const std::function<void()>& work) const {
-  constexpr std::string_view kAction = "begin to read";
+  constexpr std::string_view kAction = "start reading";
   Connection& connection = *impl_->connection;
   if (sqlite3_get_autocommit(connection.database().getHandle()) == 0) {
     work();
@@ -110,7 +110,7 @@ void Store::for_each_sample_count(const std::function<void(const SampleCounts&)>
 }
 
 ContextRows Store::rows_of(const ContextIds& context) const {
-  constexpr std::string_view kAction = "read what trials hang on";
+  constexpr std::string_view kAction = "read what trials refer to";
   Connection& connection = *impl_->connection;
   return connection.guard(kAction, [&] {
     Query row = connection.query(
@@ -119,7 +119,7 @@ ContextRows Store::rows_of(const ContextIds& context) const {
         "FROM devices d, toolkits k, kernels n, spaces s, problems p "
         "WHERE d.id = ? AND k.id = ? AND n.id = ? AND s.id = ? AND p.id = ?");
     if (!row.bind(context.device, context.toolkit, context.kernel, context.space, context.problem).step()) {
-      connection.fail(kAction, "a row that a trial refers to is not there; the file was damaged: restore a copy",
+      connection.fail(kAction, "a row that a trial refers to is missing; the file was damaged: restore a copy",
                       SQLITE_CORRUPT);
     }
     ContextRows rows;

@@ -45,10 +45,11 @@ void require_resumable(Connection& connection, std::string_view action, std::int
                     SQLITE_MISUSE);
   }
   if (row.flag()) {
-    connection.fail(action,
-                    fmt::format("session {} was taken over from another file and goes on only there; begin a new sweep",
-                                session_id),
-                    SQLITE_MISUSE);
+    connection.fail(
+        action,
+        fmt::format("session {} was imported from another file and can be resumed only there; begin a new sweep",
+                    session_id),
+        SQLITE_MISUSE);
   }
 }
 
@@ -142,7 +143,7 @@ void Store::resume_session(std::int64_t session_id) {
 
 void Store::note_progress(std::int64_t session_id, std::int64_t spent_ms, const std::string& progress_json,
                           std::span<const TelemetryRow> readings) {
-  constexpr std::string_view kAction = "note a session's progress";
+  constexpr std::string_view kAction = "store a session's progress";
   impl_->connection->guard(kAction, [&] {
     impl_->transact([&] {
       const int changed = impl_->connection->query("UPDATE sessions SET spent_ms = ?, progress = ? WHERE id = ?")

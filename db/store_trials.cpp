@@ -2,21 +2,15 @@
 #include <sqlite3.h>
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
 
 #include <nlohmann/json.hpp>
 
 #include "db/rows.hpp"
 #include "db/store_impl.hpp"
+#include "db/trial_columns.hpp"
 
 namespace pascaline {
 namespace {
-
-// SQLite knows no "not a number" and stores NULL, which would read as "not verified".
-std::optional<double> storable_error(const std::optional<double>& error) {
-  return error && std::isnan(*error) ? std::numeric_limits<double>::infinity() : error;
-}
 
 // A sample that counts has no mark.
 std::optional<std::string_view> mark_name(SampleMark mark) {
@@ -62,7 +56,7 @@ std::vector<Sample> read_samples(Connection& connection, std::int64_t trial_id) 
 // What `read_stored` reads.
 std::string select_stored() {
   return fmt::format("SELECT id, session_id, {}, {}, source_hash, space_hash, {} FROM trial_details", kDetailDevice,
-                     kDetailToolkit, kDetailTrial);
+                     kDetailToolkit, detail_trial_columns());
 }
 
 // `bind_filter` binds what this asks for, in the same order.
@@ -171,25 +165,15 @@ const std::string& Store::Impl::problem_text(std::int64_t problem_id) {
 }
 
 std::int64_t Store::Impl::insert_trial(std::int64_t session_id, const ContextIds& context, const Trial& trial) {
-  const Resources& r = trial.resources;
-  connection
-      ->query(
-          "INSERT INTO trials (session_id, device_id, toolkit_id, kernel_id, space_id, problem_id, config_text, "
-          "config, status, stage, is_default, reason, registers, static_shared_bytes, constant_bytes, local_bytes, "
-          "local_loads, local_stores, instructions, ffma, occupancy, binary_hash, max_error, median_us, low_us, "
-          "high_us, "
-          "sample_count, compile_ms, verify_ms, measure_ms, started_unix_ms, canary_us, clock_scale, energy_mj, "
-          "shared_trial_id) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)")
-      .bind(session_id, context.device, context.toolkit, context.kernel, context.space, context.problem,
-            trial.config.text(), trial.config.json().dump(), name_of(trial.status), name_of(trial.stage),
-            trial.is_default, trial.reason, r.registers, r.static_shared_bytes, r.constant_bytes, r.local_bytes,
-            r.local_loads, r.local_stores, r.instructions, r.ffma, trial.occupancy, trial.binary_hash,
-            storable_error(trial.max_error), field(trial.time, &TimeSummary::median_us),
-            field(trial.time, &TimeSummary::low_us), field(trial.time, &TimeSummary::high_us),
-            field(trial.time, &TimeSummary::count), trial.compile_ms, trial.verify_ms, trial.measure_ms,
-            trial.started_unix_ms, trial.canary_us, trial.clock_scale, trial.energy_mj,
-            trial.shared_trial == 0 ? std::nullopt : std::optional(trial.shared_trial))
-      .run();
+  constexpr int kIds = 7;
+  Query insert = connection->query(fmt::format(
+      "INSERT INTO trials (session_id, device_id, toolkit_id, kernel_id, space_id, problem_id, shared_trial_id, {}) "
+      "VALUES ({})",
+      trial_columns(), parameter_list(kIds + trial_column_count())));
+  insert.bind(session_id, context.device, context.toolkit, context.kernel, context.space, context.problem,
+              trial.shared_trial == 0 ? std::nullopt : std::optional(trial.shared_trial));
+  bind_trial_columns(insert, kIds + 1, trial);
+  insert.run();
   const std::int64_t id = connection->database().getLastInsertRowid();
   insert_samples(*connection, id, trial.samples);
   return id;

@@ -6,6 +6,7 @@
 
 #include "db/rows.hpp"
 #include "db/store_impl.hpp"
+#include "db/trial_columns.hpp"
 
 namespace pascaline {
 namespace {
@@ -17,7 +18,7 @@ std::string select_winners(bool one_kernel, bool one_device) {
       "SELECT w.trial_id, w.baseline_median_us, w.baseline_low_us, w.baseline_high_us, w.baseline_count, "
       "w.confidence, w.decided_unix_ms, {}, {}, source_hash, space_hash, {} "
       "FROM winners w JOIN trial_details t ON t.id = w.trial_id WHERE 1",
-      kDetailDevice, kDetailToolkit, kDetailTrial);
+      kDetailDevice, kDetailToolkit, detail_trial_columns());
   sql += one_kernel ? " AND kernel = ?" : "";
   sql += one_device ? " AND device_kind = ? AND device = ? AND compute_capability = ? AND sm_count = ?" : "";
   return sql + " ORDER BY w.decided_unix_ms DESC, w.trial_id DESC";
@@ -55,11 +56,12 @@ void Store::set_winner(const ContextIds& context, std::int64_t trial_id, const s
                   unix_ms_now(), trial_id, context.device, context.toolkit, context.kernel, context.problem)
             .run();
     if (changed == 0) {
-      impl_->connection->fail("store a winner",
-                              fmt::format("trial {} is no `ok` trial of that context; this is a fault of the program, "
-                                          "please report it",
-                                          trial_id),
-                              SQLITE_MISUSE);
+      impl_->connection->fail(
+          "store a winner",
+          fmt::format("trial {} is not an `ok` trial of that context; this is a fault of the program, "
+                      "please report it",
+                      trial_id),
+          SQLITE_MISUSE);
     }
   });
 }

@@ -1,7 +1,7 @@
 // y[i] = f(a[i], b[i]) for COUNT elements, by FORMULA: 0: a (a conversion or a copy); 1: a + b; 2: SiLU(a) · b with
 // SiLU(a) = a / (1 + exp(-a)); 3: GELU(a) = a/2 · (1 + tanh(√(2/π) · (a + 0.044715·a³))); 4: GELU(a) =
-// a/2 · (1 + erf(a/√2)). a and b of INPUT, y of OUTPUT; float32 arithmetic. b is not read, and may be null, for 0,
-// 3, 4.
+// a/2 · (1 + erf(a/√2)); 5: GELU(a) · b with the GELU of 3. a and b of INPUT, y of OUTPUT; float32 arithmetic. b is not
+// read, and may be null, for 0, 3, 4.
 //
 // Bytes: a, b where it is read, and y once. Requires: pointers aligned to 16 bytes; y may be a or b if its type is
 // theirs, and otherwise overlaps neither.
@@ -40,11 +40,11 @@ constexpr int kUnroll = UNROLL;
 constexpr int kMinBlocks = MIN_BLOCKS;
 constexpr int kFormula = FORMULA;
 
-constexpr bool kTwoInputs = kFormula == 1 || kFormula == 2;
+constexpr bool kTwoInputs = kFormula == 1 || kFormula == 2 || kFormula == 5;
 
 static_assert(kThreads % 32 == 0 && kThreads <= 1024, "a block is whole warps");
 static_assert(kVector >= 1 && kUnroll >= 1, "counts");
-static_assert(kFormula >= 0 && kFormula <= 4, "a known formula");
+static_assert(kFormula >= 0 && kFormula <= 5, "a known formula");
 
 __device__ __forceinline__ float apply(float a, float b) {
   if constexpr (kFormula == 1) {
@@ -55,6 +55,8 @@ __device__ __forceinline__ float apply(float a, float b) {
     return gelu_tanh(a);
   } else if constexpr (kFormula == 4) {
     return gelu_erf(a);
+  } else if constexpr (kFormula == 5) {
+    return gelu_tanh(a) * b;
   } else {
     return a;
   }
@@ -120,6 +122,8 @@ extern "C" __global__ void elementwise_reference(const INPUT* __restrict__ a, co
     y[i] = 0.5 * x * (1.0 + tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)));
   } else if constexpr (kFormula == 4) {
     y[i] = 0.5 * x * (1.0 + erf(x * 0.7071067811865476));
+  } else if constexpr (kFormula == 5) {
+    y[i] = 0.5 * x * (1.0 + tanh(0.7978845608028654 * (x + 0.044715 * x * x * x))) * to_float(b[i]);
   } else {
     y[i] = x;
   }

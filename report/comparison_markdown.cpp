@@ -4,6 +4,7 @@
 #include <functional>
 #include <set>
 
+#include "core/device/emulator_name.hpp"
 #include "report/comparison.hpp"
 #include "report/markdown_parts.hpp"
 #include "report/text.hpp"
@@ -119,10 +120,10 @@ class Sections {
     for (const ComparisonRow* row : rows) {
       const ComparedBest& side = row->a ? *row->a : *row->b;
       lines.push_back(fmt::format("{} {} | {} | {} | {} |", start(*row), median_cell(side.baseline),
-                                  short_number(side.best.median_us), gain_cell(side.baseline, side.best),
+                                  short_number(side.best.median_us), speedup_cell(side.baseline, side.best),
                                   markdown_escape(side.config.text())));
     }
-    return section(title, "Default, µs | Best, µs | Gain (interval) | Configuration |", "--:|--:|--:|---|", lines);
+    return section(title, "Default, µs | Best, µs | Speedup (interval) | Configuration |", "--:|--:|--:|---|", lines);
   }
 
   [[nodiscard]] Rows with(Verdict verdict) const {
@@ -140,7 +141,7 @@ class Sections {
 
  private:
   [[nodiscard]] static std::string place_text(const ComparisonRow& row) {
-    return fmt::format("{}, {}", row.device_label, row.target);
+    return fmt::format("{}, {}", row.device_label, shown_architecture(row.target));
   }
   [[nodiscard]] std::string start(const ComparisonRow& row) const {
     const std::string place = several_places_ ? markdown_escape(place_text(row)) + " | " : "";
@@ -167,14 +168,13 @@ std::string summary_line(const Comparison& comparison) {
   const std::size_t in_both =
       count(Verdict::faster) + count(Verdict::slower) + count(Verdict::same) + count(Verdict::unclear);
   std::string line = fmt::format(
-      "Now is {}, before is {}. **{} slower, {} faster**, {} the same, {} unclear, {} new, {} vanished; {} with "
-      "another "
-      "winner.",
+      "Now is {}, before is {}. **{} slower, {} faster**, {} the same, {} unclear, {} new, {} vanished; {} with a "
+      "different winner.",
       markdown_escape(side_label(comparison.a)), markdown_escape(side_label(comparison.b)), count(Verdict::slower),
       count(Verdict::faster), count(Verdict::same), count(Verdict::unclear), count(Verdict::appeared),
       count(Verdict::vanished), comparison.changed_winners);
   if (comparison.geometric_mean_ratio) {
-    line += fmt::format(" In the geometric mean of {} the time changed by {:+.1f} %.",
+    line += fmt::format(" The geometric mean over {} is a change of {:+.1f} % in time.",
                         counted(in_both, "problem") + " in both", (1 / *comparison.geometric_mean_ratio - 1) * 100);
   }
   return line + "\n\n";
@@ -185,7 +185,7 @@ std::string summary_line(const Comparison& comparison) {
 std::string markdown_comparison(const Comparison& comparison) {
   std::string out = "## Comparison\n\n" + summary_line(comparison);
   if (comparison.rows.empty()) {
-    return out + "Neither side holds a configuration that ran correctly.\n\n";
+    return out + "Neither side has a configuration that ran correctly.\n\n";
   }
   const Sections sections(comparison);
   out += sections.both("Slower", sections.with(Verdict::slower), true);
@@ -193,12 +193,12 @@ std::string markdown_comparison(const Comparison& comparison) {
   out += sections.both("Unclear", sections.with(Verdict::unclear), true);
   out += sections.single("New", sections.with(Verdict::appeared));
   out += sections.single("Vanished", sections.with(Verdict::vanished));
-  out += sections.both("As fast, with another winner", sections.rows_where([](const ComparisonRow& row) {
+  out += sections.both("As fast, with a different winner", sections.rows_where([](const ComparisonRow& row) {
     return row.verdict == Verdict::same && row.same_config == false;
   }),
                        true);
   out +=
-      "Slower and faster: by 1 % at least, with 95 % intervals that do not overlap and a Mann-Whitney test whose p, ";
+      "Slower and faster: by at least 1 %, with 95 % intervals that do not overlap and a Mann-Whitney test whose p, ";
   out += "adjusted for all rows (Holm), is 0.05 or less. The same: by no more than 5 % either way. ";
   out += "Unclear: the samples cannot tell.\n\n";
   return out;

@@ -1,7 +1,13 @@
 #include <fmt/format.h>
 
+#include <cstdint>
 #include <iterator>
 #include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
 
 #include "report/report.hpp"
 #include "report/summary.hpp"
@@ -10,12 +16,23 @@
 namespace pascaline {
 namespace {
 
-constexpr std::string_view kHeader =
+// A trial's own columns stand between these.
+constexpr std::string_view kContextHeader =
     "trial_id,session_id,device_kind,device,compute_capability,sm_count,compiler,compiler_version,target,"
-    "driver_version,kernel,source_hash,space_hash,problem,config,status,stage,is_default,reason,median_us,low_us,"
-    "high_us,sample_count,gflops,gbs,occupancy,registers,static_shared_bytes,constant_bytes,local_bytes,local_loads,"
-    "local_stores,instructions,ffma,max_error,binary_hash,compile_ms,verify_ms,measure_ms,started_unix_ms,"
-    "canary_us,clock_scale,energy_mj,shared_trial_id\r\n";
+    "driver_version,kernel,source_hash,space_hash,problem";
+constexpr std::string_view kTimeHeader = "median_us,low_us,high_us,sample_count,gflops,gbs";
+constexpr std::string_view kEndHeader = ",shared_trial_id\r\n";
+
+std::string csv_header() {
+  std::string text(kContextHeader);
+  const Trial trial{};
+  for_each_field(trial, [&](std::string_view name, const auto& value) {
+    text += ',';
+    text += std::is_same_v<std::decay_t<decltype(value)>, std::optional<TimeSummary>> ? kTimeHeader : name;
+  });
+  text += kEndHeader;
+  return text;
+}
 
 // One line under construction.
 class Line {
@@ -63,29 +80,41 @@ void write_time(Line& line, const std::optional<TimeSummary>& time, const Work& 
   line.optional(timed && work.second > 0, work.second / summary.median_us / 1e3);
 }
 
+// How each type of field is written.
+class FieldWriter {
+ public:
+  FieldWriter(Line& line, const Work& work) : line_(&line), work_(&work) {}
+  void operator()(std::string_view, bool value) { line_->number(value ? 1 : 0); }
+  void operator()(std::string_view, int value) { line_->number(value); }
+  void operator()(std::string_view, std::int64_t value) { line_->number(value); }
+  void operator()(std::string_view, double value) { line_->number(value); }
+  void operator()(std::string_view, const std::string& value) { line_->text(value); }
+  void operator()(std::string_view, const std::optional<double>& value) {
+    line_->optional(value.has_value(), value.value_or(0));
+  }
+  void operator()(std::string_view, const Config& config) { line_->text(config.text()); }
+  void operator()(std::string_view, TrialStatus status) { line_->text(name_of(status)); }
+  void operator()(std::string_view, TrialStage stage) { line_->text(name_of(stage)); }
+  void operator()(std::string_view, const std::optional<TimeSummary>& time) { write_time(*line_, time, *work_); }
+
+ private:
+  Line* line_;
+  const Work* work_;
+};
+
 void write_trial(std::string& out, const StoredTrial& stored, const Work& work) {
-  const Trial& trial = stored.trial;
-  const Resources& resources = trial.resources;
   Line line(out);
   write_context(line, stored);
-  line.text(trial.problem.text()).text(trial.config.text()).text(name_of(trial.status)).text(name_of(trial.stage));
-  line.number(trial.is_default ? 1 : 0).text(trial.reason);
-  write_time(line, trial.time, work);
-  line.number(trial.occupancy).number(resources.registers).number(resources.static_shared_bytes);
-  line.number(resources.constant_bytes).number(resources.local_bytes).number(resources.local_loads);
-  line.number(resources.local_stores).number(resources.instructions).number(resources.ffma);
-  line.optional(trial.max_error.has_value(), trial.max_error.value_or(0)).text(trial.binary_hash);
-  line.number(trial.compile_ms).number(trial.verify_ms).number(trial.measure_ms).number(trial.started_unix_ms);
-  line.optional(trial.canary_us.has_value(), trial.canary_us.value_or(0)).number(trial.clock_scale);
-  line.optional(trial.energy_mj.has_value(), trial.energy_mj.value_or(0));
-  line.optional(trial.shared_trial != 0, trial.shared_trial);
+  line.text(stored.trial.problem.text());
+  for_each_field(stored.trial, FieldWriter(line, work));
+  line.optional(stored.trial.shared_trial != 0, stored.trial.shared_trial);
   line.end();
 }
 
 }  // namespace
 
 std::string csv_report(const Store& store, const ReportOptions& options) {
-  std::string out(kHeader);
+  std::string out = csv_header();
   std::map<std::string, Work> works;
   TrialFilter filter;
   filter.kernel = options.kernel;

@@ -22,7 +22,7 @@ namespace pascaline {
 inline constexpr std::size_t kStatusCount = 7;
 
 /// How many times as fast, with what the intervals of both times allow at most.
-struct ReportGain {
+struct ReportSpeedup {
   double value = 0;
   double low = 0;
   double high = 0;
@@ -97,7 +97,7 @@ struct ReportProblem {
   std::optional<Config> best_config;
   std::optional<std::int64_t> best_trial;
   bool best_is_default = false;
-  std::optional<ReportGain> gain;
+  std::optional<ReportSpeedup> speedup;
   bool decided = false;              ///< it has a winner, by finals or from the search
   bool from_search = false;          ///< it is from the search's trials, as no time was left for finals
   std::optional<double> confidence;  ///< nothing if it is undecided or the default has no time
@@ -126,7 +126,7 @@ struct ReportModelTimes {
   std::vector<std::pair<std::string, ElementType>> types;
   double baseline_us = 0;
   double best_us = 0;
-  std::optional<ReportGain> gain;
+  std::optional<ReportSpeedup> speedup;
   /// The least of its tuned problems that something else than the default won (0.5 if none was); nothing if one of them
   /// is undecided.
   std::optional<double> confidence;

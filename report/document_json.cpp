@@ -29,9 +29,9 @@ DocumentJson model_times_json(const ReportModelTimes& times) {
   return {{"types", types_object(times.types)},
           {"default_us", json_number(times.baseline_us)},
           {"best_us", json_number(times.best_us)},
-          {"gain", times.gain ? json_number(times.gain->value) : DocumentJson()},
-          {"gain_low", times.gain ? json_number(times.gain->low) : DocumentJson()},
-          {"gain_high", times.gain ? json_number(times.gain->high) : DocumentJson()},
+          {"gain", times.speedup ? json_number(times.speedup->value) : DocumentJson()},
+          {"gain_low", times.speedup ? json_number(times.speedup->low) : DocumentJson()},
+          {"gain_high", times.speedup ? json_number(times.speedup->high) : DocumentJson()},
           {"confidence", json_number(times.confidence)},
           {"tuned", times.tuned},
           {"problems", times.problems}};

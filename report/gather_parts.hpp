@@ -24,7 +24,7 @@ struct ReportDetail {
 /// Columns of the configurations' table in the order of the problem's space, those that it does not name behind.
 [[nodiscard]] std::vector<std::size_t> parameter_order(const GatheredProblem& problem);
 
-/// Times, gain, rates, energy and curves of a problem; what it is called, its tables and its calls are not set.
+/// Times, speedup, rates, energy and curves of a problem; what it is called, its tables and its calls are not set.
 [[nodiscard]] ReportProblem problem_figures(const GatheredProblem& problem,
                                             const std::optional<ReportRoofline>& roofline,
                                             const std::unordered_map<std::int64_t, const SessionRow*>& sessions,

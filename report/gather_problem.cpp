@@ -165,7 +165,7 @@ std::optional<ReportRoofline> roofline_of(const DeviceRow& device) {
   roofline.source =
       fmt::format("float32 multiply-adds of {} multiprocessors at {:.0f} MHz, {:.0f} GB/s of memory: {}; not measured",
                   device.sm_count, rates->clock_mhz, rates->memory_gbps,
-                  rates->of_product ? "boost clock and memory of the usual product of that size"
+                  rates->of_product ? "boost clock and memory of the common product of that size"
                                     : fmt::format("typical of compute capability {}", device.compute_capability));
   return roofline;
 }
@@ -196,7 +196,7 @@ ReportProblem problem_figures(const GatheredProblem& problem, const std::optiona
     out.best_trial = problem.trials[*best].id;
     out.best_is_default = problem.trials[*best].is_default;
   }
-  out.gain = gain_between(out.baseline, out.best);
+  out.speedup = speedup_between(out.baseline, out.best);
   set_rates(out, roofline);
   out.trials = problem.trials.size();
   for (const TrialPoint& trial : problem.trials) {

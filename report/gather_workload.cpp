@@ -186,16 +186,16 @@ struct TimeSums {
     out.tuned = tuned.size();
     out.problems = called.size();
     out.confidence = known ? std::optional(changed ? confidence : kTie) : std::nullopt;
-    out.gain = gain_between(baseline, best);
+    out.speedup = speedup_between(baseline, best);
   }
 };
 
 using ProblemsByText = std::map<std::string, const ReportProblem*>;
 
-// nullptr if it has no gain.
+// nullptr if it has no speedup.
 const ReportProblem* find_tuned(const ProblemsByText& problems, const std::string& problem) {
   const auto found = problems.find(problem);
-  return found != problems.end() && found->second->gain ? found->second : nullptr;
+  return found != problems.end() && found->second->speedup ? found->second : nullptr;
 }
 
 ReportPhase tuned_phase(const PhaseCalls& from, const ProblemsByText& problems, TimeSums& sums) {

@@ -4,6 +4,7 @@
 #include <map>
 #include <numeric>
 
+#include "core/device/emulator_name.hpp"
 #include "core/util/duration.hpp"
 #include "report/comparison.hpp"
 #include "report/markdown_parts.hpp"
@@ -26,7 +27,7 @@ std::string built_by_text(const DeviceSummary& group) {
   if (group.device.kind == "foreign") {
     return fmt::format("results of another tuner ({})", toolkit.compiler);
   }
-  std::string text = fmt::format("{} {} for {}", toolkit.compiler, toolkit.version, toolkit.target);
+  std::string text = fmt::format("{} {} for {}", toolkit.compiler, toolkit.version, shown_architecture(toolkit.target));
   return toolkit.driver_version.empty() ? text : fmt::format("{}, driver {}", text, toolkit.driver_version);
 }
 
@@ -54,14 +55,14 @@ std::string confidence_cell(const ProblemSummary& problem) {
     return std::string(kNoValue);
   }
   return problem.confidence  ? fmt::format("{:.1f} %", *problem.confidence * 100)
-         : problem.in_finals ? std::string("decided anew later")
+         : problem.in_finals ? std::string("decided again later")
                              : std::string("undecided");
 }
 
 std::string problem_line(const std::string& text, const ProblemSummary& problem) {
   return fmt::format("| {} | {}{} | {} | {} | {} | {} | {} | {} |", markdown_escape(text),
                      median_cell(problem.baseline), problem.stand_in ? "\\*" : "", median_cell(problem.best),
-                     gain_cell(problem.baseline, problem.best), rate_cell(problem.flops, problem.best),
+                     speedup_cell(problem.baseline, problem.best), rate_cell(problem.flops, problem.best),
                      rate_cell(problem.bytes, problem.best), confidence_cell(problem),
                      problem.best ? markdown_escape(problem.config.text()) : std::string(kNoValue));
 }
@@ -71,7 +72,7 @@ std::string stand_ins(const std::map<std::string, ProblemSummary>& problems) {
   std::string out;
   for (const auto& [text, problem] : problems) {
     if (problem.stand_in) {
-      out += fmt::format("\\* {}: of `{}`, the nearest usable configuration; the default: {}\n\n",
+      out += fmt::format("\\* {}: time of `{}`, the usable configuration nearest to the default ({})\n\n",
                          markdown_escape(text), clean_line(problem.stand_in->config.text()),
                          markdown_escape(default_fate(problem.stand_in->why)));
     }
@@ -82,7 +83,7 @@ std::string stand_ins(const std::map<std::string, ProblemSummary>& problems) {
 // What a source that has been changed since gave is folded.
 std::string kernel_section(const DeviceSummary& group) {
   constexpr std::string_view kHead =
-      "| Problem | Default, µs | Best, µs | Gain (interval) | GFLOP/s | GB/s | Confidence | Configuration |\n"
+      "| Problem | Default, µs | Best, µs | Speedup (interval) | GFLOP/s | GB/s | Confidence | Configuration |\n"
       "|---|--:|--:|--:|--:|--:|--:|---|";
   std::string out;
   for (const auto& [kernel, problems] : group.kernels) {
@@ -115,7 +116,7 @@ std::string failure_section(const DeviceSummary& group, std::size_t limit) {
     out += i < limit ? fmt::format("| {} | {} | {} |\n", count, name_of(kind.first), markdown_escape(kind.second)) : "";
   }
   if (failures.size() > limit) {
-    out += fmt::format("\n{} rarer reasons are left out.\n", failures.size() - limit);
+    out += fmt::format("\n{} rarer reasons are not shown.\n", failures.size() - limit);
   }
   return markdown_details("Failures: " + counted(failed, "trial"), out);
 }
@@ -140,14 +141,15 @@ std::string spent_text(const DeviceSummary& group) {
 std::string overview(const std::vector<DeviceSummary>& groups) {
   std::vector<std::string> lines;
   for (const DeviceSummary& group : groups) {
-    const GainSummary gains = summarize_gains(group);
-    lines.push_back(fmt::format("| {} | {} | {} | {} | {} | {} | {} of {} | {} |", markdown_escape(device_text(group)),
-                                markdown_escape(built_by_text(group)), utc_time(group.last_unix_ms).substr(0, 10),
-                                spent_text(group), searchers_text(group), total(group), gains.decided, gains.problems,
-                                gains.gain ? fmt::format("**{:.2f}×**", *gains.gain) : std::string(kNoValue)));
+    const SpeedupSummary speedups = summarize_speedups(group);
+    lines.push_back(
+        fmt::format("| {} | {} | {} | {} | {} | {} | {} of {} | {} |", markdown_escape(device_text(group)),
+                    markdown_escape(built_by_text(group)), utc_time(group.last_unix_ms).substr(0, 10),
+                    spent_text(group), searchers_text(group), total(group), speedups.decided, speedups.problems,
+                    speedups.speedup ? fmt::format("**{:.2f}×**", *speedups.speedup) : std::string(kNoValue)));
   }
   return markdown_table(
-      "| Device | Built by | Last trial | Time spent | Searcher | Trials | Problems decided | Gain over defaults |\n"
+      "| Device | Built by | Last trial | Time spent | Searcher | Trials | Problems decided | Speedup over defaults |\n"
       "|---|---|---|--:|---|--:|--:|--:|",
       lines);
 }
@@ -158,7 +160,7 @@ std::string group_section(const DeviceSummary& group, std::size_t max_reasons) {
   out += fmt::format("{} from {} to {}: {}.\n\n", counted(total(group), "trial"), utc_time(group.first_unix_ms),
                      utc_time(group.last_unix_ms), status_counts(group));
   if (group.counts[static_cast<std::size_t>(TrialStatus::ok)] == 0) {
-    out += "No configuration ran correctly here; the failures below say why.\n\n";
+    out += "No configuration ran correctly here; the failures below give the reasons.\n\n";
   }
   return out + kernel_section(group) + failure_section(group, max_reasons);
 }
@@ -174,17 +176,18 @@ std::string markdown_report(const Store& store, const ReportOptions& options, co
   if (groups.empty()) {
     const bool narrowed = !options.kernel.empty() || !options.device.empty() || !options.sessions.empty();
     return out + (narrowed ? "The database holds no trials of that kernel, device or session.\n"
-                           : "The database holds no trials yet; `pascaline sweep` makes some.\n");
+                           : "The database holds no trials yet; run `pascaline sweep` to get some.\n");
   }
   out += overview(groups);
   for (const DeviceSummary& group : groups) {
     out += group_section(group, options.max_reasons);
   }
-  out += "Times are medians. The interval of a gain is the widest that the 95 % intervals of both medians allow; the ";
-  out += "gain over defaults is the geometric mean of the decided problems of the kernels' current sources. ";
+  out +=
+      "Times are medians. The interval of a speedup is the widest that the 95 % intervals of both medians allow; the ";
+  out += "speedup over defaults is the geometric mean over the decided problems of the kernels' current sources. ";
   out += "Confidence is the probability that the configuration is not slower than the default, from the finals or, ";
   out += "where a limit left no time for them, from the search; ";
-  out += "\"undecided\" rows have no winner, and show the fastest trial of the search.\n";
+  out += "\"undecided\" rows have no winner and show the fastest trial of the search.\n";
   return out;
 }
 

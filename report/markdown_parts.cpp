@@ -40,9 +40,10 @@ std::string median_cell(const std::optional<TimeSummary>& time) {
   return time ? short_number(time->median_us) : std::string(kNoValue);
 }
 
-std::string gain_cell(const std::optional<TimeSummary>& baseline, const std::optional<TimeSummary>& best) {
-  const std::optional<ReportGain> gain = gain_between(baseline, best);
-  return gain ? fmt::format("{:.2f}× ({:.2f}–{:.2f})", gain->value, gain->low, gain->high) : std::string(kNoValue);
+std::string speedup_cell(const std::optional<TimeSummary>& baseline, const std::optional<TimeSummary>& best) {
+  const std::optional<ReportSpeedup> speedup = speedup_between(baseline, best);
+  return speedup ? fmt::format("{:.2f}× ({:.2f}–{:.2f})", speedup->value, speedup->low, speedup->high)
+                 : std::string(kNoValue);
 }
 
 std::string counted(std::size_t count, std::string_view noun) {

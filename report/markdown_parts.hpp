@@ -29,7 +29,8 @@ inline constexpr std::size_t kOpenRows = 20;
 
 /// How many times faster `best` is than `baseline`: "2.00× (1.64–2.44)", with the widest interval that the two 95 %
 /// intervals allow; `kNoValue` where one is missing.
-[[nodiscard]] std::string gain_cell(const std::optional<TimeSummary>& baseline, const std::optional<TimeSummary>& best);
+[[nodiscard]] std::string speedup_cell(const std::optional<TimeSummary>& baseline,
+                                       const std::optional<TimeSummary>& best);
 
 /// "1 problem", "3 problems".
 [[nodiscard]] std::string counted(std::size_t count, std::string_view noun);

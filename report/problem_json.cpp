@@ -6,8 +6,9 @@ namespace {
 
 using ProblemJson = nlohmann::ordered_json;
 
-ProblemJson gain_json(const ReportGain& gain) {
-  return {{"value", json_number(gain.value)}, {"low", json_number(gain.low)}, {"high", json_number(gain.high)}};
+ProblemJson speedup_json(const ReportSpeedup& speedup) {
+  return {
+      {"value", json_number(speedup.value)}, {"low", json_number(speedup.low)}, {"high", json_number(speedup.high)}};
 }
 
 ProblemJson search_json(const ReportSearch& search) {
@@ -104,7 +105,7 @@ nlohmann::ordered_json problem_json(const ReportProblem& problem) {
       {"best", json_time(problem.best)},
       {"best_config", problem.best_config ? json_config(*problem.best_config) : ProblemJson()},
       {"best_trial", or_null(problem.best_trial)},
-      {"gain", problem.gain ? gain_json(*problem.gain) : ProblemJson()},
+      {"gain", problem.speedup ? speedup_json(*problem.speedup) : ProblemJson()},
       {"decided", problem.decided},
       {"from_search", problem.from_search},
       {"confidence", json_number(problem.confidence)},

@@ -197,6 +197,8 @@ std::string show_text(const Store& store, const ShowOptions& options) {
     return table.when_empty + "\n";
   }
   drop_empty_rare_columns(table);
+  // In JSON it keeps the name that scripts read.
+  std::replace(table.columns.begin(), table.columns.end(), std::string("gain"), std::string("speedup"));
   const std::vector<std::size_t> widths = column_widths(table);
   std::string out;
   std::string header;

@@ -100,19 +100,20 @@ bool is_wanted(const ReportOptions& options, std::int64_t session_id) {
   return sessions.empty() || std::find(sessions.begin(), sessions.end(), session_id) != sessions.end();
 }
 
-std::optional<ReportGain> gain_between(const std::optional<TimeSummary>& from, const std::optional<TimeSummary>& to) {
+std::optional<ReportSpeedup> speedup_between(const std::optional<TimeSummary>& from,
+                                             const std::optional<TimeSummary>& to) {
   if (!from || !to || !(to->median_us > 0) || !(to->low_us > 0) || !(to->high_us > 0)) {
     return std::nullopt;
   }
-  const ReportGain gain{from->median_us / to->median_us, from->low_us / to->high_us, from->high_us / to->low_us};
-  const bool finite = std::isfinite(gain.value) && std::isfinite(gain.low) && std::isfinite(gain.high);
-  return finite ? std::optional(gain) : std::nullopt;
+  const ReportSpeedup speedup{from->median_us / to->median_us, from->low_us / to->high_us, from->high_us / to->low_us};
+  const bool finite = std::isfinite(speedup.value) && std::isfinite(speedup.low) && std::isfinite(speedup.high);
+  return finite ? std::optional(speedup) : std::nullopt;
 }
 
-GainSummary summarize_gains(const DeviceSummary& group) {
-  GainSummary summary;
+SpeedupSummary summarize_speedups(const DeviceSummary& group) {
+  SpeedupSummary summary;
   double sum_of_logs = 0;
-  std::size_t gains = 0;
+  std::size_t speedups = 0;
   for (const auto& [kernel, problems] : group.kernels) {
     if (group.current_sources.at(kernel.first) != kernel.second) {
       continue;
@@ -125,13 +126,13 @@ GainSummary summarize_gains(const DeviceSummary& group) {
       };
       if (problem.confidence && usable(problem.baseline) && usable(problem.best)) {
         sum_of_logs += std::log(problem.baseline->median_us) - std::log(problem.best->median_us);
-        ++gains;
+        ++speedups;
       }
     }
   }
-  const double gain = std::exp(sum_of_logs / static_cast<double>(gains));
-  if (gains > 0 && std::isfinite(gain)) {
-    summary.gain = gain;
+  const double speedup = std::exp(sum_of_logs / static_cast<double>(speedups));
+  if (speedups > 0 && std::isfinite(speedup)) {
+    summary.speedup = speedup;
   }
   return summary;
 }

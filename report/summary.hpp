@@ -23,7 +23,7 @@ struct ProblemSummary {
   std::optional<TimeSummary> best;
   Config config;                     ///< with the best time
   bool in_finals = false;            ///< both times are from finals, decided or not
-  std::optional<double> confidence;  ///< set if and only if the winner was decided, and not decided anew later
+  std::optional<double> confidence;  ///< set if and only if the winner was decided, and not decided again later
   double flops = 0;
   double bytes = 0;
 };
@@ -45,19 +45,19 @@ struct DeviceSummary {
   std::set<std::string> searchers;   ///< of those sessions
 };
 
-/// How many problems of the current sources were decided, of how many, and the geometric mean of the decided gains.
-struct GainSummary {
+/// How many problems of the current sources were decided, of how many, and the geometric mean of the decided speedups.
+struct SpeedupSummary {
   std::size_t problems = 0;
   std::size_t decided = 0;
-  std::optional<double> gain{};  ///< nothing without a decided problem that has both times
+  std::optional<double> speedup{};  ///< nothing without a decided problem that has both times
 };
 
 /// From one time to another. The interval is what the two 95 % intervals allow at most: wider than one of the ratio
 /// itself. Nothing where a time is missing, `to` is not above zero, or a ratio is not finite.
-[[nodiscard]] std::optional<ReportGain> gain_between(const std::optional<TimeSummary>& from,
-                                                     const std::optional<TimeSummary>& to);
+[[nodiscard]] std::optional<ReportSpeedup> speedup_between(const std::optional<TimeSummary>& from,
+                                                           const std::optional<TimeSummary>& to);
 
-[[nodiscard]] GainSummary summarize_gains(const DeviceSummary& group);
+[[nodiscard]] SpeedupSummary summarize_speedups(const DeviceSummary& group);
 
 /// Whether the options let it through.
 [[nodiscard]] bool is_wanted(const ReportOptions& options, const DeviceRow& device);

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs clang-tidy (checks in .clang-tidy) over the C++ sources that the dev preset compiles, tests left out.
+# Runs clang-tidy (checks in .clang-tidy) over the C++ sources that the single preset compiles, tests left out.
 #   scripts/lint.sh [--deep] [--since REVISION]
 #     --deep   also the static analyzer, which takes longer than all else together
 #     --since  only sources that changed since the revision, or whose own header did
@@ -18,12 +18,13 @@ while [ $# -gt 0 ]; do
   shift
 done
 tool=$(command -v clang-tidy-14 || command -v clang-tidy) || die "clang-tidy is missing: run scripts/setup.sh --dev"
-[ -e build/dev/compile_commands.json ] || die "there is no build/dev/compile_commands.json: run cmake --preset dev"
+[ -e build/single/compile_commands.json ] ||
+  step "configure (single)" configure-single "read the first error above" cmake --preset single || exit 1
 
 # files_of PRESET: what it compiles, a file a line.
 files_of() { sed -n 's/^ *"file": "\(.*\)",\{0,1\}$/\1/p' "build/$1/compile_commands.json" | sort -u; }
 
-mapfile -t sources < <(files_of dev | grep -F "$project_root/" |
+mapfile -t sources < <(files_of single | grep -F "$project_root/" |
   grep -v -e "^$project_root/build/" -e "^$project_root/tests/")
 if [ -n "$since" ]; then
   mapfile -t changed < <({ git diff --name-only --diff-filter=d "$since" -- '*.cpp' '*.hpp'
@@ -67,7 +68,7 @@ fi
 
 # lint_one CHECKS SOURCE_OR_GROUP: a line a file as it is finished, so that progress is seen; findings follow it.
 lint_one() {
-  local output status=0 verdict= preset=dev names
+  local output status=0 verdict= preset=single names
   names=${2#"$project_root/"}
   if [[ $2 == "$project_root"/build/lint/* ]]; then
     preset=lint

@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # From a bare machine to a tuned matmul: sets up, builds, tunes the matmuls of Qwen3-VL-2B for a short while on the
-# first GPU (on the host device where there is none) and shows what was found. Can be run again; it resumes.
-#   scripts/quickstart.sh [--device cuda:N|host]
+# first GPU (on the emulated device where there is none) and shows what was found. Can be run again; it resumes.
+#   scripts/quickstart.sh [--device cuda:N|emulator]
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 device=
 case ${1:-} in
   "") ;;
-  --device) device=${2:?--device needs a name, e.g. cuda:0 or host} ;;
+  --device) device=${2:?--device needs a name, e.g. cuda:0 or emulator} ;;
   -h | --help) sed -n '2,4s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 0 ;;
   *) die "unknown argument '$1' (known: --device NAME)" ;;
 esac
@@ -19,10 +19,11 @@ program=build/release/bin/pascaline
 results=build/quickstart
 
 say "[1/4] Set-up"
-scripts/setup.sh
+scripts/setup.sh --program
 source scripts/common.sh # what set-up just brought goes on PATH
 
 say "[2/4] Build"
+configure_options=(-DPASCALINE_BUILD_TESTS=OFF -DPASCALINE_BUILD_BENCH=OFF)
 build_preset release pascaline || exit 1
 
 say "[3/4] Tune"
@@ -31,19 +32,19 @@ mkdir -p "$results"
 if [ -z "$device" ]; then
   case $("$program" devices --json) in
     *'"cuda:0"'*) device=cuda:0 ;;
-    *) device=host ;;
+    *) device=emulator ;;
   esac
 fi
 say "  tuning on $device"
 
 # ---- the commands that quickstart is about -------------------------------------------------------------------------
-# On a GPU: the matmuls of three prompts. On the host, which emulates every CUDA thread: three matmuls of a
-# decoding step, a few trials each.
+# On a GPU: the matmuls of three prompts. On the emulated device, which runs every CUDA thread on the
+# processor: three matmuls of a decoding step, a few trials each.
 database=$results/tuned.db
-if [ "$device" = host ]; then
-  tune=("$program" sweep --device host --problem M=1,N=1024,K=2048 --problem M=1,N=2048,K=2048
+if [ "$device" = emulator ] || [ "$device" = host ]; then
+  tune=("$program" sweep --device "$device" --problem M=1,N=1024,K=2048 --problem M=1,N=2048,K=2048
     --problem M=1,N=2048,K=6144 --trials 12 --sample-budget-ms 300 --rounds 5 --db "$database")
-  explain=("$program" explain --device host --db "$database" --problem M=1,N=2048,K=2048
+  explain=("$program" explain --device "$device" --db "$database" --problem M=1,N=2048,K=2048
     --problem M=1,N=6144,K=2048 --problem M=5,N=1000,K=2000,STORAGE=float16)
 else
   tune=("$program" sweep --device "$device" --workload search_spaces/workloads/qwen3-vl-2b-float32.json --kernel matmul

@@ -1,20 +1,23 @@
 #!/usr/bin/env bash
 # Brings what building Pascaline needs: packages of the distribution (apt), and into .toolkit/ an NVRTC that compiles
 # for sm_61, unless one is installed. Does nothing where all is there, so it can be run any number of times.
-#   scripts/setup.sh [--dev] [--nvrtc-11.8]
-#     --dev         also clang-format, clang-tidy, what tests written in Python need, and Chromium to test the HTML report in
+#   scripts/setup.sh [--program | --dev] [--nvrtc-11.8]
+#     --program     without the libraries that only tests and benchmarks need
+#     --dev         also clang-format, clang-tidy, ccache, mold, what tests written in Python need, and Chromium to test the
+#                   HTML report in
 #     --nvrtc-11.8  also the older NVRTC, into .toolkit/11.8 (the tests run with both)
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 source "$project_root/scripts/toolkit.sh"
 
-dev=false older=false
+dev=false program=false older=false
 for argument in "$@"; do
   case $argument in
     --dev) dev=true ;;
+    --program) program=true ;;
     --nvrtc-11.8) older=true ;;
-    -h | --help) sed -n '2,6s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 0 ;;
-    *) die "unknown argument '$argument' (known: --dev, --nvrtc-11.8)" ;;
+    -h | --help) sed -n '2,8s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 0 ;;
+    *) die "unknown argument '$argument' (known: --program, --dev, --nvrtc-11.8)" ;;
   esac
 done
 
@@ -40,7 +43,7 @@ missing_packages() {
       *) echo cmake ;;
     esac
   fi
-  for name in libfmt-dev libcli11-dev libsqlite3-dev nlohmann-json3-dev libgtest-dev libbenchmark-dev \
+  for name in libfmt-dev libcli11-dev libsqlite3-dev nlohmann-json3-dev \
     libboost-context-dev libxxhash-dev libpcre2-dev libutf8proc-dev libpng-dev libjpeg-dev zlib1g-dev libopenblas0-pthread \
     libjs-chart.js libcpp-httplib-dev; do
     installed $name || echo $name
@@ -49,6 +52,9 @@ missing_packages() {
     "ubuntu 22.04") ;; # has no SQLiteCpp: built below
     *) installed libsqlitecpp-dev || echo libsqlitecpp-dev ;;
   esac
+  if ! $program; then
+    for name in libgtest-dev libbenchmark-dev; do installed $name || echo $name; done
+  fi
   if needs_wheels && ! has_pip; then
     for name in python3-pip ca-certificates; do installed $name || echo $name; done
   fi
@@ -56,6 +62,7 @@ missing_packages() {
     command -v clang-format >/dev/null || command -v clang-format-14 >/dev/null || echo clang-format
     command -v clang-tidy >/dev/null || command -v clang-tidy-14 >/dev/null || echo clang-tidy
     command -v mold >/dev/null || echo mold
+    command -v ccache >/dev/null || echo ccache
     /usr/bin/python3 -c 'import jsonschema, sqlite3' 2>/dev/null || echo python3-jsonschema
     case $distribution in
       ubuntu*) command -v python3 >/dev/null || echo python3-minimal ;; # Chromium is no package there

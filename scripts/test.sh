@@ -1,25 +1,23 @@
 #!/usr/bin/env bash
 # Sets up, builds the dev preset with warnings as errors, and runs all tests. GPU tests say that they skip where there
 # is no GPU.
-#   scripts/test.sh [--asan] [--lint] [--gpu] [--grouped]
-#     --asan  also build with AddressSanitizer and UndefinedBehaviorSanitizer, and run the tests but those labelled slow
-#             and those that would take longest without touching other memory than the rest
+#   scripts/test.sh [--asan] [--lint] [--gpu]
+#     --asan  build with AddressSanitizer and UndefinedBehaviorSanitizer, and run all tests that can be run so in a short
+#             time; of the dev preset then only the others (labels slow and unsanitized), and those that depend on what
+#             the optimiser does (label optimised)
 #     --lint  first check the format and run clang-tidy
 #     --gpu   run only the tests labelled gpu
-#     --grouped  compile several sources of a library at once, and no benchmarks (clang-tidy compiles them): sooner done
-#                from nothing, later after a change
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
-asan=false lint=false grouped=false only=()
+asan=false lint=false only=()
 for argument in "$@"; do
   case $argument in
     --asan) asan=true ;;
     --lint) lint=true ;;
     --gpu) only=(-L gpu) ;;
-    --grouped) grouped=true ;;
-    -h | --help) sed -n '2,10s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 0 ;;
-    *) die "unknown argument '$argument' (known: --asan, --lint, --gpu, --grouped)" ;;
+    -h | --help) sed -n '2,9s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 0 ;;
+    *) die "unknown argument '$argument' (known: --asan, --lint, --gpu)" ;;
   esac
 done
 
@@ -31,11 +29,6 @@ say "Set-up"
 scripts/setup.sh --dev --nvrtc-11.8
 source scripts/common.sh
 
-# Searches of large spaces, whole recorded spaces and real compilers: minutes under the sanitizers, which see the same
-# code run on smaller ones. The dev preset runs them all.
-long_under_asan="SparseSearchTest|SparseSpaceTest.DrawsDoNot|EnumerationTest.(MatmulLeaves|ThinnedMatmul)|package.install"
-long_under_asan+="|SharedSpaces|RecordedSpacesOfReal|CompileForPascalWithEveryNvrtc|MissingNvrtcNames|report.figures"
-
 # run_tests PRESET [ARGUMENT...]: shows ctest's own progress and closing lines.
 run_tests() {
   say "Tests ($1)"
@@ -46,19 +39,22 @@ run_tests() {
 if $lint; then
   say "Checks"
   scripts/format.sh --check || failures+=("format")
-  python3 scripts/check_workload.py >/dev/null || failures+=("workloads: scripts/check_workload.py says what is wrong")
-  step "configure (dev)" configure-dev "read the first error above" cmake --preset dev || exit 1
   scripts/lint.sh || failures+=("clang-tidy")
 fi
 if $asan; then
   say "Build (asan)"
-  build_preset asan || exit 1
-  run_tests asan -LE slow -E "$long_under_asan"
+  build_preset asan sanitized_tests || exit 1
+  # What is labelled slow is not built, and has one entry each that says so.
+  run_tests asan -LE 'slow|unsanitized' -E '_NOT_BUILT$'
 fi
 say "Build (dev)"
-$grouped && configure_options=(-DPASCALINE_BUILD_BENCH=OFF -DCMAKE_UNITY_BUILD=ON -DCMAKE_UNITY_BUILD_BATCH_SIZE=40)
-build_preset dev || exit 1
-run_tests dev
+if $asan && [ ${#only[@]} = 0 ]; then
+  build_preset dev unsanitized_tests || exit 1
+  run_tests dev -L 'slow|unsanitized|optimised'
+else
+  build_preset dev || exit 1
+  run_tests dev
+fi
 
 if [ ${#failures[@]} -gt 0 ]; then
   printf 'failed: %s\n' "${failures[@]}" >&2

@@ -150,7 +150,7 @@ bring_toolkit() {
       "install a CUDA toolkit 11.x or 12.x (13 dropped sm_61), or libnvrtc from Debian non-free or Ubuntu multiverse" \
       bring_older_debian && return
   fi
-  warn "compiling for sm_61 is unavailable: no NVRTC 11 or 12 here, and none could be brought. The host device works."
+  warn "compiling for sm_61 is unavailable: no NVRTC 11 or 12 here, and none could be brought. The emulated device works."
 }
 
 # build_sqlitecpp SUITE: for a release without the package, from the sources of another release of the distribution.

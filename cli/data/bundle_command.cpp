@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "cli/command.hpp"
+#include "core/device/emulator_name.hpp"
 #include "core/error.hpp"
 #include "core/util/paths.hpp"
 #include "report/text.hpp"
@@ -44,10 +45,10 @@ void print_summary(const BundleCommandOptions& options, const MadeBundle& made, 
     codes += kernel.codes.size();
   }
   const ToolkitRow& toolkit = made.bundle.toolkit;
-  fmt::print("{}: {} winners, {} codes of {} kernels for {} problems, {:.1f} MiB\n", clean_line(options.output),
+  fmt::print("{}: {} winners, {} binaries of {} kernels for {} problems, {:.1f} MiB\n", clean_line(options.output),
              winners, codes, made.bundle.kernels.size(), made.problems, static_cast<double>(bytes) / (1 << 20));
   fmt::print("for {}{}{}, by {} {}\n", made.bundle.kind == BinaryKind::ptx ? "PTX of " : "",
-             clean_line(made.bundle.architecture),
+             clean_line(shown_architecture(made.bundle.architecture)),
              made.bundle.device ? fmt::format(" on {}", clean_line(made.bundle.device->name)) : "",
              clean_line(toolkit.compiler), clean_line(toolkit.version));
 }
@@ -83,18 +84,18 @@ int bundle(const BundleCommandOptions& options) {
 }  // namespace
 
 void add_bundle_command(CLI::App& app, Action& action) {
-  CLI::App* command =
-      app.add_subcommand("bundle", "Put winners and their code into one file, for machines without a compiler");
+  CLI::App* command = app.add_subcommand(
+      "bundle", "Put winners and their compiled code into one file, for machines without a compiler");
   const auto options = std::make_shared<BundleCommandOptions>();
   options->jobs = default_jobs();
   CLI::Option* const untuned =
       command->add_flag("--untuned", options->untuned, "Use no database: every kernel's default configuration");
-  add_database_option(*command, options->database, "Database whose winners are taken");
+  add_database_option(*command, options->database, "Database to take winners from");
   command->get_option("--db")->excludes(untuned);
-  command->add_option("-a,--arch", options->target.architecture, "Architecture, e.g. sm_61, or host")
+  command->add_option("-a,--arch", options->target.architecture, "Architecture, e.g. sm_61, or emulator")
       ->capture_default_str();
   command->add_flag("--ptx", options->target.ptx, "Its PTX instead of machine code, which newer GPUs run too");
-  command->add_option("--device-name", options->target.device_name, "Take the winners of this device")
+  command->add_option("--device-name", options->target.device_name, "Use the winners of this device")
       ->excludes(untuned);
   command
       ->add_option("--sm-count", options->target.sm_count,
@@ -102,7 +103,7 @@ void add_bundle_command(CLI::App& app, Action& action) {
       ->transform(whole_number(1, 1024));
   command->add_option("-w,--workload", options->workloads, "Also code for the shapes of this workload (repeatable)");
   command->add_flag("--listed-only", options->listed_only,
-                    "Code for the winners' and workloads' very shapes only, not for the sizes between them");
+                    "Code for only the listed shapes (of winners and workloads), not for sizes in between");
   command->add_option("-o,--output", options->output, "Bundle to write")->required();
   command->add_option("--kernels", options->kernels, "Folder of kernel templates (default: the installed ones)");
   command->add_option("--spaces", options->spaces, "Folder of search spaces (default: the installed ones)");

@@ -8,7 +8,6 @@
 #include "core/error.hpp"
 #include "core/util/paths.hpp"
 #include "db/exchange/store_spaces.hpp"
-#include "db/exchange/wisdom.hpp"
 #include "db/exchange/write.hpp"
 
 namespace pascaline::cli {
@@ -55,7 +54,7 @@ void write_spaces(const ExportCommandOptions& options, const std::vector<Recorde
   }
   if (options.output.empty() || options.output == "-") {
     throw Error(
-        fmt::format("there are {} recorded spaces, each a file of its own: give a folder with --output, or "
+        fmt::format("there are {} recorded spaces, one file each: give a folder with --output, or "
                     "narrow them down with --kernel, --problem or --device",
                     spaces.size()));
   }
@@ -72,11 +71,6 @@ void write_spaces(const ExportCommandOptions& options, const std::vector<Recorde
   }
 }
 
-[[noreturn]] void nothing_to_write(const Store& store) {
-  throw Error(fmt::format("{} has no trials that are asked for; see what it has with 'pascaline show trials'",
-                          store.file().string()));
-}
-
 int export_database(ExportCommandOptions options, const std::string& problem) {
   if (!problem.empty()) {
     if (options.filter.kernel.empty()) {
@@ -88,18 +82,10 @@ int export_database(ExportCommandOptions options, const std::string& problem) {
     }
   }
   const Store store(database_path(options.database), OpenMode::read_only);
-  if (options.format == "wisdom") {
-    const auto wisdom = wisdom_json(store, options.filter);
-    if (!wisdom) {
-      nothing_to_write(store);
-    }
-    write_out(options.output, *wisdom);
-    return kSuccess;
-  }
   options.filter.with_samples = options.format == "t4";
   const std::vector<RecordedSpace> spaces = recorded_spaces(store, options.filter);
   if (spaces.empty()) {
-    nothing_to_write(store);
+    throw Error(fmt::format("{} has no such trials; `pascaline show trials` lists what it has", store.file().string()));
   }
   write_spaces(options, spaces);
   return kSuccess;
@@ -108,16 +94,15 @@ int export_database(ExportCommandOptions options, const std::string& problem) {
 }  // namespace
 
 void add_export_command(CLI::App& app, Action& action) {
-  CLI::App* command = app.add_subcommand("export", "Write what a database holds in formats that other tuners read");
+  CLI::App* command = app.add_subcommand("export", "Write results in formats that other tuners read");
   const auto options = std::make_shared<ExportCommandOptions>();
   const auto problem = std::make_shared<std::string>();
   add_database_option(*command, options->database, "Database to read");
   command
       ->add_option("-f,--format", options->format,
-                   "t4: T4 results, csv: a table, either a file for each problem, device, toolkit and source; wisdom: "
-                   "the best of each problem")
+                   "t4: T4 results, csv: a table; a file for each problem, device, toolkit and source")
       ->required()
-      ->check(CLI::IsMember({"t4", "wisdom", "csv"}));
+      ->check(one_of({"t4", "csv"}));
   command->add_option("-k,--kernel", options->filter.kernel, "Only this kernel");
   command->add_option("-p,--problem", *problem, "Only this shape, e.g. M=512,N=2048,K=2048,STORAGE=float32");
   command->add_option("-d,--device", options->filter.device, "Only this device, by its whole name");
@@ -125,7 +110,7 @@ void add_export_command(CLI::App& app, Action& action) {
                       "File to write, or a folder for several (default: standard output)");
   command->footer(
       "The formats are described in docs/exchange.md.\n\nExamples:\n"
-      "  pascaline export --format wisdom -o wisdom.json\n"
+      "  pascaline export --format csv --kernel matmul --problem M=1,N=2048,K=2048 -o matmul.csv\n"
       "  pascaline export --format t4 --kernel matmul -o results/");
   command->callback(
       [&action, options, problem] { action = [options, problem] { return export_database(*options, *problem); }; });

@@ -30,7 +30,7 @@ std::string import_text(const ResultsFile& read, std::optional<std::int64_t> ses
     return fmt::format("{}: nothing new (imported before)\n", clean_line(read.file.string()));
   }
   return fmt::format("{}: {}{} trials ({} usable) of {} on {}{}\n", clean_line(read.file.string()),
-                     dry_run ? "would bring " : "", results.trials.size(), usable(results),
+                     dry_run ? "would import " : "", results.trials.size(), usable(results),
                      clean_line(results.problem.text()), clean_line(results.device.name),
                      dry_run ? "" : fmt::format(", session {}", *session));
 }
@@ -77,16 +77,16 @@ int import_files(const ImportCommandOptions& options) {
 }  // namespace
 
 void add_import_command(CLI::App& app, Action& action) {
-  CLI::App* command = app.add_subcommand("import", "Store results of other tuners");
+  CLI::App* command = app.add_subcommand("import", "Import results of other tuners");
   const auto options = std::make_shared<ImportCommandOptions>();
   command->add_option("files", options->files, "Caches of Kernel Tuner, T4 results or tables (CSV), plain or gzip")
       ->required();
-  add_database_option(*command, options->database, "Database to store them in, made if it is missing");
-  command->add_flag("--dry-run", options->dry_run, "Only say what would come; change nothing");
+  add_database_option(*command, options->database, "Database to store them in; created if missing");
+  command->add_flag("--dry-run", options->dry_run, "Show what would be imported; change nothing");
   command->add_flag("--json", options->as_json, "Print JSON");
   command->footer(
       "Each file becomes a session of its own on a device of kind 'foreign', to be shown, reported, exported and\n"
-      "replayed. Sweeps and the dispatcher take nothing from it. A file imported before is left alone.\n\n"
+      "replayed. Sweeps and the dispatcher do not use it. Files imported before are skipped.\n\n"
       "Examples:\n  pascaline import convolution.json --db others.db\n  pascaline import *.json.gz --dry-run");
   command->callback([&action, options] { action = [options] { return import_files(*options); }; });
 }

@@ -33,7 +33,7 @@ std::string merge_text(const std::string& file, const MergeCounts& counts, bool 
         "{}sessions: {} new, {} grown, {} known; trials: {} new, {} known; winners: {} new, {} replaced, {} less "
         "certain "
         "than here, {} known\n",
-        dry_run ? "would bring " : "", counts.sessions, counts.sessions_grown, counts.sessions_known, counts.trials,
+        dry_run ? "would add " : "", counts.sessions, counts.sessions_grown, counts.sessions_known, counts.trials,
         counts.trials_known, counts.winners_added, counts.winners_replaced, counts.winners_kept, counts.winners_known);
   }
   if (counts.sessions_running > 0) {
@@ -103,16 +103,16 @@ int merge(const MergeCommandOptions& options) {
 }  // namespace
 
 void add_merge_command(CLI::App& app, Action& action) {
-  CLI::App* command = app.add_subcommand("merge", "Take over what other databases hold");
+  CLI::App* command = app.add_subcommand("merge", "Merge the contents of other databases into one");
   const auto options = std::make_shared<MergeCommandOptions>();
   command->add_option("files", options->files, "Databases to take over; they stay as they are")->required();
-  add_database_option(*command, options->database, "Database to merge into, made if it is missing");
-  command->add_flag("--dry-run", options->dry_run, "Only say what would come; change nothing");
+  add_database_option(*command, options->database, "Database to merge into; created if missing");
+  command->add_flag("--dry-run", options->dry_run, "Show what would be merged; change nothing");
   command->add_flag("--json", options->as_json, "Print JSON");
   command->footer(
-      "Nothing is measured twice or mixed: sessions are known by their uuid, measurements by device, compiler, "
+      "Nothing is duplicated or mixed: sessions are identified by uuid, measurements by device, compiler, "
       "kernel,\n"
-      "problem and configuration. Merging again brings only what is new.\n\n"
+      "problem and configuration. Merging again adds only what is new.\n\n"
       "Examples:\n  pascaline merge gpu2.db gpu3.db --db all.db\n  pascaline merge gpu2.db --dry-run");
   command->callback([&action, options] { action = [options] { return merge(*options); }; });
 }

@@ -33,7 +33,7 @@ struct ReportCommandOptions {
 void require_consistent(const ReportCommandOptions& options) {
   if (!options.against_session.empty() && options.against.empty() && options.session.empty()) {
     throw Error(
-        "--against-session has nothing to be compared with: give --session of the same database, or the other database "
+        "--against-session has nothing to compare with: give --session of the same database, or the other database "
         "with --against");
   }
   if (options.fail_percent && !options.compares()) {
@@ -41,7 +41,7 @@ void require_consistent(const ReportCommandOptions& options) {
   }
   if (!options.report.workload.empty() && options.report.workload != kNoWorkload &&
       (options.format == "md" || options.format == "csv")) {
-    throw Error("--workload weighs the gains of HTML and JSON; use --format html or json");
+    throw Error("--workload weights the speedups in HTML and JSON; use --format html or json");
   }
   if (options.compares() && options.format == "csv") {
     throw Error("a comparison cannot be written as CSV; use --format md, html or json");
@@ -83,7 +83,7 @@ void require_no_database(const std::filesystem::path& output, const Store& store
   for (const char* end : {"", "-wal", "-shm"}) {
     std::error_code missing;  // what is not there cannot be overwritten
     if (std::filesystem::equivalent(output, store.file().string() + end, missing)) {
-      throw Error(fmt::format("{} is the database that is read; give another file with -o", output.string()));
+      throw Error(fmt::format("{} is the database being read; give another file with -o", output.string()));
     }
   }
 }
@@ -112,7 +112,7 @@ void require_common_problem(const Comparison& comparison) {
   if (std::none_of(comparison.rows.begin(), comparison.rows.end(),
                    [](const ComparisonRow& row) { return row.a && row.b; })) {
     throw Error(
-        "--fail-on-regression has nothing to judge: no problem that is asked for has a time on both sides (device, "
+        "--fail-on-regression has nothing to judge: none of the requested problems has a time on both sides (device, "
         "target, "
         "kernel and shape must be the same)");
   }
@@ -152,7 +152,7 @@ int report(ReportCommandOptions options) {
 void add_comparison_options(CLI::App& command, ReportCommandOptions& options) {
   command
       .add_option("--session", options.session,
-                  "Only this session: its id as `pascaline show sessions` has it, or the beginning of its uuid or of "
+                  "Only this session: its id from `pascaline show sessions`, or the beginning of its uuid or of "
                   "its run's")
       ->check(not_empty());
   command.add_option("--against", options.against, "Compare with this database, the older side")
@@ -160,7 +160,7 @@ void add_comparison_options(CLI::App& command, ReportCommandOptions& options) {
       ->check(not_empty());
   command
       .add_option("--against-session", options.against_session,
-                  "Compare with this session: of the database of --against or, with --session, of the same")
+                  "Compare with this session (of the --against database or, with --session, of the same one)")
       ->check(not_empty());
   command
       .add_option("--fail-on-regression", options.fail_percent,
@@ -173,12 +173,12 @@ void add_comparison_options(CLI::App& command, ReportCommandOptions& options) {
 }  // namespace
 
 void add_report_command(CLI::App& app, Action& action) {
-  CLI::App* command = app.add_subcommand("report", "Write a report of a database as a page, Markdown, CSV or JSON");
+  CLI::App* command = app.add_subcommand("report", "Write a report as HTML, Markdown, CSV or JSON");
   const auto options = std::make_shared<ReportCommandOptions>();
   add_database_option(*command, options->database, "Database to read");
   command->add_option("-f,--format", options->format, "html, md, csv or json")
       ->capture_default_str()
-      ->check(CLI::IsMember({"html", "md", "csv", "json"}));
+      ->check(one_of({"html", "md", "csv", "json"}));
   add_comparison_options(*command, *options);
   command->add_option("-o,--output", options->output, "File to write (default: standard output)")->check(not_empty());
   add_report_options(*command, options->report);

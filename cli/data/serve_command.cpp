@@ -27,7 +27,7 @@ int serve(ServeCommandOptions options) {
   ReportServer server(options.serve);
   const std::string host =
       options.serve.host.find(':') != std::string::npos ? fmt::format("[{}]", options.serve.host) : options.serve.host;
-  fmt::print("http://{}:{}/ shows {}; Ctrl-C ends it\n", host, server.port(), options.serve.database.string());
+  fmt::print("http://{}:{}/ shows {}; press Ctrl-C to stop\n", host, server.port(), options.serve.database.string());
   std::fflush(stdout);
   std::atomic<bool> ended = false;
   std::jthread answering([&] {
@@ -50,10 +50,11 @@ int serve(ServeCommandOptions options) {
 }  // namespace
 
 void add_serve_command(CLI::App& app, Action& action) {
-  CLI::App* command = app.add_subcommand("serve", "Show the report in a browser, up to date while a sweep runs");
+  CLI::App* command = app.add_subcommand("serve", "Show a live report in a browser while a sweep runs");
   const auto options = std::make_shared<ServeCommandOptions>();
   add_database_option(*command, options->database, "Database to read");
-  command->add_option("--host", options->serve.host, "Address to listen on; anyone who reaches it can read the report")
+  command
+      ->add_option("--host", options->serve.host, "Address to listen on; anyone who can reach it can read the report")
       ->capture_default_str()
       ->check(not_empty());
   command->add_option("--port", options->serve.port, "Port to listen on; 0: any that is free")
@@ -61,7 +62,7 @@ void add_serve_command(CLI::App& app, Action& action) {
       ->transform(whole_number(0, 65535));
   add_report_options(*command, options->serve.report);
   command->footer(
-      "The database is only read. The page asks for what is new every 5 seconds.\n\nExamples:\n"
+      "The database is only read. The page updates every 5 seconds.\n\nExamples:\n"
       "  pascaline serve --db tuned.db\n"
       "  ssh -L 8461:127.0.0.1:8461 machine-with-the-card pascaline serve --db tuned.db");
   command->callback([&action, options] { action = [options] { return serve(*options); }; });

@@ -6,6 +6,7 @@
 
 #include "cli/command.hpp"
 #include "core/error.hpp"
+#include "core/util/suggestion.hpp"
 #include "report/show.hpp"
 
 namespace pascaline::cli {
@@ -38,6 +39,17 @@ std::string problem_text(const ShowCommandOptions& options) {
   return text;
 }
 
+std::string unknown_status_text(const std::string& status) {
+  std::vector<std::string> known;
+  for (const TrialStatus each :
+       {TrialStatus::ok, TrialStatus::rejected, TrialStatus::compile_failed, TrialStatus::launch_failed,
+        TrialStatus::wrong_result, TrialStatus::timed_out, TrialStatus::crashed}) {
+    known.emplace_back(name_of(each));
+  }
+  return fmt::format("there is no status '{}'{}; it is one of {}", status, did_you_mean(status, known),
+                     fmt::join(known, ", "));
+}
+
 int show(const ShowCommandOptions& options) {
   ShowOptions wanted;
   wanted.what = options.what == "sessions" ? ShowWhat::sessions
@@ -49,7 +61,7 @@ int show(const ShowCommandOptions& options) {
   if (!options.status.empty()) {
     wanted.filter.status = trial_status_from(options.status);
     if (!wanted.filter.status) {
-      throw Error(fmt::format("unknown status '{}'", options.status));
+      throw Error(unknown_status_text(options.status));
     }
   }
   if (options.session > 0) {
@@ -67,11 +79,11 @@ int show(const ShowCommandOptions& options) {
 }  // namespace
 
 void add_show_command(CLI::App& app, Action& action) {
-  CLI::App* command = app.add_subcommand("show", "Show what a database holds: winners, trials or sessions");
+  CLI::App* command = app.add_subcommand("show", "List a database's winners, trials or sessions");
   const auto options = std::make_shared<ShowCommandOptions>();
   command->add_option("what", options->what, "winners, trials or sessions")
       ->capture_default_str()
-      ->check(CLI::IsMember({"winners", "trials", "sessions"}));
+      ->check(one_of({"winners", "trials", "sessions"}));
   add_database_option(*command, options->database, "Database to read");
   command->add_option("-k,--kernel", options->kernel, "Only this kernel");
   command->add_option("-p,--problem", options->problem, "Only this shape, e.g. M=512,N=2048,K=2048,STORAGE=float32");

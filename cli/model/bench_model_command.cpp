@@ -11,6 +11,7 @@
 #include "cli/model/model_passes.hpp"
 #include "cli/model/model_work.hpp"
 #include "core/error.hpp"
+#include "core/util/paths.hpp"
 
 namespace pascaline::cli {
 namespace {
@@ -19,7 +20,7 @@ using nlohmann::json;
 using Clock = std::chrono::steady_clock;
 
 constexpr int kWarmups = 3;
-constexpr std::int64_t kUsualSide = 1024;  // pixels of a picture's sides
+constexpr std::int64_t kUsualSide = 1024;  // pixels of an image's sides
 
 struct BenchModelCommandOptions {
   ModelCommandOptions model;
@@ -29,10 +30,9 @@ struct BenchModelCommandOptions {
   bool as_json = false;
 };
 
-// Median wall time in milliseconds.
+// Median wall time in milliseconds, after one run at least.
 double time_pass(Device& device, const ModelPass& pass, std::int64_t repeats) {
-  pass.prepare();
-  for (int i = 0; i < kWarmups; ++i) {  // compiles, records
+  for (int i = 1; i < kWarmups; ++i) {  // compiles, records
     pass.run();
   }
   std::vector<double> times;
@@ -48,8 +48,7 @@ double time_pass(Device& device, const ModelPass& pass, std::int64_t repeats) {
 }
 
 // Bytes read and written a second by copying within the device's memory, the fastest of some tries.
-double copy_bandwidth(Device& device) {
-  DeviceMemory& memory = device.memory();
+double copy_bandwidth(Device& device, DeviceMemory& memory) {
   const bool is_gpu = device.info().kind == DeviceKind::cuda;
   const std::size_t wanted = is_gpu ? std::size_t{1} << 30 : std::size_t{64} << 20;
   const auto bytes = static_cast<std::size_t>(std::min<std::uint64_t>(wanted, memory.state().free_bytes / 4));
@@ -81,13 +80,15 @@ struct PeakRates {
 struct BenchRow {
   ModelPass pass;
   std::int64_t tokens = 0;
-  PassWork work;
+  std::int64_t cached = 0;  // tokens, those of the pass among them
+  bool by_bytes = false;    // reading what is held takes the time
+  PassWork work = {};
   double tuned_ms = 0;
-  std::optional<double> untuned_ms;
-  std::string failure;  // why there is no time
+  std::optional<double> untuned_ms = {};
+  std::string failure = {};  // why there is no time
 
   [[nodiscard]] std::optional<double> of_limit(const PeakRates& rates) const {
-    if (work.bytes > 0) {
+    if (by_bytes) {
       return 1e3 * work.bytes / tuned_ms / rates.bandwidth;
     }
     return rates.flops && work.flops > 0 ? std::optional(1e3 * work.flops / tuned_ms / *rates.flops) : std::nullopt;
@@ -97,28 +98,29 @@ struct BenchRow {
 std::vector<BenchRow> rows_of(Model& model, const PassCommandOptions& sizes) {
   std::vector<BenchRow> rows;
   for (const std::int64_t tokens : sizes.prompts) {
-    rows.push_back({prefill_pass(model, tokens), tokens, prefill_work(model.config(), tokens), 0, {}, {}});
+    rows.push_back({prefill_pass(model, tokens), tokens, tokens});
   }
   for (const std::int64_t tokens : sizes.prompts) {
-    rows.push_back({decode_pass(model, tokens), 1, decode_work(model.config(), model.options(), tokens), 0, {}, {}});
+    rows.push_back({decode_pass(model, tokens), 1, tokens + 1, true});
   }
   if (!sizes.image.empty()) {
-    const VisionConfig& vision = model.config().vision;
-    const std::int64_t patches = patches_along(vision, sizes.image[0]) * patches_along(vision, sizes.image[1]);
-    rows.push_back({image_pass(model, sizes.image[0], sizes.image[1]), 0, image_work(vision, patches), 0, {}, {}});
+    rows.push_back({image_pass(model, sizes.image[0], sizes.image[1])});
   }
   return rows;
 }
 
 // Times the rows that have not failed yet; what fails now is kept with its reason.
 template <typename Keep>
-void time_rows(Session& session, std::vector<BenchRow>& rows, std::int64_t repeats, const Keep& keep) {
+void time_rows(Session& session, std::vector<BenchRow>& rows, const std::filesystem::path& spaces, std::int64_t repeats,
+               const Keep& keep) {
   for (BenchRow& row : rows) {
     if (!row.failure.empty()) {
       continue;
     }
     session.model().forget_graph();
     try {
+      row.pass.prepare();
+      row.work = observed_work(session.executor(), spaces, row.pass.run, row.cached);
       keep(row, time_pass(session.executor().device(), row.pass, repeats));
     } catch (const DeviceLostError&) {
       throw;
@@ -143,11 +145,11 @@ json to_json(const BenchRow& row, const PeakRates& rates) {
     out["gain"] = *row.untuned_ms / row.tuned_ms;
   }
   out["tflops"] = 1e-9 * row.work.flops / row.tuned_ms;
-  if (row.work.bytes > 0) {
+  if (row.by_bytes) {
     out["gb_per_s"] = 1e-6 * row.work.bytes / row.tuned_ms;
   }
   if (const auto share = row.of_limit(rates)) {
-    out[row.work.bytes > 0 ? "of_bandwidth_limit" : "of_flop_limit"] = *share;
+    out[row.by_bytes ? "of_bandwidth_limit" : "of_flop_limit"] = *share;
   }
   return out;
 }
@@ -157,11 +159,10 @@ void print_row(const BenchRow& row, const PeakRates& rates) {
     fmt::print("{:<48} failed: {}\n", row.pass.per, row.failure);
     return;
   }
-  const bool by_bytes = row.work.bytes > 0;
-  std::string rate = by_bytes ? fmt::format("{:.0f} GB/s", 1e-6 * row.work.bytes / row.tuned_ms)
-                              : fmt::format("{:.2f} TFLOP/s", 1e-9 * row.work.flops / row.tuned_ms);
+  std::string rate = row.by_bytes ? fmt::format("{:.0f} GB/s", 1e-6 * row.work.bytes / row.tuned_ms)
+                                  : fmt::format("{:.2f} TFLOP/s", 1e-9 * row.work.flops / row.tuned_ms);
   if (const auto share = row.of_limit(rates)) {
-    rate += fmt::format(", {:.1f} % of the {}", 100 * *share, by_bytes ? "limit" : "FLOP limit");
+    rate += fmt::format(", {:.1f} % of the {}", 100 * *share, row.by_bytes ? "limit" : "FLOP limit");
   }
   const std::string untuned = row.untuned_ms ? fmt::format("{:.3f}", *row.untuned_ms) : "";
   const std::string gain = row.untuned_ms ? fmt::format("{:.3f}x", *row.untuned_ms / row.tuned_ms) : "";
@@ -189,15 +190,15 @@ void print_all(Session& session, const std::vector<BenchRow>& rows, const PeakRa
   fmt::print("{}; copying: {:.0f} GB/s{}; weights {} MiB, cache {} MiB, activations {} MiB\n", session.device_name(),
              1e-9 * rates.bandwidth, rates.flops ? fmt::format(", at most {:.2f} TFLOP/s", 1e-12 * *rates.flops) : "",
              memory.weights >> 20, memory.cache >> 20, memory.activations >> 20);
-  fmt::print("{:<48} {:>10} {:>10} {:>8} {:>10}  {}\n", "", "ms", "untuned", "gain", "tokens/s", "");
+  fmt::print("{:<48} {:>10} {:>10} {:>8} {:>10}  {}\n", "", "ms", "untuned", "speedup", "tokens/s", "");
   for (const BenchRow& row : rows) {
     print_row(row, rates);
   }
 }
 
-// The usual picture, or the largest square that the model takes.
+// The usual image, or the largest square that the model takes, if it reads images.
 void choose_picture(const ModelFolder& folder, BenchModelCommandOptions& options) {
-  if (options.sizes.image.empty() && !options.no_image) {
+  if (options.sizes.image.empty() && !options.no_image && folder.config().vision) {
     const auto most = static_cast<std::int64_t>(std::sqrt(static_cast<double>(most_pixels(folder))));
     options.sizes.image = {std::min(kUsualSide, most), std::min(kUsualSide, most)};
   }
@@ -212,17 +213,20 @@ int bench_model(const BenchModelCommandOptions& given) {
   const ModelRequest request = request_of(folder, options.sizes, generated);
   const auto session = options.model.open(std::move(folder), request);
   Device& device = session->executor().device();
-  const PeakRates rates{copy_bandwidth(device), peak_flops(device.info(), device.read_sensors())};
+  const PeakRates rates{copy_bandwidth(device, session->executor().memory()),
+                        peak_flops(device.info(), device.read_sensors())};
   std::vector<BenchRow> rows = rows_of(session->model(), options.sizes);
-  time_rows(*session, rows, options.repeats, [](BenchRow& row, double ms) { row.tuned_ms = ms; });
+  const std::filesystem::path given_spaces = options.model.session_options().dispatcher.spaces;
+  const std::filesystem::path spaces = given_spaces.empty() ? data_folder("search_spaces") : given_spaces;
+  time_rows(*session, rows, spaces, options.repeats, [](BenchRow& row, double ms) { row.tuned_ms = ms; });
   Dispatcher* const dispatcher = session->executor().dispatcher();
   const std::optional<std::filesystem::path> database = options.model.session_options().dispatcher.database;
   if (dispatcher != nullptr && database) {
     dispatcher->reload(std::nullopt);
-    time_rows(*session, rows, options.repeats, [](BenchRow& row, double ms) { row.untuned_ms = ms; });
+    time_rows(*session, rows, spaces, options.repeats, [](BenchRow& row, double ms) { row.untuned_ms = ms; });
     // Again with the database, so that drift of the card counts for neither: the mean of both is taken.
     dispatcher->reload(database);
-    time_rows(*session, rows, options.repeats,
+    time_rows(*session, rows, spaces, options.repeats,
               [](BenchRow& row, double ms) { row.tuned_ms = (row.tuned_ms + ms) / 2; });
   }
   print_all(*session, rows, rates, options.as_json);
@@ -233,20 +237,20 @@ int bench_model(const BenchModelCommandOptions& given) {
 }  // namespace
 
 void add_bench_model_command(CLI::App& app, Action& action) {
-  CLI::App* command = app.add_subcommand("bench-model", "Time a model's prompts, decoding and pictures");
+  CLI::App* command = app.add_subcommand("bench-model", "Time a model's prompts, decoding and images");
   const auto options = std::make_shared<BenchModelCommandOptions>();
   options->model.add_to(*command);
   options->sizes.add_to(*command);
-  command->add_flag("--no-image", options->no_image, "No picture (else 1024 x 1024, if the model takes it)");
+  command->add_flag("--no-image", options->no_image, "Without an image (default: 1024 x 1024, if the model takes it)");
   command->add_option("--repeats", options->repeats, "Runs of each, of which the median counts")
       ->transform(whole_number(1, 1000))
       ->capture_default_str();
   command->add_flag("--json", options->as_json, "Print JSON");
   command->footer(
-      "Wall time of the whole pass. With a tuned database every pass is timed with it, without, and with it again.\n"
-      "The limit of decoding is the time to read weights and cache once at the rate of copying memory, that of "
-      "prompts\n"
-      "and pictures the card's float32 operations at its highest clock. What fails is said, and exits with 1.\n\n"
+      "Wall time of whole passes. With a tuned database each pass is timed with it, without it, and with it again.\n"
+      "The limit of decoding is the time to move its bytes at the rate of copying memory, that of prompts\n"
+      "and images the card's float32 operations at its highest clock. A pass that fails is reported, and the exit code "
+      "is 1.\n\n"
       "Example:\n"
       "  pascaline bench-model --model Qwen3-VL-2B-Instruct --db tuned.db --random-weights");
   command->callback([&action, options] { action = [options] { return bench_model(*options); }; });

@@ -16,13 +16,13 @@ namespace pascaline::cli {
 namespace {
 
 constexpr const char* kHelp =
-    "/image FILE  put a picture before what you say next\n"
-    "/clear       begin a new conversation\n"
-    "/stats       say how fast the last answer was, and how full the context is\n"
+    "/image FILE  add an image to your next message\n"
+    "/clear       start a new conversation\n"
+    "/stats       show how fast the last answer was and how full the context is\n"
     "/help        this list\n"
-    "/quit        end (so does the end of input)\n";
+    "/quit        quit (so does end of input)\n";
 
-// Tokens that a message takes beside its pictures, as far as is known before it is written.
+// Tokens that a message takes beside its images, as far as is known before it is written.
 constexpr std::int64_t kTextRoom = 64;
 
 struct ChatCommandOptions {
@@ -51,7 +51,7 @@ class Conversation {
     } else if (line == "/help") {
       fmt::print("{}", kHelp);
     } else if (!line.empty() && line.front() == '/') {
-      fmt::print("there is no command {}; /help lists them\n", line);
+      fmt::print("unknown command {}; /help lists the commands\n", line);
     } else if (!line.empty()) {
       answer(line);
     }
@@ -60,13 +60,13 @@ class Conversation {
 
   // What helps where the context is full, beside a larger one.
   [[nodiscard]] const char* way_out() const {
-    return begun_ ? "; /clear begins a new conversation, with an empty context" : "";
+    return begun_ ? "; /clear starts a new conversation with an empty context" : "";
   }
 
-  // What was to be said with pictures is said anew without them, if it went wrong.
+  // What was to be said with images is said again without them, if it went wrong.
   void drop_pictures() {
     if (!pictures_.empty()) {
-      fmt::print("the pictures are left out\n");
+      fmt::print("the images are dropped\n");
       pictures_.clear();
     }
   }
@@ -86,18 +86,19 @@ class Conversation {
       fmt::print("which file? /image FILE\n");
       return;
     }
+    (void)session_->folder().preprocessor();  // a model that only reads text, before the file
     const Image image = read_image(line.substr(begin));
     PromptLimits limits = limits_;
     limits.used = begun_ ? session_->model().length() : limits_.used;
     std::int64_t text = kTextRoom;
-    for (const std::size_t tokens : tokens_of(pictures_, session_->config().vision.merge)) {
+    for (const std::size_t tokens : tokens_of(pictures_, session_->config())) {
       text += static_cast<std::int64_t>(tokens);
     }
     FittedPictures fitted = place_pictures(session_->folder(), {&image, 1}, text, limits);
     note_fitted(fitted, limits.context);
     pictures_.push_back(std::move(fitted.pictures[0]));
     const PatchGrid& grid = pictures_.back().grid;
-    fmt::print("a picture of {} x {} patches\n", grid.h, grid.w);
+    fmt::print("an image of {} x {} patches\n", grid.h, grid.w);
   }
 
   void answer(const std::string& text) {
@@ -130,7 +131,7 @@ class Conversation {
 
   void print_statistics() {
     if (last_) {
-      fmt::print("prompt: {} tokens in {:.0f} ms; answer: {} tokens, {:.1f} a second; ", last_->prompt_tokens,
+      fmt::print("prompt: {} tokens in {:.0f} ms; answer: {} tokens, {:.1f} per second; ", last_->prompt_tokens,
                  last_->prompt_ms, last_->tokens.size(), last_->tokens_per_second());
     } else {
       fmt::print("no answer yet; ");
@@ -204,12 +205,12 @@ int chat(const ChatCommandOptions& options) {
 }  // namespace
 
 void add_chat_command(CLI::App& app, Action& action) {
-  CLI::App* command = app.add_subcommand("chat", "Talk with a model, line by line");
+  CLI::App* command = app.add_subcommand("chat", "Chat with a model, line by line");
   const auto options = std::make_shared<ChatCommandOptions>();
   options->model.add_to(*command);
   command->add_option("--system", options->system, "What the system says first");
   options->sampling.add_to(*command);
-  command->footer(std::string("Every line is a message, but for:\n") + kHelp +
+  command->footer(std::string("Every line is a message, except:\n") + kHelp +
                   "\nExample:\n  pascaline chat --model Qwen3-VL-2B-Instruct --db tuned.db");
   command->callback([&action, options] { action = [options] { return chat(*options); }; });
 }

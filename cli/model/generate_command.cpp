@@ -57,6 +57,9 @@ PreparedRequest prepare(const GenerateCommandOptions& options, const ModelFolder
   PreparedRequest request;
   request.how = options.sampling.answer_options(model);
   std::vector<Image> images;
+  if (!options.images.empty()) {
+    (void)model.preprocessor();
+  }
   for (const std::string& file : options.images) {
     images.push_back(read_image(file));
   }
@@ -75,7 +78,7 @@ void note_end(const Answer& answer) {
     fmt::print(stderr, "pascaline: the answer was cut off after {} tokens; allow more with --max-tokens or --context\n",
                answer.tokens.size());
   } else if (answer.end == AnswerEnd::context) {
-    fmt::print(stderr, "pascaline: the answer was cut off, as the context is full; allow more with --context\n");
+    fmt::print(stderr, "pascaline: the answer was cut off because the context is full; allow more with --context\n");
   }
 }
 
@@ -106,12 +109,12 @@ int generate(const GenerateCommandOptions& options) {
 }  // namespace
 
 void add_generate_command(CLI::App& app, Action& action) {
-  CLI::App* command = app.add_subcommand("generate", "Answer one prompt, with pictures if there are any");
+  CLI::App* command = app.add_subcommand("generate", "Answer one prompt, optionally with images");
   const auto options = std::make_shared<GenerateCommandOptions>();
   options->model.add_to(*command);
   command->add_option("-p,--prompt", options->prompt, "What the user says")->required();
   command->add_option("--system", options->system, "What the system says first");
-  command->add_option("-i,--image", options->images, "A PNG or JPEG picture before the prompt (repeatable)");
+  command->add_option("-i,--image", options->images, "A PNG or JPEG image before the prompt (repeatable)");
   options->sampling.add_to(*command);
   command->add_flag("--json", options->as_json, "Print JSON when the answer is complete");
   command->footer(

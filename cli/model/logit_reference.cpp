@@ -53,15 +53,15 @@ std::vector<std::int32_t> stored_tokens(const Safetensors& file, const char* nam
   return tokens;
 }
 
-// Patches of a picture of that grid, of which `left` remain in pixel_values.
+// Patches of an image of that grid, of which `left` remain in pixel_values.
 std::int64_t count_patches(const Safetensors& file, std::span<const std::int32_t> grid, std::size_t picture,
                            std::int64_t merge, std::int64_t left) {
   const std::string what =
-      fmt::format("picture {} of image_grid_thw is {} x {} x {}", picture, grid[0], grid[1], grid[2]);
+      fmt::format("image {} of image_grid_thw is {} x {} x {}", picture, grid[0], grid[1], grid[2]);
   const std::int64_t rows = grid[1];
   const std::int64_t columns = grid[2];
   if (grid[0] != 1) {
-    refuse(file, what + ": only still pictures are known, whose first number is 1");
+    refuse(file, what + ": only still images are supported, whose first number is 1");
   }
   if (rows < 1 || columns < 1) {
     refuse(file, what + ": its sides must be positive");
@@ -86,10 +86,10 @@ void read_pictures(const Safetensors& file, const VisionConfig& vision, LogitRef
   const StoredTensor& stored = file.at("image_grid_thw");
   const auto grids = values_of<std::int32_t>(file, stored, StoredType::I32, 2);
   if (stored.shape[1] != static_cast<std::int64_t>(kGridValues)) {
-    refuse(file, fmt::format("image_grid_thw has {} numbers a picture; 3 are needed", stored.shape[1]));
+    refuse(file, fmt::format("image_grid_thw has {} numbers per image; 3 are needed", stored.shape[1]));
   }
   if (pixels.shape[1] != vision.patch_values()) {
-    refuse(file, fmt::format("pixel_values has {} values a patch; the model's patches have {}", pixels.shape[1],
+    refuse(file, fmt::format("pixel_values has {} values per patch; the model's patches have {}", pixels.shape[1],
                              vision.patch_values()));
   }
   std::int64_t first = 0;
@@ -103,7 +103,7 @@ void read_pictures(const Safetensors& file, const VisionConfig& vision, LogitRef
     first += patches;
   }
   if (first != pixels.shape[0]) {
-    refuse(file, fmt::format("pixel_values has {} patches, and the pictures of image_grid_thw have {} together",
+    refuse(file, fmt::format("pixel_values has {} patches, and the images of image_grid_thw have {} in total",
                              pixels.shape[0], first));
   }
 }
@@ -127,9 +127,13 @@ LogitReference read_reference(const std::filesystem::path& name, const ModelConf
   LogitReference reference;
   reference.tokens = stored_tokens(file, "input_ids", vocabulary);
   if (reference.tokens.empty()) {
-    refuse(file, "input_ids is empty; a reference needs a prompt of a token at least");
+    refuse(file, "input_ids is empty; a reference needs a prompt of at least one token");
   }
-  read_pictures(file, config.vision, reference);
+  if (config.vision) {
+    read_pictures(file, *config.vision, reference);
+  } else if (has_both(file, "pixel_values", "image_grid_thw")) {
+    refuse(file, "it has pixel_values, but the model only reads text; record a reference without images");
+  }
   reference.logits = read_logits(file, "logits", reference.tokens.size(), vocabulary);
   if (has_both(file, "decode_ids", "decode_logits")) {
     reference.decode_tokens = stored_tokens(file, "decode_ids", vocabulary);

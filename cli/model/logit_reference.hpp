@@ -27,7 +27,7 @@ struct LogitReference {
 };
 
 /// Reads a safetensors file with `input_ids` I32[S] and `logits` F32[S, vocabulary]; maybe `pixel_values` F32[patches,
-/// values] and `image_grid_thw` I32[pictures, 3]; maybe `decode_ids` I32[T] and `decode_logits` F32[T, vocabulary].
+/// values] and `image_grid_thw` I32[images, 3]; maybe `decode_ids` I32[T] and `decode_logits` F32[T, vocabulary].
 /// Throws ModelError, which names the tensor and the place in it, for what is missing, of another type or shape, or not
 /// of the model: tokens beyond its vocabulary, grids that it cannot merge or that pixel_values does not hold.
 [[nodiscard]] LogitReference read_reference(const std::filesystem::path& name, const ModelConfig& config);

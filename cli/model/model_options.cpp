@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "core/error.hpp"
+#include "core/util/byte_size.hpp"
 #include "runtime/device/device.hpp"
 #include "runtime/model/requirements.hpp"
 
@@ -42,16 +43,16 @@ std::vector<std::string_view> useless_options(const ModelCommandOptions& options
 
 void ModelCommandOptions::add_to(CLI::App& command) {
   command.add_option("-m,--model", folder, "Model folder: config.json, *.safetensors, tokenizer.json, …")->required();
-  command.add_option("-d,--device", device, "cuda:N, cpu, or host (default: cuda:0 where there is a GPU, else cpu)");
-  CLI::Option* const bundle_file = command.add_option(
-      "--bundle", bundle, "Winners and their code in one file (pascaline bundle), with which no compiler is needed");
-  add_database_option(command, database, "Tuned database that kernels are chosen by");
+  command.add_option("-d,--device", device,
+                     "cuda:N, cpu, or emulator (default: cuda:0 where there is a GPU, else cpu)");
+  CLI::Option* const bundle_file =
+      command.add_option("--bundle", bundle, "Bundle of winners with their code (pascaline bundle); needs no compiler");
+  add_database_option(command, database, "Tuned database to choose kernels from");
   command.get_option("--db")->excludes(bundle_file);
-  command.add_flag("--untuned", untuned, "Use no database: every kernel's default configuration")
+  command.add_flag("--untuned", untuned, "Use no database, but every kernel's default configuration")
       ->excludes(bundle_file);
   command
-      .add_flag("--any-device", any_device,
-                "Use the bundle also on another device of its architecture than it was tuned on")
+      .add_flag("--any-device", any_device, "Use the bundle even if it was tuned on another device of the architecture")
       ->needs(bundle_file);
   command.add_option("--target", target, "Compile for this architecture, e.g. sm_61 (default: the device's own)")
       ->excludes(bundle_file);
@@ -63,28 +64,32 @@ void ModelCommandOptions::add_to(CLI::App& command) {
   add_types_to(command);
   command
       .add_option("--max-image-tokens", most_image_tokens,
-                  "Make pictures so small (default: as the model allows, and the context has room for)")
+                  "Maximum tokens per image (default: what the model allows and the context has room for)")
       ->transform(whole_number(1));
+  command
+      .add_option("--memory-limit", memory_limit,
+                  "Take no more of the device's memory, e.g. 1.5GiB (default: what is free); code comes on top")
+      ->check(byte_size());
   command.add_flag("--random-weights", random_weights, "Draw weights at random; the folder needs only config.json");
   command.add_flag("--no-graph", no_graph, "Launch every kernel of a decoding step by itself");
   command.parse_complete_callback([this] {
     if (device == "cpu" && !bundle.empty()) {
       throw CLI::ValidationError("--bundle",
-                                 "a bundle has kernels, which the processor does not run; leave --bundle out, or "
+                                 "a bundle has kernels, which the processor does not run; leave out --bundle, or "
                                  "choose a GPU with --device cuda:0");
     }
   });
 }
 
 void ModelCommandOptions::add_types_to(CLI::App& command) {
-  const CLI::IsMember types({"float32", "float16"});
+  const CLI::Validator types = one_of({"float32", "float16"});
   command
       .add_option("--weights", weights, "Type of the weights: float16 (default on a GPU) or float32 (on the processor)")
       ->check(types);
   command.add_option("--kv-cache", kv_cache, "Type of cached keys and values, likewise")->check(types);
-  command.add_option("--context", context, "Most tokens of a conversation (default: 4096, or what the model takes)")
+  command.add_option("--context", context, "Maximum tokens of a conversation (default: 4096, or the model's maximum)")
       ->transform(whole_number(1));
-  command.add_option("--chunk", chunk, "Most tokens of a prompt that are read at once")
+  command.add_option("--chunk", chunk, "Maximum tokens of a prompt read at once")
       ->transform(whole_number(1))
       ->capture_default_str();
 }
@@ -95,8 +100,7 @@ bool ModelCommandOptions::on_processor() const {
 
 void ModelCommandOptions::require_kernels() const {
   if (on_processor()) {
-    throw Error(
-        "the model runs on the processor, where there are no kernels to look at; choose a device with --device");
+    throw Error("the model runs on the processor, which has no kernels to show; choose a device with --device");
   }
 }
 
@@ -107,11 +111,11 @@ void ModelCommandOptions::check_kernel_options() const {
   if (!bundle.empty()) {
     throw Error(fmt::format(
         "there is no GPU here; the model would run on the processor, which does not run the kernels of {}: leave "
-        "--bundle out, or choose a device with --device",
+        "out --bundle, or choose a device with --device",
         bundle));
   }
   if (const std::vector<std::string_view> given = useless_options(*this); !given.empty()) {
-    fmt::print(stderr, "pascaline: warning: the model runs on the processor, without kernels: {} {} of no use there\n",
+    fmt::print(stderr, "pascaline: warning: the model runs on the processor, without kernels: {} {} ignored\n",
                fmt::join(given, ", "), given.size() == 1 ? "is" : "are");
   }
 }
@@ -141,6 +145,9 @@ SessionOptions ModelCommandOptions::session_options() const {
   options.options.chunk = chunk;
   options.options.graphs = !no_graph;
   options.random_weights = random_weights;
+  if (!memory_limit.empty()) {
+    options.memory_limit = parse_byte_size(memory_limit);
+  }
   return options;
 }
 
@@ -174,7 +181,7 @@ std::unique_ptr<Session> ModelCommandOptions::open(ModelFolder model, const Mode
 void note_fitted(const FittedPictures& images, std::int64_t context) {
   if (images.most_tokens > 0) {
     fmt::print(stderr,
-               "pascaline: pictures were made smaller, to {} tokens each at most, to fit the context of {}; --context "
+               "pascaline: images were made smaller, to at most {} tokens each, to fit the context of {}; --context "
                "allows larger ones, --max-image-tokens sets their size\n",
                images.most_tokens, context);
   }
@@ -182,21 +189,21 @@ void note_fitted(const FittedPictures& images, std::int64_t context) {
 
 void SamplingCommandOptions::add_to(CLI::App& command) {
   command
-      .add_option("-n,--max-tokens", most_tokens, "Most tokens of an answer (default: 512, if the context has room)")
+      .add_option("-n,--max-tokens", most_tokens, "Maximum tokens of an answer (default: 512, if the context has room)")
       ->transform(whole_number(1));
-  CLI::Option* const no_draw = command.add_flag("--greedy", greedy, "Always the likeliest token");
+  CLI::Option* const no_draw = command.add_flag("--greedy", greedy, "Always choose the likeliest token");
   command.add_option("--temperature", temperature, "0: the likeliest token")
       ->check(number_within(0, 1000))
       ->excludes(no_draw);
   command.add_option("--top-k", top_k, "Draw from the k likeliest tokens; 0: from all")
       ->transform(whole_number(0, std::numeric_limits<std::int32_t>::max()));
-  command.add_option("--top-p", top_p, "Draw from the likeliest tokens that have this probability together")
+  command.add_option("--top-p", top_p, "Draw from the likeliest tokens with this total probability")
       ->check(number_within(0, 1));
-  command.add_option("--repetition-penalty", repetition, "Divides positive logits of tokens that were seen; 1: none")
+  command.add_option("--repetition-penalty", repetition, "Divide positive logits of tokens seen before; 1: off")
       ->check(number_within(1e-3, 1e3));
-  command.add_option("--presence-penalty", presence, "Lowers logits of tokens that were seen")
+  command.add_option("--presence-penalty", presence, "Subtract from logits of tokens seen before")
       ->check(number_within(-1e3, 1e3));
-  command.add_option("--seed", seed, "Of the draws (default: another one each time)")->transform(any_unsigned());
+  command.add_option("--seed", seed, "Seed of the draws (default: a new one each time)")->transform(any_unsigned());
 }
 
 AnswerOptions SamplingCommandOptions::answer_options(const ModelFolder& model) const {

@@ -28,6 +28,7 @@ struct ModelCommandOptions {
   std::int64_t context = 0;  ///< 0: 4096, or what the model takes
   std::int64_t chunk = 1024;
   std::int64_t most_image_tokens = 0;
+  std::string memory_limit;  ///< "1.5GiB"; empty: none
   bool random_weights = false;
   bool no_graph = false;
   bool untuned = false;
@@ -42,7 +43,7 @@ struct ModelCommandOptions {
   /// Throws Error if it does: for commands that look at kernels.
   void require_kernels() const;
   [[nodiscard]] SessionOptions session_options() const;
-  /// The folder with all that texts and pictures need, and what is decided of a prompt by it.
+  /// The folder with all that texts and images need, and what is decided of a prompt by it.
   [[nodiscard]] ModelFolder read_folder() const;
   [[nodiscard]] PromptLimits prompt_limits(const ModelFolder& model) const;
   /// `request` is what is known of the first prompt.
@@ -53,7 +54,7 @@ struct ModelCommandOptions {
   void check_kernel_options() const;
 };
 
-/// Says on stderr if pictures were made smaller so that they fit the context.
+/// Says on stderr if images were made smaller so that they fit the context.
 void note_fitted(const FittedPictures& images, std::int64_t context);
 
 /// How tokens are chosen; what is not given is as the model's makers recommend.

@@ -8,31 +8,33 @@
 #include <memory>
 
 #include "core/error.hpp"
+#include "runtime/model/requirements.hpp"
 
 namespace pascaline::cli {
 namespace {
 
 constexpr std::int64_t kFamilysMostPixels = std::int64_t{1} << 24;
 
-// Tokens that are anything but pictures.
+// Tokens that are anything but images.
 std::vector<TokenId> some_tokens(const ModelConfig& config, std::int64_t count) {
   std::vector<TokenId> tokens;
   for (std::int64_t i = 0; i < count; ++i) {
     const std::int64_t token = (1 + 7919 * i) % config.text.vocab;
-    const bool is_picture = token == config.image_token || token == config.video_token;
+    const bool is_picture =
+        config.vision && (token == config.vision->image_token || token == config.vision->video_token);
     tokens.push_back(static_cast<TokenId>(is_picture ? 0 : token));
   }
   return tokens;
 }
 
-// A picture of so many pixels, of any content.
+// An image of so many pixels, of any content.
 struct SomePicture {
   SomePicture(const VisionConfig& vision, std::int64_t height, std::int64_t width)
       : rows(patches_along(vision, height)),
         columns(patches_along(vision, width)),
         values(static_cast<std::size_t>(rows * columns * vision.patch_values())) {
     for (std::size_t i = 0; i < values.size(); ++i) {
-      values[i] = hash_weight("pixel_values", i);
+      values[i] = hash_pixel(i);
     }
   }
   [[nodiscard]] PatchView view() const { return {rows, columns, values}; }
@@ -56,11 +58,11 @@ std::int64_t patches_along(const VisionConfig& vision, std::int64_t pixels) {
 
 void PassCommandOptions::add_to(CLI::App& command) {
   command
-      .add_option(
-          "--prompt-tokens", prompts,
-          fmt::format("Lengths of prompts, and of contexts decoded at (default: {})", fmt::join(usual_prompts, " ")))
+      .add_option("--prompt-tokens", prompts,
+                  fmt::format("Lengths of prompts and of the contexts for decoding (default: {})",
+                              fmt::join(usual_prompts, " ")))
       ->transform(whole_number(1));
-  command.add_option("--image-size", image, "Size of a picture: HEIGHT WIDTH in pixels")
+  command.add_option("--image-size", image, "Size of an image: HEIGHT WIDTH in pixels")
       ->expected(2)
       ->transform(whole_number(1));
 }
@@ -89,7 +91,7 @@ void PassCommandOptions::choose_prompts(std::int64_t context, std::int64_t gener
   if (prompts.size() < usual_prompts.size()) {
     prompts.push_back(most);
     fmt::print(stderr,
-               "pascaline: the context of {} has no room for prompts of {} tokens; the longest looked at has {}\n",
+               "pascaline: the context of {} has no room for prompts of {} tokens; the longest one timed has {}\n",
                context,
                fmt::join(usual_prompts.begin() + static_cast<std::ptrdiff_t>(prompts.size()) - 1, usual_prompts.end(),
                          " and "),
@@ -110,15 +112,16 @@ ModelRequest request_of(const ModelFolder& model, const PassCommandOptions& size
   if (sizes.image.empty()) {
     return request;
   }
+  const VisionConfig& vision = vision_of(model.config());
   const std::int64_t most = most_pixels(model);
   if (sizes.image[0] > most / sizes.image[1]) {
     throw Error(
-        fmt::format("a picture of {} x {} pixels; the model takes {} pixels at most: give a smaller "
+        fmt::format("an image of {} x {} pixels; the model takes at most {} pixels: give a smaller "
                     "--image-size",
                     sizes.image[0], sizes.image[1], most));
   }
-  const std::int64_t rows = patches_along(model.config().vision, sizes.image[0]);
-  const std::int64_t columns = patches_along(model.config().vision, sizes.image[1]);
+  const std::int64_t rows = patches_along(vision, sizes.image[0]);
+  const std::int64_t columns = patches_along(vision, sizes.image[1]);
   request.pictures = 1;
   request.patches = rows * columns;
   request.longest_side = std::max(rows, columns);
@@ -141,8 +144,8 @@ ModelPass decode_pass(Model& model, std::int64_t context) {
 }
 
 ModelPass image_pass(Model& model, std::int64_t height, std::int64_t width) {
-  const auto picture = std::make_shared<SomePicture>(model.config().vision, height, width);
-  return {"image", fmt::format("picture of {} x {} patches", picture->rows, picture->columns), [] {},
+  const auto picture = std::make_shared<SomePicture>(vision_of(model.config()), height, width);
+  return {"image", fmt::format("image of {} x {} patches", picture->rows, picture->columns), [] {},
           [&model, picture] {
             const PatchView view = picture->view();
             (void)model.encode({&view, 1});
@@ -150,17 +153,17 @@ ModelPass image_pass(Model& model, std::int64_t height, std::int64_t width) {
 }
 
 std::int64_t image_prompt_tokens(const ModelConfig& config, std::int64_t height, std::int64_t width) {
-  const VisionConfig& vision = config.vision;
+  const VisionConfig& vision = vision_of(config);
   return patches_along(vision, height) * patches_along(vision, width) / (vision.merge * vision.merge) + 1;
 }
 
 ModelPass image_prompt_pass(Model& model, std::int64_t height, std::int64_t width) {
-  const auto picture = std::make_shared<SomePicture>(model.config().vision, height, width);
+  const auto picture = std::make_shared<SomePicture>(vision_of(model.config()), height, width);
   std::vector<TokenId> tokens = some_tokens(model.config(), 1);
   tokens.resize(static_cast<std::size_t>(image_prompt_tokens(model.config(), height, width)),
-                static_cast<TokenId>(model.config().image_token));
+                static_cast<TokenId>(vision_of(model.config()).image_token));
   return {"image_prompt",
-          fmt::format("prompt of {} tokens that is a picture of {} x {} patches", tokens.size(), picture->rows,
+          fmt::format("prompt of {} tokens that is an image of {} x {} patches", tokens.size(), picture->rows,
                       picture->columns),
           [&model] { model.clear(); },
           [&model, picture, tokens] {
@@ -173,8 +176,7 @@ ModelPass image_prompt_pass(Model& model, std::int64_t height, std::int64_t widt
 std::vector<LaunchSum> observe_pass(Executor& executor, const ModelPass& pass) {
   Dispatcher* const dispatcher = executor.dispatcher();
   if (dispatcher == nullptr) {
-    throw Error(
-        "the model runs on the processor, where there are no kernels to look at; choose a device with --device");
+    throw Error("the model runs on the processor, which has no kernels to show; choose a device with --device");
   }
   pass.prepare();
   pass.run();  // compiles what is new

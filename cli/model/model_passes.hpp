@@ -24,17 +24,18 @@ struct PassCommandOptions {
 };
 
 /// What passes of these sizes need, for `ModelOptions::request`, with so many tokens generated behind the prompts.
-/// Throws Error for a picture larger than the model's folder allows, before any memory is taken for it.
+/// Throws Error for an image larger than the model's folder allows, or of a model that only reads text, before any
+/// memory is taken for it.
 [[nodiscard]] ModelRequest request_of(const ModelFolder& model, const PassCommandOptions& sizes,
                                       std::int64_t generated);
 
 /// Patches along a side of so many pixels: whole tokens of them, one at least.
 [[nodiscard]] std::int64_t patches_along(const VisionConfig& vision, std::int64_t pixels);
 
-/// Most pixels of a picture that the model takes: as its preprocessor_config.json says, or those of its family.
+/// Most pixels of an image that the model takes: as its preprocessor_config.json says, or those of its family.
 [[nodiscard]] std::int64_t most_pixels(const ModelFolder& model);
 
-/// A part of a model's work that is looked at: reading a prompt, one decoding step, encoding a picture.
+/// A part of a model's work that is looked at: reading a prompt, one decoding step, encoding an image.
 struct ModelPass {
   std::string name;               ///< "prefill", "decode", "image", "image_prompt"
   std::string per;                ///< what one pass is, for people
@@ -42,14 +43,14 @@ struct ModelPass {
   std::function<void()> run;      ///< ends when the device is done
 };
 
-/// Reading a prompt of that many tokens, any of the vocabulary's, without pictures.
+/// Reading a prompt of that many tokens, any of the vocabulary's, without images.
 [[nodiscard]] ModelPass prefill_pass(Model& model, std::int64_t tokens);
 /// One token after a context of that many, chosen greedily.
 [[nodiscard]] ModelPass decode_pass(Model& model, std::int64_t context);
-/// Encoding a picture of so many pixels, of any content.
+/// Encoding an image of so many pixels, of any content.
 [[nodiscard]] ModelPass image_pass(Model& model, std::int64_t height, std::int64_t width);
 
-/// Reading a prompt of one token and such a picture, which launches all that a prompt with a picture does.
+/// Reading a prompt of one token and such an image, which launches all that a prompt with an image does.
 [[nodiscard]] ModelPass image_prompt_pass(Model& model, std::int64_t height, std::int64_t width);
 /// Tokens of that prompt.
 [[nodiscard]] std::int64_t image_prompt_tokens(const ModelConfig& config, std::int64_t height, std::int64_t width);

@@ -1,89 +1,57 @@
 #include "cli/model/model_work.hpp"
 
-#include <array>
-#include <string_view>
+#include <algorithm>
+#include <map>
+#include <string>
 #include <utility>
+#include <vector>
 
+#include "core/device/device_rates.hpp"
 #include "core/problem.hpp"
 
 namespace pascaline::cli {
-namespace {
 
-// Matrices of the decoder that every token is multiplied by, without the head; and those of the head.
-std::pair<double, double> decoder_elements(const TextConfig& text) {
-  const auto hidden = static_cast<double>(text.hidden);
-  const auto heads = static_cast<double>(text.heads * text.head_dim);
-  const auto kv_heads = static_cast<double>(text.kv_heads * text.head_dim);
-  const double layer = hidden * (2 * heads + 2 * kv_heads + 3 * static_cast<double>(text.intermediate));
-  return {static_cast<double>(text.layers) * layer, hidden * static_cast<double>(text.vocab)};
-}
-
-// Float32 lanes of an SM, from the CUDA Programming Guide's table of arithmetic throughput; 0 if not known.
-int lanes_of(std::string_view architecture) {
-  constexpr std::array<std::pair<std::string_view, int>, 17> kLanes{{{"sm_50", 128},
-                                                                     {"sm_52", 128},
-                                                                     {"sm_53", 128},
-                                                                     {"sm_60", 64},
-                                                                     {"sm_61", 128},
-                                                                     {"sm_62", 128},
-                                                                     {"sm_70", 64},
-                                                                     {"sm_72", 64},
-                                                                     {"sm_75", 64},
-                                                                     {"sm_80", 64},
-                                                                     {"sm_86", 128},
-                                                                     {"sm_87", 128},
-                                                                     {"sm_89", 128},
-                                                                     {"sm_90", 128},
-                                                                     {"sm_100", 128},
-                                                                     {"sm_103", 128},
-                                                                     {"sm_120", 128}}};
-  for (const auto& [name, lanes] : kLanes) {
-    if (name == architecture) {
-      return lanes;
+PassWork work_of(const Space& space, Problem problem, const DeviceLimits& limits, std::int64_t cached) {
+  if (problem.kernel == "attention_decode") {
+    for (auto& [name, value] : problem.dimensions) {
+      value = name == "KEYS" ? std::min(value, cached) : value;
     }
   }
-  return 0;
+  const BoundSpace bound(space, std::move(problem), limits);
+  return {bound.flops(), bound.bytes()};
 }
 
-}  // namespace
-
-PassWork prefill_work(const ModelConfig& config, std::int64_t tokens) {
-  const auto [layers, head] = decoder_elements(config.text);
-  const auto s = static_cast<double>(tokens);
-  const auto width = static_cast<double>(config.text.layers * config.text.heads * config.text.head_dim);
-  return {2 * (layers * s + head) + 2 * width * s * (s + 1), 0};
-}
-
-PassWork decode_work(const ModelConfig& config, const ModelOptions& options, std::int64_t context) {
-  const TextConfig& text = config.text;
-  const auto [layers, head] = decoder_elements(text);
-  const auto length = static_cast<double>(context + 1);
-  const auto cached = static_cast<double>(text.layers * 2 * text.kv_heads * text.head_dim) * length;
-  return {2 * (layers + head) + 4 * static_cast<double>(text.layers * text.heads * text.head_dim) * length,
-          static_cast<double>(size_of(options.weights)) * (layers + head) +
-              static_cast<double>(size_of(options.cache)) * cached};
-}
-
-PassWork image_work(const VisionConfig& config, std::int64_t patches) {
-  const auto n = static_cast<double>(patches);
-  const auto hidden = static_cast<double>(config.hidden);
-  const auto depth = static_cast<double>(config.depth);
-  const auto merged = static_cast<double>(config.merged());
-  const double embedding = 2 * static_cast<double>(config.patch_values()) * hidden * n;
-  const double blocks = 2 * depth * hidden * (4 * hidden + 2 * static_cast<double>(config.intermediate)) * n;
-  const double attention = 4 * depth * hidden * n * n;
-  const auto mergers = static_cast<double>(1 + config.deepstack_indexes.size());
-  const double tokens = n / static_cast<double>(config.merge * config.merge);
-  const double merging = 2 * mergers * merged * (merged + static_cast<double>(config.out_hidden)) * tokens;
-  return {embedding + blocks + attention + merging, 0};
+PassWork observed_work(Executor& executor, const std::filesystem::path& spaces, const std::function<void()>& pass,
+                       std::int64_t cached) {
+  std::vector<Problem> problems;
+  executor.observe([&](const ops::KernelProblem& problem) { problems.push_back(problem.named()); });
+  try {
+    pass();
+  } catch (...) {
+    executor.observe({});
+    throw;
+  }
+  executor.observe({});
+  std::map<std::string, Space> known;
+  PassWork sum;
+  for (const Problem& problem : problems) {
+    auto found = known.find(problem.kernel);
+    if (found == known.end()) {
+      found = known.emplace(problem.kernel, Space::load(spaces / (problem.kernel + ".json"))).first;
+    }
+    const PassWork work = work_of(found->second, problem, executor.device().info().limits, cached);
+    sum.flops += work.flops;
+    sum.bytes += work.bytes;
+  }
+  return sum;
 }
 
 std::optional<double> peak_flops(const DeviceInfo& device, const Sensors& sensors) {
-  const int lanes = lanes_of(device.architecture);
-  if (device.kind != DeviceKind::cuda || lanes == 0 || !sensors.sm_clock_limit_mhz) {
+  const std::optional<double> lanes = fp32_lanes_of(device.architecture);
+  if (device.kind != DeviceKind::cuda || !lanes || !sensors.sm_clock_limit_mhz) {
     return std::nullopt;
   }
-  return static_cast<double>(device.limits.sm_count) * lanes * 2 * *sensors.sm_clock_limit_mhz * 1e6;
+  return static_cast<double>(device.limits.sm_count) * *lanes * 2 * *sensors.sm_clock_limit_mhz * 1e6;
 }
 
 }  // namespace pascaline::cli

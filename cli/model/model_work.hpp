@@ -1,25 +1,29 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
+#include <functional>
 #include <optional>
 
+#include "core/space/space.hpp"
 #include "runtime/device/device.hpp"
-#include "runtime/model/model.hpp"
+#include "runtime/model/executor.hpp"
 
 namespace pascaline::cli {
 
-/// What a pass computes and moves at least; 0 where that says nothing about its time.
+/// What a pass computes, and the fewest bytes it moves.
 struct PassWork {
   double flops = 0;
   double bytes = 0;
 };
 
-/// Of a prompt of so many tokens, with the logits of its last one.
-[[nodiscard]] PassWork prefill_work(const ModelConfig& config, std::int64_t tokens);
-/// Of a token behind so many, for matrices and a cache of those types.
-[[nodiscard]] PassWork decode_work(const ModelConfig& config, const ModelOptions& options, std::int64_t context);
-/// Of a picture of so many patches.
-[[nodiscard]] PassWork image_work(const VisionConfig& config, std::int64_t patches);
+/// What the search space says of one operation. Decoding reads the `cached` rows of its cache that hold tokens, of all
+/// that there is room for. Throws Error if the problem does not fit the space.
+[[nodiscard]] PassWork work_of(const Space& space, Problem problem, const DeviceLimits& limits, std::int64_t cached);
+
+/// Runs the pass once, and adds up what the search spaces of that folder say of its operations.
+[[nodiscard]] PassWork observed_work(Executor& executor, const std::filesystem::path& spaces,
+                                     const std::function<void()>& pass, std::int64_t cached);
 
 /// Float32 operations a second that a GPU can do at its highest clock, a product and its sum being two. Nothing for
 /// other devices, for architectures that are not known, and where the card does not tell its clock.

@@ -34,7 +34,7 @@ json to_json(const ModelPass& pass, const std::vector<LaunchSum>& sums) {
                         {"count", sum.count},
                         {"time_us", sum.time_us},
                         {"provenance", name_of(sum.prepared->plan.provenance)},
-                        {"because", sum.prepared->plan.because},
+                        {"because", sum.prepared->plan.reason},
                         {"config", sum.prepared->plan.config.json()}});
   }
   return {{"pass", pass.name}, {"per", pass.per}, {"time_us", total_of(sums)}, {"launches", launches}};
@@ -95,7 +95,7 @@ void add_profile_command(CLI::App& app, Action& action) {
   options->sizes.add_to(*command);
   command->add_flag("--json", options->as_json, "Print JSON");
   command->footer(
-      "Each launch is timed by itself, by device events, with the caches as the launches before leave "
+      "Each launch is timed separately by device events, with the caches as the preceding launches leave "
       "them.\n\nExample:\n"
       "  pascaline profile --model Qwen3-VL-2B-Instruct --db tuned.db --prompt-tokens 1024");
   command->callback([&action, options] { action = [options] { return profile(*options); }; });

@@ -159,11 +159,11 @@ void add_validate_command(CLI::App& app, Action& action) {
       ->capture_default_str();
   command->add_flag("--json", options->as_json, "Print JSON");
   command->footer(
-      "The file holds input_ids I32[S] and logits F32[S, vocabulary] of reading them; with pictures pixel_values\n"
-      "F32[patches, values] and image_grid_thw I32[pictures, 3]; and, if steps were recorded, decode_ids I32[T] and\n"
-      "decode_logits F32[T, vocabulary], each token given as it stands there. A row is clear if its largest logit\n"
+      "The file has input_ids I32[S] and their logits F32[S, vocabulary]; with images also pixel_values\n"
+      "F32[patches, values] and image_grid_thw I32[images, 3]; and, if steps were recorded, decode_ids I32[T] and\n"
+      "decode_logits F32[T, vocabulary], the tokens fed one by one. A row is clear if its largest logit\n"
       "exceeds the next by more than 0.01.\n"
-      "Exit code 3 if a part is beyond the tolerance.\n\nExample:\n"
+      "Exit code 3 if a part exceeds the tolerance.\n\nExample:\n"
       "  pascaline validate --model Qwen3-VL-2B-Instruct --reference golden.safetensors --weights float32");
   command->callback([&action, options] { action = [options] { return validate(*options); }; });
 }

@@ -7,9 +7,10 @@
 
 #include "cli/command.hpp"
 #include "core/error.hpp"
+#include "core/space/code_words.hpp"
 #include "core/util/paths.hpp"
 #include "core/util/shown_text.hpp"
-#include "runtime/device/emulator/host_device.hpp"
+#include "runtime/device/emulator/emulated_device.hpp"
 #include "runtime/device/emulator/sanitized_run.hpp"
 #include "runtime/dispatch/planner.hpp"
 #include "tuner/compile/compile_variants.hpp"
@@ -34,24 +35,26 @@ struct Verdict {
   std::string text;
 };
 
-// Runs in the child: one configuration, compiled with AddressSanitizer and verified on the host device.
+// Runs in the child: one configuration, compiled with AddressSanitizer and verified on the emulated device.
 int check_one(const CheckCommandOptions& options) {
   const Space space = options.kernel.load_space();
-  const auto device = open_device("host");
-  const BoundSpace bound(space, options.kernel.load_problems(space).front(), device->info().limits);
+  const auto device = open_device("emulator");
+  const DeviceInfo& info = device->info();
+  const BoundSpace bound(space, options.kernel.load_problems(space).front(), info.limits);
   const Config config = options.kernel.load_config(space);
-  const KernelSource source = KernelSource::load(options.kernel.kernels() / (space.kernel + ".cu"));
-  CompileRequest request = compile_request(bound, config, source, BinaryKind::host_object, "host");
+  const KernelSource source = KernelSource::load(kernel_file(options.kernel.kernels(), space.kernel, ".cu"));
+  CompileRequest request = compile_request(bound, config, source, BinaryKind::host_object, info.architecture);
   request.address_sanitizer = true;
   Compiled compiled;
-  compiled.result = CubinCache(cache_folder()).get(Toolchain::find("host"), request);
+  compiled.result = CubinCache(cache_folder()).get(Toolchain::find(info.architecture), request);
   compiled.status = compiled.result.ok ? TrialStatus::ok : TrialStatus::compile_failed;
   std::optional<Binary> reference;
   if (needs_reference_code(space.reference, true)) {
-    CompileRequest plain = compile_request(bound, space.default_config(), source, BinaryKind::host_object, "host");
+    CompileRequest plain =
+        compile_request(bound, space.default_config(), source, BinaryKind::host_object, info.architecture);
     plain.address_sanitizer = true;
     const CompileRequest naive = reference_request_of(space, std::move(plain));
-    CompileResult result = CubinCache(cache_folder()).get(Toolchain::find("host"), naive);
+    CompileResult result = CubinCache(cache_folder()).get(Toolchain::find(info.architecture), naive);
     if (!result.ok) {
       throw Error(fmt::format("the reference kernel '{}' does not compile: {}", naive.function, result.reason));
     }
@@ -155,7 +158,7 @@ int check_problem(const CheckCommandOptions& options, const HostCompiler& compil
   const bool fallback = first.provenance == Provenance::fallback;
   if (fallback && !options.as_json) {
     fmt::print("{}: {}; checking the closest valid configuration instead\n", bound.problem().text(),
-               clean_line(first.because));
+               clean_line(first.reason));
   }
   int bad = 0;
   for (const Config& config : configurations(options, bound, first.config)) {
@@ -174,7 +177,7 @@ int check_problem(const CheckCommandOptions& options, const HostCompiler& compil
                     {"ok", verdict.good},
                     {"result", verdict.text}});
     if (fallback && config == first.config) {
-      rows.back()["because"] = first.because;
+      rows.back()["because"] = first.reason;
     }
   }
   return bad;
@@ -184,7 +187,7 @@ int check(const CheckCommandOptions& options) {
   catch_interrupts();
   const Space space = options.kernel.load_space();
   const HostCompiler compiler = HostCompiler::find();
-  const DeviceLimits limits = host_device_info().limits;
+  const DeviceLimits limits = emulated_device_info().limits;
   json rows = json::array();
   int bad = 0;
   for (const Problem& problem : options.kernel.load_problems(space)) {
@@ -203,12 +206,14 @@ int check(const CheckCommandOptions& options) {
 
 void add_check_command(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand(
-      "check", "Run configurations on the host under AddressSanitizer: every access checked, result verified");
+      "check", "Run configurations on the emulated device under AddressSanitizer and verify their results");
   const auto options = std::make_shared<CheckCommandOptions>();
   options->kernel.add_kernel_to(*command);
   options->kernel.add_problems_to(*command);
   options->kernel.add_settings_to(*command);
-  command->add_option("-n,--limit", options->limit, "Check this many: the one given, the rest drawn at random")
+  command
+      ->add_option("-n,--limit", options->limit,
+                   "Check this many configurations: the one given, the rest drawn at random")
       ->transform(whole_number(0));
   command->add_option("--seed", options->seed, "Seed of the draw and of the inputs")
       ->capture_default_str()
@@ -216,7 +221,7 @@ void add_check_command(CLI::App& app, Action& action) {
   command->add_flag("--json", options->as_json, "Print JSON");
   command->footer(
       "Choose small shapes: threads are emulated one by one. Without --set the default is checked or, where it is not\n"
-      "valid, the valid configuration closest to it. Exit code 3 if anything is found.\n\nExamples:\n"
+      "valid, the valid configuration closest to it. Exit code 3 if a fault is found.\n\nExamples:\n"
       "  pascaline check --problem M=33,N=65,K=17\n"
       "  pascaline check --kernels my/kernels --spaces my/spaces --kernel saxpy --problem N=1000 --limit 10");
   command->callback([&action, options] { action = [options] { return check(*options); }; });

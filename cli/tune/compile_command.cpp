@@ -7,7 +7,9 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/command.hpp"
+#include "core/device/emulator_name.hpp"
 #include "core/error.hpp"
+#include "core/space/code_words.hpp"
 #include "core/util/paths.hpp"
 #include "core/util/shown_text.hpp"
 #include "tuner/compile/compile_variants.hpp"
@@ -114,8 +116,8 @@ class Printer {
     if (options_.as_json) {
       return;
     }
-    fmt::print("{} for {}: {} variants with {} {}\n", bound.problem().text(), options_.architecture, plan.variants,
-               plan.compiler, plan.version);
+    fmt::print("{} for {}: {} variants with {} {}\n", bound.problem().text(), shown_architecture(options_.architecture),
+               plan.variants, plan.compiler, plan.version);
     fmt::print("{:<14} {:>4} {:>6} {:>6} {:>9} {:>6} {:>6} {:>6}  {}\n", "status", "regs", "shared", "local", "LDL/STL",
                "occup", "instr", "FFMA", "configuration");
   }
@@ -137,7 +139,7 @@ class Printer {
     if (options_.as_json) {
       fmt::print("{}\n", json{{"kernel", options_.kernel.kernel},
                               {"source", source_.hash},
-                              {"architecture", options_.architecture},
+                              {"architecture", shown_architecture(options_.architecture)},
                               {"compiler", plan_.compiler},
                               {"version", plan_.version},
                               {"planned", plan_.variants},
@@ -146,7 +148,7 @@ class Printer {
     } else {
       fmt::print(
           "{} variants: {} usable, {} with local memory traffic, {} not usable; {} from the cache, {:.0f} ms of "
-          "compiling a variant\n",
+          "compile time per variant\n",
           totals_.seen, totals_.ok, totals_.spilling, totals_.seen - totals_.ok, totals_.cached,
           totals_.seen > totals_.cached ? totals_.compile_ms / static_cast<double>(totals_.seen - totals_.cached)
                                         : 0.0);
@@ -176,7 +178,7 @@ void compile_one(const BoundSpace& bound, const KernelSource& source, const Comp
   }
   const Toolchain toolchain = Toolchain::find(options.architecture, options.survey.nvrtc);
   printer.begin({toolchain.compiler(), toolchain.version(), 1}, bound);
-  const BinaryKind kind = options.architecture == "host" ? BinaryKind::host_object : BinaryKind::cubin;
+  const BinaryKind kind = is_emulator_name(options.architecture) ? BinaryKind::host_object : BinaryKind::cubin;
   const CompileRequest request = compile_request(bound, config, source, kind, options.architecture);
   CompileResult result = CubinCache(options.survey.cache).get(toolchain, request);
   CompiledVariant variant{config, result.ok ? TrialStatus::ok : TrialStatus::compile_failed, result.reason,
@@ -191,19 +193,20 @@ void compile_one(const BoundSpace& bound, const KernelSource& source, const Comp
 int compile(CompileCommandOptions options) {
   catch_interrupts();
   const Space space = options.kernel.load_space();
+  options.architecture = stored_architecture(options.architecture);
   options.survey.architecture = options.architecture;
   options.survey.kernels = options.kernel.kernels();
   options.survey.cache = options.cache.empty() ? cache_folder() : std::filesystem::path(options.cache);
-  auto limits =
-      options.architecture == "host" ? limits_of_architecture("sm_61") : limits_of_architecture(options.architecture);
+  auto limits = is_emulator_name(options.architecture) ? limits_of_architecture("sm_61")
+                                                       : limits_of_architecture(options.architecture);
   if (!limits) {
-    throw Error(fmt::format("unknown architecture '{}': give one such as sm_61, or host", options.architecture));
+    throw Error(fmt::format("unknown architecture '{}': give one such as sm_61, or emulator", options.architecture));
   }
   if (options.sm_count > 0) {
     limits->sm_count = options.sm_count;
   }
   const std::vector<Problem> problems = options.kernel.load_problems(space);
-  const KernelSource source = KernelSource::load(options.survey.kernels / (space.kernel + ".cu"));
+  const KernelSource source = KernelSource::load(kernel_file(options.survey.kernels, space.kernel, ".cu"));
   int code = kSuccess;
   for (const Problem& problem : problems) {
     const BoundSpace bound(space, problem, *limits);
@@ -224,16 +227,17 @@ int compile(CompileCommandOptions options) {
 
 void add_compile_command(CLI::App& app, Action& action) {
   CLI::App* command =
-      app.add_subcommand("compile", "Compile variants for an architecture, no GPU needed, and show what they use");
+      app.add_subcommand("compile", "Compile variants for an architecture (no GPU needed) and show what they use");
   const auto options = std::make_shared<CompileCommandOptions>();
   options->survey.jobs = default_jobs();
   options->kernel.add_kernel_to(*command);
   options->kernel.add_problems_to(*command);
   options->kernel.add_settings_to(*command);
-  command->add_option("-a,--arch", options->architecture, "Architecture, e.g. sm_61, or host")->capture_default_str();
+  command->add_option("-a,--arch", options->architecture, "Architecture, e.g. sm_61, or emulator")
+      ->capture_default_str();
   command
       ->add_option("--sm-count", options->sm_count,
-                   "Multiprocessors of the card, on which splits and so the code depend (default: 20 for sm_61)")
+                   "Multiprocessors of the card, which splits and so the code depend on (default: 20 for sm_61)")
       ->transform(whole_number(1, 1024));
   command->add_option("-n,--limit", options->survey.limit, "Compile this many variants drawn at random (default: all)")
       ->transform(whole_number(0));
@@ -245,7 +249,7 @@ void add_compile_command(CLI::App& app, Action& action) {
   command->add_option("--nvrtc", options->survey.nvrtc, "NVRTC to use: a version such as 11.8, or a library's path");
   command->add_option("--cache", options->cache, "Folder for compiled kernels (default: ~/.cache/pascaline)");
   command->add_option("--emit", options->emit,
-                      "Also write each binary to this folder, with several --problem to a folder a problem in it");
+                      "Also write each binary to this folder (with several --problem: to a folder per problem in it)");
   command->add_flag("--json", options->as_json, "Print JSON");
   command->footer(
       "Registers, shared and local memory and instruction counts are read from the cubin itself; LDL/STL are its\n"

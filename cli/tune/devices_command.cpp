@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/command.hpp"
+#include "core/device/emulator_name.hpp"
 #include "core/error.hpp"
 #include "runtime/device/compile.hpp"
 #include "runtime/device/device.hpp"
@@ -26,7 +27,7 @@ json device_json(const DeviceInfo& info, const Sensors& sensors) {
   }
   return {{"id", info.id},
           {"name", info.name},
-          {"architecture", info.architecture},
+          {"architecture", shown_architecture(info.architecture)},
           {"uuid", info.uuid},
           {"driver_version", info.driver_version},
           {"memory_bytes", info.memory_bytes},
@@ -66,7 +67,7 @@ int print_json(const std::vector<DeviceInfo>& devices, const std::string& note) 
   json document{{"devices", json::array()}, {"nvrtc", json::array()}, {"compilers", json::object()}};
   for (const DeviceInfo& info : devices) {
     document["devices"].push_back(device_json(info, sensors_of(info.id)));
-    document["compilers"][info.architecture] = chosen_compiler(info.architecture);
+    document["compilers"][shown_architecture(info.architecture)] = chosen_compiler(info.architecture);
   }
   document["compilers"]["sm_61"] = chosen_compiler("sm_61");
   for (const NvrtcInfo& nvrtc : find_nvrtc()) {
@@ -84,7 +85,7 @@ int print_text(const std::vector<DeviceInfo>& devices, const std::string& note) 
   for (const DeviceInfo& info : devices) {
     const Sensors sensors = sensors_of(info.id);
     fmt::print("{:<8} {}\n", info.id, info.name);
-    fmt::print("         {}, {} {}, {:.1f} GiB{}\n", info.architecture, info.limits.sm_count,
+    fmt::print("         {}, {} {}, {:.1f} GiB{}\n", shown_architecture(info.architecture), info.limits.sm_count,
                info.kind == DeviceKind::cuda ? "multiprocessors" : "processors",
                static_cast<double>(info.memory_bytes) / (1024.0 * 1024.0 * 1024.0),
                info.driver_version.empty() ? "" : ", driver " + info.driver_version);

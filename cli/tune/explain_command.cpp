@@ -39,7 +39,7 @@ DispatcherOptions dispatcher_options(const ExplainCommandOptions& options) {
 json to_json(const Plan& plan, const Geometry& geometry) {
   json out{{"problem", plan.problem.text()},
            {"provenance", name_of(plan.provenance)},
-           {"because", plan.because},
+           {"because", plan.reason},
            {"config", plan.config.json()},
            {"grid", geometry.grid},
            {"block", geometry.block},
@@ -58,7 +58,7 @@ json to_json(const Plan& plan, const Geometry& geometry) {
 }
 
 void print_text(const Plan& plan, const Geometry& geometry) {
-  fmt::print("{}\n  {}: {}\n", plan.problem.text(), name_of(plan.provenance), clean_line(plan.because));
+  fmt::print("{}\n  {}: {}\n", plan.problem.text(), name_of(plan.provenance), clean_line(plan.reason));
   fmt::print("  {}\n", clean_line(plan.config.text()));
   fmt::print("  grid {}, block {}, {} bytes of dynamic shared memory\n", fmt::join(geometry.grid, "x"),
              fmt::join(geometry.block, "x"), geometry.shared_bytes);
@@ -93,7 +93,7 @@ int explain(const ExplainCommandOptions& options) {
 }  // namespace
 
 void add_explain_command(CLI::App& app, Action& action) {
-  CLI::App* command = app.add_subcommand("explain", "Say which variant the dispatcher picks for a shape, and why");
+  CLI::App* command = app.add_subcommand("explain", "Show which variant the dispatcher picks for a shape, and why");
   const auto options = std::make_shared<ExplainCommandOptions>();
   options->kernel.add_kernel_to(*command);
   options->kernel.add_problems_to(*command);
@@ -101,8 +101,9 @@ void add_explain_command(CLI::App& app, Action& action) {
   add_database_option(*command, options->database, "Database to dispatch from");
   command->add_flag("--json", options->as_json, "Print JSON");
   command->footer(
-      "exact: tuned for this very shape on this kind of device; nearest: the winner of the closest tuned shape;\n"
-      "default: the space's default; fallback: the default cannot run, this is the closest valid one.\n\nExamples:\n"
+      "exact: tuned for exactly this shape on this kind of device; nearest: the winner of the closest tuned shape;\n"
+      "default: the space's default; fallback: the closest valid configuration where the default cannot "
+      "run.\n\nExamples:\n"
       "  pascaline explain --problem M=512,N=2048,K=2048\n"
       "  pascaline explain --db tuned.db --device cuda:0 --target sm_61 -p M=1,N=6144,K=2048 -p M=7,N=100,K=33 --json");
   command->callback([&action, options] { action = [options] { return explain(*options); }; });

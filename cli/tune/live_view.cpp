@@ -74,13 +74,13 @@ std::string progress_text(const SweepView& view) {
   return joined(
       {trials, view.compile_workers > 0 ? fmt::format("compiling {}/{}", view.compiling, view.compile_workers) : "",
        view.problems > 0 ? fmt::format("{}/{} problems", view.problems_done, view.problems) : "",
-       view.problems_untried > 0 && view.trials > 0 ? fmt::format("{} not looked at yet", view.problems_untried) : ""},
+       view.problems_untried > 0 && view.trials > 0 ? fmt::format("{} not started yet", view.problems_untried) : ""},
       " · ");
 }
 
 std::string elapsed_text(const SweepView& view) {
   if (view.budget_left_s && *view.budget_left_s <= 0) {
-    return clock_text(view.elapsed_s) + " elapsed, the time is up: ending";
+    return clock_text(view.elapsed_s) + " elapsed, time is up: finishing";
   }
   return clock_text(view.elapsed_s) + " elapsed" + (view.eta_s ? ", about " + clock_text(*view.eta_s) + " left" : "") +
          (view.budget_left_s ? ", ends in " + clock_text(*view.budget_left_s) + " at the latest" : "");
@@ -190,7 +190,7 @@ void LiveView::give_up_log(int reason) {
     write(fmt::format("\r\033[{}A\033[J", drawn_));
     drawn_ = 0;
   }
-  fmt::print(stderr, "pascaline: warning: cannot write the log file {}: {}; going on without it\n",
+  fmt::print(stderr, "pascaline: warning: cannot write the log file {}: {}; continuing without it\n",
              clean_line(options_.log->string()), std::strerror(reason));
 }
 

@@ -255,7 +255,7 @@ int check_against(const RankCommandOptions& options, bool one_kernel) {
   const std::vector<RankCheck> checks = check_ranking(Store(options.against, OpenMode::read_only), wanted);
   if (checks.empty()) {
     throw Error(
-        fmt::format("{} has no {}problem with {} or more measured configurations of a GPU; give another "
+        fmt::format("{} has no {}problem with {} or more configurations measured on a GPU; give another "
                     "database or a smaller --min-trials",
                     options.against, one_kernel ? options.kernel.kernel + " " : "", options.min_trials));
   }
@@ -305,7 +305,7 @@ void add_choice_options(CLI::App& command, RankCommandOptions& options) {
       ->transform(any_unsigned());
   command
       .add_option("--compile", options.compile,
-                  "Compile this many of the best, no GPU needed, and rank them again by what their binaries use")
+                  "Compile this many of the best (no GPU needed) and rank them again by what their binaries use")
       ->transform(whole_number(0, 100'000));
   command.add_option("-j,--jobs", options.survey.jobs, "Compile workers (default: every processor)")
       ->transform(whole_number(1, 1024));
@@ -316,8 +316,8 @@ void add_choice_options(CLI::App& command, RankCommandOptions& options) {
 }  // namespace
 
 void add_rank_command(CLI::App& app, Action& action) {
-  CLI::App* command =
-      app.add_subcommand("rank", "Rank configurations by a static model, no GPU needed; check it against measurements");
+  CLI::App* command = app.add_subcommand(
+      "rank", "Rank configurations by a static model (no GPU needed), or check it against measurements");
   const auto options = std::make_shared<RankCommandOptions>();
   options->survey.jobs = default_jobs();
   options->kernel.add_kernel_to(*command);
@@ -328,12 +328,14 @@ void add_rank_command(CLI::App& app, Action& action) {
   command->add_option("--against", options->against,
                       "Compare the model's order with the times stored in this database instead; all kernels, or "
                       "--kernel's");
-  command->add_option("--min-trials", options->min_trials, "With --against: fewest configurations of a problem")
+  command
+      ->add_option("--min-trials", options->min_trials, "With --against: minimum number of configurations per problem")
       ->capture_default_str()
       ->transform(whole_number(2, 1'000'000));
   command->add_flag("--json", options->as_json, "Print JSON");
   command->footer(
-      "Times are estimates whose order matters. The terms are what a launch would take if nothing else limited it.\n\n"
+      "Times are estimates; only their order matters. Each term is what a launch would take if nothing else limited "
+      "it.\n\n"
       "Examples:\n  pascaline rank --kernel matmul --problem M=512,N=2048,K=2048 --arch sm_61 --sm-count 20\n"
       "  pascaline rank --kernel attention_prefill --compile 100 --top 10\n"
       "  pascaline rank --set BLOCK_M=128,BLOCK_N=128 --json\n  pascaline rank --against tuned.db");

@@ -56,7 +56,7 @@ void add_spaces(const fs::path& file, const SpaceFilter& filter, std::vector<Rec
     space.name = clean_line(space.name);
     if (std::none_of(space.trials.begin(), space.trials.end(),
                      [](const RecordedTrial& trial) { return trial.status == TrialStatus::ok; })) {
-      throw Error(fmt::format("{}: no configuration of it worked, so there is nothing to find; leave the file out",
+      throw Error(fmt::format("{}: none of its configurations worked, so there is nothing to find; leave out the file",
                               file.string()));
     }
     return;
@@ -107,7 +107,7 @@ std::vector<RecordedSpace> read_all(const ReplayCommandOptions& options) {
       }
     }
     if (inside.empty()) {
-      throw Error(fmt::format("{} holds no recorded space (.csv, .json, .gz, .db)", file.string()));
+      throw Error(fmt::format("{} contains no recorded space (.csv, .json, .gz, .db)", file.string()));
     }
     std::sort(inside.begin(), inside.end());
     for (const fs::path& each : inside) {
@@ -115,13 +115,13 @@ std::vector<RecordedSpace> read_all(const ReplayCommandOptions& options) {
     }
   }
   if (spaces.empty()) {
-    throw Error("there is no recorded space to search in what was given");
+    throw Error("no recorded space to search was given");
   }
   number_equal_names(spaces);
   return spaces;
 }
 
-// Infinity stands for "nothing that worked was found", which JSON has no number for.
+// Infinity stands for "no working configuration was found", which JSON has no number for.
 json finite(double value) { return std::isfinite(value) ? json(value) : json(nullptr); }
 
 json medians(const std::map<int, Quartiles>& ratios) {
@@ -203,8 +203,8 @@ void print_table(const std::vector<ReplayResult>& results, const std::vector<Rep
   }
   fmt::print("{}", aligned_columns(rows));
   fmt::print(
-      "\nbest found / optimum after so many evaluations: median [quartiles] of {} repeats; score: performance over "
-      "time against random search (1: the optimum at once, 0: random); ms: of a proposal\n",
+      "\nbest found / optimum after that many evaluations: median [quartiles] of {} repeats; score: performance over "
+      "time against random search (1: the optimum at once, 0: random); ms: per proposal\n",
       options.repeats);
 }
 
@@ -262,18 +262,18 @@ void add_replay_command(CLI::App& app, Action& action) {
   command->add_option("-s,--searcher", replay_options.searchers, "Searchers, or all (several, or comma-separated)")
       ->capture_default_str()
       ->delimiter(',')
-      ->check(CLI::IsMember(searchers));
-  command->add_option("-r,--repeats", replay_options.repeats, "Repeats of each, with seeds of their own")
+      ->check(one_of(searchers));
+  command->add_option("-r,--repeats", replay_options.repeats, "Repeats of each, with different seeds")
       ->capture_default_str()
       ->transform(whole_number(1, 100'000));
-  command->add_option("-n,--evaluations", replay_options.budgets, "Numbers of evaluations to look at")
+  command->add_option("-n,--evaluations", replay_options.budgets, "Numbers of evaluations to report")
       ->capture_default_str()
       ->delimiter(',')
       ->transform(whole_number(1, kMaxBudget));
   command->add_option("--seed", replay_options.seed, "Seed of the first repeat")
       ->capture_default_str()
       ->transform(any_unsigned());
-  command->add_option("--batch", replay_options.batch, "Proposals that are out at once")
+  command->add_option("--batch", replay_options.batch, "Proposals in flight at once")
       ->capture_default_str()
       ->transform(whole_number(1, 10'000));
   command->add_option("-j,--jobs", replay_options.jobs, "Threads (default: every processor)")

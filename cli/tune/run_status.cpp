@@ -109,8 +109,8 @@ std::string idle_text(const std::filesystem::path& database, const std::vector<S
       text += "    " + not_reached_text(missed) + "\n";
     }
   }
-  return text + (sessions.empty()                         ? "no sweep was begun yet: pascaline sweep --help"
-                 : session_to_resume(sessions) != nullptr ? "to go on: " + resume_command(database.string())
+  return text + (sessions.empty()                         ? "no sweep has been started yet: pascaline sweep --help"
+                 : session_to_resume(sessions) != nullptr ? "to resume: " + resume_command(database.string())
                                                           : "to tune more: pascaline sweep --help");
 }
 

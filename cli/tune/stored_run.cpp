@@ -10,8 +10,10 @@
 #include "cli/tune/plan_options.hpp"
 #include "cli/tune/run_status.hpp"
 #include "cli/tune/sweep_options.hpp"
+#include "core/device/emulator_name.hpp"
 #include "core/error.hpp"
 #include "core/space/code_words.hpp"
+#include "core/util/shown_text.hpp"
 #include "db/store.hpp"
 #include "runtime/device/cuda/nvrtc.hpp"
 #include "runtime/device/device_names.hpp"
@@ -42,8 +44,8 @@ void check_names(const StoredRun& run) {
     refuse_run(run, fmt::format("its plan names the NVRTC '{}', which is no version", plan.nvrtc));
   }
   for (const std::string& device : plan.devices) {
-    if (device != "host" && !cuda_ordinal(device)) {
-      refuse_run(run, fmt::format("its plan names the device '{}', which is neither host nor cuda:N", device));
+    if (!is_emulator_name(device) && !cuda_ordinal(device)) {
+      refuse_run(run, fmt::format("its plan names the device '{}', which is neither emulator nor cuda:N", device));
     }
   }
   if (plan.budget_s && !(*plan.budget_s >= kShortestBudgetS && *plan.budget_s <= kLongestBudgetS)) {
@@ -77,8 +79,9 @@ void check_values(const StoredRun& run) {
 
 }  // namespace
 
+// What is wrong comes out of the database, and a NUL in it would end the message.
 void refuse_run(const StoredRun& run, const std::string& why) {
-  throw Error(fmt::format("cannot go on with session {}: {}", fmt::join(run.sessions, ", "), why));
+  throw Error(fmt::format("cannot go on with session {}: {}", fmt::join(run.sessions, ", "), clean_line(why)));
 }
 
 StoredRun run_to_resume(const std::filesystem::path& database) {

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <optional>
 #include <tuple>
+#include <unordered_map>
 
 #include <nlohmann/json.hpp>
 
@@ -45,7 +46,7 @@ std::vector<std::string> devices_of(const SweepCommandOptions& options) {
     }
   }
   if (gpus.empty()) {
-    throw Error("--devices all: there is no GPU here; `pascaline devices` says why, `--device host` does without");
+    throw Error("--devices all: there is no GPU here; `pascaline devices` says why, `--device emulator` does without");
   }
   return gpus;
 }
@@ -220,9 +221,14 @@ int sweep(SweepCommandOptions options, const CLI::App& command) {
   for (const std::string& note : work.notes) {
     progress.events().note(note);
   }
-  const SweepSummary summary = run_sweep(work.spaces, work.problems, options.sweep, progress.events(), interrupted());
-  progress.summary(summary, options.sweep);
-  return finish(summary, options.sweep, options.as_json);
+  try {
+    const SweepSummary summary = run_sweep(work.spaces, work.problems, options.sweep, progress.events(), interrupted());
+    progress.summary(summary, options.sweep);
+    return finish(summary, options.sweep, options.as_json);
+  } catch (const SweepStoppedError& stopped) {
+    progress.events().note(stopped.what());
+    return kInterrupted;
+  }
 }
 
 }  // namespace

@@ -36,7 +36,7 @@ void add_searching_options(CLI::App& command, SweepCommandOptions& options) {
   SweepOptions& sweep = options.sweep;
   command.add_option("--searcher", sweep.searcher, searchers_help())
       ->capture_default_str()
-      ->check(CLI::IsMember(searcher_list()));
+      ->check(one_of(searcher_list()));
   command
       .add_option("-n,--trials", sweep.trials, "New trials a problem (with --budget or --until alone: as many as fit)")
       ->capture_default_str()
@@ -81,7 +81,7 @@ void add_governor_options(CLI::App& command, SweepCommandOptions& options) {
   command
       .add_option("--tolerate", options.tolerated,
                   "Count samples although the card is throttled for its power or its temperature (power, thermal)")
-      ->check(CLI::IsMember({"power", "thermal"}));
+      ->check(one_of({"power", "thermal"}));
   command
       .add_option(
           "--sensors", options.sweep.sensors,

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <filesystem>
 #include <set>
+#include <unordered_map>
 #include <utility>
 
 #include "cli/model/model_workload.hpp"
@@ -92,18 +93,16 @@ void add_calls(SweepProblem& problem, const WorkloadProblem& entry) {
 // Each problem once: equal shapes of several phases are tuned together.
 void add_problems(const Workload& workload, const Space& space, const SweepCommandOptions& options,
                   std::vector<SweepProblem>& problems) {
+  std::unordered_map<std::string, std::size_t> known;  // index by text
   for (const WorkloadProblem& entry : expand(workload, space, {options.phases, true})) {
     if (!matches(entry, options)) {
       continue;
     }
-    const auto known = std::find_if(problems.begin(), problems.end(),
-                                    [&](const SweepProblem& problem) { return problem.problem == entry.problem; });
-    if (known == problems.end()) {
+    const auto [twin, is_new] = known.try_emplace(entry.problem.text(), problems.size());
+    if (is_new) {
       problems.push_back({entry.problem, 0, ""});
-      add_calls(problems.back(), entry);
-    } else {
-      add_calls(*known, entry);
     }
+    add_calls(problems[twin->second], entry);
   }
 }
 

@@ -1,5 +1,7 @@
 #include "core/device/device_limits.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 
@@ -109,6 +111,18 @@ int resident_blocks(const DeviceLimits& limits, int threads, int registers, std:
     blocks = std::min(blocks, limits.max_shared_bytes_per_sm / round_up(shared_bytes, kSharedUnit));
   }
   return static_cast<int>(blocks);
+}
+
+std::optional<std::string> reason_block_does_not_fit(const DeviceLimits& limits, int threads, int registers,
+                                                     std::int64_t shared_bytes) {
+  if (shared_bytes > limits.max_shared_bytes_per_block) {
+    return fmt::format("{} bytes of shared memory per block; the device has {}", shared_bytes,
+                       limits.max_shared_bytes_per_block);
+  }
+  if (resident_blocks(limits, threads, registers, shared_bytes) == 0) {
+    return fmt::format("{} threads with {} registers each do not fit on a multiprocessor", threads, registers);
+  }
+  return std::nullopt;
 }
 
 double occupancy(const DeviceLimits& limits, int threads, int registers, std::int64_t shared_bytes) noexcept {

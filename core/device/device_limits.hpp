@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -44,6 +45,11 @@ constexpr std::int64_t kMaxBlockZ = 64;
 /// registers by 256 a warp, shared memory by 256 bytes); 0 if not even one fits.
 [[nodiscard]] int resident_blocks(const DeviceLimits& limits, int threads, int registers,
                                   std::int64_t shared_bytes) noexcept;
+
+/// Why a block with these needs cannot run on the device, for a sweep that rejects it and a dispatcher that takes
+/// another configuration; nothing if it can. `registers` is 0 if they are not known, `shared_bytes` static and dynamic.
+[[nodiscard]] std::optional<std::string> reason_block_does_not_fit(const DeviceLimits& limits, int threads,
+                                                                   int registers, std::int64_t shared_bytes);
 
 /// Resident warps over the SM's maximum, 0 … 1.
 [[nodiscard]] double occupancy(const DeviceLimits& limits, int threads, int registers,

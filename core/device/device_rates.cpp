@@ -4,6 +4,7 @@
 #include <array>
 #include <charconv>
 #include <string>
+#include <utility>
 
 namespace pascaline {
 namespace {
@@ -12,7 +13,6 @@ namespace {
 // latencies.
 struct ArchitectureRates {
   int capability;  // major times ten and minor
-  double fp32_lanes;
   double clock_mhz;
   double gbps_per_sm;
   double l2_bytes;
@@ -22,19 +22,38 @@ struct ArchitectureRates {
 };
 
 constexpr std::array<ArchitectureRates, 12> kArchitectureRates{{
-    {50, 128, 1100, 16, 32, 24, 400, 6},
-    {52, 128, 1100, 14, 32, 24, 400, 6},
-    {60, 64, 1400, 12, 32, 24, 400, 6},
-    {61, 128, 1650, 16, 32, 24, 400, 6},
-    {62, 128, 1300, 25, 32, 24, 400, 6},
-    {70, 64, 1500, 11, 32, 19, 400, 4},
-    {75, 64, 1700, 11, 32, 19, 400, 4},
-    {80, 64, 1400, 15, 48, 23, 450, 4},
-    {86, 128, 1750, 11, 32, 23, 450, 4},
-    {87, 128, 1300, 12, 32, 23, 450, 4},
-    {89, 128, 2500, 8, 32, 23, 450, 4},
-    {90, 128, 1800, 36, 32, 29, 550, 4},
+    {50, 1100, 16, 32, 24, 400, 6},
+    {52, 1100, 14, 32, 24, 400, 6},
+    {60, 1400, 12, 32, 24, 400, 6},
+    {61, 1650, 16, 32, 24, 400, 6},
+    {62, 1300, 25, 32, 24, 400, 6},
+    {70, 1500, 11, 32, 19, 400, 4},
+    {75, 1700, 11, 32, 19, 400, 4},
+    {80, 1400, 15, 48, 23, 450, 4},
+    {86, 1750, 11, 32, 23, 450, 4},
+    {87, 1300, 12, 32, 23, 450, 4},
+    {89, 2500, 8, 32, 23, 450, 4},
+    {90, 1800, 36, 32, 29, 550, 4},
 }};
+
+// Float32 lanes of an SM by compute capability, from the CUDA Programming Guide's table of arithmetic throughput.
+constexpr std::array<std::pair<int, double>, 17> kFp32Lanes{{{50, 128},
+                                                             {52, 128},
+                                                             {53, 128},
+                                                             {60, 64},
+                                                             {61, 128},
+                                                             {62, 128},
+                                                             {70, 64},
+                                                             {72, 64},
+                                                             {75, 64},
+                                                             {80, 64},
+                                                             {86, 128},
+                                                             {87, 128},
+                                                             {89, 128},
+                                                             {90, 128},
+                                                             {100, 128},
+                                                             {103, 128},
+                                                             {120, 128}}};
 
 // Pascal cards of compute capability 6.1, by SM count: boost clock and bandwidth of the usual product.
 struct Product {
@@ -84,6 +103,16 @@ double DeviceRates::peak_gflops() const noexcept {
   return 2 * fp32_lanes * static_cast<double>(limits.sm_count) * clock_mhz / 1e3;
 }
 
+std::optional<double> fp32_lanes_of(std::string_view architecture) {
+  const std::optional<int> capability = capability_of(architecture);
+  for (const auto& [known, lanes] : kFp32Lanes) {
+    if (capability == known) {
+      return lanes;
+    }
+  }
+  return std::nullopt;
+}
+
 std::optional<DeviceRates> typical_rates(std::string_view architecture, const DeviceLimits& limits) {
   const std::optional<int> capability = capability_of(architecture);
   if (!capability) {
@@ -96,7 +125,9 @@ std::optional<DeviceRates> typical_rates(std::string_view architecture, const De
   }
   DeviceRates rates;
   rates.limits = limits;
-  rates.fp32_lanes = known->fp32_lanes;
+  for (const auto& [listed, lanes] : kFp32Lanes) {
+    rates.fp32_lanes = listed <= *capability ? lanes : rates.fp32_lanes;
+  }
   rates.clock_mhz = known->clock_mhz;
   rates.memory_gbps = known->gbps_per_sm * static_cast<double>(std::max<std::int64_t>(1, limits.sm_count));
   rates.l2_bytes = known->l2_bytes;

@@ -183,13 +183,14 @@ bool has_stray_colon(std::string_view value) {
 
 // Words of C++ that name types and values; the others do something.
 bool has_acting_word(std::string_view value) {
-  constexpr std::string_view kTypes[] = {"bool",    "char",  "const",  "double", "false",    "float", "int",     "long",
-                                         "nullptr", "short", "signed", "true",   "unsigned", "void",  "volatile"};
+  constexpr std::string_view kTypeWords[] = {"bool",   "char", "const",    "double",  "false",
+                                             "float",  "int",  "long",     "nullptr", "short",
+                                             "signed", "true", "unsigned", "void",    "volatile"};
   for (std::size_t at = 0; at < value.size();) {
     const auto end = std::find_if_not(value.begin() + static_cast<std::ptrdiff_t>(at), value.end(), is_part);
     const std::string_view word = value.substr(at, static_cast<std::size_t>(end - value.begin()) - at);
     const bool is_word = std::find(std::begin(kWords), std::end(kWords), word) != std::end(kWords);
-    if (is_word && std::find(std::begin(kTypes), std::end(kTypes), word) == std::end(kTypes)) {
+    if (is_word && std::find(std::begin(kTypeWords), std::end(kTypeWords), word) == std::end(kTypeWords)) {
       return true;
     }
     at += word.size() + 1;
@@ -208,17 +209,17 @@ std::optional<std::string> why_no_code_name(std::string_view name) {
     return "is not an identifier of C++";
   }
   if (std::find(std::begin(kWords), std::end(kWords), name) != std::end(kWords)) {
-    return "is a word of C++ itself";
+    return "is a keyword of C++";
   }
   if (name.front() == '_' || name.find("__") != std::string_view::npos) {
-    return "is reserved for the compiler, as is every name with '_' in front or '__' in it";
+    return "is reserved for the compiler, as is every name that begins with '_' or contains '__'";
   }
   return std::nullopt;
 }
 
 std::optional<std::string> why_no_macro_name(std::string_view name) {
   if (name.starts_with("PASCALINE_") || name.starts_with("Pascaline") || name.starts_with("pascaline_")) {
-    return "begins as the program's own names do";
+    return "begins like the program's own names";
   }
   return why_no_code_name(name);
 }
@@ -252,7 +253,7 @@ std::optional<std::string> why_no_compiler_option(std::string_view option) {
   const auto known = std::find_if(std::begin(kOptions), std::end(kOptions),
                                   [&](const KnownOption& one) { return one.name == text.substr(0, equals); });
   if (dashes < 1 || dashes > 2 || known == std::end(kOptions)) {
-    return fmt::format("is not an allowed compiler option; allowed, with `--` in front: {}, and -D", known_options());
+    return fmt::format("is not an allowed compiler option; allowed are, after `--`: {}; and -D", known_options());
   }
   const bool has_value = equals < text.size();
   if (known->value == OptionValue::none ? !has_value : has_value && fits(known->value, text.substr(equals + 1))) {
@@ -265,8 +266,9 @@ std::optional<std::string> why_no_kernel_name(std::string_view name) {
   constexpr std::size_t kMaxLetters = 128;
   const bool plain = std::all_of(name.begin(), name.end(), [](char c) { return is_part(c) || c == '-' || c == '.'; });
   if (name.empty() || name.size() > kMaxLetters || !plain || name.front() == '-' || name.front() == '.') {
-    return "is no kernel's name: that is the stem of its files, of letters, digits, '_', '-' and '.', with none of the "
-           "last two in front";
+    return "is not a kernel's name: a name consists of letters, digits, '_', '-' and '.', and does not begin with one "
+           "of the "
+           "last two";
   }
   return std::nullopt;
 }

@@ -78,7 +78,7 @@ void Symbols::require_free(std::string_view name) const {
     throw Error(fmt::format("'{}' is not an identifier", name));
   }
   if (is_reserved(name)) {
-    throw Error(fmt::format("'{}' is a word of the expression language", name));
+    throw Error(fmt::format("'{}' is a keyword of the expression language", name));
   }
   if (slot(name) || forbidden(name) != nullptr || definition(name) != nullptr) {
     throw Error(fmt::format("the name '{}' is used twice", name));

@@ -138,7 +138,7 @@ class ExpressionParser {
   // Puts the whole of another expression in, as if it stood there in parentheses.
   void insert(const Expression& other) {
     if (out_.code_.size() + other.code_.size() > kMaxInstructions) {
-      fail("too long with the names it uses written out");
+      fail("too long once the names it uses are expanded");
     }
     require_stack(other.stack_);
     ++depth_;

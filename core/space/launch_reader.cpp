@@ -22,7 +22,7 @@ Enum read_choice(const JsonNode& node, std::initializer_list<std::pair<std::stri
     }
     known += (known.empty() ? "" : ", ") + std::string(name);
   }
-  node.fail(fmt::format("unknown word '{}' (known here: {})", word, known));
+  node.fail(fmt::format("unknown name '{}' (known here: {})", word, known));
 }
 
 void read_triple(const JsonNode& node, const Symbols& symbols, std::array<Expression, 3>& out) {
@@ -79,7 +79,7 @@ void read_buffer(const JsonNode& node, const Symbols& symbols, Argument& argumen
   read_end(node, "high", symbols, argument.high, argument.high_value);
   const bool numbers = !argument.low_value && !argument.high_value;
   if (argument.fill == Fill::uniform && numbers && !(argument.low <= argument.high)) {
-    node.fail(fmt::format("fills from {} up to {}, which is below it", argument.low, argument.high));
+    node.fail(fmt::format("fills from {} to {}, which is lower", argument.low, argument.high));
   }
   if (argument.fill == Fill::normal && numbers && !(argument.high >= 0)) {
     node.at("high").fail("a standard deviation must not be negative");
@@ -160,7 +160,7 @@ std::vector<Argument> read_arguments(const JsonNode& list, const Space& space) {
   for (std::size_t i = 0; i < list.array_size(); ++i) {
     arguments.push_back(read_argument(list.at(i), space));
     if (!names.insert(arguments.back().name).second) {
-      list.at(i).fail(fmt::format("the argument '{}' stands twice", arguments.back().name));
+      list.at(i).fail(fmt::format("the argument '{}' is a duplicate", arguments.back().name));
     }
   }
   if (std::none_of(arguments.begin(), arguments.end(), is_output)) {
@@ -185,17 +185,17 @@ Summation read_summation(const JsonNode& node, const Space& space) {
   if (node.has("product_of")) {
     sum.product_of = node.at("product_of").expression(space.symbols);
     if (sum.of.empty()) {
-      node.at("product_of").fail("goes with 'of' only");
+      node.at("product_of").fail("can be used with 'of' only");
     }
   }
   sum.positive = node.has("positive") && node.at("positive").boolean();
   if (sum.positive && !sum.of.empty()) {
-    node.at("positive").fail("does not go with 'of': where nothing cancels, the result is the measure");
+    node.at("positive").fail("cannot be used with 'of': where nothing cancels, the result itself is the measure");
   }
   if (node.has("type")) {
     sum.type = read_element_type(node.at("type"));
     if (!is_floating(*sum.type)) {
-      node.at("type").fail(fmt::format("{} is no floating-point type", name_of(*sum.type)));
+      node.at("type").fail(fmt::format("{} is not a floating-point type", name_of(*sum.type)));
     }
   }
   return sum;

@@ -8,6 +8,7 @@
 
 #include "core/error.hpp"
 #include "core/space/enumeration.hpp"
+#include "core/util/suggestion.hpp"
 
 namespace pascaline {
 namespace {
@@ -20,20 +21,20 @@ std::string device_limit_problem(const Geometry& geometry, const DeviceLimits& l
   const bool each_fits = std::all_of(geometry.block.begin(), geometry.block.end(),
                                      [&](std::uint32_t size) { return size <= limits.max_threads_per_block; });
   if (!each_fits || geometry.threads() > limits.max_threads_per_block) {
-    return fmt::format("{} x {} x {} threads a block, the device takes {}", geometry.block[0], geometry.block[1],
+    return fmt::format("a block of {} x {} x {} threads; the device allows {}", geometry.block[0], geometry.block[1],
                        geometry.block[2], limits.max_threads_per_block);
   }
   if (geometry.block[2] > kMaxBlockZ) {
-    return fmt::format("{} threads a block along z, devices take {}", geometry.block[2], kMaxBlockZ);
+    return fmt::format("a block of {} threads along z; devices allow {}", geometry.block[2], kMaxBlockZ);
   }
   if (geometry.shared_bytes > limits.max_shared_bytes_per_block) {
-    return fmt::format("{} bytes of shared memory a block, the device has {}", geometry.shared_bytes,
+    return fmt::format("{} bytes of shared memory per block; the device has {}", geometry.shared_bytes,
                        limits.max_shared_bytes_per_block);
   }
   const std::array<std::int64_t, 3> most{limits.max_grid_x, limits.max_grid_y, limits.max_grid_z};
   for (std::size_t i = 0; i < 3; ++i) {
     if (geometry.grid[i] > most[i]) {
-      return fmt::format("a grid of {} blocks in dimension {}, the device takes {}", geometry.grid[i], i, most[i]);
+      return fmt::format("a grid of {} blocks in dimension {}; the device allows {}", geometry.grid[i], i, most[i]);
     }
   }
   return {};
@@ -66,6 +67,32 @@ std::optional<std::string> take(std::vector<std::pair<std::string, std::string>>
   std::string value = at->second;
   values.erase(at);
   return value;
+}
+
+// Throws Error for the first name that is neither a dimension nor an element type.
+void check_names(const Space& space, const std::vector<std::pair<std::string, std::string>>& values) {
+  std::vector<std::string> known;
+  for (const Dimension& dimension : space.dimensions) {
+    known.push_back(dimension.name);
+  }
+  for (const TypeVariable& variable : space.types) {
+    known.push_back(variable.name);
+  }
+  for (const auto& [name, value] : values) {
+    if (std::find(known.begin(), known.end(), name) == known.end()) {
+      throw Error(fmt::format("kernel '{}' has no dimension or type '{}'{}; it has {}", space.kernel, name,
+                              did_you_mean(name, known), fmt::join(known, ", ")));
+    }
+  }
+}
+
+std::string unknown_type_text(const TypeVariable& variable, const std::string& name) {
+  std::vector<std::string> allowed;
+  for (const ElementType type : variable.allowed) {
+    allowed.emplace_back(name_of(type));
+  }
+  return fmt::format("unknown element type '{}' for {}{}; it may be {}", name, variable.name,
+                     did_you_mean(name, allowed), fmt::join(allowed, ", "));
 }
 
 }  // namespace
@@ -144,6 +171,7 @@ void Space::check(const Problem& problem) const {
 }
 
 Problem Space::problem(const std::vector<std::pair<std::string, std::string>>& values) const {
+  check_names(*this, values);  // first, as a name that is misspelt leaves another without a value
   auto left = values;
   Problem problem;
   problem.kernel = kernel;
@@ -157,17 +185,12 @@ Problem Space::problem(const std::vector<std::pair<std::string, std::string>>& v
     const auto text = take(left, variable.name);
     const auto type = text ? element_type_from(*text) : std::optional(default_type(i, problem.types));
     if (!type) {
-      throw Error(fmt::format("unknown element type '{}' for {}", *text, variable.name));
+      throw Error(unknown_type_text(variable, *text));
     }
     problem.types.emplace_back(variable.name, *type);
   }
   if (!left.empty()) {
-    const std::string& name = left.front().first;
-    const auto given =
-        std::count_if(values.begin(), values.end(), [&](const auto& entry) { return entry.first == name; });
-    const auto unused = std::count_if(left.begin(), left.end(), [&](const auto& entry) { return entry.first == name; });
-    throw Error(given > unused ? fmt::format("{} is given twice for a problem of kernel '{}'", name, kernel)
-                               : fmt::format("kernel '{}' has no dimension or type '{}'", kernel, name));
+    throw Error(fmt::format("{} is given twice for a problem of kernel '{}'", left.front().first, kernel));
   }
   check(problem);
   return problem;
@@ -265,7 +288,7 @@ std::optional<std::string> BoundSpace::why_invalid(const Config& config) const {
   for (const Constraint& constraint : space_->constraints) {
     const auto value = constraint.require.try_evaluate(slots);
     if (!value || *value == 0) {
-      return fmt::format("{} ({})", constraint.because, constraint.require.text());
+      return fmt::format("{} ({})", constraint.reason, constraint.require.text());
     }
   }
   try {
@@ -324,7 +347,7 @@ std::int64_t BoundSpace::value(const Argument& argument, const Config& config) c
                             value, argument.value.text(), problem_.text()));
   }
   if (argument.kind == ArgumentKind::buffer &&
-      value > kMaxBufferBytes / static_cast<std::int64_t>(size_of(type_of(argument)))) {
+      value > kMaxBufferBytes * 8 / static_cast<std::int64_t>(bits_of(type_of(argument)))) {
     throw Error(
         fmt::format("buffer '{}' of kernel '{}' has the extent {} ('{}') for {}, which is more than any device "
                     "holds; make the dimensions smaller or correct the extent in the search space",

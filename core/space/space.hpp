@@ -34,7 +34,7 @@ struct Parameter {
 /// A condition every valid configuration meets.
 struct Constraint {
   Expression require;
-  std::string because;  ///< shown to whoever broke it
+  std::string reason;  ///< shown to whoever broke it
 };
 
 /// One dimension of a problem.

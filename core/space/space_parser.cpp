@@ -85,7 +85,7 @@ class SpaceReader {
   template <typename Add>
   static void name_symbol(const JsonNode& place, const std::string& name, Add add) {
     if (name.starts_with("device_")) {
-      place.fail("names that begin with 'device_' stand for the device's limits");
+      place.fail("names that begin with 'device_' are reserved for the device's limits");
     }
     try {
       add();
@@ -167,7 +167,7 @@ class SpaceReader {
       for (std::size_t j = 0; j < values.array_size(); ++j) {
         const ElementType type = read_element_type(values.at(j));
         if (std::find(variable.allowed.begin(), variable.allowed.end(), type) != variable.allowed.end()) {
-          values.at(j).fail(fmt::format("the element type {} stands twice", name_of(type)));
+          values.at(j).fail(fmt::format("the element type {} is a duplicate", name_of(type)));
         }
         variable.allowed.push_back(type);
       }
@@ -210,10 +210,10 @@ class SpaceReader {
     for (std::size_t j = 0; j < values.array_size(); ++j) {
       Value value = read_value(values.at(j));
       if (!parameter.values.empty() && value.index() != parameter.values.front().index()) {
-        values.at(j).fail("is of another type than the values before it");
+        values.at(j).fail("has another type than the values before it");
       }
       if (std::find(parameter.values.begin(), parameter.values.end(), value) != parameter.values.end()) {
-        values.at(j).fail(fmt::format("the value {} stands twice", to_text(value)));
+        values.at(j).fail(fmt::format("the value {} is a duplicate", to_text(value)));
       }
       parameter.values.push_back(std::move(value));
     }
@@ -231,7 +231,7 @@ class SpaceReader {
     }
     const JsonNode omit = node.at("omit");
     if (parameter.option.empty()) {
-      omit.fail("goes with 'option' only");
+      omit.fail("can be used with 'option' only");
     }
     parameter.omit = read_value(omit);
     if (std::find(parameter.values.begin(), parameter.values.end(), *parameter.omit) == parameter.values.end()) {
@@ -413,7 +413,7 @@ class SpaceReader {
         place.fail(fmt::format("{} ('{}': {})",
                                any_valid_by_parameters(space_) ? "the default configuration breaks this constraint"
                                                                : "the constraints leave no valid configuration",
-                               constraint.require.text(), constraint.because));
+                               constraint.require.text(), constraint.reason));
       }
     }
   }
@@ -436,7 +436,7 @@ Space Space::load(const std::filesystem::path& file) {
   Space space = parse(read_space_file(file), file.string());
   if (space.kernel != file.stem().string()) {
     throw SpaceError(file.string(), "/kernel",
-                     fmt::format("is '{}', but the file's name says '{}'", space.kernel, file.stem().string()));
+                     fmt::format("is '{}', but the file is named '{}'", space.kernel, file.stem().string()));
   }
   return space;
 }

@@ -64,8 +64,8 @@ void check_keys(const JsonNode& object, const ConfigKeys& keys) {
   };
   for (const auto& [key, value] : object.value().items()) {
     if (!value.is_null() && !holds(keys.read, key) && !holds(keys.no_effect, key) && !is_limited(key)) {
-      object.at(key).fail(fmt::format(
-          "{}: this key is not known, and results may depend on it; remove it if they do not", shown(value)));
+      object.at(key).fail(
+          fmt::format("{}: this key is unknown and results may depend on it; remove it if they do not", shown(value)));
     }
   }
 }

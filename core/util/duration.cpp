@@ -19,7 +19,7 @@ constexpr double kLongest = 10 * 365.25 * 24 * 3600;
 
 [[noreturn]] void fail_duration(std::string_view text, std::string_view problem) {
   throw Error(
-      fmt::format("'{}' is no duration: {}; give hours, minutes or seconds with h, m or s, such as 8h, 90m, "
+      fmt::format("'{}' is not a duration: {}; give hours, minutes or seconds with h, m or s, such as 8h, 90m, "
                   "45s, 1h30m or 1.5h",
                   text, problem));
 }
@@ -131,7 +131,7 @@ double parse_duration_s(std::string_view text) {
     }
     const std::size_t unit = kUnits.find(*end);
     if (unit == std::string_view::npos) {
-      fail_duration(text, fmt::format("there is no unit '{}'", std::string_view(end, text.data() + text.size())));
+      fail_duration(text, fmt::format("unknown unit '{}'", std::string_view(end, text.data() + text.size())));
     }
     if (unit < next_unit) {
       fail_duration(text, "each unit may come once, the largest first");
@@ -167,11 +167,11 @@ std::string duration_text(double seconds) {
 SystemClock::time_point parse_time_of_day(std::string_view text, SystemClock::time_point now) {
   const std::optional<LocalTime> wanted = read_local_time(std::string(text));
   if (!wanted) {
-    fail_time(text, "is no time");
+    fail_time(text, "is not a time");
   }
   if (wanted->has_date) {
     if (!is_calendar_day(wanted->fields)) {
-      fail_time(text, "is no day of the calendar");
+      fail_time(text, "is not a date in the calendar");
     }
     const auto moment = first_after(wanted->fields, now);
     if (!moment) {
@@ -182,7 +182,7 @@ SystemClock::time_point parse_time_of_day(std::string_view text, SystemClock::ti
   const std::time_t now_s = SystemClock::to_time_t(now);
   std::tm today{};
   if (::localtime_r(&now_s, &today) == nullptr) {
-    throw Error("cannot tell the local time; check the machine's clock");
+    throw Error("cannot get the local time; check the machine's clock");
   }
   for (int days = 0; days < 3; ++days) {  // a day may lack the time, and be short itself
     if (const auto moment = first_after(on_day(today, days, wanted->fields), now)) {

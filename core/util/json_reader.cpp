@@ -116,7 +116,7 @@ json parse_json(std::string_view text, const std::string& file) {
     throw SpaceError(file, "", fmt::format("not valid JSON: {}", json_words(error)));
   }
   if (duplicates.found()) {
-    throw SpaceError(file, *duplicates.found(), "this key stands twice in its object");
+    throw SpaceError(file, *duplicates.found(), "this key is a duplicate");
   }
   return document;
 }
@@ -189,7 +189,7 @@ std::string JsonNode::name() const {
 std::int64_t JsonNode::integer() const {
   if (!value_->is_number_integer() ||
       (value_->is_number_unsigned() && value_->get<std::uint64_t>() > std::uint64_t{INT64_MAX})) {
-    fail(fmt::format("expected an integer of 64 bits, found {}",
+    fail(fmt::format("expected an integer that fits 64 bits, found {}",
                      value_->is_number() ? value_->dump() : value_->type_name()));
   }
   return value_->get<std::int64_t>();

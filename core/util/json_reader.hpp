@@ -13,7 +13,7 @@
 namespace pascaline {
 
 /// Parses JSON text; throws SpaceError naming `file`, line and column of a syntax error, or the pointer of a key
-/// that stands twice in one object.
+/// that occurs twice in one object.
 [[nodiscard]] nlohmann::json parse_json(std::string_view text, const std::string& file);
 
 /// Text of a file of search spaces or workloads; throws SpaceError naming it.

@@ -71,7 +71,7 @@ fs::path home(std::string_view what, std::string_view options) {
     return *folder;
   }
   throw Error(
-      fmt::format("there is no place for {}: HOME is not set to a full path, and the user has no home in the "
+      fmt::format("there is no folder for {}: HOME is not set to a full path, and the user has no home in the "
                   "password database; set HOME, or give {}",
                   what, options));
 }

@@ -45,7 +45,8 @@ std::string clean_line(std::string_view text) {
   // U+0080 to U+009F, some of which begin a terminal's commands: two bytes, the first 0xc2.
   for (std::size_t at = line.find('\xc2'); at != std::string::npos; at = line.find('\xc2', at + 1)) {
     if (static_cast<unsigned char>(line[at + 1]) < 0xa0U) {
-      line.replace(at, 2, " ");
+      line[at] = ' ';
+      line.erase(at + 1, 1);
     }
   }
   return line;

@@ -62,7 +62,7 @@ class CsvReader {
       read_row(cells, complain);
     }
     if (builder_.space().trials.empty()) {
-      fail("there is no row but the heading");
+      fail("there are no rows below the heading");
     }
     return builder_.finish();
   }
@@ -129,13 +129,13 @@ class CsvReader {
       }
       cell += rest_[at];
     }
-    fail("a quote has no end");
+    fail("a quote is not closed");
   }
 
   void read_row(const std::vector<std::string>& cells, const Complain& complain) {
     const std::size_t parameters = builder_.parameters();
     if (cells.size() != parameters + kOwnColumns) {
-      fail(fmt::format("has {} cells, the heading has {}", cells.size(), parameters + kOwnColumns));
+      fail(fmt::format("has {} cells, but the heading has {}", cells.size(), parameters + kOwnColumns));
     }
     std::vector<Value> values;
     for (std::size_t i = 0; i < parameters; ++i) {
@@ -149,7 +149,7 @@ class CsvReader {
     const std::string& cost = cells[parameters + 2];
     const auto cost_ms = cost.empty() ? std::optional(0.0) : number_from<double>(cost);
     if (!cost_ms || !std::isfinite(*cost_ms) || *cost_ms < 0) {
-      fail(fmt::format("eval_cost_ms is '{}', which is no duration", cost));
+      fail(fmt::format("eval_cost_ms is '{}', which is not a duration", cost));
     }
     trial.measure_ms = *cost_ms;
     builder_.add(std::move(trial), values, fmt::format("row {}", row_), complain);

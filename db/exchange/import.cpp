@@ -196,7 +196,7 @@ ImportedResults imported_results(const RecordedSpace& space, const std::string& 
 ResultsFile read_results(const std::filesystem::path& file, const std::string& command_line) {
   const std::string text = read_plain_or_gzip(file);
   if (text.starts_with("SQLite format 3")) {
-    throw Error(fmt::format("{}: cannot import a database; take it over with `pascaline merge`", file.string()));
+    throw Error(fmt::format("{}: cannot import a database; merge it with `pascaline merge`", file.string()));
   }
   const RecordedSpace space = parse_recorded_space(text, file.string());
   return {file, space.format, imported_results(space, file.filename().string(), hash_hex(text), command_line)};

@@ -56,7 +56,7 @@ class KernelTunerReader {
       read_entry(cache.at(entry.key()), entry.key());
     }
     if (space.trials.empty()) {
-      cache.fail("there is no whole configuration in it");
+      cache.fail("it has no complete configuration");
     }
     return builder_.finish();
   }
@@ -66,7 +66,7 @@ class KernelTunerReader {
     const std::string version = text_of(root_, "schema_version");
     if (!version.empty() && !version.starts_with("1.")) {
       root_.at("schema_version")
-          .fail(fmt::format("version {} of Kernel Tuner's cache is not known; known is 1.x", version));
+          .fail(fmt::format("version {} of Kernel Tuner's cache is unknown; known is 1.x", version));
     }
   }
 

@@ -25,7 +25,7 @@ RecordedSpace parse_recorded_json(std::string_view text, const std::string& file
   }
   (void)parse_json(outline.text, file);  // a fault of the syntax tells more
   if (outline.has("ConfigurationSpace")) {
-    throw SpaceError(file, "", "this is a T1 input, a search space without results; see 'pascaline import-space'");
+    throw SpaceError(file, "", "this is a T1 input, a search space without results; see scripts/import_t1_space.py");
   }
   refuse_json(file);
 }

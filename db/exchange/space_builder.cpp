@@ -48,13 +48,13 @@ void require_plausible(const RecordedTrial& trial, const SpaceBuilder::Complain&
     longest_us = std::max(longest_us, sample_us);
   }
   if (!(longest_us <= 1000 * SpaceBuilder::kMaxTimeMs)) {
-    complain(fmt::format("a time is {} ms, more than the {} ms that are believed", longest_us / 1000,
-                         SpaceBuilder::kMaxTimeMs));
+    complain(
+        fmt::format("a time is {} ms, more than the plausible {} ms", longest_us / 1000, SpaceBuilder::kMaxTimeMs));
   }
   const double cost_ms = trial.cost_ms() + trial.search_ms;
   if (!(cost_ms <= SpaceBuilder::kMaxCostMs)) {
-    complain(fmt::format("the configuration cost {} ms, more than the {} ms that are believed", cost_ms,
-                         SpaceBuilder::kMaxCostMs));
+    complain(
+        fmt::format("the configuration cost {} ms, more than the plausible {} ms", cost_ms, SpaceBuilder::kMaxCostMs));
   }
 }
 
@@ -98,7 +98,7 @@ void SpaceBuilder::add_parameter(const std::string& name, const std::vector<Valu
   }
   if (std::any_of(space_.parameters.begin(), space_.parameters.end(),
                   [&](const RecordedParameter& known) { return known.name == name; })) {
-    complain(fmt::format("the parameter '{}' stands twice", name));
+    complain(fmt::format("the parameter '{}' is a duplicate", name));
   }
   if (space_.parameters.size() == kMaxParameters) {
     complain(fmt::format("more than {} parameters", kMaxParameters));
@@ -138,8 +138,8 @@ void SpaceBuilder::add(RecordedTrial trial, std::span<const Value> values, const
   }
   const RecordedTrial& earlier = space_.trials[known->second];
   if (earlier.status != trial.status || earlier.time_us != trial.time_us) {
-    complain(fmt::format("the same configuration stands at {} with another result ({} there, {} here)",
-                         places_[known->second], outcome(earlier), outcome(trial)));
+    complain(fmt::format("duplicate of {}, with a different result ({} there, {} here)", places_[known->second],
+                         outcome(earlier), outcome(trial)));
   }
 }
 

@@ -46,7 +46,7 @@ class T4Reader {
   RecordedSpace read() {
     const JsonNode version = root_.at("schema_version");
     if (!is_version_1(version.text())) {
-      version.fail(fmt::format("version '{}' of T4 results is not known; known is 1.x.x", version.text()));
+      version.fail(fmt::format("version '{}' of T4 results is unknown; known is 1.x.x", version.text()));
     }
     read_metadata();
     const JsonNode results = root_.at("results");
@@ -72,7 +72,7 @@ class T4Reader {
       unit_us_ = microseconds_of(metadata.at("timeunit").text());
       if (unit_us_ == 0) {
         metadata.at("timeunit")
-            .fail(fmt::format("the unit '{}' is not known; known are milliseconds, microseconds and seconds",
+            .fail(fmt::format("unknown unit '{}'; known are milliseconds, microseconds and seconds",
                               metadata.at("timeunit").text()));
       }
     }

@@ -19,7 +19,7 @@ class Inflater {
   explicit Inflater(const std::string& file) : file_(file) {
     constexpr int kGzipOnly = 16 + MAX_WBITS;
     if (inflateInit2(&stream_, kGzipOnly) != Z_OK) {
-      fail("cannot be unpacked: zlib has no memory");
+      fail("cannot be unpacked: out of memory");
     }
   }
   Inflater(const Inflater&) = delete;

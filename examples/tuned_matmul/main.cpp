@@ -30,11 +30,11 @@ void multiply(const char* id, const char* database) {
   const auto view = [](const Buffer& buffer) {
     return TensorView(buffer.data(), ElementType::float32, {kRows, kRows});
   };
-  ops::matmul(dispatcher, view(a), view(b), view(c));              // does not wait
+  ops::run(dispatcher, ops::Matmul{view(a), view(b), view(c)});    // does not wait
   device->download(std::as_writable_bytes(std::span(result)), c);  // waits
   std::printf("%g\n", static_cast<double>(result[0]));
   for (const Miss& miss : dispatcher.misses()) {
-    std::printf("%s is not tuned: %s\n", miss.problem.text().c_str(), miss.because.c_str());
+    std::printf("%s is not tuned: %s\n", miss.problem.text().c_str(), miss.reason.c_str());
   }
 }
 
@@ -42,7 +42,7 @@ void multiply(const char* id, const char* database) {
 
 int main(int argc, char** argv) {
   try {
-    multiply(argc > 1 ? argv[1] : "host", argc > 2 ? argv[2] : nullptr);
+    multiply(argc > 1 ? argv[1] : "emulator", argc > 2 ? argv[2] : nullptr);
   } catch (const pascaline::Error& error) {
     std::fprintf(stderr, "tuned_matmul: %s\n", error.what());
     return 1;

@@ -78,7 +78,7 @@ void answer_text(httplib::Response& response, int status, const std::string& tex
   response.set_content(text + "\n", "text/plain; charset=utf-8");
 }
 
-// Forgets the parts that a request asks for. The report is made anew with every trial, so parts of it are of no use,
+// Forgets the parts that a request asks for. The report is made again with every trial, so parts of it are of no use,
 // and a request for hundreds of parts that overlap would be answered with hundreds of reports.
 void send_whole(const httplib::Request& request) {
   const_cast<httplib::Request&>(request).ranges.clear();  // the library reads them only after this, and has no switch
@@ -105,8 +105,9 @@ class ReportServer::Impl {
                                  {"Content-Security-Policy", html_report_policy(true)}});
     server_.set_error_handler([](const httplib::Request&, httplib::Response& response) {
       if (response.body.empty()) {
-        answer_text(response, response.status,
-                    response.status == 404 ? "There is nothing here; the report is at /." : "This is no request.");
+        answer_text(
+            response, response.status,
+            response.status == 404 ? "There is nothing here; the report is at /." : "This is not a valid request.");
       }
     });
     look_at_requests_first(is_on_loopback(options.host) ? plain_name(options.host) : std::string());
@@ -117,7 +118,7 @@ class ReportServer::Impl {
                                                                : -1;
     if (port_ < 0) {
       throw Error(
-          fmt::format("cannot listen on {} port {}: the address is not this machine's, or the port is taken; "
+          fmt::format("cannot listen on {} port {}: the address is not one of this machine, or the port is in use; "
                       "choose others with --host and --port",
                       options.host, options.port));
     }

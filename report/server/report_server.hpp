@@ -15,7 +15,7 @@ struct ServeOptions {
   int port = 0;                    ///< 0: any that is free
 };
 
-/// Serves the HTML report of a database over HTTP, made anew when the database has changed: `/` is the page,
+/// Serves the HTML report of a database over HTTP, made again when the database has changed: `/` is the page,
 /// `/document.json` the document (with an ETag), which the page asks for by itself. Only reads the database, and opens
 /// it for each reading. Listening on loopback, it answers only requests made to a loopback name, so that no page of
 /// another site can read it through a name that resolves here.

@@ -25,7 +25,7 @@ class ServedReport {
   ServedReport(std::filesystem::path database, ReportOptions options);
 
   /// The last report, or a new one if the database has changed since. So that making reports does not keep a processor
-  /// from a sweep, a large one is made anew after four times as long as it took at the earliest. While one is
+  /// from a sweep, a large one is made again after four times as long as it took at the earliest. While one is
   /// being made, which waits for a database that is locked, other callers get the last. Throws as `gather_report`.
   [[nodiscard]] std::shared_ptr<const Made> get();
 

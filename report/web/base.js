@@ -120,7 +120,7 @@ function replaceInPlace(node, make) {
   if (cursor !== null) again.setSelectionRange(cursor, cursor);
 }
 
-/** A part of a page that is made anew by itself: `make` is given a function that does so. */
+/** A part of a page that is made again by itself: `make` is given a function that does so. */
 function part(make) {
   const box = element('div', {class: 'part'});
   const renew = () => replaceInPlace(box, () => make(renew));

@@ -177,7 +177,7 @@ function whiskers(across) {
   };
 }
 
-/** Draws a straight line at a value of an axis, for what the points are to be held against. */
+/** Draws a straight line at a value of an axis, for what the points are to be compared with. */
 function ruler(axis, value) {
   return {
     id: 'ruler',

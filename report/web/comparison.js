@@ -3,10 +3,10 @@
 const verdicts = [
   {id: 'slower', label: 'slower', sign: '▼', className: 'bad', meaning: 'significantly slower than before'},
   {id: 'faster', label: 'faster', sign: '▲', className: 'good', meaning: 'significantly faster than before'},
-  {id: 'same', label: 'same', sign: '=', className: 'plain', meaning: 'within 5 % of before, as far as is known'},
+  {id: 'same', label: 'same', sign: '=', className: 'plain', meaning: 'within 5 % of before'},
   {id: 'unclear', label: 'unclear', sign: '?', className: 'plain', meaning: 'the samples cannot tell'},
-  {id: 'new', label: 'new', sign: '+', className: 'plain', meaning: 'was not there before'},
-  {id: 'vanished', label: 'vanished', sign: '−', className: 'plain', meaning: 'is not there any more'},
+  {id: 'new', label: 'new', sign: '+', className: 'plain', meaning: 'not there before'},
+  {id: 'vanished', label: 'vanished', sign: '−', className: 'plain', meaning: 'no longer there'},
 ];
 
 function comparisonPage() {
@@ -16,7 +16,7 @@ function comparisonPage() {
     return [
       heading,
       note(
-          'This report compares nothing. Give pascaline report another database (--against FILE) or two ' +
+          'This report has no comparison. Give pascaline report another database (--against FILE) or two ' +
           'sessions (--session, --against-session) to see what became faster or slower, what is new and what is gone.')
     ];
   }
@@ -26,7 +26,7 @@ function comparisonPage() {
         element('strong', {}, comparison.a.label), ' against ', element('strong', {}, comparison.b.label),
         ' (the older). A ratio above 1 means that ', comparison.a.label, ' is faster.'),
     comparisonTiles(comparison),
-    comparison.rows.length === 0 ? note('Neither holds a problem that could be compared.') :
+    comparison.rows.length === 0 ? note('Neither side has a problem that can be compared.') :
                                    [ratioFigure(comparison), comparisonTable(comparison)]
   ];
 }
@@ -60,8 +60,8 @@ function ratioFigure(comparison) {
   return figure({
     key: 'ratios',
     title: 'Ratio of the best times',
-    caption: 'One point a problem in both, from the worst to the best, with its interval. ' +
-        'Right of 1 is faster than before.',
+    caption: 'One point per problem that both have, from the worst to the best, with its interval. ' +
+        'To the right of 1 is faster than before.',
     height: rows.length > 20 ? 'tall' : null,
     config: () => ratioConfig(rows)
   });
@@ -97,7 +97,7 @@ function ratioConfig(rows) {
     plugins: [whiskers(true), ruler('x', 1)],
     options: {
       scales: {
-        x: logAxis('Ratio of the best times, before over now', logBounds([...values, 1], 1.05)),
+        x: logAxis('Ratio of the best times, before / now', logBounds([...values, 1], 1.05)),
         y: {display: false, min: -1, max: rows.length}
       },
       plugins: {
@@ -151,7 +151,7 @@ function comparisonTable(comparison) {
         title: 'Problem',
         wide: true,
         value: (row) => row.problem,
-        cell: (row) => [row.problem, element('span', {class: 'interval'}, row.device + ', ' + row.target)]
+        cell: (row) => [row.problem, element('span', {class: 'interval'}, row.device + ', ' + targetName(row.target))]
       },
       {
         id: 'verdict',
@@ -167,7 +167,7 @@ function comparisonTable(comparison) {
         cell: (row) =>
             (row.ratio ? withInterval(ratioText(row.ratio.value), range(row.ratio.low, row.ratio.high, ratioText)) :
                          unknown),
-        help: 'Best time before over best time now'
+        help: 'Best time before / best time now'
       },
       {
         id: 'now',
@@ -192,7 +192,7 @@ function comparisonTable(comparison) {
         ascending: true,
         value: (row) => row.p_value,
         cell: (row) => chance(row.p_value),
-        help: 'How likely a difference like this is by chance alone, adjusted for all rows (Holm)'
+        help: 'Probability of a difference this large by chance alone, adjusted for all rows (Holm)'
       },
       {
         id: 'changed',

@@ -11,11 +11,11 @@ function coordinatesPart(entry) {
   const rows = configurations.rows.filter((row) => isTime(row.median_us));
   const axes = coordinateAxes(entry, rows);
   if (rows.length < 2 || axes.length < 2) {
-    return note('Fewer than two configurations with a time differ from each other, so there are no lines to compare.');
+    return note('There are fewer than two different configurations with a time, so there are no lines to compare.');
   }
   const said = 'Each line is one of the ' + count(rows.length) +
-      ' configurations with a time that the report holds, through its ' +
-      'values to its median on the right; the best is the thick one. The table of configurations has the numbers.';
+      ' timed configurations in the report: it runs through the values of the parameters to the median time on the ' +
+      'right. The thick line is the best. The table of configurations has the numbers.';
   const box = scrollBox('Parallel coordinates', coordinatesDrawing(rows, axes, said));
   return [
     note(said), box,

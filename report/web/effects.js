@@ -6,13 +6,13 @@ function effectsPart(entry) {
                      .sort((a, b) => (b.effect || 0) - (a.effect || 0));
   const fixed = parameters.filter((one) => !varied.includes(one));
   if (varied.length === 0) {
-    return note('No parameter was tried with more than one value that gave a time, so there is no effect to show.');
+    return note('No parameter has times for more than one of its values, so there is no effect to show.');
   }
   return [
     note(
-        'Best and median time for each value that was tried, those with the largest effect first. The effect ' +
-        'is the largest over the smallest best time. A search tries some values more than others, so the medians ' +
-        'lean towards where it looked.'),
+        'Best and median time for each value tried, parameters with the largest effect first. The effect is the ' +
+        'largest best time divided by the smallest. A search tries some values more often than others, which biases ' +
+        'the medians.'),
     element('div', {class: 'charts many'}, varied.map((parameter) => effectFigure(entry, parameter, varied))),
     fixed.length ?
         details(
@@ -85,7 +85,7 @@ function effectConfig(parameter, bounds) {
 function heatPart(entry) {
   const {heat} = entry.problem;
   if (!heat || heat.pairs.length === 0) {
-    return note('Too few parameters were varied for a map of pairs.');
+    return note('Too few parameters were varied to show pairs.');
   }
   const name = (pair) => heat.parameters[pair.y] + ' by ' + heat.parameters[pair.x];
   const state = keep('heat ' + entry.key, {pair: null});
@@ -106,7 +106,7 @@ function heatTable(entry, heat, pair) {
   const across = heat.parameters[pair.x];
   const down = heat.parameters[pair.y];
   const known = pair.best_us.flat().filter(isTime);
-  if (known.length === 0) return note('No pair of these values gave a time.');
+  if (known.length === 0) return note('No pair of these values has a time.');
   const least = Math.min(...known);
   const span = Math.log(Math.max(...known) / least) || 1;
   const cell = (value) => {

@@ -34,8 +34,8 @@ function configKey(row) {
 
 function explorerPart(entry) {
   const {configurations} = entry.problem;
-  if (configurations.rows.length === 0) return note('No configuration was tried, so there is none to look at.');
-  // Beside the part that is made anew, as only what changes in a region that stays is read out.
+  if (configurations.rows.length === 0) return note('No configurations were tried.');
+  // Beside the part that is made again, as only what changes in a region that stays is read out.
   const unticked = element('output', {class: 'unticked'});
   const explorer = part((renew) => {
     const state = explorerState(entry);
@@ -44,7 +44,7 @@ function explorerPart(entry) {
       state.kept.chosen = wanted.slice(-mostChosen);
       const dropped = wanted.slice(0, -mostChosen).map((one) => '#' + one);
       unticked.textContent =
-          dropped.length ? dropped.join(', ') + ' was unticked: at most ' + mostChosen + ' are compared.' : '';
+          dropped.length ? dropped.join(', ') + ' was unticked: at most ' + mostChosen + ' can be compared.' : '';
       rememberSelection(entry, state.kept.chosen);
       renew();
     };
@@ -52,13 +52,13 @@ function explorerPart(entry) {
     return [
       paragraph(
           'Tick two or more configurations (at most ' + mostChosen +
-              '). The best is the winner of finals, where they were held: ' +
-              'finalists are measured again side by side, as the fastest of a search is partly luck. ',
-          configurations.shown < configurations.of ? 'Of ' + count(configurations.of) + ' tried, the report holds ' +
-                  count(configurations.shown) + ': the best, the default, the finalists and a spread of the rest.' :
+              '). The best is the winner of the finals, if there were any: ' +
+              'finalists are measured again side by side, because the fastest trial of a search is partly luck. ',
+          configurations.shown < configurations.of ? 'Of ' + count(configurations.of) + ' tried, the report lists ' +
+                  count(configurations.shown) + ': the best, the default, the finalists and a sample of the rest.' :
                                                      ''),
       configurationsTable(entry, state.shown, toggle),
-      chosen.length === 0 ? note('No configuration is chosen.') :
+      chosen.length === 0 ? note('No configuration is ticked.') :
                             element(
                                 'div', {class: 'explored'}, sideBySide(entry, chosen, state, renew),
                                 samplesPart(entry, chosen, state, renew)),

@@ -4,16 +4,16 @@ const statuses = ['ok', 'rejected', 'compile_failed', 'launch_failed', 'wrong_re
 
 const statusMeanings = {
   rejected: 'breaks a constraint of the space or a limit of the device',
-  compile_failed: 'the compiler refused it',
-  launch_failed: 'the device refused to run it',
-  wrong_result: 'it computed something else than the reference, or wrote where it must not',
-  timed_out: 'it did not end in time',
-  crashed: 'it took its process down',
+  compile_failed: 'it did not compile',
+  launch_failed: 'the device rejected the launch',
+  wrong_result: 'its result differs from the reference, or it wrote outside its buffers',
+  timed_out: 'it did not finish in time',
+  crashed: 'it crashed its process',
 };
 
 function failuresPage() {
   const heading = element('h1', {}, 'Failures');
-  if (report.contexts.length === 0) return [heading, note('There is no trial, so none failed.')];
+  if (report.contexts.length === 0) return [heading, note('There are no trials, so none failed.')];
   return [
     heading, note('A configuration that does not work is a result like any other: the search learns from it.'),
     report.contexts.map(contextFailures)
@@ -71,7 +71,7 @@ function reasonsTable(context) {
   const met = statuses.filter((status) => context.failures.some((row) => row.status === status));
   return table({
     key: 'failures ' + contextKey(context),
-    caption: 'Reasons, the commonest first, each with an example',
+    caption: 'Reasons, the most common first, with an example of each',
     rows: context.failures,
     sort: 'count',
     descending: true,
@@ -84,7 +84,7 @@ function reasonsTable(context) {
         ...met.map((status) => ({id: status, label: words(status), accept: (row) => row.status === status}))
       ]
     }],
-    empty: 'No reasons were stored.',
+    empty: 'No reasons are stored.',
     columns: [
       {
         id: 'status',

@@ -8,7 +8,7 @@ function isKnown(value) {
   return value !== null && value !== undefined;
 }
 
-/** Whether a number of microseconds can stand on a logarithmic scale: damaged databases hold others. */
+/** Whether a number of microseconds can be shown on a logarithmic scale: damaged databases hold others. */
 function isTime(value) {
   return value > 1e-9 && value < 1e15;
 }
@@ -105,8 +105,8 @@ function timeCell(summary) {
   return withInterval(number(summary.median_us), range(summary.low_us, summary.high_us, number));
 }
 
-function gainCell(gain) {
-  return gain ? withInterval(times(gain.value), range(gain.low, gain.high, times)) : unknown;
+function speedupCell(speedup) {
+  return speedup ? withInterval(times(speedup.value), range(speedup.low, speedup.high, times)) : unknown;
 }
 
 function plural(value, one, many) {
@@ -127,7 +127,7 @@ function quantile(ascending, share) {
   return ascending[below] + (ascending[above] - ascending[below]) * (at - below);
 }
 
-/** The least of values, however many there are; Math.min takes only so many. */
+/** The smallest of any number of values; Math.min takes only so many. */
 function least(values) {
   return values.reduce((a, b) => Math.min(a, b), Infinity);
 }

@@ -1,8 +1,7 @@
 // All kernels, and one kernel: its shapes, where they stand under the roofline, and how they were searched.
 
 function kernelsPage() {
-  if (report.contexts.length === 0)
-    return [element('h1', {}, 'Kernels'), note('There is no trial of any kernel to show.')];
+  if (report.contexts.length === 0) return [element('h1', {}, 'Kernels'), note('There are no trials to show.')];
   return [
     element('h1', {}, 'Kernels'),
     report.contexts.map(
@@ -16,11 +15,11 @@ function kernelPage(name) {
   if (found.length === 0) {
     return [
       element('h1', {}, name),
-      note('The report has no trial of a kernel of this name. ', link(['kernels'], 'All kernels'))
+      note('The report has no trials of a kernel with this name. ', link(['kernels'], 'All kernels'))
     ];
   }
   return [
-    element('nav', {class: 'crumbs', 'aria-label': 'Where this is'}, link(['kernels'], 'Kernels')),
+    element('nav', {class: 'crumbs', 'aria-label': 'You are here'}, link(['kernels'], 'Kernels')),
     element('h1', {}, name), found.map(({context, kernel}) => kernelPart(context, kernel))
   ];
 }
@@ -30,8 +29,8 @@ function kernelPart(context, kernel) {
       'section', {class: 'context'}, element('h2', {}, contextName(context)),
       note(
           'Source ', element('span', {class: 'code'}, kernel.source_hash.slice(0, 12)),
-          kernel.current ? ', the latest measured here.' :
-                           ', an earlier version: its times are not those of the present source.',
+          kernel.current ? ', the latest one measured here.' :
+                           ', an earlier version: the current source may take other times.',
           Object.keys(sharedSizes(kernel)).length ? ' All shapes have ' + configText(sharedSizes(kernel)) + '.' : null),
       problemsTable(context, kernel), rooflinePart(context, kernel), element('h3', {}, 'How it was searched'),
       kernelSearches(context, kernel));
@@ -41,9 +40,9 @@ function problemsTable(context, kernel) {
   return table({
     key: 'problems ' + contextKey(context) + kernel.name + kernel.source_hash,
     className: 'problems',
-    caption: 'Shapes of ' + kernel.name + '. Times are medians of a launch in microseconds with their 95 % intervals',
+    caption: 'Shapes of ' + kernel.name + '. Times are medians per launch in microseconds with their 95 % intervals',
     rows: kernel.problems,
-    most: 25,  // what comes below is to be found
+    most: 25,  // so that what is below the table is found
     search: (problem) => problem.text + ' ' + configText(problem.best_config),
     filters: [{
       id: 'state',
@@ -56,7 +55,7 @@ function problemsTable(context, kernel) {
         {id: 'nothing', label: 'without a usable time', accept: (problem) => !problem.best},
       ]
     }],
-    empty: 'The kernel has no problem here.',
+    empty: 'The kernel has no problems here.',
     columns: problemColumns(kernel),
   });
 }
@@ -77,7 +76,7 @@ function problemColumns(kernel) {
       numeric: true,
       value: (problem) => problem.default && problem.default.median_us,
       cell: (problem) => problem.baseline_config ? [timeCell(problem.default), '*'] : timeCell(problem.default),
-      help: 'Where it has a star, of the usable configuration nearest to the default, which is not usable'
+      help: '* where the default is not usable: time of the usable configuration nearest to it'
     },
     {
       id: 'best',
@@ -89,11 +88,11 @@ function problemColumns(kernel) {
     },
     {
       id: 'gain',
-      title: 'Gain',
+      title: 'Speedup',
       numeric: true,
       value: (problem) => problem.gain && problem.gain.value,
-      cell: (problem) => gainCell(problem.gain),
-      help: 'Default over best, and what the 95 % intervals allow'
+      cell: (problem) => speedupCell(problem.gain),
+      help: 'Default / best, with the interval that follows from those of both times'
     },
     {
       id: 'confidence',
@@ -111,7 +110,7 @@ function problemColumns(kernel) {
       numeric: true,
       value: (problem) => problem.roofline_share,
       cell: (problem) => percent(problem.roofline_share),
-      help: 'Least time that arithmetic and memory allow, over the best time; over 100 % where data stays in the cache'
+      help: 'Shortest time that arithmetic and memory allow / best time; above 100 % where data stays in the cache'
     },
     {
       id: 'energy',
@@ -119,7 +118,7 @@ function problemColumns(kernel) {
       unit: 'mJ',
       numeric: true,
       value: (problem) => problem.energy_mj,
-      help: 'Of a launch of the best'
+      help: 'Per launch of the best configuration'
     },
     {id: 'trials', title: 'Trials', numeric: true, value: (problem) => problem.trials},
   ];
@@ -131,7 +130,7 @@ function problemColumns(kernel) {
 
 function problemNote(problem) {
   if (!problem.best)
-    return element('span', {class: 'interval'}, 'nothing usable: ' + (statusText(problem.statuses) || 'no trial'));
+    return element('span', {class: 'interval'}, 'nothing usable: ' + (statusText(problem.statuses) || 'no trials'));
   return problem.decided ? null : element('span', {class: 'interval'}, 'undecided');
 }
 
@@ -139,8 +138,7 @@ function rooflinePart(context, kernel) {
   const withBest = kernel.problems.filter((problem) => problem.best);
   const drawn = withBest.filter((problem) => problem.flops > 0 && problem.bytes > 0);
   const missing = [];
-  if (!context.roofline)
-    missing.push('The device\'s peak rates are unknown, so there is no roof to draw and no share of it.');
+  if (!context.roofline) missing.push('The device\'s peak rates are unknown, so no roofline can be drawn.');
   if (drawn.length < withBest.length) {
     missing.push(
         plural(withBest.length - drawn.length, 'shape') + ' without floating-point work or memory traffic ' +
@@ -155,11 +153,11 @@ function rooflinePart(context, kernel) {
     figure({
       key: 'roofline ' + contextKey(context) + kernel.name + kernel.source_hash,
       title: 'Roofline',
-      caption: 'Arithmetic rate against operations for each byte, both logarithmic. Filled: best. Hollow: default.' +
+      caption: 'Arithmetic rate against operations per byte, both logarithmic. Filled: best. Hollow: default.' +
           (context.roofline ? ' Roof: ' + context.roofline.source : ''),
       config: () => rooflineConfig(context, drawn),
       numbers: () => plainTable(
-          'Roofline', ['Shape', 'Operations a byte', 'GFLOP/s, default', 'GFLOP/s, best', 'Of roofline'],
+          'Roofline', ['Shape', 'Operations per byte', 'GFLOP/s, default', 'GFLOP/s, best', 'Of roofline'],
           drawn.map(
               (problem) =>
                   [problemText(kernel, problem), number(problem.flops / problem.bytes),
@@ -227,7 +225,7 @@ function rooflineConfig(context, problems) {
     type: 'scatter',
     data: {datasets},
     options: {
-      scales: {x: logAxis('Operations a byte', x), y: logAxis('GFLOP/s', logBounds(ys, 1.6))},
+      scales: {x: logAxis('Operations per byte', x), y: logAxis('GFLOP/s', logBounds(ys, 1.6))},
       plugins: {
         tooltip: {
           filter: (item) => item.datasetIndex < 2,

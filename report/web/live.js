@@ -10,9 +10,9 @@ function watchServer(renew) {
   const ask = async () => {
     try {
       await takeNewer(renew);
-      sayLive('live, looked at ' + clock(Date.now(), true) + ' UTC');
+      sayLive('live, last checked at ' + clock(Date.now(), true) + ' UTC');
     } catch (failure) {
-      sayLive(failure.answer || 'The server is gone: this is the last that it said. Trying on.', true);
+      sayLive(failure.answer || 'The server does not answer; this is the last document it sent. Still trying.', true);
     }
     setTimeout(ask, liveInterval);
   };

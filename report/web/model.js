@@ -5,8 +5,8 @@ let problemsById = new Map();
 
 /** Takes a document; throws if it is none that this page can show. */
 function adoptReport(next) {
-  if (!next || next.format !== 'pascaline-report') throw new Error('what it holds is no Pascaline report');
-  if (next.version !== 1) throw new Error('its document is of version ' + next.version + '; this page shows version 1');
+  if (!next || next.format !== 'pascaline-report') throw new Error('it is not a Pascaline report');
+  if (next.version !== 1) throw new Error('the document has version ' + next.version + '; this page shows version 1');
   report = next;
   problemsById = new Map();
   for (const context of report.contexts) {
@@ -34,10 +34,15 @@ function problemByKey(key) {
   return [...problemsById.values()].find((entry) => entry.key === key) || null;
 }
 
+/** A stored target as readers know it: "host" is the emulated device. */
+function targetName(target) {
+  return target === 'host' ? 'emulator' : target;
+}
+
 /** "nvrtc 12.9, sm_61, driver 12.4". */
 function toolkitName(toolkit) {
   return [
-    toolkit.compiler + ' ' + toolkit.version, toolkit.target,
+    toolkit.compiler + ' ' + toolkit.version, targetName(toolkit.target),
     toolkit.driver_version ? 'driver ' + toolkit.driver_version : ''
   ].filter((text) => text.trim())
       .join(', ');

@@ -21,7 +21,7 @@ function overviewPage() {
         detail: 'over ' + plural(report.contexts.length, 'device and toolkit', 'devices and toolkits')
       },
     ]),
-    report.contexts.length === 0 ? note('No trial of the database is of the kernel and device asked for.') : null,
+    report.contexts.length === 0 ? note('The database has no trials of the kernel and device asked for.') : null,
     report.contexts.map(contextOverview),
     section('Sessions', sessionsTable()),
   ];
@@ -31,9 +31,10 @@ function emptyOverview() {
   return [
     element('h1', {}, report.title), note(inFilter()),
     paragraph(
-        'The database ', element('code', {}, report.database.file), ' holds no trial yet. ',
-        report.sessions.length ? 'Its sessions are below; a trial is stored as soon as its configuration was tried.' :
-                                 'A sweep (pascaline sweep) fills it.'),
+        'The database ', element('code', {}, report.database.file), ' holds no trials yet. ',
+        report.sessions.length ?
+            'Its sessions are below; a trial is stored as soon as its configuration has been tried.' :
+            'Run pascaline sweep to fill it.'),
     report.sessions.length ? section('Sessions', sessionsTable()) : null
   ];
 }
@@ -54,14 +55,14 @@ function contextOverview(context) {
       'section', {class: 'context'}, element('h2', {}, context.device.name), facts([
         ['Device', deviceFacts(context.device) || context.device.kind],
         ['Toolkit', [context.toolkit.compiler, context.toolkit.version].join(' ')],
-        ['Target', context.toolkit.target],
+        ['Target', targetName(context.toolkit.target)],
         ['Driver', context.toolkit.driver_version || 'none'],
         ['First and last trial', dates(context.first_unix_ms, context.last_unix_ms)],
         ['Time spent', duration(context.spent_ms)],
         ['Trials', count(context.trials) + ', ' + count(context.statuses.ok) + ' ok'],
         ['Not ok', failed ? link(['failures'], statusText({...context.statuses, ok: 0})) : 'none'],
       ]),
-      workloadPart(context), gainsPart(context), kernelsPart(context));
+      workloadPart(context), speedupsPart(context), kernelsPart(context));
 }
 
 function workloadPart(context) {
@@ -70,16 +71,16 @@ function workloadPart(context) {
     return [
       element('h3', {}, 'The whole model'),
       note(
-          'Unknown: the problems of this device are of no workload that ' +
-          'this report was given, so it is not known how often a model calls each.')
+          'Unknown: no workload of this report contains the problems of this device, ' +
+          'so it is not known how often a model calls each.')
     ];
   }
   return [
     element('h3', {}, 'The whole model: ' + workload.name),
     note(
-        'Each problem\'s time by how often the model calls it, over the problems that have both a default and a best ' +
-        'time. The interval is what the 95 % intervals of the times allow; the confidence is that of the ' +
-        'least certain problem that something else than the default won, unknown while a problem is undecided.'),
+        'Each problem\'s time multiplied by the number of calls the model makes, summed over the problems that have both a ' +
+        'default and a best time. The interval follows from the 95 % intervals of the times. The confidence is that of ' +
+        'the least certain problem not won by the default; it is unknown while a problem is undecided.'),
     tiles(workload.totals.map(totalTile)), phasesTable(context), untunedPart(context)
   ];
 }
@@ -102,13 +103,13 @@ function phasesTable(context) {
   const {name, phases} = context.workload;
   return table({
     key: 'phases ' + contextKey(context),
-    caption: 'Gain of ' + name + ' over the default configurations',
+    caption: 'Speedup of ' + name + ' over the default configurations',
     rows: phases,
     columns: [
       {id: 'phase', title: 'Phase', value: phaseTitle, cell: phaseName},
       {
         id: 'gain',
-        title: 'Gain',
+        title: 'Speedup',
         numeric: true,
         value: (phase) => phase.gain,
         cell: (phase) => isKnown(phase.gain) ?
@@ -161,11 +162,11 @@ function untunedPart(context) {
   const listed = new Set(phases.flatMap((phase) => phase.untuned.map((one) => one.problem)));
   const more = sum(phases.map((phase) => phase.untuned_more));
   const total = listed.size + more;
-  if (total === 0) return note('Nothing of it is left untuned.');
+  if (total === 0) return note('Every problem of it is tuned.');
   const rows = phases.flatMap(
       (phase) => phase.untuned.map((one) => [phaseTitle(phase), one.problem, one.kernel, count(one.count)]));
   return details(
-      'untuned ' + contextKey(context), 'Still untuned: ' + plural(total, 'problem') + ' of its phases',
+      'untuned ' + contextKey(context), 'Still untuned: ' + plural(total, 'problem'),
       () => element(
           'div', {},
           plainTable(
@@ -178,35 +179,36 @@ function phaseTitle(phase) {
   return [phase.phase, configText({...phase.symbols, ...phase.types})].join(' ').trim();
 }
 
-function gainsPart(context) {
+function speedupsPart(context) {
   const kernels = context.kernels.filter((kernel) => kernel.current);
   const rows = kernels.map((kernel) => kernel.problems.filter((problem) => problem.gain));
   if (sum(rows.map((row) => row.length)) === 0) {
-    return [element('h3', {}, 'Gain of each problem'), note('No problem has both a default and a best time yet.')];
+    return [element('h3', {}, 'Speedup of each problem'), note('No problem has both a default and a best time yet.')];
   }
   const shown = kernels.filter((kernel, i) => rows[i].length > 0);
   return figure({
-    key: 'gains ' + contextKey(context),
-    title: 'Gain of each problem over its default',
+    key: 'speedups ' + contextKey(context),
+    title: 'Speedup of each problem over its default',
     height: shown.length > 8                   ? 'tall' :
         sum(rows.map((row) => row.length)) < 8 ? 'low' :
                                                  null,
-    caption:
-        'One point a problem, with the interval that the 95 % intervals of its times allow; hollow while undecided.',
-    config: () => gainsConfig(shown),
+    caption: 'One point per problem, with the interval that follows from those of its times; hollow while undecided.',
+    config: () => speedupsConfig(shown),
     numbers: () => plainTable(
-        'Gain by kernel', ['Kernel', 'Problems', 'Geometric mean', 'Least', 'Greatest'],
-        shown.map((kernel) => [kernel.name, ...gainFigures(kernel)])),
+        'Speedup by kernel', ['Kernel', 'Problems', 'Geometric mean', 'Lowest', 'Highest'],
+        shown.map((kernel) => [kernel.name, ...speedupFigures(kernel)])),
   });
 }
 
-function gainFigures(kernel) {
-  const gains = kernel.problems.filter((problem) => problem.gain).map((problem) => problem.gain.value);
-  if (gains.length === 0) return ['0', null, null, null];
-  return [count(gains.length), times(geometricMean(gains)), times(Math.min(...gains)), times(Math.max(...gains))];
+function speedupFigures(kernel) {
+  const speedups = kernel.problems.filter((problem) => problem.gain).map((problem) => problem.gain.value);
+  if (speedups.length === 0) return ['0', null, null, null];
+  return [
+    count(speedups.length), times(geometricMean(speedups)), times(Math.min(...speedups)), times(Math.max(...speedups))
+  ];
 }
 
-function gainsConfig(kernels) {
+function speedupsConfig(kernels) {
   const datasets = kernels.map((kernel, at) => {
     const problems = kernel.problems.filter((problem) => problem.gain).sort((a, b) => b.gain.value - a.gain.value);
     const hue = seriesColour(at);
@@ -233,7 +235,7 @@ function gainsConfig(kernels) {
     plugins: [whiskers(true), ruler('x', 1)],
     options: {
       scales: {
-        x: logAxis('Gain (default over best)', logBounds([...values, 1], 1.08)),
+        x: logAxis('Speedup (default / best)', logBounds([...values, 1], 1.08)),
         y: {
           min: -0.6,
           max: kernels.length - 0.4,
@@ -267,7 +269,7 @@ function kernelsPart(context) {
     key: 'kernels ' + contextKey(context),
     caption: 'Kernels on ' + contextName(context),
     rows: context.kernels,
-    empty: 'No kernel has a trial here.',
+    empty: 'No kernel has any trials here.',
     columns: [
       {
         id: 'name',
@@ -288,16 +290,16 @@ function kernelsPart(context) {
       {id: 'trials', title: 'Trials', numeric: true, value: (kernel) => sum(kernel.problems.map((one) => one.trials))},
       {
         id: 'gain',
-        title: 'Gain, geometric mean',
+        title: 'Speedup, geometric mean',
         numeric: true,
-        cell: (kernel) => gainFigures(kernel)[1],
+        cell: (kernel) => speedupFigures(kernel)[1],
         value: (kernel) => geometricMean(kernel.problems.filter((one) => one.gain).map((one) => one.gain.value))
       },
       {
         id: 'greatest',
-        title: 'Greatest',
+        title: 'Highest',
         numeric: true,
-        cell: (kernel) => gainFigures(kernel)[3],
+        cell: (kernel) => speedupFigures(kernel)[3],
         value: (kernel) => Math.max(...kernel.problems.map((one) => (one.gain ? one.gain.value : 0))) || null
       },
     ],

@@ -12,11 +12,11 @@ function problemPage(id, trials) {
   const {context, kernel, problem} = entry;
   return [
     element(
-        'nav', {class: 'crumbs', 'aria-label': 'Where this is'}, link(['kernels'], 'Kernels'), ' / ',
+        'nav', {class: 'crumbs', 'aria-label': 'You are here'}, link(['kernels'], 'Kernels'), ' / ',
         link(['kernels', kernel.name], kernel.name)),
     element('h1', {}, problem.text),
     note(contextName(context)),
-    kernel.current ? null : paragraph('This is of an earlier version of the kernel\'s source.'),
+    kernel.current ? null : paragraph('These results are of an earlier version of the kernel\'s source.'),
     problemTiles(entry),
     problemFacts(entry),
     section('How it was searched', problemSearches(entry)),
@@ -39,12 +39,12 @@ function selectTrials(entry, trials) {
 function baselineText(problem) {
   if (!problem.baseline_config) return '';
   const values = Object.entries(problem.baseline_config).map(([name, value]) => name + '=' + value);
-  return '; of ' + values.join(' ') + ', the nearest usable configuration to the default (' + problem.baseline_why +
+  return '; of ' + values.join(' ') + ', the usable configuration nearest to the default (' + problem.baseline_why +
       ')';
 }
 
 function decidedText(problem) {
-  return problem.from_search ? 'from the search, not timed in turn' : 'decided in finals';
+  return problem.from_search ? 'from the search, not timed side by side' : 'decided in finals';
 }
 
 function problemTiles({context, problem}) {
@@ -64,7 +64,7 @@ function problemTiles({context, problem}) {
                                 'it has no time'
     },
     {
-      label: 'Gain',
+      label: 'Speedup',
       value: problem.gain ? times(problem.gain.value) : 'unknown',
       detail: problem.gain ? range(problem.gain.low, problem.gain.high, times) : 'needs both times'
     },
@@ -76,7 +76,7 @@ function problemTiles({context, problem}) {
     },
     achievedTile(problem),
     {
-      label: 'Of the roofline',
+      label: 'Share of the roofline',
       value: isKnown(problem.roofline_share) ? percent(problem.roofline_share) : 'unknown',
       detail: isKnown(problem.roofline_us) ? 'bound: ' + time(problem.roofline_us) :
           context.roofline                 ? 'needs a time' :
@@ -89,7 +89,7 @@ function problemTiles({context, problem}) {
 function achievedTile({gflops, gbs}) {
   if (isKnown(gflops)) return {label: 'Achieved', value: number(gflops), detail: 'GFLOP/s; ' + number(gbs) + ' GB/s'};
   if (isKnown(gbs)) return {label: 'Achieved', value: number(gbs), detail: 'GB/s'};
-  return {label: 'Achieved', value: 'unknown', detail: 'needs a time and the work of a launch'};
+  return {label: 'Achieved', value: 'unknown', detail: 'needs a time and the work per launch'};
 }
 
 function problemFacts({problem}) {
@@ -101,6 +101,6 @@ function problemFacts({problem}) {
     ['Trials', count(problem.trials) + (statusText(problem.statuses) ? ': ' + statusText(problem.statuses) : '')],
     ['Calls in the workload', isKnown(problem.count) ? count(problem.count) : null],
     ['Work', number(problem.flops) + ' operations, ' + number(problem.bytes) + ' bytes'],
-    ['Energy of a launch', isKnown(problem.energy_mj) ? withUnit(problem.energy_mj, 'mJ') : 'unknown'],
+    ['Energy per launch', isKnown(problem.energy_mj) ? withUnit(problem.energy_mj, 'mJ') : 'unknown'],
   ]);
 }

@@ -125,7 +125,7 @@ function problemSearches(entry) {
     return note('No search has found a configuration that works, so there is no best-so-far to draw.');
   return [searchFigures(
       'searches ' + entry.key, (axis) => searchSets(searches, axis), 'Best time so far, µs',
-      'One line a search; failed trials count as trials.')];
+      'One line per search; failed trials count as trials.')];
 }
 
 /** The searches of a kernel: the mean over its problems, or those of the problem chosen. */
@@ -150,7 +150,7 @@ function kernelSearches(context, kernel) {
       chosen ?
           problemSearches({key: key + chosen.text, problem: chosen}) :
           searchFigures(
-              key, (axis) => meanSets(problems, axis), 'Best so far over the best known',
+              key, (axis) => meanSets(problems, axis), 'Best so far / best known',
               'Geometric mean over the problems for each searcher; 1 is the best that any search of the problem found.')
     ];
   });

@@ -7,7 +7,7 @@ function sessionsTable() {
     rows: report.sessions,
     sort: 'started',
     descending: true,
-    empty: 'The database holds no session.',
+    empty: 'The database holds no sessions.',
     search:
         (session) => [session.device, session.searcher, session.state, session.command_line, session.uuid].join(' '),
     columns: [
@@ -57,7 +57,7 @@ function sessionsTable() {
              element(
                  'span', {class: 'interval'},
                  'version ' + session.program_version +
-                     (session.imported_from ? ', taken over from ' + session.imported_from : ''))]
+                     (session.imported_from ? ', imported from ' + session.imported_from : ''))]
       },
     ],
   });

@@ -7,14 +7,14 @@ const measuredFigures = [
     '95 % interval', (row) => (isKnown(row.low_us) ? row.low_us + row.high_us : null),
     (value, row) => range(row.low_us, row.high_us, number) + noBreakSpace + 'µs'
   ],
-  ['Samples that count', (row) => row.samples_counted, count],
+  ['Counted samples', (row) => row.samples_counted, count],
   ['Status', (row) => row.status, words],
   ['Stage', (row) => row.stage, words],
   ['Reason', (row) => row.reason || null, (value) => value],
-  ['Registers a thread', (row) => row.registers, count],
-  ['Shared memory a block', (row) => row.shared_bytes, (value) => count(value) + noBreakSpace + 'B'],
+  ['Registers per thread', (row) => row.registers, count],
+  ['Shared memory per block', (row) => row.shared_bytes, (value) => count(value) + noBreakSpace + 'B'],
   ['Occupancy', (row) => row.occupancy || null, percent],
-  ['Local memory a thread (spills)', (row) => row.local_bytes, (value) => count(value) + noBreakSpace + 'B'],
+  ['Local memory per thread (spills)', (row) => row.local_bytes, (value) => count(value) + noBreakSpace + 'B'],
   ['Loads from local memory', (row) => row.local_loads, count],
   ['Stores to local memory', (row) => row.local_stores, count],
   ['Machine instructions', (row) => row.instructions, count],
@@ -22,8 +22,8 @@ const measuredFigures = [
   ['Temperature', (row) => row.temperature_c, (value) => withUnit(value, '°C')],
   ['SM clock', (row) => row.sm_clock_mhz, (value) => withUnit(value, 'MHz')],
   ['Power', (row) => row.power_w, (value) => withUnit(value, 'W')],
-  ['Energy of a launch', (row) => row.energy_mj, (value) => withUnit(value, 'mJ')],
-  ['Greatest error', (row) => row.max_error, number],
+  ['Energy per launch', (row) => row.energy_mj, (value) => withUnit(value, 'mJ')],
+  ['Largest error', (row) => row.max_error, number],
   ['Session', (row) => row.session, (value) => '#' + value],
 ];
 
@@ -58,7 +58,7 @@ function sideBySide(entry, chosen, state, renew) {
       element(
           'div', {class: 'controls'},
           checkbox(
-              'all parameters', 'Show parameters that are the same too', state.all,
+              'all parameters', 'Also show parameters that are the same', state.all,
               (on) => {
                 state.kept.all = on;
                 renew();
@@ -69,8 +69,8 @@ function sideBySide(entry, chosen, state, renew) {
               'table', {class: 'compared'},
               caption(
                   'Chosen configurations side by side; parameters that differ are marked',
-                  hidden ? '; ' + plural(hidden, 'parameter') + ' that ' + (hidden === 1 ? 'is' : 'are') +
-                          ' the same not shown' :
+                  hidden ? '; not shown: ' + plural(hidden, 'parameter') + ' that ' + (hidden === 1 ? 'is' : 'are') +
+                          ' the same' :
                            ''),
               element(
                   'thead', {},
@@ -87,7 +87,7 @@ function comparedTimes(chosen) {
   const least = Math.min(...medians);
   const ratios = chosen.map((row) => (isKnown(row.median_us) ? row.median_us / least : null));
   return {
-    title: 'Time over the fastest of these',
+    title: 'Time relative to the fastest of these',
     values: ratios,
     cells: ratios.map((value) => (isKnown(value) ? value.toFixed(3) : unknown))
   };
@@ -96,30 +96,29 @@ function comparedTimes(chosen) {
 function samplesPart(entry, chosen, state, renew) {
   const sampled = chosen.filter((row) => row.samples_us && row.samples_us.length > 0);
   if (sampled.length === 0) return note('No samples of the chosen configurations are in the report.');
-  const relative = checkbox('relative samples', 'Each over its own median', state.relative, (on) => {
+  const relative = checkbox('relative samples', 'Relative to each one\'s median', state.relative, (on) => {
     state.kept.relative = on;
     renew();
   });
-  return element(
-      'div', {class: 'samples'}, element('div', {class: 'controls'}, relative), figure({
-        key: 'samples ' + entry.key,
-        title: 'Samples of the chosen configurations',
-        height: 'high',
-        caption: 'Each point is a launch that counts, in the order taken from left to right; the box holds ' +
-            'the middle half, its line the median.',
-        config: () =>
-            samplesConfig(sampled.map((row) => ({row, values: shownSamples(row, state.relative)})), state.relative),
-        numbers: () => plainTable(
-            'Samples of the chosen configurations, µs',
-            ['Trial', 'Least', 'Lower quartile', 'Median', 'Upper quartile', 'Greatest', 'Shown'],
-            sampled.map((row) => {
-              const ascending = [...row.samples_us].sort((a, b) => a - b);
-              return [
-                rowName(row), ...[0, 0.25, 0.5, 0.75, 1].map((share) => number(quantile(ascending, share))),
-                count(ascending.length)
-              ];
-            })),
-      }));
+  return element('div', {class: 'samples'}, element('div', {class: 'controls'}, relative), figure({
+                   key: 'samples ' + entry.key,
+                   title: 'Samples of the chosen configurations',
+                   height: 'high',
+                   caption: 'Each point is a counted launch, in the order of measurement from left to right; the box ' +
+                       'spans the middle half, its line is the median.',
+                   config: () => samplesConfig(
+                       sampled.map((row) => ({row, values: shownSamples(row, state.relative)})), state.relative),
+                   numbers: () => plainTable(
+                       'Samples of the chosen configurations, µs',
+                       ['Trial', 'Minimum', 'Lower quartile', 'Median', 'Upper quartile', 'Maximum', 'Shown'],
+                       sampled.map((row) => {
+                         const ascending = [...row.samples_us].sort((a, b) => a - b);
+                         return [
+                           rowName(row), ...[0, 0.25, 0.5, 0.75, 1].map((share) => number(quantile(ascending, share))),
+                           count(ascending.length)
+                         ];
+                       })),
+                 }));
 }
 
 /** A row's samples in µs, or over their median. */
@@ -156,7 +155,7 @@ function samplesConfig(sampled, relative) {
           },
           ticks: {autoSkip: false, maxRotation: 60, callback: (value) => names[value] || ''}
         },
-        y: linearAxis(relative ? 'Time of a launch over the median' : 'Time of a launch, µs', {grace: '8%'}),
+        y: linearAxis(relative ? 'Launch time relative to the median' : 'Launch time, µs', {grace: '8%'}),
       },
       plugins: {
         legend: {display: false},

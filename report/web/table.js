@@ -143,7 +143,8 @@ function tableRow(spec, row) {
 }
 
 function emptyRow(spec) {
-  return element('tr', {}, element('td', {colspan: spec.columns.length, class: 'muted'}, 'No row passes the filter.'));
+  return element(
+      'tr', {}, element('td', {colspan: spec.columns.length, class: 'muted'}, 'No row matches the filters.'));
 }
 
 function showAllButton(total, showAll) {

@@ -1,18 +1,18 @@
-// The night as the device felt it: temperature, clocks, power, canary, the governor's states and discarded samples.
+// A night on the device: temperature, clocks, power, canary, the governor's states and discarded samples.
 
 const governorStates = ['preheating', 'measuring', 'settling', 'cooling', 'gave_up'];
 
 function thermalPage(id) {
   const heading = element('h1', {}, 'Thermal log');
   const logged = report.sessions.filter((session) => session.telemetry && session.telemetry.unix_ms.length > 0);
-  if (report.sessions.length === 0) return [heading, note('The database holds no session, so nothing was logged.')];
+  if (report.sessions.length === 0) return [heading, note('The database holds no sessions, so nothing was logged.')];
   const asked = id === undefined ? null : sessionById(Number(id));
   if (logged.length === 0 && !asked) {
     return [
       heading,
       note(
-          'No session has readings: its device reports neither temperature nor clock (a host device does ' +
-          'not), or the results were taken over from elsewhere without them.'),
+          'No session has readings: the device reports neither temperature nor clock (the emulated device does ' +
+          'not), or the results were imported without them.'),
       discardedPart(report.sessions)
     ];
   }
@@ -84,7 +84,7 @@ function thermalLog(sessions, key) {
     ]) :
           null,
     logs.length === 0 ?
-        note('This session has no readings: its device reports none, or it was taken over without them.') :
+        note('This session has no readings: its device reports none, or it was imported without them.') :
         [stateKey(logs), readingFigures(logs, key), readingsTable(logs), statesTable(logs)],
     discardedPart(sessions),
   ];
@@ -123,7 +123,7 @@ function readingFigures(logs, key) {
       key: 'discarded ' + key,
       title: 'Discarded samples',
       height: 'low',
-      caption: plural(sum(discarded.map((one) => one.count)), 'sample') + ' did not count, by when they were taken.',
+      caption: plural(sum(discarded.map((one) => one.count)), 'sample') + ' not counted, by the time they were taken.',
       config: () => discardedConfig(logs, discarded, first, last),
       numbers: () => plainTable(
           'Discarded samples by time', ['From', 'To', 'Samples'],
@@ -154,8 +154,8 @@ function readingsTable(logs) {
   const rows = readings.map((reading) => ({reading, values: readingValues(logs, reading.name)}))
                    .filter((row) => row.values.length > 0);
   return plainTable(
-      'Readings: those kept are the least and the greatest of each stretch of time',
-      ['Reading', 'Least', 'Middle', 'Greatest'], rows.map(({reading, values}) => {
+      'Readings: the lowest and the highest of each stretch of time are kept',
+      ['Reading', 'Lowest', 'Median', 'Highest'], rows.map(({reading, values}) => {
         const ascending = [...values].sort((a, b) => a - b);
         return [reading.title, ...[0, 0.5, 1].map((share) => withUnit(quantile(ascending, share), reading.unit))];
       }));
@@ -166,7 +166,7 @@ function statesTable(logs) {
   if (names.length === 0) return null;
   const states = logs.flatMap((session) => session.telemetry.states);
   const total = sum(states.map((one) => one.to_unix_ms - one.from_unix_ms)) || 1;
-  return plainTable('States of the governor', ['State', 'Times', 'Time in all', 'Share'], names.map((state) => {
+  return plainTable('States of the governor', ['State', 'Times', 'Total time', 'Share'], names.map((state) => {
     const of = states.filter((one) => one.state === state);
     const spent = sum(of.map((one) => one.to_unix_ms - one.from_unix_ms));
     return [words(state) || 'no state', count(of.length), duration(spent), percent(spent / total)];
@@ -177,7 +177,7 @@ function discardedPart(sessions) {
   const marks = [...new Set(sessions.flatMap((session) => Object.keys(session.discarded)))];
   const samples = sum(sessions.map((session) => session.samples));
   if (samples === 0)
-    return note('No samples are stored of ' + (sessions.length === 1 ? 'this session.' : 'these sessions.'));
+    return note('No samples are stored for ' + (sessions.length === 1 ? 'this session.' : 'these sessions.'));
   if (marks.length === 0) return note('All ' + count(samples) + ' samples count: none was discarded.');
   return plainTable(
       'Discarded samples by reason, of ' + count(samples) + ' taken', ['Reason', 'Samples', 'Share'],

@@ -6,6 +6,7 @@
 #include <charconv>
 #include <set>
 
+#include "core/device/emulator_name.hpp"
 #include "core/error.hpp"
 #include "core/space/code_words.hpp"
 #include "core/space/space.hpp"
@@ -26,7 +27,7 @@ int architecture_number(std::string_view architecture) {
 }
 
 bool can_run(const Bundle& bundle, const DeviceInfo& device) {
-  const bool on_host = device.kind == DeviceKind::host;
+  const bool on_host = device.kind == DeviceKind::emulator;
   if (on_host != (bundle.kind == BinaryKind::host_object)) {
     return false;
   }
@@ -53,7 +54,7 @@ void check_defines(const Space& space, const BundleCode& code) {
   std::size_t next = 0;
   const auto value_of = [&](const std::string& name) -> std::string_view {
     if (next == code.defines.size() || !code.defines[next].starts_with(name + "=")) {
-      throw Error(fmt::format("its code has no macro {} where the search space has it", name));
+      throw Error(fmt::format("its code lacks the macro {}, which the search space has", name));
     }
     return std::string_view(code.defines[next++]).substr(name.size() + 1);
   };
@@ -70,18 +71,18 @@ void check_defines(const Space& space, const BundleCode& code) {
     std::int64_t number = 0;
     const auto [end, fault] = std::from_chars(value.data(), value.data() + value.size(), number);
     if (fault != std::errc{} || end != value.data() + value.size()) {
-      throw Error(fmt::format("its code has {}={}, which is no integer", macro.name, value));
+      throw Error(fmt::format("its code has {}={}, which is not an integer", macro.name, value));
     }
   }
   for (const TypeVariable& variable : space.types) {
     const std::string_view value = value_of(variable.name);
     const auto type = element_type_from(value);
     if (!type || std::find(variable.allowed.begin(), variable.allowed.end(), *type) == variable.allowed.end()) {
-      throw Error(fmt::format("its code has {}={}, which is no type of the search space", variable.name, value));
+      throw Error(fmt::format("its code has {}={}, which is not a type of the search space", variable.name, value));
     }
   }
   if (next != code.defines.size()) {
-    throw Error(fmt::format("its code has a macro {}, the search space has none", code.defines[next]));
+    throw Error(fmt::format("its code has a macro {}, which the search space lacks", code.defines[next]));
   }
 }
 
@@ -99,7 +100,7 @@ void check_options(const Space& space, const BundleCode& code) {
     }
   }
   if (next != code.options.size()) {
-    throw Error(fmt::format("its code was compiled with {}, which the search space does not give", code.options[next]));
+    throw Error(fmt::format("its code was compiled with {}, which the search space does not have", code.options[next]));
   }
 }
 
@@ -111,7 +112,7 @@ void check_winner(const Space& space, const BundleWinner& winner, const DeviceLi
     }
   } catch (const Error& error) {
     throw Error(
-        fmt::format("the winner {} of {} cannot be: {}", winner.config.text(), winner.problem.text(), error.what()));
+        fmt::format("the winner {} of {} is not valid: {}", winner.config.text(), winner.problem.text(), error.what()));
   }
 }
 
@@ -147,13 +148,12 @@ void check_kernel(const BundleKernel& kernel, const std::filesystem::path& kerne
   const std::string made = text_of(*bundle.device);
   const std::string own = text_of(here);
   if (tuned) {
-    bundle_format::refuse(file,
-                          fmt::format("its winners were measured on {}, and {} is {}; make one from a "
-                                      "database of this device, or take the winners as they are with --any-device",
-                                      made, id, own));
+    bundle_format::refuse(file, fmt::format("its winners were measured on {}, and {} is {}; make one from a "
+                                            "database of this device, or use the winners as they are with --any-device",
+                                            made, id, own));
   }
   bundle_format::refuse(file, fmt::format("it has no winners, and its configurations and code are for the limits of "
-                                          "{}, and {} is {}; make one for this device (pascaline bundle), or take "
+                                          "{}, and {} is {}; make one for this device (pascaline bundle), or use "
                                           "it as it is with --any-device",
                                           made, id, own));
 }
@@ -166,8 +166,9 @@ TargetPlan check_bundle_device(const Bundle& bundle, const std::string& file, co
     bundle_format::refuse(
         file, fmt::format("its code is {} for {}, and {} ({}) is {}; make one with pascaline "
                           "bundle --arch {}",
-                          bundle.kind == BinaryKind::ptx ? "PTX" : "machine code", bundle.architecture, device.id,
-                          device.name, device.architecture, device.architecture));
+                          bundle.kind == BinaryKind::ptx ? "PTX" : "machine code",
+                          shown_architecture(bundle.architecture), device.id, device.name,
+                          shown_architecture(device.architecture), shown_architecture(device.architecture)));
   }
   const DeviceRow here = device_row(device);
   if (bundle.device && !any_device && !same_identity(*bundle.device, here)) {
@@ -182,7 +183,7 @@ void check_bundle_kernels(const Bundle& bundle, const std::string& file, const s
     try {
       check_kernel(kernel, kernels, spaces, limits);
     } catch (const Error& error) {
-      bundle_format::refuse(file, fmt::format("kernel '{}': {}; make it anew with this program's kernels "
+      bundle_format::refuse(file, fmt::format("kernel '{}': {}; make it again with this program's kernels "
                                               "(pascaline bundle)",
                                               kernel.name, error.what()));
     }

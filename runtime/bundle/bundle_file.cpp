@@ -35,7 +35,7 @@ Header read_header(std::string_view bytes, std::uint64_t actual_bytes) {
   }
   if (const std::uint64_t version = number_at(bytes, 8); version != format::kVersion) {
     throw Error(
-        fmt::format("its format is {}, this program reads {}; make it anew with this program's pascaline bundle",
+        fmt::format("its format is {}, this program reads {}; make it again with this program's pascaline bundle",
                     version, format::kVersion));
   }
   Header header{number_at(bytes, 16), number_at(bytes, 24), bytes.substr(32, format::kHashDigits)};
@@ -55,7 +55,7 @@ Bundle parse(std::string_view bytes) {
   const Header header = read_header(bytes, bytes.size());
   const std::string_view manifest = bytes.substr(format::kHeaderBytes, header.manifest_bytes);
   if (hash_hex(manifest) != header.manifest_hash) {
-    throw Error(fmt::format("its manifest does not have the hash in its header: {}", format::kDamaged));
+    throw Error(fmt::format("the hash of its manifest is not the one in its header: {}", format::kDamaged));
   }
   const std::uint64_t end = format::kHeaderBytes + header.manifest_bytes;
   const std::uint64_t begin = format::aligned(end);
@@ -81,7 +81,7 @@ Bundle parse_bundle(std::string_view bytes, const std::string& file) {
   try {
     return parse(bytes);
   } catch (const SpaceError& error) {
-    format::refuse(file, fmt::format("{}; make it anew with pascaline bundle", error.what()));
+    format::refuse(file, fmt::format("{}; make it again with pascaline bundle", error.what()));
   } catch (const Error& error) {
     format::refuse(file, error.what());
   }

@@ -52,9 +52,9 @@ inline constexpr std::array<std::pair<std::string_view, int Resources::*>, 8> kR
 /// Reads a manifest whose codes are these bytes. Throws Error (SpaceError) without naming the file.
 [[nodiscard]] Bundle read_manifest(std::string_view manifest, std::string_view codes);
 
-inline constexpr const char* kDamaged = "the file is damaged; copy it again, or make it anew with pascaline bundle";
+inline constexpr const char* kDamaged = "the file is damaged; copy it again, or make it again with pascaline bundle";
 
-/// Throws Error "cannot use bundle FILE: why", in one line and without commands to the terminal, whatever the file
+/// Throws Error "cannot use bundle FILE: why", in one line and without terminal control characters, whatever the file
 /// holds.
 [[noreturn]] void refuse(const std::string& file, std::string why);
 

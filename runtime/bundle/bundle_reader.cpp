@@ -4,6 +4,7 @@
 #include <cmath>
 #include <set>
 
+#include "core/device/emulator_name.hpp"
 #include "core/error.hpp"
 #include "core/util/hash.hpp"
 #include "core/util/json_reader.hpp"
@@ -21,7 +22,7 @@ constexpr std::int64_t kMaxOfALimit = std::int64_t{1} << 48U;
 std::size_t bounded_size(const JsonNode& list, std::size_t most) {
   const std::size_t size = list.array_size();
   if (size > most) {
-    list.fail(fmt::format("has {} entries, a bundle at most {}", size, most));
+    list.fail(fmt::format("has {} entries; a bundle has at most {}", size, most));
   }
   return size;
 }
@@ -85,11 +86,11 @@ class ManifestReader {
     const auto known = std::find_if(format::kKinds.begin(), format::kKinds.end(),
                                     [&](const auto& kind) { return kind.second == text; });
     if (known == format::kKinds.end()) {
-      node.fail(fmt::format("'{}' is no kind of code", text));
+      node.fail(fmt::format("'{}' is not a kind of code", text));
     }
     bundle_.kind = known->first;
-    if ((bundle_.kind == BinaryKind::host_object) != (bundle_.architecture == "host")) {
-      node.fail(fmt::format("there is no code of kind '{}' for {}", text, bundle_.architecture));
+    if ((bundle_.kind == BinaryKind::host_object) != (bundle_.architecture == kStoredEmulatorName)) {
+      node.fail(fmt::format("there is no code of kind '{}' for {}", text, shown_architecture(bundle_.architecture)));
     }
   }
 
@@ -117,11 +118,11 @@ class ManifestReader {
     device.compute_capability = node.at("compute_capability").text();
     device.sm_count = integer_from(node.at("sm_count"), 1, kMaxOfALimit);
     device.memory_bytes = static_cast<std::uint64_t>(integer_from(node.at("memory_bytes"), 0, INT64_MAX));
-    if (device.kind != (bundle_.kind == BinaryKind::host_object ? "host" : "cuda")) {
+    if (device.kind != (bundle_.kind == BinaryKind::host_object ? kStoredEmulatorName : "cuda")) {
       node.at("kind").fail(fmt::format("'{}' devices do not run this code", device.kind));
     }
     if (device.sm_count != bundle_.limits.sm_count) {
-      node.at("sm_count").fail("is another number than in the limits");
+      node.at("sm_count").fail("differs from the number in the limits");
     }
     bundle_.device = std::move(device);
   }
@@ -131,7 +132,7 @@ class ManifestReader {
     BundleKernel kernel;
     kernel.name = node.at("name").name();
     if (!names_.insert(kernel.name).second) {
-      node.at("name").fail(fmt::format("kernel '{}' stands twice", kernel.name));
+      node.at("name").fail(fmt::format("kernel '{}' is a duplicate", kernel.name));
     }
     kernel.source_hash = node.at("source_hash").name();
     kernel.space_hash = node.at("space_hash").name();
@@ -145,14 +146,14 @@ class ManifestReader {
       }
     }
     if (!kernel.winners.empty() && !bundle_.device) {
-      winners.fail("are of no device");
+      winners.fail("are there, but the bundle names no device");
     }
     const JsonNode codes = node.at("codes");
     std::set<std::pair<std::vector<std::string>, std::vector<std::string>>> keys;
     for (std::size_t i = 0; i < bounded_size(codes, format::kMaxCodes); ++i) {
       kernel.codes.push_back(read_code(codes.at(i), kernel));
       if (!keys.emplace(kernel.codes.back().defines, kernel.codes.back().options).second) {
-        codes.at(i).fail("there is such code already");
+        codes.at(i).fail("is a duplicate of earlier code");
       }
     }
     bundle_.kernels.push_back(std::move(kernel));
@@ -246,7 +247,7 @@ class ManifestReader {
     format::require_zeros(codes_.substr(next_, begin - next_));
     const std::string_view bytes = codes_.substr(begin, size);
     if (node.at("hash").name() != hash_hex(bytes)) {
-      node.at("hash").fail("is not that of the code: " + std::string(format::kDamaged));
+      node.at("hash").fail("does not match the code: " + std::string(format::kDamaged));
     }
     next_ = begin + size;
     ++codes_read_;
@@ -267,7 +268,7 @@ class ManifestReader {
       node.fail(error.what());
     }
     if (architecture != bundle_.architecture) {
-      node.fail(fmt::format("is code for {}, not for {}", architecture, bundle_.architecture));
+      node.fail(fmt::format("is code for {}, not for {}", architecture, shown_architecture(bundle_.architecture)));
     }
     for (const auto& [name, member] : format::kResources) {
       if (needed.*member != code.resources.*member) {

@@ -53,7 +53,8 @@ bool is_packed(StoredType type) noexcept {
 // Tensors of a folder under their official names.
 class Matching {
  public:
-  Matching(const std::vector<TensorSpec>& specs, const ModelConfig& config) : specs_(&specs), stored_(specs.size()) {
+  Matching(const std::vector<TensorSpec>& specs, const ModelConfig& config)
+      : specs_(&specs), family_(config.family), stored_(specs.size()) {
     for (std::size_t i = 0; i < specs.size(); ++i) {
       index_.emplace(specs[i].name, i);
     }
@@ -67,7 +68,7 @@ class Matching {
       problems_.quantised.push_back(tensor.name);
       return;
     }
-    const std::string name = official_tensor_name(tensor.name);
+    const std::string name = official_tensor_name(tensor.name, family_);
     if (name == spare_head_.name) {
       spare_heads_ += 1;
       if (spare_heads_ > 1) {
@@ -112,6 +113,7 @@ class Matching {
   }
 
   const std::vector<TensorSpec>* specs_;
+  ModelFamily family_;
   std::map<std::string, std::size_t> index_;
   std::vector<const StoredTensor*> stored_;
   TensorSpec spare_head_;  // empty if the head is the model's own

@@ -7,7 +7,7 @@
 
 #include "runtime/checkpoint/model_config.hpp"
 #include "runtime/checkpoint/safetensors.hpp"
-#include "runtime/checkpoint/tensor_list.hpp"
+#include "runtime/checkpoint/weight_table.hpp"
 
 namespace pascaline {
 

@@ -29,47 +29,28 @@ std::uint64_t split_mix(std::uint64_t state) noexcept {
   return state ^ (state >> 31U);
 }
 
-enum class Kind : std::uint8_t { matrix, norm, bias, pixels };
-
-Kind kind_of(std::string_view name) noexcept {
-  if (name == "pixel_values") {
-    return Kind::pixels;
-  }
-  const std::size_t dot = name.rfind('.');
-  const std::string_view leaf = name.substr(dot == std::string_view::npos ? 0 : dot + 1);
-  const std::string_view path = name.substr(0, dot == std::string_view::npos ? 0 : dot);
-  const std::size_t parent = path.rfind('.');
-  const bool norm = path.find("norm", parent == std::string_view::npos ? 0 : parent) != std::string_view::npos;
-  return norm && leaf == "weight" ? Kind::norm : leaf == "bias" ? Kind::bias : Kind::matrix;
-}
-
 // A weight has one of 256 values, by the byte drawn for it.
 using Values = std::array<float, 256>;
 
-float hashed_value(Kind kind, std::uint32_t byte) noexcept {
-  const float unit = (static_cast<float>(byte) - 128.0F) / 128.0F;
-  switch (kind) {
-    case Kind::norm:
-      return 1.0F + (static_cast<float>(byte >> 3U) - 16.0F) / 64.0F;
-    case Kind::bias:
-      return unit / 16.0F;
-    case Kind::pixels:
-      return unit;
-    case Kind::matrix:
-      break;
+// In [-1, 1).
+float unit_of(std::uint32_t byte) noexcept { return (static_cast<float>(byte) - 128.0F) / 128.0F; }
+
+float hashed_value(TensorKind kind, std::uint32_t byte) noexcept {
+  if (kind == TensorKind::norm) {
+    return 1.0F + (static_cast<float>(byte >> 3U) - 16.0F) / 64.0F;
   }
-  return unit / 8.0F;
+  return unit_of(byte) / (kind == TensorKind::bias ? 16.0F : 8.0F);
 }
 
 // Odd multiples, so that the mean is exact; few enough values for the 8 bits of a bfloat16.
-float random_value(Kind kind, std::uint32_t byte) noexcept {
-  if (kind == Kind::norm) {
+float random_value(TensorKind kind, std::uint32_t byte) noexcept {
+  if (kind == TensorKind::norm) {
     return 1.0F + (static_cast<float>(byte >> 4U) - 7.5F) / 64.0F;
   }
   return (2.0F * static_cast<float>(byte) - 255.0F) / 256.0F / 32.0F;
 }
 
-Values table_of(Kind kind, float (*value)(Kind, std::uint32_t)) noexcept {
+Values table_of(TensorKind kind, float (*value)(TensorKind, std::uint32_t)) noexcept {
   Values values{};
   for (std::uint32_t byte = 0; byte < values.size(); ++byte) {
     values[byte] = value(kind, byte);
@@ -136,29 +117,30 @@ void draw_random(std::uint64_t start, std::uint64_t first, std::span<std::uint8_
 
 }  // namespace
 
-float hash_weight(std::string_view name, std::uint64_t index) noexcept {
-  return hashed_value(kind_of(name), hashed_byte(fnv1a(name), index));
+float hash_weight(const TensorSpec& tensor, std::uint64_t index) noexcept {
+  return hashed_value(tensor.kind, hashed_byte(fnv1a(tensor.name), index));
 }
+
+float hash_pixel(std::uint64_t index) noexcept { return unit_of(hashed_byte(fnv1a("pixel_values"), index)); }
 
 WeightSource hash_weights(const ModelConfig& config) {
   std::vector<TensorSpec> tensors = required_tensors(config);
   return {tensors, [tensors](std::size_t index, ElementType type, std::int64_t first, std::span<std::byte> out) {
-            const std::string& name = tensors[index].name;
-            const auto draw = [start = fnv1a(name)](std::uint64_t at, std::span<std::uint8_t> bytes) {
+            const TensorSpec& tensor = tensors[index];
+            const auto draw = [start = fnv1a(tensor.name)](std::uint64_t at, std::span<std::uint8_t> bytes) {
               draw_hashed(start, at, bytes);
             };
-            fill(table_of(kind_of(name), hashed_value), draw, type, first, out);
+            fill(table_of(tensor.kind, hashed_value), draw, type, first, out);
           }};
 }
 
 WeightSource random_weights(const ModelConfig& config, std::uint64_t seed) {
   std::vector<TensorSpec> tensors = required_tensors(config);
   return {tensors, [tensors, seed](std::size_t index, ElementType type, std::int64_t first, std::span<std::byte> out) {
-            const std::string& name = tensors[index].name;
-            const auto draw = [start = fnv1a(name) ^ split_mix(seed)](std::uint64_t at, std::span<std::uint8_t> bytes) {
-              draw_random(start, at, bytes);
-            };
-            fill(table_of(kind_of(name), random_value), draw, type, first, out);
+            const TensorSpec& tensor = tensors[index];
+            const auto draw = [start = fnv1a(tensor.name) ^ split_mix(seed)](
+                                  std::uint64_t at, std::span<std::uint8_t> bytes) { draw_random(start, at, bytes); };
+            fill(table_of(tensor.kind, random_value), draw, type, first, out);
           }};
 }
 

@@ -20,7 +20,7 @@ double number(const JsonNode& root, std::string_view key, double low, double hig
   }
   const double value = root.at(key).real();
   if (!(value > low && value <= high)) {
-    root.at(key).fail(fmt::format("{} is not possible here (above {}, at most {})", value, low, high));
+    root.at(key).fail(fmt::format("{} is out of range (greater than {}, at most {})", value, low, high));
   }
   return value;
 }

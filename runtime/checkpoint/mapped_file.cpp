@@ -53,7 +53,7 @@ MappedFile::MappedFile(std::filesystem::path file) : path_(std::move(file)) {
     fail(path_, "examine");
   }
   if (!S_ISREG(status.st_mode)) {
-    throw ModelError(fmt::format("{}: this is no regular file", path_.string()), EINVAL);
+    throw ModelError(fmt::format("{}: this is not a regular file", path_.string()), EINVAL);
   }
   const auto size = static_cast<std::size_t>(status.st_size);
   if (size == 0) {

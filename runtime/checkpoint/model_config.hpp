@@ -3,13 +3,17 @@
 #include <array>
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace pascaline {
 
-/// Sizes of the decoder, from `text_config`.
+/// The kinds of models that can be read; `traits_of` says what sets them apart.
+enum class ModelFamily : std::uint8_t { qwen3_vl, qwen3 };
+
+/// Sizes of the text decoder.
 struct TextConfig {
   std::int64_t hidden = 0;
   std::int64_t layers = 0;
@@ -20,13 +24,14 @@ struct TextConfig {
   std::int64_t vocab = 0;
   std::int64_t max_positions = 0;
   double rope_theta = 0;
-  std::array<std::int64_t, 3> mrope_section{};  ///< frequencies of time, height, width; together head_dim / 2
-  bool tied = false;                            ///< the head is the embedding
+  /// Frequencies of time, height, width; together head_dim / 2. Where positions have one axis, it is the first.
+  std::array<std::int64_t, 3> mrope_section{};
+  bool tied = false;  ///< the head is the embedding
 
   friend bool operator==(const TextConfig&, const TextConfig&) = default;
 };
 
-/// Sizes of the vision tower, from `vision_config`.
+/// Sizes of a vision tower, and the tokens that stand for images.
 struct VisionConfig {
   std::int64_t hidden = 0;
   std::int64_t depth = 0;
@@ -40,6 +45,10 @@ struct VisionConfig {
   std::int64_t positions = 0;                   ///< learned positions, a square grid
   double rope_theta = 10000;                    ///< base of the angles; the released models leave it out
   std::vector<std::int64_t> deepstack_indexes;  ///< blocks whose output is injected, ascending
+  std::int64_t image_token = 0;
+  std::int64_t video_token = 0;
+  std::int64_t start_token = 0;
+  std::int64_t end_token = 0;
 
   [[nodiscard]] std::int64_t head_dim() const noexcept { return hidden / heads; }
   /// Edge of the grid of learned positions.
@@ -52,22 +61,19 @@ struct VisionConfig {
   friend bool operator==(const VisionConfig&, const VisionConfig&) = default;
 };
 
-/// A Qwen3-VL model as its config.json describes it.
+/// A model as its config.json describes it: a text decoder, and a vision tower if it reads images.
 struct ModelConfig {
+  ModelFamily family = ModelFamily::qwen3_vl;
   TextConfig text;
-  VisionConfig vision;
-  std::int64_t image_token = 0;
-  std::int64_t video_token = 0;
-  std::int64_t vision_start_token = 0;
-  std::int64_t vision_end_token = 0;
-  std::vector<std::int64_t> eos_tokens;  ///< of text_config; may be empty, as generation_config.json has them too
+  std::optional<VisionConfig> vision;
+  std::vector<std::int64_t> eos_tokens;  ///< may be empty, as generation_config.json has them too
 
   friend bool operator==(const ModelConfig&, const ModelConfig&) = default;
 };
 
 /// Reads the text of a config.json; `file` begins every complaint. Nothing that a forward pass needs has a default, and
 /// nothing that may change its results is passed over: throws ModelError with the JSON pointer of a key that is
-/// missing, impossible, not supported or not known.
+/// missing, impossible, not supported or not known; a family that is not known is named with those that are.
 [[nodiscard]] ModelConfig parse_model_config(std::string_view text, const std::string& file);
 
 /// The same of `folder`/config.json.

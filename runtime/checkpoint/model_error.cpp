@@ -42,7 +42,7 @@ std::string read_model_file(const std::filesystem::path& file, std::uintmax_t ma
     throw ModelError(fmt::format("{}: the model folder lacks this file; download the model completely", file.string()));
   }
   if (!std::filesystem::is_regular_file(status)) {
-    throw ModelError(fmt::format("{}: this is no regular file", file.string()));
+    throw ModelError(fmt::format("{}: this is not a regular file", file.string()));
   }
   const std::uintmax_t bytes = std::filesystem::file_size(file, error);
   if (!error && bytes > max_bytes) {

@@ -31,7 +31,7 @@ bool is_there(const fs::path& file) {
 void check_shard_name(const JsonNode& node, const std::string& name) {
   if (name.find('/') != std::string::npos || name.find('\\') != std::string::npos ||
       name.find('\0') != std::string::npos || name.starts_with('.') || !name.ends_with(kSuffix)) {
-    node.fail(fmt::format("{} is no name of a safetensors file in this folder", quoted_name(name)));
+    node.fail(fmt::format("{} is not the name of a safetensors file in this folder", quoted_name(name)));
   }
 }
 
@@ -106,7 +106,7 @@ std::vector<Safetensors> open_model_files(const fs::path& folder) {
   const fs::path single = folder / "model.safetensors";
   const fs::path index = folder / "model.safetensors.index.json";
   if (is_there(single) && is_there(index)) {
-    throw ModelError(fmt::format("{}: there is both {} and {}; remove the one that is not meant", folder.string(),
+    throw ModelError(fmt::format("{}: there is both {} and {}; remove the one that is not needed", folder.string(),
                                  single.filename().string(), index.filename().string()));
   }
   if (is_there(index)) {

@@ -63,10 +63,13 @@ constexpr std::array kTextLimited{
     kNormEpsilon,
 };
 
-// Layers without a window, where there is none; how training was split; and tokens that count at the top of the file.
+// Layers without a window, where there is none, and how training was split.
+constexpr std::array kDecoderUnused{Keys("is_decoder"), Keys("max_window_layers"), Keys("pretraining_tp")};
+
+// Tokens that count at the top of the file.
 constexpr std::array kTextUnused{
-    Keys("image_token_id"),      Keys("is_decoder"),     Keys("max_window_layers"),     Keys("pretraining_tp"),
-    Keys("vision_end_token_id"), Keys("video_token_id"), Keys("vision_start_token_id"), Keys("vision_token_id"),
+    Keys("image_token_id"),        Keys("vision_end_token_id"), Keys("video_token_id"),
+    Keys("vision_start_token_id"), Keys("vision_token_id"),
 };
 
 constexpr std::array kRopeRead{Keys("mrope_section"), Keys("rope_theta")};
@@ -75,6 +78,12 @@ constexpr std::array kTextRopeLimited{
     LimitedKey{"partial_rotary_factor", "[1]"},
     LimitedKey{"rope_type", kRopeTypes},
     LimitedKey{"type", R"(["default", "mrope"])"},
+};
+constexpr std::array kPlainRopeRead{Keys("rope_theta")};
+constexpr std::array kPlainRopeLimited{
+    LimitedKey{"partial_rotary_factor", "[1]"},
+    LimitedKey{"rope_type", kRopeTypes},
+    LimitedKey{"type", kRopeTypes},
 };
 constexpr std::array kVisionRopeRead{Keys("rope_theta")};
 constexpr std::array kVisionRopeLimited{LimitedKey{"rope_type", kRopeTypes}, LimitedKey{"type", kRopeTypes}};
@@ -197,7 +206,8 @@ constexpr auto joined(const std::array<Element, A>& a, const std::array<Element,
   return all;
 }
 
-constexpr auto kTextNoEffect = joined(kCommonKeys, kTextUnused);
+constexpr auto kDecoderNoEffect = joined(kCommonKeys, kDecoderUnused);
+constexpr auto kTextNoEffect = joined(kDecoderNoEffect, kTextUnused);
 
 // The length of a window says nothing where windows are off.
 void check_windows(const JsonNode& text) {
@@ -219,6 +229,13 @@ void check_text_keys(const JsonNode& text) {
   check_windows(text);
   check_keys(text, {kTextRead, kTextLimited, kTextNoEffect});
 }
+
+void check_qwen3_keys(const JsonNode& root) {
+  check_windows(root);
+  check_keys(root, {kTextRead, kTextLimited, kDecoderNoEffect});
+}
+
+void check_plain_rope_keys(const JsonNode& rope) { check_keys(rope, {kPlainRopeRead, kPlainRopeLimited, {}}); }
 
 void check_text_rope_keys(const JsonNode& rope) { check_keys(rope, {kRopeRead, kTextRopeLimited, {}}); }
 

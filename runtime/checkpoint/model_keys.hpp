@@ -13,6 +13,10 @@ inline constexpr LimitedKey kNormEpsilon{"rms_norm_eps", "[1e-06]"};
 /// key if it does. Whoever reads the object checks the values of the keys that are read.
 void check_text_keys(const JsonNode& text);
 void check_text_rope_keys(const JsonNode& rope);
+/// Of a model that only reads text, whose keys all stand at the top of the file.
+void check_qwen3_keys(const JsonNode& root);
+/// Of positions with one axis.
+void check_plain_rope_keys(const JsonNode& rope);
 void check_vision_keys(const JsonNode& vision);
 void check_vision_rope_keys(const JsonNode& rope);
 /// Keys of the text model that stand at the top of the file, where nothing reads them, must say the same.

@@ -53,7 +53,7 @@ struct SafetensorsContent {
 
 /// Reads the bytes of a safetensors file, whose tensors then point into them. Every byte must be accounted for: throws
 /// ModelError, which begins with `file` and names the tensor, for a header that is cut off, above 100 MB, not JSON or
-/// not of this format, a name that stands twice, an unknown type, impossible extents, and bytes that are missing,
+/// not of this format, a name that occurs twice, an unknown type, impossible extents, and bytes that are missing,
 /// left over, shared by tensors, or not as many as type and shape need.
 [[nodiscard]] SafetensorsContent parse_safetensors(std::span<const std::byte> bytes, const std::string& file);
 
@@ -78,7 +78,7 @@ class Safetensors {
 };
 
 /// Writes a safetensors file beside its place and renames it there. Tensors of wide types come first, so that all are
-/// aligned. Throws ModelError for a name that stands twice or is `__metadata__`, text that is not UTF-8, or bytes that
+/// aligned. Throws ModelError for a name that occurs twice or is `__metadata__`, text that is not UTF-8, or bytes that
 /// do not fit type and shape; Error with the errno if the file cannot be written.
 void write_safetensors(const std::filesystem::path& file, std::span<const StoredTensor> tensors,
                        const std::map<std::string, std::string>& metadata = {});

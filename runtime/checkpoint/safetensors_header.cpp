@@ -12,7 +12,7 @@
 
 #include "runtime/checkpoint/model_error.hpp"
 #include "runtime/checkpoint/safetensors.hpp"
-#include "runtime/checkpoint/tensor_list.hpp"
+#include "runtime/checkpoint/weight_table.hpp"
 
 namespace pascaline {
 namespace {
@@ -56,7 +56,7 @@ struct Entry {
 };
 
 // Takes the parser's events one after the other, so that nothing but what the format allows is ever built, and a name
-// that stands twice is seen.
+// that occurs twice is seen.
 class HeaderReader final : public nlohmann::json_sax<json> {
  public:
   explicit HeaderReader(const std::string& file) : file_(&file) {}
@@ -64,12 +64,12 @@ class HeaderReader final : public nlohmann::json_sax<json> {
   bool null() override { misplaced("null"); }
   bool boolean(bool /*value*/) override { misplaced("a truth value"); }
   bool number_float(number_float_t /*value*/, const string_t& text) override {
-    misplaced(fmt::format("{}, which is no integer of 64 bits", quoted_name(text)));
+    misplaced(fmt::format("{}, which is not an integer that fits 64 bits", quoted_name(text)));
   }
   bool binary(binary_t& /*value*/) override { misplaced("binary data"); }
 
   bool number_integer(number_integer_t value) override {
-    fail(fmt::format("{} is negative, which no extent or offset can be", value));
+    fail(fmt::format("{} is negative, but extents and offsets cannot be", value));
   }
 
   bool number_unsigned(number_unsigned_t value) override {
@@ -123,14 +123,14 @@ class HeaderReader final : public nlohmann::json_sax<json> {
   bool key(string_t& name) override {
     if (place_ == Place::names) {
       if (!names_.insert(name).second) {
-        throw ModelError(fmt::format("{}: the name {} stands twice in the header", *file_, quoted_name(name)));
+        throw ModelError(fmt::format("{}: the name {} is a duplicate in the header", *file_, quoted_name(name)));
       }
     } else {
       if (place_ == Place::tensor && name != "dtype" && name != "shape" && name != "data_offsets") {
         fail(fmt::format("the key {} is unknown", quoted_name(name)));
       }
       if (!seen_.insert(name).second) {
-        fail(fmt::format("the key {} stands twice", quoted_name(name)));
+        fail(fmt::format("the key {} is a duplicate", quoted_name(name)));
       }
     }
     key_ = std::move(name);
@@ -261,7 +261,7 @@ std::string_view header_of(std::span<const std::byte> bytes, const std::string& 
   }
   std::memcpy(&length, bytes.data(), sizeof length);
   if (length > kMaxHeaderBytes) {
-    throw ModelError(fmt::format("{}: this is no safetensors file: it would have a header of {} bytes (at most {})",
+    throw ModelError(fmt::format("{}: this is not a safetensors file: it would have a header of {} bytes (at most {})",
                                  file, length, kMaxHeaderBytes));
   }
   if (length > bytes.size() - sizeof length) {
@@ -283,7 +283,7 @@ SafetensorsContent parse_safetensors(std::span<const std::byte> bytes, const std
   const std::size_t null = header.find('\0');
   if (!header.starts_with('{') || null != std::string_view::npos) {
     throw ModelError(fmt::format(
-        "{}: the header is no JSON object: {}", file,
+        "{}: the header is not a JSON object: {}", file,
         null != std::string_view::npos ? "it holds a null character" : "it does not begin with an opening brace"));
   }
   HeaderReader reader(file);

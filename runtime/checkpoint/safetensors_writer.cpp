@@ -12,7 +12,7 @@
 
 #include "runtime/checkpoint/model_error.hpp"
 #include "runtime/checkpoint/safetensors.hpp"
-#include "runtime/checkpoint/tensor_list.hpp"
+#include "runtime/checkpoint/weight_table.hpp"
 
 namespace pascaline {
 namespace {
@@ -104,7 +104,7 @@ void write_safetensors(const fs::path& file, std::span<const StoredTensor> tenso
   }
   if (!out || error) {
     const int code = error ? error.value() : errno;
-    throw Error(fmt::format("cannot write {}: {}; is there such a folder, and space in it?", file.string(),
+    throw Error(fmt::format("cannot write {}: {}; does the folder exist, and has it free space?", file.string(),
                             std::strerror(code)),
                 code);
   }

@@ -3,23 +3,10 @@
 #include <algorithm>
 #include <array>
 
+#include "runtime/checkpoint/model_family.hpp"
+
 namespace pascaline {
 namespace {
-
-struct PrefixRule {
-  std::string_view from;
-  std::string_view to;
-};
-
-constexpr std::array<PrefixRule, 9> kPrefixRules{{{"language_model.model.", "model.language_model."},
-                                                  {"language_model.lm_head.", "lm_head."},
-                                                  {"language_model.", "model.language_model."},
-                                                  {"vision_tower.", "model.visual."},
-                                                  {"visual.", "model.visual."},
-                                                  {"layers.", "model.language_model.layers."},
-                                                  {"embed_tokens.", "model.language_model.embed_tokens."},
-                                                  {"norm.", "model.language_model.norm."},
-                                                  {"lm_head.", "lm_head."}}};
 
 constexpr std::array<std::string_view, 14> kQuantisationLeaves{
     "weight_scale", "weight_scale_inv", "weight_packed", "weight_shape", "weight_zero_point",
@@ -28,15 +15,15 @@ constexpr std::array<std::string_view, 14> kQuantisationLeaves{
 
 }  // namespace
 
-std::string official_tensor_name(std::string_view stored) {
+std::string official_tensor_name(std::string_view stored, ModelFamily family) {
   constexpr std::string_view kModel = "model.";
   std::string_view name = stored;
   if (name.starts_with(kModel)) {
     name.remove_prefix(kModel.size());
   }
-  for (const PrefixRule& rule : kPrefixRules) {
-    if (name.starts_with(rule.from)) {
-      return std::string(rule.to).append(name.substr(rule.from.size()));
+  for (const NamePrefix& prefix : traits_of(family).prefixes) {
+    if (name.starts_with(prefix.stored)) {
+      return std::string(prefix.official).append(name.substr(prefix.stored.size()));
     }
   }
   return std::string(stored);

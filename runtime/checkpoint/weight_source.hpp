@@ -11,7 +11,7 @@
 
 #include "core/problem.hpp"
 #include "runtime/checkpoint/checkpoint.hpp"
-#include "runtime/checkpoint/tensor_list.hpp"
+#include "runtime/checkpoint/weight_table.hpp"
 
 namespace pascaline {
 
@@ -61,8 +61,10 @@ class WeightSource {
 /// Weights that are a hash of their name and place, exact in every type: 8 bits of SplitMix64 over FNV-1a. Models of
 /// any configuration without a file, for comparing one implementation with another.
 [[nodiscard]] WeightSource hash_weights(const ModelConfig& config);
-/// Element `index` of the hashed tensor of that name. `pixel_values` is one too: patches in [-1, 1).
-[[nodiscard]] float hash_weight(std::string_view name, std::uint64_t index) noexcept;
+/// Element `index` of that tensor, hashed.
+[[nodiscard]] float hash_weight(const TensorSpec& tensor, std::uint64_t index) noexcept;
+/// Element `index` of patches hashed likewise, in [-1, 1).
+[[nodiscard]] float hash_pixel(std::uint64_t index) noexcept;
 
 /// Random weights for benchmarks, the same for the same seed on every machine and exact in every type: matrices and
 /// biases uniform with the deviation 0.018, norms between 0.88 and 1.12.

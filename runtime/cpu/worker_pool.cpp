@@ -59,7 +59,7 @@ void WorkerPool::start(int threads) {
   } catch (const std::exception& error) {
     const std::size_t started = workers_.size() + 1;
     stop();
-    throw Error(fmt::format("cannot start {} threads to compute with, {} is the most at present ({}); ask for fewer",
+    throw Error(fmt::format("cannot start {} computing threads, {} is the maximum at present ({}); ask for fewer",
                             threads, started, error.what()));
   }
   threads_ = threads;

@@ -9,11 +9,12 @@
 #include <cstdlib>
 #include <variant>
 
+#include "core/device/emulator_name.hpp"
 #include "core/error.hpp"
 #include "core/util/hash.hpp"
 #include "runtime/device/cubin_info.hpp"
 #include "runtime/device/cuda/nvrtc.hpp"
-#include "runtime/device/emulator/host_device.hpp"
+#include "runtime/device/emulator/emulated_device.hpp"
 
 namespace pascaline {
 namespace {
@@ -196,7 +197,7 @@ Toolchain& Toolchain::operator=(Toolchain&&) noexcept = default;
 Toolchain::~Toolchain() = default;
 
 Toolchain Toolchain::find(const std::string& architecture, const std::string& nvrtc) {
-  if (architecture == "host") {
+  if (is_emulator_name(architecture)) {
     HostCompiler host = HostCompiler::find();
     return Toolchain(std::make_unique<Impl>(Impl{host, host.name, host.version, host.program}));
   }
@@ -211,10 +212,10 @@ const std::string& Toolchain::path() const noexcept { return impl_->path; }
 
 CompileResult Toolchain::compile(const CompileRequest& request) const {
   if (request.source == nullptr) {
-    throw Error("a compilation was asked for without a source");
+    throw Error("cannot compile without a source");
   }
   if (const HostCompiler* host = std::get_if<HostCompiler>(&impl_->tool)) {
-    return compile_for_host(*host, request);
+    return compile_for_emulator(*host, request);
   }
   return compile_with(*std::get<std::unique_ptr<Nvrtc>>(impl_->tool), request);
 }

@@ -32,15 +32,15 @@ struct CompileRequest {
   std::vector<std::string> options;  ///< further compiler options, e.g. `--maxrregcount=64`
   BinaryKind kind = BinaryKind::cubin;
   std::string architecture;        ///< "sm_61": of the cubin, or of the code the PTX is made for; "host"
-  bool address_sanitizer = false;  ///< host only
+  bool address_sanitizer = false;  ///< emulator only
 };
 
 /// A compiler for one target architecture: an NVRTC library or the system's C++ compiler.
 class Toolchain {
  public:
   /// NVRTC for `architecture`: the newest library found that supports it. `nvrtc` (a path or a version such as
-  /// "11.8"; empty: any) narrows the choice. For "host" the C++ compiler ($PASCALINE_HOST_CXX, c++, g++, clang++).
-  /// Throws NvrtcError or HostDeviceError that names what was found and what to install.
+  /// "11.8"; empty: any) narrows the choice. For "emulator" (or "host") the C++ compiler ($PASCALINE_HOST_CXX, c++,
+  /// g++, clang++). Throws NvrtcError or EmulatorError that names what was found and what to install.
   static Toolchain find(const std::string& architecture, const std::string& nvrtc = {});
 
   Toolchain(Toolchain&&) noexcept;
@@ -51,7 +51,7 @@ class Toolchain {
   [[nodiscard]] const std::string& version() const noexcept;   ///< "12.9", "12.2.0"
   [[nodiscard]] const std::string& path() const noexcept;      ///< of the library or program
 
-  /// Compiles; a kernel that does not compile is an ordinary result. Throws NvrtcError or HostDeviceError if the
+  /// Compiles; a kernel that does not compile is an ordinary result. Throws NvrtcError or EmulatorError if the
   /// compiler itself is broken.
   [[nodiscard]] CompileResult compile(const CompileRequest& request) const;
 

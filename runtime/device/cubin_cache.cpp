@@ -126,7 +126,7 @@ fs::path entry_file(const fs::path& folder, const std::string& key) {
                        return std::isalnum(static_cast<unsigned char>(c)) != 0;
                      });
   if (!plain) {
-    throw Error(fmt::format("'{}' is not a key of the kernel cache; keys are digits and letters", key));
+    throw Error(fmt::format("'{}' is not a key of the kernel cache; keys consist of digits and letters", key));
   }
   return folder / key.substr(0, 2) / key.substr(2);
 }
@@ -145,7 +145,7 @@ void make_folder(const fs::path& folder) {
 void warn_once(const Error& error) {
   static std::atomic<bool> warned{false};
   if (!warned.exchange(true)) {
-    fmt::print(stderr, "pascaline: compiled kernels are not kept: {}\n", error.what());
+    fmt::print(stderr, "pascaline: compiled kernels are not cached: {}\n", error.what());
   }
 }
 

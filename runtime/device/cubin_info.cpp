@@ -90,7 +90,7 @@ Cubin::Cubin(std::string_view bytes) {
   if (!bytes.starts_with("\x7f"
                          "ELF\x02\x01") ||
       bytes.size() < 64 || read_at<std::uint16_t>(bytes, 18) != kMachineCuda) {
-    throw Error("not a cubin: it is no 64-bit ELF file of the CUDA architecture");
+    throw Error("not a cubin: it is not a 64-bit ELF file of the CUDA architecture");
   }
   // CUDA 13 moved the SM version within the flags and marks that with the file's ABI version 8.
   const auto abi = read_at<std::uint8_t>(bytes, 8);

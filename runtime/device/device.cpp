@@ -13,7 +13,7 @@
 #include "runtime/device/cuda/driver_api.hpp"
 #include "runtime/device/device_failure.hpp"
 #include "runtime/device/device_names.hpp"
-#include "runtime/device/emulator/host_device.hpp"
+#include "runtime/device/emulator/emulated_device.hpp"
 
 namespace pascaline {
 
@@ -71,7 +71,7 @@ bool is_out_of_memory(const Error& error) noexcept {
   if (dynamic_cast<const CudaError*>(&error) != nullptr) {
     return error.code() == kCuOutOfMemory;
   }
-  return dynamic_cast<const HostDeviceError*>(&error) != nullptr && error.code() == ENOMEM;
+  return dynamic_cast<const EmulatorError*>(&error) != nullptr && error.code() == ENOMEM;
 }
 
 bool is_device_failure(const Error& error) noexcept {
@@ -81,12 +81,12 @@ bool is_device_failure(const Error& error) noexcept {
 std::unique_ptr<Device> open_device(const std::string& id) {
   check_device_name(id);
   const std::optional<int> ordinal = cuda_ordinal(id);
-  return ordinal ? open_cuda_device(*ordinal) : open_host_device();
+  return ordinal ? open_cuda_device(*ordinal) : open_emulated_device();
 }
 
 std::vector<DeviceInfo> list_devices(std::string* note) {
   std::vector<DeviceInfo> devices = list_cuda_devices(note);
-  devices.push_back(host_device_info());
+  devices.push_back(emulated_device_info());
   return devices;
 }
 

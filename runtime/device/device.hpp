@@ -18,16 +18,16 @@
 
 namespace pascaline {
 
-enum class DeviceKind : std::uint8_t { cuda, host };
+enum class DeviceKind : std::uint8_t { cuda, emulator };
 
 /// What a device is.
 struct DeviceInfo {
-  DeviceKind kind = DeviceKind::host;
-  std::string id;              ///< "cuda:0", "host"
+  DeviceKind kind = DeviceKind::emulator;
+  std::string id;              ///< "cuda:0", "emulator"
   std::string name;            ///< marketing name, or the processor's model
-  std::string architecture;    ///< "sm_90"; "host"
-  std::string uuid;            ///< "GPU-…"; for the host a hash of machine-id and processor
-  std::string driver_version;  ///< "580.82.07 (CUDA 13.0)", or "13.0" if only that is known; empty on the host
+  std::string architecture;    ///< "sm_90"; "host", which `shown_architecture` names for users
+  std::string uuid;            ///< "GPU-…"; for the emulator a hash of machine-id and processor
+  std::string driver_version;  ///< "580.82.07 (CUDA 13.0)", or "13.0" if only that is known; empty on the emulator
   std::uint64_t memory_bytes = 0;
   DeviceLimits limits;
 };
@@ -43,7 +43,7 @@ struct Sensors {
   std::optional<double> sm_clock_limit_mhz{};     ///< the highest that the card has
 };
 
-/// A device that runs kernels: `cuda:N` or `host`. One thread uses a Device at a time; launches are ordered.
+/// A device that runs kernels: `cuda:N` or `emulator`. One thread uses a Device at a time; launches are ordered.
 class Device {
  public:
   /// Bytes of each guard band before and behind a buffer's data.
@@ -61,7 +61,7 @@ class Device {
   [[nodiscard]] virtual DeviceMemory& memory() noexcept = 0;
 
   /// Memory of `bytes` (0 is allowed) between intact guard bands, contents unspecified. Throws CudaError or
-  /// HostDeviceError if there is not enough.
+  /// EmulatorError if there is not enough.
   [[nodiscard]] virtual Buffer allocate(std::size_t bytes) = 0;
   virtual void upload(const Buffer& to, std::span<const std::byte> from) = 0;
   virtual void download(std::span<std::byte> to, const Buffer& from) = 0;
@@ -74,19 +74,19 @@ class Device {
   /// modulo 2^64: no change of a single word leaves it as it was. Ordered with launches; throws as `synchronize` does.
   [[nodiscard]] virtual std::uint64_t checksum(const Buffer& buffer) = 0;
 
-  /// Loads a binary made for this device; throws CudaError or HostDeviceError with the loader's log.
+  /// Loads a binary made for this device; throws CudaError or EmulatorError with the loader's log.
   [[nodiscard]] virtual Kernel load(const Binary& binary) = 0;
   /// Starts the kernel; `arguments[i]` points to the i-th argument's value, as for cuLaunchKernel. Does not wait.
-  /// Throws CudaError or HostDeviceError if the launch is refused.
+  /// Throws CudaError or EmulatorError if the launch is refused.
   virtual void launch(const Kernel& kernel, const Geometry& geometry, std::span<void* const> arguments) = 0;
   /// What `work` launches and fills, recorded in its order and not run: argument values are kept, what they point to is
   /// not. While it records, the device takes launches of kernels and fills only: whatever allocates, loads, copies,
-  /// reads back, waits, times, resets, records or launches a graph throws CudaError or HostDeviceError, and nothing of
-  /// it is recorded. `work` must not free anything either. Throws what `work` throws, CudaError or HostDeviceError.
+  /// reads back, waits, times, resets, records or launches a graph throws CudaError or EmulatorError, and nothing of
+  /// it is recorded. `work` must not free anything either. Throws what `work` throws, CudaError or EmulatorError.
   [[nodiscard]] virtual Graph record(const std::function<void()>& work) = 0;
   /// Makes the graph do what `work` launches and fills now, as `record` would record it. True if the graph was changed
   /// in place, which takes a fraction of the time; false if what is recorded has another form (other kinds of steps, or
-  /// another number of them), or the graph held nothing, so that it had to be made anew. It is ready to be launched in
+  /// another number of them), or the graph held nothing, so that it had to be made again. It is ready to be launched in
   /// either case. Throws as `record` does, and then leaves the graph as it was.
   virtual bool update(Graph& graph, const std::function<void()>& work) = 0;
   /// Whether `record` or `update` is at work.
@@ -94,10 +94,10 @@ class Device {
   /// Starts what was recorded, in its order; does not wait. The kernels and buffers in it must still live. Throws as
   /// launching a kernel does.
   virtual void launch(const Graph& graph) = 0;
-  /// Waits for all started work; throws CudaError or HostDeviceError if any of it failed. After such a failure
+  /// Waits for all started work; throws CudaError or EmulatorError if any of it failed. After such a failure
   /// the device is unusable until `reset`.
   virtual void synchronize() = 0;
-  /// Time of one launch in microseconds, by device events (wall clock on the host). With `cold_cache` the
+  /// Time of one launch in microseconds, by device events (wall clock on the emulator). With `cold_cache` the
   /// device's L2 is evicted before. Waits for the launch and throws as `synchronize` does.
   [[nodiscard]] virtual double time_launch_us(const Kernel& kernel, const Geometry& geometry,
                                               std::span<void* const> arguments, bool cold_cache) = 0;
@@ -126,10 +126,10 @@ class Device {
 /// Whether it was thrown for want of device memory, which may be free at another time.
 [[nodiscard]] bool is_out_of_memory(const Error& error) noexcept;
 
-/// Opens `cuda:N` or `host`; throws Error saying which devices there are.
+/// Opens `cuda:N` or `emulator` (also called `host`); throws Error saying which devices there are.
 [[nodiscard]] std::unique_ptr<Device> open_device(const std::string& id);
 
-/// Every device of this machine, CUDA ones first, `host` last. Never throws for a missing driver; `note` (may be
+/// Every device of this machine, CUDA ones first, `emulator` last. Never throws for a missing driver; `note` (may be
 /// null) receives why there is no CUDA device.
 [[nodiscard]] std::vector<DeviceInfo> list_devices(std::string* note = nullptr);
 

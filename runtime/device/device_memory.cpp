@@ -10,7 +10,7 @@ namespace pascaline {
 DeviceSpan DeviceSpan::slice(std::size_t offset, std::size_t count) const {
   if (offset > bytes || count > bytes - offset) {
     throw Error(
-        fmt::format("cannot take {} bytes at offset {} of a range of {} bytes of device memory", count, offset, bytes));
+        fmt::format("{} bytes at offset {} are outside a range of {} bytes of device memory", count, offset, bytes));
   }
   return {static_cast<std::byte*>(data) + offset, count};
 }
@@ -23,7 +23,7 @@ MemoryHandle::~MemoryHandle() {
 
 void GrowingBuffer::grow_to(std::size_t bytes) {
   if (bytes > reserved_bytes()) {
-    throw Error(fmt::format("cannot grow a buffer to {} bytes, only {} were reserved for it; reserve more", bytes,
+    throw Error(fmt::format("cannot grow a buffer to {} bytes, only {} are reserved for it; reserve more", bytes,
                             reserved_bytes()));
   }
   if (bytes > mapped_bytes()) {
@@ -33,7 +33,9 @@ void GrowingBuffer::grow_to(std::size_t bytes) {
 
 std::string refused_in_recording(std::string_view doing) {
   return fmt::format(
-      "cannot {} while launches are recorded, only launch kernels and fill buffers; do it before or after", doing);
+      "cannot {} while launches are recorded (only launching kernels and filling buffers is possible); do it "
+      "before or after",
+      doing);
 }
 
 }  // namespace pascaline

@@ -17,9 +17,10 @@ struct MemoryState {
 /// A device's memory, streams and events; `Device::memory`. Any thread may call it at any time, but while the device is
 /// reset or destroyed; one thread at a time uses a stream, the default stream only the one that uses the device. Work
 /// of one stream is done in the order given, streams beside each other; what must come after work of another stream has
-/// to wait for an event. On the host device all is done at once, so every event is reached as soon as it is recorded.
+/// to wait for an event. On the emulated device all is done at once, so every event is reached as soon as it is
+/// recorded.
 ///
-/// All members that do something throw CudaError or HostDeviceError: for streams and events of before a reset or of
+/// All members that do something throw CudaError or EmulatorError: for streams and events of before a reset or of
 /// another device; in a thread that is recording a graph, and in every thread for the default stream meanwhile.
 class DeviceMemory {
  public:

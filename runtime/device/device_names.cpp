@@ -10,7 +10,6 @@
 #include "runtime/device/device.hpp"
 
 namespace pascaline {
-
 std::optional<int> cuda_ordinal(std::string_view name) {
   constexpr std::string_view kPrefix = "cuda:";
   if (!name.starts_with(kPrefix)) {
@@ -24,7 +23,7 @@ std::optional<int> cuda_ordinal(std::string_view name) {
 }
 
 void check_device_name(const std::string& name, std::initializer_list<std::string_view> others) {
-  if (name == "host" || cuda_ordinal(name) || std::find(others.begin(), others.end(), name) != others.end()) {
+  if (is_emulator_name(name) || cuda_ordinal(name) || std::find(others.begin(), others.end(), name) != others.end()) {
     return;
   }
   std::string note;

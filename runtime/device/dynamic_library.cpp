@@ -43,7 +43,8 @@ void* DynamicLibrary::find(const char* symbol) const noexcept { return ::dlsym(h
 void* DynamicLibrary::require(const char* symbol) const {
   void* address = find(symbol);
   if (address == nullptr) {
-    throw Error(fmt::format("library {} has no function {}; it is too old or not what its name says", path_, symbol));
+    throw Error(fmt::format("library {} has no function {}; it is too old, or not the library that its name says",
+                            path_, symbol));
   }
   return address;
 }

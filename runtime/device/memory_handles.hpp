@@ -106,7 +106,7 @@ class GrowingBuffer {
 
   /// Puts memory behind the first `bytes` bytes and what fills up the last page; what is there already stays, with its
   /// contents, the rest's are unspecified. Never shrinks. Throws Error if more is asked for than was reserved,
-  /// CudaError or HostDeviceError (see `is_out_of_memory`) if the device has too little; the buffer is then as it was.
+  /// CudaError or EmulatorError (see `is_out_of_memory`) if the device has too little; the buffer is then as it was.
   void grow_to(std::size_t bytes);
   [[nodiscard]] void* data() const noexcept { return reserved().data; }  ///< device address, 256-byte aligned
   [[nodiscard]] std::size_t reserved_bytes() const noexcept { return reserved().bytes; }

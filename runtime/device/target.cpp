@@ -2,6 +2,7 @@
 
 #include <charconv>
 
+#include "core/device/emulator_name.hpp"
 #include "core/error.hpp"
 #include "runtime/device/compile.hpp"
 
@@ -23,10 +24,10 @@ int number_of(const std::string& architecture) {
 
 TargetPlan plan_target(const DeviceInfo& device, const std::string& target) {
   TargetPlan plan{device.architecture, BinaryKind::cubin, device.limits};
-  if (device.kind == DeviceKind::host) {
+  if (device.kind == DeviceKind::emulator) {
     plan.kind = BinaryKind::host_object;
   }
-  if (target.empty() || target == device.architecture) {
+  if (target.empty() || stored_architecture(target) == device.architecture) {
     return plan;
   }
   const std::optional<DeviceLimits> limits = limits_of_architecture(target);
@@ -34,7 +35,7 @@ TargetPlan plan_target(const DeviceInfo& device, const std::string& target) {
     throw Error(fmt::format("'{}' is not an architecture Pascaline knows the limits of (sm_50 to sm_90)", target));
   }
   plan.limits = tighter(device.limits, *limits);
-  if (device.kind == DeviceKind::host) {
+  if (device.kind == DeviceKind::emulator) {
     return plan;
   }
   if (number_of(target) > number_of(device.architecture)) {

@@ -62,7 +62,7 @@ void* named_pointer(std::span<const NamedPointer> buffers, const Argument& argum
   const auto at = std::find_if(buffers.begin(), buffers.end(),
                                [&](const NamedPointer& buffer) { return buffer.name == argument.name; });
   if (at == buffers.end()) {
-    throw Error(fmt::format("a launch of kernel '{}' lacks the buffer '{}'", kernel, argument.name));
+    throw Error(fmt::format("a launch of kernel '{}' is missing the buffer '{}'", kernel, argument.name));
   }
   return at->data;
 }
@@ -83,27 +83,28 @@ void require_known_names(std::span<const NamedPointer> buffers, const Space& spa
 
 std::size_t buffer_bytes(const BoundSpace& space, const Argument& argument, const Config& config) {
   const std::int64_t extent = space.value(argument, config);
-  const auto element = static_cast<std::int64_t>(size_of(space.type_of(argument)));
-  if (extent < 0 || extent > std::numeric_limits<std::int64_t>::max() / element) {
+  const ElementType type = space.type_of(argument);
+  const auto bits = static_cast<std::int64_t>(bits_of(type));
+  if (extent < 0 || extent / 8 >= std::numeric_limits<std::int64_t>::max() / bits) {
     throw Error(fmt::format("buffer '{}' of {} would have {} elements", argument.name, space.problem().text(), extent));
   }
-  return static_cast<std::size_t>(extent * element);
+  return bytes_of(type, static_cast<std::size_t>(extent));
 }
 
-void* ScratchPool::take(Device& device, std::size_t bytes, std::span<void* const> taken) {
-  const Buffer* best = nullptr;
-  for (const Buffer& buffer : buffers_) {
+void* ScratchPool::take(std::size_t bytes, std::span<void* const> taken) {
+  const RawBuffer* best = nullptr;
+  for (const RawBuffer& buffer : buffers_) {
     const bool free = std::find(taken.begin(), taken.end(), buffer.data()) == taken.end();
     if (free && buffer.bytes() >= bytes && (best == nullptr || buffer.bytes() < best->bytes())) {
       best = &buffer;
     }
   }
-  return best != nullptr ? best->data() : buffers_.emplace_back(device.allocate(bytes)).data();
+  return best != nullptr ? best->data() : buffers_.emplace_back(memory_->allocate_raw(bytes)).data();
 }
 
 std::size_t ScratchPool::bytes() const noexcept {
   std::size_t sum = 0;
-  for (const Buffer& buffer : buffers_) {
+  for (const RawBuffer& buffer : buffers_) {
     sum += buffer.bytes();
   }
   return sum;
@@ -148,14 +149,14 @@ LaunchArguments::LaunchArguments(Device& device, const BoundSpace& space, const 
 void* LaunchArguments::allocate_scratch(Device& device, std::size_t index, const Argument& argument, std::size_t bytes,
                                         ScratchPool* pool) {
   if (argument.fill != Fill::none && argument.fill != Fill::zero) {
-    throw Error(fmt::format("scratch '{}' can be filled with zeros or not at all", argument.name));
+    throw Error(fmt::format("scratch buffer '{}' can only be filled with zeros or left as it is", argument.name));
   }
   if (bytes == 0) {
     return nullptr;
   }
   // A zeroed buffer is never shared: the kernel may count on its own last launch having left it zero.
   if (pool != nullptr && argument.fill == Fill::none) {
-    return pooled_.emplace_back(pool->take(device, bytes, pooled_));
+    return pooled_.emplace_back(pool->take(bytes, pooled_));
   }
   Scratch& scratch = scratch_.emplace_back(Scratch{index, argument.fill, device.allocate(bytes)});
   if (argument.fill == Fill::zero) {

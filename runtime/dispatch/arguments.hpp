@@ -23,13 +23,16 @@ struct NamedPointer {
 /// address once given stays valid as long as the pool.
 class ScratchPool {
  public:
-  /// The address of at least `bytes`, none of those in `taken`; throws as `Device::allocate` does.
-  [[nodiscard]] void* take(Device& device, std::size_t bytes, std::span<void* const> taken);
+  /// `memory` must outlive it.
+  explicit ScratchPool(DeviceMemory& memory) : memory_(&memory) {}
+  /// The address of at least `bytes`, none of those in `taken`; throws as `DeviceMemory::allocate_raw` does.
+  [[nodiscard]] void* take(std::size_t bytes, std::span<void* const> taken);
   /// Bytes held altogether.
   [[nodiscard]] std::size_t bytes() const noexcept;
 
  private:
-  std::vector<Buffer> buffers_;
+  DeviceMemory* memory_;
+  std::vector<RawBuffer> buffers_;
 };
 
 /// The argument values of a launch, in the order of the kernel's signature: buffers by name, scalars evaluated from
@@ -47,7 +50,7 @@ class LaunchArguments {
   LaunchArguments() = default;
   /// Every buffer that is not scratch must be in `buffers`, and nothing else; a buffer without elements becomes a
   /// null pointer. Scratch is allocated on `device` and, where the space says so, zeroed. Throws Error for a missing
-  /// or unknown name and for a scalar that its element type cannot hold; CudaError or HostDeviceError for memory.
+  /// or unknown name and for a scalar that its element type cannot hold; CudaError or EmulatorError for memory.
   LaunchArguments(Device& device, const BoundSpace& space, const Config& config, std::span<const NamedPointer> buffers);
 
   /// The same with the addresses of non-scratch buffers left null, to be given at each launch (`gather`). Scratch

@@ -33,7 +33,7 @@ ProblemKey key_of(KernelHandle handle, const Problem& problem) {
 void require_scratch_fits(const BoundSpace& space, const Config& config, const DeviceInfo& info) {
   for (const Argument& argument : space.space().arguments) {
     if (argument.access == Access::scratch && buffer_bytes(space, argument, config) > info.memory_bytes) {
-      throw Error(fmt::format("scratch '{}' of {} bytes does not fit the device, which has {}", argument.name,
+      throw Error(fmt::format("scratch buffer '{}' of {} bytes does not fit on the device, which has {}", argument.name,
                               buffer_bytes(space, argument, config), info.memory_bytes));
     }
   }
@@ -42,22 +42,17 @@ void require_scratch_fits(const BoundSpace& space, const Config& config, const D
 // A launch that cannot start is better refused here, where another configuration can take over.
 void require_fits(const Kernel& kernel, const Geometry& geometry, const DeviceLimits& limits) {
   const Resources& needs = kernel.resources();
-  const std::int64_t shared_bytes = std::int64_t{geometry.shared_bytes} + needs.static_shared_bytes;
-  if (shared_bytes > limits.max_shared_bytes_per_block) {
-    throw Error(fmt::format("a block needs {} bytes of shared memory, the device has {}", shared_bytes,
-                            limits.max_shared_bytes_per_block));
-  }
-  const auto threads = static_cast<int>(geometry.threads());
-  if (needs.registers > 0 && resident_blocks(limits, threads, needs.registers, shared_bytes) == 0) {
-    throw Error(
-        fmt::format("a block of {} threads with {} registers each does not fit the device", threads, needs.registers));
+  if (const auto reason = reason_block_does_not_fit(limits, static_cast<int>(geometry.threads()), needs.registers,
+                                                    std::int64_t{geometry.shared_bytes} + needs.static_shared_bytes)) {
+    throw Error(*reason);
   }
 }
 
 }  // namespace
 
-Dispatcher::Dispatcher(Device& device, const DispatcherOptions& options)
+Dispatcher::Dispatcher(Device& device, const DispatcherOptions& options, DeviceMemory* memory)
     : device_(&device),
+      memory_(memory != nullptr ? memory : &device.memory()),
       supply_(device.info(), options),
       registry_(or_data(options.kernels, "kernel_templates"), or_data(options.spaces, "search_spaces"),
                 supply_.winners(), supply_.toolkit()) {}
@@ -79,7 +74,7 @@ const Prepared& Dispatcher::prepare(const Problem& problem) {
   }
   if (device_->recording()) {
     throw Error(
-        fmt::format("{} was not prepared before the recording: call it once, or prepare it, before it is recorded",
+        fmt::format("{} was not prepared before the recording began: call it once, or prepare it, before recording",
                     problem.text()));
   }
   auto prepared = std::make_unique<Prepared>(build_or_fall_back(kernel, space));
@@ -87,7 +82,7 @@ const Prepared& Dispatcher::prepare(const Problem& problem) {
   const Prepared& result = *prepared_.emplace_back(std::move(prepared));
   if (result.plan.provenance != Provenance::exact) {
     const std::lock_guard misses_lock(misses_mutex_);
-    misses_.push_back({problem, result.plan.provenance, result.plan.because});
+    misses_.push_back({problem, result.plan.provenance, result.plan.reason});
   }
   table_.publish(result);
   return result;
@@ -113,7 +108,8 @@ Prepared Dispatcher::build_or_fall_back(const TunedKernel& kernel, const BoundSp
         throw Error(fmt::format("cannot prepare {}: {}", space.problem().text(), reasons), error.code());
       }
       if (failed.size() == 1) {
-        fmt::print(stderr, "pascaline: warning: {}: {}; trying another\n", space.problem().text(), clean_line(reasons));
+        fmt::print(stderr, "pascaline: warning: {}: {}; trying another configuration\n", space.problem().text(),
+                   clean_line(reasons));
       }
     }
     plan = plan_untuned(space, failed, reasons);

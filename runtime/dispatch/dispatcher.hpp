@@ -34,8 +34,10 @@ class Dispatcher {
   static constexpr std::size_t kMaxArguments = 32;
 
   /// `device` must outlive it. Throws Error and its kinds for a missing toolchain, folder or database, and for a bundle
-  /// that is damaged, or not for this device or these kernels; of such a bundle nothing is loaded.
-  Dispatcher(Device& device, const DispatcherOptions& options);
+  /// that is damaged, or not for this device or these kernels; of such a bundle nothing is loaded. `memory` is what
+  /// kernels' scratch and the buffers of those who use the dispatcher come from; it is the device's own if it is null,
+  /// and must outlive it otherwise.
+  Dispatcher(Device& device, const DispatcherOptions& options, DeviceMemory* memory = nullptr);
   Dispatcher(const Dispatcher&) = delete;
   Dispatcher& operator=(const Dispatcher&) = delete;
 
@@ -61,8 +63,8 @@ class Dispatcher {
   /// `Device::launch`, and Error if the number of buffers is wrong.
   void launch(const Prepared& prepared, std::span<void* const> buffers);
 
-  /// Reads a database anew, or another one: problems are planned again when they are next asked for, and compiled if
-  /// their configuration changed. What was prepared or recorded before stays usable as it is. The misses begin anew.
+  /// Reads a database again, or another one: problems are planned again when they are next asked for, and compiled if
+  /// their configuration changed. What was prepared or recorded before stays usable as it is. The misses start over.
   /// Throws as the constructor does, and Error for a dispatcher on a bundle, and changes nothing then.
   void reload(const std::optional<std::filesystem::path>& database);
 
@@ -75,6 +77,7 @@ class Dispatcher {
   void observe(LaunchObserver observer) { observer_ = std::move(observer); }
 
   [[nodiscard]] Device& device() const noexcept { return *device_; }
+  [[nodiscard]] DeviceMemory& memory() const noexcept { return *memory_; }
   [[nodiscard]] const TargetPlan& target() const noexcept { return supply_.target(); }
   [[nodiscard]] const ToolkitRow& toolkit() const noexcept { return supply_.toolkit(); }
 
@@ -84,13 +87,14 @@ class Dispatcher {
   [[nodiscard]] const Kernel& load(const TunedKernel& kernel, const BoundSpace& space, const Config& config);
 
   Device* device_;
+  DeviceMemory* memory_;
   KernelSupply supply_;
   KernelRegistry registry_;
   PreparedTable table_;
 
   mutable std::mutex prepare_mutex_;                       // guards what follows, and writing to the table
   std::map<std::string, std::unique_ptr<Kernel>> loaded_;  // by cache key
-  ScratchPool scratch_;
+  ScratchPool scratch_{*memory_};
   std::vector<std::unique_ptr<const Prepared>> prepared_;
   std::size_t first_since_reload_ = 0;  // of prepared_
 

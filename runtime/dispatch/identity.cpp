@@ -4,6 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/device/emulator_name.hpp"
+
 namespace pascaline {
 namespace {
 
@@ -33,7 +35,7 @@ std::string target_text(const TargetPlan& plan) {
 
 DeviceRow device_row(const DeviceInfo& info) {
   DeviceRow row;
-  row.kind = info.kind == DeviceKind::cuda ? "cuda" : "host";
+  row.kind = info.kind == DeviceKind::cuda ? "cuda" : kStoredEmulatorName;
   row.name = info.name;
   row.compute_capability = info.kind == DeviceKind::cuda ? compute_capability(info.architecture) : std::string{};
   row.sm_count = info.limits.sm_count;
@@ -57,7 +59,7 @@ bool same_identity(const DeviceRow& a, const DeviceRow& b) noexcept {
 
 std::string describe(const ToolkitRow& toolkit) {
   const std::string driver = toolkit.driver_version.empty() ? "" : " with driver " + toolkit.driver_version;
-  return fmt::format("{} {}{} for {}", toolkit.compiler, toolkit.version, driver, toolkit.target);
+  return fmt::format("{} {}{} for {}", toolkit.compiler, toolkit.version, driver, shown_architecture(toolkit.target));
 }
 
 DeviceLimits stored_limits(const DeviceRow& row, const DeviceLimits& otherwise) {

@@ -12,7 +12,7 @@ namespace pascaline {
 [[nodiscard]] DeviceRow device_row(const DeviceInfo& info);
 
 /// What builds and runs code for `plan` on that device: target "sm_90" for a cubin, "compute_61" for PTX made for
-/// sm_61, "host" for the host.
+/// sm_61, "host" for the emulator.
 [[nodiscard]] ToolkitRow toolkit_row(const Toolchain& toolchain, const TargetPlan& plan, const DeviceInfo& info);
 
 /// Whether both are the same kind of device: equal kind, name, compute capability and SM count.

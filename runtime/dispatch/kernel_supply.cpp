@@ -35,8 +35,8 @@ void require_bundle_alone(const DispatcherOptions& options) {
                                                 : nullptr;
   if (other != nullptr) {
     throw Error(
-        fmt::format("bundle {} and {} are given: a bundle brings its own winners, target and code; leave one "
-                    "of the two away",
+        fmt::format("bundle {} and {} are given: a bundle has its own winners, target and code; leave out one "
+                    "of the two",
                     options.bundle->string(), other));
   }
 }
@@ -46,7 +46,7 @@ std::variant<CompilerSupply, BundleSupply> open_supply(const DeviceInfo& device,
     return BundleSupply(device, options);
   }
   if (options.any_device) {
-    throw Error("any device of the architecture is for bundles, and none is given");
+    throw Error("--any-device applies to bundles only, and no bundle is given");
   }
   return CompilerSupply(device, options);
 }
@@ -104,7 +104,7 @@ BundleSupply::BundleSupply(const DeviceInfo& device, const DispatcherOptions& op
 
 std::vector<Winner> BundleSupply::winners_in(const std::optional<std::filesystem::path>& database) const {
   throw Error(
-      fmt::format("cannot take {} instead of the winners in bundle {}: its code is that of its own winners; "
+      fmt::format("cannot use {} instead of the winners in bundle {}: it holds code for its own winners only; "
                   "open the device without a bundle",
                   database ? "the winners of " + database->string() : "no winners", file_.string()));
 }
@@ -117,8 +117,8 @@ Binary BundleSupply::code(const CompileRequest& request) const {
   const auto found = codes_.find(key(request));
   if (found == codes_.end()) {
     throw Error(
-        fmt::format("bundle {} has no code for it; make one that has, with pascaline bundle --workload and a "
-                    "workload that has this problem (pascaline workload --model writes such)",
+        fmt::format("bundle {} has no code for it; make one that has it, with pascaline bundle --workload and a "
+                    "workload that has this problem (pascaline workload --model writes one)",
                     file_.string()));
   }
   const auto& [kernel, code] = found->second;

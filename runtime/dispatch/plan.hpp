@@ -27,7 +27,7 @@ struct Plan {
   Problem problem;
   Config config;
   Provenance provenance = Provenance::default_config;
-  std::string because;                  ///< one line, also about what could not be used
+  std::string reason;                   ///< one line, also about what could not be used
   std::optional<Problem> tuned_for;     ///< exact, nearest: the problem the configuration won
   double distance = 0;                  ///< nearest: root of the sum of squared log2 ratios of the dimensions
   std::optional<TimeSummary> expected;  ///< exact: the time measured
@@ -38,7 +38,7 @@ struct Plan {
 struct Miss {
   Problem problem;
   Provenance provenance = Provenance::default_config;
-  std::string because;
+  std::string reason;
 };
 
 }  // namespace pascaline

@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "core/error.hpp"
+#include "core/space/shape_distance.hpp"
 #include "runtime/dispatch/closest_valid.hpp"
 #include "runtime/dispatch/identity.hpp"
 
@@ -42,32 +43,16 @@ std::string join(const std::string& first, const std::string& second) {
   return first.empty() || second.empty() ? first + second : first + "; " + second;
 }
 
-// Infinite if element types or fixed dimensions differ.
-double squared_distance(const Space& space, const Problem& asked, const Problem& tuned) {
-  double sum = asked.types == tuned.types ? 0 : HUGE_VAL;
-  for (std::size_t i = 0; i < space.dimensions.size(); ++i) {
-    const std::int64_t wanted = asked.dimensions[i].second;
-    const std::int64_t had = tuned.dimensions[i].second;
-    if (wanted == had) {
-      continue;
-    }
-    const double octaves = std::log2(static_cast<double>(std::max<std::int64_t>(wanted, 1)) /
-                                     static_cast<double>(std::max<std::int64_t>(had, 1)));
-    sum += space.dimensions[i].fixed ? HUGE_VAL : octaves * octaves;
-  }
-  return sum;
-}
-
 std::string toolkit_note(const ToolkitRow& then, const ToolkitRow& today) {
   return then == today ? "" : fmt::format(", with {} while {} is in use", describe(then), describe(today));
 }
 
-Plan plan_of(const Winner& winner, const BoundSpace& space, Provenance provenance, std::string because) {
+Plan plan_of(const Winner& winner, const BoundSpace& space, Provenance provenance, std::string reason) {
   Plan plan;
   plan.problem = space.problem();
   plan.config = winner.trial.config;
   plan.provenance = provenance;
-  plan.because = std::move(because);
+  plan.reason = std::move(reason);
   plan.tuned_for = winner.trial.problem;
   plan.confidence = winner.confidence;
   return plan;
@@ -89,8 +74,8 @@ std::optional<Plan> plan_exact(const TunedKernel& kernel, const ToolkitRow& toda
       notes = join(notes, fmt::format("its winner is not used: {}", *why));
       continue;
     }
-    std::string because = "tuned on this kind of device" + toolkit_note(winner.toolkit, today);
-    Plan plan = plan_of(winner, space, Provenance::exact, std::move(because));
+    std::string reason = "tuned on this kind of device" + toolkit_note(winner.toolkit, today);
+    Plan plan = plan_of(winner, space, Provenance::exact, std::move(reason));
     plan.expected = winner.trial.time;
     return plan;
   }
@@ -101,9 +86,9 @@ std::optional<Plan> plan_nearest(const TunedKernel& kernel, const ToolkitRow& to
                                  std::string& notes) {
   std::vector<std::pair<double, const Winner*>> candidates;
   for (const Winner& winner : kernel.winners) {
-    const double distance = squared_distance(kernel.space, space.problem(), winner.trial.problem);
-    if (std::isfinite(distance) && winner.trial.problem != space.problem()) {
-      candidates.emplace_back(distance, &winner);
+    const auto distance = shape_distance(kernel.space, space.problem(), winner.trial.problem);
+    if (distance && winner.trial.problem != space.problem()) {
+      candidates.emplace_back(*distance, &winner);
     }
   }
   std::stable_sort(candidates.begin(), candidates.end(),
@@ -118,9 +103,9 @@ std::optional<Plan> plan_nearest(const TunedKernel& kernel, const ToolkitRow& to
       continue;
     }
     plan = plan_of(*winner, space, Provenance::nearest,
-                   fmt::format("nearest tuned problem is {}{}", winner->trial.problem.text(),
+                   fmt::format("the nearest tuned problem is {}{}", winner->trial.problem.text(),
                                toolkit_note(winner->toolkit, today)));
-    plan->distance = std::sqrt(distance);
+    plan->distance = distance;
     break;
   }
   if (passed_over > 0) {
@@ -140,7 +125,7 @@ std::string why_untuned(const TunedKernel& kernel) {
     return fmt::format("kernel '{}' is not tuned for this device", kernel.space.kernel);
   }
   const RefusedWinner& first = kernel.refused.front();
-  return fmt::format("none of the {} winners of kernel '{}' is of use, such as that of {}: {}", kernel.refused.size(),
+  return fmt::format("none of the {} winners of kernel '{}' can be used, such as that of {}: {}", kernel.refused.size(),
                      kernel.space.kernel, first.problem.text(), first.why);
 }
 
@@ -179,32 +164,32 @@ TunedKernel make_tuned_kernel(Space space, KernelSource source, std::vector<Winn
 Plan make_plan(const TunedKernel& kernel, const ToolkitRow& today, const BoundSpace& space) {
   std::string notes;
   if (auto plan = plan_exact(kernel, today, space, notes)) {
-    plan->because = join(plan->because, notes);
+    plan->reason = join(plan->reason, notes);
     return *plan;
   }
   if (auto plan = plan_nearest(kernel, today, space, notes)) {
-    plan->because = join(plan->because, notes);
+    plan->reason = join(plan->reason, notes);
     return *plan;
   }
   return plan_untuned(space, {}, join(why_untuned(kernel), notes));
 }
 
-Plan plan_untuned(const BoundSpace& space, std::span<const Config> failed, std::string because) {
+Plan plan_untuned(const BoundSpace& space, std::span<const Config> failed, std::string reason) {
   Plan plan;
   plan.problem = space.problem();
   plan.config = space.space().default_config();
-  plan.because = std::move(because);
+  plan.reason = std::move(reason);
   const auto why = space.why_invalid(plan.config);
   if (!why && std::find(failed.begin(), failed.end(), plan.config) == failed.end()) {
     return plan;
   }
   if (why) {
-    plan.because = join(plan.because, fmt::format("the default is invalid here: {}", *why));
+    plan.reason = join(plan.reason, fmt::format("the default is invalid here: {}", *why));
   }
   auto config = closest_valid(space, failed);
   if (!config) {
     throw Error(fmt::format("found no valid configuration for {} on this device ({}); widen the values in {}",
-                            plan.problem.text(), plan.because, space.space().file));
+                            plan.problem.text(), plan.reason, space.space().file));
   }
   plan.config = std::move(*config);
   plan.provenance = Provenance::fallback;

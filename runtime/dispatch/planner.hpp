@@ -38,6 +38,6 @@ struct TunedKernel {
 
 /// The plan without any winner: the default, or the valid configuration closest to it, none of `failed`. `because`
 /// says why no winner is used and is extended. Throws Error if there is none.
-[[nodiscard]] Plan plan_untuned(const BoundSpace& space, std::span<const Config> failed, std::string because);
+[[nodiscard]] Plan plan_untuned(const BoundSpace& space, std::span<const Config> failed, std::string reason);
 
 }  // namespace pascaline

@@ -8,13 +8,13 @@
 
 namespace pascaline {
 
-/// Decodes a PNG picture; throws Error that does not name the picture.
+/// Decodes a PNG image; throws Error that does not name the image.
 [[nodiscard]] Image decode_png(std::string_view bytes, const DecodeOptions& options);
 
-/// Decodes a JPEG picture; throws Error that does not name the picture.
+/// Decodes a JPEG image; throws Error that does not name the image.
 [[nodiscard]] Image decode_jpeg(std::string_view bytes, const DecodeOptions& options);
 
-/// Throws Error if a picture has no pixels, more than the options allow or a side of more than a million.
+/// Throws Error if an image has no pixels, more than the options allow or a side of more than a million.
 void check_dimensions(std::int64_t width, std::int64_t height, const DecodeOptions& options);
 
 /// Throws Error if the file has fewer bytes than the pixels that its header announces can take.

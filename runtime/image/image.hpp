@@ -7,7 +7,7 @@
 
 namespace pascaline {
 
-/// A picture of 8-bit RGB: `pixels` is [height, width, 3], rows from the top.
+/// An image of 8-bit RGB: `pixels` is [height, width, 3], rows from the top.
 struct Image {
   std::int64_t height = 0;
   std::int64_t width = 0;
@@ -24,7 +24,7 @@ struct Image {
   }
 };
 
-/// A picture of that size, black.
+/// An image of that size, black.
 [[nodiscard]] inline Image black_image(std::int64_t height, std::int64_t width) {
   return {height, width, std::vector<std::uint8_t>(static_cast<std::size_t>(height * width) * 3), {}};
 }

@@ -21,7 +21,7 @@ namespace {
 
 constexpr int kExifMarker = JPEG_APP0 + 1;
 constexpr std::string_view kExifSignature("Exif\0\0", 6);
-// A progressive picture has about ten; hostile ones repeat empty scans over a large area.
+// A progressive image has about ten; hostile ones repeat empty scans over a large area.
 constexpr int kMaxScans = 100;
 
 // State of libjpeg. It reports faults by longjmp, which runs no destructors: the functions that call it below
@@ -40,7 +40,7 @@ struct JpegState {
   std::longjmp(state->escape, 1);
 }
 
-// libjpeg makes up pixels that are missing or damaged and warns; here such a picture is refused.
+// libjpeg makes up pixels that are missing or damaged and warns; here such an image is refused.
 void judge_jpeg_message(j_common_ptr common, int level) {
   if (level >= 0) {
     return;
@@ -85,8 +85,8 @@ class JpegReader {
   /// Throws what libjpeg complained of.
   [[noreturn]] void fail() const {
     throw Error(
-        fmt::format("the JPEG picture cannot be decoded, it is damaged, incomplete or of an unusual kind ({}): "
-                    "get the file again, or save it anew as an ordinary JPEG or PNG",
+        fmt::format("the JPEG image cannot be decoded; it is damaged, incomplete or of an unusual kind ({}): "
+                    "get the file again, or save it again as an ordinary JPEG or PNG",
                     state_.problem));
   }
 
@@ -138,7 +138,7 @@ J_COLOR_SPACE colours_wanted(const jpeg_decompress_struct& info) {
       return JCS_CMYK;
     default:
       throw Error(
-          fmt::format("the JPEG picture has {} channels of no known meaning: save it as RGB", info.num_components));
+          fmt::format("the JPEG image has {} channels of unknown meaning: save it as RGB", info.num_components));
   }
 }
 

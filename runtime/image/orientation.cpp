@@ -65,7 +65,7 @@ Image upright(Image image, int orientation) {
   }
   const Turn turn = turn_of(orientation);
   Image out = turn.swap ? black_image(image.width, image.height) : black_image(image.height, image.width);
-  // Squares of this side keep both pictures' rows in the cache when rows become columns.
+  // Squares of this side keep both images' rows in the cache when rows become columns.
   constexpr std::int64_t kTile = 64;
   for (std::int64_t y0 = 0; y0 < out.height; y0 += kTile) {
     for (std::int64_t x0 = 0; x0 < out.width; x0 += kTile) {

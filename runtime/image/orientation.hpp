@@ -9,7 +9,7 @@ namespace pascaline {
 /// Orientation, 1 to 8, in EXIF data that begin with their TIFF header; 1 (upright) if it is absent or damaged.
 [[nodiscard]] int exif_orientation(std::string_view tiff) noexcept;
 
-/// The picture turned and mirrored so that one stored in this EXIF orientation stands upright.
+/// The image turned and mirrored so that one stored in this EXIF orientation stands upright.
 [[nodiscard]] Image upright(Image image, int orientation);
 
 }  // namespace pascaline

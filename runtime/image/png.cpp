@@ -51,7 +51,7 @@ class PngReader {
     if (state_.info == nullptr) {
       png_destroy_read_struct(&state_.png, nullptr, nullptr);
       throw Error(
-          "libpng cannot be started: it is of another version than this program was built with, or memory is "
+          "libpng cannot be started: its version is not the one this program was built with, or memory is "
           "short");
     }
   }
@@ -62,7 +62,7 @@ class PngReader {
   [[nodiscard]] PngState& state() noexcept { return state_; }
   /// Throws what libpng complained of.
   [[noreturn]] void fail() const {
-    throw Error(fmt::format("the PNG picture is damaged or incomplete ({}): get the file again", state_.problem));
+    throw Error(fmt::format("the PNG image is damaged or incomplete ({}): get the file again", state_.problem));
   }
 
  private:
@@ -131,7 +131,7 @@ std::int64_t big_endian_32(std::string_view bytes, std::size_t at) {
 // Refuses by the header alone what is too large, or larger than the file's bytes can hold.
 void check_header(std::string_view bytes, const DecodeOptions& options) {
   if (bytes.size() < kHeaderBytes || bytes.substr(12, 4) != "IHDR") {
-    throw Error("the PNG picture is damaged or incomplete (it has no header): get the file again");
+    throw Error("the PNG image is damaged or incomplete (it has no header): get the file again");
   }
   const std::int64_t width = big_endian_32(bytes, 16);
   const std::int64_t height = big_endian_32(bytes, 20);
@@ -186,8 +186,8 @@ Image decode_png(std::string_view bytes, const DecodeOptions& options) {
   image.width = png_get_image_width(state.png, state.info);
   image.height = png_get_image_height(state.png, state.info);
   if (row_bytes != static_cast<std::size_t>(image.width) * (with_alpha ? 4 : 3)) {
-    throw Error(fmt::format("libpng gives rows of {} bytes for {} pixels: this build of it cannot be used", row_bytes,
-                            image.width));
+    throw Error(fmt::format("libpng gives rows of {} bytes for {} pixels: this build of libpng cannot be used",
+                            row_bytes, image.width));
   }
   image.pixels.resize(static_cast<std::size_t>(image.height) * row_bytes);
   if (!png_rows_step(state, image.pixels.data(), image.height, row_bytes)) {

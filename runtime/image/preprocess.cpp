@@ -81,7 +81,7 @@ PatchGrid preprocess(const Image& image, const PreprocessorConfig& config, std::
   const PatchGrid grid = patch_grid(image.height, image.width, config);
   if (out.size() != grid.values()) {
     throw Error(
-        fmt::format("patches of a picture take {} values, but there is room for {}: ask patch_grid how much is "
+        fmt::format("patches of an image take {} values, but there is room for {}: ask patch_grid how much is "
                     "needed",
                     grid.values(), out.size()));
   }

@@ -47,7 +47,7 @@ constexpr std::array kRead{
     Keys("merge_size"), Keys("min_pixels"),           Keys("patch_size"), Keys("rescale_factor"),
     Keys("size"),       Keys("temporal_patch_size"),
 };
-// No picture can be prepared without these steps, or with others.
+// No image can be prepared without these steps, or with others.
 constexpr std::array kLimited{
     LimitedKey{"do_center_crop", "[false]"}, LimitedKey{"do_convert_rgb", "[true]"},
     LimitedKey{"do_normalize", "[true]"},    LimitedKey{"do_pad", "[false]"},
@@ -136,7 +136,7 @@ PreprocessorConfig read_preprocessor_config(const std::filesystem::path& file) {
 PreprocessorConfig limit_pixels(PreprocessorConfig config, std::int64_t pixels) {
   const std::int64_t least = config.factor() * config.factor();
   if (pixels < least) {
-    throw Error(fmt::format("a limit of {} pixels a picture is less than one token: allow {} at least", pixels, least));
+    throw Error(fmt::format("a limit of {} pixels per image is less than one token: allow at least {}", pixels, least));
   }
   config.longest_edge = std::min(config.longest_edge, pixels);
   config.shortest_edge = std::min(config.shortest_edge, config.longest_edge);
@@ -145,7 +145,7 @@ PreprocessorConfig limit_pixels(PreprocessorConfig config, std::int64_t pixels) 
 
 PreprocessorConfig limit_tokens(const PreprocessorConfig& config, std::int64_t tokens) {
   if (tokens < 1) {
-    throw Error(fmt::format("a limit of {} tokens a picture leaves nothing of it: allow 1 at least", tokens));
+    throw Error(fmt::format("a limit of {} tokens per image leaves nothing of it: allow at least 1", tokens));
   }
   const std::int64_t pixels = config.factor() * config.factor();
   return limit_pixels(config, std::min(tokens, std::numeric_limits<std::int64_t>::max() / pixels) * pixels);
@@ -153,13 +153,13 @@ PreprocessorConfig limit_tokens(const PreprocessorConfig& config, std::int64_t t
 
 TargetSize target_size(std::int64_t height, std::int64_t width, const PreprocessorConfig& config) {
   if (height < 1 || width < 1) {
-    throw Error(fmt::format("a picture of {} x {} pixels cannot be resized: it is empty", width, height));
+    throw Error(fmt::format("an image of {} x {} pixels cannot be resized: it is empty", width, height));
   }
   const auto h = static_cast<double>(height);
   const auto w = static_cast<double>(width);
   if (std::max(h, w) / std::min(h, w) > kMaxRatio) {
     throw Error(
-        fmt::format("a picture of {} x {} pixels is too long: one side may be {} times the other at most, crop "
+        fmt::format("an image of {} x {} pixels is too long: one side may be at most {} times the other, crop "
                     "it",
                     width, height, kMaxRatio));
   }

@@ -10,8 +10,8 @@ namespace pascaline {
 
 /// What preprocessor_config.json says about still images. The edges are counts of pixels, as the format has it.
 struct PreprocessorConfig {
-  std::int64_t shortest_edge = 0;  ///< fewest pixels of a resized picture
-  std::int64_t longest_edge = 0;   ///< most pixels of a resized picture
+  std::int64_t shortest_edge = 0;  ///< fewest pixels of a resized image
+  std::int64_t longest_edge = 0;   ///< most pixels of a resized image
   std::int64_t patch_size = 0;
   std::int64_t temporal_patch_size = 0;
   std::int64_t merge_size = 0;  ///< patches a side that become one token
@@ -21,7 +21,7 @@ struct PreprocessorConfig {
 
   friend bool operator==(const PreprocessorConfig&, const PreprocessorConfig&) = default;
 
-  /// Pixels a side of what becomes one token; both sides of a resized picture are multiples of it.
+  /// Pixels a side of what becomes one token; both sides of a resized image are multiples of it.
   [[nodiscard]] std::int64_t factor() const noexcept { return patch_size * merge_size; }
   /// Values of a patch: channels * temporal_patch_size * patch_size * patch_size.
   [[nodiscard]] std::int64_t patch_values() const noexcept { return 3 * temporal_patch_size * patch_size * patch_size; }
@@ -36,8 +36,8 @@ struct PreprocessorConfig {
 /// Reads a preprocessor_config.json; throws as `parse_preprocessor_config`, Error if the file cannot be read.
 [[nodiscard]] PreprocessorConfig read_preprocessor_config(const std::filesystem::path& file);
 
-/// The configuration with pictures limited to that many pixels (tokens) after resizing. It never raises the limit.
-/// Pictures of extreme ratio may exceed it, as a side is at least one token, and so may small ones, whose sides are
+/// The configuration with images limited to that many pixels (tokens) after resizing. It never raises the limit.
+/// Images of extreme ratio may exceed it, as a side is at least one token, and so may small ones, whose sides are
 /// rounded up when they are enlarged. Throws Error if not one token fits.
 [[nodiscard]] PreprocessorConfig limit_pixels(PreprocessorConfig config, std::int64_t pixels);
 [[nodiscard]] PreprocessorConfig limit_tokens(const PreprocessorConfig& config, std::int64_t tokens);
@@ -48,11 +48,11 @@ struct TargetSize {
   bool operator==(const TargetSize&) const = default;
 };
 
-/// Size that a picture is resized to: multiples of the factor, pixels within the configuration's limits, ratio kept as
+/// Size that an image is resized to: multiples of the factor, pixels within the configuration's limits, ratio kept as
 /// well as that allows. Throws Error if one side is more than 200 times the other.
 [[nodiscard]] TargetSize target_size(std::int64_t height, std::int64_t width, const PreprocessorConfig& config);
 
-/// Tokens that the language model sees of a picture resized to that size.
+/// Tokens that the language model sees of an image resized to that size.
 [[nodiscard]] std::int64_t image_tokens(const TargetSize& size, const PreprocessorConfig& config);
 
 }  // namespace pascaline

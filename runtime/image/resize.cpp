@@ -126,7 +126,7 @@ void check_pixels(const Image& image) {
   const bool fits = image.height > 0 && image.width > 0 && image.pixels.size() % image.stride() == 0 &&
                     image.pixels.size() / image.stride() == static_cast<std::size_t>(image.height);
   if (!fits) {
-    throw Error(fmt::format("a picture of {} x {} pixels has {} bytes: expected 3 a pixel, and a pixel at least",
+    throw Error(fmt::format("an image of {} x {} pixels has {} bytes: expected 3 per pixel, and at least one pixel",
                             image.width, image.height, image.pixels.size()));
   }
 }
@@ -135,7 +135,7 @@ Image resize_bicubic(const Image& image, std::int64_t height, std::int64_t width
   check_pixels(image);
   if (height < 1 || width < 1) {
     throw Error(
-        fmt::format("a picture cannot be resized to {} x {} pixels: both sides must be positive", width, height));
+        fmt::format("an image cannot be resized to {} x {} pixels: both sides must be positive", width, height));
   }
   if (width == image.width) {
     return height == image.height ? image : resize_columns(image, height);

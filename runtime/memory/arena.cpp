@@ -24,7 +24,7 @@ bool live_together(const ArenaTensor& a, const ArenaTensor& b) {
 
 void check_tensors(std::span<const ArenaTensor> tensors, std::size_t alignment) {
   if (!std::has_single_bit(alignment) || alignment > kMaxArenaBytes) {
-    throw Error(fmt::format("cannot plan an arena: the alignment {} is no power of two", alignment));
+    throw Error(fmt::format("cannot plan an arena: the alignment {} is not a power of two", alignment));
   }
   std::size_t left = kMaxArenaBytes;
   for (const ArenaTensor& tensor : tensors) {
@@ -120,10 +120,10 @@ std::optional<std::string> flaw_of(const ArenaPlan& plan, std::span<const ArenaT
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     const std::size_t offset = plan.offsets[i];
     if (offset % alignment != 0) {
-      return fmt::format("tensor '{}' lies at {}, no multiple of {}", tensors[i].name, offset, alignment);
+      return fmt::format("tensor '{}' is at {}, not a multiple of {}", tensors[i].name, offset, alignment);
     }
     if (offset > plan.total_bytes || tensors[i].bytes > plan.total_bytes - offset) {
-      return fmt::format("tensor '{}' of {} bytes at {} ends behind the {} bytes of the arena", tensors[i].name,
+      return fmt::format("tensor '{}' of {} bytes at {} ends beyond the {} bytes of the arena", tensors[i].name,
                          tensors[i].bytes, offset, plan.total_bytes);
     }
     for (std::size_t j = 0; j < i; ++j) {
@@ -145,7 +145,7 @@ Arena::Arena(DeviceMemory& memory, std::vector<ArenaTensor> tensors) : tensors_(
   for (std::size_t i = 0; i < by_name_.size(); ++i) {
     const std::string& name = tensors_[by_name_[i]].name;
     if (name.empty() || (i > 0 && name == tensors_[by_name_[i - 1]].name)) {
-      throw Error(fmt::format("cannot plan an arena: the name '{}' of a tensor is empty or stands twice", name));
+      throw Error(fmt::format("cannot plan an arena: the name '{}' of a tensor is empty or a duplicate", name));
     }
   }
   plan_ = plan_arena(tensors_);
@@ -160,7 +160,7 @@ Arena::Arena(DeviceMemory& memory, std::vector<ArenaTensor> tensors) : tensors_(
     }
     const MemoryState state = memory.state();
     throw OutOfMemoryError(
-        fmt::format("no memory for an arena of {} bytes for {} tensors ({} bytes live at the fullest step): {} of {} "
+        fmt::format("no memory for an arena of {} bytes for {} tensors ({} bytes in use at the fullest step): {} of {} "
                     "bytes are free on the device; use a shorter sequence or free device memory",
                     plan_.total_bytes, tensors_.size(), plan_.lower_bound_bytes, state.free_bytes, state.total_bytes),
         plan_.total_bytes, state.free_bytes);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "core/error.hpp"
@@ -11,211 +12,239 @@
 namespace pascaline {
 namespace {
 
-constexpr std::size_t kMaxPoolBytes = std::size_t{1} << 62;
+constexpr std::size_t kHeldPerSlab = 128;  // a slab is this part of what is held
+constexpr std::size_t kSharesPerSlab = 4;  // the largest buffer that shares one is this part of it
 
-double share(std::size_t part, std::size_t whole) {
-  return whole == 0 ? 0.0 : static_cast<double>(part) / static_cast<double>(whole);
-}
+std::size_t rounded(std::size_t bytes, std::size_t step) { return (bytes + step - 1) / step * step; }
+
+double mebibytes(std::uint64_t bytes) { return static_cast<double>(bytes) / (1 << 20); }
 
 }  // namespace
 
-double PoolStatistics::rounding_loss() const noexcept { return share(live_block_bytes - live_bytes, live_block_bytes); }
-
-double PoolStatistics::idle_share() const noexcept { return share(idle_bytes(), held_bytes); }
-
-double PoolStatistics::fragmentation() const noexcept { return share(stuck_bytes, idle_bytes()); }
-
-PoolBuffer::~PoolBuffer() {
-  if (pool_ != nullptr) {
-    pool_->give_back(*this);
-  }
+std::size_t MemoryPool::slab_bytes_for(std::uint64_t held_bytes) noexcept {
+  const auto part = static_cast<std::size_t>(held_bytes / kHeldPerSlab);
+  return std::clamp(part / kAlignment * kAlignment, kMinSlabBytes, kMaxSlabBytes);
 }
 
-void PoolBuffer::swap(PoolBuffer& other) noexcept {
-  std::swap(pool_, other.pool_);
-  std::swap(block_, other.block_);
-  std::swap(bytes_, other.bytes_);
-  std::swap(stream_, other.stream_);
-}
-
-void PoolBuffer::hand_to(StreamId stream) {
-  if (pool_ == nullptr) {
-    throw Error("cannot hand a buffer to a stream, it holds no memory; allocate it first");
-  }
-  pool_->hand_over(*this, stream);
-}
-
-StreamPool::StreamPool(DeviceMemory& memory, PoolOptions options)
-    : memory_(memory), options_(options), events_(memory) {}
-
-StreamPool::~StreamPool() {
-  try {
-    trim();
-  } catch (const Error&) {
-    // The device is broken: its memory goes with its context.
-  }
-}
-
-PoolBuffer StreamPool::allocate(std::size_t bytes, StreamId stream) {
-  if (memory_.recording()) {
-    throw Error(fmt::format("cannot allocate {} bytes of a pool while launches are recorded; do it before", bytes));
+RawBuffer MemoryPool::allocate_raw(std::size_t bytes) {
+  if (upstream_.recording()) {
+    return upstream_.allocate_raw(bytes);  // refuses it as the device does
   }
   const std::lock_guard lock(mutex_);
-  if (!memory_.is_live(stream)) {
-    throw Error(fmt::format("cannot allocate {} bytes for a stream that is gone; make another", bytes));
+  if (bytes <= kMaxSlabBytes / kSharesPerSlab) {
+    if (auto shared = shared_buffer(bytes)) {
+      return *std::move(shared);
+    }
   }
-  if (bytes > kMaxPoolBytes) {
-    throw_out_of_memory(bytes, bytes);
+  return own_buffer(bytes);
+}
+
+RawBuffer MemoryPool::hand_out(Item item, DeviceSpan span) {
+  statistics_.live_bytes += item.bytes;
+  ++statistics_.live_buffers;
+  items_.emplace(++last_, std::move(item));
+  return {MemoryHandle(this, last_), span};
+}
+
+RawBuffer MemoryPool::own_buffer(std::size_t bytes) {
+  Item item;
+  item.bytes = bytes;
+  item.own = take(bytes);
+  const DeviceSpan span = item.own.span();
+  return hand_out(std::move(item), span);
+}
+
+// Nothing if it is too large for the slabs of the moment, or there is no memory for another slab.
+std::optional<RawBuffer> MemoryPool::shared_buffer(std::size_t bytes) {
+  const std::size_t whole = rounded(std::max<std::size_t>(bytes, 1), kAlignment);
+  do {
+    for (auto slab = slabs_.begin(); slab != slabs_.end(); ++slab) {
+      const auto gap =
+          std::find_if(slab->free.begin(), slab->free.end(), [&](const auto& free) { return free.second >= whole; });
+      if (gap == slab->free.end()) {
+        continue;
+      }
+      wait_for_work_before();
+      const auto [offset, room] = *gap;
+      slab->free.erase(gap);
+      if (room > whole) {
+        slab->free.emplace(offset + whole, room - whole);
+      }
+      Item item;
+      item.slab = slab;
+      item.offset = offset;
+      item.bytes = bytes;
+      return hand_out(std::move(item), slab->memory.span().slice(offset, bytes));
+    }
+  } while (add_slab(whole));
+  return std::nullopt;
+}
+
+// False where a buffer of so many bytes had better be allocated by itself.
+bool MemoryPool::add_slab(std::size_t bytes) {
+  const std::size_t slab_bytes = slab_bytes_for(statistics_.held_bytes);
+  if (bytes > slab_bytes / kSharesPerSlab) {
+    return false;
   }
-  note_stream(stream);
-  const SizeClass wanted = size_class_of(bytes);
-  PoolBlock block;
-  if (const auto taken = free_.take(wanted, stream, events_)) {
-    block = taken->block;
-    --block.chunk->free_blocks;
-    ++statistics_.hits[static_cast<std::size_t>(taken->reuse)];
-  } else {
-    block = block_of_device(bytes, wanted);
-    ++statistics_.misses;
+  Slab slab;
+  try {
+    slab.memory = take(slab_bytes);
+  } catch (const Error& error) {
+    if (!is_out_of_memory(error)) {
+      throw;
+    }
+    return false;
+  }
+  slab.free.emplace(0, slab_bytes);
+  slabs_.push_back(std::move(slab));
+  return true;
+}
+
+RawBuffer MemoryPool::take(std::size_t bytes) {
+  require_room(bytes);
+  ++statistics_.device_calls;
+  RawBuffer memory;
+  try {
+    memory = upstream_.allocate_raw(bytes);
+  } catch (const Error& error) {
+    if (!is_out_of_memory(error) || !drop_empty_slabs()) {
+      throw;
+    }
+    memory = upstream_.allocate_raw(bytes);
+  }
+  count(bytes);
+  return memory;
+}
+
+void MemoryPool::require_room(std::size_t bytes) {
+  if (bytes > limit_bytes_ - statistics_.held_bytes) {
+    (void)drop_empty_slabs();
+  }
+  const std::uint64_t room = limit_bytes_ - statistics_.held_bytes;
+  if (bytes > room) {
+    throw OutOfMemoryError(
+        fmt::format("{:.1f} MiB more exceed the limit of {:.1f} MiB of device memory, of which {:.1f} MiB are in use; "
+                    "use less, or give a larger --memory-limit",
+                    mebibytes(bytes), mebibytes(limit_bytes_), mebibytes(statistics_.held_bytes)),
+        bytes, room);
+  }
+}
+
+void MemoryPool::count(std::size_t bytes) {
+  statistics_.held_bytes += bytes;
+  statistics_.peak_held_bytes = std::max(statistics_.peak_held_bytes, statistics_.held_bytes);
+}
+
+bool MemoryPool::drop_empty_slabs() {
+  const std::size_t before = statistics_.held_bytes;
+  std::erase_if(slabs_, [&](const Slab& slab) {
+    statistics_.held_bytes -= slab.is_empty() ? slab.memory.bytes() : 0;
+    return slab.is_empty();
+  });
+  return statistics_.held_bytes < before;
+}
+
+// Work that was given before a part was freed may still use it.
+void MemoryPool::wait_for_work_before() {
+  if (!was_freed_) {
+    return;
+  }
+  upstream_.synchronize(StreamId{});
+  std::erase_if(streams_, [&](StreamId stream) { return !upstream_.is_live(stream); });
+  for (const StreamId stream : streams_) {
+    upstream_.synchronize(stream);
+  }
+  was_freed_ = false;
+}
+
+Stream MemoryPool::make_stream() {
+  Stream stream = upstream_.make_stream();
+  const std::lock_guard lock(mutex_);
+  streams_.push_back(stream.id());
+  return stream;
+}
+
+GrowingBuffer MemoryPool::reserve(std::size_t bytes) {
+  Item item;
+  item.range = upstream_.reserve(bytes);
+  const DeviceSpan reserved{item.range.data(), item.range.reserved_bytes()};
+  const std::lock_guard lock(mutex_);
+  if (page_bytes_ == 0) {
+    page_bytes_ = std::max<std::size_t>(1, upstream_.reserve(1).reserved_bytes());
   }
   ++statistics_.live_buffers;
-  statistics_.live_bytes += bytes;
-  statistics_.live_block_bytes += block.chunk->block_bytes;
-  statistics_.peak_live_bytes = std::max(statistics_.peak_live_bytes, statistics_.live_bytes);
-  return {this, block, bytes, stream};
+  items_.emplace(++last_, std::move(item));
+  return {MemoryHandle(this, last_), reserved};
 }
 
-// Where there is but one stream, the order of its work is enough and events would cost time for nothing.
-void StreamPool::note_stream(StreamId stream) {
-  if (std::find(streams_.begin(), streams_.end(), stream) == streams_.end()) {
-    std::erase_if(streams_, [&](StreamId seen) { return !memory_.is_live(seen); });
-    streams_.push_back(stream);
-  }
-}
-
-void StreamPool::give_back(PoolBuffer& buffer) noexcept {
+std::size_t MemoryPool::map(std::uint64_t number, std::size_t bytes) {
   const std::lock_guard lock(mutex_);
+  GrowingBuffer& range = items_.at(number).range;
+  const std::size_t before = range.mapped_bytes();
+  const std::size_t wanted = std::max(before, rounded(bytes, page_bytes_));
+  require_room(wanted - before);
+  ++statistics_.device_calls;
+  range.grow_to(bytes);
+  count(range.mapped_bytes() - before);
+  statistics_.live_bytes += range.mapped_bytes() - before;
+  return range.mapped_bytes();
+}
+
+void MemoryPool::release(std::uint64_t number) noexcept {
+  Item item;
+  std::list<Slab> dropped;
+  const std::lock_guard lock(mutex_);
+  const auto found = items_.find(number);
+  if (found == items_.end()) {
+    return;
+  }
+  item = std::move(found->second);
+  items_.erase(found);
   --statistics_.live_buffers;
-  statistics_.live_bytes -= buffer.bytes_;
-  statistics_.live_block_bytes -= buffer.block_.chunk->block_bytes;
-  ++buffer.block_.chunk->free_blocks;
-  if (!memory_.is_live(buffer.stream_)) {
-    free_.add_unused(buffer.block_);
+  if (!item.slab) {
+    const std::size_t bytes = item.range ? item.range.mapped_bytes() : item.bytes;
+    statistics_.live_bytes -= bytes;
+    statistics_.held_bytes -= bytes;
     return;
   }
-  FreeBlock block{buffer.block_, buffer.stream_, {}};
-  if (streams_.size() > 1 && !memory_.recording()) {
-    try {
-      block.event = events_.record(buffer.stream_);
-    } catch (const Error&) {
-      // Whoever wants the block meets the device's failure again.
+  statistics_.live_bytes -= item.bytes;
+  was_freed_ = true;
+  Slab& slab = **item.slab;
+  auto at = slab.free.emplace(item.offset, rounded(std::max<std::size_t>(item.bytes, 1), kAlignment)).first;
+  const auto next = std::next(at);
+  if (next != slab.free.end() && at->first + at->second == next->first) {
+    at->second += next->second;
+    slab.free.erase(next);
+  }
+  if (at != slab.free.begin()) {
+    const auto previous = std::prev(at);
+    if (previous->first + previous->second == at->first) {
+      previous->second += at->second;
+      slab.free.erase(at);
     }
   }
-  free_.add(std::move(block));
+  const auto is_empty = [](const Slab& other) { return other.is_empty(); };
+  if (slab.is_empty() && std::count_if(slabs_.begin(), slabs_.end(), is_empty) > 1) {
+    statistics_.held_bytes -= slab.memory.bytes();
+    dropped.splice(dropped.begin(), slabs_, *item.slab);
+  }
 }
 
-void StreamPool::hand_over(PoolBuffer& buffer, StreamId stream) {
+MemoryState MemoryPool::state() {
+  const MemoryState device = upstream_.state();
   const std::lock_guard lock(mutex_);
-  if (stream == buffer.stream_) {
-    return;
+  std::uint64_t idle = 0;  // what would be given back for want of memory
+  for (const Slab& slab : slabs_) {
+    idle += slab.is_empty() ? slab.memory.bytes() : 0;
   }
-  if (memory_.is_live(buffer.stream_)) {
-    Event event = events_.record(buffer.stream_);
-    memory_.wait(stream, event);
-    events_.give_back(std::move(event));
-  } else if (!memory_.is_live(stream)) {
-    throw Error("cannot hand a buffer to a stream that is gone; make another");
-  }
-  note_stream(stream);
-  buffer.stream_ = stream;
+  return {std::min(device.free_bytes, limit_bytes_ - statistics_.held_bytes) + idle,
+          std::min(device.total_bytes, limit_bytes_)};
 }
 
-PoolBlock StreamPool::block_of_device(std::size_t bytes, const SizeClass& wanted) {
-  const std::size_t chunk_bytes = wanted.block_bytes * wanted.blocks_per_chunk;
-  RawBuffer raw = raw_memory(bytes, chunk_bytes);
-  auto* base = static_cast<std::byte*>(raw.data());
-  chunks_.push_back({std::move(raw), wanted.block_bytes, wanted.blocks_per_chunk, wanted.blocks_per_chunk - 1});
-  PoolChunk* chunk = &chunks_.back();
-  for (std::size_t i = wanted.blocks_per_chunk - 1; i > 0; --i) {
-    free_.add_unused({chunk, base + i * wanted.block_bytes});
-  }
-  statistics_.held_bytes += chunk_bytes;
-  statistics_.peak_held_bytes = std::max(statistics_.peak_held_bytes, statistics_.held_bytes);
-  return {chunk, base};
-}
-
-RawBuffer StreamPool::raw_memory(std::size_t bytes, std::size_t chunk_bytes) {
-  if (chunk_bytes > options_.limit_bytes) {
-    throw_out_of_memory(bytes, chunk_bytes);
-  }
-  bool trimmed = false;
-  if (statistics_.held_bytes > options_.limit_bytes - chunk_bytes) {
-    ++statistics_.retries;
-    trimmed = true;
-    (void)give_back_idle(options_.limit_bytes - chunk_bytes);
-    if (statistics_.held_bytes > options_.limit_bytes - chunk_bytes) {
-      throw_out_of_memory(bytes, chunk_bytes);
-    }
-  }
-  try {
-    return memory_.allocate_raw(chunk_bytes);
-  } catch (const Error& error) {
-    if (!is_out_of_memory(error)) {
-      throw;
-    }
-  }
-  statistics_.retries += trimmed ? 0 : 1;
-  (void)give_back_idle(0);
-  try {
-    return memory_.allocate_raw(chunk_bytes);
-  } catch (const Error& error) {
-    if (!is_out_of_memory(error)) {
-      throw;
-    }
-  }
-  throw_out_of_memory(bytes, chunk_bytes);
-}
-
-void StreamPool::throw_out_of_memory(std::size_t bytes, std::size_t chunk_bytes) {
-  const MemoryState state = memory_.state();
-  const std::size_t left = options_.limit_bytes - std::min(options_.limit_bytes, statistics_.held_bytes);
-  const std::string limit = options_.limit_bytes == PoolOptions().limit_bytes
-                                ? std::string()
-                                : fmt::format(", its limit is {} bytes", options_.limit_bytes);
-  throw OutOfMemoryError(
-      fmt::format("no memory for a buffer of {} bytes: the pool needs {} bytes of the device, of which {} of {} are "
-                  "free; the pool holds {} bytes, {} of them in use{}; use less at once, or free device memory",
-                  bytes, chunk_bytes, state.free_bytes, state.total_bytes, statistics_.held_bytes,
-                  statistics_.live_block_bytes, limit),
-      chunk_bytes, std::min<std::uint64_t>(state.free_bytes, left));
-}
-
-std::size_t StreamPool::trim(std::size_t keep_bytes) {
-  const std::lock_guard lock(mutex_);
-  return give_back_idle(keep_bytes);
-}
-
-std::size_t StreamPool::give_back_idle(std::size_t keep_bytes) {
-  const std::size_t before = statistics_.held_bytes;
-  for (auto chunk = chunks_.begin(); chunk != chunks_.end() && statistics_.held_bytes > keep_bytes;) {
-    if (chunk->free_blocks < chunk->blocks) {
-      ++chunk;
-      continue;
-    }
-    free_.remove(*chunk, events_);
-    statistics_.held_bytes -= chunk->block_bytes * chunk->blocks;
-    chunk = chunks_.erase(chunk);
-  }
-  statistics_.trims += statistics_.held_bytes < before ? 1 : 0;
-  return before - statistics_.held_bytes;
-}
-
-PoolStatistics StreamPool::statistics() const {
+PoolStatistics MemoryPool::statistics() const {
   const std::lock_guard lock(mutex_);
   PoolStatistics statistics = statistics_;
-  for (const PoolChunk& chunk : chunks_) {
-    statistics.stuck_bytes += chunk.free_blocks < chunk.blocks ? chunk.free_blocks * chunk.block_bytes : 0;
-  }
+  statistics.slabs = slabs_.size();
   return statistics;
 }
 

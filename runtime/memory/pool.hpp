@@ -1,123 +1,120 @@
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <list>
+#include <map>
 #include <mutex>
+#include <optional>
+#include <unordered_map>
 #include <vector>
 
 #include "runtime/device/device_memory.hpp"
-#include "runtime/memory/free_blocks.hpp"
 
 namespace pascaline {
 
-struct PoolOptions {
-  std::size_t limit_bytes = std::numeric_limits<std::size_t>::max();  ///< most that it takes from the device
-};
-
-/// What a pool did so far and holds now.
+/// What a pool holds now, and did so far.
 struct PoolStatistics {
-  std::size_t live_bytes = 0;        ///< asked for and not given back
-  std::size_t live_block_bytes = 0;  ///< of the blocks they lie in
-  std::size_t held_bytes = 0;        ///< taken from the device
-  std::size_t stuck_bytes = 0;       ///< idle ones of slabs with live blocks
-  std::size_t peak_live_bytes = 0;
-  std::size_t peak_held_bytes = 0;
+  std::size_t held_bytes = 0;       ///< taken from the device
+  std::size_t peak_held_bytes = 0;  ///< the most that it held
+  std::size_t live_bytes = 0;       ///< asked for and not given back
   std::size_t live_buffers = 0;
-  std::array<std::uint64_t, 4> hits{};  ///< served without the device, by Reuse
-  std::uint64_t misses = 0;             ///< served by a new allocation of the device
-  std::uint64_t trims = 0;              ///< times it gave memory back to the device
-  std::uint64_t retries = 0;            ///< misses that took a trim first, for want of memory or at the limit
-
-  [[nodiscard]] std::uint64_t hits_of(Reuse reuse) const noexcept { return hits[static_cast<std::size_t>(reuse)]; }
-  /// Part of the live blocks that rounding up costs, 0 to 1.
-  [[nodiscard]] double rounding_loss() const noexcept;
-  /// Part of the held memory that no live buffer lies in, 0 to 1.
-  [[nodiscard]] double idle_share() const noexcept;
-  /// Part of the idle memory that `trim` cannot give back, because it lies in slabs with live blocks, 0 to 1.
-  [[nodiscard]] double fragmentation() const noexcept;
-  [[nodiscard]] std::size_t idle_bytes() const noexcept { return held_bytes - live_block_bytes; }
+  std::size_t slabs = 0;
+  std::uint64_t device_calls = 0;  ///< allocations, and growths of ranges, that the device was asked for
 };
 
-class StreamPool;
-
-/// Memory of a pool, used on one stream. Given back when it goes, which does not wait: the pool gives it to others only
-/// behind what the stream was given by then. Must go before its pool. Move-only.
-class PoolBuffer {
+/// A device's memory under a limit, with small buffers cut from slabs: a DeviceMemory over another one, which does all
+/// else. Buffers that are small beside a slab share slabs; larger ones and ranges come from the device as they are and
+/// go back to it at once. Slabs are a part of what is held, 64 KiB to 2 MiB, so that small models
+/// lose little; at most one that is empty is kept, and given back when the limit or the device is short.
+///
+/// As with the device itself, memory that is freed may still be in use by work that was given before: before a part of
+/// a slab is given out again, the pool waits for the default stream and the streams that it made. Any thread may call
+/// it. It must outlive what it gave out and does not outlive a reset of the device.
+class MemoryPool final : public DeviceMemory {
  public:
-  PoolBuffer() = default;
-  PoolBuffer(PoolBuffer&& other) noexcept { swap(other); }
-  PoolBuffer& operator=(PoolBuffer&& other) noexcept {
-    PoolBuffer(std::move(other)).swap(*this);
-    return *this;
-  }
-  PoolBuffer(const PoolBuffer&) = delete;
-  PoolBuffer& operator=(const PoolBuffer&) = delete;
-  ~PoolBuffer();
+  static constexpr std::uint64_t kUnlimited = std::numeric_limits<std::uint64_t>::max();
+  static constexpr std::size_t kMinSlabBytes = std::size_t{64} << 10;
+  static constexpr std::size_t kMaxSlabBytes = std::size_t{2} << 20;
 
-  [[nodiscard]] void* data() const noexcept { return block_.data; }  ///< device address, 256-byte aligned
-  [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
-  [[nodiscard]] DeviceSpan span() const noexcept { return {block_.data, bytes_}; }
-  [[nodiscard]] StreamId stream() const noexcept { return stream_; }
-  [[nodiscard]] explicit operator bool() const noexcept { return pool_ != nullptr; }
-  /// From now on it is used on the other stream, whose further work waits for what its present stream was given so far.
-  /// Throws as `DeviceMemory::record` does, and for a buffer that holds nothing; it stays where it was then.
-  void hand_to(StreamId stream);
-  void swap(PoolBuffer& other) noexcept;
+  /// `upstream` must outlive it. Takes nothing from it yet.
+  explicit MemoryPool(DeviceMemory& upstream, std::uint64_t limit_bytes = kUnlimited)
+      : upstream_(upstream), limit_bytes_(limit_bytes) {}
 
- private:
-  friend class StreamPool;
-  PoolBuffer(StreamPool* pool, PoolBlock block, std::size_t bytes, StreamId stream) noexcept
-      : pool_(pool), block_(block), bytes_(bytes), stream_(stream) {}
+  /// The size of a slab that is made when so much is held.
+  [[nodiscard]] static std::size_t slab_bytes_for(std::uint64_t held_bytes) noexcept;
 
-  StreamPool* pool_ = nullptr;
-  PoolBlock block_;
-  std::size_t bytes_ = 0;
-  StreamId stream_;
-};
+  /// Throws OutOfMemoryError at the limit, and what the device throws.
+  [[nodiscard]] RawBuffer allocate_raw(std::size_t bytes) override;
+  /// Memory behind the range counts, addresses do not.
+  [[nodiscard]] GrowingBuffer reserve(std::size_t bytes) override;
+  /// What is left of the limit, or of the device if that is less.
+  [[nodiscard]] MemoryState state() override;
 
-/// Device memory that is kept for reuse, in the order of streams: a buffer that was freed on a stream serves the same
-/// stream again at once, another one when the work before is done, or lets it wait for that work; see `size_class_of`
-/// for the blocks' sizes. Only when none of its blocks serves it asks the device. Any thread may call it. It does not
-/// outlive a reset of the device.
-class StreamPool {
- public:
-  /// `memory` must outlive it. Takes nothing from the device yet.
-  explicit StreamPool(DeviceMemory& memory, PoolOptions options = {});
-  StreamPool(const StreamPool&) = delete;
-  StreamPool& operator=(const StreamPool&) = delete;
-  /// Waits for the work that was given on its free blocks.
-  ~StreamPool();
-
-  /// Memory of `bytes` (0 is allowed) to be used on the stream. If the device has no more, or the limit is reached,
-  /// gives all that is idle back and tries once more; then throws OutOfMemoryError that says what is needed, held and
-  /// free. Throws Error while the thread records a graph (the graph would keep addresses that the pool gives to
-  /// others), and what the device throws.
-  [[nodiscard]] PoolBuffer allocate(std::size_t bytes, StreamId stream = {});
-  /// Gives idle memory back to the device until it holds `keep_bytes` or has no more to give; returns how much it gave.
-  /// Waits for the work before. Slabs with live blocks stay.
-  std::size_t trim(std::size_t keep_bytes = 0);
+  [[nodiscard]] std::uint64_t limit_bytes() const noexcept { return limit_bytes_; }
   [[nodiscard]] PoolStatistics statistics() const;
 
- private:
-  friend class PoolBuffer;
-  void give_back(PoolBuffer& buffer) noexcept;
-  void hand_over(PoolBuffer& buffer, StreamId stream);
-  [[nodiscard]] PoolBlock block_of_device(std::size_t bytes, const SizeClass& wanted);
-  [[nodiscard]] RawBuffer raw_memory(std::size_t bytes, std::size_t chunk_bytes);
-  [[nodiscard]] std::size_t give_back_idle(std::size_t keep_bytes);
-  [[noreturn]] void throw_out_of_memory(std::size_t bytes, std::size_t chunk_bytes);
-  void note_stream(StreamId stream);
+  [[nodiscard]] Stream make_stream() override;
+  [[nodiscard]] Event make_event() override { return upstream_.make_event(); }
+  [[nodiscard]] bool is_live(StreamId stream) const noexcept override { return upstream_.is_live(stream); }
+  void record(const Event& event, StreamId stream) override { upstream_.record(event, stream); }
+  void wait(StreamId stream, const Event& event) override { upstream_.wait(stream, event); }
+  [[nodiscard]] bool is_done(const Event& event) override { return upstream_.is_done(event); }
+  void synchronize(const Event& event) override { upstream_.synchronize(event); }
+  void synchronize(StreamId stream) override { upstream_.synchronize(stream); }
+  void upload(StreamId stream, DeviceSpan to, std::span<const std::byte> from) override {
+    upstream_.upload(stream, to, from);
+  }
+  void download(StreamId stream, std::span<std::byte> to, DeviceSpan from) override {
+    upstream_.download(stream, to, from);
+  }
+  void copy(StreamId stream, DeviceSpan to, DeviceSpan from) override { upstream_.copy(stream, to, from); }
+  void fill(StreamId stream, DeviceSpan to, std::uint8_t byte) override { upstream_.fill(stream, to, byte); }
+  [[nodiscard]] PinnedBuffer allocate_pinned(std::size_t bytes) override { return upstream_.allocate_pinned(bytes); }
+  [[nodiscard]] bool can_reserve() const noexcept override { return upstream_.can_reserve(); }
+  [[nodiscard]] bool recording() const noexcept override { return upstream_.recording(); }
 
-  DeviceMemory& memory_;
-  const PoolOptions options_;
+ protected:
+  void release(std::uint64_t number) noexcept override;
+  [[nodiscard]] std::size_t map(std::uint64_t number, std::size_t bytes) override;
+
+ private:
+  // One allocation of the device that small buffers share.
+  struct Slab {
+    RawBuffer memory;
+    std::map<std::size_t, std::size_t> free;  // offset to bytes, no two next to each other
+    [[nodiscard]] bool is_empty() const { return free.size() == 1 && free.begin()->second == memory.bytes(); }
+  };
+  using SlabPlace = std::list<Slab>::iterator;
+  // Memory that was given out: a part of a slab, an allocation of its own, or a range.
+  struct Item {
+    std::optional<SlabPlace> slab;
+    std::size_t offset = 0;
+    std::size_t bytes = 0;  // asked for
+    RawBuffer own;
+    GrowingBuffer range;
+  };
+
+  [[nodiscard]] RawBuffer own_buffer(std::size_t bytes);
+  [[nodiscard]] std::optional<RawBuffer> shared_buffer(std::size_t bytes);
+  [[nodiscard]] bool add_slab(std::size_t bytes);
+  [[nodiscard]] RawBuffer take(std::size_t bytes);
+  void require_room(std::size_t bytes);
+  [[nodiscard]] bool drop_empty_slabs();
+  void wait_for_work_before();
+  void count(std::size_t bytes);
+  [[nodiscard]] RawBuffer hand_out(Item item, DeviceSpan span);
+
+  DeviceMemory& upstream_;
+  const std::uint64_t limit_bytes_;
   mutable std::mutex mutex_;
-  PoolEvents events_;
-  FreeBlocks free_;
-  std::list<PoolChunk> chunks_;
-  std::vector<StreamId> streams_;  // that had buffers
+  std::list<Slab> slabs_;
+  std::unordered_map<std::uint64_t, Item> items_;
+  std::uint64_t last_ = 0;
+  std::vector<StreamId> streams_;  // that it made
+  bool was_freed_ = false;         // parts of slabs, since work was waited for
+  std::size_t page_bytes_ = 0;     // of ranges
   PoolStatistics statistics_;
 };
 

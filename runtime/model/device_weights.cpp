@@ -5,15 +5,15 @@
 #include <algorithm>
 #include <atomic>
 #include <exception>
-#include <functional>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <system_error>
 #include <thread>
+#include <variant>
 
 #include "core/error.hpp"
-#include "runtime/checkpoint/tensor_list.hpp"
+#include "runtime/checkpoint/weight_table.hpp"
 #include "runtime/memory/staging.hpp"
 #include "runtime/model/requirements.hpp"
 #include "runtime/model/tensor_memory.hpp"
@@ -85,120 +85,89 @@ void fill_piece(const WeightSource& source, const WeightUpload& upload, std::spa
   }
 }
 
-// Lays out weights: takes tensors by name, allocates, and notes what is to be brought where.
-class WeightPlan {
- public:
-  WeightPlan(WeightSource& source, DeviceMemory& memory, ElementType matrices, DeviceWeights& result)
-      : source_(&source), memory_(&memory), matrices_(matrices), result_(&result) {}
+// How a weight lies on the device: rows of so many elements.
+struct WeightExtent {
+  std::int64_t rows = 0;
+  std::int64_t width = 0;
+  ElementType type = ElementType::float32;
+  std::optional<HeadPadding> padding;
+};
 
-  TensorView matrix(const std::string& name) { return joined({name}, matrices_); }
-  TensorView values(const std::string& name) { return joined({name}, ElementType::float32); }
-  AffineWeights affine(const std::string& name) { return {matrix(name + ".weight"), values(name + ".bias")}; }
-  AffineWeights norm(const std::string& name) { return {values(name + ".weight"), values(name + ".bias")}; }
-
-  // Matrices below each other.
-  TensorView stacked(const std::vector<std::string>& names) { return joined(names, matrices_); }
-
-  // Rows of two matrices in turn.
-  TensorView alternating(const std::string& first, const std::string& second) {
-    const TensorSpec& one = source_->take(first);
-    const TensorSpec& other = source_->take(second);
-    const TensorView view = place(one.shape[0] + other.shape[0], one.shape[1], matrices_);
-    uploads_.push_back({span_of(view), {&one, &other}, matrices_, {}});
-    return view;
+WeightExtent extent_of(const WeightEntry& entry, const ModelConfig& config, ElementType matrices) {
+  WeightExtent extent{entry.rows(), entry.width(), ElementType::float32, {}};
+  if (entry.kind() == TensorKind::matrix) {
+    extent.type = matrices;
   }
-
-  // A matrix whose rows (or columns, of which one is one value) are elements of heads.
-  TensorView with_padded_heads(const std::string& name, HeadPadding heads, bool as_rows) {
-    const bool is_bias = name.ends_with(".bias");
-    if (heads.size == heads.padded) {
-      return is_bias ? values(name) : matrix(name);
+  const bool in_rows = entry.layout == WeightLayout::head_rows;
+  if (in_rows || entry.layout == WeightLayout::head_columns) {
+    const HeadPadding heads{config.vision.value().head_dim(), padded_head_dim(*config.vision),
+                            in_rows ? extent.width : 1};
+    if (heads.size != heads.padded) {
+      std::int64_t& elements = in_rows ? extent.rows : extent.width;
+      elements = elements / heads.size * heads.padded;
+      extent.padding = heads;
     }
-    const TensorSpec& tensor = source_->take(name);
-    const std::int64_t columns = is_bias ? 1 : tensor.shape[1];
-    heads.width = as_rows ? columns : 1;
-    const std::int64_t rows = as_rows ? tensor.shape[0] / heads.size * heads.padded : tensor.shape[0];
-    const TensorView view = place(rows, as_rows ? columns : columns / heads.size * heads.padded,
-                                  is_bias ? ElementType::float32 : matrices_);
-    uploads_.push_back({span_of(view), {&tensor}, view.type, heads});
-    return is_bias ? reshaped(view, {rows}) : view;
+  }
+  return extent;
+}
+
+// Places the weights of the table in memory of the device, and notes what is to be brought where.
+class WeightPlacer {
+ public:
+  WeightPlacer(WeightSource& source, DeviceMemory& memory, DeviceWeights& result)
+      : source_(&source), memory_(&memory), result_(&result) {}
+
+  void place(const WeightEntry& entry, const WeightExtent& extent) {
+    std::vector<const TensorSpec*> tensors;
+    for (const TensorSpec& tensor : entry.tensors) {
+      tensors.push_back(&source_->take(tensor.name));
+    }
+    const TensorView view = allocated(extent);
+    if (tensors.size() == 1 || entry.layout == WeightLayout::interleaved) {
+      uploads_.push_back({span_of(view), tensors, extent.type, extent.padding});
+    } else {
+      stack(view, tensors);
+    }
+    if (WeightView* const* matrix = std::get_if<WeightView*>(&entry.place)) {
+      **matrix = view;
+    } else {
+      const bool is_vector = entry.tensors.front().shape.size() == 1;
+      *std::get<TensorView*>(entry.place) = is_vector ? reshaped(view, {extent.rows}) : view;
+    }
   }
 
   [[nodiscard]] const std::vector<WeightUpload>& uploads() const noexcept { return uploads_; }
 
  private:
-  TensorView joined(const std::vector<std::string>& names, ElementType type) {
-    std::vector<const TensorSpec*> tensors;
-    std::int64_t rows = 0;
-    for (const std::string& name : names) {
-      tensors.push_back(&source_->take(name));
-      rows += tensors.back()->shape[0];
-    }
-    const std::int64_t width = tensors[0]->elements() / tensors[0]->shape[0];
-    const TensorView view = place(rows, width, type);
+  void stack(const TensorView& view, const std::vector<const TensorSpec*>& tensors) {
     std::int64_t first = 0;
     for (const TensorSpec* tensor : tensors) {
-      uploads_.push_back({span_of(rows_of(view, first, tensor->shape[0])), {tensor}, type, {}});
+      uploads_.push_back({span_of(rows_of(view, first, tensor->shape[0])), {tensor}, view.type, {}});
       first += tensor->shape[0];
     }
-    return tensors[0]->shape.size() == 1 ? reshaped(view, {rows}) : view;
   }
 
-  TensorView place(std::int64_t rows, std::int64_t width, ElementType type) {
-    const std::size_t bytes = static_cast<std::size_t>(rows * width) * size_of(type);
+  TensorView allocated(const WeightExtent& extent) {
+    const std::size_t bytes = bytes_of(extent.type, extent.rows * extent.width);
     result_->bytes += bytes;
-    return tensor_in(result_->buffers.emplace_back(memory_->allocate_raw(bytes)).span(), type, {rows, width});
+    const DeviceSpan memory = result_->buffers.emplace_back(memory_->allocate_raw(bytes)).span();
+    return tensor_in(memory, extent.type, {extent.rows, extent.width});
   }
 
   WeightSource* source_;
   DeviceMemory* memory_;
-  ElementType matrices_;
   DeviceWeights* result_;
   std::vector<WeightUpload> uploads_;
 };
 
-void plan_text(const TextConfig& config, WeightPlan& plan, TextWeights& text) {
-  const std::string model = "model.language_model.";
-  text.embedding = plan.matrix(model + "embed_tokens.weight");
-  for (std::int64_t i = 0; i < config.layers; ++i) {
-    const std::string layer = fmt::format("{}layers.{}.", model, i);
-    const std::string attention = layer + "self_attn.";
-    TextLayerWeights& weights = text.layers.emplace_back();
-    weights.input_norm = plan.values(layer + "input_layernorm.weight");
-    weights.qkv = plan.stacked({attention + "q_proj.weight", attention + "k_proj.weight", attention + "v_proj.weight"});
-    weights.q_norm = plan.values(attention + "q_norm.weight");
-    weights.k_norm = plan.values(attention + "k_norm.weight");
-    weights.output = plan.matrix(attention + "o_proj.weight");
-    weights.post_norm = plan.values(layer + "post_attention_layernorm.weight");
-    weights.gate_up = plan.alternating(layer + "mlp.gate_proj.weight", layer + "mlp.up_proj.weight");
-    weights.down = plan.matrix(layer + "mlp.down_proj.weight");
+// What the table leaves to be said of the views: which share memory, and which have other extents than their tensors.
+void finish_views(const ModelConfig& config, DeviceWeights& weights) {
+  if (config.text.tied) {
+    weights.text.head = weights.text.embedding;
   }
-  text.norm = plan.values(model + "norm.weight");
-  text.head = config.tied ? text.embedding : plan.matrix("lm_head.weight");
-}
-
-MergerWeights plan_merger(WeightPlan& plan, const std::string& name) {
-  return {plan.norm(name + ".norm"), plan.affine(name + ".linear_fc1"), plan.affine(name + ".linear_fc2")};
-}
-
-void plan_vision(const VisionConfig& config, WeightPlan& plan, VisionWeights& vision) {
-  const std::string model = "model.visual.";
-  vision.patch_embed = plan.affine(model + "patch_embed.proj");
-  const std::int64_t side = config.position_side();
-  vision.positions = reshaped(plan.values(model + "pos_embed.weight"), {side, side, config.hidden});
-  const HeadPadding heads{config.head_dim(), padded_head_dim(config), 1};
-  for (std::int64_t i = 0; i < config.depth; ++i) {
-    const std::string block = fmt::format("{}blocks.{}.", model, i);
-    const AffineWeights qkv{plan.with_padded_heads(block + "attn.qkv.weight", heads, true),
-                            plan.with_padded_heads(block + "attn.qkv.bias", heads, true)};
-    const AffineWeights projection{plan.with_padded_heads(block + "attn.proj.weight", heads, false),
-                                   plan.values(block + "attn.proj.bias")};
-    vision.blocks.push_back({plan.norm(block + "norm1"), qkv, projection, plan.norm(block + "norm2"),
-                             plan.affine(block + "mlp.linear_fc1"), plan.affine(block + "mlp.linear_fc2")});
-  }
-  vision.merger = plan_merger(plan, model + "merger");
-  for (std::size_t k = 0; k < config.deepstack_indexes.size(); ++k) {
-    vision.deepstack.push_back(plan_merger(plan, fmt::format("{}deepstack_merger_list.{}", model, k)));
+  if (config.vision) {
+    const std::int64_t side = config.vision->position_side();
+    weights.vision.positions = reshaped(weights.vision.positions, {side, side, config.vision->hidden});
   }
 }
 
@@ -244,26 +213,14 @@ void bring(const WeightSource& source, const std::vector<WeightUpload>& uploads,
   ring.finish();
 }
 
-// Whether a tensor of that name is kept in the type chosen: matrices, of which norms, biases and positions are none.
-bool is_matrix(const std::string& name) {
-  return !name.ends_with(".bias") && name.find("norm") == std::string::npos && !name.ends_with("pos_embed.weight");
-}
-
-// Whether elements of the vision tower's heads are its rows or columns.
-bool has_vision_heads(const std::string& name) {
-  return name.find(".visual.") != std::string::npos &&
-         (name.find(".attn.qkv.") != std::string::npos || name.ends_with(".attn.proj.weight"));
-}
-
 }  // namespace
 
 std::uint64_t device_weight_bytes(const ModelConfig& config, ElementType matrices) {
+  ModelWeights unused;
   std::uint64_t bytes = 0;
-  for (const TensorSpec& tensor : required_tensors(config)) {
-    const std::int64_t elements = has_vision_heads(tensor.name)
-                                      ? tensor.elements() / config.vision.head_dim() * padded_head_dim(config.vision)
-                                      : tensor.elements();
-    bytes += static_cast<std::uint64_t>(elements) * size_of(is_matrix(tensor.name) ? matrices : ElementType::float32);
+  for (const WeightEntry& entry : weight_table(config, unused)) {
+    const WeightExtent extent = extent_of(entry, config, matrices);
+    bytes += bytes_of(extent.type, extent.rows * extent.width);
   }
   return bytes;
 }
@@ -282,14 +239,16 @@ DeviceWeights load_weights(const ModelConfig& config, WeightSource& source, Devi
         needed, free);
   }
   DeviceWeights weights;
-  WeightPlan plan(source, memory, matrices, weights);
-  plan_text(config.text, plan, weights.text);
-  plan_vision(config.vision, plan, weights.vision);
+  WeightPlacer placer(source, memory, weights);
+  for (const WeightEntry& entry : weight_table(config, weights)) {
+    placer.place(entry, extent_of(entry, config, matrices));
+  }
+  finish_views(config, weights);
   source.require_all_taken();
   if (threads < 1) {
     threads = static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1U, 8U));
   }
-  bring(source, plan.uploads(), memory, threads);
+  bring(source, placer.uploads(), memory, threads);
   return weights;
 }
 

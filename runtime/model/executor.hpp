@@ -1,39 +1,22 @@
 #pragma once
 
-#include <array>
-#include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <functional>
-#include <span>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "runtime/device/device.hpp"
 #include "runtime/dispatch/dispatcher.hpp"
-#include "runtime/ops/ops.hpp"
+#include "runtime/model/host_copies.hpp"
+#include "runtime/ops/operation.hpp"
 
 namespace pascaline {
 
-/// The operations that a model is made of.
-enum class Operation : std::uint8_t {
-  matmul,
-  attention_prefill,
-  attention_decode,
-  rmsnorm,
-  layernorm,
-  qk_norm_rope,
-  rope_vision,
-  add,
-  gather,
-  position_embedding,
-  sample,
-  advance,
-  kCount
-};
-
-/// "matmul" and so on, as the operations' functions are called.
-[[nodiscard]] const char* name_of(Operation operation) noexcept;
+/// Called with what an operation asks of its kernel.
+using OperationObserver = std::function<void(const ops::KernelProblem& problem)>;
 
 /// Runs a model's operations on a device, each launch chosen by a dispatcher; or on the processor. An operation whose
 /// kernel cannot be built or launched falls back to the processor with one warning, and stays there: its operands are
@@ -42,46 +25,80 @@ class Executor {
  public:
   /// On the dispatcher's device. Both must outlive it. `warnings` may be null.
   explicit Executor(Dispatcher& dispatcher, std::FILE* warnings = stderr);
-  /// On the processor, with the memory of the host device.
-  explicit Executor(Device& host);
+  /// On the processor, with the memory of the emulated device, or with `memory` over it, which must outlive it.
+  explicit Executor(Device& host, DeviceMemory* memory = nullptr);
 
   [[nodiscard]] Device& device() const noexcept { return *device_; }
-  [[nodiscard]] DeviceMemory& memory() const noexcept { return device_->memory(); }
+  /// The dispatcher's.
+  [[nodiscard]] DeviceMemory& memory() const noexcept { return *memory_; }
   /// Null on the processor.
   [[nodiscard]] Dispatcher* dispatcher() const noexcept { return dispatcher_; }
-  /// Whether any operation so far fell back; whether that one did, which then cannot be recorded.
-  [[nodiscard]] bool fell_back() const noexcept { return fell_back_; }
-  [[nodiscard]] bool fell_back(Operation operation) const noexcept {
-    return falls_back_[static_cast<std::size_t>(operation)];
-  }
   [[nodiscard]] bool on_processor() const noexcept { return dispatcher_ == nullptr; }
+  /// Whether any operation so far fell back; whether the one of that name did.
+  [[nodiscard]] bool fell_back() const noexcept { return !fallen_back_.empty(); }
+  [[nodiscard]] bool fell_back(std::string_view operation) const noexcept;
+  /// Operations that the processor has computed so far. What runs between two equal numbers was launched on the device
+  /// as a whole, and can be recorded.
+  [[nodiscard]] std::uint64_t computed() const noexcept { return computed_; }
 
-  // As the functions of these names in runtime/ops. Errors that are none of the operation's call are thrown on: want
-  // of memory, a device that is lost, and wrong arguments, which the processor's operation refuses, too.
-  void matmul(const ops::MatmulArguments& given);
-  void attention_prefill(const ops::AttentionPrefillArguments& given);
-  void attention_decode(const ops::AttentionDecodeArguments& given);
-  void rmsnorm(const ops::RmsnormArguments& given);
-  void layernorm(const ops::LayernormArguments& given);
-  void qk_norm_rope(const ops::QkNormRopeArguments& given);
-  void rope_vision(const ops::RopeVisionArguments& given);
-  void add(const TensorView& a, const TensorView& b, const TensorView& y);
-  void gather(const TensorView& table, const TensorView& indices, const TensorView& y);
-  void position_embedding(const ops::PositionEmbeddingArguments& given);
-  void sample(const ops::SampleArguments& given);
-  void advance(const TensorView& length, const TensorView& slots, const TensorView& positions);
+  /// From now on `observer` is told of every operation before it runs, as a problem of its kernel, wherever it runs; an
+  /// empty one ends that. What a graph repeats is not told again.
+  void observe(OperationObserver observer) { observer_ = std::move(observer); }
+
+  /// Runs the operation; on a device it does not wait. Throws Error for arguments that do not fit, want of memory, a
+  /// device that is lost, and while the device records also where the operation would have to fall back, or has.
+  template <ops::Operation Op>
+  void run(const Op& op) {
+    if (!ops::is_needed(op)) {
+      return;
+    }
+    if (observer_) [[unlikely]] {
+      observer_(op.problem());
+    }
+    if (dispatcher_ == nullptr) {
+      op.compute();
+      ++computed_;
+      return;
+    }
+    std::string reason;
+    if (!fell_back(Op::kName)) {
+      try {
+        ops::launch(*dispatcher_, op);
+        return;
+      } catch (const Error& error) {
+        require_replaceable(error);
+        reason = error.what();
+      }
+    }
+    compute_on_copies(op);
+    if (!reason.empty()) {
+      fall_back(Op::kName, reason);
+    }
+  }
 
  private:
-  template <typename Arguments>
-  void run(Operation operation, const Arguments& given, void (*on_device)(Dispatcher&, const Arguments&),
-           void (*on_host)(const Arguments&));
-  void warn(Operation operation, const std::string& reason);
+  void require_replaceable(const Error& error) const;
+  void wait_for_device(const char* operation) const;
+  void fall_back(const char* operation, const std::string& reason);
+
+  template <ops::Operation Op>
+  void compute_on_copies(const Op& op) {
+    wait_for_device(Op::kName);
+    Op there = op;
+    HostCopies copies(device_->memory());
+    Op::operands(there, copies);
+    there.compute();
+    copies.bring_back();
+    ++computed_;
+  }
 
   Device* device_;
+  DeviceMemory* memory_;
   Dispatcher* dispatcher_ = nullptr;
   std::FILE* warnings_ = nullptr;
-  std::array<bool, static_cast<std::size_t>(Operation::kCount)> falls_back_{};
-  bool fell_back_ = false;
+  std::vector<std::string_view> fallen_back_;
+  std::uint64_t computed_ = 0;
+  OperationObserver observer_;
 };
 
 }  // namespace pascaline

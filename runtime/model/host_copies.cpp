@@ -25,18 +25,18 @@ HostCopies::Copy& HostCopies::copy_of(DeviceSpan span) {
   return copy;
 }
 
-void HostCopies::add(TensorView& tensor, bool reads, bool writes) {
+void HostCopies::operator()(const char* /*name*/, TensorView& tensor, ops::Use use) {
   const DeviceSpan span = span_of(tensor);
   if (span.bytes == 0) {
     return;
   }
   Copy& copy = copy_of(span);
   const std::span<std::byte> here(copy.here.data() + copy.offset, copy.there.bytes);
-  if (reads) {
+  if (ops::is_read(use)) {
     memory_->download({}, here.first(span.bytes), span);
     memory_->synchronize(StreamId{});
   }
-  copy.written = copy.written || writes;
+  copy.written = copy.written || ops::is_written(use);
   tensor.data = here.data();
 }
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "runtime/device/device_memory.hpp"
-#include "runtime/ops/tensor.hpp"
+#include "runtime/ops/operands.hpp"
 
 namespace pascaline {
 
@@ -16,21 +16,11 @@ class HostCopies {
   /// `memory` must outlive it; the device has no work to do.
   explicit HostCopies(DeviceMemory& memory) : memory_(&memory) {}
 
-  /// Each makes the views point to copies; a tensor that is not there stays so. Read ones hold the contents.
-  template <typename... Tensors>
-  void read(Tensors&... tensors) {
-    (add(tensors, true, false), ...);
-  }
-  /// Written ones are brought back, of unspecified contents before.
-  template <typename... Tensors>
-  void write(Tensors&... tensors) {
-    (add(tensors, false, true), ...);
-  }
-  /// Changed ones both.
-  template <typename... Tensors>
-  void change(Tensors&... tensors) {
-    (add(tensors, true, true), ...);
-  }
+  /// For an operation's `operands`: makes the view point to a copy; a tensor that is not there stays so. One that is
+  /// read holds the contents; what one that is written holds is unspecified.
+  void operator()(const char* name, TensorView& tensor, ops::Use use);
+  /// Of a buffer that the operation does not have.
+  void operator()(const char* /*name*/, const TensorView& /*tensor*/, ops::Use /*use*/) const {}
   /// Puts what was written into the device's memory.
   void bring_back();
 
@@ -41,7 +31,6 @@ class HostCopies {
     std::size_t offset = 0;  // of the first byte, for alignment
     bool written = false;
   };
-  void add(TensorView& tensor, bool reads, bool writes);
   Copy& copy_of(DeviceSpan span);
 
   DeviceMemory* memory_;

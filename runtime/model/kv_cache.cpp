@@ -34,7 +34,7 @@ KvCache::KvCache(DeviceMemory& memory, const TextConfig& config, ElementType typ
       head_dim_(config.head_dim),
       type_(type),
       context_(context),
-      row_bytes_(static_cast<std::size_t>(config.kv_heads * config.head_dim) * size_of(type)) {
+      row_bytes_(bytes_of(type, static_cast<std::size_t>(config.kv_heads * config.head_dim))) {
   if (context < 1) {
     throw Error(fmt::format("a context of {} tokens holds nothing", context));
   }
@@ -81,7 +81,7 @@ void KvCache::reserve(std::int64_t tokens) {
   const std::uint64_t free = memory_->state().free_bytes;
   throw OutOfMemoryError(
       fmt::format("the cache of keys and values needs {} MiB more for {} tokens, and the device has {} MiB free; begin "
-                  "anew with a shorter conversation{}",
+                  "again with a shorter conversation{}",
                   (needed + kMebibyte - 1) / kMebibyte, tokens, free / kMebibyte,
                   type_ == ElementType::float32 ? ", or with --kv-cache float16, which needs half of it" : ""),
       needed, free);
@@ -114,7 +114,7 @@ bool KvCache::map(std::int64_t tokens) {
 
 std::uint64_t KvCache::bytes_for(DeviceMemory& memory, const TextConfig& config, ElementType type, std::int64_t context,
                                  std::int64_t tokens) {
-  const std::size_t row = static_cast<std::size_t>(config.kv_heads * config.head_dim) * size_of(type);
+  const std::size_t row = bytes_of(type, static_cast<std::size_t>(config.kv_heads * config.head_dim));
   const auto buffers = static_cast<std::uint64_t>(2 * config.layers);
   if (!memory.can_reserve()) {
     return buffers * static_cast<std::uint64_t>(context) * row;

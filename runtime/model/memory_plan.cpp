@@ -6,8 +6,10 @@
 #include <numeric>
 
 #include "core/error.hpp"
+#include "runtime/memory/pool.hpp"
 #include "runtime/model/device_weights.hpp"
 #include "runtime/model/kv_cache.hpp"
+#include "runtime/model/requirements.hpp"
 #include "runtime/model/sampler.hpp"
 #include "runtime/model/text_decoder.hpp"
 #include "runtime/model/vision_tower.hpp"
@@ -31,23 +33,46 @@ struct OtherChoice {
   std::uint64_t bytes = 0;
 };
 
+// Options that together with those before them in a list take less, whatever the context.
+struct Savings {
+  std::string given;  // as on a command line; empty: what was asked for
+  ModelOptions options;
+};
+
 // Collects what would take less.
 class ChoiceList {
  public:
   ChoiceList(DeviceMemory& memory, const ModelConfig& config, const ModelOptions& options)
-      : memory_(&memory), config_(&config), options_(options), together_(options), needed_(bytes_of(options)) {}
+      : memory_(&memory),
+        config_(&config),
+        options_(options),
+        together_(options),
+        needed_(bytes_of(options)),
+        savings_{{"", options}} {}
 
-  // Keeps a change of the options if it helps.
+  // Keeps a change of the options if it helps; true if it did.
   template <typename Change>
-  void add(const std::string& option, const Change& change) {
+  bool add(const std::string& option, const Change& change) {
     ModelOptions other = options_;
     change(other);
     const std::uint64_t bytes = bytes_of(other);
-    if (bytes < needed_ - needed_ / 200) {
-      choices_.push_back({option, bytes});
-      change(together_);
+    if (bytes >= needed_ - needed_ / 200) {
+      return false;
+    }
+    choices_.push_back({option, bytes});
+    change(together_);
+    return true;
+  }
+  // The same of one that does not change the context: it is a step of `savings`, too.
+  template <typename Change>
+  void add_saving(const std::string& option, const Change& change) {
+    if (add(option, change)) {
+      const std::string& before = savings_.back().given;
+      savings_.push_back({before.empty() ? option : before + " " + option, together_});
     }
   }
+  // What was asked for, then one saving more in each.
+  [[nodiscard]] const std::vector<Savings>& savings() const noexcept { return savings_; }
   // Those kept, and all of them together.
   [[nodiscard]] std::vector<OtherChoice> finish() {
     if (choices_.size() > 1) {
@@ -67,25 +92,71 @@ class ChoiceList {
   ModelOptions together_;
   std::uint64_t needed_;
   std::vector<OtherChoice> choices_;
+  std::vector<Savings> savings_;
 };
 
-std::vector<OtherChoice> choices_of(DeviceMemory& memory, const ModelConfig& config, const ModelOptions& options) {
-  ChoiceList list(memory, config, options);
-  list.add("--weights float16", [](ModelOptions& other) { other.weights = ElementType::float16; });
-  list.add("--kv-cache float16", [](ModelOptions& other) { other.cache = ElementType::float16; });
+void collect(ChoiceList& list, const ModelConfig& config, const ModelOptions& options) {
+  list.add_saving("--weights float16", [](ModelOptions& other) { other.weights = ElementType::float16; });
+  list.add_saving("--kv-cache float16", [](ModelOptions& other) { other.cache = ElementType::float16; });
   const std::int64_t chunk = std::min(options.chunk, kSmallChunk);
-  list.add(fmt::format("--chunk {}", chunk), [&](ModelOptions& other) { other.chunk = chunk; });
-  const std::int64_t context = std::min(options.context, std::max(kSmallContext, options.request.tokens));
-  list.add(fmt::format("--context {}", context), [&](ModelOptions& other) { other.context = context; });
+  list.add_saving(fmt::format("--chunk {}", chunk), [&](ModelOptions& other) { other.chunk = chunk; });
   const ModelRequest& request = options.request;
   if (request.pictures > 0) {
-    const std::int64_t merged = config.vision.merge * config.vision.merge;
+    const std::int64_t merge = vision_of(config).merge;
+    const std::int64_t merged = merge * merge;
     const std::int64_t tokens = std::max<std::int64_t>(1, request.patches / merged / request.pictures / 4);
-    list.add(fmt::format("--max-image-tokens {}", tokens), [&](ModelOptions& other) {
+    list.add_saving(fmt::format("--max-image-tokens {}", tokens), [&](ModelOptions& other) {
       other.request.patches = std::min(request.patches, tokens * merged * request.pictures);
     });
   }
-  return list.finish();
+  const std::int64_t context = std::min(options.context, std::max(kSmallContext, options.request.tokens));
+  (void)list.add(fmt::format("--context {}", context), [&](ModelOptions& other) { other.context = context; });
+}
+
+// Bytes that a conversation needs which fills its context.
+std::uint64_t bytes_of_full(DeviceMemory& memory, const ModelConfig& config, ModelOptions options,
+                            std::int64_t context) {
+  options.context = options.request.tokens = context;
+  options.chunk = std::min(options.chunk, context);
+  return total_of(memory_parts(memory, config, options));
+}
+
+// The longest context that can be filled with so many bytes, a multiple of the cache's steps if it is not all that was
+// asked for; 0 if the first request alone is too long.
+std::int64_t longest_context(DeviceMemory& memory, const ModelConfig& config, const ModelOptions& options,
+                             std::uint64_t free) {
+  const auto fits = [&](std::int64_t context) { return bytes_of_full(memory, config, options, context) <= free; };
+  if (fits(options.context)) {
+    return options.context;
+  }
+  std::int64_t fitting = 0;
+  std::int64_t too_long = options.context / KvCache::kStep;
+  while (too_long - fitting > 1) {
+    const std::int64_t middle = (fitting + too_long) / 2;
+    (fits(middle * KvCache::kStep) ? fitting : too_long) = middle;
+  }
+  const std::int64_t longest = fitting * KvCache::kStep;
+  return longest >= options.request.tokens ? longest : 0;
+}
+
+// What would fit, with as few savings as it takes and with all of them.
+std::string fitting_lines(DeviceMemory& memory, const ModelConfig& config, const std::vector<Savings>& savings,
+                          std::uint64_t free) {
+  std::string lines;
+  for (const Savings& each : savings) {
+    const std::int64_t context = longest_context(memory, config, each.options, free);
+    if (context > 0 && (lines.empty() || &each == &savings.back())) {
+      lines += fmt::format("\n{:>12.1f} MiB  {}{}--context {}",
+                           mebibytes(bytes_of_full(memory, config, each.options, context)), each.given,
+                           each.given.empty() ? "" : " ", context);
+    }
+  }
+  if (lines.empty()) {
+    const Savings& all = savings.back();
+    return fmt::format("\nnothing fits: the first request needs {:.1f} MiB at least",
+                       mebibytes(bytes_of_full(memory, config, all.options, all.options.request.tokens)));
+  }
+  return "\nwhat fits, with the context filled:" + lines;
 }
 
 }  // namespace
@@ -104,35 +175,42 @@ std::vector<MemoryPart> memory_parts(DeviceMemory& memory, const ModelConfig& co
       {fmt::format("cache for {} tokens in {}", request.tokens, name_of(options.cache)),
        KvCache::bytes_for(memory, text, options.cache, options.context, request.tokens)}};
   if (request.patches > 0) {
-    parts.push_back({fmt::format("pictures of {} patches", request.patches),
-                     VisionTower::bytes_for(config.vision, request.patches, request.longest_side)});
+    parts.push_back({fmt::format("images of {} patches", request.patches),
+                     VisionTower::bytes_for(vision_of(config), request.patches, request.longest_side)});
   }
+  // The last slab of a pool, and what is too small to be used in those before.
+  parts.push_back({"small tensors, rounded up", 2 * MemoryPool::slab_bytes_for(total_of(parts))});
   return parts;
 }
 
-void require_memory(Device& device, const ModelConfig& config, const ModelOptions& options) {
-  const std::vector<MemoryPart> parts = memory_parts(device.memory(), config, options);
+void require_memory(DeviceMemory& memory, Device& device, const ModelConfig& config, const ModelOptions& options) {
+  const std::vector<MemoryPart> parts = memory_parts(memory, config, options);
   const std::uint64_t needed = total_of(parts);
-  const std::uint64_t free = device.memory().state().free_bytes;
+  const std::uint64_t free = memory.state().free_bytes;
   if (needed <= free) {
     return;
   }
-  std::string message = fmt::format("the model needs {:.1f} MiB, and {} has {:.1f} MiB free:", mebibytes(needed),
-                                    device.info().id, mebibytes(free));
+  const std::uint64_t free_of_device = device.memory().state().free_bytes;
+  std::string message = fmt::format("the model needs {:.1f} MiB, and {} has {:.1f} MiB free", mebibytes(needed),
+                                    device.info().id, mebibytes(free_of_device));
+  message += free < free_of_device ? fmt::format(", of which --memory-limit allows {:.1f} MiB:", mebibytes(free)) : ":";
   for (const MemoryPart& part : parts) {
     message += fmt::format("\n{:>12.1f} MiB  {}", mebibytes(part.bytes), part.name);
   }
-  const std::vector<OtherChoice> choices = choices_of(device.memory(), config, options);
+  ChoiceList list(memory, config, options);
+  collect(list, config, options);
+  const std::vector<OtherChoice> choices = list.finish();
   const bool is_gpu = device.info().kind == DeviceKind::cuda;
-  message += choices.empty() && !is_gpu ? "\nno option needs less: take a smaller model, or free memory"
-                                        : "\nwhat needs less of it in all:";
+  message += choices.empty() && !is_gpu ? "\nno option needs less: use a smaller model, or free memory"
+                                        : "\noptions that need less:";
   for (const OtherChoice& choice : choices) {
     message += fmt::format("\n{:>12.1f} MiB  {}{}", mebibytes(choice.bytes), choice.option,
                            choice.bytes > free ? " (still too much)" : "");
   }
   if (is_gpu) {
-    message += fmt::format("\n{:>12.1f} MiB  --device cpu, which takes the machine's memory", 0.0);
+    message += fmt::format("\n{:>12.1f} MiB  --device cpu, which uses the machine's memory", 0.0);
   }
+  message += fitting_lines(memory, config, list.savings(), free);
   throw OutOfMemoryError(message, needed, free);
 }
 

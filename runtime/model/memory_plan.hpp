@@ -20,8 +20,9 @@ struct MemoryPart {
 [[nodiscard]] std::vector<MemoryPart> memory_parts(DeviceMemory& memory, const ModelConfig& config,
                                                    const ModelOptions& options);
 
-/// Throws OutOfMemoryError unless the device has as much free. Its message has several lines: what is needed and free,
-/// the parts, and what each option that helps would bring it to.
-void require_memory(Device& device, const ModelConfig& config, const ModelOptions& options);
+/// Throws OutOfMemoryError unless `memory`, which is the device's or a pool over it with a limit, has as much free. Its
+/// message has several lines: what is needed and free, the parts, what each option that helps would bring it to, and
+/// with which of them, at which context, it would fit.
+void require_memory(DeviceMemory& memory, Device& device, const ModelConfig& config, const ModelOptions& options);
 
 }  // namespace pascaline

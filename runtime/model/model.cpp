@@ -19,7 +19,7 @@ constexpr std::int64_t kLogitRows = 32;  // whose logits are computed at a time,
 DeviceWeights load_what_fits(Executor& executor, const ModelConfig& config, WeightSource& weights,
                              const ModelOptions& options) {
   check_supported(config);
-  require_memory(executor.device(), config, options);
+  require_memory(executor.memory(), executor.device(), config, options);
   return load_weights(config, weights, executor.memory(), options.weights);
 }
 
@@ -28,20 +28,26 @@ void put(DeviceMemory& memory, DeviceSpan to, std::span<const T> values) {
   memory.upload({}, to, std::as_bytes(values));
 }
 
-// Pictures as the decoder counts them.
-std::vector<ImageTokens> token_grids(std::span<const PatchView> pictures, std::int64_t merge) {
+// Images as the decoder counts them; the model has a vision tower if there are some.
+std::vector<ImageTokens> token_grids(std::span<const PatchView> pictures, const ModelConfig& config) {
   std::vector<ImageTokens> result;
   for (const PatchView& picture : pictures) {
+    const std::int64_t merge = config.vision.value().merge;
     result.push_back({picture.rows / merge, picture.columns / merge});
   }
   return result;
 }
 
-// The pictures' parts that lie in the rows `first` to `first + count` of a prompt.
+// The token that stands for an image, or one that no prompt has.
+std::int32_t image_token_of(const ModelConfig& config) noexcept {
+  return config.vision ? static_cast<std::int32_t>(config.vision->image_token) : -1;
+}
+
+// The images' parts that lie in the rows `first` to `first + count` of a prompt.
 std::vector<ImageRows> images_between(const PromptPositions& positions, const ImageFeatures& features,
                                       std::int64_t first, std::int64_t count) {
   std::vector<ImageRows> result;
-  std::int64_t before = 0;  // tokens of earlier pictures
+  std::int64_t before = 0;  // tokens of earlier images
   for (const ImageRun& run : positions.images) {
     const std::int64_t begin = std::max(run.first, first);
     const std::int64_t end = std::min(run.first + run.count, first + count);
@@ -68,8 +74,10 @@ Model::Model(Executor& executor, ModelConfig config, WeightSource& weights, cons
       weights_(load_what_fits(executor, config_, weights, options_)),
       cache_(executor.memory(), config_.text, options_.cache, options_.context),
       decoder_(executor, config_.text, weights_.text, cache_, options_.context, options_.chunk),
-      tower_(executor, config_.vision, weights_.vision),
       sampler_(executor, config_.text.vocab) {
+  if (config_.vision) {
+    tower_.emplace(executor, *config_.vision, weights_.vision);
+  }
   DeviceMemory& memory = executor.memory();
   const auto chunk = static_cast<std::size_t>(options_.chunk);
   pass_memory_ = memory.allocate_raw(5 * chunk * sizeof(std::int32_t) + 4 * DeviceMemory::kAlignment);
@@ -79,8 +87,8 @@ Model::Model(Executor& executor, ModelConfig config, WeightSource& weights, cons
 
 ModelMemory Model::memory() const {
   return {weights_.bytes,
-          decoder_.bytes() + tower_.bytes() + pass_memory_.bytes() + next_memory_.bytes() + logits_memory_.bytes() +
-              rows_memory_.bytes(),
+          decoder_.bytes() + (tower_ ? tower_->bytes() : 0) + pass_memory_.bytes() + next_memory_.bytes() +
+              logits_memory_.bytes() + rows_memory_.bytes(),
           cache_.bytes()};
 }
 
@@ -92,8 +100,11 @@ void Model::clear() {
 }
 
 void Model::check(const Prompt& prompt) const {
+  if (!prompt.pictures.empty()) {
+    (void)vision_of(config_);
+  }
   if (prompt.tokens.empty()) {
-    throw Error("a prompt of no tokens");
+    throw Error("an empty prompt");
   }
   const auto wrong = std::find_if(prompt.tokens.begin(), prompt.tokens.end(),
                                   [&](std::int32_t token) { return token < 0 || token >= config_.text.vocab; });
@@ -105,16 +116,16 @@ void Model::check(const Prompt& prompt) const {
   if (count > options_.context - length_) {
     throw ContextFullError(fmt::format(
         "{} new tokens exceed the context of {}; {} are in use; ask for a larger one with --context{}", count,
-        options_.context, length_, prompt.pictures.empty() ? "" : ", or for smaller pictures with --max-image-tokens"));
+        options_.context, length_, prompt.pictures.empty() ? "" : ", or for smaller images with --max-image-tokens"));
   }
 }
 
-// The next pictures can have their memory anew.
+// The next images can have their memory again.
 void Model::reserve_cache(std::int64_t tokens) {
   try {
     cache_.reserve(tokens);
   } catch (const OutOfMemoryError&) {
-    if (!tower_.release()) {
+    if (!tower_ || !tower_->release()) {
       throw;
     }
     cache_.reserve(tokens);
@@ -124,11 +135,10 @@ void Model::reserve_cache(std::int64_t tokens) {
 bool Model::append(const Prompt& prompt, const LogitsReader& reader, const std::function<bool()>& goes_on) {
   check(prompt);
   const auto count = static_cast<std::int64_t>(prompt.tokens.size());
-  const auto pictures = token_grids(prompt.pictures, config_.vision.merge);
-  const PromptPositions positions =
-      mrope_positions(prompt.tokens, static_cast<std::int32_t>(config_.image_token), pictures, length_, delta_);
+  const auto pictures = token_grids(prompt.pictures, config_);
+  const PromptPositions positions = mrope_positions(prompt.tokens, image_token_of(config_), pictures, length_, delta_);
   reserve_cache(length_ + count);
-  const ImageFeatures features = tower_.encode(prompt.pictures);
+  const ImageFeatures features = encode(prompt.pictures);
   const std::int64_t before = length_;
   has_logits_ = has_token_ = false;
   try {
@@ -155,6 +165,13 @@ bool Model::append(const Prompt& prompt, const LogitsReader& reader, const std::
   delta_ = positions.delta;
   has_logits_ = true;
   return true;
+}
+
+ImageFeatures Model::encode(std::span<const PatchView> pictures) {
+  if (!pictures.empty()) {
+    (void)vision_of(config_);
+  }
+  return tower_ ? tower_->encode(pictures) : ImageFeatures{};
 }
 
 void Model::run_chunk(const Prompt& prompt, const PromptPositions& positions, const ImageFeatures& features,
@@ -211,7 +228,7 @@ void Model::read_rows(std::int64_t first, std::int64_t count, const LogitsReader
 
 void Model::require_logits() const {
   if (!has_logits_) {
-    throw Error("no tokens were read yet, so none follows");
+    throw Error("no tokens have been read yet, so none can follow");
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -32,7 +33,7 @@ class ContextFullError : public Error {
   using Error::Error;
 };
 
-/// Tokens to be read, with a place for each picture in them.
+/// Tokens to be read, with a place for each image in them.
 struct Prompt {
   std::span<const std::int32_t> tokens;
   std::span<const PatchView> pictures;
@@ -55,19 +56,20 @@ class Model {
   [[nodiscard]] ModelMemory memory() const;
   /// Tokens of the sequence so far.
   [[nodiscard]] std::int64_t length() const noexcept { return length_; }
-  /// What is added to a token's place in the sequence to get its position; below 0 once there were pictures.
+  /// What is added to a token's place in the sequence to get its position; below 0 once there were images.
   [[nodiscard]] std::int64_t position_delta() const noexcept { return delta_; }
 
   /// Begins a new sequence.
   void clear();
   /// Reads further tokens, in passes of up to `chunk`. With `reader` the logits of all of them are computed and given.
   /// Between passes `goes_on` is asked, if it is given: if not, nothing was read, and false is returned. Throws Error,
-  /// with the sequence as it was, for an empty prompt, tokens that the vocabulary lacks, and pictures that do not
+  /// with the sequence as it was, for an empty prompt, tokens that the vocabulary lacks, and images that do not
   /// match their places; ContextFullError for more tokens than the context holds; OutOfMemoryError; and what the
   /// operations throw.
   bool append(const Prompt& prompt, const LogitsReader& reader = {}, const std::function<bool()>& goes_on = {});
-  /// What the decoder would get of these pictures; the sequence stays as it is. Throws as VisionTower::encode.
-  [[nodiscard]] ImageFeatures encode(std::span<const PatchView> pictures) { return tower_.encode(pictures); }
+  /// What the decoder would get of these images; the sequence stays as it is. Throws as VisionTower::encode, and
+  /// Error if there are some and the model only reads text.
+  [[nodiscard]] ImageFeatures encode(std::span<const PatchView> pictures);
   /// Logits that follow the last token, [vocabulary]; throws Error if nothing was read yet.
   [[nodiscard]] std::vector<float> logits();
 
@@ -84,8 +86,8 @@ class Model {
   /// Whether steps are launched as a graph.
   [[nodiscard]] bool uses_graph() const noexcept { return static_cast<bool>(step_graph_); }
 
-  /// The next steps choose their kernels anew: for after `Dispatcher::reload`.
-  void forget_graph() noexcept { stepped_capacity_ = recorded_capacity_ = 0; }
+  /// The next steps choose their kernels again: for after `Dispatcher::reload`.
+  void forget_graph() noexcept { launched_capacity_ = recorded_capacity_ = 0; }
 
  private:
   void run_chunk(const Prompt& prompt, const PromptPositions& positions, const ImageFeatures& features,
@@ -105,7 +107,7 @@ class Model {
   DeviceWeights weights_;
   KvCache cache_;
   TextDecoder decoder_;
-  VisionTower tower_;
+  std::optional<VisionTower> tower_;
   Sampler sampler_;
   RawBuffer pass_memory_;    // tokens, positions and slots of a pass
   RawBuffer next_memory_;    // where the next token goes: positions, slot, length
@@ -116,7 +118,7 @@ class Model {
   bool has_logits_ = false;
   bool has_token_ = false;
   Graph step_graph_;
-  std::int64_t stepped_capacity_ = 0;  // of the cache when a step last ran as it is
+  std::int64_t launched_capacity_ = 0;  // of the cache when a step was last launched as it is, all of it on the device
   int failed_recordings_ = 0;
   std::int64_t recorded_capacity_ = 0;  // of the cache when the graph was made
 };

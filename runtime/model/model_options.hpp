@@ -10,8 +10,8 @@ namespace pascaline {
 struct ModelRequest {
   std::int64_t tokens = 1;  ///< of prompt and answer
   std::int64_t pictures = 0;
-  std::int64_t patches = 0;       ///< of all its pictures
-  std::int64_t longest_side = 0;  ///< in patches, of its pictures
+  std::int64_t patches = 0;       ///< of all its images
+  std::int64_t longest_side = 0;  ///< in patches, of its images
 };
 
 /// How a model is kept and run.

@@ -1,21 +1,16 @@
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <array>
 
 #include "core/error.hpp"
 #include "runtime/model/model.hpp"
 #include "runtime/model/tensor_memory.hpp"
+#include "runtime/ops/advance.hpp"
 
 namespace pascaline {
 namespace {
 
 constexpr int kMaxFailedRecordings = 3;
-
-// What a step consists of. If one of them runs on the processor, it cannot be recorded.
-constexpr std::array kStepOperations{Operation::gather,       Operation::rmsnorm,          Operation::matmul,
-                                     Operation::qk_norm_rope, Operation::attention_decode, Operation::sample,
-                                     Operation::advance};
 
 }  // namespace
 
@@ -76,12 +71,12 @@ void Model::run_step() {
   decoder_.forward(pass);
   decoder_.project(0, 1, logits);
   sampler_.launch(reshaped(logits, {config_.text.vocab}));
-  executor_->advance(pass.length, pass.slots, pass.positions);
+  executor_->run(ops::Advance{pass.length, pass.slots, pass.positions});
 }
 
 std::int32_t Model::step() {
   if (!has_token_) {
-    throw Error("no token was chosen yet that could be appended");
+    throw Error("no token has been chosen yet to append");
   }
   if (length_ >= options_.context) {
     throw ContextFullError(
@@ -90,15 +85,14 @@ std::int32_t Model::step() {
   reserve_cache(length_ + 1);
   Device& device = executor_->device();
   const std::int64_t capacity = cache_.capacity();
-  const bool records = options_.graphs && !executor_->on_processor() &&
-                       std::none_of(kStepOperations.begin(), kStepOperations.end(),
-                                    [&](Operation operation) { return executor_->fell_back(operation); });
-  if (records && stepped_capacity_ == capacity && graph_is_ready(capacity)) {
+  if (options_.graphs && launched_capacity_ == capacity && graph_is_ready(capacity)) {
     device.launch(step_graph_);
   } else {
-    // The first step of a capacity prepares its kernels.
+    // The first step of a capacity prepares its kernels. One of which the processor had to compute a part cannot be
+    // recorded.
+    const std::uint64_t computed = executor_->computed();
     run_step();
-    stepped_capacity_ = capacity;
+    launched_capacity_ = executor_->computed() == computed ? capacity : 0;
   }
   ++length_;
   has_token_ = false;

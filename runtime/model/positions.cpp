@@ -67,13 +67,12 @@ PromptPositions mrope_positions(std::span<const std::int32_t> tokens, std::int32
     }
     const std::size_t number = result.images.size();
     if (number == images.size()) {
-      throw Error(
-          fmt::format("token {} of the prompt stands for a picture, but only {} pictures are given", i, images.size()));
+      throw Error(fmt::format("token {} of the prompt is an image's, but only {} images are given", i, images.size()));
     }
     const ImageTokens& image = images[number];
     const std::int64_t there = run_length(tokens, i, image_token, image.count());
     if (image.rows < 1 || image.columns < 1 || there < image.count()) {
-      throw Error(fmt::format("picture {} has {} x {} tokens, but the prompt holds {} for it", number + 1, image.rows,
+      throw Error(fmt::format("image {} has {} x {} tokens, but the prompt holds {} for it", number + 1, image.rows,
                               image.columns, there));
     }
     walk.image(static_cast<std::int64_t>(i), image);
@@ -81,7 +80,7 @@ PromptPositions mrope_positions(std::span<const std::int32_t> tokens, std::int32
   }
   if (result.images.size() < images.size()) {
     throw Error(
-        fmt::format("{} pictures are given, but the prompt has a place for {}", images.size(), result.images.size()));
+        fmt::format("{} images are given, but the prompt has a place for {}", images.size(), result.images.size()));
   }
   result.delta = walk.next() - first_index - static_cast<std::int64_t>(tokens.size());
   return result;

@@ -7,7 +7,7 @@
 
 namespace pascaline {
 
-/// A picture's place in a prompt: rows and columns of tokens (patches / merge size).
+/// An image's place in a prompt: rows and columns of tokens (patches / merge size).
 struct ImageTokens {
   std::int64_t rows = 0;
   std::int64_t columns = 0;
@@ -15,7 +15,7 @@ struct ImageTokens {
   [[nodiscard]] std::int64_t count() const noexcept { return rows * columns; }
 };
 
-/// Neighbouring tokens of one picture.
+/// Neighbouring tokens of one image.
 struct ImageRun {
   std::int64_t first = 0;  ///< index of the first token in the prompt
   std::int64_t count = 0;
@@ -24,13 +24,13 @@ struct ImageRun {
 /// What multi-axis rotary embedding needs to know of a prompt.
 struct PromptPositions {
   std::array<std::vector<std::int32_t>, 3> axes;  ///< T, H and W of each token
-  std::vector<ImageRun> images;                   ///< in the order of the pictures
+  std::vector<ImageRun> images;                   ///< in the order of the images
   /// What is added to a later token's index in the sequence to get its position on all axes; at most that given.
   std::int64_t delta = 0;
 };
 
 /// Positions of `tokens`, the first of which is number `first_index` of its sequence, where those before had `delta`
-/// (0 and 0 at a sequence's beginning). A text token takes the next position on all axes; a picture's tokens share T
+/// (0 and 0 at a sequence's beginning). A text token takes the next position on all axes; an image's tokens share T
 /// and count rows and columns on H and W, and the position after it is further by the larger of both. Throws Error if
 /// the runs of `image_token` are not those of `images`, or a position exceeds 2^31-1.
 [[nodiscard]] PromptPositions mrope_positions(std::span<const std::int32_t> tokens, std::int32_t image_token,

@@ -6,6 +6,7 @@
 #include <bit>
 
 #include "core/error.hpp"
+#include "runtime/checkpoint/model_family.hpp"
 #include "runtime/ops/sample_host.hpp"
 
 namespace pascaline {
@@ -28,6 +29,16 @@ std::int64_t padded_head_dim(const VisionConfig& config) noexcept {
   return std::max(kSmallestHead, static_cast<std::int64_t>(std::bit_ceil(head_dim)));
 }
 
+const VisionConfig& vision_of(const ModelConfig& config) {
+  if (!config.vision) {
+    throw Error(
+        fmt::format("this model only reads text (its model_type is {}); leave out the images, or use a model with a "
+                    "vision tower, such as Qwen3-VL",
+                    traits_of(config.family).model_type));
+  }
+  return *config.vision;
+}
+
 void check_supported(const ModelConfig& config) {
   const std::int64_t head_dim = config.text.head_dim;
   if (head_dim < kSmallestHead || head_dim > kLargestHead ||
@@ -37,11 +48,11 @@ void check_supported(const ModelConfig& config) {
                     "32, 64, 128 and 256",
                     head_dim));
   }
-  if (config.vision.head_dim() > kLargestHead) {
+  if (config.vision && config.vision->head_dim() > kLargestHead) {
     throw Error(
         fmt::format("config.json: the vision tower's heads have {} elements (hidden_size / num_heads); attention "
                     "is there for up to {}",
-                    config.vision.head_dim(), kLargestHead));
+                    config.vision->head_dim(), kLargestHead));
   }
   if (config.text.vocab > ops::kMaxVocabulary) {
     throw Error(fmt::format("config.json: a vocabulary of {} tokens (vocab_size); tokens can be drawn from up to {}",
@@ -59,7 +70,7 @@ ModelOptions checked_options(const ModelConfig& config, const ModelOptions& opti
   }
   if (result.context < 1 || result.context > most) {
     throw Error(
-        fmt::format("a context of {} tokens; this model takes 1 to {} (max_position_embeddings of its "
+        fmt::format("a context of {} tokens; this model supports 1 to {} (max_position_embeddings of its "
                     "config.json): give --context within that",
                     options.context, most));
   }

@@ -10,6 +10,9 @@ namespace pascaline {
 /// Elements of a vision head as operations take it: the next power of two, as attention has kernels for no others.
 [[nodiscard]] std::int64_t padded_head_dim(const VisionConfig& config) noexcept;
 
+/// What sets apart a model that reads images; throws Error that says so of one that only reads text.
+[[nodiscard]] const VisionConfig& vision_of(const ModelConfig& config);
+
 /// Throws Error naming what no operation can run: heads of sizes that attention has no kernel for, or a vocabulary too
 /// large to draw from.
 void check_supported(const ModelConfig& config);

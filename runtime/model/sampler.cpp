@@ -8,6 +8,7 @@
 
 #include "core/error.hpp"
 #include "runtime/model/tensor_memory.hpp"
+#include "runtime/ops/sample.hpp"
 
 namespace pascaline {
 namespace {
@@ -56,14 +57,14 @@ void Sampler::set(const ops::SamplingSettings& settings, std::span<const std::in
 TensorView Sampler::token_on_device() const { return {choice_.data(), ElementType::int32, {1}}; }
 
 void Sampler::launch(const TensorView& logits) {
-  executor_->sample(
-      {.logits = logits,
-       .settings = {settings_.data(), ElementType::float32, {4}},
-       .top_k = {top_k_.data(), ElementType::int32, {1}},
-       .generator = {generator_.data(), ElementType::int64, {2}},
-       .seen = {seen_.data(), ElementType::int32, {vocabulary_}},
-       .token = token_on_device(),
-       .probability = {static_cast<std::byte*>(choice_.data()) + kProbabilityOffset, ElementType::float32, {1}}});
+  executor_->run(ops::Sample{
+      .logits = logits,
+      .settings = {settings_.data(), ElementType::float32, {4}},
+      .top_k = {top_k_.data(), ElementType::int32, {1}},
+      .generator = {generator_.data(), ElementType::int64, {2}},
+      .seen = {seen_.data(), ElementType::int32, {vocabulary_}},
+      .token = token_on_device(),
+      .probability = {static_cast<std::byte*>(choice_.data()) + kProbabilityOffset, ElementType::float32, {1}}});
 }
 
 std::int32_t Sampler::token() {

@@ -31,7 +31,7 @@ std::size_t bytes_of(const TensorView& tensor) noexcept {
     return 0;
   }
   const std::int64_t reach = (tensor.shape[0] - 1) * stride_of(tensor) + row_elements(tensor);
-  return static_cast<std::size_t>(reach) * size_of(tensor.type);
+  return bytes_of(tensor.type, static_cast<std::size_t>(reach));
 }
 
 DeviceSpan span_of(const TensorView& tensor) noexcept { return {tensor.data, bytes_of(tensor)}; }
@@ -49,9 +49,12 @@ TensorView rows_of(const TensorView& tensor, std::int64_t first, std::int64_t co
     throw Error(fmt::format("a tensor of {} rows has no rows {} to {}", tensor.rank == 0 ? 0 : tensor.shape[0], first,
                             first + count));
   }
+  const auto before = static_cast<std::size_t>(first * stride_of(tensor));
+  if (before * bits_of(tensor.type) % 8 != 0) {
+    throw Error(fmt::format("row {} of a tensor in {} does not begin with a byte", first, name_of(tensor.type)));
+  }
   TensorView rows = tensor;
-  rows.data =
-      static_cast<std::byte*>(tensor.data) + static_cast<std::size_t>(first * stride_of(tensor)) * size_of(tensor.type);
+  rows.data = static_cast<std::byte*>(tensor.data) + bytes_of(tensor.type, before);
   rows.shape[0] = count;
   return rows;
 }

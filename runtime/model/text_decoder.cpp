@@ -5,6 +5,12 @@
 #include "core/error.hpp"
 #include "runtime/model/positions.hpp"
 #include "runtime/model/tensor_memory.hpp"
+#include "runtime/ops/attention.hpp"
+#include "runtime/ops/elementwise.hpp"
+#include "runtime/ops/gather.hpp"
+#include "runtime/ops/matmul.hpp"
+#include "runtime/ops/norm.hpp"
+#include "runtime/ops/rope.hpp"
 
 namespace pascaline {
 namespace {
@@ -78,7 +84,7 @@ void TextDecoder::forward(const TextPass& pass) {
 
 void TextDecoder::embed(const TextPass& pass) {
   const TensorView hidden = activation("hidden", {pass.count(), config_->hidden});
-  executor_->gather(weights_->embedding, pass.tokens, hidden);
+  executor_->run(ops::Gather{weights_->embedding.values, pass.tokens, hidden});
   for (const ImageRows& image : pass.images) {
     executor_->memory().copy({}, span_of(rows_of(hidden, image.first, image.embeddings.shape[0])),
                              span_of(image.embeddings));
@@ -95,28 +101,26 @@ void TextDecoder::attend(const TextLayerWeights& layer, std::int64_t index, cons
   const TensorView q = activation("q", {rows, config_->heads, head_dim});
   const TensorView attended = activation("attended", {rows, config_->heads, head_dim});
 
-  executor_->rmsnorm({.x = hidden, .weight = layer.input_norm, .y = input, .residual = {}});
-  executor_->matmul(
-      {.a = input, .b = layer.qkv, .c = reshaped(qkv, {rows, all_heads * head_dim}), .bias = {}, .residual = {}});
-  executor_->qk_norm_rope({.qkv = qkv,
-                           .q_weight = layer.q_norm,
-                           .k_weight = layer.k_norm,
-                           .cosine = {cosine_.data(), ElementType::float32, {angle_rows_, head_dim / 2}},
-                           .sine = {sine_.data(), ElementType::float32, {angle_rows_, head_dim / 2}},
-                           .positions = pass.positions,
-                           .slots = pass.slots,
-                           .k_cache = cache_->keys(index),
-                           .v_cache = cache_->values(index),
-                           .q = q,
-                           .section_h = config_->mrope_section[1],
-                           .section_w = config_->mrope_section[2]});
+  executor_->run(ops::Rmsnorm{.x = hidden, .weight = layer.input_norm, .y = input});
+  executor_->run(ops::Matmul{.a = input, .b = layer.qkv, .c = reshaped(qkv, {rows, all_heads * head_dim})});
+  executor_->run(ops::QkNormRope{.qkv = qkv,
+                                 .q_weight = layer.q_norm,
+                                 .k_weight = layer.k_norm,
+                                 .cosine = {cosine_.data(), ElementType::float32, {angle_rows_, head_dim / 2}},
+                                 .sine = {sine_.data(), ElementType::float32, {angle_rows_, head_dim / 2}},
+                                 .positions = pass.positions,
+                                 .slots = pass.slots,
+                                 .k_cache = cache_->keys(index),
+                                 .v_cache = cache_->values(index),
+                                 .q = q,
+                                 .section_h = config_->mrope_section[1],
+                                 .section_w = config_->mrope_section[2]});
   attend_to_cache(q, attended, index, pass);
-  executor_->matmul({.a = reshaped(attended, {rows, config_->heads * head_dim}),
-                     .b = layer.output,
-                     .c = hidden,
-                     .bias = {},
-                     .residual = hidden,
-                     .epilogue = ops::Epilogue::residual});
+  executor_->run(ops::Matmul{.a = reshaped(attended, {rows, config_->heads * head_dim}),
+                             .b = layer.output,
+                             .c = hidden,
+                             .residual = hidden,
+                             .epilogue = ops::Epilogue::residual});
 }
 
 void TextDecoder::attend_to_cache(const TensorView& q, const TensorView& out, std::int64_t index,
@@ -124,31 +128,26 @@ void TextDecoder::attend_to_cache(const TensorView& q, const TensorView& out, st
   const TensorView keys = cache_->keys(index);
   const TensorView values = cache_->values(index);
   if (pass.count() == 1) {
-    executor_->attention_decode({.q = reshaped(q, {config_->heads, config_->head_dim}),
-                                 .k = keys,
-                                 .v = values,
-                                 .length = pass.length,
-                                 .out = reshaped(out, {config_->heads, config_->head_dim})});
+    executor_->run(ops::AttentionDecode{.q = reshaped(q, {config_->heads, config_->head_dim}),
+                                        .k = keys,
+                                        .v = values,
+                                        .length = pass.length,
+                                        .out = reshaped(out, {config_->heads, config_->head_dim})});
     return;
   }
   const std::int64_t length = pass.cached + pass.count();
-  executor_->attention_prefill({.q = q,
-                                .k = rows_of(keys, 0, length),
-                                .v = rows_of(values, 0, length),
-                                .out = out,
-                                .segment_starts = {},
-                                .causal = true});
+  executor_->run(ops::AttentionPrefill{
+      .q = q, .k = rows_of(keys, 0, length), .v = rows_of(values, 0, length), .out = out, .causal = true});
 }
 
 void TextDecoder::feed_forward(const TextLayerWeights& layer, std::int64_t rows) {
   const TensorView hidden = activation("hidden", {rows, config_->hidden});
   const TensorView input = activation("mlp_input", {rows, config_->hidden});
   const TensorView gated = activation("gated", {rows, config_->intermediate});
-  executor_->rmsnorm({.x = hidden, .weight = layer.post_norm, .y = input, .residual = {}});
-  executor_->matmul(
-      {.a = input, .b = layer.gate_up, .c = gated, .bias = {}, .residual = {}, .epilogue = ops::Epilogue::swiglu});
-  executor_->matmul(
-      {.a = gated, .b = layer.down, .c = hidden, .bias = {}, .residual = hidden, .epilogue = ops::Epilogue::residual});
+  executor_->run(ops::Rmsnorm{.x = hidden, .weight = layer.post_norm, .y = input});
+  executor_->run(ops::Matmul{.a = input, .b = layer.gate_up, .c = gated, .epilogue = ops::Epilogue::swiglu});
+  executor_->run(
+      ops::Matmul{.a = gated, .b = layer.down, .c = hidden, .residual = hidden, .epilogue = ops::Epilogue::residual});
 }
 
 void TextDecoder::add_deepstack(const TextPass& pass, std::size_t index) {
@@ -156,7 +155,7 @@ void TextDecoder::add_deepstack(const TextPass& pass, std::size_t index) {
   for (const ImageRows& image : pass.images) {
     if (index < image.deepstack.size()) {
       const TensorView rows = rows_of(hidden, image.first, image.embeddings.shape[0]);
-      executor_->add(rows, image.deepstack[index], rows);
+      executor_->run(ops::Add{rows, image.deepstack[index], rows});
     }
   }
 }
@@ -164,8 +163,8 @@ void TextDecoder::add_deepstack(const TextPass& pass, std::size_t index) {
 void TextDecoder::project(std::int64_t first, std::int64_t count, const TensorView& logits) {
   const TensorView hidden = rows_of(activation("hidden", {most_rows_, config_->hidden}), first, count);
   const TensorView normed = activation("mlp_input", {count, config_->hidden});
-  executor_->rmsnorm({.x = hidden, .weight = weights_->norm, .y = normed, .residual = {}});
-  executor_->matmul({.a = normed, .b = weights_->head, .c = logits, .bias = {}, .residual = {}});
+  executor_->run(ops::Rmsnorm{.x = hidden, .weight = weights_->norm, .y = normed});
+  executor_->run(ops::Matmul{.a = normed, .b = weights_->head, .c = logits});
 }
 
 }  // namespace pascaline

@@ -4,14 +4,14 @@
 #include <vector>
 
 #include "runtime/checkpoint/model_config.hpp"
+#include "runtime/checkpoint/model_weights.hpp"
 #include "runtime/memory/arena.hpp"
 #include "runtime/model/executor.hpp"
 #include "runtime/model/kv_cache.hpp"
-#include "runtime/model/weights.hpp"
 
 namespace pascaline {
 
-/// Rows of a pass that stand for a picture: they get its features instead of embeddings.
+/// Rows of a pass that stand for an image: they get its features instead of embeddings.
 struct ImageRows {
   std::int64_t first = 0;             ///< row of the pass
   TensorView embeddings;              ///< [rows, hidden]
@@ -20,7 +20,7 @@ struct ImageRows {
 
 /// The next tokens of a sequence, on the device.
 struct TextPass {
-  TensorView tokens;        ///< [TOKENS], int32; of a picture's rows any
+  TensorView tokens;        ///< [TOKENS], int32; of an image's rows any
   TensorView positions;     ///< [3, TOKENS], int32
   TensorView slots;         ///< [TOKENS], int32: rows of the cache
   TensorView length;        ///< [1], int32: cached tokens once these are; looked at if there is one token

@@ -11,7 +11,7 @@
 
 namespace pascaline {
 
-/// What encoding pictures of that many patches, with sides up to that, works with: activations, and for all of the time
+/// What encoding images of that many patches, with sides up to that, works with: activations, and for all of the time
 /// "positions", "segment_starts", "cosine", "sine" and the features that come out.
 [[nodiscard]] std::vector<ArenaTensor> vision_tensors(const VisionConfig& config, std::int64_t patches,
                                                       std::int64_t longest_side);

@@ -11,6 +11,11 @@
 #include "runtime/model/requirements.hpp"
 #include "runtime/model/tensor_memory.hpp"
 #include "runtime/model/vision_layout.hpp"
+#include "runtime/ops/attention.hpp"
+#include "runtime/ops/matmul.hpp"
+#include "runtime/ops/norm.hpp"
+#include "runtime/ops/position_embedding.hpp"
+#include "runtime/ops/rope.hpp"
 
 namespace pascaline {
 namespace {
@@ -26,7 +31,7 @@ void check_pictures(const VisionConfig& config, std::span<const PatchView> pictu
     const std::int64_t count = whole ? picture.rows * picture.columns * config.patch_values() : -1;
     if (count != static_cast<std::int64_t>(picture.values.size())) {
       throw Error(
-          fmt::format("a picture of {} x {} patches with {} values; whole blocks of {} x {} patches of {} values "
+          fmt::format("an image of {} x {} patches with {} values; whole blocks of {} x {} patches of {} values "
                       "each are needed",
                       picture.rows, picture.columns, picture.values.size(), merge, merge, config.patch_values()));
     }
@@ -51,7 +56,7 @@ std::int64_t longest_side_of(std::span<const PatchView> pictures) {
 
 }  // namespace
 
-// What encoding some pictures works with.
+// What encoding some images works with.
 struct VisionTower::Pass {
   Pass(DeviceMemory& device, const Arena& arena, const VisionConfig& config, std::span<const PatchView> pictures)
       : count(patch_count(pictures)), memory(&arena) {
@@ -110,7 +115,7 @@ bool VisionTower::release() {
   return true;
 }
 
-// The arena serves all pictures up to the largest so far.
+// The arena serves all images up to the largest so far.
 void VisionTower::make_room(std::int64_t patches, std::int64_t longest_side) {
   if (patches <= arena_patches_ && longest_side <= arena_side_) {
     return;
@@ -121,7 +126,7 @@ void VisionTower::make_room(std::int64_t patches, std::int64_t longest_side) {
   const std::uint64_t needed = bytes_for(*config_, patches, longest_side);
   const std::uint64_t free = executor_->memory().state().free_bytes;
   if (needed > free) {
-    throw OutOfMemoryError(fmt::format("{} patches of pictures need {} MiB, and the device has {} MiB free; make them "
+    throw OutOfMemoryError(fmt::format("{} patches of images need {} MiB, and the device has {} MiB free; make them "
                                        "smaller with --max-image-tokens",
                                        patches, needed >> 20, free >> 20),
                            needed, free);
@@ -158,7 +163,7 @@ ImageFeatures VisionTower::encode(std::span<const PatchView> pictures) {
   return features;
 }
 
-// Large pictures go to a GPU by several threads through page-locked slots: copying them there takes as long as the copy
+// Large images go to a GPU by several threads through page-locked slots: copying them there takes as long as the copy
 // to the device. When it returns the caller may drop the values.
 void VisionTower::bring(const TensorView& pixels, std::span<const PatchView> pictures) {
   DeviceMemory& memory = executor_->memory();
@@ -196,21 +201,20 @@ void VisionTower::embed(Pass& pass, std::span<const PatchView> pictures) {
   const TensorView patches = pass.view("patches", {pass.count, config_->hidden});
   const TensorView hidden = pass.view("hidden", {pass.count, config_->hidden});
   bring(pixels, pictures);
-  executor_->matmul({.a = pixels,
-                     .b = weights_->patch_embed.weight,
-                     .c = patches,
-                     .bias = weights_->patch_embed.bias,
-                     .residual = {},
-                     .epilogue = ops::Epilogue::bias});
+  executor_->run(ops::Matmul{.a = pixels,
+                             .b = weights_->patch_embed.weight,
+                             .c = patches,
+                             .bias = weights_->patch_embed.bias,
+                             .epilogue = ops::Epilogue::bias});
   std::int64_t first = 0;
   for (const PatchView& picture : pictures) {
     const std::int64_t count = picture.rows * picture.columns;
-    executor_->position_embedding({.x = rows_of(patches, first, count),
-                                   .table = weights_->positions,
-                                   .y = rows_of(hidden, first, count),
-                                   .grid_h = picture.rows,
-                                   .grid_w = picture.columns,
-                                   .merge = config_->merge});
+    executor_->run(ops::PositionEmbedding{.x = rows_of(patches, first, count),
+                                          .table = weights_->positions,
+                                          .y = rows_of(hidden, first, count),
+                                          .grid_h = picture.rows,
+                                          .grid_w = picture.columns,
+                                          .merge = config_->merge});
     first += count;
   }
 }
@@ -220,20 +224,18 @@ void VisionTower::run_block(const VisionBlockWeights& weights, Pass& pass) {
   const TensorView hidden = pass.view("hidden", {pass.count, config_->hidden});
   const TensorView input = pass.view("mlp_input", {pass.count, config_->hidden});
   const TensorView wide = pass.view("wide", {pass.count, config_->intermediate});
-  executor_->layernorm(
-      {.x = hidden, .weight = weights.norm2.weight, .bias = weights.norm2.bias, .y = input, .residual = {}});
-  executor_->matmul({.a = input,
-                     .b = weights.fc1.weight,
-                     .c = wide,
-                     .bias = weights.fc1.bias,
-                     .residual = {},
-                     .epilogue = ops::Epilogue::bias_gelu_tanh});
-  executor_->matmul({.a = wide,
-                     .b = weights.fc2.weight,
-                     .c = hidden,
-                     .bias = weights.fc2.bias,
-                     .residual = hidden,
-                     .epilogue = ops::Epilogue::bias_residual});
+  executor_->run(ops::Layernorm{.x = hidden, .weight = weights.norm2.weight, .bias = weights.norm2.bias, .y = input});
+  executor_->run(ops::Matmul{.a = input,
+                             .b = weights.fc1.weight,
+                             .c = wide,
+                             .bias = weights.fc1.bias,
+                             .epilogue = ops::Epilogue::bias_gelu_tanh});
+  executor_->run(ops::Matmul{.a = wide,
+                             .b = weights.fc2.weight,
+                             .c = hidden,
+                             .bias = weights.fc2.bias,
+                             .residual = hidden,
+                             .epilogue = ops::Epilogue::bias_residual});
 }
 
 void VisionTower::attend(const VisionBlockWeights& weights, Pass& pass) {
@@ -244,31 +246,29 @@ void VisionTower::attend(const VisionBlockWeights& weights, Pass& pass) {
   const TensorView normed = pass.view("normed", {count, config_->hidden});
   const TensorView qkv = pass.view("qkv", {count, 3, config_->heads, head_dim});
   const TensorView attended = pass.view("attended", {count, config_->heads, head_dim});
-  executor_->layernorm(
-      {.x = hidden, .weight = weights.norm1.weight, .bias = weights.norm1.bias, .y = normed, .residual = {}});
-  executor_->matmul({.a = normed,
-                     .b = weights.qkv.weight,
-                     .c = reshaped(qkv, {count, 3 * width}),
-                     .bias = weights.qkv.bias,
-                     .residual = {},
-                     .epilogue = ops::Epilogue::bias});
-  executor_->rope_vision({.qkv = qkv, .cosine = pass.cosine, .sine = pass.sine, .positions = pass.positions});
+  executor_->run(ops::Layernorm{.x = hidden, .weight = weights.norm1.weight, .bias = weights.norm1.bias, .y = normed});
+  executor_->run(ops::Matmul{.a = normed,
+                             .b = weights.qkv.weight,
+                             .c = reshaped(qkv, {count, 3 * width}),
+                             .bias = weights.qkv.bias,
+                             .epilogue = ops::Epilogue::bias});
+  executor_->run(ops::RopeVision{.qkv = qkv, .cosine = pass.cosine, .sine = pass.sine, .positions = pass.positions});
   const auto part = [&](std::int64_t which) {
     void* const data = static_cast<float*>(qkv.data) + which * width;
     return TensorView(data, ElementType::float32, {count, config_->heads, head_dim}).with_row_stride(3 * width);
   };
-  executor_->attention_prefill({.q = part(0),
-                                .k = part(1),
-                                .v = part(2),
-                                .out = attended,
-                                .segment_starts = pass.segment_starts,
-                                .causal = false});
-  executor_->matmul({.a = reshaped(attended, {count, width}),
-                     .b = weights.projection.weight,
-                     .c = hidden,
-                     .bias = weights.projection.bias,
-                     .residual = hidden,
-                     .epilogue = ops::Epilogue::bias_residual});
+  executor_->run(ops::AttentionPrefill{.q = part(0),
+                                       .k = part(1),
+                                       .v = part(2),
+                                       .out = attended,
+                                       .segment_starts = pass.segment_starts,
+                                       .causal = false});
+  executor_->run(ops::Matmul{.a = reshaped(attended, {count, width}),
+                             .b = weights.projection.weight,
+                             .c = hidden,
+                             .bias = weights.projection.bias,
+                             .residual = hidden,
+                             .epilogue = ops::Epilogue::bias_residual});
 }
 
 void VisionTower::merge(const MergerWeights& weights, bool norm_merged, Pass& pass, const TensorView& out) {
@@ -280,19 +280,14 @@ void VisionTower::merge(const MergerWeights& weights, bool norm_merged, Pass& pa
   // PatchView that become one token follow each other: merging them is another view.
   const TensorView x = norm_merged ? reshaped(hidden, {tokens, merged}) : hidden;
   const TensorView y = norm_merged ? reshaped(input, {tokens, merged}) : input;
-  executor_->layernorm({.x = x, .weight = weights.norm.weight, .bias = weights.norm.bias, .y = y, .residual = {}});
-  executor_->matmul({.a = reshaped(input, {tokens, merged}),
-                     .b = weights.fc1.weight,
-                     .c = wide,
-                     .bias = weights.fc1.bias,
-                     .residual = {},
-                     .epilogue = ops::Epilogue::bias_gelu_erf});
-  executor_->matmul({.a = wide,
-                     .b = weights.fc2.weight,
-                     .c = out,
-                     .bias = weights.fc2.bias,
-                     .residual = {},
-                     .epilogue = ops::Epilogue::bias});
+  executor_->run(ops::Layernorm{.x = x, .weight = weights.norm.weight, .bias = weights.norm.bias, .y = y});
+  executor_->run(ops::Matmul{.a = reshaped(input, {tokens, merged}),
+                             .b = weights.fc1.weight,
+                             .c = wide,
+                             .bias = weights.fc1.bias,
+                             .epilogue = ops::Epilogue::bias_gelu_erf});
+  executor_->run(ops::Matmul{
+      .a = wide, .b = weights.fc2.weight, .c = out, .bias = weights.fc2.bias, .epilogue = ops::Epilogue::bias});
 }
 
 }  // namespace pascaline

@@ -6,22 +6,22 @@
 #include <vector>
 
 #include "runtime/checkpoint/model_config.hpp"
+#include "runtime/checkpoint/model_weights.hpp"
 #include "runtime/memory/arena.hpp"
 #include "runtime/memory/staging.hpp"
 #include "runtime/model/executor.hpp"
-#include "runtime/model/weights.hpp"
 
 namespace pascaline {
 
-/// A picture cut into patches, in the host's memory.
+/// An image cut into patches, in the host's memory.
 struct PatchView {
   std::int64_t rows = 0;          ///< of patches
   std::int64_t columns = 0;       ///< of patches
   std::span<const float> values;  ///< [rows · columns, values of a patch], in blocks of merge × merge patches
 };
 
-/// What the decoder gets of some pictures: rows of tokens, one picture behind the other. It lies in the tower's memory
-/// and holds until the next pictures are encoded.
+/// What the decoder gets of some images: rows of tokens, one image after the other. It lies in the tower's memory
+/// and holds until the next images are encoded.
 struct ImageFeatures {
   TensorView embeddings;              ///< [tokens, out_hidden]
   std::vector<TensorView> deepstack;  ///< likewise, for layer 0, 1, …
@@ -33,17 +33,17 @@ class VisionTower {
   /// All references must outlive it.
   VisionTower(Executor& executor, const VisionConfig& config, const VisionWeights& weights);
 
-  /// Bytes of device memory that encoding so many patches of pictures with sides up to that takes, its result
+  /// Bytes of device memory that encoding so many patches of images with sides up to that takes, its result
   /// included.
   [[nodiscard]] static std::uint64_t bytes_for(const VisionConfig& config, std::int64_t patches,
                                                std::int64_t longest_side);
-  /// What it holds at the moment: memory for the largest pictures so far.
+  /// What it holds at the moment: memory for the largest images so far.
   [[nodiscard]] std::uint64_t bytes() const { return arena_ ? arena_->plan().total_bytes : 0; }
 
-  /// Encodes pictures, which do not see each other. Does not wait for the result. Throws Error for patches that do not
+  /// Encodes images, which do not see each other. Does not wait for the result. Throws Error for patches that do not
   /// fit the configuration, OutOfMemoryError that says what is needed, and what the operations throw.
   [[nodiscard]] ImageFeatures encode(std::span<const PatchView> pictures);
-  /// Gives back what it holds for the next pictures, once it is out of use; false if that is nothing.
+  /// Gives back what it holds for the next images, once it is out of use; false if that is nothing.
   bool release();
 
  private:
@@ -58,10 +58,10 @@ class VisionTower {
   Executor* executor_;
   const VisionConfig* config_;
   const VisionWeights* weights_;
-  std::optional<Arena> arena_;  // for pictures of up to:
+  std::optional<Arena> arena_;  // for images of up to:
   std::int64_t arena_patches_ = 0;
   std::int64_t arena_side_ = 0;
-  std::optional<StagingRing> staging_;  // once there was a large picture
+  std::optional<StagingRing> staging_;  // once there was a large image
 };
 
 }  // namespace pascaline

@@ -90,8 +90,6 @@ bool is_empty(const TensorView& tensor) noexcept {
                                         [](std::int64_t extent) { return extent == 0; });
 }
 
-bool is_given(const TensorView& tensor) noexcept { return tensor.rank != 0 || tensor.data != nullptr; }
-
 void Checks::fail(const std::string& problem) const { throw Error(fmt::format("{}: {}", op_, problem)); }
 
 void Checks::at_least_one(Extent extent) const {
@@ -167,7 +165,7 @@ void Checks::same_shape(Operand operand, std::initializer_list<ElementType> type
   }
   if (std::any_of(tensor.shape.begin(), tensor.shape.begin() + tensor.rank,
                   [](std::int64_t size) { return size < 0; })) {
-    fail(fmt::format("{} is {}; no extent may be negative", operand.name, extents_text(tensor)));
+    fail(fmt::format("{} is {}; extents must not be negative", operand.name, extents_text(tensor)));
   }
   if (tensor.rank != other.tensor->rank ||
       !std::equal(tensor.shape.begin(), tensor.shape.begin() + tensor.rank, other.tensor->shape.begin())) {
@@ -188,8 +186,8 @@ void Checks::packed(Operand operand) const {
   }
 }
 
-void Checks::fail_as_given(Operand operand, const char* because) const {
-  fail(fmt::format("{} is given, but {}; leave it out", operand.name, because));
+void Checks::fail_as_given(Operand operand, const char* reason) const {
+  fail(fmt::format("{} is given, but {}; leave it out", operand.name, reason));
 }
 
 void Checks::address(Operand operand) const {
@@ -202,17 +200,37 @@ void Checks::address(Operand operand) const {
   }
 }
 
-void Checks::two_apart(Operand written, Operand other) const {
-  if (overlap(*written.tensor, *other.tensor)) {
-    fail(fmt::format("{} overlaps {}; it must lie in memory of its own", written.name, other.name));
+void Checks::memory(std::span<const UsedOperand> operands) const {
+  for (const UsedOperand& used : operands) {
+    if (!has_plain_address(*used.operand.tensor)) [[unlikely]] {
+      address(used.operand);
+    }
+  }
+  for (std::size_t i = 0; i < operands.size(); ++i) {
+    for (std::size_t j = i + 1; j < operands.size(); ++j) {
+      const UsedOperand& first = operands[i];
+      const UsedOperand& second = operands[j];
+      if (is_written(first.use)) {
+        apart(first.operand, second);
+      } else if (is_written(second.use)) {
+        apart(second.operand, first);
+      }
+    }
   }
 }
 
-void Checks::two_same_or_apart(Operand written, Operand other) const {
-  if (overlap(*written.tensor, *other.tensor)) {
-    fail(fmt::format("{} overlaps {}; it must be the same tensor or lie in memory of its own", written.name,
-                     other.name));
+void Checks::apart(Operand written, const UsedOperand& other) const {
+  const TensorView& tensor = *written.tensor;
+  const TensorView& others = *other.operand.tensor;
+  if (lie_plainly_apart(tensor, others)) [[likely]] {
+    return;
   }
+  const bool in_place = other.use == Use::read_in_place;
+  if ((in_place && tensor.data == others.data && tensor.type == others.type) || !overlap(tensor, others)) {
+    return;
+  }
+  fail(fmt::format("{} overlaps {}; it must {}lie in memory of its own", written.name, other.operand.name,
+                   in_place ? "be the same tensor or " : ""));
 }
 
 }  // namespace pascaline::ops

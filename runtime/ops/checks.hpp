@@ -2,18 +2,13 @@
 
 #include <cstdint>
 #include <initializer_list>
+#include <span>
 #include <string>
 
+#include "runtime/ops/operands.hpp"
 #include "runtime/ops/quick_checks.hpp"
-#include "runtime/ops/tensor.hpp"
 
 namespace pascaline::ops {
-
-/// One tensor of a call, under the name that messages give it.
-struct Operand {
-  const char* name;
-  const TensorView* tensor;
-};
 
 /// The checks that ops share. Each throws an Error that names the op, the tensor, what it is and what it must be, and
 /// neither allocates nor formats anything if all is well.
@@ -35,9 +30,9 @@ class Checks {
   /// Dense, of one of `types` and of the shape of `other`, of any rank from 1 up.
   void same_shape(Operand operand, std::initializer_list<ElementType> types, Operand other) const;
   /// Nothing was given where the op would not look at it.
-  void absent(Operand operand, const char* because) const {
+  void absent(Operand operand, const char* reason) const {
     if (operand.tensor->rank != 0 || operand.tensor->data != nullptr) [[unlikely]] {
-      fail_as_given(operand, because);
+      fail_as_given(operand, reason);
     }
   }
   /// `extent` is at least 1.
@@ -49,33 +44,10 @@ class Checks {
     }
   }
 
-  /// Each tensor that has elements has an address that is aligned: to kAlignment, or to the element for integers.
-  void addresses(std::initializer_list<Operand> operands) const {
-    for (const Operand& operand : operands) {
-      if (!has_plain_address(*operand.tensor)) [[unlikely]] {
-        address(operand);
-      }
-    }
-  }
-  /// What is written shares no byte with anything else of the call.
-  void apart(Operand written, std::initializer_list<Operand> others) const {
-    for (const Operand& other : others) {
-      if (!lie_plainly_apart(*written.tensor, *other.tensor)) [[unlikely]] {
-        two_apart(written, other);
-      }
-    }
-  }
-  /// As `apart`, but it may be the very same tensor: same address and element type.
-  void same_or_apart(Operand written, std::initializer_list<Operand> others) const {
-    for (const Operand& other : others) {
-      const bool is_same = written.tensor->data == other.tensor->data && written.tensor->type == other.tensor->type;
-      if (!is_same && !lie_plainly_apart(*written.tensor, *other.tensor)) [[unlikely]] {
-        two_same_or_apart(written, other);
-      }
-    }
-  }
-
-  [[nodiscard]] const char* op() const noexcept { return op_; }
+  /// Each tensor that has elements has an address that is aligned: to kAlignment, or to the element for integers. What
+  /// is written shares no byte with any other tensor, but may be one that is read in place: same address and element
+  /// type. All were found dense or strided before.
+  void memory(std::span<const UsedOperand> operands) const;
 
  private:
   [[noreturn]] void fail(const std::string& problem) const;
@@ -84,9 +56,8 @@ class Checks {
   void countable(Operand operand) const;
   void packed(Operand operand) const;
   void address(Operand operand) const;
-  void two_apart(Operand written, Operand other) const;
-  void two_same_or_apart(Operand written, Operand other) const;
-  [[noreturn]] void fail_as_given(Operand operand, const char* because) const;
+  void apart(Operand written, const UsedOperand& other) const;
+  [[noreturn]] void fail_as_given(Operand operand, const char* reason) const;
 
   const char* op_;
 };
@@ -97,7 +68,5 @@ class Checks {
 [[nodiscard]] std::int64_t row_length(const TensorView& tensor) noexcept;
 /// Whether an extent is 0, or there is no tensor.
 [[nodiscard]] bool is_empty(const TensorView& tensor) noexcept;
-/// Whether an operand that may be left out is there.
-[[nodiscard]] bool is_given(const TensorView& tensor) noexcept;
 
 }  // namespace pascaline::ops

@@ -1,16 +1,12 @@
 #include "runtime/ops/matmul.hpp"
 
-#include "runtime/ops/checked.hpp"
-#include "runtime/ops/checks.hpp"
-#include "runtime/ops/launch.hpp"
-
 namespace pascaline::ops {
 namespace {
 
 constexpr std::int64_t kMatvecRows = 8;
 
 // Names of the operands and of the extents M, N, K in messages.
-struct Names {
+struct ProductNames {
   const char* a;
   const char* b;
   const char* c;
@@ -19,13 +15,13 @@ struct Names {
   const char* k;
 };
 
-void check_operands(const Checks& check, const Names& names, const MatmulArguments& given) {
+void check_product(const Checks& check, const ProductNames& names, const Matmul& given) {
   const Extent m{names.m, given.a.shape[0]};
-  const Extent n{names.n, given.b.shape[0]};
+  const Extent n{names.n, given.b.values.shape[0]};
   const Extent k{names.k, given.a.shape[1]};
   check.require(given.epilogue <= Epilogue::bias_residual, "the epilogue is none of ops::Epilogue");
   check.dense({names.a, &given.a}, {ElementType::float32, ElementType::float16}, {m, k});
-  check.dense({names.b, &given.b}, {ElementType::float32, ElementType::float16, ElementType::bfloat16}, {n, k});
+  check.dense({names.b, &given.b.values}, {ElementType::float32, ElementType::float16, ElementType::bfloat16}, {n, k});
   if (given.epilogue == Epilogue::swiglu) {
     check.require(n.value % 2 == 0, "N is odd; swiglu needs as many gates as factors");
     check.dense({names.c, &given.c}, {given.a.type}, {m, {"N/2", n.value / 2}});
@@ -44,73 +40,38 @@ void check_operands(const Checks& check, const Names& names, const MatmulArgumen
   }
 }
 
-bool checked(const Checks& check, const Names& names, const MatmulArguments& given) {
-  check_operands(check, names, given);
+bool is_product(const Checks& check, const ProductNames& names, const Matmul& given) {
+  check_product(check, names, given);
+  check.absent({"scales", &given.b.scales}, "the weight's format has none");
+  check.absent({"zeros", &given.b.zeros}, "the weight's format has none");
   if (is_empty(given.c)) {
     return false;
   }
   check.require(given.a.shape[1] > 0, "K is 0, every sum would be zero; fill the result instead");
-  const Operand a{names.a, &given.a};
-  const Operand b{names.b, &given.b};
-  const Operand c{names.c, &given.c};
-  const Operand bias{"bias", &given.bias};
-  const Operand residual{"residual", &given.residual};
-  check.addresses({a, b, c, bias, residual});
-  check.apart(c, {a, b, bias});
-  check.same_or_apart(c, {residual});
   return true;
 }
 
-MatmulArguments patch_product(const TensorView& patches, const TensorView& weight, const TensorView& bias,
-                              const TensorView& y) {
-  return {patches, weight, y, bias, {}, Epilogue::bias};
-}
-
-void run(Dispatcher& dispatcher, const MatmulArguments& given) {
-  const std::int64_t rows = given.a.shape[0];
-  const NamedDimension dimensions[] = {
-      {"M", rows}, {"N", given.b.shape[0]}, {"K", given.a.shape[1]}, {"EPILOGUE", static_cast<int>(given.epilogue)}};
-  const NamedType types[] = {{"STORAGE", given.a.type}, {"WEIGHT", given.b.type}};
-  void* const buffers[] = {given.a.data, given.b.data, given.bias.data, given.residual.data, given.c.data};
-  launch(dispatcher, rows <= kMatvecRows ? KernelName("matvec") : KernelName("matmul"), dimensions, types, buffers);
+Matmul product_of(const PatchEmbed& given) {
+  return {.a = given.patches, .b = given.weight, .c = given.y, .bias = given.bias, .epilogue = Epilogue::bias};
 }
 
 }  // namespace
 
-bool has_bias(Epilogue epilogue) noexcept {
-  return epilogue == Epilogue::bias || epilogue == Epilogue::bias_gelu_tanh || epilogue == Epilogue::bias_gelu_erf ||
-         epilogue == Epilogue::bias_residual;
+bool Matmul::check() const { return is_product(Checks(kName), {"A", "B", "C", "M", "N", "K"}, *this); }
+
+KernelProblem Matmul::problem() const {
+  const std::int64_t rows = a.shape[0];
+  return {rows <= kMatvecRows ? KernelName("matvec") : KernelName("matmul"),
+          {{"M", rows}, {"N", b.values.shape[0]}, {"K", a.shape[1]}, {"EPILOGUE", static_cast<std::int64_t>(epilogue)}},
+          {{"STORAGE", a.type}, {"WEIGHT", b.values.type}}};
 }
 
-bool has_residual(Epilogue epilogue) noexcept {
-  return epilogue == Epilogue::residual || epilogue == Epilogue::bias_residual;
+bool PatchEmbed::check() const {
+  return is_product(Checks(kName), {"patches", "weight", "y", "N", "WIDTH", "P"}, product_of(*this));
 }
 
-bool checked_matmul(const MatmulArguments& arguments) {
-  return checked(Checks("matmul"), {"A", "B", "C", "M", "N", "K"}, arguments);
-}
+KernelProblem PatchEmbed::problem() const { return product_of(*this).problem(); }
 
-bool checked_patch_embed(const TensorView& patches, const TensorView& weight, const TensorView& bias,
-                         const TensorView& y) {
-  return checked(Checks("patch_embed"), {"patches", "weight", "y", "N", "WIDTH", "P"},
-                 patch_product(patches, weight, bias, y));
-}
-
-void matmul(Dispatcher& dispatcher, const MatmulArguments& arguments) {
-  if (checked_matmul(arguments)) {
-    run(dispatcher, arguments);
-  }
-}
-
-void matmul(Dispatcher& dispatcher, const TensorView& a, const TensorView& b, const TensorView& c) {
-  matmul(dispatcher, {a, b, c, {}, {}, Epilogue::none});
-}
-
-void patch_embed(Dispatcher& dispatcher, const TensorView& patches, const TensorView& weight, const TensorView& bias,
-                 const TensorView& y) {
-  if (checked_patch_embed(patches, weight, bias, y)) {
-    run(dispatcher, patch_product(patches, weight, bias, y));
-  }
-}
+void PatchEmbed::compute() const { product_of(*this).compute(); }
 
 }  // namespace pascaline::ops

@@ -2,16 +2,18 @@
 
 #include <cstdint>
 
-#include "runtime/dispatch/dispatcher.hpp"
-#include "runtime/ops/tensor.hpp"
+#include "runtime/ops/operation.hpp"
 
 namespace pascaline::ops {
 
 /// From the projection of queries, keys and values to attention over a cache: RMSNorm (eps 1e-6) of query and key
 /// heads, interleaved M-RoPE of both, keys and values into their cache. Slot j of a head is the pair of elements j and
 /// j + HEAD_DIM / 2; it turns by position H if j mod 3 = 1 and j < 3 · section_h, by W if j mod 3 = 2 and j < 3 ·
-/// section_w, else by T. HEAD_DIM is even. All dense but qkv; float32 and float16 tensors aligned to 16 bytes.
-struct QkNormRopeArguments {
+/// section_w, else by T. HEAD_DIM is even. All dense but qkv; float32 and float16 tensors aligned to 16 bytes. Without
+/// tokens there is nothing to do; without heads, positions or cache rows nothing is defined, which is an error.
+struct QkNormRope {
+  static constexpr const char* kName = "qk_norm_rope";
+
   TensorView qkv;       ///< [TOKENS, HEADS + 2·KV_HEADS, HEAD_DIM], float32 or float16; rows may lie apart
   TensorView q_weight;  ///< [HEAD_DIM], float32
   TensorView k_weight;  ///< [HEAD_DIM], float32
@@ -26,23 +28,46 @@ struct QkNormRopeArguments {
   TensorView q;        ///< [TOKENS, HEADS, HEAD_DIM] of qkv's type; overlaps nothing
   std::int64_t section_h = 20;
   std::int64_t section_w = 20;
+
+  template <typename Self, typename Visit>
+  static void operands(Self& self, Visit&& visit) {
+    visit("qkv", self.qkv, Use::read);
+    visit("q_weight", self.q_weight, Use::read);
+    visit("k_weight", self.k_weight, Use::read);
+    visit("cosine", self.cosine, Use::read);
+    visit("sine", self.sine, Use::read);
+    visit("positions", self.positions, Use::read);
+    visit("slots", self.slots, Use::read);
+    visit("k_cache", self.k_cache, Use::change);
+    visit("v_cache", self.v_cache, Use::change);
+    visit("q", self.q, Use::write);
+  }
+  [[nodiscard]] bool check() const;
+  [[nodiscard]] KernelProblem problem() const;
+  void compute() const;
 };
 
-/// Launches it; does not wait. Without tokens there is nothing to do. Throws Error for what does not fit (shapes,
-/// types, alignment, overlap, no heads, positions or cache rows), and whatever `launch` throws.
-void qk_norm_rope(Dispatcher& dispatcher, const QkNormRopeArguments& arguments);
-
 /// Rotates the query and key heads of patches in place: the first HEAD_DIM / 4 slots by a patch's row, the others by
-/// its column. HEAD_DIM is a multiple of 4.
-struct RopeVisionArguments {
+/// its column. HEAD_DIM is a multiple of 4. Without patches or heads there is nothing to do.
+struct RopeVision {
+  static constexpr const char* kName = "rope_vision";
+
   TensorView qkv;     ///< [PATCHES, 3, HEADS, HEAD_DIM]: query, key, value; float32 or float16; patches may lie apart
   TensorView cosine;  ///< [POSITIONS, HEAD_DIM/4], float32
   TensorView sine;    ///< as cosine
   /// [2, PATCHES], int32: row and column of each patch. Not checked: those outside of the tables take the nearest row.
   TensorView positions;
-};
 
-/// Launches it; does not wait. Without patches or heads there is nothing to do. Errors as for `qk_norm_rope`.
-void rope_vision(Dispatcher& dispatcher, const RopeVisionArguments& arguments);
+  template <typename Self, typename Visit>
+  static void operands(Self& self, Visit&& visit) {
+    visit("qkv", self.qkv, Use::change);
+    visit("cosine", self.cosine, Use::read);
+    visit("sine", self.sine, Use::read);
+    visit("positions", self.positions, Use::read);
+  }
+  [[nodiscard]] bool check() const;
+  [[nodiscard]] KernelProblem problem() const;
+  void compute() const;
+};
 
 }  // namespace pascaline::ops

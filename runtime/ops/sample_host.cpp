@@ -183,7 +183,7 @@ void check_settings(const SamplingSettings& settings) {
   require_finite(settings.presence, "presence penalty");
   require_finite(settings.top_p, "top_p");
   if (settings.temperature < 0) {
-    throw Error(fmt::format("sampling: temperature is {}; it must be 0 (the most probable token) or above",
+    throw Error(fmt::format("sampling: temperature is {}; it must be 0 (the most probable token) or greater",
                             settings.temperature));
   }
   if (settings.repetition <= 0) {

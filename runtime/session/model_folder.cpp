@@ -25,18 +25,18 @@ void check_token(const Tokenizer& tokenizer, std::string_view text, std::int64_t
   }
 }
 
-void check_tokens(const Tokenizer& tokenizer, const ModelConfig& config) {
-  check_token(tokenizer, "<|image_pad|>", config.image_token, "image_token_id");
-  check_token(tokenizer, "<|video_pad|>", config.video_token, "video_token_id");
-  check_token(tokenizer, "<|vision_start|>", config.vision_start_token, "vision_start_token_id");
-  check_token(tokenizer, "<|vision_end|>", config.vision_end_token, "vision_end_token_id");
+void check_tokens(const Tokenizer& tokenizer, const VisionConfig& vision) {
+  check_token(tokenizer, "<|image_pad|>", vision.image_token, "image_token_id");
+  check_token(tokenizer, "<|video_pad|>", vision.video_token, "video_token_id");
+  check_token(tokenizer, "<|vision_start|>", vision.start_token, "vision_start_token_id");
+  check_token(tokenizer, "<|vision_end|>", vision.end_token, "vision_end_token_id");
 }
 
 void check_preprocessor(const PreprocessorConfig& preprocessor, const VisionConfig& vision) {
   if (preprocessor.patch_size != vision.patch || preprocessor.temporal_patch_size != vision.temporal_patch ||
       preprocessor.merge_size != vision.merge || vision.in_channels != kColors) {
     throw Error(
-        fmt::format("preprocessor_config.json cuts pictures of {} colours into patches of {} frames of {} x {} pixels, "
+        fmt::format("preprocessor_config.json cuts images of {} colours into patches of {} frames of {} x {} pixels, "
                     "merged {} x {}; config.json has {} colours and patches of {} frames of {} x {}, merged {} x {}: "
                     "take both files from one folder",
                     kColors, preprocessor.temporal_patch_size, preprocessor.patch_size, preprocessor.patch_size,
@@ -59,32 +59,39 @@ ModelFolder::ModelFolder(std::filesystem::path folder, ModelParts parts)
     return parts == ModelParts::all || (parts == ModelParts::present && std::filesystem::exists(path_ / file));
   };
   if (is_wanted("tokenizer.json")) {
-    check_chat_template(path_);
+    check_chat_template(path_, chat_template());
     tokenizer_ = Tokenizer::load(path_ / "tokenizer.json", static_cast<std::size_t>(config_.text.vocab));
-    check_tokens(*tokenizer_, config_);
+    if (config_.vision) {
+      check_tokens(*tokenizer_, *config_.vision);
+    }
     if (generation_.eos_tokens.empty()) {
       const std::vector<TokenId> ends = end_tokens(path_, *tokenizer_);
       generation_.eos_tokens.assign(ends.begin(), ends.end());
     }
   }
-  if (is_wanted("preprocessor_config.json")) {
+  if (config_.vision && is_wanted("preprocessor_config.json")) {
     preprocessor_ = read_preprocessor_config(path_ / "preprocessor_config.json");
-    check_preprocessor(*preprocessor_, config_.vision);
+    check_preprocessor(*preprocessor_, *config_.vision);
   }
 }
 
 const Tokenizer& ModelFolder::tokenizer() const {
   if (!tokenizer_) {
-    throw Error("the model folder has no tokenizer.json, which texts need");
+    throw Error("the model folder has no tokenizer.json, which text needs");
   }
   return *tokenizer_;
 }
 
 const PreprocessorConfig& ModelFolder::preprocessor() const {
+  (void)vision_of(config_);
   if (!preprocessor_) {
-    throw Error("the model folder has no preprocessor_config.json, which pictures need");
+    throw Error("the model folder has no preprocessor_config.json, which images need");
   }
   return *preprocessor_;
+}
+
+ChatTemplate ModelFolder::chat_template() const noexcept {
+  return config_.family == ModelFamily::qwen3 ? ChatTemplate::qwen3 : ChatTemplate::qwen3_vl;
 }
 
 ops::SamplingSettings ModelFolder::default_sampling(std::uint64_t seed) const {

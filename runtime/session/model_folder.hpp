@@ -8,13 +8,14 @@
 #include "runtime/checkpoint/model_config.hpp"
 #include "runtime/image/preprocessor_config.hpp"
 #include "runtime/ops/sample_host.hpp"
+#include "runtime/text/chat.hpp"
 #include "runtime/text/tokenizer.hpp"
 
 namespace pascaline {
 
 /// What of a model folder is read.
 enum class ModelParts : std::uint8_t {
-  all,      ///< texts and pictures need it all
+  all,      ///< texts and images need it all; no preprocessor if the model only reads text
   present,  ///< tokenizer and preprocessor if they are there: for random weights
   numbers,  ///< config.json alone: only tokens and patches go in
 };
@@ -34,8 +35,10 @@ class ModelFolder {
   [[nodiscard]] bool has_tokenizer() const noexcept { return tokenizer_.has_value(); }
   /// Throws Error if the folder has none, or none was read.
   [[nodiscard]] const Tokenizer& tokenizer() const;
-  /// Likewise.
+  /// Likewise, and for a model that only reads text.
   [[nodiscard]] const PreprocessorConfig& preprocessor() const;
+  /// How the model's family renders conversations.
+  [[nodiscard]] ChatTemplate chat_template() const noexcept;
   /// What the model's makers recommend, with that seed.
   [[nodiscard]] ops::SamplingSettings default_sampling(std::uint64_t seed) const;
   /// Whether that token ends an answer.

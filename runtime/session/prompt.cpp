@@ -7,18 +7,19 @@
 
 #include "core/error.hpp"
 #include "runtime/model/model.hpp"
+#include "runtime/model/requirements.hpp"
 
 namespace pascaline {
 namespace {
 
-// Work on one of several pictures, whose errors name it.
+// Work on one of several images, whose errors name it.
 template <typename Work>
 auto on_picture(std::span<const Image> images, std::size_t index, const Work& work) {
   try {
     return work(images[index]);
   } catch (const Error& error) {
     const std::string& name = images[index].name;
-    throw Error(fmt::format("{}: {}", name.empty() ? fmt::format("picture {}", index + 1) : name, error.what()));
+    throw Error(fmt::format("{}: {}", name.empty() ? fmt::format("image {}", index + 1) : name, error.what()));
   }
 }
 
@@ -32,7 +33,7 @@ std::int64_t token_sum(std::span<const Image> images, const PreprocessorConfig& 
   return sum;
 }
 
-// The largest limit a picture with which all take `room` tokens at most; 0 if there is none. A limit is not kept to the
+// The largest limit an image with which all take `room` tokens at most; 0 if there is none. A limit is not kept to the
 // token (ratios are kept, sides are whole), so it is looked for.
 std::int64_t common_limit(const PreprocessorConfig& preprocessor, std::span<const Image> images, std::int64_t room) {
   std::int64_t fits = 0;
@@ -59,7 +60,7 @@ FittedPictures fit_pictures(const PreprocessorConfig& preprocessor, std::span<co
     result.most_tokens = common_limit(preprocessor, images, room);
     if (result.most_tokens == 0) {
       throw ContextFullError(
-          fmt::format("{} pictures of {} tokens together cannot be made small enough for the {} tokens of the "
+          fmt::format("{} images of {} tokens together cannot be made small enough for the {} tokens of the "
                       "context that are left for them{}",
                       images.size(), wanted, std::max<std::int64_t>(room, 0), advice));
     }
@@ -86,17 +87,18 @@ FittedPictures place_pictures(const ModelFolder& model, std::span<const Image> i
   const PreprocessorConfig own = limit_tokens(model.preprocessor(), limits.most_image_tokens);
   if (const std::int64_t wanted = token_sum(images, own); wanted > room) {
     throw ContextFullError(
-        fmt::format("{} pictures of {} tokens together do not fit the {} tokens that text and answer leave of "
-                    "the context of {}; ask for a larger one with --context, or for smaller pictures with "
+        fmt::format("{} images of {} tokens together do not fit into the {} tokens that text and answer leave of "
+                    "the context of {}; ask for a larger one with --context, or for smaller images with "
                     "--max-image-tokens",
                     images.size(), wanted, std::max<std::int64_t>(room, 0), limits.context));
   }
   return fit_pictures(own, images, room);
 }
 
-std::vector<std::size_t> tokens_of(std::span<const Patches> pictures, std::int64_t merge) {
+std::vector<std::size_t> tokens_of(std::span<const Patches> pictures, const ModelConfig& config) {
   std::vector<std::size_t> result;
   for (const Patches& picture : pictures) {
+    const std::int64_t merge = vision_of(config).merge;
     result.push_back(static_cast<std::size_t>(picture.grid.rows() / (merge * merge)));
   }
   return result;
@@ -115,19 +117,23 @@ ModelRequest ChatPrompt::request(std::int64_t answer) const {
 
 ChatPrompt make_prompt(const ModelFolder& model, std::span<const ChatMessage> messages, std::span<const Image> images,
                        const PromptLimits& limits) {
+  if (!images.empty()) {
+    (void)vision_of(model.config());
+  }
   const std::vector<std::size_t> ones(images.size(), 1);
-  const auto text = static_cast<std::int64_t>(encode_chat(model.tokenizer(), messages, ones).size() - images.size());
+  const auto text = static_cast<std::int64_t>(
+      encode_chat(model.tokenizer(), messages, ones, model.chat_template()).size() - images.size());
   if (text > limits.context - limits.used - limits.answer) {
     throw Error(
         fmt::format("a prompt of {} tokens{} and an answer of up to {} do not fit the context of {}; ask for a "
                     "larger one with --context{}",
-                    text, images.empty() ? "" : " without its pictures", limits.answer, limits.context,
+                    text, images.empty() ? "" : " without its images", limits.answer, limits.context,
                     limits.answer > 1 ? ", or for a shorter answer with --max-tokens" : ""));
   }
   ChatPrompt prompt;
   prompt.images = place_pictures(model, images, text, limits);
-  prompt.tokens =
-      encode_chat(model.tokenizer(), messages, tokens_of(prompt.images.pictures, model.config().vision.merge));
+  prompt.tokens = encode_chat(model.tokenizer(), messages, tokens_of(prompt.images.pictures, model.config()),
+                              model.chat_template());
   return prompt;
 }
 

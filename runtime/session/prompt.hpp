@@ -14,18 +14,18 @@
 
 namespace pascaline {
 
-/// Pictures as patches.
+/// Images as patches.
 struct FittedPictures {
   std::vector<Patches> pictures;
-  std::int64_t most_tokens = 0;  ///< that a picture was given, where one had to be made smaller for `room`; else 0
+  std::int64_t most_tokens = 0;  ///< that an image was given, where one had to be made smaller for `room`; else 0
 
-  /// Of all pictures together.
+  /// Of all images together.
   [[nodiscard]] std::int64_t patches() const noexcept;
 };
 
-/// Cuts pictures into patches as the preprocessor does; if they take more than `room` tokens together, those that have
+/// Cuts images into patches as the preprocessor does; if they take more than `room` tokens together, those that have
 /// most are made smaller, all to one limit. Throws Error, which ends with `advice`, if no limit makes them fit, and as
-/// `preprocess` does, with the picture's name.
+/// `preprocess` does, with the image's name.
 [[nodiscard]] FittedPictures fit_pictures(const PreprocessorConfig& preprocessor, std::span<const Image> images,
                                           std::int64_t room, std::string_view advice = {});
 
@@ -34,8 +34,8 @@ struct PromptLimits {
   std::int64_t context = 0;            ///< tokens of both together
   std::int64_t used = 0;               ///< tokens of the context that a conversation has already
   std::int64_t answer = 1;             ///< tokens of the answer that must find room
-  std::int64_t usual_answer = 512;     ///< that pictures made smaller leave room for, or for a quarter of what is left
-  std::int64_t most_image_tokens = 0;  ///< of one picture; 0: what the preprocessor allows, and fits the context
+  std::int64_t usual_answer = 512;     ///< that images made smaller leave room for, or for a quarter of what is left
+  std::int64_t most_image_tokens = 0;  ///< of one image; 0: what the preprocessor allows, and fits the context
 };
 
 /// A prompt that a model can read.
@@ -47,17 +47,17 @@ struct ChatPrompt {
   [[nodiscard]] ModelRequest request(std::int64_t answer) const;
 };
 
-/// The patches of pictures for a prompt whose text takes `text_tokens`. Throws Error, with the options that help, if
+/// The patches of images for a prompt whose text takes `text_tokens`. Throws Error, with the options that help, if
 /// they do not fit the context, and as `fit_pictures` does.
 [[nodiscard]] FittedPictures place_pictures(const ModelFolder& model, std::span<const Image> images,
                                             std::int64_t text_tokens, const PromptLimits& limits);
 
-/// Encodes messages with their pictures, in order. Throws Error, with the options that help, if prompt and answer do
+/// Encodes messages with their images, in order. Throws Error, with the options that help, if prompt and answer do
 /// not fit the context, and as `place_pictures` and `encode_chat` do.
 [[nodiscard]] ChatPrompt make_prompt(const ModelFolder& model, std::span<const ChatMessage> messages,
                                      std::span<const Image> images, const PromptLimits& limits);
 
-/// Tokens of each picture.
-[[nodiscard]] std::vector<std::size_t> tokens_of(std::span<const Patches> pictures, std::int64_t merge);
+/// Tokens of each image; throws as `vision_of` if there are some.
+[[nodiscard]] std::vector<std::size_t> tokens_of(std::span<const Patches> pictures, const ModelConfig& config);
 
 }  // namespace pascaline

@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <utility>
 
+#include "core/device/emulator_name.hpp"
 #include "core/error.hpp"
 #include "core/util/shown_text.hpp"
 #include "runtime/device/device_names.hpp"
@@ -36,7 +37,7 @@ std::vector<PatchView> views_of(std::span<const Patches> pictures) {
 // The device that is meant: the one named, else the first GPU, else the processor.
 std::string device_id(const std::string& wanted) {
   if (!wanted.empty()) {
-    return wanted;
+    return device_id_of(wanted);
   }
   const DeviceInfo first = list_devices().front();
   return first.kind == DeviceKind::cuda ? first.id : "cpu";
@@ -88,20 +89,20 @@ Session::Session(ModelFolder folder, const SessionOptions& options) : folder_(st
     check_bundle(options.dispatcher);
   }
   WeightSource weights = open_weights(folder_, options.random_weights);
-  open_device(device, options.dispatcher);
+  open_device(device, options);
   model_ = std::make_unique<Model>(*executor_, config(), weights, decided);
 }
 
 Session::~Session() = default;
 
-void Session::open_device(const std::string& id, const DispatcherOptions& options) {
+void Session::open_device(const std::string& id, const SessionOptions& options) {
+  device_ = pascaline::open_device(id == "cpu" ? "emulator" : id);
+  memory_ = std::make_unique<MemoryPool>(device_->memory(), options.memory_limit);
   if (id == "cpu") {
-    device_ = pascaline::open_device("host");
-    executor_ = std::make_unique<Executor>(*device_);
+    executor_ = std::make_unique<Executor>(*device_, memory_.get());
     return;
   }
-  device_ = pascaline::open_device(id);
-  dispatcher_ = std::make_unique<Dispatcher>(*device_, options);
+  dispatcher_ = std::make_unique<Dispatcher>(*device_, options.dispatcher, memory_.get());
   executor_ = std::make_unique<Executor>(*dispatcher_);
 }
 
@@ -112,8 +113,8 @@ std::string Session::device_name() const {
 
 Answer Session::ask(std::span<const ChatMessage> messages, std::span<const Patches> pictures,
                     const AnswerOptions& options, const TextReader& reader) {
-  return complete(encode_chat(tokenizer(), messages, tokens_of(pictures, config().vision.merge)), pictures, options,
-                  reader);
+  return complete(encode_chat(tokenizer(), messages, tokens_of(pictures, config()), folder_.chat_template()), pictures,
+                  options, reader);
 }
 
 void Session::clear() {
@@ -129,8 +130,7 @@ Answer Session::complete(std::span<const TokenId> tokens, std::span<const Patche
 
 Answer Session::go_on(const ChatMessage& message, std::span<const Patches> pictures, const AnswerOptions& options,
                       const TextReader& reader) {
-  return answer(encode_next_turn(tokenizer(), message, tokens_of(pictures, config().vision.merge)), pictures, options,
-                reader);
+  return answer(encode_next_turn(tokenizer(), message, tokens_of(pictures, config())), pictures, options, reader);
 }
 
 Answer Session::answer(std::vector<TokenId> tokens, std::span<const Patches> pictures, const AnswerOptions& options,
@@ -197,7 +197,7 @@ void Session::warn_of_no_end() {
 }
 
 // The last token of an answer that was cut off belongs to the conversation. It is appended as a step does, which takes
-// no token for a picture's place.
+// no token for an image's place.
 void Session::keep_last(TokenId token) {
   if (model_->length() < model_->options().context) {
     (void)model_->step();

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "runtime/image/preprocess.hpp"
+#include "runtime/memory/pool.hpp"
 #include "runtime/model/model.hpp"
 #include "runtime/session/model_folder.hpp"
 #include "runtime/text/chat.hpp"
@@ -20,13 +21,14 @@ namespace pascaline {
 /// What a session runs, and where.
 struct SessionOptions {
   std::filesystem::path model;  ///< folder with config.json and the rest
-  std::string device;           ///< "cuda:N", "cpu", or "host" (kernels compiled for the processor); empty: the first
-                                ///< CUDA device, or the processor if there is none
+  std::string device;  ///< "cuda:N", "cpu", or "emulator" (kernels compiled for the processor); empty: the first
+                       ///< CUDA device, or the processor if there is none
   DispatcherOptions dispatcher;
   bool database_may_be_foreign = false;  ///< tuned for other devices only: then a warning, else an error
   ModelOptions options;
   bool random_weights = false;  ///< instead of the folder's; it then needs nothing but config.json
-  bool numbers_only = false;    ///< no texts and pictures, only tokens and patches: reads config.json and weights alone
+  std::uint64_t memory_limit = MemoryPool::kUnlimited;  ///< bytes of the device's memory to take at most, but for code
+  bool numbers_only = false;  ///< no texts and images, only tokens and patches: reads config.json and weights alone
 };
 
 /// How an answer is made.
@@ -47,7 +49,7 @@ struct Answer {
   std::string text;
   AnswerEnd end = AnswerEnd::end_token;
   std::int64_t prompt_tokens = 0;
-  double prompt_ms = 0;  ///< wall time until the first token was chosen, pictures included
+  double prompt_ms = 0;  ///< wall time until the first token was chosen, images included
   double decode_ms = 0;  ///< wall time of the tokens after it
 
   /// Of the tokens after the first; 0 if there were none.
@@ -71,6 +73,8 @@ class Session {
 
   [[nodiscard]] Model& model() noexcept { return *model_; }
   [[nodiscard]] Executor& executor() noexcept { return *executor_; }
+  /// Where weights, activations, cache and scratch lie.
+  [[nodiscard]] const MemoryPool& memory() const noexcept { return *memory_; }
   [[nodiscard]] const ModelFolder& folder() const noexcept { return folder_; }
   [[nodiscard]] const ModelConfig& config() const noexcept { return folder_.config(); }
   /// Of the folder; throws Error if it has none, or was opened for numbers only.
@@ -78,7 +82,7 @@ class Session {
   /// "cpu", or the device's id and name.
   [[nodiscard]] std::string device_name() const;
 
-  /// Begins a conversation anew with these messages, whose pictures are given in order, and answers.
+  /// Begins a conversation again with these messages, whose images are given in order, and answers.
   Answer ask(std::span<const ChatMessage> messages, std::span<const Patches> pictures, const AnswerOptions& options,
              const TextReader& reader = {});
   /// Goes on with the conversation: the user's next message, on the cache of those before.
@@ -96,10 +100,11 @@ class Session {
                 const TextReader& reader);
   void keep_last(TokenId token);
   void warn_of_no_end();
-  void open_device(const std::string& id, const DispatcherOptions& options);
+  void open_device(const std::string& id, const SessionOptions& options);
 
   ModelFolder folder_;
   std::unique_ptr<Device> device_;
+  std::unique_ptr<MemoryPool> memory_;  // over the device's
   std::unique_ptr<Dispatcher> dispatcher_;
   std::unique_ptr<Executor> executor_;
   std::unique_ptr<Model> model_;

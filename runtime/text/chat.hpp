@@ -11,11 +11,11 @@ namespace pascaline {
 
 enum class ChatRole { system, user, assistant };
 
-/// A part of a message: a text, or the place of a picture.
+/// A part of a message: a text, or the place of an image.
 struct ChatPart {
   enum class Kind { text, image };
   Kind kind = Kind::text;
-  std::string text{};  ///< empty for a picture
+  std::string text{};  ///< empty for an image
 };
 
 struct ChatMessage {
@@ -26,18 +26,26 @@ struct ChatMessage {
 /// A message that is one text.
 [[nodiscard]] ChatMessage text_message(ChatRole role, std::string text);
 
-/// Ids of a conversation as the Qwen3-VL Instruct template renders it, ending where the assistant is to go on. There
-/// is no default system message, and one that is not the first message is ignored. Texts are encoded without added
-/// tokens, so that no message can hold a special token; each picture is <|vision_start|>, as many <|image_pad|> as
-/// `image_tokens` says for it, in order over all messages, and <|vision_end|>.
-/// Throws Error if there are no messages, a picture is not the user's, `image_tokens` does not have one positive
-/// number a picture, or the tokenizer lacks a token of the template.
+/// Whose template renders a conversation.
+enum class ChatTemplate {
+  qwen3_vl,  ///< Qwen3-VL Instruct: a system message that is not the first message is ignored
+  qwen3      ///< Qwen3: every system message counts, and what answers say within <think> is left out
+};
+
+/// Ids of a conversation as that template renders it, ending where the assistant is to go on. There is no default
+/// system message. Texts are encoded without added tokens, so that no message can hold a special token; each image is
+/// <|vision_start|>, as many <|image_pad|> as `image_tokens` says for it, in order over all messages, and
+/// <|vision_end|>.
+/// Throws Error if there are no messages, an image is not the user's, `image_tokens` does not have one positive
+/// number an image, the tokenizer lacks a token of the template, or a conversation of Qwen3's ends with an answer.
 [[nodiscard]] std::vector<TokenId> encode_chat(const Tokenizer& tokenizer, std::span<const ChatMessage> messages,
-                                               std::span<const std::size_t> image_tokens = {});
+                                               std::span<const std::size_t> image_tokens = {},
+                                               ChatTemplate chat_template = ChatTemplate::qwen3_vl);
 
 /// Ids that go on with a conversation whose cache holds the prompt and the answer without the id that ended it: the
-/// end of the assistant's turn, the user's next message, and the beginning of the assistant's. Errors as above, and
-/// Error if the message is not the user's.
+/// end of the assistant's turn, the user's next message, and the beginning of the assistant's. They are the same for
+/// every template; what a Qwen3 answer said within <think> stays in the cache. Errors as above, and Error if the
+/// message is not the user's.
 [[nodiscard]] std::vector<TokenId> encode_next_turn(const Tokenizer& tokenizer, const ChatMessage& message,
                                                     std::span<const std::size_t> image_tokens = {});
 

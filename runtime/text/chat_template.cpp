@@ -4,6 +4,7 @@
 
 #include <array>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "core/error.hpp"
@@ -13,8 +14,8 @@
 namespace pascaline {
 namespace {
 
-constexpr std::array kMarkers{"<|im_start|>",   "<|im_end|>", "<|vision_start|>",     "<|image_pad|>",
-                              "<|vision_end|>", "assistant",  "add_generation_prompt"};
+constexpr std::array kMarkers{"<|im_start|>", "<|im_end|>", "assistant", "add_generation_prompt"};
+constexpr std::array kImageMarkers{"<|vision_start|>", "<|image_pad|>", "<|vision_end|>"};
 
 // Templates of relatives that render the same messages differently.
 struct Relative {
@@ -44,27 +45,34 @@ std::optional<std::string> template_of(const JsonNode& root) {
 
 }  // namespace
 
-void check_chat_template_text(std::string_view text, const std::string& file) {
-  for (const char* marker : kMarkers) {
-    if (text.find(marker) == std::string_view::npos) {
-      throw Error(
-          fmt::format("{}: the chat template has no '{}', so it is not Qwen3-VL's; take an Instruct model of "
-                      "that family, or give ids instead of messages",
-                      file, marker));
+void check_chat_template_text(std::string_view text, const std::string& file, ChatTemplate expected) {
+  const bool reads_images = expected == ChatTemplate::qwen3_vl;
+  const auto check_markers = [&](std::span<const char* const> markers) {
+    for (const char* marker : markers) {
+      if (text.find(marker) == std::string_view::npos) {
+        throw Error(fmt::format(
+            "{}: the chat template has no '{}', so it is not {}; take {} of that family, or give ids "
+            "instead of messages",
+            file, marker, reads_images ? "Qwen3-VL's" : "Qwen3's", reads_images ? "an Instruct model" : "a model"));
+      }
     }
+  };
+  check_markers(kMarkers);
+  if (reads_images) {
+    check_markers(kImageMarkers);
   }
   for (const Relative& relative : kRelatives) {
     if (text.find(relative.mark) != std::string_view::npos) {
-      throw Error(fmt::format("{}: the chat template {}, which is not supported; take a Qwen3-VL Instruct model", file,
-                              relative.what));
+      throw Error(fmt::format("{}: the chat template {}, which is not supported; take {}", file, relative.what,
+                              reads_images ? "a Qwen3-VL Instruct model" : "a Qwen3 model whose answers begin freely"));
     }
   }
 }
 
-void check_chat_template(const std::filesystem::path& model_folder) {
+void check_chat_template(const std::filesystem::path& model_folder, ChatTemplate expected) {
   const std::filesystem::path jinja = model_folder / "chat_template.jinja";
   if (std::filesystem::exists(jinja)) {
-    check_chat_template_text(read_file(jinja), jinja.string());
+    check_chat_template_text(read_file(jinja), jinja.string(), expected);
     return;
   }
   for (const char* name : {"chat_template.json", "tokenizer_config.json"}) {
@@ -75,7 +83,7 @@ void check_chat_template(const std::filesystem::path& model_folder) {
     const std::string file_name = file.string();
     const nlohmann::json document = parse_json(read_space_file(file), file_name);
     if (const std::optional<std::string> text = template_of(JsonNode(document, file_name))) {
-      check_chat_template_text(*text, file_name);
+      check_chat_template_text(*text, file_name, expected);
       return;
     }
   }

@@ -31,7 +31,7 @@ std::vector<utf8proc_int32_t> decomposed(std::string_view text) {
   while (!text.empty()) {
     const Utf8Step step = next_utf8(text);
     if (step.kind != Utf8Step::Kind::character) {
-      throw Error("cannot normalise text that is not valid UTF-8: replace what is not (valid_utf8) first");
+      throw Error("cannot normalise text that is not valid UTF-8: make it valid first (valid_utf8)");
     }
     const auto code = static_cast<utf8proc_int32_t>(step.code);
     const auto count = utf8proc_decompose_char(code, buffer.data(), buffer.size(), kComposed, &boundary);

@@ -50,9 +50,8 @@ class PatternTranslator {
 
  private:
   [[noreturn]] void refuse(std::size_t length) const {
-    throw Error(
-        fmt::format("the construct '{}' is not among those that are known to split as the model's own tokenizer",
-                    valid_utf8(rest_.substr(0, length))));
+    throw Error(fmt::format("the construct '{}' is not known to split as the model's own tokenizer does",
+                            valid_utf8(rest_.substr(0, length))));
   }
   void take(std::size_t count) {
     out_ += rest_.substr(0, count);

@@ -43,10 +43,10 @@ Tokenizer Tokenizer::parse(std::string_view text, const std::string& file, std::
   auto parts = std::make_unique<TokenizerParts>(build_tokenizer(text, file));
   if (embedding_rows != 0) {
     if (embedding_rows < parts->id_count) {
-      throw Error(fmt::format(
-          "{}: has token ids up to {}, but the model only {} rows of its embedding; take the tokenizer.json "
-          "that belongs to the model",
-          file, parts->id_count - 1, embedding_rows));
+      throw Error(
+          fmt::format("{}: has token ids up to {}, but the model's embedding has only {} rows; take the tokenizer.json "
+                      "that belongs to the model",
+                      file, parts->id_count - 1, embedding_rows));
     }
     parts->id_count = embedding_rows;
   }

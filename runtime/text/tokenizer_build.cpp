@@ -88,7 +88,7 @@ void check_settings(const JsonNode& root) {
 
 TokenId checked_id(std::int64_t id, const std::string& file, const std::string& pointer) {
   if (id < 0 || id >= kMaxTokenIds) {
-    throw SpaceError(file, pointer, fmt::format("{} is no token's number: expected 0 to {}", id, kMaxTokenIds - 1));
+    throw SpaceError(file, pointer, fmt::format("{} is not a valid token id: expected 0 to {}", id, kMaxTokenIds - 1));
   }
   return static_cast<TokenId>(id);
 }
@@ -102,10 +102,10 @@ Vocabulary build_vocabulary(const TokenizerFile& contents, const std::string& fi
     };
     const std::optional<std::string> bytes = bytes_of_spelling(spelling);
     if (!bytes || bytes->empty()) {
-      fail("is not spelled in the characters that stand for bytes");
+      fail("is not spelled in the characters that represent bytes");
     }
     if (!vocabulary.add(checked_id(id, file, "/model/vocab"), *bytes, Kind::ordinary)) {
-      fail(fmt::format("or its number {} is there twice", id));
+      fail(fmt::format("or its id {} is a duplicate", id));
     }
   }
   return vocabulary;
@@ -143,7 +143,7 @@ MergeTable build_merges(const TokenizerFile& contents, const Vocabulary& vocabul
     const TokenId left_id = id_of(left);
     const TokenId right_id = id_of(right);
     if (!table.add(left_id, right_id, id_of(left + right))) {
-      fail(fmt::format("'{}' and '{}' are merged by an earlier one already", left, right));
+      fail(fmt::format("'{}' and '{}' are already merged by an earlier entry", left, right));
     }
   }
   return table;
@@ -159,7 +159,7 @@ void add_token(const JsonNode& node, const std::string& file, TokenizerParts& pa
   const Kind kind = node.at("special").boolean() ? Kind::special : Kind::added;
   if (!parts.vocabulary.add(id, content, kind)) {
     if (parts.vocabulary.find(content) != id || parts.vocabulary.kind(id) != Kind::ordinary) {
-      node.fail(fmt::format("'{}' or its number {} is another token's already", content, id));
+      node.fail(fmt::format("'{}' or its id {} already belongs to another token", content, id));
     }
     parts.vocabulary.set_kind(id, kind);
   }

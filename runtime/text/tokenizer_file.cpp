@@ -56,7 +56,7 @@ class TokenizerFileReader {
   }
   bool key(std::string& text) {
     if (mode_ == Mode::document && open_.back()->contains(text)) {
-      fail(here() + "/" + pointer_word(text), "this key stands twice in its object");
+      fail(here() + "/" + pointer_word(text), "this key is a duplicate");
     }
     key_ = std::move(text);
     return true;
@@ -123,7 +123,7 @@ class TokenizerFileReader {
   // What stands where a vocabulary or a list of merges has no place for it.
   [[noreturn]] void refuse(std::string_view found) const {
     if (mode_ == Mode::vocabulary) {
-      fail("/model/vocab/" + pointer_word(key_), fmt::format("expected the number of a token, found {}", found));
+      fail("/model/vocab/" + pointer_word(key_), fmt::format("expected a token id, found {}", found));
     }
     fail(merge_pointer(), fmt::format("expected two tokens (\"a b\" or [\"a\", \"b\"]), found {}", found));
   }

@@ -19,7 +19,7 @@ struct TokenizerFile {
 };
 
 /// Reads the text of a tokenizer.json in one pass. Throws SpaceError with `file` and JSON pointer: no JSON, a key that
-/// stands twice (in the vocabulary the builder finds it), nesting beyond 64 levels, a vocabulary that is no object of
+/// occurs twice (in the vocabulary the builder finds it), nesting beyond 64 levels, a vocabulary that is no object of
 /// integers, a merge that is not two tokens.
 [[nodiscard]] TokenizerFile read_tokenizer_file(std::string_view text, const std::string& file);
 

@@ -32,7 +32,7 @@ class CliBundleTest : public ::testing::Test {
     return run_program(folder_.path(), words, setting);
   }
   [[nodiscard]] ProgramResult make(const std::vector<std::string>& more,
-                                   const std::string& architecture = "host") const {
+                                   const std::string& architecture = "emulator") const {
     std::vector<std::string> words{"bundle", "--arch", architecture, "--kernels", kernels_, "--spaces",
                                    kernels_, "-o",     bundle_,      "--jobs",    "1"};
     words.insert(words.end(), more.begin(), more.end());
@@ -40,7 +40,7 @@ class CliBundleTest : public ::testing::Test {
   }
   [[nodiscard]] Winner winner_here(std::int64_t rows, const Config& config) const {
     Winner winner = scale_winner(scale_problem(rows, 20), config);
-    winner.device = device_row(open_device("host")->info());
+    winner.device = device_row(open_device("emulator")->info());
     winner.kernel.source_hash = KernelSource::load(folder_ / "scale.cu").hash;
     return winner;
   }
@@ -57,10 +57,10 @@ TEST_F(CliBundleTest, HoldsWinnersAndTheirCode) {
   const ProgramResult result = make({"--db", database_});
   ASSERT_EQ(result.exit_code, 0) << result.error;
   EXPECT_EQ(result.error, "");
-  EXPECT_NE(result.out.find("1 winners, 2 codes of 1 kernels for 1 problems"), std::string::npos) << result.out;
+  EXPECT_NE(result.out.find("1 winners, 2 binaries of 1 kernels for 1 problems"), std::string::npos) << result.out;
   const Bundle bundle = load_bundle(bundle_);
   EXPECT_EQ(bundle.architecture, "host");
-  EXPECT_TRUE(same_identity(*bundle.device, device_row(open_device("host")->info())));
+  EXPECT_TRUE(same_identity(*bundle.device, device_row(open_device("emulator")->info())));
   EXPECT_EQ(bundle.kernels.at(0).winners.at(0).config, scale_config(32, 2));
   EXPECT_EQ(bundle.kernels[0].codes.size(), 2U);
   for (const BundleCode& code : bundle.kernels[0].codes) {
@@ -77,7 +77,7 @@ TEST_F(CliBundleTest, NamesFromTheDatabaseHoldNoCommandsForTheTerminal) {
   store({named, outdated});
   const ProgramResult result = make({"--db", database_});
   ASSERT_EQ(result.exit_code, 0) << result.error;
-  EXPECT_NE(result.out.find("for host on a  [31mred ]0;title  card, by "), std::string::npos) << result.out;
+  EXPECT_NE(result.out.find("for emulator on a  [31mred ]0;title  card, by "), std::string::npos) << result.out;
   EXPECT_NE(result.error.find("is left out"), std::string::npos) << result.error;
   EXPECT_EQ((result.out + result.error).find_first_of("\033\a"), std::string::npos);
 }
@@ -108,18 +108,18 @@ TEST_F(CliBundleTest, DevicesMustBeTold) {
   const ProgramResult result = make({"--db", database_, "--device-name", "another processor"});
   ASSERT_EQ(result.exit_code, 0) << result.error;
   EXPECT_EQ(load_bundle(bundle_).device->name, "another processor");
-  expect_fault(make({"--db", database_, "--device-name", "a third"}), 1, {"has no winners for host on a third"});
+  expect_fault(make({"--db", database_, "--device-name", "a third"}), 1, {"has no winners for emulator on a third"});
 }
 
 TEST_F(CliBundleTest, WrongInputIsAFault) {
   expect_fault(make({"--db", database_}), 1, {database_, "no such file"});
   store({winner_here(8, scale_config(32, 2))});
-  expect_fault(make({"--db", database_}, "sm_61"), 1, {"no winners for sm_61", "it has winners for host on"});
+  expect_fault(make({"--db", database_}, "sm_61"), 1, {"no winners for sm_61", "it has winners for emulator on"});
   expect_fault(make({"--untuned"}, "sm_12"), 1, {"unknown architecture 'sm_12'"});
   expect_fault(make({"--untuned", "--ptx"}), 1, {"--ptx"});
   expect_fault(make({"--untuned", "--db", database_}), 2, {"--db"});
   expect_fault(make({"--untuned", "--workload", "nosuch.json"}), 1, {"nosuch.json"});
-  expect_fault(make({"--untuned", "--listed-only"}), 1, {"there is nothing to make a bundle of"});
+  expect_fault(make({"--untuned", "--listed-only"}), 1, {"there is nothing to bundle"});
   const std::string right = bundle_;
   bundle_ = (folder_ / "nosuch" / "x.pasc").string();
   expect_fault(make({"--untuned"}), 1, {"cannot write " + bundle_});
@@ -133,8 +133,8 @@ TEST_F(CliBundleTest, WrongInputIsAFault) {
   kernels_ = folder_.path().string();
   fs::create_directory(folder_ / "spaces");
   fs::rename(folder_ / "scale.json", folder_ / "spaces" / "scale.json");
-  expect_fault(run({"bundle", "--arch", "host", "--kernels", kernels_, "--spaces", (folder_ / "spaces").string(), "-o",
-                    bundle_, "--untuned", "--workload", (folder_ / "w.json").string()}),
+  expect_fault(run({"bundle", "--arch", "emulator", "--kernels", kernels_, "--spaces", (folder_ / "spaces").string(),
+                    "-o", bundle_, "--untuned", "--workload", (folder_ / "w.json").string()}),
                1, {"names kernel 'nosuch'"});
 }
 
@@ -145,9 +145,9 @@ TEST_F(CliBundleTest, AFullDiskLeavesTheOldBundle) {
   const std::string before = bytes_of(bundle_);
   ProgramSetting setting;
   setting.file_size_limit = before.size() - 1;  // more than the database needs
-  const ProgramResult result =
-      run({"bundle", "--arch", "host", "--kernels", kernels_, "--spaces", kernels_, "-o", bundle_, "--db", database_},
-          setting);
+  const ProgramResult result = run(
+      {"bundle", "--arch", "emulator", "--kernels", kernels_, "--spaces", kernels_, "-o", bundle_, "--db", database_},
+      setting);
   expect_fault(result, 1, {bundle_});
   EXPECT_EQ(bytes_of(bundle_), before);
 }
@@ -210,8 +210,8 @@ TEST_F(CliBundleTest, AModelRunsFromItWithoutACompiler) {
   write_model_folder(model);
   const auto on_host = [&](const std::string& command, const std::vector<std::string>& more,
                            const ProgramSetting& setting = {}) {
-    std::vector<std::string> words{command, "--model",   model,     "--context",  "64",     "--device",
-                                   "host",  "--weights", "float32", "--kv-cache", "float32"};
+    std::vector<std::string> words{command,    "--model",   model,     "--context",  "64",     "--device",
+                                   "emulator", "--weights", "float32", "--kv-cache", "float32"};
     words.insert(words.end(), more.begin(), more.end());
     return run(words, setting);
   };
@@ -225,8 +225,8 @@ TEST_F(CliBundleTest, AModelRunsFromItWithoutACompiler) {
   const auto workload = (folder_ / "mine.json").string();
   const std::string length = json_of(plain)["prompt_tokens"].dump();
   ASSERT_EQ(on_host("workload", {"--untuned", "--prompt-tokens", length, "-o", workload}).exit_code, 0);
-  const ProgramResult made = run(
-      {"bundle", "--arch", "host", "--untuned", "--listed-only", "--workload", workload, "-o", bundle_, "--jobs", "2"});
+  const ProgramResult made = run({"bundle", "--arch", "emulator", "--untuned", "--listed-only", "--workload", workload,
+                                  "-o", bundle_, "--jobs", "2"});
   ASSERT_EQ(made.exit_code, 0) << made.error;
   EXPECT_EQ(made.error, "");
 

@@ -8,9 +8,9 @@
 namespace pascaline::testing {
 namespace {
 
-TEST_F(CliTest, CompileForTheHost) {
+TEST_F(CliTest, CompileForTheEmulator) {
   const std::string emitted = (folder_ / "objects").string();
-  const nlohmann::json json = json_of(run(on_toy("compile", {"--arch", "host", "--json", "--emit", emitted})));
+  const nlohmann::json json = json_of(run(on_toy("compile", {"--arch", "emulator", "--json", "--emit", emitted})));
   EXPECT_EQ(json["variants"].size(), 6U);
   for (const auto& variant : json["variants"]) {
     EXPECT_EQ(variant["status"], "ok");
@@ -18,9 +18,15 @@ TEST_F(CliTest, CompileForTheHost) {
   EXPECT_TRUE(std::filesystem::exists(folder_ / "objects" / "BLOCK=64_FAULT=0.so"));
 }
 
+TEST_F(CliTest, HostIsTheEmulatorsOtherName) {
+  for (const std::string name : {"host", "emulator"}) {
+    EXPECT_EQ(json_of(run(on_toy("compile", {"--arch", name, "--limit", "1", "--json"})))["architecture"], "emulator");
+  }
+}
+
 TEST_F(CliTest, CompileSaysWhichSourceItCompiled) {
   const std::string hash = KernelSource::load(folder_ / "toy.cu").hash;
-  const std::vector<std::string> all = on_toy("compile", {"--arch", "host", "--json"});
+  const std::vector<std::string> all = on_toy("compile", {"--arch", "emulator", "--json"});
   std::vector<std::string> one = all;
   one.insert(one.end(), {"--set", "BLOCK=32"});
   EXPECT_EQ(json_of(run(all))["source"], hash);
@@ -30,7 +36,7 @@ TEST_F(CliTest, CompileSaysWhichSourceItCompiled) {
 TEST_F(CliTest, CompileOfSeveralProblemsEmitsAFolderEach) {
   const std::string emitted = (folder_ / "objects").string();
   const std::vector<std::string> command =
-      on_toy("compile", {"--arch", "host", "--emit", emitted, "--problem", "N=100", "--problem", "N=200"});
+      on_toy("compile", {"--arch", "emulator", "--emit", emitted, "--problem", "N=100", "--problem", "N=200"});
   for (const std::vector<std::string>& more : {std::vector<std::string>{}, {"--set", "BLOCK=32"}}) {
     std::filesystem::remove_all(emitted);
     std::vector<std::string> words = command;

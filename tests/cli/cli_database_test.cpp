@@ -18,7 +18,7 @@ class CliDatabaseTest : public CliTest {
             {"show", "sessions", "--json", "--db", database_},
             {"report", "--db", database_},
             {"report", "--format", "json", "--db", database_},
-            on_toy("explain", {"--device", "host", "--db", database_})};
+            on_toy("explain", {"--device", "emulator", "--db", database_})};
   }
   void expect_refused(const std::vector<std::string>& parts) const {
     const std::string before = fs::is_regular_file(database_) ? bytes_of(database_) : "";
@@ -32,7 +32,7 @@ class CliDatabaseTest : public CliTest {
 
 TEST_F(CliDatabaseTest, TextFile) {
   write_bytes(database_, "dear diary\n");
-  expect_refused({database_, "no SQLite database"});
+  expect_refused({database_, "not an SQLite database"});
 }
 
 TEST_F(CliDatabaseTest, AnotherProgramsDatabase) {
@@ -47,7 +47,7 @@ TEST_F(CliDatabaseTest, Folder) {
 
 TEST_F(CliDatabaseTest, PipeIsRefusedAtOnce) {
   ASSERT_EQ(::mkfifo(database_.c_str(), 0666), 0);
-  expect_refused({database_, "no regular file"});
+  expect_refused({database_, "not a regular file"});
   for (const std::vector<std::string>& command :
        {std::vector<std::string>{"status", "--db", database_},
         {"serve", "--db", database_},
@@ -105,7 +105,7 @@ TEST_F(CliDatabaseTest, JsonThatCannotBeReadIsToldWithItsRow) {
 TEST_F(CliDatabaseTest, FolderForTemporaryFilesThatIsNoneIsNamed) {
   const ProgramSetting nowhere{
       {{"TMPDIR", "/nope"}, {"PASCALINE_CACHE_DIR", (folder_ / "cold_cache").string()}}, {}, false};
-  const ProgramResult result = run(on_toy("compile", {"--arch", "host"}), nowhere);
+  const ProgramResult result = run(on_toy("compile", {"--arch", "emulator"}), nowhere);
   EXPECT_EQ(result.exit_code, 1) << result.out;
   EXPECT_NE(result.error.find("/nope"), std::string::npos) << result.error;
   EXPECT_NE(result.error.find("set TMPDIR"), std::string::npos) << result.error;
@@ -171,7 +171,7 @@ TEST_F(CliDatabaseTest, FullDiskEndsTheSweepAndKeepsWhatIsThere) {
   ProgramSetting full;
   full.file_size_limit = fs::file_size(database_) + 30'000;
   const ProgramResult result =
-      run(on_toy("sweep", {"--device", "host", "--db", database_, "--jobs", "1", "--warm-cache", "--quiet",
+      run(on_toy("sweep", {"--device", "emulator", "--db", database_, "--jobs", "1", "--warm-cache", "--quiet",
                            "--min-samples", "3000", "--max-samples", "3000", "--problem", "N=1001"}),
           full);
   EXPECT_EQ(result.exit_code, 1) << result.out << result.error;
@@ -205,7 +205,7 @@ TEST_F(CliDatabaseTest, EmptyDatabaseShowsNothing) {
     EXPECT_EQ(report.exit_code, 0) << report.error;
     EXPECT_FALSE(report.out.empty());
   }
-  const ProgramResult plan = run(on_toy("explain", {"--device", "host", "--db", database_}));
+  const ProgramResult plan = run(on_toy("explain", {"--device", "emulator", "--db", database_}));
   EXPECT_EQ(plan.exit_code, 0) << plan.error;
   EXPECT_NE(plan.out.find("default"), std::string::npos) << plan.out;
 }
@@ -229,11 +229,11 @@ TEST_F(CliDatabaseTest, FullDatabaseIsShownReportedAndDispatchedFrom) {
   EXPECT_NEAR(problem["gain"]["value"].get<double>(), winners[0]["gain"].get<double>(), 1e-6);
 
   const nlohmann::json plans = json_of(
-      run(on_toy("explain", {"--device", "host", "--db", database_, "--json", "-p", "N=1000", "-p", "N=1100"})));
+      run(on_toy("explain", {"--device", "emulator", "--db", database_, "--json", "-p", "N=1000", "-p", "N=1100"})));
   ASSERT_EQ(plans.size(), 2U);
   EXPECT_EQ(plans[0]["provenance"], "exact");
   EXPECT_EQ(plans[1]["provenance"], "nearest");
-  EXPECT_NE(run(on_toy("explain", {"--device", "host", "--db", database_})).out.find("exact"), std::string::npos);
+  EXPECT_NE(run(on_toy("explain", {"--device", "emulator", "--db", database_})).out.find("exact"), std::string::npos);
 }
 
 }  // namespace

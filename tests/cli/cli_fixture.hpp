@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <regex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -25,6 +27,31 @@ class CliTest : public ::testing::Test {
   [[nodiscard]] ProgramResult run(const std::vector<std::string>& arguments, const ProgramSetting& setting = {}) const {
     return run_program(folder_.path(), arguments, setting);
   }
+  /// Names of all commands in `pascaline --help`.
+  [[nodiscard]] std::set<std::string> commands() const {
+    const std::string help = run({"--help"}).out;
+    const std::string list = help.substr(help.find("\nTune:\n") + 1);
+    std::set<std::string> names;
+    static const std::regex pattern("\n  ([a-z][a-z-]*) ");
+    for (std::sregex_iterator match(list.begin(), list.end(), pattern), end; match != end; ++match) {
+      names.insert((*match)[1]);
+    }
+    return names;
+  }
+  /// Options in the help of a command, "-k" and "--kernel" apart.
+  [[nodiscard]] std::set<std::string> option_names(const std::string& command) const {
+    const std::string help = run({command, "--help"}).out;
+    std::set<std::string> names;
+    static const std::regex pattern("\n  (-[a-zA-Z])?,?(--[a-z][a-z-]*)?");
+    for (std::sregex_iterator match(help.begin(), help.end(), pattern), end; match != end; ++match) {
+      for (const std::string& name : {(*match)[1].str(), (*match)[2].str()}) {
+        if (!name.empty()) {
+          names.insert(name);
+        }
+      }
+    }
+    return names;
+  }
   /// A subcommand on the toy kernel.
   [[nodiscard]] std::vector<std::string> on_toy(const std::string& command,
                                                 const std::vector<std::string>& more = {}) const {
@@ -32,10 +59,10 @@ class CliTest : public ::testing::Test {
     words.insert(words.end(), more.begin(), more.end());
     return words;
   }
-  /// A short sweep of it on the host into `database_`.
+  /// A short sweep of it on the emulated device into `database_`.
   [[nodiscard]] std::vector<std::string> sweep(const std::vector<std::string>& more = {}) const {
     std::vector<std::string> words =
-        on_toy("sweep", {"--device", "host", "--db", database_, "--jobs", "2", "--warm-cache", "--min-samples", "3",
+        on_toy("sweep", {"--device", "emulator", "--db", database_, "--jobs", "2", "--warm-cache", "--min-samples", "3",
                          "--max-samples", "5", "--rounds", "2"});
     words.insert(words.end(), more.begin(), more.end());
     return words;

@@ -78,7 +78,7 @@ TEST_F(CliImportTest, SweepAndDispatchTakeNothingFromIt) {
   cache["kernel_name"] = "toy";
   write_bytes(cache_, cache.dump());
   ASSERT_EQ(import({cache_}).exit_code, 0);
-  const ProgramResult plan = run(on_toy("explain", {"--device", "host", "--db", database_}));
+  const ProgramResult plan = run(on_toy("explain", {"--device", "emulator", "--db", database_}));
   EXPECT_EQ(plan.exit_code, 0) << plan.error;
   EXPECT_NE(plan.out.find("default"), std::string::npos) << plan.out;
   tune();
@@ -91,7 +91,7 @@ TEST_F(CliImportTest, DryRunAndJson) {
   EXPECT_EQ(dry["imported"][0]["changed"], true);
   EXPECT_TRUE(dry["imported"][0]["session"].is_null());
   EXPECT_EQ(import({cache_, "--dry-run"}).out,
-            cache_ + ": would bring 3 trials (2 usable) of convolution X=4096 Y=2048 on NVIDIA RTX A4000\n");
+            cache_ + ": would import 3 trials (2 usable) of convolution X=4096 Y=2048 on NVIDIA RTX A4000\n");
   const nlohmann::json json = json_of(import({cache_, cache_, "--json"}));
   ASSERT_EQ(json["imported"].size(), 2U);
   EXPECT_EQ(json["imported"][0], (nlohmann::json{{"file", cache_},
@@ -116,7 +116,7 @@ TEST_F(CliImportTest, AnyFileThatIsWrongIsToldBeforeAnythingIsStored) {
   { const Store store(database_, OpenMode::create); }
   expect_fault(import({cache_, database_}), 1, {database_, "pascaline merge"});
   EXPECT_TRUE(stored().empty());
-  expect_fault(run({"import", cache_, "--db", cache_}), 1, {cache_, "no SQLite database"});
+  expect_fault(run({"import", cache_, "--db", cache_}), 1, {cache_, "not an SQLite database"});
   expect_fault(import({}), 2, {"files"});
 }
 

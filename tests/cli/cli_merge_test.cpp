@@ -69,7 +69,7 @@ TEST_F(CliMergeTest, DryRunChangesNothing) {
   make(other_);
   const ProgramResult none = merge({other_, "--dry-run"});
   EXPECT_EQ(none.exit_code, 0) << none.error;
-  EXPECT_NE(none.out.find("would bring sessions: 1 new"), std::string::npos) << none.out;
+  EXPECT_NE(none.out.find("would add sessions: 1 new"), std::string::npos) << none.out;
   EXPECT_FALSE(fs::exists(database_));
   make(database_, 100);
   const std::string before = bytes_of(database_);
@@ -89,7 +89,7 @@ TEST_F(CliMergeTest, AnyFileThatIsWrongIsToldBeforeAnythingIsMerged) {
   const std::string text = (folder_ / "text.db").string();
   write_bytes(text, "dear diary\n");
   expect_fault(merge({other_, missing}), 1, {missing, "no such file"});
-  expect_fault(merge({other_, text}), 1, {text, "no SQLite database"});
+  expect_fault(merge({other_, text}), 1, {text, "not an SQLite database"});
   expect_fault(merge({other_, database_}), 1, {database_, "into itself"});
   expect_fault(merge({other_, kernels_}), 1, {kernels_, "folder"});
   expect_fault(merge({other_, missing, "--json", "--dry-run"}), 1, {missing});
@@ -175,7 +175,7 @@ TEST_F(CliMergeTest, MergedSweepIsShownReportedDispatchedFromAndNotRepeated) {
   EXPECT_EQ(json_of(run({"show", "sessions", "--db", database_, "--json"}))[0]["imported_from"], "tuned.db");
   EXPECT_EQ(run({"report", "--db", database_, "--format", "csv"}).out.size(),
             run({"report", "--db", own, "--format", "csv"}).out.size());
-  EXPECT_NE(run(on_toy("explain", {"--device", "host", "--db", database_})).out.find("exact"), std::string::npos);
+  EXPECT_NE(run(on_toy("explain", {"--device", "emulator", "--db", database_})).out.find("exact"), std::string::npos);
   const ProgramResult plan = run(sweep({"--trials", "3", "--quiet"}));
   EXPECT_EQ(plan.exit_code, 0) << plan.error;
   EXPECT_EQ(json_of(run({"show", "sessions", "--db", database_, "--json"})).size(), 2U);

@@ -42,16 +42,16 @@ void expect_one_warning(const ProgramResult& result, const std::vector<std::stri
 }
 
 TEST_F(CliModelInputTest, ABundleIsOfNoUseOnTheProcessor) {
-  expect_fault(generate({"--device", "cpu", "--bundle", "nosuch.pasc"}), 2, {"--bundle", "leave --bundle out"});
+  expect_fault(generate({"--device", "cpu", "--bundle", "nosuch.pasc"}), 2, {"--bundle", "leave out --bundle"});
   expect_fault(generate({"--bundle", "nosuch.pasc"}, false), 1, {"there is no GPU here", "nosuch.pasc", "--device"});
-  expect_fault(generate({"--device", "host", "--bundle", "nosuch.pasc"}), 1, {"nosuch.pasc", "No such file"});
+  expect_fault(generate({"--device", "emulator", "--bundle", "nosuch.pasc"}), 1, {"nosuch.pasc", "No such file"});
 }
 
 TEST_F(CliModelInputTest, OptionsAboutKernelsAreOfNoUseOnTheProcessor) {
   expect_one_warning(generate({"--device", "cpu", "--db", "nosuch.db", "--nvrtc", "nonsense", "--target", "sm_1",
                                "--kernels", "a", "--spaces", "b", "--cache", "c"}),
-                     {"--db, --target, --nvrtc, --cache, --kernels, --spaces are of no use"});
-  expect_one_warning(generate({"--nvrtc", "nonsense"}, false), {"--nvrtc is of no use"});
+                     {"--db, --target, --nvrtc, --cache, --kernels, --spaces are ignored"});
+  expect_one_warning(generate({"--nvrtc", "nonsense"}, false), {"--nvrtc is ignored"});
   EXPECT_EQ(generate({"--device", "cpu"}).error, "") << "PASCALINE_DB was not given for this run alone";
 }
 
@@ -93,12 +93,12 @@ TEST_F(CliModelInputTest, ErrorsOfAPictureNameItsFile) {
     std::vector<std::string> words{"--prompt", "x", "--image", good, "--image", strip};
     words.insert(words.end(), more.begin(), more.end());
     const ProgramResult result = on_cpu("generate", words);
-    expect_fault(result, 1, {"strip.png: a picture of 800 x 2 pixels is too long"});
+    expect_fault(result, 1, {"strip.png: an image of 800 x 2 pixels is too long"});
     EXPECT_EQ(result.error.find("--context"), std::string::npos) << result.error;
     EXPECT_EQ(result.error.find("good.png"), std::string::npos) << result.error;
   }
   const ProgramResult chat = on_cpu("chat", {}, "/image " + strip + "\n");
-  EXPECT_NE(chat.out.find("strip.png: a picture of"), std::string::npos) << chat.out;
+  EXPECT_NE(chat.out.find("strip.png: an image of"), std::string::npos) << chat.out;
   std::filesystem::remove(std::filesystem::path(model_) / "preprocessor_config.json");
   const ProgramResult lacking = on_cpu("generate", {"--prompt", "x", "--image", good, "--random-weights"});
   expect_fault(lacking, 1, {"no preprocessor_config.json"});
@@ -108,7 +108,7 @@ TEST_F(CliModelInputTest, ErrorsOfAPictureNameItsFile) {
 TEST_F(CliModelInputTest, AWorkloadThatCannotBeWrittenIsKnownFirst) {
   remove_weights();
   const auto write = [&](const std::string& file) {
-    return run("workload", {"--device", "host", "--prompt-tokens", "8", "-o", file});
+    return run("workload", {"--device", "emulator", "--prompt-tokens", "8", "-o", file});
   };
   const std::string nowhere = (folder_ / "nosuch" / "mine.json").string();
   expect_fault(write(nowhere), 1, {"cannot write " + nowhere, "nosuch cannot be written: No such file", "-o"});
@@ -119,7 +119,7 @@ TEST_F(CliModelInputTest, AWorkloadThatCannotBeWrittenIsKnownFirst) {
   expect_fault(write(kept + "/mine.json"), 1, {"cannot write " + kept, "Not a directory", "-o"});
   ProgramSetting setting;
   setting.unprivileged = true;
-  const std::vector<std::string> words{"workload", "--model", model_, "--device", "host", "-o", kept};
+  const std::vector<std::string> words{"workload", "--model", model_, "--device", "emulator", "-o", kept};
   for (const bool seen : {false, true}) {
     const auto mine = std::filesystem::perms::owner_all;
     const auto others = std::filesystem::perms::others_read | std::filesystem::perms::others_exec;
@@ -143,7 +143,7 @@ class CliReferenceTest : public CliModelInputTest {
   std::vector<std::string> left_out_;
 
   CliReferenceTest() {
-    patch_values_ = load_model_config(model_).vision.patch_values();
+    patch_values_ = load_model_config(model_).vision.value().patch_values();
     remove_weights();
   }
 
@@ -209,23 +209,23 @@ TEST_F(CliReferenceTest, GridsMustBeOfTheModelAndThePatches) {
     std::copy(grid.begin(), grid.end(), grids_.begin() + 3);
     expect_refused(parts);
   };
-  expect_second({2, 4, 4}, {"picture 2 of image_grid_thw is 2 x 4 x 4", "still"});
+  expect_second({2, 4, 4}, {"image 2 of image_grid_thw is 2 x 4 x 4", "still"});
   expect_second({1, 0, 4}, {"1 x 0 x 4", "positive"});
   expect_second({1, 4, -4}, {"1 x 4 x -4", "positive"});
   expect_second({1, 1, 16}, {"1 x 1 x 16", "multiples of 2"});
   expect_second({1, 2, 9}, {"1 x 2 x 9", "multiples of 2"});
   expect_second({1, 4, 6}, {"24 patches, and pixel_values has 16 for it"});
   expect_second({1, 1 << 30, 1 << 30}, {"1152921504606846976 patches, and pixel_values has 16 for it"});
-  expect_second({1, 2, 4}, {"pixel_values has 24 patches, and the pictures of image_grid_thw have 16 together"});
+  expect_second({1, 2, 4}, {"pixel_values has 24 patches, and the images of image_grid_thw have 16 in total"});
   grids_ = {1, 2, 4, 4};
   grid_values_ = 2;
-  expect_refused({"image_grid_thw has 2 numbers a picture"});
+  expect_refused({"image_grid_thw has 2 numbers per image"});
   patch_values_ += 1;
   grid_values_ = 4;
-  expect_refused({"image_grid_thw has 4 numbers a picture"});
+  expect_refused({"image_grid_thw has 4 numbers per image"});
   grids_ = {1, 4, 6};
   grid_values_ = 3;
-  expect_refused({"pixel_values has", "values a patch; the model's patches have"});
+  expect_refused({"pixel_values has", "values per patch; the model's patches have"});
 }
 
 }  // namespace

@@ -75,7 +75,7 @@ TEST_F(CliModelTest, WrongInputIsAFault) {
   expect_fault(on_cpu("generate", {"--prompt", "x", "--weights", "int8"}), 2, {"--weights"});
   expect_fault(on_cpu("generate", {"--prompt", "x", "--greedy", "--temperature", "1"}), 2, {"--temperature"});
   expect_fault(on_cpu("profile", {}), 1, {"runs on the processor", "--device"});
-  expect_fault(run("generate", {"--prompt", "x", "--device", "gpu"}), 1, {"'gpu' is not a device", "host or cpu"});
+  expect_fault(run("generate", {"--prompt", "x", "--device", "gpu"}), 1, {"'gpu' is not a device", "emulator or cpu"});
   std::filesystem::remove(std::filesystem::path(model_) / "config.json");
   expect_fault(on_cpu("generate", {"--prompt", "x"}), 1, {"config.json"});
 }
@@ -115,6 +115,27 @@ TEST_F(CliModelTest, LargePicturesAreMadeToFit) {
   EXPECT_NE(chat.error.find("made smaller"), std::string::npos) << chat.error;
 }
 
+TEST_F(CliModelTest, AMemoryLimitIsKeptOrSaysWhatWouldFit) {
+  const std::vector<std::string> asked{"--prompt", "x", "--greedy", "-n", "2", "--json"};
+  const auto ask = [&](const std::string& limit) {
+    std::vector<std::string> words = asked;
+    words.insert(words.end(), {"--memory-limit", limit});
+    return on_cpu("generate", words);
+  };
+  const ProgramResult whole = on_cpu("generate", asked);
+  const ProgramResult limited = ask("64MiB");
+  ASSERT_EQ(limited.exit_code, 0) << limited.error;
+  EXPECT_EQ(json_of(limited)["text"], json_of(whole)["text"]);
+  const ProgramResult refused = ask("40kB");
+  EXPECT_EQ(refused.exit_code, 1);
+  for (const char* part : {"--memory-limit allows 0.0 MiB", "weights, matrices in float32", "nothing fits"}) {
+    EXPECT_NE(refused.error.find(part), std::string::npos) << part << " in\n" << refused.error;
+  }
+  for (const char* wrong : {"5", "lots", "-1GiB", "1.5"}) {
+    expect_fault(ask(wrong), 2, {"--memory-limit", "such as 1.5GiB"});
+  }
+}
+
 TEST_F(CliModelTest, AnswersThatWereCutSaySo) {
   const ProgramResult most = on_cpu("generate", {"--prompt", "x", "--greedy", "-n", "2"});
   EXPECT_NE(most.error.find("cut off after 2 tokens; allow more with --max-tokens"), std::string::npos) << most.error;
@@ -129,7 +150,7 @@ TEST_F(CliModelTest, DatabaseOfAnotherDeviceIsRefusedOrWarnedOf) {
   const std::int64_t trial = store.add_trial(begin_example_session(store, context), context, example_trial(32));
   store.set_winner(context, trial, std::nullopt, 0.5);
   const std::vector<std::string> words{"generate", "--model", model_, "--prompt", "x",         "--device",
-                                       "host",     "-n",      "1",    "--greedy", "--context", "64"};
+                                       "emulator", "-n",      "1",    "--greedy", "--context", "64"};
   ProgramSetting setting;
   setting.environment = {{"PASCALINE_CACHE_DIR", PASCALINE_TEST_CACHE}};
   std::vector<std::string> given = words;
@@ -145,9 +166,9 @@ TEST_F(CliModelTest, ChatGoesOn) {
   const ProgramResult result =
       on_cpu("chat", {"--greedy", "-n", "4"}, "one\n\n/nonsense\ntwo\n/stats\n/clear\none\n/quit\nnever\n");
   EXPECT_EQ(result.exit_code, 0) << result.error;
-  EXPECT_NE(result.out.find("there is no command /nonsense"), std::string::npos) << result.out;
+  EXPECT_NE(result.out.find("unknown command /nonsense"), std::string::npos) << result.out;
   EXPECT_NE(result.out.find("of 256 tokens"), std::string::npos) << result.out;
-  const std::string first = result.out.substr(0, result.out.find("there is no command"));
+  const std::string first = result.out.substr(0, result.out.find("unknown command"));
   EXPECT_NE(result.out.find("a new conversation\n" + first), std::string::npos) << "after /clear it answers as before";
   const ProgramResult fault = on_cpu("chat", {"--greedy", "-n", "2"}, "/image nosuch.png\n/image\nhi\n");
   EXPECT_EQ(fault.exit_code, 0) << fault.error;
@@ -174,7 +195,7 @@ TEST_F(CliModelTest, ChatShowsTheNewConversationAfterClear) {
 TEST_F(CliModelTest, ChatNamesTheWayOutOfAFullContext) {
   write_bytes(folder_ / "photo.png", png_of(black_image(64, 64)));
   const std::string picture = "/image " + (folder_ / "photo.png").string() + "\n";
-  const std::string way = "/clear begins a new conversation";
+  const std::string way = "/clear starts a new conversation";
   const auto chat = [&](const std::string& tokens, const std::string& input) {
     return on_cpu("chat", {"--greedy", "--context", "64", "-n", tokens}, input).out;
   };
@@ -245,18 +266,18 @@ TEST_F(CliModelTest, BenchModelTimesEveryPass) {
 TEST_F(CliModelTest, BenchModelChoosesWhatFits) {
   const ProgramResult usual = on_cpu("bench-model", {"--repeats", "1", "--json"});
   EXPECT_EQ(usual.exit_code, 0) << usual.error;
-  EXPECT_NE(usual.error.find("no room for prompts of 512 and 2048 tokens; the longest looked at has 251"),
+  EXPECT_NE(usual.error.find("no room for prompts of 512 and 2048 tokens; the longest one timed has 251"),
             std::string::npos)
       << usual.error;
   const json passes = json_of(usual)["passes"];
-  ASSERT_EQ(passes.size(), 5) << "128 and 251 tokens read and decoded at, and a picture";
-  EXPECT_EQ(passes[4]["per"], "picture of 16 x 16 patches") << "the largest that the model takes";
+  ASSERT_EQ(passes.size(), 5) << "128 and 251 tokens read and decoded at, and an image";
+  EXPECT_EQ(passes[4]["per"], "image of 16 x 16 patches") << "the largest that the model takes";
   EXPECT_EQ(json_of(on_cpu("bench-model", {"--repeats", "1", "--json", "--no-image"}))["passes"].size(), 4);
   std::filesystem::remove(std::filesystem::path(model_) / "model.safetensors");
   expect_fault(on_cpu("bench-model", {"--prompt-tokens", "300"}), 1, {"context of 256", "--prompt-tokens"});
   expect_fault(on_cpu("bench-model", {"--image-size", "4096", "4096", "--prompt-tokens", "8"}), 1,
-               {"4096 pixels at most", "--image-size"});
-  expect_fault(run("profile", {"--image-size", "100000", "100000", "--prompt-tokens", "8", "--device", "host"}), 1,
+               {"at most 4096 pixels", "--image-size"});
+  expect_fault(run("profile", {"--image-size", "100000", "100000", "--prompt-tokens", "8", "--device", "emulator"}), 1,
                {"--image-size"});
 }
 
@@ -284,8 +305,9 @@ TEST_F(CliModelTest, BenchModelKeepsWhatWentWellIfARowFails) {
 }
 
 TEST_F(CliModelTest, ProfileAndWorkloadShowWhatIsLaunched) {
-  const std::vector<std::string> on_host{"--device",        "host", "--weights",    "float32", "--kv-cache", "float32",
-                                         "--prompt-tokens", "8",    "--image-size", "16",      "24"};
+  const std::vector<std::string> on_host{"--device", "emulator",        "--weights", "float32",      "--kv-cache",
+                                         "float32",  "--prompt-tokens", "8",         "--image-size", "16",
+                                         "24"};
   std::vector<std::string> words = on_host;
   words.push_back("--json");
   const ProgramResult profile = run("profile", words);
@@ -324,8 +346,8 @@ TEST_F(CliModelTest, ProfileAndWorkloadShowWhatIsLaunched) {
     EXPECT_TRUE(of_phases.insert(of_phase).second) << "twice: " << of_phase;
     EXPECT_EQ(problem.problem.type("STORAGE"), ElementType::float32) << "as it was launched";
   }
-  EXPECT_EQ(calls, 15) << "of the prompt, of the step and of the prompt with a picture";
-  EXPECT_EQ(problems.size(), 3U) << "8 rows, those of the picture, and 1 row, which a prompt's last token has, too";
+  EXPECT_EQ(calls, 15) << "of the prompt, of the step and of the prompt with an image";
+  EXPECT_EQ(problems.size(), 3U) << "8 rows, those of the image, and 1 row, which a prompt's last token has, too";
 }
 
 TEST_F(CliModelTest, SweepTunesWhatTheModelLaunches) {

@@ -93,9 +93,9 @@ TEST_F(CliReportTest, DatabasesAreNeverWrittenOver) {
   fs::create_hard_link(database_, folder_ / "same.md");
   const std::string before = bytes_of(database_);
   const std::string other_before = bytes_of(other_);
-  expect_fault(report({"-o", database_}), 1, {database_, "is the database that is read"});
+  expect_fault(report({"-o", database_}), 1, {database_, "is the database being read"});
   expect_fault(report({"--format", "html", "-o", (folder_ / "same.md").string()}), 1, {"same.md", "is the database"});
-  expect_fault(report({"--against", other_, "-o", other_}), 1, {other_, "is the database that is read"});
+  expect_fault(report({"--against", other_, "-o", other_}), 1, {other_, "is the database being read"});
   EXPECT_EQ(bytes_of(database_), before);
   EXPECT_EQ(bytes_of(other_), other_before);
 }
@@ -156,7 +156,7 @@ TEST_F(CliReportTest, OtherDatabaseThatIsMissingOrNone) {
   expect_fault(report({"--against", other_}), 1, {other_, "no such file"});
   EXPECT_FALSE(fs::exists(other_));
   write_bytes(other_, "dear diary\n");
-  expect_fault(report({"--against", other_}), 1, {other_, "no SQLite database"});
+  expect_fault(report({"--against", other_}), 1, {other_, "not an SQLite database"});
   expect_fault(report({"--against", kernels_}), 1, {kernels_, "folder"});
   const std::string file = (folder_ / "never.md").string();
   expect_fault(report({"--against", other_, "-o", file}), 1, {other_});

@@ -286,13 +286,17 @@ TEST_F(CliResumeTest, NonsenseInThePlanIsRefusedWithWhatIsWrong) {
   const std::int64_t id = interrupted(toy_plan());
   const std::string session = fmt::format("session {}", id);
   const std::pair<const char*, const char*> nonsense[] = {
-      {"devices = 'host,--log=x'", "neither host nor cuda:N"},
-      {"devices = ''", "neither host nor cuda:N"},
-      {"devices = 'cuda:-0'", "neither host nor cuda:N"},
-      {"devices = 'cuda:1x'", "neither host nor cuda:N"},
+      {"devices = 'host,--log=x'", "neither emulator nor cuda:N"},
+      {"devices = ''", "neither emulator nor cuda:N"},
+      {"devices = 'cuda:-0'", "neither emulator nor cuda:N"},
+      {"devices = 'cuda:1x'", "neither emulator nor cuda:N"},
       {"target = 'sm_61 --log'", "no architecture"},
       {"nvrtc = '/tmp/libnvrtc.so'", "no version"},
       {"nvrtc = '12 --log'", "no version"},
+      {"kernel = 'toy' || char(0) || 'x'", "no kernel's name"},
+      {"target = 'sm_61' || char(0) || 'x'", "sm_61 x', which is no architecture"},
+      {"nvrtc = '12' || char(0)", "no version"},
+      {"devices = 'host' || char(0) || 'x'", "'host x', which is neither emulator nor cuda:N"},
       {"searcher = '--help'", "--searcher"},
       {"searcher = 'nobody'", "--searcher"},
       {"seed = -1", "--seed"},

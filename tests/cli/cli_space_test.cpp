@@ -31,9 +31,9 @@ class CliSpaceTest : public CliTest {
     write_bytes(folder_ / "toy.json", text);
     parts.push_back((folder_ / "toy.json").string());
     expect_fault(run(sweep()), 1, parts);
-    expect_fault(run(on_toy("compile", {"--arch", "host", "--limit", "1"})), 1, parts);
+    expect_fault(run(on_toy("compile", {"--arch", "emulator", "--limit", "1"})), 1, parts);
     expect_fault(run(on_toy("check")), 1, parts);
-    expect_fault(run(on_toy("explain", {"--device", "host", "--db", database_})), 1, parts);
+    expect_fault(run(on_toy("explain", {"--device", "emulator", "--db", database_})), 1, parts);
   }
 };
 
@@ -104,7 +104,7 @@ TEST_F(CliSpaceTest, ConstraintsThatLeaveNothingForTheProblem) {
                                        "small problems are for others"};
   const ProgramResult swept = run(sweep({"--quiet"}));
   expect_fault(swept, 1, parts);
-  expect_fault(run(on_toy("compile", {"--arch", "host", "--limit", "1"})), 1, parts);
+  expect_fault(run(on_toy("compile", {"--arch", "emulator", "--limit", "1"})), 1, parts);
 }
 
 TEST_F(CliSpaceTest, ValueOutsideItsListOnTheCommandLine) {

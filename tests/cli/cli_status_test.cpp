@@ -41,8 +41,8 @@ TEST_F(CliStatusTest, NothingWasEverBegun) {
   const ProgramResult result = status();
   EXPECT_EQ(result.exit_code, 3);
   EXPECT_EQ(result.error, "");
-  EXPECT_EQ(result.out,
-            fmt::format("nothing is running on {}\nno sweep was begun yet: pascaline sweep --help\n", database_));
+  EXPECT_EQ(result.out, fmt::format("nothing is running on {}\nno sweep has been started yet: pascaline sweep --help\n",
+                                    database_));
   const ProgramResult json = status({"--json"});
   EXPECT_EQ(json.exit_code, 3);
   EXPECT_EQ(json_of(json), (nlohmann::json{{"database", database_},
@@ -129,7 +129,7 @@ TEST_F(CliStatusTest, InterruptedSweepCanBeTakenUp) {
   EXPECT_NE(result.out.find("UTC, interrupted, " + example_device().name), std::string::npos) << result.out;
   EXPECT_NE(result.out.find("UTC, finished, " + example_device().name), std::string::npos) << result.out;
   const std::string resume = "pascaline sweep --resume --db " + database_;
-  EXPECT_NE(result.out.find("to go on: " + resume + "\n"), std::string::npos) << result.out;
+  EXPECT_NE(result.out.find("to resume: " + resume + "\n"), std::string::npos) << result.out;
   EXPECT_EQ(json_of(status({"--json"}))["resume"], resume);
 }
 

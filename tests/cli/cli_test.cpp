@@ -60,7 +60,7 @@ TEST_F(CliTest, OptionsThatContradictEachOtherAreFaults) {
     "entries": [{"kernel": "toy", "name": "a", "phase": "prefill", "dimensions": {"N": "S"}, "count": 1}]})");
   const std::string workload = (folder_ / "work.json").string();
   expect_fault(run(sweep({"--min-samples", "9", "--max-samples", "8"})), 1, {"--min-samples 9", "--max-samples 8"});
-  expect_fault(run(sweep({"--devices", "host"})), 1, {"--device or --devices"});
+  expect_fault(run(sweep({"--devices", "emulator"})), 1, {"--device or --devices"});
   expect_fault(run(sweep({"--workload", workload, "--problem", "N=1"})), 1, {"--workload or --problem"});
   expect_fault(run(sweep({"--phase", "prefill"})), 1, {"--phase", "--workload"});
   expect_fault(run(sweep({"--type", "STORAGE=float32"})), 1, {"--type", "--workload"});
@@ -89,7 +89,7 @@ TEST_F(CliTest, OneTrialIsOneTrialAndLinesEndWithoutBlanks) {
 TEST_F(CliTest, WrongNamesAreFaults) {
   expect_fault(run({"compile", "--arch", "sm_7"}), 1, {"'sm_7'"});
   expect_fault(run({"compile", "--kernel", "../matmul"}), 1, {"'../matmul'"});
-  expect_fault(run({"compile", "--kernels", "/nonexistent", "--arch", "host"}), 1, {"/nonexistent/matmul.cu"});
+  expect_fault(run({"compile", "--kernels", "/nonexistent", "--arch", "emulator"}), 1, {"/nonexistent/matmul.cu"});
   expect_fault(run(sweep({"--device", "cuda:x"})), 1, {"cuda:x"});
   expect_fault(run(sweep({"--budget", "90"})), 1, {"'90'"});
   for (const char* budget : {"0s", "0h0m", "0.0004s"}) {
@@ -117,7 +117,7 @@ TEST_F(CliTest, NoGpuIsSaidInOneLine) {
 TEST_F(CliTest, DevicesAreListed) {
   const nlohmann::json json = json_of(run({"devices", "--json"}));
   ASSERT_FALSE(json["devices"].empty());
-  EXPECT_EQ(json["devices"].back()["id"], "host");
+  EXPECT_EQ(json["devices"].back()["id"], "emulator");
   EXPECT_TRUE(json["compilers"].contains("sm_61"));
   EXPECT_NE(run({"devices"}).out.find("NVRTC found:"), std::string::npos);
 }
@@ -184,7 +184,7 @@ TEST_F(CliTest, KernelThatNeverCompilesIsAnAnswerNotAFault) {
   EXPECT_NE(failed.dump().find(fmt::format("toy.cu:{}:", toy_line("static_assert"))), std::string::npos) << failed;
   EXPECT_EQ(stored().size(), before + 3);
   for (const std::vector<std::string>& more : {std::vector<std::string>{}, {"--set", "BLOCK=32"}}) {
-    std::vector<std::string> words = on_toy("compile", {"--arch", "host"});
+    std::vector<std::string> words = on_toy("compile", {"--arch", "emulator"});
     words.insert(words.end(), more.begin(), more.end());
     const ProgramResult compiled = run(words);
     EXPECT_EQ(compiled.exit_code, 3) << compiled.out << compiled.error;

@@ -3,7 +3,6 @@
 
 #include <csignal>
 #include <cstdlib>
-#include <fstream>
 #include <regex>
 #include <set>
 
@@ -15,20 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-class CliWordsTest : public CliTest {
- protected:
-  // Names at the beginnings of the lines below "Subcommands:".
-  [[nodiscard]] std::set<std::string> commands() const {
-    const std::string help = run({"--help"}).out;
-    const std::string list = help.substr(help.find("\nSubcommands:\n") + 1);
-    std::set<std::string> names;
-    static const std::regex pattern("\n  ([a-z][a-z-]*) ");
-    for (std::sregex_iterator match(list.begin(), list.end(), pattern), end; match != end; ++match) {
-      names.insert((*match)[1]);
-    }
-    return names;
-  }
-};
+using CliWordsTest = CliTest;
 
 TEST_F(CliWordsTest, AnOptionWithoutAValueTakesNoOtherOptionForIt) {
   const ProgramSetting here{.working_folder = folder_.path()};
@@ -85,28 +71,79 @@ TEST_F(CliWordsTest, WholeNumbersAreDigitsWithinTheirRange) {
   expect_fault(run(sweep({"--compile-memory", "0x10"})), 2, {"--compile-memory: must be a whole number"});
 }
 
-TEST_F(CliWordsTest, TheDocumentationHasEveryCommand) {
-  std::ifstream file(PASCALINE_TEST_DOCS "/cli.md");
-  std::set<std::string> documented;
-  std::set<std::string> sections;
-  static const std::regex row(R"(\| \[`([a-z-]+)`\]\(#([a-z-]+)\) \|.*)");
-  std::vector<std::string> targets;
-  for (std::string line; std::getline(file, line);) {
-    std::smatch match;
-    if (std::regex_match(line, match, row)) {
-      documented.insert(match[1]);
-      targets.push_back(match[2]);
-    }
-    if (line.starts_with("## ")) {
-      std::string section = line.substr(3);
-      std::transform(section.begin(), section.end(), section.begin(),
-                     [](unsigned char c) { return c == ' ' ? '-' : static_cast<char>(std::tolower(c)); });
-      sections.insert(section);
-    }
+TEST_F(CliWordsTest, UnknownCommandsAndOptionsAreToldWithWhatWasMeant) {
+  expect_fault(run({"swep"}), 2, {"there is no command 'swep' (did you mean 'sweep'?); see pascaline --help"});
+  expect_fault(run({"swep", "--trials", "5"}), 2, {"'swep'", "'sweep'"});
+  expect_fault(run({"bench"}), 2, {"(did you mean 'bench-model'?)"});
+  expect_fault(run({"sweep", "--trails", "5"}), 2,
+               {"sweep has no option --trails (did you mean '--trials'?); see pascaline sweep --help"});
+  expect_fault(run({"sweep", "--trails=5"}), 2, {"no option --trails (did you mean '--trials'?)"});
+  expect_fault(run({"sweep", "-x"}), 2, {"sweep has no option -x; see pascaline sweep --help"});
+  expect_fault(run({"--verison"}), 2, {"(did you mean '--version'?); see pascaline --help"});
+  // Workers are for no one to start.
+  expect_fault(run({"check-worke"}), 2, {"there is no command 'check-worke'; see"});
+  // What is a value is none of the command's options.
+  expect_fault(run(on_toy("check", {"--set", "--trails"})), 1, {"'--trails' is not NAME=value"});
+}
+
+TEST_F(CliWordsTest, WrongValuesSayWhichThereAreAndWhereToReadOn) {
+  expect_fault(run({"sweep", "--searcher", "genetik"}), 2,
+               {"--searcher", "there is no 'genetik' (did you mean 'genetic'?); it is one of auto, ",
+                "see pascaline sweep --help"});
+  expect_fault(run({"report", "--format", "htlm"}), 2, {"(did you mean 'html'?)", "see pascaline report --help"});
+  expect_fault(run({"show", "winers"}), 2, {"(did you mean 'winners'?)"});
+  expect_fault(run({"show", "--status", "wrong_results", "--db", database_}), 1, {"(did you mean 'wrong_result'?)"});
+  expect_fault(run({"generate", "--model", "x", "--prompt", "x", "--weights", "flaot16"}), 2,
+               {"(did you mean 'float16'?)", "see pascaline generate --help"});
+  expect_fault(run({"sweep", "--trials", "many"}), 2, {"see pascaline sweep --help"});
+  expect_fault(run({"tokenize"}), 2, {"--model", "see pascaline tokenize --help"});
+}
+
+TEST_F(CliWordsTest, WrongNamesOfKernelsDimensionsAndParametersAreToldWithWhatWasMeant) {
+  std::vector<std::string> words{"check", "--kernels", kernels_, "--spaces", kernels_, "--kernel", "toyy"};
+  expect_fault(run(words), 1, {(folder_ / "toyy.json").string(), "(did you mean 'toy'?)", "`pascaline kernels`"});
+  expect_fault(run({"compile", "--kernel", "matmull", "--arch", "host"}), 1, {"(did you mean 'matmul'?)"});
+  expect_fault(run(on_toy("check", {"--set", "BLOK=64"})), 1,
+               {"kernel 'toy' has no parameter 'BLOK' (did you mean 'BLOCK'?); `pascaline kernels toy`"});
+  expect_fault(run(on_toy("check", {"--problem", "n=64"})), 1, {"no dimension or type 'n' (did you mean 'N'?)"});
+}
+
+TEST_F(CliWordsTest, HelpOfASweepBeginsWithWhatMostNeed) {
+  const std::string help = run({"sweep", "--help"}).out;
+  std::vector<std::string> headings;
+  static const std::regex pattern("\n([A-Z][A-Za-z ]+):\n");
+  for (std::sregex_iterator match(help.begin(), help.end(), pattern), end; match != end; ++match) {
+    headings.push_back((*match)[1]);
   }
-  EXPECT_EQ(documented, commands());
-  for (const std::string& target : targets) {
-    EXPECT_TRUE(sections.contains(target)) << target;
+  ASSERT_GE(headings.size(), 8U) << help;
+  EXPECT_EQ(headings.front(), "Most used");
+  const std::string first = help.substr(help.find("\nMost used:\n"), help.find("\nWhat to tune:\n"));
+  for (const char* option : {"--until", "--budget", "--db", "--resume"}) {
+    EXPECT_NE(first.find(option), std::string::npos) << option;
+  }
+  EXPECT_GT(help.find("--help"), help.find("--json")) << "help comes last";
+  std::set<std::string> listed;
+  static const std::regex option("\n  (?:-[a-zA-Z],)?(--[a-z-]+)");
+  for (std::sregex_iterator match(help.begin(), help.end(), option), end; match != end; ++match) {
+    EXPECT_TRUE(listed.insert((*match)[1]).second) << (*match)[1] << " is listed twice";
+  }
+  EXPECT_GT(listed.size(), 30U);
+}
+
+TEST_F(CliWordsTest, EveryOptionIsInTheHelpAndTheCompletion) {
+  const std::string completion = run({"completion", "bash"}).out;
+  for (const std::string& command : commands()) {
+    const std::size_t start = completion.find("\n    " + command + ") words=");
+    ASSERT_NE(start, std::string::npos) << command;
+    std::set<std::string> completed;
+    static const std::regex pattern("--[a-z-]+");
+    const std::string line = completion.substr(start + 1, completion.find('\n', start + 1) - start);
+    for (std::sregex_iterator match(line.begin(), line.end(), pattern), end; match != end; ++match) {
+      completed.insert((*match)[0]);
+    }
+    std::set<std::string> shown = option_names(command);
+    std::erase_if(shown, [](const std::string& name) { return !name.starts_with("--"); });
+    EXPECT_EQ(shown, completed) << command;
   }
 }
 
@@ -188,7 +225,7 @@ TEST_F(CliForeignFolderTest, CompilerFindsNoProgramInTheWorkingDirectory) {
     const fs::path cache = folder_ / "cache";
     fs::remove_all(cache);  // to compile each time
     const ProgramResult compiled =
-        run_there(on_toy("compile", {"--arch", "host", "--set", "BLOCK=32", "--cache", cache}),
+        run_there(on_toy("compile", {"--arch", "emulator", "--set", "BLOCK=32", "--cache", cache}),
                   {{"PATH", fmt::format("{}:{}", first, inherited)}});
     EXPECT_EQ(compiled.exit_code, 0) << compiled.error;
     EXPECT_FALSE(fs::exists(mark_)) << "through the entry '" << first << "' of PATH";

@@ -90,9 +90,9 @@ TEST(ViewLinesTest, WhatIsThereAtTimes) {
   EXPECT_TRUE(lines[2].starts_with("152 trials, 140 usable, 9 duplicates, 2 rejected · ")) << lines[2];
   EXPECT_TRUE(lines[2].ends_with(", about 0:40:10 left, ends in 0:01:00 at the latest")) << lines[2];
   view.problems_untried = 4;
-  EXPECT_NE(cli::view_lines(view)[2].find(" · 4 not looked at yet · "), std::string::npos);
+  EXPECT_NE(cli::view_lines(view)[2].find(" · 4 not started yet · "), std::string::npos);
   view.budget_left_s = 0;
-  EXPECT_TRUE(cli::view_lines(view)[2].ends_with(" elapsed, the time is up: ending"))
+  EXPECT_TRUE(cli::view_lines(view)[2].ends_with(" elapsed, time is up: finishing"))
       << "it promises no end that is past: " << cli::view_lines(view)[2];
 }
 
@@ -337,8 +337,9 @@ TEST_F(LiveViewTest, LogThatCannotBeWrittenIsGivenUpWithOneWarning) {
   LiveView live(wanted);
   live.line("one");
   live.line("two");
-  EXPECT_EQ(::testing::internal::GetCapturedStderr(),
-            "pascaline: warning: cannot write the log file /dev/full: No space left on device; going on without it\n");
+  EXPECT_EQ(
+      ::testing::internal::GetCapturedStderr(),
+      "pascaline: warning: cannot write the log file /dev/full: No space left on device; continuing without it\n");
   EXPECT_EQ(out_.text(), "one\ntwo\n");
 }
 

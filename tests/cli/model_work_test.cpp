@@ -2,43 +2,32 @@
 
 #include <gtest/gtest.h>
 
+#include "core/util/paths.hpp"
+
 namespace pascaline::cli {
 namespace {
 
-// Sizes of Qwen3-VL-2B.
-ModelConfig two_billion() {
-  ModelConfig config;
-  config.text.hidden = 2048;
-  config.text.layers = 28;
-  config.text.heads = 16;
-  config.text.kv_heads = 8;
-  config.text.head_dim = 128;
-  config.text.intermediate = 6144;
-  config.text.vocab = 151936;
-  config.vision.hidden = 1024;
-  config.vision.depth = 24;
-  config.vision.heads = 16;
-  config.vision.intermediate = 4096;
-  config.vision.in_channels = 3;
-  config.vision.patch = 16;
-  config.vision.temporal_patch = 2;
-  config.vision.merge = 2;
-  config.vision.out_hidden = 2048;
-  config.vision.deepstack_indexes = {5, 11, 17};
-  return config;
+PassWork shipped_work(const std::string& kernel, const std::vector<std::pair<std::string, std::string>>& values,
+                      std::int64_t cached = 0) {
+  const Space space = Space::load(data_folder("search_spaces") / (kernel + ".json"));
+  return work_of(space, space.problem(values), DeviceLimits{}, cached);
 }
 
-TEST(ModelWork, IsThatOfTheModelsMatricesAndAttention) {
-  const ModelConfig config = two_billion();
-  EXPECT_DOUBLE_EQ(prefill_work(config, 512).flops, 2818572288.0 * 512 + 114688.0 * 512 * 513 + 622329856.0);
-  ModelOptions options;
-  options.weights = ElementType::float16;
-  options.cache = ElementType::float32;
-  const PassWork decode = decode_work(config, options, 511);
-  EXPECT_DOUBLE_EQ(decode.flops, 3440902144.0 + 229376.0 * 512);
-  EXPECT_DOUBLE_EQ(decode.bytes, 3440902144.0 + 229376.0 * 512);
-  EXPECT_NEAR(image_work(config.vision, 256).flops, 174.8e9, 0.6e9);
-  EXPECT_NEAR(image_work(config.vision, 4096).flops, 4342.2e9, 0.01 * 4342.2e9);
+TEST(ModelWork, IsWhatTheSearchSpaceSays) {
+  const PassWork product = shipped_work("matvec", {{"M", "1"}, {"N", "2048"}, {"K", "6144"}, {"WEIGHT", "float16"}});
+  EXPECT_DOUBLE_EQ(product.flops, 2.0 * 2048 * 6144);
+  EXPECT_DOUBLE_EQ(product.bytes, 2.0 * 2048 * 6144 + 4.0 * (2048 + 6144));
+}
+
+TEST(ModelWork, DecodingReadsWhatTheCacheHolds) {
+  const auto decode = [](const char* room, std::int64_t cached) {
+    return shipped_work("attention_decode", {{"HEADS", "16"}, {"KV_HEADS", "8"}, {"HEAD_DIM", "128"}, {"KEYS", room}},
+                        cached);
+  };
+  const PassWork half_full = decode("1024", 512);
+  EXPECT_DOUBLE_EQ(half_full.flops, 4.0 * 16 * 128 * 512);
+  EXPECT_DOUBLE_EQ(half_full.bytes, decode("512", 512).bytes);
+  EXPECT_DOUBLE_EQ(decode("1024", 4096).flops, 2 * half_full.flops) << "no more than there is room for";
 }
 
 TEST(ModelWork, PeakIsThatOfTheHighestClock) {
@@ -54,10 +43,10 @@ TEST(ModelWork, PeakIsThatOfTheHighestClock) {
   EXPECT_DOUBLE_EQ(*peak_flops(device, sensors), 20 * 128 * 2 * 1911e6);
   device.architecture = "sm_80";
   EXPECT_DOUBLE_EQ(*peak_flops(device, sensors), 20 * 64 * 2 * 1911e6);
-  device.architecture = "sm_999";
+  device.architecture = "no architecture";
   EXPECT_FALSE(peak_flops(device, sensors));
   device.architecture = "sm_61";
-  device.kind = DeviceKind::host;
+  device.kind = DeviceKind::emulator;
   EXPECT_FALSE(peak_flops(device, sensors));
 }
 

@@ -74,14 +74,14 @@ TEST(SummaryTableTest, DevicesThatTunedTheSameProblemsHaveATotalEach) {
 TEST(SummaryTableTest, SaysWhatABaselineIsThatIsNotTheDefault) {
   std::vector<SummaryRow> rows{example_rows()[0]};
   rows[0].baseline = "BLOCK=32";
-  rows[0].baseline_why = "timed_out: nothing came of it";
+  rows[0].baseline_why = "timed_out: timed out";
   rows[0].from_search = true;
   const auto lines = lines_of(summary_table(rows));
   ASSERT_EQ(lines.size(), 5U);
   EXPECT_NE(lines[1].find("120.50*"), std::string::npos) << lines[1];
   EXPECT_NE(lines[1].find("0.999+"), std::string::npos) << lines[1];
   EXPECT_EQ(lines[2],
-            "* M=1 N=64: not of the default (timed_out: nothing came of it) but of the nearest usable configuration, "
+            "* M=1 N=64: not of the default (timed_out: timed out) but of the nearest usable configuration, "
             "BLOCK=32");
   EXPECT_EQ(lines[3], "+ from the search's trials, as no time was left for finals");
   EXPECT_TRUE(lines[4].starts_with("model time in these kernels: ")) << "it counts: " << lines[4];

@@ -38,10 +38,26 @@ TEST(ElementTypeTest, NamesRoundTripAndSizesAreRight) {
       {ElementType::uint32, 4},  {ElementType::int8, 1},    {ElementType::uint8, 1}};
   for (const auto& [type, bytes] : sizes) {
     EXPECT_EQ(size_of(type), bytes) << name_of(type);
+    EXPECT_EQ(bits_of(type), 8 * bytes) << name_of(type);
+    for (const std::size_t count : {0U, 1U, 7U, 9U, 1000003U}) {
+      EXPECT_EQ(bytes_of(type, count), count * bytes) << name_of(type);
+    }
     EXPECT_EQ(element_type_from(name_of(type)), type);
   }
   EXPECT_FALSE(element_type_from("float").has_value());
   EXPECT_FALSE(element_type_from("").has_value());
+}
+
+TEST(ElementTypeTest, ElementsOfLessThanAByteShareBytes) {
+  EXPECT_EQ(packed_bytes(4, 0), 0U);
+  EXPECT_EQ(packed_bytes(4, 1), 1U);
+  EXPECT_EQ(packed_bytes(4, 2), 1U);
+  EXPECT_EQ(packed_bytes(4, 17), 9U);
+  EXPECT_EQ(packed_bytes(3, 8), 3U);
+  EXPECT_EQ(packed_bytes(6, 5), 4U);
+  const std::size_t many = std::size_t{1} << 62;  // whose bits 64 of a count cannot hold
+  EXPECT_EQ(packed_bytes(8, many), many);
+  EXPECT_EQ(packed_bytes(4, many + 1), many / 2 + 1);
 }
 
 TEST(ElementTypeTest, AValueThatIsNoneIsRefusedByItsNumber) {
@@ -50,11 +66,13 @@ TEST(ElementTypeTest, AValueThatIsNoneIsRefusedByItsNumber) {
     const auto type = static_cast<ElementType>(value);
     EXPECT_FALSE(is_element_type(type)) << value;
     EXPECT_THROW((void)size_of(type), Error) << value;
+    EXPECT_THROW((void)bits_of(type), Error) << value;
+    EXPECT_THROW((void)bytes_of(type, 1), Error) << value;
     try {
       (void)name_of(type);
       ADD_FAILURE() << value << " has a name";
     } catch (const Error& error) {
-      EXPECT_EQ(error.what(), "there is no element type of value " + std::to_string(value));
+      EXPECT_EQ(error.what(), "there is no element type with value " + std::to_string(value));
     }
   }
 }

@@ -1,4 +1,4 @@
-// Holds the tuned configurations of search_spaces/defaults/ against the search spaces.
+// Holds the tuned configurations of bench/winners/ against the search spaces.
 
 #include <gtest/gtest.h>
 
@@ -22,7 +22,7 @@ using nlohmann::json;
 
 std::vector<fs::path> published_files() {
   std::vector<fs::path> files;
-  for (const auto& entry : fs::directory_iterator(data_folder("search_spaces") / "defaults")) {
+  for (const auto& entry : fs::directory_iterator(PASCALINE_TEST_WINNERS)) {
     if (entry.path().extension() == ".json") {
       files.push_back(entry.path());
     }

@@ -2,8 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <numeric>
 #include <string>
+#include <utility>
 
 #include "core/error.hpp"
 #include "core/util/paths.hpp"
@@ -144,6 +146,66 @@ TEST_F(WorkloadTest, MoreProblemsThanAnyoneHasAreRefusedBeforeTheyAreMade) {
   EXPECT_EQ(expanded(text).size(), 2U) << "another kernel's phase is passed over";
 }
 
+TEST_F(WorkloadTest, MoreCombinationsOfTypesThanAnyoneHasAreRefusedBeforeTheyAreMade) {
+  const json four{"float32", "float16", "float64", "int32"};
+  json space = small_space();
+  json text = small_workload();
+  json own = {{"STORAGE", "float32"}};
+  for (int i = 0; i < 40; ++i) {  // 4^40 would wrap around
+    const std::string name = "TYPE_" + std::string(1, static_cast<char>('A' + i / 10)) + std::to_string(i % 10);
+    space["types"].push_back({{"name", name}, {"values", four}});
+    text["types"][name] = four;
+    own[name] = "int32";
+  }
+  const Space many = Space::parse(space.dump(), "scale.json");
+  try {
+    (void)expand(Workload::parse(text.dump(), "small.json"), many);
+    FAIL() << "accepted";
+  } catch (const SpaceError& error) {
+    EXPECT_EQ(error.file(), "small.json");
+    EXPECT_EQ(error.pointer(), "/types");
+    EXPECT_NE(std::string(error.what()).find("100000 problems of kernel 'scale'"), std::string::npos) << error.what();
+  }
+  for (json& entry : text["entries"]) {
+    if (entry["kernel"] == "scale") {
+      entry["types"] = own;
+    }
+  }
+  EXPECT_EQ(expand(Workload::parse(text.dump(), "small.json"), many).size(), 5U) << "each entry has its own";
+}
+
+// Two by two they are compared in minutes.
+TEST_F(WorkloadTest, ManyEntriesAreMergedSoon) {
+  constexpr std::size_t kSizes = 250;
+  json text = small_workload();
+  text["types"]["STORAGE"] = {"float32"};
+  text["entries"] = json::array();
+  for (std::size_t i = 0; i < kSizes; ++i) {
+    text["entries"].push_back({{"kernel", "scale"},
+                               {"name", "e" + std::to_string(i)},
+                               {"phase", "token"},
+                               {"dimensions", {{"N", i + 1}, {"WIDTH", i + 2}}},
+                               {"count", 1}});
+  }
+  Workload workload = Workload::parse(text.dump(), "small.json");
+  const std::vector<WorkloadEntry> sizes = workload.entries;
+  workload.entries.clear();
+  for (const WorkloadEntry& width : sizes) {
+    for (WorkloadEntry entry : sizes) {
+      entry.dimensions[1] = width.dimensions[1];
+      workload.entries.push_back(std::move(entry));
+    }
+  }
+  workload.entries.push_back(sizes[0]);
+  const auto begin = std::chrono::steady_clock::now();
+  const std::vector<WorkloadProblem> problems = expand(workload, space_);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(15));
+  ASSERT_EQ(problems.size(), kSizes * kSizes);
+  EXPECT_EQ(line(problems[0]), "scale N=1 WIDTH=2 STORAGE=float32 x2 token: e0, e0");
+  EXPECT_EQ(line(problems[1]), "scale N=2 WIDTH=2 STORAGE=float32 x1 token: e1");
+  EXPECT_EQ(line(problems[kSizes]), "scale N=1 WIDTH=3 STORAGE=float32 x1 token: e0");
+}
+
 TEST_F(WorkloadTest, OtherKernelsAreSkipped) {
   json text = small_workload();
   for (json& entry : text["entries"]) {
@@ -207,7 +269,8 @@ TEST_F(WorkloadTest, ADefaultOutsideOfItsDimensionIsTold) {
     }
     return "accepted";
   };
-  EXPECT_NE(complaint(with_default).find("WIDTH of kernel 'scale' is 8, it goes from 2 to 6"), std::string::npos);
+  EXPECT_NE(complaint(with_default).find("WIDTH of kernel 'scale' is 8, outside its range of 2 to 6"),
+            std::string::npos);
   space["dimensions"][1]["default"] = "N / (N - 8)";
   EXPECT_NE(complaint(Space::parse(space.dump(), "scale.json")).find("WIDTH of kernel 'scale' has no value"),
             std::string::npos);

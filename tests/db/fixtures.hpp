@@ -6,6 +6,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "db/store.hpp"
 #include "db/sweep_plan.hpp"
@@ -32,6 +33,8 @@ class TemporaryFolder {
 [[nodiscard]] Config example_config(std::int64_t tile);
 /// A trial with every field set; `ok` with 30 samples.
 [[nodiscard]] Trial example_trial(std::int64_t tile);
+/// A trial whose numbers and texts all differ, from each other and from those that a trial has by default.
+[[nodiscard]] Trial distinct_trial();
 [[nodiscard]] Trial failed_trial(std::int64_t tile, TrialStatus status, const std::string& reason);
 
 /// Rows that a trial of `example_problem(m)` hangs on.
@@ -40,7 +43,10 @@ class TemporaryFolder {
 [[nodiscard]] SweepPlan example_plan();
 [[nodiscard]] std::int64_t begin_example_session(Store& store, const ContextIds& context);
 
-/// Fails the test where they differ; times and samples are not looked at.
+/// "name: value" of everything that `for_each_field` visits.
+[[nodiscard]] std::vector<std::string> fields_of(const Trial& trial);
+
+/// Fails the test where they differ; samples are not looked at.
 void expect_equal(const Trial& a, const Trial& b);
 void expect_equal(const std::optional<TimeSummary>& a, const std::optional<TimeSummary>& b);
 

@@ -100,6 +100,15 @@ TEST_F(KnownSchemaTest, CheckThatIsNotOursIsRefusedBeforeItIsEvaluated) {
   expect_refused("kernels");
 }
 
+// SQLite goes by what stands before a NUL; all of it together would read as the table that is expected.
+TEST_F(KnownSchemaTest, TextBehindANulIsNotTakenForPartOfTheSchema) {
+  make();
+  change(
+      "UPDATE sqlite_schema SET sql = replace(sql, ') STRICT', ') --' || char(0) || char(10) || 'STRICT') "
+      "WHERE name = 'kernels'");
+  expect_refused("kernels");
+}
+
 TEST_F(KnownSchemaTest, OlderDatabasesAreComparedWithTheirOwnVersion) {
   for (const char* version : {"1", "2", "3"}) {
     fs::remove(file_);
@@ -156,14 +165,14 @@ TEST_F(KnownSchemaTest, PipesAndDevicesAreRefusedAtOnce) {
   ASSERT_EQ(::mkfifo(file_.c_str(), 0666), 0);
   for (const OpenMode mode : {OpenMode::read_only, OpenMode::read_write, OpenMode::create}) {
     const std::string message = store_error([&] { Store(file_, mode); });
-    EXPECT_NE(message.find("no regular file"), std::string::npos) << message;
+    EXPECT_NE(message.find("not a regular file"), std::string::npos) << message;
   }
-  EXPECT_NE(store_error([&] { Store("/dev/null", OpenMode::create); }).find("no regular file"), std::string::npos);
+  EXPECT_NE(store_error([&] { Store("/dev/null", OpenMode::create); }).find("not a regular file"), std::string::npos);
   fs::remove(file_);
   make();
   ASSERT_EQ(::mkfifo((file_.string() + "-journal").c_str(), 0666), 0);
   const std::string message = store_error([&] { Store(file_, OpenMode::read_only); });
-  EXPECT_NE(message.find("-journal is no regular file"), std::string::npos) << message;
+  EXPECT_NE(message.find("-journal is a pipe, socket or device"), std::string::npos) << message;
 }
 
 TEST_F(KnownSchemaTest, NameThatLooksLikeAUriIsAFile) {

@@ -56,7 +56,7 @@ TEST_F(MergeFaultsTest, MissingFolderTextEmptyNewerAndForeignFiles) {
   expect_refused(other_, "folder");
   fs::remove(other_);
   write_bytes(other_, "dear diary");
-  expect_refused(other_, "no SQLite database");
+  expect_refused(other_, "not an SQLite database");
   write_bytes(other_, "");
   expect_refused(other_, "empty");
   fs::remove(other_);
@@ -98,7 +98,7 @@ TEST_F(MergeFaultsTest, TableOrColumnGone) {
 
 TEST_F(MergeFaultsTest, DanglingReference) {
   change_other("PRAGMA foreign_keys = OFF; DELETE FROM kernels");
-  expect_refused(other_, "hangs on one that is not there");
+  expect_refused(other_, "refers to a missing one");
 }
 
 TEST_F(MergeFaultsTest, SessionOfAnotherDevice) {
@@ -137,21 +137,21 @@ TEST_F(MergeFaultsTest, DocumentsThatCannotBeRead) {
   };
   for (const char* bad : {"[1]", "7", "{\"A\":[]}", "{\"A\":null}", "{\"A\":18446744073709551615}"}) {
     expect_untaken(fmt::format("UPDATE trials SET config = '{}' WHERE id = 15", bad),
-                   "row 15 of table trials holds in column config");
+                   "row 15 of table trials has a value in column config");
   }
   for (const char* bad : {"[1]", "{\"M\":\"x\"}", "{\"M\":1.5}"}) {
     expect_untaken(fmt::format("UPDATE problems SET text = 'a new one', dimensions = '{}'", bad),
-                   "row 1 of table problems holds in column dimensions");
+                   "row 1 of table problems has a value in column dimensions");
   }
   for (const char* bad : {"[1]", "{\"STORAGE\":4}"}) {
     expect_untaken(fmt::format("UPDATE problems SET text = 'a new one', types = '{}'", bad),
-                   "row 1 of table problems holds in column types");
+                   "row 1 of table problems has a value in column types");
   }
   expect_untaken("UPDATE problems SET text = 'a new one', types = '{\"STORAGE\":\"float7\"}'", "unknown name 'float7'");
   expect_untaken(
       "INSERT INTO attempts SELECT session_id, device_id, toolkit_id, kernel_id, space_id, problem_id, config_text, "
       "'[1]', stage, is_default, started_unix_ms, 1, '' FROM trials WHERE id = 3",
-      "a row of table attempts holds in column config");
+      "a row of table attempts has a value in column config");
   fs::copy_file(sound, other_, fs::copy_options::overwrite_existing);
   EXPECT_EQ(merge().trials, 20);
 }

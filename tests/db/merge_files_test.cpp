@@ -104,12 +104,13 @@ TEST_F(MergeFilesTest, ManyTrialsAreTakenInSeconds) {
   SQLite::Database(other_.string(), SQLite::OPEN_READWRITE)
       .exec(
           "BEGIN;"
-          "WITH RECURSIVE n(i) AS (SELECT 2 UNION ALL SELECT i + 1 FROM n WHERE i < 3000) INSERT INTO trials SELECT "
-          "i, session_id, device_id, toolkit_id, kernel_id, space_id, problem_id, 'TILE=' || i, "
-          "json_object('TILE', i), status, stage, 0, reason, registers, static_shared_bytes, constant_bytes, "
-          "local_bytes, local_loads, local_stores, instructions, ffma, occupancy, binary_hash, max_error, median_us, "
-          "low_us, high_us, sample_count, compile_ms, verify_ms, measure_ms, started_unix_ms + i, canary_us, "
-          "clock_scale, energy_mj, NULL FROM trials, n WHERE id = 1;"
+          "CREATE TEMP TABLE more AS WITH RECURSIVE n(i) AS (SELECT 2 UNION ALL SELECT i + 1 FROM n WHERE i < 3000) "
+          "SELECT trials.*, i FROM trials, n WHERE trials.id = 1;"
+          "UPDATE more SET id = i, config_text = 'TILE=' || i, config = json_object('TILE', i), is_default = 0, "
+          "started_unix_ms = started_unix_ms + i, shared_trial_id = NULL;"
+          "ALTER TABLE more DROP COLUMN i;"
+          "INSERT INTO trials SELECT * FROM more;"
+          "DROP TABLE more;"
           "INSERT INTO samples SELECT t.id, ordinal, time_us, temperature_c, sm_clock_mhz, mark, power_w FROM trials "
           "t, samples WHERE t.id > 1 AND trial_id = 1;"
           "COMMIT");

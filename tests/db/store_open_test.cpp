@@ -86,15 +86,15 @@ TEST_F(StoreOpenTest, RefusesFileInPlaceOfItsFolder) {
 
 TEST_F(StoreOpenTest, RefusesTextAndNoise) {
   write_bytes(file_, "Dear diary, today I tuned nothing.\n");
-  expect_refused("no SQLite database");
+  expect_refused("not an SQLite database");
   std::string noise(20'000, '\0');
   for (std::size_t i = 0; i < noise.size(); ++i) {
     noise[i] = static_cast<char>(i * 2654435761U >> 13);
   }
   write_bytes(file_, noise);
-  expect_refused("no SQLite database");
+  expect_refused("not an SQLite database");
   write_bytes(file_, std::string("SQLite format 3\0", 16));
-  expect_refused("no SQLite database");
+  expect_refused("not an SQLite database");
 }
 
 TEST_F(StoreOpenTest, RefusesDatabaseOfAnotherProgram) {

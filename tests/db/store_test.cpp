@@ -3,9 +3,12 @@
 #include <SQLiteCpp/Database.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cmath>
 #include <limits>
+#include <tuple>
 
+#include "core/error.hpp"
 #include "tests/db/fixtures.hpp"
 
 namespace pascaline::testing {
@@ -132,6 +135,35 @@ TEST_F(StoreTest, EqualRowsHaveOneIdAndOthersTheirOwn) {
   EXPECT_NE(store_.toolkit_id(older), context_.toolkit);
   EXPECT_NE(store_.kernel_id({"matmul", "source-b"}), context_.kernel);
   EXPECT_EQ(store_.devices().size(), 2U);
+}
+
+TEST_F(StoreTest, RowsOfOneTransactionAreStoredTogetherOrNotAtAll) {
+  const std::int64_t before = count("problems");
+  const auto fail_on_the_way = [&] {
+    std::ignore = store_.problem_id(example_problem(77), 1, 2);
+    EXPECT_EQ(count("problems"), before) << "others see nothing of it yet";
+    throw SpaceError("", "", "on the way");
+  };
+  EXPECT_THROW(store_.in_one_transaction(fail_on_the_way), SpaceError) << "what it throws is not the store's failure";
+  EXPECT_EQ(count("problems"), before);
+  store_.in_one_transaction([&] {
+    std::ignore = store_.problem_id(example_problem(77), 1, 2);
+    std::ignore = store_.problem_id(example_problem(78), 1, 2);
+    EXPECT_EQ(count("problems"), before);
+  });
+  EXPECT_EQ(count("problems"), before + 2);
+}
+
+TEST_F(StoreTest, ATransactionThatCannotBeginIsNotBegun) {
+  SQLite::Database other((folder_ / "tuned.db").string(), SQLite::OPEN_READWRITE);
+  other.exec("BEGIN IMMEDIATE");
+  store_.set_busy_timeout(std::chrono::milliseconds(20));
+  int calls = 0;
+  EXPECT_THROW(store_.in_one_transaction([&] { ++calls; }), StoreBusyError);
+  EXPECT_EQ(calls, 0);
+  other.exec("ROLLBACK");
+  store_.in_one_transaction([&] { ++calls; });
+  EXPECT_EQ(calls, 1);
 }
 
 TEST_F(StoreTest, WorkFollowsTheLatestFormula) {

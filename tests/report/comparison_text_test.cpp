@@ -11,7 +11,7 @@ using ComparisonTextTest = ComparisonFixture;
 TEST_F(ComparisonTextTest, EmptySides) {
   const std::string text = markdown_comparison(compared());
   EXPECT_HOLDS(text, "## Comparison\n\nNow is a.db, before is b.db. **0 slower, 0 faster**");
-  EXPECT_HOLDS(text, "Neither side holds a configuration that ran correctly.");
+  EXPECT_HOLDS(text, "Neither side has a configuration that ran correctly.");
   const auto json = comparison_json(compared());
   EXPECT_TRUE(json["rows"].is_array() && json["rows"].empty());
   EXPECT_TRUE(json["summary"]["geometric_mean_ratio"].is_null());
@@ -31,15 +31,15 @@ TEST_F(ComparisonTextTest, SectionsHaveTheirRowsAndOnlyThose) {
   a_.win({}, {.m = 6});
   b_.win({}, {.m = 7});
   const std::string text = markdown_comparison(compared());
-  EXPECT_HOLDS(text, "**1 slower, 1 faster**, 2 the same, 1 unclear, 1 new, 1 vanished; 2 with another winner.");
-  EXPECT_HOLDS(text, "In the geometric mean of 5 problems in both the time changed by -");
+  EXPECT_HOLDS(text, "**1 slower, 1 faster**, 2 the same, 1 unclear, 1 new, 1 vanished; 2 with a different winner.");
+  EXPECT_HOLDS(text, "The geometric mean over 5 problems in both is a change of -");
   const std::size_t slower =
       text.find("### Slower: 1\n\n| Problem | Before, µs | Now, µs | Time (interval) | p | Notes |");
   const std::size_t faster = text.find("### Faster: 1\n");
   const std::size_t unclear = text.find("### Unclear: 1\n");
   const std::size_t appeared = text.find("### New: 1\n\n| Problem | Default, µs |");
   const std::size_t vanished = text.find("### Vanished: 1\n");
-  const std::size_t winners = text.find("### As fast, with another winner: 1\n");
+  const std::size_t winners = text.find("### As fast, with a different winner: 1\n");
   ASSERT_NE(winners, std::string::npos) << text;
   EXPECT_TRUE(slower < faster && faster < unclear && unclear < appeared && appeared < vanished && vanished < winners)
       << text;

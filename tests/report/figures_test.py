@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Recomputes the figures of `pascaline report --format json` from raw rows, by SQL of its own: of databases made here
-and of a sweep on the host device.
+and of a sweep on the emulated device.
 
     figures_test.py PROGRAM [unittest arguments]
 """
@@ -77,7 +77,7 @@ class RealSweep(figures.Figures):
         with tempfile.TemporaryDirectory() as folder:
             database = pathlib.Path(folder) / "real.db"
             for seed in (1, 2):
-                figures.run("sweep", "--db", database, "--device", "host", "--kernel", "elementwise", "--problem",
+                figures.run("sweep", "--db", database, "--device", "emulator", "--kernel", "elementwise", "--problem",
                     "COUNT=4096,OPERATION=1", "--problem", "COUNT=1000", "--trials", 6, "--searcher", "random",
                     "--seed", seed, "--warm-cache", "--min-samples", 5, "--max-samples", 20, "--rounds", 6, "--quiet")
             self.check(database)

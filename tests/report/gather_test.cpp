@@ -58,9 +58,9 @@ TEST_F(GatherTest, DecidedProblemHasTheFiguresOfItsFinals) {
   EXPECT_EQ(problem.best_config, example_config(8));
   EXPECT_EQ(problem.baseline->median_us, 200);
   EXPECT_EQ(problem.best->median_us, 100);
-  EXPECT_EQ(problem.gain->value, 2);
-  EXPECT_NEAR(problem.gain->low, 180 / 110.0, 1e-12);
-  EXPECT_NEAR(problem.gain->high, 220 / 90.0, 1e-12);
+  EXPECT_EQ(problem.speedup->value, 2);
+  EXPECT_NEAR(problem.speedup->low, 180 / 110.0, 1e-12);
+  EXPECT_NEAR(problem.speedup->high, 220 / 90.0, 1e-12);
   EXPECT_NEAR(*problem.gflops, 20000, 1e-9);
   EXPECT_NEAR(*problem.gbs, 4000, 1e-9);
   // 28 SMs of 128 lanes at 1582 MHz, 484 GB/s: the bytes take longer.
@@ -91,7 +91,7 @@ TEST_F(GatherTest, OnlyFailures) {
   }
   store_.add_trial(session_, context_, failed_trial(7, TrialStatus::timed_out, "2 s"));
   const ReportProblem problem = only_problem();
-  EXPECT_FALSE(problem.best || problem.baseline || problem.gain || problem.best_trial || problem.gflops);
+  EXPECT_FALSE(problem.best || problem.baseline || problem.speedup || problem.best_trial || problem.gflops);
   const GatherJson context = json()["contexts"][0];
   EXPECT_EQ(context["statuses"]["rejected"], 3);
   EXPECT_EQ(context["statuses"]["ok"], 0);

@@ -36,10 +36,10 @@ std::string replaced(std::string text, std::string_view what, std::string_view w
 void expect_twice_as_fast(const ReportModelTimes& times, double best_us) {
   EXPECT_EQ(times.best_us, best_us);
   EXPECT_EQ(times.baseline_us, 2 * times.best_us);
-  ASSERT_TRUE(times.gain);
-  EXPECT_EQ(times.gain->value, 2);
-  EXPECT_NEAR(times.gain->low, 2 * 0.9 / 1.1, 1e-9);
-  EXPECT_NEAR(times.gain->high, 2 * 1.1 / 0.9, 1e-9);
+  ASSERT_TRUE(times.speedup);
+  EXPECT_EQ(times.speedup->value, 2);
+  EXPECT_NEAR(times.speedup->low, 2 * 0.9 / 1.1, 1e-9);
+  EXPECT_NEAR(times.speedup->high, 2 * 1.1 / 0.9, 1e-9);
 }
 
 /// A model of two kernels whose spaces are known and one whose is not.
@@ -147,7 +147,7 @@ TEST_F(GatherWorkloadTest, ADefaultThatWonTakesNothingFromTheConfidence) {
   // In float16 only 'plain' is tuned.
   EXPECT_EQ(workload->phases.at(1).confidence, 0.5);
   EXPECT_EQ(workload->totals.at(1).confidence, 0.5);
-  EXPECT_EQ(workload->totals.at(1).gain->value, 1);
+  EXPECT_EQ(workload->totals.at(1).speedup->value, 1);
 }
 
 TEST_F(GatherWorkloadTest, AKernelIsNotPartOfAChoiceItIsNotThereFor) {
@@ -177,12 +177,12 @@ TEST_F(GatherWorkloadTest, AnEntryWithTypesOfItsOwnIsPartOfEveryChoice) {
   EXPECT_EQ(totals[1].best_us, 10 * 100);
 }
 
-TEST_F(GatherWorkloadTest, SumsThatAreNotFiniteGiveNoGain) {
+TEST_F(GatherWorkloadTest, SumsThatAreNotFiniteGiveNoSpeedup) {
   tune("typed", 8, ElementType::float32, 1e307, 0.99);
   tune("typed", 16, ElementType::float32, 1e307, 0.99);
   const auto workload = gather_report(store_, options_).contexts.at(0).workload;
-  EXPECT_FALSE(workload->phases.at(0).gain);
-  EXPECT_FALSE(workload->totals.at(0).gain);
+  EXPECT_FALSE(workload->phases.at(0).speedup);
+  EXPECT_FALSE(workload->totals.at(0).speedup);
 }
 
 TEST_F(GatherWorkloadTest, CallsOfAProblemAreThoseOfAllPhases) {

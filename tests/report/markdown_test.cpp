@@ -13,7 +13,7 @@ TEST_F(MarkdownTest, EmptyDatabaseSaysWhatToDo) {
   EXPECT_HOLDS(report, "`pascaline sweep`");
 }
 
-TEST_F(MarkdownTest, WinnerShowsTimesGainRatesAndConfidence) {
+TEST_F(MarkdownTest, WinnerShowsTimesSpeedupRatesAndConfidence) {
   store_.problem_id(example_problem(), 2e9, 4e8);
   store_.add_trial(session_, context_, timed(1, 190));
   store_.add_trial(session_, context_, timed(4, 80));
@@ -50,7 +50,7 @@ TEST_F(MarkdownTest, FailuresAloneAreGroupedAndCapped) {
   EXPECT_HOLDS(report, "12 rejected, 5 compile_failed.");
   EXPECT_HOLDS(report, "No configuration ran correctly");
   EXPECT_HOLDS(report, "| 5 | compile_failed | too many \\| registers |\n| 1 | rejected | rule 0 |");
-  EXPECT_HOLDS(report, "3 rarer reasons are left out.");
+  EXPECT_HOLDS(report, "3 rarer reasons are not shown.");
   EXPECT_EQ(count_of(report, "| 1 | rejected |"), 9U);
   EXPECT_HOLDS(report, "| – | – | – | – | – | undecided | – |");
 }
@@ -96,11 +96,12 @@ TEST_F(MarkdownTest, BeginsWithWhatWasTunedOnWhatAndWhatItGave) {
   EXPECT_HOLDS(running, "| 2 h 10 min, still running | random | 3 | 1 of 2 | **2.00×** |\n");
   store_.end_session(session_, "finished");
   const std::string report = markdown_report(store_);
-  EXPECT_HOLDS(report,
-               "# Pascaline tuning report\n\n| Device | Built by | Last trial | Time spent | Searcher | Trials | "
-               "Problems decided | Gain over defaults |\n|---|---|---|--:|---|--:|--:|--:|\n| NVIDIA GeForce GTX 1080 "
-               "Ti (compute capability 6.1, 28 SMs) | nvrtc 12.9 for sm_61, driver 12.9 | 2023-11-14 | 2 h 10 min | "
-               "random | 3 | 1 of 2 | **2.00×** |\n\n## NVIDIA");
+  EXPECT_HOLDS(
+      report,
+      "# Pascaline tuning report\n\n| Device | Built by | Last trial | Time spent | Searcher | Trials | "
+      "Problems decided | Speedup over defaults |\n|---|---|---|--:|---|--:|--:|--:|\n| NVIDIA GeForce GTX 1080 "
+      "Ti (compute capability 6.1, 28 SMs) | nvrtc 12.9 for sm_61, driver 12.9 | 2023-11-14 | 2 h 10 min | "
+      "random | 3 | 1 of 2 | **2.00×** |\n\n## NVIDIA");
   EXPECT_HOLDS(report, "### matmul (source source-a, outdated)\n\n<details><summary>1 row</summary>\n\n| Problem |");
   EXPECT_HOLDS(report, "### matmul (source source-b)\n\n| Problem |");
 }
@@ -136,7 +137,7 @@ TEST_F(MarkdownTest, OneSessionHasItsTrialsAndFinalsOnly) {
   const std::string earlier = markdown_report(store_, {.sessions = {first}});
   EXPECT_HOLDS(earlier, "3 trials from");
   EXPECT_HOLDS(earlier, "| 190 | 95 | 2.00×");
-  EXPECT_HOLDS(earlier, "| decided anew later | LAYOUT=row SCALE=0.5 TILE=8 UNROLL=1 |");
+  EXPECT_HOLDS(earlier, "| decided again later | LAYOUT=row SCALE=0.5 TILE=8 UNROLL=1 |");
   EXPECT_HOLDS(markdown_report(store_, {.sessions = {first, session_}}), "4 trials from");
   EXPECT_HOLDS(markdown_report(store_, {.sessions = {99}}), "no trials of that kernel, device or session");
   EXPECT_EQ(count_of(csv_report(store_, {.sessions = {first}}), "\r\n"), 4U);

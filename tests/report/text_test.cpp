@@ -19,7 +19,7 @@ TEST(Text, NumbersAreShort) {
 }
 
 TEST(Text, FateOfADefaultIsToldEvenIfNothingIsStoredOfIt) {
-  EXPECT_EQ(default_fate("timed_out: nothing came of it"), "timed_out: nothing came of it");
+  EXPECT_EQ(default_fate("timed_out: timed out"), "timed_out: timed out");
   EXPECT_EQ(default_fate(""), "not valid or not tried");
 }
 

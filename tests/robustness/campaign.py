@@ -5,8 +5,9 @@
     tests/robustness/campaign.py --program build/dev/bin/pascaline --only kills --count 1000
     tests/robustness/campaign.py --program … --only files --seed 7 --first 123 --count 1     # one case again
 
-A case depends on the seed, the part and its number only. Exit code 0: nothing was found; 1: faults; 77: nothing could be
-tried here. The folder of a case that failed is kept and named.
+A case depends on the seed, the part and its number only. Exit code 0: something was tried and no fault found; 1: faults;
+77: nothing could be tried here. Cases that cannot be tried are counted apart. The folder of a case that failed is kept and
+named.
 """
 
 import argparse
@@ -41,6 +42,7 @@ class Result:
     def __init__(self, part):
         self.part = part
         self.tried = 0
+        self.skips = 0
         self.failures = []
         self.skipped = ""
         self.seconds = 0.0
@@ -51,32 +53,39 @@ class Result:
         with self.lock:
             self.counts[what] = self.counts.get(what, 0) + number
 
+    def skip(self, reason):
+        with self.lock:
+            self.skipped = str(reason)
+            self.skips += 1
+
+    def fail(self, number, text, rest=""):
+        with self.lock:
+            self.failures.append((number, text))
+            place = ", before the first case" if number < 0 else f" {number}"
+            print(f"FAILED {self.part.name}{place}: {text}{rest}", flush=True)
+
 
 def run_case(part, settings, options, result, number):
     folder = temporary_folder(options.folder)
     bench = Workbench(settings, folder, number)
-    failed = False
+    failed = skipped = False
     try:
         bench.random = random_of(options.seed, part.name, number)
         part.case(bench, bench.random, result.tally)
     except Skipped as reason:
-        result.skipped = str(reason)
-        return
+        skipped = True
+        result.skip(reason)
     except Failure as failure:
         failed = True
-        with result.lock:
-            result.failures.append((number, str(failure)))
-            print(f"FAILED {part.name} {number}: {failure}\n      again: --only {part.name} --seed {options.seed} "
-                  f"--first {number} --count 1; its folder: {folder}", flush=True)
+        result.fail(number, str(failure), f"\n      again: --only {part.name} --seed {options.seed} --first {number} "
+                                          f"--count 1; its folder: {folder}")
     except Exception:  # of the campaign itself: told like a fault, with where it was
         failed = True
-        with result.lock:
-            result.failures.append((number, traceback.format_exc()))
-            print(f"FAILED {part.name} {number}: {traceback.format_exc()}", flush=True)
+        result.fail(number, traceback.format_exc())
     finally:
         bench.kill_all()
         with result.lock:
-            result.tried += 1
+            result.tried += not skipped
         if not failed:
             remove_folder(folder)
 
@@ -95,8 +104,9 @@ def run_part(part, settings, options):
     except Skipped as reason:
         result.skipped = str(reason)
     except Failure as failure:
-        result.failures.append((-1, str(failure)))
-        print(f"FAILED {part.name}, before the first case: {failure}", flush=True)
+        result.fail(-1, str(failure))
+    except Exception:  # as above: the other parts go on, and what was found until then is shown
+        result.fail(-1, traceback.format_exc())
     finally:
         remove_folder(folder)
     result.seconds = time.monotonic() - begin
@@ -105,11 +115,12 @@ def run_part(part, settings, options):
 
 def print_table(results):
     print(f"\n{platform.machine()}, {os.cpu_count()} processors, Linux {platform.release()}\n")
-    print("| part | tried | failed | minutes | of it |\n|---|---:|---:|---:|---|")
+    print("| part | tried | failed | skipped | minutes | of it |\n|---|---:|---:|---:|---:|---|")
     for result in results:
         counts = ", ".join(f"{what} {number}" for what, number in sorted(result.counts.items()))
         note = "; ".join(text for text in (counts, result.skipped and f"skipped: {result.skipped}") if text)
-        print(f"| {result.part.title} | {result.tried} | {len(result.failures)} | {result.seconds / 60:.1f} | {note} |")
+        print(f"| {result.part.title} | {result.tried} | {len(result.failures)} | {result.skips} | "
+              f"{result.seconds / 60:.1f} | {note} |")
 
 
 def read_options():
@@ -133,6 +144,12 @@ def read_options():
     return options
 
 
+def exit_code(results):
+    if any(result.failures for result in results):
+        return 1
+    return 0 if any(result.tried for result in results) else 77
+
+
 def main():
     options = read_options()
     print(f"seed {options.seed}", flush=True)
@@ -147,9 +164,7 @@ def main():
         if not options.cache:
             remove_folder(own_cache)
     print_table(results)
-    if any(result.failures for result in results):
-        return 1
-    return 77 if all(result.skipped for result in results) else 0
+    return exit_code(results)
 
 
 if __name__ == "__main__":

@@ -63,11 +63,11 @@ def readers_of_database(bench, path):
             ["show", "winners", "--db", path, "--json"], ["status", "--db", path, "--json"], ["status", "--db", path],
             *(["report", "--db", path, "-f", form, "-o", bench.path("report.out")] for form in ("md", "html", "csv", "json")),
             ["export", "--format", "t4", "--db", path, "-o", bench.path("exported")],
-            ["export", "--format", "wisdom", "--db", path], ["export", "--format", "csv", "--db", path],
+            ["export", "--format", "csv", "--db", path],
             ["merge", path, "--db", bench.path("merged.db")], ["merge", path, "--db", bench.path("new.db"), "--dry-run"],
             ["replay", path, "--repeats", "1", "--no-score", "-s", "random"],
             ["explain", "--db", path, "--kernel", "toy", *toys],
-            ["bundle", "--db", path, "--arch", "host", *toys, "-o", bench.path("made.pasc")],
+            ["bundle", "--db", path, "--arch", "emulator", *toys, "-o", bench.path("made.pasc")],
             ["rank", "--against", path, "--kernel", "toy", *toys],
             ["sweep", "--resume", "--db", path],
             samples.short_sweep(bench, path, ["--trials", "2"])]
@@ -83,14 +83,14 @@ def bundle(bench, damage):
     toys = samples.write_toy(bench)
     shared = bench.settings.shared
     if "bundle" not in shared:
-        outcome = bench.run(["bundle", "--untuned", "--arch", "host", *toys, "-o", bench.path("made.pasc")], seconds=600)
+        outcome = bench.run(["bundle", "--untuned", "--arch", "emulator", *toys, "-o", bench.path("made.pasc")], seconds=600)
         if outcome.code != 0:
             raise Failure(f"the example cannot be made: {outcome}")
         with open(bench.path("made.pasc"), "rb") as file:
             shared["bundle"] = file.read()
     bench.write("model.pasc", damage.one_of((damage.bytes, damage.text))(shared["bundle"]))
     samples.write_model(bench)
-    return ["generate", "--model", bench.path("model"), "--device", "host", "--bundle", bench.path("model.pasc"), "-p", "x",
+    return ["generate", "--model", bench.path("model"), "--device", "emulator", "--bundle", bench.path("model.pasc"), "-p", "x",
             "-n", "1", "--context", "64", "--any-device", *toys], None
 
 
@@ -134,10 +134,10 @@ def picture(bench, damage):
 def space(bench, damage):
     toys = samples.write_toy(bench)
     bench.write("toys/toy.json", damage.json(samples.toy_space()))
-    return damage.one_of([["compile", *toys, "--kernel", "toy", "--arch", "host", "--limit", "2"],
+    return damage.one_of([["compile", *toys, "--kernel", "toy", "--arch", "emulator", "--limit", "2"],
                           ["check", *toys, "--kernel", "toy", "--limit", "1"],
                           ["rank", *toys, "--kernel", "toy", "--arch", "sm_61"],
-                          ["sweep", *toys, "--kernel", "toy", "--device", "host", "--db", bench.path("new.db"), "--trials",
+                          ["sweep", *toys, "--kernel", "toy", "--device", "emulator", "--db", bench.path("new.db"), "--trials",
                            "2", "--warm-cache", "--max-samples", "10", "--rounds", "2"]]), None
 
 
@@ -146,9 +146,9 @@ def workload(bench, damage):
     bench.write("work.json", damage.json(samples.WORKLOAD))
     toys = samples.write_toy(bench)
     return damage.one_of([["report", "--workload", bench.path("work.json"), "--db", own, "-f", "json", "-o", bench.path("report.out"), "--spaces", bench.path("toys")],
-                          ["sweep", "--workload", bench.path("work.json"), "--device", "host", "--db", bench.path("new.db"),
+                          ["sweep", "--workload", bench.path("work.json"), "--device", "emulator", "--db", bench.path("new.db"),
                            "--trials", "1", "--budget", "1s", "--warm-cache", "--max-samples", "10", *toys],
-                          ["bundle", "--untuned", "--workload", bench.path("work.json"), "--arch", "host", *toys, "-o",
+                          ["bundle", "--untuned", "--workload", bench.path("work.json"), "--arch", "emulator", *toys, "-o",
                            bench.path("made.pasc")]]), None
 
 

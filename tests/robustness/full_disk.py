@@ -127,18 +127,18 @@ class FullDisk:
 
     def export(self, bench, random):
         database = samples.swept_database(bench)
-        form = random.choice(("t4", "csv", "wisdom"))
+        form = random.choice(("t4", "csv"))
         self.written(bench, random, ["export", "--format", form, "--db", database, "-o", bench.path("disk/out.x")], "out.x",
                      random.choice((4096, 8192, None)))
 
     def bundle(self, bench, random):
         toys = samples.write_toy(bench)
-        self.written(bench, random, ["bundle", "--untuned", "--arch", "host", *toys, "-o", bench.path("disk/made.pasc")],
+        self.written(bench, random, ["bundle", "--untuned", "--arch", "emulator", *toys, "-o", bench.path("disk/made.pasc")],
                      "made.pasc")
 
     def workload(self, bench, random):
         model = samples.write_model(bench)
-        self.written(bench, random, ["workload", "--model", model, "--random-weights", "--device", "host", "--untuned",
+        self.written(bench, random, ["workload", "--model", model, "--random-weights", "--device", "emulator", "--untuned",
                                      "--context", "64", "-o", bench.path("disk/work.json")], "work.json")
 
     def merge(self, bench, random):
@@ -162,7 +162,7 @@ class FullDisk:
 
     def emitted(self, bench, random):
         toys = samples.write_toy(bench)
-        outcome = self.on_disk(bench, self.size(random), ["compile", *toys, "--kernel", "toy", "--arch", "host", "--emit",
+        outcome = self.on_disk(bench, self.size(random), ["compile", *toys, "--kernel", "toy", "--arch", "emulator", "--emit",
                                                           bench.path("disk/out")])
         bench.expect_clean(outcome, {0, 1, 3})
 

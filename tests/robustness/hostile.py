@@ -6,6 +6,7 @@ import re
 import socket
 import sqlite3
 import stat
+import struct
 
 import samples
 from files import readers_of_database
@@ -212,9 +213,15 @@ def many_rows(bench, path):
 
 
 def journal_of_another(bench, path):
-    """A hot journal that names a file elsewhere to be deleted: only SQLite's own rules may decide."""
-    bench.write("tuned.db-journal", b"\xd9\xd5\x05\xf9\x20\xa1\x63\xd7" + b"\0\0\0\1" * 5 + b"\0" * 484 +
-                bench.path("canary-super").encode())
+    """A hot journal that names a file elsewhere to be deleted, which SQLite would do when it rolls it back."""
+    magic = b"\xd9\xd5\x05\xf9\x20\xa1\x63\xd7"
+    page, sector = 4096, 512
+    name = bench.path("canary-super").encode()
+    total = sum(byte - 256 if byte > 127 else byte for byte in name) & 0xffffffff  # of signed characters
+    header = magic + struct.pack(">5I", 0, 1, os.path.getsize(path) // page, sector, page)
+    # Read from its end: the page that holds the lock, the name, its length and sum.
+    trailer = struct.pack(">I", 0x40000000 // page + 1) + name + struct.pack(">II", len(name), total) + magic
+    bench.write("tuned.db-journal", header.ljust(sector, b"\0") + trailer)
 
 
 def wal_of_another(bench, path):
@@ -330,6 +337,8 @@ class Hostile:
     def judge(self, bench, outcome, before, canary):
         bench.expect_clean(outcome)
         bench.expect_nobody_left()
+        if not os.path.exists(canary):
+            raise Failure(f"another file was removed: {outcome}")
         with open(canary, "rb") as file:
             if file.read() != b"alive":
                 raise Failure(f"another file was changed: {outcome}")

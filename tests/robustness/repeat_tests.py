@@ -5,8 +5,9 @@
     tests/robustness/repeat_tests.py dev --times 50 --only 'Sweep|CompilePool' --load 32
 
 The first argument is a build folder, or a preset's name, which stands for build/NAME. What failing tests printed is kept
-in a folder, a file for each failure. The load is stress-ng's where it is installed, else busy loops. Exit code 0: no test
-failed; 1: some did.
+in a folder, a file for each failure. A test that could not be started failed, too; those that skipped themselves are
+counted apart. The load is stress-ng's where it is installed, else busy loops. Exit code 0: tests ran and none failed; 1:
+some did, or none ran.
 """
 
 import argparse
@@ -59,8 +60,28 @@ def file_name(test):
     return re.sub(r"[^A-Za-z0-9_.-]", "_", test)[:150]
 
 
+def named(test, output):
+    """What failed: the test, or where it runs many cases in one process, those of them that its output says failed."""
+    cases = sorted(set(re.findall(r"^\[  FAILED  \] ([\w/]+\.[\w/]+)", output, re.M)))
+    return [f"{test}: {case}" for case in cases if case != test] or [test]
+
+
+def outcome_of(case):
+    """How CTest says that a test ended: passed, failed, skipped or not started; and why."""
+    status = case.get("status")
+    if status == "run":
+        return "passed", ""
+    if status == "disabled":
+        return "skipped", "disabled"
+    reason = next((case.find(kind).get("message", "") for kind in ("failure", "skipped") if case.find(kind) is not None), "")
+    if status == "fail":
+        return "failed", reason
+    # A test that skips itself ran and says so; one whose program is missing, or that needs another that failed, did not.
+    return ("skipped" if reason.startswith("SKIP_") else "not started"), reason or f"CTest says '{status}'"
+
+
 def run_once(options, folder, number, kept):
-    """Returns the tests that ran, and those that failed with why."""
+    """Returns how many tests ran and how many skipped themselves, and those that failed with why."""
     report = os.path.join(kept, f"run_{number}.xml")
     words = ["ctest", "--test-dir", folder, "-j", str(options.parallel), "--output-junit", report, "--quiet",
              "--test-output-size-failed", "1000000", "--schedule-random"]
@@ -69,17 +90,22 @@ def run_once(options, folder, number, kept):
     ended = subprocess.run(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, check=False)
     if not os.path.exists(report):
         sys.exit("repeat_tests.py: ctest wrote no report: " + ended.stderr.decode(errors="replace"))
-    ran, failed = 0, {}
+    ran, skipped, failed = 0, 0, {}
     for case in xml.parse(report).getroot().iter("testcase"):
-        ran += case.get("status") in ("run", "fail")
-        if case.get("status") == "fail":
-            reason = case.find("failure")
-            failed[case.get("name")] = reason.get("message", "") if reason is not None else ""
-            with open(os.path.join(kept, f"{file_name(case.get('name'))}.run_{number}.txt"), "w", encoding="utf-8") as file:
-                file.write(f"{case.get('name')}, run {number}, {case.get('time')} s\n{case.findtext('system-out') or ''}")
+        name, (ended_as, reason) = case.get("name"), outcome_of(case)
+        if ended_as == "skipped":
+            skipped += 1
+            continue
+        ran += ended_as != "not started"
+        if ended_as != "passed":
+            output = case.findtext("system-out") or ""
+            for culprit in named(name, output):
+                failed[culprit] = reason
+            with open(os.path.join(kept, f"{file_name(name)}.run_{number}.txt"), "w", encoding="utf-8") as file:
+                file.write(f"{name}, run {number}, {case.get('time')} s\n{output}")
     if not failed:
         os.remove(report)
-    return ran, failed
+    return ran, skipped, failed
 
 
 def main():
@@ -98,24 +124,28 @@ def main():
     kept = options.keep or tempfile.mkdtemp(prefix="pascaline_tests_")
     os.makedirs(kept, exist_ok=True)
     failures = collections.defaultdict(list)
-    total = 0
+    total, passed_over = 0, 0
     with Load(options.load):
         for number in range(1, options.times + 1):
             begin = time.monotonic()
-            ran, failed = run_once(options, folder, number, kept)
+            ran, skipped, failed = run_once(options, folder, number, kept)
             total += ran
+            passed_over += skipped
             for test, reason in failed.items():
                 failures[test].append((number, reason))
-            print(f"run {number} of {options.times}: {ran} tests, {len(failed)} failed, {time.monotonic() - begin:.0f} s"
+            print(f"run {number} of {options.times}: {ran} tests, {len(failed)} failed, {skipped} skipped, {time.monotonic() - begin:.0f} s"
                   + "".join(f"\n  {test}: {reason}" for test, reason in failed.items()), flush=True)
-    print(f"\n{total} tests in {options.times} runs, {sum(map(len, failures.values()))} failures of {len(failures)} tests")
+    print(f"\n{total} tests in {options.times} runs, {sum(map(len, failures.values()))} failures of {len(failures)} tests, "
+          f"{passed_over} skipped")
     for test, runs in sorted(failures.items(), key=lambda item: (-len(item[1]), item[0])):
         print(f"{len(runs):4} of {options.times}  {test}  (runs {', '.join(str(number) for number, _ in runs)})")
     if failures:
         print(f"what they printed: {kept}")
     elif not options.keep:
         shutil.rmtree(kept, ignore_errors=True)
-    return 1 if failures else 0
+    if total == 0:
+        print("no test ran: is it built, and do --only and the like name any?")
+    return 1 if failures or total == 0 else 0
 
 
 if __name__ == "__main__":

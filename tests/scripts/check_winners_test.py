@@ -28,14 +28,14 @@ class CheckWinnersTest(unittest.TestCase):
         winners = [{"problem": f"{kernel} N=1", "config": "BLOCK=32"}]
         file.write_text(json.dumps({"device": {"sm_count": 1}, "kernels": {kernel: {"source": source}},
                                     "winners": winners}))
-        result = subprocess.run([sys.executable, ROOT / "scripts/check_winners.py", file, "--pascaline", self.program,
+        result = subprocess.run([sys.executable, ROOT / "bench/check_winners.py", file, "--pascaline", self.program,
                                  "--jobs", "1", *options], capture_output=True, text=True)
         return result.returncode, result.stdout, result.stderr
 
     def check_text(self, text):
         file = self.folder / "winners.json"
         file.write_text(text)
-        result = subprocess.run([sys.executable, ROOT / "scripts/check_winners.py", file, "--pascaline", self.program],
+        result = subprocess.run([sys.executable, ROOT / "bench/check_winners.py", file, "--pascaline", self.program],
                                 capture_output=True, text=True)
         return result.returncode, result.stdout, result.stderr
 

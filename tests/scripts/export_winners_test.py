@@ -69,7 +69,7 @@ class ExportWinnersTest(unittest.TestCase):
             prepare(database)
             database.connection.commit()
             database.connection.close()
-            subprocess.run([sys.executable, ROOT / "scripts/export_winners.py", "--db", file, "--output", output,
+            subprocess.run([sys.executable, ROOT / "bench/export_winners.py", "--db", file, "--output", output,
                             *options], check=True)
             return json.loads(output.read_text())
 
@@ -135,7 +135,7 @@ class ExportWinnersTest(unittest.TestCase):
             database.connection.commit()
             for db, output in ((folder / "text.db", "o"), (folder / "empty.db", "o"), (folder / "none.db", "o"),
                                (folder, "o"), (good, "missing/o")):
-                result = subprocess.run([sys.executable, ROOT / "scripts/export_winners.py", "--db", db, "--output",
+                result = subprocess.run([sys.executable, ROOT / "bench/export_winners.py", "--db", db, "--output",
                                          folder / output], capture_output=True, text=True)
                 self.assertEqual((result.returncode, result.stderr.count("\n")), (1, 1), result.stderr)
 

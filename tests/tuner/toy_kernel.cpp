@@ -195,7 +195,7 @@ ToyBench::ToyBench(const nlohmann::json& space, std::int64_t n, const std::strin
 CompileRequest ToyBench::request(const Config& config) const {
   const DeviceInfo& info = device_->info();
   return compile_request(bound_, config, source_,
-                         info.kind == DeviceKind::host ? BinaryKind::host_object : BinaryKind::cubin,
+                         info.kind == DeviceKind::emulator ? BinaryKind::host_object : BinaryKind::cubin,
                          info.architecture);
 }
 

@@ -51,7 +51,7 @@ void write_odd_compiler(const std::filesystem::path& file);
 /// A folder with a space and its kernel, bound to a problem and to the host, and what compiles it.
 class ToyBench {
  public:
-  explicit ToyBench(const nlohmann::json& space, std::int64_t n = 1000, const std::string& device = "host");
+  explicit ToyBench(const nlohmann::json& space, std::int64_t n = 1000, const std::string& device = "emulator");
 
   [[nodiscard]] const std::filesystem::path& folder() const noexcept { return folder_.path(); }
   [[nodiscard]] const Space& space() const noexcept { return space_; }

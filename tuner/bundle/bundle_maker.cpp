@@ -68,7 +68,7 @@ class BundleMaker {
     }
     for (const Winner& winner : target_.winners) {
       if (!std::binary_search(names.begin(), names.end(), winner.kernel.name)) {
-        warn(fmt::format("the winner of {} is left out: there is no such kernel in {}", winner.trial.problem.text(),
+        warn(fmt::format("the winner of {} is left out: its kernel is not in {}", winner.trial.problem.text(),
                          options_.spaces.string()));
       }
     }
@@ -104,7 +104,7 @@ class BundleMaker {
     std::erase_if(kernels, [](const BundleKernel& kernel) { return kernel.codes.empty() && kernel.winners.empty(); });
     const auto has_code = [](const BundleKernel& kernel) { return !kernel.codes.empty(); };
     if (!made_.stopped && std::none_of(kernels.begin(), kernels.end(), has_code)) {
-      throw Error(fmt::format("there is nothing to make a bundle of{}; give winners (--db) or problems (--workload)",
+      throw Error(fmt::format("there is nothing to bundle{}; give winners (--db) or problems (--workload)",
                               made_.warnings.empty() ? "" : ": " + made_.warnings.front()));
     }
     return std::move(made_);

@@ -35,7 +35,7 @@ struct MadeBundle {
 
 /// Sorts out the winners, plans every known problem of every kernel in `spaces` as a dispatcher would, and compiles
 /// what that takes in worker processes. `progress` is told how many codes there are and how many are done. Throws
-/// NvrtcError or HostDeviceError without a compiler, SpaceError, and Error if nothing compiles.
+/// NvrtcError or EmulatorError without a compiler, SpaceError, and Error if nothing compiles.
 [[nodiscard]] MadeBundle make_bundle(const BundleTarget& target, const BundleMakerOptions& options,
                                      const std::function<void(std::size_t all, std::size_t done)>& progress,
                                      const std::atomic<bool>& stop);

@@ -131,9 +131,9 @@ void walk(Problem problem, const std::vector<std::size_t>& together, const std::
   }
 }
 
-// Sizes are walked up to so many times the largest that was seen: longer prompts and larger pictures will come.
+// Sizes are walked up to so many times the largest that was seen: longer prompts and larger images will come.
 constexpr std::int64_t kBeyond = 4;
-// Of a size that was seen at its least only, such as one picture in a prompt, a few larger ones are to be expected.
+// Of a size that was seen at its least only, such as one image in a prompt, a few larger ones are to be expected.
 constexpr std::int64_t kFewMore[] = {1, 2, 4};
 
 std::vector<Problem> with_larger(const Space& space, const Group& group) {

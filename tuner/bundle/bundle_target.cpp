@@ -8,6 +8,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/device/emulator_name.hpp"
 #include "core/error.hpp"
 #include "runtime/bundle/bundle.hpp"
 #include "runtime/device/device.hpp"
@@ -18,18 +19,18 @@ namespace {
 
 BundleTarget blank_target(const BundleTargetOptions& options) {
   BundleTarget target;
-  target.architecture = options.architecture;
-  if (options.architecture == "host") {
+  target.architecture = stored_architecture(options.architecture);
+  if (is_emulator_name(options.architecture)) {
     target.kind = BinaryKind::host_object;
     if (options.ptx) {
-      throw Error("there is no PTX for the host; leave --ptx away");
+      throw Error("there is no PTX for the emulated device; leave out --ptx");
     }
     return target;
   }
   target.kind = options.ptx ? BinaryKind::ptx : BinaryKind::cubin;
   const auto limits = limits_of_architecture(options.architecture);
   if (!limits) {
-    throw Error(fmt::format("unknown architecture '{}': give one from sm_50 to sm_90, such as sm_61, or host",
+    throw Error(fmt::format("unknown architecture '{}': give one from sm_50 to sm_90, such as sm_61, or emulator",
                             options.architecture));
   }
   target.limits = *limits;
@@ -48,9 +49,9 @@ std::string device_text(const DeviceRow& row) { return fmt::format("{} with {} S
 std::string found_instead(const std::vector<Winner>& all) {
   std::set<std::string> found;
   for (const Winner& winner : all) {
-    found.insert(fmt::format("{} on {}", winner.toolkit.target, device_text(winner.device)));
+    found.insert(fmt::format("{} on {}", shown_architecture(winner.toolkit.target), device_text(winner.device)));
   }
-  return found.empty() ? "it has no winners at all" : fmt::format("it has winners for {}", fmt::join(found, "; "));
+  return found.empty() ? "it has no winners" : fmt::format("it has winners for {}", fmt::join(found, "; "));
 }
 
 // The one device of the winners.
@@ -86,8 +87,8 @@ BundleTarget tuned_target(const std::filesystem::path& database, const BundleTar
     throw Error(
         fmt::format("{} has no winners for {}{}: {}; tune for it (pascaline sweep), or make a bundle of the "
                     "default configurations with --untuned",
-                    database.string(), wanted, options.device_name.empty() ? "" : " on " + options.device_name,
-                    found_instead(all)));
+                    database.string(), shown_architecture(wanted),
+                    options.device_name.empty() ? "" : " on " + options.device_name, found_instead(all)));
   }
   target.device = only_device(database, target.winners);
   const DeviceLimits limits = stored_limits(*target.device, target.limits);
@@ -99,7 +100,7 @@ BundleTarget tuned_target(const std::filesystem::path& database, const BundleTar
 BundleTarget untuned_target(const BundleTargetOptions& options) {
   BundleTarget target = blank_target(options);
   if (target.kind == BinaryKind::host_object) {
-    const DeviceInfo host = open_device("host")->info();
+    const DeviceInfo host = open_device("emulator")->info();
     target.limits = host.limits;
     target.device = device_row(host);
   } else if (options.sm_count > 0) {

@@ -14,7 +14,7 @@ namespace pascaline {
 
 /// What a bundle is wanted for.
 struct BundleTargetOptions {
-  std::string architecture = "sm_61";  ///< or "host"
+  std::string architecture = "sm_61";  ///< or "emulator"
   bool ptx = false;                    ///< PTX made for it, which newer devices run too
   std::string device_name;             ///< of the winners' device; empty: the only one there is
   std::int64_t sm_count = 0;           ///< its multiprocessors; 0: any, and without winners the architecture's usual
@@ -25,7 +25,7 @@ struct BundleTarget {
   std::string architecture;
   BinaryKind kind = BinaryKind::cubin;
   DeviceLimits limits;                ///< of the device, no looser than the architecture's
-  std::optional<DeviceRow> device{};  ///< the winners'; without winners the host, or none
+  std::optional<DeviceRow> device{};  ///< the winners'; without winners the emulated device, or none
   std::string driver_version{};       ///< of the newest winner
   std::vector<Winner> winners{};      ///< of that device and target, outdated ones among them; the newest first
 };
@@ -34,7 +34,8 @@ struct BundleTarget {
 /// there are no such winners, or if they are of several kinds of devices: it names them.
 [[nodiscard]] BundleTarget tuned_target(const std::filesystem::path& database, const BundleTargetOptions& options);
 
-/// The target without winners, with the limits of the architecture or of this host. Throws Error if it is unknown.
+/// The target without winners, with the limits of the architecture or of the emulated device. Throws Error if it is
+/// unknown.
 [[nodiscard]] BundleTarget untuned_target(const BundleTargetOptions& options);
 
 }  // namespace pascaline

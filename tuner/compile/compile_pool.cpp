@@ -60,7 +60,7 @@ void CompilePool::feed() {
     if (!send(worker)) {  // it died while it was idle, which is not this variant's fault
       start(worker);
       if (!send(worker)) {
-        lose(worker, TrialStatus::crashed, "the compile worker died before it was asked");
+        lose(worker, TrialStatus::crashed, "the compile worker died before it got a request");
       }
     }
   }
@@ -151,7 +151,7 @@ Compiled CompilePool::finish(const Job& job, const nlohmann::json& reply) {
   done.id = job.id;
   if (!reply.is_object() || reply.value("id", std::uint64_t{0}) != job.id) {
     done.status = TrialStatus::crashed;
-    done.result.reason = "the compile worker answered with something else than a reply";
+    done.result.reason = "the compile worker's answer is not a reply";
     return done;
   }
   if (reply.contains("fault")) {
@@ -168,7 +168,7 @@ Compiled CompilePool::finish(const Job& job, const nlohmann::json& reply) {
     done.result.binary = unpacked(reply["binary"].get<std::vector<std::uint8_t>>());
   } else {
     done.status = TrialStatus::crashed;
-    done.result.reason = "the cache lost what the compiler had just put into it";
+    done.result.reason = "the cache lost what the compiler had just stored in it";
     return done;
   }
   done.status = done.result.crashed ? TrialStatus::crashed

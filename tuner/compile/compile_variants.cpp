@@ -4,6 +4,8 @@
 #include <map>
 #include <optional>
 
+#include "core/device/emulator_name.hpp"
+#include "core/space/code_words.hpp"
 #include "core/space/enumeration.hpp"
 #include "tuner/measure/trial_setup.hpp"
 #include "tuner/search/searcher.hpp"
@@ -46,8 +48,8 @@ void compile_each(const BoundSpace& bound, const VariantOptions& options, std::u
                   const std::function<void(const VariantPlan&)>& begin,
                   const std::function<void(const CompiledVariant&)>& each, const std::atomic<bool>& stop) {
   const Toolchain toolchain = Toolchain::find(options.architecture, options.nvrtc);
-  const bool on_host = options.architecture == "host";
-  const KernelSource source = KernelSource::load(options.kernels / (bound.space().kernel + ".cu"));
+  const bool on_host = is_emulator_name(options.architecture);
+  const KernelSource source = KernelSource::load(kernel_file(options.kernels, bound.space().kernel, ".cu"));
   begin({toolchain.compiler(), toolchain.version(), wanted});
 
   CompilePool pool({.workers = options.jobs,

@@ -37,7 +37,7 @@ std::optional<nlohmann::json> FrameReader::next() {
     size = size << 8U | static_cast<unsigned char>(rest[i]);
   }
   if (size > kLargest) {
-    throw Error("the stream of messages holds something else than messages");
+    throw Error("the message stream contains something that is not a message");
   }
   if (rest.size() - kHeaderBytes < size) {
     return std::nullopt;
@@ -45,7 +45,7 @@ std::optional<nlohmann::json> FrameReader::next() {
   const std::string_view body = rest.substr(kHeaderBytes, size);
   nlohmann::json message = nlohmann::json::from_cbor(body.begin(), body.end(), true, false);
   if (!message.is_object()) {
-    throw Error("the stream of messages holds something else than messages");
+    throw Error("the message stream contains something that is not a message");
   }
   begin_ += kHeaderBytes + size;
   if (begin_ == buffer_.size()) {

@@ -13,7 +13,7 @@ using nlohmann::json;
 template <typename Enum>
 Enum known(std::optional<Enum> value, const json& text) {
   if (!value) {
-    throw Error("a message holds the unknown word " + text.dump());
+    throw Error("a message has the unknown name " + text.dump());
   }
   return *value;
 }
@@ -52,37 +52,26 @@ void from_json(const json& in, Sample& sample) {
   in.at(4).get_to(sample.power_w);
 }
 
+void to_json(json& out, const Config& config) { out = config.json(); }
+
+void from_json(const json& in, Config& config) { config = Config::from_json(in); }
+
+void to_json(json& out, TrialStatus status) { out = name_of(status); }
+
+void from_json(const json& in, TrialStatus& status) { status = known(trial_status_from(in.get<std::string>()), in); }
+
+void to_json(json& out, TrialStage stage) { out = name_of(stage); }
+
+void from_json(const json& in, TrialStage& stage) { stage = known(trial_stage_from(in.get<std::string>()), in); }
+
 void to_json(json& out, const Trial& trial) {
-  out = {{"config", trial.config.json()},    {"status", name_of(trial.status)},
-         {"stage", name_of(trial.stage)},    {"is_default", trial.is_default},
-         {"reason", trial.reason},           {"resources", trial.resources},
-         {"occupancy", trial.occupancy},     {"binary_hash", trial.binary_hash},
-         {"max_error", trial.max_error},     {"time", trial.time},
-         {"samples", trial.samples},         {"canary_us", trial.canary_us},
-         {"clock_scale", trial.clock_scale}, {"energy_mj", trial.energy_mj},
-         {"compile_ms", trial.compile_ms},   {"verify_ms", trial.verify_ms},
-         {"measure_ms", trial.measure_ms},   {"started_unix_ms", trial.started_unix_ms}};
+  out = {{"samples", trial.samples}};
+  for_each_field(trial, [&](const char* name, const auto& value) { out[name] = value; });
 }
 
 void from_json(const json& in, Trial& trial) {
-  trial.config = Config::from_json(in.at("config"));
-  trial.status = known(trial_status_from(in.at("status").get<std::string>()), in.at("status"));
-  trial.stage = known(trial_stage_from(in.at("stage").get<std::string>()), in.at("stage"));
-  in.at("is_default").get_to(trial.is_default);
-  in.at("reason").get_to(trial.reason);
-  in.at("resources").get_to(trial.resources);
-  in.at("occupancy").get_to(trial.occupancy);
-  in.at("binary_hash").get_to(trial.binary_hash);
-  in.at("max_error").get_to(trial.max_error);
-  in.at("time").get_to(trial.time);
   in.at("samples").get_to(trial.samples);
-  in.at("canary_us").get_to(trial.canary_us);
-  in.at("clock_scale").get_to(trial.clock_scale);
-  in.at("energy_mj").get_to(trial.energy_mj);
-  in.at("compile_ms").get_to(trial.compile_ms);
-  in.at("verify_ms").get_to(trial.verify_ms);
-  in.at("measure_ms").get_to(trial.measure_ms);
-  in.at("started_unix_ms").get_to(trial.started_unix_ms);
+  for_each_field(trial, [&](const char* name, auto& value) { in.at(name).get_to(value); });
 }
 
 std::vector<std::uint8_t> packed(const Binary& binary) { return json::to_cbor(json(binary)); }

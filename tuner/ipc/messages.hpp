@@ -29,6 +29,13 @@ void to_json(nlohmann::json& json, const Binary& binary);
 void from_json(const nlohmann::json& json, Binary& binary);
 void to_json(nlohmann::json& json, const Sample& sample);
 void from_json(const nlohmann::json& json, Sample& sample);
+void to_json(nlohmann::json& json, const Config& config);
+void from_json(const nlohmann::json& json, Config& config);
+/// By their names; reading throws Error for one that is not known.
+void to_json(nlohmann::json& json, TrialStatus status);
+void from_json(const nlohmann::json& json, TrialStatus& status);
+void to_json(nlohmann::json& json, TrialStage stage);
+void from_json(const nlohmann::json& json, TrialStage& stage);
 /// A trial without its problem, which both sides know.
 void to_json(nlohmann::json& json, const Trial& trial);
 void from_json(const nlohmann::json& json, Trial& trial);

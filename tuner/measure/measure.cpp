@@ -121,7 +121,7 @@ class Sampling {
     const auto all = static_cast<std::ptrdiff_t>(measured_.samples.size());
     if (2 * throttled > all) {
       measured_.unfit = fmt::format(
-          "the card slowed down ({}) in {} of {} launches and never between them: the kernel "
+          "the card slowed down ({}) in {} of {} launches and never in between: the kernel "
           "takes it to its limit; lower the clock, or tolerate the throttle reason",
           name_of(measured_.samples.back().mark), throttled, all);
     } else {

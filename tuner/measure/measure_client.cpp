@@ -180,7 +180,7 @@ void MeasureClient::read_worker(std::vector<LaneEvent>& events) {
         }
       }
     } catch (const std::exception& error) {
-      last_words_ = fmt::format("the measurement worker said something unreadable ({})", error.what());
+      last_words_ = fmt::format("the measurement worker sent an unreadable message ({})", error.what());
       lose_worker(false, events);
       return;
     }

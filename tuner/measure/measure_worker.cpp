@@ -56,7 +56,7 @@ class MeasureServer {
     } else if (what == "problem") {
       problem(message);
     } else if (!runner_) {
-      throw Error("the measurement worker was given no problem that it could prepare");
+      throw Error("the measurement worker was given no valid problem");
     } else if (what == "trial") {
       trial(message);
     } else if (what == "finals") {
@@ -79,7 +79,7 @@ class MeasureServer {
   void look_at_device() {
     if (runner_ && runner_->device_lost()) {
       lost_ = true;
-      writer_.say({{"is", "lost"}, {"reason", "a kernel's fault took the device from its process"}});
+      writer_.say({{"is", "lost"}, {"reason", "a fault in a kernel made its process lose the device"}});
     }
   }
 
@@ -154,7 +154,7 @@ void MeasureServer::problem(const json& message) {
     writer_.say({{"is", "refused"}, {"reason", error.what()}});
     runner_.reset();
     return;
-  } catch (const HostDeviceError& error) {
+  } catch (const EmulatorError& error) {
     writer_.say({{"is", "refused"}, {"reason", error.what()}});
     runner_.reset();
     return;

@@ -7,7 +7,7 @@
 
 #include "core/elements.hpp"
 #include "core/error.hpp"
-#include "runtime/reference/reference.hpp"
+#include "runtime/ops/reference.hpp"
 
 namespace pascaline {
 namespace {
@@ -31,7 +31,7 @@ ProblemData::ProblemData(Device& device, const BoundSpace& space, Kernel referen
     slot.argument = &argument;
     slot.type = space.type_of(argument);
     slot.count = static_cast<std::size_t>(space.value(argument, config));
-    slot.buffer = device.allocate(slot.count * size_of(slot.type));
+    slot.buffer = device.allocate(bytes_of(slot.type, slot.count));
     named_.push_back({argument.name, slot.buffer.data()});
     slots_.push_back(std::move(slot));
   }
@@ -91,7 +91,7 @@ void ProblemData::reference_on_device() {
   std::size_t next = 0;
   for (Slot& slot : slots_) {
     if (is_output(*slot.argument) && itself) {
-      std::vector<std::byte> bytes(slot.count * size_of(slot.type));
+      std::vector<std::byte> bytes(bytes_of(slot.type, slot.count));
       device_->download(bytes, results[next++]);
       slot.expected = widen(slot.type, bytes);
     } else if (is_output(*slot.argument)) {

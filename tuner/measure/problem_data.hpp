@@ -16,11 +16,11 @@ namespace pascaline {
 class ProblemData {
  public:
   /// Allocates the buffers; `reference` is the naive kernel to use, or an empty one to use the space's host
-  /// reference. Throws Error if the space names a host reference that does not exist, CudaError or HostDeviceError
+  /// reference. Throws Error if the space names a host reference that does not exist, CudaError or EmulatorError
   /// if memory is short.
   ProblemData(Device& device, const BoundSpace& space, Kernel reference);
 
-  /// Draws fresh inputs and computes the reference anew.
+  /// Draws fresh inputs and computes the reference again.
   void draw(std::uint64_t seed);
   /// How long the last `draw` took.
   [[nodiscard]] double draw_ms() const noexcept { return draw_ms_; }

@@ -78,7 +78,7 @@ Trial TrialRunner::run(const Config& config, const Compiled& compiled, double be
     } catch (const CudaError& error) {
       trial.reason = error.what();
       recover();
-    } catch (const HostDeviceError& error) {
+    } catch (const EmulatorError& error) {
       trial.reason = error.what();
       recover();
     }
@@ -96,7 +96,9 @@ void TrialRunner::load_verify_measure(Trial& trial, const Binary& binary, double
   }
   const auto verify_start = Clock::now();
   Ready ready = make_ready(trial.config, binary);
+  const double draws_before_ms = draws_ms_;
   refresh_inputs();
+  trial.inputs_ms = draws_ms_ - draws_before_ms;
   const bool right = verify(trial, ready);
   trial.verify_ms = ms_since(verify_start);
   if (!right) {

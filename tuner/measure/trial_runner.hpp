@@ -29,7 +29,7 @@ class TrialRunner {
   void on_phase(std::function<void(std::string_view phase)> told) { phase_ = std::move(told); }
 
   /// Makes buffers, inputs and the reference's results, unless they are there; `run` does it by itself. Throws
-  /// CudaError or HostDeviceError if memory is short.
+  /// CudaError or EmulatorError if memory is short.
   void prepare();
 
   /// One trial; every outcome is in its status, nothing but faults of the environment is thrown. Look at

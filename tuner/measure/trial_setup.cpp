@@ -31,16 +31,8 @@ Trial blank_trial(const BoundSpace& space, const Config& config, const Binary& b
 
 std::optional<std::string> exceeds_limits(const Resources& resources, const Geometry& geometry,
                                           const DeviceLimits& limits) {
-  const std::int64_t shared = std::int64_t{resources.static_shared_bytes} + geometry.shared_bytes;
-  if (shared > limits.max_shared_bytes_per_block) {
-    return fmt::format("{} bytes of shared memory a block, the device has {}", shared,
-                       limits.max_shared_bytes_per_block);
-  }
-  if (resident_blocks(limits, static_cast<int>(geometry.threads()), resources.registers, shared) == 0) {
-    return fmt::format("{} threads of {} registers do not fit a multiprocessor", geometry.threads(),
-                       resources.registers);
-  }
-  return std::nullopt;
+  return reason_block_does_not_fit(limits, static_cast<int>(geometry.threads()), resources.registers,
+                                   std::int64_t{resources.static_shared_bytes} + geometry.shared_bytes);
 }
 
 std::string run_key(const BoundSpace& space, const Config& config, const Binary& binary) {

@@ -252,7 +252,7 @@ std::string Governor::explain(GovernorState state) const {
     return {};
   }
   if (state == GovernorState::cooling) {
-    return fmt::format("{:.0f} C, the limit is {:.0f} C: cooling down", *look.temperature_c, *limit_c());
+    return fmt::format("{:.0f} C, limit {:.0f} C: cooling down", *look.temperature_c, *limit_c());
   }
   if (look.throttle != 0) {
     return fmt::format("the card slows down for its {} (throttle reasons {:#x})",
@@ -262,11 +262,11 @@ std::string Governor::explain(GovernorState state) const {
     return "warming up until temperature and clock are steady";
   }
   if (clock_off()) {
-    return fmt::format("SM clock of {:.0f} MHz, {:.0f} MHz is steady", *look.sm_clock_mhz, *steady_clock_mhz_);
+    return fmt::format("SM clock at {:.0f} MHz, steady is {:.0f} MHz", *look.sm_clock_mhz, *steady_clock_mhz_);
   }
   if (canary_drifted_) {
     return fmt::format(
-        "the canary takes {:.1f} us, {:.1f} us is steady: the clock is another one, or something else "
+        "the canary takes {:.1f} us, {:.1f} us is steady: the clock has changed, or something else "
         "runs on the card",
         *last_canary_us_, *steady_canary_us_);
   }

@@ -36,14 +36,14 @@ void read(const JsonNode& step, SensorTrace::Moment& moment) {
     sensors.throttle_reasons.reset();
     if (!bits.value().is_null()) {
       if (bits.integer() < 0) {
-        bits.fail("expected NVML's bit mask, 0 or above");
+        bits.fail("expected NVML's bit mask, 0 or greater");
       }
       sensors.throttle_reasons = static_cast<std::uint64_t>(bits.integer());
     }
   }
   for (const char* key : {"canary_scale", "canary_us"}) {
     if (step.has_value(key) && !(step.at(key).real() > 0)) {
-      step.at(key).fail("expected a number above 0");
+      step.at(key).fail("expected a number greater than 0");
     }
   }
   std::optional<double> scale = moment.canary_scale;
@@ -71,7 +71,7 @@ SensorTrace SensorTrace::parse(std::string_view text, const std::string& file) {
   for (std::size_t i = 0; i < steps.array_size(); ++i) {
     const JsonNode at = steps.at(i).at("at_s");
     if (!(at.real() >= 0) || (i > 0 && !(at.real() > step.at_s))) {
-      at.fail("steps must come in the order of time, from 0 on");
+      at.fail("steps must be in order of time, starting at 0");
     }
     step.at_s = at.real();
     read(steps.at(i), step.moment);

@@ -21,7 +21,7 @@ class SensorTrace {
   };
 
   /// Reads a script: `{"steps": [{"at_s": 0, "temperature_c": 45, …}, …], "repeat_s": 60}`, or the list alone. A value
-  /// holds until a later step changes it; null makes it vanish. With `repeat_s` the script begins anew whenever that
+  /// holds until a later step changes it; null makes it vanish. With `repeat_s` the script starts over whenever that
   /// time is over. Throws SpaceError with file and JSON pointer.
   [[nodiscard]] static SensorTrace load(const std::filesystem::path& file);
   /// The same from text; `file` is for errors.

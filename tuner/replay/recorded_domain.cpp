@@ -32,7 +32,7 @@ RecordedDomain::RecordedDomain(const RecordedSpace& space) : trials_(space.trial
   }
   if (times_us_.empty()) {
     throw Error(
-        fmt::format("the recorded space '{}' has no configuration that worked: there is nothing to find", space.name));
+        fmt::format("the recorded space '{}' has no working configuration: there is nothing to find", space.name));
   }
   std::sort(times_us_.begin(), times_us_.end());
 }

@@ -44,18 +44,18 @@ void require_valid(const SearchDomain& domain, std::uint64_t seed) {
     throw Error("the recorded space has no configuration");
   }
   const BoundSpace& space = *domain.space();
-  throw SpaceError(
-      space.space().file, "/constraints",
-      fmt::format("{} for {}; most fail because {}",
-                  domain.exact() ? "no configuration is valid" : "no valid configuration was found in many draws",
-                  space.problem().text(), worst_constraint(space, seed)));
+  throw SpaceError(space.space().file, "/constraints",
+                   fmt::format("{} for {}; most fail because {}",
+                               domain.exact() ? "no configuration is valid"
+                                              : "no valid configuration was found in many random draws",
+                               space.problem().text(), worst_constraint(space, seed)));
 }
 
 }  // namespace
 
 const std::vector<SearcherName>& searcher_names() {
   static const std::vector<SearcherName> names{
-      {"auto", "the best overall: model-based, with what is known before"},
+      {"auto", "the best overall: model-based, using prior results"},
       {"model", "Bayesian optimisation by a Gaussian process"},
       {"genetic", "genetic algorithm, steady-state"},
       {"local", "local search with restarts"},

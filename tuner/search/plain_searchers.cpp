@@ -13,7 +13,7 @@ constexpr double kMaxExhaustive = 1e15;
 
 ExhaustiveSearcher::ExhaustiveSearcher(const SearchDomain& domain) : domain_(domain) {
   if (domain.combinations() > kMaxExhaustive) {
-    throw Error(fmt::format("about {:.1e} configurations cannot be tried one by one: take another --searcher",
+    throw Error(fmt::format("about {:.1e} configurations are too many to try one by one: choose another --searcher",
                             domain.combinations()));
   }
 }

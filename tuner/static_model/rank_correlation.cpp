@@ -17,7 +17,7 @@ void require_comparable(std::span<const double> a, std::span<const double> b) {
   }
   const auto is_nan = [](double value) { return std::isnan(value); };
   if (std::any_of(a.begin(), a.end(), is_nan) || std::any_of(b.begin(), b.end(), is_nan)) {
-    throw Error("cannot rank values of which one is not a number");
+    throw Error("cannot rank values that include NaN");
   }
 }
 

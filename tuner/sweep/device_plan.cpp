@@ -35,7 +35,7 @@ std::vector<SweepKernel> load_kernels(const std::vector<Space>& spaces, const Sw
     SweepKernel kernel;
     kernel.space = &space;
     kernel.source = KernelSource::load(kernel_file(options.kernels, space.kernel, ".cu"));
-    kernel.needs_reference = needs_reference_code(space.reference, info.kind == DeviceKind::host);
+    kernel.needs_reference = needs_reference_code(space.reference, info.kind == DeviceKind::emulator);
     kernels.push_back(std::move(kernel));
   }
   return kernels;
@@ -64,28 +64,21 @@ const SweepKernel& DevicePlan::kernel_of(const Problem& problem) const {
   return *found;
 }
 
-std::unique_ptr<SweepTask> DevicePlan::make_task(Store& store, const SweepProblem& problem, const std::string& run) {
-  auto task = std::make_unique<SweepTask>(kernel_of(problem.problem), problem, target_.limits, options_);
-  task->context = task->kernel.context;
-  task->context.problem = store.problem_id(problem.problem, task->search.bound().flops(), task->search.bound().bytes());
-  std::vector<Config> left;
-  for (const LeftAttempt& attempt : store.left_attempts(task->context)) {
-    left.push_back(attempt.config);
+DevicePlan::Tasks DevicePlan::make_tasks(const std::vector<SweepProblem>& problems,
+                                         const std::function<void()>& go_on) const {
+  Tasks tasks;
+  for (const SweepProblem& problem : problems) {
+    go_on();
+    auto& task =
+        tasks.emplace_back(std::make_unique<SweepTask>(kernel_of(problem.problem), problem, target_.limits, options_));
+    task->index = tasks.size() - 1;
   }
-  task->search.recall(store.known_trials(task->context, run), left);
-  task->search.ask_before_search(
-      [this, known = task.get()](const SearchDomain& domain) { return known_before_search(*known, domain); });
-  task->looked_at = task->search.done() > 0;
-  task->decided = !run.empty() && store.decided_in_run(task->context, run);
-  // A run without a time limit comes back to a problem that it has decided never.
-  if (task->decided && !options_.budget_s && !options_.until) {
-    task->state.finish();
-  }
-  return task;
+  return tasks;
 }
 
-void DevicePlan::plan(Store& store, const std::vector<SweepProblem>& problems, const std::string& run,
-                      SweepSummary& summary) {
+// Fills the contexts of kernels and tasks; again if it is called again, as where another process kept the database
+// locked.
+void DevicePlan::store_rows(Store& store, const Tasks& tasks, const std::function<void()>& go_on) {
   context_.device = store.device_id(device_row(info_));
   context_.toolkit = store.toolkit_id(toolkit_row(toolchain_, target_, info_));
   for (SweepKernel& kernel : kernels_) {
@@ -93,13 +86,54 @@ void DevicePlan::plan(Store& store, const std::vector<SweepProblem>& problems, c
     kernel.context = context_;
     kernel.context.kernel = store.kernel_id({space.kernel, kernel.source.hash});
     kernel.context.space = store.space_id(space.kernel, space.hash, space.json);
-    kernel.measured = store.measured(context_.device, space.kernel);
   }
-  tasks_.clear();  // a busy database may have ended an earlier attempt at this half way
-  for (const SweepProblem& problem : problems) {
-    tasks_.push_back(make_task(store, problem, run));
-    tasks_.back()->index = tasks_.size() - 1;
+  for (const auto& task : tasks) {
+    go_on();
+    const ProblemSearch& search = task->search;
+    task->context = task->kernel.context;
+    task->context.problem = store.problem_id(search.wanted().problem, search.bound().flops(), search.bound().bytes());
   }
+}
+
+// The database is read first and the task changed after, so that reading can be repeated.
+void DevicePlan::recall(SweepRecorder& recorder, SweepTask& task, const std::string& run) const {
+  const auto left = recorder.persist([&](Store& store) { return store.left_attempts(task.context); });
+  const auto known = recorder.persist([&](Store& store) { return store.known_trials(task.context, run); });
+  const bool decided =
+      !run.empty() && recorder.persist([&](Store& store) { return store.decided_in_run(task.context, run); });
+  std::vector<Config> left_configs;
+  for (const LeftAttempt& attempt : left) {
+    left_configs.push_back(attempt.config);
+  }
+  task.search.recall(known, left_configs);
+  task.search.ask_before_search(
+      [this, &task](const SearchDomain& domain) { return known_before_search(task, domain); });
+  task.looked_at = task.search.done() > 0;
+  task.decided = decided;
+  // A run without a time limit comes back to a problem that it has decided never.
+  if (task.decided && !options_.budget_s && !options_.until) {
+    task.state.finish();
+  }
+}
+
+void DevicePlan::plan(SweepRecorder& recorder, const std::vector<SweepProblem>& problems, const std::string& run,
+                      const std::function<void()>& go_on) {
+  // Before the transaction: configurations may be counted for each, and others wait as long as it lasts.
+  Tasks tasks = make_tasks(problems, go_on);
+  recorder.persist([&](Store& store) {
+    go_on();  // nobody else looks at the time while the database is locked
+    store.in_one_transaction([&] { store_rows(store, tasks, go_on); });
+  });
+  for (SweepKernel& kernel : kernels_) {
+    kernel.measured =
+        recorder.persist([&](Store& store) { return store.measured(context_.device, kernel.space->kernel); });
+  }
+  for (const auto& task : tasks) {
+    go_on();
+    recall(recorder, *task, run);
+  }
+  tasks_ = std::move(tasks);
+  SweepSummary& summary = recorder.summary();
   for (const auto& task : tasks_) {
     summary.problems_done += task->decided ? 1 : 0;
     summary.reused += task->search.reused();

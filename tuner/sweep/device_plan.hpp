@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -14,6 +15,7 @@
 #include "runtime/device/device.hpp"
 #include "tuner/compile/compile_pool.hpp"
 #include "tuner/sweep/budget.hpp"
+#include "tuner/sweep/sweep_recorder.hpp"
 #include "tuner/sweep/sweep_task.hpp"
 
 namespace pascaline {
@@ -30,9 +32,11 @@ class DevicePlan {
   /// Reads the source of each space's kernel; spaces and options must outlive it.
   DevicePlan(const std::vector<Space>& spaces, const SweepOptions& options, const DeviceInfo& info, std::size_t jobs);
 
-  /// Rows of the database that every trial hangs on; makes the tasks and lets them recall what is known. Throws Error
-  /// for a problem that fits none of the spaces.
-  void plan(Store& store, const std::vector<SweepProblem>& problems, const std::string& run, SweepSummary& summary);
+  /// Stores the rows that every trial hangs on, all or none; makes the tasks and lets them recall what is known.
+  /// Throws Error for a problem that fits none of the spaces.  /// `go_on` is called before each of many short steps:
+  /// what it throws ends the planning and passes.
+  void plan(SweepRecorder& recorder, const std::vector<SweepProblem>& problems, const std::string& run,
+            const std::function<void()>& go_on);
 
   /// Session that the trials of tasks belong to which no device has had yet.
   void set_session(std::int64_t session);
@@ -70,10 +74,13 @@ class DevicePlan {
     int tries = 0;
   };
 
+  using Tasks = std::vector<std::unique_ptr<SweepTask>>;
+  [[nodiscard]] Tasks make_tasks(const std::vector<SweepProblem>& problems, const std::function<void()>& go_on) const;
+  void store_rows(Store& store, const Tasks& tasks, const std::function<void()>& go_on);
+  void recall(SweepRecorder& recorder, SweepTask& task, const std::string& run) const;
   [[nodiscard]] CompileRequest request(const SweepTask& task, const Config& config) const;
   [[nodiscard]] CompileRequest reference_request(const SweepTask& task) const;
   [[nodiscard]] const SweepKernel& kernel_of(const Problem& problem) const;
-  [[nodiscard]] std::unique_ptr<SweepTask> make_task(Store& store, const SweepProblem& problem, const std::string& run);
   [[nodiscard]] std::optional<Config> propose(SweepTask& task) const;
   void submit(Job job, CompileRequest request, bool urgent);
   void compile_reference(SweepTask& task);

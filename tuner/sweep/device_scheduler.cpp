@@ -38,7 +38,7 @@ LaneOptions lane_options(const SweepOptions& options, const DeviceInfo& device, 
     lane.governor.preheat_limit_s = std::min(lane.governor.preheat_limit_s, kShareOfPreheat * *left_s);
   }
   // The host's clock is everybody's: what else runs on the machine is no reason to wait.
-  lane.governor.passive = lane.governor.passive || (device.kind == DeviceKind::host && options.sensors.empty());
+  lane.governor.passive = lane.governor.passive || (device.kind == DeviceKind::emulator && options.sensors.empty());
   return lane;
 }
 

@@ -225,7 +225,7 @@ std::optional<FinalsResult> run_finals(TrialRunner& runner, const std::vector<st
       return result;
     } catch (const CudaError& error) {
       reason = error.what();
-    } catch (const HostDeviceError& error) {
+    } catch (const EmulatorError& error) {
       reason = error.what();
     }
     const auto& [config, binary] = finalists[left[running]];

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/error.hpp"
 #include "core/space/space.hpp"
 #include "core/trial.hpp"
 #include "db/sweep_plan.hpp"
@@ -32,10 +33,10 @@ inline constexpr int kUnlimitedTrials = 1'000'000'000;
 
 /// What a sweep does.
 struct SweepOptions {
-  std::vector<std::string> devices{"host"};  ///< each gets a worker and a part of the plan
-  std::string target;                        ///< empty: the device's own architecture
-  std::string nvrtc;                         ///< narrows the choice of NVRTC
-  std::filesystem::path kernels;             ///< folder of .cu files
+  std::vector<std::string> devices{"emulator"};  ///< each gets a worker and a part of the plan
+  std::string target;                            ///< empty: the device's own architecture
+  std::string nvrtc;                             ///< narrows the choice of NVRTC
+  std::filesystem::path kernels;                 ///< folder of .cu files
   std::filesystem::path cache;
   std::filesystem::path database;
   std::string searcher = "auto";
@@ -112,11 +113,18 @@ struct SweepSummary {
   std::optional<double> expected_s{};    ///< what was told beforehand; nothing if it was not known
 };
 
+/// `stop` was set while a sweep was being planned: nothing of it was begun.
+class SweepStoppedError : public Error {
+ public:
+  using Error::Error;
+};
+
 /// Tunes problems, each with the space of its kernel: default first, then what the searcher proposes. Worker processes
 /// compile ahead; each device is owned by another process that verifies and times; every trial is stored before it
 /// counts; then finals. What of a kernel cannot be used costs that kernel's problems and no others. `stop` ends it
-/// after the trials in flight. Throws Error and its kinds for faults of environment or input; everything stored before
-/// stays, and `resume_run` goes on from there.
+/// after the trials in flight, or with SweepStoppedError if it is being planned and that would take long. Throws Error
+/// and its kinds for faults of environment or input; everything stored before stays, and `resume_run` goes on from
+/// there.
 [[nodiscard]] SweepSummary run_sweep(const std::vector<Space>& spaces, const std::vector<SweepProblem>& problems,
                                      const SweepOptions& options, const SweepEvents& events,
                                      const std::atomic<bool>& stop);

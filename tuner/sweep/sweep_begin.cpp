@@ -7,6 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/device/emulator_name.hpp"
 #include "core/error.hpp"
 #include "core/util/duration.hpp"
 #include "core/version.hpp"
@@ -21,6 +22,7 @@ namespace pascaline {
 namespace {
 
 constexpr std::int64_t kMaxSpentMs = 1'000'000'000'000;
+constexpr std::chrono::milliseconds kLongestPlannedLate{1000};
 
 std::string options_json(const SweepOptions& options) {
   nlohmann::json json{{"devices", options.devices},
@@ -45,7 +47,8 @@ std::string options_json(const SweepOptions& options) {
 std::vector<DeviceInfo> find_devices(const std::vector<std::string>& ids) {
   const std::vector<DeviceInfo> all = list_devices();
   std::vector<DeviceInfo> chosen;
-  for (const std::string& id : ids) {
+  for (const std::string& name : ids) {
+    const std::string id = device_id_of(name);
     const auto found = std::find_if(all.begin(), all.end(), [&](const DeviceInfo& info) { return info.id == id; });
     if (found == all.end()) {
       std::ignore = open_device(id);  // throws, saying why there is none
@@ -97,8 +100,10 @@ SweepRun::SweepRun(const std::vector<Space>& spaces, const std::vector<SweepProb
   earlier_ = earlier_sessions();
   start_clock();
   for (const auto& plan : plans_) {
-    recorder_.persist([&](Store& store) { plan->plan(store, problems, options.resume_run, summary_); });
-    if (const int settled = store_.settle_attempts(plan->context().device); settled > 0) {
+    plan->plan(recorder_, problems, options.resume_run, [&] { go_on_planning(problems.size()); });
+    const std::int64_t device = plan->context().device;
+    if (const int settled = recorder_.persist([&](Store& store) { return store.settle_attempts(device); });
+        settled > 0) {
       recorder_.note(
           fmt::format("{} configuration(s) that the machine went down on twice are now marked as crashed", settled));
     }
@@ -128,6 +133,27 @@ void SweepRun::start_clock() {
       options_.budget_s ? std::optional(std::max(0.0, *options_.budget_s - spent_s)) : std::nullopt;
   deadline_ = Deadline(left_s, options_.until);
   limit_s_ = deadline_.left_s();
+}
+
+// A plan of many problems takes time, too. One that is nearly done is finished all the same: then the run can be gone
+// on with, and what it did not reach is told.
+void SweepRun::go_on_planning(std::size_t problems) {
+  if (!stop_ && !deadline_.over()) {
+    return;
+  }
+  if (!planned_late_at_) {
+    planned_late_at_ = Clock::now();
+  }
+  if (Clock::now() - *planned_late_at_ < kLongestPlannedLate) {
+    return;
+  }
+  const std::string planning =
+      fmt::format("while {} problem{} being planned; nothing was begun", problems, problems == 1 ? " was" : "s were");
+  if (stop_) {
+    throw SweepStoppedError(fmt::format("interrupted {}: start it again as before", planning));
+  }
+  throw Error(
+      fmt::format("the sweep's time was over {}: give it more (--budget, --until) or fewer problems", planning));
 }
 
 // Sessions of the run that is to be gone on with.
@@ -236,8 +262,8 @@ void SweepRun::tell_plan() {
       }
     }
     recorder_.note(fmt::format("{} ({}), {} {} for {}, {} compile workers", plan->info().name, fmt::join(ids, ", "),
-                               toolchain.compiler(), toolchain.version(), plan->target().architecture,
-                               plan->pool().workers()));
+                               toolchain.compiler(), toolchain.version(),
+                               shown_architecture(plan->target().architecture), plan->pool().workers()));
   }
   const bool limited = options_.trials < kUnlimitedTrials;
   const auto left_s = deadline_.left_s();

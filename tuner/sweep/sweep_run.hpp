@@ -40,6 +40,7 @@ class SweepRun {
   void add_lane(DevicePlan& plan, const DeviceInfo& device);
   void count_earlier_trials();
   void start_clock();
+  void go_on_planning(std::size_t problems);
   [[nodiscard]] std::optional<double> expected_s() const;
   void tell_plan();
 
@@ -74,8 +75,9 @@ class SweepRun {
   std::vector<std::unique_ptr<DevicePlan>> plans_;
   std::vector<Lane> lanes_;
   Deadline deadline_;
-  std::optional<double> limit_s_;             ///< what was left of it at first
-  std::optional<Clock::time_point> over_at_;  ///< when it was found to be over
+  std::optional<double> limit_s_;                     ///< what was left of it at first
+  std::optional<Clock::time_point> over_at_;          ///< when it was found to be over
+  std::optional<Clock::time_point> planned_late_at_;  ///< when that was so before the plan was done
   int trials_at_start_ = 0;
   bool closing_ = false;
   std::uint64_t database_inode_ = 0;

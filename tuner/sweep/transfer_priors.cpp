@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <numbers>
 
 #include "core/error.hpp"
+#include "core/space/shape_distance.hpp"
 #include "tuner/search/transfer.hpp"
 #include "tuner/static_model/static_model.hpp"
 
@@ -41,23 +43,6 @@ std::vector<RelatedTrial> in_domain(const SearchDomain& domain, const RelatedPro
 
 }  // namespace
 
-std::optional<double> problem_distance(const Space& space, const Problem& a, const Problem& b) {
-  if (a.kernel != b.kernel || a.types != b.types || a.dimensions.size() != b.dimensions.size() ||
-      a.dimensions.size() != space.dimensions.size()) {
-    return std::nullopt;
-  }
-  double sum = 0;
-  for (std::size_t i = 0; i < a.dimensions.size(); ++i) {
-    const double one = static_cast<double>(a.dimensions[i].second);
-    const double other = static_cast<double>(b.dimensions[i].second);
-    if (a.dimensions[i].first != b.dimensions[i].first || (space.dimensions[i].fixed && one != other)) {
-      return std::nullopt;
-    }
-    sum += std::abs(std::log((one + 1) / (other + 1)));
-  }
-  return sum;
-}
-
 std::vector<Prior> transfer_priors(const SearchDomain& domain, const std::optional<DeviceRates>& rates,
                                    const std::vector<RelatedProblem>& related, std::uint64_t seed) {
   const BoundSpace& space = *domain.space();
@@ -67,9 +52,9 @@ std::vector<Prior> transfer_priors(const SearchDomain& domain, const std::option
   }
   std::vector<std::pair<double, const RelatedProblem*>> near;
   for (const RelatedProblem& other : related) {
-    const auto distance = problem_distance(space.space(), space.problem(), other.problem);
-    if (distance && other.times_us.size() >= kMinRelated) {
-      near.emplace_back(*distance, &other);
+    const auto octaves = shape_distance(space.space(), space.problem(), other.problem);
+    if (octaves && other.times_us.size() >= kMinRelated) {
+      near.emplace_back(*octaves * std::numbers::ln2, &other);  // trust falls with the natural logarithm
     }
   }
   std::stable_sort(near.begin(), near.end(), [](const auto& a, const auto& b) { return a.first < b.first; });

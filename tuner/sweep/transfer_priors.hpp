@@ -18,12 +18,8 @@ struct RelatedProblem {
   std::vector<std::pair<Config, double>> times_us;
 };
 
-/// How far two problems of one kernel lie apart: the sum over their dimensions of the absolute difference of the
-/// logarithms. Nothing if they differ in a fixed dimension or an element type, or belong to different kernels.
-[[nodiscard]] std::optional<double> problem_distance(const Space& space, const Problem& a, const Problem& b);
-
 /// What is known of a domain's configurations before any is tried: the static model where the device is a GPU, and the
-/// two nearest of the related problems that have enough trials.
+/// two nearest of the related problems (`shape_distance`) that have enough trials.
 [[nodiscard]] std::vector<Prior> transfer_priors(const SearchDomain& domain, const std::optional<DeviceRates>& rates,
                                                  const std::vector<RelatedProblem>& related, std::uint64_t seed);
 

@@ -15,7 +15,8 @@ constexpr std::array<CuResult, 13> kSticky{214, 220, 226, 700, 702, 709, 710, 71
 
 std::string_view advice_for(CuResult result) noexcept {
   if (is_sticky(result)) {
-    return "a kernel broke the device's context; reset the device (a new process, if that fails) and leave this kernel "
+    return "a kernel broke the device's context; reset the device (or start a new process, if that fails) and leave "
+           "this kernel "
            "out";
   }
   switch (result) {
@@ -35,7 +36,7 @@ std::string_view advice_for(CuResult result) noexcept {
     case 222:
       return "the driver cannot translate this PTX; update it or use an older NVRTC";
     case 221:
-      return "install the whole driver: libnvidia-ptxjitcompiler.so.1 is missing";
+      return "install the complete driver: libnvidia-ptxjitcompiler.so.1 is missing";
     case 900:
     case 901:
     case 906:

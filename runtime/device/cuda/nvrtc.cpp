@@ -100,9 +100,10 @@ void Nvrtc::check(const char* symbol, int result) const {
     return;
   }
   const auto describe = reinterpret_cast<const char* (*)(int)>(library_.find("nvrtcGetErrorString"));
-  throw NvrtcError(fmt::format("{} of {} failed: {} ({}); is the library whole, with its libnvrtc-builtins beside it?",
-                               symbol, library_.path(), describe != nullptr ? describe(result) : "?", result),
-                   result);
+  throw NvrtcError(
+      fmt::format("{} of {} failed: {} ({}); is the library complete, with its libnvrtc-builtins beside it?", symbol,
+                  library_.path(), describe != nullptr ? describe(result) : "?", result),
+      result);
 }
 
 std::string Nvrtc::text_of(Program program, const char* size_symbol, const char* text_symbol) const {

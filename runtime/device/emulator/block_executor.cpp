@@ -58,7 +58,7 @@ BlockExecutor& BlockExecutor::of(const pascaline_host::ThreadView& thread) noexc
   return *static_cast<Block*>(thread.block)->owner;
 }
 
-void BlockExecutor::prepare(const HostLaunch& launch) {
+void BlockExecutor::prepare(const EmulatedLaunch& launch) {
   launch_ = &launch;
   current_ = launch.entry->current();
   const auto [x, y, z] = launch.geometry.block;

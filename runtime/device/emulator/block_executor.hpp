@@ -15,7 +15,7 @@
 namespace pascaline {
 
 /// A kernel with its geometry and arguments, which must outlive the launch.
-struct HostLaunch {
+struct EmulatedLaunch {
   const pascaline_host::KernelEntry* entry = nullptr;
   Geometry geometry;
   std::span<void* const> arguments;
@@ -29,7 +29,7 @@ class BlockExecutor {
   BlockExecutor();
 
   /// Makes ready for the blocks of a launch, on the thread that is going to run them.
-  void prepare(const HostLaunch& launch);
+  void prepare(const EmulatedLaunch& launch);
   /// Runs one block of the launch; returns why it failed, if it did. Threads of a failed block are abandoned: what
   /// they held is not destroyed.
   [[nodiscard]] std::optional<std::string> run(std::uint64_t block);
@@ -88,7 +88,7 @@ class BlockExecutor {
   std::vector<Fiber*> idle_;
   std::unique_ptr<char, void (*)(void*)> dynamic_shared_;
 
-  const HostLaunch* launch_ = nullptr;
+  const EmulatedLaunch* launch_ = nullptr;
   pascaline_host::ThreadView** current_ = nullptr;
   Block block_{};
   std::vector<Thread> threads_;

@@ -28,7 +28,7 @@ Fiber::Fiber(Entry entry, int number) : entry_(entry) {
   void* mapping =
       ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
   if (mapping == MAP_FAILED) {
-    throw HostDeviceError(
+    throw EmulatorError(
         fmt::format("no memory for the stack of CUDA thread {} of a block: {}", number, std::strerror(errno)), errno);
   }
   mapping_ = mapping;

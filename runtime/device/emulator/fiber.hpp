@@ -17,13 +17,13 @@ class Fiber {
 
   Fiber() = default;
   /// A fiber with a stack of its own that starts in `entry`; `number` spreads the stacks' tops over the cache's
-  /// sets. Throws HostDeviceError if there is no memory.
+  /// sets. Throws EmulatorError if there is no memory.
   Fiber(Entry entry, int number);
   Fiber(const Fiber&) = delete;
   Fiber& operator=(const Fiber&) = delete;
   ~Fiber();
 
-  /// Forgets where it stopped and starts anew at the next switch; what ran on it is not unwound.
+  /// Forgets where it stopped and starts over at the next switch; what ran on it is not unwound.
   void rewind() noexcept;
 
  private:

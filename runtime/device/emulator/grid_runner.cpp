@@ -18,7 +18,7 @@ GridRunner::~GridRunner() {
   }
 }
 
-std::optional<std::string> GridRunner::run(const HostLaunch& launch) {
+std::optional<std::string> GridRunner::run(const EmulatedLaunch& launch) {
   launch_ = &launch;
   const auto [x, y, z] = launch.geometry.grid;
   blocks_ = static_cast<std::uint64_t>(x) * y * z;

@@ -24,7 +24,7 @@ class GridRunner {
   ~GridRunner();
 
   /// Runs every block and returns the first failure. After one, blocks that have not begun are left out.
-  [[nodiscard]] std::optional<std::string> run(const HostLaunch& launch);
+  [[nodiscard]] std::optional<std::string> run(const EmulatedLaunch& launch);
 
  private:
   void start_threads();
@@ -43,7 +43,7 @@ class GridRunner {
   bool stopping_ = false;
   std::optional<std::string> failure_;
 
-  const HostLaunch* launch_ = nullptr;
+  const EmulatedLaunch* launch_ = nullptr;
   std::uint64_t blocks_ = 0;
   std::uint64_t chunk_ = 1;
   std::atomic<std::uint64_t> next_block_{0};

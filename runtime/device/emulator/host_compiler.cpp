@@ -13,13 +13,14 @@
 #include <span>
 #include <vector>
 
+#include "core/device/emulator_name.hpp"
 #include "core/error.hpp"
 #include "core/space/code_words.hpp"
 #include "core/util/hash.hpp"
 #include "core/util/paths.hpp"
 #include "core/util/process.hpp"
-#include "runtime/device/emulator/host_device.hpp"
-#include "runtime/device/emulator/host_info.hpp"
+#include "runtime/device/emulator/emulated_device.hpp"
+#include "runtime/device/emulator/emulated_device_info.hpp"
 #include "runtime/device/emulator/kernel_text.hpp"
 #include "runtime/device/emulator/sanitizer_hooks.hpp"
 #include "runtime/device/emulator/shared_size.hpp"
@@ -63,7 +64,7 @@ class ScratchFolder {
     const fs::path parent = fs::temp_directory_path(unseen);
     if (unseen) {
       const char* named = std::getenv("TMPDIR");
-      throw HostDeviceError(
+      throw EmulatorError(
           fmt::format("cannot make a folder for the compiler: the folder for temporary files, {}, is not a folder; set "
                       "TMPDIR to one with free space",
                       named != nullptr ? named : "/tmp"),
@@ -71,10 +72,9 @@ class ScratchFolder {
     }
     std::string pattern = (parent / "pascaline-XXXXXX").string();
     if (::mkdtemp(pattern.data()) == nullptr) {
-      throw HostDeviceError(
-          fmt::format("cannot make a folder for the compiler in {}; set TMPDIR to one with free space",
-                      parent.string()),
-          errno);
+      throw EmulatorError(fmt::format("cannot make a folder for the compiler in {}; set TMPDIR to one with free space",
+                                      parent.string()),
+                          errno);
     }
     path_ = pattern;
   }
@@ -161,8 +161,8 @@ std::vector<std::string> host_options(const std::vector<std::string>& options) {
 void require_harmless(const CompileRequest& request) {
   const auto require = [&](const std::string& text, const std::optional<std::string>& why) {
     if (why) {
-      throw HostDeviceError(
-          fmt::format("cannot compile {} for the host: '{}' {}", request.source->file.filename().string(), text, *why));
+      throw EmulatorError(fmt::format("cannot compile {} for the emulated device: '{}' {}",
+                                      request.source->file.filename().string(), text, *why));
     }
   };
   require(request.function, why_no_code_name(request.function));
@@ -196,13 +196,13 @@ fs::path write_sources(const fs::path& folder, const CompileRequest& request) {
       continue;
     }
     fs::create_directories(file.parent_path());
-    write_file_atomically(file, line_directive((parent / name).lexically_normal()) + rewrite_for_host(text));
+    write_file_atomically(file, line_directive((parent / name).lexically_normal()) + rewrite_for_emulator(text));
   }
   fs::path unit = home / "pascaline_unit.cpp";
   write_file_atomically(unit, fmt::format("#include <cuda_runtime.h>\n#include <pascaline/entry.h>\n{}{}\n#line 1 "
                                           "\"pascaline_launcher\"\nPASCALINE_HOST_KERNEL({})\n",
                                           line_directive(parent / source.file.filename()),
-                                          rewrite_for_host(source.text), request.function));
+                                          rewrite_for_emulator(source.text), request.function));
   return unit;
 }
 
@@ -297,13 +297,13 @@ HostCompiler HostCompiler::find() {
       return *compiler;
     }
   }
-  throw HostDeviceError(
-      fmt::format("no working C++ compiler for the host device (tried {}); install g++ or set "
+  throw EmulatorError(
+      fmt::format("no working C++ compiler for the emulated device (tried {}); install g++ or set "
                   "PASCALINE_HOST_CXX to one",
                   fmt::join(names, ", ")));
 }
 
-CompileResult compile_for_host(const HostCompiler& compiler, const CompileRequest& request) {
+CompileResult compile_for_emulator(const HostCompiler& compiler, const CompileRequest& request) {
   require_harmless(request);
   const ScratchFolder scratch;
   const fs::path object = scratch.path() / "kernel.so";
@@ -331,7 +331,7 @@ CompileResult compile_for_host(const HostCompiler& compiler, const CompileReques
   }
   CompileResult result;
   result.binary.kind = BinaryKind::host_object;
-  result.binary.target = "host";
+  result.binary.target = kStoredEmulatorName;
   result.binary.function = request.function;
   result.binary.code = read_file(object);
   result.binary.log = run.output;

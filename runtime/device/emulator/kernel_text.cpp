@@ -204,7 +204,7 @@ std::string replacement(const Declaration& found, std::string_view original, boo
 
 }  // namespace
 
-std::string rewrite_for_host(std::string_view text) {
+std::string rewrite_for_emulator(std::string_view text) {
   const std::vector<Token> tokens = Lexer(text).tokens();
   Scopes scopes;
   std::string out;

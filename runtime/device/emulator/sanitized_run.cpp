@@ -21,8 +21,8 @@ std::string runtime_library(const HostCompiler& compiler) {
   const ProcessResult result = run_process({compiler.program, "-print-file-name=" + name}, std::chrono::seconds(30));
   const std::string path = result.output.substr(0, result.output.find('\n'));
   if (result.exit_code != 0 || !fs::path(path).is_absolute() || !fs::exists(path)) {
-    throw HostDeviceError(fmt::format("{} has no AddressSanitizer runtime ({}); install its package (libasan for g++)",
-                                      compiler.program, name));
+    throw EmulatorError(fmt::format("{} has no AddressSanitizer runtime ({}); install its package (libasan for g++)",
+                                    compiler.program, name));
   }
   return fs::canonical(path).string();
 }

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/device/emulator/host_device.hpp"
+#include "runtime/device/emulator/emulated_device.hpp"
 
 namespace pascaline {
 
@@ -30,7 +30,7 @@ struct SanitizedRun {
 inline constexpr int kSanitizerExitCode = 86;
 
 /// Runs `command` (as a rule this very program, with arguments that make it run a kernel compiled with
-/// `address_sanitizer` by `compiler`) with AddressSanitizer's runtime preloaded. Throws HostDeviceError if the
+/// `address_sanitizer` by `compiler`) with AddressSanitizer's runtime preloaded. Throws EmulatorError if the
 /// compiler has no such runtime, Error if the command cannot be started.
 [[nodiscard]] SanitizedRun run_sanitized(const HostCompiler& compiler, const std::vector<std::string>& command,
                                          std::chrono::milliseconds deadline = std::chrono::minutes(10));

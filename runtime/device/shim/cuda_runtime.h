@@ -1,6 +1,6 @@
 #pragma once
 
-// What NVCC and NVRTC make available before a kernel's first line, for the host device.
+// What NVCC and NVRTC make available before a kernel's first line, for the emulated device.
 
 // Each includes what it needs of the others: their order here means nothing.
 #include "assert.h"

@@ -27,6 +27,18 @@ TEST(DeviceRatesTest, PeakIsTwoOperationsALaneAndClock) {
   EXPECT_FALSE(sm_61_rates(7).of_product);
 }
 
+TEST(DeviceRatesTest, LanesAreThoseOfTheArchitectureOrNotKnown) {
+  EXPECT_EQ(fp32_lanes_of("sm_61"), 128);
+  EXPECT_EQ(fp32_lanes_of("6.0"), 64);
+  EXPECT_EQ(fp32_lanes_of("sm_120"), 128);
+  EXPECT_FALSE(fp32_lanes_of("sm_999"));
+  EXPECT_FALSE(fp32_lanes_of("host"));
+  const DeviceLimits limits;
+  EXPECT_EQ(typical_rates("sm_72", limits)->fp32_lanes, 64);
+  EXPECT_EQ(typical_rates("sm_999", limits)->fp32_lanes, 128) << "as the last one that is known";
+  EXPECT_EQ(typical_rates("sm_35", limits)->fp32_lanes, 128);
+}
+
 TEST(DeviceRatesTest, ArchitectureAndComputeCapabilityMeanTheSame) {
   const DeviceLimits limits;
   for (const char* name : {"sm_61", "compute_61", "6.1"}) {

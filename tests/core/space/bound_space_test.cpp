@@ -73,15 +73,15 @@ TEST_F(BoundSpaceTest, SaysWhichDeviceLimitIsBroken) {
   DeviceLimits small = limits_;
   small.max_threads_per_block = 32;
   EXPECT_EQ(BoundSpace(space_, problem_, small).why_invalid(space_.default_config()),
-            "64 x 1 x 1 threads a block, the device takes 32");
+            "a block of 64 x 1 x 1 threads; the device allows 32");
   small = limits_;
   small.max_shared_bytes_per_block = 100;
   EXPECT_EQ(BoundSpace(space_, problem_, small).why_invalid(space_.default_config()),
-            "128 bytes of shared memory a block, the device has 100");
+            "128 bytes of shared memory per block; the device has 100");
   small = limits_;
   small.max_grid_y = 2;
   EXPECT_EQ(BoundSpace(space_, problem_, small).why_invalid(space_.default_config()),
-            "a grid of 3 blocks in dimension 1, the device takes 2");
+            "a grid of 3 blocks in dimension 1; the device allows 2");
 }
 
 // Three factors whose product is 2^64 must not pass for a block of no threads.
@@ -99,7 +99,7 @@ TEST_F(BoundSpaceTest, BlocksDeeperThanAnyDeviceTakesAreInvalid) {
   const BoundSpace bound(space, problem_, limits_);
   EXPECT_EQ(bound.why_invalid(changed(space, {{"BLOCK", std::int64_t{64}}})), std::nullopt);
   EXPECT_EQ(bound.why_invalid(changed(space, {{"BLOCK", std::int64_t{128}}})),
-            "128 threads a block along z, devices take 64");
+            "a block of 128 threads along z; devices allow 64");
 }
 
 TEST_F(BoundSpaceTest, GeometryWithoutAValueIsInvalidNotAFault) {
@@ -183,6 +183,23 @@ TEST_F(BoundSpaceTest, ProblemsAreReadFromNamesAndValues) {
   } catch (const Error& error) {
     EXPECT_STREQ(error.what(), "N is given twice for a problem of kernel 'scale'");
   }
+}
+
+TEST_F(BoundSpaceTest, WrongNamesOfAProblemAreToldWithTheOneThatWasMeant) {
+  const auto complaint = [&](const std::vector<std::pair<std::string, std::string>>& values) -> std::string {
+    try {
+      return "accepted: " + space_.problem(values).text();
+    } catch (const Error& error) {
+      return error.what();
+    }
+  };
+  EXPECT_EQ(complaint({{"N", "8"}, {"WIDHT", "2"}}),
+            "kernel 'scale' has no dimension or type 'WIDHT' (did you mean 'WIDTH'?); it has N, WIDTH, STORAGE")
+      << "not that WIDTH is missing";
+  EXPECT_EQ(complaint({{"N", "8"}, {"WIDTH", "2"}, {"M", "1"}}),
+            "kernel 'scale' has no dimension or type 'M'; it has N, WIDTH, STORAGE");
+  EXPECT_EQ(complaint({{"N", "8"}, {"WIDTH", "2"}, {"STORAGE", "flaot16"}}),
+            "unknown element type 'flaot16' for STORAGE (did you mean 'float16'?); it may be float32, float16");
 }
 
 TEST_F(BoundSpaceTest, DimensionsWithADefaultMayBeLeftOut) {

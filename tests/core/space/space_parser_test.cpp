@@ -67,9 +67,10 @@ const BadSpace kBadSpaces[] = {
      "48 is not among the values of 'BLOCK'"},
     {"default of another type", [](json& s) { at(s, "/parameters/0/default") = "64"; }, "/parameters/0/default",
      "not among"},
-    {"duplicate value", [](json& s) { at(s, "/parameters/1/values/2") = 2; }, "/parameters/1/values/2", "stands twice"},
+    {"duplicate value", [](json& s) { at(s, "/parameters/1/values/2") = 2; }, "/parameters/1/values/2",
+     "is a duplicate"},
     {"duplicate element type", [](json& s) { at(s, "/types/0/values/1") = "float32"; }, "/types/0/values/1",
-     "stands twice"},
+     "is a duplicate"},
     {"duplicate parameter", [](json& s) { at(s, "/parameters/1/name") = "BLOCK"; }, "/parameters/1/name",
      "'BLOCK' is used twice"},
     {"dimension named as a parameter", [](json& s) { at(s, "/dimensions/0/name") = "ITEMS"; }, "/dimensions/0/name",
@@ -83,7 +84,7 @@ const BadSpace kBadSpaces[] = {
     {"name of a limit", [](json& s) { at(s, "/dimensions/0/name") = "device_warp_size"; }, "/dimensions/0/name",
      "device_"},
     {"name that is a word of C++", [](json& s) { at(s, "/parameters/0/name") = "return"; }, "/parameters/0/name",
-     "'return' is a word of C++"},
+     "'return' is a keyword of C++"},
     {"name that is the compiler's", [](json& s) { at(s, "/types/0/name") = "__global__"; }, "/types/0/name",
      "reserved for the compiler"},
     {"macro that is the program's", [](json& s) { at(s, "/macros/0/name") = "PASCALINE_HOST_DEVICE"; },
@@ -103,7 +104,7 @@ const BadSpace kBadSpaces[] = {
      "maxrregcount, use_fast_math"},
     {"argument that is no name", [](json& s) { at(s, "/arguments/0/name") = "x y"; }, "/arguments/0/name",
      "not an identifier"},
-    {"kernel beyond its folder", [](json& s) { s["kernel"] = "../scale"; }, "/kernel", "is no kernel's name"},
+    {"kernel beyond its folder", [](json& s) { s["kernel"] = "../scale"; }, "/kernel", "is not a kernel's name"},
     {"omit without option", [](json& s) { at(s, "/parameters/0/omit") = 32; }, "/parameters/0/omit", "'option'"},
     {"omit outside the list", [](json& s) { at(s, "/parameters/5/omit") = 1; }, "/parameters/5/omit", "not among"},
     {"unknown element type", [](json& s) { at(s, "/types/0/values/0") = "float"; }, "/types/0/values/0", "'float'"},
@@ -123,7 +124,7 @@ const BadSpace kBadSpaces[] = {
     {"scalar with access", [](json& s) { at(s, "/arguments/2/access") = "in"; }, "/arguments/2/access", "'value' only"},
     {"scalar with low", [](json& s) { at(s, "/arguments/2/low") = 0; }, "/arguments/2/low", "'value' only"},
     {"buffer with value", [](json& s) { at(s, "/arguments/0/value") = 1; }, "/arguments/0", "'extent'"},
-    {"argument twice", [](json& s) { at(s, "/arguments/1/name") = "x"; }, "/arguments/1", "stands twice"},
+    {"argument twice", [](json& s) { at(s, "/arguments/1/name") = "x"; }, "/arguments/1", "is a duplicate"},
     {"no output", [](json& s) { at(s, "/arguments/1/access") = "in"; }, "/arguments", "'out' or 'inout'"},
     {"no reference", [](json& s) { s["reference"] = json::object(); }, "/reference", "'host'"},
     {"unknown tolerance", [](json& s) { at(s, "/tolerance/half") = 1; }, "/tolerance/half", "unknown element type"},
@@ -149,17 +150,17 @@ const BadSpace kBadSpaces[] = {
      [](json& s) {
        at(s, "/tolerance/sum") = {{"terms", "N"}, {"product_of", 2}};
      },
-     "/tolerance/sum/product_of", "goes with 'of'"},
+     "/tolerance/sum/product_of", "can be used with 'of'"},
     {"positive sum with terms that have signs",
      [](json& s) {
        at(s, "/tolerance/sum") = {{"terms", "N"}, {"of", {"x"}}, {"positive", true}};
      },
-     "/tolerance/sum/positive", "does not go with 'of'"},
+     "/tolerance/sum/positive", "cannot be used with 'of'"},
     {"sum in whole numbers",
      [](json& s) {
        at(s, "/tolerance/sum") = {{"terms", "N"}, {"type", "int32"}};
      },
-     "/tolerance/sum/type", "int32 is no floating-point type"},
+     "/tolerance/sum/type", "int32 is not a floating-point type"},
     {"sum with an unknown key",
      [](json& s) {
        at(s, "/tolerance/sum") = {{"terms", "N"}, {"term", "N"}};

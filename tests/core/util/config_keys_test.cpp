@@ -42,7 +42,7 @@ TEST(ConfigKeysTest, OtherValuesAreNamedWithThoseSupported) {
 
 TEST(ConfigKeysTest, KeysThatAreNotKnownAreNamed) {
   EXPECT_EQ(key_complaint(R"({"rope_scale": 2})"),
-            "x.json:/rope_scale: 2: this key is not known, and results may depend on it; remove it if they do not");
+            "x.json:/rope_scale: 2: this key is unknown and results may depend on it; remove it if they do not");
   const std::string complaint = key_complaint(R"({"long": ")" + std::string(500, 'x') + "\"}");
   EXPECT_LT(complaint.size(), 200) << complaint;
   EXPECT_NE(key_complaint("7"), "accepted");

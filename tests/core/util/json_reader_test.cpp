@@ -31,10 +31,9 @@ TEST(ParseJsonTest, SyntaxErrorsNameLineAndColumn) {
 }
 
 TEST(ParseJsonTest, RepeatedKeysAreNamedByPointer) {
-  EXPECT_EQ(complaint(R"({"a": 1, "a": 2})"), "f.json:/a: this key stands twice in its object");
-  EXPECT_EQ(complaint(R"({"x": [1, {}, {"a/b": {"k": [], "k": {}}}]})"),
-            "f.json:/x/2/a~1b/k: this key stands twice in its object");
-  EXPECT_EQ(complaint(R"([[[0, 1], [2, {"": 1, "": 2}]]])"), "f.json:/0/1/1/: this key stands twice in its object");
+  EXPECT_EQ(complaint(R"({"a": 1, "a": 2})"), "f.json:/a: this key is a duplicate");
+  EXPECT_EQ(complaint(R"({"x": [1, {}, {"a/b": {"k": [], "k": {}}}]})"), "f.json:/x/2/a~1b/k: this key is a duplicate");
+  EXPECT_EQ(complaint(R"([[[0, 1], [2, {"": 1, "": 2}]]])"), "f.json:/0/1/1/: this key is a duplicate");
   EXPECT_EQ(complaint(R"({"a": {"k": 1}, "b": {"k": 1}, "c": [{"k": 1}, {"k": 1}]})"), "accepted");
 }
 
@@ -92,11 +91,11 @@ TEST_F(JsonNodeTest, ReadsWhatIsThere) {
 
 TEST_F(JsonNodeTest, RefusesOtherTypesWithTheirPlace) {
   EXPECT_EQ(complaint_of([&] { (void)root_.at("r").integer(); }),
-            "/r f.json:/r: expected an integer of 64 bits, found 1.5");
+            "/r f.json:/r: expected an integer that fits 64 bits, found 1.5");
   EXPECT_EQ(complaint_of([&] { (void)root_.at("u").integer(); }),
-            "/u f.json:/u: expected an integer of 64 bits, found 18446744073709551615");
+            "/u f.json:/u: expected an integer that fits 64 bits, found 18446744073709551615");
   EXPECT_EQ(complaint_of([&] { (void)root_.at("t").integer(); }),
-            "/t f.json:/t: expected an integer of 64 bits, found string");
+            "/t f.json:/t: expected an integer that fits 64 bits, found string");
   EXPECT_EQ(complaint_of([&] { (void)root_.at("i").text(); }), "/i f.json:/i: expected text, found number");
   EXPECT_EQ(complaint_of([&] { (void)root_.at("e").name(); }), "/e f.json:/e: must not be empty");
   EXPECT_EQ(complaint_of([&] { (void)root_.at("t").real(); }), "/t f.json:/t: expected a number, found string");

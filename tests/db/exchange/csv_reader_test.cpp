@@ -56,8 +56,8 @@ TEST(RecordedCsv, LineEndsAndQuotesAreUnderstood) {
 TEST(RecordedCsv, BadTablesAreRefusedWithTheirRow) {
   const std::string whole = csv_sample();
   const std::vector<std::tuple<std::string, std::string, std::string>> cases{
-      {"4,a,0.5,2.5,ok,100.5", "4,a,0.5,2.5,ok", "sample: row 2: has 5 cells, the heading has 6"},
-      {"4,a,0.5,2.5,ok,100.5", "4,a,0.5,2.5,ok,100.5,1", "sample: row 2: has 7 cells, the heading has 6"},
+      {"4,a,0.5,2.5,ok,100.5", "4,a,0.5,2.5,ok", "sample: row 2: has 5 cells, but the heading has 6"},
+      {"4,a,0.5,2.5,ok,100.5", "4,a,0.5,2.5,ok,100.5,1", "sample: row 2: has 7 cells, but the heading has 6"},
       {"2.5,ok", "nan,ok", "sample: row 2: time_ms is 'nan'; a time must be a positive number"},
       {"2.5,ok", "inf,ok", "sample: row 2: time_ms is 'inf'; a time must be a positive number"},
       {"2.5,ok", "0,ok", "sample: row 2: time_ms is '0'; a time must be a positive number"},
@@ -66,20 +66,19 @@ TEST(RecordedCsv, BadTablesAreRefusedWithTheirRow) {
       {"2.5,ok", ",ok", "sample: row 2: time_ms is ''; a time must be a positive number"},
       {",compile,", "3,compile,", "sample: row 3: the status is 'compile', so time_ms must be empty, and it is '3'"},
       {",compile,", ",,", "sample: row 3: the status is empty"},
-      {"compile,50", "compile,much", "sample: row 3: eval_cost_ms is 'much', which is no duration"},
-      {"compile,50", "compile,-1", "sample: row 3: eval_cost_ms is '-1', which is no duration"},
+      {"compile,50", "compile,much", "sample: row 3: eval_cost_ms is 'much', which is not a duration"},
+      {"compile,50", "compile,-1", "sample: row 3: eval_cost_ms is '-1', which is not a duration"},
       {"2,b,0.25", "2,,0.25", "sample: row 3: the parameter 'mode' has no value"},
-      {"2,b,0.25", "2,\"b,0.25", "sample: row 3: a quote has no end"},
+      {"2,b,0.25", "2,\"b,0.25", "sample: row 3: a quote is not closed"},
       {"2,a,0.25,1.25", "4,a,0.5,1.25",
        "sample: row 4: the same configuration stands at row 2 with another result (2500 us there, 1250 us here)"},
       {"2,b,0.25", "2,b\xe9,0.25", "sample: row 3: cell 2 is not valid UTF-8; save the table in that encoding"},
       {"x,mode", "x,mod\xe9", "sample: row 1: cell 2 is not valid UTF-8; save the table in that encoding"},
-      {"2.5,ok", "1.5e12,ok",
-       "sample: row 2: a time is 1500000000000 ms, more than the 1000000000000 ms that are believed"},
+      {"2.5,ok", "1.5e12,ok", "sample: row 2: a time is 1500000000000 ms, more than the plausible 1000000000000 ms"},
       {"compile,50", "compile,2e15",
-       "sample: row 3: the configuration cost 2000000000000000 ms, more than the 1000000000000000 ms that are "
-       "believed"},
-      {"x,mode", "x,x", "sample: row 1: the parameter 'x' stands twice"},
+       "sample: row 3: the configuration cost 2000000000000000 ms, more than the plausible "
+       "1000000000000000 ms"},
+      {"x,mode", "x,x", "sample: row 1: the parameter 'x' is a duplicate"},
       {"x,mode", "x,", "sample: row 1: a parameter has no name"},
   };
   for (const auto& [from, to, message] : cases) {
@@ -91,7 +90,7 @@ TEST(RecordedCsv, BadTablesAreRefusedWithTheirRow) {
   EXPECT_EQ(refusal("hello"), no_table);
   EXPECT_EQ(refusal("time_ms,status,eval_cost_ms\n1,ok,2\n"), no_table);
   EXPECT_EQ(refusal(with(whole, "time_ms", "time_us")), no_table);
-  EXPECT_EQ(refusal(whole.substr(0, whole.find('\n') + 1)), "sample: row 1: there is no row but the heading");
+  EXPECT_EQ(refusal(whole.substr(0, whole.find('\n') + 1)), "sample: row 1: there are no rows below the heading");
 }
 
 TEST(RecordedCsv, JsonThatIsNoObjectIsNoTable) {

@@ -95,7 +95,7 @@ TEST(KernelTunerCache, AnInterruptedRunsFileCountsUpToItsLastWholeEntry) {
       ASSERT_EQ(space.trials.size(), entries) << "cut at " << cut;
     }
   }
-  EXPECT_EQ(refusal(whole.substr(0, first)), "sample:/cache: there is no whole configuration in it");
+  EXPECT_EQ(refusal(whole.substr(0, first)), "sample:/cache: it has no complete configuration");
 }
 
 TEST(KernelTunerCache, ATailAsKernelTunerLeavesItIsRead) {
@@ -106,9 +106,8 @@ TEST(KernelTunerCache, ATailAsKernelTunerLeavesItIsRead) {
 
 TEST(KernelTunerCache, TimesAndCostsBeyondBeliefAreRefusedWithTheirPlace) {
   const std::string whole = kernel_tuner_sample();
-  EXPECT_EQ(
-      refusal(with(whole, "\"time\": 0.75", "\"time\": 2e12")),
-      "sample:/cache/4,False,1,col: a time is 2000000000000 ms, more than the 1000000000000 ms that are believed");
+  EXPECT_EQ(refusal(with(whole, "\"time\": 0.75", "\"time\": 2e12")),
+            "sample:/cache/4,False,1,col: a time is 2000000000000 ms, more than the plausible 1000000000000 ms");
   EXPECT_NE(refusal(with(whole, "[2.0, 3.0]", "[2.0, 2e12]")).find("sample:/cache/1,True,0.5,row: a time is"),
             std::string::npos);
   EXPECT_NE(refusal(with(whole, "\"compile_time\": 50", "\"compile_time\": 2e15")).find("/cache/2,True,0.5,row: the "),
@@ -143,7 +142,7 @@ TEST(KernelTunerCache, BadFilesAreRefusedWithTheirPlace) {
       {R"("x": [4, 2, 1])", R"("x": [NaN, 2, 1])", "sample:/tune_params/x/0: NaN cannot be a parameter's value"},
       {R"("x": [4, 2, 1])", R"("x": [4, 2, 1], "z": [1])",
        "sample:/tune_params/z: this parameter is not among tune_params_keys"},
-      {R"(["x", "opt")", R"(["x", "x", "opt")", "sample:/tune_params_keys/1: the parameter 'x' stands twice"},
+      {R"(["x", "opt")", R"(["x", "x", "opt")", "sample:/tune_params_keys/1: the parameter 'x' is a duplicate"},
       {R"(["x", "opt", "scale", "layout"])", "[]", "sample:/tune_params_keys: there is no parameter"},
       {R"(["x", "opt", "scale", "layout"])", "\"x\"", "sample:/tune_params_keys: expected an array, found string"},
       {R"("4,False,1,col")", R"("4,True,1,col")",
@@ -151,14 +150,14 @@ TEST(KernelTunerCache, BadFilesAreRefusedWithTheirPlace) {
       {R"("4,False,1,col")", R"("4,False,1,col,3")",
        "sample:/cache/4,False,1,col,3: the entry's key is not its parameters' values in the order of tune_params_keys"},
       {R"("4,False,1,col": {"x": 4)", R"("2,False,1,col": {"x": 2)",
-       "sample:/cache/2,False,1,col: this key stands twice in its object"},
+       "sample:/cache/2,False,1,col: this key is a duplicate"},
       {R"("4,False,1,col": {"x": 4)", R"("2,False,1.0,col": {"x": 2)",
-       "sample:/cache/2,False,1.0,col: the same configuration stands at /cache/2,False,1,col with another result (1250 "
+       "sample:/cache/2,False,1.0,col: duplicate of /cache/2,False,1,col, with a different result (1250 "
        "us "
        "there, 750 us here)"},
       {R"("objective": "time",)", R"("objective" "time",)", "sample: not valid JSON at line 7, column 18"},
       {R"("objective": "time",)", R"("schema_version": "2.0.0",)",
-       "sample:/schema_version: version 2.0.0 of Kernel Tuner's cache is not known; known is 1.x"},
+       "sample:/schema_version: version 2.0.0 of Kernel Tuner's cache is unknown; known is 1.x"},
       {R"("device_name": "A card")", R"("device_name": 5)", "sample:/device_name: expected text, found number"},
   };
   for (const auto& [from, to, message] : cases) {
@@ -171,7 +170,7 @@ TEST(KernelTunerCache, TheCacheMustBeAnObjectOfObjects) {
   const std::string head = whole.substr(0, whole.find("\"cache\""));
   EXPECT_EQ(refusal(head + R"("cache": [] })"), "sample:/cache: expected an object of configurations, found array");
   EXPECT_EQ(refusal(head + R"("cache": {"1": 2} })"), "sample:/cache/1: expected an object, found number");
-  EXPECT_EQ(refusal(head + R"("cache": {} })"), "sample:/cache: there is no whole configuration in it");
+  EXPECT_EQ(refusal(head + R"("cache": {} })"), "sample:/cache: it has no complete configuration");
   EXPECT_EQ(refusal(head + R"("caches": {} })"), "sample: the key 'cache' is missing");
 }
 

@@ -91,21 +91,19 @@ TEST(T4Results, TheSameResultAgainIsOneTrial) {
   document["results"].push_back(document["results"][0]);
   EXPECT_EQ(parse_t4_sample(document).trials.size(), 6U);
   document["results"][6]["measurements"][1]["value"] = 2.5;
-  EXPECT_EQ(
-      refusal(document.dump()),
-      "sample:/results/6: the same configuration stands at /results/0 with another result (2250 us there, 2500 us "
-      "here)");
+  EXPECT_EQ(refusal(document.dump()),
+            "sample:/results/6: duplicate of /results/0, with a different result (2250 us there, 2500 us "
+            "here)");
 }
 
 TEST(T4Results, BadDocumentsAreRefusedWithTheirPlace) {
   EXPECT_EQ(refusal_of("/schema_version", "2.0.0"),
-            "sample:/schema_version: version '2.0.0' of T4 results is not known; known is 1.x.x");
+            "sample:/schema_version: version '2.0.0' of T4 results is unknown; known is 1.x.x");
   EXPECT_EQ(refusal_of("/schema_version", "1.0"),
-            "sample:/schema_version: version '1.0' of T4 results is not known; known is 1.x.x");
+            "sample:/schema_version: version '1.0' of T4 results is unknown; known is 1.x.x");
   EXPECT_EQ(refusal_of("/schema_version", 1), "sample:/schema_version: expected text, found number");
-  EXPECT_EQ(
-      refusal_of("/metadata/timeunit", "hours"),
-      "sample:/metadata/timeunit: the unit 'hours' is not known; known are milliseconds, microseconds and seconds");
+  EXPECT_EQ(refusal_of("/metadata/timeunit", "hours"),
+            "sample:/metadata/timeunit: unknown unit 'hours'; known are milliseconds, microseconds and seconds");
   EXPECT_EQ(refusal_of("/results", json::array()), "sample:/results: there is no result");
   EXPECT_EQ(refusal_of("/results", 3), "sample:/results: expected an array, found number");
   EXPECT_EQ(refusal_of("/results/1/configuration/z", 3),

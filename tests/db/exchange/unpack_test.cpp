@@ -84,7 +84,7 @@ TEST(ReadRecordedSpace, OtherFilesAreRefused) {
             "FILE: this JSON is neither a cache of Kernel Tuner ('tune_params_keys' and 'cache') nor T4 results "
             "('schema_version' and 'results')");
   EXPECT_EQ(message(R"({"ConfigurationSpace": {}})"),
-            "FILE: this is a T1 input, a search space without results; see 'pascaline import-space'");
+            "FILE: this is a T1 input, a search space without results; see scripts/import_t1_space.py");
   EXPECT_THROW((void)read_recorded_space(folder / "none"), Error);
   EXPECT_THROW((void)read_recorded_space(folder.path()), Error);
 }

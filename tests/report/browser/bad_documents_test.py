@@ -24,11 +24,11 @@ class PoorDocumentsTest(BrowserTest):
 
     def test_empty_database(self):
         texts = self.texts_of(sample_document.empty())
-        self.assertIn("tuned.db holds no trial yet", texts["#/overview"])
+        self.assertIn("tuned.db holds no trials yet", texts["#/overview"])
         self.assertIn("holds no session", texts["#/thermal"])
-        self.assertIn("There is no trial, so none failed", texts["#/failures"])
+        self.assertIn("There are no trials, so none failed", texts["#/failures"])
         self.assertIn("--against", texts["#/comparison"])
-        self.assertIn("no trial of a kernel of this name", texts["#/kernels/matmul"])
+        self.assertIn("no trials of a kernel with this name", texts["#/kernels/matmul"])
 
     def test_sessions_without_a_trial(self):
         session = sample_document.Maker(False).session(1, "GeForce GTX 1080", "auto", telemetry=False, context=None, trials=0,
@@ -51,14 +51,14 @@ class PoorDocumentsTest(BrowserTest):
         document = sample_document.empty(kernel_filter="nothing", database={"file": "t.db", "trials": 9, "sessions": 0})
         texts = self.texts_of(document)
         self.assertIn("Only kernel nothing is reported", texts["#/overview"])
-        self.assertIn("No trial of the database is of the kernel", texts["#/overview"])
+        self.assertIn("The database has no trials of the kernel", texts["#/overview"])
 
     def test_a_problem_without_configurations_searches_and_parameters(self):
         document = sample_document.only_failures()
         problem = document["contexts"][0]["kernels"][0]["problems"][0]
         problem.update(configurations={"shown": 0, "of": 0, "columns": [], "rows": []}, parameters=[], flops=0, bytes=0, statuses={})
         texts = self.texts_of(document)
-        self.assertIn("No configuration was tried", texts["#/problem/0"])
+        self.assertIn("No configurations were tried", texts["#/problem/0"])
 
     def test_times_of_nothing_have_no_logarithm(self):
         document = sample_document.full()
@@ -79,12 +79,12 @@ class PoorDocumentsTest(BrowserTest):
                                                         "geometric_mean_ratio": None})
         texts = self.texts_of(document)
         self.assertIn("Not reported by the device: temperature", texts["#/thermal"])
-        self.assertIn("Neither holds a problem", texts["#/comparison"])
+        self.assertIn("Neither side has a problem", texts["#/comparison"])
 
     def test_addresses_that_lead_nowhere(self):
         page = self.write(sample_document.full())
         for fragment, said in (("#/nowhere", "No such page"), ("#/problem/999", "No such problem"), ("#/problem/x", "No such problem"),
-                               ("#/problem/", "No such problem"), ("#/kernels/%E0%A4%A", "no trial of a kernel of this name"),
+                               ("#/problem/", "No such problem"), ("#/kernels/%E0%A4%A", "no trials of a kernel with this name"),
                                ("#/thermal/999", "Thermal log"), ("#/problem/0/nonsense", "Side by side"), ("#", "Night of the card"),
                                ("#/kernels/%3Cimg%20src%3Dx%20onerror%3Dalert(1)%3E", "<img src=x onerror=alert(1)>")):
             self.open(fragment, page)
@@ -93,8 +93,8 @@ class PoorDocumentsTest(BrowserTest):
 
 class WrongDocumentsTest(BrowserTest):
     def test_what_is_no_report_is_said(self):
-        for text, said in (("{}", "no Pascaline report"), ("null", "no Pascaline report"), ("[]", "no Pascaline report"),
-                           ('{"format": "pascaline-report", "version": 2}', "version 2"), ('{"title": 5}', "no Pascaline report")):
+        for text, said in (("{}", "not a Pascaline report"), ("null", "not a Pascaline report"), ("[]", "not a Pascaline report"),
+                           ('{"format": "pascaline-report", "version": 2}', "version 2"), ('{"title": 5}', "not a Pascaline report")):
             page = self.write(text, "wrong.html")
             self.open("", page)
             self.assertEqual(self.one("h1").text, "This report cannot be shown")

@@ -28,7 +28,7 @@ class ExplorerTest(BrowserTest):
         default = next(row for row in self.rows if row["default"])
         lines = self.compared()
         self.assertEqual(lines["Trial"], [f"#{best['trial']} (best)", f"#{default['trial']} (default)"])
-        self.assertEqual(float(lines["Time over the fastest of these"][1]), round(default["median_us"] / best["median_us"], 3))
+        self.assertEqual(float(lines["Time relative to the fastest of these"][1]), round(default["median_us"] / best["median_us"], 3))
         names = self.problem["configurations"]["columns"]
         differing = {name for name, a, b in zip(names, best["values"], default["values"]) if a != b}
         marked = self.script("return [...document.querySelectorAll('.compared tr.differs th')].map((cell) => cell.innerText)")
@@ -44,9 +44,9 @@ class ExplorerTest(BrowserTest):
             self.tick(row["trial"])
         lines = self.compared()
         self.assertEqual(lines["Trial"], [f"#{row['trial']}" for row in others])
-        self.assertEqual(lines["Registers a thread"], [str(row["registers"]) for row in others])
+        self.assertEqual(lines["Registers per thread"], [str(row["registers"]) for row in others])
         self.assertEqual(lines["SM clock"], ["1708 MHz".replace(" ", "\u00a0")] * 2)
-        for name in ("Median", "Shared memory a block", "Occupancy", "Local memory a thread (spills)", "Temperature", "Power"):
+        for name in ("Median", "Shared memory per block", "Occupancy", "Local memory per thread (spills)", "Temperature", "Power"):
             self.assertEqual(len(lines[name]), 2, name)
             self.assertNotIn("–", lines[name], name)
         self.assertEqual(len(self.all("figure canvas[aria-label^='Samples']")), 1)
@@ -59,7 +59,7 @@ class ExplorerTest(BrowserTest):
 
     def test_same_parameters_are_shown_on_request(self):
         self.assertNotIn("UNROLL", self.compared())
-        self.script("[...document.querySelectorAll('label')].find((label) => label.innerText.includes('the same too')).click()")
+        self.script("[...document.querySelectorAll('label')].find((label) => label.innerText.includes('that are the same')).click()")
         self.assertEqual(self.compared()["UNROLL"], ["4", "4"])
 
     def test_a_best_that_is_the_default_is_not_compared_with_itself(self):
@@ -112,13 +112,13 @@ class ExplorerTest(BrowserTest):
         self.assertIn("Achieved\n123\nGB/s", self.texts(".tiles li"))
         problem.update(gbs=None)
         self.open("#/problem/3", self.write(document, "nothing.html"))
-        self.assertIn("Achieved\nunknown\nneeds a time and the work of a launch", self.texts(".tiles li"))
+        self.assertIn("Achieved\nunknown\nneeds a time and the work per launch", self.texts(".tiles li"))
 
     def test_none_chosen_is_said(self):
         for row in self.rows:
             if row["best"] or row["default"]:
                 self.tick(row["trial"])
-        self.assertIn("No configuration is chosen.", self.one("main").text)
+        self.assertIn("No configuration is ticked.", self.one("main").text)
 
     def test_effects_and_pairs_are_the_documents(self):
         charts = self.texts(".charts.many figcaption strong")
@@ -158,7 +158,7 @@ class SearchesTest(BrowserTest):
         self.assertIn("Geometric mean over the problems", caption())
         self.script("const box = [...document.querySelectorAll('select')].find((one) => one.dataset.focus.startsWith('searches'));"
                     "box.selectedIndex = 1; box.dispatchEvent(new Event('change'))")
-        self.assertIn("One line a search", caption())
+        self.assertIn("One line per search", caption())
 
 
 class MeanTest(BrowserTest):

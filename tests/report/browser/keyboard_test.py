@@ -51,11 +51,11 @@ class KeyboardTest(BrowserTest):
         self.tab_to(lambda node: node.text == "matmul")
         self.press(Keys.ENTER)
         self.arrived(lambda: self.one("h1").text == "matmul")
-        self.tab_to(lambda node: node.tag_name == "button" and node.text.startswith("Gain"))
+        self.tab_to(lambda node: node.tag_name == "button" and node.text.startswith("Speedup"))
         self.press(Keys.SPACE)
         self.wait(lambda: self.sort_button("problems", "gain").find_element(By.XPATH, "..").get_attribute("aria-sort") ==
                   "descending")
-        self.wait(lambda: self.active().text.startswith("Gain"))
+        self.wait(lambda: self.active().text.startswith("Speedup"))
         self.tab_to(lambda node: node.tag_name == "a" and node.text.startswith("M="))
         self.press(Keys.ENTER)
         self.arrived(lambda: self.all(".compared"))

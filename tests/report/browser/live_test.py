@@ -117,7 +117,7 @@ class LiveTest(BrowserTest):
     def test_says_so_when_the_server_is_gone_and_when_it_is_back(self):
         self.load("#/failures")
         self.server.stop()
-        self.wait(lambda: "The server is gone" in self.one("#live-state").text, 20)
+        self.wait(lambda: "The server does not answer" in self.one("#live-state").text, 20)
         self.assertIn("Failures", self.one("h1").text)
         again = Server(self.server.document, self.server.port)
         self.server = again

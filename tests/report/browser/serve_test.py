@@ -1,4 +1,4 @@
-"""`pascaline serve` shows a sweep of the host device while it runs."""
+"""`pascaline serve` shows a sweep of the emulated device while it runs."""
 
 import contextlib
 import json
@@ -29,7 +29,7 @@ class ServeTest(BrowserTest):
     def sweep(self, trials):
         """A sweep that goes on until it is ended."""
         return subprocess.Popen(
-            [PROGRAM, "sweep", "--device", "host", "--kernel", "elementwise", "--problem", "COUNT=4096", "--trials", str(trials),
+            [PROGRAM, "sweep", "--device", "emulator", "--kernel", "elementwise", "--problem", "COUNT=4096", "--trials", str(trials),
              "--warm-cache", "--rounds", "2", "--max-samples", "10", "--jobs", "1", "--searcher", "random", "--quiet",
              "--db", self.database])
 
@@ -117,7 +117,7 @@ class ServeTest(BrowserTest):
         finally:
             self.end(sweep)
         self.assertEqual(self.end(serve), 0)
-        self.wait(lambda: "The server is gone" in self.one("#live-state").text, 20)
+        self.wait(lambda: "The server does not answer" in self.one("#live-state").text, 20)
         self.assertEqual([e for e in self.complaints() if "ERR_CONNECTION_REFUSED" not in e["message"]], [])
 
 

@@ -62,7 +62,7 @@ class TablesTest(BrowserTest):
         self.assertTrue(all("M=16 N=4096" in text for text in shown))
         self.assertIn(f"{len(shown)} of {total}", self.table("problems").find_element(By.CSS_SELECTOR, "output").text)
         box.send_keys("nothing like it")
-        self.assertEqual(self.column("problems", "problem"), ["No row passes the filter."])
+        self.assertEqual(self.column("problems", "problem"), ["No row matches the filters."])
 
     def test_filters_by_state(self):
         select = self.table("problems").find_element(By.CSS_SELECTOR, "select")

@@ -55,7 +55,7 @@ TEST_F(BundleDispatchTest, RunsWinnersAndDefaultsWithoutACompiler) {
   EXPECT_EQ(dispatcher.target().architecture, "host");
   EXPECT_EQ(device_.loads, 0) << "nothing is loaded before it is asked for";
   const Prepared& exact = dispatcher.prepare(scale_problem(8, 20));
-  EXPECT_EQ(exact.plan.provenance, Provenance::exact) << exact.plan.because;
+  EXPECT_EQ(exact.plan.provenance, Provenance::exact) << exact.plan.reason;
   EXPECT_EQ(exact.plan.config, scale_config(32, 2));
   EXPECT_EQ(exact.plan.expected->median_us, 10);
   EXPECT_EQ(dispatcher.prepare(scale_problem(9, 20)).plan.provenance, Provenance::nearest);
@@ -72,16 +72,17 @@ TEST_F(BundleDispatchTest, WhatItLacksFallsBackAsFarAsThereIsCode) {
   const Prepared& prepared = dispatcher.prepare(scale_problem(8, 20));
   EXPECT_TRUE(contains(::testing::internal::GetCapturedStderr(), "has no code for it"));
   EXPECT_EQ(prepared.plan.provenance, Provenance::default_config);
-  EXPECT_TRUE(contains(prepared.plan.because, "--workload")) << prepared.plan.because;
+  EXPECT_TRUE(contains(prepared.plan.reason, "--workload")) << prepared.plan.reason;
   ::testing::internal::CaptureStderr();
   const std::string message = message_of([&] { (void)dispatcher.prepare(scale_problem(8, 20, ElementType::int32)); });
   (void)::testing::internal::GetCapturedStderr();
-  EXPECT_TRUE(contains(message, "has no code for it; make one that has, with pascaline bundle --workload")) << message;
+  EXPECT_TRUE(contains(message, "has no code for it; make one that has it, with pascaline bundle --workload"))
+      << message;
 }
 
 TEST_F(BundleDispatchTest, NothingElseIsTakenBesides) {
   Dispatcher dispatcher(device_, options_);
-  EXPECT_TRUE(contains(message_of([&] { dispatcher.reload(std::nullopt); }), "cannot take no winners instead of"));
+  EXPECT_TRUE(contains(message_of([&] { dispatcher.reload(std::nullopt); }), "cannot use no winners instead of"));
   EXPECT_TRUE(contains(message_of([&] { dispatcher.reload("a.db"); }), "the winners of a.db instead of"));
   EXPECT_EQ(dispatcher.plan(scale_problem(8, 20)).provenance, Provenance::exact) << "nothing has changed";
   options_.database = "a.db";
@@ -95,12 +96,12 @@ TEST_F(BundleDispatchTest, NothingElseIsTakenBesides) {
   options_.nvrtc.clear();
   options_.bundle.reset();
   options_.any_device = true;
-  EXPECT_TRUE(contains(refusal(), "none is given")) << refusal();
+  EXPECT_TRUE(contains(refusal(), "no bundle is given")) << refusal();
 }
 
 TEST_F(BundleDispatchTest, AnotherDeviceIsRefusedUnlessItMayBeAny) {
   write([](json& m) { m["device"]["name"] = "another processor"; });
-  expect_refused("its winners were measured on another processor (4 multiprocessors), and host is a processor (4");
+  expect_refused("its winners were measured on another processor (4 multiprocessors), and emulator is a processor (4");
   EXPECT_TRUE(contains(refusal(), "--any-device"));
   options_.any_device = true;
   EXPECT_EQ(Dispatcher(device_, options_).plan(scale_problem(8, 20)).provenance, Provenance::exact);
@@ -137,7 +138,8 @@ TEST_F(BundleDispatchTest, CodeForAnotherArchitectureIsRefused) {
   write(encode_bundle(other));
   options_.any_device = true;
   expect_refused(
-      "its code is PTX for sm_61, and host (a processor) is host; make one with pascaline bundle --arch host");
+      "its code is PTX for sm_61, and emulator (a processor) is emulator; make one with pascaline bundle --arch "
+      "emulator");
 }
 
 TEST_F(BundleDispatchTest, OtherKernelsAreRefused) {
@@ -152,7 +154,7 @@ TEST_F(BundleDispatchTest, OtherKernelsAreRefused) {
   expect_refused_by_itself("scale.json");
   write_scale_kernel(folder_.path());
   write([](json& m) { m["kernels"][0]["name"] = "../scale"; });
-  expect_refused_by_itself("is no kernel's name");
+  expect_refused_by_itself("is not a kernel's name");
 }
 
 TEST_F(BundleDispatchTest, AlteredParametersAreRefusedThoughTheHashesAreRight) {
@@ -171,12 +173,12 @@ TEST_F(BundleDispatchTest, AlteredParametersAreRefusedThoughTheHashesAreRight) {
       {[](json& m) { m["kernels"][0]["winners"][0]["dimensions"][0][1] = INT64_C(1) << 40; }, "grid size"},
       {[](json& m) { m["kernels"][0]["winners"][0]["dimensions"][0][0] = "LINES"; }, "is 'ROWS', not 'LINES'"},
       {[](json& m) { m["kernels"][0]["winners"][0]["types"][0][1] = "float16"; }, "does not fit kernel 'scale'"},
-      {[](json& m) { m["limits"]["max_threads_per_block"] = 16; }, "threads a block"},
+      {[](json& m) { m["limits"]["max_threads_per_block"] = 16; }, " threads; the device allows"},
       {[](json& m) { m["kernels"][0]["function"] = "other"; }, "its code is of function other"},
       {[](json& m) { m["kernels"][0]["codes"][0]["defines"][0] = "BLOCK=33"; }, "BLOCK=33, which is not among"},
-      {[](json& m) { m["kernels"][0]["codes"][0]["defines"][3] = "T=float16"; }, "T=float16, which is no type"},
+      {[](json& m) { m["kernels"][0]["codes"][0]["defines"][3] = "T=float16"; }, "T=float16, which is not a type"},
       {[](json& m) { m["kernels"][0]["codes"][0]["defines"].push_back("X=1"); }, "a macro X=1"},
-      {[](json& m) { m["kernels"][0]["codes"][0]["defines"].erase(0); }, "no macro BLOCK"},
+      {[](json& m) { m["kernels"][0]["codes"][0]["defines"].erase(0); }, "lacks the macro BLOCK"},
       {[](json& m) { m["kernels"][0]["codes"][0]["options"].push_back("-G"); }, "compiled with -G"}};
   for (const Case& one : cases) {
     write(one.change);
@@ -185,7 +187,7 @@ TEST_F(BundleDispatchTest, AlteredParametersAreRefusedThoughTheHashesAreRight) {
 }
 
 TEST_F(BundleDispatchTest, RunsOnTheHost) {
-  const auto host = open_device("host");
+  const auto host = open_device("emulator");
   Bundle real = scale_bundle(folder_.path(), host->info());
   real.kernels[0].codes.clear();
   {
@@ -208,7 +210,7 @@ TEST_F(BundleDispatchTest, RunsOnTheHost) {
   write(encode_bundle(real));
   Dispatcher dispatcher(*host, options_);
   const Prepared& prepared = dispatcher.prepare(scale_problem(8, 20));
-  EXPECT_EQ(prepared.plan.provenance, Provenance::exact) << prepared.plan.because;
+  EXPECT_EQ(prepared.plan.provenance, Provenance::exact) << prepared.plan.reason;
   const std::vector<float> x(160, 1.5F);
   std::vector<float> y(160);
   const Buffer from = host->allocate(640);

@@ -97,7 +97,7 @@ TEST_F(BundleTest, HeaderFields) {
   expect_refused(with_byte(23, '\x7F'), "bytes of manifest", "manifest beyond the file");
   expect_refused(with_byte(18, 8), "bytes of manifest", "a large manifest");
   expect_refused(with_byte(24, static_cast<char>(bytes_[24] + 1)), "where its header says", "file size");
-  expect_refused(with_byte(40, 'x'), "does not have the hash in its header", "hash");
+  expect_refused(with_byte(40, 'x'), "is not the one in its header", "hash");
 }
 
 TEST_F(BundleTest, SwappedCodeIsFound) {
@@ -120,26 +120,27 @@ TEST_F(BundleTest, ManifestsThatMakeNoSense) {
       {"unknown field", [](json& m) { m["more"] = 1; }, "unknown key 'more'"},
       {"missing field", [](json& m) { m.erase("toolkit"); }, "'toolkit' is missing"},
       {"kind of another architecture", [](json& m) { m["architecture"] = "sm_61"; }, "/kind: there is no code of kind"},
-      {"no kind", [](json& m) { m["kind"] = "elf"; }, "'elf' is no kind of code"},
+      {"no kind", [](json& m) { m["kind"] = "elf"; }, "'elf' is not a kind of code"},
       {"other target", [](json& m) { m["toolkit"]["target"] = "sm_61"; }, "/toolkit/target: is sm_61, not host"},
       {"limit of zero", [](json& m) { m["limits"]["sm_count"] = 0; }, "/limits/sm_count: 0 is not from 1"},
       {"limit too many", [](json& m) { m["limits"]["more"] = 1; }, "/limits: has 15 entries"},
       {"limit missing", [](json& m) { m["limits"].erase("warp_size"); }, "'warp_size' is missing"},
-      {"other multiprocessors", [](json& m) { m["device"]["sm_count"] = 5; }, "another number than in the limits"},
+      {"other multiprocessors", [](json& m) { m["device"]["sm_count"] = 5; }, "differs from the number in the limits"},
       {"device of another kind", [](json& m) { m["device"]["kind"] = "cuda"; }, "do not run this code"},
-      {"winners of no device", [](json& m) { m["device"] = nullptr; }, "/winners: are of no device"},
+      {"winners of no device", [](json& m) { m["device"] = nullptr; },
+       "/winners: are there, but the bundle names no device"},
       {"two lines in an unknown field", [](json& m) { m["a\nb"] = 1; }, "unknown key 'a?b'"},
-      {"kernel twice", [](json& m) { m["kernels"].push_back(m["kernels"][0]); }, "'scale' stands twice"},
+      {"kernel twice", [](json& m) { m["kernels"].push_back(m["kernels"][0]); }, "'scale' is a duplicate"},
       {"too many kernels",
        [](json& m) {
          m["kernels"] = json::array();
          for (int i = 0; i < 300; ++i) m["kernels"].push_back(1);
        },
-       "has 300 entries, a bundle at most 256"},
+       "has 300 entries; a bundle has at most 256"},
       {"no code", [](json& m) { m["kernels"][0]["codes"] = json::array(); }, "hold no code"},
       {"code left over", [](json& m) { m["kernels"][0]["codes"].erase(1); }, "bytes of code"},
       {"code twice", [](json& m) { m["kernels"][0]["codes"][1]["defines"] = m["kernels"][0]["codes"][0]["defines"]; },
-       "there is such code already"},
+       "is a duplicate of earlier code"},
       {"overlap", [](json& m) { m["kernels"][0]["codes"][1]["offset"] = 0; }, "/codes/1/offset: is 0"},
       {"gap", [](json& m) { m["kernels"][0]["codes"][1]["offset"] = 128; }, "/codes/1/offset: is 128"},
       {"negative size", [](json& m) { m["kernels"][0]["codes"][1]["bytes"] = -1; }, "/codes/1/bytes: -1 is not"},
@@ -154,7 +155,7 @@ TEST_F(BundleTest, ManifestsThatMakeNoSense) {
       {"no element type", [](json& m) { m["kernels"][0]["winners"][0]["types"][0][1] = "float12"; }, "no element type"},
       {"dimension of text", [](json& m) { m["kernels"][0]["winners"][0]["dimensions"][0][1] = "8"; }, "an integer"},
       {"configuration of lists", [](json& m) { m["kernels"][0]["winners"][0]["config"]["BLOCK"] = json::array(); },
-       "no number, boolean or text"},
+       "not a number, a boolean or text"},
       {"no time", [](json& m) { m["kernels"][0]["winners"][0]["median_us"] = nullptr; }, "expected a number"},
       {"interval beside the median", [](json& m) { m["kernels"][0]["winners"][0]["low_us"] = 10.5; }, "/low_us: 10.5"},
       {"confidence", [](json& m) { m["kernels"][0]["winners"][0]["confidence"] = 1.5; }, "/confidence: 1.5"}};

@@ -49,15 +49,15 @@ TEST(GenerationConfigTest, KeysLeftOutAreNeutral) {
 TEST(GenerationConfigTest, ImpossibleValuesAreNamed) {
   const ModelConfig config = config_of("tiny_a");
   const std::vector<std::pair<const char*, const char*>> refusals{
-      {R"({"temperature": 0})", "/temperature: 0 is not possible"},
-      {R"({"temperature": -1})", "/temperature: -1 is not possible"},
+      {R"({"temperature": 0})", "/temperature: 0 is out of range"},
+      {R"({"temperature": -1})", "/temperature: -1 is out of range"},
       {R"({"temperature": "warm"})", "/temperature: expected a number"},
-      {R"({"top_p": 0})", "/top_p: 0 is not possible"},
-      {R"({"top_p": 1.01})", "/top_p: 1.01 is not possible"},
+      {R"({"top_p": 0})", "/top_p: 0 is out of range"},
+      {R"({"top_p": 1.01})", "/top_p: 1.01 is out of range"},
       {R"({"top_k": -1})", "/top_k: -1 is no possible number"},
       {R"({"top_k": 2.5})", "/top_k: expected an integer"},
       {R"({"top_k": 4294967296})", "/top_k: 4294967296 is no possible number"},
-      {R"({"repetition_penalty": 0})", "/repetition_penalty: 0 is not possible"},
+      {R"({"repetition_penalty": 0})", "/repetition_penalty: 0 is out of range"},
       {R"({"do_sample": 1})", "/do_sample: expected true or false"},
       {R"({"eos_token_id": 512})", "/eos_token_id: token 512 is not in the vocabulary"},
       {R"({"eos_token_id": [1, -1]})", "/eos_token_id/1: token -1 is not in the vocabulary"},

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "runtime/checkpoint/generation_config.hpp"
-#include "runtime/checkpoint/tensor_list.hpp"
+#include "runtime/checkpoint/weight_table.hpp"
 #include "tests/core/util/mutator.hpp"
 #include "tests/runtime/checkpoint/model_fixture.hpp"
 
@@ -47,7 +47,7 @@ class ModelConfigFuzzTest : public ::testing::Test {
       for (const TensorSpec& tensor : required_tensors(config)) {
         ASSERT_GT(tensor.elements(), 0) << tensor.name;
       }
-      ASSERT_GT(config.vision.head_dim(), 0);
+      ASSERT_GT(config.vision ? config.vision->head_dim() : 1, 0);
     } catch (const ModelError& error) {
       expect_told(error);
     }
@@ -75,7 +75,7 @@ class ModelConfigFuzzTest : public ::testing::Test {
 
 TEST_F(ModelConfigFuzzTest, AlteredConfigurationsAreRefusedOrUsable) {
   Mutator mutator(fuzz_seed() + 21, kConfigWords);
-  const std::array<json, 2> seeds{config_json("tiny_a"), config_json("qwen3_vl_8b")};
+  const std::array<json, 3> seeds{config_json("tiny_a"), config_json("qwen3_vl_8b"), config_json("qwen3_0.6b")};
   const auto end = Clock::now() + fuzz_time(5);
   while (Clock::now() < end || refused_ < 50 || accepted_ < 1) {
     ASSERT_NO_FATAL_FAILURE(try_config(mutator.altered(seeds[mutator.below(seeds.size())]).dump()));

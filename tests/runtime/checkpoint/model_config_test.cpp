@@ -43,7 +43,9 @@ TEST(ModelConfigTest, ReadsTheRealModel) {
   EXPECT_EQ(text.rope_theta, 5e6);
   EXPECT_EQ(text.mrope_section, (std::array<std::int64_t, 3>{24, 20, 20}));
   EXPECT_TRUE(text.tied);
-  const VisionConfig& vision = config.vision;
+  EXPECT_EQ(config.family, ModelFamily::qwen3_vl);
+  ASSERT_TRUE(config.vision.has_value());
+  const VisionConfig& vision = *config.vision;
   EXPECT_EQ(vision.hidden, 1024);
   EXPECT_EQ(vision.depth, 24);
   EXPECT_EQ(vision.heads, 16);
@@ -55,10 +57,10 @@ TEST(ModelConfigTest, ReadsTheRealModel) {
   EXPECT_EQ(vision.out_hidden, 2048);
   EXPECT_EQ(vision.position_side(), 48);
   EXPECT_EQ(vision.deepstack_indexes, (std::vector<std::int64_t>{5, 11, 17}));
-  EXPECT_EQ(config.image_token, 151655);
-  EXPECT_EQ(config.video_token, 151656);
-  EXPECT_EQ(config.vision_start_token, 151652);
-  EXPECT_EQ(config.vision_end_token, 151653);
+  EXPECT_EQ(vision.image_token, 151655);
+  EXPECT_EQ(vision.video_token, 151656);
+  EXPECT_EQ(vision.start_token, 151652);
+  EXPECT_EQ(vision.end_token, 151653);
   EXPECT_EQ(config.eos_tokens, std::vector<std::int64_t>{151645});
 }
 
@@ -69,8 +71,8 @@ TEST(ModelConfigTest, ReadsTheLargerModels) {
   EXPECT_TRUE(four.text.tied);
   const ModelConfig eight = config_of("qwen3_vl_8b");
   EXPECT_FALSE(eight.text.tied);
-  EXPECT_EQ(eight.vision.head_dim(), 72);
-  EXPECT_EQ(eight.vision.deepstack_indexes, (std::vector<std::int64_t>{8, 16, 24}));
+  EXPECT_EQ(eight.vision->head_dim(), 72);
+  EXPECT_EQ(eight.vision->deepstack_indexes, (std::vector<std::int64_t>{8, 16, 24}));
 }
 
 TEST(ModelConfigTest, EveryKeyOfAForwardPassIsRequired) {
@@ -167,16 +169,16 @@ struct Refusal {
 
 TEST(ModelConfigTest, SizesMustFitTogether) {
   const std::vector<Refusal> refusals{
-      {"/text_config/num_key_value_heads", 3, "num_attention_heads 4 is no multiple of num_key_value_heads 3"},
+      {"/text_config/num_key_value_heads", 3, "num_attention_heads 4 is not a multiple of num_key_value_heads 3"},
       {"/text_config/head_dim", 15, "head_dim 15 is odd"},
       {"/text_config/head_dim", 18, "does not add up to half of head_dim, 9"},
       {"/text_config/rope_scaling/mrope_section", {2, 4, 2}, "cannot be interleaved"},
       {"/text_config/rope_scaling/mrope_section", {2, 3, 3}, "cannot be interleaved"},
       {"/text_config/rope_scaling/mrope_section", {8, 2, -2}, "mrope_section/2: not a possible size"},
       {"/text_config/rope_scaling/mrope_section", {4, 4}, "expected three numbers"},
-      {"/vision_config/num_heads", 3, "hidden_size 32 is no multiple of num_heads 3"},
-      {"/vision_config/num_heads", 16, "heads of 2 values are no multiple of 4"},
-      {"/vision_config/num_position_embeddings", 15, "num_position_embeddings 15 is no square"},
+      {"/vision_config/num_heads", 3, "hidden_size 32 is not a multiple of num_heads 3"},
+      {"/vision_config/num_heads", 16, "heads of 2 values are not a multiple of 4"},
+      {"/vision_config/num_position_embeddings", 15, "num_position_embeddings 15 is not a square"},
       {"/vision_config/out_hidden_size", 32, "out_hidden_size 32 is not the decoder's hidden_size 64"},
       {"/vision_config/deepstack_visual_indexes", {2}, "there is no block 2 of 2"},
       {"/vision_config/deepstack_visual_indexes", {-1}, "there is no block -1 of 2"},
@@ -196,8 +198,12 @@ TEST(ModelConfigTest, SizesMustFitTogether) {
 
 TEST(ModelConfigTest, OtherModelsAreRefused) {
   const std::vector<Refusal> refusals{
-      {"/model_type", "qwen2_5_vl", R"("qwen2_5_vl" is not supported, only "qwen3_vl")"},
-      {"/model_type", "qwen3_vl_moe", R"("qwen3_vl_moe" is not supported)"},
+      {"/model_type", "qwen2_5_vl",
+       "config.json:/model_type: the model family 'qwen2_5_vl' is not known, only 'qwen3_vl' (Qwen3-VL) and 'qwen3' "
+       "(Qwen3, text only); take a model of one of these"},
+      {"/model_type", "qwen3_vl_moe", "the model family 'qwen3_vl_moe' is not known"},
+      {"/model_type", 3, "/model_type: expected text"},
+      {"/model_type", "qwen3", "this key is unknown"},
       {"/text_config/model_type", "llama", R"("llama" is not supported)"},
       {"/vision_config/model_type", "clip", R"("clip" is not supported, only "qwen3_vl" or "qwen3_vl_vision")"},
       {"/text_config/attention_bias", true, "/text_config/attention_bias: true is not supported, only false"},
@@ -206,10 +212,66 @@ TEST(ModelConfigTest, OtherModelsAreRefused) {
       {"/text_config/rope_scaling/rope_type", "yarn", R"("yarn" is not supported, only "default")"},
       {"/quantization_config", {{"quant_method", "fp8"}}, "quantised models are not supported"},
       {"/quantization", {{"bits", 4}}, "quantised models are not supported"},
-      {"/text_config/tie_word_embeddings", false, "is not what it is at the top"}};
+      {"/text_config/tie_word_embeddings", false, "differs from the one at the top level"}};
   for (const Refusal& refusal : refusals) {
     PASCALINE_EXPECT_SAYS(complaint_with(refusal.pointer, refusal.value), refusal.complaint);
   }
+}
+
+TEST(ModelConfigTest, ReadsTextOnlyModels) {
+  const ModelConfig small = config_of("qwen3_0.6b");
+  EXPECT_EQ(small.family, ModelFamily::qwen3);
+  EXPECT_FALSE(small.vision.has_value());
+  EXPECT_EQ(small.text.hidden, 1024);
+  EXPECT_EQ(small.text.layers, 28);
+  EXPECT_EQ(small.text.heads, 16);
+  EXPECT_EQ(small.text.kv_heads, 8);
+  EXPECT_EQ(small.text.head_dim, 128);
+  EXPECT_EQ(small.text.intermediate, 3072);
+  EXPECT_EQ(small.text.vocab, 151936);
+  EXPECT_EQ(small.text.max_positions, 40960);
+  EXPECT_EQ(small.text.rope_theta, 1e6);
+  EXPECT_EQ(small.text.mrope_section, (std::array<std::int64_t, 3>{64, 0, 0})) << "positions have one axis";
+  EXPECT_TRUE(small.text.tied);
+  EXPECT_EQ(small.eos_tokens, std::vector<std::int64_t>{151645});
+  const ModelConfig larger = config_of("qwen3_1.7b");
+  EXPECT_EQ(larger.text.hidden, 2048);
+  EXPECT_EQ(larger.text.intermediate, 6144);
+}
+
+TEST(ModelConfigTest, EveryKeyOfATextOnlyModelIsRequired) {
+  for (const char* key : {"model_type", "attention_bias", "head_dim", "hidden_act", "hidden_size", "intermediate_size",
+                          "max_position_embeddings", "num_attention_heads", "num_hidden_layers", "num_key_value_heads",
+                          "rms_norm_eps", "rope_theta", "tie_word_embeddings", "vocab_size"}) {
+    json document = config_json("qwen3_0.6b");
+    ASSERT_EQ(document.erase(key), 1U) << key;
+    const std::string complaint = config_complaint(document.dump());
+    PASCALINE_EXPECT_SAYS(complaint, std::string("the key '") + key + "'");
+    PASCALINE_EXPECT_SAYS(complaint, "is missing");
+  }
+}
+
+TEST(ModelConfigTest, TextOnlyModelsOfOtherKindsAreRefused) {
+  const auto complaint = [](const char* pointer, const json& value) {
+    json document = config_json("qwen3_0.6b");
+    document[Pointer(pointer)] = value;
+    return config_complaint(document.dump());
+  };
+  PASCALINE_EXPECT_SAYS(complaint("/rope_scaling", {{"rope_type", "yarn"}, {"factor", 4.0}}),
+                        R"(/rope_scaling/rope_type: "yarn" is not supported, only "default")");
+  PASCALINE_EXPECT_SAYS(complaint("/use_sliding_window", true), "true is not supported, only false");
+  PASCALINE_EXPECT_SAYS(complaint("/head_dim", 127), "head_dim 127 is odd");
+  PASCALINE_EXPECT_SAYS(complaint("/num_experts", 128), "this key is unknown");
+  PASCALINE_EXPECT_SAYS(complaint("/vision_config", json::object()), "/vision_config: {}: this key is unknown");
+  PASCALINE_EXPECT_SAYS(complaint("/eos_token_id", 151936), "token 151936 is not in the vocabulary");
+  PASCALINE_EXPECT_SAYS(complaint("/quantization_config", {{"quant_method", "awq"}}), "quantised models");
+  PASCALINE_EXPECT_SAYS(complaint("/hidden_size", 1 << 20), "accepted");
+  EXPECT_EQ(complaint("/eos_token_id", {1, 2}), "accepted");
+  json later = config_json("qwen3_0.6b");
+  later.erase("rope_theta");
+  later["rope_parameters"] = {{"rope_type", "default"}, {"rope_theta", 1e6}};
+  later["layer_types"] = json::array({"full_attention"});
+  EXPECT_EQ(parse_model_config(later.dump(), "config.json"), config_of("qwen3_0.6b"));
 }
 
 TEST(ModelConfigTest, SpellingsOfOtherVersionsAreRead) {
@@ -243,7 +305,7 @@ TEST(ModelConfigTest, TextThatIsNoConfigurationIsRefused) {
   for (const char* text : {"", "null", "[]", "{", "{} x", "\"config\"", "7"}) {
     PASCALINE_EXPECT_SAYS(config_complaint(text), "config.json: ");
   }
-  PASCALINE_EXPECT_SAYS(config_complaint(R"({"model_type": "qwen3_vl", "model_type": "qwen3_vl"})"), "stands twice");
+  PASCALINE_EXPECT_SAYS(config_complaint(R"({"model_type": "qwen3_vl", "model_type": "qwen3_vl"})"), "is a duplicate");
 }
 
 TEST(ModelConfigTest, TheFileIsNamed) {
@@ -256,7 +318,7 @@ TEST(ModelConfigTest, TheFileIsNamed) {
   PASCALINE_EXPECT_SAYS(complaint_of(load), "bytes are too many");
   std::filesystem::remove(folder.path() / "config.json");
   std::filesystem::create_directory(folder.path() / "config.json");
-  PASCALINE_EXPECT_SAYS(complaint_of(load), "no regular file");
+  PASCALINE_EXPECT_SAYS(complaint_of(load), "not a regular file");
 }
 
 }  // namespace

@@ -86,10 +86,10 @@ TEST_F(ModelFilesTest, NoPathLeavesTheFolder) {
                            "..\\one.safetensors", ".hidden.safetensors", "one.bin", "one.safetensors/"}) {
     map_["a"] = name;
     PASCALINE_EXPECT_SAYS(said(), "index.json:/weight_map/a: ");
-    PASCALINE_EXPECT_SAYS(said(), "is no name of a safetensors file in this folder");
+    PASCALINE_EXPECT_SAYS(said(), "is not the name of a safetensors file in this folder");
   }
   map_["a"] = std::string("one\0.safetensors", 16);
-  PASCALINE_EXPECT_SAYS(said(), "is no name of a safetensors file");
+  PASCALINE_EXPECT_SAYS(said(), "is not the name of a safetensors file");
 }
 
 TEST_F(ModelFilesTest, TheIndexMustBeOne) {
@@ -99,7 +99,7 @@ TEST_F(ModelFilesTest, TheIndexMustBeOne) {
   PASCALINE_EXPECT_SAYS(said(R"({"weight_map": []})"), "/weight_map: expected an object");
   PASCALINE_EXPECT_SAYS(said(R"({"weight_map": {}})"), "/weight_map: 0 files are not possible");
   PASCALINE_EXPECT_SAYS(said(R"({"weight_map": {"a": 1}})"), "/weight_map/a: expected text");
-  PASCALINE_EXPECT_SAYS(said(R"({"weight_map": {"a": "one.safetensors", "a": "two.safetensors"}})"), "stands twice");
+  PASCALINE_EXPECT_SAYS(said(R"({"weight_map": {"a": "one.safetensors", "a": "two.safetensors"}})"), "is a duplicate");
 }
 
 TEST_F(ModelFilesTest, ADamagedShardIsNamed) {

@@ -17,7 +17,8 @@
 
 namespace pascaline::testing {
 
-/// A config.json of the test's data: `qwen3_vl_2b`, `qwen3_vl_4b`, `qwen3_vl_8b`, `tiny_a`, `tiny_b`.
+/// A config.json of the test's data: `qwen3_vl_2b`, `qwen3_vl_4b`, `qwen3_vl_8b`, `tiny_a`, `tiny_b`, `qwen3_0.6b`,
+/// `qwen3_1.7b`.
 [[nodiscard]] std::string config_text(const std::string& name);
 [[nodiscard]] nlohmann::json config_json(const std::string& name);
 [[nodiscard]] ModelConfig config_of(const std::string& name);

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "runtime/checkpoint/safetensors.hpp"
-#include "runtime/checkpoint/tensor_list.hpp"
+#include "runtime/checkpoint/weight_table.hpp"
 #include "tests/core/util/mutator.hpp"
 #include "tests/runtime/checkpoint/model_fixture.hpp"
 

@@ -74,7 +74,7 @@ TEST(SafetensorsHeaderTest, HeaderLengthsMustBeWithinTheFile) {
   bytes[2] = 1;  // 65536 more
   PASCALINE_EXPECT_SAYS(header_complaint(bytes), "goes beyond the");
   bytes[7] = 1;
-  PASCALINE_EXPECT_SAYS(header_complaint(bytes), "no safetensors file");
+  PASCALINE_EXPECT_SAYS(header_complaint(bytes), "not a safetensors file");
   const std::uint64_t lengths[] = {100'000'001, UINT64_MAX, UINT64_MAX - 7, std::uint64_t{1} << 63U};
   for (const std::uint64_t length : lengths) {
     std::memcpy(bytes.data(), &length, sizeof length);
@@ -93,7 +93,7 @@ TEST(SafetensorsHeaderTest, EveryTruncationIsRefused) {
 
 TEST(SafetensorsHeaderTest, HeadersMustBeJsonObjects) {
   for (const char* header : {" {}", "[]", "null", "7", "\"w\"", "\xEF\xBB\xBF{}", "x"}) {
-    PASCALINE_EXPECT_SAYS(complaint(header, 0), "m.safetensors: the header is no JSON object");
+    PASCALINE_EXPECT_SAYS(complaint(header, 0), "m.safetensors: the header is not a JSON object");
   }
   for (const char* header : {"{", "{}}", "{} {}", "{\"w\":}", "{\"\xFF\":{}}", "{\"\\ud800\":{}}", "{\"a\" 1}",
                              "{/**/}", "{'w':{}}", "{\"__metadata__\":{\"a\":\"\xC0\x80\"}}"}) {
@@ -107,11 +107,11 @@ TEST(SafetensorsHeaderTest, NamesStandOnce) {
   PASCALINE_EXPECT_SAYS(complaint(R"({"w":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},
                                       "w":{"dtype":"U8","shape":[1],"data_offsets":[1,2]}})",
                                   2),
-                        "the name 'w' stands twice");
-  PASCALINE_EXPECT_SAYS(complaint(R"({"__metadata__":{},"__metadata__":{}})", 0), "'__metadata__' stands twice");
-  PASCALINE_EXPECT_SAYS(complaint(R"({"__metadata__":{"a":"1","a":"2"}})", 0), "the key 'a' stands twice");
+                        "the name 'w' is a duplicate");
+  PASCALINE_EXPECT_SAYS(complaint(R"({"__metadata__":{},"__metadata__":{}})", 0), "'__metadata__' is a duplicate");
+  PASCALINE_EXPECT_SAYS(complaint(R"({"__metadata__":{"a":"1","a":"2"}})", 0), "the key 'a' is a duplicate");
   PASCALINE_EXPECT_SAYS(complaint(R"({"w":{"dtype":"U8","dtype":"U8","shape":[1],"data_offsets":[0,1]}})", 1),
-                        "tensor 'w': the key 'dtype' stands twice");
+                        "tensor 'w': the key 'dtype' is a duplicate");
 }
 
 TEST(SafetensorsHeaderTest, OnlyWhatTheFormatAllowsMayStandThere) {
@@ -135,8 +135,10 @@ TEST(SafetensorsHeaderTest, OnlyWhatTheFormatAllowsMayStandThere) {
       {R"({"w":{"dtype":"U8","shape":[{}],"data_offsets":[0,0]}})", "has an object at 'shape'"},
       {R"({"w":{"dtype":"U8","shape":["0"],"data_offsets":[0,0]}})", "has text at 'shape'"},
       {R"({"w":{"dtype":"U8","shape":"0","data_offsets":[0,0]}})", "has text at 'shape'"},
-      {R"({"w":{"dtype":"U8","shape":[0.0],"data_offsets":[0,0]}})", "'0.0', which is no integer of 64 bits"},
-      {R"({"w":{"dtype":"U8","shape":[18446744073709551616],"data_offsets":[0,0]}})", "no integer of 64 bits"},
+      {R"({"w":{"dtype":"U8","shape":[0.0],"data_offsets":[0,0]}})",
+       "'0.0', which is not an integer that fits 64 bits"},
+      {R"({"w":{"dtype":"U8","shape":[18446744073709551616],"data_offsets":[0,0]}})",
+       "not an integer that fits 64 bits"},
       {R"({"w":{"dtype":"U8","shape":[9223372036854775808],"data_offsets":[0,0]}})", "exceeds 63 bits"},
       {R"({"w":{"dtype":"U8","shape":[-1],"data_offsets":[0,0]}})", "tensor 'w': -1 is negative"},
       {R"({"w":{"dtype":"U8","shape":[0],"data_offsets":[-1,0]}})", "tensor 'w': -1 is negative"},

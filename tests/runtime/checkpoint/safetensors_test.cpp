@@ -90,8 +90,8 @@ TEST(SafetensorsTest, OnlyRegularFilesAreMapped) {
   const auto open = [](const std::filesystem::path& file) {
     return complaint_of([&] { const Safetensors opened(file); });
   };
-  PASCALINE_EXPECT_SAYS(open(pipe), "pipe: this is no regular file");
-  PASCALINE_EXPECT_SAYS(open(folder.path()), "this is no regular file");
+  PASCALINE_EXPECT_SAYS(open(pipe), "pipe: this is not a regular file");
+  PASCALINE_EXPECT_SAYS(open(folder.path()), "this is not a regular file");
   PASCALINE_EXPECT_SAYS(open(folder.path() / "absent"), "absent: cannot open this file: No such file");
   PASCALINE_EXPECT_SAYS(open(folder.write("empty", "")), "empty: 0 bytes are too few");
 }

@@ -49,8 +49,9 @@ TEST(HashWeightsTest, FirstValuesAreThePublishedOnes) {
   }
   const std::array<float, 4> pixels{-0.937500F, -0.992188F, -0.351562F, 0.304688F};
   for (std::size_t i = 0; i < 4; ++i) {
-    EXPECT_NEAR(hash_weight("pixel_values", i), pixels[i], 6e-7);
-    EXPECT_EQ(hash_weight(kEmbedding, i), floats_of(hash_weights(config_of("tiny_a")), {kEmbedding, {512, 64}})[i]);
+    EXPECT_NEAR(hash_pixel(i), pixels[i], 6e-7);
+    const TensorSpec embedding{kEmbedding, {512, 64}};
+    EXPECT_EQ(hash_weight(embedding, i), floats_of(hash_weights(config_of("tiny_a")), embedding)[i]);
   }
 }
 

@@ -115,7 +115,7 @@ TEST_F(ArgumentsTest, ScalarsTakeTheirElementType) {
 }
 
 TEST_F(ArgumentsTest, PooledScratchIsSharedAndGatheredBuffersAreTheCallers) {
-  ScratchPool pool;
+  ScratchPool pool(device_.memory());
   const LaunchArguments first(device_, bound_, scale_config(64, 2), pool);
   const LaunchArguments second(device_, bound_, scale_config(64, 4), pool);
   EXPECT_EQ(value_at<void*>(first, 2), value_at<void*>(second, 2));
@@ -132,14 +132,14 @@ TEST_F(ArgumentsTest, PooledScratchIsSharedAndGatheredBuffersAreTheCallers) {
 
 TEST(ScratchPoolTest, GivesOneLaunchDistinctBuffersAndTheSmallestThatFits) {
   FakeDevice device;
-  ScratchPool pool;
+  ScratchPool pool(device.memory());
   std::vector<void*> taken;
-  taken.push_back(pool.take(device, 1000, taken));
-  taken.push_back(pool.take(device, 10, taken));
+  taken.push_back(pool.take(1000, taken));
+  taken.push_back(pool.take(10, taken));
   EXPECT_NE(taken[0], taken[1]);
-  EXPECT_EQ(pool.take(device, 8, {}), taken[1]);
-  EXPECT_EQ(pool.take(device, 500, {}), taken[0]);
-  EXPECT_EQ(device.allocations, 2);
+  EXPECT_EQ(pool.take(8, {}), taken[1]);
+  EXPECT_EQ(pool.take(500, {}), taken[0]);
+  EXPECT_EQ(pool.bytes(), 1010U) << "two buffers";
 }
 
 }  // namespace

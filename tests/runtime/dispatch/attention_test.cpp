@@ -4,7 +4,7 @@
 #include <random>
 
 #include "runtime/dispatch/dispatcher.hpp"
-#include "runtime/reference/reference.hpp"
+#include "runtime/ops/reference.hpp"
 #include "tests/runtime/dispatch/test_cache.hpp"
 
 namespace pascaline::testing {
@@ -117,7 +117,7 @@ TEST(AttentionReferenceTest, QueriesThatSeeNothingGiveZeros) {
 }
 
 TEST(AttentionHostTest, SegmentsMayHaveAnyLengths) {
-  const auto device = open_device("host");
+  const auto device = open_device("emulator");
   Dispatcher dispatcher(*device, with_test_cache());
   check(dispatcher, prefill_problem(150, 150, false, 5), inputs_of(150, 150, {0, 0, 1, 130, 130, 150}));
   check(dispatcher, prefill_problem(150, 150, false, 5), inputs_of(150, 150, {0, 150, 150, 150, 150, 150}));
@@ -131,14 +131,14 @@ TEST(AttentionHostTest, SegmentsMayHaveAnyLengths) {
 }
 
 TEST(AttentionHostTest, AChunkOfAPromptSeesWhatIsInTheCache) {
-  const auto device = open_device("host");
+  const auto device = open_device("emulator");
   Dispatcher dispatcher(*device, with_test_cache());
   check(dispatcher, prefill_problem(7, 140, true, 1), inputs_of(7, 140, {0, 7}));
   check(dispatcher, prefill_problem(130, 66, true, 1), inputs_of(130, 66, {0, 130}));
 }
 
 TEST(AttentionHostTest, BlocksThatShareManyKeysLeaveTheirCountersAtZero) {
-  const auto device = open_device("host");
+  const auto device = open_device("emulator");
   Dispatcher dispatcher(*device, with_test_cache());
   for (const std::int64_t queries : {1, 70}) {
     for (int launch = 0; launch < 2; ++launch) {
@@ -150,7 +150,7 @@ TEST(AttentionHostTest, BlocksThatShareManyKeysLeaveTheirCountersAtZero) {
 }
 
 TEST(AttentionHostTest, DecodeReadsTheLengthAndLeavesItsCountersAtZero) {
-  const auto device = open_device("host");
+  const auto device = open_device("emulator");
   Dispatcher dispatcher(*device, with_test_cache());
   for (const double length : {0.0, 1.0, 17.0, 600.0, 599.0, 1e6, -3.0, 64.0}) {
     SCOPED_TRACE(length);

@@ -25,7 +25,7 @@ TEST_P(CudaMatmulTest, AgreesWithTheReferenceOnRaggedShapes) {
     check_matmul(dispatcher, 333, 512, 1000, type);
   }
   for (const Miss& miss : dispatcher.misses()) {
-    EXPECT_EQ(miss.provenance, Provenance::default_config) << miss.because;
+    EXPECT_EQ(miss.provenance, Provenance::default_config) << miss.reason;
   }
 }
 

@@ -45,13 +45,13 @@ class DispatcherTest : public ::testing::Test {
 };
 
 TEST_F(DispatcherTest, RunsTheWinnerOfTheDatabaseOnTheHost) {
-  const auto host = open_device("host");
+  const auto host = open_device("emulator");
   const Problem problem = scale_problem(5, 20);
   Winner winner = winner_here(problem, scale_config(32));
   winner.device = device_row(host->info());
   Dispatcher dispatcher(*host, options({winner}));
   const Prepared& prepared = dispatcher.prepare(problem);
-  EXPECT_EQ(prepared.plan.provenance, Provenance::exact) << prepared.plan.because;
+  EXPECT_EQ(prepared.plan.provenance, Provenance::exact) << prepared.plan.reason;
   EXPECT_EQ(prepared.plan.expected->median_us, 10);
   EXPECT_EQ(prepared.geometry, (Geometry{{4, 1, 1}, {32, 1, 1}, 0}));
 
@@ -96,14 +96,14 @@ TEST_F(DispatcherTest, AChangedSourceMakesAWinnerStale) {
   write_scale_kernel(folder_.path(), "scales otherwise");
   const Plan plan = Dispatcher(device_, before).plan(problem);
   EXPECT_EQ(plan.provenance, Provenance::default_config);
-  EXPECT_TRUE(contains(plan.because, "another version of the kernel's source")) << plan.because;
+  EXPECT_TRUE(contains(plan.reason, "another version of the kernel's source")) << plan.reason;
 }
 
 TEST_F(DispatcherTest, AnAlteredConfigurationInTheDatabaseIsSkipped) {
   const Problem problem = scale_problem(8, 20);
   const Plan plan = Dispatcher(device_, options({winner_here(problem, scale_config(4096))})).plan(problem);
   EXPECT_EQ(plan.provenance, Provenance::default_config);
-  EXPECT_TRUE(contains(plan.because, "4096 is not among the values")) << plan.because;
+  EXPECT_TRUE(contains(plan.reason, "4096 is not among the values")) << plan.reason;
 }
 
 TEST_F(DispatcherTest, AWinnerThatDoesNotBuildGivesWayToTheDefaultWithAWarning) {
@@ -114,8 +114,8 @@ TEST_F(DispatcherTest, AWinnerThatDoesNotBuildGivesWayToTheDefaultWithAWarning) 
   const std::string warning = ::testing::internal::GetCapturedStderr();
   EXPECT_EQ(prepared.plan.provenance, Provenance::default_config);
   EXPECT_EQ(prepared.plan.config, scale_config(64));
-  EXPECT_TRUE(contains(prepared.plan.because, "the exact configuration")) << prepared.plan.because;
-  EXPECT_TRUE(contains(prepared.plan.because, "this variant does not compile")) << prepared.plan.because;
+  EXPECT_TRUE(contains(prepared.plan.reason, "the exact configuration")) << prepared.plan.reason;
+  EXPECT_TRUE(contains(prepared.plan.reason, "this variant does not compile")) << prepared.plan.reason;
   EXPECT_TRUE(contains(warning, "pascaline: warning: scale ROWS=8 WIDTH=20")) << warning;
   EXPECT_EQ(std::count(warning.begin(), warning.end(), '\n'), 1) << warning;
   ASSERT_EQ(dispatcher.misses().size(), 1U);
@@ -142,9 +142,10 @@ TEST_F(DispatcherTest, WhatIsNotPreparedCannotBeRecorded) {
   ::testing::internal::CaptureStderr();
   (void)device_.record([&] {
     EXPECT_EQ(&dispatcher.prepare(scale_problem(9, 20)), &known);
-    EXPECT_EQ(message_of([&] { (void)dispatcher.prepare(scale_problem(8, 20)); }),
-              "scale ROWS=8 WIDTH=20 T=float32 was not prepared before the recording: call it once, or prepare it, "
-              "before it is recorded");
+    EXPECT_EQ(
+        message_of([&] { (void)dispatcher.prepare(scale_problem(8, 20)); }),
+        "scale ROWS=8 WIDTH=20 T=float32 was not prepared before the recording began: call it once, or prepare it, "
+        "before recording");
   });
   EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
   EXPECT_EQ(device_.loads, loads);
@@ -156,7 +157,7 @@ TEST_F(DispatcherTest, WhatIsNotPreparedCannotBeRecorded) {
 }
 
 TEST_F(DispatcherTest, OnTheHostDeviceToo) {
-  const auto host = open_device("host");
+  const auto host = open_device("emulator");
   Dispatcher dispatcher(*host, options({}));
   const auto prepare = [&] { (void)dispatcher.prepare(scale_problem(8, 20)); };
   EXPECT_TRUE(contains(message_of([&] { (void)host->record(prepare); }), "was not prepared before the recording"));
@@ -179,7 +180,7 @@ TEST_F(DispatcherTest, ScratchThatNoSuchDeviceHasGivesWayToTheDefault) {
   Dispatcher dispatcher(device_, options({winner_here(large, scale_config(32, 2))}));
   ::testing::internal::CaptureStderr();
   const Prepared& prepared = dispatcher.prepare(large);
-  EXPECT_TRUE(contains(::testing::internal::GetCapturedStderr(), "scratch 'workspace' of 1342177280 bytes"));
+  EXPECT_TRUE(contains(::testing::internal::GetCapturedStderr(), "scratch buffer 'workspace' of 1342177280 bytes"));
   EXPECT_EQ(prepared.plan.provenance, Provenance::default_config);
   EXPECT_EQ(device_.allocations, 1) << "the counter's";
 }
@@ -278,7 +279,7 @@ TEST_F(DispatcherTest, ReloadingWhileOthersFindAndPlan) {
 }
 
 TEST_F(DispatcherTest, LaunchesAreCountedAndTimedForWhoWatches) {
-  const auto host = open_device("host");
+  const auto host = open_device("emulator");
   Dispatcher dispatcher(*host, options({}));
   const Prepared& prepared = dispatcher.prepare(scale_problem(5, 20));
   const Buffer from = host->allocate(400);

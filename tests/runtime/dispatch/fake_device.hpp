@@ -7,7 +7,7 @@
 
 #include "core/error.hpp"
 #include "runtime/device/device.hpp"
-#include "runtime/device/emulator/host_memory.hpp"
+#include "runtime/device/emulator/emulated_memory.hpp"
 
 namespace pascaline::testing {
 
@@ -23,7 +23,7 @@ class FakeDevice : public Device {
   std::vector<void*> last_arguments;  ///< what the addresses of the last launch pointed to, as pointers
 
   FakeDevice() {
-    info_.id = "host";
+    info_.id = "emulator";
     info_.name = "a processor";
     info_.architecture = "host";
     info_.memory_bytes = std::uint64_t{1} << 30;
@@ -35,7 +35,7 @@ class FakeDevice : public Device {
   [[nodiscard]] Buffer allocate(std::size_t bytes) override {
     if (allocations_to_refuse > 0) {
       --allocations_to_refuse;
-      throw HostDeviceError("no memory for a buffer", ENOMEM);
+      throw EmulatorError("no memory for a buffer", ENOMEM);
     }
     ++allocations;
     void* data = std::aligned_alloc(256, (bytes / 256 + 1) * 256);
@@ -54,7 +54,7 @@ class FakeDevice : public Device {
   [[nodiscard]] Kernel load(const Binary&) override {
     if (loads_to_refuse > 0) {
       --loads_to_refuse;
-      throw HostDeviceError("no room for code");
+      throw EmulatorError("no room for code");
     }
     ++loads;
     return {this, this, this, {}};
@@ -95,8 +95,8 @@ class FakeDevice : public Device {
 
  private:
   DeviceInfo info_;
-  HostState state_;
-  HostMemory memory_{state_, std::uint64_t{1} << 30};
+  EmulatedState state_;
+  EmulatedMemory memory_{state_, std::uint64_t{1} << 30};
 };
 
 }  // namespace pascaline::testing

@@ -66,17 +66,17 @@ TEST_F(HotPathTest, ASecondMatmulOfAShapeAllocatesNothing) {
   const TensorView a(floats(72), ElementType::float32, {9, 8});
   const TensorView b(floats(32), ElementType::float32, {4, 8});
   const TensorView c(floats(36), ElementType::float32, {9, 4});
-  expect_no_allocations([&] { ops::matmul(dispatcher_, a, b, c); });
+  expect_no_allocations([&] { ops::run(dispatcher_, ops::Matmul{a, b, c}); });
 }
 
 TEST_F(HotPathTest, ASecondAttentionOfAShapeAllocatesNothing) {
   const ElementType type = ElementType::float32;
-  const ops::AttentionDecodeArguments arguments{.q = {floats(32), type, {2, 16}},
-                                                .k = {floats(64), type, {4, 1, 16}},
-                                                .v = {floats(64), type, {4, 1, 16}},
-                                                .length = {floats(1), ElementType::int32, {1}},
-                                                .out = {floats(32), type, {2, 16}}};
-  expect_no_allocations([&] { ops::attention_decode(dispatcher_, arguments); });
+  const ops::AttentionDecode arguments{.q = {floats(32), type, {2, 16}},
+                                       .k = {floats(64), type, {4, 1, 16}},
+                                       .v = {floats(64), type, {4, 1, 16}},
+                                       .length = {floats(1), ElementType::int32, {1}},
+                                       .out = {floats(32), type, {2, 16}}};
+  expect_no_allocations([&] { ops::run(dispatcher_, arguments); });
 }
 
 }  // namespace

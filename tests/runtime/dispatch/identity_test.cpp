@@ -31,7 +31,7 @@ TEST(IdentityTest, ADeviceIsKeptUnderItsKindNameCapabilityAndSize) {
 
 TEST(IdentityTest, TheHostHasNoComputeCapability) {
   DeviceInfo info = card("host");
-  info.kind = DeviceKind::host;
+  info.kind = DeviceKind::emulator;
   EXPECT_EQ(device_row(info).kind, "host");
   EXPECT_EQ(device_row(info).compute_capability, "");
 }

@@ -7,7 +7,7 @@
 
 #include "core/elements.hpp"
 #include "runtime/ops/matmul.hpp"
-#include "runtime/reference/reference.hpp"
+#include "runtime/ops/reference.hpp"
 
 namespace pascaline::testing {
 namespace {
@@ -53,14 +53,15 @@ void check_matmul(Dispatcher& dispatcher, std::int64_t m, std::int64_t n, std::i
   const Buffer b = upload(device, inputs[1], type);
   const Buffer c = device.allocate(static_cast<std::size_t>(m * n) * size_of(type));
   device.fill(c, 0xFF);
-  ops::matmul(dispatcher, {a.data(), type, {m, k}}, {b.data(), type, {n, k}}, {c.data(), type, {m, n}});
+  ops::run(dispatcher,
+           ops::Matmul{{a.data(), type, {m, k}}, TensorView(b.data(), type, {n, k}), {c.data(), type, {m, n}}});
   device.synchronize();
   const std::vector<double> result = download(device, c, type);
   EXPECT_TRUE(device.guards_intact(a) && device.guards_intact(b) && device.guards_intact(c));
 
   std::vector<std::vector<double>> expected{std::vector<double>(static_cast<std::size_t>(m * n))};
   const Problem problem{"matmul", {{"M", m}, {"N", n}, {"K", k}, {"EPILOGUE", 0}}, {{"STORAGE", type}}};
-  reference_matmul_nt(problem, inputs, expected);
+  find_host_reference("matmul_nt")(problem, inputs, expected);
   const double tolerance = type == ElementType::float16 ? 1e-3 : 1e-5;
   int wrong = 0;
   for (std::size_t i = 0; i < result.size(); ++i) {

@@ -27,7 +27,7 @@ Config default_with(const Space& space, const std::vector<std::pair<std::string,
 }
 
 TEST(MatmulHostTest, AgreesWithTheReferenceOnRaggedShapes) {
-  const auto device = open_device("host");
+  const auto device = open_device("emulator");
   Dispatcher dispatcher(*device, with_test_cache());
   check_matmul(dispatcher, 9, 7, 5, ElementType::float32);
   check_matmul(dispatcher, 130, 131, 17, ElementType::float32);
@@ -39,7 +39,7 @@ TEST(MatmulHostTest, AgreesWithTheReferenceOnRaggedShapes) {
 }
 
 TEST(MatmulHostTest, ATunedSplitOfTheDepthIsRunTwice) {
-  const auto device = open_device("host");
+  const auto device = open_device("emulator");
   const TemporaryFolder folder;
   const Space space = Space::load(data_folder("search_spaces") / "matmul.json");
   Winner winner = scale_winner(matmul_problem(40, 36, 64), default_with(space, {{"SPLIT_K", 4}}));
@@ -52,7 +52,7 @@ TEST(MatmulHostTest, ATunedSplitOfTheDepthIsRunTwice) {
   options.database = folder / "tuned.db";
   Dispatcher dispatcher(*device, options);
   const Prepared& prepared = dispatcher.prepare(winner.trial.problem);
-  EXPECT_EQ(prepared.plan.provenance, Provenance::exact) << prepared.plan.because;
+  EXPECT_EQ(prepared.plan.provenance, Provenance::exact) << prepared.plan.reason;
   EXPECT_EQ(prepared.geometry.grid[1], 4U);
   check_matmul(dispatcher, 40, 36, 64, ElementType::float32);
   check_matmul(dispatcher, 40, 36, 64, ElementType::float32);

@@ -30,7 +30,7 @@ TEST(PlannerTest, TheWinnerOfTheProblemItselfIsExact) {
   ASSERT_TRUE(plan.expected);
   EXPECT_EQ(plan.expected->median_us, 7);
   EXPECT_EQ(plan.confidence, 0.9);
-  EXPECT_EQ(plan.because, "tuned on this kind of device");
+  EXPECT_EQ(plan.reason, "tuned on this kind of device");
 }
 
 TEST(PlannerTest, AnotherToolkitIsUsedAndSaid) {
@@ -39,8 +39,8 @@ TEST(PlannerTest, AnotherToolkitIsUsedAndSaid) {
   today.version = "2.0";
   const Plan plan = plan_with({scale_winner(problem, scale_config(128))}, problem, today);
   EXPECT_EQ(plan.provenance, Provenance::exact);
-  EXPECT_TRUE(contains(plan.because, "g++ 1.0 for host")) << plan.because;
-  EXPECT_TRUE(contains(plan.because, "g++ 2.0 for host")) << plan.because;
+  EXPECT_TRUE(contains(plan.reason, "g++ 1.0 for emulator")) << plan.reason;
+  EXPECT_TRUE(contains(plan.reason, "g++ 2.0 for emulator")) << plan.reason;
 }
 
 TEST(PlannerTest, TodaysToolkitComesBeforeAFasterOldOne) {
@@ -60,21 +60,21 @@ TEST(PlannerTest, AnotherSourceIsNotUsedAndSaid) {
   const Plan plan = plan_with({stale}, problem);
   EXPECT_EQ(plan.provenance, Provenance::default_config);
   EXPECT_EQ(plan.config, scale_config(64));
-  EXPECT_TRUE(contains(plan.because, "another version of the kernel's source")) << plan.because;
+  EXPECT_TRUE(contains(plan.reason, "another version of the kernel's source")) << plan.reason;
   EXPECT_FALSE(plan.expected);
 
   const Plan nearest = plan_with({stale, scale_winner(scale_problem(16, 16), scale_config(32))}, problem);
   EXPECT_EQ(nearest.provenance, Provenance::nearest);
-  EXPECT_TRUE(contains(nearest.because, "another version of the kernel's source")) << nearest.because;
+  EXPECT_TRUE(contains(nearest.reason, "another version of the kernel's source")) << nearest.reason;
 }
 
 TEST(PlannerTest, WithoutAnyUsableWinnerTheReasonIsSaid) {
-  EXPECT_EQ(plan_with({}, scale_problem(8, 16)).because, "kernel 'scale' is not tuned for this device");
+  EXPECT_EQ(plan_with({}, scale_problem(8, 16)).reason, "kernel 'scale' is not tuned for this device");
   Winner stale = scale_winner(scale_problem(9, 16), scale_config(128));
   stale.kernel.source_hash = "before";
   const Plan plan = plan_with({stale}, scale_problem(8, 16));
-  EXPECT_TRUE(contains(plan.because, "such as that of scale ROWS=9 WIDTH=16")) << plan.because;
-  EXPECT_TRUE(contains(plan.because, "tune it again")) << plan.because;
+  EXPECT_TRUE(contains(plan.reason, "such as that of scale ROWS=9 WIDTH=16")) << plan.reason;
+  EXPECT_TRUE(contains(plan.reason, "tune it again")) << plan.reason;
 }
 
 TEST(PlannerTest, AnotherTargetIsNotUsedAndSaid) {
@@ -83,7 +83,7 @@ TEST(PlannerTest, AnotherTargetIsNotUsedAndSaid) {
   other.toolkit.target = "compute_61";
   const Plan plan = plan_with({other}, problem);
   EXPECT_EQ(plan.provenance, Provenance::default_config);
-  EXPECT_TRUE(contains(plan.because, "target compute_61")) << plan.because;
+  EXPECT_TRUE(contains(plan.reason, "target compute_61")) << plan.reason;
 }
 
 TEST(PlannerTest, ADamagedConfigurationIsSkippedAndSaid) {
@@ -91,7 +91,7 @@ TEST(PlannerTest, ADamagedConfigurationIsSkippedAndSaid) {
   const auto reason = [&](const Config& config) {
     const Plan plan = plan_with({scale_winner(problem, config)}, problem);
     EXPECT_EQ(plan.provenance, Provenance::default_config) << config.text();
-    return plan.because;
+    return plan.reason;
   };
   EXPECT_TRUE(contains(reason(scale_config(96)), "96 is not among the values")) << reason(scale_config(96));
   EXPECT_TRUE(contains(reason(Config()), "gives no value"));
@@ -99,7 +99,7 @@ TEST(PlannerTest, ADamagedConfigurationIsSkippedAndSaid) {
       reason(Config({{"BLOCK", std::string("64; rm")}, {"STEPS", std::int64_t{1}}, {"BROKEN", std::int64_t{0}}})),
       "is not among the values"));
   EXPECT_TRUE(
-      contains(plan_with({scale_winner(scale_problem(1, 16), scale_config(64, 4))}, scale_problem(1, 16)).because,
+      contains(plan_with({scale_winner(scale_problem(1, 16), scale_config(64, 4))}, scale_problem(1, 16)).reason,
                "every step needs a row"));
 }
 
@@ -109,7 +109,7 @@ TEST(PlannerTest, ASecondWinnerOfTheProblemTakesOverFromADamagedOne) {
       plan_with({scale_winner(problem, scale_config(96), 1), scale_winner(problem, scale_config(128), 2)}, problem);
   EXPECT_EQ(plan.provenance, Provenance::exact);
   EXPECT_EQ(plan.config, scale_config(128));
-  EXPECT_TRUE(contains(plan.because, "is not used")) << plan.because;
+  EXPECT_TRUE(contains(plan.reason, "is not used")) << plan.reason;
 }
 
 TEST(PlannerTest, AWinnerOfAnotherShapeOfSpaceIsRefused) {
@@ -127,7 +127,7 @@ TEST(PlannerTest, NearestIsByLogRatios) {
   EXPECT_EQ(plan.tuned_for, scale_problem(10, 16));
   EXPECT_DOUBLE_EQ(plan.distance, 3);
   EXPECT_FALSE(plan.expected);
-  EXPECT_TRUE(contains(plan.because, "scale ROWS=10 WIDTH=16")) << plan.because;
+  EXPECT_TRUE(contains(plan.reason, "scale ROWS=10 WIDTH=16")) << plan.reason;
 }
 
 TEST(PlannerTest, NearestNeedsEqualTypesAndFixedDimensions) {
@@ -146,8 +146,8 @@ TEST(PlannerTest, NearestMustBeValidForTheShapeAsked) {
       scale_problem(2, 16));
   EXPECT_EQ(plan.provenance, Provenance::nearest);
   EXPECT_EQ(plan.config, scale_config(32));
-  EXPECT_TRUE(contains(plan.because, "1 nearer winner cannot be used")) << plan.because;
-  EXPECT_TRUE(contains(plan.because, "every step needs a row")) << plan.because;
+  EXPECT_TRUE(contains(plan.reason, "1 nearer winner cannot be used")) << plan.reason;
+  EXPECT_TRUE(contains(plan.reason, "every step needs a row")) << plan.reason;
 }
 
 TEST(PlannerTest, TiesGoToTheSmallerDimensionsWhateverTheOrder) {
@@ -167,7 +167,7 @@ TEST(PlannerTest, AnInvalidDefaultFallsBackToTheFewestChanges) {
   const Plan plan = plan_with({}, scale_problem(8, 100));
   EXPECT_EQ(plan.provenance, Provenance::fallback);
   EXPECT_EQ(plan.config, scale_config(128));
-  EXPECT_TRUE(contains(plan.because, "a block holds a row")) << plan.because;
+  EXPECT_TRUE(contains(plan.reason, "a block holds a row")) << plan.reason;
 }
 
 TEST(PlannerTest, NothingValidIsAnError) {
@@ -182,7 +182,7 @@ TEST(PlannerTest, FailedConfigurationsAreNotPlannedAgain) {
   const Plan plan = plan_untuned(bound, failed, "they do not build");
   EXPECT_EQ(plan.provenance, Provenance::fallback);
   EXPECT_EQ(plan.config, scale_config(128));
-  EXPECT_EQ(plan.because, "they do not build");
+  EXPECT_EQ(plan.reason, "they do not build");
 }
 
 TEST(ClosestValidTest, ChangesNothingWhereTheDefaultIsValid) {

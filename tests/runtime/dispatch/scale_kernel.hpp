@@ -21,7 +21,7 @@ void write_scale_kernel(const std::filesystem::path& folder, const std::string& 
 [[nodiscard]] Problem scale_problem(std::int64_t rows, std::int64_t width, ElementType type = ElementType::float32);
 [[nodiscard]] Config scale_config(std::int64_t block, std::int64_t steps = 1, std::int64_t broken = 0);
 
-/// "g++ 1.0 for host": a toolkit that no machine has.
+/// "g++ 1.0 for emulator": a toolkit that no machine has.
 [[nodiscard]] ToolkitRow old_toolkit();
 /// A winner as the store would give it, of source hash "now" and `old_toolkit()`.
 [[nodiscard]] Winner scale_winner(const Problem& problem, const Config& config, double median_us = 10);

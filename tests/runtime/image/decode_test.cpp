@@ -30,10 +30,10 @@ std::string read_problem(const std::filesystem::path& file) {
 
 TEST(DecodeTest, OtherFormatsAreRefusedByName) {
   expect_refused("", "none", "empty");
-  expect_refused("GIF89a...", "a.png", "a GIF picture, neither PNG nor JPEG");
-  expect_refused("RIFF\x10\x20\x30\x40WEBPVP8 ", "a.png", "a WebP picture");
-  expect_refused("BM......", "a.png", "a BMP picture");
-  expect_refused(std::string("II*\0....", 8), "a.png", "a TIFF picture");
+  expect_refused("GIF89a...", "a.png", "a GIF image, neither PNG nor JPEG");
+  expect_refused("RIFF\x10\x20\x30\x40WEBPVP8 ", "a.png", "a WebP image");
+  expect_refused("BM......", "a.png", "a BMP image");
+  expect_refused(std::string("II*\0....", 8), "a.png", "a TIFF image");
   expect_refused(std::string("\0\0\0\x18", 4) + "ftypheic", "a.jpg", "a HEIC, AVIF or video file");
   expect_refused("<svg>", "a.png", "of an unknown format");
   expect_refused("\x89PNG", "a.png", "of an unknown format");
@@ -51,11 +51,11 @@ TEST(DecodeTest, FilesAreReadAndNamed) {
   write_file_atomically(folder / "good.png", testing::png_of(image));
   write_file_atomically(folder / "bad.png", testing::png_of(image).substr(0, 60));
   EXPECT_EQ(read_image(folder / "good.png").pixels, image.pixels);
-  EXPECT_NE(read_problem(folder / "bad.png").find((folder / "bad.png").string() + ": the PNG picture is damaged"),
+  EXPECT_NE(read_problem(folder / "bad.png").find((folder / "bad.png").string() + ": the PNG image is damaged"),
             std::string::npos);
   EXPECT_NE(read_problem(folder).find("this is a folder"), std::string::npos);
   EXPECT_NE(read_problem(folder / "none.png").find("cannot open"), std::string::npos);
-  EXPECT_NE(read_problem("/dev/zero").find("no ordinary file"), std::string::npos);
+  EXPECT_NE(read_problem("/dev/zero").find("not a regular file"), std::string::npos);
   std::filesystem::resize_file(folder / "bad.png", (std::uintmax_t{1} << 30) + 1);
   EXPECT_NE(read_problem(folder / "bad.png").find("more than the 1073741824"), std::string::npos);
   std::filesystem::remove_all(folder);

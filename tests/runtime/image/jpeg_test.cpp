@@ -130,7 +130,7 @@ TEST(JpegTest, HostileSizesAreRefusedBeforeMemoryIsTaken) {
   const std::string jpeg = encode_jpeg(jpeg_of(smooth_image(16, 16)));
   std::string huge = jpeg;
   huge.replace(frame_height_at(jpeg), 4, "\xff\x00\xff\x00", 4);
-  expect_refused(huge, "huge.jpg", "more than the 134217728 that are allowed");
+  expect_refused(huge, "huge.jpg", "more than the allowed 134217728");
   std::string bomb = jpeg;
   bomb.replace(frame_height_at(jpeg), 4, "\x20\x00\x20\x00", 4);
   expect_refused(bomb, "bomb.jpg", "cannot hold the pixels");
@@ -139,7 +139,7 @@ TEST(JpegTest, HostileSizesAreRefusedBeforeMemoryIsTaken) {
   expect_refused(empty, "empty.jpg", "Empty JPEG image");
   DecodeOptions options;
   options.max_pixels = 255;
-  expect_refused(jpeg, "large.jpg", "more than the 255 that are allowed", options);
+  expect_refused(jpeg, "large.jpg", "more than the allowed 255", options);
 }
 
 TEST(JpegTest, AnEvenPictureIsNotTakenForIncomplete) {

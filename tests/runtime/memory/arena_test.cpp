@@ -10,7 +10,7 @@
 
 #include "core/error.hpp"
 #include "runtime/device/device.hpp"
-#include "runtime/device/emulator/host_memory.hpp"
+#include "runtime/device/emulator/emulated_memory.hpp"
 
 namespace pascaline::testing {
 namespace {
@@ -79,7 +79,7 @@ TEST(ArenaPlan, TheVerifierFindsEveryKindOfFlaw) {
   };
   EXPECT_EQ(flaw({0, 512, 0}, 1024), "none");
   EXPECT_NE(flaw({0, 512}, 1024).find("2 offsets for 3"), std::string::npos);
-  EXPECT_NE(flaw({0, 511, 0}, 2048).find("'b' lies at 511"), std::string::npos);
+  EXPECT_NE(flaw({0, 511, 0}, 2048).find("'b' is at 511"), std::string::npos);
   EXPECT_NE(flaw({0, 512, 0}, 1023).find("'b' of 512 bytes at 512 ends"), std::string::npos);
   EXPECT_NE(flaw({0, 512, std::size_t{1} << 63}, 1024).find("'c'"), std::string::npos);
   EXPECT_NE(flaw({0, 256, 1024}, 2048).find("'a' and 'b'"), std::string::npos) << "at step 2";
@@ -141,8 +141,8 @@ TEST(ArenaPlan, ThousandsOfTensorsTakeSecondsAtMost) {
 }
 
 TEST(Arena, ViewsLieWhereThePlanSaysAndKeepTheirBytesWhileTheyLive) {
-  HostState state;
-  HostMemory memory(state, 1 << 20);
+  EmulatedState state;
+  EmulatedMemory memory(state, 1 << 20);
   const Arena arena(memory, {{"hidden", 5000, 0, 2}, {"gate", 3000, 1, 1}, {"up", 3000, 1, 2}, {"next", 5000, 3, 4}});
   EXPECT_EQ(memory.state().total_bytes - arena.plan().total_bytes, (std::uint64_t{1} << 20) - arena.plan().total_bytes);
   EXPECT_EQ(arena.view("gate").bytes, 3000U);
@@ -169,11 +169,11 @@ TEST(Arena, ViewsLieWhereThePlanSaysAndKeepTheirBytesWhileTheyLive) {
 }
 
 TEST(Arena, AllocatesOnceAndGivesItBack) {
-  HostState state;
-  HostMemory memory(state, 1 << 20);
+  EmulatedState state;
+  EmulatedMemory memory(state, 1 << 20);
   {
     const Arena arena(memory, {{"a", 100000, 0, 2}, {"b", 200000, 1, 3}});
-    EXPECT_THROW((void)memory.allocate_raw((1 << 20) - arena.plan().total_bytes + 1), HostDeviceError);
+    EXPECT_THROW((void)memory.allocate_raw((1 << 20) - arena.plan().total_bytes + 1), EmulatorError);
     (void)memory.allocate_raw((1 << 20) - arena.plan().total_bytes);
     (void)arena.view("a");
     (void)memory.allocate_raw((1 << 20) - arena.plan().total_bytes);
@@ -182,8 +182,8 @@ TEST(Arena, AllocatesOnceAndGivesItBack) {
 }
 
 TEST(Arena, RefusesNamesThatDoNotTellTensorsApartAndWantOfMemory) {
-  HostState state;
-  HostMemory memory(state, 1 << 20);
+  EmulatedState state;
+  EmulatedMemory memory(state, 1 << 20);
   EXPECT_THROW(Arena(memory, {{"a", 1, 0, 0}, {"b", 1, 0, 0}, {"a", 1, 1, 1}}), Error);
   EXPECT_THROW(Arena(memory, {{"", 1, 0, 0}}), Error);
   EXPECT_NO_THROW(Arena(memory, {}));

@@ -132,10 +132,10 @@ class ManualMemory : public DeviceMemory {
   }
   [[nodiscard]] RawBuffer allocate_raw(std::size_t bytes) override {
     if (is_broken) {
-      throw HostDeviceError("the device is broken", EIO);
+      throw EmulatorError("the device is broken", EIO);
     }
     if (bytes > limit_bytes - held_bytes) {
-      throw HostDeviceError("no memory", ENOMEM);
+      throw EmulatorError("no memory", ENOMEM);
     }
     ++allocations;
     held_bytes += bytes;
@@ -149,7 +149,7 @@ class ManualMemory : public DeviceMemory {
     return {MemoryHandle(this, last_), {static_cast<std::byte*>(data), bytes}};
   }
   [[nodiscard]] bool can_reserve() const noexcept override { return false; }
-  [[nodiscard]] GrowingBuffer reserve(std::size_t /*bytes*/) override { throw HostDeviceError("no ranges here"); }
+  [[nodiscard]] GrowingBuffer reserve(std::size_t /*bytes*/) override { throw EmulatorError("no ranges here"); }
   [[nodiscard]] MemoryState state() override { return {limit_bytes - held_bytes, limit_bytes}; }
   [[nodiscard]] bool recording() const noexcept override { return is_recording; }
 
@@ -174,7 +174,7 @@ class ManualMemory : public DeviceMemory {
 
   [[nodiscard]] Queue& queue_of(StreamId stream) {
     if (!is_live(stream)) {
-      throw HostDeviceError("no such stream");
+      throw EmulatorError("no such stream");
     }
     return queues_[stream.number];
   }

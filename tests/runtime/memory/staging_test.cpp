@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/error.hpp"
-#include "runtime/device/emulator/host_memory.hpp"
+#include "runtime/device/emulator/emulated_memory.hpp"
 #include "tests/runtime/memory/manual_memory.hpp"
 
 namespace pascaline::testing {
@@ -27,8 +27,8 @@ std::vector<std::byte> contents(DeviceSpan span) {
 }
 
 TEST(StagingRing, PiecesComeInOrderAndArriveWhole) {
-  HostState state;
-  HostMemory memory(state, 1 << 20);
+  EmulatedState state;
+  EmulatedMemory memory(state, 1 << 20);
   StagingRing ring(memory, 100, 3);
   std::uint64_t sum = 0;
   for (const std::size_t bytes : {std::size_t{0}, std::size_t{1}, std::size_t{99}, std::size_t{100}, std::size_t{101},
@@ -93,8 +93,8 @@ TEST(StagingRing, AnotherStreamCanBePutBehindTheUploads) {
 }
 
 TEST(StagingRing, WhatTheProducerThrowsComesThroughAndTheRingGoesOn) {
-  HostState state;
-  HostMemory memory(state, 1 << 20);
+  EmulatedState state;
+  EmulatedMemory memory(state, 1 << 20);
   StagingRing ring(memory, 100, 2);
   const RawBuffer to = memory.allocate_raw(1000);
   for (int round = 0; round < 5; ++round) {
@@ -113,8 +113,8 @@ TEST(StagingRing, WhatTheProducerThrowsComesThroughAndTheRingGoesOn) {
 }
 
 TEST(StagingRing, SeveralThreadsShareTheSlots) {
-  HostState state;
-  HostMemory memory(state, 8 << 20);
+  EmulatedState state;
+  EmulatedMemory memory(state, 8 << 20);
   StagingRing ring(memory, 1000, 3);
   constexpr std::size_t kThreads = 4;
   constexpr std::size_t kEach = 200'300;
@@ -134,11 +134,11 @@ TEST(StagingRing, SeveralThreadsShareTheSlots) {
 }
 
 TEST(StagingRing, RefusesWhatCannotWork) {
-  HostState state;
-  HostMemory memory(state, 1 << 20);
+  EmulatedState state;
+  EmulatedMemory memory(state, 1 << 20);
   EXPECT_THROW(StagingRing(memory, 0, 2), Error);
   EXPECT_THROW(StagingRing(memory, 100, 0), Error);
-  EXPECT_THROW(StagingRing(memory, std::size_t{1} << 60, 1), HostDeviceError);
+  EXPECT_THROW(StagingRing(memory, std::size_t{1} << 60, 1), EmulatorError);
   StagingRing ring(memory, 100, 2);
   const RawBuffer to = memory.allocate_raw(10);
   EXPECT_THROW(ring.upload(to.span(), pattern(11)), Error);

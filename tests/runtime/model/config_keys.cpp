@@ -37,7 +37,7 @@ class CaseList {
     return add(pointer, value, KeyEffect::refused, value.dump() + " is not supported, only " + supported);
   }
   CaseList& unknown(const std::string& pointer, const json& value) {
-    return add(pointer, value, KeyEffect::refused, value.dump() + ": this key is not known");
+    return add(pointer, value, KeyEffect::refused, value.dump() + ": this key is unknown");
   }
   CaseList& none(const std::string& pointer, const json& value, const std::string& reason) {
     return add(pointer, value, KeyEffect::none, reason);
@@ -57,7 +57,7 @@ class CaseList {
 
 void add_root(std::vector<KeyCase>& out) {
   CaseList(out, kConfig)
-      .refused("/model_type", "qwen2_5_vl", R"("qwen3_vl")")
+      .checked("/model_type", "qwen2_5_vl", "the model family 'qwen2_5_vl' is not known, only 'qwen3_vl'")
       .checked("/image_token_id", 744, "(image_token_id)")
       .checked("/video_token_id", 741, "are the same")
       .none("/video_token_id", 744, "videos are not read; a tokenizer that has <|video_pad|> must agree")
@@ -90,7 +90,7 @@ void add_text(std::vector<KeyCase>& out) {
       .used("/text_config/rope_theta", 1e4)
       .used("/text_config/rope_scaling/mrope_section", {8, 0, 0})
       .used("/text_config/eos_token_id", 5, {}, {{kGeneration, {{"eos_token_id", nullptr}}}})
-      .checked("/text_config/tie_word_embeddings", false, "is not what it is at the top of the file")
+      .checked("/text_config/tie_word_embeddings", false, "differs from the one at the top level of the file")
       .refused("/text_config/hidden_act", "gelu", R"("silu")")
       .refused("/text_config/attention_bias", true, "false")
       .refused("/text_config/rms_norm_eps", 1e-5, "1e-06")
@@ -164,6 +164,60 @@ void add_vision(std::vector<KeyCase>& out) {
       .none("/vision_config/dtype", "float32", "the safetensors say the types of weights");
 }
 
+void add_text_only(std::vector<KeyCase>& out) {
+  CaseList(out, kConfig)
+      .checked("/model_type", "llama", "the model family 'llama' is not known, only 'qwen3_vl'")
+      .checked("/quantization_config", {{"quant_method", "fp8"}}, "quantised models are not supported")
+      .used("/hidden_size", 128)
+      .used("/num_hidden_layers", 3)
+      .used("/num_attention_heads", 2)
+      .used("/num_key_value_heads", 4)
+      .used("/head_dim", 32)
+      .used("/intermediate_size", 64)
+      .used("/vocab_size", 800)
+      .used("/max_position_embeddings", 2048)
+      .used("/rope_theta", 1e4)
+      .used("/rope_parameters/rope_theta", 1e4, {{"/rope_theta", nullptr}, {"/rope_parameters/rope_type", "default"}})
+      .used("/rope_scaling/rope_theta", 1e4, {{"/rope_theta", nullptr}, {"/rope_scaling/rope_type", "default"}})
+      .used("/eos_token_id", 5, {}, {{kGeneration, {{"eos_token_id", nullptr}}}})
+      .used("/tie_word_embeddings", false)
+      .checked("/rope_scaling", {{"rope_type", "default"}, {"rope_theta", 1e4}}, "contradict each other")
+      .refused("/hidden_act", "gelu", R"("silu")")
+      .refused("/attention_bias", true, "false")
+      .refused("/rms_norm_eps", 1e-5, "1e-06")
+      .refused("/rope_scaling/rope_type", "yarn", R"("default")")
+      .refused("/rope_parameters/rope_type", "linear", R"("default")")
+      .refused("/partial_rotary_factor", 0.5, "1")
+      .refused("/use_sliding_window", true, "false")
+      .refused("/mlp_bias", true, "false")
+      .refused("/attn_logit_softcapping", 30.0, "null")
+      .refused("/final_logit_softcapping", 30.0, "null")
+      .unknown("/logit_scale", 0.5)
+      .unknown("/num_experts", 8)
+      .unknown("/image_token_id", 5)
+      .none("/architectures", json::array({"Other"}), "model_type says the same, and every tensor is checked by name")
+      .none("/attention_dropout", 0.5, "training alone drops anything")
+      .none("/bos_token_id", 7, "no prompt of the family begins with it")
+      .none("/pad_token_id", 7, "prompts are not padded")
+      .none("/dtype", "float32", "the safetensors say the types of weights")
+      .none("/torch_dtype", "float16", "the same in older files")
+      .none("/initializer_range", 0.5, "weights are loaded")
+      .none("/transformers_version", "5.0.0", "which library wrote it")
+      .none("/use_cache", false, "keys and values are the same, kept or computed anew")
+      .none("/sliding_window", 4096, "windows are off")
+      .none("/max_window_layers", 1, "there are no windows");
+  out.push_back({kConfig,
+                 "/rope_scaling/factor",
+                 {{"rope_scaling", {{"rope_type", "default"}, {"factor", 2.0}}}},
+                 KeyEffect::refused,
+                 "2.0: this key is unknown"});
+  out.push_back({kConfig,
+                 "/layer_types",
+                 {{"layer_types", {"full_attention", "sliding_attention"}}},
+                 KeyEffect::refused,
+                 R"("sliding_attention" is not supported, only "full_attention")"});
+}
+
 void add_preprocessor(std::vector<KeyCase>& out) {
   const std::string apart = "take both files from one folder";
   const std::string array = "how the library takes and gives arrays";
@@ -235,6 +289,16 @@ const std::vector<KeyCase>& key_cases() {
     add_text(all);
     add_vision(all);
     add_preprocessor(all);
+    add_generation(all);
+    return all;
+  }();
+  return cases;
+}
+
+const std::vector<KeyCase>& text_only_key_cases() {
+  static const std::vector<KeyCase> cases = [] {
+    std::vector<KeyCase> all;
+    add_text_only(all);
     add_generation(all);
     return all;
   }();

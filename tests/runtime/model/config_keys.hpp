@@ -26,8 +26,10 @@ struct KeyCase {
   std::map<std::string, nlohmann::json> beside{};  ///< merge patches of other files that go with it
 };
 
-/// Every key that is known, at least once.
+/// Every key that is known of a model folder, at least once.
 [[nodiscard]] const std::vector<KeyCase>& key_cases();
+/// The same of a model that only reads text, whose config.json is another.
+[[nodiscard]] const std::vector<KeyCase>& text_only_key_cases();
 
 /// preprocessor_config.json as it was released, and as a later version of the library writes it.
 [[nodiscard]] std::vector<nlohmann::json> released_preprocessors();

@@ -12,13 +12,14 @@ ModelConfig common_config() {
   config.text.max_positions = 4096;
   config.text.rope_theta = 5e6;
   config.text.tied = true;
-  config.vision.in_channels = 3;
-  config.vision.temporal_patch = 2;
-  config.vision.merge = 2;
-  config.image_token = 500;
-  config.video_token = 501;
-  config.vision_start_token = 502;
-  config.vision_end_token = 503;
+  VisionConfig& vision = config.vision.emplace();
+  vision.in_channels = 3;
+  vision.temporal_patch = 2;
+  vision.merge = 2;
+  vision.image_token = 500;
+  vision.video_token = 501;
+  vision.start_token = 502;
+  vision.end_token = 503;
   config.eos_tokens = {504};
   return config;
 }
@@ -43,7 +44,7 @@ GoldenModel golden_model_a() {
   text.head_dim = 16;
   text.intermediate = 128;
   text.mrope_section = {4, 2, 2};
-  VisionConfig& vision = model.config.vision;
+  VisionConfig& vision = model.config.vision.value();
   vision.hidden = 32;
   vision.depth = 2;
   vision.heads = 2;
@@ -96,7 +97,7 @@ GoldenModel golden_model_b() {
   text.head_dim = 128;
   text.intermediate = 512;
   text.mrope_section = {24, 20, 20};
-  VisionConfig& vision = model.config.vision;
+  VisionConfig& vision = model.config.vision.value();
   vision.hidden = 128;
   vision.depth = 3;
   vision.heads = 2;
@@ -135,7 +136,7 @@ GoldenModel golden_model_b() {
 GoldenModel golden_model_c() {
   GoldenModel model = golden_model_a();
   model.name = "C";
-  model.config.vision.hidden = 144;
+  model.config.vision.value().hidden = 144;
   model.picture.last = {-0.164878F, 0.772025F, -0.009891F, -0.158789F, 0.030397F, -0.665492F};
   model.picture.best = 136;
   model.picture.norm = 13.527853;

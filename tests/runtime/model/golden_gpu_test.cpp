@@ -2,6 +2,7 @@
 
 #include "runtime/model/model.hpp"
 #include "tests/runtime/model/golden_run.hpp"
+#include "tests/runtime/model/recorded_run.hpp"
 
 namespace pascaline::testing {
 namespace {
@@ -36,6 +37,14 @@ TEST_P(GoldenGpuTest, BothModelsInFloat16) {
   Executor executor(*dispatcher_);
   check_golden(executor, golden_model_a(), {ElementType::float16, ElementType::float16, 1e-2F});
   check_golden(executor, golden_model_b(), {ElementType::float16, ElementType::float16, 2e-2F});
+  EXPECT_FALSE(executor.fell_back());
+}
+
+TEST_P(GoldenGpuTest, Qwen3AsTransformersComputesIt) {
+  Executor executor(*dispatcher_);
+  const std::filesystem::path models = PASCALINE_CHECKPOINT_DATA;
+  check_recorded(executor, models / "qwen3_tied");
+  check_recorded(executor, models / "qwen3_untied", {ElementType::float16, ElementType::float16, 1e-2F});
   EXPECT_FALSE(executor.fell_back());
 }
 

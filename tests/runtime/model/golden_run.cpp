@@ -14,9 +14,9 @@ constexpr std::int64_t kGridRows = 4;
 constexpr std::int64_t kGridColumns = 6;
 
 std::vector<float> hashed_pixels(const ModelConfig& config) {
-  std::vector<float> pixels(static_cast<std::size_t>(kGridRows * kGridColumns * config.vision.patch_values()));
+  std::vector<float> pixels(static_cast<std::size_t>(kGridRows * kGridColumns * config.vision.value().patch_values()));
   for (std::size_t i = 0; i < pixels.size(); ++i) {
-    pixels[i] = hash_weight("pixel_values", i);
+    pixels[i] = hash_pixel(i);
   }
   return pixels;
 }
@@ -78,7 +78,7 @@ void check_golden(Executor& executor, const GoldenModel& golden, const GoldenTol
     Model model(executor, golden.config, source, options);
     const std::string what = std::string(golden.name) + " in passes of " + std::to_string(chunk);
     check_run(model, golden.text, tolerance, what + ", text");
-    check_run(model, golden.picture, tolerance, what + ", picture");
+    check_run(model, golden.picture, tolerance, what + ", image");
   }
 }
 

@@ -7,19 +7,19 @@ namespace pascaline::testing {
 namespace {
 
 TEST(GoldenTest, AOnTheProcessor) {
-  const auto host = open_device("host");
+  const auto host = open_device("emulator");
   Executor executor(*host);
   check_golden(executor, golden_model_a());
 }
 
 TEST(GoldenTest, BOnTheProcessor) {
-  const auto host = open_device("host");
+  const auto host = open_device("emulator");
   Executor executor(*host);
   check_golden(executor, golden_model_b());
 }
 
 TEST(GoldenTest, VisionHeadsThatAreNoPowerOfTwo) {
-  const auto host = open_device("host");
+  const auto host = open_device("emulator");
   Executor processor(*host);
   check_golden(processor, golden_model_c());
   check_golden(processor, golden_model_c(), {ElementType::float16, ElementType::float32, 1e-4F});
@@ -32,14 +32,14 @@ TEST(GoldenTest, VisionHeadsThatAreNoPowerOfTwo) {
 }
 
 TEST(GoldenTest, AWithFloat16WeightsOnTheProcessor) {
-  const auto host = open_device("host");
+  const auto host = open_device("emulator");
   Executor executor(*host);
   check_golden(executor, golden_model_a(), {ElementType::float16, ElementType::float32, 1e-4F});
   check_golden(executor, golden_model_a(), {ElementType::float16, ElementType::float16, 1e-2F});
 }
 
 TEST(GoldenTest, AOnHostKernels) {
-  const auto host = open_device("host");
+  const auto host = open_device("emulator");
   DispatcherOptions options;
   options.cache = PASCALINE_TEST_CACHE;
   Dispatcher dispatcher(*host, options);

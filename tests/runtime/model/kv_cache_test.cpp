@@ -7,7 +7,7 @@
 
 #include "core/error.hpp"
 #include "runtime/device/device.hpp"
-#include "runtime/device/emulator/host_memory.hpp"
+#include "runtime/device/emulator/emulated_memory.hpp"
 #include "runtime/model/tensor_memory.hpp"
 
 namespace pascaline {
@@ -15,7 +15,7 @@ namespace {
 
 class KvCacheTest : public ::testing::Test {
  protected:
-  std::unique_ptr<Device> host_ = open_device("host");
+  std::unique_ptr<Device> host_ = open_device("emulator");
   TextConfig config_;
 
   KvCacheTest() {
@@ -70,8 +70,8 @@ TEST_F(KvCacheTest, LongRoomsGrowByTheSameSteps) {
 
 TEST_F(KvCacheTest, ShortMemoryGivesWhatJustHoldsTheTokens) {
   // 256 bytes a token in all: 1 MiB for a room of 4096.
-  const HostState state;
-  HostMemory memory(state, 1400 << 10);
+  const EmulatedState state;
+  EmulatedMemory memory(state, 1400 << 10);
   KvCache cache(memory, config_, ElementType::float16, 8192);
   cache.reserve(2048);
   EXPECT_EQ(cache.capacity(), 2048);

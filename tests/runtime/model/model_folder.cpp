@@ -15,17 +15,48 @@ constexpr std::int64_t kVocabulary = 752;  // the tokenizer has ids up to 746
 
 void write(const std::filesystem::path& file, const json& content) { std::ofstream(file) << content.dump(1); }
 
+void copy_tokenizer(const std::filesystem::path& folder) {
+  std::filesystem::copy_file(std::filesystem::path(PASCALINE_TEST_TEXT_DATA) / "tokenizer.json",
+                             folder / "tokenizer.json", std::filesystem::copy_options::overwrite_existing);
+}
+
+// config.json of a model that only reads text.
+json text_config_json(const ModelConfig& config) {
+  const TextConfig& text = config.text;
+  return {{"model_type", "qwen3"},
+          {"architectures", {"Qwen3ForCausalLM"}},
+          {"hidden_size", text.hidden},
+          {"num_hidden_layers", text.layers},
+          {"num_attention_heads", text.heads},
+          {"num_key_value_heads", text.kv_heads},
+          {"head_dim", text.head_dim},
+          {"intermediate_size", text.intermediate},
+          {"hidden_act", "silu"},
+          {"vocab_size", text.vocab},
+          {"max_position_embeddings", text.max_positions},
+          {"rms_norm_eps", 1e-6},
+          {"rope_theta", text.rope_theta},
+          {"rope_scaling", nullptr},
+          {"attention_bias", false},
+          {"tie_word_embeddings", text.tied},
+          {"use_sliding_window", false},
+          {"eos_token_id", config.eos_tokens.at(0)}};
+}
+
 }  // namespace
 
 json config_json(const ModelConfig& config) {
+  if (!config.vision) {
+    return text_config_json(config);
+  }
   const TextConfig& text = config.text;
-  const VisionConfig& vision = config.vision;
+  const VisionConfig& vision = *config.vision;
   return {{"model_type", "qwen3_vl"},
           {"architectures", {"Qwen3VLForConditionalGeneration"}},
-          {"image_token_id", config.image_token},
-          {"video_token_id", config.video_token},
-          {"vision_start_token_id", config.vision_start_token},
-          {"vision_end_token_id", config.vision_end_token},
+          {"image_token_id", vision.image_token},
+          {"video_token_id", vision.video_token},
+          {"vision_start_token_id", vision.start_token},
+          {"vision_end_token_id", vision.end_token},
           {"tie_word_embeddings", text.tied},
           {"text_config",
            {{"model_type", "qwen3_vl_text"},
@@ -79,10 +110,11 @@ void write_model(const std::filesystem::path& folder, const ModelConfig& config)
 ModelConfig write_model_folder(const std::filesystem::path& folder) {
   ModelConfig config = golden_model_a().config;
   config.text.vocab = kVocabulary;
-  config.vision_start_token = 739;
-  config.vision_end_token = 740;
-  config.image_token = 741;
-  config.video_token = 743;
+  VisionConfig& vision = config.vision.value();
+  vision.start_token = 739;
+  vision.end_token = 740;
+  vision.image_token = 741;
+  vision.video_token = 743;
   config.eos_tokens = {738};
   write_model(folder, config);
   write(folder / "generation_config.json", {{"eos_token_id", {738, 736}}, {"do_sample", true}, {"temperature", 0.7}});
@@ -98,8 +130,25 @@ ModelConfig write_model_folder(const std::filesystem::path& folder) {
           "{%- for message in messages %}<|im_start|>{{ message.role }}\n{{ message.content }}<|vision_start|>"
           "<|image_pad|><|vision_end|><|im_end|>\n{%- endfor %}{%- if add_generation_prompt %}<|im_start|>assistant\n"
           "{%- endif %}"}});
-  std::filesystem::copy_file(std::filesystem::path(PASCALINE_TEST_TEXT_DATA) / "tokenizer.json",
-                             folder / "tokenizer.json", std::filesystem::copy_options::overwrite_existing);
+  copy_tokenizer(folder);
+  return config;
+}
+
+ModelConfig write_text_model_folder(const std::filesystem::path& folder) {
+  ModelConfig config = golden_model_a().config;
+  config.family = ModelFamily::qwen3;
+  config.vision.reset();
+  config.text.vocab = kVocabulary;
+  config.text.rope_theta = 1e6;
+  config.text.mrope_section = {config.text.head_dim / 2, 0, 0};
+  config.eos_tokens = {738};
+  write_model(folder, config);
+  write(folder / "generation_config.json", {{"eos_token_id", {738, 736}}, {"do_sample", true}, {"temperature", 0.6}});
+  write(folder / "tokenizer_config.json",
+        {{"chat_template",
+          "{%- for message in messages %}<|im_start|>{{ message.role }}\n{{ message.content }}<|im_end|>\n"
+          "{%- endfor %}{%- if add_generation_prompt %}<|im_start|>assistant\n{%- endif %}"}});
+  copy_tokenizer(folder);
   return config;
 }
 

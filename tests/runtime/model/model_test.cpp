@@ -18,7 +18,7 @@ using Tokens = std::vector<std::int32_t>;
 
 class ModelTest : public ::testing::Test {
  protected:
-  std::unique_ptr<Device> host_ = open_device("host");
+  std::unique_ptr<Device> host_ = open_device("emulator");
   Executor executor_{*host_};
   ModelConfig config_ = golden_model_a().config;
 
@@ -115,7 +115,7 @@ TEST_F(ModelTest, LogitsThatAreNoNumbersAreAnError) {
       settings.temperature = temperature;
       model.set_sampling(settings);
       EXPECT_THROW((void)model.sample(), Error);
-      EXPECT_THROW((void)model.step(), Error) << "no token was chosen";
+      EXPECT_THROW((void)model.step(), Error) << "no token has been chosen";
       model.choose(5);
       try {
         (void)model.step();
@@ -123,7 +123,7 @@ TEST_F(ModelTest, LogitsThatAreNoNumbersAreAnError) {
       } catch (const Error& error) {
         EXPECT_NE(std::string(error.what()).find("--weights float32"), std::string::npos) << error.what();
       }
-      EXPECT_THROW((void)model.step(), Error) << "no token was chosen";
+      EXPECT_THROW((void)model.step(), Error) << "no token has been chosen";
     }
     EXPECT_EQ(model.length(), 5) << "what was appended stays";
   }
@@ -155,9 +155,9 @@ TEST_F(ModelTest, SeenTokensCanBePenalised) {
 }
 
 TEST_F(ModelTest, TwoPicturesInOnePromptAreReadAsInParts) {
-  std::vector<float> pixels(static_cast<std::size_t>(24 * config_.vision.patch_values()));
+  std::vector<float> pixels(static_cast<std::size_t>(24 * config_.vision.value().patch_values()));
   for (std::size_t i = 0; i < pixels.size(); ++i) {
-    pixels[i] = hash_weight("pixel_values", i);
+    pixels[i] = hash_pixel(i);
   }
   const PatchView wide{4, 6, pixels};
   const PatchView square{4, 4, std::span<const float>(pixels).first(pixels.size() / 24 * 16)};
@@ -185,7 +185,7 @@ TEST_F(ModelTest, WrongPromptsAreRefusedAndChangeNothing) {
   EXPECT_THROW((void)model->step(), Error);
   model->append({Tokens{1, 2, 3}, {}});
   const auto before = model->logits();
-  const std::vector<float> pixels(static_cast<std::size_t>(4 * config_.vision.patch_values()));
+  const std::vector<float> pixels(static_cast<std::size_t>(4 * config_.vision.value().patch_values()));
   const PatchView picture{2, 2, pixels};
   EXPECT_THROW(model->append({{}, {}}), Error);
   EXPECT_THROW(model->append({Tokens{1, 512}, {}}), Error);
@@ -197,7 +197,7 @@ TEST_F(ModelTest, WrongPromptsAreRefusedAndChangeNothing) {
   EXPECT_THROW(model->append({Tokens{500}, {&torn, 1}}), Error);
   EXPECT_EQ(model->length(), 3);
   EXPECT_EQ(model->logits(), before);
-  EXPECT_THROW((void)model->step(), Error) << "no token was chosen";
+  EXPECT_THROW((void)model->step(), Error) << "no token has been chosen";
 }
 
 TEST_F(ModelTest, StepsEndWithTheContext) {
@@ -237,23 +237,47 @@ TEST_F(ModelTest, RecordedStepsAreThoseLaunchedOneByOne) {
   EXPECT_EQ(answers[0], answers[1]);
 }
 
+// On the processor and on a device a model consists of the same problems.
+TEST_F(ModelTest, AnObserverIsToldOfEveryOperation) {
+  DispatcherOptions options;
+  options.cache = PASCALINE_TEST_CACHE;
+  Dispatcher dispatcher(*host_, options);
+  Executor kernels(dispatcher);
+  std::vector<std::vector<std::string>> told;
+  for (Executor* const executor : {&executor_, &kernels}) {
+    const auto model = this->model(*executor, {.context = 64});
+    std::vector<std::string>& problems = told.emplace_back();
+    executor->observe([&](const ops::KernelProblem& problem) { problems.push_back(problem.named().text()); });
+    model->append({Tokens{1, 2, 3}, {}});
+    (void)model->sample();
+    (void)model->step();
+    const std::size_t before = problems.size();
+    executor->observe({});
+    (void)model->step();
+    EXPECT_EQ(problems.size(), before);
+    EXPECT_GT(before, static_cast<std::size_t>(16 * config_.text.layers));
+  }
+  EXPECT_EQ(told[0], told[1]);
+  EXPECT_EQ(told[0].back(), "advance");
+}
+
 // Its pixels are more than a page-locked slot holds.
 TEST_F(ModelTest, LargePicturesComeToADeviceInPieces) {
   DispatcherOptions options;
   options.cache = PASCALINE_TEST_CACHE;
   Dispatcher dispatcher(*host_, options);
   Executor executor(dispatcher);
-  config_.vision.patch = 16;
+  config_.vision.value().patch = 16;
   const std::int64_t side = 20;
-  std::vector<float> pixels(static_cast<std::size_t>(side * side * config_.vision.patch_values()));
+  std::vector<float> pixels(static_cast<std::size_t>(side * side * config_.vision.value().patch_values()));
   ASSERT_GT(pixels.size() * sizeof(float), std::size_t{2} << 20);
   for (std::size_t i = 0; i < pixels.size(); ++i) {
-    pixels[i] = hash_weight("pixel_values", i);
+    pixels[i] = hash_pixel(i);
   }
   const PatchView picture{side, side, pixels};
   const auto features_of = [&](Executor& one) {
     const auto model = this->model(one, {.context = 64, .chunk = 16});
-    std::vector<float> values(static_cast<std::size_t>(side * side / 4 * config_.vision.out_hidden));
+    std::vector<float> values(static_cast<std::size_t>(side * side / 4 * config_.vision.value().out_hidden));
     for (int i = 0; i < 2; ++i) {  // the second time into memory that is in use
       const TensorView features = model->encode({&picture, 1}).embeddings;
       host_->memory().download({}, std::as_writable_bytes(std::span(values)),
@@ -279,12 +303,12 @@ TEST_F(ModelTest, StepsAreRecordedThoughAnOperationOfPicturesFellBack) {
   Dispatcher dispatcher(*host_, options);
   Executor executor(dispatcher, nullptr);
   const auto model = this->model(executor, {.context = 64});
-  const std::vector<float> pixels(static_cast<std::size_t>(4 * config_.vision.patch_values()));
+  const std::vector<float> pixels(static_cast<std::size_t>(4 * config_.vision.value().patch_values()));
   const PatchView picture{2, 2, pixels};
   model->append({Tokens{1, 500, 2}, {&picture, 1}});
   EXPECT_TRUE(executor.fell_back());
-  EXPECT_TRUE(executor.fell_back(Operation::rope_vision));
-  EXPECT_FALSE(executor.fell_back(Operation::matmul));
+  EXPECT_TRUE(executor.fell_back("rope_vision"));
+  EXPECT_FALSE(executor.fell_back("matmul"));
   (void)model->sample();
   (void)model->step();
   (void)model->step();
@@ -311,7 +335,7 @@ TEST_F(ModelTest, KernelThatCannotBeBuiltFallsBackToTheProcessor) {
   std::fclose(warnings);
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 3) << text;
   for (const char* operation : {"rmsnorm", "qk_norm_rope", "attention_decode"}) {
-    EXPECT_NE(text.find(std::string("warning: ") + operation + " cannot run on host"), std::string::npos) << text;
+    EXPECT_NE(text.find(std::string("warning: ") + operation + " cannot run on emulator"), std::string::npos) << text;
   }
 }
 

@@ -93,11 +93,11 @@ TEST_F(PromptTest, WhatCannotFitIsRefused) {
   const std::vector<Image> many(30, black_image(8, 8));
   const std::string pictures =
       message_of([&] { (void)make_prompt(model(), with_pictures(30), many, {.context = 100}); });
-  EXPECT_NE(pictures.find("30 pictures"), std::string::npos) << pictures;
+  EXPECT_NE(pictures.find("30 images"), std::string::npos) << pictures;
   EXPECT_NE(pictures.find("--context"), std::string::npos) << pictures;
   const std::vector<Image> strip{black_image(1, 300)};
   EXPECT_THROW((void)make_prompt(model(), with_pictures(1), strip, {.context = 100}), Error);
-  EXPECT_THROW((void)make_prompt(model(), with_pictures(1), {}, {.context = 100}), Error) << "its picture is missing";
+  EXPECT_THROW((void)make_prompt(model(), with_pictures(1), {}, {.context = 100}), Error) << "its image is missing";
 }
 
 TEST_F(PromptTest, FaultsOfAPictureNameItAndNoOptions) {
@@ -106,10 +106,10 @@ TEST_F(PromptTest, FaultsOfAPictureNameItAndNoOptions) {
     const PromptLimits limits{.context = 1000, .most_image_tokens = most};
     images[1].name.clear();
     const std::string unnamed = message_of([&] { (void)make_prompt(model(), with_pictures(2), images, limits); });
-    EXPECT_EQ(unnamed.rfind("picture 2: a picture of 300 x 1 pixels is too long", 0), 0U) << unnamed;
+    EXPECT_EQ(unnamed.rfind("image 2: an image of 300 x 1 pixels is too long", 0), 0U) << unnamed;
     images[1].name = "strip.png";
     const std::string named = message_of([&] { (void)make_prompt(model(), with_pictures(2), images, limits); });
-    EXPECT_EQ(named.rfind("strip.png: a picture of", 0), 0U) << named;
+    EXPECT_EQ(named.rfind("strip.png: an image of", 0), 0U) << named;
     EXPECT_EQ(named.find("--"), std::string::npos) << named;
   }
   images[1] = black_image(16, 16);
@@ -155,7 +155,7 @@ TEST_F(PromptTest, ModelsThatNothingCanRunAreRefused) {
 
 TEST_F(PromptTest, DatabaseOfOtherDevicesSaysSo) {
   const std::filesystem::path database = folder_ / "tuned.db";
-  const DeviceInfo host = open_device("host")->info();
+  const DeviceInfo host = open_device("emulator")->info();
   Store store(database, OpenMode::create);
   EXPECT_EQ(reason_database_is_foreign(database, host), "") << "nothing was tuned yet";
   const ContextIds context = example_context(store);

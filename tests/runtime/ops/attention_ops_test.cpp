@@ -21,7 +21,7 @@ class PrefillOpsTest : public ::testing::TestWithParam<Prefill> {};
 TEST_P(PrefillOpsTest, AgreesWithTheReference) {
   const Prefill& of = GetParam();
   OpBench bench;
-  ops::AttentionPrefillArguments arguments;
+  ops::AttentionPrefill arguments;
   arguments.causal = of.causal;
   arguments.q = bench.input(of.storage, {of.queries, 2, 16}, -2, 2, of.row_stride);
   arguments.k = bench.input(of.storage, {of.keys, 1, 16}, -2, 2, of.row_stride);
@@ -32,7 +32,7 @@ TEST_P(PrefillOpsTest, AgreesWithTheReference) {
     segments = static_cast<std::int64_t>(of.starts.size()) - 1;
     arguments.segment_starts = bench.given(ElementType::int32, {segments + 1}, of.starts);
   }
-  ops::attention_prefill(bench.dispatcher(), arguments);
+  ops::run(bench.dispatcher(), arguments);
   const auto expected = OpBench::reference("attention_prefill",
                                            {{"HEADS", 2},
                                             {"KV_HEADS", 1},
@@ -62,8 +62,9 @@ TEST(AttentionOpsHostTest, PartsOfAProjectionNeedNoCopy) {
     return TensorView(static_cast<float*>(qkv.data) + column, kFloat, {6, heads, 16}).with_row_stride(64);
   };
   const TensorView out = bench.output(kFloat, {6, 2, 16});
-  ops::attention_prefill(bench.dispatcher(),
-                         {.q = part(2, 0), .k = part(1, 32), .v = part(1, 48), .out = out, .segment_starts = {}});
+  ops::run(
+      bench.dispatcher(),
+      ops::AttentionPrefill{.q = part(2, 0), .k = part(1, 32), .v = part(1, 48), .out = out, .segment_starts = {}});
   std::vector<std::vector<double>> inputs{{}, {}, {}, {}};
   const std::size_t columns[] = {0, 32, 48};
   for (std::size_t i = 0; i < 3; ++i) {
@@ -87,13 +88,13 @@ TEST(AttentionOpsHostTest, DecodeReadsTheLengthFromTheDevice) {
   for (const ElementType type : {kFloat, kHalf}) {
     OpBench bench;
     for (const double length : {0.0, 1.0, 77.0, 201.0}) {
-      ops::AttentionDecodeArguments arguments;
+      ops::AttentionDecode arguments;
       arguments.q = bench.input(type, {4, 16}, -2, 2);
       arguments.k = bench.input(type, {201, 2, 16}, -2, 2, 40);
       arguments.v = bench.input(type, {201, 2, 16}, -2, 2, 40);
       arguments.length = bench.given(ElementType::int32, {1}, {length});
       arguments.out = bench.output(type, {4, 16});
-      ops::attention_decode(bench.dispatcher(), arguments);
+      ops::run(bench.dispatcher(), arguments);
       const auto expected = OpBench::reference(
           "attention_decode", {{"HEADS", 4}, {"KV_HEADS", 2}, {"HEAD_DIM", 16}, {"KEYS", 201}, {"KV_STRIDE", 40}},
           {bench.initial(arguments.q), bench.initial(arguments.k), bench.initial(arguments.v), {length}}, {64});

@@ -17,33 +17,33 @@ struct Product {
   ElementType weight = kFloat;
 };
 
-bool has_bias(Epilogue epilogue) {
+bool adds_bias(Epilogue epilogue) {
   return epilogue != Epilogue::none && epilogue != Epilogue::residual && epilogue != Epilogue::swiglu;
 }
 
-bool has_residual(Epilogue epilogue) { return epilogue == Epilogue::residual || epilogue == Epilogue::bias_residual; }
+bool adds_residual(Epilogue epilogue) { return epilogue == Epilogue::residual || epilogue == Epilogue::bias_residual; }
 
 class MatmulOpsTest : public ::testing::TestWithParam<Product> {};
 
 TEST_P(MatmulOpsTest, AgreesWithTheReference) {
   const Product& of = GetParam();
   OpBench bench;
-  ops::MatmulArguments arguments;
+  ops::Matmul arguments;
   arguments.epilogue = of.epilogue;
   arguments.a = bench.input(of.storage, {of.m, of.k});
   arguments.b = bench.input(of.weight, {of.n, of.k});
-  if (has_bias(of.epilogue)) {
+  if (adds_bias(of.epilogue)) {
     arguments.bias = bench.input(kFloat, {of.n});
   }
-  if (has_residual(of.epilogue)) {
+  if (adds_residual(of.epilogue)) {
     arguments.residual = bench.input(of.storage, {of.m, of.n});
   }
   const std::int64_t columns = of.epilogue == Epilogue::swiglu ? of.n / 2 : of.n;
   arguments.c = bench.output(of.storage, {of.m, columns});
-  ops::matmul(bench.dispatcher(), arguments);
+  ops::run(bench.dispatcher(), arguments);
   const auto expected = OpBench::reference(
       "matmul_nt", {{"M", of.m}, {"N", of.n}, {"K", of.k}, {"EPILOGUE", static_cast<std::int64_t>(of.epilogue)}},
-      {bench.initial(arguments.a), bench.initial(arguments.b), bench.initial(arguments.bias),
+      {bench.initial(arguments.a), bench.initial(arguments.b.values), bench.initial(arguments.bias),
        bench.initial(arguments.residual)},
       {static_cast<std::size_t>(of.m * columns)});
   bench.expect(arguments.c, expected[0], "c");
@@ -67,7 +67,7 @@ TEST(MatmulOpsHostTest, TheResidualMayReceiveTheResult) {
     const TensorView a = bench.input(kFloat, {m, 24});
     const TensorView b = bench.input(kFloat, {36, 24});
     const TensorView c = bench.input(kFloat, {m, 36});
-    ops::matmul(bench.dispatcher(), {a, b, c, {}, c, Epilogue::residual});
+    ops::run(bench.dispatcher(), ops::Matmul{a, b, c, {}, c, Epilogue::residual});
     const auto expected = OpBench::reference("matmul_nt", {{"M", m}, {"N", 36}, {"K", 24}, {"EPILOGUE", 4}},
                                              {bench.initial(a), bench.initial(b), {}, bench.initial(c)},
                                              {static_cast<std::size_t>(m * 36)});
@@ -81,7 +81,7 @@ TEST(PatchEmbedTest, IsAProductWithABias) {
   const TensorView weight = bench.input(kFloat, {36, 24});
   const TensorView bias = bench.input(kFloat, {36});
   const TensorView y = bench.output(kFloat, {10, 36});
-  ops::patch_embed(bench.dispatcher(), patches, weight, bias, y);
+  ops::run(bench.dispatcher(), ops::PatchEmbed{patches, weight, bias, y});
   const auto expected =
       OpBench::reference("matmul_nt", {{"M", 10}, {"N", 36}, {"K", 24}, {"EPILOGUE", 1}},
                          {bench.initial(patches), bench.initial(weight), bench.initial(bias), {}}, {360});

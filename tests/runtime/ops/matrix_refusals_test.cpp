@@ -8,69 +8,67 @@ namespace pascaline::testing {
 namespace {
 
 using ops::Epilogue;
-using ops::MatmulArguments;
+using ops::Matmul;
 
 // Arguments that are taken; each case spoils them in one place.
 
-MatmulArguments product() { return {placed(0, {9, 8}), placed(1, {6, 8}), placed(2, {9, 6}), {}, {}, Epilogue::none}; }
+Matmul product() { return {placed(0, {9, 8}), placed(1, {6, 8}), placed(2, {9, 6}), {}, {}, Epilogue::none}; }
 
-MatmulArguments finished_product() {
+Matmul finished_product() {
   return {placed(0, {9, 8}), placed(1, {6, 8}), placed(2, {9, 6}),
           placed(3, {6}),    placed(4, {9, 6}), Epilogue::bias_residual};
 }
 
-ops::AttentionPrefillArguments prefill() {
+ops::AttentionPrefill prefill() {
   return {placed(0, {3, 4, 16}), placed(1, {5, 2, 16}), placed(2, {5, 2, 16}), placed(3, {3, 4, 16}), {}, true};
 }
 
-ops::AttentionPrefillArguments segments() {
+ops::AttentionPrefill segments() {
   return {placed(0, {5, 4, 16}), placed(1, {5, 2, 16}), placed(2, {5, 2, 16}),
           placed(3, {5, 4, 16}), placed(4, {3}, kInt),  false};
 }
 
-ops::AttentionDecodeArguments decode() {
+ops::AttentionDecode decode() {
   return {placed(0, {4, 16}), placed(1, {5, 2, 16}), placed(2, {5, 2, 16}), placed(3, {1}, kInt), placed(4, {4, 16})};
 }
 
-using Matmul = void (*)(Dispatcher&, const MatmulArguments&);
-constexpr Matmul kMatmul = ops::matmul;
-
-std::function<void(Dispatcher&)> bad_product(const std::function<void(MatmulArguments&)>& spoil) {
-  return spoiled<MatmulArguments>(product, kMatmul, spoil);
+std::function<void(Dispatcher&)> bad_product(const std::function<void(Matmul&)>& spoil) {
+  return spoiled<Matmul>(product, spoil);
 }
-std::function<void(Dispatcher&)> bad_finish(const std::function<void(MatmulArguments&)>& spoil) {
-  return spoiled<MatmulArguments>(finished_product, kMatmul, spoil);
+std::function<void(Dispatcher&)> bad_finish(const std::function<void(Matmul&)>& spoil) {
+  return spoiled<Matmul>(finished_product, spoil);
 }
-std::function<void(Dispatcher&)> bad_prefill(const std::function<void(ops::AttentionPrefillArguments&)>& spoil) {
-  return spoiled<ops::AttentionPrefillArguments>(prefill, ops::attention_prefill, spoil);
+std::function<void(Dispatcher&)> bad_prefill(const std::function<void(ops::AttentionPrefill&)>& spoil) {
+  return spoiled<ops::AttentionPrefill>(prefill, spoil);
 }
-std::function<void(Dispatcher&)> bad_segments(const std::function<void(ops::AttentionPrefillArguments&)>& spoil) {
-  return spoiled<ops::AttentionPrefillArguments>(segments, ops::attention_prefill, spoil);
+std::function<void(Dispatcher&)> bad_segments(const std::function<void(ops::AttentionPrefill&)>& spoil) {
+  return spoiled<ops::AttentionPrefill>(segments, spoil);
 }
-std::function<void(Dispatcher&)> bad_decode(const std::function<void(ops::AttentionDecodeArguments&)>& spoil) {
-  return spoiled<ops::AttentionDecodeArguments>(decode, ops::attention_decode, spoil);
+std::function<void(Dispatcher&)> bad_decode(const std::function<void(ops::AttentionDecode&)>& spoil) {
+  return spoiled<ops::AttentionDecode>(decode, spoil);
 }
 void* moved(const TensorView& view, std::ptrdiff_t bytes) { return static_cast<std::byte*>(view.data) + bytes; }
 
 const Refusal kMatmulRefusals[] = {
-    {"depths", bad_product([](auto& of) { of.b.shape[1] = 9; }), "matmul: B is [6,9]; it must be [N,K] = [6,8]"},
+    {"depths", bad_product([](auto& of) { of.b.values.shape[1] = 9; }), "matmul: B is [6,9]; it must be [N,K] = [6,8]"},
     {"rows", bad_product([](auto& of) { of.c.shape[0] = 8; }), "matmul: C is [8,6]; it must be [M,N] = [9,6]"},
     {"rank", bad_product([](auto& of) { of.a.rank = 3; }), "A has 3 dimensions; it must be [M,K]"},
     {"no tensor", bad_product([](auto& of) { of.a = {}; }), "A has 0 dimensions"},
-    {"negative", bad_product([](auto& of) { of.b.shape[0] = -1; }), "extent N of B is -1; it must be from 0 to"},
+    {"negative", bad_product([](auto& of) { of.b.values.shape[0] = -1; }), "extent N of B is -1; it must be from 0 to"},
     {"above", bad_product([](auto& of) { of.a.shape[0] = kLarge + 1; }), "extent M of A is 1073741825"},
-    {"beyond 32 bits", bad_product([](auto& of) { of.b.shape[0] = kLarge * 4; }), "extent N of B is 4294967296"},
+    {"beyond 32 bits", bad_product([](auto& of) { of.b.values.shape[0] = kLarge * 4; }), "extent N of B is 4294967296"},
     {"result's type", bad_product([](auto& of) { of.c.type = kHalf; }), "C is float16; it must be float32"},
     {"integers", bad_product([](auto& of) { of.a.type = kInt; }), "A is int32; it must be float32 or float16"},
-    {"weight's type", bad_product([](auto& of) { of.b.type = ElementType::float64; }), "B is float64"},
-    {"no depth", bad_product([](auto& of) { of.a.shape[1] = of.b.shape[1] = 0; }), "K is 0"},
-    {"null", bad_product([](auto& of) { of.b.data = nullptr; }), "the address of B is"},
+    {"weight's type", bad_product([](auto& of) { of.b.values.type = ElementType::float64; }), "B is float64"},
+    {"no depth", bad_product([](auto& of) { of.a.shape[1] = of.b.values.shape[1] = 0; }), "K is 0"},
+    {"null", bad_product([](auto& of) { of.b.values.data = nullptr; }), "the address of B is"},
     {"misaligned", bad_product([](auto& of) { of.a.data = moved(of.a, 8); }), "aligned to 16 bytes"},
     {"stride", bad_product([](auto& of) { of.a.row_stride = 12; }),
      "rows of A are 12 elements apart; they must follow"},
-    {"short stride", bad_product([](auto& of) { of.b.row_stride = 4; }), "rows of B are 4 elements apart; it must"},
+    {"short stride", bad_product([](auto& of) { of.b.values.row_stride = 4; }),
+     "rows of B are 4 elements apart; it must"},
     {"overlap", bad_product([](auto& of) { of.c.data = of.a.data; }), "C overlaps A; it must lie in memory of its own"},
-    {"tail", bad_product([](auto& of) { of.c.data = moved(of.b, 6 * 8 * 4 - 16); }), "C overlaps B"},
+    {"tail", bad_product([](auto& of) { of.c.data = moved(of.b.values, 6 * 8 * 4 - 16); }), "C overlaps B"},
     {"bias too many", bad_product([](auto& of) { of.bias = placed(3, {6}); }), "bias is given, but"},
     {"residual too many", bad_product([](auto& of) {
        of.residual = placed(3, {9, 6});
@@ -79,7 +77,7 @@ const Refusal kMatmulRefusals[] = {
     {"epilogue", bad_product([](auto& of) { of.epilogue = static_cast<Epilogue>(7); }), "none of ops::Epilogue"},
     {"odd gates", bad_product([](auto& of) {
        of.epilogue = Epilogue::swiglu;
-       of.b.shape[0] = 7;
+       of.b.values.shape[0] = 7;
      }),
      "N is odd"},
     {"whole for half", bad_product([](auto& of) { of.epilogue = Epilogue::swiglu; }), "[M,N/2] = [9,3]"},
@@ -96,7 +94,7 @@ const Refusal kAttentionRefusals[] = {
     {"value rows", bad_prefill([](auto& of) { of.v.shape[0] = 4; }), "attention_prefill: v is [4,2,16]"},
     {"value type", bad_prefill([](auto& of) { of.v.type = kHalf; }), "v is float16; it must be float32"},
     {"bfloat", bad_prefill([](auto& of) { of.q.type = ElementType::bfloat16; }), "q is bfloat16"},
-    {"groups", bad_prefill([](auto& of) { of.k.shape[1] = of.v.shape[1] = 3; }), "HEADS is no multiple of KV_HEADS"},
+    {"groups", bad_prefill([](auto& of) { of.k.shape[1] = of.v.shape[1] = 3; }), "HEADS is not a multiple of KV_HEADS"},
     {"no key heads", bad_prefill([](auto& of) { of.k.shape[1] = of.v.shape[1] = 0; }), "KV_HEADS is 0"},
     {"head of 24", bad_prefill([](auto& of) { of.q.shape[2] = of.k.shape[2] = of.v.shape[2] = of.out.shape[2] = 24; }),
      "HEAD_DIM must be 16"},
@@ -131,22 +129,23 @@ TEST_F(RefusalsTest, Attention) { expect_refusals(kAttentionRefusals); }
 
 // Were they refused as they are, no case above would tell anything.
 TEST_F(RefusalsTest, UnspoiledMatricesAreTaken) {
-  ops::matmul(dispatcher_, product());
-  ops::matmul(dispatcher_, finished_product());
-  ops::attention_prefill(dispatcher_, prefill());
-  ops::attention_prefill(dispatcher_, segments());
-  ops::attention_decode(dispatcher_, decode());
+  ops::run(dispatcher_, product());
+  ops::run(dispatcher_, finished_product());
+  ops::run(dispatcher_, prefill());
+  ops::run(dispatcher_, segments());
+  ops::run(dispatcher_, decode());
   EXPECT_EQ(device_.launches, 5);
 }
 
 TEST_F(RefusalsTest, EmptyProductsAndAttentionAreNothingToDo) {
   const TensorView none(nullptr, kFloat, {0, 8});
-  ops::matmul(dispatcher_, none, placed(1, {6, 8}), {nullptr, kFloat, {0, 6}});
-  ops::matmul(dispatcher_, placed(0, {9, 8}), none, {nullptr, kFloat, {9, 0}});
-  ops::matmul(dispatcher_, {nullptr, kFloat, {0, 0}}, {nullptr, kFloat, {6, 0}}, {nullptr, kFloat, {0, 6}});
+  ops::run(dispatcher_, ops::Matmul{none, placed(1, {6, 8}), {nullptr, kFloat, {0, 6}}});
+  ops::run(dispatcher_, ops::Matmul{placed(0, {9, 8}), none, {nullptr, kFloat, {9, 0}}});
+  ops::run(dispatcher_,
+           ops::Matmul{{nullptr, kFloat, {0, 0}}, TensorView(nullptr, kFloat, {6, 0}), {nullptr, kFloat, {0, 6}}});
   auto attention = prefill();
   attention.q.shape[0] = attention.out.shape[0] = 0;
-  ops::attention_prefill(dispatcher_, attention);
+  ops::run(dispatcher_, attention);
   EXPECT_EQ(device_.launches, 0);
 }
 

@@ -7,7 +7,7 @@
 
 #include "core/elements.hpp"
 #include "runtime/ops/checks.hpp"
-#include "runtime/reference/reference.hpp"
+#include "runtime/ops/reference.hpp"
 
 namespace pascaline::testing {
 namespace {
@@ -36,7 +36,7 @@ void store(std::vector<std::byte>& bytes, std::size_t index, T value) {
 
 }  // namespace
 
-OpBench::OpBench() : device_(open_device("host")), dispatcher_(*device_, with_test_cache()) {}
+OpBench::OpBench() : device_(open_device("emulator")), dispatcher_(*device_, with_test_cache()) {}
 
 TensorView OpBench::hold(ElementType type, std::initializer_list<std::int64_t> shape, std::size_t count) {
   Buffer buffer = device_->allocate(count * size_of(type));

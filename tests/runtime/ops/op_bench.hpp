@@ -14,7 +14,7 @@
 
 namespace pascaline::testing {
 
-/// Tensors on the host device, and what a reference makes of them.
+/// Tensors on the emulated device, and what a reference makes of them.
 class OpBench {
  public:
   OpBench();

@@ -10,7 +10,7 @@
 #include <string>
 
 #include "runtime/dispatch/dispatcher.hpp"
-#include "runtime/ops/tensor.hpp"
+#include "runtime/ops/operation.hpp"
 #include "tests/runtime/dispatch/fake_device.hpp"
 #include "tests/runtime/ops/element_types.hpp"
 
@@ -34,13 +34,13 @@ struct Refusal {
   const char* message;  // part of it
 };
 
-/// A call of `run` with what `make` gives, spoiled in one place.
-template <typename Arguments, typename Run>
-std::function<void(Dispatcher&)> spoiled(Arguments (*make)(), Run run, std::function<void(Arguments&)> spoil) {
+/// Runs the operation that `make` gives, spoiled in one place.
+template <typename Op>
+std::function<void(Dispatcher&)> spoiled(Op (*make)(), std::function<void(Op&)> spoil) {
   return [=](Dispatcher& dispatcher) {
-    Arguments arguments = make();
-    spoil(arguments);
-    run(dispatcher, arguments);
+    Op op = make();
+    spoil(op);
+    ops::run(dispatcher, op);
   };
 }
 

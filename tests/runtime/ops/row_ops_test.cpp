@@ -3,9 +3,11 @@
 #include <algorithm>
 
 #include "runtime/ops/elementwise.hpp"
-#include "runtime/ops/layout.hpp"
+#include "runtime/ops/gather.hpp"
 #include "runtime/ops/norm.hpp"
+#include "runtime/ops/position_embedding.hpp"
 #include "runtime/ops/rope.hpp"
+#include "runtime/ops/transpose.hpp"
 #include "tests/runtime/ops/op_bench.hpp"
 
 namespace pascaline::testing {
@@ -24,7 +26,7 @@ TEST_P(RowOpsTest, Rmsnorm) {
     const TensorView x = bench_.input(in_, {rows, width});
     const TensorView weight = bench_.input(kFloat, {width});
     const TensorView y = bench_.output(out_, {rows, width});
-    ops::rmsnorm(bench_.dispatcher(), {x, weight, y, {}});
+    ops::run(bench_.dispatcher(), ops::Rmsnorm{x, weight, y, {}});
     const auto count = static_cast<std::size_t>(rows * width);
     const auto expected = OpBench::reference("rmsnorm", {{"ROWS", rows}, {"WIDTH", width}, {"RESIDUAL", 0}},
                                              {bench_.initial(x), bench_.initial(weight), {}}, {count, 0});
@@ -38,7 +40,7 @@ TEST_P(RowOpsTest, LayernormWithAResidual) {
   const TensorView bias = bench_.input(kFloat, {67});
   const TensorView y = bench_.output(out_, {3, 67});
   const TensorView residual = bench_.input(in_, {3, 67});
-  ops::layernorm(bench_.dispatcher(), {x, weight, bias, y, residual});
+  ops::run(bench_.dispatcher(), ops::Layernorm{x, weight, bias, y, residual});
   const auto expected = OpBench::reference(
       "layernorm", {{"ROWS", 3}, {"WIDTH", 67}, {"RESIDUAL", 1}},
       {bench_.initial(x), bench_.initial(weight), bench_.initial(bias), bench_.initial(residual)}, {201, 201});
@@ -50,7 +52,7 @@ TEST_P(RowOpsTest, Gather) {
   const TensorView table = bench_.input(in_, {7, 33});
   const TensorView indices = bench_.given(kInt, {5}, {6, 0, -1, 7, 3});
   const TensorView y = bench_.output(out_, {5, 33});
-  ops::gather(bench_.dispatcher(), table, indices, y);
+  ops::run(bench_.dispatcher(), ops::Gather{table, indices, y});
   const auto expected = OpBench::reference("gather", {{"TOKENS", 5}, {"WIDTH", 33}, {"VOCABULARY", 7}},
                                            {bench_.initial(table), bench_.initial(indices)}, {165});
   bench_.expect(y, expected[0], "y");
@@ -59,22 +61,25 @@ TEST_P(RowOpsTest, Gather) {
 TEST_P(RowOpsTest, Convert) {
   const TensorView x = bench_.input(in_, {7, 3, 5});
   const TensorView y = bench_.output(out_, {7, 3, 5});
-  ops::convert(bench_.dispatcher(), x, y);
+  ops::run(bench_.dispatcher(), ops::Convert{x, y});
   bench_.expect(y, bench_.initial(x), "y");
 }
 
-TEST_P(RowOpsTest, SiluMultiply) {
+TEST_P(RowOpsTest, GatedActivations) {
   const TensorView gate = bench_.input(in_, {1003}, -4, 4);
   const TensorView factor = bench_.input(in_, {1003});
-  const TensorView y = bench_.output(out_, {1003});
-  ops::silu_multiply(bench_.dispatcher(), gate, factor, y);
-  const auto expected = OpBench::reference("elementwise", {{"COUNT", 1003}, {"OPERATION", 2}},
-                                           {bench_.initial(gate), bench_.initial(factor)}, {1003});
-  bench_.expect(y, expected[0], "y");
+  const auto expect_formula = [&](const auto& op, std::int64_t number) {
+    ops::run(bench_.dispatcher(), op);
+    const auto expected = OpBench::reference("elementwise", {{"COUNT", 1003}, {"OPERATION", number}},
+                                             {bench_.initial(gate), bench_.initial(factor)}, {1003});
+    bench_.expect(op.y, expected[0], op.kName);
+  };
+  expect_formula(ops::SiluMultiply{gate, factor, bench_.output(out_, {1003})}, 2);
+  expect_formula(ops::GeluMultiply{gate, factor, bench_.output(out_, {1003})}, 5);
 }
 
 TEST_P(RowOpsTest, QkNormRope) {
-  ops::QkNormRopeArguments of;
+  ops::QkNormRope of;
   of.qkv = bench_.input(in_, {5, 4, 18}, -1, 1, 77);
   of.q_weight = bench_.input(kFloat, {18});
   of.k_weight = bench_.input(kFloat, {18});
@@ -87,7 +92,7 @@ TEST_P(RowOpsTest, QkNormRope) {
   of.q = bench_.output(in_, {5, 2, 18});
   of.section_h = 3;
   of.section_w = 2;
-  ops::qk_norm_rope(bench_.dispatcher(), of);
+  ops::run(bench_.dispatcher(), of);
   const auto expected =
       OpBench::reference("qk_norm_rope",
                          {{"TOKENS", 5},
@@ -122,7 +127,7 @@ class PlainOpsTest : public ::testing::TestWithParam<ElementType> {
 TEST_P(PlainOpsTest, Softmax) {
   const TensorView x = bench_.input(type_, {5, 61}, -4, 4);
   const TensorView y = bench_.output(type_, {5, 61});
-  ops::softmax(bench_.dispatcher(), x, y);
+  ops::run(bench_.dispatcher(), ops::Softmax{x, y});
   const auto expected = OpBench::reference("softmax", {{"ROWS", 5}, {"WIDTH", 61}}, {bench_.initial(x)}, {305});
   bench_.expect(y, expected[0], "y");
 }
@@ -130,23 +135,26 @@ TEST_P(PlainOpsTest, Softmax) {
 TEST_P(PlainOpsTest, Transpose) {
   const TensorView x = bench_.input(type_, {65, 37});
   const TensorView y = bench_.output(type_, {37, 65});
-  ops::transpose(bench_.dispatcher(), x, y);
+  ops::run(bench_.dispatcher(), ops::Transpose{x, y});
   const auto expected = OpBench::reference("transpose", {{"ROWS", 65}, {"COLUMNS", 37}}, {bench_.initial(x)}, {2405});
   bench_.expect(y, expected[0], "y");
 }
 
 TEST_P(PlainOpsTest, ActivationsAndSumsInPlace) {
-  using Unary = void (*)(Dispatcher&, const TensorView&, const TensorView&);
-  for (const auto& [op, number] : {std::pair<Unary, std::int64_t>{ops::gelu_tanh, 3}, {ops::gelu_erf, 4}}) {
-    const TensorView x = bench_.input(type_, {129}, -4, 4);
-    op(bench_.dispatcher(), x, x);
+  const auto expect_gelu = [&](const TensorView& x, std::int64_t number) {
     const auto expected =
         OpBench::reference("elementwise", {{"COUNT", 129}, {"OPERATION", number}}, {bench_.initial(x), {}}, {129});
     bench_.expect(x, expected[0], "gelu");
-  }
+  };
+  const TensorView by_tanh = bench_.input(type_, {129}, -4, 4);
+  ops::run(bench_.dispatcher(), ops::GeluTanh{by_tanh, by_tanh});
+  expect_gelu(by_tanh, 3);
+  const TensorView by_erf = bench_.input(type_, {129}, -4, 4);
+  ops::run(bench_.dispatcher(), ops::GeluErf{by_erf, by_erf});
+  expect_gelu(by_erf, 4);
   const TensorView a = bench_.input(type_, {129});
   const TensorView b = bench_.input(type_, {129});
-  ops::add(bench_.dispatcher(), a, b, b);
+  ops::run(bench_.dispatcher(), ops::Add{a, b, b});
   const auto expected = OpBench::reference("elementwise", {{"COUNT", 129}, {"OPERATION", 1}},
                                            {bench_.initial(a), bench_.initial(b)}, {129});
   bench_.expect(b, expected[0], "add");
@@ -157,7 +165,7 @@ TEST_P(PlainOpsTest, RopeVision) {
   const TensorView cosine = bench_.input(kFloat, {5, 3});
   const TensorView sine = bench_.input(kFloat, {5, 3});
   const TensorView positions = bench_.given(kInt, {2, 3}, {0, 4, 9, 2, -1, 4});
-  ops::rope_vision(bench_.dispatcher(), {qkv, cosine, sine, positions});
+  ops::run(bench_.dispatcher(), ops::RopeVision{qkv, cosine, sine, positions});
   const std::vector<double>& before = bench_.initial(qkv);
   const auto expected = OpBench::reference(
       "rope_vision", {{"PATCHES", 3}, {"HEADS", 2}, {"HEAD_DIM", 12}, {"POSITIONS", 5}, {"QKV_STRIDE", 80}},
@@ -169,7 +177,7 @@ TEST_P(PlainOpsTest, PositionEmbedding) {
   const TensorView x = bench_.input(type_, {24, 37});
   const TensorView table = bench_.input(kFloat, {5, 5, 37});
   const TensorView y = bench_.output(type_, {24, 37});
-  ops::position_embedding(bench_.dispatcher(), {x, table, y, 4, 6, 2});
+  ops::run(bench_.dispatcher(), ops::PositionEmbedding{x, table, y, 4, 6, 2});
   const auto expected =
       OpBench::reference("position_embedding", {{"GRID_H", 4}, {"GRID_W", 6}, {"WIDTH", 37}, {"SIDE", 5}, {"MERGE", 2}},
                          {bench_.initial(x), bench_.initial(table)}, {888});

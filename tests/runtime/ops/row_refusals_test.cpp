@@ -1,9 +1,11 @@
 #include <gtest/gtest.h>
 
 #include "runtime/ops/elementwise.hpp"
-#include "runtime/ops/layout.hpp"
+#include "runtime/ops/gather.hpp"
 #include "runtime/ops/norm.hpp"
+#include "runtime/ops/position_embedding.hpp"
 #include "runtime/ops/rope.hpp"
+#include "runtime/ops/transpose.hpp"
 #include "tests/runtime/ops/refusals.hpp"
 
 namespace pascaline::testing {
@@ -11,15 +13,13 @@ namespace {
 
 // Arguments that are taken; each case spoils them in one place.
 
-ops::RmsnormArguments rmsnorm() {
+ops::Rmsnorm rmsnorm() {
   return {placed(0, {3, 8}, kHalf), placed(1, {8}), placed(2, {3, 8}, kHalf), placed(3, {3, 8}, kHalf)};
 }
 
-ops::LayernormArguments layernorm() {
-  return {placed(0, {3, 8}), placed(1, {8}), placed(2, {8}), placed(3, {3, 8}), {}};
-}
+ops::Layernorm layernorm() { return {placed(0, {3, 8}), placed(1, {8}), placed(2, {8}), placed(3, {3, 8}), {}}; }
 
-ops::QkNormRopeArguments rope() {
+ops::QkNormRope rope() {
   return {placed(0, {5, 4, 16}),
           placed(1, {16}),
           placed(2, {16}),
@@ -34,28 +34,26 @@ ops::QkNormRopeArguments rope() {
           4};
 }
 
-ops::RopeVisionArguments vision() {
+ops::RopeVision vision() {
   return {placed(0, {3, 3, 2, 16}), placed(1, {5, 4}), placed(2, {5, 4}), placed(3, {2, 3}, kInt)};
 }
 
-ops::PositionEmbeddingArguments embedding() {
-  return {placed(0, {24, 8}), placed(1, {5, 5, 8}), placed(2, {24, 8}), 4, 6, 2};
-}
+ops::PositionEmbedding embedding() { return {placed(0, {24, 8}), placed(1, {5, 5, 8}), placed(2, {24, 8}), 4, 6, 2}; }
 
-std::function<void(Dispatcher&)> bad_rmsnorm(const std::function<void(ops::RmsnormArguments&)>& spoil) {
-  return spoiled<ops::RmsnormArguments>(rmsnorm, ops::rmsnorm, spoil);
+std::function<void(Dispatcher&)> bad_rmsnorm(const std::function<void(ops::Rmsnorm&)>& spoil) {
+  return spoiled<ops::Rmsnorm>(rmsnorm, spoil);
 }
-std::function<void(Dispatcher&)> bad_layernorm(const std::function<void(ops::LayernormArguments&)>& spoil) {
-  return spoiled<ops::LayernormArguments>(layernorm, ops::layernorm, spoil);
+std::function<void(Dispatcher&)> bad_layernorm(const std::function<void(ops::Layernorm&)>& spoil) {
+  return spoiled<ops::Layernorm>(layernorm, spoil);
 }
-std::function<void(Dispatcher&)> bad_rope(const std::function<void(ops::QkNormRopeArguments&)>& spoil) {
-  return spoiled<ops::QkNormRopeArguments>(rope, ops::qk_norm_rope, spoil);
+std::function<void(Dispatcher&)> bad_rope(const std::function<void(ops::QkNormRope&)>& spoil) {
+  return spoiled<ops::QkNormRope>(rope, spoil);
 }
-std::function<void(Dispatcher&)> bad_vision(const std::function<void(ops::RopeVisionArguments&)>& spoil) {
-  return spoiled<ops::RopeVisionArguments>(vision, ops::rope_vision, spoil);
+std::function<void(Dispatcher&)> bad_vision(const std::function<void(ops::RopeVision&)>& spoil) {
+  return spoiled<ops::RopeVision>(vision, spoil);
 }
-std::function<void(Dispatcher&)> bad_embedding(const std::function<void(ops::PositionEmbeddingArguments&)>& spoil) {
-  return spoiled<ops::PositionEmbeddingArguments>(embedding, ops::position_embedding, spoil);
+std::function<void(Dispatcher&)> bad_embedding(const std::function<void(ops::PositionEmbedding&)>& spoil) {
+  return spoiled<ops::PositionEmbedding>(embedding, spoil);
 }
 
 const Refusal kRowRefusals[] = {
@@ -72,60 +70,87 @@ const Refusal kRowRefusals[] = {
     {"written weight", bad_layernorm([](auto& of) { of.weight.data = of.y.data; }), "y overlaps weight"},
     {"softmax in place",
      [](Dispatcher& d) {
-       ops::softmax(d, placed(0, {3, 8}), placed(0, {3, 8}));
+       ops::run(d, ops::Softmax{placed(0, {3, 8}), placed(0, {3, 8})});
      },
      "y overlaps x"},
-    {"softmax of a vector", [](Dispatcher& d) { ops::softmax(d, placed(0, {8}), placed(1, {8})); },
+    {"softmax of a vector",
+     [](Dispatcher& d) {
+       ops::run(d, ops::Softmax{placed(0, {8}), placed(1, {8})});
+     },
      "softmax: x has 1 dimensions; it must be [ROWS,WIDTH]"},
     {"transpose's shape",
      [](Dispatcher& d) {
-       ops::transpose(d, placed(0, {3, 8}), placed(1, {3, 8}));
+       ops::run(d, ops::Transpose{placed(0, {3, 8}), placed(1, {3, 8})});
      },
      "transpose: y is [3,8]; it must be [COLUMNS,ROWS] = [8,3]"},
     {"transpose in place",
      [](Dispatcher& d) {
-       ops::transpose(d, placed(0, {8, 8}), placed(0, {8, 8}));
+       ops::run(d, ops::Transpose{placed(0, {8, 8}), placed(0, {8, 8})});
      },
      "overlaps"},
     {"empty table",
      [](Dispatcher& d) {
-       ops::gather(d, placed(0, {0, 8}), placed(1, {3}, kInt), placed(2, {3, 8}));
+       ops::run(d, ops::Gather{placed(0, {0, 8}), placed(1, {3}, kInt), placed(2, {3, 8})});
      },
      "VOCABULARY is 0"},
     {"real indices",
      [](Dispatcher& d) {
-       ops::gather(d, placed(0, {9, 8}), placed(1, {3}), placed(2, {3, 8}));
+       ops::run(d, ops::Gather{placed(0, {9, 8}), placed(1, {3}), placed(2, {3, 8})});
      },
      "indices is float32; it must be int32"},
     {"gather into its table",
      [](Dispatcher& d) {
-       ops::gather(d, placed(0, {9, 8}), placed(1, {3}, kInt), placed(0, {3, 8}));
+       ops::run(d, ops::Gather{placed(0, {9, 8}), placed(1, {3}, kInt), placed(0, {3, 8})});
      },
      "y overlaps table"},
     {"shapes differ",
      [](Dispatcher& d) {
-       ops::add(d, placed(0, {3, 8}), placed(1, {8, 3}), placed(2, {3, 8}));
+       ops::run(d, ops::Add{placed(0, {3, 8}), placed(1, {8, 3}), placed(2, {3, 8})});
      },
      "add: b is [8,3]; it must be as a: [3,8]"},
-    {"types differ", [](Dispatcher& d) { ops::add(d, placed(0, {8}), placed(1, {8}, kHalf), placed(2, {8})); },
+    {"types differ",
+     [](Dispatcher& d) {
+       ops::run(d, ops::Add{placed(0, {8}), placed(1, {8}, kHalf), placed(2, {8})});
+     },
      "b is float16; it must be float32"},
-    {"no shape", [](Dispatcher& d) { ops::convert(d, {}, placed(1, {8})); }, "convert: x has 0 dimensions"},
-    {"no type", [](Dispatcher& d) { ops::convert(d, placed(0, {8}, static_cast<ElementType>(99)), placed(1, {8})); },
+    {"no shape",
+     [](Dispatcher& d) {
+       ops::run(d, ops::Convert{{}, placed(1, {8})});
+     },
+     "convert: x has 0 dimensions"},
+    {"no type",
+     [](Dispatcher& d) {
+       ops::run(d, ops::Convert{placed(0, {8}, static_cast<ElementType>(99)), placed(1, {8})});
+     },
      "convert: x is of no element type (value 99); it must be float32"},
-    {"to no type", [](Dispatcher& d) { ops::convert(d, placed(0, {8}), placed(1, {8}, static_cast<ElementType>(9))); },
+    {"to no type",
+     [](Dispatcher& d) {
+       ops::run(d, ops::Convert{placed(0, {8}), placed(1, {8}, static_cast<ElementType>(9))});
+     },
      "convert: y is of no element type (value 9); it must be float32"},
-    {"negative", [](Dispatcher& d) { ops::convert(d, placed(0, {-8}), placed(1, {-8})); }, "no extent may be negative"},
+    {"negative",
+     [](Dispatcher& d) {
+       ops::run(d, ops::Convert{placed(0, {-8}), placed(1, {-8})});
+     },
+     "extents must not be negative"},
     {"uncountable",
      [](Dispatcher& d) {
-       ops::gelu_tanh(d, placed(0, {kLarge, kLarge, 4}), placed(1, {kLarge, kLarge, 4}));
+       ops::run(d, ops::GeluTanh{placed(0, {kLarge, kLarge, 4}), placed(1, {kLarge, kLarge, 4})});
      },
      "which is more than 2^63 bytes"},
-    {"other type in place", [](Dispatcher& d) { ops::convert(d, placed(0, {8}), placed(0, {8}, kHalf)); },
+    {"other type in place",
+     [](Dispatcher& d) {
+       ops::run(d, ops::Convert{placed(0, {8}), placed(0, {8}, kHalf)});
+     },
      "y overlaps x; it must be the same tensor"},
-    {"integers", [](Dispatcher& d) { ops::gelu_erf(d, placed(0, {8}, kInt), placed(1, {8})); }, "x is int32"},
+    {"integers",
+     [](Dispatcher& d) {
+       ops::run(d, ops::GeluErf{placed(0, {8}, kInt), placed(1, {8})});
+     },
+     "x is int32"},
     {"rows apart",
      [](Dispatcher& d) {
-       ops::gelu_erf(d, placed(0, {3, 8}).with_row_stride(9), placed(1, {3, 8}));
+       ops::run(d, ops::GeluErf{placed(0, {3, 8}).with_row_stride(9), placed(1, {3, 8})});
      },
      "rows of x are 9 elements apart; they must follow each other, 8 apart"},
 };
@@ -154,7 +179,7 @@ const Refusal kRopeRefusals[] = {
     {"parts", bad_vision([](auto& of) { of.qkv.shape[1] = 2; }),
      "rope_vision: qkv is [3,2,2,16]; it must be [PATCHES,3"},
     {"quarter", bad_vision([](auto& of) { of.cosine.shape[1] = 8; }), "cosine is [5,8]"},
-    {"head of 18", bad_vision([](auto& of) { of.qkv.shape[3] = 18; }), "HEAD_DIM is no multiple of 4"},
+    {"head of 18", bad_vision([](auto& of) { of.qkv.shape[3] = 18; }), "HEAD_DIM is not a multiple of 4"},
     {"no table", bad_vision([](auto& of) { of.cosine.shape[0] = of.sine.shape[0] = 0; }), "POSITIONS is 0"},
     {"over its table", bad_vision([](auto& of) { of.sine.data = of.qkv.data; }), "qkv overlaps sine"},
     {"grid", bad_embedding([](auto& of) { of.grid_h = 5; }), "position_embedding: x is [24,8]; it must be [GRID_H*"},
@@ -175,33 +200,33 @@ TEST_F(RefusalsTest, Rope) { expect_refusals(kRopeRefusals); }
 
 // Were they refused as they are, no case above would tell anything.
 TEST_F(RefusalsTest, UnspoiledRowsAreTaken) {
-  ops::rmsnorm(dispatcher_, rmsnorm());
-  ops::layernorm(dispatcher_, layernorm());
-  ops::qk_norm_rope(dispatcher_, rope());
-  ops::rope_vision(dispatcher_, vision());
-  ops::position_embedding(dispatcher_, embedding());
+  ops::run(dispatcher_, rmsnorm());
+  ops::run(dispatcher_, layernorm());
+  ops::run(dispatcher_, rope());
+  ops::run(dispatcher_, vision());
+  ops::run(dispatcher_, embedding());
   EXPECT_EQ(device_.launches, 5);
 }
 
 TEST_F(RefusalsTest, EmptyRowsAreNothingToDo) {
   const TensorView none(nullptr, kFloat, {0, 8});
-  ops::rmsnorm(dispatcher_, {none, placed(1, {8}), none, {}});
-  ops::softmax(dispatcher_, none, none);
-  ops::softmax(dispatcher_, {nullptr, kFloat, {8, 0}}, {nullptr, kFloat, {8, 0}});
-  ops::transpose(dispatcher_, none, {nullptr, kFloat, {8, 0}});
-  ops::gather(dispatcher_, none, {nullptr, kInt, {0}}, none);
-  ops::add(dispatcher_, none, none, none);
-  ops::convert(dispatcher_, {nullptr, kFloat, {0, kLarge * 4, kLarge * 4}},
-               {nullptr, kHalf, {0, kLarge * 4, kLarge * 4}});
+  ops::run(dispatcher_, ops::Rmsnorm{none, placed(1, {8}), none, {}});
+  ops::run(dispatcher_, ops::Softmax{none, none});
+  ops::run(dispatcher_, ops::Softmax{{nullptr, kFloat, {8, 0}}, {nullptr, kFloat, {8, 0}}});
+  ops::run(dispatcher_, ops::Transpose{none, {nullptr, kFloat, {8, 0}}});
+  ops::run(dispatcher_, ops::Gather{none, {nullptr, kInt, {0}}, none});
+  ops::run(dispatcher_, ops::Add{none, none, none});
+  ops::run(dispatcher_,
+           ops::Convert{{nullptr, kFloat, {0, kLarge * 4, kLarge * 4}}, {nullptr, kHalf, {0, kLarge * 4, kLarge * 4}}});
   auto tokens = rope();
   tokens.qkv.shape[0] = tokens.q.shape[0] = tokens.positions.shape[1] = tokens.slots.shape[0] = 0;
-  ops::qk_norm_rope(dispatcher_, tokens);
+  ops::run(dispatcher_, tokens);
   auto patches = vision();
   patches.qkv.shape[0] = patches.positions.shape[1] = 0;
-  ops::rope_vision(dispatcher_, patches);
+  ops::run(dispatcher_, patches);
   auto picture = embedding();
   picture.grid_h = picture.x.shape[0] = picture.y.shape[0] = 0;
-  ops::position_embedding(dispatcher_, picture);
+  ops::run(dispatcher_, picture);
   EXPECT_EQ(device_.launches, 0);
 }
 

@@ -23,7 +23,7 @@ T first_of(Device& device, const Buffer& buffer) {
 }  // namespace
 
 SampleBench::SampleBench(std::size_t vocabulary)
-    : device_(open_device("host")),
+    : device_(open_device("emulator")),
       dispatcher_(*device_, with_kept_kernels()),
       vocabulary_(vocabulary),
       logits_(device_->allocate(vocabulary * sizeof(float))),
@@ -67,7 +67,7 @@ void SampleBench::set_seen(const std::vector<std::int32_t>& seen) {
 
 void SampleBench::launch() {
   const auto count = static_cast<std::int64_t>(vocabulary_);
-  ops::SampleArguments arguments;
+  ops::Sample arguments;
   arguments.logits = view(logits_, ElementType::float32, count);
   arguments.settings = view(settings_, ElementType::float32, 4);
   arguments.top_k = view(top_k_, ElementType::int32, 1);
@@ -75,7 +75,7 @@ void SampleBench::launch() {
   arguments.seen = view(seen_, ElementType::int32, count);
   arguments.token = view(token_, ElementType::int32, 1);
   arguments.probability = view(probability_, ElementType::float32, 1);
-  ops::sample(dispatcher_, arguments);
+  ops::run(dispatcher_, arguments);
 }
 
 ops::SampledToken SampleBench::choose() {

@@ -10,7 +10,7 @@
 
 namespace pascaline::testing {
 
-/// Tokens chosen on the host device from logits that lie there.
+/// Tokens chosen on the emulated device from logits that lie there.
 class SampleBench {
  public:
   explicit SampleBench(std::size_t vocabulary);

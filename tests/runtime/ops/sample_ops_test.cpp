@@ -4,6 +4,7 @@
 #include <limits>
 #include <random>
 
+#include "runtime/ops/advance.hpp"
 #include "tests/runtime/ops/op_bench.hpp"
 #include "tests/runtime/ops/sample_bench.hpp"
 
@@ -159,7 +160,7 @@ TEST(AdvanceOpsTest, AddsOneEverywhere) {
   const TensorView slots = bench.given(kInt, {1}, {-1});
   const TensorView positions = bench.given(kInt, {3, 1}, {0, 7, 2'147'483'647.0});
   for (int i = 1; i <= 3; ++i) {
-    ops::advance(bench.dispatcher(), length, slots, positions);
+    ops::run(bench.dispatcher(), ops::Advance{length, slots, positions});
     bench.expect(length, {41.0 + i}, "length");
     bench.expect(slots, {-1.0 + i}, "slots");
     bench.expect(positions, {0.0 + i, 7.0 + i, -2'147'483'649.0 + i}, "positions");

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include "runtime/ops/advance.hpp"
 #include "runtime/ops/sample.hpp"
 #include "tests/runtime/ops/refusals.hpp"
 
@@ -9,26 +10,18 @@ namespace {
 constexpr ElementType kLong = ElementType::int64;
 
 // Arguments that are taken; each case spoils them in one place.
-ops::SampleArguments choice() {
+ops::Sample choice() {
   return {placed(0, {9}),       placed(1, {4}),       placed(2, {1}, kInt), placed(3, {2}, kLong),
           placed(4, {9}, kInt), placed(5, {1}, kInt), placed(6, {1})};
 }
 
-struct Step {
-  TensorView length;
-  TensorView slots;
-  TensorView positions;
-};
+ops::Advance step() { return {placed(0, {1}, kInt), placed(1, {1}, kInt), placed(2, {3, 1}, kInt)}; }
 
-Step step() { return {placed(0, {1}, kInt), placed(1, {1}, kInt), placed(2, {3, 1}, kInt)}; }
-
-void advance(Dispatcher& dispatcher, const Step& of) { ops::advance(dispatcher, of.length, of.slots, of.positions); }
-
-std::function<void(Dispatcher&)> bad_choice(const std::function<void(ops::SampleArguments&)>& spoil) {
-  return spoiled<ops::SampleArguments>(choice, ops::sample, spoil);
+std::function<void(Dispatcher&)> bad_choice(const std::function<void(ops::Sample&)>& spoil) {
+  return spoiled<ops::Sample>(choice, spoil);
 }
-std::function<void(Dispatcher&)> bad_step(const std::function<void(Step&)>& spoil) {
-  return spoiled<Step>(step, advance, spoil);
+std::function<void(Dispatcher&)> bad_step(const std::function<void(ops::Advance&)>& spoil) {
+  return spoiled<ops::Advance>(step, spoil);
 }
 void* at_byte(const TensorView& view, std::ptrdiff_t bytes) { return static_cast<std::byte*>(view.data) + bytes; }
 
@@ -79,8 +72,8 @@ TEST_F(RefusalsTest, Advance) { expect_refusals(kAdvanceRefusals); }
 
 // Were they refused as they are, no case above would tell anything.
 TEST_F(RefusalsTest, UnspoiledChoicesAreTaken) {
-  ops::sample(dispatcher_, choice());
-  advance(dispatcher_, step());
+  ops::run(dispatcher_, choice());
+  ops::run(dispatcher_, step());
   EXPECT_EQ(device_.launches, 2);
 }
 

@@ -64,10 +64,10 @@ TEST(TokenizerRefusalsTest, DamagedVocabulariesAreRefused) {
   expect_refused("/model/vocab/the", "7", "found string");
   expect_refused("/model/vocab/the", 1.5, "found number");
   expect_refused("/model/vocab/a~1b", json::object(), "found object");
-  expect_refused("/model/vocab/the", -1, "-1 is no token's number", "/model/vocab");
-  expect_refused("/model/vocab/the", 1 << 24, "16777216 is no token's number", "/model/vocab");
+  expect_refused("/model/vocab/the", -1, "-1 is not a valid token id", "/model/vocab");
+  expect_refused("/model/vocab/the", 1 << 24, "16777216 is not a valid token id", "/model/vocab");
   expect_refused("/model/vocab/the", UINT64_MAX, "found number");
-  expect_refused("/model/vocab/the", 7, "is there twice", "/model/vocab");
+  expect_refused("/model/vocab/the", 7, "is a duplicate", "/model/vocab");
   expect_refused("/model/vocab/日", 900, "'日' is not spelled", "/model/vocab");
   expect_refused("/model/vocab/", 900, "'' is not spelled", "/model/vocab");
   json document = small_tokenizer_json();
@@ -87,22 +87,22 @@ TEST(TokenizerRefusalsTest, DamagedMergesAreRefused) {
   expect_refused("/model/merges/3", nullptr, "found null");
   expect_refused("/model/merges/3", {"日", "a"}, "'日' is not in the vocabulary");
   expect_refused("/model/merges/3", {"z", "\u0143"}, "'z\u0143' is not in the vocabulary");
-  expect_refused("/model/merges/3", small_tokenizer_json()["model"]["merges"][0], "by an earlier one already");
+  expect_refused("/model/merges/3", small_tokenizer_json()["model"]["merges"][0], "by an earlier entry");
 }
 
 TEST(TokenizerRefusalsTest, DamagedAddedTokensAreRefused) {
   expect_refused("/added_tokens", 7, "expected an array");
   expect_refused("/added_tokens/0/content", "", "must not be empty");
-  expect_refused("/added_tokens/0/id", -5, "is no token's number");
+  expect_refused("/added_tokens/0/id", -5, "is not a valid token id");
   expect_refused("/added_tokens/0/id", 1.5, "expected an integer");
   expect_refused("/added_tokens/0/special", "yes", "expected true or false");
   expect_refused("/added_tokens/0/lstrip", true, "is set");
   expect_refused("/added_tokens/0/rstrip", true, "is set");
   expect_refused("/added_tokens/0/single_word", true, "is set");
-  expect_refused("/added_tokens/1/content", "<|endoftext|>", "another token's already", "/added_tokens/1");
-  expect_refused("/added_tokens/1/id", 736, "another token's already", "/added_tokens/1");
-  expect_refused("/added_tokens/1/id", 0, "another token's already", "/added_tokens/1");
-  expect_refused("/added_tokens/11", small_tokenizer_json()["added_tokens"][0], "another token's already");
+  expect_refused("/added_tokens/1/content", "<|endoftext|>", "already belongs to another token", "/added_tokens/1");
+  expect_refused("/added_tokens/1/id", 736, "already belongs to another token", "/added_tokens/1");
+  expect_refused("/added_tokens/1/id", 0, "already belongs to another token", "/added_tokens/1");
+  expect_refused("/added_tokens/11", small_tokenizer_json()["added_tokens"][0], "already belongs to another token");
 }
 
 TEST(TokenizerRefusalsTest, SpecialTokensThatPlainTextGivesAreRefused) {
@@ -124,9 +124,10 @@ TEST(TokenizerRefusalsTest, FilesThatAreNoJsonAreRefused) {
   expect_holds(refusal_of("[]"), "t.json: expected an object, found array");
   expect_holds(refusal_of("7"), "found number");
   expect_holds(refusal_of("{}"), "the key 'model' is missing");
-  expect_holds(refusal_of(R"({"model": {"type": "BPE", "type": "BPE"}})"), "t.json:/model/type: this key stands twice");
-  expect_holds(refusal_of(R"({"model": {"vocab": {}, "vocab": {}}})"), "t.json:/model/vocab: this key stands twice");
-  expect_holds(refusal_of(R"({"a": [0, {"b/c": 0, "b/c": 0}]})"), "t.json:/a/1/b~1c: this key stands twice");
+  expect_holds(refusal_of(R"({"model": {"type": "BPE", "type": "BPE"}})"),
+               "t.json:/model/type: this key is a duplicate");
+  expect_holds(refusal_of(R"({"model": {"vocab": {}, "vocab": {}}})"), "t.json:/model/vocab: this key is a duplicate");
+  expect_holds(refusal_of(R"({"a": [0, {"b/c": 0, "b/c": 0}]})"), "t.json:/a/1/b~1c: this key is a duplicate");
   expect_holds(refusal_of(std::string(100'000, '[')), "deeper than 64 levels");
   expect_holds(refusal_of("{\"model\": {\"type\": \"\xFF\"}}"), "not valid JSON");
   expect_holds(refusal_of(testing::small_tokenizer_text().substr(0, 9000)), "not valid JSON at byte 9001");

@@ -94,7 +94,7 @@ TEST(TokenizerTest, IdsWithoutATokenGiveNothingAndIdsBeyondTheModelAreErrors) {
   }
   EXPECT_THROW((void)small_tokenizer().decode(Ids{747}, SpecialTokens::keep), Error);
   expect_holds(text_error([] { (void)Tokenizer::parse(testing::small_tokenizer_text(), "small.json", 700); }),
-               "small.json: has token ids up to 746, but the model only 700 rows");
+               "small.json: has token ids up to 746, but the model's embedding has only 700 rows");
 }
 
 TEST(TokenizerTest, LongWordsTakeNoQuadraticTime) {

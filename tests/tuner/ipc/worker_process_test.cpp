@@ -50,13 +50,13 @@ struct Kind {
 
 void PrintTo(const Kind& kind, std::ostream* out) { *out << kind.words.front(); }
 
-Kind compile_kind() { return {{"compile-worker", "--arch", "host"}, "", "{\"id\": 1}\n", "nonsense\n"}; }
+Kind compile_kind() { return {{"compile-worker", "--arch", "emulator"}, "", "{\"id\": 1}\n", "nonsense\n"}; }
 Kind measure_kind() {
   GovernorOptions governor;
   governor.passive = true;
   const nlohmann::json setup{
-      {"do", "setup"},        {"device", "host"}, {"target", ""},        {"measure", MeasureOptions()},
-      {"governor", governor}, {"sensors", ""},    {"ends_at_s", nullptr}};
+      {"do", "setup"},        {"device", "emulator"}, {"target", ""},        {"measure", MeasureOptions()},
+      {"governor", governor}, {"sensors", ""},        {"ends_at_s", nullptr}};
   const std::string space = bytes_of(std::string(PASCALINE_SOURCE_DIR) + "/search_spaces/softmax.json");
   const std::vector<std::pair<std::string, std::string>> values{{"ROWS", "2"}, {"WIDTH", "64"}, {"STORAGE", "float32"}};
   const nlohmann::json problem{{"do", "problem"},  {"space", space},       {"name", "softmax.json"},

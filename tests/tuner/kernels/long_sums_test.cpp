@@ -5,10 +5,10 @@
 namespace pascaline::testing {
 namespace {
 
-/// The real kernels, on the host device, with long sums.
+/// The real kernels, on the emulated device, with long sums.
 class LongSumsTest : public ::testing::Test {
  protected:
-  std::unique_ptr<Device> device_ = open_device("host");
+  std::unique_ptr<Device> device_ = open_device("emulator");
 
   void expect_right(const std::string& kernel, const LongSums::Sizes& sizes) {
     LongSums(*device_, "", kernel).expect_right(sizes);

@@ -9,7 +9,7 @@
 namespace pascaline::testing {
 namespace {
 
-using Sizes = std::vector<std::pair<std::string, std::int64_t>>;
+using Sizes = RaggedShapes::Sizes;
 using Draw = Sizes (*)(RaggedShapes&);
 
 std::int64_t stride(RaggedShapes& draw, std::int64_t row) { return row + draw.pick({0, 0, 1, 8}); }
@@ -90,7 +90,7 @@ Sizes rope_vision(RaggedShapes& draw) {
           {"QKV_STRIDE", stride(draw, 3 * heads * head_dim)}};
 }
 
-Sizes elementwise(RaggedShapes& draw) { return {{"COUNT", draw.size(9000)}, {"OPERATION", draw.below(5)}}; }
+Sizes elementwise(RaggedShapes& draw) { return {{"COUNT", draw.size(9000)}, {"OPERATION", draw.below(6)}}; }
 
 Sizes transpose(RaggedShapes& draw) { return {{"ROWS", draw.size(150)}, {"COLUMNS", draw.size(150)}}; }
 
@@ -107,6 +107,7 @@ Sizes position_embedding(RaggedShapes& draw) {
           {"MERGE", merge}};
 }
 
+// Kernels that are looked at where it matters most for them. Any other has its shapes drawn from its search space.
 const std::map<std::string, Draw>& draws() {
   static const std::map<std::string, Draw> known{{"advance", advance},
                                                  {"attention_decode", attention_decode},
@@ -126,7 +127,63 @@ const std::map<std::string, Draw>& draws() {
   return known;
 }
 
+// So small that the emulated device and a naive reference are done with it soon.
+bool is_small(const BoundSpace& bound) {
+  constexpr std::int64_t kMaxElements = 400'000;
+  constexpr double kMaxFlops = 5e7;
+  const Config config = bound.space().default_config();
+  std::int64_t elements = 0;
+  for (const Argument& argument : bound.space().arguments) {
+    elements += argument.kind == ArgumentKind::buffer ? bound.value(argument, config) : 0;
+    if (elements > kMaxElements) {
+      return false;
+    }
+  }
+  return bound.flops() <= kMaxFlops;
+}
+
+// Largest size of a dimension, by how many there are whose sizes are free.
+std::int64_t max_free_size(const Space& space) {
+  static constexpr std::array<std::int64_t, 5> kMaxSizes{9000, 400, 150, 70, 40};
+  const auto free = std::count_if(space.dimensions.begin(), space.dimensions.end(), [](const Dimension& dimension) {
+    return !dimension.fixed && !dimension.default_value;
+  });
+  return kMaxSizes[static_cast<std::size_t>(std::clamp<std::ptrdiff_t>(free - 1, 0, kMaxSizes.size() - 1))];
+}
+
 }  // namespace
+
+// From what the search space says of it: a choice, a number with a usual value (a stride, a count that follows from
+// others), one that is compiled in, of which a few values do, or a free size.
+std::int64_t RaggedShapes::size_of_dimension(const Space& space, std::size_t index, const Sizes& earlier) {
+  constexpr std::int64_t kChoices = 16;
+  const Dimension& dimension = space.dimensions[index];
+  if (dimension.maximum < dimension.minimum + kChoices) {
+    return dimension.minimum + below(dimension.maximum - dimension.minimum + 1);
+  }
+  std::int64_t drawn = 0;
+  if (dimension.default_value && below(3) > 0) {
+    drawn = space.default_dimension(index, earlier) + pick({0, 0, 1, 8});
+  } else if (dimension.fixed) {
+    drawn = pick({1, 2, 12, 16, 32, 64});
+  } else {
+    drawn = size(max_free_size(space));
+  }
+  return std::clamp(drawn, dimension.minimum, dimension.maximum);
+}
+
+// Half of the shapes differ from the one before in one dimension: many share code that way.
+RaggedShapes::Sizes RaggedShapes::sizes_of(const Space& space) {
+  const bool varied = last_.kernel == space.kernel && !space.dimensions.empty() && below(2) == 0;
+  const auto redrawn = static_cast<std::size_t>(varied ? below(std::ssize(space.dimensions)) : 0);
+  Sizes sizes;
+  for (std::size_t i = 0; i < space.dimensions.size(); ++i) {
+    const bool kept = varied && i != redrawn;
+    sizes.emplace_back(space.dimensions[i].name,
+                       kept ? last_.dimensions[i].second : size_of_dimension(space, i, sizes));
+  }
+  return sizes;
+}
 
 std::int64_t RaggedShapes::below(std::int64_t count) {
   return static_cast<std::int64_t>(generator_() % static_cast<std::uint64_t>(count));
@@ -158,15 +215,17 @@ std::int64_t RaggedShapes::size(std::int64_t most) {
 }
 
 Problem RaggedShapes::problem(const Space& space, ElementType storage, const DeviceLimits& limits) {
-  for (int attempt = 0; attempt < 1000; ++attempt) {
-    Problem problem{space.kernel, draws().at(space.kernel)(*this), {}};
+  const auto known = draws().find(space.kernel);
+  for (int attempt = 0; attempt < 10'000; ++attempt) {
+    Problem problem{space.kernel, known != draws().end() ? known->second(*this) : sizes_of(space), {}};
     for (const TypeVariable& variable : space.types) {
       const auto count = static_cast<std::int64_t>(variable.allowed.size());
       problem.types.emplace_back(
           variable.name, problem.types.empty() ? storage : variable.allowed[static_cast<std::size_t>(below(count))]);
     }
     const BoundSpace bound(space, problem, limits);
-    if (!bound.why_invalid(space.default_config())) {
+    if (!bound.why_invalid(space.default_config()) && (known != draws().end() || is_small(bound))) {
+      last_ = problem;
       return problem;
     }
   }
@@ -187,12 +246,22 @@ std::optional<Config> RaggedShapes::config(const BoundSpace& space) {
   return std::nullopt;
 }
 
-std::vector<std::string> RaggedShapes::kernels() {
-  std::vector<std::string> names;
-  for (const auto& [name, draw] : draws()) {
-    names.push_back(name);
+std::vector<RaggedKernel> RaggedShapes::kernels(const std::filesystem::path& spaces) {
+  std::vector<RaggedKernel> kernels;
+  for (const auto& entry : std::filesystem::directory_iterator(spaces)) {
+    if (entry.path().extension() != ".json") {
+      continue;
+    }
+    const Space space = Space::load(entry.path());
+    for (const ElementType storage : {ElementType::float32, ElementType::float16}) {
+      const bool taken = space.types.empty() || std::ranges::count(space.types.front().allowed, storage) > 0;
+      if (taken) {
+        kernels.push_back({space.kernel, storage});
+      }
+    }
   }
-  return names;
+  std::ranges::sort(kernels, {}, &RaggedKernel::text);
+  return kernels;
 }
 
 }  // namespace pascaline::testing

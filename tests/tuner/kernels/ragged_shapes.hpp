@@ -1,19 +1,31 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <initializer_list>
 #include <optional>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/space/space.hpp"
 
 namespace pascaline::testing {
 
+/// A kernel, and the type that its first type variable stands for, if it has any.
+struct RaggedKernel {
+  std::string name;
+  ElementType storage = ElementType::float32;
+
+  [[nodiscard]] std::string text() const { return name + "_" + std::string(name_of(storage)); }
+};
+
 /// Draws shapes that divide by little: the same from the same seed.
 class RaggedShapes {
  public:
+  using Sizes = std::vector<std::pair<std::string, std::int64_t>>;
+
   explicit RaggedShapes(std::uint64_t seed) : generator_(seed) {}
 
   /// From 1 to `most`: 1, a prime, a border of vectors, warps or tiles or a neighbour of one, or anything.
@@ -23,17 +35,21 @@ class RaggedShapes {
   /// From 0 to `count` - 1.
   std::int64_t below(std::int64_t count);
 
-  /// A shape of a kernel of this tree, of a few thousand elements to a few hundred thousand; its first type variable is
-  /// `storage`, the others are drawn. One that the space's default configuration is valid for.
+  /// A shape of a kernel, of a few hundred thousand elements at most; its first type variable is `storage`, the others
+  /// are drawn. One that the space's default configuration is valid for.
   Problem problem(const Space& space, ElementType storage, const DeviceLimits& limits);
   /// A valid configuration, or nothing if none was found soon.
   std::optional<Config> config(const BoundSpace& space);
 
-  /// Kernels that `problem` knows.
-  [[nodiscard]] static std::vector<std::string> kernels();
+  /// The kernels of a folder of search spaces, sorted by name, with float32 and float16 where they take them.
+  [[nodiscard]] static std::vector<RaggedKernel> kernels(const std::filesystem::path& spaces);
 
  private:
+  [[nodiscard]] Sizes sizes_of(const Space& space);
+  [[nodiscard]] std::int64_t size_of_dimension(const Space& space, std::size_t index, const Sizes& earlier);
+
   std::mt19937_64 generator_;
+  Problem last_;  ///< that was drawn
 };
 
 }  // namespace pascaline::testing

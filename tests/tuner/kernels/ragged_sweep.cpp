@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "core/error.hpp"
 #include "core/util/hash.hpp"
 #include "core/util/paths.hpp"
 #include "tests/tuner/toy_kernel.hpp"
@@ -20,19 +21,25 @@ std::uint64_t seed_of(const std::string& kernel, ElementType storage) {
 
 }  // namespace
 
-RaggedSweep::RaggedSweep(Device& device, const std::string& target, const std::string& kernel, ElementType storage,
-                         RaggedLimits limits)
+RaggedSource RaggedSource::shipped(const RaggedKernel& kernel) {
+  return {data_folder("kernel_templates"), data_folder("search_spaces"), kernel};
+}
+
+RaggedSweep::RaggedSweep(Device& device, const std::string& target, const RaggedSource& source, RaggedLimits limits)
     : device_(device),
       plan_(plan_target(device.info(), target)),
       toolchain_(Toolchain::find(plan_.architecture)),
       cache_(test_cache()),
-      space_(Space::load(data_folder("search_spaces") / (kernel + ".json"))),
-      source_(KernelSource::load(data_folder("kernel_templates") / (kernel + ".cu"))),
-      storage_(storage),
+      space_(Space::load(source.spaces / (source.kernel.name + ".json"))),
+      source_(KernelSource::load(source.kernels / (source.kernel.name + ".cu"))),
+      storage_(source.kernel.storage),
       limits_(limits),
-      draw_(seed_of(kernel, storage)) {
-  EXPECT_LE(space_.tolerance(ElementType::float32), 1e-5);
-  EXPECT_LE(space_.tolerance(ElementType::float16), 2e-3);
+      draw_(seed_of(source.kernel.name, storage_)) {
+  for (const auto& [type, tolerance] : space_.tolerances) {
+    if (type == ElementType::float32 || type == ElementType::float16) {
+      EXPECT_LE(tolerance, type == ElementType::float32 ? 1e-5 : 2e-3) << name_of(type);
+    }
+  }
 }
 
 CompileRequest RaggedSweep::request(const BoundSpace& bound, const Config& config) const {
@@ -88,8 +95,21 @@ void RaggedSweep::run() {
   EXPECT_GT(drawn_runs_, 0);
 }
 
+// Where the space names no host reference: compiled for each shape, as macros may depend on it.
+Kernel RaggedSweep::reference(const BoundSpace& bound) {
+  if (!space_.reference.host.empty()) {
+    return {};
+  }
+  const CompileResult compiled =
+      cache_.get(toolchain_, reference_request_of(space_, request(bound, space_.default_config())));
+  if (!compiled.ok) {
+    throw Error("the reference kernel does not compile: " + compiled.reason);
+  }
+  return device_.load(compiled.binary);
+}
+
 void RaggedSweep::check_shape(const BoundSpace& bound) {
-  ProblemData data(device_, bound, {});
+  ProblemData data(device_, bound, reference(bound));
   data.draw(static_cast<std::uint64_t>(default_runs_) + 1);
   for (const Config& config : configs(bound)) {
     SCOPED_TRACE(config.text());

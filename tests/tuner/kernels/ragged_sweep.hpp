@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <filesystem>
 #include <set>
 #include <string>
 #include <vector>
@@ -20,13 +21,22 @@ struct RaggedLimits {
   std::size_t drawn_configs = 0;
 };
 
-/// Holds one kernel of this tree against its float64 host reference: ragged shapes in the default and in drawn
-/// configurations.
+/// A kernel by its two files.
+struct RaggedSource {
+  std::filesystem::path kernels;  ///< folder of NAME.cu
+  std::filesystem::path spaces;   ///< folder of NAME.json
+  RaggedKernel kernel;
+
+  /// One of this tree.
+  [[nodiscard]] static RaggedSource shipped(const RaggedKernel& kernel);
+};
+
+/// Checks one kernel against its float64 host reference, or its own reference kernel where it has no other: ragged
+/// shapes in the default and in drawn configurations.
 class RaggedSweep {
  public:
   /// Fails the test where the search space's tolerance is looser than 1e-5 for float32 and 2e-3 for float16.
-  RaggedSweep(Device& device, const std::string& target, const std::string& kernel, ElementType storage,
-              RaggedLimits limits);
+  RaggedSweep(Device& device, const std::string& target, const RaggedSource& source, RaggedLimits limits);
 
   /// Fails the test where a result is wrong, a kernel does not compile, or nothing was looked at.
   void run();
@@ -35,6 +45,7 @@ class RaggedSweep {
   [[nodiscard]] CompileRequest request(const BoundSpace& bound, const Config& config) const;
   [[nodiscard]] bool admits(const BoundSpace& bound, const Config& config);
   [[nodiscard]] std::vector<Config> configs(const BoundSpace& bound);
+  [[nodiscard]] Kernel reference(const BoundSpace& bound);
   void check_shape(const BoundSpace& bound);
   void check_config(const BoundSpace& bound, ProblemData& data, const Config& config);
 

@@ -13,7 +13,7 @@
 namespace pascaline::testing {
 namespace {
 
-/// A lane with the real program as its worker, on the host, where an illegal address is the process's end.
+/// A lane with the real program as its worker, on the emulated device, where an illegal address is the process's end.
 class MeasureClientTest : public ::testing::Test {
  protected:
   ToyBench bench_{toy_json({kRight, kNotANumber, kIllegalAddress})};
@@ -63,7 +63,7 @@ class MeasureClientTest : public ::testing::Test {
   void pump_until(const std::function<bool()>& reached) {
     const auto end = MeasureClient::Clock::now() + std::chrono::seconds(60);
     while (!reached()) {
-      ASSERT_LT(MeasureClient::Clock::now(), end) << "nothing came of it";
+      ASSERT_LT(MeasureClient::Clock::now(), end) << "timed out after";
       pollfd entry{lane_.descriptor(), POLLIN, 0};
       ::poll(&entry, 1, 50);
       lane_.pump(events_);

@@ -10,7 +10,7 @@
 
 namespace pascaline::testing {
 
-/// The host device with a notebook: what was uploaded, how often it was reset; on demand with made-up times.
+/// The emulated device with a notebook: what was uploaded, how often it was reset; on demand with made-up times.
 class RelayDevice : public Device {
  public:
   std::vector<std::string> uploads;  ///< hashes
@@ -24,7 +24,7 @@ class RelayDevice : public Device {
   std::function<void()> on_launch;     ///< beside each launch that is not timed
   std::function<void()> on_synchronize;
 
-  RelayDevice() : host_(open_device("host")) {}
+  RelayDevice() : host_(open_device("emulator")) {}
   [[nodiscard]] const DeviceInfo& info() const noexcept override { return host_->info(); }
   [[nodiscard]] DeviceMemory& memory() noexcept override { return host_->memory(); }
   [[nodiscard]] Buffer allocate(std::size_t bytes) override { return host_->allocate(bytes); }
@@ -77,7 +77,7 @@ class RelayDevice : public Device {
   }
 
  protected:
-  void release_buffer(void* /*base*/) noexcept override {}  // the host device made them and frees them
+  void release_buffer(void* /*base*/) noexcept override {}  // the emulated device made them and frees them
   void release_kernel(void* /*module*/) noexcept override {}
   void release_graph(void* /*handle*/) noexcept override {}
 

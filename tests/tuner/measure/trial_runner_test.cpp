@@ -149,12 +149,16 @@ TEST_F(TrialRunnerTest, TrialsGetFreshInputs) {
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
     return 10.0;
   };
-  std::ignore = run(kRight);
+  EXPECT_EQ(run(kRight).inputs_ms, 0) << "those that it was prepared with";
   std::ignore = run(kRight, 32);  // by now drawing has cost little next to the trials
   device_.uploads.clear();
   // On a busy machine one drawing may have taken as long as many trials, which it then waits for.
   for (int i = 0; i < 100 && device_.uploads.size() < 4; ++i) {
-    EXPECT_EQ(run(kRight).status, TrialStatus::ok);
+    const std::size_t uploads = device_.uploads.size();
+    const Trial trial = run(kRight);
+    EXPECT_EQ(trial.status, TrialStatus::ok);
+    EXPECT_EQ(trial.inputs_ms > 0, device_.uploads.size() > uploads);
+    EXPECT_LE(trial.inputs_ms, trial.verify_ms);
   }
   const std::set<std::string> contents(device_.uploads.begin(), device_.uploads.end());
   EXPECT_GE(device_.uploads.size(), 4U) << "two inputs, drawn at least twice";

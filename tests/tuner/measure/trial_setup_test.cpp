@@ -95,11 +95,11 @@ TEST_F(TrialSetupTest, ResourcesBeyondTheDeviceAreNamed) {
   EXPECT_FALSE(exceeds_limits(resources, geometry, DeviceLimits{}));
   resources.static_shared_bytes = 1;
   EXPECT_EQ(exceeds_limits(resources, geometry, DeviceLimits{}),
-            "49153 bytes of shared memory a block, the device has 49152");
+            "49153 bytes of shared memory per block; the device has 49152");
   resources.static_shared_bytes = 0;
   resources.registers = 65;
   EXPECT_EQ(exceeds_limits(resources, geometry, DeviceLimits{}),
-            "1024 threads of 65 registers do not fit a multiprocessor");
+            "1024 threads with 65 registers each do not fit on a multiprocessor");
 }
 
 TEST(CubinRunKeyTest, IsThatOfTheMachineCodeWhateverTheSourceLooksLike) {

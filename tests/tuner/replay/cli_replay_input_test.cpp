@@ -108,16 +108,16 @@ TEST_F(CliReplayInputTest, WhatIsNoRecordedSpace) {
 
 TEST_F(CliReplayInputTest, SpaceInWhichNothingWorked) {
   const std::string file = write("failed.csv", table_of(recorded_times({0, 0, 0})));
-  expect_fault(replay({file}), 1, {"failed", "no configuration of it worked"});
+  expect_fault(replay({file}), 1, {"failed", "none of its configurations worked"});
 }
 
 TEST_F(CliReplayInputTest, FolderWithoutSpaces) {
   const fs::path empty = folder_ / "empty";
   fs::create_directory(empty);
-  expect_fault(replay({empty.string()}), 1, {empty.string(), "holds no recorded space"});
+  expect_fault(replay({empty.string()}), 1, {empty.string(), "contains no recorded space"});
   write_bytes(empty / "notes.txt", "nothing");
   fs::create_directory(empty / "more.csv");
-  expect_fault(replay({empty.string()}), 1, {empty.string(), "holds no recorded space"});
+  expect_fault(replay({empty.string()}), 1, {empty.string(), "contains no recorded space"});
 }
 
 TEST_F(CliReplayInputTest, BadArguments) {

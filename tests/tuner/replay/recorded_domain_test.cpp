@@ -43,7 +43,7 @@ TEST(RecordedDomainTest, NothingThatWorked) {
     const RecordedDomain space(recorded_times({0, 0}));
     FAIL();
   } catch (const Error& error) {
-    EXPECT_STREQ(error.what(), "the recorded space 'times' has no configuration that worked: there is nothing to find");
+    EXPECT_STREQ(error.what(), "the recorded space 'times' has no working configuration: there is nothing to find");
   }
   EXPECT_THROW(RecordedDomain(recorded_times({})), Error);
 }

@@ -44,27 +44,6 @@ class TransferPriorsTest : public ::testing::Test {
   }
 };
 
-TEST_F(TransferPriorsTest, DistanceOfProblems) {
-  const Space& space = bound_.space;
-  const Problem here = problem("1000");
-  EXPECT_EQ(problem_distance(space, here, here), 0);
-  const double twice = problem_distance(space, here, problem("2000")).value();
-  EXPECT_NEAR(twice, std::log(2.0), 1e-3);
-  EXPECT_DOUBLE_EQ(problem_distance(space, problem("2000"), here).value(), twice);
-  EXPECT_GT(problem_distance(space, here, problem("5000")).value(), twice);
-  EXPECT_FALSE(problem_distance(space, here, problem("1000", "9"))) << "WIDTH is fixed";
-  EXPECT_FALSE(problem_distance(space, here, problem("1000", "8", "float16")));
-  Problem other = here;
-  other.kernel = "another";
-  EXPECT_FALSE(problem_distance(space, here, other));
-  other = here;
-  other.dimensions.pop_back();
-  EXPECT_FALSE(problem_distance(space, here, other)) << "of a space that had a dimension less";
-  other = here;
-  other.dimensions.front().first = "M";
-  EXPECT_FALSE(problem_distance(space, here, other));
-}
-
 TEST_F(TransferPriorsTest, NothingIsKnown) {
   EXPECT_TRUE(known({}).empty());
   EXPECT_TRUE(known({related(problem("1000"), kMinRelated - 1)}).empty());
@@ -107,7 +86,7 @@ TEST_F(TransferPriorsTest, StaticModelComesFirst) {
     most = std::max(most, log_time);
   }
   EXPECT_GT(most, least);
-  EXPECT_TRUE(transfer_priors(domain, {}, {}, 1).empty()) << "on the host there is no such model";
+  EXPECT_TRUE(transfer_priors(domain, {}, {}, 1).empty()) << "on the emulator there is no such model";
 }
 
 }  // namespace

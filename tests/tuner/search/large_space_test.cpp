@@ -157,7 +157,8 @@ TEST(LargeSpaceTest, TooManyToBeTriedOneByOne) {
     std::ignore = make_searcher("exhaustive", bound.domain, {});
     FAIL() << "1e16 configurations";
   } catch (const std::exception& error) {
-    EXPECT_STREQ(error.what(), "about 1.0e+16 configurations cannot be tried one by one: take another --searcher");
+    EXPECT_STREQ(error.what(),
+                 "about 1.0e+16 configurations are too many to try one by one: choose another --searcher");
   }
   EXPECT_EQ(make_searcher("random", bound.domain, {})->propose(5).size(), 5U);
 }

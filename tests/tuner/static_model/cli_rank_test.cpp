@@ -89,7 +89,7 @@ TEST_F(CliRankTest, ASlowerCardTakesLonger) {
 TEST_F(CliRankTest, BadInputIsToldApart) {
   expect_fault(rank({"--kernel", "nothing"}), 1, {"nothing"});
   expect_fault(rank({"--arch", "sm_999"}), 1, {"sm_999", "sm_61"});
-  expect_fault(rank({"--arch", "host"}), 1, {"host"});
+  expect_fault(rank({"--arch", "emulator"}), 1, {"emulator"});
   expect_fault(rank({"--problem", "M=0,N=1,K=1"}), 1, {"M"});
   expect_fault(rank({"--problem", "M"}), 1, {"NAME=value"});
   for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{{"--top", "0"},

@@ -111,7 +111,7 @@ std::vector<std::string> SweepFaultsTest::command(const std::vector<std::string>
                                  "--problem",
                                  "N=5000",
                                  "--device",
-                                 "host",
+                                 "emulator",
                                  "--db",
                                  database_.string(),
                                  "--jobs",

@@ -31,7 +31,7 @@ class KilledSweepTest : public SweepTest {
             "--problem",
             "N=100000",
             "--device",
-            "host",
+            "emulator",
             "--db",
             database_.string(),
             "--jobs",

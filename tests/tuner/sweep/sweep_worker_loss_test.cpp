@@ -88,8 +88,8 @@ TEST_F(WorkerLossTest, DeviceThatDisappearsEndsItAndIsGoneOnWithOnceItIsBack) {
   const SweepSummary lost = sweep();
   EXPECT_TRUE(lost.interrupted);
   EXPECT_FALSE(lost.gave_up);
-  EXPECT_EQ(lost.ended_because, "host: the measuring process ended: exit code 9");
-  EXPECT_NE(notes_.find("host is not used any more"), std::string::npos) << notes_;
+  EXPECT_EQ(lost.ended_because, "emulator: the measuring process ended: exit code 9");
+  EXPECT_NE(notes_.find("emulator is not used any more"), std::string::npos) << notes_;
   EXPECT_EQ(last_state(), "interrupted");
   expect_sound();
   EXPECT_GE(statuses()[TrialStatus::ok], 3) << "the fourth may have been done before the process was killed";

@@ -1,6 +1,6 @@
 #pragma once
 
-// What a kernel compiled for the host device and the program that runs it agree on. Both include this file.
+// What a kernel compiled for the emulated device and the program that runs it agree on. Both include this file.
 namespace pascaline_host {
 
 /// Changes whenever a struct below does; an object of another version is not run.

@@ -255,9 +255,12 @@ TEST(TargetPlan, OwnArchitectureIsNativeAndOlderOnesArePtx) {
   EXPECT_THROW((void)plan_target(device, "sm_90"), Error);
   EXPECT_THROW((void)plan_target(device, "sm_6x"), Error);
   EXPECT_THROW((void)plan_target(device, "sm_"), Error);
-  device.kind = DeviceKind::host;
+  device.kind = DeviceKind::emulator;
   device.architecture = "host";
-  EXPECT_EQ(plan_target(device, "").kind, BinaryKind::host_object);
+  for (const char* target : {"", "emulator", "host"}) {
+    EXPECT_EQ(plan_target(device, target).kind, BinaryKind::host_object) << target;
+    EXPECT_EQ(plan_target(device, target).architecture, "host") << target;
+  }
 }
 
 TEST(OpenDevice, SaysWhichDevicesThereAre) {
@@ -266,7 +269,7 @@ TEST(OpenDevice, SaysWhichDevicesThereAre) {
       (void)open_device(id);
       FAIL() << id;
     } catch (const Error& error) {
-      EXPECT_NE(std::string(error.what()).find("host"), std::string::npos) << error.what();
+      EXPECT_NE(std::string(error.what()).find("emulator"), std::string::npos) << error.what();
       EXPECT_EQ(std::string(error.what()).find("cpu"), std::string::npos) << "kernels do not run there";
     }
   }
@@ -274,7 +277,7 @@ TEST(OpenDevice, SaysWhichDevicesThereAre) {
   std::string note;
   const std::vector<DeviceInfo> devices = list_devices(&note);
   ASSERT_FALSE(devices.empty());
-  EXPECT_EQ(devices.back().id, "host");
+  EXPECT_EQ(devices.back().id, "emulator");
   EXPECT_EQ(devices.size() == 1, !note.empty());
 }
 

@@ -11,8 +11,8 @@ std::vector<float> ramp(std::size_t count) {
   return values;
 }
 
-TEST(HostBlock, StaticSharedMemoryIsOnePerBlock) {
-  const auto device = open_host_device();
+TEST(EmulatorBlock, StaticSharedMemoryIsOnePerBlock) {
+  const auto device = open_emulated_device();
   const Kernel kernel = load(*device, "block.cu", "static_shared");
   EXPECT_EQ(kernel.resources().static_shared_bytes, 64 * 4);
   const Buffer in = to_device(*device, ramp(64 * 500));
@@ -24,8 +24,8 @@ TEST(HostBlock, StaticSharedMemoryIsOnePerBlock) {
   }
 }
 
-TEST(HostBlock, DynamicSharedMemoryOfFileAndFunctionIsTheSame) {
-  const auto device = open_host_device();
+TEST(EmulatorBlock, DynamicSharedMemoryOfFileAndFunctionIsTheSame) {
+  const auto device = open_emulated_device();
   const Kernel kernel = load(*device, "block.cu", "dynamic_shared");
   const Buffer in = to_device(*device, ramp(100 * 96));
   const Buffer out = device->allocate(in.bytes());
@@ -42,8 +42,8 @@ TEST(HostBlock, DynamicSharedMemoryOfFileAndFunctionIsTheSame) {
   }
 }
 
-TEST(HostBlock, BarriersWaitOnlyForThreadsThatHaveNotLeft) {
-  const auto device = open_host_device();
+TEST(EmulatorBlock, BarriersWaitOnlyForThreadsThatHaveNotLeft) {
+  const auto device = open_emulated_device();
   const Kernel kernel = load(*device, "block.cu", "leaving");
   const Buffer in = to_device(*device, std::vector<int>(256, 3));
   const Buffer out = device->allocate(4);
@@ -51,8 +51,8 @@ TEST(HostBlock, BarriersWaitOnlyForThreadsThatHaveNotLeft) {
   EXPECT_EQ(to_host<int>(*device, out)[0], 768);
 }
 
-TEST(HostBlock, BarriersCountPredicates) {
-  const auto device = open_host_device();
+TEST(EmulatorBlock, BarriersCountPredicates) {
+  const auto device = open_emulated_device();
   const Kernel kernel = load(*device, "block.cu", "counts");
   const Buffer count = device->allocate(100 * 4), every = device->allocate(100 * 4), some = device->allocate(100 * 4);
   run(*device, kernel, {{1, 1, 1}, {100, 1, 1}, 0}, count.data(), every.data(), some.data());
@@ -61,8 +61,8 @@ TEST(HostBlock, BarriersCountPredicates) {
   EXPECT_EQ(to_host<int>(*device, some), std::vector<int>(100, 1));
 }
 
-TEST(HostBlock, RaggedGridsOfThreeDimensionsCoverEveryElement) {
-  const auto device = open_host_device();
+TEST(EmulatorBlock, RaggedGridsOfThreeDimensionsCoverEveryElement) {
+  const auto device = open_emulated_device();
   const Kernel kernel = load(*device, "block.cu", "indices");
   constexpr int kWidth = 37, kHeight = 11;
   const Buffer out = device->allocate(kWidth * kHeight * 6 * 4);
@@ -75,33 +75,33 @@ TEST(HostBlock, RaggedGridsOfThreeDimensionsCoverEveryElement) {
   }
 }
 
-TEST(HostBlock, ADeadlockIsReportedAndTheDeviceWorksAfterReset) {
-  const auto device = open_host_device();
+TEST(EmulatorBlock, ADeadlockIsReportedAndTheDeviceWorksAfterReset) {
+  const auto device = open_emulated_device();
   const Kernel kernel = load(*device, "block.cu", "deadlock");
   const Kernel fine = load(*device, "block.cu", "many_barriers");
   const Buffer out = device->allocate(1024 * 4);
   try {
     run(*device, kernel, {{4, 1, 1}, {32, 1, 1}, 0}, out.data());
     FAIL() << "no error";
-  } catch (const HostDeviceError& error) {
+  } catch (const EmulatorError& error) {
     const std::string text = error.what();
     EXPECT_NE(text.find("barrier deadlock in block ("), std::string::npos) << text;
     EXPECT_NE(text.find("16 threads wait at __syncthreads, the first is (0,0,0)"), std::string::npos) << text;
     EXPECT_NE(text.find("the first is (16,0,0) in a shuffle with mask 0xffffffff"), std::string::npos) << text;
   }
-  EXPECT_THROW(run(*device, fine, {{1, 1, 1}, {32, 1, 1}, 0}, out.data(), 1), HostDeviceError);
+  EXPECT_THROW(run(*device, fine, {{1, 1, 1}, {32, 1, 1}, 0}, out.data(), 1), EmulatorError);
   device->reset();
   run(*device, fine, {{8, 1, 1}, {1024, 1, 1}, 0}, out.data(), 20);
   EXPECT_EQ(to_host<int>(*device, out), std::vector<int>(1024, 20));
 }
 
-TEST(HostBlock, AssertAndTrapEndTheLaunchWithTheirPlace) {
-  const auto device = open_host_device();
+TEST(EmulatorBlock, AssertAndTrapEndTheLaunchWithTheirPlace) {
+  const auto device = open_emulated_device();
   const Buffer out = device->allocate(4);
   try {
     run(*device, load(*device, "block.cu", "asserting"), {{1, 1, 1}, {32, 1, 1}, 0}, out.data());
     FAIL() << "no error";
-  } catch (const HostDeviceError& error) {
+  } catch (const EmulatorError& error) {
     const std::string text = error.what();
     EXPECT_NE(text.find("block.cu:"), std::string::npos) << text;
     EXPECT_NE(text.find("assertion failed: out == nullptr || threadIdx.x < 5"), std::string::npos) << text;
@@ -109,7 +109,7 @@ TEST(HostBlock, AssertAndTrapEndTheLaunchWithTheirPlace) {
   }
   device->reset();
   EXPECT_THROW(run(*device, load(*device, "block.cu", "trapping"), {{4, 1, 1}, {1, 1, 1}, 0}, out.data()),
-               HostDeviceError);
+               EmulatorError);
 }
 
 }  // namespace

@@ -12,7 +12,7 @@
 namespace pascaline::testing {
 namespace {
 
-TEST(HostCompile, AKernelErrorIsAResultThatNamesTheLine) {
+TEST(EmulatorCompile, AKernelErrorIsAResultThatNamesTheLine) {
   const CompileResult result =
       compile(source_of_text("extern \"C\" __global__ void k(int* out) {\n  extern __shared__ \n int s[];\n  out[0] = "
                              "missing;\n}\n"),
@@ -23,20 +23,20 @@ TEST(HostCompile, AKernelErrorIsAResultThatNamesTheLine) {
   EXPECT_FALSE(result.log.empty());
 }
 
-TEST(HostCompile, AFunctionThatIsNotThereIsAnError) {
+TEST(EmulatorCompile, AFunctionThatIsNotThereIsAnError) {
   const CompileResult result =
       compile(source_of_text("extern \"C\" __global__ void k(int* out) { *out = 1; }\n"), "other");
   EXPECT_FALSE(result.ok);
   EXPECT_NE(result.reason.find("other"), std::string::npos) << result.reason;
 }
 
-TEST(HostCompile, MoreStaticSharedMemoryThanABlockMayHaveIsAnError) {
+TEST(EmulatorCompile, MoreStaticSharedMemoryThanABlockMayHaveIsAnError) {
   const CompileResult result = compile(kernel_source("block.cu"), "too_much_shared");
   EXPECT_FALSE(result.ok);
   EXPECT_EQ(result.reason, "too_much_shared has 52000 bytes of static shared memory, a block may have 49152");
 }
 
-TEST(HostCompile, DefinesReachTheKernelAndHeadersAreRewritten) {
+TEST(EmulatorCompile, DefinesReachTheKernelAndHeadersAreRewritten) {
   KernelSource source = source_of_text(
       "#include \"../made/up.cuh\"\n#include \"inner/tile.cuh\"\n"
       "extern \"C\" __global__ void k(int* out) { out[threadIdx.x] = SCALE * up() + tile()[0]; }\n");
@@ -47,13 +47,13 @@ TEST(HostCompile, DefinesReachTheKernelAndHeadersAreRewritten) {
   const CompileResult result = compile(source, "k", false, {"SCALE=20"});
   ASSERT_TRUE(result.ok) << result.log;
   EXPECT_EQ(result.binary.log, "");
-  const auto device = open_host_device();
+  const auto device = open_emulated_device();
   const Buffer out = device->allocate(4);
   run(*device, device->load(result.binary), {{1, 1, 1}, {1, 1, 1}, 4}, out.data());
   EXPECT_EQ(to_host<int>(*device, out)[0], 41);
 }
 
-TEST(HostCompile, ACompilerThatIsMissingIsNamed) {
+TEST(EmulatorCompile, ACompilerThatIsMissingIsNamed) {
   const HostCompiler& working = compiler();
   const char* chosen = std::getenv("PASCALINE_HOST_CXX");
   const std::string before = chosen != nullptr ? chosen : "";
@@ -62,12 +62,12 @@ TEST(HostCompile, ACompilerThatIsMissingIsNamed) {
       {
         try {
           (void)HostCompiler::find();
-        } catch (const HostDeviceError& error) {
+        } catch (const EmulatorError& error) {
           EXPECT_NE(std::string(error.what()).find("/no/such/compiler"), std::string::npos) << error.what();
           throw;
         }
       },
-      HostDeviceError);
+      EmulatorError);
   ::setenv("PASCALINE_HOST_CXX", before.c_str(), 1);
   EXPECT_FALSE(working.version.empty());
 }
@@ -84,7 +84,7 @@ CompileResult compile_with(const std::string& script) {
   request.function = "k";
   request.kind = BinaryKind::host_object;
   request.architecture = "host";
-  return compile_for_host({program.string(), "g++", "12"}, request);
+  return compile_for_emulator({program.string(), "g++", "12"}, request);
 }
 
 /// A cap on this process's address space, and on that of the processes it starts, for as long as it lives.
@@ -110,7 +110,7 @@ class AddressSpaceCap {
 
 constexpr const char* kCrash = "c++: internal compiler error: Segmentation fault signal terminated program cc1plus";
 
-TEST(HostCompile, ACompilerThatCrashesIsNoVerdictOnTheSource) {
+TEST(EmulatorCompile, ACompilerThatCrashesIsNoVerdictOnTheSource) {
   const CompileResult told = compile_with(fmt::format("echo '{}'; echo 'Please submit a report'; exit 4\n", kCrash));
   EXPECT_TRUE(told.crashed);
   EXPECT_EQ(told.reason, kCrash);
@@ -124,7 +124,7 @@ TEST(HostCompile, ACompilerThatCrashesIsNoVerdictOnTheSource) {
 }
 
 // The words of GCC 12, of its linker driver and of Clang 14 for a part of theirs that a signal ended, whichever it was.
-TEST(HostCompile, ASignalToAPartOfTheCompilerIsNoVerdictOnTheSource) {
+TEST(EmulatorCompile, ASignalToAPartOfTheCompilerIsNoVerdictOnTheSource) {
   for (const char* line : {"c++: fatal error: Interrupt signal terminated program cc1plus",
                            "c++: fatal error: Terminated signal terminated program as",
                            "c++: fatal error: Killed signal terminated program cc1plus",
@@ -138,7 +138,7 @@ TEST(HostCompile, ASignalToAPartOfTheCompilerIsNoVerdictOnTheSource) {
 }
 
 // The system's compiler itself, its parts interrupted while they work.
-TEST(HostCompile, AnInterruptedCompilerCrashed) {
+TEST(EmulatorCompile, AnInterruptedCompilerCrashed) {
   if (compiler().name == "clang++") {
     GTEST_SKIP() << "Clang has no -wrapper, and compiles in the driver's own process";
   }
@@ -148,7 +148,7 @@ TEST(HostCompile, AnInterruptedCompilerCrashed) {
   EXPECT_TRUE(result.crashed) << result.reason;
 }
 
-TEST(HostCompile, ACompilerThatSaysSoIsShortOfMemory) {
+TEST(EmulatorCompile, ACompilerThatSaysSoIsShortOfMemory) {
   for (const char* words : {"cc1plus: out of memory allocating 65528 bytes after a total of 3076096 bytes",
                             "virtual memory exhausted: Cannot allocate memory", "LLVM ERROR: out of memory",
                             "terminate called after throwing an instance of 'std::bad_alloc'"}) {
@@ -159,7 +159,7 @@ TEST(HostCompile, ACompilerThatSaysSoIsShortOfMemory) {
 }
 
 // A stack that cannot grow within the cap ends a compiler by a segmentation fault.
-TEST(HostCompile, ACompilerThatCrashesNearItsCapIsShortOfMemory) {
+TEST(EmulatorCompile, ACompilerThatCrashesNearItsCapIsShortOfMemory) {
 #ifdef __SANITIZE_ADDRESS__
   GTEST_SKIP() << "AddressSanitizer reserves more address space than any cap leaves";
 #endif
@@ -182,7 +182,7 @@ TEST(HostCompile, ACompilerThatCrashesNearItsCapIsShortOfMemory) {
 }
 
 // Whoever made the request: what is no name or option must not reach the code or the compiler.
-TEST(HostCompile, NothingButNamesAndKnownOptionsReachesTheCompiler) {
+TEST(EmulatorCompile, NothingButNamesAndKnownOptionsReachesTheCompiler) {
   const KernelSource source = source_of_text("extern \"C\" __global__ void k(int* out) { *out = 1; }\n");
   CompileRequest good;
   good.source = &source;
@@ -191,12 +191,12 @@ TEST(HostCompile, NothingButNamesAndKnownOptionsReachesTheCompiler) {
   good.options = {"--std=c++20", "--ptxas-options=-v", "-DX=1"};
   good.kind = BinaryKind::host_object;
   good.architecture = "host";
-  EXPECT_TRUE(compile_for_host(compiler(), good).ok);
+  EXPECT_TRUE(compile_for_emulator(compiler(), good).ok);
   const auto expect_refused = [&](const CompileRequest& request, const std::string& part) {
     try {
-      (void)compile_for_host(compiler(), request);
+      (void)compile_for_emulator(compiler(), request);
       ADD_FAILURE() << "compiled with " << part;
-    } catch (const HostDeviceError& error) {
+    } catch (const EmulatorError& error) {
       EXPECT_NE(std::string(error.what()).find("'" + part + "'"), std::string::npos) << error.what();
     }
   };
@@ -217,7 +217,7 @@ TEST(HostCompile, NothingButNamesAndKnownOptionsReachesTheCompiler) {
   }
 }
 
-TEST(HostCompile, AFoldersNameCannotBecomeCode) {
+TEST(EmulatorCompile, AFoldersNameCannotBecomeCode) {
   const TemporaryFolder folder;
   KernelSource source = source_of_text("extern \"C\" __global__ void k(int* out) { *out = 1; }\n");
   source.file = folder.path() / "a\n#error it is read as code\n" / "k.cu";
@@ -225,7 +225,7 @@ TEST(HostCompile, AFoldersNameCannotBecomeCode) {
   EXPECT_TRUE(result.ok) << result.log;
 }
 
-TEST(HostCompile, TheShimHasAHash) { EXPECT_EQ(emulator_shim_hash().size(), 32U); }
+TEST(EmulatorCompile, TheShimHasAHash) { EXPECT_EQ(emulator_shim_hash().size(), 32U); }
 
 }  // namespace
 }  // namespace pascaline::testing

@@ -8,17 +8,17 @@ namespace {
 std::string message_of(const std::function<void()>& action) {
   try {
     action();
-  } catch (const HostDeviceError& error) {
+  } catch (const EmulatorError& error) {
     return error.what();
   }
   return "nothing was thrown";
 }
 
-TEST(HostDevice, SaysWhatItIs) {
-  const auto device = open_host_device();
+TEST(EmulatedDevice, SaysWhatItIs) {
+  const auto device = open_emulated_device();
   const DeviceInfo& info = device->info();
-  EXPECT_EQ(info.id, "host");
-  EXPECT_EQ(info.architecture, "host");
+  EXPECT_EQ(info.id, "emulator");
+  EXPECT_EQ(info.architecture, "host") << "as stored formats call it";
   EXPECT_FALSE(info.name.empty());
   EXPECT_TRUE(info.uuid.starts_with("HOST-"));
   EXPECT_GT(info.memory_bytes, 0U);
@@ -31,14 +31,30 @@ TEST(HostDevice, SaysWhatItIs) {
 TEST(DeviceNames, NumberOfAGpuIsInItsName) {
   EXPECT_EQ(cuda_ordinal("cuda:0"), 0);
   EXPECT_EQ(cuda_ordinal("cuda:17"), 17);
-  for (const char* name : {"", "host", "cuda", "cuda:", "cuda:-1", "cuda:-0", "cuda:+1", "cuda: 1", "cuda:1x", "CUDA:0",
-                           "cuda:99999999999"}) {
+  for (const char* name : {"", "emulator", "host", "cuda", "cuda:", "cuda:-1", "cuda:-0", "cuda:+1", "cuda: 1",
+                           "cuda:1x", "CUDA:0", "cuda:99999999999"}) {
     EXPECT_FALSE(cuda_ordinal(name)) << name;
   }
 }
 
-TEST(HostDevice, RefusesLaunchesAGpuWouldRefuse) {
-  const auto device = open_host_device();
+TEST(DeviceNames, TheEmulatorIsAlsoCalledHost) {
+  for (const char* name : {"emulator", "host"}) {
+    EXPECT_EQ(open_device(name)->info().id, "emulator") << name;
+    EXPECT_NO_THROW(check_device_name(name)) << name;
+    EXPECT_EQ(device_id_of(name), "emulator") << name;
+    EXPECT_EQ(stored_architecture(name), "host") << name;
+    EXPECT_EQ(shown_architecture(name), "emulator") << name;
+    EXPECT_EQ(Toolchain::find(name).path(), Toolchain::find("host").path()) << name;
+  }
+  for (const char* name : {"", "Host", "emulator:0", "hosts", "cuda:0", "sm_61"}) {
+    EXPECT_FALSE(is_emulator_name(name)) << name;
+    EXPECT_EQ(stored_architecture(name), name);
+    EXPECT_EQ(shown_architecture(name), name);
+  }
+}
+
+TEST(EmulatedDevice, RefusesLaunchesAGpuWouldRefuse) {
+  const auto device = open_emulated_device();
   const Kernel kernel = load(*device, "block.cu", "static_shared");
   const Buffer data = device->allocate(4096);
   const auto refusal = [&](const Geometry& geometry) {
@@ -56,8 +72,8 @@ TEST(HostDevice, RefusesLaunchesAGpuWouldRefuse) {
   run(*device, kernel, {{1, 1, 1}, {64, 1, 1}, 49152 - 256}, data.data(), data.data());
 }
 
-TEST(HostDevice, GuardBandsTellOfWritesBeyondABuffer) {
-  const auto device = open_host_device();
+TEST(EmulatedDevice, GuardBandsTellOfWritesBeyondABuffer) {
+  const auto device = open_emulated_device();
   const Kernel kernel = load(*device, "block.cu", "beyond");
   const Buffer data = device->allocate(10 * 4);
   EXPECT_EQ(reinterpret_cast<std::uintptr_t>(data.data()) % 256, 0U);
@@ -73,35 +89,35 @@ TEST(HostDevice, GuardBandsTellOfWritesBeyondABuffer) {
   EXPECT_TRUE(device->guards_intact(empty));
 }
 
-TEST(HostDevice, RefusesMoreMemoryThanThereIs) {
-  const auto device = open_host_device();
-  EXPECT_THROW((void)device->allocate(std::size_t{1} << 50), HostDeviceError);
-  EXPECT_THROW((void)device->allocate(~std::size_t{0}), HostDeviceError);
+TEST(EmulatedDevice, RefusesMoreMemoryThanThereIs) {
+  const auto device = open_emulated_device();
+  EXPECT_THROW((void)device->allocate(std::size_t{1} << 50), EmulatorError);
+  EXPECT_THROW((void)device->allocate(~std::size_t{0}), EmulatorError);
   try {
     (void)device->allocate(std::size_t{1} << 50);
   } catch (const Error& error) {
     EXPECT_TRUE(is_out_of_memory(error)) << error.what();
   }
-  EXPECT_FALSE(is_out_of_memory(HostDeviceError("another"))) << "nor is what only has the same number:";
+  EXPECT_FALSE(is_out_of_memory(EmulatorError("another"))) << "nor is what only has the same number:";
   EXPECT_FALSE(is_out_of_memory(Error("of SQLite", ENOMEM)));
   const Buffer small = device->allocate(4);
   const std::vector<std::byte> five(5);
-  EXPECT_THROW(device->upload(small, five), HostDeviceError);
+  EXPECT_THROW(device->upload(small, five), EmulatorError);
 }
 
-TEST(HostDevice, RefusesBinariesThatAreNotForIt) {
-  const auto device = open_host_device();
+TEST(EmulatedDevice, RefusesBinariesThatAreNotForIt) {
+  const auto device = open_emulated_device();
   Binary binary;
   binary.function = "k";
   binary.target = "sm_61";
-  EXPECT_THROW((void)device->load(binary), HostDeviceError);
+  EXPECT_THROW((void)device->load(binary), EmulatorError);
   binary.kind = BinaryKind::host_object;
   binary.code = "not an object";
-  EXPECT_THROW((void)device->load(binary), HostDeviceError);
+  EXPECT_THROW((void)device->load(binary), EmulatorError);
 }
 
-TEST(HostDevice, TimesALaunch) {
-  const auto device = open_host_device();
+TEST(EmulatedDevice, TimesALaunch) {
+  const auto device = open_emulated_device();
   const Kernel kernel = load(*device, "block.cu", "no_barriers");
   constexpr int kCount = 1 << 20;
   const Buffer data = device->allocate(kCount * 4);
@@ -116,8 +132,8 @@ TEST(HostDevice, TimesALaunch) {
   EXPECT_EQ(to_host<float>(*device, data)[kCount - 1], 3.0F);
 }
 
-TEST(HostDevice, AGraphDoesWhatWasRecordedEachTimeItIsLaunched) {
-  const auto device = open_host_device();
+TEST(EmulatedDevice, AGraphDoesWhatWasRecordedEachTimeItIsLaunched) {
+  const auto device = open_emulated_device();
   const Kernel kernel = load(*device, "block.cu", "no_barriers");
   const Buffer data = to_device(*device, std::vector<float>(64, 1.0F));
   const std::vector<float> before = to_host<float>(*device, data);
@@ -138,18 +154,18 @@ TEST(HostDevice, AGraphDoesWhatWasRecordedEachTimeItIsLaunched) {
   }
 }
 
-TEST(HostDevice, WhatAGpuCouldNotRecordIsRefused) {
-  const auto device = open_host_device();
+TEST(EmulatedDevice, WhatAGpuCouldNotRecordIsRefused) {
+  const auto device = open_emulated_device();
   expect_records_only_launches_and_fills(*device, load(*device, "block.cu", "no_barriers"));
   const std::string wait = message_of([&] { (void)device->record([&] { device->synchronize(); }); });
   EXPECT_NE(wait.find("cannot wait"), std::string::npos) << "what `work` throws comes through";
   EXPECT_FALSE(device->recording());
-  EXPECT_NE(message_of([&] { device->launch(Graph()); }).find("holds nothing"), std::string::npos);
+  EXPECT_NE(message_of([&] { device->launch(Graph()); }).find("empty graph"), std::string::npos);
   device->synchronize();  // none of that broke the device
 }
 
-TEST(HostDevice, ChecksumTellsOfEveryChangedWordAndOfTheRest) {
-  const auto device = open_device("host");
+TEST(EmulatedDevice, ChecksumTellsOfEveryChangedWordAndOfTheRest) {
+  const auto device = open_device("emulator");
   std::vector<std::uint8_t> bytes(4099, 0xFF);
   const Buffer buffer = device->allocate(bytes.size());
   const auto sum = [&] {
@@ -167,8 +183,8 @@ TEST(HostDevice, ChecksumTellsOfEveryChangedWordAndOfTheRest) {
   EXPECT_EQ(sum(), before);
 }
 
-TEST(HostDevice, TheCanaryTakesAboutAsLongEachTime) {
-  const auto device = open_device("host");
+TEST(EmulatedDevice, TheCanaryTakesAboutAsLongEachTime) {
+  const auto device = open_device("emulator");
   std::vector<double> times;
   for (int i = 0; i < 21; ++i) {
     times.push_back(device->time_canary_us());
@@ -178,8 +194,8 @@ TEST(HostDevice, TheCanaryTakesAboutAsLongEachTime) {
   EXPECT_LT(times[10], 1.5 * times[0]) << "the better half is alike";
 }
 
-TEST(HostDevice, KernelsLoadAgainAfterTheyWereUnloaded) {
-  const auto device = open_host_device();
+TEST(EmulatedDevice, KernelsLoadAgainAfterTheyWereUnloaded) {
+  const auto device = open_emulated_device();
   const Buffer data = to_device(*device, std::vector<float>(64, 1.0F));
   const CompileResult first = compile(kernel_source("block.cu"), "no_barriers");
   const CompileResult second = compile(kernel_source("block.cu"), "many_barriers");

@@ -8,23 +8,23 @@ namespace {
 constexpr const char* kCast = "::pascaline_host::current->block->dynamic_shared;";
 
 TEST(KernelText, DynamicSharedMemoryBecomesAPointer) {
-  EXPECT_EQ(rewrite_for_host("void f() { extern __shared__ float s[]; }"),
+  EXPECT_EQ(rewrite_for_emulator("void f() { extern __shared__ float s[]; }"),
             std::string("void f() { auto* const s = (float *)") + kCast + " }");
-  EXPECT_EQ(rewrite_for_host("void f() { extern __shared__ __align__(16) volatile unsigned char s[]; }"),
+  EXPECT_EQ(rewrite_for_emulator("void f() { extern __shared__ __align__(16) volatile unsigned char s[]; }"),
             std::string("void f() { auto* const s = (volatile unsigned char *)") + kCast + " }");
-  EXPECT_EQ(rewrite_for_host("void f() { extern __align__(sizeof(int)) __shared__ int s[][32]; }"),
+  EXPECT_EQ(rewrite_for_emulator("void f() { extern __align__(sizeof(int)) __shared__ int s[][32]; }"),
             std::string("void f() { auto* const s = (int (*)[32])") + kCast + " }");
 }
 
 TEST(KernelText, AtFileScopeItIsOnePerThread) {
   const std::string text = std::string("static thread_local auto* const s = (float *)") + kCast;
-  EXPECT_EQ(rewrite_for_host("extern __shared__ float s[];"), text);
-  EXPECT_EQ(rewrite_for_host("namespace a::b { extern \"C\" { extern __shared__ float s[]; } }"),
+  EXPECT_EQ(rewrite_for_emulator("extern __shared__ float s[];"), text);
+  EXPECT_EQ(rewrite_for_emulator("namespace a::b { extern \"C\" { extern __shared__ float s[]; } }"),
             "namespace a::b { extern \"C\" { " + text + " } }");
 }
 
 TEST(KernelText, LinesKeepTheirNumbers) {
-  const std::string text = rewrite_for_host("extern\n__shared__ // why\nfloat s\n[];\nint x;");
+  const std::string text = rewrite_for_emulator("extern\n__shared__ // why\nfloat s\n[];\nint x;");
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 4);
   EXPECT_TRUE(text.ends_with("\nint x;"));
 }
@@ -35,9 +35,9 @@ TEST(KernelText, EverythingElseStays) {
         "/* extern __shared__ float s[]; */", "const char* s = \"extern __shared__ float s[];\";",
         "const char* s = R\"x(extern __shared__ float s[];)x\";", "__shared__ float s[4];",
         "int n = 1'000; char c = '\"';", "#define S \\\n extern __shared__ float s[];", "", "extern", "\"", "R\"("}) {
-    EXPECT_EQ(rewrite_for_host(text), text);
+    EXPECT_EQ(rewrite_for_emulator(text), text);
   }
-  EXPECT_EQ(rewrite_for_host("static __shared__ int s[4];"), " __shared__ int s[4];");
+  EXPECT_EQ(rewrite_for_emulator("static __shared__ int s[4];"), " __shared__ int s[4];");
 }
 
 }  // namespace

@@ -3,11 +3,11 @@
 namespace pascaline::testing {
 namespace {
 
-class HostLanguage : public ::testing::TestWithParam<const char*> {};
+class EmulatorLanguage : public ::testing::TestWithParam<const char*> {};
 
 // The kernel checks itself and reports the first line that was not so.
-TEST_P(HostLanguage, GivesWhatCudaGives) {
-  const auto device = open_host_device();
+TEST_P(EmulatorLanguage, GivesWhatCudaGives) {
+  const auto device = open_emulated_device();
   const Kernel kernel = load(*device, "language.cu", GetParam());
   const Buffer checks = to_device(*device, std::vector<int>{0, 0});
   run(*device, kernel, {{8, 1, 1}, {32, 1, 1}, 0}, checks.data());
@@ -15,12 +15,12 @@ TEST_P(HostLanguage, GivesWhatCudaGives) {
   EXPECT_EQ(result[0], 0) << "first at language.cu:" << result[1];
 }
 
-INSTANTIATE_TEST_SUITE_P(Groups, HostLanguage,
+INSTANTIATE_TEST_SUITE_P(Groups, EmulatorLanguage,
                          ::testing::Values("halves", "half_values", "integers", "math", "vectors"),
                          [](const auto& test) { return std::string(test.param); });
 
-TEST(HostAtomics, AreAtomicAcrossBlocks) {
-  const auto device = open_host_device();
+TEST(EmulatorAtomics, AreAtomicAcrossBlocks) {
+  const auto device = open_emulated_device();
   const Kernel kernel = load(*device, "language.cu", "atomics");
   const Buffer sum = to_device<int>(*device, {0}), minimum = to_device<int>(*device, {0});
   const Buffer maximum = to_device<unsigned>(*device, {0}), real = to_device<float>(*device, {0});
@@ -41,11 +41,11 @@ TEST(HostAtomics, AreAtomicAcrossBlocks) {
   EXPECT_EQ(to_host<int>(*device, owner)[0], 5);
 }
 
-TEST(HostArguments, OfAllSizesArrive) {
+TEST(EmulatorArguments, OfAllSizesArrive) {
   struct Pair {
     short x, y;
   };
-  const auto device = open_host_device();
+  const auto device = open_emulated_device();
   const Kernel kernel = load(*device, "language.cu", "arguments");
   const Buffer out = to_device<char>(*device, {0});
   const float* nothing = nullptr;

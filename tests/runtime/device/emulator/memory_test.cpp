@@ -2,7 +2,7 @@
 #include <functional>
 #include <thread>
 
-#include "runtime/device/emulator/host_memory.hpp"
+#include "runtime/device/emulator/emulated_memory.hpp"
 #include "support.hpp"
 
 namespace pascaline::testing {
@@ -34,8 +34,8 @@ TEST(DeviceSpan, SlicesLieInTheRange) {
   EXPECT_THROW((void)span.slice(1, ~std::size_t{0}), Error);
 }
 
-TEST(HostMemory, StreamsAndEventsAreTakenAndForeignOnesRefused) {
-  const auto device = open_host_device();
+TEST(EmulatedMemory, StreamsAndEventsAreTakenAndForeignOnesRefused) {
+  const auto device = open_emulated_device();
   DeviceMemory& memory = device->memory();
   const Stream stream = memory.make_stream();
   const Event event = memory.make_event();
@@ -58,14 +58,14 @@ TEST(HostMemory, StreamsAndEventsAreTakenAndForeignOnesRefused) {
   EXPECT_TRUE(memory.is_live(StreamId{}));
   EXPECT_NE(refusal_of([&] { memory.record(event, gone); }).find("cannot record an event on a stream"),
             std::string::npos);
-  EXPECT_THROW(memory.record(Event(), stream.id()), HostDeviceError);
-  EXPECT_THROW(memory.synchronize(StreamId{event.number()}), HostDeviceError) << "an event is no stream";
-  EXPECT_THROW((void)memory.is_done(Event()), HostDeviceError);
-  EXPECT_THROW(memory.fill(gone, {}, 0), HostDeviceError);
+  EXPECT_THROW(memory.record(Event(), stream.id()), EmulatorError);
+  EXPECT_THROW(memory.synchronize(StreamId{event.number()}), EmulatorError) << "an event is no stream";
+  EXPECT_THROW((void)memory.is_done(Event()), EmulatorError);
+  EXPECT_THROW(memory.fill(gone, {}, 0), EmulatorError);
 }
 
-TEST(HostMemory, CopiesPartsInEveryDirection) {
-  const auto device = open_host_device();
+TEST(EmulatedMemory, CopiesPartsInEveryDirection) {
+  const auto device = open_emulated_device();
   DeviceMemory& memory = device->memory();
   const Stream stream = memory.make_stream();
   const RawBuffer a = memory.allocate_raw(100);
@@ -82,17 +82,17 @@ TEST(HostMemory, CopiesPartsInEveryDirection) {
   std::fill(expected.begin(), expected.begin() + 10, std::byte{7});
   EXPECT_EQ(back, expected);
   EXPECT_TRUE(device->guards_intact(b));
-  EXPECT_THROW(memory.upload(stream.id(), a.span(), pinned.bytes()), HostDeviceError);
-  EXPECT_THROW(memory.download(stream.id(), back, a.span()), HostDeviceError);
-  EXPECT_THROW(memory.copy(stream.id(), a.span(), b.span()), HostDeviceError);
+  EXPECT_THROW(memory.upload(stream.id(), a.span(), pinned.bytes()), EmulatorError);
+  EXPECT_THROW(memory.download(stream.id(), back, a.span()), EmulatorError);
+  EXPECT_THROW(memory.copy(stream.id(), a.span(), b.span()), EmulatorError);
   memory.upload({}, {}, {});
   memory.fill({}, {}, 1);
   EXPECT_NE(memory.allocate_raw(0).data(), nullptr);
 }
 
-TEST(HostMemory, KeepsToItsLimit) {
-  HostState state;
-  HostMemory memory(state, kLimit);
+TEST(EmulatedMemory, KeepsToItsLimit) {
+  EmulatedState state;
+  EmulatedMemory memory(state, kLimit);
   {
     const RawBuffer most = memory.allocate_raw(kLimit - 1000);
     EXPECT_LE(memory.state().free_bytes, 1000U);
@@ -100,7 +100,7 @@ TEST(HostMemory, KeepsToItsLimit) {
     try {
       (void)memory.allocate_raw(1001);
       FAIL() << "one too many";
-    } catch (const HostDeviceError& error) {
+    } catch (const EmulatorError& error) {
       EXPECT_TRUE(is_out_of_memory(error)) << error.what();
       EXPECT_NE(std::string(error.what()).find("1001 bytes"), std::string::npos) << error.what();
     }
@@ -108,16 +108,16 @@ TEST(HostMemory, KeepsToItsLimit) {
     EXPECT_TRUE(memory.allocate_pinned(2000)) << "page-locked memory is the host's own";
   }
   EXPECT_EQ(memory.allocate_raw(kLimit).bytes(), kLimit);
-  EXPECT_THROW((void)memory.allocate_raw(~std::size_t{0}), HostDeviceError);
-  EXPECT_THROW((void)memory.allocate_pinned(~std::size_t{0}), HostDeviceError);
-  HostMemory unlimited(state, ~std::uint64_t{0});
-  EXPECT_THROW((void)unlimited.allocate_raw(~std::size_t{0}), HostDeviceError);
+  EXPECT_THROW((void)memory.allocate_raw(~std::size_t{0}), EmulatorError);
+  EXPECT_THROW((void)memory.allocate_pinned(~std::size_t{0}), EmulatorError);
+  EmulatedMemory unlimited(state, ~std::uint64_t{0});
+  EXPECT_THROW((void)unlimited.allocate_raw(~std::size_t{0}), EmulatorError);
   EXPECT_NO_THROW((void)unlimited.allocate_raw(10)) << "what was refused does not count";
 }
 
-TEST(HostMemory, HandlesMoveAndGoOnce) {
-  HostState state;
-  HostMemory memory(state, kLimit);
+TEST(EmulatedMemory, HandlesMoveAndGoOnce) {
+  EmulatedState state;
+  EmulatedMemory memory(state, kLimit);
   RawBuffer a = memory.allocate_raw(kLimit / 2);
   RawBuffer b = std::move(a);
   EXPECT_FALSE(a);  // NOLINT(bugprone-use-after-move): a moved-from handle holds nothing
@@ -131,8 +131,8 @@ TEST(HostMemory, HandlesMoveAndGoOnce) {
 }
 
 TEST(GrowingBuffer, KeepsAddressAndContentsAsItGrows) {
-  HostState state;
-  HostMemory memory(state, kLimit);
+  EmulatedState state;
+  EmulatedMemory memory(state, kLimit);
   ASSERT_TRUE(memory.can_reserve());
   GrowingBuffer buffer = memory.reserve(std::size_t{1} << 33);
   EXPECT_EQ(buffer.mapped_bytes(), 0U);
@@ -154,22 +154,22 @@ TEST(GrowingBuffer, KeepsAddressAndContentsAsItGrows) {
   try {
     buffer.grow_to(kLimit + 1);
     FAIL() << "beyond the limit";
-  } catch (const HostDeviceError& error) {
+  } catch (const EmulatorError& error) {
     EXPECT_TRUE(is_out_of_memory(error)) << error.what();
   }
   EXPECT_EQ(buffer.mapped_bytes(), before) << "it is as it was";
-  EXPECT_NE(refusal_of([&] { buffer.grow_to(buffer.reserved_bytes() + 1); }).find("were reserved"), std::string::npos);
+  EXPECT_NE(refusal_of([&] { buffer.grow_to(buffer.reserved_bytes() + 1); }).find("are reserved"), std::string::npos);
   GrowingBuffer moved = std::move(buffer);
   EXPECT_EQ(buffer.mapped_bytes(), 0U);  // NOLINT(bugprone-use-after-move): a moved-from buffer holds nothing
   EXPECT_EQ(moved.mapped_bytes(), before);
   moved = GrowingBuffer();
   EXPECT_EQ(memory.allocate_raw(kLimit).bytes(), kLimit) << "its memory was given back";
-  EXPECT_THROW((void)memory.reserve(~std::size_t{0}), HostDeviceError);
+  EXPECT_THROW((void)memory.reserve(~std::size_t{0}), EmulatorError);
   EXPECT_THROW(moved.grow_to(1), Error);
 }
 
-TEST(HostMemory, AResetMakesHandlesInvalidAndHarmless) {
-  const auto device = open_host_device();
+TEST(EmulatedMemory, AResetMakesHandlesInvalidAndHarmless) {
+  const auto device = open_emulated_device();
   DeviceMemory& memory = device->memory();
   const Stream stream = memory.make_stream();
   const Event event = memory.make_event();
@@ -178,34 +178,34 @@ TEST(HostMemory, AResetMakesHandlesInvalidAndHarmless) {
   growing.grow_to(100);
   device->reset();
   EXPECT_FALSE(memory.is_live(stream.id()));
-  EXPECT_THROW(memory.record(event, {}), HostDeviceError);
-  EXPECT_THROW(growing.grow_to(200000), HostDeviceError);
+  EXPECT_THROW(memory.record(event, {}), EmulatorError);
+  EXPECT_THROW(growing.grow_to(200000), EmulatorError);
   const RawBuffer after = memory.allocate_raw(100);
   memory.fill({}, after.span(), 1);
 }
 
-TEST(HostMemory, AFailedKernelFailsWhatComesAfter) {
-  const auto device = open_host_device();
+TEST(EmulatedMemory, AFailedKernelFailsWhatComesAfter) {
+  const auto device = open_emulated_device();
   const Kernel kernel = load(*device, "block.cu", "deadlock");
   DeviceMemory& memory = device->memory();
   const RawBuffer buffer = memory.allocate_raw(4096);
-  EXPECT_THROW(run(*device, kernel, {{1, 1, 1}, {64, 1, 1}, 0}, buffer.data()), HostDeviceError);
-  EXPECT_THROW(memory.synchronize(StreamId{}), HostDeviceError);
+  EXPECT_THROW(run(*device, kernel, {{1, 1, 1}, {64, 1, 1}, 0}, buffer.data()), EmulatorError);
+  EXPECT_THROW(memory.synchronize(StreamId{}), EmulatorError);
   EXPECT_NE(refusal_of([&] { (void)memory.allocate_raw(1); }).find("needs a reset"), std::string::npos);
   device->reset();
   EXPECT_NO_THROW((void)memory.allocate_raw(1));
 }
 
-TEST(HostMemory, ARecordingThreadIsRefusedAndOthersGoOnButForTheDefaultStream) {
-  const auto device = open_host_device();
+TEST(EmulatedMemory, ARecordingThreadIsRefusedAndOthersGoOnButForTheDefaultStream) {
+  const auto device = open_emulated_device();
   DeviceMemory& memory = device->memory();
   const Stream stream = memory.make_stream();
   const Event event = memory.make_event();
   EXPECT_FALSE(memory.recording());
   (void)device->record([&] {
     EXPECT_TRUE(memory.recording());
-    EXPECT_THROW(memory.record(event, stream.id()), HostDeviceError);
-    EXPECT_THROW((void)memory.allocate_raw(1), HostDeviceError);
+    EXPECT_THROW(memory.record(event, stream.id()), EmulatorError);
+    EXPECT_THROW((void)memory.allocate_raw(1), EmulatorError);
     std::string refused;
     bool other_records = true;
     std::thread([&] {
@@ -221,8 +221,8 @@ TEST(HostMemory, ARecordingThreadIsRefusedAndOthersGoOnButForTheDefaultStream) {
   memory.record(event, {});
 }
 
-TEST(HostDevice, AGraphIsUpdatedInPlaceWhereItsFormStays) {
-  const auto device = open_host_device();
+TEST(EmulatedDevice, AGraphIsUpdatedInPlaceWhereItsFormStays) {
+  const auto device = open_emulated_device();
   const Kernel kernel = load(*device, "block.cu", "no_barriers");
   const Buffer data = to_device(*device, std::vector<float>(64, 1.0F));
   const auto work = [&](int count, std::uint8_t byte) {

@@ -8,7 +8,7 @@ namespace pascaline::testing {
 namespace {
 
 int run_kernel(const std::string& function, int index) {
-  const auto device = open_host_device();
+  const auto device = open_emulated_device();
   const Kernel kernel = load(*device, "sanitized.cu", function, true);
   const Buffer data = to_device(*device, std::vector<int>(101, 1));
   run(*device, kernel, {{20, 1, 1}, {96, 1, 1}, 96 * 4}, data.data(), index);
@@ -17,7 +17,7 @@ int run_kernel(const std::string& function, int index) {
 }
 
 int check_guards() {
-  const auto device = open_host_device();
+  const auto device = open_emulated_device();
   const Kernel kernel = load(*device, "block.cu", "beyond");
   const Buffer data = device->allocate(10 * 4);
   const bool before = device->guards_intact(data);
@@ -28,12 +28,12 @@ int check_guards() {
 }
 
 int deadlock_then_work() {
-  const auto device = open_host_device();
+  const auto device = open_emulated_device();
   const Kernel kernel = load(*device, "sanitized.cu", "deadlock", true);
   const Buffer data = device->allocate(404);
   try {
     run(*device, kernel, {{1, 1, 1}, {96, 1, 1}, 0}, data.data(), 0);
-  } catch (const HostDeviceError& error) {
+  } catch (const EmulatorError& error) {
     std::printf("%s\n", error.what());
   }
   return run_kernel("correct", 0);

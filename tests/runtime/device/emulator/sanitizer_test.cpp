@@ -17,9 +17,9 @@ struct Fault {
   const char* location;
 };
 
-class HostSanitizer : public ::testing::TestWithParam<Fault> {};
+class EmulatorSanitizer : public ::testing::TestWithParam<Fault> {};
 
-TEST_P(HostSanitizer, CatchesAnAccessOneElementBeyond) {
+TEST_P(EmulatorSanitizer, CatchesAnAccessOneElementBeyond) {
   const Fault& fault = GetParam();
   const SanitizedRun run = run_child(fault.function, fault.index);
   ASSERT_TRUE(run.report) << run.output;
@@ -31,7 +31,7 @@ TEST_P(HostSanitizer, CatchesAnAccessOneElementBeyond) {
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    Faults, HostSanitizer,
+    Faults, EmulatorSanitizer,
     ::testing::Values(Fault{"writes", 101, "use-after-poison", "WRITE of size 4", "sanitized.cu:31"},
                       Fault{"writes", -1, "use-after-poison", "WRITE of size 4", "sanitized.cu:31"},
                       Fault{"reads", 101, "use-after-poison", "READ of size 4", "sanitized.cu:36"},
@@ -40,33 +40,33 @@ INSTANTIATE_TEST_SUITE_P(
                       Fault{"atomic", 101, "use-after-poison", "WRITE of size 4", "sanitized.cu:52"}),
     [](const auto& test) { return std::string(test.param.function) + (test.param.index < 0 ? "Before" : "Behind"); });
 
-TEST(HostSanitizerRun, ACorrectKernelPasses) {
+TEST(EmulatorSanitizerRun, ACorrectKernelPasses) {
   const SanitizedRun run = run_child("correct", 0);
   EXPECT_EQ(run.exit_code, 0) << run.output;
   EXPECT_FALSE(run.report);
   EXPECT_NE(run.output.find("result 21"), std::string::npos) << run.output;
 }
 
-TEST(HostSanitizerRun, ADeadlockLeavesNoPoisonBehind) {
+TEST(EmulatorSanitizerRun, ADeadlockLeavesNoPoisonBehind) {
   const SanitizedRun run = run_child("deadlock", 0);
   EXPECT_EQ(run.exit_code, 0) << run.output;
   EXPECT_NE(run.output.find("barrier deadlock in block (0,0,0)"), std::string::npos) << run.output;
   EXPECT_NE(run.output.find("result 21"), std::string::npos) << run.output;
 }
 
-TEST(HostSanitizerRun, GuardBandsAreStillChecked) {
+TEST(EmulatorSanitizerRun, GuardBandsAreStillChecked) {
   const SanitizedRun run = run_child("guards", 0);
   EXPECT_NE(run.output.find("intact 1 then 0 then 1"), std::string::npos) << run.output;
 }
 
-TEST(HostSanitizerRun, SanitizedCodeIsRefusedWithoutTheRuntime) {
+TEST(EmulatorSanitizerRun, SanitizedCodeIsRefusedWithoutTheRuntime) {
   if (sanitizer_hooks().present()) {
     GTEST_SKIP() << "this process has AddressSanitizer";
   }
-  const auto device = open_host_device();
+  const auto device = open_emulated_device();
   const CompileResult result = compile(kernel_source("sanitized.cu"), "reads", true);
   ASSERT_TRUE(result.ok) << result.log;
-  EXPECT_THROW((void)device->load(result.binary), HostDeviceError);
+  EXPECT_THROW((void)device->load(result.binary), EmulatorError);
 }
 
 TEST(SanitizerReport, IsReadFromTheOutput) {

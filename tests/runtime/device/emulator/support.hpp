@@ -13,7 +13,7 @@
 #include "core/error.hpp"
 #include "core/util/hash.hpp"
 #include "core/util/paths.hpp"
-#include "runtime/device/emulator/host_device.hpp"
+#include "runtime/device/emulator/emulated_device.hpp"
 
 namespace pascaline::testing {
 
@@ -45,7 +45,7 @@ inline CompileResult compile(const KernelSource& source, const std::string& func
   request.kind = BinaryKind::host_object;
   request.architecture = "host";
   request.address_sanitizer = sanitize;
-  return compile_for_host(compiler(), request);
+  return compile_for_emulator(compiler(), request);
 }
 
 /// Compiles a function of a kernel file and loads it; throws with the log if it does not compile.

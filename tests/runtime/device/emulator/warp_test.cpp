@@ -6,9 +6,9 @@
 namespace pascaline::testing {
 namespace {
 
-const std::unique_ptr<Device> kDevice = open_host_device();
+const std::unique_ptr<Device> kDevice = open_emulated_device();
 
-TEST(HostWarp, ShufflesReadTheLaneTheyName) {
+TEST(EmulatorWarp, ShufflesReadTheLaneTheyName) {
   Device& device = *kDevice;
   const Kernel kernel = load(device, "warp.cu", "shuffles");
   const Buffer indexed = device.allocate(128), up = device.allocate(128), down = device.allocate(128);
@@ -29,7 +29,7 @@ TEST(HostWarp, ShufflesReadTheLaneTheyName) {
   }
 }
 
-TEST(HostWarp, VotesCountTheLanesOfTheirMask) {
+TEST(EmulatorWarp, VotesCountTheLanesOfTheirMask) {
   Device& device = *kDevice;
   const Kernel kernel = load(device, "warp.cu", "votes");
   const Buffer ballots = device.allocate(128), any = device.allocate(128), every = device.allocate(128);
@@ -45,7 +45,7 @@ TEST(HostWarp, VotesCountTheLanesOfTheirMask) {
   }
 }
 
-TEST(HostWarp, LanesThatLeftAreNotWaitedFor) {
+TEST(EmulatorWarp, LanesThatLeftAreNotWaitedFor) {
   Device& device = *kDevice;
   const Kernel kernel = load(device, "warp.cu", "ragged_sum");
   for (const int n : {1, 31, 45, 300}) {
@@ -58,14 +58,14 @@ TEST(HostWarp, LanesThatLeftAreNotWaitedFor) {
   }
 }
 
-TEST(HostWarp, ALaneMissingFromItsMaskIsAnError) {
-  const auto device = open_host_device();
+TEST(EmulatorWarp, ALaneMissingFromItsMaskIsAnError) {
+  const auto device = open_emulated_device();
   const Kernel kernel = load(*device, "warp.cu", "wrong_mask");
   const Buffer out = device->allocate(128);
   try {
     run(*device, kernel, {{1, 1, 1}, {16, 1, 1}, 0}, out.data());
     FAIL() << "no error";
-  } catch (const HostDeviceError& error) {
+  } catch (const EmulatorError& error) {
     EXPECT_NE(std::string(error.what()).find("mask 0x0000fffe"), std::string::npos) << error.what();
     EXPECT_NE(std::string(error.what()).find("thread (0,0,0) of block (0,0,0)"), std::string::npos) << error.what();
   }

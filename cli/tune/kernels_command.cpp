@@ -1,0 +1,272 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <exception>
+#include <filesystem>
+#include <limits>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "cli/command.hpp"
+#include "cli/text.hpp"
+#include "core/error.hpp"
+#include "core/space/code_words.hpp"
+#include "core/util/shown_text.hpp"
+
+namespace pascaline::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using KernelJson = nlohmann::ordered_json;
+
+struct KernelsCommandOptions {
+  KernelOptions kernel;
+  std::string name;  ///< empty: all
+  bool as_json = false;
+};
+
+struct ListedKernel {
+  Space space;
+  fs::path source;
+};
+
+KernelJson value_json(const Value& value) {
+  return std::visit([](const auto& held) { return KernelJson(held); }, value);
+}
+
+// Products of many counts are beyond every integer.
+std::string count_text(double count) {
+  return count < 1e6 ? fmt::format("{:.0f}", count) : fmt::format("{:.1e}", count);
+}
+
+std::string counted(std::size_t count, std::string_view what) {
+  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+}
+
+// "none" if there are none.
+std::string joined(const std::vector<std::string>& texts) {
+  return texts.empty() ? "none" : fmt::format("{}", fmt::join(texts, ", "));
+}
+
+std::string type_names(const TypeVariable& variable) {
+  std::vector<std::string_view> names;
+  for (const ElementType type : variable.allowed) {
+    names.push_back(name_of(type));
+  }
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+// What a result is checked against.
+std::string reference_text(const ListedKernel& listed) {
+  const Reference& reference = listed.space.reference;
+  return reference.kernel       ? fmt::format("{} in {}", reference.kernel->function, listed.source.filename().string())
+         : reference.by_default ? std::string("what its default configuration computes")
+                                : fmt::format("'{}' of this program", reference.host);
+}
+
+KernelJson dimension_json(const Dimension& dimension) {
+  KernelJson object{{"name", dimension.name},       {"description", dimension.description},
+                    {"example", dimension.example}, {"minimum", dimension.minimum},
+                    {"maximum", nullptr},           {"default", nullptr},
+                    {"fixed", dimension.fixed},     {"varies", dimension.varies}};
+  if (dimension.maximum < std::numeric_limits<std::int64_t>::max()) {
+    object["maximum"] = dimension.maximum;
+  }
+  if (dimension.default_value) {
+    object["default"] = dimension.default_value->text();
+  }
+  return object;
+}
+
+KernelJson type_json(const Space& space, const TypeVariable& variable) {
+  KernelJson object{{"name", variable.name}, {"values", KernelJson::array()}, {"like", nullptr}};
+  for (const ElementType type : variable.allowed) {
+    object["values"].push_back(name_of(type));
+  }
+  if (variable.like) {
+    object["like"] = space.types[*variable.like].name;
+  }
+  return object;
+}
+
+KernelJson parameter_json(const Parameter& parameter) {
+  KernelJson object{{"name", parameter.name},
+                    {"description", parameter.description},
+                    {"values", KernelJson::array()},
+                    {"default", value_json(parameter.values[parameter.default_index])}};
+  for (const Value& value : parameter.values) {
+    object["values"].push_back(value_json(value));
+  }
+  if (!parameter.option.empty()) {
+    object["option"] = parameter.option;
+  }
+  return object;
+}
+
+KernelJson kernel_json(const ListedKernel& listed) {
+  const Space& space = listed.space;
+  KernelJson object{{"kernel", space.kernel},
+                    {"description", space.description},
+                    {"space", space.file},
+                    {"source", listed.source.string()},
+                    {"configurations", space.raw_size()},
+                    {"reference", space.reference.kernel       ? "in_file"
+                                  : space.reference.by_default ? "default"
+                                                               : "host"},
+                    {"dimensions", KernelJson::array()},
+                    {"types", KernelJson::array()},
+                    {"parameters", KernelJson::array()},
+                    {"constraints", KernelJson::array()}};
+  for (const Dimension& dimension : space.dimensions) {
+    object["dimensions"].push_back(dimension_json(dimension));
+  }
+  for (const TypeVariable& variable : space.types) {
+    object["types"].push_back(type_json(space, variable));
+  }
+  for (const Parameter& parameter : space.parameters) {
+    object["parameters"].push_back(parameter_json(parameter));
+  }
+  for (const Constraint& constraint : space.constraints) {
+    object["constraints"].push_back({{"require", constraint.require.text()}, {"reason", constraint.reason}});
+  }
+  return object;
+}
+
+void print_brief(const ListedKernel& listed) {
+  const Space& space = listed.space;
+  std::vector<std::string> dimensions;
+  for (const Dimension& dimension : space.dimensions) {
+    dimensions.push_back(dimension.name);
+  }
+  std::vector<std::string> types;
+  for (const TypeVariable& variable : space.types) {
+    types.push_back(fmt::format("{} ({})", variable.name, type_names(variable)));
+  }
+  fmt::print("{}: {}\n", space.kernel, clean_line(space.description));
+  fmt::print("  dimensions {}; types {}\n", joined(dimensions), joined(types));
+  fmt::print("  {} with {} combinations; checked against {}\n", counted(space.parameters.size(), "parameter"),
+             count_text(space.raw_size()), reference_text(listed));
+}
+
+std::string dimension_text(const Dimension& dimension) {
+  std::string text = clean_line(dimension.description);
+  text += dimension.default_value ? fmt::format("; default {}", dimension.default_value->text())
+                                  : fmt::format("; e.g. {}", dimension.example);
+  if (dimension.maximum < std::numeric_limits<std::int64_t>::max()) {
+    text += fmt::format("; from {} to {}", dimension.minimum, dimension.maximum);
+  } else if (dimension.minimum != 1) {
+    text += fmt::format("; at least {}", dimension.minimum);
+  }
+  return text;
+}
+
+void print_detail(const ListedKernel& listed) {
+  const Space& space = listed.space;
+  fmt::print("{}: {}\n{}\n{}\n", space.kernel, clean_line(space.description), clean_line(space.file),
+             clean_line(listed.source.string()));
+  fmt::print("checked against {}\n\ndimensions{}\n", reference_text(listed), space.dimensions.empty() ? ": none" : "");
+  for (const Dimension& dimension : space.dimensions) {
+    fmt::print("  {:<20}  {}\n", dimension.name, dimension_text(dimension));
+  }
+  fmt::print("\nelement types{}\n", space.types.empty() ? ": fixed" : ", the first by default");
+  for (const TypeVariable& variable : space.types) {
+    fmt::print(
+        "  {:<20}  {}{}\n", variable.name, type_names(variable),
+        variable.like ? fmt::format("; that of {} where it is not given", space.types[*variable.like].name) : "");
+  }
+  fmt::print("\n{} with {} combinations, before constraints; the default in brackets\n",
+             counted(space.parameters.size(), "parameter"), count_text(space.raw_size()));
+  for (const Parameter& parameter : space.parameters) {
+    std::vector<std::string> values;
+    for (std::size_t i = 0; i < parameter.values.size(); ++i) {
+      const std::string value = clean_line(to_text(parameter.values[i]));
+      values.push_back(i == parameter.default_index ? "[" + value + "]" : value);
+    }
+    fmt::print("  {:<20}  {}\n  {:<20}  {}\n", parameter.name, fmt::join(values, " "), "",
+               clean_line(parameter.description));
+  }
+  fmt::print("\n{}\n", counted(space.constraints.size(), "constraint"));
+  for (const Constraint& constraint : space.constraints) {
+    fmt::print("  {}\n      {}\n", clean_line(constraint.reason), clean_line(constraint.require.text()));
+  }
+}
+
+int show_one(const KernelsCommandOptions& options) {
+  KernelOptions kernel = options.kernel;
+  kernel.kernel = options.name;
+  ListedKernel listed{kernel.load_space(), kernel_file(kernel.kernels(), options.name, ".cu")};
+  if (!fs::exists(listed.source)) {
+    throw Error(fmt::format("there is no {}; give its folder with --kernels", listed.source.string()));
+  }
+  if (options.as_json) {
+    fmt::print("{}\n", kernel_json(listed).dump(2, ' ', false, KernelJson::error_handler_t::replace));
+  } else {
+    print_detail(listed);
+  }
+  return kSuccess;
+}
+
+// A space that is wrong leaves the others to be shown.
+int show_all(const KernelsCommandOptions& options) {
+  const fs::path spaces = options.kernel.spaces();
+  const fs::path kernels = options.kernel.kernels();
+  std::vector<ListedKernel> found;
+  bool wrong = false;
+  for (const std::string& name : kernel_names(spaces)) {
+    fs::path source = kernel_file(kernels, name, ".cu");
+    if (!fs::exists(source)) {
+      continue;  // other JSON may lie there, too
+    }
+    try {
+      found.push_back({Space::load(kernel_file(spaces, name, ".json")), std::move(source)});
+    } catch (const Error& error) {
+      fmt::print(stderr, "pascaline: {}\n", clean_line(error.what()));
+      wrong = true;
+    }
+  }
+  if (found.empty() && !wrong) {
+    throw Error(
+        fmt::format("no NAME.json in {} has a NAME.cu in {}; give the folders of a kernel with --spaces and --kernels",
+                    spaces.string(), kernels.string()));
+  }
+  if (options.as_json) {
+    KernelJson list = KernelJson::array();
+    for (const ListedKernel& listed : found) {
+      list.push_back(kernel_json(listed));
+    }
+    fmt::print("{}\n", list.dump(2, ' ', false, KernelJson::error_handler_t::replace));
+    return wrong ? kFault : kSuccess;
+  }
+  for (const ListedKernel& listed : found) {
+    print_brief(listed);
+  }
+  fmt::print("\n{} in {}; `pascaline kernels NAME` shows parameters and constraints of one\n",
+             counted(found.size(), "kernel"), clean_line(spaces.string()));
+  return wrong ? kFault : kSuccess;
+}
+
+}  // namespace
+
+void add_kernels_command(CLI::App& app, Action& action) {
+  CLI::App* command = app.add_subcommand("kernels", "List the kernels that can be tuned, or show one of them");
+  const auto options = std::make_shared<KernelsCommandOptions>();
+  command->add_option("name", options->name, "Kernel to show with its parameters and constraints (default: list all)");
+  options->kernel.add_folders_to(*command);
+  command->add_flag("--json", options->as_json, "Print JSON");
+  command->footer(
+      "A kernel is a NAME.cu and a NAME.json. Combinations are counted before constraints rule some out.\n\n"
+      "Examples:\n  pascaline kernels\n  pascaline kernels matmul\n"
+      "  pascaline kernels --kernels my --spaces my\n"
+      "  pascaline kernels matmul --json | jq -r '.parameters[].name'");
+  command->callback([&action, options] {
+    action = [options] { return options->name.empty() ? show_all(*options) : show_one(*options); };
+  });
+}
+
+}  // namespace pascaline::cli

@@ -1,0 +1,112 @@
+#include "runtime/checkpoint/config_fields.hpp"
+
+#include <fmt/format.h>
+
+#include "runtime/checkpoint/model_keys.hpp"
+
+namespace pascaline {
+namespace {
+
+constexpr std::int64_t kMaxVocabulary = 1 << 24;
+constexpr std::int64_t kMaxPositions = std::numeric_limits<std::int32_t>::max();
+
+// The base of rotary angles.
+double read_theta(const JsonNode& object) {
+  constexpr double kMaxTheta = 1e12;
+  const JsonNode node = object.at("rope_theta");
+  const double value = node.real();
+  if (!(value > 1 && value <= kMaxTheta)) {
+    node.fail(fmt::format("{} is out of range (greater than 1, at most {})", value, kMaxTheta));
+  }
+  return value;
+}
+
+}  // namespace
+
+void require(bool holds, const JsonNode& node, const std::string& otherwise) {
+  if (!holds) {
+    node.fail(otherwise);
+  }
+}
+
+void require_supported(const JsonNode& object, const LimitedKey& limit) {
+  check_supported(object.at(limit.key), limit);
+}
+
+std::int64_t read_extent(const JsonNode& object, std::string_view key, std::int64_t limit) {
+  const JsonNode node = object.at(key);
+  const std::int64_t value = node.integer();
+  if (value < 1 || value > limit) {
+    node.fail(fmt::format("{} is not a possible size (1 to {})", value, limit));
+  }
+  return value;
+}
+
+std::int64_t read_token(const JsonNode& node, std::int64_t vocabulary) {
+  const std::int64_t id = node.integer();
+  require(id >= 0 && id < vocabulary, node,
+          fmt::format("token {} is not in the vocabulary of {} tokens", id, vocabulary));
+  return id;
+}
+
+std::vector<std::int64_t> read_end_tokens(const JsonNode& object, std::int64_t vocabulary) {
+  if (!object.has_value("eos_token_id")) {
+    return {};
+  }
+  const JsonNode node = object.at("eos_token_id");
+  if (!node.value().is_array()) {
+    return {read_token(node, vocabulary)};
+  }
+  std::vector<std::int64_t> tokens;
+  for (std::size_t i = 0; i < node.array_size(); ++i) {
+    tokens.push_back(read_token(node.at(i), vocabulary));
+  }
+  return tokens;
+}
+
+std::optional<double> find_theta(const JsonNode& object) {
+  std::optional<double> theta;
+  const auto take = [&](const JsonNode& holder) {
+    if (holder.has_value("rope_theta")) {
+      const double found = read_theta(holder);
+      const double other = theta.value_or(found);
+      require(other == found, holder.at("rope_theta"), fmt::format("{} and {} contradict each other", found, other));
+      theta = found;
+    }
+  };
+  take(object);
+  for (const std::string_view key : kRopeObjects) {
+    if (object.has_value(key)) {
+      take(object.at(key));
+    }
+  }
+  return theta;
+}
+
+// Files of older versions say "type".
+void check_rope_type(const JsonNode& rope) {
+  require_supported(rope, {rope.has_value("rope_type") || !rope.has_value("type") ? "rope_type" : "type", kRopeTypes});
+}
+
+TextConfig read_decoder(const JsonNode& node) {
+  require_supported(node, {"hidden_act", R"(["silu"])"});
+  require_supported(node, {"attention_bias", "[false]"});
+  require_supported(node, kNormEpsilon);
+  TextConfig text;
+  text.hidden = read_extent(node, "hidden_size", kMaxWidth);
+  text.layers = read_extent(node, "num_hidden_layers", kMaxLayers);
+  text.heads = read_extent(node, "num_attention_heads", kMaxHeads);
+  text.kv_heads = read_extent(node, "num_key_value_heads", kMaxHeads);
+  text.head_dim = read_extent(node, "head_dim", kMaxHeads);
+  text.intermediate = read_extent(node, "intermediate_size", kMaxWidth);
+  text.vocab = read_extent(node, "vocab_size", kMaxVocabulary);
+  text.max_positions = read_extent(node, "max_position_embeddings", kMaxPositions);
+  const std::optional<double> theta = find_theta(node);
+  text.rope_theta = theta ? *theta : read_theta(node);
+  require(text.heads % text.kv_heads == 0, node,
+          fmt::format("num_attention_heads {} is not a multiple of num_key_value_heads {}", text.heads, text.kv_heads));
+  require(text.head_dim % 2 == 0, node, fmt::format("head_dim {} is odd", text.head_dim));
+  return text;
+}
+
+}  // namespace pascaline

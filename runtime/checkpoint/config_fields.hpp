@@ -1,0 +1,47 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/util/config_keys.hpp"
+#include "runtime/checkpoint/model_config.hpp"
+
+// What readers of config.json share. Everything throws SpaceError naming the key that is missing, impossible or not
+// supported.
+namespace pascaline {
+
+// Far above any model; what exceeds them is damage, and their products fit 64 bits.
+inline constexpr std::int64_t kMaxWidth = 1 << 20;
+inline constexpr std::int64_t kMaxLayers = 1024;
+inline constexpr std::int64_t kMaxHeads = 4096;
+
+/// Where rotary embedding is described.
+inline constexpr std::array<std::string_view, 2> kRopeObjects{"rope_parameters", "rope_scaling"};
+
+/// Fails at `node` unless that holds.
+void require(bool holds, const JsonNode& node, const std::string& otherwise);
+/// A key that must be there, with one of the supported values.
+void require_supported(const JsonNode& object, const LimitedKey& limit);
+
+/// A size from 1 to `limit`.
+[[nodiscard]] std::int64_t read_extent(const JsonNode& object, std::string_view key, std::int64_t limit);
+/// A token of the vocabulary.
+[[nodiscard]] std::int64_t read_token(const JsonNode& node, std::int64_t vocabulary);
+/// `eos_token_id`: one token, a list of them, or none.
+[[nodiscard]] std::vector<std::int64_t> read_end_tokens(const JsonNode& object, std::int64_t vocabulary);
+
+/// `rope_theta`, which may be in three places, where they must agree; nothing if it is in none.
+[[nodiscard]] std::optional<double> find_theta(const JsonNode& object);
+/// The kind of rotary embedding of one of `kRopeObjects`.
+void check_rope_type(const JsonNode& rope);
+
+/// What a decoder of Qwen3's form says of itself: all sizes and the base of its angles, but not how positions turn and
+/// whether the head is tied.
+[[nodiscard]] TextConfig read_decoder(const JsonNode& node);
+
+}  // namespace pascaline

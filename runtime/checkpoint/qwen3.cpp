@@ -1,0 +1,49 @@
+#include <fmt/format.h>
+
+#include <array>
+
+#include "runtime/checkpoint/config_fields.hpp"
+#include "runtime/checkpoint/model_family.hpp"
+#include "runtime/checkpoint/model_keys.hpp"
+#include "runtime/checkpoint/table_writer.hpp"
+
+// Qwen3, dense, text only: "Qwen3 Technical Report" (Qwen Team, 2025), with the names of Hugging Face Transformers.
+namespace pascaline {
+namespace {
+
+constexpr std::array<NamePrefix, 4> kQwen3Prefixes{{{"layers.", "model.layers."},
+                                                    {"embed_tokens.", "model.embed_tokens."},
+                                                    {"norm.", "model.norm."},
+                                                    {"lm_head.", "lm_head."}}};
+
+ModelConfig read_qwen3(const JsonNode& root) {
+  check_qwen3_keys(root);
+  ModelConfig config;
+  config.family = ModelFamily::qwen3;
+  config.text = read_decoder(root);
+  for (const std::string_view key : kRopeObjects) {
+    if (root.has_value(key)) {
+      check_rope_type(root.at(key));
+      check_plain_rope_keys(root.at(key));
+    }
+  }
+  // Positions have one axis, which is that of time.
+  config.text.mrope_section = {config.text.head_dim / 2, 0, 0};
+  config.text.tied = root.at("tie_word_embeddings").boolean();
+  config.eos_tokens = read_end_tokens(root, config.text.vocab);
+  return config;
+}
+
+std::vector<WeightEntry> qwen3_table(const ModelConfig& config, ModelWeights& places) {
+  std::vector<WeightEntry> table;
+  const TableWriter root(table, "");
+  add_decoder(root.below("model."), config.text, places.text);
+  add_head(root, config.text, places.text);
+  return table;
+}
+
+}  // namespace
+
+FamilyTraits qwen3_family() noexcept { return {"qwen3", "Qwen3, text only", read_qwen3, qwen3_table, kQwen3Prefixes}; }
+
+}  // namespace pascaline

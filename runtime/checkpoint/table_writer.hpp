@@ -1,0 +1,44 @@
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "runtime/checkpoint/weight_table.hpp"
+
+namespace pascaline {
+
+/// Adds weights to a table, whose tensors' names begin alike.
+class TableWriter {
+ public:
+  using Shape = std::vector<std::int64_t>;
+  /// Name and shape of a tensor.
+  using Part = std::pair<std::string, Shape>;
+
+  /// `table` must outlive it.
+  TableWriter(std::vector<WeightEntry>& table, std::string prefix) : table_(&table), prefix_(std::move(prefix)) {}
+
+  /// Below a further prefix.
+  [[nodiscard]] TableWriter below(const std::string& prefix) const { return {*table_, prefix_ + prefix}; }
+
+  /// A matrix of these tensors.
+  void matrix(WeightView& place, std::vector<Part> parts, WeightLayout layout = WeightLayout::stacked) const;
+  /// Vectors, and learned positions.
+  void vector(TensorView& place, TensorKind kind, const std::string& name, Shape shape,
+              WeightLayout layout = WeightLayout::stacked) const;
+  /// `name`.weight and `name`.bias; where rows are elements of heads, those of the bias are, too.
+  void linear(LinearWeights& place, const std::string& name, Shape shape,
+              WeightLayout layout = WeightLayout::stacked) const;
+  void norm(NormWeights& place, const std::string& name, std::int64_t size) const;
+
+ private:
+  std::vector<WeightEntry>* table_;
+  std::string prefix_;
+};
+
+/// Adds a decoder of Qwen3's form: queries and keys are normalised, nothing has a bias. Its head stands apart.
+void add_decoder(const TableWriter& decoder, const TextConfig& config, TextWeights& places);
+/// Adds `lm_head.weight`, unless the head is the embedding.
+void add_head(const TableWriter& root, const TextConfig& config, TextWeights& places);
+
+}  // namespace pascaline

@@ -1,0 +1,68 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "runtime/checkpoint/model_config.hpp"
+#include "runtime/checkpoint/model_weights.hpp"
+
+namespace pascaline {
+
+/// What a tensor is, by which it is kept on a device and drawn where weights are generated.
+enum class TensorKind : std::uint8_t {
+  matrix,    ///< of a linear layer, or the embedding
+  norm,      ///< factors of a normalisation
+  bias,      ///< of a linear layer or a normalisation
+  positions  ///< learned positions
+};
+
+/// A tensor of the model under its official name, e.g. `model.language_model.norm.weight`.
+struct TensorSpec {
+  std::string name;
+  std::vector<std::int64_t> shape;  ///< row-major, outermost first
+  TensorKind kind = TensorKind::matrix;
+
+  [[nodiscard]] std::int64_t elements() const noexcept;
+  friend bool operator==(const TensorSpec&, const TensorSpec&) = default;
+};
+
+/// Product of the extents; -1 if one is negative or the product exceeds 64 bits.
+[[nodiscard]] std::int64_t element_count(std::span<const std::int64_t> shape) noexcept;
+
+/// How the tensors of a weight lie in it.
+enum class WeightLayout : std::uint8_t {
+  stacked,      ///< the rows of one below those of another
+  interleaved,  ///< their rows in turn
+  head_rows,    ///< one tensor, whose rows are elements of the vision tower's heads
+  head_columns  ///< one tensor, whose columns are
+};
+
+/// A row of the table: a weight as operations take it, and the tensors of a checkpoint that it is made of.
+struct WeightEntry {
+  std::variant<WeightView*, TensorView*> place;  ///< where its view goes: matrices are WeightViews
+  std::vector<TensorSpec> tensors;               ///< of one kind; their rows have the same length
+  WeightLayout layout = WeightLayout::stacked;
+
+  [[nodiscard]] TensorKind kind() const { return tensors.front().kind; }
+  /// Rows of all tensors together.
+  [[nodiscard]] std::int64_t rows() const;
+  /// Elements of a row; 1 of a vector.
+  [[nodiscard]] std::int64_t width() const;
+};
+
+/// The one table of a model's weights: their tensors' names and shapes, and how they lie in the weights. Reading a
+/// checkpoint, generating weights, counting memory and placing weights on a device all go by it. Gives `places` as many
+/// layers as the model has; they must stay where they are while the table is in use.
+[[nodiscard]] std::vector<WeightEntry> weight_table(const ModelConfig& config, ModelWeights& places);
+
+/// Exactly the tensors that the configuration implies, in the order of the table: the decoder's in order of use, then
+/// the vision tower's, and `lm_head.weight` last if the head is not tied.
+[[nodiscard]] std::vector<TensorSpec> required_tensors(const ModelConfig& config);
+
+/// Elements of all of them; throws ModelError above 10^12.
+[[nodiscard]] std::int64_t parameter_count(const ModelConfig& config);
+
+}  // namespace pascaline

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <string>
+
+#include "runtime/device/shim/pascaline/abi.h"
+
+namespace pascaline {
+
+/// A kernel's shared object in this process, loaded from memory.
+class EmulatedModule {
+ public:
+  /// Loads the object's bytes; throws EmulatorError with the loader's message.
+  EmulatedModule(const std::string& code, std::string function);
+  EmulatedModule(const EmulatedModule&) = delete;
+  EmulatedModule& operator=(const EmulatedModule&) = delete;
+  ~EmulatedModule();
+
+  [[nodiscard]] const pascaline_host::KernelEntry& entry() const noexcept { return *entry_; }
+  [[nodiscard]] const std::string& function() const noexcept { return function_; }
+
+ private:
+  void open(const std::string& code);
+  void close() noexcept;
+
+  std::string function_;
+  int file_ = -1;
+  std::string path_;
+  void* handle_ = nullptr;
+  const pascaline_host::KernelEntry* entry_ = nullptr;
+};
+
+}  // namespace pascaline

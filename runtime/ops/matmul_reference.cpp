@@ -1,0 +1,75 @@
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+#include "core/util/parallel.hpp"
+#include "runtime/ops/reference.hpp"
+
+namespace pascaline {
+namespace {
+
+// Values of the dimension EPILOGUE.
+enum class Epilogue : std::int64_t { none, bias, bias_gelu_tanh, bias_gelu_erf, residual, swiglu, bias_residual };
+
+// Four partial sums let the compiler vectorise without changing what is computed from run to run.
+double dot(const double* a, const double* b, std::size_t count) {
+  double sums[4] = {0, 0, 0, 0};
+  std::size_t k = 0;
+  for (; k + 4 <= count; k += 4) {
+    for (std::size_t lane = 0; lane < 4; ++lane) {
+      sums[lane] += a[k + lane] * b[k + lane];
+    }
+  }
+  for (; k < count; ++k) {
+    sums[0] += a[k] * b[k];
+  }
+  return (sums[0] + sums[1]) + (sums[2] + sums[3]);
+}
+
+double finish(Epilogue epilogue, double x) {
+  switch (epilogue) {
+    case Epilogue::bias_gelu_tanh:
+      return 0.5 * x * (1 + std::tanh(std::sqrt(2 * std::numbers::inv_pi) * (x + 0.044715 * x * x * x)));
+    case Epilogue::bias_gelu_erf:
+      return 0.5 * x * (1 + std::erf(x / std::numbers::sqrt2));
+    default:
+      return x;
+  }
+}
+
+}  // namespace
+
+// `C[M,N] = A[M,K] · B[N,K]ᵀ`, all row-major; dimensions M, N, K. Uses all processors.
+void reference_matmul_nt(const Problem& problem, std::span<const std::vector<double>> inputs,
+                         std::span<std::vector<double>> outputs) {
+  const auto m = static_cast<std::size_t>(problem.dimension("M"));
+  const auto n = static_cast<std::size_t>(problem.dimension("N"));
+  const auto k = static_cast<std::size_t>(problem.dimension("K"));
+  const auto epilogue = static_cast<Epilogue>(problem.dimension("EPILOGUE"));
+  const double* a = inputs[0].data();
+  const double* b = inputs[1].data();
+  const std::vector<double>& bias = inputs[2];
+  const std::vector<double>& residual = inputs[3];
+  double* c = outputs[0].data();
+  const std::size_t columns = epilogue == Epilogue::swiglu ? n / 2 : n;
+  const auto element = [&](std::size_t i, std::size_t j) {
+    const double* row = a + i * k;
+    if (epilogue == Epilogue::swiglu) {
+      const double gate = dot(row, b + 2 * j * k, k);
+      return gate / (1 + std::exp(-gate)) * dot(row, b + (2 * j + 1) * k, k);
+    }
+    const double sum = dot(row, b + j * k, k) + (bias.empty() ? 0.0 : bias[j]);
+    return finish(epilogue, sum) + (residual.empty() ? 0.0 : residual[i * n + j]);
+  };
+  // A row of B is used for all rows of A while it is in cache.
+  parallel_for(columns, std::max<std::size_t>(1, 16'384 / std::max<std::size_t>(k, 1)),
+               [&](std::size_t begin, std::size_t end) {
+                 for (std::size_t i = 0; i < m; ++i) {
+                   for (std::size_t j = begin; j < end; ++j) {
+                     c[i * columns + j] = element(i, j);
+                   }
+                 }
+               });
+}
+
+}  // namespace pascaline

@@ -1,0 +1,80 @@
+#include <algorithm>
+#include <cmath>
+
+#include "core/util/parallel.hpp"
+#include "runtime/ops/reference.hpp"
+
+namespace pascaline {
+namespace {
+
+// Everything the rotation of one token's heads needs.
+struct Rotation {
+  const double* cosine;
+  const double* sine;
+  std::size_t half;
+  std::size_t sections[3];   ///< slots that turn by T (unused), H and W
+  std::size_t positions[3];  ///< T, H and W of the token
+};
+
+void norm_and_rotate(const double* in, double* out, const double* weight, const Rotation& rotation) {
+  const std::size_t half = rotation.half;
+  double squares = 0;
+  for (std::size_t i = 0; i < 2 * half; ++i) {
+    squares += in[i] * in[i];
+  }
+  const double deviation = std::sqrt(squares / static_cast<double>(2 * half) + 1e-6);
+  for (std::size_t j = 0; j < half; ++j) {
+    const std::size_t axis = j % 3 != 0 && j < 3 * rotation.sections[j % 3] ? j % 3 : 0;
+    const double c = rotation.cosine[rotation.positions[axis] * half + j];
+    const double s = rotation.sine[rotation.positions[axis] * half + j];
+    const double low = in[j] / deviation * weight[j];
+    const double high = in[j + half] / deviation * weight[j + half];
+    out[j] = low * c - high * s;
+    out[j + half] = high * c + low * s;
+  }
+}
+
+}  // namespace
+
+// RMSNorm and interleaved rotary embedding of query and key heads, keys and values into their cache; dimensions
+// TOKENS, HEADS, KV_HEADS, HEAD_DIM, POSITIONS, CACHE_ROWS, SECTION_H, SECTION_W, QKV_STRIDE.
+void reference_qk_norm_rope(const Problem& problem, std::span<const std::vector<double>> inputs,
+                            std::span<std::vector<double>> outputs) {
+  const auto dimension = [&](const char* name) { return static_cast<std::size_t>(problem.dimension(name)); };
+  const std::size_t tokens = dimension("TOKENS");
+  const std::size_t heads = dimension("HEADS");
+  const std::size_t kv_heads = dimension("KV_HEADS");
+  const std::size_t head_dim = dimension("HEAD_DIM");
+  const std::size_t stride = dimension("QKV_STRIDE");
+  const std::size_t last_position = dimension("POSITIONS") - 1;
+  std::copy(inputs[7].begin(), inputs[7].end(), outputs[0].begin());
+  std::copy(inputs[8].begin(), inputs[8].end(), outputs[1].begin());
+  parallel_for(tokens, 4, [&](std::size_t begin, std::size_t end) {
+    for (std::size_t token = begin; token < end; ++token) {
+      Rotation rotation{
+          inputs[3].data(), inputs[4].data(), head_dim / 2, {0, dimension("SECTION_H"), dimension("SECTION_W")}, {}};
+      for (std::size_t axis = 0; axis < 3; ++axis) {
+        const double position = std::max(0.0, inputs[5][axis * tokens + token]);
+        rotation.positions[axis] = std::min(static_cast<std::size_t>(position), last_position);
+      }
+      const double* in = inputs[0].data() + token * stride;
+      for (std::size_t head = 0; head < heads; ++head) {
+        norm_and_rotate(in + head * head_dim, outputs[2].data() + (token * heads + head) * head_dim, inputs[1].data(),
+                        rotation);
+      }
+      const double slot = inputs[6][token];
+      if (slot < 0 || slot >= static_cast<double>(dimension("CACHE_ROWS"))) {
+        continue;
+      }
+      const std::size_t row = static_cast<std::size_t>(slot) * kv_heads * head_dim;
+      for (std::size_t head = 0; head < kv_heads; ++head) {
+        norm_and_rotate(in + (heads + head) * head_dim, outputs[0].data() + row + head * head_dim, inputs[2].data(),
+                        rotation);
+      }
+      const double* values = in + (heads + kv_heads) * head_dim;
+      std::copy(values, values + kv_heads * head_dim, outputs[1].begin() + static_cast<std::ptrdiff_t>(row));
+    }
+  });
+}
+
+}  // namespace pascaline

@@ -1,0 +1,45 @@
+#include "runtime/ops/reference.hpp"
+
+#include <array>
+#include <type_traits>
+#include <utility>
+
+namespace pascaline {
+
+// Each in a file NAME_reference.cpp of its own.
+using ReferenceFunction = std::remove_pointer_t<HostReference>;
+ReferenceFunction reference_advance, reference_attention_decode, reference_attention_prefill, reference_elementwise,
+    reference_gather, reference_layernorm, reference_matmul_nt, reference_position_embedding, reference_qk_norm_rope,
+    reference_rmsnorm, reference_rope_vision, reference_sample, reference_softmax, reference_transpose;
+
+namespace {
+
+constexpr std::array<std::pair<std::string_view, HostReference>, 14> kReferences{{
+    {"advance", reference_advance},
+    {"attention_decode", reference_attention_decode},
+    {"attention_prefill", reference_attention_prefill},
+    {"elementwise", reference_elementwise},
+    {"gather", reference_gather},
+    {"layernorm", reference_layernorm},
+    {"matmul_nt", reference_matmul_nt},
+    {"position_embedding", reference_position_embedding},
+    {"qk_norm_rope", reference_qk_norm_rope},
+    {"rmsnorm", reference_rmsnorm},
+    {"rope_vision", reference_rope_vision},
+    {"sample", reference_sample},
+    {"softmax", reference_softmax},
+    {"transpose", reference_transpose},
+}};
+
+}  // namespace
+
+HostReference find_host_reference(std::string_view name) noexcept {
+  for (const auto& [known, function] : kReferences) {
+    if (known == name) {
+      return function;
+    }
+  }
+  return nullptr;
+}
+
+}  // namespace pascaline

@@ -1,0 +1,38 @@
+#include <algorithm>
+#include <cmath>
+
+#include "core/util/parallel.hpp"
+#include "runtime/ops/reference.hpp"
+
+namespace pascaline {
+
+// Rows of `x` (and of the residual, which receives the sum) divided by their root mean square, and scaled; dimensions
+// ROWS, WIDTH, RESIDUAL.
+void reference_rmsnorm(const Problem& problem, std::span<const std::vector<double>> inputs,
+                       std::span<std::vector<double>> outputs) {
+  const auto rows = static_cast<std::size_t>(problem.dimension("ROWS"));
+  const auto width = static_cast<std::size_t>(problem.dimension("WIDTH"));
+  const bool add_residual = problem.dimension("RESIDUAL") != 0;
+  const std::vector<double>& weight = inputs[1];
+  std::vector<double>& y = outputs[0];
+  std::vector<double>& sums = outputs[1];
+  parallel_for(rows, std::max<std::size_t>(1, 16'384 / width), [&](std::size_t begin, std::size_t end) {
+    for (std::size_t row = begin; row < end; ++row) {
+      double squares = 0;
+      for (std::size_t i = row * width; i < (row + 1) * width; ++i) {
+        y[i] = inputs[0][i];
+        if (add_residual) {
+          y[i] += inputs[2][i];
+          sums[i] = y[i];
+        }
+        squares += y[i] * y[i];
+      }
+      const double deviation = std::sqrt(squares / static_cast<double>(width) + 1e-6);
+      for (std::size_t column = 0; column < width; ++column) {
+        y[row * width + column] *= weight[column] / deviation;
+      }
+    }
+  });
+}
+
+}  // namespace pascaline

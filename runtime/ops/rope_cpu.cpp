@@ -1,0 +1,142 @@
+#include <algorithm>
+#include <cmath>
+
+#include "runtime/cpu/floats.hpp"
+#include "runtime/cpu/worker_pool.hpp"
+#include "runtime/ops/rope.hpp"
+
+namespace pascaline::ops {
+namespace {
+
+// Elements that are worth another thread.
+constexpr std::int64_t kRopeSlice = 8'192;
+
+/// Cosine and sine of each slot of a head, for one token or patch.
+struct Turn {
+  float* cosine;
+  float* sine;
+  std::int64_t half;  ///< slots: the pairs of elements j and j + half
+};
+
+Turn turn_room(std::int64_t half) {
+  float* room = cpu::scratch(cpu::Scratch::first, 2 * half);
+  return {room, room + half, half};
+}
+
+std::int64_t nearest_row(const TensorView& table, std::int32_t position) {
+  return std::clamp<std::int64_t>(position, 0, table.shape[0] - 1);
+}
+
+void rotate(const float* in, float* out, const Turn& turn) {
+  for (std::int64_t j = 0; j < turn.half; ++j) {
+    const float low = in[j];
+    const float high = in[j + turn.half];
+    out[j] = low * turn.cosine[j] - high * turn.sine[j];
+    out[j + turn.half] = high * turn.cosine[j] + low * turn.sine[j];
+  }
+}
+
+Turn turn_of_token(const QkNormRope& given, std::int64_t token) {
+  const Turn turn = turn_room(given.qkv.shape[2] / 2);
+  const std::int64_t sections[3] = {0, 3 * given.section_h, 3 * given.section_w};
+  const float* cosines[3] = {};
+  const float* sines[3] = {};
+  for (std::int64_t axis = 0; axis < 3; ++axis) {
+    const auto* positions = static_cast<const std::int32_t*>(given.positions.data) + axis * given.qkv.shape[0];
+    const std::int64_t row = nearest_row(given.cosine, positions[token]) * turn.half;
+    cosines[axis] = static_cast<const float*>(given.cosine.data) + row;
+    sines[axis] = static_cast<const float*>(given.sine.data) + row;
+  }
+  for (std::int64_t j = 0; j < turn.half; ++j) {
+    const std::int64_t axis = j < sections[j % 3] ? j % 3 : 0;
+    turn.cosine[j] = cosines[axis][j];
+    turn.sine[j] = sines[axis][j];
+  }
+  return turn;
+}
+
+// Normalises and turns `heads` heads of the token, from element `from` of qkv to element `to` of a tensor.
+void norm_and_rotate(const QkNormRope& given, const Turn& turn, const TensorView& weight, std::int64_t heads,
+                     std::int64_t from, const TensorView& out, std::int64_t to) {
+  const std::int64_t head_dim = 2 * turn.half;
+  const auto* weights = static_cast<const float*>(weight.data);
+  float* normed = cpu::scratch(cpu::Scratch::second, head_dim);
+  float* turned = cpu::scratch(cpu::Scratch::third, head_dim);
+  float* room = cpu::scratch(cpu::Scratch::fourth, head_dim);
+  for (std::int64_t head = 0; head < heads; ++head) {
+    const float* in = cpu::floats_at(given.qkv, from + head * head_dim, head_dim, room);
+    const double mean = cpu::vector_kernels().squares(in, head_dim, 0) / static_cast<double>(head_dim);
+    const auto factor = static_cast<float>(1.0 / std::sqrt(mean + 1e-6));
+    for (std::int64_t i = 0; i < head_dim; ++i) {
+      normed[i] = in[i] * factor * weights[i];
+    }
+    rotate(normed, turned, turn);
+    cpu::store_floats(turned, out, to + head * head_dim, head_dim);
+  }
+}
+
+void place_token(const QkNormRope& given, std::int64_t token) {
+  const std::int64_t heads = given.q.shape[1];
+  const std::int64_t kv_heads = given.k_cache.shape[1];
+  const std::int64_t head_dim = given.qkv.shape[2];
+  const std::int64_t from = token * row_stride(given.qkv);
+  const Turn turn = turn_of_token(given, token);
+  norm_and_rotate(given, turn, given.q_weight, heads, from, given.q, token * heads * head_dim);
+  const std::int64_t slot = static_cast<const std::int32_t*>(given.slots.data)[token];
+  if (slot < 0 || slot >= given.k_cache.shape[0]) {
+    return;
+  }
+  const std::int64_t row = kv_heads * head_dim;
+  norm_and_rotate(given, turn, given.k_weight, kv_heads, from + heads * head_dim, given.k_cache, slot * row);
+  const float* values =
+      cpu::floats_at(given.qkv, from + heads * head_dim + row, row, cpu::scratch(cpu::Scratch::fourth, row));
+  cpu::store_floats(values, given.v_cache, slot * row, row);
+}
+
+// Slots of the first quarter turn by the row, the others by the column.
+Turn turn_of_patch(const RopeVision& given, std::int64_t patch) {
+  const std::int64_t quarter = given.qkv.shape[3] / 4;
+  const Turn turn = turn_room(2 * quarter);
+  for (std::int64_t axis = 0; axis < 2; ++axis) {
+    const auto* positions = static_cast<const std::int32_t*>(given.positions.data) + axis * given.qkv.shape[0];
+    const std::int64_t row = nearest_row(given.cosine, positions[patch]) * quarter;
+    std::copy_n(static_cast<const float*>(given.cosine.data) + row, quarter, turn.cosine + axis * quarter);
+    std::copy_n(static_cast<const float*>(given.sine.data) + row, quarter, turn.sine + axis * quarter);
+  }
+  return turn;
+}
+
+void rotate_patch(const RopeVision& given, std::int64_t patch) {
+  const std::int64_t head_dim = given.qkv.shape[3];
+  const Turn turn = turn_of_patch(given, patch);
+  float* room = cpu::scratch(cpu::Scratch::second, head_dim);
+  float* turned = cpu::scratch(cpu::Scratch::third, head_dim);
+  for (std::int64_t head = 0; head < 2 * given.qkv.shape[2]; ++head) {
+    const std::int64_t at = patch * row_stride(given.qkv) + head * head_dim;
+    rotate(cpu::floats_at(given.qkv, at, head_dim, room), turned, turn);
+    cpu::store_floats(turned, given.qkv, at, head_dim);
+  }
+}
+
+// Calls `place(i)` for each of `count` tokens or patches of so many elements.
+template <typename Place>
+void for_tokens(std::int64_t count, std::int64_t elements, const Place& place) {
+  cpu::worker_pool().run(count, std::max<std::int64_t>(1, kRopeSlice / elements),
+                         [&](std::int64_t begin, std::int64_t end) {
+                           for (std::int64_t i = begin; i < end; ++i) {
+                             place(i);
+                           }
+                         });
+}
+
+}  // namespace
+
+void QkNormRope::compute() const {
+  for_tokens(qkv.shape[0], row_length(qkv), [&](std::int64_t token) { place_token(*this, token); });
+}
+
+void RopeVision::compute() const {
+  for_tokens(qkv.shape[0], row_length(qkv), [&](std::int64_t patch) { rotate_patch(*this, patch); });
+}
+
+}  // namespace pascaline::ops

@@ -1,0 +1,123 @@
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "core/util/paths.hpp"
+#include "core/workload.hpp"
+#include "runtime/checkpoint/safetensors.hpp"
+#include "tests/cli/cli_model_fixture.hpp"
+
+namespace pascaline::testing {
+namespace {
+
+using nlohmann::json;
+
+// The program with a model that only reads text.
+class CliTextModelTest : public CliModelFixture {
+ protected:
+  CliTextModelTest() {
+    std::filesystem::remove_all(model_);
+    std::filesystem::create_directory(model_);
+    write_text_model_folder(model_);
+  }
+
+  static void expect_text_only(const ProgramResult& result) {
+    expect_fault(result, 1, {"this model only reads text (its model_type is qwen3); leave images out"});
+  }
+};
+
+TEST_F(CliTextModelTest, EveryCommandTakesIt) {
+  const ProgramResult answer = on_cpu("generate", {"--prompt", "hello", "--greedy", "-n", "4", "--json"});
+  ASSERT_EQ(answer.exit_code, 0) << answer.error;
+  EXPECT_LE(json_of(answer)["tokens"].size(), 4);
+  const ProgramResult talk = on_cpu("chat", {"--greedy", "-n", "3"}, "hello\nand?\n/stats\n");
+  EXPECT_EQ(talk.exit_code, 0) << talk.error;
+  EXPECT_NE(talk.out.find("context: "), std::string::npos) << talk.out;
+  const ProgramResult times = on_cpu("bench-model", {"--repeats", "1", "--prompt-tokens", "8", "--json"});
+  ASSERT_EQ(times.exit_code, 0) << times.error;
+  EXPECT_EQ(json_of(times)["passes"].size(), 2) << "a prompt and a token, but no image";
+
+  const std::vector<std::string> on_emulator{"--device",   "emulator", "--weights",       "float32",
+                                             "--kv-cache", "float32",  "--prompt-tokens", "8"};
+  std::vector<std::string> words = on_emulator;
+  words.push_back("--json");
+  const ProgramResult profile = run("profile", words);
+  ASSERT_EQ(profile.exit_code, 0) << profile.error;
+  EXPECT_EQ(json_of(profile)["passes"].size(), 2);
+  words = on_emulator;
+  words.insert(words.end(), {"-o", (folder_ / "mine.json").string()});
+  const ProgramResult workload = run("workload", words);
+  ASSERT_EQ(workload.exit_code, 0) << workload.error;
+  EXPECT_FALSE(Workload::load(folder_ / "mine.json").entries.empty());
+}
+
+TEST_F(CliTextModelTest, ImagesAreRefusedBeforeAnythingElse) {
+  remove_weights();
+  expect_text_only(on_cpu("generate", {"--prompt", "what is this?", "--image", "no_such.png"}));
+  expect_text_only(on_cpu("generate", {"--prompt", "x", "--max-image-tokens", "16"}));
+  const std::vector<std::string> sizes{"--prompt-tokens", "8", "--image-size", "64", "64"};
+  expect_text_only(on_cpu("bench-model", sizes));
+  std::vector<std::string> on_emulator = sizes;
+  on_emulator.insert(on_emulator.end(), {"--device", "emulator"});
+  expect_text_only(run("profile", on_emulator));
+  on_emulator.insert(on_emulator.end(), {"-o", (folder_ / "mine.json").string()});
+  expect_text_only(run("workload", on_emulator));
+}
+
+TEST_F(CliTextModelTest, ChatGoesOnWithoutTheImage) {
+  write_bytes(folder_ / "image.png", "no image");
+  const ProgramResult talk =
+      on_cpu("chat", {"--greedy", "-n", "3"}, "/image " + (folder_ / "image.png").string() + "\nhello\n/stats\n");
+  EXPECT_EQ(talk.exit_code, 0) << talk.error;
+  EXPECT_NE(talk.out.find("this model only reads text"), std::string::npos) << talk.out;
+  EXPECT_NE(talk.out.find("context: "), std::string::npos) << talk.out;
+}
+
+// The models that Transformers wrote, with the logits that it computes.
+TEST_F(CliTextModelTest, ValidateAgreesWithTransformers) {
+  for (const char* name : {"qwen3_tied", "qwen3_untied"}) {
+    const std::filesystem::path folder = std::filesystem::path(PASCALINE_CHECKPOINT_DATA) / name;
+    model_ = folder.string();
+    const ProgramResult result =
+        on_cpu("validate", {"--weights", "float32", "--kv-cache", "float32", "--tolerance", "1e-5", "--json",
+                            "--reference", (folder / "reference.safetensors").string()});
+    EXPECT_EQ(result.exit_code, 0) << result.error << result.out;
+    const json parts = json_of(result)["parts"];
+    ASSERT_EQ(parts.size(), 3);
+    EXPECT_EQ(parts[0]["rows"], 12);
+    EXPECT_EQ(parts[2]["rows"], 3);
+  }
+}
+
+TEST_F(CliTextModelTest, AReferenceWithImagesIsRefused) {
+  const std::vector<std::int32_t> tokens{1};
+  const std::vector<std::int32_t> grid{1, 2, 2};
+  const std::vector<float> values(752);
+  const auto file = (folder_ / "reference.safetensors").string();
+  write_safetensors(
+      file, std::vector<StoredTensor>{{"input_ids", StoredType::I32, {1}, std::as_bytes(std::span(tokens))},
+                                      {"logits", StoredType::F32, {1, 752}, std::as_bytes(std::span(values))},
+                                      {"pixel_values", StoredType::F32, {4, 188}, std::as_bytes(std::span(values))},
+                                      {"image_grid_thw", StoredType::I32, {1, 3}, std::as_bytes(std::span(grid))}});
+  expect_fault(on_cpu("validate", {"--reference", file}), 1,
+               {"reference.safetensors", "it has pixel_values, but the model only reads text"});
+}
+
+TEST_F(CliTextModelTest, AFamilyThatIsNotKnownIsRefusedByName) {
+  const std::filesystem::path file = std::filesystem::path(model_) / "config.json";
+  json config = json::parse(read_file(file));
+  config["model_type"] = "llama";
+  write_bytes(file, config.dump());
+  for (const char* command : {"generate", "bench-model"}) {
+    std::vector<std::string> words;
+    if (std::string(command) == "generate") {
+      words = {"--prompt", "x"};
+    }
+    expect_fault(on_cpu(command, words), 1,
+                 {"config.json:/model_type: the model family 'llama' is not known, only 'qwen3_vl' (Qwen3-VL) and "
+                  "'qwen3' (Qwen3, text only)"});
+  }
+}
+
+}  // namespace
+}  // namespace pascaline::testing

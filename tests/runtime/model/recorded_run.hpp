@@ -1,0 +1,15 @@
+#pragma once
+
+#include <filesystem>
+
+#include "runtime/model/executor.hpp"
+#include "tests/runtime/model/golden_run.hpp"
+
+namespace pascaline::testing {
+
+/// Runs the model of a folder and compares all logits with those that another program recorded in its
+/// reference.safetensors, in the format of `pascaline validate`: the prompt, read in one pass, in chunks and token by
+/// token, and the tokens after it, read one by one and as an answer is made. The model only reads text.
+void check_recorded(Executor& executor, const std::filesystem::path& folder, const GoldenTolerance& tolerance = {});
+
+}  // namespace pascaline::testing

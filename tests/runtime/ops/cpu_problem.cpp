@@ -1,0 +1,269 @@
+#include "tests/runtime/ops/cpu_problem.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <map>
+
+#include "core/elements.hpp"
+#include "core/error_bound.hpp"
+#include "runtime/cpu/worker_pool.hpp"
+#include "runtime/ops/advance.hpp"
+#include "runtime/ops/attention.hpp"
+#include "runtime/ops/elementwise.hpp"
+#include "runtime/ops/gather.hpp"
+#include "runtime/ops/matmul.hpp"
+#include "runtime/ops/norm.hpp"
+#include "runtime/ops/position_embedding.hpp"
+#include "runtime/ops/reference.hpp"
+#include "runtime/ops/rope.hpp"
+#include "runtime/ops/sample.hpp"
+#include "runtime/ops/transpose.hpp"
+
+namespace pascaline::testing {
+namespace {
+
+using Run = void (*)(const CpuProblem&);
+
+void run_matmul(const CpuProblem& of) {
+  const std::int64_t m = of.dimension("M");
+  const std::int64_t n = of.dimension("N");
+  const std::int64_t k = of.dimension("K");
+  const auto epilogue = static_cast<ops::Epilogue>(of.dimension("EPILOGUE"));
+  ops::compute(ops::Matmul{of.view("a", {m, k}), of.view("b", {n, k}),
+                           of.view("c", {m, epilogue == ops::Epilogue::swiglu ? n / 2 : n}), of.view("bias", {n}),
+                           of.view("residual", {m, n}), epilogue});
+}
+
+void run_attention_prefill(const CpuProblem& of) {
+  const std::int64_t head_dim = of.dimension("HEAD_DIM");
+  const std::int64_t queries = of.dimension("QUERIES");
+  const std::int64_t segments = of.dimension("SEGMENTS");
+  const std::initializer_list<std::int64_t> cache{of.dimension("KEYS"), of.dimension("KV_HEADS"), head_dim};
+  const std::initializer_list<std::int64_t> out{queries, of.dimension("HEADS"), head_dim};
+  const std::int64_t kv_stride = of.dimension("KV_STRIDE");
+  ops::compute(ops::AttentionPrefill{
+      of.view("q", out).with_row_stride(of.dimension("Q_STRIDE")), of.view("k", cache).with_row_stride(kv_stride),
+      of.view("v", cache).with_row_stride(kv_stride), of.view("out", out),
+      segments > 1 ? of.view("segment_starts", {segments + 1}) : TensorView(), of.dimension("CAUSAL") != 0});
+}
+
+void run_attention_decode(const CpuProblem& of) {
+  const std::int64_t head_dim = of.dimension("HEAD_DIM");
+  const std::initializer_list<std::int64_t> cache{of.dimension("KEYS"), of.dimension("KV_HEADS"), head_dim};
+  const std::initializer_list<std::int64_t> query{of.dimension("HEADS"), head_dim};
+  const std::int64_t stride = of.dimension("KV_STRIDE");
+  ops::compute(ops::AttentionDecode{of.view("q", query), of.view("k", cache).with_row_stride(stride),
+                                    of.view("v", cache).with_row_stride(stride), of.view("length", {1}),
+                                    of.view("out", query)});
+}
+
+void run_rmsnorm(const CpuProblem& of) {
+  const std::initializer_list<std::int64_t> shape{of.dimension("ROWS"), of.dimension("WIDTH")};
+  ops::compute(ops::Rmsnorm{of.view("x", shape), of.view("weight", {of.dimension("WIDTH")}), of.view("y", shape),
+                            of.view("residual", shape)});
+}
+
+void run_layernorm(const CpuProblem& of) {
+  const std::int64_t width = of.dimension("WIDTH");
+  const std::initializer_list<std::int64_t> shape{of.dimension("ROWS"), width};
+  ops::compute(ops::Layernorm{of.view("x", shape), of.view("weight", {width}), of.view("bias", {width}),
+                              of.view("y", shape), of.view("residual", shape)});
+}
+
+void run_softmax(const CpuProblem& of) {
+  const std::initializer_list<std::int64_t> shape{of.dimension("ROWS"), of.dimension("WIDTH")};
+  ops::compute(ops::Softmax{of.view("x", shape), of.view("y", shape)});
+}
+
+void run_qk_norm_rope(const CpuProblem& of) {
+  const std::int64_t tokens = of.dimension("TOKENS");
+  const std::int64_t heads = of.dimension("HEADS");
+  const std::int64_t kv_heads = of.dimension("KV_HEADS");
+  const std::int64_t head_dim = of.dimension("HEAD_DIM");
+  const std::initializer_list<std::int64_t> table{of.dimension("POSITIONS"), head_dim / 2};
+  const std::initializer_list<std::int64_t> cache{of.dimension("CACHE_ROWS"), kv_heads, head_dim};
+  ops::compute(ops::QkNormRope{
+      of.view("qkv", {tokens, heads + 2 * kv_heads, head_dim}).with_row_stride(of.dimension("QKV_STRIDE")),
+      of.view("q_weight", {head_dim}), of.view("k_weight", {head_dim}), of.view("cosine", table),
+      of.view("sine", table), of.view("positions", {3, tokens}), of.view("slots", {tokens}), of.view("k_cache", cache),
+      of.view("v_cache", cache), of.view("q", {tokens, heads, head_dim}), of.dimension("SECTION_H"),
+      of.dimension("SECTION_W")});
+}
+
+void run_rope_vision(const CpuProblem& of) {
+  const std::int64_t patches = of.dimension("PATCHES");
+  const std::int64_t head_dim = of.dimension("HEAD_DIM");
+  const std::initializer_list<std::int64_t> table{of.dimension("POSITIONS"), head_dim / 4};
+  ops::compute(ops::RopeVision{
+      of.view("qkv", {patches, 3, of.dimension("HEADS"), head_dim}).with_row_stride(of.dimension("QKV_STRIDE")),
+      of.view("cosine", table), of.view("sine", table), of.view("positions", {2, patches})});
+}
+
+void run_elementwise(const CpuProblem& of) {
+  const TensorView a = of.view("a", {of.dimension("COUNT")});
+  const TensorView b = of.view("b", {of.dimension("COUNT")});
+  const TensorView y = of.view("y", {of.dimension("COUNT")});
+  switch (of.dimension("OPERATION")) {
+    case 0:
+      return ops::compute(ops::Convert{a, y});
+    case 1:
+      return ops::compute(ops::Add{a, b, y});
+    case 2:
+      return ops::compute(ops::SiluMultiply{a, b, y});
+    case 3:
+      return ops::compute(ops::GeluTanh{a, y});
+    case 4:
+      return ops::compute(ops::GeluErf{a, y});
+    default:
+      return ops::compute(ops::GeluMultiply{a, b, y});
+  }
+}
+
+void run_transpose(const CpuProblem& of) {
+  const std::int64_t rows = of.dimension("ROWS");
+  const std::int64_t columns = of.dimension("COLUMNS");
+  ops::compute(ops::Transpose{of.view("x", {rows, columns}), of.view("y", {columns, rows})});
+}
+
+void run_gather(const CpuProblem& of) {
+  const std::int64_t tokens = of.dimension("TOKENS");
+  const std::int64_t width = of.dimension("WIDTH");
+  ops::compute(ops::Gather{of.view("table", {of.dimension("VOCABULARY"), width}), of.view("indices", {tokens}),
+                           of.view("y", {tokens, width})});
+}
+
+void run_position_embedding(const CpuProblem& of) {
+  const std::int64_t grid_h = of.dimension("GRID_H");
+  const std::int64_t grid_w = of.dimension("GRID_W");
+  const std::int64_t width = of.dimension("WIDTH");
+  const std::int64_t side = of.dimension("SIDE");
+  ops::compute(ops::PositionEmbedding{of.view("x", {grid_h * grid_w, width}), of.view("table", {side, side, width}),
+                                      of.view("y", {grid_h * grid_w, width}), grid_h, grid_w, of.dimension("MERGE")});
+}
+
+void run_sample(const CpuProblem& of) {
+  const std::int64_t vocabulary = of.dimension("VOCABULARY");
+  ops::compute(ops::Sample{of.view("logits", {vocabulary}), of.view("settings", {4}), of.view("top_k", {1}),
+                           of.view("generator", {2}), of.view("seen", {vocabulary}), of.view("token", {1}),
+                           of.view("probability", {1})});
+}
+
+void run_advance(const CpuProblem& of) {
+  ops::compute(ops::Advance{of.view("length", {1}), of.view("slots", {1}), of.view("positions", {3, 1})});
+}
+
+const std::map<std::string, Run>& runners() {
+  static const std::map<std::string, Run> known{{"advance", run_advance},
+                                                {"attention_decode", run_attention_decode},
+                                                {"attention_prefill", run_attention_prefill},
+                                                {"elementwise", run_elementwise},
+                                                {"gather", run_gather},
+                                                {"layernorm", run_layernorm},
+                                                {"matmul", run_matmul},
+                                                {"matvec", run_matmul},
+                                                {"position_embedding", run_position_embedding},
+                                                {"qk_norm_rope", run_qk_norm_rope},
+                                                {"rmsnorm", run_rmsnorm},
+                                                {"rope_vision", run_rope_vision},
+                                                {"sample", run_sample},
+                                                {"softmax", run_softmax},
+                                                {"transpose", run_transpose}};
+  return known;
+}
+
+}  // namespace
+
+CpuProblem::CpuProblem(const Space& space, const Problem& problem, std::uint64_t seed)
+    : space_(&space), problem_(problem) {
+  const BoundSpace bound(space, problem, DeviceLimits{});
+  const Config config = space.default_config();
+  for (const Argument& argument : space.arguments) {
+    if (argument.kind != ArgumentKind::buffer || argument.access == Access::scratch) {
+      continue;
+    }
+    const ElementType type = bound.type_of(argument);
+    const auto count = static_cast<std::size_t>(bound.value(argument, config));
+    std::vector<std::byte> initial(count * size_of(type), std::byte{0xFF});
+    if (is_input(argument)) {
+      const auto [low, high] = bound.fill_range(argument);
+      const Fill fill = argument.fill == Fill::none ? Fill::uniform : argument.fill;
+      initial = draw_elements(type, count, fill, low, high, seed * 100 + slots_.size());
+    }
+    slots_.push_back({&argument, type, HostBuffer(initial), initial, {}});
+  }
+  compute_expected();
+}
+
+void CpuProblem::compute_expected() {
+  std::vector<std::vector<double>> inputs;
+  std::vector<std::vector<double>> outputs;
+  for (const Slot& slot : slots_) {
+    if (is_input(*slot.argument)) {
+      inputs.push_back(widen(slot.type, slot.initial));
+    }
+    if (is_output(*slot.argument)) {
+      outputs.emplace_back(slot.initial.size() / size_of(slot.type), std::nan(""));
+    }
+  }
+  find_host_reference(space_->reference.host)(problem_, inputs, outputs);
+  auto next = outputs.begin();
+  for (Slot& slot : slots_) {
+    if (is_output(*slot.argument)) {
+      slot.expected = std::move(*next++);
+    }
+  }
+}
+
+std::vector<std::string> CpuProblem::kernels() {
+  std::vector<std::string> names;
+  for (const auto& [name, run] : runners()) {
+    names.push_back(name);
+  }
+  return names;
+}
+
+TensorView CpuProblem::view(const char* name, std::initializer_list<std::int64_t> shape) const {
+  for (const Slot& slot : slots_) {
+    if (slot.argument->name == name) {
+      return slot.initial.empty() ? TensorView() : TensorView(slot.buffer.data(), slot.type, shape);
+    }
+  }
+  throw Error(std::string("no buffer is called ") + name);
+}
+
+void CpuProblem::check(int threads) {
+  cpu::worker_pool().resize(threads);
+  for (Slot& slot : slots_) {
+    slot.buffer.set(slot.initial);
+  }
+  runners().at(problem_.kernel)(*this);
+  for (const Slot& slot : slots_) {
+    EXPECT_TRUE(slot.buffer.intact()) << "written outside of " << slot.argument->name;
+    if (is_output(*slot.argument)) {
+      ASSERT_NO_FATAL_FAILURE(compare(slot));
+    } else {
+      EXPECT_EQ(slot.buffer.contents(), slot.initial) << slot.argument->name << " has changed";
+    }
+  }
+}
+
+void CpuProblem::compare(const Slot& slot) const {
+  const std::vector<double> values = widen(slot.type, slot.buffer.contents());
+  const BoundSpace bound(*space_, problem_, DeviceLimits{});
+  const ErrorBound::Verdict worst = ErrorBound(bound, slot.type, slot.expected).compare(values, slot.expected);
+  ASSERT_TRUE(worst.within) << slot.argument->name << "[" << worst.at << "]: " << values[worst.at] << " instead of "
+                            << slot.expected[worst.at];
+}
+
+std::vector<std::vector<std::byte>> CpuProblem::results() const {
+  std::vector<std::vector<std::byte>> all;
+  for (const Slot& slot : slots_) {
+    if (is_output(*slot.argument)) {
+      all.push_back(slot.buffer.contents());
+    }
+  }
+  return all;
+}
+
+}  // namespace pascaline::testing

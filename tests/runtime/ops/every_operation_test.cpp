@@ -1,0 +1,106 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "core/util/hash.hpp"
+#include "core/util/paths.hpp"
+#include "tests/runtime/ops/cpu_problem.hpp"
+#include "tests/tuner/kernels/ragged_shapes.hpp"
+
+namespace pascaline::testing {
+namespace {
+
+Space shipped_space(const std::string& kernel) {
+  return Space::load(data_folder("search_spaces") / (kernel + ".json"));
+}
+
+// With one thread and with several: right, and the same to the bit.
+void expect_right(const Space& space, const Problem& problem, std::uint64_t seed) {
+  SCOPED_TRACE(problem.text());
+  CpuProblem of(space, problem, seed);
+  ASSERT_NO_FATAL_FAILURE(of.check(1));
+  const auto alone = of.results();
+  ASSERT_NO_FATAL_FAILURE(of.check(3));
+  EXPECT_TRUE(of.results() == alone) << "the result depends on the number of threads";
+}
+
+// The operations take no residual narrower than y, though the kernels would.
+bool is_taken(const Problem& problem) {
+  const bool norm = problem.kernel == "rmsnorm" || problem.kernel == "layernorm";
+  return !norm || problem.dimension("RESIDUAL") == 0 ||
+         size_of(problem.type("OUTPUT")) <= size_of(problem.type("STORAGE"));
+}
+
+// Kernels that an operation launches; what no operation knows is checked on a device only.
+class EveryOperationTest : public ::testing::TestWithParam<std::tuple<std::string, std::string>> {};
+
+TEST_P(EveryOperationTest, AgreesWithTheReferenceAtRaggedShapes) {
+  const auto& [kernel, storage] = GetParam();
+  const Space space = shipped_space(kernel);
+  const std::uint64_t seed = std::stoull(hash_hex(kernel + storage).substr(0, 15), nullptr, 16);
+  RaggedShapes draw(seed);
+  for (std::uint64_t shape = 1; shape <= 16;) {
+    const Problem problem = draw.problem(space, *element_type_from(storage), *limits_of_architecture("sm_61"));
+    if (is_taken(problem)) {
+      ASSERT_NO_FATAL_FAILURE(expect_right(space, problem, shape++));
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Kernels, EveryOperationTest,
+                         ::testing::Combine(::testing::ValuesIn(CpuProblem::kernels()),
+                                            ::testing::Values("float32", "float16")),
+                         [](const auto& tested) {
+                           return std::get<0>(tested.param) + "_" + std::get<1>(tested.param);
+                         });
+
+/// Shapes beyond what is drawn: several tiles, panels, blocks of keys and slices of threads.
+struct Large {
+  const char* name;
+  const char* kernel;
+  std::vector<std::pair<std::string, std::string>> values;
+};
+
+class LargeShapesTest : public ::testing::TestWithParam<Large> {};
+
+TEST_P(LargeShapesTest, AgreesWithTheReference) {
+  const Space space = shipped_space(GetParam().kernel);
+  expect_right(space, space.problem(GetParam().values), 7);
+}
+
+const Large kLargeShapes[] = {
+    {"Tiles", "matmul", {{"M", "1030"}, {"N", "2050"}, {"K", "5"}, {"EPILOGUE", "5"}}},
+    {"Panels", "matmul", {{"M", "70"}, {"N", "90"}, {"K", "1100"}, {"STORAGE", "float16"}, {"WEIGHT", "bfloat16"}}},
+    {"WidenedWeight", "matmul", {{"M", "9"}, {"N", "130"}, {"K", "1025"}, {"WEIGHT", "float16"}, {"EPILOGUE", "6"}}},
+    {"Vector", "matvec", {{"M", "1"}, {"N", "300"}, {"K", "6144"}, {"WEIGHT", "float16"}, {"EPILOGUE", "4"}}},
+    {"Vectors", "matvec", {{"M", "8"}, {"N", "98"}, {"K", "3000"}, {"WEIGHT", "bfloat16"}, {"EPILOGUE", "5"}}},
+    {"Causal",
+     "attention_prefill",
+     {{"HEADS", "4"}, {"KV_HEADS", "2"}, {"HEAD_DIM", "32"}, {"QUERIES", "150"}, {"KEYS", "700"}, {"CAUSAL", "1"}}},
+    {"MoreQueriesThanKeys",
+     "attention_prefill",
+     {{"HEADS", "2"}, {"KV_HEADS", "1"}, {"HEAD_DIM", "16"}, {"QUERIES", "300"}, {"KEYS", "30"}, {"CAUSAL", "1"}}},
+    {"Segments",
+     "attention_prefill",
+     {{"HEADS", "2"},
+      {"KV_HEADS", "2"},
+      {"HEAD_DIM", "16"},
+      {"QUERIES", "900"},
+      {"KEYS", "900"},
+      {"CAUSAL", "0"},
+      {"SEGMENTS", "3"},
+      {"STORAGE", "float16"}}},
+    {"ManyHeadsAKey",
+     "attention_decode",
+     {{"HEADS", "12"}, {"KV_HEADS", "1"}, {"HEAD_DIM", "128"}, {"KEYS", "1500"}, {"CACHE", "float16"}}},
+    {"LargestHead", "attention_decode", {{"HEADS", "2"}, {"KV_HEADS", "2"}, {"HEAD_DIM", "256"}, {"KEYS", "513"}}},
+    {"Swiglu", "elementwise", {{"COUNT", "100003"}, {"OPERATION", "2"}, {"OUTPUT", "float16"}}},
+    {"Square", "transpose", {{"ROWS", "515"}, {"COLUMNS", "300"}, {"STORAGE", "float16"}}},
+};
+
+INSTANTIATE_TEST_SUITE_P(Shapes, LargeShapesTest, ::testing::ValuesIn(kLargeShapes),
+                         [](const auto& tested) { return tested.param.name; });
+
+}  // namespace
+}  // namespace pascaline::testing
