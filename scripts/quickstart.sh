@@ -38,7 +38,7 @@ fi
 say "  tuning on $device"
 
 # ---- the commands that quickstart is about -------------------------------------------------------------------------
-# On a GPU: the matmuls of three prompts. On the emulated device, which runs every CUDA thread on the
+# On a GPU: the matmuls of a prompt of 512 tokens. On the emulated device, which runs every CUDA thread on the
 # processor: three matmuls of a decoding step, a few trials each.
 database=$results/tuned.db
 if [ "$device" = emulator ] || [ "$device" = host ]; then

@@ -49,7 +49,7 @@ std::string device_table(const std::vector<PhaseTime>& phases, bool several_devi
                                  several_devices ? " on " + clean_line(phases.front().device) : "");
   text += aligned_columns(rows);
   if (all.without_times > 0) {
-    text += "problems without a winner and a default to compare it with are in no sum\n";
+    text += "problems that lack a winner or a default to compare it with are in no sum\n";
   }
   return text;
 }

@@ -30,7 +30,7 @@ SweepEvents Progress::events() {
 void Progress::problem(const std::string& device, const SweepProblem& wanted, std::size_t known) {
   view_.line(fmt::format("{}: {}{}{}", device, wanted.problem.text(),
                          wanted.label.empty() ? "" : "  (" + wanted.label + ")",
-                         known > 0 ? fmt::format(", {} configurations known already", known) : ""));
+                         known > 0 ? fmt::format(", {} configurations already known", known) : ""));
 }
 
 void Progress::trial(const Trial& trial, int done, double best_us, double default_us) {
@@ -85,7 +85,7 @@ void Progress::winner(const std::string& device, const SweepProblem& wanted, con
                          100 * relative_half_width(*best.time), verdict,
                          row.from_search ? ", from the search's trials: no time was left for finals" : ""));
   if (!row.baseline.empty()) {
-    view_.line(fmt::format("     the baseline is {}, the nearest to the default that is usable; the default: {}",
+    view_.line(fmt::format("     the baseline is {}, the usable configuration nearest to the default; the default: {}",
                            row.baseline, default_fate(row.baseline_why)));
   }
   std::erase_if(
@@ -101,7 +101,7 @@ void Progress::summary(const SweepSummary& summary, const SweepOptions& options)
   if (!summary.phases.empty()) {
     view_.line(phase_table(summary.phases));
   }
-  view_.line(fmt::format("session {}: {} trial{} ({} usable, {} with the code of another) on {} problem{} in {}; {}",
+  view_.line(fmt::format("session {}: {} trial{} ({} usable, {} duplicate binaries) on {} problem{} in {}; {}",
                          summary.session, summary.trials, summary.trials == 1 ? "" : "s", summary.ok,
                          summary.duplicates, summary.problems_done, summary.problems_done == 1 ? "" : "s",
                          clock_text(summary.wall_s), options.database.string()));
@@ -115,7 +115,7 @@ void Progress::summary(const SweepSummary& summary, const SweepOptions& options)
     view_.line(not_reached_text(summary.not_reached));
   }
   if (summary.interrupted) {
-    view_.line("interrupted; go on with: " + resume_command(options.database.string(), options.paths));
+    view_.line("interrupted; resume with: " + resume_command(options.database.string(), options.paths));
   }
 }
 

@@ -102,7 +102,7 @@ SweepProblem resumed_problem(const StoredRun& run, const PlannedProblem& planned
   try {
     space.check(planned.problem);
   } catch (const Error& error) {
-    refuse_run(run, fmt::format("its plan holds a problem that does not fit {}: {}; give --problem or --workload",
+    refuse_run(run, fmt::format("its plan has a problem that does not fit {}: {}; give --problem or --workload",
                                 space.file, error.what()));
   }
   SweepProblem problem{planned.problem, planned.count, short_label(planned.label)};
@@ -168,7 +168,7 @@ std::vector<SweepProblem> resumed_problems(const StoredRun& run, const std::vect
     problems.push_back(resumed_problem(run, planned, *space));
   }
   if (problems.empty()) {
-    refuse_run(run, "its plan holds no problem; give --problem, --workload or --model");
+    refuse_run(run, "its plan has no problem; give --problem, --workload or --model");
   }
   return problems;
 }

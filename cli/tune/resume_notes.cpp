@@ -64,8 +64,8 @@ std::string changed_kernel(const StoredRun& run, const SweepPlan& now, const Pla
   }
   return fmt::format("warning: the {} of kernel '{}' changed since the run was begun: {}", what, kernel.name,
                      other_source
-                         ? "what it measured is kept, but does not count for the new source and is measured anew"
-                         : "what it measured still counts, and the search goes on in the new space");
+                         ? "what it measured is kept, but does not count for the new source and is measured again"
+                         : "what it measured still counts, and the search continues in the new space");
 }
 
 std::string problem_word(const Problem& problem) {
@@ -97,8 +97,8 @@ std::vector<std::string> resume_notes(const StoredRun& run, const SweepPlan& now
   OptionWords missing = paths_missing(run, now.paths, {"--cache", "--log", "--sensors"});
   std::erase_if(missing, [&](const auto& path) { return is_given(now.paths, path.first); });
   if (!missing.empty()) {
-    notes.push_back(fmt::format("the run was begun with {}, which is not in force now; {}", options_text(missing),
-                                asking(missing)));
+    notes.push_back(
+        fmt::format("the run was begun with {}, which is not used now; {}", options_text(missing), asking(missing)));
   }
   return notes;
 }
@@ -113,7 +113,7 @@ std::string resumed_text(const StoredRun& run, const SweepPlan& now) {
   SweepOptions usual_options;
   usual_options.compile_memory_bytes = std::stoull(SweepCommandOptions{}.compile_memory) << 20U;
   const OptionWords standard = options_of(plan_of({}, {}, usual_options));
-  std::string text = fmt::format("going on with session {}, begun {}: pascaline sweep", fmt::join(run.sessions, ", "),
+  std::string text = fmt::format("resuming session {}, started {}: pascaline sweep", fmt::join(run.sessions, ", "),
                                  utc_time(run.started_unix_ms));
   for (const auto& option : options_of(now)) {
     const bool usual = option.first != "--kernel" && option.first != "--devices" && option.first != "--jobs" &&

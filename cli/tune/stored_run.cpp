@@ -38,10 +38,10 @@ void check_names(const StoredRun& run) {
     refuse_run(run, "its plan names no kernel");
   }
   if (!plan.target.empty() && (!is_identifier(plan.target) || plan.target.size() > kLongestName)) {
-    refuse_run(run, fmt::format("its plan names the target '{}', which is no architecture", plan.target));
+    refuse_run(run, fmt::format("its plan names the target '{}', which is not an architecture", plan.target));
   }
   if (!plan.nvrtc.empty() && (!is_nvrtc_version(plan.nvrtc) || plan.nvrtc.size() > kLongestName)) {
-    refuse_run(run, fmt::format("its plan names the NVRTC '{}', which is no version", plan.nvrtc));
+    refuse_run(run, fmt::format("its plan names the NVRTC '{}', which is not a version", plan.nvrtc));
   }
   for (const std::string& device : plan.devices) {
     if (!is_emulator_name(device) && !cuda_ordinal(device)) {
@@ -81,7 +81,7 @@ void check_values(const StoredRun& run) {
 
 // What is wrong comes out of the database, and a NUL in it would end the message.
 void refuse_run(const StoredRun& run, const std::string& why) {
-  throw Error(fmt::format("cannot go on with session {}: {}", fmt::join(run.sessions, ", "), clean_line(why)));
+  throw Error(fmt::format("cannot resume session {}: {}", fmt::join(run.sessions, ", "), clean_line(why)));
 }
 
 StoredRun run_to_resume(const std::filesystem::path& database) {
@@ -92,7 +92,7 @@ StoredRun run_to_resume(const std::filesystem::path& database) {
     const auto alive =
         std::find_if(sessions.begin(), sessions.end(), [](const SessionRow& session) { return session.alive; });
     if (alive != sessions.end()) {
-      throw Error(fmt::format("{}: no sweep to go on with; process {} still works on one, `pascaline status` shows it",
+      throw Error(fmt::format("{}: no sweep to resume; process {} is still running one, `pascaline status` shows it",
                               database.string(), alive->process_id));
     }
     const auto old = std::find_if(sessions.begin(), sessions.end(), [](const SessionRow& session) {
@@ -100,7 +100,7 @@ StoredRun run_to_resume(const std::filesystem::path& database) {
     });
     if (old != sessions.end()) {
       throw Error(
-          fmt::format("{}: session {} did not finish, but the program that began it stored no plan to go on "
+          fmt::format("{}: session {} did not finish, but the program that began it stored no plan to resume "
                       "with; begin the same sweep again without --resume: what it measured is not measured "
                       "again",
                       database.string(), old->id));
@@ -108,11 +108,11 @@ StoredRun run_to_resume(const std::filesystem::path& database) {
     if (std::all_of(sessions.begin(), sessions.end(),
                     [](const SessionRow& session) { return !session.imported_from.empty(); })) {
       throw Error(
-          fmt::format("{}: no sweep was begun in it, so there is nothing to go on with; leave out --resume to "
+          fmt::format("{}: it has no sweep, so there is nothing to resume; leave out --resume to "
                       "begin one",
                       database.string()));
     }
-    throw Error(fmt::format("{}: every sweep has finished; there is nothing to go on with", database.string()));
+    throw Error(fmt::format("{}: every sweep has finished; there is nothing to resume", database.string()));
   }
   StoredRun run;
   run.uuid = found->run_uuid;

@@ -17,7 +17,7 @@ using Cells = std::array<std::string, kColumns>;
 constexpr std::array<bool, kColumns> kRightAligned{false, false, true, true, true, true, true, true, false};
 
 Cells header() {
-  return {"problem", "device", "calls", "default us", "best us", "gain", "confidence", "trials", "configuration"};
+  return {"problem", "device", "calls", "default us", "best us", "speedup", "confidence", "trials", "configuration"};
 }
 
 Cells cells_of(const SummaryRow& row) {
@@ -52,12 +52,12 @@ std::string footnotes(const std::vector<SummaryRow>& rows) {
   for (const SummaryRow& row : rows) {
     if (!row.baseline.empty()) {
       text +=
-          fmt::format("* {}: not of the default ({}) but of the nearest usable configuration, {}\n",
+          fmt::format("* {}: time of the usable configuration nearest to the default ({}): {}\n",
                       clean_line(row.problem), clean_line(default_fate(row.baseline_why)), clean_line(row.baseline));
     }
   }
   if (std::any_of(rows.begin(), rows.end(), [](const SummaryRow& row) { return row.from_search; })) {
-    text += "+ from the search's trials, as no time was left for finals\n";
+    text += "+ from the search's trials, because no time was left for finals\n";
   }
   return text;
 }
@@ -84,7 +84,7 @@ std::string total_line(const std::vector<SummaryRow>& rows, const std::string& d
   return fmt::format("model time in these kernels{}: {} -> {} ({:.2f}x){}\n",
                      device.empty() ? "" : " on " + clean_line(device), sum_text(before_us), sum_text(after_us),
                      before_us / after_us,
-                     left_out > 0 ? fmt::format(", without {} problem(s) that lack a time", left_out) : "");
+                     left_out > 0 ? fmt::format(", without {} problem(s) that have no time", left_out) : "");
 }
 
 // Whether a problem was tuned on several devices, so that one sum would count it more than once.

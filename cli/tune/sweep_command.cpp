@@ -46,7 +46,7 @@ std::vector<std::string> devices_of(const SweepCommandOptions& options) {
     }
   }
   if (gpus.empty()) {
-    throw Error("--devices all: there is no GPU here; `pascaline devices` says why, `--device emulator` does without");
+    throw Error("--devices all: there is no GPU here; `pascaline devices` says why; `--device emulator` needs none");
   }
   return gpus;
 }
@@ -55,8 +55,8 @@ void set_limits(const SweepCommandOptions& options, SweepOptions& sweep) {
   if (!options.budget.empty()) {
     sweep.budget_s = parse_duration_s(options.budget);
     if (*sweep.budget_s < kShortestBudgetS) {
-      throw Error(fmt::format("--budget '{}' is no time to sweep in; give {}s or more, such as 90m or 8h",
-                              options.budget, kShortestBudgetS));
+      throw Error(fmt::format("--budget '{}' is too short; give {}s or more, such as 90m or 8h", options.budget,
+                              kShortestBudgetS));
     }
   }
   if (options.until_unix_s) {
@@ -126,7 +126,7 @@ int finish(const SweepSummary& summary, const SweepOptions& sweep, bool as_json)
                            .dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
   }
   if (!summary.ended_because.empty() && summary.interrupted && !interrupted()) {
-    throw Error(fmt::format("{}; what was measured is stored, go on with: {}", summary.ended_because,
+    throw Error(fmt::format("{}; what was measured is stored, resume with: {}", summary.ended_because,
                             resume_command(sweep.database.string(), sweep.paths)));
   }
   if (summary.interrupted) {
@@ -234,13 +234,13 @@ int sweep(SweepCommandOptions options, const CLI::App& command) {
 }  // namespace
 
 void add_sweep_command(CLI::App& app, Action& action) {
-  CLI::App* command = app.add_subcommand("sweep", "Search for the fastest variant of each shape and store every trial");
+  CLI::App* command = app.add_subcommand("sweep", "Find the fastest variant of each shape and store every trial");
   const auto options = std::make_shared<SweepCommandOptions>();
   add_sweep_options(*command, *options);
   command->footer(
       "The default configuration is measured first and is always a finalist: a tuned result never loses to it.\n"
       "What the database knows under the same key (source, device, compiler, driver) is not measured again.\n"
-      "Ctrl-C finishes the trial in flight; a second one stops at once. `--resume` goes on after either, after\n"
+      "Ctrl-C finishes the trial in flight; a second one stops at once. `--resume` continues after either, after\n"
       "kill -9 and after a power cut. `pascaline status` shows a running sweep in another terminal.\n\nExamples:\n"
       "  pascaline sweep --problem M=512,N=2048,K=2048,STORAGE=float32 --trials 200\n"
       "  pascaline sweep --model Qwen3-VL-2B-Instruct --until 07:00\n"

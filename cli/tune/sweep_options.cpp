@@ -38,17 +38,17 @@ void add_searching_options(CLI::App& command, SweepCommandOptions& options) {
       ->capture_default_str()
       ->check(one_of(searcher_list()));
   command
-      .add_option("-n,--trials", sweep.trials, "New trials a problem (with --budget or --until alone: as many as fit)")
+      .add_option("-n,--trials", sweep.trials, "New trials per problem (with only --budget or --until: as many as fit)")
       ->capture_default_str()
       ->transform(whole_number(1, kUnlimitedTrials));
-  command.add_option("-b,--budget", options.budget, "Time for all, e.g. 8h, 90m; shared by expected speedup");
+  command.add_option("-b,--budget", options.budget, "Total time, e.g. 8h, 90m; shared by expected speedup");
   command.add_option("--until", options.until, "Time to be done by, e.g. 07:00");
   command.add_option("--seed", options.seed, "Seed of the search and of the inputs")
       ->capture_default_str()
       ->transform(whole_number(0));
   command.add_flag("--resume", options.resume, "Go on with the last sweep of the database that did not finish");
   command.add_flag("--retry-failed", sweep.retry_failed,
-                   "Try again what timed out, crashed or was not launched before");
+                   "Retry what timed out, crashed or could not be launched before");
   command.add_option("-j,--jobs", sweep.jobs, "Compile workers (default: every processor)")
       ->transform(whole_number(1, 1024));
   command.add_option("--compile-timeout", sweep.compile_timeout_s, "Seconds a variant may take to compile")
@@ -57,7 +57,7 @@ void add_searching_options(CLI::App& command, SweepCommandOptions& options) {
   command.add_option("--compile-memory", options.compile_memory, "MiB of memory a compile worker may use; 0: no cap")
       ->capture_default_str()
       ->transform(whole_number(0, 1 << 24));
-  command.add_option("--kernel-timeout", sweep.kernel_timeout_s, "Seconds a launch may take, at most")
+  command.add_option("--kernel-timeout", sweep.kernel_timeout_s, "Maximum seconds a launch may take")
       ->capture_default_str()
       ->check(number_within(kMinS, kMaxS));
 }
@@ -80,7 +80,7 @@ void add_governor_options(CLI::App& command, SweepCommandOptions& options) {
       ->check(number_within(kMinS, kMaxS));
   command
       .add_option("--tolerate", options.tolerated,
-                  "Count samples although the card is throttled for its power or its temperature (power, thermal)")
+                  "Count samples even while the card is throttled for power or temperature (power, thermal)")
       ->check(one_of({"power", "thermal"}));
   command
       .add_option(
@@ -92,10 +92,10 @@ void add_governor_options(CLI::App& command, SweepCommandOptions& options) {
 void add_measuring_options(CLI::App& command, SweepOptions& sweep, bool& warm_cache) {
   MeasureOptions& measure = sweep.measure;
   command.add_flag("--warm-cache", warm_cache, "Do not evict the device's L2 before each sample");
-  command.add_option("--min-samples", measure.min_samples, "Samples a configuration at least")
+  command.add_option("--min-samples", measure.min_samples, "Minimum samples per configuration")
       ->capture_default_str()
       ->transform(whole_number(3, 100000));
-  command.add_option("--max-samples", measure.max_samples, "Samples a configuration at most")
+  command.add_option("--max-samples", measure.max_samples, "Maximum samples per configuration")
       ->capture_default_str()
       ->transform(whole_number(3, 100000));
   command.add_option("--precision", measure.target_half_width, "Sample until the median is known to this fraction")
@@ -106,10 +106,12 @@ void add_measuring_options(CLI::App& command, SweepOptions& sweep, bool& warm_ca
       ->check(number_within(kMinS, 1000 * kMaxS));
   command
       .add_option("--abort-factor", measure.abort_factor,
-                  "Give up on a configuration that many times slower than the best; 0: never")
+                  "Stop timing configurations this many times slower than the best; 0: never")
       ->capture_default_str()
       ->check(number_within(0, 1e6));
-  command.add_option("--finalists", sweep.finalists, "Best configurations re-measured against the default")
+  command
+      .add_option("--finalists", sweep.finalists,
+                  "Best configurations measured again against the default in the finals")
       ->capture_default_str()
       ->transform(whole_number(1, 100));
   command.add_option("--rounds", sweep.finals.rounds, "Rounds of the finals")

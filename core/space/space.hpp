@@ -96,7 +96,7 @@ struct Launch {
 
 /// What a result is compared with.
 struct Reference {
-  std::string host;              ///< named host reference (runtime/reference/), or empty
+  std::string host;              ///< named host reference (runtime/ops/reference.hpp), or empty
   std::optional<Launch> kernel;  ///< naive kernel in the same file with the same arguments, outputs in float64
   bool by_default = false;       ///< instead of both: what the kernel itself gives in its default configuration
 };

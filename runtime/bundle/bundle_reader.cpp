@@ -247,7 +247,7 @@ class ManifestReader {
     format::require_zeros(codes_.substr(next_, begin - next_));
     const std::string_view bytes = codes_.substr(begin, size);
     if (node.at("hash").name() != hash_hex(bytes)) {
-      node.at("hash").fail("does not match the code: " + std::string(format::kDamaged));
+      node.at("hash").fail("does not match the code: the file is damaged");
     }
     next_ = begin + size;
     ++codes_read_;

@@ -42,7 +42,7 @@ TEST_F(CliExchangeTest, ASpaceMadeOfAT1InputIsSweptAndItsResultsExported) {
       EXPECT_EQ(trial.status, wrong ? TrialStatus::wrong_result : TrialStatus::ok);
     }
     expect_fault(run({"export", "--db", database_, "--format", format, "--kernel", "other"}), 1,
-                 {database_, "no trials"});
+                 {database_, "no such trials"});
   }
   const std::string new_folder = (folder_ / "results").string() + "/";
   ASSERT_EQ(run({"export", "--db", database_, "--format", "t4", "-o", new_folder}).exit_code, 0);

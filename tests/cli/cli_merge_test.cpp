@@ -184,7 +184,7 @@ TEST_F(CliMergeTest, MergedSweepIsShownReportedDispatchedFromAndNotRepeated) {
 TEST_F(CliMergeTest, InterruptedSweepOfAnotherDatabaseIsNotGoneOnWithHere) {
   make(other_, 1, "interrupted");
   ASSERT_EQ(merge({other_}).exit_code, 0);
-  expect_fault(run({"sweep", "--resume", "--db", database_}), 1, {"nothing to go on with"});
+  expect_fault(run({"sweep", "--resume", "--db", database_}), 1, {"nothing to resume"});
   const nlohmann::json status = json_of(run({"status", "--db", database_, "--json"}));
   EXPECT_TRUE(status["resume"].is_null());
   EXPECT_FALSE(json_of(run({"status", "--db", other_, "--json"}))["resume"].is_null());

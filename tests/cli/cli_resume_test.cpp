@@ -77,7 +77,7 @@ TEST_F(CliResumeTest, WithoutADatabaseOrASweepThereIsNothingToGoOnWith) {
   expect_fault(resume(), 1, {database_});
   EXPECT_FALSE(std::filesystem::exists(database_)) << "looking makes no database";
   { const Store store(database_, OpenMode::create); }
-  expect_fault(resume(), 1, {database_, "no sweep was begun in it", "nothing to go on with"});
+  expect_fault(resume(), 1, {database_, "it has no sweep", "nothing to resume"});
 }
 
 TEST_F(CliResumeTest, FinishedSweepIsNotBegunAgain) {
@@ -109,7 +109,7 @@ TEST_F(CliResumeTest, NewestUnfinishedSweepIsTakenUpPastFinishedAndLivingOnes) {
   std::ignore = begin(4);
   const ProgramResult result = resume();
   ASSERT_EQ(result.exit_code, 0) << result.error;
-  EXPECT_EQ(result.out.rfind(fmt::format("going on with session {}, begun ", wanted), 0), 0U) << result.out;
+  EXPECT_EQ(result.out.rfind(fmt::format("resuming session {}, started ", wanted), 0), 0U) << result.out;
   EXPECT_EQ(store.sessions().at(0).seed, 2U);
 }
 
@@ -190,7 +190,7 @@ TEST_F(CliResumeTest, VersionOfTheCompilerStaysInForce) {
   const ProgramResult result = resume();
   ASSERT_EQ(result.exit_code, 0) << result.error;
   EXPECT_NE(result.out.substr(0, result.out.find('\n')).find(" --nvrtc 11.8"), std::string::npos) << result.out;
-  EXPECT_EQ(result.out.find("not in force"), std::string::npos) << result.out;
+  EXPECT_EQ(result.out.find("not used now"), std::string::npos) << result.out;
   EXPECT_EQ(stored_plan().nvrtc, "11.8");
   change("UPDATE sessions SET state = 'interrupted'");
   ASSERT_EQ(resume({"--nvrtc", "12"}).exit_code, 0);
@@ -290,12 +290,11 @@ TEST_F(CliResumeTest, NonsenseInThePlanIsRefusedWithWhatIsWrong) {
       {"devices = ''", "neither emulator nor cuda:N"},
       {"devices = 'cuda:-0'", "neither emulator nor cuda:N"},
       {"devices = 'cuda:1x'", "neither emulator nor cuda:N"},
-      {"target = 'sm_61 --log'", "no architecture"},
-      {"nvrtc = '/tmp/libnvrtc.so'", "no version"},
-      {"nvrtc = '12 --log'", "no version"},
-      {"kernel = 'toy' || char(0) || 'x'", "no kernel's name"},
-      {"target = 'sm_61' || char(0) || 'x'", "sm_61 x', which is no architecture"},
-      {"nvrtc = '12' || char(0)", "no version"},
+      {"target = 'sm_61 --log'", "not an architecture"},
+      {"nvrtc = '/tmp/libnvrtc.so'", "not a version"},
+      {"nvrtc = '12 --log'", "not a version"},
+      {"target = 'sm_61' || char(0) || 'x'", "sm_61 x', which is not an architecture"},
+      {"nvrtc = '12' || char(0)", "not a version"},
       {"devices = 'host' || char(0) || 'x'", "'host x', which is neither emulator nor cuda:N"},
       {"searcher = '--help'", "--searcher"},
       {"searcher = 'nobody'", "--searcher"},
@@ -338,9 +337,10 @@ TEST_F(CliResumeTest, NonsenseInThePlanIsRefusedWithWhatIsWrong) {
         std::pair("UPDATE problems SET dimensions = '{'", "column dimensions"),
         std::pair("UPDATE plan_problems SET calls = 9e999", "is called"),
         std::pair("INSERT INTO plan_calls SELECT run_uuid, 0, 'token', -1 FROM plans", "is called"),
-        std::pair("UPDATE plan_kernels SET kernel = '../../etc/passwd'", "no kernel's name"),
-        std::pair("UPDATE plan_kernels SET kernel = ''", "no kernel's name"),
-        std::pair("UPDATE plan_kernels SET kernel = '--log=/tmp/x'", "no kernel's name"),
+        std::pair("UPDATE plan_kernels SET kernel = '../../etc/passwd'", "a kernel's name"),
+        std::pair("UPDATE plan_kernels SET kernel = ''", "a kernel's name"),
+        std::pair("UPDATE plan_kernels SET kernel = '--log=/tmp/x'", "a kernel's name"),
+        std::pair("UPDATE plan_kernels SET kernel = 'toy' || char(0) || 'x'", "a kernel's name"),
         std::pair("UPDATE problems SET kernel = 'other'", "which it does not name"),
         std::pair("DELETE FROM plan_kernels", "names no kernel"),
         std::pair("DELETE FROM plan_problems", "no problem")}) {

@@ -157,7 +157,7 @@ TEST_F(CliTest, SweepOfAFolderOfOnesOwnNeedsNoCpp) {
   const ProgramResult result = run(sweep());
   EXPECT_EQ(result.exit_code, 0) << result.error;
   EXPECT_NE(result.out.find("toy N=1000"), std::string::npos) << result.out;
-  EXPECT_NE(result.out.find("6 trials (3 usable, 0 with the code of another) on 1 problem in"), std::string::npos)
+  EXPECT_NE(result.out.find("6 trials (3 usable, 0 duplicate binaries) on 1 problem in"), std::string::npos)
       << result.out;
   const nlohmann::json summary = json_of(run(sweep({"--json"})));
   EXPECT_EQ(summary["trials"], 0);

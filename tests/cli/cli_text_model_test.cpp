@@ -22,7 +22,7 @@ class CliTextModelTest : public CliModelFixture {
   }
 
   static void expect_text_only(const ProgramResult& result) {
-    expect_fault(result, 1, {"this model only reads text (its model_type is qwen3); leave images out"});
+    expect_fault(result, 1, {"this model only reads text (its model_type is qwen3); leave out the images"});
   }
 };
 

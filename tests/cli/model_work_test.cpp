@@ -43,7 +43,7 @@ TEST(ModelWork, PeakIsThatOfTheHighestClock) {
   EXPECT_DOUBLE_EQ(*peak_flops(device, sensors), 20 * 128 * 2 * 1911e6);
   device.architecture = "sm_80";
   EXPECT_DOUBLE_EQ(*peak_flops(device, sensors), 20 * 64 * 2 * 1911e6);
-  device.architecture = "no architecture";
+  device.architecture = "sm_999";
   EXPECT_FALSE(peak_flops(device, sensors));
   device.architecture = "sm_61";
   device.kind = DeviceKind::emulator;

@@ -21,7 +21,7 @@ TEST(PhaseTableTest, PhasesAndTheirSumAreRows) {
             "prompt     56    12 ms    8 ms    1.50x        12\n"
             "token      10   900 us  600 us    1.50x   8 of 10\n"
             "all        66  12.9 ms  8.6 ms    1.50x  20 of 22\n"
-            "problems without a winner and a default to compare it with are in no sum\n");
+            "problems that lack a winner or a default to compare it with are in no sum\n");
 }
 
 TEST(PhaseTableTest, NothingToShow) { EXPECT_EQ(phase_table({}), ""); }

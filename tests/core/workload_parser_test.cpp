@@ -47,7 +47,7 @@ const BadWorkload kBadWorkloads[] = {
     {"symbol that is no name", [](json& w) { value_at(w, "/phases/0/symbols/2S") = {1}; }, "/phases/0/symbols/2S",
      "identifier"},
     {"kernel beyond its folder", [](json& w) { value_at(w, "/entries/0/kernel") = "../x"; }, "/entries/0/kernel",
-     "'../x' is no kernel's name"},
+     "'../x' is not a kernel's name"},
     {"unknown phase", [](json& w) { value_at(w, "/entries/0/phase") = "image"; }, "/entries/0/phase", "'image'"},
     {"symbol of another phase", [](json& w) { value_at(w, "/entries/5/dimensions/N") = "S"; },
      "/entries/5/dimensions/N", "unknown name 'S'"},

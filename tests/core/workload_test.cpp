@@ -249,7 +249,7 @@ TEST_F(WorkloadTest, DimensionsWithADefaultMayBeLeftOut) {
     FAIL() << "accepted";
   } catch (const SpaceError& error) {
     EXPECT_EQ(error.pointer(), "/entries/1/dimensions/WIDTH");
-    EXPECT_NE(std::string(error.what()).find("from 2 to 6"), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("range of 2 to 6"), std::string::npos) << error.what();
   }
 }
 

@@ -250,7 +250,7 @@ TEST_F(MergeTest, TakenOverSessionsAreNotResumedHere) {
   merge();
   Store mine(mine_, OpenMode::read_write);
   const std::string message = store_error([&] { mine.resume_session(mine.sessions().at(0).id); });
-  EXPECT_NE(message.find("taken over"), std::string::npos) << message;
+  EXPECT_NE(message.find("imported from another file"), std::string::npos) << message;
 }
 
 TEST_F(MergeTest, ScratchCopyTellsWhatWouldComeAndTouchesNothing) {

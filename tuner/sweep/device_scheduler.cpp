@@ -311,7 +311,7 @@ void DeviceScheduler::on_restarted(const LaneRestarted& restarted) {
 void DeviceScheduler::on_ended(const LaneEnded& ended) {
   ended_because_ = fmt::format("{}: {}", status_.device(), ended.reason);
   gave_up_ = ended.gave_up;
-  recorder_.note(fmt::format("{} is not used any more: {}", status_.device(), ended.reason));
+  recorder_.note(fmt::format("{} is no longer used: {}", status_.device(), ended.reason));
   if (task_ == nullptr) {
     return;
   }

@@ -202,7 +202,7 @@ ProblemSearch::ResolvedTrial ProblemSearch::share(const Config& config, const Bi
   ResolvedTrial settled{blank_trial(bound_, config, binary), true};
   Trial& trial = settled.trial;
   trial.status = original.status;
-  trial.reason = fmt::format("the same machine code and launch as {}, whose result this is{}{}", original.config.text(),
+  trial.reason = fmt::format("same machine code and launch as {}, whose result this is{}{}", original.config.text(),
                              original.reason.empty() ? "" : ": ", original.reason);
   trial.max_error = original.max_error;
   trial.time = original.time;

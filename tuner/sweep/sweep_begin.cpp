@@ -52,7 +52,7 @@ std::vector<DeviceInfo> find_devices(const std::vector<std::string>& ids) {
     const auto found = std::find_if(all.begin(), all.end(), [&](const DeviceInfo& info) { return info.id == id; });
     if (found == all.end()) {
       std::ignore = open_device(id);  // throws, saying why there is none
-      throw Error(fmt::format("the device '{}' came up just now; try again", id));
+      throw Error(fmt::format("the device '{}' just became available; try again", id));
     }
     if (std::none_of(chosen.begin(), chosen.end(), [&](const DeviceInfo& info) { return info.id == id; })) {
       chosen.push_back(*found);
@@ -104,8 +104,8 @@ SweepRun::SweepRun(const std::vector<Space>& spaces, const std::vector<SweepProb
     const std::int64_t device = plan->context().device;
     if (const int settled = recorder_.persist([&](Store& store) { return store.settle_attempts(device); });
         settled > 0) {
-      recorder_.note(
-          fmt::format("{} configuration(s) that the machine went down on twice are now marked as crashed", settled));
+      recorder_.note(fmt::format(
+          "{} configuration(s) during which the machine went down twice are now marked as crashed", settled));
     }
   }
   // Before the sessions: whoever finds one of the run finds what to go on with, too.
@@ -148,12 +148,12 @@ void SweepRun::go_on_planning(std::size_t problems) {
     return;
   }
   const std::string planning =
-      fmt::format("while {} problem{} being planned; nothing was begun", problems, problems == 1 ? " was" : "s were");
+      fmt::format("while {} problem{} being planned; nothing was started", problems, problems == 1 ? " was" : "s were");
   if (stop_) {
     throw SweepStoppedError(fmt::format("interrupted {}: start it again as before", planning));
   }
   throw Error(
-      fmt::format("the sweep's time was over {}: give it more (--budget, --until) or fewer problems", planning));
+      fmt::format("the sweep's time ran out {}: give it more time (--budget, --until) or fewer problems", planning));
 }
 
 // Sessions of the run that is to be gone on with.
@@ -174,8 +174,8 @@ std::vector<SessionRow> SweepRun::earlier_sessions() {
 void SweepRun::add_lane(DevicePlan& plan, const DeviceInfo& device) {
   for (const auto& [uuid, process] : others_) {
     if (uuid == device.uuid) {
-      recorder_.note(
-          fmt::format("warning: process {} measures on {} too; each spoils the other's times", process, device.id));
+      recorder_.note(fmt::format("warning: process {} also measures on {}; concurrent measurements are unreliable",
+                                 process, device.id));
     }
   }
   std::int64_t id = 0;
@@ -272,7 +272,7 @@ void SweepRun::tell_plan() {
     summary_.expected_s = std::min(*summary_.expected_s, *left_s);
   }
   std::string time = summary_.expected_s ? "about " + duration_text(*summary_.expected_s)
-                                         : "how long that takes is not known, as nothing was swept here before";
+                                         : "duration unknown, as there are no earlier sweeps here";
   if (left_s) {
     time = limited && summary_.expected_s != left_s
                ? time + fmt::format(", at most {}", duration_text(*left_s))

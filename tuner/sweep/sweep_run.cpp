@@ -308,8 +308,9 @@ void SweepRun::look_for_database() {
     database_inode_ = status.st_ino;
   }
   if (!there || status.st_ino != database_inode_) {
-    throw StoreError(fmt::format("{}: it was deleted or replaced while the sweep ran; what was measured since is lost",
-                                 options_.database.string()));
+    throw StoreError(
+        fmt::format("{}: it was deleted or replaced during the sweep; what was measured since then is lost",
+                    options_.database.string()));
   }
 }
 

@@ -120,7 +120,7 @@ const BadSpace kBadSpaces[] = {
     {"neither", [](json& s) { at(s, "/arguments/2").erase("scalar"); }, "/arguments/2", "either"},
     {"unknown access", [](json& s) { at(s, "/arguments/0/access") = "read"; }, "/arguments/0/access", "in, out"},
     {"unknown fill", [](json& s) { at(s, "/arguments/0/fill") = "ones"; }, "/arguments/0/fill", "uniform"},
-    {"fill of nothing", [](json& s) { at(s, "/arguments/0/low") = 2; }, "/arguments/0", "below"},
+    {"fill of nothing", [](json& s) { at(s, "/arguments/0/low") = 2; }, "/arguments/0", "which is lower"},
     {"scalar with access", [](json& s) { at(s, "/arguments/2/access") = "in"; }, "/arguments/2/access", "'value' only"},
     {"scalar with low", [](json& s) { at(s, "/arguments/2/low") = 0; }, "/arguments/2/low", "'value' only"},
     {"buffer with value", [](json& s) { at(s, "/arguments/0/value") = 1; }, "/arguments/0", "'extent'"},

@@ -71,7 +71,7 @@ TEST(RecordedCsv, BadTablesAreRefusedWithTheirRow) {
       {"2,b,0.25", "2,,0.25", "sample: row 3: the parameter 'mode' has no value"},
       {"2,b,0.25", "2,\"b,0.25", "sample: row 3: a quote is not closed"},
       {"2,a,0.25,1.25", "4,a,0.5,1.25",
-       "sample: row 4: the same configuration stands at row 2 with another result (2500 us there, 1250 us here)"},
+       "sample: row 4: duplicate of row 2, with a different result (2500 us there, 1250 us here)"},
       {"2,b,0.25", "2,b\xe9,0.25", "sample: row 3: cell 2 is not valid UTF-8; save the table in that encoding"},
       {"x,mode", "x,mod\xe9", "sample: row 1: cell 2 is not valid UTF-8; save the table in that encoding"},
       {"2.5,ok", "1.5e12,ok", "sample: row 2: a time is 1500000000000 ms, more than the plausible 1000000000000 ms"},

@@ -107,7 +107,7 @@ TEST_F(BundleTest, SwappedCodeIsFound) {
   std::string bytes = encode_bundle(bundle);
   bytes.replace(bytes.find("first .."), 8, "second .");
   bytes.replace(bytes.rfind("second ."), 8, "first ..");
-  expect_refused(bytes, "/codes/0/hash: is not that of the code", "swapped");
+  expect_refused(bytes, "/codes/0/hash: does not match the code", "swapped");
 }
 
 TEST_F(BundleTest, ManifestsThatMakeNoSense) {

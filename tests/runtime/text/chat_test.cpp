@@ -110,10 +110,13 @@ TEST(ChatTest, WhatCannotBeRenderedIsAnError) {
   expect_holds(text_error([&] { (void)chat({picture}, {0}); }), "tokens of image 1");
   expect_holds(text_error([&] { (void)chat({picture, picture}, {4}); }), "tokens of image 2");
   expect_holds(text_error([&] { (void)chat({picture}, {4, 4}); }), "1 images, but token counts were given for 2");
-  expect_holds(text_error([] { (void)chat({{ChatRole::assistant, {kImage}}}, {4}); }), "of the assistant");
-  expect_holds(text_error([] { (void)chat({{ChatRole::system, {kImage}}}, {4}); }), "of the system");
+  expect_holds(text_error([] {
+                 (void)chat({{ChatRole::assistant, {kImage}}}, {4});
+               }),
+               "of role 'assistant' has an image");
+  expect_holds(text_error([] { (void)chat({{ChatRole::system, {kImage}}}, {4}); }), "of role 'system' has an image");
   expect_holds(text_error([] { (void)encode_next_turn(small_tokenizer(), text_message(ChatRole::assistant, "x")); }),
-               "not of the assistant");
+               "not of role 'assistant'");
   nlohmann::json other = testing::small_tokenizer_json();
   other["added_tokens"][2]["content"] = "<|end|>";
   const Tokenizer tokenizer = Tokenizer::parse(other.dump(), "other.json");

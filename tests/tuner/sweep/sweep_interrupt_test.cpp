@@ -47,7 +47,7 @@ class InterruptTest : public SweepFaultsTest {
     const auto workers = processes_below(sweep);
     ::kill(sweep, signal);
     EXPECT_EQ(wait_child(sweep), 130) << output();
-    EXPECT_NE(output().find("go on with: pascaline sweep --resume --db " + database_.string()), std::string::npos)
+    EXPECT_NE(output().find("resume with: pascaline sweep --resume --db " + database_.string()), std::string::npos)
         << output();
     EXPECT_TRUE(all_gone(workers));
     EXPECT_TRUE(statuses()[TrialStatus::crashed] == 0 && statuses()[TrialStatus::timed_out] == 0);

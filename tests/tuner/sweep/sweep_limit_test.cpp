@@ -191,7 +191,7 @@ TEST_F(SweepLimitTest, TimeIsToldFromEarlierSweepsOnly) {
   options_.cache = folder_ / "first_cache";
   EXPECT_FALSE(sweep({"1000"}).expected_s);
   EXPECT_TRUE(std::any_of(notes.begin(), notes.end(),
-                          [](const std::string& note) { return note.find("not known") != std::string::npos; }));
+                          [](const std::string& note) { return note.find("duration unknown") != std::string::npos; }));
   TrialCost cost;
   {
     Store store(database_, OpenMode::read_write);

@@ -104,7 +104,7 @@ TEST_F(KilledSweepTest, FirstInterruptFinishesTheTrialInFlight) {
   expect_sound();
   EXPECT_EQ(last_state(), "interrupted");
   EXPECT_LT(trials_so_far(), 5U);
-  EXPECT_NE(bytes_of(folder_ / "stdout").find("go on with: pascaline sweep --resume --db"), std::string::npos);
+  EXPECT_NE(bytes_of(folder_ / "stdout").find("resume with: pascaline sweep --resume --db"), std::string::npos);
 }
 
 }  // namespace

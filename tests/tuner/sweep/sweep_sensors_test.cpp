@@ -64,7 +64,7 @@ TEST_F(SensorsTest, CardThatNeverCoolsIsGivenUpAndGoneOnWithLater) {
       sweep_with(trace("oven.json", R"(, {"at_s": 2.5, "temperature_c": 90})"), {"--pause-limit", "2"});
   EXPECT_EQ(result.exit_code, 1) << result.out;
   EXPECT_NE(result.error.find("gave up after 2 s: 90 C"), std::string::npos) << result.error;
-  EXPECT_NE(result.error.find("go on with: pascaline sweep --resume --db " + database_.string()), std::string::npos)
+  EXPECT_NE(result.error.find("resume with: pascaline sweep --resume --db " + database_.string()), std::string::npos)
       << result.error;
   EXPECT_EQ(std::count(result.error.begin(), result.error.end(), '\n'), 1) << result.error;
   EXPECT_EQ(last_state(), "interrupted");

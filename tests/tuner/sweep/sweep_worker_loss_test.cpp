@@ -89,7 +89,7 @@ TEST_F(WorkerLossTest, DeviceThatDisappearsEndsItAndIsGoneOnWithOnceItIsBack) {
   EXPECT_TRUE(lost.interrupted);
   EXPECT_FALSE(lost.gave_up);
   EXPECT_EQ(lost.ended_because, "emulator: the measuring process ended: exit code 9");
-  EXPECT_NE(notes_.find("emulator is not used any more"), std::string::npos) << notes_;
+  EXPECT_NE(notes_.find("emulator is no longer used"), std::string::npos) << notes_;
   EXPECT_EQ(last_state(), "interrupted");
   expect_sound();
   EXPECT_GE(statuses()[TrialStatus::ok], 3) << "the fourth may have been done before the process was killed";
