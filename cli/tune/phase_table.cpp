@@ -12,7 +12,7 @@
 namespace pascaline::cli {
 namespace {
 
-std::vector<std::string> cells_of(const PhaseTime& time) {
+std::vector<std::string> phase_cells(const PhaseTime& time) {
   const bool known = time.after_us > 0;
   return {clean_line(time.phase),
           fmt::format("{:g}", time.calls),
@@ -39,11 +39,11 @@ PhaseTime sum_of(const std::vector<PhaseTime>& phases) {
 std::string device_table(const std::vector<PhaseTime>& phases, bool several_devices) {
   std::vector<std::vector<std::string>> rows{{"phase", "calls", "before", "after", "speedup", "problems"}};
   for (const PhaseTime& phase : phases) {
-    rows.push_back(cells_of(phase));
+    rows.push_back(phase_cells(phase));
   }
   const PhaseTime all = sum_of(phases);
   if (phases.size() > 1) {
-    rows.push_back(cells_of(all));
+    rows.push_back(phase_cells(all));
   }
   std::string text = fmt::format("model time{}, before (defaults) and after (winners), summed over the calls:\n",
                                  several_devices ? " on " + clean_line(phases.front().device) : "");

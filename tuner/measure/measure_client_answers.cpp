@@ -91,7 +91,7 @@ void MeasureClient::note_answer(const json& message) {
 
 void MeasureClient::expect_trial(const json& message) const {
   if (trials_.empty() || trials_.front().id != message.at("id").get<std::uint64_t>()) {
-    throw Error("a trial that was not asked for");
+    throw Error("a trial that was not requested");
   }
 }
 

@@ -19,7 +19,7 @@ namespace pascaline {
 
 /// How a device is measured on.
 struct LaneOptions {
-  std::string device = "host";
+  std::string device = "emulator";
   std::string target;             ///< empty: the device's own architecture
   std::filesystem::path program;  ///< the pascaline executable
   std::filesystem::path sensors;  ///< a trace that stands for the card's sensors; empty: the card's own

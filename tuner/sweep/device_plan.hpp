@@ -33,8 +33,8 @@ class DevicePlan {
   DevicePlan(const std::vector<Space>& spaces, const SweepOptions& options, const DeviceInfo& info, std::size_t jobs);
 
   /// Stores the rows that every trial hangs on, all or none; makes the tasks and lets them recall what is known.
-  /// Throws Error for a problem that fits none of the spaces.  /// `go_on` is called before each of many short steps:
-  /// what it throws ends the planning and passes.
+  /// Throws Error for a problem that fits none of the spaces. `go_on` is called before each of many short steps: what
+  /// it throws ends the planning and passes.
   void plan(SweepRecorder& recorder, const std::vector<SweepProblem>& problems, const std::string& run,
             const std::function<void()>& go_on);
 
