@@ -11,7 +11,9 @@ case $("$tool" --version) in
   *"version 14."*) ;;
   *) warn "$("$tool" --version) is not the release 14 that the project is formatted with" ;;
 esac
-mapfile -t files < <(git ls-files --cached --others --exclude-standard -- '*.hpp' '*.cpp' '*.cu' '*.cuh' '*.h' '*.js' |
+# Not the kernels of the T1 fixtures, which are compared byte by byte.
+mapfile -t files < <(git ls-files --cached --others --exclude-standard -- '*.hpp' '*.cpp' '*.cu' '*.cuh' '*.h' '*.js' \
+  ':!tests/scripts/t1' |
   while read -r file; do if [ -e "$file" ]; then echo "$file"; fi; done)
 
 case ${1:-} in

@@ -13,7 +13,7 @@
 namespace pascaline {
 namespace {
 
-constexpr std::array<std::pair<std::string_view, double>, 10> kUnits{{{"B", 1.0},
+constexpr std::array<std::pair<std::string_view, double>, 10> kByteUnits{{{"B", 1.0},
                                                                       {"KiB", 1024.0},
                                                                       {"MiB", 1048576.0},
                                                                       {"GiB", 1073741824.0},
@@ -39,7 +39,7 @@ std::uint64_t parse_byte_size(std::string_view text) {
   std::string_view unit = text.substr(static_cast<std::size_t>(end - text.data()));
   unit.remove_prefix(unit.starts_with(' ') ? 1 : 0);
   constexpr double kMaxBytes = 9.2e18;
-  for (const auto& [name, scale] : kUnits) {
+  for (const auto& [name, scale] : kByteUnits) {
     const double bytes = std::floor(number * scale);
     if (fault == std::errc() && unit == name && bytes >= 1 && bytes <= kMaxBytes) {
       return static_cast<std::uint64_t>(bytes);
