@@ -14,15 +14,15 @@ namespace pascaline {
 namespace {
 
 constexpr std::array<std::pair<std::string_view, double>, 10> kByteUnits{{{"B", 1.0},
-                                                                      {"KiB", 1024.0},
-                                                                      {"MiB", 1048576.0},
-                                                                      {"GiB", 1073741824.0},
-                                                                      {"TiB", 1099511627776.0},
-                                                                      {"kB", 1e3},
-                                                                      {"KB", 1e3},
-                                                                      {"MB", 1e6},
-                                                                      {"GB", 1e9},
-                                                                      {"TB", 1e12}}};
+                                                                          {"KiB", 1024.0},
+                                                                          {"MiB", 1048576.0},
+                                                                          {"GiB", 1073741824.0},
+                                                                          {"TiB", 1099511627776.0},
+                                                                          {"kB", 1e3},
+                                                                          {"KB", 1e3},
+                                                                          {"MB", 1e6},
+                                                                          {"GB", 1e9},
+                                                                          {"TB", 1e12}}};
 
 [[noreturn]] void refuse(std::string_view text) {
   throw Error(
