@@ -93,10 +93,10 @@ struct WeightExtent {
   std::optional<HeadPadding> padding;
 };
 
-WeightExtent extent_of(const WeightEntry& entry, const ModelConfig& config, ElementType matrices) {
+WeightExtent extent_of(const WeightEntry& entry, const ModelConfig& config, WeightStorage matrices) {
   WeightExtent extent{entry.rows(), entry.width(), ElementType::float32, {}};
   if (entry.kind() == TensorKind::matrix) {
-    extent.type = matrices;
+    extent.type = matrices.type;
   }
   const bool in_rows = entry.layout == WeightLayout::head_rows;
   if (in_rows || entry.layout == WeightLayout::head_columns) {
@@ -215,7 +215,7 @@ void bring(const WeightSource& source, const std::vector<WeightUpload>& uploads,
 
 }  // namespace
 
-std::uint64_t device_weight_bytes(const ModelConfig& config, ElementType matrices) {
+std::uint64_t device_weight_bytes(const ModelConfig& config, WeightStorage matrices) {
   ModelWeights unused;
   std::uint64_t bytes = 0;
   for (const WeightEntry& entry : weight_table(config, unused)) {
@@ -225,15 +225,15 @@ std::uint64_t device_weight_bytes(const ModelConfig& config, ElementType matrice
   return bytes;
 }
 
-DeviceWeights load_weights(const ModelConfig& config, WeightSource& source, DeviceMemory& memory, ElementType matrices,
-                           int threads) {
-  if (matrices != ElementType::float32 && matrices != ElementType::float16) {
+DeviceWeights load_weights(const ModelConfig& config, WeightSource& source, DeviceMemory& memory,
+                           WeightStorage matrices, int threads) {
+  if (matrices.type != ElementType::float32 && matrices.type != ElementType::float16) {
     throw Error("weights are kept as float32 or float16");
   }
   const std::uint64_t needed = device_weight_bytes(config, matrices);
   const std::uint64_t free = memory.state().free_bytes;
   if (needed > free) {
-    const char* advice = matrices == ElementType::float32 ? "; --weights float16 needs half of it" : "";
+    const char* advice = matrices.type == ElementType::float32 ? "; --weights float16 needs half of it" : "";
     throw OutOfMemoryError(
         fmt::format("the weights need {} MiB, and the device has {} MiB free{}", needed >> 20, free >> 20, advice),
         needed, free);
