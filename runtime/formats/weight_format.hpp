@@ -9,7 +9,8 @@ namespace pascaline {
 
 /// How the values of a weight are held.
 enum class WeightFormat : std::uint8_t {
-  dense,  ///< each value by itself, in the element type of the tensor
+  dense,      ///< each value by itself, in the element type of the tensor
+  int8_rows,  ///< int8 values and a float32 scale for each row, see `int8_rows.hpp`
 };
 
 /// How a model's matrices are kept.
@@ -23,6 +24,8 @@ struct WeightStorage {
 };
 
 /// What `--weights` and messages call it.
-[[nodiscard]] inline std::string_view name_of(WeightStorage storage) { return name_of(storage.type); }
+[[nodiscard]] inline std::string_view name_of(WeightStorage storage) {
+  return storage.format == WeightFormat::int8_rows ? "int8" : name_of(storage.type);
+}
 
 }  // namespace pascaline
