@@ -25,6 +25,13 @@ ElementType stored_type(const std::string& given, bool without_kernels) {
   return given == "float32" ? ElementType::float32 : ElementType::float16;
 }
 
+WeightStorage stored_weights(const std::string& given, bool without_kernels) {
+  if (given == "int8") {
+    return {ElementType::float16, WeightFormat::int8_rows};
+  }
+  return stored_type(given, without_kernels);
+}
+
 // Options about kernels that were given, which a model on the processor has no use for.
 std::vector<std::string_view> useless_options(const ModelCommandOptions& options) {
   const std::pair<std::string_view, const std::string*> all[] = {
@@ -82,11 +89,16 @@ void ModelCommandOptions::add_to(CLI::App& command) {
 }
 
 void ModelCommandOptions::add_types_to(CLI::App& command) {
-  const CLI::Validator types = one_of({"float32", "float16"});
   command
-      .add_option("--weights", weights, "Type of the weights: float16 (default on a GPU) or float32 (on the processor)")
-      ->check(types);
-  command.add_option("--kv-cache", kv_cache, "Type of cached keys and values, likewise")->check(types);
+      .add_option(
+          "--weights", weights,
+          "Type of the weights: float16 (default on a GPU), float32 (on the processor), or, on the processor only, "
+          "int8 for the decoder's layers and float16 for the rest")
+      ->check(one_of({"float32", "float16", "int8"}));
+  command
+      .add_option("--kv-cache", kv_cache,
+                  "Type of cached keys and values: float16 (default on a GPU) or float32 (on the processor)")
+      ->check(one_of({"float32", "float16"}));
   command.add_option("--context", context, "Maximum tokens of a conversation (default: 4096, or the model's maximum)")
       ->transform(whole_number(1));
   command.add_option("--chunk", chunk, "Maximum tokens of a prompt read at once")
@@ -139,7 +151,7 @@ SessionOptions ModelCommandOptions::session_options() const {
   options.dispatcher.nvrtc = nvrtc;
   options.dispatcher.cache = kernel_cache;
   const bool without_kernels = on_processor();
-  options.options.weights = stored_type(weights, without_kernels);
+  options.options.weights = stored_weights(weights, without_kernels);
   options.options.cache = stored_type(kv_cache, without_kernels);
   options.options.context = context;
   options.options.chunk = chunk;

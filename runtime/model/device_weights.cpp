@@ -14,6 +14,7 @@
 
 #include "core/error.hpp"
 #include "runtime/checkpoint/weight_table.hpp"
+#include "runtime/formats/int8_rows.hpp"
 #include "runtime/memory/staging.hpp"
 #include "runtime/model/requirements.hpp"
 #include "runtime/model/tensor_memory.hpp"
@@ -37,6 +38,7 @@ struct WeightUpload {
   std::vector<const TensorSpec*> from;  // rows of these in turn
   ElementType type = ElementType::float32;
   std::optional<HeadPadding> padding;  // then of one tensor
+  WeightFormat format = WeightFormat::dense;
 };
 
 // Likewise with zeros between what the tensor has.
@@ -62,9 +64,40 @@ void fill_padded(const WeightSource& source, const WeightUpload& upload, std::sp
   }
 }
 
+// Fills `piece` with values of rows in int8, or with scales of rows, as the type of the upload says.
+void fill_int8_rows(const WeightSource& source, const WeightUpload& upload, std::span<std::byte> piece,
+                    std::size_t offset) {
+  const bool brings_scales = upload.type == ElementType::float32;
+  const auto count = upload.from.size();
+  const auto width = static_cast<std::size_t>(upload.from[0]->elements() / upload.from[0]->shape[0]);
+  const std::size_t row_bytes = brings_scales ? sizeof(float) : width;
+  std::vector<float> row(width);
+  std::vector<std::int8_t> values(width);
+  while (!piece.empty()) {
+    const std::size_t number = offset / row_bytes;
+    const std::size_t inside = offset % row_bytes;
+    source.read(*upload.from[number % count], ElementType::float32, static_cast<std::int64_t>(number / count * width),
+                std::as_writable_bytes(std::span(row)));
+    const float scale = int8_row_scale(row);
+    if (!brings_scales) {
+      quantise_to_int8(row, scale, values);
+    }
+    const std::span<const std::byte> bytes =
+        brings_scales ? std::as_bytes(std::span(&scale, 1)) : std::as_bytes(std::span(values));
+    const std::size_t filled = std::min(piece.size(), row_bytes - inside);
+    std::copy_n(bytes.begin() + static_cast<std::ptrdiff_t>(inside), filled, piece.begin());
+    piece = piece.subspan(filled);
+    offset += filled;
+  }
+}
+
 // Fills `piece`, which begins at byte `offset` of an upload.
 void fill_piece(const WeightSource& source, const WeightUpload& upload, std::span<std::byte> piece,
                 std::size_t offset) {
+  if (upload.format == WeightFormat::int8_rows) {
+    fill_int8_rows(source, upload, piece, offset);
+    return;
+  }
   if (upload.padding) {
     fill_padded(source, upload, piece, offset);
     return;
@@ -91,12 +124,36 @@ struct WeightExtent {
   std::int64_t width = 0;
   ElementType type = ElementType::float32;
   std::optional<HeadPadding> padding;
+  WeightFormat format = WeightFormat::dense;
+
+  [[nodiscard]] std::uint64_t bytes() const {
+    const auto elements = static_cast<std::size_t>(rows * width);
+    const auto scales = format == WeightFormat::int8_rows ? static_cast<std::size_t>(rows) : 0;
+    return bytes_of(type, elements) + bytes_of(ElementType::float32, scales);
+  }
 };
 
-WeightExtent extent_of(const WeightEntry& entry, const ModelConfig& config, ElementType matrices) {
-  WeightExtent extent{entry.rows(), entry.width(), ElementType::float32, {}};
+// Whether the weight is of a linear layer of the text decoder.
+bool is_decoder_layer(const WeightEntry& entry, const TextWeights& places) {
+  WeightView* const* matrix = std::get_if<WeightView*>(&entry.place);
+  return matrix != nullptr &&
+         (*matrix == &places.head ||
+          std::any_of(places.layers.begin(), places.layers.end(), [&](const TextLayerWeights& layer) {
+            return *matrix == &layer.qkv || *matrix == &layer.output || *matrix == &layer.gate_up ||
+                   *matrix == &layer.down;
+          }));
+}
+
+// `places` is what the entry's table was made for.
+WeightExtent extent_of(const WeightEntry& entry, const ModelConfig& config, WeightStorage matrices,
+                       const ModelWeights& places) {
+  WeightExtent extent{entry.rows(), entry.width(), ElementType::float32, {}, WeightFormat::dense};
   if (entry.kind() == TensorKind::matrix) {
-    extent.type = matrices;
+    extent.type = matrices.type;
+  }
+  if (matrices.format == WeightFormat::int8_rows && is_decoder_layer(entry, places.text)) {
+    extent.type = ElementType::int8;
+    extent.format = WeightFormat::int8_rows;
   }
   const bool in_rows = entry.layout == WeightLayout::head_rows;
   if (in_rows || entry.layout == WeightLayout::head_columns) {
@@ -122,9 +179,13 @@ class WeightPlacer {
     for (const TensorSpec& tensor : entry.tensors) {
       tensors.push_back(&source_->take(tensor.name));
     }
-    const TensorView view = allocated(extent);
+    WeightView view = allocated(extent.type, extent.rows, extent.width);
+    view.format = extent.format;
+    if (view.format == WeightFormat::int8_rows) {
+      view.scales = reshaped(allocated(ElementType::float32, extent.rows, 1), {extent.rows});
+    }
     if (tensors.size() == 1 || entry.layout == WeightLayout::interleaved) {
-      uploads_.push_back({span_of(view), tensors, extent.type, extent.padding});
+      upload(view, 0, extent.rows, tensors, extent.padding);
     } else {
       stack(view, tensors);
     }
@@ -132,26 +193,35 @@ class WeightPlacer {
       **matrix = view;
     } else {
       const bool is_vector = entry.tensors.front().shape.size() == 1;
-      *std::get<TensorView*>(entry.place) = is_vector ? reshaped(view, {extent.rows}) : view;
+      *std::get<TensorView*>(entry.place) = is_vector ? reshaped(view.values, {extent.rows}) : view.values;
     }
   }
 
   [[nodiscard]] const std::vector<WeightUpload>& uploads() const noexcept { return uploads_; }
 
  private:
-  void stack(const TensorView& view, const std::vector<const TensorSpec*>& tensors) {
+  // Brings `count` rows from `first` on.
+  void upload(const WeightView& to, std::int64_t first, std::int64_t count, const std::vector<const TensorSpec*>& from,
+              const std::optional<HeadPadding>& padding) {
+    uploads_.push_back({span_of(rows_of(to.values, first, count)), from, to.values.type, padding, to.format});
+    if (to.format == WeightFormat::int8_rows) {
+      uploads_.push_back({span_of(rows_of(to.scales, first, count)), from, to.scales.type, {}, to.format});
+    }
+  }
+
+  void stack(const WeightView& view, const std::vector<const TensorSpec*>& tensors) {
     std::int64_t first = 0;
     for (const TensorSpec* tensor : tensors) {
-      uploads_.push_back({span_of(rows_of(view, first, tensor->shape[0])), {tensor}, view.type, {}});
+      upload(view, first, tensor->shape[0], {tensor}, {});
       first += tensor->shape[0];
     }
   }
 
-  TensorView allocated(const WeightExtent& extent) {
-    const std::size_t bytes = bytes_of(extent.type, extent.rows * extent.width);
+  TensorView allocated(ElementType type, std::int64_t rows, std::int64_t width) {
+    const std::size_t bytes = bytes_of(type, static_cast<std::size_t>(rows * width));
     result_->bytes += bytes;
     const DeviceSpan memory = result_->buffers.emplace_back(memory_->allocate_raw(bytes)).span();
-    return tensor_in(memory, extent.type, {extent.rows, extent.width});
+    return tensor_in(memory, type, {rows, width});
   }
 
   WeightSource* source_;
@@ -215,25 +285,24 @@ void bring(const WeightSource& source, const std::vector<WeightUpload>& uploads,
 
 }  // namespace
 
-std::uint64_t device_weight_bytes(const ModelConfig& config, ElementType matrices) {
+std::uint64_t device_weight_bytes(const ModelConfig& config, WeightStorage matrices) {
   ModelWeights unused;
   std::uint64_t bytes = 0;
   for (const WeightEntry& entry : weight_table(config, unused)) {
-    const WeightExtent extent = extent_of(entry, config, matrices);
-    bytes += bytes_of(extent.type, extent.rows * extent.width);
+    bytes += extent_of(entry, config, matrices, unused).bytes();
   }
   return bytes;
 }
 
-DeviceWeights load_weights(const ModelConfig& config, WeightSource& source, DeviceMemory& memory, ElementType matrices,
-                           int threads) {
-  if (matrices != ElementType::float32 && matrices != ElementType::float16) {
+DeviceWeights load_weights(const ModelConfig& config, WeightSource& source, DeviceMemory& memory,
+                           WeightStorage matrices, int threads) {
+  if (matrices.type != ElementType::float32 && matrices.type != ElementType::float16) {
     throw Error("weights are kept as float32 or float16");
   }
   const std::uint64_t needed = device_weight_bytes(config, matrices);
   const std::uint64_t free = memory.state().free_bytes;
   if (needed > free) {
-    const char* advice = matrices == ElementType::float32 ? "; --weights float16 needs half of it" : "";
+    const char* advice = matrices.type == ElementType::float32 ? "; --weights float16 needs half of it" : "";
     throw OutOfMemoryError(
         fmt::format("the weights need {} MiB, and the device has {} MiB free{}", needed >> 20, free >> 20, advice),
         needed, free);
@@ -241,7 +310,7 @@ DeviceWeights load_weights(const ModelConfig& config, WeightSource& source, Devi
   DeviceWeights weights;
   WeightPlacer placer(source, memory, weights);
   for (const WeightEntry& entry : weight_table(config, weights)) {
-    placer.place(entry, extent_of(entry, config, matrices));
+    placer.place(entry, extent_of(entry, config, matrices, weights));
   }
   finish_views(config, weights);
   source.require_all_taken();

@@ -19,6 +19,9 @@ constexpr std::int64_t kLogitRows = 32;  // whose logits are computed at a time,
 DeviceWeights load_what_fits(Executor& executor, const ModelConfig& config, WeightSource& weights,
                              const ModelOptions& options) {
   check_supported(config);
+  if (options.weights.format == WeightFormat::int8_rows && !executor.on_processor()) {
+    throw Error("int8 weights run on the processor only so far; give --device cpu, or --weights float16");
+  }
   require_memory(executor.memory(), executor.device(), config, options);
   return load_weights(config, weights, executor.memory(), options.weights);
 }

@@ -61,7 +61,7 @@ void check_supported(const ModelConfig& config) {
 }
 
 ModelOptions checked_options(const ModelConfig& config, const ModelOptions& options) {
-  check_stored_type("weights", options.weights);
+  check_stored_type("weights", options.weights.type);
   check_stored_type("keys and values", options.cache);
   const std::int64_t most = std::min(kMaxContext, config.text.max_positions);
   ModelOptions result = options;

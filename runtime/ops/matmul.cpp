@@ -15,13 +15,26 @@ struct ProductNames {
   const char* k;
 };
 
+void check_weight(const Checks& check, const char* name, const WeightView& weight, Extent n, Extent k) {
+  const Operand values{name, &weight.values};
+  const Operand scales{"scales", &weight.scales};
+  if (weight.format == WeightFormat::int8_rows) {
+    check.dense(values, {ElementType::int8}, {n, k});
+    check.dense(scales, {ElementType::float32}, {n});
+  } else {
+    check.dense(values, {ElementType::float32, ElementType::float16, ElementType::bfloat16}, {n, k});
+    check.absent(scales, "the weight's format has none");
+  }
+  check.absent({"zeros", &weight.zeros}, "the weight's format has none");
+}
+
 void check_product(const Checks& check, const ProductNames& names, const Matmul& given) {
   const Extent m{names.m, given.a.shape[0]};
   const Extent n{names.n, given.b.values.shape[0]};
   const Extent k{names.k, given.a.shape[1]};
   check.require(given.epilogue <= Epilogue::bias_residual, "the epilogue is none of ops::Epilogue");
   check.dense({names.a, &given.a}, {ElementType::float32, ElementType::float16}, {m, k});
-  check.dense({names.b, &given.b.values}, {ElementType::float32, ElementType::float16, ElementType::bfloat16}, {n, k});
+  check_weight(check, names.b, given.b, n, k);
   if (given.epilogue == Epilogue::swiglu) {
     check.require(n.value % 2 == 0, "N is odd; swiglu needs as many gates as factors");
     check.dense({names.c, &given.c}, {given.a.type}, {m, {"N/2", n.value / 2}});
@@ -42,8 +55,6 @@ void check_product(const Checks& check, const ProductNames& names, const Matmul&
 
 bool is_product(const Checks& check, const ProductNames& names, const Matmul& given) {
   check_product(check, names, given);
-  check.absent({"scales", &given.b.scales}, "the weight's format has none");
-  check.absent({"zeros", &given.b.zeros}, "the weight's format has none");
   if (is_empty(given.c)) {
     return false;
   }

@@ -32,7 +32,7 @@ struct Matmul {
   static constexpr const char* kName = "matmul";
 
   TensorView a;              ///< [M, K], float32 or float16: activations
-  WeightView b;              ///< [N, K], float32, float16 or bfloat16: a linear layer's weight
+  WeightView b;              ///< [N, K]: a linear layer's weight; float32, float16 or bfloat16, or as its format says
   TensorView c;              ///< [M, N] of a's type, [M, N/2] for swiglu; may be the residual, else overlaps nothing
   TensorView bias = {};      ///< [N], float32; where the epilogue adds it, else left out
   TensorView residual = {};  ///< [M, N] of a's type; where the epilogue adds it, else left out

@@ -3,6 +3,7 @@
 #include "runtime/cpu/blas.hpp"
 #include "runtime/cpu/floats.hpp"
 #include "runtime/cpu/worker_pool.hpp"
+#include "runtime/formats/int8_rows.hpp"
 #include "runtime/ops/matmul.hpp"
 #include "runtime/ops/matmul_epilogue.hpp"
 
@@ -58,6 +59,19 @@ Panel panel_of(const TensorView& of, std::int64_t row, std::int64_t rows, std::i
   return {room, depth};
 }
 
+Panel weight_panel_of(const WeightView& of, std::int64_t row, std::int64_t rows, std::int64_t k, std::int64_t depth,
+                      cpu::Scratch region) {
+  if (of.format != WeightFormat::int8_rows) {
+    return panel_of(of.values, row, rows, k, depth, region);
+  }
+  float* room = cpu::scratch(region, rows * depth);
+  for (std::int64_t i = 0; i < rows; ++i) {
+    const std::int8_t* values = static_cast<const std::int8_t*>(of.values.data) + (row + i) * of.values.shape[1] + k;
+    widen_int8(values, static_cast<const float*>(of.scales.data)[row + i], room + i * depth, depth);
+  }
+  return {room, depth};
+}
+
 void compute_tile(const cpu::Blas& blas, const Matmul& given, std::int64_t row, std::int64_t column, const Tile& tile) {
   const std::int64_t k = given.a.shape[1];
   const bool widens = given.a.type != ElementType::float32 || given.b.values.type != ElementType::float32;
@@ -66,7 +80,7 @@ void compute_tile(const cpu::Blas& blas, const Matmul& given, std::int64_t row, 
   for (std::int64_t at = 0; at < k; at += step) {
     const std::int64_t depth = std::min(step, k - at);
     const Panel a = panel_of(given.a, row, tile.rows, at, depth, cpu::Scratch::second);
-    const Panel b = panel_of(given.b.values, column, tile.columns, at, depth, cpu::Scratch::third);
+    const Panel b = weight_panel_of(given.b, column, tile.columns, at, depth, cpu::Scratch::third);
     cpu::Product product;
     product.m = tile.rows;
     product.n = tile.columns;

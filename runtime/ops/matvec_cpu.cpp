@@ -2,6 +2,7 @@
 
 #include "runtime/cpu/floats.hpp"
 #include "runtime/cpu/worker_pool.hpp"
+#include "runtime/formats/int8_rows.hpp"
 #include "runtime/ops/matmul_epilogue.hpp"
 
 namespace pascaline::ops {
@@ -14,6 +15,24 @@ constexpr std::int64_t kSliceBytes = std::int64_t{64} * 1024;
 std::int64_t rows_of_slice(const TensorView& weight) {
   const std::int64_t row_bytes = weight.shape[1] * static_cast<std::int64_t>(size_of(weight.type));
   return std::max<std::int64_t>(kSliceBytes / row_bytes / 8 * 8, 8);
+}
+
+// The sums of some rows of the weight.
+void dot_rows(const WeightView& weight, std::int64_t first, std::int64_t count, const cpu::Rows<float>& vectors,
+              const cpu::FloatRows& sums) {
+  const std::int64_t k = weight.values.shape[1];
+  if (weight.format != WeightFormat::int8_rows) {
+    cpu::with_elements(weight.values, first * k, [&](const auto* rows, const auto& kernels) {
+      kernels.dot({rows, k, count, k}, vectors, sums);
+    });
+    return;
+  }
+  float* rows = cpu::scratch(cpu::Scratch::second, count * k);
+  for (std::int64_t i = 0; i < count; ++i) {
+    const std::int8_t* values = static_cast<const std::int8_t*>(weight.values.data) + (first + i) * k;
+    widen_int8(values, static_cast<const float*>(weight.scales.data)[first + i], rows + i * k, k);
+  }
+  cpu::vector_kernels().float32.dot({rows, k, count, k}, vectors, sums);
 }
 
 }  // namespace
@@ -30,9 +49,7 @@ void multiply_few_rows(const Matmul& given) {
     for (std::int64_t first = begin; first < end; first += step) {
       const std::int64_t count = std::min(step, end - first);
       float* sums = cpu::scratch(cpu::Scratch::first, m * count);
-      cpu::with_elements(weight, first * k, [&](const auto* rows, const auto& kernels) {
-        kernels.dot({rows, k, count, k}, vectors, {sums, count});
-      });
+      dot_rows(given.b, first, count, vectors, {sums, count});
       for (std::int64_t i = 0; i < m; ++i) {
         finish_sums(given, {i, first, count}, sums + i * count);
       }
