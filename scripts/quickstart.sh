@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # From a bare machine to a tuned model: sets up, builds the program, tunes what a tiny Qwen3-VL (examples/tiny_qwen3_vl,
 # random weights) launches for a short while on the first GPU, or on the emulated device where there is none, has the
-# model answer a question about an image with the tuned kernels, and writes the report. Can be run again; it resumes.
+# model answer a question about an image with the tuned kernels, and writes the report. Can be run again: what is known
+# is not measured again.
 #   scripts/quickstart.sh [--device cuda:N|emulator]
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
@@ -10,7 +11,7 @@ device=
 case ${1:-} in
   "") ;;
   --device) device=${2:?--device needs a name, e.g. cuda:0 or emulator} ;;
-  -h | --help) sed -n '2,5s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 0 ;;
+  -h | --help) sed -n '2,6s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 0 ;;
   *) die "unknown argument '$1' (known: --device NAME)" ;;
 esac
 
@@ -47,8 +48,9 @@ pascaline() {
 # ---- the commands that quickstart is about -------------------------------------------------------------------------
 model=examples/tiny_qwen3_vl
 database=$results/tuned.db
-# A minute: each shape gets its default and a few trials, then the time goes where it promises most.
-pascaline sweep --model "$model" --device "$device" --prompt-tokens 32 --image-size 64 96 --budget 60s --db "$database" ||
+# Each shape gets its default and a few trials, then the time goes where it promises most.
+sizes=(--prompt-tokens 32 --image-size 64 96)
+pascaline sweep --model "$model" --device "$device" "${sizes[@]}" --budget 90s --db "$database" ||
   die "the sweep failed (status $?); what it measured is in $database, and running this again continues from there"
 
 say "[4/5] Use it"
@@ -57,7 +59,8 @@ pascaline generate --model "$model" --device "$device" --db "$database" --image 
   --prompt "What is in the image?" --max-tokens 24 --seed 1
 
 say "[5/5] Report"
-pascaline report --db "$database" --format html --output "$results/report.html"
+pascaline workload --model "$model" --device "$device" "${sizes[@]}" --db "$database" --output "$results/workload.json"
+pascaline report --db "$database" --format html --workload "$results/workload.json" --output "$results/report.html"
 # --------------------------------------------------------------------------------------------------------------------
 
 say ""
@@ -67,5 +70,5 @@ say "  report:   $project_root/$results/report.html (open it in a browser)"
 say "Next, with the program on the PATH:"
 say "  export PATH=\"$project_root/build/release/bin:\$PATH\""
 say "  pascaline kernels                                   # what can be tuned"
-say "  pascaline explain --db $database --device $device --kernel matmul --problem M=32,N=256,K=64,EPILOGUE=5"
+say "  pascaline explain --db $project_root/$database --device $device --kernel matmul --problem M=32,N=256,K=64,EPILOGUE=5,WEIGHT=float16"
 say "  pascaline sweep --model FOLDER --until 07:00        # a night for a model of your own; --resume continues"

@@ -11,7 +11,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include "cli/command.hpp"
 #include "core/problem.hpp"
+#include "tuner/sweep/sweep.hpp"
 
 namespace pascaline::cli {
 namespace {
@@ -144,6 +146,13 @@ std::string describe(const ModelCommandOptions& model) {
                      name_of(session.options.weights), name_of(session.options.cache), session.options.chunk);
 }
 
+// Each pass may compile for a while.
+void require_not_interrupted() {
+  if (interrupted()) {
+    throw SweepStoppedError("interrupted while looking at what the model launches; nothing was measured");
+  }
+}
+
 }  // namespace
 
 ModelWorkload observe_workload(ModelCommandOptions model, PassCommandOptions sizes, const std::string& name) {
@@ -157,12 +166,14 @@ ModelWorkload observe_workload(ModelCommandOptions model, PassCommandOptions siz
   WorkloadWriter writer;
   for (const std::int64_t tokens : std::set<std::int64_t>(sizes.prompts.begin(), sizes.prompts.end())) {
     for (const ModelPass& pass : {prefill_pass(session->model(), tokens), decode_pass(session->model(), tokens)}) {
+      require_not_interrupted();
       writer.add(pass, observe_pass(session->executor(), pass));
     }
   }
   if (!sizes.image.empty()) {
     const auto make = image_fits ? image_prompt_pass : image_pass;
     const ModelPass pass = make(session->model(), sizes.image[0], sizes.image[1]);
+    require_not_interrupted();
     writer.add(pass, observe_pass(session->executor(), pass));
   }
   ModelWorkload workload;

@@ -33,7 +33,7 @@ void add_workload_command(CLI::App& app, Action& action) {
   command->footer(
       "Shapes that were dispatched as nearest or default come first.\n\nExample:\n"
       "  pascaline workload --model Qwen3-VL-2B-Instruct --db tuned.db -o mine.json\n"
-      "  pascaline sweep --kernel matmul --workload mine.json --db tuned.db --budget 8h");
+      "  pascaline sweep --workload mine.json --db tuned.db --budget 8h");
   command->callback([&action, options] { action = [options] { return write_workload(*options); }; });
 }
 

@@ -289,7 +289,7 @@ void add_replay_command(CLI::App& app, Action& action) {
       "Examples:\n"
       "  pascaline replay convolution.json.gz --searcher all --repeats 100\n"
       "  pascaline replay recorded/ --searcher auto,random --no-score --json | jq .auto\n"
-      "  pascaline replay ~/.local/share/pascaline/pascaline.db --kernel matmul --batch 16");
+      "  pascaline replay ~/.local/share/pascaline/tuned.db --kernel matmul --batch 16");
   command->callback([&action, options] { action = [options] { return run_replay(*options); }; });
 }
 

@@ -210,7 +210,13 @@ int sweep(SweepCommandOptions options, const CLI::App& command) {
     std::ignore = SensorTrace::load(options.sweep.sensors);  // each device's process reads it again
   }
   catch_interrupts();
-  const SweepWork work = run ? resumed_work(options, *run, command) : new_work(options);
+  SweepWork work;
+  try {
+    work = run ? resumed_work(options, *run, command) : new_work(options);
+  } catch (const SweepStoppedError& stopped) {
+    fmt::print(stderr, "pascaline: {}\n", stopped.what());
+    return kInterrupted;
+  }
   LiveViewOptions view;
   view.quiet = options.quiet || options.as_json;
   view.terminal = ::isatty(STDOUT_FILENO) != 0;

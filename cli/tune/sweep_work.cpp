@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cstdio>
 #include <filesystem>
 #include <set>
 #include <unordered_map>
@@ -174,6 +175,9 @@ bool has_weights(const std::filesystem::path& folder) {
 // The largest of a few usual sizes that the model takes and its context has room for; none if there is no such.
 std::vector<std::int64_t> usual_image(const ModelCommandOptions& model, const ModelFolder& folder) {
   constexpr std::array<std::int64_t, 6> kSides{1024, 512, 256, 128, 64, 32};
+  if (!folder.config().vision) {
+    return {};
+  }
   const std::int64_t context = model.prompt_limits(folder).context;
   for (const std::int64_t side : kSides) {
     if (side * side <= most_pixels(folder) && image_prompt_tokens(folder.config(), side, side) <= context) {
@@ -198,9 +202,14 @@ SweepWork from_model(const SweepCommandOptions& options, const std::string& devi
   if (sizes.image.empty()) {
     sizes.image = usual_image(model, model.read_for_numbers());
   }
-  const std::string name = std::filesystem::path(model.folder).lexically_normal().filename().string();
+  const std::filesystem::path folder = std::filesystem::path(model.folder).lexically_normal();
+  const std::string name = (folder.has_filename() ? folder : folder.parent_path()).filename().string();
+  if (!options.quiet && !options.as_json) {
+    fmt::print("looking at what {} launches; kernels that are not in the cache are compiled\n", model.folder);
+    std::fflush(stdout);
+  }
   const ModelWorkload observed = observe_workload(model, sizes, "model");
-  SweepWork work = from_workload(Workload::parse(observed.text, "what " + name + " launches"), options);
+  SweepWork work = from_workload(Workload::parse(observed.text, "the workload of " + name), options);
   work.spent_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   work.notes.insert(work.notes.begin(), fmt::format("{} launches {} problems on {}; looking took {:.1f} s",
                                                     model.folder, work.problems.size(), observed.device, work.spent_s));
