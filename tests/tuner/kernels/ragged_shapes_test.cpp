@@ -18,14 +18,14 @@ void PrintTo(const RaggedKernel& kernel, std::ostream* out) { *out << kernel.tex
 namespace {
 
 /// Every kernel of this tree, found by its two files.
-class RaggedHostTest : public ::testing::TestWithParam<RaggedKernel> {};
+class RaggedEmulatorTest : public ::testing::TestWithParam<RaggedKernel> {};
 
-TEST_P(RaggedHostTest, AgreesWithTheReference) {
+TEST_P(RaggedEmulatorTest, AgreesWithTheReference) {
   const auto device = open_device("emulator");
   RaggedSweep(*device, "", RaggedSource::shipped(GetParam()), {40, 4, 3, 3}).run();
 }
 
-INSTANTIATE_TEST_SUITE_P(Kernels, RaggedHostTest,
+INSTANTIATE_TEST_SUITE_P(Kernels, RaggedEmulatorTest,
                          ::testing::ValuesIn(RaggedShapes::kernels(data_folder("search_spaces"))),
                          [](const auto& tested) { return tested.param.text(); });
 
