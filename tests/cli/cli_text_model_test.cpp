@@ -86,7 +86,9 @@ TEST_F(CliTextModelTest, ASweepTunesPromptsAndTokensOnly) {
                                            "5"},
                                           setting);
   ASSERT_EQ(swept.exit_code, 0) << swept.error;
-  for (const json& phase : json_of(swept)["phases"]) {
+  const json summary = json_of(swept);
+  EXPECT_FALSE(summary["phases"].empty());
+  for (const json& phase : summary["phases"]) {
     EXPECT_NE(phase["phase"], "image");
   }
 }
