@@ -90,7 +90,7 @@ class ExplorerTest(BrowserTest):
         said = self.one("output.unticked")
         self.assertEqual(said.text, "")
         self.tick(trials[8])
-        self.assertEqual(said.text, f"#{trials[0]} was unticked: at most 8 are compared.")
+        self.assertEqual(said.text, f"#{trials[0]} was unticked: at most 8 can be compared.")
         self.assertEqual([name.split(" ")[0] for name in self.compared()["Trial"]], [f"#{trial}" for trial in trials[1:9]])
         self.tick(trials[8])
         self.assertEqual(said.text, "")
