@@ -8,6 +8,7 @@
 
 #include "core/device/device_rates.hpp"
 #include "core/problem.hpp"
+#include "core/space/code_words.hpp"
 
 namespace pascaline::cli {
 
@@ -37,7 +38,7 @@ PassWork observed_work(Executor& executor, const std::filesystem::path& spaces, 
   for (const Problem& problem : problems) {
     auto found = known.find(problem.kernel);
     if (found == known.end()) {
-      found = known.emplace(problem.kernel, Space::load(spaces / (problem.kernel + ".json"))).first;
+      found = known.emplace(problem.kernel, Space::load(kernel_file(spaces, problem.kernel, ".json"))).first;
     }
     const PassWork work = work_of(found->second, problem, executor.device().info().limits, cached);
     sum.flops += work.flops;
