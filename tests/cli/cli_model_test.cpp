@@ -72,7 +72,7 @@ TEST_F(CliModelTest, WrongInputIsAFault) {
   expect_fault(on_cpu("generate", {"--prompt", "x", "--image", "nosuch.png"}), 1, {"nosuch.png"});
   expect_fault(on_cpu("generate", {"--prompt", std::string(2000, 'x')}), 1, {"context of 256", "--context"});
   expect_fault(on_cpu("generate", {}), 2, {"--prompt"});
-  expect_fault(on_cpu("generate", {"--prompt", "x", "--weights", "int8"}), 2, {"--weights"});
+  expect_fault(on_cpu("generate", {"--prompt", "x", "--weights", "float64"}), 2, {"--weights"});
   expect_fault(on_cpu("generate", {"--prompt", "x", "--greedy", "--temperature", "1"}), 2, {"--temperature"});
   expect_fault(on_cpu("profile", {}), 1, {"runs on the processor", "--device"});
   expect_fault(run("generate", {"--prompt", "x", "--device", "gpu"}), 1, {"'gpu' is not a device", "emulator or cpu"});

@@ -25,8 +25,8 @@ def run(*arguments, expect=0):
     return result
 
 
-def report(database, *options):
-    return json.loads(run("report", "--db", database, "--format", "json", "--workload", MODEL, *options).stdout)
+def report(database, workload):
+    return json.loads(run("report", "--db", database, "--format", "json", "--workload", workload).stdout)
 
 
 class Figures(unittest.TestCase):
@@ -46,10 +46,10 @@ class Figures(unittest.TestCase):
     def one(self, sql, **values):
         return next(iter(self.rows(sql, **values)), None)
 
-    def check(self, database, *options):
+    def check(self, database, workload=MODEL):
         self.connection = sqlite3.connect(f"file:{database}?mode=ro", uri=True)
         self.addCleanup(self.connection.close)
-        self.document = report(database, *options)
+        self.document = report(database, workload)
         schema = json.loads((ROOT / "docs/report.schema.json").read_text(encoding="utf-8"))
         jsonschema.Draft202012Validator(schema).validate(self.document)
         self.check_contexts()

@@ -52,7 +52,7 @@ class MadeNight(figures.Figures):
             self.check(database)
             self.assertEqual(len(self.document["contexts"]), 4)
             self.assertIsNone(self.document["sessions"][-1]["context"])
-            self.check(database, "--workload", "none")
+            self.check(database, "none")
             self.assertIsNone(self.document["contexts"][0]["workload"])
 
     def test_only_failures_and_nothing_at_all(self):
