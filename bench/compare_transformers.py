@@ -2,7 +2,7 @@
 """Compares Pascaline with Hugging Face Transformers on the same GPU: a Qwen3-VL model of random weights.
 
 Writes a checkpoint (bfloat16) of the configuration, runs it in Transformers in float32 without TF32, records logits
-with and without a picture and of steps after them, has `pascaline validate` compare its own, and times prompts, decoding
+with and without an image and of steps after them, has `pascaline validate` compare its own, and times prompts, decoding
 steps and the vision tower of both in one run. Times are medians of wall time around a synchronised pass.
 
   bench/compare_transformers.py --build build/release/bin --db gpu.db --target sm_61 [--folder /tmp/model] [--skip-speed]
@@ -59,7 +59,7 @@ def make_model(folder):
     return model
 
 
-def picture(rows, columns):
+def image_input(rows, columns):
     """Patches of random pixels, and their grid."""
     generator = torch.Generator().manual_seed(2)
     pixels = torch.rand(rows * columns, 3 * 2 * 16 * 16, generator=generator) * 2 - 1
@@ -129,7 +129,7 @@ def time_transformers(model, prompts, context, image):
     token = ids[:, :1]
     times["decode", context] = median_ms(
         lambda: model(input_ids=token, past_key_values=cache, use_cache=True, logits_to_keep=1), repeats=20)
-    pixels, grid = picture(image // 16, image // 16)
+    pixels, grid = image_input(image // 16, image // 16)
     times["image on the GPU", image] = median_ms(lambda: model.model.visual(pixels, grid_thw=grid))
     on_host = pixels.cpu()  # as a processor leaves them, and as the own time counts them
     times["image", image] = median_ms(lambda: model.model.visual(on_host.to(DEVICE), grid_thw=grid))
@@ -152,12 +152,12 @@ class Pascaline:
 
 
 def compare_accuracy(model, pascaline, folder):
-    pixels, grid = picture(16, 24)
+    pixels, grid = image_input(16, 24)
     record(model, folder / "text.safetensors", prompt(128), 32)
-    record(model, folder / "picture.safetensors", prompt(32, image_tokens=96), 32, pixels, grid)
+    record(model, folder / "image.safetensors", prompt(32, image_tokens=96), 32, pixels, grid)
     print("\n| reference | weights | part | relative L2 | largest error | cosine | same best token | of clear ones |")
     print("|---|---|---|---:|---:|---:|---:|---:|")
-    for name in ("text", "picture"):
+    for name in ("text", "image"):
         for kind in ("float32", "float16"):
             result = pascaline.run("validate", "--json", "--reference", str(folder / f"{name}.safetensors"),
                                    "--weights", kind, "--kv-cache", kind)
@@ -176,7 +176,7 @@ def compare_speed(model, pascaline, options):
         result = pascaline.run("bench-model", "--json", "--weights", kind, "--kv-cache", kind, "--prompt-tokens",
                                *map(str, prompts), "--image-size", str(options.image), str(options.image))
         print(f"\n{kind}: copying {result['copy_gb_per_s']:.0f} GB/s, weights {result['weights_bytes'] / 1e9:.2f} GB")
-        print("| pass | ms | untuned ms | gain | TFLOP/s | of its limit |\n|---|---:|---:|---:|---:|---:|")
+        print("| pass | ms | untuned ms | speedup | TFLOP/s | of its limit |\n|---|---:|---:|---:|---:|---:|")
         for entry in result["passes"]:
             own.setdefault((kind, entry["pass"]), []).append(entry["time_ms"])
             untuned = f"{entry['untuned_ms']:.3f} | {entry['gain']:.3f}" if "untuned_ms" in entry else " | "
@@ -201,7 +201,7 @@ def main():
     parser.add_argument("--db", default="", help="tuned database; without one the defaults run")
     parser.add_argument("--target", default="")
     parser.add_argument("--folder", type=pathlib.Path, default=pathlib.Path("/tmp/pascaline-random-2b"))
-    parser.add_argument("--image", type=int, default=1024, help="edge of the picture that is timed, in pixels")
+    parser.add_argument("--image", type=int, default=1024, help="edge of the image that is timed, in pixels")
     parser.add_argument("--skip-accuracy", action="store_true")
     parser.add_argument("--skip-speed", action="store_true")
     options = parser.parse_args()

@@ -18,7 +18,7 @@ bool takes_value(const CLI::Option& option) {
   return option.get_type_size() != 0 && option.get_items_expected_max() != 0;
 }
 
-/// A word that names an option of a command, and what stands in the word behind the name.
+/// A word that names an option of a command, and the word that follows it.
 struct NamedOption {
   const CLI::Option* option = nullptr;  ///< null: the word names none
   std::string name;                     ///< as it was written

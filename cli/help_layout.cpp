@@ -24,6 +24,7 @@ OptionGroup output_group() { return {"Output", {"--output", "--emit", "--log", "
 OptionGroups sweep_groups() {
   return {{"Most used", {"--model", "--until", "--budget", "--db", "--resume"}},
           {"What to tune", {"--workload", "--kernel", "--problem", "--phase", "--type", "--symbol"}},
+          {"With --model", {"--prompt-tokens", "--image-size", "--weights", "--kv-cache", "--context", "--chunk"}},
           {"On which devices", {"--device", "--devices", "--target"}},
           {"How to search", {"--trials", "--searcher", "--seed", "--retry-failed", "--finalists", "--rounds"}},
           {kRest, {}},

@@ -197,9 +197,9 @@ void add_report_options(CLI::App& command, ReportOptions& report) {
   command.add_option("-k,--kernel", report.kernel, "Only this kernel");
   command.add_option("--device-name", report.device, "Only this device, by its full name");
   command.add_option("--title", report.title, "Title of the report")->capture_default_str()->check(not_empty());
-  command.add_option(
-      "-w,--workload", report.workload,
-      "Workload whose call counts weight the speedups in HTML and JSON (default: qwen3-vl-2b-float16), or none");
+  command.add_option("-w,--workload", report.workload,
+                     "Workload whose call counts weight the speedups in HTML and JSON, or none (default: the latest "
+                     "sweep of a model)");
   command.add_option("--spaces", report.spaces_folder, "Folder of the workload's search spaces")
       ->check(CLI::ExistingDirectory);
 }

@@ -14,7 +14,7 @@ find_package(Boost REQUIRED)
 find_library(PASCALINE_BOOST_CONTEXT NAMES boost_context libboost_context.a REQUIRED)
 find_path(PASCALINE_XXHASH_INCLUDE xxhash.h REQUIRED)
 
-# What a model needs besides kernels: Unicode and pictures. OpenBLAS is loaded at run time, if it is needed.
+# What a model needs besides kernels: Unicode and images. OpenBLAS is loaded at run time, if it is needed.
 find_path(PASCALINE_PCRE2_INCLUDE pcre2.h REQUIRED)
 find_library(PASCALINE_PCRE2 pcre2-8 REQUIRED)
 find_path(PASCALINE_UTF8PROC_INCLUDE utf8proc.h REQUIRED)

@@ -61,10 +61,10 @@ function(pascaline_test_options target)
 endfunction()
 
 # pascaline_seldom_run(TARGET...): code whose time nobody waits for, as most of it goes into the database, the disk or
-# processes that it starts. A release optimises it less, which takes a third less time to compile.
+# processes that it starts. What is not debugged optimises it less, which takes a third less time to compile.
 function(pascaline_seldom_run)
   foreach(target ${ARGN})
-    target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
+    target_compile_options(${target} PRIVATE $<$<CONFIG:Release,RelWithDebInfo>:-O1>)
   endforeach()
 endfunction()
 
@@ -87,7 +87,7 @@ function(pascaline_test_library name)
   pascaline_test_options(${name})
 endfunction()
 
-# pascaline_test(NAME SOURCES ... DEPENDS ... [LABELS ...] [RUNS_KERNELS] [TOGETHER [ALONE ...]] [UNSANITIZED ...]):
+# pascaline_test(NAME SOURCES ... DEPENDS ... [LABELS ...] [RUNS_KERNELS] [CHECKS_KERNELS] [TOGETHER [ALONE ...]] [UNSANITIZED ...]):
 # one GoogleTest executable.
 # - Each case is a process and a ctest entry of its own, unless TOGETHER: then one entry, NAME, runs them all, as a case
 #   of a millisecond does not earn a process, least of all a sanitized one. ALONE names those that nevertheless want their
@@ -98,14 +98,19 @@ endfunction()
 #   the optimiser does. LABELS gpu: it skips without a GPU.
 # - RUNS_KERNELS: it loads kernels compiled for the host; LeakSanitizer's tracer can crash at exit in such a process, so
 #   leaks are not looked for there.
+# - CHECKS_KERNELS: it loads kernels compiled with AddressSanitizer, which in a sanitized program have to be of the program's
+#   own compiler.
 function(pascaline_test name)
-  cmake_parse_arguments(arg "RUNS_KERNELS;TOGETHER" "" "SOURCES;DEPENDS;LABELS;ALONE;UNSANITIZED" ${ARGN})
+  cmake_parse_arguments(arg "RUNS_KERNELS;CHECKS_KERNELS;TOGETHER" "" "SOURCES;DEPENDS;LABELS;ALONE;UNSANITIZED" ${ARGN})
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE ${arg_DEPENDS} GTest::gtest_main)
   pascaline_test_options(${name})
   set(properties TIMEOUT 600)
   if(arg_RUNS_KERNELS)
     list(APPEND properties ENVIRONMENT ASAN_OPTIONS=detect_leaks=0)
+  endif()
+  if(arg_CHECKS_KERNELS AND PASCALINE_SANITIZE)
+    list(APPEND properties ENVIRONMENT_MODIFICATION PASCALINE_HOST_CXX=set:${CMAKE_CXX_COMPILER})
   endif()
   pascaline_test_entries(${name} "${arg_UNSANITIZED}" ${properties} LABELS unsanitized)
   if(arg_LABELS)

@@ -74,7 +74,7 @@ constexpr int kThreads = 32 * kWarps;
 constexpr int kKeysPerWarp = 32 / kLanes;            // at a time
 constexpr int kKeysPerStep = kWarps * kKeysPerWarp;  // of a block
 constexpr int kChunk = kBatch * kKeysPerStep;        // keys a block has under way
-constexpr int kMostSplits = 128;                     // of the grid
+constexpr int kMaxSplits = 128;                      // of the grid
 constexpr int kPart = kHeadSize / kLanes;            // columns of a lane
 constexpr int kLoads = kPart / kVector;              // of a lane, for its part of a row
 
@@ -200,7 +200,7 @@ __device__ __forceinline__ void attend_batch(Head (&heads)[kGroup], const float 
 using Quad = Vector<float, 4>;
 constexpr int kQuads = kGroup * kHeadSize / 4;
 constexpr int kShares = kThreads < kQuads ? 1 : kThreads / kQuads < kWarps ? kThreads / kQuads : kWarps;
-constexpr int kLimit = kWarps > kMostSplits ? kWarps : kMostSplits;
+constexpr int kLimit = kWarps > kMaxSplits ? kWarps : kMaxSplits;
 
 // Where states and sums of a block's warps, later those of the splits, are joined.
 struct Workplace {
@@ -264,8 +264,8 @@ __device__ __forceinline__ void store_out(STORAGE* out, const Workplace& work, c
   store_vector(out + quad * 4, values);
 }
 
-constexpr int kMostQueries = 16 / static_cast<int>(sizeof(STORAGE));
-constexpr int kQueryVector = kVector < kMostQueries ? kVector : kMostQueries;
+constexpr int kMaxQueries = 16 / static_cast<int>(sizeof(STORAGE));
+constexpr int kQueryVector = kVector < kMaxQueries ? kVector : kMaxQueries;
 
 // A lane's part of the queries, scaled so that scores are in units of log2.
 __device__ __forceinline__ void load_queries(float (&query)[kGroup][kPart], const STORAGE* __restrict__ q) {
@@ -358,7 +358,7 @@ __device__ __forceinline__ void join_splits(Workplace& work, STORAGE* out, const
   if (share < kShares) {
     rows.load(sums + thread % kQuads * 4, stride, share, count);
   }
-  join_heads<kMostSplits>(work, states, static_cast<int>(gridDim.y), count);
+  join_heads<kMaxSplits>(work, states, static_cast<int>(gridDim.y), count);
   for (int quad = thread % kQuads; quad < kQuads && share < kShares; quad += kThreads) {
     Quad total{};
     for (int first = share; first < count; first += kAhead * kShares) {

@@ -134,8 +134,12 @@ ReportDocument gather_report(const Store& store, const ReportOptions& options) {
   document.kernel_filter = options.kernel;
   document.device_filter = options.device;
   document.live = options.live;
-  store.at_one_moment([&] { gather_all(document, store, options); });
-  add_workload(document, options);
+  std::optional<SweepPlan> plan;
+  store.at_one_moment([&] {
+    gather_all(document, store, options);
+    plan = latest_model_plan(store);
+  });
+  add_workload(document, options, plan);
   return document;
 }
 

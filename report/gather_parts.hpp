@@ -1,10 +1,12 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
+#include "db/sweep_plan.hpp"
 #include "report/gather_trials.hpp"
 
 namespace pascaline {
@@ -46,8 +48,12 @@ struct ReportDetail {
 /// Peak rates of a device; nothing where they are not known.
 [[nodiscard]] std::optional<ReportRoofline> roofline_of(const DeviceRow& device);
 
-/// Reads the workload and its kernels' spaces and sets `count` of the problems and `workload` of the contexts.
-void add_workload(ReportDocument& document, const ReportOptions& options);
+/// The plan of the latest sweep of a model or a workload; nothing if there was none.
+[[nodiscard]] std::optional<SweepPlan> latest_model_plan(const Store& store);
+
+/// Sets `count` of the problems and `workload` of the contexts: from the workload that the options name, else from the
+/// plan, else from the workload that comes with the program. Reads workloads and their kernels' spaces.
+void add_workload(ReportDocument& document, const ReportOptions& options, const std::optional<SweepPlan>& plan);
 
 /// The sessions of the gathered trials, and those without any where all trials are asked for; the oldest first.
 [[nodiscard]] std::vector<ReportSession> report_sessions(const Store& store, const std::vector<SessionRow>& rows,

@@ -9,6 +9,8 @@
 #include "core/space/code_words.hpp"
 #include "core/util/paths.hpp"
 #include "core/workload.hpp"
+#include "db/store.hpp"
+#include "db/sweep_plan.hpp"
 #include "report/gather.hpp"
 #include "report/gather_parts.hpp"
 #include "report/summary.hpp"
@@ -30,7 +32,7 @@ struct Calls {
 };
 
 // A phase at one value of its symbols and one choice of element types.
-struct PhaseCalls {
+struct SizedPhase {
   std::string phase;
   std::string per;
   std::vector<std::pair<std::string, std::int64_t>> symbols;
@@ -42,11 +44,15 @@ std::filesystem::path spaces_folder_of(const ReportOptions& options) {
   return options.spaces_folder.empty() ? data_folder("search_spaces") : options.spaces_folder;
 }
 
-// Nothing if there is to be none, or if none was asked for and the one that comes with the program is not there.
+// Of a model's calls, what a report needs.
+struct ModelCalls {
+  std::string name;
+  std::vector<SizedPhase> phases;
+  std::map<std::string, double> totals;  // of each problem, over all phases
+};
+
+// The workload that was asked for, or the one that comes with the program if that is there.
 std::optional<Workload> load_workload(const ReportOptions& options) {
-  if (options.workload == kNoWorkload) {
-    return std::nullopt;
-  }
   if (!options.workload.empty()) {
     return Workload::load(options.workload);
   }
@@ -121,14 +127,14 @@ const std::string& unit_of(const Workload& workload, const std::string& phase) {
 }
 
 // Phases in the workload's order, each at all values of its symbols.
-std::vector<PhaseCalls> phase_calls(const Workload& workload, const std::vector<Space>& spaces) {
-  std::vector<PhaseCalls> phases;
+std::vector<SizedPhase> phase_calls(const Workload& workload, const std::vector<Space>& spaces) {
+  std::vector<SizedPhase> phases;
   for (const WorkloadTypes& types : type_choices(workload)) {
     const std::size_t first = phases.size();
     for (const Space& space : spaces) {
       for (const WorkloadProblem& one : expand_for(workload, types, space)) {
         auto at = std::find_if(phases.begin() + static_cast<std::ptrdiff_t>(first), phases.end(),
-                               [&](const PhaseCalls& p) { return p.phase == one.phase && p.symbols == one.symbols; });
+                               [&](const SizedPhase& p) { return p.phase == one.phase && p.symbols == one.symbols; });
         if (at == phases.end()) {
           phases.push_back({one.phase, unit_of(workload, one.phase), one.symbols, types, {}});
           at = phases.end() - 1;
@@ -198,7 +204,7 @@ const ReportProblem* find_tuned(const ProblemsByText& problems, const std::strin
   return found != problems.end() && found->second->speedup ? found->second : nullptr;
 }
 
-ReportPhase tuned_phase(const PhaseCalls& from, const ProblemsByText& problems, TimeSums& sums) {
+ReportPhase tuned_phase(const SizedPhase& from, const ProblemsByText& problems, TimeSums& sums) {
   ReportPhase phase;
   phase.phase = from.phase;
   phase.per = from.per;
@@ -230,12 +236,11 @@ ProblemsByText current_problems(const ReportContext& context) {
   return problems;
 }
 
-ReportWorkload workload_of(const Workload& workload, const std::vector<PhaseCalls>& phases,
-                           const ReportContext& context) {
+ReportWorkload workload_of(const ModelCalls& model, const ReportContext& context) {
   const ProblemsByText problems = current_problems(context);
-  ReportWorkload out{workload.name, {}, {}};
+  ReportWorkload out{model.name, {}, {}};
   std::vector<TimeSums> totals;
-  for (const PhaseCalls& phase : phases) {
+  for (const SizedPhase& phase : model.phases) {
     TimeSums sums;
     ReportPhase tuned = tuned_phase(phase, problems, sums);
     if (tuned.tuned == 0 || out.phases.size() == kMaxPhases) {
@@ -265,26 +270,78 @@ std::map<std::string, double> total_calls(const Workload& workload, const std::v
   return calls;
 }
 
-}  // namespace
+// A sweep of a model or workload knows how often each of its problems is called.
+std::optional<ModelCalls> calls_of_plan(const SweepPlan& plan, const ReportOptions& options) {
+  ModelCalls model;
+  model.name = "what the latest sweep tuned";
+  for (const PlannedProblem& planned : plan.problems) {
+    if (!options.kernel.empty() && options.kernel != planned.problem.kernel) {
+      continue;
+    }
+    const std::string problem = planned.problem.text();
+    for (const PhaseCalls& calls : planned.phases) {
+      auto at = std::find_if(model.phases.begin(), model.phases.end(),
+                             [&](const SizedPhase& known) { return known.phase == calls.phase; });
+      if (at == model.phases.end()) {
+        at = model.phases.insert(at, SizedPhase{calls.phase, "", {}, {}, {}});
+      }
+      at->calls.push_back({planned.problem.kernel, problem, calls.count});
+      model.totals[problem] += calls.count;
+    }
+  }
+  return model.phases.empty() ? std::nullopt : std::optional(std::move(model));
+}
 
-void add_workload(ReportDocument& document, const ReportOptions& options) {
+std::optional<ModelCalls> calls_of_workload(const ReportOptions& options) {
   const std::optional<Workload> workload = load_workload(options);
   if (!workload) {
-    return;
+    return std::nullopt;
   }
   const std::vector<Space> spaces = spaces_of(*workload, options);
-  const std::map<std::string, double> calls = total_calls(*workload, spaces);
-  const std::vector<PhaseCalls> phases = phase_calls(*workload, spaces);
+  return ModelCalls{workload->name, phase_calls(*workload, spaces), total_calls(*workload, spaces)};
+}
+
+}  // namespace
+
+std::optional<SweepPlan> latest_model_plan(const Store& store) {
+  std::set<std::string> seen;
+  for (const SessionRow& session : store.sessions()) {
+    if (session.run_uuid.empty() || !seen.insert(session.run_uuid).second) {
+      continue;
+    }
+    std::optional<SweepPlan> plan = store.plan(session.run_uuid);
+    if (plan && std::any_of(plan->problems.begin(), plan->problems.end(),
+                            [](const PlannedProblem& problem) { return !problem.phases.empty(); })) {
+      return plan;
+    }
+  }
+  return std::nullopt;
+}
+
+void add_workload(ReportDocument& document, const ReportOptions& options, const std::optional<SweepPlan>& plan) {
+  if (options.workload == kNoWorkload) {
+    return;
+  }
+  std::optional<ModelCalls> model;
+  if (options.workload.empty() && plan) {
+    model = calls_of_plan(*plan, options);
+  }
+  if (!model) {
+    model = calls_of_workload(options);
+  }
+  if (!model) {
+    return;
+  }
   for (ReportContext& context : document.contexts) {
     for (ReportKernel& kernel : context.kernels) {
       for (ReportProblem& problem : kernel.problems) {
-        const auto found = calls.find(problem.problem.text());
-        if (found != calls.end()) {
+        const auto found = model->totals.find(problem.problem.text());
+        if (found != model->totals.end()) {
           problem.count = found->second;
         }
       }
     }
-    context.workload = workload_of(*workload, phases, context);
+    context.workload = workload_of(*model, context);
   }
 }
 

@@ -9,6 +9,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/device/emulator_name.hpp"
 #include "report/text.hpp"
 
 namespace pascaline {
@@ -68,12 +69,12 @@ Table sessions_table(const Store& store, const ShowOptions& options) {
       continue;
     }
     const bool dead = session.state == "running" && !session.alive;
-    table.rows.push_back(
-        {session.id, utc_time(session.started_unix_ms), utc_time(session.finished_unix_ms.value_or(0)),
-         dead ? "died" : session.state, clean_line(session.device.name),
-         clean_line(session.toolkit.compiler + " " + session.toolkit.version + " " + session.toolkit.target),
-         clean_line(session.searcher), session.seed, clean_line(session.uuid),
-         session.imported_from.empty() ? Json() : Json(clean_line(session.imported_from))});
+    table.rows.push_back({session.id, utc_time(session.started_unix_ms), utc_time(session.finished_unix_ms.value_or(0)),
+                          dead ? "died" : session.state, clean_line(session.device.name),
+                          clean_line(session.toolkit.compiler + " " + session.toolkit.version + " " +
+                                     shown_architecture(session.toolkit.target)),
+                          clean_line(session.searcher), session.seed, clean_line(session.uuid),
+                          session.imported_from.empty() ? Json() : Json(clean_line(session.imported_from))});
   }
   return table;
 }
@@ -89,14 +90,15 @@ Table winners_table(const Store& store, const ShowOptions& options) {
       continue;
     }
     const bool comparable = winner.baseline && winner.trial.time && winner.trial.time->median_us > 0;
-    table.rows.push_back(
-        {winner.trial_id, clean_line(winner.device.name),
-         clean_line(winner.toolkit.compiler + " " + winner.toolkit.version), clean_line(winner.toolkit.target),
-         clean_line(problem), median(winner.baseline), median(winner.trial.time),
-         comparable ? Json(winner.baseline->median_us / winner.trial.time->median_us) : Json(), winner.confidence,
-         clean_line(winner.trial.config.text()), clean_line(winner.kernel.source_hash.substr(0, 8)),
-         utc_time(winner.decided_unix_ms), number(winner.trial.energy_mj), baseline_text(store, winner),
-         note(store, winner.trial_id, winner.trial)});
+    table.rows.push_back({winner.trial_id, clean_line(winner.device.name),
+                          clean_line(winner.toolkit.compiler + " " + winner.toolkit.version),
+                          clean_line(shown_architecture(winner.toolkit.target)), clean_line(problem),
+                          median(winner.baseline), median(winner.trial.time),
+                          comparable ? Json(winner.baseline->median_us / winner.trial.time->median_us) : Json(),
+                          winner.confidence, clean_line(winner.trial.config.text()),
+                          clean_line(winner.kernel.source_hash.substr(0, 8)), utc_time(winner.decided_unix_ms),
+                          number(winner.trial.energy_mj), baseline_text(store, winner),
+                          note(store, winner.trial_id, winner.trial)});
     if (is_full(table, options)) {
       break;
     }
@@ -120,8 +122,9 @@ Table trials_table(const Store& store, const ShowOptions& options) {
   for (const StoredTrial& stored : trials) {
     const Trial& trial = stored.trial;
     table.rows.push_back({stored.id, stored.session_id, clean_line(stored.device.name),
-                          clean_line(stored.toolkit.target), clean_line(trial.problem.text()), name_of(trial.status),
-                          name_of(trial.stage), median(trial.time), trial.time ? Json(trial.time->low_us) : Json(),
+                          clean_line(shown_architecture(stored.toolkit.target)), clean_line(trial.problem.text()),
+                          name_of(trial.status), name_of(trial.stage), median(trial.time),
+                          trial.time ? Json(trial.time->low_us) : Json(),
                           trial.time ? Json(trial.time->high_us) : Json(), trial.resources.registers, trial.occupancy,
                           clean_line(trial.config.text()), clean_line(trial.reason), number(trial.energy_mj),
                           note(store, stored.id, trial)});

@@ -49,8 +49,6 @@ pascaline() {
 model=examples/tiny_qwen3_vl
 database=$results/tuned.db
 sizes=(--prompt-tokens 32 --image-size 64 96)
-# What the model launches, for the report below. It compiles the kernels' defaults, so that the sweep's minute is its own.
-pascaline workload --model "$model" --device "$device" "${sizes[@]}" --untuned --output "$results/workload.json"
 # Each shape gets its default and a few trials, then the time goes where it promises most.
 pascaline sweep --model "$model" --device "$device" "${sizes[@]}" --budget 60s --db "$database" ||
   die "the sweep failed (status $?); what it measured is in $database, and running this again continues from there"
@@ -61,7 +59,7 @@ pascaline generate --model "$model" --device "$device" --db "$database" --image 
   --prompt "What is in the image?" --max-tokens 24 --seed 1
 
 say "[5/5] Report"
-pascaline report --db "$database" --format html --workload "$results/workload.json" --output "$results/report.html"
+pascaline report --db "$database" --format html --output "$results/report.html"
 # --------------------------------------------------------------------------------------------------------------------
 
 say ""

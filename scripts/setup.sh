@@ -3,8 +3,8 @@
 # for sm_61, unless one is installed. Does nothing where all is there, so it can be run any number of times.
 #   scripts/setup.sh [--program | --dev] [--nvrtc-11.8]
 #     --program     without the libraries that only tests and benchmarks need
-#     --dev         also clang-format, clang-tidy, ccache, mold, what tests written in Python need, and Chromium to test the
-#                   HTML report in
+#     --dev         also Clang with clang-format and clang-tidy, ccache, mold, what tests written in Python need, and
+#                   Chromium to test the HTML report in
 #     --nvrtc-11.8  also the older NVRTC, into .toolkit/11.8 (the tests run with both)
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
@@ -61,6 +61,9 @@ missing_packages() {
   if $dev; then
     command -v clang-format >/dev/null || command -v clang-format-14 >/dev/null || echo clang-format
     command -v clang-tidy >/dev/null || command -v clang-tidy-14 >/dev/null || echo clang-tidy
+    command -v clang++ >/dev/null || echo clang
+    # Clang's sanitizers, which on Ubuntu 22.04 come with it.
+    [ "$distribution" = "ubuntu 22.04" ] || installed libclang-rt-dev || echo libclang-rt-dev
     command -v mold >/dev/null || echo mold
     command -v ccache >/dev/null || echo ccache
     /usr/bin/python3 -c 'import jsonschema, sqlite3' 2>/dev/null || echo python3-jsonschema

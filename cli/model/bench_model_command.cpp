@@ -197,7 +197,7 @@ void print_all(Session& session, const std::vector<BenchRow>& rows, const PeakRa
 }
 
 // The usual image, or the largest square that the model takes, if it reads images.
-void choose_picture(const ModelFolder& folder, BenchModelCommandOptions& options) {
+void choose_image(const ModelFolder& folder, BenchModelCommandOptions& options) {
   if (options.sizes.image.empty() && !options.no_image && folder.config().vision) {
     const auto most = static_cast<std::int64_t>(std::sqrt(static_cast<double>(most_pixels(folder))));
     options.sizes.image = {std::min(kUsualSide, most), std::min(kUsualSide, most)};
@@ -209,7 +209,7 @@ int bench_model(const BenchModelCommandOptions& given) {
   ModelFolder folder = options.model.read_for_numbers();
   const std::int64_t generated = kWarmups + options.repeats + 1;
   options.sizes.choose_prompts(options.model.prompt_limits(folder).context, generated);
-  choose_picture(folder, options);
+  choose_image(folder, options);
   const ModelRequest request = request_of(folder, options.sizes, generated);
   const auto session = options.model.open(std::move(folder), request);
   Device& device = session->executor().device();

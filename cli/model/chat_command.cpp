@@ -37,13 +37,13 @@ class Conversation {
   Conversation(Session& session, const AnswerOptions& how, const PromptLimits& limits, std::string system)
       : session_(&session), how_(how), limits_(limits), system_(std::move(system)) {}
 
-  // Whether to go on.
+  // Whether to continue.
   bool take(const std::string& line) {
     if (line == "/quit" || line == "/exit") {
       return false;
     }
     if (line == "/image" || line.rfind("/image ", 0) == 0) {
-      add_picture(line);
+      add_image(line);
     } else if (line == "/clear") {
       clear();
     } else if (line == "/stats") {
@@ -64,23 +64,23 @@ class Conversation {
   }
 
   // What was to be said with images is said again without them, if it went wrong.
-  void drop_pictures() {
-    if (!pictures_.empty()) {
+  void drop_images() {
+    if (!images_.empty()) {
       fmt::print("the images are dropped\n");
-      pictures_.clear();
+      images_.clear();
     }
   }
 
  private:
   void clear() {
     begun_ = false;
-    pictures_.clear();
+    images_.clear();
     last_.reset();
     session_->clear();
     fmt::print("a new conversation\n");
   }
 
-  void add_picture(const std::string& line) {
+  void add_image(const std::string& line) {
     const std::size_t begin = line.find_first_not_of(' ', 6);
     if (begin == std::string::npos) {
       fmt::print("which file? /image FILE\n");
@@ -91,19 +91,19 @@ class Conversation {
     PromptLimits limits = limits_;
     limits.used = begun_ ? session_->model().length() : limits_.used;
     std::int64_t text = kTextRoom;
-    for (const std::size_t tokens : tokens_of(pictures_, session_->config())) {
+    for (const std::size_t tokens : tokens_of(images_, session_->config())) {
       text += static_cast<std::int64_t>(tokens);
     }
-    FittedPictures fitted = place_pictures(session_->folder(), {&image, 1}, text, limits);
+    FittedImages fitted = place_images(session_->folder(), {&image, 1}, text, limits);
     note_fitted(fitted, limits.context);
-    pictures_.push_back(std::move(fitted.pictures[0]));
-    const PatchGrid& grid = pictures_.back().grid;
+    images_.push_back(std::move(fitted.images[0]));
+    const PatchGrid& grid = images_.back().grid;
     fmt::print("an image of {} x {} patches\n", grid.h, grid.w);
   }
 
   void answer(const std::string& text) {
     ChatMessage message;
-    message.parts.assign(pictures_.size(), {ChatPart::Kind::image, {}});
+    message.parts.assign(images_.size(), {ChatPart::Kind::image, {}});
     message.parts.push_back({ChatPart::Kind::text, text});
     const auto print = [](std::string_view piece) {
       fmt::print("{}", piece);
@@ -111,17 +111,17 @@ class Conversation {
       return !interrupted();
     };
     if (begun_) {
-      last_ = session_->go_on(message, pictures_, how_, print);
+      last_ = session_->continue_chat(message, images_, how_, print);
     } else {
       std::vector<ChatMessage> messages;
       if (!system_.empty()) {
         messages.push_back(text_message(ChatRole::system, system_));
       }
       messages.push_back(message);
-      last_ = session_->ask(messages, pictures_, how_, print);
+      last_ = session_->ask(messages, images_, how_, print);
     }
     begun_ = true;
-    pictures_.clear();
+    images_.clear();
     how_.sampling.seed += 1;
     fmt::print("{}\n", last_->end == AnswerEnd::end_token ? "" : fmt::format(" [{}]", name_of(last_->end)));
     if (last_->end == AnswerEnd::context) {
@@ -144,7 +144,7 @@ class Conversation {
   PromptLimits limits_;
   std::string system_;
   bool begun_ = false;
-  std::vector<Patches> pictures_;
+  std::vector<Patches> images_;
   std::optional<Answer> last_;
 };
 
@@ -193,10 +193,10 @@ int chat(const ChatCommandOptions& options) {
       throw;
     } catch (const ContextFullError& error) {
       fmt::print("{}{}\n", error.what(), conversation.way_out());
-      conversation.drop_pictures();
+      conversation.drop_images();
     } catch (const Error& error) {
       fmt::print("{}\n", clean_lines(error.what()));
-      conversation.drop_pictures();
+      conversation.drop_images();
     }
   }
   return interrupted() ? kInterrupted : kSuccess;

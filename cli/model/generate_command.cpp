@@ -64,17 +64,17 @@ PreparedRequest prepare(const GenerateCommandOptions& options, const ModelFolder
     images.push_back(read_image(file));
   }
   PromptLimits limits = options.model.prompt_limits(model);
-  limits.answer = options.sampling.most_tokens.value_or(1);
+  limits.answer = options.sampling.max_tokens.value_or(1);
   request.prompt = make_prompt(model, messages_of(options), images, limits);
   const auto length = static_cast<std::int64_t>(request.prompt.tokens.size());
-  request.how.most_tokens = std::min(request.how.most_tokens, limits.context - length);
+  request.how.max_tokens = std::min(request.how.max_tokens, limits.context - length);
   note_fitted(request.prompt.images, limits.context);
   return request;
 }
 
 // An answer that does not end by itself should not pass for one that does.
 void note_end(const Answer& answer) {
-  if (answer.end == AnswerEnd::most_tokens) {
+  if (answer.end == AnswerEnd::max_tokens) {
     fmt::print(stderr, "pascaline: the answer was cut off after {} tokens; allow more with --max-tokens or --context\n",
                answer.tokens.size());
   } else if (answer.end == AnswerEnd::context) {
@@ -85,17 +85,17 @@ void note_end(const Answer& answer) {
 int generate(const GenerateCommandOptions& options) {
   ModelFolder folder = options.model.read_folder();
   PreparedRequest request = prepare(options, folder);
-  const auto session = options.model.open(std::move(folder), request.prompt.request(request.how.most_tokens));
+  const auto session = options.model.open(std::move(folder), request.prompt.request(request.how.max_tokens));
   catch_interrupts();
   request.how.interrupted = [] { return interrupted().load(); };
-  const Answer answer = session->complete(request.prompt.tokens, request.prompt.images.pictures, request.how,
-                                          [&](std::string_view piece) {
-                                            if (!options.as_json) {
-                                              fmt::print("{}", piece);
-                                              std::fflush(stdout);
-                                            }
-                                            return !interrupted();
-                                          });
+  const Answer answer =
+      session->complete(request.prompt.tokens, request.prompt.images.images, request.how, [&](std::string_view piece) {
+        if (!options.as_json) {
+          fmt::print("{}", piece);
+          std::fflush(stdout);
+        }
+        return !interrupted();
+      });
   if (options.as_json) {
     fmt::print("{}\n", to_json(answer, *session).dump(2, ' ', false, json::error_handler_t::replace));
   } else {

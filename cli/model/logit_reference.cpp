@@ -54,10 +54,9 @@ std::vector<std::int32_t> stored_tokens(const Safetensors& file, const char* nam
 }
 
 // Patches of an image of that grid, of which `left` remain in pixel_values.
-std::int64_t count_patches(const Safetensors& file, std::span<const std::int32_t> grid, std::size_t picture,
+std::int64_t count_patches(const Safetensors& file, std::span<const std::int32_t> grid, std::size_t image,
                            std::int64_t merge, std::int64_t left) {
-  const std::string what =
-      fmt::format("image {} of image_grid_thw is {} x {} x {}", picture, grid[0], grid[1], grid[2]);
+  const std::string what = fmt::format("image {} of image_grid_thw is {} x {} x {}", image, grid[0], grid[1], grid[2]);
   const std::int64_t rows = grid[1];
   const std::int64_t columns = grid[2];
   if (grid[0] != 1) {
@@ -77,7 +76,7 @@ std::int64_t count_patches(const Safetensors& file, std::span<const std::int32_t
   return patches;
 }
 
-void read_pictures(const Safetensors& file, const VisionConfig& vision, LogitReference& reference) {
+void read_images(const Safetensors& file, const VisionConfig& vision, LogitReference& reference) {
   if (!has_both(file, "pixel_values", "image_grid_thw")) {
     return;
   }
@@ -96,10 +95,10 @@ void read_pictures(const Safetensors& file, const VisionConfig& vision, LogitRef
   for (std::size_t i = 0; i * kGridValues < grids.size(); ++i) {
     const auto grid = std::span<const std::int32_t>(grids).subspan(i * kGridValues, kGridValues);
     const std::int64_t patches = count_patches(file, grid, i + 1, vision.merge, pixels.shape[0] - first);
-    reference.pictures.push_back({grid[1], grid[2],
-                                  std::span<const float>(reference.pixels)
-                                      .subspan(static_cast<std::size_t>(first * vision.patch_values()),
-                                               static_cast<std::size_t>(patches * vision.patch_values()))});
+    reference.images.push_back({grid[1], grid[2],
+                                std::span<const float>(reference.pixels)
+                                    .subspan(static_cast<std::size_t>(first * vision.patch_values()),
+                                             static_cast<std::size_t>(patches * vision.patch_values()))});
     first += patches;
   }
   if (first != pixels.shape[0]) {
@@ -130,7 +129,7 @@ LogitReference read_reference(const std::filesystem::path& name, const ModelConf
     refuse(file, "input_ids is empty; a reference needs a prompt of at least one token");
   }
   if (config.vision) {
-    read_pictures(file, *config.vision, reference);
+    read_images(file, *config.vision, reference);
   } else if (has_both(file, "pixel_values", "image_grid_thw")) {
     refuse(file, "it has pixel_values, but the model only reads text; record a reference without images");
   }
@@ -145,10 +144,10 @@ LogitReference read_reference(const std::filesystem::path& name, const ModelConf
 ModelRequest request_of(const LogitReference& reference) {
   ModelRequest request;
   request.tokens = static_cast<std::int64_t>(reference.tokens.size() + reference.decode_tokens.size());
-  request.pictures = static_cast<std::int64_t>(reference.pictures.size());
-  for (const PatchView& picture : reference.pictures) {
-    request.patches += picture.rows * picture.columns;
-    request.longest_side = std::max({request.longest_side, picture.rows, picture.columns});
+  request.images = static_cast<std::int64_t>(reference.images.size());
+  for (const PatchView& image : reference.images) {
+    request.patches += image.rows * image.columns;
+    request.longest_side = std::max({request.longest_side, image.rows, image.columns});
   }
   return request;
 }

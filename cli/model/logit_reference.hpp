@@ -9,11 +9,11 @@
 
 namespace pascaline::cli {
 
-/// Logits recorded elsewhere, and what they follow. Move-only: `pictures` point into `pixels`.
+/// Logits recorded elsewhere, and what they follow. Move-only: `images` point into `pixels`.
 struct LogitReference {
   std::vector<std::int32_t> tokens;
   std::vector<float> pixels;
-  std::vector<PatchView> pictures;
+  std::vector<PatchView> images;
   std::vector<float> logits;                ///< [tokens, vocabulary]
   std::vector<std::int32_t> decode_tokens;  ///< one a step after `tokens`; may be empty
   std::vector<float> decode_logits;         ///< [decode_tokens, vocabulary]

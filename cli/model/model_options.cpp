@@ -68,7 +68,13 @@ void ModelCommandOptions::add_to(CLI::App& command) {
   command.add_option("--cache", kernel_cache, "Folder for compiled kernels (default: ~/.cache/pascaline)");
   command.add_option("--kernels", kernels_folder, "Folder of kernel templates (default: the installed ones)");
   command.add_option("--spaces", spaces_folder, "Folder of search spaces (default: the installed ones)");
-  add_types_to(command);
+  command
+      .add_option(
+          "--weights", weights,
+          "Type of the weights: float16 (default on a GPU), float32 (on the processor), or, on the processor only, "
+          "int8 for the decoder's layers and float16 for the rest")
+      ->check(one_of({"float32", "float16", "int8"}));
+  add_cache_to(command);
   command
       .add_option("--max-image-tokens", most_image_tokens,
                   "Maximum tokens per image (default: what the model allows and the context has room for)")
@@ -89,12 +95,12 @@ void ModelCommandOptions::add_to(CLI::App& command) {
 }
 
 void ModelCommandOptions::add_types_to(CLI::App& command) {
-  command
-      .add_option(
-          "--weights", weights,
-          "Type of the weights: float16 (default on a GPU), float32 (on the processor), or, on the processor only, "
-          "int8 for the decoder's layers and float16 for the rest")
-      ->check(one_of({"float32", "float16", "int8"}));
+  command.add_option("--weights", weights, "Type of the weights: float16 (default on a GPU) or float32")
+      ->check(one_of({"float32", "float16"}));
+  add_cache_to(command);
+}
+
+void ModelCommandOptions::add_cache_to(CLI::App& command) {
   command
       .add_option("--kv-cache", kv_cache,
                   "Type of cached keys and values: float16 (default on a GPU) or float32 (on the processor)")
@@ -157,6 +163,7 @@ SessionOptions ModelCommandOptions::session_options() const {
   options.options.chunk = chunk;
   options.options.graphs = !no_graph;
   options.random_weights = random_weights;
+  options.observe_only = observe_only;
   if (!memory_limit.empty()) {
     options.memory_limit = parse_byte_size(memory_limit);
   }
@@ -190,18 +197,18 @@ std::unique_ptr<Session> ModelCommandOptions::open(ModelFolder model, const Mode
   return std::make_unique<Session>(std::move(model), options);
 }
 
-void note_fitted(const FittedPictures& images, std::int64_t context) {
-  if (images.most_tokens > 0) {
+void note_fitted(const FittedImages& images, std::int64_t context) {
+  if (images.max_tokens > 0) {
     fmt::print(stderr,
                "pascaline: images were made smaller, to at most {} tokens each, to fit the context of {}; --context "
                "allows larger ones, --max-image-tokens sets their size\n",
-               images.most_tokens, context);
+               images.max_tokens, context);
   }
 }
 
 void SamplingCommandOptions::add_to(CLI::App& command) {
   command
-      .add_option("-n,--max-tokens", most_tokens, "Maximum tokens of an answer (default: 512, if the context has room)")
+      .add_option("-n,--max-tokens", max_tokens, "Maximum tokens of an answer (default: 512, if the context has room)")
       ->transform(whole_number(1));
   CLI::Option* const no_draw = command.add_flag("--greedy", greedy, "Always choose the likeliest token");
   command.add_option("--temperature", temperature, "0: the likeliest token")
@@ -220,7 +227,7 @@ void SamplingCommandOptions::add_to(CLI::App& command) {
 
 AnswerOptions SamplingCommandOptions::answer_options(const ModelFolder& model) const {
   AnswerOptions options;
-  options.most_tokens = most_tokens.value_or(kUsualTokens);
+  options.max_tokens = max_tokens.value_or(kUsualTokens);
   ops::SamplingSettings& settings = options.sampling;
   settings = model.default_sampling(seed.value_or(std::random_device()()));
   if (greedy) {

@@ -33,10 +33,12 @@ struct ModelCommandOptions {
   bool no_graph = false;
   bool untuned = false;
   bool any_device = false;
+  bool observe_only = false;  ///< see SessionOptions; not of the command line
 
   /// The options must stay where they are until the command line was read.
   void add_to(CLI::App& command);
-  /// Only what decides on the problems that a model launches: `--weights`, `--kv-cache`, `--context`, `--chunk`.
+  /// Only what decides on the problems that a model launches on a device: `--weights`, `--kv-cache`, `--context`,
+  /// `--chunk`.
   void add_types_to(CLI::App& command);
   /// Whether the model runs on the processor, without kernels.
   [[nodiscard]] bool on_processor() const;
@@ -52,10 +54,13 @@ struct ModelCommandOptions {
   [[nodiscard]] ModelFolder read_for_numbers() const;
   /// Options about kernels are of no use on the processor: throws Error for a bundle, warns of others on stderr.
   void check_kernel_options() const;
+
+ private:
+  void add_cache_to(CLI::App& command);
 };
 
 /// Says on stderr if images were made smaller so that they fit the context.
-void note_fitted(const FittedPictures& images, std::int64_t context);
+void note_fitted(const FittedImages& images, std::int64_t context);
 
 /// How tokens are chosen; what is not given is as the model's makers recommend.
 struct SamplingCommandOptions {
@@ -66,7 +71,7 @@ struct SamplingCommandOptions {
   std::optional<double> repetition;
   std::optional<double> presence;
   std::optional<std::uint64_t> seed;
-  std::optional<std::int64_t> most_tokens;
+  std::optional<std::int64_t> max_tokens;
 
   static constexpr std::int64_t kUsualTokens = 512;
 

@@ -20,16 +20,15 @@ std::vector<TokenId> some_tokens(const ModelConfig& config, std::int64_t count) 
   std::vector<TokenId> tokens;
   for (std::int64_t i = 0; i < count; ++i) {
     const std::int64_t token = (1 + 7919 * i) % config.text.vocab;
-    const bool is_picture =
-        config.vision && (token == config.vision->image_token || token == config.vision->video_token);
-    tokens.push_back(static_cast<TokenId>(is_picture ? 0 : token));
+    const bool is_image = config.vision && (token == config.vision->image_token || token == config.vision->video_token);
+    tokens.push_back(static_cast<TokenId>(is_image ? 0 : token));
   }
   return tokens;
 }
 
 // An image of so many pixels, of any content.
-struct SomePicture {
-  SomePicture(const VisionConfig& vision, std::int64_t height, std::int64_t width)
+struct SomeImage {
+  SomeImage(const VisionConfig& vision, std::int64_t height, std::int64_t width)
       : rows(patches_along(vision, height)),
         columns(patches_along(vision, width)),
         values(static_cast<std::size_t>(rows * columns * vision.patch_values())) {
@@ -122,7 +121,7 @@ ModelRequest request_of(const ModelFolder& model, const PassCommandOptions& size
   }
   const std::int64_t rows = patches_along(vision, sizes.image[0]);
   const std::int64_t columns = patches_along(vision, sizes.image[1]);
-  request.pictures = 1;
+  request.images = 1;
   request.patches = rows * columns;
   request.longest_side = std::max(rows, columns);
   return request;
@@ -144,10 +143,10 @@ ModelPass decode_pass(Model& model, std::int64_t context) {
 }
 
 ModelPass image_pass(Model& model, std::int64_t height, std::int64_t width) {
-  const auto picture = std::make_shared<SomePicture>(vision_of(model.config()), height, width);
-  return {"image", fmt::format("image of {} x {} patches", picture->rows, picture->columns), [] {},
-          [&model, picture] {
-            const PatchView view = picture->view();
+  const auto image = std::make_shared<SomeImage>(vision_of(model.config()), height, width);
+  return {"image", fmt::format("image of {} x {} patches", image->rows, image->columns), [] {},
+          [&model, image] {
+            const PatchView view = image->view();
             (void)model.encode({&view, 1});
           }};
 }
@@ -158,16 +157,16 @@ std::int64_t image_prompt_tokens(const ModelConfig& config, std::int64_t height,
 }
 
 ModelPass image_prompt_pass(Model& model, std::int64_t height, std::int64_t width) {
-  const auto picture = std::make_shared<SomePicture>(vision_of(model.config()), height, width);
+  const auto image = std::make_shared<SomeImage>(vision_of(model.config()), height, width);
   std::vector<TokenId> tokens = some_tokens(model.config(), 1);
   tokens.resize(static_cast<std::size_t>(image_prompt_tokens(model.config(), height, width)),
                 static_cast<TokenId>(vision_of(model.config()).image_token));
   return {"image_prompt",
-          fmt::format("prompt of {} tokens that is an image of {} x {} patches", tokens.size(), picture->rows,
-                      picture->columns),
+          fmt::format("prompt of {} tokens that is an image of {} x {} patches", tokens.size(), image->rows,
+                      image->columns),
           [&model] { model.clear(); },
-          [&model, picture, tokens] {
-            const PatchView view = picture->view();
+          [&model, image, tokens] {
+            const PatchView view = image->view();
             model.clear();
             model.append({tokens, {&view, 1}});
           }};

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <set>
 #include <tuple>
@@ -13,14 +14,46 @@
 
 #include "cli/command.hpp"
 #include "core/problem.hpp"
-#include "tuner/sweep/sweep.hpp"
+#include "runtime/device/device_names.hpp"
 
 namespace pascaline::cli {
 namespace {
 
 using nlohmann::ordered_json;
 
-bool is_tuned(const LaunchSum& sum) { return sum.prepared->plan.provenance == Provenance::exact; }
+// What a pass launches of one problem.
+struct ProblemSum {
+  Problem problem;
+  std::int64_t count = 0;
+  double time_us = 0;
+  bool is_tuned = false;
+};
+
+// In the order of the first launches.
+std::vector<ProblemSum> sums_of(Executor& executor, const ModelPass& pass) {
+  std::vector<ProblemSum> sums;
+  if (executor.dispatcher() != nullptr) {
+    for (const LaunchSum& sum : observe_pass(executor, pass)) {
+      const Plan& plan = sum.prepared->plan;
+      sums.push_back({plan.problem, sum.count, sum.time_us, plan.provenance == Provenance::exact});
+    }
+    return sums;
+  }
+  pass.prepare();
+  executor.observe([&](const ops::KernelProblem& launched) {
+    const Problem problem = launched.named();
+    const auto known =
+        std::find_if(sums.begin(), sums.end(), [&](const ProblemSum& sum) { return sum.problem == problem; });
+    if (known == sums.end()) {
+      sums.push_back({problem, 1, 0, false});
+    } else {
+      ++known->count;
+    }
+  });
+  pass.run();
+  executor.observe({});
+  return sums;
+}
 
 // The model's phase that a pass is part of.
 std::string phase_of(const ModelPass& pass) {
@@ -30,13 +63,12 @@ std::string phase_of(const ModelPass& pass) {
 // Collects what passes launch as a workload: every problem once in each phase, with all its launches there.
 class WorkloadWriter {
  public:
-  void add(const ModelPass& pass, const std::vector<LaunchSum>& sums) {
+  void add(const ModelPass& pass, const std::vector<ProblemSum>& sums) {
     Phase& phase = phase_named(phase_of(pass));
     phase.per += (phase.per.empty() ? "" : "; ") + pass.per;
-    for (const LaunchSum& sum : sums) {
-      const Problem& problem = sum.prepared->plan.problem;
+    for (const ProblemSum& sum : sums) {
       const auto known = std::find_if(phase.launches.begin(), phase.launches.end(),
-                                      [&](const LaunchSum& other) { return other.prepared->plan.problem == problem; });
+                                      [&](const ProblemSum& other) { return other.problem == sum.problem; });
       if (known == phase.launches.end()) {
         phase.launches.push_back(sum);
       } else {
@@ -58,17 +90,17 @@ class WorkloadWriter {
             {"source", source}, {"phases", phases}, {"entries", entries}};
   }
   [[nodiscard]] std::size_t entries() const {
-    return count([](const LaunchSum&) { return true; });
+    return count([](const ProblemSum&) { return true; });
   }
   [[nodiscard]] std::size_t untuned() const {
-    return count([](const LaunchSum& sum) { return !is_tuned(sum); });
+    return count([](const ProblemSum& sum) { return !sum.is_tuned; });
   }
 
  private:
   struct Phase {
     std::string name;
     std::string per;  // what its passes are, for people
-    std::vector<LaunchSum> launches;
+    std::vector<ProblemSum> launches;
   };
 
   Phase& phase_named(const std::string& name) {
@@ -88,19 +120,19 @@ class WorkloadWriter {
 
   // Untuned shapes first, then those that take most time.
   static void add_entries(const Phase& phase, ordered_json& entries) {
-    std::vector<LaunchSum> sorted = phase.launches;
-    std::stable_sort(sorted.begin(), sorted.end(), [](const LaunchSum& a, const LaunchSum& b) {
-      return std::tuple(is_tuned(a), -a.time_us) < std::tuple(is_tuned(b), -b.time_us);
+    std::vector<ProblemSum> sorted = phase.launches;
+    std::stable_sort(sorted.begin(), sorted.end(), [](const ProblemSum& a, const ProblemSum& b) {
+      return std::tuple(a.is_tuned, -a.time_us) < std::tuple(b.is_tuned, -b.time_us);
     });
     std::map<std::string, int> numbers;
-    for (const LaunchSum& sum : sorted) {
-      const std::string& kernel = sum.prepared->plan.problem.kernel;
+    for (const ProblemSum& sum : sorted) {
+      const std::string& kernel = sum.problem.kernel;
       entries.push_back(entry_of(sum, phase.name, fmt::format("{}_{}", kernel, ++numbers[kernel])));
     }
   }
 
-  static ordered_json entry_of(const LaunchSum& sum, const std::string& phase, const std::string& name) {
-    const Problem& problem = sum.prepared->plan.problem;
+  static ordered_json entry_of(const ProblemSum& sum, const std::string& phase, const std::string& name) {
+    const Problem& problem = sum.problem;
     ordered_json dimensions = ordered_json::object();
     for (const auto& [dimension, value] : problem.dimensions) {
       dimensions[dimension] = value;
@@ -146,19 +178,44 @@ std::string describe(const ModelCommandOptions& model) {
                      name_of(session.options.weights), name_of(session.options.cache), session.options.chunk);
 }
 
-// Each pass may compile for a while.
-void require_not_interrupted() {
-  if (interrupted()) {
-    throw SweepStoppedError("interrupted while looking at what the model launches; nothing was measured");
+// The largest of a few usual sizes that the model takes and its context has room for; none if there is no such.
+std::vector<std::int64_t> usual_image(const ModelCommandOptions& model, const ModelFolder& folder) {
+  constexpr std::array<std::int64_t, 6> kSides{1024, 512, 256, 128, 64, 32};
+  if (!folder.config().vision) {
+    return {};
   }
+  const std::int64_t context = model.prompt_limits(folder).context;
+  for (const std::int64_t side : kSides) {
+    if (side * side <= most_pixels(folder) && image_prompt_tokens(folder.config(), side, side) <= context) {
+      return {side, side};
+    }
+  }
+  return {};
+}
+
+std::string device_name(const std::string& id) {
+  for (const DeviceInfo& device : list_devices()) {
+    if (device.id == device_id_of(id)) {
+      return fmt::format("{}, {}", device.id, device.name);
+    }
+  }
+  return id;
 }
 
 }  // namespace
+
+std::string model_name(const std::filesystem::path& folder) {
+  const std::filesystem::path path = folder.lexically_normal();
+  return (path.has_filename() ? path : path.parent_path()).filename().string();
+}
 
 ModelWorkload observe_workload(ModelCommandOptions model, PassCommandOptions sizes, const std::string& name) {
   model.no_graph = true;  // every launch by itself
   model.require_kernels();
   ModelFolder folder = model.read_for_numbers();
+  if (sizes.image.empty()) {
+    sizes.image = usual_image(model, folder);
+  }
   sizes.choose_prompts(model.prompt_limits(folder).context, kObservedSteps);
   ModelRequest request = request_of(folder, sizes, kObservedSteps);
   const bool image_fits = fit_image(model, sizes, folder, request);
@@ -166,20 +223,17 @@ ModelWorkload observe_workload(ModelCommandOptions model, PassCommandOptions siz
   WorkloadWriter writer;
   for (const std::int64_t tokens : std::set<std::int64_t>(sizes.prompts.begin(), sizes.prompts.end())) {
     for (const ModelPass& pass : {prefill_pass(session->model(), tokens), decode_pass(session->model(), tokens)}) {
-      require_not_interrupted();
-      writer.add(pass, observe_pass(session->executor(), pass));
+      writer.add(pass, sums_of(session->executor(), pass));
     }
   }
   if (!sizes.image.empty()) {
     const auto make = image_fits ? image_prompt_pass : image_pass;
     const ModelPass pass = make(session->model(), sizes.image[0], sizes.image[1]);
-    require_not_interrupted();
-    writer.add(pass, observe_pass(session->executor(), pass));
+    writer.add(pass, sums_of(session->executor(), pass));
   }
   ModelWorkload workload;
-  workload.device = session->device_name();
-  const std::string source =
-      fmt::format("{} on {}", std::filesystem::path(model.folder).filename().string(), workload.device);
+  workload.device = model.observe_only ? device_name(model.device) : session->device_name();
+  const std::string source = fmt::format("{} on {}", model_name(model.folder), workload.device);
   workload.text = writer.document(name, describe(model), source).dump(1) + "\n";
   workload.entries = writer.entries();
   workload.untuned = writer.untuned();

@@ -34,7 +34,7 @@ json to_json(const ModelPass& pass, const std::vector<LaunchSum>& sums) {
                         {"count", sum.count},
                         {"time_us", sum.time_us},
                         {"provenance", name_of(sum.prepared->plan.provenance)},
-                        {"because", sum.prepared->plan.reason},
+                        {"reason", sum.prepared->plan.reason},
                         {"config", sum.prepared->plan.config.json()}});
   }
   return {{"pass", pass.name}, {"per", pass.per}, {"time_us", total_of(sums)}, {"launches", launches}};

@@ -93,7 +93,7 @@ std::vector<Agreement> compare(Model& model, const LogitReference& reference) {
   const auto vocabulary = static_cast<std::size_t>(model.config().text.vocab);
   std::vector<Agreement> parts{Agreement("prefill")};
   model.clear();
-  model.append({reference.tokens, reference.pictures}, [&](std::int64_t first, std::span<const float> logits) {
+  model.append({reference.tokens, reference.images}, [&](std::int64_t first, std::span<const float> logits) {
     for (std::size_t row = 0; row * vocabulary < logits.size(); ++row) {
       const std::size_t place = (static_cast<std::size_t>(first) + row) * vocabulary;
       parts[0].add(logits.subspan(row * vocabulary, vocabulary),
@@ -109,7 +109,7 @@ std::vector<Agreement> compare(Model& model, const LogitReference& reference) {
     // The same as an answer is made, with steps that are recorded where the device can.
     parts.emplace_back("steps");
     model.clear();
-    (void)model.append({reference.tokens, reference.pictures});
+    (void)model.append({reference.tokens, reference.images});
     for (std::size_t i = 0; i < reference.decode_tokens.size(); ++i) {
       model.choose(reference.decode_tokens[i]);
       (void)model.step();

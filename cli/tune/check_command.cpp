@@ -177,7 +177,7 @@ int check_problem(const CheckCommandOptions& options, const HostCompiler& compil
                     {"ok", verdict.good},
                     {"result", verdict.text}});
     if (fallback && config == first.config) {
-      rows.back()["because"] = first.reason;
+      rows.back()["reason"] = first.reason;
     }
   }
   return bad;

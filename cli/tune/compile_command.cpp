@@ -21,7 +21,7 @@ using nlohmann::json;
 
 struct CompileCommandOptions {
   KernelOptions kernel;
-  VariantOptions survey;
+  VariantOptions variants;
   std::string architecture = "sm_61";
   std::string cache;
   std::string emit;
@@ -176,11 +176,11 @@ void compile_one(const BoundSpace& bound, const KernelSource& source, const Comp
     throw Error(
         fmt::format("the configuration {} is not valid for {}: {}", config.text(), bound.problem().text(), *why));
   }
-  const Toolchain toolchain = Toolchain::find(options.architecture, options.survey.nvrtc);
+  const Toolchain toolchain = Toolchain::find(options.architecture, options.variants.nvrtc);
   printer.begin({toolchain.compiler(), toolchain.version(), 1}, bound);
   const BinaryKind kind = is_emulator_name(options.architecture) ? BinaryKind::host_object : BinaryKind::cubin;
   const CompileRequest request = compile_request(bound, config, source, kind, options.architecture);
-  CompileResult result = CubinCache(options.survey.cache).get(toolchain, request);
+  CompileResult result = CubinCache(options.variants.cache).get(toolchain, request);
   CompiledVariant variant{config, result.ok ? TrialStatus::ok : TrialStatus::compile_failed, result.reason,
                           std::move(result.binary), 0};
   const Geometry geometry = bound.geometry(bound.space().launch, config);
@@ -194,9 +194,9 @@ int compile(CompileCommandOptions options) {
   catch_interrupts();
   const Space space = options.kernel.load_space();
   options.architecture = stored_architecture(options.architecture);
-  options.survey.architecture = options.architecture;
-  options.survey.kernels = options.kernel.kernels();
-  options.survey.cache = options.cache.empty() ? cache_folder() : std::filesystem::path(options.cache);
+  options.variants.architecture = options.architecture;
+  options.variants.kernels = options.kernel.kernels();
+  options.variants.cache = options.cache.empty() ? cache_folder() : std::filesystem::path(options.cache);
   auto limits = is_emulator_name(options.architecture) ? limits_of_architecture("sm_61")
                                                        : limits_of_architecture(options.architecture);
   if (!limits) {
@@ -206,14 +206,14 @@ int compile(CompileCommandOptions options) {
     limits->sm_count = options.sm_count;
   }
   const std::vector<Problem> problems = options.kernel.load_problems(space);
-  const KernelSource source = KernelSource::load(kernel_file(options.survey.kernels, space.kernel, ".cu"));
+  const KernelSource source = KernelSource::load(kernel_file(options.variants.kernels, space.kernel, ".cu"));
   int code = kSuccess;
   for (const Problem& problem : problems) {
     const BoundSpace bound(space, problem, *limits);
     Printer printer(options, source, problem);
     if (options.kernel.settings.empty()) {
       compile_variants(
-          bound, options.survey, [&](const VariantPlan& plan) { printer.begin(plan, bound); },
+          bound, options.variants, [&](const VariantPlan& plan) { printer.begin(plan, bound); },
           [&](const CompiledVariant& variant) { printer.each(variant); }, interrupted());
     } else {
       compile_one(bound, source, options, printer);
@@ -229,7 +229,7 @@ void add_compile_command(CLI::App& app, Action& action) {
   CLI::App* command =
       app.add_subcommand("compile", "Compile variants for an architecture (no GPU needed) and show what they use");
   const auto options = std::make_shared<CompileCommandOptions>();
-  options->survey.jobs = default_jobs();
+  options->variants.jobs = default_jobs();
   options->kernel.add_kernel_to(*command);
   options->kernel.add_problems_to(*command);
   options->kernel.add_settings_to(*command);
@@ -239,14 +239,15 @@ void add_compile_command(CLI::App& app, Action& action) {
       ->add_option("--sm-count", options->sm_count,
                    "Multiprocessors of the card, which splits and so the code depend on (default: 20 for sm_61)")
       ->transform(whole_number(1, 1024));
-  command->add_option("-n,--limit", options->survey.limit, "Compile this many variants drawn at random (default: all)")
+  command
+      ->add_option("-n,--limit", options->variants.limit, "Compile this many variants drawn at random (default: all)")
       ->transform(whole_number(0));
-  command->add_option("--seed", options->survey.seed, "Seed of the draw")
+  command->add_option("--seed", options->variants.seed, "Seed of the draw")
       ->capture_default_str()
       ->transform(any_unsigned());
-  command->add_option("-j,--jobs", options->survey.jobs, "Compile workers (default: every processor)")
+  command->add_option("-j,--jobs", options->variants.jobs, "Compile workers (default: every processor)")
       ->transform(whole_number(1, 1024));
-  command->add_option("--nvrtc", options->survey.nvrtc, "NVRTC to use: a version such as 11.8, or a library's path");
+  command->add_option("--nvrtc", options->variants.nvrtc, "NVRTC to use: a version such as 11.8, or a library's path");
   command->add_option("--cache", options->cache, "Folder for compiled kernels (default: ~/.cache/pascaline)");
   command->add_option("--emit", options->emit,
                       "Also write each binary to this folder (with several --problem: to a folder per problem in it)");

@@ -39,7 +39,7 @@ DispatcherOptions dispatcher_options(const ExplainCommandOptions& options) {
 json to_json(const Plan& plan, const Geometry& geometry) {
   json out{{"problem", plan.problem.text()},
            {"provenance", name_of(plan.provenance)},
-           {"because", plan.reason},
+           {"reason", plan.reason},
            {"config", plan.config.json()},
            {"grid", geometry.grid},
            {"block", geometry.block},

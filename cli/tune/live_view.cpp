@@ -31,38 +31,39 @@ std::string joined(const std::vector<std::string>& parts, const std::string& bet
   return text;
 }
 
-std::string stage_text(const LaneView& lane) {
-  if (lane.stage != "search" && lane.stage != "finals" && lane.stage != "waiting for the compiler") {
-    return lane.stage;
+std::string stage_text(const DeviceProgress& device) {
+  if (device.stage != "search" && device.stage != "finals" && device.stage != "waiting for the compiler") {
+    return device.stage;
   }
-  return fmt::format("{} {}", lane.stage, lane.done) + (lane.planned > 0 ? fmt::format("/{}", lane.planned) : "");
+  return fmt::format("{} {}", device.stage, device.done) +
+         (device.planned > 0 ? fmt::format("/{}", device.planned) : "");
 }
 
-std::string place_text(const LaneView& lane) {
-  return joined(
-      {lane.problem_index > 0 ? fmt::format("[{}/{}]", lane.problem_index, lane.problem_count) : "", lane.problem},
-      " ");
+std::string place_text(const DeviceProgress& device) {
+  return joined({device.problem_index > 0 ? fmt::format("[{}/{}]", device.problem_index, device.problem_count) : "",
+                 device.problem},
+                " ");
 }
 
-std::string best_text(const LaneView& lane) {
-  if (lane.best_us > 0 && lane.default_us > 0) {
-    return fmt::format("best {} = {:.2f}x the default ({})", time_text(lane.best_us), lane.default_us / lane.best_us,
-                       time_text(lane.default_us));
+std::string best_text(const DeviceProgress& device) {
+  if (device.best_us > 0 && device.default_us > 0) {
+    return fmt::format("best {} = {:.2f}x the default ({})", time_text(device.best_us),
+                       device.default_us / device.best_us, time_text(device.default_us));
   }
-  if (lane.best_us > 0) {
-    return "best " + time_text(lane.best_us);
+  if (device.best_us > 0) {
+    return "best " + time_text(device.best_us);
   }
-  return lane.default_us > 0 ? "default " + time_text(lane.default_us) : "no time yet";
+  return device.default_us > 0 ? "default " + time_text(device.default_us) : "no time yet";
 }
 
-std::string condition_text(const LaneView& lane) {
+std::string condition_text(const DeviceProgress& device) {
   const auto reading = [](const std::optional<double>& value, const char* unit) {
     return value ? fmt::format("{:.0f} {}", *value, unit) : "";
   };
-  std::string governor = lane.governor;
+  std::string governor = device.governor;
   std::replace(governor.begin(), governor.end(), '_', ' ');
-  return joined({reading(lane.temperature_c, "°C"), reading(lane.sm_clock_mhz, "MHz"), reading(lane.power_w, "W"),
-                 joined({governor, lane.governor_reason}, ": ")},
+  return joined({reading(device.temperature_c, "°C"), reading(device.sm_clock_mhz, "MHz"), reading(device.power_w, "W"),
+                 joined({governor, device.governor_reason}, ": ")},
                 "  ");
 }
 
@@ -88,10 +89,10 @@ std::string elapsed_text(const SweepView& view) {
 
 std::string plain_text(const SweepView& view) {
   std::string text;
-  for (const LaneView& lane : view.lanes) {
-    const bool has_times = lane.best_us > 0 || lane.default_us > 0;
-    text += joined({lane.device, place_text(lane), stage_text(lane)}, " ") + (has_times ? ", " + best_text(lane) : "") +
-            "; ";
+  for (const DeviceProgress& device : view.devices) {
+    const bool has_times = device.best_us > 0 || device.default_us > 0;
+    text += joined({device.device, place_text(device), stage_text(device)}, " ") +
+            (has_times ? ", " + best_text(device) : "") + "; ";
   }
   return clean_line(text + progress_text(view));
 }
@@ -113,11 +114,11 @@ winsize window_of(std::FILE* out) {
 
 std::vector<std::string> view_lines(const SweepView& view) {
   std::vector<std::string> lines;
-  for (const LaneView& lane : view.lanes) {
-    const std::string label = lane.label.empty() ? "" : "(" + lane.label + ")";
-    lines.push_back(
-        clean_line(joined({joined({lane.device, lane.name}, " "), place_text(lane), stage_text(lane), label}, "   ")));
-    lines.push_back(clean_line("  " + joined({best_text(lane), condition_text(lane)}, "   ")));
+  for (const DeviceProgress& device : view.devices) {
+    const std::string label = device.label.empty() ? "" : "(" + device.label + ")";
+    lines.push_back(clean_line(
+        joined({joined({device.device, device.name}, " "), place_text(device), stage_text(device), label}, "   ")));
+    lines.push_back(clean_line("  " + joined({best_text(device), condition_text(device)}, "   ")));
   }
   lines.push_back(progress_text(view) + " · " + elapsed_text(view));
   return lines;
@@ -213,7 +214,7 @@ void LiveView::redraw(const std::string& above) {
 }
 
 // Lines beyond the top of the window could not be reached again: of a block that is too high the totals stay, and as
-// many lanes as there is room for.
+// many devices as there is room for.
 std::vector<std::string> LiveView::fitting_lines() const {
   const winsize window = window_of(options_.out);
   const int columns = options_.columns > 0 ? options_.columns : window.ws_col > 0 ? window.ws_col : kUnknownColumns;

@@ -14,7 +14,7 @@
 
 namespace pascaline::cli {
 
-/// Two lines a lane and one of totals, as wide as they come and without control characters.
+/// Two lines a device and one of totals, as wide as they come and without control characters.
 [[nodiscard]] std::vector<std::string> view_lines(const SweepView& view);
 
 struct LiveViewOptions {

@@ -44,6 +44,7 @@ std::string device_table(const std::vector<PhaseTime>& phases, bool several_devi
   const PhaseTime all = sum_of(phases);
   if (phases.size() > 1) {
     rows.push_back(phase_cells(all));
+    rows.back().back().clear();  // a problem may be part of several phases
   }
   std::string text = fmt::format("model time{}, before (defaults) and after (winners), summed over the calls:\n",
                                  several_devices ? " on " + clean_line(phases.front().device) : "");

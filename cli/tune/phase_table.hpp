@@ -10,7 +10,8 @@
 namespace pascaline::cli {
 
 /// The phases as aligned columns: calls, time before and after, speedup, problems; for each device, with a row for all
-/// where there are several phases. Says how many problems are in no sum. Ends with a newline; empty without phases.
+/// where there are several phases (without problems, as one may be part of several). Says how many problems are in no
+/// sum. Ends with a newline; empty without phases.
 [[nodiscard]] std::string phase_table(const std::vector<PhaseTime>& phases);
 
 /// A list of objects; `speedup` is null where a phase has no times.

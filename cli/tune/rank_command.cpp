@@ -33,7 +33,7 @@ struct RankCommandOptions {
   std::string against;
   std::size_t min_trials = 10;
   std::string cache;
-  VariantOptions survey;
+  VariantOptions variants;
   bool as_json = false;
 };
 
@@ -63,7 +63,7 @@ void compile_best(const BoundSpace& bound, const DeviceRates& rates, const RankC
   }
   ranking.best.clear();
   compile_variants(
-      bound, options.survey, configs,
+      bound, options.variants, configs,
       [&](const CompiledVariant& variant) {
         if (variant.status == TrialStatus::ok) {
           const Resources& resources = variant.binary.resources;
@@ -80,7 +80,7 @@ void compile_best(const BoundSpace& bound, const DeviceRates& rates, const RankC
 Ranking rank_problem(const BoundSpace& bound, const DeviceRates& rates, const RankCommandOptions& options) {
   Ranking ranking;
   if (options.kernel.settings.empty()) {
-    ranking = rank_configs(bound, rates, std::max(options.top, options.compile), options.most, options.survey.seed);
+    ranking = rank_configs(bound, rates, std::max(options.top, options.compile), options.most, options.variants.seed);
   } else {
     const Config config = options.kernel.load_config(bound.space());
     if (const auto why = bound.why_invalid(config)) {
@@ -300,16 +300,16 @@ void add_choice_options(CLI::App& command, RankCommandOptions& options) {
   command.add_option("--most", options.most, "Configurations to estimate; of a space with more, a uniform sample")
       ->capture_default_str()
       ->transform(whole_number(1, 100'000'000));
-  command.add_option("--seed", options.survey.seed, "Seed of the sample")
+  command.add_option("--seed", options.variants.seed, "Seed of the sample")
       ->capture_default_str()
       ->transform(any_unsigned());
   command
       .add_option("--compile", options.compile,
                   "Compile this many of the best (no GPU needed) and rank them again by what their binaries use")
       ->transform(whole_number(0, 100'000));
-  command.add_option("-j,--jobs", options.survey.jobs, "Compile workers (default: every processor)")
+  command.add_option("-j,--jobs", options.variants.jobs, "Compile workers (default: every processor)")
       ->transform(whole_number(1, 1024));
-  command.add_option("--nvrtc", options.survey.nvrtc, "NVRTC to use: a version such as 11.8, or a library's path");
+  command.add_option("--nvrtc", options.variants.nvrtc, "NVRTC to use: a version such as 11.8, or a library's path");
   command.add_option("--cache", options.cache, "Folder for compiled kernels (default: ~/.cache/pascaline)");
 }
 
@@ -319,7 +319,7 @@ void add_rank_command(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand(
       "rank", "Rank configurations by a static model (no GPU needed), or check it against measurements");
   const auto options = std::make_shared<RankCommandOptions>();
-  options->survey.jobs = default_jobs();
+  options->variants.jobs = default_jobs();
   options->kernel.add_kernel_to(*command);
   options->kernel.add_problems_to(*command);
   options->kernel.add_settings_to(*command);
@@ -342,10 +342,10 @@ void add_rank_command(CLI::App& app, Action& action) {
   command->callback([&action, options, command] {
     action = [options, command] {
       catch_interrupts();
-      options->survey.architecture = options->architecture;
-      options->survey.kernels = options->kernel.kernels();
+      options->variants.architecture = options->architecture;
+      options->variants.kernels = options->kernel.kernels();
       if (options->compile > 0) {
-        options->survey.cache = options->cache.empty() ? cache_folder() : std::filesystem::path(options->cache);
+        options->variants.cache = options->cache.empty() ? cache_folder() : std::filesystem::path(options->cache);
       }
       return options->against.empty() ? rank(*options) : check_against(*options, command->count("--kernel") > 0);
     };

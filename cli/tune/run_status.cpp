@@ -32,7 +32,7 @@ SweepView view_of(const SessionRow& session) {
     return *view;
   }
   SweepView view;
-  view.lanes.emplace_back().name = session.device.name;
+  view.devices.emplace_back().name = session.device.name;
   view.elapsed_s = seconds_since(session.started_unix_ms);
   return view;
 }
@@ -48,14 +48,14 @@ std::string state_of(const SessionRow& session) {
 }
 
 // Every session of a run notes the totals of all; those noted last count.
-void add_lane(Run& run, const SessionRow& session) {
+void add_device(Run& run, const SessionRow& session) {
   SweepView view = view_of(session);
-  std::vector<LaneView> lanes = std::move(run.view.lanes);
-  lanes.insert(lanes.end(), view.lanes.begin(), view.lanes.end());
+  std::vector<DeviceProgress> devices = std::move(run.view.devices);
+  devices.insert(devices.end(), view.devices.begin(), view.devices.end());
   if (run.sessions.empty() || view.elapsed_s > run.view.elapsed_s) {
     run.view = std::move(view);
   }
-  run.view.lanes = std::move(lanes);
+  run.view.devices = std::move(devices);
   run.sessions.push_back(session.id);
 }
 
@@ -78,7 +78,7 @@ std::vector<Run> runs_of(const std::vector<SessionRow>& newest_first) {
           runs.end(),
           {session->run_uuid, session->process_id, session->started_unix_ms, session->command_line, {}, {}});
     }
-    add_lane(*run, *session);
+    add_device(*run, *session);
   }
   return runs;
 }

@@ -12,7 +12,7 @@
 
 namespace pascaline::cli {
 
-/// A sweep that runs now: one session, and so one lane, a GPU.
+/// A sweep that runs now: one session, and so one device, a GPU.
 struct Run {
   std::string uuid;
   std::int64_t process_id = 0;  ///< 0: not known

@@ -41,9 +41,9 @@ bool show_once(const Store& store, const StatusCommandOptions& options) {
 // Of several runs the totals are those of the one begun last; nearly always there is only one.
 SweepView together(const std::vector<Run>& runs) {
   SweepView view = runs.back().view;
-  view.lanes.clear();
+  view.devices.clear();
   for (const Run& run : runs) {
-    view.lanes.insert(view.lanes.end(), run.view.lanes.begin(), run.view.lanes.end());
+    view.devices.insert(view.devices.end(), run.view.devices.begin(), run.view.devices.end());
   }
   return view;
 }

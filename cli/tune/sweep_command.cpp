@@ -69,7 +69,7 @@ void set_limits(const SweepCommandOptions& options, SweepOptions& sweep) {
   }
 }
 
-// Options with paths that were given. Absolute, as whoever goes on may be in another folder.
+// Options with paths that were given. Absolute, as whoever resumes may be in another folder.
 std::vector<std::pair<std::string, std::string>> paths_of(const SweepCommandOptions& options) {
   std::vector<std::pair<std::string, std::string>> paths;
   const auto add = [&](const char* option, const std::string& value) {
@@ -121,12 +121,12 @@ int finish(const SweepSummary& summary, const SweepOptions& sweep, bool as_json)
                                       {"measuring_s", summary.busy_s},
                                       {"waiting_for_cards_s", summary.waited_s},
                                       {"compiling_s", summary.compile_s},
-                                      {"ended_because", summary.ended_because},
+                                      {"end_reason", summary.end_reason},
                                       {"interrupted", summary.interrupted}}
                            .dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
   }
-  if (!summary.ended_because.empty() && summary.interrupted && !interrupted()) {
-    throw Error(fmt::format("{}; what was measured is stored, resume with: {}", summary.ended_because,
+  if (!summary.end_reason.empty() && summary.interrupted && !interrupted()) {
+    throw Error(fmt::format("{}; what was measured is stored, resume with: {}", summary.end_reason,
                             resume_command(sweep.database.string(), sweep.paths)));
   }
   if (summary.interrupted) {
@@ -153,9 +153,7 @@ void set_sweep(const SweepCommandOptions& options, SweepOptions& sweep) {
 
 SweepWork new_work(SweepCommandOptions& options) {
   set_sweep(options, options.sweep);
-  SweepWork work = work_of(options, options.sweep.devices.front());
-  options.sweep.spent_s = work.spent_s;
-  return work;
+  return work_of(options, options.sweep.devices.front());
 }
 
 // As they are here.
@@ -176,7 +174,6 @@ SweepWork resumed_work(SweepCommandOptions& options, const StoredRun& run, const
   try {
     if (anew) {
       work = work_of(options, options.sweep.devices.front());
-      options.sweep.spent_s = work.spent_s;
     } else {
       for (const std::string& kernel : options.kernels) {
         work.spaces.push_back(options.kernel.load_space(kernel));
@@ -210,13 +207,7 @@ int sweep(SweepCommandOptions options, const CLI::App& command) {
     std::ignore = SensorTrace::load(options.sweep.sensors);  // each device's process reads it again
   }
   catch_interrupts();
-  SweepWork work;
-  try {
-    work = run ? resumed_work(options, *run, command) : new_work(options);
-  } catch (const SweepStoppedError& stopped) {
-    fmt::print(stderr, "pascaline: {}\n", stopped.what());
-    return kInterrupted;
-  }
+  const SweepWork work = run ? resumed_work(options, *run, command) : new_work(options);
   LiveViewOptions view;
   view.quiet = options.quiet || options.as_json;
   view.terminal = ::isatty(STDOUT_FILENO) != 0;

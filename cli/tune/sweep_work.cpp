@@ -4,9 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
-#include <chrono>
-#include <cstdio>
 #include <filesystem>
 #include <set>
 #include <unordered_map>
@@ -165,54 +162,21 @@ SweepWork from_workload(const Workload& workload, const SweepCommandOptions& opt
   return work;
 }
 
-bool has_weights(const std::filesystem::path& folder) {
-  std::error_code none;
-  const std::filesystem::directory_iterator files(folder, none);
-  return std::any_of(begin(files), end(files),
-                     [](const auto& file) { return file.path().extension() == ".safetensors"; });
-}
-
-// The largest of a few usual sizes that the model takes and its context has room for; none if there is no such.
-std::vector<std::int64_t> usual_image(const ModelCommandOptions& model, const ModelFolder& folder) {
-  constexpr std::array<std::int64_t, 6> kSides{1024, 512, 256, 128, 64, 32};
-  if (!folder.config().vision) {
-    return {};
-  }
-  const std::int64_t context = model.prompt_limits(folder).context;
-  for (const std::int64_t side : kSides) {
-    if (side * side <= most_pixels(folder) && image_prompt_tokens(folder.config(), side, side) <= context) {
-      return {side, side};
-    }
-  }
-  return {};
-}
-
+// Asking what the model launches takes neither its weights nor the device.
 SweepWork from_model(const SweepCommandOptions& options, const std::string& device) {
-  const auto start = std::chrono::steady_clock::now();
   ModelCommandOptions model = options.model;
   model.device = device;
   model.untuned = true;  // what is launched does not depend on winners
-  model.target = options.device.target;
-  model.nvrtc = options.device.nvrtc;
-  model.kernel_cache = options.device.cache;
-  model.kernels_folder = options.kernel.kernels_folder;
-  model.spaces_folder = options.kernel.spaces_folder;
-  model.random_weights = !has_weights(model.folder);  // of no influence on what is launched
-  PassCommandOptions sizes = options.sizes;
-  if (sizes.image.empty()) {
-    sizes.image = usual_image(model, model.read_for_numbers());
+  model.observe_only = true;
+  const ModelWorkload observed = observe_workload(model, options.sizes, "model");
+  const Workload workload = Workload::parse(observed.text, "the workload of " + model_name(model.folder));
+  SweepWork work = from_workload(workload, options);
+  std::vector<std::string> notes{
+      fmt::format("{} launches {} problems on {}", model.folder, work.problems.size(), observed.device)};
+  for (const WorkloadPhase& phase : workload.phases) {
+    notes.push_back(fmt::format("phase {}: {}", phase.name, phase.per));
   }
-  const std::filesystem::path folder = std::filesystem::path(model.folder).lexically_normal();
-  const std::string name = (folder.has_filename() ? folder : folder.parent_path()).filename().string();
-  if (!options.quiet && !options.as_json) {
-    fmt::print("looking at what {} launches; kernels that are not in the cache are compiled\n", model.folder);
-    std::fflush(stdout);
-  }
-  const ModelWorkload observed = observe_workload(model, sizes, "model");
-  SweepWork work = from_workload(Workload::parse(observed.text, "the workload of " + name), options);
-  work.spent_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  work.notes.insert(work.notes.begin(), fmt::format("{} launches {} problems on {}; looking took {:.1f} s",
-                                                    model.folder, work.problems.size(), observed.device, work.spent_s));
+  work.notes.insert(work.notes.begin(), notes.begin(), notes.end());
   return work;
 }
 

@@ -14,12 +14,11 @@ struct SweepWork {
   std::vector<Space> spaces;  ///< of the problems' kernels
   std::vector<SweepProblem> problems;
   std::vector<std::string> notes;
-  double spent_s = 0;  ///< to find out, by running a model
 };
 
 /// What the options ask for: what a model launches, a workload's shapes or given shapes, of the kernels asked for or of
 /// all. Equal shapes of several phases are one problem. Throws Error and its kinds for what is not there or fits
-/// nothing. `device`: that a model is looked at on.
+/// nothing. `device`: that a model is to run on.
 [[nodiscard]] SweepWork work_of(const SweepCommandOptions& options, const std::string& device);
 
 }  // namespace pascaline::cli

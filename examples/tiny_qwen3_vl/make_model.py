@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes the files of this folder: a Qwen3-VL of 2 + 2 layers with random weights, and a picture to ask it about.
+"""Writes the files of this folder: a Qwen3-VL of 2 + 2 layers with random weights, and an image to ask it about.
 
     examples/tiny_qwen3_vl/make_model.py [FOLDER]     default: the folder of this script
 

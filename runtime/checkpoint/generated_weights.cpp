@@ -134,6 +134,8 @@ WeightSource hash_weights(const ModelConfig& config) {
           }};
 }
 
+WeightSource weights_without_values(const ModelConfig& config) { return {required_tensors(config), {}}; }
+
 WeightSource random_weights(const ModelConfig& config, std::uint64_t seed) {
   std::vector<TensorSpec> tensors = required_tensors(config);
   return {tensors, [tensors, seed](std::size_t index, ElementType type, std::int64_t first, std::span<std::byte> out) {

@@ -62,6 +62,9 @@ void WeightSource::read(const TensorSpec& tensor, ElementType type, std::int64_t
     throw Error(fmt::format("{} bytes of {} from element {} on do not fit the {} elements of tensor {}", out.size(),
                             name_of(type), first, total, quoted_name(tensor.name)));
   }
+  if (!has_values()) {
+    throw ModelError(fmt::format("tensor {} has no values here", quoted_name(tensor.name)));
+  }
   read_(index, type, first, out);
 }
 

@@ -24,7 +24,7 @@ class WeightSource {
   /// Told that a tensor will be read soon.
   using Announce = std::function<void(std::size_t index)>;
 
-  /// Throws Error if two tensors have the same name.
+  /// Throws Error if two tensors have the same name. Without `read` the tensors have names and shapes only.
   WeightSource(std::vector<TensorSpec> tensors, Read read, Announce announce = {});
 
   /// All tensors under their official names.
@@ -37,9 +37,10 @@ class WeightSource {
   /// Throws ModelError that counts and names tensors that were never taken.
   void require_all_taken() const;
 
+  [[nodiscard]] bool has_values() const noexcept { return static_cast<bool>(read_); }
   /// Writes elements of a tensor of `tensors()` from `first` on, as many as `out` holds, as float32, float16 or
-  /// bfloat16. Throws ModelError for an unknown name and for weights that the type cannot hold, NaN and infinities
-  /// among them; Error for another type or a range outside the tensor.
+  /// bfloat16. Throws ModelError for an unknown name or without values, and for weights that the type cannot hold, NaN
+  /// and infinities among them; Error for another type or a range outside the tensor.
   void read(const TensorSpec& tensor, ElementType type, std::int64_t first, std::span<std::byte> out) const;
   /// Says that the tensor will be read soon, so that a file's part is fetched in the background; returns at once.
   void announce(const TensorSpec& tensor) const;
@@ -69,5 +70,8 @@ class WeightSource {
 /// Random weights for benchmarks, the same for the same seed on every machine and exact in every type: matrices and
 /// biases uniform with the deviation 0.018, norms between 0.88 and 1.12.
 [[nodiscard]] WeightSource random_weights(const ModelConfig& config, std::uint64_t seed);
+
+/// The tensors of that configuration without values: their memory on the device is left as it is.
+[[nodiscard]] WeightSource weights_without_values(const ModelConfig& config);
 
 }  // namespace pascaline

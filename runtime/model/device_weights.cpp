@@ -314,6 +314,9 @@ DeviceWeights load_weights(const ModelConfig& config, WeightSource& source, Devi
   }
   finish_views(config, weights);
   source.require_all_taken();
+  if (!source.has_values()) {
+    return weights;
+  }
   if (threads < 1) {
     threads = static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1U, 8U));
   }

@@ -20,6 +20,9 @@ Executor::Executor(Device& host, DeviceMemory* memory)
   }
 }
 
+Executor::Executor(ObserveOnly /*mode*/, Device& device, DeviceMemory& memory)
+    : device_(&device), memory_(&memory), observes_only_(true) {}
+
 bool Executor::fell_back(std::string_view operation) const noexcept {
   return std::find(fallen_back_.begin(), fallen_back_.end(), operation) != fallen_back_.end();
 }

@@ -27,13 +27,18 @@ class Executor {
   explicit Executor(Dispatcher& dispatcher, std::FILE* warnings = stderr);
   /// On the processor, with the memory of the emulated device, or with `memory` over it, which must outlive it.
   explicit Executor(Device& host, DeviceMemory* memory = nullptr);
+  /// Only tells the observer of operations, which neither device nor processor then runs. `memory` may have nothing
+  /// behind it. Both must outlive it.
+  struct ObserveOnly {};
+  Executor(ObserveOnly /*mode*/, Device& device, DeviceMemory& memory);
 
   [[nodiscard]] Device& device() const noexcept { return *device_; }
   /// The dispatcher's.
   [[nodiscard]] DeviceMemory& memory() const noexcept { return *memory_; }
-  /// Null on the processor.
+  /// Null on the processor, and where operations are only observed.
   [[nodiscard]] Dispatcher* dispatcher() const noexcept { return dispatcher_; }
-  [[nodiscard]] bool on_processor() const noexcept { return dispatcher_ == nullptr; }
+  [[nodiscard]] bool observes_only() const noexcept { return observes_only_; }
+  [[nodiscard]] bool on_processor() const noexcept { return dispatcher_ == nullptr && !observes_only_; }
   /// Whether any operation so far fell back; whether the one of that name did.
   [[nodiscard]] bool fell_back() const noexcept { return !fallen_back_.empty(); }
   [[nodiscard]] bool fell_back(std::string_view operation) const noexcept;
@@ -56,6 +61,9 @@ class Executor {
       observer_(op.problem());
     }
     if (dispatcher_ == nullptr) {
+      if (observes_only_) {
+        return;
+      }
       op.compute();
       ++computed_;
       return;
@@ -95,6 +103,7 @@ class Executor {
   Device* device_;
   DeviceMemory* memory_;
   Dispatcher* dispatcher_ = nullptr;
+  bool observes_only_ = false;
   std::FILE* warnings_ = nullptr;
   std::vector<std::string_view> fallen_back_;
   std::uint64_t computed_ = 0;

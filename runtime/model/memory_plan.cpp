@@ -101,12 +101,12 @@ void collect(ChoiceList& list, const ModelConfig& config, const ModelOptions& op
   const std::int64_t chunk = std::min(options.chunk, kSmallChunk);
   list.add_saving(fmt::format("--chunk {}", chunk), [&](ModelOptions& other) { other.chunk = chunk; });
   const ModelRequest& request = options.request;
-  if (request.pictures > 0) {
+  if (request.images > 0) {
     const std::int64_t merge = vision_of(config).merge;
     const std::int64_t merged = merge * merge;
-    const std::int64_t tokens = std::max<std::int64_t>(1, request.patches / merged / request.pictures / 4);
+    const std::int64_t tokens = std::max<std::int64_t>(1, request.patches / merged / request.images / 4);
     list.add_saving(fmt::format("--max-image-tokens {}", tokens), [&](ModelOptions& other) {
-      other.request.patches = std::min(request.patches, tokens * merged * request.pictures);
+      other.request.patches = std::min(request.patches, tokens * merged * request.images);
     });
   }
   const std::int64_t context = std::min(options.context, std::max(kSmallContext, options.request.tokens));

@@ -32,11 +32,11 @@ void put(DeviceMemory& memory, DeviceSpan to, std::span<const T> values) {
 }
 
 // Images as the decoder counts them; the model has a vision tower if there are some.
-std::vector<ImageTokens> token_grids(std::span<const PatchView> pictures, const ModelConfig& config) {
+std::vector<ImageTokens> token_grids(std::span<const PatchView> images, const ModelConfig& config) {
   std::vector<ImageTokens> result;
-  for (const PatchView& picture : pictures) {
+  for (const PatchView& image : images) {
     const std::int64_t merge = config.vision.value().merge;
-    result.push_back({picture.rows / merge, picture.columns / merge});
+    result.push_back({image.rows / merge, image.columns / merge});
   }
   return result;
 }
@@ -103,7 +103,7 @@ void Model::clear() {
 }
 
 void Model::check(const Prompt& prompt) const {
-  if (!prompt.pictures.empty()) {
+  if (!prompt.images.empty()) {
     (void)vision_of(config_);
   }
   if (prompt.tokens.empty()) {
@@ -119,7 +119,7 @@ void Model::check(const Prompt& prompt) const {
   if (count > options_.context - length_) {
     throw ContextFullError(fmt::format(
         "{} new tokens exceed the context of {}; {} are in use; ask for a larger one with --context{}", count,
-        options_.context, length_, prompt.pictures.empty() ? "" : ", or for smaller images with --max-image-tokens"));
+        options_.context, length_, prompt.images.empty() ? "" : ", or for smaller images with --max-image-tokens"));
   }
 }
 
@@ -138,10 +138,10 @@ void Model::reserve_cache(std::int64_t tokens) {
 bool Model::append(const Prompt& prompt, const LogitsReader& reader, const std::function<bool()>& goes_on) {
   check(prompt);
   const auto count = static_cast<std::int64_t>(prompt.tokens.size());
-  const auto pictures = token_grids(prompt.pictures, config_);
-  const PromptPositions positions = mrope_positions(prompt.tokens, image_token_of(config_), pictures, length_, delta_);
+  const auto images = token_grids(prompt.images, config_);
+  const PromptPositions positions = mrope_positions(prompt.tokens, image_token_of(config_), images, length_, delta_);
   reserve_cache(length_ + count);
-  const ImageFeatures features = encode(prompt.pictures);
+  const ImageFeatures features = encode(prompt.images);
   const std::int64_t before = length_;
   has_logits_ = has_token_ = false;
   try {
@@ -170,11 +170,11 @@ bool Model::append(const Prompt& prompt, const LogitsReader& reader, const std::
   return true;
 }
 
-ImageFeatures Model::encode(std::span<const PatchView> pictures) {
-  if (!pictures.empty()) {
+ImageFeatures Model::encode(std::span<const PatchView> images) {
+  if (!images.empty()) {
     (void)vision_of(config_);
   }
-  return tower_ ? tower_->encode(pictures) : ImageFeatures{};
+  return tower_ ? tower_->encode(images) : ImageFeatures{};
 }
 
 void Model::run_chunk(const Prompt& prompt, const PromptPositions& positions, const ImageFeatures& features,

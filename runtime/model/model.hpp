@@ -36,7 +36,7 @@ class ContextFullError : public Error {
 /// Tokens to be read, with a place for each image in them.
 struct Prompt {
   std::span<const std::int32_t> tokens;
-  std::span<const PatchView> pictures;
+  std::span<const PatchView> images;
 };
 
 /// A model on a device with one sequence of tokens, whose keys and values it keeps. One thread at a time.
@@ -69,7 +69,7 @@ class Model {
   bool append(const Prompt& prompt, const LogitsReader& reader = {}, const std::function<bool()>& goes_on = {});
   /// What the decoder would get of these images; the sequence stays as it is. Throws as VisionTower::encode, and
   /// Error if there are some and the model only reads text.
-  [[nodiscard]] ImageFeatures encode(std::span<const PatchView> pictures);
+  [[nodiscard]] ImageFeatures encode(std::span<const PatchView> images);
   /// Logits that follow the last token, [vocabulary]; throws Error if nothing was read yet.
   [[nodiscard]] std::vector<float> logits();
 

@@ -10,7 +10,7 @@ namespace pascaline {
 /// What is known of the first prompt before the model is loaded, so that memory for it can be counted.
 struct ModelRequest {
   std::int64_t tokens = 1;  ///< of prompt and answer
-  std::int64_t pictures = 0;
+  std::int64_t images = 0;
   std::int64_t patches = 0;       ///< of all its images
   std::int64_t longest_side = 0;  ///< in patches, of its images
 };

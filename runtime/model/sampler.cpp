@@ -68,6 +68,9 @@ void Sampler::launch(const TensorView& logits) {
 }
 
 std::int32_t Sampler::token() {
+  if (executor_->observes_only()) {
+    return 0;  // nothing was drawn
+  }
   executor_->memory().download({}, read_.bytes(), choice_.span());
   executor_->memory().synchronize(StreamId{});
   std::int32_t token = 0;

@@ -23,33 +23,33 @@ namespace {
 constexpr std::size_t kPixelSlotBytes = std::size_t{2} << 20;
 constexpr std::size_t kPixelSlots = 8;
 
-void check_pictures(const VisionConfig& config, std::span<const PatchView> pictures) {
-  for (const PatchView& picture : pictures) {
+void check_images(const VisionConfig& config, std::span<const PatchView> images) {
+  for (const PatchView& image : images) {
     const std::int64_t merge = config.merge;
-    const bool whole = picture.rows > 0 && picture.columns > 0 && picture.rows % merge == 0 &&
-                       picture.columns % merge == 0 && picture.rows <= (1 << 20) && picture.columns <= (1 << 20);
-    const std::int64_t count = whole ? picture.rows * picture.columns * config.patch_values() : -1;
-    if (count != static_cast<std::int64_t>(picture.values.size())) {
+    const bool whole = image.rows > 0 && image.columns > 0 && image.rows % merge == 0 && image.columns % merge == 0 &&
+                       image.rows <= (1 << 20) && image.columns <= (1 << 20);
+    const std::int64_t count = whole ? image.rows * image.columns * config.patch_values() : -1;
+    if (count != static_cast<std::int64_t>(image.values.size())) {
       throw Error(
           fmt::format("an image of {} x {} patches with {} values; whole blocks of {} x {} patches of {} values "
                       "each are needed",
-                      picture.rows, picture.columns, picture.values.size(), merge, merge, config.patch_values()));
+                      image.rows, image.columns, image.values.size(), merge, merge, config.patch_values()));
     }
   }
 }
 
-std::int64_t patch_count(std::span<const PatchView> pictures) {
+std::int64_t patch_count(std::span<const PatchView> images) {
   std::int64_t sum = 0;
-  for (const PatchView& picture : pictures) {
-    sum += picture.rows * picture.columns;
+  for (const PatchView& image : images) {
+    sum += image.rows * image.columns;
   }
   return sum;
 }
 
-std::int64_t longest_side_of(std::span<const PatchView> pictures) {
+std::int64_t longest_side_of(std::span<const PatchView> images) {
   std::int64_t side = 1;
-  for (const PatchView& picture : pictures) {
-    side = std::max({side, picture.rows, picture.columns});
+  for (const PatchView& image : images) {
+    side = std::max({side, image.rows, image.columns});
   }
   return side;
 }
@@ -58,19 +58,19 @@ std::int64_t longest_side_of(std::span<const PatchView> pictures) {
 
 // What encoding some images works with.
 struct VisionTower::Pass {
-  Pass(DeviceMemory& device, const Arena& arena, const VisionConfig& config, std::span<const PatchView> pictures)
-      : count(patch_count(pictures)), memory(&arena) {
+  Pass(DeviceMemory& device, const Arena& arena, const VisionConfig& config, std::span<const PatchView> images)
+      : count(patch_count(images)), memory(&arena) {
     std::array<std::vector<std::int32_t>, 2> places;
     std::vector<std::int32_t> starts{0};
-    for (const PatchView& picture : pictures) {
-      const auto own = patch_positions(picture.rows, picture.columns, config.merge);
+    for (const PatchView& image : images) {
+      const auto own = patch_positions(image.rows, image.columns, config.merge);
       for (std::size_t axis = 0; axis < 2; ++axis) {
         places[axis].insert(places[axis].end(), own[axis].begin(), own[axis].end());
       }
-      starts.push_back(static_cast<std::int32_t>(starts.back() + picture.rows * picture.columns));
+      starts.push_back(static_cast<std::int32_t>(starts.back() + image.rows * image.columns));
     }
     places[0].insert(places[0].end(), places[1].begin(), places[1].end());
-    const RopeTables tables = vision_tables(config, longest_side_of(pictures));
+    const RopeTables tables = vision_tables(config, longest_side_of(images));
     const auto filled = [&](const char* name, ElementType type, const auto& values,
                             std::initializer_list<std::int64_t> extents) {
       const TensorView tensor = tensor_in(memory->view(name), type, extents);
@@ -80,7 +80,7 @@ struct VisionTower::Pass {
     positions = filled("positions", ElementType::int32, places[0], {2, count});
     cosine = filled("cosine", ElementType::float32, tables.cosine, {tables.positions, tables.slots});
     sine = filled("sine", ElementType::float32, tables.sine, {tables.positions, tables.slots});
-    if (pictures.size() > 1) {
+    if (images.size() > 1) {
       segment_starts = filled("segment_starts", ElementType::int32, starts, {static_cast<std::int64_t>(starts.size())});
     }
     device.synchronize(StreamId{});
@@ -136,18 +136,18 @@ void VisionTower::make_room(std::int64_t patches, std::int64_t longest_side) {
   arena_side_ = longest_side;
 }
 
-ImageFeatures VisionTower::encode(std::span<const PatchView> pictures) {
-  check_pictures(*config_, pictures);
+ImageFeatures VisionTower::encode(std::span<const PatchView> images) {
+  check_images(*config_, images);
   ImageFeatures features;
-  if (pictures.empty()) {
+  if (images.empty()) {
     return features;
   }
-  const std::int64_t patches = patch_count(pictures);
-  make_room(patches, longest_side_of(pictures));
-  Pass pass(executor_->memory(), *arena_, *config_, pictures);
+  const std::int64_t patches = patch_count(images);
+  make_room(patches, longest_side_of(images));
+  Pass pass(executor_->memory(), *arena_, *config_, images);
   const std::int64_t tokens = patches / (config_->merge * config_->merge);
   const auto feature = [&](std::size_t index) { return pass.view(feature_name(index), {tokens, config_->out_hidden}); };
-  embed(pass, pictures);
+  embed(pass, images);
   for (std::size_t i = 0; i < weights_->blocks.size(); ++i) {
     run_block(weights_->blocks[i], pass);
     const auto& indexes = config_->deepstack_indexes;
@@ -165,7 +165,7 @@ ImageFeatures VisionTower::encode(std::span<const PatchView> pictures) {
 
 // Large images go to a GPU by several threads through page-locked slots: copying them there takes as long as the copy
 // to the device. When it returns the caller may drop the values.
-void VisionTower::bring(const TensorView& pixels, std::span<const PatchView> pictures) {
+void VisionTower::bring(const TensorView& pixels, std::span<const PatchView> images) {
   DeviceMemory& memory = executor_->memory();
   const bool in_slots = span_of(pixels).bytes > kPixelSlotBytes && !executor_->on_processor();
   if (in_slots && !staging_) {
@@ -173,12 +173,12 @@ void VisionTower::bring(const TensorView& pixels, std::span<const PatchView> pic
   }
   const auto width = static_cast<std::size_t>(config_->patch_values());
   std::int64_t first = 0;
-  for (const PatchView& picture : pictures) {
-    const std::int64_t count = picture.rows * picture.columns;
+  for (const PatchView& image : images) {
+    const std::int64_t count = image.rows * image.columns;
     const auto copy = [&](std::size_t begin, std::size_t end) {
       const auto rows = static_cast<std::int64_t>(end - begin);
       const DeviceSpan to = span_of(rows_of(pixels, first + static_cast<std::int64_t>(begin), rows));
-      const auto from = std::as_bytes(picture.values.subspan(begin * width, (end - begin) * width));
+      const auto from = std::as_bytes(image.values.subspan(begin * width, (end - begin) * width));
       in_slots ? staging_->upload(to, from) : memory.upload({}, to, from);
     };
     if (in_slots) {
@@ -196,24 +196,24 @@ void VisionTower::bring(const TensorView& pixels, std::span<const PatchView> pic
   }
 }
 
-void VisionTower::embed(Pass& pass, std::span<const PatchView> pictures) {
+void VisionTower::embed(Pass& pass, std::span<const PatchView> images) {
   const TensorView pixels = pass.view("pixels", {pass.count, config_->patch_values()});
   const TensorView patches = pass.view("patches", {pass.count, config_->hidden});
   const TensorView hidden = pass.view("hidden", {pass.count, config_->hidden});
-  bring(pixels, pictures);
+  bring(pixels, images);
   executor_->run(ops::Matmul{.a = pixels,
                              .b = weights_->patch_embed.weight,
                              .c = patches,
                              .bias = weights_->patch_embed.bias,
                              .epilogue = ops::Epilogue::bias});
   std::int64_t first = 0;
-  for (const PatchView& picture : pictures) {
-    const std::int64_t count = picture.rows * picture.columns;
+  for (const PatchView& image : images) {
+    const std::int64_t count = image.rows * image.columns;
     executor_->run(ops::PositionEmbedding{.x = rows_of(patches, first, count),
                                           .table = weights_->positions,
                                           .y = rows_of(hidden, first, count),
-                                          .grid_h = picture.rows,
-                                          .grid_w = picture.columns,
+                                          .grid_h = image.rows,
+                                          .grid_w = image.columns,
                                           .merge = config_->merge});
     first += count;
   }

@@ -42,15 +42,15 @@ class VisionTower {
 
   /// Encodes images, which do not see each other. Does not wait for the result. Throws Error for patches that do not
   /// fit the configuration, OutOfMemoryError that says what is needed, and what the operations throw.
-  [[nodiscard]] ImageFeatures encode(std::span<const PatchView> pictures);
+  [[nodiscard]] ImageFeatures encode(std::span<const PatchView> images);
   /// Gives back what it holds for the next images, once it is out of use; false if that is nothing.
   bool release();
 
  private:
   struct Pass;
   void make_room(std::int64_t patches, std::int64_t longest_side);
-  void bring(const TensorView& pixels, std::span<const PatchView> pictures);
-  void embed(Pass& pass, std::span<const PatchView> pictures);
+  void bring(const TensorView& pixels, std::span<const PatchView> images);
+  void embed(Pass& pass, std::span<const PatchView> images);
   void run_block(const VisionBlockWeights& weights, Pass& pass);
   void attend(const VisionBlockWeights& weights, Pass& pass);
   void merge(const MergerWeights& weights, bool norm_merged, Pass& pass, const TensorView& out);

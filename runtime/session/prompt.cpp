@@ -14,7 +14,7 @@ namespace {
 
 // Work on one of several images, whose errors name it.
 template <typename Work>
-auto on_picture(std::span<const Image> images, std::size_t index, const Work& work) {
+auto on_image(std::span<const Image> images, std::size_t index, const Work& work) {
   try {
     return work(images[index]);
   } catch (const Error& error) {
@@ -26,7 +26,7 @@ auto on_picture(std::span<const Image> images, std::size_t index, const Work& wo
 std::int64_t token_sum(std::span<const Image> images, const PreprocessorConfig& preprocessor) {
   std::int64_t sum = 0;
   for (std::size_t i = 0; i < images.size(); ++i) {
-    sum += on_picture(images, i, [&](const Image& image) {
+    sum += on_image(images, i, [&](const Image& image) {
       return image_tokens(target_size(image.height, image.width, preprocessor), preprocessor);
     });
   }
@@ -47,33 +47,33 @@ std::int64_t common_limit(const PreprocessorConfig& preprocessor, std::span<cons
 
 }  // namespace
 
-std::int64_t FittedPictures::patches() const noexcept {
-  return std::accumulate(pictures.begin(), pictures.end(), std::int64_t{0},
-                         [](std::int64_t sum, const Patches& picture) { return sum + picture.grid.rows(); });
+std::int64_t FittedImages::patches() const noexcept {
+  return std::accumulate(images.begin(), images.end(), std::int64_t{0},
+                         [](std::int64_t sum, const Patches& image) { return sum + image.grid.rows(); });
 }
 
-FittedPictures fit_pictures(const PreprocessorConfig& preprocessor, std::span<const Image> images, std::int64_t room,
-                            std::string_view advice) {
-  FittedPictures result;
+FittedImages fit_images(const PreprocessorConfig& preprocessor, std::span<const Image> images, std::int64_t room,
+                        std::string_view advice) {
+  FittedImages result;
   PreprocessorConfig own = preprocessor;
   if (const std::int64_t wanted = token_sum(images, preprocessor); wanted > room) {
-    result.most_tokens = common_limit(preprocessor, images, room);
-    if (result.most_tokens == 0) {
+    result.max_tokens = common_limit(preprocessor, images, room);
+    if (result.max_tokens == 0) {
       throw ContextFullError(
           fmt::format("{} images of {} tokens together cannot be made small enough for the {} tokens of the "
                       "context that are left for them{}",
                       images.size(), wanted, std::max<std::int64_t>(room, 0), advice));
     }
-    own = limit_tokens(preprocessor, result.most_tokens);
+    own = limit_tokens(preprocessor, result.max_tokens);
   }
   for (std::size_t i = 0; i < images.size(); ++i) {
-    result.pictures.push_back(on_picture(images, i, [&](const Image& image) { return preprocess(image, own); }));
+    result.images.push_back(on_image(images, i, [&](const Image& image) { return preprocess(image, own); }));
   }
   return result;
 }
 
-FittedPictures place_pictures(const ModelFolder& model, std::span<const Image> images, std::int64_t text_tokens,
-                              const PromptLimits& limits) {
+FittedImages place_images(const ModelFolder& model, std::span<const Image> images, std::int64_t text_tokens,
+                          const PromptLimits& limits) {
   if (images.empty()) {
     return {};
   }
@@ -81,8 +81,8 @@ FittedPictures place_pictures(const ModelFolder& model, std::span<const Image> i
   if (limits.most_image_tokens == 0) {
     const std::int64_t spared =
         std::min(std::max<std::int64_t>(room / 4, 0), std::max<std::int64_t>(limits.usual_answer - limits.answer, 0));
-    return fit_pictures(model.preprocessor(), images, room - spared,
-                        fmt::format("; ask for a larger one with --context (it is {})", limits.context));
+    return fit_images(model.preprocessor(), images, room - spared,
+                      fmt::format("; ask for a larger one with --context (it is {})", limits.context));
   }
   const PreprocessorConfig own = limit_tokens(model.preprocessor(), limits.most_image_tokens);
   if (const std::int64_t wanted = token_sum(images, own); wanted > room) {
@@ -92,14 +92,14 @@ FittedPictures place_pictures(const ModelFolder& model, std::span<const Image> i
                     "--max-image-tokens",
                     images.size(), wanted, std::max<std::int64_t>(room, 0), limits.context));
   }
-  return fit_pictures(own, images, room);
+  return fit_images(own, images, room);
 }
 
-std::vector<std::size_t> tokens_of(std::span<const Patches> pictures, const ModelConfig& config) {
+std::vector<std::size_t> tokens_of(std::span<const Patches> images, const ModelConfig& config) {
   std::vector<std::size_t> result;
-  for (const Patches& picture : pictures) {
+  for (const Patches& image : images) {
     const std::int64_t merge = vision_of(config).merge;
-    result.push_back(static_cast<std::size_t>(picture.grid.rows() / (merge * merge)));
+    result.push_back(static_cast<std::size_t>(image.grid.rows() / (merge * merge)));
   }
   return result;
 }
@@ -107,10 +107,10 @@ std::vector<std::size_t> tokens_of(std::span<const Patches> pictures, const Mode
 ModelRequest ChatPrompt::request(std::int64_t answer) const {
   ModelRequest result;
   result.tokens = static_cast<std::int64_t>(tokens.size()) + answer;
-  result.pictures = static_cast<std::int64_t>(images.pictures.size());
+  result.images = static_cast<std::int64_t>(images.images.size());
   result.patches = images.patches();
-  for (const Patches& picture : images.pictures) {
-    result.longest_side = std::max({result.longest_side, picture.grid.h, picture.grid.w});
+  for (const Patches& image : images.images) {
+    result.longest_side = std::max({result.longest_side, image.grid.h, image.grid.w});
   }
   return result;
 }
@@ -131,9 +131,9 @@ ChatPrompt make_prompt(const ModelFolder& model, std::span<const ChatMessage> me
                     limits.answer > 1 ? ", or for a shorter answer with --max-tokens" : ""));
   }
   ChatPrompt prompt;
-  prompt.images = place_pictures(model, images, text, limits);
-  prompt.tokens = encode_chat(model.tokenizer(), messages, tokens_of(prompt.images.pictures, model.config()),
-                              model.chat_template());
+  prompt.images = place_images(model, images, text, limits);
+  prompt.tokens =
+      encode_chat(model.tokenizer(), messages, tokens_of(prompt.images.images, model.config()), model.chat_template());
   return prompt;
 }
 

@@ -15,9 +15,9 @@
 namespace pascaline {
 
 /// Images as patches.
-struct FittedPictures {
-  std::vector<Patches> pictures;
-  std::int64_t most_tokens = 0;  ///< that an image was given, where one had to be made smaller for `room`; else 0
+struct FittedImages {
+  std::vector<Patches> images;
+  std::int64_t max_tokens = 0;  ///< that an image was given, where one had to be made smaller for `room`; else 0
 
   /// Of all images together.
   [[nodiscard]] std::int64_t patches() const noexcept;
@@ -26,8 +26,8 @@ struct FittedPictures {
 /// Cuts images into patches as the preprocessor does; if they take more than `room` tokens together, those that have
 /// most are made smaller, all to one limit. Throws Error, which ends with `advice`, if no limit makes them fit, and as
 /// `preprocess` does, with the image's name.
-[[nodiscard]] FittedPictures fit_pictures(const PreprocessorConfig& preprocessor, std::span<const Image> images,
-                                          std::int64_t room, std::string_view advice = {});
+[[nodiscard]] FittedImages fit_images(const PreprocessorConfig& preprocessor, std::span<const Image> images,
+                                      std::int64_t room, std::string_view advice = {});
 
 /// What a prompt and its answer may take.
 struct PromptLimits {
@@ -41,23 +41,23 @@ struct PromptLimits {
 /// A prompt that a model can read.
 struct ChatPrompt {
   std::vector<TokenId> tokens;
-  FittedPictures images;
+  FittedImages images;
 
   /// For `ModelOptions::request`, with an answer of so many tokens.
   [[nodiscard]] ModelRequest request(std::int64_t answer) const;
 };
 
 /// The patches of images for a prompt whose text takes `text_tokens`. Throws Error, with the options that help, if
-/// they do not fit the context, and as `fit_pictures` does.
-[[nodiscard]] FittedPictures place_pictures(const ModelFolder& model, std::span<const Image> images,
-                                            std::int64_t text_tokens, const PromptLimits& limits);
+/// they do not fit the context, and as `fit_images` does.
+[[nodiscard]] FittedImages place_images(const ModelFolder& model, std::span<const Image> images,
+                                        std::int64_t text_tokens, const PromptLimits& limits);
 
 /// Encodes messages with their images, in order. Throws Error, with the options that help, if prompt and answer do
-/// not fit the context, and as `place_pictures` and `encode_chat` do.
+/// not fit the context, and as `place_images` and `encode_chat` do.
 [[nodiscard]] ChatPrompt make_prompt(const ModelFolder& model, std::span<const ChatMessage> messages,
                                      std::span<const Image> images, const PromptLimits& limits);
 
 /// Tokens of each image; throws as `vision_of` if there are some.
-[[nodiscard]] std::vector<std::size_t> tokens_of(std::span<const Patches> pictures, const ModelConfig& config);
+[[nodiscard]] std::vector<std::size_t> tokens_of(std::span<const Patches> images, const ModelConfig& config);
 
 }  // namespace pascaline

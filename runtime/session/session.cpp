@@ -12,6 +12,7 @@
 #include "core/error.hpp"
 #include "core/util/shown_text.hpp"
 #include "runtime/device/device_names.hpp"
+#include "runtime/memory/unbacked_memory.hpp"
 #include "runtime/model/requirements.hpp"
 #include "runtime/session/foreign_database.hpp"
 #include "runtime/session/prompt.hpp"
@@ -26,10 +27,10 @@ double milliseconds_since(Clock::time_point begin) {
   return std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
 }
 
-std::vector<PatchView> views_of(std::span<const Patches> pictures) {
+std::vector<PatchView> views_of(std::span<const Patches> images) {
   std::vector<PatchView> views;
-  for (const Patches& picture : pictures) {
-    views.push_back({picture.grid.h, picture.grid.w, picture.view()});
+  for (const Patches& image : images) {
+    views.push_back({image.grid.h, image.grid.w, image.view()});
   }
   return views;
 }
@@ -60,15 +61,18 @@ void check_database(const std::filesystem::path& database, const std::string& id
   }
 }
 
-WeightSource open_weights(const ModelFolder& folder, bool random) {
-  return random ? random_weights(folder.config(), 1)
-                : checkpoint_weights(Checkpoint::open(folder.path(), folder.config()));
+WeightSource open_weights(const ModelFolder& folder, const SessionOptions& options) {
+  if (options.observe_only) {
+    return weights_without_values(folder.config());
+  }
+  return options.random_weights ? random_weights(folder.config(), 1)
+                                : checkpoint_weights(Checkpoint::open(folder.path(), folder.config()));
 }
 
 }  // namespace
 
 std::string_view name_of(AnswerEnd end) noexcept {
-  static constexpr std::array<std::string_view, 4> kNames{"end_token", "most_tokens", "context", "cancelled"};
+  static constexpr std::array<std::string_view, 4> kNames{"end_token", "max_tokens", "context", "cancelled"};
   return kNames[static_cast<std::size_t>(end)];
 }
 
@@ -82,13 +86,14 @@ Session::Session(ModelFolder folder, const SessionOptions& options) : folder_(st
   const ModelOptions decided = checked_options(config(), options.options);
   const std::string device = device_id(options.device);
   check_device_name(device, {"cpu"});
-  if (device != "cpu" && options.dispatcher.database) {
+  const bool has_kernels = device != "cpu" && !options.observe_only;
+  if (has_kernels && options.dispatcher.database) {
     check_database(*options.dispatcher.database, device, options.database_may_be_foreign);
   }
-  if (device != "cpu") {
+  if (has_kernels) {
     check_bundle(options.dispatcher);
   }
-  WeightSource weights = open_weights(folder_, options.random_weights);
+  WeightSource weights = open_weights(folder_, options);
   open_device(device, options);
   model_ = std::make_unique<Model>(*executor_, config(), weights, decided);
 }
@@ -96,6 +101,13 @@ Session::Session(ModelFolder folder, const SessionOptions& options) : folder_(st
 Session::~Session() = default;
 
 void Session::open_device(const std::string& id, const SessionOptions& options) {
+  if (options.observe_only) {
+    device_ = pascaline::open_device("emulator");
+    unbacked_ = std::make_unique<UnbackedMemory>();
+    memory_ = std::make_unique<MemoryPool>(*unbacked_);
+    executor_ = std::make_unique<Executor>(Executor::ObserveOnly{}, *device_, *memory_);
+    return;
+  }
   device_ = pascaline::open_device(id == "cpu" ? "emulator" : id);
   memory_ = std::make_unique<MemoryPool>(device_->memory(), options.memory_limit);
   if (id == "cpu") {
@@ -111,9 +123,9 @@ std::string Session::device_name() const {
                                    : fmt::format("{}, {}", device_->info().id, device_->info().name);
 }
 
-Answer Session::ask(std::span<const ChatMessage> messages, std::span<const Patches> pictures,
+Answer Session::ask(std::span<const ChatMessage> messages, std::span<const Patches> images,
                     const AnswerOptions& options, const TextReader& reader) {
-  return complete(encode_chat(tokenizer(), messages, tokens_of(pictures, config()), folder_.chat_template()), pictures,
+  return complete(encode_chat(tokenizer(), messages, tokens_of(images, config()), folder_.chat_template()), images,
                   options, reader);
 }
 
@@ -122,18 +134,18 @@ void Session::clear() {
   conversation_.clear();
 }
 
-Answer Session::complete(std::span<const TokenId> tokens, std::span<const Patches> pictures,
-                         const AnswerOptions& options, const TextReader& reader) {
+Answer Session::complete(std::span<const TokenId> tokens, std::span<const Patches> images, const AnswerOptions& options,
+                         const TextReader& reader) {
   clear();
-  return answer({tokens.begin(), tokens.end()}, pictures, options, reader);
+  return answer({tokens.begin(), tokens.end()}, images, options, reader);
 }
 
-Answer Session::go_on(const ChatMessage& message, std::span<const Patches> pictures, const AnswerOptions& options,
-                      const TextReader& reader) {
-  return answer(encode_next_turn(tokenizer(), message, tokens_of(pictures, config())), pictures, options, reader);
+Answer Session::continue_chat(const ChatMessage& message, std::span<const Patches> images, const AnswerOptions& options,
+                              const TextReader& reader) {
+  return answer(encode_next_turn(tokenizer(), message, tokens_of(images, config())), images, options, reader);
 }
 
-Answer Session::answer(std::vector<TokenId> tokens, std::span<const Patches> pictures, const AnswerOptions& options,
+Answer Session::answer(std::vector<TokenId> tokens, std::span<const Patches> images, const AnswerOptions& options,
                        const TextReader& reader) {
   warn_of_no_end();
   Answer result;
@@ -147,7 +159,7 @@ Answer Session::answer(std::vector<TokenId> tokens, std::span<const Patches> pic
     return piece.empty() || !reader || reader(piece);
   };
   Clock::time_point begin = Clock::now();
-  const std::vector<PatchView> views = views_of(pictures);
+  const std::vector<PatchView> views = views_of(images);
   const auto goes_on = [&] { return !options.interrupted || !options.interrupted(); };
   if (!model_->append({tokens, views}, {}, goes_on)) {
     result.end = AnswerEnd::cancelled;
@@ -165,8 +177,8 @@ Answer Session::answer(std::vector<TokenId> tokens, std::span<const Patches> pic
     }
     result.tokens.push_back(token);
     const bool wanted = give(decoder ? decoder->push(token) : std::string());
-    if (!wanted || static_cast<std::int64_t>(result.tokens.size()) >= options.most_tokens) {
-      result.end = wanted ? AnswerEnd::most_tokens : AnswerEnd::cancelled;
+    if (!wanted || static_cast<std::int64_t>(result.tokens.size()) >= options.max_tokens) {
+      result.end = wanted ? AnswerEnd::max_tokens : AnswerEnd::cancelled;
       break;
     }
     if (model_->length() >= model_->options().context) {
@@ -178,7 +190,7 @@ Answer Session::answer(std::vector<TokenId> tokens, std::span<const Patches> pic
     token = next;
   }
   result.decode_ms = milliseconds_since(begin);
-  if (result.end == AnswerEnd::most_tokens || result.end == AnswerEnd::cancelled) {
+  if (result.end == AnswerEnd::max_tokens || result.end == AnswerEnd::cancelled) {
     keep_last(token);
   }
   if (decoder) {

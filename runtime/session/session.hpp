@@ -28,20 +28,24 @@ struct SessionOptions {
   ModelOptions options;
   bool random_weights = false;  ///< instead of the folder's; it then needs nothing but config.json
   std::uint64_t memory_limit = MemoryPool::kUnlimited;  ///< bytes of the device's memory to take at most, but for code
+  /// Nothing is compiled, launched or computed, weights are not read, and tensors have no memory behind them: for
+  /// asking which operations the model would run on `device` (see Executor::observe), whatever fits there. Answers are
+  /// of no meaning then.
+  bool observe_only = false;
   bool numbers_only = false;  ///< no texts and images, only tokens and patches: reads config.json and weights alone
 };
 
 /// How an answer is made.
 struct AnswerOptions {
-  std::int64_t most_tokens = 512;
+  std::int64_t max_tokens = 512;
   ops::SamplingSettings sampling;     ///< see `ModelFolder::default_sampling`
   std::function<bool()> interrupted;  ///< asked between the parts of a long prompt; true ends the answer
 };
 
 /// Why an answer ended.
-enum class AnswerEnd : std::uint8_t { end_token, most_tokens, context, cancelled };
+enum class AnswerEnd : std::uint8_t { end_token, max_tokens, context, cancelled };
 
-/// "end_token", "most_tokens", "context", "cancelled".
+/// "end_token", "max_tokens", "context", "cancelled".
 [[nodiscard]] std::string_view name_of(AnswerEnd end) noexcept;
 
 struct Answer {
@@ -83,20 +87,20 @@ class Session {
   [[nodiscard]] std::string device_name() const;
 
   /// Begins a conversation again with these messages, whose images are given in order, and answers.
-  Answer ask(std::span<const ChatMessage> messages, std::span<const Patches> pictures, const AnswerOptions& options,
+  Answer ask(std::span<const ChatMessage> messages, std::span<const Patches> images, const AnswerOptions& options,
              const TextReader& reader = {});
   /// Goes on with the conversation: the user's next message, on the cache of those before.
-  Answer go_on(const ChatMessage& message, std::span<const Patches> pictures, const AnswerOptions& options,
-               const TextReader& reader = {});
+  Answer continue_chat(const ChatMessage& message, std::span<const Patches> images, const AnswerOptions& options,
+                       const TextReader& reader = {});
   /// Forgets the conversation.
   void clear();
   /// Answers a prompt of ids, from the beginning. If the model's folder names no token that ends an answer, the first
   /// answer warns of that on stderr.
-  Answer complete(std::span<const TokenId> tokens, std::span<const Patches> pictures, const AnswerOptions& options,
+  Answer complete(std::span<const TokenId> tokens, std::span<const Patches> images, const AnswerOptions& options,
                   const TextReader& reader = {});
 
  private:
-  Answer answer(std::vector<TokenId> tokens, std::span<const Patches> pictures, const AnswerOptions& options,
+  Answer answer(std::vector<TokenId> tokens, std::span<const Patches> images, const AnswerOptions& options,
                 const TextReader& reader);
   void keep_last(TokenId token);
   void warn_of_no_end();
@@ -104,7 +108,8 @@ class Session {
 
   ModelFolder folder_;
   std::unique_ptr<Device> device_;
-  std::unique_ptr<MemoryPool> memory_;  // over the device's
+  std::unique_ptr<DeviceMemory> unbacked_;  // where operations are only observed
+  std::unique_ptr<MemoryPool> memory_;      // over it, or over the device's
   std::unique_ptr<Dispatcher> dispatcher_;
   std::unique_ptr<Executor> executor_;
   std::unique_ptr<Model> model_;

@@ -80,7 +80,7 @@ TEST_F(CliTest, CompileForPascalWithEveryNvrtc) {
 TEST_F(CliTest, CompileForACardWithMoreMultiprocessors) {
   const std::vector<std::string> command{
       "compile", "--arch", "sm_61", "--problem", "M=1024,N=2048,K=2048,STORAGE=float32", "--set", "SPLIT_K=4"};
-  expect_fault(run(command), 1, {"SPLIT_K=4", "not valid", "tiles enough to fill the device"});
+  expect_fault(run(command), 1, {"SPLIT_K=4", "not valid", "enough tiles to fill the device"});
   std::vector<std::string> larger = command;
   larger.insert(larger.end(), {"--sm-count", "132"});
   if (find_nvrtc().empty()) {

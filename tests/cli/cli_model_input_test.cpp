@@ -7,7 +7,7 @@
 #include "runtime/checkpoint/model_config.hpp"
 #include "runtime/checkpoint/safetensors.hpp"
 #include "tests/cli/cli_model_fixture.hpp"
-#include "tests/runtime/image/picture_encoder.hpp"
+#include "tests/runtime/image/image_encoder.hpp"
 
 namespace pascaline::testing {
 namespace {
@@ -26,7 +26,7 @@ class CliModelInputTest : public CliModelFixture {
     }
     return run_program(folder_.path(), words, setting);
   }
-  [[nodiscard]] std::string picture(const std::string& name, const Image& image) const {
+  [[nodiscard]] std::string image(const std::string& name, const Image& image) const {
     write_bytes(folder_ / name, png_of(image));
     return (folder_ / name).string();
   }
@@ -86,9 +86,9 @@ TEST_F(CliModelInputTest, NumbersAreWholeAndWithinTheirRange) {
   }
 }
 
-TEST_F(CliModelInputTest, ErrorsOfAPictureNameItsFile) {
-  const std::string good = picture("good.png", black_image(16, 16));
-  const std::string strip = picture("strip.png", black_image(2, 800));
+TEST_F(CliModelInputTest, ErrorsOfAImageNameItsFile) {
+  const std::string good = image("good.png", black_image(16, 16));
+  const std::string strip = image("strip.png", black_image(2, 800));
   for (const std::vector<std::string>& more : {std::vector<std::string>{}, {"--max-image-tokens", "16"}}) {
     std::vector<std::string> words{"--prompt", "x", "--image", good, "--image", strip};
     words.insert(words.end(), more.begin(), more.end());
@@ -130,7 +130,7 @@ TEST_F(CliModelInputTest, AWorkloadThatCannotBeWrittenIsKnownFirst) {
   expect_fault(write((folder_ / "mine.json").string()), 1, {"model.safetensors"});
 }
 
-// References for `validate`, with pictures; a test spoils one thing.
+// References for `validate`, with images; a test spoils one thing.
 class CliReferenceTest : public CliModelInputTest {
  protected:
   static constexpr std::int64_t kVocabulary = 752;

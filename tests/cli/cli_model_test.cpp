@@ -12,7 +12,7 @@
 #include "runtime/checkpoint/safetensors.hpp"
 #include "runtime/session/session.hpp"
 #include "tests/cli/cli_model_fixture.hpp"
-#include "tests/runtime/image/picture_encoder.hpp"
+#include "tests/runtime/image/image_encoder.hpp"
 
 namespace pascaline::testing {
 namespace {
@@ -92,7 +92,7 @@ TEST_F(CliModelTest, RequestsAreCheckedBeforeTheWeights) {
   expect_fault(on_cpu("generate", {"--prompt", "x", "--image", (folder_ / "broken.png").string()}), 1, {"broken.png"});
 }
 
-TEST_F(CliModelTest, LargePicturesAreMadeToFit) {
+TEST_F(CliModelTest, LargeImagesAreMadeToFit) {
   const std::string file = (folder_ / "photo.png").string();
   write_bytes(file, png_of(black_image(64, 64)));  // 64 tokens
   const auto ask = [&](const std::vector<std::string>& more) {
@@ -194,7 +194,7 @@ TEST_F(CliModelTest, ChatShowsTheNewConversationAfterClear) {
 
 TEST_F(CliModelTest, ChatNamesTheWayOutOfAFullContext) {
   write_bytes(folder_ / "photo.png", png_of(black_image(64, 64)));
-  const std::string picture = "/image " + (folder_ / "photo.png").string() + "\n";
+  const std::string image = "/image " + (folder_ / "photo.png").string() + "\n";
   const std::string way = "/clear starts a new conversation";
   const auto chat = [&](const std::string& tokens, const std::string& input) {
     return on_cpu("chat", {"--greedy", "--context", "64", "-n", tokens}, input).out;
@@ -204,7 +204,7 @@ TEST_F(CliModelTest, ChatNamesTheWayOutOfAFullContext) {
   EXPECT_NE(next.find(way), std::string::npos) << next;
   const std::string cut = chat("500", "one\n");
   EXPECT_NE(cut.find("[context]\nthe context of 64 tokens is full; " + way), std::string::npos) << cut;
-  const std::string no_room = chat("500", "one\n" + picture);
+  const std::string no_room = chat("500", "one\n" + image);
   EXPECT_NE(no_room.find("left for them"), std::string::npos) << no_room;
   EXPECT_NE(no_room.rfind(way), no_room.find(way)) << no_room;
   const std::string first = chat("2", std::string(200, 'x') + "\n");

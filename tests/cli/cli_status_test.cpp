@@ -67,7 +67,7 @@ TEST_F(CliStatusTest, RunningSessionIsShown) {
   const nlohmann::json running = json_of(json)["running"];
   ASSERT_EQ(running.size(), 1U);
   EXPECT_EQ(running[0]["sessions"], nlohmann::json::array({session}));
-  EXPECT_EQ(running[0]["view"].get<SweepView>().lanes.at(0).name, example_device().name);
+  EXPECT_EQ(running[0]["view"].get<SweepView>().devices.at(0).name, example_device().name);
   EXPECT_TRUE(json_of(json)["resume"].is_null());
 }
 
@@ -77,11 +77,11 @@ TEST_F(CliStatusTest, SessionsOfARunAreItsLanes) {
   sweep.trials = 151;
   sweep.elapsed_s = 60;
   for (int gpu = 0; gpu < 2; ++gpu) {
-    LaneView lane;
-    lane.device = fmt::format("cuda:{}", gpu);
-    lane.name = "NVIDIA H200";
-    lane.problem = fmt::format("M={}", gpu + 1);
-    store.note_progress(begin_session(store, "run"), 60'000, session_progress_text(lane, sweep), {});
+    DeviceProgress device;
+    device.device = fmt::format("cuda:{}", gpu);
+    device.name = "NVIDIA H200";
+    device.problem = fmt::format("M={}", gpu + 1);
+    store.note_progress(begin_session(store, "run"), 60'000, session_progress_text(device, sweep), {});
     sweep.trials = 152;
     sweep.elapsed_s = 61;
   }
@@ -97,7 +97,7 @@ TEST_F(CliStatusTest, SessionsOfARunAreItsLanes) {
   ASSERT_EQ(running.size(), 1U);
   EXPECT_EQ(running[0]["run"], "run");
   EXPECT_EQ(running[0]["process_id"], ::getpid());
-  EXPECT_EQ(running[0]["view"]["lanes"].size(), 2U);
+  EXPECT_EQ(running[0]["view"]["devices"].size(), 2U);
 }
 
 TEST_F(CliStatusTest, TwoSweepsAreTwo) {

@@ -231,9 +231,9 @@ TEST_F(CliTest, CheckOfAnInvalidDefaultTakesTheClosestValidConfiguration) {
   const nlohmann::json rows = json_of(run(on_toy("check", {"--problem", "N=100", "--problem", "N=101", "--json"})));
   ASSERT_EQ(rows.size(), 2U);
   EXPECT_EQ(rows[0]["config"]["BLOCK"], 32);
-  EXPECT_NE(rows[0]["because"].get<std::string>().find("64 is for many"), std::string::npos) << rows;
+  EXPECT_NE(rows[0]["reason"].get<std::string>().find("64 is for many"), std::string::npos) << rows;
   EXPECT_EQ(rows[1]["config"]["BLOCK"], 64);
-  EXPECT_FALSE(rows[1].contains("because"));
+  EXPECT_FALSE(rows[1].contains("reason"));
   expect_fault(run(on_toy("check", {"--problem", "N=100", "--set", "BLOCK=64"})), 1, {"BLOCK=64", "64 is for many"});
 }
 

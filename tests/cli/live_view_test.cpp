@@ -18,28 +18,28 @@ using cli::LiveView;
 using cli::LiveViewOptions;
 using Lines = std::vector<std::string>;
 
-LaneView example_lane() {
-  LaneView lane;
-  lane.device = "cuda:0";
-  lane.name = "NVIDIA H200";
-  lane.problem = "M=512,N=2048,K=2048";
-  lane.problem_index = 3;
-  lane.problem_count = 12;
-  lane.stage = "search";
-  lane.done = 42;
-  lane.planned = 100;
-  lane.best_us = 12.31;
-  lane.default_us = 20.1;
-  lane.temperature_c = 61;
-  lane.sm_clock_mhz = 1980;
-  lane.power_w = 209.6;
-  lane.governor = "measuring";
-  return lane;
+DeviceProgress example_progress() {
+  DeviceProgress device;
+  device.device = "cuda:0";
+  device.name = "NVIDIA H200";
+  device.problem = "M=512,N=2048,K=2048";
+  device.problem_index = 3;
+  device.problem_count = 12;
+  device.stage = "search";
+  device.done = 42;
+  device.planned = 100;
+  device.best_us = 12.31;
+  device.default_us = 20.1;
+  device.temperature_c = 61;
+  device.sm_clock_mhz = 1980;
+  device.power_w = 209.6;
+  device.governor = "measuring";
+  return device;
 }
 
 SweepView example_view() {
   SweepView view;
-  view.lanes = {example_lane()};
+  view.devices = {example_progress()};
   view.trials = 152;
   view.usable = 140;
   view.compiling = 8;
@@ -60,15 +60,15 @@ TEST(ViewLinesTest, EverythingThereIs) { EXPECT_EQ(cli::view_lines(example_view(
 TEST(ViewLinesTest, WhatIsNotThereIsLeftOut) {
   SweepView view;
   EXPECT_EQ(cli::view_lines(view), Lines{"0 trials, 0 usable · 0:00:00 elapsed"});
-  view.lanes.resize(1);
-  view.lanes[0].device = "host";
-  view.lanes[0].stage = "idle";
+  view.devices.resize(1);
+  view.devices[0].device = "host";
+  view.devices[0].stage = "idle";
   EXPECT_EQ(cli::view_lines(view), (Lines{"host   idle", "  no time yet", "0 trials, 0 usable · 0:00:00 elapsed"}));
-  view.lanes[0] = example_lane();
-  view.lanes[0].temperature_c.reset();
-  view.lanes[0].power_w.reset();
-  view.lanes[0].planned = 0;
-  view.lanes[0].default_us = 0;
+  view.devices[0] = example_progress();
+  view.devices[0].temperature_c.reset();
+  view.devices[0].power_w.reset();
+  view.devices[0].planned = 0;
+  view.devices[0].default_us = 0;
   EXPECT_EQ(cli::view_lines(view)[0], "cuda:0 NVIDIA H200   [3/12] M=512,N=2048,K=2048   search 42");
   EXPECT_EQ(cli::view_lines(view)[1], "  best 12.31 us   1980 MHz  measuring");
 }
@@ -78,11 +78,11 @@ TEST(ViewLinesTest, WhatIsThereAtTimes) {
   view.duplicates = 9;
   view.rejected = 2;
   view.budget_left_s = 60;
-  view.lanes[0].best_us = 0;
-  view.lanes[0].label = "prefill: q_proj";
-  view.lanes[0].stage = "waiting for the compiler";
-  view.lanes[0].governor = "gave_up";
-  view.lanes[0].governor_reason = "too hot for 15 minutes";
+  view.devices[0].best_us = 0;
+  view.devices[0].label = "prefill: q_proj";
+  view.devices[0].stage = "waiting for the compiler";
+  view.devices[0].governor = "gave_up";
+  view.devices[0].governor_reason = "too hot for 15 minutes";
   const Lines lines = cli::view_lines(view);
   EXPECT_TRUE(lines[0].ends_with("   waiting for the compiler 42/100   (prefill: q_proj)")) << lines[0];
   EXPECT_TRUE(lines[1].starts_with("  default 20.10 us   61 °C")) << lines[1];
@@ -98,8 +98,8 @@ TEST(ViewLinesTest, WhatIsThereAtTimes) {
 
 TEST(ViewLinesTest, ControlCharactersNeverReachTheTerminal) {
   SweepView view = example_view();
-  view.lanes[0].name = "evil\033[2J\nname";
-  view.lanes[0].governor_reason = "a\rb";
+  view.devices[0].name = "evil\033[2J\nname";
+  view.devices[0].governor_reason = "a\rb";
   for (const std::string& line : cli::view_lines(view)) {
     EXPECT_EQ(line.find_first_of("\033\n\r"), std::string::npos) << line;
   }
@@ -151,7 +151,7 @@ TEST_F(LiveViewTest, BlockStaysBelowTheLastingLines) {
   EXPECT_EQ(screen(), (Lines{"one", "two", "three", kBlock[0], kBlock[1], kBlock[2]}));
   now_ += 1s;
   SweepView fewer = example_view();
-  fewer.lanes.clear();
+  fewer.devices.clear();
   live.update(fewer);
   EXPECT_EQ(screen(), (Lines{"one", "two", "three", kBlock[2]}));
   live.finish();
@@ -215,7 +215,7 @@ TEST_F(LiveViewTest, CutsBetweenCharacters) {
 
 TEST_F(LiveViewTest, LowTerminalKeepsTheTotals) {
   SweepView view = example_view();
-  view.lanes.resize(8, example_lane());
+  view.devices.resize(8, example_progress());
   LiveViewOptions wanted = options(true);
   for (const auto& [rows, lines] : {std::pair(5, 4U), {2, 1U}, {1, 1U}, {100, 17U}}) {
     MemoryFile out;
@@ -248,7 +248,7 @@ TEST_F(LiveViewTest, ElsewhereAPlainLineEveryTenSeconds) {
   now_ += 1min;
   SweepView later = example_view();
   later.elapsed_s += 60;
-  later.lanes[0].temperature_c = 70;
+  later.devices[0].temperature_c = 70;
   live.update(later);
   EXPECT_EQ(out_.text(), "one\n" + status) << "nothing but the time and the sensors has changed";
   later.trials = 153;
@@ -268,8 +268,8 @@ TEST_F(LiveViewTest, ElsewhereAPlainLineEveryTenSeconds) {
 TEST_F(LiveViewTest, PlainLineOfALaneThatHasNothing) {
   LiveView live(options(false));
   SweepView view;
-  view.lanes.resize(1);
-  view.lanes[0].device = "cuda:1";
+  view.devices.resize(1);
+  view.devices[0].device = "cuda:1";
   now_ += 10s;
   live.update(view);
   EXPECT_EQ(out_.text(), "cuda:1 starting; 0 trials, 0 usable · 0:00:00 elapsed\n");

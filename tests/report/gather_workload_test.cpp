@@ -177,6 +177,42 @@ TEST_F(GatherWorkloadTest, AnEntryWithTypesOfItsOwnIsPartOfEveryChoice) {
   EXPECT_EQ(totals[1].best_us, 10 * 100);
 }
 
+TEST_F(GatherWorkloadTest, WithoutAFileTheCallsAreThoseOfTheLatestSweepOfAModel) {
+  tune("typed", 8, ElementType::float32, 100, 0.99);
+  tune("plain", 8, std::nullopt, 7, 1);
+  SweepPlan plan;
+  plan.devices = {"emulator"};
+  plan.searcher = "auto";
+  plan.compile_timeout_s = plan.kernel_timeout_s = 60;
+  plan.min_samples = plan.max_samples = 10;
+  plan.half_width = plan.sample_budget_ms = plan.abort_factor = 1;
+  plan.finalists = plan.rounds = 1;
+  const Problem typed{"typed", {{"N", 8}}, {{"STORAGE", ElementType::float32}}};
+  plan.problems.push_back({typed, 12, "", {{"prompt", 10}, {"token", 2}}});
+  const Problem plain{"plain", {{"N", 9}}, {}};
+  std::ignore = store_.problem_id(plain, 1, 1);
+  plan.problems.push_back({plain, 3, "", {{"token", 3}}});
+  store_.save_plan(store_.sessions().at(0).run_uuid, plan);
+  options_.workload.clear();
+  const ReportDocument document = gather_report(store_, options_);
+  const auto& workload = document.contexts.at(0).workload;
+  ASSERT_TRUE(workload);
+  EXPECT_EQ(workload->name, "what the latest sweep tuned");
+  ASSERT_EQ(workload->phases.size(), 2U);
+  EXPECT_EQ(workload->phases[0].phase, "prompt");
+  EXPECT_EQ(workload->phases[0].best_us, 10 * 100);
+  EXPECT_EQ(workload->phases[1].best_us, 2 * 100);
+  ASSERT_EQ(workload->phases[1].untuned.size(), 1U);
+  EXPECT_EQ(workload->phases[1].untuned[0].problem, "plain N=9");
+  ASSERT_EQ(workload->totals.size(), 1U);
+  expect_twice_as_fast(workload->totals[0], 12 * 100);
+  EXPECT_EQ(workload->totals[0].problems, 2U);
+  options_.kernel = "plain";
+  EXPECT_TRUE(gather_report(store_, options_).contexts.at(0).workload->phases.empty()) << "nothing of it is tuned";
+  options_.workload = kNoWorkload;
+  EXPECT_FALSE(gather_report(store_, options_).contexts.at(0).workload);
+}
+
 TEST_F(GatherWorkloadTest, SumsThatAreNotFiniteGiveNoSpeedup) {
   tune("typed", 8, ElementType::float32, 1e307, 0.99);
   tune("typed", 16, ElementType::float32, 1e307, 0.99);

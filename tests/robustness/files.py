@@ -116,8 +116,8 @@ def of_model(name):
         bench.write(f"model/{name}", damage.json(document))
         if name == "tokenizer.json":
             return model_words(bench, "tokenize"), b"Hello world\n<|im_start|>x\n"
-        bench.write("picture.png", samples.png())
-        speak = model_words(bench, "generate", "-p", "hello", "-n", "2", "--image", bench.path("picture.png"))
+        bench.write("image.png", samples.png())
+        speak = model_words(bench, "generate", "-p", "hello", "-n", "2", "--image", bench.path("image.png"))
         if name == "config.json":
             return damage.one_of((speak, model_words(bench, "bench-model", "--random-weights", "--prompt-tokens", "4",
                                                      "--repeats", "1", "--no-image"))), None
@@ -125,10 +125,10 @@ def of_model(name):
     return make
 
 
-def picture(bench, damage):
+def image(bench, damage):
     samples.write_model(bench)
-    bench.write("picture", damage.bytes(damage.one_of((samples.png, samples.jpeg))()))
-    return model_words(bench, "generate", "-p", "what", "-n", "1", "--image", bench.path("picture")), None
+    bench.write("image", damage.bytes(damage.one_of((samples.png, samples.jpeg))()))
+    return model_words(bench, "generate", "-p", "what", "-n", "1", "--image", bench.path("image")), None
 
 
 def space(bench, damage):
@@ -168,7 +168,7 @@ def table(bench, damage):
 KINDS = {"database": database, "bundle": bundle, "safetensors": weights, "reference": reference,
          "config": of_model("config.json"), "preprocessor": of_model("preprocessor_config.json"),
          "generation": of_model("generation_config.json"), "template": of_model("chat_template.json"),
-         "tokenizer": of_model("tokenizer.json"), "picture": picture, "space": space, "workload": workload,
+         "tokenizer": of_model("tokenizer.json"), "image": image, "space": space, "workload": workload,
          "sensors": sensors, "table": table}
 
 

@@ -7,12 +7,18 @@
 #include <cerrno>
 #include <csignal>
 
-#include <nlohmann/json.hpp>
-
 #include "core/error.hpp"
-#include "tuner/compile/compile_protocol.hpp"
+#include "tuner/compile/compile_messages.hpp"
 
 namespace pascaline {
+namespace {
+
+/// A worker's own account of what ails it, as against an answer that makes no sense.
+struct CompilerFault : Error {
+  using Error::Error;
+};
+
+}  // namespace
 
 CompilePool::CompilePool(CompilePoolOptions options) : options_(std::move(options)), cache_(options_.cache_folder) {
   if (options_.program.empty()) {
@@ -32,7 +38,7 @@ void CompilePool::start(Worker& worker) const {
     command.insert(command.end(), {"--memory", std::to_string(options_.memory_bytes)});
   }
   worker.process = WorkerProcess(std::move(command));
-  worker.input.clear();
+  worker.reader = FrameReader();
   worker.output.clear();
   worker.sources.clear();
 }
@@ -90,10 +96,10 @@ bool CompilePool::send(Worker& worker) const {
   const bool known =
       std::find(worker.sources.begin(), worker.sources.end(), request.source->hash) != worker.sources.end();
   if (!known) {
-    worker.output += source_message(*request.source);
+    worker.output += frame_of(source_message(*request.source));
     worker.sources.push_back(request.source->hash);
   }
-  worker.output += request_message(worker.job->id, request);
+  worker.output += frame_of(request_message(worker.job->id, request));
   return worker.process.write_some(worker.output);
 }
 
@@ -146,57 +152,55 @@ void CompilePool::kill_overdue() {
   }
 }
 
-Compiled CompilePool::finish(const Job& job, const nlohmann::json& reply) {
+// What a worker says of its job, which that ends.
+void CompilePool::take_reply(Worker& worker, const nlohmann::json& reply) {
+  if (reply.at("id").get<std::uint64_t>() != worker.job->id) {
+    throw Error("a compilation that was not requested");
+  }
+  const auto what = reply.at("is").get<std::string>();
+  if (what == "fault") {
+    throw CompilerFault(reply.at("reason").get<std::string>());
+  }
+  if (what == "crashed") {
+    lose(worker, TrialStatus::crashed, "the compiler crashed: " + reply.at("reason").get<std::string>());
+    return;
+  }
   Compiled done;
-  done.id = job.id;
-  if (!reply.is_object() || reply.value("id", std::uint64_t{0}) != job.id) {
-    done.status = TrialStatus::crashed;
-    done.result.reason = "the compile worker's answer is not a reply";
-    return done;
-  }
-  if (reply.contains("fault")) {
-    throw Error(reply["fault"].get<std::string>());
-  }
-  if (auto stored = cache_.find(reply.value("key", std::string()))) {
+  done.id = worker.job->id;
+  if (auto stored = cache_.find(reply.at("key").get<std::string>())) {
     done.result = std::move(*stored);
-    done.result.binary.compile_ms = reply.value("compile_ms", 0.0);
-    done.result.binary.from_cache = reply.value("from_cache", false);
-  } else if (reply.contains("binary")) {  // the disk refused to keep it
-    done.result.ok = reply["result"]["ok"].get<bool>();
-    done.result.reason = reply["result"]["reason"].get<std::string>();
-    done.result.log = reply["result"]["log"].get<std::string>();
-    done.result.binary = unpacked(reply["binary"].get<std::vector<std::uint8_t>>());
+    reply.at("compile_ms").get_to(done.result.binary.compile_ms);
+    reply.at("from_cache").get_to(done.result.binary.from_cache);
+  } else if (reply.contains("result")) {  // the disk refused to keep it
+    reply.at("result").get_to(done.result);
   } else {
-    done.status = TrialStatus::crashed;
-    done.result.reason = "the cache lost what the compiler had just stored in it";
-    return done;
+    lose(worker, TrialStatus::crashed, "the cache lost what the compiler had just stored in it");
+    return;
   }
   done.status = done.result.crashed ? TrialStatus::crashed
                 : done.result.ok    ? TrialStatus::ok
                                     : TrialStatus::compile_failed;
-  return done;
+  worker.job.reset();
+  finished_.push_back(std::move(done));
 }
 
-// Reads what a worker wrote, and ends its job if that was all.
+// Reads what a worker wrote.
 void CompilePool::read_reply(Worker& worker) {
-  if (!worker.process.read(worker.input)) {
+  std::string bytes;
+  if (!worker.process.read(bytes)) {
     lose(worker, TrialStatus::crashed, "the compiler crashed: " + ending_of(worker.process.end()));
     return;
   }
-  const std::size_t end = worker.input.find('\n');
-  if (end == std::string::npos) {
-    return;
+  worker.reader.append(bytes);
+  try {
+    if (const auto reply = worker.reader.next()) {
+      take_reply(worker, *reply);
+    }
+  } catch (const CompilerFault&) {
+    throw;
+  } catch (const std::exception& error) {
+    lose(worker, TrialStatus::crashed, fmt::format("the compile worker sent an unreadable message ({})", error.what()));
   }
-  const std::string line = worker.input.substr(0, end);
-  worker.input.erase(0, end + 1);
-  const auto reply = nlohmann::json::parse(line, nullptr, false);
-  if (reply.is_object() && reply.contains("crashed")) {
-    lose(worker, TrialStatus::crashed, "the compiler crashed: " + reply["crashed"].get<std::string>());
-    return;
-  }
-  const Job job = std::move(*worker.job);
-  worker.job.reset();
-  finished_.push_back(finish(job, reply));
 }
 
 // Sends what waits to be sent and reads replies that are there within `timeout`; false if none came.

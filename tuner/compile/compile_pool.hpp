@@ -13,6 +13,7 @@
 #include "core/trial.hpp"
 #include "runtime/device/compile.hpp"
 #include "runtime/device/cubin_cache.hpp"
+#include "tuner/ipc/frames.hpp"
 #include "tuner/ipc/worker_process.hpp"
 
 namespace pascaline {
@@ -66,7 +67,7 @@ class CompilePool {
   };
   struct Worker {
     WorkerProcess process;
-    std::string input;                 ///< bytes of an unfinished line
+    FrameReader reader;
     std::string output;                ///< not yet in its pipe
     std::vector<std::string> sources;  ///< hashes of the sources it was sent
     std::optional<Job> job;
@@ -78,10 +79,10 @@ class CompilePool {
   [[nodiscard]] bool try_start(Worker& worker);
   bool send(Worker& worker) const;
   void read_reply(Worker& worker);
+  void take_reply(Worker& worker, const nlohmann::json& reply);
   bool read_replies(std::chrono::milliseconds timeout);
   void lose(Worker& worker, TrialStatus status, std::string reason);
   void kill_overdue();
-  Compiled finish(const Job& job, const nlohmann::json& reply);
 
   CompilePoolOptions options_;
   CubinCache cache_;
@@ -93,9 +94,8 @@ class CompilePool {
   std::deque<Compiled> finished_;
 };
 
-/// The loop of a worker process: a JSON request a line on stdin, a JSON reply a line on stdout, until stdin ends.
-/// Returns the process's exit code.
-/// `memory_bytes`: see CompilePoolOptions.
+/// The loop of a worker process: frames on stdin and stdout (`compile_messages.hpp`) until stdin ends. Returns the
+/// process's exit code. `memory_bytes`: see CompilePoolOptions.
 int run_compile_worker(const std::filesystem::path& cache_folder, const std::string& architecture,
                        const std::string& nvrtc, std::uint64_t memory_bytes);
 

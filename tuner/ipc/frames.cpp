@@ -2,6 +2,8 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdint>
 #include <vector>
@@ -53,6 +55,20 @@ std::optional<nlohmann::json> FrameReader::next() {
     begin_ = 0;
   }
   return message;
+}
+
+std::optional<nlohmann::json> read_message(int descriptor, FrameReader& reader) {
+  std::array<char, 1 << 16> block{};
+  for (;;) {
+    if (auto message = reader.next()) {
+      return message;
+    }
+    const ssize_t count = ::read(descriptor, block.data(), block.size());
+    if (count == 0 || (count < 0 && errno != EINTR)) {
+      return std::nullopt;
+    }
+    reader.append({block.data(), static_cast<std::size_t>(std::max<ssize_t>(count, 0))});
+  }
 }
 
 bool write_all(int descriptor, std::string_view bytes) noexcept {

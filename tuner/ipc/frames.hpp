@@ -9,7 +9,7 @@
 
 namespace pascaline {
 
-/// A message between a sweep and its measurement worker as bytes: its length (8 bytes, little endian), then CBOR
+/// A message between a sweep and one of its workers as bytes: its length (8 bytes, little endian), then CBOR
 /// (RFC 8949), which carries binaries and doubles unchanged.
 [[nodiscard]] std::string frame_of(const nlohmann::json& message);
 
@@ -25,6 +25,10 @@ class FrameReader {
   std::string buffer_;
   std::size_t begin_ = 0;
 };
+
+/// The next whole message from a descriptor, waiting for it; nothing once the descriptor has ended. Throws as
+/// FrameReader::next.
+[[nodiscard]] std::optional<nlohmann::json> read_message(int descriptor, FrameReader& reader);
 
 /// Writes all bytes to a descriptor; false if the reader has gone.
 [[nodiscard]] bool write_all(int descriptor, std::string_view bytes) noexcept;

@@ -3,7 +3,6 @@
 #include <string>
 
 #include "core/error.hpp"
-#include "tuner/compile/compile_protocol.hpp"
 
 namespace pascaline {
 namespace {
@@ -73,9 +72,5 @@ void from_json(const json& in, Trial& trial) {
   in.at("samples").get_to(trial.samples);
   for_each_field(trial, [&](const char* name, auto& value) { in.at(name).get_to(value); });
 }
-
-std::vector<std::uint8_t> packed(const Binary& binary) { return json::to_cbor(json(binary)); }
-
-Binary unpacked(const std::vector<std::uint8_t>& bytes) { return json::from_cbor(bytes).get<Binary>(); }
 
 }  // namespace pascaline

@@ -7,9 +7,6 @@
 #include "core/binary.hpp"
 #include "core/trial.hpp"
 #include "runtime/device/device.hpp"
-#include "tuner/measure/measure.hpp"
-#include "tuner/monitor/governor.hpp"
-#include "tuner/sweep/finals.hpp"
 
 // The library knows no std::optional: an absent value is null.
 namespace nlohmann {
@@ -22,7 +19,8 @@ struct adl_serializer<std::optional<T>> {
 };
 }  // namespace nlohmann
 
-// What a sweep and its measurement worker tell each other, as JSON values; `measure_worker.hpp` lists the messages.
+// What goes between a sweep and its workers, as JSON values. `compile_messages.hpp` and `measure_worker.hpp` list the
+// messages.
 namespace pascaline {
 
 void to_json(nlohmann::json& json, const Binary& binary);
@@ -45,14 +43,5 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Resources, registers, static_shared_bytes, co
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TimeSummary, median_us, low_us, high_us, count)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Sensors, temperature_c, temperature_limit_c, sm_clock_mhz, memory_clock_mhz, power_w,
                                    throttle_reasons)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(MeasureOptions, cold_cache, warm_up, min_samples, max_samples, target_half_width,
-                                   budget_ms, abort_factor)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(GovernorOptions, passive, margin_c, resume_c, limit_c, clock_tolerance,
-                                   canary_tolerance, normalise_from, preheat_limit_s, steady_s, steady_c, settle_s,
-                                   pause_limit_s, tolerated_throttle)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(FinalsOptions, rounds, min_rounds, rounds_per_look, launches, p_value, tie_width,
-                                   energy_window_ms, stand_in)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(FinalsResult, trials, failed, winner, baseline_trial, baseline, confidence, tie,
-                                   rounds, gave_up, out_of_time)
 
 }  // namespace pascaline

@@ -19,6 +19,8 @@
 #include <thread>
 #include <utility>
 
+#include <nlohmann/json.hpp>
+
 #include "core/error.hpp"
 #include "tuner/ipc/frames.hpp"
 
@@ -195,13 +197,15 @@ void end_session_with_parent() {
   }).detach();
 }
 
-ParentPipe::ParentPipe() : descriptor_(::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1)) {
+MessageWriter::MessageWriter() : descriptor_(::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1)) {
   ::dup2(STDERR_FILENO, STDOUT_FILENO);
 }
 
-ParentPipe::~ParentPipe() { ::close(descriptor_); }
+MessageWriter::~MessageWriter() { ::close(descriptor_); }
 
-void ParentPipe::say(std::string_view bytes) const noexcept {
+void MessageWriter::send(const nlohmann::json& message) {
+  const std::string bytes = frame_of(message);
+  const std::scoped_lock lock(mutex_);
   if (!write_all(descriptor_, bytes)) {
     ::_exit(1);
   }

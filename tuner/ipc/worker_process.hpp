@@ -1,9 +1,10 @@
 #pragma once
 
-#include <optional>
+#include <mutex>
 #include <string>
-#include <string_view>
 #include <vector>
+
+#include <nlohmann/json_fwd.hpp>
 
 #include "core/error.hpp"
 
@@ -55,18 +56,19 @@ void end_with_parent() noexcept;
 /// The same for a worker that starts processes of its own: they end, too. For a worker that leads its session.
 void end_session_with_parent();
 
-/// What a worker says to its parent: the standard output that it was started with, which this takes for itself. What a
-/// kernel or a library prints from then on goes to standard error and not among the messages.
-class ParentPipe {
+/// A worker's messages to its parent, from any thread: the standard output that it was started with, which this takes
+/// for itself. What a kernel or a library prints from then on goes to standard error and not among the messages.
+class MessageWriter {
  public:
-  ParentPipe();
-  ParentPipe(const ParentPipe&) = delete;
-  ParentPipe& operator=(const ParentPipe&) = delete;
-  ~ParentPipe();
-  /// Once the parent reads no more, it has ended or is ending: then so does this process, at once and without a word.
-  void say(std::string_view bytes) const noexcept;
+  MessageWriter();
+  MessageWriter(const MessageWriter&) = delete;
+  MessageWriter& operator=(const MessageWriter&) = delete;
+  ~MessageWriter();
+  /// Once the parent reads no more, it has ended or is ending: then so does this process, at once and silently.
+  void send(const nlohmann::json& message);
 
  private:
+  std::mutex mutex_;
   int descriptor_;
 };
 

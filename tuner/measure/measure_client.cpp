@@ -22,7 +22,7 @@ bool readable(int descriptor) {
 
 }  // namespace
 
-MeasureClient::MeasureClient(LaneOptions options) : options_(std::move(options)), deadline_(options_) {}
+MeasureClient::MeasureClient(MeasureClientOptions options) : options_(std::move(options)), deadline_(options_) {}
 
 void MeasureClient::start() {
   worker_ = WorkerProcess({options_.program.string(), "measure-worker"});
@@ -73,7 +73,7 @@ void MeasureClient::warm_up() {
   }
 }
 
-void MeasureClient::set_problem(LaneProblem problem) {
+void MeasureClient::set_problem(MeasureProblem problem) {
   problem_ = std::move(problem);
   preparing_ = true;
   preparations_ = 0;
@@ -133,7 +133,7 @@ void MeasureClient::replace_if_idle() {
   }
 }
 
-void MeasureClient::pump(std::vector<LaneEvent>& events) {
+void MeasureClient::pump(std::vector<MeasureEvent>& events) {
   if (ended_) {
     return;
   }
@@ -166,7 +166,7 @@ void MeasureClient::pump(std::vector<LaneEvent>& events) {
   }
 }
 
-void MeasureClient::read_worker(std::vector<LaneEvent>& events) {
+void MeasureClient::read_worker(std::vector<MeasureEvent>& events) {
   std::string bytes;
   while (worker_ && readable(worker_.output())) {
     bytes.clear();
@@ -192,7 +192,7 @@ void MeasureClient::read_worker(std::vector<LaneEvent>& events) {
 }
 
 // The trial or finalist on the device, if there was one, is what ended the worker.
-bool MeasureClient::blame(TrialStatus status, const std::string& reason, std::vector<LaneEvent>& events) {
+bool MeasureClient::blame(TrialStatus status, const std::string& reason, std::vector<MeasureEvent>& events) {
   if (!running_ || phase_ == "preheat") {
     return false;
   }
@@ -222,7 +222,7 @@ bool MeasureClient::blame(TrialStatus status, const std::string& reason, std::ve
 }
 
 // The worker is gone, or is to go: finds out what that costs, and has another one started for the rest.
-void MeasureClient::lose_worker(bool overdue, std::vector<LaneEvent>& events) {
+void MeasureClient::lose_worker(bool overdue, std::vector<MeasureEvent>& events) {
   const int status = worker_.end();
   worker_ = WorkerProcess();
   deadline_.clear();
@@ -234,7 +234,7 @@ void MeasureClient::lose_worker(bool overdue, std::vector<LaneEvent>& events) {
   if (blame(overdue ? TrialStatus::timed_out : TrialStatus::crashed, how, events) || lost_after_report) {
     failures_ += lost_after_report ? 1 : 0;
     running_.reset();
-    events.emplace_back(LaneRestarted{});  // the trial says why
+    events.emplace_back(WorkerRestarted{});  // the trial says why
     return;
   }
   running_.reset();
@@ -248,17 +248,17 @@ void MeasureClient::lose_worker(bool overdue, std::vector<LaneEvent>& events) {
     return;
   }
   start_at_ = Clock::now() + std::chrono::milliseconds(500 * failures_ * failures_);
-  events.emplace_back(LaneRestarted{how});
+  events.emplace_back(WorkerRestarted{how});
 }
 
 // Behind a worker that was just ended the device may still hold its memory, so a replacement is believed the second
 // time only.
-void MeasureClient::refuse(std::string reason, std::vector<LaneEvent>& events) {
+void MeasureClient::refuse(std::string reason, std::vector<MeasureEvent>& events) {
   if (restarts_ > 0 && ++preparations_ < kMaxPreparations) {
     worker_.end();
     worker_ = WorkerProcess();
     start_at_ = Clock::now() + std::chrono::seconds(1);
-    events.emplace_back(LaneRestarted{std::move(reason)});
+    events.emplace_back(WorkerRestarted{std::move(reason)});
     return;
   }
   preparing_ = false;
@@ -267,10 +267,10 @@ void MeasureClient::refuse(std::string reason, std::vector<LaneEvent>& events) {
   events.emplace_back(ProblemRefused{std::move(reason)});
 }
 
-void MeasureClient::end(std::string reason, bool gave_up, std::vector<LaneEvent>& events) {
+void MeasureClient::end(std::string reason, bool gave_up, std::vector<MeasureEvent>& events) {
   interrupt();
   ended_ = true;
-  events.emplace_back(LaneEnded{std::move(reason), gave_up});
+  events.emplace_back(MeasuringEnded{std::move(reason), gave_up});
 }
 
 }  // namespace pascaline

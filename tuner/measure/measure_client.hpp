@@ -20,12 +20,12 @@ class MeasureClient {
  public:
   using Clock = std::chrono::steady_clock;
 
-  explicit MeasureClient(LaneOptions options);
+  explicit MeasureClient(MeasureClientOptions options);
 
   /// Starts the worker before there is anything to do, so that the card is steady when there is.
   void warm_up();
   /// Sets the problem of all jobs after it; there must be no job left. Answered by ProblemPrepared or ProblemRefused.
-  void set_problem(LaneProblem problem);
+  void set_problem(MeasureProblem problem);
   void submit(TrialJob job);
   void submit(FinalsJob job);
   /// Takes back every trial that the worker has not begun; returns them.
@@ -39,7 +39,7 @@ class MeasureClient {
 
   /// Reads what the worker says and looks at deadlines, without waiting; appends to `events`. Throws Error if no
   /// process can be started.
-  void pump(std::vector<LaneEvent>& events);
+  void pump(std::vector<MeasureEvent>& events);
   /// Descriptor to poll for reading, -1 if there is none.
   [[nodiscard]] int descriptor() const noexcept { return worker_ ? worker_.output() : -1; }
   /// Descriptor to poll for writing, -1 if there is nothing to write.
@@ -67,29 +67,29 @@ class MeasureClient {
   [[nodiscard]] std::optional<double> end_s(double leave_s, std::optional<double> allowed_s = std::nullopt) const;
 
   // What the worker says: measure_client_answers.cpp.
-  void handle(const nlohmann::json& message, std::vector<LaneEvent>& events);
-  void read_worker(std::vector<LaneEvent>& events);
+  void handle(const nlohmann::json& message, std::vector<MeasureEvent>& events);
+  void read_worker(std::vector<MeasureEvent>& events);
   void enter_phase(const nlohmann::json& message);
-  void hear_telemetry(const nlohmann::json& message, std::vector<LaneEvent>& events);
-  void finish_trial(const nlohmann::json& message, std::vector<LaneEvent>& events);
-  void cut_trial(const nlohmann::json& message, std::vector<LaneEvent>& events);
-  void finish_finals(const nlohmann::json& message, std::vector<LaneEvent>& events);
+  void hear_telemetry(const nlohmann::json& message, std::vector<MeasureEvent>& events);
+  void finish_trial(const nlohmann::json& message, std::vector<MeasureEvent>& events);
+  void cut_trial(const nlohmann::json& message, std::vector<MeasureEvent>& events);
+  void finish_finals(const nlohmann::json& message, std::vector<MeasureEvent>& events);
   void expect_trial(const nlohmann::json& message) const;
   void note_answer(const nlohmann::json& message);
 
   // When the worker is gone, or has to go.
-  void refuse(std::string reason, std::vector<LaneEvent>& events);
+  void refuse(std::string reason, std::vector<MeasureEvent>& events);
   void replace_if_idle();
-  void lose_worker(bool overdue, std::vector<LaneEvent>& events);
-  [[nodiscard]] bool blame(TrialStatus status, const std::string& reason, std::vector<LaneEvent>& events);
-  void end(std::string reason, bool gave_up, std::vector<LaneEvent>& events);
+  void lose_worker(bool overdue, std::vector<MeasureEvent>& events);
+  [[nodiscard]] bool blame(TrialStatus status, const std::string& reason, std::vector<MeasureEvent>& events);
+  void end(std::string reason, bool gave_up, std::vector<MeasureEvent>& events);
 
-  LaneOptions options_;
+  MeasureClientOptions options_;
   WorkerProcess worker_;
   FrameReader reader_;
   std::string outgoing_;                                   ///< not yet in the worker's pipe
   Clock::time_point start_at_ = Clock::time_point::min();  ///< no worker is started before
-  std::optional<LaneProblem> problem_;
+  std::optional<MeasureProblem> problem_;
   bool ready_ = false;  ///< the worker's device is open and steady
   bool preparing_ = false;
   std::deque<TrialJob> trials_;

@@ -1,8 +1,8 @@
 #include <utility>
 
 #include "core/error.hpp"
-#include "tuner/ipc/messages.hpp"
 #include "tuner/measure/measure_client.hpp"
+#include "tuner/measure/measure_messages.hpp"
 
 // What a measurement worker answers, and what that means for its jobs.
 namespace pascaline {
@@ -12,7 +12,7 @@ using nlohmann::json;
 
 }  // namespace
 
-void MeasureClient::handle(const json& message, std::vector<LaneEvent>& events) {
+void MeasureClient::handle(const json& message, std::vector<MeasureEvent>& events) {
   const std::string what = message.at("is").get<std::string>();
   if (what == "phase") {
     enter_phase(message);
@@ -65,8 +65,8 @@ void MeasureClient::enter_phase(const json& message) {
   }
 }
 
-void MeasureClient::hear_telemetry(const json& message, std::vector<LaneEvent>& events) {
-  LaneTelemetry telemetry;
+void MeasureClient::hear_telemetry(const json& message, std::vector<MeasureEvent>& events) {
+  MeasureTelemetry telemetry;
   message.at("unix_ms").get_to(telemetry.unix_ms);
   message.at("sensors").get_to(telemetry.sensors);
   telemetry.state = static_cast<GovernorState>(message.at("state").get<int>());
@@ -95,7 +95,7 @@ void MeasureClient::expect_trial(const json& message) const {
   }
 }
 
-void MeasureClient::cut_trial(const json& message, std::vector<LaneEvent>& events) {
+void MeasureClient::cut_trial(const json& message, std::vector<MeasureEvent>& events) {
   expect_trial(message);
   events.emplace_back(TrialCut{std::move(trials_.front())});
   trials_.pop_front();
@@ -104,7 +104,7 @@ void MeasureClient::cut_trial(const json& message, std::vector<LaneEvent>& event
   replace_if_idle();
 }
 
-void MeasureClient::finish_trial(const json& message, std::vector<LaneEvent>& events) {
+void MeasureClient::finish_trial(const json& message, std::vector<MeasureEvent>& events) {
   expect_trial(message);
   const auto id = message.at("id").get<std::uint64_t>();
   TrialDone done{id, message.at("trial").get<Trial>()};
@@ -116,7 +116,7 @@ void MeasureClient::finish_trial(const json& message, std::vector<LaneEvent>& ev
   replace_if_idle();
 }
 
-void MeasureClient::finish_finals(const json& message, std::vector<LaneEvent>& events) {
+void MeasureClient::finish_finals(const json& message, std::vector<MeasureEvent>& events) {
   FinalsDone done;
   done.id = finals_->id;
   if (!message.at("result").is_null()) {

@@ -18,7 +18,7 @@
 namespace pascaline {
 
 /// How a device is measured on.
-struct LaneOptions {
+struct MeasureClientOptions {
   std::string device = "emulator";
   std::string target;             ///< empty: the device's own architecture
   std::filesystem::path program;  ///< the pascaline executable
@@ -30,8 +30,8 @@ struct LaneOptions {
   Deadline deadline{};           ///< the worker stops measuring and waiting by itself then
 };
 
-/// The problem a lane measures configurations of.
-struct LaneProblem {
+/// The problem that configurations are measured of.
+struct MeasureProblem {
   const Space* space = nullptr;
   Problem problem;
   std::optional<Binary> reference;
@@ -56,7 +56,7 @@ struct FinalsJob {
   std::optional<double> allowed_s{};  ///< for all of it, less than what is left
 };
 
-// What a lane tells.
+// What a measurement client tells.
 struct TrialDone {
   std::uint64_t id = 0;
   Trial trial;
@@ -75,21 +75,21 @@ struct ProblemPrepared {};
 struct ProblemRefused {
   std::string reason;
 };
-struct LaneTelemetry {
+struct MeasureTelemetry {
   std::int64_t unix_ms = 0;
   Sensors sensors;
   GovernorState state = GovernorState::measuring;
   std::string reason;
   std::optional<double> canary_us;
 };
-struct LaneRestarted {  ///< the worker process was replaced; every job but the one to blame is done again
-  std::string reason;   ///< empty if a trial's or finalist's reason says it
+struct WorkerRestarted {  ///< the worker process was replaced; every job but the one to blame is done again
+  std::string reason;     ///< empty if a trial's or finalist's reason says it
 };
-struct LaneEnded {  ///< nothing more can be measured on the device
+struct MeasuringEnded {  ///< nothing more can be measured on the device
   std::string reason;
   bool gave_up = false;  ///< by the governor's decision
 };
-using LaneEvent = std::variant<TrialDone, TrialCut, FinalsDone, FinalistFailed, ProblemPrepared, ProblemRefused,
-                               LaneTelemetry, LaneRestarted, LaneEnded>;
+using MeasureEvent = std::variant<TrialDone, TrialCut, FinalsDone, FinalistFailed, ProblemPrepared, ProblemRefused,
+                                  MeasureTelemetry, WorkerRestarted, MeasuringEnded>;
 
 }  // namespace pascaline

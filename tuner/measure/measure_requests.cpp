@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "tuner/ipc/messages.hpp"
+#include "tuner/measure/measure_messages.hpp"
 
 namespace pascaline {
 namespace {
@@ -24,7 +24,7 @@ json or_null(const std::optional<double>& value) { return value ? json(*value) :
 
 }  // namespace
 
-json setup_request(const LaneOptions& options, const std::optional<double>& ends_at_s) {
+json setup_request(const MeasureClientOptions& options, const std::optional<double>& ends_at_s) {
   return {{"do", "setup"},
           {"device", options.device},
           {"target", options.target},
@@ -34,7 +34,7 @@ json setup_request(const LaneOptions& options, const std::optional<double>& ends
           {"ends_at_s", or_null(ends_at_s)}};
 }
 
-json problem_request(const LaneProblem& problem) {
+json problem_request(const MeasureProblem& problem) {
   return {{"do", "problem"},
           {"space", problem.space->json},
           {"name", problem.space->file},

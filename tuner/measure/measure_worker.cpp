@@ -2,11 +2,8 @@
 
 #include <unistd.h>
 
-#include <array>
-#include <cerrno>
 #include <chrono>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <utility>
 
@@ -14,8 +11,8 @@
 #include "core/util/parallel.hpp"
 #include "runtime/device/compile.hpp"
 #include "tuner/ipc/frames.hpp"
-#include "tuner/ipc/messages.hpp"
 #include "tuner/ipc/worker_process.hpp"
+#include "tuner/measure/measure_messages.hpp"
 #include "tuner/measure/trial_runner.hpp"
 #include "tuner/monitor/device_monitor.hpp"
 #include "tuner/monitor/sensor_trace.hpp"
@@ -30,23 +27,9 @@ double ms_since(Clock::time_point start) {
   return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
 }
 
-/// What the worker says, from the measuring and from the telemetry's thread.
-class MessageWriter {
- public:
-  void say(const json& message) {
-    const std::string bytes = frame_of(message);
-    const std::scoped_lock lock(mutex_);
-    parent_.say(bytes);
-  }
-
- private:
-  ParentPipe parent_;
-  std::mutex mutex_;
-};
-
 class MeasureServer {
  public:
-  explicit MeasureServer(MessageWriter& mouth) : writer_(mouth) {}
+  explicit MeasureServer(MessageWriter& writer) : writer_(writer) {}
 
   /// Does what a message asks for; false if this process is of no use any more.
   bool handle(const json& message) {
@@ -73,13 +56,13 @@ class MeasureServer {
   void trial(const json& message);
   void finals(const json& message);
   void phase(const json& id, std::string_view name) {
-    writer_.say({{"is", "phase"}, {"id", id}, {"phase", std::string(name)}});
+    writer_.send({{"is", "phase"}, {"id", id}, {"phase", std::string(name)}});
   }
   // Says so if the device is gone; the parent starts another process.
   void look_at_device() {
     if (runner_ && runner_->device_lost()) {
       lost_ = true;
-      writer_.say({{"is", "lost"}, {"reason", "a fault in a kernel made its process lose the device"}});
+      writer_.send({{"is", "lost"}, {"reason", "a fault in a kernel made its process lose the device"}});
     }
   }
 
@@ -117,12 +100,12 @@ void MeasureServer::setup(const json& message) {
   const auto trace = message.at("sensors").get<std::string>();
   DeviceMonitorHooks hooks;
   hooks.telemetry = [this](const MonitorReading& reading) {
-    writer_.say({{"is", "telemetry"},
-                 {"sensors", reading.sensors},
-                 {"state", static_cast<int>(reading.state)},
-                 {"reason", reading.reason},
-                 {"canary_us", reading.canary_us ? json(*reading.canary_us) : json(nullptr)},
-                 {"unix_ms", reading.unix_ms}});
+    writer_.send({{"is", "telemetry"},
+                  {"sensors", reading.sensors},
+                  {"state", static_cast<int>(reading.state)},
+                  {"reason", reading.reason},
+                  {"canary_us", reading.canary_us ? json(*reading.canary_us) : json(nullptr)},
+                  {"unix_ms", reading.unix_ms}});
   };
   if (!trace.empty()) {
     hooks.trace = SensorTrace::load(trace);
@@ -131,7 +114,7 @@ void MeasureServer::setup(const json& message) {
   set_end(message);
   phase(job_id_, "preheat");
   monitor_->preheat();
-  writer_.say({{"is", "ready"}, {"busy_ms", ms_since(start)}, {"waited_ms", waited_ms()}});
+  writer_.send({{"is", "ready"}, {"busy_ms", ms_since(start)}, {"waited_ms", waited_ms()}});
 }
 
 void MeasureServer::problem(const json& message) {
@@ -151,16 +134,16 @@ void MeasureServer::problem(const json& message) {
   } catch (const DeviceLostError&) {
     throw;
   } catch (const CudaError& error) {
-    writer_.say({{"is", "refused"}, {"reason", error.what()}});
+    writer_.send({{"is", "refused"}, {"reason", error.what()}});
     runner_.reset();
     return;
   } catch (const EmulatorError& error) {
-    writer_.say({{"is", "refused"}, {"reason", error.what()}});
+    writer_.send({{"is", "refused"}, {"reason", error.what()}});
     runner_.reset();
     return;
   }
   runner_->on_phase([this](std::string_view name) { phase(job_id_, name); });
-  writer_.say({{"is", "prepared"}, {"busy_ms", ms_since(start)}});
+  writer_.send({{"is", "prepared"}, {"busy_ms", ms_since(start)}});
 }
 
 void MeasureServer::trial(const json& message) {
@@ -174,11 +157,11 @@ void MeasureServer::trial(const json& message) {
   const Trial trial =
       runner_->run(Config::from_json(message.at("config")), compiled, message.at("best_us").get<double>());
   if (runner_->cut_short()) {
-    writer_.say({{"is", "cut"}, {"id", job_id_}, {"busy_ms", ms_since(start)}, {"waited_ms", waited_ms()}});
+    writer_.send({{"is", "cut"}, {"id", job_id_}, {"busy_ms", ms_since(start)}, {"waited_ms", waited_ms()}});
   } else if (runner_->gave_up()) {
-    writer_.say({{"is", "gave_up"}, {"reason", monitor_->reason()}});
+    writer_.send({{"is", "gave_up"}, {"reason", monitor_->reason()}});
   } else {
-    writer_.say(
+    writer_.send(
         {{"is", "trial"}, {"id", job_id_}, {"trial", trial}, {"busy_ms", ms_since(start)}, {"waited_ms", waited_ms()}});
   }
   look_at_device();
@@ -201,38 +184,23 @@ void MeasureServer::finals(const json& message) {
     return;
   }
   if (result && result->gave_up) {
-    writer_.say({{"is", "gave_up"}, {"reason", monitor_->reason()}});
+    writer_.send({{"is", "gave_up"}, {"reason", monitor_->reason()}});
   } else {
-    writer_.say({{"is", "finals"},
-                 {"id", job_id_},
-                 {"result", result ? json(*result) : json(nullptr)},
-                 {"busy_ms", ms_since(start)},
-                 {"waited_ms", waited_ms()}});
+    writer_.send({{"is", "finals"},
+                  {"id", job_id_},
+                  {"result", result ? json(*result) : json(nullptr)},
+                  {"busy_ms", ms_since(start)},
+                  {"waited_ms", waited_ms()}});
   }
   look_at_device();
-}
-
-// The next whole message from a descriptor; nothing once it has ended.
-std::optional<json> read_message(int descriptor, FrameReader& reader) {
-  std::array<char, 1 << 16> block{};
-  for (;;) {
-    if (auto message = reader.next()) {
-      return message;
-    }
-    const ssize_t count = ::read(descriptor, block.data(), block.size());
-    if (count == 0 || (count < 0 && errno != EINTR)) {
-      return std::nullopt;
-    }
-    reader.append({block.data(), static_cast<std::size_t>(std::max<ssize_t>(count, 0))});
-  }
 }
 
 }  // namespace
 
 int run_measure_worker() {
   end_with_parent();
-  MessageWriter mouth;
-  MeasureServer server(mouth);
+  MessageWriter writer;
+  MeasureServer server(writer);
   FrameReader reader;
   try {
     while (const auto message = read_message(STDIN_FILENO, reader)) {
@@ -242,9 +210,9 @@ int run_measure_worker() {
     }
     return 0;
   } catch (const DeviceLostError& error) {
-    mouth.say({{"is", "lost"}, {"reason", error.what()}});
+    writer.send({{"is", "lost"}, {"reason", error.what()}});
   } catch (const std::exception& error) {
-    mouth.say({{"is", "fault"}, {"reason", error.what()}});
+    writer.send({{"is", "fault"}, {"reason", error.what()}});
   }
   return 1;
 }

@@ -13,7 +13,7 @@ class WorkerDeadline {
  public:
   using Clock = std::chrono::steady_clock;
 
-  explicit WorkerDeadline(const LaneOptions& options)
+  explicit WorkerDeadline(const MeasureClientOptions& options)
       : patience_(options.patience),
         kernel_timeout_s_(options.kernel_timeout_s),
         sampling_s_(options.measure.budget_ms / 1000),

@@ -65,10 +65,10 @@ const SweepKernel& DevicePlan::kernel_of(const Problem& problem) const {
 }
 
 DevicePlan::Tasks DevicePlan::make_tasks(const std::vector<SweepProblem>& problems,
-                                         const std::function<void()>& go_on) const {
+                                         const std::function<void()>& check_time) const {
   Tasks tasks;
   for (const SweepProblem& problem : problems) {
-    go_on();
+    check_time();
     auto& task =
         tasks.emplace_back(std::make_unique<SweepTask>(kernel_of(problem.problem), problem, target_.limits, options_));
     task->index = tasks.size() - 1;
@@ -78,7 +78,7 @@ DevicePlan::Tasks DevicePlan::make_tasks(const std::vector<SweepProblem>& proble
 
 // Fills the contexts of kernels and tasks; again if it is called again, as where another process kept the database
 // locked.
-void DevicePlan::store_rows(Store& store, const Tasks& tasks, const std::function<void()>& go_on) {
+void DevicePlan::store_rows(Store& store, const Tasks& tasks, const std::function<void()>& check_time) {
   context_.device = store.device_id(device_row(info_));
   context_.toolkit = store.toolkit_id(toolkit_row(toolchain_, target_, info_));
   for (SweepKernel& kernel : kernels_) {
@@ -88,7 +88,7 @@ void DevicePlan::store_rows(Store& store, const Tasks& tasks, const std::functio
     kernel.context.space = store.space_id(space.kernel, space.hash, space.json);
   }
   for (const auto& task : tasks) {
-    go_on();
+    check_time();
     const ProblemSearch& search = task->search;
     task->context = task->kernel.context;
     task->context.problem = store.problem_id(search.wanted().problem, search.bound().flops(), search.bound().bytes());
@@ -117,19 +117,19 @@ void DevicePlan::recall(SweepRecorder& recorder, SweepTask& task, const std::str
 }
 
 void DevicePlan::plan(SweepRecorder& recorder, const std::vector<SweepProblem>& problems, const std::string& run,
-                      const std::function<void()>& go_on) {
+                      const std::function<void()>& check_time) {
   // Before the transaction: configurations may be counted for each, and others wait as long as it lasts.
-  Tasks tasks = make_tasks(problems, go_on);
+  Tasks tasks = make_tasks(problems, check_time);
   recorder.persist([&](Store& store) {
-    go_on();  // nobody else looks at the time while the database is locked
-    store.in_one_transaction([&] { store_rows(store, tasks, go_on); });
+    check_time();  // nobody else looks at the time while the database is locked
+    store.in_one_transaction([&] { store_rows(store, tasks, check_time); });
   });
   for (SweepKernel& kernel : kernels_) {
     kernel.measured =
         recorder.persist([&](Store& store) { return store.measured(context_.device, kernel.space->kernel); });
   }
   for (const auto& task : tasks) {
-    go_on();
+    check_time();
     recall(recorder, *task, run);
   }
   tasks_ = std::move(tasks);
@@ -284,7 +284,7 @@ void DevicePlan::fill_pool(bool closing) {
   }
 }
 
-// Tasks that wait for a lane, the most promising first.
+// Tasks that wait for a device, the most promising first.
 std::vector<SweepTask*> DevicePlan::in_order(std::optional<double> left_s) const {
   std::vector<SweepTask*> waiting;
   for (const auto& task : tasks_) {

@@ -33,20 +33,20 @@ class DevicePlan {
   DevicePlan(const std::vector<Space>& spaces, const SweepOptions& options, const DeviceInfo& info, std::size_t jobs);
 
   /// Stores the rows that every trial hangs on, all or none; makes the tasks and lets them recall what is known.
-  /// Throws Error for a problem that fits none of the spaces. `go_on` is called before each of many short steps: what
-  /// it throws ends the planning and passes.
+  /// Throws Error for a problem that fits none of the spaces. `check_time` is called before each of many short steps:
+  /// what it throws ends the planning and passes.
   void plan(SweepRecorder& recorder, const std::vector<SweepProblem>& problems, const std::string& run,
-            const std::function<void()>& go_on);
+            const std::function<void()>& check_time);
 
   /// Session that the trials of tasks belong to which no device has had yet.
   void set_session(std::int64_t session);
 
-  /// Keeps the compile workers busy, first with what lanes wait for, then with what comes next. With `closing` nothing
-  /// new is begun.
+  /// Keeps the compile workers busy, first with what devices wait for, then with what comes next. With `closing`
+  /// nothing new is begun.
   void fill_pool(bool closing);
   /// Takes what the compilers finished.
   [[nodiscard]] std::vector<Outcome> take_compiled();
-  /// The task a free lane should turn to, taken for it; nothing if there is none.
+  /// The task a free device should turn to, taken for it; nothing if there is none.
   /// `left_s`: until the sweep ends.
   [[nodiscard]] SweepTask* next_task(std::optional<double> left_s);
   /// Asks for the finalists' binaries that are not at hand.
@@ -75,8 +75,9 @@ class DevicePlan {
   };
 
   using Tasks = std::vector<std::unique_ptr<SweepTask>>;
-  [[nodiscard]] Tasks make_tasks(const std::vector<SweepProblem>& problems, const std::function<void()>& go_on) const;
-  void store_rows(Store& store, const Tasks& tasks, const std::function<void()>& go_on);
+  [[nodiscard]] Tasks make_tasks(const std::vector<SweepProblem>& problems,
+                                 const std::function<void()>& check_time) const;
+  void store_rows(Store& store, const Tasks& tasks, const std::function<void()>& check_time);
   void recall(SweepRecorder& recorder, SweepTask& task, const std::string& run) const;
   [[nodiscard]] CompileRequest request(const SweepTask& task, const Config& config) const;
   [[nodiscard]] CompileRequest reference_request(const SweepTask& task) const;

@@ -23,23 +23,23 @@ struct Overloaded : Handlers... {
 template <typename... Handlers>
 Overloaded(Handlers...) -> Overloaded<Handlers...>;
 
-LaneOptions lane_options(const SweepOptions& options, const DeviceInfo& device, const Deadline& deadline) {
-  LaneOptions lane;
-  lane.device = device.id;
-  lane.target = options.target;
-  lane.program = options.program.empty() ? "/proc/self/exe" : options.program;
-  lane.sensors = options.sensors;
-  lane.measure = options.measure;
-  lane.governor = options.governor;
-  lane.kernel_timeout_s = options.kernel_timeout_s;
-  lane.patience = options.patience;
-  lane.deadline = deadline;
+MeasureClientOptions lane_options(const SweepOptions& options, const DeviceInfo& device, const Deadline& deadline) {
+  MeasureClientOptions client;
+  client.device = device.id;
+  client.target = options.target;
+  client.program = options.program.empty() ? "/proc/self/exe" : options.program;
+  client.sensors = options.sensors;
+  client.measure = options.measure;
+  client.governor = options.governor;
+  client.kernel_timeout_s = options.kernel_timeout_s;
+  client.patience = options.patience;
+  client.deadline = deadline;
   if (const auto left_s = deadline.left_s()) {
-    lane.governor.preheat_limit_s = std::min(lane.governor.preheat_limit_s, kShareOfPreheat * *left_s);
+    client.governor.preheat_limit_s = std::min(client.governor.preheat_limit_s, kShareOfPreheat * *left_s);
   }
   // The host's clock is everybody's: what else runs on the machine is no reason to wait.
-  lane.governor.passive = lane.governor.passive || (device.kind == DeviceKind::emulator && options.sensors.empty());
-  return lane;
+  client.governor.passive = client.governor.passive || (device.kind == DeviceKind::emulator && options.sensors.empty());
+  return client;
 }
 
 }  // namespace
@@ -196,7 +196,7 @@ bool DeviceScheduler::set_problem() {
     return false;
   }
   if (reference.stage == TaskReference::Stage::none || reference.stage == TaskReference::Stage::ready) {
-    LaneProblem problem{&task_->search.bound().space(), task_->search.wanted().problem, std::nullopt, options_.seed};
+    MeasureProblem problem{&task_->search.bound().space(), task_->search.wanted().problem, std::nullopt, options_.seed};
     if (reference.stage == TaskReference::Stage::ready) {
       problem.reference = reference.binary;
     }
@@ -260,21 +260,21 @@ void DeviceScheduler::run_out(bool at_once) {
 }
 
 void DeviceScheduler::pump() {
-  std::vector<LaneEvent> events;
+  std::vector<MeasureEvent> events;
   client_.pump(events);
-  for (const LaneEvent& event : events) {
+  for (const MeasureEvent& event : events) {
     std::visit(Overloaded{[&](const TrialDone& done) { on_trial(done); }, [&](const TrialCut& cut) { on_cut(cut); },
                           [&](const FinalsDone& done) { on_finals(done); },
                           [&](const FinalistFailed& failed) { on_finalist_failed(failed); },
                           [&](const ProblemPrepared&) { turn_.preparation = Preparation::ready; },
                           [&](const ProblemRefused& refused) { leave_out(refused.reason); },
-                          [&](const LaneTelemetry& telemetry) {
+                          [&](const MeasureTelemetry& telemetry) {
                             if (const std::string line = status_.hear(telemetry); !line.empty()) {
                               recorder_.note(line);
                             }
                           },
-                          [&](const LaneRestarted& restarted) { on_restarted(restarted); },
-                          [&](const LaneEnded& ended) { on_ended(ended); }},
+                          [&](const WorkerRestarted& restarted) { on_restarted(restarted); },
+                          [&](const MeasuringEnded& ended) { on_ended(ended); }},
                event);
   }
 }
@@ -301,15 +301,15 @@ void DeviceScheduler::on_cut(TrialCut cut) {
   on_device_.erase(found);
 }
 
-void DeviceScheduler::on_restarted(const LaneRestarted& restarted) {
+void DeviceScheduler::on_restarted(const WorkerRestarted& restarted) {
   ++recorder_.summary().restarts;
   if (!restarted.reason.empty()) {
     recorder_.note(fmt::format("{}: {}; its process is replaced", status_.device(), restarted.reason));
   }
 }
 
-void DeviceScheduler::on_ended(const LaneEnded& ended) {
-  ended_because_ = fmt::format("{}: {}", status_.device(), ended.reason);
+void DeviceScheduler::on_ended(const MeasuringEnded& ended) {
+  end_reason_ = fmt::format("{}: {}", status_.device(), ended.reason);
   gave_up_ = ended.gave_up;
   recorder_.note(fmt::format("{} is no longer used: {}", status_.device(), ended.reason));
   if (task_ == nullptr) {
@@ -320,8 +320,8 @@ void DeviceScheduler::on_ended(const LaneEnded& ended) {
   release_task(false);
 }
 
-LaneView DeviceScheduler::view() const {
-  LaneView view = status_.view(task_, plan_.tasks().size(), options_.trials < kUnlimitedTrials);
+DeviceProgress DeviceScheduler::view() const {
+  DeviceProgress view = status_.view(task_, plan_.tasks().size(), options_.trials < kUnlimitedTrials);
   view.stage = client_.ended()                                           ? "lost"
                : task_ == nullptr                                        ? "idle"
                : client_.worker_process() <= 0 && client_.restarts() > 0 ? "restarting"

@@ -59,9 +59,9 @@ class DeviceScheduler {
   [[nodiscard]] const MeasureClient& client() const noexcept { return client_; }
   [[nodiscard]] std::int64_t session() const noexcept { return session_; }
   [[nodiscard]] const std::string& device() const noexcept { return status_.device(); }
-  [[nodiscard]] const std::string& ended_because() const noexcept { return ended_because_; }
+  [[nodiscard]] const std::string& end_reason() const noexcept { return end_reason_; }
   [[nodiscard]] bool gave_up() const noexcept { return gave_up_; }
-  [[nodiscard]] LaneView view() const;
+  [[nodiscard]] DeviceProgress view() const;
   /// Readings since the last call.
   [[nodiscard]] std::vector<TelemetryRow> take_telemetry() { return status_.take_telemetry(); }
 
@@ -109,8 +109,8 @@ class DeviceScheduler {
   void on_cut(TrialCut cut);
   void on_finals(const FinalsDone& done);
   void on_finalist_failed(const FinalistFailed& failed);
-  void on_restarted(const LaneRestarted& restarted);
-  void on_ended(const LaneEnded& ended);
+  void on_restarted(const WorkerRestarted& restarted);
+  void on_ended(const MeasuringEnded& ended);
 
   // Finals: device_scheduler_finals.cpp.
   void begin_finals(bool last, std::optional<double> allowed_s);
@@ -136,7 +136,7 @@ class DeviceScheduler {
   std::optional<double> left_s_{};  ///< until the sweep ends, when it was last told
   std::map<std::uint64_t, OnDevice> on_device_;
   std::uint64_t next_job_ = 1;
-  std::string ended_because_;
+  std::string end_reason_;
   bool gave_up_ = false;
 };
 

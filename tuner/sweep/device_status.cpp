@@ -11,7 +11,7 @@ DeviceStatus::DeviceStatus(const DeviceInfo& device) {
   view_.name = device.name;
 }
 
-std::string DeviceStatus::hear(const LaneTelemetry& telemetry) {
+std::string DeviceStatus::hear(const MeasureTelemetry& telemetry) {
   const Sensors& sensors = telemetry.sensors;
   view_.temperature_c = sensors.temperature_c;
   view_.sm_clock_mhz = sensors.sm_clock_mhz;
@@ -45,8 +45,8 @@ bool DeviceStatus::measuring() const {
 
 std::vector<TelemetryRow> DeviceStatus::take_telemetry() { return std::exchange(telemetry_, {}); }
 
-LaneView DeviceStatus::view(const SweepTask* task, std::size_t tasks, bool limited) const {
-  LaneView view = view_;
+DeviceProgress DeviceStatus::view(const SweepTask* task, std::size_t tasks, bool limited) const {
+  DeviceProgress view = view_;
   if (task != nullptr) {
     const ProblemSearch& search = task->search;
     view.problem = search.wanted().problem.text();

@@ -18,17 +18,17 @@ class DeviceStatus {
 
   [[nodiscard]] const std::string& device() const noexcept { return view_.device; }
   /// Takes a reading in; returns a line to be told if the governor has begun to wait, else an empty text.
-  [[nodiscard]] std::string hear(const LaneTelemetry& telemetry);
+  [[nodiscard]] std::string hear(const MeasureTelemetry& telemetry);
   /// Whether the governor lets it measure, as far as is known.
   [[nodiscard]] bool measuring() const;
   [[nodiscard]] bool tells_power() const noexcept { return view_.power_w.has_value(); }
   /// Readings since the last call.
   [[nodiscard]] std::vector<TelemetryRow> take_telemetry();
   /// For people: the device, and the task it works on, one of so many, if there is one. `stage` is left to the caller.
-  [[nodiscard]] LaneView view(const SweepTask* task, std::size_t tasks, bool limited) const;
+  [[nodiscard]] DeviceProgress view(const SweepTask* task, std::size_t tasks, bool limited) const;
 
  private:
-  LaneView view_;
+  DeviceProgress view_;
   std::vector<TelemetryRow> telemetry_;
 };
 

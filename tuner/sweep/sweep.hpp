@@ -56,7 +56,6 @@ struct SweepOptions {
   std::filesystem::path sensors;  ///< a trace that stands for the card's sensors; empty: the card's own
   double kernel_timeout_s = 60;   ///< of one launch while nothing is known of how long they take
   double patience = 1;            ///< factor on how long a worker may be silent over all but launches
-  double spent_s = 0;             ///< of the budget, before the sweep began
   double database_wait_s = 3;     ///< of another process's lock, before that is told
   bool retry_failed = false;      ///< try again what timed out, crashed or could not be launched in earlier runs
   std::string command_line;       ///< for the record
@@ -106,7 +105,7 @@ struct SweepSummary {
   double compile_s = 0;                  ///< compilers working, added up
   bool interrupted = false;              ///< before the plan was done
   bool gave_up = false;                  ///< a governor did
-  std::string ended_because;             ///< why devices were lost or given up, if they were
+  std::string end_reason;                ///< why devices were lost or given up, if they were
   std::vector<std::string> not_reached;  ///< problems without a trial in this run, each of each kind of device
   std::vector<std::string> left_out{};   ///< "problem: reason", of problems that cannot be tuned here
   std::vector<PhaseTime> phases{};       ///< by kind of device, in the order prompt, token, image, others

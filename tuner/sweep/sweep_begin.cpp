@@ -100,7 +100,7 @@ SweepRun::SweepRun(const std::vector<Space>& spaces, const std::vector<SweepProb
   earlier_ = earlier_sessions();
   start_clock();
   for (const auto& plan : plans_) {
-    plan->plan(recorder_, problems, options.resume_run, [&] { go_on_planning(problems.size()); });
+    plan->plan(recorder_, problems, options.resume_run, [&] { check_planning_time(problems.size()); });
     const std::int64_t device = plan->context().device;
     if (const int settled = recorder_.persist([&](Store& store) { return store.settle_attempts(device); });
         settled > 0) {
@@ -118,7 +118,7 @@ SweepRun::SweepRun(const std::vector<Space>& spaces, const std::vector<SweepProb
   for (const auto& plan : plans_) {
     for (const DeviceInfo& info : devices) {
       if (same_model(info, plan->info())) {
-        add_lane(*plan, info);
+        add_device(*plan, info);
       }
     }
   }
@@ -128,7 +128,7 @@ SweepRun::SweepRun(const std::vector<Space>& spaces, const std::vector<SweepProb
 
 // From the call on: opening devices and reading the database are part of the time.
 void SweepRun::start_clock() {
-  const double spent_s = options_.spent_s + static_cast<double>(spent_ms()) / 1000;
+  const double spent_s = static_cast<double>(spent_ms()) / 1000;
   const std::optional<double> left_s =
       options_.budget_s ? std::optional(std::max(0.0, *options_.budget_s - spent_s)) : std::nullopt;
   deadline_ = Deadline(left_s, options_.until);
@@ -137,7 +137,7 @@ void SweepRun::start_clock() {
 
 // A plan of many problems takes time, too. One that is nearly done is finished all the same: then the run can be gone
 // on with, and what it did not reach is told.
-void SweepRun::go_on_planning(std::size_t problems) {
+void SweepRun::check_planning_time(std::size_t problems) {
   if (!stop_ && !deadline_.over()) {
     return;
   }
@@ -171,7 +171,7 @@ std::vector<SessionRow> SweepRun::earlier_sessions() {
   return found;
 }
 
-void SweepRun::add_lane(DevicePlan& plan, const DeviceInfo& device) {
+void SweepRun::add_device(DevicePlan& plan, const DeviceInfo& device) {
   for (const auto& [uuid, process] : others_) {
     if (uuid == device.uuid) {
       recorder_.note(fmt::format("warning: process {} also measures on {}; concurrent measurements are unreliable",
@@ -201,10 +201,11 @@ void SweepRun::add_lane(DevicePlan& plan, const DeviceInfo& device) {
         [&](Store& store) { return store.begin_session(session, plan.context().device, plan.context().toolkit); });
   }
   summary_.session = summary_.session == 0 ? id : summary_.session;
-  if (std::none_of(lanes_.begin(), lanes_.end(), [&](const Lane& lane) { return lane.plan == &plan; })) {
+  if (std::none_of(devices_.begin(), devices_.end(),
+                   [&](const ScheduledDevice& scheduled) { return scheduled.plan == &plan; })) {
     plan.set_session(id);
   }
-  lanes_.push_back({&plan, std::make_unique<DeviceScheduler>(plan, recorder_, options_, device, id, deadline_)});
+  devices_.push_back({&plan, std::make_unique<DeviceScheduler>(plan, recorder_, options_, device, id, deadline_)});
 }
 
 // What the run's earlier processes stored counts as this one's.
@@ -227,8 +228,8 @@ void SweepRun::count_earlier_trials() {
 std::optional<double> SweepRun::expected_s() const {
   double seconds = 0;
   for (const auto& plan : plans_) {
-    const auto lanes =
-        std::count_if(lanes_.begin(), lanes_.end(), [&](const Lane& lane) { return lane.plan == plan.get(); });
+    const auto count = std::count_if(devices_.begin(), devices_.end(),
+                                     [&](const ScheduledDevice& scheduled) { return scheduled.plan == plan.get(); });
     double plan_s = 0;
     for (const SweepKernel& kernel : plan->kernels()) {
       PlannedWork work;
@@ -246,7 +247,7 @@ std::optional<double> SweepRun::expected_s() const {
       }
       plan_s += *kernel_s;
     }
-    seconds = std::max(seconds, plan_s / static_cast<double>(std::max<std::ptrdiff_t>(1, lanes)));
+    seconds = std::max(seconds, plan_s / static_cast<double>(std::max<std::ptrdiff_t>(1, count)));
   }
   return seconds;
 }
@@ -256,9 +257,9 @@ void SweepRun::tell_plan() {
   for (const auto& plan : plans_) {
     const Toolchain& toolchain = plan->toolchain();
     std::vector<std::string> ids;
-    for (const Lane& lane : lanes_) {
-      if (lane.plan == plan.get()) {
-        ids.push_back(lane.scheduler->device());
+    for (const ScheduledDevice& scheduled : devices_) {
+      if (scheduled.plan == plan.get()) {
+        ids.push_back(scheduled.scheduler->device());
       }
     }
     recorder_.note(fmt::format("{} ({}), {} {} for {}, {} compile workers", plan->info().name, fmt::join(ids, ", "),

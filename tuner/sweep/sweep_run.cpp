@@ -38,22 +38,23 @@ SweepSummary SweepRun::run() {
     end_failed();
     throw;
   }
-  const bool nothing_ran = std::all_of(lanes_.begin(), lanes_.end(), [](const Lane& lane) {
-    return lane.scheduler->ended() && !lane.scheduler->gave_up() && lane.scheduler->client().busy_ms() == 0;
+  const bool nothing_ran = std::all_of(devices_.begin(), devices_.end(), [](const ScheduledDevice& scheduled) {
+    return scheduled.scheduler->ended() && !scheduled.scheduler->gave_up() &&
+           scheduled.scheduler->client().busy_ms() == 0;
   });
   if (nothing_ran && summary_.trials == trials_at_start_) {
-    throw Error(summary_.ended_because);
+    throw Error(summary_.end_reason);
   }
   return summary_;
 }
 
 void SweepRun::sum_up() {
-  for (const Lane& lane : lanes_) {
-    summary_.busy_s += lane.scheduler->client().busy_ms() / 1000;
-    summary_.waited_s += lane.scheduler->client().waited_ms() / 1000;
-    summary_.gave_up = summary_.gave_up || lane.scheduler->gave_up();
-    if (!lane.scheduler->ended_because().empty()) {
-      summary_.ended_because += (summary_.ended_because.empty() ? "" : "; ") + lane.scheduler->ended_because();
+  for (const ScheduledDevice& scheduled : devices_) {
+    summary_.busy_s += scheduled.scheduler->client().busy_ms() / 1000;
+    summary_.waited_s += scheduled.scheduler->client().waited_ms() / 1000;
+    summary_.gave_up = summary_.gave_up || scheduled.scheduler->gave_up();
+    if (!scheduled.scheduler->end_reason().empty()) {
+      summary_.end_reason += (summary_.end_reason.empty() ? "" : "; ") + scheduled.scheduler->end_reason();
     }
   }
   for (const auto& plan : plans_) {
@@ -84,13 +85,13 @@ void SweepRun::check_any_left() const {
 }
 
 void SweepRun::work() {
-  for (const Lane& lane : lanes_) {
-    if (!lane.plan->all_over() && !stop_) {
-      lane.scheduler->warm_up();
+  for (const ScheduledDevice& scheduled : devices_) {
+    if (!scheduled.plan->all_over() && !stop_) {
+      scheduled.scheduler->warm_up();
     }
   }
   for (;;) {
-    closing_ = closing_ || closing();  // once begun it stays: a lane that is done must not begin anew
+    closing_ = closing_ || closing();  // once begun it stays: a device that is done must not begin anew
     for (const auto& plan : plans_) {
       plan->fill_pool(closing_ || stop_);
     }
@@ -112,13 +113,13 @@ void SweepRun::feed() {
     over_at_ = Clock::now();
     closing_ = true;
   }
-  for (const Lane& lane : lanes_) {
+  for (const ScheduledDevice& scheduled : devices_) {
     if (over_at_) {
-      lane.scheduler->run_out(Clock::now() - *over_at_ >= kOvertime);
+      scheduled.scheduler->run_out(Clock::now() - *over_at_ >= kOvertime);
     } else {
-      lane.scheduler->feed(closing_, stop_, slice(*lane.plan));
+      scheduled.scheduler->feed(closing_, stop_, slice(*scheduled.plan));
     }
-    lane.scheduler->pump();
+    scheduled.scheduler->pump();
   }
 }
 
@@ -135,20 +136,22 @@ bool SweepRun::closing() const {
     }
   }
   double reserve_s = 0;
-  for (const Lane& lane : lanes_) {
-    reserve_s = std::max(reserve_s, lane.scheduler->reserve_s(limit_s_.value_or(*left_s)));
+  for (const ScheduledDevice& scheduled : devices_) {
+    reserve_s = std::max(reserve_s, scheduled.scheduler->reserve_s(limit_s_.value_or(*left_s)));
   }
   return *left_s <= reserve_s;
 }
 
 bool SweepRun::done(bool closing) const {
-  const bool quiet = std::all_of(lanes_.begin(), lanes_.end(),
-                                 [](const Lane& lane) { return lane.scheduler->idle() || lane.scheduler->ended(); });
-  const bool lost = std::all_of(lanes_.begin(), lanes_.end(), [](const Lane& lane) { return lane.scheduler->ended(); });
+  const bool quiet = std::all_of(devices_.begin(), devices_.end(), [](const ScheduledDevice& scheduled) {
+    return scheduled.scheduler->idle() || scheduled.scheduler->ended();
+  });
+  const bool lost = std::all_of(devices_.begin(), devices_.end(),
+                                [](const ScheduledDevice& scheduled) { return scheduled.scheduler->ended(); });
   // A model whose devices are all lost leaves its part of the plan undone.
   const bool nothing_left = std::all_of(plans_.begin(), plans_.end(), [&](const auto& plan) {
-    return plan->all_over() || std::all_of(lanes_.begin(), lanes_.end(), [&](const Lane& lane) {
-             return lane.plan != plan.get() || lane.scheduler->ended();
+    return plan->all_over() || std::all_of(devices_.begin(), devices_.end(), [&](const ScheduledDevice& scheduled) {
+             return scheduled.plan != plan.get() || scheduled.scheduler->ended();
            });
   });
   return lost || (quiet && (stop_ || closing || nothing_left));
@@ -171,10 +174,10 @@ void SweepRun::wait() {
       waits.push_back({descriptor, POLLIN, 0});
     }
   }
-  for (const Lane& lane : lanes_) {
-    waits.push_back({lane.scheduler->client().descriptor(), POLLIN, 0});  // poll passes over negative ones
-    waits.push_back({lane.scheduler->client().write_descriptor(), POLLOUT, 0});
-    until = std::min(until, lane.scheduler->client().deadline());
+  for (const ScheduledDevice& scheduled : devices_) {
+    waits.push_back({scheduled.scheduler->client().descriptor(), POLLIN, 0});  // poll passes over negative ones
+    waits.push_back({scheduled.scheduler->client().write_descriptor(), POLLOUT, 0});
+    until = std::min(until, scheduled.scheduler->client().deadline());
   }
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now());
   ::poll(waits.data(), waits.size(), static_cast<int>(std::max<std::int64_t>(0, left.count())));
@@ -187,27 +190,27 @@ std::optional<Slice> SweepRun::slice(const DevicePlan& plan) const {
   if (!left_s) {
     return std::nullopt;
   }
-  double lanes = 0;
-  for (const Lane& lane : lanes_) {
-    lanes += lane.plan == &plan && !lane.scheduler->ended() ? 1 : 0;
+  double devices = 0;
+  for (const ScheduledDevice& scheduled : devices_) {
+    devices += scheduled.plan == &plan && !scheduled.scheduler->ended() ? 1 : 0;
   }
-  lanes = std::max(1.0, lanes);
+  devices = std::max(1.0, devices);
   double unfinished = 0;
   double untried = 0;
   for (const auto& task : plan.tasks()) {
     unfinished += task->state.over() ? 0 : 1;
     untried += !task->state.taken() && task->untried() && task->put_off_s == 0 ? 1 : 0;
   }
-  const double all_s = *left_s * lanes;
+  const double all_s = *left_s * devices;
   const double problems = std::max(1.0, static_cast<double>(plan.tasks().size()));
-  const double share_s = all_s / (untried + lanes);
+  const double share_s = all_s / (untried + devices);
   Slice slice;
   slice.left_s = *left_s;
   slice.others_untried = untried > 0;
   slice.longest_s = untried > 0 ? kSearchShare * share_s : std::numeric_limits<double>::infinity();
   slice.wanted_s = std::min(std::clamp(all_s / (problems * kSlicesEach), kShortestSliceSeconds, kLongestSliceSeconds),
                             slice.longest_s);
-  const double finals_s = untried > 0 ? (1 - kSearchShare) * share_s : all_s / (2 * std::max(lanes, unfinished));
+  const double finals_s = untried > 0 ? (1 - kSearchShare) * share_s : all_s / (2 * std::max(devices, unfinished));
   slice.finals_s = std::min(*left_s, finals_s);
   return slice;
 }
@@ -245,8 +248,8 @@ std::vector<std::string> SweepRun::not_reached() const {
 
 SweepView SweepRun::view(bool last) const {
   SweepView view;
-  for (const Lane& lane : lanes_) {
-    view.lanes.push_back(lane.scheduler->view());
+  for (const ScheduledDevice& scheduled : devices_) {
+    view.devices.push_back(scheduled.scheduler->view());
   }
   view.trials = summary_.trials;
   view.usable = summary_.ok;
@@ -290,11 +293,11 @@ void SweepRun::tell(bool last) {
   noted_ = now;
   look_for_database();
   SweepView whole = view;
-  whole.lanes.clear();
-  for (std::size_t i = 0; i < lanes_.size(); ++i) {
-    const std::vector<TelemetryRow> readings = lanes_[i].scheduler->take_telemetry();
+  whole.devices.clear();
+  for (std::size_t i = 0; i < devices_.size(); ++i) {
+    const std::vector<TelemetryRow> readings = devices_[i].scheduler->take_telemetry();
     recorder_.persist([&](Store& store) {
-      store.note_progress(lanes_[i].scheduler->session(), spent_ms(), session_progress_text(view.lanes[i], whole),
+      store.note_progress(devices_[i].scheduler->session(), spent_ms(), session_progress_text(view.devices[i], whole),
                           readings);
     });
   }
@@ -315,19 +318,19 @@ void SweepRun::look_for_database() {
 }
 
 void SweepRun::finish(const std::string& state) {
-  for (const Lane& lane : lanes_) {
-    recorder_.persist([&](Store& store) { store.end_session(lane.scheduler->session(), state); });
+  for (const ScheduledDevice& scheduled : devices_) {
+    recorder_.persist([&](Store& store) { store.end_session(scheduled.scheduler->session(), state); });
   }
 }
 
 // Called while another fault is on its way up: a database that fails now must not hide it.
 void SweepRun::end_failed() noexcept {
   try {
-    for (const Lane& lane : lanes_) {
-      store_.end_session(lane.scheduler->session(), "failed");
+    for (const ScheduledDevice& scheduled : devices_) {
+      store_.end_session(scheduled.scheduler->session(), "failed");
     }
   } catch (const std::exception& error) {
-    summary_.ended_because = error.what();  // stays "running" until a later sweep finds its process dead
+    summary_.end_reason = error.what();  // stays "running" until a later sweep finds its process dead
   }
 }
 

@@ -31,16 +31,16 @@ class SweepRun {
 
  private:
   using Clock = std::chrono::steady_clock;
-  struct Lane {
+  struct ScheduledDevice {
     DevicePlan* plan = nullptr;
     std::unique_ptr<DeviceScheduler> scheduler;
   };
 
   [[nodiscard]] std::vector<SessionRow> earlier_sessions();
-  void add_lane(DevicePlan& plan, const DeviceInfo& device);
+  void add_device(DevicePlan& plan, const DeviceInfo& device);
   void count_earlier_trials();
   void start_clock();
-  void go_on_planning(std::size_t problems);
+  void check_planning_time(std::size_t problems);
   [[nodiscard]] std::optional<double> expected_s() const;
   void tell_plan();
 
@@ -73,7 +73,7 @@ class SweepRun {
   std::int64_t earlier_spent_ms_ = 0;
   std::vector<std::pair<std::string, std::int64_t>> others_;  ///< GPUs that other sweeps are using, and who
   std::vector<std::unique_ptr<DevicePlan>> plans_;
-  std::vector<Lane> lanes_;
+  std::vector<ScheduledDevice> devices_;
   Deadline deadline_;
   std::optional<double> limit_s_;                     ///< what was left of it at first
   std::optional<Clock::time_point> over_at_;          ///< when it was found to be over

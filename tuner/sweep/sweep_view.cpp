@@ -57,50 +57,50 @@ void read(const Json& json, const char* key, std::vector<std::string>& into) {
 
 }  // namespace
 
-void to_json(Json& json, const LaneView& lane) {
-  json = {{"device", lane.device},
-          {"name", lane.name},
-          {"problem", lane.problem},
-          {"label", lane.label},
-          {"problem_index", lane.problem_index},
-          {"problem_count", lane.problem_count},
-          {"stage", lane.stage},
-          {"done", lane.done},
-          {"planned", lane.planned},
-          {"best_us", number(lane.best_us)},
-          {"default_us", number(lane.default_us)},
-          {"temperature_c", number(lane.temperature_c)},
-          {"sm_clock_mhz", number(lane.sm_clock_mhz)},
-          {"power_w", number(lane.power_w)},
-          {"governor", lane.governor},
-          {"governor_reason", lane.governor_reason}};
+void to_json(Json& json, const DeviceProgress& device) {
+  json = {{"device", device.device},
+          {"name", device.name},
+          {"problem", device.problem},
+          {"label", device.label},
+          {"problem_index", device.problem_index},
+          {"problem_count", device.problem_count},
+          {"stage", device.stage},
+          {"done", device.done},
+          {"planned", device.planned},
+          {"best_us", number(device.best_us)},
+          {"default_us", number(device.default_us)},
+          {"temperature_c", number(device.temperature_c)},
+          {"sm_clock_mhz", number(device.sm_clock_mhz)},
+          {"power_w", number(device.power_w)},
+          {"governor", device.governor},
+          {"governor_reason", device.governor_reason}};
 }
 
-void from_json(const Json& json, LaneView& lane) {
-  lane = {};
+void from_json(const Json& json, DeviceProgress& device) {
+  device = {};
   if (!json.is_object()) {
     return;
   }
-  read(json, "device", lane.device);
-  read(json, "name", lane.name);
-  read(json, "problem", lane.problem);
-  read(json, "label", lane.label);
-  read(json, "problem_index", lane.problem_index);
-  read(json, "problem_count", lane.problem_count);
-  read(json, "stage", lane.stage);
-  read(json, "done", lane.done);
-  read(json, "planned", lane.planned);
-  read(json, "best_us", lane.best_us);
-  read(json, "default_us", lane.default_us);
-  read(json, "temperature_c", lane.temperature_c);
-  read(json, "sm_clock_mhz", lane.sm_clock_mhz);
-  read(json, "power_w", lane.power_w);
-  read(json, "governor", lane.governor);
-  read(json, "governor_reason", lane.governor_reason);
+  read(json, "device", device.device);
+  read(json, "name", device.name);
+  read(json, "problem", device.problem);
+  read(json, "label", device.label);
+  read(json, "problem_index", device.problem_index);
+  read(json, "problem_count", device.problem_count);
+  read(json, "stage", device.stage);
+  read(json, "done", device.done);
+  read(json, "planned", device.planned);
+  read(json, "best_us", device.best_us);
+  read(json, "default_us", device.default_us);
+  read(json, "temperature_c", device.temperature_c);
+  read(json, "sm_clock_mhz", device.sm_clock_mhz);
+  read(json, "power_w", device.power_w);
+  read(json, "governor", device.governor);
+  read(json, "governor_reason", device.governor_reason);
 }
 
 void to_json(Json& json, const SweepView& sweep) {
-  json = {{"lanes", sweep.lanes},
+  json = {{"devices", sweep.devices},
           {"trials", sweep.trials},
           {"usable", sweep.usable},
           {"duplicates", sweep.duplicates},
@@ -121,9 +121,9 @@ void from_json(const Json& json, SweepView& sweep) {
   if (!json.is_object()) {
     return;
   }
-  const auto lanes = json.find("lanes");
-  if (lanes != json.end() && lanes->is_array()) {
-    sweep.lanes = lanes->get<std::vector<LaneView>>();
+  const auto devices = json.find("devices");
+  if (devices != json.end() && devices->is_array()) {
+    sweep.devices = devices->get<std::vector<DeviceProgress>>();
   }
   read(json, "trials", sweep.trials);
   read(json, "usable", sweep.usable);
@@ -140,19 +140,19 @@ void from_json(const Json& json, SweepView& sweep) {
   read(json, "budget_left_s", sweep.budget_left_s);
 }
 
-std::string session_progress_text(const LaneView& lane, const SweepView& sweep) {
+std::string session_progress_text(const DeviceProgress& device, const SweepView& sweep) {
   Json whole = sweep;
-  whole.erase("lanes");
-  return Json{{"lane", lane}, {"sweep", std::move(whole)}}.dump(-1, ' ', false, Json::error_handler_t::replace);
+  whole.erase("devices");
+  return Json{{"device", device}, {"sweep", std::move(whole)}}.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 std::optional<SweepView> read_session_progress(const std::string& text) {
   const Json json = Json::parse(text, nullptr, false);
-  if (!json.is_object() || (!json.contains("lane") && !json.contains("sweep"))) {
+  if (!json.is_object() || (!json.contains("device") && !json.contains("sweep"))) {
     return std::nullopt;
   }
   SweepView sweep = json.value("sweep", Json::object()).get<SweepView>();
-  sweep.lanes = {json.value("lane", Json::object()).get<LaneView>()};
+  sweep.devices = {json.value("device", Json::object()).get<DeviceProgress>()};
   return sweep;
 }
 

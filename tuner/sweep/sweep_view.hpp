@@ -10,7 +10,7 @@
 namespace pascaline {
 
 /// What one device of a running sweep is doing.
-struct LaneView {
+struct DeviceProgress {
   std::string device{};           ///< "cuda:0"
   std::string name{};             ///< "NVIDIA H200"
   std::string problem{};          ///< its dimensions; empty: none at the moment
@@ -28,12 +28,12 @@ struct LaneView {
   std::optional<double> power_w{};
   std::string governor{};         ///< "preheating", "measuring", "settling", "cooling" or "gave_up"; may be empty
   std::string governor_reason{};  ///< why it waits or gave up; empty while it measures
-  friend bool operator==(const LaneView&, const LaneView&) = default;
+  friend bool operator==(const DeviceProgress&, const DeviceProgress&) = default;
 };
 
 /// A running sweep as people look at it.
 struct SweepView {
-  std::vector<LaneView> lanes{};
+  std::vector<DeviceProgress> devices{};
   int trials = 0;
   int usable = 0;
   int duplicates = 0;  ///< same code as another configuration
@@ -52,15 +52,15 @@ struct SweepView {
 
 // A key that is missing, null or of another type leaves the member as it was made, and unknown keys are passed over:
 // the program that wrote may be older or newer than the one that reads.
-void to_json(nlohmann::json& json, const LaneView& lane);
-void from_json(const nlohmann::json& json, LaneView& lane);
+void to_json(nlohmann::json& json, const DeviceProgress& device);
+void from_json(const nlohmann::json& json, DeviceProgress& device);
 void to_json(nlohmann::json& json, const SweepView& sweep);
 void from_json(const nlohmann::json& json, SweepView& sweep);
 
-/// What a session stores of its sweep: {"lane": its own lane, "sweep": the whole without lanes}. Bytes that are not
-/// UTF-8 are replaced.
-[[nodiscard]] std::string session_progress_text(const LaneView& lane, const SweepView& sweep);
-/// The reverse: a sweep with that one lane; none if the text holds neither.
+/// What a session stores of its sweep: {"device": its own device, "sweep": the whole without devices}. Bytes that are
+/// not UTF-8 are replaced.
+[[nodiscard]] std::string session_progress_text(const DeviceProgress& device, const SweepView& sweep);
+/// The reverse: a sweep with that one device; none if the text holds neither.
 [[nodiscard]] std::optional<SweepView> read_session_progress(const std::string& text);
 
 }  // namespace pascaline

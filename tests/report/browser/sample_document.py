@@ -232,7 +232,7 @@ class Maker:
                  **{name: value for name, value in phase.items() if name != "types"}},
                 {**phase, "phase": "decode", "per": "token", "symbols": {"T": 1024}, "default_us": 41_000.0, "best_us": 39_500.0,
                  "gain": 1.038, "gain_low": 1.01, "gain_high": 1.06, "confidence": 0.97, "untuned": [], "tuned": 31},
-                {**phase, "phase": "picture", "per": "picture", "symbols": {}, "tuned": 0, "default_us": 0, "best_us": 0,
+                {**phase, "phase": "image", "per": "image", "symbols": {}, "tuned": 0, "default_us": 0, "best_us": 0,
                  "gain": None, "gain_low": None, "gain_high": None, "confidence": None, "untuned": untuned}]} if workload else None,
             "kernels": kernels, "failures": self.failures(), "failures_more": 13}
 

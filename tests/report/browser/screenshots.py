@@ -1,4 +1,4 @@
-"""Pictures of a report's pages, for the documentation and to look at:
+"""Screenshots of a report's pages, for the documentation and to look at:
 
     screenshots.py REPORT.html FOLDER [--width 1400] [--height 900] [--dark] [--whole] [FRAGMENT...]
 
@@ -27,10 +27,10 @@ def take(browser, page, fragment, arguments):
         height = arguments.height
     # Charts are drawn when they come near the screen and again when its size has changed.
     time.sleep(1)
-    picture = browser.execute_cdp_cmd("Page.captureScreenshot", {
+    screenshot = browser.execute_cdp_cmd("Page.captureScreenshot", {
         "clip": {"x": 0, "y": 0, "width": arguments.width, "height": height, "scale": 1}})
     name = re.sub(r"\W+", "_", fragment).strip("_") or "report"
-    (arguments.folder / f"{name}.png").write_bytes(base64.b64decode(picture["data"]))
+    (arguments.folder / f"{name}.png").write_bytes(base64.b64decode(screenshot["data"]))
 
 
 def main():

@@ -11,7 +11,7 @@
 #include "core/util/paths.hpp"
 #include "runtime/image/orientation.hpp"
 #include "tests/runtime/image/expect_refused.hpp"
-#include "tests/runtime/image/picture_encoder.hpp"
+#include "tests/runtime/image/image_encoder.hpp"
 
 namespace pascaline {
 namespace {
@@ -86,7 +86,7 @@ TEST(OrientationTest, DamagedDataMeanUpright) {
   }
 }
 
-TEST(OrientationTest, TurningBackGivesTheStoredPicture) {
+TEST(OrientationTest, TurningBackGivesTheStoredImage) {
   const Image image = testing::synthetic_image(70, 130);
   // Each orientation with the one that undoes it.
   for (const auto& pair :

@@ -12,7 +12,7 @@
 #include "runtime/image/decode.hpp"
 #include "runtime/image/preprocess.hpp"
 #include "tests/core/util/mutator.hpp"
-#include "tests/runtime/image/picture_encoder.hpp"
+#include "tests/runtime/image/image_encoder.hpp"
 #include "tests/runtime/image/small_config.hpp"
 
 namespace pascaline {
@@ -22,9 +22,9 @@ using testing::encode_jpeg;
 using testing::encode_png;
 using testing::fuzz_seed;
 using testing::fuzz_time;
-using testing::JpegPicture;
+using testing::JpegSource;
 using testing::Mutator;
-using testing::PngPicture;
+using testing::PngSource;
 using Clock = std::chrono::steady_clock;
 
 constexpr std::array<std::string_view, 14> kPngWords{"IHDR",
@@ -50,7 +50,7 @@ class ImageFuzzTest : public ::testing::Test {
   void SetUp() override { ::testing::internal::CaptureStderr(); }
   void TearDown() override { EXPECT_EQ(::testing::internal::GetCapturedStderr(), ""); }
 
-  // Decodes; anything but a picture that can be prepared or an Error fails the test.
+  // Decodes; anything but an image that can be prepared or an Error fails the test.
   void try_bytes(const std::string& bytes) {
     DecodeOptions options;
     options.max_pixels = 1 << 16;
@@ -79,21 +79,21 @@ class ImageFuzzTest : public ::testing::Test {
 std::vector<std::string> png_seeds() {
   std::vector<std::string> seeds;
   for (const int type : {PNG_COLOR_TYPE_GRAY, PNG_COLOR_TYPE_RGB, PNG_COLOR_TYPE_PALETTE, PNG_COLOR_TYPE_RGB_ALPHA}) {
-    PngPicture picture;
-    picture.height = 13;
-    picture.width = 17;
-    picture.color_type = type;
-    picture.bit_depth = type == PNG_COLOR_TYPE_PALETTE ? 2 : type == PNG_COLOR_TYPE_GRAY ? 16 : 8;
-    picture.interlaced = type != PNG_COLOR_TYPE_RGB;
-    for (std::int64_t i = 0; i < 13 * 17 * picture.channels(); ++i) {
-      picture.samples.push_back(static_cast<std::uint16_t>(i * i % 4));
+    PngSource source;
+    source.height = 13;
+    source.width = 17;
+    source.color_type = type;
+    source.bit_depth = type == PNG_COLOR_TYPE_PALETTE ? 2 : type == PNG_COLOR_TYPE_GRAY ? 16 : 8;
+    source.interlaced = type != PNG_COLOR_TYPE_RGB;
+    for (std::int64_t i = 0; i < 13 * 17 * source.channels(); ++i) {
+      source.samples.push_back(static_cast<std::uint16_t>(i * i % 4));
     }
     if (type == PNG_COLOR_TYPE_PALETTE) {
-      picture.palette = {{1, 2, 3}, {4, 5, 6}, {7, 8, 9}, {200, 100, 0}};
-      picture.palette_alpha = {0, 128};
+      source.palette = {{1, 2, 3}, {4, 5, 6}, {7, 8, 9}, {200, 100, 0}};
+      source.palette_alpha = {0, 128};
     }
-    picture.exif = testing::exif_with_orientation(5, true);
-    seeds.push_back(encode_png(picture));
+    source.exif = testing::exif_with_orientation(5, true);
+    seeds.push_back(encode_png(source));
   }
   return seeds;
 }
@@ -102,16 +102,16 @@ std::vector<std::string> jpeg_seeds() {
   std::vector<std::string> seeds;
   for (const bool progressive : {false, true}) {
     for (const bool arithmetic : {false, true}) {
-      JpegPicture picture = testing::jpeg_of(testing::synthetic_image(21, 37));
-      picture.progressive = progressive;
-      picture.arithmetic = arithmetic;
-      picture.subsampled = true;
-      picture.restart_rows = progressive ? 0 : 1;
-      picture.exif = testing::exif_with_orientation(8, false);
-      seeds.push_back(encode_jpeg(picture));
+      JpegSource source = testing::jpeg_of(testing::synthetic_image(21, 37));
+      source.progressive = progressive;
+      source.arithmetic = arithmetic;
+      source.subsampled = true;
+      source.restart_rows = progressive ? 0 : 1;
+      source.exif = testing::exif_with_orientation(8, false);
+      seeds.push_back(encode_jpeg(source));
     }
   }
-  JpegPicture print = testing::jpeg_of(testing::synthetic_image(16, 12));
+  JpegSource print = testing::jpeg_of(testing::synthetic_image(16, 12));
   print.channels = 4;
   print.width = 9;
   print.as_ycck = true;

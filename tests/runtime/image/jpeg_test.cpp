@@ -9,7 +9,7 @@
 #include "core/error.hpp"
 #include "runtime/image/decode.hpp"
 #include "tests/runtime/image/expect_refused.hpp"
-#include "tests/runtime/image/picture_encoder.hpp"
+#include "tests/runtime/image/image_encoder.hpp"
 
 namespace pascaline {
 namespace {
@@ -17,7 +17,7 @@ namespace {
 using testing::encode_jpeg;
 using testing::expect_refused;
 using testing::jpeg_of;
-using testing::JpegPicture;
+using testing::JpegSource;
 using testing::smooth_image;
 
 int largest_difference(const std::vector<std::uint8_t>& a, const std::vector<std::uint8_t>& b) {
@@ -32,10 +32,10 @@ TEST(JpegTest, ColoursAreDecoded) {
   const Image image = smooth_image(53, 70);
   for (const bool subsampled : {false, true}) {
     for (const bool as_rgb : {false, true}) {
-      JpegPicture picture = jpeg_of(image);
-      picture.subsampled = subsampled && !as_rgb;
-      picture.as_rgb = as_rgb;
-      const Image decoded = decode_image(encode_jpeg(picture), "colours.jpg");
+      JpegSource source = jpeg_of(image);
+      source.subsampled = subsampled && !as_rgb;
+      source.as_rgb = as_rgb;
+      const Image decoded = decode_image(encode_jpeg(source), "colours.jpg");
       EXPECT_EQ(decoded.height, image.height);
       EXPECT_EQ(decoded.width, image.width);
       EXPECT_LE(largest_difference(decoded.pixels, image.pixels), 6);
@@ -44,26 +44,26 @@ TEST(JpegTest, ColoursAreDecoded) {
 }
 
 TEST(JpegTest, ProgressiveAndArithmeticGiveTheSamePixelsAsBaseline) {
-  JpegPicture picture = jpeg_of(smooth_image(53, 70));
-  picture.subsampled = true;
-  const Image baseline = decode_image(encode_jpeg(picture), "baseline.jpg");
-  picture.restart_rows = 1;
-  EXPECT_EQ(decode_image(encode_jpeg(picture), "restarts.jpg").pixels, baseline.pixels);
-  picture.progressive = true;
-  EXPECT_EQ(decode_image(encode_jpeg(picture), "progressive.jpg").pixels, baseline.pixels);
-  picture.arithmetic = true;
-  EXPECT_EQ(decode_image(encode_jpeg(picture), "arithmetic.jpg").pixels, baseline.pixels);
+  JpegSource source = jpeg_of(smooth_image(53, 70));
+  source.subsampled = true;
+  const Image baseline = decode_image(encode_jpeg(source), "baseline.jpg");
+  source.restart_rows = 1;
+  EXPECT_EQ(decode_image(encode_jpeg(source), "restarts.jpg").pixels, baseline.pixels);
+  source.progressive = true;
+  EXPECT_EQ(decode_image(encode_jpeg(source), "progressive.jpg").pixels, baseline.pixels);
+  source.arithmetic = true;
+  EXPECT_EQ(decode_image(encode_jpeg(source), "arithmetic.jpg").pixels, baseline.pixels);
 }
 
 TEST(JpegTest, GrayIsTheSameInAllChannels) {
   const Image image = smooth_image(33, 20);
-  JpegPicture picture = jpeg_of(image);
-  picture.channels = 1;
-  picture.pixels.clear();
+  JpegSource source = jpeg_of(image);
+  source.channels = 1;
+  source.pixels.clear();
   for (std::size_t i = 0; i < image.pixels.size(); i += 3) {
-    picture.pixels.push_back(image.pixels[i]);
+    source.pixels.push_back(image.pixels[i]);
   }
-  const Image decoded = decode_image(encode_jpeg(picture), "gray.jpg");
+  const Image decoded = decode_image(encode_jpeg(source), "gray.jpg");
   ASSERT_EQ(decoded.pixels.size(), image.pixels.size());
   for (std::size_t i = 0; i < decoded.pixels.size(); ++i) {
     ASSERT_EQ(decoded.pixels[i], decoded.pixels[i / 3 * 3]);
@@ -74,18 +74,18 @@ TEST(JpegTest, GrayIsTheSameInAllChannels) {
 TEST(JpegTest, InvertedCmykBecomesRgb) {
   const Image image = smooth_image(40, 48);
   for (const bool as_ycck : {false, true}) {
-    JpegPicture picture = jpeg_of(image);
-    picture.channels = 4;
-    picture.quality = 100;
-    picture.as_ycck = as_ycck;
-    picture.pixels.clear();
+    JpegSource source = jpeg_of(image);
+    source.channels = 4;
+    source.quality = 100;
+    source.as_ycck = as_ycck;
+    source.pixels.clear();
     for (std::size_t i = 0; i < image.pixels.size(); ++i) {
-      picture.pixels.push_back(image.pixels[i]);
+      source.pixels.push_back(image.pixels[i]);
       if (i % 3 == 2) {
-        picture.pixels.push_back(204);  // black is inverted too: four fifths of the light pass
+        source.pixels.push_back(204);  // black is inverted too: four fifths of the light pass
       }
     }
-    const Image decoded = decode_image(encode_jpeg(picture), "print.jpg");
+    const Image decoded = decode_image(encode_jpeg(source), "print.jpg");
     ASSERT_EQ(decoded.pixels.size(), image.pixels.size());
     for (std::size_t i = 0; i < decoded.pixels.size(); ++i) {
       ASSERT_NEAR(decoded.pixels[i], image.pixels[i] * 0.8, 4) << i;
@@ -95,9 +95,9 @@ TEST(JpegTest, InvertedCmykBecomesRgb) {
 
 TEST(JpegTest, TruncationIsRefused) {
   for (const bool progressive : {false, true}) {
-    JpegPicture picture = jpeg_of(testing::synthetic_image(24, 32));
-    picture.progressive = progressive;
-    const std::string whole = encode_jpeg(picture);
+    JpegSource source = jpeg_of(testing::synthetic_image(24, 32));
+    source.progressive = progressive;
+    const std::string whole = encode_jpeg(source);
     for (std::size_t size = 3; size < whole.size(); size += 7) {
       ASSERT_NO_FATAL_FAILURE(expect_refused(whole.substr(0, size), "cut.jpg", "JPEG")) << size;
     }
@@ -106,7 +106,7 @@ TEST(JpegTest, TruncationIsRefused) {
   }
 }
 
-TEST(JpegTest, BytesBehindThePictureAreIgnored) {
+TEST(JpegTest, BytesBehindTheImageAreIgnored) {
   const std::string whole = encode_jpeg(jpeg_of(smooth_image(16, 16)));
   EXPECT_EQ(decode_image(whole + std::string(1000, 'x'), "tail.jpg").pixels, decode_image(whole, "whole.jpg").pixels);
 }
@@ -142,14 +142,14 @@ TEST(JpegTest, HostileSizesAreRefusedBeforeMemoryIsTaken) {
   expect_refused(jpeg, "large.jpg", "more than the allowed 255", options);
 }
 
-TEST(JpegTest, AnEvenPictureIsNotTakenForIncomplete) {
+TEST(JpegTest, AnEvenImageIsNotTakenForIncomplete) {
   for (const bool progressive : {false, true}) {
     Image image = black_image(1200, 1200);
     image.pixels.assign(image.pixels.size(), 255);
-    JpegPicture picture = jpeg_of(image);
-    picture.progressive = progressive;
-    picture.subsampled = true;
-    EXPECT_EQ(decode_image(encode_jpeg(picture), "white.jpg").pixels, image.pixels);
+    JpegSource source = jpeg_of(image);
+    source.progressive = progressive;
+    source.subsampled = true;
+    EXPECT_EQ(decode_image(encode_jpeg(source), "white.jpg").pixels, image.pixels);
   }
 }
 
@@ -164,9 +164,9 @@ TEST(JpegTest, UnknownKindsAreRefused) {
 }
 
 TEST(JpegTest, EndlessScansAreRefused) {
-  JpegPicture picture = jpeg_of(smooth_image(16, 16));
-  picture.progressive = true;
-  const std::string jpeg = encode_jpeg(picture);
+  JpegSource source = jpeg_of(smooth_image(16, 16));
+  source.progressive = true;
+  const std::string jpeg = encode_jpeg(source);
   // The first scan after the frame header, up to the next table, again and again.
   const std::size_t scan = jpeg.find("\xff\xda");
   const std::size_t end = jpeg.find("\xff\xc4", scan);
@@ -179,7 +179,7 @@ TEST(JpegTest, EndlessScansAreRefused) {
 }
 
 TEST(JpegTest, EveryOrientationIsTurnedUpright) {
-  // A bright corner, as each orientation stores it: upper left in the upright picture.
+  // A bright corner, as each orientation stores it: upper left in the upright image.
   struct Case {
     int orientation;
     bool bottom, right;
@@ -199,9 +199,9 @@ TEST(JpegTest, EveryOrientationIsTurnedUpright) {
         stored.row(turned.bottom ? 31 - y : y)[turned.right ? 48 * 3 - 1 - x : x] = 255;
       }
     }
-    JpegPicture picture = jpeg_of(stored);
-    picture.exif = testing::exif_with_orientation(turned.orientation, turned.orientation % 2 == 0);
-    const Image image = decode_image(encode_jpeg(picture), "turned.jpg");
+    JpegSource source = jpeg_of(stored);
+    source.exif = testing::exif_with_orientation(turned.orientation, turned.orientation % 2 == 0);
+    const Image image = decode_image(encode_jpeg(source), "turned.jpg");
     const bool quarter = turned.orientation >= 5;
     ASSERT_EQ(image.height, quarter ? 48 : 32) << turned.orientation;
     ASSERT_EQ(image.width, quarter ? 32 : 48) << turned.orientation;

@@ -11,14 +11,14 @@
 #include "core/error.hpp"
 #include "runtime/image/decode.hpp"
 #include "tests/runtime/image/expect_refused.hpp"
-#include "tests/runtime/image/picture_encoder.hpp"
+#include "tests/runtime/image/image_encoder.hpp"
 
 namespace pascaline {
 namespace {
 
 using testing::encode_png;
 using testing::expect_refused;
-using testing::PngPicture;
+using testing::PngSource;
 
 struct PngKind {
   int color_type;
@@ -41,66 +41,66 @@ constexpr std::array<PngKind, 15> kPngKinds{{{PNG_COLOR_TYPE_GRAY, 1},
                                              {PNG_COLOR_TYPE_RGB_ALPHA, 8},
                                              {PNG_COLOR_TYPE_RGB_ALPHA, 16}}};
 
-// A picture of random samples, with a palette where the kind has one.
-PngPicture random_png(const PngKind& kind, bool interlaced, bool transparent) {
+// An image of random samples, with a palette where the kind has one.
+PngSource random_png(const PngKind& kind, bool interlaced, bool transparent) {
   std::mt19937 random(static_cast<unsigned>(kind.color_type * 100 + kind.bit_depth));
-  PngPicture picture;
-  picture.height = 19;
-  picture.width = 23;
-  picture.color_type = kind.color_type;
-  picture.bit_depth = kind.bit_depth;
-  picture.interlaced = interlaced;
+  PngSource source;
+  source.height = 19;
+  source.width = 23;
+  source.color_type = kind.color_type;
+  source.bit_depth = kind.bit_depth;
+  source.interlaced = interlaced;
   const unsigned levels = 1U << kind.bit_depth;
-  const std::int64_t count = picture.height * picture.width * picture.channels();
+  const std::int64_t count = source.height * source.width * source.channels();
   for (std::int64_t i = 0; i < count; ++i) {
-    picture.samples.push_back(static_cast<std::uint16_t>(random() % levels));
+    source.samples.push_back(static_cast<std::uint16_t>(random() % levels));
   }
   if (kind.color_type == PNG_COLOR_TYPE_PALETTE) {
     for (unsigned i = 0; i < levels; ++i) {
-      picture.palette.push_back({static_cast<std::uint8_t>(random()), static_cast<std::uint8_t>(random()),
-                                 static_cast<std::uint8_t>(random())});
+      source.palette.push_back({static_cast<std::uint8_t>(random()), static_cast<std::uint8_t>(random()),
+                                static_cast<std::uint8_t>(random())});
       if (transparent && i < levels / 2 + 1) {
-        picture.palette_alpha.push_back(static_cast<std::uint8_t>(random()));
+        source.palette_alpha.push_back(static_cast<std::uint8_t>(random()));
       }
     }
   } else if (transparent && (kind.color_type & PNG_COLOR_MASK_ALPHA) == 0) {
-    const auto first = picture.samples.begin();
-    picture.transparent.assign(first, first + picture.channels());
+    const auto first = source.samples.begin();
+    source.transparent.assign(first, first + source.channels());
   }
-  return picture;
+  return source;
 }
 
 // RGBA of 8 bits of one pixel, worked out from the format's definition.
-std::array<int, 4> expected_pixel(const PngPicture& picture, std::size_t at) {
-  const auto channels = static_cast<std::size_t>(picture.channels());
-  const std::uint16_t* samples = picture.samples.data() + at * channels;
-  if (picture.color_type == PNG_COLOR_TYPE_PALETTE) {
-    const auto& colour = picture.palette[samples[0]];
+std::array<int, 4> expected_pixel(const PngSource& source, std::size_t at) {
+  const auto channels = static_cast<std::size_t>(source.channels());
+  const std::uint16_t* samples = source.samples.data() + at * channels;
+  if (source.color_type == PNG_COLOR_TYPE_PALETTE) {
+    const auto& colour = source.palette[samples[0]];
     return {colour[0], colour[1], colour[2],
-            samples[0] < picture.palette_alpha.size() ? picture.palette_alpha[samples[0]] : 255};
+            samples[0] < source.palette_alpha.size() ? source.palette_alpha[samples[0]] : 255};
   }
-  const int largest = (1 << picture.bit_depth) - 1;
+  const int largest = (1 << source.bit_depth) - 1;
   const auto level = [&](std::size_t c) {
-    return picture.bit_depth == 16 ? samples[c] >> 8 : samples[c] * 255 / largest;
+    return source.bit_depth == 16 ? samples[c] >> 8 : samples[c] * 255 / largest;
   };
   const bool colours = channels >= 3;
-  bool is_key = !picture.transparent.empty();
-  for (std::size_t c = 0; c < picture.transparent.size(); ++c) {
-    is_key = is_key && samples[c] == picture.transparent[c];
+  bool is_key = !source.transparent.empty();
+  for (std::size_t c = 0; c < source.transparent.size(); ++c) {
+    is_key = is_key && samples[c] == source.transparent[c];
   }
   const int alpha = channels % 2 == 0 ? level(channels - 1) : is_key ? 0 : 255;
   return {level(0), level(colours ? 1 : 0), level(colours ? 2 : 0), alpha};
 }
 
-void expect_decoded(const PngPicture& picture, Transparency transparency) {
+void expect_decoded(const PngSource& source, Transparency transparency) {
   DecodeOptions options;
   options.transparency = transparency;
-  const Image image = decode_image(encode_png(picture), "test.png", options);
-  ASSERT_EQ(image.height, picture.height);
-  ASSERT_EQ(image.width, picture.width);
-  ASSERT_EQ(image.pixels.size(), static_cast<std::size_t>(picture.height * picture.width * 3));
+  const Image image = decode_image(encode_png(source), "test.png", options);
+  ASSERT_EQ(image.height, source.height);
+  ASSERT_EQ(image.width, source.width);
+  ASSERT_EQ(image.pixels.size(), static_cast<std::size_t>(source.height * source.width * 3));
   for (std::size_t at = 0; at < image.pixels.size() / 3; ++at) {
-    const std::array<int, 4> expected = expected_pixel(picture, at);
+    const std::array<int, 4> expected = expected_pixel(source, at);
     for (std::size_t c = 0; c < 3; ++c) {
       const double on_white = (expected[c] * expected[3] + 255.0 * (255 - expected[3])) / 255;
       const double wanted = transparency == Transparency::kOnWhite ? std::floor(on_white + 0.5) : expected[c];
@@ -115,22 +115,22 @@ TEST(PngTest, EveryKindIsDecodedExactly) {
       for (const bool transparent : {false, true}) {
         SCOPED_TRACE(fmt::format("type {}, {} bits, interlaced {}, transparent {}", kind.color_type, kind.bit_depth,
                                  interlaced, transparent));
-        const PngPicture picture = random_png(kind, interlaced, transparent);
-        ASSERT_NO_FATAL_FAILURE(expect_decoded(picture, Transparency::kDropped));
-        ASSERT_NO_FATAL_FAILURE(expect_decoded(picture, Transparency::kOnWhite));
+        const PngSource source = random_png(kind, interlaced, transparent);
+        ASSERT_NO_FATAL_FAILURE(expect_decoded(source, Transparency::kDropped));
+        ASSERT_NO_FATAL_FAILURE(expect_decoded(source, Transparency::kOnWhite));
       }
     }
   }
 }
 
-TEST(PngTest, ASinglePixelIsAPicture) {
-  PngPicture picture;
-  picture.height = picture.width = 1;
-  picture.color_type = PNG_COLOR_TYPE_RGB;
-  picture.samples = {1, 2, 3};
+TEST(PngTest, ASinglePixelIsAImage) {
+  PngSource source;
+  source.height = source.width = 1;
+  source.color_type = PNG_COLOR_TYPE_RGB;
+  source.samples = {1, 2, 3};
   for (const bool interlaced : {false, true}) {
-    picture.interlaced = interlaced;
-    EXPECT_EQ(decode_image(encode_png(picture), "one.png").pixels, (std::vector<std::uint8_t>{1, 2, 3}));
+    source.interlaced = interlaced;
+    EXPECT_EQ(decode_image(encode_png(source), "one.png").pixels, (std::vector<std::uint8_t>{1, 2, 3}));
   }
 }
 
@@ -153,7 +153,7 @@ TEST(PngTest, EveryFlippedBitOfTheDataIsSeen) {
   }
 }
 
-// A header that announces this size, over the data of a small picture.
+// A header that announces this size, over the data of a small image.
 std::string with_size(std::string png, std::uint32_t width, std::uint32_t height) {
   for (std::size_t i = 0; i < 4; ++i) {
     png[16 + i] = static_cast<char>(width >> (24 - 8 * i));
@@ -170,13 +170,13 @@ TEST(PngTest, HostileSizesAreRefusedBeforeMemoryIsTaken) {
   expect_refused(with_size(png, 11'000, 11'000), "bomb.png", "cannot hold the pixels");
 }
 
-TEST(PngTest, AnEvenPictureIsNotTakenForIncomplete) {
-  PngPicture picture;
-  picture.height = picture.width = 2400;
-  picture.color_type = PNG_COLOR_TYPE_GRAY;
-  picture.bit_depth = 1;
-  picture.samples.assign(2400 * 2400, 1);
-  EXPECT_EQ(decode_image(encode_png(picture), "white.png").pixels, std::vector<std::uint8_t>(2400 * 2400 * 3, 255));
+TEST(PngTest, AnEvenImageIsNotTakenForIncomplete) {
+  PngSource source;
+  source.height = source.width = 2400;
+  source.color_type = PNG_COLOR_TYPE_GRAY;
+  source.bit_depth = 1;
+  source.samples.assign(2400 * 2400, 1);
+  EXPECT_EQ(decode_image(encode_png(source), "white.png").pixels, std::vector<std::uint8_t>(2400 * 2400 * 3, 255));
 }
 
 TEST(PngTest, ThePixelLimitIsTheUsers) {
@@ -203,13 +203,13 @@ TEST(PngTest, ImpossibleHeadersAreRefused) {
 
 TEST(PngTest, OrientationOfItsExifDataIsFollowed) {
   const Image stored = testing::synthetic_image(5, 7);
-  PngPicture picture;
-  picture.height = stored.height;
-  picture.width = stored.width;
-  picture.color_type = PNG_COLOR_TYPE_RGB;
-  picture.samples.assign(stored.pixels.begin(), stored.pixels.end());
-  picture.exif = testing::exif_with_orientation(6, true);
-  const Image image = decode_image(encode_png(picture), "turned.png");
+  PngSource source;
+  source.height = stored.height;
+  source.width = stored.width;
+  source.color_type = PNG_COLOR_TYPE_RGB;
+  source.samples.assign(stored.pixels.begin(), stored.pixels.end());
+  source.exif = testing::exif_with_orientation(6, true);
+  const Image image = decode_image(encode_png(source), "turned.png");
   ASSERT_EQ(image.height, 7);
   ASSERT_EQ(image.width, 5);
   // A quarter turn clockwise: the lower left corner comes to the upper left.

@@ -14,7 +14,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.hpp"
-#include "tests/runtime/image/picture_encoder.hpp"
+#include "tests/runtime/image/image_encoder.hpp"
 #include "tests/runtime/image/small_config.hpp"
 
 namespace pascaline {
@@ -60,7 +60,7 @@ void expect_golden(const Golden& golden) {
   }
 }
 
-// Results of Transformers' Qwen2-VL image processor on torchvision, for the synthetic picture.
+// Results of Transformers' Qwen2-VL image processor on torchvision, for the synthetic image.
 TEST(PreprocessTest, AgreesWithTheReferenceOnASelection) {
   const std::vector<Golden> goldens{
       {17,
@@ -181,14 +181,14 @@ TEST(PreprocessTest, WritesIntoTheCallersMemory) {
   EXPECT_THROW(preprocess(image, config, {}), Error);
 }
 
-TEST(PreprocessTest, APictureThatFitsIsNotResized) {
+TEST(PreprocessTest, AImageThatFitsIsNotResized) {
   const Image image = synthetic_image(256, 256);
   const Patches patches = preprocess(image, real_config());
   EXPECT_FLOAT_EQ(patches.values[0], static_cast<float>((image.pixels[0] - 127.5) / 127.5));
   EXPECT_FLOAT_EQ(patches.values[15], static_cast<float>((image.pixels[45] - 127.5) / 127.5));
 }
 
-TEST(PreprocessTest, ImpossiblePicturesAreRefused) {
+TEST(PreprocessTest, ImpossibleImagesAreRefused) {
   const PreprocessorConfig config = real_config();
   EXPECT_THROW((void)preprocess(Image{}, config), Error);
   EXPECT_THROW((void)preprocess(synthetic_image(2, 402), config), Error);

@@ -11,7 +11,7 @@
 
 #include "core/error.hpp"
 #include "runtime/image/resize_weights.hpp"
-#include "tests/runtime/image/picture_encoder.hpp"
+#include "tests/runtime/image/image_encoder.hpp"
 
 namespace pascaline {
 namespace {
@@ -108,7 +108,7 @@ TEST(ResizeTest, AgreesWithDoublePrecisionToALevel) {
   }
 }
 
-TEST(ResizeTest, AnEvenPictureStaysEven) {
+TEST(ResizeTest, AnEvenImageStaysEven) {
   for (const std::uint8_t level : {std::uint8_t{0}, std::uint8_t{1}, std::uint8_t{128}, std::uint8_t{255}}) {
     Image image = black_image(97, 203);
     std::fill(image.pixels.begin(), image.pixels.end(), level);
@@ -125,7 +125,7 @@ TEST(ResizeTest, TheSameSizeChangesNothing) {
   EXPECT_EQ(resize_bicubic(image, 31, 17).pixels, image.pixels);
 }
 
-TEST(ResizeTest, LargePicturesAreSharedOutAndEqualTheirParts) {
+TEST(ResizeTest, LargeImagesAreSharedOutAndEqualTheirParts) {
   // Rows are independent of each other in the first pass: any band of rows gives the same.
   const Image image = noise(700, 900);
   const Image whole = resize_bicubic(image, 700, 1024);

@@ -102,9 +102,9 @@ TEST(PoolOrder, APartOfASlabIsGivenOutAgainOnlyAfterTheWorkBefore) {
 }
 
 TEST(PoolOrder, FreshMemoryNeedsNoWait) {
+  bool is_done = false;  // until the memory has done its work, which it does at the latest when it goes
   ManualMemory memory;
   MemoryPool pool(memory);
-  bool is_done = false;
   memory.enqueue({}, [&] { is_done = true; });
   std::vector<RawBuffer> buffers;
   for (int i = 0; i < 10; ++i) {

@@ -30,8 +30,8 @@ using nlohmann::json;
 struct FolderResults {
   std::vector<std::string> tensors;
   std::int64_t context = 0;
-  std::vector<float> text;     // logits
-  std::vector<float> picture;  // likewise
+  std::vector<float> text;   // logits
+  std::vector<float> image;  // likewise
   std::vector<float> patches;
   std::tuple<float, float, float, std::int32_t, float> sampling;
   std::vector<bool> ends;
@@ -90,7 +90,7 @@ FolderResults results_of(const std::filesystem::path& path) {
   const PatchView view{patches.grid.h, patches.grid.w, patches.view()};
   model.clear();
   model.append({tokens, {&view, 1}});
-  results.picture = model.logits();
+  results.image = model.logits();
   return results;
 }
 

@@ -11,7 +11,7 @@ namespace pascaline::testing {
 /// Logits of a prompt's last token and of three tokens after it, with weights that are hashes of their names.
 struct GoldenRun {
   std::vector<std::int32_t> tokens;
-  bool with_picture = false;                  ///< of 4 x 6 patches, hashed as well
+  bool with_image = false;                    ///< of 4 x 6 patches, hashed as well
   std::vector<float> last;                    ///< first logits of the prompt's last token
   std::vector<float> first;                   ///< and of its first
   std::int32_t best = 0;                      ///< the likeliest token
@@ -24,10 +24,10 @@ struct GoldenModel {
   const char* name;
   ModelConfig config;
   GoldenRun text;
-  GoldenRun picture;
-  std::vector<float> without_deepstack;     ///< first logits of the picture's run if features were left out
+  GoldenRun image;
+  std::vector<float> without_deepstack;     ///< first logits of the image's run if features were left out
   std::vector<float> with_plain_positions;  ///< or if positions had one axis
-  std::vector<float> first_feature;         ///< of the picture's first token
+  std::vector<float> first_feature;         ///< of the image's first token
   std::vector<float> last_feature;
   std::vector<std::vector<float>> first_deepstack;
 };

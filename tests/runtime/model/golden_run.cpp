@@ -31,10 +31,10 @@ void expect_begins(std::span<const float> logits, const std::vector<float>& expe
 
 void check_run(Model& model, const GoldenRun& run, const GoldenTolerance& tolerance, const std::string& what) {
   const std::vector<float> pixels = hashed_pixels(model.config());
-  const std::vector<PatchView> pictures{{kGridRows, kGridColumns, pixels}};
+  const std::vector<PatchView> images{{kGridRows, kGridColumns, pixels}};
   model.clear();
   std::vector<float> first;
-  model.append({run.tokens, run.with_picture ? pictures : std::span<const PatchView>{}},
+  model.append({run.tokens, run.with_image ? images : std::span<const PatchView>{}},
                [&](std::int64_t row, std::span<const float> logits) {
                  if (row == 0) {
                    first.assign(logits.begin(), logits.begin() + 8);
@@ -49,7 +49,7 @@ void check_run(Model& model, const GoldenRun& run, const GoldenTolerance& tolera
     squares += static_cast<double>(logit) * logit;
   }
   EXPECT_NEAR(std::sqrt(squares), run.norm, 20 * tolerance.logits) << what;
-  EXPECT_EQ(model.position_delta(), run.with_picture ? -3 : 0) << what;
+  EXPECT_EQ(model.position_delta(), run.with_image ? -3 : 0) << what;
   for (std::size_t i = 0; i < run.decoded.size(); ++i) {
     const std::int32_t token = 100 * (static_cast<std::int32_t>(i) + 1);
     model.append({std::span(&token, 1), {}});
@@ -57,7 +57,7 @@ void check_run(Model& model, const GoldenRun& run, const GoldenTolerance& tolera
   }
   // As an answer is made.
   model.clear();
-  model.append({run.tokens, run.with_picture ? pictures : std::span<const PatchView>{}});
+  model.append({run.tokens, run.with_image ? images : std::span<const PatchView>{}});
   for (std::size_t i = 0; i < run.decoded.size(); ++i) {
     model.choose(100 * (static_cast<std::int32_t>(i) + 1));
     (void)model.step();
@@ -78,7 +78,7 @@ void check_golden(Executor& executor, const GoldenModel& golden, const GoldenTol
     Model model(executor, golden.config, source, options);
     const std::string what = std::string(golden.name) + " in passes of " + std::to_string(chunk);
     check_run(model, golden.text, tolerance, what + ", text");
-    check_run(model, golden.picture, tolerance, what + ", image");
+    check_run(model, golden.image, tolerance, what + ", image");
   }
 }
 

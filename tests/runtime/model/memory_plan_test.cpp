@@ -69,16 +69,16 @@ class MemoryPlanTest : public ::testing::Test {
 TEST_F(MemoryPlanTest, WhatIsCountedIsWhatIsTaken) {
   config_.text.hidden = config_.vision.value().out_hidden = 512;
   config_.text.intermediate = 1024;
-  options_.request = {.tokens = 700, .pictures = 1, .patches = 256, .longest_side = 16};
+  options_.request = {.tokens = 700, .images = 1, .patches = 256, .longest_side = 16};
   ShortDevice device(std::uint64_t{1} << 30);
   Executor executor(device);
   WeightSource source = hash_weights(config_);
   Model model(executor, config_, source, options_);
   const std::vector<float> pixels(static_cast<std::size_t>(256 * config_.vision.value().patch_values()));
-  const PatchView picture{16, 16, pixels};
+  const PatchView image{16, 16, pixels};
   Tokens tokens(600, 1);
   std::fill(tokens.begin() + 10, tokens.begin() + 74, 500);
-  (void)model.append({tokens, {&picture, 1}});
+  (void)model.append({tokens, {&image, 1}});
   const ModelMemory memory = model.memory();
   const auto taken = static_cast<double>(memory.weights + memory.activations + memory.cache);
   const MemoryPart rounding = memory_parts(device.memory(), config_, options_).back();
@@ -87,7 +87,7 @@ TEST_F(MemoryPlanTest, WhatIsCountedIsWhatIsTaken) {
 }
 
 TEST_F(MemoryPlanTest, RefusalNamesThePartsAndWhatHelps) {
-  options_.request = {.tokens = 100, .pictures = 2, .patches = 4096, .longest_side = 64};
+  options_.request = {.tokens = 100, .images = 2, .patches = 4096, .longest_side = 64};
   const std::string text = refusal(std::uint64_t{2} << 20);
   for (const char* part :
        {"emulator has 2.0 MiB free", "weights, matrices in float32", "activations of 512 tokens", "context of 2048",
@@ -119,23 +119,23 @@ TEST_F(MemoryPlanTest, JustEnoughIsEnough) {
   EXPECT_EQ(model.length(), 40);
 }
 
-TEST_F(MemoryPlanTest, PicturesGiveTheirMemoryToALongerConversation) {
-  options_.request = {.tokens = 200, .pictures = 1, .patches = 1024, .longest_side = 32};
+TEST_F(MemoryPlanTest, ImagesGiveTheirMemoryToALongerConversation) {
+  options_.request = {.tokens = 200, .images = 1, .patches = 1024, .longest_side = 32};
   options_.chunk = 64;
   ShortDevice device(needed() + (std::uint64_t{64} << 10));
   Executor executor(device);
   WeightSource source = hash_weights(config_);
   Model model(executor, config_, source, options_);
   const std::vector<float> pixels(static_cast<std::size_t>(1024 * config_.vision.value().patch_values()));
-  const PatchView picture{32, 32, pixels};
-  (void)model.encode({&picture, 1});
+  const PatchView image{32, 32, pixels};
+  (void)model.encode({&image, 1});
   EXPECT_LT(device.memory().state().free_bytes, 512U << 10);
   EXPECT_TRUE(model.append({Tokens(1800, 7), {}}));
-  EXPECT_THROW((void)model.encode({&picture, 1}), OutOfMemoryError);
+  EXPECT_THROW((void)model.encode({&image, 1}), OutOfMemoryError);
 }
 
 TEST_F(MemoryPlanTest, ALimitIsKept) {
-  options_.request = {.tokens = 600, .pictures = 1, .patches = 256, .longest_side = 16};
+  options_.request = {.tokens = 600, .images = 1, .patches = 256, .longest_side = 16};
   const std::uint64_t limit = needed();
   ShortDevice device(std::uint64_t{1} << 30);
   MemoryPool pool(device.memory(), limit);
@@ -144,15 +144,15 @@ TEST_F(MemoryPlanTest, ALimitIsKept) {
     WeightSource source = hash_weights(config_);
     Model model(executor, config_, source, options_);
     const std::vector<float> pixels(static_cast<std::size_t>(256 * config_.vision->patch_values()));
-    const PatchView picture{16, 16, pixels};
+    const PatchView image{16, 16, pixels};
     Tokens tokens(600, 1);
     std::fill(tokens.begin() + 10, tokens.begin() + 74, 500);
-    EXPECT_TRUE(model.append({tokens, {&picture, 1}}));
+    EXPECT_TRUE(model.append({tokens, {&image, 1}}));
     const PoolStatistics after_first = pool.statistics();
     EXPECT_EQ(after_first.held_bytes, (std::uint64_t{1} << 30) - device.memory().state().free_bytes)
         << "all of it comes from the pool";
     for (int i = 0; i < 3; ++i) {
-      (void)model.encode({&picture, 1});
+      (void)model.encode({&image, 1});
       EXPECT_EQ(pool.statistics().held_bytes, after_first.held_bytes) << "images that were seen take no more";
       EXPECT_EQ(pool.statistics().device_calls, after_first.device_calls);
     }
@@ -225,7 +225,7 @@ TEST_F(MemoryPlanTest, ALimitThatNothingFitsSaysWhatItTakes) {
   }
 }
 
-TEST_F(MemoryPlanTest, ThePicturesMemoryIsReused) {
+TEST_F(MemoryPlanTest, TheImagesMemoryIsReused) {
   ShortDevice device(std::uint64_t{1} << 30);
   Executor executor(device);
   WeightSource source = hash_weights(config_);
@@ -236,8 +236,8 @@ TEST_F(MemoryPlanTest, ThePicturesMemoryIsReused) {
   }
   const PatchView large{8, 8, pixels};
   const PatchView small{4, 6, std::span(pixels).first(pixels.size() / 64 * 24)};
-  const auto first_of = [&](const PatchView& picture) {
-    const ImageFeatures features = model.encode({&picture, 1});
+  const auto first_of = [&](const PatchView& image) {
+    const ImageFeatures features = model.encode({&image, 1});
     std::vector<float> values(4);
     device.memory().download({}, std::as_writable_bytes(std::span(values)), {features.embeddings.data, 16});
     device.memory().synchronize(StreamId{});

@@ -15,7 +15,7 @@ namespace pascaline::testing {
 /// Writes config.json and, from hashed weights, model.safetensors.
 void write_model(const std::filesystem::path& folder, const ModelConfig& config);
 
-/// Writes a whole model folder: a small model with the tests' own tokenizer, pictures in patches of 4 x 4 pixels.
+/// Writes a whole model folder: a small model with the tests' own tokenizer, images in patches of 4 x 4 pixels.
 /// Returns its configuration.
 ModelConfig write_model_folder(const std::filesystem::path& folder);
 /// The same of a model that only reads text, Qwen3; it has no preprocessor.

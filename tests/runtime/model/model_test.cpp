@@ -154,7 +154,7 @@ TEST_F(ModelTest, SeenTokensCanBePenalised) {
   EXPECT_NE(model->sample(), best);
 }
 
-TEST_F(ModelTest, TwoPicturesInOnePromptAreReadAsInParts) {
+TEST_F(ModelTest, TwoImagesInOnePromptAreReadAsInParts) {
   std::vector<float> pixels(static_cast<std::size_t>(24 * config_.vision.value().patch_values()));
   for (std::size_t i = 0; i < pixels.size(); ++i) {
     pixels[i] = hash_pixel(i);
@@ -186,13 +186,13 @@ TEST_F(ModelTest, WrongPromptsAreRefusedAndChangeNothing) {
   model->append({Tokens{1, 2, 3}, {}});
   const auto before = model->logits();
   const std::vector<float> pixels(static_cast<std::size_t>(4 * config_.vision.value().patch_values()));
-  const PatchView picture{2, 2, pixels};
+  const PatchView image{2, 2, pixels};
   EXPECT_THROW(model->append({{}, {}}), Error);
   EXPECT_THROW(model->append({Tokens{1, 512}, {}}), Error);
   EXPECT_THROW(model->append({Tokens{-1}, {}}), Error);
   EXPECT_THROW(model->append({Tokens(62, 1), {}}), Error);
   EXPECT_THROW(model->append({Tokens{1, 500}, {}}), Error);
-  EXPECT_THROW(model->append({Tokens{1}, {&picture, 1}}), Error);
+  EXPECT_THROW(model->append({Tokens{1}, {&image, 1}}), Error);
   const PatchView torn{2, 2, std::span<const float>(pixels).first(7)};
   EXPECT_THROW(model->append({Tokens{500}, {&torn, 1}}), Error);
   EXPECT_EQ(model->length(), 3);
@@ -262,7 +262,7 @@ TEST_F(ModelTest, AnObserverIsToldOfEveryOperation) {
 }
 
 // Its pixels are more than a page-locked slot holds.
-TEST_F(ModelTest, LargePicturesComeToADeviceInPieces) {
+TEST_F(ModelTest, LargeImagesComeToADeviceInPieces) {
   DispatcherOptions options;
   options.cache = PASCALINE_TEST_CACHE;
   Dispatcher dispatcher(*host_, options);
@@ -274,12 +274,12 @@ TEST_F(ModelTest, LargePicturesComeToADeviceInPieces) {
   for (std::size_t i = 0; i < pixels.size(); ++i) {
     pixels[i] = hash_pixel(i);
   }
-  const PatchView picture{side, side, pixels};
+  const PatchView image{side, side, pixels};
   const auto features_of = [&](Executor& one) {
     const auto model = this->model(one, {.context = 64, .chunk = 16});
     std::vector<float> values(static_cast<std::size_t>(side * side / 4 * config_.vision.value().out_hidden));
     for (int i = 0; i < 2; ++i) {  // the second time into memory that is in use
-      const TensorView features = model->encode({&picture, 1}).embeddings;
+      const TensorView features = model->encode({&image, 1}).embeddings;
       host_->memory().download({}, std::as_writable_bytes(std::span(values)),
                                {features.data, values.size() * sizeof(float)});
     }
@@ -293,7 +293,7 @@ TEST_F(ModelTest, LargePicturesComeToADeviceInPieces) {
   }
 }
 
-TEST_F(ModelTest, StepsAreRecordedThoughAnOperationOfPicturesFellBack) {
+TEST_F(ModelTest, StepsAreRecordedThoughAnOperationOfImagesFellBack) {
   const TemporaryFolder folder;
   std::filesystem::copy(data_folder("kernel_templates"), folder.path(), std::filesystem::copy_options::recursive);
   write_bytes(folder / "rope_vision.cu", "#error this kernel cannot be built\n");
@@ -304,8 +304,8 @@ TEST_F(ModelTest, StepsAreRecordedThoughAnOperationOfPicturesFellBack) {
   Executor executor(dispatcher, nullptr);
   const auto model = this->model(executor, {.context = 64});
   const std::vector<float> pixels(static_cast<std::size_t>(4 * config_.vision.value().patch_values()));
-  const PatchView picture{2, 2, pixels};
-  model->append({Tokens{1, 500, 2}, {&picture, 1}});
+  const PatchView image{2, 2, pixels};
+  model->append({Tokens{1, 500, 2}, {&image, 1}});
   EXPECT_TRUE(executor.fell_back());
   EXPECT_TRUE(executor.fell_back("rope_vision"));
   EXPECT_FALSE(executor.fell_back("matmul"));

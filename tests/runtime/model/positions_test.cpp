@@ -22,7 +22,7 @@ TEST(PositionsTest, TextCountsOnAllAxes) {
   EXPECT_TRUE(positions.images.empty());
 }
 
-TEST(PositionsTest, PictureCountsRowsAndColumns) {
+TEST(PositionsTest, ImageCountsRowsAndColumns) {
   const Axis tokens{1, 2, 9, 9, 9, 9, 9, 9, 3, 1, 1};
   const std::vector<ImageTokens> images{{2, 3}};
   const PromptPositions positions = mrope_positions(tokens, kImage, images);
@@ -35,15 +35,15 @@ TEST(PositionsTest, PictureCountsRowsAndColumns) {
   EXPECT_EQ(positions.images[0].count, 6);
 }
 
-TEST(PositionsTest, SquarePictureInARealPrompt) {
-  // One picture of 256 x 256 pixels, 76 tokens in all.
+TEST(PositionsTest, SquareImageInARealPrompt) {
+  // One image of 256 x 256 pixels, 76 tokens in all.
   Axis tokens(4, 1);
   tokens.insert(tokens.end(), 64, kImage);
   tokens.insert(tokens.end(), 8, 2);
   EXPECT_EQ(mrope_positions(tokens, kImage, std::vector<ImageTokens>{{8, 8}}).delta, -56);
 }
 
-TEST(PositionsTest, TwoPicturesOneBehindTheOtherAndALaterTurn) {
+TEST(PositionsTest, TwoImagesOneBehindTheOtherAndALaterTurn) {
   const Axis tokens{9, 9, 9, 9, 1};
   const std::vector<ImageTokens> images{{1, 2}, {2, 1}};
   const PromptPositions positions = mrope_positions(tokens, kImage, images, 10, -4);
@@ -54,7 +54,7 @@ TEST(PositionsTest, TwoPicturesOneBehindTheOtherAndALaterTurn) {
   EXPECT_EQ(positions.images[1].first, 2);
 }
 
-TEST(PositionsTest, PicturesThatDoNotMatchTheirPlaces) {
+TEST(PositionsTest, ImagesThatDoNotMatchTheirPlaces) {
   const Axis tokens{1, 9, 9, 1};
   EXPECT_THROW((void)mrope_positions(tokens, kImage, {}), Error);
   EXPECT_THROW((void)mrope_positions(tokens, kImage, std::vector<ImageTokens>{{1, 3}}), Error);

@@ -98,12 +98,12 @@ TEST_F(TextModelTest, AnswersWithoutAPreprocessor) {
   Session session(options());
   EXPECT_FALSE(session.config().vision.has_value());
   AnswerOptions how;
-  how.most_tokens = 6;
+  how.max_tokens = 6;
   const std::vector<ChatMessage> messages{text_message(ChatRole::user, "hello there")};
   const Answer first = session.ask(messages, {}, how);
   EXPECT_GE(first.prompt_tokens, 5);
   EXPECT_EQ(session.ask(messages, {}, how).tokens, first.tokens);
-  (void)session.go_on(text_message(ChatRole::user, "and?"), {}, how);
+  (void)session.continue_chat(text_message(ChatRole::user, "and?"), {}, how);
   EXPECT_GT(session.model().length(), first.prompt_tokens);
 }
 

@@ -36,7 +36,7 @@ class SessionTest : public ::testing::Test {
   }
   static AnswerOptions greedy(std::int64_t tokens) {
     AnswerOptions options;
-    options.most_tokens = tokens;
+    options.max_tokens = tokens;
     return options;
   }
   static std::vector<ChatMessage> user(const std::string& text) { return {text_message(ChatRole::user, text)}; }
@@ -70,11 +70,68 @@ TEST_F(SessionTest, ItsMemoryStaysWithinTheLimit) {
   EXPECT_THROW(Session{limited}, OutOfMemoryError);
 }
 
+// What a prompt with an image, and the tokens after it, ask of kernels, in order.
+std::vector<std::string> operations_of(Session& session) {
+  std::vector<std::string> operations;
+  session.executor().observe([&](const ops::KernelProblem& problem) { operations.push_back(problem.named().text()); });
+  const VisionConfig& vision = session.config().vision.value();
+  const std::int64_t side = 2 * vision.merge;
+  const std::vector<float> pixels(static_cast<std::size_t>(side * side * vision.patch_values()));
+  const PatchView view{side, side, pixels};
+  std::vector<TokenId> tokens(40, 1);
+  std::fill_n(tokens.begin() + 3, 4, static_cast<TokenId>(vision.image_token));
+  session.model().clear();
+  session.model().append({tokens, {&view, 1}});
+  session.model().set_sampling({});
+  (void)session.model().sample();
+  (void)session.model().step();
+  session.executor().observe({});
+  return operations;
+}
+
+TEST_F(SessionTest, OnlyObservedItAsksForTheSameOperations) {
+  SessionOptions computed = options();
+  computed.options.request = {.tokens = 64, .images = 1, .patches = 64, .longest_side = 8};
+  SessionOptions observed = computed;
+  observed.device = "emulator";
+  observed.observe_only = true;
+  std::filesystem::remove(folder_ / "model.safetensors");
+  Session there(observed);
+  const std::vector<std::string> asked = operations_of(there);
+  EXPECT_EQ(there.executor().computed(), 0U);
+  EXPECT_FALSE(there.executor().on_processor());
+  write_model_folder(folder_.path());
+  Session here(computed);
+  EXPECT_EQ(asked, operations_of(here));
+  EXPECT_GT(asked.size(), 20U);
+}
+
+// 140 GB of weights.
+TEST_F(SessionTest, OnlyObservedAModelOfAnySizeFits) {
+  nlohmann::json config = nlohmann::json::parse(bytes_of(folder_ / "config.json"));
+  nlohmann::json& text = config.contains("text_config") ? config["text_config"] : config;
+  text["hidden_size"] = 8192;
+  text["intermediate_size"] = 28672;
+  text["num_hidden_layers"] = 80;
+  if (config.contains("vision_config")) {
+    config["vision_config"]["out_hidden_size"] = 8192;
+  }
+  write_bytes(folder_ / "config.json", config.dump());
+  SessionOptions observed = options();
+  observed.device = "emulator";
+  observed.observe_only = true;
+  observed.numbers_only = true;
+  observed.options.request = {.tokens = 64, .images = 1, .patches = 64, .longest_side = 8};
+  Session session(observed);
+  EXPECT_GT(session.memory().statistics().held_bytes, std::uint64_t{100} << 30);
+  EXPECT_GT(operations_of(session).size(), 80U * 8);
+}
+
 TEST_F(SessionTest, GoingOnIsReadingItAll) {
   Session session(options());
   const Answer first = session.ask(user("one"), {}, greedy(5));
-  ASSERT_EQ(first.end, AnswerEnd::most_tokens) << "for this test the answer must not end by itself";
-  const Answer second = session.go_on(text_message(ChatRole::user, "two"), {}, greedy(8));
+  ASSERT_EQ(first.end, AnswerEnd::max_tokens) << "for this test the answer must not end by itself";
+  const Answer second = session.continue_chat(text_message(ChatRole::user, "two"), {}, greedy(8));
   std::vector<TokenId> all = encode_chat(session.tokenizer(), user("one"));
   all.insert(all.end(), first.tokens.begin(), first.tokens.end());
   const auto turn = encode_next_turn(session.tokenizer(), text_message(ChatRole::user, "two"));

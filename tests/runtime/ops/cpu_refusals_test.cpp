@@ -219,9 +219,9 @@ TEST(CpuRefusalsTest, EmptyTensorsAreNothingToDo) {
   auto patches = good_vision();
   patches.qkv.shape[0] = patches.positions.shape[1] = 0;
   ops::compute(patches);
-  auto picture = good_embedding();
-  picture.grid_h = picture.x.shape[0] = picture.y.shape[0] = 0;
-  ops::compute(picture);
+  auto image = good_embedding();
+  image.grid_h = image.x.shape[0] = image.y.shape[0] = 0;
+  ops::compute(image);
 }
 
 }  // namespace

@@ -224,9 +224,9 @@ TEST_F(RefusalsTest, EmptyRowsAreNothingToDo) {
   auto patches = vision();
   patches.qkv.shape[0] = patches.positions.shape[1] = 0;
   ops::run(dispatcher_, patches);
-  auto picture = embedding();
-  picture.grid_h = picture.x.shape[0] = picture.y.shape[0] = 0;
-  ops::run(dispatcher_, picture);
+  auto image = embedding();
+  image.grid_h = image.x.shape[0] = image.y.shape[0] = 0;
+  ops::run(dispatcher_, image);
   EXPECT_EQ(device_.launches, 0);
 }
 

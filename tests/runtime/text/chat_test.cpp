@@ -104,12 +104,12 @@ TEST(ChatTest, TextsCannotLeaveTheirTurn) {
 }
 
 TEST(ChatTest, WhatCannotBeRenderedIsAnError) {
-  const ChatMessage picture{ChatRole::user, {kImage}};
+  const ChatMessage image{ChatRole::user, {kImage}};
   expect_holds(text_error([] { (void)chat({}); }), "without messages");
-  expect_holds(text_error([&] { (void)chat({picture}); }), "tokens of image 1");
-  expect_holds(text_error([&] { (void)chat({picture}, {0}); }), "tokens of image 1");
-  expect_holds(text_error([&] { (void)chat({picture, picture}, {4}); }), "tokens of image 2");
-  expect_holds(text_error([&] { (void)chat({picture}, {4, 4}); }), "1 images, but token counts were given for 2");
+  expect_holds(text_error([&] { (void)chat({image}); }), "tokens of image 1");
+  expect_holds(text_error([&] { (void)chat({image}, {0}); }), "tokens of image 1");
+  expect_holds(text_error([&] { (void)chat({image, image}, {4}); }), "tokens of image 2");
+  expect_holds(text_error([&] { (void)chat({image}, {4, 4}); }), "1 images, but token counts were given for 2");
   expect_holds(text_error([] {
                  (void)chat({{ChatRole::assistant, {kImage}}}, {4});
                }),

@@ -119,13 +119,13 @@ TEST(BundlePlanTest, DimensionsThatAreEqualVaryTogether) {
   const auto spaces = data_folder("search_spaces");
   const Space space = Space::load(spaces / "attention_prefill.json");
   const TunedKernel kernel = tuned(space);
-  const Problem pictures = space.problem({{"HEADS", "16"},
-                                          {"KV_HEADS", "16"},
-                                          {"HEAD_DIM", "64"},
-                                          {"QUERIES", "256"},
-                                          {"CAUSAL", "0"},
-                                          {"SEGMENTS", "2"}});
-  const PlannedCodes planned = plan_codes(kernel, old_toolkit(), {}, std::vector<Problem>{pictures}, true);
+  const Problem images = space.problem({{"HEADS", "16"},
+                                        {"KV_HEADS", "16"},
+                                        {"HEAD_DIM", "64"},
+                                        {"QUERIES", "256"},
+                                        {"CAUSAL", "0"},
+                                        {"SEGMENTS", "2"}});
+  const PlannedCodes planned = plan_codes(kernel, old_toolkit(), {}, std::vector<Problem>{images}, true);
   EXPECT_TRUE(planned.unplanned.empty());
   std::set<std::string> all;
   for (const std::string& text : macros(kernel, planned)) {

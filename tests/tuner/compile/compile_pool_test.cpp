@@ -14,6 +14,7 @@
 
 #include "core/error.hpp"
 #include "core/util/hash.hpp"
+#include "core/util/sanitizer.hpp"
 #include "tests/db/fixtures.hpp"
 #include "tests/tuner/toy_kernel.hpp"
 
@@ -221,9 +222,9 @@ TEST_F(CompilePoolTest, DescriptorsTellWhenThereIsSomethingToDo) {
 
 // The compiler's memory grows with the array: more than the cap for the second, less for the first.
 TEST_F(CompilePoolTest, VariantThatNeedsTooMuchMemoryFailsAloneAndIsTriedAnewWithMore) {
-#ifdef __SANITIZE_ADDRESS__
-  GTEST_SKIP() << "AddressSanitizer reserves more address space than any cap leaves";
-#endif
+  if (kAddressSanitizer) {
+    GTEST_SKIP() << "AddressSanitizer reserves more address space than any cap leaves";
+  }
   source_ = source_of(R"(
 template <int N> struct Block { int of[4096]; constexpr Block() : of() { for (int i = 0; i < 4096; ++i) of[i] = i + N; } };
 template <int N> constexpr Block<N> kBlock{};

@@ -6,7 +6,9 @@
 
 #include "core/error.hpp"
 #include "tests/db/fixtures.hpp"
+#include "tuner/compile/compile_messages.hpp"
 #include "tuner/ipc/frames.hpp"
+#include "tuner/measure/measure_messages.hpp"
 
 namespace pascaline::testing {
 namespace {
@@ -86,6 +88,30 @@ TEST(MessagesTest, BinariesKeepTheirBytes) {
   EXPECT_EQ(got.compile_ms, binary.compile_ms);
   EXPECT_TRUE(got.from_cache);
   EXPECT_EQ(got.max_registers, binary.max_registers);
+}
+
+TEST(MessagesTest, CompileRequestsAndTheirSourcesKeepEverything) {
+  const KernelSource source{
+      "some/folder/matmul.cu", "text \xff", {{"tile.cuh", "one"}, {"deep/load.cuh", "two"}}, "5a"};
+  const KernelSource got_source = source_of(through(source_message(source)));
+  EXPECT_EQ(got_source.file, source.file);
+  EXPECT_EQ(got_source.text, source.text);
+  EXPECT_EQ(got_source.headers, source.headers);
+  EXPECT_EQ(got_source.hash, source.hash);
+
+  const CompileRequest request{&source, "matmul", {"TILE=8", "NAME=\"x\""}, {"--maxrregcount=64"}, BinaryKind::ptx,
+                               "sm_61", true};
+  const nlohmann::json message = through(request_message(std::uint64_t{1} << 60U, request));
+  EXPECT_EQ(message.at("id").get<std::uint64_t>(), std::uint64_t{1} << 60U);
+  EXPECT_EQ(message.at("source"), "5a");
+  const CompileRequest got = request_of(message);
+  EXPECT_EQ(got.source, nullptr);
+  EXPECT_EQ(got.function, request.function);
+  EXPECT_EQ(got.defines, request.defines);
+  EXPECT_EQ(got.options, request.options);
+  EXPECT_EQ(got.kind, request.kind);
+  EXPECT_EQ(got.architecture, request.architecture);
+  EXPECT_TRUE(got.address_sanitizer);
 }
 
 TEST(MessagesTest, FinalsResultsKeepTheirDecision) {

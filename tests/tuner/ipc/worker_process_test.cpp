@@ -21,7 +21,7 @@
 
 #include "tests/db/fixtures.hpp"
 #include "tuner/ipc/frames.hpp"
-#include "tuner/ipc/messages.hpp"
+#include "tuner/measure/measure_messages.hpp"
 
 namespace pascaline::testing {
 namespace {
@@ -50,7 +50,21 @@ struct Kind {
 
 void PrintTo(const Kind& kind, std::ostream* out) { *out << kind.words.front(); }
 
-Kind compile_kind() { return {{"compile-worker", "--arch", "emulator"}, "", "{\"id\": 1}\n", "nonsense\n"}; }
+const std::string kNonsense(32, '\xff');
+
+// Of a source that it was not told.
+Kind compile_kind() {
+  const nlohmann::json request{{"do", "compile"},
+                               {"id", 1},
+                               {"source", "none"},
+                               {"function", "f"},
+                               {"defines", {"A=1"}},
+                               {"options", {"--fast"}},
+                               {"kind", 0},
+                               {"architecture", "emulator"},
+                               {"address_sanitizer", false}};
+  return {{"compile-worker", "--arch", "emulator"}, "", frame_of(request), kNonsense};
+}
 Kind measure_kind() {
   GovernorOptions governor;
   governor.passive = true;
@@ -61,7 +75,7 @@ Kind measure_kind() {
   const std::vector<std::pair<std::string, std::string>> values{{"ROWS", "2"}, {"WIDTH", "64"}, {"STORAGE", "float32"}};
   const nlohmann::json problem{{"do", "problem"},  {"space", space},       {"name", "softmax.json"},
                                {"values", values}, {"reference", nullptr}, {"seed", 1}};
-  return {{"measure-worker"}, frame_of(setup), frame_of(problem), std::string(32, '\xff')};
+  return {{"measure-worker"}, frame_of(setup), frame_of(problem), kNonsense};
 }
 
 class WorkerProcessTest : public ::testing::TestWithParam<Kind> {

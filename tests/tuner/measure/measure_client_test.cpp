@@ -13,16 +13,16 @@
 namespace pascaline::testing {
 namespace {
 
-/// A lane with the real program as its worker, on the emulated device, where an illegal address is the process's end.
+/// A client with the real program as its worker, on the emulated device, where an illegal address is the process's end.
 class MeasureClientTest : public ::testing::Test {
  protected:
   ToyBench bench_{toy_json({kRight, kNotANumber, kIllegalAddress})};
   MeasureClient lane_{options()};
-  std::vector<LaneEvent> events_;
+  std::vector<MeasureEvent> events_;
 
   MeasureClientTest() { std::signal(SIGPIPE, SIG_IGN); }
-  static LaneOptions options() {
-    LaneOptions options;
+  static MeasureClientOptions options() {
+    MeasureClientOptions options;
     options.program = PASCALINE_TEST_PROGRAM;
     options.measure = quick_measure();
     options.governor.passive = true;
@@ -30,13 +30,13 @@ class MeasureClientTest : public ::testing::Test {
     return options;
   }
   // Trials that take long enough not to be over before the test goes on.
-  static LaneOptions slow_options() {
-    LaneOptions slow = options();
+  static MeasureClientOptions slow_options() {
+    MeasureClientOptions slow = options();
     slow.measure.min_samples = slow.measure.max_samples = 1'000'000;
     slow.measure.budget_ms = 700;
     return slow;
   }
-  [[nodiscard]] LaneProblem problem() const {
+  [[nodiscard]] MeasureProblem problem() const {
     return {&bench_.space(), bench_.bound().problem(), bench_.reference(), 1};
   }
   [[nodiscard]] TrialJob job(std::uint64_t id, Fault fault = kRight, std::int64_t block = 64) const {
@@ -75,7 +75,7 @@ class MeasureClientTest : public ::testing::Test {
   template <typename Event>
   [[nodiscard]] std::vector<Event> all() const {
     std::vector<Event> out;
-    for (const LaneEvent& event : events_) {
+    for (const MeasureEvent& event : events_) {
       if (const auto* wanted = std::get_if<Event>(&event)) {
         out.push_back(*wanted);
       }
@@ -149,12 +149,12 @@ TEST_F(MeasureClientTest, KernelThatEndsItsProcessIsBlamedAndTheNextGoesOn) {
   EXPECT_EQ(done[1].trial.config, toy_config(64, kIllegalAddress));
   EXPECT_NE(done[1].trial.reason.find("the measuring process ended: "), std::string::npos) << done[1].trial.reason;
   EXPECT_EQ(done[2].trial.status, TrialStatus::ok) << done[2].trial.reason;
-  EXPECT_EQ(all<LaneRestarted>().size(), 1U);
+  EXPECT_EQ(all<WorkerRestarted>().size(), 1U);
   EXPECT_EQ(lane_.restarts(), 1);
 }
 
 TEST_F(MeasureClientTest, TrialThatTheDeadlineCutsOffIsGivenBack) {
-  LaneOptions options = slow_options();
+  MeasureClientOptions options = slow_options();
   options.deadline = Deadline::after(0);
   lane_ = MeasureClient(options);
   lane_.set_problem(problem());
@@ -211,7 +211,7 @@ TEST_F(MeasureClientTest, FinalsOfNothingThatRunsHaveNoResult) {
 
 TEST_F(MeasureClientTest, ProblemThatDoesNotFitIsRefusedAndTheNextIsPrepared) {
   const std::int64_t n = 10'000'000'000'000;
-  LaneProblem too_large = problem();
+  MeasureProblem too_large = problem();
   too_large.problem = bench_.space().problem({{"N", std::to_string(n)}});
   lane_.set_problem(std::move(too_large));
   pump_until_idle();
@@ -283,7 +283,7 @@ TEST_F(MeasureClientTest, WorkerKilledWhileIdleCostsNothing) {
 }
 
 TEST_F(MeasureClientTest, ProgramThatIsNoWorkerEndsTheLane) {
-  LaneOptions wrong = options();
+  MeasureClientOptions wrong = options();
   wrong.program = "/nonexistent/pascaline";
   lane_ = MeasureClient(wrong);
   lane_.set_problem(problem());
@@ -295,9 +295,9 @@ TEST_F(MeasureClientTest, ProgramThatIsNoWorkerEndsTheLane) {
     lane_.set_problem(problem());
     pump_until_idle();
     EXPECT_TRUE(lane_.ended()) << program;
-    ASSERT_EQ(all<LaneEnded>().size(), 1U) << program;
-    EXPECT_FALSE(all<LaneEnded>()[0].gave_up);
-    EXPECT_NE(all<LaneEnded>()[0].reason, "");
+    ASSERT_EQ(all<MeasuringEnded>().size(), 1U) << program;
+    EXPECT_FALSE(all<MeasuringEnded>()[0].gave_up);
+    EXPECT_NE(all<MeasuringEnded>()[0].reason, "");
   }
 }
 

@@ -5,8 +5,8 @@
 namespace pascaline::testing {
 namespace {
 
-LaneOptions example_lane() {
-  LaneOptions options;
+MeasureClientOptions example_lane() {
+  MeasureClientOptions options;
   options.kernel_timeout_s = 60;
   options.patience = 0.5;
   options.governor.preheat_limit_s = 20;

@@ -50,8 +50,13 @@ nlohmann::json chance_space(std::uint64_t seed) {
   const std::vector<std::string> comparisons{"<=", ">", "!=", "%"};
   for (std::uint64_t i = 0; i < 1 + random() % 3; ++i) {
     const auto pick = [&](const auto& list) { return list[random() % list.size()]; };
-    const std::string left = pick(words) + " " + pick(operators) + " " + pick(words);
-    add_constraint(space, "(" + left + ") " + pick(comparisons) + " " + pick(words));
+    // One after the other: compilers differ in the order in which they evaluate operands.
+    std::string text = "(" + pick(words);
+    text += " " + pick(operators);
+    text += " " + pick(words);
+    text += ") " + pick(comparisons);
+    text += " " + pick(words);
+    add_constraint(space, text);
   }
   space["launch"]["block"] = {"A * 8", "D * 8"};
   return space;

@@ -10,16 +10,11 @@
 #include <nlohmann/json.hpp>
 
 #include "core/space/space.hpp"
+#include "core/util/sanitizer.hpp"
 #include "tuner/search/search_domain.hpp"
 #include "tuner/search/searcher.hpp"
 
 namespace pascaline::testing {
-
-#ifdef __SANITIZE_ADDRESS__
-inline constexpr bool kSanitized = true;
-#else
-inline constexpr bool kSanitized = false;
-#endif
 
 /// A space of one dimension N without parameters and constraints, for tests to add theirs.
 [[nodiscard]] nlohmann::json bare_space();

@@ -61,7 +61,7 @@ double sum_of(const std::vector<double>& values) {
 // The tenth of what it takes is allowed to be ten times as much: machines differ, orders of magnitude do not.
 void expect_quick(double seconds, const std::string& what) {
   std::printf("%s: %.2f s\n", what.c_str(), seconds);
-  if (!kSanitized) {
+  if (!kAddressSanitizer) {
     EXPECT_LT(seconds, 3) << what;
   }
 }
@@ -99,7 +99,7 @@ TEST(LargeSpaceTest, TightChainIsListedWhole) {
 
 TEST(LargeSpaceTest, LooseChainIsDrawnUniformlyAllTheSame) {
   const double start = now_s();
-  const BoundDomain bound(chain(3), kSanitized ? 20'000 : SearchDomain::kMaxTuples);
+  const BoundDomain bound(chain(3), kAddressSanitizer ? 20'000 : SearchDomain::kMaxTuples);
   SearchRandom random(2);
   for (int i = 0; i < 100; ++i) {
     ASSERT_TRUE(bound.domain.sample(random));
@@ -115,7 +115,7 @@ TEST(LargeSpaceTest, ShippedMatmul) {
   ASSERT_GT(space.raw_size(), 1e9);
   const double start = now_s();
   const BoundSpace bound(space, space.example_problem(), *limits_of_architecture("sm_61"));
-  const SearchDomain domain(bound, kSanitized ? 5'000 : SearchDomain::kMaxTuples);
+  const SearchDomain domain(bound, kAddressSanitizer ? 5'000 : SearchDomain::kMaxTuples);
   SearchRandom random(3);
   PointSet different;
   for (int i = 0; i < 200; ++i) {
@@ -138,8 +138,8 @@ TEST(LargeSpaceTest, EverySearcherFindsItsWay) {
         [&](const Point& point) {
           return Observation{TrialStatus::ok, bowl_us(point, best)};
         },
-        1, kSanitized ? 20 : 60, 4);
-    EXPECT_EQ(run.size(), kSanitized ? 20U : 60U) << searcher.name;
+        1, kAddressSanitizer ? 20 : 60, 4);
+    EXPECT_EQ(run.size(), kAddressSanitizer ? 20U : 60U) << searcher.name;
   }
 }
 

@@ -14,7 +14,7 @@ namespace {
 /// A smooth landscape over a thousand configurations.
 class ModelSearcherTest : public ::testing::Test {
  protected:
-  static constexpr std::uint64_t kSeeds = kSanitized ? 3 : 9;
+  static constexpr std::uint64_t kSeeds = kAddressSanitizer ? 3 : 9;
   SearchDomain domain_ = full_domain({10, 10, 10});
   Point best_{7, 2, 5};
 
@@ -126,7 +126,7 @@ TEST_F(ModelSearcherTest, LargeSpaceIsSearchedThroughSomeOfIt) {
   const auto outcome = [&](const Point& point) { return Observation{TrialStatus::ok, bowl_us(point, best)}; };
   const auto best_of = [&](const std::string& name) {
     std::vector<double> ratios;
-    for (std::uint64_t seed = 1; seed <= (kSanitized ? 1 : 5); ++seed) {
+    for (std::uint64_t seed = 1; seed <= (kAddressSanitizer ? 1 : 5); ++seed) {
       double best_us = 1e9;
       for (const Point& point : run_search(name, domain, outcome, seed, 60)) {
         best_us = std::min(best_us, bowl_us(point, best));
@@ -172,7 +172,7 @@ double proposal_ms(const SearchDomain& domain) {
 }
 
 TEST(ModelSearcherCostTest, ProposalAtAThousandObservations) {
-  if (kSanitized) {
+  if (kAddressSanitizer) {
     GTEST_SKIP() << "times under a sanitizer tell nothing";
   }
   constexpr double kMaxMs = 3 * 5;  // machines differ

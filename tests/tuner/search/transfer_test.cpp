@@ -68,7 +68,7 @@ TEST_F(TransferTest, FewTrialsTellNothing) {
 }
 
 TEST_F(TransferTest, OfManyTheBestAndSomeOthersCount) {
-  const auto many = trials(kSanitized ? 400 : 1500);
+  const auto many = trials(kAddressSanitizer ? 400 : 1500);
   const auto prior = transfer_prior(domain_, many, 0, 1);
   const auto again = transfer_prior(domain_, many, 0, 1);
   ASSERT_TRUE(prior && again);
@@ -91,7 +91,7 @@ TEST_F(TransferTest, SearchGainsFromANeighbour) {
   const Point shifted{5, 2, 3};
   std::vector<double> with;
   std::vector<double> without;
-  for (std::uint64_t seed = 1; seed <= (kSanitized ? 3 : 7); ++seed) {
+  for (std::uint64_t seed = 1; seed <= (kAddressSanitizer ? 3 : 7); ++seed) {
     options.seed = seed;
     for (const bool told : {true, false}) {
       options.priors.clear();

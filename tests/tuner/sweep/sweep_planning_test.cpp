@@ -97,12 +97,12 @@ TEST_F(SweepPlanningTest, ADatabaseThatStaysLockedIsWaitedForUntilTheSweepIsToEn
   SweepRecorder recorder(store, summary_, events_, stop_, 0.1);
   const std::vector<Space> spaces{space_};
   DevicePlan plan(spaces, options_, host(), 1);
-  const auto go_on = [&] {
+  const auto check_time = [&] {
     if (stop_) {
       throw SweepStoppedError("told to");
     }
   };
-  EXPECT_THROW(plan.plan(recorder, problems({"1000"}), "", go_on), SweepStoppedError);
+  EXPECT_THROW(plan.plan(recorder, problems({"1000"}), "", check_time), SweepStoppedError);
   EXPECT_TRUE(plan.tasks().empty());
   other.exec("ROLLBACK");
   expect_nothing_begun();
@@ -115,13 +115,13 @@ TEST_F(SweepPlanningTest, NothingOfAPlanIsStoredThatCameToNothing) {
   const std::vector<Space> spaces{space_};
   DevicePlan plan(spaces, options_, host(), 1);
   int calls = 0;
-  const auto go_on = [&] {
+  const auto check_time = [&] {
     if (++calls == 6) {  // three problems are made, and the second of them is about to be stored
       throw SweepStoppedError("told to");
     }
   };
   const std::vector<SweepProblem> three = problems({"1000", "2000", "3000"});
-  EXPECT_THROW(plan.plan(recorder, three, "", go_on), SweepStoppedError);
+  EXPECT_THROW(plan.plan(recorder, three, "", check_time), SweepStoppedError);
   EXPECT_TRUE(plan.tasks().empty());
   expect_nothing_begun();
   plan.plan(recorder, three, "", [] {});

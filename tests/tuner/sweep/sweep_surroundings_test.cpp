@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "core/util/paths.hpp"
+#include "core/util/sanitizer.hpp"
 #include "tests/tuner/sweep/sweep_faults.hpp"
 
 namespace pascaline::testing {
@@ -102,9 +103,9 @@ TEST_F(SurroundingsTest, LockedDatabaseIsWaitedFor) {
 }
 
 TEST_F(SurroundingsTest, ClockThatStepsBackChangesNothing) {
-#ifdef __SANITIZE_ADDRESS__
-  GTEST_SKIP() << "AddressSanitizer's library must come first, so nothing can be preloaded";
-#endif
+  if (kAddressSanitizer) {
+    GTEST_SKIP() << "AddressSanitizer's library must come first, so nothing can be preloaded";
+  }
   setting_.environment.emplace_back("LD_PRELOAD", PASCALINE_TEST_CLOCK_SHIFT);
   setting_.environment.emplace_back("PASCALINE_TEST_CLOCK_FILE", (folder_ / "late").string());
   sample_ms_ = 700;

@@ -11,28 +11,30 @@ namespace {
 
 using Json = nlohmann::json;
 
-LaneView full_lane() {
+DeviceProgress full_progress() {
   return {"cuda:1", "NVIDIA H200", "M=512,N=2048", "prefill: q", 3,      12,    "search",   42,
           100,      12.31,         20.1,           61.5,         1980.0, 210.0, "settling", "throttled"};
 }
 
-SweepView full_sweep() { return {{full_lane(), {}}, 152, 140, 5, 7, 8, 16, 3, 12, 751.5, 2410.0, 3600.0, 4, {"M=1"}}; }
+SweepView full_sweep() {
+  return {{full_progress(), {}}, 152, 140, 5, 7, 8, 16, 3, 12, 751.5, 2410.0, 3600.0, 4, {"M=1"}};
+}
 
 TEST(SweepViewTest, ComesBackAsItWas) {
-  EXPECT_EQ(Json(full_lane()).get<LaneView>(), full_lane());
+  EXPECT_EQ(Json(full_progress()).get<DeviceProgress>(), full_progress());
   EXPECT_EQ(Json::parse(Json(full_sweep()).dump()).get<SweepView>(), full_sweep());
   EXPECT_EQ(Json::parse(Json(SweepView{}).dump()).get<SweepView>(), SweepView{});
 }
 
 TEST(SweepViewTest, EveryMemberIsWritten) {
-  const Json lane = full_lane();
-  for (const auto& [key, value] : lane.items()) {
-    EXPECT_NE(value, Json(LaneView{}).at(key)) << key;
-    Json without = lane;
+  const Json device = full_progress();
+  for (const auto& [key, value] : device.items()) {
+    EXPECT_NE(value, Json(DeviceProgress{}).at(key)) << key;
+    Json without = device;
     without.erase(key);
-    EXPECT_NE(without.get<LaneView>(), full_lane()) << key;
+    EXPECT_NE(without.get<DeviceProgress>(), full_progress()) << key;
   }
-  EXPECT_EQ(lane.size(), 16U);
+  EXPECT_EQ(device.size(), 16U);
   const Json sweep = full_sweep();
   for (const auto& [key, value] : sweep.items()) {
     Json without = sweep;
@@ -43,36 +45,36 @@ TEST(SweepViewTest, EveryMemberIsWritten) {
 }
 
 TEST(SweepViewTest, ReadsWhatOthersWrote) {
-  EXPECT_EQ(Json::object().get<LaneView>(), LaneView{});
+  EXPECT_EQ(Json::object().get<DeviceProgress>(), DeviceProgress{});
   EXPECT_EQ(Json::object().get<SweepView>(), SweepView{});
   EXPECT_EQ(Json("text").get<SweepView>(), SweepView{});
   const Json strange{
       {"trials", "many"}, {"usable", 1e99},
       {"compiling", -1},  {"problems", 2.5},
-      {"eta_s", "soon"},  {"lanes", {1, {{"device", 7}, {"stage", "orbiting"}, {"done", 1LL << 40}, {"best_us", 2}}}},
+      {"eta_s", "soon"},  {"devices", {1, {{"device", 7}, {"stage", "orbiting"}, {"done", 1LL << 40}, {"best_us", 2}}}},
       {"colour", "blue"}};
   const SweepView read = Json::parse(strange.dump()).get<SweepView>();
   SweepView expected;
-  expected.lanes.resize(2);
-  expected.lanes[1].stage = "orbiting";
-  expected.lanes[1].best_us = 2;
+  expected.devices.resize(2);
+  expected.devices[1].stage = "orbiting";
+  expected.devices[1].best_us = 2;
   EXPECT_EQ(read, expected);
 }
 
 TEST(SweepViewTest, NumbersThatAreNoneBecomeMissing) {
   SweepView sweep = full_sweep();
   sweep.eta_s = std::numeric_limits<double>::infinity();
-  sweep.lanes[0].power_w = std::numeric_limits<double>::quiet_NaN();
+  sweep.devices[0].power_w = std::numeric_limits<double>::quiet_NaN();
   const SweepView read = Json::parse(Json(sweep).dump()).get<SweepView>();
   EXPECT_FALSE(read.eta_s);
-  EXPECT_FALSE(read.lanes[0].power_w);
+  EXPECT_FALSE(read.devices[0].power_w);
 }
 
 TEST(SweepViewTest, ProgressOfASessionHoldsItsLaneAndTheWhole) {
-  const std::string text = session_progress_text(full_lane(), full_sweep());
-  EXPECT_FALSE(Json::parse(text)["sweep"].contains("lanes"));
+  const std::string text = session_progress_text(full_progress(), full_sweep());
+  EXPECT_FALSE(Json::parse(text)["sweep"].contains("devices"));
   SweepView expected = full_sweep();
-  expected.lanes = {full_lane()};
+  expected.devices = {full_progress()};
   EXPECT_EQ(read_session_progress(text), expected);
 }
 
@@ -81,13 +83,14 @@ TEST(SweepViewTest, ProgressThatIsNone) {
     EXPECT_FALSE(read_session_progress(text)) << text;
   }
   EXPECT_EQ(read_session_progress("{\"sweep\": {\"trials\": 3}}").value().trials, 3);
-  EXPECT_EQ(read_session_progress("{\"lane\": 3}").value().lanes.size(), 1U);
+  EXPECT_EQ(read_session_progress("{\"device\": 3}").value().devices.size(), 1U);
 }
 
 TEST(SweepViewTest, ProgressWithBytesThatAreNoText) {
-  LaneView lane = full_lane();
-  lane.name = "H\xff\xfe";
-  EXPECT_EQ(read_session_progress(session_progress_text(lane, {})).value().lanes[0].name, "H\xef\xbf\xbd\xef\xbf\xbd");
+  DeviceProgress device = full_progress();
+  device.name = "H\xff\xfe";
+  EXPECT_EQ(read_session_progress(session_progress_text(device, {})).value().devices[0].name,
+            "H\xef\xbf\xbd\xef\xbf\xbd");
 }
 
 }  // namespace

@@ -65,7 +65,7 @@ TEST_F(WorkerLossTest, WorkerThatStandsStillIsReplaced) {
   });
   const SweepSummary summary = sweep();
   stopper.join();
-  EXPECT_FALSE(summary.interrupted) << summary.ended_because;
+  EXPECT_FALSE(summary.interrupted) << summary.end_reason;
   EXPECT_EQ(summary.restarts, 1) << notes_;
   EXPECT_NE(notes_.find("timed out after"), std::string::npos) << notes_;
   expect_complete(8);
@@ -88,7 +88,7 @@ TEST_F(WorkerLossTest, DeviceThatDisappearsEndsItAndIsGoneOnWithOnceItIsBack) {
   const SweepSummary lost = sweep();
   EXPECT_TRUE(lost.interrupted);
   EXPECT_FALSE(lost.gave_up);
-  EXPECT_EQ(lost.ended_because, "emulator: the measuring process ended: exit code 9");
+  EXPECT_EQ(lost.end_reason, "emulator: the measuring process ended: exit code 9");
   EXPECT_NE(notes_.find("emulator is no longer used"), std::string::npos) << notes_;
   EXPECT_EQ(last_state(), "interrupted");
   expect_sound();

@@ -6,12 +6,27 @@
 #include "pascaline/language.h"
 #include "pascaline/vectors.h"
 
-#ifdef __F16C__
-#include <immintrin.h>
-#endif
-
 // Conversions between float and the 16-bit formats: round to nearest even, NaN becomes CUDA's 0x7fff.
 namespace pascaline_host {
+
+#ifdef __F16C__
+// The processor's own instructions. Written out, as the header of all intrinsics takes longer to parse than most
+// kernels take to compile.
+using Words128 = std::uint32_t __attribute__((vector_size(16)));
+
+inline std::uint16_t half_bits_by_instruction(float value) {
+  Words128 halves;
+  __asm__("vcvtps2ph $0, %1, %0" : "=x"(halves) : "x"(value));
+  return static_cast<std::uint16_t>(halves[0]);
+}
+
+inline float half_value_by_instruction(std::uint16_t bits) {
+  const Words128 halves = {bits, 0, 0, 0};
+  float value;
+  __asm__("vcvtph2ps %1, %0" : "=x"(value) : "x"(halves));
+  return value;
+}
+#endif
 
 inline std::uint32_t float_bits(float value) {
   std::uint32_t bits;
@@ -71,8 +86,7 @@ inline float half_value_in_software(std::uint16_t bits) {
 
 inline std::uint16_t half_bits(float value) {
 #ifdef __F16C__
-  return value != value ? std::uint16_t{0x7fff}
-                        : static_cast<std::uint16_t>(_cvtss_sh(value, _MM_FROUND_TO_NEAREST_INT));
+  return value != value ? std::uint16_t{0x7fff} : half_bits_by_instruction(value);
 #else
   return half_bits_in_software(value);
 #endif
@@ -80,7 +94,7 @@ inline std::uint16_t half_bits(float value) {
 
 inline float half_value(std::uint16_t bits) {
 #ifdef __F16C__
-  return _cvtsh_ss(bits);
+  return half_value_by_instruction(bits);
 #else
   return half_value_in_software(bits);
 #endif

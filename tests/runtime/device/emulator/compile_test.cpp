@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <fstream>
 
+#include "core/util/sanitizer.hpp"
 #include "support.hpp"
 #include "tests/runtime/device/cuda/support.hpp"
 
@@ -160,9 +161,9 @@ TEST(EmulatorCompile, ACompilerThatSaysSoIsShortOfMemory) {
 
 // A stack that cannot grow within the cap ends a compiler by a segmentation fault.
 TEST(EmulatorCompile, ACompilerThatCrashesNearItsCapIsShortOfMemory) {
-#ifdef __SANITIZE_ADDRESS__
-  GTEST_SKIP() << "AddressSanitizer reserves more address space than any cap leaves";
-#endif
+  if (kAddressSanitizer) {
+    GTEST_SKIP() << "AddressSanitizer reserves more address space than any cap leaves";
+  }
   const AddressSpaceCap cap;
   const auto holds = [&](double share) {
     return fmt::format("head -c {0} /dev/zero | tail -c {0} >/dev/null; ",

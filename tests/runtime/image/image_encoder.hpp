@@ -10,7 +10,7 @@
 namespace pascaline::testing {
 
 /// What a PNG file is made of. `samples` holds height * width * channels values of `bit_depth` bits.
-struct PngPicture {
+struct PngSource {
   std::int64_t height = 0;
   std::int64_t width = 0;
   int color_type = 0;
@@ -28,10 +28,10 @@ struct PngPicture {
 };
 
 /// A PNG file, made by libpng.
-[[nodiscard]] std::string encode_png(const PngPicture& picture);
+[[nodiscard]] std::string encode_png(const PngSource& source);
 
 /// How a JPEG file is made. `channels` of the pixels: 1 gray, 3 RGB, 4 CMYK.
-struct JpegPicture {
+struct JpegSource {
   std::int64_t height = 0;
   std::int64_t width = 0;
   int channels = 3;
@@ -47,19 +47,19 @@ struct JpegPicture {
 };
 
 /// A JPEG file, made by libjpeg.
-[[nodiscard]] std::string encode_jpeg(const JpegPicture& picture);
+[[nodiscard]] std::string encode_jpeg(const JpegSource& source);
 
 /// EXIF data whose only entry is this orientation.
 [[nodiscard]] std::string exif_with_orientation(int orientation, bool big_endian);
 
-/// The picture that the reference's results were made with: (7x + 13y + 29c + (x*y mod 31)) mod 256.
+/// The image that the reference's results were made with: (7x + 13y + 29c + (x*y mod 31)) mod 256.
 [[nodiscard]] Image synthetic_image(std::int64_t height, std::int64_t width);
 
-/// A picture without hard edges, which JPEG keeps well.
+/// An image without hard edges, which JPEG keeps well.
 [[nodiscard]] Image smooth_image(std::int64_t height, std::int64_t width);
 
 /// RGB of 8 bits as a plain PNG or JPEG file.
 [[nodiscard]] std::string png_of(const Image& image);
-[[nodiscard]] JpegPicture jpeg_of(const Image& image);
+[[nodiscard]] JpegSource jpeg_of(const Image& image);
 
 }  // namespace pascaline::testing

@@ -1,3 +1,5 @@
+#include "tuner/sweep/transfer_priors.hpp"
+
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -5,7 +7,6 @@
 #include "core/util/paths.hpp"
 #include "tests/tuner/search/domains.hpp"
 #include "tuner/search/transfer.hpp"
-#include "tuner/sweep/transfer_priors.hpp"
 
 namespace pascaline::testing {
 namespace {

@@ -1,0 +1,49 @@
+#include "tuner/compile/compile_messages.hpp"
+
+#include <string>
+
+namespace pascaline {
+
+using nlohmann::json;
+
+json source_message(const KernelSource& source) {
+  return {{"do", "source"},
+          {"file", source.file.string()},
+          {"text", source.text},
+          {"hash", source.hash},
+          {"headers", source.headers}};
+}
+
+KernelSource source_of(const json& message) {
+  KernelSource source;
+  source.file = message.at("file").get<std::string>();
+  message.at("text").get_to(source.text);
+  message.at("hash").get_to(source.hash);
+  message.at("headers").get_to(source.headers);
+  return source;
+}
+
+json request_message(std::uint64_t id, const CompileRequest& request) {
+  return {{"do", "compile"},
+          {"id", id},
+          {"source", request.source->hash},
+          {"function", request.function},
+          {"defines", request.defines},
+          {"options", request.options},
+          {"kind", static_cast<int>(request.kind)},
+          {"architecture", request.architecture},
+          {"address_sanitizer", request.address_sanitizer}};
+}
+
+CompileRequest request_of(const json& message) {
+  CompileRequest request;
+  message.at("function").get_to(request.function);
+  message.at("defines").get_to(request.defines);
+  message.at("options").get_to(request.options);
+  request.kind = static_cast<BinaryKind>(message.at("kind").get<int>());
+  message.at("architecture").get_to(request.architecture);
+  message.at("address_sanitizer").get_to(request.address_sanitizer);
+  return request;
+}
+
+}  // namespace pascaline

@@ -1,0 +1,21 @@
+#pragma once
+
+#include "tuner/ipc/messages.hpp"
+#include "tuner/measure/measure.hpp"
+#include "tuner/monitor/governor.hpp"
+#include "tuner/sweep/finals.hpp"
+
+// What goes between a sweep and its measurement worker besides, as JSON values.
+namespace pascaline {
+
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(MeasureOptions, cold_cache, warm_up, min_samples, max_samples, target_half_width,
+                                   budget_ms, abort_factor)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(GovernorOptions, passive, margin_c, resume_c, limit_c, clock_tolerance,
+                                   canary_tolerance, normalise_from, preheat_limit_s, steady_s, steady_c, settle_s,
+                                   pause_limit_s, tolerated_throttle)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(FinalsOptions, rounds, min_rounds, rounds_per_look, launches, p_value, tie_width,
+                                   energy_window_ms, stand_in)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(FinalsResult, trials, failed, winner, baseline_trial, baseline, confidence, tie,
+                                   rounds, gave_up, out_of_time)
+
+}  // namespace pascaline
