@@ -175,7 +175,7 @@ class WorkloadReader {
             })) {
           const JsonNode list = root_.at("entries").at(i).at("alternative_of");
           list.at(j).fail(
-              fmt::format("the phase has no entry '{}' that is no alternative itself", entry.alternative_of[j]));
+              fmt::format("the phase has no entry '{}' that is not an alternative itself", entry.alternative_of[j]));
         }
       }
     }

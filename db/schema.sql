@@ -160,7 +160,7 @@ CREATE TABLE plan_calls (
   FOREIGN KEY (run_uuid, ordinal) REFERENCES plan_problems (run_uuid, ordinal)
 ) STRICT, WITHOUT ROWID;
 
--- Paths that a run was begun with, to be shown: what is gone on with opens only what its own command line names.
+-- Paths that a run was begun with, to be shown: a resumed run opens only paths that its own command line names.
 CREATE TABLE plan_paths (
   run_uuid TEXT NOT NULL REFERENCES plans (run_uuid),
   option TEXT NOT NULL CHECK (option IN ('--kernels', '--spaces', '--nvrtc', '--cache', '--log', '--sensors')),

@@ -1,8 +1,12 @@
 #pragma once
 
+#include <algorithm>
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -16,6 +20,12 @@ struct PhaseCalls {
   double count = 0;
   friend bool operator==(const PhaseCalls&, const PhaseCalls&) = default;
 };
+
+/// Where a phase stands among the others: those of a model as its work goes (prompt, token, image), others after them.
+[[nodiscard]] inline std::size_t rank_of_phase(std::string_view phase) noexcept {
+  constexpr std::array<std::string_view, 3> kPhases{"prompt", "token", "image"};
+  return static_cast<std::size_t>(std::find(kPhases.begin(), kPhases.end(), phase) - kPhases.begin());
+}
 
 /// A kernel of a plan, as its files were.
 struct PlannedKernel {

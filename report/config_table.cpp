@@ -70,7 +70,7 @@ void ConfigTable::add(std::string_view config_json) {
   SettingReader reader;
   if (!nlohmann::json::sax_parse(config_json.begin(), config_json.end(), &reader)) {
     throw Error(
-        fmt::format("'{}' is no configuration; the database was damaged or changed by another program: restore "
+        fmt::format("'{}' is not a configuration; the database was damaged or changed by another program: restore "
                     "a copy",
                     config_json));
   }

@@ -137,7 +137,7 @@ ReportDocument gather_report(const Store& store, const ReportOptions& options) {
   std::optional<SweepPlan> plan;
   store.at_one_moment([&] {
     gather_all(document, store, options);
-    plan = latest_model_plan(store);
+    plan = latest_model_plan(store, options);
   });
   add_workload(document, options, plan);
   return document;

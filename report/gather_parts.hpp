@@ -48,8 +48,9 @@ struct ReportDetail {
 /// Peak rates of a device; nothing where they are not known.
 [[nodiscard]] std::optional<ReportRoofline> roofline_of(const DeviceRow& device);
 
-/// The plan of the latest sweep of a model or a workload; nothing if there was none.
-[[nodiscard]] std::optional<SweepPlan> latest_model_plan(const Store& store);
+/// The plan of the latest sweep of a model or a workload among the sessions and on the device that the options name;
+/// nothing if there was none, or if the options name a workload.
+[[nodiscard]] std::optional<SweepPlan> latest_model_plan(const Store& store, const ReportOptions& options);
 
 /// Sets `count` of the problems and `workload` of the contexts: from the workload that the options name, else from the
 /// plan, else from the workload that comes with the program. Reads workloads and their kernels' spaces.

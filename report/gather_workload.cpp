@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <map>
 #include <set>
@@ -271,15 +272,18 @@ std::map<std::string, double> total_calls(const Workload& workload, const std::v
 }
 
 // A sweep of a model or workload knows how often each of its problems is called.
-std::optional<ModelCalls> calls_of_plan(const SweepPlan& plan, const ReportOptions& options) {
+ModelCalls calls_of_plan(const SweepPlan& plan, const ReportOptions& options) {
   ModelCalls model;
-  model.name = "what the latest sweep tuned";
+  model.name = "the latest sweep of a model or workload";
   for (const PlannedProblem& planned : plan.problems) {
     if (!options.kernel.empty() && options.kernel != planned.problem.kernel) {
       continue;
     }
     const std::string problem = planned.problem.text();
     for (const PhaseCalls& calls : planned.phases) {
+      if (!std::isfinite(calls.count)) {
+        continue;  // a database holds what anybody may have written there
+      }
       auto at = std::find_if(model.phases.begin(), model.phases.end(),
                              [&](const SizedPhase& known) { return known.phase == calls.phase; });
       if (at == model.phases.end()) {
@@ -289,7 +293,10 @@ std::optional<ModelCalls> calls_of_plan(const SweepPlan& plan, const ReportOptio
       model.totals[problem] += calls.count;
     }
   }
-  return model.phases.empty() ? std::nullopt : std::optional(std::move(model));
+  std::stable_sort(model.phases.begin(), model.phases.end(), [](const SizedPhase& a, const SizedPhase& b) {
+    return rank_of_phase(a.phase) < rank_of_phase(b.phase);
+  });
+  return model;
 }
 
 std::optional<ModelCalls> calls_of_workload(const ReportOptions& options) {
@@ -303,10 +310,17 @@ std::optional<ModelCalls> calls_of_workload(const ReportOptions& options) {
 
 }  // namespace
 
-std::optional<SweepPlan> latest_model_plan(const Store& store) {
+std::optional<SweepPlan> latest_model_plan(const Store& store, const ReportOptions& options) {
+  if (!options.workload.empty()) {
+    return std::nullopt;
+  }
   std::set<std::string> seen;
   for (const SessionRow& session : store.sessions()) {
-    if (session.run_uuid.empty() || !seen.insert(session.run_uuid).second) {
+    const bool wanted =
+        (options.device.empty() || session.device.name == options.device) &&
+        (options.sessions.empty() ||
+         std::find(options.sessions.begin(), options.sessions.end(), session.id) != options.sessions.end());
+    if (!wanted || session.run_uuid.empty() || !seen.insert(session.run_uuid).second) {
       continue;
     }
     std::optional<SweepPlan> plan = store.plan(session.run_uuid);
@@ -322,13 +336,7 @@ void add_workload(ReportDocument& document, const ReportOptions& options, const 
   if (options.workload == kNoWorkload) {
     return;
   }
-  std::optional<ModelCalls> model;
-  if (options.workload.empty() && plan) {
-    model = calls_of_plan(*plan, options);
-  }
-  if (!model) {
-    model = calls_of_workload(options);
-  }
+  const std::optional<ModelCalls> model = plan ? calls_of_plan(*plan, options) : calls_of_workload(options);
   if (!model) {
     return;
   }

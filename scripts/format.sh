@@ -19,11 +19,15 @@ mapfile -t files < <(git ls-files --cached --others --exclude-standard -- '*.hpp
 case ${1:-} in
   "") printf '%s\0' "${files[@]}" | xargs -0 -r -n 16 -P "$(nproc)" "$tool" -i ;;
   --check)
-    wrong=$(for file in "${files[@]}"; do "$tool" --dry-run --Werror "$file" 2>/dev/null || printf '    %s\n' "$file"; done)
+    status=0
+    # It names the file in every line of what it finds, and prints nothing else.
+    wrong=$(printf '%s\0' "${files[@]}" | xargs -0 -r -n 32 -P "$(nproc)" "$tool" --dry-run --Werror 2>&1 |
+      sed -n 's/^\([^: ]*\):[0-9]*:[0-9]*: .*/    \1/p' | sort -u) || status=$?
     if [ -n "$wrong" ]; then
-      printf '  format: not as .clang-format says; scripts/format.sh mends it:\n%s\n' "$wrong"
+      printf '  format: not as .clang-format says; scripts/format.sh fixes it:\n%s\n' "$wrong"
       exit 1
     fi
+    [ "$status" = 0 ] || die "$tool ended with status $status"
     say "  format: ${#files[@]} files fine"
     ;;
   *) die "unknown argument '$1' (known: --check)" ;;

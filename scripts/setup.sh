@@ -89,13 +89,13 @@ apt_get() {
 }
 install_packages() {
   if [ -n "$(dpkg --audit)" ]; then as_root env DEBIAN_FRONTEND=noninteractive dpkg --configure -a || return; fi
-  apt_get update || echo "the package lists could not be brought up to date; trying with the present ones"
+  apt_get update || echo "the package lists could not be updated; trying with the present ones"
   apt_get install -y --no-install-recommends "$@"
 }
 
 bring_packages() {
   if ! command -v apt-get >/dev/null; then
-    warn "no apt-get here: install the packages that docs/building.md names by this system's own means; going on"
+    warn "no apt-get here: install the packages that docs/building.md names by this system's own means; continuing"
     return 0
   fi
   local packages

@@ -4,48 +4,41 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <map>
 #include <set>
-#include <tuple>
 #include <utility>
 #include <vector>
 
 #include <nlohmann/json.hpp>
 
 #include "cli/command.hpp"
+#include "core/error.hpp"
 #include "core/problem.hpp"
-#include "runtime/device/device_names.hpp"
+#include "runtime/dispatch/dispatcher.hpp"
 
 namespace pascaline::cli {
 namespace {
 
 using nlohmann::ordered_json;
+using IsTuned = std::function<bool(const Problem&)>;
 
 // What a pass launches of one problem.
 struct ProblemSum {
   Problem problem;
   std::int64_t count = 0;
-  double time_us = 0;
-  bool is_tuned = false;
 };
 
 // In the order of the first launches.
 std::vector<ProblemSum> sums_of(Executor& executor, const ModelPass& pass) {
   std::vector<ProblemSum> sums;
-  if (executor.dispatcher() != nullptr) {
-    for (const LaunchSum& sum : observe_pass(executor, pass)) {
-      const Plan& plan = sum.prepared->plan;
-      sums.push_back({plan.problem, sum.count, sum.time_us, plan.provenance == Provenance::exact});
-    }
-    return sums;
-  }
   pass.prepare();
   executor.observe([&](const ops::KernelProblem& launched) {
     const Problem problem = launched.named();
     const auto known =
         std::find_if(sums.begin(), sums.end(), [&](const ProblemSum& sum) { return sum.problem == problem; });
     if (known == sums.end()) {
-      sums.push_back({problem, 1, 0, false});
+      sums.push_back({problem, 1});
     } else {
       ++known->count;
     }
@@ -63,6 +56,8 @@ std::string phase_of(const ModelPass& pass) {
 // Collects what passes launch as a workload: every problem once in each phase, with all its launches there.
 class WorkloadWriter {
  public:
+  explicit WorkloadWriter(IsTuned is_tuned) : is_tuned_(std::move(is_tuned)) {}
+
   void add(const ModelPass& pass, const std::vector<ProblemSum>& sums) {
     Phase& phase = phase_named(phase_of(pass));
     phase.per += (phase.per.empty() ? "" : "; ") + pass.per;
@@ -73,11 +68,11 @@ class WorkloadWriter {
         phase.launches.push_back(sum);
       } else {
         known->count += sum.count;
-        known->time_us += sum.time_us;
       }
     }
   }
 
+  /// Of each phase those without a winner of their own first.
   [[nodiscard]] ordered_json document(const std::string& name, const std::string& description,
                                       const std::string& source) const {
     ordered_json phases = ordered_json::array();
@@ -93,7 +88,7 @@ class WorkloadWriter {
     return count([](const ProblemSum&) { return true; });
   }
   [[nodiscard]] std::size_t untuned() const {
-    return count([](const ProblemSum& sum) { return !sum.is_tuned; });
+    return count([&](const ProblemSum& sum) { return !is_tuned_(sum.problem); });
   }
 
  private:
@@ -118,12 +113,9 @@ class WorkloadWriter {
     return sum;
   }
 
-  // Untuned shapes first, then those that take most time.
-  static void add_entries(const Phase& phase, ordered_json& entries) {
+  void add_entries(const Phase& phase, ordered_json& entries) const {
     std::vector<ProblemSum> sorted = phase.launches;
-    std::stable_sort(sorted.begin(), sorted.end(), [](const ProblemSum& a, const ProblemSum& b) {
-      return std::tuple(a.is_tuned, -a.time_us) < std::tuple(b.is_tuned, -b.time_us);
-    });
+    std::stable_partition(sorted.begin(), sorted.end(), [&](const ProblemSum& sum) { return !is_tuned_(sum.problem); });
     std::map<std::string, int> numbers;
     for (const ProblemSum& sum : sorted) {
       const std::string& kernel = sum.problem.kernel;
@@ -149,6 +141,7 @@ class WorkloadWriter {
     return entry;
   }
 
+  IsTuned is_tuned_;
   std::vector<Phase> phases_;
 };
 
@@ -186,20 +179,22 @@ std::vector<std::int64_t> usual_image(const ModelCommandOptions& model, const Mo
   }
   const std::int64_t context = model.prompt_limits(folder).context;
   for (const std::int64_t side : kSides) {
-    if (side * side <= most_pixels(folder) && image_prompt_tokens(folder.config(), side, side) <= context) {
+    const std::int64_t tokens = image_prompt_tokens(folder.config(), side, side);
+    const bool allowed = model.most_image_tokens == 0 || tokens <= model.most_image_tokens;
+    if (side * side <= most_pixels(folder) && tokens <= context && allowed) {
       return {side, side};
     }
   }
   return {};
 }
 
-std::string device_name(const std::string& id) {
-  for (const DeviceInfo& device : list_devices()) {
-    if (device.id == device_id_of(id)) {
-      return fmt::format("{}, {}", device.id, device.name);
-    }
+// What nothing here can run has none.
+bool has_winner(const Dispatcher& dispatcher, const Problem& problem) {
+  try {
+    return dispatcher.plan(problem).provenance == Provenance::exact;
+  } catch (const Error&) {
+    return false;
   }
-  return id;
 }
 
 }  // namespace
@@ -209,8 +204,10 @@ std::string model_name(const std::filesystem::path& folder) {
   return (path.has_filename() ? path : path.parent_path()).filename().string();
 }
 
-ModelWorkload observe_workload(ModelCommandOptions model, PassCommandOptions sizes, const std::string& name) {
+ModelWorkload observe_workload(ModelCommandOptions model, PassCommandOptions sizes, const std::string& name,
+                               const Dispatcher* dispatcher) {
   model.no_graph = true;  // every launch by itself
+  model.observe_only = true;
   model.require_kernels();
   ModelFolder folder = model.read_for_numbers();
   if (sizes.image.empty()) {
@@ -220,7 +217,7 @@ ModelWorkload observe_workload(ModelCommandOptions model, PassCommandOptions siz
   ModelRequest request = request_of(folder, sizes, kObservedSteps);
   const bool image_fits = fit_image(model, sizes, folder, request);
   const auto session = model.open(std::move(folder), request);
-  WorkloadWriter writer;
+  WorkloadWriter writer([&](const Problem& problem) { return dispatcher != nullptr && has_winner(*dispatcher, problem); });
   for (const std::int64_t tokens : std::set<std::int64_t>(sizes.prompts.begin(), sizes.prompts.end())) {
     for (const ModelPass& pass : {prefill_pass(session->model(), tokens), decode_pass(session->model(), tokens)}) {
       writer.add(pass, sums_of(session->executor(), pass));
@@ -232,7 +229,7 @@ ModelWorkload observe_workload(ModelCommandOptions model, PassCommandOptions siz
     writer.add(pass, sums_of(session->executor(), pass));
   }
   ModelWorkload workload;
-  workload.device = model.observe_only ? device_name(model.device) : session->device_name();
+  workload.device = session->device_name();
   const std::string source = fmt::format("{} on {}", model_name(model.folder), workload.device);
   workload.text = writer.document(name, describe(model), source).dump(1) + "\n";
   workload.entries = writer.entries();

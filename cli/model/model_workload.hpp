@@ -20,12 +20,12 @@ struct ModelWorkload {
 /// A model's name for people: its folder's.
 [[nodiscard]] std::string model_name(const std::filesystem::path& folder);
 
-/// Runs the model once for each size, on the device and with the types that `model` says, and writes down what it
-/// launches: phase "prompt" for reading prompts, "token" for the decoding step after each, "image" for a prompt that is
-/// an image (of `sizes`, or of the largest usual size that fits). With `model.observe_only` nothing is launched and no
-/// device is needed; then nothing counts as tuned, and a phase's entries come in the order of their first launches.
-/// Throws Error and its kinds as the session does, and if the model runs on the processor.
+/// Follows the model once for each size, as it would run on the device and with the types that `model` says, and writes
+/// down what it launches: phase "prompt" for reading prompts, "token" for the decoding step after each, "image" for a
+/// prompt that is an image (of `sizes`, or of the largest usual size that fits). Nothing is compiled, loaded or
+/// launched (see SessionOptions::observe_only). `dispatcher` says which problems have a winner of their own; without it
+/// none counts as tuned. Throws Error and its kinds as the session does, and if the model runs on the processor.
 [[nodiscard]] ModelWorkload observe_workload(ModelCommandOptions model, PassCommandOptions sizes,
-                                             const std::string& name);
+                                             const std::string& name, const Dispatcher* dispatcher = nullptr);
 
 }  // namespace pascaline::cli

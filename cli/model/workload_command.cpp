@@ -2,6 +2,7 @@
 
 #include "cli/model/model_workload.hpp"
 #include "core/util/paths.hpp"
+#include "runtime/dispatch/dispatcher.hpp"
 
 namespace pascaline::cli {
 namespace {
@@ -15,7 +16,11 @@ struct WorkloadCommandOptions {
 int write_workload(const WorkloadCommandOptions& options) {
   require_writable(options.output);
   const std::filesystem::path file = options.output;
-  const ModelWorkload workload = observe_workload(options.model, options.sizes, file.stem().string());
+  options.model.require_kernels();
+  const SessionOptions session = options.model.session_options();
+  const std::unique_ptr<Device> device = open_device(session.device.empty() ? list_devices().front().id : session.device);
+  const Dispatcher dispatcher(*device, session.dispatcher);
+  const ModelWorkload workload = observe_workload(options.model, options.sizes, file.stem().string(), &dispatcher);
   write_file_atomically(file, workload.text);
   fmt::print("{}: {} shapes, {} of them not tuned for this device\n", file.string(), workload.entries,
              workload.untuned);

@@ -111,7 +111,7 @@ void add_status_command(CLI::App& app, Action& action) {
   const auto options = std::make_shared<StatusCommandOptions>();
   add_database_option(*command, options->database, "Database to read");
   command->add_flag("--json", options->as_json, "Print JSON; with --watch a line each second");
-  command->add_flag("--watch", options->watch, "Go on showing it until Ctrl-C");
+  command->add_flag("--watch", options->watch, "Keep showing it until Ctrl-C");
   command->footer(
       "Exit codes: 0 a sweep is running; 3 none is; 1 there is no such database.\n\n"
       "Examples:\n  pascaline status\n  pascaline status --watch\n  pascaline status --db tuned.db --json");

@@ -9,7 +9,7 @@
 
 namespace pascaline::cli {
 
-/// A run to go on with, as its database has it. The values of its plan are checked as a command line's are; its
+/// A run to resume, as its database has it. The values of its plan are checked as a command line's are; its
 /// problems are not yet, nor are the names of its paths, which are only to be shown.
 struct StoredRun {
   std::string uuid;
@@ -22,7 +22,7 @@ struct StoredRun {
 /// none, or what to do if it has no plan.
 [[nodiscard]] StoredRun run_to_resume(const std::filesystem::path& database);
 
-/// Throws Error: "cannot go on with session 3: " and why.
+/// Throws Error: "cannot resume session 3: " and why.
 [[noreturn]] void refuse_run(const StoredRun& run, const std::string& why);
 
 }  // namespace pascaline::cli

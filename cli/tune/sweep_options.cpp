@@ -46,7 +46,7 @@ void add_searching_options(CLI::App& command, SweepCommandOptions& options) {
   command.add_option("--seed", options.seed, "Seed of the search and of the inputs")
       ->capture_default_str()
       ->transform(whole_number(0));
-  command.add_flag("--resume", options.resume, "Go on with the last sweep of the database that did not finish");
+  command.add_flag("--resume", options.resume, "Resume the last sweep of the database that did not finish");
   command.add_flag("--retry-failed", sweep.retry_failed,
                    "Retry what timed out, crashed or could not be launched before");
   command.add_option("-j,--jobs", sweep.jobs, "Compile workers (default: every processor)")
@@ -138,6 +138,7 @@ void check_what_to_tune(const SweepCommandOptions& options) {
   const char* of_model = !options.model.weights.empty()    ? "--weights"
                          : !options.model.kv_cache.empty() ? "--kv-cache"
                          : options.model.context > 0       ? "--context"
+                         : options.model.chunk != ModelOptions{}.chunk ? "--chunk"
                          : !options.sizes.prompts.empty()  ? "--prompt-tokens"
                          : !options.sizes.image.empty()    ? "--image-size"
                                                            : nullptr;

@@ -167,7 +167,6 @@ SweepWork from_model(const SweepCommandOptions& options, const std::string& devi
   ModelCommandOptions model = options.model;
   model.device = device;
   model.untuned = true;  // what is launched does not depend on winners
-  model.observe_only = true;
   const ModelWorkload observed = observe_workload(model, options.sizes, "model");
   const Workload workload = Workload::parse(observed.text, "the workload of " + model_name(model.folder));
   SweepWork work = from_workload(workload, options);

@@ -76,7 +76,7 @@ function workloadPart(context) {
     ];
   }
   return [
-    element('h3', {}, 'The whole model: ' + workload.name),
+    element('h3', {}, 'All calls of ' + workload.name),
     note(
         'Each problem\'s time multiplied by the number of calls the model makes, summed over the problems that have both a ' +
         'default and a best time. The interval follows from the 95 % intervals of the times. The confidence is that of ' +

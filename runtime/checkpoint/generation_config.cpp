@@ -65,7 +65,7 @@ GenerationConfig read_generation(const JsonNode& root, const ModelConfig& config
   out.presence_penalty = number(root, "presence_penalty", -1e6, 1e6, 0.0);
   out.top_k = root.has_value("top_k") ? root.at("top_k").integer() : 50;
   if (out.top_k < 0 || out.top_k > std::numeric_limits<std::int32_t>::max()) {
-    root.at("top_k").fail(fmt::format("{} is no possible number of tokens", out.top_k));
+    root.at("top_k").fail(fmt::format("{} is not a possible number of tokens", out.top_k));
   }
   out.eos_tokens = end_tokens(root, config);
   out.bos_token = optional_token(root, "bos_token_id", config);

@@ -61,6 +61,16 @@ void check_database(const std::filesystem::path& database, const std::string& id
   }
 }
 
+// Throws as opening it does if it is not there.
+std::string name_of_device(const std::string& id) {
+  for (const DeviceInfo& device : list_devices()) {
+    if (device.id == id) {
+      return fmt::format("{}, {}", id, device.name);
+    }
+  }
+  return fmt::format("{}, {}", id, pascaline::open_device(id)->info().name);
+}
+
 WeightSource open_weights(const ModelFolder& folder, const SessionOptions& options) {
   if (options.observe_only) {
     return weights_without_values(folder.config());
@@ -86,7 +96,10 @@ Session::Session(ModelFolder folder, const SessionOptions& options) : folder_(st
   const ModelOptions decided = checked_options(config(), options.options);
   const std::string device = device_id(options.device);
   check_device_name(device, {"cpu"});
-  const bool has_kernels = device != "cpu" && !options.observe_only;
+  const bool has_kernels = device != "cpu";
+  if (options.observe_only && !has_kernels) {
+    throw Error("a session on the processor launches no kernels that could be observed");
+  }
   if (has_kernels && options.dispatcher.database) {
     check_database(*options.dispatcher.database, device, options.database_may_be_foreign);
   }
@@ -102,6 +115,7 @@ Session::~Session() = default;
 
 void Session::open_device(const std::string& id, const SessionOptions& options) {
   if (options.observe_only) {
+    name_ = name_of_device(id);
     device_ = pascaline::open_device("emulator");
     unbacked_ = std::make_unique<UnbackedMemory>();
     memory_ = std::make_unique<MemoryPool>(*unbacked_);
@@ -109,6 +123,8 @@ void Session::open_device(const std::string& id, const SessionOptions& options) 
     return;
   }
   device_ = pascaline::open_device(id == "cpu" ? "emulator" : id);
+  name_ = id == "cpu" ? fmt::format("cpu, {}", device_->info().name)
+                      : fmt::format("{}, {}", device_->info().id, device_->info().name);
   memory_ = std::make_unique<MemoryPool>(device_->memory(), options.memory_limit);
   if (id == "cpu") {
     executor_ = std::make_unique<Executor>(*device_, memory_.get());
@@ -116,11 +132,6 @@ void Session::open_device(const std::string& id, const SessionOptions& options) 
   }
   dispatcher_ = std::make_unique<Dispatcher>(*device_, options.dispatcher, memory_.get());
   executor_ = std::make_unique<Executor>(*dispatcher_);
-}
-
-std::string Session::device_name() const {
-  return executor_->on_processor() ? fmt::format("cpu, {}", device_->info().name)
-                                   : fmt::format("{}, {}", device_->info().id, device_->info().name);
 }
 
 Answer Session::ask(std::span<const ChatMessage> messages, std::span<const Patches> images,
@@ -203,7 +214,7 @@ void Session::warn_of_no_end() {
   if (folder_.generation().eos_tokens.empty() && !std::exchange(warned_of_no_end_, true)) {
     fmt::print(stderr,
                "pascaline: warning: {} names no token that ends an answer (eos_token_id in generation_config.json or "
-               "config.json); every answer goes on to its limit\n",
+               "config.json); every answer continues to its limit\n",
                folder_.path().string());
   }
 }

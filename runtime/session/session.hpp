@@ -29,8 +29,8 @@ struct SessionOptions {
   bool random_weights = false;  ///< instead of the folder's; it then needs nothing but config.json
   std::uint64_t memory_limit = MemoryPool::kUnlimited;  ///< bytes of the device's memory to take at most, but for code
   /// Nothing is compiled, launched or computed, weights are not read, and tensors have no memory behind them: for
-  /// asking which operations the model would run on `device` (see Executor::observe), whatever fits there. Answers are
-  /// of no meaning then.
+  /// asking which operations the model would run on `device` (see Executor::observe), whether or not it fits there. Of
+  /// the other options, those of weights and memory have no effect then, and answers are meaningless. Not on "cpu".
   bool observe_only = false;
   bool numbers_only = false;  ///< no texts and images, only tokens and patches: reads config.json and weights alone
 };
@@ -84,12 +84,12 @@ class Session {
   /// Of the folder; throws Error if it has none, or was opened for numbers only.
   [[nodiscard]] const Tokenizer& tokenizer() const { return folder_.tokenizer(); }
   /// "cpu", or the device's id and name.
-  [[nodiscard]] std::string device_name() const;
+  [[nodiscard]] const std::string& device_name() const noexcept { return name_; }
 
   /// Begins a conversation again with these messages, whose images are given in order, and answers.
   Answer ask(std::span<const ChatMessage> messages, std::span<const Patches> images, const AnswerOptions& options,
              const TextReader& reader = {});
-  /// Goes on with the conversation: the user's next message, on the cache of those before.
+  /// Continues the conversation: the user's next message, on the cache of those before.
   Answer continue_chat(const ChatMessage& message, std::span<const Patches> images, const AnswerOptions& options,
                        const TextReader& reader = {});
   /// Forgets the conversation.
@@ -107,6 +107,7 @@ class Session {
   void open_device(const std::string& id, const SessionOptions& options);
 
   ModelFolder folder_;
+  std::string name_;  // of the device
   std::unique_ptr<Device> device_;
   std::unique_ptr<DeviceMemory> unbacked_;  // where operations are only observed
   std::unique_ptr<MemoryPool> memory_;      // over it, or over the device's

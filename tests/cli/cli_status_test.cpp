@@ -71,7 +71,7 @@ TEST_F(CliStatusTest, RunningSessionIsShown) {
   EXPECT_TRUE(json_of(json)["resume"].is_null());
 }
 
-TEST_F(CliStatusTest, SessionsOfARunAreItsLanes) {
+TEST_F(CliStatusTest, SessionsOfARunAreItsDevices) {
   Store store(database_, OpenMode::create);
   SweepView sweep;
   sweep.trials = 151;

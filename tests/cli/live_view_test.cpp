@@ -265,7 +265,7 @@ TEST_F(LiveViewTest, ElsewhereAPlainLineEveryTenSeconds) {
   EXPECT_EQ(out_.text().find('\033'), std::string::npos);
 }
 
-TEST_F(LiveViewTest, PlainLineOfALaneThatHasNothing) {
+TEST_F(LiveViewTest, PlainLineOfADeviceThatHasNothing) {
   LiveView live(options(false));
   SweepView view;
   view.devices.resize(1);

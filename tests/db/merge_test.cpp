@@ -107,7 +107,7 @@ TEST_F(MergeTest, OfAFileThatHasGrownOnlyTheNewComes) {
   Trial twin = example_trial(2);
   twin.shared_trial = 1;
   other.add_trial(session, context, twin);
-  other.note_progress(session, 5000, "{\"lanes\":[]}", std::vector<TelemetryRow>{{.unix_ms = 5}, {.unix_ms = 6}});
+  other.note_progress(session, 5000, "{\"devices\":[]}", std::vector<TelemetryRow>{{.unix_ms = 5}, {.unix_ms = 6}});
   const MergeCounts grown = merge();
   EXPECT_EQ(grown.sessions, 0);
   EXPECT_EQ(grown.sessions_grown, 1);

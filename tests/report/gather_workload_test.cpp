@@ -88,6 +88,22 @@ class GatherWorkloadTest : public ReportFixture {
     const std::int64_t winner = store_.add_trial(session_, context, baseline);
     store_.set_winner(context, winner, baseline.time, 0.5);
   }
+  // As the session's run set it out.
+  void save_plan(std::int64_t session, std::vector<PlannedProblem> problems) {
+    SweepPlan plan;
+    plan.devices = {"emulator"};
+    plan.searcher = "auto";
+    plan.compile_timeout_s = plan.kernel_timeout_s = 60;
+    plan.min_samples = plan.max_samples = 10;
+    plan.half_width = plan.sample_budget_ms = plan.abort_factor = 1;
+    plan.finalists = plan.rounds = 1;
+    plan.problems = std::move(problems);
+    for (const SessionRow& row : store_.sessions()) {
+      if (row.id == session) {
+        store_.save_plan(row.run_uuid, plan);
+      }
+    }
+  }
   ReportOptions options_;
 };
 
@@ -180,37 +196,41 @@ TEST_F(GatherWorkloadTest, AnEntryWithTypesOfItsOwnIsPartOfEveryChoice) {
 TEST_F(GatherWorkloadTest, WithoutAFileTheCallsAreThoseOfTheLatestSweepOfAModel) {
   tune("typed", 8, ElementType::float32, 100, 0.99);
   tune("plain", 8, std::nullopt, 7, 1);
-  SweepPlan plan;
-  plan.devices = {"emulator"};
-  plan.searcher = "auto";
-  plan.compile_timeout_s = plan.kernel_timeout_s = 60;
-  plan.min_samples = plan.max_samples = 10;
-  plan.half_width = plan.sample_budget_ms = plan.abort_factor = 1;
-  plan.finalists = plan.rounds = 1;
   const Problem typed{"typed", {{"N", 8}}, {{"STORAGE", ElementType::float32}}};
-  plan.problems.push_back({typed, 12, "", {{"prompt", 10}, {"token", 2}}});
   const Problem plain{"plain", {{"N", 9}}, {}};
   std::ignore = store_.problem_id(plain, 1, 1);
-  plan.problems.push_back({plain, 3, "", {{"token", 3}}});
-  store_.save_plan(store_.sessions().at(0).run_uuid, plan);
+  save_plan(session_, {{typed, 1, "", {{"prompt", 1}}}});
+  save_plan(begin_example_session(store_, context_),
+            {{typed, 16, "", {{"image", 4}, {"prompt", 10}, {"token", 2}}}, {plain, 3, "", {{"token", 3}}}});
+  save_plan(begin_example_session(store_, context_), {{typed, 100, "", {}}});
   options_.workload.clear();
   const ReportDocument document = gather_report(store_, options_);
   const auto& workload = document.contexts.at(0).workload;
   ASSERT_TRUE(workload);
-  EXPECT_EQ(workload->name, "what the latest sweep tuned");
-  ASSERT_EQ(workload->phases.size(), 2U);
+  EXPECT_EQ(workload->name, "the latest sweep of a model or workload");
+  ASSERT_EQ(workload->phases.size(), 3U);
   EXPECT_EQ(workload->phases[0].phase, "prompt");
   EXPECT_EQ(workload->phases[0].best_us, 10 * 100);
+  EXPECT_EQ(workload->phases[1].phase, "token");
   EXPECT_EQ(workload->phases[1].best_us, 2 * 100);
   ASSERT_EQ(workload->phases[1].untuned.size(), 1U);
   EXPECT_EQ(workload->phases[1].untuned[0].problem, "plain N=9");
+  EXPECT_EQ(workload->phases[2].phase, "image");
   ASSERT_EQ(workload->totals.size(), 1U);
-  expect_twice_as_fast(workload->totals[0], 12 * 100);
+  expect_twice_as_fast(workload->totals[0], 16 * 100);
   EXPECT_EQ(workload->totals[0].problems, 2U);
-  options_.kernel = "plain";
-  EXPECT_TRUE(gather_report(store_, options_).contexts.at(0).workload->phases.empty()) << "nothing of it is tuned";
-  options_.workload = kNoWorkload;
-  EXPECT_FALSE(gather_report(store_, options_).contexts.at(0).workload);
+
+  ReportOptions other = options_;
+  other.kernel = "plain";
+  EXPECT_TRUE(gather_report(store_, other).contexts.at(0).workload->phases.empty()) << "nothing of it is tuned";
+  other = options_;
+  other.sessions = {session_};
+  EXPECT_EQ(gather_report(store_, other).contexts.at(0).workload->totals.at(0).best_us, 100);
+  other = options_;
+  other.workload = (folder_ / "small.json").string();
+  EXPECT_EQ(gather_report(store_, other).contexts.at(0).workload->name, "small");
+  other.workload = kNoWorkload;
+  EXPECT_FALSE(gather_report(store_, other).contexts.at(0).workload);
 }
 
 TEST_F(GatherWorkloadTest, SumsThatAreNotFiniteGiveNoSpeedup) {

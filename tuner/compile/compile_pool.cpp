@@ -13,7 +13,7 @@
 namespace pascaline {
 namespace {
 
-/// A worker's own account of what ails it, as against an answer that makes no sense.
+/// A fault that the worker reports; other exceptions mean that its answer is unreadable.
 struct CompilerFault : Error {
   using Error::Error;
 };
@@ -131,15 +131,18 @@ std::vector<int> CompilePool::worker_processes() const {
 }
 
 void CompilePool::lose(Worker& worker, TrialStatus status, std::string reason) {
-  if (status == TrialStatus::crashed && options_.memory_bytes > 0) {
-    reason += fmt::format(" (it may use {} MiB of memory)", options_.memory_bytes >> 20U);
-  }
   Compiled lost;
   lost.id = worker.job->id;
   lost.status = status;
   lost.result.reason = std::move(reason);
   worker = Worker{};
   finished_.push_back(std::move(lost));
+}
+
+// With the cap on its memory, which is the likeliest reason.
+std::string CompilePool::crash_reason(const std::string& ending) const {
+  return "the compiler crashed: " + ending +
+         (options_.memory_bytes > 0 ? fmt::format(" (it may use {} MiB of memory)", options_.memory_bytes >> 20U) : "");
 }
 
 void CompilePool::kill_overdue() {
@@ -152,17 +155,18 @@ void CompilePool::kill_overdue() {
   }
 }
 
-// What a worker says of its job, which that ends.
+// Takes a worker's answer, which ends its job.
 void CompilePool::take_reply(Worker& worker, const nlohmann::json& reply) {
   if (reply.at("id").get<std::uint64_t>() != worker.job->id) {
     throw Error("a compilation that was not requested");
   }
   const auto what = reply.at("is").get<std::string>();
   if (what == "fault") {
+    worker.job.reset();
     throw CompilerFault(reply.at("reason").get<std::string>());
   }
   if (what == "crashed") {
-    lose(worker, TrialStatus::crashed, "the compiler crashed: " + reply.at("reason").get<std::string>());
+    lose(worker, TrialStatus::crashed, crash_reason(reply.at("reason").get<std::string>()));
     return;
   }
   Compiled done;
@@ -174,8 +178,8 @@ void CompilePool::take_reply(Worker& worker, const nlohmann::json& reply) {
   } else if (reply.contains("result")) {  // the disk refused to keep it
     reply.at("result").get_to(done.result);
   } else {
-    lose(worker, TrialStatus::crashed, "the cache lost what the compiler had just stored in it");
-    return;
+    done.result.crashed = true;
+    done.result.reason = "the cache lost what the compiler had just stored in it";
   }
   done.status = done.result.crashed ? TrialStatus::crashed
                 : done.result.ok    ? TrialStatus::ok
@@ -188,7 +192,7 @@ void CompilePool::take_reply(Worker& worker, const nlohmann::json& reply) {
 void CompilePool::read_reply(Worker& worker) {
   std::string bytes;
   if (!worker.process.read(bytes)) {
-    lose(worker, TrialStatus::crashed, "the compiler crashed: " + ending_of(worker.process.end()));
+    lose(worker, TrialStatus::crashed, crash_reason(ending_of(worker.process.end())));
     return;
   }
   worker.reader.append(bytes);

@@ -82,6 +82,7 @@ class CompilePool {
   void take_reply(Worker& worker, const nlohmann::json& reply);
   bool read_replies(std::chrono::milliseconds timeout);
   void lose(Worker& worker, TrialStatus status, std::string reason);
+  [[nodiscard]] std::string crash_reason(const std::string& ending) const;
   void kill_overdue();
 
   CompilePoolOptions options_;

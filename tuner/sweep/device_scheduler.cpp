@@ -23,7 +23,7 @@ struct Overloaded : Handlers... {
 template <typename... Handlers>
 Overloaded(Handlers...) -> Overloaded<Handlers...>;
 
-MeasureClientOptions lane_options(const SweepOptions& options, const DeviceInfo& device, const Deadline& deadline) {
+MeasureClientOptions client_options(const SweepOptions& options, const DeviceInfo& device, const Deadline& deadline) {
   MeasureClientOptions client;
   client.device = device.id;
   client.target = options.target;
@@ -49,7 +49,7 @@ DeviceScheduler::DeviceScheduler(DevicePlan& plan, SweepRecorder& recorder, cons
     : plan_(plan),
       recorder_(recorder),
       options_(options),
-      client_(lane_options(options, device, deadline)),
+      client_(client_options(options, device, deadline)),
       session_(session),
       status_(device) {}
 

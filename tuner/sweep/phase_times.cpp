@@ -1,20 +1,10 @@
 #include "tuner/sweep/phase_times.hpp"
 
 #include <algorithm>
-#include <array>
 #include <optional>
-#include <string_view>
 
 namespace pascaline {
 namespace {
-
-constexpr std::array<std::string_view, 3> kModelPhases{"prompt", "token", "image"};
-
-// Phases of a model as its work goes, others after them.
-std::size_t rank_of(const PhaseTime& time) {
-  return static_cast<std::size_t>(std::find(kModelPhases.begin(), kModelPhases.end(), time.phase) -
-                                  kModelPhases.begin());
-}
 
 PhaseTime& entry_of(std::vector<PhaseTime>& times, const std::string& device, const std::string& phase) {
   const auto found =
@@ -51,7 +41,7 @@ std::vector<PhaseTime> phase_times(const DevicePlan& plan, SweepRecorder& record
     }
   }
   std::stable_sort(times.begin(), times.end(),
-                   [](const PhaseTime& a, const PhaseTime& b) { return rank_of(a) < rank_of(b); });
+                   [](const PhaseTime& a, const PhaseTime& b) { return rank_of_phase(a.phase) < rank_of_phase(b.phase); });
   return times;
 }
 

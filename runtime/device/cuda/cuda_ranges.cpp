@@ -57,7 +57,7 @@ bool can_map_memory(const CudaContext& context) noexcept {
 CudaRange reserve_range(const CudaContext& context, std::size_t bytes) {
   if (!can_map_memory(context)) {
     throw CudaError(
-        "this device's driver cannot put memory behind reserved addresses (virtual GPUs and some older "
+        "this device's driver cannot map memory to reserved addresses (virtual GPUs and some older "
         "drivers cannot); update it, or allocate the whole size at once",
         kCuNotSupported);
   }

@@ -5,7 +5,7 @@
 namespace pascaline::testing {
 namespace {
 
-MeasureClientOptions example_lane() {
+MeasureClientOptions example_client() {
   MeasureClientOptions options;
   options.kernel_timeout_s = 60;
   options.patience = 0.5;
@@ -16,7 +16,7 @@ MeasureClientOptions example_lane() {
 }
 
 TEST(WorkerDeadlineTest, EachPhaseHasItsTime) {
-  WorkerDeadline deadline(example_lane());
+  WorkerDeadline deadline(example_client());
   EXPECT_FALSE(deadline.running());
   deadline.allow_start();
   EXPECT_TRUE(deadline.running());
@@ -39,13 +39,13 @@ TEST(WorkerDeadlineTest, EachPhaseHasItsTime) {
 }
 
 TEST(WorkerDeadlineTest, PhaseThatIsNotKnownChangesNothing) {
-  WorkerDeadline deadline(example_lane());
+  WorkerDeadline deadline(example_client());
   EXPECT_FALSE(deadline.allow_phase("lunch", 1));
   EXPECT_FALSE(deadline.running());
 }
 
 TEST(WorkerDeadlineTest, WaitingForTheCardIsNotForEver) {
-  WorkerDeadline deadline(example_lane());
+  WorkerDeadline deadline(example_client());
   deadline.wait_for_card();
   EXPECT_FALSE(deadline.running()) << "without work there is no deadline";
   ASSERT_TRUE(deadline.allow_phase("launch", 1));

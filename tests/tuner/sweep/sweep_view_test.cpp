@@ -70,7 +70,7 @@ TEST(SweepViewTest, NumbersThatAreNoneBecomeMissing) {
   EXPECT_FALSE(read.devices[0].power_w);
 }
 
-TEST(SweepViewTest, ProgressOfASessionHoldsItsLaneAndTheWhole) {
+TEST(SweepViewTest, ProgressOfASessionHoldsItsDeviceAndTheWhole) {
   const std::string text = session_progress_text(full_progress(), full_sweep());
   EXPECT_FALSE(Json::parse(text)["sweep"].contains("devices"));
   SweepView expected = full_sweep();
