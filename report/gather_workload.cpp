@@ -316,10 +316,9 @@ std::optional<SweepPlan> latest_model_plan(const Store& store, const ReportOptio
   }
   std::set<std::string> seen;
   for (const SessionRow& session : store.sessions()) {
-    const bool wanted =
-        (options.device.empty() || session.device.name == options.device) &&
-        (options.sessions.empty() ||
-         std::find(options.sessions.begin(), options.sessions.end(), session.id) != options.sessions.end());
+    const bool wanted = (options.device.empty() || session.device.name == options.device) &&
+                        (options.sessions.empty() || std::find(options.sessions.begin(), options.sessions.end(),
+                                                               session.id) != options.sessions.end());
     if (!wanted || session.run_uuid.empty() || !seen.insert(session.run_uuid).second) {
       continue;
     }

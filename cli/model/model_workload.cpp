@@ -217,7 +217,8 @@ ModelWorkload observe_workload(ModelCommandOptions model, PassCommandOptions siz
   ModelRequest request = request_of(folder, sizes, kObservedSteps);
   const bool image_fits = fit_image(model, sizes, folder, request);
   const auto session = model.open(std::move(folder), request);
-  WorkloadWriter writer([&](const Problem& problem) { return dispatcher != nullptr && has_winner(*dispatcher, problem); });
+  WorkloadWriter writer(
+      [&](const Problem& problem) { return dispatcher != nullptr && has_winner(*dispatcher, problem); });
   for (const std::int64_t tokens : std::set<std::int64_t>(sizes.prompts.begin(), sizes.prompts.end())) {
     for (const ModelPass& pass : {prefill_pass(session->model(), tokens), decode_pass(session->model(), tokens)}) {
       writer.add(pass, sums_of(session->executor(), pass));

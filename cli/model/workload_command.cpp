@@ -18,7 +18,8 @@ int write_workload(const WorkloadCommandOptions& options) {
   const std::filesystem::path file = options.output;
   options.model.require_kernels();
   const SessionOptions session = options.model.session_options();
-  const std::unique_ptr<Device> device = open_device(session.device.empty() ? list_devices().front().id : session.device);
+  const std::unique_ptr<Device> device =
+      open_device(session.device.empty() ? list_devices().front().id : session.device);
   const Dispatcher dispatcher(*device, session.dispatcher);
   const ModelWorkload workload = observe_workload(options.model, options.sizes, file.stem().string(), &dispatcher);
   write_file_atomically(file, workload.text);

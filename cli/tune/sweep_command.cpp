@@ -235,7 +235,8 @@ void add_sweep_command(CLI::App& app, Action& action) {
   const auto options = std::make_shared<SweepCommandOptions>();
   add_sweep_options(*command, *options);
   command->footer(
-      "The default configuration is measured first and is always a finalist: only a configuration that is significantly\n"
+      "The default configuration is measured first and is always a finalist: only a configuration that is "
+      "significantly\n"
       "faster replaces it.\n"
       "What the database knows under the same key (source, device, compiler, driver) is not measured again.\n"
       "Ctrl-C finishes the trial in flight; a second one stops at once. `--resume` continues after either, after\n"

@@ -135,13 +135,13 @@ void check_what_to_tune(const SweepCommandOptions& options) {
   if (!options.kernel.problems.empty() && options.kernels.size() > 1) {
     throw Error("the shapes of --problem are of one kernel: give --kernel once");
   }
-  const char* of_model = !options.model.weights.empty()    ? "--weights"
-                         : !options.model.kv_cache.empty() ? "--kv-cache"
-                         : options.model.context > 0       ? "--context"
+  const char* of_model = !options.model.weights.empty()                ? "--weights"
+                         : !options.model.kv_cache.empty()             ? "--kv-cache"
+                         : options.model.context > 0                   ? "--context"
                          : options.model.chunk != ModelOptions{}.chunk ? "--chunk"
-                         : !options.sizes.prompts.empty()  ? "--prompt-tokens"
-                         : !options.sizes.image.empty()    ? "--image-size"
-                                                           : nullptr;
+                         : !options.sizes.prompts.empty()              ? "--prompt-tokens"
+                         : !options.sizes.image.empty()                ? "--image-size"
+                                                                       : nullptr;
   if (options.model.folder.empty() && of_model != nullptr) {
     throw Error(fmt::format("{} is about a model: give one with --model", of_model));
   }

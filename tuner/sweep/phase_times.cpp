@@ -40,8 +40,9 @@ std::vector<PhaseTime> phase_times(const DevicePlan& plan, SweepRecorder& record
       }
     }
   }
-  std::stable_sort(times.begin(), times.end(),
-                   [](const PhaseTime& a, const PhaseTime& b) { return rank_of_phase(a.phase) < rank_of_phase(b.phase); });
+  std::stable_sort(times.begin(), times.end(), [](const PhaseTime& a, const PhaseTime& b) {
+    return rank_of_phase(a.phase) < rank_of_phase(b.phase);
+  });
   return times;
 }
 
