@@ -266,7 +266,7 @@ TEST_F(CliModelTest, BenchModelTimesEveryPass) {
 TEST_F(CliModelTest, BenchModelChoosesWhatFits) {
   const ProgramResult usual = on_cpu("bench-model", {"--repeats", "1", "--json"});
   EXPECT_EQ(usual.exit_code, 0) << usual.error;
-  EXPECT_NE(usual.error.find("no room for prompts of 512 and 2048 tokens; the longest one timed has 251"),
+  EXPECT_NE(usual.error.find("no room for prompts of 512 and 2048 tokens; the longest prompt has 251"),
             std::string::npos)
       << usual.error;
   const json passes = json_of(usual)["passes"];
