@@ -45,7 +45,7 @@ class CompileServer {
       reply = {{"is", "fault"}, {"reason", error.what()}};
     }
     reply["id"] = message.at("id");
-    return reply;
+    return std::optional<json>(std::in_place, std::move(reply));
   }
 
  private:
