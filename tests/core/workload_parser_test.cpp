@@ -68,7 +68,7 @@ const BadWorkload kBadWorkloads[] = {
     {"alternative of itself", [](json& w) { value_at(w, "/entries/3/alternative_of/1") = "both"; },
      "/entries/3/alternative_of/1", "no entry 'both'"},
     {"alternative of an alternative", [](json& w) { value_at(w, "/entries/2/alternative_of") = {"both"}; },
-     "/entries/2/alternative_of/0", "no entry 'both' that is no alternative itself"},
+     "/entries/2/alternative_of/0", "no entry 'both' that is not an alternative itself"},
 };
 
 TEST(WorkloadParserTest, EveryMistakeIsNamedWithItsPlace) {
