@@ -90,13 +90,7 @@ class GatherWorkloadTest : public ReportFixture {
   }
   // As the session's run set it out.
   void save_plan(std::int64_t session, std::vector<PlannedProblem> problems) {
-    SweepPlan plan;
-    plan.devices = {"emulator"};
-    plan.searcher = "auto";
-    plan.compile_timeout_s = plan.kernel_timeout_s = 60;
-    plan.min_samples = plan.max_samples = 10;
-    plan.half_width = plan.sample_budget_ms = plan.abort_factor = 1;
-    plan.finalists = plan.rounds = 1;
+    SweepPlan plan = example_plan();
     plan.problems = std::move(problems);
     for (const SessionRow& row : store_.sessions()) {
       if (row.id == session) {
