@@ -34,7 +34,7 @@ void map_rows(Merge& merge, const MergedTable& table, MergeIds& ids) {
   for (std::size_t i = 1; i < columns.size(); ++i) {
     insert_sql += ", ?";
   }
-  insert_sql += ")";
+  insert_sql += ')';
   Query row = merge_read(merge, fmt::format("SELECT id, {} FROM {} ORDER BY id", fmt::join(columns, ", "), table.name));
   while (merge_next(merge, row)) {
     std::int64_t& id = ids[row.integer()];

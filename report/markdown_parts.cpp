@@ -12,7 +12,7 @@ namespace {
 
 std::string joined(std::string_view head, const std::vector<std::string>& rows, std::size_t from, std::size_t to) {
   std::string out(head);
-  out += "\n";
+  out += '\n';
   for (std::size_t i = from; i < to; ++i) {
     out += rows[i] + "\n";
   }

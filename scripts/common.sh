@@ -3,6 +3,7 @@
 
 project_root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 log_folder=$project_root/build/logs
+project_lint_tool=$project_root/.toolkit/lint/clang_tidy/data/bin/clang-tidy # brought by setup.sh --dev
 
 # Tools and libraries that setup.sh could not take from the distribution.
 [ -d "$project_root/.venv/bin" ] && PATH=$project_root/.venv/bin:$PATH

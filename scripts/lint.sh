@@ -17,7 +17,9 @@ while [ $# -gt 0 ]; do
   esac
   shift
 done
-tool=$(command -v clang-tidy-14 || command -v clang-tidy) || die "clang-tidy is missing: run scripts/setup.sh --dev"
+# From release 22 on it no longer looks for findings in the libraries' headers, which makes it five times as fast.
+tool=$project_lint_tool
+[ -x "$tool" ] || tool=$(command -v clang-tidy) || die "clang-tidy is missing: run scripts/setup.sh --dev"
 [ -e build/single/compile_commands.json ] ||
   step "configure (single)" configure-single "read the first error above" cmake --preset single || exit 1
 
@@ -74,9 +76,11 @@ lint_one() {
     preset=lint
     names=$(members_of "$2" | sed "s|^$project_root/||")
   fi
-  # The analyzer's search is cut at a fifth of its default, which halves the time.
+  # The analyzer's search is cut at a fifth of its default, which halves the time. What GCC 12's library uses of its own
+  # that has been deprecated since is no finding.
   output=$("$tool" --quiet --checks="$1" --header-filter="$headers" -p "build/$preset" --extra-arg=-Xclang \
-    --extra-arg=-analyzer-config --extra-arg=-Xclang --extra-arg=max-nodes=50000 "$2" 2>/dev/null) || status=$?
+    --extra-arg=-analyzer-config --extra-arg=-Xclang --extra-arg=max-nodes=50000 \
+    --extra-arg=-Wno-deprecated-declarations "$2" 2>/dev/null) || status=$?
   if [ $status != 0 ]; then
     [ $preset = lint ] && verdict="$verdict: FAILED, this or another of its group" || verdict="$verdict: FAILED"
   fi

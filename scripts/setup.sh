@@ -60,7 +60,6 @@ missing_packages() {
   fi
   if $dev; then
     command -v clang-format >/dev/null || command -v clang-format-14 >/dev/null || echo clang-format
-    command -v clang-tidy >/dev/null || command -v clang-tidy-14 >/dev/null || echo clang-tidy
     command -v clang++ >/dev/null || echo clang
     # Clang's sanitizers, which on Ubuntu 22.04 come with it.
     [ "$distribution" = "ubuntu 22.04" ] || installed libclang-rt-dev || echo libclang-rt-dev
@@ -73,7 +72,7 @@ missing_packages() {
     esac
   fi
 }
-needs_wheels() { ! have_toolkit || { $older && ! have_older_toolkit; }; }
+needs_wheels() { ! have_toolkit || { $older && ! have_older_toolkit; } || { $dev && ! have_lint_tool; }; }
 
 as_root() { if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi; }
 apt_get() {
@@ -133,4 +132,5 @@ if [ "$distribution" = "ubuntu 22.04" ] && [ ! -d "$project_root/.toolkit/prefix
 fi
 bring_toolkit
 if $older; then bring_older_toolkit; fi
+if $dev; then bring_lint_tool; fi
 say "Set-up finished in $((SECONDS - started)) s"

@@ -1,5 +1,5 @@
-# Sourced by setup.sh after common.sh: NVRTC for sm_61 in .toolkit/, for those who have none installed. Nothing lands
-# there half: everything is unpacked in .toolkit/tmp.* and renamed when it is whole.
+# Sourced by setup.sh after common.sh: NVRTC for sm_61 in .toolkit/, for those who have none installed, and contributors'
+# clang-tidy. Nothing lands there half: everything is unpacked in .toolkit/tmp.* and renamed when it is whole.
 # shellcheck shell=bash
 
 toolkit=$project_root/.toolkit
@@ -62,6 +62,7 @@ have_older_toolkit() { [ -e "$older_nvrtc" ]; }
 download_wheels() {
   python3 -m pip download --disable-pip-version-check --no-deps --only-binary=:all: --require-hashes \
     --platform manylinux2014_x86_64 --platform manylinux2010_x86_64 --platform manylinux_2_17_x86_64 \
+    --platform manylinux_2_27_x86_64 \
     -d "$work/wheels" -r "$project_root/scripts/$1" || return
   local wheel
   for wheel in "$work"/wheels/*.whl; do
@@ -151,6 +152,19 @@ bring_toolkit() {
       bring_older_debian && return
   fi
   warn "compiling for sm_61 is unavailable: no NVRTC 11 or 12 here, and none could be brought. The emulated device works."
+}
+
+have_lint_tool() { [ -x "$project_lint_tool" ]; }
+bring_wheel_of_lint_tool() {
+  download_wheels lint-requirements.txt && chmod +x "$work/tree/clang_tidy/data/bin/clang-tidy" || return
+  "$work/tree/clang_tidy/data/bin/clang-tidy" --version || return
+  rm -rf "$toolkit/lint" && mv "$work/tree" "$toolkit/lint"
+}
+bring_lint_tool() {
+  have_lint_tool && return
+  new_work
+  step "bring clang-tidy 23 (Python wheel, 45 MB)" clang-tidy "scripts/lint.sh takes an installed clang-tidy instead, which takes longer" \
+    bring_wheel_of_lint_tool || true
 }
 
 # build_sqlitecpp SUITE: for a release without the package, from the sources of another release of the distribution.
