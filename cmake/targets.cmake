@@ -40,6 +40,12 @@ endfunction()
 if(PASCALINE_PRECOMPILED_HEADERS)
   pascaline_precompiled_headers(pascaline_headers DEPENDS fmt::fmt nlohmann_json::nlohmann_json)
   pascaline_flags(pascaline_headers)
+  # GCC 13 and later refuse headers that were precompiled at -O2 or above where the level is -O1.
+  if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_GREATER_EQUAL 13)
+    pascaline_precompiled_headers(pascaline_seldom_run_headers DEPENDS fmt::fmt nlohmann_json::nlohmann_json)
+    pascaline_flags(pascaline_seldom_run_headers)
+    target_compile_options(pascaline_seldom_run_headers PRIVATE $<$<CONFIG:Release,RelWithDebInfo>:-O1>)
+  endif()
   if(PASCALINE_BUILD_TESTS)
     pascaline_precompiled_headers(pascaline_test_headers
       DEPENDS fmt::fmt nlohmann_json::nlohmann_json GTest::gtest HEADERS <gtest/gtest.h>)
@@ -61,11 +67,13 @@ function(pascaline_test_options target)
 endfunction()
 
 # pascaline_seldom_run(TARGET...): code whose time nobody waits for, as most of it goes into the database, the disk or
-# processes that it starts. Release and RelWithDebInfo compile it with -O1, which takes a third less
-# time.
+# processes that it starts. Release and RelWithDebInfo compile it with -O1, which takes a third less time.
 function(pascaline_seldom_run)
   foreach(target ${ARGN})
     target_compile_options(${target} PRIVATE $<$<CONFIG:Release,RelWithDebInfo>:-O1>)
+    if(TARGET pascaline_seldom_run_headers)
+      set_target_properties(${target} PROPERTIES PRECOMPILE_HEADERS_REUSE_FROM pascaline_seldom_run_headers)
+    endif()
   endforeach()
 endfunction()
 
