@@ -85,11 +85,6 @@ std::int64_t row_stride(const TensorView& tensor) noexcept {
   return tensor.row_stride != 0 ? tensor.row_stride : row_length(tensor);
 }
 
-bool is_empty(const TensorView& tensor) noexcept {
-  return tensor.rank < 1 || std::any_of(tensor.shape.begin(), tensor.shape.begin() + tensor.rank,
-                                        [](std::int64_t extent) { return extent == 0; });
-}
-
 void Checks::fail(const std::string& problem) const { throw Error(fmt::format("{}: {}", op_, problem)); }
 
 void Checks::at_least_one(Extent extent) const {
@@ -201,10 +196,11 @@ void Checks::address(Operand operand) const {
 }
 
 void Checks::memory(std::span<const UsedOperand> operands) const {
+  if (lie_plainly(operands)) [[likely]] {
+    return;
+  }
   for (const UsedOperand& used : operands) {
-    if (!has_plain_address(*used.operand.tensor)) [[unlikely]] {
-      address(used.operand);
-    }
+    address(used.operand);
   }
   for (std::size_t i = 0; i < operands.size(); ++i) {
     for (std::size_t j = i + 1; j < operands.size(); ++j) {
@@ -222,9 +218,6 @@ void Checks::memory(std::span<const UsedOperand> operands) const {
 void Checks::apart(Operand written, const UsedOperand& other) const {
   const TensorView& tensor = *written.tensor;
   const TensorView& others = *other.operand.tensor;
-  if (lie_plainly_apart(tensor, others)) [[likely]] {
-    return;
-  }
   const bool in_place = other.use == Use::read_in_place;
   if ((in_place && tensor.data == others.data && tensor.type == others.type) || !overlap(tensor, others)) {
     return;

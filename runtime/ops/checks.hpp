@@ -67,6 +67,12 @@ class Checks {
 /// Elements of a row: the product of all extents but the first; 1 for a vector.
 [[nodiscard]] std::int64_t row_length(const TensorView& tensor) noexcept;
 /// Whether an extent is 0, or there is no tensor.
-[[nodiscard]] bool is_empty(const TensorView& tensor) noexcept;
+[[nodiscard]] inline bool is_empty(const TensorView& tensor) noexcept {
+  bool empty = tensor.rank < 1;
+  for (int i = 0; i < tensor.rank; ++i) {
+    empty = empty || tensor.shape[static_cast<std::size_t>(i)] == 0;
+  }
+  return empty;
+}
 
 }  // namespace pascaline::ops

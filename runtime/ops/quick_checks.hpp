@@ -1,9 +1,12 @@
 #pragma once
 
-#include <algorithm>
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <initializer_list>
+#include <span>
 
+#include "runtime/ops/operands.hpp"
 #include "runtime/ops/tensor.hpp"
 
 namespace pascaline::ops {
@@ -36,16 +39,18 @@ struct Extent {
     }
     row *= i == 0 ? 1 : size;
   }
-  return row <= kMaxExtent && tensor.shape[0] * row < std::int64_t{1} << 56 &&
-         std::find(types.begin(), types.end(), tensor.type) != types.end();
+  if (row > kMaxExtent || tensor.shape[0] * row >= std::int64_t{1} << 56) {
+    return false;
+  }
+  for (const ElementType type : types) {
+    if (tensor.type == type) {
+      return true;
+    }
+  }
+  return false;
 }
 
-/// Whether its address surely is one, and aligned for any op.
-[[nodiscard]] inline bool has_plain_address(const TensorView& tensor) noexcept {
-  return tensor.data != nullptr && reinterpret_cast<std::uintptr_t>(tensor.data) % kAlignment == 0;
-}
-
-/// Where it surely ends; it was found dense or strided before, and not empty.
+/// Where a tensor surely ends that has an address; it was found dense or strided before, and not empty.
 [[nodiscard]] inline std::uintptr_t plain_end(const TensorView& tensor) noexcept {
   std::int64_t elements = tensor.row_stride == 0 ? 1 : tensor.row_stride;
   for (int i = tensor.row_stride == 0 ? 1 : tensor.rank; i < tensor.rank; ++i) {
@@ -53,18 +58,44 @@ struct Extent {
   }
   const bool is_half = tensor.type == ElementType::float16 || tensor.type == ElementType::bfloat16;
   const bool is_single = tensor.type == ElementType::float32 || tensor.type == ElementType::int32;
-  const std::uintptr_t bytes = is_half ? 2 : is_single ? 4 : 8;
+  const std::uintptr_t bytes = is_half ? 2 : is_single ? 4 : tensor.type == ElementType::int8 ? 1 : 8;
   return reinterpret_cast<std::uintptr_t>(tensor.data) +
          bytes * static_cast<std::uintptr_t>(elements) * static_cast<std::uintptr_t>(tensor.shape[0]);
 }
 
-/// Whether they surely share no byte. Both were found dense or strided before, or are not there.
-[[nodiscard]] inline bool lie_plainly_apart(const TensorView& a, const TensorView& b) noexcept {
-  if (a.data == nullptr || b.data == nullptr) {
-    return true;
+/// Whether all that are there surely have an address that is aligned for any op, and none that is written shares a byte
+/// with another, unless that is read in place and is the same tensor. All were found dense or strided before.
+[[nodiscard]] inline bool lie_plainly(std::span<const UsedOperand> operands) noexcept {
+  struct Range {
+    std::uintptr_t begin, end;
+    ElementType type;
+    Use use;
+  };
+  std::array<Range, Operands::kMax> ranges;  // the first `count`
+  std::size_t count = 0;
+  for (const UsedOperand& used : operands) {
+    const TensorView& tensor = *used.operand.tensor;
+    if (!is_given(tensor)) {
+      continue;
+    }
+    const auto begin = reinterpret_cast<std::uintptr_t>(tensor.data);
+    if (begin == 0 || begin % kAlignment != 0) {
+      return false;
+    }
+    const Range range{begin, plain_end(tensor), tensor.type, used.use};
+    for (std::size_t i = 0; i < count; ++i) {
+      const Range& other = ranges[i];
+      const bool overlaps = range.begin < other.end && other.begin < range.end;
+      if (overlaps && (is_written(range.use) || is_written(other.use))) {
+        const bool in_place = range.use == Use::read_in_place || other.use == Use::read_in_place;
+        if (!in_place || range.begin != other.begin || range.type != other.type) {
+          return false;
+        }
+      }
+    }
+    ranges[count++] = range;
   }
-  return a.data < b.data ? plain_end(a) <= reinterpret_cast<std::uintptr_t>(b.data)
-                         : plain_end(b) <= reinterpret_cast<std::uintptr_t>(a.data);
+  return true;
 }
 
 }  // namespace pascaline::ops
