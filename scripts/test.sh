@@ -22,7 +22,8 @@ for argument in "$@"; do
 done
 
 cd "$project_root"
-jobs=${CTEST_PARALLEL_LEVEL:-$(nproc)}
+# Many tests wait for a browser, a deadline or a worker process most of their time.
+jobs=${CTEST_PARALLEL_LEVEL:-$((2 * $(nproc)))}
 failures=()
 
 say "Set-up"
