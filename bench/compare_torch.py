@@ -195,7 +195,7 @@ class Pascaline:
                  *arguments)
 
     def winners(self, kernel, problems):
-        """Median microseconds of the problems' winners, timed anew, by the text given."""
+        """Median microseconds of the problems' winners, timed again, by the text given."""
         arguments = [word for problem in problems for word in ("--problem", problem)]
         times = json.loads(self.run("compare_winners", "--kernel", kernel, "--json", "--rounds", "15", *arguments))
         return {text: entry["time_us"][0] for text, entry in zip(problems, times)}

@@ -179,7 +179,7 @@ def compare_speed(model, pascaline, options):
         print("| pass | ms | untuned ms | speedup | TFLOP/s | of its limit |\n|---|---:|---:|---:|---:|---:|")
         for entry in result["passes"]:
             own.setdefault((kind, entry["pass"]), []).append(entry["time_ms"])
-            untuned = f"{entry['untuned_ms']:.3f} | {entry['gain']:.3f}" if "untuned_ms" in entry else " | "
+            untuned = f"{entry['untuned_ms']:.3f} | {entry['speedup']:.3f}" if "untuned_ms" in entry else " | "
             share = entry.get("of_bandwidth_limit", entry.get("of_flop_limit"))
             limit = f"{100 * share:.1f} %" if share is not None else ""
             print(f"| {entry['per']} | {entry['time_ms']:.3f} | {untuned} | {entry.get('tflops', 0):.2f} | {limit} |")

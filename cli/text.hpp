@@ -21,7 +21,7 @@ namespace pascaline::cli {
 /// The word as a shell reads it: as it is if nothing in it means something there, else in single quotes.
 [[nodiscard]] std::string shell_word(std::string_view word);
 
-/// The command that goes on with a database's last unfinished sweep, for a shell; `paths`: options with paths to give.
+/// The command that resumes a database's last unfinished sweep, for a shell; `paths`: options with paths to give.
 [[nodiscard]] std::string resume_command(std::string_view database,
                                          const std::vector<std::pair<std::string, std::string>>& paths = {});
 

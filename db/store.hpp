@@ -71,7 +71,7 @@ struct SessionRow {
   std::string progress;         ///< JSON, what a status command shows; empty if nothing was noted
   std::int64_t process_id = 0;  ///< filled when read
   std::string imported_from;    ///< filled when read: name of the file it was taken over from; empty for an own one
-  bool has_plan = false;        ///< filled when read: the database says how to go on with its run
+  bool has_plan = false;        ///< filled when read: the database says how to resume its run
   DeviceRow device;             ///< filled when read
   ToolkitRow toolkit;           ///< filled when read
   bool alive = false;           ///< filled when read: it is running and so is its process

@@ -44,7 +44,7 @@ struct PlannedProblem {
   friend bool operator==(const PlannedProblem&, const PlannedProblem&) = default;
 };
 
-/// What a run of the tuner set out to do, as a database keeps it to go on with. Read from a database it is what anybody
+/// What a run of the tuner set out to do, as a database keeps it to be resumed. Read from a database it is what anybody
 /// may have written there: whoever uses it checks it as a command line is checked.
 struct SweepPlan {
   std::vector<PlannedKernel> kernels{};  ///< in the order of their names

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "core/device/emulator_name.hpp"
+#include "core/util/counted.hpp"
 #include "report/comparison.hpp"
 #include "report/markdown_parts.hpp"
 #include "report/text.hpp"

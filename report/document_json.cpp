@@ -29,9 +29,9 @@ DocumentJson model_times_json(const ReportModelTimes& times) {
   return {{"types", types_object(times.types)},
           {"default_us", json_number(times.baseline_us)},
           {"best_us", json_number(times.best_us)},
-          {"gain", times.speedup ? json_number(times.speedup->value) : DocumentJson()},
-          {"gain_low", times.speedup ? json_number(times.speedup->low) : DocumentJson()},
-          {"gain_high", times.speedup ? json_number(times.speedup->high) : DocumentJson()},
+          {"speedup", times.speedup ? json_number(times.speedup->value) : DocumentJson()},
+          {"speedup_low", times.speedup ? json_number(times.speedup->low) : DocumentJson()},
+          {"speedup_high", times.speedup ? json_number(times.speedup->high) : DocumentJson()},
           {"confidence", json_number(times.confidence)},
           {"tuned", times.tuned},
           {"problems", times.problems}};

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "core/device/emulator_name.hpp"
+#include "core/util/counted.hpp"
 #include "core/util/duration.hpp"
 #include "report/comparison.hpp"
 #include "report/markdown_parts.hpp"

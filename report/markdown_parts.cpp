@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "core/util/counted.hpp"
 #include "report/summary.hpp"
 #include "report/text.hpp"
 
@@ -44,10 +45,6 @@ std::string speedup_cell(const std::optional<TimeSummary>& baseline, const std::
   const std::optional<ReportSpeedup> speedup = speedup_between(baseline, best);
   return speedup ? fmt::format("{:.2f}× ({:.2f}–{:.2f})", speedup->value, speedup->low, speedup->high)
                  : std::string(kNoValue);
-}
-
-std::string counted(std::size_t count, std::string_view noun) {
-  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
 }
 
 }  // namespace pascaline

@@ -32,7 +32,4 @@ inline constexpr std::size_t kOpenRows = 20;
 [[nodiscard]] std::string speedup_cell(const std::optional<TimeSummary>& baseline,
                                        const std::optional<TimeSummary>& best);
 
-/// "1 problem", "3 problems".
-[[nodiscard]] std::string counted(std::size_t count, std::string_view noun);
-
 }  // namespace pascaline

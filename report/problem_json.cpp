@@ -105,7 +105,7 @@ nlohmann::ordered_json problem_json(const ReportProblem& problem) {
       {"best", json_time(problem.best)},
       {"best_config", problem.best_config ? json_config(*problem.best_config) : ProblemJson()},
       {"best_trial", or_null(problem.best_trial)},
-      {"gain", problem.speedup ? speedup_json(*problem.speedup) : ProblemJson()},
+      {"speedup", problem.speedup ? speedup_json(*problem.speedup) : ProblemJson()},
       {"decided", problem.decided},
       {"from_search", problem.from_search},
       {"confidence", json_number(problem.confidence)},

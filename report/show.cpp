@@ -80,7 +80,7 @@ Table sessions_table(const Store& store, const ShowOptions& options) {
 }
 
 Table winners_table(const Store& store, const ShowOptions& options) {
-  Table table{{"trial", "device", "compiler", "target", "problem", "default_us", "best_us", "gain", "confidence",
+  Table table{{"trial", "device", "compiler", "target", "problem", "default_us", "best_us", "speedup", "confidence",
                "config", "source", "decided", "energy_mj", "baseline", "note"},
               {},
               "no winners"};
@@ -200,8 +200,6 @@ std::string show_text(const Store& store, const ShowOptions& options) {
     return table.when_empty + "\n";
   }
   drop_empty_rare_columns(table);
-  // In JSON it keeps the name that scripts read.
-  std::replace(table.columns.begin(), table.columns.end(), std::string("gain"), std::string("speedup"));
   const std::vector<std::size_t> widths = column_widths(table);
   std::string out;
   std::string header;

@@ -6,6 +6,7 @@
 #include "cli/command.hpp"
 #include "core/device/emulator_name.hpp"
 #include "core/error.hpp"
+#include "core/util/counted.hpp"
 #include "core/util/paths.hpp"
 #include "report/text.hpp"
 #include "tuner/bundle/bundle_maker.hpp"
@@ -45,8 +46,9 @@ void print_summary(const BundleCommandOptions& options, const MadeBundle& made, 
     codes += kernel.codes.size();
   }
   const ToolkitRow& toolkit = made.bundle.toolkit;
-  fmt::print("{}: {} winners, {} binaries of {} kernels for {} problems, {:.1f} MiB\n", clean_line(options.output),
-             winners, codes, made.bundle.kernels.size(), made.problems, static_cast<double>(bytes) / (1 << 20));
+  fmt::print("{}: {}, {} of {} for {}, {:.1f} MiB\n", clean_line(options.output), counted(winners, "winner"),
+             codes == 1 ? "1 binary" : fmt::format("{} binaries", codes), counted(made.bundle.kernels.size(), "kernel"),
+             counted(made.problems, "problem"), static_cast<double>(bytes) / (1 << 20));
   fmt::print("for {}{}{}, by {} {}\n", made.bundle.kind == BinaryKind::ptx ? "PTX of " : "",
              clean_line(shown_architecture(made.bundle.architecture)),
              made.bundle.device ? fmt::format(" on {}", clean_line(made.bundle.device->name)) : "",

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/command.hpp"
+#include "core/util/counted.hpp"
 #include "db/exchange/import.hpp"
 #include "report/text.hpp"
 
@@ -29,8 +30,8 @@ std::string import_text(const ResultsFile& read, std::optional<std::int64_t> ses
   if (!session) {
     return fmt::format("{}: nothing new (imported before)\n", clean_line(read.file.string()));
   }
-  return fmt::format("{}: {}{} trials ({} usable) of {} on {}{}\n", clean_line(read.file.string()),
-                     dry_run ? "would import " : "", results.trials.size(), usable(results),
+  return fmt::format("{}: {}{} ({} usable) of {} on {}{}\n", clean_line(read.file.string()),
+                     dry_run ? "would import " : "", counted(results.trials.size(), "trial"), usable(results),
                      clean_line(results.problem.text()), clean_line(results.device.name),
                      dry_run ? "" : fmt::format(", session {}", *session));
 }

@@ -6,6 +6,7 @@
 
 #include "cli/command.hpp"
 #include "core/error.hpp"
+#include "core/util/counted.hpp"
 #include "db/merge.hpp"
 
 namespace pascaline::cli {
@@ -17,10 +18,6 @@ struct MergeCommandOptions {
   bool dry_run = false;
   bool as_json = false;
 };
-
-std::string counted(std::int64_t count, std::string_view noun) {
-  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
-}
 
 std::string merge_text(const std::string& file, const MergeCounts& counts, bool dry_run) {
   std::string text = fmt::format("{}: ", file);

@@ -24,7 +24,10 @@ constexpr std::int64_t kUsualSide = 1024;  // pixels of an image's sides
 
 struct BenchModelCommandOptions {
   ModelCommandOptions model;
-  PassCommandOptions sizes{.usual_prompts = {128, 512, 2048}, .prompts = {}, .image = {}};
+  PassCommandOptions sizes{.usual_prompts = {128, 512, 2048},
+                           .usual_image = "1024 1024, or the largest square that the model takes",
+                           .prompts = {},
+                           .image = {}};
   std::int64_t repeats = 10;
   bool no_image = false;
   bool as_json = false;
@@ -142,7 +145,7 @@ json to_json(const BenchRow& row, const PeakRates& rates) {
   }
   if (row.untuned_ms) {
     out["untuned_ms"] = *row.untuned_ms;
-    out["gain"] = *row.untuned_ms / row.tuned_ms;
+    out["speedup"] = *row.untuned_ms / row.tuned_ms;
   }
   out["tflops"] = 1e-9 * row.work.flops / row.tuned_ms;
   if (row.by_bytes) {
@@ -165,10 +168,10 @@ void print_row(const BenchRow& row, const PeakRates& rates) {
     rate += fmt::format(", {:.1f} % of the {}", 100 * *share, row.by_bytes ? "limit" : "FLOP limit");
   }
   const std::string untuned = row.untuned_ms ? fmt::format("{:.3f}", *row.untuned_ms) : "";
-  const std::string gain = row.untuned_ms ? fmt::format("{:.3f}x", *row.untuned_ms / row.tuned_ms) : "";
+  const std::string speedup = row.untuned_ms ? fmt::format("{:.3f}x", *row.untuned_ms / row.tuned_ms) : "";
   const std::string speed =
       row.tokens > 0 ? fmt::format("{:.1f}", 1e3 * static_cast<double>(row.tokens) / row.tuned_ms) : "";
-  fmt::print("{:<48} {:>10.3f} {:>10} {:>8} {:>10}  {}\n", row.pass.per, row.tuned_ms, untuned, gain, speed, rate);
+  fmt::print("{:<48} {:>10.3f} {:>10} {:>8} {:>10}  {}\n", row.pass.per, row.tuned_ms, untuned, speedup, speed, rate);
 }
 
 void print_all(Session& session, const std::vector<BenchRow>& rows, const PeakRates& rates, bool as_json) {
@@ -241,7 +244,7 @@ void add_bench_model_command(CLI::App& app, Action& action) {
   const auto options = std::make_shared<BenchModelCommandOptions>();
   options->model.add_to(*command);
   options->sizes.add_to(*command);
-  command->add_flag("--no-image", options->no_image, "Without an image (default: 1024 x 1024, if the model takes it)");
+  command->add_flag("--no-image", options->no_image, "Without an image");
   command->add_option("--repeats", options->repeats, "Runs of each, of which the median counts")
       ->transform(whole_number(1, 1000))
       ->capture_default_str();

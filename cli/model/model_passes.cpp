@@ -61,7 +61,9 @@ void PassCommandOptions::add_to(CLI::App& command) {
                   fmt::format("Lengths of prompts and of the contexts for decoding (default: {})",
                               fmt::join(usual_prompts, " ")))
       ->transform(whole_number(1));
-  command.add_option("--image-size", image, "Size of an image: HEIGHT WIDTH in pixels")
+  command
+      .add_option("--image-size", image,
+                  fmt::format("Size of an image: HEIGHT WIDTH in pixels (default: {})", usual_image))
       ->expected(2)
       ->transform(whole_number(1));
 }

@@ -11,9 +11,13 @@
 
 namespace pascaline::cli {
 
+/// The image that a workload is made of where none is given, for the help.
+inline constexpr const char* kUsualImage = "1024 1024, or the largest power of two below that model and context take";
+
 /// Sizes of passes, as the commands that look at them share them.
 struct PassCommandOptions {
   std::vector<std::int64_t> usual_prompts;  ///< tokens, where none are given
+  const char* usual_image = "";             ///< what is taken where no image is given, for the help
   std::vector<std::int64_t> prompts;        ///< those given
   std::vector<std::int64_t> image;          ///< height and width in pixels, or none
 

@@ -15,7 +15,7 @@ using nlohmann::json;
 
 struct ProfileCommandOptions {
   ModelCommandOptions model;
-  PassCommandOptions sizes{.usual_prompts = {512}, .prompts = {}, .image = {}};
+  PassCommandOptions sizes{.usual_prompts = {512}, .usual_image = "no image", .prompts = {}, .image = {}};
   bool as_json = false;
 };
 

@@ -9,7 +9,8 @@ namespace {
 
 struct WorkloadCommandOptions {
   ModelCommandOptions model;
-  PassCommandOptions sizes{.usual_prompts = {128, 512, 1024, 2048}, .prompts = {}, .image = {}};
+  PassCommandOptions sizes{
+      .usual_prompts = {128, 512, 1024, 2048}, .usual_image = kUsualImage, .prompts = {}, .image = {}};
   std::string output;
 };
 

@@ -10,6 +10,7 @@
 #include "core/device/emulator_name.hpp"
 #include "core/error.hpp"
 #include "core/space/code_words.hpp"
+#include "core/util/counted.hpp"
 #include "core/util/paths.hpp"
 #include "core/util/shown_text.hpp"
 #include "tuner/compile/compile_variants.hpp"
@@ -116,8 +117,8 @@ class Printer {
     if (options_.as_json) {
       return;
     }
-    fmt::print("{} for {}: {} variants with {} {}\n", bound.problem().text(), shown_architecture(options_.architecture),
-               plan.variants, plan.compiler, plan.version);
+    fmt::print("{} for {}: {} with {} {}\n", bound.problem().text(), shown_architecture(options_.architecture),
+               counted(plan.variants, "variant"), plan.compiler, plan.version);
     fmt::print("{:<14} {:>4} {:>6} {:>6} {:>9} {:>6} {:>6} {:>6}  {}\n", "status", "regs", "shared", "local", "LDL/STL",
                "occup", "instr", "FFMA", "configuration");
   }
@@ -147,9 +148,9 @@ class Printer {
                              .dump(1));
     } else {
       fmt::print(
-          "{} variants: {} usable, {} with local memory traffic, {} not usable; {} from the cache, {:.0f} ms of "
+          "{}: {} usable, {} with local memory traffic, {} not usable; {} from the cache, {:.0f} ms of "
           "compile time per variant\n",
-          totals_.seen, totals_.ok, totals_.spilling, totals_.seen - totals_.ok, totals_.cached,
+          counted(totals_.seen, "variant"), totals_.ok, totals_.spilling, totals_.seen - totals_.ok, totals_.cached,
           totals_.seen > totals_.cached ? totals_.compile_ms / static_cast<double>(totals_.seen - totals_.cached)
                                         : 0.0);
     }

@@ -17,6 +17,7 @@
 #include "cli/text.hpp"
 #include "core/error.hpp"
 #include "core/space/code_words.hpp"
+#include "core/util/counted.hpp"
 #include "core/util/shown_text.hpp"
 
 namespace pascaline::cli {
@@ -43,10 +44,6 @@ KernelJson value_json(const Value& value) {
 // Products of many counts are beyond every integer.
 std::string count_text(double count) {
   return count < 1e6 ? fmt::format("{:.0f}", count) : fmt::format("{:.1e}", count);
-}
-
-std::string counted(std::size_t count, std::string_view what) {
-  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
 }
 
 // "none" if there are none.

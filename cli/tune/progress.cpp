@@ -6,6 +6,7 @@
 
 #include "cli/text.hpp"
 #include "cli/tune/phase_table.hpp"
+#include "core/util/counted.hpp"
 #include "core/util/duration.hpp"
 #include "core/util/statistics.hpp"
 #include "report/text.hpp"
@@ -30,7 +31,7 @@ SweepEvents Progress::events() {
 void Progress::problem(const std::string& device, const SweepProblem& wanted, std::size_t known) {
   view_.line(fmt::format("{}: {}{}{}", device, wanted.problem.text(),
                          wanted.label.empty() ? "" : "  (" + wanted.label + ")",
-                         known > 0 ? fmt::format(", {} configurations already known", known) : ""));
+                         known > 0 ? fmt::format(", {} already known", counted(known, "configuration")) : ""));
 }
 
 void Progress::trial(const Trial& trial, int done, double best_us, double default_us) {
@@ -48,10 +49,10 @@ void Progress::trial(const Trial& trial, int done, double best_us, double defaul
   if (trial.status == TrialStatus::ok && trial.time->median_us <= best_us &&
       (told->second == 0 || trial.time->median_us < told->second)) {
     told->second = trial.time->median_us;
-    const std::string gain =
+    const std::string speedup =
         default_us > 0 && best_us > 0 ? fmt::format(", {:.2f}x the default", default_us / best_us) : "";
     view_.line(fmt::format("  {:>4}  {}{}", done, time_text(told->second),
-                           trial.is_default ? " (default)" : gain + "  " + trial.config.text()));
+                           trial.is_default ? " (default)" : speedup + "  " + trial.config.text()));
   }
 }
 
@@ -63,7 +64,7 @@ void Progress::winner(const std::string& device, const SweepProblem& wanted, con
   row.count = wanted.count;
   row.default_us = result.baseline ? result.baseline->median_us : 0;
   row.best_us = best.time->median_us;
-  row.gain = result.baseline ? row.default_us / row.best_us : 0;
+  row.speedup = result.baseline ? row.default_us / row.best_us : 0;
   row.confidence = result.confidence;
   row.tie = result.baseline_trial == result.winner;
   row.from_search = result.from_search;
@@ -78,7 +79,7 @@ void Progress::winner(const std::string& device, const SweepProblem& wanted, con
   std::string verdict = "no default to compare with";
   if (result.baseline) {
     verdict = row.tie ? fmt::format("the {} stays", standard)
-                      : fmt::format("{:.2f}x the {} ({}), confidence {:.3f}", row.gain, standard,
+                      : fmt::format("{:.2f}x the {} ({}), confidence {:.3f}", row.speedup, standard,
                                     time_text(row.default_us), row.confidence);
   }
   view_.line(fmt::format("  => {}: {} ± {:.1f} %, {}{}", row.problem, time_text(row.best_us),

@@ -29,7 +29,7 @@ struct RankCommandOptions {
   double memory_gbps = 0;
   std::size_t top = 20;
   std::size_t compile = 0;
-  std::uint64_t most = 20'000;
+  std::uint64_t sample = 20'000;
   std::string against;
   std::size_t min_trials = 10;
   std::string cache;
@@ -80,7 +80,7 @@ void compile_best(const BoundSpace& bound, const DeviceRates& rates, const RankC
 Ranking rank_problem(const BoundSpace& bound, const DeviceRates& rates, const RankCommandOptions& options) {
   Ranking ranking;
   if (options.kernel.settings.empty()) {
-    ranking = rank_configs(bound, rates, std::max(options.top, options.compile), options.most, options.variants.seed);
+    ranking = rank_configs(bound, rates, std::max(options.top, options.compile), options.sample, options.variants.seed);
   } else {
     const Config config = options.kernel.load_config(bound.space());
     if (const auto why = bound.why_invalid(config)) {
@@ -297,7 +297,7 @@ void add_choice_options(CLI::App& command, RankCommandOptions& options) {
   command.add_option("-n,--top", options.top, "Configurations to show")
       ->capture_default_str()
       ->transform(whole_number(1, 1'000'000));
-  command.add_option("--most", options.most, "Configurations to estimate; of a space with more, a uniform sample")
+  command.add_option("--sample", options.sample, "Configurations to estimate; of a space with more, a uniform sample")
       ->capture_default_str()
       ->transform(whole_number(1, 100'000'000));
   command.add_option("--seed", options.variants.seed, "Seed of the sample")

@@ -23,8 +23,8 @@ const std::map<std::string, std::set<std::string>> kReplaces{
     {"--device", {"--devices"}},
     {"--until", {"--until-unix"}},
 };
-// What every resuming command says anew.
-const std::set<std::string> kAnew{"--resume", "--db"};
+// What every resuming command says for itself.
+const std::set<std::string> kOwn{"--resume", "--db"};
 
 // CLI11 itself names no hidden ones; every option of `sweep` has a long name.
 std::string name_of_option(const CLI::Option& option) { return "--" + option.get_lnames().front(); }
@@ -47,7 +47,7 @@ std::vector<std::string> given_words(const CLI::App& command) {
   std::vector<std::string> words;
   for (const CLI::Option* option : command.get_options()) {
     const std::string name = name_of_option(*option);
-    if (option->count() == 0 || kAnew.contains(name)) {
+    if (option->count() == 0 || kOwn.contains(name)) {
       continue;
     }
     std::vector<std::string> values = option->results();

@@ -10,7 +10,7 @@
 
 namespace pascaline::cli {
 
-/// The options that go on with the run: those of its plan, but for what `command`, the resuming one as parsed, gives
+/// The options that resume the run: those of its plan, but for what `command`, the resuming one as parsed, gives
 /// itself, all checked as a command line is. Paths come from `command` alone. Throws Error naming what is wrong.
 [[nodiscard]] SweepCommandOptions resumed_options(const StoredRun& run, const CLI::App& command);
 

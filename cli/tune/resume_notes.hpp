@@ -10,9 +10,9 @@
 
 namespace pascaline::cli {
 
-/// What is to be told before the run goes on: paths that it was begun with and that are not in force now, and a kernel
-/// or space that has changed. Throws Error, saying what to give, if they have while their folders are not those of the
-/// run, or if its NVRTC was given by a path and none is given now. `now`: the plan in force.
+/// What is to be told before the run is resumed: paths that it was begun with and that are not in force now, and a
+/// kernel or space that has changed. Throws Error, saying what to give, if they have while their folders are not those
+/// of the run, or if its NVRTC was given by a path and none is given now. `now`: the plan in force.
 [[nodiscard]] std::vector<std::string> resume_notes(const StoredRun& run, const SweepPlan& now);
 
 /// "; …" with the folders that the run was begun with, if they are not given now: where its kernel cannot be found.

@@ -35,7 +35,7 @@ struct Run {
 /// That nothing is running, the last sessions, and how to go on; lines without the last one's end.
 [[nodiscard]] std::string idle_text(const std::filesystem::path& database, const std::vector<SessionRow>& newest_first);
 
-/// All of it: `database`, `running`, `last`, and in `resume` the command to go on with, or null.
+/// All of it: `database`, `running`, `last`, and in `resume` the command that resumes it, or null.
 [[nodiscard]] nlohmann::json status_json(const std::filesystem::path& database,
                                          const std::vector<SessionRow>& newest_first);
 

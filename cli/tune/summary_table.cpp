@@ -27,7 +27,7 @@ Cells cells_of(const SummaryRow& row) {
           fmt::format("{:g}", row.count),
           time(row.default_us) + (row.baseline.empty() ? "" : "*"),
           time(row.best_us),
-          row.gain > 0 ? fmt::format("{:.2f}x", row.gain) : "-",
+          row.speedup > 0 ? fmt::format("{:.2f}x", row.speedup) : "-",
           (row.tie              ? "tie"
            : row.confidence > 0 ? fmt::format("{:.3f}", row.confidence)
                                 : "-") +

@@ -12,7 +12,7 @@ struct SummaryRow {
   double count = 1;       ///< calls of the model
   double default_us = 0;  ///< of the baseline; 0: there is none
   double best_us = 0;     ///< 0: nothing is usable
-  double gain = 0;        ///< baseline over best; 0: there is none
+  double speedup = 0;     ///< baseline over best; 0: there is none
   double confidence = 0;  ///< that the winner is not slower than the baseline
   bool tie = false;       ///< nothing was significantly faster than the baseline
   int trials = 0;

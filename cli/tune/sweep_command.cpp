@@ -168,11 +168,11 @@ std::vector<PlannedKernel> planned_kernels(const SweepCommandOptions& options, c
 
 SweepWork resumed_work(SweepCommandOptions& options, const StoredRun& run, const CLI::App& command) {
   set_sweep(options, options.sweep);
-  const bool anew = asks_for_problems(options);
+  const bool renewed = asks_for_problems(options);
   SweepWork work;
   std::vector<PlannedKernel> kernels;
   try {
-    if (anew) {
+    if (renewed) {
       work = work_of(options, options.sweep.devices.front());
     } else {
       for (const std::string& kernel : options.kernels) {
@@ -185,7 +185,7 @@ SweepWork resumed_work(SweepCommandOptions& options, const StoredRun& run, const
   }
   SweepPlan now = plan_of(kernels, work.problems, options.sweep);
   const std::vector<std::string> notes = resume_notes(run, now);
-  if (!anew) {  // after the notes: another space may be why a problem does not fit
+  if (!renewed) {  // after the notes: another space may be why a problem does not fit
     work.problems = resumed_problems(run, work.spaces);
     now = plan_of(kernels, work.problems, options.sweep);
   }

@@ -14,7 +14,7 @@
 
 namespace pascaline::cli {
 
-/// Least seconds that `--budget` takes: with less it would be written as 0 where a sweep is gone on with.
+/// Least seconds that `--budget` takes: with less it would be written as 0 in the command that resumes.
 constexpr double kShortestBudgetS = 0.001;
 
 /// What the words of `pascaline sweep` say.
@@ -22,7 +22,8 @@ struct SweepCommandOptions {
   KernelOptions kernel;              ///< its `kernel` is tuned where nothing else is asked for
   std::vector<std::string> kernels;  ///< given with --kernel
   ModelCommandOptions model;         ///< its folder, types and sizes; the rest is as for the sweep
-  PassCommandOptions sizes{.usual_prompts = {128, 512, 1024, 2048}, .prompts = {}, .image = {}};
+  PassCommandOptions sizes{
+      .usual_prompts = {128, 512, 1024, 2048}, .usual_image = kUsualImage, .prompts = {}, .image = {}};
   DeviceOptions device;
   SweepOptions sweep;
   std::string workload;
@@ -34,7 +35,7 @@ struct SweepCommandOptions {
   std::string database;
   std::string budget;
   std::string until;
-  std::optional<std::int64_t> until_unix_s;  ///< of the plan that is gone on with, where there is no `until`
+  std::optional<std::int64_t> until_unix_s;  ///< of the plan that is resumed, where there is no `until`
   std::string log;
   std::string compile_memory = "4096";
   std::string max_temperature;

@@ -12,6 +12,7 @@
 #include "cli/model/model_workload.hpp"
 #include "core/error.hpp"
 #include "core/space/code_words.hpp"
+#include "core/util/counted.hpp"
 #include "core/workload.hpp"
 
 namespace pascaline::cli {
@@ -171,7 +172,7 @@ SweepWork from_model(const SweepCommandOptions& options, const std::string& devi
   const Workload workload = Workload::parse(observed.text, "the workload of " + model_name(model.folder));
   SweepWork work = from_workload(workload, options);
   std::vector<std::string> notes{
-      fmt::format("{} launches {} problems on {}", model.folder, work.problems.size(), observed.device)};
+      fmt::format("{} launches {} on {}", model.folder, counted(work.problems.size(), "problem"), observed.device)};
   for (const WorkloadPhase& phase : workload.phases) {
     notes.push_back(fmt::format("phase {}: {}", phase.name, phase.per));
   }

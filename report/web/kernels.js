@@ -87,11 +87,11 @@ function problemColumns(kernel) {
       cell: (problem) => timeCell(problem.best)
     },
     {
-      id: 'gain',
+      id: 'speedup',
       title: 'Speedup',
       numeric: true,
-      value: (problem) => problem.gain && problem.gain.value,
-      cell: (problem) => speedupCell(problem.gain),
+      value: (problem) => problem.speedup && problem.speedup.value,
+      cell: (problem) => speedupCell(problem.speedup),
       help: 'Default / best, with the interval that follows from those of both times'
     },
     {

@@ -86,12 +86,13 @@ function workloadPart(context) {
 }
 
 function totalTile(total) {
-  const known = isKnown(total.gain);
+  const known = isKnown(total.speedup);
   return {
     label: ['All phases below, each once', configText(total.types)].filter((text) => text).join(': '),
-    value: known ? times(total.gain) : '–',
+    value: known ? times(total.speedup) : '–',
     detail: [
-      known ? range(total.gain_low, total.gain_high, ratioText) + ', confidence ' + confidence(total.confidence) : null,
+      known ? range(total.speedup_low, total.speedup_high, ratioText) + ', confidence ' + confidence(total.confidence) :
+              null,
       known ? time(total.default_us) + ' to ' + time(total.best_us) : null,
       count(total.tuned) + ' of ' + count(total.problems) + ' problems tuned'
     ].filter((text) => text)
@@ -108,12 +109,13 @@ function phasesTable(context) {
     columns: [
       {id: 'phase', title: 'Phase', value: phaseTitle, cell: phaseName},
       {
-        id: 'gain',
+        id: 'speedup',
         title: 'Speedup',
         numeric: true,
-        value: (phase) => phase.gain,
-        cell: (phase) => isKnown(phase.gain) ?
-            withInterval(element('strong', {}, times(phase.gain)), range(phase.gain_low, phase.gain_high, ratioText)) :
+        value: (phase) => phase.speedup,
+        cell: (phase) => isKnown(phase.speedup) ?
+            withInterval(
+                element('strong', {}, times(phase.speedup)), range(phase.speedup_low, phase.speedup_high, ratioText)) :
             null
       },
       {
@@ -181,7 +183,7 @@ function phaseTitle(phase) {
 
 function speedupsPart(context) {
   const kernels = context.kernels.filter((kernel) => kernel.current);
-  const rows = kernels.map((kernel) => kernel.problems.filter((problem) => problem.gain));
+  const rows = kernels.map((kernel) => kernel.problems.filter((problem) => problem.speedup));
   if (sum(rows.map((row) => row.length)) === 0) {
     return [element('h3', {}, 'Speedup of each problem'), note('No problem has both a default and a best time yet.')];
   }
@@ -201,7 +203,7 @@ function speedupsPart(context) {
 }
 
 function speedupFigures(kernel) {
-  const speedups = kernel.problems.filter((problem) => problem.gain).map((problem) => problem.gain.value);
+  const speedups = kernel.problems.filter((problem) => problem.speedup).map((problem) => problem.speedup.value);
   if (speedups.length === 0) return ['0', null, null, null];
   return [
     count(speedups.length), times(geometricMean(speedups)), times(Math.min(...speedups)), times(Math.max(...speedups))
@@ -210,7 +212,8 @@ function speedupFigures(kernel) {
 
 function speedupsConfig(kernels) {
   const datasets = kernels.map((kernel, at) => {
-    const problems = kernel.problems.filter((problem) => problem.gain).sort((a, b) => b.gain.value - a.gain.value);
+    const problems =
+        kernel.problems.filter((problem) => problem.speedup).sort((a, b) => b.speedup.value - a.speedup.value);
     const hue = seriesColour(at);
     return {
       label: kernel.name,
@@ -219,9 +222,9 @@ function speedupsConfig(kernels) {
       pointStyle: pointShapes[at % pointShapes.length],
       backgroundColor: problems.map((problem) => (problem.decided ? faded(hue, 0.7) : 'transparent')),
       data: problems.map((problem, i) => ({
-                           x: problem.gain.value,
-                           low: problem.gain.low,
-                           high: problem.gain.high,
+                           x: problem.speedup.value,
+                           low: problem.speedup.low,
+                           high: problem.speedup.high,
                            y: at + (problems.length > 1 ? (i / (problems.length - 1) - 0.5) * 0.6 : 0),
                            text: problem.text
                          })),
@@ -289,18 +292,18 @@ function kernelsPart(context) {
       },
       {id: 'trials', title: 'Trials', numeric: true, value: (kernel) => sum(kernel.problems.map((one) => one.trials))},
       {
-        id: 'gain',
+        id: 'speedup',
         title: 'Speedup, geometric mean',
         numeric: true,
         cell: (kernel) => speedupFigures(kernel)[1],
-        value: (kernel) => geometricMean(kernel.problems.filter((one) => one.gain).map((one) => one.gain.value))
+        value: (kernel) => geometricMean(kernel.problems.filter((one) => one.speedup).map((one) => one.speedup.value))
       },
       {
         id: 'greatest',
         title: 'Highest',
         numeric: true,
         cell: (kernel) => speedupFigures(kernel)[3],
-        value: (kernel) => Math.max(...kernel.problems.map((one) => (one.gain ? one.gain.value : 0))) || null
+        value: (kernel) => Math.max(...kernel.problems.map((one) => (one.speedup ? one.speedup.value : 0))) || null
       },
     ],
   });

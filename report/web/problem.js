@@ -65,8 +65,8 @@ function problemTiles({context, problem}) {
     },
     {
       label: 'Speedup',
-      value: problem.gain ? times(problem.gain.value) : 'unknown',
-      detail: problem.gain ? range(problem.gain.low, problem.gain.high, times) : 'needs both times'
+      value: problem.speedup ? times(problem.speedup.value) : 'unknown',
+      detail: problem.speedup ? range(problem.speedup.low, problem.speedup.high, times) : 'needs both times'
     },
     {
       label: 'Confidence',

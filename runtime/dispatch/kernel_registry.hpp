@@ -45,7 +45,7 @@ class KernelRegistry {
   ToolkitRow today_;
   mutable std::mutex mutex_;  // of those who add
   mutable std::vector<std::unique_ptr<const TunedKernel>> kept_;
-  mutable std::array<std::atomic<std::uint64_t>, kMaxKernels> hashes_{};  // of the names
+  mutable std::array<std::atomic<std::uint64_t>, kMaxKernels> hashes_{};   // of the names
   mutable std::array<std::atomic<const char*>, kMaxKernels> opened_by_{};  // the text that each was first opened by
   mutable std::array<std::atomic<const TunedKernel*>, kMaxKernels> known_{};
   mutable std::atomic<std::uint32_t> count_{0};  // entries below it are complete

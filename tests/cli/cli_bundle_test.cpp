@@ -57,7 +57,7 @@ TEST_F(CliBundleTest, HoldsWinnersAndTheirCode) {
   const ProgramResult result = make({"--db", database_});
   ASSERT_EQ(result.exit_code, 0) << result.error;
   EXPECT_EQ(result.error, "");
-  EXPECT_NE(result.out.find("1 winners, 2 binaries of 1 kernels for 1 problems"), std::string::npos) << result.out;
+  EXPECT_NE(result.out.find("1 winner, 2 binaries of 1 kernel for 1 problem"), std::string::npos) << result.out;
   const Bundle bundle = load_bundle(bundle_);
   EXPECT_EQ(bundle.architecture, "host");
   EXPECT_TRUE(same_identity(*bundle.device, device_row(open_device("emulator")->info())));

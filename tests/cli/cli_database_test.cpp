@@ -226,7 +226,7 @@ TEST_F(CliDatabaseTest, FullDatabaseIsShownReportedAndDispatchedFrom) {
   EXPECT_EQ(document["contexts"][0]["kernels"][0]["name"], "toy");
   const nlohmann::json& problem = document["contexts"][0]["kernels"][0]["problems"][0];
   EXPECT_EQ(problem["best_trial"], winners[0]["trial"]);
-  EXPECT_NEAR(problem["gain"]["value"].get<double>(), winners[0]["gain"].get<double>(), 1e-6);
+  EXPECT_NEAR(problem["speedup"]["value"].get<double>(), winners[0]["speedup"].get<double>(), 1e-6);
 
   const nlohmann::json plans = json_of(
       run(on_toy("explain", {"--device", "emulator", "--db", database_, "--json", "-p", "N=1000", "-p", "N=1100"})));

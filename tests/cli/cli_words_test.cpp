@@ -209,7 +209,7 @@ TEST_F(CliForeignFolderTest, NothingOfTheWorkingDirectoryIsLoaded) {
   const ProgramResult devices = run_there({"devices"}, {{"PATH", ":.::/usr/bin:/bin"}});
   EXPECT_FALSE(fs::exists(mark_)) << "through an empty entry of PATH";
   EXPECT_EQ(devices.exit_code, 0) << devices.error;
-  const ProgramResult ranked = run_there({"rank", "--top", "1", "--most", "10"});
+  const ProgramResult ranked = run_there({"rank", "--top", "1", "--sample", "10"});
   EXPECT_EQ(ranked.exit_code, 0) << "its own search space, not the folder's: " << ranked.error;
 }
 

@@ -39,7 +39,7 @@ TEST(SummaryTableTest, NothingToShow) { EXPECT_EQ(summary_table({}), ""); }
 TEST(SummaryTableTest, ProblemsWithoutATimeAreLeftOutOfTheTotal) {
   std::vector<SummaryRow> rows = example_rows();
   rows[0].default_us = 0;
-  rows[0].gain = 0;
+  rows[0].speedup = 0;
   rows[0].confidence = 0;
   const std::string text = summary_table(rows);
   EXPECT_NE(text.find("     56           -   100.00        -           -     100  BLOCK=64\n"), std::string::npos)

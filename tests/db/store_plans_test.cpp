@@ -59,7 +59,7 @@ TEST_F(StorePlansTest, SessionsSayWhetherTheirRunHasOne) {
   EXPECT_TRUE(sessions.at(1).has_plan);
 }
 
-// A sweep is gone on with where it was begun.
+// A sweep is resumed where it was begun.
 TEST_F(StorePlansTest, MergeTakesOverNone) {
   store_.end_session(begin_example_session(store_, context_), "interrupted");
   Store mine(folder_ / "mine.db", OpenMode::create);

@@ -133,11 +133,11 @@ class Figures(unittest.TestCase):
             self.assertEqual(problem[name] is None, time is None, name)
             for part, value in zip(("median_us", "low_us", "high_us", "count"), time or ()):
                 self.close(problem[name][part], value, (name, part))
-        gain = default and best and {"value": default[0] / best_time[0], "low": default[1] / best_time[2],
+        speedup = default and best and {"value": default[0] / best_time[0], "low": default[1] / best_time[2],
                                      "high": default[2] / best_time[1]}
-        self.assertEqual(problem["gain"] is None, not gain)
-        for part in gain or ():
-            self.close(problem["gain"][part], gain[part], ("gain", part))
+        self.assertEqual(problem["speedup"] is None, not speedup)
+        for part in speedup or ():
+            self.close(problem["speedup"][part], speedup[part], ("speedup", part))
         self.check_rates(context["roofline"], problem, key, best)
         self.assertEqual(problem["statuses"], {row["status"]: row["n"] for row in self.rows(
             f"SELECT status, count(*) AS n FROM trials t WHERE {KEY} GROUP BY status", **key)})
@@ -389,9 +389,9 @@ class Figures(unittest.TestCase):
     def check_model_times(self, entry, sums, confidences):
         self.close(entry["default_us"], sums["baseline_median_us"], "default of the model")
         self.close(entry["best_us"], sums["median_us"], "best of the model")
-        self.close(entry["gain"], sums["baseline_median_us"] / sums["median_us"], "gain of the model")
-        self.close(entry["gain_low"], sums["baseline_low_us"] / sums["high_us"], "low gain of the model")
-        self.close(entry["gain_high"], sums["baseline_high_us"] / sums["low_us"], "high gain of the model")
+        self.close(entry["speedup"], sums["baseline_median_us"] / sums["median_us"], "speedup of the model")
+        self.close(entry["speedup_low"], sums["baseline_low_us"] / sums["high_us"], "low speedup of the model")
+        self.close(entry["speedup_high"], sums["baseline_high_us"] / sums["low_us"], "high speedup of the model")
         self.close(entry["confidence"], None if None in confidences else min(confidences, default=0.5), "confidence")
 
     def check_totals(self, totals):

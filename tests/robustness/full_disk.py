@@ -65,7 +65,7 @@ class FullDisk:
         return random.choice((4, 16, 32, 64, 100, 150, 200, 300, 500, 1000)) * 1024
 
     def database(self, bench, random):
-        """Of a sweep: what was stored stays, and with room it is gone on with."""
+        """Of a sweep: what was stored stays, and with room it is resumed."""
         words = samples.short_sweep(bench, bench.path("disk/tuned.db"), ["--trials", "8", "--searcher", "random"])
         limited = self.on_disk(bench, self.size(random), words)
         bench.expect_clean(limited, {0, 1})

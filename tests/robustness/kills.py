@@ -88,7 +88,7 @@ def pick(random, weights):
 
 
 class Kills:
-    """A case: a sweep, one to three times disturbed, each time gone on with, and at last left in peace."""
+    """A case: a sweep, one to three times disturbed, each time resumed, and at last left in peace."""
 
     name = "kills"
     title = "signals to sweeps and workers"

@@ -62,7 +62,7 @@ bool WorkerDeadline::allow_phase(const std::string& phase, double best_us) {
 
 void WorkerDeadline::allow_finalist(double best_us) { allow(patience_ * kGraceSeconds + 5 * launch_limit_s(best_us)); }
 
-// The thread that reads the sensors goes on talking even if the other one hangs.
+// The thread that reads the sensors continues to answer even if the other one hangs.
 void WorkerDeadline::wait_for_card() {
   if (running()) {
     at_ = std::min(paused_until_, std::max(at_, Clock::now() + steady_seconds(allowed_s_)));

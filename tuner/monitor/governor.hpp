@@ -31,7 +31,7 @@ inline constexpr std::uint64_t kThermalThrottleBits = 0x8 | 0x20 | 0x40;
 struct GovernorOptions {
   bool passive = false;  ///< never waits and marks nothing: for devices without a clock of their own (host)
   double margin_c = 3;   ///< pauses from the card's limit minus this
-  double resume_c = 8;   ///< goes on from the card's limit minus this
+  double resume_c = 8;   ///< continues below the card's limit minus this
   std::optional<double> limit_c = std::nullopt;  ///< a limit of the user's own; the lower of it and the card's holds
   double clock_tolerance = 0.02;                 ///< relative, against the steady clock
   double canary_tolerance = 0.02;                ///< relative, against the steady canary

@@ -53,7 +53,7 @@ inline constexpr int kFewestFinalsRounds = 2;
 
 /// Re-times finalists interleaved until one is significantly the fastest, a tie is certain, or the next round would not
 /// be over in time (DeviceMonitor::set_end_s), decides (`decide_finals`), and then, if there is time, takes the energy
-/// of the winner and the baseline. Finalists that fail now are left out and the finals begin anew; nothing if none is
+/// of the winner and the baseline. Finalists that fail now are left out and the finals begin again; nothing if none is
 /// left or the device is lost.
 [[nodiscard]] std::optional<FinalsResult> run_finals(TrialRunner& runner,
                                                      const std::vector<std::pair<Config, Binary>>& finalists,

@@ -7,7 +7,7 @@
 
 namespace pascaline {
 
-/// What a sweep is about to do, as its database keeps it to go on with.
+/// What a sweep is about to do, as its database keeps it to be resumed.
 [[nodiscard]] SweepPlan plan_of(std::vector<PlannedKernel> kernels, const std::vector<SweepProblem>& problems,
                                 const SweepOptions& options);
 

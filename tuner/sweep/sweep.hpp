@@ -59,9 +59,9 @@ struct SweepOptions {
   double database_wait_s = 3;     ///< of another process's lock, before that is told
   bool retry_failed = false;      ///< try again what timed out, crashed or could not be launched in earlier runs
   std::string command_line;       ///< for the record
-  /// Options with paths that were given, absolute: for the record, and to remind whoever goes on with the run of them.
+  /// Options with paths that were given, absolute: for the record, and to remind whoever resumes the run of them.
   std::vector<std::pair<std::string, std::string>> paths;
-  std::string resume_run;  ///< uuid of the run to go on with; empty: a new one
+  std::string resume_run;  ///< uuid of the run to resume; empty: a new one
 };
 
 /// What a sweep tells while it runs; any function may be empty.
@@ -122,7 +122,7 @@ class SweepStoppedError : public Error {
 /// compile ahead; each device is owned by another process that verifies and times; every trial is stored before it
 /// counts; then finals. What of a kernel cannot be used costs that kernel's problems and no others. `stop` ends it
 /// after the trials in flight, or with SweepStoppedError if it is being planned and that would take long. Throws Error
-/// and its kinds for faults of environment or input; everything stored before stays, and `resume_run` goes on from
+/// and its kinds for faults of environment or input; everything stored before stays, and `resume_run` continues from
 /// there.
 [[nodiscard]] SweepSummary run_sweep(const std::vector<Space>& spaces, const std::vector<SweepProblem>& problems,
                                      const SweepOptions& options, const SweepEvents& events,

@@ -9,6 +9,7 @@
 
 #include "core/device/emulator_name.hpp"
 #include "core/error.hpp"
+#include "core/util/counted.hpp"
 #include "core/util/duration.hpp"
 #include "core/version.hpp"
 #include "runtime/dispatch/identity.hpp"
@@ -104,11 +105,11 @@ SweepRun::SweepRun(const std::vector<Space>& spaces, const std::vector<SweepProb
     const std::int64_t device = plan->context().device;
     if (const int settled = recorder_.persist([&](Store& store) { return store.settle_attempts(device); });
         settled > 0) {
-      recorder_.note(fmt::format(
-          "{} configuration(s) during which the machine went down twice are now marked as crashed", settled));
+      recorder_.note(fmt::format("{} during which the machine went down twice: now marked as crashed",
+                                 counted(settled, "configuration")));
     }
   }
-  // Before the sessions: whoever finds one of the run finds what to go on with, too.
+  // Before the sessions: whoever finds one of the run finds what to resume, too.
   std::vector<PlannedKernel> kernels;
   for (const SweepKernel& kernel : plans_.front()->kernels()) {
     kernels.push_back({kernel.space->kernel, kernel.source.hash, kernel.space->hash});
@@ -156,7 +157,7 @@ void SweepRun::check_planning_time(std::size_t problems) {
       fmt::format("the sweep's time ran out {}: give it more time (--budget, --until) or fewer problems", planning));
 }
 
-// Sessions of the run that is to be gone on with.
+// Sessions of the run that is to be resumed.
 std::vector<SessionRow> SweepRun::earlier_sessions() {
   std::vector<SessionRow> found;
   for (SessionRow& session : store_.sessions()) {
@@ -283,7 +284,7 @@ void SweepRun::tell_plan() {
   const std::string trials =
       limited ? fmt::format("up to {} trials each", options_.trials) : std::string("as many trials as fit");
   const std::size_t kernels = plans_.front()->kernels().size();
-  recorder_.note(fmt::format("plan: {} problem{}{}, {}, then finals; {}", problems, problems == 1 ? "" : "s",
+  recorder_.note(fmt::format("plan: {}{}, {}, then finals; {}", counted(problems, "problem"),
                              kernels > 1 ? fmt::format(" of {} kernels", kernels) : "", trials, time));
 }
 

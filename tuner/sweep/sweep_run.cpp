@@ -91,7 +91,7 @@ void SweepRun::work() {
     }
   }
   for (;;) {
-    closing_ = closing_ || closing();  // once begun it stays: a device that is done must not begin anew
+    closing_ = closing_ || closing();  // once begun it stays: a device that is done must not begin again
     for (const auto& plan : plans_) {
       plan->fill_pool(closing_ || stop_);
     }

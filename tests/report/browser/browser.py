@@ -95,7 +95,7 @@ class BrowserTest(unittest.TestCase):
         return [entry for entry in self.browser.get_log("browser") if entry["level"] in ("SEVERE", "WARNING")]
 
     def open(self, fragment="", page=None):
-        """Loads the page anew, without anything kept of an earlier one."""
+        """Loads the page again, without anything kept of an earlier one."""
         self.browser.get("about:blank")
         self.browser.get((page or self.page).as_uri() + fragment)
         self.wait(lambda: self.browser.find_elements(By.CSS_SELECTOR, "main h1"))

@@ -53,7 +53,7 @@ class KeyboardTest(BrowserTest):
         self.arrived(lambda: self.one("h1").text == "matmul")
         self.tab_to(lambda node: node.tag_name == "button" and node.text.startswith("Speedup"))
         self.press(Keys.SPACE)
-        self.wait(lambda: self.sort_button("problems", "gain").find_element(By.XPATH, "..").get_attribute("aria-sort") ==
+        self.wait(lambda: self.sort_button("problems", "speedup").find_element(By.XPATH, "..").get_attribute("aria-sort") ==
                   "descending")
         self.wait(lambda: self.active().text.startswith("Speedup"))
         self.tab_to(lambda node: node.tag_name == "a" and node.text.startswith("M="))

@@ -131,7 +131,7 @@ class Maker:
         default = next(row for row in held if row["default"])
         effects = self.parameter_effects(names, held)
         bound = max(flops / 8.87e6, size / 3.2e5)
-        gain = default["median_us"] / best["median_us"]
+        speedup = default["median_us"] / best["median_us"]
         statuses = {status: sum(row["status"] == status for row in held) for status in STATUSES}
         self.problem += 1
         return {
@@ -140,7 +140,7 @@ class Maker:
             "default": self.summary(default["median_us"]), "baseline_config": None, "baseline_why": None,
             "best": self.summary(best["median_us"]),
             "best_config": dict(zip(names, best["values"])), "best_trial": best["trial"],
-            "gain": {"value": gain, "low": gain * 0.98, "high": gain * 1.02}, "decided": True, "from_search": False,
+            "speedup": {"value": speedup, "low": speedup * 0.98, "high": speedup * 1.02}, "decided": True, "from_search": False,
             "confidence": 0.9991,
             "gflops": flops / best["median_us"] / 1e3, "gbs": size / best["median_us"] / 1e3, "roofline_us": bound,
             "roofline_share": bound / best["median_us"], "energy_mj": best["energy_mj"],
@@ -155,7 +155,7 @@ class Maker:
         made = self.make_problem(kernel, {"M": 7, "N": 2048, "K": 2048}, None, rows=6)
         for row in made["configurations"]["rows"]:
             row.update(self.row(row["values"], 1, 1, ok=False), best=False, default=False)
-        made.update({name: None for name in ("default", "best", "best_config", "best_trial", "gain", "confidence", "gflops",
+        made.update({name: None for name in ("default", "best", "best_config", "best_trial", "speedup", "confidence", "gflops",
                                              "gbs", "roofline_us", "roofline_share", "energy_mj", "heat")})
         made.update(decided=False, searches=[], statuses={"crashed": 6})
         for one in made["parameters"]:
@@ -211,8 +211,8 @@ class Maker:
 
     def context(self, number, device, kernels, roofline=True, workload=True):
         trials = sum(problem["trials"] for kernel in kernels for problem in kernel["problems"])
-        phase = {"per": "prompt", "default_us": 812_345.0, "best_us": 521_234.0, "gain": 1.558, "gain_low": 1.53,
-                 "gain_high": 1.59, "confidence": 0.993, "problems": 31, "tuned": 28,
+        phase = {"per": "prompt", "default_us": 812_345.0, "best_us": 521_234.0, "speedup": 1.558, "speedup_low": 1.53,
+                 "speedup_high": 1.59, "confidence": 0.993, "problems": 31, "tuned": 28,
                  "types": {}, "untuned_more": 0}
         untuned = [{"kernel": self.mark("softmax"), "problem": self.mark("softmax ROWS=8192 N=512"), "count": 28}]
         return {
@@ -225,15 +225,15 @@ class Maker:
             "statuses": {"ok": trials - 264, "rejected": 210, "compile_failed": 44, "launch_failed": 0, "wrong_result": 7,
                          "timed_out": 2, "crashed": 1},
             "workload": {"name": self.mark("qwen3-vl-2b"), "totals": [
-                {**{name: phase[name] for name in ("default_us", "best_us", "gain", "gain_low", "gain_high", "confidence",
+                {**{name: phase[name] for name in ("default_us", "best_us", "speedup", "speedup_low", "speedup_high", "confidence",
                                                    "problems", "tuned")}, "types": {"STORAGE": "float32"}}],
                          "phases": [
                 {"phase": self.mark("prompt"), "symbols": {"S": 512}, "types": {"STORAGE": "float32"}, "untuned": untuned * 3,
                  **{name: value for name, value in phase.items() if name != "types"}},
                 {**phase, "phase": "decode", "per": "token", "symbols": {"T": 1024}, "default_us": 41_000.0, "best_us": 39_500.0,
-                 "gain": 1.038, "gain_low": 1.01, "gain_high": 1.06, "confidence": 0.97, "untuned": [], "tuned": 31},
+                 "speedup": 1.038, "speedup_low": 1.01, "speedup_high": 1.06, "confidence": 0.97, "untuned": [], "tuned": 31},
                 {**phase, "phase": "image", "per": "image", "symbols": {}, "tuned": 0, "default_us": 0, "best_us": 0,
-                 "gain": None, "gain_low": None, "gain_high": None, "confidence": None, "untuned": untuned}]} if workload else None,
+                 "speedup": None, "speedup_low": None, "speedup_high": None, "confidence": None, "untuned": untuned}]} if workload else None,
             "kernels": kernels, "failures": self.failures(), "failures_more": 13}
 
     def kernel(self, name, count, current=True, bare=False):

@@ -20,24 +20,24 @@ class TablesTest(BrowserTest):
         return self.sort_button("problems", name).find_element(By.XPATH, "..")
 
     def test_sorts_both_ways_and_says_so(self):
-        self.assertEqual(self.header("gain").get_attribute("aria-sort"), "none")
-        self.sort_button("problems", "gain").click()
-        self.assertEqual(self.header("gain").get_attribute("aria-sort"), "descending")
-        falling = self.column("problems", "gain")
+        self.assertEqual(self.header("speedup").get_attribute("aria-sort"), "none")
+        self.sort_button("problems", "speedup").click()
+        self.assertEqual(self.header("speedup").get_attribute("aria-sort"), "descending")
+        falling = self.column("problems", "speedup")
         self.assertEqual(numbers(falling), sorted(numbers(falling), reverse=True))
-        self.sort_button("problems", "gain").click()
-        self.assertEqual(self.header("gain").get_attribute("aria-sort"), "ascending")
-        rising = self.column("problems", "gain")
+        self.sort_button("problems", "speedup").click()
+        self.assertEqual(self.header("speedup").get_attribute("aria-sort"), "ascending")
+        rising = self.column("problems", "speedup")
         self.assertEqual(numbers(rising), sorted(numbers(rising)))
         self.sort_button("problems", "best").click()
-        self.assertEqual(self.header("gain").get_attribute("aria-sort"), "none")
+        self.assertEqual(self.header("speedup").get_attribute("aria-sort"), "none")
 
     def test_phases_of_the_model_sort_too(self):
         self.open("#/overview")
-        self.sort_button("phases", "gain").click()
-        gains = self.column("phases", "gain")
-        self.assertEqual(gains[-1], "–", "the phase without a tuned problem")
-        self.assertEqual(numbers(gains), sorted(numbers(gains), reverse=True))
+        self.sort_button("phases", "speedup").click()
+        speedups = self.column("phases", "speedup")
+        self.assertEqual(speedups[-1], "–", "the phase without a tuned problem")
+        self.assertEqual(numbers(speedups), sorted(numbers(speedups), reverse=True))
         self.sort_button("phases", "tuned").click()
         self.assertTrue(self.column("phases", "tuned")[-1].startswith("0 of"))
 
@@ -77,12 +77,12 @@ class TablesTest(BrowserTest):
 
     def test_choices_last_while_pages_come_and_go(self):
         self.table("problems").find_element(By.CSS_SELECTOR, "input[type=search]").send_keys("M=32")
-        self.sort_button("problems", "gain").click()
+        self.sort_button("problems", "speedup").click()
         before = self.column("problems", "problem")
         self.go("#/overview")
         self.go("#/kernels/matmul")
         self.assertEqual(self.column("problems", "problem"), before)
-        self.assertEqual(self.header("gain").get_attribute("aria-sort"), "descending")
+        self.assertEqual(self.header("speedup").get_attribute("aria-sort"), "descending")
 
     def test_two_tables_of_a_page_do_not_share_their_state(self):
         boxes = self.all('[data-table^="problems"]')

@@ -18,7 +18,7 @@ namespace pascaline::testing {
 /// Code of the kernel for a configuration; it is any bytes.
 [[nodiscard]] BundleCode scale_code(const std::filesystem::path& folder, const Config& config);
 
-/// The bundle with a manifest that `change` was at, hashed anew; its code stays as it is.
+/// The bundle with a manifest that `change` was at, hashed again; its code stays as it is.
 [[nodiscard]] std::string with_manifest(const std::string& bytes, const std::function<void(nlohmann::json&)>& change);
 [[nodiscard]] nlohmann::json manifest_of(const std::string& bytes);
 /// The file of this manifest and the code of `bytes`.

@@ -113,7 +113,7 @@ void add_text(std::vector<KeyCase>& out) {
       .none("/text_config/dtype", "float32", "the safetensors say the types of weights")
       .none("/text_config/torch_dtype", "float16", "the same in older files")
       .none("/text_config/initializer_range", 0.5, "weights are loaded")
-      .none("/text_config/use_cache", false, "keys and values are the same, kept or computed anew")
+      .none("/text_config/use_cache", false, "keys and values are the same, kept or computed again")
       .none("/text_config/max_window_layers", 1, "there are no windows");
   out.push_back({kConfig,
                  "/text_config/layer_types",
@@ -203,7 +203,7 @@ void add_text_only(std::vector<KeyCase>& out) {
       .none("/torch_dtype", "float16", "the same in older files")
       .none("/initializer_range", 0.5, "weights are loaded")
       .none("/transformers_version", "5.0.0", "which library wrote it")
-      .none("/use_cache", false, "keys and values are the same, kept or computed anew")
+      .none("/use_cache", false, "keys and values are the same, kept or computed again")
       .none("/sliding_window", 4096, "windows are off")
       .none("/max_window_layers", 1, "there are no windows");
   out.push_back({kConfig,
@@ -277,7 +277,7 @@ void add_generation(std::vector<KeyCase>& out) {
       .none("/transformers_version", "5.0.0", "which library wrote it")
       .none("/max_new_tokens", 7, "--max-tokens says how long an answer may be")
       .none("/length_penalty", 2.0, "of beams, which are refused")
-      .none("/use_cache", false, "keys and values are the same, kept or computed anew");
+      .none("/use_cache", false, "keys and values are the same, kept or computed again");
 }
 
 }  // namespace

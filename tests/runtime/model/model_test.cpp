@@ -228,7 +228,7 @@ TEST_F(ModelTest, RecordedStepsAreThoseLaunchedOneByOne) {
     model->append({Tokens(254, 7), {}});
     model->set_sampling({});
     Tokens tokens{model->sample()};
-    for (int i = 0; i < 6; ++i) {  // beyond 256 the cache grows, and the graph is made anew
+    for (int i = 0; i < 6; ++i) {  // beyond 256 the cache grows, and the graph is made again
       tokens.push_back(model->step());
     }
     EXPECT_EQ(model->uses_graph(), graphs);

@@ -52,7 +52,7 @@ TEST_F(SessionTest, PiecesMakeTheText) {
   EXPECT_EQ(pieces, answer.text);
   EXPECT_LE(answer.tokens.size(), 12);
   EXPECT_EQ(answer.text, session.tokenizer().decode(answer.tokens, SpecialTokens::skip));
-  EXPECT_EQ(session.ask(user("hello there"), {}, greedy(12)).tokens, answer.tokens) << "it begins anew";
+  EXPECT_EQ(session.ask(user("hello there"), {}, greedy(12)).tokens, answer.tokens) << "it begins again";
   const Answer cut = session.ask(user("hello there"), {}, greedy(12), [](std::string_view) { return false; });
   EXPECT_EQ(cut.end, AnswerEnd::cancelled);
 }

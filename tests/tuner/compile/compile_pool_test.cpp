@@ -129,6 +129,26 @@ TEST_F(CompilePoolTest, ResultsAreThoseOfThisProcessAndCameFromTheCacheTheSecond
   EXPECT_EQ(second.at(3).result.binary.code, here.binary.code);
 }
 
+TEST_F(CompilePoolTest, WhereTheCacheKeepsNothingTheAnswerHoldsTheResult) {
+  CompilePoolOptions uncached = options(1);
+  uncached.cache_folder = "/proc/sys";  // where nobody can make a file
+  CompilePool pool(uncached);
+  pool.submit(1, request("1"));
+  pool.submit(13, request("13"));
+  const auto compiled = collect(pool, 2);
+  const Toolchain toolchain = Toolchain::find("host");
+  const CompileResult good = toolchain.compile(request("1"));
+  const CompileResult bad = toolchain.compile(request("13"));
+  ASSERT_EQ(compiled.at(1).status, TrialStatus::ok) << compiled.at(1).result.reason;
+  EXPECT_EQ(compiled.at(1).result.binary.code, good.binary.code);
+  EXPECT_EQ(compiled.at(1).result.binary.function, "pool");
+  EXPECT_EQ(compiled.at(1).result.binary.target, good.binary.target);
+  EXPECT_GT(compiled.at(1).result.binary.compile_ms, 0);
+  EXPECT_EQ(compiled.at(13).status, TrialStatus::compile_failed);
+  EXPECT_EQ(compiled.at(13).result.reason, bad.reason);
+  EXPECT_NE(compiled.at(13).result.log.find("unlucky"), std::string::npos) << compiled.at(13).result.log;
+}
+
 TEST_F(CompilePoolTest, CompileErrorsAreResultsAndCachedToo) {
   for (const bool cached : {false, true}) {
     CompilePool pool(options(1));
@@ -221,7 +241,7 @@ TEST_F(CompilePoolTest, DescriptorsTellWhenThereIsSomethingToDo) {
 }
 
 // The compiler's memory grows with the array: more than the cap for the second, less for the first.
-TEST_F(CompilePoolTest, VariantThatNeedsTooMuchMemoryFailsAloneAndIsTriedAnewWithMore) {
+TEST_F(CompilePoolTest, VariantThatNeedsTooMuchMemoryFailsAloneAndIsTriedAgainWithMore) {
   if (kAddressSanitizer) {
     GTEST_SKIP() << "AddressSanitizer reserves more address space than any cap leaves";
   }

@@ -49,7 +49,7 @@ TEST(SensorTrace, RepeatsFromItsBeginning) {
       R"({"repeat_s": 10, "steps": [{"at_s": 0, "power_w": 1}, {"at_s": 4, "power_w": 2, "temperature_c": 50}]})", "");
   EXPECT_EQ(trace.at(9.9).sensors.power_w, 2);
   EXPECT_EQ(trace.at(10).sensors.power_w, 1);
-  EXPECT_FALSE(trace.at(13).sensors.temperature_c) << "anew";
+  EXPECT_FALSE(trace.at(13).sensors.temperature_c) << "from the start again";
   EXPECT_EQ(trace.at(34.5).sensors.power_w, 2);
 }
 

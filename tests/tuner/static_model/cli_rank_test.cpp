@@ -53,7 +53,7 @@ TEST_F(CliRankTest, RanksWithoutAGpu) {
 }
 
 TEST_F(CliRankTest, SamplesLargeSpacesBySeed) {
-  const std::vector<std::string> words{"--kernel", "softmax", "--most", "40", "--top", "2", "--json", "--seed"};
+  const std::vector<std::string> words{"--kernel", "softmax", "--sample", "40", "--top", "2", "--json", "--seed"};
   const auto with_seed = [&](const std::string& seed) {
     std::vector<std::string> all = words;
     all.push_back(seed);
@@ -97,7 +97,7 @@ TEST_F(CliRankTest, BadInputIsToldApart) {
                                                                                      {"--sm-count", "0"},
                                                                                      {"--clock", "nan"},
                                                                                      {"--bandwidth", "-1"},
-                                                                                     {"--most", "0"},
+                                                                                     {"--sample", "0"},
                                                                                      {"--compile", "-1"},
                                                                                      {"--min-trials", "1"},
                                                                                      {"--unknown"}}) {

@@ -55,7 +55,7 @@ class ParentKillTest : public KillTest {
     ASSERT_EQ(plan_.size(), 6U);
     remove_database();
   }
-  // Fewer than there are, so that a sweep that is gone on with could choose others, by a searcher that does not learn.
+  // Fewer than there are, so that a sweep that is resumed could choose others, by a searcher that does not learn.
   static std::vector<std::string> few() { return {"--searcher", "random", "--trials", "6", "--log", "/dev/null"}; }
   void remove_database() const {
     for (const char* end : {"", "-wal", "-shm", "-journal"}) {
@@ -105,7 +105,7 @@ class ParentKillTest : public KillTest {
   }
 };
 
-TEST_F(ParentKillTest, AnyMomentCanBeGoneOnFrom) {
+TEST_F(ParentKillTest, AnyMomentCanBeResumedFrom) {
   const auto points = setting("PASCALINE_KILL_POINTS", 30);
   for (std::int64_t point = 0; point < points && !HasFailure(); ++point) {
     const double at_s = uniform(0, duration_s_);

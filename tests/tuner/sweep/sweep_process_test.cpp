@@ -57,7 +57,7 @@ class KilledSweepTest : public SweepTest {
   }
 };
 
-TEST_F(KilledSweepTest, NextSweepTriesTheAttemptAgainAndGoesOn) {
+TEST_F(KilledSweepTest, NextSweepTriesTheAttemptAgainAndContinues) {
   const int child = start_program(folder_.path(), command());
   for (int i = 0; i < 6000 && trials_so_far() < 2; ++i) {
     std::this_thread::sleep_for(std::chrono::milliseconds(10));

@@ -59,7 +59,7 @@ TEST_F(SensorsTest, SensorsThatVanishEndNothing) {
   EXPECT_FALSE(telemetry().back().temperature_c);
 }
 
-TEST_F(SensorsTest, CardThatNeverCoolsIsGivenUpAndGoneOnWithLater) {
+TEST_F(SensorsTest, CardThatNeverCoolsIsGivenUpAndTriedAgainLater) {
   const ProgramResult result =
       sweep_with(trace("oven.json", R"(, {"at_s": 2.5, "temperature_c": 90})"), {"--pause-limit", "2"});
   EXPECT_EQ(result.exit_code, 1) << result.out;

@@ -96,7 +96,7 @@ TEST_F(SweepTest, ValuesTheSpaceLostAreLeftOut) {
   EXPECT_EQ(second.trials, 2);
 }
 
-TEST_F(SweepTest, StoppedSweepIsInterruptedAndGoesOnLater) {
+TEST_F(SweepTest, StoppedSweepIsInterruptedAndContinuesLater) {
   events_.trial = [&](const Trial&, int done, int, double, double) { stop_ = stop_ || done == 3; };
   const SweepSummary first = sweep({"1000", "500"});
   EXPECT_TRUE(first.interrupted);

@@ -73,7 +73,7 @@ TEST_F(WorkerLossTest, WorkerThatStandsStillIsReplaced) {
   EXPECT_EQ(statuses()[TrialStatus::ok] + statuses()[TrialStatus::timed_out], 8);
 }
 
-TEST_F(WorkerLossTest, DeviceThatDisappearsEndsItAndIsGoneOnWithOnceItIsBack) {
+TEST_F(WorkerLossTest, DeviceThatDisappearsEndsItAndIsUsedAgainOnceItIsBack) {
   const std::filesystem::path gone = folder_ / "gone";
   options_.program = folder_ / "program";
   write_file_atomically(options_.program, "#!/bin/sh\n[ \"$1\" = measure-worker ] && [ -e '" + gone.string() +
