@@ -41,7 +41,11 @@ say "  tuning on $device"
 
 # Runs a command of the program and shows it as it can be typed.
 pascaline() {
-  say "  \$ pascaline $*"
+  local word shown=
+  for word in "$@"; do
+    if [[ $word =~ ^[A-Za-z0-9_.,/=:-]+$ ]]; then shown+=" $word"; else shown+=" ${word@Q}"; fi
+  done
+  say "  \$ pascaline$shown"
   "$program" "$@"
 }
 

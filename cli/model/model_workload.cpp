@@ -63,11 +63,11 @@ class WorkloadWriter {
     phase.per += (phase.per.empty() ? "" : "; ") + pass.per;
     for (const ProblemSum& sum : sums) {
       const auto known = std::find_if(phase.launches.begin(), phase.launches.end(),
-                                      [&](const ProblemSum& other) { return other.problem == sum.problem; });
+                                      [&](const Launches& other) { return other.sum.problem == sum.problem; });
       if (known == phase.launches.end()) {
-        phase.launches.push_back(sum);
+        phase.launches.push_back({sum, is_tuned_(sum.problem)});
       } else {
-        known->count += sum.count;
+        known->sum.count += sum.count;
       }
     }
   }
@@ -85,17 +85,21 @@ class WorkloadWriter {
             {"source", source}, {"phases", phases}, {"entries", entries}};
   }
   [[nodiscard]] std::size_t entries() const {
-    return count([](const ProblemSum&) { return true; });
+    return count([](const Launches&) { return true; });
   }
   [[nodiscard]] std::size_t untuned() const {
-    return count([&](const ProblemSum& sum) { return !is_tuned_(sum.problem); });
+    return count([](const Launches& launches) { return !launches.is_tuned; });
   }
 
  private:
+  struct Launches {
+    ProblemSum sum;
+    bool is_tuned = false;
+  };
   struct Phase {
     std::string name;
     std::string per;  // what its passes are, for people
-    std::vector<ProblemSum> launches;
+    std::vector<Launches> launches;
   };
 
   Phase& phase_named(const std::string& name) {
@@ -114,10 +118,10 @@ class WorkloadWriter {
   }
 
   void add_entries(const Phase& phase, ordered_json& entries) const {
-    std::vector<ProblemSum> sorted = phase.launches;
-    std::stable_partition(sorted.begin(), sorted.end(), [&](const ProblemSum& sum) { return !is_tuned_(sum.problem); });
+    std::vector<Launches> sorted = phase.launches;
+    std::stable_partition(sorted.begin(), sorted.end(), [](const Launches& launches) { return !launches.is_tuned; });
     std::map<std::string, int> numbers;
-    for (const ProblemSum& sum : sorted) {
+    for (const auto& [sum, is_tuned] : sorted) {
       const std::string& kernel = sum.problem.kernel;
       entries.push_back(entry_of(sum, phase.name, fmt::format("{}_{}", kernel, ++numbers[kernel])));
     }
