@@ -1,0 +1,436 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "core/error.hpp"
+#include "runtime/formats/block_format.hpp"
+#include "runtime/formats/blocks.hpp"
+
+// Scales are searched for, not computed: the largest value's scale is seldom the one of least squared error. A
+// candidate is judged by the error of the values that its block will give, scales already rounded to what is stored.
+// Each search ends with the scales that are best for the integers found (linear least squares), which may move some of
+// them.
+namespace pascaline {
+namespace {
+
+using namespace blocks;
+
+constexpr float kMaxHalf = 65504;
+
+[[nodiscard]] float as_stored(float value) noexcept { return float_from_half(half_from_float(value)); }
+
+/// The nearest integer in the range, ties to even. By adding and subtracting 1.5 · 2^23, behind which float32 has no
+/// fraction: unlike nearbyint that is done for several values at a time by every processor.
+[[nodiscard]] float clamped_round(float value, float low, float high) noexcept {
+  constexpr float kNoFraction = 12'582'912;
+  const float clamped = value < low ? low : value > high ? high : value;
+  return (clamped + kNoFraction) - kNoFraction;
+}
+
+/// Sums of squares by four, for the same reason: in one order, which the compiler may not choose.
+class SquareSum {
+ public:
+  void add(std::size_t i, float value, float approximation) noexcept {
+    const double difference = static_cast<double>(value) - static_cast<double>(approximation);
+    sums_[i % 4] += difference * difference;
+  }
+  [[nodiscard]] double total() const noexcept { return (sums_[0] + sums_[1]) + (sums_[2] + sums_[3]); }
+
+ private:
+  std::array<double, 4> sums_{};
+};
+
+/// Rounds half away from zero, as C's roundf and ggml do.
+[[nodiscard]] float round_away(float value) noexcept { return std::round(value); }
+
+[[nodiscard]] float largest_of(std::span<const float> values) noexcept {
+  float largest = 0;
+  for (const float value : values) {
+    largest = std::fabs(value) > std::fabs(largest) ? value : largest;
+  }
+  return largest;
+}
+
+/// `value ≈ scale · q`, q from `low` to `high`, for up to kCount values.
+template <std::size_t kCount>
+struct Symmetric {
+  float scale = 0;
+  double error = std::numeric_limits<double>::infinity();  // sum of squares
+  std::array<float, kCount> quants{};
+};
+
+template <std::size_t kCount>
+[[nodiscard]] double error_of(const float* values, float scale, const std::array<float, kCount>& quants) noexcept {
+  SquareSum error;
+  for (std::size_t i = 0; i < kCount; ++i) {
+    error.add(i, values[i], scale * quants[i]);
+  }
+  return error.total();
+}
+
+/// Takes the scale, as it is, if it is better than `best`.
+template <std::size_t kCount>
+void consider(const float* values, float scale, float low, float high, Symmetric<kCount>& best) noexcept {
+  if (!std::isfinite(scale)) {
+    return;
+  }
+  Symmetric<kCount> tried;
+  tried.scale = scale;
+  // The quotient of two floats, not a product with the reciprocal, which may be infinite.
+  for (std::size_t i = 0; i < kCount; ++i) {
+    tried.quants[i] = scale == 0 ? 0.0F : clamped_round(values[i] / scale, low, high);
+  }
+  tried.error = error_of(values, scale, tried.quants);
+  if (tried.error < best.error) {
+    best = tried;
+  }
+}
+
+/// The scale that is best for the integers found; 0 if they are all zero.
+template <std::size_t kCount>
+[[nodiscard]] float least_squares(const float* values, const std::array<float, kCount>& quants) noexcept {
+  double products = 0;
+  double squares = 0;
+  for (std::size_t i = 0; i < kCount; ++i) {
+    products += static_cast<double>(values[i]) * static_cast<double>(quants[i]);
+    squares += static_cast<double>(quants[i]) * static_cast<double>(quants[i]);
+  }
+  return squares > 0 ? static_cast<float>(products / squares) : 0.0F;
+}
+
+/// A scale found by search: the value of largest magnitude is put on, and a little beyond, the ends of the range.
+/// `stored` rounds a scale to what the block can hold.
+template <std::size_t kCount, typename Stored>
+void search_symmetric(const float* values, float low, float high, const Stored& stored, Symmetric<kCount>& best) {
+  const float largest = largest_of({values, kCount});
+  if (largest == 0) {
+    consider(values, 0.0F, low, high, best);
+    return;
+  }
+  const float steps = high < 20 ? 0.25F : 0.5F;
+  for (int step = -4; step <= 4; ++step) {
+    const float shift = steps * static_cast<float>(step);
+    consider(values, stored(largest / (low - shift)), low, high, best);
+    consider(values, stored(largest / (high + shift)), low, high, best);
+  }
+  for (int i = 0; i < 3; ++i) {
+    const double before = best.error;
+    consider(values, stored(least_squares(values, best.quants)), low, high, best);
+    if (!(best.error < before)) {
+      break;
+    }
+  }
+}
+
+/// `value ≈ scale · q + min`, q from 0 to 15.
+struct Affine {
+  float scale = 0;
+  float min = 0;
+  double error = std::numeric_limits<double>::infinity();
+  std::array<float, kShort> quants{};
+};
+
+[[nodiscard]] double error_of(const float* values, const Affine& tried) noexcept {
+  SquareSum error;
+  for (std::size_t i = 0; i < kShort; ++i) {
+    error.add(i, values[i], tried.scale * tried.quants[i] + tried.min);
+  }
+  return error.total();
+}
+
+void consider(const float* values, float scale, float min, Affine& best) noexcept {
+  if (!std::isfinite(scale) || !std::isfinite(min)) {
+    return;
+  }
+  Affine tried{scale, min, 0, {}};
+  for (std::size_t i = 0; i < kShort; ++i) {
+    tried.quants[i] = scale == 0 ? 0.0F : clamped_round((values[i] - min) / scale, 0, 15);
+  }
+  tried.error = error_of(values, tried);
+  if (tried.error < best.error) {
+    best = tried;
+  }
+}
+
+/// The minimum of the line through the integers found that has the least squared error; the mean if all are one.
+[[nodiscard]] float least_squares_min(const float* values, const std::array<float, kShort>& quants) noexcept {
+  double q = 0;
+  double qq = 0;
+  double x = 0;
+  double qx = 0;
+  for (std::size_t i = 0; i < kShort; ++i) {
+    q += static_cast<double>(quants[i]);
+    qq += static_cast<double>(quants[i]) * static_cast<double>(quants[i]);
+    x += static_cast<double>(values[i]);
+    qx += static_cast<double>(quants[i]) * static_cast<double>(values[i]);
+  }
+  constexpr auto kCount = static_cast<double>(kShort);
+  const double spread = kCount * qq - q * q;
+  const double scale = spread > 0 ? (kCount * qx - q * x) / spread : 0;
+  return static_cast<float>((x - scale * q) / kCount);
+}
+
+/// The best scale for the integers found and that minimum.
+[[nodiscard]] float least_squares_scale(const float* values, float min,
+                                        const std::array<float, kShort>& quants) noexcept {
+  double products = 0;
+  double squares = 0;
+  for (std::size_t i = 0; i < kShort; ++i) {
+    products += (static_cast<double>(values[i]) - static_cast<double>(min)) * static_cast<double>(quants[i]);
+    squares += static_cast<double>(quants[i]) * static_cast<double>(quants[i]);
+  }
+  return squares > 0 ? static_cast<float>(products / squares) : 0.0F;
+}
+
+/// `scale` and `min` round numbers to what the block can hold; a scale is chosen for the minimum that it can.
+template <typename Scale, typename Min>
+void search_affine(const float* values, const Scale& scale, const Min& min, Affine& best) {
+  const auto [least, most] = std::minmax_element(values, values + kShort);
+  const float range = *most - *least;
+  const auto consider_range = [&](float low, float high) {
+    const float held = min(low);
+    consider(values, scale((high - held) / 15), held, best);
+  };
+  for (int shrink = -1; shrink <= 5; ++shrink) {
+    const float cut = range * 0.02F * static_cast<float>(shrink);
+    consider_range(*least + cut, *most - cut);
+    consider_range(*least, *most - cut);
+    consider_range(*least + cut, *most);
+  }
+  for (int i = 0; i < 4; ++i) {
+    const double before = best.error;
+    const float held = min(least_squares_min(values, best.quants));
+    consider(values, scale(least_squares_scale(values, held, best.quants)), held, best);
+    if (!(best.error < before)) {
+      break;
+    }
+  }
+}
+
+constexpr std::string_view kScaleTooLarge = "needs a scale beyond float16";
+
+using Fault = std::optional<std::string_view>;
+
+Fault fill(const float* values, Q8_0& block) {
+  const float largest = std::fabs(largest_of({values, kShort}));
+  if (largest / 127 > kMaxHalf) {
+    return kScaleTooLarge;
+  }
+  Symmetric<kShort> best;
+  // As ggml's reference: integers by the scale before it is rounded.
+  const float exact = largest / 127;
+  best.scale = as_stored(exact);
+  const float inverse = exact == 0 ? 0.0F : 1 / exact;
+  if (std::isfinite(inverse)) {
+    for (std::size_t i = 0; i < kShort; ++i) {
+      best.quants[i] = round_away(values[i] * inverse);
+    }
+  }
+  best.error = error_of(values, best.scale, best.quants);
+  search_symmetric(values, -127, 127, as_stored, best);
+  block.scale = Half::of(best.scale);
+  for (std::size_t i = 0; i < kShort; ++i) {
+    block.quants[i] = static_cast<std::int8_t>(best.quants[i]);
+  }
+  return std::nullopt;
+}
+
+void pack_halves(const std::array<float, kShort>& quants, float shift, std::array<std::uint8_t, kShort / 2>& to) {
+  for (std::size_t i = 0; i < kShort / 2; ++i) {
+    const auto low = static_cast<unsigned>(quants[i] + shift);
+    const auto high = static_cast<unsigned>(quants[kShort / 2 + i] + shift);
+    to[i] = static_cast<std::uint8_t>(low | high << 4U);
+  }
+}
+
+Fault fill(const float* values, Q4_0& block) {
+  const float largest = largest_of({values, kShort});
+  if (std::fabs(largest) / 8 > kMaxHalf) {
+    return kScaleTooLarge;
+  }
+  Symmetric<kShort> best;
+  const float exact = largest / -8;
+  best.scale = as_stored(exact);
+  const float inverse = exact == 0 ? 0.0F : 1 / exact;
+  if (std::isfinite(inverse)) {
+    for (std::size_t i = 0; i < kShort; ++i) {
+      best.quants[i] = std::clamp(std::trunc(values[i] * inverse + 8.5F), 0.0F, 15.0F) - 8;
+    }
+  }
+  best.error = error_of(values, best.scale, best.quants);
+  search_symmetric(values, -8, 7, as_stored, best);
+  block.scale = Half::of(best.scale);
+  pack_halves(best.quants, 8, block.quants);
+  return std::nullopt;
+}
+
+Fault fill(const float* values, Q4_1& block) {
+  const auto [least, most] = std::minmax_element(values, values + kShort);
+  const float exact = (*most - *least) / 15;
+  if (!(exact <= kMaxHalf) || std::fabs(*least) > kMaxHalf || std::fabs(*most) > kMaxHalf) {
+    return kScaleTooLarge;
+  }
+  Affine best{as_stored(exact), as_stored(*least), 0, {}};
+  const float inverse = exact == 0 ? 0.0F : 1 / exact;
+  if (std::isfinite(inverse)) {
+    for (std::size_t i = 0; i < kShort; ++i) {
+      best.quants[i] = std::clamp(std::trunc((values[i] - *least) * inverse + 0.5F), 0.0F, 15.0F);
+    }
+  }
+  best.error = error_of(values, best);
+  search_affine(values, as_stored, as_stored, best);
+  block.scale = Half::of(best.scale);
+  block.min = Half::of(best.min);
+  pack_halves(best.quants, 0, block.quants);
+  return std::nullopt;
+}
+
+// Scales and minima of six bits around the nearest ones are tried, as each is judged by its own part's error.
+void choose_part(const float* values, float scale, float min_scale, std::uint8_t& part_scale, std::uint8_t& part_min,
+                 std::array<float, kShort>& quants) {
+  Affine best;
+  const int middle_scale = part_scale;
+  const int middle_min = part_min;
+  for (int s = std::max(0, middle_scale - 1); s <= std::min(63, middle_scale + 1); ++s) {
+    for (int m = std::max(0, middle_min - 1); m <= std::min(63, middle_min + 1); ++m) {
+      const double before = best.error;
+      consider(values, scale * static_cast<float>(s), -(min_scale * static_cast<float>(m)), best);
+      if (best.error < before) {
+        part_scale = static_cast<std::uint8_t>(s);
+        part_min = static_cast<std::uint8_t>(m);
+      }
+    }
+  }
+  quants = best.quants;
+}
+
+Fault fill(const float* values, Q4K& block) {
+  if (std::fabs(largest_of({values, kLong})) > kMaxHalf * 63 * 15) {
+    return kScaleTooLarge;
+  }
+  std::array<Affine, kParts> lines{};
+  float most_scale = 0;
+  float most_min = 0;
+  for (std::size_t part = 0; part < kParts; ++part) {
+    Affine best;
+    // A part's minimum is subtracted and not negative: values that are all positive have the minimum 0.
+    search_affine(
+        values + part * kShort, [](float scale) { return std::max(scale, 0.0F); },
+        [](float min) { return std::min(min, 0.0F); }, best);
+    lines[part] = best;
+    most_scale = std::max(most_scale, best.scale);
+    most_min = std::max(most_min, -best.min);
+  }
+  if (!(most_scale / 63 <= kMaxHalf) || !(most_min / 63 <= kMaxHalf)) {
+    return kScaleTooLarge;
+  }
+  block.scale = Half::of(most_scale / 63);
+  block.min_scale = Half::of(most_min / 63);
+  const float scale = block.scale.value();
+  const float min_scale = block.min_scale.value();
+  Parts parts{};
+  block.quants = {};
+  for (std::size_t part = 0; part < kParts; ++part) {
+    const auto six_bits = [](float value, float unit) {
+      return static_cast<std::uint8_t>(unit > 0 ? clamped_round(value / unit, 0, 63) : 0.0F);
+    };
+    parts.scales[part] = six_bits(lines[part].scale, scale);
+    parts.mins[part] = six_bits(-lines[part].min, min_scale);
+    std::array<float, kShort> quants{};
+    choose_part(values + part * kShort, scale, min_scale, parts.scales[part], parts.mins[part], quants);
+    for (std::size_t i = 0; i < kShort; ++i) {
+      const auto quant = static_cast<unsigned>(quants[i]);
+      std::uint8_t& byte = block.quants[part / 2 * 32 + i];
+      byte = static_cast<std::uint8_t>(byte | quant << (part % 2 == 0 ? 0U : 4U));
+    }
+  }
+  block.parts = pack_parts(parts);
+  return std::nullopt;
+}
+
+Fault fill(const float* values, Q6K& block) {
+  constexpr std::size_t kGroup = kLong / kGroups;
+  if (std::fabs(largest_of({values, kLong})) > kMaxHalf * 128 * 32) {
+    return kScaleTooLarge;
+  }
+  std::array<float, kGroups> scales{};
+  float largest = 0;
+  for (std::size_t group = 0; group < kGroups; ++group) {
+    Symmetric<kGroup> best;
+    search_symmetric(
+        values + group * kGroup, -32, 31, [](float scale) { return scale; }, best);
+    scales[group] = best.scale;
+    largest = std::fabs(best.scale) > std::fabs(largest) ? best.scale : largest;
+  }
+  if (!(std::fabs(largest) / 128 <= kMaxHalf)) {
+    return kScaleTooLarge;
+  }
+  block = {};
+  block.scale = Half::of(largest / -128);
+  const float scale = block.scale.value();
+  for (std::size_t group = 0; group < kGroups; ++group) {
+    const float middle = scale == 0 ? 0.0F : clamped_round(scales[group] / scale, -128, 127);
+    Symmetric<kGroup> best;
+    for (float s = std::max(-128.0F, middle - 1); s <= std::min(127.0F, middle + 1); s += 1) {
+      const double before = best.error;
+      consider(values + group * kGroup, scale * s, -32, 31, best);
+      if (best.error < before) {
+        block.scales[group] = static_cast<std::int8_t>(s);
+      }
+    }
+    for (std::size_t i = 0; i < kGroup; ++i) {
+      const SixBits bits = six_bits_of(group * kGroup + i);
+      const auto quant = static_cast<unsigned>(best.quants[i] + 32);
+      std::uint8_t& low = block.low[bits.low_byte];
+      std::uint8_t& high = block.high[bits.high_byte];
+      low = static_cast<std::uint8_t>(low | (quant & 0x0FU) << bits.low_shift);
+      high = static_cast<std::uint8_t>(high | quant >> 4U << bits.high_shift);
+    }
+  }
+  return std::nullopt;
+}
+
+template <typename Block, std::size_t kValues>
+std::optional<UnfitBlock> fill_all(std::span<const float> values, std::span<std::byte> blocks) {
+  for (std::size_t at = 0; at * kValues < values.size(); ++at) {
+    const float* first = values.data() + at * kValues;
+    for (std::size_t i = 0; i < kValues; ++i) {
+      if (!std::isfinite(first[i])) {
+        return UnfitBlock{at * kValues + i, "is not finite"};
+      }
+    }
+    Block block;
+    if (const Fault fault = fill(first, block)) {
+      return UnfitBlock{at * kValues, *fault};
+    }
+    std::memcpy(blocks.data() + at * sizeof(Block), &block, sizeof block);
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<UnfitBlock> quantize(BlockFormat format, std::span<const float> values, std::span<std::byte> blocks) {
+  const BlockFormatInfo& info = info_of(format);
+  const auto block_values = static_cast<std::size_t>(info.values);
+  if (values.size() % block_values != 0 || blocks.size() != values.size() / block_values * info.block_bytes) {
+    throw Error(fmt::format("{} values are not {} bytes of blocks of {}", values.size(), blocks.size(), info.name));
+  }
+  switch (format) {
+    case BlockFormat::q8_0:
+      return fill_all<Q8_0, kShort>(values, blocks);
+    case BlockFormat::q4_0:
+      return fill_all<Q4_0, kShort>(values, blocks);
+    case BlockFormat::q4_1:
+      return fill_all<Q4_1, kShort>(values, blocks);
+    case BlockFormat::q4_k:
+      return fill_all<Q4K, kLong>(values, blocks);
+    case BlockFormat::q6_k:
+      return fill_all<Q6K, kLong>(values, blocks);
+  }
+  return std::nullopt;
+}
+
+}  // namespace pascaline

@@ -1,0 +1,106 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+
+#include "core/elements.hpp"
+
+// The blocks of docs/formats.md, byte by byte as GGUF stores them, and their exact values.
+namespace pascaline::blocks {
+
+inline constexpr std::size_t kShort = 32;   // values of a block of q8_0, q4_0, q4_1
+inline constexpr std::size_t kLong = 256;   // of a block of q4_k, q6_k
+inline constexpr std::size_t kParts = 8;    // parts of 32 values in a block of q4_k
+inline constexpr std::size_t kGroups = 16;  // groups of 16 values in a block of q6_k
+
+/// A float16 at any address.
+struct Half {
+  std::array<std::uint8_t, 2> bytes;
+
+  [[nodiscard]] float value() const noexcept {
+    std::uint16_t bits = 0;
+    std::memcpy(&bits, bytes.data(), sizeof bits);
+    return float_from_half(bits);
+  }
+  [[nodiscard]] static Half of(float value) noexcept {
+    const std::uint16_t bits = half_from_float(value);
+    Half half{};
+    std::memcpy(half.bytes.data(), &bits, sizeof bits);
+    return half;
+  }
+};
+
+struct Q8_0 {
+  Half scale;
+  std::array<std::int8_t, kShort> quants;
+};
+struct Q4_0 {
+  Half scale;
+  std::array<std::uint8_t, kShort / 2> quants;  // value i in the low half of byte i, value 16 + i in its high half
+};
+struct Q4_1 {
+  Half scale;
+  Half min;
+  std::array<std::uint8_t, kShort / 2> quants;  // as Q4_0
+};
+struct Q4K {
+  Half scale;                                  // of the parts' scales
+  Half min_scale;                              // of the parts' minima
+  std::array<std::uint8_t, 12> parts;          // scales and minima of 6 bits, see unpack_parts
+  std::array<std::uint8_t, kLong / 2> quants;  // of two parts in turn: the first in low halves, the second in high ones
+};
+struct Q6K {
+  std::array<std::uint8_t, kLong / 2> low;   // lower 4 bits
+  std::array<std::uint8_t, kLong / 4> high;  // upper 2 bits
+  std::array<std::int8_t, kGroups> scales;   // of groups of 16 values
+  Half scale;                                // of the scales
+};
+static_assert(sizeof(Q8_0) == 34 && sizeof(Q4_0) == 18 && sizeof(Q4_1) == 20 && sizeof(Q4K) == 144 &&
+              sizeof(Q6K) == 210);
+
+/// Scales and minima of the eight parts of a q4_k block, from 0 to 63.
+struct Parts {
+  std::array<std::uint8_t, kParts> scales;
+  std::array<std::uint8_t, kParts> mins;
+};
+
+[[nodiscard]] inline Parts unpack_parts(const std::array<std::uint8_t, 12>& packed) noexcept {
+  Parts parts{};
+  for (std::size_t i = 0; i < 4; ++i) {
+    parts.scales[i] = packed[i] & 0x3FU;
+    parts.mins[i] = packed[4 + i] & 0x3FU;
+    parts.scales[4 + i] = static_cast<std::uint8_t>((packed[8 + i] & 0x0FU) | ((packed[i] >> 2U) & 0x30U));
+    parts.mins[4 + i] = static_cast<std::uint8_t>((packed[8 + i] >> 4U) | ((packed[4 + i] >> 2U) & 0x30U));
+  }
+  return parts;
+}
+
+[[nodiscard]] inline std::array<std::uint8_t, 12> pack_parts(const Parts& parts) noexcept {
+  std::array<std::uint8_t, 12> packed{};
+  for (std::size_t i = 0; i < 4; ++i) {
+    packed[i] = static_cast<std::uint8_t>(parts.scales[i] | ((parts.scales[4 + i] & 0x30U) << 2U));
+    packed[4 + i] = static_cast<std::uint8_t>(parts.mins[i] | ((parts.mins[4 + i] & 0x30U) << 2U));
+    packed[8 + i] = static_cast<std::uint8_t>((parts.scales[4 + i] & 0x0FU) | ((parts.mins[4 + i] & 0x0FU) << 4U));
+  }
+  return packed;
+}
+
+/// Where value `i` of a q6_k block has its bits: bytes of `low` and `high`, and how far they are shifted there.
+struct SixBits {
+  std::size_t low_byte;
+  unsigned low_shift;
+  std::size_t high_byte;
+  unsigned high_shift;
+};
+[[nodiscard]] inline SixBits six_bits_of(std::size_t i) noexcept {
+  const std::size_t half = i / 128;        // of the block
+  const std::size_t quarter = i / 32 % 4;  // of that half
+  const std::size_t lane = i % 32;
+  return {half * 64 + quarter % 2 * 32 + lane, quarter < 2 ? 0U : 4U, half * 32 + lane,
+          2 * static_cast<unsigned>(quarter)};
+}
+
+}  // namespace pascaline::blocks

@@ -1,0 +1,222 @@
+#include "runtime/formats/block_format.hpp"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <fstream>
+#include <limits>
+
+#include <nlohmann/json.hpp>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "core/error.hpp"
+#include "tests/runtime/formats/draws.hpp"
+
+namespace pascaline::testing {
+namespace {
+
+// What the PyPI package `gguf` 0.19 makes of the same blocks and values: make_golden.py.
+const nlohmann::json& golden(std::string_view format) {
+  static const nlohmann::json all = nlohmann::json::parse(std::ifstream(PASCALINE_TEST_FORMATS_DATA "/golden.json"));
+  return all.at(std::string(format));
+}
+
+constexpr std::size_t kChunk = 10'000;
+
+// Where a block has float16 numbers.
+std::vector<std::size_t> halves_of(BlockFormat format) {
+  switch (format) {
+    case BlockFormat::q8_0:
+    case BlockFormat::q4_0:
+      return {0};
+    case BlockFormat::q4_1:
+    case BlockFormat::q4_k:
+      return {0, 2};
+    case BlockFormat::q6_k:
+      return {208};
+  }
+  return {};
+}
+
+std::vector<std::byte> chunk_of_blocks(const BlockFormatInfo& info, std::size_t chunk) {
+  const std::size_t words = (kChunk * info.block_bytes + 7) / 8;
+  std::vector<std::byte> bytes(words * 8);
+  for (std::size_t i = 0; i < words; ++i) {
+    const std::uint64_t word = splitmix(chunk * words + i);
+    std::memcpy(bytes.data() + 8 * i, &word, sizeof word);
+  }
+  bytes.resize(kChunk * info.block_bytes);
+  if (chunk == 0) {
+    std::size_t block = 0;
+    for (const int byte : {0x00, 0xFF, 0x80, 0x7F, 0x01, 0x0F, 0xF0, 0x88}) {
+      std::fill_n(bytes.begin() + static_cast<std::ptrdiff_t>(block++ * info.block_bytes), info.block_bytes,
+                  static_cast<std::byte>(byte));
+    }
+  }
+  for (std::size_t block = 0; block < kChunk; ++block) {
+    for (const std::size_t at : halves_of(info.format)) {
+      std::byte& high = bytes[block * info.block_bytes + at + 1];
+      if ((high & std::byte{0x7C}) == std::byte{0x7C}) {
+        high ^= std::byte{0x40};
+      }
+    }
+  }
+  return bytes;
+}
+
+std::string hash_of_blocks(const BlockFormatInfo& info, std::size_t chunks) {
+  XXH64_state_t state;
+  XXH64_reset(&state, 0);
+  std::vector<float> values(kChunk * static_cast<std::size_t>(info.values));
+  for (std::size_t chunk = 0; chunk < chunks; ++chunk) {
+    dequantize(info.format, chunk_of_blocks(info, chunk), values);
+    XXH64_update(&state, values.data(), values.size() * sizeof(float));
+  }
+  return fmt::format("{:016x}", XXH64_digest(&state));
+}
+
+std::vector<std::byte> quantized(const BlockFormatInfo& info, std::span<const float> values) {
+  std::vector<std::byte> blocks(values.size() / static_cast<std::size_t>(info.values) * info.block_bytes);
+  EXPECT_FALSE(quantize(info.format, values, blocks));
+  return blocks;
+}
+
+std::vector<float> dequantized(const BlockFormatInfo& info, std::span<const std::byte> blocks) {
+  std::vector<float> values(blocks.size() / info.block_bytes * static_cast<std::size_t>(info.values));
+  dequantize(info.format, blocks, values);
+  return values;
+}
+
+double squared_error(std::span<const float> a, std::span<const float> b) {
+  double sum = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    const double difference = static_cast<double>(a[i]) - static_cast<double>(b[i]);
+    sum += difference * difference;
+  }
+  return sum;
+}
+
+double squares(std::span<const float> values) { return squared_error(values, std::vector<float>(values.size())); }
+
+class BlockFormatTest : public ::testing::TestWithParam<BlockFormat> {
+ protected:
+  const BlockFormatInfo& info_ = info_of(GetParam());
+  const std::size_t values_ = static_cast<std::size_t>(info_.values);
+};
+
+TEST_P(BlockFormatTest, BlocksAreThoseOfGguf) { EXPECT_EQ(hash_of_blocks(info_, 1), golden(info_.name).at("few")); }
+
+TEST_P(BlockFormatTest, AMillionBlocksAreThoseOfGguf) {
+  EXPECT_EQ(hash_of_blocks(info_, 100), golden(info_.name).at("many"));
+}
+
+TEST_P(BlockFormatTest, ErrorIsNeverAboveThatOfGguf) {
+  const nlohmann::json& entry = golden(info_.name);
+  if (!entry.contains("squared_errors")) {
+    GTEST_SKIP() << "the package gguf has no quantizer of " << info_.name;
+  }
+  const auto errors = entry.at("squared_errors").get<std::vector<double>>();
+  const std::vector<float> values = drawn_values(errors.size(), values_);
+  const std::vector<float> made = dequantized(info_, quantized(info_, values));
+  double own = 0;
+  double theirs = 0;
+  for (std::size_t block = 0; block < errors.size(); ++block) {
+    const auto part = [&](std::span<const float> all) { return all.subspan(block * values_, values_); };
+    const double error = squared_error(part(values), part(made));
+    // Both are sums of the same rounded terms in different orders.
+    EXPECT_LE(error, errors[block] * (1 + 1e-12)) << "block " << block;
+    own += error / std::max(squares(part(values)), 1e-300);
+    theirs += errors[block] / std::max(squares(part(values)), 1e-300);
+  }
+  EXPECT_LT(own, theirs) << "a search that finds nothing better";
+}
+
+// Bits of a value in mind: an error of at most half a step of the block's range, and a signal far above it.
+TEST_P(BlockFormatTest, ErrorsAreThoseOfSoManyBits) {
+  const std::vector<float> values = drawn_values(64, values_);
+  const std::vector<float> made = dequantized(info_, quantized(info_, values));
+  const double allowed = info_.format == BlockFormat::q8_0 ? 0.01 : info_.format == BlockFormat::q6_k ? 0.03 : 0.12;
+  for (std::size_t block = 0; block < 64; ++block) {
+    if (block % 32 == 31 || block % 41 < 20) {
+      continue;  // one large value drowns the others; scales so small that float16 rounds them coarsely
+    }
+    const auto part = [&](std::span<const float> all) { return all.subspan(block * values_, values_); };
+    EXPECT_LE(std::sqrt(squared_error(part(values), part(made))), allowed * std::sqrt(squares(part(values))) + 1e-30)
+        << "block " << block;
+  }
+}
+
+// Quantizing what a block holds must not make it worse: its own scale is among those found.
+TEST_P(BlockFormatTest, ValuesOfBlocksAreKeptNearly) {
+  const std::vector<float> values = dequantized(info_, quantized(info_, drawn_values(64, values_)));
+  const std::vector<float> again = dequantized(info_, quantized(info_, values));
+  EXPECT_LE(squared_error(values, again), 1e-3 * squares(values));
+}
+
+TEST_P(BlockFormatTest, ZerosStayZero) {
+  const std::vector<float> zeros(4 * values_, 0.0F);
+  for (const float value : dequantized(info_, quantized(info_, zeros))) {
+    EXPECT_EQ(value, 0.0F);
+  }
+}
+
+TEST_P(BlockFormatTest, TinyAndHugeValuesAreHeldOrRefused) {
+  std::vector<float> values(values_);
+  std::vector<std::byte> blocks(info_.block_bytes);
+  for (const float magnitude : {std::numeric_limits<float>::denorm_min(), std::numeric_limits<float>::min(), 1e-20F,
+                                1e-8F, 6e4F, 5e5F, 1e9F, 1e30F, std::numeric_limits<float>::max()}) {
+    for (std::size_t i = 0; i < values_; ++i) {
+      values[i] = magnitude * (i % 2 == 0 ? 1.0F : -0.5F);
+    }
+    if (const auto unfit = quantize(info_.format, values, blocks)) {
+      EXPECT_GE(magnitude, 6e4F);
+      EXPECT_EQ(unfit->value, 0U);
+      EXPECT_NE(unfit->reason.find("float16"), std::string::npos);
+      continue;
+    }
+    const std::vector<float> made = dequantized(info_, blocks);
+    for (const float value : made) {
+      EXPECT_TRUE(std::isfinite(value));
+    }
+    EXPECT_LE(squared_error(values, made), squares(values)) << magnitude;
+    if (magnitude >= 1e9F) {
+      ADD_FAILURE() << info_.name << " took " << magnitude;
+    }
+  }
+}
+
+TEST_P(BlockFormatTest, ValuesThatAreNotFiniteAreNamed) {
+  std::vector<float> values(3 * values_, 1.0F);
+  std::vector<std::byte> blocks(3 * info_.block_bytes);
+  for (const float bad : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity(),
+                          -std::numeric_limits<float>::infinity()}) {
+    values[2 * values_ + 5] = bad;
+    const auto unfit = quantize(info_.format, values, blocks);
+    ASSERT_TRUE(unfit);
+    EXPECT_EQ(unfit->value, 2 * values_ + 5);
+    EXPECT_EQ(unfit->reason, "is not finite");
+  }
+}
+
+TEST_P(BlockFormatTest, LengthsMustAgree) {
+  std::vector<float> values(values_ + 1);
+  std::vector<std::byte> blocks(info_.block_bytes);
+  EXPECT_THROW(dequantize(info_.format, blocks, values), Error);
+  EXPECT_THROW((void)quantize(info_.format, values, blocks), Error);
+  values.resize(values_);
+  blocks.pop_back();
+  EXPECT_THROW(dequantize(info_.format, blocks, values), Error);
+  EXPECT_THROW((void)quantize(info_.format, values, blocks), Error);
+}
+
+INSTANTIATE_TEST_SUITE_P(Formats, BlockFormatTest,
+                         ::testing::Values(BlockFormat::q8_0, BlockFormat::q4_0, BlockFormat::q4_1, BlockFormat::q4_k,
+                                           BlockFormat::q6_k),
+                         [](const auto& tested) { return std::string(info_of(tested.param).name); });
+
+}  // namespace
+}  // namespace pascaline::testing
