@@ -133,13 +133,13 @@ Space KernelOptions::load_space(const std::string& name) const {
   const auto file = kernel_file(spaces(), name, ".json");
   try {
     return Space::load(file);
-  } catch (const SpaceError& error) {
+  } catch (const SpaceError&) {
     std::error_code unseen;
     if (std::filesystem::exists(file, unseen)) {
       throw;
     }
-    throw Error(fmt::format("{}{}; `pascaline kernels` lists all kernels", error.what(),
-                            did_you_mean(name, kernel_names(spaces()))));
+    throw Error(fmt::format("there is no kernel '{}': no {}{}; `pascaline kernels` lists all kernels", name,
+                            file.string(), did_you_mean(name, kernel_names(spaces()))));
   }
 }
 

@@ -109,7 +109,7 @@ Types own_types(const Workload& workload, std::size_t index, const Space& space)
   return types;
 }
 
-// The value of the dimension behind `earlier`, which the entry leaves out.
+// The value of the dimension after `earlier`, which the entry leaves out.
 std::int64_t default_of(const Workload& workload, std::size_t index, const Space& space,
                         const std::vector<std::pair<std::string, std::int64_t>>& earlier) {
   const Dimension& dimension = space.dimensions[earlier.size()];

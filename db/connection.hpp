@@ -19,7 +19,7 @@
 
 namespace pascaline {
 
-/// What to do about SQLite's extended result `code`, to stand behind "FILE: cannot DO SOMETHING: ".
+/// What to do about SQLite's extended result `code`, to follow "FILE: cannot DO SOMETHING: ".
 [[nodiscard]] std::string explain_sqlite(int code, std::string_view message);
 
 /// Throws StoreBusyError if `code` says that another process holds the lock, else StoreError.

@@ -295,7 +295,7 @@ SQLite::Database prepare_to_read(const fs::path& file, SQLite::Database database
   return copy;
 }
 
-// Removes a database that was to be made and came to nothing, as on a full disk: an empty file would only puzzle.
+// Removes a database that could not be made, as on a full disk: an empty file would only puzzle.
 class Made {
  public:
   Made(const fs::path& file, OpenMode mode) : file_(file) {

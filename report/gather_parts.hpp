@@ -23,7 +23,7 @@ struct ReportDetail {
 /// For a document of that many problems and of that many sessions with sensor readings.
 [[nodiscard]] ReportDetail detail_for(std::size_t problems, std::size_t sessions);
 
-/// Columns of the configurations' table in the order of the problem's space, those that it does not name behind.
+/// Columns of the configurations' table in the order of the problem's space, those that it does not name last.
 [[nodiscard]] std::vector<std::size_t> parameter_order(const GatheredProblem& problem);
 
 /// Times, speedup, rates, energy and curves of a problem; what it is called, its tables and its calls are not set.

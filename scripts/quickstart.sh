@@ -53,8 +53,9 @@ pascaline() {
 model=examples/tiny_qwen3_vl
 database=$results/tuned.db
 sizes=(--prompt-tokens 32 --image-size 64 96)
-# Each shape gets its default and a few trials, then the time goes where it promises most.
-pascaline sweep --model "$model" --device "$device" "${sizes[@]}" --budget 60s --db "$database" ||
+# Each shape gets its default and a few trials, then the time goes where it promises most. Times of the emulated device are
+# rough however long it is looked at: little time for each trial leaves time for more of them.
+pascaline sweep --model "$model" --device "$device" "${sizes[@]}" --budget 60s --sample-budget-ms 100 --db "$database" ||
   die "the sweep failed (status $?); what it measured is in $database, and running this again continues from there"
 
 say "[4/5] Use it"

@@ -244,7 +244,7 @@ void add_bench_model_command(CLI::App& app, Action& action) {
   const auto options = std::make_shared<BenchModelCommandOptions>();
   options->model.add_to(*command);
   options->sizes.add_to(*command);
-  command->add_flag("--no-image", options->no_image, "Without an image");
+  command->add_flag("--no-image", options->no_image, "Without an image")->excludes("--image-size");
   command->add_option("--repeats", options->repeats, "Runs of each, of which the median counts")
       ->transform(whole_number(1, 1000))
       ->capture_default_str();

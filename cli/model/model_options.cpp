@@ -118,7 +118,7 @@ bool ModelCommandOptions::on_processor() const {
 
 void ModelCommandOptions::require_kernels() const {
   if (on_processor()) {
-    throw Error("the model runs on the processor, which has no kernels to show; choose a device with --device");
+    throw Error("on the processor a model launches no kernels: choose a device, e.g. --device emulator");
   }
 }
 

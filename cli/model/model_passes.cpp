@@ -176,7 +176,7 @@ ModelPass image_prompt_pass(Model& model, std::int64_t height, std::int64_t widt
 std::vector<LaunchSum> observe_pass(Executor& executor, const ModelPass& pass) {
   Dispatcher* const dispatcher = executor.dispatcher();
   if (dispatcher == nullptr) {
-    throw Error("the model runs on the processor, which has no kernels to show; choose a device with --device");
+    throw Error("the model has no dispatcher to observe");
   }
   pass.prepare();
   pass.run();  // compiles what is new

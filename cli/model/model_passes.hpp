@@ -22,12 +22,12 @@ struct PassCommandOptions {
   std::vector<std::int64_t> image;          ///< height and width in pixels, or none
 
   void add_to(CLI::App& command);
-  /// Decides on prompts, each with so many tokens generated behind it: those given, for which it throws Error if they
+  /// Decides on prompts, each with so many tokens generated after it: those given, for which it throws Error if they
   /// do not fit the context; else the usual ones that do, with a note on stderr if some do not.
   void choose_prompts(std::int64_t context, std::int64_t generated);
 };
 
-/// What passes of these sizes need, for `ModelOptions::request`, with so many tokens generated behind the prompts.
+/// What passes of these sizes need, for `ModelOptions::request`, with so many tokens generated after the prompts.
 /// Throws Error for an image larger than the model's folder allows, or of a model that only reads text, before any
 /// memory is taken for it.
 [[nodiscard]] ModelRequest request_of(const ModelFolder& model, const PassCommandOptions& sizes,

@@ -35,6 +35,9 @@ void add_workload_command(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand("workload", "Write the shapes that a model really launches, for a sweep");
   const auto options = std::make_shared<WorkloadCommandOptions>();
   options->model.add_to(*command);
+  for (const char* without_effect : {"--no-graph", "--memory-limit", "--random-weights"}) {  // nothing is run
+    command->remove_option(command->get_option(without_effect));
+  }
   options->sizes.add_to(*command);
   command->add_option("-o,--output", options->output, "Workload file to write")->required();
   command->footer(

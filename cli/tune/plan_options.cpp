@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <cmath>
+
 #include "cli/text.hpp"
 #include "report/text.hpp"
 
@@ -10,6 +12,7 @@ namespace pascaline::cli {
 
 OptionWords options_of(const SweepPlan& plan) {
   const auto number = [](double value) { return fmt::format("{}", value); };
+  const auto seconds = [](double value) { return fmt::format("{}s", std::round(value * 1000) / 1000); };
   const auto whole = [](std::int64_t value) { return std::to_string(value); };
   OptionWords words{{"--devices", fmt::format("{}", fmt::join(plan.devices, ","))},
                     {"--searcher", plan.searcher},
@@ -39,7 +42,7 @@ OptionWords options_of(const SweepPlan& plan) {
   add(!plan.target.empty(), "--target", plan.target);
   add(!plan.nvrtc.empty(), "--nvrtc", plan.nvrtc);
   add(plan.trials.has_value(), "--trials", whole(plan.trials.value_or(0)));
-  add(plan.budget_s.has_value(), "--budget", fmt::format("{:.3f}s", plan.budget_s.value_or(0)));
+  add(plan.budget_s.has_value(), "--budget", seconds(plan.budget_s.value_or(0)));
   add(plan.retry_failed, "--retry-failed", "");
   add(!plan.cold_cache, "--warm-cache", "");
   add(plan.max_temperature_c.has_value(), "--max-temperature", number(plan.max_temperature_c.value_or(0)));

@@ -11,6 +11,7 @@
 #include "cli/text.hpp"
 #include "cli/tune/plan_options.hpp"
 #include "cli/tune/sweep_options.hpp"
+#include "core/util/counted.hpp"
 #include "report/text.hpp"
 #include "tuner/sweep/plan_record.hpp"
 
@@ -125,11 +126,16 @@ std::string resumed_text(const StoredRun& run, const SweepPlan& now) {
   if (now.until_unix_s) {
     text += fmt::format(" --until '{:%Y-%m-%d %H:%M:%S}'", fmt::localtime(static_cast<std::time_t>(*now.until_unix_s)));
   }
-  for (std::size_t i = 0; i < std::min(now.problems.size(), kProblemsShown); ++i) {
-    text += " --problem " + shell_word(problem_word(now.problems[i].problem));
-  }
-  if (now.problems.size() > kProblemsShown) {
-    text += fmt::format(" (and {} more)", now.problems.size() - kProblemsShown);
+  // Shapes can be given on a command line for one kernel only.
+  if (now.kernels.size() > 1) {
+    text += fmt::format(" ({})", counted(now.problems.size(), "problem"));
+  } else {
+    for (std::size_t i = 0; i < std::min(now.problems.size(), kProblemsShown); ++i) {
+      text += " --problem " + shell_word(problem_word(now.problems[i].problem));
+    }
+    if (now.problems.size() > kProblemsShown) {
+      text += fmt::format(" (and {} more)", now.problems.size() - kProblemsShown);
+    }
   }
   text += now.paths.empty() ? "" : " " + options_text(now.paths);
   return clean_line(text);

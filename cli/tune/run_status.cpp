@@ -93,6 +93,13 @@ const SessionRow* session_to_resume(const std::vector<SessionRow>& newest_first)
   return wanted == newest_first.end() ? nullptr : &*wanted;
 }
 
+const SessionRow* session_to_continue(const std::vector<SessionRow>& newest_first) {
+  const auto wanted = std::find_if(newest_first.begin(), newest_first.end(), [](const SessionRow& session) {
+    return session.alive || (session.has_plan && session.imported_from.empty());
+  });
+  return wanted == newest_first.end() || wanted->alive ? nullptr : &*wanted;
+}
+
 std::string heading(const Run& run) {
   const std::string process = run.process_id > 0 ? fmt::format(", process {}", run.process_id) : "";
   return fmt::format("running since {}{}, session {}: {}", utc_time(run.started_unix_ms), process,

@@ -28,6 +28,8 @@ struct Run {
 /// The newest unfinished session of the newest run that did not come to its end, that no living process works on and
 /// whose plan is stored. Null if there is none.
 [[nodiscard]] const SessionRow* session_to_resume(const std::vector<SessionRow>& newest_first);
+/// The newest session of a run that came to its end and whose plan is stored, where no run is unfinished or under way.
+[[nodiscard]] const SessionRow* session_to_continue(const std::vector<SessionRow>& newest_first);
 
 /// "running since 2026-11-22 01:02 UTC, process 4321, session 3: pascaline sweep …"
 [[nodiscard]] std::string heading(const Run& run);

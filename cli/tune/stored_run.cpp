@@ -84,10 +84,13 @@ void refuse_run(const StoredRun& run, const std::string& why) {
   throw Error(fmt::format("cannot resume session {}: {}", fmt::join(run.sessions, ", "), clean_line(why)));
 }
 
-StoredRun run_to_resume(const std::filesystem::path& database) {
+StoredRun run_to_resume(const std::filesystem::path& database, bool finished_too) {
   const Store store(database, OpenMode::read_only);
   const std::vector<SessionRow> sessions = store.sessions();
   const SessionRow* found = session_to_resume(sessions);
+  if (found == nullptr && finished_too) {
+    found = session_to_continue(sessions);
+  }
   if (found == nullptr) {
     const auto alive =
         std::find_if(sessions.begin(), sessions.end(), [](const SessionRow& session) { return session.alive; });
@@ -112,7 +115,10 @@ StoredRun run_to_resume(const std::filesystem::path& database) {
                       "begin one",
                       database.string()));
     }
-    throw Error(fmt::format("{}: every sweep has finished; there is nothing to resume", database.string()));
+    throw Error(
+        fmt::format("{}: every sweep has finished; to continue the last one, give a later end (--resume --until 09:00) "
+                    "or a longer --budget, which counts from its beginning",
+                    database.string()));
   }
   StoredRun run;
   run.uuid = found->run_uuid;

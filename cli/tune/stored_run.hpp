@@ -18,9 +18,9 @@ struct StoredRun {
   SweepPlan plan;
 };
 
-/// The newest run of the database that did not finish and that no living process works on; throws Error if there is
-/// none, or what to do if it has no plan.
-[[nodiscard]] StoredRun run_to_resume(const std::filesystem::path& database);
+/// The newest run of the database that did not finish and that no living process works on, or, with `finished_too`, if
+/// all did, the newest; throws Error if there is none, or what to do if it has no plan.
+[[nodiscard]] StoredRun run_to_resume(const std::filesystem::path& database, bool finished_too);
 
 /// Throws Error: "cannot resume session 3: " and why.
 [[noreturn]] void refuse_run(const StoredRun& run, const std::string& why);

@@ -194,14 +194,26 @@ SweepWork resumed_work(SweepCommandOptions& options, const StoredRun& run, const
   return work;
 }
 
+std::vector<std::string> each_once(const std::vector<std::string>& names) {
+  std::vector<std::string> once;
+  for (const std::string& name : names) {
+    if (std::find(once.begin(), once.end(), name) == once.end()) {
+      once.push_back(name);
+    }
+  }
+  return once;
+}
+
 int sweep(SweepCommandOptions options, const CLI::App& command) {
   const std::filesystem::path database = database_path(options.database);
   std::optional<StoredRun> run;
   if (options.resume) {
-    run = run_to_resume(database);
+    const bool more = command.count("--budget") + command.count("--until") + command.count("--trials") > 0;
+    run = run_to_resume(database, more);
     options = resumed_options(*run, command);
   }
   options.sweep.database = database;
+  options.kernels = each_once(options.kernels);
   check_together(options);
   if (!options.sweep.sensors.empty()) {
     std::ignore = SensorTrace::load(options.sweep.sensors);  // each device's process reads it again

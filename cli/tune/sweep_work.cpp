@@ -36,6 +36,26 @@ void check_symbols(const Workload& workload, const std::vector<std::string>& wan
   }
 }
 
+// A type that no problem has would leave only the kernels without that variable, seldom what is meant.
+void check_type_values(const std::vector<WorkloadProblem>& problems, const std::vector<std::string>& wanted) {
+  for (const std::string& text : wanted) {
+    for (const auto& [name, value] : split_settings(text)) {
+      std::set<std::string> known;
+      for (const WorkloadProblem& entry : problems) {
+        for (const auto& [variable, type] : entry.problem.types) {
+          if (variable == name) {
+            known.insert(std::string(name_of(type)));
+          }
+        }
+      }
+      if (!known.empty() && !known.contains(value)) {
+        throw Error(fmt::format("--type {}: no problem has {} for {} (there is: {})", text, value, name,
+                                fmt::join(known, ", ")));
+      }
+    }
+  }
+}
+
 void check_types(const std::vector<Space>& spaces, const std::vector<std::string>& wanted) {
   std::set<std::string> known;
   for (const Space& space : spaces) {
@@ -146,6 +166,12 @@ SweepWork from_workload(const Workload& workload, const SweepCommandOptions& opt
   check_symbols(workload, options.symbols);
   std::vector<Space> spaces = spaces_of(workload, options, work.notes);
   check_types(spaces, options.types);
+  std::vector<WorkloadProblem> all;
+  for (const Space& space : spaces) {
+    const std::vector<WorkloadProblem> of_kernel = expand(workload, space, {options.phases, true});
+    all.insert(all.end(), of_kernel.begin(), of_kernel.end());
+  }
+  check_type_values(all, options.types);
   for (Space& space : spaces) {
     const std::size_t before = work.problems.size();
     add_problems(workload, space, options, work.problems);
@@ -172,9 +198,12 @@ SweepWork from_model(const SweepCommandOptions& options, const std::string& devi
   const Workload workload = Workload::parse(observed.text, "the workload of " + model_name(model.folder));
   SweepWork work = from_workload(workload, options);
   std::vector<std::string> notes{
-      fmt::format("{} launches {} on {}", model.folder, counted(work.problems.size(), "problem"), observed.device)};
+      fmt::format("{}, on {}: {} to tune", model.folder, observed.device, counted(work.problems.size(), "problem"))};
   for (const WorkloadPhase& phase : workload.phases) {
-    notes.push_back(fmt::format("phase {}: {}", phase.name, phase.per));
+    const auto& wanted = options.phases;
+    if (wanted.empty() || std::find(wanted.begin(), wanted.end(), phase.name) != wanted.end()) {
+      notes.push_back(fmt::format("phase {}: {}", phase.name, phase.per));
+    }
   }
   work.notes.insert(work.notes.begin(), notes.begin(), notes.end());
   return work;
@@ -187,7 +216,13 @@ SweepWork from_problems(const SweepCommandOptions& options) {
   for (const std::string& kernel : kernels) {
     work.spaces.push_back(options.kernel.load_space(kernel));
     for (Problem& problem : options.kernel.load_problems(work.spaces.back())) {
-      work.problems.push_back({std::move(problem), 1, ""});
+      const auto twin = std::find_if(work.problems.begin(), work.problems.end(),
+                                     [&](const SweepProblem& known) { return known.problem == problem; });
+      if (twin == work.problems.end()) {
+        work.problems.push_back({std::move(problem), 1, ""});
+      } else {
+        ++twin->count;
+      }
     }
   }
   return work;

@@ -39,6 +39,12 @@ std::string read_model_file(const std::filesystem::path& file, std::uintmax_t ma
   std::error_code error;
   const auto status = std::filesystem::status(file, error);
   if (status.type() == std::filesystem::file_type::not_found) {
+    const std::filesystem::path folder = file.parent_path();
+    if (!folder.empty() && !std::filesystem::is_directory(folder, error)) {
+      const bool is_there = std::filesystem::exists(folder, error);
+      throw ModelError(fmt::format("{}: {}; give the folder that has the model's config.json", folder.string(),
+                                   is_there ? "this is a file" : "there is no such folder"));
+    }
     throw ModelError(fmt::format("{}: the model folder lacks this file; download the model completely", file.string()));
   }
   if (!std::filesystem::is_regular_file(status)) {

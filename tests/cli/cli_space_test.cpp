@@ -44,7 +44,7 @@ TEST_F(CliSpaceTest, EmptyFile) { expect_refused("", {}); }
 TEST_F(CliSpaceTest, MissingFile) {
   std::filesystem::remove(folder_ / "toy.json");
   const ProgramResult result = run(sweep());
-  expect_fault(result, 1, {(folder_ / "toy.json").string(), "No such file"});
+  expect_fault(result, 1, {"no kernel 'toy'", (folder_ / "toy.json").string(), "pascaline kernels"});
 }
 
 TEST_F(CliSpaceTest, UnknownKey) {

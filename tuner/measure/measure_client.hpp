@@ -99,7 +99,7 @@ class MeasureClient {
   std::string phase_;
   WorkerDeadline deadline_;
   std::string last_words_;  ///< why the worker said it ends
-  int failures_ = 0;        ///< worker processes in a row that came to nothing
+  int failures_ = 0;        ///< worker processes in a row that failed
   int preparations_ = 0;    ///< of the problem, in vain
   int restarts_ = 0;
   double busy_ms_ = 0;

@@ -274,7 +274,7 @@ void SweepRun::tell_plan() {
     summary_.expected_s = std::min(*summary_.expected_s, *left_s);
   }
   std::string time = summary_.expected_s ? "about " + duration_text(*summary_.expected_s)
-                                         : "duration unknown, as there are no earlier sweeps here";
+                                         : "duration unknown, as no earlier sweep here tells";
   if (left_s) {
     time = limited && summary_.expected_s != left_s
                ? time + fmt::format(", at most {}", duration_text(*left_s))

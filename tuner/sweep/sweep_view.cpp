@@ -14,6 +14,12 @@ namespace {
 using Json = nlohmann::json;
 
 // Infinity and NaN are no JSON.
+// What is not known yet is 0 here and null there.
+template <typename Number>
+Json positive(Number value) {
+  return value > 0 ? Json(value) : Json();
+}
+
 Json number(const std::optional<double>& value) { return value && std::isfinite(*value) ? Json(*value) : Json(); }
 
 template <typename T>
@@ -66,9 +72,9 @@ void to_json(Json& json, const DeviceProgress& device) {
           {"problem_count", device.problem_count},
           {"stage", device.stage},
           {"done", device.done},
-          {"planned", device.planned},
-          {"best_us", number(device.best_us)},
-          {"default_us", number(device.default_us)},
+          {"planned", positive(device.planned)},
+          {"best_us", positive(device.best_us)},
+          {"default_us", positive(device.default_us)},
           {"temperature_c", number(device.temperature_c)},
           {"sm_clock_mhz", number(device.sm_clock_mhz)},
           {"power_w", number(device.power_w)},

@@ -1,4 +1,4 @@
-// Without #pragma once: like the C header, it defines assert anew at every inclusion.
+// Without #pragma once: like the C header, it defines assert again at every inclusion.
 #include "pascaline/language.h"
 
 #undef assert
