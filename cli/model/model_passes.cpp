@@ -91,11 +91,11 @@ void PassCommandOptions::choose_prompts(std::int64_t context, std::int64_t gener
                [&](std::int64_t tokens) { return tokens <= most; });
   if (prompts.size() < usual_prompts.size()) {
     prompts.push_back(most);
-    fmt::print(stderr, "pascaline: the context of {} has no room for prompts of {} tokens; the longest prompt has {}\n",
-               context,
-               fmt::join(usual_prompts.begin() + static_cast<std::ptrdiff_t>(prompts.size()) - 1, usual_prompts.end(),
-                         " and "),
-               most);
+    fmt::print(
+        stderr, "pascaline: the context of {} has no room for prompts of {} tokens; one of {} is taken instead\n",
+        context,
+        fmt::join(usual_prompts.begin() + static_cast<std::ptrdiff_t>(prompts.size()) - 1, usual_prompts.end(), ", "),
+        most);
   }
 }
 

@@ -130,7 +130,7 @@ void print_ranking(const Ranking& ranking, const BoundSpace& bound, const Device
                    const RankCommandOptions& options) {
   fmt::print("{} for {} with {} SMs at {:.0f} MHz and {:.0f} GB/s: {} of {} configurations ranked{}\n",
              bound.problem().text(), options.architecture, rates.limits.sm_count, rates.clock_mhz, rates.memory_gbps,
-             ranking.ranked, ranking.valid ? std::to_string(*ranking.valid) : "very many",
+             ranking.ranked, ranking.valid ? std::to_string(*ranking.valid) : "more than can be counted",
              bound.space().model ? "" : ", by occupancy, waves and work alone");
   fmt::print("{:>10} {:>10} {:>10} {:>10} {:>10} {:>6} {:>7} {:>5} {:>9}  {}\n", "time us", "compute", "shared",
              "global", "latency", "occup", "waves", "regs", "LDL/STL", "configuration");

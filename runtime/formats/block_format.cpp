@@ -12,21 +12,21 @@ namespace {
 using namespace blocks;
 
 constexpr std::array<BlockFormatInfo, 5> kFormats{{
-    {BlockFormat::q8_0, "q8_0", kShort, sizeof(Q8_0)},
-    {BlockFormat::q4_0, "q4_0", kShort, sizeof(Q4_0)},
-    {BlockFormat::q4_1, "q4_1", kShort, sizeof(Q4_1)},
-    {BlockFormat::q4_k, "q4_k", kLong, sizeof(Q4K)},
-    {BlockFormat::q6_k, "q6_k", kLong, sizeof(Q6K)},
+    {BlockFormat::q8_0, "q8_0", kShort, sizeof(BlockQ80)},
+    {BlockFormat::q4_0, "q4_0", kShort, sizeof(BlockQ40)},
+    {BlockFormat::q4_1, "q4_1", kShort, sizeof(BlockQ41)},
+    {BlockFormat::q4_k, "q4_k", kLong, sizeof(BlockQ4K)},
+    {BlockFormat::q6_k, "q6_k", kLong, sizeof(BlockQ6K)},
 }};
 
-void widen_block(const Q8_0& block, float* values) {
+void widen_block(const BlockQ80& block, float* values) {
   const float scale = block.scale.value();
   for (std::size_t i = 0; i < kShort; ++i) {
     values[i] = scale * static_cast<float>(block.quants[i]);
   }
 }
 
-void widen_block(const Q4_0& block, float* values) {
+void widen_block(const BlockQ40& block, float* values) {
   const float scale = block.scale.value();
   for (std::size_t i = 0; i < kShort / 2; ++i) {
     values[i] = scale * static_cast<float>(static_cast<int>(block.quants[i] & 0x0FU) - 8);
@@ -34,7 +34,7 @@ void widen_block(const Q4_0& block, float* values) {
   }
 }
 
-void widen_block(const Q4_1& block, float* values) {
+void widen_block(const BlockQ41& block, float* values) {
   const float scale = block.scale.value();
   const float min = block.min.value();
   for (std::size_t i = 0; i < kShort / 2; ++i) {
@@ -43,7 +43,7 @@ void widen_block(const Q4_1& block, float* values) {
   }
 }
 
-void widen_block(const Q4K& block, float* values) {
+void widen_block(const BlockQ4K& block, float* values) {
   const float scale = block.scale.value();
   const float min_scale = block.min_scale.value();
   const Parts parts = unpack_parts(block.parts);
@@ -58,7 +58,7 @@ void widen_block(const Q4K& block, float* values) {
   }
 }
 
-void widen_block(const Q6K& block, float* values) {
+void widen_block(const BlockQ6K& block, float* values) {
   const float scale = block.scale.value();
   for (std::size_t i = 0; i < kLong; ++i) {
     const SixBits bits = six_bits_of(i);
@@ -92,15 +92,15 @@ void dequantize(BlockFormat format, std::span<const std::byte> blocks, std::span
   }
   switch (format) {
     case BlockFormat::q8_0:
-      return widen_all<Q8_0, kShort>(blocks, values);
+      return widen_all<BlockQ80, kShort>(blocks, values);
     case BlockFormat::q4_0:
-      return widen_all<Q4_0, kShort>(blocks, values);
+      return widen_all<BlockQ40, kShort>(blocks, values);
     case BlockFormat::q4_1:
-      return widen_all<Q4_1, kShort>(blocks, values);
+      return widen_all<BlockQ41, kShort>(blocks, values);
     case BlockFormat::q4_k:
-      return widen_all<Q4K, kLong>(blocks, values);
+      return widen_all<BlockQ4K, kLong>(blocks, values);
     case BlockFormat::q6_k:
-      return widen_all<Q6K, kLong>(blocks, values);
+      return widen_all<BlockQ6K, kLong>(blocks, values);
   }
 }
 

@@ -213,7 +213,7 @@ constexpr std::string_view kScaleTooLarge = "needs a scale beyond float16";
 
 using Fault = std::optional<std::string_view>;
 
-Fault fill(const float* values, Q8_0& block) {
+Fault fill(const float* values, BlockQ80& block) {
   const float largest = std::fabs(largest_of({values, kShort}));
   if (largest / 127 > kMaxHalf) {
     return kScaleTooLarge;
@@ -245,7 +245,7 @@ void pack_halves(const std::array<float, kShort>& quants, float shift, std::arra
   }
 }
 
-Fault fill(const float* values, Q4_0& block) {
+Fault fill(const float* values, BlockQ40& block) {
   const float largest = largest_of({values, kShort});
   if (std::fabs(largest) / 8 > kMaxHalf) {
     return kScaleTooLarge;
@@ -266,7 +266,7 @@ Fault fill(const float* values, Q4_0& block) {
   return std::nullopt;
 }
 
-Fault fill(const float* values, Q4_1& block) {
+Fault fill(const float* values, BlockQ41& block) {
   const auto [least, most] = std::minmax_element(values, values + kShort);
   const float exact = (*most - *least) / 15;
   if (!(exact <= kMaxHalf) || std::fabs(*least) > kMaxHalf || std::fabs(*most) > kMaxHalf) {
@@ -306,7 +306,7 @@ void choose_part(const float* values, float scale, float min_scale, std::uint8_t
   quants = best.quants;
 }
 
-Fault fill(const float* values, Q4K& block) {
+Fault fill(const float* values, BlockQ4K& block) {
   if (std::fabs(largest_of({values, kLong})) > kMaxHalf * 63 * 15) {
     return kScaleTooLarge;
   }
@@ -350,7 +350,7 @@ Fault fill(const float* values, Q4K& block) {
   return std::nullopt;
 }
 
-Fault fill(const float* values, Q6K& block) {
+Fault fill(const float* values, BlockQ6K& block) {
   constexpr std::size_t kGroup = kLong / kGroups;
   if (std::fabs(largest_of({values, kLong})) > kMaxHalf * 128 * 32) {
     return kScaleTooLarge;
@@ -420,15 +420,15 @@ std::optional<UnfitBlock> quantize(BlockFormat format, std::span<const float> va
   }
   switch (format) {
     case BlockFormat::q8_0:
-      return fill_all<Q8_0, kShort>(values, blocks);
+      return fill_all<BlockQ80, kShort>(values, blocks);
     case BlockFormat::q4_0:
-      return fill_all<Q4_0, kShort>(values, blocks);
+      return fill_all<BlockQ40, kShort>(values, blocks);
     case BlockFormat::q4_1:
-      return fill_all<Q4_1, kShort>(values, blocks);
+      return fill_all<BlockQ41, kShort>(values, blocks);
     case BlockFormat::q4_k:
-      return fill_all<Q4K, kLong>(values, blocks);
+      return fill_all<BlockQ4K, kLong>(values, blocks);
     case BlockFormat::q6_k:
-      return fill_all<Q6K, kLong>(values, blocks);
+      return fill_all<BlockQ6K, kLong>(values, blocks);
   }
   return std::nullopt;
 }

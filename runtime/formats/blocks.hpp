@@ -33,33 +33,33 @@ struct Half {
   }
 };
 
-struct Q8_0 {
+struct BlockQ80 {
   Half scale;
   std::array<std::int8_t, kShort> quants;
 };
-struct Q4_0 {
+struct BlockQ40 {
   Half scale;
   std::array<std::uint8_t, kShort / 2> quants;  // value i in the low half of byte i, value 16 + i in its high half
 };
-struct Q4_1 {
+struct BlockQ41 {
   Half scale;
   Half min;
-  std::array<std::uint8_t, kShort / 2> quants;  // as Q4_0
+  std::array<std::uint8_t, kShort / 2> quants;  // as BlockQ40
 };
-struct Q4K {
+struct BlockQ4K {
   Half scale;                                  // of the parts' scales
   Half min_scale;                              // of the parts' minima
   std::array<std::uint8_t, 12> parts;          // scales and minima of 6 bits, see unpack_parts
   std::array<std::uint8_t, kLong / 2> quants;  // of two parts in turn: the first in low halves, the second in high ones
 };
-struct Q6K {
+struct BlockQ6K {
   std::array<std::uint8_t, kLong / 2> low;   // lower 4 bits
   std::array<std::uint8_t, kLong / 4> high;  // upper 2 bits
   std::array<std::int8_t, kGroups> scales;   // of groups of 16 values
   Half scale;                                // of the scales
 };
-static_assert(sizeof(Q8_0) == 34 && sizeof(Q4_0) == 18 && sizeof(Q4_1) == 20 && sizeof(Q4K) == 144 &&
-              sizeof(Q6K) == 210);
+static_assert(sizeof(BlockQ80) == 34 && sizeof(BlockQ40) == 18 && sizeof(BlockQ41) == 20 && sizeof(BlockQ4K) == 144 &&
+              sizeof(BlockQ6K) == 210);
 
 /// Scales and minima of the eight parts of a q4_k block, from 0 to 63.
 struct Parts {

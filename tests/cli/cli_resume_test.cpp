@@ -89,6 +89,17 @@ TEST_F(CliResumeTest, FinishedSweepIsNotBegunAgain) {
   EXPECT_TRUE(stored().empty());
 }
 
+TEST_F(CliResumeTest, FinishedSweepIsContinuedIfMoreIsAskedFor) {
+  {
+    Store store(database_, OpenMode::create);
+    store.end_session(begin_session(store, toy_plan()), "finished");
+  }
+  const ProgramResult result = resume({"--trials", "2"});
+  EXPECT_EQ(result.exit_code, 0) << result.error;
+  EXPECT_FALSE(stored().empty());
+  expect_fault(resume(), 1, {database_, "every sweep has finished", "--until", "--budget"});
+}
+
 TEST_F(CliResumeTest, SweepThatStillRunsIsLeftAlone) {
   Store store(database_, OpenMode::create);
   std::ignore = begin_session(store, toy_plan());

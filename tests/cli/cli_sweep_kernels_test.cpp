@@ -72,6 +72,15 @@ TEST_F(CliSweepKernelsTest, SummaryAsJsonHasThePhases) {
   }
 }
 
+TEST_F(CliSweepKernelsTest, KernelsAndShapesGivenTwiceAreTunedOnce) {
+  const nlohmann::json kernels =
+      json_of(run(words({"--workload", workload_, "-k", "toy", "-k", "toy", "--trials", "1", "--json"})));
+  EXPECT_EQ(kernels["problems_done"], 1);
+  const nlohmann::json shapes =
+      json_of(run(words({"-k", "toy", "-p", "N=400", "-p", "N=400", "--trials", "1", "--json"})));
+  EXPECT_EQ(shapes["problems_done"], 1);
+}
+
 TEST_F(CliSweepKernelsTest, KernelsNarrowAWorkload) {
   const nlohmann::json one = json_of(run(words({"--workload", workload_, "--kernel", "accumulate", "--json"})));
   EXPECT_EQ(one["problems_done"], 1);

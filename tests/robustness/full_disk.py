@@ -138,7 +138,7 @@ class FullDisk:
 
     def workload(self, bench, random):
         model = samples.write_model(bench)
-        self.written(bench, random, ["workload", "--model", model, "--random-weights", "--device", "emulator", "--untuned",
+        self.written(bench, random, ["workload", "--model", model, "--device", "emulator", "--untuned",
                                      "--context", "64", "-o", bench.path("disk/work.json")], "work.json")
 
     def merge(self, bench, random):

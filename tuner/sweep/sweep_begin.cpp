@@ -282,7 +282,7 @@ void SweepRun::tell_plan() {
   }
   const std::size_t problems = plans_.front()->tasks().size();
   const std::string trials =
-      limited ? fmt::format("up to {} trials each", options_.trials) : std::string("as many trials as fit");
+      limited ? fmt::format("up to {} each", counted(options_.trials, "trial")) : std::string("as many trials as fit");
   const std::size_t kernels = plans_.front()->kernels().size();
   recorder_.note(fmt::format("plan: {}{}, {}, then finals; {}", counted(problems, "problem"),
                              kernels > 1 ? fmt::format(" of {} kernels", kernels) : "", trials, time));

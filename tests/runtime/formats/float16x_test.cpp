@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include <array>
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <vector>
@@ -78,6 +78,22 @@ TEST(Float16xTest, WhatIsTooLargeSaturates) {
     EXPECT_EQ(to_float16x(format, std::numeric_limits<float>::max()), 0x7FFF);
   }
   EXPECT_EQ(to_float16x({5, 15}, -0.0F), 0x8000);
+}
+
+TEST(Float16xTest, ErrorsAreThoseOfTheCodes) {
+  for (const Float16x& format : some_formats()) {
+    for (std::uint64_t i = 0; i < 20'000; ++i) {
+      const auto bits = static_cast<std::uint32_t>(splitmix(i));
+      const float value = std::bit_cast<float>(bits);
+      if (!std::isfinite(value)) {
+        continue;
+      }
+      const float coded = float_from_16x(format, to_float16x(format, value));
+      const double difference = static_cast<double>(value) - static_cast<double>(coded);
+      ASSERT_EQ(squared_error(format, {&value, 1}), difference * difference)
+          << value << " " << format.exponent_bits << " " << format.bias;
+    }
+  }
 }
 
 TEST(Float16xTest, TheFormatChosenIsNeverWorseThanFloat16OrBfloat16) {
