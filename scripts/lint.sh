@@ -20,8 +20,8 @@ done
 # From release 22 on it no longer looks for findings in the libraries' headers, which makes it five times as fast.
 tool=$project_lint_tool
 [ -x "$tool" ] || tool=$(command -v clang-tidy) || die "clang-tidy is missing: run scripts/setup.sh --dev"
-[ -e build/single/compile_commands.json ] ||
-  step "configure (single)" configure-single "read the first error above" cmake --preset single || exit 1
+# Each time, as sources may have been added since.
+step "configure (single)" configure-single "read the first error above" cmake --preset single || exit 1
 
 # files_of PRESET: what it compiles, a file a line.
 files_of() { sed -n 's/^ *"file": "\(.*\)",\{0,1\}$/\1/p' "build/$1/compile_commands.json" | sort -u; }

@@ -37,14 +37,17 @@ void check_symbols(const Workload& workload, const std::vector<std::string>& wan
 }
 
 // A type that no problem has would leave only the kernels without that variable, seldom what is meant.
-void check_type_values(const std::vector<WorkloadProblem>& problems, const std::vector<std::string>& wanted) {
+void check_type_values(const std::vector<std::vector<WorkloadProblem>>& kernels,
+                       const std::vector<std::string>& wanted) {
   for (const std::string& text : wanted) {
     for (const auto& [name, value] : split_settings(text)) {
       std::set<std::string> known;
-      for (const WorkloadProblem& entry : problems) {
-        for (const auto& [variable, type] : entry.problem.types) {
-          if (variable == name) {
-            known.insert(std::string(name_of(type)));
+      for (const std::vector<WorkloadProblem>& entries : kernels) {
+        for (const WorkloadProblem& entry : entries) {
+          for (const auto& [variable, type] : entry.problem.types) {
+            if (variable == name) {
+              known.insert(std::string(name_of(type)));
+            }
           }
         }
       }
@@ -110,10 +113,10 @@ void add_calls(SweepProblem& problem, const WorkloadProblem& entry) {
 }
 
 // Each problem once: equal shapes of several phases are tuned together.
-void add_problems(const Workload& workload, const Space& space, const SweepCommandOptions& options,
+void add_problems(const std::vector<WorkloadProblem>& entries, const SweepCommandOptions& options,
                   std::vector<SweepProblem>& problems) {
   std::unordered_map<std::string, std::size_t> known;  // index by text
-  for (const WorkloadProblem& entry : expand(workload, space, {options.phases, true})) {
+  for (const WorkloadProblem& entry : entries) {
     if (!matches(entry, options)) {
       continue;
     }
@@ -166,15 +169,15 @@ SweepWork from_workload(const Workload& workload, const SweepCommandOptions& opt
   check_symbols(workload, options.symbols);
   std::vector<Space> spaces = spaces_of(workload, options, work.notes);
   check_types(spaces, options.types);
-  std::vector<WorkloadProblem> all;
+  std::vector<std::vector<WorkloadProblem>> entries;  // of each space
   for (const Space& space : spaces) {
-    const std::vector<WorkloadProblem> of_kernel = expand(workload, space, {options.phases, true});
-    all.insert(all.end(), of_kernel.begin(), of_kernel.end());
+    entries.push_back(expand(workload, space, {options.phases, true}));
   }
-  check_type_values(all, options.types);
-  for (Space& space : spaces) {
+  check_type_values(entries, options.types);
+  for (std::size_t i = 0; i < spaces.size(); ++i) {
+    Space& space = spaces[i];
     const std::size_t before = work.problems.size();
-    add_problems(workload, space, options, work.problems);
+    add_problems(entries[i], options, work.problems);
     if (work.problems.size() > before) {
       work.spaces.push_back(std::move(space));
     } else if (!options.kernels.empty()) {

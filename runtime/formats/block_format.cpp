@@ -84,24 +84,16 @@ std::span<const BlockFormatInfo> block_formats() noexcept { return kFormats; }
 
 const BlockFormatInfo& info_of(BlockFormat format) noexcept { return kFormats[static_cast<std::size_t>(format)]; }
 
-void dequantize(BlockFormat format, std::span<const std::byte> blocks, std::span<float> values) {
+void blocks::require_whole_blocks(BlockFormat format, std::size_t bytes, std::size_t values) {
   const BlockFormatInfo& info = info_of(format);
-  if (blocks.size() % info.block_bytes != 0 ||
-      values.size() != blocks.size() / info.block_bytes * static_cast<std::size_t>(info.values)) {
-    throw Error(fmt::format("{} bytes of {} are not blocks of {} values", blocks.size(), info.name, values.size()));
+  if (bytes % info.block_bytes != 0 || values != bytes / info.block_bytes * static_cast<std::size_t>(info.values)) {
+    throw Error(fmt::format("{} bytes of {} are not blocks of {} values", bytes, info.name, values));
   }
-  switch (format) {
-    case BlockFormat::q8_0:
-      return widen_all<BlockQ80, kShort>(blocks, values);
-    case BlockFormat::q4_0:
-      return widen_all<BlockQ40, kShort>(blocks, values);
-    case BlockFormat::q4_1:
-      return widen_all<BlockQ41, kShort>(blocks, values);
-    case BlockFormat::q4_k:
-      return widen_all<BlockQ4K, kLong>(blocks, values);
-    case BlockFormat::q6_k:
-      return widen_all<BlockQ6K, kLong>(blocks, values);
-  }
+}
+
+void dequantize(BlockFormat format, std::span<const std::byte> blocks, std::span<float> values) {
+  require_whole_blocks(format, blocks.size(), values.size());
+  with_block(format, [&]<typename Block, std::size_t kValues> { widen_all<Block, kValues>(blocks, values); });
 }
 
 }  // namespace pascaline

@@ -1,10 +1,7 @@
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
-#include "core/error.hpp"
 #include "runtime/formats/block_format.hpp"
 #include "runtime/formats/blocks.hpp"
 
@@ -41,9 +38,6 @@ class SquareSum {
  private:
   std::array<double, 4> sums_{};
 };
-
-/// Rounds half away from zero, as C's roundf and ggml do.
-[[nodiscard]] float round_away(float value) noexcept { return std::round(value); }
 
 [[nodiscard]] float largest_of(std::span<const float> values) noexcept {
   float largest = 0;
@@ -88,13 +82,14 @@ void consider(const float* values, float scale, float low, float high, Symmetric
   }
 }
 
-/// The scale that is best for the integers found; 0 if they are all zero.
+/// The scale that is best for the integers found and that minimum; 0 if they are all zero.
 template <std::size_t kCount>
-[[nodiscard]] float least_squares(const float* values, const std::array<float, kCount>& quants) noexcept {
+[[nodiscard]] float least_squares_scale(const float* values, float min,
+                                        const std::array<float, kCount>& quants) noexcept {
   double products = 0;
   double squares = 0;
   for (std::size_t i = 0; i < kCount; ++i) {
-    products += static_cast<double>(values[i]) * static_cast<double>(quants[i]);
+    products += (static_cast<double>(values[i]) - static_cast<double>(min)) * static_cast<double>(quants[i]);
     squares += static_cast<double>(quants[i]) * static_cast<double>(quants[i]);
   }
   return squares > 0 ? static_cast<float>(products / squares) : 0.0F;
@@ -117,7 +112,7 @@ void search_symmetric(const float* values, float low, float high, const Stored& 
   }
   for (int i = 0; i < 3; ++i) {
     const double before = best.error;
-    consider(values, stored(least_squares(values, best.quants)), low, high, best);
+    consider(values, stored(least_squares_scale(values, 0, best.quants)), low, high, best);
     if (!(best.error < before)) {
       break;
     }
@@ -172,18 +167,6 @@ void consider(const float* values, float scale, float min, Affine& best) noexcep
   return static_cast<float>((x - scale * q) / kCount);
 }
 
-/// The best scale for the integers found and that minimum.
-[[nodiscard]] float least_squares_scale(const float* values, float min,
-                                        const std::array<float, kShort>& quants) noexcept {
-  double products = 0;
-  double squares = 0;
-  for (std::size_t i = 0; i < kShort; ++i) {
-    products += (static_cast<double>(values[i]) - static_cast<double>(min)) * static_cast<double>(quants[i]);
-    squares += static_cast<double>(quants[i]) * static_cast<double>(quants[i]);
-  }
-  return squares > 0 ? static_cast<float>(products / squares) : 0.0F;
-}
-
 /// `scale` and `min` round numbers to what the block can hold; a scale is chosen for the minimum that it can.
 template <typename Scale, typename Min>
 void search_affine(const float* values, const Scale& scale, const Min& min, Affine& best) {
@@ -225,7 +208,7 @@ Fault fill(const float* values, BlockQ80& block) {
   const float inverse = exact == 0 ? 0.0F : 1 / exact;
   if (std::isfinite(inverse)) {
     for (std::size_t i = 0; i < kShort; ++i) {
-      best.quants[i] = round_away(values[i] * inverse);
+      best.quants[i] = std::round(values[i] * inverse);  // half away from zero
     }
   }
   best.error = error_of(values, best.scale, best.quants);
@@ -413,24 +396,9 @@ std::optional<UnfitBlock> fill_all(std::span<const float> values, std::span<std:
 }  // namespace
 
 std::optional<UnfitBlock> quantize(BlockFormat format, std::span<const float> values, std::span<std::byte> blocks) {
-  const BlockFormatInfo& info = info_of(format);
-  const auto block_values = static_cast<std::size_t>(info.values);
-  if (values.size() % block_values != 0 || blocks.size() != values.size() / block_values * info.block_bytes) {
-    throw Error(fmt::format("{} values are not {} bytes of blocks of {}", values.size(), blocks.size(), info.name));
-  }
-  switch (format) {
-    case BlockFormat::q8_0:
-      return fill_all<BlockQ80, kShort>(values, blocks);
-    case BlockFormat::q4_0:
-      return fill_all<BlockQ40, kShort>(values, blocks);
-    case BlockFormat::q4_1:
-      return fill_all<BlockQ41, kShort>(values, blocks);
-    case BlockFormat::q4_k:
-      return fill_all<BlockQ4K, kLong>(values, blocks);
-    case BlockFormat::q6_k:
-      return fill_all<BlockQ6K, kLong>(values, blocks);
-  }
-  return std::nullopt;
+  require_whole_blocks(format, blocks.size(), values.size());
+  return with_block(format,
+                    [&]<typename Block, std::size_t kValues> { return fill_all<Block, kValues>(values, blocks); });
 }
 
 }  // namespace pascaline

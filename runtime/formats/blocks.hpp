@@ -7,6 +7,7 @@
 #include <span>
 
 #include "core/elements.hpp"
+#include "runtime/formats/block_format.hpp"
 
 // The blocks of docs/formats.md, byte by byte as GGUF stores them, and their exact values.
 namespace pascaline::blocks {
@@ -102,5 +103,26 @@ struct SixBits {
   return {half * 64 + quarter % 2 * 32 + lane, quarter < 2 ? 0U : 4U, half * 32 + lane,
           2 * static_cast<unsigned>(quarter)};
 }
+
+/// Calls `visit.template operator()<Block, kValues>()` with what the format has.
+template <typename Visit>
+decltype(auto) with_block(BlockFormat format, const Visit& visit) {
+  switch (format) {
+    case BlockFormat::q8_0:
+      return visit.template operator()<BlockQ80, kShort>();
+    case BlockFormat::q4_0:
+      return visit.template operator()<BlockQ40, kShort>();
+    case BlockFormat::q4_1:
+      return visit.template operator()<BlockQ41, kShort>();
+    case BlockFormat::q4_k:
+      return visit.template operator()<BlockQ4K, kLong>();
+    case BlockFormat::q6_k:
+      break;
+  }
+  return visit.template operator()<BlockQ6K, kLong>();
+}
+
+/// Throws Error unless so many bytes are whole blocks of so many values.
+void require_whole_blocks(BlockFormat format, std::size_t bytes, std::size_t values);
 
 }  // namespace pascaline::blocks
