@@ -13,13 +13,6 @@ namespace {
 
 constexpr std::size_t kGrain = 1 << 16;
 
-// Steele, Lea, Flood: Fast splittable pseudorandom number generators (OOPSLA 2014).
-std::uint64_t splitmix(std::uint64_t state) noexcept {
-  state += 0x9E3779B97F4A7C15ULL;
-  state = (state ^ (state >> 30U)) * 0xBF58476D1CE4E5B9ULL;
-  state = (state ^ (state >> 27U)) * 0x94D049BB133111EBULL;
-  return state ^ (state >> 31U);
-}
 
 // In (0, 1).
 double unit(std::uint64_t seed, std::uint64_t index) noexcept {
@@ -81,6 +74,13 @@ T as_integer(double value) {
 }
 
 }  // namespace
+
+std::uint64_t splitmix(std::uint64_t state) noexcept {
+  state += 0x9E3779B97F4A7C15ULL;
+  state = (state ^ (state >> 30U)) * 0xBF58476D1CE4E5B9ULL;
+  state = (state ^ (state >> 27U)) * 0x94D049BB133111EBULL;
+  return state ^ (state >> 31U);
+}
 
 std::uint16_t half_from_float(float value) noexcept {
   const auto bits = std::bit_cast<std::uint32_t>(value);
@@ -150,8 +150,9 @@ std::vector<std::byte> draw_elements(ElementType type, std::size_t count, Fill f
       return make.operator()<std::int8_t>(as_integer<std::int8_t>);
     case ElementType::uint8:
       return make.operator()<std::uint8_t>(as_integer<std::uint8_t>);
+    default:
+      throw Error("only elements by themselves can be drawn one by one");
   }
-  throw Error("unknown element type");
 }
 
 std::vector<double> widen(ElementType type, std::span<const std::byte> bytes) {
@@ -174,8 +175,9 @@ std::vector<double> widen(ElementType type, std::span<const std::byte> bytes) {
       return widened<std::int8_t>(bytes, as_double<std::int8_t>);
     case ElementType::uint8:
       return widened<std::uint8_t>(bytes, as_double<std::uint8_t>);
+    default:
+      throw Error("only elements by themselves can be widened one by one");
   }
-  throw Error("unknown element type");
 }
 
 }  // namespace pascaline

@@ -18,6 +18,10 @@ namespace pascaline {
 [[nodiscard]] std::uint16_t bfloat_from_float(float value) noexcept;
 [[nodiscard]] float float_from_bfloat(std::uint16_t bits) noexcept;
 
+/// A number that looks random, the same for the same state (Steele, Lea, Flood: Fast splittable pseudorandom number
+/// generators, OOPSLA 2014).
+[[nodiscard]] std::uint64_t splitmix(std::uint64_t state) noexcept;
+
 /// `count` elements for an argument, drawn by a counter-based generator (SplitMix64): the same `seed` gives the same
 /// bytes on every machine. `Fill::none` and `Fill::zero` give zeros.
 [[nodiscard]] std::vector<std::byte> draw_elements(ElementType type, std::size_t count, Fill fill, double low,

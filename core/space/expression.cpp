@@ -17,8 +17,8 @@ constexpr std::int64_t kMin = std::numeric_limits<std::int64_t>::min();
 
 // Words that would mean something else in an expression than the name they are given to.
 bool is_reserved(std::string_view name) {
-  constexpr std::array<std::string_view, 8> kTaken{"sizeof",   "min",      "max",     "abs",
-                                                   "ceil_div", "round_up", "is_pow2", "log2"};
+  constexpr std::array<std::string_view, 12> kTaken{"sizeof", "bitsof",   "blockof", "tailof", "matrix_bytes", "min", "max",
+                                                    "abs",    "ceil_div", "round_up", "is_pow2",      "log2"};
   return std::find(kTaken.begin(), kTaken.end(), name) != kTaken.end();
 }
 
@@ -91,13 +91,32 @@ int Symbols::add(std::string_view name) {
   return static_cast<int>(names_.size()) - 1;
 }
 
-int Symbols::add_size_of(std::string_view type) {
+std::array<std::int64_t, kTypeSlots> type_slots(ElementType type) {
+  const MatrixLayout layout = layout_of(type);
+  return {is_matrix_format(type) ? 0 : static_cast<std::int64_t>(size_of(type)),
+          static_cast<std::int64_t>(bits_of(type)),
+          layout.group_rows,
+          layout.chunk_columns,
+          layout.chunk_bytes,
+          layout.tail_bytes};
+}
+
+int Symbols::add_size_of(std::string_view type, std::string_view why_not) {
   std::string name = fmt::format("sizeof({})", type);
   if (!is_identifier(type) || slot(name)) {
     throw Error(fmt::format("'{}' is not an identifier, or is used twice", type));
   }
+  if (!why_not.empty()) {
+    forbidden_.emplace_back(name, why_not);
+  }
   names_.push_back(std::move(name));
   return static_cast<int>(names_.size()) - 1;
+}
+
+void Symbols::add_layout_of(std::string_view type) {
+  for (const char* of : {"bitsof", "group_rows", "blockof", "chunk_bytes", "tailof"}) {
+    names_.push_back(fmt::format("{}({})", of, type));
+  }
 }
 
 int Symbols::add_forbidden(std::string_view name, std::string_view why) {

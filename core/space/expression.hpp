@@ -1,5 +1,7 @@
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -10,17 +12,27 @@
 #include <utility>
 #include <vector>
 
+#include "core/problem.hpp"
+
 namespace pascaline {
 
 class Expression;
+
+/// Slots of a type variable: what `sizeof` gives (0 for a format of matrices, of which none may be asked), bits of a
+/// value, and its MatrixLayout.
+inline constexpr std::size_t kTypeSlots = 6;
+[[nodiscard]] std::array<std::int64_t, kTypeSlots> type_slots(ElementType type);
 
 /// Names an expression may use. A name's slot is its index in the values given to `evaluate`.
 class Symbols {
  public:
   /// Adds a name and returns its slot; throws Error if it is taken, is a word of the language or is no identifier.
   int add(std::string_view name);
-  /// Adds `sizeof(type)` for a type variable and returns its slot; throws as `add`.
-  int add_size_of(std::string_view type);
+  /// Adds `sizeof(type)` for a type variable and returns its slot; throws as `add`. With a reason, using it is an error
+  /// that says so.
+  int add_size_of(std::string_view type, std::string_view why_not = {});
+  /// Adds what else expressions may ask of it, in the order of `type_slots`; throws as `add`.
+  void add_layout_of(std::string_view type);
   /// Takes a slot for a name that may not be used in expressions; throws as `add`.
   int add_forbidden(std::string_view name, std::string_view why);
   /// Adds a name that exists but may not be used in expressions; using it is an error that says `why`.
@@ -55,10 +67,11 @@ class ExpressionError : public std::runtime_error {
 enum class Arithmetic : std::uint8_t { fine, division_by_zero, overflow, bad_shift };
 
 /// A C integer expression over named 64-bit values: decimal and hexadecimal literals, `+ - * / %`, shifts,
-/// comparisons, `& ^ | ~`, `&& || !` and `?:` (short-circuit), parentheses, `sizeof(NAME)` of a type variable,
-/// names that stand for other expressions, and the functions min, max, abs, ceil_div, round_up, is_pow2, log2 (rounded
-/// down). Division truncates as in C; overflow and division by zero have no value instead of undefined behaviour. Depth
-/// of nesting is bounded.
+/// comparisons, `& ^ | ~`, `&& || !` and `?:` (short-circuit), parentheses, names that stand for other expressions, and the
+/// functions min, max, abs, ceil_div, round_up, is_pow2, log2 (rounded down). Of a type variable: `sizeof(NAME)`,
+/// `bitsof(NAME)` (of a value without scales), `blockof(NAME)` (columns that a matrix of it is padded to), `tailof(NAME)`
+/// (bytes that a group of rows has beside its columns) and `matrix_bytes(NAME, rows, columns)`. Division truncates as in C; overflow and division by zero have no value instead
+/// of undefined behaviour. Depth of nesting is bounded.
 class Expression {
  public:
   /// Parses `text`; throws ExpressionError with the column.

@@ -330,11 +330,15 @@ class ExpressionParser {
   void name() {
     const std::size_t start = position_;
     const std::string_view word = identifier();
-    if (word == "sizeof") {
+    if (word == "sizeof" || word == "bitsof" || word == "blockof" || word == "tailof") {
       expect("(");
       const std::string type(identifier());
       expect(")");
-      load("sizeof(" + type + ")", start);
+      load(std::string(word) + "(" + type + ")", start);
+      return;
+    }
+    if (word == "matrix_bytes") {
+      matrix_bytes();
       return;
     }
     const auto function =
@@ -351,6 +355,27 @@ class ExpressionParser {
       return;
     }
     load(word, start);
+  }
+
+  // As MatrixLayout::bytes.
+  void matrix_bytes() {
+    expect("(");
+    const std::size_t start = position_;
+    const std::string type(identifier());
+    const auto of_type = [&](const char* what, Op op) {
+      load(fmt::format("{}({})", what, type), start);
+      emit(op, 1);
+    };
+    expect(",");
+    ternary();
+    of_type("group_rows", Op::ceil_div);
+    expect(",");
+    ternary();
+    of_type("blockof", Op::ceil_div);
+    of_type("chunk_bytes", Op::multiply);
+    of_type("tailof", Op::add);
+    emit(Op::multiply, 1);
+    expect(")");
   }
 
   std::string_view text_;

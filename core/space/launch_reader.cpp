@@ -75,6 +75,9 @@ void read_buffer(const JsonNode& node, const Symbols& symbols, Argument& argumen
     argument.fill = Fill::uniform;
   }
   argument.low = argument.fill == Fill::normal ? 0.0 : -1.0;
+  if (node.has("columns")) {
+    argument.columns = node.at("columns").expression(symbols);
+  }
   read_end(node, "low", symbols, argument.low, argument.low_value);
   read_end(node, "high", symbols, argument.high, argument.high_value);
   const bool numbers = !argument.low_value && !argument.high_value;
@@ -87,7 +90,7 @@ void read_buffer(const JsonNode& node, const Symbols& symbols, Argument& argumen
 }
 
 Argument read_argument(const JsonNode& node, const Space& space) {
-  node.only_keys({"name", "buffer", "scalar", "access", "extent", "value", "fill", "low", "high"});
+  node.only_keys({"name", "buffer", "scalar", "access", "extent", "columns", "value", "fill", "low", "high"});
   Argument argument;
   argument.name = node.at("name").name();
   if (!is_identifier(argument.name)) {
@@ -100,11 +103,19 @@ Argument read_argument(const JsonNode& node, const Space& space) {
   const bool is_buffer = argument.kind == ArgumentKind::buffer;
   read_type(node.at(is_buffer ? "buffer" : "scalar"), space, argument);
   argument.value = node.at(is_buffer ? "extent" : "value").expression(space.symbols);
+  const std::vector<ElementType> types = space.types_of(argument);
+  const bool has_format = std::any_of(types.begin(), types.end(), is_matrix_format);
+  if (has_format && (!is_buffer || !node.has("columns"))) {
+    node.fail("a format of matrices is for buffers that say their 'columns'");
+  }
   if (is_buffer) {
     read_buffer(node, space.symbols, argument);
+    if (has_format && argument.access != Access::in) {
+      node.at("access").fail("a format of matrices is only read: access 'in'");
+    }
     return argument;
   }
-  for (const char* key : {"access", "extent", "fill", "low", "high"}) {
+  for (const char* key : {"access", "extent", "columns", "fill", "low", "high"}) {
     if (node.has(key)) {
       node.at(key).fail("a scalar has 'value' only");
     }

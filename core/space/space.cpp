@@ -97,6 +97,15 @@ std::string unknown_type_text(const TypeVariable& variable, const std::string& n
 
 }  // namespace
 
+std::vector<ElementType> Space::types_of(const Argument& argument) const {
+  for (const TypeVariable& variable : types) {
+    if (variable.name == argument.type_variable) {
+      return variable.allowed;
+    }
+  }
+  return {argument.type};
+}
+
 Config Space::default_config() const {
   std::vector<Config::Setting> settings;
   for (const Parameter& parameter : parameters) {
@@ -267,7 +276,8 @@ BoundSpace::BoundSpace(const Space& space, Problem problem, const DeviceLimits& 
     slots_.push_back(value);
   }
   for (const auto& [name, type] : problem_.types) {
-    slots_.push_back(static_cast<std::int64_t>(size_of(type)));
+    const auto of_type = type_slots(type);
+    slots_.insert(slots_.end(), of_type.begin(), of_type.end());
   }
   for (const auto& [name, member] : limit_members()) {
     slots_.push_back(limits_.*member);
@@ -347,7 +357,7 @@ std::int64_t BoundSpace::value(const Argument& argument, const Config& config) c
                             value, argument.value.text(), problem_.text()));
   }
   if (argument.kind == ArgumentKind::buffer &&
-      value > kMaxBufferBytes * 8 / static_cast<std::int64_t>(bits_of(type_of(argument)))) {
+      value > kMaxBufferBytes * 4 / static_cast<std::int64_t>(bits_of(type_of(argument)))) {
     throw Error(
         fmt::format("buffer '{}' of kernel '{}' has the extent {} ('{}') for {}, which is more than any device "
                     "holds; make the dimensions smaller or correct the extent in the search space",
@@ -358,6 +368,29 @@ std::int64_t BoundSpace::value(const Argument& argument, const Config& config) c
 
 ElementType BoundSpace::type_of(const Argument& argument) const {
   return argument.type_variable.empty() ? argument.type : problem_.type(argument.type_variable);
+}
+
+std::int64_t BoundSpace::columns(const Argument& argument, const Config& config) const {
+  if (!argument.columns) {
+    return 1;
+  }
+  const std::int64_t columns = argument.columns->evaluate(slots_of(config));
+  const std::int64_t extent = value(argument, config);
+  if (columns < 1 || extent % columns != 0) {
+    throw Error(fmt::format("buffer '{}' of {} has {} elements, which are no rows of {} columns", argument.name,
+                            problem_.text(), extent, columns));
+  }
+  return columns;
+}
+
+std::size_t BoundSpace::buffer_bytes(const Argument& argument, const Config& config) const {
+  const auto extent = static_cast<std::size_t>(value(argument, config));
+  const ElementType type = type_of(argument);
+  if (!is_matrix_format(type)) {
+    return bytes_of(type, extent);
+  }
+  const std::int64_t width = columns(argument, config);
+  return static_cast<std::size_t>(layout_of(type).bytes(static_cast<std::int64_t>(extent) / width, width));
 }
 
 std::pair<double, double> BoundSpace::fill_range(const Argument& argument) const {

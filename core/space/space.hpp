@@ -74,6 +74,7 @@ struct Argument {
   ElementType type = ElementType::float32;  ///< used if type_variable is empty
   Access access = Access::in;               ///< buffers
   Expression value;                         ///< buffer: extent in elements; scalar: its value
+  std::optional<Expression> columns;        ///< of a buffer that is a matrix, which formats of matrices must be
   Fill fill = Fill::none;
   double low = -1.0;                     ///< uniform, ramp: lower end; normal: mean
   double high = 1.0;                     ///< uniform, ramp: upper end; normal: standard deviation
@@ -148,6 +149,8 @@ struct Space {
   /// Reads and checks a text; `name` stands for the file in messages.
   static Space parse(std::string_view text, const std::string& name);
 
+  /// Types that an argument may have.
+  [[nodiscard]] std::vector<ElementType> types_of(const Argument& argument) const;
   [[nodiscard]] Config default_config() const;
   /// The configuration with the value index of each parameter.
   [[nodiscard]] Config config_at(std::span<const std::uint16_t> indices) const;
@@ -194,6 +197,10 @@ class BoundSpace {
   /// Elements of a buffer, or the value of a scalar; throws Error if it has none or an extent is negative.
   [[nodiscard]] std::int64_t value(const Argument& argument, const Config& config) const;
   [[nodiscard]] ElementType type_of(const Argument& argument) const;
+  /// Columns of a buffer that is a matrix, 1 of any other; throws Error if its extent is not whole rows of them.
+  [[nodiscard]] std::int64_t columns(const Argument& argument, const Config& config) const;
+  /// Bytes of a buffer; throws as `value` and `columns`.
+  [[nodiscard]] std::size_t buffer_bytes(const Argument& argument, const Config& config) const;
   /// Both ends (or mean and standard deviation) of what fills a buffer; throws Error if one has no value.
   [[nodiscard]] std::pair<double, double> fill_range(const Argument& argument) const;
   /// Largest relative error allowed of an output of that type in this problem, with what the rounding of its sums

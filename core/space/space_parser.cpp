@@ -179,7 +179,9 @@ class SpaceReader {
       }
       name_symbol(node.at("name"), variable.name, [&] {
         space_.symbols.forbid(variable.name, "it is a type; use sizeof(" + variable.name + ")");
-        space_.symbols.add_size_of(variable.name);
+        const bool sized = std::none_of(variable.allowed.begin(), variable.allowed.end(), is_matrix_format);
+        space_.symbols.add_size_of(variable.name, sized ? "" : "among the types are formats of matrices; use matrix_bytes(" + variable.name + ", rows, columns), or bitsof(" + variable.name + ")");
+        space_.symbols.add_layout_of(variable.name);
       });
       space_.types.push_back(std::move(variable));
     }
@@ -360,7 +362,7 @@ class SpaceReader {
   }
 
   void require_tolerances(const JsonNode& node, const Argument& output) const {
-    for (const ElementType type : types_of(output)) {
+    for (const ElementType type : space_.types_of(output)) {
       if (std::none_of(space_.tolerances.begin(), space_.tolerances.end(),
                        [&](const auto& known) { return known.first == type; })) {
         node.fail(fmt::format("has no entry for {}, a type of the output '{}'", name_of(type), output.name));
@@ -383,15 +385,6 @@ class SpaceReader {
         model.*member = node.at(key).expression(space_.symbols);
       }
     }
-  }
-
-  [[nodiscard]] std::vector<ElementType> types_of(const Argument& argument) const {
-    for (const TypeVariable& variable : space_.types) {
-      if (variable.name == argument.type_variable) {
-        return variable.allowed;
-      }
-    }
-    return {argument.type};
   }
 
   // Constraints over parameters alone must hold for the default, else no problem could fall back on it.

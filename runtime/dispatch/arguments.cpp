@@ -54,8 +54,9 @@ bool store_scalar(ElementType type, std::int64_t value, void* to) {
     case ElementType::float16:
     case ElementType::bfloat16:
       throw Error(fmt::format("a scalar argument cannot be of type {}; use float32", name_of(type)));
+    default:
+      throw Error(fmt::format("a scalar argument cannot be of type {}", name_of(type)));
   }
-  return false;
 }
 
 void* named_pointer(std::span<const NamedPointer> buffers, const Argument& argument, const std::string& kernel) {
@@ -80,16 +81,6 @@ void require_known_names(std::span<const NamedPointer> buffers, const Space& spa
 }
 
 }  // namespace
-
-std::size_t buffer_bytes(const BoundSpace& space, const Argument& argument, const Config& config) {
-  const std::int64_t extent = space.value(argument, config);
-  const ElementType type = space.type_of(argument);
-  const auto bits = static_cast<std::int64_t>(bits_of(type));
-  if (extent < 0 || extent / 8 >= std::numeric_limits<std::int64_t>::max() / bits) {
-    throw Error(fmt::format("buffer '{}' of {} would have {} elements", argument.name, space.problem().text(), extent));
-  }
-  return bytes_of(type, static_cast<std::size_t>(extent));
-}
 
 void* ScratchPool::take(std::size_t bytes, std::span<void* const> taken) {
   const RawBuffer* best = nullptr;
@@ -133,7 +124,7 @@ LaunchArguments::LaunchArguments(Device& device, const BoundSpace& space, const 
       }
       continue;
     }
-    const std::size_t bytes = buffer_bytes(space, argument, config);
+    const std::size_t bytes = space.buffer_bytes(argument, config);
     void* data = nullptr;
     if (argument.access == Access::scratch) {
       data = allocate_scratch(device, i, argument, bytes, pool);

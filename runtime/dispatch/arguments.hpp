@@ -85,7 +85,4 @@ class LaunchArguments {
   std::vector<void*> pooled_;
 };
 
-/// Bytes of the buffer argument; throws Error if its extent is negative or beyond what memory can be.
-[[nodiscard]] std::size_t buffer_bytes(const BoundSpace& space, const Argument& argument, const Config& config);
-
 }  // namespace pascaline

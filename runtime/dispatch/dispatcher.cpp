@@ -32,9 +32,9 @@ ProblemKey key_of(KernelHandle handle, const Problem& problem) {
 // Scratch beyond all of the device's memory is the configuration's fault, scratch beyond what is free is not.
 void require_scratch_fits(const BoundSpace& space, const Config& config, const DeviceInfo& info) {
   for (const Argument& argument : space.space().arguments) {
-    if (argument.access == Access::scratch && buffer_bytes(space, argument, config) > info.memory_bytes) {
+    if (argument.access == Access::scratch && space.buffer_bytes(argument, config) > info.memory_bytes) {
       throw Error(fmt::format("scratch buffer '{}' of {} bytes does not fit on the device, which has {}", argument.name,
-                              buffer_bytes(space, argument, config), info.memory_bytes));
+                              space.buffer_bytes(argument, config), info.memory_bytes));
     }
   }
 }

@@ -72,4 +72,18 @@ void reference_matmul_nt(const Problem& problem, std::span<const std::vector<dou
                });
 }
 
+// The same of int8 activations whose rows have a scale each, or one for each 32 columns: scales [K / 32, M] or [M].
+void reference_matmul_q(const Problem& problem, std::span<const std::vector<double>> inputs,
+                        std::span<std::vector<double>> outputs) {
+  const auto m = static_cast<std::size_t>(problem.dimension("M"));
+  const auto k = static_cast<std::size_t>(problem.dimension("K"));
+  const std::vector<double>& scales = inputs[1];
+  const std::size_t block = scales.size() == m ? k : 32;
+  std::vector<std::vector<double>> operands{inputs[0], inputs[2], inputs[3], inputs[4]};
+  for (std::size_t i = 0; i < m * k; ++i) {
+    operands[0][i] *= scales[i % k / block * m + i / k];
+  }
+  reference_matmul_nt(problem, operands, outputs);
+}
+
 }  // namespace pascaline

@@ -7,6 +7,7 @@
 
 #include "core/elements.hpp"
 #include "core/error.hpp"
+#include "runtime/formats/packed_matrix.hpp"
 #include "runtime/ops/reference.hpp"
 
 namespace pascaline {
@@ -31,7 +32,8 @@ ProblemData::ProblemData(Device& device, const BoundSpace& space, Kernel referen
     slot.argument = &argument;
     slot.type = space.type_of(argument);
     slot.count = static_cast<std::size_t>(space.value(argument, config));
-    slot.buffer = device.allocate(bytes_of(slot.type, slot.count));
+    slot.columns = space.columns(argument, config);
+    slot.buffer = device.allocate(space.buffer_bytes(argument, config));
     named_.push_back({argument.name, slot.buffer.data()});
     slots_.push_back(std::move(slot));
   }
@@ -43,7 +45,8 @@ void ProblemData::draw(std::uint64_t seed) {
     if (is_input(*slot.argument)) {
       seed += 0x1000003;  // every buffer its own stream
       const auto [low, high] = space_->fill_range(*slot.argument);
-      slot.initial = draw_elements(slot.type, slot.count, slot.argument->fill, low, high, seed);
+      const auto rows = static_cast<std::int64_t>(slot.count) / slot.columns;
+      slot.initial = draw_matrix(slot.type, rows, slot.columns, slot.argument->fill, low, high, seed);
       device_->upload(slot.buffer, slot.initial);
       slot.checksum = device_->checksum(slot.buffer);
     }
@@ -106,7 +109,8 @@ void ProblemData::reference_on_host() {
   std::vector<std::vector<double>> outputs;
   for (const Slot& slot : slots_) {
     if (is_input(*slot.argument)) {
-      inputs.push_back(widen(slot.type, slot.initial));
+      const auto rows = static_cast<std::int64_t>(slot.count) / slot.columns;
+      inputs.push_back(widen_matrix(slot.type, slot.initial, rows, slot.columns));
     }
     if (is_output(*slot.argument)) {
       outputs.emplace_back(slot.count);

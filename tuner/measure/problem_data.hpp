@@ -52,6 +52,7 @@ class ProblemData {
     const Argument* argument = nullptr;
     ElementType type = ElementType::float32;
     std::size_t count = 0;
+    std::int64_t columns = 1;  ///< of a matrix
     Buffer buffer;
     std::vector<std::byte> initial;  ///< drawn contents of in and inout buffers
     std::vector<double> expected;    ///< of out and inout buffers

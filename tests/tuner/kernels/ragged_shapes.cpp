@@ -20,6 +20,11 @@ Sizes matmul(RaggedShapes& draw) {
   return {{"M", draw.size(150)}, {"N", draw.size(150)}, {"K", draw.size(150)}, {"EPILOGUE", draw.below(7)}};
 }
 
+// Whole blocks of every format half of the time; else whole blocks of some.
+Sizes matmul_q(RaggedShapes& draw) {
+  return {{"M", draw.size(150)}, {"N", draw.size(150)}, {"K", draw.pick({64, 192, 256, 256, 512, 768}) }, {"EPILOGUE", draw.below(7)}};
+}
+
 Sizes matvec(RaggedShapes& draw) {
   return {{"M", 1 + draw.below(8)}, {"N", draw.size(150)}, {"K", draw.size(1100)}, {"EPILOGUE", draw.below(7)}};
 }
@@ -116,6 +121,7 @@ const std::map<std::string, Draw>& draws() {
                                                  {"gather", gather},
                                                  {"layernorm", norm},
                                                  {"matmul", matmul},
+                                                 {"matmul_q", matmul_q},
                                                  {"matvec", matvec},
                                                  {"position_embedding", position_embedding},
                                                  {"qk_norm_rope", qk_norm_rope},

@@ -1,0 +1,300 @@
+#pragma once
+
+// Formats of matrices as they lie in memory (docs/formats.md, "Packed for wide loads"): 32 rows together, of which each
+// has 16 bytes in turn, so that the lanes of a warp, a row each, read 512 bytes at once.
+//
+// Packed<FORMAT> reads blocks of 32 values of a row as integers, and their scales:
+//   value = scale[i / (32 / kScales)] · q - min
+// (one scale for 32 values, or two for 16 each; `min` only if kHasMin). kHeaderBlocks blocks share a header.
+
+#include "types.cuh"
+#include "vector.cuh"
+
+struct q8_0;
+struct q4_0;
+struct q4_1;
+struct q4_k;
+struct q6_k;
+struct int8_row;
+struct int4_g128;
+
+constexpr int kPackedRows = 32;             // rows together
+constexpr int kUnitStep = 16 * kPackedRows;  // bytes from one unit of 16 bytes of a row to its next
+
+using Words4 = Vector<int, 4>;
+using Words2 = Vector<int, 2>;
+
+__device__ __forceinline__ float half_bits(unsigned int bits) {
+  return to_float(float16{static_cast<unsigned short>(bits)});
+}
+
+template <typename T>
+__device__ __forceinline__ T read_as(const unsigned char* address) {
+  return *reinterpret_cast<const T*>(address);
+}
+
+// 32 values of four bits: byte i has values i and 16 + i. OFFSET is what is taken off each.
+template <int OFFSET>
+__device__ __forceinline__ void unpack_nibbles(int (&words)[8], const Words4& unit) {
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    words[i] = unit.element[i] & 0x0f0f0f0f;
+    words[4 + i] = static_cast<int>(static_cast<unsigned int>(unit.element[i]) >> 4) & 0x0f0f0f0f;
+  }
+  if constexpr (OFFSET == 8) {
+    // 0x78 + q stays within its byte; with the upper bit turned it is q - 8.
+#pragma unroll
+    for (int i = 0; i < 8; ++i) {
+      words[i] = static_cast<int>((static_cast<unsigned int>(words[i]) + 0x78787878u) ^ 0x80808080u);
+    }
+  }
+}
+
+struct BlockScales {
+  float scale[2];
+  float min;
+};
+
+template <typename FORMAT>
+struct Packed;
+
+// Values of eight bits, 64 columns together.
+struct PackedBytes {
+  static constexpr int kColumns = 64;
+  struct Values {
+    Words4 unit[2];
+  };
+  template <int CHUNK_BYTES>
+  static __device__ __forceinline__ void read_values(Values& values, const unsigned char* group, int lane, int block) {
+    const unsigned char* place = group + block / 2 * CHUNK_BYTES + block % 2 * (2 * kUnitStep) + lane * 16;
+    values.unit[0] = load_vector<4>(reinterpret_cast<const int*>(place));
+    values.unit[1] = load_vector<4>(reinterpret_cast<const int*>(place + kUnitStep));
+  }
+  static __device__ __forceinline__ void unpack(int (&words)[8], const Values& values) {
+#pragma unroll
+    for (int i = 0; i < 8; ++i) {
+      words[i] = values.unit[i / 4].element[i % 4];
+    }
+  }
+};
+
+template <>
+struct Packed<int8_row> : PackedBytes {
+  static constexpr int kChunkBytes = 4 * kUnitStep;
+  static constexpr int kTailBytes = 4 * kPackedRows;  // a scale for each row
+  static constexpr int kScales = 0;
+  static constexpr bool kHasMin = false;
+  static constexpr int kHeaderBlocks = 1;
+  struct Header {};
+  static __device__ __forceinline__ void load(Values& values, const unsigned char* group, int lane, int block) {
+    read_values<kChunkBytes>(values, group, lane, block);
+  }
+  static __device__ __forceinline__ void load_header(Header&, const unsigned char*, int, int) {}
+  static __device__ __forceinline__ BlockScales scales(const Header&, int) { return {{1.0f, 1.0f}, 0.0f}; }
+};
+
+template <>
+struct Packed<q8_0> : PackedBytes {
+  static constexpr int kChunkBytes = 4 * kUnitStep + 4 * kPackedRows;
+  static constexpr int kTailBytes = 0;
+  static constexpr int kScales = 1;
+  static constexpr bool kHasMin = false;
+  static constexpr int kHeaderBlocks = 2;
+  struct Header {
+    unsigned int scales;
+  };
+  static __device__ __forceinline__ void load(Values& values, const unsigned char* group, int lane, int block) {
+    read_values<kChunkBytes>(values, group, lane, block);
+  }
+  static __device__ __forceinline__ void load_header(Header& header, const unsigned char* group, int lane, int block) {
+    header.scales = read_as<unsigned int>(group + block / 2 * kChunkBytes + 4 * kUnitStep + lane * 4);
+  }
+  static __device__ __forceinline__ BlockScales scales(const Header& header, int block) {
+    const float scale = half_bits(header.scales >> (block % 2 * 16));
+    return {{scale, scale}, 0.0f};
+  }
+};
+
+// Values of four bits, COLUMNS of them together.
+template <int COLUMNS, int CHUNK_BYTES, int OFFSET>
+struct PackedNibbles {
+  static constexpr int kColumns = COLUMNS;
+  static constexpr int kChunkBytes = CHUNK_BYTES;
+  static constexpr int kTailBytes = 0;
+  static constexpr int kScales = 1;
+  static constexpr int kHeaderBlocks = COLUMNS / 32;
+  struct Values {
+    Words4 unit;
+  };
+  static __device__ __forceinline__ void load(Values& values, const unsigned char* group, int lane, int block) {
+    const unsigned char* place =
+        group + block / kHeaderBlocks * kChunkBytes + block % kHeaderBlocks * kUnitStep + lane * 16;
+    values.unit = load_vector<4>(reinterpret_cast<const int*>(place));
+  }
+  static __device__ __forceinline__ void unpack(int (&words)[8], const Values& values) {
+    unpack_nibbles<OFFSET>(words, values.unit);
+  }
+  // Where the headers of the chunk with that block begin.
+  static __device__ __forceinline__ const unsigned char* headers(const unsigned char* group, int block) {
+    return group + block / kHeaderBlocks * kChunkBytes + kHeaderBlocks * kUnitStep;
+  }
+};
+
+template <>
+struct Packed<q4_0> : PackedNibbles<64, 2 * kUnitStep + 4 * kPackedRows, 8> {
+  static constexpr bool kHasMin = false;
+  struct Header {
+    unsigned int scales;
+  };
+  static __device__ __forceinline__ void load_header(Header& header, const unsigned char* group, int lane, int block) {
+    header.scales = read_as<unsigned int>(headers(group, block) + lane * 4);
+  }
+  static __device__ __forceinline__ BlockScales scales(const Header& header, int block) {
+    const float scale = half_bits(header.scales >> (block % 2 * 16));
+    return {{scale, scale}, 0.0f};
+  }
+};
+
+template <>
+struct Packed<q4_1> : PackedNibbles<64, 2 * kUnitStep + 8 * kPackedRows, 0> {
+  static constexpr bool kHasMin = true;
+  struct Header {
+    Words2 pairs;
+  };
+  static __device__ __forceinline__ void load_header(Header& header, const unsigned char* group, int lane, int block) {
+    header.pairs = load_vector<2>(reinterpret_cast<const int*>(headers(group, block) + lane * 8));
+  }
+  static __device__ __forceinline__ BlockScales scales(const Header& header, int block) {
+    const unsigned int pair = static_cast<unsigned int>(block % 2 == 0 ? header.pairs.element[0] : header.pairs.element[1]);
+    const float scale = half_bits(pair & 0xffffu);
+    return {{scale, scale}, -half_bits(pair >> 16)};
+  }
+};
+
+template <>
+struct Packed<q4_k> : PackedNibbles<256, 9 * kUnitStep, 0> {
+  static constexpr bool kHasMin = true;
+  struct Header {
+    Words4 words;  // two halves, then twelve bytes with eight scales and eight minima of six bits
+  };
+  static __device__ __forceinline__ void load_header(Header& header, const unsigned char* group, int lane, int block) {
+    header.words = load_vector<4>(reinterpret_cast<const int*>(headers(group, block) + lane * 16));
+  }
+  static __device__ __forceinline__ BlockScales scales(const Header& header, int block) {
+    const unsigned int both = static_cast<unsigned int>(header.words.element[0]);
+    const int shift = block % 4 * 8;
+    const unsigned int first = static_cast<unsigned int>(header.words.element[1]) >> shift;
+    const unsigned int second = static_cast<unsigned int>(header.words.element[2]) >> shift;
+    const unsigned int third = static_cast<unsigned int>(header.words.element[3]) >> shift;
+    const bool upper = block % 8 >= 4;
+    const unsigned int scale = upper ? (third & 0x0fu) | (first >> 2 & 0x30u) : first & 0x3fu;
+    const unsigned int min = upper ? (third >> 4 & 0x0fu) | (second >> 2 & 0x30u) : second & 0x3fu;
+    const float factor = half_bits(both & 0xffffu) * static_cast<float>(scale);
+    return {{factor, factor}, half_bits(both >> 16) * static_cast<float>(min)};
+  }
+};
+
+template <>
+struct Packed<int4_g128> : PackedNibbles<128, 4 * kUnitStep + 4 * kPackedRows, 0> {
+  static constexpr bool kHasMin = true;
+  struct Header {
+    unsigned int word;  // a half, then the zero point
+  };
+  static __device__ __forceinline__ void load_header(Header& header, const unsigned char* group, int lane, int block) {
+    header.word = read_as<unsigned int>(headers(group, block) + lane * 4);
+  }
+  static __device__ __forceinline__ BlockScales scales(const Header& header, int /*block*/) {
+    const float scale = half_bits(header.word & 0xffffu);
+    return {{scale, scale}, scale * static_cast<float>(header.word >> 16)};
+  }
+};
+
+template <>
+struct Packed<q6_k> {
+  static constexpr int kColumns = 256;
+  static constexpr int kChunkBytes = 13 * kUnitStep + 2 * kPackedRows;
+  static constexpr int kTailBytes = 0;
+  static constexpr int kScales = 2;
+  static constexpr bool kHasMin = false;
+  static constexpr int kHeaderBlocks = 8;
+  struct Values {
+    Words4 low;   // as four-bit values
+    Words2 high;  // byte i has the upper two bits of values i, 8 + i, 16 + i and 24 + i
+  };
+  struct Header {
+    Words4 scales;
+    float scale;
+  };
+  static __device__ __forceinline__ void load(Values& values, const unsigned char* group, int lane, int block) {
+    const unsigned char* chunk = group + block / 8 * kChunkBytes;
+    const int inside = block % 8;
+    values.low = load_vector<4>(reinterpret_cast<const int*>(chunk + inside * kUnitStep + lane * 16));
+    values.high = load_vector<2>(
+        reinterpret_cast<const int*>(chunk + (8 + inside / 2) * kUnitStep + lane * 16 + inside % 2 * 8));
+  }
+  static __device__ __forceinline__ void unpack(int (&words)[8], const Values& values) {
+    unpack_nibbles<0>(words, values.low);
+#pragma unroll
+    for (int i = 0; i < 8; ++i) {
+      const unsigned int high = static_cast<unsigned int>(values.high.element[i % 2]) >> (i / 2 * 2) & 0x03030303u;
+      // 0x60 + q stays within its byte; with the upper bit turned it is q - 32.
+      words[i] = static_cast<int>(((static_cast<unsigned int>(words[i]) | high << 4) + 0x60606060u) ^ 0x80808080u);
+    }
+  }
+  static __device__ __forceinline__ void load_header(Header& header, const unsigned char* group, int lane, int block) {
+    const unsigned char* chunk = group + block / 8 * kChunkBytes;
+    header.scales = load_vector<4>(reinterpret_cast<const int*>(chunk + 12 * kUnitStep + lane * 16));
+    header.scale = half_bits(read_as<unsigned short>(chunk + 13 * kUnitStep + lane * 2));
+  }
+  static __device__ __forceinline__ BlockScales scales(const Header& header, int block) {
+    // Chosen by comparisons: an index known only at run time would put the words into local memory.
+    const int* words = header.scales.element;
+    const int lower = block % 4 < 2 ? words[0] : words[1];
+    const int upper = block % 4 < 2 ? words[2] : words[3];
+    const int word = (block % 8 < 4 ? lower : upper) >> (block % 2 * 16);
+    const float first = static_cast<float>(static_cast<signed char>(word));
+    const float second = static_cast<float>(static_cast<signed char>(word >> 8));
+    return {{header.scale * first, header.scale * second}, 0.0f};
+  }
+};
+
+// Bytes of a group of rows with so many columns, of which there are whole chunks.
+template <typename FORMAT>
+__device__ __forceinline__ long long packed_group_bytes(int columns) {
+  using Form = Packed<FORMAT>;
+  return static_cast<long long>((columns + Form::kColumns - 1) / Form::kColumns) * Form::kChunkBytes + Form::kTailBytes;
+}
+
+// The scale of a row that has one for all its values; 1 for all others. `group_bytes` as above.
+template <typename FORMAT>
+__device__ __forceinline__ float row_scale(const unsigned char* group, long long group_bytes, int lane) {
+  if constexpr (Packed<FORMAT>::kScales == 0) {
+    return read_as<float>(group + group_bytes - Packed<FORMAT>::kTailBytes + lane * 4);
+  } else {
+    return 1.0f;
+  }
+}
+
+#ifdef PASCALINE_REFERENCE
+
+// The sum of value i of a block times `other(i)` in float64; without a row's scale.
+template <typename FORMAT, typename Other>
+__device__ double block_product(const unsigned char* group, int lane, int block, Other other) {
+  using Form = Packed<FORMAT>;
+  typename Form::Values values;
+  typename Form::Header header;
+  Form::load(values, group, lane, block);
+  Form::load_header(header, group, lane, block);
+  const BlockScales scales = Form::scales(header, block);
+  int words[8];
+  Form::unpack(words, values);
+  double sum = 0.0;
+  for (int i = 0; i < 32; ++i) {
+    const int q = static_cast<signed char>(words[i / 4] >> (i % 4 * 8));
+    const double value = static_cast<double>(scales.scale[Form::kScales == 2 ? i / 16 : 0]) * q - scales.min;
+    sum += value * static_cast<double>(other(i));
+  }
+  return sum;
+}
+
+#endif

@@ -1,0 +1,520 @@
+// C[M,N] = epilogue(A[M,K] · B[N,K]ᵀ) of quantized operands: int8 activations and a weight in a format of matrices, by
+// dp4a. Integers are summed exactly within a block of 32 values (16 for q6_k; a whole row for int8_row) and folded into
+// float32 sums with the scales of both.
+//
+// A[M,K] is int8, row-major; the value of an element is scales_a · q, with a scale for each row and block of 32 columns,
+// scales_a[K / 32, M], or with int8_row a scale for each row, scales_a[M]. B is packed (common/formats.cuh).
+// Epilogues as in matmul. FLOPs: 2·M·N·K. Bytes: A, B, scales and C.
+// Requires: buffers aligned to 16 bytes; K a multiple of BLOCK_K and of the columns that the format has together. C may
+// be the residual, element for element. With SPLITS > 1: `workspace` of SPLITS tiles of words a tile, and `counters` of
+// one int a tile, zero before the first launch (each launch leaves them zero).
+// Launch: grid (ceil(M / BLOCK_M) · ceil(N / BLOCK_N), SPLITS), block (BLOCK_M / THREAD_M) · (BLOCK_N / THREAD_N).
+//
+// A block computes a tile of BLOCK_M x BLOCK_N. Slices of BLOCK_K of A and B are staged in shared memory in units of 16
+// bytes, units of neighbouring rows side by side, so that the threads of a warp read different banks or the same word. A
+// thread holds a block of 32 values of each of its rows of A, and takes its columns of B in turn: the integer sum of a
+// row and a column lives for eight instructions only, which is what leaves registers for the float32 sums.
+
+#include "common/dot4.cuh"
+#include "common/epilogue.cuh"
+#include "common/formats.cuh"
+#include "common/split.cuh"
+#include "common/tile_sums.cuh"
+#include "common/tiles.cuh"
+#include "common/types.cuh"
+#include "common/vector.cuh"
+
+#ifndef BLOCK_M
+#define BLOCK_M 64  // rows of C a block computes
+#endif
+#ifndef BLOCK_N
+#define BLOCK_N 64  // columns of C a block computes
+#endif
+#ifndef BLOCK_K
+#define BLOCK_K 64  // depth of a slice held in shared memory
+#endif
+#ifndef THREAD_M
+#define THREAD_M 4  // rows of C a thread computes
+#endif
+#ifndef THREAD_N
+#define THREAD_N 8  // columns of C a thread computes
+#endif
+#ifndef LANES_N
+#define LANES_N 8  // threads of a warp side by side along N; the other 32 / LANES_N lie along M
+#endif
+#ifndef LANE_PAIRS
+#define LANE_PAIRS 1  // 1: neighbouring lanes lie in two rows of C
+#endif
+#ifndef STAGES
+#define STAGES 2  // 2: the next slice is stored to a second buffer while this one is used
+#endif
+#ifndef UNPACK_LATE
+#define UNPACK_LATE 0  // 1: values of four bits stay packed in shared memory; 0: they are unpacked on the way there
+#endif
+#ifndef UNROLL
+#define UNROLL 1  // blocks of a slice whose code follows one another
+#endif
+#ifndef SPLIT_K
+#define SPLIT_K 0  // blocks that share the depth of one tile; 0: as many as are resident at once
+#endif
+#ifndef SPLITS
+#define SPLITS 1  // SPLIT_K, or the number that it leaves open
+#endif
+#ifndef GROUP_M
+#define GROUP_M 8  // tiles along M that are computed before the next tile along N, to share B in the L2 cache
+#endif
+#ifndef MIN_BLOCKS
+#define MIN_BLOCKS 2  // resident blocks an SM asked of the compiler; 0: no launch bounds
+#endif
+#ifndef COLUMNS_ALIGNED
+#define COLUMNS_ALIGNED 0  // 1: N is a multiple of 4
+#endif
+#ifndef FINISH
+#define FINISH 0  // the epilogue, by its number in common/epilogue.cuh
+#endif
+#ifndef STORAGE
+#define STORAGE float32  // element type of C and the residual
+#endif
+#ifndef WEIGHT
+#define WEIGHT q8_0  // format of B
+#endif
+
+namespace {
+
+constexpr int kBlockM = BLOCK_M;
+constexpr int kBlockN = BLOCK_N;
+constexpr int kBlockK = BLOCK_K;
+constexpr int kThreadM = THREAD_M;
+constexpr int kThreadN = THREAD_N;
+constexpr int kLanesN = LANES_N;
+constexpr int kLanesM = 32 / kLanesN;
+constexpr bool kLanePairs = LANE_PAIRS != 0;
+constexpr int kStages = STAGES;
+constexpr int kUnroll = UNROLL;
+constexpr int kSplits = SPLITS;
+constexpr int kGroupM = GROUP_M;
+constexpr bool kColumnsAligned = COLUMNS_ALIGNED != 0;
+constexpr int kFinish = FINISH;
+
+using Form = Packed<WEIGHT>;
+constexpr bool kRowScales = Form::kScales == 0;  // integers are summed along whole rows
+constexpr bool kPacked = UNPACK_LATE != 0;
+
+constexpr int kThreads = (kBlockM / kThreadM) * (kBlockN / kThreadN);
+constexpr int kWarpsN = kBlockN / (kLanesN * kThreadN);
+constexpr int kChunk = kThreadN < 4 ? kThreadN : 4;  // neighbouring columns of a thread
+constexpr int kChunksN = kThreadN / kChunk;
+constexpr int kBlocks = kBlockK / 32;                  // of a slice
+constexpr int kFoldWords = Form::kScales == 1 ? 8 : 4;  // of a row that are summed as integers, where blocks have scales
+constexpr int kFolds = kBlockK / (4 * kFoldWords);
+
+// Units of 16 bytes of a slice in shared memory: those of the same depth side by side. Columns lie in CHUNK runs, each
+// a little behind a multiple of eight units, so that writing neighbouring columns meets different banks, too.
+constexpr int kRunN = kBlockN / kChunk + 2;
+constexpr int kUnitsM = kBlockM + 2;
+constexpr int kUnitsN = kChunk * kRunN;
+constexpr int kDepthsB = kPacked ? kBlocks : 2 * kBlocks;
+
+static_assert(32 % kLanesN == 0 && (!kLanePairs || kLanesM % 2 == 0), "a warp has 32 lanes");
+static_assert(kBlockM % (kLanesM * kThreadM) == 0 && kBlockN % (kLanesN * kThreadN) == 0, "warps tile the block");
+static_assert(kBlockN % kPackedRows == 0, "a tile has whole groups of packed rows");
+static_assert(kThreadN % kChunk == 0, "chunks tile a thread's columns");
+static_assert(kStages == 1 || kStages == 2, "one or two shared buffers");
+static_assert(kBlockK % 32 == 0 && kFolds % kUnroll == 0, "unrolled steps tile a slice");
+static_assert(kSplits >= 1 && kGroupM >= 1 && (SPLIT_K == 0 || SPLIT_K == kSplits), "counts");
+static_assert(!kPacked || kFoldWords == 8, "only values of four bits stay packed");
+static_assert(!Epilogue<kFinish>::kHalves || kThreadN % 2 == 0, "a thread holds gate and factor");
+
+template <bool INTEGER>
+struct SumType {
+  using Type = float;
+};
+template <>
+struct SumType<true> {
+  using Type = int;
+};
+using Total = SumType<kRowScales>::Type;
+using Sums = TileSums<Total, kThreads, kThreadM * kChunksN, kChunk>;
+
+using Tile = TileOf<kBlockM, kBlockN, kGroupM>;
+
+// Where a thread's values lie in the block's tile.
+struct Place {
+  int row;     // of its first value
+  int column;  // of its first value
+  __device__ __forceinline__ Place() {
+    const int warp = static_cast<int>(threadIdx.x) / 32;
+    const int lane = static_cast<int>(threadIdx.x) % 32;
+    const int lane_m = kLanePairs ? lane / (2 * kLanesN) * 2 + lane % 2 : lane / kLanesN;
+    const int lane_n = kLanePairs ? lane / 2 % kLanesN : lane % kLanesN;
+    row = warp / kWarpsN * (kLanesM * kThreadM) + lane_m;
+    column = warp % kWarpsN * (kLanesN * kThreadN) + lane_n * kChunk;
+  }
+  __device__ __forceinline__ int row_of(int i) const { return row + i * kLanesM; }
+  __device__ __forceinline__ int column_of(int j) const {
+    return column + j / kChunk * (kLanesN * kChunk) + j % kChunk;
+  }
+};
+
+// Place of a column's unit among those of a depth.
+__device__ __forceinline__ int unit_of_column(int column) { return column % kChunk * kRunN + column / kChunk; }
+
+struct ScalePair {
+  float first;
+  float second;
+};
+
+// A slice of both operands in shared memory.
+struct Stage {
+  Words4 a[2 * kBlocks][kUnitsM];
+  Words4 b[kDepthsB][kUnitsN];
+  // Of a row and block of A: the scale, and its product with the sum of the integers, which a minimum is multiplied by.
+  ScalePair scales_a[kRowScales ? 1 : kBlocks][kRowScales ? 1 : kBlockM];
+  // Of a column and block of B: the scale, and the minimum or the scale of the upper 16 values.
+  ScalePair scales_b[kRowScales ? 1 : kBlocks][kRowScales ? 1 : kUnitsN];
+};
+
+// A thread's share of the blocks of A's slices, of 32 values each.
+struct OperandA {
+  static constexpr int kItems = kBlockM * kBlocks;
+  static constexpr int kLoads = (kItems + kThreads - 1) / kThreads;
+  const signed char* source[kLoads];
+  const float* scale_source[kLoads];
+  Words4 units[kLoads][2];
+  float scale[kLoads];
+  int scale_step;
+
+  static __device__ __forceinline__ int item(int load) { return static_cast<int>(threadIdx.x) + load * kThreads; }
+  static __device__ __forceinline__ bool has(int load) { return kItems % kThreads == 0 || item(load) < kItems; }
+  static __device__ __forceinline__ int block_of(int load) { return item(load) % kBlocks; }
+  static __device__ __forceinline__ int row_of(int load) { return item(load) / kBlocks; }
+
+  __device__ __forceinline__ OperandA(const signed char* a, const float* scales, int first_row, int m, int first_k,
+                                      int k) {
+    scale_step = kBlocks * m;
+#pragma unroll
+    for (int i = 0; i < kLoads; ++i) {
+      const int wanted = first_row + row_of(i);
+      const int row = wanted < m ? wanted : m - 1;
+      source[i] = a + static_cast<long long>(row) * k + first_k + block_of(i) * 32;
+      scale_source[i] = scales + static_cast<long long>(first_k / 32 + block_of(i)) * m + row;
+    }
+  }
+  __device__ __forceinline__ void load_next() {
+#pragma unroll
+    for (int i = 0; i < kLoads; ++i) {
+      if (has(i)) {
+        units[i][0] = load_vector<4>(reinterpret_cast<const int*>(source[i]));
+        units[i][1] = load_vector<4>(reinterpret_cast<const int*>(source[i] + 16));
+        source[i] += kBlockK;
+        if constexpr (!kRowScales) {
+          scale[i] = *scale_source[i];
+          scale_source[i] += scale_step;
+        }
+      }
+    }
+  }
+  __device__ __forceinline__ void store(Stage& stage) const {
+#pragma unroll
+    for (int i = 0; i < kLoads; ++i) {
+      if (has(i)) {
+        const int block = block_of(i);
+        const int row = row_of(i);
+        stage.a[2 * block][row] = units[i][0];
+        stage.a[2 * block + 1][row] = units[i][1];
+        if constexpr (!kRowScales) {
+          int sum = 0;
+          if constexpr (Form::kHasMin) {
+#pragma unroll
+            for (int w = 0; w < 8; ++w) {
+              sum = dot4(units[i][w / 4].element[w % 4], 0x01010101, sum);
+            }
+          }
+          stage.scales_a[block][row] = {scale[i], -scale[i] * static_cast<float>(sum)};
+        }
+      }
+    }
+  }
+};
+
+// The same of B's.
+struct OperandB {
+  static constexpr int kItems = kBlockN * kBlocks;
+  static constexpr int kLoads = (kItems + kThreads - 1) / kThreads;
+  const unsigned char* group[kLoads];
+  int next_block[kLoads];
+  Form::Values values[kLoads];
+  Form::Header header[kLoads];
+
+  static __device__ __forceinline__ int item(int load) { return static_cast<int>(threadIdx.x) + load * kThreads; }
+  static __device__ __forceinline__ bool has(int load) { return kItems % kThreads == 0 || item(load) < kItems; }
+  static __device__ __forceinline__ int block_of(int load) { return item(load) / kBlockN; }
+  static __device__ __forceinline__ int column_of(int load) { return item(load) % kBlockN; }
+  static __device__ __forceinline__ int lane_of(int load) { return column_of(load) % kPackedRows; }
+
+  __device__ __forceinline__ OperandB(const unsigned char* b, int first_column, int n, int first_k, int k) {
+    const long long group_bytes = packed_group_bytes<WEIGHT>(k);
+    const int last_group = (n - 1) / kPackedRows;
+#pragma unroll
+    for (int i = 0; i < kLoads; ++i) {
+      const int wanted = (first_column + column_of(i)) / kPackedRows;
+      group[i] = b + (wanted < last_group ? wanted : last_group) * group_bytes;
+      next_block[i] = first_k / 32 + block_of(i);
+      if (has(i)) {
+        Form::load_header(header[i], group[i], lane_of(i), next_block[i]);
+      }
+    }
+  }
+  __device__ __forceinline__ void load_next() {
+#pragma unroll
+    for (int i = 0; i < kLoads; ++i) {
+      if (has(i)) {
+        Form::load(values[i], group[i], lane_of(i), next_block[i]);
+        if (next_block[i] % Form::kHeaderBlocks < kBlocks) {
+          Form::load_header(header[i], group[i], lane_of(i), next_block[i]);
+        }
+      }
+      next_block[i] += kBlocks;
+    }
+  }
+  __device__ __forceinline__ void store(Stage& stage) const {
+#pragma unroll
+    for (int i = 0; i < kLoads; ++i) {
+      if (has(i)) {
+        const int block = block_of(i);
+        const int unit = unit_of_column(column_of(i));
+        store_values<kPacked>(stage, values[i], block, unit);
+        if constexpr (!kRowScales) {
+          const BlockScales scales = Form::scales(header[i], next_block[i] - kBlocks);
+          stage.scales_b[block][unit] = {scales.scale[0], Form::kHasMin ? scales.min : scales.scale[1]};
+        }
+      }
+    }
+  }
+  template <bool PACKED, typename Values>
+  static __device__ __forceinline__ void store_values(Stage& stage, const Values& from, int block, int unit) {
+    if constexpr (PACKED) {
+      stage.b[block][unit] = from.unit;
+    } else {
+      int words[8];
+      Form::unpack(words, from);
+      stage.b[2 * block][unit] = {{words[0], words[1], words[2], words[3]}};
+      stage.b[2 * block + 1][unit] = {{words[4], words[5], words[6], words[7]}};
+    }
+  }
+};
+
+// The words of a column that are folded together.
+template <bool PACKED, typename Format>
+__device__ __forceinline__ void load_fold(int (&words)[kFoldWords], const Stage& stage, int unit, int fold) {
+  if constexpr (PACKED) {
+    Format::unpack(words, typename Format::Values{stage.b[fold][unit]});
+  } else {
+#pragma unroll
+    for (int h = 0; h < kFoldWords / 4; ++h) {
+      const Words4 loaded = stage.b[fold * (kFoldWords / 4) + h][unit];
+#pragma unroll
+      for (int w = 0; w < 4; ++w) {
+        words[4 * h + w] = loaded.element[w];
+      }
+    }
+  }
+}
+
+// What a column's integer sums are folded with.
+struct ColumnScales {
+  float scale;
+  float offset;  // kFloatOffset times the scale: exact, as scales have few bits
+  float min;
+};
+
+__device__ __forceinline__ void add_fold(int& total, const int (&a)[kFoldWords], const int (&b)[kFoldWords],
+                                         ScalePair /*of_row*/, ColumnScales /*of_column*/) {
+#pragma unroll
+  for (int w = 0; w < kFoldWords; ++w) {
+    total = dot4(a[w], b[w], total);
+  }
+}
+
+__device__ __forceinline__ void add_fold(float& total, const int (&a)[kFoldWords], const int (&b)[kFoldWords],
+                                         ScalePair of_row, ColumnScales of_column) {
+  int dot = kFloatBits;
+#pragma unroll
+  for (int w = 0; w < kFoldWords; ++w) {
+    dot = dot4(a[w], b[w], dot);
+  }
+  total = fmaf(fmaf(__int_as_float(dot), of_column.scale, of_column.offset), of_row.first, total);
+  if constexpr (Form::kHasMin) {
+    total = fmaf(of_column.min, of_row.second, total);
+  }
+}
+
+// Adds a fold of all columns and rows of the thread.
+__device__ __forceinline__ void multiply_fold(Total (&sum)[kThreadM * kChunksN][kChunk], const Stage& stage, Place place,
+                                              int fold) {
+  int a[kThreadM][kFoldWords];
+  ScalePair scales_a[kThreadM];
+#pragma unroll
+  for (int i = 0; i < kThreadM; ++i) {
+#pragma unroll
+    for (int h = 0; h < kFoldWords / 4; ++h) {
+      const Words4 loaded = stage.a[fold * (kFoldWords / 4) + h][place.row_of(i)];
+#pragma unroll
+      for (int w = 0; w < 4; ++w) {
+        a[i][4 * h + w] = loaded.element[w];
+      }
+    }
+    if constexpr (!kRowScales) {
+      scales_a[i] = stage.scales_a[fold * kFoldWords / 8][place.row_of(i)];
+    }
+  }
+#pragma unroll
+  for (int j = 0; j < kThreadN; ++j) {
+    const int unit = unit_of_column(place.column) + j % kChunk * kRunN + j / kChunk * kLanesN;
+    int b[kFoldWords];
+    load_fold<kPacked, Form>(b, stage, unit, fold);
+    ColumnScales scales_b{};
+    if constexpr (!kRowScales) {
+      const ScalePair loaded = stage.scales_b[fold * kFoldWords / 8][unit];
+      const float scale = Form::kScales == 2 && fold % 2 == 1 ? loaded.second : loaded.first;
+      scales_b = {scale, -kFloatOffset * scale, loaded.second};
+    }
+#pragma unroll
+    for (int i = 0; i < kThreadM; ++i) {
+      add_fold(sum[i * kChunksN + j / kChunk][j % kChunk], a[i], b, scales_a[i], scales_b);
+    }
+  }
+}
+
+// The sums of a tile over the depths [begin, end).
+__device__ __forceinline__ void multiply_tile(Total (&sum)[kThreadM * kChunksN][kChunk], Stage* stages,
+                                              const signed char* a, const float* scales, const unsigned char* b,
+                                              Tile tile, Place place, int begin, int end, int m, int n, int k) {
+  OperandA operand_a(a, scales, tile.first_row, m, begin, k);
+  OperandB operand_b(b, tile.first_column, n, begin, k);
+  operand_a.load_next();
+  operand_b.load_next();
+  operand_a.store(stages[0]);
+  operand_b.store(stages[0]);
+  __syncthreads();
+  int stage = 0;
+#pragma unroll 1
+  for (int left = (end - begin) / kBlockK - 1; left >= 0; --left) {
+    if (left > 0) {
+      operand_a.load_next();
+      operand_b.load_next();
+    }
+#pragma unroll kUnroll
+    for (int fold = 0; fold < kFolds; ++fold) {
+      multiply_fold(sum, stages[stage], place, fold);
+    }
+    if (left > 0) {
+      if constexpr (kStages == 1) {
+        __syncthreads();
+      }
+      operand_a.store(stages[stage ^ (kStages - 1)]);
+      operand_b.store(stages[stage ^ (kStages - 1)]);
+      __syncthreads();
+      stage ^= kStages - 1;
+    }
+  }
+}
+
+// What the epilogue of a chunk takes: the scales of rows and columns that whole rows have.
+struct Finisher {
+  STORAGE* c;
+  const float* bias;
+  const STORAGE* residual;
+  const float* scales_a;
+  const unsigned char* b;
+  Tile tile;
+  Place place;
+  int m;
+  int n;
+  int k;
+
+  __device__ __forceinline__ void operator()(int chunk, const Total (&total)[kChunk]) const {
+    const int row = tile.first_row + place.row_of(chunk / kChunksN);
+    if (row < m) {
+      const int column = tile.first_column + place.column_of(chunk % kChunksN * kChunk);
+      float values[kChunk];
+#pragma unroll
+      for (int j = 0; j < kChunk; ++j) {
+        values[j] = static_cast<float>(total[j]);
+        if constexpr (kRowScales) {
+          const int at = column + j < n ? column + j : n - 1;
+          const long long group_bytes = packed_group_bytes<WEIGHT>(k);
+          values[j] *= scales_a[row] * row_scale<WEIGHT>(b + at / kPackedRows * group_bytes, group_bytes,
+                                                         at % kPackedRows);
+        }
+      }
+      store_finished<kFinish, kColumnsAligned && kChunk == 4, kChunk>(c, values, bias, residual, row, column, n);
+    }
+  }
+};
+
+}  // namespace
+
+#if MIN_BLOCKS > 0
+#define MATMUL_Q_BOUNDS __launch_bounds__(kThreads, MIN_BLOCKS)
+#else
+#define MATMUL_Q_BOUNDS
+#endif
+
+extern "C" __global__ void MATMUL_Q_BOUNDS matmul_q(const signed char* __restrict__ a,
+                                                    const float* __restrict__ scales_a,
+                                                    const unsigned char* __restrict__ b,
+                                                    const float* __restrict__ bias, const STORAGE* residual, STORAGE* c,
+                                                    float* workspace, int* counters, int m, int n, int k) {
+  __shared__ __align__(16) Stage stages[kStages];
+  const Place place;
+  const int index = static_cast<int>(blockIdx.x);
+  const Tile tile(index, m, n);
+  const int depth = (k / kBlockK + kSplits - 1) / kSplits * kBlockK;
+  const int begin = static_cast<int>(blockIdx.y) * depth;
+  const int end = k - begin < depth ? k : begin + depth;
+  Total sum[kThreadM * kChunksN][kChunk] = {};
+  if (begin < end) {
+    multiply_tile(sum, stages, a, scales_a, b, tile, place, begin, end, m, n, k);
+  }
+  const Finisher store{c, bias, residual, scales_a, b, tile, place, m, n, k};
+  if constexpr (kSplits == 2) {
+    Sums::reduce_pair(sum, workspace + index * Sums::kTile, counters + index, store);
+  } else if constexpr (kSplits > 2) {
+    Sums::reduce_parts(sum, workspace, counters, SplitParts<kSplits>{index}, store);
+  } else {
+#pragma unroll
+    for (int chunk = 0; chunk < kThreadM * kChunksN; ++chunk) {
+      store(chunk, sum[chunk]);
+    }
+  }
+}
+
+#ifdef PASCALINE_REFERENCE
+
+// The same in float64 of exactly these operands, one thread an element of the product.
+// Launch: grid (ceil(N / 32), M), block 32.
+extern "C" __global__ void matmul_q_reference(const signed char* __restrict__ a, const float* __restrict__ scales_a,
+                                              const unsigned char* __restrict__ b, const float* __restrict__ bias,
+                                              const STORAGE* residual, double* c, float* workspace, int* counters,
+                                              int m, int n, int k) {
+  const int row = static_cast<int>(blockIdx.y);
+  const int column = static_cast<int>(blockIdx.x) * 32 + static_cast<int>(threadIdx.x);
+  const long long group_bytes = packed_group_bytes<WEIGHT>(k);
+  const unsigned char* group = b + blockIdx.x * group_bytes;
+  double sum = 0.0;
+  for (int block = 0; block < k / 32; ++block) {
+    const double scale = kRowScales ? 1.0f : scales_a[static_cast<long long>(block) * m + row];
+    sum += scale * block_product<WEIGHT>(group, static_cast<int>(threadIdx.x), block,
+                                         [&](int i) { return a[static_cast<long long>(row) * k + block * 32 + i]; });
+  }
+  if constexpr (kRowScales) {
+    sum *= static_cast<double>(scales_a[row]) * row_scale<WEIGHT>(group, group_bytes, static_cast<int>(threadIdx.x));
+  }
+  const double gate = __shfl_sync(0xffffffffu, sum, static_cast<int>(threadIdx.x) & ~1);
+  if (column < n) {
+    store_finished<kFinish>(c, sum, gate, bias, residual, static_cast<long long>(row) * n + column, column);
+  }
+}
+
+#endif

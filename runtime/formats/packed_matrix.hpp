@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "core/problem.hpp"
+#include "core/space/space.hpp"
+#include "runtime/formats/block_format.hpp"
+
+namespace pascaline {
+
+// A matrix in a format of matrices is held in one of two forms (docs/formats.md). In a file each row lies by itself, in
+// blocks. In memory it is packed for wide loads: 32 rows side by side, 16 bytes of each in turn, so that 32 neighbouring
+// threads read 512 bytes together. Packing moves bits and loses none.
+
+/// Bytes of a row in a file, its last block filled up. Throws Error if the type is no format of matrices.
+[[nodiscard]] std::size_t file_row_bytes(ElementType format, std::int64_t columns);
+
+/// Quantizes a row; where the last block is longer than the row, as if zeros followed. `row` has `file_row_bytes`.
+/// Stops at the first block that cannot be held.
+[[nodiscard]] std::optional<UnfitBlock> quantize_row(ElementType format, std::span<const float> values,
+                                                     std::span<std::byte> row);
+
+/// The row's values, as many as `values` holds, as docs/formats.md defines them.
+void dequantize_row(ElementType format, std::span<const std::byte> row, std::span<float> values);
+
+/// Writes a row to place `index`, from 0 to 31, of a packed group of 32 rows; `group` has
+/// `layout_of(format).group_bytes(columns)` bytes, of which those of no row should be zeros before.
+void pack_row(ElementType format, std::span<const std::byte> row, std::int64_t columns, std::int64_t index,
+              std::span<std::byte> group);
+
+/// The inverse of `pack_row`.
+void unpack_row(ElementType format, std::span<const std::byte> group, std::int64_t columns, std::int64_t index,
+                std::span<std::byte> row);
+
+/// Values of a packed matrix [rows, columns], row by row, or of elements by themselves.
+[[nodiscard]] std::vector<double> widen_matrix(ElementType type, std::span<const std::byte> bytes, std::int64_t rows,
+                                               std::int64_t columns);
+
+/// A packed matrix [rows, columns] of random integers and random scales, by which values are from about `low` to `high`;
+/// of elements by themselves, what `draw_elements` gives. The same `seed` gives the same bytes on every machine.
+[[nodiscard]] std::vector<std::byte> draw_matrix(ElementType type, std::int64_t rows, std::int64_t columns, Fill fill,
+                                                 double low, double high, std::uint64_t seed);
+
+}  // namespace pascaline
