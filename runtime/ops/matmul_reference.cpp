@@ -3,6 +3,7 @@
 #include <numbers>
 
 #include "core/util/parallel.hpp"
+#include "runtime/formats/int8_activations.hpp"
 #include "runtime/ops/reference.hpp"
 
 namespace pascaline {
@@ -82,6 +83,28 @@ void reference_matmul_q(const Problem& problem, std::span<const std::vector<doub
   std::vector<std::vector<double>> operands{inputs[0], inputs[2], inputs[3], inputs[4]};
   for (std::size_t i = 0; i < m * k; ++i) {
     operands[0][i] *= scales[i % k / block * m + i / k];
+  }
+  reference_matmul_nt(problem, operands, outputs);
+}
+
+// The same of activations that are rounded to int8 first, as the weight's format asks for.
+void reference_matvec_q(const Problem& problem, std::span<const std::vector<double>> inputs,
+                        std::span<std::vector<double>> outputs) {
+  const auto m = static_cast<std::size_t>(problem.dimension("M"));
+  const auto k = static_cast<std::size_t>(problem.dimension("K"));
+  const std::size_t block = problem.type("WEIGHT") == ElementType::int8_row ? k : kActivationBlock;
+  std::vector<std::vector<double>> operands(inputs.begin(), inputs.end());
+  std::vector<float> values;
+  std::vector<std::int8_t> rounded(k);
+  for (std::size_t row = 0; row < m; ++row) {
+    for (std::size_t first = 0; first < k; first += block) {
+      const auto begin = operands[0].begin() + static_cast<std::ptrdiff_t>(row * k + first);
+      values.assign(begin, begin + static_cast<std::ptrdiff_t>(std::min(block, k - first)));
+      const Int8Scale scale = int8_scale(values);
+      round_to_int8(values, scale.inverse, rounded.data());
+      std::transform(rounded.begin(), rounded.begin() + std::ssize(values), begin,
+                     [&](std::int8_t q) { return static_cast<double>(scale.scale) * q; });
+    }
   }
   reference_matmul_nt(problem, operands, outputs);
 }

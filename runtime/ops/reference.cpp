@@ -9,12 +9,12 @@ namespace pascaline {
 // Each in a file NAME_reference.cpp of its own.
 using ReferenceFunction = std::remove_pointer_t<HostReference>;
 ReferenceFunction reference_advance, reference_attention_decode, reference_attention_prefill, reference_elementwise,
-    reference_gather, reference_layernorm, reference_matmul_nt, reference_matmul_q, reference_position_embedding, reference_qk_norm_rope,
+    reference_gather, reference_layernorm, reference_matmul_nt, reference_matmul_q, reference_matvec_q, reference_quantize, reference_position_embedding, reference_qk_norm_rope,
     reference_rmsnorm, reference_rope_vision, reference_sample, reference_softmax, reference_transpose;
 
 namespace {
 
-constexpr std::array<std::pair<std::string_view, HostReference>, 15> kReferences{{
+constexpr std::array<std::pair<std::string_view, HostReference>, 17> kReferences{{
     {"advance", reference_advance},
     {"attention_decode", reference_attention_decode},
     {"attention_prefill", reference_attention_prefill},
@@ -23,8 +23,10 @@ constexpr std::array<std::pair<std::string_view, HostReference>, 15> kReferences
     {"layernorm", reference_layernorm},
     {"matmul_nt", reference_matmul_nt},
     {"matmul_q", reference_matmul_q},
+    {"matvec_q", reference_matvec_q},
     {"position_embedding", reference_position_embedding},
     {"qk_norm_rope", reference_qk_norm_rope},
+    {"quantize", reference_quantize},
     {"rmsnorm", reference_rmsnorm},
     {"rope_vision", reference_rope_vision},
     {"sample", reference_sample},

@@ -22,11 +22,15 @@ Sizes matmul(RaggedShapes& draw) {
 
 // Whole blocks of every format half of the time; else whole blocks of some.
 Sizes matmul_q(RaggedShapes& draw) {
-  return {{"M", draw.size(150)}, {"N", draw.size(150)}, {"K", draw.pick({64, 192, 256, 256, 512, 768}) }, {"EPILOGUE", draw.below(7)}};
+  return {{"M", draw.size(150)}, {"N", draw.size(150)}, {"K", draw.pick({64, 192, 256, 256, 512, 768})}, {"EPILOGUE", draw.below(7)}};
 }
 
 Sizes matvec(RaggedShapes& draw) {
   return {{"M", 1 + draw.below(8)}, {"N", draw.size(150)}, {"K", draw.size(1100)}, {"EPILOGUE", draw.below(7)}};
+}
+
+Sizes quantize(RaggedShapes& draw) {
+  return {{"ROWS", draw.size(40)}, {"WIDTH", draw.size(2048)}, {"COLUMNS", draw.pick({2048, 2080, 2304})}, {"BY_ROW", draw.below(2)}};
 }
 
 Sizes attention(RaggedShapes& draw, std::int64_t& q_row, std::int64_t& kv_row) {
@@ -123,8 +127,10 @@ const std::map<std::string, Draw>& draws() {
                                                  {"matmul", matmul},
                                                  {"matmul_q", matmul_q},
                                                  {"matvec", matvec},
+                                                 {"matvec_q", matvec},
                                                  {"position_embedding", position_embedding},
                                                  {"qk_norm_rope", qk_norm_rope},
+                                                 {"quantize", quantize},
                                                  {"rmsnorm", norm},
                                                  {"rope_vision", rope_vision},
                                                  {"sample", sample},

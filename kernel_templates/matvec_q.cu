@@ -1,0 +1,453 @@
+// C[M,N] = epilogue(q(A)[M,K] · B[N,K]ᵀ) for M = 1 … 8, with a weight in a format of matrices: what a decoding step does
+// with a quantized linear layer. q(A) are the activations rounded to int8 with a scale for each row and block of 32
+// columns (int8_row: for each row), as the kernel `quantize` gives them; each block of threads does that by itself, so
+// that no other launch is needed.
+//
+// A[M,K] is row-major; B is packed (common/formats.cuh), its rows filled up to whole blocks. Epilogues as in matmul.
+// FLOPs: 2·M·N·K. Bytes: A, B and C.
+// Requires: buffers aligned to 16 bytes; M, N, K >= 1. C may be the residual, element for element. With SPLIT_K > 1:
+// `workspace` of SPLIT_K floats an element of C (rows of B rounded up to whole blocks), and `counters` of one int a block
+// of rows, zero before the first launch (each launch leaves them zero).
+// Launch: grid (ceil(N / (32 · WARPS / WARPS_K)), SPLIT_K), block 32 · WARPS.
+//
+// A lane has a row of B, so that nothing is exchanged between lanes, and a warp reads 512 bytes at once; the activations
+// lie in shared memory, where all lanes read the same word. WARPS_K warps and SPLIT_K blocks share the depth of a row.
+
+#include "common/dot4.cuh"
+#include "common/epilogue.cuh"
+#include "common/formats.cuh"
+#include "common/quantize.cuh"
+#include "common/row.cuh"
+#include "common/split.cuh"
+#include "common/types.cuh"
+#include "common/vector.cuh"
+
+#ifndef WARPS
+#define WARPS 8  // warps a block
+#endif
+#ifndef WARPS_K
+#define WARPS_K 8  // warps of a block that share the depth of the same rows
+#endif
+#ifndef BLOCKS
+#define BLOCKS 4  // blocks of 32 values of a row that a warp takes at a time
+#endif
+#ifndef PREFETCH
+#define PREFETCH 1  // 1: the next blocks are loaded before these are multiplied
+#endif
+#ifndef DP4A
+#define DP4A 1  // 1: products of integers; 0: products of floats, into which both are converted
+#endif
+#ifndef SEGMENT
+#define SEGMENT 2048  // columns whose activations are in shared memory at a time
+#endif
+#ifndef SPLIT_K
+#define SPLIT_K 1  // blocks that share the depth of the same rows
+#endif
+#ifndef MIN_BLOCKS
+#define MIN_BLOCKS 0  // resident blocks an SM asked of the compiler; 0: no launch bounds but the threads
+#endif
+#ifndef ROWS_A
+#define ROWS_A 1  // M
+#endif
+#ifndef ROWS_ALIGNED
+#define ROWS_ALIGNED 0  // 1: K is a multiple of 4
+#endif
+#ifndef WHOLE_STEPS
+#define WHOLE_STEPS 0  // 1: BLOCKS divides the blocks of every part of a row
+#endif
+#ifndef FINISH
+#define FINISH 0  // the epilogue, by its number in common/epilogue.cuh
+#endif
+#ifndef STORAGE
+#define STORAGE float32  // element type of A, C and the residual
+#endif
+#ifndef WEIGHT
+#define WEIGHT q8_0  // format of B
+#endif
+
+namespace {
+
+constexpr int kWarps = WARPS;
+constexpr int kWarpsK = WARPS_K;
+constexpr int kBlocks = BLOCKS;
+constexpr bool kPrefetch = PREFETCH != 0;
+constexpr bool kDp4a = DP4A != 0;
+constexpr int kSegment = SEGMENT;
+constexpr int kSplitK = SPLIT_K;
+constexpr int kM = ROWS_A;
+constexpr bool kRowsAligned = ROWS_ALIGNED != 0;
+constexpr bool kWholeSteps = WHOLE_STEPS != 0;
+constexpr int kFinish = FINISH;
+
+using Form = Packed<WEIGHT>;
+constexpr bool kRowScales = Form::kScales == 0;
+
+constexpr int kThreads = 32 * kWarps;
+constexpr int kBlockRows = kPackedRows * kWarps / kWarpsK;
+constexpr int kHeaders = (kBlocks + Form::kHeaderBlocks - 1) / Form::kHeaderBlocks;
+constexpr int kDepthStep = 256;  // depths are shared in whole multiples of this
+
+static_assert(kM >= 1 && kM <= 8, "rows of A");
+static_assert(kWarps % kWarpsK == 0, "the warps of a row lie in one block");
+static_assert(kSegment % kDepthStep == 0 && kDepthStep % (32 * kBlocks) == 0 && kDepthStep % Form::kColumns == 0,
+              "segments are whole steps");
+static_assert(!Epilogue<kFinish>::kHalves || kBlockRows % 2 == 0, "a block holds gate and factor");
+
+// A segment of the activations in shared memory: integers in units of 16, or floats; then of each block of 32 the scale
+// and its product with the sum of the integers.
+struct ScalePair {
+  float scale;
+  float sum;
+};
+struct Segment {
+  char* memory;
+  static constexpr int kRowBytes = kSegment * (kDp4a ? 1 : 4);
+  __device__ __forceinline__ Words4* units(int row) const {
+    return reinterpret_cast<Words4*>(memory + row * kRowBytes);
+  }
+  __device__ __forceinline__ ScalePair* scales(int row) const {
+    return reinterpret_cast<ScalePair*>(memory + kM * kRowBytes) + row * (kSegment / 32);
+  }
+};
+
+// The blocks of a row that a warp takes at a time.
+struct Step {
+  Form::Values values[kBlocks];
+  Form::Header headers[kHeaders];
+
+  __device__ __forceinline__ void load(const unsigned char* group, int lane, int block, int end) {
+#pragma unroll
+    for (int b = 0; b < kBlocks; ++b) {
+      if (kWholeSteps || block + b < end) {
+        Form::load(values[b], group, lane, block + b);
+      } else {
+        values[b] = typename Form::Values{};
+      }
+    }
+#pragma unroll
+    for (int h = 0; h < kHeaders; ++h) {
+      if (kWholeSteps || block + h * Form::kHeaderBlocks < end) {
+        Form::load_header(headers[h], group, lane, block + h * Form::kHeaderBlocks);
+      } else {
+        headers[h] = typename Form::Header{};
+      }
+    }
+  }
+};
+
+// The sum of the products of a row's block and the activations' as a float, for the first or the second 16 values or all.
+template <int FIRST, int WORDS>
+__device__ __forceinline__ float block_dot(const int (&words)[8], const Words4* units, int block) {
+  if constexpr (kDp4a) {
+    int dot = kFloatBits;
+#pragma unroll
+    for (int h = FIRST / 4; h < (FIRST + WORDS) / 4; ++h) {
+      const Words4 unit = units[2 * block + h];
+#pragma unroll
+      for (int w = 0; w < 4; ++w) {
+        dot = dot4(words[4 * h + w], unit.element[w], dot);
+      }
+    }
+    return __int_as_float(dot) - kFloatOffset;
+  } else {
+    const float* floats = reinterpret_cast<const float*>(units) + 32 * block;
+    float sum = 0.0f;
+#pragma unroll
+    for (int w = FIRST; w < FIRST + WORDS; ++w) {
+      const auto four = load_vector<4>(floats + 4 * w);
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        sum = fmaf(static_cast<float>(static_cast<signed char>(words[w] >> (8 * i))), four.element[i], sum);
+      }
+    }
+    return sum;
+  }
+}
+
+__device__ __forceinline__ void multiply(float (&sums)[kM], const Step& step, Segment segment, int first, int block) {
+#pragma unroll
+  for (int b = 0; b < kBlocks; ++b) {
+    int words[8];
+    Form::unpack(words, step.values[b]);
+    const BlockScales of_row = Form::scales(step.headers[b / Form::kHeaderBlocks], block + b);
+#pragma unroll
+    for (int m = 0; m < kM; ++m) {
+      const Words4* units = segment.units(m);
+      const int at = block + b - first;
+      const ScalePair of_a = segment.scales(m)[at];
+      float sum;
+      if constexpr (Form::kScales == 2) {
+        sum = block_dot<0, 4>(words, units, at) * of_row.scale[0] + block_dot<4, 4>(words, units, at) * of_row.scale[1];
+      } else {
+        sum = block_dot<0, 8>(words, units, at) * of_row.scale[0];
+      }
+      // Floats have the scale of the activations in them.
+      sums[m] = kDp4a ? fmaf(sum, of_a.scale, sums[m]) : sums[m] + sum;
+      if constexpr (Form::kHasMin) {
+        sums[m] = fmaf(-of_row.min, of_a.sum, sums[m]);
+      }
+    }
+  }
+}
+
+// Whole sums of integers, where rows have a scale each.
+__device__ __forceinline__ void multiply_integers(int (&sums)[kM], const Step& step, Segment segment, int first,
+                                                  int block) {
+#pragma unroll
+  for (int b = 0; b < kBlocks; ++b) {
+    int words[8];
+    Form::unpack(words, step.values[b]);
+#pragma unroll
+    for (int m = 0; m < kM; ++m) {
+#pragma unroll
+      for (int h = 0; h < 2; ++h) {
+        const Words4 unit = segment.units(m)[2 * (block + b - first) + h];
+#pragma unroll
+        for (int w = 0; w < 4; ++w) {
+          sums[m] = dot4(words[4 * h + w], unit.element[w], sums[m]);
+        }
+      }
+    }
+  }
+}
+
+// The largest magnitude of a whole row of A, as bits; all threads must take part.
+__device__ __forceinline__ int largest_of_row(const STORAGE* row, int k) {
+  __shared__ int partial[kWarps];
+  int largest = 0;
+  for (int column = static_cast<int>(threadIdx.x) * 4; column < k; column += 4 * kThreads) {
+    float value[4];
+    load_floats<kRowsAligned>(value, row, column, k);
+#pragma unroll
+    for (int v = 0; v < 4; ++v) {
+      const int bits = magnitude_bits(value[v]);
+      largest = bits > largest ? bits : largest;
+    }
+  }
+  largest = largest_of_lanes<32>(largest);
+  __syncthreads();
+  if (threadIdx.x % 32 == 0) {
+    partial[threadIdx.x / 32] = largest;
+  }
+  __syncthreads();
+#pragma unroll
+  for (int warp = 0; warp < kWarps; ++warp) {
+    largest = partial[warp] > largest ? partial[warp] : largest;
+  }
+  return largest;
+}
+
+// Rounds `count` columns of A from `first` on, a multiple of 32 and up to the end of the segment's last step; zeros
+// behind column k. `whole` are the rows' scales, where they have one each.
+__device__ __forceinline__ void quantize_segment(Segment segment, const STORAGE* a, const Int8Scale (&whole)[kM],
+                                                 int first, int count, int k) {
+#pragma unroll
+  for (int m = 0; m < kM; ++m) {
+    const STORAGE* row = a + static_cast<long long>(m) * k;
+    // All lanes of a warp stay together: counts are multiples of 128 columns.
+    for (int at = static_cast<int>(threadIdx.x) * 4; at < count; at += 4 * kThreads) {
+      float value[4];
+      load_floats<kRowsAligned>(value, row, first + at, k);
+      Int8Scale scale = whole[m];
+      if constexpr (!kRowScales) {
+        int largest = 0;
+#pragma unroll
+        for (int v = 0; v < 4; ++v) {
+          const int bits = magnitude_bits(value[v]);
+          largest = bits > largest ? bits : largest;
+        }
+        scale = int8_scale(largest_of_lanes<8>(largest));
+      }
+      const int word = to_int8_word(value, scale.inverse);
+      if constexpr (kDp4a) {
+        reinterpret_cast<int*>(segment.units(m))[at / 4] = word;
+      } else {
+        Vector<float, 4> floats;
+#pragma unroll
+        for (int v = 0; v < 4; ++v) {
+          floats.element[v] = scale.scale * static_cast<float>(static_cast<signed char>(word >> (8 * v)));
+        }
+        store_vector(reinterpret_cast<float*>(segment.units(m)) + at, floats);
+      }
+      const int sum = Form::kHasMin ? sum_of_lanes<8>(dot4(word, 0x01010101, 0)) : 0;
+      if (threadIdx.x % 8 == 0) {
+        segment.scales(m)[at / 32] = {scale.scale, scale.scale * static_cast<float>(sum)};
+      }
+    }
+  }
+}
+
+// Adds up what warps and blocks summed of the same rows. partial[0] then has row of the block * kM + row of A, in the
+// block for which it returns true.
+__device__ __forceinline__ bool gather_sums(float* partial, float* workspace, int* counters) {
+  constexpr int kCount = kBlockRows * kM;
+  __syncthreads();
+  float* place = workspace + static_cast<long long>(blockIdx.x) * (kSplitK * kCount);
+  for (int i = static_cast<int>(threadIdx.x); i < kCount; i += kThreads) {
+    float total = partial[i];
+#pragma unroll
+    for (int other = 1; other < kWarpsK; ++other) {
+      total += partial[other * kCount + i];
+    }
+    partial[i] = total;
+    if constexpr (kSplitK > 1) {
+      place[blockIdx.y * kCount + i] = total;
+    }
+  }
+  if constexpr (kSplitK > 1) {
+    if (!arrived_last(counters + blockIdx.x, kSplitK)) {
+      return false;
+    }
+    for (int i = static_cast<int>(threadIdx.x); i < kCount; i += kThreads) {
+      float total = 0.0f;
+#pragma unroll
+      for (int split = 0; split < kSplitK; ++split) {
+        total += load_written<1>(place + split * kCount + i).element[0];
+      }
+      partial[i] = total;
+    }
+  }
+  __syncthreads();
+  return true;
+}
+
+// Finishes the block's sums and stores them.
+__device__ __forceinline__ void store_sums(STORAGE* c, const float* sums, const float* bias, const STORAGE* residual,
+                                           int first_row, int n) {
+  constexpr int kWidth = Epilogue<kFinish>::kHalves ? 2 : 1;
+  for (int i = static_cast<int>(threadIdx.x); i < kBlockRows / kWidth * kM; i += kThreads) {
+    const int row = i % (kBlockRows / kWidth) * kWidth;
+    const int row_a = i / (kBlockRows / kWidth);
+    float values[kWidth];
+#pragma unroll
+    for (int v = 0; v < kWidth; ++v) {
+      values[v] = sums[(row + v) * kM + row_a];
+    }
+    store_finished<kFinish, false, kWidth>(c, values, bias, residual, row_a, first_row + row, n);
+  }
+}
+
+// Multiplies a segment with `multiply`, or `multiply_integers`.
+template <typename Multiply>
+__device__ __forceinline__ void multiply_segment(Step (&steps)[2], const unsigned char* group, int lane, int block,
+                                                 int last, int end, Multiply multiply_step) {
+  constexpr int kStride = kWarpsK * kBlocks;
+#pragma unroll 1
+  for (; block < last; block += kStride) {
+    if constexpr (kPrefetch) {
+      if (block + kStride < last) {
+        steps[1].load(group, lane, block + kStride, end);
+      }
+      multiply_step(steps[0], block);
+      steps[0] = steps[1];
+    } else {
+      steps[0].load(group, lane, block, end);
+      multiply_step(steps[0], block);
+    }
+  }
+}
+
+}  // namespace
+
+extern "C" __global__ void __launch_bounds__(kThreads, MIN_BLOCKS > 0 ? MIN_BLOCKS : 1)
+    matvec_q(const STORAGE* __restrict__ a, const unsigned char* __restrict__ b, const float* __restrict__ bias,
+             const STORAGE* residual, STORAGE* c, float* workspace, int* counters, int n, int k) {
+  extern __shared__ __align__(16) char memory[];
+  const Segment segment{memory};
+  const int filled = (k + Form::kColumns - 1) / Form::kColumns * Form::kColumns;
+  const int depth = ((filled + kSplitK - 1) / kSplitK + kDepthStep - 1) / kDepthStep * kDepthStep;
+  const int begin = static_cast<int>(blockIdx.y) * depth;
+  const int end = filled - begin < depth ? filled : begin + depth;
+  const int warp = static_cast<int>(threadIdx.x) / 32;
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const int first_row = static_cast<int>(blockIdx.x) * kBlockRows;
+  const long long group_bytes = packed_group_bytes<WEIGHT>(k);
+  const int groups = (n + kPackedRows - 1) / kPackedRows;
+  const int wanted = first_row / kPackedRows + warp / kWarpsK;
+  const unsigned char* group = b + (wanted < groups ? wanted : groups - 1) * group_bytes;
+
+  float sums[kM] = {};
+  int integers[kM] = {};
+  Int8Scale whole[kM] = {};
+#pragma unroll 1
+  for (int first = begin; first < end; first += kSegment) {
+    const int stop = end - first < kSegment ? end : first + kSegment;
+    const int block = first / 32 + warp % kWarpsK * kBlocks;
+    Step steps[2];
+    if constexpr (kPrefetch) {
+      if (block < stop / 32) {
+        steps[0].load(group, lane, block, end / 32);
+      }
+    }
+    if constexpr (kRowScales) {
+      if (first == begin) {
+#pragma unroll
+        for (int m = 0; m < kM; ++m) {
+          whole[m] = int8_scale(largest_of_row(a + static_cast<long long>(m) * k, k));
+        }
+      }
+    }
+    __syncthreads();  // the segment before was read
+    quantize_segment(segment, a, whole, first, (stop - first + kDepthStep - 1) / kDepthStep * kDepthStep, k);
+    __syncthreads();
+    multiply_segment(steps, group, lane, block, stop / 32, end / 32, [&](const Step& step, int at) {
+      if constexpr (kRowScales && kDp4a) {
+        multiply_integers(integers, step, segment, first / 32, at);
+      } else {
+        multiply(sums, step, segment, first / 32, at);
+      }
+    });
+  }
+  if constexpr (kRowScales) {
+    const float of_row = row_scale<WEIGHT>(group, group_bytes, lane);
+#pragma unroll
+    for (int m = 0; m < kM; ++m) {
+      sums[m] = kDp4a ? static_cast<float>(integers[m]) * (whole[m].scale * of_row) : sums[m] * of_row;
+    }
+  }
+  __syncthreads();  // the last segment was read; its memory now takes the sums
+  float* partial = reinterpret_cast<float*>(memory);
+#pragma unroll
+  for (int m = 0; m < kM; ++m) {
+    partial[warp % kWarpsK * (kBlockRows * kM) + (warp / kWarpsK * kPackedRows + lane) * kM + m] = sums[m];
+  }
+  if (gather_sums(partial, workspace, counters)) {
+    store_sums(c, partial, bias, residual, first_row, n);
+  }
+}
+
+#ifdef PASCALINE_REFERENCE
+
+// The same in float64 of exactly these operands, one thread an element of the product.
+// Launch: grid (ceil(N / 32), M), block 32.
+extern "C" __global__ void matvec_q_reference(const STORAGE* __restrict__ a, const unsigned char* __restrict__ b,
+                                              const float* __restrict__ bias, const STORAGE* residual, double* c,
+                                              float* workspace, int* counters, int n, int k) {
+  const int row = static_cast<int>(blockIdx.y);
+  const int lane = static_cast<int>(threadIdx.x);
+  const int column = static_cast<int>(blockIdx.x) * 32 + lane;
+  const long long group_bytes = packed_group_bytes<WEIGHT>(k);
+  const unsigned char* group = b + blockIdx.x * group_bytes;
+  const STORAGE* values = a + static_cast<long long>(row) * k;
+  int largest_of_all = 0;
+  for (int i = lane; kRowScales && i < k; i += 32) {
+    const int bits = magnitude_bits(to_float(values[i]));
+    largest_of_all = bits > largest_of_all ? bits : largest_of_all;
+  }
+  const Int8Scale whole = int8_scale(largest_of_lanes<32>(largest_of_all));
+  double sum = 0.0;
+  for (int block = 0; block < (k + 31) / 32; ++block) {
+    const int at = block * 32 + lane;
+    const float value = at < k ? to_float(values[at]) : 0.0f;
+    const Int8Scale scale = kRowScales ? whole : int8_scale(largest_of_lanes<32>(magnitude_bits(value)));
+    const double rounded = static_cast<double>(scale.scale) * to_int8(value, scale.inverse);
+    sum += block_product<WEIGHT>(group, lane, block, [&](int i) { return __shfl_sync(0xffffffffu, rounded, i); });
+  }
+  sum *= row_scale<WEIGHT>(group, group_bytes, lane);
+  const double gate = __shfl_sync(0xffffffffu, sum, lane & ~1);
+  if (column < n) {
+    store_finished<kFinish>(c, sum, gate, bias, residual, static_cast<long long>(row) * n + column, column);
+  }
+}
+
+#endif
