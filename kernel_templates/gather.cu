@@ -1,11 +1,12 @@
 // y[t] = table[indices[t]]: rows of an embedding table[VOCABULARY,WIDTH] for TOKENS tokens, y[TOKENS,WIDTH] row-major.
-// An index that is no row of the table gives zeros.
+// An index that is no row of the table gives zeros. The table may be in a format of matrices, packed (common/formats.cuh).
 //
 // Bytes: TOKENS rows of the table read, TOKENS rows of y written.
 // Requires: pointers aligned to 16 bytes; any sizes.
 // Launch: grid (ceil(TOKENS / ROWS_PER_BLOCK), ceil(WIDTH / (THREADS_PER_ROW · VECTOR · UNROLL))), block
 // ROWS_PER_BLOCK · THREADS_PER_ROW.
 
+#include "common/formats.cuh"
 #include "common/row.cuh"
 
 #ifndef THREADS_PER_ROW
@@ -48,10 +49,39 @@ constexpr int kStep = kThreadsPerRow * kVector;  // columns a row's threads take
 static_assert(kThreads <= 1024, "threads of a block");
 static_assert(kVector >= 1 && kUnroll >= 1, "counts");
 
+// What the table is given as: elements, or the bytes of a format.
+template <typename T, bool PACKED>
+struct TableOf {
+  using Type = T;
+};
+template <typename T>
+struct TableOf<T, true> {
+  using Type = unsigned char;
+};
+constexpr bool kPacked = is_packed<TABLE>();
+using Table = TableOf<TABLE, kPacked>::Type;
+
+// The values of a row that begin at `column`; those at or behind `end` read as zeros.
+template <typename Format>
+__device__ __forceinline__ void load_row(float (&value)[kVector], const unsigned char* table, int row, int column,
+                                         int end, int width) {
+  const long long group_bytes = packed_group_bytes<Format>(width);
+  const unsigned char* group = table + row / kPackedRows * group_bytes;
+#pragma unroll
+  for (int v = 0; v < kVector; ++v) {
+    value[v] = column + v < end ? packed_value<Format>(group, group_bytes, row % kPackedRows, column + v) : 0.0f;
+  }
+}
+template <typename Format>
+__device__ __forceinline__ void load_row(float (&value)[kVector], const Format* table, int row, int column, int end,
+                                         int width) {
+  load_floats<kAligned>(value, table + static_cast<long long>(row) * width, column, end);
+}
+
 }  // namespace
 
 extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocks)
-    gather(const TABLE* __restrict__ table, const int* __restrict__ indices, STORAGE* __restrict__ y, int tokens,
+    gather(const Table* __restrict__ table, const int* __restrict__ indices, STORAGE* __restrict__ y, int tokens,
            int vocabulary, int width) {
   const int token = static_cast<int>(blockIdx.x) * kRowsPerBlock + static_cast<int>(threadIdx.x) / kThreadsPerRow;
   const int first =
@@ -61,12 +91,11 @@ extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocks)
   }
   const int index = indices[token];
   const bool known = index >= 0 && index < vocabulary;
-  const TABLE* from = table + (known ? static_cast<long long>(index) * width : 0);
   STORAGE* to = y + static_cast<long long>(token) * width;
   float value[kUnroll][kVector];
 #pragma unroll
   for (int u = 0; u < kUnroll; ++u) {
-    load_floats<kAligned>(value[u], from, first + u * kStep, known ? width : 0);
+    load_row<TABLE>(value[u], table, known ? index : 0, first + u * kStep, known ? width : 0, width);
   }
 #pragma unroll
   for (int u = 0; u < kUnroll; ++u) {
@@ -76,14 +105,27 @@ extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocks)
 
 #ifdef PASCALINE_REFERENCE
 
+template <typename Format>
+__device__ float element_of(const unsigned char* table, int row, int column, int width) {
+  const long long group_bytes = packed_group_bytes<Format>(width);
+  return packed_value<Format>(table + row / kPackedRows * group_bytes, group_bytes, row % kPackedRows, column);
+}
+template <typename Format>
+__device__ float element_of(const Format* table, int row, int column, int width) {
+  return to_float(table[static_cast<long long>(row) * width + column]);
+}
+
 // The same, one thread an element.
 // Launch: grid ceil(TOKENS · WIDTH / 256), block 256.
-extern "C" __global__ void gather_reference(const TABLE* __restrict__ table, const int* __restrict__ indices,
+extern "C" __global__ void gather_reference(const Table* __restrict__ table, const int* __restrict__ indices,
                                             double* __restrict__ y, int tokens, int vocabulary, int width) {
   const long long i = static_cast<long long>(blockIdx.x) * 256 + threadIdx.x;
   if (i < static_cast<long long>(tokens) * width) {
     const int index = indices[i / width];
-    y[i] = index >= 0 && index < vocabulary ? to_float(table[static_cast<long long>(index) * width + i % width]) : 0.0f;
+    y[i] = 0.0;
+    if (index >= 0 && index < vocabulary) {
+      y[i] = element_of<TABLE>(table, index, static_cast<int>(i % width), width);
+    }
   }
 }
 

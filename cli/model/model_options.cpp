@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <limits>
@@ -25,11 +26,27 @@ ElementType stored_type(const std::string& given, bool without_kernels) {
   return given == "float32" ? ElementType::float32 : ElementType::float16;
 }
 
-WeightStorage stored_weights(const std::string& given, bool without_kernels) {
-  if (given == "int8") {
-    return {ElementType::float16, WeightFormat::int8_rows};
+// A recipe's name, or a file of one.
+WeightRecipe stored_weights(const std::string& given, bool without_kernels) {
+  if (given.empty()) {
+    return stored_type(given, without_kernels);
   }
-  return stored_type(given, without_kernels);
+  const auto names = WeightRecipe::names();
+  const bool is_name = std::find(names.begin(), names.end(), given) != names.end();
+  return is_name ? WeightRecipe::named(given) : WeightRecipe::load(given);
+}
+
+const char* const kWeightsHelp =
+    "Type of the weights: float32, float16, or quantized: int8, q8_0, q6_k, q4_k, q4_1, q4_0, int4; or a JSON file that "
+    "says it for single tensors (default: float16 on a GPU, float32 on the processor)";
+
+// Of `--weights`: what is no recipe's name must be a file.
+std::string check_weights(const std::string& given) {
+  const auto names = WeightRecipe::names();
+  if (std::find(names.begin(), names.end(), given) != names.end() || std::filesystem::is_regular_file(given)) {
+    return {};
+  }
+  return fmt::format("'{}' is neither one of {} nor a file", given, fmt::join(names, ", "));
 }
 
 // Options about kernels that were given, which a model on the processor has no use for.
@@ -68,12 +85,7 @@ void ModelCommandOptions::add_to(CLI::App& command) {
   command.add_option("--cache", kernel_cache, "Folder for compiled kernels (default: ~/.cache/pascaline)");
   command.add_option("--kernels", kernels_folder, "Folder of kernel templates (default: the installed ones)");
   command.add_option("--spaces", spaces_folder, "Folder of search spaces (default: the installed ones)");
-  command
-      .add_option(
-          "--weights", weights,
-          "Type of the weights: float16 (default on a GPU), float32 (on the processor), or, on the processor only, "
-          "int8 for the decoder's layers and float16 for the rest")
-      ->check(one_of({"float32", "float16", "int8"}));
+  command.add_option("--weights", weights, kWeightsHelp)->check(check_weights);
   add_cache_to(command);
   command
       .add_option("--max-image-tokens", most_image_tokens,
@@ -95,8 +107,7 @@ void ModelCommandOptions::add_to(CLI::App& command) {
 }
 
 void ModelCommandOptions::add_types_to(CLI::App& command) {
-  command.add_option("--weights", weights, "Type of the weights: float16 (default on a GPU) or float32")
-      ->check(one_of({"float32", "float16"}));
+  command.add_option("--weights", weights, kWeightsHelp)->check(check_weights);
   add_cache_to(command);
 }
 

@@ -172,7 +172,7 @@ bool fit_image(const ModelCommandOptions& model, const PassCommandOptions& sizes
 std::string describe(const ModelCommandOptions& model) {
   const SessionOptions session = model.session_options();
   return fmt::format("What Pascaline's runtime launches for this model with --weights {} --kv-cache {} --chunk {}.",
-                     name_of(session.options.weights), name_of(session.options.cache), session.options.chunk);
+                     session.options.weights.name(), name_of(session.options.cache), session.options.chunk);
 }
 
 // The largest of a few usual sizes that the model takes and its context has room for; none if there is no such.

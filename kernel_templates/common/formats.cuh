@@ -275,6 +275,61 @@ __device__ __forceinline__ float row_scale(const unsigned char* group, long long
   }
 }
 
+// A single value, with its row's scale.
+template <typename FORMAT>
+__device__ __forceinline__ float packed_value(const unsigned char* group, long long group_bytes, int lane, int column) {
+  using Form = Packed<FORMAT>;
+  typename Form::Values values;
+  typename Form::Header header;
+  Form::load(values, group, lane, column / 32);
+  Form::load_header(header, group, lane, column / 32);
+  const BlockScales scales = Form::scales(header, column / 32);
+  int words[8];
+  Form::unpack(words, values);
+  int word = 0;
+#pragma unroll
+  for (int w = 0; w < 8; ++w) {
+    word = column % 32 / 4 == w ? words[w] : word;  // an index known only at run time would need local memory
+  }
+  const float q = static_cast<float>(static_cast<signed char>(word >> (column % 4 * 8)));
+  const float scale = Form::kScales == 2 && column % 32 >= 16 ? scales.scale[1] : scales.scale[0];
+  return (scale * q - scales.min) * row_scale<FORMAT>(group, group_bytes, lane);
+}
+
+// Whether a type is a format of matrices.
+template <typename T>
+__device__ constexpr bool is_packed() {
+  return false;
+}
+template <>
+__device__ constexpr bool is_packed<q8_0>() {
+  return true;
+}
+template <>
+__device__ constexpr bool is_packed<q4_0>() {
+  return true;
+}
+template <>
+__device__ constexpr bool is_packed<q4_1>() {
+  return true;
+}
+template <>
+__device__ constexpr bool is_packed<q4_k>() {
+  return true;
+}
+template <>
+__device__ constexpr bool is_packed<q6_k>() {
+  return true;
+}
+template <>
+__device__ constexpr bool is_packed<int8_row>() {
+  return true;
+}
+template <>
+__device__ constexpr bool is_packed<int4_g128>() {
+  return true;
+}
+
 #ifdef PASCALINE_REFERENCE
 
 // The sum of value i of a block times `other(i)` in float64; without a row's scale.

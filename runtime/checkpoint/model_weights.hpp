@@ -3,34 +3,33 @@
 #include <vector>
 
 #include "runtime/ops/tensor.hpp"
-#include "runtime/ops/weight_view.hpp"
 
 namespace pascaline {
 
-// Weights of a model on a device, as its operations take them. Matrices are [outputs, inputs] in the format chosen,
+// Weights of a model on a device, as its operations take them. Matrices are [outputs, inputs] of the type that the recipe gives,
 // everything else float32. `weight_table` says which tensors each is made of.
 
 struct TextLayerWeights {
   TensorView input_norm;  ///< [hidden]
-  WeightView qkv;         ///< [(heads + 2 · kv_heads) · head_dim, hidden]
+  TensorView qkv;         ///< [(heads + 2 · kv_heads) · head_dim, hidden]
   TensorView q_norm;      ///< [head_dim]
   TensorView k_norm;      ///< [head_dim]
-  WeightView output;      ///< [hidden, heads · head_dim]
+  TensorView output;      ///< [hidden, heads · head_dim]
   TensorView post_norm;   ///< [hidden]
-  WeightView gate_up;     ///< [2 · intermediate, hidden]: rows of gate and up in turn
-  WeightView down;        ///< [hidden, intermediate]
+  TensorView gate_up;     ///< [2 · intermediate, hidden]: rows of gate and up in turn
+  TensorView down;        ///< [hidden, intermediate]
 };
 
 struct TextWeights {
-  WeightView embedding;  ///< [vocabulary, hidden]
-  WeightView head;       ///< [vocabulary, hidden]; the embedding itself if they are tied
+  TensorView embedding;  ///< [vocabulary, hidden]
+  TensorView head;       ///< [vocabulary, hidden]; the embedding itself if they are tied
   TensorView norm;       ///< [hidden]
   std::vector<TextLayerWeights> layers;
 };
 
 /// A linear layer with its bias.
 struct LinearWeights {
-  WeightView weight;
+  TensorView weight;
   TensorView bias;
 };
 

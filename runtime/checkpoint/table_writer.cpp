@@ -25,7 +25,7 @@ void add_layer(const TableWriter& layer, const TextConfig& text, TextLayerWeight
 
 }  // namespace
 
-void TableWriter::matrix(WeightView& place, std::vector<Part> parts, WeightLayout layout) const {
+void TableWriter::matrix(TensorView& place, std::vector<Part> parts, WeightLayout layout) const {
   WeightEntry& entry = table_->emplace_back();
   entry.place = &place;
   entry.layout = layout;

@@ -22,7 +22,7 @@ class TableWriter {
   [[nodiscard]] TableWriter below(const std::string& prefix) const { return {*table_, prefix_ + prefix}; }
 
   /// A matrix of these tensors.
-  void matrix(WeightView& place, std::vector<Part> parts, WeightLayout layout = WeightLayout::stacked) const;
+  void matrix(TensorView& place, std::vector<Part> parts, WeightLayout layout = WeightLayout::stacked) const;
   /// Vectors, and learned positions.
   void vector(TensorView& place, TensorKind kind, const std::string& name, Shape shape,
               WeightLayout layout = WeightLayout::stacked) const;

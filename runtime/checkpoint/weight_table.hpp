@@ -3,7 +3,6 @@
 #include <cstdint>
 #include <span>
 #include <string>
-#include <variant>
 #include <vector>
 
 #include "runtime/checkpoint/model_config.hpp"
@@ -42,8 +41,8 @@ enum class WeightLayout : std::uint8_t {
 
 /// A row of the table: a weight as operations take it, and the tensors of a checkpoint that it is made of.
 struct WeightEntry {
-  std::variant<WeightView*, TensorView*> place;  ///< where its view goes: matrices are WeightViews
-  std::vector<TensorSpec> tensors;               ///< of one kind; their rows have the same length
+  TensorView* place = nullptr;      ///< where its view goes
+  std::vector<TensorSpec> tensors;  ///< of one kind; their rows have the same length
   WeightLayout layout = WeightLayout::stacked;
 
   [[nodiscard]] TensorKind kind() const { return tensors.front().kind; }

@@ -6,6 +6,8 @@
 #include <memory>
 #include <new>
 
+#include "runtime/cpu/packed_kernels.hpp"
+
 namespace pascaline::cpu {
 namespace {
 
@@ -52,6 +54,15 @@ const float* floats_at(const TensorView& tensor, std::int64_t first, std::int64_
 
 void widen_to(const TensorView& tensor, std::int64_t first, std::int64_t count, float* room) {
   with_elements(tensor, first, [&](const auto* from, const auto& kernels) { kernels.widen(from, room, count); });
+}
+
+const float* row_floats(const TensorView& matrix, std::int64_t row, float* room) {
+  const std::int64_t width = matrix.shape[1];
+  if (is_matrix_format(matrix.type)) {
+    widen_packed(matrix, row, 1, 0, width, room, width);
+    return room;
+  }
+  return floats_at(matrix, row * width, width, room);
 }
 
 void store_floats(const float* values, const TensorView& tensor, std::int64_t first, std::int64_t count) {

@@ -15,7 +15,7 @@ namespace pascaline {
 // those around them.
 
 /// Columns that share a scale, where a row does not have one for all of it.
-inline constexpr std::size_t kActivationBlock = 32;
+inline constexpr int kActivationBlock = 32;
 
 struct Int8Scale {
   float scale;    ///< the largest magnitude over 127; NaN or infinity where a value is

@@ -10,11 +10,11 @@
 #include <string>
 #include <system_error>
 #include <thread>
-#include <variant>
 
 #include "core/error.hpp"
+#include "runtime/checkpoint/model_error.hpp"
 #include "runtime/checkpoint/weight_table.hpp"
-#include "runtime/formats/int8_rows.hpp"
+#include "runtime/formats/packed_matrix.hpp"
 #include "runtime/memory/staging.hpp"
 #include "runtime/model/requirements.hpp"
 #include "runtime/model/tensor_memory.hpp"
@@ -38,13 +38,17 @@ struct WeightUpload {
   std::vector<const TensorSpec*> from;  // rows of these in turn
   ElementType type = ElementType::float32;
   std::optional<HeadPadding> padding;  // then of one tensor
-  WeightFormat format = WeightFormat::dense;
+  WeightLayout layout = WeightLayout::stacked;
+  std::int64_t rows = 0;   // of a matrix in a format
+  std::int64_t width = 0;  // likewise
 };
 
 // Likewise with zeros between what the tensor has.
 void fill_padded(const WeightSource& source, const WeightUpload& upload, std::span<std::byte> piece,
                  std::size_t offset) {
-  const std::size_t element = size_of(upload.type);
+  // Rows that are quantized are read as float32.
+  const ElementType type = is_matrix_format(upload.type) ? ElementType::float32 : upload.type;
+  const std::size_t element = size_of(type);
   const HeadPadding& heads = *upload.padding;
   const std::int64_t quarter = heads.size / 4 * heads.width;
   const std::int64_t padded_quarter = heads.padded / 4 * heads.width;
@@ -55,7 +59,7 @@ void fill_padded(const WeightSource& source, const WeightUpload& upload, std::sp
     const std::int64_t run = inside < quarter ? quarter - inside : padded_quarter - inside;
     const std::size_t bytes = std::min(piece.size(), static_cast<std::size_t>(run) * element);
     if (inside < quarter) {
-      source.read(*upload.from[0], upload.type, number * quarter + inside, piece.first(bytes));
+      source.read(*upload.from[0], type, number * quarter + inside, piece.first(bytes));
     } else {
       std::fill_n(piece.begin(), bytes, std::byte{0});
     }
@@ -64,28 +68,59 @@ void fill_padded(const WeightSource& source, const WeightUpload& upload, std::sp
   }
 }
 
-// Fills `piece` with values of rows in int8, or with scales of rows, as the type of the upload says.
-void fill_int8_rows(const WeightSource& source, const WeightUpload& upload, std::span<std::byte> piece,
-                    std::size_t offset) {
-  const bool brings_scales = upload.type == ElementType::float32;
-  const auto count = upload.from.size();
-  const auto width = static_cast<std::size_t>(upload.from[0]->elements() / upload.from[0]->shape[0]);
-  const std::size_t row_bytes = brings_scales ? sizeof(float) : width;
-  std::vector<float> row(width);
-  std::vector<std::int8_t> values(width);
-  while (!piece.empty()) {
-    const std::size_t number = offset / row_bytes;
-    const std::size_t inside = offset % row_bytes;
-    source.read(*upload.from[number % count], ElementType::float32, static_cast<std::int64_t>(number / count * width),
-                std::as_writable_bytes(std::span(row)));
-    const float scale = int8_row_scale(row);
-    if (!brings_scales) {
-      quantise_to_int8(row, scale, values);
+// The floats of row `row` of a matrix as it lies on the device: of one of the tensors, or with zeros between.
+void read_row(const WeightSource& source, const WeightUpload& upload, std::int64_t row, std::span<float> values) {
+  if (upload.padding) {
+    fill_padded(source, upload, std::as_writable_bytes(values),
+                static_cast<std::size_t>(row) * values.size() * sizeof(float));
+    return;
+  }
+  const auto count = static_cast<std::int64_t>(upload.from.size());
+  const TensorSpec* tensor = upload.from.front();
+  if (upload.layout == WeightLayout::interleaved) {
+    tensor = upload.from[static_cast<std::size_t>(row % count)];
+    row /= count;
+  } else {
+    for (std::size_t i = 0; row >= upload.from[i]->shape.front(); ++i) {
+      row -= upload.from[i]->shape.front();
+      tensor = upload.from[i + 1];
     }
-    const std::span<const std::byte> bytes =
-        brings_scales ? std::as_bytes(std::span(&scale, 1)) : std::as_bytes(std::span(values));
-    const std::size_t filled = std::min(piece.size(), row_bytes - inside);
-    std::copy_n(bytes.begin() + static_cast<std::ptrdiff_t>(inside), filled, piece.begin());
+  }
+  source.read(*tensor, ElementType::float32, row * upload.width, std::as_writable_bytes(values));
+}
+
+// Quantizes and packs 32 rows, or those that are left.
+void fill_group(const WeightSource& source, const WeightUpload& upload, std::int64_t first, std::span<std::byte> group) {
+  std::vector<float> values(static_cast<std::size_t>(upload.width));
+  std::vector<std::byte> row(file_row_bytes(upload.type, upload.width));
+  std::fill(group.begin(), group.end(), std::byte{0});
+  for (std::int64_t i = 0; i < layout_of(upload.type).group_rows && first + i < upload.rows; ++i) {
+    read_row(source, upload, first + i, values);
+    if (const auto unfit = quantize_row(upload.type, values, row)) {
+      throw ModelError(fmt::format("{}: value {} of row {} {}, so it cannot be kept as {}", upload.from.front()->name,
+                                   unfit->value, first + i, unfit->reason, name_of(upload.type)));
+    }
+    pack_row(upload.type, row, upload.width, i, group);
+  }
+}
+
+// Pieces may begin and end within a group.
+void fill_packed(const WeightSource& source, const WeightUpload& upload, std::span<std::byte> piece,
+                 std::size_t offset) {
+  const MatrixLayout layout = layout_of(upload.type);
+  const auto bytes = static_cast<std::size_t>(layout.group_bytes(upload.width));
+  std::vector<std::byte> room;
+  while (!piece.empty()) {
+    const std::int64_t first = static_cast<std::int64_t>(offset / bytes) * layout.group_rows;
+    const std::size_t inside = offset % bytes;
+    const std::size_t filled = std::min(piece.size(), bytes - inside);
+    if (filled == bytes) {
+      fill_group(source, upload, first, piece.first(bytes));
+    } else {
+      room.resize(bytes);
+      fill_group(source, upload, first, room);
+      std::copy_n(room.begin() + static_cast<std::ptrdiff_t>(inside), filled, piece.begin());
+    }
     piece = piece.subspan(filled);
     offset += filled;
   }
@@ -94,8 +129,8 @@ void fill_int8_rows(const WeightSource& source, const WeightUpload& upload, std:
 // Fills `piece`, which begins at byte `offset` of an upload.
 void fill_piece(const WeightSource& source, const WeightUpload& upload, std::span<std::byte> piece,
                 std::size_t offset) {
-  if (upload.format == WeightFormat::int8_rows) {
-    fill_int8_rows(source, upload, piece, offset);
+  if (is_matrix_format(upload.type)) {
+    fill_packed(source, upload, piece, offset);
     return;
   }
   if (upload.padding) {
@@ -124,37 +159,28 @@ struct WeightExtent {
   std::int64_t width = 0;
   ElementType type = ElementType::float32;
   std::optional<HeadPadding> padding;
-  WeightFormat format = WeightFormat::dense;
 
-  [[nodiscard]] std::uint64_t bytes() const {
-    const auto elements = static_cast<std::size_t>(rows * width);
-    const auto scales = format == WeightFormat::int8_rows ? static_cast<std::size_t>(rows) : 0;
-    return bytes_of(type, elements) + bytes_of(ElementType::float32, scales);
-  }
+  [[nodiscard]] std::uint64_t bytes() const { return static_cast<std::uint64_t>(layout_of(type).bytes(rows, width)); }
 };
 
-// Whether the weight is of a linear layer of the text decoder.
-bool is_decoder_layer(const WeightEntry& entry, const TextWeights& places) {
-  WeightView* const* matrix = std::get_if<WeightView*>(&entry.place);
-  return matrix != nullptr &&
-         (*matrix == &places.head ||
-          std::any_of(places.layers.begin(), places.layers.end(), [&](const TextLayerWeights& layer) {
-            return *matrix == &layer.qkv || *matrix == &layer.output || *matrix == &layer.gate_up ||
-                   *matrix == &layer.down;
-          }));
+// Of a matrix that is made of several tensors, all must have one type.
+ElementType type_of(const WeightEntry& entry, const WeightRecipe& matrices) {
+  if (entry.kind() != TensorKind::matrix) {
+    return ElementType::float32;
+  }
+  const TensorSpec& first = entry.tensors.front();
+  const ElementType type = matrices.of(first.name);
+  for (const TensorSpec& other : entry.tensors) {
+    if (matrices.of(other.name) != type) {
+      throw Error(fmt::format("{}: {} and {} are one matrix here and need one type, not {} and {}", matrices.name(),
+                              first.name, other.name, name_of(type), name_of(matrices.of(other.name))));
+    }
+  }
+  return type;
 }
 
-// `places` is what the entry's table was made for.
-WeightExtent extent_of(const WeightEntry& entry, const ModelConfig& config, WeightStorage matrices,
-                       const ModelWeights& places) {
-  WeightExtent extent{entry.rows(), entry.width(), ElementType::float32, {}, WeightFormat::dense};
-  if (entry.kind() == TensorKind::matrix) {
-    extent.type = matrices.type;
-  }
-  if (matrices.format == WeightFormat::int8_rows && is_decoder_layer(entry, places.text)) {
-    extent.type = ElementType::int8;
-    extent.format = WeightFormat::int8_rows;
-  }
+WeightExtent extent_of(const WeightEntry& entry, const ModelConfig& config, const WeightRecipe& matrices) {
+  WeightExtent extent{entry.rows(), entry.width(), type_of(entry, matrices), {}};
   const bool in_rows = entry.layout == WeightLayout::head_rows;
   if (in_rows || entry.layout == WeightLayout::head_columns) {
     const HeadPadding heads{config.vision.value().head_dim(), padded_head_dim(*config.vision),
@@ -179,49 +205,40 @@ class WeightPlacer {
     for (const TensorSpec& tensor : entry.tensors) {
       tensors.push_back(&source_->take(tensor.name));
     }
-    WeightView view = allocated(extent.type, extent.rows, extent.width);
-    view.format = extent.format;
-    if (view.format == WeightFormat::int8_rows) {
-      view.scales = reshaped(allocated(ElementType::float32, extent.rows, 1), {extent.rows});
-    }
-    if (tensors.size() == 1 || entry.layout == WeightLayout::interleaved) {
-      upload(view, 0, extent.rows, tensors, extent.padding);
+    const TensorView view = allocated(extent);
+    if (is_matrix_format(extent.type)) {
+      uploads_.push_back(
+          {span_of(view), tensors, extent.type, extent.padding, entry.layout, extent.rows, extent.width});
+    } else if (tensors.size() == 1 || entry.layout == WeightLayout::interleaved) {
+      upload(view, tensors, extent.padding);
     } else {
       stack(view, tensors);
     }
-    if (WeightView* const* matrix = std::get_if<WeightView*>(&entry.place)) {
-      **matrix = view;
-    } else {
-      const bool is_vector = entry.tensors.front().shape.size() == 1;
-      *std::get<TensorView*>(entry.place) = is_vector ? reshaped(view.values, {extent.rows}) : view.values;
-    }
+    const bool is_vector = entry.tensors.front().shape.size() == 1;
+    *entry.place = is_vector ? reshaped(view, {extent.rows}) : view;
   }
 
   [[nodiscard]] const std::vector<WeightUpload>& uploads() const noexcept { return uploads_; }
 
  private:
-  // Brings `count` rows from `first` on.
-  void upload(const WeightView& to, std::int64_t first, std::int64_t count, const std::vector<const TensorSpec*>& from,
+  void upload(const TensorView& to, const std::vector<const TensorSpec*>& from,
               const std::optional<HeadPadding>& padding) {
-    uploads_.push_back({span_of(rows_of(to.values, first, count)), from, to.values.type, padding, to.format});
-    if (to.format == WeightFormat::int8_rows) {
-      uploads_.push_back({span_of(rows_of(to.scales, first, count)), from, to.scales.type, {}, to.format});
-    }
+    uploads_.push_back({span_of(to), from, to.type, padding});
   }
 
-  void stack(const WeightView& view, const std::vector<const TensorSpec*>& tensors) {
+  void stack(const TensorView& view, const std::vector<const TensorSpec*>& tensors) {
     std::int64_t first = 0;
     for (const TensorSpec* tensor : tensors) {
-      upload(view, first, tensor->shape[0], {tensor}, {});
+      upload(rows_of(view, first, tensor->shape[0]), {tensor}, {});
       first += tensor->shape[0];
     }
   }
 
-  TensorView allocated(ElementType type, std::int64_t rows, std::int64_t width) {
-    const std::size_t bytes = bytes_of(type, static_cast<std::size_t>(rows * width));
+  TensorView allocated(const WeightExtent& extent) {
+    const std::uint64_t bytes = extent.bytes();
     result_->bytes += bytes;
     const DeviceSpan memory = result_->buffers.emplace_back(memory_->allocate_raw(bytes)).span();
-    return tensor_in(memory, type, {rows, width});
+    return tensor_in(memory, extent.type, {extent.rows, extent.width});
   }
 
   WeightSource* source_;
@@ -285,33 +302,37 @@ void bring(const WeightSource& source, const std::vector<WeightUpload>& uploads,
 
 }  // namespace
 
-std::uint64_t device_weight_bytes(const ModelConfig& config, WeightStorage matrices) {
+std::uint64_t device_weight_bytes(const ModelConfig& config, const WeightRecipe& matrices) {
   ModelWeights unused;
   std::uint64_t bytes = 0;
   for (const WeightEntry& entry : weight_table(config, unused)) {
-    bytes += extent_of(entry, config, matrices, unused).bytes();
+    bytes += extent_of(entry, config, matrices).bytes();
   }
   return bytes;
 }
 
 DeviceWeights load_weights(const ModelConfig& config, WeightSource& source, DeviceMemory& memory,
-                           WeightStorage matrices, int threads) {
-  if (matrices.type != ElementType::float32 && matrices.type != ElementType::float16) {
-    throw Error("weights are kept as float32 or float16");
-  }
+                           const WeightRecipe& matrices, int threads) {
   const std::uint64_t needed = device_weight_bytes(config, matrices);
   const std::uint64_t free = memory.state().free_bytes;
   if (needed > free) {
-    const char* advice = matrices.type == ElementType::float32 ? "; --weights float16 needs half of it" : "";
+    const char* advice = matrices == ElementType::float32 ? "; --weights float16 needs half of it" : "";
     throw OutOfMemoryError(
         fmt::format("the weights need {} MiB, and the device has {} MiB free{}", needed >> 20, free >> 20, advice),
         needed, free);
   }
   DeviceWeights weights;
   WeightPlacer placer(source, memory, weights);
+  std::vector<std::string> names;
   for (const WeightEntry& entry : weight_table(config, weights)) {
-    placer.place(entry, extent_of(entry, config, matrices, weights));
+    for (const TensorSpec& tensor : entry.tensors) {
+      if (tensor.kind == TensorKind::matrix) {
+        names.push_back(tensor.name);
+      }
+    }
+    placer.place(entry, extent_of(entry, config, matrices));
   }
+  matrices.require_uses(names);
   finish_views(config, weights);
   source.require_all_taken();
   if (!source.has_values()) {

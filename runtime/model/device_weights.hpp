@@ -7,7 +7,7 @@
 #include "runtime/checkpoint/model_weights.hpp"
 #include "runtime/checkpoint/weight_source.hpp"
 #include "runtime/device/device_memory.hpp"
-#include "runtime/formats/weight_format.hpp"
+#include "runtime/checkpoint/weight_recipe.hpp"
 
 namespace pascaline {
 
@@ -17,15 +17,16 @@ struct DeviceWeights : ModelWeights {
   std::uint64_t bytes = 0;
 };
 
-/// Bytes that a model's weights take on a device with matrices kept like that.
-[[nodiscard]] std::uint64_t device_weight_bytes(const ModelConfig& config, WeightStorage matrices);
+/// Bytes that a model's weights take on a device with matrices kept like that. Throws Error as `load_weights` for a
+/// recipe that does not fit the model.
+[[nodiscard]] std::uint64_t device_weight_bytes(const ModelConfig& config, const WeightRecipe& matrices);
 
-/// Brings every tensor of the source to the device, as `weight_table` lays them out, matrices as `matrices` says,
+/// Brings every tensor of the source to the device, as `weight_table` lays them out, matrices of the types that `matrices` gives,
 /// the rest as float32; heads of the vision tower are filled up with zeros to `padded_head_dim`, each quarter of a head
 /// by itself, as slots turn by quarters. Reading, conversion and copies overlap, in `threads` threads (0: a few).
 /// Throws OutOfMemoryError before anything is read if the device has less memory free than that takes, ModelError of
 /// the source (also if a tensor was not used), and what the device throws.
 [[nodiscard]] DeviceWeights load_weights(const ModelConfig& config, WeightSource& source, DeviceMemory& memory,
-                                         WeightStorage matrices, int threads = 0);
+                                         const WeightRecipe& matrices, int threads = 0);
 
 }  // namespace pascaline

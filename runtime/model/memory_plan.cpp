@@ -165,7 +165,7 @@ std::vector<MemoryPart> memory_parts(DeviceMemory& memory, const ModelConfig& co
   const TextConfig& text = config.text;
   const ModelRequest& request = options.request;
   std::vector<MemoryPart> parts{
-      {fmt::format("weights, matrices in {}", name_of(options.weights)), device_weight_bytes(config, options.weights)},
+      {fmt::format("weights, matrices in {}", options.weights.name()), device_weight_bytes(config, options.weights)},
       {fmt::format("activations of {} tokens at a time", options.chunk),
        TextDecoder::activation_bytes(text, options.chunk)},
       {fmt::format("tables for a context of {} tokens", options.context),
@@ -174,6 +174,13 @@ std::vector<MemoryPart> memory_parts(DeviceMemory& memory, const ModelConfig& co
        static_cast<std::uint64_t>(text.vocab) * sizeof(float) + Sampler::bytes_for(text.vocab)},
       {fmt::format("cache for {} tokens in {}", request.tokens, name_of(options.cache)),
        KvCache::bytes_for(memory, text, options.cache, options.context, request.tokens)}};
+  if (options.weights.has_formats()) {
+    std::uint64_t bytes = LinearLayers::bytes_for(options.chunk, LinearLayers::widest(text));
+    if (request.patches > 0) {
+      bytes = std::max(bytes, LinearLayers::bytes_for(request.patches, LinearLayers::widest(vision_of(config))));
+    }
+    parts.push_back({"activations rounded to int8", bytes});
+  }
   if (request.patches > 0) {
     parts.push_back({fmt::format("images of {} patches", request.patches),
                      VisionTower::bytes_for(vision_of(config), request.patches, request.longest_side)});

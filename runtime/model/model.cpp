@@ -19,9 +19,6 @@ constexpr std::int64_t kLogitRows = 32;  // whose logits are computed at a time,
 DeviceWeights load_what_fits(Executor& executor, const ModelConfig& config, WeightSource& weights,
                              const ModelOptions& options) {
   check_supported(config);
-  if (options.weights.format == WeightFormat::int8_rows && !executor.on_processor()) {
-    throw Error("int8 weights run on the processor only so far; give --device cpu, or --weights float16");
-  }
   require_memory(executor.memory(), executor.device(), config, options);
   return load_weights(config, weights, executor.memory(), options.weights);
 }
@@ -76,10 +73,14 @@ Model::Model(Executor& executor, ModelConfig config, WeightSource& weights, cons
       options_(checked_options(config_, options)),
       weights_(load_what_fits(executor, config_, weights, options_)),
       cache_(executor.memory(), config_.text, options_.cache, options_.context),
-      decoder_(executor, config_.text, weights_.text, cache_, options_.context, options_.chunk),
+      linear_(executor),
+      decoder_(linear_, executor, config_.text, weights_.text, cache_, options_.context, options_.chunk),
       sampler_(executor, config_.text.vocab) {
   if (config_.vision) {
-    tower_.emplace(executor, *config_.vision, weights_.vision);
+    tower_.emplace(linear_, executor, *config_.vision, weights_.vision);
+  }
+  if (options_.weights.has_formats() && !executor.on_processor()) {
+    linear_.reserve(options_.chunk, LinearLayers::widest(config_.text));
   }
   DeviceMemory& memory = executor.memory();
   const auto chunk = static_cast<std::size_t>(options_.chunk);
@@ -90,7 +91,7 @@ Model::Model(Executor& executor, ModelConfig config, WeightSource& weights, cons
 
 ModelMemory Model::memory() const {
   return {weights_.bytes,
-          decoder_.bytes() + (tower_ ? tower_->bytes() : 0) + pass_memory_.bytes() + next_memory_.bytes() +
+          decoder_.bytes() + linear_.bytes() + (tower_ ? tower_->bytes() : 0) + pass_memory_.bytes() + next_memory_.bytes() +
               logits_memory_.bytes() + rows_memory_.bytes(),
           cache_.bytes()};
 }

@@ -106,6 +106,7 @@ class Model {
   ModelOptions options_;
   DeviceWeights weights_;
   KvCache cache_;
+  LinearLayers linear_;
   TextDecoder decoder_;
   std::optional<VisionTower> tower_;
   Sampler sampler_;

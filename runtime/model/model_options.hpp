@@ -3,7 +3,7 @@
 #include <cstdint>
 
 #include "core/problem.hpp"
-#include "runtime/formats/weight_format.hpp"
+#include "runtime/checkpoint/weight_recipe.hpp"
 
 namespace pascaline {
 
@@ -17,7 +17,7 @@ struct ModelRequest {
 
 /// How a model is kept and run.
 struct ModelOptions {
-  WeightStorage weights = ElementType::float16;  ///< of matrices
+  WeightRecipe weights = ElementType::float16;  ///< of matrices
   ElementType cache = ElementType::float16;      ///< of keys and values: float32 or float16
   std::int64_t context = 0;   ///< longest sequence in tokens; 0: kUsualContext, or what the model takes
   std::int64_t chunk = 1024;  ///< most tokens of a pass over the layers

@@ -30,6 +30,9 @@ std::size_t bytes_of(const TensorView& tensor) noexcept {
   if (elements_of(tensor) == 0) {
     return 0;
   }
+  if (is_matrix_format(tensor.type)) {
+    return static_cast<std::size_t>(layout_of(tensor.type).bytes(tensor.shape[0], tensor.shape[1]));
+  }
   const std::int64_t reach = (tensor.shape[0] - 1) * stride_of(tensor) + row_elements(tensor);
   return bytes_of(tensor.type, static_cast<std::size_t>(reach));
 }
@@ -48,6 +51,16 @@ TensorView rows_of(const TensorView& tensor, std::int64_t first, std::int64_t co
   if (tensor.rank == 0 || first < 0 || count < 0 || first > tensor.shape[0] - count) {
     throw Error(fmt::format("a tensor of {} rows has no rows {} to {}", tensor.rank == 0 ? 0 : tensor.shape[0], first,
                             first + count));
+  }
+  if (is_matrix_format(tensor.type)) {
+    const MatrixLayout layout = layout_of(tensor.type);
+    if (first % layout.group_rows != 0) {
+      throw Error(fmt::format("row {} of a matrix in {} lies among others", first, name_of(tensor.type)));
+    }
+    TensorView rows = tensor;
+    rows.data = static_cast<std::byte*>(tensor.data) + first / layout.group_rows * layout.group_bytes(tensor.shape[1]);
+    rows.shape[0] = count;
+    return rows;
   }
   const auto before = static_cast<std::size_t>(first * stride_of(tensor));
   if (before * bits_of(tensor.type) % 8 != 0) {

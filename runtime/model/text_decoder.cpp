@@ -40,9 +40,10 @@ std::int64_t checked_rows(std::int64_t rows) {
 
 }  // namespace
 
-TextDecoder::TextDecoder(Executor& executor, const TextConfig& config, const TextWeights& weights, KvCache& cache,
-                         std::int64_t context, std::int64_t most_rows)
-    : executor_(&executor),
+TextDecoder::TextDecoder(LinearLayers& linear, Executor& executor, const TextConfig& config,
+                         const TextWeights& weights, KvCache& cache, std::int64_t context, std::int64_t most_rows)
+    : linear_(&linear),
+      executor_(&executor),
       config_(&config),
       weights_(&weights),
       cache_(&cache),
@@ -84,7 +85,7 @@ void TextDecoder::forward(const TextPass& pass) {
 
 void TextDecoder::embed(const TextPass& pass) {
   const TensorView hidden = activation("hidden", {pass.count(), config_->hidden});
-  executor_->run(ops::Gather{weights_->embedding.values, pass.tokens, hidden});
+  executor_->run(ops::Gather{weights_->embedding, pass.tokens, hidden});
   for (const ImageRows& image : pass.images) {
     executor_->memory().copy({}, span_of(rows_of(hidden, image.first, image.embeddings.shape[0])),
                              span_of(image.embeddings));
@@ -102,7 +103,7 @@ void TextDecoder::attend(const TextLayerWeights& layer, std::int64_t index, cons
   const TensorView attended = activation("attended", {rows, config_->heads, head_dim});
 
   executor_->run(ops::Rmsnorm{.x = hidden, .weight = layer.input_norm, .y = input});
-  executor_->run(ops::Matmul{.a = input, .b = layer.qkv, .c = reshaped(qkv, {rows, all_heads * head_dim})});
+  linear_->run({.a = input, .b = layer.qkv, .c = reshaped(qkv, {rows, all_heads * head_dim})});
   executor_->run(ops::QkNormRope{.qkv = qkv,
                                  .q_weight = layer.q_norm,
                                  .k_weight = layer.k_norm,
@@ -116,7 +117,7 @@ void TextDecoder::attend(const TextLayerWeights& layer, std::int64_t index, cons
                                  .section_h = config_->mrope_section[1],
                                  .section_w = config_->mrope_section[2]});
   attend_to_cache(q, attended, index, pass);
-  executor_->run(ops::Matmul{.a = reshaped(attended, {rows, config_->heads * head_dim}),
+  linear_->run({.a = reshaped(attended, {rows, config_->heads * head_dim}),
                              .b = layer.output,
                              .c = hidden,
                              .residual = hidden,
@@ -145,9 +146,9 @@ void TextDecoder::feed_forward(const TextLayerWeights& layer, std::int64_t rows)
   const TensorView input = activation("mlp_input", {rows, config_->hidden});
   const TensorView gated = activation("gated", {rows, config_->intermediate});
   executor_->run(ops::Rmsnorm{.x = hidden, .weight = layer.post_norm, .y = input});
-  executor_->run(ops::Matmul{.a = input, .b = layer.gate_up, .c = gated, .epilogue = ops::Epilogue::swiglu});
-  executor_->run(
-      ops::Matmul{.a = gated, .b = layer.down, .c = hidden, .residual = hidden, .epilogue = ops::Epilogue::residual});
+  linear_->run({.a = input, .b = layer.gate_up, .c = gated, .epilogue = ops::Epilogue::swiglu});
+  linear_->run(
+      {.a = gated, .b = layer.down, .c = hidden, .residual = hidden, .epilogue = ops::Epilogue::residual});
 }
 
 void TextDecoder::add_deepstack(const TextPass& pass, std::size_t index) {
@@ -164,7 +165,7 @@ void TextDecoder::project(std::int64_t first, std::int64_t count, const TensorVi
   const TensorView hidden = rows_of(activation("hidden", {most_rows_, config_->hidden}), first, count);
   const TensorView normed = activation("mlp_input", {count, config_->hidden});
   executor_->run(ops::Rmsnorm{.x = hidden, .weight = weights_->norm, .y = normed});
-  executor_->run(ops::Matmul{.a = normed, .b = weights_->head, .c = logits});
+  linear_->run({.a = normed, .b = weights_->head, .c = logits});
 }
 
 }  // namespace pascaline

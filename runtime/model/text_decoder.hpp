@@ -8,6 +8,7 @@
 #include "runtime/memory/arena.hpp"
 #include "runtime/model/executor.hpp"
 #include "runtime/model/kv_cache.hpp"
+#include "runtime/model/linear_layers.hpp"
 
 namespace pascaline {
 
@@ -35,8 +36,8 @@ class TextDecoder {
  public:
   /// All references must outlive it. `context` is the longest sequence, `most_rows` the largest pass. Allocates all
   /// that its passes need. Throws Error for sizes below 1, OutOfMemoryError, and what the device throws.
-  TextDecoder(Executor& executor, const TextConfig& config, const TextWeights& weights, KvCache& cache,
-              std::int64_t context, std::int64_t most_rows);
+  TextDecoder(LinearLayers& linear, Executor& executor, const TextConfig& config, const TextWeights& weights,
+              KvCache& cache, std::int64_t context, std::int64_t most_rows);
 
   [[nodiscard]] std::int64_t most_rows() const noexcept { return most_rows_; }
   /// Bytes of activations and of the tables of angles.
@@ -60,6 +61,7 @@ class TextDecoder {
   void feed_forward(const TextLayerWeights& layer, std::int64_t rows);
   void add_deepstack(const TextPass& pass, std::size_t index);
 
+  LinearLayers* linear_;
   Executor* executor_;
   const TextConfig* config_;
   const TextWeights* weights_;

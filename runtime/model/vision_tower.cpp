@@ -98,8 +98,9 @@ struct VisionTower::Pass {
   TensorView segment_starts;
 };
 
-VisionTower::VisionTower(Executor& executor, const VisionConfig& config, const VisionWeights& weights)
-    : executor_(&executor), config_(&config), weights_(&weights) {}
+VisionTower::VisionTower(LinearLayers& linear, Executor& executor, const VisionConfig& config,
+                         const VisionWeights& weights)
+    : linear_(&linear), executor_(&executor), config_(&config), weights_(&weights) {}
 
 std::uint64_t VisionTower::bytes_for(const VisionConfig& config, std::int64_t patches, std::int64_t longest_side) {
   return plan_arena(vision_tensors(config, patches, longest_side)).total_bytes;
@@ -123,6 +124,9 @@ void VisionTower::make_room(std::int64_t patches, std::int64_t longest_side) {
   patches = std::max(patches, arena_patches_);
   longest_side = std::max(longest_side, arena_side_);
   (void)release();
+  if (is_matrix_format(weights_->patch_embed.weight.type) || is_matrix_format(weights_->blocks.front().qkv.weight.type)) {
+    linear_->reserve(patches, LinearLayers::widest(*config_));
+  }
   const std::uint64_t needed = bytes_for(*config_, patches, longest_side);
   const std::uint64_t free = executor_->memory().state().free_bytes;
   if (needed > free) {
@@ -201,7 +205,7 @@ void VisionTower::embed(Pass& pass, std::span<const PatchView> images) {
   const TensorView patches = pass.view("patches", {pass.count, config_->hidden});
   const TensorView hidden = pass.view("hidden", {pass.count, config_->hidden});
   bring(pixels, images);
-  executor_->run(ops::Matmul{.a = pixels,
+  linear_->run({.a = pixels,
                              .b = weights_->patch_embed.weight,
                              .c = patches,
                              .bias = weights_->patch_embed.bias,
@@ -225,12 +229,12 @@ void VisionTower::run_block(const VisionBlockWeights& weights, Pass& pass) {
   const TensorView input = pass.view("mlp_input", {pass.count, config_->hidden});
   const TensorView wide = pass.view("wide", {pass.count, config_->intermediate});
   executor_->run(ops::Layernorm{.x = hidden, .weight = weights.norm2.weight, .bias = weights.norm2.bias, .y = input});
-  executor_->run(ops::Matmul{.a = input,
+  linear_->run({.a = input,
                              .b = weights.fc1.weight,
                              .c = wide,
                              .bias = weights.fc1.bias,
                              .epilogue = ops::Epilogue::bias_gelu_tanh});
-  executor_->run(ops::Matmul{.a = wide,
+  linear_->run({.a = wide,
                              .b = weights.fc2.weight,
                              .c = hidden,
                              .bias = weights.fc2.bias,
@@ -247,7 +251,7 @@ void VisionTower::attend(const VisionBlockWeights& weights, Pass& pass) {
   const TensorView qkv = pass.view("qkv", {count, 3, config_->heads, head_dim});
   const TensorView attended = pass.view("attended", {count, config_->heads, head_dim});
   executor_->run(ops::Layernorm{.x = hidden, .weight = weights.norm1.weight, .bias = weights.norm1.bias, .y = normed});
-  executor_->run(ops::Matmul{.a = normed,
+  linear_->run({.a = normed,
                              .b = weights.qkv.weight,
                              .c = reshaped(qkv, {count, 3 * width}),
                              .bias = weights.qkv.bias,
@@ -263,7 +267,7 @@ void VisionTower::attend(const VisionBlockWeights& weights, Pass& pass) {
                                        .out = attended,
                                        .segment_starts = pass.segment_starts,
                                        .causal = false});
-  executor_->run(ops::Matmul{.a = reshaped(attended, {count, width}),
+  linear_->run({.a = reshaped(attended, {count, width}),
                              .b = weights.projection.weight,
                              .c = hidden,
                              .bias = weights.projection.bias,
@@ -281,12 +285,12 @@ void VisionTower::merge(const MergerWeights& weights, bool norm_merged, Pass& pa
   const TensorView x = norm_merged ? reshaped(hidden, {tokens, merged}) : hidden;
   const TensorView y = norm_merged ? reshaped(input, {tokens, merged}) : input;
   executor_->run(ops::Layernorm{.x = x, .weight = weights.norm.weight, .bias = weights.norm.bias, .y = y});
-  executor_->run(ops::Matmul{.a = reshaped(input, {tokens, merged}),
+  linear_->run({.a = reshaped(input, {tokens, merged}),
                              .b = weights.fc1.weight,
                              .c = wide,
                              .bias = weights.fc1.bias,
                              .epilogue = ops::Epilogue::bias_gelu_erf});
-  executor_->run(ops::Matmul{
+  linear_->run({
       .a = wide, .b = weights.fc2.weight, .c = out, .bias = weights.fc2.bias, .epilogue = ops::Epilogue::bias});
 }
 

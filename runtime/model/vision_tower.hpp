@@ -10,6 +10,7 @@
 #include "runtime/memory/arena.hpp"
 #include "runtime/memory/staging.hpp"
 #include "runtime/model/executor.hpp"
+#include "runtime/model/linear_layers.hpp"
 
 namespace pascaline {
 
@@ -31,7 +32,7 @@ struct ImageFeatures {
 class VisionTower {
  public:
   /// All references must outlive it.
-  VisionTower(Executor& executor, const VisionConfig& config, const VisionWeights& weights);
+  VisionTower(LinearLayers& linear, Executor& executor, const VisionConfig& config, const VisionWeights& weights);
 
   /// Bytes of device memory that encoding so many patches of images with sides up to that takes, its result
   /// included.
@@ -55,6 +56,7 @@ class VisionTower {
   void attend(const VisionBlockWeights& weights, Pass& pass);
   void merge(const MergerWeights& weights, bool norm_merged, Pass& pass, const TensorView& out);
 
+  LinearLayers* linear_;
   Executor* executor_;
   const VisionConfig* config_;
   const VisionWeights* weights_;

@@ -38,12 +38,20 @@ std::string type_text(ElementType type) {
                                : fmt::format("of no element type (value {})", static_cast<unsigned>(type));
 }
 
+// Of single whole numbers, which need no more than their own alignment.
 bool is_integer(ElementType type) noexcept {
   switch (type) {
     case ElementType::float32:
     case ElementType::float16:
     case ElementType::bfloat16:
     case ElementType::float64:
+    case ElementType::q8_0:
+    case ElementType::q4_0:
+    case ElementType::q4_1:
+    case ElementType::q4_k:
+    case ElementType::q6_k:
+    case ElementType::int8_row:
+    case ElementType::int4_g128:
       return false;
     default:
       return true;
@@ -58,6 +66,9 @@ struct Bytes {
 // All that lies between the tensor's first and last byte. It was found countable before.
 Bytes bytes_of(const TensorView& tensor) {
   const auto begin = reinterpret_cast<std::uintptr_t>(tensor.data);
+  if (is_matrix_format(tensor.type)) {
+    return {begin, begin + static_cast<std::uintptr_t>(layout_of(tensor.type).bytes(tensor.shape[0], tensor.shape[1]))};
+  }
   const std::int64_t elements = (tensor.shape[0] - 1) * row_stride(tensor) + row_length(tensor);
   return {begin, begin + static_cast<std::uintptr_t>(elements) * size_of(tensor.type)};
 }
@@ -125,7 +136,9 @@ void Checks::countable(Operand operand) const {
   if (is_empty(tensor)) {
     return;
   }
-  auto bytes = static_cast<std::int64_t>(size_of(tensor.type));
+  // A value of a format takes less than two bytes with its share of the scales.
+  const auto element = is_matrix_format(tensor.type) ? 2 : static_cast<std::int64_t>(size_of(tensor.type));
+  std::int64_t bytes = element;
   bool overflows = false;
   for (int i = 1; i < tensor.rank; ++i) {
     overflows = overflows || __builtin_mul_overflow(bytes, tensor.shape[static_cast<std::size_t>(i)], &bytes);
@@ -135,7 +148,7 @@ void Checks::countable(Operand operand) const {
       fail(fmt::format("rows of {} are {} elements apart; it must be from {}, their length, to {}", operand.name,
                        tensor.row_stride, row_length(tensor), kMaxExtent));
     }
-    bytes = tensor.row_stride * static_cast<std::int64_t>(size_of(tensor.type));
+    bytes = tensor.row_stride * element;
   }
   if (overflows || __builtin_mul_overflow(bytes, tensor.shape[0], &bytes)) {
     fail(fmt::format("{} is {} of {}, which is more than 2^63 bytes", operand.name, extents_text(tensor),

@@ -9,7 +9,7 @@ namespace pascaline::ops {
 struct Gather {
   static constexpr const char* kName = "gather";
 
-  TensorView table;    ///< [VOCABULARY, WIDTH], float32, float16 or bfloat16
+  TensorView table;    ///< [VOCABULARY, WIDTH], float32, float16, bfloat16 or a format of matrices
   TensorView indices;  ///< [TOKENS], int32
   TensorView y;        ///< [TOKENS, WIDTH], float32 or float16; overlaps nothing
 

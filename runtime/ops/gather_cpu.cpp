@@ -20,7 +20,7 @@ void Gather::compute() const {
         for (std::int64_t token = begin; token < end; ++token) {
           const std::int64_t row = static_cast<const std::int32_t*>(indices.data)[token];
           if (row >= 0 && row < table.shape[0]) {
-            cpu::store_floats(cpu::floats_at(table, row * width, width, room), y, token * width, width);
+            cpu::store_floats(cpu::row_floats(table, row, room), y, token * width, width);
           } else {
             std::fill_n(room, width, 0.0F);
             cpu::store_floats(room, y, token * width, width);

@@ -1,9 +1,12 @@
 #include "runtime/ops/matmul.hpp"
 
+#include <fmt/format.h>
+
+#include "core/error.hpp"
+#include "runtime/formats/int8_activations.hpp"
+
 namespace pascaline::ops {
 namespace {
-
-constexpr std::int64_t kMatvecRows = 8;
 
 // Names of the operands and of the extents M, N, K in messages.
 struct ProductNames {
@@ -15,42 +18,48 @@ struct ProductNames {
   const char* k;
 };
 
-void check_weight(const Checks& check, const char* name, const WeightView& weight, Extent n, Extent k) {
-  const Operand values{name, &weight.values};
-  const Operand scales{"scales", &weight.scales};
-  if (weight.format == WeightFormat::int8_rows) {
-    check.dense(values, {ElementType::int8}, {n, k});
-    check.dense(scales, {ElementType::float32}, {n});
+constexpr std::initializer_list<ElementType> kFormats{ElementType::q8_0, ElementType::q4_0,     ElementType::q4_1,
+                                                      ElementType::q4_k, ElementType::q6_k,     ElementType::int8_row,
+                                                      ElementType::int4_g128};
+
+void check_weight(const Checks& check, Operand weight, Extent n, Extent k) {
+  if (is_matrix_format(weight.tensor->type)) {
+    check.dense(weight, kFormats, {n, k});
   } else {
-    check.dense(values, {ElementType::float32, ElementType::float16, ElementType::bfloat16}, {n, k});
-    check.absent(scales, "the weight's format has none");
+    check.dense(weight, {ElementType::float32, ElementType::float16, ElementType::bfloat16}, {n, k});
   }
-  check.absent({"zeros", &weight.zeros}, "the weight's format has none");
+}
+
+// What a product is finished with: of [m, n] and one of the types, with a bias and a residual as the epilogue says.
+void check_result(const Checks& check, Epilogue epilogue, std::initializer_list<ElementType> types, Operand c,
+                  Operand bias, Operand residual, Extent m, Extent n) {
+  check.require(epilogue <= Epilogue::bias_residual, "the epilogue is none of ops::Epilogue");
+  if (epilogue == Epilogue::swiglu) {
+    check.require(n.value % 2 == 0, "N is odd; swiglu needs as many gates as factors");
+    check.dense(c, types, {m, {"N/2", n.value / 2}});
+  } else {
+    check.dense(c, types, {m, n});
+  }
+  if (has_bias(epilogue)) {
+    check.dense(bias, {ElementType::float32}, {n});
+  } else {
+    check.absent(bias, "the epilogue adds none");
+  }
+  if (has_residual(epilogue)) {
+    check.dense(residual, {c.tensor->type}, {m, n});
+  } else {
+    check.absent(residual, "the epilogue adds none");
+  }
 }
 
 void check_product(const Checks& check, const ProductNames& names, const Matmul& given) {
   const Extent m{names.m, given.a.shape[0]};
-  const Extent n{names.n, given.b.values.shape[0]};
+  const Extent n{names.n, given.b.shape[0]};
   const Extent k{names.k, given.a.shape[1]};
-  check.require(given.epilogue <= Epilogue::bias_residual, "the epilogue is none of ops::Epilogue");
   check.dense({names.a, &given.a}, {ElementType::float32, ElementType::float16}, {m, k});
-  check_weight(check, names.b, given.b, n, k);
-  if (given.epilogue == Epilogue::swiglu) {
-    check.require(n.value % 2 == 0, "N is odd; swiglu needs as many gates as factors");
-    check.dense({names.c, &given.c}, {given.a.type}, {m, {"N/2", n.value / 2}});
-  } else {
-    check.dense({names.c, &given.c}, {given.a.type}, {m, n});
-  }
-  if (has_bias(given.epilogue)) {
-    check.dense({"bias", &given.bias}, {ElementType::float32}, {n});
-  } else {
-    check.absent({"bias", &given.bias}, "the epilogue adds none");
-  }
-  if (has_residual(given.epilogue)) {
-    check.dense({"residual", &given.residual}, {given.a.type}, {m, n});
-  } else {
-    check.absent({"residual", &given.residual}, "the epilogue adds none");
-  }
+  check_weight(check, {names.b, &given.b}, n, k);
+  check_result(check, given.epilogue, {given.a.type}, {names.c, &given.c}, {"bias", &given.bias},
+               {"residual", &given.residual}, m, n);
 }
 
 bool is_product(const Checks& check, const ProductNames& names, const Matmul& given) {
@@ -72,9 +81,69 @@ bool Matmul::check() const { return is_product(Checks(kName), {"A", "B", "C", "M
 
 KernelProblem Matmul::problem() const {
   const std::int64_t rows = a.shape[0];
-  return {rows <= kMatvecRows ? KernelName("matvec") : KernelName("matmul"),
-          {{"M", rows}, {"N", b.values.shape[0]}, {"K", a.shape[1]}, {"EPILOGUE", static_cast<std::int64_t>(epilogue)}},
-          {{"STORAGE", a.type}, {"WEIGHT", b.values.type}}};
+  const bool quantized = is_matrix_format(b.type);
+  if (quantized && rows > kFewRows) {
+    throw Error(fmt::format("{}: with B in {}, a device takes {} rows of A as they are; round more with Quantize, and "
+                            "multiply with QuantizedMatmul",
+                            kName, name_of(b.type), kFewRows));
+  }
+  return {rows > kFewRows ? KernelName("matmul") : quantized ? KernelName("matvec_q") : KernelName("matvec"),
+          {{"M", rows}, {"N", b.shape[0]}, {"K", a.shape[1]}, {"EPILOGUE", static_cast<std::int64_t>(epilogue)}},
+          {{"STORAGE", a.type}, {"WEIGHT", b.type}}};
+}
+
+std::int64_t filled_columns(ElementType weight, std::int64_t columns) {
+  const MatrixLayout layout = layout_of(weight);
+  return layout.chunks(columns) * layout.chunk_columns;
+}
+
+std::int64_t scale_rows(ElementType weight, std::int64_t columns) {
+  return weight == ElementType::int8_row ? 1 : filled_columns(weight, columns) / kActivationBlock;
+}
+
+bool Quantize::check() const {
+  const Checks check(kName);
+  const Extent m{"M", x.shape[0]};
+  check.require(is_matrix_format(for_weight), "the weight to multiply with is in no format of matrices");
+  check.dense({"x", &x}, {ElementType::float32, ElementType::float16}, {m, {"K", x.shape[1]}});
+  check.dense({"y", &y.values}, {ElementType::int8}, {m, {"columns", filled_columns(for_weight, x.shape[1])}});
+  check.dense({"scales", &y.scales}, {ElementType::float32}, {{"blocks", scale_rows(for_weight, x.shape[1])}, m});
+  return !is_empty(y.values);
+}
+
+KernelProblem Quantize::problem() const {
+  return {"quantize",
+          {{"ROWS", x.shape[0]},
+           {"WIDTH", x.shape[1]},
+           {"COLUMNS", y.values.shape[1]},
+           {"BY_ROW", for_weight == ElementType::int8_row ? 1 : 0}},
+          {{"STORAGE", x.type}}};
+}
+
+bool QuantizedMatmul::check() const {
+  const Checks check(kName);
+  const Extent m{"M", a.values.shape[0]};
+  const Extent n{"N", b.shape[0]};
+  const Extent k{"K", b.shape[1]};
+  check.dense({"B", &b}, kFormats, {n, k});
+  check.dense({"A", &a.values}, {ElementType::int8}, {m, {"columns", filled_columns(b.type, k.value)}});
+  check.dense({"scales", &a.scales}, {ElementType::float32}, {{"blocks", scale_rows(b.type, k.value)}, m});
+  check_result(check, epilogue, {ElementType::float32, ElementType::float16}, {"C", &c}, {"bias", &bias},
+               {"residual", &residual}, m, n);
+  if (is_empty(c)) {
+    return false;
+  }
+  check.require(k.value > 0, "K is 0, every sum would be zero; fill the result instead");
+  return true;
+}
+
+KernelProblem QuantizedMatmul::problem() const {
+  return {"matmul_q",
+          {{"M", a.values.shape[0]},
+           {"N", b.shape[0]},
+           {"K", a.values.shape[1]},
+           {"EPILOGUE", static_cast<std::int64_t>(epilogue)}},
+          {{"STORAGE", c.type}, {"WEIGHT", b.type}}};
 }
 
 bool PatchEmbed::check() const {

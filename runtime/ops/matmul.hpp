@@ -26,13 +26,18 @@ enum class Epilogue : std::uint8_t {
   return epilogue == Epilogue::residual || epilogue == Epilogue::bias_residual;
 }
 
-/// `c = epilogue(a · bᵀ)`. All dense, aligned to 16 bytes. Up to 8 rows go to the kernel `matvec`, more to `matmul`.
+/// Rows that a product may have to stream its weight; more are worth sharing what was read of it.
+inline constexpr std::int64_t kFewRows = 8;
+
+/// `c = epilogue(a · bᵀ)`. All dense, aligned to 16 bytes. Up to kFewRows rows go to the kernel `matvec`, more to
+/// `matmul`. With a weight in a format of matrices the rows of a are rounded to int8 first (docs/formats.md), and up to
+/// kFewRows go to `matvec_q`; more need a QuantizedMatmul on a device.
 /// With M or N zero there is nothing to do; K zero is an error, as are an odd N for swiglu and an operand too many.
 struct Matmul {
   static constexpr const char* kName = "matmul";
 
   TensorView a;              ///< [M, K], float32 or float16: activations
-  WeightView b;              ///< [N, K]: a linear layer's weight; float32, float16 or bfloat16, or as its format says
+  TensorView b;              ///< [N, K]: a linear layer's weight; float32, float16, bfloat16 or a format of matrices
   TensorView c;              ///< [M, N] of a's type, [M, N/2] for swiglu; may be the residual, else overlaps nothing
   TensorView bias = {};      ///< [N], float32; where the epilogue adds it, else left out
   TensorView residual = {};  ///< [M, N] of a's type; where the epilogue adds it, else left out
@@ -41,15 +46,73 @@ struct Matmul {
   template <typename Self, typename Visit>
   static void operands(Self& self, Visit&& visit) {
     visit("A", self.a, Use::read);
-    visit_weight("B", self.b, visit);
+    visit("B", self.b, Use::read);
     visit("bias", self.bias, Use::read);
     visit("residual", self.residual, Use::read_in_place);
     visit("C", self.c, Use::write);
   }
   [[nodiscard]] bool check() const;
   [[nodiscard]] KernelProblem problem() const;
-  /// Up to 8 rows stream the weight through loops of their own; more go to OpenBLAS, panel by panel. Throws Error if
-  /// that is not installed.
+  /// Up to kFewRows rows stream the weight through loops of their own; more go to OpenBLAS, panel by panel. Throws Error
+  /// if that is not installed.
+  void compute() const;
+};
+
+/// Activations rounded to int8, for products with weights in a format of matrices.
+struct QuantizedRows {
+  TensorView values;  ///< [M, columns], int8; zeros behind the columns that the activations have
+  TensorView scales;  ///< float32: [columns / 32, M], or [1, M] for int8_row
+};
+
+/// Columns that the rows of a product are filled up to, with a weight of that type and so many columns.
+[[nodiscard]] std::int64_t filled_columns(ElementType weight, std::int64_t columns);
+/// Rows of QuantizedRows::scales for products with such a weight.
+[[nodiscard]] std::int64_t scale_rows(ElementType weight, std::int64_t columns);
+
+/// `y = int8(x)`, as a product with a weight in the format `for_weight` takes it. Dense; without rows there is nothing to
+/// do.
+struct Quantize {
+  static constexpr const char* kName = "quantize";
+
+  TensorView x;     ///< [M, K], float32 or float16
+  QuantizedRows y;  ///< columns: filled_columns(for_weight, K)
+  ElementType for_weight = ElementType::q8_0;
+
+  template <typename Self, typename Visit>
+  static void operands(Self& self, Visit&& visit) {
+    visit("x", self.x, Use::read);
+    visit("y", self.y.values, Use::write);
+    visit("scales", self.y.scales, Use::write);
+  }
+  [[nodiscard]] bool check() const;
+  [[nodiscard]] KernelProblem problem() const;
+  void compute() const;
+};
+
+/// `c = epilogue(a · bᵀ)` as Matmul, of any number of rows, with activations that were rounded already and a weight in a
+/// format of matrices.
+struct QuantizedMatmul {
+  static constexpr const char* kName = "matmul_q";
+
+  QuantizedRows a;           ///< [M, columns]: filled_columns(b.type, K)
+  TensorView b;              ///< [N, K], a format of matrices
+  TensorView c;              ///< [M, N], float32 or float16, [M, N/2] for swiglu; may be the residual
+  TensorView bias = {};      ///< as Matmul
+  TensorView residual = {};  ///< as Matmul, of c's type
+  Epilogue epilogue = Epilogue::none;
+
+  template <typename Self, typename Visit>
+  static void operands(Self& self, Visit&& visit) {
+    visit("A", self.a.values, Use::read);
+    visit("scales", self.a.scales, Use::read);
+    visit("B", self.b, Use::read);
+    visit("bias", self.bias, Use::read);
+    visit("residual", self.residual, Use::read_in_place);
+    visit("C", self.c, Use::write);
+  }
+  [[nodiscard]] bool check() const;
+  [[nodiscard]] KernelProblem problem() const;
+  /// As Matmul, of the values that the integers stand for.
   void compute() const;
 };
 
@@ -59,14 +122,14 @@ struct PatchEmbed {
   static constexpr const char* kName = "patch_embed";
 
   TensorView patches;  ///< [N, P]: a row is a patch, flattened in the weight's order: channel, frame, row, column
-  WeightView weight;   ///< [WIDTH, P]
+  TensorView weight;   ///< [WIDTH, P]
   TensorView bias;     ///< [WIDTH], float32
   TensorView y;        ///< [N, WIDTH] of the patches' type; overlaps nothing
 
   template <typename Self, typename Visit>
   static void operands(Self& self, Visit&& visit) {
     visit("patches", self.patches, Use::read);
-    visit_weight("weight", self.weight, visit);
+    visit("weight", self.weight, Use::read);
     visit("bias", self.bias, Use::read);
     visit("residual", kNoTensor, Use::read);
     visit("y", self.y, Use::write);

@@ -1,17 +1,16 @@
 #include <algorithm>
+#include <vector>
 
 #include "runtime/cpu/blas.hpp"
 #include "runtime/cpu/floats.hpp"
 #include "runtime/cpu/worker_pool.hpp"
-#include "runtime/formats/int8_rows.hpp"
+#include "runtime/cpu/packed_kernels.hpp"
+#include "runtime/formats/int8_activations.hpp"
 #include "runtime/ops/matmul.hpp"
 #include "runtime/ops/matmul_epilogue.hpp"
 
 namespace pascaline::ops {
 namespace {
-
-// Products with so few rows are as fast as the weight can be read.
-constexpr std::int64_t kFewRows = 8;
 
 // A panel of a weight that is widened: with the panel of activations and the sums it stays in a core's own cache.
 constexpr std::int64_t kPanelDepth = 512;
@@ -59,22 +58,19 @@ Panel panel_of(const TensorView& of, std::int64_t row, std::int64_t rows, std::i
   return {room, depth};
 }
 
-Panel weight_panel_of(const WeightView& of, std::int64_t row, std::int64_t rows, std::int64_t k, std::int64_t depth,
+Panel weight_panel_of(const TensorView& of, std::int64_t row, std::int64_t rows, std::int64_t k, std::int64_t depth,
                       cpu::Scratch region) {
-  if (of.format != WeightFormat::int8_rows) {
-    return panel_of(of.values, row, rows, k, depth, region);
+  if (!is_matrix_format(of.type)) {
+    return panel_of(of, row, rows, k, depth, region);
   }
   float* room = cpu::scratch(region, rows * depth);
-  for (std::int64_t i = 0; i < rows; ++i) {
-    const std::int8_t* values = static_cast<const std::int8_t*>(of.values.data) + (row + i) * of.values.shape[1] + k;
-    widen_int8(values, static_cast<const float*>(of.scales.data)[row + i], room + i * depth, depth);
-  }
+  cpu::widen_packed(of, row, rows, k, depth, room, depth);
   return {room, depth};
 }
 
 void compute_tile(const cpu::Blas& blas, const Matmul& given, std::int64_t row, std::int64_t column, const Tile& tile) {
   const std::int64_t k = given.a.shape[1];
-  const bool widens = given.a.type != ElementType::float32 || given.b.values.type != ElementType::float32;
+  const bool widens = given.a.type != ElementType::float32 || given.b.type != ElementType::float32;
   const std::int64_t step = widens ? std::min(kPanelDepth, k) : k;
   float* sums = cpu::scratch(cpu::Scratch::first, tile.rows * tile.columns);
   for (std::int64_t at = 0; at < k; at += step) {
@@ -99,15 +95,9 @@ void compute_tile(const cpu::Blas& blas, const Matmul& given, std::int64_t row, 
   }
 }
 
-}  // namespace
-
-void Matmul::compute() const {
-  const std::int64_t m = a.shape[0];
-  const std::int64_t n = b.values.shape[0];
-  if (m <= kFewRows) {
-    multiply_few_rows(*this);
-    return;
-  }
+void multiply_many_rows(const Matmul& given) {
+  const std::int64_t m = given.a.shape[0];
+  const std::int64_t n = given.b.shape[0];
   const cpu::Blas& blas = cpu::Blas::get();
   const Tile tile = tile_of(m, n);
   const std::int64_t down = tiles_along(m, tile.rows);
@@ -116,9 +106,70 @@ void Matmul::compute() const {
     for (std::int64_t i = begin; i < end; ++i) {
       const std::int64_t row = i % down * tile.rows;
       const std::int64_t column = i / down * tile.columns;
-      compute_tile(blas, *this, row, column, {std::min(tile.rows, m - row), std::min(tile.columns, n - column)});
+      compute_tile(blas, given, row, column, {std::min(tile.rows, m - row), std::min(tile.columns, n - column)});
     }
   });
+}
+
+}  // namespace
+
+void Matmul::compute() const {
+  const std::int64_t m = a.shape[0];
+  const std::int64_t k = a.shape[1];
+  if (m <= kFewRows) {
+    multiply_few_rows(*this);
+    return;
+  }
+  if (!is_matrix_format(b.type)) {
+    multiply_many_rows(*this);
+    return;
+  }
+  std::vector<float> values(static_cast<std::size_t>(m * k));
+  round_activations(*this, values.data());
+  Matmul rounded = *this;
+  rounded.a = TensorView(values.data(), ElementType::float32, {m, k});
+  multiply_many_rows(rounded);
+}
+
+void Quantize::compute() const {
+  const std::int64_t width = x.shape[1];
+  const std::int64_t columns = y.values.shape[1];
+  const std::int64_t blocks = y.scales.shape[0];
+  auto* const all = static_cast<float*>(y.scales.data);
+  cpu::worker_pool().run(x.shape[0], 8, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t row = begin; row < end; ++row) {
+      const float* values = cpu::floats_at(x, row * width, width, cpu::scratch(cpu::Scratch::first, width));
+      float* scales = cpu::scratch(cpu::Scratch::second, columns);
+      cpu::round_rows(values, width,
+                      {static_cast<std::int8_t*>(y.values.data) + row * columns, scales, scales + blocks, 1, columns,
+                       for_weight == ElementType::int8_row});
+      for (std::int64_t block = 0; block < blocks; ++block) {
+        all[block * x.shape[0] + row] = scales[block];
+      }
+    }
+  });
+}
+
+void QuantizedMatmul::compute() const {
+  const std::int64_t m = a.values.shape[0];
+  const std::int64_t k = b.shape[1];
+  const std::int64_t columns = a.values.shape[1];
+  const auto* const integers = static_cast<const std::int8_t*>(a.values.data);
+  const auto* const scales = static_cast<const float*>(a.scales.data);
+  const bool by_row = a.scales.shape[0] == 1;
+  std::vector<float> values(static_cast<std::size_t>(m * k));
+  for (std::int64_t row = 0; row < m; ++row) {
+    for (std::int64_t i = 0; i < k; ++i) {
+      const float scale = scales[by_row ? row : i / kActivationBlock * m + row];
+      values[static_cast<std::size_t>(row * k + i)] = scale * static_cast<float>(integers[row * columns + i]);
+    }
+  }
+  multiply_many_rows({.a = TensorView(values.data(), ElementType::float32, {m, k}),
+                      .b = b,
+                      .c = c,
+                      .bias = bias,
+                      .residual = residual,
+                      .epilogue = epilogue});
 }
 
 }  // namespace pascaline::ops

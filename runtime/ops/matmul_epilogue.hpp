@@ -19,4 +19,7 @@ void finish_sums(const Matmul& given, const RowPart& part, float* sums);
 /// The product for few rows of a, each row of b read once; arguments have been checked.
 void multiply_few_rows(const Matmul& given);
 
+/// The rows of a as they are rounded for b's format, as float32 into `to`, [M, K].
+void round_activations(const Matmul& given, float* to);
+
 }  // namespace pascaline::ops

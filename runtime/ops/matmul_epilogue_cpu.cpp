@@ -13,7 +13,7 @@ void add_bias(const Matmul& given, const RowPart& part, float* sums) {
 }
 
 void add_residual(const Matmul& given, const RowPart& part, float* sums) {
-  const std::int64_t at = part.row * given.b.values.shape[0] + part.first;
+  const std::int64_t at = part.row * given.b.shape[0] + part.first;
   const float* residual =
       cpu::floats_at(given.residual, at, part.count, cpu::scratch(cpu::Scratch::fourth, part.count));
   for (std::int64_t i = 0; i < part.count; ++i) {
@@ -30,7 +30,7 @@ void store_swiglu(const Matmul& given, const RowPart& part, const float* sums) {
     factors[i] = sums[2 * i + 1];
   }
   cpu::vector_kernels().silu_multiply(gates, factors, gates, count);
-  cpu::store_floats(gates, given.c, part.row * (given.b.values.shape[0] / 2) + part.first / 2, count);
+  cpu::store_floats(gates, given.c, part.row * (given.b.shape[0] / 2) + part.first / 2, count);
 }
 
 }  // namespace
@@ -51,7 +51,7 @@ void finish_sums(const Matmul& given, const RowPart& part, float* sums) {
   if (has_residual(given.epilogue)) {
     add_residual(given, part, sums);
   }
-  cpu::store_floats(sums, given.c, part.row * given.b.values.shape[0] + part.first, part.count);
+  cpu::store_floats(sums, given.c, part.row * given.b.shape[0] + part.first, part.count);
 }
 
 }  // namespace pascaline::ops

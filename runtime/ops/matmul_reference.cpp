@@ -92,7 +92,7 @@ void reference_matvec_q(const Problem& problem, std::span<const std::vector<doub
                         std::span<std::vector<double>> outputs) {
   const auto m = static_cast<std::size_t>(problem.dimension("M"));
   const auto k = static_cast<std::size_t>(problem.dimension("K"));
-  const std::size_t block = problem.type("WEIGHT") == ElementType::int8_row ? k : kActivationBlock;
+  const std::size_t block = problem.type("WEIGHT") == ElementType::int8_row ? k : std::size_t{kActivationBlock};
   std::vector<std::vector<double>> operands(inputs.begin(), inputs.end());
   std::vector<float> values;
   std::vector<std::int8_t> rounded(k);

@@ -7,7 +7,6 @@
 
 #include "core/error.hpp"
 #include "runtime/ops/tensor.hpp"
-#include "runtime/ops/weight_view.hpp"
 
 namespace pascaline::ops {
 
@@ -37,18 +36,6 @@ struct UsedOperand {
 /// Whether an operand that may be left out is there.
 [[nodiscard]] constexpr bool is_given(const TensorView& tensor) noexcept {
   return tensor.rank != 0 || tensor.data != nullptr;
-}
-
-/// Shows a weight's tensors: its values, then scales and zeros where there are any.
-template <typename Weight, typename Visit>
-void visit_weight(const char* name, Weight& weight, Visit&& visit) {
-  visit(name, weight.values, Use::read);
-  if (is_given(weight.scales)) {
-    visit("scales", weight.scales, Use::read);
-  }
-  if (is_given(weight.zeros)) {
-    visit("zeros", weight.zeros, Use::read);
-  }
 }
 
 /// Stands for a buffer that the kernel takes and the operation does not have.

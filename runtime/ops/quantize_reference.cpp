@@ -11,7 +11,7 @@ void reference_quantize(const Problem& problem, std::span<const std::vector<doub
   const auto rows = static_cast<std::size_t>(problem.dimension("ROWS"));
   const auto width = static_cast<std::size_t>(problem.dimension("WIDTH"));
   const auto columns = static_cast<std::size_t>(problem.dimension("COLUMNS"));
-  const std::size_t block = problem.dimension("BY_ROW") != 0 ? columns : kActivationBlock;
+  const std::size_t block = problem.dimension("BY_ROW") != 0 ? columns : std::size_t{kActivationBlock};
   std::vector<float> row(columns);
   std::vector<std::int8_t> rounded(columns);
   for (std::size_t i = 0; i < rows; ++i) {

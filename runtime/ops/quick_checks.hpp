@@ -56,6 +56,10 @@ struct Extent {
   for (int i = tensor.row_stride == 0 ? 1 : tensor.rank; i < tensor.rank; ++i) {
     elements *= tensor.shape[static_cast<std::size_t>(i)];
   }
+  if (is_matrix_format(tensor.type)) {
+    return reinterpret_cast<std::uintptr_t>(tensor.data) +
+           static_cast<std::uintptr_t>(layout_of(tensor.type).bytes(tensor.shape[0], tensor.shape[1]));
+  }
   const bool is_half = tensor.type == ElementType::float16 || tensor.type == ElementType::bfloat16;
   const bool is_single = tensor.type == ElementType::float32 || tensor.type == ElementType::int32;
   const std::uintptr_t bytes = is_half ? 2 : is_single ? 4 : tensor.type == ElementType::int8 ? 1 : 8;

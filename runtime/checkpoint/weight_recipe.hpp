@@ -1,0 +1,55 @@
+#pragma once
+
+#include <filesystem>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/problem.hpp"
+
+namespace pascaline {
+
+/// Which type or format of matrices each matrix of a model is kept in: rules for tensors' names, of which the first that
+/// fits decides. Everything that is no matrix is float32.
+class WeightRecipe {
+ public:
+  /// One of the rules: a pattern in which `*` stands for any letters, and a type.
+  struct Rule {
+    std::string pattern;
+    ElementType type;
+    friend bool operator==(const Rule&, const Rule&) = default;
+  };
+
+  /// All matrices in that type; implicit, as a type alone says how. Throws Error for one that no matrix is kept in.
+  WeightRecipe(ElementType all);  // NOLINT(google-explicit-*)
+  WeightRecipe(std::string name, std::vector<Rule> rules);
+
+  /// One of `names()`: a type, or a mix of them. Throws Error for another name.
+  static WeightRecipe named(std::string_view name);
+  /// A recipe of the user's: `{"tensors": [{"name": "PATTERN", "type": "TYPE"}, …], "others": "TYPE"}`. Throws Error with
+  /// the file and what is wrong in it.
+  static WeightRecipe load(const std::filesystem::path& file);
+  [[nodiscard]] static std::span<const std::string_view> names() noexcept;
+
+  /// As options and messages call it: a name, or the file's.
+  [[nodiscard]] const std::string& name() const noexcept { return name_; }
+  [[nodiscard]] const std::vector<Rule>& rules() const noexcept { return rules_; }
+  /// The type of the matrix of that name.
+  [[nodiscard]] ElementType of(std::string_view tensor) const;
+  /// Throws Error if a rule of a user's recipe fits none of a model's matrices.
+  void require_uses(std::span<const std::string> matrices) const;
+  /// Whether some rule gives a format of matrices.
+  [[nodiscard]] bool has_formats() const noexcept;
+  friend bool operator==(const WeightRecipe&, const WeightRecipe&) = default;
+
+ private:
+  std::string name_;
+  std::vector<Rule> rules_;
+  bool is_own_ = false;  // of a user's file
+};
+
+/// Whether a name fits a pattern, in which `*` stands for any letters, also none.
+[[nodiscard]] bool fits_pattern(std::string_view pattern, std::string_view name) noexcept;
+
+}  // namespace pascaline
