@@ -52,7 +52,7 @@ std::unique_ptr<Session> open_float32(const ModelCommandOptions& options, const 
 ModelCommandOptions in_float32(const ModelCommandOptions& options, const std::string& device) {
   ModelCommandOptions result = options;
   result.weights = result.kv_cache = "float32";
-  if (!device.empty() && device != options.device) {
+  if (!device.empty()) {
     result.device = device;
     result.memory_limit.clear();
   }

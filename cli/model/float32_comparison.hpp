@@ -16,7 +16,8 @@ struct Float32Comparison {
   std::string float32_device;
 };
 
-/// The same model with float32 weights and cache, on that device (empty: the same).
+/// The same model with float32 weights and cache, on that device without a memory limit (empty: the same device and
+/// limit).
 [[nodiscard]] ModelCommandOptions in_float32(const ModelCommandOptions& options, const std::string& device);
 
 /// Runs the model of `options`, whose folder that is, over the windows, and after it that of `float32`; only one is

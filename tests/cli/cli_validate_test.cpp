@@ -150,6 +150,13 @@ TEST_F(CliValidateTest, TheFloat32ModelMayRunElsewhere) {
   EXPECT_LT(result["kl_mean"], 1e-9);
 }
 
+TEST_F(CliValidateTest, AFloat32ModelThatDoesNotFitMayRunElsewhere) {
+  std::vector<std::string> words{"--text", write_text(kText), "--weights", "int8", "--memory-limit", "1.1MiB"};
+  expect_fault(on_cpu("validate", words), 1, {"the float32 model needs", "--float32-device"});
+  words.insert(words.end(), {"--float32-device", "cpu"});
+  EXPECT_GT(compare(words)["kl_mean"], 0);
+}
+
 TEST_F(CliValidateTest, TooLargeADivergenceIsANegativeAnswer) {
   const std::string file = write_text(kText);
   EXPECT_EQ(compare({"--text", file, "--weights", "int8", "--max-kl", "1"})["within_max_kl"], true);
