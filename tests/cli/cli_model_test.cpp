@@ -240,12 +240,14 @@ TEST_F(CliModelTest, ValidateComparesWithAReference) {
   EXPECT_LT(json_of(same)["parts"][1]["relative_l2"], 1e-6);
   EXPECT_LT(json_of(same)["parts"][2]["relative_l2"], 1e-6);
   EXPECT_EQ(json_of(same)["parts"][0]["top1_agreement"], 1);
+  EXPECT_LT(json_of(same)["parts"][0]["kl_p99"], 1e-10);
   (void)write_reference(3);
   const ProgramResult other = on_cpu("validate", words);
   EXPECT_EQ(other.exit_code, 3) << other.out;
   EXPECT_GT(json_of(other)["parts"][0]["max_abs"], 2.9);
+  EXPECT_GT(json_of(other)["parts"][0]["kl_mean"], 1e-6);
   (void)write_reference(std::numeric_limits<float>::quiet_NaN());
-  EXPECT_EQ(on_cpu("validate", words).exit_code, 3);
+  expect_fault(on_cpu("validate", words), 1, {"the reference's prefill: after token 1, logit 7 is nan"});
   std::filesystem::resize_file(folder_ / "reference.safetensors", 100);
   expect_fault(on_cpu("validate", words), 1, {"reference.safetensors"});
 }
