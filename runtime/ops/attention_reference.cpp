@@ -7,6 +7,24 @@
 namespace pascaline {
 namespace {
 
+// Elements in int8 times their scales, in float64: the rows of `values`, KV_STRIDE apart. Those of other types are
+// returned as they are.
+std::vector<double> scaled(const Problem& problem, const std::vector<double>& values,
+                           const std::vector<double>& scales) {
+  std::vector<double> result = values;
+  if (problem.type("CACHE") != ElementType::int8) {
+    return result;
+  }
+  const auto kv_heads = static_cast<std::size_t>(problem.dimension("KV_HEADS"));
+  const auto head_dim = static_cast<std::size_t>(problem.dimension("HEAD_DIM"));
+  const auto stride = static_cast<std::size_t>(problem.dimension("KV_STRIDE"));
+  for (std::size_t i = 0; i < scales.size(); ++i) {
+    double* head = result.data() + i / kv_heads * stride + i % kv_heads * head_dim;
+    std::transform(head, head + head_dim, head, [&](double value) { return value * scales[i]; });
+  }
+  return result;
+}
+
 /// Rows of one head of keys and values that a query sees.
 struct Keys {
   const double* k;
@@ -64,7 +82,7 @@ Range visible_keys(const Problem& problem, const std::vector<double>& segment_st
 }  // namespace
 
 // Attention of `q[QUERIES, HEADS, HEAD_DIM]` to `k` and `v`, rows Q_STRIDE and KV_STRIDE apart; inputs q, k, v,
-// segment_starts. Queries that see no key give zeros. Uses all processors.
+// k_scales, v_scales, segment_starts. Queries that see no key give zeros. Uses all processors.
 void reference_attention_prefill(const Problem& problem, std::span<const std::vector<double>> inputs,
                                  std::span<std::vector<double>> outputs) {
   const auto heads = static_cast<std::size_t>(problem.dimension("HEADS"));
@@ -73,19 +91,22 @@ void reference_attention_prefill(const Problem& problem, std::span<const std::ve
   const auto queries = static_cast<std::size_t>(problem.dimension("QUERIES"));
   const auto q_stride = static_cast<std::size_t>(problem.dimension("Q_STRIDE"));
   const auto kv_stride = static_cast<std::size_t>(problem.dimension("KV_STRIDE"));
+  const std::vector<double> k = scaled(problem, inputs[1], inputs[3]);
+  const std::vector<double> v = scaled(problem, inputs[2], inputs[4]);
   parallel_for(queries * heads, 1, [&](std::size_t begin, std::size_t end) {
     for (std::size_t i = begin; i < end; ++i) {
       const std::size_t row = i / heads;
       const std::size_t head = i % heads;
-      const Range range = visible_keys(problem, inputs[3], row);
+      const Range range = visible_keys(problem, inputs[5], row);
       const std::size_t first = range.begin * kv_stride + head / group * head_dim;
-      const Keys keys{inputs[1].data() + first, inputs[2].data() + first, kv_stride, range.end - range.begin};
+      const Keys keys{k.data() + first, v.data() + first, kv_stride, range.end - range.begin};
       attend(inputs[0].data() + row * q_stride + head * head_dim, keys, head_dim, outputs[0].data() + i * head_dim);
     }
   });
 }
 
-// Attention of one query a head to the first `length` of KEYS rows; inputs q, k, v, length.
+// Attention of one query a head to the first `length` of KEYS rows; inputs q, k, v, k_scales, v_scales,
+// length.
 void reference_attention_decode(const Problem& problem, std::span<const std::vector<double>> inputs,
                                 std::span<std::vector<double>> outputs) {
   const auto heads = static_cast<std::size_t>(problem.dimension("HEADS"));
@@ -93,10 +114,12 @@ void reference_attention_decode(const Problem& problem, std::span<const std::vec
   const auto head_dim = static_cast<std::size_t>(problem.dimension("HEAD_DIM"));
   const auto kv_stride = static_cast<std::size_t>(problem.dimension("KV_STRIDE"));
   const auto length =
-      static_cast<std::size_t>(std::clamp<double>(inputs[3][0], 0, static_cast<double>(problem.dimension("KEYS"))));
+      static_cast<std::size_t>(std::clamp<double>(inputs[5][0], 0, static_cast<double>(problem.dimension("KEYS"))));
+  const std::vector<double> k = scaled(problem, inputs[1], inputs[3]);
+  const std::vector<double> v = scaled(problem, inputs[2], inputs[4]);
   for (std::size_t head = 0; head < heads; ++head) {
     const std::size_t first = head / group * head_dim;
-    const Keys keys{inputs[1].data() + first, inputs[2].data() + first, kv_stride, length};
+    const Keys keys{k.data() + first, v.data() + first, kv_stride, length};
     attend(inputs[0].data() + head * head_dim, keys, head_dim, outputs[0].data() + head * head_dim);
   }
 }
