@@ -16,11 +16,7 @@ constexpr std::int64_t kMaxContext = std::int64_t{1} << 24;
 constexpr std::int64_t kSmallestHead = 16;
 constexpr std::int64_t kLargestHead = 256;
 
-void check_stored_type(const char* what, ElementType type) {
-  if (type != ElementType::float32 && type != ElementType::float16) {
-    throw Error(fmt::format("{} are kept as float32 or float16, not {}", what, name_of(type)));
-  }
-}
+bool is_real(ElementType type) noexcept { return type == ElementType::float32 || type == ElementType::float16; }
 
 }  // namespace
 
@@ -61,8 +57,12 @@ void check_supported(const ModelConfig& config) {
 }
 
 ModelOptions checked_options(const ModelConfig& config, const ModelOptions& options) {
-  check_stored_type("weights", options.weights.type);
-  check_stored_type("keys and values", options.cache);
+  if (!is_real(options.weights.type)) {
+    throw Error(fmt::format("weights are kept as float32 or float16, not {}", name_of(options.weights.type)));
+  }
+  if (!is_real(options.cache) && options.cache != ElementType::int8) {
+    throw Error(fmt::format("keys and values are kept as float32, float16 or int8, not {}", name_of(options.cache)));
+  }
   const std::int64_t most = std::min(kMaxContext, config.text.max_positions);
   ModelOptions result = options;
   if (options.context == 0) {
