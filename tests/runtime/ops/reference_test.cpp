@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 namespace pascaline {
@@ -9,8 +10,9 @@ namespace {
 
 using Values = std::vector<double>;
 
-Problem problem(const std::string& kernel, std::vector<std::pair<std::string, std::int64_t>> dimensions) {
-  return {kernel, std::move(dimensions), {}};
+Problem problem(const std::string& kernel, std::vector<std::pair<std::string, std::int64_t>> dimensions,
+                std::vector<std::pair<std::string, ElementType>> types = {}) {
+  return {kernel, std::move(dimensions), std::move(types)};
 }
 
 // What the reference of that name leaves in outputs of those sizes, poisoned before.
@@ -135,7 +137,8 @@ class QkNormRopeTest : public ::testing::Test {
     }
     norm_ = 1.0 / std::sqrt(squares / 128 + 1e-6);
   }
-  [[nodiscard]] std::vector<Values> run() const {
+  [[nodiscard]] std::vector<Values> run(ElementType cache = ElementType::float32) const {
+    const std::size_t scales = inputs_[9].size();
     return results(problem("qk_norm_rope", {{"TOKENS", 1},
                                             {"HEADS", 1},
                                             {"KV_HEADS", 1},
@@ -144,8 +147,9 @@ class QkNormRopeTest : public ::testing::Test {
                                             {"CACHE_ROWS", 2},
                                             {"SECTION_H", 20},
                                             {"SECTION_W", 20},
-                                            {"QKV_STRIDE", 384}}),
-                   inputs_, {256, 256, 0, 0, 128});
+                                            {"QKV_STRIDE", 384}},
+                           {{"CACHE", cache}}),
+                   inputs_, {256, 256, scales, scales, 128});
   }
 };
 
@@ -182,6 +186,18 @@ TEST_F(QkNormRopeTest, SlotsOutsideOfTheCacheAreSkipped) {
     EXPECT_EQ(outputs[0], Values(256, 7.0));
     EXPECT_EQ(outputs[1], Values(256, 8.0));
   }
+}
+
+TEST_F(QkNormRopeTest, HeadsOfAnInt8CacheAreDividedByTheirScales) {
+  inputs_[3].assign(192, 1.0);
+  inputs_[9] = inputs_[10] = {5, 6};
+  const auto outputs = run(ElementType::int8);
+  EXPECT_EQ(outputs[3], (Values{5, 67.0 / 127})) << "values go from -60 to 67";
+  EXPECT_EQ(outputs[2][0], 5) << "other rows of the cache stay";
+  const auto [least, largest] = std::minmax_element(outputs[0].begin() + 128, outputs[0].end());
+  EXPECT_DOUBLE_EQ(std::max(-*least, *largest), 127);
+  EXPECT_NEAR(outputs[1][128], -60 * 127.0 / 67, 1e-9) << "nothing is rounded";
+  EXPECT_EQ(outputs[1][0], 8.0);
 }
 
 // Heads of 8: slots 0 and 1 turn by the row, 2 and 3 by the column; values stay.
