@@ -15,8 +15,8 @@
 // context, which is few pages of memory; what each gives (maximum, sum, sums of V) is combined by the block that comes
 // last, in their order. Within a block KEY_LANES lanes take a key: each reads its part of k and v, BATCH keys at a
 // time, and the next keys are on their way while values are taken in. Lanes and warps keep softmax states of their own
-// until the end. A key's scale is applied to its score and a value's to its weight, so that elements of an int8 cache are
-// only converted.
+// until the end. A key's scale is applied to its score and a value's to its weight, so that elements of an int8 cache
+// are only converted.
 
 #include "common/online_softmax.cuh"
 #include "common/split.cuh"
@@ -479,10 +479,10 @@ extern "C" __global__ void attention_decode_reference(const STORAGE* __restrict_
   const int kv_first = head / kGroup * kHeadSize;
   const int context = *length < keys ? *length : keys;
   const int kv_heads = static_cast<int>(gridDim.x) / kGroup;
-  attention_row_reference<kHeadSize>(
-      q + head * kHeadSize, ReferenceRows<CACHE>{k + kv_first, kv_stride, k_scales, head / kGroup, kv_heads},
-      ReferenceRows<CACHE>{v + kv_first, kv_stride, v_scales, head / kGroup, kv_heads}, 0, context,
-      out + head * kHeadSize);
+  attention_row_reference<kHeadSize>(q + head * kHeadSize,
+                                     ReferenceRows<CACHE>{k + kv_first, kv_stride, k_scales, head / kGroup, kv_heads},
+                                     ReferenceRows<CACHE>{v + kv_first, kv_stride, v_scales, head / kGroup, kv_heads},
+                                     0, context, out + head * kHeadSize);
 }
 
 #endif

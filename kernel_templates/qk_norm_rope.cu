@@ -19,8 +19,8 @@
 // block BLOCK_THREADS.
 //
 // A group of LANES_PER_HEAD threads takes HEADS_PER_GROUP neighbouring heads of one token, and reads cosines and sines
-// once for all of them. A thread holds both elements of its pairs, so that only the sum of squares is exchanged, and the
-// largest magnitude for an int8 cache.
+// once for all of them. A thread holds both elements of its pairs, so that only the sum of squares is exchanged, and
+// the largest magnitude for an int8 cache.
 
 #include "common/rotary.cuh"
 #include "common/row.cuh"
@@ -296,8 +296,8 @@ extern "C" __global__ void qk_norm_rope_reference(const STORAGE* __restrict__ qk
     }
     return;
   }
-  double* out = head < heads ? q + (static_cast<long long>(token) * heads + head) * kHeadDim
-                             : k_cache + k_row * kHeadDim;
+  double* out =
+      head < heads ? q + (static_cast<long long>(token) * heads + head) * kHeadDim : k_cache + k_row * kHeadDim;
   const float* weight = head < heads ? q_weight : k_weight;
   double squares = 0.0;
   for (int i = 0; i < kHeadDim; ++i) {

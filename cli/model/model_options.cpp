@@ -106,9 +106,10 @@ void ModelCommandOptions::add_types_to(CLI::App& command) {
 
 void ModelCommandOptions::add_cache_to(CLI::App& command) {
   command
-      .add_option("--kv-cache", kv_cache,
-                  "Type of cached keys and values: float16 (default on a GPU), float32 (on the processor), or int8 with "
-                  "a scale for each head, about half of float16")
+      .add_option(
+          "--kv-cache", kv_cache,
+          "Type of cached keys and values: float16 (default on a GPU), float32 (on the processor), or int8 with "
+          "a scale for each head, about half of float16")
       ->check(one_of({"float32", "float16", "int8"}));
   command.add_option("--context", context, "Maximum tokens of a conversation (default: 4096, or the model's maximum)")
       ->transform(whole_number(1));

@@ -16,9 +16,9 @@ __device__ __forceinline__ Vector<float, N> widen(const Vector<T, N>& vector) {
   return out;
 }
 
-// A byte with its sign flipped, v + 128, becomes the low bits of the float 2^23 + v + 128, by a permutation of bytes and
-// a subtraction that rounds nothing: nine instructions of full rate for four bytes. By conversions sm_61 takes four of a
-// quarter of the rate and three shifts of half of it.
+// A byte with its sign flipped, v + 128, becomes the low bits of the float 2^23 + v + 128, by a permutation of bytes
+// and a subtraction that rounds nothing: nine instructions of full rate for four bytes. By conversions sm_61 takes four
+// of a quarter of the rate and three shifts of half of it.
 template <int N>
 __device__ __forceinline__ Vector<float, N> widen(const Vector<int8, N>& vector) {
   Vector<float, N> out;

@@ -17,12 +17,13 @@ enum class Scratch : std::uint8_t { first, second, third, fourth, fifth, shared,
 
 /// Address of element `index`.
 [[nodiscard]] void* element_at(const TensorView& tensor, std::int64_t index);
-/// `count` elements from `first` on as float32: where they lie, or widened into `room`. Of the three real types and int8.
+/// `count` elements from `first` on as float32: where they lie, or widened into `room`. Of the three real types and
+/// int8.
 [[nodiscard]] const float* floats_at(const TensorView& tensor, std::int64_t first, std::int64_t count, float* room);
 /// The same into `room` in any case.
 void widen_to(const TensorView& tensor, std::int64_t first, std::int64_t count, float* room);
-/// Writes `count` values to the elements from `first` on, rounded to the tensor's type; for int8 they are at most 127 in
-/// magnitude.
+/// Writes `count` values to the elements from `first` on, rounded to the tensor's type; for int8 they are at most 127
+/// in magnitude.
 void store_floats(const float* values, const TensorView& tensor, std::int64_t first, std::int64_t count);
 
 /// Calls `use` with the elements from `first` on and the inner loops for their type.

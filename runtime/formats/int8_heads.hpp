@@ -7,8 +7,8 @@
 
 namespace pascaline {
 
-/// The scale of a head of keys or values in an int8 cache (docs/formats.md): its largest magnitude over 127; 0 where that
-/// is below the least normal float32, and not finite where a value is not.
+/// The scale of a head of keys or values in an int8 cache (docs/formats.md): its largest magnitude over 127; 0 where
+/// that is below the least normal float32, and not finite where a value is not.
 [[nodiscard]] inline float int8_head_scale(std::span<const float> head) noexcept {
   float largest = 0;
   for (const float value : head) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "core/error.hpp"
 #include "core/problem.hpp"
@@ -100,8 +101,7 @@ void KvCache::reserve(std::int64_t tokens) {
   throw OutOfMemoryError(
       fmt::format("the cache of keys and values needs {} MiB more for {} tokens, and the device has {} MiB free; begin "
                   "again with a shorter conversation{}",
-                  (needed + kMebibyte - 1) / kMebibyte, tokens, free / kMebibyte,
-                  smaller_types(type_)),
+                  (needed + kMebibyte - 1) / kMebibyte, tokens, free / kMebibyte, smaller_types(type_)),
       needed, free);
 }
 
@@ -181,8 +181,7 @@ std::uint64_t KvCache::bytes_for(DeviceMemory& memory, const TextConfig& config,
     return buffers * (static_cast<std::uint64_t>(context) * row + scales_apart(scale, context));
   }
   const std::int64_t room = room_for(std::min(tokens, context), context);
-  return buffers *
-         (whole_pages(static_cast<std::size_t>(room) * row, page_size(memory)) + scales_apart(scale, room));
+  return buffers * (whole_pages(static_cast<std::size_t>(room) * row, page_size(memory)) + scales_apart(scale, room));
 }
 
 TensorView KvCache::view(std::size_t place) const {

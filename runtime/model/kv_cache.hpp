@@ -11,13 +11,13 @@
 namespace pascaline {
 
 /// Keys and values of a sequence's tokens, for every layer. Addresses are reserved for the whole context and get memory
-/// in steps as it fills, so that nothing moves; where the device cannot do that, all of it is allocated at once. In int8
-/// each head of a token has a scale for its key and one for its value (docs/formats.md); they are far smaller than a
-/// page for each layer, and move to a larger buffer where the cache grows.
+/// in steps as it fills, so that nothing moves; where the device cannot do that, all of it is allocated at once. In
+/// int8 each head of a token has a scale for its key and one for its value (docs/formats.md); they are far smaller than
+/// a page for each layer, and move to a larger buffer where the cache grows.
 class KvCache {
  public:
-  /// For up to `context` tokens; `type` is float32, float16 or int8. `memory` must outlive it. Throws Error for a context
-  /// below 1, and as the device does.
+  /// For up to `context` tokens; `type` is float32, float16 or int8. `memory` must outlive it. Throws Error for a
+  /// context below 1, and as the device does.
   KvCache(DeviceMemory& memory, const TextConfig& config, ElementType type, std::int64_t context);
 
   /// Makes room for so many tokens, and for some more if the device has memory for that. Throws Error beyond the

@@ -78,8 +78,7 @@ class ChoiceList {
   void add_saving(const std::string& option, const Change& change) {
     if (add(option, change)) {
       std::vector<std::string> given = savings_.back().given;
-      std::erase_if(given,
-                    [&](const std::string& before) { return name_of_option(before) == name_of_option(option); });
+      std::erase_if(given, [&](const std::string& before) { return name_of_option(before) == name_of_option(option); });
       given.push_back(option);
       savings_.push_back({std::move(given), together_});
     }

@@ -44,9 +44,9 @@ class Checks {
     }
   }
 
-  /// Each tensor that has elements has an address that is aligned: to kAlignment, or to the element for integers but int8. What
-  /// is written shares no byte with any other tensor, but may be one that is read in place: same address and element
-  /// type. All were found dense or strided before.
+  /// Each tensor that has elements has an address that is aligned: to kAlignment, or to the element for integers but
+  /// int8. What is written shares no byte with any other tensor, but may be one that is read in place: same address and
+  /// element type. All were found dense or strided before.
   void memory(std::span<const UsedOperand> operands) const;
 
  private:

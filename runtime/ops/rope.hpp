@@ -9,9 +9,9 @@ namespace pascaline::ops {
 /// From the projection of queries, keys and values to attention over a cache: RMSNorm (eps 1e-6) of query and key
 /// heads, interleaved M-RoPE of both, keys and values into their cache. Slot j of a head is the pair of elements j and
 /// j + HEAD_DIM / 2; it turns by position H if j mod 3 = 1 and j < 3 · section_h, by W if j mod 3 = 2 and j < 3 ·
-/// section_w, else by T. HEAD_DIM is even. A cache in int8 gets integers and scales (docs/formats.md). All dense but qkv;
-/// tensors of float32, float16 and int8 aligned to 16 bytes. Without
-/// tokens there is nothing to do; without heads, positions or cache rows nothing is defined, which is an error.
+/// section_w, else by T. HEAD_DIM is even. A cache in int8 gets integers and scales (docs/formats.md). All dense but
+/// qkv; tensors of float32, float16 and int8 aligned to 16 bytes. Without tokens there is nothing to do; without heads,
+/// positions or cache rows nothing is defined, which is an error.
 struct QkNormRope {
   static constexpr const char* kName = "qk_norm_rope";
 

@@ -72,8 +72,8 @@ TEST_F(CliTextModelTest, AnInt8CacheServesEveryCommand) {
   EXPECT_EQ(json_of(emulated)["tokens"], json_of(answer)["tokens"]);
 
   const std::string file = (folder_ / "int8.json").string();
-  const ProgramResult workload = run(
-      "workload", with({"--device", "emulator", "--weights", "float32", "--prompt-tokens", "8", "--output", file}));
+  const ProgramResult workload =
+      run("workload", with({"--device", "emulator", "--weights", "float32", "--prompt-tokens", "8", "--output", file}));
   ASSERT_EQ(workload.exit_code, 0) << workload.error;
   for (const char* kernel : {"qk_norm_rope", "attention_prefill", "attention_decode"}) {
     const Space space = Space::load(data_folder("search_spaces") / (std::string(kernel) + ".json"));

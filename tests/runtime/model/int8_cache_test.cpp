@@ -75,7 +75,8 @@ class Int8Store {
 TEST(Int8Heads, ValuesBecomeTheNearestIntegersTiesToEven) {
   const Int8Store stored({127, -127, 0.5F, 1.5F, 2.5F, -0.5F, -1.5F, 63.49F, 63.51F, -126.6F, 0, 1, -1, 100, 99.6F, 3});
   EXPECT_EQ(stored.value_scale[0], 1);
-  EXPECT_EQ(stored.values, (std::array<std::int8_t, 16>{127, -127, 0, 2, 2, 0, -2, 63, 64, -127, 0, 1, -1, 100, 100, 3}));
+  EXPECT_EQ(stored.values,
+            (std::array<std::int8_t, 16>{127, -127, 0, 2, 2, 0, -2, 63, 64, -127, 0, 1, -1, 100, 100, 3}));
   EXPECT_EQ(stored.key_scale[0], 0) << "the weights of keys are zeros";
   EXPECT_EQ(stored.keys, (std::array<std::int8_t, 16>{}));
 }

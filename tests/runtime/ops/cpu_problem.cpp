@@ -58,8 +58,7 @@ void run_attention_decode(const CpuProblem& of) {
   const std::int64_t stride = of.dimension("KV_STRIDE");
   ops::compute(ops::AttentionDecode{of.view("q", query), of.view("k", cache).with_row_stride(stride),
                                     of.view("v", cache).with_row_stride(stride), of.view("length", {1}),
-                                    of.view("out", query), of.view("k_scales", scales),
-                                    of.view("v_scales", scales)});
+                                    of.view("out", query), of.view("k_scales", scales), of.view("v_scales", scales)});
 }
 
 void run_rmsnorm(const CpuProblem& of) {

@@ -125,7 +125,7 @@ TEST(ReferenceTest, OneRowOfPatchesLiesAtTheTop) {
 class QkNormRopeTest : public ::testing::Test {
  protected:
   std::vector<Values> inputs_{Values(384), Values(128, 1.0), Values(128, 2.0), Values(192), Values(192), {0, 1, 2},
-                              {1},         Values(256, 7.0), Values(256, 8.0), {}, {}};
+                              {1},         Values(256, 7.0), Values(256, 8.0), {},          {}};
   double norm_ = 0;
 
   void SetUp() override {
@@ -139,15 +139,16 @@ class QkNormRopeTest : public ::testing::Test {
   }
   [[nodiscard]] std::vector<Values> run(ElementType cache = ElementType::float32) const {
     const std::size_t scales = inputs_[9].size();
-    return results(problem("qk_norm_rope", {{"TOKENS", 1},
-                                            {"HEADS", 1},
-                                            {"KV_HEADS", 1},
-                                            {"HEAD_DIM", 128},
-                                            {"POSITIONS", 3},
-                                            {"CACHE_ROWS", 2},
-                                            {"SECTION_H", 20},
-                                            {"SECTION_W", 20},
-                                            {"QKV_STRIDE", 384}},
+    return results(problem("qk_norm_rope",
+                           {{"TOKENS", 1},
+                            {"HEADS", 1},
+                            {"KV_HEADS", 1},
+                            {"HEAD_DIM", 128},
+                            {"POSITIONS", 3},
+                            {"CACHE_ROWS", 2},
+                            {"SECTION_H", 20},
+                            {"SECTION_W", 20},
+                            {"QKV_STRIDE", 384}},
                            {{"CACHE", cache}}),
                    inputs_, {256, 256, scales, scales, 128});
   }
