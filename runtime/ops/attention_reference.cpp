@@ -7,14 +7,10 @@
 namespace pascaline {
 namespace {
 
-// Elements in int8 times their scales, in float64: the rows of `values`, KV_STRIDE apart. Those of other types are
-// returned as they are.
+// Rows of `values`, KV_STRIDE apart, each head times its scale; without scales, which int8 alone has, as they are.
 std::vector<double> scaled(const Problem& problem, const std::vector<double>& values,
                            const std::vector<double>& scales) {
   std::vector<double> result = values;
-  if (problem.type("CACHE") != ElementType::int8) {
-    return result;
-  }
   const auto kv_heads = static_cast<std::size_t>(problem.dimension("KV_HEADS"));
   const auto head_dim = static_cast<std::size_t>(problem.dimension("HEAD_DIM"));
   const auto stride = static_cast<std::size_t>(problem.dimension("KV_STRIDE"));

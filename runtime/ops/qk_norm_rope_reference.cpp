@@ -60,7 +60,7 @@ void reference_qk_norm_rope(const Problem& problem, std::span<const std::vector<
   const std::size_t kv_heads = dimension("KV_HEADS");
   const std::size_t head_dim = dimension("HEAD_DIM");
   const std::size_t stride = dimension("QKV_STRIDE");
-  const bool in_int8 = problem.type("CACHE") == ElementType::int8;
+  const bool scaled = !inputs[9].empty();
   const std::size_t last_position = dimension("POSITIONS") - 1;
   std::copy(inputs[7].begin(), inputs[7].end(), outputs[0].begin());
   std::copy(inputs[8].begin(), inputs[8].end(), outputs[1].begin());
@@ -90,7 +90,7 @@ void reference_qk_norm_rope(const Problem& problem, std::span<const std::vector<
       }
       const double* values = in + (heads + kv_heads) * head_dim;
       std::copy(values, values + kv_heads * head_dim, outputs[1].begin() + static_cast<std::ptrdiff_t>(row));
-      for (std::size_t head = 0; in_int8 && head < kv_heads; ++head) {
+      for (std::size_t head = 0; scaled && head < kv_heads; ++head) {
         const std::size_t index = row / head_dim + head;
         outputs[2][index] = scale_head(outputs[0].data() + index * head_dim, head_dim);
         outputs[3][index] = scale_head(outputs[1].data() + index * head_dim, head_dim);

@@ -10,9 +10,8 @@ namespace {
 
 using Values = std::vector<double>;
 
-Problem problem(const std::string& kernel, std::vector<std::pair<std::string, std::int64_t>> dimensions,
-                std::vector<std::pair<std::string, ElementType>> types = {}) {
-  return {kernel, std::move(dimensions), std::move(types)};
+Problem problem(const std::string& kernel, std::vector<std::pair<std::string, std::int64_t>> dimensions) {
+  return {kernel, std::move(dimensions), {}};
 }
 
 // What the reference of that name leaves in outputs of those sizes, poisoned before.
@@ -137,19 +136,17 @@ class QkNormRopeTest : public ::testing::Test {
     }
     norm_ = 1.0 / std::sqrt(squares / 128 + 1e-6);
   }
-  [[nodiscard]] std::vector<Values> run(ElementType cache = ElementType::float32) const {
+  [[nodiscard]] std::vector<Values> run() const {
     const std::size_t scales = inputs_[9].size();
-    return results(problem("qk_norm_rope",
-                           {{"TOKENS", 1},
-                            {"HEADS", 1},
-                            {"KV_HEADS", 1},
-                            {"HEAD_DIM", 128},
-                            {"POSITIONS", 3},
-                            {"CACHE_ROWS", 2},
-                            {"SECTION_H", 20},
-                            {"SECTION_W", 20},
-                            {"QKV_STRIDE", 384}},
-                           {{"CACHE", cache}}),
+    return results(problem("qk_norm_rope", {{"TOKENS", 1},
+                                            {"HEADS", 1},
+                                            {"KV_HEADS", 1},
+                                            {"HEAD_DIM", 128},
+                                            {"POSITIONS", 3},
+                                            {"CACHE_ROWS", 2},
+                                            {"SECTION_H", 20},
+                                            {"SECTION_W", 20},
+                                            {"QKV_STRIDE", 384}}),
                    inputs_, {256, 256, scales, scales, 128});
   }
 };
@@ -192,7 +189,7 @@ TEST_F(QkNormRopeTest, SlotsOutsideOfTheCacheAreSkipped) {
 TEST_F(QkNormRopeTest, HeadsOfAnInt8CacheAreDividedByTheirScales) {
   inputs_[3].assign(192, 1.0);
   inputs_[9] = inputs_[10] = {5, 6};
-  const auto outputs = run(ElementType::int8);
+  const auto outputs = run();
   EXPECT_EQ(outputs[3], (Values{5, 67.0 / 127})) << "values go from -60 to 67";
   EXPECT_EQ(outputs[2][0], 5) << "other rows of the cache stay";
   const auto [least, largest] = std::minmax_element(outputs[0].begin() + 128, outputs[0].end());
