@@ -3,15 +3,15 @@
 //
 // Layouts: row i of q begins at i·Q_STRIDE, rows of k and v at i·KV_STRIDE; a row holds its heads one after the other.
 // out is packed. Elements: STORAGE for q and out, CACHE for k and v. With int8 as CACHE, a key is k times its head's
-// scale in k_scales[KEYS, KV_HEADS], a value v times that in v_scales; for other types both are left out. Mask: with
-// CAUSAL, query i sees keys 0 … KEYS-QUERIES+i. With SEGMENTS > 1, query i sees the keys of its own segment, rows
-// segment_starts[s] … segment_starts[s+1]-1. Queries that see nothing give zeros. FLOPs: 4·HEADS·HEAD_DIM for each pair
-// that the mask lets through. Bytes: q, out, and k and v with their scales once. Requires: q, k, v and out aligned to
-// 16 bytes; segment_starts ascending from 0 to QUERIES; CAUSAL or SEGMENTS > 1, not both; KEYS == QUERIES if SEGMENTS
-// > 1. Where gridDim.z > 1: `partials` of BLOCK_Q·(HEAD_DIM + 2) floats a block, and `counters` of one int for each x
-// and y of the grid, zero before the first launch (each launch leaves them zero). Launch: grid (HEADS, ceil(QUERIES /
-// BLOCK_Q) + SEGMENTS - 1, splits), block BLOCK_Q / THREAD_Q · ROW_LANES. Later tiles, longest under a causal mask,
-// come first.
+// scale in k_scales[KEYS, KV_HEADS], a value v times that in v_scales; for other types both are left out.
+// Mask: with CAUSAL, query i sees keys 0 … KEYS-QUERIES+i. With SEGMENTS > 1, query i sees the keys of its own segment,
+// rows segment_starts[s] … segment_starts[s+1]-1. Queries that see nothing give zeros.
+// FLOPs: 4·HEADS·HEAD_DIM for each pair that the mask lets through. Bytes: q, out, and k and v with their scales, once.
+// Requires: q, k, v and out aligned to 16 bytes; segment_starts ascending from 0 to QUERIES; CAUSAL or SEGMENTS > 1,
+// not both; KEYS == QUERIES if SEGMENTS > 1. Where gridDim.z > 1: `partials` of BLOCK_Q·(HEAD_DIM + 2) floats a block,
+// and `counters` of one int for each x and y of the grid, zero before the first launch (each launch leaves them zero).
+// Launch: grid (HEADS, ceil(QUERIES / BLOCK_Q) + SEGMENTS - 1, splits), block BLOCK_Q / THREAD_Q · ROW_LANES. Later
+// tiles, longest under a causal mask, come first.
 //
 // A tile of BLOCK_Q queries of a head walks over tiles of BLOCK_K keys: scores = Q · Kᵀ from slices along the depth,
 // online softmax, out += P · V from slices of keys. ROW_LANES lanes of a warp share THREAD_Q rows, both of the scores
