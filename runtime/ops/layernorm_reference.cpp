@@ -3,11 +3,12 @@
 
 #include "core/util/parallel.hpp"
 #include "runtime/ops/reference.hpp"
+#include "runtime/ops/scale_reference.hpp"
 
 namespace pascaline {
 
 // Rows of `x` (and of the residual, which receives the sum) normalised to mean 0 and variance 1, scaled and shifted;
-// dimensions ROWS, WIDTH, RESIDUAL.
+// dimensions ROWS, WIDTH, RESIDUAL, BY_ROW.
 void reference_layernorm(const Problem& problem, std::span<const std::vector<double>> inputs,
                          std::span<std::vector<double>> outputs) {
   const auto rows = static_cast<std::size_t>(problem.dimension("ROWS"));
@@ -16,7 +17,7 @@ void reference_layernorm(const Problem& problem, std::span<const std::vector<dou
   const std::vector<double>& weight = inputs[1];
   const std::vector<double>& bias = inputs[2];
   std::vector<double>& y = outputs[0];
-  std::vector<double>& sums = outputs[1];
+  std::vector<double>& sums = outputs[2];
   parallel_for(rows, std::max<std::size_t>(1, 16'384 / width), [&](std::size_t begin, std::size_t end) {
     for (std::size_t row = begin; row < end; ++row) {
       double sum = 0;
@@ -38,6 +39,7 @@ void reference_layernorm(const Problem& problem, std::span<const std::vector<dou
         double& value = y[row * width + column];
         value = (value - mean) / deviation * weight[column] + bias[column];
       }
+      scale_row(problem, row, y, outputs[1]);
     }
   });
 }

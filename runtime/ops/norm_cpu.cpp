@@ -2,7 +2,9 @@
 #include <cmath>
 
 #include "runtime/cpu/floats.hpp"
+#include "runtime/cpu/packed_kernels.hpp"
 #include "runtime/cpu/worker_pool.hpp"
+#include "runtime/formats/int8_activations.hpp"
 #include "runtime/ops/norm.hpp"
 
 namespace pascaline::ops {
@@ -40,6 +42,24 @@ const float* summed_row(const TensorView& x, const TensorView& residual, std::in
   return room;
 }
 
+// Stores a row of results, rounded to int8 where that is y's type.
+template <typename Norm>
+void store_row(const Norm& of, std::int64_t row, const float* values) {
+  const std::int64_t width = of.y.shape[1];
+  if (of.y.type != ElementType::int8) {
+    cpu::store_floats(values, of.y, row * width, width);
+    return;
+  }
+  const std::int64_t blocks = of.scales.shape[0];
+  float* scales = cpu::scratch(cpu::Scratch::fourth, 2 * (width / kActivationBlock));
+  cpu::round_rows(values, width,
+                  {static_cast<std::int8_t*>(of.y.data) + row * width, scales, scales + width / kActivationBlock, 1,
+                   width, of.by_row});
+  for (std::int64_t block = 0; block < blocks; ++block) {
+    static_cast<float*>(of.scales.data)[block * of.y.shape[0] + row] = scales[block];
+  }
+}
+
 }  // namespace
 
 void Rmsnorm::compute() const {
@@ -53,7 +73,7 @@ void Rmsnorm::compute() const {
     for (std::int64_t i = 0; i < width; ++i) {
       out[i] = values[i] * factor * weights[i];
     }
-    cpu::store_floats(out, y, row * width, width);
+    store_row(*this, row, out);
   });
 }
 
@@ -70,7 +90,7 @@ void Layernorm::compute() const {
     for (std::int64_t i = 0; i < width; ++i) {
       out[i] = static_cast<float>((values[i] - mean) * factor) * weights[i] + biases[i];
     }
-    cpu::store_floats(out, y, row * width, width);
+    store_row(*this, row, out);
   });
 }
 

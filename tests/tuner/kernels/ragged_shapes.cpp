@@ -67,7 +67,9 @@ Sizes attention_decode(RaggedShapes& draw) {
 }
 
 Sizes norm(RaggedShapes& draw) {
-  return {{"ROWS", draw.size(40)}, {"WIDTH", draw.size(2100)}, {"RESIDUAL", draw.below(2)}};
+  // Half of the widths are whole blocks, as int8 outputs need them.
+  const std::int64_t width = draw.below(2) == 0 ? draw.size(2100) : 32 * draw.size(64);
+  return {{"ROWS", draw.size(40)}, {"WIDTH", width}, {"RESIDUAL", draw.below(2)}, {"BY_ROW", draw.below(2)}};
 }
 
 Sizes sample(RaggedShapes& draw) { return {{"VOCABULARY", draw.pick({1, 8}) * draw.size(5000)}}; }
