@@ -24,6 +24,13 @@ void round_rows(const float* from, std::int64_t width, const Int8Rows& to);
 /// The values that the integers stand for, `width` of each row, row by row.
 void widen_rounded(const Int8Rows& rows, std::int64_t width, float* to);
 
+/// Rounds a row of `width` floats into row `row` of `values` [rows, columns] and column `row` of `scales` [columns / 32,
+/// rows], or [1, rows] where `by_row`: as operations on a device have them.
+void store_rounded(const float* from, std::int64_t width, const TensorView& values, const TensorView& scales,
+                   std::int64_t row, bool by_row);
+/// The same of all rows of a matrix, in all threads.
+void round_matrix(const TensorView& from, const TensorView& values, const TensorView& scales, bool by_row);
+
 /// `sums.data[j · sums.stride + i]` = the product of row `first + i` of the matrix with row j of the activations, for `count`
 /// rows; `first` is a multiple of 32.
 void dot_packed(const TensorView& matrix, std::int64_t first, std::int64_t count, const Int8Rows& activations,

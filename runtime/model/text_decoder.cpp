@@ -102,8 +102,8 @@ void TextDecoder::attend(const TextLayerWeights& layer, std::int64_t index, cons
   const TensorView q = activation("q", {rows, config_->heads, head_dim});
   const TensorView attended = activation("attended", {rows, config_->heads, head_dim});
 
-  executor_->run(ops::Rmsnorm{.x = hidden, .weight = layer.input_norm, .y = input});
-  linear_->run({.a = input, .b = layer.qkv, .c = reshaped(qkv, {rows, all_heads * head_dim})});
+  linear_->run_normed(ops::Rmsnorm{.x = hidden, .weight = layer.input_norm, .y = input},
+                      {.a = input, .b = layer.qkv, .c = reshaped(qkv, {rows, all_heads * head_dim})});
   executor_->run(ops::QkNormRope{.qkv = qkv,
                                  .q_weight = layer.q_norm,
                                  .k_weight = layer.k_norm,
@@ -157,9 +157,9 @@ void TextDecoder::feed_forward(const TextLayerWeights& layer, std::int64_t rows)
   const TensorView hidden = activation("hidden", {rows, config_->hidden});
   const TensorView input = activation("mlp_input", {rows, config_->hidden});
   const TensorView gated = activation("gated", {rows, config_->intermediate});
-  executor_->run(ops::Rmsnorm{.x = hidden, .weight = layer.post_norm, .y = input});
-  linear_->run({.a = input, .b = layer.gate_up, .c = gated, .epilogue = ops::Epilogue::swiglu});
-  linear_->run(
+  linear_->run_gated(
+      {.x = hidden, .weight = layer.post_norm, .y = input},
+      {.a = input, .b = layer.gate_up, .c = gated, .epilogue = ops::Epilogue::swiglu},
       {.a = gated, .b = layer.down, .c = hidden, .residual = hidden, .epilogue = ops::Epilogue::residual});
 }
 
@@ -176,8 +176,8 @@ void TextDecoder::add_deepstack(const TextPass& pass, std::size_t index) {
 void TextDecoder::project(std::int64_t first, std::int64_t count, const TensorView& logits) {
   const TensorView hidden = rows_of(activation("hidden", {most_rows_, config_->hidden}), first, count);
   const TensorView normed = activation("mlp_input", {count, config_->hidden});
-  executor_->run(ops::Rmsnorm{.x = hidden, .weight = weights_->norm, .y = normed});
-  linear_->run({.a = normed, .b = weights_->head, .c = logits});
+  linear_->run_normed(ops::Rmsnorm{.x = hidden, .weight = weights_->norm, .y = normed},
+                      {.a = normed, .b = weights_->head, .c = logits});
 }
 
 }  // namespace pascaline

@@ -13,6 +13,7 @@ void reference_layernorm(const Problem& problem, std::span<const std::vector<dou
                          std::span<std::vector<double>> outputs) {
   const auto rows = static_cast<std::size_t>(problem.dimension("ROWS"));
   const auto width = static_cast<std::size_t>(problem.dimension("WIDTH"));
+  const std::size_t block = problem.dimension("BY_ROW") != 0 ? width : 32;
   const bool add_residual = problem.dimension("RESIDUAL") != 0;
   const std::vector<double>& weight = inputs[1];
   const std::vector<double>& bias = inputs[2];
@@ -39,7 +40,7 @@ void reference_layernorm(const Problem& problem, std::span<const std::vector<dou
         double& value = y[row * width + column];
         value = (value - mean) / deviation * weight[column] + bias[column];
       }
-      scale_row(problem, row, y, outputs[1]);
+      scale_row(y, outputs[1], row, rows, width, block);
     }
   });
 }

@@ -132,22 +132,7 @@ void Matmul::compute() const {
 }
 
 void Quantize::compute() const {
-  const std::int64_t width = x.shape[1];
-  const std::int64_t columns = y.values.shape[1];
-  const std::int64_t blocks = y.scales.shape[0];
-  auto* const all = static_cast<float*>(y.scales.data);
-  cpu::worker_pool().run(x.shape[0], 8, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t row = begin; row < end; ++row) {
-      const float* values = cpu::floats_at(x, row * width, width, cpu::scratch(cpu::Scratch::first, width));
-      float* scales = cpu::scratch(cpu::Scratch::second, columns);
-      cpu::round_rows(values, width,
-                      {static_cast<std::int8_t*>(y.values.data) + row * columns, scales, scales + blocks, 1, columns,
-                       for_weight == ElementType::int8_row});
-      for (std::int64_t block = 0; block < blocks; ++block) {
-        all[block * x.shape[0] + row] = scales[block];
-      }
-    }
-  });
+  cpu::round_matrix(x, y.values, y.scales, for_weight == ElementType::int8_row);
 }
 
 void QuantizedMatmul::compute() const {
@@ -156,7 +141,7 @@ void QuantizedMatmul::compute() const {
   const std::int64_t columns = a.values.shape[1];
   const auto* const integers = static_cast<const std::int8_t*>(a.values.data);
   const auto* const scales = static_cast<const float*>(a.scales.data);
-  const bool by_row = a.scales.shape[0] == 1;
+  const bool by_row = b.type == ElementType::int8_row;
   std::vector<float> values(static_cast<std::size_t>(m * k));
   for (std::int64_t row = 0; row < m; ++row) {
     for (std::int64_t i = 0; i < k; ++i) {
@@ -164,12 +149,18 @@ void QuantizedMatmul::compute() const {
       values[static_cast<std::size_t>(row * k + i)] = scale * static_cast<float>(integers[row * columns + i]);
     }
   }
+  const bool rounds = epilogue == Epilogue::swiglu_int8;
+  std::vector<float> results(static_cast<std::size_t>(rounds ? m * (b.shape[0] / 2) : 0));
+  const TensorView whole(results.data(), ElementType::float32, {m, b.shape[0] / 2});
   multiply_many_rows({.a = TensorView(values.data(), ElementType::float32, {m, k}),
                       .b = b,
-                      .c = c,
+                      .c = rounds ? whole : c,
                       .bias = bias,
                       .residual = residual,
-                      .epilogue = epilogue});
+                      .epilogue = rounds ? Epilogue::swiglu : epilogue});
+  if (rounds) {
+    cpu::round_matrix(whole, rounded.values, rounded.scales, false);
+  }
 }
 
 }  // namespace pascaline::ops

@@ -4,7 +4,6 @@
 #include "runtime/cpu/floats.hpp"
 #include "runtime/cpu/packed_kernels.hpp"
 #include "runtime/cpu/worker_pool.hpp"
-#include "runtime/formats/int8_activations.hpp"
 #include "runtime/ops/norm.hpp"
 
 namespace pascaline::ops {
@@ -50,14 +49,7 @@ void store_row(const Norm& of, std::int64_t row, const float* values) {
     cpu::store_floats(values, of.y, row * width, width);
     return;
   }
-  const std::int64_t blocks = of.scales.shape[0];
-  float* scales = cpu::scratch(cpu::Scratch::fourth, 2 * (width / kActivationBlock));
-  cpu::round_rows(values, width,
-                  {static_cast<std::int8_t*>(of.y.data) + row * width, scales, scales + width / kActivationBlock, 1,
-                   width, of.by_row});
-  for (std::int64_t block = 0; block < blocks; ++block) {
-    static_cast<float*>(of.scales.data)[block * of.y.shape[0] + row] = scales[block];
-  }
+  cpu::store_rounded(values, width, of.y, of.scales, row, of.by_row);
 }
 
 }  // namespace

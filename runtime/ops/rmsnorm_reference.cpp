@@ -13,6 +13,7 @@ void reference_rmsnorm(const Problem& problem, std::span<const std::vector<doubl
                        std::span<std::vector<double>> outputs) {
   const auto rows = static_cast<std::size_t>(problem.dimension("ROWS"));
   const auto width = static_cast<std::size_t>(problem.dimension("WIDTH"));
+  const std::size_t block = problem.dimension("BY_ROW") != 0 ? width : 32;
   const bool add_residual = problem.dimension("RESIDUAL") != 0;
   const std::vector<double>& weight = inputs[1];
   std::vector<double>& y = outputs[0];
@@ -32,7 +33,7 @@ void reference_rmsnorm(const Problem& problem, std::span<const std::vector<doubl
       for (std::size_t column = 0; column < width; ++column) {
         y[row * width + column] *= weight[column] / deviation;
       }
-      scale_row(problem, row, y, outputs[1]);
+      scale_row(y, outputs[1], row, rows, width, block);
     }
   });
 }

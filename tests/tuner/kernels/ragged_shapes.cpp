@@ -22,7 +22,11 @@ Sizes matmul(RaggedShapes& draw) {
 
 // Whole blocks of every format half of the time; else whole blocks of some.
 Sizes matmul_q(RaggedShapes& draw) {
-  return {{"M", draw.size(150)}, {"N", draw.size(150)}, {"K", draw.pick({64, 192, 256, 256, 512, 768})}, {"EPILOGUE", draw.below(7)}};
+  const std::int64_t epilogue = draw.below(8);
+  return {{"M", draw.size(150)},
+          {"N", epilogue == 7 ? 64 * draw.size(4) : draw.size(150)},
+          {"K", draw.pick({64, 192, 256, 256, 512, 768})},
+          {"EPILOGUE", epilogue}};
 }
 
 Sizes matvec(RaggedShapes& draw) {
