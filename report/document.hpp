@@ -118,6 +118,7 @@ struct ReportKernel {
   std::string name;
   std::string source_hash;
   bool current = false;  ///< the version of the kernel's latest trial here
+  bool is_int8 = false;  ///< its operations are of int8, not of float32
   std::vector<ReportProblem> problems;
 };
 
@@ -151,6 +152,7 @@ struct ReportWorkload {
 
 struct ReportRoofline {
   double peak_gflops = 0;
+  std::optional<double> peak_int8_gops;  ///< nothing where it is not known
   double memory_gbps = 0;
   std::string source;
 };

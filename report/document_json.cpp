@@ -22,6 +22,7 @@ DocumentJson kernel_json(const ReportKernel& kernel) {
   return {{"name", json_text(kernel.name)},
           {"source_hash", json_text(kernel.source_hash)},
           {"current", kernel.current},
+          {"arithmetic", kernel.is_int8 ? "int8" : "float32"},
           {"problems", list_of(kernel.problems, problem_json)}};
 }
 
@@ -83,6 +84,7 @@ DocumentJson toolkit_json(const ToolkitRow& toolkit) {
 
 DocumentJson roofline_json(const ReportRoofline& roofline) {
   return {{"peak_gflops", json_number(roofline.peak_gflops)},
+          {"peak_int8_gops", json_number(roofline.peak_int8_gops)},
           {"memory_gbps", json_number(roofline.memory_gbps)},
           {"source", json_text(roofline.source)}};
 }

@@ -24,6 +24,7 @@ ReportKernel& kernel_of(ReportContext& context, const GatheredContext& gathered,
   ReportKernel& added = context.kernels.emplace_back();
   added.name = row.name;
   added.source_hash = row.source_hash;
+  added.is_int8 = is_int8_work(problem);
   added.current = gathered.latest.at(row.name).second == problem.ids.kernel;
   return added;
 }

@@ -45,6 +45,9 @@ struct ReportDetail {
                                                                     const std::vector<std::size_t>& order,
                                                                     const ReportDetail& detail);
 
+/// Whether the problem's operations are of int8, as its search space says.
+[[nodiscard]] bool is_int8_work(const GatheredProblem& problem);
+
 /// Peak rates of a device; nothing where they are not known.
 [[nodiscard]] std::optional<ReportRoofline> roofline_of(const DeviceRow& device);
 

@@ -18,9 +18,10 @@ std::optional<double> rate_of(double work, double time_us) {
   return work > 0 && time_us > 0 ? std::optional(work / time_us / 1e3) : std::nullopt;
 }
 
-void set_rates(ReportProblem& out, const std::optional<ReportRoofline>& roofline) {
-  if (roofline && (out.flops > 0 || out.bytes > 0)) {
-    out.roofline_us = std::max(out.flops / (roofline->peak_gflops * 1e3), out.bytes / (roofline->memory_gbps * 1e3));
+void set_rates(ReportProblem& out, const std::optional<ReportRoofline>& roofline, bool is_int8) {
+  const auto peak = !roofline ? std::nullopt : is_int8 ? roofline->peak_int8_gops : std::optional(roofline->peak_gflops);
+  if (peak && (out.flops > 0 || out.bytes > 0)) {
+    out.roofline_us = std::max(out.flops / (*peak * 1e3), out.bytes / (roofline->memory_gbps * 1e3));
   }
   if (!out.best) {
     return;
@@ -154,6 +155,12 @@ std::vector<std::size_t> parameter_order(const GatheredProblem& problem) {
   return order;
 }
 
+bool is_int8_work(const GatheredProblem& problem) {
+  const nlohmann::json space = nlohmann::json::parse(problem.rows.space_json, nullptr, false);
+  const nlohmann::json::json_pointer place("/work/arithmetic");
+  return space.is_object() && space.contains(place) && space[place] == "int8";
+}
+
 std::optional<ReportRoofline> roofline_of(const DeviceRow& device) {
   DeviceLimits limits;
   limits.sm_count = device.sm_count;
@@ -161,7 +168,7 @@ std::optional<ReportRoofline> roofline_of(const DeviceRow& device) {
   if (!rates || device.sm_count <= 0) {
     return std::nullopt;
   }
-  ReportRoofline roofline{rates->peak_gflops(), rates->memory_gbps, {}};
+  ReportRoofline roofline{rates->peak_gflops(), rates->peak_int8_gops(), rates->memory_gbps, {}};
   roofline.source =
       fmt::format("float32 multiply-adds of {} multiprocessors at {:.0f} MHz, {:.0f} GB/s of memory: {}; not measured",
                   device.sm_count, rates->clock_mhz, rates->memory_gbps,
@@ -197,7 +204,7 @@ ReportProblem problem_figures(const GatheredProblem& problem, const std::optiona
     out.best_is_default = problem.trials[*best].is_default;
   }
   out.speedup = speedup_between(out.baseline, out.best);
-  set_rates(out, roofline);
+  set_rates(out, roofline, is_int8_work(problem));
   out.trials = problem.trials.size();
   for (const TrialPoint& trial : problem.trials) {
     ++out.statuses[static_cast<std::size_t>(trial.status)];

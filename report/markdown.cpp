@@ -84,7 +84,7 @@ std::string stand_ins(const std::map<std::string, ProblemSummary>& problems) {
 // What a source that has been changed since gave is folded.
 std::string kernel_section(const DeviceSummary& group) {
   constexpr std::string_view kHead =
-      "| Problem | Default, µs | Best, µs | Speedup (interval) | GFLOP/s | GB/s | Confidence | Configuration |\n"
+      "| Problem | Default, µs | Best, µs | Speedup (interval) | Gop/s | GB/s | Confidence | Configuration |\n"
       "|---|--:|--:|--:|--:|--:|--:|---|";
   std::string out;
   for (const auto& [kernel, problems] : group.kernels) {

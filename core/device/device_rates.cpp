@@ -55,6 +55,9 @@ constexpr std::array<std::pair<int, double>, 17> kFp32Lanes{{{50, 128},
                                                              {103, 128},
                                                              {120, 128}}};
 
+// Lanes of dp4a: of 6.1 and 6.2 by NVIDIA's white papers (four times the float32 rate), of 9.0 as measured on an H200.
+constexpr std::array<std::pair<int, double>, 3> kDp4aLanes{{{61, 128}, {62, 128}, {90, 64}}};
+
 // Pascal cards of compute capability 6.1, by SM count: boost clock and bandwidth of the usual product.
 struct Product {
   std::int64_t sm_count;
@@ -103,6 +106,13 @@ double DeviceRates::peak_gflops() const noexcept {
   return 2 * fp32_lanes * static_cast<double>(limits.sm_count) * clock_mhz / 1e3;
 }
 
+std::optional<double> DeviceRates::peak_int8_gops() const noexcept {
+  if (!dp4a_lanes) {
+    return std::nullopt;
+  }
+  return 8 * *dp4a_lanes * static_cast<double>(limits.sm_count) * clock_mhz / 1e3;
+}
+
 std::optional<double> fp32_lanes_of(std::string_view architecture) {
   const std::optional<int> capability = capability_of(architecture);
   for (const auto& [known, lanes] : kFp32Lanes) {
@@ -127,6 +137,12 @@ std::optional<DeviceRates> typical_rates(std::string_view architecture, const De
   rates.limits = limits;
   for (const auto& [listed, lanes] : kFp32Lanes) {
     rates.fp32_lanes = listed <= *capability ? lanes : rates.fp32_lanes;
+  }
+  rates.dp4a_lanes.reset();
+  for (const auto& [listed, lanes] : kDp4aLanes) {
+    if (listed == *capability) {
+      rates.dp4a_lanes = lanes;
+    }
   }
   rates.clock_mhz = known->clock_mhz;
   rates.memory_gbps = known->gbps_per_sm * static_cast<double>(std::max<std::int64_t>(1, limits.sm_count));

@@ -14,6 +14,8 @@ struct DeviceRates {
   double clock_mhz = 1733;           ///< of the SMs
   double memory_gbps = 320;          ///< of the device memory, 10^9 bytes a second
   double fp32_lanes = 128;           ///< fused multiply-adds
+  /// Instructions of four int8 multiply-adds each (dp4a); nothing where they are not known.
+  std::optional<double> dp4a_lanes = 128;
   double issue_slots = 4;            ///< warps that issue an instruction
   double shared_bytes = 128;         ///< of shared memory
   double l2_bytes = 32;              ///< that an SM gets from L2
@@ -27,6 +29,8 @@ struct DeviceRates {
 
   /// Most float32 operations, 10^9 a second: a multiply-add of every lane in every clock.
   [[nodiscard]] double peak_gflops() const noexcept;
+  /// Most int8 operations, 10^9 a second, of dp4a.
+  [[nodiscard]] std::optional<double> peak_int8_gops() const noexcept;
 };
 
 /// Float32 lanes (multiply-adds a clock) of a multiprocessor of an architecture (`sm_61`) or compute capability

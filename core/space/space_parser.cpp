@@ -72,7 +72,10 @@ class SpaceReader {
     read_reference();
     read_tolerance();
     const JsonNode work = root_.at("work");
-    work.only_keys({"flops", "bytes"});
+    work.only_keys({"flops", "bytes", "arithmetic"});
+    if (work.has("arithmetic") && work.at("arithmetic").text() != "float32" && work.at("arithmetic").text() != "int8") {
+      work.at("arithmetic").fail("is float32 or int8");
+    }
     space_.flops = work.at("flops").expression(space_.symbols);
     space_.bytes = work.at("bytes").expression(space_.symbols);
     read_model();

@@ -102,7 +102,7 @@ function problemColumns(kernel) {
       cell: (problem) => confidence(problem.confidence),
       help: 'Probability that the best is not slower than the default'
     },
-    {id: 'gflops', title: 'GFLOP/s', numeric: true, value: (problem) => problem.gflops},
+    {id: 'gflops', title: rateUnit(kernel), numeric: true, value: (problem) => problem.gflops},
     {id: 'gbs', title: 'GB/s', numeric: true, value: (problem) => problem.gbs},
     {
       id: 'share',
@@ -138,7 +138,7 @@ function rooflinePart(context, kernel) {
   const withBest = kernel.problems.filter((problem) => problem.best);
   const drawn = withBest.filter((problem) => problem.flops > 0 && problem.bytes > 0);
   const missing = [];
-  if (!context.roofline) missing.push('The device\'s peak rates are unknown, so no roofline can be drawn.');
+  if (!isKnown(peakRate(context, kernel))) missing.push('The device\'s peak rates are unknown, so no roofline can be drawn.');
   if (drawn.length < withBest.length) {
     missing.push(
         plural(withBest.length - drawn.length, 'shape') + ' without floating-point work or memory traffic ' +
@@ -154,10 +154,10 @@ function rooflinePart(context, kernel) {
       key: 'roofline ' + contextKey(context) + kernel.name + kernel.source_hash,
       title: 'Roofline',
       caption: 'Arithmetic rate against operations per byte, both logarithmic. Filled: best. Hollow: default.' +
-          (context.roofline ? ' Roof: ' + context.roofline.source : ''),
-      config: () => rooflineConfig(context, drawn),
+          (isKnown(peakRate(context, kernel)) ? ' Roof: ' + roofSource(context, kernel) : ''),
+      config: () => rooflineConfig(context, kernel, drawn),
       numbers: () => plainTable(
-          'Roofline', ['Shape', 'Operations per byte', 'GFLOP/s, default', 'GFLOP/s, best', 'Of roofline'],
+          'Roofline', ['Shape', 'Operations per byte', rateUnit(kernel) + ', default', rateUnit(kernel) + ', best', 'Of roofline'],
           drawn.map(
               (problem) =>
                   [problemText(kernel, problem), number(problem.flops / problem.bytes),
@@ -168,12 +168,27 @@ function rooflinePart(context, kernel) {
   ];
 }
 
+/** What a kernel's rates are counted in. */
+function rateUnit(kernel) {
+  return kernel.arithmetic === 'int8' ? 'GOP/s (int8)' : 'GFLOP/s';
+}
+
+/** Most operations of that kind, 10⁹ a second; null where they are not known. */
+function peakRate(context, kernel) {
+  if (!context.roofline) return null;
+  return kernel.arithmetic === 'int8' ? context.roofline.peak_int8_gops : context.roofline.peak_gflops;
+}
+
+function roofSource(context, kernel) {
+  return kernel.arithmetic === 'int8' ? 'dp4a instead of ' + context.roofline.source : context.roofline.source;
+}
+
 /** 10⁹ operations a second. */
 function rate(problem, summary) {
   return summary ? problem.flops / summary.median_us / 1e3 : null;
 }
 
-function rooflineConfig(context, problems) {
+function rooflineConfig(context, kernel, problems) {
   const point = (problem, summary) => (
       {x: problem.flops / problem.bytes, y: rate(problem, summary), text: problem.text, share: problem.roofline_share});
   const best = problems.map((problem) => point(problem, problem.best));
@@ -193,8 +208,10 @@ function rooflineConfig(context, problems) {
   const xs = best.map((one) => one.x);
   let x = logBounds(xs, 3);
   const ys = [...best, ...defaults].map((one) => one.y);
-  if (context.roofline) {
-    const {peak_gflops: peak, memory_gbps: bandwidth} = context.roofline;
+  const peak = peakRate(context, kernel);
+  const unit = rateUnit(kernel);
+  if (isKnown(peak)) {
+    const bandwidth = context.roofline.memory_gbps;
     const ridge = peak / bandwidth;
     x = logBounds([...xs, ridge], 3);
     datasets.push(
@@ -209,7 +226,7 @@ function rooflineConfig(context, problems) {
           data: [{x: x.min, y: x.min * bandwidth}, {x: ridge, y: peak}]
         },
         {
-          label: 'Arithmetic, ' + number(peak) + ' GFLOP/s',
+          label: 'Arithmetic, ' + number(peak) + ' ' + unit,
           type: 'line',
           pointRadius: 0,
           borderWidth: 2,
@@ -225,13 +242,13 @@ function rooflineConfig(context, problems) {
     type: 'scatter',
     data: {datasets},
     options: {
-      scales: {x: logAxis('Operations per byte', x), y: logAxis('GFLOP/s', logBounds(ys, 1.6))},
+      scales: {x: logAxis('Operations per byte', x), y: logAxis(unit, logBounds(ys, 1.6))},
       plugins: {
         tooltip: {
           filter: (item) => item.datasetIndex < 2,
           callbacks: {
             label: (item) =>
-                [shortened(item.raw.text, 60), item.dataset.label + ': ' + number(item.raw.y) + ' GFLOP/s',
+                [shortened(item.raw.text, 60), item.dataset.label + ': ' + number(item.raw.y) + ' ' + unit,
                  item.datasetIndex === 0 && isKnown(item.raw.share) ? percent(item.raw.share) + ' of the roofline' : '']
                     .filter((line) => line)
           }

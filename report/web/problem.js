@@ -47,7 +47,7 @@ function decidedText(problem) {
   return problem.from_search ? 'from the search, not timed side by side' : 'decided in finals';
 }
 
-function problemTiles({context, problem}) {
+function problemTiles({context, kernel, problem}) {
   return tiles([
     {
       label: 'Best',
@@ -74,7 +74,7 @@ function problemTiles({context, problem}) {
       detail: problem.decided ? (problem.default ? decidedText(problem) : 'the default has no time') :
                                 'undecided: fastest trial of the search'
     },
-    achievedTile(problem),
+    achievedTile(kernel, problem),
     {
       label: 'Share of the roofline',
       value: isKnown(problem.roofline_share) ? percent(problem.roofline_share) : 'unknown',
@@ -86,8 +86,8 @@ function problemTiles({context, problem}) {
 }
 
 /** Operations and bytes a second; a kernel that only moves data has no operations. */
-function achievedTile({gflops, gbs}) {
-  if (isKnown(gflops)) return {label: 'Achieved', value: number(gflops), detail: 'GFLOP/s; ' + number(gbs) + ' GB/s'};
+function achievedTile(kernel, {gflops, gbs}) {
+  if (isKnown(gflops)) return {label: 'Achieved', value: number(gflops), detail: rateUnit(kernel) + '; ' + number(gbs) + ' GB/s'};
   if (isKnown(gbs)) return {label: 'Achieved', value: number(gbs), detail: 'GB/s'};
   return {label: 'Achieved', value: 'unknown', detail: 'needs a time and the work per launch'};
 }
