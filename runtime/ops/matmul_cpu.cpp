@@ -1,10 +1,10 @@
 #include <algorithm>
-#include <vector>
+#include <memory>
 
 #include "runtime/cpu/blas.hpp"
 #include "runtime/cpu/floats.hpp"
-#include "runtime/cpu/worker_pool.hpp"
 #include "runtime/cpu/packed_kernels.hpp"
+#include "runtime/cpu/worker_pool.hpp"
 #include "runtime/formats/int8_activations.hpp"
 #include "runtime/ops/matmul.hpp"
 #include "runtime/ops/matmul_epilogue.hpp"
@@ -14,6 +14,9 @@ namespace {
 
 // A panel of a weight that is widened: with the panel of activations and the sums it stays in a core's own cache.
 constexpr std::int64_t kPanelDepth = 512;
+
+// Rows of activations that a thread takes at a time.
+constexpr std::int64_t kRowsAtOnce = 4;
 
 /// A part of c that one thread computes.
 struct Tile {
@@ -64,7 +67,7 @@ Panel weight_panel_of(const TensorView& of, std::int64_t row, std::int64_t rows,
     return panel_of(of, row, rows, k, depth, region);
   }
   float* room = cpu::scratch(region, rows * depth);
-  cpu::widen_packed(of, row, rows, k, depth, room, depth);
+  cpu::packed_kernels().widen(of, {row, rows, k, depth}, {room, depth});
   return {room, depth};
 }
 
@@ -124,10 +127,10 @@ void Matmul::compute() const {
     multiply_many_rows(*this);
     return;
   }
-  std::vector<float> values(static_cast<std::size_t>(m * k));
-  round_activations(*this, values.data());
+  const auto values = std::make_unique_for_overwrite<float[]>(static_cast<std::size_t>(m * k));
+  round_activations(*this, values.get());
   Matmul rounded = *this;
-  rounded.a = TensorView(values.data(), ElementType::float32, {m, k});
+  rounded.a = TensorView(values.get(), ElementType::float32, {m, k});
   multiply_many_rows(rounded);
 }
 
@@ -135,16 +138,18 @@ void Quantize::compute() const {
   const std::int64_t width = x.shape[1];
   const std::int64_t columns = y.values.shape[1];
   const std::int64_t blocks = y.scales.shape[0];
+  const std::int64_t rows = x.shape[0];
   auto* const all = static_cast<float*>(y.scales.data);
-  cpu::worker_pool().run(x.shape[0], 8, [&](std::int64_t begin, std::int64_t end) {
+  cpu::worker_pool().run(rows, kRowsAtOnce, [&](std::int64_t begin, std::int64_t end) {
+    float* room = cpu::scratch(cpu::Scratch::second, 3 * blocks);
+    cpu::Int8Rows to{nullptr, room, room + blocks, reinterpret_cast<std::int16_t*>(room + 2 * blocks), 1, columns,
+                     for_weight == ElementType::int8_row};
     for (std::int64_t row = begin; row < end; ++row) {
-      const float* values = cpu::floats_at(x, row * width, width, cpu::scratch(cpu::Scratch::first, width));
-      float* scales = cpu::scratch(cpu::Scratch::second, columns);
-      cpu::round_rows(values, width,
-                      {static_cast<std::int8_t*>(y.values.data) + row * columns, scales, scales + blocks, 1, columns,
-                       for_weight == ElementType::int8_row});
+      to.values = static_cast<std::int8_t*>(y.values.data) + row * columns;
+      cpu::packed_kernels().round_rows(
+          cpu::floats_at(x, row * width, width, cpu::scratch(cpu::Scratch::first, width)), width, to);
       for (std::int64_t block = 0; block < blocks; ++block) {
-        all[block * x.shape[0] + row] = scales[block];
+        all[block * rows + row] = to.scales[block];
       }
     }
   });
@@ -154,17 +159,21 @@ void QuantizedMatmul::compute() const {
   const std::int64_t m = a.values.shape[0];
   const std::int64_t k = b.shape[1];
   const std::int64_t columns = a.values.shape[1];
-  const auto* const integers = static_cast<const std::int8_t*>(a.values.data);
+  const std::int64_t blocks = a.scales.shape[0];
   const auto* const scales = static_cast<const float*>(a.scales.data);
-  const bool by_row = a.scales.shape[0] == 1;
-  std::vector<float> values(static_cast<std::size_t>(m * k));
-  for (std::int64_t row = 0; row < m; ++row) {
-    for (std::int64_t i = 0; i < k; ++i) {
-      const float scale = scales[by_row ? row : i / kActivationBlock * m + row];
-      values[static_cast<std::size_t>(row * k + i)] = scale * static_cast<float>(integers[row * columns + i]);
+  const auto values = std::make_unique_for_overwrite<float[]>(static_cast<std::size_t>(m * k));
+  cpu::worker_pool().run(m, kRowsAtOnce, [&](std::int64_t begin, std::int64_t end) {
+    float* of_row = cpu::scratch(cpu::Scratch::second, blocks);
+    for (std::int64_t row = begin; row < end; ++row) {
+      for (std::int64_t block = 0; block < blocks; ++block) {
+        of_row[block] = scales[block * m + row];
+      }
+      auto* const integers = static_cast<std::int8_t*>(a.values.data) + row * columns;
+      cpu::packed_kernels().widen_rounded({integers, of_row, nullptr, nullptr, 1, columns, b.type == ElementType::int8_row}, k,
+                                          values.get() + row * k);
     }
-  }
-  multiply_many_rows({.a = TensorView(values.data(), ElementType::float32, {m, k}),
+  });
+  multiply_many_rows({.a = TensorView(values.get(), ElementType::float32, {m, k}),
                       .b = b,
                       .c = c,
                       .bias = bias,

@@ -1,8 +1,8 @@
 #include <algorithm>
 
 #include "runtime/cpu/floats.hpp"
-#include "runtime/cpu/worker_pool.hpp"
 #include "runtime/cpu/packed_kernels.hpp"
+#include "runtime/cpu/worker_pool.hpp"
 #include "runtime/formats/int8_activations.hpp"
 #include "runtime/ops/matmul_epilogue.hpp"
 
@@ -19,18 +19,26 @@ std::int64_t rows_of_slice(const TensorView& weight) {
   return std::max<std::int64_t>(kSliceBytes / std::max<std::int64_t>(row_bytes, 1) / rows * rows, rows);
 }
 
-// The activations of a product as int8, in memory of this thread that others read, too.
-cpu::Int8Rows rounded_rows(const Matmul& given) {
-  const std::int64_t m = given.a.shape[0];
-  const std::int64_t k = given.a.shape[1];
-  const std::int64_t columns = filled_columns(given.b.type, k);
-  const std::int64_t blocks = columns / kActivationBlock;
-  const float* a = cpu::floats_at(given.a, 0, m * k, cpu::scratch(cpu::Scratch::shared, m * k));
-  float* room = cpu::scratch(cpu::Scratch::shared_too, m * (columns / 4 + 2 * blocks));
-  const cpu::Int8Rows rows{reinterpret_cast<std::int8_t*>(room + 2 * m * blocks), room, room + m * blocks, m,
-                           columns, given.b.type == ElementType::int8_row};
-  cpu::round_rows(a, k, rows);
+// Rows of activations rounded for a weight, in memory of this thread that others may read, too.
+cpu::Int8Rows rounded_rows(const float* a, std::int64_t m, std::int64_t k, ElementType weight) {
+  const std::int64_t columns = filled_columns(weight, k);
+  const std::int64_t blocks = m * columns / kActivationBlock;
+  float* room = cpu::scratch(cpu::Scratch::shared_too, m * columns / 4 + 3 * blocks);
+  cpu::Int8Rows rows;
+  rows.scales = room;
+  rows.sums = room + blocks;
+  rows.halves = reinterpret_cast<std::int16_t*>(room + 2 * blocks);
+  rows.values = reinterpret_cast<std::int8_t*>(room + 3 * blocks);
+  rows.rows = m;
+  rows.columns = columns;
+  rows.by_row = weight == ElementType::int8_row;
+  cpu::packed_kernels().round_rows(a, k, rows);
   return rows;
+}
+
+const float* floats_of_rows(const TensorView& a, std::int64_t first, std::int64_t count) {
+  const std::int64_t k = a.shape[1];
+  return cpu::floats_at(a, first * k, count * k, cpu::scratch(cpu::Scratch::shared, count * k));
 }
 
 // Calls `dot_rows(first, count, sums)` for all rows of the weight, and finishes what it gives.
@@ -53,20 +61,28 @@ void multiply_slices(const Matmul& given, const DotRows& dot_rows) {
 }  // namespace
 
 void round_activations(const Matmul& given, float* to) {
-  cpu::widen_rounded(rounded_rows(given), given.a.shape[1], to);
+  constexpr std::int64_t kRowsAtOnce = 4;
+  const std::int64_t k = given.a.shape[1];
+  cpu::worker_pool().run(given.a.shape[0], kRowsAtOnce, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t row = begin; row < end; row += kRowsAtOnce) {
+      const std::int64_t count = std::min(kRowsAtOnce, end - row);
+      const cpu::Int8Rows rows = rounded_rows(floats_of_rows(given.a, row, count), count, k, given.b.type);
+      cpu::packed_kernels().widen_rounded(rows, k, to + row * k);
+    }
+  });
 }
 
 void multiply_few_rows(const Matmul& given) {
+  const std::int64_t m = given.a.shape[0];
+  const std::int64_t k = given.a.shape[1];
+  const float* a = floats_of_rows(given.a, 0, m);
   if (is_matrix_format(given.b.type)) {
-    const cpu::Int8Rows activations = rounded_rows(given);
+    const cpu::Int8Rows activations = rounded_rows(a, m, k, given.b.type);
     multiply_slices(given, [&](std::int64_t first, std::int64_t count, const cpu::FloatRows& sums) {
-      cpu::dot_packed(given.b, first, count, activations, sums);
+      cpu::packed_kernels().dot(given.b, first, count, activations, sums);
     });
     return;
   }
-  const std::int64_t m = given.a.shape[0];
-  const std::int64_t k = given.a.shape[1];
-  const float* a = cpu::floats_at(given.a, 0, m * k, cpu::scratch(cpu::Scratch::shared, m * k));
   const cpu::Rows<float> vectors{a, k, m, k};
   multiply_slices(given, [&](std::int64_t first, std::int64_t count, const cpu::FloatRows& sums) {
     cpu::with_elements(given.b, first * k, [&](const auto* rows, const auto& kernels) {
