@@ -12,7 +12,7 @@ namespace pascaline::cpu {
 // From a matrix of some format to loops that are compiled for it, group by group of its rows.
 
 /// Rows of activations that one pass over a group takes.
-inline constexpr std::int64_t kMaxActivations = 8;
+inline constexpr std::int64_t kMaxActivations = 16;
 
 /// 32 rows of a packed matrix.
 struct PackedGroup {

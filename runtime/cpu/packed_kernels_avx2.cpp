@@ -20,10 +20,11 @@
 namespace pascaline::cpu {
 namespace {
 
-// Eight rows of a group are computed together, one in each lane of 32 bits. A load of 32 bytes brings a unit of two
-// rows, and adding up neighbours brings the rows into the order 0 2 4 6 1 3 5 7, which all that is of eight rows is in.
+// Eight rows of a group are computed together, one in each lane of 32 bits, so that nothing has to be added up across
+// lanes. A load of 32 bytes brings a unit of two rows; turned round they have the rows in the order 0 2 4 6 1 3 5 7,
+// which all that is of eight rows is in.
 constexpr std::int64_t kLaneRows = 8;
-constexpr int kPairs = 4;
+constexpr int kWords = 8;  // of four integers each, in a block of a row
 
 // What is fetched so far ahead is there when it is needed; all of a matrix lies in the order it is read in.
 constexpr std::int64_t kBytesAhead = 8192;
@@ -59,24 +60,44 @@ struct LaneScales {
   __m256 min;
 };
 
-// The integers of a block of eight rows: the first 16 of each row, and the others.
+// The four words of each of eight rows, by word.
+struct LaneWords {
+  __m256i word[4];
+};
+PASCALINE_PACKED_INLINE LaneWords lane_words(const std::byte* units) {
+  const __m256i a = load_32(units);
+  const __m256i b = load_32(units + 32);
+  const __m256i c = load_32(units + 64);
+  const __m256i d = load_32(units + 96);
+  _mm_prefetch(reinterpret_cast<const char*>(units) + kBytesAhead, _MM_HINT_T0);
+  _mm_prefetch(reinterpret_cast<const char*>(units) + kBytesAhead + 64, _MM_HINT_T0);
+  const __m256i low_ab = _mm256_unpacklo_epi32(a, b);
+  const __m256i low_cd = _mm256_unpacklo_epi32(c, d);
+  const __m256i high_ab = _mm256_unpackhi_epi32(a, b);
+  const __m256i high_cd = _mm256_unpackhi_epi32(c, d);
+  return {{_mm256_unpacklo_epi64(low_ab, low_cd), _mm256_unpackhi_epi64(low_ab, low_cd),
+           _mm256_unpacklo_epi64(high_ab, high_cd), _mm256_unpackhi_epi64(high_ab, high_cd)}};
+}
+
+// The integers of a block of eight rows: word w has integers 4w to 4w + 3 of each.
 struct LaneIntegers {
-  __m256i first[kPairs];
-  __m256i second[kPairs];
+  __m256i word[kWords];
 };
 
-// The activations of a block, twice, and the sums of its halves.
+// The activations of a block, and the sums of its halves.
 struct BlockActivations {
-  __m256i first;
-  __m256i second;
+  const std::int8_t* values;
   __m256i halves;
+
+  // Four of them, in every lane.
+  [[nodiscard]] PASCALINE_PACKED_INLINE __m256i four(int word) const {
+    std::int32_t bits = 0;
+    std::memcpy(&bits, values + 4 * word, sizeof bits);
+    return _mm256_set1_epi32(bits);
+  }
 };
 PASCALINE_PACKED_INLINE BlockActivations activations_at(const Int8Rows& rows, std::int64_t j, std::int64_t block) {
-  const std::int8_t* values = rows.values + j * rows.columns + block * kBlock;
-  BlockActivations with;
-  with.first = _mm256_broadcastsi128_si256(load_16(values));
-  with.second = _mm256_broadcastsi128_si256(load_16(values + 16));
-  with.halves = _mm256_setzero_si256();
+  BlockActivations with{rows.values + j * rows.columns + block * kBlock, _mm256_setzero_si256()};
   if (!rows.by_row) {
     std::int32_t pair = 0;
     std::memcpy(&pair, rows.halves + 2 * (j * (rows.columns / kBlock) + block), sizeof pair);
@@ -87,61 +108,51 @@ PASCALINE_PACKED_INLINE BlockActivations activations_at(const Int8Rows& rows, st
 
 PASCALINE_PACKED_INLINE __m256i add_pairs(__m256i sums) { return _mm256_madd_epi16(sums, _mm256_set1_epi16(1)); }
 
-// The four sums of a row in each pair become one.
-PASCALINE_PACKED_INLINE __m256i fold_rows(const __m256i (&pairs)[kPairs]) {
-  return _mm256_hadd_epi32(_mm256_hadd_epi32(pairs[0], pairs[1]), _mm256_hadd_epi32(pairs[2], pairs[3]));
-}
-
 // `chunk` is where the chunk begins, `row` the first of the eight rows.
 struct ByteLanes {
   PASCALINE_PACKED_INLINE static LaneIntegers integers(const std::byte* chunk, std::int64_t row, std::int64_t block) {
-    LaneIntegers result;
     const std::byte* unit = chunk + 2 * block * kUnitStep + row * kUnitBytes;
-    for (int p = 0; p < kPairs; ++p) {
-      result.first[p] = load_32(unit + 32 * p);
-      result.second[p] = load_32(unit + kUnitStep + 32 * p);
-      _mm_prefetch(reinterpret_cast<const char*>(unit + 32 * p) + kBytesAhead, _MM_HINT_T0);
-      _mm_prefetch(reinterpret_cast<const char*>(unit + kUnitStep + 32 * p) + kBytesAhead, _MM_HINT_T0);
+    const LaneWords first = lane_words(unit);
+    const LaneWords second = lane_words(unit + kUnitStep);
+    LaneIntegers result;
+    for (int w = 0; w < 4; ++w) {
+      result.word[w] = first.word[w];
+      result.word[4 + w] = second.word[w];
     }
     return result;
   }
   // With the sign of an integer at the activation a product is at most 128 · 127, and two of them fit 16 bits.
-  PASCALINE_PACKED_INLINE static __m256i products(__m256i integers, __m256i with) {
-    return add_pairs(_mm256_maddubs_epi16(_mm256_abs_epi8(integers), _mm256_sign_epi8(with, integers)));
-  }
   template <typename Header>
   PASCALINE_PACKED_INLINE static __m256i sums(const LaneIntegers& of, const Header& /*header*/, std::int64_t /*block*/,
                                               const BlockActivations& with) {
-    __m256i pairs[kPairs];
-    for (int p = 0; p < kPairs; ++p) {
-      pairs[p] = _mm256_add_epi32(products(of.first[p], with.first), products(of.second[p], with.second));
+    __m256i sum = _mm256_setzero_si256();
+    for (int w = 0; w < kWords; ++w) {
+      const __m256i products =
+          _mm256_maddubs_epi16(_mm256_abs_epi8(of.word[w]), _mm256_sign_epi8(with.four(w), of.word[w]));
+      sum = _mm256_add_epi32(sum, add_pairs(products));
     }
-    return fold_rows(pairs);
+    return sum;
   }
 };
 
 struct NibbleLanes {
   PASCALINE_PACKED_INLINE static LaneIntegers integers(const std::byte* chunk, std::int64_t row, std::int64_t block) {
-    LaneIntegers result;
+    const LaneWords both = lane_words(chunk + block * kUnitStep + row * kUnitBytes);
     const __m256i low = _mm256_set1_epi8(0x0F);
-    const std::byte* unit = chunk + block * kUnitStep + row * kUnitBytes;
-    for (int p = 0; p < kPairs; ++p) {
-      const __m256i both = load_32(unit + 32 * p);
-      result.first[p] = _mm256_and_si256(both, low);
-      result.second[p] = _mm256_and_si256(_mm256_srli_epi16(both, 4), low);
+    LaneIntegers result;
+    for (int w = 0; w < 4; ++w) {
+      result.word[w] = _mm256_and_si256(both.word[w], low);
+      result.word[4 + w] = _mm256_and_si256(_mm256_srli_epi16(both.word[w], 4), low);
     }
-    _mm_prefetch(reinterpret_cast<const char*>(unit) + kBytesAhead, _MM_HINT_T0);
-    _mm_prefetch(reinterpret_cast<const char*>(unit) + kBytesAhead + 64, _MM_HINT_T0);
     return result;
   }
-  // Four products of at most 15 · 127 fit 16 bits.
+  // Sixteen products of at most 15 · 127 fit 16 bits.
   PASCALINE_PACKED_INLINE static __m256i unsigned_sums(const LaneIntegers& of, const BlockActivations& with) {
-    __m256i pairs[kPairs];
-    for (int p = 0; p < kPairs; ++p) {
-      pairs[p] = add_pairs(_mm256_add_epi16(_mm256_maddubs_epi16(of.first[p], with.first),
-                                            _mm256_maddubs_epi16(of.second[p], with.second)));
+    __m256i sum = _mm256_maddubs_epi16(of.word[0], with.four(0));
+    for (int w = 1; w < kWords; ++w) {
+      sum = _mm256_add_epi16(sum, _mm256_maddubs_epi16(of.word[w], with.four(w)));
     }
-    return fold_rows(pairs);
+    return add_pairs(sum);
   }
   template <typename Header>
   PASCALINE_PACKED_INLINE static __m256i sums(const LaneIntegers& of, const Header& /*header*/, std::int64_t /*block*/,
@@ -218,23 +229,6 @@ struct Lanes<PackedForm<ElementType::q4_1>> : NibbleLanes {
   }
 };
 
-// The four words of each of eight rows, by word.
-struct LaneWords {
-  __m256i word[4];
-};
-PASCALINE_PACKED_INLINE LaneWords lane_words(const std::byte* units) {
-  const __m256i a = load_32(units);
-  const __m256i b = load_32(units + 32);
-  const __m256i c = load_32(units + 64);
-  const __m256i d = load_32(units + 96);
-  const __m256i low_ab = _mm256_unpacklo_epi32(a, b);
-  const __m256i low_cd = _mm256_unpacklo_epi32(c, d);
-  const __m256i high_ab = _mm256_unpackhi_epi32(a, b);
-  const __m256i high_cd = _mm256_unpackhi_epi32(c, d);
-  return {{_mm256_unpacklo_epi64(low_ab, low_cd), _mm256_unpackhi_epi64(low_ab, low_cd),
-           _mm256_unpacklo_epi64(high_ab, high_cd), _mm256_unpackhi_epi64(high_ab, high_cd)}};
-}
-
 template <>
 struct Lanes<PackedForm<ElementType::q4_k>> : NibbleLanes {
   using Form = PackedForm<ElementType::q4_k>;
@@ -291,55 +285,60 @@ struct Lanes<PackedForm<ElementType::q6_k>> {
   using Form = PackedForm<ElementType::q6_k>;
   struct Header {
     __m256 scale;
-    const std::byte* factors;
-    LaneWords words;
+    LaneWords factors;
   };
   PASCALINE_PACKED_INLINE static Header header(const std::byte* chunk, std::int64_t row) {
     const __m256 scale = _mm256_cvtph_ps(load_16(chunk + Form::kScales + 2 * row));
-    const std::byte* factors = chunk + Form::kHeaders + row * kUnitBytes;
-    return {_mm256_castsi256_ps(to_lanes(_mm256_castps_si256(scale))), factors, lane_words(factors)};
+    return {_mm256_castsi256_ps(to_lanes(_mm256_castps_si256(scale))),
+            lane_words(chunk + Form::kHeaders + row * kUnitBytes)};
   }
   PASCALINE_PACKED_INLINE static LaneScales scales(const Header& header, std::int64_t /*block*/) {
     return {header.scale, _mm256_setzero_ps()};
   }
   PASCALINE_PACKED_INLINE static LaneIntegers integers(const std::byte* chunk, std::int64_t row, std::int64_t block) {
     LaneIntegers result = NibbleLanes::integers(chunk, row, block);
-    const std::byte* upper = chunk + Form::kUpper + block / 2 * kUnitStep + row * kUnitBytes;
-    // The eight bytes of the block twice; their bits for values 8 to 15 are two places above those for 0 to 7.
-    const __m256i twice = block % 2 == 0
-                              ? _mm256_broadcastsi128_si256(_mm_setr_epi8(0, 1, 2, 3, 4, 5, 6, 7, 0, 1, 2, 3, 4, 5, 6, 7))
-                              : _mm256_broadcastsi128_si256(
-                                    _mm_setr_epi8(8, 9, 10, 11, 12, 13, 14, 15, 8, 9, 10, 11, 12, 13, 14, 15));
-    const __m256i left = _mm256_setr_epi64x(4, 2, 4, 2);
-    const __m256i right = _mm256_setr_epi64x(0, 2, 0, 2);
+    const LaneWords upper = lane_words(chunk + Form::kUpper + block / 2 * kUnitStep + row * kUnitBytes);
     const __m256i bits = _mm256_set1_epi8(0x30);
-    for (int p = 0; p < kPairs; ++p) {
-      const __m256i both = _mm256_shuffle_epi8(load_32(upper + 32 * p), twice);
-      result.first[p] = _mm256_or_si256(result.first[p], _mm256_and_si256(_mm256_sllv_epi64(both, left), bits));
-      result.second[p] = _mm256_or_si256(result.second[p], _mm256_and_si256(_mm256_srlv_epi64(both, right), bits));
+    for (int w = 0; w < 2; ++w) {
+      const __m256i of = upper.word[block % 2 * 2 + w];
+      const __m256i shifted[4] = {_mm256_slli_epi32(of, 4), _mm256_slli_epi32(of, 2), of, _mm256_srli_epi32(of, 2)};
+      for (int part = 0; part < 4; ++part) {
+        __m256i& word = result.word[2 * part + w];
+        word = _mm256_or_si256(word, _mm256_and_si256(shifted[part], bits));
+      }
     }
     return result;
   }
-  // Two products of at most 63 · 127 fit 16 bits.
+  // The two factors of a block in 16 bits each, by row.
+  PASCALINE_PACKED_INLINE static __m256i factors(const Header& header, std::int64_t block) {
+    const __m256i words = header.factors.word[block / 2];
+    const __m256i bytes = block % 2 == 0 ? words : _mm256_srli_epi32(words, 16);
+    // Each byte into the upper half of its 16 bits, and down again with its sign.
+    const __m256i upper = _mm256_or_si256(_mm256_and_si256(_mm256_slli_epi32(bytes, 8), _mm256_set1_epi32(0xFF00)),
+                                          _mm256_slli_epi32(_mm256_srli_epi32(bytes, 8), 24));
+    return _mm256_srai_epi16(upper, 8);
+  }
+  // Four products of at most 63 · 127 fit 16 bits.
+  PASCALINE_PACKED_INLINE static __m256i half_sums(const LaneIntegers& of, int first, const BlockActivations& with,
+                                                   __m256i factors) {
+    __m256i pairs[2];
+    for (int p = 0; p < 2; ++p) {
+      const int w = first + 2 * p;
+      pairs[p] = _mm256_madd_epi16(_mm256_add_epi16(_mm256_maddubs_epi16(of.word[w], with.four(w)),
+                                                    _mm256_maddubs_epi16(of.word[w + 1], with.four(w + 1))),
+                                   factors);
+    }
+    return _mm256_add_epi32(pairs[0], pairs[1]);
+  }
   PASCALINE_PACKED_INLINE static __m256i sums(const LaneIntegers& of, const Header& header, std::int64_t block,
                                               const BlockActivations& with) {
-    // A factor into the upper byte of 16 bits, and down again with its sign.
-    const __m256i first = _mm256_set1_epi16(static_cast<short>(block * 512 + 0x80));
-    const __m256i second = _mm256_set1_epi16(static_cast<short>(block * 512 + 256 + 0x80));
-    __m256i pairs[kPairs];
-    for (int p = 0; p < kPairs; ++p) {
-      const __m256i factors = load_32(header.factors + 32 * p);
-      const __m256i low = _mm256_srai_epi16(_mm256_shuffle_epi8(factors, first), 8);
-      const __m256i high = _mm256_srai_epi16(_mm256_shuffle_epi8(factors, second), 8);
-      pairs[p] = _mm256_add_epi32(_mm256_madd_epi16(_mm256_maddubs_epi16(of.first[p], with.first), low),
-                                  _mm256_madd_epi16(_mm256_maddubs_epi16(of.second[p], with.second), high));
-    }
-    // The two factors of each row in 16 bits, times 32.
-    const __m256i spread = _mm256_broadcastsi128_si256(
-        block % 2 == 0 ? _mm_setr_epi8(-1, 0, -1, 1, -1, 4, -1, 5, -1, 8, -1, 9, -1, 12, -1, 13)
-                       : _mm_setr_epi8(-1, 2, -1, 3, -1, 6, -1, 7, -1, 10, -1, 11, -1, 14, -1, 15));
-    const __m256i factors = _mm256_srai_epi16(_mm256_shuffle_epi8(header.words.word[block / 2], spread), 3);
-    return _mm256_sub_epi32(fold_rows(pairs), _mm256_madd_epi16(factors, with.halves));
+    const __m256i both = factors(header, block);
+    const __m256i low = _mm256_and_si256(both, _mm256_set1_epi32(0xFFFF));
+    const __m256i high = _mm256_srli_epi32(both, 16);
+    const __m256i sum =
+        _mm256_add_epi32(half_sums(of, 0, with, _mm256_or_si256(low, _mm256_slli_epi32(both, 16))),
+                         half_sums(of, 4, with, _mm256_or_si256(_mm256_slli_epi32(high, 16), high)));
+    return _mm256_sub_epi32(sum, _mm256_madd_epi16(_mm256_slli_epi16(both, 5), with.halves));
   }
 };
 
@@ -402,6 +401,7 @@ PASCALINE_PACKED_AVX2 void dot_integers(const std::byte* group, const Int8Rows& 
     const std::byte* chunk = group + first / Form::kBlocks * Form::kChunkBytes;
     for (std::int64_t row = 0; row < kPackedRows; row += kLaneRows) {
       const auto header = Lanes<Form>::header(chunk, row);
+#pragma GCC unroll 2
       for (std::int64_t block = 0; block < Form::kBlocks; ++block) {
         const LaneIntegers integers = Lanes<Form>::integers(chunk, row, block);
         for (std::int64_t j = 0; j < activations.rows; ++j) {
