@@ -53,8 +53,8 @@ struct Matmul {
   }
   [[nodiscard]] bool check() const;
   [[nodiscard]] KernelProblem problem() const;
-  /// Up to kFewRows rows stream the weight through loops of their own; more go to OpenBLAS, panel by panel. Throws Error
-  /// if that is not installed.
+  /// Up to kFewRows rows stream the weight through loops of their own; more go to OpenBLAS, panel by panel: throws Error
+  /// if that is not installed. A weight in a format of matrices is multiplied as integers, whatever the rows.
   void compute() const;
 };
 
@@ -112,7 +112,7 @@ struct QuantizedMatmul {
   }
   [[nodiscard]] bool check() const;
   [[nodiscard]] KernelProblem problem() const;
-  /// As Matmul, of the values that the integers stand for.
+  /// As Matmul.
   void compute() const;
 };
 

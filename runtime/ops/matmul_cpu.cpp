@@ -1,11 +1,8 @@
 #include <algorithm>
-#include <memory>
 
 #include "runtime/cpu/blas.hpp"
 #include "runtime/cpu/floats.hpp"
-#include "runtime/cpu/packed_kernels.hpp"
 #include "runtime/cpu/worker_pool.hpp"
-#include "runtime/formats/int8_activations.hpp"
 #include "runtime/ops/matmul.hpp"
 #include "runtime/ops/matmul_epilogue.hpp"
 
@@ -14,9 +11,6 @@ namespace {
 
 // A panel of a weight that is widened: with the panel of activations and the sums it stays in a core's own cache.
 constexpr std::int64_t kPanelDepth = 512;
-
-// Rows of activations that a thread takes at a time.
-constexpr std::int64_t kRowsAtOnce = 4;
 
 /// A part of c that one thread computes.
 struct Tile {
@@ -61,16 +55,6 @@ Panel panel_of(const TensorView& of, std::int64_t row, std::int64_t rows, std::i
   return {room, depth};
 }
 
-Panel weight_panel_of(const TensorView& of, std::int64_t row, std::int64_t rows, std::int64_t k, std::int64_t depth,
-                      cpu::Scratch region) {
-  if (!is_matrix_format(of.type)) {
-    return panel_of(of, row, rows, k, depth, region);
-  }
-  float* room = cpu::scratch(region, rows * depth);
-  cpu::packed_kernels().widen(of, {row, rows, k, depth}, {room, depth});
-  return {room, depth};
-}
-
 void compute_tile(const cpu::Blas& blas, const Matmul& given, std::int64_t row, std::int64_t column, const Tile& tile) {
   const std::int64_t k = given.a.shape[1];
   const bool widens = given.a.type != ElementType::float32 || given.b.type != ElementType::float32;
@@ -79,7 +63,7 @@ void compute_tile(const cpu::Blas& blas, const Matmul& given, std::int64_t row, 
   for (std::int64_t at = 0; at < k; at += step) {
     const std::int64_t depth = std::min(step, k - at);
     const Panel a = panel_of(given.a, row, tile.rows, at, depth, cpu::Scratch::second);
-    const Panel b = weight_panel_of(given.b, column, tile.columns, at, depth, cpu::Scratch::third);
+    const Panel b = panel_of(given.b, column, tile.columns, at, depth, cpu::Scratch::third);
     cpu::Product product;
     product.m = tile.rows;
     product.n = tile.columns;
@@ -117,68 +101,13 @@ void multiply_many_rows(const Matmul& given) {
 }  // namespace
 
 void Matmul::compute() const {
-  const std::int64_t m = a.shape[0];
-  const std::int64_t k = a.shape[1];
-  if (m <= kFewRows) {
+  if (is_matrix_format(b.type)) {
+    multiply_packed(*this);
+  } else if (a.shape[0] <= kFewRows) {
     multiply_few_rows(*this);
-    return;
-  }
-  if (!is_matrix_format(b.type)) {
+  } else {
     multiply_many_rows(*this);
-    return;
   }
-  const auto values = std::make_unique_for_overwrite<float[]>(static_cast<std::size_t>(m * k));
-  round_activations(*this, values.get());
-  Matmul rounded = *this;
-  rounded.a = TensorView(values.get(), ElementType::float32, {m, k});
-  multiply_many_rows(rounded);
-}
-
-void Quantize::compute() const {
-  const std::int64_t width = x.shape[1];
-  const std::int64_t columns = y.values.shape[1];
-  const std::int64_t blocks = y.scales.shape[0];
-  const std::int64_t rows = x.shape[0];
-  auto* const all = static_cast<float*>(y.scales.data);
-  cpu::worker_pool().run(rows, kRowsAtOnce, [&](std::int64_t begin, std::int64_t end) {
-    float* room = cpu::scratch(cpu::Scratch::second, 3 * blocks);
-    cpu::Int8Rows to{nullptr, room, room + blocks, reinterpret_cast<std::int16_t*>(room + 2 * blocks), 1, columns,
-                     for_weight == ElementType::int8_row};
-    for (std::int64_t row = begin; row < end; ++row) {
-      to.values = static_cast<std::int8_t*>(y.values.data) + row * columns;
-      cpu::packed_kernels().round_rows(
-          cpu::floats_at(x, row * width, width, cpu::scratch(cpu::Scratch::first, width)), width, to);
-      for (std::int64_t block = 0; block < blocks; ++block) {
-        all[block * rows + row] = to.scales[block];
-      }
-    }
-  });
-}
-
-void QuantizedMatmul::compute() const {
-  const std::int64_t m = a.values.shape[0];
-  const std::int64_t k = b.shape[1];
-  const std::int64_t columns = a.values.shape[1];
-  const std::int64_t blocks = a.scales.shape[0];
-  const auto* const scales = static_cast<const float*>(a.scales.data);
-  const auto values = std::make_unique_for_overwrite<float[]>(static_cast<std::size_t>(m * k));
-  cpu::worker_pool().run(m, kRowsAtOnce, [&](std::int64_t begin, std::int64_t end) {
-    float* of_row = cpu::scratch(cpu::Scratch::second, blocks);
-    for (std::int64_t row = begin; row < end; ++row) {
-      for (std::int64_t block = 0; block < blocks; ++block) {
-        of_row[block] = scales[block * m + row];
-      }
-      auto* const integers = static_cast<std::int8_t*>(a.values.data) + row * columns;
-      cpu::packed_kernels().widen_rounded({integers, of_row, nullptr, nullptr, 1, columns, b.type == ElementType::int8_row}, k,
-                                          values.get() + row * k);
-    }
-  });
-  multiply_many_rows({.a = TensorView(values.get(), ElementType::float32, {m, k}),
-                      .b = b,
-                      .c = c,
-                      .bias = bias,
-                      .residual = residual,
-                      .epilogue = epilogue});
 }
 
 }  // namespace pascaline::ops
