@@ -1,7 +1,7 @@
 // Times a decoding step's matrix products over the whole language model: the weights of 28 layers, each in its own
-// memory, streamed in the model's order by the dispatcher's plans.
+// memory, streamed in the model's order by the dispatcher's plans; or only those of one kind.
 //
-//   stream_weights --db tuned.db [--target sm_61] [--device cuda:0] [--weight float16] [--tokens 20] [--graph]
+//   stream_weights --db tuned.db [--target sm_61] [--device cuda:0] [--weight q4_k] [--only gate_up] [--tokens 20] [--graph]
 
 #include <fmt/format.h>
 
@@ -17,6 +17,7 @@
 #include "core/elements.hpp"
 #include "core/error.hpp"
 #include "runtime/dispatch/dispatcher.hpp"
+#include "runtime/formats/packed_matrix.hpp"
 
 namespace {
 
@@ -28,20 +29,40 @@ struct Options {
   std::string database;
   std::string weight = "float16";
   std::string spaces;
+  std::string only;
   int tokens = 20;
   bool graph = false;
 };
 
 /// A linear layer of Qwen3-VL-2B's decoder, `epilogue` as the search space numbers them.
 struct Linear {
+  const char* name;
   std::int64_t outputs;
   std::int64_t inputs;
   std::int64_t epilogue;
 };
 
 constexpr int kLayers = 28;
-constexpr std::array<Linear, 4> kLinears{{{4096, 2048, 0}, {2048, 2048, 4}, {12288, 2048, 5}, {2048, 6144, 4}}};
-constexpr std::size_t kLongest = 12288;
+constexpr std::array<Linear, 5> kLinears{{{"qkv", 4096, 2048, 0},
+                                          {"output", 2048, 2048, 4},
+                                          {"gate_up", 12288, 2048, 5},
+                                          {"down", 2048, 6144, 4},
+                                          {"head", 151936, 2048, 0}}};
+constexpr std::size_t kLongest = 151936;
+
+// A matrix of each layer; the head, which there is once, only where it alone is asked for.
+std::vector<Linear> linears_of(const std::string& only) {
+  std::vector<Linear> linears;
+  for (const Linear& linear : kLinears) {
+    if (only == linear.name || (only.empty() && linear.name != std::string("head"))) {
+      linears.push_back(linear);
+    }
+  }
+  if (linears.empty()) {
+    throw Error("there is no layer " + only);
+  }
+  return linears;
+}
 
 int run(const Options& options) {
   const auto weight = element_type_from(options.weight);
@@ -61,14 +82,17 @@ int run(const Options& options) {
     device->upload(buffer, draw_elements(ElementType::float32, kLongest, Fill::uniform, -1, 1, 1));
     return buffer;
   };
+  const std::vector<Linear> linears = linears_of(options.only);
+  const int layers = options.only == "head" ? 4 : kLayers;
   const Buffer in = activations();
   const Buffer residual = activations();
   const Buffer out = activations();
   std::vector<Buffer> weights;
   std::vector<const Prepared*> prepared;
   double bytes = 0;
-  for (const Linear& linear : kLinears) {
-    const Space& space = dispatcher.space(dispatcher.kernel("matvec"));
+  for (const Linear& linear : linears) {
+    const Space& space =
+        dispatcher.space(is_matrix_format(*weight) ? dispatcher.kernel("matvec_q") : dispatcher.kernel("matvec"));
     const Problem problem = space.problem({{"M", "1"},
                                            {"N", std::to_string(linear.outputs)},
                                            {"K", std::to_string(linear.inputs)},
@@ -77,24 +101,25 @@ int run(const Options& options) {
     prepared.push_back(&dispatcher.prepare(problem));
     fmt::print("{}: {}\n", problem.text(), prepared.back()->plan.config.text());
   }
-  for (int layer = 0; layer < kLayers; ++layer) {
-    for (const Linear& linear : kLinears) {
-      const auto count = static_cast<std::size_t>(linear.outputs * linear.inputs);
-      weights.push_back(device->allocate(bytes_of(*weight, count)));
+  for (int layer = 0; layer < layers; ++layer) {
+    for (const Linear& linear : linears) {
+      const auto size = static_cast<std::size_t>(layout_of(*weight).bytes(linear.outputs, linear.inputs));
+      weights.push_back(device->allocate(size));
       if (layer == 0) {
-        device->upload(weights.back(), draw_elements(*weight, count, Fill::uniform, -0.02, 0.02, weights.size()));
+        device->upload(weights.back(), draw_matrix(*weight, linear.outputs, linear.inputs, Fill::uniform, -0.02, 0.02,
+                                                   weights.size()));
       } else {
-        device->fill(weights.back(), 0x11);  // small numbers in every element type
+        device->fill(weights.back(), 0x11);  // small numbers in every type
       }
-      bytes += static_cast<double>(bytes_of(*weight, count));
+      bytes += static_cast<double>(size);
     }
   }
   const auto token = [&] {
     for (std::size_t i = 0; i < weights.size(); ++i) {
-      const Linear& linear = kLinears[i % kLinears.size()];
+      const Linear& linear = linears[i % linears.size()];
       const std::array<void*, 5> buffers{in.data(), weights[i].data(), nullptr,
                                          linear.epilogue == 4 ? residual.data() : nullptr, out.data()};
-      dispatcher.launch(*prepared[i % kLinears.size()], buffers);
+      dispatcher.launch(*prepared[i % linears.size()], buffers);
     }
   };
   token();
@@ -111,8 +136,8 @@ int run(const Options& options) {
   device->synchronize();
   const double us = since_start_us();
   fmt::print(
-      "{} launches, {:.0f} MB of {} weights: {:.1f} us a token ({:.1f} us until all was launched), {:.1f} GB/s\n",
-      weights.size(), bytes * 1e-6, options.weight, us, launched_us, bytes / us * 1e-3);
+      "{} launches, {:.0f} MB of {} weights: {:.1f} us a token ({:.1f} us until all was launched), {:.2f} us a launch, {:.1f} GB/s\n",
+      weights.size(), bytes * 1e-6, options.weight, us, launched_us, us / static_cast<double>(weights.size()), bytes / us * 1e-3);
   return 0;
 }
 
@@ -122,7 +147,8 @@ int command(int argc, char** argv) {
   app.add_option("--device", options.device);
   app.add_option("--target", options.target);
   app.add_option("--db", options.database);
-  app.add_option("--weight", options.weight, "Element type of the weights");
+  app.add_option("--weight", options.weight, "Type of the weights");
+  app.add_option("--only", options.only, "Only this layer: qkv, output, gate_up, down or head");
   app.add_option("--spaces", options.spaces, "Folder of search spaces: without a database, their defaults are timed");
   app.add_option("--tokens", options.tokens)->check(CLI::PositiveNumber);
   app.add_flag("--graph", options.graph, "Launch a token's products as one CUDA graph");

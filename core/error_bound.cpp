@@ -25,6 +25,9 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 // Of float32: whatever is computed in it may be flushed to zero below this (`--use_fast_math`, `--ftz=true`).
 constexpr double kMinNormal = 0x1p-126;
 
+// Half the distance of neighbouring integers.
+constexpr double kHalfStep = 0.5;
+
 // The largest relative error of one rounding to the type; whole numbers are added without.
 double roundoff(ElementType type) {
   switch (type) {
@@ -143,6 +146,8 @@ ErrorBound::ErrorBound(const BoundSpace& space, ElementType type, std::span<cons
     rounding_ = roundings * 0x1p-8;
     least_rounding_ = kMinNormal;
     overflow_ = 0x1.FFp127;
+  } else if (type != ElementType::float64) {
+    least_rounding_ = roundings * kHalfStep;
   }
 }
 

@@ -3,8 +3,10 @@
 // memory: a captured launch serves a growing context. It is held to 0 … KEYS; 0 gives zeros.
 //
 // Layouts: q and out are packed, rows of k and v begin at i·KV_STRIDE, a row holds its heads one after the other.
-// Elements: STORAGE for q and out, CACHE for k and v.
-// FLOPs: 4·HEADS·HEAD_DIM·length. Bytes: 2·length·KV_HEADS·HEAD_DIM · sizeof(CACHE), each key and value once.
+// Elements: STORAGE for q and out, CACHE for k and v. With int8 as CACHE, a key is k times its head's scale in
+// k_scales[KEYS, KV_HEADS], a value v times that in v_scales; for other types both are left out.
+// FLOPs: 4·HEADS·HEAD_DIM·length. Bytes: 2·length·KV_HEADS·HEAD_DIM · sizeof(CACHE) and the scales, each key and value
+// once.
 // Requires: pointers aligned to 16 bytes. With splits > 1: `partials` of splits·HEADS·(HEAD_DIM + 2) floats, and
 // `counters` of one int a key head, zero before the first launch (each launch leaves them zero).
 // Launch: grid (KV_HEADS, splits), splits at most 128, block 32·WARPS.
@@ -13,7 +15,8 @@
 // context, which is few pages of memory; what each gives (maximum, sum, sums of V) is combined by the block that comes
 // last, in their order. Within a block KEY_LANES lanes take a key: each reads its part of k and v, BATCH keys at a
 // time, and the next keys are on their way while values are taken in. Lanes and warps keep softmax states of their own
-// until the end.
+// until the end. A key's scale is applied to its score and a value's to its weight, so that elements of an int8 cache
+// are only converted.
 
 #include "common/online_softmax.cuh"
 #include "common/split.cuh"
@@ -69,6 +72,7 @@ constexpr int kMinBlocks = MIN_BLOCKS;
 constexpr int kHeadSize = HEAD_SIZE;
 constexpr int kGroup = GROUP;
 constexpr bool kAligned = KV_ALIGNED != 0;
+constexpr bool kScaled = sizeof(CACHE) == 1;
 
 constexpr int kThreads = 32 * kWarps;
 constexpr int kKeysPerWarp = 32 / kLanes;            // at a time
@@ -81,9 +85,10 @@ constexpr int kLoads = kPart / kVector;              // of a lane, for its part 
 static_assert(32 % kLanes == 0 && kHeadSize % (kLanes * kVector) == 0, "lanes share a row in whole vectors");
 static_assert(kBatch >= 1 && BLOCKS_PER_SM >= 1, "counts");
 
-// A lane's part of a row: kLoads vectors, kLanes vectors apart.
+// A lane's part of a row: kLoads vectors, kLanes vectors apart; with the row's scale if the cache has scales.
 struct Part {
   Vector<CACHE, kVector> vectors[kLoads];
+  float scale;
 
   __device__ __forceinline__ void load(const CACHE* row) {
 #pragma unroll
@@ -93,7 +98,7 @@ struct Part {
       } else {
 #pragma unroll
         for (int e = 0; e < kVector; ++e) {
-          vectors[i].element[e] = row[i * kLanes * kVector + e];
+          set_element(vectors[i], e, row[i * kLanes * kVector + e]);
         }
       }
     }
@@ -137,12 +142,17 @@ struct Head {
   }
 };
 
-// Reads up to kBatch rows, those of keys `key`, `key` + kKeysPerStep, … below `end`; others stay what they were.
-__device__ __forceinline__ void load_batch(Part (&parts)[kBatch], const CACHE* row, long long step, int key, int end) {
+// Reads up to kBatch rows, those of keys `key`, `key` + kKeysPerStep, … below `end`, and their scales; others stay what
+// they were. Rows are `step` elements apart, scales `scale_step`.
+__device__ __forceinline__ void load_batch(Part (&parts)[kBatch], const CACHE* row, long long step, const float* scale,
+                                           int scale_step, int key, int end) {
 #pragma unroll
   for (int b = 0; b < kBatch; ++b) {
     if (key + b * kKeysPerStep < end) {
       parts[b].load(row);
+      if constexpr (kScaled) {
+        parts[b].scale = scale[b * scale_step];
+      }
     }
     row += step;
   }
@@ -163,6 +173,9 @@ __device__ __forceinline__ void score_batch(float (&score)[kGroup][kBatch], cons
         dot += query[h][i] * row[i];
       }
       dot = lanes_reduce<Sum, kPtx, kLanes, 1>(dot);
+      if constexpr (kScaled) {
+        dot *= keys[b].scale;
+      }
       score[h][b] = key + b * kKeysPerStep < end ? dot : no_score();
     }
   }
@@ -188,9 +201,10 @@ __device__ __forceinline__ void attend_batch(Head (&heads)[kGroup], const float 
     for (int h = 0; h < kGroup; ++h) {
       const float weight = power_of_2(score[h][b] - heads[h].softmax.maximum);
       heads[h].softmax.sum += weight;
+      const float factor = kScaled ? weight * values[b].scale : weight;
 #pragma unroll
       for (int i = 0; i < kPart; ++i) {
-        heads[h].sum[i] += weight * row[i];
+        heads[h].sum[i] += factor * row[i];
       }
     }
   }
@@ -288,26 +302,43 @@ __device__ __forceinline__ void load_queries(float (&query)[kGroup][kPart], cons
 struct Walk {
   const CACHE* k;  // of the lane's first key
   const CACHE* v;
+  const float* k_scale;
+  const float* v_scale;
   long long stride;  // from one key to the next
-  int key;           // the lane's first
+  int scale_stride;
+  int key;  // the lane's first
   Part keys[kBatch] = {};
   Part values[kBatch] = {};
 
-  __device__ __forceinline__ Walk(const CACHE* __restrict__ k_head, const CACHE* __restrict__ v_head, int kv_stride,
+  __device__ __forceinline__ Walk(const CACHE* __restrict__ k_head, const CACHE* __restrict__ v_head,
+                                  const float* __restrict__ k_scales, const float* __restrict__ v_scales, int kv_stride,
                                   int begin)
-      : stride(kv_stride) {
+      : k_scale(k_scales), v_scale(v_scales), stride(kv_stride), scale_stride(static_cast<int>(gridDim.x)) {
     const int lane = static_cast<int>(threadIdx.x) % 32;
     key = begin + static_cast<int>(threadIdx.x) / 32 * kKeysPerWarp + lane / kLanes;
     const long long place = key * stride + lane % kLanes * kVector;
     k = k_head + place;
     v = v_head + place;
+    if constexpr (kScaled) {
+      const long long scale = static_cast<long long>(key) * scale_stride + blockIdx.x;
+      k_scale += scale;
+      v_scale += scale;
+    }
   }
-  __device__ __forceinline__ void load_keys(int end) { load_batch(keys, k, kKeysPerStep * stride, key, end); }
-  __device__ __forceinline__ void load_values(int end) { load_batch(values, v, kKeysPerStep * stride, key, end); }
+  __device__ __forceinline__ void load_keys(int end) {
+    load_batch(keys, k, kKeysPerStep * stride, k_scale, kKeysPerStep * scale_stride, key, end);
+  }
+  __device__ __forceinline__ void load_values(int end) {
+    load_batch(values, v, kKeysPerStep * stride, v_scale, kKeysPerStep * scale_stride, key, end);
+  }
   __device__ __forceinline__ void advance() {
     key += kChunk;
     k += kChunk * stride;
     v += kChunk * stride;
+    if constexpr (kScaled) {
+      k_scale += kChunk * scale_stride;
+      v_scale += kChunk * scale_stride;
+    }
   }
 };
 
@@ -384,6 +415,7 @@ __device__ __forceinline__ void join_splits(Workplace& work, STORAGE* out, const
 
 extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocks)
     attention_decode(const STORAGE* __restrict__ q, const CACHE* __restrict__ k, const CACHE* __restrict__ v,
+                     const float* __restrict__ k_scales, const float* __restrict__ v_scales,
                      const int* __restrict__ length, STORAGE* __restrict__ out, float* partials, int* counters,
                      int keys, int kv_stride) {
   __shared__ __align__(16) Workplace work;
@@ -403,7 +435,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocks)
   }
   const int begin = split * share * kKeysPerStep;
   const int end = context - begin < share * kKeysPerStep ? context : begin + share * kKeysPerStep;
-  Walk walk(k + kv_head * kHeadSize, v + kv_head * kHeadSize, kv_stride, begin);
+  Walk walk(k + kv_head * kHeadSize, v + kv_head * kHeadSize, k_scales, v_scales, kv_stride, begin);
   attend_range(work, query, walk, begin, end);
   join_heads<kWarps>(work, work.states[0], kWarps, kWarps);
 
@@ -439,14 +471,18 @@ extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocks)
 
 // The same in float64. Launch: grid HEADS, block kReferenceThreads.
 extern "C" __global__ void attention_decode_reference(const STORAGE* __restrict__ q, const CACHE* __restrict__ k,
-                                                      const CACHE* __restrict__ v, const int* __restrict__ length,
-                                                      double* __restrict__ out, float* partials, int* counters,
-                                                      int keys, int kv_stride) {
+                                                      const CACHE* __restrict__ v, const float* __restrict__ k_scales,
+                                                      const float* __restrict__ v_scales,
+                                                      const int* __restrict__ length, double* __restrict__ out,
+                                                      float* partials, int* counters, int keys, int kv_stride) {
   const int head = static_cast<int>(blockIdx.x);
   const int kv_first = head / kGroup * kHeadSize;
   const int context = *length < keys ? *length : keys;
-  attention_row_reference<kHeadSize>(q + head * kHeadSize, k + kv_first, v + kv_first, kv_stride, context,
-                                     out + head * kHeadSize);
+  const int kv_heads = static_cast<int>(gridDim.x) / kGroup;
+  attention_row_reference<kHeadSize>(q + head * kHeadSize,
+                                     ReferenceRows<CACHE>{k + kv_first, kv_stride, k_scales, head / kGroup, kv_heads},
+                                     ReferenceRows<CACHE>{v + kv_first, kv_stride, v_scales, head / kGroup, kv_heads},
+                                     0, context, out + head * kHeadSize);
 }
 
 #endif

@@ -2,10 +2,11 @@
 // float32. Query head h reads key head h / (HEADS / KV_HEADS).
 //
 // Layouts: row i of q begins at i·Q_STRIDE, rows of k and v at i·KV_STRIDE; a row holds its heads one after the other.
-// out is packed. Elements: STORAGE for q and out, CACHE for k and v.
+// out is packed. Elements: STORAGE for q and out, CACHE for k and v. With int8 as CACHE, a key is k times its head's
+// scale in k_scales[KEYS, KV_HEADS], a value v times that in v_scales; for other types both are left out.
 // Mask: with CAUSAL, query i sees keys 0 … KEYS-QUERIES+i. With SEGMENTS > 1, query i sees the keys of its own segment,
 // rows segment_starts[s] … segment_starts[s+1]-1. Queries that see nothing give zeros.
-// FLOPs: 4·HEADS·HEAD_DIM for each pair that the mask lets through. Bytes: q, out, and k and v once.
+// FLOPs: 4·HEADS·HEAD_DIM for each pair that the mask lets through. Bytes: q, out, and k and v with their scales, once.
 // Requires: q, k, v and out aligned to 16 bytes; segment_starts ascending from 0 to QUERIES; CAUSAL or SEGMENTS > 1,
 // not both; KEYS == QUERIES if SEGMENTS > 1. Where gridDim.z > 1: `partials` of BLOCK_Q·(HEAD_DIM + 2) floats a block,
 // and `counters` of one int for each x and y of the grid, zero before the first launch (each launch leaves them zero).
@@ -16,7 +17,8 @@
 // online softmax, out += P · V from slices of keys. ROW_LANES lanes of a warp share THREAD_Q rows, both of the scores
 // and of out, so that a row's maximum and sum are a few shuffles. Only P goes through shared memory, from a warp to
 // itself. A tile that sees many keys is cut into ranges of about KEYS_PER_SPLIT, a block each and up to gridDim.z; the
-// block that arrives last combines what they give in the order of the ranges.
+// block that arrives last combines what they give in the order of the ranges. A key's scale is applied to its scores
+// and a value's to its weights, so that elements of an int8 cache are only converted, on their way to shared memory.
 
 #include "common/fragment.cuh"
 #include "common/online_softmax.cuh"
@@ -93,6 +95,7 @@ constexpr int kMinBlocks = MIN_BLOCKS;
 constexpr int kHeadSize = HEAD_SIZE;
 constexpr bool kCausal = CAUSAL_MASK != 0;
 constexpr bool kSegmented = SEGMENTED != 0;
+constexpr bool kScaled = sizeof(CACHE) == 1;
 
 constexpr int kThreads = kBlockQ / kThreadQ * kLanes;
 constexpr int kThreadK = kBlockK / kLanes;
@@ -208,15 +211,68 @@ __device__ __forceinline__ void mask_scores(float (&scores)[kThreadQ][kThreadK],
   }
 }
 
+// The scales of a tile's keys, then those of its values, on their way through registers to shared memory.
+struct TileScales {
+  static constexpr int kFloats = 2 * kBlockK;
+  static constexpr int kLoads = (kFloats + kThreads - 1) / kThreads;
+
+  const float* k;  // the head's scale of row 0
+  const float* v;
+  int stride;    // from one row's to the next's
+  int last_row;  // of the cache
+  float staged[kLoads];
+
+  // Of a tile that begins at row `first`; as those of Slice, rows beyond the cache read the last one.
+  __device__ __forceinline__ void load(int first) {
+#pragma unroll
+    for (int i = 0; i < kLoads; ++i) {
+      const int index = static_cast<int>(threadIdx.x) + i * kThreads;
+      if (kFloats % kThreads == 0 || index < kFloats) {
+        const int wanted = first + index % kBlockK;
+        staged[i] = (index < kBlockK ? k : v)[static_cast<long long>(wanted < last_row ? wanted : last_row) * stride];
+      }
+    }
+  }
+  __device__ __forceinline__ void store(float* shared) const {
+#pragma unroll
+    for (int i = 0; i < kLoads; ++i) {
+      const int index = static_cast<int>(threadIdx.x) + i * kThreads;
+      if (kFloats % kThreads == 0 || index < kFloats) {
+        shared[index] = staged[i];
+      }
+    }
+  }
+};
+
+// Those of a thread's keys, of `shared`, a tile's.
+__device__ __forceinline__ void load_scales(float (&scales)[kThreadK], const float* shared, Place place) {
+  load_fragment<kChunkK, kLanes * kChunkK>(scales, shared + place.lane * kChunkK);
+}
+
+__device__ __forceinline__ void scale_scores(float (&scores)[kThreadQ][kThreadK], const float* key_scales,
+                                             Place place) {
+  float scales[kThreadK];
+  load_scales(scales, key_scales, place);
+#pragma unroll
+  for (int i = 0; i < kThreadQ; ++i) {
+#pragma unroll
+    for (int j = 0; j < kThreadK; ++j) {
+      scores[i][j] *= scales[j];
+    }
+  }
+}
+
 // The block's softmax states, in shared memory: between tiles of keys registers are for sums and scores.
 struct States {
   float maximum[kBlockQ];
   float sum[kBlockQ];
 };
 
-// Turns a tile's scores into weights, which it writes to shared_p as rows of keys, and scales what was summed before.
+// Turns a tile's scores into weights, which it writes to shared_p as rows of keys, times the values' scales if there
+// are some, and scales what was summed before.
 __device__ __forceinline__ void soften(float (&scores)[kThreadQ][kThreadK], float (&sum)[kThreadQ][kThreadD],
-                                       States& states, float scale, float* shared_p, Place place) {
+                                       States& states, float scale, const float* value_scales, float* shared_p,
+                                       Place place) {
 #pragma unroll
   for (int i = 0; i < kThreadQ; ++i) {
     const int row = place.row_of(i);
@@ -243,6 +299,10 @@ __device__ __forceinline__ void soften(float (&scores)[kThreadQ][kThreadK], floa
       sum[i][j] *= factor;
     }
   }
+  [[maybe_unused]] float scales[kThreadK];
+  if constexpr (kScaled) {
+    load_scales(scales, value_scales, place);
+  }
 #pragma unroll
   for (int j = 0; j < kThreadK; ++j) {
 #pragma unroll
@@ -250,7 +310,7 @@ __device__ __forceinline__ void soften(float (&scores)[kThreadQ][kThreadK], floa
       Vector<float, kChunkQ> weights;
 #pragma unroll
       for (int e = 0; e < kChunkQ; ++e) {
-        weights.element[e] = scores[i + e][j];
+        weights.element[e] = kScaled ? scores[i + e][j] * scales[j] : scores[i + e][j];
       }
       store_vector(shared_p + place.key_of(j) * kRowQ + place.row_of(i), weights);
     }
@@ -279,10 +339,12 @@ __device__ __forceinline__ void store_out(STORAGE* out, long long stride, const 
 
 // Walks over the keys of `work`.
 __device__ __forceinline__ void attend(float (&sum)[kThreadQ][kThreadD], States& states, SliceOfQ& slice_q,
-                                       SliceOfK& slice_k, SliceOfV& slice_v, const Work& work, Place place) {
+                                       SliceOfK& slice_k, SliceOfV& slice_v, TileScales& tile_scales, const Work& work,
+                                       Place place) {
   // Weights lie where the slices of Q and K were that they come from.
   __shared__ __align__(16) float shared[kStages > kWeights ? kStages : kWeights];
   __shared__ __align__(16) float shared_v[2 * kStageV];
+  __shared__ __align__(16) float shared_scales[kScaled ? TileScales::kFloats : 4];
   float* shared_q = shared + 2 * kStageK;
   const float scale = kLog2E / sqrtf(static_cast<float>(kHeadSize));
   const auto store_qk = [&](int stage) {
@@ -318,22 +380,31 @@ __device__ __forceinline__ void attend(float (&sum)[kThreadQ][kThreadD], States&
       } else {
         slice_v.move_to(key);
         slice_v.load();
+        if constexpr (kScaled) {
+          tile_scales.load(key);
+        }
       }
       product_qk.template multiply<kSliceD>(scores, sides_qk(stage), more, [&] {
         if (more) {
           store_qk(stage ^ 1);
         } else {
           slice_v.store(shared_v);
+          if constexpr (kScaled) {
+            tile_scales.store(shared_scales);
+          }
         }
         __syncthreads();
         return sides_qk(stage ^ 1);
       });
     });
+    if constexpr (kScaled) {
+      scale_scores(scores, shared_scales, place);
+    }
     const int seen_by_all = kCausal ? work.first_row + work.diagonal + 1 : work.last_key;
     if (key + kBlockK > seen_by_all || key + kBlockK > work.last_key) {
       mask_scores(scores, work, place, key);
     }
-    soften(scores, sum, states, scale, shared, place);
+    soften(scores, sum, states, scale, shared_scales + kBlockK, shared, place);
     __syncwarp();
     slice_q.move_columns(-kHeadSize);
     ProductPv product_pv;
@@ -364,6 +435,7 @@ __device__ __forceinline__ void attend(float (&sum)[kThreadQ][kThreadD], States&
 
 extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocks)
     attention_prefill(const STORAGE* __restrict__ q, const CACHE* __restrict__ k, const CACHE* __restrict__ v,
+                      const float* __restrict__ k_scales, const float* __restrict__ v_scales,
                       const int* __restrict__ segment_starts, STORAGE* __restrict__ out, float* partials, int* counters,
                       int heads, int kv_heads, int queries, int keys, int segments, int q_stride, int kv_stride) {
   __shared__ __align__(16) States states;
@@ -381,12 +453,18 @@ extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocks)
     states.sum[i] = 0.0f;
   }
   const int head = static_cast<int>(blockIdx.x);
-  const int kv_first = head / (heads / kv_heads) * kHeadSize;
+  const int kv_head = head / (heads / kv_heads);
+  const int kv_first = kv_head * kHeadSize;
   SliceOfQ slice_q(q + head * kHeadSize, q_stride, work.last_row - 1);
   SliceOfK slice_k(k + kv_first, kv_stride, last_key);
   SliceOfV slice_v(v + kv_first, kv_stride, last_key);
+  TileScales tile_scales{k_scales, v_scales, kv_heads, last_key, {}};
+  if constexpr (kScaled) {
+    tile_scales.k += kv_head;
+    tile_scales.v += kv_head;
+  }
   float sum[kThreadQ][kThreadD] = {};
-  attend(sum, states, slice_q, slice_k, slice_v, work, place);
+  attend(sum, states, slice_q, slice_k, slice_v, tile_scales, work, place);
 
   int rows[kThreadQ];
   OnlineSoftmax state[kThreadQ];
@@ -415,7 +493,8 @@ extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocks)
 
 // The same in float64. Launch: grid (QUERIES, HEADS), block kReferenceThreads.
 extern "C" __global__ void attention_prefill_reference(const STORAGE* __restrict__ q, const CACHE* __restrict__ k,
-                                                       const CACHE* __restrict__ v,
+                                                       const CACHE* __restrict__ v, const float* __restrict__ k_scales,
+                                                       const float* __restrict__ v_scales,
                                                        const int* __restrict__ segment_starts, double* __restrict__ out,
                                                        float* partials, int* counters, int heads, int kv_heads,
                                                        int queries, int keys, int segments, int q_stride,
@@ -433,10 +512,12 @@ extern "C" __global__ void attention_prefill_reference(const STORAGE* __restrict
       last = segment_starts[segment + 1];
     }
   }
-  const long long kv_first = static_cast<long long>(first) * kv_stride + head / (heads / kv_heads) * kHeadSize;
-  attention_row_reference<kHeadSize>(q + static_cast<long long>(row) * q_stride + head * kHeadSize, k + kv_first,
-                                     v + kv_first, kv_stride, last - first,
-                                     out + (static_cast<long long>(row) * heads + head) * kHeadSize);
+  const int kv_head = head / (heads / kv_heads);
+  const int kv_first = kv_head * kHeadSize;
+  attention_row_reference<kHeadSize>(q + static_cast<long long>(row) * q_stride + head * kHeadSize,
+                                     ReferenceRows<CACHE>{k + kv_first, kv_stride, k_scales, kv_head, kv_heads},
+                                     ReferenceRows<CACHE>{v + kv_first, kv_stride, v_scales, kv_head, kv_heads}, first,
+                                     last - first, out + (static_cast<long long>(row) * heads + head) * kHeadSize);
 }
 
 #endif

@@ -1,6 +1,8 @@
 // y[r] = (s[r] - mean) / sqrt(variance + 1e-6) · weight + bias for each row r, with s = x, or s = x + residual where a
 // residual is added: then `residual` receives s. The variance is the biased one. x[ROWS,WIDTH], residual[ROWS,WIDTH]
 // and y[ROWS,WIDTH] row-major, weight[WIDTH], bias[WIDTH]. float32 or float16 storage, float32 statistics.
+// With int8 as OUTPUT y is rounded for a product with a quantized weight: scales[WIDTH / 32, ROWS], or with ROW_SCALES
+// scales[ROWS], receives the scales; WIDTH is a multiple of 32 then.
 //
 // FLOPs: about 7·ROWS·WIDTH. Bytes: x and y once, residual read and written, weight and bias once.
 // Requires: pointers aligned to 16 bytes; ROWS, WIDTH >= 1, of any value; y and residual overlap nothing else.
@@ -11,6 +13,7 @@
 // since mean(s²) - mean² cancels where the mean is large.
 
 #include "common/row.cuh"
+#include "common/row_output.cuh"
 
 #ifndef THREADS_PER_ROW
 #define THREADS_PER_ROW 256  // threads that share a row
@@ -45,6 +48,9 @@
 #ifndef ADD_RESIDUAL
 #define ADD_RESIDUAL 0  // 1: x + residual is normalised
 #endif
+#ifndef ROW_SCALES
+#define ROW_SCALES 0  // with OUTPUT int8, 1: a scale for each row; 0: for each 32 columns of a row
+#endif
 #ifndef STORAGE
 #define STORAGE float32  // element type of x and residual
 #endif
@@ -64,10 +70,13 @@ constexpr bool kReducePtx = REDUCE_PTX != 0;
 constexpr bool kAligned = ROWS_ALIGNED != 0;
 constexpr bool kRowsHeld = ROWS_HELD != 0;
 constexpr bool kAddResidual = ADD_RESIDUAL != 0;
+constexpr bool kRowScales = ROW_SCALES != 0;
 
 constexpr int kThreads = kThreadsPerRow * kRowsPerBlock;
 constexpr int kStep = kThreadsPerRow * kVector;  // columns a row's threads take at a time
 constexpr float kEpsilon = 1e-6f;
+
+using Output = RowOutput<OUTPUT, kRowScales, kAligned, kVector, kThreadsPerRow>;
 
 static_assert((kThreadsPerRow & (kThreadsPerRow - 1)) == 0, "groups of threads are powers of two");
 static_assert(kThreads % 32 == 0 && kThreads <= 1024, "a block is whole warps");
@@ -99,31 +108,26 @@ struct Scale {
   float factor;
 };
 
-__device__ __forceinline__ void store_result(float (&value)[kVector], const float (&weight)[kVector],
-                                             const float (&bias)[kVector], Scale scale, STORAGE* residual, OUTPUT* y,
-                                             int column, int end) {
-  if constexpr (kAddResidual) {
-    store_floats<kAligned>(residual, column, end, value);
-  }
+__device__ __forceinline__ void scale_result(float (&value)[kVector], const float (&weight)[kVector],
+                                             const float (&bias)[kVector], Scale scale) {
 #pragma unroll
   for (int v = 0; v < kVector; ++v) {
     value[v] = (value[v] - scale.mean) * scale.factor * weight[v] + bias[v];
   }
-  store_floats<kAligned>(y, column, end, value);
 }
 
 }  // namespace
 
 extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocks)
     layernorm(const STORAGE* __restrict__ x, const float* __restrict__ weight, const float* __restrict__ bias,
-              OUTPUT* __restrict__ y, STORAGE* __restrict__ residual, int rows, int width) {
+              OUTPUT* __restrict__ y, float* __restrict__ scales, STORAGE* __restrict__ residual, int rows, int width) {
   __shared__ float partial[2][kThreads / 32];
   const int row = static_cast<int>(blockIdx.x) * kRowsPerBlock + static_cast<int>(threadIdx.x) / kThreadsPerRow;
   const int first = static_cast<int>(threadIdx.x) % kThreadsPerRow * kVector;
   const int end = row < rows ? width : 0;  // rows behind the last take part in the barriers, but have no columns
   const long long offset = row < rows ? static_cast<long long>(row) * width : 0;
   x += offset;
-  y += offset;
+  Output output(y, scales, row, rows, width);
   if constexpr (kAddResidual) {
     residual += offset;
   }
@@ -172,22 +176,50 @@ extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocks)
   squares = group_reduce<Sum, kReducePtx, kThreadsPerRow>(squares, partial[1]);
   const Scale scale{mean, rsqrtf(squares / static_cast<float>(width) + kEpsilon)};
 
+  // Calls `use(value, column)` with the sums behind those held. All threads make the same number of turns.
+  const auto for_others = [&](auto use) {
+    for (int column = first + kHeld * kStep; column < width + first; column += kStep) {
+      float value[kVector];
+      load_sum<kAligned, kAddResidual>(value, x, residual, column, end);
+      use(value, column);
+    }
+  };
+  const auto scale_other = [&](float (&value)[kVector], int column) {
+    load_floats<kAligned>(weights[0], weight, column, end);
+    load_floats<kAligned>(biases[0], bias, column, end);
+    scale_result(value, weights[0], biases[0], scale);
+  };
 #pragma unroll
   for (int i = 0; i < kHeld; ++i) {
     if constexpr (!kPrefetchWeight) {
       load_floats<kAligned>(weights[i], weight, first + i * kStep, end);
       load_floats<kAligned>(biases[i], bias, first + i * kStep, end);
     }
-    store_result(held[i], weights[i], biases[i], scale, residual, y, first + i * kStep, end);
+    if constexpr (kAddResidual) {
+      store_floats<kAligned>(residual, first + i * kStep, end, held[i]);
+    }
+    scale_result(held[i], weights[i], biases[i], scale);
+    output.measure(held[i], first + i * kStep, end);
+  }
+  if constexpr (!kRowsHeld && Output::kMeasures) {
+    for_others([&](float (&value)[kVector], int column) {
+      scale_other(value, column);
+      output.measure(value, column, end);
+    });
+  }
+  output.settle();
+#pragma unroll
+  for (int i = 0; i < kHeld; ++i) {
+    output.store(held[i], first + i * kStep, end);
   }
   if constexpr (!kRowsHeld) {
-    for (int column = first + kHeld * kStep; column < end; column += kStep) {
-      float value[kVector];
-      load_sum<kAligned, kAddResidual>(value, x, residual, column, end);
-      load_floats<kAligned>(weights[0], weight, column, end);
-      load_floats<kAligned>(biases[0], bias, column, end);
-      store_result(value, weights[0], biases[0], scale, residual, y, column, end);
-    }
+    for_others([&](float (&value)[kVector], int column) {
+      if constexpr (kAddResidual) {
+        store_floats<kAligned>(residual, column, end, value);
+      }
+      scale_other(value, column);
+      output.store(value, column, end);
+    });
   }
 }
 
@@ -197,7 +229,8 @@ extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocks)
 // Launch: grid ROWS, block 32.
 extern "C" __global__ void layernorm_reference(const STORAGE* __restrict__ x, const float* __restrict__ weight,
                                                const float* __restrict__ bias, double* __restrict__ y,
-                                               double* __restrict__ residual, int rows, int width) {
+                                               double* __restrict__ scales, double* __restrict__ residual, int rows,
+                                               int width) {
   const long long offset = static_cast<long long>(blockIdx.x) * width;
   double sum = 0.0;
   for (int column = static_cast<int>(threadIdx.x); column < width; column += 32) {
@@ -219,6 +252,7 @@ extern "C" __global__ void layernorm_reference(const STORAGE* __restrict__ x, co
   for (int column = static_cast<int>(threadIdx.x); column < width; column += 32) {
     y[offset + column] = (y[offset + column] - mean) / deviation * weight[column] + bias[column];
   }
+  scale_reference<OUTPUT>(y + offset, scales, static_cast<int>(blockIdx.x), rows, width, kRowScales);
 }
 
 #endif

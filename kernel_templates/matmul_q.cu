@@ -4,7 +4,8 @@
 //
 // A[M,K] is int8, row-major; the value of an element is scales_a · q, with a scale for each row and block of 32 columns,
 // scales_a[K / 32, M], or with int8_row a scale for each row, scales_a[M]. B is packed (common/formats.cuh).
-// Epilogues as in matmul. FLOPs: 2·M·N·K. Bytes: A, B, scales and C.
+// Epilogues as in matmul; or SwiGLU rounded to int8 for the next product, q[M, N / 2] with scales_c[N / 64, M], instead
+// of C: then N is a multiple of 64. FLOPs: 2·M·N·K. Bytes: A, B, scales and C.
 // Requires: buffers aligned to 16 bytes; K a multiple of BLOCK_K and of the columns that the format has together. C may
 // be the residual, element for element. With SPLITS > 1: `workspace` of SPLITS tiles of words a tile, and `counters` of
 // one int a tile, zero before the first launch (each launch leaves them zero).
@@ -18,6 +19,7 @@
 #include "common/dot4.cuh"
 #include "common/epilogue.cuh"
 #include "common/formats.cuh"
+#include "common/quantize.cuh"
 #include "common/split.cuh"
 #include "common/tile_sums.cuh"
 #include "common/tiles.cuh"
@@ -124,6 +126,10 @@ static_assert(kBlockK % 32 == 0 && kFolds % kUnroll == 0, "unrolled steps tile a
 static_assert(kSplits >= 1 && kGroupM >= 1 && (SPLIT_K == 0 || SPLIT_K == kSplits), "counts");
 static_assert(!kPacked || kFoldWords == 8, "only values of four bits stay packed");
 static_assert(!Epilogue<kFinish>::kHalves || kThreadN % 2 == 0, "a thread holds gate and factor");
+constexpr bool kRounds = kFinish == kEpilogueSwigluInt8;
+constexpr int kChunksOfBlock = 16 / kLanesN;  // of a thread that lie in the 64 columns of a block of 32 results
+static_assert(!kRounds || (kChunk == 4 && kChunksN % kChunksOfBlock == 0 && kSplits == 1),
+              "the lanes of a row hold whole blocks of 32 results");
 
 template <bool INTEGER>
 struct SumType {
@@ -420,9 +426,11 @@ __device__ __forceinline__ void multiply_tile(Total (&sum)[kThreadM * kChunksN][
   }
 }
 
-// What the epilogue of a chunk takes: the scales of rows and columns that whole rows have.
+// What the epilogue of a chunk takes, with the scales that whole rows of A and of B have.
 struct Finisher {
   STORAGE* c;
+  int8* q;
+  float* scales_c;
   const float* bias;
   const STORAGE* residual;
   const float* scales_a;
@@ -433,22 +441,71 @@ struct Finisher {
   int n;
   int k;
 
-  __device__ __forceinline__ void operator()(int chunk, const Total (&total)[kChunk]) const {
-    const int row = tile.first_row + place.row_of(chunk / kChunksN);
-    if (row < m) {
-      const int column = tile.first_column + place.column_of(chunk % kChunksN * kChunk);
-      float values[kChunk];
+  __device__ __forceinline__ int row_of(int chunk) const { return tile.first_row + place.row_of(chunk / kChunksN); }
+  __device__ __forceinline__ int column_of(int chunk) const {
+    return tile.first_column + place.column_of(chunk % kChunksN * kChunk);
+  }
+
+  // Sums as floats.
+  __device__ __forceinline__ void scale(float (&values)[kChunk], const Total (&total)[kChunk], int row,
+                                        int column) const {
 #pragma unroll
-      for (int j = 0; j < kChunk; ++j) {
-        values[j] = static_cast<float>(total[j]);
-        if constexpr (kRowScales) {
-          const int at = column + j < n ? column + j : n - 1;
-          const long long group_bytes = packed_group_bytes<WEIGHT>(k);
-          values[j] *= scales_a[row] * row_scale<WEIGHT>(b + at / kPackedRows * group_bytes, group_bytes,
-                                                         at % kPackedRows);
-        }
+    for (int j = 0; j < kChunk; ++j) {
+      values[j] = static_cast<float>(total[j]);
+      if constexpr (kRowScales) {
+        const int at = column + j < n ? column + j : n - 1;
+        const long long group_bytes = packed_group_bytes<WEIGHT>(k);
+        values[j] *= scales_a[row < m ? row : m - 1] *
+                     row_scale<WEIGHT>(b + at / kPackedRows * group_bytes, group_bytes, at % kPackedRows);
       }
-      store_finished<kFinish, kColumnsAligned && kChunk == 4, kChunk>(c, values, bias, residual, row, column, n);
+    }
+  }
+
+  __device__ __forceinline__ void operator()(int chunk, const Total (&total)[kChunk]) const {
+    const int row = row_of(chunk);
+    if (row < m) {
+      float values[kChunk];
+      scale(values, total, row, column_of(chunk));
+      store_finished<kFinish, kColumnsAligned && kChunk == 4, kChunk>(c, values, bias, residual, row,
+                                                                      column_of(chunk), n);
+    }
+  }
+
+  // Of chunks from `first` on: the results of 64 columns of a row, shared by the lanes of that row. All lanes take part.
+  __device__ __forceinline__ void round_block(int first, const Total (&sum)[kThreadM * kChunksN][kChunk]) const {
+    const int row = row_of(first);
+    float results[2 * kChunksOfBlock];
+    int largest = 0;
+#pragma unroll
+    for (int i = 0; i < kChunksOfBlock; ++i) {
+      float values[kChunk];
+      scale(values, sum[first + i], row, column_of(first + i));
+#pragma unroll
+      for (int j = 0; j < 2; ++j) {
+        const float result = silu(values[2 * j]) * values[2 * j + 1];
+        results[2 * i + j] = result;
+        const int bits = magnitude_bits(result);
+        largest = bits > largest ? bits : largest;
+      }
+    }
+    constexpr int kStep = kLanePairs ? 2 : 1;  // from a lane to its neighbour in the row
+#pragma unroll
+    for (int distance = kLanesN / 2; distance > 0; distance /= 2) {
+      const int other = __shfl_xor_sync(0xffffffffu, largest, distance * kStep);
+      largest = other > largest ? other : largest;
+    }
+    const Int8Scale rounding = int8_scale(largest);
+    if (row < m && column_of(first) < n) {
+#pragma unroll
+      for (int i = 0; i < kChunksOfBlock; ++i) {
+        Vector<int8, 2> pair;
+        set_element(pair, 0, to_int8(results[2 * i], rounding.inverse));
+        set_element(pair, 1, to_int8(results[2 * i + 1], rounding.inverse));
+        store_vector(q + static_cast<long long>(row) * (n / 2) + column_of(first + i) / 2, pair);
+      }
+      if (column_of(first) % 64 == 0) {
+        scales_c[static_cast<long long>(column_of(first) / 64) * m + row] = rounding.scale;
+      }
     }
   }
 };
@@ -465,7 +522,8 @@ extern "C" __global__ void MATMUL_Q_BOUNDS matmul_q(const signed char* __restric
                                                     const float* __restrict__ scales_a,
                                                     const unsigned char* __restrict__ b,
                                                     const float* __restrict__ bias, const STORAGE* residual, STORAGE* c,
-                                                    float* workspace, int* counters, int m, int n, int k) {
+                                                    int8* q, float* scales_c, float* workspace, int* counters, int m,
+                                                    int n, int k) {
   __shared__ __align__(16) Stage stages[kStages];
   const Place place;
   const int index = static_cast<int>(blockIdx.x);
@@ -477,11 +535,16 @@ extern "C" __global__ void MATMUL_Q_BOUNDS matmul_q(const signed char* __restric
   if (begin < end) {
     multiply_tile(sum, stages, a, scales_a, b, tile, place, begin, end, m, n, k);
   }
-  const Finisher store{c, bias, residual, scales_a, b, tile, place, m, n, k};
+  const Finisher store{c, q, scales_c, bias, residual, scales_a, b, tile, place, m, n, k};
   if constexpr (kSplits == 2) {
     Sums::reduce_pair(sum, workspace + index * Sums::kTile, counters + index, store);
   } else if constexpr (kSplits > 2) {
     Sums::reduce_parts(sum, workspace, counters, SplitParts<kSplits>{index}, store);
+  } else if constexpr (kRounds) {
+#pragma unroll
+    for (int chunk = 0; chunk < kThreadM * kChunksN; chunk += kChunksOfBlock) {
+      store.round_block(chunk, sum);
+    }
   } else {
 #pragma unroll
     for (int chunk = 0; chunk < kThreadM * kChunksN; ++chunk) {
@@ -492,28 +555,46 @@ extern "C" __global__ void MATMUL_Q_BOUNDS matmul_q(const signed char* __restric
 
 #ifdef PASCALINE_REFERENCE
 
-// The same in float64 of exactly these operands, one thread an element of the product.
+// The same in float64 of exactly these operands, one thread an element of the product; rounded results are given before
+// rounding, in units of their scale, by one thread each of half of the warps.
 // Launch: grid (ceil(N / 32), M), block 32.
 extern "C" __global__ void matmul_q_reference(const signed char* __restrict__ a, const float* __restrict__ scales_a,
                                               const unsigned char* __restrict__ b, const float* __restrict__ bias,
-                                              const STORAGE* residual, double* c, float* workspace, int* counters,
-                                              int m, int n, int k) {
+                                              const STORAGE* residual, double* c, double* q, double* scales_c,
+                                              float* workspace, int* counters, int m, int n, int k) {
   const int row = static_cast<int>(blockIdx.y);
-  const int column = static_cast<int>(blockIdx.x) * 32 + static_cast<int>(threadIdx.x);
+  const int lane = static_cast<int>(threadIdx.x);
   const long long group_bytes = packed_group_bytes<WEIGHT>(k);
-  const unsigned char* group = b + blockIdx.x * group_bytes;
-  double sum = 0.0;
-  for (int block = 0; block < k / 32; ++block) {
-    const double scale = kRowScales ? 1.0f : scales_a[static_cast<long long>(block) * m + row];
-    sum += scale * block_product<WEIGHT>(group, static_cast<int>(threadIdx.x), block,
-                                         [&](int i) { return a[static_cast<long long>(row) * k + block * 32 + i]; });
-  }
-  if constexpr (kRowScales) {
-    sum *= static_cast<double>(scales_a[row]) * row_scale<WEIGHT>(group, group_bytes, static_cast<int>(threadIdx.x));
-  }
-  const double gate = __shfl_sync(0xffffffffu, sum, static_cast<int>(threadIdx.x) & ~1);
-  if (column < n) {
-    store_finished<kFinish>(c, sum, gate, bias, residual, static_cast<long long>(row) * n + column, column);
+  const auto product = [&](int column) {
+    const unsigned char* group = b + column / kPackedRows * group_bytes;
+    double sum = 0.0;
+    for (int block = 0; block < k / 32; ++block) {
+      const double scale = kRowScales ? 1.0f : scales_a[static_cast<long long>(block) * m + row];
+      sum += scale * block_product<WEIGHT>(group, column % kPackedRows, block,
+                                           [&](int i) { return a[static_cast<long long>(row) * k + block * 32 + i]; });
+    }
+    const double whole = kRowScales ? scales_a[row] : 1.0f;
+    return sum * whole * row_scale<WEIGHT>(group, group_bytes, column % kPackedRows);
+  };
+  if constexpr (kRounds) {
+    if (blockIdx.x % 2 == 0) {
+      const int column = static_cast<int>(blockIdx.x) * 32 + 2 * lane;
+      const double result = finished<kFinish>(product(column + 1), product(column), 0.0, 0.0);
+      double largest = fabs(result);
+      for (int distance = 16; distance > 0; distance /= 2) {
+        const double other = __shfl_xor_sync(0xffffffffu, largest, distance);
+        largest = other > largest ? other : largest;
+      }
+      q[static_cast<long long>(row) * (n / 2) + column / 2] = largest > 0.0 ? result / (largest / 127.0) : 0.0;
+      scales_c[static_cast<long long>(column / 64) * m + row] = largest / 127.0;
+    }
+  } else {
+    const int column = static_cast<int>(blockIdx.x) * 32 + lane;
+    const double sum = product(column);
+    const double gate = __shfl_sync(0xffffffffu, sum, lane & ~1);
+    if (column < n) {
+      store_finished<kFinish>(c, sum, gate, bias, residual, static_cast<long long>(row) * n + column, column);
+    }
   }
 }
 

@@ -6,16 +6,21 @@
 // q[TOKENS, HEADS, HEAD_DIM]; k_cache and v_cache [CACHE_ROWS, KV_HEADS, HEAD_DIM]: token t goes to row slots[t]; a
 // slot that is no row of the cache is skipped. positions[3, TOKENS]: T, H and W of each token; cosine and sine
 // [POSITIONS, HEAD_DIM / 2]; positions behind the tables take their last row.
+// With int8 as CACHE, a key or value head x becomes its scale, max |x| / 127 in k_scales or v_scales[CACHE_ROWS,
+// KV_HEADS], 0 if that is below the least normal float32, and the integers next to x / scale, ties to even; of a head
+// that is not finite the scale is not either. For other types both are left out.
 // Slot j of a head is the pair of elements j and j + HEAD_DIM / 2. It turns by position H if j % 3 == 1 and
 // j < 3 · SECTION_H, by W if j % 3 == 2 and j < 3 · SECTION_W, else by T.
 //
-// Bytes: qkv read, q and a row of both caches written for each token; the tables' rows for each token.
+// Bytes: qkv read, q and a row of both caches and of their scales written for each token; the tables' rows for each
+// token.
 // Requires: pointers aligned to 16 bytes; HEAD_DIM even; no slot twice; outputs overlap nothing else.
 // Launch: grid ceil(TOKENS · ceil((HEADS + 2 · KV_HEADS) / HEADS_PER_GROUP) / (BLOCK_THREADS / LANES_PER_HEAD)),
 // block BLOCK_THREADS.
 //
 // A group of LANES_PER_HEAD threads takes HEADS_PER_GROUP neighbouring heads of one token, and reads cosines and sines
-// once for all of them. A thread holds both elements of its pairs, so that only the sum of squares is exchanged.
+// once for all of them. A thread holds both elements of its pairs, so that only the sum of squares is exchanged, and
+// the largest magnitude for an int8 cache.
 
 #include "common/rotary.cuh"
 #include "common/row.cuh"
@@ -61,6 +66,7 @@ constexpr int kMinBlocks = MIN_BLOCKS;
 constexpr bool kReducePtx = REDUCE_PTX != 0;
 constexpr bool kAligned = ROWS_ALIGNED != 0;
 constexpr int kHeadDim = HEAD_SIZE;
+constexpr bool kScaled = sizeof(CACHE) == 1;
 
 constexpr int kHalf = kHeadDim / 2;
 constexpr int kStep = kLanes * kVector;  // slots a head's threads take at a time
@@ -131,14 +137,50 @@ __device__ __forceinline__ void normalise(Pairs& pairs, const float* __restrict_
   }
 }
 
+// The larger of two magnitudes. As integers floats that are not negative have the same order, with NaN above all.
+struct MaxMagnitude {
+  static __device__ __forceinline__ float combine(float a, float b) {
+    return __int_as_float(max(__float_as_int(a), __float_as_int(b)));
+  }
+};
+
+// Of a head in an int8 cache. All lanes of the warp must take part.
+__device__ __forceinline__ float scale_of(const Pairs& pairs) {
+  constexpr float kLeastNormal = 1.17549435e-38f;
+  float largest = 0.0f;
+#pragma unroll
+  for (int c = 0; c < kChunks; ++c) {
+#pragma unroll
+    for (int v = 0; v < kVector; ++v) {
+      largest = MaxMagnitude::combine(largest, fabsf(pairs.low[c][v]));
+      largest = MaxMagnitude::combine(largest, fabsf(pairs.high[c][v]));
+    }
+  }
+  const float scale = warp_reduce<MaxMagnitude, false, kLanes>(largest) / 127.0f;
+  return scale < kLeastNormal ? 0.0f : scale;
+}
+
+__device__ __forceinline__ void divide(Pairs& pairs, float scale) {
+  const float inverse = scale > 0.0f ? 1.0f / scale : 0.0f;
+#pragma unroll
+  for (int c = 0; c < kChunks; ++c) {
+#pragma unroll
+    for (int v = 0; v < kVector; ++v) {
+      pairs.low[c][v] *= inverse;
+      pairs.high[c][v] *= inverse;
+    }
+  }
+}
+
 }  // namespace
 
 extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocks)
     qk_norm_rope(const STORAGE* __restrict__ qkv, const float* __restrict__ q_weight,
                  const float* __restrict__ k_weight, const float* __restrict__ cosine, const float* __restrict__ sine,
                  const int* __restrict__ positions, const int* __restrict__ slots, CACHE* __restrict__ k_cache,
-                 CACHE* __restrict__ v_cache, STORAGE* __restrict__ q, int tokens, int heads, int kv_heads,
-                 int qkv_stride, int position_count, int cache_rows, int section_h, int section_w) {
+                 CACHE* __restrict__ v_cache, float* __restrict__ k_scales, float* __restrict__ v_scales,
+                 STORAGE* __restrict__ q, int tokens, int heads, int kv_heads, int qkv_stride, int position_count,
+                 int cache_rows, int section_h, int section_w) {
   const int all_heads = heads + 2 * kv_heads;
   const int groups_per_token = (all_heads + kHeadsPerGroup - 1) / kHeadsPerGroup;
   const int group = static_cast<int>(blockIdx.x) * (kThreads / kLanes) + static_cast<int>(threadIdx.x) / kLanes;
@@ -169,6 +211,21 @@ extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocks)
 
   const bool cached = slot >= 0 && slot < cache_rows;
   const long long cache_row = static_cast<long long>(slot) * kv_heads;
+  const auto norm_and_rotate = [&](int i) {
+    const float factor = rsqrtf(squares[i] / static_cast<float>(kHeadDim) + kEpsilon);
+    normalise(pairs[i], first_head + i < heads ? q_weight : k_weight, factor, first);
+    pairs[i].rotate(turn);
+  };
+  [[maybe_unused]] float scales[kHeadsPerGroup];
+  if constexpr (kScaled) {  // before anything returns: all lanes take part in the exchange
+#pragma unroll
+    for (int i = 0; i < kHeadsPerGroup; ++i) {
+      if (first_head + i < heads + kv_heads) {
+        norm_and_rotate(i);
+      }
+      scales[i] = scale_of(pairs[i]);
+    }
+  }
 #pragma unroll
   for (int i = 0; i < kHeadsPerGroup; ++i) {
     const int head = first_head + i;
@@ -176,23 +233,39 @@ extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocks)
       return;
     }
     const bool is_value = head >= heads + kv_heads;
-    if (!is_value) {
-      const float factor = rsqrtf(squares[i] / static_cast<float>(kHeadDim) + kEpsilon);
-      normalise(pairs[i], head < heads ? q_weight : k_weight, factor, first);
-      pairs[i].rotate(turn);
+    if (!kScaled && !is_value) {
+      norm_and_rotate(i);
     }
     if (head < heads) {
       pairs[i].store<kAligned>(q + (static_cast<long long>(token) * heads + head) * kHeadDim, first, kHalf);
     } else if (cached) {
+      const long long k_row = cache_row + head - heads;
+      const long long v_row = k_row - kv_heads;
+      if constexpr (kScaled) {
+        divide(pairs[i], scales[i]);
+        if (first == 0) {
+          *(is_value ? v_scales + v_row : k_scales + k_row) = scales[i];
+        }
+      }
       // Whole addresses to choose from: with a chosen base the compiler writes element by element.
-      pairs[i].store<kAligned>(is_value ? v_cache + (cache_row + head - heads - kv_heads) * kHeadDim
-                                        : k_cache + (cache_row + head - heads) * kHeadDim,
-                               first, kHalf);
+      pairs[i].store<kAligned>(is_value ? v_cache + v_row * kHeadDim : k_cache + k_row * kHeadDim, first, kHalf);
     }
   }
 }
 
 #ifdef PASCALINE_REFERENCE
+
+// In an int8 cache: a head's scale, and its elements in units of it, not rounded.
+__device__ void divide_by_scale_reference(double* head, double* scale) {
+  double largest = 0.0;
+  for (int i = 0; i < kHeadDim; ++i) {
+    largest = fmax(largest, fabs(head[i]));
+  }
+  *scale = largest / 127.0;
+  for (int i = 0; i < kHeadDim; ++i) {
+    head[i] = largest > 0.0 ? head[i] / *scale : 0.0;
+  }
+}
 
 // The same in float64, one thread a head.
 // Launch: grid ceil(TOKENS · (HEADS + 2 · KV_HEADS) / 64), block 64.
@@ -200,7 +273,8 @@ extern "C" __global__ void qk_norm_rope_reference(const STORAGE* __restrict__ qk
                                                   const float* __restrict__ k_weight, const float* __restrict__ cosine,
                                                   const float* __restrict__ sine, const int* __restrict__ positions,
                                                   const int* __restrict__ slots, double* __restrict__ k_cache,
-                                                  double* __restrict__ v_cache, double* __restrict__ q, int tokens,
+                                                  double* __restrict__ v_cache, double* __restrict__ k_scales,
+                                                  double* __restrict__ v_scales, double* __restrict__ q, int tokens,
                                                   int heads, int kv_heads, int qkv_stride, int position_count,
                                                   int cache_rows, int section_h, int section_w) {
   const int index = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
@@ -211,15 +285,19 @@ extern "C" __global__ void qk_norm_rope_reference(const STORAGE* __restrict__ qk
     return;
   }
   const STORAGE* in = qkv + static_cast<long long>(token) * qkv_stride + head * kHeadDim;
-  const long long cache_row = static_cast<long long>(slots[token]) * kv_heads;
+  const long long k_row = static_cast<long long>(slots[token]) * kv_heads + head - heads;
+  const long long v_row = k_row - kv_heads;
   if (head >= heads + kv_heads) {
     for (int i = 0; i < kHeadDim; ++i) {
-      v_cache[(cache_row + head - heads - kv_heads) * kHeadDim + i] = to_float(in[i]);
+      v_cache[v_row * kHeadDim + i] = to_float(in[i]);
+    }
+    if (kScaled) {
+      divide_by_scale_reference(v_cache + v_row * kHeadDim, v_scales + v_row);
     }
     return;
   }
-  double* out = head < heads ? q + (static_cast<long long>(token) * heads + head) * kHeadDim
-                             : k_cache + (cache_row + head - heads) * kHeadDim;
+  double* out =
+      head < heads ? q + (static_cast<long long>(token) * heads + head) * kHeadDim : k_cache + k_row * kHeadDim;
   const float* weight = head < heads ? q_weight : k_weight;
   double squares = 0.0;
   for (int i = 0; i < kHeadDim; ++i) {
@@ -235,6 +313,9 @@ extern "C" __global__ void qk_norm_rope_reference(const STORAGE* __restrict__ qk
     const double high = to_float(in[j + kHalf]) * factor * weight[j + kHalf];
     out[j] = low * c - high * s;
     out[j + kHalf] = high * c + low * s;
+  }
+  if (kScaled && head >= heads) {
+    divide_by_scale_reference(out, k_scales + k_row);
   }
 }
 

@@ -1,6 +1,7 @@
 // y[r] = s[r] / sqrt(mean(s[r]²) + 1e-6) · weight for each row r, with s = x, or s = x + residual where a residual is
 // added: then `residual` receives s. x[ROWS,WIDTH], residual[ROWS,WIDTH] and y[ROWS,WIDTH] row-major, weight[WIDTH].
-// float32 or float16 storage, float32 statistics.
+// float32 or float16 storage, float32 statistics. With int8 as OUTPUT y is rounded for a product with a quantized weight:
+// scales[WIDTH / 32, ROWS], or with ROW_SCALES scales[ROWS], receives the scales; WIDTH is a multiple of 32 then.
 //
 // FLOPs: about 4·ROWS·WIDTH. Bytes: x and y once, residual read and written, weight once.
 // Requires: pointers aligned to 16 bytes; ROWS, WIDTH >= 1, of any value; y and residual overlap nothing else.
@@ -10,6 +11,7 @@
 // between the sum of squares and the scaling; only rows that are wider are read again.
 
 #include "common/row.cuh"
+#include "common/row_output.cuh"
 
 #ifndef THREADS_PER_ROW
 #define THREADS_PER_ROW 256  // threads that share a row
@@ -44,6 +46,9 @@
 #ifndef ADD_RESIDUAL
 #define ADD_RESIDUAL 0  // 1: x + residual is normalised
 #endif
+#ifndef ROW_SCALES
+#define ROW_SCALES 0  // with OUTPUT int8, 1: a scale for each row; 0: for each 32 columns of a row
+#endif
 #ifndef STORAGE
 #define STORAGE float32  // element type of x and residual
 #endif
@@ -63,10 +68,13 @@ constexpr bool kReducePtx = REDUCE_PTX != 0;
 constexpr bool kAligned = ROWS_ALIGNED != 0;
 constexpr bool kRowsHeld = ROWS_HELD != 0;
 constexpr bool kAddResidual = ADD_RESIDUAL != 0;
+constexpr bool kRowScales = ROW_SCALES != 0;
 
 constexpr int kThreads = kThreadsPerRow * kRowsPerBlock;
 constexpr int kStep = kThreadsPerRow * kVector;  // columns a row's threads take at a time
 constexpr float kEpsilon = 1e-6f;
+
+using Output = RowOutput<OUTPUT, kRowScales, kAligned, kVector, kThreadsPerRow>;
 
 static_assert((kThreadsPerRow & (kThreadsPerRow - 1)) == 0, "groups of threads are powers of two");
 static_assert(kThreads % 32 == 0 && kThreads <= 1024, "a block is whole warps");
@@ -81,30 +89,24 @@ __device__ __forceinline__ float sum_of_squares(const float (&value)[kVector]) {
   return sum;
 }
 
-__device__ __forceinline__ void store_result(float (&value)[kVector], const float (&weight)[kVector], float factor,
-                                             STORAGE* residual, OUTPUT* y, int column, int end) {
-  if constexpr (kAddResidual) {
-    store_floats<kAligned>(residual, column, end, value);
-  }
+__device__ __forceinline__ void scale_result(float (&value)[kVector], const float (&weight)[kVector], float factor) {
 #pragma unroll
   for (int v = 0; v < kVector; ++v) {
     value[v] *= factor * weight[v];
   }
-  store_floats<kAligned>(y, column, end, value);
 }
 
 }  // namespace
 
 extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocks)
-    rmsnorm(const STORAGE* __restrict__ x, const float* __restrict__ weight, OUTPUT* __restrict__ y,
-            STORAGE* __restrict__ residual, int rows, int width) {
+    rmsnorm(const STORAGE* __restrict__ x, const float* __restrict__ weight, OUTPUT* __restrict__ y, float* __restrict__ scales, STORAGE* __restrict__ residual, int rows, int width) {
   __shared__ float partial[kThreads / 32];
   const int row = static_cast<int>(blockIdx.x) * kRowsPerBlock + static_cast<int>(threadIdx.x) / kThreadsPerRow;
   const int first = static_cast<int>(threadIdx.x) % kThreadsPerRow * kVector;
   const int end = row < rows ? width : 0;  // rows behind the last take part in the barriers, but have no columns
   const long long offset = row < rows ? static_cast<long long>(row) * width : 0;
   x += offset;
-  y += offset;
+  Output output(y, scales, row, rows, width);
   if constexpr (kAddResidual) {
     residual += offset;
   }
@@ -137,20 +139,46 @@ extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocks)
   sum = group_reduce<Sum, kReducePtx, kThreadsPerRow>(sum, partial);
   const float factor = rsqrtf(sum / static_cast<float>(width) + kEpsilon);
 
+  // Calls `use(value, column)` with the results behind those held. All threads make the same number of turns.
+  const auto for_others = [&](auto use) {
+    for (int column = first + kHeld * kStep; column < width + first; column += kStep) {
+      float value[kVector];
+      load_sum<kAligned, kAddResidual>(value, x, residual, column, end);
+      use(value, column);
+    }
+  };
 #pragma unroll
   for (int i = 0; i < kHeld; ++i) {
     if constexpr (!kPrefetchWeight) {
       load_floats<kAligned>(scale[i], weight, first + i * kStep, end);
     }
-    store_result(held[i], scale[i], factor, residual, y, first + i * kStep, end);
+    if constexpr (kAddResidual) {
+      store_floats<kAligned>(residual, first + i * kStep, end, held[i]);
+    }
+    scale_result(held[i], scale[i], factor);
+    output.measure(held[i], first + i * kStep, end);
+  }
+  if constexpr (!kRowsHeld && Output::kMeasures) {
+    for_others([&](float (&value)[kVector], int column) {
+      load_floats<kAligned>(scale[0], weight, column, end);
+      scale_result(value, scale[0], factor);
+      output.measure(value, column, end);
+    });
+  }
+  output.settle();
+#pragma unroll
+  for (int i = 0; i < kHeld; ++i) {
+    output.store(held[i], first + i * kStep, end);
   }
   if constexpr (!kRowsHeld) {
-    for (int column = first + kHeld * kStep; column < end; column += kStep) {
-      float value[kVector];
-      load_sum<kAligned, kAddResidual>(value, x, residual, column, end);
+    for_others([&](float (&value)[kVector], int column) {
+      if constexpr (kAddResidual) {
+        store_floats<kAligned>(residual, column, end, value);
+      }
       load_floats<kAligned>(scale[0], weight, column, end);
-      store_result(value, scale[0], factor, residual, y, column, end);
-    }
+      scale_result(value, scale[0], factor);
+      output.store(value, column, end);
+    });
   }
 }
 
@@ -159,8 +187,8 @@ extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocks)
 // The same in float64, one warp a row.
 // Launch: grid ROWS, block 32.
 extern "C" __global__ void rmsnorm_reference(const STORAGE* __restrict__ x, const float* __restrict__ weight,
-                                             double* __restrict__ y, double* __restrict__ residual, int rows,
-                                             int width) {
+                                             double* __restrict__ y, double* __restrict__ scales,
+                                             double* __restrict__ residual, int rows, int width) {
   const long long offset = static_cast<long long>(blockIdx.x) * width;
   double sum = 0.0;
   for (int column = static_cast<int>(threadIdx.x); column < width; column += 32) {
@@ -176,6 +204,7 @@ extern "C" __global__ void rmsnorm_reference(const STORAGE* __restrict__ x, cons
   for (int column = static_cast<int>(threadIdx.x); column < width; column += 32) {
     y[offset + column] *= weight[column] / sqrt(sum / width + 1e-6);
   }
+  scale_reference<OUTPUT>(y + offset, scales, static_cast<int>(blockIdx.x), rows, width, kRowScales);
 }
 
 #endif

@@ -26,6 +26,10 @@ ElementType stored_type(const std::string& given, bool without_kernels) {
   return given == "float32" ? ElementType::float32 : ElementType::float16;
 }
 
+ElementType stored_cache(const std::string& given, bool without_kernels) {
+  return given == "int8" ? ElementType::int8 : stored_type(given, without_kernels);
+}
+
 // A recipe's name, or a file of one.
 WeightRecipe stored_weights(const std::string& given, bool without_kernels) {
   if (given.empty()) {
@@ -113,9 +117,11 @@ void ModelCommandOptions::add_types_to(CLI::App& command) {
 
 void ModelCommandOptions::add_cache_to(CLI::App& command) {
   command
-      .add_option("--kv-cache", kv_cache,
-                  "Type of cached keys and values: float16 (default on a GPU) or float32 (on the processor)")
-      ->check(one_of({"float32", "float16"}));
+      .add_option(
+          "--kv-cache", kv_cache,
+          "Type of cached keys and values: float16 (default on a GPU), float32 (on the processor), or int8 with "
+          "a scale for each head, about half of float16")
+      ->check(one_of({"float32", "float16", "int8"}));
   command.add_option("--context", context, "Maximum tokens of a conversation (default: 4096, or the model's maximum)")
       ->transform(whole_number(1));
   command.add_option("--chunk", chunk, "Maximum tokens of a prompt read at once")
@@ -169,7 +175,7 @@ SessionOptions ModelCommandOptions::session_options() const {
   options.dispatcher.cache = kernel_cache;
   const bool without_kernels = on_processor();
   options.options.weights = stored_weights(weights, without_kernels);
-  options.options.cache = stored_type(kv_cache, without_kernels);
+  options.options.cache = stored_cache(kv_cache, without_kernels);
   options.options.context = context;
   options.options.chunk = chunk;
   options.options.graphs = !no_graph;

@@ -5,10 +5,30 @@
 
 constexpr int kReferenceThreads = 128;
 
-// out[HEAD] = softmax(q · kᵀ / sqrt(HEAD)) · v over rows 0 … keys-1 of k and v, `stride` elements apart; zeros if there
-// are none.
+// One head's rows of keys or values, `stride` elements apart. Elements in int8 count times the row's scale, in column
+// `scale` of rows of `scale_stride`; those of other types have no scales.
+template <typename C>
+struct ReferenceRows {
+  const C* data;
+  long long stride;
+  const float* scales;
+  int scale;
+  int scale_stride;
+
+  __device__ double at(int row, int column) const {
+    const double value = to_float(data[row * stride + column]);
+    if constexpr (sizeof(C) == 1) {
+      return value * scales[static_cast<long long>(row) * scale_stride + scale];
+    } else {
+      return value;
+    }
+  }
+};
+
+// out[HEAD] = softmax(q · kᵀ / sqrt(HEAD)) · v over `keys` rows of k and v from `begin` on; zeros if there are none.
 template <int HEAD, typename T, typename C>
-__device__ void attention_row_reference(const T* q, const C* k, const C* v, long long stride, int keys, double* out) {
+__device__ void attention_row_reference(const T* q, const ReferenceRows<C>& k, const ReferenceRows<C>& v, int begin,
+                                        int keys, double* out) {
   constexpr int kColumns = (HEAD + kReferenceThreads - 1) / kReferenceThreads;
   __shared__ double scores[kReferenceThreads];
   const int thread = static_cast<int>(threadIdx.x);
@@ -18,10 +38,9 @@ __device__ void attention_row_reference(const T* q, const C* k, const C* v, long
   for (int first = 0; first < keys; first += kReferenceThreads) {
     const int count = keys - first < kReferenceThreads ? keys - first : kReferenceThreads;
     if (thread < count) {
-      const C* row = k + (first + thread) * stride;
       double dot = 0.0;
       for (int d = 0; d < HEAD; ++d) {
-        dot += static_cast<double>(to_float(q[d])) * to_float(row[d]);
+        dot += static_cast<double>(to_float(q[d])) * k.at(begin + first + thread, d);
       }
       scores[thread] = dot / sqrt(static_cast<double>(HEAD));
     }
@@ -41,7 +60,7 @@ __device__ void attention_row_reference(const T* q, const C* k, const C* v, long
       sum += weight;
       for (int c = 0; c < kColumns; ++c) {
         const int d = thread + c * kReferenceThreads;
-        total[c] += d < HEAD ? weight * to_float(v[(first + i) * stride + d]) : 0.0;
+        total[c] += d < HEAD ? weight * v.at(begin + first + i, d) : 0.0;
       }
     }
     __syncthreads();

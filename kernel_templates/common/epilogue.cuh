@@ -13,14 +13,15 @@ constexpr int kEpilogueBiasGeluErf = 3;
 constexpr int kEpilogueResidual = 4;
 constexpr int kEpilogueSwiglu = 5;  // columns 2i and 2i+1 are a gate and its factor: column i is silu(gate) · factor
 constexpr int kEpilogueBiasResidual = 6;
+constexpr int kEpilogueSwigluInt8 = 7;  // as kEpilogueSwiglu, rounded to int8 with scales; matmul_q only
 
 template <int EPILOGUE>
 struct Epilogue {
-  static_assert(EPILOGUE >= 0 && EPILOGUE <= 6, "a known epilogue");
+  static_assert(EPILOGUE >= 0 && EPILOGUE <= 7, "a known epilogue");
   static constexpr bool kHasBias = EPILOGUE == kEpilogueBias || EPILOGUE == kEpilogueBiasGeluTanh ||
                                    EPILOGUE == kEpilogueBiasGeluErf || EPILOGUE == kEpilogueBiasResidual;
   static constexpr bool kHasResidual = EPILOGUE == kEpilogueResidual || EPILOGUE == kEpilogueBiasResidual;
-  static constexpr bool kHalves = EPILOGUE == kEpilogueSwiglu;  // the output has half the columns
+  static constexpr bool kHalves = EPILOGUE == kEpilogueSwiglu || EPILOGUE == kEpilogueSwigluInt8;  // the output has half the columns
 };
 
 // One sum with the bias of its column and the residual of its place; not for kEpilogueSwiglu.
@@ -121,7 +122,7 @@ __device__ __forceinline__ void store_finished(T* out, const float* sums, const 
 template <int EPILOGUE>
 __device__ __forceinline__ double finished(double sum, double gate, double extra, double other) {
   const double x = sum + extra;
-  if constexpr (EPILOGUE == kEpilogueSwiglu) {
+  if constexpr (Epilogue<EPILOGUE>::kHalves) {
     return gate / (1.0 + exp(-gate)) * sum;
   } else if constexpr (EPILOGUE == kEpilogueBiasGeluTanh) {
     return 0.5 * x * (1.0 + tanh(0.79788456080286535588 * (x + 0.044715 * x * x * x)));

@@ -1,5 +1,7 @@
 #pragma once
 
+#include "types.cuh"
+
 // Activations as int8 with a scale: that of the largest magnitude over 127. All steps are single float32 operations, so
 // that other processors get the same integers.
 
@@ -17,17 +19,15 @@ __device__ __forceinline__ Int8Scale int8_scale(int largest_bits) {
   return {normal || !(scale >= 0.0f) ? scale : 0.0f, normal ? 1.0f / scale : 0.0f};
 }
 
-__device__ __forceinline__ int to_int8(float value, float inverse) {
-  const int rounded = __float2int_rn(value * inverse);
-  return rounded > 127 ? 127 : rounded < -127 ? -127 : rounded;
-}
+// The product is rounded by itself, not together with the addition after it.
+__device__ __forceinline__ int8 to_int8(float value, float inverse) { return from_float<int8>(__fmul_rn(value, inverse)); }
 
 // Four neighbouring values in a word.
 __device__ __forceinline__ int to_int8_word(const float (&value)[4], float inverse) {
   unsigned int word = 0;
 #pragma unroll
   for (int i = 0; i < 4; ++i) {
-    word |= (static_cast<unsigned int>(to_int8(value[i], inverse)) & 0xffu) << (8 * i);
+    word |= static_cast<unsigned int>(static_cast<unsigned char>(to_int8(value[i], inverse))) << (8 * i);
   }
   return static_cast<int>(word);
 }

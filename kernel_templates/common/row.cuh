@@ -67,7 +67,7 @@ __device__ __forceinline__ void store_floats(T* row, int column, int end, const 
         Vector<T, kPiece> piece;
 #pragma unroll
         for (int v = 0; v < kPiece; ++v) {
-          piece.element[v] = from_float<T>(value[first + v]);
+          set_element(piece, v, from_float<T>(value[first + v]));
         }
         store_vector(row + column + first, piece);
       }

@@ -61,7 +61,7 @@ struct Slice {
       } else {
 #pragma unroll
         for (int e = 0; e < WIDTH; ++e) {
-          staged[i].element[e] = source[i][e];
+          set_element(staged[i], e, source[i][e]);
         }
       }
     }

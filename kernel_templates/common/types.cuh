@@ -5,6 +5,7 @@
 
 using float32 = float;
 using float64 = double;
+using int8 = signed char;
 using int32 = int;
 using int64 = long long;
 
@@ -32,6 +33,8 @@ __device__ __forceinline__ float to_float(bfloat16 value) {
   return __uint_as_float(static_cast<unsigned int>(value.bits) << 16);
 }
 
+__device__ __forceinline__ float to_float(int8 value) { return static_cast<float>(value); }
+
 template <typename T>
 __device__ __forceinline__ T from_float(float value);
 
@@ -49,6 +52,13 @@ __device__ __forceinline__ float16 from_float<float16>(float value) {
 #else
   return float16{__half_as_ushort(__float2half_rn(value))};
 #endif
+}
+
+// To nearest, ties to even, of a value of at most 127 in magnitude: its sum with 1.5 · 2^23 has the integer in its low
+// byte. On sm_61 that is one addition; conversions have a quarter of its rate.
+template <>
+__device__ __forceinline__ int8 from_float<int8>(float value) {
+  return static_cast<int8>(__float_as_int(value + 12582912.0f));
 }
 
 // To nearest, ties to even; sm_61 has no instruction for it.

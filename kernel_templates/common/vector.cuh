@@ -6,6 +6,34 @@ struct alignas(sizeof(T) * N) Vector {
   T element[N];
 };
 
+// Bytes are held as words where they fill some: as elements of their own they are taken apart and put together again.
+template <int N, bool WORDS = N % 4 == 0>
+struct alignas(N) Bytes {
+  signed char element[N];
+};
+template <int N>
+struct alignas(N) Bytes<N, true> {
+  unsigned int word[N / 4];
+};
+template <int N>
+struct Vector<signed char, N> : Bytes<N> {};
+
+// Sets element `index`. All of a vector are set in their order.
+template <typename T, int N>
+__device__ __forceinline__ void set_element(Vector<T, N>& vector, int index, T value) {
+  vector.element[index] = value;
+}
+template <int N>
+__device__ __forceinline__ void set_element(Vector<signed char, N>& vector, int index, signed char value) {
+  if constexpr (N % 4 == 0) {
+    const unsigned int byte = static_cast<unsigned char>(value);
+    unsigned int& word = vector.word[index / 4];
+    word = index % 4 == 0 ? byte : word | byte << index % 4 * 8;
+  } else {
+    vector.element[index] = value;
+  }
+}
+
 // A GPU stops at a misaligned address; other processors would go on.
 template <int N, typename T>
 __device__ __forceinline__ void require_aligned([[maybe_unused]] const T* address) {

@@ -17,13 +17,15 @@ enum class Scratch : std::uint8_t { first, second, third, fourth, fifth, shared,
 
 /// Address of element `index`.
 [[nodiscard]] void* element_at(const TensorView& tensor, std::int64_t index);
-/// `count` elements from `first` on as float32: where they lie, or widened into `room`. Of the three real types.
+/// `count` elements from `first` on as float32: where they lie, or widened into `room`. Of the three real types and
+/// int8.
 [[nodiscard]] const float* floats_at(const TensorView& tensor, std::int64_t first, std::int64_t count, float* room);
 /// The same into `room` in any case.
 void widen_to(const TensorView& tensor, std::int64_t first, std::int64_t count, float* room);
 /// A row of a matrix as float32: where it lies, or widened into `room`. Of the three real types and formats of matrices.
 [[nodiscard]] const float* row_floats(const TensorView& matrix, std::int64_t row, float* room);
-/// Writes `count` values to the elements from `first` on, rounded to the tensor's type.
+/// Writes `count` values to the elements from `first` on, rounded to the tensor's type; for int8 they are at most 127
+/// in magnitude.
 void store_floats(const float* values, const TensorView& tensor, std::int64_t first, std::int64_t count);
 
 /// Calls `use` with the elements from `first` on and the inner loops for their type.
@@ -36,6 +38,8 @@ void with_elements(const TensorView& tensor, std::int64_t first, const Use& use)
       return use(static_cast<Half*>(data), kernels.float16);
     case ElementType::bfloat16:
       return use(static_cast<Bfloat*>(data), kernels.bfloat16);
+    case ElementType::int8:
+      return use(static_cast<std::int8_t*>(data), kernels.int8);
     default:
       return use(static_cast<float*>(data), kernels.float32);
   }

@@ -16,10 +16,12 @@ constexpr std::int64_t kLanes = 8;
 
 float to_float(float value) { return value; }
 float to_float(Half value) { return float_from_half(static_cast<std::uint16_t>(value)); }
+float to_float(std::int8_t value) { return value; }
 float to_float(Bfloat value) { return float_from_bfloat(static_cast<std::uint16_t>(value)); }
 
 void from_float(float value, float& to) { to = value; }
 void from_float(float value, Half& to) { to = Half{half_from_float(value)}; }
+void from_float(float value, std::int8_t& to) { to = static_cast<std::int8_t>(std::nearbyint(value)); }
 void from_float(float value, Bfloat& to) { to = Bfloat{bfloat_from_float(value)}; }
 
 template <typename Element>
@@ -133,6 +135,7 @@ constexpr VectorKernels kPortable{"portable",
                                   element_kernels<float>(),
                                   element_kernels<Half>(),
                                   element_kernels<Bfloat>(),
+                                  element_kernels<std::int8_t>(),
                                   maximum_of,
                                   exp_and_sum,
                                   sum_of,

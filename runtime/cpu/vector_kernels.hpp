@@ -24,7 +24,7 @@ struct FloatRows {
 template <typename Element>
 struct ElementKernels {
   void (*widen)(const Element* from, float* to, std::int64_t count);
-  /// To the nearest, ties to even.
+  /// To the nearest, ties to even; to int8 from magnitudes of at most 127.
   void (*narrow)(const float* from, Element* to, std::int64_t count);
   /// `sums(i, r) = vector i · row r`.
   void (*dot)(const Rows<Element>& rows, const Rows<float>& vectors, const FloatRows& sums);
@@ -43,6 +43,7 @@ struct VectorKernels {
   ElementKernels<float> float32;
   ElementKernels<Half> float16;
   ElementKernels<Bfloat> bfloat16;
+  ElementKernels<std::int8_t> int8;
 
   /// The largest value; −∞ of none.
   float (*maximum)(const float* values, std::int64_t count);

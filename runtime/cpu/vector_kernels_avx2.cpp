@@ -17,6 +17,9 @@ PASCALINE_AVX2 __m256 load8(const float* from) { return _mm256_loadu_ps(from); }
 PASCALINE_AVX2 __m256 load8(const Half* from) {
   return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from)));
 }
+PASCALINE_AVX2 __m256 load8(const std::int8_t* from) {
+  return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(from))));
+}
 PASCALINE_AVX2 __m256 load8(const Bfloat* from) {
   const __m256i bits = _mm256_cvtepu16_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from)));
   return _mm256_castsi256_ps(_mm256_slli_epi32(bits, 16));
@@ -33,6 +36,11 @@ PASCALINE_AVX2 __m256 load_some(const Element* from, std::int64_t count) {
 PASCALINE_AVX2 void store8(__m256 values, float* to) { _mm256_storeu_ps(to, values); }
 PASCALINE_AVX2 void store8(__m256 values, Half* to) {
   _mm_storeu_si128(reinterpret_cast<__m128i*>(to), _mm256_cvtps_ph(values, _MM_FROUND_TO_NEAREST_INT));
+}
+PASCALINE_AVX2 void store8(__m256 values, std::int8_t* to) {
+  const __m256i integers = _mm256_cvtps_epi32(values);
+  const __m128i packed = _mm_packs_epi32(_mm256_castsi256_si128(integers), _mm256_extracti128_si256(integers, 1));
+  _mm_storel_epi64(reinterpret_cast<__m128i*>(to), _mm_packs_epi16(packed, packed));
 }
 PASCALINE_AVX2 void store8(__m256 values, Bfloat* to) {
   const __m256i bits = _mm256_castps_si256(values);
@@ -251,6 +259,7 @@ const VectorKernels* avx2_kernels() noexcept {
                                        avx2_element_kernels<float>(),
                                        avx2_element_kernels<Half>(),
                                        avx2_element_kernels<Bfloat>(),
+                                       avx2_element_kernels<std::int8_t>(),
                                        avx2::maximum,
                                        avx2::exp_sum,
                                        avx2::sum,

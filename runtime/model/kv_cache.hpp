@@ -11,11 +11,13 @@
 namespace pascaline {
 
 /// Keys and values of a sequence's tokens, for every layer. Addresses are reserved for the whole context and get memory
-/// in steps as it fills, so that nothing moves; where the device cannot do that, all of it is allocated at once.
+/// in steps as it fills, so that nothing moves; where the device cannot do that, all of it is allocated at once. In
+/// int8 each head of a token has a scale for its key and one for its value (docs/formats.md); they are far smaller than
+/// a page for each layer, and move to a larger buffer where the cache grows.
 class KvCache {
  public:
-  /// For up to `context` tokens; `type` is float32 or float16. `memory` must outlive it. Throws Error for a context
-  /// below 1, and as the device does.
+  /// For up to `context` tokens; `type` is float32, float16 or int8. `memory` must outlive it. Throws Error for a
+  /// context below 1, and as the device does.
   KvCache(DeviceMemory& memory, const TextConfig& config, ElementType type, std::int64_t context);
 
   /// Makes room for so many tokens, and for some more if the device has memory for that. Throws Error beyond the
@@ -34,10 +36,13 @@ class KvCache {
   /// [capacity, kv_heads, head_dim] of a layer.
   [[nodiscard]] TensorView keys(std::int64_t layer) const;
   [[nodiscard]] TensorView values(std::int64_t layer) const;
+  /// [capacity, kv_heads] in float32, of int8; else tensors that are not there. `reserve` may move them.
+  [[nodiscard]] TensorView key_scales(std::int64_t layer) const;
+  [[nodiscard]] TensorView value_scales(std::int64_t layer) const;
   /// Bytes of memory behind it.
   [[nodiscard]] std::uint64_t bytes() const noexcept;
   /// Bytes of one token in all layers.
-  [[nodiscard]] std::uint64_t token_bytes() const noexcept { return 2 * row_bytes_ * layers(); }
+  [[nodiscard]] std::uint64_t token_bytes() const noexcept { return (row_bytes_ + scale_bytes_) * places_.size(); }
 
   /// The smallest room that is made, the largest that was doubled, and what is added from there on.
   static constexpr std::int64_t kStep = 256;
@@ -45,10 +50,12 @@ class KvCache {
   static constexpr std::int64_t kLongStep = 4096;
 
  private:
-  [[nodiscard]] std::size_t layers() const noexcept { return places_.size() / 2; }
   [[nodiscard]] TensorView view(std::size_t place) const;
+  [[nodiscard]] TensorView scales(std::size_t place) const;
   [[nodiscard]] std::uint64_t missing_bytes(std::int64_t tokens) const;
   [[nodiscard]] bool map(std::int64_t tokens);
+  [[nodiscard]] bool take(std::int64_t tokens, std::int64_t most);
+  void move_scales(std::int64_t tokens);
 
   DeviceMemory* memory_;
   std::int64_t kv_heads_;
@@ -57,10 +64,12 @@ class KvCache {
   std::int64_t context_;
   std::int64_t capacity_ = 0;
   std::size_t row_bytes_;
+  std::size_t scale_bytes_;             // of a token's keys or values in a layer; 0 if they have none
   std::size_t page_bytes_ = 1;          // in which memory is put behind addresses
   std::vector<GrowingBuffer> growing_;  // keys and values of a layer in turn
   std::vector<RawBuffer> whole_;        // instead, where addresses cannot be reserved
   std::vector<void*> places_;
+  RawBuffer scales_;  // of each of these in turn, for `capacity_` tokens
 };
 
 }  // namespace pascaline

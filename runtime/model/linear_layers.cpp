@@ -19,12 +19,17 @@ std::size_t aligned(std::size_t bytes) {
   return (bytes + DeviceMemory::kAlignment - 1) / DeviceMemory::kAlignment * DeviceMemory::kAlignment;
 }
 
-}  // namespace
-
-std::uint64_t LinearLayers::bytes_for(std::int64_t rows, std::int64_t columns) noexcept {
+std::uint64_t half_of_room(std::int64_t rows, std::int64_t columns) {
   const std::int64_t filled = (columns + kLongestChunk - 1) / kLongestChunk * kLongestChunk;
   const auto values = static_cast<std::size_t>(rows * filled);
   return aligned(values) + aligned(values / kActivationBlock * sizeof(float));
+}
+
+}  // namespace
+
+// Two layers' rows: those that a layer reads, and those that it gives the next.
+std::uint64_t LinearLayers::bytes_for(std::int64_t rows, std::int64_t columns) noexcept {
+  return 2 * half_of_room(rows, columns);
 }
 
 std::int64_t LinearLayers::widest(const TextConfig& config) noexcept {
@@ -44,28 +49,63 @@ void LinearLayers::reserve(std::int64_t rows, std::int64_t columns) {
   }
 }
 
-void LinearLayers::run(const ops::Matmul& layer) {
+bool LinearLayers::rounds_rows(const ops::Matmul& layer) const noexcept {
+  return is_matrix_format(layer.b.type) && layer.a.shape[0] > ops::kFewRows && !executor_->on_processor();
+}
+
+bool LinearLayers::rounds_whole_rows(const ops::Matmul& layer) const noexcept {
+  return rounds_rows(layer) && ops::filled_columns(layer.b.type, layer.a.shape[1]) == layer.a.shape[1];
+}
+
+ops::QuantizedRows LinearLayers::room_for(const ops::Matmul& layer, std::uint64_t half) const {
   const std::int64_t rows = layer.a.shape[0];
-  if (!is_matrix_format(layer.b.type) || rows <= ops::kFewRows || executor_->on_processor()) {
-    executor_->run(layer);
-    return;
-  }
   const std::int64_t columns = ops::filled_columns(layer.b.type, layer.a.shape[1]);
-  const std::int64_t blocks = ops::scale_rows(layer.b.type, layer.a.shape[1]);
   if (bytes_for(rows, columns) > room_.bytes()) {
     throw Error(fmt::format("there is no room for {} rows of {} columns as int8", rows, columns));
   }
-  auto* const base = static_cast<std::byte*>(room_.data());
+  auto* const base = static_cast<std::byte*>(room_.data()) + half * (room_.bytes() / 2);
   ops::QuantizedRows rounded;
   rounded.values = TensorView(base, ElementType::int8, {rows, columns});
-  rounded.scales = TensorView(base + aligned(bytes_of(rounded.values)), ElementType::float32, {blocks, rows});
-  executor_->run(ops::Quantize{.x = layer.a, .y = rounded, .for_weight = layer.b.type});
-  executor_->run(ops::QuantizedMatmul{.a = rounded,
+  rounded.scales = TensorView(base + aligned(bytes_of(rounded.values)), ElementType::float32,
+                              {ops::scale_rows(layer.b.type, layer.a.shape[1]), rows});
+  return rounded;
+}
+
+void LinearLayers::multiply(const ops::Matmul& layer, const ops::QuantizedRows& rows) {
+  executor_->run(ops::QuantizedMatmul{.a = rows,
                                       .b = layer.b,
                                       .c = layer.c,
                                       .bias = layer.bias,
                                       .residual = layer.residual,
                                       .epilogue = layer.epilogue});
+}
+
+void LinearLayers::run(const ops::Matmul& layer) {
+  if (!rounds_rows(layer)) {
+    executor_->run(layer);
+    return;
+  }
+  const ops::QuantizedRows rounded = room_for(layer, 0);
+  executor_->run(ops::Quantize{.x = layer.a, .y = rounded, .for_weight = layer.b.type});
+  multiply(layer, rounded);
+}
+
+void LinearLayers::run_gated(const ops::Rmsnorm& norm, const ops::Matmul& gate_up, const ops::Matmul& down) {
+  if (!rounds_whole_rows(gate_up) || !rounds_whole_rows(down) || down.b.type == ElementType::int8_row) {
+    run_normed(norm, gate_up);
+    run(down);
+    return;
+  }
+  const ops::QuantizedRows input = room_for(gate_up, 0);
+  ops::Rmsnorm rounding = norm;
+  rounding.y = input.values;
+  rounding.scales = input.scales;
+  rounding.by_row = gate_up.b.type == ElementType::int8_row;
+  executor_->run(rounding);
+  const ops::QuantizedRows gated = room_for(down, 1);
+  executor_->run(
+      ops::QuantizedMatmul{.a = input, .b = gate_up.b, .rounded = gated, .epilogue = ops::Epilogue::swiglu_int8});
+  multiply(down, gated);
 }
 
 }  // namespace pascaline

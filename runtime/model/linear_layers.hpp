@@ -5,6 +5,7 @@
 #include "runtime/checkpoint/model_config.hpp"
 #include "runtime/model/executor.hpp"
 #include "runtime/ops/matmul.hpp"
+#include "runtime/ops/norm.hpp"
 
 namespace pascaline {
 
@@ -27,8 +28,35 @@ class LinearLayers {
 
   /// Runs the layer; does not wait. Throws Error without room for its rows, and as Executor::run.
   void run(const ops::Matmul& layer);
+  /// Runs a normalisation and then the layer whose rows it gives. Where these are to be rounded, the normalisation does
+  /// that at once, and what its y is then is anything.
+  template <typename Norm>
+  void run_normed(const Norm& norm, const ops::Matmul& layer) {
+    if (!rounds_whole_rows(layer)) {
+      executor_->run(norm);
+      run(layer);
+      return;
+    }
+    const ops::QuantizedRows rows = room_for(layer, 0);
+    Norm rounding = norm;
+    rounding.y = rows.values;
+    rounding.scales = rows.scales;
+    rounding.by_row = layer.b.type == ElementType::int8_row;
+    executor_->run(rounding);
+    multiply(layer, rows);
+  }
+  /// Runs a normalisation, a layer with the epilogue swiglu, and the layer whose rows that one gives; `gate_up.c` is
+  /// anything afterwards.
+  void run_gated(const ops::Rmsnorm& norm, const ops::Matmul& gate_up, const ops::Matmul& down);
 
  private:
+  // Whether the layer's rows are rounded for it, and need no zeros behind them.
+  [[nodiscard]] bool rounds_rows(const ops::Matmul& layer) const noexcept;
+  [[nodiscard]] bool rounds_whole_rows(const ops::Matmul& layer) const noexcept;
+  // Memory for the rounded rows of the layer, of the first or the second half of the room.
+  [[nodiscard]] ops::QuantizedRows room_for(const ops::Matmul& layer, std::uint64_t half) const;
+  void multiply(const ops::Matmul& layer, const ops::QuantizedRows& rows);
+
   Executor* executor_;
   RawBuffer room_;
 };

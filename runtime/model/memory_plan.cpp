@@ -35,9 +35,18 @@ struct OtherChoice {
 
 // Options that together with those before them in a list take less, whatever the context.
 struct Savings {
-  std::string given;  // as on a command line; empty: what was asked for
+  std::vector<std::string> given;  // none: what was asked for
   ModelOptions options;
+
+  // As on a command line, with a space behind each.
+  [[nodiscard]] std::string text() const {
+    return std::accumulate(given.begin(), given.end(), std::string(),
+                           [](const std::string& all, const std::string& option) { return all + option + " "; });
+  }
 };
+
+// "--name" of "--name value".
+std::string name_of_option(const std::string& option) { return option.substr(0, option.find(' ')); }
 
 // Collects what would take less.
 class ChoiceList {
@@ -48,7 +57,7 @@ class ChoiceList {
         options_(options),
         together_(options),
         needed_(bytes_of(options)),
-        savings_{{"", options}} {}
+        savings_{{{}, options}} {}
 
   // Keeps a change of the options if it helps; true if it did.
   template <typename Change>
@@ -63,12 +72,15 @@ class ChoiceList {
     change(together_);
     return true;
   }
-  // The same of one that does not change the context: it is a step of `savings`, too.
+  // The same of one that does not change the context: it is a step of `savings`, too, in which it takes the place of
+  // another value of the same option.
   template <typename Change>
   void add_saving(const std::string& option, const Change& change) {
     if (add(option, change)) {
-      const std::string& before = savings_.back().given;
-      savings_.push_back({before.empty() ? option : before + " " + option, together_});
+      std::vector<std::string> given = savings_.back().given;
+      std::erase_if(given, [&](const std::string& before) { return name_of_option(before) == name_of_option(option); });
+      given.push_back(option);
+      savings_.push_back({std::move(given), together_});
     }
   }
   // What was asked for, then one saving more in each.
@@ -97,9 +109,12 @@ class ChoiceList {
 
 void collect(ChoiceList& list, const ModelConfig& config, const ModelOptions& options) {
   list.add_saving("--weights float16", [](ModelOptions& other) { other.weights = ElementType::float16; });
-  list.add_saving("--kv-cache float16", [](ModelOptions& other) { other.cache = ElementType::float16; });
+  if (options.cache == ElementType::float32) {
+    list.add_saving("--kv-cache float16", [](ModelOptions& other) { other.cache = ElementType::float16; });
+  }
   const std::int64_t chunk = std::min(options.chunk, kSmallChunk);
   list.add_saving(fmt::format("--chunk {}", chunk), [&](ModelOptions& other) { other.chunk = chunk; });
+  list.add_saving("--kv-cache int8", [](ModelOptions& other) { other.cache = ElementType::int8; });
   const ModelRequest& request = options.request;
   if (request.images > 0) {
     const std::int64_t merge = vision_of(config).merge;
@@ -146,9 +161,8 @@ std::string fitting_lines(DeviceMemory& memory, const ModelConfig& config, const
   for (const Savings& each : savings) {
     const std::int64_t context = longest_context(memory, config, each.options, free);
     if (context > 0 && (lines.empty() || &each == &savings.back())) {
-      lines += fmt::format("\n{:>12.1f} MiB  {}{}--context {}",
-                           mebibytes(bytes_of_full(memory, config, each.options, context)), each.given,
-                           each.given.empty() ? "" : " ", context);
+      lines += fmt::format("\n{:>12.1f} MiB  {}--context {}",
+                           mebibytes(bytes_of_full(memory, config, each.options, context)), each.text(), context);
     }
   }
   if (lines.empty()) {

@@ -18,7 +18,7 @@ struct ModelRequest {
 /// How a model is kept and run.
 struct ModelOptions {
   WeightRecipe weights = ElementType::float16;  ///< of matrices
-  ElementType cache = ElementType::float16;      ///< of keys and values: float32 or float16
+  ElementType cache = ElementType::float16;      ///< of keys and values: float32, float16 or int8
   std::int64_t context = 0;   ///< longest sequence in tokens; 0: kUsualContext, or what the model takes
   std::int64_t chunk = 1024;  ///< most tokens of a pass over the layers
   bool graphs = true;         ///< record a decoding step and launch it as one

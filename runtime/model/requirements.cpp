@@ -16,10 +16,8 @@ constexpr std::int64_t kMaxContext = std::int64_t{1} << 24;
 constexpr std::int64_t kSmallestHead = 16;
 constexpr std::int64_t kLargestHead = 256;
 
-void check_cache_type(ElementType type) {
-  if (type != ElementType::float32 && type != ElementType::float16) {
-    throw Error(fmt::format("keys and values are kept as float32 or float16, not {}", name_of(type)));
-  }
+bool is_cached(ElementType type) noexcept {
+  return type == ElementType::float32 || type == ElementType::float16 || type == ElementType::int8;
 }
 
 }  // namespace
@@ -61,7 +59,9 @@ void check_supported(const ModelConfig& config) {
 }
 
 ModelOptions checked_options(const ModelConfig& config, const ModelOptions& options) {
-  check_cache_type(options.cache);
+  if (!is_cached(options.cache)) {
+    throw Error(fmt::format("keys and values are kept as float32, float16 or int8, not {}", name_of(options.cache)));
+  }
   const std::int64_t most = std::min(kMaxContext, config.text.max_positions);
   ModelOptions result = options;
   if (options.context == 0) {

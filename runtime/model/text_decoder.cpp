@@ -102,8 +102,8 @@ void TextDecoder::attend(const TextLayerWeights& layer, std::int64_t index, cons
   const TensorView q = activation("q", {rows, config_->heads, head_dim});
   const TensorView attended = activation("attended", {rows, config_->heads, head_dim});
 
-  executor_->run(ops::Rmsnorm{.x = hidden, .weight = layer.input_norm, .y = input});
-  linear_->run({.a = input, .b = layer.qkv, .c = reshaped(qkv, {rows, all_heads * head_dim})});
+  linear_->run_normed(ops::Rmsnorm{.x = hidden, .weight = layer.input_norm, .y = input},
+                      {.a = input, .b = layer.qkv, .c = reshaped(qkv, {rows, all_heads * head_dim})});
   executor_->run(ops::QkNormRope{.qkv = qkv,
                                  .q_weight = layer.q_norm,
                                  .k_weight = layer.k_norm,
@@ -115,7 +115,9 @@ void TextDecoder::attend(const TextLayerWeights& layer, std::int64_t index, cons
                                  .v_cache = cache_->values(index),
                                  .q = q,
                                  .section_h = config_->mrope_section[1],
-                                 .section_w = config_->mrope_section[2]});
+                                 .section_w = config_->mrope_section[2],
+                                 .k_scales = cache_->key_scales(index),
+                                 .v_scales = cache_->value_scales(index)});
   attend_to_cache(q, attended, index, pass);
   linear_->run({.a = reshaped(attended, {rows, config_->heads * head_dim}),
                              .b = layer.output,
@@ -128,26 +130,36 @@ void TextDecoder::attend_to_cache(const TensorView& q, const TensorView& out, st
                                   const TextPass& pass) {
   const TensorView keys = cache_->keys(index);
   const TensorView values = cache_->values(index);
+  const TensorView key_scales = cache_->key_scales(index);
+  const TensorView value_scales = cache_->value_scales(index);
   if (pass.count() == 1) {
     executor_->run(ops::AttentionDecode{.q = reshaped(q, {config_->heads, config_->head_dim}),
                                         .k = keys,
                                         .v = values,
                                         .length = pass.length,
-                                        .out = reshaped(out, {config_->heads, config_->head_dim})});
+                                        .out = reshaped(out, {config_->heads, config_->head_dim}),
+                                        .k_scales = key_scales,
+                                        .v_scales = value_scales});
     return;
   }
   const std::int64_t length = pass.cached + pass.count();
-  executor_->run(ops::AttentionPrefill{
-      .q = q, .k = rows_of(keys, 0, length), .v = rows_of(values, 0, length), .out = out, .causal = true});
+  const bool scaled = ops::is_given(key_scales);
+  executor_->run(ops::AttentionPrefill{.q = q,
+                                       .k = rows_of(keys, 0, length),
+                                       .v = rows_of(values, 0, length),
+                                       .out = out,
+                                       .causal = true,
+                                       .k_scales = scaled ? rows_of(key_scales, 0, length) : key_scales,
+                                       .v_scales = scaled ? rows_of(value_scales, 0, length) : value_scales});
 }
 
 void TextDecoder::feed_forward(const TextLayerWeights& layer, std::int64_t rows) {
   const TensorView hidden = activation("hidden", {rows, config_->hidden});
   const TensorView input = activation("mlp_input", {rows, config_->hidden});
   const TensorView gated = activation("gated", {rows, config_->intermediate});
-  executor_->run(ops::Rmsnorm{.x = hidden, .weight = layer.post_norm, .y = input});
-  linear_->run({.a = input, .b = layer.gate_up, .c = gated, .epilogue = ops::Epilogue::swiglu});
-  linear_->run(
+  linear_->run_gated(
+      {.x = hidden, .weight = layer.post_norm, .y = input},
+      {.a = input, .b = layer.gate_up, .c = gated, .epilogue = ops::Epilogue::swiglu},
       {.a = gated, .b = layer.down, .c = hidden, .residual = hidden, .epilogue = ops::Epilogue::residual});
 }
 
@@ -164,8 +176,8 @@ void TextDecoder::add_deepstack(const TextPass& pass, std::size_t index) {
 void TextDecoder::project(std::int64_t first, std::int64_t count, const TensorView& logits) {
   const TensorView hidden = rows_of(activation("hidden", {most_rows_, config_->hidden}), first, count);
   const TensorView normed = activation("mlp_input", {count, config_->hidden});
-  executor_->run(ops::Rmsnorm{.x = hidden, .weight = weights_->norm, .y = normed});
-  linear_->run({.a = normed, .b = weights_->head, .c = logits});
+  linear_->run_normed(ops::Rmsnorm{.x = hidden, .weight = weights_->norm, .y = normed},
+                      {.a = normed, .b = weights_->head, .c = logits});
 }
 
 }  // namespace pascaline

@@ -228,12 +228,13 @@ void VisionTower::run_block(const VisionBlockWeights& weights, Pass& pass) {
   const TensorView hidden = pass.view("hidden", {pass.count, config_->hidden});
   const TensorView input = pass.view("mlp_input", {pass.count, config_->hidden});
   const TensorView wide = pass.view("wide", {pass.count, config_->intermediate});
-  executor_->run(ops::Layernorm{.x = hidden, .weight = weights.norm2.weight, .bias = weights.norm2.bias, .y = input});
-  linear_->run({.a = input,
-                             .b = weights.fc1.weight,
-                             .c = wide,
-                             .bias = weights.fc1.bias,
-                             .epilogue = ops::Epilogue::bias_gelu_tanh});
+  linear_->run_normed(
+      ops::Layernorm{.x = hidden, .weight = weights.norm2.weight, .bias = weights.norm2.bias, .y = input},
+      {.a = input,
+       .b = weights.fc1.weight,
+       .c = wide,
+       .bias = weights.fc1.bias,
+       .epilogue = ops::Epilogue::bias_gelu_tanh});
   linear_->run({.a = wide,
                              .b = weights.fc2.weight,
                              .c = hidden,
@@ -250,12 +251,13 @@ void VisionTower::attend(const VisionBlockWeights& weights, Pass& pass) {
   const TensorView normed = pass.view("normed", {count, config_->hidden});
   const TensorView qkv = pass.view("qkv", {count, 3, config_->heads, head_dim});
   const TensorView attended = pass.view("attended", {count, config_->heads, head_dim});
-  executor_->run(ops::Layernorm{.x = hidden, .weight = weights.norm1.weight, .bias = weights.norm1.bias, .y = normed});
-  linear_->run({.a = normed,
-                             .b = weights.qkv.weight,
-                             .c = reshaped(qkv, {count, 3 * width}),
-                             .bias = weights.qkv.bias,
-                             .epilogue = ops::Epilogue::bias});
+  linear_->run_normed(
+      ops::Layernorm{.x = hidden, .weight = weights.norm1.weight, .bias = weights.norm1.bias, .y = normed},
+      {.a = normed,
+       .b = weights.qkv.weight,
+       .c = reshaped(qkv, {count, 3 * width}),
+       .bias = weights.qkv.bias,
+       .epilogue = ops::Epilogue::bias});
   executor_->run(ops::RopeVision{.qkv = qkv, .cosine = pass.cosine, .sine = pass.sine, .positions = pass.positions});
   const auto part = [&](std::int64_t which) {
     void* const data = static_cast<float*>(qkv.data) + which * width;

@@ -32,11 +32,17 @@ void check_heads(const Checks& check, const Heads& of) {
                 "HEAD_DIM must be 16, 32, 64, 128 or 256");
 }
 
-void check_cache(const Checks& check, const TensorView& k, const TensorView& v, const Heads& of) {
+// Of either operation.
+template <typename Attention>
+void check_cache(const Checks& check, const Attention& given, const Heads& of) {
+  const TensorView& k = given.k;
   const Extent keys{"KEYS", k.shape[0]};
-  check.strided({"k", &k}, {ElementType::float32, ElementType::float16}, {keys, of.kv_heads, of.head_dim});
-  check.strided({"v", &v}, {k.type}, {keys, of.kv_heads, of.head_dim});
-  check.require(is_empty(k) || row_stride(k) == row_stride(v), "rows of k and v must be equally far apart");
+  check.strided({"k", &k}, {ElementType::float32, ElementType::float16, ElementType::int8},
+                {keys, of.kv_heads, of.head_dim});
+  check.strided({"v", &given.v}, {k.type}, {keys, of.kv_heads, of.head_dim});
+  check.require(is_empty(k) || row_stride(k) == row_stride(given.v), "rows of k and v must be equally far apart");
+  check_scales(check, {"k_scales", &given.k_scales}, k, keys, of.kv_heads);
+  check_scales(check, {"v_scales", &given.v_scales}, k, keys, of.kv_heads);
 }
 
 void check_segments(const Checks& check, const AttentionPrefill& given) {
@@ -57,7 +63,7 @@ bool AttentionPrefill::check() const {
   const Extent queries{"QUERIES", q.shape[0]};
   const Heads of = heads_of(*this);
   check.strided({"q", &q}, {ElementType::float32, ElementType::float16}, {queries, of.heads, of.head_dim});
-  check_cache(check, k, v, of);
+  check_cache(check, *this, of);
   check.dense({"out", &out}, {q.type}, {queries, of.heads, of.head_dim});
   check_segments(check, *this);
   if (is_empty(out)) {
@@ -86,7 +92,7 @@ bool AttentionDecode::check() const {
   const Checks check(kName);
   const Heads of = heads_of(*this);
   check.dense({"q", &q}, {ElementType::float32, ElementType::float16}, {of.heads, of.head_dim});
-  check_cache(check, k, v, of);
+  check_cache(check, *this, of);
   check.dense({"length", &length}, {ElementType::int32}, {{"1", 1}});
   check.dense({"out", &out}, {q.type}, {of.heads, of.head_dim});
   if (is_empty(out)) {

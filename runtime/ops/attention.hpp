@@ -6,25 +6,30 @@ namespace pascaline::ops {
 
 /// `out = softmax(q · kᵀ / √HEAD_DIM + mask) · v` for each head; query head h reads key head h / (HEADS / KV_HEADS).
 /// HEAD_DIM is a power of two from 16 to 256, HEADS a multiple of KV_HEADS. q, k and v may have rows farther apart than
-/// they are long (parts of a projection), those of k and v equally far. Queries that see no key give zeros. Without
-/// queries there is nothing to do; without keys nothing is defined, which is an error.
+/// they are long (parts of a projection), those of k and v equally far. Keys and values in int8 count times their
+/// scales (docs/formats.md). Queries that see no key give zeros. Without queries there is nothing to do; without keys
+/// nothing is defined, which is an error.
 struct AttentionPrefill {
   static constexpr const char* kName = "attention_prefill";
 
   TensorView q;    ///< [QUERIES, HEADS, HEAD_DIM], float32 or float16
-  TensorView k;    ///< [KEYS, KV_HEADS, HEAD_DIM], float32 or float16
+  TensorView k;    ///< [KEYS, KV_HEADS, HEAD_DIM], float32, float16 or int8
   TensorView v;    ///< as k
   TensorView out;  ///< [QUERIES, HEADS, HEAD_DIM] of q's type, dense; overlaps nothing
   /// [SEGMENTS + 1], int32, ascending from 0 to QUERIES: query i sees the rows of its own segment. Left out: it sees
   /// all. Not with `causal`; needs KEYS = QUERIES. The contents lie on the device and are not checked.
   TensorView segment_starts = {};
-  bool causal = true;  ///< query i sees keys 0 to KEYS - QUERIES + i: the new tokens are the last of the cache
+  bool causal = true;        ///< query i sees keys 0 to KEYS - QUERIES + i: the new tokens are the last of the cache
+  TensorView k_scales = {};  ///< [KEYS, KV_HEADS], float32, dense; with int8 only
+  TensorView v_scales = {};  ///< as k_scales
 
   template <typename Self, typename Visit>
   static void operands(Self& self, Visit&& visit) {
     visit("q", self.q, Use::read);
     visit("k", self.k, Use::read);
     visit("v", self.v, Use::read);
+    visit("k_scales", self.k_scales, Use::read);
+    visit("v_scales", self.v_scales, Use::read);
     visit("segment_starts", self.segment_starts, Use::read);
     visit("out", self.out, Use::write);
   }
@@ -45,17 +50,21 @@ struct AttentionPrefill {
 struct AttentionDecode {
   static constexpr const char* kName = "attention_decode";
 
-  TensorView q;       ///< [HEADS, HEAD_DIM], float32 or float16
-  TensorView k;       ///< [KEYS, KV_HEADS, HEAD_DIM], float32 or float16; rows may lie apart
-  TensorView v;       ///< as k
-  TensorView length;  ///< [1], int32, on the device; held to 0 … KEYS, and 0 gives zeros
-  TensorView out;     ///< [HEADS, HEAD_DIM] of q's type; overlaps nothing
+  TensorView q;              ///< [HEADS, HEAD_DIM], float32 or float16
+  TensorView k;              ///< [KEYS, KV_HEADS, HEAD_DIM], float32, float16 or int8; rows may lie apart
+  TensorView v;              ///< as k
+  TensorView length;         ///< [1], int32, on the device; held to 0 … KEYS, and 0 gives zeros
+  TensorView out;            ///< [HEADS, HEAD_DIM] of q's type; overlaps nothing
+  TensorView k_scales = {};  ///< [KEYS, KV_HEADS], float32, dense; with int8 only
+  TensorView v_scales = {};  ///< as k_scales
 
   template <typename Self, typename Visit>
   static void operands(Self& self, Visit&& visit) {
     visit("q", self.q, Use::read);
     visit("k", self.k, Use::read);
     visit("v", self.v, Use::read);
+    visit("k_scales", self.k_scales, Use::read);
+    visit("v_scales", self.v_scales, Use::read);
     visit("length", self.length, Use::read);
     visit("out", self.out, Use::write);
   }

@@ -100,6 +100,17 @@ void add_values_of_part(const Decode& of, const Keys& part, const float* scores,
   });
 }
 
+// Multiplies each score by `factor` and, where a cache has them, by its key's scale.
+void scale_scores(const Decode& of, const TensorView& scales, const Keys& part, float factor, float* scores) {
+  const auto* of_keys = static_cast<const float*>(scales.data) + (is_given(scales) ? part.first * of.kv_heads : 0);
+  for (std::int64_t head = 0; head < of.kv_heads * of.group; ++head) {
+    float* row = scores + head * of.part_keys;
+    for (std::int64_t key = 0; key < part.count; ++key) {
+      row[key] *= is_given(scales) ? factor * of_keys[key * of.kv_heads + head / of.group] : factor;
+    }
+  }
+}
+
 void attend_part(const Decode& of, std::int64_t index) {
   const cpu::VectorKernels& best = cpu::vector_kernels();
   const std::int64_t first = index * of.part_keys;
@@ -109,15 +120,16 @@ void attend_part(const Decode& of, std::int64_t index) {
   float* scores = cpu::scratch(cpu::Scratch::first, heads * of.part_keys);
   const cpu::FloatRows sums{of.values + index * of.head_dim, of.parts * of.head_dim};
   score_part(of, part, scores);
+  scale_scores(of, of.given.k_scales, part, scale, scores);
   for (std::int64_t head = 0; head < heads; ++head) {
     float* row = scores + head * of.part_keys;
-    for (std::int64_t key = 0; key < part.count; ++key) {
-      row[key] *= scale;
-    }
     const std::int64_t sum = head * of.parts + index;
     of.most[sum] = best.maximum(row, part.count);
     of.weight[sum] = best.exp_sum(row, part.count, of.most[sum]);
     std::fill_n(sums.data + head * sums.stride, of.head_dim, 0.0F);
+  }
+  if (is_given(of.given.v_scales)) {
+    scale_scores(of, of.given.v_scales, part, 1, scores);
   }
   add_values_of_part(of, part, scores, sums);
 }

@@ -98,8 +98,8 @@ struct Block {
   std::int64_t stride;
 };
 
-Block block_of(const Prefill& of, const TensorView& cache, std::int64_t kv_head, const Range& keys,
-               cpu::Scratch region) {
+Block block_of(const Prefill& of, const TensorView& cache, const TensorView& scales, std::int64_t kv_head,
+               const Range& keys, cpu::Scratch region) {
   const std::int64_t stride = row_stride(cache);
   const std::int64_t first = keys.begin * stride + kv_head * of.head_dim;
   if (cache.type == ElementType::float32) {
@@ -107,7 +107,14 @@ Block block_of(const Prefill& of, const TensorView& cache, std::int64_t kv_head,
   }
   float* room = cpu::scratch(region, kBlockKeys * of.head_dim);
   for (std::int64_t i = 0; i < keys.end - keys.begin; ++i) {
-    cpu::widen_to(cache, first + i * stride, of.head_dim, room + i * of.head_dim);
+    float* row = room + i * of.head_dim;
+    cpu::widen_to(cache, first + i * stride, of.head_dim, row);
+    if (is_given(scales)) {
+      const float scale = static_cast<const float*>(scales.data)[(keys.begin + i) * of.kv_heads + kv_head];
+      for (std::int64_t d = 0; d < of.head_dim; ++d) {
+        row[d] *= scale;
+      }
+    }
   }
   return {room, of.head_dim};
 }
@@ -139,7 +146,7 @@ void weigh_row(const Prefill& of, const Sums& sums, std::int64_t row, float* sco
 void add_keys(const Prefill& of, const cpu::Blas& blas, const Sums& sums, std::int64_t kv_head,
               std::int64_t first_query, const Range& keys) {
   const std::int64_t count = keys.end - keys.begin;
-  const Block k = block_of(of, of.given.k, kv_head, keys, cpu::Scratch::third);
+  const Block k = block_of(of, of.given.k, of.given.k_scales, kv_head, keys, cpu::Scratch::third);
   const float scale = 1.0F / std::sqrt(static_cast<float>(of.head_dim));
   blas.multiply_transposed(
       {sums.rows, count, of.head_dim, sums.queries, of.head_dim, k.data, k.stride, sums.scores, kBlockKeys, scale, 0});
@@ -149,7 +156,7 @@ void add_keys(const Prefill& of, const cpu::Blas& blas, const Sums& sums, std::i
                      std::clamp<std::int64_t>(seen.end - keys.begin, 0, count)};
     weigh_row(of, sums, row, sums.scores + row * kBlockKeys, count, here);
   }
-  const Block v = block_of(of, of.given.v, kv_head, keys, cpu::Scratch::fourth);
+  const Block v = block_of(of, of.given.v, of.given.v_scales, kv_head, keys, cpu::Scratch::fourth);
   blas.multiply(
       {sums.rows, of.head_dim, count, sums.scores, kBlockKeys, v.data, v.stride, sums.values, of.head_dim, 1, 1});
 }

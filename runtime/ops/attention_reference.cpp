@@ -7,11 +7,31 @@
 namespace pascaline {
 namespace {
 
-/// Rows of one head of keys and values that a query sees.
-struct Keys {
-  const double* k;
-  const double* v;
+/// Rows of one head of keys or values that a query sees.
+struct Rows {
+  const double* data;
   std::size_t stride;
+  const double* scales;  ///< what each row's elements are multiplied with; nullptr: nothing
+  std::size_t scale_stride;
+
+  [[nodiscard]] const double* row(std::size_t index) const { return data + index * stride; }
+  [[nodiscard]] double scale(std::size_t index) const { return scales == nullptr ? 1 : scales[index * scale_stride]; }
+};
+
+/// Rows `first` and on of key head `kv_head`, in the buffers `values` and `scales` of a cache.
+Rows rows_of(const Problem& problem, const std::vector<double>& values, const std::vector<double>& scales,
+             std::size_t first, std::size_t kv_head) {
+  const auto stride = static_cast<std::size_t>(problem.dimension("KV_STRIDE"));
+  const auto kv_heads = static_cast<std::size_t>(problem.dimension("KV_HEADS"));
+  const auto head_dim = static_cast<std::size_t>(problem.dimension("HEAD_DIM"));
+  return {values.data() + first * stride + kv_head * head_dim, stride,
+          scales.empty() ? nullptr : scales.data() + first * kv_heads + kv_head, kv_heads};
+}
+
+/// What a query sees.
+struct Keys {
+  Rows k;
+  Rows v;
   std::size_t count;
 };
 
@@ -22,9 +42,9 @@ void attend(const double* q, const Keys& keys, std::size_t head_dim, double* out
   for (std::size_t i = 0; i < keys.count; ++i) {
     double dot = 0;
     for (std::size_t d = 0; d < head_dim; ++d) {
-      dot += q[d] * keys.k[i * keys.stride + d];
+      dot += q[d] * keys.k.row(i)[d];
     }
-    weights[i] = dot / std::sqrt(static_cast<double>(head_dim));
+    weights[i] = dot * keys.k.scale(i) / std::sqrt(static_cast<double>(head_dim));
   }
   if (weights.empty()) {
     return;
@@ -36,8 +56,9 @@ void attend(const double* q, const Keys& keys, std::size_t head_dim, double* out
     sum += weight;
   }
   for (std::size_t i = 0; i < keys.count; ++i) {
+    const double weight = weights[i] / sum * keys.v.scale(i);
     for (std::size_t d = 0; d < head_dim; ++d) {
-      out[d] += weights[i] / sum * keys.v[i * keys.stride + d];
+      out[d] += weight * keys.v.row(i)[d];
     }
   }
 }
@@ -64,7 +85,7 @@ Range visible_keys(const Problem& problem, const std::vector<double>& segment_st
 }  // namespace
 
 // Attention of `q[QUERIES, HEADS, HEAD_DIM]` to `k` and `v`, rows Q_STRIDE and KV_STRIDE apart; inputs q, k, v,
-// segment_starts. Queries that see no key give zeros. Uses all processors.
+// k_scales, v_scales, segment_starts. Queries that see no key give zeros. Uses all processors.
 void reference_attention_prefill(const Problem& problem, std::span<const std::vector<double>> inputs,
                                  std::span<std::vector<double>> outputs) {
   const auto heads = static_cast<std::size_t>(problem.dimension("HEADS"));
@@ -72,31 +93,30 @@ void reference_attention_prefill(const Problem& problem, std::span<const std::ve
   const auto head_dim = static_cast<std::size_t>(problem.dimension("HEAD_DIM"));
   const auto queries = static_cast<std::size_t>(problem.dimension("QUERIES"));
   const auto q_stride = static_cast<std::size_t>(problem.dimension("Q_STRIDE"));
-  const auto kv_stride = static_cast<std::size_t>(problem.dimension("KV_STRIDE"));
   parallel_for(queries * heads, 1, [&](std::size_t begin, std::size_t end) {
     for (std::size_t i = begin; i < end; ++i) {
       const std::size_t row = i / heads;
       const std::size_t head = i % heads;
-      const Range range = visible_keys(problem, inputs[3], row);
-      const std::size_t first = range.begin * kv_stride + head / group * head_dim;
-      const Keys keys{inputs[1].data() + first, inputs[2].data() + first, kv_stride, range.end - range.begin};
+      const Range range = visible_keys(problem, inputs[5], row);
+      const Keys keys{rows_of(problem, inputs[1], inputs[3], range.begin, head / group),
+                      rows_of(problem, inputs[2], inputs[4], range.begin, head / group), range.end - range.begin};
       attend(inputs[0].data() + row * q_stride + head * head_dim, keys, head_dim, outputs[0].data() + i * head_dim);
     }
   });
 }
 
-// Attention of one query a head to the first `length` of KEYS rows; inputs q, k, v, length.
+// Attention of one query a head to the first `length` of KEYS rows; inputs q, k, v, k_scales, v_scales,
+// length.
 void reference_attention_decode(const Problem& problem, std::span<const std::vector<double>> inputs,
                                 std::span<std::vector<double>> outputs) {
   const auto heads = static_cast<std::size_t>(problem.dimension("HEADS"));
   const auto group = heads / static_cast<std::size_t>(problem.dimension("KV_HEADS"));
   const auto head_dim = static_cast<std::size_t>(problem.dimension("HEAD_DIM"));
-  const auto kv_stride = static_cast<std::size_t>(problem.dimension("KV_STRIDE"));
   const auto length =
-      static_cast<std::size_t>(std::clamp<double>(inputs[3][0], 0, static_cast<double>(problem.dimension("KEYS"))));
+      static_cast<std::size_t>(std::clamp<double>(inputs[5][0], 0, static_cast<double>(problem.dimension("KEYS"))));
   for (std::size_t head = 0; head < heads; ++head) {
-    const std::size_t first = head / group * head_dim;
-    const Keys keys{inputs[1].data() + first, inputs[2].data() + first, kv_stride, length};
+    const Keys keys{rows_of(problem, inputs[1], inputs[3], 0, head / group),
+                    rows_of(problem, inputs[2], inputs[4], 0, head / group), length};
     attend(inputs[0].data() + head * head_dim, keys, head_dim, outputs[0].data() + head * head_dim);
   }
 }

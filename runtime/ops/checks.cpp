@@ -38,13 +38,15 @@ std::string type_text(ElementType type) {
                                : fmt::format("of no element type (value {})", static_cast<unsigned>(type));
 }
 
-// Of single whole numbers, which need no more than their own alignment.
-bool is_integer(ElementType type) noexcept {
+// Whether kernels take elements of the type in whole vectors; integers are indices and counts, but int8 is what values
+// are quantised to.
+bool comes_in_vectors(ElementType type) noexcept {
   switch (type) {
     case ElementType::float32:
     case ElementType::float16:
     case ElementType::bfloat16:
     case ElementType::float64:
+    case ElementType::int8:
     case ElementType::q8_0:
     case ElementType::q4_0:
     case ElementType::q4_1:
@@ -52,9 +54,9 @@ bool is_integer(ElementType type) noexcept {
     case ElementType::q6_k:
     case ElementType::int8_row:
     case ElementType::int4_g128:
-      return false;
-    default:
       return true;
+    default:
+      return false;
   }
 }
 
@@ -200,7 +202,7 @@ void Checks::fail_as_given(Operand operand, const char* reason) const {
 
 void Checks::address(Operand operand) const {
   const TensorView& tensor = *operand.tensor;
-  const std::uintptr_t alignment = is_integer(tensor.type) ? size_of(tensor.type) : kAlignment;
+  const std::uintptr_t alignment = comes_in_vectors(tensor.type) ? kAlignment : size_of(tensor.type);
   const auto address = reinterpret_cast<std::uintptr_t>(tensor.data);
   if (!is_empty(tensor) && (address == 0 || address % alignment != 0)) {
     fail(fmt::format("the address of {} is {}; it must be one of the device's memory, aligned to {} bytes",
@@ -237,6 +239,14 @@ void Checks::apart(Operand written, const UsedOperand& other) const {
   }
   fail(fmt::format("{} overlaps {}; it must {}lie in memory of its own", written.name, other.operand.name,
                    in_place ? "be the same tensor or " : ""));
+}
+
+void check_scales(const Checks& check, Operand scales, const TensorView& cache, Extent rows, Extent heads) {
+  if (cache.type == ElementType::int8) {
+    check.dense(scales, {ElementType::float32}, {rows, heads});
+  } else {
+    check.absent(scales, "only int8 has scales");
+  }
 }
 
 }  // namespace pascaline::ops

@@ -44,9 +44,9 @@ class Checks {
     }
   }
 
-  /// Each tensor that has elements has an address that is aligned: to kAlignment, or to the element for integers. What
-  /// is written shares no byte with any other tensor, but may be one that is read in place: same address and element
-  /// type. All were found dense or strided before.
+  /// Each tensor that has elements has an address that is aligned: to kAlignment, or to the element for integers but
+  /// int8. What is written shares no byte with any other tensor, but may be one that is read in place: same address and
+  /// element type. All were found dense or strided before.
   void memory(std::span<const UsedOperand> operands) const;
 
  private:
@@ -61,6 +61,9 @@ class Checks {
 
   const char* op_;
 };
+
+/// The scales of a cache of keys or values: [rows, heads] in float32 if that is int8, else nothing.
+void check_scales(const Checks& check, Operand scales, const TensorView& cache, Extent rows, Extent heads);
 
 /// Elements from one row to the next.
 [[nodiscard]] std::int64_t row_stride(const TensorView& tensor) noexcept;

@@ -3,20 +3,22 @@
 
 #include "core/util/parallel.hpp"
 #include "runtime/ops/reference.hpp"
+#include "runtime/ops/scale_reference.hpp"
 
 namespace pascaline {
 
 // Rows of `x` (and of the residual, which receives the sum) normalised to mean 0 and variance 1, scaled and shifted;
-// dimensions ROWS, WIDTH, RESIDUAL.
+// dimensions ROWS, WIDTH, RESIDUAL, BY_ROW.
 void reference_layernorm(const Problem& problem, std::span<const std::vector<double>> inputs,
                          std::span<std::vector<double>> outputs) {
   const auto rows = static_cast<std::size_t>(problem.dimension("ROWS"));
   const auto width = static_cast<std::size_t>(problem.dimension("WIDTH"));
+  const std::size_t block = problem.dimension("BY_ROW") != 0 ? width : 32;
   const bool add_residual = problem.dimension("RESIDUAL") != 0;
   const std::vector<double>& weight = inputs[1];
   const std::vector<double>& bias = inputs[2];
   std::vector<double>& y = outputs[0];
-  std::vector<double>& sums = outputs[1];
+  std::vector<double>& sums = outputs[2];
   parallel_for(rows, std::max<std::size_t>(1, 16'384 / width), [&](std::size_t begin, std::size_t end) {
     for (std::size_t row = begin; row < end; ++row) {
       double sum = 0;
@@ -38,6 +40,7 @@ void reference_layernorm(const Problem& problem, std::span<const std::vector<dou
         double& value = y[row * width + column];
         value = (value - mean) / deviation * weight[column] + bias[column];
       }
+      scale_row(y, outputs[1], row, rows, width, block);
     }
   });
 }

@@ -128,9 +128,22 @@ bool QuantizedMatmul::check() const {
   check.dense({"B", &b}, kFormats, {n, k});
   check.dense({"A", &a.values}, {ElementType::int8}, {m, {"columns", filled_columns(b.type, k.value)}});
   check.dense({"scales", &a.scales}, {ElementType::float32}, {{"blocks", scale_rows(b.type, k.value)}, m});
-  check_result(check, epilogue, {ElementType::float32, ElementType::float16}, {"C", &c}, {"bias", &bias},
-               {"residual", &residual}, m, n);
-  if (is_empty(c)) {
+  if (epilogue == Epilogue::swiglu_int8) {
+    check.require(n.value % (2 * kActivationBlock) == 0, "N is no multiple of 64; results are rounded in blocks of 32");
+    const Extent half{"N/2", n.value / 2};
+    check.dense({"rounded", &rounded.values}, {ElementType::int8}, {m, half});
+    check.dense({"rounded scales", &rounded.scales}, {ElementType::float32},
+                {{"N/64", n.value / (2 * kActivationBlock)}, m});
+    for (const Operand& other : {Operand{"C", &c}, Operand{"bias", &bias}, Operand{"residual", &residual}}) {
+      check.absent(other, "the results are rounded");
+    }
+  } else {
+    check_result(check, epilogue, {ElementType::float32, ElementType::float16}, {"C", &c}, {"bias", &bias},
+                 {"residual", &residual}, m, n);
+    check.absent({"rounded", &rounded.values}, "the epilogue rounds nothing");
+    check.absent({"rounded scales", &rounded.scales}, "the epilogue rounds nothing");
+  }
+  if (m.value == 0 || n.value == 0) {
     return false;
   }
   check.require(k.value > 0, "K is 0, every sum would be zero; fill the result instead");
@@ -143,7 +156,7 @@ KernelProblem QuantizedMatmul::problem() const {
            {"N", b.shape[0]},
            {"K", a.values.shape[1]},
            {"EPILOGUE", static_cast<std::int64_t>(epilogue)}},
-          {{"STORAGE", c.type}, {"WEIGHT", b.type}}};
+          {{"STORAGE", is_given(c) ? c.type : ElementType::float32}, {"WEIGHT", b.type}}};
 }
 
 bool PatchEmbed::check() const {

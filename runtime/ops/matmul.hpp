@@ -15,6 +15,7 @@ enum class Epilogue : std::uint8_t {
   residual = 4,        ///< sum + residual
   swiglu = 5,          ///< column i is SiLU(column 2i) · column 2i+1: gate and factor in alternate rows of B
   bias_residual = 6,   ///< sum + bias + residual
+  swiglu_int8 = 7,     ///< as swiglu, rounded to int8 with a scale for each 32 columns; of QuantizedMatmul only
 };
 
 /// Whether the epilogue adds a bias, or a residual.
@@ -96,7 +97,8 @@ struct QuantizedMatmul {
 
   QuantizedRows a;           ///< [M, columns]: filled_columns(b.type, K)
   TensorView b;              ///< [N, K], a format of matrices
-  TensorView c;              ///< [M, N], float32 or float16, [M, N/2] for swiglu; may be the residual
+  TensorView c = {};         ///< [M, N], float32 or float16, [M, N/2] for swiglu; may be the residual
+  QuantizedRows rounded = {};  ///< instead of c for swiglu_int8: [M, N/2] with N/64 scales each; N a multiple of 64
   TensorView bias = {};      ///< as Matmul
   TensorView residual = {};  ///< as Matmul, of c's type
   Epilogue epilogue = Epilogue::none;
@@ -109,6 +111,8 @@ struct QuantizedMatmul {
     visit("bias", self.bias, Use::read);
     visit("residual", self.residual, Use::read_in_place);
     visit("C", self.c, Use::write);
+    visit("rounded", self.rounded.values, Use::write);
+    visit("rounded scales", self.rounded.scales, Use::write);
   }
   [[nodiscard]] bool check() const;
   [[nodiscard]] KernelProblem problem() const;

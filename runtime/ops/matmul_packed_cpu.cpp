@@ -1,7 +1,9 @@
 #include <algorithm>
+#include <vector>
 
 #include "runtime/cpu/floats.hpp"
 #include "runtime/cpu/packed_kernels.hpp"
+#include "runtime/cpu/rounding.hpp"
 #include "runtime/cpu/worker_pool.hpp"
 #include "runtime/formats/int8_activations.hpp"
 #include "runtime/ops/matmul_epilogue.hpp"
@@ -24,7 +26,7 @@ std::int64_t rows_of_packed_slice(const TensorView& weight, std::int64_t activat
   return std::max<std::int64_t>(std::min(by_weight, by_sums), 1) * layout.group_rows;
 }
 
-// Room for rows of activations in memory of this thread, which others may use, too; for their integers, too, or without.
+// Room for rows of activations in memory of this thread, which others may use, too; with or without their integers.
 cpu::Int8Rows room_for(std::int64_t rows, ElementType weight, std::int64_t columns, bool with_values) {
   const std::int64_t blocks = rows * columns / kActivationBlock;
   float* room = cpu::scratch(cpu::Scratch::shared_too, 3 * blocks + (with_values ? rows * columns / 4 : 0));
@@ -89,20 +91,7 @@ void multiply_packed(const Matmul& given) {
 }
 
 void Quantize::compute() const {
-  const std::int64_t rows = x.shape[0];
-  const std::int64_t columns = y.values.shape[1];
-  const std::int64_t blocks = y.scales.shape[0];
-  auto* const scales = static_cast<float*>(y.scales.data);
-  cpu::worker_pool().run(rows, kRoundedAtOnce, [&](std::int64_t begin, std::int64_t end) {
-    cpu::Int8Rows to = room_for(1, for_weight, columns, false);
-    for (std::int64_t row = begin; row < end; ++row) {
-      to.values = static_cast<std::int8_t*>(y.values.data) + row * columns;
-      round_row(x, row, to);
-      for (std::int64_t block = 0; block < blocks; ++block) {
-        scales[block * rows + row] = to.scales[block];
-      }
-    }
-  });
+  cpu::round_matrix(x, y.values, y.scales, for_weight == ElementType::int8_row);
 }
 
 void QuantizedMatmul::compute() const {
@@ -122,7 +111,19 @@ void QuantizedMatmul::compute() const {
       }
     }
   });
-  multiply_rounded({.a = {}, .b = b, .c = c, .bias = bias, .residual = residual, .epilogue = epilogue}, rows);
+  const bool rounds = epilogue == Epilogue::swiglu_int8;
+  std::vector<float> results(static_cast<std::size_t>(rounds ? m * (b.shape[0] / 2) : 0));
+  const TensorView whole(results.data(), ElementType::float32, {m, b.shape[0] / 2});
+  multiply_rounded({.a = {},
+                    .b = b,
+                    .c = rounds ? whole : c,
+                    .bias = bias,
+                    .residual = residual,
+                    .epilogue = rounds ? Epilogue::swiglu : epilogue},
+                   rows);
+  if (rounds) {
+    cpu::round_matrix(whole, rounded.values, rounded.scales, false);
+  }
 }
 
 }  // namespace pascaline::ops

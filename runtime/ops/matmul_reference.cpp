@@ -5,12 +5,14 @@
 #include "core/util/parallel.hpp"
 #include "runtime/formats/int8_activations.hpp"
 #include "runtime/ops/reference.hpp"
+#include "runtime/ops/scale_reference.hpp"
 
 namespace pascaline {
 namespace {
 
 // Values of the dimension EPILOGUE.
 enum class Epilogue : std::int64_t { none, bias, bias_gelu_tanh, bias_gelu_erf, residual, swiglu, bias_residual };
+constexpr std::int64_t kSwigluInt8 = 7;  // swiglu, rounded to int8
 
 // Four partial sums let the compiler vectorise without changing what is computed from run to run.
 double dot(const double* a, const double* b, std::size_t count) {
@@ -84,7 +86,16 @@ void reference_matmul_q(const Problem& problem, std::span<const std::vector<doub
   for (std::size_t i = 0; i < m * k; ++i) {
     operands[0][i] *= scales[i % k / block * m + i / k];
   }
-  reference_matmul_nt(problem, operands, outputs);
+  Problem product = problem;
+  const bool rounds = problem.dimension("EPILOGUE") == kSwigluInt8;
+  for (auto& [name, value] : product.dimensions) {
+    value = name == "EPILOGUE" && rounds ? static_cast<std::int64_t>(Epilogue::swiglu) : value;
+  }
+  reference_matmul_nt(product, operands, outputs.subspan(rounds ? 1 : 0));
+  const std::size_t width = static_cast<std::size_t>(problem.dimension("N")) / 2;
+  for (std::size_t row = 0; rounds && row < m; ++row) {
+    scale_row(outputs[1], outputs[2], row, m, width, 32);
+  }
 }
 
 // The same of activations that are rounded to int8 first, as the weight's format asks for.

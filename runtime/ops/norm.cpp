@@ -1,5 +1,7 @@
 #include "runtime/ops/norm.hpp"
 
+#include "runtime/formats/int8_activations.hpp"
+
 namespace pascaline::ops {
 namespace {
 
@@ -10,7 +12,15 @@ void check_norm(const Checks& check, const Norm& of) {
   const Extent width{"WIDTH", of.x.shape[1]};
   check.dense({"x", &of.x}, {ElementType::float32, ElementType::float16}, {rows, width});
   check.dense({"weight", &of.weight}, {ElementType::float32}, {width});
-  check.dense({"y", &of.y}, {ElementType::float32, ElementType::float16}, {rows, width});
+  check.dense({"y", &of.y}, {ElementType::float32, ElementType::float16, ElementType::int8}, {rows, width});
+  if (of.y.type == ElementType::int8) {
+    check.require(width.value % kActivationBlock == 0, "y is int8, and WIDTH no multiple of 32");
+    const Extent blocks{"blocks", of.by_row ? 1 : width.value / kActivationBlock};
+    check.dense({"scales", &of.scales}, {ElementType::float32}, {blocks, rows});
+  } else {
+    check.absent({"scales", &of.scales}, "y is not int8");
+    check.require(!of.by_row, "y has no scales to be by row");
+  }
   if (is_given(of.residual)) {
     check.dense({"residual", &of.residual}, {of.x.type}, {rows, width});
     check.require(size_of(of.y.type) <= size_of(of.x.type), "y is float32; with a float16 residual it must be float16");
@@ -20,7 +30,7 @@ void check_norm(const Checks& check, const Norm& of) {
 template <typename Norm>
 KernelProblem norm_problem(KernelName kernel, const Norm& of) {
   return {kernel,
-          {{"ROWS", of.x.shape[0]}, {"WIDTH", of.x.shape[1]}, {"RESIDUAL", is_given(of.residual) ? 1 : 0}},
+          {{"ROWS", of.x.shape[0]}, {"WIDTH", of.x.shape[1]}, {"RESIDUAL", is_given(of.residual) ? 1 : 0}, {"BY_ROW", of.by_row ? 1 : 0}},
           {{"STORAGE", of.x.type}, {"OUTPUT", of.y.type}}};
 }
 

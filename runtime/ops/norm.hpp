@@ -11,14 +11,18 @@ struct Rmsnorm {
 
   TensorView x;              ///< [ROWS, WIDTH], float32 or float16
   TensorView weight;         ///< [WIDTH], float32
-  TensorView y;              ///< [ROWS, WIDTH], float32 or float16; with a residual no wider than x; overlaps nothing
+  TensorView y;              ///< [ROWS, WIDTH], float32, float16 or int8; with a residual no wider than x; overlaps nothing
   TensorView residual = {};  ///< [ROWS, WIDTH] of x's type, or left out; overlaps nothing
+  /// With y in int8, and WIDTH a multiple of 32: float32 [WIDTH / 32, ROWS], or [1, ROWS] with `by_row`.
+  TensorView scales = {};
+  bool by_row = false;  ///< y in int8 has a scale for each row; else for each 32 columns
 
   template <typename Self, typename Visit>
   static void operands(Self& self, Visit&& visit) {
     visit("x", self.x, Use::read);
     visit("weight", self.weight, Use::read);
     visit("y", self.y, Use::write);
+    visit("scales", self.scales, Use::write);
     visit("residual", self.residual, Use::change);
   }
   [[nodiscard]] bool check() const;
@@ -35,6 +39,8 @@ struct Layernorm {
   TensorView bias;           ///< [WIDTH], float32
   TensorView y;              ///< as for rmsnorm
   TensorView residual = {};  ///< as for rmsnorm
+  TensorView scales = {};    ///< as for rmsnorm
+  bool by_row = false;       ///< as for rmsnorm
 
   template <typename Self, typename Visit>
   static void operands(Self& self, Visit&& visit) {
@@ -42,6 +48,7 @@ struct Layernorm {
     visit("weight", self.weight, Use::read);
     visit("bias", self.bias, Use::read);
     visit("y", self.y, Use::write);
+    visit("scales", self.scales, Use::write);
     visit("residual", self.residual, Use::change);
   }
   [[nodiscard]] bool check() const;

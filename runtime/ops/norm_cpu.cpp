@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "runtime/cpu/floats.hpp"
+#include "runtime/cpu/rounding.hpp"
 #include "runtime/cpu/worker_pool.hpp"
 #include "runtime/ops/norm.hpp"
 
@@ -40,6 +41,17 @@ const float* summed_row(const TensorView& x, const TensorView& residual, std::in
   return room;
 }
 
+// Stores a row of results, rounded to int8 where that is y's type.
+template <typename Norm>
+void store_row(const Norm& of, std::int64_t row, const float* values) {
+  const std::int64_t width = of.y.shape[1];
+  if (of.y.type != ElementType::int8) {
+    cpu::store_floats(values, of.y, row * width, width);
+    return;
+  }
+  cpu::store_rounded(values, width, of.y, of.scales, row, of.by_row);
+}
+
 }  // namespace
 
 void Rmsnorm::compute() const {
@@ -53,7 +65,7 @@ void Rmsnorm::compute() const {
     for (std::int64_t i = 0; i < width; ++i) {
       out[i] = values[i] * factor * weights[i];
     }
-    cpu::store_floats(out, y, row * width, width);
+    store_row(*this, row, out);
   });
 }
 
@@ -70,7 +82,7 @@ void Layernorm::compute() const {
     for (std::int64_t i = 0; i < width; ++i) {
       out[i] = static_cast<float>((values[i] - mean) * factor) * weights[i] + biases[i];
     }
-    cpu::store_floats(out, y, row * width, width);
+    store_row(*this, row, out);
   });
 }
 

@@ -34,9 +34,23 @@ void norm_and_rotate(const double* in, double* out, const double* weight, const 
   }
 }
 
+// Of a cache in int8: divides a head by its scale, which it returns. Nothing is rounded; see docs/search_spaces.md.
+double scale_head(double* head, std::size_t head_dim) {
+  double largest = 0;
+  for (std::size_t i = 0; i < head_dim; ++i) {
+    largest = std::max(largest, std::abs(head[i]));
+  }
+  const double scale = largest / 127;
+  for (std::size_t i = 0; i < head_dim; ++i) {
+    head[i] = largest > 0 ? head[i] / scale : 0;
+  }
+  return scale;
+}
+
 }  // namespace
 
-// RMSNorm and interleaved rotary embedding of query and key heads, keys and values into their cache; dimensions
+// RMSNorm and interleaved rotary embedding of query and key heads, keys and values into their cache, in int8 with their
+// scales; inputs qkv, q_weight, k_weight, cosine, sine, positions, slots, the caches and their scales; dimensions
 // TOKENS, HEADS, KV_HEADS, HEAD_DIM, POSITIONS, CACHE_ROWS, SECTION_H, SECTION_W, QKV_STRIDE.
 void reference_qk_norm_rope(const Problem& problem, std::span<const std::vector<double>> inputs,
                             std::span<std::vector<double>> outputs) {
@@ -46,9 +60,12 @@ void reference_qk_norm_rope(const Problem& problem, std::span<const std::vector<
   const std::size_t kv_heads = dimension("KV_HEADS");
   const std::size_t head_dim = dimension("HEAD_DIM");
   const std::size_t stride = dimension("QKV_STRIDE");
+  const bool scaled = !inputs[9].empty();
   const std::size_t last_position = dimension("POSITIONS") - 1;
   std::copy(inputs[7].begin(), inputs[7].end(), outputs[0].begin());
   std::copy(inputs[8].begin(), inputs[8].end(), outputs[1].begin());
+  std::copy(inputs[9].begin(), inputs[9].end(), outputs[2].begin());
+  std::copy(inputs[10].begin(), inputs[10].end(), outputs[3].begin());
   parallel_for(tokens, 4, [&](std::size_t begin, std::size_t end) {
     for (std::size_t token = begin; token < end; ++token) {
       Rotation rotation{
@@ -59,7 +76,7 @@ void reference_qk_norm_rope(const Problem& problem, std::span<const std::vector<
       }
       const double* in = inputs[0].data() + token * stride;
       for (std::size_t head = 0; head < heads; ++head) {
-        norm_and_rotate(in + head * head_dim, outputs[2].data() + (token * heads + head) * head_dim, inputs[1].data(),
+        norm_and_rotate(in + head * head_dim, outputs[4].data() + (token * heads + head) * head_dim, inputs[1].data(),
                         rotation);
       }
       const double slot = inputs[6][token];
@@ -73,6 +90,11 @@ void reference_qk_norm_rope(const Problem& problem, std::span<const std::vector<
       }
       const double* values = in + (heads + kv_heads) * head_dim;
       std::copy(values, values + kv_heads * head_dim, outputs[1].begin() + static_cast<std::ptrdiff_t>(row));
+      for (std::size_t head = 0; scaled && head < kv_heads; ++head) {
+        const std::size_t index = row / head_dim + head;
+        outputs[2][index] = scale_head(outputs[0].data() + index * head_dim, head_dim);
+        outputs[3][index] = scale_head(outputs[1].data() + index * head_dim, head_dim);
+      }
     }
   });
 }

@@ -28,8 +28,11 @@ void check_shapes(const Checks& check, const QkNormRope& given, const Sizes& of)
   const auto real = {ElementType::float32, ElementType::float16};
   const Extent half{"HEAD_DIM/2", of.head_dim.value / 2};
   check.dense({"q", &given.q}, {given.qkv.type}, {of.tokens, of.heads, of.head_dim});
-  check.dense({"k_cache", &given.k_cache}, real, {of.cache_rows, of.kv_heads, of.head_dim});
+  check.dense({"k_cache", &given.k_cache}, {ElementType::float32, ElementType::float16, ElementType::int8},
+              {of.cache_rows, of.kv_heads, of.head_dim});
   check.dense({"v_cache", &given.v_cache}, {given.k_cache.type}, {of.cache_rows, of.kv_heads, of.head_dim});
+  check_scales(check, {"k_scales", &given.k_scales}, given.k_cache, of.cache_rows, of.kv_heads);
+  check_scales(check, {"v_scales", &given.v_scales}, given.k_cache, of.cache_rows, of.kv_heads);
   check.strided({"qkv", &given.qkv}, real,
                 {of.tokens, {"HEADS+2*KV_HEADS", of.heads.value + 2 * of.kv_heads.value}, of.head_dim});
   check.dense({"q_weight", &given.q_weight}, {ElementType::float32}, {of.head_dim});

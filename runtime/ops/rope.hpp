@@ -9,8 +9,9 @@ namespace pascaline::ops {
 /// From the projection of queries, keys and values to attention over a cache: RMSNorm (eps 1e-6) of query and key
 /// heads, interleaved M-RoPE of both, keys and values into their cache. Slot j of a head is the pair of elements j and
 /// j + HEAD_DIM / 2; it turns by position H if j mod 3 = 1 and j < 3 · section_h, by W if j mod 3 = 2 and j < 3 ·
-/// section_w, else by T. HEAD_DIM is even. All dense but qkv; float32 and float16 tensors aligned to 16 bytes. Without
-/// tokens there is nothing to do; without heads, positions or cache rows nothing is defined, which is an error.
+/// section_w, else by T. HEAD_DIM is even. A cache in int8 gets integers and scales (docs/formats.md). All dense but
+/// qkv; tensors of float32, float16 and int8 aligned to 16 bytes. Without tokens there is nothing to do; without heads,
+/// positions or cache rows nothing is defined, which is an error.
 struct QkNormRope {
   static constexpr const char* kName = "qk_norm_rope";
 
@@ -23,11 +24,13 @@ struct QkNormRope {
   TensorView positions;
   /// [TOKENS], int32: each token's row of the caches. Not checked: one that is no row is skipped, none may stand twice.
   TensorView slots;
-  TensorView k_cache;  ///< [CACHE_ROWS, KV_HEADS, HEAD_DIM], float32 or float16; overlaps nothing
+  TensorView k_cache;  ///< [CACHE_ROWS, KV_HEADS, HEAD_DIM], float32, float16 or int8; overlaps nothing
   TensorView v_cache;  ///< as k_cache
   TensorView q;        ///< [TOKENS, HEADS, HEAD_DIM] of qkv's type; overlaps nothing
   std::int64_t section_h = 20;
   std::int64_t section_w = 20;
+  TensorView k_scales = {};  ///< [CACHE_ROWS, KV_HEADS], float32, with int8 only; overlaps nothing
+  TensorView v_scales = {};  ///< as k_scales
 
   template <typename Self, typename Visit>
   static void operands(Self& self, Visit&& visit) {
@@ -40,6 +43,8 @@ struct QkNormRope {
     visit("slots", self.slots, Use::read);
     visit("k_cache", self.k_cache, Use::change);
     visit("v_cache", self.v_cache, Use::change);
+    visit("k_scales", self.k_scales, Use::change);
+    visit("v_scales", self.v_scales, Use::change);
     visit("q", self.q, Use::write);
   }
   [[nodiscard]] bool check() const;

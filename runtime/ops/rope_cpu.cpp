@@ -3,6 +3,7 @@
 
 #include "runtime/cpu/floats.hpp"
 #include "runtime/cpu/worker_pool.hpp"
+#include "runtime/formats/int8_heads.hpp"
 #include "runtime/ops/rope.hpp"
 
 namespace pascaline::ops {
@@ -55,9 +56,26 @@ Turn turn_of_token(const QkNormRope& given, std::int64_t token) {
   return turn;
 }
 
-// Normalises and turns `heads` heads of the token, from element `from` of qkv to element `to` of a tensor.
+// Where a head goes: a tensor, and its scales if that is int8.
+struct HeadTensor {
+  const TensorView& values;
+  const TensorView& scales;
+};
+
+// Writes head number `index` of a tensor of heads; changes it.
+void store_head(float* head, const HeadTensor& to, std::int64_t index, std::int64_t head_dim) {
+  if (is_given(to.scales)) {
+    const std::span<float> values(head, static_cast<std::size_t>(head_dim));
+    const float scale = int8_head_scale(values);
+    static_cast<float*>(to.scales.data)[index] = scale;
+    divide_by_scale(values, scale);
+  }
+  cpu::store_floats(head, to.values, index * head_dim, head_dim);
+}
+
+// Normalises and turns `heads` heads of the token, from element `from` of qkv on, to the heads from number `first` on.
 void norm_and_rotate(const QkNormRope& given, const Turn& turn, const TensorView& weight, std::int64_t heads,
-                     std::int64_t from, const TensorView& out, std::int64_t to) {
+                     std::int64_t from, const HeadTensor& to, std::int64_t first) {
   const std::int64_t head_dim = 2 * turn.half;
   const auto* weights = static_cast<const float*>(weight.data);
   float* normed = cpu::scratch(cpu::Scratch::second, head_dim);
@@ -71,7 +89,7 @@ void norm_and_rotate(const QkNormRope& given, const Turn& turn, const TensorView
       normed[i] = in[i] * factor * weights[i];
     }
     rotate(normed, turned, turn);
-    cpu::store_floats(turned, out, to + head * head_dim, head_dim);
+    store_head(turned, to, first + head, head_dim);
   }
 }
 
@@ -81,16 +99,19 @@ void place_token(const QkNormRope& given, std::int64_t token) {
   const std::int64_t head_dim = given.qkv.shape[2];
   const std::int64_t from = token * row_stride(given.qkv);
   const Turn turn = turn_of_token(given, token);
-  norm_and_rotate(given, turn, given.q_weight, heads, from, given.q, token * heads * head_dim);
+  norm_and_rotate(given, turn, given.q_weight, heads, from, {given.q, kNoTensor}, token * heads);
   const std::int64_t slot = static_cast<const std::int32_t*>(given.slots.data)[token];
   if (slot < 0 || slot >= given.k_cache.shape[0]) {
     return;
   }
   const std::int64_t row = kv_heads * head_dim;
-  norm_and_rotate(given, turn, given.k_weight, kv_heads, from + heads * head_dim, given.k_cache, slot * row);
-  const float* values =
-      cpu::floats_at(given.qkv, from + heads * head_dim + row, row, cpu::scratch(cpu::Scratch::fourth, row));
-  cpu::store_floats(values, given.v_cache, slot * row, row);
+  norm_and_rotate(given, turn, given.k_weight, kv_heads, from + heads * head_dim, {given.k_cache, given.k_scales},
+                  slot * kv_heads);
+  float* values = cpu::scratch(cpu::Scratch::fourth, row);
+  cpu::widen_to(given.qkv, from + heads * head_dim + row, row, values);
+  for (std::int64_t head = 0; head < kv_heads; ++head) {
+    store_head(values + head * head_dim, {given.v_cache, given.v_scales}, slot * kv_heads + head, head_dim);
+  }
 }
 
 // Slots of the first quarter turn by the row, the others by the column.

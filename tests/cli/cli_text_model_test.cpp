@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "core/util/paths.hpp"
@@ -49,6 +50,45 @@ TEST_F(CliTextModelTest, EveryCommandTakesIt) {
   const ProgramResult workload = run("workload", words);
   ASSERT_EQ(workload.exit_code, 0) << workload.error;
   EXPECT_FALSE(Workload::load(folder_ / "mine.json").entries.empty());
+}
+
+TEST_F(CliTextModelTest, AnInt8CacheServesEveryCommand) {
+  const std::vector<std::string> in_int8{"--kv-cache", "int8"};
+  const auto with = [&](std::vector<std::string> words) {
+    words.insert(words.end(), in_int8.begin(), in_int8.end());
+    return words;
+  };
+  const ProgramResult answer = on_cpu("generate", with({"--prompt", "hello", "--greedy", "-n", "4", "--json"}));
+  ASSERT_EQ(answer.exit_code, 0) << answer.error;
+  const ProgramResult talk = on_cpu("chat", with({"--greedy", "-n", "3"}), "hello\nand?\n/clear\nhello\n");
+  EXPECT_EQ(talk.exit_code, 0) << talk.error;
+  const ProgramResult times = on_cpu("bench-model", with({"--repeats", "1", "--prompt-tokens", "8", "--json"}));
+  EXPECT_EQ(times.exit_code, 0) << times.error;
+
+  const std::vector<std::string> on_emulator =
+      with({"--device", "emulator", "--weights", "float32", "--prompt", "hello", "--greedy", "-n", "4", "--json"});
+  const ProgramResult emulated = run("generate", on_emulator);
+  ASSERT_EQ(emulated.exit_code, 0) << emulated.error;
+  EXPECT_EQ(json_of(emulated)["tokens"], json_of(answer)["tokens"]);
+
+  const std::string file = (folder_ / "int8.json").string();
+  const ProgramResult workload =
+      run("workload", with({"--device", "emulator", "--weights", "float32", "--prompt-tokens", "8", "--output", file}));
+  ASSERT_EQ(workload.exit_code, 0) << workload.error;
+  for (const char* kernel : {"qk_norm_rope", "attention_prefill", "attention_decode"}) {
+    const Space space = Space::load(data_folder("search_spaces") / (std::string(kernel) + ".json"));
+    const std::vector<WorkloadProblem> problems = expand(Workload::load(file), space);
+    EXPECT_FALSE(problems.empty()) << kernel;
+    for (const WorkloadProblem& problem : problems) {
+      EXPECT_EQ(problem.problem.type("CACHE"), ElementType::int8) << problem.problem.text();
+    }
+  }
+}
+
+TEST_F(CliTextModelTest, UnknownTypesOfACacheAreAFault) {
+  const ProgramResult wrong = on_cpu("generate", {"--prompt", "x", "--kv-cache", "int4"});
+  expect_fault(wrong, 2, {"--kv-cache", "int4"});
+  EXPECT_EQ(std::count(wrong.error.begin(), wrong.error.end(), '\n'), 1) << wrong.error;
 }
 
 TEST_F(CliTextModelTest, ASweepTunesPromptsAndTokensOnly) {

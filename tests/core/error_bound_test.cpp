@@ -141,6 +141,20 @@ TEST_F(ErrorBoundTest, ResultsOfANarrowTypeMayBeRoundedOnceAndNoMore) {
   EXPECT_FALSE(within(65504, 1e5));
 }
 
+TEST_F(ErrorBoundTest, IntegersMayBeEitherNeighbourOfATieAndNoOthers) {
+  json_["types"][0]["values"] = {"float32", "int8"};
+  json_["tolerance"]["int8"] = 1e-5;
+  use({{"terms", "N"}}, "int8");
+  const std::vector<double> expected{126.5, -3.49, 0, 127};
+  const ErrorBound errors = bound(expected);
+  EXPECT_TRUE(errors.compare(std::vector<double>{126, -3, 0, 127}, expected).within);
+  EXPECT_TRUE(errors.compare(std::vector<double>{127, -3, 0, 127}, expected).within);
+  EXPECT_FALSE(errors.compare(std::vector<double>{126, -4, 0, 127}, expected).within);
+  EXPECT_FALSE(errors.compare(std::vector<double>{126, -3, 1, 127}, expected).within);
+  EXPECT_FALSE(errors.compare(std::vector<double>{126, -3, 0, 126}, expected).within);
+  EXPECT_FALSE(errors.compare(std::vector<double>{125, -3, 0, 127}, expected).within);
+}
+
 TEST_F(ErrorBoundTest, WhatIsComparedWithTheDefaultIsRoundedTwice) {
   json_["reference"] = {{"default", true}};
   use({{"terms", "N"}});

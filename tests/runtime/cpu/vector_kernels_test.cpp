@@ -38,6 +38,7 @@ class VectorKernelsTest : public ::testing::TestWithParam<bool> {
 
 float widened(float value) { return value; }
 float widened(Half value) { return float_from_half(static_cast<std::uint16_t>(value)); }
+float widened(std::int8_t value) { return value; }
 float widened(Bfloat value) { return float_from_bfloat(static_cast<std::uint16_t>(value)); }
 
 bool same(float a, float b) {
@@ -71,6 +72,27 @@ void expect_narrows(const ElementKernels<Element>& kernels, const std::vector<fl
   for (std::size_t i = 0; i < values.size(); ++i) {
     ASSERT_TRUE(same(widened(narrow[i]), widened(Element{expected(values[i])})))
         << std::hexfloat << values[i] << " became " << widened(narrow[i]);
+  }
+}
+
+TEST_P(VectorKernelsTest, Int8IsWidenedExactlyAndNarrowedToTheNearest) {
+  std::vector<std::int8_t> all(256 - 3);  // a tail
+  std::vector<float> values;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    all[i] = static_cast<std::int8_t>(static_cast<int>(i) - 128);
+  }
+  std::vector<float> wide(all.size());
+  kernels_->int8.widen(all.data(), wide.data(), static_cast<std::int64_t>(all.size()));
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    ASSERT_EQ(wide[i], static_cast<float>(all[i]));
+  }
+  for (int i = -127 * 8; i <= 127 * 8; ++i) {
+    values.push_back(static_cast<float>(i) / 8);
+  }
+  std::vector<std::int8_t> narrow(values.size());
+  kernels_->int8.narrow(values.data(), narrow.data(), static_cast<std::int64_t>(values.size()));
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    ASSERT_EQ(static_cast<float>(narrow[i]), std::nearbyint(values[i])) << values[i];
   }
 }
 
@@ -121,6 +143,7 @@ TEST_P(VectorKernelsTest, ProductsOfRowsAndVectors) {
   expect_products(kernels_->float32, numbers);
   expect_products(kernels_->float16, numbers);
   expect_products(kernels_->bfloat16, numbers);
+  expect_products(kernels_->int8, numbers);
 }
 
 template <typename Element>
@@ -150,6 +173,7 @@ TEST_P(VectorKernelsTest, WeightedSumsOfRows) {
   expect_weighted(kernels_->float32, numbers);
   expect_weighted(kernels_->float16, numbers);
   expect_weighted(kernels_->bfloat16, numbers);
+  expect_weighted(kernels_->int8, numbers);
 }
 
 TEST_P(VectorKernelsTest, ExponentialsOfTheWholeRange) {

@@ -51,10 +51,13 @@ Problem decode_problem(std::int64_t keys) {
           {{"STORAGE", kFloat}, {"CACHE", kFloat}}};
 }
 
-/// q, k, v of a problem, and `last`: what its integer buffer holds.
+/// q, k, v of a problem, no scales, and `last`: what its integer buffer holds.
 std::vector<std::vector<double>> inputs_of(std::int64_t queries, std::int64_t keys, std::vector<double> last) {
   return {random_values(static_cast<std::size_t>(queries * 32), 1),
-          random_values(static_cast<std::size_t>(keys * 17), 2), random_values(static_cast<std::size_t>(keys * 17), 3),
+          random_values(static_cast<std::size_t>(keys * 17), 2),
+          random_values(static_cast<std::size_t>(keys * 17), 3),
+          {},
+          {},
           std::move(last)};
 }
 
@@ -71,10 +74,10 @@ void check(Dispatcher& dispatcher, const Problem& problem, const std::vector<std
   const Buffer q = upload<float>(device, inputs[0]);
   const Buffer k = upload<float>(device, inputs[1]);
   const Buffer v = upload<float>(device, inputs[2]);
-  const Buffer integers = upload<int>(device, inputs[3]);
+  const Buffer integers = upload<int>(device, inputs[5]);
   const Buffer out = device.allocate(inputs[0].size() * sizeof(float));
   device.fill(out, 0xFF);
-  void* const buffers[] = {q.data(), k.data(), v.data(), integers.data(), out.data()};
+  void* const buffers[] = {q.data(), k.data(), v.data(), nullptr, nullptr, integers.data(), out.data()};
   dispatcher.launch(dispatcher.prepare(problem), buffers);
   device.synchronize();
   std::vector<float> result(inputs[0].size());
@@ -94,7 +97,7 @@ TEST(AttentionReferenceTest, OneKeyGivesItsValueAndEqualKeysTheirMean) {
   inputs[1].assign(inputs[1].size(), 0.25);
   out = expected("attention_prefill", prefill_problem(3, 3, true, 1), inputs);
   EXPECT_NEAR(out[2 * 32 + 5], (v[5] + v[17 + 5] + v[34 + 5]) / 3, 1e-12);
-  out = expected("attention_decode", decode_problem(3), {inputs[0], inputs[1], inputs[2], {2}});
+  out = expected("attention_decode", decode_problem(3), {inputs[0], inputs[1], inputs[2], {}, {}, {2}});
   EXPECT_NEAR(out[5], (v[5] + v[17 + 5]) / 2, 1e-12);
 }
 

@@ -9,6 +9,7 @@
 #include "runtime/device/device.hpp"
 #include "runtime/device/emulator/emulated_memory.hpp"
 #include "runtime/model/tensor_memory.hpp"
+#include "runtime/ops/operands.hpp"
 
 namespace pascaline {
 namespace {
@@ -44,6 +45,57 @@ TEST_F(KvCacheTest, GrowsInPlaceAndKeepsWhatItHolds) {
   cache.reserve(1000);
   EXPECT_EQ(cache.capacity(), 1000) << "no more than the context";
   EXPECT_GE(cache.bytes(), 1000 * cache.token_bytes());
+}
+
+TEST_F(KvCacheTest, ScalesOfInt8GrowAndKeepWhatTheyHold) {
+  KvCache cache(host_->memory(), config_, ElementType::int8, 1000);
+  EXPECT_EQ(cache.token_bytes(), 2 * 2 * (2 * 16 + 2 * 4)) << "an integer for each value, a scale for each head";
+  cache.reserve(1);
+  EXPECT_EQ(cache.keys(0).type, ElementType::int8);
+  for (const std::int64_t layer : {0, 1}) {
+    host_->memory().fill({}, span_of(cache.key_scales(layer)), static_cast<std::uint8_t>(10 + layer));
+    host_->memory().fill({}, span_of(cache.value_scales(layer)), static_cast<std::uint8_t>(20 + layer));
+    host_->memory().fill({}, span_of(cache.values(layer)), static_cast<std::uint8_t>(30 + layer));
+  }
+  cache.reserve(1000);
+  ASSERT_EQ(cache.capacity(), 1000);
+  EXPECT_EQ(cache.bytes(), KvCache::bytes_for(host_->memory(), config_, ElementType::int8, 1000, 1000));
+  EXPECT_GE(cache.bytes(), 1000 * cache.token_bytes());
+  const auto expect_held = [&](const TensorView& tensor, std::uint8_t byte) {
+    EXPECT_EQ(tensor.shape[0], 1000);
+    std::vector<std::byte> held(bytes_of(tensor) / 1000 * KvCache::kStep);
+    host_->memory().download({}, held, {tensor.data, held.size()});
+    EXPECT_EQ(held, std::vector<std::byte>(held.size(), std::byte{byte}));
+  };
+  for (const std::int64_t layer : {0, 1}) {
+    expect_held(cache.key_scales(layer), static_cast<std::uint8_t>(10 + layer));
+    expect_held(cache.value_scales(layer), static_cast<std::uint8_t>(20 + layer));
+    expect_held(cache.values(layer), static_cast<std::uint8_t>(30 + layer));
+    EXPECT_EQ(cache.key_scales(layer).shape[1], 2);
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(cache.value_scales(layer).data) % 16, 0U);
+  }
+}
+
+TEST_F(KvCacheTest, OnlyInt8HasScales) {
+  KvCache cache(host_->memory(), config_, ElementType::float16, 64);
+  cache.reserve(64);
+  EXPECT_FALSE(ops::is_given(cache.key_scales(0)));
+  EXPECT_FALSE(ops::is_given(cache.value_scales(1)));
+}
+
+TEST_F(KvCacheTest, ShortMemoryHasRoomForTheScalesToo) {
+  const EmulatedState state;
+  EmulatedMemory memory(state, 1000 << 10);
+  KvCache cache(memory, config_, ElementType::int8, 8192);
+  cache.reserve(2048);
+  EXPECT_EQ(cache.capacity(), 2048);
+  cache.reserve(4097);
+  EXPECT_GE(cache.capacity(), 4097);
+  EXPECT_LT(cache.capacity(), 8192);
+  EXPECT_EQ(cache.key_scales(0).shape[0], cache.capacity());
+  EXPECT_LE(cache.bytes(), 1000 << 10);
+  EXPECT_THROW(cache.reserve(8192), OutOfMemoryError);
+  EXPECT_EQ(cache.key_scales(0).shape[0], cache.capacity());
 }
 
 TEST_F(KvCacheTest, LayersAreApart) {
@@ -88,7 +140,8 @@ TEST_F(KvCacheTest, ShortMemoryGivesWhatJustHoldsTheTokens) {
     ADD_FAILURE() << "reserved";
   } catch (const OutOfMemoryError& error) {
     EXPECT_NE(std::string(error.what()).find("8192 tokens"), std::string::npos) << error.what();
-    EXPECT_EQ(std::string(error.what()).find("--kv-cache"), std::string::npos) << "it is float16 already";
+    EXPECT_EQ(std::string(error.what()).find("--kv-cache float16"), std::string::npos) << "it is float16 already";
+    EXPECT_NE(std::string(error.what()).find("--kv-cache int8"), std::string::npos) << error.what();
     EXPECT_GT(error.needed_bytes(), error.free_bytes());
   }
   EXPECT_EQ(cache.capacity(), before);

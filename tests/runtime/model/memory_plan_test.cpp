@@ -99,7 +99,8 @@ TEST_F(MemoryPlanTest, RefusalNamesThePartsAndWhatHelps) {
 }
 
 TEST_F(MemoryPlanTest, OptionsThatDoNotHelpAreNotNamed) {
-  options_.weights = options_.cache = ElementType::float16;
+  options_.weights = ElementType::float16;
+  options_.cache = ElementType::int8;
   options_.context = 256;
   options_.chunk = 64;
   const std::string text = refusal(10000);
@@ -196,7 +197,8 @@ TEST_F(MemoryPlanTest, ATooSmallLimitSaysWhatWouldFitAndThatFits) {
   const auto advises = [&](const char* option) { return advice.find(option) != std::string::npos; };
   EXPECT_TRUE(advises("--weights float16") && advises("--chunk 64")) << text;
   options_.weights = advises("--weights float16") ? ElementType::float16 : options_.weights;
-  options_.cache = advises("--kv-cache float16") ? ElementType::float16 : options_.cache;
+  options_.cache = advises("--kv-cache int8") ? ElementType::int8 : options_.cache;
+  EXPECT_FALSE(advises("--kv-cache float16") && advises("--kv-cache int8")) << text;
   options_.chunk = 64;
   options_.context = options_.request.tokens = last_value(advice, "--context");
   ASSERT_GE(options_.context, 200);

@@ -43,8 +43,12 @@ TEST_P(PrefillOpsTest, AgreesWithTheReference) {
                                             {"SEGMENTS", segments},
                                             {"Q_STRIDE", of.row_stride != 0 ? of.row_stride : 32},
                                             {"KV_STRIDE", of.row_stride != 0 ? of.row_stride : 16}},
-                                           {bench.initial(arguments.q), bench.initial(arguments.k),
-                                            bench.initial(arguments.v), bench.initial(arguments.segment_starts)},
+                                           {bench.initial(arguments.q),
+                                            bench.initial(arguments.k),
+                                            bench.initial(arguments.v),
+                                            {},
+                                            {},
+                                            bench.initial(arguments.segment_starts)},
                                            {static_cast<std::size_t>(of.queries * 32)});
   bench.expect(arguments.out, expected[0], "out");
 }
@@ -65,7 +69,7 @@ TEST(AttentionOpsHostTest, PartsOfAProjectionNeedNoCopy) {
   ops::run(
       bench.dispatcher(),
       ops::AttentionPrefill{.q = part(2, 0), .k = part(1, 32), .v = part(1, 48), .out = out, .segment_starts = {}});
-  std::vector<std::vector<double>> inputs{{}, {}, {}, {}};
+  std::vector<std::vector<double>> inputs(6);
   const std::size_t columns[] = {0, 32, 48};
   for (std::size_t i = 0; i < 3; ++i) {
     inputs[i].assign(bench.initial(qkv).begin() + static_cast<std::ptrdiff_t>(columns[i]), bench.initial(qkv).end());
@@ -97,7 +101,7 @@ TEST(AttentionOpsHostTest, DecodeReadsTheLengthFromTheDevice) {
       ops::run(bench.dispatcher(), arguments);
       const auto expected = OpBench::reference(
           "attention_decode", {{"HEADS", 4}, {"KV_HEADS", 2}, {"HEAD_DIM", 16}, {"KEYS", 201}, {"KV_STRIDE", 40}},
-          {bench.initial(arguments.q), bench.initial(arguments.k), bench.initial(arguments.v), {length}}, {64});
+          {bench.initial(arguments.q), bench.initial(arguments.k), bench.initial(arguments.v), {}, {}, {length}}, {64});
       bench.expect(arguments.out, expected[0], "out");
     }
   }

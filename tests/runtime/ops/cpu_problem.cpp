@@ -41,21 +41,24 @@ void run_attention_prefill(const CpuProblem& of) {
   const std::int64_t segments = of.dimension("SEGMENTS");
   const std::initializer_list<std::int64_t> cache{of.dimension("KEYS"), of.dimension("KV_HEADS"), head_dim};
   const std::initializer_list<std::int64_t> out{queries, of.dimension("HEADS"), head_dim};
+  const std::initializer_list<std::int64_t> scales{of.dimension("KEYS"), of.dimension("KV_HEADS")};
   const std::int64_t kv_stride = of.dimension("KV_STRIDE");
   ops::compute(ops::AttentionPrefill{
       of.view("q", out).with_row_stride(of.dimension("Q_STRIDE")), of.view("k", cache).with_row_stride(kv_stride),
       of.view("v", cache).with_row_stride(kv_stride), of.view("out", out),
-      segments > 1 ? of.view("segment_starts", {segments + 1}) : TensorView(), of.dimension("CAUSAL") != 0});
+      segments > 1 ? of.view("segment_starts", {segments + 1}) : TensorView(), of.dimension("CAUSAL") != 0,
+      of.view("k_scales", scales), of.view("v_scales", scales)});
 }
 
 void run_attention_decode(const CpuProblem& of) {
   const std::int64_t head_dim = of.dimension("HEAD_DIM");
   const std::initializer_list<std::int64_t> cache{of.dimension("KEYS"), of.dimension("KV_HEADS"), head_dim};
   const std::initializer_list<std::int64_t> query{of.dimension("HEADS"), head_dim};
+  const std::initializer_list<std::int64_t> scales{of.dimension("KEYS"), of.dimension("KV_HEADS")};
   const std::int64_t stride = of.dimension("KV_STRIDE");
   ops::compute(ops::AttentionDecode{of.view("q", query), of.view("k", cache).with_row_stride(stride),
                                     of.view("v", cache).with_row_stride(stride), of.view("length", {1}),
-                                    of.view("out", query)});
+                                    of.view("out", query), of.view("k_scales", scales), of.view("v_scales", scales)});
 }
 
 void run_rmsnorm(const CpuProblem& of) {
@@ -83,12 +86,13 @@ void run_qk_norm_rope(const CpuProblem& of) {
   const std::int64_t head_dim = of.dimension("HEAD_DIM");
   const std::initializer_list<std::int64_t> table{of.dimension("POSITIONS"), head_dim / 2};
   const std::initializer_list<std::int64_t> cache{of.dimension("CACHE_ROWS"), kv_heads, head_dim};
+  const std::initializer_list<std::int64_t> scales{of.dimension("CACHE_ROWS"), kv_heads};
   ops::compute(ops::QkNormRope{
       of.view("qkv", {tokens, heads + 2 * kv_heads, head_dim}).with_row_stride(of.dimension("QKV_STRIDE")),
       of.view("q_weight", {head_dim}), of.view("k_weight", {head_dim}), of.view("cosine", table),
       of.view("sine", table), of.view("positions", {3, tokens}), of.view("slots", {tokens}), of.view("k_cache", cache),
       of.view("v_cache", cache), of.view("q", {tokens, heads, head_dim}), of.dimension("SECTION_H"),
-      of.dimension("SECTION_W")});
+      of.dimension("SECTION_W"), of.view("k_scales", scales), of.view("v_scales", scales)});
 }
 
 void run_rope_vision(const CpuProblem& of) {

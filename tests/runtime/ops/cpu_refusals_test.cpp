@@ -126,6 +126,12 @@ std::vector<Refused> refused() {
       {rope([](auto& of) { of.qkv.shape[1] = 5; }), "qk_norm_rope: qkv is [5,5,16]"},
       {rope([](auto& of) { of.section_h = 9; }), "section_h"},
       {rope([](auto& of) { of.v_cache.data = of.k_cache.data; }), "k_cache overlaps v_cache"},
+      {rope([](auto& of) { of.k_cache.type = of.v_cache.type = ElementType::int8; }), "k_scales has 0 dimensions"},
+      {prefill([](auto& of) { of.k.type = of.v.type = ElementType::int8; }), "k_scales has 0 dimensions"},
+      {decode([](auto& of) {
+         of.v_scales = at_place(5, {5, 2});
+       }),
+       "v_scales is given, but only int8 has scales"},
       {spoiled_call<ops::RopeVision>(good_vision, [](auto& of) { of.qkv.shape[3] = 18; }),
        "HEAD_DIM is not a multiple of 4"},
       {spoiled_call<ops::PositionEmbedding>(good_embedding, [](auto& of) { of.merge = 0; }), "merge is 0"},

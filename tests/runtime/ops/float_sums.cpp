@@ -184,7 +184,7 @@ void qk_norm_rope(const Operands& of) {
   for (std::size_t head = 0; head <= heads; ++head) {
     std::vector<float> x = row_of(of.inputs[0], head, head_dim);
     const float factor = inverse_root(of.adder, x);
-    double* out = head < heads ? of.outputs[2].data() + head * head_dim : of.outputs[0].data();
+    double* out = head < heads ? of.outputs[4].data() + head * head_dim : of.outputs[0].data();
     for (std::size_t i = 0; i < head_dim; ++i) {
       x[i] *= factor * of.in(head < heads ? 1 : 2, i);
     }

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 namespace pascaline {
@@ -123,7 +124,7 @@ TEST(ReferenceTest, OneRowOfPatchesLiesAtTheTop) {
 class QkNormRopeTest : public ::testing::Test {
  protected:
   std::vector<Values> inputs_{Values(384), Values(128, 1.0), Values(128, 2.0), Values(192), Values(192), {0, 1, 2},
-                              {1},         Values(256, 7.0), Values(256, 8.0)};
+                              {1},         Values(256, 7.0), Values(256, 8.0), {},          {}};
   double norm_ = 0;
 
   void SetUp() override {
@@ -136,6 +137,7 @@ class QkNormRopeTest : public ::testing::Test {
     norm_ = 1.0 / std::sqrt(squares / 128 + 1e-6);
   }
   [[nodiscard]] std::vector<Values> run() const {
+    const std::size_t scales = inputs_[9].size();
     return results(problem("qk_norm_rope", {{"TOKENS", 1},
                                             {"HEADS", 1},
                                             {"KV_HEADS", 1},
@@ -145,7 +147,7 @@ class QkNormRopeTest : public ::testing::Test {
                                             {"SECTION_H", 20},
                                             {"SECTION_W", 20},
                                             {"QKV_STRIDE", 384}}),
-                   inputs_, {256, 256, 128});
+                   inputs_, {256, 256, scales, scales, 128});
   }
 };
 
@@ -154,7 +156,7 @@ TEST_F(QkNormRopeTest, SlotsInterleaveTheAxes) {
   for (std::size_t i = 0; i < 192; ++i) {
     inputs_[3][i] = 1.0 + static_cast<double>(i / 64);
   }
-  const Values q = run()[2];
+  const Values q = run()[4];
   for (std::size_t i = 0; i < 128; ++i) {
     const std::size_t slot = i % 64;
     const double axis = slot < 60 ? static_cast<double>(slot % 3) : 0;
@@ -166,9 +168,9 @@ TEST_F(QkNormRopeTest, HalvesOfAHeadArePairs) {
   inputs_[4].assign(192, 1.0);  // a quarter turn
   const auto outputs = run();
   for (std::size_t j = 0; j < 64; ++j) {
-    EXPECT_NEAR(outputs[2][j], -(static_cast<double>(j) + 4) * norm_, 1e-9);
-    EXPECT_NEAR(outputs[2][j + 64], (static_cast<double>(j) - 60) * norm_, 1e-9);
-    EXPECT_NEAR(outputs[0][128 + j], 2 * outputs[2][j], 1e-9) << "keys have a weight of their own";
+    EXPECT_NEAR(outputs[4][j], -(static_cast<double>(j) + 4) * norm_, 1e-9);
+    EXPECT_NEAR(outputs[4][j + 64], (static_cast<double>(j) - 60) * norm_, 1e-9);
+    EXPECT_NEAR(outputs[0][128 + j], 2 * outputs[4][j], 1e-9) << "keys have a weight of their own";
     EXPECT_EQ(outputs[1][128 + j], static_cast<double>(j) - 60) << "values are copied";
     EXPECT_EQ(outputs[0][j], 7.0) << "other rows of the cache stay";
     EXPECT_EQ(outputs[1][j], 8.0) << "other rows of the cache stay";
@@ -182,6 +184,18 @@ TEST_F(QkNormRopeTest, SlotsOutsideOfTheCacheAreSkipped) {
     EXPECT_EQ(outputs[0], Values(256, 7.0));
     EXPECT_EQ(outputs[1], Values(256, 8.0));
   }
+}
+
+TEST_F(QkNormRopeTest, HeadsOfAnInt8CacheAreDividedByTheirScales) {
+  inputs_[3].assign(192, 1.0);
+  inputs_[9] = inputs_[10] = {5, 6};
+  const auto outputs = run();
+  EXPECT_EQ(outputs[3], (Values{5, 67.0 / 127})) << "values go from -60 to 67";
+  EXPECT_EQ(outputs[2][0], 5) << "other rows of the cache stay";
+  const auto [least, largest] = std::minmax_element(outputs[0].begin() + 128, outputs[0].end());
+  EXPECT_DOUBLE_EQ(std::max(-*least, *largest), 127);
+  EXPECT_NEAR(outputs[1][128], -60 * 127.0 / 67, 1e-9) << "nothing is rounded";
+  EXPECT_EQ(outputs[1][0], 8.0);
 }
 
 // Heads of 8: slots 0 and 1 turn by the row, 2 and 3 by the column; values stay.

@@ -93,24 +93,31 @@ TEST_P(RowOpsTest, QkNormRope) {
   of.section_h = 3;
   of.section_w = 2;
   ops::run(bench_.dispatcher(), of);
-  const auto expected =
-      OpBench::reference("qk_norm_rope",
-                         {{"TOKENS", 5},
-                          {"HEADS", 2},
-                          {"KV_HEADS", 1},
-                          {"HEAD_DIM", 18},
-                          {"POSITIONS", 9},
-                          {"CACHE_ROWS", 4},
-                          {"SECTION_H", 3},
-                          {"SECTION_W", 2},
-                          {"QKV_STRIDE", 77}},
-                         {bench_.initial(of.qkv), bench_.initial(of.q_weight), bench_.initial(of.k_weight),
-                          bench_.initial(of.cosine), bench_.initial(of.sine), bench_.initial(of.positions),
-                          bench_.initial(of.slots), bench_.initial(of.k_cache), bench_.initial(of.v_cache)},
-                         {72, 72, 180});
+  const auto expected = OpBench::reference("qk_norm_rope",
+                                           {{"TOKENS", 5},
+                                            {"HEADS", 2},
+                                            {"KV_HEADS", 1},
+                                            {"HEAD_DIM", 18},
+                                            {"POSITIONS", 9},
+                                            {"CACHE_ROWS", 4},
+                                            {"SECTION_H", 3},
+                                            {"SECTION_W", 2},
+                                            {"QKV_STRIDE", 77}},
+                                           {bench_.initial(of.qkv),
+                                            bench_.initial(of.q_weight),
+                                            bench_.initial(of.k_weight),
+                                            bench_.initial(of.cosine),
+                                            bench_.initial(of.sine),
+                                            bench_.initial(of.positions),
+                                            bench_.initial(of.slots),
+                                            bench_.initial(of.k_cache),
+                                            bench_.initial(of.v_cache),
+                                            {},
+                                            {}},
+                                           {72, 72, 0, 0, 180});
   bench_.expect(of.k_cache, expected[0], "k_cache");
   bench_.expect(of.v_cache, expected[1], "v_cache");
-  bench_.expect(of.q, expected[2], "q");
+  bench_.expect(of.q, expected[4], "q");
 }
 
 INSTANTIATE_TEST_SUITE_P(Types, RowOpsTest,

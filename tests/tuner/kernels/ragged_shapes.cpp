@@ -22,7 +22,11 @@ Sizes matmul(RaggedShapes& draw) {
 
 // Whole blocks of every format half of the time; else whole blocks of some.
 Sizes matmul_q(RaggedShapes& draw) {
-  return {{"M", draw.size(150)}, {"N", draw.size(150)}, {"K", draw.pick({64, 192, 256, 256, 512, 768})}, {"EPILOGUE", draw.below(7)}};
+  const std::int64_t epilogue = draw.below(8);
+  return {{"M", draw.size(150)},
+          {"N", epilogue == 7 ? 64 * draw.size(4) : draw.size(150)},
+          {"K", draw.pick({64, 192, 256, 256, 512, 768})},
+          {"EPILOGUE", epilogue}};
 }
 
 Sizes matvec(RaggedShapes& draw) {
@@ -67,7 +71,9 @@ Sizes attention_decode(RaggedShapes& draw) {
 }
 
 Sizes norm(RaggedShapes& draw) {
-  return {{"ROWS", draw.size(40)}, {"WIDTH", draw.size(2100)}, {"RESIDUAL", draw.below(2)}};
+  // Half of the widths are whole blocks, as int8 outputs need them.
+  const std::int64_t width = draw.below(2) == 0 ? draw.size(2100) : 32 * draw.size(64);
+  return {{"ROWS", draw.size(40)}, {"WIDTH", width}, {"RESIDUAL", draw.below(2)}, {"BY_ROW", draw.below(2)}};
 }
 
 Sizes sample(RaggedShapes& draw) { return {{"VOCABULARY", draw.pick({1, 8}) * draw.size(5000)}}; }
