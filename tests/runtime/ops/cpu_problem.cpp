@@ -77,17 +77,23 @@ void run_attention_decode(const CpuProblem& of) {
                                     of.view("out", query), of.view("k_scales", scales), of.view("v_scales", scales)});
 }
 
+// Of a result in int8: float32 for each row, or for each 32 columns of one.
+TensorView scales_of(const CpuProblem& of) {
+  return of.view("scales", {of.dimension("BY_ROW") != 0 ? 1 : of.dimension("WIDTH") / 32, of.dimension("ROWS")});
+}
+
 void run_rmsnorm(const CpuProblem& of) {
   const std::initializer_list<std::int64_t> shape{of.dimension("ROWS"), of.dimension("WIDTH")};
   ops::compute(ops::Rmsnorm{of.view("x", shape), of.view("weight", {of.dimension("WIDTH")}), of.view("y", shape),
-                            of.view("residual", shape)});
+                            of.view("residual", shape), scales_of(of), of.dimension("BY_ROW") != 0});
 }
 
 void run_layernorm(const CpuProblem& of) {
   const std::int64_t width = of.dimension("WIDTH");
   const std::initializer_list<std::int64_t> shape{of.dimension("ROWS"), width};
   ops::compute(ops::Layernorm{of.view("x", shape), of.view("weight", {width}), of.view("bias", {width}),
-                              of.view("y", shape), of.view("residual", shape)});
+                              of.view("y", shape), of.view("residual", shape), scales_of(of),
+                              of.dimension("BY_ROW") != 0});
 }
 
 void run_softmax(const CpuProblem& of) {
