@@ -27,7 +27,7 @@
 #include "common/vector.cuh"
 
 #ifndef BLOCK_M
-#define BLOCK_M 64  // rows of C a block computes
+#define BLOCK_M 128  // rows of C a block computes
 #endif
 #ifndef BLOCK_N
 #define BLOCK_N 64  // columns of C a block computes
@@ -36,7 +36,7 @@
 #define BLOCK_K 64  // depth of a slice held in shared memory
 #endif
 #ifndef THREAD_M
-#define THREAD_M 4  // rows of C a thread computes
+#define THREAD_M 8  // rows of C a thread computes
 #endif
 #ifndef THREAD_N
 #define THREAD_N 8  // columns of C a thread computes
@@ -54,7 +54,7 @@
 #define UNPACK_LATE 0  // 1: values of four bits stay packed in shared memory; 0: they are unpacked on the way there
 #endif
 #ifndef UNROLL
-#define UNROLL 1  // blocks of a slice whose code follows one another
+#define UNROLL 2  // blocks of a slice whose code follows one another
 #endif
 #ifndef SPLIT_K
 #define SPLIT_K 0  // blocks that share the depth of one tile; 0: as many as are resident at once

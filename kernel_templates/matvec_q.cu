@@ -32,7 +32,7 @@
 #define BLOCKS 4  // blocks of 32 values of a row that a warp takes at a time
 #endif
 #ifndef PREFETCH
-#define PREFETCH 1  // 1: the next blocks are loaded before these are multiplied
+#define PREFETCH 0  // 1: the next blocks are loaded before these are multiplied
 #endif
 #ifndef DP4A
 #define DP4A 1  // 1: products of integers; 0: products of floats, into which both are converted

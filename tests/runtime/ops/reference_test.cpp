@@ -37,23 +37,29 @@ TEST(ReferenceTest, UnknownNamesHaveNone) { EXPECT_EQ(find_host_reference("no_su
 TEST(ReferenceTest, RmsnormScalesByTheRootMeanSquare) {
   const double rms = std::sqrt(12.5 + 1e-6);
   const auto plain =
-      results(problem("rmsnorm", {{"ROWS", 2}, {"WIDTH", 2}, {"RESIDUAL", 0}}), {{3, 4, 0, 0}, {1, 2}, {}}, {4, 0});
+      results(problem("rmsnorm", {{"ROWS", 2}, {"WIDTH", 2}, {"RESIDUAL", 0}, {"BY_ROW", 0}}),
+                             {{3, 4, 0, 0}, {1, 2}, {}}, {4, 0, 0});
   expect_near(plain[0], {3 / rms, 8 / rms, 0, 0});
   const auto summed =
-      results(problem("rmsnorm", {{"ROWS", 1}, {"WIDTH", 2}, {"RESIDUAL", 1}}), {{1, 5}, {1, 2}, {2, -1}}, {2, 2});
+      results(problem("rmsnorm", {{"ROWS", 1}, {"WIDTH", 2}, {"RESIDUAL", 1}, {"BY_ROW", 0}}),
+                              {{1, 5}, {1, 2}, {2, -1}}, {2, 0, 2});
   expect_near(summed[0], {3 / rms, 8 / rms});
-  expect_near(summed[1], {3, 4});
+  expect_near(summed[2], {3, 4});
+  const auto rounded = results(problem("rmsnorm", {{"ROWS", 1}, {"WIDTH", 2}, {"RESIDUAL", 0}, {"BY_ROW", 1}}),
+                               {{3, 4}, {1, 2}, {}}, {2, 1, 0});
+  expect_near(rounded[0], {127 * 3.0 / 8, 127});
+  expect_near(rounded[1], {8 / rms / 127});
 }
 
 TEST(ReferenceTest, LayernormUsesTheBiasedVariance) {
   const double deviation = std::sqrt(4 + 1e-6);
-  const auto plain = results(problem("layernorm", {{"ROWS", 1}, {"WIDTH", 2}, {"RESIDUAL", 0}}),
-                             {{1, 5}, {1, 3}, {10, 20}, {}}, {2, 0});
+  const auto plain = results(problem("layernorm", {{"ROWS", 1}, {"WIDTH", 2}, {"RESIDUAL", 0}, {"BY_ROW", 0}}),
+                             {{1, 5}, {1, 3}, {10, 20}, {}}, {2, 0, 0});
   expect_near(plain[0], {10 - 2 / deviation, 20 + 6 / deviation});
-  const auto summed = results(problem("layernorm", {{"ROWS", 1}, {"WIDTH", 2}, {"RESIDUAL", 1}}),
-                              {{0, 1}, {1, 3}, {10, 20}, {1, 4}}, {2, 2});
+  const auto summed = results(problem("layernorm", {{"ROWS", 1}, {"WIDTH", 2}, {"RESIDUAL", 1}, {"BY_ROW", 0}}),
+                              {{0, 1}, {1, 3}, {10, 20}, {1, 4}}, {2, 0, 2});
   expect_near(summed[0], plain[0]);
-  expect_near(summed[1], {1, 5});
+  expect_near(summed[2], {1, 5});
 }
 
 TEST(ReferenceTest, SoftmaxSumsToOne) {

@@ -184,6 +184,8 @@ std::int64_t RaggedShapes::size_of_dimension(const Space& space, std::size_t ind
     drawn = space.default_dimension(index, earlier) + pick({0, 0, 1, 8});
   } else if (dimension.fixed) {
     drawn = pick({1, 2, 12, 16, 32, 64});
+  } else if (below(4) == 0) {
+    drawn = dimension.example >> below(5);  // some kernels take whole blocks of what is usual only
   } else {
     drawn = size(max_free_size(space));
   }
@@ -232,14 +234,19 @@ std::int64_t RaggedShapes::size(std::int64_t most) {
   return std::clamp<std::int64_t>(size, 1, most);
 }
 
-Problem RaggedShapes::problem(const Space& space, ElementType storage, const DeviceLimits& limits) {
+Problem RaggedShapes::problem(const Space& space, const RaggedKernel& kernel, const DeviceLimits& limits) {
   const auto known = draws().find(space.kernel);
   for (int attempt = 0; attempt < 10'000; ++attempt) {
     Problem problem{space.kernel, known != draws().end() ? known->second(*this) : sizes_of(space), {}};
     for (const TypeVariable& variable : space.types) {
       const auto count = static_cast<std::int64_t>(variable.allowed.size());
-      problem.types.emplace_back(
-          variable.name, problem.types.empty() ? storage : variable.allowed[static_cast<std::size_t>(below(count))]);
+      ElementType type = variable.allowed[static_cast<std::size_t>(below(count))];
+      if (problem.types.empty()) {
+        type = kernel.storage;
+      } else if (kernel.other && std::ranges::count(variable.allowed, *kernel.other) > 0) {
+        type = *kernel.other;
+      }
+      problem.types.emplace_back(variable.name, type);
     }
     const BoundSpace bound(space, problem, limits);
     if (!bound.why_invalid(space.default_config()) && (known != draws().end() || is_small(bound))) {
@@ -275,6 +282,13 @@ std::vector<RaggedKernel> RaggedShapes::kernels(const std::filesystem::path& spa
       const bool taken = space.types.empty() || std::ranges::count(space.types.front().allowed, storage) > 0;
       if (taken) {
         kernels.push_back({space.kernel, storage});
+      }
+    }
+    for (std::size_t i = 1; i < space.types.size(); ++i) {
+      for (const ElementType type : space.types[i].allowed) {
+        if (type == ElementType::int8 || is_matrix_format(type)) {
+          kernels.push_back({space.kernel, ElementType::float32, type});
+        }
       }
     }
   }

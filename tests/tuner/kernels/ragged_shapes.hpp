@@ -17,8 +17,12 @@ namespace pascaline::testing {
 struct RaggedKernel {
   std::string name;
   ElementType storage = ElementType::float32;
+  /// A type that has code of its own, int8 or a format of matrices: that of every other variable that takes it.
+  std::optional<ElementType> other = std::nullopt;
 
-  [[nodiscard]] std::string text() const { return name + "_" + std::string(name_of(storage)); }
+  [[nodiscard]] std::string text() const {
+    return name + "_" + std::string(name_of(storage)) + (other ? "_" + std::string(name_of(*other)) : "");
+  }
 };
 
 /// Draws shapes that divide by little: the same from the same seed.
@@ -35,13 +39,14 @@ class RaggedShapes {
   /// From 0 to `count` - 1.
   std::int64_t below(std::int64_t count);
 
-  /// A shape of a kernel, of a few hundred thousand elements at most; its first type variable is `storage`, the others
-  /// are drawn. One that the space's default configuration is valid for.
-  Problem problem(const Space& space, ElementType storage, const DeviceLimits& limits);
+  /// A shape of a kernel, of a few hundred thousand elements at most, with its types, of which those not given are drawn.
+  /// One that the space's default configuration is valid for.
+  Problem problem(const Space& space, const RaggedKernel& kernel, const DeviceLimits& limits);
   /// A valid configuration, or nothing if none was found soon.
   std::optional<Config> config(const BoundSpace& space);
 
-  /// The kernels of a folder of search spaces, sorted by name, with float32 and float16 where they take them.
+  /// The kernels of a folder of search spaces, sorted by name, with float32 and float16 where they take them, and with
+  /// float32 and each type that has code of its own.
   [[nodiscard]] static std::vector<RaggedKernel> kernels(const std::filesystem::path& spaces);
 
  private:

@@ -29,31 +29,6 @@ INSTANTIATE_TEST_SUITE_P(Kernels, RaggedEmulatorTest,
                          ::testing::ValuesIn(RaggedShapes::kernels(data_folder("search_spaces"))),
                          [](const auto& tested) { return tested.param.text(); });
 
-/// Of the types of a cache that ragged shapes are drawn with, int8 alone: it has buffers and code of its own.
-class RaggedInt8CacheTest : public ::testing::TestWithParam<RaggedKernel> {};
-
-TEST_P(RaggedInt8CacheTest, AgreesWithTheReference) {
-  const std::string file = GetParam().name + ".json";
-  const std::string types = R"(["float32", "float16", "int8"], "like": "STORAGE")";
-  std::string space = bytes_of(data_folder("search_spaces") / file);
-  ASSERT_NE(space.find(types), std::string::npos);
-  const TemporaryFolder spaces;
-  write_bytes(spaces / file, space.replace(space.find(types), types.size(), R"(["int8"])"));
-  const auto device = open_device("emulator");
-  RaggedSweep(*device, "", {data_folder("kernel_templates"), spaces.path(), GetParam()}, {30, 5, 4, 4}).run();
-}
-
-std::vector<RaggedKernel> kernels_with_cache() {
-  std::vector<RaggedKernel> kernels = RaggedShapes::kernels(data_folder("search_spaces"));
-  std::erase_if(kernels, [](const RaggedKernel& kernel) {
-    return !kernel.name.starts_with("attention") && kernel.name != "qk_norm_rope";
-  });
-  return kernels;
-}
-
-INSTANTIATE_TEST_SUITE_P(Kernels, RaggedInt8CacheTest, ::testing::ValuesIn(kernels_with_cache()),
-                         [](const auto& tested) { return tested.param.text(); });
-
 constexpr const char* kScaledRows = R"cu(
 #ifndef THREADS
 #define THREADS 64
@@ -151,7 +126,7 @@ TEST(RaggedShapesTest, EverySpaceHasShapesThatAreDrawnFromItAlone) {
     RaggedShapes draw(7);
     std::set<std::string> shapes;
     for (int i = 0; i < 30; ++i) {
-      shapes.insert(draw.problem(space, kernel.storage, *limits_of_architecture("sm_61")).text());
+      shapes.insert(draw.problem(space, kernel, *limits_of_architecture("sm_61")).text());
     }
     EXPECT_GE(shapes.size(), space.dimensions.empty() ? 1U : 10U) << kernel.text();
   }

@@ -15,8 +15,10 @@ namespace pascaline::testing {
 namespace {
 
 // Of the names alone: one kernel's shapes do not change with another's.
-std::uint64_t seed_of(const std::string& kernel, ElementType storage) {
-  return std::stoull(hash_hex(kernel + std::string(name_of(storage))).substr(0, 15), nullptr, 16);
+std::uint64_t seed_of(const RaggedKernel& kernel) {
+  const std::string name = kernel.name + std::string(name_of(kernel.storage)) +
+                           (kernel.other ? std::string(name_of(*kernel.other)) : std::string());
+  return std::stoull(hash_hex(name).substr(0, 15), nullptr, 16);
 }
 
 }  // namespace
@@ -32,9 +34,9 @@ RaggedSweep::RaggedSweep(Device& device, const std::string& target, const Ragged
       cache_(test_cache()),
       space_(Space::load(source.spaces / (source.kernel.name + ".json"))),
       source_(KernelSource::load(source.kernels / (source.kernel.name + ".cu"))),
-      storage_(source.kernel.storage),
+      kernel_(source.kernel),
       limits_(limits),
-      draw_(seed_of(source.kernel.name, storage_)) {
+      draw_(seed_of(kernel_)) {
   for (const auto& [type, tolerance] : space_.tolerances) {
     if (type == ElementType::float32 || type == ElementType::float16) {
       EXPECT_LE(tolerance, type == ElementType::float32 ? 1e-5 : 2e-3) << name_of(type);
@@ -81,7 +83,7 @@ void RaggedSweep::run() {
   for (int shape = 0; shape < limits_.shapes; ++shape) {
     for (int attempt = 0;; ++attempt) {
       ASSERT_LT(attempt, 2000) << "no further shape shares the code that was compiled";
-      const BoundSpace bound(space_, draw_.problem(space_, storage_, plan_.limits), plan_.limits);
+      const BoundSpace bound(space_, draw_.problem(space_, kernel_, plan_.limits), plan_.limits);
       if (admits(bound, space_.default_config())) {
         SCOPED_TRACE(bound.problem().text());
         ASSERT_NO_FATAL_FAILURE(check_shape(bound));

@@ -55,7 +55,7 @@ class RaggedSweep {
   CubinCache cache_;
   Space space_;
   KernelSource source_;
-  ElementType storage_;
+  RaggedKernel kernel_;
   RaggedLimits limits_;
   RaggedShapes draw_;
   std::vector<Config> drawn_;
