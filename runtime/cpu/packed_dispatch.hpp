@@ -46,8 +46,8 @@ void with_form(ElementType format, const Use& use) {
   }
 }
 
-/// PackedKernels::dot by `Dot<Form>::run(group, activations, sums)`, which gives `sums[j, row]` of all 32 rows for up to
-/// kMaxActivations rows of activations.
+/// PackedKernels::dot by `Dot<Form>::run(group, activations, sums)`, which gives `sums[j, row]` of all 32 rows for up
+/// to kMaxActivations rows of activations.
 template <template <typename> typename Dot>
 void dot_matrix(const TensorView& matrix, std::int64_t first, std::int64_t count, const Int8Rows& activations,
                 const FloatRows& sums) {
@@ -59,8 +59,7 @@ void dot_matrix(const TensorView& matrix, std::int64_t first, std::int64_t count
         alignas(64) float group[kMaxActivations * kPackedRows];
         Dot<decltype(form)>::run(packed_group(matrix, first + i), some, group);
         for (std::int64_t r = 0; r < some.rows; ++r) {
-          std::copy_n(group + r * kPackedRows, std::min(kPackedRows, count - i),
-                      sums.data + (j + r) * sums.stride + i);
+          std::copy_n(group + r * kPackedRows, std::min(kPackedRows, count - i), sums.data + (j + r) * sums.stride + i);
         }
       }
     }

@@ -43,8 +43,8 @@ inline void read_nibbles(const std::byte* unit, std::int8_t* to) noexcept {
   }
 }
 
-/// A format: `kBlocks` blocks of 32 columns in a chunk of `kChunkBytes` bytes. `chunk` is where it begins, `row` is from 0
-/// to 31, `block` from 0 to kBlocks - 1.
+/// A format: `kBlocks` blocks of 32 columns in a chunk of `kChunkBytes` bytes. `chunk` is where it begins, `row` is
+/// from 0 to 31, `block` from 0 to kBlocks - 1.
 template <ElementType format>
 struct PackedForm;
 

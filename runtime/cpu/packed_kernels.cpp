@@ -135,8 +135,13 @@ constexpr PackedKernels kPortablePacked{"portable", round_plain_rows, widen_plai
 Int8Rows Int8Rows::at(std::int64_t row) const noexcept {
   const std::int64_t blocks = columns / kBlock;
   const std::int64_t first = by_row ? 0 : row * blocks;
-  return {values + row * columns, scales + (by_row ? row : first), by_row ? nullptr : sums + first,
-          by_row ? nullptr : halves + 2 * first, 1, columns, by_row};
+  return {values + row * columns,
+          scales + (by_row ? row : first),
+          by_row ? nullptr : sums + first,
+          by_row ? nullptr : halves + 2 * first,
+          1,
+          columns,
+          by_row};
 }
 
 float PackedGroup::row_scale(std::int64_t row) const noexcept {

@@ -11,9 +11,9 @@ namespace pascaline::cpu {
 
 /// Rows of activations as int8, as such weights are multiplied with.
 struct Int8Rows {
-  std::int8_t* values;  ///< [rows, columns], from -127 to 127; zeros after what the activations have
-  float* scales;        ///< [rows, columns / 32], or [rows] where `by_row`
-  float* sums;          ///< [rows, columns / 32]: a scale times the sum of its integers; not where `by_row`
+  std::int8_t* values;   ///< [rows, columns], from -127 to 127; zeros after what the activations have
+  float* scales;         ///< [rows, columns / 32], or [rows] where `by_row`
+  float* sums;           ///< [rows, columns / 32]: a scale times the sum of its integers; not where `by_row`
   std::int16_t* halves;  ///< [rows, columns / 16]: sums of 16 integers; not where `by_row`
   std::int64_t rows;
   std::int64_t columns;  ///< filled up to whole chunks of the format

@@ -335,9 +335,8 @@ struct Lanes<PackedForm<ElementType::q6_k>> {
     const __m256i both = factors(header, block);
     const __m256i low = _mm256_and_si256(both, _mm256_set1_epi32(0xFFFF));
     const __m256i high = _mm256_srli_epi32(both, 16);
-    const __m256i sum =
-        _mm256_add_epi32(half_sums(of, 0, with, _mm256_or_si256(low, _mm256_slli_epi32(both, 16))),
-                         half_sums(of, 4, with, _mm256_or_si256(_mm256_slli_epi32(high, 16), high)));
+    const __m256i sum = _mm256_add_epi32(half_sums(of, 0, with, _mm256_or_si256(low, _mm256_slli_epi32(both, 16))),
+                                         half_sums(of, 4, with, _mm256_or_si256(_mm256_slli_epi32(high, 16), high)));
     return _mm256_sub_epi32(sum, _mm256_madd_epi16(_mm256_slli_epi16(both, 5), with.halves));
   }
 };
@@ -407,8 +406,8 @@ PASCALINE_PACKED_AVX2 void dot_integers(const std::byte* group, const Int8Rows& 
         for (std::int64_t j = 0; j < activations.rows; ++j) {
           const BlockActivations with = activations_at(activations, j, first + block);
           auto* to = reinterpret_cast<__m256i*>(sums.parts[j] + row);
-          _mm256_store_si256(to, _mm256_add_epi32(_mm256_load_si256(to),
-                                                  Lanes<Form>::sums(integers, header, block, with)));
+          _mm256_store_si256(to,
+                             _mm256_add_epi32(_mm256_load_si256(to), Lanes<Form>::sums(integers, header, block, with)));
         }
       }
     }
@@ -471,8 +470,7 @@ struct Avx2Widen {
     if constexpr (std::is_same_v<Form, PackedForm<ElementType::q6_k>>) {
       const std::byte* unit = chunk + block * kUnitStep + row * kUnitBytes;
       std::int64_t bits = 0;
-      std::memcpy(&bits, chunk + Form::kUpper + block / 2 * kUnitStep + row * kUnitBytes + block % 2 * 8,
-                  sizeof bits);
+      std::memcpy(&bits, chunk + Form::kUpper + block / 2 * kUnitStep + row * kUnitBytes + block % 2 * 8, sizeof bits);
       const __m256i upper = _mm256_and_si256(
           _mm256_sllv_epi64(_mm256_set1_epi64x(bits), _mm256_setr_epi64x(4, 2, 0, 0)), _mm256_set1_epi8(0x30));
       const __m256i last = _mm256_and_si256(_mm256_srli_epi64(_mm256_set1_epi64x(bits), 2), _mm256_set1_epi8(0x30));
@@ -556,10 +554,10 @@ PASCALINE_PACKED_INLINE __m256i nearest(__m256 values, __m256 inverse) {
 }
 
 PASCALINE_PACKED_INLINE __m256i nearest_32(const float* from, __m256 inverse) {
-  const __m256i low = _mm256_packs_epi32(nearest(_mm256_loadu_ps(from), inverse),
-                                         nearest(_mm256_loadu_ps(from + 8), inverse));
-  const __m256i high = _mm256_packs_epi32(nearest(_mm256_loadu_ps(from + 16), inverse),
-                                          nearest(_mm256_loadu_ps(from + 24), inverse));
+  const __m256i low =
+      _mm256_packs_epi32(nearest(_mm256_loadu_ps(from), inverse), nearest(_mm256_loadu_ps(from + 8), inverse));
+  const __m256i high =
+      _mm256_packs_epi32(nearest(_mm256_loadu_ps(from + 16), inverse), nearest(_mm256_loadu_ps(from + 24), inverse));
   return _mm256_permutevar8x32_epi32(_mm256_packs_epi16(low, high), _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
 }
 

@@ -98,7 +98,8 @@ void read_row(const WeightSource& source, const WeightUpload& upload, std::int64
 }
 
 // Quantizes and packs 32 rows, or those that are left.
-void fill_group(const WeightSource& source, const WeightUpload& upload, std::int64_t first, std::span<std::byte> group) {
+void fill_group(const WeightSource& source, const WeightUpload& upload, std::int64_t first,
+                std::span<std::byte> group) {
   std::vector<float> values(static_cast<std::size_t>(upload.width));
   std::vector<std::byte> row(file_row_bytes(upload.type, upload.width));
   std::fill(group.begin(), group.end(), std::byte{0});

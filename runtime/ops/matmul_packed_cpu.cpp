@@ -90,9 +90,7 @@ void multiply_packed(const Matmul& given) {
   multiply_rounded(given, rows);
 }
 
-void Quantize::compute() const {
-  cpu::round_matrix(x, y.values, y.scales, for_weight == ElementType::int8_row);
-}
+void Quantize::compute() const { cpu::round_matrix(x, y.values, y.scales, for_weight == ElementType::int8_row); }
 
 void QuantizedMatmul::compute() const {
   const std::int64_t m = a.values.shape[0];

@@ -68,7 +68,8 @@ TEST(WeightRecipeTest, NamedMixesKeepSomeMatricesFiner) {
 }
 
 TEST(WeightRecipeTest, TheFirstRuleThatFitsDecides) {
-  const RecipeFile file(R"({"tensors": [{"name": "*layers.1.*", "type": "float16"}, {"name": "*down_proj*", "type": "q6_k"}],
+  const RecipeFile file(
+      R"({"tensors": [{"name": "*layers.1.*", "type": "float16"}, {"name": "*down_proj*", "type": "q6_k"}],
                             "others": "q4_0"})");
   const WeightRecipe recipe = file.load();
   EXPECT_EQ(recipe.of("layers.1.down_proj"), ElementType::float16);

@@ -92,8 +92,8 @@ TEST(WeightTableTest, LayoutsAreThoseThatOperationsTake) {
   ASSERT_EQ(places.vision.blocks.size(), 3U);
   ASSERT_EQ(places.vision.deepstack.size(), 2U);
   const auto entry_of = [&](const TensorView* place) {
-    const auto found = std::find_if(table.begin(), table.end(),
-                                    [&](const WeightEntry& entry) { return entry.place == place; });
+    const auto found =
+        std::find_if(table.begin(), table.end(), [&](const WeightEntry& entry) { return entry.place == place; });
     EXPECT_NE(found, table.end());
     return found == table.end() ? WeightEntry{} : *found;
   };

@@ -32,13 +32,13 @@ struct Activations {
     scales.assign(blocks, -1);
     sums.assign(blocks, -1);
     halves.assign(2 * blocks, -1);
-    view = {values.data(), scales.data(), sums.data(),
-            halves.data(), rows,          columns,     weight == ElementType::int8_row};
+    view = {values.data(), scales.data(), sums.data(), halves.data(), rows, columns, weight == ElementType::int8_row};
     kernels.round_rows(floats.data(), width, view);
   }
   [[nodiscard]] double at(std::int64_t row, std::int64_t column) const {
     const std::int64_t scale = view.by_row ? row : (row * view.columns + column) / 32;
-    return double{scales[static_cast<std::size_t>(scale)]} * values[static_cast<std::size_t>(row * view.columns + column)];
+    return double{scales[static_cast<std::size_t>(scale)]} *
+           values[static_cast<std::size_t>(row * view.columns + column)];
   }
   std::int64_t floats_width;
   std::vector<std::int8_t> values;
@@ -139,8 +139,8 @@ class PackedKernelsTest : public ::testing::TestWithParam<std::tuple<ElementType
     }
   }
 
-  // Against float64 of exactly these integers and scales. A block's term is rounded thrice, or six times with a minimum,
-  // and each addition once.
+  // Against float64 of exactly these integers and scales. A block's term is rounded thrice, or six times with a
+  // minimum, and each addition once.
   void expect_products(const PackedMatrix& matrix, const Activations& with) const {
     const std::int64_t rows = matrix.view.shape[0];
     const std::int64_t width = matrix.view.shape[1];
@@ -296,8 +296,7 @@ INSTANTIATE_TEST_SUITE_P(Formats, PackedKernelsTest,
                          });
 
 TEST(PackedKernelsChoiceTest, TheBestIsTaken) {
-  EXPECT_EQ(&packed_kernels(),
-            avx2_packed_kernels() != nullptr ? avx2_packed_kernels() : &portable_packed_kernels());
+  EXPECT_EQ(&packed_kernels(), avx2_packed_kernels() != nullptr ? avx2_packed_kernels() : &portable_packed_kernels());
 }
 
 }  // namespace

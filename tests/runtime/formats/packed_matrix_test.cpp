@@ -71,8 +71,10 @@ TEST_P(PackedMatrixTest, WidenedRowsAreThoseOfTheFile) {
     std::vector<std::byte> row(file_row_bytes(format_, columns));
     std::vector<float> floats(static_cast<std::size_t>(columns));
     for (std::int64_t i = 0; i < rows; ++i) {
-      unpack_row(format_, std::span(packed).subspan(static_cast<std::size_t>(i / 32) * group_bytes(columns), group_bytes(columns)),
-                 columns, i % 32, row);
+      unpack_row(
+          format_,
+          std::span(packed).subspan(static_cast<std::size_t>(i / 32) * group_bytes(columns), group_bytes(columns)),
+          columns, i % 32, row);
       dequantize_row(format_, row, floats);
       EXPECT_TRUE(std::equal(floats.begin(), floats.end(), values.begin() + i * columns,
                              [](float a, double b) { return double{a} == b; }));

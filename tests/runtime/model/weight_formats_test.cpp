@@ -16,8 +16,8 @@
 namespace pascaline::testing {
 namespace {
 
-constexpr ElementType kMatrixFormats[] = {ElementType::q8_0, ElementType::q4_0,     ElementType::q4_1,
-                                          ElementType::q4_k, ElementType::q6_k,     ElementType::int8_row,
+constexpr ElementType kMatrixFormats[] = {ElementType::q8_0,     ElementType::q4_0, ElementType::q4_1,
+                                          ElementType::q4_k,     ElementType::q6_k, ElementType::int8_row,
                                           ElementType::int4_g128};
 
 class WeightFormatsTest : public ::testing::Test {
@@ -92,15 +92,15 @@ class WeightFormatsTest : public ::testing::Test {
   // What loading says of hashed weights of which one element of that tensor is another.
   [[nodiscard]] std::string refusal_of(const std::string& name, std::int64_t element, float value) const {
     const WeightSource hashed = hash_weights(config_);
-    WeightSource spoiled(hashed.tensors(), [&](std::size_t index, ElementType type, std::int64_t first,
-                                               std::span<std::byte> out) {
-      const TensorSpec& tensor = hashed.tensors()[index];
-      hashed.read(tensor, type, first, out);
-      const std::int64_t at = (element - first) * static_cast<std::int64_t>(sizeof value);
-      if (tensor.name == name && at >= 0 && at < std::ssize(out)) {
-        std::memcpy(out.data() + at, &value, sizeof value);
-      }
-    });
+    WeightSource spoiled(hashed.tensors(),
+                         [&](std::size_t index, ElementType type, std::int64_t first, std::span<std::byte> out) {
+                           const TensorSpec& tensor = hashed.tensors()[index];
+                           hashed.read(tensor, type, first, out);
+                           const std::int64_t at = (element - first) * static_cast<std::int64_t>(sizeof value);
+                           if (tensor.name == name && at >= 0 && at < std::ssize(out)) {
+                             std::memcpy(out.data() + at, &value, sizeof value);
+                           }
+                         });
     try {
       static_cast<void>(load_weights(config_, spoiled, host_->memory(), ElementType::q4_k));
     } catch (const ModelError& error) {

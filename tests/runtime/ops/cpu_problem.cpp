@@ -42,13 +42,12 @@ void run_matmul_q(const CpuProblem& of) {
   const std::int64_t k = of.dimension("K");
   const TensorView b = of.view("b", {n, k});
   const auto epilogue = static_cast<ops::Epilogue>(of.dimension("EPILOGUE"));
-  ops::compute(ops::QuantizedMatmul{
-      .a = {of.view("a", {m, k}), of.view("scales_a", {ops::scale_rows(b.type, k), m})},
-      .b = b,
-      .c = of.view("c", {m, epilogue == ops::Epilogue::swiglu ? n / 2 : n}),
-      .bias = of.view("bias", {n}),
-      .residual = of.view("residual", {m, n}),
-      .epilogue = epilogue});
+  ops::compute(ops::QuantizedMatmul{.a = {of.view("a", {m, k}), of.view("scales_a", {ops::scale_rows(b.type, k), m})},
+                                    .b = b,
+                                    .c = of.view("c", {m, epilogue == ops::Epilogue::swiglu ? n / 2 : n}),
+                                    .bias = of.view("bias", {n}),
+                                    .residual = of.view("residual", {m, n}),
+                                    .epilogue = epilogue});
 }
 
 void run_attention_prefill(const CpuProblem& of) {

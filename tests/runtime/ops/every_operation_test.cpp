@@ -47,7 +47,8 @@ TEST_P(EveryOperationTest, AgreesWithTheReferenceAtRaggedShapes) {
   const std::uint64_t seed = std::stoull(hash_hex(kernel + storage).substr(0, 15), nullptr, 16);
   RaggedShapes draw(seed);
   for (std::uint64_t shape = 1; shape <= 16;) {
-    const Problem problem = draw.problem(space, {kernel, *element_type_from(storage)}, *limits_of_architecture("sm_61"));
+    const Problem problem =
+        draw.problem(space, {kernel, *element_type_from(storage)}, *limits_of_architecture("sm_61"));
     if (is_taken(problem)) {
       ASSERT_NO_FATAL_FAILURE(expect_right(space, problem, shape++));
     }

@@ -109,7 +109,8 @@ class PackedOpsTest : public ::testing::TestWithParam<ElementType> {
   std::vector<std::byte> packed_;
 };
 
-// A sum in float32 of k terms, block by block; the formats' largest value is below 3, also before a minimum is taken off.
+// A sum in float32 of k terms, block by block; the formats' largest value is below 3, also before a minimum is taken
+// off.
 TEST_P(PackedOpsTest, ProductsAreThoseOfTheRoundedOperands) {
   for (const std::int64_t k : {1, 33, 700}) {
     use(90, k);
@@ -235,6 +236,7 @@ TEST_F(PackedChecksTest, Matmul) {
   op.a.shape[0] = op.c.shape[0] = 9;
   EXPECT_EQ(refusal(op), "taken");
   EXPECT_THROW(static_cast<void>(op.problem()), Error) << "a device takes 8 rows";
+  EXPECT_EQ(op.observed().named().text(), "matmul_q M=9 N=6 K=256 EPILOGUE=0 STORAGE=float32 WEIGHT=q4_k");
 }
 
 TEST_F(PackedChecksTest, Quantize) {

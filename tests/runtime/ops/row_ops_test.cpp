@@ -28,8 +28,9 @@ TEST_P(RowOpsTest, Rmsnorm) {
     const TensorView y = bench_.output(out_, {rows, width});
     ops::run(bench_.dispatcher(), ops::Rmsnorm{x, weight, y, {}});
     const auto count = static_cast<std::size_t>(rows * width);
-    const auto expected = OpBench::reference("rmsnorm", {{"ROWS", rows}, {"WIDTH", width}, {"RESIDUAL", 0}, {"BY_ROW", 0}},
-                                             {bench_.initial(x), bench_.initial(weight), {}}, {count, 0, 0});
+    const auto expected =
+        OpBench::reference("rmsnorm", {{"ROWS", rows}, {"WIDTH", width}, {"RESIDUAL", 0}, {"BY_ROW", 0}},
+                           {bench_.initial(x), bench_.initial(weight), {}}, {count, 0, 0});
     bench_.expect(y, expected[0], "y");
   }
 }
