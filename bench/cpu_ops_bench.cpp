@@ -6,9 +6,9 @@
 #include <cstring>
 #include <vector>
 
-#include "core/elements.hpp"
 #include "runtime/cpu/blas.hpp"
 #include "runtime/cpu/worker_pool.hpp"
+#include "runtime/formats/packed_matrix.hpp"
 #include "runtime/ops/attention.hpp"
 #include "runtime/ops/matmul.hpp"
 #include "runtime/ops/norm.hpp"
@@ -16,14 +16,15 @@
 namespace pascaline {
 namespace {
 
-// Aligned memory with small values of a type.
+// Aligned memory with small values of a type, or of a format of matrices.
 struct Tensor {
   Tensor(ElementType of, std::initializer_list<std::int64_t> shape) {
+    const std::int64_t rows = *shape.begin();
     std::int64_t count = 1;
     for (const std::int64_t extent : shape) {
       count *= extent;
     }
-    bytes = draw_elements(of, static_cast<std::size_t>(count), Fill::uniform, -0.1, 0.1, 1);
+    bytes = draw_matrix(of, rows, count / rows, Fill::uniform, -0.1, 0.1, 1);
     view = TensorView(bytes.data(), of, shape);
   }
   std::vector<std::byte> bytes;
@@ -54,7 +55,7 @@ void copy_memory(benchmark::State& state) {
 }
 BENCHMARK(copy_memory)->UseRealTime();
 
-// Bytes of the weight: gate and up projection of a layer of 2048, for `rows` tokens.
+// Bytes and values of the weight: gate and up projection of a layer of 2048, for `rows` tokens.
 void matvec(benchmark::State& state, ElementType weight_type) {
   constexpr std::int64_t kRows = 12'288;
   constexpr std::int64_t kDepth = 2048;
@@ -66,10 +67,18 @@ void matvec(benchmark::State& state, ElementType weight_type) {
     ops::compute(ops::Matmul{a.view, weight.view, c.view});
   }
   count_bytes(state, static_cast<std::int64_t>(weight.bytes.size()));
+  state.SetItemsProcessed(static_cast<std::int64_t>(state.iterations()) * kRows * kDepth);
 }
 BENCHMARK_CAPTURE(matvec, float32, ElementType::float32)->Arg(1)->Arg(4)->UseRealTime();
 BENCHMARK_CAPTURE(matvec, float16, ElementType::float16)->Arg(1)->Arg(4)->Arg(8)->UseRealTime();
 BENCHMARK_CAPTURE(matvec, bfloat16, ElementType::bfloat16)->Arg(1)->UseRealTime();
+BENCHMARK_CAPTURE(matvec, q8_0, ElementType::q8_0)->Arg(1)->Arg(4)->Arg(8)->UseRealTime();
+BENCHMARK_CAPTURE(matvec, q4_0, ElementType::q4_0)->Arg(1)->Arg(4)->Arg(8)->UseRealTime();
+BENCHMARK_CAPTURE(matvec, q4_1, ElementType::q4_1)->Arg(1)->Arg(4)->Arg(8)->UseRealTime();
+BENCHMARK_CAPTURE(matvec, q4_k, ElementType::q4_k)->Arg(1)->Arg(4)->Arg(8)->UseRealTime();
+BENCHMARK_CAPTURE(matvec, q6_k, ElementType::q6_k)->Arg(1)->Arg(4)->Arg(8)->UseRealTime();
+BENCHMARK_CAPTURE(matvec, int8_row, ElementType::int8_row)->Arg(1)->Arg(4)->Arg(8)->UseRealTime();
+BENCHMARK_CAPTURE(matvec, int4_g128, ElementType::int4_g128)->Arg(1)->Arg(4)->Arg(8)->UseRealTime();
 
 constexpr std::int64_t kM = 512;
 constexpr std::int64_t kN = 2048;
@@ -102,6 +111,10 @@ void matmul(benchmark::State& state, ElementType weight_type) {
 }
 BENCHMARK_CAPTURE(matmul, float32, ElementType::float32)->Arg(kM)->Arg(64)->UseRealTime();
 BENCHMARK_CAPTURE(matmul, float16, ElementType::float16)->Arg(kM)->Arg(64)->UseRealTime();
+BENCHMARK_CAPTURE(matmul, q8_0, ElementType::q8_0)->Arg(kM)->Arg(64)->UseRealTime();
+BENCHMARK_CAPTURE(matmul, q4_k, ElementType::q4_k)->Arg(kM)->Arg(64)->UseRealTime();
+BENCHMARK_CAPTURE(matmul, q6_k, ElementType::q6_k)->Arg(kM)->Arg(64)->UseRealTime();
+BENCHMARK_CAPTURE(matmul, int8_row, ElementType::int8_row)->Arg(kM)->Arg(64)->UseRealTime();
 
 void attention_prefill(benchmark::State& state, ElementType cache) {
   const std::int64_t length = state.range(0);

@@ -95,6 +95,12 @@ std::string unknown_type_text(const TypeVariable& variable, const std::string& n
                      did_you_mean(name, allowed), fmt::join(allowed, ", "));
 }
 
+// Of a buffer. The scales of a format of matrices take less than its values.
+std::int64_t max_elements(ElementType type) {
+  const std::int64_t bits = kMaxBufferBytes * (is_matrix_format(type) ? 4 : 8);
+  return bits / static_cast<std::int64_t>(bits_of(type));
+}
+
 }  // namespace
 
 std::vector<ElementType> Space::types_of(const Argument& argument) const {
@@ -356,8 +362,7 @@ std::int64_t BoundSpace::value(const Argument& argument, const Config& config) c
     throw Error(fmt::format("buffer '{}' of kernel '{}' has the extent {} ('{}') for {}", argument.name, space_->kernel,
                             value, argument.value.text(), problem_.text()));
   }
-  if (argument.kind == ArgumentKind::buffer &&
-      value > kMaxBufferBytes * 4 / static_cast<std::int64_t>(bits_of(type_of(argument)))) {
+  if (argument.kind == ArgumentKind::buffer && value > max_elements(type_of(argument))) {
     throw Error(
         fmt::format("buffer '{}' of kernel '{}' has the extent {} ('{}') for {}, which is more than any device "
                     "holds; make the dimensions smaller or correct the extent in the search space",

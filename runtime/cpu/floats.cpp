@@ -59,7 +59,7 @@ void widen_to(const TensorView& tensor, std::int64_t first, std::int64_t count, 
 const float* row_floats(const TensorView& matrix, std::int64_t row, float* room) {
   const std::int64_t width = matrix.shape[1];
   if (is_matrix_format(matrix.type)) {
-    widen_packed(matrix, row, 1, 0, width, room, width);
+    packed_kernels().widen(matrix, {row, 1, 0, width}, {room, width});
     return room;
   }
   return floats_at(matrix, row * width, width, room);

@@ -7,7 +7,7 @@
 
 namespace pascaline {
 
-// WeightFormat::int8_rows: a row's values are integers from -127 to 127 times the row's scale. All inline, so that
+// ElementType::int8_row: a row's values are integers from -127 to 127 times the row's scale. All inline, so that
 // loops are compiled as those around them.
 
 /// The scale of a row: its largest magnitude over 127; 0 where that is too small for float32.

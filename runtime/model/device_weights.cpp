@@ -68,6 +68,24 @@ void fill_padded(const WeightSource& source, const WeightUpload& upload, std::sp
   }
 }
 
+// The tensor that a row of an upload is of, and its row there.
+struct SourceRow {
+  const TensorSpec* tensor;
+  std::int64_t row;
+};
+
+SourceRow source_row(const WeightUpload& upload, std::int64_t row) {
+  const auto count = static_cast<std::int64_t>(upload.from.size());
+  if (upload.layout == WeightLayout::interleaved) {
+    return {upload.from[static_cast<std::size_t>(row % count)], row / count};
+  }
+  std::size_t i = 0;
+  while (i + 1 < upload.from.size() && row >= upload.from[i]->shape.front()) {
+    row -= upload.from[i++]->shape.front();
+  }
+  return {upload.from[i], row};
+}
+
 // The floats of row `row` of a matrix as it lies on the device: of one of the tensors, or with zeros between.
 void read_row(const WeightSource& source, const WeightUpload& upload, std::int64_t row, std::span<float> values) {
   if (upload.padding) {
@@ -75,30 +93,22 @@ void read_row(const WeightSource& source, const WeightUpload& upload, std::int64
                 static_cast<std::size_t>(row) * values.size() * sizeof(float));
     return;
   }
-  const auto count = static_cast<std::int64_t>(upload.from.size());
-  const TensorSpec* tensor = upload.from.front();
-  if (upload.layout == WeightLayout::interleaved) {
-    tensor = upload.from[static_cast<std::size_t>(row % count)];
-    row /= count;
-  } else {
-    for (std::size_t i = 0; row >= upload.from[i]->shape.front(); ++i) {
-      row -= upload.from[i]->shape.front();
-      tensor = upload.from[i + 1];
-    }
-  }
-  source.read(*tensor, ElementType::float32, row * upload.width, std::as_writable_bytes(values));
+  const SourceRow from = source_row(upload, row);
+  source.read(*from.tensor, ElementType::float32, from.row * upload.width, std::as_writable_bytes(values));
 }
 
 // Quantizes and packs 32 rows, or those that are left.
-void fill_group(const WeightSource& source, const WeightUpload& upload, std::int64_t first, std::span<std::byte> group) {
+void fill_group(const WeightSource& source, const WeightUpload& upload, std::int64_t first,
+                std::span<std::byte> group) {
   std::vector<float> values(static_cast<std::size_t>(upload.width));
   std::vector<std::byte> row(file_row_bytes(upload.type, upload.width));
   std::fill(group.begin(), group.end(), std::byte{0});
   for (std::int64_t i = 0; i < layout_of(upload.type).group_rows && first + i < upload.rows; ++i) {
     read_row(source, upload, first + i, values);
     if (const auto unfit = quantize_row(upload.type, values, row)) {
-      throw ModelError(fmt::format("{}: value {} of row {} {}, so it cannot be kept as {}", upload.from.front()->name,
-                                   unfit->value, first + i, unfit->reason, name_of(upload.type)));
+      const SourceRow from = source_row(upload, first + i);
+      throw ModelError(fmt::format("{}: value {} of row {} {}, so it cannot be kept as {}", from.tensor->name,
+                                   unfit->value, from.row, unfit->reason, name_of(upload.type)));
     }
     pack_row(upload.type, row, upload.width, i, group);
   }

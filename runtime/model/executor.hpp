@@ -58,7 +58,11 @@ class Executor {
       return;
     }
     if (observer_) [[unlikely]] {
-      observer_(op.problem());
+      if constexpr (requires { op.observed(); }) {
+        observer_(op.observed());
+      } else {
+        observer_(op.problem());
+      }
     }
     if (dispatcher_ == nullptr) {
       if (observes_only_) {

@@ -18,8 +18,8 @@ struct ProductNames {
   const char* k;
 };
 
-constexpr std::initializer_list<ElementType> kFormats{ElementType::q8_0, ElementType::q4_0,     ElementType::q4_1,
-                                                      ElementType::q4_k, ElementType::q6_k,     ElementType::int8_row,
+constexpr std::initializer_list<ElementType> kFormats{ElementType::q8_0,     ElementType::q4_0, ElementType::q4_1,
+                                                      ElementType::q4_k,     ElementType::q6_k, ElementType::int8_row,
                                                       ElementType::int4_g128};
 
 void check_weight(const Checks& check, Operand weight, Extent n, Extent k) {
@@ -83,12 +83,27 @@ KernelProblem Matmul::problem() const {
   const std::int64_t rows = a.shape[0];
   const bool quantized = is_matrix_format(b.type);
   if (quantized && rows > kFewRows) {
-    throw Error(fmt::format("{}: with B in {}, a device takes {} rows of A as they are; round more with Quantize, and "
-                            "multiply with QuantizedMatmul",
-                            kName, name_of(b.type), kFewRows));
+    throw Error(
+        fmt::format("{}: with B in {}, a device takes {} rows of A as they are; round more with Quantize, and "
+                    "multiply with QuantizedMatmul",
+                    kName, name_of(b.type), kFewRows));
   }
-  return {rows > kFewRows ? KernelName("matmul") : quantized ? KernelName("matvec_q") : KernelName("matvec"),
+  return {rows > kFewRows ? KernelName("matmul")
+          : quantized     ? KernelName("matvec_q")
+                          : KernelName("matvec"),
           {{"M", rows}, {"N", b.shape[0]}, {"K", a.shape[1]}, {"EPILOGUE", static_cast<std::int64_t>(epilogue)}},
+          {{"STORAGE", a.type}, {"WEIGHT", b.type}}};
+}
+
+KernelProblem Matmul::observed() const {
+  if (!is_matrix_format(b.type) || a.shape[0] <= kFewRows) {
+    return problem();
+  }
+  return {"matmul_q",
+          {{"M", a.shape[0]},
+           {"N", b.shape[0]},
+           {"K", filled_columns(b.type, a.shape[1])},
+           {"EPILOGUE", static_cast<std::int64_t>(epilogue)}},
           {{"STORAGE", a.type}, {"WEIGHT", b.type}}};
 }
 

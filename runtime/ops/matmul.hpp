@@ -54,8 +54,10 @@ struct Matmul {
   }
   [[nodiscard]] bool check() const;
   [[nodiscard]] KernelProblem problem() const;
-  /// Up to kFewRows rows stream the weight through loops of their own; more go to OpenBLAS, panel by panel. Throws Error
-  /// if that is not installed.
+  /// What observers are told: the same, or the product with rounded rows where only the processor takes it in one step.
+  [[nodiscard]] KernelProblem observed() const;
+  /// Up to kFewRows rows stream the weight through loops of their own; more go to OpenBLAS, panel by panel: throws
+  /// Error if that is not installed. A weight in a format of matrices is multiplied as integers, whatever the rows.
   void compute() const;
 };
 
@@ -70,8 +72,8 @@ struct QuantizedRows {
 /// Rows of QuantizedRows::scales for products with such a weight.
 [[nodiscard]] std::int64_t scale_rows(ElementType weight, std::int64_t columns);
 
-/// `y = int8(x)`, as a product with a weight in the format `for_weight` takes it. Dense; without rows there is nothing to
-/// do.
+/// `y = int8(x)`, as a product with a weight in the format `for_weight` takes it. Dense; without rows there is nothing
+/// to do.
 struct Quantize {
   static constexpr const char* kName = "quantize";
 
@@ -90,17 +92,17 @@ struct Quantize {
   void compute() const;
 };
 
-/// `c = epilogue(a · bᵀ)` as Matmul, of any number of rows, with activations that were rounded already and a weight in a
-/// format of matrices.
+/// `c = epilogue(a · bᵀ)` as Matmul, of any number of rows, with activations that were rounded already and a weight in
+/// a format of matrices.
 struct QuantizedMatmul {
   static constexpr const char* kName = "matmul_q";
 
-  QuantizedRows a;           ///< [M, columns]: filled_columns(b.type, K)
-  TensorView b;              ///< [N, K], a format of matrices
-  TensorView c = {};         ///< [M, N], float32 or float16, [M, N/2] for swiglu; may be the residual
+  QuantizedRows a;             ///< [M, columns]: filled_columns(b.type, K)
+  TensorView b;                ///< [N, K], a format of matrices
+  TensorView c = {};           ///< [M, N], float32 or float16, [M, N/2] for swiglu; may be the residual
   QuantizedRows rounded = {};  ///< instead of c for swiglu_int8: [M, N/2] with N/64 scales each; N a multiple of 64
-  TensorView bias = {};      ///< as Matmul
-  TensorView residual = {};  ///< as Matmul, of c's type
+  TensorView bias = {};        ///< as Matmul
+  TensorView residual = {};    ///< as Matmul, of c's type
   Epilogue epilogue = Epilogue::none;
 
   template <typename Self, typename Visit>
@@ -116,7 +118,7 @@ struct QuantizedMatmul {
   }
   [[nodiscard]] bool check() const;
   [[nodiscard]] KernelProblem problem() const;
-  /// As Matmul, of the values that the integers stand for.
+  /// As Matmul.
   void compute() const;
 };
 

@@ -1,11 +1,8 @@
 #include <algorithm>
-#include <vector>
 
 #include "runtime/cpu/blas.hpp"
 #include "runtime/cpu/floats.hpp"
 #include "runtime/cpu/worker_pool.hpp"
-#include "runtime/cpu/packed_kernels.hpp"
-#include "runtime/formats/int8_activations.hpp"
 #include "runtime/ops/matmul.hpp"
 #include "runtime/ops/matmul_epilogue.hpp"
 
@@ -58,16 +55,6 @@ Panel panel_of(const TensorView& of, std::int64_t row, std::int64_t rows, std::i
   return {room, depth};
 }
 
-Panel weight_panel_of(const TensorView& of, std::int64_t row, std::int64_t rows, std::int64_t k, std::int64_t depth,
-                      cpu::Scratch region) {
-  if (!is_matrix_format(of.type)) {
-    return panel_of(of, row, rows, k, depth, region);
-  }
-  float* room = cpu::scratch(region, rows * depth);
-  cpu::widen_packed(of, row, rows, k, depth, room, depth);
-  return {room, depth};
-}
-
 void compute_tile(const cpu::Blas& blas, const Matmul& given, std::int64_t row, std::int64_t column, const Tile& tile) {
   const std::int64_t k = given.a.shape[1];
   const bool widens = given.a.type != ElementType::float32 || given.b.type != ElementType::float32;
@@ -76,7 +63,7 @@ void compute_tile(const cpu::Blas& blas, const Matmul& given, std::int64_t row, 
   for (std::int64_t at = 0; at < k; at += step) {
     const std::int64_t depth = std::min(step, k - at);
     const Panel a = panel_of(given.a, row, tile.rows, at, depth, cpu::Scratch::second);
-    const Panel b = weight_panel_of(given.b, column, tile.columns, at, depth, cpu::Scratch::third);
+    const Panel b = panel_of(given.b, column, tile.columns, at, depth, cpu::Scratch::third);
     cpu::Product product;
     product.m = tile.rows;
     product.n = tile.columns;
@@ -114,52 +101,12 @@ void multiply_many_rows(const Matmul& given) {
 }  // namespace
 
 void Matmul::compute() const {
-  const std::int64_t m = a.shape[0];
-  const std::int64_t k = a.shape[1];
-  if (m <= kFewRows) {
+  if (is_matrix_format(b.type)) {
+    multiply_packed(*this);
+  } else if (a.shape[0] <= kFewRows) {
     multiply_few_rows(*this);
-    return;
-  }
-  if (!is_matrix_format(b.type)) {
+  } else {
     multiply_many_rows(*this);
-    return;
-  }
-  std::vector<float> values(static_cast<std::size_t>(m * k));
-  round_activations(*this, values.data());
-  Matmul rounded = *this;
-  rounded.a = TensorView(values.data(), ElementType::float32, {m, k});
-  multiply_many_rows(rounded);
-}
-
-void Quantize::compute() const {
-  cpu::round_matrix(x, y.values, y.scales, for_weight == ElementType::int8_row);
-}
-
-void QuantizedMatmul::compute() const {
-  const std::int64_t m = a.values.shape[0];
-  const std::int64_t k = b.shape[1];
-  const std::int64_t columns = a.values.shape[1];
-  const auto* const integers = static_cast<const std::int8_t*>(a.values.data);
-  const auto* const scales = static_cast<const float*>(a.scales.data);
-  const bool by_row = b.type == ElementType::int8_row;
-  std::vector<float> values(static_cast<std::size_t>(m * k));
-  for (std::int64_t row = 0; row < m; ++row) {
-    for (std::int64_t i = 0; i < k; ++i) {
-      const float scale = scales[by_row ? row : i / kActivationBlock * m + row];
-      values[static_cast<std::size_t>(row * k + i)] = scale * static_cast<float>(integers[row * columns + i]);
-    }
-  }
-  const bool rounds = epilogue == Epilogue::swiglu_int8;
-  std::vector<float> results(static_cast<std::size_t>(rounds ? m * (b.shape[0] / 2) : 0));
-  const TensorView whole(results.data(), ElementType::float32, {m, b.shape[0] / 2});
-  multiply_many_rows({.a = TensorView(values.data(), ElementType::float32, {m, k}),
-                      .b = b,
-                      .c = rounds ? whole : c,
-                      .bias = bias,
-                      .residual = residual,
-                      .epilogue = rounds ? Epilogue::swiglu : epilogue});
-  if (rounds) {
-    cpu::round_matrix(whole, rounded.values, rounded.scales, false);
   }
 }
 

@@ -16,10 +16,10 @@ struct RowPart {
 /// Finishes sums as the epilogue says and stores them into c. Overwrites `sums`; uses Scratch::fourth and fifth.
 void finish_sums(const Matmul& given, const RowPart& part, float* sums);
 
-/// The product for few rows of a, each row of b read once; arguments have been checked.
+/// The product for few rows of a, each row of b read once; b is of plain elements, and arguments have been checked.
 void multiply_few_rows(const Matmul& given);
 
-/// The rows of a as they are rounded for b's format, as float32 into `to`, [M, K].
-void round_activations(const Matmul& given, float* to);
+/// The product with b in a format of matrices, for any number of rows of a; arguments have been checked.
+void multiply_packed(const Matmul& given);
 
 }  // namespace pascaline::ops

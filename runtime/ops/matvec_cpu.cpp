@@ -2,8 +2,6 @@
 
 #include "runtime/cpu/floats.hpp"
 #include "runtime/cpu/worker_pool.hpp"
-#include "runtime/cpu/packed_kernels.hpp"
-#include "runtime/formats/int8_activations.hpp"
 #include "runtime/ops/matmul_epilogue.hpp"
 
 namespace pascaline::ops {
@@ -12,66 +10,32 @@ namespace {
 // Bytes of the weight that a thread takes at a time: long against the taking, short against a layer.
 constexpr std::int64_t kSliceBytes = std::int64_t{64} * 1024;
 
-// Whole groups of a format, even, for swiglu, and whole blocks of the inner loop.
+// Even, for swiglu, and whole blocks of the inner loop.
 std::int64_t rows_of_slice(const TensorView& weight) {
-  const std::int64_t row_bytes = weight.shape[1] * static_cast<std::int64_t>(bits_of(weight.type)) / 8;
-  const std::int64_t rows = is_matrix_format(weight.type) ? 32 : 8;
-  return std::max<std::int64_t>(kSliceBytes / std::max<std::int64_t>(row_bytes, 1) / rows * rows, rows);
+  constexpr std::int64_t kBlock = 8;
+  const std::int64_t row_bytes = weight.shape[1] * static_cast<std::int64_t>(size_of(weight.type));
+  return std::max<std::int64_t>(kSliceBytes / std::max<std::int64_t>(row_bytes, 1) / kBlock * kBlock, kBlock);
 }
 
-// The activations of a product as int8, in memory of this thread that others read, too.
-cpu::Int8Rows rounded_rows(const Matmul& given) {
+}  // namespace
+
+void multiply_few_rows(const Matmul& given) {
   const std::int64_t m = given.a.shape[0];
   const std::int64_t k = given.a.shape[1];
-  const std::int64_t columns = filled_columns(given.b.type, k);
-  const std::int64_t blocks = columns / kActivationBlock;
   const float* a = cpu::floats_at(given.a, 0, m * k, cpu::scratch(cpu::Scratch::shared, m * k));
-  float* room = cpu::scratch(cpu::Scratch::shared_too, m * (columns / 4 + 2 * blocks));
-  const cpu::Int8Rows rows{reinterpret_cast<std::int8_t*>(room + 2 * m * blocks), room, room + m * blocks, m,
-                           columns, given.b.type == ElementType::int8_row};
-  cpu::round_rows(a, k, rows);
-  return rows;
-}
-
-// Calls `dot_rows(first, count, sums)` for all rows of the weight, and finishes what it gives.
-template <typename DotRows>
-void multiply_slices(const Matmul& given, const DotRows& dot_rows) {
-  const std::int64_t m = given.a.shape[0];
+  const cpu::Rows<float> vectors{a, k, m, k};
   const std::int64_t step = rows_of_slice(given.b);
   cpu::worker_pool().run(given.b.shape[0], step, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t first = begin; first < end; first += step) {
       const std::int64_t count = std::min(step, end - first);
       float* sums = cpu::scratch(cpu::Scratch::first, m * count);
-      dot_rows(first, count, cpu::FloatRows{sums, count});
+      cpu::with_elements(given.b, first * k, [&](const auto* rows, const auto& kernels) {
+        kernels.dot({rows, k, count, k}, vectors, {sums, count});
+      });
       for (std::int64_t i = 0; i < m; ++i) {
         finish_sums(given, {i, first, count}, sums + i * count);
       }
     }
-  });
-}
-
-}  // namespace
-
-void round_activations(const Matmul& given, float* to) {
-  cpu::widen_rounded(rounded_rows(given), given.a.shape[1], to);
-}
-
-void multiply_few_rows(const Matmul& given) {
-  if (is_matrix_format(given.b.type)) {
-    const cpu::Int8Rows activations = rounded_rows(given);
-    multiply_slices(given, [&](std::int64_t first, std::int64_t count, const cpu::FloatRows& sums) {
-      cpu::dot_packed(given.b, first, count, activations, sums);
-    });
-    return;
-  }
-  const std::int64_t m = given.a.shape[0];
-  const std::int64_t k = given.a.shape[1];
-  const float* a = cpu::floats_at(given.a, 0, m * k, cpu::scratch(cpu::Scratch::shared, m * k));
-  const cpu::Rows<float> vectors{a, k, m, k};
-  multiply_slices(given, [&](std::int64_t first, std::int64_t count, const cpu::FloatRows& sums) {
-    cpu::with_elements(given.b, first * k, [&](const auto* rows, const auto& kernels) {
-      kernels.dot({rows, k, count, k}, vectors, sums);
-    });
   });
 }
 

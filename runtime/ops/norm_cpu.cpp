@@ -2,7 +2,7 @@
 #include <cmath>
 
 #include "runtime/cpu/floats.hpp"
-#include "runtime/cpu/packed_kernels.hpp"
+#include "runtime/cpu/rounding.hpp"
 #include "runtime/cpu/worker_pool.hpp"
 #include "runtime/ops/norm.hpp"
 

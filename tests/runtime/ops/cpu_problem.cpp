@@ -8,6 +8,7 @@
 #include "core/elements.hpp"
 #include "core/error_bound.hpp"
 #include "runtime/cpu/worker_pool.hpp"
+#include "runtime/formats/packed_matrix.hpp"
 #include "runtime/ops/advance.hpp"
 #include "runtime/ops/attention.hpp"
 #include "runtime/ops/elementwise.hpp"
@@ -33,6 +34,20 @@ void run_matmul(const CpuProblem& of) {
   ops::compute(ops::Matmul{of.view("a", {m, k}), of.view("b", {n, k}),
                            of.view("c", {m, epilogue == ops::Epilogue::swiglu ? n / 2 : n}), of.view("bias", {n}),
                            of.view("residual", {m, n}), epilogue});
+}
+
+void run_matmul_q(const CpuProblem& of) {
+  const std::int64_t m = of.dimension("M");
+  const std::int64_t n = of.dimension("N");
+  const std::int64_t k = of.dimension("K");
+  const TensorView b = of.view("b", {n, k});
+  const auto epilogue = static_cast<ops::Epilogue>(of.dimension("EPILOGUE"));
+  ops::compute(ops::QuantizedMatmul{.a = {of.view("a", {m, k}), of.view("scales_a", {ops::scale_rows(b.type, k), m})},
+                                    .b = b,
+                                    .c = of.view("c", {m, epilogue == ops::Epilogue::swiglu ? n / 2 : n}),
+                                    .bias = of.view("bias", {n}),
+                                    .residual = of.view("residual", {m, n}),
+                                    .epilogue = epilogue});
 }
 
 void run_attention_prefill(const CpuProblem& of) {
@@ -61,17 +76,23 @@ void run_attention_decode(const CpuProblem& of) {
                                     of.view("out", query), of.view("k_scales", scales), of.view("v_scales", scales)});
 }
 
+// Of a result in int8: float32 for each row, or for each 32 columns of one.
+TensorView scales_of(const CpuProblem& of) {
+  return of.view("scales", {of.dimension("BY_ROW") != 0 ? 1 : of.dimension("WIDTH") / 32, of.dimension("ROWS")});
+}
+
 void run_rmsnorm(const CpuProblem& of) {
   const std::initializer_list<std::int64_t> shape{of.dimension("ROWS"), of.dimension("WIDTH")};
   ops::compute(ops::Rmsnorm{of.view("x", shape), of.view("weight", {of.dimension("WIDTH")}), of.view("y", shape),
-                            of.view("residual", shape)});
+                            of.view("residual", shape), scales_of(of), of.dimension("BY_ROW") != 0});
 }
 
 void run_layernorm(const CpuProblem& of) {
   const std::int64_t width = of.dimension("WIDTH");
   const std::initializer_list<std::int64_t> shape{of.dimension("ROWS"), width};
   ops::compute(ops::Layernorm{of.view("x", shape), of.view("weight", {width}), of.view("bias", {width}),
-                              of.view("y", shape), of.view("residual", shape)});
+                              of.view("y", shape), of.view("residual", shape), scales_of(of),
+                              of.dimension("BY_ROW") != 0});
 }
 
 void run_softmax(const CpuProblem& of) {
@@ -165,7 +186,9 @@ const std::map<std::string, Run>& runners() {
                                                 {"gather", run_gather},
                                                 {"layernorm", run_layernorm},
                                                 {"matmul", run_matmul},
+                                                {"matmul_q", run_matmul_q},
                                                 {"matvec", run_matmul},
+                                                {"matvec_q", run_matmul},
                                                 {"position_embedding", run_position_embedding},
                                                 {"qk_norm_rope", run_qk_norm_rope},
                                                 {"rmsnorm", run_rmsnorm},
@@ -187,14 +210,17 @@ CpuProblem::CpuProblem(const Space& space, const Problem& problem, std::uint64_t
       continue;
     }
     const ElementType type = bound.type_of(argument);
-    const auto count = static_cast<std::size_t>(bound.value(argument, config));
-    std::vector<std::byte> initial(count * size_of(type), std::byte{0xFF});
+    const std::int64_t columns = bound.columns(argument, config);
+    const std::int64_t rows = bound.value(argument, config) / columns;
+    std::vector<std::byte> initial;
     if (is_input(argument)) {
       const auto [low, high] = bound.fill_range(argument);
       const Fill fill = argument.fill == Fill::none ? Fill::uniform : argument.fill;
-      initial = draw_elements(type, count, fill, low, high, seed * 100 + slots_.size());
+      initial = draw_matrix(type, rows, columns, fill, low, high, seed * 100 + slots_.size());
+    } else {
+      initial.assign(static_cast<std::size_t>(layout_of(type).bytes(rows, columns)), std::byte{0xFF});
     }
-    slots_.push_back({&argument, type, HostBuffer(initial), initial, {}});
+    slots_.push_back({&argument, type, rows, columns, HostBuffer(initial), initial, {}});
   }
   compute_expected();
 }
@@ -204,7 +230,7 @@ void CpuProblem::compute_expected() {
   std::vector<std::vector<double>> outputs;
   for (const Slot& slot : slots_) {
     if (is_input(*slot.argument)) {
-      inputs.push_back(widen(slot.type, slot.initial));
+      inputs.push_back(widen_matrix(slot.type, slot.initial, slot.rows, slot.columns));
     }
     if (is_output(*slot.argument)) {
       outputs.emplace_back(slot.initial.size() / size_of(slot.type), std::nan(""));

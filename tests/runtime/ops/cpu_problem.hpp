@@ -34,6 +34,8 @@ class CpuProblem {
   struct Slot {
     const Argument* argument;
     ElementType type;
+    std::int64_t rows;  ///< of a matrix; else elements
+    std::int64_t columns;
     HostBuffer buffer;
     std::vector<std::byte> initial;
     std::vector<double> expected;  ///< of an output

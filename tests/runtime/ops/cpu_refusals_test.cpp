@@ -100,9 +100,9 @@ std::vector<Refused> refused() {
   const TensorView matrix = at_place(0, {3, 8});
   const TensorView vector = at_place(1, {8});
   return {
-      {product([](auto& of) { of.b.values.shape[1] = 9; }), "matmul: B is [6,9]; it must be [N,K] = [6,8]"},
-      {product([](auto& of) { of.a.shape[1] = of.b.values.shape[1] = 0; }), "K is 0"},
-      {product([](auto& of) { of.b.values.data = nullptr; }), "the address of B is"},
+      {product([](auto& of) { of.b.shape[1] = 9; }), "matmul: B is [6,9]; it must be [N,K] = [6,8]"},
+      {product([](auto& of) { of.a.shape[1] = of.b.shape[1] = 0; }), "K is 0"},
+      {product([](auto& of) { of.b.data = nullptr; }), "the address of B is"},
       {product([](auto& of) { of.a.data = places + 8; }), "aligned to 16 bytes"},
       {product([](auto& of) { of.c.data = of.a.data; }), "C overlaps A"},
       {product([](auto& of) { of.a.type = kIntegers; }), "A is int32"},
@@ -214,7 +214,7 @@ TEST(CpuRefusalsTest, EmptyTensorsAreNothingToDo) {
   no_rows.a.shape[0] = no_rows.c.shape[0] = 0;
   ops::compute(no_rows);
   auto no_columns = good_product();
-  no_columns.b.values.shape[0] = no_columns.c.shape[1] = 0;
+  no_columns.b.shape[0] = no_columns.c.shape[1] = 0;
   ops::compute(no_columns);
   auto queries = good_prefill();
   queries.q.shape[0] = queries.out.shape[0] = 0;

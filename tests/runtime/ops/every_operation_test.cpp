@@ -5,6 +5,7 @@
 
 #include "core/util/hash.hpp"
 #include "core/util/paths.hpp"
+#include "runtime/ops/matmul.hpp"
 #include "tests/runtime/ops/cpu_problem.hpp"
 #include "tests/tuner/kernels/ragged_shapes.hpp"
 
@@ -25,8 +26,13 @@ void expect_right(const Space& space, const Problem& problem, std::uint64_t seed
   EXPECT_TRUE(of.results() == alone) << "the result depends on the number of threads";
 }
 
-// The operations take no residual narrower than y, though the kernels would.
+// The operations take no residual narrower than y, and integers of whole chunks only, though the kernels would. What is
+// rounded for the next product has tests of its own.
 bool is_taken(const Problem& problem) {
+  if (problem.kernel == "matmul_q") {
+    const std::int64_t k = problem.dimension("K");
+    return ops::filled_columns(problem.type("WEIGHT"), k) == k && problem.dimension("EPILOGUE") <= 6;
+  }
   const bool norm = problem.kernel == "rmsnorm" || problem.kernel == "layernorm";
   return !norm || problem.dimension("RESIDUAL") == 0 ||
          size_of(problem.type("OUTPUT")) <= size_of(problem.type("STORAGE"));
@@ -41,7 +47,8 @@ TEST_P(EveryOperationTest, AgreesWithTheReferenceAtRaggedShapes) {
   const std::uint64_t seed = std::stoull(hash_hex(kernel + storage).substr(0, 15), nullptr, 16);
   RaggedShapes draw(seed);
   for (std::uint64_t shape = 1; shape <= 16;) {
-    const Problem problem = draw.problem(space, *element_type_from(storage), *limits_of_architecture("sm_61"));
+    const Problem problem =
+        draw.problem(space, {kernel, *element_type_from(storage)}, *limits_of_architecture("sm_61"));
     if (is_taken(problem)) {
       ASSERT_NO_FATAL_FAILURE(expect_right(space, problem, shape++));
     }
@@ -74,6 +81,10 @@ const Large kLargeShapes[] = {
     {"Panels", "matmul", {{"M", "70"}, {"N", "90"}, {"K", "1100"}, {"STORAGE", "float16"}, {"WEIGHT", "bfloat16"}}},
     {"WidenedWeight", "matmul", {{"M", "9"}, {"N", "130"}, {"K", "1025"}, {"WEIGHT", "float16"}, {"EPILOGUE", "6"}}},
     {"Vector", "matvec", {{"M", "1"}, {"N", "300"}, {"K", "6144"}, {"WEIGHT", "float16"}, {"EPILOGUE", "4"}}},
+    {"PackedVector", "matvec_q", {{"M", "1"}, {"N", "300"}, {"K", "6144"}, {"WEIGHT", "q4_k"}, {"EPILOGUE", "4"}}},
+    {"PackedVectors", "matvec_q", {{"M", "8"}, {"N", "98"}, {"K", "3000"}, {"WEIGHT", "q6_k"}, {"EPILOGUE", "5"}}},
+    {"PackedTiles", "matmul_q", {{"M", "300"}, {"N", "1090"}, {"K", "512"}, {"WEIGHT", "q4_k"}, {"EPILOGUE", "5"}}},
+    {"PackedBytes", "matmul_q", {{"M", "40"}, {"N", "130"}, {"K", "1024"}, {"WEIGHT", "int8_row"}, {"EPILOGUE", "6"}}},
     {"Vectors", "matvec", {{"M", "8"}, {"N", "98"}, {"K", "3000"}, {"WEIGHT", "bfloat16"}, {"EPILOGUE", "5"}}},
     {"Causal",
      "attention_prefill",

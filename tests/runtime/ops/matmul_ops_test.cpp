@@ -43,7 +43,7 @@ TEST_P(MatmulOpsTest, AgreesWithTheReference) {
   ops::run(bench.dispatcher(), arguments);
   const auto expected = OpBench::reference(
       "matmul_nt", {{"M", of.m}, {"N", of.n}, {"K", of.k}, {"EPILOGUE", static_cast<std::int64_t>(of.epilogue)}},
-      {bench.initial(arguments.a), bench.initial(arguments.b.values), bench.initial(arguments.bias),
+      {bench.initial(arguments.a), bench.initial(arguments.b), bench.initial(arguments.bias),
        bench.initial(arguments.residual)},
       {static_cast<std::size_t>(of.m * columns)});
   bench.expect(arguments.c, expected[0], "c");

@@ -50,25 +50,25 @@ std::function<void(Dispatcher&)> bad_decode(const std::function<void(ops::Attent
 void* moved(const TensorView& view, std::ptrdiff_t bytes) { return static_cast<std::byte*>(view.data) + bytes; }
 
 const Refusal kMatmulRefusals[] = {
-    {"depths", bad_product([](auto& of) { of.b.values.shape[1] = 9; }), "matmul: B is [6,9]; it must be [N,K] = [6,8]"},
+    {"depths", bad_product([](auto& of) { of.b.shape[1] = 9; }), "matmul: B is [6,9]; it must be [N,K] = [6,8]"},
     {"rows", bad_product([](auto& of) { of.c.shape[0] = 8; }), "matmul: C is [8,6]; it must be [M,N] = [9,6]"},
     {"rank", bad_product([](auto& of) { of.a.rank = 3; }), "A has 3 dimensions; it must be [M,K]"},
     {"no tensor", bad_product([](auto& of) { of.a = {}; }), "A has 0 dimensions"},
-    {"negative", bad_product([](auto& of) { of.b.values.shape[0] = -1; }), "extent N of B is -1; it must be from 0 to"},
+    {"negative", bad_product([](auto& of) { of.b.shape[0] = -1; }), "extent N of B is -1; it must be from 0 to"},
     {"above", bad_product([](auto& of) { of.a.shape[0] = kLarge + 1; }), "extent M of A is 1073741825"},
-    {"beyond 32 bits", bad_product([](auto& of) { of.b.values.shape[0] = kLarge * 4; }), "extent N of B is 4294967296"},
+    {"beyond 32 bits", bad_product([](auto& of) { of.b.shape[0] = kLarge * 4; }), "extent N of B is 4294967296"},
     {"result's type", bad_product([](auto& of) { of.c.type = kHalf; }), "C is float16; it must be float32"},
     {"integers", bad_product([](auto& of) { of.a.type = kInt; }), "A is int32; it must be float32 or float16"},
-    {"weight's type", bad_product([](auto& of) { of.b.values.type = ElementType::float64; }), "B is float64"},
-    {"no depth", bad_product([](auto& of) { of.a.shape[1] = of.b.values.shape[1] = 0; }), "K is 0"},
-    {"null", bad_product([](auto& of) { of.b.values.data = nullptr; }), "the address of B is"},
+    {"weight's type", bad_product([](auto& of) { of.b.type = ElementType::float64; }), "B is float64"},
+    {"no depth", bad_product([](auto& of) { of.a.shape[1] = of.b.shape[1] = 0; }), "K is 0"},
+    {"null", bad_product([](auto& of) { of.b.data = nullptr; }), "the address of B is"},
     {"misaligned", bad_product([](auto& of) { of.a.data = moved(of.a, 8); }), "aligned to 16 bytes"},
     {"stride", bad_product([](auto& of) { of.a.row_stride = 12; }),
      "rows of A are 12 elements apart; they must follow"},
-    {"short stride", bad_product([](auto& of) { of.b.values.row_stride = 4; }),
+    {"short stride", bad_product([](auto& of) { of.b.row_stride = 4; }),
      "rows of B are 4 elements apart; it must"},
     {"overlap", bad_product([](auto& of) { of.c.data = of.a.data; }), "C overlaps A; it must lie in memory of its own"},
-    {"tail", bad_product([](auto& of) { of.c.data = moved(of.b.values, 6 * 8 * 4 - 16); }), "C overlaps B"},
+    {"tail", bad_product([](auto& of) { of.c.data = moved(of.b, 6 * 8 * 4 - 16); }), "C overlaps B"},
     {"bias too many", bad_product([](auto& of) { of.bias = placed(3, {6}); }), "bias is given, but"},
     {"residual too many", bad_product([](auto& of) {
        of.residual = placed(3, {9, 6});
@@ -77,7 +77,7 @@ const Refusal kMatmulRefusals[] = {
     {"epilogue", bad_product([](auto& of) { of.epilogue = static_cast<Epilogue>(7); }), "none of ops::Epilogue"},
     {"odd gates", bad_product([](auto& of) {
        of.epilogue = Epilogue::swiglu;
-       of.b.values.shape[0] = 7;
+       of.b.shape[0] = 7;
      }),
      "N is odd"},
     {"whole for half", bad_product([](auto& of) { of.epilogue = Epilogue::swiglu; }), "[M,N/2] = [9,3]"},

@@ -28,8 +28,9 @@ TEST_P(RowOpsTest, Rmsnorm) {
     const TensorView y = bench_.output(out_, {rows, width});
     ops::run(bench_.dispatcher(), ops::Rmsnorm{x, weight, y, {}});
     const auto count = static_cast<std::size_t>(rows * width);
-    const auto expected = OpBench::reference("rmsnorm", {{"ROWS", rows}, {"WIDTH", width}, {"RESIDUAL", 0}},
-                                             {bench_.initial(x), bench_.initial(weight), {}}, {count, 0});
+    const auto expected =
+        OpBench::reference("rmsnorm", {{"ROWS", rows}, {"WIDTH", width}, {"RESIDUAL", 0}, {"BY_ROW", 0}},
+                           {bench_.initial(x), bench_.initial(weight), {}}, {count, 0, 0});
     bench_.expect(y, expected[0], "y");
   }
 }
@@ -42,10 +43,10 @@ TEST_P(RowOpsTest, LayernormWithAResidual) {
   const TensorView residual = bench_.input(in_, {3, 67});
   ops::run(bench_.dispatcher(), ops::Layernorm{x, weight, bias, y, residual});
   const auto expected = OpBench::reference(
-      "layernorm", {{"ROWS", 3}, {"WIDTH", 67}, {"RESIDUAL", 1}},
-      {bench_.initial(x), bench_.initial(weight), bench_.initial(bias), bench_.initial(residual)}, {201, 201});
+      "layernorm", {{"ROWS", 3}, {"WIDTH", 67}, {"RESIDUAL", 1}, {"BY_ROW", 0}},
+      {bench_.initial(x), bench_.initial(weight), bench_.initial(bias), bench_.initial(residual)}, {201, 0, 201});
   bench_.expect(y, expected[0], "y");
-  bench_.expect(residual, expected[1], "residual");
+  bench_.expect(residual, expected[2], "residual");
 }
 
 TEST_P(RowOpsTest, Gather) {

@@ -125,9 +125,9 @@ const Refusal kRowRefusals[] = {
      "convert: x is of no element type (value 99); it must be float32"},
     {"to no type",
      [](Dispatcher& d) {
-       ops::run(d, ops::Convert{placed(0, {8}), placed(1, {8}, static_cast<ElementType>(9))});
+       ops::run(d, ops::Convert{placed(0, {8}), placed(1, {8}, static_cast<ElementType>(98))});
      },
-     "convert: y is of no element type (value 9); it must be float32"},
+     "convert: y is of no element type (value 98); it must be float32"},
     {"negative",
      [](Dispatcher& d) {
        ops::run(d, ops::Convert{placed(0, {-8}), placed(1, {-8})});

@@ -1,0 +1,160 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "core/elements.hpp"
+#include "core/problem.hpp"
+#include "runtime/formats/blocks.hpp"
+
+namespace pascaline::cpu {
+
+// How the formats of matrices lie in memory, for loops that are compiled for each (docs/formats.md): the 32 rows of a
+// group have 16 bytes each in turn. All inline, so that loops are compiled as those around them.
+
+inline constexpr std::int64_t kPackedRows = 32;
+inline constexpr std::int64_t kUnitBytes = 16;
+inline constexpr std::int64_t kUnitStep = kPackedRows * kUnitBytes;  ///< from one unit of a row to its next
+inline constexpr std::int64_t kBlock = 32;                           ///< columns of a block
+
+/// What a block's integers are multiplied with: value i of it is
+/// `(scale · factors[i / 16]) · (integer - offset) - min`.
+struct BlockScale {
+  float scale = 1;
+  float min = 0;
+  std::int32_t offset = 0;
+  std::array<std::int32_t, 2> factors{1, 1};
+};
+
+inline float half_in(const std::byte* from) noexcept {
+  std::uint16_t bits = 0;
+  std::memcpy(&bits, from, sizeof bits);
+  return float_from_half(bits);
+}
+
+/// 32 integers of four bits: byte i of a unit has those of values i and 16 + i.
+inline void read_nibbles(const std::byte* unit, std::int8_t* to) noexcept {
+  for (std::int64_t i = 0; i < kUnitBytes; ++i) {
+    const auto both = std::to_integer<unsigned>(unit[i]);
+    to[i] = static_cast<std::int8_t>(both & 0x0FU);
+    to[kUnitBytes + i] = static_cast<std::int8_t>(both >> 4U);
+  }
+}
+
+/// A format: `kBlocks` blocks of 32 columns in a chunk of `kChunkBytes` bytes. `chunk` is where it begins, `row` is
+/// from 0 to 31, `block` from 0 to kBlocks - 1.
+template <ElementType format>
+struct PackedForm;
+
+struct PackedByteForm {
+  static constexpr std::int64_t kBlocks = 2;
+  static constexpr std::int64_t kHeaders = 4 * kUnitStep;  ///< where headers begin
+  static constexpr bool kHasMin = false;
+  static constexpr bool kByRow = false;
+
+  static void integers(const std::byte* chunk, std::int64_t row, std::int64_t block, std::int8_t* to) noexcept {
+    const std::byte* unit = chunk + 2 * block * kUnitStep + row * kUnitBytes;
+    std::memcpy(to, unit, kUnitBytes);
+    std::memcpy(to + kUnitBytes, unit + kUnitStep, kUnitBytes);
+  }
+};
+
+template <>
+struct PackedForm<ElementType::int8_row> : PackedByteForm {
+  static constexpr std::int64_t kChunkBytes = kHeaders;
+  static constexpr bool kByRow = true;  ///< a row has one scale, in the group's tail
+  static BlockScale scale(const std::byte* /*chunk*/, std::int64_t /*row*/, std::int64_t /*block*/) noexcept {
+    return {};
+  }
+};
+
+template <>
+struct PackedForm<ElementType::q8_0> : PackedByteForm {
+  static constexpr std::int64_t kChunkBytes = kHeaders + 4 * kPackedRows;
+  static BlockScale scale(const std::byte* chunk, std::int64_t row, std::int64_t block) noexcept {
+    return {half_in(chunk + kHeaders + 4 * row + 2 * block)};
+  }
+};
+
+template <std::int64_t blocks>
+struct PackedNibbleForm {
+  static constexpr std::int64_t kBlocks = blocks;
+  static constexpr std::int64_t kHeaders = blocks * kUnitStep;
+  static constexpr bool kHasMin = false;
+  static constexpr bool kByRow = false;
+
+  static void integers(const std::byte* chunk, std::int64_t row, std::int64_t block, std::int8_t* to) noexcept {
+    read_nibbles(chunk + block * kUnitStep + row * kUnitBytes, to);
+  }
+};
+
+template <>
+struct PackedForm<ElementType::q4_0> : PackedNibbleForm<2> {
+  static constexpr std::int64_t kChunkBytes = kHeaders + 4 * kPackedRows;
+  static BlockScale scale(const std::byte* chunk, std::int64_t row, std::int64_t block) noexcept {
+    return {half_in(chunk + kHeaders + 4 * row + 2 * block), 0, 8};
+  }
+};
+
+template <>
+struct PackedForm<ElementType::q4_1> : PackedNibbleForm<2> {
+  static constexpr std::int64_t kChunkBytes = kHeaders + 8 * kPackedRows;
+  static constexpr bool kHasMin = true;
+  static BlockScale scale(const std::byte* chunk, std::int64_t row, std::int64_t block) noexcept {
+    const std::byte* pair = chunk + kHeaders + 8 * row + 4 * block;
+    return {half_in(pair), -half_in(pair + 2)};
+  }
+};
+
+template <>
+struct PackedForm<ElementType::q4_k> : PackedNibbleForm<8> {
+  static constexpr std::int64_t kChunkBytes = kHeaders + kUnitStep;
+  static constexpr bool kHasMin = true;
+  static BlockScale scale(const std::byte* chunk, std::int64_t row, std::int64_t block) noexcept {
+    const std::byte* header = chunk + kHeaders + row * kUnitBytes;
+    std::array<std::uint8_t, 12> packed{};
+    std::memcpy(packed.data(), header + 4, packed.size());
+    const blocks::Parts parts = blocks::unpack_parts(packed);
+    const auto part = static_cast<std::size_t>(block);
+    return {half_in(header) * static_cast<float>(parts.scales[part]),
+            half_in(header + 2) * static_cast<float>(parts.mins[part])};
+  }
+};
+
+template <>
+struct PackedForm<ElementType::int4_g128> : PackedNibbleForm<4> {
+  static constexpr std::int64_t kChunkBytes = kHeaders + 4 * kPackedRows;
+  static BlockScale scale(const std::byte* chunk, std::int64_t row, std::int64_t /*block*/) noexcept {
+    const std::byte* header = chunk + kHeaders + 4 * row;
+    return {half_in(header), 0, std::to_integer<std::int32_t>(header[2])};
+  }
+};
+
+template <>
+struct PackedForm<ElementType::q6_k> {
+  static constexpr std::int64_t kBlocks = 8;
+  static constexpr std::int64_t kUpper = 8 * kUnitStep;  ///< upper two bits: 8 bytes for a block of a row
+  static constexpr std::int64_t kHeaders = 12 * kUnitStep;
+  static constexpr std::int64_t kScales = 13 * kUnitStep;
+  static constexpr std::int64_t kChunkBytes = kScales + 2 * kPackedRows;
+  static constexpr bool kHasMin = false;
+  static constexpr bool kByRow = false;
+
+  static void integers(const std::byte* chunk, std::int64_t row, std::int64_t block, std::int8_t* to) noexcept {
+    read_nibbles(chunk + block * kUnitStep + row * kUnitBytes, to);
+    const std::byte* upper = chunk + kUpper + block / 2 * kUnitStep + row * kUnitBytes + block % 2 * 8;
+    for (std::int64_t i = 0; i < kBlock; ++i) {
+      const auto bits = std::to_integer<unsigned>(upper[i % 8]) >> (2 * (i / 8)) & 3U;
+      to[i] = static_cast<std::int8_t>(to[i] | static_cast<int>(bits << 4U));
+    }
+  }
+  static BlockScale scale(const std::byte* chunk, std::int64_t row, std::int64_t block) noexcept {
+    const std::byte* factors = chunk + kHeaders + row * kUnitBytes + 2 * block;
+    const auto factor = [](std::byte bits) { return std::int32_t{static_cast<std::int8_t>(bits)}; };
+    return {half_in(chunk + kScales + 2 * row), 0, 32, {factor(factors[0]), factor(factors[1])}};
+  }
+};
+
+}  // namespace pascaline::cpu

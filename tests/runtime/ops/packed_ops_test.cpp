@@ -1,0 +1,298 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "core/error.hpp"
+#include "runtime/cpu/worker_pool.hpp"
+#include "runtime/formats/int8_activations.hpp"
+#include "runtime/formats/packed_matrix.hpp"
+#include "runtime/ops/gather.hpp"
+#include "runtime/ops/matmul.hpp"
+#include "tests/runtime/ops/host_buffer.hpp"
+
+namespace pascaline::testing {
+namespace {
+
+std::vector<float> random_floats(std::int64_t count, unsigned seed) {
+  std::mt19937 generator(seed);
+  std::uniform_real_distribution<float> values(-1, 1);
+  std::vector<float> result(static_cast<std::size_t>(count));
+  std::generate(result.begin(), result.end(), [&] { return values(generator); });
+  return result;
+}
+
+template <typename T>
+HostBuffer host_copy(const std::vector<T>& values) {
+  const auto bytes = std::as_bytes(std::span(values));
+  return HostBuffer({bytes.begin(), bytes.end()});
+}
+
+// The floats as a product with such a weight takes them, by the definition of docs/formats.md.
+std::vector<double> rounded_floats(const std::vector<float>& floats, std::int64_t width, ElementType weight) {
+  std::vector<double> result;
+  const std::int64_t block = weight == ElementType::int8_row ? width : kActivationBlock;
+  for (auto row = floats.begin(); row != floats.end(); row += width) {
+    for (std::int64_t first = 0; first < width; first += block) {
+      const std::span<const float> part(&row[first], static_cast<std::size_t>(std::min(block, width - first)));
+      const Int8Scale scale = int8_scale(part);
+      std::vector<std::int8_t> integers(part.size());
+      round_to_int8(part, scale.inverse, integers.data());
+      for (const std::int8_t integer : integers) {
+        result.push_back(double{scale.scale} * integer);
+      }
+    }
+  }
+  return result;
+}
+
+class PackedOpsTest : public ::testing::TestWithParam<ElementType> {
+ protected:
+  void TearDown() override { cpu::worker_pool().resize(2); }
+
+  // c = a · bᵀ + bias of m rows, on the processor.
+  [[nodiscard]] std::vector<float> product(const std::vector<float>& a, std::int64_t m) const {
+    const std::vector<float> bias = random_floats(n_, 5);
+    const HostBuffer a_memory = host_copy(a);
+    const HostBuffer b_memory(packed_);
+    const HostBuffer bias_memory = host_copy(bias);
+    const HostBuffer c_memory = host_copy(std::vector<float>(static_cast<std::size_t>(m * n_), std::nanf("")));
+    ops::compute(ops::Matmul{.a = TensorView(a_memory.data(), ElementType::float32, {m, k_}),
+                             .b = TensorView(b_memory.data(), format_, {n_, k_}),
+                             .c = TensorView(c_memory.data(), ElementType::float32, {m, n_}),
+                             .bias = TensorView(bias_memory.data(), ElementType::float32, {n_}),
+                             .epilogue = ops::Epilogue::bias});
+    EXPECT_TRUE(c_memory.intact() && a_memory.intact() && b_memory.intact());
+    const auto* c = static_cast<const float*>(c_memory.data());
+    return {c, c + m * n_};
+  }
+
+  // The same in two steps, as a device takes more than a few rows.
+  [[nodiscard]] std::vector<float> product_in_steps(const std::vector<float>& a, std::int64_t m) const {
+    const std::vector<float> bias = random_floats(n_, 5);
+    const std::int64_t columns = ops::filled_columns(format_, k_);
+    const std::int64_t blocks = ops::scale_rows(format_, k_);
+    const HostBuffer a_memory = host_copy(a);
+    const HostBuffer b_memory(packed_);
+    const HostBuffer bias_memory = host_copy(bias);
+    const HostBuffer values = host_copy(std::vector<std::int8_t>(static_cast<std::size_t>(m * columns), 99));
+    const HostBuffer scales = host_copy(std::vector<float>(static_cast<std::size_t>(blocks * m), std::nanf("")));
+    const HostBuffer c_memory = host_copy(std::vector<float>(static_cast<std::size_t>(m * n_), std::nanf("")));
+    const ops::QuantizedRows rounded{TensorView(values.data(), ElementType::int8, {m, columns}),
+                                     TensorView(scales.data(), ElementType::float32, {blocks, m})};
+    ops::compute(ops::Quantize{
+        .x = TensorView(a_memory.data(), ElementType::float32, {m, k_}), .y = rounded, .for_weight = format_});
+    ops::compute(ops::QuantizedMatmul{.a = rounded,
+                                      .b = TensorView(b_memory.data(), format_, {n_, k_}),
+                                      .c = TensorView(c_memory.data(), ElementType::float32, {m, n_}),
+                                      .bias = TensorView(bias_memory.data(), ElementType::float32, {n_}),
+                                      .epilogue = ops::Epilogue::bias});
+    EXPECT_TRUE(c_memory.intact() && values.intact() && scales.intact());
+    const auto* c = static_cast<const float*>(c_memory.data());
+    return {c, c + m * n_};
+  }
+
+  void use(std::int64_t n, std::int64_t k) {
+    n_ = n;
+    k_ = k;
+    packed_ = draw_matrix(format_, n, k, Fill::uniform, -1, 1, 3);
+  }
+
+  ElementType format_ = GetParam();
+  std::int64_t n_ = 0;
+  std::int64_t k_ = 0;
+  std::vector<std::byte> packed_;
+};
+
+// A sum in float32 of k terms, block by block; the formats' largest value is below 3, also before a minimum is taken
+// off.
+TEST_P(PackedOpsTest, ProductsAreThoseOfTheRoundedOperands) {
+  for (const std::int64_t k : {1, 33, 700}) {
+    use(90, k);
+    const std::vector<double> weight = widen_matrix(format_, packed_, n_, k);
+    const std::vector<float> bias = random_floats(n_, 5);
+    for (const std::int64_t m : {1, 3, 8, 9, 70}) {
+      const std::vector<float> a = random_floats(m * k, 4);
+      const std::vector<double> rounded = rounded_floats(a, k, format_);
+      const std::vector<float> c = product(a, m);
+      for (std::int64_t i = 0; i < m * n_; ++i) {
+        double expected = double{bias[static_cast<std::size_t>(i % n_)]};
+        double magnitude = std::fabs(expected);
+        for (std::int64_t j = 0; j < k; ++j) {
+          const double with = rounded[static_cast<std::size_t>(i / n_ * k + j)];
+          expected += with * weight[static_cast<std::size_t>(i % n_ * k + j)];
+          magnitude += 3 * std::fabs(with);
+        }
+        ASSERT_NEAR(double{c[static_cast<std::size_t>(i)]}, expected, 1e-6 * magnitude) << m << " rows: " << i;
+      }
+    }
+  }
+}
+
+TEST_P(PackedOpsTest, RowsThreadsAndStepsDoNotChangeAResult) {
+  use(333, 520);
+  constexpr std::int64_t kRows = 41;
+  const std::vector<float> a = random_floats(kRows * k_, 8);
+  cpu::worker_pool().resize(1);
+  const std::vector<float> alone = product(a, kRows);
+  cpu::worker_pool().resize(3);
+  EXPECT_EQ(product(a, kRows), alone);
+  EXPECT_EQ(product_in_steps(a, kRows), alone);
+  for (const std::int64_t row : {0, 17, 40}) {
+    const std::vector<float> one(a.begin() + row * k_, a.begin() + (row + 1) * k_);
+    EXPECT_EQ(product(one, 1), std::vector<float>(alone.begin() + row * n_, alone.begin() + (row + 1) * n_));
+  }
+}
+
+TEST_P(PackedOpsTest, RowsOfATableAreGathered) {
+  use(50, 300);
+  const std::vector<double> table = widen_matrix(format_, packed_, n_, k_);
+  const HostBuffer table_memory(packed_);
+  const HostBuffer indices = host_copy(std::vector<std::int32_t>{49, 0, -1, 31, 50, 32});
+  const HostBuffer y = host_copy(std::vector<float>(static_cast<std::size_t>(6 * k_), std::nanf("")));
+  ops::compute(ops::Gather{TensorView(table_memory.data(), format_, {n_, k_}),
+                           TensorView(indices.data(), ElementType::int32, {6}),
+                           TensorView(y.data(), ElementType::float32, {6, k_})});
+  EXPECT_TRUE(y.intact());
+  const std::int64_t rows[] = {49, 0, -1, 31, -1, 32};
+  for (std::int64_t i = 0; i < 6 * k_; ++i) {
+    const std::int64_t row = rows[i / k_];
+    EXPECT_EQ(double{static_cast<const float*>(y.data())[i]},
+              row < 0 ? 0.0 : table[static_cast<std::size_t>(row * k_ + i % k_)]);
+  }
+}
+
+TEST_P(PackedOpsTest, NanStaysInItsRow) {
+  use(40, 100);
+  for (const std::int64_t m : {3, 12}) {
+    std::vector<float> a = random_floats(m * k_, 8);
+    a[static_cast<std::size_t>(k_ + 70)] = std::nanf("");
+    const std::vector<float> c = product(a, m);
+    for (std::int64_t i = 0; i < m * n_; ++i) {
+      EXPECT_EQ(std::isnan(c[static_cast<std::size_t>(i)]), i / n_ == 1) << i;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Formats, PackedOpsTest,
+                         ::testing::Values(ElementType::q8_0, ElementType::q4_0, ElementType::q4_1, ElementType::q4_k,
+                                           ElementType::q6_k, ElementType::int8_row, ElementType::int4_g128),
+                         [](const auto& tested) { return std::string(name_of(tested.param)); });
+
+// Operands in one piece of memory, which `check` does not look at.
+class PackedChecksTest : public ::testing::Test {
+ protected:
+  [[nodiscard]] TensorView tensor(ElementType type, std::initializer_list<std::int64_t> shape) {
+    return {memory_, type, shape};
+  }
+  [[nodiscard]] ops::QuantizedRows rows(std::int64_t m, std::int64_t columns, std::int64_t blocks) {
+    return {tensor(ElementType::int8, {m, columns}), tensor(ElementType::float32, {blocks, m})};
+  }
+  template <typename Op>
+  static std::string refusal(const Op& op) {
+    try {
+      return op.check() ? "taken" : "nothing to do";
+    } catch (const Error& error) {
+      return error.what();
+    }
+  }
+  static void expect_refused(const std::string& refusal, const char* message) {
+    EXPECT_NE(refusal.find(message), std::string::npos) << refusal;
+  }
+  alignas(64) std::byte memory_[64]{};
+};
+
+TEST_F(PackedChecksTest, Matmul) {
+  const auto good = [&] {
+    return ops::Matmul{.a = tensor(ElementType::float32, {3, 100}),
+                       .b = tensor(ElementType::q4_k, {6, 100}),
+                       .c = tensor(ElementType::float32, {3, 6})};
+  };
+  EXPECT_EQ(refusal(good()), "taken");
+  auto op = good();
+  op.b.shape[1] = 256;
+  expect_refused(refusal(op), "B is [6,256]; it must be [N,K] = [6,100]");
+  op = good();
+  op.b.type = ElementType::int8;
+  expect_refused(refusal(op), "B is int8");
+  op = good();
+  op.b.row_stride = 256;
+  expect_refused(refusal(op), "rows of B are 256 elements apart");
+  op = good();
+  op.a.type = ElementType::q4_k;
+  expect_refused(refusal(op), "A is q4_k");
+  op = good();
+  op.c.type = ElementType::q8_0;
+  expect_refused(refusal(op), "C is q8_0");
+  op = good();
+  op.a.shape[1] = op.b.shape[1] = 0;
+  expect_refused(refusal(op), "K is 0");
+  op = good();
+  op.a.shape[0] = op.c.shape[0] = 9;
+  EXPECT_EQ(refusal(op), "taken");
+  EXPECT_THROW(static_cast<void>(op.problem()), Error) << "a device takes 8 rows";
+  EXPECT_EQ(op.observed().named().text(), "matmul_q M=9 N=6 K=256 EPILOGUE=0 STORAGE=float32 WEIGHT=q4_k");
+}
+
+TEST_F(PackedChecksTest, Quantize) {
+  const auto good = [&] {
+    return ops::Quantize{
+        .x = tensor(ElementType::float32, {3, 100}), .y = rows(3, 128, 4), .for_weight = ElementType::q8_0};
+  };
+  EXPECT_EQ(refusal(good()), "taken");
+  auto op = good();
+  op.for_weight = ElementType::q4_k;
+  expect_refused(refusal(op), "y is [3,128]; it must be [M,columns] = [3,256]");
+  op = good();
+  op.for_weight = ElementType::float16;
+  expect_refused(refusal(op), "no format of matrices");
+  op = good();
+  op.for_weight = ElementType::int8_row;
+  expect_refused(refusal(op), "scales is [4,3]; it must be [blocks,M] = [1,3]");
+  op = good();
+  op.y.values.type = ElementType::uint8;
+  expect_refused(refusal(op), "y is uint8");
+  op = good();
+  op.x.type = ElementType::bfloat16;
+  expect_refused(refusal(op), "x is bfloat16");
+  op = good();
+  op.x.shape[0] = op.y.values.shape[0] = op.y.scales.shape[1] = 0;
+  EXPECT_EQ(refusal(op), "nothing to do");
+}
+
+TEST_F(PackedChecksTest, QuantizedMatmul) {
+  const auto good = [&] {
+    return ops::QuantizedMatmul{
+        .a = rows(3, 256, 8), .b = tensor(ElementType::q6_k, {6, 100}), .c = tensor(ElementType::float16, {3, 6})};
+  };
+  EXPECT_EQ(refusal(good()), "taken");
+  auto op = good();
+  op.b.type = ElementType::float16;
+  expect_refused(refusal(op), "B is float16");
+  op = good();
+  op.b.type = ElementType::q8_0;
+  expect_refused(refusal(op), "A is [3,256]; it must be [M,columns] = [3,128]");
+  op = good();
+  op.a.scales.shape[0] = 4;
+  expect_refused(refusal(op), "scales is [4,3]");
+  op = good();
+  op.a.values.type = ElementType::float16;
+  expect_refused(refusal(op), "A is float16");
+  op = good();
+  op.c.shape[0] = 4;
+  expect_refused(refusal(op), "C is [4,6]");
+  op = good();
+  op.epilogue = ops::Epilogue::bias;
+  expect_refused(refusal(op), "bias has 0 dimensions");
+  op = good();
+  op.b.shape[0] = op.c.shape[1] = 0;
+  EXPECT_EQ(refusal(op), "nothing to do");
+}
+
+}  // namespace
+}  // namespace pascaline::testing
