@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "core/util/shown_text.hpp"
 #include "runtime/checkpoint/model_error.hpp"
 #include "runtime/checkpoint/model_files.hpp"
 #include "runtime/checkpoint/stored_formats.hpp"
@@ -166,6 +167,31 @@ std::int64_t Checkpoint::stored_bytes() const noexcept {
     bytes += static_cast<std::int64_t>(tensor->bytes.size());
   }
   return bytes;
+}
+
+WeightRecipe stored_recipe(const Checkpoint& checkpoint, ElementType bfloat) {
+  std::map<ElementType, std::vector<std::string>> names;
+  for (std::size_t i = 0; i < checkpoint.tensors().size(); ++i) {
+    if (checkpoint.tensors()[i].kind == TensorKind::matrix) {
+      const StoredType number = checkpoint.stored(i).type;
+      const ElementType type = number == StoredType::F32   ? ElementType::float32
+                               : number == StoredType::F16 ? ElementType::float16
+                                                           : bfloat;
+      names[checkpoint.format(i).value_or(type)].push_back(checkpoint.tensors()[i].name);
+    }
+  }
+  const auto usual = std::max_element(names.begin(), names.end(),
+                                      [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); });
+  std::vector<WeightRecipe::Rule> rules;
+  for (const auto& [type, tensors] : names) {
+    for (std::size_t i = 0; type != usual->first && i < tensors.size(); ++i) {
+      rules.push_back({tensors[i], type});
+    }
+  }
+  rules.push_back({"*", usual->first});
+  const std::string name =
+      checkpoint.recipe().empty() ? std::string("own formats") : clean_line(checkpoint.recipe());
+  return {fmt::format("{} (as stored)", name), std::move(rules)};
 }
 
 }  // namespace pascaline

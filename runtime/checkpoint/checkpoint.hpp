@@ -10,6 +10,7 @@
 #include "core/problem.hpp"
 #include "runtime/checkpoint/model_config.hpp"
 #include "runtime/checkpoint/safetensors.hpp"
+#include "runtime/checkpoint/weight_recipe.hpp"
 #include "runtime/checkpoint/weight_table.hpp"
 
 namespace pascaline {
@@ -48,5 +49,9 @@ class Checkpoint {
   bool has_formats_ = false;
   std::string recipe_;
 };
+
+/// What a folder holds: each matrix in the format that it is stored in, or as the number that it is stored as, bfloat16
+/// as `bfloat`. Named after the recipe that the folder was made with.
+[[nodiscard]] WeightRecipe stored_recipe(const Checkpoint& checkpoint, ElementType bfloat);
 
 }  // namespace pascaline

@@ -139,7 +139,30 @@ WeightRecipe WeightRecipe::load(const std::filesystem::path& file) {
   return recipe;
 }
 
-void WeightRecipe::require_uses(std::span<const std::string> matrices) const {
+ElementType WeightRecipe::of(const WeightEntry& weight) const {
+  if (weight.kind() != TensorKind::matrix) {
+    return ElementType::float32;
+  }
+  const TensorSpec& first = weight.tensors.front();
+  const ElementType type = of(first.name);
+  for (const TensorSpec& other : weight.tensors) {
+    if (of(other.name) != type) {
+      throw Error(fmt::format("{}: {} and {} are one matrix here and need one type, not {} and {}", name_, first.name,
+                              other.name, name_of(type), name_of(of(other.name))));
+    }
+  }
+  return type;
+}
+
+void WeightRecipe::require_uses(std::span<const WeightEntry> weights) const {
+  std::vector<std::string> matrices;
+  for (const WeightEntry& weight : weights) {
+    for (const TensorSpec& tensor : weight.tensors) {
+      if (tensor.kind == TensorKind::matrix) {
+        matrices.push_back(tensor.name);
+      }
+    }
+  }
   for (std::size_t i = 0; is_own_ && i + 1 < rules_.size(); ++i) {
     const std::string& pattern = rules_[i].pattern;
     if (std::none_of(matrices.begin(), matrices.end(), [&](const std::string& name) { return fits_pattern(pattern, name); })) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/problem.hpp"
+#include "runtime/checkpoint/weight_table.hpp"
 
 namespace pascaline {
 
@@ -37,8 +38,10 @@ class WeightRecipe {
   [[nodiscard]] const std::vector<Rule>& rules() const noexcept { return rules_; }
   /// The type of the matrix of that name.
   [[nodiscard]] ElementType of(std::string_view tensor) const;
+  /// The type of a weight: float32 if it is no matrix. Throws Error if it is made of tensors that have different types.
+  [[nodiscard]] ElementType of(const WeightEntry& weight) const;
   /// Throws Error if a rule of a user's recipe fits none of a model's matrices.
-  void require_uses(std::span<const std::string> matrices) const;
+  void require_uses(std::span<const WeightEntry> weights) const;
   /// Whether some rule gives a format of matrices.
   [[nodiscard]] bool has_formats() const noexcept;
   friend bool operator==(const WeightRecipe&, const WeightRecipe&) = default;
