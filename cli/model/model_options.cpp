@@ -11,17 +11,14 @@
 #include <string_view>
 #include <utility>
 
+#include "cli/model/weights_option.hpp"
 #include "core/error.hpp"
 #include "core/util/byte_size.hpp"
-#include "core/util/suggestion.hpp"
-#include "runtime/checkpoint/checkpoint.hpp"
 #include "runtime/device/device.hpp"
 #include "runtime/model/requirements.hpp"
 
 namespace pascaline::cli {
 namespace {
-
-constexpr std::string_view kAutomatic = "auto";
 
 ElementType stored_type(const std::string& given, bool without_kernels) {
   if (given.empty()) {
@@ -30,51 +27,10 @@ ElementType stored_type(const std::string& given, bool without_kernels) {
   return given == "float32" ? ElementType::float32 : ElementType::float16;
 }
 
-// What the folder's weights are stored in, if that is in formats of matrices. Nothing of a folder that cannot be read,
-// which is told when it is opened, or has no weights, which some commands do without.
-std::optional<WeightRecipe> recipe_of_folder(const std::string& folder, ElementType bfloat) {
-  try {
-    const Checkpoint checkpoint = Checkpoint::open(folder, load_model_config(folder));
-    return checkpoint.has_formats() ? std::optional(stored_recipe(checkpoint, bfloat)) : std::nullopt;
-  } catch (const Error&) {
-    return std::nullopt;
-  }
-}
-
-// What `--weights auto` chooses from, the most accurate first. On the processor a token takes as long as its weights
-// take to be read, so that more bits than needed are not worth it.
-std::vector<WeightRecipe> automatic_weights(bool without_kernels) {
-  std::vector<WeightRecipe> choices;
-  for (const char* name : {"float16", "q8_0", "q6_k", "q4_k"}) {
-    if (!without_kernels || std::string_view(name) != "float16") {
-      choices.push_back(WeightRecipe::named(name));
-    }
-  }
-  return choices;
-}
-
-// A recipe's name, or a file of one.
-WeightRecipe stored_weights(const std::string& given) {
-  const auto names = WeightRecipe::names();
-  const bool is_name = std::find(names.begin(), names.end(), given) != names.end();
-  return is_name ? WeightRecipe::named(given) : WeightRecipe::load(given);
-}
-
 const char* const kWeightsHelp =
     "Type of the weights: float32, float16, or quantized: int8, q8_0, q6_k, q4_k, q4_1, q4_0, int4; auto: the most "
     "accurate that fits; or a JSON file that says it for single tensors (default: as a quantized folder has them, else "
     "float16 on a GPU, float32 on the processor)";
-
-// Of `--weights`: what is no recipe's name must be a file.
-std::string check_weights(const std::string& given) {
-  const auto names = WeightRecipe::names();
-  if (given == kAutomatic || std::find(names.begin(), names.end(), given) != names.end() ||
-      std::filesystem::is_regular_file(given)) {
-    return {};
-  }
-  return fmt::format("'{}'{} is neither one of {}, {} nor a file", given,
-                     did_you_mean(given, {names.begin(), names.end()}), fmt::join(names, ", "), kAutomatic);
-}
 
 // Options about kernels that were given, which a model on the processor has no use for.
 std::vector<std::string_view> useless_options(const ModelCommandOptions& options) {
@@ -112,7 +68,7 @@ void ModelCommandOptions::add_to(CLI::App& command) {
   command.add_option("--cache", kernel_cache, "Folder for compiled kernels (default: ~/.cache/pascaline)");
   command.add_option("--kernels", kernels_folder, "Folder of kernel templates (default: the installed ones)");
   command.add_option("--spaces", spaces_folder, "Folder of search spaces (default: the installed ones)");
-  command.add_option("--weights", weights, kWeightsHelp)->check(check_weights);
+  command.add_option("--weights", weights, kWeightsHelp)->check(check_weights_or_auto);
   add_cache_to(command);
   command
       .add_option("--max-image-tokens", most_image_tokens,
@@ -134,7 +90,7 @@ void ModelCommandOptions::add_to(CLI::App& command) {
 }
 
 void ModelCommandOptions::add_types_to(CLI::App& command) {
-  command.add_option("--weights", weights, kWeightsHelp)->check(check_weights);
+  command.add_option("--weights", weights, kWeightsHelp)->check(check_weights_or_auto);
   add_cache_to(command);
 }
 
@@ -196,19 +152,17 @@ SessionOptions ModelCommandOptions::session_options() const {
   options.dispatcher.cache = kernel_cache;
   const bool without_kernels = on_processor();
   const ElementType usual = stored_type("", without_kernels);
-  const bool is_automatic = weights == kAutomatic;
-  if (is_automatic && observe_only) {
-    throw Error("--weights auto is decided by the memory that is free when a model is loaded: name the type that it "
-                "then chooses, e.g. --weights q8_0");
-  }
-  if (weights.empty() || is_automatic) {
-    const auto of_folder = random_weights ? std::nullopt : recipe_of_folder(folder, usual);
-    options.options.weights = of_folder.value_or(usual);
-    if (is_automatic) {
-      options.weight_choices = of_folder ? std::vector{*of_folder} : automatic_weights(without_kernels);
+  if (weights == kAutomaticWeights) {
+    if (observe_only) {
+      throw Error("--weights auto is decided by the memory that is free when a model is loaded: name the type that it "
+                  "then chooses, e.g. --weights q8_0");
     }
+    options.weight_choices = automatic_weights(random_weights ? "" : folder, without_kernels);
+    options.options.weights = options.weight_choices.front();
+  } else if (weights.empty()) {
+    options.options.weights = random_weights ? usual : weights_of_folder(folder, usual);
   } else {
-    options.options.weights = stored_weights(weights);
+    options.options.weights = given_weights(weights);
   }
   options.options.cache = stored_type(kv_cache, without_kernels);
   options.options.context = context;
