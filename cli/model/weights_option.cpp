@@ -35,7 +35,7 @@ std::string fault_of(const std::string& given, bool with_auto) {
 std::optional<WeightRecipe> recipe_of_folder(const std::string& folder, ElementType bfloat) {
   try {
     const Checkpoint checkpoint = Checkpoint::open(folder, load_model_config(folder));
-    return checkpoint.has_formats() ? std::optional(stored_recipe(checkpoint, bfloat)) : std::nullopt;
+    return !checkpoint.recipe().empty() ? std::optional(stored_recipe(checkpoint, bfloat)) : std::nullopt;
   } catch (const Error&) {
     return std::nullopt;
   }

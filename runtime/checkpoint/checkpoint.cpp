@@ -189,8 +189,7 @@ WeightRecipe stored_recipe(const Checkpoint& checkpoint, ElementType bfloat) {
     }
   }
   rules.push_back({"*", usual->first});
-  const std::string name =
-      checkpoint.recipe().empty() ? std::string("own formats") : clean_line(checkpoint.recipe());
+  const std::string name = checkpoint.recipe().empty() ? std::string("own formats") : clean_line(checkpoint.recipe());
   return {fmt::format("{} (as stored)", name), std::move(rules)};
 }
 

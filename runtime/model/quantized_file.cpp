@@ -101,7 +101,7 @@ class FileQuantizer {
     ModelWeights unused;
     const std::vector<WeightEntry> table = weight_table(config, unused);
     recipe.require_uses(table);
-    notes = FormatNotes(recipe.name());
+    notes = FormatNotes(std::filesystem::path(recipe.name()).filename().string());
     std::vector<StoredTensor> planned;
     for (const WeightEntry& weight : table) {
       const ElementType type = recipe.of(weight);

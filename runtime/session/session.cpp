@@ -91,14 +91,14 @@ WeightRecipe fitting_weights(DeviceMemory& memory, const ModelConfig& config, Mo
     for (const MemoryPart& part : memory_parts(memory, config, options)) {
       bytes += part.bytes;
     }
-    const std::string need = fmt::format("{} needs {:.0f} MiB", choice.name(), static_cast<double>(bytes) / kMiB);
+    const double needed = static_cast<double>(bytes) / kMiB;
     const bool fits = bytes <= free;
     if (fits || &choice == &choices.back()) {
-      fmt::print(stderr, "pascaline: weights {}: {} of {:.0f} MiB free{}{}\n", choice.name(), need,
-                 static_cast<double>(free) / kMiB, too_large.empty() ? "" : "; too much: ", too_large);
+      fmt::print(stderr, "pascaline: weights {}: the model needs {:.0f} of {:.0f} MiB free{}\n", choice.name(), needed,
+                 static_cast<double>(free) / kMiB, too_large);
       return choice;
     }
-    too_large += (too_large.empty() ? "" : ", ") + need;
+    too_large += fmt::format("{} {:.0f} with {}", too_large.empty() ? ";" : ",", needed, choice.name());
   }
   return options.weights;
 }
