@@ -52,13 +52,14 @@ constexpr auto kNames = [] {
 ElementType read_type(const JsonNode& node) {
   const auto type = element_type_from(node.text());
   if (!type || !is_kept(*type)) {
-    std::vector<std::string_view> known;
+    std::vector<std::string> known;
     for (int i = 0; is_element_type(static_cast<ElementType>(i)); ++i) {
       if (is_kept(static_cast<ElementType>(i))) {
-        known.push_back(name_of(static_cast<ElementType>(i)));
+        known.emplace_back(name_of(static_cast<ElementType>(i)));
       }
     }
-    node.fail(fmt::format("no weight can be kept as '{}'; known are {}", node.text(), fmt::join(known, ", ")));
+    node.fail(fmt::format("no weight can be kept as '{}'{}; known are {}", node.text(),
+                          did_you_mean(node.text(), known), fmt::join(known, ", ")));
   }
   return *type;
 }

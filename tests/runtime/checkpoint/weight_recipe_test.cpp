@@ -1,0 +1,128 @@
+#include "runtime/checkpoint/weight_recipe.hpp"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "core/error.hpp"
+#include "tests/runtime/checkpoint/model_fixture.hpp"
+
+namespace pascaline {
+namespace {
+
+constexpr const char* kEmbedding = "model.language_model.embed_tokens.weight";
+constexpr const char* kQuery = "model.language_model.layers.0.self_attn.q_proj.weight";
+constexpr const char* kVision = "model.visual.blocks.1.attn.qkv.weight";
+constexpr const char* kMerger = "model.visual.merger.linear_fc1.weight";
+
+class WeightRecipeTest : public ::testing::Test {
+ protected:
+  WeightRecipe loaded(const std::string& text) {
+    folder_.write("recipe.json", text);
+    return WeightRecipe::load(folder_ / "recipe.json");
+  }
+  std::string refusal(const std::string& text) {
+    try {
+      (void)loaded(text);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "accepted";
+  }
+  // What is said of a recipe's use for a model.
+  static std::string misfit(const WeightRecipe& recipe) {
+    try {
+      ModelWeights unused;
+      const std::vector<WeightEntry> table = weight_table(testing::config_of("tiny_a"), unused);
+      recipe.require_uses(table);
+      for (const WeightEntry& entry : table) {
+        (void)recipe.of(entry);
+      }
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "fits";
+  }
+
+  const testing::TemporaryFolder folder_;
+};
+
+TEST_F(WeightRecipeTest, PatternsHaveAnyLettersForAStar) {
+  EXPECT_TRUE(fits_pattern("*", ""));
+  EXPECT_TRUE(fits_pattern("*", kQuery));
+  EXPECT_TRUE(fits_pattern("a*b*c", "abc"));
+  EXPECT_TRUE(fits_pattern("a*b*c", "a-b-b-c-c"));
+  EXPECT_TRUE(fits_pattern("*.layers.0.*", kQuery));
+  EXPECT_TRUE(fits_pattern("**q_proj**", kQuery));
+  EXPECT_FALSE(fits_pattern("", "a"));
+  EXPECT_FALSE(fits_pattern("a", "ab"));
+  EXPECT_FALSE(fits_pattern("a*b", "a-b-"));
+  EXPECT_FALSE(fits_pattern("*.layers.1.*", "model.layers.10.weight"));
+  EXPECT_FALSE(fits_pattern("q_proj", kQuery));
+  EXPECT_FALSE(fits_pattern("*?", "a"));
+}
+
+TEST_F(WeightRecipeTest, TheFirstRuleThatFitsDecides) {
+  const WeightRecipe recipe = loaded(R"({"tensors": [
+    {"name": "*embed_tokens.weight", "type": "q6_k"},
+    {"name": "*.merger.*", "type": "float16"},
+    {"name": "*visual*", "type": "q8_0"},
+    {"name": "*.merger.linear_fc1.weight", "type": "q4_0"}], "others": "int4_g128"})");
+  EXPECT_EQ(recipe.of(kEmbedding), ElementType::q6_k);
+  EXPECT_EQ(recipe.of(kMerger), ElementType::float16);
+  EXPECT_EQ(recipe.of(kVision), ElementType::q8_0);
+  EXPECT_EQ(recipe.of(kQuery), ElementType::int4_g128);
+  EXPECT_TRUE(recipe.has_formats());
+  EXPECT_EQ(recipe.rules().size(), 5U);
+  EXPECT_EQ(misfit(recipe), "fits");
+}
+
+TEST_F(WeightRecipeTest, NamesAreMixes) {
+  const WeightRecipe recipe = WeightRecipe::named("q4_k");
+  EXPECT_EQ(recipe.of(kQuery), ElementType::q4_k);
+  EXPECT_EQ(recipe.of(kEmbedding), ElementType::q6_k);
+  EXPECT_EQ(recipe.of("lm_head.weight"), ElementType::q6_k);
+  EXPECT_EQ(recipe.of(kVision), ElementType::q8_0);
+  EXPECT_EQ(WeightRecipe::named("int8").of(kQuery), ElementType::int8_row);
+  for (const std::string_view name : WeightRecipe::names()) {
+    EXPECT_EQ(misfit(WeightRecipe::named(name)), "fits") << name;
+  }
+  EXPECT_FALSE(WeightRecipe::named("float16").has_formats());
+  EXPECT_EQ(WeightRecipe::named("float16"), WeightRecipe(ElementType::float16));
+  EXPECT_THROW((void)WeightRecipe::named("q4"), Error);
+  EXPECT_THROW(WeightRecipe(ElementType::int32), Error);
+  EXPECT_THROW(WeightRecipe("mine", {{"a", ElementType::q8_0}}), Error);
+}
+
+TEST_F(WeightRecipeTest, FaultsAreNamedWithTheirPlace) {
+  const std::string file = (folder_ / "recipe.json").string();
+  PASCALINE_EXPECT_SAYS(refusal("{"), file);
+  PASCALINE_EXPECT_SAYS(refusal("{}"), "'others'");
+  PASCALINE_EXPECT_SAYS(refusal(R"({"others": "q8_0", "other": 1})"), "'other'");
+  PASCALINE_EXPECT_SAYS(refusal(R"({"tensors": {}, "others": "q8_0"})"), file + ":/tensors");
+  PASCALINE_EXPECT_SAYS(refusal(R"({"tensors": [{"name": "a"}], "others": "q8_0"})"), "'type'");
+  PASCALINE_EXPECT_SAYS(refusal(R"({"tensors": [{"name": "a", "type": "q8_0", "x": 1}], "others": "q8_0"})"), "'x'");
+  PASCALINE_EXPECT_SAYS(refusal(R"({"others": "q4k"})"),
+                        file + ":/others: no weight can be kept as 'q4k' (did you mean 'q4_k'?); known are float32");
+  PASCALINE_EXPECT_SAYS(refusal(R"({"others": "int8"})"), "no weight can be kept as 'int8' (did you mean 'int8_row'?)");
+  PASCALINE_EXPECT_SAYS(refusal(R"({"others": "bfloat16"})"), "no weight can be kept as 'bfloat16'");
+}
+
+TEST_F(WeightRecipeTest, APatternThatFitsNoMatrixIsRefused) {
+  const WeightRecipe recipe =
+      loaded(R"({"tensors": [{"name": "layers.0.*", "type": "q8_0"}], "others": "float16"})");
+  PASCALINE_EXPECT_SAYS(misfit(recipe), "'layers.0.*' fits no matrix of this model, which has e.g. model.language_model");
+  const WeightRecipe norm = loaded(R"({"tensors": [{"name": "*norm.weight", "type": "q8_0"}], "others": "float16"})");
+  PASCALINE_EXPECT_SAYS(misfit(norm), "'*norm.weight' fits no matrix");
+}
+
+TEST_F(WeightRecipeTest, TensorsOfOneMatrixNeedOneType) {
+  const WeightRecipe recipe = loaded(R"({"tensors": [{"name": "*.v_proj.weight", "type": "q8_0"}], "others": "q4_k"})");
+  PASCALINE_EXPECT_SAYS(misfit(recipe), "layers.0.self_attn.v_proj.weight are one matrix here and need one type, not q4_k and q8_0");
+  const WeightRecipe gate = loaded(R"({"tensors": [{"name": "*.1.*gate_proj.weight", "type": "q8_0"}], "others": "q4_k"})");
+  PASCALINE_EXPECT_SAYS(misfit(gate), "layers.1.mlp.up_proj.weight are one matrix");
+}
+
+}  // namespace
+}  // namespace pascaline
