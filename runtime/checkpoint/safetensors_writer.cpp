@@ -38,7 +38,7 @@ std::uint64_t bytes_of(const StoredTensor& tensor, const fs::path& file) {
   const std::int64_t count = element_count(tensor.shape);
   std::uint64_t bytes = 0;
   if (count < 0 || __builtin_mul_overflow(static_cast<std::uint64_t>(count), size_of(tensor.type), &bytes)) {
-    refuse_tensor(tensor, "its shape is impossible", file);
+    refuse_tensor(tensor, "its shape needs more bytes than there can be", file);
   }
   return bytes;
 }
@@ -93,7 +93,7 @@ class Unfinished {
 void write_safetensors(const fs::path& file, std::span<const StoredTensor> tensors,
                        const std::map<std::string, std::string>& metadata) {
   for (const StoredTensor& tensor : tensors) {
-    if (tensor.bytes.size() != bytes_of(tensor, file)) {
+    if (element_count(tensor.shape) < 0 || tensor.bytes.size() != bytes_of(tensor, file)) {
       refuse_tensor(tensor, "its bytes are not as many as its type and shape need", file);
     }
   }

@@ -1,8 +1,11 @@
 #include <gtest/gtest.h>
 
-#include <csignal>
+#include <algorithm>
+#include <cstring>
 #include <filesystem>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/util/paths.hpp"
@@ -32,6 +35,13 @@ class CliQuantizeTest : public CliModelFixture {
     EXPECT_EQ(result.exit_code, 0) << result.error;
     return json_of(result)["tokens"].dump();
   }
+  // Writes a file, with its folder, and returns its path.
+  [[nodiscard]] std::string put(const std::string& name, const std::string& text) const {
+    const fs::path file = folder_ / name;
+    fs::create_directories(file.parent_path());
+    write_file_atomically(file, text);
+    return file.string();
+  }
   // Names of all that is in the tests' folder.
   [[nodiscard]] std::set<std::string> left() const {
     std::set<std::string> names;
@@ -60,11 +70,11 @@ TEST_F(CliQuantizeTest, EveryNameAnswersAsQuantizedAtLoad) {
 }
 
 TEST_F(CliQuantizeTest, FilesOfTheFolderComeAlong) {
-  folder_.write("model/chat_template.jinja", "{{ messages }}");
-  folder_.write("model/LICENSE", "free");
-  folder_.write("model/other.safetensors.index.json", "{}");
-  folder_.write("model/weights.bin", "x");
-  folder_.write("model/.hidden.json", "x");
+  (void)put("model/chat_template.jinja", "{{ messages }}");
+  (void)put("model/LICENSE", "free");
+  (void)put("model/other.safetensors.index.json", "{}");
+  (void)put("model/weights.bin", "x");
+  (void)put("model/.hidden.json", "x");
   ASSERT_EQ(quantize({"--weights", "q8_0"}).exit_code, 0);
   for (const char* file : {"config.json", "tokenizer.json", "preprocessor_config.json"}) {
     EXPECT_EQ(read_file(fs::path(out_) / file), read_file(fs::path(model_) / file)) << file;
@@ -78,9 +88,8 @@ TEST_F(CliQuantizeTest, FilesOfTheFolderComeAlong) {
 }
 
 TEST_F(CliQuantizeTest, ARecipeFileSaysItForSingleTensors) {
-  const std::string recipe = folder_.write("mine.json", R"({"tensors": [
-    {"name": "*embed_tokens.weight", "type": "q8_0"}, {"name": "*visual*", "type": "float16"}], "others": "q4_0"})")
-                                 .string();
+  const std::string recipe = put("mine.json", R"({"tensors": [
+    {"name": "*embed_tokens.weight", "type": "q8_0"}, {"name": "*visual*", "type": "float16"}], "others": "q4_0"})");
   ASSERT_EQ(quantize({"--weights", recipe}).exit_code, 0);
   const ModelConfig config = load_model_config(out_);
   const Checkpoint checkpoint = Checkpoint::open(out_, config);
@@ -93,10 +102,10 @@ TEST_F(CliQuantizeTest, ARecipeFileSaysItForSingleTensors) {
   }
   EXPECT_EQ(checkpoint.format(0), ElementType::q8_0);
   EXPECT_EQ(answer(out_, {}), answer(model_, {"--weights", recipe}));
-  const std::string wrong = folder_.write("wrong.json", R"({"tensors": [{"name": "x*", "type": "q8_0"}], "others": "q4_0"})").string();
+  const std::string wrong = put("wrong.json", R"({"tensors": [{"name": "x*", "type": "q8_0"}], "others": "q4_0"})");
   expect_fault(quantize({"--weights", wrong, "--force"}), 1, {wrong, "'x*' fits no matrix of this model"});
   const std::string split =
-      folder_.write("split.json", R"({"tensors": [{"name": "*v_proj.weight", "type": "q8_0"}], "others": "q4_0"})").string();
+      put("split.json", R"({"tensors": [{"name": "*v_proj.weight", "type": "q8_0"}], "others": "q4_0"})");
   expect_fault(quantize({"--weights", split, "--force"}), 1, {"are one matrix here and need one type"});
   EXPECT_EQ(left(), std::set<std::string>{"quantized"});
 }
@@ -122,10 +131,10 @@ TEST_F(CliQuantizeTest, AnotherTypeThanTheStoredOneWarns) {
 }
 
 TEST_F(CliQuantizeTest, NothingIsOverwrittenByMistake) {
-  folder_.write("quantized/notes.txt", "mine");
+  (void)put("quantized/notes.txt", "mine");
   expect_fault(quantize({"--weights", "q8_0"}), 1, {"quantized exists", "--force"});
   expect_fault(quantize({"--weights", "q8_0", "--force"}), 1, {"this is not a model's folder"});
-  folder_.write("quantized/config.json", "{}");
+  (void)put("quantized/config.json", "{}");
   fs::create_directory(fs::path(out_) / "more");
   expect_fault(quantize({"--weights", "q8_0", "--force"}), 1, {"it has the folder more in it"});
   fs::remove(fs::path(out_) / "more");

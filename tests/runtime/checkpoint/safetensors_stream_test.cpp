@@ -26,8 +26,8 @@ TEST(SafetensorsStreamTest, PiecesInAnyOrderAreTheFileThatIsWrittenAtOnce) {
   const std::vector<std::byte> a = counted_bytes(40, 1);
   const std::vector<std::byte> b = counted_bytes(12, 100);
   std::vector<StoredTensor> tensors{{"b", StoredType::U8, {3, 4}, b}, {"a", StoredType::F32, {10}, a}};
-  write_safetensors(folder / "whole", tensors, {{"format", "pt"}});
-  SafetensorsStream stream(folder / "parts", tensors, {{"format", "pt"}});
+  write_safetensors(folder.path() / "whole", tensors, {{"format", "pt"}});
+  SafetensorsStream stream(folder.path() / "parts", tensors, {{"format", "pt"}});
   std::thread other([&] { stream.write(1, 16, std::span(a).subspan(16)); });
   stream.write(0, 4, std::span(b).subspan(4));
   stream.write(0, 0, std::span(b).first(4));
@@ -36,22 +36,22 @@ TEST(SafetensorsStreamTest, PiecesInAnyOrderAreTheFileThatIsWrittenAtOnce) {
   EXPECT_THROW(stream.write(0, 11, std::span(b).first(2)), Error);
   EXPECT_THROW(stream.write(0, 13, {}), Error);
   stream.finish();
-  EXPECT_EQ(read_file(folder / "parts"), read_file(folder / "whole"));
-  EXPECT_EQ(stream.bytes(), std::filesystem::file_size(folder / "parts"));
+  EXPECT_EQ(read_file(folder.path() / "parts"), read_file(folder.path() / "whole"));
+  EXPECT_EQ(stream.bytes(), std::filesystem::file_size(folder.path() / "parts"));
 }
 
 TEST(SafetensorsStreamTest, WhatCannotBeWrittenIsSaid) {
   const testing::TemporaryFolder folder;
   const std::vector<StoredTensor> one{{"a", StoredType::U8, {3}, {}}};
-  EXPECT_THROW(SafetensorsStream(folder / "absent" / "x", one, {}), Error);
+  EXPECT_THROW(SafetensorsStream(folder.path() / "absent" / "x", one, {}), Error);
   folder.write("there", "");
-  EXPECT_THROW(SafetensorsStream(folder / "there", one, {}), Error);
+  EXPECT_THROW(SafetensorsStream(folder.path() / "there", one, {}), Error);
   const std::vector<StoredTensor> vast{{"a", StoredType::F64, {INT64_MAX}, {}}};
-  EXPECT_THROW(SafetensorsStream(folder / "x", vast, {}), ModelError);
+  EXPECT_THROW(SafetensorsStream(folder.path() / "x", vast, {}), ModelError);
   const std::vector<StoredTensor> huge{{"a", StoredType::U8, {std::int64_t{1} << 60}, {}}};
-  EXPECT_THROW(SafetensorsStream(folder / "y", huge, {}), Error);
+  EXPECT_THROW(SafetensorsStream(folder.path() / "y", huge, {}), Error);
   const std::vector<StoredTensor> twice{{"a", StoredType::U8, {3}, {}}, {"a", StoredType::U8, {3}, {}}};
-  EXPECT_THROW(SafetensorsStream(folder / "z", twice, {}), ModelError);
+  EXPECT_THROW(SafetensorsStream(folder.path() / "z", twice, {}), ModelError);
 }
 
 }  // namespace

@@ -24,23 +24,23 @@ using testing::quantized_tensors;
 using testing::QuantizedTensors;
 using testing::read_all;
 
-constexpr const char* kEmbedding = "model.language_model.embed_tokens.weight";
-constexpr const char* kNorm = "model.language_model.norm.weight";
-const std::string kKey = std::string("pascaline.format.") + kEmbedding;
+constexpr const char* kStoredEmbedding = "model.language_model.embed_tokens.weight";
+constexpr const char* kStoredNorm = "model.language_model.norm.weight";
+const std::string kStoredKey = std::string("pascaline.format.") + kStoredEmbedding;
 
 class StoredFormatsTest : public ::testing::Test {
  protected:
   StoredFormatsTest() : config_(config_of("tiny_a")), content_(quantized_tensors(config_, WeightRecipe::named("q4_k"))) {}
 
   Checkpoint open() {
-    content_.write(folder_ / "model.safetensors");
+    content_.write(folder_.path() / "model.safetensors");
     return Checkpoint::open(folder_.path(), config_);
   }
   std::string said() {
     return complaint_of([this] { (void)open(); });
   }
   std::string said_with(const std::string& note) {
-    content_.metadata[kKey] = note;
+    content_.metadata[kStoredKey] = note;
     return said();
   }
 
@@ -93,7 +93,7 @@ TEST_F(StoredFormatsTest, ElementsAreThoseOfTheRows) {
 }
 
 TEST_F(StoredFormatsTest, WrongNotesAreRefusedByTensor) {
-  const std::string begin = (folder_ / "model.safetensors").string() + ": tensor '" + kEmbedding + "': ";
+  const std::string begin = (folder_.path() / "model.safetensors").string() + ": tensor '" + kStoredEmbedding + "': ";
   EXPECT_TRUE(said_with("q7_k [512, 64]").starts_with(begin));
   PASCALINE_EXPECT_SAYS(said_with("q7_k [512, 64]"), "'q7_k [512, 64]', which begins with no format of matrices");
   PASCALINE_EXPECT_SAYS(said_with("float16 [512, 64]"), "no format of matrices");
@@ -106,8 +106,8 @@ TEST_F(StoredFormatsTest, WrongNotesAreRefusedByTensor) {
 }
 
 TEST_F(StoredFormatsTest, MissingNotesAreSeen) {
-  content_.metadata.erase(kKey);
-  EXPECT_EQ(said(), (folder_ / "model.safetensors").string() + ": tensor '" + kEmbedding +
+  content_.metadata.erase(kStoredKey);
+  EXPECT_EQ(said(), (folder_.path() / "model.safetensors").string() + ": tensor '" + kStoredEmbedding +
                         "': it is of U8, and the metadata has no format for it");
   content_.metadata.clear();
   PASCALINE_EXPECT_SAYS(said(), "this is a quantised checkpoint");
@@ -117,7 +117,7 @@ TEST_F(StoredFormatsTest, NotesOfNothingAndOfVectorsAreRefused) {
   content_.metadata["pascaline.format.absent"] = "q8_0 [1, 1]";
   PASCALINE_EXPECT_SAYS(said(), "tensor 'absent': the metadata has a format for it, but it is not in the file");
   content_.metadata.erase("pascaline.format.absent");
-  content_.metadata[std::string("pascaline.format.") + kNorm] = "q8_0 [64]";
+  content_.metadata[std::string("pascaline.format.") + kStoredNorm] = "q8_0 [64]";
   PASCALINE_EXPECT_SAYS(said(), "the metadata says 'q8_0 [64]', but it is no matrix");
 }
 
@@ -133,9 +133,9 @@ TEST_F(StoredFormatsTest, ANoteOnNumbersSaysWhatToKeepThemIn) {
   content_.tensors.front() = numbers.front();
   const Checkpoint checkpoint = open();
   EXPECT_EQ(checkpoint.format(0), ElementType::q6_k);
-  EXPECT_EQ(stored_recipe(checkpoint, ElementType::float16).of(kEmbedding), ElementType::q6_k);
-  content_.metadata.erase(kKey);
-  EXPECT_EQ(stored_recipe(open(), ElementType::float32).of(kEmbedding), ElementType::float32);
+  EXPECT_EQ(stored_recipe(checkpoint, ElementType::float16).of(kStoredEmbedding), ElementType::q6_k);
+  content_.metadata.erase(kStoredKey);
+  EXPECT_EQ(stored_recipe(open(), ElementType::float32).of(kStoredEmbedding), ElementType::float32);
 }
 
 TEST_F(StoredFormatsTest, ScalesThatAreNotFiniteAreDamage) {
@@ -145,7 +145,7 @@ TEST_F(StoredFormatsTest, ScalesThatAreNotFiniteAreDamage) {
   const WeightSource source = checkpoint_weights(open());
   const std::string complaint =
       complaint_of([&] { (void)read_all(source, source.tensors().front(), ElementType::float32); });
-  PASCALINE_EXPECT_SAYS(complaint, std::string("tensor '") + kEmbedding + "': value ");
+  PASCALINE_EXPECT_SAYS(complaint, std::string("tensor '") + kStoredEmbedding + "': value ");
   PASCALINE_EXPECT_SAYS(complaint, " of row 5, ");
   PASCALINE_EXPECT_SAYS(complaint, "is not finite; the checkpoint is damaged");
 }

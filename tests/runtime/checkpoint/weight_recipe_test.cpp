@@ -11,16 +11,16 @@
 namespace pascaline {
 namespace {
 
-constexpr const char* kEmbedding = "model.language_model.embed_tokens.weight";
-constexpr const char* kQuery = "model.language_model.layers.0.self_attn.q_proj.weight";
-constexpr const char* kVision = "model.visual.blocks.1.attn.qkv.weight";
-constexpr const char* kMerger = "model.visual.merger.linear_fc1.weight";
+constexpr const char* kRecipeEmbedding = "model.language_model.embed_tokens.weight";
+constexpr const char* kRecipeQuery = "model.language_model.layers.0.self_attn.q_proj.weight";
+constexpr const char* kRecipeVision = "model.visual.blocks.1.attn.qkv.weight";
+constexpr const char* kRecipeMerger = "model.visual.merger.linear_fc1.weight";
 
 class WeightRecipeTest : public ::testing::Test {
  protected:
   WeightRecipe loaded(const std::string& text) {
     folder_.write("recipe.json", text);
-    return WeightRecipe::load(folder_ / "recipe.json");
+    return WeightRecipe::load(folder_.path() / "recipe.json");
   }
   std::string refusal(const std::string& text) {
     try {
@@ -50,16 +50,16 @@ class WeightRecipeTest : public ::testing::Test {
 
 TEST_F(WeightRecipeTest, PatternsHaveAnyLettersForAStar) {
   EXPECT_TRUE(fits_pattern("*", ""));
-  EXPECT_TRUE(fits_pattern("*", kQuery));
+  EXPECT_TRUE(fits_pattern("*", kRecipeQuery));
   EXPECT_TRUE(fits_pattern("a*b*c", "abc"));
   EXPECT_TRUE(fits_pattern("a*b*c", "a-b-b-c-c"));
-  EXPECT_TRUE(fits_pattern("*.layers.0.*", kQuery));
-  EXPECT_TRUE(fits_pattern("**q_proj**", kQuery));
+  EXPECT_TRUE(fits_pattern("*.layers.0.*", kRecipeQuery));
+  EXPECT_TRUE(fits_pattern("**q_proj**", kRecipeQuery));
   EXPECT_FALSE(fits_pattern("", "a"));
   EXPECT_FALSE(fits_pattern("a", "ab"));
   EXPECT_FALSE(fits_pattern("a*b", "a-b-"));
   EXPECT_FALSE(fits_pattern("*.layers.1.*", "model.layers.10.weight"));
-  EXPECT_FALSE(fits_pattern("q_proj", kQuery));
+  EXPECT_FALSE(fits_pattern("q_proj", kRecipeQuery));
   EXPECT_FALSE(fits_pattern("*?", "a"));
 }
 
@@ -69,10 +69,10 @@ TEST_F(WeightRecipeTest, TheFirstRuleThatFitsDecides) {
     {"name": "*.merger.*", "type": "float16"},
     {"name": "*visual*", "type": "q8_0"},
     {"name": "*.merger.linear_fc1.weight", "type": "q4_0"}], "others": "int4_g128"})");
-  EXPECT_EQ(recipe.of(kEmbedding), ElementType::q6_k);
-  EXPECT_EQ(recipe.of(kMerger), ElementType::float16);
-  EXPECT_EQ(recipe.of(kVision), ElementType::q8_0);
-  EXPECT_EQ(recipe.of(kQuery), ElementType::int4_g128);
+  EXPECT_EQ(recipe.of(kRecipeEmbedding), ElementType::q6_k);
+  EXPECT_EQ(recipe.of(kRecipeMerger), ElementType::float16);
+  EXPECT_EQ(recipe.of(kRecipeVision), ElementType::q8_0);
+  EXPECT_EQ(recipe.of(kRecipeQuery), ElementType::int4_g128);
   EXPECT_TRUE(recipe.has_formats());
   EXPECT_EQ(recipe.rules().size(), 5U);
   EXPECT_EQ(misfit(recipe), "fits");
@@ -80,11 +80,11 @@ TEST_F(WeightRecipeTest, TheFirstRuleThatFitsDecides) {
 
 TEST_F(WeightRecipeTest, NamesAreMixes) {
   const WeightRecipe recipe = WeightRecipe::named("q4_k");
-  EXPECT_EQ(recipe.of(kQuery), ElementType::q4_k);
-  EXPECT_EQ(recipe.of(kEmbedding), ElementType::q6_k);
+  EXPECT_EQ(recipe.of(kRecipeQuery), ElementType::q4_k);
+  EXPECT_EQ(recipe.of(kRecipeEmbedding), ElementType::q6_k);
   EXPECT_EQ(recipe.of("lm_head.weight"), ElementType::q6_k);
-  EXPECT_EQ(recipe.of(kVision), ElementType::q8_0);
-  EXPECT_EQ(WeightRecipe::named("int8").of(kQuery), ElementType::int8_row);
+  EXPECT_EQ(recipe.of(kRecipeVision), ElementType::q8_0);
+  EXPECT_EQ(WeightRecipe::named("int8").of(kRecipeQuery), ElementType::int8_row);
   for (const std::string_view name : WeightRecipe::names()) {
     EXPECT_EQ(misfit(WeightRecipe::named(name)), "fits") << name;
   }
@@ -96,7 +96,7 @@ TEST_F(WeightRecipeTest, NamesAreMixes) {
 }
 
 TEST_F(WeightRecipeTest, FaultsAreNamedWithTheirPlace) {
-  const std::string file = (folder_ / "recipe.json").string();
+  const std::string file = (folder_.path() / "recipe.json").string();
   PASCALINE_EXPECT_SAYS(refusal("{"), file);
   PASCALINE_EXPECT_SAYS(refusal("{}"), "'others'");
   PASCALINE_EXPECT_SAYS(refusal(R"({"others": "q8_0", "other": 1})"), "'other'");

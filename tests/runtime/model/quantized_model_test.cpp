@@ -24,21 +24,21 @@ class QuantizedModelTest : public ::testing::Test {
   QuantizedModelTest() : device_(open_device("emulator")) {
     config_ = parse_model_config(read_file(std::filesystem::path(PASCALINE_CHECKPOINT_DATA) / "tiny_a.json"), "tiny_a");
     for (const char* name : {"original", "quantized"}) {
-      std::filesystem::create_directory(folder_ / name);
+      std::filesystem::create_directory(folder_.path() / name);
     }
   }
 
   [[nodiscard]] Checkpoint original() {
-    write_model(folder_ / "original", config_);
-    return Checkpoint::open(folder_ / "original", config_);
+    write_model(folder_.path() / "original", config_);
+    return Checkpoint::open(folder_.path() / "original", config_);
   }
   [[nodiscard]] Checkpoint quantized(const WeightRecipe& recipe, int threads = 0) {
-    const std::filesystem::path file = folder_ / "quantized" / "model.safetensors";
+    const std::filesystem::path file = folder_.path() / "quantized" / "model.safetensors";
     std::filesystem::remove(file);
     QuantizeSettings settings;
     settings.threads = threads;
     EXPECT_TRUE(write_quantized(original(), config_, recipe, file, settings));
-    return Checkpoint::open(folder_ / "quantized", config_);
+    return Checkpoint::open(folder_.path() / "quantized", config_);
   }
   // All bytes of the weights as they lie on the device.
   [[nodiscard]] std::vector<std::vector<std::byte>> on_device(Checkpoint checkpoint, const WeightRecipe& recipe) {
@@ -112,13 +112,13 @@ TEST_F(QuantizedModelTest, AnotherTypeIsMadeOfTheStoredValues) {
 
 TEST_F(QuantizedModelTest, ItIsNotQuantizedAgain) {
   const Checkpoint checkpoint = quantized(WeightRecipe::named("q8_0"));
-  EXPECT_THROW((void)write_quantized(checkpoint, config_, WeightRecipe::named("q4_k"), folder_ / "x"), ModelError);
+  EXPECT_THROW((void)write_quantized(checkpoint, config_, WeightRecipe::named("q4_k"), folder_.path() / "x"), ModelError);
 }
 
 TEST_F(QuantizedModelTest, ItCanBeStopped) {
   QuantizeSettings settings;
   settings.goes_on = [](const QuantizeProgress&) { return false; };
-  EXPECT_FALSE(write_quantized(original(), config_, WeightRecipe::named("q8_0"), folder_ / "x", settings));
+  EXPECT_FALSE(write_quantized(original(), config_, WeightRecipe::named("q8_0"), folder_.path() / "x", settings));
 }
 
 TEST_F(QuantizedModelTest, DamagedScalesAreSeenWhenTheyArePacked) {
@@ -126,7 +126,7 @@ TEST_F(QuantizedModelTest, DamagedScalesAreSeenWhenTheyArePacked) {
   {
     const Checkpoint checkpoint = quantized(recipe);
   }
-  const std::filesystem::path file = folder_ / "quantized" / "model.safetensors";
+  const std::filesystem::path file = folder_.path() / "quantized" / "model.safetensors";
   std::string bytes = read_file(file);
   const Safetensors content(file);
   const StoredTensor& tensor = content.at("model.language_model.layers.0.mlp.up_proj.weight");
@@ -137,7 +137,7 @@ TEST_F(QuantizedModelTest, DamagedScalesAreSeenWhenTheyArePacked) {
   bytes[offset + 3 * row + 35] = '\x7E';
   write_file_atomically(file, bytes);
   try {
-    (void)on_device(Checkpoint::open(folder_ / "quantized", config_), recipe);
+    (void)on_device(Checkpoint::open(folder_.path() / "quantized", config_), recipe);
     FAIL() << "accepted";
   } catch (const ModelError& error) {
     EXPECT_STREQ(error.what(),
