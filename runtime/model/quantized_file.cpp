@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cmath>
 #include <condition_variable>
 #include <exception>
 #include <map>
@@ -198,9 +199,11 @@ class FileQuantizer {
     const std::span<std::byte> numbers = is_format ? std::as_writable_bytes(std::span(values)) : to;
     if (const auto unfit =
             convert_weights(tensor.from->type, from, is_format ? ElementType::float32 : tensor.type, numbers)) {
-      throw ModelError(fmt::format("tensor {}: value {} of row {} is {}, which {} cannot hold",
-                                   quoted_name(tensor.from->name), unfit->index, row, unfit->value,
-                                   name_of(tensor.type)));
+      throw ModelError(fmt::format("tensor {}: value {} of row {} is {}{}", quoted_name(tensor.from->name),
+                                   unfit->index, row, unfit->value,
+                                   std::isfinite(unfit->value)
+                                       ? fmt::format(", which is beyond the range of {}", name_of(tensor.type))
+                                       : "; the checkpoint is damaged"));
     }
     if (!is_format) {
       return;

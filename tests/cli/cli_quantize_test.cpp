@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
+#include <limits>
 #include <set>
 #include <string>
 #include <utility>
@@ -162,16 +163,16 @@ TEST_F(CliQuantizeTest, AFullDiskLeavesNothing) {
 TEST_F(CliQuantizeTest, ValuesThatCannotBeHeldAreNamed) {
   const fs::path file = fs::path(model_) / "model.safetensors";
   const Safetensors content(file);
-  for (const auto& [bits, reason] : {std::pair(std::uint16_t{0x7FC0}, "is nan, which q8_0 cannot hold"),
-                                     std::pair(std::uint16_t{0x7F00}, "needs a scale beyond float16")}) {
+  for (const auto& [value, reason] : {std::pair(std::numeric_limits<float>::quiet_NaN(), "is nan; the checkpoint is damaged"),
+                                       std::pair(1e30F, "needs a scale beyond float16, so it cannot be kept as q8_0")}) {
     std::vector<StoredTensor> tensors = content.tensors();
     const auto down = std::find_if(tensors.begin(), tensors.end(), [](const StoredTensor& tensor) {
       return tensor.name.ends_with("layers.1.mlp.down_proj.weight");
     });
     ASSERT_NE(down, tensors.end());
-    ASSERT_EQ(down->type, StoredType::BF16);
+    ASSERT_EQ(down->type, StoredType::F32);
     std::vector<std::byte> bytes(down->bytes.begin(), down->bytes.end());
-    std::memcpy(bytes.data() + 2 * (static_cast<std::size_t>(down->shape[1]) * 2 + 1), &bits, sizeof bits);
+    std::memcpy(bytes.data() + sizeof value * (static_cast<std::size_t>(down->shape[1]) * 2 + 1), &value, sizeof value);
     down->bytes = bytes;
     const fs::path bad = folder_ / "bad";
     fs::remove_all(bad);
