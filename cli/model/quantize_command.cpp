@@ -108,6 +108,7 @@ int quantize_folder(const QuantizeCommandOptions& options) {
   NewFolder folder(options.output, options.force);
   const fs::path file = folder.path() / "model.safetensors";
   QuantizeProgress last;
+  bool complete = false;
   {
     QuantizeProgressLine line(options.quiet);
     QuantizeSettings settings;
@@ -117,9 +118,11 @@ int quantize_folder(const QuantizeCommandOptions& options) {
       line.show(at);
       return !interrupted();
     };
-    if (!write_quantized(checkpoint, config, recipe, file, settings)) {
-      return kInterrupted;
-    }
+    complete = write_quantized(checkpoint, config, recipe, file, settings);
+  }
+  if (!complete) {
+    fmt::print(stderr, "pascaline: interrupted; nothing was written\n");
+    return kInterrupted;
   }
   copy_files(options.folder, folder.path());
   (void)Checkpoint::open(folder.path(), config);
