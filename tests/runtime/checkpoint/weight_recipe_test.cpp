@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/error.hpp"
+#include "core/util/paths.hpp"
 #include "tests/runtime/checkpoint/model_fixture.hpp"
 
 namespace pascaline {
@@ -115,6 +116,20 @@ TEST_F(WeightRecipeTest, APatternThatFitsNoMatrixIsRefused) {
   PASCALINE_EXPECT_SAYS(misfit(recipe), "'layers.0.*' fits no matrix of this model, which has e.g. model.language_model");
   const WeightRecipe norm = loaded(R"({"tensors": [{"name": "*norm.weight", "type": "q8_0"}], "others": "float16"})");
   PASCALINE_EXPECT_SAYS(misfit(norm), "'*norm.weight' fits no matrix");
+}
+
+TEST_F(WeightRecipeTest, TheDocumentedOneFitsTheModelThatItIsFor) {
+  const std::string page = read_file(PASCALINE_CHECKPOINT_DATA "/../../../../docs/cli.md");
+  const std::size_t begin = page.find("{\n  \"tensors\"");
+  ASSERT_NE(begin, std::string::npos);
+  const WeightRecipe recipe = loaded(page.substr(begin, page.find("```", begin) - begin));
+  ModelWeights unused;
+  const std::vector<WeightEntry> table = weight_table(testing::config_of("qwen3_vl_2b"), unused);
+  EXPECT_NO_THROW(recipe.require_uses(table));
+  for (const WeightEntry& entry : table) {
+    EXPECT_NO_THROW((void)recipe.of(entry)) << entry.tensors.front().name;
+  }
+  EXPECT_EQ(recipe.of(kRecipeMerger), ElementType::float16);
 }
 
 TEST_F(WeightRecipeTest, TensorsOfOneMatrixNeedOneType) {
