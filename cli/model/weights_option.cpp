@@ -28,7 +28,7 @@ std::string fault_of(const std::string& given, bool with_auto) {
   if (with_auto) {
     names.emplace_back(kAutomaticWeights);
   }
-  return fmt::format("'{}'{} is neither one of {} nor a file", given, did_you_mean(given, names),
+  return fmt::format("'{}'{} is none of {}, and a file of that name does not exist", given, did_you_mean(given, names),
                      fmt::join(names, ", "));
 }
 

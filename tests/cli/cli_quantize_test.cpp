@@ -187,8 +187,8 @@ TEST_F(CliQuantizeTest, ValuesThatCannotBeHeldAreNamed) {
 
 TEST_F(CliQuantizeTest, WrongWordsAreRefused) {
   expect_fault(quantize({}), 2, {"--weights is required"});
-  expect_fault(quantize({"--weights", "q4k"}), 2, {"'q4k' (did you mean 'q4_k'?) is neither one of float32, "});
-  expect_fault(quantize({"--weights", "auto"}), 2, {"'auto' is neither one of"});
+  expect_fault(quantize({"--weights", "q4k"}), 2, {"'q4k' (did you mean 'q4_k'?) is none of float32, "});
+  expect_fault(quantize({"--weights", "auto"}), 2, {"'auto' is none of"});
   expect_fault(quantize({"--weights", "q8_0", "--jobs", "0"}), 2, {"--jobs"});
   remove_weights();
   expect_fault(quantize({"--weights", "q8_0"}), 1, {"there is neither model.safetensors nor"});
