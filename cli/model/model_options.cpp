@@ -154,8 +154,9 @@ SessionOptions ModelCommandOptions::session_options() const {
   const ElementType usual = stored_type("", without_kernels);
   if (weights == kAutomaticWeights) {
     if (observe_only) {
-      throw Error("--weights auto is decided by the memory that is free when a model is loaded: name the type that it "
-                  "then chooses, e.g. --weights q8_0");
+      throw Error(
+          "--weights auto is decided by the memory that is free when a model is loaded: name the type that it "
+          "then chooses, e.g. --weights q8_0");
     }
     options.weight_choices = automatic_weights(random_weights ? "" : folder, without_kernels);
     options.options.weights = options.weight_choices.front();

@@ -41,8 +41,8 @@ void require_replaceable(const fs::path& place) {
   std::size_t entries = 0;
   for (const fs::directory_entry& entry : fs::directory_iterator(place, error)) {
     if (entry.is_directory(error)) {
-      throw Error(fmt::format("{}: it has the folder {} in it, so it is not replaced; name another one",
-                              place.string(), entry.path().filename().string()));
+      throw Error(fmt::format("{}: it has the folder {} in it, so it is not replaced; name another one", place.string(),
+                              entry.path().filename().string()));
     }
     has_config = has_config || entry.path().filename() == "config.json";
     entries += 1;

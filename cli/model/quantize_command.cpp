@@ -148,7 +148,8 @@ void add_quantize_command(CLI::App& app, Action& action) {
       ->required()
       ->check(check_given_weights);
   command->add_flag("--force", options->force, "Replace a model's folder that is there");
-  command->add_option("-j,--jobs", options->jobs, "Threads (default: every processor)")->transform(whole_number(1, 1024));
+  command->add_option("-j,--jobs", options->jobs, "Threads (default: every processor)")
+      ->transform(whole_number(1, 1024));
   command->add_flag("-q,--quiet", options->quiet, "No progress on standard error");
   command->footer(
       "The new folder is one that every command loads, with the weights as they are in it unless --weights says\n"

@@ -29,8 +29,8 @@ class Checkpoint {
   [[nodiscard]] const std::vector<TensorSpec>& tensors() const noexcept { return specs_; }
   /// Where the tensor of that index lies.
   [[nodiscard]] const StoredTensor& stored(std::size_t index) const { return *stored_.at(index); }
-  /// The format of matrices that the tensor of that index is kept in, which its bytes have too if they are of U8; nothing
-  /// of one that is stored as numbers and meant to be.
+  /// The format of matrices that the tensor of that index is kept in, which its bytes have too if they are of U8;
+  /// nothing of one that is stored as numbers and meant to be.
   [[nodiscard]] std::optional<ElementType> format(std::size_t index) const { return formats_.at(index); }
   /// Whether matrices are stored in formats, or meant to be kept in them.
   [[nodiscard]] bool has_formats() const noexcept { return has_formats_; }
@@ -44,7 +44,7 @@ class Checkpoint {
 
   std::vector<Safetensors> files_;
   std::vector<TensorSpec> specs_;
-  std::vector<const StoredTensor*> stored_;           // a tensor of files_ for each of specs_
+  std::vector<const StoredTensor*> stored_;          // a tensor of files_ for each of specs_
   std::vector<std::optional<ElementType>> formats_;  // likewise
   bool has_formats_ = false;
   std::string recipe_;

@@ -63,9 +63,9 @@ bool FormatNotes::are_in(const Safetensors& file) {
     return false;
   }
   if (version == file.metadata().end() || version->second != kVersion) {
-    throw ModelError(fmt::format(
-        "{}: its metadata must say {} {}, not {}: quantize the model again with this program", file.path().string(),
-        kVersionKey, kVersion, version == file.metadata().end() ? "nothing" : quoted_name(version->second)));
+    throw ModelError(fmt::format("{}: its metadata must say {} {}, not {}: quantize the model again with this program",
+                                 file.path().string(), kVersionKey, kVersion,
+                                 version == file.metadata().end() ? "nothing" : quoted_name(version->second)));
   }
   return true;
 }
@@ -84,15 +84,16 @@ std::optional<ElementType> FormatNotes::format_of(const Safetensors& file, const
   const std::string& note = found->second;
   const auto format = element_type_from(std::string_view(note).substr(0, note.find(' ')));
   if (!format || !is_matrix_format(*format)) {
-    fail_with(file, tensor.name, fmt::format("the metadata says {}, which begins with no format of matrices",
-                                             quoted_name(note)));
+    fail_with(file, tensor.name,
+              fmt::format("the metadata says {}, which begins with no format of matrices", quoted_name(note)));
   }
   if (spec.kind != TensorKind::matrix) {
     fail_with(file, tensor.name, fmt::format("the metadata says {}, but it is no matrix", quoted_name(note)));
   }
   if (note != format_note(*format, spec.shape)) {
-    fail_with(file, tensor.name, fmt::format("the metadata says {}, the model has the shape [{}]", quoted_name(note),
-                                             fmt::join(spec.shape, ", ")));
+    fail_with(file, tensor.name,
+              fmt::format("the metadata says {}, the model has the shape [{}]", quoted_name(note),
+                          fmt::join(spec.shape, ", ")));
   }
   if (tensor.type == StoredType::U8) {
     check_rows(file, tensor, *format, spec);
@@ -112,11 +113,12 @@ void read_matrix(const StoredMatrix& matrix, std::int64_t first, ElementType to,
     const auto unfit = convert_weights(StoredType::F32, std::as_bytes(std::span(values).subspan(inside, count)), to,
                                        out.first(count * size_of(to)));
     if (unfit) {
-      throw ModelError(fmt::format(
-          "tensor {}: value {} of row {}, {}, {}", quoted_name(matrix.tensor->name), inside + unfit->index, row,
-          unfit->value,
-          std::isfinite(unfit->value) ? fmt::format("is beyond the range of {}; load the weights as float32", name_of(to))
-                                      : "is not finite; the checkpoint is damaged"));
+      throw ModelError(
+          fmt::format("tensor {}: value {} of row {}, {}, {}", quoted_name(matrix.tensor->name), inside + unfit->index,
+                      row, unfit->value,
+                      std::isfinite(unfit->value)
+                          ? fmt::format("is beyond the range of {}; load the weights as float32", name_of(to))
+                          : "is not finite; the checkpoint is damaged"));
     }
     out = out.subspan(count * size_of(to));
     inside = 0;

@@ -166,7 +166,8 @@ void WeightRecipe::require_uses(std::span<const WeightEntry> weights) const {
   }
   for (std::size_t i = 0; is_own_ && i + 1 < rules_.size(); ++i) {
     const std::string& pattern = rules_[i].pattern;
-    if (std::none_of(matrices.begin(), matrices.end(), [&](const std::string& name) { return fits_pattern(pattern, name); })) {
+    if (std::none_of(matrices.begin(), matrices.end(),
+                     [&](const std::string& name) { return fits_pattern(pattern, name); })) {
       throw Error(fmt::format("{}: '{}' fits no matrix of this model, which has e.g. {}", name_, pattern,
                               matrices.empty() ? "none" : matrices.front()));
     }
@@ -176,7 +177,8 @@ void WeightRecipe::require_uses(std::span<const WeightEntry> weights) const {
 std::span<const std::string_view> WeightRecipe::names() noexcept { return kNames; }
 
 ElementType WeightRecipe::of(std::string_view tensor) const {
-  return std::find_if(rules_.begin(), rules_.end(), [&](const Rule& rule) { return fits_pattern(rule.pattern, tensor); })
+  return std::find_if(rules_.begin(), rules_.end(),
+                      [&](const Rule& rule) { return fits_pattern(rule.pattern, tensor); })
       ->type;
 }
 

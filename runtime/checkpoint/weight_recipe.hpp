@@ -11,8 +11,8 @@
 
 namespace pascaline {
 
-/// Which type or format of matrices each matrix of a model is kept in: rules for tensors' names, of which the first that
-/// fits decides. Everything that is no matrix is float32.
+/// Which type or format of matrices each matrix of a model is kept in: rules for tensors' names, of which the first
+/// that fits decides. Everything that is no matrix is float32.
 class WeightRecipe {
  public:
   /// One of the rules: a pattern in which `*` stands for any letters, and a type.
@@ -28,8 +28,8 @@ class WeightRecipe {
 
   /// One of `names()`: a type, or a mix of them. Throws Error for another name.
   static WeightRecipe named(std::string_view name);
-  /// A recipe of the user's: `{"tensors": [{"name": "PATTERN", "type": "TYPE"}, …], "others": "TYPE"}`. Throws Error with
-  /// the file and what is wrong in it.
+  /// A recipe of the user's: `{"tensors": [{"name": "PATTERN", "type": "TYPE"}, …], "others": "TYPE"}`. Throws Error
+  /// with the file and what is wrong in it.
   static WeightRecipe load(const std::filesystem::path& file);
   [[nodiscard]] static std::span<const std::string_view> names() noexcept;
 

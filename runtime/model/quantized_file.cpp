@@ -33,7 +33,7 @@ constexpr std::chrono::milliseconds kBetweenReports{200};
 struct TensorPlan {
   const TensorSpec* spec = nullptr;
   const StoredTensor* from = nullptr;
-  ElementType type{};  // of a matrix
+  ElementType type{};    // of a matrix
   bool is_kept = false;  // as it is stored
   std::atomic<std::int64_t> rows_left = 0;
 
@@ -77,9 +77,9 @@ class FileQuantizer {
   }
 
   [[nodiscard]] bool run(const QuantizeSettings& settings) {
-    const auto wanted = static_cast<std::size_t>(settings.threads > 0
-                                                     ? static_cast<unsigned>(settings.threads)
-                                                     : std::max(1U, std::thread::hardware_concurrency()));
+    const auto wanted =
+        static_cast<std::size_t>(settings.threads > 0 ? static_cast<unsigned>(settings.threads)
+                                                      : std::max(1U, std::thread::hardware_concurrency()));
     std::vector<std::thread> workers = started(std::min(wanted, pieces_.size()));
     const bool goes_on = watch(settings);
     for (std::thread& worker : workers) {
@@ -199,11 +199,10 @@ class FileQuantizer {
     const std::span<std::byte> numbers = is_format ? std::as_writable_bytes(std::span(values)) : to;
     if (const auto unfit =
             convert_weights(tensor.from->type, from, is_format ? ElementType::float32 : tensor.type, numbers)) {
-      throw ModelError(fmt::format("tensor {}: value {} of row {} is {}{}", quoted_name(tensor.from->name),
-                                   unfit->index, row, unfit->value,
-                                   std::isfinite(unfit->value)
-                                       ? fmt::format(", which is beyond the range of {}", name_of(tensor.type))
-                                       : "; the checkpoint is damaged"));
+      throw ModelError(fmt::format(
+          "tensor {}: value {} of row {} is {}{}", quoted_name(tensor.from->name), unfit->index, row, unfit->value,
+          std::isfinite(unfit->value) ? fmt::format(", which is beyond the range of {}", name_of(tensor.type))
+                                      : "; the checkpoint is damaged"));
     }
     if (!is_format) {
       return;
@@ -256,9 +255,9 @@ class FileQuantizer {
 bool write_quantized(const Checkpoint& checkpoint, const ModelConfig& config, const WeightRecipe& recipe,
                      const std::filesystem::path& file, const QuantizeSettings& settings) {
   if (checkpoint.has_formats()) {
-    throw ModelError(fmt::format(
-        "the model is quantized already ({}), and quantizing twice loses accuracy: start from the original",
-        checkpoint.recipe().empty() ? "without a name" : checkpoint.recipe()));
+    throw ModelError(
+        fmt::format("the model is quantized already ({}), and quantizing twice loses accuracy: start from the original",
+                    checkpoint.recipe().empty() ? "without a name" : checkpoint.recipe()));
   }
   FileQuantizer quantizer(checkpoint, config, recipe, file);
   return quantizer.run(settings);

@@ -29,7 +29,7 @@ class CliQuantizeTest : public CliModelFixture {
   }
   // Tokens that a model answers with.
   [[nodiscard]] std::string answer(const std::string& model, const std::vector<std::string>& more) const {
-    std::vector<std::string> words{"generate", "--model",  model,    "--device", "cpu", "--context", "256",
+    std::vector<std::string> words{"generate", "--model",   model,      "--device", "cpu", "--context", "256",
                                    "--prompt", "hello you", "--greedy", "-n",       "12",  "--json"};
     words.insert(words.end(), more.begin(), more.end());
     const ProgramResult result = run_program(folder_.path(), words);
@@ -113,8 +113,8 @@ TEST_F(CliQuantizeTest, ARecipeFileSaysItForSingleTensors) {
 
 TEST_F(CliQuantizeTest, AnotherTypeThanTheStoredOneWarns) {
   ASSERT_EQ(quantize({"--weights", "q8_0"}).exit_code, 0);
-  const std::vector<std::string> words{"generate", "--model", out_, "--device", "cpu", "--context", "256",
-                                       "--prompt", "hello", "--greedy", "-n", "2", "--weights"};
+  const std::vector<std::string> words{"generate", "--model", out_,       "--device", "cpu", "--context", "256",
+                                       "--prompt", "hello",   "--greedy", "-n",       "2",   "--weights"};
   const auto error_with = [&](const char* weights) {
     std::vector<std::string> all = words;
     all.emplace_back(weights);
@@ -122,7 +122,8 @@ TEST_F(CliQuantizeTest, AnotherTypeThanTheStoredOneWarns) {
     EXPECT_EQ(result.exit_code, 0) << result.error;
     return result.error;
   };
-  const std::string warning = "matrices are stored in another format (q8_0) than q4_k asks for: quantizing twice loses accuracy";
+  const std::string warning =
+      "matrices are stored in another format (q8_0) than q4_k asks for: quantizing twice loses accuracy";
   EXPECT_NE(error_with("q4_k").find(warning), std::string::npos);
   EXPECT_EQ(error_with("float32").find("warning"), std::string::npos);
   EXPECT_EQ(error_with("q8_0").find("warning"), std::string::npos);
@@ -142,13 +143,15 @@ TEST_F(CliQuantizeTest, NothingIsOverwrittenByMistake) {
   EXPECT_EQ(quantize({"--weights", "q8_0", "--force"}).exit_code, 0);
   EXPECT_FALSE(fs::exists(fs::path(out_) / "notes.txt"));
   const std::string own = read_file(fs::path(model_) / "model.safetensors");
-  expect_fault(run_program(folder_.path(), {"quantize", "--model", model_, "-o", model_, "--weights", "q8_0", "--force"}), 1,
-               {"is the model itself"});
+  expect_fault(
+      run_program(folder_.path(), {"quantize", "--model", model_, "-o", model_, "--weights", "q8_0", "--force"}), 1,
+      {"is the model itself"});
   EXPECT_EQ(read_file(fs::path(model_) / "model.safetensors"), own);
-  expect_fault(run_program(folder_.path(), {"quantize", "--model", model_, "-o", out_ + "/config.json", "--weights", "q8_0", "--force"}),
+  expect_fault(run_program(folder_.path(), {"quantize", "--model", model_, "-o", out_ + "/config.json", "--weights",
+                                            "q8_0", "--force"}),
                1, {"this is not a folder"});
-  expect_fault(run_program(folder_.path(), {"quantize", "--model", model_, "-o", out_ + "/a/b", "--weights", "q8_0"}), 1,
-               {"cannot create", "No such file"});
+  expect_fault(run_program(folder_.path(), {"quantize", "--model", model_, "-o", out_ + "/a/b", "--weights", "q8_0"}),
+               1, {"cannot create", "No such file"});
   EXPECT_EQ(left(), std::set<std::string>{"quantized"});
 }
 
@@ -163,8 +166,9 @@ TEST_F(CliQuantizeTest, AFullDiskLeavesNothing) {
 TEST_F(CliQuantizeTest, ValuesThatCannotBeHeldAreNamed) {
   const fs::path file = fs::path(model_) / "model.safetensors";
   const Safetensors content(file);
-  for (const auto& [value, reason] : {std::pair(std::numeric_limits<float>::quiet_NaN(), "is nan; the checkpoint is damaged"),
-                                       std::pair(1e30F, "needs a scale beyond float16, so it cannot be kept as q8_0")}) {
+  for (const auto& [value, reason] :
+       {std::pair(std::numeric_limits<float>::quiet_NaN(), "is nan; the checkpoint is damaged"),
+        std::pair(1e30F, "needs a scale beyond float16, so it cannot be kept as q8_0")}) {
     std::vector<StoredTensor> tensors = content.tensors();
     const auto down = std::find_if(tensors.begin(), tensors.end(), [](const StoredTensor& tensor) {
       return tensor.name.ends_with("layers.1.mlp.down_proj.weight");
@@ -199,13 +203,16 @@ TEST_F(CliQuantizeTest, AutomaticWeightsAreTold) {
   const std::vector<std::string> words{"--prompt", "hello", "--greedy", "-n", "2", "--weights", "auto"};
   const ProgramResult on_processor = on_cpu("generate", words);
   EXPECT_EQ(on_processor.exit_code, 0);
-  EXPECT_NE(on_processor.error.find("pascaline: weights q8_0: the model needs "), std::string::npos) << on_processor.error;
+  EXPECT_NE(on_processor.error.find("pascaline: weights q8_0: the model needs "), std::string::npos)
+      << on_processor.error;
   ASSERT_EQ(quantize({"--weights", "q4_0"}).exit_code, 0);
-  const ProgramResult stored = run_program(folder_.path(), {"generate", "--model", out_, "--device", "cpu", "--context", "256",
-                                                            "--prompt", "hello", "--greedy", "-n", "2", "--weights", "auto"});
+  const ProgramResult stored =
+      run_program(folder_.path(), {"generate", "--model", out_, "--device", "cpu", "--context", "256", "--prompt",
+                                   "hello", "--greedy", "-n", "2", "--weights", "auto"});
   EXPECT_EQ(stored.exit_code, 0);
   EXPECT_NE(stored.error.find("weights q4_0 (as stored): "), std::string::npos) << stored.error;
-  const ProgramResult observed = run("workload", {"--device", "emulator", "--weights", "auto", "-o", (folder_ / "w.json").string()});
+  const ProgramResult observed =
+      run("workload", {"--device", "emulator", "--weights", "auto", "-o", (folder_ / "w.json").string()});
   expect_fault(observed, 1, {"--weights auto is decided by the memory that is free", "name the type"});
 }
 
@@ -223,11 +230,13 @@ TEST_F(CliQuantizeTest, AutomaticWeightsAreTheMostAccurateThatFit) {
 
 TEST_F(CliQuantizeTest, ValidateAndWorkloadTakeTheStoredFormats) {
   ASSERT_EQ(quantize({"--weights", "q8_0"}).exit_code, 0);
-  const ProgramResult compared = run_program(folder_.path(), {"validate", "--model", out_, "--device", "cpu", "--context", "256", "--json"});
+  const ProgramResult compared =
+      run_program(folder_.path(), {"validate", "--model", out_, "--device", "cpu", "--context", "256", "--json"});
   ASSERT_EQ(compared.exit_code, 0) << compared.error;
   EXPECT_EQ(json_of(compared)["weights"], "q8_0 (as stored)");
-  const ProgramResult observed = run_program(folder_.path(), {"workload", "--model", out_, "--device", "emulator", "--untuned",
-                                              "--prompt-tokens", "8", "-o", (folder_ / "w.json").string()});
+  const ProgramResult observed =
+      run_program(folder_.path(), {"workload", "--model", out_, "--device", "emulator", "--untuned", "--prompt-tokens",
+                                   "8", "-o", (folder_ / "w.json").string()});
   ASSERT_EQ(observed.exit_code, 0) << observed.error;
   EXPECT_NE(read_file(folder_ / "w.json").find("q8_0"), std::string::npos);
 }

@@ -30,7 +30,8 @@ const std::string kStoredKey = std::string("pascaline.format.") + kStoredEmbeddi
 
 class StoredFormatsTest : public ::testing::Test {
  protected:
-  StoredFormatsTest() : config_(config_of("tiny_a")), content_(quantized_tensors(config_, WeightRecipe::named("q4_k"))) {}
+  StoredFormatsTest()
+      : config_(config_of("tiny_a")), content_(quantized_tensors(config_, WeightRecipe::named("q4_k"))) {}
 
   Checkpoint open() {
     content_.write(folder_.path() / "model.safetensors");
@@ -79,8 +80,9 @@ TEST_F(StoredFormatsTest, ElementsAreThoseOfTheRows) {
     const std::size_t row_bytes = file_row_bytes(rows->format, columns);
     std::vector<float> expected(static_cast<std::size_t>(spec.elements()));
     for (std::size_t row = 0; row < static_cast<std::size_t>(spec.shape.front()); ++row) {
-      dequantize_row(rows->format, rows->bytes.subspan(row * row_bytes, row_bytes),
-                     std::span(expected).subspan(row * static_cast<std::size_t>(columns), static_cast<std::size_t>(columns)));
+      dequantize_row(
+          rows->format, rows->bytes.subspan(row * row_bytes, row_bytes),
+          std::span(expected).subspan(row * static_cast<std::size_t>(columns), static_cast<std::size_t>(columns)));
     }
     const std::vector<std::byte> all = read_all(source, spec, ElementType::float32);
     ASSERT_EQ(std::memcmp(all.data(), expected.data(), all.size()), 0) << spec.name;

@@ -111,9 +111,9 @@ TEST_F(WeightRecipeTest, FaultsAreNamedWithTheirPlace) {
 }
 
 TEST_F(WeightRecipeTest, APatternThatFitsNoMatrixIsRefused) {
-  const WeightRecipe recipe =
-      loaded(R"({"tensors": [{"name": "layers.0.*", "type": "q8_0"}], "others": "float16"})");
-  PASCALINE_EXPECT_SAYS(misfit(recipe), "'layers.0.*' fits no matrix of this model, which has e.g. model.language_model");
+  const WeightRecipe recipe = loaded(R"({"tensors": [{"name": "layers.0.*", "type": "q8_0"}], "others": "float16"})");
+  PASCALINE_EXPECT_SAYS(misfit(recipe),
+                        "'layers.0.*' fits no matrix of this model, which has e.g. model.language_model");
   const WeightRecipe norm = loaded(R"({"tensors": [{"name": "*norm.weight", "type": "q8_0"}], "others": "float16"})");
   PASCALINE_EXPECT_SAYS(misfit(norm), "'*norm.weight' fits no matrix");
 }
@@ -134,8 +134,10 @@ TEST_F(WeightRecipeTest, TheDocumentedOneFitsTheModelThatItIsFor) {
 
 TEST_F(WeightRecipeTest, TensorsOfOneMatrixNeedOneType) {
   const WeightRecipe recipe = loaded(R"({"tensors": [{"name": "*.v_proj.weight", "type": "q8_0"}], "others": "q4_k"})");
-  PASCALINE_EXPECT_SAYS(misfit(recipe), "layers.0.self_attn.v_proj.weight are one matrix here and need one type, not q4_k and q8_0");
-  const WeightRecipe gate = loaded(R"({"tensors": [{"name": "*.1.*gate_proj.weight", "type": "q8_0"}], "others": "q4_k"})");
+  PASCALINE_EXPECT_SAYS(misfit(recipe),
+                        "layers.0.self_attn.v_proj.weight are one matrix here and need one type, not q4_k and q8_0");
+  const WeightRecipe gate =
+      loaded(R"({"tensors": [{"name": "*.1.*gate_proj.weight", "type": "q8_0"}], "others": "q4_k"})");
   PASCALINE_EXPECT_SAYS(misfit(gate), "layers.1.mlp.up_proj.weight are one matrix");
 }
 

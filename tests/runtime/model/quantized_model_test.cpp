@@ -112,7 +112,8 @@ TEST_F(QuantizedModelTest, AnotherTypeIsMadeOfTheStoredValues) {
 
 TEST_F(QuantizedModelTest, ItIsNotQuantizedAgain) {
   const Checkpoint checkpoint = quantized(WeightRecipe::named("q8_0"));
-  EXPECT_THROW((void)write_quantized(checkpoint, config_, WeightRecipe::named("q4_k"), folder_.path() / "x"), ModelError);
+  EXPECT_THROW((void)write_quantized(checkpoint, config_, WeightRecipe::named("q4_k"), folder_.path() / "x"),
+               ModelError);
 }
 
 TEST_F(QuantizedModelTest, ItCanBeStopped) {
@@ -123,16 +124,15 @@ TEST_F(QuantizedModelTest, ItCanBeStopped) {
 
 TEST_F(QuantizedModelTest, DamagedScalesAreSeenWhenTheyArePacked) {
   const WeightRecipe recipe = WeightRecipe::named("q8_0");
-  {
-    const Checkpoint checkpoint = quantized(recipe);
-  }
+  { const Checkpoint checkpoint = quantized(recipe); }
   const std::filesystem::path file = folder_.path() / "quantized" / "model.safetensors";
   std::string bytes = read_file(file);
   const Safetensors content(file);
   const StoredTensor& tensor = content.at("model.language_model.layers.0.mlp.up_proj.weight");
   const std::size_t row = 64 / 32 * 34;
-  const auto offset = bytes.size() - static_cast<std::size_t>(content.tensors().back().bytes.data() +
-                                                              content.tensors().back().bytes.size() - tensor.bytes.data());
+  const auto offset =
+      bytes.size() - static_cast<std::size_t>(content.tensors().back().bytes.data() +
+                                              content.tensors().back().bytes.size() - tensor.bytes.data());
   bytes[offset + 3 * row + 34] = '\x00';
   bytes[offset + 3 * row + 35] = '\x7E';
   write_file_atomically(file, bytes);
