@@ -76,6 +76,7 @@ Float32Comparison compare_with_float32(ModelFolder folder, const ModelCommandOpt
   LogitFile kept(count_tokens(passages), vocabulary);
   std::unique_ptr<Session> session = options.open(std::move(folder), request);
   result.device = session->device_name();
+  result.weights = session->model().options().weights.name();
   run_windows(session->model(), "the model", windows,
               [&](const TextWindow& at, std::int64_t index, std::span<const float> logits) {
                 kept.write(at.first + index, logits);

@@ -12,7 +12,8 @@ namespace pascaline::cli {
 /// How a model as it was asked for compares with itself in float32.
 struct Float32Comparison {
   LogitDivergence divergence;
-  std::string device;  ///< by its full name
+  std::string device;   ///< by its full name
+  std::string weights;  ///< of the model as it was asked for
   std::string float32_device;
 };
 

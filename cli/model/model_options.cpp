@@ -11,6 +11,7 @@
 #include <string_view>
 #include <utility>
 
+#include "cli/model/weights_option.hpp"
 #include "core/error.hpp"
 #include "core/util/byte_size.hpp"
 #include "runtime/device/device.hpp"
@@ -30,28 +31,10 @@ ElementType stored_cache(const std::string& given, bool without_kernels) {
   return given == "int8" ? ElementType::int8 : stored_type(given, without_kernels);
 }
 
-// A recipe's name, or a file of one.
-WeightRecipe stored_weights(const std::string& given, bool without_kernels) {
-  if (given.empty()) {
-    return stored_type(given, without_kernels);
-  }
-  const auto names = WeightRecipe::names();
-  const bool is_name = std::find(names.begin(), names.end(), given) != names.end();
-  return is_name ? WeightRecipe::named(given) : WeightRecipe::load(given);
-}
-
 const char* const kWeightsHelp =
-    "Type of the weights: float32, float16, or quantized: int8, q8_0, q6_k, q4_k, q4_1, q4_0, int4; or a JSON file that "
-    "says it for single tensors (default: float16 on a GPU, float32 on the processor)";
-
-// Of `--weights`: what is no recipe's name must be a file.
-std::string check_weights(const std::string& given) {
-  const auto names = WeightRecipe::names();
-  if (std::find(names.begin(), names.end(), given) != names.end() || std::filesystem::is_regular_file(given)) {
-    return {};
-  }
-  return fmt::format("'{}' is neither one of {} nor a file", given, fmt::join(names, ", "));
-}
+    "Type of the weights: float32, float16, or quantized: int8, q8_0, q6_k, q4_k, q4_1, q4_0, int4; auto: the most "
+    "accurate that fits; or a JSON file that says it for single tensors (default: as a quantized folder has them, else "
+    "float16 on a GPU, float32 on the processor)";
 
 // Options about kernels that were given, which a model on the processor has no use for.
 std::vector<std::string_view> useless_options(const ModelCommandOptions& options) {
@@ -89,7 +72,7 @@ void ModelCommandOptions::add_to(CLI::App& command) {
   command.add_option("--cache", kernel_cache, "Folder for compiled kernels (default: ~/.cache/pascaline)");
   command.add_option("--kernels", kernels_folder, "Folder of kernel templates (default: the installed ones)");
   command.add_option("--spaces", spaces_folder, "Folder of search spaces (default: the installed ones)");
-  command.add_option("--weights", weights, kWeightsHelp)->check(check_weights);
+  command.add_option("--weights", weights, kWeightsHelp)->check(check_weights_or_auto);
   add_cache_to(command);
   command
       .add_option("--max-image-tokens", most_image_tokens,
@@ -111,7 +94,7 @@ void ModelCommandOptions::add_to(CLI::App& command) {
 }
 
 void ModelCommandOptions::add_types_to(CLI::App& command) {
-  command.add_option("--weights", weights, kWeightsHelp)->check(check_weights);
+  command.add_option("--weights", weights, kWeightsHelp)->check(check_weights_or_auto);
   add_cache_to(command);
 }
 
@@ -174,7 +157,20 @@ SessionOptions ModelCommandOptions::session_options() const {
   options.dispatcher.nvrtc = nvrtc;
   options.dispatcher.cache = kernel_cache;
   const bool without_kernels = on_processor();
-  options.options.weights = stored_weights(weights, without_kernels);
+  const ElementType usual = stored_type("", without_kernels);
+  if (weights == kAutomaticWeights) {
+    if (observe_only) {
+      throw Error(
+          "--weights auto is decided by the memory that is free when a model is loaded: name the type that it "
+          "then chooses, e.g. --weights q8_0");
+    }
+    options.weight_choices = automatic_weights(random_weights ? "" : folder, without_kernels);
+    options.options.weights = options.weight_choices.front();
+  } else if (weights.empty()) {
+    options.options.weights = random_weights ? usual : weights_of_folder(folder, usual);
+  } else {
+    options.options.weights = given_weights(weights);
+  }
   options.options.cache = stored_cache(kv_cache, without_kernels);
   options.options.context = context;
   options.options.chunk = chunk;

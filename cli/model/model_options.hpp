@@ -23,7 +23,7 @@ struct ModelCommandOptions {
   std::string kernel_cache;
   std::string kernels_folder;
   std::string spaces_folder;
-  std::string weights;       ///< empty: float16 on a GPU, float32 on the processor
+  std::string weights;       ///< empty: as a quantized folder has them, else float16 on a GPU, float32 on the processor
   std::string kv_cache;      ///< likewise
   std::int64_t context = 0;  ///< 0: 4096, or what the model takes
   std::int64_t chunk = 1024;

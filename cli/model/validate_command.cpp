@@ -84,7 +84,7 @@ void print(const Float32Comparison& result, const ValidateCommandOptions& option
   const bool with_text = !options.text.empty();
   if (options.as_json) {
     json out{{"device", result.device},
-             {"weights", run.weights.name()},
+             {"weights", result.weights},
              {"kv_cache", name_of(run.cache)},
              {"float32_device", result.float32_device},
              {"text", with_text ? json(options.text) : json()},
@@ -106,7 +106,7 @@ void print(const Float32Comparison& result, const ValidateCommandOptions& option
     fmt::print("{}\n", out.dump(2));
     return;
   }
-  fmt::print("this model     {}; weights {}, cache {}\n", result.device, run.weights.name(), name_of(run.cache));
+  fmt::print("this model     {}; weights {}, cache {}\n", result.device, result.weights, name_of(run.cache));
   fmt::print("float32        {}; weights float32, cache float32\n", result.float32_device);
   fmt::print("text           {}; {} in windows of {}\n",
              with_text ? options.text : counted(usual_texts().size(), "built-in text"),

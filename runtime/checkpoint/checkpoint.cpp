@@ -2,12 +2,15 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <string>
 #include <utility>
 
+#include "core/util/shown_text.hpp"
 #include "runtime/checkpoint/model_error.hpp"
 #include "runtime/checkpoint/model_files.hpp"
+#include "runtime/checkpoint/stored_formats.hpp"
 #include "runtime/checkpoint/tensor_names.hpp"
 
 namespace pascaline {
@@ -54,7 +57,7 @@ bool is_packed(StoredType type) noexcept {
 class Matching {
  public:
   Matching(const std::vector<TensorSpec>& specs, const ModelConfig& config)
-      : specs_(&specs), family_(config.family), stored_(specs.size()) {
+      : specs_(&specs), family_(config.family), stored_(specs.size()), formats_(specs.size()) {
     for (std::size_t i = 0; i < specs.size(); ++i) {
       index_.emplace(specs[i].name, i);
     }
@@ -63,7 +66,26 @@ class Matching {
     }
   }
 
-  void add(const StoredTensor& tensor) {
+  void add(const Safetensors& file) {
+    const bool has_notes = FormatNotes::are_in(file);
+    for (const StoredTensor& tensor : file.tensors()) {
+      add(file, tensor, has_notes);
+    }
+  }
+
+  [[nodiscard]] std::vector<const StoredTensor*> finish(const std::filesystem::path& folder) {
+    for (std::size_t i = 0; i < stored_.size(); ++i) {
+      if (stored_[i] == nullptr) {
+        problems_.missing.push_back((*specs_)[i].name);
+      }
+    }
+    throw_if_any(problems_, folder);
+    return std::move(stored_);
+  }
+  [[nodiscard]] std::vector<std::optional<ElementType>> formats() { return std::move(formats_); }
+
+ private:
+  void add(const Safetensors& file, const StoredTensor& tensor, bool has_notes) {
     if (is_quantisation_tensor(tensor.name)) {
       problems_.quantised.push_back(tensor.name);
       return;
@@ -87,20 +109,19 @@ class Matching {
       return;
     }
     stored_[found->second] = &tensor;
-    check(tensor, (*specs_)[found->second]);
-  }
-
-  [[nodiscard]] std::vector<const StoredTensor*> finish(const std::filesystem::path& folder) {
-    for (std::size_t i = 0; i < stored_.size(); ++i) {
-      if (stored_[i] == nullptr) {
-        problems_.missing.push_back((*specs_)[i].name);
+    const TensorSpec& spec = (*specs_)[found->second];
+    if (has_notes) {
+      formats_[found->second] = FormatNotes::format_of(file, tensor, spec);
+      if (tensor.type == StoredType::U8 && !formats_[found->second]) {
+        throw ModelError(fmt::format("{}: tensor {}: it is of U8, and the metadata has no format for it",
+                                     file.path().string(), quoted_name(tensor.name)));
       }
     }
-    throw_if_any(problems_, folder);
-    return std::move(stored_);
+    if (tensor.type != StoredType::U8 || !formats_[found->second]) {
+      check(tensor, spec);
+    }
   }
 
- private:
   void check(const StoredTensor& tensor, const TensorSpec& spec) {
     if (is_packed(tensor.type)) {
       problems_.quantised.push_back(tensor.name);
@@ -116,6 +137,7 @@ class Matching {
   ModelFamily family_;
   std::map<std::string, std::size_t> index_;
   std::vector<const StoredTensor*> stored_;
+  std::vector<std::optional<ElementType>> formats_;
   TensorSpec spare_head_;  // empty if the head is the model's own
   int spare_heads_ = 0;
   Problems problems_;
@@ -129,11 +151,13 @@ Checkpoint Checkpoint::open(const std::filesystem::path& folder, const ModelConf
   checkpoint.specs_ = required_tensors(config);
   Matching matching(checkpoint.specs_, config);
   for (const Safetensors& file : checkpoint.files_) {
-    for (const StoredTensor& tensor : file.tensors()) {
-      matching.add(tensor);
-    }
+    matching.add(file);
+    checkpoint.recipe_ = checkpoint.recipe_.empty() ? FormatNotes::recipe_of(file) : checkpoint.recipe_;
   }
   checkpoint.stored_ = matching.finish(folder);
+  checkpoint.formats_ = matching.formats();
+  checkpoint.has_formats_ = std::any_of(checkpoint.formats_.begin(), checkpoint.formats_.end(),
+                                        [](const auto& format) { return format.has_value(); });
   return checkpoint;
 }
 
@@ -143,6 +167,30 @@ std::int64_t Checkpoint::stored_bytes() const noexcept {
     bytes += static_cast<std::int64_t>(tensor->bytes.size());
   }
   return bytes;
+}
+
+WeightRecipe stored_recipe(const Checkpoint& checkpoint, ElementType bfloat) {
+  std::map<ElementType, std::vector<std::string>> names;
+  for (std::size_t i = 0; i < checkpoint.tensors().size(); ++i) {
+    if (checkpoint.tensors()[i].kind == TensorKind::matrix) {
+      const StoredType number = checkpoint.stored(i).type;
+      const ElementType type = number == StoredType::F32   ? ElementType::float32
+                               : number == StoredType::F16 ? ElementType::float16
+                                                           : bfloat;
+      names[checkpoint.format(i).value_or(type)].push_back(checkpoint.tensors()[i].name);
+    }
+  }
+  const auto usual = std::max_element(names.begin(), names.end(),
+                                      [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); });
+  std::vector<WeightRecipe::Rule> rules;
+  for (const auto& [type, tensors] : names) {
+    for (std::size_t i = 0; type != usual->first && i < tensors.size(); ++i) {
+      rules.push_back({tensors[i], type});
+    }
+  }
+  rules.push_back({"*", usual->first});
+  const std::string name = checkpoint.recipe().empty() ? std::string("own formats") : clean_line(checkpoint.recipe());
+  return {fmt::format("{} (as stored)", name), std::move(rules)};
 }
 
 }  // namespace pascaline

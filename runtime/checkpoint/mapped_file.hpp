@@ -22,6 +22,8 @@ class MappedFile {
   [[nodiscard]] std::span<const std::byte> bytes() const noexcept { return bytes_; }
   /// Asks the system to have these bytes of the file in memory soon; returns at once.
   static void read_ahead(std::span<const std::byte> bytes) noexcept;
+  /// Says that these bytes of the file are not needed again soon, so that their memory can serve others.
+  static void forget(std::span<const std::byte> bytes) noexcept;
 
  private:
   std::filesystem::path path_;

@@ -1,3 +1,4 @@
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -28,21 +29,27 @@ std::vector<std::size_t> writing_order(std::span<const StoredTensor> tensors) {
   return order;
 }
 
-void add_tensor(nlohmann::json& header, const StoredTensor& tensor, std::uint64_t offset, const fs::path& file) {
-  const auto fail = [&](const char* problem) {
-    throw ModelError(fmt::format("{}: cannot write tensor {}: {}", file.string(), quoted_name(tensor.name), problem));
-  };
+[[noreturn]] void refuse_tensor(const StoredTensor& tensor, const char* problem, const fs::path& file) {
+  throw ModelError(fmt::format("{}: cannot write tensor {}: {}", file.string(), quoted_name(tensor.name), problem));
+}
+
+// As many as type and shape need.
+std::uint64_t bytes_of(const StoredTensor& tensor, const fs::path& file) {
   const std::int64_t count = element_count(tensor.shape);
-  if (count < 0 || tensor.bytes.size() % size_of(tensor.type) != 0 ||
-      tensor.bytes.size() / size_of(tensor.type) != static_cast<std::size_t>(count)) {
-    fail("its bytes are not as many as its type and shape need");
+  std::uint64_t bytes = 0;
+  if (count < 0 || __builtin_mul_overflow(static_cast<std::uint64_t>(count), size_of(tensor.type), &bytes)) {
+    refuse_tensor(tensor, "its shape needs more bytes than there can be", file);
   }
+  return bytes;
+}
+
+void add_tensor(nlohmann::json& header, const StoredTensor& tensor, std::uint64_t offset, const fs::path& file) {
   if (tensor.name == "__metadata__" || header.contains(tensor.name)) {
-    fail("the name is taken");
+    refuse_tensor(tensor, "the name is taken", file);
   }
   header[tensor.name] = {{"dtype", name_of(tensor.type)},
                          {"shape", tensor.shape},
-                         {"data_offsets", {offset, offset + tensor.bytes.size()}}};
+                         {"data_offsets", {offset, offset + bytes_of(tensor, file)}}};
 }
 
 std::string header_text(std::span<const StoredTensor> tensors, const std::vector<std::size_t>& order,
@@ -51,7 +58,7 @@ std::string header_text(std::span<const StoredTensor> tensors, const std::vector
   std::uint64_t offset = 0;
   for (const std::size_t i : order) {
     add_tensor(header, tensors[i], offset, file);
-    offset += tensors[i].bytes.size();
+    offset += bytes_of(tensors[i], file);
   }
   if (!metadata.empty()) {
     header["__metadata__"] = metadata;
@@ -85,6 +92,11 @@ class Unfinished {
 
 void write_safetensors(const fs::path& file, std::span<const StoredTensor> tensors,
                        const std::map<std::string, std::string>& metadata) {
+  for (const StoredTensor& tensor : tensors) {
+    if (element_count(tensor.shape) < 0 || tensor.bytes.size() != bytes_of(tensor, file)) {
+      refuse_tensor(tensor, "its bytes are not as many as its type and shape need", file);
+    }
+  }
   const std::vector<std::size_t> order = writing_order(tensors);
   const std::string header = header_text(tensors, order, metadata, file);
   const Unfinished part(fs::path(file) += fmt::format(".{}.part", ::getpid()));
@@ -107,6 +119,77 @@ void write_safetensors(const fs::path& file, std::span<const StoredTensor> tenso
     throw Error(fmt::format("cannot write {}: {}; does the folder exist, and has it free space?", file.string(),
                             std::strerror(code)),
                 code);
+  }
+}
+
+SafetensorsStream::SafetensorsStream(fs::path file, std::span<const StoredTensor> tensors,
+                                     const std::map<std::string, std::string>& metadata)
+    : file_(std::move(file)), extents_(tensors.size()) {
+  const std::vector<std::size_t> order = writing_order(tensors);
+  const std::string header = header_text(tensors, order, metadata, file_);
+  const std::uint64_t length = header.size();
+  bytes_ = sizeof length + length;
+  for (const std::size_t i : order) {
+    extents_[i] = {bytes_, bytes_of(tensors[i], file_)};
+    bytes_ += extents_[i].bytes;
+  }
+  descriptor_ = ::open(file_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+  if (descriptor_ < 0) {
+    fail(errno);
+  }
+  try {
+    // Not all file systems can; then a full disk is seen later.
+    if (::fallocate(descriptor_, 0, 0, static_cast<off_t>(bytes_)) != 0 && errno != EOPNOTSUPP && errno != ENOSYS) {
+      fail(errno);
+    }
+    write_at(0, std::as_bytes(std::span(&length, 1)));
+    write_at(sizeof length, std::as_bytes(std::span(header)));
+  } catch (...) {
+    ::close(descriptor_);
+    throw;
+  }
+}
+
+SafetensorsStream::~SafetensorsStream() {
+  if (descriptor_ >= 0) {
+    ::close(descriptor_);
+  }
+}
+
+void SafetensorsStream::fail(int code) const {
+  throw Error(fmt::format("cannot write {}: {}; does the folder exist, and has it {} MiB of free space?",
+                          file_.string(), std::strerror(code), (bytes_ >> 20U) + 1),
+              code);
+}
+
+void SafetensorsStream::write_at(std::uint64_t place, std::span<const std::byte> bytes) const {
+  while (!bytes.empty()) {
+    const ssize_t written = ::pwrite(descriptor_, bytes.data(), bytes.size(), static_cast<off_t>(place));
+    if (written < 0 && errno != EINTR) {
+      fail(errno);
+    }
+    if (written > 0) {
+      bytes = bytes.subspan(static_cast<std::size_t>(written));
+      place += static_cast<std::uint64_t>(written);
+    }
+  }
+}
+
+void SafetensorsStream::write(std::size_t index, std::uint64_t offset, std::span<const std::byte> bytes) const {
+  const Extent& extent = extents_.at(index);
+  if (offset > extent.bytes || bytes.size() > extent.bytes - offset) {
+    throw Error(fmt::format("{} bytes from {} on are not within tensor {} of {} bytes", bytes.size(), offset, index,
+                            extent.bytes));
+  }
+  write_at(extent.begin + offset, bytes);
+}
+
+void SafetensorsStream::finish() {
+  const int descriptor = std::exchange(descriptor_, -1);
+  const int synced = ::fdatasync(descriptor) != 0 ? errno : 0;
+  const int closed = ::close(descriptor) != 0 ? errno : 0;
+  if (synced != 0 || closed != 0) {
+    fail(synced != 0 ? synced : closed);
   }
 }
 

@@ -52,13 +52,14 @@ constexpr auto kNames = [] {
 ElementType read_type(const JsonNode& node) {
   const auto type = element_type_from(node.text());
   if (!type || !is_kept(*type)) {
-    std::vector<std::string_view> known;
+    std::vector<std::string> known;
     for (int i = 0; is_element_type(static_cast<ElementType>(i)); ++i) {
       if (is_kept(static_cast<ElementType>(i))) {
-        known.push_back(name_of(static_cast<ElementType>(i)));
+        known.emplace_back(name_of(static_cast<ElementType>(i)));
       }
     }
-    node.fail(fmt::format("no weight can be kept as '{}'; known are {}", node.text(), fmt::join(known, ", ")));
+    node.fail(fmt::format("no weight can be kept as '{}'{}; known are {}", node.text(),
+                          did_you_mean(node.text(), known), fmt::join(known, ", ")));
   }
   return *type;
 }
@@ -139,10 +140,34 @@ WeightRecipe WeightRecipe::load(const std::filesystem::path& file) {
   return recipe;
 }
 
-void WeightRecipe::require_uses(std::span<const std::string> matrices) const {
+ElementType WeightRecipe::of(const WeightEntry& weight) const {
+  if (weight.kind() != TensorKind::matrix) {
+    return ElementType::float32;
+  }
+  const TensorSpec& first = weight.tensors.front();
+  const ElementType type = of(first.name);
+  for (const TensorSpec& other : weight.tensors) {
+    if (of(other.name) != type) {
+      throw Error(fmt::format("{}: {} and {} are one matrix here and need one type, not {} and {}", name_, first.name,
+                              other.name, name_of(type), name_of(of(other.name))));
+    }
+  }
+  return type;
+}
+
+void WeightRecipe::require_uses(std::span<const WeightEntry> weights) const {
+  std::vector<std::string> matrices;
+  for (const WeightEntry& weight : weights) {
+    for (const TensorSpec& tensor : weight.tensors) {
+      if (tensor.kind == TensorKind::matrix) {
+        matrices.push_back(tensor.name);
+      }
+    }
+  }
   for (std::size_t i = 0; is_own_ && i + 1 < rules_.size(); ++i) {
     const std::string& pattern = rules_[i].pattern;
-    if (std::none_of(matrices.begin(), matrices.end(), [&](const std::string& name) { return fits_pattern(pattern, name); })) {
+    if (std::none_of(matrices.begin(), matrices.end(),
+                     [&](const std::string& name) { return fits_pattern(pattern, name); })) {
       throw Error(fmt::format("{}: '{}' fits no matrix of this model, which has e.g. {}", name_, pattern,
                               matrices.empty() ? "none" : matrices.front()));
     }
@@ -152,7 +177,8 @@ void WeightRecipe::require_uses(std::span<const std::string> matrices) const {
 std::span<const std::string_view> WeightRecipe::names() noexcept { return kNames; }
 
 ElementType WeightRecipe::of(std::string_view tensor) const {
-  return std::find_if(rules_.begin(), rules_.end(), [&](const Rule& rule) { return fits_pattern(rule.pattern, tensor); })
+  return std::find_if(rules_.begin(), rules_.end(),
+                      [&](const Rule& rule) { return fits_pattern(rule.pattern, tensor); })
       ->type;
 }
 

@@ -7,11 +7,12 @@
 #include <vector>
 
 #include "core/problem.hpp"
+#include "runtime/checkpoint/weight_table.hpp"
 
 namespace pascaline {
 
-/// Which type or format of matrices each matrix of a model is kept in: rules for tensors' names, of which the first that
-/// fits decides. Everything that is no matrix is float32.
+/// Which type or format of matrices each matrix of a model is kept in: rules for tensors' names, of which the first
+/// that fits decides. Everything that is no matrix is float32.
 class WeightRecipe {
  public:
   /// One of the rules: a pattern in which `*` stands for any letters, and a type.
@@ -27,8 +28,8 @@ class WeightRecipe {
 
   /// One of `names()`: a type, or a mix of them. Throws Error for another name.
   static WeightRecipe named(std::string_view name);
-  /// A recipe of the user's: `{"tensors": [{"name": "PATTERN", "type": "TYPE"}, …], "others": "TYPE"}`. Throws Error with
-  /// the file and what is wrong in it.
+  /// A recipe of the user's: `{"tensors": [{"name": "PATTERN", "type": "TYPE"}, …], "others": "TYPE"}`. Throws Error
+  /// with the file and what is wrong in it.
   static WeightRecipe load(const std::filesystem::path& file);
   [[nodiscard]] static std::span<const std::string_view> names() noexcept;
 
@@ -37,8 +38,10 @@ class WeightRecipe {
   [[nodiscard]] const std::vector<Rule>& rules() const noexcept { return rules_; }
   /// The type of the matrix of that name.
   [[nodiscard]] ElementType of(std::string_view tensor) const;
+  /// The type of a weight: float32 if it is no matrix. Throws Error if it is made of tensors that have different types.
+  [[nodiscard]] ElementType of(const WeightEntry& weight) const;
   /// Throws Error if a rule of a user's recipe fits none of a model's matrices.
-  void require_uses(std::span<const std::string> matrices) const;
+  void require_uses(std::span<const WeightEntry> weights) const;
   /// Whether some rule gives a format of matrices.
   [[nodiscard]] bool has_formats() const noexcept;
   friend bool operator==(const WeightRecipe&, const WeightRecipe&) = default;

@@ -7,11 +7,16 @@
 
 #include "runtime/checkpoint/convert.hpp"
 #include "runtime/checkpoint/model_error.hpp"
+#include "runtime/checkpoint/stored_formats.hpp"
 
 namespace pascaline {
 
-WeightSource::WeightSource(std::vector<TensorSpec> tensors, Read read, Announce announce)
-    : tensors_(std::move(tensors)), read_(std::move(read)), announce_(std::move(announce)), taken_(tensors_.size()) {
+WeightSource::WeightSource(std::vector<TensorSpec> tensors, Read read, Announce announce, StoredRows rows)
+    : tensors_(std::move(tensors)),
+      read_(std::move(read)),
+      announce_(std::move(announce)),
+      rows_(std::move(rows)),
+      taken_(tensors_.size()) {
   for (std::size_t i = 0; i < tensors_.size(); ++i) {
     if (!index_.emplace(tensors_[i].name, i).second) {
       throw Error(fmt::format("two tensors have the name {}", quoted_name(tensors_[i].name)));
@@ -68,6 +73,11 @@ void WeightSource::read(const TensorSpec& tensor, ElementType type, std::int64_t
   read_(index, type, first, out);
 }
 
+std::optional<WeightSource::Rows> WeightSource::rows(const TensorSpec& tensor) const {
+  const std::size_t index = index_of(tensor.name);
+  return rows_ ? rows_(index) : std::nullopt;
+}
+
 void WeightSource::announce(const TensorSpec& tensor) const {
   const std::size_t index = index_of(tensor.name);
   if (announce_) {
@@ -78,11 +88,25 @@ void WeightSource::announce(const TensorSpec& tensor) const {
 WeightSource checkpoint_weights(Checkpoint checkpoint) {
   // Shared because what a std::function holds must be copyable.
   const auto shared = std::make_shared<const Checkpoint>(std::move(checkpoint));
-  return {shared->tensors(),
-          [shared](std::size_t index, ElementType type, std::int64_t first, std::span<std::byte> out) {
-            read_weights(shared->stored(index), first, type, out);
-          },
-          [shared](std::size_t index) { MappedFile::read_ahead(shared->stored(index).bytes); }};
+  return {
+      shared->tensors(),
+      [shared](std::size_t index, ElementType type, std::int64_t first, std::span<std::byte> out) {
+        const StoredTensor& tensor = shared->stored(index);
+        if (tensor.type == StoredType::U8) {
+          const TensorSpec& spec = shared->tensors()[index];
+          read_matrix({&tensor, shared->format(index).value(), spec.elements() / spec.shape.front()}, first, type, out);
+        } else {
+          read_weights(tensor, first, type, out);
+        }
+      },
+      [shared](std::size_t index) { MappedFile::read_ahead(shared->stored(index).bytes); },
+      [shared](std::size_t index) -> std::optional<WeightSource::Rows> {
+        const StoredTensor& tensor = shared->stored(index);
+        if (tensor.type != StoredType::U8) {
+          return std::nullopt;
+        }
+        return WeightSource::Rows{shared->format(index).value(), tensor.bytes};
+      }};
 }
 
 }  // namespace pascaline

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -23,9 +24,16 @@ class WeightSource {
   using Read = std::function<void(std::size_t index, ElementType type, std::int64_t first, std::span<std::byte> out)>;
   /// Told that a tensor will be read soon.
   using Announce = std::function<void(std::size_t index)>;
+  /// The bytes of a matrix that is stored in a format, row after row in its file form (docs/formats.md).
+  struct Rows {
+    ElementType format{};
+    std::span<const std::byte> bytes;
+  };
+  /// Those of a tensor, or nothing of one that is stored as numbers.
+  using StoredRows = std::function<std::optional<Rows>(std::size_t index)>;
 
   /// Throws Error if two tensors have the same name. Without `read` the tensors have names and shapes only.
-  WeightSource(std::vector<TensorSpec> tensors, Read read, Announce announce = {});
+  WeightSource(std::vector<TensorSpec> tensors, Read read, Announce announce = {}, StoredRows rows = {});
 
   /// All tensors under their official names.
   [[nodiscard]] const std::vector<TensorSpec>& tensors() const noexcept { return tensors_; }
@@ -42,6 +50,9 @@ class WeightSource {
   /// bfloat16. Throws ModelError for an unknown name or without values, and for weights that the type cannot hold, NaN
   /// and infinities among them; Error for another type or a range outside the tensor.
   void read(const TensorSpec& tensor, ElementType type, std::int64_t first, std::span<std::byte> out) const;
+  /// The rows of a tensor of `tensors()` as they are stored, if that is in a format of matrices; they live as long as
+  /// the source. Throws ModelError for an unknown name.
+  [[nodiscard]] std::optional<Rows> rows(const TensorSpec& tensor) const;
   /// Says that the tensor will be read soon, so that a file's part is fetched in the background; returns at once.
   void announce(const TensorSpec& tensor) const;
 
@@ -51,6 +62,7 @@ class WeightSource {
   std::vector<TensorSpec> tensors_;
   Read read_;
   Announce announce_;
+  StoredRows rows_;
   std::map<std::string, std::size_t, std::less<>> index_;
   std::vector<bool> taken_;
   std::int64_t parameters_ = 0;

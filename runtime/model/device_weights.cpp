@@ -15,6 +15,7 @@
 #include "runtime/checkpoint/model_error.hpp"
 #include "runtime/checkpoint/weight_table.hpp"
 #include "runtime/formats/packed_matrix.hpp"
+#include "runtime/formats/row_check.hpp"
 #include "runtime/memory/staging.hpp"
 #include "runtime/model/requirements.hpp"
 #include "runtime/model/tensor_memory.hpp"
@@ -68,67 +69,110 @@ void fill_padded(const WeightSource& source, const WeightUpload& upload, std::sp
   }
 }
 
-// The tensor that a row of an upload is of, and its row there.
-struct SourceRow {
-  const TensorSpec* tensor;
-  std::int64_t row;
+// Where a row of a matrix on the device comes from: a row of one of its tensors, counted by `from`.
+struct RowOrigin {
+  std::size_t tensor = 0;
+  std::int64_t row = 0;
 };
 
-SourceRow source_row(const WeightUpload& upload, std::int64_t row) {
-  const auto count = static_cast<std::int64_t>(upload.from.size());
-  if (upload.layout == WeightLayout::interleaved) {
-    return {upload.from[static_cast<std::size_t>(row % count)], row / count};
-  }
-  std::size_t i = 0;
-  while (i + 1 < upload.from.size() && row >= upload.from[i]->shape.front()) {
-    row -= upload.from[i++]->shape.front();
-  }
-  return {upload.from[i], row};
-}
-
-// The floats of row `row` of a matrix as it lies on the device: of one of the tensors, or with zeros between.
-void read_row(const WeightSource& source, const WeightUpload& upload, std::int64_t row, std::span<float> values) {
+// Nothing for a row that has zeros put between its values, or only zeros.
+std::optional<RowOrigin> origin_of(const WeightUpload& upload, std::int64_t row) {
   if (upload.padding) {
-    fill_padded(source, upload, std::as_writable_bytes(values),
-                static_cast<std::size_t>(row) * values.size() * sizeof(float));
-    return;
+    const HeadPadding& heads = *upload.padding;
+    const std::int64_t quarter = heads.size / 4;
+    const std::int64_t inside = row % (heads.padded / 4);
+    const bool is_whole = upload.layout == WeightLayout::head_rows && inside < quarter;
+    return is_whole ? std::optional(RowOrigin{0, row / (heads.padded / 4) * quarter + inside}) : std::nullopt;
   }
-  const SourceRow from = source_row(upload, row);
-  source.read(*from.tensor, ElementType::float32, from.row * upload.width, std::as_writable_bytes(values));
+  const std::size_t count = upload.from.size();
+  if (upload.layout == WeightLayout::interleaved) {
+    const auto number = static_cast<std::size_t>(row);
+    return RowOrigin{number % count, static_cast<std::int64_t>(number / count)};
+  }
+  std::size_t tensor = 0;
+  for (; row >= upload.from[tensor]->shape.front(); ++tensor) {
+    row -= upload.from[tensor]->shape.front();
+  }
+  return RowOrigin{tensor, row};
 }
 
-// Quantizes and packs 32 rows, or those that are left.
-void fill_group(const WeightSource& source, const WeightUpload& upload, std::int64_t first,
-                std::span<std::byte> group) {
-  std::vector<float> values(static_cast<std::size_t>(upload.width));
-  std::vector<std::byte> row(file_row_bytes(upload.type, upload.width));
-  std::fill(group.begin(), group.end(), std::byte{0});
-  for (std::int64_t i = 0; i < layout_of(upload.type).group_rows && first + i < upload.rows; ++i) {
-    read_row(source, upload, first + i, values);
-    if (const auto unfit = quantize_row(upload.type, values, row)) {
-      const SourceRow from = source_row(upload, first + i);
-      throw ModelError(fmt::format("{}: value {} of row {} {}, so it cannot be kept as {}", from.tensor->name,
-                                   unfit->value, from.row, unfit->reason, name_of(upload.type)));
+// Brings rows of a matrix in a format into their form on the device: those that are stored in that format as they are,
+// others quantized.
+class RowPacker {
+ public:
+  RowPacker(const WeightSource& source, const WeightUpload& upload)
+      : source_(&source), upload_(&upload), row_bytes_(file_row_bytes(upload.type, upload.width)) {
+    for (const TensorSpec* tensor : upload.from) {
+      const auto rows = source.rows(*tensor);
+      stored_.push_back(rows && rows->format == upload.type ? rows->bytes : std::span<const std::byte>());
     }
-    pack_row(upload.type, row, upload.width, i, group);
   }
-}
+
+  // Packs 32 rows, or those that are left.
+  void fill_group(std::int64_t first, std::span<std::byte> group) {
+    std::fill(group.begin(), group.end(), std::byte{0});
+    for (std::int64_t i = 0; i < layout_of(upload_->type).group_rows && first + i < upload_->rows; ++i) {
+      pack_row(upload_->type, row(first + i), upload_->width, i, group);
+    }
+  }
+
+ private:
+  // In its file form.
+  [[nodiscard]] std::span<const std::byte> row(std::int64_t number) {
+    const std::optional<RowOrigin> origin = origin_of(*upload_, number);
+    if (!origin || stored_[origin->tensor].empty()) {
+      return quantized(number, origin);
+    }
+    const std::span<const std::byte> bytes =
+        stored_[origin->tensor].subspan(static_cast<std::size_t>(origin->row) * row_bytes_, row_bytes_);
+    if (const auto unfit = check_row(upload_->type, bytes)) {
+      throw ModelError(fmt::format("tensor {}: the block of value {} of row {} {}; the checkpoint is damaged",
+                                   quoted_name(upload_->from[origin->tensor]->name), unfit->value, origin->row,
+                                   unfit->reason));
+    }
+    return bytes;
+  }
+  [[nodiscard]] std::span<const std::byte> quantized(std::int64_t number, const std::optional<RowOrigin>& origin) {
+    values_.resize(static_cast<std::size_t>(upload_->width));
+    row_.resize(row_bytes_);
+    const std::span<std::byte> bytes = std::as_writable_bytes(std::span(values_));
+    if (origin) {
+      source_->read(*upload_->from[origin->tensor], ElementType::float32, origin->row * upload_->width, bytes);
+    } else {
+      fill_padded(*source_, *upload_, bytes, static_cast<std::size_t>(number) * bytes.size());
+    }
+    if (const auto unfit = quantize_row(upload_->type, values_, row_)) {
+      throw ModelError(fmt::format("{}: value {} of row {} {}, so it cannot be kept as {}",
+                                   upload_->from[origin ? origin->tensor : 0]->name, unfit->value,
+                                   origin ? origin->row : number, unfit->reason, name_of(upload_->type)));
+    }
+    return row_;
+  }
+
+  const WeightSource* source_;
+  const WeightUpload* upload_;
+  std::size_t row_bytes_;
+  std::vector<std::span<const std::byte>> stored_;  // of each tensor; empty if it is to be quantized
+  std::vector<float> values_;
+  std::vector<std::byte> row_;
+};
 
 // Pieces may begin and end within a group.
 void fill_packed(const WeightSource& source, const WeightUpload& upload, std::span<std::byte> piece,
                  std::size_t offset) {
   const MatrixLayout layout = layout_of(upload.type);
   const auto bytes = static_cast<std::size_t>(layout.group_bytes(upload.width));
+  RowPacker packer(source, upload);
   std::vector<std::byte> room;
   while (!piece.empty()) {
     const std::int64_t first = static_cast<std::int64_t>(offset / bytes) * layout.group_rows;
     const std::size_t inside = offset % bytes;
     const std::size_t filled = std::min(piece.size(), bytes - inside);
     if (filled == bytes) {
-      fill_group(source, upload, first, piece.first(bytes));
+      packer.fill_group(first, piece.first(bytes));
     } else {
       room.resize(bytes);
-      fill_group(source, upload, first, room);
+      packer.fill_group(first, room);
       std::copy_n(room.begin() + static_cast<std::ptrdiff_t>(inside), filled, piece.begin());
     }
     piece = piece.subspan(filled);
@@ -173,24 +217,8 @@ struct WeightExtent {
   [[nodiscard]] std::uint64_t bytes() const { return static_cast<std::uint64_t>(layout_of(type).bytes(rows, width)); }
 };
 
-// Of a matrix that is made of several tensors, all must have one type.
-ElementType type_of(const WeightEntry& entry, const WeightRecipe& matrices) {
-  if (entry.kind() != TensorKind::matrix) {
-    return ElementType::float32;
-  }
-  const TensorSpec& first = entry.tensors.front();
-  const ElementType type = matrices.of(first.name);
-  for (const TensorSpec& other : entry.tensors) {
-    if (matrices.of(other.name) != type) {
-      throw Error(fmt::format("{}: {} and {} are one matrix here and need one type, not {} and {}", matrices.name(),
-                              first.name, other.name, name_of(type), name_of(matrices.of(other.name))));
-    }
-  }
-  return type;
-}
-
 WeightExtent extent_of(const WeightEntry& entry, const ModelConfig& config, const WeightRecipe& matrices) {
-  WeightExtent extent{entry.rows(), entry.width(), type_of(entry, matrices), {}};
+  WeightExtent extent{entry.rows(), entry.width(), matrices.of(entry), {}};
   const bool in_rows = entry.layout == WeightLayout::head_rows;
   if (in_rows || entry.layout == WeightLayout::head_columns) {
     const HeadPadding heads{config.vision.value().head_dim(), padded_head_dim(*config.vision),
@@ -333,16 +361,11 @@ DeviceWeights load_weights(const ModelConfig& config, WeightSource& source, Devi
   }
   DeviceWeights weights;
   WeightPlacer placer(source, memory, weights);
-  std::vector<std::string> names;
-  for (const WeightEntry& entry : weight_table(config, weights)) {
-    for (const TensorSpec& tensor : entry.tensors) {
-      if (tensor.kind == TensorKind::matrix) {
-        names.push_back(tensor.name);
-      }
-    }
+  const std::vector<WeightEntry> table = weight_table(config, weights);
+  matrices.require_uses(table);
+  for (const WeightEntry& entry : table) {
     placer.place(entry, extent_of(entry, config, matrices));
   }
-  matrices.require_uses(names);
   finish_views(config, weights);
   source.require_all_taken();
   if (!source.has_values()) {

@@ -13,6 +13,7 @@
 #include "core/util/shown_text.hpp"
 #include "runtime/device/device_names.hpp"
 #include "runtime/memory/unbacked_memory.hpp"
+#include "runtime/model/memory_plan.hpp"
 #include "runtime/model/requirements.hpp"
 #include "runtime/session/foreign_database.hpp"
 #include "runtime/session/prompt.hpp"
@@ -79,6 +80,49 @@ WeightSource open_weights(const ModelFolder& folder, const SessionOptions& optio
                                 : checkpoint_weights(Checkpoint::open(folder.path(), folder.config()));
 }
 
+WeightRecipe fitting_weights(DeviceMemory& memory, const ModelConfig& config, ModelOptions options,
+                             const std::vector<WeightRecipe>& choices) {
+  constexpr double kMiB = 1 << 20;
+  const std::uint64_t free = memory.state().free_bytes;
+  std::string too_large;
+  for (const WeightRecipe& choice : choices) {
+    options.weights = choice;
+    std::uint64_t bytes = 0;
+    for (const MemoryPart& part : memory_parts(memory, config, options)) {
+      bytes += part.bytes;
+    }
+    const double needed = static_cast<double>(bytes) / kMiB;
+    const bool fits = bytes <= free;
+    if (fits || &choice == &choices.back()) {
+      fmt::print(stderr, "pascaline: weights {}: the model needs {:.0f} of {:.0f} MiB free{}\n", choice.name(), needed,
+                 static_cast<double>(free) / kMiB, too_large);
+      return choice;
+    }
+    too_large += fmt::format("{} {:.0f} with {}", too_large.empty() ? ";" : ",", needed, choice.name());
+  }
+  return options.weights;
+}
+
+// Rounding rounded values again costs accuracy that the original does not lose.
+void warn_of_formats(const WeightSource& source, const WeightRecipe& wanted) {
+  std::size_t again = 0;
+  ElementType stored{};
+  for (const TensorSpec& tensor : source.tensors()) {
+    const auto rows = source.rows(tensor);
+    const ElementType type = tensor.kind == TensorKind::matrix ? wanted.of(tensor.name) : ElementType::float32;
+    if (rows && rows->format != type && is_matrix_format(type)) {
+      again += 1;
+      stored = rows->format;
+    }
+  }
+  if (again > 0) {
+    fmt::print(stderr,
+               "pascaline: warning: {} matrices are stored in another format ({}) than {} asks for: quantizing twice "
+               "loses accuracy; leave out --weights, or quantize the original model\n",
+               again, name_of(stored), wanted.name());
+  }
+}
+
 }  // namespace
 
 std::string_view name_of(AnswerEnd end) noexcept {
@@ -93,7 +137,7 @@ double Answer::tokens_per_second() const noexcept {
 Session::Session(const SessionOptions& options) : Session(ModelFolder(options.model, parts_of(options)), options) {}
 
 Session::Session(ModelFolder folder, const SessionOptions& options) : folder_(std::move(folder)) {
-  const ModelOptions decided = checked_options(config(), options.options);
+  ModelOptions decided = checked_options(config(), options.options);
   const std::string device = device_id(options.device);
   check_device_name(device, {"cpu"});
   const bool has_kernels = device != "cpu";
@@ -108,6 +152,10 @@ Session::Session(ModelFolder folder, const SessionOptions& options) : folder_(st
   }
   WeightSource weights = open_weights(folder_, options);
   open_device(device, options);
+  if (!options.weight_choices.empty()) {
+    decided.weights = fitting_weights(*memory_, config(), decided, options.weight_choices);
+  }
+  warn_of_formats(weights, decided.weights);
   model_ = std::make_unique<Model>(*executor_, config(), weights, decided);
 }
 

@@ -26,6 +26,9 @@ struct SessionOptions {
   DispatcherOptions dispatcher;
   bool database_may_be_foreign = false;  ///< tuned for other devices only: then a warning, else an error
   ModelOptions options;
+  /// Instead of the options' weights: the first of these with which all that is needed from the beginning fits the
+  /// device's free memory, or the last; one line on stderr says which and why. Empty: the options' own.
+  std::vector<WeightRecipe> weight_choices;
   bool random_weights = false;  ///< instead of the folder's; it then needs nothing but config.json
   std::uint64_t memory_limit = MemoryPool::kUnlimited;  ///< bytes of the device's memory to take at most, but for code
   /// Nothing is compiled, launched or computed, weights are not read, and tensors have no memory behind them: for

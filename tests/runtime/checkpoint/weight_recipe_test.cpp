@@ -2,98 +2,144 @@
 
 #include <gtest/gtest.h>
 
-#include <filesystem>
-#include <fstream>
-#include <functional>
+#include <string>
+#include <vector>
 
 #include "core/error.hpp"
+#include "core/util/paths.hpp"
+#include "tests/runtime/checkpoint/model_fixture.hpp"
 
-namespace pascaline::testing {
+namespace pascaline {
 namespace {
 
-std::string message_of(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "nothing was thrown";
-}
+constexpr const char* kRecipeEmbedding = "model.language_model.embed_tokens.weight";
+constexpr const char* kRecipeQuery = "model.language_model.layers.0.self_attn.q_proj.weight";
+constexpr const char* kRecipeVision = "model.visual.blocks.1.attn.qkv.weight";
+constexpr const char* kRecipeMerger = "model.visual.merger.linear_fc1.weight";
 
-// A file with that text, gone afterwards.
-class RecipeFile {
- public:
-  explicit RecipeFile(const std::string& text)
-      : path_(std::filesystem::path(::testing::TempDir()) / "weight_recipe_test.json") {
-    std::ofstream(path_) << text;
+class WeightRecipeTest : public ::testing::Test {
+ protected:
+  WeightRecipe loaded(const std::string& text) {
+    folder_.write("recipe.json", text);
+    return WeightRecipe::load(folder_.path() / "recipe.json");
   }
-  ~RecipeFile() { std::filesystem::remove(path_); }
-  RecipeFile(const RecipeFile&) = delete;
-  RecipeFile& operator=(const RecipeFile&) = delete;
-
-  [[nodiscard]] WeightRecipe load() const { return WeightRecipe::load(path_); }
-  [[nodiscard]] std::string refusal() const {
-    return message_of([&] { static_cast<void>(load()); });
+  std::string refusal(const std::string& text) {
+    try {
+      (void)loaded(text);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "accepted";
+  }
+  // What is said of a recipe's use for a model.
+  static std::string misfit(const WeightRecipe& recipe) {
+    try {
+      ModelWeights unused;
+      const std::vector<WeightEntry> table = weight_table(testing::config_of("tiny_a"), unused);
+      recipe.require_uses(table);
+      for (const WeightEntry& entry : table) {
+        (void)recipe.of(entry);
+      }
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "fits";
   }
 
- private:
-  std::filesystem::path path_;
+  const testing::TemporaryFolder folder_;
 };
 
-TEST(WeightRecipeTest, PatternsFitNames) {
+TEST_F(WeightRecipeTest, PatternsHaveAnyLettersForAStar) {
   EXPECT_TRUE(fits_pattern("*", ""));
-  EXPECT_TRUE(fits_pattern("*.weight", "model.norm.weight"));
-  EXPECT_TRUE(fits_pattern("*layers.*.down*", "model.layers.17.mlp.down_proj.weight"));
-  EXPECT_TRUE(fits_pattern("a**b", "ab"));
-  EXPECT_TRUE(fits_pattern("*ab*ab", "abaab"));
+  EXPECT_TRUE(fits_pattern("*", kRecipeQuery));
+  EXPECT_TRUE(fits_pattern("a*b*c", "abc"));
+  EXPECT_TRUE(fits_pattern("a*b*c", "a-b-b-c-c"));
+  EXPECT_TRUE(fits_pattern("*.layers.0.*", kRecipeQuery));
+  EXPECT_TRUE(fits_pattern("**q_proj**", kRecipeQuery));
   EXPECT_FALSE(fits_pattern("", "a"));
-  EXPECT_FALSE(fits_pattern("*.weight", "model.norm.bias"));
-  EXPECT_FALSE(fits_pattern("model", "model.norm"));
-  EXPECT_FALSE(fits_pattern("a*b", "ac"));
+  EXPECT_FALSE(fits_pattern("a", "ab"));
+  EXPECT_FALSE(fits_pattern("a*b", "a-b-"));
+  EXPECT_FALSE(fits_pattern("*.layers.1.*", "model.layers.10.weight"));
+  EXPECT_FALSE(fits_pattern("q_proj", kRecipeQuery));
+  EXPECT_FALSE(fits_pattern("*?", "a"));
 }
 
-TEST(WeightRecipeTest, NamedMixesKeepSomeMatricesFiner) {
-  const WeightRecipe recipe = WeightRecipe::named("q4_k");
-  EXPECT_EQ(recipe.name(), "q4_k");
-  EXPECT_EQ(recipe.of("model.language_model.layers.3.mlp.up_proj.weight"), ElementType::q4_k);
-  EXPECT_EQ(recipe.of("model.language_model.embed_tokens.weight"), ElementType::q6_k);
-  EXPECT_EQ(recipe.of("lm_head.weight"), ElementType::q6_k);
-  EXPECT_EQ(recipe.of("model.visual.blocks.0.attn.qkv.weight"), ElementType::q8_0);
+TEST_F(WeightRecipeTest, TheFirstRuleThatFitsDecides) {
+  const WeightRecipe recipe = loaded(R"({"tensors": [
+    {"name": "*embed_tokens.weight", "type": "q6_k"},
+    {"name": "*.merger.*", "type": "float16"},
+    {"name": "*visual*", "type": "q8_0"},
+    {"name": "*.merger.linear_fc1.weight", "type": "q4_0"}], "others": "int4_g128"})");
+  EXPECT_EQ(recipe.of(kRecipeEmbedding), ElementType::q6_k);
+  EXPECT_EQ(recipe.of(kRecipeMerger), ElementType::float16);
+  EXPECT_EQ(recipe.of(kRecipeVision), ElementType::q8_0);
+  EXPECT_EQ(recipe.of(kRecipeQuery), ElementType::int4_g128);
   EXPECT_TRUE(recipe.has_formats());
-  EXPECT_FALSE(WeightRecipe::named("float16").has_formats());
+  EXPECT_EQ(recipe.rules().size(), 5U);
+  EXPECT_EQ(misfit(recipe), "fits");
+}
+
+TEST_F(WeightRecipeTest, NamesAreMixes) {
+  const WeightRecipe recipe = WeightRecipe::named("q4_k");
+  EXPECT_EQ(recipe.of(kRecipeQuery), ElementType::q4_k);
+  EXPECT_EQ(recipe.of(kRecipeEmbedding), ElementType::q6_k);
+  EXPECT_EQ(recipe.of("lm_head.weight"), ElementType::q6_k);
+  EXPECT_EQ(recipe.of(kRecipeVision), ElementType::q8_0);
+  EXPECT_EQ(WeightRecipe::named("int8").of(kRecipeQuery), ElementType::int8_row);
   for (const std::string_view name : WeightRecipe::names()) {
-    EXPECT_EQ(WeightRecipe::named(name).name(), name);
+    EXPECT_EQ(misfit(WeightRecipe::named(name)), "fits") << name;
   }
-  EXPECT_NE(message_of([] { static_cast<void>(WeightRecipe::named("q4_kk")); }).find("q4_k"), std::string::npos);
+  EXPECT_FALSE(WeightRecipe::named("float16").has_formats());
+  EXPECT_EQ(WeightRecipe::named("float16"), WeightRecipe(ElementType::float16));
+  EXPECT_THROW((void)WeightRecipe::named("q4"), Error);
+  EXPECT_THROW(WeightRecipe(ElementType::int32), Error);
+  EXPECT_THROW(WeightRecipe("mine", {{"a", ElementType::q8_0}}), Error);
 }
 
-TEST(WeightRecipeTest, TheFirstRuleThatFitsDecides) {
-  const RecipeFile file(
-      R"({"tensors": [{"name": "*layers.1.*", "type": "float16"}, {"name": "*down_proj*", "type": "q6_k"}],
-                            "others": "q4_0"})");
-  const WeightRecipe recipe = file.load();
-  EXPECT_EQ(recipe.of("layers.1.down_proj"), ElementType::float16);
-  EXPECT_EQ(recipe.of("layers.2.down_proj"), ElementType::q6_k);
-  EXPECT_EQ(recipe.of("layers.2.up_proj"), ElementType::q4_0);
-  recipe.require_uses(std::vector<std::string>{"layers.1.up_proj", "layers.2.down_proj"});
-  EXPECT_NE(message_of([&] { recipe.require_uses(std::vector<std::string>{"layers.1.up_proj"}); }).find("*down_proj*"),
-            std::string::npos);
+TEST_F(WeightRecipeTest, FaultsAreNamedWithTheirPlace) {
+  const std::string file = (folder_.path() / "recipe.json").string();
+  PASCALINE_EXPECT_SAYS(refusal("{"), file);
+  PASCALINE_EXPECT_SAYS(refusal("{}"), "'others'");
+  PASCALINE_EXPECT_SAYS(refusal(R"({"others": "q8_0", "other": 1})"), "'other'");
+  PASCALINE_EXPECT_SAYS(refusal(R"({"tensors": {}, "others": "q8_0"})"), file + ":/tensors");
+  PASCALINE_EXPECT_SAYS(refusal(R"({"tensors": [{"name": "a"}], "others": "q8_0"})"), "'type'");
+  PASCALINE_EXPECT_SAYS(refusal(R"({"tensors": [{"name": "a", "type": "q8_0", "x": 1}], "others": "q8_0"})"), "'x'");
+  PASCALINE_EXPECT_SAYS(refusal(R"({"others": "q4k"})"),
+                        file + ":/others: no weight can be kept as 'q4k' (did you mean 'q4_k'?); known are float32");
+  PASCALINE_EXPECT_SAYS(refusal(R"({"others": "int8"})"), "no weight can be kept as 'int8' (did you mean 'int8_row'?)");
+  PASCALINE_EXPECT_SAYS(refusal(R"({"others": "bfloat16"})"), "no weight can be kept as 'bfloat16'");
 }
 
-TEST(WeightRecipeTest, FilesThatSayNoTypeAreRefused) {
-  EXPECT_NE(RecipeFile(R"({"others": "int32"})").refusal().find("no weight can be kept as 'int32'"), std::string::npos);
-  EXPECT_NE(RecipeFile(R"({"others": "bfloat16"})").refusal().find("known are float32, float16, q8_0"),
-            std::string::npos);
-  EXPECT_NE(RecipeFile(R"({"tensors": []})").refusal().find("others"), std::string::npos);
-  EXPECT_NE(RecipeFile(R"({"other": "q4_0", "others": "q4_0"})").refusal().find("other"), std::string::npos);
-  EXPECT_NE(RecipeFile(R"({"tensors": [{"name": "*"}], "others": "q4_0"})").refusal().find("type"), std::string::npos);
+TEST_F(WeightRecipeTest, APatternThatFitsNoMatrixIsRefused) {
+  const WeightRecipe recipe = loaded(R"({"tensors": [{"name": "layers.0.*", "type": "q8_0"}], "others": "float16"})");
+  PASCALINE_EXPECT_SAYS(misfit(recipe),
+                        "'layers.0.*' fits no matrix of this model, which has e.g. model.language_model");
+  const WeightRecipe norm = loaded(R"({"tensors": [{"name": "*norm.weight", "type": "q8_0"}], "others": "float16"})");
+  PASCALINE_EXPECT_SAYS(misfit(norm), "'*norm.weight' fits no matrix");
 }
 
-TEST(WeightRecipeTest, TypesThatNoMatrixIsKeptInAreRefused) {
-  EXPECT_THROW(WeightRecipe(ElementType::int8), Error);
-  EXPECT_THROW(WeightRecipe("mine", {}), Error);
-  EXPECT_THROW(WeightRecipe("mine", {{"*.weight", ElementType::q8_0}}), Error) << "nothing for all others";
+TEST_F(WeightRecipeTest, TheDocumentedOneFitsTheModelThatItIsFor) {
+  const std::string page = read_file(PASCALINE_CHECKPOINT_DATA "/../../../../docs/cli.md");
+  const std::size_t begin = page.find("{\n  \"tensors\"");
+  ASSERT_NE(begin, std::string::npos);
+  const WeightRecipe recipe = loaded(page.substr(begin, page.find("```", begin) - begin));
+  ModelWeights unused;
+  const std::vector<WeightEntry> table = weight_table(testing::config_of("qwen3_vl_2b"), unused);
+  EXPECT_NO_THROW(recipe.require_uses(table));
+  for (const WeightEntry& entry : table) {
+    EXPECT_NO_THROW((void)recipe.of(entry)) << entry.tensors.front().name;
+  }
+  EXPECT_EQ(recipe.of(kRecipeMerger), ElementType::float16);
+}
+
+TEST_F(WeightRecipeTest, TensorsOfOneMatrixNeedOneType) {
+  const WeightRecipe recipe = loaded(R"({"tensors": [{"name": "*.v_proj.weight", "type": "q8_0"}], "others": "q4_k"})");
+  PASCALINE_EXPECT_SAYS(misfit(recipe),
+                        "layers.0.self_attn.v_proj.weight are one matrix here and need one type, not q4_k and q8_0");
+  const WeightRecipe gate =
+      loaded(R"({"tensors": [{"name": "*.1.*gate_proj.weight", "type": "q8_0"}], "others": "q4_k"})");
+  PASCALINE_EXPECT_SAYS(misfit(gate), "layers.1.mlp.up_proj.weight are one matrix");
 }
 
 }  // namespace
-}  // namespace pascaline::testing
+}  // namespace pascaline

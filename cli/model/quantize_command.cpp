@@ -1,0 +1,162 @@
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "cli/command.hpp"
+#include "cli/model/new_folder.hpp"
+#include "cli/model/weights_option.hpp"
+#include "core/error.hpp"
+#include "core/util/counted.hpp"
+#include "core/util/paths.hpp"
+#include "runtime/checkpoint/checkpoint.hpp"
+#include "runtime/model/quantized_file.hpp"
+
+namespace pascaline::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct QuantizeCommandOptions {
+  std::string folder;
+  std::string output;
+  std::string weights;
+  std::int64_t jobs = 0;
+  bool force = false;
+  bool quiet = false;
+};
+
+double gibibytes(std::uint64_t bytes) { return static_cast<double>(bytes) / (1 << 30); }
+
+std::string shown_time(double seconds) {
+  const auto whole = static_cast<std::int64_t>(seconds + 0.5);
+  return whole < 60 ? fmt::format("{} s", whole) : fmt::format("{}:{:02} min", whole / 60, whole % 60);
+}
+
+// One line that is rewritten on a terminal; elsewhere a line every ten seconds.
+class QuantizeProgressLine {
+ public:
+  explicit QuantizeProgressLine(bool quiet) : quiet_(quiet), on_terminal_(::isatty(STDERR_FILENO) != 0) {}
+  QuantizeProgressLine(const QuantizeProgressLine&) = delete;
+  QuantizeProgressLine& operator=(const QuantizeProgressLine&) = delete;
+  ~QuantizeProgressLine() {
+    if (is_open_) {
+      std::fputs("\r\033[K", stderr);
+    }
+  }
+
+  void show(const QuantizeProgress& at) {
+    constexpr double kApart = 10;
+    constexpr double kSettled = 1;
+    if (quiet_ || (!on_terminal_ && at.seconds < last_ + kApart)) {
+      return;
+    }
+    last_ = at.seconds;
+    std::string line = fmt::format("{} of {} tensors, {:.2f} of {:.2f} GiB read", at.tensors, at.all_tensors,
+                                   gibibytes(at.read_bytes), gibibytes(at.all_bytes));
+    if (at.seconds > kSettled && at.read_bytes > 0) {
+      const double left = static_cast<double>(at.all_bytes - at.read_bytes) / static_cast<double>(at.read_bytes);
+      line += fmt::format(", {} left", shown_time(at.seconds * left));
+    }
+    fmt::print(stderr, "{}{}{}", on_terminal_ ? "\r" : "pascaline: ", line, on_terminal_ ? "\033[K" : "\n");
+    is_open_ = on_terminal_;
+  }
+
+ private:
+  bool quiet_;
+  bool on_terminal_;
+  bool is_open_ = false;  // a line without its end
+  double last_ = 0;
+};
+
+// What a model's folder has beside weights: configuration, tokenizer, templates, licence.
+bool belongs_to_model(const fs::path& file) {
+  static constexpr std::array<std::string_view, 5> kEndings{".json", ".jinja", ".txt", ".model", ".md"};
+  static constexpr std::array<std::string_view, 3> kNames{"LICENSE", "NOTICE", "USE_POLICY"};
+  const std::string name = file.filename().string();
+  const auto ends = [&](std::string_view ending) { return name.ends_with(ending); };
+  const auto begins = [&](std::string_view beginning) { return name.starts_with(beginning); };
+  return !name.starts_with('.') && !name.ends_with(".index.json") &&
+         (std::any_of(kEndings.begin(), kEndings.end(), ends) || std::any_of(kNames.begin(), kNames.end(), begins));
+}
+
+void copy_files(const fs::path& from, const fs::path& to) {
+  constexpr std::size_t kMaxBytes = std::size_t{256} << 20;
+  for (const fs::directory_entry& entry : fs::directory_iterator(from)) {
+    if (entry.is_regular_file() && belongs_to_model(entry.path())) {
+      write_file_atomically(to / entry.path().filename(), read_file(entry.path(), kMaxBytes));
+    }
+  }
+}
+
+int quantize_folder(const QuantizeCommandOptions& options) {
+  const WeightRecipe recipe = given_weights(options.weights);
+  const ModelConfig config = load_model_config(options.folder);
+  const Checkpoint checkpoint = Checkpoint::open(options.folder, config);
+  std::error_code ignored;
+  if (fs::equivalent(options.folder, options.output, ignored)) {
+    throw Error(fmt::format("{} is the model itself; name another folder", options.output));
+  }
+  catch_interrupts();
+  NewFolder folder(options.output, options.force);
+  const fs::path file = folder.path() / "model.safetensors";
+  QuantizeProgress last;
+  bool complete = false;
+  {
+    QuantizeProgressLine line(options.quiet);
+    QuantizeSettings settings;
+    settings.threads = static_cast<int>(options.jobs);
+    settings.goes_on = [&](const QuantizeProgress& at) {
+      last = at;
+      line.show(at);
+      return !interrupted();
+    };
+    complete = write_quantized(checkpoint, config, recipe, file, settings);
+  }
+  if (!complete) {
+    fmt::print(stderr, "pascaline: interrupted; nothing was written\n");
+    return kInterrupted;
+  }
+  copy_files(options.folder, folder.path());
+  (void)Checkpoint::open(folder.path(), config);
+  folder.complete();
+  fmt::print("{}: {} in {}, {:.2f} GiB instead of {:.2f} GiB, in {}\n", options.output,
+             counted(last.all_tensors, "tensor"), recipe.name(), gibibytes(last.written_bytes),
+             gibibytes(last.all_bytes), shown_time(last.seconds));
+  return kSuccess;
+}
+
+}  // namespace
+
+void add_quantize_command(CLI::App& app, Action& action) {
+  CLI::App* command = app.add_subcommand("quantize", "Write a model's folder with its weights in fewer bits");
+  const auto options = std::make_shared<QuantizeCommandOptions>();
+  command->add_option("-m,--model", options->folder, "Model folder: config.json, *.safetensors, tokenizer.json, …")
+      ->required();
+  command->add_option("-o,--output", options->output, "Folder to write; it must not exist yet")->required();
+  command
+      ->add_option("--weights", options->weights,
+                   "What to: int8, q8_0, q6_k, q4_k, q4_1, q4_0, int4, float16 or float32; or a JSON file that says it "
+                   "for single tensors")
+      ->required()
+      ->check(check_given_weights);
+  command->add_flag("--force", options->force, "Replace a model's folder that is there");
+  command->add_option("-j,--jobs", options->jobs, "Threads (default: every processor)")
+      ->transform(whole_number(1, 1024));
+  command->add_flag("-q,--quiet", options->quiet, "No progress on standard error");
+  command->footer(
+      "The new folder is one that every command loads, with the weights as they are in it unless --weights says\n"
+      "otherwise. Nothing is there before it is complete.\n\nExamples:\n"
+      "  pascaline quantize --model Qwen3-VL-2B-Instruct -o Qwen3-VL-2B-q4_k --weights q4_k\n"
+      "  pascaline quantize --model Qwen3-VL-2B-Instruct -o Qwen3-VL-2B-own --weights recipe.json");
+  command->callback([&action, options] { action = [options] { return quantize_folder(*options); }; });
+}
+
+}  // namespace pascaline::cli

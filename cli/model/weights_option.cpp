@@ -1,0 +1,72 @@
+#include "cli/model/weights_option.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <optional>
+
+#include "core/error.hpp"
+#include "core/util/suggestion.hpp"
+#include "runtime/checkpoint/checkpoint.hpp"
+
+namespace pascaline::cli {
+namespace {
+
+bool is_recipe_name(const std::string& given) {
+  const auto names = WeightRecipe::names();
+  return std::find(names.begin(), names.end(), given) != names.end();
+}
+
+std::string fault_of(const std::string& given, bool with_auto) {
+  if (is_recipe_name(given) || (with_auto && given == kAutomaticWeights) || std::filesystem::is_regular_file(given)) {
+    return {};
+  }
+  const auto known = WeightRecipe::names();
+  std::vector<std::string> names{known.begin(), known.end()};
+  if (with_auto) {
+    names.emplace_back(kAutomaticWeights);
+  }
+  return fmt::format("'{}'{} is none of {}, and a file of that name does not exist", given, did_you_mean(given, names),
+                     fmt::join(names, ", "));
+}
+
+std::optional<WeightRecipe> recipe_of_folder(const std::string& folder, ElementType bfloat) {
+  try {
+    const Checkpoint checkpoint = Checkpoint::open(folder, load_model_config(folder));
+    return !checkpoint.recipe().empty() ? std::optional(stored_recipe(checkpoint, bfloat)) : std::nullopt;
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
+}  // namespace
+
+WeightRecipe given_weights(const std::string& given) {
+  return is_recipe_name(given) ? WeightRecipe::named(given) : WeightRecipe::load(given);
+}
+
+std::string check_given_weights(const std::string& given) { return fault_of(given, false); }
+
+std::string check_weights_or_auto(const std::string& given) { return fault_of(given, true); }
+
+WeightRecipe weights_of_folder(const std::string& folder, ElementType usual) {
+  return recipe_of_folder(folder, usual).value_or(usual);
+}
+
+std::vector<WeightRecipe> automatic_weights(const std::string& folder, bool on_processor) {
+  if (auto stored = recipe_of_folder(folder, ElementType::float16)) {
+    return {*std::move(stored)};
+  }
+  std::vector<WeightRecipe> choices;
+  // On the processor a token takes as long as reading the weights: more bits than needed are not worth it.
+  for (const char* name : {"float16", "q8_0", "q6_k", "q4_k"}) {
+    if (!on_processor || std::string_view(name) != "float16") {
+      choices.push_back(WeightRecipe::named(name));
+    }
+  }
+  return choices;
+}
+
+}  // namespace pascaline::cli

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "runtime/checkpoint/weight_recipe.hpp"
+
+namespace pascaline::cli {
+
+/// What `--weights` may be beside a recipe, where a model is run.
+inline constexpr const char* kAutomaticWeights = "auto";
+
+/// The recipe of that name, or in that file. Throws Error as WeightRecipe does.
+[[nodiscard]] WeightRecipe given_weights(const std::string& given);
+/// Of a command line's `--weights`: what is wrong with it, or an empty text.
+[[nodiscard]] std::string check_given_weights(const std::string& given);
+/// The same, where `auto` is possible.
+[[nodiscard]] std::string check_weights_or_auto(const std::string& given);
+
+/// What a quantized folder's matrices are stored in; `usual` of a folder that is not quantized, and of one that cannot
+/// be read, which is told when it is opened, or has no weights, which some commands do without.
+[[nodiscard]] WeightRecipe weights_of_folder(const std::string& folder, ElementType usual);
+/// What `--weights auto` chooses from, the most accurate first.
+[[nodiscard]] std::vector<WeightRecipe> automatic_weights(const std::string& folder, bool on_processor);
+
+}  // namespace pascaline::cli

@@ -1,0 +1,129 @@
+#include "runtime/checkpoint/stored_formats.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string_view>
+#include <vector>
+
+#include "runtime/checkpoint/convert.hpp"
+#include "runtime/checkpoint/model_error.hpp"
+#include "runtime/formats/packed_matrix.hpp"
+
+namespace pascaline {
+namespace {
+
+constexpr const char* kVersionKey = "pascaline.version";
+constexpr const char* kVersion = "1";
+constexpr const char* kRecipeKey = "pascaline.recipe";
+constexpr const char* kFormatPrefix = "pascaline.format.";
+
+std::string format_note(ElementType format, std::span<const std::int64_t> shape) {
+  return fmt::format("{} [{}]", name_of(format), fmt::join(shape, ", "));
+}
+
+[[noreturn]] void fail_with(const Safetensors& file, std::string_view tensor, const std::string& problem) {
+  throw ModelError(fmt::format("{}: tensor {}: {}", file.path().string(), quoted_name(tensor), problem));
+}
+
+void check_rows(const Safetensors& file, const StoredTensor& tensor, ElementType format, const TensorSpec& spec) {
+  const std::int64_t rows = spec.shape.front();
+  const auto row_bytes = static_cast<std::int64_t>(file_row_bytes(format, spec.elements() / rows));
+  if (tensor.shape != std::vector<std::int64_t>{rows, row_bytes}) {
+    fail_with(file, tensor.name,
+              fmt::format("U8 [{}], but [{}] in {} is {} rows of {} bytes", fmt::join(tensor.shape, ", "),
+                          fmt::join(spec.shape, ", "), name_of(format), rows, row_bytes));
+  }
+}
+
+}  // namespace
+
+FormatNotes::FormatNotes(const std::string& recipe) : metadata_{{kVersionKey, kVersion}, {kRecipeKey, recipe}} {}
+
+void FormatNotes::add(const std::string& tensor, ElementType format, std::span<const std::int64_t> shape) {
+  metadata_[kFormatPrefix + tensor] = format_note(format, shape);
+}
+
+bool FormatNotes::are_in(const Safetensors& file) {
+  const std::string_view prefix = kFormatPrefix;
+  bool found = false;
+  for (const auto& [key, value] : file.metadata()) {
+    if (key.starts_with(prefix)) {
+      found = true;
+      if (file.find(std::string_view(key).substr(prefix.size())) == nullptr) {
+        fail_with(file, std::string_view(key).substr(prefix.size()),
+                  "the metadata has a format for it, but it is not in the file");
+      }
+    }
+  }
+  const auto version = file.metadata().find(kVersionKey);
+  if (version == file.metadata().end() && !found) {
+    return false;
+  }
+  if (version == file.metadata().end() || version->second != kVersion) {
+    throw ModelError(fmt::format("{}: its metadata must say {} {}, not {}: quantize the model again with this program",
+                                 file.path().string(), kVersionKey, kVersion,
+                                 version == file.metadata().end() ? "nothing" : quoted_name(version->second)));
+  }
+  return true;
+}
+
+std::string FormatNotes::recipe_of(const Safetensors& file) {
+  const auto found = file.metadata().find(kRecipeKey);
+  return found == file.metadata().end() ? "" : found->second;
+}
+
+std::optional<ElementType> FormatNotes::format_of(const Safetensors& file, const StoredTensor& tensor,
+                                                  const TensorSpec& spec) {
+  const auto found = file.metadata().find(kFormatPrefix + tensor.name);
+  if (found == file.metadata().end()) {
+    return std::nullopt;
+  }
+  const std::string& note = found->second;
+  const auto format = element_type_from(std::string_view(note).substr(0, note.find(' ')));
+  if (!format || !is_matrix_format(*format)) {
+    fail_with(file, tensor.name,
+              fmt::format("the metadata says {}, which begins with no format of matrices", quoted_name(note)));
+  }
+  if (spec.kind != TensorKind::matrix) {
+    fail_with(file, tensor.name, fmt::format("the metadata says {}, but it is no matrix", quoted_name(note)));
+  }
+  if (note != format_note(*format, spec.shape)) {
+    fail_with(file, tensor.name,
+              fmt::format("the metadata says {}, the model has the shape [{}]", quoted_name(note),
+                          fmt::join(spec.shape, ", ")));
+  }
+  if (tensor.type == StoredType::U8) {
+    check_rows(file, tensor, *format, spec);
+  }
+  return format;
+}
+
+void read_matrix(const StoredMatrix& matrix, std::int64_t first, ElementType to, std::span<std::byte> out) {
+  const std::size_t row_bytes = file_row_bytes(matrix.format, matrix.columns);
+  std::vector<float> values(static_cast<std::size_t>(matrix.columns));
+  std::int64_t row = first / matrix.columns;
+  auto inside = static_cast<std::size_t>(first % matrix.columns);
+  while (!out.empty()) {
+    dequantize_row(matrix.format, matrix.tensor->bytes.subspan(static_cast<std::size_t>(row) * row_bytes, row_bytes),
+                   values);
+    const std::size_t count = std::min(values.size() - inside, out.size() / size_of(to));
+    const auto unfit = convert_weights(StoredType::F32, std::as_bytes(std::span(values).subspan(inside, count)), to,
+                                       out.first(count * size_of(to)));
+    if (unfit) {
+      throw ModelError(
+          fmt::format("tensor {}: value {} of row {}, {}, {}", quoted_name(matrix.tensor->name), inside + unfit->index,
+                      row, unfit->value,
+                      std::isfinite(unfit->value)
+                          ? fmt::format("is beyond the range of {}; load the weights as float32", name_of(to))
+                          : "is not finite; the checkpoint is damaged"));
+    }
+    out = out.subspan(count * size_of(to));
+    inside = 0;
+    row += 1;
+  }
+}
+
+}  // namespace pascaline

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "core/problem.hpp"
+#include "runtime/checkpoint/safetensors.hpp"
+#include "runtime/checkpoint/weight_table.hpp"
+
+namespace pascaline {
+
+/// Notes on the matrices of a model that are stored in formats of matrices, kept as a safetensors file's metadata
+/// (docs/formats.md).
+class FormatNotes {
+ public:
+  /// Of a file to be written with that recipe's matrices.
+  explicit FormatNotes(const std::string& recipe);
+  /// Notes that the model keeps a matrix of that shape in that format.
+  void add(const std::string& tensor, ElementType format, std::span<const std::int64_t> shape);
+  [[nodiscard]] const std::map<std::string, std::string>& metadata() const noexcept { return metadata_; }
+
+  /// Whether a file has such notes. Throws ModelError if they are of another version, or of a tensor that it has not.
+  [[nodiscard]] static bool are_in(const Safetensors& file);
+  /// The name of the recipe that the file was made with; empty if it does not say.
+  [[nodiscard]] static std::string recipe_of(const Safetensors& file);
+  /// The format that the file notes for a tensor, or nothing. Throws ModelError, with file and tensor, for one that is
+  /// not known, of something that is no matrix, or for another shape than the model's; and if the tensor is of U8 but
+  /// not as many rows of as many bytes as the format needs.
+  [[nodiscard]] static std::optional<ElementType> format_of(const Safetensors& file, const StoredTensor& tensor,
+                                                            const TensorSpec& spec);
+
+ private:
+  std::map<std::string, std::string> metadata_;
+};
+
+/// A matrix in its file form: rows of `columns` values each.
+struct StoredMatrix {
+  const StoredTensor* tensor = nullptr;
+  ElementType format{};
+  std::int64_t columns = 0;
+};
+
+/// Writes elements from `first` on, as many as `out` holds, as float32, float16 or bfloat16. Throws as `read_weights`.
+void read_matrix(const StoredMatrix& matrix, std::int64_t first, ElementType to, std::span<std::byte> out);
+
+}  // namespace pascaline

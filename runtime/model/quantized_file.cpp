@@ -1,0 +1,266 @@
+#include "runtime/model/quantized_file.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cmath>
+#include <condition_variable>
+#include <exception>
+#include <map>
+#include <mutex>
+#include <system_error>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "runtime/checkpoint/convert.hpp"
+#include "runtime/checkpoint/model_error.hpp"
+#include "runtime/checkpoint/stored_formats.hpp"
+#include "runtime/formats/packed_matrix.hpp"
+#include "runtime/model/requirements.hpp"
+
+namespace pascaline {
+namespace {
+
+using ProgressClock = std::chrono::steady_clock;
+
+constexpr std::int64_t kPieceValues = std::int64_t{1} << 21;
+constexpr std::chrono::milliseconds kBetweenReports{200};
+
+// A tensor of the original, and how it is written.
+struct TensorPlan {
+  const TensorSpec* spec = nullptr;
+  const StoredTensor* from = nullptr;
+  ElementType type{};    // of a matrix
+  bool is_kept = false;  // as it is stored
+  std::atomic<std::int64_t> rows_left = 0;
+
+  [[nodiscard]] std::int64_t rows() const noexcept { return spec->shape.front(); }
+  [[nodiscard]] std::int64_t columns() const noexcept { return spec->elements() / rows(); }
+  [[nodiscard]] std::size_t from_row_bytes() const noexcept {
+    return static_cast<std::size_t>(columns()) * size_of(from->type);
+  }
+};
+
+// Rows of a tensor that are converted together.
+struct Piece {
+  std::size_t tensor;
+  std::int64_t first;
+  std::int64_t rows;
+};
+
+// Whether zeros are put between the values of its rows on a device, so that blocks of values are not those of the file.
+bool spreads_rows(const WeightEntry& weight, const ModelConfig& config) {
+  return weight.layout == WeightLayout::head_columns && config.vision &&
+         config.vision->head_dim() != padded_head_dim(*config.vision);
+}
+
+StoredType number_type(ElementType type) { return type == ElementType::float16 ? StoredType::F16 : StoredType::F32; }
+
+class FileQuantizer {
+ public:
+  FileQuantizer(const Checkpoint& checkpoint, const ModelConfig& config, const WeightRecipe& recipe,
+                const std::filesystem::path& file)
+      : tensors_(checkpoint.tensors().size()),
+        out_(file, plan(checkpoint, config, recipe, tensors_, notes_), notes_.metadata()) {
+    for (std::size_t i = 0; i < tensors_.size(); ++i) {
+      const std::int64_t rows = std::max<std::int64_t>(1, kPieceValues / tensors_[i].columns());
+      for (std::int64_t first = 0; first < tensors_[i].rows(); first += rows) {
+        pieces_.push_back({i, first, std::min(rows, tensors_[i].rows() - first)});
+      }
+    }
+    all_.all_tensors = tensors_.size();
+    all_.all_bytes = static_cast<std::uint64_t>(checkpoint.stored_bytes());
+    all_.written_bytes = out_.bytes();
+  }
+
+  [[nodiscard]] bool run(const QuantizeSettings& settings) {
+    const auto wanted =
+        static_cast<std::size_t>(settings.threads > 0 ? static_cast<unsigned>(settings.threads)
+                                                      : std::max(1U, std::thread::hardware_concurrency()));
+    std::vector<std::thread> workers = started(std::min(wanted, pieces_.size()));
+    const bool goes_on = watch(settings);
+    for (std::thread& worker : workers) {
+      worker.join();
+    }
+    if (failure_) {
+      std::rethrow_exception(failure_);
+    }
+    if (!goes_on) {
+      return false;
+    }
+    out_.finish();
+    return true;
+  }
+
+ private:
+  static std::vector<StoredTensor> plan(const Checkpoint& checkpoint, const ModelConfig& config,
+                                        const WeightRecipe& recipe, std::vector<TensorPlan>& tensors,
+                                        FormatNotes& notes) {
+    ModelWeights unused;
+    const std::vector<WeightEntry> table = weight_table(config, unused);
+    recipe.require_uses(table);
+    notes = FormatNotes(std::filesystem::path(recipe.name()).filename().string());
+    std::vector<StoredTensor> planned;
+    for (const WeightEntry& weight : table) {
+      const ElementType type = recipe.of(weight);
+      for (std::size_t i = 0; i < weight.tensors.size(); ++i) {
+        const std::size_t index = planned.size();
+        TensorPlan& tensor = tensors.at(index);
+        tensor.spec = &checkpoint.tensors().at(index);
+        tensor.from = &checkpoint.stored(index);
+        tensor.type = type;
+        const bool is_format = is_matrix_format(type);
+        tensor.is_kept = weight.kind() != TensorKind::matrix || (is_format && spreads_rows(weight, config)) ||
+                         (!is_format && tensor.from->type == number_type(type));
+        tensor.rows_left = tensor.rows();
+        if (is_format && weight.kind() == TensorKind::matrix) {
+          notes.add(tensor.spec->name, type, tensor.spec->shape);
+        }
+        planned.push_back(form_of(tensor));
+      }
+    }
+    return planned;
+  }
+  static StoredTensor form_of(const TensorPlan& tensor) {
+    const std::string& name = tensor.spec->name;
+    if (tensor.is_kept) {
+      return {name, tensor.from->type, tensor.spec->shape, {}};
+    }
+    if (!is_matrix_format(tensor.type)) {
+      return {name, number_type(tensor.type), tensor.spec->shape, {}};
+    }
+    const auto row_bytes = static_cast<std::int64_t>(file_row_bytes(tensor.type, tensor.columns()));
+    return {name, StoredType::U8, {tensor.rows(), row_bytes}, {}};
+  }
+
+  // As many as can be started; the first error is of none.
+  std::vector<std::thread> started(std::size_t wanted) {
+    std::vector<std::thread> workers;
+    const std::lock_guard lock(mutex_);
+    try {
+      for (; workers.size() < wanted; ++working_) {
+        workers.emplace_back([this] { work(); });
+      }
+    } catch (const std::system_error&) {
+      if (workers.empty()) {
+        throw;
+      }
+    }
+    return workers;
+  }
+
+  void work() {
+    try {
+      for (std::size_t i = next_++; i < pieces_.size(); i = next_++) {
+        do_piece(pieces_[i]);
+      }
+    } catch (...) {
+      const std::lock_guard lock(mutex_);
+      failure_ = failure_ ? failure_ : std::current_exception();
+      next_ = pieces_.size();
+    }
+    const std::lock_guard lock(mutex_);
+    working_ -= 1;
+    finished_.notify_all();
+  }
+
+  void do_piece(const Piece& piece) {
+    TensorPlan& tensor = tensors_[piece.tensor];
+    const std::size_t from_bytes = tensor.from_row_bytes();
+    const auto first = static_cast<std::size_t>(piece.first);
+    const auto rows = static_cast<std::size_t>(piece.rows);
+    const std::span<const std::byte> from = tensor.from->bytes.subspan(first * from_bytes, rows * from_bytes);
+    if (tensor.is_kept) {
+      out_.write(piece.tensor, first * from_bytes, from);
+    } else {
+      const std::size_t row_bytes = is_matrix_format(tensor.type)
+                                        ? file_row_bytes(tensor.type, tensor.columns())
+                                        : static_cast<std::size_t>(tensor.columns()) * size_of(tensor.type);
+      std::vector<std::byte> to(rows * row_bytes);
+      for (std::size_t row = 0; row < rows; ++row) {
+        convert_row(tensor, piece.first + static_cast<std::int64_t>(row), from.subspan(row * from_bytes, from_bytes),
+                    std::span(to).subspan(row * row_bytes, row_bytes));
+      }
+      out_.write(piece.tensor, first * row_bytes, to);
+    }
+    MappedFile::forget(from);
+    read_bytes_ += from.size();
+    tensors_done_ += (tensor.rows_left -= piece.rows) == 0 ? 1 : 0;
+  }
+
+  static void convert_row(const TensorPlan& tensor, std::int64_t row, std::span<const std::byte> from,
+                          std::span<std::byte> to) {
+    const bool is_format = is_matrix_format(tensor.type);
+    thread_local std::vector<float> values;
+    values.resize(static_cast<std::size_t>(tensor.columns()));
+    const std::span<std::byte> numbers = is_format ? std::as_writable_bytes(std::span(values)) : to;
+    if (const auto unfit =
+            convert_weights(tensor.from->type, from, is_format ? ElementType::float32 : tensor.type, numbers)) {
+      throw ModelError(fmt::format(
+          "tensor {}: value {} of row {} is {}{}", quoted_name(tensor.from->name), unfit->index, row, unfit->value,
+          std::isfinite(unfit->value) ? fmt::format(", which is beyond the range of {}", name_of(tensor.type))
+                                      : "; the checkpoint is damaged"));
+    }
+    if (!is_format) {
+      return;
+    }
+    if (const auto unfit = quantize_row(tensor.type, values, to)) {
+      throw ModelError(fmt::format("tensor {}: value {} of row {} {}, so it cannot be kept as {}",
+                                   quoted_name(tensor.from->name), unfit->value, row, unfit->reason,
+                                   name_of(tensor.type)));
+    }
+  }
+
+  // Reports until the workers are done; false if it was told to stop.
+  bool watch(const QuantizeSettings& settings) {
+    const auto begin = ProgressClock::now();
+    bool goes_on = true;
+    std::unique_lock lock(mutex_);
+    while (working_ > 0) {
+      finished_.wait_for(lock, kBetweenReports, [this] { return working_ == 0; });
+      if (goes_on && settings.goes_on) {
+        all_.tensors = tensors_done_;
+        all_.read_bytes = read_bytes_;
+        all_.seconds = std::chrono::duration<double>(ProgressClock::now() - begin).count();
+        lock.unlock();
+        goes_on = settings.goes_on(all_);
+        lock.lock();
+        if (!goes_on) {
+          next_ = pieces_.size();
+        }
+      }
+    }
+    return goes_on;
+  }
+
+  FormatNotes notes_{""};
+  std::vector<TensorPlan> tensors_;
+  SafetensorsStream out_;
+  std::vector<Piece> pieces_;
+  QuantizeProgress all_;
+  std::atomic<std::size_t> next_{0};
+  std::atomic<std::size_t> tensors_done_{0};
+  std::atomic<std::uint64_t> read_bytes_{0};
+  std::mutex mutex_;
+  std::condition_variable finished_;
+  std::size_t working_ = 0;
+  std::exception_ptr failure_;
+};
+
+}  // namespace
+
+bool write_quantized(const Checkpoint& checkpoint, const ModelConfig& config, const WeightRecipe& recipe,
+                     const std::filesystem::path& file, const QuantizeSettings& settings) {
+  if (checkpoint.has_formats()) {
+    throw ModelError(
+        fmt::format("the model is quantized already ({}), and quantizing twice loses accuracy: start from the original",
+                    checkpoint.recipe().empty() ? "without a name" : checkpoint.recipe()));
+  }
+  FileQuantizer quantizer(checkpoint, config, recipe, file);
+  return quantizer.run(settings);
+}
+
+}  // namespace pascaline
