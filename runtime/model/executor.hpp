@@ -49,6 +49,14 @@ class Executor {
   /// From now on `observer` is told of every operation before it runs, as a problem of its kernel, wherever it runs; an
   /// empty one ends that. What a graph repeats is not told again.
   void observe(OperationObserver observer) { observer_ = std::move(observer); }
+  /// Tells the observer, if there is one, of an operation that another executor runs for the same model.
+  void tell(const ops::KernelProblem& problem) const {
+    if (observer_) {
+      observer_(problem);
+    }
+  }
+  /// A line on the stream of warnings, if there is one.
+  void warn(const std::string& text) const;
 
   /// Runs the operation; on a device it does not wait. Throws Error for arguments that do not fit, want of memory, a
   /// device that is lost, and while the device records also where the operation would have to fall back, or has.

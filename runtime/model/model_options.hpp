@@ -4,6 +4,7 @@
 
 #include "core/problem.hpp"
 #include "runtime/checkpoint/weight_recipe.hpp"
+#include "runtime/model/placement_options.hpp"
 
 namespace pascaline {
 
@@ -23,6 +24,7 @@ struct ModelOptions {
   std::int64_t chunk = 1024;  ///< most tokens of a pass over the layers
   bool graphs = true;         ///< record a decoding step and launch it as one
   ModelRequest request{};     ///< that there must be memory for from the beginning
+  PlacementOptions placement{};  ///< of the model between a device and the processor
 
   static constexpr std::int64_t kUsualContext = 4096;
 };
