@@ -49,12 +49,11 @@ class Executor {
   /// From now on `observer` is told of every operation before it runs, as a problem of its kernel, wherever it runs; an
   /// empty one ends that. What a graph repeats is not told again.
   void observe(OperationObserver observer) { observer_ = std::move(observer); }
-  /// Tells the observer, if there is one, of an operation that another executor runs for the same model.
-  void tell(const ops::KernelProblem& problem) const {
-    if (observer_) {
-      observer_(problem);
-    }
-  }
+  /// From now on the observer of `other`, which must outlive it, is told instead.
+  void report_to(const Executor& other) { reports_to_ = &other; }
+  [[nodiscard]] bool is_observed() const noexcept { return static_cast<bool>(observer()); }
+  /// Tells the observer, which must be there.
+  void tell(const ops::KernelProblem& problem) const { observer()(problem); }
   /// A line on the stream of warnings, if there is one.
   void warn(const std::string& text) const;
 
@@ -65,9 +64,14 @@ class Executor {
     if (!ops::is_needed(op)) {
       return;
     }
-    if (observer_) [[unlikely]] {
-      observer_(op.problem());
+    if (is_observed()) [[unlikely]] {
+      tell(op.problem());
     }
+    run_untold(op);
+  }
+  /// Runs an operation that is needed, of which the observer was told as others.
+  template <ops::Operation Op>
+  void run_untold(const Op& op) {
     if (dispatcher_ == nullptr) {
       if (observes_only_) {
         return;
@@ -93,6 +97,9 @@ class Executor {
   }
 
  private:
+  [[nodiscard]] const OperationObserver& observer() const noexcept {
+    return reports_to_ != nullptr ? reports_to_->observer_ : observer_;
+  }
   void require_replaceable(const Error& error) const;
   void wait_for_device(const char* operation) const;
   void fall_back(const char* operation, const std::string& reason);
@@ -116,6 +123,7 @@ class Executor {
   std::vector<std::string_view> fallen_back_;
   std::uint64_t computed_ = 0;
   OperationObserver observer_;
+  const Executor* reports_to_ = nullptr;
 };
 
 }  // namespace pascaline

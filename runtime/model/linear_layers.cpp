@@ -46,26 +46,40 @@ void LinearLayers::reserve(std::int64_t rows, std::int64_t columns) {
 
 void LinearLayers::run(const ops::Matmul& layer) {
   const std::int64_t rows = layer.a.shape[0];
-  if (!is_matrix_format(layer.b.type) || rows <= ops::kFewRows || executor_->on_processor()) {
+  if (!is_matrix_format(layer.b.type) || rows <= ops::kFewRows) {
+    executor_->run(layer);
+    return;
+  }
+  const bool computes = executor_->on_processor();
+  if (computes && !executor_->is_observed()) {
     executor_->run(layer);
     return;
   }
   const std::int64_t columns = ops::filled_columns(layer.b.type, layer.a.shape[1]);
   const std::int64_t blocks = ops::scale_rows(layer.b.type, layer.a.shape[1]);
-  if (bytes_for(rows, columns) > room_.bytes()) {
+  if (!computes && bytes_for(rows, columns) > room_.bytes()) {
     throw Error(fmt::format("there is no room for {} rows of {} columns as int8", rows, columns));
   }
   auto* const base = static_cast<std::byte*>(room_.data());
   ops::QuantizedRows rounded;
   rounded.values = TensorView(base, ElementType::int8, {rows, columns});
   rounded.scales = TensorView(base + aligned(bytes_of(rounded.values)), ElementType::float32, {blocks, rows});
-  executor_->run(ops::Quantize{.x = layer.a, .y = rounded, .for_weight = layer.b.type});
-  executor_->run(ops::QuantizedMatmul{.a = rounded,
-                                      .b = layer.b,
-                                      .c = layer.c,
-                                      .bias = layer.bias,
-                                      .residual = layer.residual,
-                                      .epilogue = layer.epilogue});
+  const ops::Quantize rounding{.x = layer.a, .y = rounded, .for_weight = layer.b.type};
+  const ops::QuantizedMatmul product{.a = rounded,
+                                     .b = layer.b,
+                                     .c = layer.c,
+                                     .bias = layer.bias,
+                                     .residual = layer.residual,
+                                     .epilogue = layer.epilogue};
+  if (computes) {
+    // The processor rounds as it multiplies; kernels that would do the same are two.
+    executor_->tell(rounding.problem());
+    executor_->tell(product.problem());
+    executor_->run_untold(layer);
+    return;
+  }
+  executor_->run(rounding);
+  executor_->run(product);
 }
 
 }  // namespace pascaline

@@ -20,6 +20,9 @@ namespace {
 
 constexpr std::int64_t kSmallChunk = 64;
 constexpr std::int64_t kSmallContext = 1024;
+// What is left free of a device that is filled with layers.
+constexpr std::uint64_t kReservedPart = 16;
+constexpr std::uint64_t kMostReserved = std::uint64_t{64} << 20;
 
 double mebibytes(std::uint64_t bytes) { return static_cast<double>(bytes) / (1 << 20); }
 
@@ -40,6 +43,12 @@ std::uint64_t rounding_bytes(const ModelConfig& config, const ModelOptions& opti
              : decoder;
 }
 
+// Of the choice of tokens, too.
+std::uint64_t logit_bytes(const ModelConfig& config, const ModelRequest& request) {
+  const std::int64_t rows = 1 + (request.all_logits ? kLogitRows : 0);
+  return static_cast<std::uint64_t>(rows * config.text.vocab) * sizeof(float) + Sampler::bytes_for(config.text.vocab);
+}
+
 PlacementSizes placement_sizes(DeviceMemory& memory, const ModelConfig& config, const ModelOptions& options) {
   const TextConfig& text = config.text;
   const ModelRequest& request = options.request;
@@ -49,8 +58,9 @@ PlacementSizes placement_sizes(DeviceMemory& memory, const ModelConfig& config, 
   };
   PlacementSizes sizes = weight_sizes(config, options.weights);
   sizes.layer_cache = cache(request.tokens);
-  sizes.full_cache = cache(options.context);
-  sizes.fixed = static_cast<std::uint64_t>(text.vocab) * sizeof(float) + Sampler::bytes_for(text.vocab);
+  sizes.full_cache = request.is_all ? sizes.layer_cache : cache(options.context);
+  sizes.reserve = std::min(memory.state().free_bytes / kReservedPart, kMostReserved);
+  sizes.fixed = logit_bytes(config, request);
   sizes.decoder = TextDecoder::activation_bytes(text, options.chunk) +
                   TextDecoder::table_bytes(text, options.context) + rounding_bytes(config, options, false);
   if (request.patches > 0) {
@@ -78,11 +88,16 @@ Placement smallest_placement(const ModelConfig& config, const ModelOptions& opti
   return placement;
 }
 
+// That memory is counted for.
+std::int64_t cached_tokens(const ModelOptions& options, bool filled_device) {
+  return filled_device && !options.request.is_all ? options.context : options.request.tokens;
+}
+
 std::string layers_text(std::size_t count) { return fmt::format("{} layer{}", count, count == 1 ? "" : "s"); }
 
 // Parts of the device's memory, by what they are for.
 std::vector<MemoryPart> device_parts(const ModelConfig& config, const ModelOptions& options,
-                                     const PlacementSizes& sizes, const Placement& placement, bool whole_context) {
+                                     const PlacementSizes& sizes, const Placement& placement, bool filled_device) {
   const std::string type = options.weights.name();
   const auto here = [](Place place, std::uint64_t bytes) { return place == Place::device ? bytes : 0; };
   std::uint64_t layers = 0;
@@ -92,7 +107,7 @@ std::vector<MemoryPart> device_parts(const ModelConfig& config, const ModelOptio
   const std::size_t cached = sizes.layers.size() - placement.count(Place::processor);
   const std::uint64_t rounding = rounding_bytes(config, options, false);
   const std::uint64_t decodes = placement.device_decodes() ? 1 : 0;
-  const std::int64_t tokens = whole_context ? options.context : options.request.tokens;
+  const std::int64_t tokens = cached_tokens(options, filled_device);
   std::vector<MemoryPart> parts{
       {fmt::format("weights of {} in {}", layers_text(placement.count(Place::device)), type), layers},
       {fmt::format("weights of embedding and head in {}", type),
@@ -107,17 +122,18 @@ std::vector<MemoryPart> device_parts(const ModelConfig& config, const ModelOptio
        decodes * TextDecoder::table_bytes(config.text, options.context)},
       {"logits and the choice of tokens", sizes.fixed},
       {fmt::format("cache for {} tokens of {} in {}", tokens, layers_text(cached), name_of(options.cache)),
-       static_cast<std::uint64_t>(cached) * (whole_context ? sizes.full_cache : sizes.layer_cache)},
+       static_cast<std::uint64_t>(cached) * (filled_device ? sizes.full_cache : sizes.layer_cache)},
       {fmt::format("images of {} patches", sizes.patches), here(placement.vision, sizes.images)},
       {fmt::format("what the processor makes of images of {} patches", sizes.patches),
-       placement.vision == Place::device ? 0 : sizes.features}};
+       placement.vision == Place::device ? 0 : sizes.features},
+      {"left free for code and scratch memory of kernels", filled_device ? sizes.reserve : 0}};
   std::erase_if(parts, [](const MemoryPart& part) { return part.bytes == 0; });
   parts.push_back({"small tensors, rounded up", 2 * MemoryPool::slab_bytes_for(total_of(parts))});
   return parts;
 }
 
 std::vector<MemoryPart> host_parts(const ModelOptions& options, const PlacementSizes& sizes,
-                                   const Placement& placement, bool whole_context) {
+                                   const Placement& placement, bool filled_device) {
   const std::string type = options.weights.name();
   std::uint64_t computed = 0;
   std::uint64_t streamed = 0;
@@ -127,7 +143,7 @@ std::vector<MemoryPart> host_parts(const ModelOptions& options, const PlacementS
   }
   const auto here = [](Place place, std::uint64_t bytes) { return place == Place::device ? 0 : bytes; };
   const std::size_t cached = placement.count(Place::processor);
-  const std::int64_t tokens = whole_context ? options.context : options.request.tokens;
+  const std::int64_t tokens = cached_tokens(options, filled_device);
   std::vector<MemoryPart> parts{
       {fmt::format("weights of {} in {}", layers_text(cached), type), computed},
       {fmt::format("weights of {} to be streamed in {}, page-locked", layers_text(placement.count(Place::streamed)),
@@ -138,7 +154,7 @@ std::vector<MemoryPart> host_parts(const ModelOptions& options, const PlacementS
       {fmt::format("weights of the vision tower in {}", type), here(placement.vision, sizes.vision.bytes)},
       {"activations and tables", placement.processor_decodes() ? sizes.decoder : 0},
       {fmt::format("cache for {} tokens of {} in {}", tokens, layers_text(cached), name_of(options.cache)),
-       static_cast<std::uint64_t>(cached) * (whole_context ? sizes.full_cache : sizes.layer_cache)},
+       static_cast<std::uint64_t>(cached) * (filled_device ? sizes.full_cache : sizes.layer_cache)},
       {fmt::format("images of {} patches", sizes.patches), here(placement.vision, sizes.images)}};
   std::erase_if(parts, [](const MemoryPart& part) { return part.bytes == 0; });
   return parts;
@@ -343,10 +359,10 @@ void keep_what_fits_host(ModelPlan& plan, const ModelOptions& options) {
   const std::uint64_t free = open_device("emulator")->memory().state().free_bytes;
   const PlacementChoice first = plan.choices.front();
   std::erase_if(plan.choices, [&](const PlacementChoice& choice) {
-    return host_bytes(plan.sizes, choice.placement, choice.whole_context) > free;
+    return host_bytes(plan.sizes, choice.placement, choice.filled_device) > free;
   });
   if (plan.choices.empty()) {
-    const std::uint64_t needed = host_bytes(plan.sizes, first.placement, first.whole_context);
+    const std::uint64_t needed = host_bytes(plan.sizes, first.placement, first.filled_device);
     throw OutOfMemoryError(
         fmt::format("what does not fit the device needs {:.1f} MiB of the host's memory, which has {:.1f} MiB free; "
                     "weights in {} could be smaller (--weights q4_k), or the context (--context), or the model",
@@ -366,8 +382,7 @@ std::vector<MemoryPart> memory_parts(DeviceMemory& memory, const ModelConfig& co
        TextDecoder::activation_bytes(text, options.chunk)},
       {fmt::format("tables for a context of {} tokens", options.context),
        TextDecoder::table_bytes(text, options.context)},
-      {"logits and the choice of tokens",
-       static_cast<std::uint64_t>(text.vocab) * sizeof(float) + Sampler::bytes_for(text.vocab)},
+      {"logits and the choice of tokens", logit_bytes(config, request)},
       {fmt::format("cache for {} tokens in {}", request.tokens, name_of(options.cache)),
        KvCache::bytes_for(memory, text, options.cache, options.context, request.tokens)}};
   if (options.weights.has_formats()) {
@@ -408,10 +423,10 @@ ModelPlan plan_model(const ModelHome& home, const ModelConfig& config, const Mod
   }
   keep_what_fits_host(plan, options);
   plan.placement = plan.choices.front().placement;
-  plan.whole_context = plan.choices.front().whole_context;
-  plan.device = device_parts(config, options, plan.sizes, plan.placement, plan.whole_context);
+  plan.filled_device = plan.choices.front().filled_device;
+  plan.device = device_parts(config, options, plan.sizes, plan.placement, plan.filled_device);
   plan.device_bytes = total_of(plan.device);
-  plan.host = host_parts(options, plan.sizes, plan.placement, plan.whole_context);
+  plan.host = host_parts(options, plan.sizes, plan.placement, plan.filled_device);
   plan.host_bytes = total_of(plan.host);
   return plan;
 }

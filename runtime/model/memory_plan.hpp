@@ -12,6 +12,9 @@
 
 namespace pascaline {
 
+/// Rows whose logits are computed at a time where all are asked for.
+inline constexpr std::int64_t kLogitRows = 32;
+
 /// A part of what a model takes of its device's memory.
 struct MemoryPart {
   std::string name;
@@ -28,7 +31,7 @@ struct ModelPlan {
   bool on_processor = false;  ///< all of it runs there, without a device: nothing is placed
   Placement placement;
   PlacementSizes sizes;
-  bool whole_context = false;       ///< whether the caches below are those of a context that is filled
+  bool filled_device = false;       ///< see PlacementChoice
   std::vector<MemoryPart> device;   ///< parts of the device's memory
   std::vector<MemoryPart> host;     ///< and of the host's; empty if nothing is placed there
   std::uint64_t device_bytes = 0;   ///< all of the device's

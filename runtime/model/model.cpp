@@ -13,8 +13,6 @@
 namespace pascaline {
 namespace {
 
-constexpr std::int64_t kLogitRows = 32;  // whose logits are computed at a time, if all are wanted
-
 // Nothing is taken of the device before all of it is known to fit.
 ModelPlan plan_of(Executor& executor, const ModelConfig& config, const ModelOptions& options) {
   check_supported(config);
@@ -85,7 +83,7 @@ std::vector<ImageRows> images_between(const PromptPositions& positions, const Im
 
 Processor::Processor(const Executor& device)
     : host(open_device("emulator")), executor(*host), linear(executor) {
-  executor.observe([&device](const ops::KernelProblem& problem) { device.tell(problem); });
+  executor.report_to(device);
 }
 
 Model::Model(Executor& executor, ModelConfig config, WeightSource& weights, const ModelOptions& options)

@@ -14,6 +14,8 @@ struct ModelRequest {
   std::int64_t images = 0;
   std::int64_t patches = 0;       ///< of all its images
   std::int64_t longest_side = 0;  ///< in patches, of its images
+  bool all_logits = false;        ///< those of the prompt's tokens are asked for, too
+  bool is_all = false;            ///< nothing longer will follow
 };
 
 /// How a model is kept and run.

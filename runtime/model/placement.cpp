@@ -61,8 +61,8 @@ void move_layers(Placement& placement, std::size_t kept, Place place) {
   }
 }
 
-std::uint64_t cache_bytes(const PlacementSizes& sizes, std::size_t layers, bool whole_context) {
-  return static_cast<std::uint64_t>(layers) * (whole_context ? sizes.full_cache : sizes.layer_cache);
+std::uint64_t cache_bytes(const PlacementSizes& sizes, std::size_t layers, bool filled_device) {
+  return static_cast<std::uint64_t>(layers) * (filled_device ? sizes.full_cache : sizes.layer_cache);
 }
 
 std::vector<Place> places_of_vision(const PlacementSizes& sizes, VisionPlace wanted) {
@@ -87,9 +87,9 @@ std::optional<PlacementChoice> fill_device(const PlacementSizes& sizes, const Pl
   const auto asked = static_cast<std::size_t>(options.gpu_layers.value_or(0));
   for (std::size_t kept = options.gpu_layers ? std::min(asked, all) : all;; --kept) {
     move_layers(placement, kept, moved_to);
-    const bool whole_context = !options.gpu_layers && !placement.all_on_device();
-    if (device_bytes(sizes, placement, whole_context) <= free) {
-      return PlacementChoice{placement, {}, whole_context};
+    const bool filled_device = !options.gpu_layers && !placement.all_on_device();
+    if (device_bytes(sizes, placement, filled_device) <= free) {
+      return PlacementChoice{placement, {}, filled_device};
     }
     if (kept == 0 || options.gpu_layers) {
       return std::nullopt;
@@ -129,9 +129,9 @@ std::uint64_t slot_bytes(const PlacementSizes& sizes, const Placement& placement
   return largest * std::min(kLayerSlots, placement.count(Place::streamed));
 }
 
-std::uint64_t device_bytes(const PlacementSizes& sizes, const Placement& placement, bool whole_context) {
-  std::uint64_t sum = sizes.fixed + slot_bytes(sizes, placement) +
-                      cache_bytes(sizes, sizes.layers.size() - placement.count(Place::processor), whole_context);
+std::uint64_t device_bytes(const PlacementSizes& sizes, const Placement& placement, bool filled_device) {
+  std::uint64_t sum = sizes.fixed + (filled_device ? sizes.reserve : 0) + slot_bytes(sizes, placement) +
+                      cache_bytes(sizes, sizes.layers.size() - placement.count(Place::processor), filled_device);
   for (std::size_t i = 0; i < sizes.layers.size(); ++i) {
     sum += placement.layers[i] == Place::device ? sizes.layers[i].bytes : 0;
   }
@@ -145,8 +145,8 @@ std::uint64_t device_bytes(const PlacementSizes& sizes, const Placement& placeme
   return sum + 2 * MemoryPool::slab_bytes_for(sum);
 }
 
-std::uint64_t host_bytes(const PlacementSizes& sizes, const Placement& placement, bool whole_context) {
-  std::uint64_t sum = cache_bytes(sizes, placement.count(Place::processor), whole_context);
+std::uint64_t host_bytes(const PlacementSizes& sizes, const Placement& placement, bool filled_device) {
+  std::uint64_t sum = cache_bytes(sizes, placement.count(Place::processor), filled_device);
   for (std::size_t i = 0; i < sizes.layers.size(); ++i) {
     sum += placement.layers[i] == Place::device ? 0 : sizes.layers[i].bytes;
   }

@@ -52,7 +52,8 @@ struct PlacementSizes {
   bool tied = false;
   bool has_vision = false;
   std::uint64_t layer_cache = 0;  ///< of a layer's keys and values for the first request
-  std::uint64_t full_cache = 0;   ///< for the whole context
+  std::uint64_t full_cache = 0;   ///< and of the longest that may follow
+  std::uint64_t reserve = 0;      ///< of the device, for code and scratch memory of kernels
   std::uint64_t fixed = 0;        ///< of the device, wherever the model is
   std::uint64_t decoder = 0;      ///< activations and tables, where some of the decoder runs
   std::uint64_t images = 0;       ///< activations of the request's images, where the vision tower runs
@@ -61,11 +62,11 @@ struct PlacementSizes {
   std::int64_t chunk = 1;         ///< tokens of a pass
 };
 
-/// How much of the device's memory a model takes that is placed like that. `whole_context`: with keys and values of a
-/// conversation that fills the context.
-[[nodiscard]] std::uint64_t device_bytes(const PlacementSizes& sizes, const Placement& placement, bool whole_context);
+/// How much of the device's memory a model takes that is placed like that. `filled_device`: with the reserve, and keys
+/// and values of the longest conversation.
+[[nodiscard]] std::uint64_t device_bytes(const PlacementSizes& sizes, const Placement& placement, bool filled_device);
 /// The same of the host's memory.
-[[nodiscard]] std::uint64_t host_bytes(const PlacementSizes& sizes, const Placement& placement, bool whole_context);
+[[nodiscard]] std::uint64_t host_bytes(const PlacementSizes& sizes, const Placement& placement, bool filled_device);
 /// Bytes of the slots of device memory that streamed layers take turns in.
 [[nodiscard]] std::uint64_t slot_bytes(const PlacementSizes& sizes, const Placement& placement);
 /// Layers that can be in slots at a time.
@@ -99,12 +100,12 @@ inline constexpr std::int64_t kPlannedAnswer = 128;
 struct PlacementChoice {
   Placement placement;
   PassTimes times;
-  bool whole_context = false;  ///< whether memory was counted for a context that is filled
+  bool filled_device = false;  ///< with as many layers as fit, beside the reserve and `full_cache` for each
 };
 
 /// The placements that fit `free` bytes of device memory and agree with the options, the fastest answer first; empty if
 /// none does. Where all may be and fits on the device that is the only one. Else as many layers as fit are on the
-/// device, if no number is asked for, with room for the whole context's keys and values: layers of the processor are
+/// device, if no number is asked for, with a reserve and room for a conversation to grow: layers of the processor are
 /// the last ones, streamed ones are spread evenly so that they are copied while those between them run.
 [[nodiscard]] std::vector<PlacementChoice> place_model(const PlacementSizes& sizes, const PlacementOptions& options,
                                                        const PlaceRates& rates, std::uint64_t free);
