@@ -1,6 +1,7 @@
 #include "cli/model/plan_text.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <vector>
 
@@ -19,26 +20,43 @@ std::string part_lines(const std::vector<MemoryPart>& parts) {
   return lines;
 }
 
-std::string shown_place(Place place) {
-  return place == Place::streamed ? "host memory, streamed to the device" : std::string(name_of(place));
+// "layers 0-5, 7" of those in a place; empty if none is.
+std::string layers_in(const std::vector<Place>& layers, Place place) {
+  std::string runs;
+  for (std::size_t first = 0; first < layers.size(); ++first) {
+    if (layers[first] != place) {
+      continue;
+    }
+    std::size_t last = first;
+    while (last + 1 < layers.size() && layers[last + 1] == place) {
+      ++last;
+    }
+    runs += fmt::format("{}{}", runs.empty() ? "layers " : ", ", first);
+    runs += last > first ? fmt::format("-{}", last) : "";
+    first = last;
+  }
+  return runs;
 }
 
+// A line for each place where something is.
 std::string place_lines(const ModelPlan& plan) {
   const Placement& placement = plan.placement;
-  std::string lines = fmt::format("  embedding: {}\n", shown_place(placement.embedding));
-  const std::vector<Place>& layers = placement.layers;
-  for (std::size_t first = 0; first < layers.size();) {
-    std::size_t end = first + 1;
-    while (end < layers.size() && layers[end] == layers[first]) {
-      ++end;
+  std::string lines;
+  for (const Place place : {Place::device, Place::streamed, Place::processor}) {
+    std::vector<std::string> parts;
+    if (placement.embedding == place) {
+      parts.emplace_back("embedding");
     }
-    lines += end == first + 1 ? fmt::format("  layer {}: {}\n", first, shown_place(layers[first]))
-                              : fmt::format("  layers {}-{}: {}\n", first, end - 1, shown_place(layers[first]));
-    first = end;
-  }
-  lines += fmt::format("  head: {}\n", shown_place(placement.head));
-  if (plan.sizes.has_vision) {
-    lines += fmt::format("  vision tower: {}\n", shown_place(placement.vision));
+    if (std::string layers = layers_in(placement.layers, place); !layers.empty()) {
+      parts.push_back(std::move(layers));
+    }
+    if (placement.head == place) {
+      parts.emplace_back("head");
+    }
+    if (plan.sizes.has_vision && placement.vision == place) {
+      parts.emplace_back("vision tower");
+    }
+    lines += parts.empty() ? "" : fmt::format("  {:<10} {}\n", name_of(place), fmt::join(parts, ", "));
   }
   return lines;
 }
@@ -49,10 +67,10 @@ std::string rate_lines(const PlaceRates& rates, std::string_view type) {
   lines += fmt::format("{:>12.1f} GB/s  weights in {}, one token on the processor\n", 1e-9 * rates.processor_bytes, type);
   lines += fmt::format("{:>12.1f} GFLOP/s  the same, many tokens\n", 1e-9 * rates.processor_flops);
   lines += fmt::format("{:>12.1f} GB/s  copying within the device's memory\n", 1e-9 * rates.device_bytes);
-  if (rates.device_flops > 0) {
-    lines += fmt::format("{:>12.1f} GFLOP/s  the device's float32 operations at its highest clock\n",
-                         1e-9 * rates.device_flops);
-  }
+  lines += rates.device_flops > 0
+               ? fmt::format("{:>12.1f} GFLOP/s  the device's float32 operations at its highest clock\n",
+                             1e-9 * rates.device_flops)
+               : "              the device does not tell its clock: it is counted with its memory's rate alone\n";
   return lines;
 }
 
@@ -129,7 +147,7 @@ std::string plan_text(const SessionPlan& session) {
   if (!plan.host.empty()) {
     text += fmt::format("host memory: {:.1f} MiB\n", plan_mebibytes(plan.host_bytes)) + part_lines(plan.host);
   }
-  text += "where it is and runs:\n" + place_lines(plan);
+  text += "where it runs:\n" + place_lines(plan);
   text += !session.options.graphs  ? "decoding steps: kernel by kernel, as --no-graph asks\n"
           : plan.can_record() ? "decoding steps: launched as a graph\n"
                               : "decoding steps: kernel by kernel, as a graph needs all of the model on the device\n";

@@ -229,6 +229,11 @@ class ChoiceList {
       savings_.push_back({std::move(given), together_});
     }
   }
+  [[nodiscard]] std::uint64_t bytes_with(const WeightRecipe& weights) const {
+    ModelOptions other = options_;
+    other.weights = weights;
+    return counted_.bytes(other);
+  }
   // What was asked for, then one saving more in each.
   [[nodiscard]] const std::vector<Savings>& savings() const noexcept { return savings_; }
   // Those kept, and all of them together.
@@ -256,7 +261,10 @@ void collect(ChoiceList& list, const ModelConfig& config, const ModelOptions& op
     list.add_saving("--vision cpu", [](ModelOptions& other) { other.placement.vision = VisionPlace::processor; });
   }
   list.add_saving("--weights float16", [](ModelOptions& other) { other.weights = ElementType::float16; });
-  list.add_saving("--weights q4_k", [](ModelOptions& other) { other.weights = ElementType::q4_k; });
+  // Rows of tiny models, filled up, take more in it.
+  if (list.bytes_with(ElementType::q4_k) < list.bytes_with(ElementType::float16)) {
+    list.add_saving("--weights q4_k", [](ModelOptions& other) { other.weights = ElementType::q4_k; });
+  }
   if (options.cache == ElementType::float32) {
     list.add_saving("--kv-cache float16", [](ModelOptions& other) { other.cache = ElementType::float16; });
   }

@@ -24,7 +24,7 @@ struct SharedCase {
 
 std::vector<SharedCase> shared_cases(std::int64_t layers) {
   std::vector<SharedCase> cases;
-  for (std::int64_t kept = 0; kept <= layers; ++kept) {
+  for (const std::int64_t kept : {std::int64_t{1}, layers - 1}) {
     cases.push_back({"processor", {kept, VisionPlace::device, Offload::processor}});
     cases.push_back({"streamed", {kept, VisionPlace::device, Offload::stream}});
   }
@@ -134,13 +134,15 @@ TEST_F(SharedModelTest, LogitsAreThoseOfOnePlaceWhereverTheLayersAre) {
 TEST_F(SharedModelTest, QuantizedWeightsAndInt8CacheGiveTheSame) {
   for (const char* type : {"q4_k", "int8"}) {
     options_.weights = WeightRecipe::named(type);
-    options_.cache = ElementType::int8;
-    const auto whole = made({});
-    const auto expected = logits_of(*whole->model);
-    for (const Offload offload : {Offload::processor, Offload::stream}) {
-      const auto place = made({2, VisionPlace::processor, offload});
-      // Rounding of activations and of the cache may fall to the other side, which moves a logit by more.
-      expect_alike(logits_of(*place->model), expected, type, 2e-2F);
+    for (const ElementType cache : {ElementType::float32, ElementType::int8}) {
+      options_.cache = cache;
+      const auto expected = logits_of(*made({})->model);
+      for (const Offload offload : {Offload::processor, Offload::stream}) {
+        // Where sums differ in their last bits rounding to int8 may fall to the other side, and a step of so small a
+        // model's activations is large.
+        expect_alike(logits_of(*made({2, VisionPlace::processor, offload})->model), expected, type, 5e-2F);
+        expect_alike(logits_of(*made({2, VisionPlace::device, Offload::stream})->model), expected, type);
+      }
     }
   }
 }
@@ -152,7 +154,7 @@ TEST_F(SharedModelTest, ALimitIsKeptByMovingLayers) {
   const auto expected = logits_of(*whole->model);
   const ModelPlan all = whole->model->plan();
   std::size_t last = 5;
-  for (const double share : {0.9, 0.7, 0.5, 0.35, 0.25}) {
+  for (const double share : {0.8, 0.5, 0.3}) {
     const auto limit = static_cast<std::uint64_t>(share * static_cast<double>(all.device_bytes));
     for (const Offload offload : {Offload::processor, Offload::stream, Offload::automatic}) {
       PlacementOptions placement;
