@@ -47,6 +47,7 @@ OptionGroups model_groups() {
         "--seed"}},
       {"Memory and types",
        {"--weights", "--kv-cache", "--memory-limit", "--context", "--chunk", "--max-image-tokens", "--random-weights"}},
+      {"A model that does not fit the device", {"--gpu-layers", "--vision", "--offload", "--plan"}},
       {"Which kernels", {"--bundle", "--any-device", "--untuned", "--target", "--no-graph"}},
       folder_group(),
       output_group()};

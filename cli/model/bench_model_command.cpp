@@ -214,6 +214,10 @@ int bench_model(const BenchModelCommandOptions& given) {
   options.sizes.choose_prompts(options.model.prompt_limits(folder).context, generated);
   choose_image(folder, options);
   const ModelRequest request = request_of(folder, options.sizes, generated);
+  if (options.model.plan) {
+    options.model.show_plan(folder, request, options.as_json);
+    return kSuccess;
+  }
   const auto session = options.model.open(std::move(folder), request);
   Device& device = session->executor().device();
   const PeakRates rates{copy_bandwidth(device, session->executor().memory()),
@@ -243,6 +247,7 @@ void add_bench_model_command(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand("bench-model", "Time a model's prompts, decoding and images");
   const auto options = std::make_shared<BenchModelCommandOptions>();
   options->model.add_to(*command);
+  options->model.add_placement_to(*command);
   options->sizes.add_to(*command);
   command->add_flag("--no-image", options->no_image, "Without an image")->excludes("--image-size");
   command->add_option("--repeats", options->repeats, "Runs of each, of which the median counts")

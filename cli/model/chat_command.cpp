@@ -163,6 +163,10 @@ int chat(const ChatCommandOptions& options) {
   how.interrupted = [] { return interrupted().load(); };
   PromptLimits limits = options.model.prompt_limits(folder);
   limits.used = count_beginning(folder, options.system, limits);
+  if (options.model.plan) {
+    options.model.show_plan(folder, {}, false);
+    return kSuccess;
+  }
   const auto session = options.model.open(std::move(folder));
   Conversation conversation(*session, how, limits, options.system);
   const bool on_terminal = isatty(STDIN_FILENO) != 0;
@@ -208,6 +212,7 @@ void add_chat_command(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand("chat", "Chat with a model, line by line");
   const auto options = std::make_shared<ChatCommandOptions>();
   options->model.add_to(*command);
+  options->model.add_placement_to(*command);
   command->add_option("--system", options->system, "What the system says first");
   options->sampling.add_to(*command);
   command->footer(std::string("Every line is a message, except:\n") + kHelp +

@@ -61,6 +61,7 @@ ModelCommandOptions in_float32(const ModelCommandOptions& options, const std::st
                                 &result.kernels_folder, &result.spaces_folder}) {
       option->clear();
     }
+    result.gpu_layers = result.vision = result.offload = "auto";
   }
   return result;
 }
@@ -71,6 +72,7 @@ Float32Comparison compare_with_float32(ModelFolder folder, const ModelCommandOpt
   const std::vector<TextWindow> windows = windows_of(passages, window);
   ModelRequest request;
   request.tokens = window;
+  request.all_logits = request.is_all = true;
   Float32Comparison result;
   const std::int64_t vocabulary = folder.config().text.vocab;
   LogitFile kept(count_tokens(passages), vocabulary);

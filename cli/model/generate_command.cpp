@@ -85,7 +85,13 @@ void note_end(const Answer& answer) {
 int generate(const GenerateCommandOptions& options) {
   ModelFolder folder = options.model.read_folder();
   PreparedRequest request = prepare(options, folder);
-  const auto session = options.model.open(std::move(folder), request.prompt.request(request.how.max_tokens));
+  ModelRequest needed = request.prompt.request(request.how.max_tokens);
+  needed.is_all = true;
+  if (options.model.plan) {
+    options.model.show_plan(folder, needed, options.as_json);
+    return kSuccess;
+  }
+  const auto session = options.model.open(std::move(folder), needed);
   catch_interrupts();
   request.how.interrupted = [] { return interrupted().load(); };
   const Answer answer =
@@ -112,6 +118,7 @@ void add_generate_command(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand("generate", "Answer one prompt, optionally with images");
   const auto options = std::make_shared<GenerateCommandOptions>();
   options->model.add_to(*command);
+  options->model.add_placement_to(*command);
   command->add_option("-p,--prompt", options->prompt, "What the user says")->required();
   command->add_option("--system", options->system, "What the system says first");
   command->add_option("-i,--image", options->images, "A PNG or JPEG image before the prompt (repeatable)");

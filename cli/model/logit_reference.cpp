@@ -144,6 +144,7 @@ LogitReference read_reference(const std::filesystem::path& name, const ModelConf
 ModelRequest request_of(const LogitReference& reference) {
   ModelRequest request;
   request.tokens = static_cast<std::int64_t>(reference.tokens.size() + reference.decode_tokens.size());
+  request.all_logits = request.is_all = true;
   request.images = static_cast<std::int64_t>(reference.images.size());
   for (const PatchView& image : reference.images) {
     request.patches += image.rows * image.columns;

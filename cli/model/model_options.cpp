@@ -11,6 +11,7 @@
 #include <string_view>
 #include <utility>
 
+#include "cli/model/plan_text.hpp"
 #include "cli/model/weights_option.hpp"
 #include "core/error.hpp"
 #include "core/util/byte_size.hpp"
@@ -90,7 +91,66 @@ void ModelCommandOptions::add_to(CLI::App& command) {
                                  "a bundle has kernels, which the processor does not run; leave out --bundle, or "
                                  "choose a GPU with --device cuda:0");
     }
+    if (const auto given = given_placement(); given && device == "cpu") {
+      throw CLI::ValidationError(*given, "with --device cpu all of the model runs on the processor; leave it out, or "
+                                         "choose a device, e.g. --device cuda:0");
+    }
   });
+}
+
+void ModelCommandOptions::add_placement_to(CLI::App& command) {
+  const CLI::Validator layers(
+      [](std::string& text) {
+        std::string number = text;
+        return text == "auto" || whole_number(0)(number).empty()
+                   ? std::string()
+                   : fmt::format("'{}' is neither a number of layers, 0 or more, nor auto", text);
+      },
+      "N|auto");
+  command
+      .add_option("--gpu-layers", gpu_layers,
+                  "Layers of the decoder kept on the device: a number, or as many as fit")
+      ->check(layers)
+      ->capture_default_str();
+  command
+      .add_option("--vision", vision, "Where images are encoded: gpu, cpu, or what is expected to answer sooner")
+      ->check(one_of({"gpu", "cpu", "auto"}))
+      ->capture_default_str();
+  command
+      .add_option("--offload", offload,
+                  "What is done with layers that are not kept on the device: computed by the processor (cpu), copied to "
+                  "the device when they are used (stream), or what a measurement says is faster")
+      ->check(one_of({"cpu", "stream", "auto"}))
+      ->capture_default_str();
+  command.add_flag("--plan", plan,
+                   "Only print where the model's parts would be, what they take, and the speed to expect");
+}
+
+// One of the options about places, if it says something.
+std::optional<std::string> ModelCommandOptions::given_placement() const {
+  for (const auto& [name, value] :
+       {std::pair{"--gpu-layers", &gpu_layers}, {"--vision", &vision}, {"--offload", &offload}}) {
+    if (*value != "auto") {
+      return name;
+    }
+  }
+  return std::nullopt;
+}
+
+PlacementOptions ModelCommandOptions::placement() const {
+  PlacementOptions options;
+  if (gpu_layers != "auto") {
+    std::string number = gpu_layers;
+    (void)whole_number(0)(number);
+    options.gpu_layers = std::stoll(number);
+  }
+  options.vision = vision == "gpu"   ? VisionPlace::device
+                   : vision == "cpu" ? VisionPlace::processor
+                                     : VisionPlace::automatic;
+  options.offload = offload == "stream" ? Offload::stream
+                    : offload == "cpu"  ? Offload::processor
+                                        : Offload::automatic;
+  return options;
 }
 
 void ModelCommandOptions::add_types_to(CLI::App& command) {
@@ -131,6 +191,11 @@ void ModelCommandOptions::check_kernel_options() const {
         "there is no GPU here; the model would run on the processor, which does not run the kernels of {}: leave "
         "out --bundle, or choose a device with --device",
         bundle));
+  }
+  if (const auto given = given_placement()) {
+    throw Error(fmt::format("there is no GPU here, so all of the model would run on the processor: leave out {}, or "
+                            "choose a device with --device",
+                            *given));
   }
   if (const std::vector<std::string_view> given = useless_options(*this); !given.empty()) {
     fmt::print(stderr, "pascaline: warning: the model runs on the processor, without kernels: {} {} ignored\n",
@@ -175,6 +240,7 @@ SessionOptions ModelCommandOptions::session_options() const {
   options.options.context = context;
   options.options.chunk = chunk;
   options.options.graphs = !no_graph;
+  options.options.placement = placement();
   options.random_weights = random_weights;
   options.observe_only = observe_only;
   if (!memory_limit.empty()) {
@@ -208,6 +274,12 @@ std::unique_ptr<Session> ModelCommandOptions::open(ModelFolder model, const Mode
   SessionOptions options = session_options();
   options.options.request = request;
   return std::make_unique<Session>(std::move(model), options);
+}
+
+void ModelCommandOptions::show_plan(const ModelFolder& model, const ModelRequest& request, bool as_json) const {
+  SessionOptions options = session_options();
+  options.options.request = request;
+  print_plan(plan_session(model, options), as_json);
 }
 
 void note_fitted(const FittedImages& images, std::int64_t context) {

@@ -29,6 +29,10 @@ struct ModelCommandOptions {
   std::int64_t chunk = 1024;
   std::int64_t most_image_tokens = 0;
   std::string memory_limit;  ///< "1.5GiB"; empty: none
+  std::string gpu_layers = "auto";
+  std::string vision = "auto";
+  std::string offload = "auto";
+  bool plan = false;  ///< only say where the model's parts would be; see `show_plan`
   bool random_weights = false;
   bool no_graph = false;
   bool untuned = false;
@@ -37,6 +41,8 @@ struct ModelCommandOptions {
 
   /// The options must stay where they are until the command line was read.
   void add_to(CLI::App& command);
+  /// Where the model's parts are: for commands that run it.
+  void add_placement_to(CLI::App& command);
   /// Only what decides on the problems that a model launches on a device: `--weights`, `--kv-cache`, `--context`,
   /// `--chunk`.
   void add_types_to(CLI::App& command);
@@ -50,13 +56,17 @@ struct ModelCommandOptions {
   [[nodiscard]] PromptLimits prompt_limits(const ModelFolder& model) const;
   /// `request` is what is known of the first prompt.
   [[nodiscard]] std::unique_ptr<Session> open(ModelFolder folder, const ModelRequest& request = {}) const;
-  /// The same without tokenizer and preprocessor.
+  /// For `--plan`: prints where that model would be, and measures for it; loads nothing.
+  void show_plan(const ModelFolder& folder, const ModelRequest& request, bool as_json) const;
+  /// As `read_folder` without tokenizer and preprocessor.
   [[nodiscard]] ModelFolder read_for_numbers() const;
   /// Options about kernels are of no use on the processor: throws Error for a bundle, warns of others on stderr.
   void check_kernel_options() const;
 
  private:
   void add_cache_to(CLI::App& command);
+  [[nodiscard]] std::optional<std::string> given_placement() const;
+  [[nodiscard]] PlacementOptions placement() const;
 };
 
 /// Says on stderr if images were made smaller so that they fit the context.

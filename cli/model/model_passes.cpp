@@ -106,6 +106,7 @@ std::int64_t most_pixels(const ModelFolder& model) {
 
 ModelRequest request_of(const ModelFolder& model, const PassCommandOptions& sizes, std::int64_t generated) {
   ModelRequest request;
+  request.is_all = true;
   for (const std::int64_t tokens : sizes.prompts) {
     request.tokens = std::max(request.tokens, tokens + generated);
   }

@@ -6,7 +6,6 @@
 #include <utility>
 #include <vector>
 
-#include "core/device/device_rates.hpp"
 #include "core/problem.hpp"
 #include "core/space/code_words.hpp"
 
@@ -45,14 +44,6 @@ PassWork observed_work(Executor& executor, const std::filesystem::path& spaces, 
     sum.bytes += work.bytes;
   }
   return sum;
-}
-
-std::optional<double> peak_flops(const DeviceInfo& device, const Sensors& sensors) {
-  const std::optional<double> lanes = fp32_lanes_of(device.architecture);
-  if (device.kind != DeviceKind::cuda || !lanes || !sensors.sm_clock_limit_mhz) {
-    return std::nullopt;
-  }
-  return static_cast<double>(device.limits.sm_count) * *lanes * 2 * *sensors.sm_clock_limit_mhz * 1e6;
 }
 
 }  // namespace pascaline::cli

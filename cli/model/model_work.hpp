@@ -3,11 +3,11 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
-#include <optional>
 
 #include "core/space/space.hpp"
 #include "runtime/device/device.hpp"
 #include "runtime/model/executor.hpp"
+#include "runtime/model/place_rates.hpp"
 
 namespace pascaline::cli {
 
@@ -24,9 +24,5 @@ struct PassWork {
 /// Runs the pass once, and adds up what the search spaces of that folder say of its operations.
 [[nodiscard]] PassWork observed_work(Executor& executor, const std::filesystem::path& spaces,
                                      const std::function<void()>& pass, std::int64_t cached);
-
-/// Float32 operations a second that a GPU can do at its highest clock, a product and its sum being two. Nothing for
-/// other devices, for architectures that are not known, and where the card does not tell its clock.
-[[nodiscard]] std::optional<double> peak_flops(const DeviceInfo& device, const Sensors& sensors);
 
 }  // namespace pascaline::cli

@@ -61,6 +61,10 @@ int profile(const ProfileCommandOptions& given) {
   ModelFolder folder = options.model.read_for_numbers();
   options.sizes.choose_prompts(options.model.prompt_limits(folder).context, kObservedSteps);
   const ModelRequest request = request_of(folder, options.sizes, kObservedSteps);
+  if (options.model.plan) {
+    options.model.show_plan(folder, request, options.as_json);
+    return kSuccess;
+  }
   const auto session = options.model.open(std::move(folder), request);
   Model& model = session->model();
   std::vector<ModelPass> passes;
@@ -92,6 +96,7 @@ void add_profile_command(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand("profile", "Time every kernel of a prompt and of a decoding step");
   const auto options = std::make_shared<ProfileCommandOptions>();
   options->model.add_to(*command);
+  options->model.add_placement_to(*command);
   options->sizes.add_to(*command);
   command->add_flag("--json", options->as_json, "Print JSON");
   command->footer(

@@ -37,6 +37,10 @@ struct ValidateCommandOptions {
 int validate_by_reference(const ValidateCommandOptions& options) {
   ModelFolder folder = options.model.read_for_numbers();
   const LogitReference reference = read_reference(options.reference, folder.config());
+  if (options.model.plan) {
+    options.model.show_plan(folder, request_of(reference), options.as_json);
+    return kSuccess;
+  }
   const auto session = options.model.open(std::move(folder), request_of(reference));
   const std::vector<LogitAgreement> parts = compare_with_reference(session->model(), reference);
   bool good = true;
@@ -129,6 +133,10 @@ int validate_by_float32(const ValidateCommandOptions& options) {
   }
   ModelFolder folder = options.model.read_for_numbers();
   const std::int64_t window = window_of(options, folder);
+  if (options.model.plan) {
+    options.model.show_plan(folder, {.tokens = window, .all_logits = true, .is_all = true}, options.as_json);
+    return kSuccess;
+  }
   const Tokenizer tokenizer =
       Tokenizer::load(folder.path() / "tokenizer.json", static_cast<std::size_t>(folder.config().text.vocab));
   const Passages passages =
@@ -141,6 +149,7 @@ int validate_by_float32(const ValidateCommandOptions& options) {
 
 void add_options(CLI::App& command, ValidateCommandOptions& options) {
   options.model.add_to(command);
+  options.model.add_placement_to(command);
   CLI::Option* const reference =
       command.add_option("--reference", options.reference,
                          "Safetensors file of what another implementation computed (default: compare "

@@ -193,7 +193,7 @@ std::vector<WeightEntry> qwen3_vl_table(const ModelConfig& config, ModelWeights&
   const TableWriter root(table, "");
   add_decoder(root.below("model.language_model."), config.text, places.text);
   if (config.vision) {
-    add_vision(root.below("model.visual."), *config.vision, places.vision);
+    add_vision(root.below("model.visual.").of({PartKind::vision}), *config.vision, places.vision);
   }
   add_head(root, config.text, places.text);
   return table;

@@ -29,6 +29,7 @@ void TableWriter::matrix(TensorView& place, std::vector<Part> parts, WeightLayou
   WeightEntry& entry = table_->emplace_back();
   entry.place = &place;
   entry.layout = layout;
+  entry.part = part_;
   for (Part& part : parts) {
     entry.tensors.push_back({prefix_ + part.first, std::move(part.second), TensorKind::matrix});
   }
@@ -36,7 +37,7 @@ void TableWriter::matrix(TensorView& place, std::vector<Part> parts, WeightLayou
 
 void TableWriter::vector(TensorView& place, TensorKind kind, const std::string& name, Shape shape,
                          WeightLayout layout) const {
-  table_->push_back({&place, {{prefix_ + name, std::move(shape), kind}}, layout});
+  table_->push_back({&place, {{prefix_ + name, std::move(shape), kind}}, layout, part_});
 }
 
 void TableWriter::linear(LinearWeights& place, const std::string& name, Shape shape, WeightLayout layout) const {
@@ -52,17 +53,17 @@ void TableWriter::norm(NormWeights& place, const std::string& name, std::int64_t
 }
 
 void add_decoder(const TableWriter& decoder, const TextConfig& config, TextWeights& places) {
-  decoder.matrix(places.embedding, {{"embed_tokens.weight", {config.vocab, config.hidden}}});
+  decoder.of({PartKind::embedding}).matrix(places.embedding, {{"embed_tokens.weight", {config.vocab, config.hidden}}});
   places.layers.resize(static_cast<std::size_t>(config.layers));
   for (std::size_t i = 0; i < places.layers.size(); ++i) {
-    add_layer(decoder.below(fmt::format("layers.{}.", i)), config, places.layers[i]);
+    add_layer(decoder.below(fmt::format("layers.{}.", i)).of({PartKind::layer, i}), config, places.layers[i]);
   }
-  decoder.vector(places.norm, TensorKind::norm, "norm.weight", {config.hidden});
+  decoder.of({PartKind::head}).vector(places.norm, TensorKind::norm, "norm.weight", {config.hidden});
 }
 
 void add_head(const TableWriter& root, const TextConfig& config, TextWeights& places) {
   if (!config.tied) {
-    root.matrix(places.head, {{"lm_head.weight", {config.vocab, config.hidden}}});
+    root.of({PartKind::head}).matrix(places.head, {{"lm_head.weight", {config.vocab, config.hidden}}});
   }
 }
 

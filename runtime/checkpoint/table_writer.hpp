@@ -19,7 +19,17 @@ class TableWriter {
   TableWriter(std::vector<WeightEntry>& table, std::string prefix) : table_(&table), prefix_(std::move(prefix)) {}
 
   /// Below a further prefix.
-  [[nodiscard]] TableWriter below(const std::string& prefix) const { return {*table_, prefix_ + prefix}; }
+  [[nodiscard]] TableWriter below(const std::string& prefix) const {
+    TableWriter writer(*table_, prefix_ + prefix);
+    writer.part_ = part_;
+    return writer;
+  }
+  /// For weights of that part of the model.
+  [[nodiscard]] TableWriter of(WeightPart part) const {
+    TableWriter writer = *this;
+    writer.part_ = part;
+    return writer;
+  }
 
   /// A matrix of these tensors.
   void matrix(TensorView& place, std::vector<Part> parts, WeightLayout layout = WeightLayout::stacked) const;
@@ -34,6 +44,7 @@ class TableWriter {
  private:
   std::vector<WeightEntry>* table_;
   std::string prefix_;
+  WeightPart part_;
 };
 
 /// Adds a decoder of Qwen3's form: queries and keys are normalised, nothing has a bias. Its head stands apart.

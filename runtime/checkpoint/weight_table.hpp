@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -39,11 +40,26 @@ enum class WeightLayout : std::uint8_t {
   head_columns  ///< one tensor, whose columns are
 };
 
+/// Parts of a model, each of which may be kept in another place.
+enum class PartKind : std::uint8_t {
+  embedding,  ///< and the head, where they are tied
+  layer,      ///< of the decoder
+  head,       ///< the last normalisation, and the head where it is a tensor of its own
+  vision
+};
+
+/// A part, and of layers which one.
+struct WeightPart {
+  PartKind kind = PartKind::layer;
+  std::size_t layer = 0;
+};
+
 /// A row of the table: a weight as operations take it, and the tensors of a checkpoint that it is made of.
 struct WeightEntry {
   TensorView* place = nullptr;      ///< where its view goes
   std::vector<TensorSpec> tensors;  ///< of one kind; their rows have the same length
   WeightLayout layout = WeightLayout::stacked;
+  WeightPart part = {};
 
   [[nodiscard]] TensorKind kind() const { return tensors.front().kind; }
   /// Rows of all tensors together.

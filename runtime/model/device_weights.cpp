@@ -42,6 +42,7 @@ struct WeightUpload {
   WeightLayout layout = WeightLayout::stacked;
   std::int64_t rows = 0;   // of a matrix in a format
   std::int64_t width = 0;  // likewise
+  bool in_host = false;    // `to` is the host's memory
 };
 
 // Likewise with zeros between what the tensor has.
@@ -232,21 +233,57 @@ WeightExtent extent_of(const WeightEntry& entry, const ModelConfig& config, cons
   return extent;
 }
 
-// Places the weights of the table in memory of the device, and notes what is to be brought where.
+std::uint64_t aligned_in_block(std::uint64_t bytes) {
+  return (bytes + DeviceMemory::kAlignment - 1) / DeviceMemory::kAlignment * DeviceMemory::kAlignment;
+}
+
+Place place_of(const WeightPart& part, const Placement* placement) {
+  if (placement == nullptr) {
+    return Place::device;
+  }
+  switch (part.kind) {
+    case PartKind::embedding:
+      return placement->embedding;
+    case PartKind::head:
+      return placement->head;
+    case PartKind::vision:
+      return placement->vision;
+    case PartKind::layer:
+      break;
+  }
+  return placement->layers.at(part.layer);
+}
+
+// Page-locked memory that the system refuses is taken as plain memory.
+LayerBlock block_of(const WeightPlaces& places, std::uint64_t bytes) {
+  LayerBlock block;
+  try {
+    block.pinned = places.device->allocate_pinned(bytes);
+  } catch (const DeviceLostError&) {
+    throw;
+  } catch (const Error&) {
+    block.plain = places.host->allocate_raw(bytes);
+  }
+  return block;
+}
+
+// Places the weights of the table in memory, and notes what is to be brought where.
 class WeightPlacer {
  public:
-  WeightPlacer(WeightSource& source, DeviceMemory& memory, DeviceWeights& result)
-      : source_(&source), memory_(&memory), result_(&result) {}
+  WeightPlacer(WeightSource& source, const WeightPlaces& places, const PlacementSizes& sizes, DeviceWeights& result)
+      : source_(&source), places_(places), sizes_(&sizes), result_(&result) {}
 
   void place(const WeightEntry& entry, const WeightExtent& extent) {
+    part_ = entry.part;
+    where_ = place_of(part_, places_.placement);
     std::vector<const TensorSpec*> tensors;
     for (const TensorSpec& tensor : entry.tensors) {
       tensors.push_back(&source_->take(tensor.name));
     }
     const TensorView view = allocated(extent);
     if (is_matrix_format(extent.type)) {
-      uploads_.push_back(
-          {span_of(view), tensors, extent.type, extent.padding, entry.layout, extent.rows, extent.width});
+      uploads_.push_back({span_of(view), tensors, extent.type, extent.padding, entry.layout, extent.rows, extent.width,
+                          where_ != Place::device});
     } else if (tensors.size() == 1 || entry.layout == WeightLayout::interleaved) {
       upload(view, tensors, extent.padding);
     } else {
@@ -261,7 +298,8 @@ class WeightPlacer {
  private:
   void upload(const TensorView& to, const std::vector<const TensorSpec*>& from,
               const std::optional<HeadPadding>& padding) {
-    uploads_.push_back({span_of(to), from, to.type, padding});
+    uploads_.push_back(
+        {span_of(to), from, to.type, padding, WeightLayout::stacked, 0, 0, where_ != Place::device});
   }
 
   void stack(const TensorView& view, const std::vector<const TensorSpec*>& tensors) {
@@ -274,14 +312,32 @@ class WeightPlacer {
 
   TensorView allocated(const WeightExtent& extent) {
     const std::uint64_t bytes = extent.bytes();
-    result_->bytes += bytes;
-    const DeviceSpan memory = result_->buffers.emplace_back(memory_->allocate_raw(bytes)).span();
-    return tensor_in(memory, extent.type, {extent.rows, extent.width});
+    (where_ == Place::device ? result_->bytes : result_->host_bytes) += bytes;
+    if (where_ == Place::streamed) {
+      return tensor_in(next_of_block(bytes), extent.type, {extent.rows, extent.width});
+    }
+    DeviceMemory& memory = where_ == Place::device ? *places_.device : *places_.host;
+    const DeviceSpan span = result_->buffers.emplace_back(memory.allocate_raw(bytes)).span();
+    return tensor_in(span, extent.type, {extent.rows, extent.width});
+  }
+
+  DeviceSpan next_of_block(std::uint64_t bytes) {
+    LayerBlock& block = result_->blocks[part_.layer];
+    if (block.used_bytes == 0) {
+      block = block_of(places_, sizes_->layers.at(part_.layer).bytes);
+      result_->not_pinned_bytes += block.plain.bytes();
+    }
+    const DeviceSpan span = block.span().slice(block.used_bytes, bytes);
+    block.used_bytes += aligned_in_block(bytes);
+    return span;
   }
 
   WeightSource* source_;
-  DeviceMemory* memory_;
+  WeightPlaces places_;
+  const PlacementSizes* sizes_;
   DeviceWeights* result_;
+  WeightPart part_;  // of the weight that is placed
+  Place where_ = Place::device;
   std::vector<WeightUpload> uploads_;
 };
 
@@ -296,7 +352,16 @@ void finish_views(const ModelConfig& config, DeviceWeights& weights) {
   }
 }
 
-// Brings all uploads to the device, several at a time; the first error ends it.
+// In pieces, as through a slot.
+template <typename Fill>
+void fill_host(DeviceSpan to, const Fill& fill) {
+  auto* const data = static_cast<std::byte*>(to.data);
+  for (std::size_t offset = 0; offset < to.bytes; offset += kSlotBytes) {
+    fill(std::span(data + offset, std::min(kSlotBytes, to.bytes - offset)), offset);
+  }
+}
+
+// Brings all uploads to their places, several at a time; the first error ends it.
 void bring(const WeightSource& source, const std::vector<WeightUpload>& uploads, DeviceMemory& memory, int threads) {
   StagingRing ring(memory, kSlotBytes, 2 * static_cast<std::size_t>(threads));
   std::atomic<std::size_t> next{0};
@@ -309,8 +374,10 @@ void bring(const WeightSource& source, const std::vector<WeightUpload>& uploads,
           source.announce(*tensor);
         }
         const WeightUpload& upload = uploads[i];
-        ring.upload(upload.to,
-                    [&](std::span<std::byte> piece, std::size_t offset) { fill_piece(source, upload, piece, offset); });
+        const auto fill = [&](std::span<std::byte> piece, std::size_t offset) {
+          fill_piece(source, upload, piece, offset);
+        };
+        upload.in_host ? fill_host(upload.to, fill) : ring.upload(upload.to, fill);
       }
     } catch (...) {
       const std::lock_guard lock(mutex);
@@ -338,21 +405,58 @@ void bring(const WeightSource& source, const std::vector<WeightUpload>& uploads,
   ring.finish();
 }
 
-}  // namespace
-
-std::uint64_t device_weight_bytes(const ModelConfig& config, const WeightRecipe& matrices) {
+std::uint64_t bytes_on_device(const ModelConfig& config, const WeightRecipe& matrices, const Placement* placement) {
   ModelWeights unused;
   std::uint64_t bytes = 0;
   for (const WeightEntry& entry : weight_table(config, unused)) {
-    bytes += extent_of(entry, config, matrices).bytes();
+    bytes += place_of(entry.part, placement) == Place::device ? extent_of(entry, config, matrices).bytes() : 0;
   }
   return bytes;
 }
 
+}  // namespace
+
+std::uint64_t device_weight_bytes(const ModelConfig& config, const WeightRecipe& matrices) {
+  return bytes_on_device(config, matrices, nullptr);
+}
+
+PlacementSizes weight_sizes(const ModelConfig& config, const WeightRecipe& matrices) {
+  ModelWeights unused;
+  PlacementSizes sizes;
+  sizes.tied = config.text.tied;
+  sizes.has_vision = config.vision.has_value();
+  sizes.layers.resize(static_cast<std::size_t>(config.text.layers));
+  for (const WeightEntry& entry : weight_table(config, unused)) {
+    const WeightExtent extent = extent_of(entry, config, matrices);
+    PartSize& part = entry.part.kind == PartKind::layer       ? sizes.layers.at(entry.part.layer)
+                     : entry.part.kind == PartKind::embedding ? sizes.embedding
+                     : entry.part.kind == PartKind::head      ? sizes.head
+                                                              : sizes.vision;
+    part.bytes += aligned_in_block(extent.bytes());
+    part.parameters += entry.kind() == TensorKind::matrix ? static_cast<std::uint64_t>(extent.rows * extent.width) : 0;
+  }
+  return sizes;
+}
+
+ElementType layer_type(const ModelConfig& config, const WeightRecipe& matrices) {
+  ModelWeights places;
+  for (const WeightEntry& entry : weight_table(config, places)) {
+    if (entry.place == &places.text.layers.front().gate_up) {
+      return matrices.of(entry);
+    }
+  }
+  return ElementType::float32;
+}
+
 DeviceWeights load_weights(const ModelConfig& config, WeightSource& source, DeviceMemory& memory,
                            const WeightRecipe& matrices, int threads) {
-  const std::uint64_t needed = device_weight_bytes(config, matrices);
-  const std::uint64_t free = memory.state().free_bytes;
+  return load_weights(config, source, WeightPlaces{&memory, nullptr, nullptr}, matrices, threads);
+}
+
+DeviceWeights load_weights(const ModelConfig& config, WeightSource& source, const WeightPlaces& places,
+                           const WeightRecipe& matrices, int threads) {
+  const std::uint64_t needed = bytes_on_device(config, matrices, places.placement);
+  const std::uint64_t free = places.device->state().free_bytes;
   if (needed > free) {
     const char* advice = matrices == ElementType::float32 ? "; --weights float16 needs half of it" : "";
     throw OutOfMemoryError(
@@ -360,7 +464,8 @@ DeviceWeights load_weights(const ModelConfig& config, WeightSource& source, Devi
         needed, free);
   }
   DeviceWeights weights;
-  WeightPlacer placer(source, memory, weights);
+  const PlacementSizes sizes = weight_sizes(config, matrices);
+  WeightPlacer placer(source, places, sizes, weights);
   const std::vector<WeightEntry> table = weight_table(config, weights);
   matrices.require_uses(table);
   for (const WeightEntry& entry : table) {
@@ -374,7 +479,7 @@ DeviceWeights load_weights(const ModelConfig& config, WeightSource& source, Devi
   if (threads < 1) {
     threads = static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1U, 8U));
   }
-  bring(source, placer.uploads(), memory, threads);
+  bring(source, placer.uploads(), *places.device, threads);
   return weights;
 }
 

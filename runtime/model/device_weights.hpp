@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <map>
 #include <vector>
 
 #include "runtime/checkpoint/model_config.hpp"
@@ -8,14 +10,42 @@
 #include "runtime/checkpoint/weight_source.hpp"
 #include "runtime/device/device_memory.hpp"
 #include "runtime/checkpoint/weight_recipe.hpp"
+#include "runtime/model/placement.hpp"
 
 namespace pascaline {
 
-/// A model's weights in a device's memory.
-struct DeviceWeights : ModelWeights {
-  std::vector<RawBuffer> buffers;  ///< what the views point into
-  std::uint64_t bytes = 0;
+/// The weights of a layer one behind the other in the host's memory, as they are copied to a device.
+struct LayerBlock {
+  PinnedBuffer pinned;  ///< page-locked, unless the system refuses that
+  RawBuffer plain;      ///< else
+  std::size_t used_bytes = 0;
+
+  [[nodiscard]] DeviceSpan span() const noexcept {
+    return pinned ? DeviceSpan{pinned.bytes().data(), pinned.bytes().size()} : plain.span();
+  }
 };
+
+/// A model's weights in memory. Views of streamed layers point into their blocks.
+struct DeviceWeights : ModelWeights {
+  std::vector<RawBuffer> buffers;           ///< what the views point into
+  std::map<std::size_t, LayerBlock> blocks;  ///< of streamed layers
+  std::uint64_t bytes = 0;                  ///< of the device
+  std::uint64_t host_bytes = 0;
+  std::uint64_t not_pinned_bytes = 0;  ///< that were to be page-locked and are not
+};
+
+/// Where a model's weights go.
+struct WeightPlaces {
+  DeviceMemory* device = nullptr;
+  DeviceMemory* host = nullptr;  ///< the processor's; needed if anything is not on the device
+  const Placement* placement = nullptr;  ///< null: all is on the device
+};
+
+/// What the parts of a model take with matrices kept like that, of layers as blocks; throws as `load_weights`. Only of
+/// parts, nothing else is filled in.
+[[nodiscard]] PlacementSizes weight_sizes(const ModelConfig& config, const WeightRecipe& matrices);
+/// The type of most of a layer's weights.
+[[nodiscard]] ElementType layer_type(const ModelConfig& config, const WeightRecipe& matrices);
 
 /// Bytes that a model's weights take on a device with matrices kept like that. Throws Error as `load_weights` for a
 /// recipe that does not fit the model.
@@ -27,6 +57,9 @@ struct DeviceWeights : ModelWeights {
 /// Throws OutOfMemoryError before anything is read if the device has less memory free than that takes, ModelError of
 /// the source (also if a tensor was not used), and what the device throws.
 [[nodiscard]] DeviceWeights load_weights(const ModelConfig& config, WeightSource& source, DeviceMemory& memory,
+                                         const WeightRecipe& matrices, int threads = 0);
+/// The same with each part where it is placed, in the same form everywhere.
+[[nodiscard]] DeviceWeights load_weights(const ModelConfig& config, WeightSource& source, const WeightPlaces& places,
                                          const WeightRecipe& matrices, int threads = 0);
 
 }  // namespace pascaline

@@ -44,9 +44,13 @@ void Executor::wait_for_device(const char* operation) const {
 
 void Executor::fall_back(const char* operation, const std::string& reason) {
   fallen_back_.emplace_back(operation);
+  warn(fmt::format("{} cannot run on {} and runs on the processor from now on: {}", operation, device_->info().id,
+                   clean_line(reason)));
+}
+
+void Executor::warn(const std::string& text) const {
   if (warnings_ != nullptr) {
-    fmt::print(warnings_, "pascaline: warning: {} cannot run on {} and runs on the processor from now on: {}\n",
-               operation, device_->info().id, clean_line(reason));
+    fmt::print(warnings_, "pascaline: warning: {}\n", text);
   }
 }
 

@@ -49,6 +49,10 @@ class Executor {
   /// From now on `observer` is told of every operation before it runs, as a problem of its kernel, wherever it runs; an
   /// empty one ends that. What a graph repeats is not told again.
   void observe(OperationObserver observer) { observer_ = std::move(observer); }
+  /// From now on the observer of `other`, which must outlive it, is told instead.
+  void report_to(const Executor& other) { reports_to_ = &other; }
+  /// A line on the stream of warnings, if there is one.
+  void warn(const std::string& text) const;
 
   /// Runs the operation; on a device it does not wait. Throws Error for arguments that do not fit, want of memory, a
   /// device that is lost, and while the device records also where the operation would have to fall back, or has.
@@ -57,11 +61,11 @@ class Executor {
     if (!ops::is_needed(op)) {
       return;
     }
-    if (observer_) [[unlikely]] {
+    if (const OperationObserver& observer = this->observer()) [[unlikely]] {
       if constexpr (requires { op.observed(); }) {
-        observer_(op.observed());
+        observer(op.observed());
       } else {
-        observer_(op.problem());
+        observer(op.problem());
       }
     }
     if (dispatcher_ == nullptr) {
@@ -89,6 +93,9 @@ class Executor {
   }
 
  private:
+  [[nodiscard]] const OperationObserver& observer() const noexcept {
+    return reports_to_ != nullptr ? reports_to_->observer_ : observer_;
+  }
   void require_replaceable(const Error& error) const;
   void wait_for_device(const char* operation) const;
   void fall_back(const char* operation, const std::string& reason);
@@ -112,6 +119,7 @@ class Executor {
   std::vector<std::string_view> fallen_back_;
   std::uint64_t computed_ = 0;
   OperationObserver observer_;
+  const Executor* reports_to_ = nullptr;
 };
 
 }  // namespace pascaline

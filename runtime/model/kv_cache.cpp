@@ -55,7 +55,8 @@ std::int64_t room_for(std::int64_t tokens, std::int64_t context) {
 
 }  // namespace
 
-KvCache::KvCache(DeviceMemory& memory, const TextConfig& config, ElementType type, std::int64_t context)
+KvCache::KvCache(DeviceMemory& memory, const TextConfig& config, ElementType type, std::int64_t context,
+                 std::int64_t layers)
     : memory_(&memory),
       kv_heads_(config.kv_heads),
       head_dim_(config.head_dim),
@@ -66,7 +67,7 @@ KvCache::KvCache(DeviceMemory& memory, const TextConfig& config, ElementType typ
   if (context < 1) {
     throw Error(fmt::format("a context of {} tokens holds nothing", context));
   }
-  const auto count = static_cast<std::size_t>(2 * config.layers);
+  const auto count = static_cast<std::size_t>(2 * layers);
   const std::size_t bytes = static_cast<std::size_t>(context) * row_bytes_;
   places_.resize(count);
   for (std::size_t i = 0; i < count; ++i) {

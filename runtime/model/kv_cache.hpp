@@ -18,7 +18,10 @@ class KvCache {
  public:
   /// For up to `context` tokens; `type` is float32, float16 or int8. `memory` must outlive it. Throws Error for a
   /// context below 1, and as the device does.
-  KvCache(DeviceMemory& memory, const TextConfig& config, ElementType type, std::int64_t context);
+  KvCache(DeviceMemory& memory, const TextConfig& config, ElementType type, std::int64_t context)
+      : KvCache(memory, config, type, context, config.layers) {}
+  /// The same of only so many of the layers, 1 at least.
+  KvCache(DeviceMemory& memory, const TextConfig& config, ElementType type, std::int64_t context, std::int64_t layers);
 
   /// Makes room for so many tokens, and for some more if the device has memory for that. Throws Error beyond the
   /// context, and OutOfMemoryError that says how much memory is wanting and what needs less; it may be called again.

@@ -13,14 +13,28 @@
 namespace pascaline {
 namespace {
 
-constexpr std::int64_t kLogitRows = 32;  // whose logits are computed at a time, if all are wanted
-
 // Nothing is taken of the device before all of it is known to fit.
-DeviceWeights load_what_fits(Executor& executor, const ModelConfig& config, WeightSource& weights,
-                             const ModelOptions& options) {
+ModelPlan plan_of(Executor& executor, const ModelConfig& config, const ModelOptions& options) {
   check_supported(config);
-  require_memory(executor.memory(), executor.device(), config, options);
-  return load_weights(config, weights, executor.memory(), options.weights);
+  if (executor.observes_only()) {
+    ModelPlan plan;
+    plan.placement = Placement::on_device(static_cast<std::size_t>(config.text.layers));
+    return plan;
+  }
+  return plan_model({&executor.device(), &executor.memory(), executor.on_processor()}, config, options);
+}
+
+std::unique_ptr<Processor> processor_for(const Placement& placement, const Executor& device) {
+  return placement.all_on_device() ? nullptr : std::make_unique<Processor>(device);
+}
+
+std::optional<KvCache> cache_of(Executor* executor, const TextConfig& config, const ModelOptions& options,
+                                std::size_t layers) {
+  std::optional<KvCache> cache;
+  if (layers > 0) {
+    cache.emplace(executor->memory(), config, options.cache, options.context, static_cast<std::int64_t>(layers));
+  }
+  return cache;
 }
 
 template <typename T>
@@ -67,19 +81,41 @@ std::vector<ImageRows> images_between(const PromptPositions& positions, const Im
 
 }  // namespace
 
+Processor::Processor(const Executor& device)
+    : host(open_device("emulator")), executor(*host), linear(executor) {
+  executor.report_to(device);
+}
+
 Model::Model(Executor& executor, ModelConfig config, WeightSource& weights, const ModelOptions& options)
     : executor_(&executor),
       config_(std::move(config)),
       options_(checked_options(config_, options)),
-      weights_(load_what_fits(executor, config_, weights, options_)),
-      cache_(executor.memory(), config_.text, options_.cache, options_.context),
+      plan_(plan_of(executor, config_, options_)),
+      processor_(processor_for(plan_.placement, executor)),
+      weights_(load_weights(config_, weights,
+                            {&executor.memory(), processor_ ? &processor_->executor.memory() : nullptr, &plan_.placement},
+                            options_.weights)),
+      cache_(cache_of(&executor, config_.text, options_,
+                      plan_.placement.layers.size() - plan_.placement.count(Place::processor))),
+      host_cache_(cache_of(processor_ ? &processor_->executor : nullptr, config_.text, options_,
+                           plan_.placement.count(Place::processor))),
       linear_(executor),
-      decoder_(linear_, executor, config_.text, weights_.text, cache_, options_.context, options_.chunk),
+      stream_(),
+      decoder_(side(Place::device), side(Place::processor), config_.text, weights_.text, plan_.placement,
+               weights_.blocks.empty() ? nullptr : &stream_.emplace(executor.memory(), weights_), options_.context,
+               options_.chunk),
       sampler_(executor, config_.text.vocab) {
+  const bool sees_there = plan_.placement.vision == Place::processor;
   if (config_.vision) {
-    tower_.emplace(linear_, executor, *config_.vision, weights_.vision);
+    tower_.emplace(sees_there ? processor_->linear : linear_, sees_there ? processor_->executor : executor,
+                   *config_.vision, weights_.vision);
   }
-  if (options_.weights.has_formats() && !executor.on_processor()) {
+  options_.graphs = options_.graphs && plan_.can_record();
+  if (weights_.not_pinned_bytes > 0) {
+    executor.warn(fmt::format("{} MiB of weights could not be page-locked, so they are copied to {} more slowly",
+                              weights_.not_pinned_bytes >> 20, executor.device().info().id));
+  }
+  if (options_.weights.has_formats() && !executor.on_processor() && plan_.placement.device_decodes()) {
     linear_.reserve(options_.chunk, LinearLayers::widest(config_.text));
   }
   DeviceMemory& memory = executor.memory();
@@ -89,11 +125,24 @@ Model::Model(Executor& executor, ModelConfig config, WeightSource& weights, cons
   logits_memory_ = memory.allocate_raw(static_cast<std::size_t>(config_.text.vocab) * sizeof(float));
 }
 
+DecoderSide Model::side(Place place) {
+  if (place == Place::device) {
+    return {&linear_, executor_, cache_ ? &*cache_ : nullptr};
+  }
+  return processor_ ? DecoderSide{&processor_->linear, &processor_->executor, host_cache_ ? &*host_cache_ : nullptr}
+                    : DecoderSide{};
+}
+
 ModelMemory Model::memory() const {
+  const std::uint64_t tower = tower_ ? tower_->bytes() : 0;
+  const bool sees_there = plan_.placement.vision == Place::processor;
   return {weights_.bytes,
-          decoder_.bytes() + linear_.bytes() + (tower_ ? tower_->bytes() : 0) + pass_memory_.bytes() + next_memory_.bytes() +
-              logits_memory_.bytes() + rows_memory_.bytes(),
-          cache_.bytes()};
+          decoder_.bytes() + linear_.bytes() + (sees_there ? 0 : tower) + (stream_ ? stream_->bytes() : 0) +
+              pass_memory_.bytes() + next_memory_.bytes() + logits_memory_.bytes() + rows_memory_.bytes() +
+              features_memory_.bytes(),
+          cache_ ? cache_->bytes() : 0,
+          weights_.host_bytes + decoder_.host_bytes() + (sees_there ? tower : 0) +
+              (host_cache_ ? host_cache_->bytes() : 0)};
 }
 
 void Model::clear() {
@@ -126,13 +175,19 @@ void Model::check(const Prompt& prompt) const {
 
 // The next images can have their memory again.
 void Model::reserve_cache(std::int64_t tokens) {
+  if (host_cache_) {
+    host_cache_->reserve(tokens);
+  }
+  if (!cache_) {
+    return;
+  }
   try {
-    cache_.reserve(tokens);
+    cache_->reserve(tokens);
   } catch (const OutOfMemoryError&) {
     if (!tower_ || !tower_->release()) {
       throw;
     }
-    cache_.reserve(tokens);
+    cache_->reserve(tokens);
   }
 }
 
@@ -175,7 +230,32 @@ ImageFeatures Model::encode(std::span<const PatchView> images) {
   if (!images.empty()) {
     (void)vision_of(config_);
   }
-  return tower_ ? tower_->encode(images) : ImageFeatures{};
+  const ImageFeatures features = tower_ ? tower_->encode(images) : ImageFeatures{};
+  return plan_.placement.vision == Place::processor && !images.empty() ? on_device(features) : features;
+}
+
+// What the processor made of images, copied to where the decoder expects it.
+ImageFeatures Model::on_device(const ImageFeatures& features) {
+  DeviceMemory& memory = executor_->memory();
+  const std::size_t bytes = span_of(features.embeddings).bytes;
+  const std::size_t apart = (bytes + DeviceMemory::kAlignment - 1) / DeviceMemory::kAlignment * DeviceMemory::kAlignment;
+  const std::size_t needed = apart * (1 + features.deepstack.size());
+  if (needed > features_memory_.bytes()) {
+    features_memory_ = RawBuffer();
+    features_memory_ = memory.allocate_raw(needed);
+  }
+  ImageFeatures there = features;
+  std::size_t offset = 0;
+  const auto bring = [&](TensorView& tensor) {
+    const DeviceSpan to = features_memory_.span().slice(offset, bytes);
+    memory.upload({}, to, {static_cast<const std::byte*>(tensor.data), bytes});
+    tensor.data = to.data;
+    offset += apart;
+  };
+  bring(there.embeddings);
+  std::for_each(there.deepstack.begin(), there.deepstack.end(), bring);
+  memory.synchronize(StreamId{});
+  return there;
 }
 
 void Model::run_chunk(const Prompt& prompt, const PromptPositions& positions, const ImageFeatures& features,

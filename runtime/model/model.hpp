@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
@@ -12,6 +13,9 @@
 #include "runtime/model/device_weights.hpp"
 #include "runtime/model/executor.hpp"
 #include "runtime/model/kv_cache.hpp"
+#include "runtime/model/layer_stream.hpp"
+#include "runtime/model/linear_layers.hpp"
+#include "runtime/model/memory_plan.hpp"
 #include "runtime/model/model_options.hpp"
 #include "runtime/model/positions.hpp"
 #include "runtime/model/sampler.hpp"
@@ -20,11 +24,12 @@
 
 namespace pascaline {
 
-/// What a model takes of its device's memory, in bytes.
+/// What a model takes of its device's memory, in bytes; and of the host's, if it shares the work with the processor.
 struct ModelMemory {
   std::uint64_t weights = 0;
-  std::uint64_t activations = 0;
+  std::uint64_t activations = 0;  ///< slots of streamed layers among them
   std::uint64_t cache = 0;
+  std::uint64_t host = 0;  ///< weights, activations and cache there
 };
 
 /// More tokens than the context has room for. Nothing was read.
@@ -39,13 +44,24 @@ struct Prompt {
   std::span<const PatchView> images;
 };
 
+/// What runs a model's parts on the processor beside a device.
+struct Processor {
+  /// Its operations are told to the observer of `device`, which must outlive it.
+  explicit Processor(const Executor& device);
+
+  std::unique_ptr<Device> host;
+  Executor executor;
+  LinearLayers linear;
+};
+
 /// A model on a device with one sequence of tokens, whose keys and values it keeps. One thread at a time.
 class Model {
  public:
   /// Called with logits [rows, vocabulary] of the prompt's tokens from `first` on, in the host's memory.
   using LogitsReader = std::function<void(std::int64_t first, std::span<const float> logits)>;
 
-  /// Brings the weights to the device and plans its memory. `executor` must outlive it. Throws Error for options out of
+  /// Brings the weights to the device, or to the host what does not fit there, as `plan_model` decides. `executor` must
+  /// outlive it. Throws Error for options out of
   /// bounds, OutOfMemoryError that says what is needed, and what the weights' source and the device throw.
   Model(Executor& executor, ModelConfig config, WeightSource& weights, const ModelOptions& options);
   Model(const Model&) = delete;
@@ -54,6 +70,8 @@ class Model {
   [[nodiscard]] const ModelConfig& config() const noexcept { return config_; }
   [[nodiscard]] const ModelOptions& options() const noexcept { return options_; }
   [[nodiscard]] ModelMemory memory() const;
+  /// Where its parts are.
+  [[nodiscard]] const ModelPlan& plan() const noexcept { return plan_; }
   /// Tokens of the sequence so far.
   [[nodiscard]] std::int64_t length() const noexcept { return length_; }
   /// What is added to a token's place in the sequence to get its position; below 0 once there were images.
@@ -100,13 +118,19 @@ class Model {
   [[nodiscard]] bool graph_is_ready(std::int64_t capacity);
   [[nodiscard]] TextPass next_pass() const;
   void check(const Prompt& prompt) const;
+  [[nodiscard]] DecoderSide side(Place place);
+  [[nodiscard]] ImageFeatures on_device(const ImageFeatures& features);
 
   Executor* executor_;
   ModelConfig config_;
   ModelOptions options_;
+  ModelPlan plan_;
+  std::unique_ptr<Processor> processor_;  // if some of the model is there
   DeviceWeights weights_;
-  KvCache cache_;
+  std::optional<KvCache> cache_;       // of layers that run on the device
+  std::optional<KvCache> host_cache_;  // of those of the processor
   LinearLayers linear_;
+  std::optional<LayerStream> stream_;
   TextDecoder decoder_;
   std::optional<VisionTower> tower_;
   Sampler sampler_;
@@ -114,6 +138,7 @@ class Model {
   RawBuffer next_memory_;    // where the next token goes: positions, slot, length
   RawBuffer logits_memory_;  // of the last token
   RawBuffer rows_memory_;    // of some rows, once they were asked for
+  RawBuffer features_memory_;  // of images that the processor encoded, once there were some
   std::int64_t length_ = 0;
   std::int64_t delta_ = 0;
   bool has_logits_ = false;

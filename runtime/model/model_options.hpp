@@ -4,6 +4,7 @@
 
 #include "core/problem.hpp"
 #include "runtime/checkpoint/weight_recipe.hpp"
+#include "runtime/model/placement_options.hpp"
 
 namespace pascaline {
 
@@ -13,6 +14,8 @@ struct ModelRequest {
   std::int64_t images = 0;
   std::int64_t patches = 0;       ///< of all its images
   std::int64_t longest_side = 0;  ///< in patches, of its images
+  bool all_logits = false;        ///< those of the prompt's tokens are asked for, too
+  bool is_all = false;            ///< nothing longer will follow
 };
 
 /// How a model is kept and run.
@@ -23,6 +26,7 @@ struct ModelOptions {
   std::int64_t chunk = 1024;  ///< most tokens of a pass over the layers
   bool graphs = true;         ///< record a decoding step and launch it as one
   ModelRequest request{};     ///< that there must be memory for from the beginning
+  PlacementOptions placement{};  ///< of the model between a device and the processor
 
   static constexpr std::int64_t kUsualContext = 4096;
 };

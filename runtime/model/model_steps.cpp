@@ -84,7 +84,7 @@ std::int32_t Model::step() {
   }
   reserve_cache(length_ + 1);
   Device& device = executor_->device();
-  const std::int64_t capacity = cache_.capacity();
+  const std::int64_t capacity = cache_ ? cache_->capacity() : 0;
   if (options_.graphs && launched_capacity_ == capacity && graph_is_ready(capacity)) {
     device.launch(step_graph_);
   } else {

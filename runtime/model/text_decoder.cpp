@@ -31,6 +31,8 @@ std::vector<ArenaTensor> layer_tensors(const TextConfig& config, std::int64_t ro
           {"gated", bytes(config.intermediate), kGate, kDown}};
 }
 
+constexpr std::size_t kPassTensors = 4;
+
 std::int64_t checked_rows(std::int64_t rows) {
   if (rows < 1) {
     throw Error(fmt::format("a pass of {} tokens does nothing", rows));
@@ -40,13 +42,12 @@ std::int64_t checked_rows(std::int64_t rows) {
 
 }  // namespace
 
-TextDecoder::TextDecoder(LinearLayers& linear, Executor& executor, const TextConfig& config,
-                         const TextWeights& weights, KvCache& cache, std::int64_t context, std::int64_t most_rows)
+LayerRunner::LayerRunner(LinearLayers& linear, Executor& executor, const TextConfig& config, KvCache* cache,
+                         std::int64_t context, std::int64_t most_rows)
     : linear_(&linear),
       executor_(&executor),
       config_(&config),
-      weights_(&weights),
-      cache_(&cache),
+      cache_(cache),
       most_rows_(checked_rows(most_rows)),
       activations_(executor.memory(), layer_tensors(config, most_rows)),
       angle_rows_(context) {
@@ -55,44 +56,22 @@ TextDecoder::TextDecoder(LinearLayers& linear, Executor& executor, const TextCon
   sine_ = uploaded(executor.memory(), std::as_bytes(std::span(tables.sine)));
 }
 
-std::uint64_t TextDecoder::bytes() const noexcept {
+std::uint64_t LayerRunner::bytes() const noexcept {
   return activations_.plan().total_bytes + cosine_.bytes() + sine_.bytes();
 }
 
-std::uint64_t TextDecoder::activation_bytes(const TextConfig& config, std::int64_t rows) {
-  return plan_arena(layer_tensors(config, rows)).total_bytes;
-}
-
-std::uint64_t TextDecoder::table_bytes(const TextConfig& config, std::int64_t context) noexcept {
-  return static_cast<std::uint64_t>(context * config.head_dim) * sizeof(float);
-}
-
-TensorView TextDecoder::activation(const char* name, std::initializer_list<std::int64_t> extents) const {
+TensorView LayerRunner::activation(const char* name, std::initializer_list<std::int64_t> extents) const {
   return tensor_in(activations_.view(name), ElementType::float32, extents);
 }
 
-void TextDecoder::forward(const TextPass& pass) {
-  if (pass.count() < 1 || pass.count() > most_rows_) {
-    throw Error(fmt::format("a pass of {} tokens; it may have 1 to {}", pass.count(), most_rows_));
-  }
-  embed(pass);
-  for (std::size_t i = 0; i < weights_->layers.size(); ++i) {
-    attend(weights_->layers[i], static_cast<std::int64_t>(i), pass);
-    feed_forward(weights_->layers[i], pass.count());
-    add_deepstack(pass, i);
-  }
+TensorView LayerRunner::hidden(std::int64_t rows) const { return activation("hidden", {rows, config_->hidden}); }
+
+void LayerRunner::run(const TextLayerWeights& layer, std::int64_t index, const TextPass& pass) {
+  attend(layer, index, pass);
+  feed_forward(layer, pass.count());
 }
 
-void TextDecoder::embed(const TextPass& pass) {
-  const TensorView hidden = activation("hidden", {pass.count(), config_->hidden});
-  executor_->run(ops::Gather{weights_->embedding, pass.tokens, hidden});
-  for (const ImageRows& image : pass.images) {
-    executor_->memory().copy({}, span_of(rows_of(hidden, image.first, image.embeddings.shape[0])),
-                             span_of(image.embeddings));
-  }
-}
-
-void TextDecoder::attend(const TextLayerWeights& layer, std::int64_t index, const TextPass& pass) {
+void LayerRunner::attend(const TextLayerWeights& layer, std::int64_t index, const TextPass& pass) {
   const std::int64_t rows = pass.count();
   const std::int64_t head_dim = config_->head_dim;
   const std::int64_t all_heads = config_->heads + 2 * config_->kv_heads;
@@ -126,7 +105,7 @@ void TextDecoder::attend(const TextLayerWeights& layer, std::int64_t index, cons
                              .epilogue = ops::Epilogue::residual});
 }
 
-void TextDecoder::attend_to_cache(const TensorView& q, const TensorView& out, std::int64_t index,
+void LayerRunner::attend_to_cache(const TensorView& q, const TensorView& out, std::int64_t index,
                                   const TextPass& pass) {
   const TensorView keys = cache_->keys(index);
   const TensorView values = cache_->values(index);
@@ -153,7 +132,7 @@ void TextDecoder::attend_to_cache(const TensorView& q, const TensorView& out, st
                                        .v_scales = scaled ? rows_of(value_scales, 0, length) : value_scales});
 }
 
-void TextDecoder::feed_forward(const TextLayerWeights& layer, std::int64_t rows) {
+void LayerRunner::feed_forward(const TextLayerWeights& layer, std::int64_t rows) {
   const TensorView hidden = activation("hidden", {rows, config_->hidden});
   const TensorView input = activation("mlp_input", {rows, config_->hidden});
   const TensorView gated = activation("gated", {rows, config_->intermediate});
@@ -163,21 +142,162 @@ void TextDecoder::feed_forward(const TextLayerWeights& layer, std::int64_t rows)
       {.a = gated, .b = layer.down, .c = hidden, .residual = hidden, .epilogue = ops::Epilogue::residual});
 }
 
-void TextDecoder::add_deepstack(const TextPass& pass, std::size_t index) {
-  const TensorView hidden = activation("hidden", {pass.count(), config_->hidden});
+void LayerRunner::project(const TextWeights& weights, std::int64_t first, std::int64_t count,
+                          const TensorView& logits) {
+  const TensorView hidden = rows_of(activation("hidden", {most_rows_, config_->hidden}), first, count);
+  const TensorView normed = activation("mlp_input", {count, config_->hidden});
+  linear_->run_normed(ops::Rmsnorm{.x = hidden, .weight = weights.norm, .y = normed},
+                      {.a = normed, .b = weights.head, .c = logits});
+}
+
+TextDecoder::TextDecoder(const DecoderSide& device, const DecoderSide& processor, const TextConfig& config,
+                         const TextWeights& weights, const Placement& placement, LayerStream* stream,
+                         std::int64_t context, std::int64_t most_rows)
+    : device_(device.executor),
+      config_(&config),
+      weights_(&weights),
+      placement_(placement),
+      stream_(stream),
+      most_rows_(checked_rows(most_rows)) {
+  if (placement_.device_decodes()) {
+    runners_[kDevice].emplace(*device.linear, *device.executor, config, device.cache, context, most_rows);
+  }
+  if (placement_.processor_decodes()) {
+    runners_[kProcessor].emplace(*processor.linear, *processor.executor, config, processor.cache, context, most_rows);
+    const auto rows = static_cast<std::size_t>(most_rows);
+    pass_memory_ = processor.executor->memory().allocate_raw(
+        kPassTensors * DeviceMemory::kAlignment + (5 * rows + 1) * sizeof(std::int32_t));
+  }
+  std::array<std::int64_t, 2> counts{};
+  for (const Place place : placement_.layers) {
+    cache_indexes_.push_back(counts[side_of(place)]++);
+  }
+}
+
+std::uint64_t TextDecoder::bytes() const noexcept { return runners_[kDevice] ? runners_[kDevice]->bytes() : 0; }
+
+std::uint64_t TextDecoder::host_bytes() const noexcept {
+  return (runners_[kProcessor] ? runners_[kProcessor]->bytes() : 0) + pass_memory_.bytes() + logits_memory_.bytes();
+}
+
+std::uint64_t TextDecoder::activation_bytes(const TextConfig& config, std::int64_t rows) {
+  return plan_arena(layer_tensors(config, rows)).total_bytes;
+}
+
+std::uint64_t TextDecoder::table_bytes(const TextConfig& config, std::int64_t context) noexcept {
+  return static_cast<std::uint64_t>(context * config.head_dim) * sizeof(float);
+}
+
+void TextDecoder::forward(const TextPass& pass) {
+  if (pass.count() < 1 || pass.count() > most_rows_) {
+    throw Error(fmt::format("a pass of {} tokens; it may have 1 to {}", pass.count(), most_rows_));
+  }
+  const std::array<TextPass, 2> passes{pass, runners_[kProcessor] ? on_processor(pass) : TextPass{}};
+  embed(passes[side_of(placement_.embedding)]);
+  for (std::size_t i = 0; i < weights_->layers.size(); ++i) {
+    const Side side = side_of(placement_.layers[i]);
+    move_hidden(side, 0, pass.count());
+    hidden_at_ = side;
+    run_layer(i, passes[side]);
+    add_deepstack(pass, i);
+  }
+}
+
+// The pass with its tensors in the host's memory; its images stay on the device.
+TextPass TextDecoder::on_processor(const TextPass& pass) {
+  TextPass there = pass;
+  std::size_t offset = 0;
+  for (TensorView* const tensor : {&there.tokens, &there.positions, &there.slots, &there.length}) {
+    const DeviceSpan from = span_of(*tensor);
+    const DeviceSpan to = pass_memory_.span().slice(offset, from.bytes);
+    device_memory().download({}, {static_cast<std::byte*>(to.data), to.bytes}, from);
+    tensor->data = to.data;
+    offset += (from.bytes / DeviceMemory::kAlignment + 1) * DeviceMemory::kAlignment;
+  }
+  device_memory().synchronize(StreamId{});
+  return there;
+}
+
+void TextDecoder::embed(const TextPass& pass) {
+  const Side side = side_of(placement_.embedding);
+  const TensorView hidden = runner(side).hidden(pass.count());
+  runner(side).executor().run(ops::Gather{weights_->embedding, pass.tokens, hidden});
   for (const ImageRows& image : pass.images) {
-    if (index < image.deepstack.size()) {
-      const TensorView rows = rows_of(hidden, image.first, image.embeddings.shape[0]);
-      executor_->run(ops::Add{rows, image.deepstack[index], rows});
+    const DeviceSpan to = span_of(rows_of(hidden, image.first, image.embeddings.shape[0]));
+    const DeviceSpan from = span_of(image.embeddings);
+    if (side == kDevice) {
+      device_memory().copy({}, to, from);
+    } else {
+      device_memory().download({}, {static_cast<std::byte*>(to.data), to.bytes}, from);
+      device_memory().synchronize(StreamId{});
     }
+  }
+  hidden_at_ = side;
+}
+
+// Copies rows of the residual stream, unless they are there.
+void TextDecoder::move_hidden(Side to, std::int64_t first, std::int64_t rows) {
+  if (to == hidden_at_) {
+    return;
+  }
+  const DeviceSpan from_span = span_of(rows_of(runner(hidden_at_).hidden(most_rows_), first, rows));
+  const DeviceSpan to_span = span_of(rows_of(runner(to).hidden(most_rows_), first, rows));
+  if (to == kDevice) {
+    device_memory().upload({}, to_span, {static_cast<const std::byte*>(from_span.data), from_span.bytes});
+  } else {
+    device_memory().download({}, {static_cast<std::byte*>(to_span.data), to_span.bytes}, from_span);
+  }
+  device_memory().synchronize(StreamId{});
+}
+
+void TextDecoder::run_layer(std::size_t index, const TextPass& pass) {
+  const Place place = placement_.layers[index];
+  LayerRunner& there = runner(side_of(place));
+  if (place != Place::streamed) {
+    there.run(weights_->layers[index], cache_indexes_[index], pass);
+    return;
+  }
+  const TextLayerWeights weights = stream_->enter(index);
+  there.run(weights, cache_indexes_[index], pass);
+  stream_->leave(index);
+}
+
+void TextDecoder::add_deepstack(const TextPass& pass, std::size_t index) {
+  const TensorView hidden = runner(hidden_at_).hidden(pass.count());
+  for (const ImageRows& image : pass.images) {
+    if (index >= image.deepstack.size()) {
+      continue;
+    }
+    const TensorView rows = rows_of(hidden, image.first, image.embeddings.shape[0]);
+    TensorView features = image.deepstack[index];
+    RawBuffer here;
+    if (hidden_at_ == kProcessor) {
+      here = runner(kProcessor).executor().memory().allocate_raw(bytes_of(features));
+      device_memory().download({}, {static_cast<std::byte*>(here.data()), here.bytes()}, span_of(features));
+      device_memory().synchronize(StreamId{});
+      features.data = here.data();
+    }
+    runner(hidden_at_).executor().run(ops::Add{rows, features, rows});
   }
 }
 
 void TextDecoder::project(std::int64_t first, std::int64_t count, const TensorView& logits) {
-  const TensorView hidden = rows_of(activation("hidden", {most_rows_, config_->hidden}), first, count);
-  const TensorView normed = activation("mlp_input", {count, config_->hidden});
-  linear_->run_normed(ops::Rmsnorm{.x = hidden, .weight = weights_->norm, .y = normed},
-                      {.a = normed, .b = weights_->head, .c = logits});
+  const Side side = side_of(placement_.head);
+  move_hidden(side, first, count);
+  if (side == kDevice) {
+    runner(side).project(*weights_, first, count, logits);
+    return;
+  }
+  const DeviceSpan there = span_of(logits);
+  if (there.bytes > logits_memory_.bytes()) {
+    logits_memory_ = RawBuffer();
+    logits_memory_ = runner(side).executor().memory().allocate_raw(there.bytes);
+  }
+  TensorView here = logits;
+  here.data = logits_memory_.data();
+  runner(side).project(*weights_, first, count, here);
+  device_memory().upload({}, there, {static_cast<const std::byte*>(here.data), there.bytes});
+  device_memory().synchronize(StreamId{});
 }
 
 }  // namespace pascaline

@@ -1,6 +1,9 @@
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "runtime/checkpoint/model_config.hpp"
@@ -8,7 +11,9 @@
 #include "runtime/memory/arena.hpp"
 #include "runtime/model/executor.hpp"
 #include "runtime/model/kv_cache.hpp"
+#include "runtime/model/layer_stream.hpp"
 #include "runtime/model/linear_layers.hpp"
+#include "runtime/model/placement.hpp"
 
 namespace pascaline {
 
@@ -31,46 +36,98 @@ struct TextPass {
   [[nodiscard]] std::int64_t count() const noexcept { return tokens.shape[0]; }
 };
 
-/// The decoder's layers, which run passes of a sequence's next tokens over a cache.
-class TextDecoder {
+/// Runs layers of a decoder in one place: with an executor, in its memory, over a cache there.
+class LayerRunner {
  public:
-  /// All references must outlive it. `context` is the longest sequence, `most_rows` the largest pass. Allocates all
-  /// that its passes need. Throws Error for sizes below 1, OutOfMemoryError, and what the device throws.
-  TextDecoder(LinearLayers& linear, Executor& executor, const TextConfig& config, const TextWeights& weights,
-              KvCache& cache, std::int64_t context, std::int64_t most_rows);
+  /// All references must outlive it; without `cache` it runs no layers. Allocates all that its passes need.
+  LayerRunner(LinearLayers& linear, Executor& executor, const TextConfig& config, KvCache* cache, std::int64_t context,
+              std::int64_t most_rows);
 
-  [[nodiscard]] std::int64_t most_rows() const noexcept { return most_rows_; }
+  [[nodiscard]] Executor& executor() const noexcept { return *executor_; }
   /// Bytes of activations and of the tables of angles.
   [[nodiscard]] std::uint64_t bytes() const noexcept;
-  /// Of the activations of passes of up to so many tokens, and of the tables for a context: as it will be.
-  [[nodiscard]] static std::uint64_t activation_bytes(const TextConfig& config, std::int64_t rows);
-  [[nodiscard]] static std::uint64_t table_bytes(const TextConfig& config, std::int64_t context) noexcept;
+  /// The residual stream of a pass, [rows, hidden].
+  [[nodiscard]] TensorView hidden(std::int64_t rows) const;
 
-  /// Runs the layers over the pass's tokens, whose keys and values go into the cache, which must have room for them.
-  /// Does not wait. Throws Error for more rows than `most_rows`, and what the operations throw.
-  void forward(const TextPass& pass);
-  /// Logits of rows `first` to `first + count` of the last pass into `logits` [count, vocabulary], float32. Does
-  /// not wait.
-  void project(std::int64_t first, std::int64_t count, const TensorView& logits);
+  /// Runs a layer, whose keys and values are those of layer `index` of the cache. The pass's tensors are there.
+  void run(const TextLayerWeights& layer, std::int64_t index, const TextPass& pass);
+  /// Logits of these rows of the residual stream.
+  void project(const TextWeights& weights, std::int64_t first, std::int64_t count, const TensorView& logits);
 
  private:
   [[nodiscard]] TensorView activation(const char* name, std::initializer_list<std::int64_t> extents) const;
-  void embed(const TextPass& pass);
   void attend(const TextLayerWeights& layer, std::int64_t index, const TextPass& pass);
   void attend_to_cache(const TensorView& q, const TensorView& out, std::int64_t index, const TextPass& pass);
   void feed_forward(const TextLayerWeights& layer, std::int64_t rows);
-  void add_deepstack(const TextPass& pass, std::size_t index);
 
   LinearLayers* linear_;
   Executor* executor_;
   const TextConfig* config_;
-  const TextWeights* weights_;
   KvCache* cache_;
   std::int64_t most_rows_;
   Arena activations_;
   std::int64_t angle_rows_;
   RawBuffer cosine_;
   RawBuffer sine_;
+};
+
+/// With what layers run in a place.
+struct DecoderSide {
+  LinearLayers* linear = nullptr;
+  Executor* executor = nullptr;
+  KvCache* cache = nullptr;  ///< of the layers that run there, in their order; null if none does
+};
+
+/// The decoder's layers, which run passes of a sequence's next tokens over a cache. Where they are in several places the
+/// residual stream is copied between them.
+class TextDecoder {
+ public:
+  /// All references must outlive it. `processor` may be empty if the placement has nothing there, `stream` null if
+  /// nothing is streamed. `context` is the longest sequence, `most_rows` the largest pass. Allocates all that its passes
+  /// need. Throws Error for sizes below 1, OutOfMemoryError, and what the device throws.
+  TextDecoder(const DecoderSide& device, const DecoderSide& processor, const TextConfig& config,
+              const TextWeights& weights, const Placement& placement, LayerStream* stream, std::int64_t context,
+              std::int64_t most_rows);
+
+  [[nodiscard]] std::int64_t most_rows() const noexcept { return most_rows_; }
+  /// Bytes of the device, and of the host: activations and tables of angles.
+  [[nodiscard]] std::uint64_t bytes() const noexcept;
+  [[nodiscard]] std::uint64_t host_bytes() const noexcept;
+  /// Of the activations of passes of up to so many tokens, and of the tables for a context: as it will be.
+  [[nodiscard]] static std::uint64_t activation_bytes(const TextConfig& config, std::int64_t rows);
+  [[nodiscard]] static std::uint64_t table_bytes(const TextConfig& config, std::int64_t context) noexcept;
+
+  /// Runs the layers over the pass's tokens, whose keys and values go into the cache, which must have room for them.
+  /// The pass's tensors are on the device. Does not wait if all runs there. Throws Error for more rows than `most_rows`,
+  /// and what the operations throw.
+  void forward(const TextPass& pass);
+  /// Logits of rows `first` to `first + count` of the last pass into `logits` [count, vocabulary], float32, on the
+  /// device. Does not wait if all runs there.
+  void project(std::int64_t first, std::int64_t count, const TensorView& logits);
+
+ private:
+  enum Side : std::size_t { kDevice, kProcessor };
+
+  [[nodiscard]] static Side side_of(Place place) noexcept { return place == Place::processor ? kProcessor : kDevice; }
+  [[nodiscard]] LayerRunner& runner(Side side) { return *runners_[side]; }
+  [[nodiscard]] DeviceMemory& device_memory() const noexcept { return device_->memory(); }
+  [[nodiscard]] TextPass on_processor(const TextPass& pass);
+  void embed(const TextPass& pass);
+  void move_hidden(Side to, std::int64_t first, std::int64_t rows);
+  void run_layer(std::size_t index, const TextPass& pass);
+  void add_deepstack(const TextPass& pass, std::size_t index);
+
+  Executor* device_;
+  const TextConfig* config_;
+  const TextWeights* weights_;
+  Placement placement_;
+  LayerStream* stream_;
+  std::int64_t most_rows_;
+  std::array<std::optional<LayerRunner>, 2> runners_;  // by Side; what nothing runs on is not there
+  std::vector<std::int64_t> cache_indexes_;            // of layers, in the cache of their side
+  Side hidden_at_ = kDevice;                           // where the residual stream of the pass is
+  RawBuffer pass_memory_;                              // of the processor: tokens, positions, slots, length
+  RawBuffer logits_memory_;                            // of the processor, once they were asked for
 };
 
 }  // namespace pascaline

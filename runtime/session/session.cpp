@@ -123,7 +123,29 @@ void warn_of_formats(const WeightSource& source, const WeightRecipe& wanted) {
   }
 }
 
+// As `Session::device_name`.
+std::string shown_name(const std::string& id, const DeviceInfo& device) {
+  return fmt::format("{}, {}", id == "cpu" ? id : device.id, device.name);
+}
+
 }  // namespace
+
+SessionPlan plan_session(const ModelFolder& folder, const SessionOptions& options) {
+  SessionPlan plan;
+  plan.options = checked_options(folder.config(), options.options);
+  check_supported(folder.config());
+  const std::string id = device_id(options.device);
+  check_device_name(id, {"cpu"});
+  const bool on_processor = id == "cpu";
+  const std::unique_ptr<Device> device = open_device(on_processor ? "emulator" : id);
+  MemoryPool memory(device->memory(), options.memory_limit);
+  if (!options.weight_choices.empty()) {
+    plan.options.weights = fitting_weights(memory, folder.config(), plan.options, options.weight_choices);
+  }
+  plan.device_name = shown_name(id, device->info());
+  plan.model = plan_model({device.get(), &memory, on_processor}, folder.config(), plan.options, Measure::always);
+  return plan;
+}
 
 std::string_view name_of(AnswerEnd end) noexcept {
   static constexpr std::array<std::string_view, 4> kNames{"end_token", "max_tokens", "context", "cancelled"};
@@ -171,8 +193,7 @@ void Session::open_device(const std::string& id, const SessionOptions& options) 
     return;
   }
   device_ = pascaline::open_device(id == "cpu" ? "emulator" : id);
-  name_ = id == "cpu" ? fmt::format("cpu, {}", device_->info().name)
-                      : fmt::format("{}, {}", device_->info().id, device_->info().name);
+  name_ = shown_name(id, device_->info());
   memory_ = std::make_unique<MemoryPool>(device_->memory(), options.memory_limit);
   if (id == "cpu") {
     executor_ = std::make_unique<Executor>(*device_, memory_.get());

@@ -38,6 +38,17 @@ struct SessionOptions {
   bool numbers_only = false;  ///< no texts and images, only tokens and patches: reads config.json and weights alone
 };
 
+/// Where a session's model would be, and what it would take.
+struct SessionPlan {
+  std::string device_name;  ///< as Session::device_name
+  ModelOptions options;     ///< with what was left open decided
+  ModelPlan model;
+};
+
+/// Plans a session of that folder, and measures what its speed depends on; weights are not opened. The options' own
+/// folder does not count. Throws as Session does for a device that is not there and a model that does not fit.
+[[nodiscard]] SessionPlan plan_session(const ModelFolder& folder, const SessionOptions& options);
+
 /// How an answer is made.
 struct AnswerOptions {
   std::int64_t max_tokens = 512;

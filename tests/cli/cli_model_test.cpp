@@ -136,6 +136,80 @@ TEST_F(CliModelTest, AMemoryLimitIsKeptOrSaysWhatWouldFit) {
   }
 }
 
+TEST_F(CliModelTest, APlanSaysWhereEachPartIsAndLoadsNothing) {
+  const std::vector<std::string> on_emulator{"--device", "emulator", "--plan"};
+  const auto plan = [&](const std::string& command, std::vector<std::string> more) {
+    more.insert(more.end(), on_emulator.begin(), on_emulator.end());
+    return run(command, more);
+  };
+  remove_weights();
+  for (const char* command : {"bench-model", "profile", "validate", "chat"}) {
+    const ProgramResult result = plan(command, {"--random-weights", "--gpu-layers", "1", "--offload", "stream"});
+    ASSERT_EQ(result.exit_code, 0) << command << ": " << result.error;
+    for (const char* part : {"device memory: ", "weights of 1 layer in float16", "slots for 1 layer that",
+                             "host memory: ", "streamed   layers 1", "kernel by kernel, as a graph", "measured:",
+                             "copying from the host to the device", "(chosen)", "prompt of 512"}) {
+      EXPECT_NE(result.out.find(part), std::string::npos) << command << ": " << part << " in\n" << result.out;
+    }
+  }
+  const ProgramResult whole = plan("generate", {"--prompt", "x"});
+  EXPECT_NE(whole.out.find("launched as a graph"), std::string::npos) << whole.out << whole.error;
+  const json shared = json_of(plan("generate", {"--prompt", "x", "--json", "--gpu-layers", "1", "--offload", "cpu",
+                                                "--vision", "cpu"}));
+  EXPECT_EQ(shared["placement"]["layers"], (json{"device", "processor"}));
+  EXPECT_EQ(shared["placement"]["vision"], "processor");
+  EXPECT_FALSE(shared["graph"]);
+  EXPECT_GT(shared["rates"]["copy_bytes_per_s"], 0);
+  EXPECT_GT(shared["expected"]["decode_tokens_per_s"], 0);
+  std::uint64_t sum = 0;
+  for (const json& part : shared["device_parts"]) {
+    sum += part["bytes"].get<std::uint64_t>();
+  }
+  EXPECT_EQ(shared["device_bytes"], sum);
+  const ProgramResult processor = on_cpu("generate", {"--prompt", "x", "--plan"});
+  EXPECT_EQ(processor.exit_code, 0) << processor.error;
+  EXPECT_NE(processor.out.find("all of the model runs on the processor"), std::string::npos) << processor.out;
+}
+
+TEST_F(CliModelTest, ASharedModelAnswersAsOneInOnePlace) {
+  const auto ask = [&](std::vector<std::string> more) {
+    more.insert(more.end(), {"--prompt", "hello", "--greedy", "-n", "6", "--json", "--device", "emulator"});
+    const ProgramResult result = run("generate", more);
+    EXPECT_EQ(result.exit_code, 0) << result.error;
+    return result.exit_code == 0 ? json_of(result)["tokens"] : json();
+  };
+  const json whole = ask({});
+  EXPECT_EQ(ask({"--gpu-layers", "1", "--offload", "cpu"}), whole);
+  EXPECT_EQ(ask({"--gpu-layers", "0", "--offload", "stream", "--vision", "cpu"}), whole);
+  EXPECT_EQ(ask({"--memory-limit", "900kB", "--chunk", "64"}), whole);
+  const ProgramResult chat = run("chat", {"--greedy", "-n", "3", "--device", "emulator", "--memory-limit", "900kB",
+                                          "--chunk", "64"},
+                                 "hello\nand again\n/clear\nhello\n");
+  const ProgramResult expected = run("chat", {"--greedy", "-n", "3", "--device", "emulator"},
+                                     "hello\nand again\n/clear\nhello\n");
+  EXPECT_EQ(chat.exit_code, 0) << chat.error;
+  EXPECT_EQ(chat.out, expected.out);
+}
+
+TEST_F(CliModelTest, WrongPlacesAreRefused) {
+  const auto ask = [&](const std::string& option, const std::string& value, const std::string& device) {
+    return run("generate", {"--prompt", "x", option, value, "--device", device});
+  };
+  expect_fault(ask("--gpu-layers", "3", "emulator"), 1, {"--gpu-layers 3", "2 layers", "0 to 2, or auto"});
+  expect_fault(ask("--gpu-layers", "-1", "emulator"), 2, {"--gpu-layers", "'-1'", "nor auto"});
+  expect_fault(ask("--gpu-layers", "most", "emulator"), 2, {"--gpu-layers", "'most'"});
+  expect_fault(ask("--vision", "here", "emulator"), 2, {"--vision"});
+  expect_fault(ask("--gpu-layers", "1", "cpu"), 2, {"--gpu-layers", "--device cpu"});
+  expect_fault(ask("--vision", "cpu", "cpu"), 2, {"--vision", "--device cpu"});
+  expect_fault(ask("--offload", "stream", "cpu"), 2, {"--offload", "--device cpu"});
+  const ProgramResult refused = run("generate", {"--prompt", "x", "--device", "emulator", "--gpu-layers", "2",
+                                                 "--vision", "gpu", "--memory-limit", "300kB"});
+  EXPECT_EQ(refused.exit_code, 1);
+  for (const char* part : {"the model needs ", "--memory-limit allows 0.3 MiB", "--gpu-layers auto", "--vision cpu"}) {
+    EXPECT_NE(refused.error.find(part), std::string::npos) << part << " in\n" << refused.error;
+  }
+}
+
 TEST_F(CliModelTest, AnswersThatWereCutSaySo) {
   const ProgramResult most = on_cpu("generate", {"--prompt", "x", "--greedy", "-n", "2"});
   EXPECT_NE(most.error.find("cut off after 2 tokens; allow more with --max-tokens"), std::string::npos) << most.error;

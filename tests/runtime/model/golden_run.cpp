@@ -73,6 +73,7 @@ void check_golden(Executor& executor, const GoldenModel& golden, const GoldenTol
     ModelOptions options;
     options.weights = tolerance.weights;
     options.cache = tolerance.cache;
+    options.placement = tolerance.placement;
     options.context = 64;
     options.chunk = chunk;
     Model model(executor, golden.config, source, options);

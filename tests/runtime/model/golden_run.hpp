@@ -2,6 +2,7 @@
 
 #include "core/problem.hpp"
 #include "runtime/model/executor.hpp"
+#include "runtime/model/placement_options.hpp"
 #include "tests/runtime/model/golden.hpp"
 
 namespace pascaline::testing {
@@ -11,6 +12,7 @@ struct GoldenTolerance {
   ElementType weights = ElementType::float32;  ///< which hold the hashed weights exactly in either type
   ElementType cache = ElementType::float32;
   float logits = 1e-4F;
+  PlacementOptions placement{};
 };
 
 /// Runs both prompts of the model and what follows them, read in one pass, in chunks and token by token; every logit

@@ -10,6 +10,7 @@
 #include "runtime/device/emulator/emulated_memory.hpp"
 #include "runtime/memory/pool.hpp"
 #include "runtime/model/model.hpp"
+#include "runtime/model/requirements.hpp"
 #include "tests/runtime/model/golden.hpp"
 #include "tests/tuner/measure/relay_device.hpp"
 
@@ -224,6 +225,85 @@ TEST_F(MemoryPlanTest, ALimitThatNothingFitsSaysWhatItTakes) {
     const std::string text = error.what();
     EXPECT_NE(text.find("--memory-limit allows 0.1 MiB"), std::string::npos) << text;
     EXPECT_NE(text.find("nothing fits: the first request needs "), std::string::npos) << text;
+  }
+}
+
+// On a device beside which there is the processor.
+class SharedPlanTest : public MemoryPlanTest {
+ protected:
+  [[nodiscard]] ModelPlan plan(std::uint64_t free, Measure measure = Measure::where_needed) const {
+    ShortDevice device(std::uint64_t{1} << 30);
+    MemoryPool pool(device.memory(), free);
+    ModelPlan result = plan_model({&device, &pool, false}, config_, options_, measure);
+    EXPECT_EQ(pool.statistics().live_buffers, 0U) << "a plan keeps nothing";
+    return result;
+  }
+  [[nodiscard]] std::string refused(std::uint64_t free) const {
+    try {
+      (void)plan(free);
+    } catch (const OutOfMemoryError& error) {
+      EXPECT_EQ(error.free_bytes(), free);
+      EXPECT_GT(error.needed_bytes(), free);
+      return error.what();
+    }
+    ADD_FAILURE() << "planned";
+    return {};
+  }
+};
+
+TEST_F(SharedPlanTest, PartsAddUpAndRatesAreMeasuredWhereTheyMatter) {
+  const ModelPlan whole = plan(std::uint64_t{1} << 30);
+  EXPECT_TRUE(whole.can_record());
+  EXPECT_FALSE(whole.rates.has_value());
+  EXPECT_TRUE(whole.host.empty());
+  EXPECT_NEAR(static_cast<double>(whole.device_bytes), static_cast<double>(needed()), 16384) << "but for alignment";
+  EXPECT_TRUE(plan(std::uint64_t{1} << 30, Measure::always).rates.has_value());
+  const ModelPlan shared = plan(whole.device_bytes / 2);
+  ASSERT_TRUE(shared.rates.has_value());
+  EXPECT_GT(shared.rates->copy, 0);
+  EXPECT_GT(shared.rates->processor_bytes, 0);
+  EXPECT_GT(shared.rates->processor_flops, 0);
+  EXPECT_FALSE(shared.can_record());
+  EXPECT_LE(shared.device_bytes, whole.device_bytes / 2);
+  EXPECT_EQ(shared.device_bytes, device_bytes(shared.sizes, shared.placement, shared.filled_device));
+  EXPECT_EQ(shared.host_bytes, host_bytes(shared.sizes, shared.placement, shared.filled_device));
+}
+
+TEST_F(SharedPlanTest, AConversationThatMayGrowHasRoomForThat) {
+  options_.request.tokens = 10;
+  const std::uint64_t free = plan(std::uint64_t{1} << 30).device_bytes * 3 / 4;
+  const ModelPlan open = plan(free);
+  EXPECT_GT(open.sizes.full_cache, open.sizes.layer_cache);
+  options_.request.is_all = true;
+  const ModelPlan closed = plan(free);
+  EXPECT_EQ(closed.sizes.full_cache, closed.sizes.layer_cache);
+  EXPECT_GE(closed.placement.count(Place::device), open.placement.count(Place::device));
+}
+
+TEST_F(SharedPlanTest, ARefusalNamesWhatWouldMakeItFit) {
+  options_.request = {.tokens = 1900, .images = 1, .patches = 256, .longest_side = 16};
+  options_.placement = {config_.text.layers, VisionPlace::device, Offload::automatic};
+  const std::string text = refused(600'000);
+  for (const char* part : {"device memory, with as much on the processor as the options allow", "--gpu-layers auto",
+                           "--vision cpu", "--weights float16", "--kv-cache int8", "--chunk 64", "what fits"}) {
+    EXPECT_NE(text.find(part), std::string::npos) << part << " in\n" << text;
+  }
+  options_.placement = {};
+  EXPECT_FALSE(plan(600'000).placement.all_on_device());
+  const std::string nothing = refused(10'000);
+  EXPECT_EQ(nothing.find("--gpu-layers"), std::string::npos) << nothing;
+}
+
+TEST_F(SharedPlanTest, LayersThatTheModelLacksAreRefused) {
+  for (const std::int64_t layers : {config_.text.layers + 1, std::int64_t{-1}}) {
+    options_.placement.gpu_layers = layers;
+    try {
+      (void)checked_options(config_, options_);
+      ADD_FAILURE() << layers;
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find("--gpu-layers " + std::to_string(layers)), std::string::npos);
+      EXPECT_EQ(std::string(error.what()).find('\n'), std::string::npos);
+    }
   }
 }
 

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+namespace pascaline {
+
+/// Where the vision tower may run.
+enum class VisionPlace : std::uint8_t { automatic, device, processor };
+
+/// What is done with layers that are not kept on the device.
+enum class Offload : std::uint8_t { automatic, processor, stream };
+
+/// What is asked for of where a model's parts are. None of it matters where the model runs on the processor alone.
+struct PlacementOptions {
+  std::optional<std::int64_t> gpu_layers = std::nullopt;  ///< kept on the device; nothing: as many as fit
+  VisionPlace vision = VisionPlace::automatic;
+  Offload offload = Offload::automatic;
+
+  friend bool operator==(const PlacementOptions&, const PlacementOptions&) = default;
+};
+
+}  // namespace pascaline
