@@ -1,7 +1,8 @@
 // Times a decoding step's matrix products over the whole language model: the weights of 28 layers, each in its own
 // memory, streamed in the model's order by the dispatcher's plans; or only those of one kind.
 //
-//   stream_weights --db tuned.db [--target sm_61] [--device cuda:0] [--weight q4_k] [--only gate_up] [--tokens 20] [--graph]
+//   stream_weights --db tuned.db [--target sm_61] [--device cuda:0] [--weight q4_k] [--only gate_up] [--tokens 20]
+//   [--graph]
 
 #include <fmt/format.h>
 
@@ -106,8 +107,8 @@ int run(const Options& options) {
       const auto size = static_cast<std::size_t>(layout_of(*weight).bytes(linear.outputs, linear.inputs));
       weights.push_back(device->allocate(size));
       if (layer == 0) {
-        device->upload(weights.back(), draw_matrix(*weight, linear.outputs, linear.inputs, Fill::uniform, -0.02, 0.02,
-                                                   weights.size()));
+        device->upload(weights.back(),
+                       draw_matrix(*weight, linear.outputs, linear.inputs, Fill::uniform, -0.02, 0.02, weights.size()));
       } else {
         device->fill(weights.back(), 0x11);  // small numbers in every type
       }
@@ -136,8 +137,10 @@ int run(const Options& options) {
   device->synchronize();
   const double us = since_start_us();
   fmt::print(
-      "{} launches, {:.0f} MB of {} weights: {:.1f} us a token ({:.1f} us until all was launched), {:.2f} us a launch, {:.1f} GB/s\n",
-      weights.size(), bytes * 1e-6, options.weight, us, launched_us, us / static_cast<double>(weights.size()), bytes / us * 1e-3);
+      "{} launches, {:.0f} MB of {} weights: {:.1f} us a token ({:.1f} us until all was launched), {:.2f} us a launch, "
+      "{:.1f} GB/s\n",
+      weights.size(), bytes * 1e-6, options.weight, us, launched_us, us / static_cast<double>(weights.size()),
+      bytes / us * 1e-3);
   return 0;
 }
 

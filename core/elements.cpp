@@ -13,7 +13,6 @@ namespace {
 
 constexpr std::size_t kGrain = 1 << 16;
 
-
 // In (0, 1).
 double unit(std::uint64_t seed, std::uint64_t index) noexcept {
   return (static_cast<double>(splitmix(seed + index * 0x9E3779B97F4A7C15ULL) >> 11U) + 0.5) * 0x1.0p-53;

@@ -47,9 +47,9 @@ enum class ElementType : std::uint8_t {
 /// The same of elements of that type; throws as `bits_of`, and Error for a format of matrices.
 [[nodiscard]] std::size_t bytes_of(ElementType type, std::size_t count);
 
-/// How a matrix lies in memory: `group_rows` rows together, in chunks of `chunk_columns` columns of all these rows, then
-/// `tail_bytes` that the group has once. What a matrix lacks of a last group or chunk is there, too. For plain element
-/// types a group is a row and a chunk an element.
+/// How a matrix lies in memory: `group_rows` rows together, in chunks of `chunk_columns` columns of all these rows,
+/// then `tail_bytes` that the group has once. What a matrix lacks of a last group or chunk is there, too. For plain
+/// element types a group is a row and a chunk an element.
 struct MatrixLayout {
   std::int64_t group_rows;
   std::int64_t chunk_columns;

@@ -1,5 +1,6 @@
 // y[t] = table[indices[t]]: rows of an embedding table[VOCABULARY,WIDTH] for TOKENS tokens, y[TOKENS,WIDTH] row-major.
-// An index that is no row of the table gives zeros. The table may be in a format of matrices, packed (common/formats.cuh).
+// An index that is no row of the table gives zeros. The table may be in a format of matrices, packed
+// (common/formats.cuh).
 //
 // Bytes: TOKENS rows of the table read, TOKENS rows of y written.
 // Requires: pointers aligned to 16 bytes; any sizes.

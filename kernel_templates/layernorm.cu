@@ -184,7 +184,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocks)
       use(value, column);
     }
   };
-  const auto scale_other = [&](float (&value)[kVector], int column) {
+  const auto scale_other = [&](float(&value)[kVector], int column) {
     load_floats<kAligned>(weights[0], weight, column, end);
     load_floats<kAligned>(biases[0], bias, column, end);
     scale_result(value, weights[0], biases[0], scale);
@@ -202,7 +202,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocks)
     output.measure(held[i], first + i * kStep, end);
   }
   if constexpr (!kRowsHeld && Output::kMeasures) {
-    for_others([&](float (&value)[kVector], int column) {
+    for_others([&](float(&value)[kVector], int column) {
       scale_other(value, column);
       output.measure(value, column, end);
     });
@@ -213,7 +213,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocks)
     output.store(held[i], first + i * kStep, end);
   }
   if constexpr (!kRowsHeld) {
-    for_others([&](float (&value)[kVector], int column) {
+    for_others([&](float(&value)[kVector], int column) {
       if constexpr (kAddResidual) {
         store_floats<kAligned>(residual, column, end, value);
       }

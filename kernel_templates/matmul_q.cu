@@ -2,8 +2,8 @@
 // dp4a. Integers are summed exactly within a block of 32 values (16 for q6_k; a whole row for int8_row) and folded into
 // float32 sums with the scales of both.
 //
-// A[M,K] is int8, row-major; the value of an element is scales_a · q, with a scale for each row and block of 32 columns,
-// scales_a[K / 32, M], or with int8_row a scale for each row, scales_a[M]. B is packed (common/formats.cuh).
+// A[M,K] is int8, row-major; the value of an element is scales_a · q, with a scale for each row and block of 32
+// columns, scales_a[K / 32, M], or with int8_row a scale for each row, scales_a[M]. B is packed (common/formats.cuh).
 // Epilogues as in matmul; or SwiGLU rounded to int8 for the next product, q[M, N / 2] with scales_c[N / 64, M], instead
 // of C: then N is a multiple of 64. FLOPs: 2·M·N·K. Bytes: A, B, scales and C.
 // Requires: buffers aligned to 16 bytes; K a multiple of BLOCK_K and of the columns that the format has together. C may
@@ -12,9 +12,9 @@
 // Launch: grid (ceil(M / BLOCK_M) · ceil(N / BLOCK_N), SPLITS), block (BLOCK_M / THREAD_M) · (BLOCK_N / THREAD_N).
 //
 // A block computes a tile of BLOCK_M x BLOCK_N. Slices of BLOCK_K of A and B are staged in shared memory in units of 16
-// bytes, units of neighbouring rows side by side, so that the threads of a warp read different banks or the same word. A
-// thread holds a block of 32 values of each of its rows of A, and takes its columns of B in turn: the integer sum of a
-// row and a column lives for eight instructions only, which is what leaves registers for the float32 sums.
+// bytes, units of neighbouring rows side by side, so that the threads of a warp read different banks or the same word.
+// A thread holds a block of 32 values of each of its rows of A, and takes its columns of B in turn: the integer sum of
+// a row and a column lives for eight instructions only, which is what leaves registers for the float32 sums.
 
 #include "common/dot4.cuh"
 #include "common/epilogue.cuh"
@@ -106,8 +106,9 @@ constexpr int kThreads = (kBlockM / kThreadM) * (kBlockN / kThreadN);
 constexpr int kWarpsN = kBlockN / (kLanesN * kThreadN);
 constexpr int kChunk = kThreadN < 4 ? kThreadN : 4;  // neighbouring columns of a thread
 constexpr int kChunksN = kThreadN / kChunk;
-constexpr int kBlocks = kBlockK / 32;                  // of a slice
-constexpr int kFoldWords = Form::kScales == 1 ? 8 : 4;  // of a row that are summed as integers, where blocks have scales
+constexpr int kBlocks = kBlockK / 32;  // of a slice
+constexpr int kFoldWords =
+    Form::kScales == 1 ? 8 : 4;  // of a row that are summed as integers, where blocks have scales
 constexpr int kFolds = kBlockK / (4 * kFoldWords);
 
 // Units of 16 bytes of a slice in shared memory: those of the same depth side by side. Columns lie in CHUNK runs, each
@@ -356,8 +357,8 @@ __device__ __forceinline__ void add_fold(float& total, const int (&a)[kFoldWords
 }
 
 // Adds a fold of all columns and rows of the thread.
-__device__ __forceinline__ void multiply_fold(Total (&sum)[kThreadM * kChunksN][kChunk], const Stage& stage, Place place,
-                                              int fold) {
+__device__ __forceinline__ void multiply_fold(Total (&sum)[kThreadM * kChunksN][kChunk], const Stage& stage,
+                                              Place place, int fold) {
   int a[kThreadM][kFoldWords];
   ScalePair scales_a[kThreadM];
 #pragma unroll
@@ -466,12 +467,13 @@ struct Finisher {
     if (row < m) {
       float values[kChunk];
       scale(values, total, row, column_of(chunk));
-      store_finished<kFinish, kColumnsAligned && kChunk == 4, kChunk>(c, values, bias, residual, row,
-                                                                      column_of(chunk), n);
+      store_finished<kFinish, kColumnsAligned && kChunk == 4, kChunk>(c, values, bias, residual, row, column_of(chunk),
+                                                                      n);
     }
   }
 
-  // Of chunks from `first` on: the results of 64 columns of a row, shared by the lanes of that row. All lanes take part.
+  // Of chunks from `first` on: the results of 64 columns of a row, shared by the lanes of that row. All lanes take
+  // part.
   __device__ __forceinline__ void round_block(int first, const Total (&sum)[kThreadM * kChunksN][kChunk]) const {
     const int row = row_of(first);
     float results[2 * kChunksOfBlock];
@@ -520,10 +522,9 @@ struct Finisher {
 
 extern "C" __global__ void MATMUL_Q_BOUNDS matmul_q(const signed char* __restrict__ a,
                                                     const float* __restrict__ scales_a,
-                                                    const unsigned char* __restrict__ b,
-                                                    const float* __restrict__ bias, const STORAGE* residual, STORAGE* c,
-                                                    int8* q, float* scales_c, float* workspace, int* counters, int m,
-                                                    int n, int k) {
+                                                    const unsigned char* __restrict__ b, const float* __restrict__ bias,
+                                                    const STORAGE* residual, STORAGE* c, int8* q, float* scales_c,
+                                                    float* workspace, int* counters, int m, int n, int k) {
   __shared__ __align__(16) Stage stages[kStages];
   const Place place;
   const int index = static_cast<int>(blockIdx.x);

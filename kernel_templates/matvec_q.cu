@@ -1,17 +1,18 @@
-// C[M,N] = epilogue(q(A)[M,K] · B[N,K]ᵀ) for M = 1 … 8, with a weight in a format of matrices: what a decoding step does
-// with a quantized linear layer. q(A) are the activations rounded to int8 with a scale for each row and block of 32
-// columns (int8_row: for each row), as the kernel `quantize` gives them; each block of threads does that by itself, so
-// that no other launch is needed.
+// C[M,N] = epilogue(q(A)[M,K] · B[N,K]ᵀ) for M = 1 … 8, with a weight in a format of matrices: what a decoding step
+// does with a quantized linear layer. q(A) are the activations rounded to int8 with a scale for each row and block of
+// 32 columns (int8_row: for each row), as the kernel `quantize` gives them; each block of threads does that by itself,
+// so that no other launch is needed.
 //
 // A[M,K] is row-major; B is packed (common/formats.cuh), its rows filled up to whole blocks. Epilogues as in matmul.
 // FLOPs: 2·M·N·K. Bytes: A, B and C.
 // Requires: buffers aligned to 16 bytes; M, N, K >= 1. C may be the residual, element for element. With SPLIT_K > 1:
-// `workspace` of SPLIT_K floats an element of C (rows of B rounded up to whole blocks), and `counters` of one int a block
-// of rows, zero before the first launch (each launch leaves them zero).
-// Launch: grid (ceil(N / (32 · WARPS / WARPS_K)), SPLIT_K), block 32 · WARPS.
+// `workspace` of SPLIT_K floats an element of C (rows of B rounded up to whole blocks), and `counters` of one int a
+// block of rows, zero before the first launch (each launch leaves them zero). Launch: grid (ceil(N / (32 · WARPS /
+// WARPS_K)), SPLIT_K), block 32 · WARPS.
 //
-// A lane has a row of B, so that nothing is exchanged between lanes, and a warp reads 512 bytes at once; the activations
-// lie in shared memory, where all lanes read the same word. WARPS_K warps and SPLIT_K blocks share the depth of a row.
+// A lane has a row of B, so that nothing is exchanged between lanes, and a warp reads 512 bytes at once; the
+// activations lie in shared memory, where all lanes read the same word. WARPS_K warps and SPLIT_K blocks share the
+// depth of a row.
 
 #include "common/dot4.cuh"
 #include "common/epilogue.cuh"
@@ -135,7 +136,8 @@ struct Step {
   }
 };
 
-// The sum of the products of a row's block and the activations' as a float, for the first or the second 16 values or all.
+// The sum of the products of a row's block and the activations' as a float, for the first or the second 16 values or
+// all.
 template <int FIRST, int WORDS>
 __device__ __forceinline__ float block_dot(const int (&words)[8], const Words4* units, int block) {
   if constexpr (kDp4a) {

@@ -1,7 +1,7 @@
 // Q[ROWS,COLUMNS], SCALES = int8(X[ROWS,WIDTH]): activations rounded to int8 for products with quantized weights.
-// With BY_ROW a row has one scale, scales[ROWS]; else each block of 32 columns has one, scales[COLUMNS / 32, ROWS]. A scale
-// is the largest magnitude over 127 and q the integer that is nearest to value / scale; all zero where the scale is too
-// small for normal numbers, NaN or infinite where a value is. Columns behind WIDTH are zero.
+// With BY_ROW a row has one scale, scales[ROWS]; else each block of 32 columns has one, scales[COLUMNS / 32, ROWS]. A
+// scale is the largest magnitude over 127 and q the integer that is nearest to value / scale; all zero where the scale
+// is too small for normal numbers, NaN or infinite where a value is. Columns behind WIDTH are zero.
 //
 // FLOPs: 3 an element. Bytes: X, Q and the scales.
 // Requires: buffers aligned to 16 bytes; ROWS, WIDTH >= 1; COLUMNS a multiple of 32 and not below WIDTH.
@@ -62,8 +62,8 @@ __device__ __forceinline__ int largest_bits(const float (&value)[4]) {
 }  // namespace
 
 extern "C" __global__ void __launch_bounds__(kThreads, MIN_BLOCKS)
-    quantize(const STORAGE* __restrict__ x, signed char* __restrict__ q, float* __restrict__ scales, int rows, int width,
-             int columns) {
+    quantize(const STORAGE* __restrict__ x, signed char* __restrict__ q, float* __restrict__ scales, int rows,
+             int width, int columns) {
   __shared__ int partial[kThreads / 32];
   const int row = static_cast<int>(blockIdx.x) * kRowsPerBlock + static_cast<int>(threadIdx.x) / kThreadsPerRow;
   const int thread = static_cast<int>(threadIdx.x) % kThreadsPerRow;

@@ -1,7 +1,8 @@
 // y[r] = s[r] / sqrt(mean(s[r]²) + 1e-6) · weight for each row r, with s = x, or s = x + residual where a residual is
 // added: then `residual` receives s. x[ROWS,WIDTH], residual[ROWS,WIDTH] and y[ROWS,WIDTH] row-major, weight[WIDTH].
-// float32 or float16 storage, float32 statistics. With int8 as OUTPUT y is rounded for a product with a quantized weight:
-// scales[WIDTH / 32, ROWS], or with ROW_SCALES scales[ROWS], receives the scales; WIDTH is a multiple of 32 then.
+// float32 or float16 storage, float32 statistics. With int8 as OUTPUT y is rounded for a product with a quantized
+// weight: scales[WIDTH / 32, ROWS], or with ROW_SCALES scales[ROWS], receives the scales; WIDTH is a multiple of 32
+// then.
 //
 // FLOPs: about 4·ROWS·WIDTH. Bytes: x and y once, residual read and written, weight once.
 // Requires: pointers aligned to 16 bytes; ROWS, WIDTH >= 1, of any value; y and residual overlap nothing else.
@@ -99,7 +100,8 @@ __device__ __forceinline__ void scale_result(float (&value)[kVector], const floa
 }  // namespace
 
 extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocks)
-    rmsnorm(const STORAGE* __restrict__ x, const float* __restrict__ weight, OUTPUT* __restrict__ y, float* __restrict__ scales, STORAGE* __restrict__ residual, int rows, int width) {
+    rmsnorm(const STORAGE* __restrict__ x, const float* __restrict__ weight, OUTPUT* __restrict__ y,
+            float* __restrict__ scales, STORAGE* __restrict__ residual, int rows, int width) {
   __shared__ float partial[kThreads / 32];
   const int row = static_cast<int>(blockIdx.x) * kRowsPerBlock + static_cast<int>(threadIdx.x) / kThreadsPerRow;
   const int first = static_cast<int>(threadIdx.x) % kThreadsPerRow * kVector;
@@ -159,7 +161,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocks)
     output.measure(held[i], first + i * kStep, end);
   }
   if constexpr (!kRowsHeld && Output::kMeasures) {
-    for_others([&](float (&value)[kVector], int column) {
+    for_others([&](float(&value)[kVector], int column) {
       load_floats<kAligned>(scale[0], weight, column, end);
       scale_result(value, scale[0], factor);
       output.measure(value, column, end);
@@ -171,7 +173,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocks)
     output.store(held[i], first + i * kStep, end);
   }
   if constexpr (!kRowsHeld) {
-    for_others([&](float (&value)[kVector], int column) {
+    for_others([&](float(&value)[kVector], int column) {
       if constexpr (kAddResidual) {
         store_floats<kAligned>(residual, column, end, value);
       }

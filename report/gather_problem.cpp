@@ -19,7 +19,9 @@ std::optional<double> rate_of(double work, double time_us) {
 }
 
 void set_rates(ReportProblem& out, const std::optional<ReportRoofline>& roofline, bool is_int8) {
-  const auto peak = !roofline ? std::nullopt : is_int8 ? roofline->peak_int8_gops : std::optional(roofline->peak_gflops);
+  const auto peak = !roofline ? std::nullopt
+                    : is_int8 ? roofline->peak_int8_gops
+                              : std::optional(roofline->peak_gflops);
   if (peak && (out.flops > 0 || out.bytes > 0)) {
     out.roofline_us = std::max(out.flops / (*peak * 1e3), out.bytes / (roofline->memory_gbps * 1e3));
   }

@@ -92,8 +92,9 @@ void ModelCommandOptions::add_to(CLI::App& command) {
                                  "choose a GPU with --device cuda:0");
     }
     if (const auto given = given_placement(); given && device == "cpu") {
-      throw CLI::ValidationError(*given, "with --device cpu all of the model runs on the processor; leave it out, or "
-                                         "choose a device, e.g. --device cuda:0");
+      throw CLI::ValidationError(*given,
+                                 "with --device cpu all of the model runs on the processor; leave it out, or "
+                                 "choose a device, e.g. --device cuda:0");
     }
   });
 }
@@ -108,18 +109,17 @@ void ModelCommandOptions::add_placement_to(CLI::App& command) {
       },
       "N|auto");
   command
-      .add_option("--gpu-layers", gpu_layers,
-                  "Layers of the decoder kept on the device: a number, or as many as fit")
+      .add_option("--gpu-layers", gpu_layers, "Layers of the decoder kept on the device: a number, or as many as fit")
       ->check(layers)
       ->capture_default_str();
-  command
-      .add_option("--vision", vision, "Where images are encoded: gpu, cpu, or what is expected to answer sooner")
+  command.add_option("--vision", vision, "Where images are encoded: gpu, cpu, or what is expected to answer sooner")
       ->check(one_of({"gpu", "cpu", "auto"}))
       ->capture_default_str();
   command
-      .add_option("--offload", offload,
-                  "What is done with layers that are not kept on the device: computed by the processor (cpu), copied to "
-                  "the device when they are used (stream), or what a measurement says is faster")
+      .add_option(
+          "--offload", offload,
+          "What is done with layers that are not kept on the device: computed by the processor (cpu), copied to "
+          "the device when they are used (stream), or what a measurement says is faster")
       ->check(one_of({"cpu", "stream", "auto"}))
       ->capture_default_str();
   command.add_flag("--plan", plan,
@@ -147,9 +147,7 @@ PlacementOptions ModelCommandOptions::placement() const {
   options.vision = vision == "gpu"   ? VisionPlace::device
                    : vision == "cpu" ? VisionPlace::processor
                                      : VisionPlace::automatic;
-  options.offload = offload == "stream" ? Offload::stream
-                    : offload == "cpu"  ? Offload::processor
-                                        : Offload::automatic;
+  options.offload = offload == "stream" ? Offload::stream : offload == "cpu" ? Offload::processor : Offload::automatic;
   return options;
 }
 
@@ -193,9 +191,10 @@ void ModelCommandOptions::check_kernel_options() const {
         bundle));
   }
   if (const auto given = given_placement()) {
-    throw Error(fmt::format("there is no GPU here, so all of the model would run on the processor: leave out {}, or "
-                            "choose a device with --device",
-                            *given));
+    throw Error(
+        fmt::format("there is no GPU here, so all of the model would run on the processor: leave out {}, or "
+                    "choose a device with --device",
+                    *given));
   }
   if (const std::vector<std::string_view> given = useless_options(*this); !given.empty()) {
     fmt::print(stderr, "pascaline: warning: the model runs on the processor, without kernels: {} {} ignored\n",

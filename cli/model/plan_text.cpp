@@ -20,9 +20,10 @@ std::string part_lines(const std::vector<MemoryPart>& parts) {
   return lines;
 }
 
-// "layers 0-5, 7" of those in a place; empty if none is.
+// "layer 3" or "layers 0-5, 7": those in a place; empty if none is.
 std::string layers_in(const std::vector<Place>& layers, Place place) {
   std::string runs;
+  std::size_t count = 0;
   for (std::size_t first = 0; first < layers.size(); ++first) {
     if (layers[first] != place) {
       continue;
@@ -31,11 +32,12 @@ std::string layers_in(const std::vector<Place>& layers, Place place) {
     while (last + 1 < layers.size() && layers[last + 1] == place) {
       ++last;
     }
-    runs += fmt::format("{}{}", runs.empty() ? "layers " : ", ", first);
+    runs += fmt::format("{}{}", runs.empty() ? "" : ", ", first);
     runs += last > first ? fmt::format("-{}", last) : "";
+    count += last - first + 1;
     first = last;
   }
-  return runs;
+  return count == 0 ? runs : fmt::format("{} {}", count == 1 ? "layer" : "layers", runs);
 }
 
 // A line for each place where something is.
@@ -64,7 +66,8 @@ std::string place_lines(const ModelPlan& plan) {
 std::string rate_lines(const PlaceRates& rates, std::string_view type) {
   std::string lines = "measured:\n";
   lines += fmt::format("{:>12.1f} GB/s  copying from the host to the device\n", 1e-9 * rates.copy);
-  lines += fmt::format("{:>12.1f} GB/s  weights in {}, one token on the processor\n", 1e-9 * rates.processor_bytes, type);
+  lines +=
+      fmt::format("{:>12.1f} GB/s  weights in {}, one token on the processor\n", 1e-9 * rates.processor_bytes, type);
   lines += fmt::format("{:>12.1f} GFLOP/s  the same, many tokens\n", 1e-9 * rates.processor_flops);
   lines += fmt::format("{:>12.1f} GB/s  copying within the device's memory\n", 1e-9 * rates.device_bytes);
   lines += rates.device_flops > 0
@@ -76,7 +79,8 @@ std::string rate_lines(const PlaceRates& rates, std::string_view type) {
 
 std::string choice_name(const PlacementChoice& choice, bool has_vision) {
   const Placement& placement = choice.placement;
-  std::string name = fmt::format("{} of {} layers on the device", placement.count(Place::device), placement.layers.size());
+  std::string name =
+      fmt::format("{} of {} layers on the device", placement.count(Place::device), placement.layers.size());
   for (const Place place : {Place::streamed, Place::processor}) {
     if (const std::size_t count = placement.count(place); count > 0) {
       name += fmt::format(", {} {}", count, place == Place::streamed ? "streamed" : "on the processor");
@@ -148,9 +152,9 @@ std::string plan_text(const SessionPlan& session) {
     text += fmt::format("host memory: {:.1f} MiB\n", plan_mebibytes(plan.host_bytes)) + part_lines(plan.host);
   }
   text += "where it runs:\n" + place_lines(plan);
-  text += !session.options.graphs  ? "decoding steps: kernel by kernel, as --no-graph asks\n"
-          : plan.can_record() ? "decoding steps: launched as a graph\n"
-                              : "decoding steps: kernel by kernel, as a graph needs all of the model on the device\n";
+  text += !plan.can_record() ? "decoding steps: kernel by kernel, as a graph needs all of the model on the device\n"
+          : session.options.graphs ? "decoding steps: launched as a graph\n"
+                                   : "decoding steps: kernel by kernel\n";
   if (plan.rates) {
     text += rate_lines(*plan.rates, session.options.weights.name());
     text += choice_lines(plan);

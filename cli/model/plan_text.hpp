@@ -8,8 +8,8 @@
 
 namespace pascaline::cli {
 
-/// For `--plan`: bytes by part, where each part runs, what was measured, and how fast that is expected to be. Lines, each
-/// with its end.
+/// For `--plan`: bytes by part, where each part runs, what was measured, and how fast that is expected to be. Lines,
+/// each with its end.
 [[nodiscard]] std::string plan_text(const SessionPlan& plan);
 /// The same as one object.
 [[nodiscard]] nlohmann::json plan_json(const SessionPlan& plan);

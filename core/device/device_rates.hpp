@@ -10,10 +10,10 @@ namespace pascaline {
 /// What a device does at most in a unit of time, for a static model and a roofline: per clock and multiprocessor where
 /// nothing else is said.
 struct DeviceRates {
-  DeviceLimits limits;               ///< the card's own, which decide how many blocks an SM holds
-  double clock_mhz = 1733;           ///< of the SMs
-  double memory_gbps = 320;          ///< of the device memory, 10^9 bytes a second
-  double fp32_lanes = 128;           ///< fused multiply-adds
+  DeviceLimits limits;       ///< the card's own, which decide how many blocks an SM holds
+  double clock_mhz = 1733;   ///< of the SMs
+  double memory_gbps = 320;  ///< of the device memory, 10^9 bytes a second
+  double fp32_lanes = 128;   ///< fused multiply-adds
   /// Instructions of four int8 multiply-adds each (dp4a); nothing where they are not known.
   std::optional<double> dp4a_lanes = 128;
   double issue_slots = 4;            ///< warps that issue an instruction

@@ -17,8 +17,8 @@ constexpr std::int64_t kMin = std::numeric_limits<std::int64_t>::min();
 
 // Words that would mean something else in an expression than the name they are given to.
 bool is_reserved(std::string_view name) {
-  constexpr std::array<std::string_view, 12> kTaken{"sizeof", "bitsof",   "blockof", "tailof", "matrix_bytes", "min", "max",
-                                                    "abs",    "ceil_div", "round_up", "is_pow2",      "log2"};
+  constexpr std::array<std::string_view, 12> kTaken{"sizeof", "bitsof", "blockof",  "tailof",   "matrix_bytes", "min",
+                                                    "max",    "abs",    "ceil_div", "round_up", "is_pow2",      "log2"};
   return std::find(kTaken.begin(), kTaken.end(), name) != kTaken.end();
 }
 

@@ -67,11 +67,12 @@ class ExpressionError : public std::runtime_error {
 enum class Arithmetic : std::uint8_t { fine, division_by_zero, overflow, bad_shift };
 
 /// A C integer expression over named 64-bit values: decimal and hexadecimal literals, `+ - * / %`, shifts,
-/// comparisons, `& ^ | ~`, `&& || !` and `?:` (short-circuit), parentheses, names that stand for other expressions, and the
-/// functions min, max, abs, ceil_div, round_up, is_pow2, log2 (rounded down). Of a type variable: `sizeof(NAME)`,
-/// `bitsof(NAME)` (of a value without scales), `blockof(NAME)` (columns that a matrix of it is padded to), `tailof(NAME)`
-/// (bytes that a group of rows has beside its columns) and `matrix_bytes(NAME, rows, columns)`. Division truncates as in C; overflow and division by zero have no value instead
-/// of undefined behaviour. Depth of nesting is bounded.
+/// comparisons, `& ^ | ~`, `&& || !` and `?:` (short-circuit), parentheses, names that stand for other expressions, and
+/// the functions min, max, abs, ceil_div, round_up, is_pow2, log2 (rounded down). Of a type variable: `sizeof(NAME)`,
+/// `bitsof(NAME)` (of a value without scales), `blockof(NAME)` (columns that a matrix of it is padded to),
+/// `tailof(NAME)` (bytes that a group of rows has beside its columns) and `matrix_bytes(NAME, rows, columns)`. Division
+/// truncates as in C; overflow and division by zero have no value instead of undefined behaviour. Depth of nesting is
+/// bounded.
 class Expression {
  public:
   /// Parses `text`; throws ExpressionError with the column.

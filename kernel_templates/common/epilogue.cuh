@@ -21,7 +21,8 @@ struct Epilogue {
   static constexpr bool kHasBias = EPILOGUE == kEpilogueBias || EPILOGUE == kEpilogueBiasGeluTanh ||
                                    EPILOGUE == kEpilogueBiasGeluErf || EPILOGUE == kEpilogueBiasResidual;
   static constexpr bool kHasResidual = EPILOGUE == kEpilogueResidual || EPILOGUE == kEpilogueBiasResidual;
-  static constexpr bool kHalves = EPILOGUE == kEpilogueSwiglu || EPILOGUE == kEpilogueSwigluInt8;  // the output has half the columns
+  static constexpr bool kHalves =
+      EPILOGUE == kEpilogueSwiglu || EPILOGUE == kEpilogueSwigluInt8;  // the output has half the columns
 };
 
 // One sum with the bias of its column and the residual of its place; not for kEpilogueSwiglu.

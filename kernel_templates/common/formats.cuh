@@ -18,7 +18,7 @@ struct q6_k;
 struct int8_row;
 struct int4_g128;
 
-constexpr int kPackedRows = 32;             // rows together
+constexpr int kPackedRows = 32;              // rows together
 constexpr int kUnitStep = 16 * kPackedRows;  // bytes from one unit of 16 bytes of a row to its next
 
 using Words4 = Vector<int, 4>;
@@ -165,7 +165,8 @@ struct Packed<q4_1> : PackedNibbles<64, 2 * kUnitStep + 8 * kPackedRows, 0> {
     header.pairs = load_vector<2>(reinterpret_cast<const int*>(headers(group, block) + lane * 8));
   }
   static __device__ __forceinline__ BlockScales scales(const Header& header, int block) {
-    const unsigned int pair = static_cast<unsigned int>(block % 2 == 0 ? header.pairs.element[0] : header.pairs.element[1]);
+    const unsigned int pair =
+        static_cast<unsigned int>(block % 2 == 0 ? header.pairs.element[0] : header.pairs.element[1]);
     const float scale = half_bits(pair & 0xffffu);
     return {{scale, scale}, -half_bits(pair >> 16)};
   }
@@ -229,8 +230,8 @@ struct Packed<q6_k> {
     const unsigned char* chunk = group + block / 8 * kChunkBytes;
     const int inside = block % 8;
     values.low = load_vector<4>(reinterpret_cast<const int*>(chunk + inside * kUnitStep + lane * 16));
-    values.high = load_vector<2>(
-        reinterpret_cast<const int*>(chunk + (8 + inside / 2) * kUnitStep + lane * 16 + inside % 2 * 8));
+    values.high =
+        load_vector<2>(reinterpret_cast<const int*>(chunk + (8 + inside / 2) * kUnitStep + lane * 16 + inside % 2 * 8));
   }
   static __device__ __forceinline__ void unpack(int (&words)[8], const Values& values) {
     unpack_nibbles<0>(words, values.low);

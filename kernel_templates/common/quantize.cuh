@@ -20,7 +20,9 @@ __device__ __forceinline__ Int8Scale int8_scale(int largest_bits) {
 }
 
 // The product is rounded by itself, not together with the addition after it.
-__device__ __forceinline__ int8 to_int8(float value, float inverse) { return from_float<int8>(__fmul_rn(value, inverse)); }
+__device__ __forceinline__ int8 to_int8(float value, float inverse) {
+  return from_float<int8>(__fmul_rn(value, inverse));
+}
 
 // Four neighbouring values in a word.
 __device__ __forceinline__ int to_int8_word(const float (&value)[4], float inverse) {

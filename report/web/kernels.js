@@ -138,7 +138,8 @@ function rooflinePart(context, kernel) {
   const withBest = kernel.problems.filter((problem) => problem.best);
   const drawn = withBest.filter((problem) => problem.flops > 0 && problem.bytes > 0);
   const missing = [];
-  if (!isKnown(peakRate(context, kernel))) missing.push('The device\'s peak rates are unknown, so no roofline can be drawn.');
+  if (!isKnown(peakRate(context, kernel)))
+    missing.push('The device\'s peak rates are unknown, so no roofline can be drawn.');
   if (drawn.length < withBest.length) {
     missing.push(
         plural(withBest.length - drawn.length, 'shape') + ' without floating-point work or memory traffic ' +
@@ -157,7 +158,8 @@ function rooflinePart(context, kernel) {
           (isKnown(peakRate(context, kernel)) ? ' Roof: ' + roofSource(context, kernel) : ''),
       config: () => rooflineConfig(context, kernel, drawn),
       numbers: () => plainTable(
-          'Roofline', ['Shape', 'Operations per byte', rateUnit(kernel) + ', default', rateUnit(kernel) + ', best', 'Of roofline'],
+          'Roofline',
+          ['Shape', 'Operations per byte', rateUnit(kernel) + ', default', rateUnit(kernel) + ', best', 'Of roofline'],
           drawn.map(
               (problem) =>
                   [problemText(kernel, problem), number(problem.flops / problem.bytes),

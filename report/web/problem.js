@@ -87,7 +87,8 @@ function problemTiles({context, kernel, problem}) {
 
 /** Operations and bytes a second; a kernel that only moves data has no operations. */
 function achievedTile(kernel, {gflops, gbs}) {
-  if (isKnown(gflops)) return {label: 'Achieved', value: number(gflops), detail: rateUnit(kernel) + '; ' + number(gbs) + ' GB/s'};
+  if (isKnown(gflops))
+    return {label: 'Achieved', value: number(gflops), detail: rateUnit(kernel) + '; ' + number(gbs) + ' GB/s'};
   if (isKnown(gbs)) return {label: 'Achieved', value: number(gbs), detail: 'GB/s'};
   return {label: 'Achieved', value: 'unknown', detail: 'needs a time and the work per launch'};
 }

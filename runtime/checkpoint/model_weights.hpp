@@ -6,8 +6,8 @@
 
 namespace pascaline {
 
-// Weights of a model on a device, as its operations take them. Matrices are [outputs, inputs] of the type that the recipe gives,
-// everything else float32. `weight_table` says which tensors each is made of.
+// Weights of a model on a device, as its operations take them. Matrices are [outputs, inputs] of the type that the
+// recipe gives, everything else float32. `weight_table` says which tensors each is made of.
 
 struct TextLayerWeights {
   TensorView input_norm;  ///< [hidden]

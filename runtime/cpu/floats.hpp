@@ -22,7 +22,8 @@ enum class Scratch : std::uint8_t { first, second, third, fourth, fifth, shared,
 [[nodiscard]] const float* floats_at(const TensorView& tensor, std::int64_t first, std::int64_t count, float* room);
 /// The same into `room` in any case.
 void widen_to(const TensorView& tensor, std::int64_t first, std::int64_t count, float* room);
-/// A row of a matrix as float32: where it lies, or widened into `room`. Of the three real types and formats of matrices.
+/// A row of a matrix as float32: where it lies, or widened into `room`. Of the three real types and formats of
+/// matrices.
 [[nodiscard]] const float* row_floats(const TensorView& matrix, std::int64_t row, float* room);
 /// Writes `count` values to the elements from `first` on, rounded to the tensor's type; for int8 they are at most 127
 /// in magnitude.

@@ -16,8 +16,8 @@
 namespace pascaline {
 namespace {
 
-constexpr std::size_t kUnit = 16;                // bytes of a row that lie together
-constexpr std::size_t kGroupRows = 32;           // rows of a packed group
+constexpr std::size_t kUnit = 16;                  // bytes of a row that lie together
+constexpr std::size_t kGroupRows = 32;             // rows of a packed group
 constexpr std::size_t kStep = kUnit * kGroupRows;  // from one unit of a row to the next
 
 // A group of int4_g128 in a file.
@@ -217,13 +217,12 @@ void move_row(const Mover& mover, ElementType format, std::size_t columns, std::
   mover.move(tail + index * sizeof(float), columns, sizeof(float));
 }
 
-void require_lengths(ElementType format, std::int64_t columns, std::int64_t index, std::size_t row,
-                     std::size_t group) {
+void require_lengths(ElementType format, std::int64_t columns, std::int64_t index, std::size_t row, std::size_t group) {
   if (columns < 1 || index < 0 || index >= static_cast<std::int64_t>(kGroupRows) ||
       row != file_row_bytes(format, columns) ||
       group != static_cast<std::size_t>(layout_of(format).group_bytes(columns))) {
-    throw Error(fmt::format("{} bytes of a row and {} of a group are not those of {} columns in {}", row, group, columns,
-                            name_of(format)));
+    throw Error(fmt::format("{} bytes of a row and {} of a group are not those of {} columns in {}", row, group,
+                            columns, name_of(format)));
   }
 }
 

@@ -13,8 +13,8 @@
 namespace pascaline {
 
 // A matrix in a format of matrices is held in one of two forms (docs/formats.md). In a file each row lies by itself, in
-// blocks. In memory it is packed for wide loads: 32 rows side by side, 16 bytes of each in turn, so that 32 neighbouring
-// threads read 512 bytes together. Packing moves bits and loses none.
+// blocks. In memory it is packed for wide loads: 32 rows side by side, 16 bytes of each in turn, so that 32
+// neighbouring threads read 512 bytes together. Packing moves bits and loses none.
 
 /// Bytes of a row in a file, its last block filled up. Throws Error if the type is no format of matrices.
 [[nodiscard]] std::size_t file_row_bytes(ElementType format, std::int64_t columns);
@@ -40,8 +40,9 @@ void unpack_row(ElementType format, std::span<const std::byte> group, std::int64
 [[nodiscard]] std::vector<double> widen_matrix(ElementType type, std::span<const std::byte> bytes, std::int64_t rows,
                                                std::int64_t columns);
 
-/// A packed matrix [rows, columns] of random integers and random scales, by which values are from about `low` to `high`;
-/// of elements by themselves, what `draw_elements` gives. The same `seed` gives the same bytes on every machine.
+/// A packed matrix [rows, columns] of random integers and random scales, by which values are from about `low` to
+/// `high`; of elements by themselves, what `draw_elements` gives. The same `seed` gives the same bytes on every
+/// machine.
 [[nodiscard]] std::vector<std::byte> draw_matrix(ElementType type, std::int64_t rows, std::int64_t columns, Fill fill,
                                                  double low, double high, std::uint64_t seed);
 

@@ -298,8 +298,7 @@ class WeightPlacer {
  private:
   void upload(const TensorView& to, const std::vector<const TensorSpec*>& from,
               const std::optional<HeadPadding>& padding) {
-    uploads_.push_back(
-        {span_of(to), from, to.type, padding, WeightLayout::stacked, 0, 0, where_ != Place::device});
+    uploads_.push_back({span_of(to), from, to.type, padding, WeightLayout::stacked, 0, 0, where_ != Place::device});
   }
 
   void stack(const TensorView& view, const std::vector<const TensorSpec*>& tensors) {

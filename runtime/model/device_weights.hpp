@@ -7,9 +7,9 @@
 
 #include "runtime/checkpoint/model_config.hpp"
 #include "runtime/checkpoint/model_weights.hpp"
+#include "runtime/checkpoint/weight_recipe.hpp"
 #include "runtime/checkpoint/weight_source.hpp"
 #include "runtime/device/device_memory.hpp"
-#include "runtime/checkpoint/weight_recipe.hpp"
 #include "runtime/model/placement.hpp"
 
 namespace pascaline {
@@ -27,9 +27,9 @@ struct LayerBlock {
 
 /// A model's weights in memory. Views of streamed layers point into their blocks.
 struct DeviceWeights : ModelWeights {
-  std::vector<RawBuffer> buffers;           ///< what the views point into
+  std::vector<RawBuffer> buffers;            ///< what the views point into
   std::map<std::size_t, LayerBlock> blocks;  ///< of streamed layers
-  std::uint64_t bytes = 0;                  ///< of the device
+  std::uint64_t bytes = 0;                   ///< of the device
   std::uint64_t host_bytes = 0;
   std::uint64_t not_pinned_bytes = 0;  ///< that were to be page-locked and are not
 };
@@ -37,7 +37,7 @@ struct DeviceWeights : ModelWeights {
 /// Where a model's weights go.
 struct WeightPlaces {
   DeviceMemory* device = nullptr;
-  DeviceMemory* host = nullptr;  ///< the processor's; needed if anything is not on the device
+  DeviceMemory* host = nullptr;          ///< the processor's; needed if anything is not on the device
   const Placement* placement = nullptr;  ///< null: all is on the device
 };
 
@@ -51,11 +51,11 @@ struct WeightPlaces {
 /// recipe that does not fit the model.
 [[nodiscard]] std::uint64_t device_weight_bytes(const ModelConfig& config, const WeightRecipe& matrices);
 
-/// Brings every tensor of the source to the device, as `weight_table` lays them out, matrices of the types that `matrices` gives,
-/// the rest as float32; heads of the vision tower are filled up with zeros to `padded_head_dim`, each quarter of a head
-/// by itself, as slots turn by quarters. Reading, conversion and copies overlap, in `threads` threads (0: a few).
-/// Throws OutOfMemoryError before anything is read if the device has less memory free than that takes, ModelError of
-/// the source (also if a tensor was not used), and what the device throws.
+/// Brings every tensor of the source to the device, as `weight_table` lays them out, matrices of the types that
+/// `matrices` gives, the rest as float32; heads of the vision tower are filled up with zeros to `padded_head_dim`, each
+/// quarter of a head by itself, as slots turn by quarters. Reading, conversion and copies overlap, in `threads` threads
+/// (0: a few). Throws OutOfMemoryError before anything is read if the device has less memory free than that takes,
+/// ModelError of the source (also if a tensor was not used), and what the device throws.
 [[nodiscard]] DeviceWeights load_weights(const ModelConfig& config, WeightSource& source, DeviceMemory& memory,
                                          const WeightRecipe& matrices, int threads = 0);
 /// The same with each part where it is placed, in the same form everywhere.

@@ -27,15 +27,14 @@ LayerStream::LayerStream(DeviceMemory& memory, const DeviceWeights& weights) : m
 }
 
 LayerStream::Slot* LayerStream::slot_of(std::size_t layer) noexcept {
-  const auto found =
-      std::find_if(slots_.begin(), slots_.end(), [&](const Slot& slot) { return slot.layer == layer; });
+  const auto found = std::find_if(slots_.begin(), slots_.end(), [&](const Slot& slot) { return slot.layer == layer; });
   return found == slots_.end() ? nullptr : &*found;
 }
 
 // Into the slot whose layer was used longest ago.
 LayerStream::Slot& LayerStream::copy(std::size_t layer) {
-  Slot& slot = *std::min_element(slots_.begin(), slots_.end(),
-                                 [](const Slot& a, const Slot& b) { return a.turn < b.turn; });
+  Slot& slot =
+      *std::min_element(slots_.begin(), slots_.end(), [](const Slot& a, const Slot& b) { return a.turn < b.turn; });
   const LayerBlock& block = weights_->blocks.at(layer);
   const std::span<const std::byte> from(static_cast<const std::byte*>(block.span().data), block.used_bytes);
   if (slot.in_use) {  // it was never left, for an error

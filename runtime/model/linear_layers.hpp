@@ -9,15 +9,15 @@
 
 namespace pascaline {
 
-/// Runs the linear layers of a model. Those with a weight in a format of matrices take activations as int8: on a device,
-/// rows that are more than a decoding step's are rounded into memory that it holds for that.
+/// Runs the linear layers of a model. Those with a weight in a format of matrices take activations as int8: on a
+/// device, rows that are more than a decoding step's are rounded into memory that it holds for that.
 class LinearLayers {
  public:
   /// `executor` must outlive it.
   explicit LinearLayers(Executor& executor) : executor_(&executor) {}
 
-  /// Makes room for rounding passes of so many rows of so many columns; what it had before must be out of use if that is
-  /// more. Throws OutOfMemoryError.
+  /// Makes room for rounding passes of so many rows of so many columns; what it had before must be out of use if that
+  /// is more. Throws OutOfMemoryError.
   void reserve(std::int64_t rows, std::int64_t columns);
   /// Bytes of that room.
   [[nodiscard]] static std::uint64_t bytes_for(std::int64_t rows, std::int64_t columns) noexcept;

@@ -61,15 +61,15 @@ PlacementSizes placement_sizes(DeviceMemory& memory, const ModelConfig& config, 
   sizes.full_cache = request.is_all ? sizes.layer_cache : cache(options.context);
   sizes.reserve = std::min(memory.state().free_bytes / kReservedPart, kMostReserved);
   sizes.fixed = logit_bytes(config, request);
-  sizes.decoder = TextDecoder::activation_bytes(text, options.chunk) +
-                  TextDecoder::table_bytes(text, options.context) + rounding_bytes(config, options, false);
+  sizes.decoder = TextDecoder::activation_bytes(text, options.chunk) + TextDecoder::table_bytes(text, options.context) +
+                  rounding_bytes(config, options, false);
   if (request.patches > 0) {
     const VisionConfig& vision = vision_of(config);
     const auto tokens = static_cast<std::uint64_t>(request.patches / (vision.merge * vision.merge));
     sizes.images = VisionTower::bytes_for(vision, request.patches, request.longest_side) +
                    rounding_bytes(config, options, true) - rounding_bytes(config, options, false);
-    sizes.features = tokens * static_cast<std::uint64_t>(vision.out_hidden) * sizeof(float) *
-                     (1 + vision.deepstack_indexes.size());
+    sizes.features =
+        tokens * static_cast<std::uint64_t>(vision.out_hidden) * sizeof(float) * (1 + vision.deepstack_indexes.size());
   }
   sizes.patches = request.patches;
   sizes.chunk = options.chunk;
@@ -132,8 +132,8 @@ std::vector<MemoryPart> device_parts(const ModelConfig& config, const ModelOptio
   return parts;
 }
 
-std::vector<MemoryPart> host_parts(const ModelOptions& options, const PlacementSizes& sizes,
-                                   const Placement& placement, bool filled_device) {
+std::vector<MemoryPart> host_parts(const ModelOptions& options, const PlacementSizes& sizes, const Placement& placement,
+                                   bool filled_device) {
   const std::string type = options.weights.name();
   std::uint64_t computed = 0;
   std::uint64_t streamed = 0;
@@ -314,8 +314,8 @@ std::string fitting_lines(const Counted& counted, const std::vector<Savings>& sa
   for (const Savings& each : savings) {
     const std::int64_t context = longest_context(counted, each.options, free);
     if (context > 0 && (lines.empty() || &each == &savings.back())) {
-      lines += fmt::format("\n{:>12.1f} MiB  {}--context {}",
-                           mebibytes(bytes_of_full(counted, each.options, context)), each.text(), context);
+      lines += fmt::format("\n{:>12.1f} MiB  {}--context {}", mebibytes(bytes_of_full(counted, each.options, context)),
+                           each.text(), context);
     }
   }
   if (lines.empty()) {
@@ -333,10 +333,10 @@ std::string fitting_lines(const Counted& counted, const std::vector<Savings>& sa
   const std::uint64_t needed = total_of(parts);
   const std::uint64_t free = home.memory->state().free_bytes;
   const std::uint64_t free_of_device = device.memory().state().free_bytes;
-  std::string message = fmt::format(
-      "the model needs {:.1f} MiB{}, and {} has {:.1f} MiB free", mebibytes(needed),
-      home.on_processor ? "" : " of device memory, with as much on the processor as the options allow",
-      device.info().id, mebibytes(free_of_device));
+  std::string message =
+      fmt::format("the model needs {:.1f} MiB{}, and {} has {:.1f} MiB free", mebibytes(needed),
+                  home.on_processor ? "" : " of device memory, with as much on the processor as the options allow",
+                  device.info().id, mebibytes(free_of_device));
   message += free < free_of_device ? fmt::format(", of which --memory-limit allows {:.1f} MiB:", mebibytes(free)) : ":";
   for (const MemoryPart& part : parts) {
     message += fmt::format("\n{:>12.1f} MiB  {}", mebibytes(part.bytes), part.name);

@@ -31,13 +31,13 @@ struct ModelPlan {
   bool on_processor = false;  ///< all of it runs there, without a device: nothing is placed
   Placement placement;
   PlacementSizes sizes;
-  bool filled_device = false;       ///< see PlacementChoice
-  std::vector<MemoryPart> device;   ///< parts of the device's memory
-  std::vector<MemoryPart> host;     ///< and of the host's; empty if nothing is placed there
-  std::uint64_t device_bytes = 0;   ///< all of the device's
+  bool filled_device = false;      ///< see PlacementChoice
+  std::vector<MemoryPart> device;  ///< parts of the device's memory
+  std::vector<MemoryPart> host;    ///< and of the host's; empty if nothing is placed there
+  std::uint64_t device_bytes = 0;  ///< all of the device's
   std::uint64_t device_free = 0;
   std::uint64_t host_bytes = 0;
-  std::optional<PlaceRates> rates;  ///< if they were measured
+  std::optional<PlaceRates> rates;       ///< if they were measured
   std::vector<PlacementChoice> choices;  ///< the placement first, then others that fit, from what was measured
 
   /// Where a decoding step is recorded and launched as one.

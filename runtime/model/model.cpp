@@ -81,8 +81,7 @@ std::vector<ImageRows> images_between(const PromptPositions& positions, const Im
 
 }  // namespace
 
-Processor::Processor(const Executor& device)
-    : host(open_device("emulator")), executor(*host), linear(executor) {
+Processor::Processor(const Executor& device) : host(open_device("emulator")), executor(*host), linear(executor) {
   executor.report_to(device);
 }
 
@@ -92,9 +91,10 @@ Model::Model(Executor& executor, ModelConfig config, WeightSource& weights, cons
       options_(checked_options(config_, options)),
       plan_(plan_of(executor, config_, options_)),
       processor_(processor_for(plan_.placement, executor)),
-      weights_(load_weights(config_, weights,
-                            {&executor.memory(), processor_ ? &processor_->executor.memory() : nullptr, &plan_.placement},
-                            options_.weights)),
+      weights_(
+          load_weights(config_, weights,
+                       {&executor.memory(), processor_ ? &processor_->executor.memory() : nullptr, &plan_.placement},
+                       options_.weights)),
       cache_(cache_of(&executor, config_.text, options_,
                       plan_.placement.layers.size() - plan_.placement.count(Place::processor))),
       host_cache_(cache_of(processor_ ? &processor_->executor : nullptr, config_.text, options_,
@@ -238,7 +238,8 @@ ImageFeatures Model::encode(std::span<const PatchView> images) {
 ImageFeatures Model::on_device(const ImageFeatures& features) {
   DeviceMemory& memory = executor_->memory();
   const std::size_t bytes = span_of(features.embeddings).bytes;
-  const std::size_t apart = (bytes + DeviceMemory::kAlignment - 1) / DeviceMemory::kAlignment * DeviceMemory::kAlignment;
+  const std::size_t apart =
+      (bytes + DeviceMemory::kAlignment - 1) / DeviceMemory::kAlignment * DeviceMemory::kAlignment;
   const std::size_t needed = apart * (1 + features.deepstack.size());
   if (needed > features_memory_.bytes()) {
     features_memory_ = RawBuffer();

@@ -134,10 +134,10 @@ class Model {
   TextDecoder decoder_;
   std::optional<VisionTower> tower_;
   Sampler sampler_;
-  RawBuffer pass_memory_;    // tokens, positions and slots of a pass
-  RawBuffer next_memory_;    // where the next token goes: positions, slot, length
-  RawBuffer logits_memory_;  // of the last token
-  RawBuffer rows_memory_;    // of some rows, once they were asked for
+  RawBuffer pass_memory_;      // tokens, positions and slots of a pass
+  RawBuffer next_memory_;      // where the next token goes: positions, slot, length
+  RawBuffer logits_memory_;    // of the last token
+  RawBuffer rows_memory_;      // of some rows, once they were asked for
   RawBuffer features_memory_;  // of images that the processor encoded, once there were some
   std::int64_t length_ = 0;
   std::int64_t delta_ = 0;

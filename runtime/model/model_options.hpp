@@ -21,11 +21,11 @@ struct ModelRequest {
 /// How a model is kept and run.
 struct ModelOptions {
   WeightRecipe weights = ElementType::float16;  ///< of matrices
-  ElementType cache = ElementType::float16;      ///< of keys and values: float32, float16 or int8
-  std::int64_t context = 0;   ///< longest sequence in tokens; 0: kUsualContext, or what the model takes
-  std::int64_t chunk = 1024;  ///< most tokens of a pass over the layers
-  bool graphs = true;         ///< record a decoding step and launch it as one
-  ModelRequest request{};     ///< that there must be memory for from the beginning
+  ElementType cache = ElementType::float16;     ///< of keys and values: float32, float16 or int8
+  std::int64_t context = 0;      ///< longest sequence in tokens; 0: kUsualContext, or what the model takes
+  std::int64_t chunk = 1024;     ///< most tokens of a pass over the layers
+  bool graphs = true;            ///< record a decoding step and launch it as one
+  ModelRequest request{};        ///< that there must be memory for from the beginning
   PlacementOptions placement{};  ///< of the model between a device and the processor
 
   static constexpr std::int64_t kUsualContext = 4096;

@@ -98,8 +98,7 @@ void measure_processor(ElementType type, PlaceRates& rates) {
   const std::int64_t outputs = std::max(groups * layout.group_rows, kOutputsOfMany);
   const RawBuffer weights = some_matrix(host->memory(), type, outputs);
   const RawBuffer rows = host->memory().allocate_raw(kManyRows * kColumns * sizeof(float));
-  const RawBuffer sums =
-      host->memory().allocate_raw(std::max(kManyRows * kOutputsOfMany, outputs) * sizeof(float));
+  const RawBuffer sums = host->memory().allocate_raw(std::max(kManyRows * kOutputsOfMany, outputs) * sizeof(float));
   std::fill_n(static_cast<float*>(rows.data()), kManyRows * kColumns, 0.5F);
   const auto multiply = [&](std::int64_t count, std::int64_t of) {
     ops::compute(ops::Matmul{.a = {rows.data(), ElementType::float32, {count, kColumns}},

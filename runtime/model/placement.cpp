@@ -16,8 +16,8 @@ class PassTimer {
 
   [[nodiscard]] double of(const PartSize& part, Place place) const {
     const bool on_processor = place == Place::processor;
-    const double reading = seconds(static_cast<double>(part.bytes),
-                                   on_processor ? rates_->processor_bytes : rates_->device_bytes);
+    const double reading =
+        seconds(static_cast<double>(part.bytes), on_processor ? rates_->processor_bytes : rates_->device_bytes);
     const double computing = rows_ == 1 ? 0
                                         : seconds(2 * static_cast<double>(part.parameters) * rows_,
                                                   on_processor ? rates_->processor_flops : rates_->device_flops);

@@ -74,11 +74,11 @@ inline constexpr std::size_t kLayerSlots = 2;
 
 /// How fast a machine moves and computes, in bytes and float operations a second; 0: not known.
 struct PlaceRates {
-  double copy = 0;              ///< from the host's page-locked memory to the device
-  double processor_bytes = 0;   ///< weights that the processor multiplies with one row of activations
-  double processor_flops = 0;   ///< the processor's with many rows
-  double device_bytes = 0;      ///< weights that the device multiplies with one row
-  double device_flops = 0;      ///< the device's with many rows
+  double copy = 0;             ///< from the host's page-locked memory to the device
+  double processor_bytes = 0;  ///< weights that the processor multiplies with one row of activations
+  double processor_flops = 0;  ///< the processor's with many rows
+  double device_bytes = 0;     ///< weights that the device multiplies with one row
+  double device_flops = 0;     ///< the device's with many rows
 };
 
 /// How long a model is expected to take, in seconds, from weights alone: attention comes on top.
@@ -94,7 +94,8 @@ inline constexpr std::int64_t kPlannedPrompt = 512;
 inline constexpr std::int64_t kPlannedAnswer = 128;
 
 /// With copies of streamed layers beside all other work.
-[[nodiscard]] PassTimes expected_times(const PlacementSizes& sizes, const Placement& placement, const PlaceRates& rates);
+[[nodiscard]] PassTimes expected_times(const PlacementSizes& sizes, const Placement& placement,
+                                       const PlaceRates& rates);
 
 /// A placement that was considered.
 struct PlacementChoice {

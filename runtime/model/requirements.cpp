@@ -78,9 +78,10 @@ ModelOptions checked_options(const ModelConfig& config, const ModelOptions& opti
   }
   const std::int64_t on_device = options.placement.gpu_layers.value_or(0);
   if (on_device < 0 || on_device > config.text.layers) {
-    throw Error(fmt::format("--gpu-layers {}: this model has {} layers (num_hidden_layers of its config.json); give 0 "
-                            "to {}, or auto",
-                            on_device, config.text.layers, config.text.layers));
+    throw Error(
+        fmt::format("--gpu-layers {}: this model has {} layers (num_hidden_layers of its config.json); give 0 "
+                    "to {}, or auto",
+                    on_device, config.text.layers, config.text.layers));
   }
   result.chunk = std::min(options.chunk, result.context);
   result.request.tokens = std::clamp<std::int64_t>(options.request.tokens, 1, result.context);

@@ -99,10 +99,10 @@ void LayerRunner::attend(const TextLayerWeights& layer, std::int64_t index, cons
                                  .v_scales = cache_->value_scales(index)});
   attend_to_cache(q, attended, index, pass);
   linear_->run({.a = reshaped(attended, {rows, config_->heads * head_dim}),
-                             .b = layer.output,
-                             .c = hidden,
-                             .residual = hidden,
-                             .epilogue = ops::Epilogue::residual});
+                .b = layer.output,
+                .c = hidden,
+                .residual = hidden,
+                .epilogue = ops::Epilogue::residual});
 }
 
 void LayerRunner::attend_to_cache(const TensorView& q, const TensorView& out, std::int64_t index,
@@ -165,8 +165,8 @@ TextDecoder::TextDecoder(const DecoderSide& device, const DecoderSide& processor
   if (placement_.processor_decodes()) {
     runners_[kProcessor].emplace(*processor.linear, *processor.executor, config, processor.cache, context, most_rows);
     const auto rows = static_cast<std::size_t>(most_rows);
-    pass_memory_ = processor.executor->memory().allocate_raw(
-        kPassTensors * DeviceMemory::kAlignment + (5 * rows + 1) * sizeof(std::int32_t));
+    pass_memory_ = processor.executor->memory().allocate_raw(kPassTensors * DeviceMemory::kAlignment +
+                                                             (5 * rows + 1) * sizeof(std::int32_t));
   }
   std::array<std::int64_t, 2> counts{};
   for (const Place place : placement_.layers) {

@@ -78,13 +78,13 @@ struct DecoderSide {
   KvCache* cache = nullptr;  ///< of the layers that run there, in their order; null if none does
 };
 
-/// The decoder's layers, which run passes of a sequence's next tokens over a cache. Where they are in several places the
-/// residual stream is copied between them.
+/// The decoder's layers, which run passes of a sequence's next tokens over a cache. Where they are in several places
+/// the residual stream is copied between them.
 class TextDecoder {
  public:
   /// All references must outlive it. `processor` may be empty if the placement has nothing there, `stream` null if
-  /// nothing is streamed. `context` is the longest sequence, `most_rows` the largest pass. Allocates all that its passes
-  /// need. Throws Error for sizes below 1, OutOfMemoryError, and what the device throws.
+  /// nothing is streamed. `context` is the longest sequence, `most_rows` the largest pass. Allocates all that its
+  /// passes need. Throws Error for sizes below 1, OutOfMemoryError, and what the device throws.
   TextDecoder(const DecoderSide& device, const DecoderSide& processor, const TextConfig& config,
               const TextWeights& weights, const Placement& placement, LayerStream* stream, std::int64_t context,
               std::int64_t most_rows);
@@ -98,8 +98,8 @@ class TextDecoder {
   [[nodiscard]] static std::uint64_t table_bytes(const TextConfig& config, std::int64_t context) noexcept;
 
   /// Runs the layers over the pass's tokens, whose keys and values go into the cache, which must have room for them.
-  /// The pass's tensors are on the device. Does not wait if all runs there. Throws Error for more rows than `most_rows`,
-  /// and what the operations throw.
+  /// The pass's tensors are on the device. Does not wait if all runs there. Throws Error for more rows than
+  /// `most_rows`, and what the operations throw.
   void forward(const TextPass& pass);
   /// Logits of rows `first` to `first + count` of the last pass into `logits` [count, vocabulary], float32, on the
   /// device. Does not wait if all runs there.

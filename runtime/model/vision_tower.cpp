@@ -124,7 +124,8 @@ void VisionTower::make_room(std::int64_t patches, std::int64_t longest_side) {
   patches = std::max(patches, arena_patches_);
   longest_side = std::max(longest_side, arena_side_);
   (void)release();
-  if (is_matrix_format(weights_->patch_embed.weight.type) || is_matrix_format(weights_->blocks.front().qkv.weight.type)) {
+  if (is_matrix_format(weights_->patch_embed.weight.type) ||
+      is_matrix_format(weights_->blocks.front().qkv.weight.type)) {
     linear_->reserve(patches, LinearLayers::widest(*config_));
   }
   const std::uint64_t needed = bytes_for(*config_, patches, longest_side);
@@ -206,10 +207,10 @@ void VisionTower::embed(Pass& pass, std::span<const PatchView> images) {
   const TensorView hidden = pass.view("hidden", {pass.count, config_->hidden});
   bring(pixels, images);
   linear_->run({.a = pixels,
-                             .b = weights_->patch_embed.weight,
-                             .c = patches,
-                             .bias = weights_->patch_embed.bias,
-                             .epilogue = ops::Epilogue::bias});
+                .b = weights_->patch_embed.weight,
+                .c = patches,
+                .bias = weights_->patch_embed.bias,
+                .epilogue = ops::Epilogue::bias});
   std::int64_t first = 0;
   for (const PatchView& image : images) {
     const std::int64_t count = image.rows * image.columns;
@@ -236,11 +237,11 @@ void VisionTower::run_block(const VisionBlockWeights& weights, Pass& pass) {
        .bias = weights.fc1.bias,
        .epilogue = ops::Epilogue::bias_gelu_tanh});
   linear_->run({.a = wide,
-                             .b = weights.fc2.weight,
-                             .c = hidden,
-                             .bias = weights.fc2.bias,
-                             .residual = hidden,
-                             .epilogue = ops::Epilogue::bias_residual});
+                .b = weights.fc2.weight,
+                .c = hidden,
+                .bias = weights.fc2.bias,
+                .residual = hidden,
+                .epilogue = ops::Epilogue::bias_residual});
 }
 
 void VisionTower::attend(const VisionBlockWeights& weights, Pass& pass) {
@@ -270,11 +271,11 @@ void VisionTower::attend(const VisionBlockWeights& weights, Pass& pass) {
                                        .segment_starts = pass.segment_starts,
                                        .causal = false});
   linear_->run({.a = reshaped(attended, {count, width}),
-                             .b = weights.projection.weight,
-                             .c = hidden,
-                             .bias = weights.projection.bias,
-                             .residual = hidden,
-                             .epilogue = ops::Epilogue::bias_residual});
+                .b = weights.projection.weight,
+                .c = hidden,
+                .bias = weights.projection.bias,
+                .residual = hidden,
+                .epilogue = ops::Epilogue::bias_residual});
 }
 
 void VisionTower::merge(const MergerWeights& weights, bool norm_merged, Pass& pass, const TensorView& out) {
@@ -288,12 +289,12 @@ void VisionTower::merge(const MergerWeights& weights, bool norm_merged, Pass& pa
   const TensorView y = norm_merged ? reshaped(input, {tokens, merged}) : input;
   executor_->run(ops::Layernorm{.x = x, .weight = weights.norm.weight, .bias = weights.norm.bias, .y = y});
   linear_->run({.a = reshaped(input, {tokens, merged}),
-                             .b = weights.fc1.weight,
-                             .c = wide,
-                             .bias = weights.fc1.bias,
-                             .epilogue = ops::Epilogue::bias_gelu_erf});
-  linear_->run({
-      .a = wide, .b = weights.fc2.weight, .c = out, .bias = weights.fc2.bias, .epilogue = ops::Epilogue::bias});
+                .b = weights.fc1.weight,
+                .c = wide,
+                .bias = weights.fc1.bias,
+                .epilogue = ops::Epilogue::bias_gelu_erf});
+  linear_->run(
+      {.a = wide, .b = weights.fc2.weight, .c = out, .bias = weights.fc2.bias, .epilogue = ops::Epilogue::bias});
 }
 
 }  // namespace pascaline

@@ -30,7 +30,10 @@ void check_norm(const Checks& check, const Norm& of) {
 template <typename Norm>
 KernelProblem norm_problem(KernelName kernel, const Norm& of) {
   return {kernel,
-          {{"ROWS", of.x.shape[0]}, {"WIDTH", of.x.shape[1]}, {"RESIDUAL", is_given(of.residual) ? 1 : 0}, {"BY_ROW", of.by_row ? 1 : 0}},
+          {{"ROWS", of.x.shape[0]},
+           {"WIDTH", of.x.shape[1]},
+           {"RESIDUAL", is_given(of.residual) ? 1 : 0},
+           {"BY_ROW", of.by_row ? 1 : 0}},
           {{"STORAGE", of.x.type}, {"OUTPUT", of.y.type}}};
 }
 

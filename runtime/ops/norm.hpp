@@ -9,9 +9,9 @@ namespace pascaline::ops {
 struct Rmsnorm {
   static constexpr const char* kName = "rmsnorm";
 
-  TensorView x;              ///< [ROWS, WIDTH], float32 or float16
-  TensorView weight;         ///< [WIDTH], float32
-  TensorView y;              ///< [ROWS, WIDTH], float32, float16 or int8; with a residual no wider than x; overlaps nothing
+  TensorView x;       ///< [ROWS, WIDTH], float32 or float16
+  TensorView weight;  ///< [WIDTH], float32
+  TensorView y;       ///< [ROWS, WIDTH], float32, float16 or int8; with a residual no wider than x; overlaps nothing
   TensorView residual = {};  ///< [ROWS, WIDTH] of x's type, or left out; overlaps nothing
   /// With y in int8, and WIDTH a multiple of 32: float32 [WIDTH / 32, ROWS], or [1, ROWS] with `by_row`.
   TensorView scales = {};

@@ -9,8 +9,9 @@ namespace pascaline {
 // Each in a file NAME_reference.cpp of its own.
 using ReferenceFunction = std::remove_pointer_t<HostReference>;
 ReferenceFunction reference_advance, reference_attention_decode, reference_attention_prefill, reference_elementwise,
-    reference_gather, reference_layernorm, reference_matmul_nt, reference_matmul_q, reference_matvec_q, reference_quantize, reference_position_embedding, reference_qk_norm_rope,
-    reference_rmsnorm, reference_rope_vision, reference_sample, reference_softmax, reference_transpose;
+    reference_gather, reference_layernorm, reference_matmul_nt, reference_matmul_q, reference_matvec_q,
+    reference_quantize, reference_position_embedding, reference_qk_norm_rope, reference_rmsnorm, reference_rope_vision,
+    reference_sample, reference_softmax, reference_transpose;
 
 namespace {
 

@@ -7,9 +7,9 @@
 
 namespace pascaline {
 
-/// Of results in int8: divides the elements of a row of y [rows, width] by the scales of its blocks of that many columns,
-/// and stores these in `scales` [width / block, rows]. Nothing is rounded; see docs/search_spaces.md. Without `scales`
-/// there is nothing to do.
+/// Of results in int8: divides the elements of a row of y [rows, width] by the scales of its blocks of that many
+/// columns, and stores these in `scales` [width / block, rows]. Nothing is rounded; see docs/search_spaces.md. Without
+/// `scales` there is nothing to do.
 inline void scale_row(std::vector<double>& y, std::vector<double>& scales, std::size_t row, std::size_t rows,
                       std::size_t width, std::size_t block) {
   if (scales.empty()) {

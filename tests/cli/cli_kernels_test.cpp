@@ -74,7 +74,8 @@ TEST_F(CliKernelsTest, KernelWithoutDimensionsSaysSo) {
 TEST_F(CliKernelsTest, ElementTypesAndWhatTheyFollowAreShown) {
   const ProgramResult text = run({"kernels", "rmsnorm"});
   EXPECT_EQ(text.exit_code, 0) << text.error;
-  EXPECT_NE(text.out.find("float32, float16; that of STORAGE where it is not given"), std::string::npos) << text.out;
+  EXPECT_NE(text.out.find("float32, float16, int8; that of STORAGE where it is not given"), std::string::npos)
+      << text.out;
   EXPECT_NE(text.out.find("; default 0; from 0 to 1"), std::string::npos) << text.out;
 }
 

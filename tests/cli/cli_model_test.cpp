@@ -147,15 +147,15 @@ TEST_F(CliModelTest, APlanSaysWhereEachPartIsAndLoadsNothing) {
     const ProgramResult result = plan(command, {"--random-weights", "--gpu-layers", "1", "--offload", "stream"});
     ASSERT_EQ(result.exit_code, 0) << command << ": " << result.error;
     for (const char* part : {"device memory: ", "weights of 1 layer in float16", "slots for 1 layer that",
-                             "host memory: ", "streamed   layers 1", "kernel by kernel, as a graph", "measured:",
-                             "copying from the host to the device", "(chosen)", "prompt of 512"}) {
+                             "host memory: ", "streamed   layer 1", "kernel by kernel, as a graph",
+                             "measured:", "copying from the host to the device", "(chosen)", "prompt of 512"}) {
       EXPECT_NE(result.out.find(part), std::string::npos) << command << ": " << part << " in\n" << result.out;
     }
   }
   const ProgramResult whole = plan("generate", {"--prompt", "x"});
   EXPECT_NE(whole.out.find("launched as a graph"), std::string::npos) << whole.out << whole.error;
-  const json shared = json_of(plan("generate", {"--prompt", "x", "--json", "--gpu-layers", "1", "--offload", "cpu",
-                                                "--vision", "cpu"}));
+  const json shared = json_of(
+      plan("generate", {"--prompt", "x", "--json", "--gpu-layers", "1", "--offload", "cpu", "--vision", "cpu"}));
   EXPECT_EQ(shared["placement"]["layers"], (json{"device", "processor"}));
   EXPECT_EQ(shared["placement"]["vision"], "processor");
   EXPECT_FALSE(shared["graph"]);
@@ -182,11 +182,11 @@ TEST_F(CliModelTest, ASharedModelAnswersAsOneInOnePlace) {
   EXPECT_EQ(ask({"--gpu-layers", "1", "--offload", "cpu"}), whole);
   EXPECT_EQ(ask({"--gpu-layers", "0", "--offload", "stream", "--vision", "cpu"}), whole);
   EXPECT_EQ(ask({"--memory-limit", "900kB", "--chunk", "64"}), whole);
-  const ProgramResult chat = run("chat", {"--greedy", "-n", "3", "--device", "emulator", "--memory-limit", "900kB",
-                                          "--chunk", "64"},
-                                 "hello\nand again\n/clear\nhello\n");
-  const ProgramResult expected = run("chat", {"--greedy", "-n", "3", "--device", "emulator"},
-                                     "hello\nand again\n/clear\nhello\n");
+  const ProgramResult chat =
+      run("chat", {"--greedy", "-n", "3", "--device", "emulator", "--memory-limit", "900kB", "--chunk", "64"},
+          "hello\nand again\n/clear\nhello\n");
+  const ProgramResult expected =
+      run("chat", {"--greedy", "-n", "3", "--device", "emulator"}, "hello\nand again\n/clear\nhello\n");
   EXPECT_EQ(chat.exit_code, 0) << chat.error;
   EXPECT_EQ(chat.out, expected.out);
 }

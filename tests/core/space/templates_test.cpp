@@ -76,10 +76,17 @@ TEST_P(TemplatesTest, TypesDefaultToTheFirstAllowed) {
   }
 }
 
-// Whether the signature's type holds elements of the argument's.
-bool types_agree(const Argument& argument, const std::string& type) {
+// Whether the signature's type holds elements of the argument's. Matrices in a format are bytes; what may be one or
+// plain elements has a name of its own.
+bool types_agree(const Space& space, const Argument& argument, const std::string& type) {
   if (!argument.type_variable.empty()) {
-    return type == argument.type_variable;
+    const auto variable = std::find_if(space.types.begin(), space.types.end(), [&](const TypeVariable& candidate) {
+      return candidate.name == argument.type_variable;
+    });
+    const auto formats = std::count_if(variable->allowed.begin(), variable->allowed.end(), is_matrix_format);
+    return formats == 0                               ? type == argument.type_variable
+           : formats == std::ssize(variable->allowed) ? type == "unsigned char"
+                                                      : type == "Table";
   }
   const std::pair<ElementType, std::vector<std::string>> spellings[] = {
       {ElementType::float32, {"float", "float32"}},
@@ -89,7 +96,7 @@ bool types_agree(const Argument& argument, const std::string& type) {
       {ElementType::int32, {"int"}},
       {ElementType::int64, {"long long"}},
       {ElementType::uint32, {"unsigned", "unsigned int"}},
-      {ElementType::int8, {"signed char"}},
+      {ElementType::int8, {"signed char", "int8"}},
       {ElementType::uint8, {"unsigned char"}}};
   for (const auto& [element, names] : spellings) {
     if (element == argument.type) {
@@ -116,7 +123,8 @@ void check_signature(const Space& space, const TemplateSource& source, const std
     if (reference && is_output(argument)) {
       EXPECT_EQ(parameter.type, "double") << function << ": " << argument.name;
     } else {
-      EXPECT_TRUE(types_agree(argument, parameter.type)) << function << ": " << parameter.type << " " << argument.name;
+      EXPECT_TRUE(types_agree(space, argument, parameter.type))
+          << function << ": " << parameter.type << " " << argument.name;
     }
   }
 }

@@ -92,8 +92,8 @@ TEST_F(WeightRecipeTest, NamesAreMixes) {
   EXPECT_FALSE(WeightRecipe::named("float16").has_formats());
   EXPECT_EQ(WeightRecipe::named("float16"), WeightRecipe(ElementType::float16));
   EXPECT_THROW((void)WeightRecipe::named("q4"), Error);
-  EXPECT_THROW(WeightRecipe(ElementType::int32), Error);
-  EXPECT_THROW(WeightRecipe("mine", {{"a", ElementType::q8_0}}), Error);
+  EXPECT_THROW((void)WeightRecipe(ElementType::int32), Error);
+  EXPECT_THROW((void)WeightRecipe("mine", {{"a", ElementType::q8_0}}), Error);
 }
 
 TEST_F(WeightRecipeTest, FaultsAreNamedWithTheirPlace) {

@@ -102,8 +102,7 @@ TEST(PlacementTest, SlotsCacheAndHostAreCounted) {
   Placement placement = Placement::on_device(7);
   placement.layers[1] = placement.layers[4] = placement.layers[5] = Place::streamed;
   EXPECT_EQ(slot_bytes(sizes, placement), 2 * 60 * kMega);
-  EXPECT_EQ(device_bytes(sizes, placement, false),
-            with_slabs((280 - 130 + 120 + 200 + 7 + 5 + 7) * kMega + 1));
+  EXPECT_EQ(device_bytes(sizes, placement, false), with_slabs((280 - 130 + 120 + 200 + 7 + 5 + 7) * kMega + 1));
   EXPECT_EQ(host_bytes(sizes, placement, false), 130 * kMega);
   placement.layers[4] = placement.layers[5] = Place::processor;
   EXPECT_EQ(slot_bytes(sizes, placement), 20 * kMega) << "one layer needs one slot";

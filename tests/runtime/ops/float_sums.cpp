@@ -1,11 +1,13 @@
 #include "tests/runtime/ops/float_sums.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
 #include <numeric>
 
 #include "core/elements.hpp"
+#include "runtime/formats/int8_activations.hpp"
 
 namespace pascaline::testing {
 namespace {
@@ -62,14 +64,16 @@ float finished(std::int64_t epilogue, float x, float residual) {
   }
 }
 
-void product(const Operands& of) {
+// Products of rows of float32 numbers with rows of a weight, input `weight`; `others` is the input of the bias, before
+// that of the residual.
+void product_of(const Operands& of, const std::vector<float>& rows, std::size_t weight, std::size_t others) {
   const std::size_t n = of.size("N");
   const std::size_t k = of.size("K");
   const std::int64_t epilogue = of.problem.dimension("EPILOGUE");
   const auto sum = [&](std::size_t row, std::size_t column) {
     std::vector<float> terms(k);
     for (std::size_t i = 0; i < k; ++i) {
-      terms[i] = of.in(0, row * k + i) * of.in(1, column * k + i);
+      terms[i] = rows[row * k + i] * of.in(weight, column * k + i);
     }
     return of.adder.add(std::move(terms));
   };
@@ -80,11 +84,41 @@ void product(const Operands& of) {
       const float gate = sum(row, column);
       of.outputs[0][i] = gate / (1.0F + std::exp(-gate)) * sum(row, column + 1);
     } else {
-      const float bias = of.inputs[2].empty() ? 0.0F : of.in(2, i % n);
-      const float residual = of.inputs[3].empty() ? 0.0F : of.in(3, i);
+      const float bias = of.inputs[others].empty() ? 0.0F : of.in(others, i % n);
+      const float residual = of.inputs[others + 1].empty() ? 0.0F : of.in(others + 1, i);
       of.outputs[0][i] = finished(epilogue, sum(i / n, i % n) + bias, residual);
     }
   }
+}
+
+void product(const Operands& of) { product_of(of, {of.inputs[0].begin(), of.inputs[0].end()}, 1, 2); }
+
+// Of int8 activations with a scale for each 32 columns, [K / 32, M].
+void product_of_rounded(const Operands& of) {
+  const std::size_t m = of.size("M");
+  const std::size_t k = of.size("K");
+  std::vector<float> rows(m * k);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    rows[i] = of.in(0, i) * of.in(1, i % k / kActivationBlock * m + i / k);
+  }
+  product_of(of, rows, 2, 3);
+}
+
+// Of activations that the kernel rounds, 32 columns together.
+void rounded_product(const Operands& of) {
+  const std::size_t k = of.size("K");
+  std::vector<float> rows(of.inputs[0].begin(), of.inputs[0].end());
+  std::array<std::int8_t, kActivationBlock> integers{};
+  for (std::size_t at = 0; at < rows.size();) {
+    const std::size_t columns = std::min(std::size_t{kActivationBlock}, k - at % k);
+    const std::span<float> block(rows.data() + at, columns);
+    const Int8Scale scale = int8_scale(block);
+    round_to_int8(block, scale.inverse, integers.data());
+    std::transform(integers.begin(), integers.begin() + static_cast<std::ptrdiff_t>(columns), block.begin(),
+                   [&](std::int8_t integer) { return scale.scale * static_cast<float>(integer); });
+    at += columns;
+  }
+  product_of(of, rows, 1, 2);
 }
 
 // One head for one query over all keys.
@@ -203,7 +237,9 @@ const std::map<std::string, Compute>& computations() {
                                                     {"attention_prefill", attention},
                                                     {"layernorm", layernorm},
                                                     {"matmul", product},
+                                                    {"matmul_q", product_of_rounded},
                                                     {"matvec", product},
+                                                    {"matvec_q", rounded_product},
                                                     {"qk_norm_rope", qk_norm_rope},
                                                     {"rmsnorm", rmsnorm},
                                                     {"softmax", softmax}};

@@ -36,12 +36,10 @@ TEST(ReferenceTest, UnknownNamesHaveNone) { EXPECT_EQ(find_host_reference("no_su
 
 TEST(ReferenceTest, RmsnormScalesByTheRootMeanSquare) {
   const double rms = std::sqrt(12.5 + 1e-6);
-  const auto plain =
-      results(problem("rmsnorm", {{"ROWS", 2}, {"WIDTH", 2}, {"RESIDUAL", 0}, {"BY_ROW", 0}}),
+  const auto plain = results(problem("rmsnorm", {{"ROWS", 2}, {"WIDTH", 2}, {"RESIDUAL", 0}, {"BY_ROW", 0}}),
                              {{3, 4, 0, 0}, {1, 2}, {}}, {4, 0, 0});
   expect_near(plain[0], {3 / rms, 8 / rms, 0, 0});
-  const auto summed =
-      results(problem("rmsnorm", {{"ROWS", 1}, {"WIDTH", 2}, {"RESIDUAL", 1}, {"BY_ROW", 0}}),
+  const auto summed = results(problem("rmsnorm", {{"ROWS", 1}, {"WIDTH", 2}, {"RESIDUAL", 1}, {"BY_ROW", 0}}),
                               {{1, 5}, {1, 2}, {2, -1}}, {2, 0, 2});
   expect_near(summed[0], {3 / rms, 8 / rms});
   expect_near(summed[2], {3, 4});

@@ -14,6 +14,7 @@
 #include "core/elements.hpp"
 #include "core/error_bound.hpp"
 #include "core/util/paths.hpp"
+#include "runtime/formats/packed_matrix.hpp"
 #include "runtime/ops/reference.hpp"
 #include "tests/runtime/ops/float_sums.hpp"
 
@@ -26,8 +27,8 @@ using Sizes = std::vector<std::pair<std::string, std::string>>;
 Sizes problem_of(const std::string& kernel, std::int64_t terms, std::int64_t epilogue) {
   const std::string length = std::to_string(terms);
   const std::string many = terms <= 1000 ? "16" : "2";
-  if (kernel == "matmul" || kernel == "matvec") {
-    return {{"M", kernel == "matvec" ? "1" : many},
+  if (kernel.starts_with("mat")) {
+    return {{"M", kernel.starts_with("matvec") ? "1" : many},
             {"N", many == "16" ? "64" : "16"},
             {"K", length},
             {"EPILOGUE", std::to_string(epilogue)}};
@@ -47,6 +48,9 @@ Sizes problem_of(const std::string& kernel, std::int64_t terms, std::int64_t epi
 std::vector<std::int64_t> lengths_of(const std::string& kernel) {
   if (kernel == "qk_norm_rope") {
     return {2, 4, 18, 64, 128, 256, 512};
+  }
+  if (kernel == "matmul_q") {  // of whole blocks
+    return {32, 64, 256, 1024, 4096, 12'288, 32'768, 65'536};
   }
   return {1, 2, 7, 16, 64, 257, 1000, 4096, 12'288, 32'768, 65'536};
 }
@@ -75,7 +79,14 @@ class DrawnSums {
       if (is_input(argument)) {
         const auto [low, high] = space.fill_range(argument);
         const ElementType type = space.type_of(argument);
-        inputs_.push_back(widen(type, draw_elements(type, count, argument.fill, low, high, ++seed)));
+        if (is_matrix_format(type)) {
+          const std::int64_t columns = space.columns(argument, config);
+          const std::int64_t rows = static_cast<std::int64_t>(count) / columns;
+          inputs_.push_back(
+              widen_matrix(type, draw_matrix(type, rows, columns, argument.fill, low, high, ++seed), rows, columns));
+        } else {
+          inputs_.push_back(widen(type, draw_elements(type, count, argument.fill, low, high, ++seed)));
+        }
       }
       if (is_output(argument)) {
         expected_.emplace_back(count, std::nan(""));

@@ -34,7 +34,10 @@ Sizes matvec(RaggedShapes& draw) {
 }
 
 Sizes quantize(RaggedShapes& draw) {
-  return {{"ROWS", draw.size(40)}, {"WIDTH", draw.size(2048)}, {"COLUMNS", draw.pick({2048, 2080, 2304})}, {"BY_ROW", draw.below(2)}};
+  return {{"ROWS", draw.size(40)},
+          {"WIDTH", draw.size(2048)},
+          {"COLUMNS", draw.pick({2048, 2080, 2304})},
+          {"BY_ROW", draw.below(2)}};
 }
 
 Sizes attention(RaggedShapes& draw, std::int64_t& q_row, std::int64_t& kv_row) {
