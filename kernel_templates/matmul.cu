@@ -19,7 +19,7 @@
 #include "common/epilogue.cuh"
 #include "common/fragment.cuh"
 #include "common/operand.cuh"
-#include "common/split.cuh"
+#include "common/tile_sums.cuh"
 #include "common/tiles.cuh"
 #include "common/types.cuh"
 #include "common/vector.cuh"
@@ -168,7 +168,7 @@ using Tile = TileOf<kBlockM, kBlockN, kGroupM>;
 // Multiplies the depths of the slice in shared memory. Before the one with STORE_AHEAD more after it, it calls `store`,
 // which writes the next slice to shared memory; before the last one `publish`, which reads that one's first fragment.
 template <typename Store, typename Publish>
-__device__ __forceinline__ void multiply_slice(float (&sum)[kThreadM][kThreadN], Fragment (&fragments)[2], Sides sides,
+__device__ __forceinline__ void multiply_slice(float (&sum)[kThreadM * kColumnChunks][kChunkN], Fragment (&fragments)[2], Sides sides,
                                                Store store, Publish publish) {
 #pragma unroll 1
   for (int outer = 0; outer < kBlockK; outer += kUnrollK) {
@@ -189,13 +189,13 @@ __device__ __forceinline__ void multiply_slice(float (&sum)[kThreadM][kThreadN],
           publish(fragments[(i + 1) % 2]);
         }
       }
-      present.multiply(sum);
+      present.multiply(reinterpret_cast<float(&)[kThreadM][kThreadN]>(sum));
     }
   }
 }
 
 // The sums of a tile over the depths [begin, end).
-__device__ __forceinline__ void multiply_tile(float (&sum)[kThreadM][kThreadN], const STORAGE* __restrict__ a,
+__device__ __forceinline__ void multiply_tile(float (&sum)[kThreadM * kColumnChunks][kChunkN], const STORAGE* __restrict__ a,
                                               const WEIGHT* __restrict__ b, Tile tile, Place place, int begin, int end,
                                               int m, int n, int k) {
   __shared__ __align__(16) float shared_a[kStages][kBlockK * OperandA::kRow];
@@ -245,107 +245,31 @@ __device__ __forceinline__ void multiply_tile(float (&sum)[kThreadM][kThreadN], 
   }
 }
 
-// Stores one of the chunks in which a thread's values lie along rows.
-__device__ __forceinline__ void store_chunk(STORAGE* c, const float* sum, const float* bias, const STORAGE* residual,
-                                            int chunk, Tile tile, Place place, int m, int n) {
-  const int row = tile.first_row + place.row_of(chunk / kColumnChunks);
-  if (row < m) {
-    const int column = tile.first_column + place.column_of(chunk % kColumnChunks * kChunkN);
-    store_finished<kFinish, kColumnsAligned && kChunkN == 4, kChunkN>(c, sum, bias, residual, row, column, n);
-  }
-}
+// Stores a tile's results, chunk by chunk, in which a thread's sums lie along rows.
+struct TileStore {
+  STORAGE* c;
+  const float* bias;
+  const STORAGE* residual;
+  Tile tile;
+  Place place;
+  int m;
+  int n;
 
-__device__ __forceinline__ void store_tile(STORAGE* c, const float (&sum)[kThreadM][kThreadN], const float* bias,
-                                           const STORAGE* residual, Tile tile, Place place, int m, int n) {
+  __device__ __forceinline__ void operator()(int chunk, const float (&sum)[kChunkN]) const {
+    const int row = tile.first_row + place.row_of(chunk / kColumnChunks);
+    if (row < m) {
+      const int column = tile.first_column + place.column_of(chunk % kColumnChunks * kChunkN);
+      store_finished<kFinish, kColumnsAligned && kChunkN == 4, kChunkN>(c, sum, bias, residual, row, column, n);
+    }
+  }
+};
+
+using Sums = TileSums<float, kThreads, kThreadM * kColumnChunks, kChunkN>;
+
+__device__ __forceinline__ void store_tile(const float (&sum)[kThreadM * kColumnChunks][kChunkN], TileStore store) {
 #pragma unroll
   for (int chunk = 0; chunk < kThreadM * kColumnChunks; ++chunk) {
-    store_chunk(c, &sum[chunk / kColumnChunks][chunk % kColumnChunks * kChunkN], bias, residual, chunk, tile, place, m,
-                n);
-  }
-}
-
-// Writes a thread's sums to its place in a tile of the workspace.
-__device__ __forceinline__ void leave_sums(float* tile, const float (&sum)[kThreadM][kThreadN]) {
-#pragma unroll
-  for (int chunk = 0; chunk < kThreadM * kColumnChunks; ++chunk) {
-    Vector<float, kChunkN> values;
-#pragma unroll
-    for (int j = 0; j < kChunkN; ++j) {
-      values.element[j] = sum[chunk / kColumnChunks][chunk % kColumnChunks * kChunkN + j];
-    }
-    store_vector(tile + (chunk * kThreads + static_cast<int>(threadIdx.x)) * kChunkN, values);
-  }
-}
-
-// Of two blocks that have a part of a tile each, the first to arrive leaves its sums, the second adds them to its own.
-// Which is which does not matter to a sum of two.
-__device__ __forceinline__ void reduce_pair(STORAGE* c, float (&sum)[kThreadM][kThreadN], float* workspace,
-                                            int* counter, const float* bias, const STORAGE* residual, Tile tile,
-                                            Place place, int m, int n) {
-  if (arrived_first(counter)) {
-    leave_sums(workspace, sum);
-    hand_over(counter);
-    return;
-  }
-  take_over(counter);
-  constexpr int kChunks = kThreadM * kColumnChunks;
-  constexpr int kChunksAtOnce = (kChunks + 1) / 2;  // loads in flight: all would not fit the registers
-  const float* other = workspace + threadIdx.x * kChunkN;
-#pragma unroll
-  for (int first = 0; first < kChunks; first += kChunksAtOnce) {
-    Vector<float, kChunkN> values[kChunksAtOnce];
-#pragma unroll
-    for (int chunk = 0; chunk < kChunksAtOnce && first + chunk < kChunks; ++chunk) {
-      values[chunk] = load_written<kChunkN>(other + (first + chunk) * (kThreads * kChunkN));
-    }
-#pragma unroll
-    for (int chunk = first; chunk < first + kChunksAtOnce && chunk < kChunks; ++chunk) {
-      float* total = &sum[chunk / kColumnChunks][chunk % kColumnChunks * kChunkN];
-#pragma unroll
-      for (int j = 0; j < kChunkN; ++j) {
-        total[j] += values[chunk - first].element[j];
-      }
-      store_chunk(c, total, bias, residual, chunk, tile, place, m, n);
-    }
-  }
-}
-
-// Writes the sums where the block that arrives last finds them. Then that one adds up all partial sums in their order
-// along the depth, so that the result does not depend on who came last.
-template <typename Parts>
-__device__ __forceinline__ void reduce_parts(STORAGE* c, const float (&sum)[kThreadM][kThreadN], float* workspace,
-                                             int* counters, const float* bias, const STORAGE* residual, Tile tile,
-                                             Place place, Parts parts, int m, int n) {
-  constexpr int kStride = kThreads * kChunkN;  // from one chunk of a thread to the next
-  constexpr int kChunksAtOnce =
-      Parts::kBatch < 16 ? 16 / Parts::kBatch : 1;  // as many loads in flight as fit registers
-  constexpr long long kTile = static_cast<long long>(kBlockM) * kBlockN;
-  leave_sums(workspace + parts.own() * kTile, sum);
-  const float* base = workspace + threadIdx.x * kChunkN;
-  const int count = parts.count();
-  if (!arrived_last(counters + parts.tile, count)) {
-    return;
-  }
-#pragma unroll kChunksAtOnce
-  for (int chunk = 0; chunk < kThreadM * kColumnChunks; ++chunk) {
-    float total[kChunkN] = {};
-#pragma unroll 1
-    for (int first = 0; first < count; first += Parts::kBatch) {
-      Vector<float, kChunkN> values[Parts::kBatch];
-#pragma unroll
-      for (int part = 0; part < Parts::kBatch; ++part) {
-        const int index = first + part < count ? first + part : count - 1;
-        values[part] = load_written<kChunkN>(base + parts.at(index) * kTile + chunk * kStride);
-      }
-#pragma unroll
-      for (int part = 0; part < Parts::kBatch; ++part) {
-#pragma unroll
-        for (int j = 0; j < kChunkN; ++j) {
-          total[j] += first + part < count ? values[part].element[j] : 0.0f;
-        }
-      }
-    }
-    store_chunk(c, total, bias, residual, chunk, tile, place, m, n);
+    store(chunk, sum[chunk]);
   }
 }
 
@@ -375,12 +299,13 @@ extern "C" __global__ void MATMUL_BOUNDS matmul(const STORAGE* __restrict__ a, c
       const int first = static_cast<int>(slice - static_cast<long long>(index) * slices);
       const int last = end - slice < slices - first ? first + static_cast<int>(end - slice) : slices;
       const Tile tile(index, m, n);
-      float sum[kThreadM][kThreadN] = {};
+      const TileStore store{c, bias, residual, tile, place, m, n};
+      float sum[kThreadM * kColumnChunks][kChunkN] = {};
       multiply_tile(sum, a, b, tile, place, first * kBlockK, last < slices ? last * kBlockK : k, m, n, k);
       if (first == 0 && last == slices) {
-        store_tile(c, sum, bias, residual, tile, place, m, n);
+        store_tile(sum, store);
       } else {
-        reduce_parts(c, sum, workspace, counters, bias, residual, tile, place, DealtParts(index, slices, deal), m, n);
+        Sums::reduce_parts(sum, workspace, counters, DealtParts(index, slices, deal), store);
       }
       slice += last - first;
       __syncthreads();  // the next tile's slices overwrite this one's
@@ -391,17 +316,17 @@ extern "C" __global__ void MATMUL_BOUNDS matmul(const STORAGE* __restrict__ a, c
     const int depth = (slices + kSplits - 1) / kSplits * kBlockK;
     const int begin = static_cast<int>(blockIdx.y) * depth;
     const int end = k - begin < depth ? k : begin + depth;
-    float sum[kThreadM][kThreadN] = {};
+    const TileStore store{c, bias, residual, tile, place, m, n};
+    float sum[kThreadM * kColumnChunks][kChunkN] = {};
     if (begin < end) {
       multiply_tile(sum, a, b, tile, place, begin, end, m, n, k);
     }
     if constexpr (kSplits == 2) {
-      constexpr long long kTile = static_cast<long long>(kBlockM) * kBlockN;
-      reduce_pair(c, sum, workspace + index * kTile, counters + index, bias, residual, tile, place, m, n);
+      Sums::reduce_pair(sum, workspace + index * Sums::kTile, counters + index, store);
     } else if constexpr (kSplits > 2) {
-      reduce_parts(c, sum, workspace, counters, bias, residual, tile, place, SplitParts<kSplits>{index}, m, n);
+      Sums::reduce_parts(sum, workspace, counters, SplitParts<kSplits>{index}, store);
     } else {
-      store_tile(c, sum, bias, residual, tile, place, m, n);
+      store_tile(sum, store);
     }
   }
 }
