@@ -168,8 +168,8 @@ using Tile = TileOf<kBlockM, kBlockN, kGroupM>;
 // Multiplies the depths of the slice in shared memory. Before the one with STORE_AHEAD more after it, it calls `store`,
 // which writes the next slice to shared memory; before the last one `publish`, which reads that one's first fragment.
 template <typename Store, typename Publish>
-__device__ __forceinline__ void multiply_slice(float (&sum)[kThreadM * kColumnChunks][kChunkN], Fragment (&fragments)[2], Sides sides,
-                                               Store store, Publish publish) {
+__device__ __forceinline__ void multiply_slice(float (&sum)[kThreadM * kColumnChunks][kChunkN],
+                                               Fragment (&fragments)[2], Sides sides, Store store, Publish publish) {
 #pragma unroll 1
   for (int outer = 0; outer < kBlockK; outer += kUnrollK) {
 #pragma unroll
@@ -195,9 +195,9 @@ __device__ __forceinline__ void multiply_slice(float (&sum)[kThreadM * kColumnCh
 }
 
 // The sums of a tile over the depths [begin, end).
-__device__ __forceinline__ void multiply_tile(float (&sum)[kThreadM * kColumnChunks][kChunkN], const STORAGE* __restrict__ a,
-                                              const WEIGHT* __restrict__ b, Tile tile, Place place, int begin, int end,
-                                              int m, int n, int k) {
+__device__ __forceinline__ void multiply_tile(float (&sum)[kThreadM * kColumnChunks][kChunkN],
+                                              const STORAGE* __restrict__ a, const WEIGHT* __restrict__ b, Tile tile,
+                                              Place place, int begin, int end, int m, int n, int k) {
   __shared__ __align__(16) float shared_a[kStages][kBlockK * OperandA::kRow];
   __shared__ __align__(16) float shared_b[kStages][kBlockK * OperandB::kRow];
   const int first = (end - begin - 1) % kBlockK + 1;

@@ -154,7 +154,6 @@ TextDecoder::TextDecoder(const DecoderSide& device, const DecoderSide& processor
                          const TextWeights& weights, const Placement& placement, LayerStream* stream,
                          std::int64_t context, std::int64_t most_rows)
     : device_(device.executor),
-      config_(&config),
       weights_(&weights),
       placement_(placement),
       stream_(stream),

@@ -118,7 +118,6 @@ class TextDecoder {
   void add_deepstack(const TextPass& pass, std::size_t index);
 
   Executor* device_;
-  const TextConfig* config_;
   const TextWeights* weights_;
   Placement placement_;
   LayerStream* stream_;
