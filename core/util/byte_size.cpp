@@ -13,7 +13,7 @@
 namespace pascaline {
 namespace {
 
-constexpr std::array<std::pair<std::string_view, double>, 10> kByteUnits{{{"B", 1.0},
+constexpr std::array<std::pair<std::string_view, double>, 14> kByteUnits{{{"B", 1.0},
                                                                           {"KiB", 1024.0},
                                                                           {"MiB", 1048576.0},
                                                                           {"GiB", 1073741824.0},
@@ -22,12 +22,16 @@ constexpr std::array<std::pair<std::string_view, double>, 10> kByteUnits{{{"B", 
                                                                           {"KB", 1e3},
                                                                           {"MB", 1e6},
                                                                           {"GB", 1e9},
-                                                                          {"TB", 1e12}}};
+                                                                          {"TB", 1e12},
+                                                                          {"K", 1024.0},
+                                                                          {"M", 1048576.0},
+                                                                          {"G", 1073741824.0},
+                                                                          {"T", 1099511627776.0}}};
 
 [[noreturn]] void refuse(std::string_view text) {
   throw Error(
-      fmt::format("'{}' is not a size; give a number with a unit (B, KiB, MiB, GiB, TiB, kB, MB, GB, TB), such "
-                  "as 1.5GiB or 800MiB",
+      fmt::format("'{}' is not a size; give a number with a unit (B; K, M, G, T or KiB, MiB, GiB, TiB of 1024; kB, MB, "
+                  "GB, TB of 1000), such as 1.5GiB or 800M",
                   text));
 }
 

@@ -5,7 +5,8 @@
 
 namespace pascaline {
 
-/// Bytes of "1.5GiB", "800MiB", "2GB" or "4096B": KiB, MiB, GiB and TiB are powers of 1024, kB, MB, GB and TB of 1000.
+/// Bytes of "1.5GiB", "800M", "2GB" or "4096B": KiB, MiB, GiB and TiB, or only K, M, G and T, are powers of 1024, kB,
+/// MB, GB and TB of 1000.
 /// Throws Error if there is no unit, if it is no positive number, or if it does not fit 63 bits.
 [[nodiscard]] std::uint64_t parse_byte_size(std::string_view text);
 

@@ -23,6 +23,8 @@ TEST(ByteSize, UnitsArePowersOf1024Or1000) {
                                                               {"3KB", 3000},
                                                               {"1.25MB", 1250000},
                                                               {"1TiB", 1099511627776},
+                                                              {"1900M", 1992294400},
+                                                              {"1.5G", 1610612736},
                                                               {"1TB", 1000000000000},
                                                               {"1.0009KiB", 1024}};
   for (const auto& [text, bytes] : cases) {
@@ -31,7 +33,7 @@ TEST(ByteSize, UnitsArePowersOf1024Or1000) {
 }
 
 TEST(ByteSize, AnythingElseIsRefusedWithAnExample) {
-  for (const std::string_view text : {"", "GiB", "1", "1.5", "1G", "1gib", "-1GiB", "0GiB", "0.1B", "1e3MiB", "nanGiB",
+  for (const std::string_view text : {"", "GiB", "1", "1.5", "1g", "1gib", "-1GiB", "0GiB", "0.1B", "1e3MiB", "nanGiB",
                                       "infGiB", "1GiB ", " 1GiB", "1  GiB", "1GiBs", "99999999999GiB", "0x10MiB"}) {
     try {
       (void)parse_byte_size(text);
