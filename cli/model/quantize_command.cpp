@@ -14,9 +14,11 @@
 #include "cli/model/new_folder.hpp"
 #include "cli/model/weights_option.hpp"
 #include "core/error.hpp"
+#include "core/util/byte_size.hpp"
 #include "core/util/counted.hpp"
 #include "core/util/paths.hpp"
 #include "runtime/checkpoint/checkpoint.hpp"
+#include "runtime/model/filled_rows.hpp"
 #include "runtime/model/quantized_file.hpp"
 
 namespace pascaline::cli {
@@ -32,8 +34,6 @@ struct QuantizeCommandOptions {
   bool force = false;
   bool quiet = false;
 };
-
-double gibibytes(std::uint64_t bytes) { return static_cast<double>(bytes) / (1 << 30); }
 
 std::string shown_time(double seconds) {
   const auto whole = static_cast<std::int64_t>(seconds + 0.5);
@@ -59,8 +59,8 @@ class QuantizeProgressLine {
       return;
     }
     last_ = at.seconds;
-    std::string line = fmt::format("{} of {} tensors, {:.2f} of {:.2f} GiB read", at.tensors, at.all_tensors,
-                                   gibibytes(at.read_bytes), gibibytes(at.all_bytes));
+    std::string line = fmt::format("{} of {} tensors, {} of {} read", at.tensors, at.all_tensors,
+                                   shown_bytes(at.read_bytes), shown_bytes(at.all_bytes));
     if (at.seconds > kSettled && at.read_bytes > 0) {
       const double left = static_cast<double>(at.all_bytes - at.read_bytes) / static_cast<double>(at.read_bytes);
       line += fmt::format(", {} left", shown_time(at.seconds * left));
@@ -127,9 +127,11 @@ int quantize_folder(const QuantizeCommandOptions& options) {
   copy_files(options.folder, folder.path());
   (void)Checkpoint::open(folder.path(), config);
   folder.complete();
-  fmt::print("{}: {} in {}, {:.2f} GiB instead of {:.2f} GiB, in {}\n", options.output,
-             counted(last.all_tensors, "tensor"), recipe.name(), gibibytes(last.written_bytes),
-             gibibytes(last.all_bytes), shown_time(last.seconds));
+  if (const auto note = filled_rows_note(config, recipe)) {
+    fmt::print(stderr, "pascaline: {}\n", *note);
+  }
+  fmt::print("{}: {} in {}, {} instead of {}, in {}\n", options.output, counted(last.all_tensors, "tensor"),
+             recipe.name(), shown_bytes(last.written_bytes), shown_bytes(last.all_bytes), shown_time(last.seconds));
   return kSuccess;
 }
 

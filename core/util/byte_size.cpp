@@ -52,4 +52,16 @@ std::uint64_t parse_byte_size(std::string_view text) {
   refuse(text);
 }
 
+std::string shown_bytes(std::uint64_t bytes) {
+  const auto number = static_cast<double>(bytes);
+  if (bytes < 1024) {
+    return fmt::format("{} B", bytes);
+  }
+  if (number < 1048576.0 * 0.99995) {
+    return fmt::format("{:.1f} KiB", number / 1024.0);
+  }
+  return number < 1073741824.0 * 0.99995 ? fmt::format("{:.1f} MiB", number / 1048576.0)
+                                         : fmt::format("{:.2f} GiB", number / 1073741824.0);
+}
+
 }  // namespace pascaline

@@ -13,6 +13,7 @@
 #include "core/util/shown_text.hpp"
 #include "runtime/device/device_names.hpp"
 #include "runtime/memory/unbacked_memory.hpp"
+#include "runtime/model/filled_rows.hpp"
 #include "runtime/model/memory_plan.hpp"
 #include "runtime/model/requirements.hpp"
 #include "runtime/session/foreign_database.hpp"
@@ -178,6 +179,9 @@ Session::Session(ModelFolder folder, const SessionOptions& options) : folder_(st
     decided.weights = fitting_weights(*memory_, config(), decided, options.weight_choices);
   }
   warn_of_formats(weights, decided.weights);
+  if (const auto note = filled_rows_note(config(), decided.weights)) {
+    fmt::print(stderr, "pascaline: {}\n", *note);
+  }
   model_ = std::make_unique<Model>(*executor_, config(), weights, decided);
 }
 

@@ -61,7 +61,11 @@ TEST_F(CliQuantizeTest, EveryNameAnswersAsQuantizedAtLoad) {
     const std::string given(name);
     const ProgramResult result = quantize({"--weights", given, "--force"});
     ASSERT_EQ(result.exit_code, 0) << result.error;
-    EXPECT_EQ(result.error, "");
+    if (!given.starts_with("float")) {
+      EXPECT_NE(result.error.find("rows of "), std::string::npos) << result.error;
+      EXPECT_NE(result.error.find("are filled up with zeros"), std::string::npos);
+    }
+    EXPECT_LE(std::count(result.error.begin(), result.error.end(), '\n'), 1) << result.error;
     EXPECT_NE(result.out.find("tensors in " + given + ", "), std::string::npos) << result.out;
     const std::string expected = answer(model_, {"--weights", given});
     EXPECT_EQ(answer(out_, {}), expected) << name;

@@ -45,5 +45,16 @@ TEST(ByteSize, AnythingElseIsRefusedWithAnExample) {
   }
 }
 
+TEST(ByteSize, IsShownInTheUnitThatSuitsIt) {
+  EXPECT_EQ(shown_bytes(0), "0 B");
+  EXPECT_EQ(shown_bytes(1023), "1023 B");
+  EXPECT_EQ(shown_bytes(1024), "1.0 KiB");
+  EXPECT_EQ(shown_bytes(1035728), "1011.5 KiB");
+  EXPECT_EQ(shown_bytes(1048575), "1.0 MiB");
+  EXPECT_EQ(shown_bytes(1900 << 10), "1.9 MiB");
+  EXPECT_EQ(shown_bytes(1073741823), "1.00 GiB");
+  EXPECT_EQ(shown_bytes(std::uint64_t{4255140312}), "3.96 GiB");
+}
+
 }  // namespace
 }  // namespace pascaline

@@ -7,9 +7,11 @@
 #include <string>
 #include <vector>
 
+#include "core/util/paths.hpp"
 #include "runtime/checkpoint/model_error.hpp"
 #include "runtime/formats/packed_matrix.hpp"
 #include "runtime/model/device_weights.hpp"
+#include "runtime/model/filled_rows.hpp"
 #include "runtime/model/model.hpp"
 #include "tests/runtime/model/golden.hpp"
 
@@ -191,6 +193,24 @@ TEST_F(WeightFormatsTest, WeightsThatCannotBeKeptAreNamedWithTensorAndRow) {
             layer + "mlp.up_proj.weight: value 0 of row 5 is not finite, so it cannot be kept as q4_k");
   EXPECT_NE(refusal_of(layer + "mlp.down_proj.weight", 0, 3e38F).find("down_proj.weight: value 0 of row 0"),
             std::string::npos);
+}
+
+TEST(FilledRowsTest, ModelsThatPeopleHaveNeedNone) {
+  const std::string file = PASCALINE_CHECKPOINT_DATA "/qwen3_vl_2b.json";
+  const ModelConfig config = parse_model_config(read_file(file), file);
+  for (const std::string_view name : WeightRecipe::names()) {
+    EXPECT_EQ(filled_rows_note(config, WeightRecipe::named(name)), std::nullopt) << name;
+  }
+}
+
+TEST(FilledRowsTest, OthersAreToldWithAnExample) {
+  const ModelConfig config = golden_model_a().config;
+  EXPECT_EQ(filled_rows_note(config, ElementType::float16), std::nullopt);
+  const auto note = filled_rows_note(config, ElementType::q4_k);
+  ASSERT_TRUE(note.has_value());
+  EXPECT_NE(note->find("are filled up with zeros to what their format packs together (e.g. of 64 columns to 256 in "),
+            std::string::npos)
+      << *note;
 }
 
 }  // namespace

@@ -1,0 +1,53 @@
+#include "runtime/model/filled_rows.hpp"
+
+#include <fmt/format.h>
+
+#include <cstdint>
+
+#include "runtime/checkpoint/weight_table.hpp"
+#include "runtime/model/requirements.hpp"
+
+namespace pascaline {
+namespace {
+
+// Columns of a matrix as it lies on the device.
+std::int64_t columns_of(const WeightEntry& entry, const ModelConfig& config) {
+  if (entry.layout != WeightLayout::head_columns) {
+    return entry.width();
+  }
+  return entry.width() / config.vision.value().head_dim() * padded_head_dim(*config.vision);
+}
+
+}  // namespace
+
+std::optional<std::string> filled_rows_note(const ModelConfig& config, const WeightRecipe& matrices) {
+  constexpr double kMiB = 1 << 20;
+  ModelWeights unused;
+  std::string example;
+  int count = 0;
+  double zeros = 0;
+  for (const WeightEntry& entry : weight_table(config, unused)) {
+    const ElementType type = matrices.of(entry);
+    if (entry.kind() != TensorKind::matrix || !is_matrix_format(type)) {
+      continue;
+    }
+    const MatrixLayout layout = layout_of(type);
+    const std::int64_t columns = columns_of(entry, config);
+    const std::int64_t filled = layout.chunks(columns) * layout.chunk_columns;
+    if (filled == columns) {
+      continue;
+    }
+    if (count++ == 0) {
+      example = fmt::format("of {} columns to {} in {}", columns, filled, name_of(type));
+    }
+    zeros += static_cast<double>(layout.bytes(entry.rows(), columns)) * static_cast<double>(filled - columns) /
+             static_cast<double>(filled);
+  }
+  if (count == 0) {
+    return std::nullopt;
+  }
+  return fmt::format("rows of {} {} are filled up with zeros to what their format packs together (e.g. {}): {:.1f} MiB",
+                     count, count == 1 ? "matrix" : "matrices", example, zeros / kMiB);
+}
+
+}  // namespace pascaline
