@@ -3,18 +3,19 @@
 
 For each format, on the processor, on the same tokens of a text, against the original in float32:
 
-- gguf: a folder in float32 whose matrices went through gguf's quantize and dequantize, those that `pascaline quantize`
-  quantizes, each to the type that this recipe gives it. gguf 0.19 quantizes q8_0, q4_0 and q4_1 only.
-- own, weights alone: what `pascaline quantize` wrote, run in float32. Only the weights are rounded, as gguf's are.
-- own, as run: the original with --weights FORMAT. Activations are rounded to int8, too.
-- read alike: what `pascaline quantize` wrote, dequantized by gguf, against the same dequantized by Pascaline. Their
-  divergence must be 0: exit code 1 if it is not.
+- Weights rounded, activations in float32. gguf: a folder in float32 whose matrices went through gguf's quantize and
+  dequantize, those that `pascaline quantize` quantizes, each to the type that this recipe gives it; gguf 0.19 quantizes
+  q8_0, q4_0 and q4_1 only. Pascaline: the folder that `pascaline quantize` wrote, run with --weights float32.
+- Weights and activations rounded, as Pascaline runs them. gguf's blocks: the quantized folder with the blocks that gguf
+  makes. Pascaline: the original with --weights FORMAT.
+- How blocks are read: the quantized folder against the same dequantized by gguf, both in float32. Their divergence must
+  be 0: exit code 1 if it is not.
 
   bench/compare_gguf_accuracy.py sample --text sample/held_out.txt --tokens 20000 --window 256
 
-Prints a table in Markdown, and what of it is beyond --limit. Needs numpy and gguf 0.19 (from PyPI). Beside the folder
-of the model there must be room for two of its size in float32, where TMPDIR says; of memory it takes some hundred MB,
-and what Pascaline takes for the model in float32.
+Prints tables in Markdown, and what is more than --limit away from gguf in float32. Needs numpy and gguf 0.19 (from
+PyPI); where TMPDIR says, room for the model in float32, for the quantized one and for logits; of memory some hundred
+MB, and what Pascaline takes for the model in float32.
 """
 import argparse
 import collections
@@ -74,23 +75,27 @@ def numbers_of(tensor):
         yield as_float32(tensor.dtype, tensor.data[first:first + AT_ONCE * size])
 
 
-def write_float32(folder, like, tensors):
-    """A model's folder with tensors {name: (shape, pieces of float32 values)}; its other files are those of `like`."""
+def size_of(dtype, shape):
+    return {"F32": 4, "F16": 2, "BF16": 2, "U8": 1}[dtype] * int(np.prod(shape, dtype=np.int64))
+
+
+def write_folder(folder, like, tensors, metadata):
+    """A model's folder of tensors {name: (type, shape, pieces of values)}; its other files are those of `like`."""
     folder.mkdir()
     for file in like.glob("*.json"):
         if not file.name.endswith(".index.json"):
             shutil.copy(file, folder)
-    header, end = {}, 0
-    for name, (shape, _) in tensors.items():
-        begin, end = end, end + 4 * int(np.prod(shape, dtype=np.int64))
-        header[name] = {"dtype": "F32", "shape": shape, "data_offsets": [begin, end]}
+    header, end = {"__metadata__": metadata}, 0
+    for name, (dtype, shape, _) in tensors.items():
+        begin, end = end, end + size_of(dtype, shape)
+        header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [begin, end]}
     text = json.dumps(header).encode()
     text += b" " * (-len(text) % 8)
     with open(folder / "model.safetensors", "wb") as file:
         file.write(len(text).to_bytes(8, "little") + text)
-        for name, (_, pieces) in tensors.items():
+        for name, (_, _, pieces) in tensors.items():
             for piece in pieces:
-                file.write(piece.astype("<f4", copy=False).tobytes())
+                file.write(piece.tobytes())
             if file.tell() != 8 + len(text) + header[name]["data_offsets"][1]:
                 sys.exit(f"{name}: its values are not as many as its shape says")
 
@@ -107,49 +112,58 @@ def columns_of(shape):
     return int(np.prod(shape[1:], dtype=np.int64))
 
 
-def through_gguf(original, kind, shape):
-    """A matrix quantized and dequantized by gguf; its rows are filled up with zeros to whole blocks, as Pascaline's."""
-    columns, block = columns_of(shape), GGML_QUANT_SIZES[kind][0]
-    row_bytes = len(original.data) // shape[0]
-    rows = max(1, AT_ONCE // columns)
-    for first in range(0, shape[0], rows):
-        values = as_float32(original.dtype, original.data[first * row_bytes:(first + rows) * row_bytes])
-        values = np.pad(values.reshape(-1, columns), ((0, 0), (0, -columns % block)))
-        yield quants.dequantize(quants.quantize(values, kind), kind)[:, :columns]
+def quantized_by_gguf(original, kind, shape):
+    """A matrix as gguf's blocks, rows [R, bytes]; rows are filled up with zeros to whole blocks, as Pascaline's are."""
+    columns, row_bytes = columns_of(shape), len(original.data) // shape[0]
+    for first, last in pieces_of_rows(shape):
+        values = as_float32(original.dtype, original.data[first * row_bytes:last * row_bytes]).reshape(-1, columns)
+        values = np.pad(values, ((0, 0), (0, -columns % GGML_QUANT_SIZES[kind][0])))
+        yield quants.quantize(values, kind)
 
 
-def read_by_gguf(stored, kind, shape):
-    """A matrix that Pascaline quantized, dequantized by gguf."""
-    columns, row_bytes = columns_of(shape), stored.shape[1]
-    rows = max(1, AT_ONCE // columns)
-    for first in range(0, shape[0], rows):
-        blocks = np.array(stored.data[first * row_bytes:(first + rows) * row_bytes]).reshape(-1, row_bytes)
-        yield quants.dequantize(blocks, kind)[:, :columns]
+def stored_blocks(stored, shape):
+    """The rows [R, bytes] of a matrix that Pascaline quantized."""
+    row_bytes = stored.shape[1]
+    for first, last in pieces_of_rows(shape):
+        yield np.array(stored.data[first * row_bytes:last * row_bytes]).reshape(-1, row_bytes)
 
 
-def write_through_gguf(folder, quantized, original):
-    """The float32 folder of what gguf makes of the matrices that `quantized` has in U8; the rest is as it is there."""
-    sources, tensors = read_folder(original), {}
-    for name, stored in read_folder(quantized).items():
+def pieces_of_rows(shape):
+    rows = max(1, AT_ONCE // columns_of(shape))
+    return [(first, min(first + rows, shape[0])) for first in range(0, shape[0], rows)]
+
+
+def dequantized_by_gguf(blocks, kind, shape):
+    for rows in blocks:
+        yield quants.dequantize(rows, kind)[:, :columns_of(shape)].astype("<f4", copy=False)
+
+
+def write_variant(folder, own, original, is_dequantized):
+    """The folder `own`, which Pascaline quantized, with the blocks that gguf makes of `original`'s matrices, or if that
+    is None with its own; as they are, or dequantized by gguf, in float32."""
+    sources = read_folder(original) if original else {}
+    tensors, metadata = {}, {}
+    for name, stored in read_folder(own).items():
         if stored.dtype != "U8":
-            tensors[name] = (stored.shape, numbers_of(stored))
+            pieces = numbers_of(stored) if is_dequantized else [stored.data]
+            tensors[name] = ("F32" if is_dequantized else stored.dtype, stored.shape, pieces)
             continue
-        kind, shape = noted(stored)
-        if name not in sources or sources[name].shape != shape:
+        format_name, shape = noted(stored)
+        kind = GGUF[format_name]
+        if not original:
+            blocks = stored_blocks(stored, shape)
+        elif name in sources and sources[name].shape == shape:
+            blocks = quantized_by_gguf(sources[name], kind, shape)
+        else:
             sys.exit(f"{original}: there is no {name} of shape {shape}")
-        tensors[name] = (shape, through_gguf(sources[name], GGUF[kind], shape))
-    write_float32(folder, quantized, tensors)
-
-
-def write_read_by_gguf(folder, quantized):
-    tensors = {}
-    for name, stored in read_folder(quantized).items():
-        if stored.dtype != "U8":
-            tensors[name] = (stored.shape, numbers_of(stored))
-            continue
-        kind, shape = noted(stored)
-        tensors[name] = (shape, read_by_gguf(stored, GGUF[kind], shape))
-    write_float32(folder, quantized, tensors)
+        if is_dequantized:
+            tensors[name] = ("F32", shape, dequantized_by_gguf(blocks, kind, shape))
+        else:
+            tensors[name] = ("U8", stored.shape, blocks)
+            metadata[NOTE + name] = stored.note
+    if not is_dequantized:
+        metadata |= {"pascaline.version": "1", "pascaline.recipe": "gguf"}
+    write_folder(folder, own, tensors, metadata)
 
 
 # ---- measuring
@@ -175,72 +189,80 @@ class Pascaline:
                                    *self.measure))
 
 
-Measured = collections.namedtuple("Measured", "gguf alone run divergence_of_readers")
+# Results of `validate`: of gguf's blocks and of Pascaline's with activations in float32, then of both with activations
+# rounded. `readers`: the divergence of Pascaline's blocks as Pascaline reads them from the same as gguf reads them.
+Measured = collections.namedtuple("Measured", "gguf own gguf_run own_run readers")
 
 
 def measure(pascaline, options, weights, folder):
-    """All that is measured of one format."""
-    own, theirs, read = folder / "own", folder / "gguf", folder / "read"
+    """All that is measured of one format; None is what gguf cannot do."""
+    own, variant = folder / "own", folder / "variant"
     pascaline.quantize(options.model, own, weights)
-    alone = pascaline.validate(own, "float32", options.model)
-    run = pascaline.validate(options.model, weights, options.model)
-    gguf = None
-    if weights in QUANTIZED_BY_GGUF:
-        write_through_gguf(theirs, own, options.model)
-        gguf = pascaline.validate(theirs, "float32", options.model)
-    readers = None
-    if weights in GGUF:
-        write_read_by_gguf(read, own)
-        readers = pascaline.validate(own, "float32", read)["kl_mean"]
-    return Measured(gguf, alone, run, readers)
 
+    def of_variant(original, is_dequantized, run_as, reference):
+        write_variant(variant, own, original, is_dequantized)
+        result = pascaline.validate(variant, run_as, reference)
+        shutil.rmtree(variant)
+        return result
+
+    gguf = gguf_run = readers = None
+    if weights in QUANTIZED_BY_GGUF:
+        gguf = of_variant(options.model, True, "float32", options.model)
+        gguf_run = of_variant(options.model, False, weights, options.model)
+    if weights in GGUF:
+        write_variant(variant, own, None, True)
+        readers = pascaline.validate(own, "float32", variant)["kl_mean"]
+        shutil.rmtree(variant)
+    return Measured(gguf, pascaline.validate(own, "float32", options.model), gguf_run,
+                    pascaline.validate(options.model, weights, options.model), readers)
+
+
+# ---- what is printed
 
 def above(value, other):
-    """By how much of itself a value is above another, in percent."""
+    """By how much of the other a value is above it, in percent."""
     return 100 * (value / other - 1)
 
 
-def compared(one, other, limit):
-    """A cell for the difference of two results; whether it is within the limit."""
-    if one is None or other is None:
-        return "", True
-    perplexity, divergence = (above(one[key], other[key]) for key in ("perplexity", "kl_mean"))
-    return f"{perplexity:+.3f} %, {divergence:+.1f} %", abs(perplexity) <= limit and abs(divergence) <= limit
+def difference(one, other):
+    """Of perplexity and of KL, in percent."""
+    return above(one["perplexity"], other["perplexity"]), above(one["kl_mean"], other["kl_mean"])
 
 
-def shown(result):
+def difference_text(one, other):
+    return "| " if other is None else "{:+.3f} % | {:+.1f} %".format(*difference(one, other))
+
+
+def result_text(result):
     return "| " if result is None else f"{result['perplexity_ratio']:.5f} | {result['kl_mean']:.3e}"
 
 
-def print_table(results, limit):
-    print("| `--weights` | gguf | KL | own, weights alone | KL | as run | KL | weights alone against gguf | "
-          "as run against gguf | as run against weights alone |")
-    print("|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|")
+def print_table(title, results, one, other, other_name):
+    print(f"{title}\n")
+    print(f"| `--weights` | {other_name}: perplexity | KL | Pascaline: perplexity | KL | difference | of KL |")
+    print("|---|---:|---:|---:|---:|---:|---:|")
     for weights, result in results.items():
-        cells = [compared(one, other, limit)[0] for one, other in
-                 ((result.alone, result.gguf), (result.run, result.gguf), (result.run, result.alone))]
-        print(f"| {weights} | {shown(result.gguf)} | {shown(result.alone)} | {shown(result.run)} | "
-              f"{' | '.join(cells)} |")
+        first, second = getattr(result, one), getattr(result, other)
+        print(f"| {weights} | {result_text(second)} | {result_text(first)} | {difference_text(first, second)} |")
+    print()
 
 
 def print_findings(results, limit):
-    """What is beyond the limit, and where that comes from."""
+    """What is beyond the limit, and where that comes from. Returns whether both read blocks alike."""
     for weights, result in results.items():
-        run, is_near = compared(result.run, result.gguf, limit)
-        if not is_near:
-            alone, weights_are_near = compared(result.alone, result.gguf, limit)
-            activations, activations_are_near = compared(result.run, result.alone, limit)
-            print(f"- {weights} as run is more than {limit:g} % from gguf (perplexity {run} of KL). "
-                  f"Weights: {alone}{'' if weights_are_near else ', beyond it'}. "
-                  f"Activations: {activations}{'' if activations_are_near else ', beyond it'}.")
+        if result.gguf and any(abs(percent) > limit for percent in difference(result.own_run, result.gguf)):
+            parts = [f"{name} {perplexity:+.3f} % of perplexity and {divergence:+.1f} % of KL" for name, (
+                perplexity, divergence) in (("in all", difference(result.own_run, result.gguf)),
+                                            ("weights", difference(result.own, result.gguf)),
+                                            ("activations", difference(result.own_run, result.own)))]
+            print(f"- {weights} as run is more than {limit:g} % from gguf in float32: {'; '.join(parts)}.")
     if "int8" in results and "q8_0" in results:
-        perplexity = above(results["int8"].run["perplexity"], results["q8_0"].run["perplexity"])
-        print(f"- The perplexity of int8 is {perplexity:+.3f} % from that of q8_0 (at most +0.5 % is wanted).")
-    read = {weights: result.divergence_of_readers for weights, result in results.items()
-            if result.divergence_of_readers is not None}
+        perplexity = above(results["int8"].own_run["perplexity"], results["q8_0"].own_run["perplexity"])
+        print(f"- int8 has a perplexity {perplexity:+.3f} % above that of q8_0.")
+    read = {weights: result.readers for weights, result in results.items() if result.readers is not None}
     different = [weights for weights, divergence in read.items() if divergence != 0]
-    print(f"- Blocks of {', '.join(read)} dequantized by gguf: "
-          + (f"another model in {', '.join(different)}." if different else "the same model, divergence 0."))
+    print(f"- gguf reads Pascaline's blocks of {', '.join(read)} "
+          + (f"otherwise in {', '.join(different)}." if different else "as Pascaline does: divergence 0."))
     return not different
 
 
@@ -251,7 +273,8 @@ def parsed():
     parser.add_argument("--tokens", type=int, default=20000, help="of the text at most (default: %(default)s)")
     parser.add_argument("--window", type=int, help="tokens read from an empty context each (default: as validate)")
     parser.add_argument("--formats", default=",".join(FORMATS), help="default: %(default)s")
-    parser.add_argument("--limit", type=float, default=1, help="percent that are no finding (default: %(default)s)")
+    parser.add_argument("--limit", type=float, default=1,
+                        help="percent of difference that are worth no line (default: %(default)s)")
     parser.add_argument("--build", type=pathlib.Path, default=pathlib.Path("build/dev/bin"),
                         help="folder of the program (default: %(default)s)")
     options = parser.parse_args()
@@ -269,12 +292,12 @@ def main():
         with tempfile.TemporaryDirectory(prefix="gguf_accuracy_") as folder:
             results[weights] = measure(pascaline, options, weights, pathlib.Path(folder))
         print(f"{weights} measured", file=sys.stderr, flush=True)
-    first = next(iter(results.values())).run
+    first = next(iter(results.values())).own_run
     print(f"{first['tokens']} tokens in windows of {first['window']}; perplexity in float32 "
           f"{first['float32_perplexity']:.4f}. Perplexity as a multiple of it, mean KL in nats per token; differences "
-          "are those of perplexity, then of KL.\n")
-    print_table(results, options.limit)
-    print()
+          "are of Pascaline from gguf.\n")
+    print_table("Weights rounded, activations in float32:", results, "own", "gguf", "gguf")
+    print_table("Weights and activations rounded:", results, "own_run", "gguf_run", "gguf's blocks")
     return 0 if print_findings(results, options.limit) else 1
 
 
