@@ -49,8 +49,12 @@ std::unique_ptr<Session> open_float32(const ModelCommandOptions& options, const 
 
 }  // namespace
 
-ModelCommandOptions in_float32(const ModelCommandOptions& options, const std::string& device) {
+ModelCommandOptions in_float32(const ModelCommandOptions& options, const std::string& folder,
+                               const std::string& device) {
   ModelCommandOptions result = options;
+  if (!folder.empty()) {
+    result.folder = folder;
+  }
   result.weights = result.kv_cache = "float32";
   if (!device.empty()) {
     result.device = device;

@@ -9,7 +9,7 @@
 
 namespace pascaline::cli {
 
-/// How a model as it was asked for compares with itself in float32.
+/// How a model as it was asked for compares with one in float32.
 struct Float32Comparison {
   LogitDivergence divergence;
   std::string device;   ///< by its full name
@@ -17,9 +17,10 @@ struct Float32Comparison {
   std::string float32_device;
 };
 
-/// The same model with float32 weights and cache, on that device without a memory limit (empty: the same device and
-/// limit).
-[[nodiscard]] ModelCommandOptions in_float32(const ModelCommandOptions& options, const std::string& device);
+/// The model of `folder` (empty: the same) with float32 weights and cache, on that device without a memory limit
+/// (empty: the same device and limit).
+[[nodiscard]] ModelCommandOptions in_float32(const ModelCommandOptions& options, const std::string& folder,
+                                             const std::string& device);
 
 /// Runs the model of `options`, whose folder that is, over the windows, and after it that of `float32`; only one is
 /// loaded at a time, and the logits of the first are kept in a LogitFile meanwhile. Throws Error for logits that are

@@ -1,7 +1,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <memory>
 #include <optional>
+#include <system_error>
 #include <utility>
 
 #include <nlohmann/json.hpp>
@@ -10,6 +13,7 @@
 #include "cli/model/logit_agreement.hpp"
 #include "cli/model/logit_reference.hpp"
 #include "cli/model/model_options.hpp"
+#include "cli/model/reference_model.hpp"
 #include "cli/model/validation_text.hpp"
 #include "core/error.hpp"
 #include "core/util/counted.hpp"
@@ -18,13 +22,14 @@
 namespace pascaline::cli {
 namespace {
 
+namespace fs = std::filesystem;
 using nlohmann::json;
 
 constexpr std::int64_t kUsualWindow = 512;
 
 struct ValidateCommandOptions {
   ModelCommandOptions model;
-  std::string reference;
+  std::string reference;  // a folder or a file
   std::string text;
   std::string float32_device;
   std::int64_t tokens = 2048;
@@ -65,9 +70,14 @@ int validate_by_reference(const ValidateCommandOptions& options) {
   return good ? kSuccess : kNegative;
 }
 
-// What the option says, or what is usual, within the context.
-std::int64_t window_of(const ValidateCommandOptions& options, const ModelFolder& folder) {
-  const std::int64_t context = options.model.prompt_limits(folder).context;
+// Whether the model is compared with that of another folder, and not with recorded logits.
+bool has_reference_folder(const ValidateCommandOptions& options) {
+  std::error_code unseen;
+  return fs::is_directory(options.reference, unseen);
+}
+
+// What the option says, or what is usual, within the context of both models.
+std::int64_t window_of(const ValidateCommandOptions& options, std::int64_t context) {
   if (options.window > context) {
     throw Error(
         fmt::format("windows of {} tokens exceed the context of {}; give a smaller --window, or a larger "
@@ -91,6 +101,7 @@ void print(const Float32Comparison& result, const ValidateCommandOptions& option
              {"weights", result.weights},
              {"kv_cache", name_of(run.cache)},
              {"float32_device", result.float32_device},
+             {"reference", options.reference.empty() ? json() : json(options.reference)},
              {"text", with_text ? json(options.text) : json()},
              {"tokens", divergence.tokens()},
              {"window", window},
@@ -111,7 +122,8 @@ void print(const Float32Comparison& result, const ValidateCommandOptions& option
     return;
   }
   fmt::print("this model     {}; weights {}, cache {}\n", result.device, result.weights, name_of(run.cache));
-  fmt::print("float32        {}; weights float32, cache float32\n", result.float32_device);
+  fmt::print("float32        {}; weights float32{}, cache float32\n", result.float32_device,
+             options.reference.empty() ? "" : " of " + options.reference);
   fmt::print("text           {}; {} in windows of {}\n",
              with_text ? options.text : counted(usual_texts().size(), "built-in text"),
              counted(divergence.tokens(), "token"), window);
@@ -132,7 +144,15 @@ int validate_by_float32(const ValidateCommandOptions& options) {
     check_device_name(options.float32_device, {"cpu"});
   }
   ModelFolder folder = options.model.read_for_numbers();
-  const std::int64_t window = window_of(options, folder);
+  const ModelCommandOptions float32 = in_float32(options.model, options.reference, options.float32_device);
+  std::optional<ModelFolder> reference;
+  std::int64_t context = options.model.prompt_limits(folder).context;
+  if (!options.reference.empty()) {
+    reference = ModelFolder(options.reference, ModelParts::numbers);
+    require_same_architecture(folder, *reference);
+    context = std::min(context, float32.prompt_limits(*reference).context);
+  }
+  const std::int64_t window = window_of(options, context);
   if (options.model.plan) {
     options.model.show_plan(folder, {.tokens = window, .all_logits = true, .is_all = true}, options.as_json);
     return kSuccess;
@@ -141,27 +161,48 @@ int validate_by_float32(const ValidateCommandOptions& options) {
       Tokenizer::load(folder.path() / "tokenizer.json", static_cast<std::size_t>(folder.config().text.vocab));
   const Passages passages =
       options.text.empty() ? usual_passages(tokenizer) : read_passage(tokenizer, options.text, options.tokens);
-  const Float32Comparison result = compare_with_float32(
-      std::move(folder), options.model, in_float32(options.model, options.float32_device), passages, window);
+  if (reference) {
+    check_reference_model(folder, tokenizer, *reference);
+  } else if (!options.model.random_weights) {
+    note_if_quantized(folder);
+  }
+  const Float32Comparison result = compare_with_float32(std::move(folder), options.model, float32, passages, window);
   print(result, options, window);
   return is_within(result, options) ? kSuccess : kNegative;
+}
+
+// What goes with a reference depends on what it is, a folder or a file.
+void check_reference_options(const CLI::App& command, const ValidateCommandOptions& options) {
+  const bool is_given = command.count("--reference") > 0;
+  const bool is_folder = has_reference_folder(options);
+  if (command.count("--tolerance") > 0 && (!is_given || is_folder)) {
+    throw CLI::ValidationError("--tolerance", "it is for recorded logits: give their file with --reference");
+  }
+  if (is_given && !is_folder) {
+    for (const char* name : {"--text", "--window", "--float32-device", "--max-kl"}) {
+      if (command.count(name) > 0) {
+        throw CLI::ValidationError("--reference", fmt::format("{} is no folder, and {} only goes with a model's folder",
+                                                              options.reference, name));
+      }
+    }
+  }
+  if (is_folder && options.model.random_weights) {
+    throw CLI::ValidationError("--random-weights", "the model of --reference has other weights; leave one of them out");
+  }
 }
 
 void add_options(CLI::App& command, ValidateCommandOptions& options) {
   options.model.add_to(command);
   options.model.add_placement_to(command);
-  CLI::Option* const reference =
-      command.add_option("--reference", options.reference,
-                         "Safetensors file of what another implementation computed (default: compare "
-                         "with the model in float32)");
-  command.add_option("--tolerance", options.tolerance, "Largest relative L2 error of each part of the reference")
+  command.add_option("--reference", options.reference,
+                     "Folder of the model whose float32 is compared with, e.g. the original of a quantized one; or a "
+                     "safetensors file of what another implementation computed (default: the model itself)");
+  command
+      .add_option("--tolerance", options.tolerance, "Largest relative L2 error of each part of a recorded reference")
       ->check(number_within(0, 1e6))
-      ->capture_default_str()
-      ->needs(reference);
-  CLI::Option* const text =
-      command
-          .add_option("--text", options.text, "Text file to compare on, in UTF-8 (default: six short built-in texts)")
-          ->excludes(reference);
+      ->capture_default_str();
+  CLI::Option* const text = command.add_option("--text", options.text,
+                                               "Text file to compare on, in UTF-8 (default: six short built-in texts)");
   command.add_option("--tokens", options.tokens, "Maximum tokens of the text")
       ->transform(whole_number(2))
       ->capture_default_str()
@@ -169,16 +210,12 @@ void add_options(CLI::App& command, ValidateCommandOptions& options) {
   command
       .add_option("--window", options.window,
                   "Tokens that are read from an empty context each (default: 512, or the context)")
-      ->transform(whole_number(1))
-      ->excludes(reference);
-  command
-      .add_option("--float32-device", options.float32_device,
-                  "Where the float32 model runs: cuda:N, cpu or emulator (default: as the model)")
-      ->excludes(reference);
+      ->transform(whole_number(1));
+  command.add_option("--float32-device", options.float32_device,
+                     "Where the float32 model runs: cuda:N, cpu or emulator (default: as the model)");
   command
       .add_option("--max-kl", options.max_kl, "Largest mean KL divergence from the float32 model, in nats per token")
-      ->check(number_within(0, 1e6))
-      ->excludes(reference);
+      ->check(number_within(0, 1e6));
   command.add_flag("--json", options.as_json, "Print JSON");
 }
 
@@ -189,19 +226,23 @@ void add_validate_command(CLI::App& app, Action& action) {
   const auto options = std::make_shared<ValidateCommandOptions>();
   add_options(*command, *options);
   command->footer(
-      "Without --reference the model runs as it was asked for, then with float32 weights and cache, one after the\n"
-      "other; the logits of the first wait in a temporary file (TMPDIR). KL(float32 || this) and the likeliest token\n"
-      "are compared after every token, with --text also the perplexity of both.\n"
-      "A reference has input_ids I32[S] and their logits F32[S, vocabulary]; with images also pixel_values\n"
+      "The model runs as it was asked for, then in float32: itself, or that of the folder --reference, which must be\n"
+      "of the same architecture and vocabulary. KL(float32 || this) and the likeliest token are compared after every\n"
+      "token, with --text also the perplexity of both. Only one of the two is in memory at a time; float32 takes 4\n"
+      "bytes a weight, on --float32-device if not here. Logits of the first wait in a temporary file (TMPDIR).\n"
+      "A file --reference has input_ids I32[S] and their logits F32[S, vocabulary]; with images also pixel_values\n"
       "F32[patches, values] and image_grid_thw I32[images, 3]; and, if steps were recorded, decode_ids I32[T] and\n"
       "decode_logits F32[T, vocabulary], the tokens fed one by one. A row is clear if its largest logit\n"
       "exceeds the next by more than 0.01.\n"
       "Exit code 3 if a part exceeds the tolerance, or the mean divergence --max-kl.\n\nExamples:\n"
       "  pascaline validate --model Qwen3-VL-2B-Instruct --weights int8 --text book.txt --tokens 4096\n"
+      "  pascaline validate --model Qwen3-VL-2B-q4_k --reference Qwen3-VL-2B-Instruct --text book.txt\n"
       "  pascaline validate --model Qwen3-VL-2B-Instruct --reference golden.safetensors --weights float32");
-  command->callback([&action, options] {
+  command->callback([&action, command, options] {
+    check_reference_options(*command, *options);
     action = [options] {
-      return options->reference.empty() ? validate_by_float32(*options) : validate_by_reference(*options);
+      const bool is_recorded = !options->reference.empty() && !has_reference_folder(*options);
+      return is_recorded ? validate_by_reference(*options) : validate_by_float32(*options);
     };
   });
 }
