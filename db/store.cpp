@@ -127,6 +127,17 @@ std::vector<DeviceRow> Store::devices() const {
   });
 }
 
+std::vector<std::string> Store::kernel_names() const {
+  return impl_->connection->guard("read the kernels", [&] {
+    std::vector<std::string> names;
+    Query row = impl_->connection->query("SELECT DISTINCT name FROM kernels ORDER BY name");
+    while (row.step()) {
+      names.push_back(row.text());
+    }
+    return names;
+  });
+}
+
 std::optional<std::pair<double, double>> Store::work(const std::string& problem_text) const {
   return impl_->connection->guard("read the work of a problem", [&]() -> std::optional<std::pair<double, double>> {
     Query row = impl_->connection->query("SELECT flops, bytes FROM problems WHERE text = ?");

@@ -306,6 +306,8 @@ class Store {
   /// How many samples of a trial do not count, by reason.
   [[nodiscard]] std::vector<std::pair<SampleMark, int>> marked_samples(std::int64_t trial_id) const;
   [[nodiscard]] std::vector<DeviceRow> devices() const;
+  /// Names of kernels that anything is stored of, sorted.
+  [[nodiscard]] std::vector<std::string> kernel_names() const;
   /// Work of a stored problem (flops, bytes), if known.
   [[nodiscard]] std::optional<std::pair<double, double>> work(const std::string& problem_text) const;
 

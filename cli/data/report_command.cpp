@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/command.hpp"
+#include "cli/data/known_names.hpp"
 #include "core/error.hpp"
 #include "core/util/paths.hpp"
 #include "report/comparison.hpp"
@@ -136,6 +137,10 @@ int report(ReportCommandOptions options) {
   }
   const Store store(database_path(options.database), OpenMode::read_only);
   require_no_database(options.output, store);
+  if (!options.compares()) {  // what only the other side has is a row there
+    require_known_kernel(store, options.report.kernel);
+    require_known_device(store, options.report.device);
+  }
   options.report.sessions = sessions_of(store, options.session);
   std::optional<Store> other;
   const std::optional<Comparison> comparison = compare_sides(options, store, other);

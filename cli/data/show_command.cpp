@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/command.hpp"
+#include "cli/data/known_names.hpp"
 #include "core/error.hpp"
 #include "core/util/suggestion.hpp"
 #include "report/show.hpp"
@@ -68,6 +69,7 @@ int show(const ShowCommandOptions& options) {
     wanted.filter.session_id = options.session;
   }
   const Store store(database_path(options.database), OpenMode::read_only);
+  require_known_kernel(store, options.kernel);
   if (options.as_json) {
     fmt::print("{}\n", show_json(store, wanted).dump(2));
   } else {

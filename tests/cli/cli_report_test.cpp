@@ -112,6 +112,17 @@ TEST_F(CliReportTest, WhatIsGivenIsNotNothing) {
   expect_fault(run({"serve", "--db", other_, "--port", "0"}), 1, {other_, "no such file"});
 }
 
+TEST_F(CliReportTest, NamesThatNothingHasAreFaults) {
+  make_both();
+  expect_fault(report({"--kernel", "matmal"}), 1,
+               {"has nothing of a kernel 'matmal' (did you mean 'matmul'?)", "matmul"});
+  expect_fault(report({"--device-name", "GTX"}), 1, {"has nothing of a device 'GTX'", "it has "});
+  for (const char* what : {"winners", "trials"}) {
+    expect_fault(run({"show", what, "--db", database_, "--kernel", "softmax", "--json"}), 1,
+                 {"has nothing of a kernel 'softmax'; it has matmul"});
+  }
+}
+
 TEST_F(CliReportTest, PageAndDocumentHoldTheComparison) {
   make_both();
   const nlohmann::json document = json_of(report({"--against", other_, "--format", "json"}));
