@@ -147,7 +147,7 @@ TEST_F(WeightFormatsTest, LogitsAreCloseToThoseInFull) {
   };
   for (const std::string_view name : WeightRecipe::names()) {
     const WeightRecipe recipe = WeightRecipe::named(name);
-    if (recipe.has_formats()) {
+    if (recipe.has_packed_formats()) {
       const double error = error_of(recipe);
       RecordProperty(std::string(name), std::to_string(error));
       const bool is_coarse = name.find('4') != std::string_view::npos;
