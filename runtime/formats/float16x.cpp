@@ -11,8 +11,6 @@
 namespace pascaline {
 namespace {
 
-constexpr int kMinExponentBits = 4;
-constexpr int kMaxExponentBits = 8;
 constexpr std::uint32_t kSign = 0x8000;
 constexpr std::uint32_t kMagnitude = 0x7FFFFFFFU;  // of a float32
 
@@ -109,46 +107,6 @@ double squared_error(Float16x format, std::span<const float> values) noexcept {
     sums[i % 4] += difference * difference;
   }
   return (sums[0] + sums[1]) + (sums[2] + sums[3]);
-}
-
-Float16xSearch::Float16xSearch(float largest) {
-  candidates_.push_back({5, 15});
-  if (largest == 0) {
-    return;
-  }
-  candidates_.push_back({8, 127});
-  const int exponent = std::ilogb(largest);
-  for (int bits = kMinExponentBits; bits <= kMaxExponentBits; ++bits) {
-    const int largest_exponent = bits == kMaxExponentBits ? 254 : (1 << bits) - 1;
-    for (int lower = 0; lower <= 2; ++lower) {
-      const Float16x format{bits, largest_exponent - (exponent - lower)};
-      if (format.is_valid() && std::find(candidates_.begin(), candidates_.end(), format) == candidates_.end()) {
-        candidates_.push_back(format);
-      }
-    }
-  }
-}
-
-void Float16xSearch::add(std::span<const float> values, Errors& errors) const noexcept {
-  for (std::size_t i = 0; i < candidates_.size(); ++i) {
-    errors[i] += squared_error(candidates_[i], values);
-  }
-}
-
-Float16x Float16xSearch::best(const Errors& errors) const noexcept {
-  const auto end = errors.begin() + static_cast<std::ptrdiff_t>(candidates_.size());
-  return candidates_[static_cast<std::size_t>(std::min_element(errors.begin(), end) - errors.begin())];
-}
-
-Float16x best_float16x(std::span<const float> values) {
-  float largest = 0;
-  for (const float value : values) {
-    largest = std::max(largest, std::fabs(value));
-  }
-  const Float16xSearch search(largest);
-  Float16xSearch::Errors errors{};
-  search.add(values, errors);
-  return search.best(errors);
 }
 
 void put_float16x_header(Float16x format, std::span<std::byte> matrix) noexcept {

@@ -1,11 +1,9 @@
 #pragma once
 
-#include <array>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <vector>
 
 namespace pascaline {
 
@@ -59,29 +57,6 @@ void to_float16x(Float16x format, std::span<const float> values, std::span<std::
 
 /// Sum of squared errors of the values in that format.
 [[nodiscard]] double squared_error(Float16x format, std::span<const float> values) noexcept;
-
-/// The search for the format of least squared error for finite values, which may come in parts: of each width the
-/// biases whose largest number is just above the largest value, a half and a quarter of that (a few values then
-/// saturate), and two that hold all of float16 and all of bfloat16, which it is therefore never worse than.
-class Float16xSearch {
- public:
-  /// Sums of squared errors, of each candidate.
-  using Errors = std::array<double, 17>;
-
-  /// Of values of which none is larger in magnitude.
-  explicit Float16xSearch(float largest);
-  [[nodiscard]] const std::vector<Float16x>& candidates() const noexcept { return candidates_; }
-  /// Adds those of some values. Any thread may call it.
-  void add(std::span<const float> values, Errors& errors) const noexcept;
-  /// The candidate of the least error; {5, 15} if there are no values but zeros.
-  [[nodiscard]] Float16x best(const Errors& errors) const noexcept;
-
- private:
-  std::vector<Float16x> candidates_;
-};
-
-/// What the search finds for values that are all there.
-[[nodiscard]] Float16x best_float16x(std::span<const float> values);
 
 /// In memory a matrix begins with a header of `layout_of(ElementType::float16x).head_bytes`: exponent width and bias,
 /// int32 each, then zeros. `matrix` has at least as many bytes.

@@ -1,8 +1,9 @@
-#include "runtime/formats/float16x.hpp"
+#include "runtime/formats/float16x_search.hpp"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <cmath>
 #include <functional>
@@ -232,6 +233,30 @@ TEST(Float16xTest, ValuesSaturateOnlyWhereThatIsTheLeastError) {
   search.add(std::span(values).first(300), in_parts);
   search.add(std::span(values).subspan(300), in_parts);
   EXPECT_EQ(search.best(in_parts), chosen);
+}
+
+TEST(Float16xTest, TheSearchAddsUpTheErrorsOfEachCandidate) {
+  std::vector<float> values;
+  for (std::uint64_t i = 0; i < 700'000; ++i) {  // several parts of what is read at a time
+    const double unit = static_cast<double>(splitmix(i) >> 11U) / 9007199254740992.0 - 0.5;
+    values.push_back(static_cast<float>(i % 97 == 0 ? 0.0 : std::ldexp(unit, -static_cast<int>(splitmix(i) % 20))));
+  }
+  const Float16xSearch search(0.5F);
+  Float16xSearch::Errors errors{};
+  search.add(std::span(values).first(5000), errors);
+  for (std::size_t i = 0; i < search.candidates().size(); ++i) {
+    const double expected = squared_error(search.candidates()[i], std::span(values).first(5000));
+    EXPECT_NEAR(errors[i], expected, 1e-12 * expected) << i;
+  }
+  std::atomic<std::int64_t> read = 0;
+  const Float16x in_parts =
+      best_float16x(std::ssize(values), [&](std::int64_t first, std::span<float> out) {
+        read += std::ssize(out);
+        std::copy_n(values.begin() + first, out.size(), out.begin());
+      });
+  EXPECT_EQ(in_parts, best_float16x(values));
+  EXPECT_EQ(read, 2 * std::ssize(values));
+  EXPECT_EQ(best_float16x(0, [](std::int64_t, std::span<float>) {}), (Float16x{5, 15}));
 }
 
 TEST(Float16xTest, TheHeaderKeepsWidthAndBias) {
