@@ -133,7 +133,7 @@ __device__ __forceinline__ void add_products(float (&sums)[kPadded], const Matri
       for (int r = 0; r < kRows; ++r) {
 #pragma unroll
         for (int v = 0; v < kVector; ++v) {
-          sums[i * kRows + r] += values[v] * b(weights[u][r].element[v]);
+          sums[i * kRows + r] += values[v] * b(weights[u][r], v);
         }
       }
     }

@@ -70,7 +70,7 @@ struct Operand {
     for (int i = 0; i < kLoads; ++i) {
 #pragma unroll
       for (int v = 0; v < VECTOR_SIZE; ++v) {
-        shared[(k_of(i) + v) * kRow + row_of(i)] = matrix(staged[i].element[v]);
+        shared[(k_of(i) + v) * kRow + row_of(i)] = matrix(staged[i], v);
       }
     }
   }

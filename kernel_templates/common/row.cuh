@@ -18,6 +18,10 @@ struct AsFloat {
   __device__ __forceinline__ float operator()(T element) const {
     return to_float(element);
   }
+  template <typename T, int N>
+  __device__ __forceinline__ float operator()(const Vector<T, N>& vector, int index) const {
+    return to_float(vector.element[index]);
+  }
 };
 
 // Reads the N elements of a row that begin at `column`; those at or behind `end` read as `outside`. ALIGNED: `column`
@@ -33,7 +37,7 @@ __device__ __forceinline__ void load_floats(float (&value)[N], const T* row, int
         const auto piece = load_vector<kPiece>(row + column + first);
 #pragma unroll
         for (int v = 0; v < kPiece; ++v) {
-          value[first + v] = as_float(piece.element[v]);
+          value[first + v] = as_float(piece, v);
         }
       }
     } else {
