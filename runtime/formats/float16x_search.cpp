@@ -42,6 +42,13 @@ struct Magnitudes {
   }
 };
 
+// What is read at a time.
+struct TensorPart {
+  std::size_t tensor;
+  std::int64_t first;
+  std::int64_t count;
+};
+
 }  // namespace
 
 Float16xSearch::Float16xSearch(float largest) {
@@ -95,24 +102,28 @@ Float16x best_float16x(std::span<const float> values) {
   return search.best(errors);
 }
 
-Float16x best_float16x(std::int64_t count, const ReadValues& read) {
-  const std::int64_t parts = (count + kPartValues - 1) / kPartValues;
+Float16x best_float16x(std::span<const std::int64_t> tensors, const ReadValues& read) {
+  std::vector<TensorPart> parts;
+  for (std::size_t tensor = 0; tensor < tensors.size(); ++tensor) {
+    for (std::int64_t first = 0; first < tensors[tensor]; first += kPartValues) {
+      parts.push_back({tensor, first, std::min(kPartValues, tensors[tensor] - first)});
+    }
+  }
   const auto for_parts = [&](const auto& use) {
-    parallel_for(static_cast<std::size_t>(parts), 1, [&](std::size_t begin, std::size_t end) {
+    parallel_for(parts.size(), 1, [&](std::size_t begin, std::size_t end) {
       std::vector<float> values;
       for (std::size_t part = begin; part < end; ++part) {
-        const std::int64_t first = static_cast<std::int64_t>(part) * kPartValues;
-        values.resize(static_cast<std::size_t>(std::min(kPartValues, count - first)));
-        read(first, values);
+        values.resize(static_cast<std::size_t>(parts[part].count));
+        read(parts[part].tensor, parts[part].first, values);
         use(part, values);
       }
     });
   };
-  std::vector<float> largest(static_cast<std::size_t>(parts));
+  std::vector<float> largest(parts.size());
   for_parts([&](std::size_t part, std::span<const float> values) { largest[part] = largest_of(values); });
   const Float16xSearch search(largest_of(largest));
   // Added up in the order of the parts, so that rounding does not depend on the threads.
-  std::vector<Float16xSearch::Errors> errors(static_cast<std::size_t>(parts));
+  std::vector<Float16xSearch::Errors> errors(parts.size());
   for_parts([&](std::size_t part, std::span<const float> values) { search.add(values, errors[part]); });
   Float16xSearch::Errors all{};
   for (const Float16xSearch::Errors& part : errors) {

@@ -35,10 +35,10 @@ class Float16xSearch {
 /// What the search finds for values that are all there.
 [[nodiscard]] Float16x best_float16x(std::span<const float> values);
 
-/// Writes finite values from `first` on, as many as `out` holds.
-using ReadValues = std::function<void(std::int64_t first, std::span<float> out)>;
-/// What it finds for `count` values that are read in parts, twice, from all processors at once; the same whatever their
-/// number. Throws what `read` throws.
-[[nodiscard]] Float16x best_float16x(std::int64_t count, const ReadValues& read);
+/// Writes finite values of a tensor from its element `first` on, as many as `out` holds.
+using ReadValues = std::function<void(std::size_t tensor, std::int64_t first, std::span<float> out)>;
+/// What it finds for all values of tensors with so many elements, which are read in parts, twice, from all processors at
+/// once; the same whatever their number. Throws what `read` throws.
+[[nodiscard]] Float16x best_float16x(std::span<const std::int64_t> tensors, const ReadValues& read);
 
 }  // namespace pascaline

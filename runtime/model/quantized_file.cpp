@@ -69,6 +69,7 @@ class FileQuantizer {
   FileQuantizer(const Checkpoint& checkpoint, const ModelConfig& config, const WeightRecipe& recipe,
                 const std::filesystem::path& file, const QuantizeSettings& settings)
       : tensors_(checkpoint.tensors().size()),
+        all_(totals_of(checkpoint)),
         out_(file, plan(checkpoint, config, recipe, settings), notes_.metadata()) {
     for (std::size_t i = 0; i < tensors_.size(); ++i) {
       const std::int64_t rows = std::max<std::int64_t>(1, kPieceValues / tensors_[i].columns());
@@ -76,8 +77,6 @@ class FileQuantizer {
         pieces_.push_back({i, first, std::min(rows, tensors_[i].rows() - first)});
       }
     }
-    all_.all_tensors = tensors_.size();
-    all_.all_bytes = static_cast<std::uint64_t>(checkpoint.stored_bytes());
     all_.written_bytes = out_.bytes();
   }
 
@@ -101,6 +100,13 @@ class FileQuantizer {
   }
 
  private:
+  static QuantizeProgress totals_of(const Checkpoint& checkpoint) {
+    QuantizeProgress all;
+    all.all_tensors = checkpoint.tensors().size();
+    all.all_bytes = static_cast<std::uint64_t>(checkpoint.stored_bytes());
+    return all;
+  }
+
   // Fills in tensors and notes.
   std::vector<StoredTensor> plan(const Checkpoint& checkpoint, const ModelConfig& config, const WeightRecipe& recipe,
                                  const QuantizeSettings& settings) {
@@ -140,19 +146,12 @@ class FileQuantizer {
 
   // One choice for all tensors of a weight, which are one matrix on a device.
   void choose_float16x(std::span<TensorPlan> tensors) {
-    std::int64_t values = 0;
+    std::vector<std::int64_t> sizes;
     for (const TensorPlan& tensor : tensors) {
-      values += tensor.spec->elements();
+      sizes.push_back(tensor.spec->elements());
     }
-    const Float16x format = best_float16x(values, [&](std::int64_t first, std::span<float> out) {
-      for (const TensorPlan& tensor : tensors) {
-        const std::int64_t here = std::clamp(tensor.spec->elements() - first, std::int64_t{0}, std::ssize(out));
-        if (here > 0) {
-          read_values(tensor, first, out.first(static_cast<std::size_t>(here)));
-        }
-        out = out.subspan(static_cast<std::size_t>(here));
-        first = std::max<std::int64_t>(first - tensor.spec->elements(), 0);
-      }
+    const Float16x format = best_float16x(sizes, [&](std::size_t tensor, std::int64_t first, std::span<float> out) {
+      read_values(tensors[tensor], first, out);
     });
     for (TensorPlan& tensor : tensors) {
       tensor.float16x = format;

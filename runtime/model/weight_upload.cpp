@@ -191,17 +191,16 @@ void read_matrix_values(const WeightSource& source, const WeightUpload& upload, 
   }
 }
 
-// As packing says it.
-void require_finite(const WeightUpload& upload, std::int64_t first, std::span<const float> values) {
-  const auto unfit = std::find_if(values.begin(), values.end(), [](float value) { return !std::isfinite(value); });
-  if (unfit == values.end()) {
-    return;
+// Of a tensor, from element `first` on. What is not finite is refused as packing does it.
+void read_finite(const WeightSource& source, const TensorSpec& tensor, std::int64_t first, std::span<float> out) {
+  source.read(tensor, ElementType::float32, first, std::as_writable_bytes(out));
+  const auto unfit = std::find_if(out.begin(), out.end(), [](float value) { return !std::isfinite(value); });
+  if (unfit != out.end()) {
+    const std::int64_t at = first + (unfit - out.begin());
+    const std::int64_t width = tensor.elements() / tensor.shape.front();
+    throw ModelError(fmt::format("{}: value {} of row {} is not finite, so it cannot be kept as float16x", tensor.name,
+                                 at % width, at / width));
   }
-  const std::int64_t at = first + (unfit - values.begin());
-  const auto origin = origin_of(upload, at / upload.width);
-  throw ModelError(fmt::format("{}: value {} of row {} is not finite, so it cannot be kept as float16x",
-                               upload.from[origin ? origin->tensor : 0]->name, at % upload.width,
-                               origin ? origin->row : at / upload.width));
 }
 
 // The format that all tensors are stored in, or nothing if there are several or some are numbers.
@@ -221,9 +220,13 @@ Float16x chosen_float16x(const WeightSource& source, const WeightUpload& upload)
   if (const auto stored = stored_float16x(source, upload)) {
     return *stored;
   }
-  return best_float16x(upload.rows * upload.width, [&](std::int64_t first, std::span<float> out) {
-    read_matrix_values(source, upload, first, out);
-    require_finite(upload, first, out);
+  // Tensor by tensor, as where a model is quantized to a file: sums of errors in another order may be rounded otherwise.
+  std::vector<std::int64_t> sizes;
+  for (const TensorSpec* tensor : upload.from) {
+    sizes.push_back(tensor->elements());
+  }
+  return best_float16x(sizes, [&](std::size_t tensor, std::int64_t first, std::span<float> out) {
+    read_finite(source, *upload.from[tensor], first, out);
   });
 }
 
@@ -243,7 +246,6 @@ void fill_float16x(const WeightSource& source, const WeightUpload& upload, Float
     values.resize(std::min(kCodesAtOnce, piece.size() / sizeof(std::uint16_t)));
     const auto first = static_cast<std::int64_t>((offset - head) / sizeof(std::uint16_t));
     read_matrix_values(source, upload, first, values);
-    require_finite(upload, first, values);
     const std::size_t bytes = values.size() * sizeof(std::uint16_t);
     to_float16x(format, values, piece.first(bytes));
     piece = piece.subspan(bytes);

@@ -249,14 +249,15 @@ TEST(Float16xTest, TheSearchAddsUpTheErrorsOfEachCandidate) {
     EXPECT_NEAR(errors[i], expected, 1e-12 * expected) << i;
   }
   std::atomic<std::int64_t> read = 0;
+  const std::vector<std::int64_t> sizes{12'345, std::ssize(values) - 12'345};
   const Float16x in_parts =
-      best_float16x(std::ssize(values), [&](std::int64_t first, std::span<float> out) {
+      best_float16x(sizes, [&](std::size_t tensor, std::int64_t first, std::span<float> out) {
         read += std::ssize(out);
-        std::copy_n(values.begin() + first, out.size(), out.begin());
+        std::copy_n(values.begin() + first + (tensor == 0 ? 0 : sizes[0]), out.size(), out.begin());
       });
   EXPECT_EQ(in_parts, best_float16x(values));
   EXPECT_EQ(read, 2 * std::ssize(values));
-  EXPECT_EQ(best_float16x(0, [](std::int64_t, std::span<float>) {}), (Float16x{5, 15}));
+  EXPECT_EQ(best_float16x(std::span<const std::int64_t>(), [](std::size_t, std::int64_t, std::span<float>) {}), (Float16x{5, 15}));
 }
 
 TEST(Float16xTest, TheHeaderKeepsWidthAndBias) {
