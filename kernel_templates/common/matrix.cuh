@@ -43,13 +43,13 @@ struct Matrix<float16x> {
   }
   template <int N>
   __device__ __forceinline__ float operator()(const Vector<float16x, N>& vector, int index) const {
-#ifdef __CUDA_ARCH__
     if constexpr (N % 2 == 0) {
-      const unsigned int word = reinterpret_cast<const unsigned int*>(&vector)[index / 2];
+      unsigned int word;
+      memcpy(&word, &vector.element[index / 2 * 2], sizeof word);
       return from_upper(index % 2 == 0 ? __byte_perm(word, 0u, 0x1044u) : word);
+    } else {
+      return operator()(vector.element[index]);
     }
-#endif
-    return operator()(vector.element[index]);
   }
 
  private:

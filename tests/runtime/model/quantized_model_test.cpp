@@ -55,7 +55,7 @@ class QuantizedModelTest : public ::testing::Test {
       source.read(tensor, ElementType::float32, 0, std::as_writable_bytes(std::span(own)));
       const float scale = std::pow(1.3F, static_cast<float>(values.size() % 29));
       for (std::size_t i = 0; i < own.size() && tensor.kind == TensorKind::matrix; ++i) {
-        own[i] *= scale * std::pow(own[(i * 7 + 3) % own.size()], 2.0F) * 8;
+        own[i] *= scale * (own[i] * own[i] + 0.01F);
       }
     }
     for (std::size_t i = 0; i < values.size(); ++i) {
