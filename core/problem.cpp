@@ -58,9 +58,7 @@ bool is_element_type(ElementType type) noexcept { return static_cast<std::size_t
 
 bool is_matrix_format(ElementType type) noexcept { return is_element_type(type) && type > ElementType::uint8; }
 
-bool is_packed_format(ElementType type) noexcept {
-  return is_matrix_format(type) && type != ElementType::float16x;
-}
+bool is_packed_format(ElementType type) noexcept { return is_matrix_format(type) && type != ElementType::float16x; }
 
 std::size_t bits_of(ElementType type) { return entry_of(type).bits; }
 
@@ -84,7 +82,7 @@ std::size_t bytes_of(ElementType type, std::size_t count) {
 
 MatrixLayout layout_of(ElementType type) {
   constexpr std::int64_t kRows = 32;
-  constexpr std::int64_t kUnit = 16 * kRows;  // 16 bytes of each row
+  constexpr std::int64_t kUnit = 16 * kRows;        // 16 bytes of each row
   constexpr std::int64_t kFloat16xHeadBytes = 128;  // a cache line of a GPU, so that rows lie in lines as without it
   switch (type) {
     case ElementType::q8_0:

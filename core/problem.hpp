@@ -54,7 +54,8 @@ enum class ElementType : std::uint8_t {
 
 /// How a matrix lies in memory: `head_bytes` that the matrix has once, then its groups: `group_rows` rows together, in
 /// chunks of `chunk_columns` columns of all these rows, then `tail_bytes` that the group has once. What a matrix lacks
-/// of a last group or chunk is there, too. For plain element types and float16x a group is a row and a chunk an element.
+/// of a last group or chunk is there, too. For plain element types and float16x a group is a row and a chunk an
+/// element.
 struct MatrixLayout {
   std::int64_t group_rows;
   std::int64_t chunk_columns;

@@ -430,7 +430,8 @@ extern "C" __global__ void matmul_reference(const STORAGE* __restrict__ a, const
   for (int first = 0; first < k; first += kTile) {
     const bool inside = first + x < k;
     tile_a[y][x] = inside && row < m ? to_float(a[static_cast<long long>(row) * k + first + x]) : 0.0f;
-    tile_b[y][x] = inside && row_of_b < n ? matrix_b(matrix_b.elements[static_cast<long long>(row_of_b) * k + first + x]) : 0.0f;
+    tile_b[y][x] =
+        inside && row_of_b < n ? matrix_b(matrix_b.elements[static_cast<long long>(row_of_b) * k + first + x]) : 0.0f;
     __syncthreads();
     for (int i = 0; i < kTile; ++i) {
       sum += tile_a[y][i] * tile_b[x][i];

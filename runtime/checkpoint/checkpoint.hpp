@@ -45,7 +45,7 @@ class Checkpoint {
 
   std::vector<Safetensors> files_;
   std::vector<TensorSpec> specs_;
-  std::vector<const StoredTensor*> stored_;          // a tensor of files_ for each of specs_
+  std::vector<const StoredTensor*> stored_;           // a tensor of files_ for each of specs_
   std::vector<std::optional<StoredFormat>> formats_;  // likewise
   bool has_formats_ = false;
   std::string recipe_;

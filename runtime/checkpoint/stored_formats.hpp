@@ -38,10 +38,11 @@ class FormatNotes {
   /// The name of the recipe that the file was made with; empty if it does not say.
   [[nodiscard]] static std::string recipe_of(const Safetensors& file);
   /// The format that the file notes for a tensor, or nothing. Throws ModelError, with file and tensor, for one that is
-  /// not known, of something that is no matrix, or for another shape than the model's; if the tensor is of U8 but not as
-  /// many rows of as many bytes as the format needs; and of float16x without exponent width and bias in their ranges.
+  /// not known, of something that is no matrix, or for another shape than the model's; if the tensor is of U8 but not
+  /// as many rows of as many bytes as the format needs; and of float16x without exponent width and bias in their
+  /// ranges.
   [[nodiscard]] static std::optional<StoredFormat> format_of(const Safetensors& file, const StoredTensor& tensor,
-                                                            const TensorSpec& spec);
+                                                             const TensorSpec& spec);
 
  private:
   std::map<std::string, std::string> metadata_;

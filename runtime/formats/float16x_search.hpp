@@ -10,9 +10,10 @@
 
 namespace pascaline {
 
-/// The search for the float16x of least squared error for finite values, which may come in parts. It tries of each width
-/// the biases whose largest number is just above the largest value, a half and a quarter of that (a few values then
-/// saturate), and two that hold all of float16 and all of bfloat16, which the result is therefore never worse than.
+/// The search for the float16x of least squared error for finite values, which may come in parts. It tries of each
+/// width the biases whose largest number is just above the largest value, a half and a quarter of that (a few values
+/// then saturate), and two that hold all of float16 and all of bfloat16, which the result is therefore never worse
+/// than.
 class Float16xSearch {
  public:
   /// Sums of squared errors, of each candidate.
@@ -37,8 +38,8 @@ class Float16xSearch {
 
 /// Writes finite values of a tensor from its element `first` on, as many as `out` holds.
 using ReadValues = std::function<void(std::size_t tensor, std::int64_t first, std::span<float> out)>;
-/// What it finds for all values of tensors with so many elements, which are read in parts, twice, from all processors at
-/// once; the same whatever their number. Throws what `read` throws.
+/// What it finds for all values of tensors with so many elements, which are read in parts, twice, from all processors
+/// at once; the same whatever their number. Throws what `read` throws.
 [[nodiscard]] Float16x best_float16x(std::span<const std::int64_t> tensors, const ReadValues& read);
 
 }  // namespace pascaline

@@ -137,8 +137,7 @@ class FileQuantizer {
         if (settings.goes_on && !settings.goes_on(all_)) {
           throw QuantizingStopped();
         }
-        choose_float16x(
-            std::span(tensors_).subspan(planned.size() - weight.tensors.size(), weight.tensors.size()));
+        choose_float16x(std::span(tensors_).subspan(planned.size() - weight.tensors.size(), weight.tensors.size()));
       }
     }
     return planned;

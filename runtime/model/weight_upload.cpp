@@ -220,7 +220,8 @@ Float16x chosen_float16x(const WeightSource& source, const WeightUpload& upload)
   if (const auto stored = stored_float16x(source, upload)) {
     return *stored;
   }
-  // Tensor by tensor, as where a model is quantized to a file: sums of errors in another order may be rounded otherwise.
+  // Tensor by tensor, as where a model is quantized to a file: sums of errors in another order may be rounded
+  // otherwise.
   std::vector<std::int64_t> sizes;
   for (const TensorSpec* tensor : upload.from) {
     sizes.push_back(tensor->elements());

@@ -37,10 +37,10 @@ inline constexpr std::int64_t kFewRows = 8;
 struct Matmul {
   static constexpr const char* kName = "matmul";
 
-  TensorView a;              ///< [M, K], float32 or float16: activations
-  TensorView b;              ///< [N, K]: a linear layer's weight; float32, float16, bfloat16, float16x or a packed format
-  TensorView c;              ///< [M, N] of a's type, [M, N/2] for swiglu; may be the residual, else overlaps nothing
-  TensorView bias = {};      ///< [N], float32; where the epilogue adds it, else left out
+  TensorView a;          ///< [M, K], float32 or float16: activations
+  TensorView b;          ///< [N, K]: a linear layer's weight; float32, float16, bfloat16, float16x or a packed format
+  TensorView c;          ///< [M, N] of a's type, [M, N/2] for swiglu; may be the residual, else overlaps nothing
+  TensorView bias = {};  ///< [N], float32; where the epilogue adds it, else left out
   TensorView residual = {};  ///< [M, N] of a's type; where the epilogue adds it, else left out
   Epilogue epilogue = Epilogue::none;
 
@@ -72,8 +72,8 @@ struct QuantizedRows {
 /// Rows of QuantizedRows::scales for products with such a weight.
 [[nodiscard]] std::int64_t scale_rows(ElementType weight, std::int64_t columns);
 
-/// `y = int8(x)`, as a product with a weight in the packed format `for_weight` takes it. Dense; without rows there is nothing
-/// to do.
+/// `y = int8(x)`, as a product with a weight in the packed format `for_weight` takes it. Dense; without rows there is
+/// nothing to do.
 struct Quantize {
   static constexpr const char* kName = "quantize";
 

@@ -76,8 +76,8 @@ TEST_P(TemplatesTest, TypesDefaultToTheFirstAllowed) {
   }
 }
 
-// Whether the signature's type holds elements of the argument's. Matrices in a packed format are bytes; what may be one or
-// plain elements has a name of its own.
+// Whether the signature's type holds elements of the argument's. Matrices in a packed format are bytes; what may be one
+// or plain elements has a name of its own.
 bool types_agree(const Space& space, const Argument& argument, const std::string& type) {
   if (!argument.type_variable.empty()) {
     const auto variable = std::find_if(space.types.begin(), space.types.end(), [&](const TypeVariable& candidate) {

@@ -147,7 +147,8 @@ TEST_F(StoredFormatsTest, Float16xIsStoredWithItsWidthAndBias) {
   const WeightSource source = checkpoint_weights(open());
   const WeightSource original = hash_weights(config_);
   for (const TensorSpec& spec : source.tensors()) {
-    ASSERT_EQ(read_all(source, spec, ElementType::float32), read_all(original, spec, ElementType::float32)) << spec.name;
+    ASSERT_EQ(read_all(source, spec, ElementType::float32), read_all(original, spec, ElementType::float32))
+        << spec.name;
   }
   // The same codes with another width and bias are other values.
   const std::vector<std::byte> codes = content_.tensors.front().bytes;
@@ -172,7 +173,8 @@ TEST_F(StoredFormatsTest, ADamagedWidthOrBiasOfFloat16xIsRefused) {
                           " exponent_bits=5 bias=15 ", " exponent_bits=05 bias=15", " bias=15 exponent_bits=5",
                           " exponent_bits=5 bias=99999999999", "exponent_bits=5 bias=15"}) {
     const std::string note = std::string("float16x [512, 64]") + end;
-    PASCALINE_EXPECT_SAYS(said_with(note), "tensor '" + std::string(kStoredEmbedding) + "': the metadata says '" + note +
+    PASCALINE_EXPECT_SAYS(said_with(note), "tensor '" + std::string(kStoredEmbedding) + "': the metadata says '" +
+                                               note +
                                                "', which does not end with exponent_bits from 4 to 8 and the bias");
   }
   PASCALINE_EXPECT_SAYS(said_with("float16x [64, 512] exponent_bits=5 bias=15"), "the model has the shape [512, 64]");
@@ -189,9 +191,9 @@ TEST_F(StoredFormatsTest, CodesBeyondTheLargestOfEightBitsAreDamage) {
   bytes[3 * 128 + 14] = std::byte{0x80};  // value 7 of row 3
   bytes[3 * 128 + 15] = std::byte{0x7F};
   const WeightSource source = checkpoint_weights(open());
-  PASCALINE_EXPECT_SAYS(
-      complaint_of([&] { (void)read_all(source, source.tensors().front(), ElementType::float32); }),
-      std::string("tensor '") + kStoredEmbedding + "': value 7 of row 3, inf, is not finite; the checkpoint is damaged");
+  PASCALINE_EXPECT_SAYS(complaint_of([&] { (void)read_all(source, source.tensors().front(), ElementType::float32); }),
+                        std::string("tensor '") + kStoredEmbedding +
+                            "': value 7 of row 3, inf, is not finite; the checkpoint is damaged");
 }
 
 TEST_F(StoredFormatsTest, ScalesThatAreNotFiniteAreDamage) {

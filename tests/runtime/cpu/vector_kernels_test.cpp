@@ -85,7 +85,8 @@ TEST_P(VectorKernelsTest, EveryCodeOfFloat16xIsWidenedExactly) {
 
 // Sums depend neither on how rows are cut nor on what else is asked for, in every width.
 TEST_P(VectorKernelsTest, ProductsOfRowsInFloat16x) {
-  for (const Float16x format : {Float16x{4, 15}, Float16x{5, 31}, Float16x{6, 63}, Float16x{7, 127}, Float16x{8, 127}}) {
+  for (const Float16x format :
+       {Float16x{4, 15}, Float16x{5, 31}, Float16x{6, 63}, Float16x{7, 127}, Float16x{8, 127}}) {
     for (const auto& [count, vectors, depth] :
          {std::array<std::int64_t, 3>{1, 1, 1}, {3, 2, 7}, {4, 1, 8}, {5, 3, 9}, {11, 5, 31}, {2, 9, 1000}}) {
       const std::int64_t stride = depth + 3;

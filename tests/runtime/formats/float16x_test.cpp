@@ -1,5 +1,3 @@
-#include "runtime/formats/float16x_search.hpp"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -13,6 +11,7 @@
 #include <vector>
 
 #include "core/elements.hpp"
+#include "runtime/formats/float16x_search.hpp"
 #include "tests/runtime/formats/draws.hpp"
 
 namespace pascaline::testing {
@@ -29,8 +28,8 @@ std::vector<Float16x> some_formats() {
 float value_by_definition(Float16x format, std::uint32_t code) {
   const int fraction_bits = 15 - format.exponent_bits;
   const auto exponent = static_cast<int>((code & 0x7FFFU) >> static_cast<unsigned>(fraction_bits));
-  const auto fraction = std::ldexp(static_cast<double>(code & ((1U << static_cast<unsigned>(fraction_bits)) - 1U)),
-                                   -fraction_bits);
+  const auto fraction =
+      std::ldexp(static_cast<double>(code & ((1U << static_cast<unsigned>(fraction_bits)) - 1U)), -fraction_bits);
   const double value =
       exponent > 0 ? std::ldexp(1 + fraction, exponent - format.bias) : std::ldexp(fraction, 1 - format.bias);
   return static_cast<float>((code & 0x8000U) != 0 ? -value : value);
@@ -101,7 +100,8 @@ TEST(Float16xTest, EveryCodeIsItsOwnNearestAndNumbersGrowWithCodes) {
 }
 
 TEST(Float16xTest, HalfwayGoesToTheEvenCodeAndLessOrMoreToTheNearer) {
-  for (const Float16x& format : {Float16x{5, 15}, Float16x{4, 15}, Float16x{6, 40}, Float16x{8, 127}, Float16x{8, 143}}) {
+  for (const Float16x& format :
+       {Float16x{5, 15}, Float16x{4, 15}, Float16x{6, 40}, Float16x{8, 127}, Float16x{8, 143}}) {
     for (std::uint32_t bits = 0; bits < format.largest_code() - 1U; bits += 7) {
       const double low = static_cast<double>(float_from_16x(format, static_cast<std::uint16_t>(bits)));
       const double high = static_cast<double>(float_from_16x(format, static_cast<std::uint16_t>(bits + 1)));
@@ -182,10 +182,9 @@ TEST(Float16xTest, OnDrawnWeightsItsErrorIsNeverAboveThoseOfFloat16AndBfloat16) 
   std::normal_distribution<double> normal;
   std::student_t_distribution<double> heavy(3);
   std::lognormal_distribution<double> log_normal(0, 2);
-  const std::function<double()> draws[] = {
-      [&] { return normal(generator); }, [&] { return heavy(generator); },
-      [&] { return (generator() % 2 == 0 ? 1 : -1) * log_normal(generator); },
-      [&] { return normal(generator) * (generator() % 1000 == 0 ? 100 : 1); }};
+  const std::function<double()> draws[] = {[&] { return normal(generator); }, [&] { return heavy(generator); },
+                                           [&] { return (generator() % 2 == 0 ? 1 : -1) * log_normal(generator); },
+                                           [&] { return normal(generator) * (generator() % 1000 == 0 ? 100 : 1); }};
   for (const auto& draw : draws) {
     for (const double scale : {1e-9, 1e-5, 0.02, 1.0, 300.0}) {
       std::vector<float> values(20'000);
@@ -250,14 +249,14 @@ TEST(Float16xTest, TheSearchAddsUpTheErrorsOfEachCandidate) {
   }
   std::atomic<std::int64_t> read = 0;
   const std::vector<std::int64_t> sizes{12'345, std::ssize(values) - 12'345};
-  const Float16x in_parts =
-      best_float16x(sizes, [&](std::size_t tensor, std::int64_t first, std::span<float> out) {
-        read += std::ssize(out);
-        std::copy_n(values.begin() + first + (tensor == 0 ? 0 : sizes[0]), out.size(), out.begin());
-      });
+  const Float16x in_parts = best_float16x(sizes, [&](std::size_t tensor, std::int64_t first, std::span<float> out) {
+    read += std::ssize(out);
+    std::copy_n(values.begin() + first + (tensor == 0 ? 0 : sizes[0]), out.size(), out.begin());
+  });
   EXPECT_EQ(in_parts, best_float16x(values));
   EXPECT_EQ(read, 2 * std::ssize(values));
-  EXPECT_EQ(best_float16x(std::span<const std::int64_t>(), [](std::size_t, std::int64_t, std::span<float>) {}), (Float16x{5, 15}));
+  EXPECT_EQ(best_float16x(std::span<const std::int64_t>(), [](std::size_t, std::int64_t, std::span<float>) {}),
+            (Float16x{5, 15}));
 }
 
 TEST(Float16xTest, TheHeaderKeepsWidthAndBias) {

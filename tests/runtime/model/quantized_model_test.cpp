@@ -59,8 +59,8 @@ class QuantizedModelTest : public ::testing::Test {
       }
     }
     for (std::size_t i = 0; i < values.size(); ++i) {
-      tensors.push_back({source.tensors()[i].name, StoredType::F32, source.tensors()[i].shape,
-                         std::as_bytes(std::span(values[i]))});
+      tensors.push_back(
+          {source.tensors()[i].name, StoredType::F32, source.tensors()[i].shape, std::as_bytes(std::span(values[i]))});
     }
     write_safetensors(folder_.path() / "original" / "model.safetensors", tensors);
     return Checkpoint::open(folder_.path() / "original", config_);
@@ -104,7 +104,8 @@ TEST_F(QuantizedModelTest, HeadsThatAreFilledUpGiveTheSameToo) {
     bool is_kept = false;
     for (std::size_t i = 0; i < checkpoint.tensors().size(); ++i) {
       if (checkpoint.tensors()[i].name == "model.visual.blocks.0.attn.proj.weight") {
-        is_kept = checkpoint.stored(i).type != StoredType::U8 && checkpoint.format(i) == StoredFormat{ElementType::q8_0};
+        is_kept =
+            checkpoint.stored(i).type != StoredType::U8 && checkpoint.format(i) == StoredFormat{ElementType::q8_0};
       }
     }
     EXPECT_TRUE(is_kept) << name;
@@ -176,9 +177,10 @@ TEST_F(QuantizedModelTest, ValuesThatAreNotFiniteAreNamedWhenFloat16xIsChosen) {
                           folder_.path() / "x");
     FAIL() << "accepted";
   } catch (const ModelError& error) {
-    EXPECT_STREQ(error.what(),
-                 "tensor 'model.language_model.layers.0.mlp.up_proj.weight': value 5 of row 2 is inf; the checkpoint is "
-                 "damaged");
+    EXPECT_STREQ(
+        error.what(),
+        "tensor 'model.language_model.layers.0.mlp.up_proj.weight': value 5 of row 2 is inf; the checkpoint is "
+        "damaged");
   }
 }
 
@@ -200,8 +202,8 @@ TEST_F(QuantizedModelTest, TensorsWithChoicesOfTheirOwnAreBroughtToOne) {
     const Float16x format = best_float16x(values);
     to_float16x(format, values, bytes.emplace_back(2 * values.size()));
     notes.add(spec.name, format, spec.shape);
-    tensors.push_back({spec.name, StoredType::U8, {spec.shape.front(), 2 * spec.elements() / spec.shape.front()},
-                       bytes.back()});
+    tensors.push_back(
+        {spec.name, StoredType::U8, {spec.shape.front(), 2 * spec.elements() / spec.shape.front()}, bytes.back()});
   }
   write_safetensors(folder_.path() / "quantized" / "model.safetensors", tensors, notes.metadata());
   WeightSource source = checkpoint_weights(Checkpoint::open(folder_.path() / "quantized", config_));

@@ -65,7 +65,8 @@ class Float16xOpsTest : public ::testing::Test {
     const Buffer a = one_hot_rows(rows, columns, first);
     const std::int64_t outputs = matrix.shape[0];
     device_->fill(result_, 0xFF);
-    ops::run(dispatcher_, ops::Matmul{{a.data(), kFloat, {rows, columns}}, matrix, {result_.data(), kFloat, {rows, outputs}}});
+    ops::run(dispatcher_,
+             ops::Matmul{{a.data(), kFloat, {rows, columns}}, matrix, {result_.data(), kFloat, {rows, outputs}}});
     const std::vector<float> got = result(static_cast<std::size_t>(rows * outputs));
     for (std::int64_t i = 0; i < rows; ++i) {
       for (std::int64_t n = 0; n < outputs; ++n) {
