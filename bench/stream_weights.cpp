@@ -93,7 +93,7 @@ int run(const Options& options) {
   double bytes = 0;
   for (const Linear& linear : linears) {
     const Space& space =
-        dispatcher.space(is_matrix_format(*weight) ? dispatcher.kernel("matvec_q") : dispatcher.kernel("matvec"));
+        dispatcher.space(is_packed_format(*weight) ? dispatcher.kernel("matvec_q") : dispatcher.kernel("matvec"));
     const Problem problem = space.problem({{"M", "1"},
                                            {"N", std::to_string(linear.outputs)},
                                            {"K", std::to_string(linear.inputs)},

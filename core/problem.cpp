@@ -16,7 +16,7 @@ struct TypeEntry {
   std::size_t bits;
 };
 
-constexpr std::array<TypeEntry, 16> kTypes{{
+constexpr std::array<TypeEntry, 17> kTypes{{
     {ElementType::float32, "float32", 32},
     {ElementType::float16, "float16", 16},
     {ElementType::bfloat16, "bfloat16", 16},
@@ -33,6 +33,7 @@ constexpr std::array<TypeEntry, 16> kTypes{{
     {ElementType::q6_k, "q6_k", 6},
     {ElementType::int8_row, "int8_row", 8},
     {ElementType::int4_g128, "int4_g128", 4},
+    {ElementType::float16x, "float16x", 16},
 }};
 
 const TypeEntry& entry_of(ElementType type) {
@@ -57,11 +58,13 @@ bool is_element_type(ElementType type) noexcept { return static_cast<std::size_t
 
 bool is_matrix_format(ElementType type) noexcept { return is_element_type(type) && type > ElementType::uint8; }
 
+bool is_packed_format(ElementType type) noexcept { return is_matrix_format(type) && type != ElementType::float16x; }
+
 std::size_t bits_of(ElementType type) { return entry_of(type).bits; }
 
 std::size_t size_of(ElementType type) {
   const TypeEntry& entry = entry_of(type);
-  if (is_matrix_format(type)) {
+  if (is_packed_format(type)) {
     throw Error(fmt::format("values of {} share scales, so that one by itself has no size", entry.name));
   }
   if (entry.bits % 8 != 0) {
@@ -72,14 +75,15 @@ std::size_t size_of(ElementType type) {
 
 std::size_t bytes_of(ElementType type, std::size_t count) {
   if (is_matrix_format(type)) {
-    throw Error(fmt::format("values of {} share scales: its bytes follow from rows and columns", name_of(type)));
+    throw Error(fmt::format("{} is a format of matrices: its bytes follow from rows and columns", name_of(type)));
   }
   return packed_bytes(bits_of(type), count);
 }
 
 MatrixLayout layout_of(ElementType type) {
   constexpr std::int64_t kRows = 32;
-  constexpr std::int64_t kUnit = 16 * kRows;  // 16 bytes of each row
+  constexpr std::int64_t kUnit = 16 * kRows;        // 16 bytes of each row
+  constexpr std::int64_t kFloat16xHeadBytes = 128;  // a cache line of a GPU, so that rows lie in lines as without it
   switch (type) {
     case ElementType::q8_0:
       return {kRows, 64, 4 * kUnit + 4 * kRows, 0};
@@ -95,6 +99,8 @@ MatrixLayout layout_of(ElementType type) {
       return {kRows, 64, 4 * kUnit, 4 * kRows};
     case ElementType::int4_g128:
       return {kRows, 128, 4 * kUnit + 4 * kRows, 0};
+    case ElementType::float16x:
+      return {1, 1, 2, 0, kFloat16xHeadBytes};
     default:
       return {1, 1, static_cast<std::int64_t>(size_of(type)), 0};
   }

@@ -1,6 +1,6 @@
 // y[t] = table[indices[t]]: rows of an embedding table[VOCABULARY,WIDTH] for TOKENS tokens, y[TOKENS,WIDTH] row-major.
-// An index that is no row of the table gives zeros. The table may be in a format of matrices, packed
-// (common/formats.cuh).
+// An index that is no row of the table gives zeros. The table may be float16x (common/matrix.cuh), or in a
+// packed format (common/formats.cuh).
 //
 // Bytes: TOKENS rows of the table read, TOKENS rows of y written.
 // Requires: pointers aligned to 16 bytes; any sizes.
@@ -8,6 +8,7 @@
 // ROWS_PER_BLOCK · THREADS_PER_ROW.
 
 #include "common/formats.cuh"
+#include "common/matrix.cuh"
 #include "common/row.cuh"
 
 #ifndef THREADS_PER_ROW
@@ -76,7 +77,8 @@ __device__ __forceinline__ void load_row(float (&value)[kVector], const unsigned
 template <typename Format>
 __device__ __forceinline__ void load_row(float (&value)[kVector], const Format* table, int row, int column, int end,
                                          int width) {
-  load_floats<kAligned>(value, table + static_cast<long long>(row) * width, column, end);
+  const Matrix<Format> matrix(table);
+  load_floats<kAligned>(value, matrix.elements + static_cast<long long>(row) * width, column, end, 0.0f, matrix);
 }
 
 }  // namespace
@@ -113,7 +115,8 @@ __device__ float element_of(const unsigned char* table, int row, int column, int
 }
 template <typename Format>
 __device__ float element_of(const Format* table, int row, int column, int width) {
-  return to_float(table[static_cast<long long>(row) * width + column]);
+  const Matrix<Format> matrix(table);
+  return matrix(matrix.elements[static_cast<long long>(row) * width + column]);
 }
 
 // The same, one thread an element.

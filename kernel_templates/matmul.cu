@@ -1,5 +1,5 @@
 // C[M,N] = epilogue(A[M,K] · B[N,K]ᵀ), all row-major (B is a linear layer's weight). float32 or float16 activations,
-// float32, float16 or bfloat16 weights, float32 accumulation.
+// float32, float16, bfloat16 or float16x weights, float32 accumulation.
 //
 // Epilogues (common/epilogue.cuh): none, + bias[N], GELU (tanh or erf) of that, + residual[M,N], both, or SwiGLU of a
 // weight whose rows 2i and 2i+1 are gate and factor; C then is [M, N/2].
@@ -18,6 +18,7 @@
 
 #include "common/epilogue.cuh"
 #include "common/fragment.cuh"
+#include "common/matrix.cuh"
 #include "common/operand.cuh"
 #include "common/tile_sums.cuh"
 #include "common/tiles.cuh"
@@ -196,17 +197,18 @@ __device__ __forceinline__ void multiply_slice(float (&sum)[kThreadM * kColumnCh
 
 // The sums of a tile over the depths [begin, end).
 __device__ __forceinline__ void multiply_tile(float (&sum)[kThreadM * kColumnChunks][kChunkN],
-                                              const STORAGE* __restrict__ a, const WEIGHT* __restrict__ b, Tile tile,
+                                              const STORAGE* __restrict__ a, const Matrix<WEIGHT>& b, Tile tile,
                                               Place place, int begin, int end, int m, int n, int k) {
   __shared__ __align__(16) float shared_a[kStages][kBlockK * OperandA::kRow];
   __shared__ __align__(16) float shared_b[kStages][kBlockK * OperandB::kRow];
   const int first = (end - begin - 1) % kBlockK + 1;
   OperandA operand_a(a, tile.first_row, m, begin, k);
-  OperandB operand_b(b, tile.first_column, n, begin, k);
+  const Matrix<STORAGE> matrix_a(a);
+  OperandB operand_b(b.elements, tile.first_column, n, begin, k);
   operand_a.load_first(first);
   operand_b.load_first(first);
-  operand_a.store(shared_a[0]);
-  operand_b.store(shared_b[0]);
+  operand_a.store(shared_a[0], matrix_a);
+  operand_b.store(shared_b[0], b);
   __syncthreads();
   Fragment fragments[2];
   if constexpr (kFragments == 2) {
@@ -224,8 +226,8 @@ __device__ __forceinline__ void multiply_tile(float (&sum)[kThreadM * kColumnChu
         if constexpr (kStages == 1) {
           __syncthreads();
         }
-        operand_a.store(shared_a[stage ^ (kStages - 1)]);
-        operand_b.store(shared_b[stage ^ (kStages - 1)]);
+        operand_a.store(shared_a[stage ^ (kStages - 1)], matrix_a);
+        operand_b.store(shared_b[stage ^ (kStages - 1)], b);
       }
     };
     const auto turn = [&] {
@@ -285,6 +287,7 @@ extern "C" __global__ void MATMUL_BOUNDS matmul(const STORAGE* __restrict__ a, c
                                                 const float* __restrict__ bias, const STORAGE* residual, STORAGE* c,
                                                 float* workspace, int* counters, int m, int n, int k) {
   const Place place;
+  const Matrix<WEIGHT> matrix_b(b);
   const int slices = (k + kBlockK - 1) / kBlockK;
   if constexpr (kStream) {
     const long long all = static_cast<long long>((m + kBlockM - 1) / kBlockM) * ((n + kBlockN - 1) / kBlockN) * slices;
@@ -301,7 +304,7 @@ extern "C" __global__ void MATMUL_BOUNDS matmul(const STORAGE* __restrict__ a, c
       const Tile tile(index, m, n);
       const TileStore store{c, bias, residual, tile, place, m, n};
       float sum[kThreadM * kColumnChunks][kChunkN] = {};
-      multiply_tile(sum, a, b, tile, place, first * kBlockK, last < slices ? last * kBlockK : k, m, n, k);
+      multiply_tile(sum, a, matrix_b, tile, place, first * kBlockK, last < slices ? last * kBlockK : k, m, n, k);
       if (first == 0 && last == slices) {
         store_tile(sum, store);
       } else {
@@ -319,7 +322,7 @@ extern "C" __global__ void MATMUL_BOUNDS matmul(const STORAGE* __restrict__ a, c
     const TileStore store{c, bias, residual, tile, place, m, n};
     float sum[kThreadM * kColumnChunks][kChunkN] = {};
     if (begin < end) {
-      multiply_tile(sum, a, b, tile, place, begin, end, m, n, k);
+      multiply_tile(sum, a, matrix_b, tile, place, begin, end, m, n, k);
     }
     if constexpr (kSplits == 2) {
       Sums::reduce_pair(sum, workspace + index * Sums::kTile, counters + index, store);
@@ -346,12 +349,14 @@ extern "C" __global__ void matmul_reference(const STORAGE* __restrict__ a, const
   const int row = static_cast<int>(blockIdx.y) * kTile + y;
   const int column = static_cast<int>(blockIdx.x) * kTile + x;
   const int row_of_b = static_cast<int>(blockIdx.x) * kTile + y;
+  const Matrix<WEIGHT> matrix_b(b);
   double sum = 0.0;
   double gate = 0.0;
   for (int first = 0; first < k; first += kTile) {
     const bool inside = first + x < k;
     tile_a[y][x] = inside && row < m ? to_float(a[static_cast<long long>(row) * k + first + x]) : 0.0f;
-    tile_b[y][x] = inside && row_of_b < n ? to_float(b[static_cast<long long>(row_of_b) * k + first + x]) : 0.0f;
+    tile_b[y][x] =
+        inside && row_of_b < n ? matrix_b(matrix_b.elements[static_cast<long long>(row_of_b) * k + first + x]) : 0.0f;
     __syncthreads();
     for (int i = 0; i < kTile; ++i) {
       sum += tile_a[y][i] * tile_b[x][i];

@@ -1,5 +1,5 @@
 // C[M,N] = epilogue(A[M,K] · B[N,K]ᵀ) for M = 1 … 8, all row-major: what a decoding step does with a linear layer's
-// weight. float32 or float16 activations, float32, float16 or bfloat16 weights, float32 accumulation.
+// weight. float32 or float16 activations, float32, float16, bfloat16 or float16x weights, float32 accumulation.
 //
 // Epilogues as in matmul. FLOPs: 2·M·N·K. Bytes: (M·K + M·N) · sizeof(STORAGE) + N·K · sizeof(WEIGHT).
 // Requires: buffers aligned to 16 bytes; N, K >= 1, of any value. C may be the residual, element for element. With
@@ -11,6 +11,7 @@
 // loads of each row in flight. WARPS_K warps and SPLIT_K blocks share the depth of a row.
 
 #include "common/epilogue.cuh"
+#include "common/matrix.cuh"
 #include "common/reduce.cuh"
 #include "common/row.cuh"
 #include "common/split.cuh"
@@ -106,10 +107,11 @@ __device__ __forceinline__ Vector<T, kVector> load_weights(const T* row, int k, 
   }
 }
 
-// Adds COUNT loads of each row, `step` apart; `a` has rows of `stride` elements.
+// Adds COUNT loads of each row of `b`, `step` apart; `a` has rows of `stride` elements.
 template <int COUNT, typename A>
-__device__ __forceinline__ void add_products(float (&sums)[kPadded], const WEIGHT* const (&rows)[kRows], const A* a,
-                                             int stride, int origin, int k, int step, int end) {
+__device__ __forceinline__ void add_products(float (&sums)[kPadded], const Matrix<WEIGHT>& b,
+                                             const WEIGHT* const (&rows)[kRows], const A* a, int stride, int origin,
+                                             int k, int step, int end) {
   Vector<WEIGHT, kVector> weights[COUNT][kRows];
 #pragma unroll
   for (int u = 0; u < COUNT; ++u) {
@@ -131,7 +133,7 @@ __device__ __forceinline__ void add_products(float (&sums)[kPadded], const WEIGH
       for (int r = 0; r < kRows; ++r) {
 #pragma unroll
         for (int v = 0; v < kVector; ++v) {
-          sums[i * kRows + r] += values[v] * to_float(weights[u][r].element[v]);
+          sums[i * kRows + r] += values[v] * b(weights[u][r], v);
         }
       }
     }
@@ -139,18 +141,19 @@ __device__ __forceinline__ void add_products(float (&sums)[kPadded], const WEIGH
 }
 
 template <typename A>
-__device__ __forceinline__ void multiply_rows(float (&sums)[kPadded], const WEIGHT* const (&rows)[kRows], const A* a,
-                                              int stride, int origin, int begin, int end) {
+__device__ __forceinline__ void multiply_rows(float (&sums)[kPadded], const Matrix<WEIGHT>& b,
+                                              const WEIGHT* const (&rows)[kRows], const A* a, int stride, int origin,
+                                              int begin, int end) {
   const int warp_k = static_cast<int>(threadIdx.x) / 32 % kWarpsK;
   constexpr int kStep = kWarpsK * 32 * kVector;
   int k = begin + (warp_k * 32 + static_cast<int>(threadIdx.x) % 32) * kVector;
 #pragma unroll 1
   for (; k + (kUnroll - 1) * kStep < end; k += kUnroll * kStep) {
-    add_products<kUnroll>(sums, rows, a, stride, origin, k, kStep, end);
+    add_products<kUnroll>(sums, b, rows, a, stride, origin, k, kStep, end);
   }
 #pragma unroll 1
   for (; k < end; k += kStep) {
-    add_products<1>(sums, rows, a, stride, origin, k, kStep, end);
+    add_products<1>(sums, b, rows, a, stride, origin, k, kStep, end);
   }
 }
 
@@ -247,11 +250,12 @@ extern "C" __global__ void __launch_bounds__(kThreads, MIN_BLOCKS > 0 ? MIN_BLOC
   const int first_row = static_cast<int>(blockIdx.x) * kBlockRows;
   const int warp_row = warp / kWarpsK * kRows;
 
+  const Matrix<WEIGHT> matrix_b(b);
   const WEIGHT* rows[kRows];
 #pragma unroll
   for (int r = 0; r < kRows; ++r) {
     const int row = first_row + warp_row + r;
-    rows[r] = b + static_cast<long long>(row < n ? row : n - 1) * k;
+    rows[r] = matrix_b.elements + static_cast<long long>(row < n ? row : n - 1) * k;
   }
   const int index = lane / (32 / kPadded);  // of the sum that this lane ends up with
   const int row_a = index / kRows;
@@ -266,9 +270,9 @@ extern "C" __global__ void __launch_bounds__(kThreads, MIN_BLOCKS > 0 ? MIN_BLOC
       }
     }
     __syncthreads();
-    multiply_rows(sums, rows, staged, depth, begin, begin, end);
+    multiply_rows(sums, matrix_b, rows, staged, depth, begin, begin, end);
   } else {
-    multiply_rows(sums, rows, a, k, 0, begin, end);
+    multiply_rows(sums, matrix_b, rows, a, k, 0, begin, end);
   }
   const float sum = warp_reduce_many<Sum, kReducePtx, kPadded>(sums);
   if constexpr (kAlone) {
@@ -293,11 +297,12 @@ extern "C" __global__ void matvec_reference(const STORAGE* __restrict__ a, const
                                             float* workspace, int* counters, int n, int k) {
   const int column = static_cast<int>(blockIdx.x);
   const int row = static_cast<int>(blockIdx.y);
+  const Matrix<WEIGHT> matrix_b(b);
   const auto dot = [&](int row_b) {
     double sum = 0.0;
     for (int i = static_cast<int>(threadIdx.x); i < k; i += 32) {
       sum += static_cast<double>(to_float(a[static_cast<long long>(row) * k + i])) *
-             to_float(b[static_cast<long long>(row_b) * k + i]);
+             matrix_b(matrix_b.elements[static_cast<long long>(row_b) * k + i]);
     }
     for (int distance = 16; distance > 0; distance /= 2) {
       sum += __shfl_xor_sync(0xffffffffu, sum, distance);

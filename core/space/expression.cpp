@@ -93,12 +93,13 @@ int Symbols::add(std::string_view name) {
 
 std::array<std::int64_t, kTypeSlots> type_slots(ElementType type) {
   const MatrixLayout layout = layout_of(type);
-  return {is_matrix_format(type) ? 0 : static_cast<std::int64_t>(size_of(type)),
+  return {is_packed_format(type) ? 0 : static_cast<std::int64_t>(size_of(type)),
           static_cast<std::int64_t>(bits_of(type)),
           layout.group_rows,
           layout.chunk_columns,
           layout.chunk_bytes,
-          layout.tail_bytes};
+          layout.tail_bytes,
+          layout.head_bytes};
 }
 
 int Symbols::add_size_of(std::string_view type, std::string_view why_not) {
@@ -114,7 +115,7 @@ int Symbols::add_size_of(std::string_view type, std::string_view why_not) {
 }
 
 void Symbols::add_layout_of(std::string_view type) {
-  for (const char* of : {"bitsof", "group_rows", "blockof", "chunk_bytes", "tailof"}) {
+  for (const char* of : {"bitsof", "group_rows", "blockof", "chunk_bytes", "tailof", "headof"}) {
     names_.push_back(fmt::format("{}({})", of, type));
   }
 }

@@ -20,7 +20,7 @@ class Expression;
 
 /// Slots of a type variable: what `sizeof` gives (0 for a format of matrices, of which none may be asked), bits of a
 /// value, and its MatrixLayout.
-inline constexpr std::size_t kTypeSlots = 6;
+inline constexpr std::size_t kTypeSlots = 7;
 [[nodiscard]] std::array<std::int64_t, kTypeSlots> type_slots(ElementType type);
 
 /// Names an expression may use. A name's slot is its index in the values given to `evaluate`.

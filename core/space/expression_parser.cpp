@@ -375,6 +375,7 @@ class ExpressionParser {
     of_type("chunk_bytes", Op::multiply);
     of_type("tailof", Op::add);
     emit(Op::multiply, 1);
+    of_type("headof", Op::add);
     expect(")");
   }
 

@@ -97,7 +97,7 @@ std::string unknown_type_text(const TypeVariable& variable, const std::string& n
 
 // Of a buffer. The scales of a format of matrices take less than its values.
 std::int64_t max_elements(ElementType type) {
-  const std::int64_t bits = kMaxBufferBytes * (is_matrix_format(type) ? 4 : 8);
+  const std::int64_t bits = kMaxBufferBytes * (is_packed_format(type) ? 4 : 8);
   return bits / static_cast<std::int64_t>(bits_of(type));
 }
 

@@ -182,9 +182,9 @@ class SpaceReader {
       }
       name_symbol(node.at("name"), variable.name, [&] {
         space_.symbols.forbid(variable.name, "it is a type; use sizeof(" + variable.name + ")");
-        const bool sized = std::none_of(variable.allowed.begin(), variable.allowed.end(), is_matrix_format);
+        const bool sized = std::none_of(variable.allowed.begin(), variable.allowed.end(), is_packed_format);
         space_.symbols.add_size_of(variable.name, sized ? ""
-                                                        : "among the types are formats of matrices; use matrix_bytes(" +
+                                                        : "among the types are packed formats; use matrix_bytes(" +
                                                               variable.name + ", rows, columns), or bitsof(" +
                                                               variable.name + ")");
         space_.symbols.add_layout_of(variable.name);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "matrix.cuh"
 #include "types.cuh"
 #include "vector.cuh"
 
@@ -28,11 +29,11 @@ struct Operand {
     return (ALONG_ROWS ? index % kVectorsPerRow : index / BLOCK) * VECTOR_SIZE;
   }
 
-  __device__ __forceinline__ Operand(const T* __restrict__ matrix, int first_row, int rows, int first_k, int depth) {
+  __device__ __forceinline__ Operand(const T* __restrict__ elements, int first_row, int rows, int first_k, int depth) {
 #pragma unroll
     for (int i = 0; i < kLoads; ++i) {
       const int row = first_row + row_of(i);
-      source[i] = matrix + static_cast<long long>(row < rows ? row : rows - 1) * depth + (first_k + k_of(i));
+      source[i] = elements + static_cast<long long>(row < rows ? row : rows - 1) * depth + (first_k + k_of(i));
     }
   }
 
@@ -63,13 +64,13 @@ struct Operand {
     }
   }
 
-  // Writes the staged share to shared memory as [DEPTH, kRow] floats.
-  __device__ __forceinline__ void store(float* shared) const {
+  // Writes the staged share of `matrix` to shared memory as [DEPTH, kRow] floats.
+  __device__ __forceinline__ void store(float* shared, const Matrix<T>& matrix) const {
 #pragma unroll
     for (int i = 0; i < kLoads; ++i) {
 #pragma unroll
       for (int v = 0; v < VECTOR_SIZE; ++v) {
-        shared[(k_of(i) + v) * kRow + row_of(i)] = to_float(staged[i].element[v]);
+        shared[(k_of(i) + v) * kRow + row_of(i)] = matrix(staged[i], v);
       }
     }
   }

@@ -12,11 +12,23 @@ __device__ constexpr int piece_of() {
   return N * static_cast<int>(sizeof(T)) <= 16 ? N : 16 / static_cast<int>(sizeof(T));
 }
 
+// Elements that are floats by themselves.
+struct AsFloat {
+  template <typename T>
+  __device__ __forceinline__ float operator()(T element) const {
+    return to_float(element);
+  }
+  template <typename T, int N>
+  __device__ __forceinline__ float operator()(const Vector<T, N>& vector, int index) const {
+    return to_float(vector.element[index]);
+  }
+};
+
 // Reads the N elements of a row that begin at `column`; those at or behind `end` read as `outside`. ALIGNED: `column`
-// and `end` are multiples of N, and the row's address is one of a piece's size.
-template <bool ALIGNED, int N, typename T>
-__device__ __forceinline__ void load_floats(float (&value)[N], const T* row, int column, int end,
-                                            float outside = 0.0f) {
+// and `end` are multiples of N, and the row's address is one of a piece's size. `as_float` makes a float of an element.
+template <bool ALIGNED, int N, typename T, typename Convert = AsFloat>
+__device__ __forceinline__ void load_floats(float (&value)[N], const T* row, int column, int end, float outside = 0.0f,
+                                            const Convert& as_float = {}) {
   if constexpr (ALIGNED) {
     constexpr int kPiece = piece_of<T, N>();
     if (column < end) {
@@ -25,7 +37,7 @@ __device__ __forceinline__ void load_floats(float (&value)[N], const T* row, int
         const auto piece = load_vector<kPiece>(row + column + first);
 #pragma unroll
         for (int v = 0; v < kPiece; ++v) {
-          value[first + v] = to_float(piece.element[v]);
+          value[first + v] = as_float(piece, v);
         }
       }
     } else {
@@ -37,7 +49,7 @@ __device__ __forceinline__ void load_floats(float (&value)[N], const T* row, int
   } else {
 #pragma unroll
     for (int v = 0; v < N; ++v) {
-      value[v] = column + v < end ? to_float(row[column + v]) : outside;
+      value[v] = column + v < end ? as_float(row[column + v]) : outside;
     }
   }
 }

@@ -17,6 +17,11 @@ struct alignas(2) bfloat16 {
   unsigned short bits;
 };
 
+// Its value depends on the matrix that it is of (common/matrix.cuh).
+struct alignas(2) float16x {
+  unsigned short bits;
+};
+
 __device__ __forceinline__ float to_float(float value) { return value; }
 
 __device__ __forceinline__ float to_float(float16 value) {

@@ -82,7 +82,7 @@ class Matching {
     throw_if_any(problems_, folder);
     return std::move(stored_);
   }
-  [[nodiscard]] std::vector<std::optional<ElementType>> formats() { return std::move(formats_); }
+  [[nodiscard]] std::vector<std::optional<StoredFormat>> formats() { return std::move(formats_); }
 
  private:
   void add(const Safetensors& file, const StoredTensor& tensor, bool has_notes) {
@@ -137,7 +137,7 @@ class Matching {
   ModelFamily family_;
   std::map<std::string, std::size_t> index_;
   std::vector<const StoredTensor*> stored_;
-  std::vector<std::optional<ElementType>> formats_;
+  std::vector<std::optional<StoredFormat>> formats_;
   TensorSpec spare_head_;  // empty if the head is the model's own
   int spare_heads_ = 0;
   Problems problems_;
@@ -177,7 +177,8 @@ WeightRecipe stored_recipe(const Checkpoint& checkpoint, ElementType bfloat) {
       const ElementType type = number == StoredType::F32   ? ElementType::float32
                                : number == StoredType::F16 ? ElementType::float16
                                                            : bfloat;
-      names[checkpoint.format(i).value_or(type)].push_back(checkpoint.tensors()[i].name);
+      const auto& format = checkpoint.format(i);
+      names[format ? format->type : type].push_back(checkpoint.tensors()[i].name);
     }
   }
   const auto usual = std::max_element(names.begin(), names.end(),

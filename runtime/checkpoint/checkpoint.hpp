@@ -10,6 +10,7 @@
 #include "core/problem.hpp"
 #include "runtime/checkpoint/model_config.hpp"
 #include "runtime/checkpoint/safetensors.hpp"
+#include "runtime/checkpoint/stored_formats.hpp"
 #include "runtime/checkpoint/weight_recipe.hpp"
 #include "runtime/checkpoint/weight_table.hpp"
 
@@ -31,7 +32,7 @@ class Checkpoint {
   [[nodiscard]] const StoredTensor& stored(std::size_t index) const { return *stored_.at(index); }
   /// The format of matrices that the tensor of that index is kept in, which its bytes have too if they are of U8;
   /// nothing of one that is stored as numbers and meant to be.
-  [[nodiscard]] std::optional<ElementType> format(std::size_t index) const { return formats_.at(index); }
+  [[nodiscard]] const std::optional<StoredFormat>& format(std::size_t index) const { return formats_.at(index); }
   /// Whether matrices are stored in formats, or meant to be kept in them.
   [[nodiscard]] bool has_formats() const noexcept { return has_formats_; }
   /// The name of the recipe that these were made with; empty without one.
@@ -44,8 +45,8 @@ class Checkpoint {
 
   std::vector<Safetensors> files_;
   std::vector<TensorSpec> specs_;
-  std::vector<const StoredTensor*> stored_;          // a tensor of files_ for each of specs_
-  std::vector<std::optional<ElementType>> formats_;  // likewise
+  std::vector<const StoredTensor*> stored_;           // a tensor of files_ for each of specs_
+  std::vector<std::optional<StoredFormat>> formats_;  // likewise
   bool has_formats_ = false;
   std::string recipe_;
 };

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <string_view>
 #include <vector>
@@ -22,6 +23,24 @@ constexpr const char* kFormatPrefix = "pascaline.format.";
 
 std::string format_note(ElementType format, std::span<const std::int64_t> shape) {
   return fmt::format("{} [{}]", name_of(format), fmt::join(shape, ", "));
+}
+
+std::string float16x_note(Float16x format) {
+  return fmt::format(" exponent_bits={} bias={}", format.exponent_bits, format.bias);
+}
+
+// What such a note says, or nothing if it is none or has a number outside its range.
+std::optional<Float16x> read_float16x_note(std::string_view note) {
+  const auto number_after = [&](std::string_view key) {
+    const std::size_t at = note.find(key);
+    int number = -1;
+    if (at != std::string_view::npos) {
+      std::from_chars(note.data() + at + key.size(), note.data() + note.size(), number);
+    }
+    return number;
+  };
+  const Float16x format{number_after("exponent_bits="), number_after("bias=")};
+  return format.is_valid() && note == float16x_note(format) ? std::optional(format) : std::nullopt;
 }
 
 [[noreturn]] void fail_with(const Safetensors& file, std::string_view tensor, const std::string& problem) {
@@ -44,6 +63,10 @@ FormatNotes::FormatNotes(const std::string& recipe) : metadata_{{kVersionKey, kV
 
 void FormatNotes::add(const std::string& tensor, ElementType format, std::span<const std::int64_t> shape) {
   metadata_[kFormatPrefix + tensor] = format_note(format, shape);
+}
+
+void FormatNotes::add(const std::string& tensor, Float16x format, std::span<const std::int64_t> shape) {
+  metadata_[kFormatPrefix + tensor] = format_note(ElementType::float16x, shape) + float16x_note(format);
 }
 
 bool FormatNotes::are_in(const Safetensors& file) {
@@ -75,8 +98,8 @@ std::string FormatNotes::recipe_of(const Safetensors& file) {
   return found == file.metadata().end() ? "" : found->second;
 }
 
-std::optional<ElementType> FormatNotes::format_of(const Safetensors& file, const StoredTensor& tensor,
-                                                  const TensorSpec& spec) {
+std::optional<StoredFormat> FormatNotes::format_of(const Safetensors& file, const StoredTensor& tensor,
+                                                   const TensorSpec& spec) {
   const auto found = file.metadata().find(kFormatPrefix + tensor.name);
   if (found == file.metadata().end()) {
     return std::nullopt;
@@ -90,7 +113,9 @@ std::optional<ElementType> FormatNotes::format_of(const Safetensors& file, const
   if (spec.kind != TensorKind::matrix) {
     fail_with(file, tensor.name, fmt::format("the metadata says {}, but it is no matrix", quoted_name(note)));
   }
-  if (note != format_note(*format, spec.shape)) {
+  const std::string expected = format_note(*format, spec.shape);
+  const bool has_codes = *format == ElementType::float16x && tensor.type == StoredType::U8;
+  if (has_codes ? !note.starts_with(expected) : note != expected) {
     fail_with(file, tensor.name,
               fmt::format("the metadata says {}, the model has the shape [{}]", quoted_name(note),
                           fmt::join(spec.shape, ", ")));
@@ -98,17 +123,32 @@ std::optional<ElementType> FormatNotes::format_of(const Safetensors& file, const
   if (tensor.type == StoredType::U8) {
     check_rows(file, tensor, *format, spec);
   }
-  return format;
+  StoredFormat stored{*format, {}};
+  if (has_codes) {
+    const auto float16x = read_float16x_note(std::string_view(note).substr(expected.size()));
+    if (!float16x) {
+      fail_with(file, tensor.name,
+                fmt::format("the metadata says {}, which does not end with exponent_bits from 4 to 8 and the bias of "
+                            "float16x",
+                            quoted_name(note)));
+    }
+    stored.float16x = *float16x;
+  }
+  return stored;
 }
 
 void read_matrix(const StoredMatrix& matrix, std::int64_t first, ElementType to, std::span<std::byte> out) {
-  const std::size_t row_bytes = file_row_bytes(matrix.format, matrix.columns);
+  const std::size_t row_bytes = file_row_bytes(matrix.format.type, matrix.columns);
   std::vector<float> values(static_cast<std::size_t>(matrix.columns));
   std::int64_t row = first / matrix.columns;
   auto inside = static_cast<std::size_t>(first % matrix.columns);
   while (!out.empty()) {
-    dequantize_row(matrix.format, matrix.tensor->bytes.subspan(static_cast<std::size_t>(row) * row_bytes, row_bytes),
-                   values);
+    const auto bytes = matrix.tensor->bytes.subspan(static_cast<std::size_t>(row) * row_bytes, row_bytes);
+    if (matrix.format.type == ElementType::float16x) {
+      floats_from_16x(matrix.format.float16x, bytes, values);
+    } else {
+      dequantize_row(matrix.format.type, bytes, values);
+    }
     const std::size_t count = std::min(values.size() - inside, out.size() / size_of(to));
     const auto unfit = convert_weights(StoredType::F32, std::as_bytes(std::span(values).subspan(inside, count)), to,
                                        out.first(count * size_of(to)));

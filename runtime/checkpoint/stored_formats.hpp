@@ -10,8 +10,16 @@
 #include "core/problem.hpp"
 #include "runtime/checkpoint/safetensors.hpp"
 #include "runtime/checkpoint/weight_table.hpp"
+#include "runtime/formats/float16x.hpp"
 
 namespace pascaline {
+
+/// A format of matrices; of float16x with exponent width and bias.
+struct StoredFormat {
+  ElementType type{};
+  Float16x float16x = {};
+  friend bool operator==(const StoredFormat&, const StoredFormat&) = default;
+};
 
 /// Notes on the matrices of a model that are stored in formats of matrices, kept as a safetensors file's metadata
 /// (docs/formats.md).
@@ -21,6 +29,8 @@ class FormatNotes {
   explicit FormatNotes(const std::string& recipe);
   /// Notes that the model keeps a matrix of that shape in that format.
   void add(const std::string& tensor, ElementType format, std::span<const std::int64_t> shape);
+  /// Likewise of one that is stored in float16x.
+  void add(const std::string& tensor, Float16x format, std::span<const std::int64_t> shape);
   [[nodiscard]] const std::map<std::string, std::string>& metadata() const noexcept { return metadata_; }
 
   /// Whether a file has such notes. Throws ModelError if they are of another version, or of a tensor that it has not.
@@ -28,10 +38,11 @@ class FormatNotes {
   /// The name of the recipe that the file was made with; empty if it does not say.
   [[nodiscard]] static std::string recipe_of(const Safetensors& file);
   /// The format that the file notes for a tensor, or nothing. Throws ModelError, with file and tensor, for one that is
-  /// not known, of something that is no matrix, or for another shape than the model's; and if the tensor is of U8 but
-  /// not as many rows of as many bytes as the format needs.
-  [[nodiscard]] static std::optional<ElementType> format_of(const Safetensors& file, const StoredTensor& tensor,
-                                                            const TensorSpec& spec);
+  /// not known, of something that is no matrix, or for another shape than the model's; if the tensor is of U8 but not
+  /// as many rows of as many bytes as the format needs; and of float16x without exponent width and bias in their
+  /// ranges.
+  [[nodiscard]] static std::optional<StoredFormat> format_of(const Safetensors& file, const StoredTensor& tensor,
+                                                             const TensorSpec& spec);
 
  private:
   std::map<std::string, std::string> metadata_;
@@ -40,7 +51,7 @@ class FormatNotes {
 /// A matrix in its file form: rows of `columns` values each.
 struct StoredMatrix {
   const StoredTensor* tensor = nullptr;
-  ElementType format{};
+  StoredFormat format;
   std::int64_t columns = 0;
 };
 

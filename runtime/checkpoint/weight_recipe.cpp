@@ -31,9 +31,10 @@ struct Mix {
   ElementType vision;
 };
 
-constexpr std::array<Mix, 9> kMixes{{
+constexpr std::array<Mix, 10> kMixes{{
     {"float32", ElementType::float32, ElementType::float32, ElementType::float32},
     {"float16", ElementType::float16, ElementType::float16, ElementType::float16},
+    {"float16x", ElementType::float16x, ElementType::float16x, ElementType::float16x},
     {"int8", ElementType::int8_row, ElementType::q8_0, ElementType::q8_0},
     {"q8_0", ElementType::q8_0, ElementType::q8_0, ElementType::q8_0},
     {"q6_k", ElementType::q6_k, ElementType::q6_k, ElementType::q8_0},
@@ -182,8 +183,8 @@ ElementType WeightRecipe::of(std::string_view tensor) const {
       ->type;
 }
 
-bool WeightRecipe::has_formats() const noexcept {
-  return std::any_of(rules_.begin(), rules_.end(), [](const Rule& rule) { return is_matrix_format(rule.type); });
+bool WeightRecipe::has_packed_formats() const noexcept {
+  return std::any_of(rules_.begin(), rules_.end(), [](const Rule& rule) { return is_packed_format(rule.type); });
 }
 
 }  // namespace pascaline

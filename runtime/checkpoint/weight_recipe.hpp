@@ -42,8 +42,8 @@ class WeightRecipe {
   [[nodiscard]] ElementType of(const WeightEntry& weight) const;
   /// Throws Error if a rule of a user's recipe fits none of a model's matrices.
   void require_uses(std::span<const WeightEntry> weights) const;
-  /// Whether some rule gives a format of matrices.
-  [[nodiscard]] bool has_formats() const noexcept;
+  /// Whether some rule gives a packed format, whose products round activations to int8.
+  [[nodiscard]] bool has_packed_formats() const noexcept;
   friend bool operator==(const WeightRecipe&, const WeightRecipe&) = default;
 
  private:

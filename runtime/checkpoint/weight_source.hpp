@@ -26,7 +26,7 @@ class WeightSource {
   using Announce = std::function<void(std::size_t index)>;
   /// The bytes of a matrix that is stored in a format, row after row in its file form (docs/formats.md).
   struct Rows {
-    ElementType format{};
+    StoredFormat format;
     std::span<const std::byte> bytes;
   };
   /// Those of a tensor, or nothing of one that is stored as numbers.

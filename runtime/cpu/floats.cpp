@@ -41,7 +41,8 @@ float* scratch(Scratch region, std::int64_t count) {
 }
 
 void* element_at(const TensorView& tensor, std::int64_t index) {
-  return static_cast<std::byte*>(tensor.data) + index * static_cast<std::int64_t>(size_of(tensor.type));
+  const std::int64_t head = tensor.type == ElementType::float16x ? layout_of(tensor.type).head_bytes : 0;
+  return static_cast<std::byte*>(tensor.data) + head + index * static_cast<std::int64_t>(size_of(tensor.type));
 }
 
 const float* floats_at(const TensorView& tensor, std::int64_t first, std::int64_t count, float* room) {
@@ -53,12 +54,17 @@ const float* floats_at(const TensorView& tensor, std::int64_t first, std::int64_
 }
 
 void widen_to(const TensorView& tensor, std::int64_t first, std::int64_t count, float* room) {
+  if (tensor.type == ElementType::float16x) {
+    const auto* const codes = static_cast<const Code16x*>(element_at(tensor, first));
+    vector_kernels().float16x.widen(float16x_header(tensor.data), codes, room, count);
+    return;
+  }
   with_elements(tensor, first, [&](const auto* from, const auto& kernels) { kernels.widen(from, room, count); });
 }
 
 const float* row_floats(const TensorView& matrix, std::int64_t row, float* room) {
   const std::int64_t width = matrix.shape[1];
-  if (is_matrix_format(matrix.type)) {
+  if (is_packed_format(matrix.type)) {
     packed_kernels().widen(matrix, {row, 1, 0, width}, {room, width});
     return room;
   }

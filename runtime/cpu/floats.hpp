@@ -15,10 +15,10 @@ enum class Scratch : std::uint8_t { first, second, third, fourth, fifth, shared,
 /// of this thread for the same region. Throws std::bad_alloc.
 [[nodiscard]] float* scratch(Scratch region, std::int64_t count);
 
-/// Address of element `index`.
+/// Address of element `index`, after the header that a matrix of float16x has.
 [[nodiscard]] void* element_at(const TensorView& tensor, std::int64_t index);
-/// `count` elements from `first` on as float32: where they lie, or widened into `room`. Of the three real types and
-/// int8.
+/// `count` elements from `first` on as float32: where they lie, or widened into `room`. Of the three real types,
+/// float16x and int8.
 [[nodiscard]] const float* floats_at(const TensorView& tensor, std::int64_t first, std::int64_t count, float* room);
 /// The same into `room` in any case.
 void widen_to(const TensorView& tensor, std::int64_t first, std::int64_t count, float* room);
@@ -29,7 +29,7 @@ void widen_to(const TensorView& tensor, std::int64_t first, std::int64_t count, 
 /// in magnitude.
 void store_floats(const float* values, const TensorView& tensor, std::int64_t first, std::int64_t count);
 
-/// Calls `use` with the elements from `first` on and the inner loops for their type.
+/// Calls `use` with the elements from `first` on and the inner loops for their type, not float16x.
 template <typename Use>
 void with_elements(const TensorView& tensor, std::int64_t first, const Use& use) {
   const VectorKernels& kernels = vector_kernels();

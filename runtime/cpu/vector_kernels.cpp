@@ -24,6 +24,19 @@ void from_float(float value, Half& to) { to = Half{half_from_float(value)}; }
 void from_float(float value, std::int8_t& to) { to = static_cast<std::int8_t>(std::nearbyint(value)); }
 void from_float(float value, Bfloat& to) { to = Bfloat{bfloat_from_float(value)}; }
 
+// Makes floats of the elements of rows.
+template <typename Element>
+struct Decoder {
+  explicit Decoder(const FormatOf<Element>& /*format*/) {}
+  float operator()(Element element) const { return to_float(element); }
+};
+template <>
+struct Decoder<Code16x> {
+  Float16xDecoder decode;
+  explicit Decoder(Float16x format) : decode(format) {}
+  float operator()(Code16x code) const { return decode(static_cast<std::uint16_t>(code)); }
+};
+
 template <typename Element>
 void widen_elements(const Element* from, float* to, std::int64_t count) {
   for (std::int64_t i = 0; i < count; ++i) {
@@ -38,27 +51,35 @@ void narrow_elements(const float* from, Element* to, std::int64_t count) {
   }
 }
 
+void widen_codes(Float16x format, const Code16x* from, float* to, std::int64_t count) {
+  const Float16xDecoder decode(format);
+  for (std::int64_t i = 0; i < count; ++i) {
+    to[i] = decode(static_cast<std::uint16_t>(from[i]));
+  }
+}
+
 template <typename Element>
-float dot_product(const Element* row, const float* vector, std::int64_t depth) {
+float dot_product(const Element* row, const Decoder<Element>& decode, const float* vector, std::int64_t depth) {
   std::array<float, kLanes> lanes{};
   const std::int64_t whole = depth - depth % kLanes;
   for (std::int64_t k = 0; k < whole; k += kLanes) {
     for (std::int64_t lane = 0; lane < kLanes; ++lane) {
-      lanes[lane] += to_float(row[k + lane]) * vector[k + lane];
+      lanes[lane] += decode(row[k + lane]) * vector[k + lane];
     }
   }
   for (std::int64_t k = whole; k < depth; ++k) {
-    lanes[k - whole] += to_float(row[k]) * vector[k];
+    lanes[k - whole] += decode(row[k]) * vector[k];
   }
   return ((lanes[0] + lanes[4]) + (lanes[2] + lanes[6])) + ((lanes[1] + lanes[5]) + (lanes[3] + lanes[7]));
 }
 
 template <typename Element>
 void dot_rows(const Rows<Element>& rows, const Rows<float>& vectors, const FloatRows& sums) {
+  const Decoder<Element> decode(rows.format);
   for (std::int64_t r = 0; r < rows.count; ++r) {
     for (std::int64_t i = 0; i < vectors.count; ++i) {
       sums.data[i * sums.stride + r] =
-          dot_product(rows.data + r * rows.stride, vectors.data + i * vectors.stride, rows.depth);
+          dot_product(rows.data + r * rows.stride, decode, vectors.data + i * vectors.stride, rows.depth);
     }
   }
 }
@@ -136,6 +157,7 @@ constexpr VectorKernels kPortable{"portable",
                                   element_kernels<Half>(),
                                   element_kernels<Bfloat>(),
                                   element_kernels<std::int8_t>(),
+                                  {widen_codes, dot_rows<Code16x>},
                                   maximum_of,
                                   exp_and_sum,
                                   sum_of,

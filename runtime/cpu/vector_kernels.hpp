@@ -2,7 +2,22 @@
 
 #include <cstdint>
 
+#include "runtime/formats/float16x.hpp"
+
 namespace pascaline::cpu {
+
+/// A bfloat16's bits: a type of its own, as both it and float16 are held in 16 bits.
+enum class Bfloat : std::uint16_t {};
+/// A float16's bits.
+enum class Half : std::uint16_t {};
+/// A code of float16x.
+enum class Code16x : std::uint16_t {};
+
+/// What elements need besides to become floats: nothing, but those of float16x their matrix's format.
+template <typename Element>
+struct FormatOf {};
+template <>
+struct FormatOf<Code16x> : Float16x {};
 
 /// Rows of `depth` elements, `stride` apart.
 template <typename Element>
@@ -11,6 +26,7 @@ struct Rows {
   std::int64_t stride;
   std::int64_t count;
   std::int64_t depth;
+  [[no_unique_address]] FormatOf<Element> format = {};
 };
 
 /// A matrix of float32 that is written, with rows `stride` apart.
@@ -32,10 +48,12 @@ struct ElementKernels {
   void (*add_weighted)(const Rows<Element>& rows, const Rows<float>& factors, const FloatRows& sums);
 };
 
-/// A bfloat16's bits: a type of its own, as both it and float16 are held in 16 bits.
-enum class Bfloat : std::uint16_t {};
-/// A float16's bits.
-enum class Half : std::uint16_t {};
+/// Those over a weight in float16x, which is only read.
+template <>
+struct ElementKernels<Code16x> {
+  void (*widen)(Float16x format, const Code16x* from, float* to, std::int64_t count);
+  void (*dot)(const Rows<Code16x>& rows, const Rows<float>& vectors, const FloatRows& sums);
+};
 
 /// The inner loops of the operations, for one kind of processor.
 struct VectorKernels {
@@ -44,6 +62,7 @@ struct VectorKernels {
   ElementKernels<Half> float16;
   ElementKernels<Bfloat> bfloat16;
   ElementKernels<std::int8_t> int8;
+  ElementKernels<Code16x> float16x;
 
   /// The largest value; −∞ of none.
   float (*maximum)(const float* values, std::int64_t count);

@@ -25,12 +25,42 @@ PASCALINE_AVX2 __m256 load8(const Bfloat* from) {
   return _mm256_castsi256_ps(_mm256_slli_epi32(bits, 16));
 }
 
+// Loads elements of rows as floats.
+template <typename Element>
+struct Loader {
+  PASCALINE_AVX2 explicit Loader(const FormatOf<Element>& /*format*/) {}
+  PASCALINE_AVX2 __m256 operator()(const Element* from) const { return load8(from); }
+};
+// As Float16xDecoder; codes are widened with their sign, whose copies a mask takes away.
+template <>
+struct Loader<Code16x> {
+  __m256i shift;
+  __m256i mask;
+  __m256 scale;
+  PASCALINE_AVX2 explicit Loader(Float16x format) {
+    const Float16xDecoder decoder(format);
+    const std::uint32_t places = 0x7FFFU << static_cast<unsigned>(decoder.shift);
+    shift = _mm256_set1_epi32(decoder.shift);
+    mask = _mm256_set1_epi32(static_cast<int>(0x80000000U | places));
+    scale = _mm256_set1_ps(decoder.scale);
+  }
+  PASCALINE_AVX2 __m256 operator()(const Code16x* from) const {
+    const __m256i codes = _mm256_cvtepi16_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from)));
+    const __m256i placed = _mm256_and_si256(_mm256_sllv_epi32(codes, shift), mask);
+    return _mm256_mul_ps(_mm256_castsi256_ps(placed), scale);
+  }
+};
+
 // Fewer than 8, and zeros.
 template <typename Element>
-PASCALINE_AVX2 __m256 load_some(const Element* from, std::int64_t count) {
+PASCALINE_AVX2 __m256 load_some(const Loader<Element>& load, const Element* from, std::int64_t count) {
   std::array<Element, 8> padded{};
   std::copy_n(from, count, padded.begin());
-  return load8(padded.data());
+  return load(padded.data());
+}
+template <typename Element>
+PASCALINE_AVX2 __m256 load_some(const Element* from, std::int64_t count) {
+  return load_some(Loader<Element>({}), from, count);
 }
 
 PASCALINE_AVX2 void store8(__m256 values, float* to) { _mm256_storeu_ps(to, values); }
@@ -73,6 +103,17 @@ PASCALINE_AVX2 void widen_by_8(const Element* from, float* to, std::int64_t coun
   }
 }
 
+PASCALINE_AVX2 void widen_codes_by_8(Float16x format, const Code16x* from, float* to, std::int64_t count) {
+  const Loader<Code16x> load(format);
+  std::int64_t i = 0;
+  for (; i + 8 <= count; i += 8) {
+    store8(load(from + i), to + i);
+  }
+  if (i < count) {
+    store_some(load_some(load, from + i, count - i), to + i, count - i);
+  }
+}
+
 template <typename Element>
 PASCALINE_AVX2 void narrow_by_8(const float* from, Element* to, std::int64_t count) {
   std::int64_t i = 0;
@@ -102,6 +143,7 @@ PASCALINE_AVX2 void dot_block(const Rows<Element>& rows, const Rows<float>& vect
       lanes[r][i] = _mm256_setzero_ps();
     }
   }
+  const Loader<Element> load(rows.format);
   const std::int64_t ahead = bytes_ahead(rows);
   std::int64_t k = 0;
   for (; k + 8 <= rows.depth; k += 8) {
@@ -112,7 +154,7 @@ PASCALINE_AVX2 void dot_block(const Rows<Element>& rows, const Rows<float>& vect
     for (int r = 0; r < kRows; ++r) {
       const Element* at = rows.data + r * rows.stride + k;
       _mm_prefetch(reinterpret_cast<const char*>(at) + ahead, _MM_HINT_T0);
-      const __m256 row = load8(at);
+      const __m256 row = load(at);
       for (int i = 0; i < kVectors; ++i) {
         lanes[r][i] = _mm256_fmadd_ps(row, vector[i], lanes[r][i]);
       }
@@ -121,7 +163,7 @@ PASCALINE_AVX2 void dot_block(const Rows<Element>& rows, const Rows<float>& vect
   for (int r = 0; r < kRows; ++r) {
     for (int i = 0; i < kVectors; ++i) {
       if (k < rows.depth) {
-        const __m256 row = load_some(rows.data + r * rows.stride + k, rows.depth - k);
+        const __m256 row = load_some(load, rows.data + r * rows.stride + k, rows.depth - k);
         const __m256 vector = load_some(vectors.data + i * vectors.stride + k, rows.depth - k);
         lanes[r][i] = _mm256_fmadd_ps(row, vector, lanes[r][i]);
       }
@@ -153,7 +195,7 @@ template <typename Element>
 PASCALINE_AVX2 void dot_by_8(const Rows<Element>& rows, const Rows<float>& vectors, const FloatRows& sums) {
   for (std::int64_t r = 0; r < rows.count; r += kRowsAtOnce) {
     const Rows<Element> some{rows.data + r * rows.stride, rows.stride, std::min(kRowsAtOnce, rows.count - r),
-                             rows.depth};
+                             rows.depth, rows.format};
     for (std::int64_t i = 0; i < vectors.count; i += 4) {
       const Rows<float> with{vectors.data + i * vectors.stride, vectors.stride, 0, 0};
       const FloatRows to{sums.data + i * sums.stride + r, sums.stride};
@@ -260,6 +302,7 @@ const VectorKernels* avx2_kernels() noexcept {
                                        avx2_element_kernels<Half>(),
                                        avx2_element_kernels<Bfloat>(),
                                        avx2_element_kernels<std::int8_t>(),
+                                       {widen_codes_by_8, dot_by_8<Code16x>},
                                        avx2::maximum,
                                        avx2::exp_sum,
                                        avx2::sum,

@@ -4,17 +4,52 @@
 #include <array>
 #include <bit>
 #include <cmath>
-#include <limits>
+#include <cstring>
+
+#include "core/problem.hpp"
 
 namespace pascaline {
 namespace {
 
-constexpr int kMinExponentBits = 4;
-constexpr int kMaxExponentBits = 8;
-constexpr std::uint16_t kSign = 0x8000;
-constexpr std::uint16_t kLargest = 0x7FFF;
+constexpr std::uint32_t kSign = 0x8000;
+constexpr std::uint32_t kMagnitude = 0x7FFFFFFFU;  // of a float32
 
 int fraction_bits(Float16x format) noexcept { return 15 - format.exponent_bits; }
+
+// How a float32 becomes a code, in operations that are done for several values at a time.
+class Float16xEncoder {
+ public:
+  explicit Float16xEncoder(Float16x format) noexcept
+      : shift_(static_cast<unsigned>(8 + format.exponent_bits)),
+        prescale_(std::ldexp(1.0F, std::max(0, format.bias - 127))),
+        rebase_(static_cast<std::uint32_t>(127 - std::min(format.bias, 127)) << 23U),
+        smallest_normal_(std::ldexp(1.0F, 1 - std::min(format.bias, 127))),
+        ulp_carrier_(std::ldexp(1.0F, 24 - std::min(format.bias, 127) - fraction_bits(format))),
+        largest_(format.largest_code()) {}
+
+  [[nodiscard]] std::uint16_t operator()(float value) const noexcept {
+    const auto bits = std::bit_cast<std::uint32_t>(value * prescale_);
+    const std::uint32_t magnitude = bits & kMagnitude;
+    // Rounded at the last place that is kept; what carries into the exponent is the next code, as it should be.
+    const std::uint32_t odd = (magnitude >> shift_) & 1U;
+    const std::uint32_t half = (1U << (shift_ - 1U)) - 1U;
+    const std::uint32_t normal = (magnitude - rebase_ + half + odd) >> shift_;
+    // The last place of this sum is that of a subnormal code.
+    const float absolute = std::bit_cast<float>(magnitude);
+    const std::uint32_t subnormal =
+        std::bit_cast<std::uint32_t>(absolute + ulp_carrier_) - std::bit_cast<std::uint32_t>(ulp_carrier_);
+    const std::uint32_t code = absolute < smallest_normal_ ? subnormal : normal;
+    return static_cast<std::uint16_t>((code < largest_ ? code : largest_) | (bits >> 16U & kSign));
+  }
+
+ private:
+  unsigned shift_;
+  float prescale_;  // makes normal numbers of a float32 of all that are normal in the format; may overflow if those do
+  std::uint32_t rebase_;  // taken from the exponent
+  float smallest_normal_;
+  float ulp_carrier_;
+  std::uint32_t largest_;
+};
 
 /// Rounds magnitudes to those that a format has, without making codes of them: a few operations that are done for
 /// several values at a time.
@@ -23,7 +58,7 @@ class Rounding {
   explicit Rounding(Float16x format) noexcept
       : smallest_power_(std::ldexp(1.0, 1 - format.bias)),
         no_fraction_(std::ldexp(1.5, 52 - fraction_bits(format))),
-        largest_(static_cast<double>(float_from_16x(format, kLargest))) {}
+        largest_(static_cast<double>(float_from_16x(format, format.largest_code()))) {}
 
   /// Of a finite magnitude. Added to 1.5 · 2^52 units of the last place, it loses what lies below that place.
   [[nodiscard]] double operator()(double magnitude) const noexcept {
@@ -42,32 +77,25 @@ class Rounding {
 
 }  // namespace
 
-float float_from_16x(Float16x format, std::uint16_t code) noexcept {
-  const int fraction = fraction_bits(format);
-  const int magnitude = code & kLargest;
-  const int exponent = magnitude >> fraction;
-  const int digits = magnitude & ((1 << fraction) - 1);
-  // Subnormals have the exponent of the smallest normal numbers and no leading one.
-  const int whole = exponent == 0 ? digits : digits + (1 << fraction);
-  const double value = std::ldexp(static_cast<double>(whole), std::max(exponent, 1) - format.bias - fraction);
-  return static_cast<float>((code & kSign) != 0 ? -value : value);
+float float_from_16x(Float16x format, std::uint16_t code) noexcept { return Float16xDecoder(format)(code); }
+
+void floats_from_16x(Float16x format, std::span<const std::byte> codes, std::span<float> values) noexcept {
+  const Float16xDecoder decode(format);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    std::uint16_t code = 0;
+    std::memcpy(&code, codes.data() + i * sizeof code, sizeof code);
+    values[i] = decode(code);
+  }
 }
 
-std::uint16_t to_float16x(Float16x format, float value) noexcept {
-  const int fraction = fraction_bits(format);
-  const std::uint16_t sign = std::signbit(value) ? kSign : 0;
-  const double magnitude = std::fabs(static_cast<double>(value));
-  if (magnitude == 0) {
-    return sign;
+std::uint16_t to_float16x(Float16x format, float value) noexcept { return Float16xEncoder(format)(value); }
+
+void to_float16x(Float16x format, std::span<const float> values, std::span<std::byte> codes) noexcept {
+  const Float16xEncoder encode(format);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const std::uint16_t code = encode(values[i]);
+    std::memcpy(codes.data() + i * sizeof code, &code, sizeof code);
   }
-  if (std::isinf(magnitude)) {
-    return sign | kLargest;
-  }
-  const int exponent = std::max(std::ilogb(magnitude), 1 - format.bias);
-  // In units of the last place. A sum that carries into the next exponent is the next code, as it should be.
-  const auto units = static_cast<std::int64_t>(std::nearbyint(std::ldexp(magnitude, fraction - exponent)));
-  const std::int64_t code = (static_cast<std::int64_t>(exponent + format.bias - 1) << fraction) + units;
-  return sign | static_cast<std::uint16_t>(std::min<std::int64_t>(code, kLargest));
 }
 
 double squared_error(Float16x format, std::span<const float> values) noexcept {
@@ -81,32 +109,16 @@ double squared_error(Float16x format, std::span<const float> values) noexcept {
   return (sums[0] + sums[1]) + (sums[2] + sums[3]);
 }
 
-Float16x best_float16x(std::span<const float> values) noexcept {
-  float largest = 0;
-  for (const float value : values) {
-    largest = std::max(largest, std::fabs(value));
-  }
-  Float16x best{5, 15};
-  if (largest == 0) {
-    return best;
-  }
-  double least = squared_error(best, values);
-  const auto consider = [&](Float16x format) {
-    if (format.bias < format.least_bias() || format.bias > format.most_bias()) {
-      return;
-    }
-    if (const double error = squared_error(format, values); error < least) {
-      least = error;
-      best = format;
-    }
-  };
-  consider({8, 128});
-  for (int bits = kMinExponentBits; bits <= kMaxExponentBits; ++bits) {
-    for (int lower = 0; lower <= 2; ++lower) {
-      consider({bits, (1 << bits) - 1 - (std::ilogb(largest) - lower)});
-    }
-  }
-  return best;
+void put_float16x_header(Float16x format, std::span<std::byte> matrix) noexcept {
+  const std::array<std::int32_t, 2> header{format.exponent_bits, format.bias};
+  std::fill_n(matrix.begin(), layout_of(ElementType::float16x).head_bytes, std::byte{0});
+  std::memcpy(matrix.data(), header.data(), sizeof header);
+}
+
+Float16x float16x_header(const void* matrix) noexcept {
+  std::array<std::int32_t, 2> header{};
+  std::memcpy(header.data(), matrix, sizeof header);
+  return {header[0], header[1]};
 }
 
 }  // namespace pascaline

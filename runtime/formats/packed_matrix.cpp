@@ -10,6 +10,7 @@
 #include "core/error.hpp"
 #include "core/util/parallel.hpp"
 #include "runtime/formats/blocks.hpp"
+#include "runtime/formats/float16x.hpp"
 #include "runtime/formats/int4_groups.hpp"
 #include "runtime/formats/int8_rows.hpp"
 
@@ -63,7 +64,7 @@ FileBlock file_block_of(ElementType format) {
   if (format == ElementType::int8_row) {
     return {1, 1};
   }
-  throw Error(fmt::format("{} is no format of matrices", name_of(format)));
+  throw Error(fmt::format("{} is no packed format", name_of(format)));
 }
 
 std::size_t blocks_of(ElementType format, std::size_t columns) {
@@ -333,10 +334,49 @@ class RowDraw {
   std::uint64_t seed_;
 };
 
+constexpr std::size_t kElementsAtOnce = 1 << 16;
+
+std::vector<double> widen_float16x(std::span<const std::byte> matrix, std::size_t count) {
+  const auto head = static_cast<std::size_t>(layout_of(ElementType::float16x).head_bytes);
+  const Float16xDecoder decode(float16x_header(matrix.data()));
+  std::vector<double> values(count);
+  parallel_for(count, kElementsAtOnce, [&](std::size_t begin, std::size_t end) {
+    for (std::size_t i = begin; i < end; ++i) {
+      std::uint16_t code = 0;
+      std::memcpy(&code, matrix.data() + head + i * sizeof code, sizeof code);
+      values[i] = static_cast<double>(decode(code));
+    }
+  });
+  return values;
+}
+
+// Values as other types have them, in a format that the seed chooses: of any width, with a largest number up to three
+// powers of two above the largest value.
+std::vector<std::byte> draw_float16x(std::size_t count, Fill fill, double low, double high, std::uint64_t seed) {
+  const auto head = static_cast<std::size_t>(layout_of(ElementType::float16x).head_bytes);
+  const double largest = std::max({std::fabs(low), std::fabs(high), 0x1p-100});
+  const std::uint64_t choice = splitmix(seed);
+  Float16x format{static_cast<int>(4 + choice % 5), 0};
+  format.bias = (1 << format.exponent_bits) - 2 - std::ilogb(largest) - static_cast<int>(choice / 5 % 3);
+  format.bias = std::clamp(format.bias, format.least_bias(), format.most_bias());
+  std::vector<std::byte> matrix(head + count * sizeof(std::uint16_t));
+  put_float16x_header(format, matrix);
+  const std::vector<std::byte> drawn = draw_elements(ElementType::float32, count, fill, low, high, seed);
+  parallel_for(count, kElementsAtOnce, [&](std::size_t begin, std::size_t end) {
+    std::vector<float> values(end - begin);
+    std::memcpy(values.data(), drawn.data() + begin * sizeof(float), values.size() * sizeof(float));
+    to_float16x(format, values, std::span(matrix).subspan(head + begin * sizeof(std::uint16_t)));
+  });
+  return matrix;
+}
+
 }  // namespace
 
 std::size_t file_row_bytes(ElementType format, std::int64_t columns) {
   const auto count = static_cast<std::size_t>(columns);
+  if (format == ElementType::float16x) {
+    return count * sizeof(std::uint16_t);
+  }
   const std::size_t bytes = blocks_of(format, count) * file_block_of(format).bytes;
   return format == ElementType::int8_row ? bytes + sizeof(float) : bytes;
 }
@@ -397,6 +437,9 @@ std::vector<double> widen_matrix(ElementType type, std::span<const std::byte> by
   if (!is_matrix_format(type)) {
     return widen(type, bytes);
   }
+  if (type == ElementType::float16x) {
+    return widen_float16x(bytes, static_cast<std::size_t>(rows * columns));
+  }
   const auto width = static_cast<std::size_t>(columns);
   const auto group_bytes = static_cast<std::size_t>(layout_of(type).group_bytes(columns));
   std::vector<double> values(static_cast<std::size_t>(rows) * width);
@@ -417,6 +460,9 @@ std::vector<std::byte> draw_matrix(ElementType type, std::int64_t rows, std::int
                                    double high, std::uint64_t seed) {
   if (!is_matrix_format(type)) {
     return draw_elements(type, static_cast<std::size_t>(rows * columns), fill, low, high, seed);
+  }
+  if (type == ElementType::float16x) {
+    return draw_float16x(static_cast<std::size_t>(rows * columns), fill, low, high, seed);
   }
   const MatrixLayout layout = layout_of(type);
   std::vector<std::byte> bytes(static_cast<std::size_t>(layout.bytes(rows, columns)));

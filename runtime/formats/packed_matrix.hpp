@@ -12,15 +12,16 @@
 
 namespace pascaline {
 
-// A matrix in a format of matrices is held in one of two forms (docs/formats.md). In a file each row lies by itself, in
+// A matrix in a packed format is held in one of two forms (docs/formats.md). In a file each row lies by itself, in
 // blocks. In memory it is packed for wide loads: 32 rows side by side, 16 bytes of each in turn, so that 32
 // neighbouring threads read 512 bytes together. Packing moves bits and loses none.
 
-/// Bytes of a row in a file, its last block filled up. Throws Error if the type is no format of matrices.
+/// Bytes of a row in a file, its last block filled up; of float16x its codes. Throws Error if the type is no format of
+/// matrices.
 [[nodiscard]] std::size_t file_row_bytes(ElementType format, std::int64_t columns);
 
-/// Quantizes a row; where the last block is longer than the row, as if zeros followed. `row` has `file_row_bytes`.
-/// Stops at the first block that cannot be held.
+/// Quantizes a row to a packed format; where the last block is longer than the row, as if zeros followed. `row` has
+/// `file_row_bytes`. Stops at the first block that cannot be held.
 [[nodiscard]] std::optional<UnfitBlock> quantize_row(ElementType format, std::span<const float> values,
                                                      std::span<std::byte> row);
 
@@ -36,12 +37,13 @@ void pack_row(ElementType format, std::span<const std::byte> row, std::int64_t c
 void unpack_row(ElementType format, std::span<const std::byte> group, std::int64_t columns, std::int64_t index,
                 std::span<std::byte> row);
 
-/// Values of a packed matrix [rows, columns], row by row, or of elements by themselves.
+/// Values of a matrix [rows, columns] as it is in memory, row by row, or of elements by themselves.
 [[nodiscard]] std::vector<double> widen_matrix(ElementType type, std::span<const std::byte> bytes, std::int64_t rows,
                                                std::int64_t columns);
 
 /// A packed matrix [rows, columns] of random integers and random scales, by which values are from about `low` to
-/// `high`; of elements by themselves, what `draw_elements` gives. The same `seed` gives the same bytes on every
+/// `high`; of float16x with an exponent width and a bias by the seed, and of elements by themselves, what
+/// `draw_elements` gives. The same `seed` gives the same bytes on every
 /// machine.
 [[nodiscard]] std::vector<std::byte> draw_matrix(ElementType type, std::int64_t rows, std::int64_t columns, Fill fill,
                                                  double low, double high, std::uint64_t seed);

@@ -14,199 +14,16 @@
 #include "core/error.hpp"
 #include "runtime/checkpoint/model_error.hpp"
 #include "runtime/checkpoint/weight_table.hpp"
-#include "runtime/formats/packed_matrix.hpp"
-#include "runtime/formats/row_check.hpp"
 #include "runtime/memory/staging.hpp"
 #include "runtime/model/requirements.hpp"
 #include "runtime/model/tensor_memory.hpp"
+#include "runtime/model/weight_upload.hpp"
 
 namespace pascaline {
 namespace {
 
 constexpr std::size_t kSlotBytes = std::size_t{4} << 20;
 constexpr std::size_t kAhead = 4;  // tensors that the system is asked to fetch before they are read
-
-// Heads that are filled up with zeros: each quarter of the `size` elements at the beginning of one of `padded`.
-struct HeadPadding {
-  std::int64_t size = 0;
-  std::int64_t padded = 0;
-  std::int64_t width = 1;  // values of an element of a head
-};
-
-// A part of the device's memory, and the tensors that it is filled from.
-struct WeightUpload {
-  DeviceSpan to;
-  std::vector<const TensorSpec*> from;  // rows of these in turn
-  ElementType type = ElementType::float32;
-  std::optional<HeadPadding> padding;  // then of one tensor
-  WeightLayout layout = WeightLayout::stacked;
-  std::int64_t rows = 0;   // of a matrix in a format
-  std::int64_t width = 0;  // likewise
-  bool in_host = false;    // `to` is the host's memory
-};
-
-// Likewise with zeros between what the tensor has.
-void fill_padded(const WeightSource& source, const WeightUpload& upload, std::span<std::byte> piece,
-                 std::size_t offset) {
-  // Rows that are quantized are read as float32.
-  const ElementType type = is_matrix_format(upload.type) ? ElementType::float32 : upload.type;
-  const std::size_t element = size_of(type);
-  const HeadPadding& heads = *upload.padding;
-  const std::int64_t quarter = heads.size / 4 * heads.width;
-  const std::int64_t padded_quarter = heads.padded / 4 * heads.width;
-  auto place = static_cast<std::int64_t>(offset / element);
-  while (!piece.empty()) {
-    const std::int64_t number = place / padded_quarter;
-    const std::int64_t inside = place % padded_quarter;
-    const std::int64_t run = inside < quarter ? quarter - inside : padded_quarter - inside;
-    const std::size_t bytes = std::min(piece.size(), static_cast<std::size_t>(run) * element);
-    if (inside < quarter) {
-      source.read(*upload.from[0], type, number * quarter + inside, piece.first(bytes));
-    } else {
-      std::fill_n(piece.begin(), bytes, std::byte{0});
-    }
-    piece = piece.subspan(bytes);
-    place += static_cast<std::int64_t>(bytes / element);
-  }
-}
-
-// Where a row of a matrix on the device comes from: a row of one of its tensors, counted by `from`.
-struct RowOrigin {
-  std::size_t tensor = 0;
-  std::int64_t row = 0;
-};
-
-// Nothing for a row that has zeros put between its values, or only zeros.
-std::optional<RowOrigin> origin_of(const WeightUpload& upload, std::int64_t row) {
-  if (upload.padding) {
-    const HeadPadding& heads = *upload.padding;
-    const std::int64_t quarter = heads.size / 4;
-    const std::int64_t inside = row % (heads.padded / 4);
-    const bool is_whole = upload.layout == WeightLayout::head_rows && inside < quarter;
-    return is_whole ? std::optional(RowOrigin{0, row / (heads.padded / 4) * quarter + inside}) : std::nullopt;
-  }
-  const std::size_t count = upload.from.size();
-  if (upload.layout == WeightLayout::interleaved) {
-    const auto number = static_cast<std::size_t>(row);
-    return RowOrigin{number % count, static_cast<std::int64_t>(number / count)};
-  }
-  std::size_t tensor = 0;
-  for (; row >= upload.from[tensor]->shape.front(); ++tensor) {
-    row -= upload.from[tensor]->shape.front();
-  }
-  return RowOrigin{tensor, row};
-}
-
-// Brings rows of a matrix in a format into their form on the device: those that are stored in that format as they are,
-// others quantized.
-class RowPacker {
- public:
-  RowPacker(const WeightSource& source, const WeightUpload& upload)
-      : source_(&source), upload_(&upload), row_bytes_(file_row_bytes(upload.type, upload.width)) {
-    for (const TensorSpec* tensor : upload.from) {
-      const auto rows = source.rows(*tensor);
-      stored_.push_back(rows && rows->format == upload.type ? rows->bytes : std::span<const std::byte>());
-    }
-  }
-
-  // Packs 32 rows, or those that are left.
-  void fill_group(std::int64_t first, std::span<std::byte> group) {
-    std::fill(group.begin(), group.end(), std::byte{0});
-    for (std::int64_t i = 0; i < layout_of(upload_->type).group_rows && first + i < upload_->rows; ++i) {
-      pack_row(upload_->type, row(first + i), upload_->width, i, group);
-    }
-  }
-
- private:
-  // In its file form.
-  [[nodiscard]] std::span<const std::byte> row(std::int64_t number) {
-    const std::optional<RowOrigin> origin = origin_of(*upload_, number);
-    if (!origin || stored_[origin->tensor].empty()) {
-      return quantized(number, origin);
-    }
-    const std::span<const std::byte> bytes =
-        stored_[origin->tensor].subspan(static_cast<std::size_t>(origin->row) * row_bytes_, row_bytes_);
-    if (const auto unfit = check_row(upload_->type, bytes)) {
-      throw ModelError(fmt::format("tensor {}: the block of value {} of row {} {}; the checkpoint is damaged",
-                                   quoted_name(upload_->from[origin->tensor]->name), unfit->value, origin->row,
-                                   unfit->reason));
-    }
-    return bytes;
-  }
-  [[nodiscard]] std::span<const std::byte> quantized(std::int64_t number, const std::optional<RowOrigin>& origin) {
-    values_.resize(static_cast<std::size_t>(upload_->width));
-    row_.resize(row_bytes_);
-    const std::span<std::byte> bytes = std::as_writable_bytes(std::span(values_));
-    if (origin) {
-      source_->read(*upload_->from[origin->tensor], ElementType::float32, origin->row * upload_->width, bytes);
-    } else {
-      fill_padded(*source_, *upload_, bytes, static_cast<std::size_t>(number) * bytes.size());
-    }
-    if (const auto unfit = quantize_row(upload_->type, values_, row_)) {
-      throw ModelError(fmt::format("{}: value {} of row {} {}, so it cannot be kept as {}",
-                                   upload_->from[origin ? origin->tensor : 0]->name, unfit->value,
-                                   origin ? origin->row : number, unfit->reason, name_of(upload_->type)));
-    }
-    return row_;
-  }
-
-  const WeightSource* source_;
-  const WeightUpload* upload_;
-  std::size_t row_bytes_;
-  std::vector<std::span<const std::byte>> stored_;  // of each tensor; empty if it is to be quantized
-  std::vector<float> values_;
-  std::vector<std::byte> row_;
-};
-
-// Pieces may begin and end within a group.
-void fill_packed(const WeightSource& source, const WeightUpload& upload, std::span<std::byte> piece,
-                 std::size_t offset) {
-  const MatrixLayout layout = layout_of(upload.type);
-  const auto bytes = static_cast<std::size_t>(layout.group_bytes(upload.width));
-  RowPacker packer(source, upload);
-  std::vector<std::byte> room;
-  while (!piece.empty()) {
-    const std::int64_t first = static_cast<std::int64_t>(offset / bytes) * layout.group_rows;
-    const std::size_t inside = offset % bytes;
-    const std::size_t filled = std::min(piece.size(), bytes - inside);
-    if (filled == bytes) {
-      packer.fill_group(first, piece.first(bytes));
-    } else {
-      room.resize(bytes);
-      packer.fill_group(first, room);
-      std::copy_n(room.begin() + static_cast<std::ptrdiff_t>(inside), filled, piece.begin());
-    }
-    piece = piece.subspan(filled);
-    offset += filled;
-  }
-}
-
-// Fills `piece`, which begins at byte `offset` of an upload.
-void fill_piece(const WeightSource& source, const WeightUpload& upload, std::span<std::byte> piece,
-                std::size_t offset) {
-  if (is_matrix_format(upload.type)) {
-    fill_packed(source, upload, piece, offset);
-    return;
-  }
-  if (upload.padding) {
-    fill_padded(source, upload, piece, offset);
-    return;
-  }
-  const std::size_t element = size_of(upload.type);
-  const auto count = upload.from.size();
-  const auto total = static_cast<std::size_t>(upload.from[0]->elements());
-  const std::size_t row = count == 1 ? total : total / static_cast<std::size_t>(upload.from[0]->shape[0]);
-  std::size_t first = offset / element;
-  while (!piece.empty()) {
-    const std::size_t number = first / row;
-    const std::size_t inside = first % row;
-    const std::size_t bytes = std::min(piece.size(), (row - inside) * element);
-    source.read(*upload.from[number % count], upload.type, static_cast<std::int64_t>(number / count * row + inside),
-                piece.first(bytes));
-    piece = piece.subspan(bytes);
-    first += bytes / element;
-  }
-}
 
 // How a weight lies on the device: rows of so many elements.
 struct WeightExtent {
@@ -373,9 +190,7 @@ void bring(const WeightSource& source, const std::vector<WeightUpload>& uploads,
           source.announce(*tensor);
         }
         const WeightUpload& upload = uploads[i];
-        const auto fill = [&](std::span<std::byte> piece, std::size_t offset) {
-          fill_piece(source, upload, piece, offset);
-        };
+        const UploadFiller fill(source, upload);
         upload.in_host ? fill_host(upload.to, fill) : ring.upload(upload.to, fill);
       }
     } catch (...) {

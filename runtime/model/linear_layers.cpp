@@ -50,7 +50,7 @@ void LinearLayers::reserve(std::int64_t rows, std::int64_t columns) {
 }
 
 bool LinearLayers::rounds_rows(const ops::Matmul& layer) const noexcept {
-  return is_matrix_format(layer.b.type) && layer.a.shape[0] > ops::kFewRows && !executor_->on_processor();
+  return is_packed_format(layer.b.type) && layer.a.shape[0] > ops::kFewRows && !executor_->on_processor();
 }
 
 bool LinearLayers::rounds_whole_rows(const ops::Matmul& layer) const noexcept {

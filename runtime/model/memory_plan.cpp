@@ -33,7 +33,7 @@ std::uint64_t total_of(const std::vector<MemoryPart>& parts) {
 
 // What rounding activations to int8 takes, for passes of the decoder and for the request's images.
 std::uint64_t rounding_bytes(const ModelConfig& config, const ModelOptions& options, bool with_images) {
-  if (!options.weights.has_formats()) {
+  if (!options.weights.has_packed_formats()) {
     return 0;
   }
   const std::uint64_t decoder = LinearLayers::bytes_for(options.chunk, LinearLayers::widest(config.text));
@@ -393,7 +393,7 @@ std::vector<MemoryPart> memory_parts(DeviceMemory& memory, const ModelConfig& co
       {"logits and the choice of tokens", logit_bytes(config, request)},
       {fmt::format("cache for {} tokens in {}", request.tokens, name_of(options.cache)),
        KvCache::bytes_for(memory, text, options.cache, options.context, request.tokens)}};
-  if (options.weights.has_formats()) {
+  if (options.weights.has_packed_formats()) {
     parts.push_back({"activations rounded to int8", rounding_bytes(config, options, true)});
   }
   if (request.patches > 0) {

@@ -115,7 +115,7 @@ Model::Model(Executor& executor, ModelConfig config, WeightSource& weights, cons
     executor.warn(fmt::format("{} MiB of weights could not be page-locked, so they are copied to {} more slowly",
                               weights_.not_pinned_bytes >> 20, executor.device().info().id));
   }
-  if (options_.weights.has_formats() && !executor.on_processor() && plan_.placement.device_decodes()) {
+  if (options_.weights.has_packed_formats() && !executor.on_processor() && plan_.placement.device_decodes()) {
     linear_.reserve(options_.chunk, LinearLayers::widest(config_.text));
   }
   DeviceMemory& memory = executor.memory();

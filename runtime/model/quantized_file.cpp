@@ -18,6 +18,7 @@
 #include "runtime/checkpoint/convert.hpp"
 #include "runtime/checkpoint/model_error.hpp"
 #include "runtime/checkpoint/stored_formats.hpp"
+#include "runtime/formats/float16x_search.hpp"
 #include "runtime/formats/packed_matrix.hpp"
 #include "runtime/model/requirements.hpp"
 
@@ -34,6 +35,7 @@ struct TensorPlan {
   const TensorSpec* spec = nullptr;
   const StoredTensor* from = nullptr;
   ElementType type{};    // of a matrix
+  Float16x float16x;     // of a matrix in that format
   bool is_kept = false;  // as it is stored
   std::atomic<std::int64_t> rows_left = 0;
 
@@ -59,20 +61,22 @@ bool spreads_rows(const WeightEntry& weight, const ModelConfig& config) {
 
 StoredType number_type(ElementType type) { return type == ElementType::float16 ? StoredType::F16 : StoredType::F32; }
 
+// Thrown where `goes_on` says no before there are workers.
+struct QuantizingStopped {};
+
 class FileQuantizer {
  public:
   FileQuantizer(const Checkpoint& checkpoint, const ModelConfig& config, const WeightRecipe& recipe,
-                const std::filesystem::path& file)
+                const std::filesystem::path& file, const QuantizeSettings& settings)
       : tensors_(checkpoint.tensors().size()),
-        out_(file, plan(checkpoint, config, recipe, tensors_, notes_), notes_.metadata()) {
+        all_(totals_of(checkpoint)),
+        out_(file, plan(checkpoint, config, recipe, settings), notes_.metadata()) {
     for (std::size_t i = 0; i < tensors_.size(); ++i) {
       const std::int64_t rows = std::max<std::int64_t>(1, kPieceValues / tensors_[i].columns());
       for (std::int64_t first = 0; first < tensors_[i].rows(); first += rows) {
         pieces_.push_back({i, first, std::min(rows, tensors_[i].rows() - first)});
       }
     }
-    all_.all_tensors = tensors_.size();
-    all_.all_bytes = static_cast<std::uint64_t>(checkpoint.stored_bytes());
     all_.written_bytes = out_.bytes();
   }
 
@@ -96,34 +100,84 @@ class FileQuantizer {
   }
 
  private:
-  static std::vector<StoredTensor> plan(const Checkpoint& checkpoint, const ModelConfig& config,
-                                        const WeightRecipe& recipe, std::vector<TensorPlan>& tensors,
-                                        FormatNotes& notes) {
+  static QuantizeProgress totals_of(const Checkpoint& checkpoint) {
+    QuantizeProgress all;
+    all.all_tensors = checkpoint.tensors().size();
+    all.all_bytes = static_cast<std::uint64_t>(checkpoint.stored_bytes());
+    return all;
+  }
+
+  // Fills in tensors and notes.
+  std::vector<StoredTensor> plan(const Checkpoint& checkpoint, const ModelConfig& config, const WeightRecipe& recipe,
+                                 const QuantizeSettings& settings) {
     ModelWeights unused;
     const std::vector<WeightEntry> table = weight_table(config, unused);
     recipe.require_uses(table);
-    notes = FormatNotes(std::filesystem::path(recipe.name()).filename().string());
+    notes_ = FormatNotes(std::filesystem::path(recipe.name()).filename().string());
     std::vector<StoredTensor> planned;
     for (const WeightEntry& weight : table) {
       const ElementType type = recipe.of(weight);
       for (std::size_t i = 0; i < weight.tensors.size(); ++i) {
         const std::size_t index = planned.size();
-        TensorPlan& tensor = tensors.at(index);
+        TensorPlan& tensor = tensors_.at(index);
         tensor.spec = &checkpoint.tensors().at(index);
         tensor.from = &checkpoint.stored(index);
         tensor.type = type;
         const bool is_format = is_matrix_format(type);
-        tensor.is_kept = weight.kind() != TensorKind::matrix || (is_format && spreads_rows(weight, config)) ||
+        tensor.is_kept = weight.kind() != TensorKind::matrix ||
+                         (is_packed_format(type) && spreads_rows(weight, config)) ||
                          (!is_format && tensor.from->type == number_type(type));
         tensor.rows_left = tensor.rows();
-        if (is_format && weight.kind() == TensorKind::matrix) {
-          notes.add(tensor.spec->name, type, tensor.spec->shape);
+        if (is_packed_format(type) && weight.kind() == TensorKind::matrix) {
+          notes_.add(tensor.spec->name, type, tensor.spec->shape);
         }
         planned.push_back(form_of(tensor));
+      }
+      if (type == ElementType::float16x) {
+        if (settings.goes_on && !settings.goes_on(all_)) {
+          throw QuantizingStopped();
+        }
+        choose_float16x(std::span(tensors_).subspan(planned.size() - weight.tensors.size(), weight.tensors.size()));
       }
     }
     return planned;
   }
+
+  // One choice for all tensors of a weight, which are one matrix on a device.
+  void choose_float16x(std::span<TensorPlan> tensors) {
+    std::vector<std::int64_t> sizes;
+    for (const TensorPlan& tensor : tensors) {
+      sizes.push_back(tensor.spec->elements());
+    }
+    const Float16x format = best_float16x(sizes, [&](std::size_t tensor, std::int64_t first, std::span<float> out) {
+      read_values(tensors[tensor], first, out);
+    });
+    for (TensorPlan& tensor : tensors) {
+      tensor.float16x = format;
+      notes_.add(tensor.spec->name, format, tensor.spec->shape);
+    }
+  }
+
+  // Elements from `first` on.
+  static void read_values(const TensorPlan& tensor, std::int64_t first, std::span<float> out) {
+    const std::size_t element = size_of(tensor.from->type);
+    const auto from = tensor.from->bytes.subspan(static_cast<std::size_t>(first) * element, out.size() * element);
+    if (const auto unfit =
+            convert_weights(tensor.from->type, from, ElementType::float32, std::as_writable_bytes(out))) {
+      const std::int64_t at = first + static_cast<std::int64_t>(unfit->index);
+      refuse(tensor, at / tensor.columns(), {static_cast<std::size_t>(at % tensor.columns()), unfit->value},
+             ElementType::float32);
+    }
+    MappedFile::forget(from);
+  }
+
+  [[noreturn]] static void refuse(const TensorPlan& tensor, std::int64_t row, UnfitWeight unfit, ElementType to) {
+    throw ModelError(fmt::format(
+        "tensor {}: value {} of row {} is {}{}", quoted_name(tensor.from->name), unfit.index, row, unfit.value,
+        std::isfinite(unfit.value) ? fmt::format(", which is beyond the range of {}", name_of(to))
+                                   : "; the checkpoint is damaged"));
+  }
+
   static StoredTensor form_of(const TensorPlan& tensor) {
     const std::string& name = tensor.spec->name;
     if (tensor.is_kept) {
@@ -197,14 +251,15 @@ class FileQuantizer {
     thread_local std::vector<float> values;
     values.resize(static_cast<std::size_t>(tensor.columns()));
     const std::span<std::byte> numbers = is_format ? std::as_writable_bytes(std::span(values)) : to;
-    if (const auto unfit =
-            convert_weights(tensor.from->type, from, is_format ? ElementType::float32 : tensor.type, numbers)) {
-      throw ModelError(fmt::format(
-          "tensor {}: value {} of row {} is {}{}", quoted_name(tensor.from->name), unfit->index, row, unfit->value,
-          std::isfinite(unfit->value) ? fmt::format(", which is beyond the range of {}", name_of(tensor.type))
-                                      : "; the checkpoint is damaged"));
+    const ElementType to_type = is_format ? ElementType::float32 : tensor.type;
+    if (const auto unfit = convert_weights(tensor.from->type, from, to_type, numbers)) {
+      refuse(tensor, row, *unfit, to_type);
     }
     if (!is_format) {
+      return;
+    }
+    if (tensor.type == ElementType::float16x) {
+      to_float16x(tensor.float16x, values, to);
       return;
     }
     if (const auto unfit = quantize_row(tensor.type, values, to)) {
@@ -238,9 +293,9 @@ class FileQuantizer {
 
   FormatNotes notes_{""};
   std::vector<TensorPlan> tensors_;
+  QuantizeProgress all_;
   SafetensorsStream out_;
   std::vector<Piece> pieces_;
-  QuantizeProgress all_;
   std::atomic<std::size_t> next_{0};
   std::atomic<std::size_t> tensors_done_{0};
   std::atomic<std::uint64_t> read_bytes_{0};
@@ -259,8 +314,12 @@ bool write_quantized(const Checkpoint& checkpoint, const ModelConfig& config, co
         fmt::format("the model is quantized already ({}), and quantizing twice loses accuracy: start from the original",
                     checkpoint.recipe().empty() ? "without a name" : checkpoint.recipe()));
   }
-  FileQuantizer quantizer(checkpoint, config, recipe, file);
-  return quantizer.run(settings);
+  try {
+    FileQuantizer quantizer(checkpoint, config, recipe, file, settings);
+    return quantizer.run(settings);
+  } catch (const QuantizingStopped&) {
+    return false;
+  }
 }
 
 }  // namespace pascaline

@@ -54,6 +54,10 @@ TensorView rows_of(const TensorView& tensor, std::int64_t first, std::int64_t co
   }
   if (is_matrix_format(tensor.type)) {
     const MatrixLayout layout = layout_of(tensor.type);
+    if (first != 0 && layout.head_bytes > 0) {
+      throw Error(
+          fmt::format("row {} of a matrix in {} lies after others, without a header", first, name_of(tensor.type)));
+    }
     if (first % layout.group_rows != 0) {
       throw Error(fmt::format("row {} of a matrix in {} lies among others", first, name_of(tensor.type)));
     }

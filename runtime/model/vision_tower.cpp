@@ -124,8 +124,8 @@ void VisionTower::make_room(std::int64_t patches, std::int64_t longest_side) {
   patches = std::max(patches, arena_patches_);
   longest_side = std::max(longest_side, arena_side_);
   (void)release();
-  if (is_matrix_format(weights_->patch_embed.weight.type) ||
-      is_matrix_format(weights_->blocks.front().qkv.weight.type)) {
+  if (is_packed_format(weights_->patch_embed.weight.type) ||
+      is_packed_format(weights_->blocks.front().qkv.weight.type)) {
     linear_->reserve(patches, LinearLayers::widest(*config_));
   }
   const std::uint64_t needed = bytes_for(*config_, patches, longest_side);

@@ -54,6 +54,7 @@ bool comes_in_vectors(ElementType type) noexcept {
     case ElementType::q6_k:
     case ElementType::int8_row:
     case ElementType::int4_g128:
+    case ElementType::float16x:
       return true;
     default:
       return false;
@@ -138,7 +139,7 @@ void Checks::countable(Operand operand) const {
   if (is_empty(tensor)) {
     return;
   }
-  // A value of a format takes less than two bytes with its share of the scales.
+  // A value of a format takes at most two bytes with its share of the scales, but for a header of a few.
   const auto element = is_matrix_format(tensor.type) ? 2 : static_cast<std::int64_t>(size_of(tensor.type));
   std::int64_t bytes = element;
   bool overflows = false;

@@ -8,8 +8,9 @@ bool Gather::check() const {
   const Extent width{"WIDTH", table.shape[1]};
   const Extent tokens{"TOKENS", indices.shape[0]};
   check.dense({"table", &table},
-              {ElementType::float32, ElementType::float16, ElementType::bfloat16, ElementType::q8_0, ElementType::q4_0,
-               ElementType::q4_1, ElementType::q4_k, ElementType::q6_k, ElementType::int8_row, ElementType::int4_g128},
+              {ElementType::float32, ElementType::float16, ElementType::bfloat16, ElementType::float16x,
+               ElementType::q8_0, ElementType::q4_0, ElementType::q4_1, ElementType::q4_k, ElementType::q6_k,
+               ElementType::int8_row, ElementType::int4_g128},
               {vocabulary, width});
   check.dense({"indices", &indices}, {ElementType::int32}, {tokens});
   check.dense({"y", &y}, {ElementType::float32, ElementType::float16}, {tokens, width});

@@ -23,10 +23,11 @@ constexpr std::initializer_list<ElementType> kFormats{ElementType::q8_0,     Ele
                                                       ElementType::int4_g128};
 
 void check_weight(const Checks& check, Operand weight, Extent n, Extent k) {
-  if (is_matrix_format(weight.tensor->type)) {
+  if (is_packed_format(weight.tensor->type)) {
     check.dense(weight, kFormats, {n, k});
   } else {
-    check.dense(weight, {ElementType::float32, ElementType::float16, ElementType::bfloat16}, {n, k});
+    check.dense(weight, {ElementType::float32, ElementType::float16, ElementType::bfloat16, ElementType::float16x},
+                {n, k});
   }
 }
 
@@ -81,7 +82,7 @@ bool Matmul::check() const { return is_product(Checks(kName), {"A", "B", "C", "M
 
 KernelProblem Matmul::problem() const {
   const std::int64_t rows = a.shape[0];
-  const bool quantized = is_matrix_format(b.type);
+  const bool quantized = is_packed_format(b.type);
   if (quantized && rows > kFewRows) {
     throw Error(
         fmt::format("{}: with B in {}, a device takes {} rows of A as they are; round more with Quantize, and "
@@ -96,7 +97,7 @@ KernelProblem Matmul::problem() const {
 }
 
 KernelProblem Matmul::observed() const {
-  if (!is_matrix_format(b.type) || a.shape[0] <= kFewRows) {
+  if (!is_packed_format(b.type) || a.shape[0] <= kFewRows) {
     return problem();
   }
   return {"matmul_q",
@@ -119,7 +120,7 @@ std::int64_t scale_rows(ElementType weight, std::int64_t columns) {
 bool Quantize::check() const {
   const Checks check(kName);
   const Extent m{"M", x.shape[0]};
-  check.require(is_matrix_format(for_weight), "the weight to multiply with is in no format of matrices");
+  check.require(is_packed_format(for_weight), "the weight to multiply with is in no packed format");
   check.dense({"x", &x}, {ElementType::float32, ElementType::float16}, {m, {"K", x.shape[1]}});
   check.dense({"y", &y.values}, {ElementType::int8}, {m, {"columns", filled_columns(for_weight, x.shape[1])}});
   check.dense({"scales", &y.scales}, {ElementType::float32}, {{"blocks", scale_rows(for_weight, x.shape[1])}, m});

@@ -31,16 +31,16 @@ enum class Epilogue : std::uint8_t {
 inline constexpr std::int64_t kFewRows = 8;
 
 /// `c = epilogue(a · bᵀ)`. All dense, aligned to 16 bytes. Up to kFewRows rows go to the kernel `matvec`, more to
-/// `matmul`. With a weight in a format of matrices the rows of a are rounded to int8 first (docs/formats.md), and up to
+/// `matmul`. With a weight in a packed format the rows of a are rounded to int8 first (docs/formats.md), and up to
 /// kFewRows go to `matvec_q`; more need a QuantizedMatmul on a device.
 /// With M or N zero there is nothing to do; K zero is an error, as are an odd N for swiglu and an operand too many.
 struct Matmul {
   static constexpr const char* kName = "matmul";
 
-  TensorView a;              ///< [M, K], float32 or float16: activations
-  TensorView b;              ///< [N, K]: a linear layer's weight; float32, float16, bfloat16 or a format of matrices
-  TensorView c;              ///< [M, N] of a's type, [M, N/2] for swiglu; may be the residual, else overlaps nothing
-  TensorView bias = {};      ///< [N], float32; where the epilogue adds it, else left out
+  TensorView a;          ///< [M, K], float32 or float16: activations
+  TensorView b;          ///< [N, K]: a linear layer's weight; float32, float16, bfloat16, float16x or a packed format
+  TensorView c;          ///< [M, N] of a's type, [M, N/2] for swiglu; may be the residual, else overlaps nothing
+  TensorView bias = {};  ///< [N], float32; where the epilogue adds it, else left out
   TensorView residual = {};  ///< [M, N] of a's type; where the epilogue adds it, else left out
   Epilogue epilogue = Epilogue::none;
 
@@ -57,11 +57,11 @@ struct Matmul {
   /// What observers are told: the same, or the product with rounded rows where only the processor takes it in one step.
   [[nodiscard]] KernelProblem observed() const;
   /// Up to kFewRows rows stream the weight through loops of their own; more go to OpenBLAS, panel by panel: throws
-  /// Error if that is not installed. A weight in a format of matrices is multiplied as integers, whatever the rows.
+  /// Error if that is not installed. A weight in a packed format is multiplied as integers, whatever the rows.
   void compute() const;
 };
 
-/// Activations rounded to int8, for products with weights in a format of matrices.
+/// Activations rounded to int8, for products with weights in a packed format.
 struct QuantizedRows {
   TensorView values;  ///< [M, columns], int8; zeros behind the columns that the activations have
   TensorView scales;  ///< float32: [columns / 32, M], or [1, M] for int8_row
@@ -72,8 +72,8 @@ struct QuantizedRows {
 /// Rows of QuantizedRows::scales for products with such a weight.
 [[nodiscard]] std::int64_t scale_rows(ElementType weight, std::int64_t columns);
 
-/// `y = int8(x)`, as a product with a weight in the format `for_weight` takes it. Dense; without rows there is nothing
-/// to do.
+/// `y = int8(x)`, as a product with a weight in the packed format `for_weight` takes it. Dense; without rows there is
+/// nothing to do.
 struct Quantize {
   static constexpr const char* kName = "quantize";
 
@@ -93,12 +93,12 @@ struct Quantize {
 };
 
 /// `c = epilogue(a · bᵀ)` as Matmul, of any number of rows, with activations that were rounded already and a weight in
-/// a format of matrices.
+/// a packed format.
 struct QuantizedMatmul {
   static constexpr const char* kName = "matmul_q";
 
   QuantizedRows a;             ///< [M, columns]: filled_columns(b.type, K)
-  TensorView b;                ///< [N, K], a format of matrices
+  TensorView b;                ///< [N, K], a packed format
   TensorView c = {};           ///< [M, N], float32 or float16, [M, N/2] for swiglu; may be the residual
   QuantizedRows rounded = {};  ///< instead of c for swiglu_int8: [M, N/2] with N/64 scales each; N a multiple of 64
   TensorView bias = {};        ///< as Matmul

@@ -101,7 +101,7 @@ void multiply_many_rows(const Matmul& given) {
 }  // namespace
 
 void Matmul::compute() const {
-  if (is_matrix_format(b.type)) {
+  if (is_packed_format(b.type)) {
     multiply_packed(*this);
   } else if (a.shape[0] <= kFewRows) {
     multiply_few_rows(*this);

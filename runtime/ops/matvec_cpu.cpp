@@ -29,9 +29,15 @@ void multiply_few_rows(const Matmul& given) {
     for (std::int64_t first = begin; first < end; first += step) {
       const std::int64_t count = std::min(step, end - first);
       float* sums = cpu::scratch(cpu::Scratch::first, m * count);
-      cpu::with_elements(given.b, first * k, [&](const auto* rows, const auto& kernels) {
-        kernels.dot({rows, k, count, k}, vectors, {sums, count});
-      });
+      if (given.b.type == ElementType::float16x) {
+        const auto* const codes = static_cast<const cpu::Code16x*>(cpu::element_at(given.b, first * k));
+        cpu::vector_kernels().float16x.dot({codes, k, count, k, {float16x_header(given.b.data)}}, vectors,
+                                           {sums, count});
+      } else {
+        cpu::with_elements(given.b, first * k, [&](const auto* rows, const auto& kernels) {
+          kernels.dot({rows, k, count, k}, vectors, {sums, count});
+        });
+      }
       for (std::int64_t i = 0; i < m; ++i) {
         finish_sums(given, {i, first, count}, sums + i * count);
       }

@@ -111,9 +111,9 @@ void warn_of_formats(const WeightSource& source, const WeightRecipe& wanted) {
   for (const TensorSpec& tensor : source.tensors()) {
     const auto rows = source.rows(tensor);
     const ElementType type = tensor.kind == TensorKind::matrix ? wanted.of(tensor.name) : ElementType::float32;
-    if (rows && rows->format != type && is_matrix_format(type)) {
+    if (rows && rows->format.type != type && is_matrix_format(type)) {
       again += 1;
-      stored = rows->format;
+      stored = rows->format.type;
     }
   }
   if (again > 0) {

@@ -105,7 +105,7 @@ TEST_F(CliQuantizeTest, ARecipeFileSaysItForSingleTensors) {
       EXPECT_EQ(checkpoint.stored(i).type, StoredType::F16) << tensor.name;
     }
   }
-  EXPECT_EQ(checkpoint.format(0), ElementType::q8_0);
+  EXPECT_EQ(checkpoint.format(0), StoredFormat{ElementType::q8_0});
   EXPECT_EQ(answer(out_, {}), answer(model_, {"--weights", recipe}));
   const std::string wrong = put("wrong.json", R"({"tensors": [{"name": "x*", "type": "q8_0"}], "others": "q4_0"})");
   expect_fault(quantize({"--weights", wrong, "--force"}), 1, {wrong, "'x*' fits no matrix of this model"});

@@ -60,9 +60,22 @@ TEST(ElementTypeTest, ElementsOfLessThanAByteShareBytes) {
   EXPECT_EQ(packed_bytes(4, many + 1), many / 2 + 1);
 }
 
+TEST(ElementTypeTest, MatricesOfFloat16xHaveAHeaderAndPlainRows) {
+  EXPECT_TRUE(is_matrix_format(ElementType::float16x));
+  EXPECT_FALSE(is_packed_format(ElementType::float16x));
+  EXPECT_TRUE(is_packed_format(ElementType::int4_g128));
+  EXPECT_FALSE(is_packed_format(ElementType::float16));
+  EXPECT_EQ(size_of(ElementType::float16x), 2U);
+  EXPECT_EQ(bits_of(ElementType::float16x), 16U);
+  EXPECT_THROW((void)bytes_of(ElementType::float16x, 8), Error);
+  EXPECT_EQ(layout_of(ElementType::float16x).bytes(3, 5), 128 + 30);
+  EXPECT_EQ(layout_of(ElementType::float16).bytes(3, 5), 30);
+  EXPECT_EQ(element_type_from("float16x"), ElementType::float16x);
+}
+
 TEST(ElementTypeTest, AValueThatIsNoneIsRefusedByItsNumber) {
-  EXPECT_TRUE(is_element_type(ElementType::int4_g128));
-  for (const int value : {16, 99, 255}) {
+  EXPECT_TRUE(is_element_type(ElementType::float16x));
+  for (const int value : {17, 99, 255}) {
     const auto type = static_cast<ElementType>(value);
     EXPECT_FALSE(is_element_type(type)) << value;
     EXPECT_THROW((void)size_of(type), Error) << value;

@@ -76,14 +76,14 @@ TEST_P(TemplatesTest, TypesDefaultToTheFirstAllowed) {
   }
 }
 
-// Whether the signature's type holds elements of the argument's. Matrices in a format are bytes; what may be one or
-// plain elements has a name of its own.
+// Whether the signature's type holds elements of the argument's. Matrices in a packed format are bytes; what may be one
+// or plain elements has a name of its own.
 bool types_agree(const Space& space, const Argument& argument, const std::string& type) {
   if (!argument.type_variable.empty()) {
     const auto variable = std::find_if(space.types.begin(), space.types.end(), [&](const TypeVariable& candidate) {
       return candidate.name == argument.type_variable;
     });
-    const auto formats = std::count_if(variable->allowed.begin(), variable->allowed.end(), is_matrix_format);
+    const auto formats = std::count_if(variable->allowed.begin(), variable->allowed.end(), is_packed_format);
     return formats == 0                               ? type == argument.type_variable
            : formats == std::ssize(variable->allowed) ? type == "unsigned char"
                                                       : type == "Table";

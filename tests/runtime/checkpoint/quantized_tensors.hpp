@@ -11,6 +11,7 @@
 
 #include "runtime/checkpoint/stored_formats.hpp"
 #include "runtime/checkpoint/weight_recipe.hpp"
+#include "runtime/formats/float16x_search.hpp"
 #include "runtime/formats/packed_matrix.hpp"
 #include "tests/runtime/checkpoint/model_fixture.hpp"
 
@@ -48,11 +49,19 @@ struct QuantizedTensors {
     const std::size_t row_bytes = file_row_bytes(format, columns);
     std::vector<std::byte> bytes(static_cast<std::size_t>(rows) * row_bytes);
     std::vector<float> values(static_cast<std::size_t>(columns));
-    for (std::size_t row = 0; row < static_cast<std::size_t>(rows); ++row) {
+    if (format == ElementType::float16x) {
+      std::vector<float> all(numbers.size() / sizeof(float));
+      std::memcpy(all.data(), numbers.data(), numbers.size());
+      const Float16x best = best_float16x(all);
+      to_float16x(best, all, bytes);
+      notes.add(spec.name, best, spec.shape);
+    } else {
+      notes.add(spec.name, format, spec.shape);
+    }
+    for (std::size_t row = 0; format != ElementType::float16x && row < static_cast<std::size_t>(rows); ++row) {
       std::memcpy(values.data(), numbers.data() + row * values.size() * sizeof(float), values.size() * sizeof(float));
       EXPECT_FALSE(quantize_row(format, values, std::span(bytes).subspan(row * row_bytes, row_bytes)));
     }
-    notes.add(spec.name, format, spec.shape);
     result.tensors.push_back(
         {{spec.name, StoredType::U8, {rows, static_cast<std::int64_t>(row_bytes)}, {}}, std::move(bytes)});
   }

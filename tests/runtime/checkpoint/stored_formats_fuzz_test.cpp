@@ -21,9 +21,23 @@ using testing::fuzz_time;
 using testing::Mutator;
 using StoredClock = std::chrono::steady_clock;
 
-constexpr std::array<std::string_view, 14> kNoteWords{
-    "pascaline.format.", "pascaline.version", "\"1\"",     "q8_0 [512, 64]", "q4_k [64, 64]", "[", "]", ", ", "-1",
-    "float16",           "int8_row",          "int4_g128", "99999999999",    "__metadata__"};
+constexpr std::array<std::string_view, 14> kNoteWords{"pascaline.format.",
+                                                      "pascaline.version",
+                                                      "\"1\"",
+                                                      "q8_0 [512, 64]",
+                                                      "q4_k [64, 64]",
+                                                      "[",
+                                                      "]",
+                                                      ", ",
+                                                      "-1",
+                                                      "float16",
+                                                      "int8_row",
+                                                      "int4_g128",
+                                                      "99999999999",
+                                                      "float16x",
+                                                      " exponent_bits=",
+                                                      " bias=",
+                                                      "__metadata__"};
 
 class StoredFormatsFuzzTest : public ::testing::Test {
  protected:

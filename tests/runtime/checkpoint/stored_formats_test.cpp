@@ -1,5 +1,6 @@
 #include "runtime/checkpoint/stored_formats.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -62,7 +63,7 @@ TEST_F(StoredFormatsTest, MatricesKeepTheirFormats) {
     const bool is_matrix = spec.kind == TensorKind::matrix;
     EXPECT_EQ(checkpoint.format(i).has_value(), is_matrix) << spec.name;
     if (is_matrix) {
-      EXPECT_EQ(*checkpoint.format(i), recipe.of(spec.name)) << spec.name;
+      EXPECT_EQ(checkpoint.format(i)->type, recipe.of(spec.name)) << spec.name;
       EXPECT_EQ(stored.of(spec.name), recipe.of(spec.name)) << spec.name;
     }
   }
@@ -77,11 +78,11 @@ TEST_F(StoredFormatsTest, ElementsAreThoseOfTheRows) {
       continue;
     }
     const std::int64_t columns = spec.elements() / spec.shape.front();
-    const std::size_t row_bytes = file_row_bytes(rows->format, columns);
+    const std::size_t row_bytes = file_row_bytes(rows->format.type, columns);
     std::vector<float> expected(static_cast<std::size_t>(spec.elements()));
     for (std::size_t row = 0; row < static_cast<std::size_t>(spec.shape.front()); ++row) {
       dequantize_row(
-          rows->format, rows->bytes.subspan(row * row_bytes, row_bytes),
+          rows->format.type, rows->bytes.subspan(row * row_bytes, row_bytes),
           std::span(expected).subspan(row * static_cast<std::size_t>(columns), static_cast<std::size_t>(columns)));
     }
     const std::vector<std::byte> all = read_all(source, spec, ElementType::float32);
@@ -134,10 +135,65 @@ TEST_F(StoredFormatsTest, ANoteOnNumbersSaysWhatToKeepThemIn) {
   const std::vector<testing::OwnedTensor> numbers = testing::hashed_tensors(config_);
   content_.tensors.front() = numbers.front();
   const Checkpoint checkpoint = open();
-  EXPECT_EQ(checkpoint.format(0), ElementType::q6_k);
+  EXPECT_EQ(checkpoint.format(0), StoredFormat{ElementType::q6_k});
   EXPECT_EQ(stored_recipe(checkpoint, ElementType::float16).of(kStoredEmbedding), ElementType::q6_k);
   content_.metadata.erase(kStoredKey);
   EXPECT_EQ(stored_recipe(open(), ElementType::float32).of(kStoredEmbedding), ElementType::float32);
+}
+
+TEST_F(StoredFormatsTest, Float16xIsStoredWithItsWidthAndBias) {
+  content_ = quantized_tensors(config_, WeightRecipe::named("float16x"));
+  EXPECT_EQ(content_.metadata[kStoredKey], "float16x [512, 64] exponent_bits=5 bias=15") << "all are exact in any";
+  const WeightSource source = checkpoint_weights(open());
+  const WeightSource original = hash_weights(config_);
+  for (const TensorSpec& spec : source.tensors()) {
+    ASSERT_EQ(read_all(source, spec, ElementType::float32), read_all(original, spec, ElementType::float32))
+        << spec.name;
+  }
+  // The same codes with another width and bias are other values.
+  const std::vector<std::byte> codes = content_.tensors.front().bytes;
+  for (const Float16x format : {Float16x{4, 0}, Float16x{6, 40}, Float16x{8, 143}}) {
+    content_.metadata[kStoredKey] =
+        fmt::format("float16x [512, 64] exponent_bits={} bias={}", format.exponent_bits, format.bias);
+    const Checkpoint checkpoint = open();
+    EXPECT_EQ(checkpoint.format(0), (StoredFormat{ElementType::float16x, format}));
+    const WeightSource other = checkpoint_weights(open());
+    std::vector<float> expected(codes.size() / 2);
+    floats_from_16x(format, codes, expected);
+    const std::vector<std::byte> got = read_all(other, other.tensors().front(), ElementType::float32);
+    EXPECT_EQ(std::memcmp(got.data(), expected.data(), got.size()), 0);
+    EXPECT_EQ(other.rows(other.tensors().front())->format, (StoredFormat{ElementType::float16x, format}));
+  }
+}
+
+TEST_F(StoredFormatsTest, ADamagedWidthOrBiasOfFloat16xIsRefused) {
+  content_ = quantized_tensors(config_, WeightRecipe::named("float16x"));
+  for (const char* end : {"", " ", " exponent_bits=5", " exponent_bits=3 bias=15", " exponent_bits=9 bias=140",
+                          " exponent_bits=5 bias=-1", " exponent_bits=5 bias=141", " exponent_bits=8 bias=126",
+                          " exponent_bits=5 bias=15 ", " exponent_bits=05 bias=15", " bias=15 exponent_bits=5",
+                          " exponent_bits=5 bias=99999999999", "exponent_bits=5 bias=15"}) {
+    const std::string note = std::string("float16x [512, 64]") + end;
+    PASCALINE_EXPECT_SAYS(said_with(note), "tensor '" + std::string(kStoredEmbedding) + "': the metadata says '" +
+                                               note +
+                                               "', which does not end with exponent_bits from 4 to 8 and the bias");
+  }
+  PASCALINE_EXPECT_SAYS(said_with("float16x [64, 512] exponent_bits=5 bias=15"), "the model has the shape [512, 64]");
+  content_.tensors.front().tensor.shape = {512, 126};
+  content_.tensors.front().bytes.resize(512 * 126);
+  PASCALINE_EXPECT_SAYS(said_with("float16x [512, 64] exponent_bits=5 bias=15"),
+                        "[512, 64] in float16x is 512 rows of 128 bytes");
+}
+
+TEST_F(StoredFormatsTest, CodesBeyondTheLargestOfEightBitsAreDamage) {
+  content_ = quantized_tensors(config_, WeightRecipe::named("float16x"));
+  content_.metadata[kStoredKey] = "float16x [512, 64] exponent_bits=8 bias=127";
+  std::vector<std::byte>& bytes = content_.tensors.front().bytes;
+  bytes[3 * 128 + 14] = std::byte{0x80};  // value 7 of row 3
+  bytes[3 * 128 + 15] = std::byte{0x7F};
+  const WeightSource source = checkpoint_weights(open());
+  PASCALINE_EXPECT_SAYS(complaint_of([&] { (void)read_all(source, source.tensors().front(), ElementType::float32); }),
+                        std::string("tensor '") + kStoredEmbedding +
+                            "': value 7 of row 3, inf, is not finite; the checkpoint is damaged");
 }
 
 TEST_F(StoredFormatsTest, ScalesThatAreNotFiniteAreDamage) {

@@ -74,7 +74,7 @@ TEST_F(WeightRecipeTest, TheFirstRuleThatFitsDecides) {
   EXPECT_EQ(recipe.of(kRecipeMerger), ElementType::float16);
   EXPECT_EQ(recipe.of(kRecipeVision), ElementType::q8_0);
   EXPECT_EQ(recipe.of(kRecipeQuery), ElementType::int4_g128);
-  EXPECT_TRUE(recipe.has_formats());
+  EXPECT_TRUE(recipe.has_packed_formats());
   EXPECT_EQ(recipe.rules().size(), 5U);
   EXPECT_EQ(misfit(recipe), "fits");
 }
@@ -89,7 +89,7 @@ TEST_F(WeightRecipeTest, NamesAreMixes) {
   for (const std::string_view name : WeightRecipe::names()) {
     EXPECT_EQ(misfit(WeightRecipe::named(name)), "fits") << name;
   }
-  EXPECT_FALSE(WeightRecipe::named("float16").has_formats());
+  EXPECT_FALSE(WeightRecipe::named("float16").has_packed_formats());
   EXPECT_EQ(WeightRecipe::named("float16"), WeightRecipe(ElementType::float16));
   EXPECT_THROW((void)WeightRecipe::named("q4"), Error);
   EXPECT_THROW((void)WeightRecipe(ElementType::int32), Error);

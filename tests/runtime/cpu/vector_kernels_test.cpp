@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 #include <random>
+#include <span>
 #include <vector>
 
 #include "core/elements.hpp"
@@ -62,6 +63,58 @@ void expect_widens_everything(const ElementKernels<Element>& kernels) {
 TEST_P(VectorKernelsTest, EveryNarrowValueIsWidenedExactly) {
   expect_widens_everything(kernels_->float16);
   expect_widens_everything(kernels_->bfloat16);
+}
+
+TEST_P(VectorKernelsTest, EveryCodeOfFloat16xIsWidenedExactly) {
+  std::vector<Code16x> all(1 << 16);
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    all[i] = Code16x{static_cast<std::uint16_t>(i)};
+  }
+  all.resize(all.size() - 3);  // a tail
+  std::vector<float> values(all.size());
+  for (int exponent_bits = 4; exponent_bits <= 8; ++exponent_bits) {
+    for (Float16x format{exponent_bits, exponent_bits == 8 ? 127 : 0}; format.is_valid(); ++format.bias) {
+      kernels_->float16x.widen(format, all.data(), values.data(), static_cast<std::int64_t>(all.size()));
+      for (std::size_t i = 0; i < all.size(); ++i) {
+        ASSERT_TRUE(same(values[i], float_from_16x(format, static_cast<std::uint16_t>(i))))
+            << "code " << i << " of " << exponent_bits << " bits and bias " << format.bias;
+      }
+    }
+  }
+}
+
+// Sums depend neither on how rows are cut nor on what else is asked for, in every width.
+TEST_P(VectorKernelsTest, ProductsOfRowsInFloat16x) {
+  for (const Float16x format :
+       {Float16x{4, 15}, Float16x{5, 31}, Float16x{6, 63}, Float16x{7, 127}, Float16x{8, 127}}) {
+    for (const auto& [count, vectors, depth] :
+         {std::array<std::int64_t, 3>{1, 1, 1}, {3, 2, 7}, {4, 1, 8}, {5, 3, 9}, {11, 5, 31}, {2, 9, 1000}}) {
+      const std::int64_t stride = depth + 3;
+      const std::vector<float> numbers = drawn(static_cast<std::size_t>((count - 1) * stride + depth));
+      std::vector<Code16x> rows(numbers.size());
+      to_float16x(format, numbers, std::as_writable_bytes(std::span(rows)));
+      const std::vector<float> with = drawn(static_cast<std::size_t>((vectors - 1) * stride + depth));
+      std::vector<float> sums(static_cast<std::size_t>(vectors * count), kNan);
+      kernels_->float16x.dot({rows.data(), stride, count, depth, {format}}, {with.data(), stride, vectors, depth},
+                             {sums.data(), count});
+      for (std::int64_t i = 0; i < vectors; ++i) {
+        for (std::int64_t r = 0; r < count; ++r) {
+          double expected = 0;
+          for (std::int64_t d = 0; d < depth; ++d) {
+            const Code16x code = rows[static_cast<std::size_t>(r * stride + d)];
+            expected += static_cast<double>(float_from_16x(format, static_cast<std::uint16_t>(code))) *
+                        static_cast<double>(with[static_cast<std::size_t>(i * stride + d)]);
+          }
+          const float sum = sums[static_cast<std::size_t>(i * count + r)];
+          ASSERT_NEAR(sum, expected, 1e-6 * std::sqrt(static_cast<double>(depth)) + 1e-7) << i << "," << r;
+          float alone = kNan;
+          kernels_->float16x.dot({rows.data() + r * stride, stride, 1, depth, {format}},
+                                 {with.data() + i * stride, stride, 1, depth}, {&alone, 1});
+          ASSERT_TRUE(same(alone, sum)) << "a product depends on its neighbours";
+        }
+      }
+    }
+  }
 }
 
 template <typename Element>

@@ -275,7 +275,8 @@ TEST_F(SharedModelTest, EveryFailingAllocationLeavesNothing) {
     memory.allocations_left = left;
     WeightSource source = hash_weights(config_);
     try {
-      const DeviceWeights weights = load_weights(config_, source, {&memory, &host, &placement}, ElementType::float32, 2);
+      const DeviceWeights weights =
+          load_weights(config_, source, {&memory, &host, &placement}, ElementType::float32, 2);
       break;
     } catch (const Error&) {
       ++failures;

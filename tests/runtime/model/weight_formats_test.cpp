@@ -4,11 +4,13 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "core/util/paths.hpp"
 #include "runtime/checkpoint/model_error.hpp"
+#include "runtime/formats/float16x_search.hpp"
 #include "runtime/formats/packed_matrix.hpp"
 #include "runtime/model/device_weights.hpp"
 #include "runtime/model/filled_rows.hpp"
@@ -74,6 +76,60 @@ class WeightFormatsTest : public ::testing::Test {
     EXPECT_LT(packed.bytes, full.bytes);
   }
 
+  // A header with the best choice for all of the matrix, then its rows.
+  static void expect_float16x(const char* name, const TensorView& got, const TensorView& floats) {
+    SCOPED_TRACE(name);
+    ASSERT_EQ(got.type, ElementType::float16x);
+    ASSERT_EQ(got.shape, floats.shape);
+    const std::span values(static_cast<const float*>(floats.data),
+                           static_cast<std::size_t>(floats.shape[0] * floats.shape[1]));
+    const Float16x format = float16x_header(got.data);
+    EXPECT_EQ(format, best_float16x(values));
+    EXPECT_EQ(format.exponent_bits, 4);
+    std::vector<std::byte> expected(128 + 2 * values.size());
+    put_float16x_header(format, expected);
+    to_float16x(format, values, std::span(expected).subspan(128));
+    ASSERT_EQ(std::memcmp(got.data, expected.data(), expected.size()), 0);
+  }
+
+  // Hashed weights that float16 does not hold exactly; tensors differ in size.
+  [[nodiscard]] WeightSource spread_weights() const {
+    const auto hashed = std::make_shared<const WeightSource>(hash_weights(config_));
+    return {hashed->tensors(),
+            [hashed](std::size_t index, ElementType type, std::int64_t first, std::span<std::byte> out) {
+              const TensorSpec& tensor = hashed->tensors()[index];
+              hashed->read(tensor, type, first, out);
+              if (type == ElementType::float32 && tensor.kind == TensorKind::matrix) {
+                for (std::size_t i = 0; i < out.size() / sizeof(float); ++i) {
+                  float value = 0;
+                  std::memcpy(&value, out.data() + i * sizeof value, sizeof value);
+                  value = value * value * value * std::pow(1.37F, static_cast<float>(index % 11)) * 50;
+                  std::memcpy(out.data() + i * sizeof value, &value, sizeof value);
+                }
+              }
+            }};
+  }
+
+  void expect_all_float16x() const {
+    WeightSource spread = spread_weights();
+    const DeviceWeights coded = load_weights(config_, spread, host_->memory(), ElementType::float16x, 3);
+    WeightSource again = spread_weights();
+    const DeviceWeights full = load_weights(config_, again, host_->memory(), ElementType::float32);
+    for (std::size_t i = 0; i < full.text.layers.size(); ++i) {
+      expect_float16x("qkv", coded.text.layers[i].qkv, full.text.layers[i].qkv);
+      expect_float16x("gate_up", coded.text.layers[i].gate_up, full.text.layers[i].gate_up);
+      expect_float16x("down", coded.text.layers[i].down, full.text.layers[i].down);
+    }
+    for (std::size_t i = 0; i < full.vision.blocks.size(); ++i) {
+      expect_float16x("vision qkv", coded.vision.blocks[i].qkv.weight, full.vision.blocks[i].qkv.weight);
+      expect_float16x("vision projection", coded.vision.blocks[i].projection.weight,
+                      full.vision.blocks[i].projection.weight);
+    }
+    expect_float16x("embedding", coded.text.embedding, full.text.embedding);
+    EXPECT_EQ(coded.bytes, device_weight_bytes(config_, ElementType::float16x));
+    EXPECT_LT(coded.bytes, full.bytes);
+  }
+
   // Logits of the last token of a prompt, and of one after it.
   [[nodiscard]] std::vector<float> logits_of(const WeightRecipe& recipe) {
     WeightSource source = hash_weights(config_);
@@ -92,7 +148,8 @@ class WeightFormatsTest : public ::testing::Test {
   }
 
   // What loading says of hashed weights of which one element of that tensor is another.
-  [[nodiscard]] std::string refusal_of(const std::string& name, std::int64_t element, float value) const {
+  [[nodiscard]] std::string refusal_of(const std::string& name, std::int64_t element, float value,
+                                       ElementType type_kept = ElementType::q4_k) const {
     const WeightSource hashed = hash_weights(config_);
     WeightSource spoiled(hashed.tensors(),
                          [&](std::size_t index, ElementType type, std::int64_t first, std::span<std::byte> out) {
@@ -104,7 +161,7 @@ class WeightFormatsTest : public ::testing::Test {
                            }
                          });
     try {
-      static_cast<void>(load_weights(config_, spoiled, host_->memory(), ElementType::q4_k));
+      static_cast<void>(load_weights(config_, spoiled, host_->memory(), type_kept));
     } catch (const ModelError& error) {
       return error.what();
     }
@@ -135,6 +192,45 @@ TEST_F(WeightFormatsTest, GroupsMayBeBroughtInParts) {
   expect_all_quantized(ElementType::q8_0);
 }
 
+TEST_F(WeightFormatsTest, Float16xIsChosenForEachMatrix) { expect_all_float16x(); }
+
+TEST_F(WeightFormatsTest, Float16xOfPaddedHeadsHasTheirZeros) {
+  config_ = golden_model_c().config;
+  expect_all_float16x();
+}
+
+TEST_F(WeightFormatsTest, Float16xMayBeBroughtInParts) {
+  config_.text.layers = 1;
+  config_.text.intermediate = 70000;  // several pieces of 4 MiB
+  expect_all_float16x();
+}
+
+TEST_F(WeightFormatsTest, ZerosInFloat16xStayZeros) {
+  const WeightSource hashed = hash_weights(config_);
+  WeightSource zeros(hashed.tensors(), [](std::size_t, ElementType, std::int64_t, std::span<std::byte> out) {
+    std::fill(out.begin(), out.end(), std::byte{0});
+  });
+  const DeviceWeights weights = load_weights(config_, zeros, host_->memory(), ElementType::float16x);
+  const TensorView& down = weights.text.layers.front().down;
+  EXPECT_EQ(float16x_header(down.data), (Float16x{5, 15}));
+  const std::span<const std::byte> all(
+      static_cast<const std::byte*>(down.data),
+      static_cast<std::size_t>(layout_of(down.type).bytes(down.shape[0], down.shape[1])));
+  for (const double value : widen_matrix(down.type, all, down.shape[0], down.shape[1])) {
+    ASSERT_EQ(value, 0);
+  }
+}
+
+// Hashed weights are exact in it, so that it is as good as float32 but for the order of sums.
+TEST_F(WeightFormatsTest, LogitsInFloat16xAreThoseInFull) {
+  const std::vector<float> full = logits_of(ElementType::float32);
+  const std::vector<float> coded = logits_of(ElementType::float16x);
+  ASSERT_EQ(coded.size(), full.size());
+  for (std::size_t i = 0; i < full.size(); ++i) {
+    ASSERT_NEAR(coded[i], full[i], 1e-4F * (1 + std::fabs(full[i])));
+  }
+}
+
 TEST_F(WeightFormatsTest, LogitsAreCloseToThoseInFull) {
   const std::vector<float> full = logits_of(ElementType::float32);
   const auto error_of = [&](const WeightRecipe& recipe) {
@@ -149,7 +245,7 @@ TEST_F(WeightFormatsTest, LogitsAreCloseToThoseInFull) {
   };
   for (const std::string_view name : WeightRecipe::names()) {
     const WeightRecipe recipe = WeightRecipe::named(name);
-    if (recipe.has_formats()) {
+    if (recipe.has_packed_formats()) {
       const double error = error_of(recipe);
       RecordProperty(std::string(name), std::to_string(error));
       const bool is_coarse = name.find('4') != std::string_view::npos;
@@ -191,6 +287,12 @@ TEST_F(WeightFormatsTest, WeightsThatCannotBeKeptAreNamedWithTensorAndRow) {
             layer + "self_attn.v_proj.weight: value 7 of row 3 is not finite, so it cannot be kept as q4_k");
   EXPECT_EQ(refusal_of(layer + "mlp.up_proj.weight", 5 * width, -std::numeric_limits<float>::infinity()),
             layer + "mlp.up_proj.weight: value 0 of row 5 is not finite, so it cannot be kept as q4_k");
+  for (const char* name : {"self_attn.v_proj.weight", "mlp.up_proj.weight", "mlp.down_proj.weight"}) {
+    const std::int64_t columns = name[4] == 'd' ? config_.text.intermediate : width;
+    EXPECT_EQ(refusal_of(layer + name, 3 * columns + 7, std::nanf(""), ElementType::float16x),
+              layer + name + ": value 7 of row 3 is not finite, so it cannot be kept as float16x");
+  }
+  EXPECT_EQ(refusal_of(layer + "mlp.down_proj.weight", 0, 3e38F, ElementType::float16x), "nothing was thrown");
   EXPECT_NE(refusal_of(layer + "mlp.down_proj.weight", 0, 3e38F).find("down_proj.weight: value 0 of row 0"),
             std::string::npos);
 }

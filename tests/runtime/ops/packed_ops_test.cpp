@@ -250,7 +250,7 @@ TEST_F(PackedChecksTest, Quantize) {
   expect_refused(refusal(op), "y is [3,128]; it must be [M,columns] = [3,256]");
   op = good();
   op.for_weight = ElementType::float16;
-  expect_refused(refusal(op), "no format of matrices");
+  expect_refused(refusal(op), "no packed format");
   op = good();
   op.for_weight = ElementType::int8_row;
   expect_refused(refusal(op), "scales is [4,3]; it must be [blocks,M] = [1,3]");
