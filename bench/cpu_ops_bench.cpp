@@ -72,6 +72,7 @@ void matvec(benchmark::State& state, ElementType weight_type) {
 BENCHMARK_CAPTURE(matvec, float32, ElementType::float32)->Arg(1)->Arg(4)->UseRealTime();
 BENCHMARK_CAPTURE(matvec, float16, ElementType::float16)->Arg(1)->Arg(4)->Arg(8)->UseRealTime();
 BENCHMARK_CAPTURE(matvec, bfloat16, ElementType::bfloat16)->Arg(1)->UseRealTime();
+BENCHMARK_CAPTURE(matvec, float16x, ElementType::float16x)->Arg(1)->Arg(4)->Arg(8)->UseRealTime();
 BENCHMARK_CAPTURE(matvec, q8_0, ElementType::q8_0)->Arg(1)->Arg(4)->Arg(8)->UseRealTime();
 BENCHMARK_CAPTURE(matvec, q4_0, ElementType::q4_0)->Arg(1)->Arg(4)->Arg(8)->UseRealTime();
 BENCHMARK_CAPTURE(matvec, q4_1, ElementType::q4_1)->Arg(1)->Arg(4)->Arg(8)->UseRealTime();
@@ -111,6 +112,7 @@ void matmul(benchmark::State& state, ElementType weight_type) {
 }
 BENCHMARK_CAPTURE(matmul, float32, ElementType::float32)->Arg(kM)->Arg(64)->UseRealTime();
 BENCHMARK_CAPTURE(matmul, float16, ElementType::float16)->Arg(kM)->Arg(64)->UseRealTime();
+BENCHMARK_CAPTURE(matmul, float16x, ElementType::float16x)->Arg(kM)->Arg(64)->UseRealTime();
 BENCHMARK_CAPTURE(matmul, q8_0, ElementType::q8_0)->Arg(kM)->Arg(64)->UseRealTime();
 BENCHMARK_CAPTURE(matmul, q4_k, ElementType::q4_k)->Arg(kM)->Arg(64)->UseRealTime();
 BENCHMARK_CAPTURE(matmul, q6_k, ElementType::q6_k)->Arg(kM)->Arg(64)->UseRealTime();

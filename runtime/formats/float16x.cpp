@@ -98,6 +98,16 @@ void to_float16x(Float16x format, std::span<const float> values, std::span<std::
   }
 }
 
+bool holds_exactly(Float16x format, std::span<const float> values) noexcept {
+  const Float16xEncoder encode(format);
+  const Float16xDecoder decode(format);
+  bool all = true;
+  for (const float value : values) {
+    all = all & (decode(encode(value)) == value);  // without branches, for several at a time
+  }
+  return all;
+}
+
 double squared_error(Float16x format, std::span<const float> values) noexcept {
   const Rounding rounding(format);
   std::array<double, 4> sums{};  // in an order of its own, which the compiler may not choose

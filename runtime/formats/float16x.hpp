@@ -55,6 +55,9 @@ void floats_from_16x(Float16x format, std::span<const std::byte> codes, std::spa
 /// Those of all values; `codes` need not be aligned.
 void to_float16x(Float16x format, std::span<const float> values, std::span<std::byte> codes) noexcept;
 
+/// Whether all finite values are codes of that format.
+[[nodiscard]] bool holds_exactly(Float16x format, std::span<const float> values) noexcept;
+
 /// Sum of squared errors of the values in that format.
 [[nodiscard]] double squared_error(Float16x format, std::span<const float> values) noexcept;
 

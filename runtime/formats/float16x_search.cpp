@@ -1,6 +1,7 @@
 #include "runtime/formats/float16x_search.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <limits>
 #include <optional>
@@ -10,6 +11,8 @@
 namespace pascaline {
 namespace {
 
+// What holds all of float16 and all of bfloat16, the first candidates.
+constexpr std::array<Float16x, 2> kLossless{{{5, 15}, {8, 127}}};
 constexpr int kMinExponentBits = 4;
 constexpr int kMaxExponentBits = 8;
 constexpr std::size_t kBlockValues = 256;
@@ -52,11 +55,10 @@ struct TensorPart {
 }  // namespace
 
 Float16xSearch::Float16xSearch(float largest) {
-  candidates_.push_back({5, 15});
+  candidates_.assign(kLossless.begin(), kLossless.end());
   if (largest == 0) {
     return;
   }
-  candidates_.push_back({8, 127});
   const int exponent = std::ilogb(largest);
   for (int bits = kMinExponentBits; bits <= kMaxExponentBits; ++bits) {
     const int largest_exponent = bits == kMaxExponentBits ? 254 : (1 << bits) - 1;
@@ -120,7 +122,21 @@ Float16x best_float16x(std::span<const std::int64_t> tensors, const ReadValues& 
     });
   };
   std::vector<float> largest(parts.size());
-  for_parts([&](std::size_t part, std::span<const float> values) { largest[part] = largest_of(values); });
+  std::array<std::atomic<bool>, kLossless.size()> are_exact{true, true};
+  for_parts([&](std::size_t part, std::span<const float> values) {
+    largest[part] = largest_of(values);
+    for (std::size_t i = 0; i < kLossless.size(); ++i) {
+      if (are_exact[i] && !holds_exactly(kLossless[i], values)) {
+        are_exact[i] = false;
+      }
+    }
+  });
+  // Without any error the first of these would be chosen.
+  for (std::size_t i = 0; i < kLossless.size(); ++i) {
+    if (are_exact[i]) {
+      return kLossless[i];
+    }
+  }
   const Float16xSearch search(largest_of(largest));
   // Added up in the order of the parts, so that rounding does not depend on the threads.
   std::vector<Float16xSearch::Errors> errors(parts.size());

@@ -38,8 +38,9 @@ class Float16xSearch {
 
 /// Writes finite values of a tensor from its element `first` on, as many as `out` holds.
 using ReadValues = std::function<void(std::size_t tensor, std::int64_t first, std::span<float> out)>;
-/// What it finds for all values of tensors with so many elements, which are read in parts, twice, from all processors
-/// at once; the same whatever their number. Throws what `read` throws.
+/// What it finds for all values of tensors with so many elements, which are read in parts, from all processors at once;
+/// the same whatever their number. They are read twice, or once if float16 or bfloat16 holds all exactly, as it does
+/// where a checkpoint is in one of them. Throws what `read` throws.
 [[nodiscard]] Float16x best_float16x(std::span<const std::int64_t> tensors, const ReadValues& read);
 
 }  // namespace pascaline

@@ -62,7 +62,7 @@ bool spreads_rows(const WeightEntry& weight, const ModelConfig& config) {
 StoredType number_type(ElementType type) { return type == ElementType::float16 ? StoredType::F16 : StoredType::F32; }
 
 // Thrown where `goes_on` says no before there are workers.
-struct QuantizingStopped {};
+struct QuantizingStopped : std::exception {};
 
 class FileQuantizer {
  public:

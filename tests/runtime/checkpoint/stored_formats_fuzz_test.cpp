@@ -21,7 +21,7 @@ using testing::fuzz_time;
 using testing::Mutator;
 using StoredClock = std::chrono::steady_clock;
 
-constexpr std::array<std::string_view, 14> kNoteWords{"pascaline.format.",
+constexpr std::array<std::string_view, 17> kNoteWords{"pascaline.format.",
                                                       "pascaline.version",
                                                       "\"1\"",
                                                       "q8_0 [512, 64]",
@@ -42,7 +42,8 @@ constexpr std::array<std::string_view, 14> kNoteWords{"pascaline.format.",
 class StoredFormatsFuzzTest : public ::testing::Test {
  protected:
   StoredFormatsFuzzTest() : config_(testing::config_of("tiny_a")) {
-    testing::quantized_tensors(config_, WeightRecipe::named("q4_k")).write(folder_.path() / "good");
+    const WeightRecipe recipe("mixed", {{"*down_proj.weight", ElementType::float16x}, {"*", ElementType::q4_k}});
+    testing::quantized_tensors(config_, recipe).write(folder_.path() / "good");
     good_ = read_file(folder_.path() / "good");
     std::uint64_t length = 0;
     std::memcpy(&length, good_.data(), sizeof length);

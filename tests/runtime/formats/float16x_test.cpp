@@ -249,12 +249,28 @@ TEST(Float16xTest, TheSearchAddsUpTheErrorsOfEachCandidate) {
   }
   std::atomic<std::int64_t> read = 0;
   const std::vector<std::int64_t> sizes{12'345, std::ssize(values) - 12'345};
-  const Float16x in_parts = best_float16x(sizes, [&](std::size_t tensor, std::int64_t first, std::span<float> out) {
+  const ReadValues reader = [&](std::size_t tensor, std::int64_t first, std::span<float> out) {
     read += std::ssize(out);
     std::copy_n(values.begin() + first + (tensor == 0 ? 0 : sizes[0]), out.size(), out.begin());
-  });
+  };
+  const Float16x in_parts = best_float16x(sizes, reader);
   EXPECT_EQ(in_parts, best_float16x(values));
   EXPECT_EQ(read, 2 * std::ssize(values));
+  // What float16 or bfloat16 holds is read once.
+  for (const Float16x exact : {Float16x{5, 15}, Float16x{8, 127}}) {
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      const auto code = static_cast<std::uint16_t>(splitmix(i) % (exact.exponent_bits == 8 ? 0x7F80U : 0x7C00U));
+      values[i] = float_from_16x(exact, code);
+    }
+    read = 0;
+    EXPECT_EQ(best_float16x(sizes, reader), exact);
+    EXPECT_EQ(read, std::ssize(values));
+    EXPECT_EQ(best_float16x(values), exact);
+    EXPECT_TRUE(holds_exactly(exact, values));
+    values.back() = std::nextafter(1.0F, 2.0F);
+    EXPECT_FALSE(holds_exactly(exact, values));
+    EXPECT_EQ(best_float16x(sizes, reader), best_float16x(values));
+  }
   EXPECT_EQ(best_float16x(std::span<const std::int64_t>(), [](std::size_t, std::int64_t, std::span<float>) {}),
             (Float16x{5, 15}));
 }
