@@ -47,8 +47,12 @@ std::optional<sm61::IssueCost> hottest_loop_cost(const Binary& binary, int sm) {
   if (binary.kind != BinaryKind::cubin || binary.code.empty() || !sm61::reads_architecture(sm)) {
     return std::nullopt;
   }
-  const sm61::KernelCode kernel = sm61::read_kernel(binary.code, binary.function);
-  return kernel.hottest ? std::optional(kernel.costs[*kernel.hottest].own) : std::nullopt;
+  try {
+    const sm61::KernelCode kernel = sm61::read_kernel(binary.code, binary.function);
+    return kernel.hottest ? std::optional(kernel.costs[*kernel.hottest].own) : std::nullopt;
+  } catch (const Error&) {
+    return std::nullopt;  // larger than what is read; the variant is none the worse for it
+  }
 }
 
 json to_json(const sm61::IssueCost& cost) {
@@ -214,9 +218,8 @@ class Printer {
                                         : 0.0);
       if (sm61::reads_architecture(sm_)) {
         fmt::print(
-            "loop, confl, issue: FFMA and dp4a per instruction of the hottest loop, bank conflicts for each of them, "
-            "and "
-            "how many\nan issue slot does; an estimate from the machine code\n");
+            "loop: FFMA and dp4a per instruction of the hottest loop; confl: register bank conflicts for each of them; "
+            "issue: FFMA and dp4a\nper issue slot. Estimated from the machine code.\n");
       }
     }
     if (interrupted()) {

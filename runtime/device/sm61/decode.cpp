@@ -17,6 +17,7 @@
 //   i E    second or first source that is read past the operand slots
 //   e f    destination and source of a conversion: two registers where their type has 64 bits
 //   h v    second source: an integer of 16 bits; that or a register
+//   X      second source: an integer of 6 bits
 //   I F    integer or float32 of 32 bits
 //   u w W  shift of LEA and ISCADD, at the places they have it
 //   l L    truth table of LOP3
@@ -146,7 +147,10 @@ class OperandReader {
   void target(std::int64_t offset) {
     if (bits(word_, 5, 1) != 0) {
       constant();
-      to_.flow = Flow::indirect;
+      Operand& operand = to_.operands[to_.count - 1U];
+      operand.number = static_cast<std::uint8_t>(bits(word_, 36, 5));
+      operand.value = static_cast<std::int64_t>(bits(word_, 20, 16));
+      to_.flow = to_.flow == Flow::branch ? Flow::indirect : to_.flow;
     } else {
       add(Operand::Type::target).value = offset;
     }
@@ -215,6 +219,8 @@ void OperandReader::read_scalar(char letter) {
       return third(2);
     case 'h':
       return unsigned_number(20, 16);
+    case 'X':
+      return unsigned_number(20, 6);
     case 'v':
       return bits(word_, 50, 1) != 0 ? reg(20, 1, 1) : unsigned_number(20, 16);
     case 'I':

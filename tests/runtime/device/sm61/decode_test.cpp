@@ -131,6 +131,11 @@ TEST(Sm61Decode, TargetsAreRelativeToTheNextWord) {
   EXPECT_EQ(code[2].target(), -1);
   EXPECT_EQ(decoded(0xe24000004b88000d).text(), "@!P0 BRA CC.NEU, 0x4c8");
   EXPECT_TRUE(decoded(0xe24000004b87000d).conditional);  // by the condition code alone
+  // From constant memory.
+  const Instruction indirect = decoded(0xe24000312347002f);
+  EXPECT_EQ(indirect.text(), "BRA c[0x3][0x1234]");
+  EXPECT_EQ(indirect.flow, Flow::indirect);
+  EXPECT_EQ(indirect.target(), -1);
 }
 
 TEST(Sm61Decode, UnknownWordsAreNotGuessed) {
