@@ -2,7 +2,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cstdio>
+#include <optional>
 
 #include <nlohmann/json.hpp>
 
@@ -13,6 +15,7 @@
 #include "core/util/counted.hpp"
 #include "core/util/paths.hpp"
 #include "core/util/shown_text.hpp"
+#include "runtime/device/sm61/kernel_code.hpp"
 #include "tuner/compile/compile_variants.hpp"
 
 namespace pascaline::cli {
@@ -39,7 +42,39 @@ struct Totals {
   double compile_ms = 0;
 };
 
-json to_json(const CompiledVariant& variant) {
+// What the loop costs in which most time is likely to go. None for binaries whose code is not read, and without loops.
+std::optional<sm61::IssueCost> hottest_loop_cost(const Binary& binary, int sm) {
+  if (binary.kind != BinaryKind::cubin || binary.code.empty() || !sm61::reads_architecture(sm)) {
+    return std::nullopt;
+  }
+  try {
+    const sm61::KernelCode kernel = sm61::read_kernel(binary.code, binary.function);
+    return kernel.hottest ? std::optional(kernel.costs[*kernel.hottest].own) : std::nullopt;
+  } catch (const Error&) {
+    return std::nullopt;  // larger than what is read; the variant is none the worse for it
+  }
+}
+
+json to_json(const sm61::IssueCost& cost) {
+  const auto bytes = [&cost](sm61::Space space) {
+    return json{{"loaded", cost.of(space).loaded_bytes}, {"stored", cost.of(space).stored_bytes}};
+  };
+  return {{"instructions", cost.instructions},
+          {"ffma", cost.of(sm61::Kind::ffma)},
+          {"dp4a", cost.of(sm61::Kind::dp4a)},
+          {"dual_issues", cost.dual_issues},
+          {"bank_conflicts", cost.bank_conflicts},
+          {"stall_clocks", cost.stall_clocks},
+          {"arithmetic_share", cost.arithmetic_share()},
+          {"conflicts_per_arithmetic", cost.conflicts_per_arithmetic()},
+          {"arithmetic_per_slot", cost.arithmetic_per_slot()},
+          {"bytes_per_thread",
+           {{"global", bytes(sm61::Space::global)},
+            {"shared", bytes(sm61::Space::shared)},
+            {"local", bytes(sm61::Space::local)}}}};
+}
+
+json to_json(const CompiledVariant& variant, int sm) {
   const Resources& used = variant.binary.resources;
   json out{{"status", name_of(variant.status)}, {"config", variant.config.json()}};
   if (!variant.reason.empty()) {
@@ -58,16 +93,31 @@ json to_json(const CompiledVariant& variant) {
               {"occupancy", variant.occupancy},
               {"compile_ms", variant.binary.compile_ms},
               {"from_cache", variant.binary.from_cache}});
+  if (const auto loop = hottest_loop_cost(variant.binary, sm)) {
+    out["hottest_loop"] = to_json(*loop);
+  }
   return out;
 }
 
-void print_row(const CompiledVariant& variant) {
+// The columns of the hottest loop, for architectures whose code is read.
+std::string loop_columns(const CompiledVariant& variant, int sm) {
+  if (!sm61::reads_architecture(sm)) {
+    return {};
+  }
+  const auto loop = hottest_loop_cost(variant.binary, sm);
+  return loop && loop->arithmetic() > 0 ? fmt::format("  {:>4.0f}% {:>5.2f} {:>5.2f}", 100 * loop->arithmetic_share(),
+                                                      loop->conflicts_per_arithmetic(), loop->arithmetic_per_slot())
+                                        : fmt::format("  {:>5} {:>5} {:>5}", "-", "-", "-");
+}
+
+void print_row(const CompiledVariant& variant, int sm) {
   const Resources& used = variant.binary.resources;
   if (variant.status == TrialStatus::ok) {
-    fmt::print("{:<14} {:>4} {:>6} {:>6} {:>4}/{:<4} {:>5.0f}% {:>6} {:>5.0f}%  {}\n", name_of(variant.status),
+    fmt::print("{:<14} {:>4} {:>6} {:>6} {:>4}/{:<4} {:>5.0f}% {:>6} {:>5.0f}%{}  {}\n", name_of(variant.status),
                used.registers, used.static_shared_bytes, used.local_bytes, used.local_loads, used.local_stores,
                100 * variant.occupancy, used.instructions,
-               used.instructions > 0 ? 100.0 * used.ffma / used.instructions : 0.0, variant.config.text());
+               used.instructions > 0 ? 100.0 * used.ffma / used.instructions : 0.0, loop_columns(variant, sm),
+               variant.config.text());
   } else {
     fmt::print("{:<14} {}  {}\n", name_of(variant.status), clean_line(variant.reason), variant.config.text());
   }
@@ -80,6 +130,14 @@ void count(Totals& totals, const CompiledVariant& variant) {
   totals.spilling += used.local_loads + used.local_stores > 0 ? 1 : 0;
   totals.cached += variant.binary.from_cache ? 1 : 0;
   totals.compile_ms += variant.binary.compile_ms;
+}
+
+// 61 for "sm_61", 0 for the emulated device.
+int sm_of_architecture(const std::string& architecture) {
+  int sm = 0;
+  const std::string_view digits = std::string_view(architecture).substr(std::min<std::size_t>(3, architecture.size()));
+  std::from_chars(digits.data(), digits.data() + digits.size(), sm);
+  return architecture.starts_with("sm_") ? sm : 0;
 }
 
 // "A=1 B=2" as the name of a file or folder.
@@ -110,7 +168,10 @@ void emit(const std::filesystem::path& folder, const CompiledVariant& variant) {
 class Printer {
  public:
   Printer(const CompileCommandOptions& options, const KernelSource& source, const Problem& problem)
-      : options_(options), source_(source), emit_folder_(emit_folder(options, problem)) {}
+      : options_(options),
+        source_(source),
+        emit_folder_(emit_folder(options, problem)),
+        sm_(sm_of_architecture(options.architecture)) {}
 
   void begin(const VariantPlan& plan, const BoundSpace& bound) {
     plan_ = plan;
@@ -119,17 +180,19 @@ class Printer {
     }
     fmt::print("{} for {}: {} with {} {}\n", bound.problem().text(), shown_architecture(options_.architecture),
                counted(plan.variants, "variant"), plan.compiler, plan.version);
-    fmt::print("{:<14} {:>4} {:>6} {:>6} {:>9} {:>6} {:>6} {:>6}  {}\n", "status", "regs", "shared", "local", "LDL/STL",
-               "occup", "instr", "FFMA", "configuration");
+    const bool read = sm61::reads_architecture(sm_);
+    fmt::print("{:<14} {:>4} {:>6} {:>6} {:>9} {:>6} {:>6} {:>6}{}  {}\n", "status", "regs", "shared", "local",
+               "LDL/STL", "occup", "instr", "FFMA",
+               read ? fmt::format("  {:>5} {:>5} {:>5}", "loop", "confl", "issue") : "", "configuration");
   }
 
   void each(const CompiledVariant& variant) {
     count(totals_, variant);
     emit(emit_folder_, variant);
     if (options_.as_json) {
-      variants_.push_back(to_json(variant));
+      variants_.push_back(to_json(variant, sm_));
     } else {
-      print_row(variant);
+      print_row(variant, sm_);
     }
     if (::isatty(STDERR_FILENO) != 0 && ::isatty(STDOUT_FILENO) == 0) {
       fmt::print(stderr, "\r{}/{} compiled", totals_.seen, plan_.variants);
@@ -153,6 +216,11 @@ class Printer {
           counted(totals_.seen, "variant"), totals_.ok, totals_.spilling, totals_.seen - totals_.ok, totals_.cached,
           totals_.seen > totals_.cached ? totals_.compile_ms / static_cast<double>(totals_.seen - totals_.cached)
                                         : 0.0);
+      if (sm61::reads_architecture(sm_)) {
+        fmt::print(
+            "loop: FFMA and dp4a per instruction of the hottest loop; confl: register bank conflicts for each of them; "
+            "issue: FFMA and dp4a\nper issue slot. Estimated from the machine code.\n");
+      }
     }
     if (interrupted()) {
       return kInterrupted;
@@ -164,6 +232,7 @@ class Printer {
   const CompileCommandOptions& options_;
   const KernelSource& source_;
   std::filesystem::path emit_folder_;
+  int sm_;  ///< 0 on the emulated device
   VariantPlan plan_;
   Totals totals_;
   json variants_ = json::array();
@@ -255,7 +324,11 @@ void add_compile_command(CLI::App& app, Action& action) {
   command->add_flag("--json", options->as_json, "Print JSON");
   command->footer(
       "Registers, shared and local memory and instruction counts are read from the cubin itself; LDL/STL are its\n"
-      "local-memory instructions (spills).\n\nExamples:\n"
+      "local-memory instructions (spills). For sm_50 to sm_62, loop, confl and issue estimate from the machine code "
+      "of\n"
+      "the hottest loop what it costs to issue: FFMA and dp4a per instruction, register bank conflicts for each of "
+      "them,\n"
+      "and how many of them there are per issue slot.\n\nExamples:\n"
       "  pascaline compile --kernel matmul --arch sm_61 --limit 200\n"
       "  pascaline compile --arch sm_61 --nvrtc 11.8 --set BLOCK_M=64,BLOCK_N=64 --emit cubins\n"
       "  pascaline compile --arch sm_61 --limit 50 --json | jq '.variants[] | select(.local_stores > 0)'");

@@ -73,6 +73,11 @@ TEST_F(CliTest, CompileForPascalWithEveryNvrtc) {
       if (variant["status"] == "ok") {
         EXPECT_GT(variant["registers"], 0);
         EXPECT_GT(variant["ffma"], 0);
+        const nlohmann::json& loop = variant.at("hottest_loop");
+        EXPECT_GT(loop["ffma"], 0);
+        EXPECT_GT(loop["arithmetic_share"], 0.3);
+        EXPECT_LT(loop["arithmetic_per_slot"], 1.0);
+        EXPECT_GT(loop["bytes_per_thread"]["shared"]["loaded"], 0);
       }
     }
   }
