@@ -20,7 +20,8 @@ std::int64_t columns_of(const WeightEntry& entry, const ModelConfig& config) {
 
 }  // namespace
 
-std::optional<std::string> filled_rows_note(const ModelConfig& config, const WeightRecipe& matrices) {
+std::optional<std::string> filled_rows_note(const ModelConfig& config, const WeightRecipe& matrices,
+                                            std::uint64_t least_bytes) {
   constexpr double kMiB = 1 << 20;
   ModelWeights unused;
   std::string example;
@@ -43,7 +44,7 @@ std::optional<std::string> filled_rows_note(const ModelConfig& config, const Wei
     zeros += static_cast<double>(layout.bytes(entry.rows(), columns)) * static_cast<double>(filled - columns) /
              static_cast<double>(filled);
   }
-  if (count == 0) {
+  if (count == 0 || zeros < static_cast<double>(least_bytes)) {
     return std::nullopt;
   }
   return fmt::format("rows of {} {} are filled up with zeros to what their format packs together (e.g. {}): {:.1f} MiB",

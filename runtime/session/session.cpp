@@ -179,7 +179,8 @@ Session::Session(ModelFolder folder, const SessionOptions& options) : folder_(st
     decided.weights = fitting_weights(*memory_, config(), decided, options.weight_choices);
   }
   warn_of_formats(weights, decided.weights);
-  if (const auto note = filled_rows_note(config(), decided.weights)) {
+  constexpr std::uint64_t kWorthSaying = 1 << 20;
+  if (const auto note = filled_rows_note(config(), decided.weights, kWorthSaying)) {
     fmt::print(stderr, "pascaline: {}\n", *note);
   }
   model_ = std::make_unique<Model>(*executor_, config(), weights, decided);
