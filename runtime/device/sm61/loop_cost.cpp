@@ -74,6 +74,10 @@ Kept kept_by(const Instruction& instruction) {
   return kept;
 }
 
+Kept kept_before(const Instruction* before) {
+  return before == nullptr ? Kept{kEmpty, kEmpty, kEmpty} : kept_by(*before);
+}
+
 void add_access(IssueCost& cost, const Instruction& instruction) {
   Accesses& accesses = cost.by_space[static_cast<std::size_t>(instruction.space)];
   if (instruction.kind == Kind::load) {
@@ -127,6 +131,10 @@ double IssueCost::arithmetic_share() const noexcept { return ratio(arithmetic(),
 double IssueCost::arithmetic_per_slot() const noexcept { return ratio(arithmetic(), issue_slots()); }
 double IssueCost::conflicts_per_arithmetic() const noexcept { return ratio(arithmetic_conflicts, arithmetic()); }
 
+std::uint32_t bank_conflicts(const Instruction& instruction, const Instruction* before) {
+  return operand_reads(instruction, kept_before(before)).conflicts;
+}
+
 std::vector<LoopCost> loop_costs(std::span<const Instruction> code, const ControlFlow& flow) {
   std::vector<LoopCost> costs(flow.loops.size());
   for (const Block& block : flow.blocks) {
@@ -135,7 +143,7 @@ std::vector<LoopCost> loop_costs(std::span<const Instruction> code, const Contro
     }
     IssueCost& own = costs[static_cast<std::size_t>(block.loop)].own;
     for (std::uint32_t i = block.begin; i < block.end; ++i) {
-      add_instruction(own, code[i], i == 0 ? Kept{kEmpty, kEmpty, kEmpty} : kept_by(code[i - 1]));
+      add_instruction(own, code[i], kept_before(i == 0 ? nullptr : &code[i - 1]));
     }
   }
   // Outer loops come first, so that from the end every loop is complete before it is added to the one around it.

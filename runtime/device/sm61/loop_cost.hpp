@@ -48,6 +48,11 @@ struct IssueCost {
   [[nodiscard]] double conflicts_per_arithmetic() const noexcept;
 };
 
+/// Clocks by which source registers in one bank delay an arithmetic instruction: registers are in bank number modulo 4,
+/// each bank gives one at a time, and what the instruction before it in the code (null if there is none) keeps for the
+/// same operand slot is not read.
+[[nodiscard]] std::uint32_t bank_conflicts(const Instruction& instruction, const Instruction* before);
+
 /// The cost of a loop's blocks: without those of loops inside it, and with them (each counted once).
 struct LoopCost {
   IssueCost own;
@@ -55,9 +60,6 @@ struct LoopCost {
 };
 
 /// Cost of each loop of `flow`, which was found in `code`.
-///
-/// Registers are in bank number modulo 4. An arithmetic instruction reads its distinct source registers, without those
-/// that the instruction before it in the code keeps for the same operand slot; each bank delivers one at a time.
 [[nodiscard]] std::vector<LoopCost> loop_costs(std::span<const Instruction> code, const ControlFlow& flow);
 
 /// The loop in which most time is likely to go: the most FFMA and dp4a of its own (of instructions, where no loop has
