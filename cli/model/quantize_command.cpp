@@ -16,6 +16,7 @@
 #include "core/error.hpp"
 #include "core/util/byte_size.hpp"
 #include "core/util/counted.hpp"
+#include "core/util/duration.hpp"
 #include "core/util/paths.hpp"
 #include "runtime/checkpoint/checkpoint.hpp"
 #include "runtime/model/filled_rows.hpp"
@@ -34,11 +35,6 @@ struct QuantizeCommandOptions {
   bool force = false;
   bool quiet = false;
 };
-
-std::string shown_time(double seconds) {
-  const auto whole = static_cast<std::int64_t>(seconds + 0.5);
-  return whole < 60 ? fmt::format("{} s", whole) : fmt::format("{}:{:02} min", whole / 60, whole % 60);
-}
 
 // One line that is rewritten on a terminal; elsewhere a line every ten seconds.
 class QuantizeProgressLine {
@@ -63,7 +59,7 @@ class QuantizeProgressLine {
                                    shown_bytes(at.read_bytes), shown_bytes(at.all_bytes));
     if (at.seconds > kSettled && at.read_bytes > 0) {
       const double left = static_cast<double>(at.all_bytes - at.read_bytes) / static_cast<double>(at.read_bytes);
-      line += fmt::format(", {} left", shown_time(at.seconds * left));
+      line += fmt::format(", {} left", duration_text(at.seconds * left));
     }
     fmt::print(stderr, "{}{}{}", on_terminal_ ? "\r" : "pascaline: ", line, on_terminal_ ? "\033[K" : "\n");
     is_open_ = on_terminal_;
@@ -131,7 +127,7 @@ int quantize_folder(const QuantizeCommandOptions& options) {
     fmt::print(stderr, "pascaline: {}\n", *note);
   }
   fmt::print("{}: {} in {}, {} instead of {}, in {}\n", options.output, counted(last.all_tensors, "tensor"),
-             recipe.name(), shown_bytes(last.written_bytes), shown_bytes(last.all_bytes), shown_time(last.seconds));
+             recipe.name(), shown_bytes(last.written_bytes), shown_bytes(last.all_bytes), duration_text(last.seconds));
   return kSuccess;
 }
 

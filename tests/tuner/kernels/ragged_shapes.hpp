@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <initializer_list>
 #include <optional>
+#include <ostream>
 #include <random>
 #include <string>
 #include <utility>
@@ -23,6 +24,8 @@ struct RaggedKernel {
   [[nodiscard]] std::string text() const {
     return name + "_" + std::string(name_of(storage)) + (other ? "_" + std::string(name_of(*other)) : "");
   }
+  // GoogleTest shows it so.
+  friend void PrintTo(const RaggedKernel& kernel, std::ostream* out) { *out << kernel.text(); }
 };
 
 /// Draws shapes that divide by little: the same from the same seed.

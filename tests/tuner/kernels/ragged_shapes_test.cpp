@@ -13,8 +13,6 @@
 
 namespace pascaline::testing {
 
-void PrintTo(const RaggedKernel& kernel, std::ostream* out) { *out << kernel.text(); }
-
 namespace {
 
 /// Every kernel of this tree, found by its two files.
