@@ -191,9 +191,7 @@ int compare(const Options& options) {
   return other == 0 ? 0 : 1;
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int command(int argc, char** argv) {
   Options options;
   CLI::App app("A model under a limit of memory beside the same without one");
   app.add_option("-m,--model", options.model, "Folder with config.json")->required();
@@ -209,10 +207,16 @@ int main(int argc, char** argv) {
   app.add_option("--margin", options.margin, "A logit ahead by more decides")->capture_default_str();
   app.add_flag("--alone", options.alone, "Without the model without a limit");
   CLI11_PARSE(app, argc, argv);
+  return compare(options);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
   try {
-    return compare(options);
+    return command(argc, argv);
   } catch (const std::exception& error) {
-    fmt::print(stderr, "compare_placement: {}\n", error.what());
+    std::fprintf(stderr, "compare_placement: %s\n", error.what());
     return 1;
   }
 }

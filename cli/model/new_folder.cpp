@@ -61,7 +61,7 @@ void require_replaceable(const fs::path& place) {
 
 }  // namespace
 
-NewFolder::NewFolder(fs::path place, bool replace) : place_(without_slash(place)), replace_(replace) {
+NewFolder::NewFolder(const fs::path& place, bool replace) : place_(without_slash(place)), replace_(replace) {
   if (is_taken(place_)) {
     if (!replace_) {
       throw Error(fmt::format("{} exists; name another folder, or replace it with --force", place_.string()));

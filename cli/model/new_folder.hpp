@@ -10,7 +10,7 @@ class NewFolder {
  public:
   /// Throws Error if `place` exists (unless `replace`, and it is a folder without folders in it), or if nothing can be
   /// written beside it.
-  NewFolder(std::filesystem::path place, bool replace);
+  NewFolder(const std::filesystem::path& place, bool replace);
   NewFolder(const NewFolder&) = delete;
   NewFolder& operator=(const NewFolder&) = delete;
   ~NewFolder();

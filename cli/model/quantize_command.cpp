@@ -138,7 +138,7 @@ void add_quantize_command(CLI::App& app, Action& action) {
   const auto options = std::make_shared<QuantizeCommandOptions>();
   command->add_option("-m,--model", options->folder, "Model folder: config.json, *.safetensors, tokenizer.json, …")
       ->required();
-  command->add_option("-o,--output", options->output, "Folder to write; it must not exist yet")->required();
+  command->add_option("-o,--output", options->output, "Folder to write; it must not exist, or see --force")->required();
   command
       ->add_option(
           "--weights", options->weights,

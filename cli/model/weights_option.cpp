@@ -28,17 +28,28 @@ std::string fault_of(const std::string& given, bool with_auto) {
   if (with_auto) {
     names.emplace_back(kAutomaticWeights);
   }
-  return fmt::format("'{}'{} is none of {}, and a file of that name does not exist", given, did_you_mean(given, names),
-                     fmt::join(names, ", "));
+  std::error_code unreadable;
+  return fmt::format("'{}'{} is none of {}, and {}", given, did_you_mean(given, names), fmt::join(names, ", "),
+                     std::filesystem::exists(given, unreadable) ? "what has that name is no regular file"
+                                                                : "a file of that name does not exist");
 }
 
+bool has_weights(const std::string& folder) {
+  std::error_code unreadable;
+  const std::filesystem::directory_iterator files(folder, unreadable);
+  return std::any_of(begin(files), end(files), [](const std::filesystem::directory_entry& entry) {
+    return entry.path().extension() == ".safetensors";
+  });
+}
+
+// Throws what opening the folder does, if there are weights in it.
 std::optional<WeightRecipe> recipe_of_folder(const std::string& folder, ElementType bfloat) {
-  try {
-    const Checkpoint checkpoint = Checkpoint::open(folder, load_model_config(folder));
-    return !checkpoint.recipe().empty() ? std::optional(stored_recipe(checkpoint, bfloat)) : std::nullopt;
-  } catch (const Error&) {
+  if (!has_weights(folder)) {
     return std::nullopt;
   }
+  const Checkpoint checkpoint = Checkpoint::open(folder, load_model_config(folder));
+  return checkpoint.has_formats() || !checkpoint.recipe().empty() ? std::optional(stored_recipe(checkpoint, bfloat))
+                                                                  : std::nullopt;
 }
 
 }  // namespace

@@ -17,8 +17,8 @@ inline constexpr const char* kAutomaticWeights = "auto";
 /// The same, where `auto` is possible.
 [[nodiscard]] std::string check_weights_or_auto(const std::string& given);
 
-/// What a quantized folder's matrices are stored in; `usual` of a folder that is not quantized, and of one that cannot
-/// be read, which is told when it is opened, or has no weights, which some commands do without.
+/// What a quantized folder's matrices are stored in; `usual` of a folder that is not quantized, or has no weights,
+/// which some commands do without. Throws as opening the folder's weights does.
 [[nodiscard]] WeightRecipe weights_of_folder(const std::string& folder, ElementType usual);
 /// What `--weights auto` chooses from, the most accurate first.
 [[nodiscard]] std::vector<WeightRecipe> automatic_weights(const std::string& folder, bool on_processor);

@@ -1,11 +1,15 @@
 #include "runtime/model/memory_plan.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <initializer_list>
 #include <numeric>
+#include <string_view>
 
 #include "core/error.hpp"
+#include "runtime/checkpoint/weight_table.hpp"
 #include "runtime/memory/pool.hpp"
 #include "runtime/model/device_weights.hpp"
 #include "runtime/model/kv_cache.hpp"
@@ -93,12 +97,27 @@ std::int64_t cached_tokens(const ModelOptions& options, bool filled_device) {
   return filled_device && !options.request.is_all ? options.context : options.request.tokens;
 }
 
+// The types that the matrices of a part are kept in, e.g. "q4_k" or "q8_0, q4_k".
+std::string part_types(const ModelConfig& config, const WeightRecipe& weights, std::initializer_list<PartKind> kinds) {
+  ModelWeights unused;
+  std::vector<std::string_view> types;
+  for (const WeightEntry& entry : weight_table(config, unused)) {
+    if (entry.kind() == TensorKind::matrix && std::find(kinds.begin(), kinds.end(), entry.part.kind) != kinds.end() &&
+        std::find(types.begin(), types.end(), name_of(weights.of(entry))) == types.end()) {
+      types.push_back(name_of(weights.of(entry)));
+    }
+  }
+  return fmt::format("{}", fmt::join(types, ", "));
+}
+
 std::string layers_text(std::size_t count) { return fmt::format("{} layer{}", count, count == 1 ? "" : "s"); }
 
 // Parts of the device's memory, by what they are for.
 std::vector<MemoryPart> device_parts(const ModelConfig& config, const ModelOptions& options,
                                      const PlacementSizes& sizes, const Placement& placement, bool filled_device) {
-  const std::string type = options.weights.name();
+  const std::string type = part_types(config, options.weights, {PartKind::layer});
+  const std::string ends = part_types(config, options.weights, {PartKind::embedding, PartKind::head});
+  const std::string tower = part_types(config, options.weights, {PartKind::vision});
   const auto here = [](Place place, std::uint64_t bytes) { return place == Place::device ? bytes : 0; };
   std::uint64_t layers = 0;
   for (std::size_t i = 0; i < sizes.layers.size(); ++i) {
@@ -110,9 +129,9 @@ std::vector<MemoryPart> device_parts(const ModelConfig& config, const ModelOptio
   const std::int64_t tokens = cached_tokens(options, filled_device);
   std::vector<MemoryPart> parts{
       {fmt::format("weights of {} in {}", layers_text(placement.count(Place::device)), type), layers},
-      {fmt::format("weights of embedding and head in {}", type),
+      {fmt::format("weights of embedding and head in {}", ends),
        here(placement.embedding, sizes.embedding.bytes) + here(placement.head, sizes.head.bytes)},
-      {fmt::format("weights of the vision tower in {}", type), here(placement.vision, sizes.vision.bytes)},
+      {fmt::format("weights of the vision tower in {}", tower), here(placement.vision, sizes.vision.bytes)},
       {fmt::format("slots for {} that are streamed", layers_text(placement.count(Place::streamed))),
        slot_bytes(sizes, placement)},
       {fmt::format("activations of {} tokens at a time", options.chunk),
@@ -132,9 +151,11 @@ std::vector<MemoryPart> device_parts(const ModelConfig& config, const ModelOptio
   return parts;
 }
 
-std::vector<MemoryPart> host_parts(const ModelOptions& options, const PlacementSizes& sizes, const Placement& placement,
-                                   bool filled_device) {
-  const std::string type = options.weights.name();
+std::vector<MemoryPart> host_parts(const ModelConfig& config, const ModelOptions& options, const PlacementSizes& sizes,
+                                   const Placement& placement, bool filled_device) {
+  const std::string type = part_types(config, options.weights, {PartKind::layer});
+  const std::string ends = part_types(config, options.weights, {PartKind::embedding, PartKind::head});
+  const std::string tower = part_types(config, options.weights, {PartKind::vision});
   std::uint64_t computed = 0;
   std::uint64_t streamed = 0;
   for (std::size_t i = 0; i < sizes.layers.size(); ++i) {
@@ -149,9 +170,9 @@ std::vector<MemoryPart> host_parts(const ModelOptions& options, const PlacementS
       {fmt::format("weights of {} to be streamed in {}, page-locked", layers_text(placement.count(Place::streamed)),
                    type),
        streamed},
-      {fmt::format("weights of embedding and head in {}", type),
+      {fmt::format("weights of embedding and head in {}", ends),
        here(placement.embedding, sizes.embedding.bytes) + here(placement.head, sizes.head.bytes)},
-      {fmt::format("weights of the vision tower in {}", type), here(placement.vision, sizes.vision.bytes)},
+      {fmt::format("weights of the vision tower in {}", tower), here(placement.vision, sizes.vision.bytes)},
       {"activations and tables", placement.processor_decodes() ? sizes.decoder : 0},
       {fmt::format("cache for {} tokens of {} in {}", tokens, layers_text(cached), name_of(options.cache)),
        static_cast<std::uint64_t>(cached) * (filled_device ? sizes.full_cache : sizes.layer_cache)},
@@ -257,13 +278,17 @@ void collect(ChoiceList& list, const ModelConfig& config, const ModelOptions& op
   if (options.placement.gpu_layers) {
     list.add_saving("--gpu-layers auto", [](ModelOptions& other) { other.placement.gpu_layers.reset(); });
   }
+  if (options.placement.offload == Offload::stream) {
+    list.add_saving("--offload auto", [](ModelOptions& other) { other.placement.offload = Offload::automatic; });
+  }
   if (options.placement.vision == VisionPlace::device) {
     list.add_saving("--vision cpu", [](ModelOptions& other) { other.placement.vision = VisionPlace::processor; });
   }
   list.add_saving("--weights float16", [](ModelOptions& other) { other.weights = ElementType::float16; });
   // Rows of tiny models, filled up, take more in it.
-  if (list.bytes_with(ElementType::q4_k) < list.bytes_with(ElementType::float16)) {
-    list.add_saving("--weights q4_k", [](ModelOptions& other) { other.weights = ElementType::q4_k; });
+  const WeightRecipe fewest = WeightRecipe::named("q4_k");
+  if (list.bytes_with(fewest) < list.bytes_with(ElementType::float16)) {
+    list.add_saving("--weights q4_k", [&](ModelOptions& other) { other.weights = fewest; });
   }
   if (options.cache == ElementType::float32) {
     list.add_saving("--kv-cache float16", [](ModelOptions& other) { other.cache = ElementType::float16; });
@@ -434,7 +459,7 @@ ModelPlan plan_model(const ModelHome& home, const ModelConfig& config, const Mod
   plan.filled_device = plan.choices.front().filled_device;
   plan.device = device_parts(config, options, plan.sizes, plan.placement, plan.filled_device);
   plan.device_bytes = total_of(plan.device);
-  plan.host = host_parts(options, plan.sizes, plan.placement, plan.filled_device);
+  plan.host = host_parts(config, options, plan.sizes, plan.placement, plan.filled_device);
   plan.host_bytes = total_of(plan.host);
   return plan;
 }

@@ -228,6 +228,7 @@ class FileQuantizer {
     const auto rows = static_cast<std::size_t>(piece.rows);
     const std::span<const std::byte> from = tensor.from->bytes.subspan(first * from_bytes, rows * from_bytes);
     if (tensor.is_kept) {
+      require_finite(tensor, piece.first, from);
       out_.write(piece.tensor, first * from_bytes, from);
     } else {
       const std::size_t row_bytes = is_matrix_format(tensor.type)
@@ -243,6 +244,17 @@ class FileQuantizer {
     MappedFile::forget(from);
     read_bytes_ += from.size();
     tensors_done_ += (tensor.rows_left -= piece.rows) == 0 ? 1 : 0;
+  }
+
+  static void require_finite(const TensorPlan& tensor, std::int64_t first_row, std::span<const std::byte> from) {
+    thread_local std::vector<float> values;
+    values.resize(from.size() / size_of(tensor.from->type));
+    if (const auto unfit =
+            convert_weights(tensor.from->type, from, ElementType::float32, std::as_writable_bytes(std::span(values)))) {
+      const auto columns = static_cast<std::size_t>(tensor.columns());
+      refuse(tensor, first_row + static_cast<std::int64_t>(unfit->index / columns),
+             {unfit->index % columns, unfit->value}, ElementType::float32);
+    }
   }
 
   static void convert_row(const TensorPlan& tensor, std::int64_t row, std::span<const std::byte> from,

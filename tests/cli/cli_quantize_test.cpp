@@ -193,10 +193,43 @@ TEST_F(CliQuantizeTest, ValuesThatCannotBeHeldAreNamed) {
   }
 }
 
+TEST_F(CliQuantizeTest, TensorsThatStayAsTheyAreMustBeFiniteToo) {
+  const Safetensors content(fs::path(model_) / "model.safetensors");
+  std::vector<StoredTensor> tensors = content.tensors();
+  const auto norm = std::find_if(tensors.begin(), tensors.end(), [](const StoredTensor& tensor) {
+    return tensor.name.ends_with("layers.1.input_layernorm.weight");
+  });
+  ASSERT_NE(norm, tensors.end());
+  ASSERT_EQ(norm->type, StoredType::F32);
+  std::vector<std::byte> bytes(norm->bytes.begin(), norm->bytes.end());
+  const float value = std::numeric_limits<float>::infinity();
+  std::memcpy(bytes.data() + 5 * sizeof value, &value, sizeof value);
+  norm->bytes = bytes;
+  const fs::path bad = folder_ / "bad_norm";
+  fs::copy(model_, bad);
+  write_safetensors(bad / "model.safetensors", tensors);
+  expect_fault(run_program(folder_.path(), {"quantize", "--model", bad.string(), "-o", out_, "--weights", "q4_k"}), 1,
+               {"layers.1.input_layernorm.weight': value ", "is inf; the checkpoint is damaged"});
+  EXPECT_EQ(left(), std::set<std::string>{});
+}
+
+TEST_F(CliQuantizeTest, ADamagedFolderIsNotTakenForOneOfFloat16) {
+  ASSERT_EQ(quantize({"--weights", "q4_k"}).exit_code, 0);
+  const fs::path file = fs::path(out_) / "model.safetensors";
+  fs::resize_file(file, fs::file_size(file) - 1);
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"workload", "--model", out_, "--device", "emulator", "-o", "w.json"},
+        {"sweep", "--model", out_, "--device", "emulator", "--db", "t.db"},
+        {"generate", "--model", out_, "--device", "emulator", "--prompt", "x", "--plan"}}) {
+    expect_fault(run_program(folder_.path(), words), 1, {"model.safetensors"});
+  }
+}
+
 TEST_F(CliQuantizeTest, WrongWordsAreRefused) {
   expect_fault(quantize({}), 2, {"--weights is required"});
   expect_fault(quantize({"--weights", "q4k"}), 2, {"'q4k' (did you mean 'q4_k'?) is none of float32, "});
   expect_fault(quantize({"--weights", "auto"}), 2, {"'auto' is none of"});
+  expect_fault(quantize({"--weights", model_}), 2, {"what has that name is no regular file"});
   expect_fault(quantize({"--weights", "q8_0", "--jobs", "0"}), 2, {"--jobs"});
   remove_weights();
   expect_fault(quantize({"--weights", "q8_0"}), 1, {"there is neither model.safetensors nor"});
