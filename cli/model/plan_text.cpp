@@ -152,7 +152,7 @@ std::string plan_text(const SessionPlan& session) {
     text += fmt::format("host memory: {:.1f} MiB\n", plan_mebibytes(plan.host_bytes)) + part_lines(plan.host);
   }
   text += "where it runs:\n" + place_lines(plan);
-  text += !plan.can_record() ? "decoding steps: kernel by kernel, as a graph needs all of the model on the device\n"
+  text += !plan.can_record() ? "decoding steps: kernel by kernel, as a graph needs the whole decoder on the device\n"
           : session.options.graphs ? "decoding steps: launched as a graph\n"
                                    : "decoding steps: kernel by kernel\n";
   if (plan.rates) {

@@ -41,7 +41,7 @@ struct ModelPlan {
   std::vector<PlacementChoice> choices;  ///< the placement first, then others that fit, from what was measured
 
   /// Where a decoding step is recorded and launched as one.
-  [[nodiscard]] bool can_record() const noexcept { return placement.all_on_device(); }
+  [[nodiscard]] bool can_record() const noexcept { return placement.all_decodes_on_device(); }
 };
 
 /// Where a model runs.

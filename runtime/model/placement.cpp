@@ -108,10 +108,11 @@ std::size_t Placement::count(Place place) const noexcept {
   return static_cast<std::size_t>(std::count(layers.begin(), layers.end(), place));
 }
 
-bool Placement::all_on_device() const noexcept {
-  return embedding == Place::device && head == Place::device && vision == Place::device &&
-         count(Place::device) == layers.size();
+bool Placement::all_decodes_on_device() const noexcept {
+  return embedding == Place::device && head == Place::device && count(Place::device) == layers.size();
 }
+
+bool Placement::all_on_device() const noexcept { return all_decodes_on_device() && vision == Place::device; }
 
 bool Placement::device_decodes() const noexcept {
   return embedding == Place::device || head == Place::device || count(Place::processor) < layers.size();

@@ -31,6 +31,8 @@ struct Placement {
   [[nodiscard]] static Placement on_device(std::size_t layers) { return {{}, {}, {}, {layers, Place::device}}; }
   [[nodiscard]] std::size_t count(Place place) const noexcept;
   [[nodiscard]] bool all_on_device() const noexcept;
+  /// The decoder and the embedding on the device, nothing streamed.
+  [[nodiscard]] bool all_decodes_on_device() const noexcept;
   /// Whether the device, or the processor, runs anything of the decoder.
   [[nodiscard]] bool device_decodes() const noexcept;
   [[nodiscard]] bool processor_decodes() const noexcept;
