@@ -6,6 +6,7 @@
 
 #include "runtime/checkpoint/weight_table.hpp"
 #include "runtime/model/requirements.hpp"
+#include "runtime/ops/matmul.hpp"
 
 namespace pascaline {
 namespace {
@@ -32,16 +33,15 @@ std::optional<std::string> filled_rows_note(const ModelConfig& config, const Wei
     if (entry.kind() != TensorKind::matrix || !is_matrix_format(type)) {
       continue;
     }
-    const MatrixLayout layout = layout_of(type);
     const std::int64_t columns = columns_of(entry, config);
-    const std::int64_t filled = layout.chunks(columns) * layout.chunk_columns;
+    const std::int64_t filled = ops::filled_columns(type, columns);
     if (filled == columns) {
       continue;
     }
     if (count++ == 0) {
       example = fmt::format("of {} columns to {} in {}", columns, filled, name_of(type));
     }
-    zeros += static_cast<double>(layout.bytes(entry.rows(), columns)) * static_cast<double>(filled - columns) /
+    zeros += static_cast<double>(layout_of(type).bytes(entry.rows(), columns)) * static_cast<double>(filled - columns) /
              static_cast<double>(filled);
   }
   if (count == 0 || zeros < static_cast<double>(least_bytes)) {

@@ -209,10 +209,9 @@ struct Counted {
 
   // What the device needs at least with these options.
   [[nodiscard]] std::uint64_t bytes(const ModelOptions& options) const {
-    return total_of(home->on_processor
-                        ? memory_parts(*home->memory, *config, options)
-                        : device_parts(*config, options, placement_sizes(*home->memory, *config, options),
-                                       smallest_placement(*config, options), false));
+    return home->on_processor ? total_of(memory_parts(*home->memory, *config, options))
+                              : device_bytes(placement_sizes(*home->memory, *config, options),
+                                             smallest_placement(*config, options), false);
   }
 };
 

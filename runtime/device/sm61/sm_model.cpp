@@ -18,7 +18,7 @@ constexpr std::uint32_t kCounted = 6;  // and that count
 constexpr double kQueue = 16;          // clocks of work that a shared unit takes in advance
 
 /// Units that warps wait for. The arithmetic of a scheduler takes an instruction a clock, so that issuing is its limit.
-enum class Unit : std::uint8_t { arithmetic, half, quarter, single, shared, global, none };
+enum class Unit : std::uint8_t { arithmetic, quarter, single, shared, global, none };
 
 Unit unit_of(const Instruction& instruction) {
   switch (instruction.kind) {
@@ -77,9 +77,6 @@ std::vector<Step> steps_of(const KernelCode& kernel, std::size_t loop, const SmR
       step.conflicts = bank_conflicts(instruction, i == 0 ? nullptr : &kernel.instructions[i - 1]);
       const double bytes = static_cast<double>(kThreads) * std::max<double>(instruction.bytes, 4);
       switch (step.unit) {
-        case Unit::half:
-          step.busy = 2;
-          break;
         case Unit::quarter:
           step.busy = 4;
           step.latency = rates.unit_latency;
@@ -195,7 +192,6 @@ class Sm {
       case Unit::shared:
       case Unit::global:
         return memory_[step.unit == Unit::global ? 1 : 0] <= now + kQueue;
-      case Unit::half:
       case Unit::quarter:
       case Unit::single:
         return slow_[scheduler] <= now;
