@@ -1,22 +1,23 @@
 #!/usr/bin/env bash
 # The figures of quantized weights that docs/measurements.md has, on this machine's GPU: bytes a second of each layer's
-# weights, times of a prompt, a token and an image for each type of weights, tuned, and what memory is taken under a
-# limit. Weights are random; of the model only its configuration is used.
-#   bench/quantized.sh PROGRAMS OUT [--budget TIME] [--target ARCH] [--layers] [--models] [--memory]
+# weights, times of a prompt and a token for each type of weights, tuned, and what memory is taken under a limit.
+# Weights are random; of the model only its configuration is used.
+#   bench/quantized.sh PROGRAMS OUT [--budget TIME] [--target ARCH] [--types LIST] [--layers] [--models] [--memory]
 # PROGRAMS is a build's bin folder with pascaline, stream_weights and compare_placement; OUT gets databases and logs.
-# --budget: time to tune the shapes of each type of weights (default 60s; 0: not tuned). Without --layers, --models and
-# --memory all three are done.
+# --budget: time to tune the shapes of each type of weights (default 60s; 0: not tuned). --types: the types of weights of
+# whole models (default float16,float32,int8,q8_0,q4_k). Without --layers, --models and --memory all three are done.
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/../scripts/common.sh"
 
-[ $# -ge 2 ] || { sed -n '2,9s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 2; }
+[ $# -ge 2 ] || { sed -n '2,10s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 2; }
 programs=$(realpath -e -- "$1") out=$2
 shift 2
-budget=60s target=sm_61 parts=()
+budget=60s target=sm_61 types=float16,float32,int8,q8_0,q4_k parts=()
 while [ $# -gt 0 ]; do
   case $1 in
     --budget) budget=$2; shift ;;
     --target) target=$2; shift ;;
+    --types) types=$2; shift ;;
     --layers | --models | --memory) parts+=("$1") ;;
     *) die "unknown argument '$1'" ;;
   esac
@@ -32,7 +33,7 @@ sizes=(--random-weights --context 2560)
 tune() {
   [ "$budget" = 0 ] && return
   "$programs/pascaline" sweep --model "$out/model" --weights "$1" --target "$target" --prompt-tokens 512 \
-    --image-size 512 512 --context 2560 --budget "$budget" --preheat 0 --sample-budget-ms 30 --finalists 3 --rounds 10 \
+    --phase prompt token --context 2560 --budget "$budget" --preheat 0 --sample-budget-ms 30 --finalists 3 --rounds 10 \
     --db "$out/$1.db" >"$out/sweep_$1.log" 2>&1 || die "tuning for $1 failed: $out/sweep_$1.log"
 }
 
@@ -42,12 +43,12 @@ with_database() {
 }
 
 if wants --models; then
-  for type in float16 float32 int8 q8_0 q4_k; do
+  for type in ${types//,/ }; do
     tune "$type"
     say "Model, weights $type"
     # shellcheck disable=SC2046
     "$programs/pascaline" bench-model --model "$out/model" "${sizes[@]}" --weights "$type" --target "$target" \
-      --prompt-tokens 512 --image-size 512 512 --repeats 8 $(with_database "$type")
+      --prompt-tokens 512 --no-image --repeats 8 $(with_database "$type")
   done
 fi
 if wants --layers; then

@@ -176,14 +176,9 @@ extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocks)
   squares = group_reduce<Sum, kReducePtx, kThreadsPerRow>(squares, partial[1]);
   const Scale scale{mean, rsqrtf(squares / static_cast<float>(width) + kEpsilon)};
 
-  // Calls `use(value, column)` with the sums behind those held. All threads make the same number of turns.
-  const auto for_others = [&](auto use) {
-    for (int column = first + kHeld * kStep; column < width + first; column += kStep) {
-      float value[kVector];
-      load_sum<kAligned, kAddResidual>(value, x, residual, column, end);
-      use(value, column);
-    }
-  };
+  // Columns behind those held; all threads make the same number of turns.
+  const int others = first + kHeld * kStep;
+  const int others_end = width + first;
   const auto scale_other = [&](float(&value)[kVector], int column) {
     load_floats<kAligned>(weights[0], weight, column, end);
     load_floats<kAligned>(biases[0], bias, column, end);
@@ -202,10 +197,11 @@ extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocks)
     output.measure(held[i], first + i * kStep, end);
   }
   if constexpr (!kRowsHeld && Output::kMeasures) {
-    for_others([&](float(&value)[kVector], int column) {
-      scale_other(value, column);
-      output.measure(value, column, end);
-    });
+    for_sums<kAligned, kAddResidual, kVector>(x, residual, others, kStep, others_end, end,
+                                              [&](float(&value)[kVector], int column) {
+                                                scale_other(value, column);
+                                                output.measure(value, column, end);
+                                              });
   }
   output.settle();
 #pragma unroll
@@ -213,13 +209,14 @@ extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocks)
     output.store(held[i], first + i * kStep, end);
   }
   if constexpr (!kRowsHeld) {
-    for_others([&](float(&value)[kVector], int column) {
-      if constexpr (kAddResidual) {
-        store_floats<kAligned>(residual, column, end, value);
-      }
-      scale_other(value, column);
-      output.store(value, column, end);
-    });
+    for_sums<kAligned, kAddResidual, kVector>(x, residual, others, kStep, others_end, end,
+                                              [&](float(&value)[kVector], int column) {
+                                                if constexpr (kAddResidual) {
+                                                  store_floats<kAligned>(residual, column, end, value);
+                                                }
+                                                scale_other(value, column);
+                                                output.store(value, column, end);
+                                              });
   }
 }
 

@@ -141,14 +141,9 @@ extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocks)
   sum = group_reduce<Sum, kReducePtx, kThreadsPerRow>(sum, partial);
   const float factor = rsqrtf(sum / static_cast<float>(width) + kEpsilon);
 
-  // Calls `use(value, column)` with the results behind those held. All threads make the same number of turns.
-  const auto for_others = [&](auto use) {
-    for (int column = first + kHeld * kStep; column < width + first; column += kStep) {
-      float value[kVector];
-      load_sum<kAligned, kAddResidual>(value, x, residual, column, end);
-      use(value, column);
-    }
-  };
+  // Columns behind those held; all threads make the same number of turns.
+  const int others = first + kHeld * kStep;
+  const int others_end = width + first;
 #pragma unroll
   for (int i = 0; i < kHeld; ++i) {
     if constexpr (!kPrefetchWeight) {
@@ -161,11 +156,12 @@ extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocks)
     output.measure(held[i], first + i * kStep, end);
   }
   if constexpr (!kRowsHeld && Output::kMeasures) {
-    for_others([&](float(&value)[kVector], int column) {
-      load_floats<kAligned>(scale[0], weight, column, end);
-      scale_result(value, scale[0], factor);
-      output.measure(value, column, end);
-    });
+    for_sums<kAligned, kAddResidual, kVector>(x, residual, others, kStep, others_end, end,
+                                              [&](float(&value)[kVector], int column) {
+                                                load_floats<kAligned>(scale[0], weight, column, end);
+                                                scale_result(value, scale[0], factor);
+                                                output.measure(value, column, end);
+                                              });
   }
   output.settle();
 #pragma unroll
@@ -173,14 +169,15 @@ extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocks)
     output.store(held[i], first + i * kStep, end);
   }
   if constexpr (!kRowsHeld) {
-    for_others([&](float(&value)[kVector], int column) {
-      if constexpr (kAddResidual) {
-        store_floats<kAligned>(residual, column, end, value);
-      }
-      load_floats<kAligned>(scale[0], weight, column, end);
-      scale_result(value, scale[0], factor);
-      output.store(value, column, end);
-    });
+    for_sums<kAligned, kAddResidual, kVector>(x, residual, others, kStep, others_end, end,
+                                              [&](float(&value)[kVector], int column) {
+                                                if constexpr (kAddResidual) {
+                                                  store_floats<kAligned>(residual, column, end, value);
+                                                }
+                                                load_floats<kAligned>(scale[0], weight, column, end);
+                                                scale_result(value, scale[0], factor);
+                                                output.store(value, column, end);
+                                              });
   }
 }
 

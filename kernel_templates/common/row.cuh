@@ -68,6 +68,18 @@ __device__ __forceinline__ void load_sum(float (&value)[N], const T* row, const 
   }
 }
 
+// Calls `use(value, column)` with the sums that load_sum reads at the columns `begin`, `begin + step`, … before `last`.
+// A function of its own, as NVRTC takes a generic lambda in a kernel for code of the host.
+template <bool ALIGNED, bool ADD, int N, typename T, typename Use>
+__device__ __forceinline__ void for_sums(const T* row, const T* other, int begin, int step, int last, int end,
+                                         const Use& use) {
+  for (int column = begin; column < last; column += step) {
+    float value[N];
+    load_sum<ALIGNED, ADD>(value, row, other, column, end);
+    use(value, column);
+  }
+}
+
 // Writes N elements of a row, those before `end`. ALIGNED as above.
 template <bool ALIGNED, int N, typename T>
 __device__ __forceinline__ void store_floats(T* row, int column, int end, const float (&value)[N]) {
