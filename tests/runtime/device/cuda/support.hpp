@@ -7,6 +7,7 @@
 
 #include "core/util/paths.hpp"
 #include "runtime/device/compile.hpp"
+#include "tests/runtime/device/cuda/nvrtc_here.hpp"
 #include "tests/runtime/scoped_variable.hpp"
 
 namespace pascaline::testing {
@@ -46,19 +47,6 @@ inline KernelSource source_of(const std::string& text) {
   return source;
 }
 
-/// Every NVRTC of this machine that compiles for the architecture.
-inline std::vector<NvrtcInfo> nvrtc_for(const std::string& architecture) {
-  std::vector<NvrtcInfo> found;
-  for (const NvrtcInfo& info : find_nvrtc()) {
-    for (const std::string& supported : info.architectures) {
-      if (supported == architecture) {
-        found.push_back(info);
-      }
-    }
-  }
-  return found;
-}
-
 /// A request for `function` of `source`.
 inline CompileRequest request_for(const KernelSource& source, const std::string& function,
                                   const std::string& architecture = "sm_61", std::vector<std::string> options = {}) {
@@ -71,7 +59,3 @@ inline CompileRequest request_for(const KernelSource& source, const std::string&
 }
 
 }  // namespace pascaline::testing
-
-/// Skips the test if `list` is empty.
-#define PASCALINE_NEED_NVRTC(list) \
-  if ((list).empty()) GTEST_SKIP() << "no NVRTC that compiles for it; run ./scripts/setup.sh"

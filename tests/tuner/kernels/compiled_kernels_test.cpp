@@ -1,0 +1,73 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "core/util/paths.hpp"
+#include "runtime/device/cubin_cache.hpp"
+#include "tests/runtime/device/cuda/nvrtc_here.hpp"
+#include "tests/tuner/kernels/ragged_shapes.hpp"
+#include "tests/tuner/toy_kernel.hpp"
+#include "tuner/compile/compile_variants.hpp"
+#include "tuner/measure/trial_setup.hpp"
+
+namespace pascaline::testing {
+namespace {
+
+/// Every kernel of this tree, in every element type, as the card it is for gets it. What a C++ compiler makes of it for
+/// the emulated device says nothing of NVRTC.
+class CompiledKernelTest : public ::testing::TestWithParam<RaggedKernel> {
+ protected:
+  void SetUp() override { PASCALINE_NEED_NVRTC(libraries_); }
+
+  /// Compiles the default configuration with every NVRTC that is here, any other with the first.
+  void compile(const BoundSpace& bound, const Config& config) {
+    const bool is_default = config == space_.default_config();
+    for (const NvrtcInfo& library : libraries_) {
+      if (!is_default && &library != &libraries_.front()) {
+        continue;
+      }
+      const Toolchain toolchain = Toolchain::find("sm_61", library.path);
+      const CompileRequest request = compile_request(bound, config, source_, BinaryKind::cubin, "sm_61");
+      if (!seen_.insert(toolchain.cache_key(request)).second) {
+        continue;
+      }
+      const CompileResult compiled = cache_.get(toolchain, request);
+      ASSERT_TRUE(compiled.ok) << toolchain.version() << ": " << bound.problem().text() << " " << config.text() << ": "
+                               << compiled.reason;
+      if (is_default) {
+        const auto problem = exceeds_limits(compiled.binary.resources, bound.geometry(space_.launch, config), limits_);
+        EXPECT_FALSE(problem) << toolchain.version() << ": " << bound.problem().text() << ": " << *problem;
+      }
+    }
+  }
+
+  std::vector<NvrtcInfo> libraries_ = nvrtc_for("sm_61");
+  DeviceLimits limits_ = limits_of_architecture("sm_61").value();
+  Space space_ = Space::load(data_folder("search_spaces") / (GetParam().name + ".json"));
+  KernelSource source_ = KernelSource::load(data_folder("kernel_templates") / (GetParam().name + ".cu"));
+  CubinCache cache_{test_cache()};
+  std::set<std::string> seen_;
+};
+
+// Shapes that divide by little and those that divide by much choose different code.
+TEST_P(CompiledKernelTest, CompilesForSm61) {
+  RaggedShapes draw(1);
+  for (int shape = 0; shape < 2; ++shape) {
+    const BoundSpace bound(space_, draw.problem(space_, GetParam(), limits_), limits_);
+    ASSERT_NO_FATAL_FAILURE(compile(bound, space_.default_config()));
+    if (const auto drawn = draw.config(bound)) {
+      ASSERT_NO_FATAL_FAILURE(compile(bound, *drawn));
+    }
+  }
+  EXPECT_FALSE(seen_.empty());
+}
+
+INSTANTIATE_TEST_SUITE_P(Kernels, CompiledKernelTest,
+                         ::testing::ValuesIn(RaggedShapes::kernels(data_folder("search_spaces"))),
+                         [](const auto& tested) { return tested.param.text(); });
+
+}  // namespace
+}  // namespace pascaline::testing
