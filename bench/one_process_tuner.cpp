@@ -59,13 +59,13 @@ int run(const Options& options) {
   const auto request = [&](const Config& config) {
     return compile_request(bound, config, source, target.kind, target.architecture);
   };
-  CompileRequest naive = request(space.default_config());
+  CompileRequest naive = request(bound.default_config());
   naive.function = space.reference.kernel->function;
   naive.defines.emplace_back("PASCALINE_REFERENCE=1");
   DeviceMonitor monitor(*device, {.passive = true});
   TrialRunner runner(monitor, bound, compile(toolchain, naive).result.binary, {}, options.seed);
 
-  std::vector<Config> configs{space.default_config()};
+  std::vector<Config> configs{bound.default_config()};
   const SearchDomain domain(bound);
   SearchOptions search;
   search.seed = options.seed;

@@ -59,7 +59,7 @@ struct KernelOptions {
   /// The problems given, or the space's example problem.
   [[nodiscard]] std::vector<Problem> load_problems(const Space& space) const;
   /// The default configuration with the settings given.
-  [[nodiscard]] Config load_config(const Space& space) const;
+  [[nodiscard]] Config load_config(const BoundSpace& bound) const;
 };
 
 /// Names of the kernels that have a search space in the folder, sorted; none if it cannot be read.

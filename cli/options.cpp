@@ -154,8 +154,9 @@ std::vector<Problem> KernelOptions::load_problems(const Space& space) const {
   return out;
 }
 
-Config KernelOptions::load_config(const Space& space) const {
-  std::vector<Config::Setting> values = space.default_config().settings();
+Config KernelOptions::load_config(const BoundSpace& bound) const {
+  const Space& space = bound.space();
+  std::vector<Config::Setting> values = bound.default_config().settings();
   for (const std::string& text : settings) {
     for (const auto& [name, value] : split_settings(text)) {
       const auto parameter = std::find_if(space.parameters.begin(), space.parameters.end(),

@@ -64,6 +64,9 @@
 #ifndef FRAGMENTS
 #define FRAGMENTS 2  // 2: a depth's operands are read from shared memory while those before are multiplied
 #endif
+#ifndef ORDER
+#define ORDER 0  // of a depth's multiply-adds: 0 along rows, 1 along rows to and fro, 2 along columns to and fro
+#endif
 #ifndef UNROLL_K
 #define UNROLL_K 16  // unrolling of the loop over a slice's depth
 #endif
@@ -144,7 +147,7 @@ using OperandA = Operand<STORAGE, kThreads, kBlockM, kBlockK, kVector, kPadding,
 using OperandB = Operand<WEIGHT, kThreads, kBlockN, kBlockK, kVector, kPadding, !kRowsFirst, kRowsAligned>;
 
 using Fragment = Product<kThreadM, kChunkM, kLanesM * kChunkM, OperandA::kRow, kThreadN, kChunkN, kLanesN * kChunkN,
-                         OperandB::kRow>::Fragment;
+                         OperandB::kRow, ORDER>::Fragment;
 
 // Where a thread's values lie in the block's tile.
 struct Place {

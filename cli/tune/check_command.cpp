@@ -41,7 +41,7 @@ int check_one(const CheckCommandOptions& options) {
   const auto device = open_device("emulator");
   const DeviceInfo& info = device->info();
   const BoundSpace bound(space, options.kernel.load_problems(space).front(), info.limits);
-  const Config config = options.kernel.load_config(space);
+  const Config config = options.kernel.load_config(bound);
   const KernelSource source = KernelSource::load(kernel_file(options.kernel.kernels(), space.kernel, ".cu"));
   CompileRequest request = compile_request(bound, config, source, BinaryKind::host_object, info.architecture);
   request.address_sanitizer = true;
@@ -51,7 +51,7 @@ int check_one(const CheckCommandOptions& options) {
   std::optional<Binary> reference;
   if (needs_reference_code(space.reference, true)) {
     CompileRequest plain =
-        compile_request(bound, space.default_config(), source, BinaryKind::host_object, info.architecture);
+        compile_request(bound, bound.default_config(), source, BinaryKind::host_object, info.architecture);
     plain.address_sanitizer = true;
     const CompileRequest naive = reference_request_of(space, std::move(plain));
     CompileResult result = CubinCache(cache_folder()).get(Toolchain::find(info.architecture), naive);
@@ -128,7 +128,7 @@ Plan first_plan(const CheckCommandOptions& options, const BoundSpace& bound) {
     return plan_untuned(bound, {}, {});
   }
   Plan plan;
-  plan.config = options.kernel.load_config(bound.space());
+  plan.config = options.kernel.load_config(bound);
   if (const auto why = bound.why_invalid(plan.config)) {
     throw Error(fmt::format("the configuration {} is not valid: {}", plan.config.text(), *why));
   }

@@ -241,7 +241,7 @@ class Printer {
 // One configuration given with --set.
 void compile_one(const BoundSpace& bound, const KernelSource& source, const CompileCommandOptions& options,
                  Printer& printer) {
-  const Config config = options.kernel.load_config(bound.space());
+  const Config config = options.kernel.load_config(bound);
   if (const auto why = bound.why_invalid(config)) {
     throw Error(
         fmt::format("the configuration {} is not valid for {}: {}", config.text(), bound.problem().text(), *why));

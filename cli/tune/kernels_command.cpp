@@ -119,6 +119,7 @@ KernelJson kernel_json(const ListedKernel& listed) {
                     {"dimensions", KernelJson::array()},
                     {"types", KernelJson::array()},
                     {"parameters", KernelJson::array()},
+                    {"defaults", KernelJson::object()},
                     {"constraints", KernelJson::array()}};
   for (const Dimension& dimension : space.dimensions) {
     object["dimensions"].push_back(dimension_json(dimension));
@@ -128,6 +129,12 @@ KernelJson kernel_json(const ListedKernel& listed) {
   }
   for (const Parameter& parameter : space.parameters) {
     object["parameters"].push_back(parameter_json(parameter));
+  }
+  for (const ArchitectureDefaults& own : space.defaults) {
+    KernelJson& values = object["defaults"][own.architecture()];
+    for (std::size_t i = 0; i < own.indices.size(); ++i) {
+      values[space.parameters[i].name] = value_json(space.parameters[i].values[own.indices[i]]);
+    }
   }
   for (const Constraint& constraint : space.constraints) {
     object["constraints"].push_back({{"require", constraint.require.text()}, {"reason", constraint.reason}});
@@ -187,6 +194,9 @@ void print_detail(const ListedKernel& listed) {
     }
     fmt::print("  {:<20}  {}\n  {:<20}  {}\n", parameter.name, fmt::join(values, " "), "",
                clean_line(parameter.description));
+  }
+  for (const ArchitectureDefaults& own : space.defaults) {
+    fmt::print("\ndefault for {}: {}\n", own.architecture(), clean_line(space.config_at(own.indices).text()));
   }
   fmt::print("\n{}\n", counted(space.constraints.size(), "constraint"));
   for (const Constraint& constraint : space.constraints) {

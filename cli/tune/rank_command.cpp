@@ -82,7 +82,7 @@ Ranking rank_problem(const BoundSpace& bound, const DeviceRates& rates, const Ra
   if (options.kernel.settings.empty()) {
     ranking = rank_configs(bound, rates, std::max(options.top, options.compile), options.sample, options.variants.seed);
   } else {
-    const Config config = options.kernel.load_config(bound.space());
+    const Config config = options.kernel.load_config(bound);
     if (const auto why = bound.why_invalid(config)) {
       throw Error(
           fmt::format("the configuration {} is not valid for {}: {}", config.text(), bound.problem().text(), *why));

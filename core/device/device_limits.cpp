@@ -10,7 +10,8 @@ namespace {
 
 using Member = std::pair<std::string_view, std::int64_t DeviceLimits::*>;
 
-constexpr std::array<Member, 14> kMembers{{
+constexpr std::array<Member, 15> kMembers{{
+    {"compute_capability", &DeviceLimits::compute_capability},
     {"warp_size", &DeviceLimits::warp_size},
     {"max_threads_per_block", &DeviceLimits::max_threads_per_block},
     {"max_threads_per_sm", &DeviceLimits::max_threads_per_sm},
@@ -31,6 +32,7 @@ constexpr std::int64_t kKib = 1024;
 
 struct ArchitectureRow {
   std::string_view name;
+  std::int64_t compute_capability;
   std::int64_t max_threads_per_sm;
   std::int64_t max_blocks_per_sm;
   std::int64_t shared_bytes_per_sm;
@@ -42,18 +44,18 @@ struct ArchitectureRow {
 // CUDA C++ Programming Guide, table "Technical Specifications per Compute Capability". Blocks of every row take
 // 48 KiB of shared memory without opting in to more.
 constexpr std::array<ArchitectureRow, 12> kArchitectures{{
-    {"sm_50", 2048, 32, 64 * kKib, 64 * kKib, 5, 2048 * kKib},
-    {"sm_52", 2048, 32, 96 * kKib, 64 * kKib, 16, 2048 * kKib},
-    {"sm_60", 2048, 32, 64 * kKib, 64 * kKib, 56, 4096 * kKib},
-    {"sm_61", 2048, 32, 96 * kKib, 64 * kKib, 20, 2048 * kKib},
-    {"sm_62", 2048, 32, 64 * kKib, 32 * kKib, 2, 512 * kKib},
-    {"sm_70", 2048, 32, 96 * kKib, 64 * kKib, 80, 6144 * kKib},
-    {"sm_75", 1024, 16, 64 * kKib, 64 * kKib, 36, 4096 * kKib},
-    {"sm_80", 2048, 32, 164 * kKib, 64 * kKib, 108, 40960 * kKib},
-    {"sm_86", 1536, 16, 100 * kKib, 64 * kKib, 46, 4096 * kKib},
-    {"sm_87", 1536, 16, 164 * kKib, 64 * kKib, 16, 4096 * kKib},
-    {"sm_89", 1536, 24, 100 * kKib, 64 * kKib, 76, 65536 * kKib},
-    {"sm_90", 2048, 32, 228 * kKib, 64 * kKib, 132, 51200 * kKib},
+    {"sm_50", 50, 2048, 32, 64 * kKib, 64 * kKib, 5, 2048 * kKib},
+    {"sm_52", 52, 2048, 32, 96 * kKib, 64 * kKib, 16, 2048 * kKib},
+    {"sm_60", 60, 2048, 32, 64 * kKib, 64 * kKib, 56, 4096 * kKib},
+    {"sm_61", 61, 2048, 32, 96 * kKib, 64 * kKib, 20, 2048 * kKib},
+    {"sm_62", 62, 2048, 32, 64 * kKib, 32 * kKib, 2, 512 * kKib},
+    {"sm_70", 70, 2048, 32, 96 * kKib, 64 * kKib, 80, 6144 * kKib},
+    {"sm_75", 75, 1024, 16, 64 * kKib, 64 * kKib, 36, 4096 * kKib},
+    {"sm_80", 80, 2048, 32, 164 * kKib, 64 * kKib, 108, 40960 * kKib},
+    {"sm_86", 86, 1536, 16, 100 * kKib, 64 * kKib, 46, 4096 * kKib},
+    {"sm_87", 87, 1536, 16, 164 * kKib, 64 * kKib, 16, 4096 * kKib},
+    {"sm_89", 89, 1536, 24, 100 * kKib, 64 * kKib, 76, 65536 * kKib},
+    {"sm_90", 90, 2048, 32, 228 * kKib, 64 * kKib, 132, 51200 * kKib},
 }};
 
 constexpr std::int64_t round_up(std::int64_t value, std::int64_t unit) { return (value + unit - 1) / unit * unit; }
@@ -66,6 +68,7 @@ std::optional<DeviceLimits> limits_of_architecture(std::string_view architecture
   for (const ArchitectureRow& row : kArchitectures) {
     if (row.name == architecture) {
       DeviceLimits limits;
+      limits.compute_capability = row.compute_capability;
       limits.max_threads_per_sm = row.max_threads_per_sm;
       limits.max_blocks_per_sm = row.max_blocks_per_sm;
       limits.max_shared_bytes_per_sm = row.shared_bytes_per_sm;

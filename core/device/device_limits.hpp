@@ -12,6 +12,7 @@ namespace pascaline {
 /// Limits of a device that decide which configurations can run on it and how many blocks fit.
 /// Expressions see each as `device_` + the member's name.
 struct DeviceLimits {
+  std::int64_t compute_capability = 61;  ///< ten times the major and the minor number
   std::int64_t warp_size = 32;
   std::int64_t max_threads_per_block = 1024;
   std::int64_t max_threads_per_sm = 2048;

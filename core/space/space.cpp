@@ -112,12 +112,22 @@ std::vector<ElementType> Space::types_of(const Argument& argument) const {
   return {argument.type};
 }
 
-Config Space::default_config() const {
-  std::vector<Config::Setting> settings;
-  for (const Parameter& parameter : parameters) {
-    settings.emplace_back(parameter.name, parameter.values[parameter.default_index]);
+Config Space::default_config() const { return default_config({.compute_capability = 0}); }
+
+Config Space::default_config(const DeviceLimits& limits) const { return config_at(default_indices(limits)); }
+
+std::vector<std::uint16_t> Space::default_indices(const DeviceLimits& limits) const {
+  for (const ArchitectureDefaults& own : defaults) {
+    if (own.compute_capability == limits.compute_capability) {
+      return own.indices;
+    }
   }
-  return Config(std::move(settings));
+  std::vector<std::uint16_t> indices;
+  indices.reserve(parameters.size());
+  for (const Parameter& parameter : parameters) {
+    indices.push_back(static_cast<std::uint16_t>(parameter.default_index));
+  }
+  return indices;
 }
 
 Config Space::config_at(std::span<const std::uint16_t> indices) const {
@@ -271,12 +281,13 @@ double Space::tolerance(ElementType type) const {
 BoundSpace::BoundSpace(const Space& space, Problem problem, const DeviceLimits& limits)
     : space_(&space), problem_(std::move(problem)), limits_(limits) {
   space.check(problem_);
-  for (const Parameter& parameter : space.parameters) {
-    slots_.push_back(integer_of(parameter.values[parameter.default_index]));
+  const std::vector<std::uint16_t> defaults = space.default_indices(limits);
+  for (std::size_t i = 0; i < defaults.size(); ++i) {
     std::vector<std::int64_t>& values = integers_.emplace_back();
-    for (const Value& value : parameter.values) {
+    for (const Value& value : space.parameters[i].values) {
       values.push_back(integer_of(value));
     }
+    slots_.push_back(values[defaults[i]]);
   }
   for (const auto& [name, value] : problem_.dimensions) {
     slots_.push_back(value);

@@ -120,6 +120,15 @@ struct Geometry {
   friend bool operator==(const Geometry&, const Geometry&) = default;
 };
 
+/// What the defaults are for devices of one compute capability.
+struct ArchitectureDefaults {
+  std::int64_t compute_capability = 0;  ///< ten times the major and the minor number
+  std::vector<std::uint16_t> indices;   ///< of each parameter's value
+
+  /// As "sm_61".
+  [[nodiscard]] std::string architecture() const { return "sm_" + std::to_string(compute_capability); }
+};
+
 /// A kernel's search space, read from `search_spaces/NAME.json`. Immutable once parsed.
 struct Space {
   std::string kernel;  ///< stem of the .cu and of the .json
@@ -130,6 +139,7 @@ struct Space {
   std::vector<Dimension> dimensions;
   std::vector<TypeVariable> types;
   std::vector<Parameter> parameters;
+  std::vector<ArchitectureDefaults> defaults;  ///< where they differ from the parameters'
   std::vector<Constraint> constraints;
   std::vector<DerivedMacro> derived;
   std::vector<Argument> arguments;
@@ -151,7 +161,12 @@ struct Space {
 
   /// Types that an argument may have.
   [[nodiscard]] std::vector<ElementType> types_of(const Argument& argument) const;
+  /// The general default, of no device's own.
   [[nodiscard]] Config default_config() const;
+  /// The default for such devices; where the file has none of their own, the general one.
+  [[nodiscard]] Config default_config(const DeviceLimits& limits) const;
+  /// Index of each parameter's value in it.
+  [[nodiscard]] std::vector<std::uint16_t> default_indices(const DeviceLimits& limits) const;
   /// The configuration with the value index of each parameter.
   [[nodiscard]] Config config_at(std::span<const std::uint16_t> indices) const;
   /// Index of each parameter's value; throws Error naming parameter and value if `config` is not of this space.
@@ -186,6 +201,8 @@ class BoundSpace {
   [[nodiscard]] const Problem& problem() const noexcept { return problem_; }
   [[nodiscard]] const DeviceLimits& limits() const noexcept { return limits_; }
 
+  /// The default for these limits; it may be invalid for this problem.
+  [[nodiscard]] Config default_config() const { return space_->default_config(limits_); }
   /// Why the configuration is invalid (constraint's reason, or a device limit); nothing if it is valid.
   [[nodiscard]] std::optional<std::string> why_invalid(const Config& config) const;
   /// Launch geometry; throws Error if an expression has no value or exceeds what a launch can take.

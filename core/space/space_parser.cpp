@@ -51,7 +51,8 @@ class SpaceReader {
 
   Space read() {
     root_.only_keys({"schema", "kernel", "description", "dimensions", "types", "parameters", "constraints",
-                     "definitions", "macros", "launch", "arguments", "reference", "tolerance", "work", "model"});
+                     "definitions", "macros", "launch", "arguments", "reference", "tolerance", "work", "model",
+                     "defaults"});
     if (root_.at("schema").integer() != kSchema) {
       root_.at("schema").fail(fmt::format("this program reads schema {}", kSchema));
     }
@@ -59,6 +60,7 @@ class SpaceReader {
     require(root_.at("kernel"), space_.kernel, why_no_kernel_name(space_.kernel));
     space_.description = root_.has("description") ? root_.at("description").text() : "";
     read_parameters();
+    read_defaults();
     read_dimensions();
     read_types();
     for (const auto& [name, member] : limit_members()) {
@@ -79,7 +81,7 @@ class SpaceReader {
     space_.flops = work.at("flops").expression(space_.symbols);
     space_.bytes = work.at("bytes").expression(space_.symbols);
     read_model();
-    check_default();
+    check_defaults();
     return std::move(space_);
   }
 
@@ -225,12 +227,42 @@ class SpaceReader {
       }
       parameter.values.push_back(std::move(value));
     }
-    const Value wanted = read_value(node.at("default"));
+    parameter.default_index = index_of(parameter, node.at("default"));
+  }
+
+  static std::size_t index_of(const Parameter& parameter, const JsonNode& node) {
+    const Value wanted = read_value(node);
     const auto at = std::find(parameter.values.begin(), parameter.values.end(), wanted);
     if (at == parameter.values.end()) {
-      node.at("default").fail(fmt::format("{} is not among the values of '{}'", to_text(wanted), parameter.name));
+      node.fail(fmt::format("{} is not among the values of '{}'", to_text(wanted), parameter.name));
     }
-    parameter.default_index = static_cast<std::size_t>(at - parameter.values.begin());
+    return static_cast<std::size_t>(at - parameter.values.begin());
+  }
+
+  // Of an architecture, what differs from the parameters' own defaults.
+  void read_defaults() {
+    if (!root_.has("defaults")) {
+      return;
+    }
+    const JsonNode list = root_.at("defaults");
+    for (const std::string& architecture : list.keys()) {
+      const JsonNode node = list.at(architecture);
+      const auto limits = limits_of_architecture(architecture);
+      if (!limits) {
+        node.fail("is not an architecture from sm_50 to sm_90");
+      }
+      ArchitectureDefaults own{limits->compute_capability, space_.default_indices(*limits)};
+      for (const std::string& name : node.keys()) {
+        const auto parameter = std::find_if(space_.parameters.begin(), space_.parameters.end(),
+                                            [&](const Parameter& known) { return known.name == name; });
+        if (parameter == space_.parameters.end()) {
+          node.at(name).fail("is not a parameter");
+        }
+        own.indices[static_cast<std::size_t>(parameter - space_.parameters.begin())] =
+            static_cast<std::uint16_t>(index_of(*parameter, node.at(name)));
+      }
+      space_.defaults.push_back(std::move(own));
+    }
   }
 
   static void read_omit(const JsonNode& node, Parameter& parameter) {
@@ -393,11 +425,19 @@ class SpaceReader {
     }
   }
 
-  // Constraints over parameters alone must hold for the default, else no problem could fall back on it.
-  void check_default() {
+  // Constraints over parameters alone must hold for every default, else no problem could fall back on it.
+  void check_defaults() {
+    check_default(space_.default_indices({.compute_capability = 0}),
+                  "the default configuration breaks this constraint");
+    for (const ArchitectureDefaults& own : space_.defaults) {
+      check_default(own.indices, fmt::format("the default for {} breaks this constraint", own.architecture()));
+    }
+  }
+
+  void check_default(const std::vector<std::uint16_t>& indices, const std::string& complaint) {
     std::vector<std::int64_t> slots(space_.symbols.names().size(), 0);
     for (std::size_t i = 0; i < space_.parameters.size(); ++i) {
-      slots[i] = integer_of(space_.parameters[i].values[space_.parameters[i].default_index]);
+      slots[i] = integer_of(space_.parameters[i].values[indices[i]]);
     }
     const auto parameters = static_cast<int>(space_.parameters.size());
     for (std::size_t i = 0; i < space_.constraints.size(); ++i) {
@@ -409,10 +449,10 @@ class SpaceReader {
       const auto value = constraint.require.try_evaluate(slots);
       if (!value || *value == 0) {
         const JsonNode place = root_.at("constraints").at(i);
-        place.fail(fmt::format("{} ('{}': {})",
-                               any_valid_by_parameters(space_) ? "the default configuration breaks this constraint"
-                                                               : "the constraints leave no valid configuration",
-                               constraint.require.text(), constraint.reason));
+        place.fail(
+            fmt::format("{} ('{}': {})",
+                        any_valid_by_parameters(space_) ? complaint : "the constraints leave no valid configuration",
+                        constraint.require.text(), constraint.reason));
       }
     }
   }

@@ -134,13 +134,21 @@ std::string read_space_file(const std::filesystem::path& file) {
 
 void JsonNode::fail(const std::string& problem) const { throw SpaceError(*file_, pointer_, problem); }
 
-void JsonNode::only_keys(std::initializer_list<std::string_view> keys) const {
+std::vector<std::string> JsonNode::keys() const {
   if (!value_->is_object()) {
     fail(fmt::format("expected an object, found {}", value_->type_name()));
   }
+  std::vector<std::string> keys;
   for (const auto& [key, ignored] : value_->items()) {
-    if (std::find(keys.begin(), keys.end(), key) == keys.end()) {
-      fail(fmt::format("unknown key '{}' (known here: {})", key, fmt::join(keys, ", ")));
+    keys.push_back(key);
+  }
+  return keys;
+}
+
+void JsonNode::only_keys(std::initializer_list<std::string_view> known) const {
+  for (const std::string& key : keys()) {
+    if (std::find(known.begin(), known.end(), key) == known.end()) {
+      fail(fmt::format("unknown key '{}' (known here: {})", key, fmt::join(known, ", ")));
     }
   }
 }

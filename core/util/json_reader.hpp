@@ -28,7 +28,9 @@ class JsonNode {
   [[noreturn]] void fail(const std::string& problem) const;
 
   /// Requires an object with no keys but these.
-  void only_keys(std::initializer_list<std::string_view> keys) const;
+  void only_keys(std::initializer_list<std::string_view> known) const;
+  /// Requires an object and gives its keys.
+  [[nodiscard]] std::vector<std::string> keys() const;
   [[nodiscard]] bool has(std::string_view key) const;
   /// Whether it has that member with a value other than null.
   [[nodiscard]] bool has_value(std::string_view key) const;

@@ -17,6 +17,22 @@ __device__ __forceinline__ void load_fragment(float (&fragment)[COUNT], const fl
   }
 }
 
+// The orders that a depth's M x N multiply-adds may have; which registers the compiler takes depends on it. 0: along
+// rows. 1: along rows, 2: along columns, both to and fro and from the second value on: each line begins with the value
+// that the last one ended with, and that lies in another register bank than the value of the line itself.
+template <int ORDERING, int M, int N>
+struct Walk {
+  static constexpr bool kColumns = ORDERING == 2;
+  static constexpr int kLine = kColumns ? M : N;
+  static __device__ __forceinline__ constexpr int line(int step) { return step / kLine; }
+  static __device__ __forceinline__ constexpr int along(int step) {
+    const int place = step % kLine;
+    return ORDERING == 0 ? place : ((step / kLine % 2 == 0 ? place : kLine - 1 - place) + 1) % kLine;
+  }
+  static __device__ __forceinline__ constexpr int row(int step) { return kColumns ? along(step) : line(step); }
+  static __device__ __forceinline__ constexpr int column(int step) { return kColumns ? line(step) : along(step); }
+};
+
 // Where a thread's values of the next depth begin in shared memory.
 struct Sides {
   const float* left;
@@ -24,8 +40,9 @@ struct Sides {
 };
 
 // A thread's part of a product: M rows of the left side in chunks M_STRIDE apart, N columns of the right side in chunks
-// N_STRIDE apart. Rows of shared memory, a depth each, are LEFT_ROW and RIGHT_ROW floats long.
-template <int M, int M_CHUNK, int M_STRIDE, int LEFT_ROW, int N, int N_CHUNK, int N_STRIDE, int RIGHT_ROW>
+// N_STRIDE apart. Rows of shared memory, a depth each, are LEFT_ROW and RIGHT_ROW floats long. ORDERING is Walk's.
+template <int M, int M_CHUNK, int M_STRIDE, int LEFT_ROW, int N, int N_CHUNK, int N_STRIDE, int RIGHT_ROW,
+          int ORDERING = 0>
 struct Product {
   struct Fragment {
     float a[M];
@@ -36,12 +53,10 @@ struct Product {
       load_fragment<N_CHUNK, N_STRIDE>(b, sides.right + depth * RIGHT_ROW);
     }
     __device__ __forceinline__ void multiply(float (&sum)[M][N]) const {
+      using Order = Walk<ORDERING, M, N>;
 #pragma unroll
-      for (int i = 0; i < M; ++i) {
-#pragma unroll
-        for (int j = 0; j < N; ++j) {
-          sum[i][j] += a[i] * b[j];
-        }
+      for (int step = 0; step < M * N; ++step) {
+        sum[Order::row(step)][Order::column(step)] += a[Order::row(step)] * b[Order::column(step)];
       }
     }
   };

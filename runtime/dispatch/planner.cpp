@@ -177,7 +177,7 @@ Plan make_plan(const TunedKernel& kernel, const ToolkitRow& today, const BoundSp
 Plan plan_untuned(const BoundSpace& space, std::span<const Config> failed, std::string reason) {
   Plan plan;
   plan.problem = space.problem();
-  plan.config = space.space().default_config();
+  plan.config = space.default_config();
   plan.reason = std::move(reason);
   const auto why = space.why_invalid(plan.config);
   if (!why && std::find(failed.begin(), failed.end(), plan.config) == failed.end()) {

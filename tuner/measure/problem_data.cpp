@@ -23,7 +23,7 @@ ProblemData::ProblemData(Device& device, const BoundSpace& space, Kernel referen
     throw SpaceError(space.space().file, "/reference/host",
                      fmt::format("there is no host reference named '{}'", space.space().reference.host));
   }
-  const Config config = space.space().default_config();
+  const Config config = space.default_config();
   for (const Argument& argument : space.space().arguments) {
     if (argument.kind != ArgumentKind::buffer || argument.access == Access::scratch) {
       continue;
@@ -68,7 +68,7 @@ void ProblemData::draw(std::uint64_t seed) {
 // where its default configuration is the reference, takes them as they are.
 void ProblemData::reference_on_device() {
   const bool itself = space_->space().reference.by_default;
-  const Config config = space_->space().default_config();
+  const Config config = space_->default_config();
   std::vector<Buffer> results;
   std::vector<NamedPointer> named;
   for (const Slot& slot : slots_) {

@@ -14,7 +14,7 @@ Trial blank_trial(const BoundSpace& space, const Config& config, const Binary& b
   Trial trial;
   trial.problem = space.problem();
   trial.config = config;
-  trial.is_default = config == space.space().default_config();
+  trial.is_default = config == space.default_config();
   trial.started_unix_ms =
       std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::system_clock::now().time_since_epoch())
           .count();

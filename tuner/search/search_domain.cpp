@@ -48,7 +48,7 @@ SearchDomain::SearchDomain(const BoundSpace& space, std::size_t most_tuples) : s
   exact_ = found.exact;
   combinations_ = product_of_sizes(groups_);
   enumerator_.emplace(space);
-  const Point standard = space.space().indices_of(space.space().default_config());
+  const Point standard = space.space().default_indices(space.limits());
   if (contains(standard)) {
     draws_.last = standard;
   }

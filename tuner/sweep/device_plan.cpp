@@ -182,7 +182,7 @@ void DevicePlan::submit(Job job, CompileRequest request, bool urgent) {
 
 CompileRequest DevicePlan::reference_request(const SweepTask& task) const {
   const Space& space = *task.kernel.space;
-  return reference_request_of(space, request(task, space.default_config()));
+  return reference_request_of(space, request(task, task.search.bound().default_config()));
 }
 
 // A space without a valid configuration for a problem costs that problem.
@@ -197,7 +197,7 @@ std::optional<Config> DevicePlan::propose(SweepTask& task) const {
 
 void DevicePlan::compile_reference(SweepTask& task) {
   task.reference.stage = TaskReference::Stage::compiling;
-  submit({&task, Purpose::reference, task.kernel.space->default_config()}, reference_request(task), true);
+  submit({&task, Purpose::reference, task.search.bound().default_config()}, reference_request(task), true);
 }
 
 // A compiler's crash costs a configuration of the search its trial. The reference costs the whole problem, and a

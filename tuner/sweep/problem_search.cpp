@@ -28,7 +28,7 @@ ProblemSearch::ProblemSearch(const Space& space, SweepProblem wanted, const Devi
     : options_(options),
       wanted_(std::move(wanted)),
       bound_(space, wanted_.problem, limits),
-      default_config_(space.default_config()) {
+      default_config_(bound_.default_config()) {
   if (space.raw_size() <= kCountedSpace) {
     valid_ = Enumerator(bound_).for_each([](auto) { return true; });
   }

@@ -25,6 +25,8 @@ std::string format_uuid(const CuUuid& uuid) {
 
 DeviceLimits query_limits(const DriverApi& driver, CuOrdinal device, const std::string& architecture) {
   DeviceLimits limits = limits_of_architecture(architecture).value_or(DeviceLimits{});
+  limits.compute_capability =
+      10 * attribute(driver, device, kCuComputeMajor) + attribute(driver, device, kCuComputeMinor);
   limits.warp_size = attribute(driver, device, kCuWarpSize);
   limits.max_threads_per_block = attribute(driver, device, kCuMaxThreadsPerBlock);
   limits.max_threads_per_sm = attribute(driver, device, kCuMaxThreadsPerSm);

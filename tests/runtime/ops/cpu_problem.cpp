@@ -204,7 +204,7 @@ const std::map<std::string, Run>& runners() {
 CpuProblem::CpuProblem(const Space& space, const Problem& problem, std::uint64_t seed)
     : space_(&space), problem_(problem) {
   const BoundSpace bound(space, problem, DeviceLimits{});
-  const Config config = space.default_config();
+  const Config config = bound.default_config();
   for (const Argument& argument : space.arguments) {
     if (argument.kind != ArgumentKind::buffer || argument.access == Access::scratch) {
       continue;

@@ -70,7 +70,7 @@ using Excess = double;
 class DrawnSums {
  public:
   DrawnSums(const BoundSpace& space, std::uint64_t seed) : space_(&space) {
-    const Config config = space.space().default_config();
+    const Config config = space.default_config();
     for (const Argument& argument : space.space().arguments) {
       if (argument.kind != ArgumentKind::buffer || argument.access == Access::scratch) {
         continue;

@@ -24,7 +24,7 @@ class CompiledKernelTest : public ::testing::TestWithParam<RaggedKernel> {
 
   /// Compiles the default configuration with every NVRTC that is here, any other with the first.
   void compile(const BoundSpace& bound, const Config& config) {
-    const bool is_default = config == space_.default_config();
+    const bool is_default = config == space_.default_config(limits_);
     for (const NvrtcInfo& library : libraries_) {
       if (!is_default && &library != &libraries_.front()) {
         continue;
@@ -57,7 +57,7 @@ TEST_P(CompiledKernelTest, CompilesForSm61) {
   RaggedShapes draw(1);
   for (int shape = 0; shape < 2; ++shape) {
     const BoundSpace bound(space_, draw.problem(space_, GetParam(), limits_), limits_);
-    ASSERT_NO_FATAL_FAILURE(compile(bound, space_.default_config()));
+    ASSERT_NO_FATAL_FAILURE(compile(bound, space_.default_config(limits_)));
     if (const auto drawn = draw.config(bound)) {
       ASSERT_NO_FATAL_FAILURE(compile(bound, *drawn));
     }

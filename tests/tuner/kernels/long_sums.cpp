@@ -36,7 +36,7 @@ void LongSums::damage(const std::string& from, const std::string& to) {
 
 std::vector<Trial> LongSums::run(const Sizes& sizes, std::size_t drawn) {
   const BoundSpace bound(space_, space_.problem(sizes), plan_.limits);
-  std::vector<Config> configs{space_.default_config()};
+  std::vector<Config> configs{bound.default_config()};
   for (std::size_t i = 0; i < drawn; ++i) {
     if (const auto config = draw_.config(bound)) {
       configs.push_back(*config);

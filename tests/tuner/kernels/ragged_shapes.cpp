@@ -152,7 +152,7 @@ const std::map<std::string, Draw>& draws() {
 bool is_small(const BoundSpace& bound) {
   constexpr std::int64_t kMaxElements = 400'000;
   constexpr double kMaxFlops = 5e7;
-  const Config config = bound.space().default_config();
+  const Config config = bound.default_config();
   std::int64_t elements = 0;
   for (const Argument& argument : bound.space().arguments) {
     elements += argument.kind == ArgumentKind::buffer ? bound.value(argument, config) : 0;
@@ -252,7 +252,7 @@ Problem RaggedShapes::problem(const Space& space, const RaggedKernel& kernel, co
       problem.types.emplace_back(variable.name, type);
     }
     const BoundSpace bound(space, problem, limits);
-    if (!bound.why_invalid(space.default_config()) && (known != draws().end() || is_small(bound))) {
+    if (!bound.why_invalid(bound.default_config()) && (known != draws().end() || is_small(bound))) {
       last_ = problem;
       return problem;
     }

@@ -50,7 +50,7 @@ CompileRequest RaggedSweep::request(const BoundSpace& bound, const Config& confi
 
 // Whether the configuration's code is known for this shape, or may still be added.
 bool RaggedSweep::admits(const BoundSpace& bound, const Config& config) {
-  const bool is_default = config == space_.default_config();
+  const bool is_default = config == space_.default_config(plan_.limits);
   std::set<std::string>& variants = is_default ? default_variants_ : drawn_variants_;
   const std::string key = toolchain_.cache_key(request(bound, config));
   if (variants.contains(key)) {
@@ -64,7 +64,7 @@ bool RaggedSweep::admits(const BoundSpace& bound, const Config& config) {
 }
 
 std::vector<Config> RaggedSweep::configs(const BoundSpace& bound) {
-  std::vector<Config> configs{space_.default_config()};
+  std::vector<Config> configs{space_.default_config(plan_.limits)};
   if (drawn_.size() < limits_.drawn_configs) {
     const auto config = draw_.config(bound);
     if (config && config != configs[0] && std::find(drawn_.begin(), drawn_.end(), *config) == drawn_.end()) {
@@ -84,7 +84,7 @@ void RaggedSweep::run() {
     for (int attempt = 0;; ++attempt) {
       ASSERT_LT(attempt, 2000) << "no further shape shares the code that was compiled";
       const BoundSpace bound(space_, draw_.problem(space_, kernel_, plan_.limits), plan_.limits);
-      if (admits(bound, space_.default_config())) {
+      if (admits(bound, space_.default_config(plan_.limits))) {
         SCOPED_TRACE(bound.problem().text());
         ASSERT_NO_FATAL_FAILURE(check_shape(bound));
         break;
@@ -103,7 +103,7 @@ Kernel RaggedSweep::reference(const BoundSpace& bound) {
     return {};
   }
   const CompileResult compiled =
-      cache_.get(toolchain_, reference_request_of(space_, request(bound, space_.default_config())));
+      cache_.get(toolchain_, reference_request_of(space_, request(bound, space_.default_config(plan_.limits))));
   if (!compiled.ok) {
     throw Error("the reference kernel does not compile: " + compiled.reason);
   }
@@ -116,7 +116,7 @@ void RaggedSweep::check_shape(const BoundSpace& bound) {
   for (const Config& config : configs(bound)) {
     SCOPED_TRACE(config.text());
     ASSERT_NO_FATAL_FAILURE(check_config(bound, data, config));
-    if (config == space_.default_config()) {
+    if (config == space_.default_config(plan_.limits)) {
       ++default_runs_;
     }
   }
@@ -127,7 +127,7 @@ void RaggedSweep::check_config(const BoundSpace& bound, ProblemData& data, const
   ASSERT_TRUE(compiled.ok) << compiled.reason;
   const Geometry geometry = bound.geometry(space_.launch, config);
   const Kernel kernel = device_.load(compiled.binary);
-  const bool is_default = config == space_.default_config();
+  const bool is_default = config == space_.default_config(plan_.limits);
   if (const auto problem = exceeds_limits(kernel.resources(), geometry, plan_.limits)) {
     ASSERT_FALSE(is_default) << "the default does not fit: " << *problem;
     return;
