@@ -19,6 +19,7 @@
 #include "common/dot4.cuh"
 #include "common/epilogue.cuh"
 #include "common/formats.cuh"
+#include "common/fragment.cuh"
 #include "common/quantize.cuh"
 #include "common/split.cuh"
 #include "common/tile_sums.cuh"
@@ -121,7 +122,7 @@ constexpr int kDepthsB = kPacked ? kBlocks : 2 * kBlocks;
 static_assert(32 % kLanesN == 0 && (!kLanePairs || kLanesM % 2 == 0), "a warp has 32 lanes");
 static_assert(kBlockM % (kLanesM * kThreadM) == 0 && kBlockN % (kLanesN * kThreadN) == 0, "warps tile the block");
 static_assert(kBlockN % kPackedRows == 0, "a tile has whole groups of packed rows");
-static_assert(kThreadN % kChunk == 0, "chunks tile a thread's columns");
+static_assert(kThreadN % kChunk == 0 && kThreadN % 2 == 0, "chunks tile a thread's columns");
 static_assert(kStages == 1 || kStages == 2, "one or two shared buffers");
 static_assert(kBlockK % 32 == 0 && kFolds % kUnroll == 0, "unrolled steps tile a slice");
 static_assert(kSplits >= 1 && kGroupM >= 1 && (SPLIT_K == 0 || SPLIT_K == kSplits), "counts");
@@ -171,7 +172,8 @@ struct ScalePair {
   float second;
 };
 
-// A slice of both operands in shared memory.
+// A slice of both operands in shared memory. The words of B's units are turned by one, so that those multiplied by each
+// other come to lie in different register banks of sm_61: a load of four words fills registers of the banks 0 to 3.
 struct Stage {
   Words4 a[2 * kBlocks][kUnitsM];
   Words4 b[kDepthsB][kUnitsN];
@@ -305,8 +307,8 @@ struct OperandB {
     } else {
       int words[8];
       Form::unpack(words, from);
-      stage.b[2 * block][unit] = {{words[0], words[1], words[2], words[3]}};
-      stage.b[2 * block + 1][unit] = {{words[4], words[5], words[6], words[7]}};
+      stage.b[2 * block][unit] = {{words[3], words[0], words[1], words[2]}};
+      stage.b[2 * block + 1][unit] = {{words[7], words[4], words[5], words[6]}};
     }
   }
 };
@@ -322,7 +324,7 @@ __device__ __forceinline__ void load_fold(int (&words)[kFoldWords], const Stage&
       const Words4 loaded = stage.b[fold * (kFoldWords / 4) + h][unit];
 #pragma unroll
       for (int w = 0; w < 4; ++w) {
-        words[4 * h + w] = loaded.element[w];
+        words[4 * h + w] = loaded.element[(w + 1) % 4];
       }
     }
   }
@@ -335,24 +337,58 @@ struct ColumnScales {
   float min;
 };
 
-__device__ __forceinline__ void add_fold(int& total, const int (&a)[kFoldWords], const int (&b)[kFoldWords],
-                                         ScalePair /*of_row*/, ColumnScales /*of_column*/) {
-#pragma unroll
-  for (int w = 0; w < kFoldWords; ++w) {
-    total = dot4(a[w], b[w], total);
-  }
-}
+// Rows and columns of a thread whose integers are summed side by side: where scales are of 16 values, registers are
+// left for one alone.
+constexpr int kRowsAtOnce = kFoldWords == 8 ? kThreadM : 1;
+constexpr int kColumnsAtOnce = kFoldWords == 8 ? 2 : 1;
 
-__device__ __forceinline__ void add_fold(float& total, const int (&a)[kFoldWords], const int (&b)[kFoldWords],
-                                         ScalePair of_row, ColumnScales of_column) {
-  int dot = kFloatBits;
-#pragma unroll
-  for (int w = 0; w < kFoldWords; ++w) {
-    dot = dot4(a[w], b[w], dot);
-  }
+__device__ __forceinline__ int begin_dot(int total) { return total; }
+__device__ __forceinline__ int begin_dot(float /*total*/) { return kFloatBits; }
+
+__device__ __forceinline__ void end_dot(int& total, int dot, ScalePair /*of_row*/, ColumnScales /*of_column*/) {
+  total = dot;
+}
+__device__ __forceinline__ void end_dot(float& total, int dot, ScalePair of_row, ColumnScales of_column) {
   total = fmaf(fmaf(__int_as_float(dot), of_column.scale, of_column.offset), of_row.first, total);
   if constexpr (Form::kHasMin) {
     total = fmaf(of_column.min, of_row.second, total);
+  }
+}
+
+__device__ __forceinline__ Total& total_of(Total (&sum)[kThreadM * kChunksN][kChunk], int row, int column) {
+  return sum[row * kChunksN + column / kChunk][column % kChunk];
+}
+
+// Adds a fold of kRowsAtOnce rows from `row` and of kColumnsAtOnce columns from `column` on. The products of one depth
+// follow one another, to and fro, so that each finds a register of the one before at hand.
+__device__ __forceinline__ void multiply_part(Total (&sum)[kThreadM * kChunksN][kChunk], int row, int column,
+                                              const int (&a)[kThreadM][kFoldWords],
+                                              const int (&b)[kColumnsAtOnce][kFoldWords],
+                                              const ScalePair (&scales_a)[kThreadM],
+                                              const ColumnScales (&scales_b)[kColumnsAtOnce]) {
+  using Order = Walk<2, kRowsAtOnce, kColumnsAtOnce>;
+  constexpr int kSteps = kRowsAtOnce * kColumnsAtOnce;
+  int dots[kRowsAtOnce][kColumnsAtOnce];
+#pragma unroll
+  for (int step = 0; step < kSteps; ++step) {
+    const int i = Order::row(step);
+    const int j = Order::column(step);
+    dots[i][j] = begin_dot(total_of(sum, row + i, column + j));
+  }
+#pragma unroll
+  for (int w = 0; w < kFoldWords; ++w) {
+#pragma unroll
+    for (int step = 0; step < kSteps; ++step) {
+      const int i = Order::row(step);
+      const int j = Order::column(step);
+      dots[i][j] = dot4(a[row + i][w], b[j][w], dots[i][j]);
+    }
+  }
+#pragma unroll
+  for (int step = 0; step < kSteps; ++step) {
+    const int i = Order::row(step);
+    const int j = Order::column(step);
+    end_dot(total_of(sum, row + i, column + j), dots[i][j], scales_a[row + i], scales_b[j]);
   }
 }
 
@@ -376,19 +412,23 @@ __device__ __forceinline__ void multiply_fold(Total (&sum)[kThreadM * kChunksN][
     }
   }
 #pragma unroll
-  for (int j = 0; j < kThreadN; ++j) {
-    const int unit = unit_of_column(place.column) + j % kChunk * kRunN + j / kChunk * kLanesN;
-    int b[kFoldWords];
-    load_fold<kPacked, Form>(b, stage, unit, fold);
-    ColumnScales scales_b{};
-    if constexpr (!kRowScales) {
-      const ScalePair loaded = stage.scales_b[fold * kFoldWords / 8][unit];
-      const float scale = Form::kScales == 2 && fold % 2 == 1 ? loaded.second : loaded.first;
-      scales_b = {scale, -kFloatOffset * scale, loaded.second};
+  for (int column = 0; column < kThreadN; column += kColumnsAtOnce) {
+    int b[kColumnsAtOnce][kFoldWords];
+    ColumnScales scales_b[kColumnsAtOnce] = {};
+#pragma unroll
+    for (int g = 0; g < kColumnsAtOnce; ++g) {
+      const int j = column + g;
+      const int unit = unit_of_column(place.column) + j % kChunk * kRunN + j / kChunk * kLanesN;
+      load_fold<kPacked, Form>(b[g], stage, unit, fold);
+      if constexpr (!kRowScales) {
+        const ScalePair loaded = stage.scales_b[fold * kFoldWords / 8][unit];
+        const float scale = Form::kScales == 2 && fold % 2 == 1 ? loaded.second : loaded.first;
+        scales_b[g] = {scale, -kFloatOffset * scale, loaded.second};
+      }
     }
 #pragma unroll
-    for (int i = 0; i < kThreadM; ++i) {
-      add_fold(sum[i * kChunksN + j / kChunk][j % kChunk], a[i], b, scales_a[i], scales_b);
+    for (int row = 0; row < kThreadM; row += kRowsAtOnce) {
+      multiply_part(sum, row, column, a, b, scales_a, scales_b);
     }
   }
 }
