@@ -127,8 +127,9 @@ static_assert(!(kCausal && kSegmented), "segments have no causal mask");
 using SliceOfQ = Slice<STORAGE, kThreads, kBlockQ, kSliceD, kVector, Q_ALIGNED != 0>;
 using SliceOfK = Slice<CACHE, kThreads, kBlockK, kSliceD, kVector, KV_ALIGNED != 0>;
 using SliceOfV = Slice<CACHE, kThreads, kSliceK, kHeadSize, kVector, KV_ALIGNED != 0>;
-using ProductQk = Product<kThreadQ, kChunkQ, kGroups * kChunkQ, kRowQ, kThreadK, kChunkK, kLanes * kChunkK, kRowK>;
-using ProductPv = Product<kThreadQ, kChunkQ, kGroups * kChunkQ, kRowQ, kThreadD, kChunkD, kLanes * kChunkD, kHeadSize>;
+using ProductQk = Product<kThreadQ, kChunkQ, kGroups * kChunkQ, kRowQ, kThreadK, kChunkK, kLanes * kChunkK, kRowK, 1>;
+using ProductPv =
+    Product<kThreadQ, kChunkQ, kGroups * kChunkQ, kRowQ, kThreadD, kChunkD, kLanes * kChunkD, kHeadSize, 1>;
 
 // Where a thread's values lie in the block's tile. Neighbouring lanes have different queries, so that half a warp reads
 // few words of each operand at once.

@@ -41,8 +41,7 @@ struct Sides {
 
 // A thread's part of a product: M rows of the left side in chunks M_STRIDE apart, N columns of the right side in chunks
 // N_STRIDE apart. Rows of shared memory, a depth each, are LEFT_ROW and RIGHT_ROW floats long. ORDERING is Walk's.
-template <int M, int M_CHUNK, int M_STRIDE, int LEFT_ROW, int N, int N_CHUNK, int N_STRIDE, int RIGHT_ROW,
-          int ORDERING = 0>
+template <int M, int M_CHUNK, int M_STRIDE, int LEFT_ROW, int N, int N_CHUNK, int N_STRIDE, int RIGHT_ROW, int ORDERING>
 struct Product {
   struct Fragment {
     float a[M];
