@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <limits>
 #include <memory>
@@ -83,6 +84,7 @@ struct Run {
   std::vector<std::int32_t> tokens;
   std::vector<float> ahead;  // of the likeliest token's logit over the next
   std::vector<std::int32_t> likeliest;
+  std::vector<std::vector<float>> logits;
   double prompt_ms = 0;
   double token_ms = 0;
 };
@@ -128,6 +130,7 @@ Run answer(Instance& instance, const Options& options, const std::vector<std::in
     std::vector<float> logits = model.logits();
     const auto best = std::max_element(logits.begin(), logits.end());
     run.likeliest.push_back(static_cast<std::int32_t>(best - logits.begin()));
+    run.logits.push_back(logits);
     const float highest = *best;
     *best = -std::numeric_limits<float>::infinity();
     run.ahead.push_back(highest - *std::max_element(logits.begin(), logits.end()));
@@ -138,6 +141,26 @@ Run answer(Instance& instance, const Options& options, const std::vector<std::in
   (void)model.logits();
   run.token_ms = milliseconds_since(begin) / options.tokens;
   return run;
+}
+
+// Root mean square of the differences of both runs' logits, over the standard deviation of the second's.
+double difference(const Run& one, const Run& other) {
+  double sum = 0;
+  double square = 0;
+  double apart = 0;
+  double count = 0;
+  for (std::size_t row = 0; row < other.logits.size(); ++row) {
+    for (std::size_t i = 0; i < other.logits[row].size(); ++i) {
+      const double value = other.logits[row][i];
+      const double by = one.logits[row][i] - value;
+      sum += value;
+      square += value * value;
+      apart += by * by;
+      ++count;
+    }
+  }
+  const double mean = sum / count;
+  return std::sqrt(apart / count) / std::sqrt(square / count - mean * mean);
 }
 
 void print_used(const char* when, Device& device) {
@@ -188,6 +211,7 @@ int compare(const Options& options) {
   }
   fmt::print("{} tokens, {} of them ahead by more than {}: {} differ; of the others {}\n", whole.tokens.size(), sure,
              options.margin, other, other_unsure);
+  fmt::print("logits differ by {:.2e} of their standard deviation (root mean square)\n", difference(limited, whole));
   return other == 0 ? 0 : 1;
 }
 

@@ -12,6 +12,8 @@ namespace pascaline {
 struct MemoryState {
   std::uint64_t free_bytes = 0;
   std::uint64_t total_bytes = 0;
+  /// Of what is taken, what this process's driver context takes, as far as the driver's management library tells.
+  std::uint64_t context_bytes = 0;
 };
 
 /// A device's memory, streams and events; `Device::memory`. Any thread may call it at any time, but while the device is

@@ -12,8 +12,8 @@
 namespace pascaline {
 namespace {
 
-constexpr std::size_t kHeldPerSlab = 128;  // a slab is this part of what is held
-constexpr std::size_t kSharesPerSlab = 4;  // the largest buffer that shares one is this part of it
+constexpr std::size_t kHeldPerSlab = 64;   // a slab is this part of what is held
+constexpr std::size_t kSharesPerSlab = 2;  // the largest buffer that shares one is this part of it
 
 std::size_t rounded(std::size_t bytes, std::size_t step) { return (bytes + step - 1) / step * step; }
 
@@ -21,9 +21,16 @@ double mebibytes(std::uint64_t bytes) { return static_cast<double>(bytes) / (1 <
 
 }  // namespace
 
+MemoryPool::MemoryPool(DeviceMemory& upstream, std::uint64_t limit_bytes)
+    : upstream_(upstream),
+      context_bytes_(limit_bytes == kUnlimited ? 0 : std::min(limit_bytes, upstream.state().context_bytes)),
+      limit_bytes_(limit_bytes == kUnlimited ? kUnlimited : limit_bytes - context_bytes_) {}
+
 std::size_t MemoryPool::slab_bytes_for(std::uint64_t held_bytes) noexcept {
+  constexpr std::size_t kDriverUnit = std::size_t{2} << 20;
   const auto part = static_cast<std::size_t>(held_bytes / kHeldPerSlab);
-  return std::clamp(part / kAlignment * kAlignment, kMinSlabBytes, kMaxSlabBytes);
+  const std::size_t unit = part < kDriverUnit ? kAlignment : kDriverUnit;
+  return std::clamp(part / unit * unit, kMinSlabBytes, kMaxSlabBytes);
 }
 
 RawBuffer MemoryPool::allocate_raw(std::size_t bytes) {
@@ -125,7 +132,8 @@ void MemoryPool::require_room(std::size_t bytes) {
     throw OutOfMemoryError(
         fmt::format("{:.1f} MiB more exceed the limit of {:.1f} MiB of device memory, of which {:.1f} MiB are in use; "
                     "use less, or give a larger --memory-limit",
-                    mebibytes(bytes), mebibytes(limit_bytes_), mebibytes(statistics_.held_bytes)),
+                    mebibytes(bytes), mebibytes(context_bytes_ + limit_bytes_),
+                    mebibytes(context_bytes_ + statistics_.held_bytes)),
         bytes, room);
   }
 }
@@ -238,7 +246,7 @@ MemoryState MemoryPool::state() {
     idle += slab.is_empty() ? slab.memory.bytes() : 0;
   }
   return {std::min(device.free_bytes, limit_bytes_ - statistics_.held_bytes) + idle,
-          std::min(device.total_bytes, limit_bytes_)};
+          std::min(device.total_bytes, limit_bytes_), device.context_bytes};
 }
 
 PoolStatistics MemoryPool::statistics() const {

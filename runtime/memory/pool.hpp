@@ -26,8 +26,9 @@ struct PoolStatistics {
 
 /// A device's memory under a limit, with small buffers cut from slabs: a DeviceMemory over another one, which does all
 /// else. Buffers that are small beside a slab share slabs; larger ones and ranges come from the device as they are and
-/// go back to it at once. Slabs are a part of what is held, 64 KiB to 2 MiB, so that small models
-/// lose little; at most one that is empty is kept, and given back when the limit or the device is short.
+/// go back to it at once. Slabs are a part of what is held, 64 KiB to 32 MiB, so that small models
+/// lose little, and large ones, as a driver gives memory in units of 2 MiB, not half of that with every matrix; at most
+/// one that is empty is kept, and given back when the limit or the device is short.
 ///
 /// As with the device itself, memory that is freed may still be in use by work that was given before: before a part of
 /// a slab is given out again, the pool waits for the default stream and the streams that it made. Any thread may call
@@ -36,11 +37,11 @@ class MemoryPool final : public DeviceMemory {
  public:
   static constexpr std::uint64_t kUnlimited = std::numeric_limits<std::uint64_t>::max();
   static constexpr std::size_t kMinSlabBytes = std::size_t{64} << 10;
-  static constexpr std::size_t kMaxSlabBytes = std::size_t{2} << 20;
+  static constexpr std::size_t kMaxSlabBytes = std::size_t{32} << 20;
 
-  /// `upstream` must outlive it. Takes nothing from it yet.
-  explicit MemoryPool(DeviceMemory& upstream, std::uint64_t limit_bytes = kUnlimited)
-      : upstream_(upstream), limit_bytes_(limit_bytes) {}
+  /// `upstream` must outlive it. Takes nothing from it yet. The limit is of all that the process takes, so what the
+  /// driver's context takes is a part of it; code of kernels comes on top.
+  explicit MemoryPool(DeviceMemory& upstream, std::uint64_t limit_bytes = kUnlimited);
 
   /// The size of a slab that is made when so much is held.
   [[nodiscard]] static std::size_t slab_bytes_for(std::uint64_t held_bytes) noexcept;
@@ -52,7 +53,6 @@ class MemoryPool final : public DeviceMemory {
   /// What is left of the limit, or of the device if that is less.
   [[nodiscard]] MemoryState state() override;
 
-  [[nodiscard]] std::uint64_t limit_bytes() const noexcept { return limit_bytes_; }
   [[nodiscard]] PoolStatistics statistics() const;
 
   [[nodiscard]] Stream make_stream() override;
@@ -107,7 +107,8 @@ class MemoryPool final : public DeviceMemory {
   [[nodiscard]] RawBuffer hand_out(Item item, DeviceSpan span);
 
   DeviceMemory& upstream_;
-  const std::uint64_t limit_bytes_;
+  const std::uint64_t context_bytes_;  // of the limit
+  const std::uint64_t limit_bytes_;    // without these
   mutable std::mutex mutex_;
   std::list<Slab> slabs_;
   std::unordered_map<std::uint64_t, Item> items_;

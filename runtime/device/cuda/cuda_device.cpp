@@ -27,9 +27,10 @@ class CudaDevice final : public Device {
  public:
   explicit CudaDevice(int ordinal)
       : info_(query_cuda_device(DriverApi::get(), ordinal)),
+        nvml_(Nvml::open(info_.uuid, query_pci_bus_id(DriverApi::get(), ordinal))),
+        used_before_(nvml_ ? nvml_->used_memory() : std::nullopt),
         context_(ordinal),
-        memory_(context_, recorder_, info_),
-        nvml_(Nvml::open(info_.uuid, query_pci_bus_id(DriverApi::get(), ordinal))) {}
+        memory_(context_, recorder_, info_, context_bytes()) {}
   ~CudaDevice() override { drop_everything(); }
 
   [[nodiscard]] const DeviceInfo& info() const noexcept override { return info_; }
@@ -67,6 +68,7 @@ class CudaDevice final : public Device {
   void check_launch(const Kernel& kernel, const Geometry& geometry) const;
   [[nodiscard]] CapturedGraph capture(const std::function<void()>& work);
   [[nodiscard]] bool guard_intact(CuAddress guard);
+  [[nodiscard]] std::uint64_t context_bytes() const noexcept;
   [[nodiscard]] TimingAid& timing();
   template <typename Start>
   [[nodiscard]] double time_us(const Start& start);
@@ -75,10 +77,11 @@ class CudaDevice final : public Device {
   void release(Registry<Handle>& registry, void* number, const Free& free) noexcept;
 
   DeviceInfo info_;
+  std::unique_ptr<Nvml> nvml_;
+  std::optional<std::uint64_t> used_before_;  // of the card's memory, when there was no context yet
   CudaContext context_;
   RecordingThread recorder_;
   CudaMemory memory_;
-  std::unique_ptr<Nvml> nvml_;
   std::unique_ptr<TimingAid> timing_;
   std::unique_ptr<ChecksumAid> checksum_;
   Registry<CuAddress> buffers_;
@@ -102,6 +105,13 @@ void CudaDevice::require_live(const Buffer& buffer, const char* doing, std::size
   if (bytes > buffer.bytes()) {
     throw CudaError(fmt::format("cannot {} {} bytes of a buffer of {}", doing, bytes, buffer.bytes()), kCuInvalidValue);
   }
+}
+
+// Other processes may take or give back memory meanwhile; more than that no context takes.
+std::uint64_t CudaDevice::context_bytes() const noexcept {
+  constexpr std::uint64_t kMost = std::uint64_t{1} << 30;
+  const auto used = nvml_ ? nvml_->used_memory() : std::nullopt;
+  return used && used_before_ && *used > *used_before_ ? std::min(*used - *used_before_, kMost) : 0;
 }
 
 Buffer CudaDevice::allocate(std::size_t bytes) {

@@ -194,7 +194,7 @@ MemoryState CudaMemory::state() {
   std::size_t free_bytes = 0;
   std::size_t total_bytes = 0;
   driver(driver.memory_info, &free_bytes, &total_bytes);
-  return {free_bytes, total_bytes};
+  return {free_bytes, total_bytes, context_bytes_};
 }
 
 void CudaMemory::free(const Item& item) const noexcept {

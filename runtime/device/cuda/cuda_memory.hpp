@@ -14,9 +14,9 @@ namespace pascaline {
 /// Memory, streams and events of a CUDA context, whose own stream is the default one.
 class CudaMemory final : public DeviceMemory {
  public:
-  /// All three must outlive it.
-  CudaMemory(CudaContext& context, const RecordingThread& recorder, const DeviceInfo& info)
-      : context_(context), recorder_(recorder), info_(info) {}
+  /// All three must outlive it. `context_bytes` are what the context took of the device's memory.
+  CudaMemory(CudaContext& context, const RecordingThread& recorder, const DeviceInfo& info, std::uint64_t context_bytes)
+      : context_(context), recorder_(recorder), info_(info), context_bytes_(context_bytes) {}
 
   [[nodiscard]] Stream make_stream() override;
   [[nodiscard]] Event make_event() override;
@@ -60,6 +60,7 @@ class CudaMemory final : public DeviceMemory {
   CudaContext& context_;
   const RecordingThread& recorder_;
   const DeviceInfo& info_;
+  const std::uint64_t context_bytes_;
   mutable std::mutex mutex_;
   std::unordered_map<std::uint64_t, Item> live_;
   std::uint64_t last_ = 0;

@@ -25,6 +25,11 @@ void explain(std::string* why, const std::string& text) {
 }  // namespace
 
 struct Nvml::Functions {
+  struct Memory {
+    unsigned long long total;
+    unsigned long long free;
+    unsigned long long used;
+  };
   DynamicLibrary library{"libnvidia-ml.so.1"};
   NvmlResult (*init)() = library.function<NvmlResult (*)()>("nvmlInit_v2");
   NvmlResult (*shutdown)() = library.function<NvmlResult (*)()>("nvmlShutdown");
@@ -40,6 +45,8 @@ struct Nvml::Functions {
       library.function<NvmlResult (*)(NvmlDevice, int, unsigned*)>("nvmlDeviceGetClockInfo");
   NvmlResult (*power)(NvmlDevice,
                       unsigned*) = library.function<NvmlResult (*)(NvmlDevice, unsigned*)>("nvmlDeviceGetPowerUsage");
+  NvmlResult (*memory)(NvmlDevice, Memory*) =
+      reinterpret_cast<NvmlResult (*)(NvmlDevice, Memory*)>(library.find("nvmlDeviceGetMemoryInfo"));
   NvmlResult (*max_clock)(NvmlDevice, int, unsigned*) =
       reinterpret_cast<NvmlResult (*)(NvmlDevice, int, unsigned*)>(library.find("nvmlDeviceGetMaxClockInfo"));
   // Newer libraries promise only the second name.
@@ -77,6 +84,14 @@ std::unique_ptr<Nvml> Nvml::open(const std::string& uuid, const std::string& pci
     return nullptr;
   }
   return nvml;
+}
+
+std::optional<std::uint64_t> Nvml::used_memory() const noexcept {
+  Functions::Memory memory{};
+  if (functions_->memory == nullptr || functions_->memory(device_, &memory) != 0) {
+    return std::nullopt;
+  }
+  return memory.used;
 }
 
 Sensors Nvml::read() const noexcept {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -18,6 +19,8 @@ class Nvml {
   Nvml& operator=(const Nvml&) = delete;
   ~Nvml();
 
+  /// Bytes of the card's memory that are in use, by all processes; nothing if it does not tell.
+  [[nodiscard]] std::optional<std::uint64_t> used_memory() const noexcept;
   /// What the card tells now; a reading it does not support is left out.
   [[nodiscard]] Sensors read() const noexcept;
 

@@ -67,14 +67,15 @@ TEST(MemoryPool, SmallBuffersShareAllocationsOfTheDevice) {
 
 TEST(MemoryPool, SlabsAreAPartOfWhatIsHeld) {
   EXPECT_EQ(MemoryPool::slab_bytes_for(0), 64 * kKiB);
-  EXPECT_EQ(MemoryPool::slab_bytes_for(64 * kMiB), 512 * kKiB);
-  EXPECT_EQ(MemoryPool::slab_bytes_for(std::uint64_t{4} << 30), 2 * kMiB);
-  EXPECT_EQ(MemoryPool::slab_bytes_for(MemoryPool::kUnlimited), 2 * kMiB);
+  EXPECT_EQ(MemoryPool::slab_bytes_for(64 * kMiB), kMiB);
+  EXPECT_EQ(MemoryPool::slab_bytes_for(350 * kMiB), 4 * kMiB) << "whole units of the driver";
+  EXPECT_EQ(MemoryPool::slab_bytes_for(std::uint64_t{4} << 30), 32 * kMiB);
+  EXPECT_EQ(MemoryPool::slab_bytes_for(MemoryPool::kUnlimited), 32 * kMiB);
   LimitedHost host(128 * kMiB);
   MemoryPool pool(host.memory);
   const RawBuffer large = pool.allocate_raw(64 * kMiB);
   const RawBuffer small = pool.allocate_raw(100 * kKiB);
-  EXPECT_EQ(pool.statistics().held_bytes, 64 * kMiB + 512 * kKiB);
+  EXPECT_EQ(pool.statistics().held_bytes, 65 * kMiB);
 }
 
 TEST(MemoryPool, BuffersMoveAndGoOnce) {
