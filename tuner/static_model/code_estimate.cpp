@@ -78,6 +78,10 @@ class Player {
 };
 
 LaunchLimit limit_of_loop(const sm61::LoopTime& time) {
+  constexpr double kNearlyAll = 0.85;
+  if (time.share(sm61::SlotUse::issued) >= kNearlyAll) {
+    return LaunchLimit::issue;
+  }
   switch (time.limit()) {
     case sm61::SlotUse::issued:
       return LaunchLimit::issue;
@@ -184,18 +188,22 @@ std::string_view name_of(LaunchLimit limit) noexcept {
 }
 
 std::string_view name_of(ResidencyLimit limit) noexcept {
-  static constexpr std::array<std::string_view, 3> kNames{"registers", "shared memory", "threads and blocks"};
+  static constexpr std::array<std::string_view, 4> kNames{"registers", "shared memory", "registers and shared memory",
+                                                          "threads and blocks"};
   return kNames[static_cast<std::size_t>(limit)];
 }
 
 ResidencyLimit residency_limit(const DeviceLimits& limits, int threads, int registers,
                                std::int64_t shared_bytes) noexcept {
   const int blocks = resident_blocks(limits, threads, registers, shared_bytes);
-  if (resident_blocks(limits, threads, 0, shared_bytes) > blocks) {
-    return ResidencyLimit::registers;
+  if (resident_blocks(limits, threads, 0, 0) == blocks) {
+    return ResidencyLimit::threads;
   }
-  return resident_blocks(limits, threads, registers, 0) > blocks ? ResidencyLimit::shared_memory
-                                                                 : ResidencyLimit::threads;
+  const bool by_registers = resident_blocks(limits, threads, registers, 0) == blocks;
+  const bool by_shared = resident_blocks(limits, threads, 0, shared_bytes) == blocks;
+  return by_registers && by_shared ? ResidencyLimit::both
+         : by_registers            ? ResidencyLimit::registers
+                                   : ResidencyLimit::shared_memory;
 }
 
 double CodeEstimate::time_us() const noexcept { return std::sqrt(least.time_us * most.time_us); }

@@ -14,7 +14,7 @@ namespace pascaline {
 
 /// What takes most of a launch's time.
 enum class LaunchLimit : std::uint8_t {
-  issue,          ///< schedulers issue in nearly every clock of the hottest loop
+  issue,          ///< schedulers issue in 85 % of the clocks of the hottest loop or more
   conflicts,      ///< register bank conflicts in it
   shared_memory,  ///< its bandwidth or latency
   global_memory,  ///< of L2
@@ -31,10 +31,10 @@ enum class LaunchLimit : std::uint8_t {
 [[nodiscard]] std::string_view name_of(LaunchLimit limit) noexcept;
 
 /// What decides how many blocks an SM holds.
-enum class ResidencyLimit : std::uint8_t { registers, shared_memory, threads };
-/// "registers", "shared memory", "threads and blocks".
+enum class ResidencyLimit : std::uint8_t { registers, shared_memory, both, threads };
+/// "registers", "shared memory", "registers and shared memory", "threads and blocks".
 [[nodiscard]] std::string_view name_of(ResidencyLimit limit) noexcept;
-/// Of blocks of that many threads; `threads` where neither of the others is tighter.
+/// Of blocks of that many threads; `threads` where an SM would hold no more of blocks that need nothing.
 [[nodiscard]] ResidencyLimit residency_limit(const DeviceLimits& limits, int threads, int registers,
                                              std::int64_t shared_bytes) noexcept;
 

@@ -23,6 +23,11 @@ class Paths {
         state_(flow.blocks.size(), State::unseen) {}
 
   [[nodiscard]] std::vector<std::uint32_t> heaviest() {
+    // Outer loops come before those in them.
+    for (std::size_t i = 0; loop_ && i < flow_.loops.size(); ++i) {
+      const std::int32_t parent = flow_.loops[i].parent;
+      inside_.push_back(i == *loop_ || (parent != kNoBlock && inside_[static_cast<std::size_t>(parent)]));
+    }
     sort();
     best_[begin_] = weight(begin_);
     for (auto block = order_.rbegin(); block != order_.rend(); ++block) {
@@ -48,7 +53,11 @@ class Paths {
   enum class State : std::uint8_t { unseen, open, done };
 
   [[nodiscard]] bool visits(std::int32_t block) const {
-    return block != kNoBlock && (!loop_ || is_within(flow_, flow_.blocks[static_cast<std::size_t>(block)], *loop_));
+    if (block == kNoBlock || !loop_) {
+      return block != kNoBlock;
+    }
+    const std::int32_t loop = flow_.blocks[static_cast<std::size_t>(block)].loop;
+    return loop != kNoBlock && inside_[static_cast<std::size_t>(loop)];
   }
   // Goes back to the header, or leaves the kernel.
   [[nodiscard]] bool ends(std::uint32_t block) const {
@@ -109,6 +118,7 @@ class Paths {
   const ControlFlow& flow_;
   std::optional<std::size_t> loop_;
   std::uint32_t begin_;
+  std::vector<bool> inside_;          // loops: the one that the path is of, or in it
   std::vector<double> best_;          // weight of the heaviest path to a block
   std::vector<std::int32_t> before_;  // block before it on that path
   std::vector<State> state_;

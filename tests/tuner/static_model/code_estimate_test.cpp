@@ -175,6 +175,8 @@ TEST(CodeEstimate, WhatLimitsResidencyIsNamed) {
   EXPECT_EQ(residency_limit(limits, 256, 128, 1024), ResidencyLimit::registers);
   EXPECT_EQ(residency_limit(limits, 256, 32, 40 * 1024), ResidencyLimit::shared_memory);
   EXPECT_EQ(residency_limit(limits, 256, 32, 1024), ResidencyLimit::threads);
+  EXPECT_EQ(residency_limit(limits, 128, 96, 17408), ResidencyLimit::both);
+  EXPECT_EQ(name_of(ResidencyLimit::both), "registers and shared memory");
   EXPECT_EQ(name_of(ResidencyLimit::threads), "threads and blocks");
 }
 
