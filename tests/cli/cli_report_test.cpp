@@ -47,11 +47,13 @@ bool has_nvrtc_for_sm_61() {
 }
 
 // Two measured configurations of transpose, by code for sm_61 on the example card, of that version of the kernel.
-void store_transposes(const std::string& database, const std::string& source_hash) {
+void store_transposes(const std::string& database, const std::string& source_hash,
+                      const std::string& nvrtc = "12.9") {
   const Space space = Space::load(data_folder("search_spaces") / "transpose.json");
   Store store(database, OpenMode::create);
   ContextIds ids = example_context(store);
   ids.kernel = store.kernel_id({"transpose", source_hash});
+  ids.toolkit = store.toolkit_id({"nvrtc", nvrtc, "sm_61", "12.9"});
   ids.space = store.space_id("transpose", space.hash, space.json);
   const Problem problem = space.problem({{"ROWS", "4096"}, {"COLUMNS", "2048"}});
   ids.problem = store.problem_id(problem, 0, 1);
@@ -100,7 +102,7 @@ TEST_F(CliReportTest, WhatLimitsKernelsComesFromTheirCode) {
 }
 
 TEST_F(CliReportTest, WithoutACompilerItSaysWhatIsMissing) {
-  store_transposes(database_, KernelSource::load(data_folder("kernel_templates") / "transpose.cu").hash);
+  store_transposes(database_, KernelSource::load(data_folder("kernel_templates") / "transpose.cu").hash, "1.0");
   const ProgramResult none = run({"report", "--db", database_, "--cache", (folder_ / "cache").string()},
                                  {{{"PASCALINE_NVRTC", "/nonexistent/libnvrtc.so"}}});
   EXPECT_EQ(none.exit_code, 0) << none.error;
