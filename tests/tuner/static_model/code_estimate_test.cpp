@@ -192,6 +192,8 @@ TEST(CodeEstimate, OfAStoredKernelIsNearItsIssueSlots) {
   binary.code = testing::stored_cubin("matmul");
   const auto estimate = estimate_from_code(binary, bound, space.default_config(), rates);
   ASSERT_TRUE(estimate);
+  // 128 slices of BLOCK_K = 16, of 256 tiles, shared by the blocks.
+  EXPECT_NEAR(estimate->trips, 128.0 * 256 / work.blocks, 1e-9);
   const double peak_us = 512.0 * 2048 * 2048 / (128.0 * 20 * rates.clock_mhz);
   EXPECT_GT(estimate->least.time_us, peak_us);
   EXPECT_LT(estimate->most.time_us, 4 * peak_us);
