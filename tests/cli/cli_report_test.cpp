@@ -47,8 +47,7 @@ bool has_nvrtc_for_sm_61() {
 }
 
 // Two measured configurations of transpose, by code for sm_61 on the example card, of that version of the kernel.
-void store_transposes(const std::string& database, const std::string& source_hash,
-                      const std::string& nvrtc = "12.9") {
+void store_transposes(const std::string& database, const std::string& source_hash, const std::string& nvrtc = "12.9") {
   const Space space = Space::load(data_folder("search_spaces") / "transpose.json");
   Store store(database, OpenMode::create);
   ContextIds ids = example_context(store);
