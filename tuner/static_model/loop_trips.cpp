@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 
 #include "runtime/device/sm61/heaviest_path.hpp"
 
@@ -25,27 +26,59 @@ sm61::IssueCost cost_of_loop(const sm61::KernelCode& kernel, std::size_t loop, b
   return sm61::cost_of(kernel, path);
 }
 
-// The hottest loop and those that follow or precede it on the heaviest path of what is around, with arithmetic as well.
+// The outermost loop around one; nothing if it is in no other.
+std::optional<std::size_t> nest_of(const sm61::KernelCode& kernel, std::size_t loop) {
+  std::optional<std::size_t> nest;
+  for (auto around = parent_of(kernel, loop); around; around = parent_of(kernel, *around)) {
+    nest = around;
+  }
+  return nest;
+}
+
+bool contains(const sm61::KernelCode& kernel, std::size_t outer, std::size_t loop) {
+  return sm61::is_within(kernel.flow, kernel.flow.blocks[kernel.flow.loops[loop].header], outer);
+}
+
+// The hottest loop, and others of the same nest of loops, or beside it where it is in none, that are on the heaviest
+// path and do a tenth as much arithmetic or more, loops inside included. None contains another.
 std::vector<CountedLoop> hottest_group(const sm61::KernelCode& kernel) {
+  constexpr double kWorthCounting = 0.1;
   const std::size_t hottest = *kernel.hottest;
+  const auto nest = nest_of(kernel, hottest);
   std::vector<CountedLoop> group{{hottest, 1, cost_of_loop(kernel, hottest, false)}};
-  const auto parent = parent_of(kernel, hottest);
-  for (const std::size_t loop : loops_on(kernel, sm61::heaviest_path(kernel, parent))) {
-    if (loop == hottest || parent_of(kernel, loop) != parent) {
+  const std::set<std::size_t> candidates = loops_on(kernel, sm61::heaviest_path(kernel, nest));
+  // From the inside out: outer loops have lower numbers.
+  for (auto loop = candidates.rbegin(); loop != candidates.rend(); ++loop) {
+    const bool overlaps = std::any_of(group.begin(), group.end(), [&](const CountedLoop& counted) {
+      return contains(kernel, *loop, counted.loop) || contains(kernel, counted.loop, *loop);
+    });
+    if (overlaps || (!nest && parent_of(kernel, *loop))) {
       continue;
     }
-    if (CountedLoop other{loop, 1, cost_of_loop(kernel, loop, false)}; other.cost.arithmetic() > 0) {
+    CountedLoop other{*loop, 1, cost_of_loop(kernel, *loop, false)};
+    if (other.cost.arithmetic() >= kWorthCounting * group.front().cost.arithmetic() && other.cost.arithmetic() > 0) {
       group.push_back(other);
     }
   }
   return group;
 }
 
+// The loops around those of a group, from the inside out.
+std::set<std::size_t, std::greater<>> loops_around(const sm61::KernelCode& kernel,
+                                                   const std::vector<CountedLoop>& group) {
+  std::set<std::size_t, std::greater<>> around;
+  for (const CountedLoop& counted : group) {
+    for (auto loop = parent_of(kernel, counted.loop); loop; loop = parent_of(kernel, *loop)) {
+      around.insert(*loop);
+    }
+  }
+  return around;
+}
+
 bool is_only_loader(const sm61::KernelCode& kernel, const std::vector<CountedLoop>& group) {
   for (std::size_t i = 0; i < kernel.costs.size(); ++i) {
-    const bool in_group = std::any_of(group.begin(), group.end(), [&](const CountedLoop& counted) {
-      return sm61::is_within(kernel.flow, kernel.flow.blocks[kernel.flow.loops[i].header], counted.loop);
-    });
+    const bool in_group = std::any_of(group.begin(), group.end(),
+                                      [&](const CountedLoop& counted) { return contains(kernel, counted.loop, i); });
     if (!in_group && loaded_bytes_of(kernel.costs[i].own) > 0) {
       return false;
     }
@@ -100,17 +133,20 @@ std::optional<std::size_t> parent_of(const sm61::KernelCode& kernel, std::size_t
 
 std::vector<CountedLoop> counted_loops(const sm61::KernelCode& kernel, const LaunchWork& work) {
   std::vector<CountedLoop> loops = hottest_group(kernel);
-  double trips = trips_of_group(kernel, work, loops);
+  const double trips = trips_of_group(kernel, work, loops);
   if (!(trips > 0)) {
     return {};
   }
   for (CountedLoop& counted : loops) {
     counted.trips = trips;
   }
-  for (auto around = parent_of(kernel, *kernel.hottest); around; around = parent_of(kernel, *around)) {
-    const sm61::IssueCost own = cost_of_loop(kernel, *around, true);
-    trips = trips_around(own, work, std::max(1.0, trips));
-    loops.push_back({*around, trips, own, true});
+  for (const std::size_t loop : loops_around(kernel, loops)) {
+    double most = 1;
+    for (const CountedLoop& inside : loops) {
+      most = parent_of(kernel, inside.loop) == loop ? std::max(most, inside.trips) : most;
+    }
+    const sm61::IssueCost own = cost_of_loop(kernel, loop, true);
+    loops.push_back({loop, trips_around(own, work, most), own, true});
   }
   return loops;
 }
