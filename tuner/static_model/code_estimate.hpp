@@ -64,15 +64,16 @@ struct CodeEstimate {
 /// Estimates a launch on a card with those rates: an estimate that was never checked on a card of this architecture.
 ///
 /// Every loop takes its heaviest path. Iterations of the hottest loop follow from the work: operations of all threads
-/// over those of an iteration (2 of an FFMA or dp4a) and the number of threads, loops with arithmetic beside it taken
-/// to run as often; where it is the only loop that loads from global memory, bytes asked for give a second count, which
-/// is taken where it is well higher, as the loop may do arithmetic that is not counted as work. A loop around it runs
-/// as often as its stores to global memory go into the bytes of the results or, without stores, its loads into the
-/// bytes asked for, at least once and at most as often as the loop inside; without either, as the square root of that.
-/// Other loops run once. Each loop takes what `time_of_loop` says at the residency of full and of the last, partial
-/// wave; code outside loops what `time_outside_loops` says. The time is the norm of this and of device memory's, so
-/// never below either, and a launch. Nothing if no block fits an SM, or if the work does not tell how often a loop
-/// runs. `rates.limits` must be those of the card; throws Error if the code cannot be played.
+/// over those of an iteration (2 of an FFMA or dp4a) and the number of threads, others of its nest with a tenth of
+/// its arithmetic or more taken to run as often (beside it, where it is in no loop); where it is the only loop that
+/// loads from global memory, bytes asked for give a second count, which is taken where it is well higher, as the loop
+/// may do arithmetic that is not counted as work. A loop around it runs as often as its stores to global memory go into
+/// the bytes of the results or, without stores, its loads into the bytes asked for, at least once and at most as often
+/// as the loop inside; without either, as the square root of that. Other loops run once. Each loop takes what
+/// `time_of_loop` says at the residency of full and of the last, partial wave; code outside loops what
+/// `time_outside_loops` says. The time is the norm of this and of device memory's, so never below either, and a launch.
+/// Nothing if no block fits an SM, or if the work does not tell how often a loop runs. `rates.limits` must be those of
+/// the card; throws Error if the code cannot be played.
 [[nodiscard]] std::optional<CodeEstimate> estimate_from_code(const sm61::KernelCode& kernel, const LaunchWork& work,
                                                              const DeviceRates& rates,
                                                              const sm61::SmRates& sm_rates = {});

@@ -18,9 +18,9 @@ struct CountedLoop {
   bool own_only = false;  ///< the loops inside it are counted apart
 };
 
-/// Loops of a kernel whose trips follow from its work, as `estimate_from_code` says: the hottest first, then those
-/// beside it, then those around it, from the inside out. Empty if the work does not tell. `kernel.hottest` must be
-/// there.
+/// Loops of a kernel whose trips follow from its work, as `estimate_from_code` says: the hottest first, then others of
+/// its nest with arithmetic, then those around them, from the inside out. Empty if the work does not tell.
+/// `kernel.hottest` must be there.
 [[nodiscard]] std::vector<CountedLoop> counted_loops(const sm61::KernelCode& kernel, const LaunchWork& work);
 
 /// Loops that blocks belong to, without those around them.

@@ -141,6 +141,32 @@ TEST(CodeEstimate, LoopsBesideAndAroundAreCounted) {
   EXPECT_DOUBLE_EQ(counted_loops(kernel, work)[2].trips, 100) << "no more often than the loop inside";
 }
 
+TEST(CodeEstimate, LoopsOfANestCountAtWhateverDepth) {
+  // A loop of half as many products, and behind it in a loop of its own the hottest, all in one loop.
+  std::vector<Word> words{{kLoad}};
+  add_loop(words, kProducts / 2, 3);
+  const std::size_t middle = words.size();
+  words.push_back({kLoad});
+  add_loop(words, kProducts, 3);
+  words.push_back({if_p0(jump(kBranch, words.size(), middle))});
+  words.push_back({if_p0(jump(kBranch, words.size(), 0))});
+  const sm61::KernelCode kernel = code_of(words);
+  ASSERT_EQ(kernel.flow.loops.size(), 4U);
+  LaunchWork work = work_of(160, 150);
+  work.global_bytes = 16.0 * 20 * work.grid_threads;
+  const std::vector<CountedLoop> loops = counted_loops(kernel, work);
+  ASSERT_EQ(loops.size(), 4U);
+  EXPECT_EQ(loops[0].loop, *kernel.hottest);
+  EXPECT_DOUBLE_EQ(loops[0].trips, 100);
+  EXPECT_EQ(loops[1].cost.arithmetic(), kProducts / 2);
+  EXPECT_DOUBLE_EQ(loops[1].trips, 100);
+  EXPECT_EQ(kernel.flow.loops[loops[2].loop].depth, 2U) << "from the inside out";
+  EXPECT_EQ(kernel.flow.loops[loops[3].loop].depth, 1U);
+  EXPECT_TRUE(loops[2].own_only && loops[3].own_only);
+  EXPECT_DOUBLE_EQ(loops[2].trips, 20);
+  EXPECT_LE(loops[3].trips, 100);
+}
+
 TEST(CodeEstimate, WhatTheSpaceSaysOfSharedMemoryReplacesTheRange) {
   constexpr std::uint64_t kWideLoad = 0xef4e000000071808;  // LDS.U.128
   std::vector<Word> words;
