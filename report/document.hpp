@@ -12,6 +12,7 @@
 #include "core/problem.hpp"
 #include "core/trial.hpp"
 #include "db/store.hpp"
+#include "report/limits.hpp"
 
 namespace pascaline {
 
@@ -112,6 +113,7 @@ struct ReportProblem {
   std::vector<ReportParameter> parameters;
   std::optional<ReportHeat> heat;
   std::vector<ReportConfiguration> configurations;  ///< some of its trials
+  std::vector<ReportLimit> limits;                  ///< of the winner and of the default; empty if nothing was asked
 };
 
 struct ReportKernel {

@@ -124,6 +124,21 @@ void gather_all(ReportDocument& document, const Store& store, const ReportOption
   number_problems(document);
 }
 
+// What limits the problems of the kernels' present versions. It may take compilations, so the database is not held.
+void add_limits(ReportDocument& document, const ReportOptions& options) {
+  for (ReportContext& context : document.contexts) {
+    for (ReportKernel& kernel : context.kernels) {
+      for (ReportProblem& problem : kernel.problems) {
+        if (kernel.current) {
+          problem.limits =
+              limits_of(options.limit_of, {context.device, context.toolkit, kernel.source_hash, problem.problem, {}},
+                        problem.best_config, problem.baseline_config);
+        }
+      }
+    }
+  }
+}
+
 }  // namespace
 
 ReportDocument gather_report(const Store& store, const ReportOptions& options) {
@@ -141,6 +156,7 @@ ReportDocument gather_report(const Store& store, const ReportOptions& options) {
     plan = latest_model_plan(store, options);
   });
   add_workload(document, options, plan);
+  add_limits(document, options);
   return document;
 }
 

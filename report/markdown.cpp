@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
@@ -101,6 +102,46 @@ std::string kernel_section(const DeviceSummary& group) {
   return out;
 }
 
+// Why there is no estimate, and of how many configurations.
+std::string missing_limits(const std::map<std::string, std::size_t>& missing) {
+  std::string out;
+  for (const auto& [reason, count] : missing) {
+    out += fmt::format("{}: {}\n\n", counted(count, "configuration"), markdown_escape(reason));
+  }
+  return out;
+}
+
+// What limits the winners and defaults of the present sources, by estimate.
+std::string limit_section(const DeviceSummary& group, const ReportOptions& options) {
+  std::vector<std::string> lines;
+  std::map<std::string, std::size_t> missing;
+  const auto add = [&](const std::string& text, const ReportLimit& limit) {
+    if (!limit.missing.empty()) {
+      ++missing[limit.missing];
+      return;
+    }
+    lines.push_back(fmt::format("| {} | {} | {} |", markdown_escape(text), limit.role,
+                                markdown_escape(fmt::format("{}", fmt::join(limit_sentences(limit), " ")))));
+  };
+  for (const auto& [kernel, problems] : group.kernels) {
+    for (const auto& [text, problem] : problems) {
+      const auto best = problem.best ? std::optional(problem.config) : std::nullopt;
+      const auto baseline = problem.stand_in ? std::optional(problem.stand_in->config) : std::nullopt;
+      if (group.current_sources.at(kernel.first) == kernel.second) {
+        for (const ReportLimit& limit : limits_of(
+                 options.limit_of, {group.device, group.toolkit, kernel.second, problem.problem, {}}, best, baseline)) {
+          add(text, limit);
+        }
+      }
+    }
+  }
+  if (lines.empty() && missing.empty()) {
+    return {};
+  }
+  return fmt::format("### What limits these kernels\n\n{}\n\n", limit_notice()) +
+         markdown_table("| Problem | Configuration | Estimate |\n|---|---|---|", lines) + missing_limits(missing);
+}
+
 std::string failure_section(const DeviceSummary& group, std::size_t limit) {
   using Entry = std::pair<std::pair<TrialStatus, std::string>, std::size_t>;
   std::vector<Entry> failures(group.failures.begin(), group.failures.end());
@@ -155,7 +196,7 @@ std::string overview(const std::vector<DeviceSummary>& groups) {
       lines);
 }
 
-std::string group_section(const DeviceSummary& group, std::size_t max_reasons) {
+std::string group_section(const DeviceSummary& group, const ReportOptions& options) {
   std::string out =
       fmt::format("## {}, {}\n\n", markdown_escape(device_text(group)), markdown_escape(built_by_text(group)));
   out += fmt::format("{} from {} to {}: {}.\n\n", counted(total(group), "trial"), utc_time(group.first_unix_ms),
@@ -163,7 +204,7 @@ std::string group_section(const DeviceSummary& group, std::size_t max_reasons) {
   if (group.counts[static_cast<std::size_t>(TrialStatus::ok)] == 0) {
     out += "No configuration ran correctly here; the failures below give the reasons.\n\n";
   }
-  return out + kernel_section(group) + failure_section(group, max_reasons);
+  return out + kernel_section(group) + limit_section(group, options) + failure_section(group, options.max_reasons);
 }
 
 }  // namespace
@@ -181,7 +222,7 @@ std::string markdown_report(const Store& store, const ReportOptions& options, co
   }
   out += overview(groups);
   for (const DeviceSummary& group : groups) {
-    out += group_section(group, options.max_reasons);
+    out += group_section(group, options);
   }
   out +=
       "Times are medians. The interval of a speedup is the widest that the 95 % intervals of both medians allow; the ";

@@ -120,6 +120,9 @@ nlohmann::ordered_json problem_json(const ReportProblem& problem) {
   object["parameters"] = list_of(problem.parameters, parameter_json);
   object["heat"] = problem.heat ? heat_json(*problem.heat) : ProblemJson();
   object["configurations"] = configurations_json(problem);
+  if (!problem.limits.empty()) {
+    object["limits"] = list_of(problem.limits, limit_json);
+  }
   return object;
 }
 

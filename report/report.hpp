@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "db/store.hpp"
+#include "report/limits.hpp"
 
 namespace pascaline {
 
@@ -19,6 +20,7 @@ struct ReportOptions {
   std::size_t max_reasons = 10;           ///< kinds of failure listed for a device and toolkit
   std::string workload{};                 ///< file of a model's calls; empty: see `latest_model_plan`; "none"
   std::filesystem::path spaces_folder{};  ///< of the workload's kernels; empty: the installed ones
+  LimitSource limit_of{};                 ///< what limits winners and defaults; empty: that part is left out
   bool live = false;                      ///< it is shown while the database grows
 };
 

@@ -141,7 +141,9 @@ std::vector<DeviceSummary> summarize_trials(const Store& store, const ReportOpti
   std::vector<DeviceSummary> groups;
   std::unordered_set<std::int64_t> wanted_trials;
   const auto problem_in = [](DeviceSummary& group, const KernelRow& kernel, const Problem& problem) -> ProblemSummary& {
-    return group.kernels[{kernel.name, kernel.source_hash}][problem.text()];
+    ProblemSummary& summary = group.kernels[{kernel.name, kernel.source_hash}][problem.text()];
+    summary.problem = problem;
+    return summary;
   };
   TrialFilter filter;
   filter.kernel = options.kernel;

@@ -18,6 +18,7 @@ namespace pascaline {
 
 /// What is known of one problem on one device under one toolkit with one kernel source.
 struct ProblemSummary {
+  Problem problem{};
   std::optional<TimeSummary> baseline;       ///< of the default configuration, or of what stands in for it
   std::optional<Store::StandIn> stand_in{};  ///< what does; nothing if it is the default
   std::optional<TimeSummary> best;

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <memory>
 
 #include <nlohmann/json.hpp>
 
 #include "cli/command.hpp"
+#include "cli/data/code_limits.hpp"
 #include "cli/data/known_names.hpp"
 #include "core/error.hpp"
 #include "core/util/paths.hpp"
@@ -26,6 +28,9 @@ struct ReportCommandOptions {
   std::optional<double> fail_percent;
   std::string format = "md";
   std::string output;
+  std::string cache;
+  bool no_compile = false;
+  bool no_limits = false;
   ReportOptions report;
 
   [[nodiscard]] bool compares() const { return !against.empty() || !against_session.empty(); }
@@ -100,6 +105,18 @@ std::string report_text(const ReportCommandOptions& options, const Store& store,
   return options.format == "html" ? html_report(document) : document.dump() + "\n";
 }
 
+// Lets the report ask what limits its kernels, for as long as the returned object lives.
+std::unique_ptr<CodeLimits> ask_for_limits(ReportCommandOptions& options) {
+  if (options.no_limits || options.format == "csv") {
+    return nullptr;
+  }
+  auto limits = std::make_unique<CodeLimits>(
+      options.report.spaces_folder, options.cache.empty() ? cache_folder() : std::filesystem::path(options.cache),
+      !options.no_compile);
+  options.report.limit_of = [source = limits.get()](const LimitRequest& request) { return source->limit_of(request); };
+  return limits;
+}
+
 void write_report(const ReportCommandOptions& options, const std::string& text) {
   if (options.output.empty() || options.output == "-") {
     fmt::print("{}", text);
@@ -150,6 +167,7 @@ int report(ReportCommandOptions options) {
   if (options.fail_percent) {
     require_common_problem(*comparison);
   }
+  const auto limits = ask_for_limits(options);
   write_report(options, report_text(options, store, comparison ? &*comparison : nullptr));
   return comparison && !passes(options, *comparison) ? kNegative : kSuccess;
 }
@@ -187,6 +205,12 @@ void add_report_command(CLI::App& app, Action& action) {
   add_comparison_options(*command, *options);
   command->add_option("-o,--output", options->output, "File to write (default: standard output)")->check(not_empty());
   add_report_options(*command, options->report);
+  command->add_flag(
+      "--no-limits", options->no_limits,
+      "Leave out what limits winners and defaults for sm_50 to sm_62, which is estimated from their code");
+  command->add_flag("--no-compile", options->no_compile,
+                    "For these estimates use only code in the cache; otherwise what is missing is compiled");
+  command->add_option("--cache", options->cache, "Folder for compiled kernels (default: ~/.cache/pascaline)");
   command->footer(
       "The columns of the CSV and the JSON are described in docs/report.md.\n\nExamples:\n"
       "  pascaline report --format html -o report.html\n  pascaline report -o report.md\n"

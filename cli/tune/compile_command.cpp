@@ -42,17 +42,22 @@ struct Totals {
   double compile_ms = 0;
 };
 
-// What the loop costs in which most time is likely to go. None for binaries whose code is not read, and without loops.
-std::optional<sm61::IssueCost> hottest_loop_cost(const Binary& binary, int sm) {
+// A binary's machine code; nothing where it is not read.
+std::optional<sm61::KernelCode> code_of(const Binary& binary, int sm) {
   if (binary.kind != BinaryKind::cubin || binary.code.empty() || !sm61::reads_architecture(sm)) {
     return std::nullopt;
   }
   try {
-    const sm61::KernelCode kernel = sm61::read_kernel(binary.code, binary.function);
-    return kernel.hottest ? std::optional(kernel.costs[*kernel.hottest].own) : std::nullopt;
+    return sm61::read_kernel(binary.code, binary.function);
   } catch (const Error&) {
     return std::nullopt;  // larger than what is read; the variant is none the worse for it
   }
+}
+
+// What the loop costs in which most time is likely to go. None for binaries whose code is not read, and without loops.
+std::optional<sm61::IssueCost> hottest_loop_cost(const Binary& binary, int sm) {
+  const std::optional<sm61::KernelCode> kernel = code_of(binary, sm);
+  return kernel && kernel->hottest ? std::optional(kernel->costs[*kernel->hottest].own) : std::nullopt;
 }
 
 json to_json(const sm61::IssueCost& cost) {
@@ -74,6 +79,19 @@ json to_json(const sm61::IssueCost& cost) {
             {"local", bytes(sm61::Space::local)}}}};
 }
 
+// All loops, outer ones before those in them, each without those.
+json loops_json(const sm61::KernelCode& kernel) {
+  json loops = json::array();
+  for (std::size_t i = 0; i < kernel.flow.loops.size(); ++i) {
+    const sm61::Loop& loop = kernel.flow.loops[i];
+    json out = to_json(kernel.costs[i].own);
+    out["depth"] = loop.depth;
+    out["parent"] = loop.parent == sm61::Block::kNone ? json() : json(loop.parent);
+    loops.push_back(std::move(out));
+  }
+  return loops;
+}
+
 json to_json(const CompiledVariant& variant, int sm) {
   const Resources& used = variant.binary.resources;
   json out{{"status", name_of(variant.status)}, {"config", variant.config.json()}};
@@ -93,8 +111,11 @@ json to_json(const CompiledVariant& variant, int sm) {
               {"occupancy", variant.occupancy},
               {"compile_ms", variant.binary.compile_ms},
               {"from_cache", variant.binary.from_cache}});
-  if (const auto loop = hottest_loop_cost(variant.binary, sm)) {
-    out["hottest_loop"] = to_json(*loop);
+  if (const auto kernel = code_of(variant.binary, sm)) {
+    out["loops"] = loops_json(*kernel);
+    if (kernel->hottest) {
+      out["hottest_loop"] = to_json(kernel->costs[*kernel->hottest].own);
+    }
   }
   return out;
 }

@@ -67,7 +67,8 @@ void compile_best(const BoundSpace& bound, const DeviceRates& rates, const RankC
       [&](const CompiledVariant& variant) {
         if (variant.status == TrialStatus::ok) {
           const Resources& resources = variant.binary.resources;
-          ranking.best.push_back({variant.config, estimate(bound, variant.config, rates, &resources), resources});
+          ranking.best.push_back({variant.config, estimate(bound, variant.config, rates, &resources), resources,
+                                  estimate_from_code(variant.binary, bound, variant.config, rates)});
         }
       },
       interrupted());
@@ -87,7 +88,7 @@ Ranking rank_problem(const BoundSpace& bound, const DeviceRates& rates, const Ra
       throw Error(
           fmt::format("the configuration {} is not valid for {}: {}", config.text(), bound.problem().text(), *why));
     }
-    ranking = {1, 1, {{config, estimate(bound, config, rates), std::nullopt}}};
+    ranking = {1, 1, {{config, estimate(bound, config, rates), std::nullopt, std::nullopt}}};
   }
   if (options.compile > 0) {
     ranking.best.resize(std::min(ranking.best.size(), options.compile));
@@ -98,6 +99,25 @@ Ranking rank_problem(const BoundSpace& bound, const DeviceRates& rates, const Ra
 }
 
 json number(double value) { return std::isfinite(value) ? json(value) : json(nullptr); }
+
+json to_json(const CodeTime& time) {
+  return {{"time_us", time.time_us},
+          {"loops_us", time.loops_us},
+          {"outside_us", time.outside_us},
+          {"arithmetic", time.arithmetic},
+          {"limit", name_of(time.limit)}};
+}
+
+json to_json(const CodeEstimate& code) {
+  return {{"time_us", code.time_us()},
+          {"least", to_json(code.least)},
+          {"most", to_json(code.most)},
+          {"memory_us", code.memory_us},
+          {"trips", code.trips},
+          {"waves", code.waves},
+          {"resident_blocks", code.resident_blocks},
+          {"resident_blocks_limit", name_of(code.residency)}};
+}
 
 json to_json(const RankedConfig& ranked) {
   const Estimate& e = ranked.estimate;
@@ -111,6 +131,9 @@ json to_json(const RankedConfig& ranked) {
     out["local_stores"] = ranked.resources->local_stores;
     out["instructions"] = ranked.resources->instructions;
     out["ffma"] = ranked.resources->ffma;
+  }
+  if (ranked.code) {
+    out["code"] = to_json(*ranked.code);
   }
   return out;
 }
@@ -126,21 +149,40 @@ json to_json(const Ranking& ranking, const BoundSpace& bound) {
           {"best", best}};
 }
 
+// "12.1 to 14.0", and what limits the launch at both ends.
+std::string code_columns(const std::optional<CodeEstimate>& code) {
+  if (!code) {
+    return fmt::format("  {:>9} {:>19} {:<21}", "-", "-", "-");
+  }
+  const std::string_view slow = name_of(code->most.limit);
+  return fmt::format("  {:>9.2f} {:>19} {:<21}", code->time_us(),
+                     fmt::format("{:.2f} to {:.2f}", code->least.time_us, code->most.time_us), slow);
+}
+
 void print_ranking(const Ranking& ranking, const BoundSpace& bound, const DeviceRates& rates,
                    const RankCommandOptions& options) {
   fmt::print("{} for {} with {} SMs at {:.0f} MHz and {:.0f} GB/s: {} of {} configurations ranked{}\n",
              bound.problem().text(), options.architecture, rates.limits.sm_count, rates.clock_mhz, rates.memory_gbps,
              ranking.ranked, ranking.valid ? std::to_string(*ranking.valid) : "more than can be counted",
              bound.space().model ? "" : ", by occupancy, waves and work alone");
-  fmt::print("{:>10} {:>10} {:>10} {:>10} {:>10} {:>6} {:>7} {:>5} {:>9}  {}\n", "time us", "compute", "shared",
-             "global", "latency", "occup", "waves", "regs", "LDL/STL", "configuration");
+  const bool from_code = std::any_of(ranking.best.begin(), ranking.best.end(),
+                                     [](const RankedConfig& ranked) { return ranked.code.has_value(); });
+  fmt::print("{:>10} {:>10} {:>10} {:>10} {:>10} {:>6} {:>7} {:>5} {:>9}{}  {}\n", "time us", "compute", "shared",
+             "global", "latency", "occup", "waves", "regs", "LDL/STL",
+             from_code ? fmt::format("  {:>9} {:>19} {:<21}", "code us", "range", "limit") : "", "configuration");
   for (const RankedConfig& ranked : ranking.best) {
     const Estimate& e = ranked.estimate;
     const std::string spills =
         ranked.resources ? fmt::format("{}/{}", ranked.resources->local_loads, ranked.resources->local_stores) : "-";
-    fmt::print("{:>10.2f} {:>10.2f} {:>10.2f} {:>10.2f} {:>10.2f} {:>5.0f}% {:>7.2f} {:>5} {:>9}  {}\n", e.time_us,
+    fmt::print("{:>10.2f} {:>10.2f} {:>10.2f} {:>10.2f} {:>10.2f} {:>5.0f}% {:>7.2f} {:>5} {:>9}{}  {}\n", e.time_us,
                e.compute_us, e.shared_us, e.global_us, e.latency_us, 100 * e.occupancy, e.waves, e.registers, spills,
-               ranked.config.text());
+               from_code ? code_columns(ranked.code) : "", ranked.config.text());
+  }
+  if (from_code) {
+    fmt::print(
+        "code us, range, limit: estimated from the machine code, not measured on a card of this architecture; the "
+        "range "
+        "is what is\nnot known of register bank conflicts and shared memory.\n");
   }
 }
 
@@ -199,16 +241,39 @@ std::map<std::string, KernelMean> means_of(const std::vector<RankCheck>& checks)
 }
 
 json to_json(const RankCheck& check) {
-  return {{"device", check.device.name},
-          {"sm_count", check.device.sm_count},
-          {"target", check.target},
-          {"problem", check.problem},
-          {"trials", check.trials},
-          {"skipped", check.skipped},
-          {"correlation", check.correlation},
-          {"compiled_correlation", check.compiled_correlation},
-          {"found", check.found},
-          {"compiled_found", check.compiled_found}};
+  json out{{"device", check.device.name},
+           {"sm_count", check.device.sm_count},
+           {"target", check.target},
+           {"problem", check.problem},
+           {"trials", check.trials},
+           {"skipped", check.skipped},
+           {"correlation", check.correlation},
+           {"compiled_correlation", check.compiled_correlation},
+           {"found", check.found},
+           {"compiled_found", check.compiled_found}};
+  if (check.code) {
+    out["code"] = {{"trials", check.code->trials},
+                   {"correlation", check.code->correlation},
+                   {"least_correlation", check.code->least},
+                   {"most_correlation", check.code->most},
+                   {"compiled_correlation", check.code->compiled_correlation}};
+  }
+  return out;
+}
+
+// How the estimates from code order the trials that were compiled.
+void print_code_checks(const std::vector<RankCheck>& checks) {
+  if (std::none_of(checks.begin(), checks.end(), [](const RankCheck& check) { return check.code.has_value(); })) {
+    return;
+  }
+  fmt::print("Estimates from code\n{:>7} {:>7} {:>7} {:>7} {:>9}  {}\n", "trials", "rho", "least", "most", "compiled",
+             "problem");
+  for (const RankCheck& check : checks) {
+    if (check.code) {
+      fmt::print("{:>7} {:>7.3f} {:>7.3f} {:>7.3f} {:>9.3f}  {}\n", check.code->trials, check.code->correlation,
+                 check.code->least, check.code->most, check.code->compiled_correlation, clean_line(check.problem));
+    }
+  }
 }
 
 void print_checks(const std::vector<RankCheck>& checks) {
@@ -251,6 +316,20 @@ int check_against(const RankCommandOptions& options, bool one_kernel) {
     (void)options.kernel.load_space();  // a kernel that is not there is a mistake
   }
   wanted.load_space = [&](const std::string& kernel) { return space_if_there(options.kernel, kernel); };
+  wanted.compile = options.compile;
+  wanted.compiler = [&](const BoundSpace& bound, const std::string& architecture, const std::vector<Config>& configs,
+                        const std::function<void(const Config&, const Binary&)>& each) {
+    VariantOptions variants = options.variants;
+    variants.architecture = architecture;
+    compile_variants(
+        bound, variants, configs,
+        [&](const CompiledVariant& variant) {
+          if (variant.status == TrialStatus::ok) {
+            each(variant.config, variant.binary);
+          }
+        },
+        interrupted());
+  };
   wanted.adjust = [&](DeviceRates& rates) { adjust(options, rates); };
   const std::vector<RankCheck> checks = check_ranking(Store(options.against, OpenMode::read_only), wanted);
   if (checks.empty()) {
@@ -261,6 +340,7 @@ int check_against(const RankCommandOptions& options, bool one_kernel) {
   }
   if (!options.as_json) {
     print_checks(checks);
+    print_code_checks(checks);
     return kSuccess;
   }
   json problems = json::array();
@@ -304,8 +384,10 @@ void add_choice_options(CLI::App& command, RankCommandOptions& options) {
       ->capture_default_str()
       ->transform(any_unsigned());
   command
-      .add_option("--compile", options.compile,
-                  "Compile this many of the best (no GPU needed) and rank them again by what their binaries use")
+      .add_option(
+          "--compile", options.compile,
+          "Compile this many of the best (no GPU needed) and rank them again by what their binaries use and, for "
+          "sm_50 to sm_62, by an estimate from their machine code; with --against: this many of a problem's trials")
       ->transform(whole_number(0, 100'000));
   command.add_option("-j,--jobs", options.variants.jobs, "Compile workers (default: every processor)")
       ->transform(whole_number(1, 1024));
@@ -335,10 +417,16 @@ void add_rank_command(CLI::App& app, Action& action) {
   command->add_flag("--json", options->as_json, "Print JSON");
   command->footer(
       "Times are estimates; only their order matters. Each term is what a launch would take if nothing else limited "
-      "it.\n\n"
+      "it.\n"
+      "With --compile, for sm_50 to sm_62, code us is the time estimated from the machine code, range what is not "
+      "known "
+      "of it\n(whether register bank conflicts cost a clock, and whether lanes share what they read from shared "
+      "memory), "
+      "and limit\nwhat takes most of the time at the slow end.\n\n"
       "Examples:\n  pascaline rank --kernel matmul --problem M=512,N=2048,K=2048 --arch sm_61 --sm-count 20\n"
       "  pascaline rank --kernel attention_prefill --compile 100 --top 10\n"
-      "  pascaline rank --set BLOCK_M=128,BLOCK_N=128 --json\n  pascaline rank --against tuned.db");
+      "  pascaline rank --set BLOCK_M=128,BLOCK_N=128 --json\n  pascaline rank --against tuned.db\n"
+      "  pascaline rank --against tuned.db --compile 50");
   command->callback([&action, options, command] {
     action = [options, command] {
       catch_interrupts();

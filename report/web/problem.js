@@ -19,6 +19,7 @@ function problemPage(id, trials) {
     kernel.current ? null : paragraph('These results are of an earlier version of the kernel\'s source.'),
     problemTiles(entry),
     problemFacts(entry),
+    limitsPart(entry),
     section('How it was searched', problemSearches(entry)),
     section('Configurations', explorerPart(entry)),
     section('Parallel coordinates', coordinatesPart(entry)),
@@ -91,6 +92,20 @@ function achievedTile(kernel, {gflops, gbs}) {
     return {label: 'Achieved', value: number(gflops), detail: rateUnit(kernel) + '; ' + number(gbs) + ' GB/s'};
   if (isKnown(gbs)) return {label: 'Achieved', value: number(gbs), detail: 'GB/s'};
   return {label: 'Achieved', value: 'unknown', detail: 'needs a time and the work per launch'};
+}
+
+/** What limits winner and default, estimated from their machine code; nothing where it was not asked. */
+function limitsPart({problem}) {
+  if (!problem.limits) return null;
+  return section(
+      'What limits it', facts(problem.limits.map((limit) => [sentence(limit.role), limit.text])),
+      note(
+          'Estimates from the machine code and a model of an SM, not measured on a card of this architecture; a range ' +
+          'is what is not known of it. Only what limits a kernel and how variants compare should be read from them.'));
+}
+
+function sentence(text) {
+  return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
 function problemFacts({problem}) {

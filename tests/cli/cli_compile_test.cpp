@@ -74,6 +74,11 @@ TEST_F(CliTest, CompileForPascalWithEveryNvrtc) {
         EXPECT_GT(variant["registers"], 0);
         EXPECT_GT(variant["ffma"], 0);
         const nlohmann::json& loop = variant.at("hottest_loop");
+        EXPECT_FALSE(variant.at("loops").empty());
+        for (const nlohmann::json& each : variant.at("loops")) {
+          EXPECT_EQ(each.at("parent").is_null(), each.at("depth") == 1);
+          EXPECT_LE(each.at("ffma"), each.at("instructions"));
+        }
         EXPECT_GT(loop["ffma"], 0);
         EXPECT_GT(loop["arithmetic_share"], 0.3);
         EXPECT_LT(loop["arithmetic_per_slot"], 1.0);

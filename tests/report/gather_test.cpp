@@ -71,6 +71,45 @@ TEST_F(GatherTest, DecidedProblemHasTheFiguresOfItsFinals) {
   EXPECT_EQ(problem.configurations.at(0).trial_id, winner);
 }
 
+TEST_F(GatherTest, LimitsAreAskedOfWinnerAndDefault) {
+  store_.add_trial(session_, context_, timed(1, 190));
+  store_.add_trial(session_, context_, timed(4, 80));
+  EXPECT_TRUE(only_problem().limits.empty()) << "nothing was asked";
+  ReportOptions options;
+  std::vector<LimitRequest> asked;
+  options.limit_of = [&](const LimitRequest& request) {
+    asked.push_back(request);
+    ReportLimit limit;
+    limit.config = request.config.value_or(example_config(1));
+    limit.least_limit = limit.most_limit = "launch";
+    return limit;
+  };
+  const ReportDocument document = gather_report(store_, options);
+  const ReportProblem& problem = document.contexts.at(0).kernels.at(0).problems.at(0);
+  ASSERT_EQ(problem.limits.size(), 2U);
+  EXPECT_EQ(problem.limits[0].role, "winner");
+  EXPECT_EQ(problem.limits[0].config, example_config(4));
+  EXPECT_EQ(problem.limits[1].role, "default");
+  ASSERT_EQ(asked.size(), 2U);
+  EXPECT_FALSE(asked[0].config) << "the default is the space's";
+  EXPECT_EQ(asked[1].problem, example_problem());
+  EXPECT_EQ(asked[1].toolkit.target, "sm_61");
+  const auto json = document_json(document)["contexts"][0]["kernels"][0]["problems"][0]["limits"];
+  ASSERT_EQ(json.size(), 2U);
+  EXPECT_EQ(json[0]["most"]["limit"], "launch");
+  EXPECT_EQ(json[0]["missing"], false);
+  EXPECT_NE(json[0]["text"].get<std::string>().find("Limited by launch."), std::string::npos);
+}
+
+TEST_F(GatherTest, OnlyCodeThatIsReadIsAskedAbout) {
+  for (const char* target : {"sm_50", "sm_61", "sm_62", "compute_61"}) {
+    EXPECT_TRUE(has_limits(target)) << target;
+  }
+  for (const char* target : {"sm_70", "sm_90", "host", "", "sm_6", "sm_611"}) {
+    EXPECT_FALSE(has_limits(target)) << target;
+  }
+}
+
 TEST_F(GatherTest, UndecidedProblemHasTheFastestTrialAndTheLatestDefault) {
   store_.add_trial(session_, context_, timed(1, 190));
   store_.add_trial(session_, context_, timed(4, 95));

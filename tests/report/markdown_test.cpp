@@ -29,6 +29,68 @@ TEST_F(MarkdownTest, WinnerShowsTimesSpeedupRatesAndConfidence) {
   EXPECT_LACKS(report, "Failures");
 }
 
+// What a source of estimates says: the default of the space has TILE=1.
+ReportLimit example_limit(const LimitRequest& request) {
+  ReportLimit limit;
+  limit.config = request.config.value_or(example_config(1));
+  limit.compiler = "nvrtc 12.9 for " + request.toolkit.target;
+  limit.has_loop = true;
+  limit.instructions = 574;
+  limit.ffma = 512;
+  limit.conflicts = 0.031;
+  limit.registers = 128;
+  limit.threads = 256;
+  limit.blocks = 2;
+  limit.blocks_limit = "registers";
+  limit.waves = 1.5;
+  limit.least_us = 100;
+  limit.most_us = 120;
+  limit.least_limit = "issue";
+  limit.most_limit = "bank conflicts";
+  return limit;
+}
+
+TEST_F(MarkdownTest, WhatLimitsWinnerAndDefaultIsSaidInWords) {
+  store_.add_trial(session_, context_, timed(1, 190));
+  store_.add_trial(session_, context_, timed(4, 95));
+  ReportOptions options;
+  options.limit_of = example_limit;
+  const std::string report = markdown_report(store_, options);
+  EXPECT_HOLDS(report, "### What limits these kernels");
+  EXPECT_HOLDS(report, "not measured on a card of this architecture");
+  EXPECT_HOLDS(report,
+               "| winner | Hottest loop, an iteration: 512 FFMA of 574 instructions (89 %), 0.03 register bank "
+               "conflicts for each. Limited by issue at the fast end of the estimate, by bank conflicts at the "
+               "slow end. 2 blocks of 256 threads on an SM at a time (limited by registers), 128 registers a "
+               "thread, 1.50 waves. Estimated 100 to 120 µs (code by nvrtc 12.9 for sm_61). |");
+  EXPECT_EQ(count_of(report, "| default | Hottest loop"), 1U);
+  EXPECT_LACKS(markdown_report(store_), "What limits") << "nothing was asked";
+}
+
+TEST_F(MarkdownTest, WhereTheDefaultWonThereIsOneEstimate) {
+  store_.add_trial(session_, context_, timed(1, 190));
+  ReportOptions options;
+  options.limit_of = example_limit;
+  const std::string report = markdown_report(store_, options);
+  EXPECT_EQ(count_of(report, "Hottest loop"), 1U);
+  EXPECT_HOLDS(report, "| winner, which is the default |");
+}
+
+TEST_F(MarkdownTest, WhatIsMissingForEstimatesIsSaidOnce) {
+  store_.add_trial(session_, context_, timed(1, 190));
+  store_.add_trial(session_, context_, timed(4, 95));
+  ReportOptions options;
+  options.limit_of = [](const LimitRequest& request) {
+    ReportLimit limit;
+    limit.config = request.config.value_or(example_config(1));
+    limit.missing = "No estimate: nothing compiles here.";
+    return limit;
+  };
+  const std::string report = markdown_report(store_, options);
+  EXPECT_HOLDS(report, "2 configurations: No estimate: nothing compiles here.");
+  EXPECT_LACKS(report, "| winner |");
+}
+
 TEST_F(MarkdownTest, UndecidedProblemShowsTheFastestTrialAndTheDefault) {
   store_.add_trial(session_, context_, timed(1, 190));
   store_.add_trial(session_, context_, timed(4, 95));

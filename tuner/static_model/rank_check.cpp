@@ -2,12 +2,15 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <map>
 #include <optional>
 #include <tuple>
 
 #include "core/error.hpp"
 #include "runtime/dispatch/identity.hpp"
+#include "tuner/static_model/code_estimate.hpp"
 #include "tuner/static_model/rank_correlation.hpp"
 #include "tuner/static_model/static_model.hpp"
 
@@ -51,18 +54,74 @@ std::map<GroupKey, Group> read_groups(const Store& store, const RankCheckOptions
   return groups;
 }
 
-// Limits the configurations were bound to: those of the card, and of the architecture their code was made for.
-DeviceLimits bound_limits(const Group& group, const DeviceLimits& card) {
+// "sm_61" of "compute_61".
+std::string architecture_of(const Group& group) {
   std::string architecture = group.target;
   if (architecture.starts_with("compute_")) {
     architecture.replace(0, std::string("compute_").size(), "sm_");
   }
-  const auto target = limits_of_architecture(architecture);
+  return architecture;
+}
+
+// Limits the configurations were bound to: those of the card, and of the architecture their code was made for.
+DeviceLimits bound_limits(const Group& group, const DeviceLimits& card) {
+  const auto target = limits_of_architecture(architecture_of(group));
   return target ? tighter(card, *target) : card;
 }
 
+/// A trial with the time that the static model gives it.
+struct Compared {
+  Config config;
+  double measured = 0;
+  double compiled = 0;
+};
+
+std::vector<Compared> spread(const std::vector<Compared>& all, std::size_t most) {
+  std::vector<Compared> out;
+  for (std::size_t i = 0; i < std::min(most, all.size()); ++i) {
+    out.push_back(all[i * all.size() / std::min(most, all.size())]);
+  }
+  return out;
+}
+
+std::optional<CodeCheck> check_code(const Group& group, const BoundSpace& bound, const DeviceRates& rates,
+                                    const std::vector<Compared>& all, const RankCheckOptions& options) {
+  std::map<std::string, CodeEstimate> estimates;
+  const std::vector<Compared> chosen = spread(all, options.compile);
+  std::vector<Config> configs;
+  for (const Compared& each : chosen) {
+    configs.push_back(each.config);
+  }
+  options.compiler(bound, architecture_of(group), configs, [&](const Config& config, const Binary& binary) {
+    if (const auto estimate = estimate_from_code(binary, bound, config, rates)) {
+      estimates.emplace(config.text(), *estimate);
+    }
+  });
+  std::array<std::vector<double>, 5> columns;  // measured, the model's, and three of the code's
+  for (const Compared& each : chosen) {
+    if (const auto found = estimates.find(each.config.text()); found != estimates.end()) {
+      const CodeEstimate& code = found->second;
+      const std::array<double, 5> row{each.measured, each.compiled, code.time_us(), code.least.time_us,
+                                      code.most.time_us};
+      for (std::size_t i = 0; i < row.size(); ++i) {
+        columns[i].push_back(row[i]);
+      }
+    }
+  }
+  const std::vector<double>& measured = columns[0];
+  return measured.size() < 2
+             ? std::nullopt
+             : std::optional(CodeCheck{measured.size(), rank_correlation(measured, columns[2]),
+                                       rank_correlation(measured, columns[3]), rank_correlation(measured, columns[4]),
+                                       rank_correlation(measured, columns[1])});
+}
+
 std::optional<RankCheck> check_group(const Group& group, const Space& space, const RankCheckOptions& options) {
-  RankCheck out{group.device, group.target, group.problem.kernel, group.problem.text()};
+  RankCheck out;
+  out.device = group.device;
+  out.target = group.target;
+  out.kernel = group.problem.kernel;
+  out.problem = group.problem.text();
   const DeviceLimits card = stored_limits(group.device, DeviceLimits{});
   auto rates = typical_rates(group.device.compute_capability, card);
   if (!rates) {
@@ -81,6 +140,7 @@ std::optional<RankCheck> check_group(const Group& group, const Space& space, con
   std::vector<double> measured;
   std::vector<double> predicted;
   std::vector<double> compiled;
+  std::vector<Compared> compared;
   for (const auto& [text, trial] : group.by_config) {
     std::vector<std::uint16_t> indices;
     try {
@@ -98,6 +158,7 @@ std::optional<RankCheck> check_group(const Group& group, const Space& space, con
     measured.push_back(trial.time_us);
     predicted.push_back(without->time_us);
     compiled.push_back(with->time_us);
+    compared.push_back({trial.config, trial.time_us, with->time_us});
   }
   if (measured.size() < std::max<std::size_t>(2, options.min_trials)) {
     return std::nullopt;
@@ -109,6 +170,9 @@ std::optional<RankCheck> check_group(const Group& group, const Space& space, con
   out.compiled_correlation = rank_correlation(measured, compiled);
   out.found = share_found(measured, predicted, kSought, kKept);
   out.compiled_found = share_found(measured, compiled, kSought, kKept);
+  if (options.compile > 0) {
+    out.code = check_code(group, *bound, *rates, compared, options);
+  }
   return out;
 }
 

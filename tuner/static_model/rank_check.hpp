@@ -2,9 +2,11 @@
 
 #include <cstddef>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "core/binary.hpp"
 #include "core/device/device_rates.hpp"
 #include "core/space/space.hpp"
 #include "db/store.hpp"
@@ -20,6 +22,21 @@ struct RankCheckOptions {
   std::function<std::optional<Space>(const std::string& kernel)> load_space;
   /// Called with the rates of the device that measured, to replace some of them; may be empty.
   std::function<void(DeviceRates&)> adjust;
+  /// Configurations of a problem to compile for estimates from code, spread evenly over the trials; 0: none.
+  std::size_t compile = 0;
+  /// Compiles configurations for an architecture and hands out each binary that there is; needed with `compile`.
+  std::function<void(const BoundSpace& space, const std::string& architecture, const std::vector<Config>& configs,
+                     const std::function<void(const Config&, const Binary&)>& each)>
+      compiler;
+};
+
+/// How estimates from code order a part of the trials, and how the model with the stored resources does the same ones.
+struct CodeCheck {
+  std::size_t trials = 0;           ///< with an estimate from code
+  double correlation = 0;           ///< of those, with the middle of its range
+  double least = 0;                 ///< with the range's lower end
+  double most = 0;                  ///< with the upper end
+  double compiled_correlation = 0;  ///< of the static model
 };
 
 /// How a model orders the configurations of one problem that were measured on one device. Correlations are Spearman's
@@ -35,6 +52,7 @@ struct RankCheck {
   double compiled_correlation = 0;  ///< with registers, spills and instructions of the stored trials
   double found = 0;
   double compiled_found = 0;
+  std::optional<CodeCheck> code;  ///< if code was compiled, for an architecture whose code is read, of two or more
 };
 
 /// Compares with all `ok` trials of the search stage, of CUDA devices, in the order of devices, kernels and problems.

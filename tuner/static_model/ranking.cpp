@@ -47,9 +47,11 @@ Drawn draw_valid(const BoundSpace& space, std::uint64_t most, std::uint64_t seed
 }  // namespace
 
 void sort_by_time(std::vector<RankedConfig>& configs) {
-  std::stable_sort(configs.begin(), configs.end(), [](const RankedConfig& a, const RankedConfig& b) {
-    return a.estimate.time_us < b.estimate.time_us;
-  });
+  const auto key = [](const RankedConfig& ranked) {
+    return std::pair(!ranked.code, ranked.code ? ranked.code->time_us() : ranked.estimate.time_us);
+  };
+  std::stable_sort(configs.begin(), configs.end(),
+                   [&](const RankedConfig& a, const RankedConfig& b) { return key(a) < key(b); });
 }
 
 Ranking rank_configs(const BoundSpace& space, const DeviceRates& rates, std::size_t top, std::uint64_t most,
@@ -76,7 +78,7 @@ Ranking rank_configs(const BoundSpace& space, const DeviceRates& rates, std::siz
   Ranking out{drawn.valid, drawn.sample.size(), {}};
   for (std::size_t i = 0; i < count; ++i) {
     const Point& indices = drawn.sample[times[i].second];
-    out.best.push_back({space.space().config_at(indices), *model.estimate(indices), std::nullopt});
+    out.best.push_back({space.space().config_at(indices), *model.estimate(indices), std::nullopt, std::nullopt});
   }
   return out;
 }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/space/space.hpp"
+#include "tuner/static_model/code_estimate.hpp"
 #include "tuner/static_model/static_model.hpp"
 
 namespace pascaline {
@@ -15,6 +16,7 @@ struct RankedConfig {
   Config config;
   Estimate estimate;
   std::optional<Resources> resources;  ///< of its binary, if it was compiled
+  std::optional<CodeEstimate> code;    ///< from its machine code, if that was read
 };
 
 /// The best configurations of a bound space by a static model.
@@ -30,7 +32,7 @@ struct Ranking {
 [[nodiscard]] Ranking rank_configs(const BoundSpace& space, const DeviceRates& rates, std::size_t top,
                                    std::uint64_t most, std::uint64_t seed);
 
-/// Best first; equal times in the order they were in.
+/// Best first; equal times in the order they were in. Those with an estimate from code come first, by it.
 void sort_by_time(std::vector<RankedConfig>& configs);
 
 }  // namespace pascaline

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "runtime/device/sm61/heaviest_path.hpp"
+
 namespace pascaline::sm61 {
 namespace {
 
@@ -133,6 +135,17 @@ double IssueCost::conflicts_per_arithmetic() const noexcept { return ratio(arith
 
 std::uint32_t bank_conflicts(const Instruction& instruction, const Instruction* before) {
   return operand_reads(instruction, kept_before(before)).conflicts;
+}
+
+IssueCost cost_of(const KernelCode& kernel, std::span<const std::uint32_t> blocks) {
+  IssueCost cost;
+  for (const std::uint32_t index : blocks) {
+    const Block& block = kernel.flow.blocks[index];
+    for (std::uint32_t i = block.begin; i < block.end; ++i) {
+      add_instruction(cost, kernel.instructions[i], kept_before(i == 0 ? nullptr : &kernel.instructions[i - 1]));
+    }
+  }
+  return cost;
 }
 
 std::vector<LoopCost> loop_costs(std::span<const Instruction> code, const ControlFlow& flow) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/error.hpp"
+#include "runtime/device/sm61/heaviest_path.hpp"
 
 namespace pascaline::sm61 {
 namespace {
@@ -58,47 +59,46 @@ struct Step {
   double latency = 0;  // until its write barrier is released
 };
 
-std::vector<Step> steps_of(const KernelCode& kernel, std::size_t loop, const SmRates& rates) {
-  const auto inside = [&](std::int32_t candidate) {
-    while (candidate != Block::kNone && candidate != static_cast<std::int32_t>(loop)) {
-      candidate = kernel.flow.loops[static_cast<std::size_t>(candidate)].parent;
-    }
-    return candidate != Block::kNone;
-  };
+Step step_of(const KernelCode& kernel, std::uint32_t i, const SmRates& rates) {
+  const Instruction& instruction = kernel.instructions[i];
+  Step step;
+  step.control = instruction.control;
+  step.unit = unit_of(instruction);
+  step.is_arithmetic = instruction.kind == Kind::ffma || instruction.kind == Kind::dp4a;
+  step.is_barrier = instruction.kind == Kind::barrier;
+  step.conflicts = bank_conflicts(instruction, i == 0 ? nullptr : &kernel.instructions[i - 1]);
+  const double bytes = static_cast<double>(kThreads) * std::max<double>(instruction.bytes, 4);
+  const bool wide = instruction.kind == Kind::load && instruction.bytes > 4;
+  switch (step.unit) {
+    case Unit::quarter:
+      step.busy = 4;
+      step.latency = rates.unit_latency;
+      break;
+    case Unit::single:
+      step.busy = 32;
+      step.latency = rates.unit_latency + 32;
+      break;
+    case Unit::shared:
+      step.busy = bytes / rates.shared_bytes * (wide ? rates.wide_loads : 1);
+      step.latency = rates.shared_latency + step.busy;
+      step.waited_as = SlotUse::shared_memory;
+      break;
+    case Unit::global:
+      step.busy = bytes / rates.global_bytes;
+      step.latency = rates.global_latency + step.busy;
+      step.waited_as = SlotUse::global_memory;
+      break;
+    default:
+      step.latency = rates.unit_latency;
+  }
+  return step;
+}
+
+std::vector<Step> steps_of(const KernelCode& kernel, const SmRates& rates, const std::vector<std::uint32_t>& blocks) {
   std::vector<Step> steps;
-  for (const Block& block : kernel.flow.blocks) {
-    for (std::uint32_t i = block.begin; i < block.end && inside(block.loop); ++i) {
-      const Instruction& instruction = kernel.instructions[i];
-      Step step;
-      step.control = instruction.control;
-      step.unit = unit_of(instruction);
-      step.is_arithmetic = instruction.kind == Kind::ffma || instruction.kind == Kind::dp4a;
-      step.is_barrier = instruction.kind == Kind::barrier;
-      step.conflicts = bank_conflicts(instruction, i == 0 ? nullptr : &kernel.instructions[i - 1]);
-      const double bytes = static_cast<double>(kThreads) * std::max<double>(instruction.bytes, 4);
-      switch (step.unit) {
-        case Unit::quarter:
-          step.busy = 4;
-          step.latency = rates.unit_latency;
-          break;
-        case Unit::single:
-          step.busy = 32;
-          step.latency = rates.unit_latency + 32;
-          break;
-        case Unit::shared:
-          step.busy = bytes / rates.shared_bytes;
-          step.latency = rates.shared_latency + step.busy;
-          step.waited_as = SlotUse::shared_memory;
-          break;
-        case Unit::global:
-          step.busy = bytes / rates.global_bytes;
-          step.latency = rates.global_latency + step.busy;
-          step.waited_as = SlotUse::global_memory;
-          break;
-        default:
-          step.latency = rates.unit_latency;
-      }
-      steps.push_back(step);
+  for (const std::uint32_t block : blocks) {
+    for (std::uint32_t i = kernel.flow.blocks[block].begin; i < kernel.flow.blocks[block].end; ++i) {
+      steps.push_back(step_of(kernel, i, rates));
     }
   }
   return steps;
@@ -139,6 +139,7 @@ class Sm {
           began_at_ += progress(warp);
         }
         arithmetic_ = 0;
+        lost_ = {};
       }
       // The scheduler that had a shared unit longest ago has the first choice.
       std::sort(order_.begin(), order_.end(), [&](std::size_t a, std::size_t b) { return served_[a] < served_[b]; });
@@ -157,6 +158,8 @@ class Sm {
     const double iterations = (ended_at - began_at_) / static_cast<double>(warps_.size());
     time.clocks = clocks / std::max(iterations, 1e-9);
     time.arithmetic = static_cast<double>(arithmetic_) / (clocks * static_cast<double>(kSchedulers));
+    time.busy_shared = lost_[0] / (clocks * static_cast<double>(kSchedulers));
+    time.busy_global = lost_[1] / (clocks * static_cast<double>(kSchedulers));
     for (double& share : time.shares) {
       share /= clocks * static_cast<double>(kSchedulers);
     }
@@ -233,6 +236,7 @@ class Sm {
       for (const SlotUse use :
            {SlotUse::pipe, SlotUse::shared_memory, SlotUse::global_memory, SlotUse::barrier, SlotUse::latency}) {
         if (reasons[static_cast<std::size_t>(use)]) {
+          note_busy(use, scheduler, now);
           return use;
         }
       }
@@ -252,6 +256,17 @@ class Sm {
     owed_[scheduler] -= whole;
     delayed_[scheduler] = now + 1 + whole;
     return SlotUse::issued;
+  }
+
+  // Which memory a scheduler's warps find busy, if it is one.
+  void note_busy(SlotUse use, std::size_t scheduler, double now) {
+    for (std::size_t i = scheduler; use == SlotUse::pipe && i < warps_.size(); i += kSchedulers) {
+      const Unit unit = steps_[warps_[i].next].unit;
+      if ((unit == Unit::shared || unit == Unit::global) && verdict(warps_[i], scheduler, now) == SlotUse::pipe) {
+        lost_[unit == Unit::global ? 1 : 0] += 1;
+        return;
+      }
+    }
   }
 
   // Issues the warp's next instruction; returns the clocks that conflicts delay the scheduler.
@@ -312,9 +327,17 @@ class Sm {
   std::array<std::size_t, kSchedulers> order_{0, 1, 2, 3};
   std::array<std::size_t, kSchedulers> last_{};       // warps that issued last
   std::array<std::uint32_t, kSchedulers> slowest_{};  // iterations of the warp that has come least far
+  std::array<double, 2> lost_{};                      // clocks of schedulers, while shared or global memory was busy
   double began_at_ = 0;
   std::uint64_t arithmetic_ = 0;
 };
+
+void check(const std::vector<Step>& steps, ResidentWarps warps) {
+  const std::uint64_t count = static_cast<std::uint64_t>(warps.blocks) * warps.warps_per_block;
+  if (steps.empty() || count == 0 || count > 64) {
+    throw Error("a model of an SM needs 1 to 64 warps, and instructions");
+  }
+}
 
 }  // namespace
 
@@ -333,14 +356,19 @@ SlotUse LoopTime::limit() const noexcept {
 }
 
 LoopTime time_of_loop(const KernelCode& kernel, std::size_t loop, ResidentWarps warps, const SmRates& rates) {
-  if (loop >= kernel.flow.loops.size()) {
-    throw Error("there is no such loop");
+  std::vector<Step> steps = steps_of(kernel, rates, heaviest_path(kernel, loop));
+  check(steps, warps);
+  return Sm(std::move(steps), warps, rates).run();
+}
+
+LoopTime time_outside_loops(const KernelCode& kernel, ResidentWarps warps, const SmRates& rates) {
+  std::vector<std::uint32_t> path = heaviest_path(kernel, std::nullopt);
+  std::erase_if(path, [&](std::uint32_t block) { return kernel.flow.blocks[block].loop != Block::kNone; });
+  std::vector<Step> steps = steps_of(kernel, rates, path);
+  if (steps.empty()) {
+    return {};
   }
-  std::vector<Step> steps = steps_of(kernel, loop, rates);
-  const std::uint64_t count = static_cast<std::uint64_t>(warps.blocks) * warps.warps_per_block;
-  if (steps.empty() || count == 0 || count > 64) {
-    throw Error("a model of an SM needs 1 to 64 warps, and instructions");
-  }
+  check(steps, warps);
   return Sm(std::move(steps), warps, rates).run();
 }
 

@@ -11,8 +11,9 @@ namespace pascaline::sm61 {
 
 /// What an SM of sm_61 can do, in clocks of the SM. Where each number comes from is in docs/sm61_code.md.
 struct SmRates {
-  double conflict = 1;          ///< clocks that a register bank conflict delays a scheduler, 0 to 1
-  double shared_bytes = 128;    ///< per clock, by all warps of the SM
+  double conflict = 1;        ///< clocks that a register bank conflict delays a scheduler, 0 to 1
+  double shared_bytes = 128;  ///< per clock, by all warps of the SM
+  double wide_loads = 1;  ///< part of their clocks that loads of 8 and 16 bytes a lane take: 0.5 if lanes share words
   double global_bytes = 64;     ///< per clock, from L2
   double shared_latency = 24;   ///< of a load from shared memory, and of a shuffle
   double global_latency = 216;  ///< of a load that L2 has
@@ -47,6 +48,8 @@ struct LoopTime {
   /// FFMA and dp4a per clock and scheduler: 1 is the peak of the SM.
   double arithmetic = 0;
   std::array<double, kUses> shares{};  ///< of the schedulers' clocks; together 1
+  double busy_shared = 0;              ///< the part of `pipe` in which warps waited for shared memory to be free
+  double busy_global = 0;              ///< the same of global memory
 
   [[nodiscard]] double share(SlotUse use) const noexcept { return shares[static_cast<std::size_t>(use)]; }
   /// What most clocks without an instruction were lost to; `issued` if that took 95 % of them or more.
@@ -54,10 +57,15 @@ struct LoopTime {
 };
 
 /// Plays several iterations of a loop on an SM: four schedulers, each with every fourth warp, stall counts, barriers
-/// and dual issues as the code says them, units that all warps share. Loops inside it run once. It knows nothing of
-/// addresses: loads and stores of shared memory are taken to be without bank conflicts, those of global memory to be
-/// coalesced and in L2. An estimate, never checked on a card. Throws Error if there is no such loop, or no warp.
+/// and dual issues as the code says them, units that all warps share. Every warp takes the heaviest path, and loops
+/// inside run once. It knows nothing of addresses: loads and stores of shared memory are taken to be without bank
+/// conflicts, those of global memory to be coalesced and in L2. An estimate, never checked on a card. Throws Error if
+/// there is no such loop, or no warp.
 [[nodiscard]] LoopTime time_of_loop(const KernelCode& kernel, std::size_t loop, ResidentWarps warps,
                                     const SmRates& rates = {});
+
+/// The same of the code in no loop on the heaviest path through the kernel: `clocks` are those of one run of it by
+/// every resident warp. All zero if there is no such code. Throws Error if there is no warp.
+[[nodiscard]] LoopTime time_outside_loops(const KernelCode& kernel, ResidentWarps warps, const SmRates& rates = {});
 
 }  // namespace pascaline::sm61

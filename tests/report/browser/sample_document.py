@@ -148,7 +148,17 @@ class Maker:
             "searches": [self.search(session, self.mark(searcher), 200, default["median_us"] * 1.2, best["median_us"] * (1 + 0.03 * i))
                          for i, (session, searcher) in enumerate(sessions)],
             "parameters": effects, "heat": self.heat(effects, held),
-            "configurations": {"shown": rows, "of": rows * 5, "columns": names, "rows": held}}
+            "configurations": {"shown": rows, "of": rows * 5, "columns": names, "rows": held},
+            "limits": [self.limit("winner", dict(zip(names, best["values"])), best["median_us"]),
+                       {"role": "default", "config": dict(zip(names, default["values"])), "missing": True,
+                        "text": "No estimate: its code is not in the cache."}]}
+
+    def limit(self, role, config, time):
+        return {"role": role, "config": config, "missing": False, "compiler": "nvrtc 12.9 for sm_61",
+                "text": self.mark("Hottest loop, an iteration: 512 FFMA of 574 instructions (89 %)."),
+                "instructions": 574, "ffma": 512, "dp4a": 0, "conflicts_per_arithmetic": 0.03, "registers": 128,
+                "threads": 256, "resident_blocks": 2, "resident_blocks_limit": "registers", "waves": 1.5,
+                "least": {"time_us": time, "limit": "issue"}, "most": {"time_us": time * 1.2, "limit": "bank conflicts"}}
 
     def bare_problem(self, kernel):
         """A problem of which every trial failed."""

@@ -138,25 +138,67 @@ TEST_F(CliRankTest, ComparesWithMeasurements) {
   expect_fault(rank({"--against", file, "--kernel", "nothing"}), 1, {"nothing"});
 }
 
-TEST_F(CliRankTest, CompilesTheBestAndRanksThemAgain) {
+bool compiles_for_sm_61() {
   bool found = false;
   for (const NvrtcInfo& nvrtc : find_nvrtc()) {
     const auto& known = nvrtc.architectures;
     found = found || std::find(known.begin(), known.end(), "sm_61") != known.end();
   }
+  return found;
+}
+
+TEST_F(CliRankTest, CompilesTheBestAndRanksThemAgain) {
   const std::vector<std::string> words{"--kernel", "transpose",          "--compile", "2",
                                        "--cache",  PASCALINE_TEST_CACHE, "--json"};
-  if (!found) {
+  if (!compiles_for_sm_61()) {
     expect_fault(rank(words), 1, {"sm_61", "install"});
     GTEST_SKIP() << "no NVRTC here compiles for sm_61";
   }
   const json best = json_of(rank(words))["problems"].at(0)["best"];
   ASSERT_EQ(best.size(), 2U);
-  EXPECT_LE(best.at(0)["time_us"], best.at(1)["time_us"]);
+  EXPECT_LE(best.at(0)["code"]["time_us"], best.at(1)["code"]["time_us"]);
   for (const json& entry : best) {
     EXPECT_GT(entry["instructions"], 0);
     EXPECT_GT(entry["registers"], 0);
+    const json& code = entry["code"];
+    EXPECT_LE(code["least"]["time_us"], code["time_us"]);
+    EXPECT_LE(code["time_us"], code["most"]["time_us"]);
+    EXPECT_GT(code["least"]["time_us"], code["memory_us"]) << "device memory bounds it";
+    EXPECT_TRUE(code["most"]["limit"].is_string());
   }
+  const ProgramResult table =
+      rank({"--kernel", "transpose", "--compile", "2", "--cache", PASCALINE_TEST_CACHE, "--arch", "sm_61"});
+  EXPECT_NE(table.out.find("estimated from the machine code"), std::string::npos) << table.out << table.error;
+}
+
+TEST_F(CliRankTest, EstimatesFromCodeAreComparedWithMeasurements) {
+  if (!compiles_for_sm_61()) {
+    GTEST_SKIP() << "no NVRTC here compiles for sm_61";
+  }
+  const Space space = Space::load(data_folder("search_spaces") / "transpose.json");
+  const Problem problem = space.problem({{"ROWS", "4096"}, {"COLUMNS", "2048"}});
+  std::vector<Trial> trials;
+  for (const std::int64_t vector : {1, 2, 4}) {
+    trials.push_back(timed_trial(problem,
+                                 Config({{"TILE", std::int64_t{32}},
+                                         {"BLOCK_THREADS", std::int64_t{128}},
+                                         {"VECTOR", vector},
+                                         {"PADDING", std::int64_t{1}},
+                                         {"MIN_BLOCKS", std::int64_t{1}}}),
+                                 static_cast<double>(10 + vector)));
+  }
+  const std::string file = (folder_ / "measured.db").string();
+  store_trials(file, space, trials);
+  const std::vector<std::string> words{"--against", file, "--min-trials", "3",
+                                       "--compile", "2",  "--cache",      PASCALINE_TEST_CACHE};
+  std::vector<std::string> as_json = words;
+  as_json.emplace_back("--json");
+  const json code = json_of(rank(as_json))["problems"].at(0)["code"];
+  EXPECT_EQ(code["trials"], 2);
+  for (const char* key : {"correlation", "least_correlation", "most_correlation", "compiled_correlation"}) {
+    EXPECT_LE(std::abs(code[key].get<double>()), 1) << key;
+  }
+  EXPECT_NE(rank(words).out.find("Estimates from code"), std::string::npos);
 }
 
 }  // namespace

@@ -2,8 +2,10 @@
 
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include "core/error.hpp"
+#include "runtime/device/sm61/heaviest_path.hpp"
 #include "runtime/device/sm61/kernel_code.hpp"
 
 namespace pascaline::testing {
@@ -48,7 +50,26 @@ void check_loops(const sm61::ControlFlow& flow, const std::vector<sm61::LoopCost
   }
 }
 
+// Of the whole code, the first loop, which is an outermost one, and the hottest.
+void check_paths(const sm61::KernelCode& kernel) {
+  for (const std::uint32_t block : sm61::heaviest_path(kernel, std::nullopt)) {
+    require(kernel.flow.blocks[block].reached, "a path is where the code does not come");
+  }
+  std::vector<std::size_t> loops;
+  if (kernel.hottest) {
+    loops = {0, *kernel.hottest};
+  }
+  for (const std::size_t loop : loops) {
+    const std::vector<std::uint32_t> path = sm61::heaviest_path(kernel, loop);
+    require(!path.empty(), "a loop has no path");
+    require(sm61::is_within(kernel.flow, kernel.flow.blocks[path.back()], loop), "a path leaves its loop");
+    require(sm61::cost_of(kernel, path).instructions <= kernel.costs[loop].total.instructions,
+            "a path has more than its loop");
+  }
+}
+
 void check_kernel(const sm61::KernelCode& kernel) {
+  check_paths(kernel);
   check_blocks(kernel.instructions.size(), kernel.flow);
   check_loops(kernel.flow, kernel.costs);
   require(kernel.hottest.has_value() == !kernel.costs.empty(), "a hottest loop without loops");

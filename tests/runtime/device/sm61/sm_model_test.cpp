@@ -99,6 +99,39 @@ TEST(Sm61SmModel, SharedMemoryIsOneForAllWarps) {
   EXPECT_NEAR(time_of(looping(words), {4, 4}, twice).clocks, 16.0 * 25 / 4, 8);
 }
 
+TEST(Sm61SmModel, WideLoadsTakeTheirPartWhereLanesShareWords) {
+  constexpr std::uint64_t kWideLoad = 0xef4e000000071808;  // LDS.U.128
+  std::vector<Word> words;
+  for (int i = 0; i < 8; ++i) {
+    words.push_back({kWideLoad, scheduled(1)});
+  }
+  ASSERT_EQ(looping(words).instructions[0].bytes, 16);
+  // Eight loads of 512 bytes for each of 16 warps, and half of that.
+  const LoopTime whole = time_of(looping(words), {4, 4});
+  EXPECT_NEAR(whole.clocks, 512, 16);
+  EXPECT_NEAR(whole.busy_shared, whole.share(SlotUse::pipe), 1e-9);
+  EXPECT_EQ(whole.busy_global, 0);
+  SmRates shared;
+  shared.wide_loads = 0.5;
+  EXPECT_NEAR(time_of(looping(words), {4, 4}, shared).clocks, 256, 16);
+  EXPECT_NEAR(time_of(looping(std::vector<Word>(8, {kSharedLoad, scheduled(1)})), {4, 4}, shared).clocks, 128, 8)
+      << "narrow loads take what they took";
+}
+
+TEST(Sm61SmModel, CodeOutsideLoopsIsPlayedOnItsOwn) {
+  std::vector<Word> words = multiplications(40, 1);
+  const KernelCode inside = looping(words);
+  EXPECT_NEAR(time_outside_loops(inside, {1, 4}).clocks, 1, 1) << "the end of the kernel";
+  words.push_back({kExit});
+  KernelCode straight;
+  straight.instructions = decode(assemble(words));
+  straight.flow = find_control_flow(straight.instructions);
+  EXPECT_NEAR(time_outside_loops(straight, {1, 4}).clocks, 41, 2);
+  EXPECT_NEAR(time_outside_loops(straight, {2, 4}).clocks, 82, 3);
+  EXPECT_THROW((void)time_outside_loops(straight, {0, 4}), Error);
+  EXPECT_EQ(time_outside_loops(KernelCode{}, {1, 4}).clocks, 0);
+}
+
 TEST(Sm61SmModel, WhatIsLoadedIsWaitedFor) {
   std::vector<Word> words{{kGlobalLoad, scheduled(1, 0)}, {ffma(0, 1, 2, 3), scheduled(1, 7, 1)}};
   const SmRates rates;

@@ -1,0 +1,121 @@
+#include "report/limits.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <nlohmann/json.hpp>
+
+#include "core/util/counted.hpp"
+#include "report/json_values.hpp"
+#include "report/text.hpp"
+
+namespace pascaline {
+namespace {
+
+std::string arithmetic_text(const ReportLimit& limit) {
+  const std::size_t arithmetic = limit.ffma + limit.dp4a;
+  if (!limit.has_loop) {
+    return "It has no loop.";
+  }
+  if (arithmetic == 0) {
+    return fmt::format("Hottest loop, an iteration: {}, no FFMA or dp4a.", counted(limit.instructions, "instruction"));
+  }
+  std::vector<std::string> parts;
+  if (limit.ffma > 0) {
+    parts.push_back(fmt::format("{} FFMA", limit.ffma));
+  }
+  if (limit.dp4a > 0) {
+    parts.push_back(fmt::format("{} dp4a", limit.dp4a));
+  }
+  return fmt::format(
+      "Hottest loop, an iteration: {} of {} instructions ({:.0f} %), {:.2f} register bank conflicts for each.",
+      fmt::join(parts, " and "), limit.instructions,
+      100 * static_cast<double>(arithmetic) / static_cast<double>(limit.instructions), limit.conflicts);
+}
+
+std::string limited_text(const ReportLimit& limit) {
+  return limit.least_limit == limit.most_limit
+             ? fmt::format("Limited by {}.", limit.most_limit)
+             : fmt::format("Limited by {} at the fast end of the estimate, by {} at the slow end.", limit.least_limit,
+                           limit.most_limit);
+}
+
+nlohmann::ordered_json end_json(double time_us, const std::string& limit) {
+  return {{"time_us", json_number(time_us)}, {"limit", json_text(limit)}};
+}
+
+}  // namespace
+
+bool has_limits(const std::string& target) {
+  for (const char* architecture : {"_50", "_52", "_53", "_60", "_61", "_62"}) {
+    if (target == std::string("sm") + architecture || target == std::string("compute") + architecture) {
+      return true;
+    }
+  }
+  return false;
+}
+
+std::vector<ReportLimit> limits_of(const LimitSource& source, LimitRequest request, const std::optional<Config>& best,
+                                   const std::optional<Config>& baseline) {
+  std::vector<ReportLimit> limits;
+  if (!source || !has_limits(request.toolkit.target)) {
+    return limits;
+  }
+  request.config = baseline;
+  ReportLimit standard = source(request);
+  standard.role = baseline ? "baseline" : "default";
+  if (best) {
+    request.config = best;
+    limits.push_back(source(request));
+    const bool same = *best == standard.config;
+    limits.back().role = same ? "winner, which is the " + standard.role : "winner";
+    if (same) {
+      return limits;
+    }
+  }
+  limits.push_back(std::move(standard));
+  return limits;
+}
+
+std::vector<std::string> limit_sentences(const ReportLimit& limit) {
+  if (!limit.missing.empty()) {
+    return {limit.missing};
+  }
+  return {arithmetic_text(limit), limited_text(limit),
+          fmt::format("{} of {} threads on an SM at a time (limited by {}), {} registers a thread, {:.2f} waves.",
+                      counted(static_cast<std::uint64_t>(limit.blocks), "block"), limit.threads, limit.blocks_limit,
+                      limit.registers, limit.waves),
+          fmt::format("Estimated {} to {} µs (code by {}).", short_number(limit.least_us), short_number(limit.most_us),
+                      limit.compiler)};
+}
+
+std::string limit_notice() {
+  return "Estimates from the machine code and a model of an SM, not measured on a card of this architecture; a range "
+         "is "
+         "what is not known of it. Only what limits a kernel and how variants compare should be read from them.";
+}
+
+nlohmann::ordered_json limit_json(const ReportLimit& limit) {
+  nlohmann::ordered_json out{{"role", json_text(limit.role)},
+                             {"config", json_config(limit.config)},
+                             {"text", json_text(fmt::format("{}", fmt::join(limit_sentences(limit), " ")))},
+                             {"missing", !limit.missing.empty()}};
+  if (!limit.missing.empty()) {
+    return out;
+  }
+  out.update({{"compiler", json_text(limit.compiler)},
+              {"instructions", limit.instructions},
+              {"ffma", limit.ffma},
+              {"dp4a", limit.dp4a},
+              {"conflicts_per_arithmetic", json_number(limit.conflicts)},
+              {"registers", limit.registers},
+              {"threads", limit.threads},
+              {"resident_blocks", limit.blocks},
+              {"resident_blocks_limit", json_text(limit.blocks_limit)},
+              {"waves", json_number(limit.waves)},
+              {"least", end_json(limit.least_us, limit.least_limit)},
+              {"most", end_json(limit.most_us, limit.most_limit)}});
+  return out;
+}
+
+}  // namespace pascaline
