@@ -61,13 +61,15 @@ DeviceLimits bound_limits(const Group& group, const DeviceLimits& card) {
   return target ? tighter(card, *target) : card;
 }
 
-std::optional<RankCheck> check_group(const Group& group, const Space& space, const RankCheckOptions& options) {
+std::optional<RankCheck> check_group(const Group& group, const Space& space, const MeasuredRates& known,
+                                     const RankCheckOptions& options) {
   RankCheck out{group.device, group.target, group.problem.kernel, group.problem.text()};
   const DeviceLimits card = stored_limits(group.device, DeviceLimits{});
   auto rates = typical_rates(group.device.compute_capability, card);
   if (!rates) {
     return std::nullopt;
   }
+  use_measured(*rates, known);
   if (options.adjust) {
     options.adjust(*rates);
   }
@@ -123,7 +125,7 @@ std::vector<RankCheck> check_ranking(const Store& store, const RankCheckOptions&
       spaces[kernel] = options.load_space(kernel);
     }
     if (const auto& space = spaces[kernel]) {
-      if (auto check = check_group(group, *space, options)) {
+      if (auto check = check_group(group, *space, store.measured_rates(group.device), options)) {
         out.push_back(std::move(*check));
       }
     }
