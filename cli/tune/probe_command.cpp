@@ -9,6 +9,7 @@
 #include "core/error.hpp"
 #include "core/util/duration.hpp"
 #include "core/util/paths.hpp"
+#include "db/merge.hpp"
 #include "report/text.hpp"
 #include "runtime/dispatch/identity.hpp"
 #include "tuner/probe/probe_report.hpp"
@@ -95,15 +96,8 @@ void print_probe(const StoredProbe& stored, const ProbeCommandOptions& options) 
   std::fflush(stdout);
 }
 
-int probe(const ProbeCommandOptions& options) {
-  const ProbeOptions wanted = probe_options(options);
-  catch_interrupts();
-  // What cannot be written is better known before a minute of measuring than after it.
-  if (!options.report.empty()) {
-    require_writable(options.report);
-  }
+int probe_into(Store& store, const ProbeCommandOptions& options, const ProbeOptions& wanted) {
   const std::unique_ptr<Device> device = open_device(probed_device(options.device));
-  Store store(database_path(options.database), OpenMode::create);
   std::optional<ProbeOutcome> outcome = run_probe(*device, wanted, interrupted());
   if (!outcome) {
     fmt::print(stderr, "interrupted: nothing was stored\n");
@@ -120,6 +114,31 @@ int probe(const ProbeCommandOptions& options) {
   fmt::print(stderr, "stored in {}{}\n", store.file().string(),
              options.report.empty() ? "" : fmt::format(", and written to {}", options.report));
   return kSuccess;
+}
+
+int probe(const ProbeCommandOptions& options) {
+  const ProbeOptions wanted = probe_options(options);
+  catch_interrupts();
+  // What cannot be written is better known before a minute of measuring than after it.
+  if (!options.report.empty()) {
+    require_writable(options.report);
+  }
+  const std::filesystem::path database = database_path(options.database);
+  const bool made_here = !std::filesystem::exists(database);
+  int code = kFault;
+  try {
+    Store store(database, OpenMode::create);
+    code = probe_into(store, options, wanted);
+  } catch (const Error&) {
+    if (made_here) {
+      remove_if_unused(database);
+    }
+    throw;
+  }
+  if (made_here && code != kSuccess) {
+    remove_if_unused(database);
+  }
+  return code;
 }
 
 // Of each device the latest as text, or all as JSON.

@@ -56,8 +56,12 @@ std::string notes_of(const Probe& probe) {
   if (const auto fit = fit_conflicts(probe.chains)) {
     text += fmt::format("Bank conflicts: {}.\n", conflict_verdict(*fit, probe.chains.size()));
   }
-  for (const auto& [part, reason] : probe.left_out) {
-    text += fmt::format("Left out: {}: {}.\n", name_of(part), clean_line(reason));
+  for (std::size_t i = 0; i < probe.left_out.size(); ++i) {
+    const auto& [part, reason] = probe.left_out[i];
+    const bool goes_on = i + 1 < probe.left_out.size() && probe.left_out[i + 1].second == reason;
+    const bool is_first = i == 0 || probe.left_out[i - 1].second != reason;
+    text += fmt::format("{}{}{}", is_first ? "Left out: " : ", ", name_of(part),
+                        goes_on ? "" : fmt::format(": {}.\n", clean_line(reason)));
   }
   bool unsteady = false;
   for (const ProbeValue& value : probe.values) {
@@ -178,6 +182,9 @@ std::string probe_text(const StoredProbe& stored) {
                       "ratio");
   for (const ProbeValue& value : stored.probe.values) {
     text += value_line(value, device);
+  }
+  if (device.kind != "cuda") {
+    text += "These are times of this machine's processor, which runs the kernels: they say nothing of a GPU.\n";
   }
   return text + notes_of(stored.probe);
 }
