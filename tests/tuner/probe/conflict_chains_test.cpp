@@ -10,6 +10,7 @@
 #include "core/error.hpp"
 #include "core/util/paths.hpp"
 #include "runtime/device/sm61/kernel_code.hpp"
+#include "runtime/device/sm61/sm_model.hpp"
 #include "tests/runtime/device/cuda/nvrtc_here.hpp"
 #include "tests/tuner/toy_kernel.hpp"
 #include "tuner/probe/probe_kernels.hpp"
@@ -63,6 +64,30 @@ TEST_F(Sm61ProbeTest, ChosenChainsSpanTheRangeAndDifferInConflictsAlone) {
       }
     }
     EXPECT_LT(widest_gap, 0.2) << "between 0 and 0.7 conflicts";
+  }
+}
+
+// The model of an SM in place of a card: what it charges for a conflict must come out as the slope, which it can only
+// if nothing but issuing limits the chains.
+TEST_F(Sm61ProbeTest, TheSlopeIsWhatTheModelOfAnSmCharges) {
+  for (const NvrtcInfo& library : libraries_) {
+    ProbeKernels kernels = probe_kernels_of(library);
+    const std::vector<ConflictChain> chains = choose_chains(compiled_chains(kernels), 24);
+    for (const double cost : {0.0, 0.5, 1.0}) {
+      sm61::SmRates rates;
+      rates.conflict = cost;
+      std::vector<ProbeChain> timed;
+      for (const ConflictChain& chain : chains) {
+        const sm61::KernelCode code = sm61::read_kernel(chain.binary.code, chain.binary.function);
+        const double clocks = sm61::time_of_loop(code, code.hottest.value(), {1, 16}, rates).clocks;
+        timed.push_back({chain.variant, chain.conflicts, 4 * clocks / (16 * chain.ffma), 0, 0, 1});
+      }
+      const LinearFit fit = fit_conflicts(timed).value();
+      SCOPED_TRACE(conflict_verdict(fit, timed.size()));
+      EXPECT_NEAR(fit.slope, cost, 0.02);
+      EXPECT_LT(fit.high - fit.low, 0.05);
+      EXPECT_NEAR(fit.at_zero, 1.03, 0.03) << "an issue slot for each FFMA, and little for the loop";
+    }
   }
 }
 
