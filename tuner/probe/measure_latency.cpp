@@ -64,7 +64,7 @@ void measure_chase(ProbeBench& bench, ProbeQuantity quantity, std::size_t bytes,
 }  // namespace
 
 void measure_latency(ProbeBench& bench) {
-  measure_chain(bench, ProbeQuantity::ffma_latency, "arithmetic", "ffma_latency", 256);
+  measure_chain(bench, ProbeQuantity::ffma_latency, "ffma", "ffma_latency", 256);
   measure_chain(bench, ProbeQuantity::shared_latency, "shared", "shared_latency", 64);
   const auto l2_bytes = static_cast<std::size_t>(bench.device.info().limits.l2_bytes);
   measure_chase(bench, ProbeQuantity::l2_latency, std::clamp(l2_bytes / 4, std::size_t{64} * 1024, kChaseMiB), true);

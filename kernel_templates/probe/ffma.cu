@@ -1,11 +1,10 @@
-// How fast an SM multiplies and adds, and how long it takes until a result may be used: FFMA x = x·2^-100 + x and dp4a
-// x = x·x + x, each of which reads one register, so that no two are in one register bank.
+// How fast an SM does FFMA, and how long it takes until a result may be used: x = x·2^-100 + x reads one register, so
+// that no two are in one register bank, and leaves x as it is.
 //
-// Requires: `spans` and `places` as clocks.cuh says; `sums` of one value, which is never written.
-// FLOPs of ffma_rate: 2 · 256 · rounds of each thread. Multiply-adds of ffma_latency: 256 · rounds, one after the
-// other. Launch: any grid, block any number of warps up to 1024 threads; of ffma_latency, one block of 32 threads.
+// FLOPs of ffma_rate: 2 · 256 · rounds of each thread. Multiply-adds of ffma_latency: 256 · rounds, in turn.
+// Requires: `start` above 0; `spans` and `places` as clocks.cuh says; `sums` of one value, which is never written.
+// Launch: any grid, block any number of warps up to 1024 threads; of ffma_latency, one block of 32 threads.
 
-#include "../common/dot4.cuh"
 #include "clocks.cuh"
 
 namespace {
@@ -43,35 +42,6 @@ extern "C" __global__ void __launch_bounds__(kThreads)
   }
   if (sum < 0) {
     sums[0] = sum;  // never, as all began above zero: but the compiler does not know
-  }
-}
-
-extern "C" __global__ void __launch_bounds__(kThreads)
-    dp4a_rate(int* sums, long long* spans, int* places, int rounds, int start) {
-  int x[kChains];
-#pragma unroll
-  for (int i = 0; i < kChains; ++i) {
-    x[i] = start * (i + 1);
-  }
-  const long long begin = start_clock();
-#pragma unroll 1
-  for (int round = 0; round < rounds; ++round) {
-#pragma unroll
-    for (int step = 0; step < kSteps; ++step) {
-#pragma unroll
-      for (int i = 0; i < kChains; ++i) {
-        x[i] = dot4(x[i], x[i], x[i]);
-      }
-    }
-  }
-  stop_clock(begin, spans, places);
-  int sum = 0;
-#pragma unroll
-  for (int i = 0; i < kChains; ++i) {
-    sum |= x[i];
-  }
-  if (sum != 0) {
-    sums[0] = sum;  // never, as all began at zero
   }
 }
 
