@@ -4,9 +4,8 @@
 // cached_read: every block reads the first `count` (a power of two) fours of floats again and again, in all
 //   256 · rounds of each thread, each block from another place on.
 // read: all `count` fours of floats once. copy: writes them to `to`.
-// chase: follows `steps` (a multiple of 16) addresses, one at each address, from `first` on; before the clock starts,
-// the
-//   first `warm` steps.
+// chase: follows `steps` (a multiple of 16) addresses, one at each address, after `warm` of them before the clock
+//   starts, from `first` on.
 // Requires: pointers aligned to 16 bytes; values of zero to be read; `spans` and `places` as clocks.cuh says; `sums` of
 //   one value, which is never written.
 // Launch: any grid, block BLOCK_THREADS; of chase, one block of one thread.

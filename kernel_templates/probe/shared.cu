@@ -1,5 +1,4 @@
-// How fast an SM reads its shared memory, and how long a load takes whose address is the value that the one before
-// read.
+// How fast an SM reads its shared memory, and how long a load takes whose address is what the one before read.
 //
 // Bytes of shared_rate: 16 · 32 · rounds of each thread, neighbouring threads reading neighbouring 16 bytes: no bank of
 // shared memory is asked twice for what one warp reads at a time. Loads of shared_latency: 64 · rounds.

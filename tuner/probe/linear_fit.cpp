@@ -14,13 +14,13 @@ double student_t_975(int degrees) {
   if (degrees <= static_cast<int>(kFirst.size())) {
     return kFirst[static_cast<std::size_t>(std::max(1, degrees) - 1)];
   }
-  constexpr double z = 1.959963984540054;
+  constexpr double kZ = 1.959963984540054;
   const double n = degrees;
-  const double z3 = z * z * z;
-  const double z5 = z3 * z * z;
-  const double z7 = z5 * z * z;
-  return z + (z3 + z) / (4 * n) + (5 * z5 + 16 * z3 + 3 * z) / (96 * n * n) +
-         (3 * z7 + 19 * z5 + 17 * z3 - 15 * z) / (384 * n * n * n);
+  const double z3 = kZ * kZ * kZ;
+  const double z5 = z3 * kZ * kZ;
+  const double z7 = z5 * kZ * kZ;
+  return kZ + (z3 + kZ) / (4 * n) + (5 * z5 + 16 * z3 + 3 * kZ) / (96 * n * n) +
+         (3 * z7 + 19 * z5 + 17 * z3 - 15 * kZ) / (384 * n * n * n);
 }
 
 std::optional<LinearFit> fit_line(std::span<const double> x, std::span<const double> y) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <exception>
 #include <functional>
 #include <span>
 #include <vector>
@@ -11,7 +12,10 @@
 namespace pascaline {
 
 /// Thrown where the user wants the probe to end.
-struct ProbeStopped {};
+class ProbeStopped : public std::exception {
+ public:
+  [[nodiscard]] const char* what() const noexcept override { return "the probe was stopped"; }
+};
 
 /// Median with its interval and spread of what was measured again and again; steady where the spread is 5 % at most.
 [[nodiscard]] ProbeValue probe_value(ProbeQuantity quantity, std::span<const double> samples);
