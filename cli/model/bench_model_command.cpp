@@ -209,7 +209,7 @@ void print_all(Session& session, const std::vector<BenchRow>& rows, const PeakRa
 PeakRates peak_rates(Executor& executor, const std::optional<std::filesystem::path>& database) {
   Device& device = executor.device();
   PeakRates rates{copy_bandwidth(device, executor.memory()), peak_flops(device.info(), device.read_sensors())};
-  if (database) {
+  if (executor.dispatcher() != nullptr && database) {
     const Store store(*database, OpenMode::read_only);
     if (const auto gflops = store.measured_rates(device_row(device.info())).of(ProbeQuantity::ffma_gflops)) {
       rates.flops = 1e9 * *gflops;

@@ -5,6 +5,7 @@
 #include <chrono>
 
 #include "core/device/device_rates.hpp"
+#include "core/error.hpp"
 #include "core/version.hpp"
 #include "runtime/dispatch/identity.hpp"
 #include "tuner/probe/probe_bench.hpp"
@@ -63,6 +64,21 @@ void measure(ProbeBench& bench, ProbePart part) {
   }
 }
 
+// What does not compile, cannot be read or does not fit the device's memory costs its part and not all that was
+// measured before it. After any other fault of the device nothing more can be asked of it.
+void measure_or_leave_out(ProbeBench& bench, ProbePart part) {
+  try {
+    measure(bench, part);
+  } catch (const Error& error) {
+    const bool of_device =
+        dynamic_cast<const CudaError*>(&error) != nullptr || dynamic_cast<const EmulatorError*>(&error) != nullptr;
+    if (of_device && !is_out_of_memory(error)) {
+      throw;
+    }
+    bench.leave_out(part, error.what());
+  }
+}
+
 void measure_parts(ProbeBench& bench, const ProbeOptions& options) {
   const auto wanted = [&](ProbePart part) {
     return options.only.empty() || std::find(options.only.begin(), options.only.end(), part) != options.only.end();
@@ -79,7 +95,7 @@ void measure_parts(ProbeBench& bench, const ProbeOptions& options) {
       options.on_part(part);
     }
     bench.sampler.look();
-    measure(bench, part);
+    measure_or_leave_out(bench, part);
   }
 }
 

@@ -35,7 +35,8 @@ struct ProbeOutcome {
 /// kernels on the processor: memory and launches are timed there, nothing that speaks of an SM.
 [[nodiscard]] std::string why_not_on(DeviceKind kind, ProbePart part);
 
-/// Measures the device's parts one after the other. A part that cannot be measured is left out with the reason. Nothing
+/// Measures the device's parts one after the other. A part that cannot be measured, for want of memory or because its
+/// kernels do not compile, too, is left out with the reason. Nothing
 /// if `stop` was set meanwhile: half a probe is none. Throws Error without a compiler for the target, CudaError or
 /// EmulatorError if the device fails.
 [[nodiscard]] std::optional<ProbeOutcome> run_probe(Device& device, const ProbeOptions& options,

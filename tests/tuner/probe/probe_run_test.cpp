@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <fstream>
 
 #include "core/util/paths.hpp"
 #include "db/stored_probe.hpp"
@@ -13,6 +15,8 @@
 
 namespace pascaline::testing {
 namespace {
+
+namespace fs = std::filesystem;
 
 ProbeOptions quick_probe() {
   ProbeOptions options;
@@ -64,6 +68,23 @@ TEST_F(EmulatorProbeTest, OnlyWhatIsAskedForIsMeasured) {
   ASSERT_EQ(outcome->probe.left_out.size(), 1U);
   EXPECT_EQ(outcome->probe.left_out[0].first, ProbePart::conflicts);
   EXPECT_TRUE(outcome->probe.chains.empty());
+}
+
+TEST_F(EmulatorProbeTest, AKernelThatDoesNotCompileCostsItsPart) {
+  const TemporaryFolder folder;
+  ProbeOptions options = quick_probe();
+  fs::copy(options.kernels, folder / "probe");
+  fs::copy(options.kernels / ".." / "common", folder / "common");
+  std::ofstream(folder / "probe" / "memory.cu") << "this is no kernel";
+  options.kernels = folder / "probe";
+  const auto outcome = run_probe(*device_, options, stop_);
+  ASSERT_TRUE(outcome);
+  EXPECT_EQ(outcome->probe.values.size(), 3U) << "those of launches";
+  const auto& left_out = outcome->probe.left_out;
+  const auto memory =
+      std::find_if(left_out.begin(), left_out.end(), [](const auto& each) { return each.first == ProbePart::memory; });
+  ASSERT_NE(memory, left_out.end());
+  EXPECT_NE(memory->second.find("does not compile"), std::string::npos) << memory->second;
 }
 
 TEST_F(EmulatorProbeTest, AProbeThatIsStoppedIsNone) {
