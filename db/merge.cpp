@@ -7,6 +7,7 @@
 
 #include "core/error.hpp"
 #include "db/open.hpp"
+#include "db/stored_probe.hpp"
 
 namespace pascaline {
 namespace {
@@ -17,7 +18,8 @@ bool holds_something(const std::filesystem::path& file) {
     return false;
   }
   try {
-    return !Store(file, OpenMode::read_only).sessions().empty();
+    const Store store(file, OpenMode::read_only);
+    return !store.sessions().empty() || !store.probes(nullptr).empty();
   } catch (const Error&) {
     return true;  // what cannot be read may be another's
   }

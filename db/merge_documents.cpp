@@ -20,6 +20,7 @@ void check_documents(Connection& from) {
   while (attempt.step()) {
     std::ignore = read_config(attempt, "attempts");
   }
+  check_probes(from);
 }
 
 }  // namespace pascaline

@@ -44,8 +44,11 @@ struct Merge {
 
 /// Reads every problem and configuration; throws Error, mostly BadColumnError, at one that cannot be read.
 void check_documents(Connection& from);
+/// Reads every probe; throws as `check_documents` does.
+void check_probes(Connection& from);
 
 void merge_trials(Merge& merge);
 void merge_winners(Merge& merge);
+void merge_probes(Merge& merge);
 
 }  // namespace pascaline

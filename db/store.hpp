@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/device/probe.hpp"
 #include "core/trial.hpp"
 
 namespace pascaline {
@@ -146,6 +147,7 @@ struct BestFilter;       // db/best_trials.hpp
 struct BestTrial;        // db/best_trials.hpp
 struct ImportedResults;  // db/results.hpp
 struct MergeCounts;      // db/merge.hpp
+struct StoredProbe;      // db/stored_probe.hpp
 struct SweepPlan;        // db/sweep_plan.hpp
 struct ContextRows;      // db/overview.hpp, as the next two
 struct SampleCounts;
@@ -162,7 +164,7 @@ enum class Durability : std::uint8_t { full, normal };
 /// the lock), leaves what was stored before intact and the Store usable: the call may be tried again.
 class Store {
  public:
-  static constexpr int kSchemaVersion = 4;
+  static constexpr int kSchemaVersion = 5;
 
   /// Opens (and with `create`, makes, with its folders) the database. An older schema is migrated, unless an older
   /// program is sweeping into it just now; read-only, the file stays as it is and a migrated copy in memory is read.
@@ -291,6 +293,14 @@ class Store {
   /// Stores results of another tuner as a finished session, in one transaction; returns its id, nothing if a file of
   /// that content was imported before.
   std::optional<std::int64_t> add_results(const ImportedResults& results);
+
+  /// Stores what a probe found, in one transaction; returns its id. Fills `probe.uuid` if it is empty.
+  std::int64_t add_probe(Probe& probe, std::int64_t device_id, std::int64_t toolkit_id);
+  /// Probes of a device with that identity (of all devices if nullptr), the one begun last first. Include
+  /// db/stored_probe.hpp to call it.
+  [[nodiscard]] std::vector<StoredProbe> probes(const DeviceRow* device) const;
+  /// What is known by measurement of a device with that identity: empty if it was never probed.
+  [[nodiscard]] MeasuredRates measured_rates(const DeviceRow& device) const;
 
   void add_telemetry(std::int64_t session_id, const TelemetryRow& row);
   /// In the order they were stored.

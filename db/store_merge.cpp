@@ -87,6 +87,10 @@ std::string content_hash(Merge& merge) {
   while (merge_next(merge, row)) {
     hash.add(row.text());
   }
+  Query probe = merge_read(merge, "SELECT uuid FROM probes ORDER BY uuid");
+  while (merge_next(merge, probe)) {
+    hash.add(probe.text());
+  }
   return hash.hex();
 }
 
@@ -232,6 +236,7 @@ void merge_all(Merge& merge) {
   merge_trials(merge);
   merge_telemetry(merge);
   merge_winners(merge);
+  merge_probes(merge);
   for (const std::int64_t session : merge.known_sessions) {
     (merge.grown_sessions.contains(session) ? merge.counts.sessions_grown : merge.counts.sessions_known) += 1;
   }

@@ -55,11 +55,11 @@ void set_failures(ReportContext& context, const GatheredContext& gathered) {
   }
 }
 
-ReportContext context_header(const GatheredContext& gathered) {
+ReportContext context_header(const GatheredContext& gathered, const MeasuredRates& measured) {
   ReportContext context;
   context.device = gathered.device;
   context.toolkit = gathered.toolkit;
-  context.roofline = roofline_of(gathered.device);
+  context.roofline = roofline_of(gathered.device, measured);
   context.first_unix_ms = gathered.first_unix_ms;
   context.last_unix_ms = gathered.last_unix_ms;
   context.statuses = gathered.statuses;
@@ -111,8 +111,9 @@ void gather_all(ReportDocument& document, const Store& store, const ReportOption
   document.database_trials = static_cast<std::size_t>(store.trial_count());
   document.database_sessions = sessions.size();
   const GatheredTrials gathered = gather_trials(store, options);
-  std::transform(gathered.contexts.begin(), gathered.contexts.end(), std::back_inserter(document.contexts),
-                 context_header);
+  std::transform(
+      gathered.contexts.begin(), gathered.contexts.end(), std::back_inserter(document.contexts),
+      [&](const GatheredContext& context) { return context_header(context, store.measured_rates(context.device)); });
   document.sessions = report_sessions(store, sessions, gathered, options);
   for (const ReportSession& session : document.sessions) {
     if (session.context) {

@@ -48,8 +48,8 @@ struct ReportDetail {
 /// Whether the problem's operations are of int8, as its search space says.
 [[nodiscard]] bool is_int8_work(const GatheredProblem& problem);
 
-/// Peak rates of a device; nothing where they are not known.
-[[nodiscard]] std::optional<ReportRoofline> roofline_of(const DeviceRow& device);
+/// Peak rates of a device, with what was measured of it in place of what is typical; nothing where they are not known.
+[[nodiscard]] std::optional<ReportRoofline> roofline_of(const DeviceRow& device, const MeasuredRates& measured);
 
 /// The plan of the latest sweep of a model or a workload among the sessions and on the device that the options name;
 /// nothing if there was none, or if the options name a workload.

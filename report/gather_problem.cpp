@@ -163,19 +163,18 @@ bool is_int8_work(const GatheredProblem& problem) {
   return space.is_object() && space.contains(place) && space[place] == "int8";
 }
 
-std::optional<ReportRoofline> roofline_of(const DeviceRow& device) {
+std::optional<ReportRoofline> roofline_of(const DeviceRow& device, const MeasuredRates& measured) {
   DeviceLimits limits;
   limits.sm_count = device.sm_count;
-  const auto rates = device.kind == "cuda" ? typical_rates(device.compute_capability, limits) : std::nullopt;
+  auto rates = device.kind == "cuda" ? typical_rates(device.compute_capability, limits) : std::nullopt;
   if (!rates || device.sm_count <= 0) {
     return std::nullopt;
   }
+  use_measured(*rates, measured);
   ReportRoofline roofline{rates->peak_gflops(), rates->peak_int8_gops(), rates->memory_gbps, {}};
   roofline.source =
-      fmt::format("float32 multiply-adds of {} multiprocessors at {:.0f} MHz, {:.0f} GB/s of memory: {}; not measured",
-                  device.sm_count, rates->clock_mhz, rates->memory_gbps,
-                  rates->of_product ? "boost clock and memory of the common product of that size"
-                                    : fmt::format("typical of compute capability {}", device.compute_capability));
+      fmt::format("float32 multiply-adds of {} multiprocessors at {:.0f} MHz, {:.0f} GB/s of memory: {}",
+                  device.sm_count, rates->clock_mhz, rates->memory_gbps, source_of(*rates, device.compute_capability));
   return roofline;
 }
 

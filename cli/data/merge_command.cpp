@@ -22,16 +22,20 @@ struct MergeCommandOptions {
 std::string merge_text(const std::string& file, const MergeCounts& counts, bool dry_run) {
   std::string text = fmt::format("{}: ", file);
   if (!counts.changed()) {
-    text += fmt::format("nothing new ({}, {}, {} known)\n", counted(counts.sessions_known, "session"),
+    text += fmt::format("nothing new ({}, {}, {} known{})\n", counted(counts.sessions_known, "session"),
                         counted(counts.trials_known, "trial"),
-                        counted(counts.winners_known + counts.winners_kept, "winner"));
+                        counted(counts.winners_known + counts.winners_kept, "winner"),
+                        counts.probes_known > 0 ? ", and " + counted(counts.probes_known, "probe") : "");
   } else {
     text += fmt::format(
         "{}sessions: {} new, {} grown, {} known; trials: {} new, {} known; winners: {} new, {} replaced, {} less "
         "certain "
-        "than here, {} known\n",
+        "than here, {} known{}\n",
         dry_run ? "would add " : "", counts.sessions, counts.sessions_grown, counts.sessions_known, counts.trials,
-        counts.trials_known, counts.winners_added, counts.winners_replaced, counts.winners_kept, counts.winners_known);
+        counts.trials_known, counts.winners_added, counts.winners_replaced, counts.winners_kept, counts.winners_known,
+        counts.probes + counts.probes_known > 0
+            ? fmt::format("; probes: {} new, {} known", counts.probes, counts.probes_known)
+            : "");
   }
   if (counts.sessions_running > 0) {
     text += fmt::format("  {} may still run there: merge again later for the rest\n",
@@ -51,6 +55,7 @@ nlohmann::json merge_json(const std::string& file, const MergeCounts& counts) {
           {"trials", {{"new", counts.trials}, {"known", counts.trials_known}}},
           {"samples", counts.samples},
           {"readings", counts.readings},
+          {"probes", {{"new", counts.probes}, {"known", counts.probes_known}}},
           {"winners",
            {{"new", counts.winners_added},
             {"replaced", counts.winners_replaced},

@@ -98,6 +98,7 @@ void add_show_command(CLI::App& app, Action& action) {
       ->transform(whole_number(0));
   command->add_flag("--json", options->as_json, "Print JSON");
   command->footer(
+      "What was measured of devices themselves is shown by pascaline probe --show.\n\n"
       "Examples:\n  pascaline show\n  pascaline show trials --kernel matmul --limit 10\n"
       "  pascaline show trials --status wrong_result --json\n  pascaline show sessions --db tuned.db");
   command->callback([&action, options] { action = [options] { return show(*options); }; });

@@ -12,6 +12,7 @@
 #include "cli/model/model_work.hpp"
 #include "core/error.hpp"
 #include "core/util/paths.hpp"
+#include "runtime/dispatch/identity.hpp"
 
 namespace pascaline::cli {
 namespace {
@@ -78,6 +79,7 @@ double copy_bandwidth(Device& device, DeviceMemory& memory) {
 struct PeakRates {
   double bandwidth = 0;         // bytes a second, measured
   std::optional<double> flops;  // a second, where the device tells
+  bool flops_measured = false;  // by `pascaline probe`
 };
 
 struct BenchRow {
@@ -186,17 +188,35 @@ void print_all(Session& session, const std::vector<BenchRow>& rows, const PeakRa
              {"activations_bytes", memory.activations}, {"passes", all}};
     if (rates.flops) {
       out["peak_tflops"] = 1e-12 * *rates.flops;
+      out["peak_tflops_measured"] = rates.flops_measured;
     }
     fmt::print("{}\n", out.dump(2));
     return;
   }
   fmt::print("{}; copying: {:.0f} GB/s{}; weights {} MiB, cache {} MiB, activations {} MiB\n", session.device_name(),
-             1e-9 * rates.bandwidth, rates.flops ? fmt::format(", at most {:.2f} TFLOP/s", 1e-12 * *rates.flops) : "",
+             1e-9 * rates.bandwidth,
+             rates.flops ? fmt::format(", at most {:.2f} TFLOP/s{}", 1e-12 * *rates.flops,
+                                       rates.flops_measured ? " (measured by pascaline probe)" : "")
+                         : "",
              memory.weights >> 20, memory.cache >> 20, memory.activations >> 20);
   fmt::print("{:<48} {:>10} {:>10} {:>8} {:>10}  {}\n", "", "ms", "untuned", "speedup", "tokens/s", "");
   for (const BenchRow& row : rows) {
     print_row(row, rates);
   }
+}
+
+// Float32 operations as the device was measured to do them, if the database knows, else as its clock says.
+PeakRates peak_rates(Executor& executor, const std::optional<std::filesystem::path>& database) {
+  Device& device = executor.device();
+  PeakRates rates{copy_bandwidth(device, executor.memory()), peak_flops(device.info(), device.read_sensors())};
+  if (executor.dispatcher() != nullptr && database) {
+    const Store store(*database, OpenMode::read_only);
+    if (const auto gflops = store.measured_rates(device_row(device.info())).of(ProbeQuantity::ffma_gflops)) {
+      rates.flops = 1e9 * *gflops;
+      rates.flops_measured = true;
+    }
+  }
+  return rates;
 }
 
 // The usual image, or the largest square that the model takes, if it reads images.
@@ -219,15 +239,13 @@ int bench_model(const BenchModelCommandOptions& given) {
     return kSuccess;
   }
   const auto session = options.model.open(std::move(folder), request);
-  Device& device = session->executor().device();
-  const PeakRates rates{copy_bandwidth(device, session->executor().memory()),
-                        peak_flops(device.info(), device.read_sensors())};
+  const std::optional<std::filesystem::path> database = options.model.session_options().dispatcher.database;
+  const PeakRates rates = peak_rates(session->executor(), database);
   std::vector<BenchRow> rows = rows_of(session->model(), options.sizes);
   const std::filesystem::path given_spaces = options.model.session_options().dispatcher.spaces;
   const std::filesystem::path spaces = given_spaces.empty() ? data_folder("search_spaces") : given_spaces;
   time_rows(*session, rows, spaces, options.repeats, [](BenchRow& row, double ms) { row.tuned_ms = ms; });
   Dispatcher* const dispatcher = session->executor().dispatcher();
-  const std::optional<std::filesystem::path> database = options.model.session_options().dispatcher.database;
   if (dispatcher != nullptr && database) {
     dispatcher->reload(std::nullopt);
     time_rows(*session, rows, spaces, options.repeats, [](BenchRow& row, double ms) { row.untuned_ms = ms; });
@@ -257,7 +275,8 @@ void add_bench_model_command(CLI::App& app, Action& action) {
   command->footer(
       "Wall time of whole passes. With a tuned database each pass is timed with it, without it, and with it again.\n"
       "The limit of decoding is the time to move its bytes at the rate of copying memory, that of prompts\n"
-      "and images the card's float32 operations at its highest clock. A pass that fails is reported, and the exit code "
+      "and images the card's float32 operations, as pascaline probe measured them if the database has that, else at "
+      "its highest clock.\nA pass that fails is reported, and the exit code "
       "is 1.\n\n"
       "Example:\n"
       "  pascaline bench-model --model Qwen3-VL-2B-Instruct --db tuned.db --random-weights");

@@ -12,6 +12,9 @@
 #include "core/space/code_words.hpp"
 #include "core/util/paths.hpp"
 #include "core/util/shown_text.hpp"
+#include "core/util/suggestion.hpp"
+#include "db/stored_probe.hpp"
+#include "runtime/dispatch/identity.hpp"
 #include "tuner/compile/compile_variants.hpp"
 #include "tuner/static_model/rank_check.hpp"
 #include "tuner/static_model/ranking.hpp"
@@ -24,7 +27,9 @@ using nlohmann::json;
 struct RankCommandOptions {
   KernelOptions kernel;
   std::string architecture = "sm_61";
-  int sm_count = 0;  // 0: the architecture's
+  std::string device_name;  // of a probed device; empty: a typical one
+  std::string database;     // that knows it
+  int sm_count = 0;         // 0: the architecture's
   double clock_mhz = 0;
   double memory_gbps = 0;
   std::size_t top = 20;
@@ -42,7 +47,44 @@ void adjust(const RankCommandOptions& options, DeviceRates& rates) {
   rates.memory_gbps = options.memory_gbps > 0 ? options.memory_gbps : rates.memory_gbps;
 }
 
+// The device of that name that was probed last.
+DeviceRow probed_row(const Store& store, const std::string& name) {
+  std::vector<std::string> names;
+  for (const StoredProbe& stored : store.probes(nullptr)) {
+    if (stored.device.name == name && stored.device.kind == "cuda") {
+      return stored.device;
+    }
+    names.push_back(stored.device.name);
+  }
+  throw Error(fmt::format("{} knows no GPU called '{}' that was probed{}; run pascaline probe on it",
+                          store.file().string(), name, did_you_mean(name, names)));
+}
+
+// "sm_61" of "6.1".
+std::string architecture_of(const DeviceRow& device) {
+  std::string digits = device.compute_capability;
+  std::erase(digits, '.');
+  return "sm_" + digits;
+}
+
+DeviceRates rates_of_probed(const RankCommandOptions& options) {
+  const Store store(database_path(options.database), OpenMode::read_only);
+  const DeviceRow device = probed_row(store, options.device_name);
+  const auto typical = typical_rates(device.compute_capability, stored_limits(device, DeviceLimits{}));
+  if (!typical) {
+    throw Error(fmt::format("nothing is known of compute capability '{}' of {}", device.compute_capability,
+                            options.device_name));
+  }
+  DeviceRates rates = *typical;
+  use_measured(rates, store.measured_rates(device));
+  adjust(options, rates);
+  return rates;
+}
+
 DeviceRates rates_of(const RankCommandOptions& options) {
+  if (!options.device_name.empty()) {
+    return rates_of_probed(options);
+  }
   auto limits = limits_of_architecture(options.architecture);
   if (!limits) {
     throw Error(
@@ -161,9 +203,10 @@ std::string code_columns(const std::optional<CodeEstimate>& code) {
 
 void print_ranking(const Ranking& ranking, const BoundSpace& bound, const DeviceRates& rates,
                    const RankCommandOptions& options) {
-  fmt::print("{} for {} with {} SMs at {:.0f} MHz and {:.0f} GB/s: {} of {} configurations ranked{}\n",
+  fmt::print("{} for {} with {} SMs at {:.0f} MHz and {:.0f} GB/s{}: {} of {} configurations ranked{}\n",
              bound.problem().text(), options.architecture, rates.limits.sm_count, rates.clock_mhz, rates.memory_gbps,
-             ranking.ranked, ranking.valid ? std::to_string(*ranking.valid) : "more than can be counted",
+             options.device_name.empty() ? "" : " (" + source_of(rates, options.architecture) + ")", ranking.ranked,
+             ranking.valid ? std::to_string(*ranking.valid) : "more than can be counted",
              bound.space().model ? "" : ", by occupancy, waves and work alone");
   const bool from_code = std::any_of(ranking.best.begin(), ranking.best.end(),
                                      [](const RankedConfig& ranked) { return ranked.code.has_value(); });
@@ -365,6 +408,13 @@ void add_rate_options(CLI::App& command, RankCommandOptions& options) {
   command.add_option("--sm-count", options.sm_count, "Multiprocessors of the card (default: 20 for sm_61)")
       ->transform(whole_number(1, 1024));
   command
+      .add_option("--device-name", options.device_name,
+                  "Instead of --arch and --sm-count: the GPU of this name, as pascaline probe measured it")
+      ->check(not_empty())
+      ->excludes("--arch")
+      ->excludes("--sm-count");
+  add_database_option(command, options.database, "With --device-name: database that knows it");
+  command
       .add_option("--clock", options.clock_mhz, "Clock of its multiprocessors in MHz (default: typical of such a card)")
       ->check(number_within(1, 100'000));
   command
@@ -430,6 +480,10 @@ void add_rank_command(CLI::App& app, Action& action) {
   command->callback([&action, options, command] {
     action = [options, command] {
       catch_interrupts();
+      if (!options->device_name.empty()) {
+        const Store store(database_path(options->database), OpenMode::read_only);
+        options->architecture = architecture_of(probed_row(store, options->device_name));
+      }
       options->variants.architecture = options->architecture;
       options->variants.kernels = options->kernel.kernels();
       if (options->compile > 0) {

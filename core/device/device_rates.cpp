@@ -1,5 +1,7 @@
 #include "core/device/device_rates.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -158,6 +160,49 @@ std::optional<DeviceRates> typical_rates(std::string_view architecture, const De
     }
   }
   return rates;
+}
+
+void use_measured(DeviceRates& rates, const MeasuredRates& measured) {
+  using Quantity = ProbeQuantity;
+  const auto take = [&](double& rate, Quantity quantity) { rate = measured.of(quantity).value_or(rate); };
+  take(rates.clock_mhz, Quantity::sm_clock_mhz);
+  take(rates.fp32_lanes, Quantity::ffma_per_clock);
+  take(rates.shared_bytes, Quantity::shared_bytes_per_clock);
+  take(rates.l2_bytes, Quantity::l2_bytes_per_clock);
+  take(rates.shared_latency, Quantity::shared_latency);
+  take(rates.arithmetic_latency, Quantity::ffma_latency);
+  take(rates.launch_us, Quantity::launch_us);
+  rates.dp4a_lanes = measured.of(Quantity::dp4a_per_clock) ? measured.of(Quantity::dp4a_per_clock) : rates.dp4a_lanes;
+  const auto read = measured.of(Quantity::read_gbps);
+  const auto copied = measured.of(Quantity::copy_gbps);
+  if (read || copied) {
+    rates.memory_gbps = std::max(read.value_or(0), copied.value_or(0));
+  }
+  const auto hit = measured.of(Quantity::l2_latency);
+  const auto miss = measured.of(Quantity::memory_latency);
+  if (hit && miss) {
+    rates.global_latency = (*hit + *miss) / 2;
+  }
+  rates.measured_clock = measured.of(Quantity::sm_clock_mhz).has_value();
+  rates.measured_memory = read || copied;
+}
+
+std::string source_of(const DeviceRates& rates, std::string_view architecture) {
+  constexpr std::string_view kMeasured = "measured by pascaline probe";
+  if (rates.measured_clock && rates.measured_memory) {
+    return std::string(kMeasured);
+  }
+  const std::string typical = rates.of_product ? "of the common product of that size"
+                                               : fmt::format("typical of compute capability {}", architecture);
+  if (rates.measured_clock) {
+    return fmt::format("clock {}, memory {}; memory not measured", kMeasured, typical);
+  }
+  if (rates.measured_memory) {
+    return fmt::format("memory {}, {}clock {}; clock not measured", kMeasured, rates.of_product ? "boost " : "",
+                       typical);
+  }
+  return rates.of_product ? "boost clock and memory of the common product of that size; not measured"
+                          : typical + "; not measured";
 }
 
 }  // namespace pascaline

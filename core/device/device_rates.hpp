@@ -1,9 +1,11 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "core/device/device_limits.hpp"
+#include "core/device/probe.hpp"
 
 namespace pascaline {
 
@@ -26,6 +28,8 @@ struct DeviceRates {
   double block_start_latency = 600;  ///< clocks to start a block, read its arguments and end it
   double launch_us = 3;              ///< microseconds of a launch that does nothing
   bool of_product = false;           ///< clock and bandwidth are a product's own, not typical of the architecture
+  bool measured_clock = false;       ///< `use_measured` set the clock
+  bool measured_memory = false;      ///< … the bandwidth of device memory
 
   /// Most float32 operations, 10^9 a second: a multiply-add of every lane in every clock.
   [[nodiscard]] double peak_gflops() const noexcept;
@@ -41,5 +45,13 @@ struct DeviceRates {
 /// memory bandwidth are those of the product of that many SMs where it is known, else typical of the architecture.
 /// Nothing for a text that is neither.
 [[nodiscard]] std::optional<DeviceRates> typical_rates(std::string_view architecture, const DeviceLimits& limits);
+
+/// Puts what was measured of the device in place of what is typical; the rest stays. Bandwidth of device memory is the
+/// higher of reading and copying; `global_latency` the mean of L2's and device memory's, both being needed.
+void use_measured(DeviceRates& rates, const MeasuredRates& measured);
+
+/// Where clock and bandwidth are from, for people: "measured by pascaline probe", "boost clock and memory of the common
+/// product of that size; not measured", …; `architecture` as for `typical_rates`.
+[[nodiscard]] std::string source_of(const DeviceRates& rates, std::string_view architecture);
 
 }  // namespace pascaline

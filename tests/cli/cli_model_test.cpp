@@ -10,6 +10,7 @@
 #include "db/store.hpp"
 #include "db/sweep_plan.hpp"
 #include "runtime/checkpoint/safetensors.hpp"
+#include "runtime/dispatch/identity.hpp"
 #include "runtime/session/session.hpp"
 #include "tests/cli/cli_model_fixture.hpp"
 #include "tests/runtime/image/image_encoder.hpp"
@@ -337,6 +338,27 @@ TEST_F(CliModelTest, BenchModelTimesEveryPass) {
     EXPECT_GT(pass["tflops"], 0);
     EXPECT_FALSE(pass.contains("of_flop_limit")) << "a processor does not tell";
   }
+}
+
+TEST_F(CliModelTest, BenchModelComparesWithWhatWasProbed) {
+  const std::string database = (folder_ / "probed.db").string();
+  {
+    Store store(database, OpenMode::create);
+    Probe probe;
+    probe.started_unix_ms = 1000;
+    probe.values = {{ProbeQuantity::ffma_gflops, 2000, 1990, 2010, 0.01, 9, true}};
+    store.add_probe(probe, store.device_id(device_row(open_device("emulator")->info())),
+                    store.toolkit_id(example_toolkit()));
+  }
+  const json out =
+      json_of(run_program(folder_.path(),
+                          {"bench-model", "--model", model_, "--device", "emulator", "--db", database, "--context",
+                           "256", "--prompt-tokens", "8", "--no-image", "--repeats", "1", "--json"},
+                          {.environment = {{"PASCALINE_CACHE_DIR", PASCALINE_TEST_CACHE}}}));
+  EXPECT_EQ(out["peak_tflops"], 2);
+  EXPECT_EQ(out["peak_tflops_measured"], true);
+  const json& prompt = out["passes"].at(0);
+  EXPECT_NEAR(prompt["of_flop_limit"].get<double>(), prompt["tflops"].get<double>() / 2, 1e-12);
 }
 
 TEST_F(CliModelTest, BenchModelChoosesWhatFits) {

@@ -43,9 +43,9 @@ inline std::string columns_of(SQLite::Database& database, const std::string& tab
 inline void expect_same_schema(SQLite::Database& migrated, SQLite::Database& fresh) {
   EXPECT_EQ(schema_version(migrated), Store::kSchemaVersion);
   EXPECT_EQ(schema_of(migrated), schema_of(fresh));
-  for (const std::string table :
-       {"devices", "imports", "sessions", "plans", "plan_kernels", "plan_problems", "plan_calls", "plan_paths",
-        "attempts", "trials", "samples", "telemetry", "winners", "trial_details"}) {
+  for (const std::string table : {"devices", "imports", "sessions", "plans", "plan_kernels", "plan_problems",
+                                  "plan_calls", "plan_paths", "attempts", "trials", "samples", "telemetry", "winners",
+                                  "probes", "probe_values", "probe_chains", "trial_details"}) {
     EXPECT_FALSE(columns_of(fresh, table).empty()) << table;
     EXPECT_EQ(columns_of(migrated, table), columns_of(fresh, table)) << table;
   }

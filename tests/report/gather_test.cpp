@@ -110,6 +110,24 @@ TEST_F(GatherTest, OnlyCodeThatIsReadIsAskedAbout) {
   }
 }
 
+TEST_F(GatherTest, RooflineIsThatOfAProbeWhereThereIsOne) {
+  store_.problem_id(example_problem(), 2e9, 4e8);
+  store_.add_trial(session_, context_, timed(1, 100));
+  Probe probe;
+  probe.started_unix_ms = 1000;
+  probe.values = {{ProbeQuantity::sm_clock_mhz, 1500, 1499, 1501, 0.01, 9, true},
+                  {ProbeQuantity::ffma_per_clock, 127, 126, 128, 0.01, 9, true},
+                  {ProbeQuantity::read_gbps, 400, 399, 401, 0.01, 9, true}};
+  store_.add_probe(probe, context_.device, context_.toolkit);
+  const ReportDocument document = gathered();
+  const ReportRoofline roofline = document.contexts.at(0).roofline.value();
+  EXPECT_NEAR(roofline.peak_gflops, 2 * 127 * 28 * 1.5, 1e-9);
+  EXPECT_EQ(roofline.memory_gbps, 400);
+  EXPECT_NE(roofline.source.find("1500 MHz, 400 GB/s of memory: measured by pascaline probe"), std::string::npos)
+      << roofline.source;
+  EXPECT_NEAR(*only_problem().roofline_us, 4e8 / 400e3, 1e-9);
+}
+
 TEST_F(GatherTest, UndecidedProblemHasTheFastestTrialAndTheLatestDefault) {
   store_.add_trial(session_, context_, timed(1, 190));
   store_.add_trial(session_, context_, timed(4, 95));

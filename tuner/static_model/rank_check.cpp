@@ -116,7 +116,8 @@ std::optional<CodeCheck> check_code(const Group& group, const BoundSpace& bound,
                                        rank_correlation(measured, columns[1])});
 }
 
-std::optional<RankCheck> check_group(const Group& group, const Space& space, const RankCheckOptions& options) {
+std::optional<RankCheck> check_group(const Group& group, const Space& space, const MeasuredRates& known,
+                                     const RankCheckOptions& options) {
   RankCheck out;
   out.device = group.device;
   out.target = group.target;
@@ -127,6 +128,7 @@ std::optional<RankCheck> check_group(const Group& group, const Space& space, con
   if (!rates) {
     return std::nullopt;
   }
+  use_measured(*rates, known);
   if (options.adjust) {
     options.adjust(*rates);
   }
@@ -187,7 +189,7 @@ std::vector<RankCheck> check_ranking(const Store& store, const RankCheckOptions&
       spaces[kernel] = options.load_space(kernel);
     }
     if (const auto& space = spaces[kernel]) {
-      if (auto check = check_group(group, *space, options)) {
+      if (auto check = check_group(group, *space, store.measured_rates(group.device), options)) {
         out.push_back(std::move(*check));
       }
     }

@@ -128,6 +128,7 @@ void DevicePlan::plan(SweepRecorder& recorder, const std::vector<SweepProblem>& 
     kernel.measured =
         recorder.persist([&](Store& store) { return store.measured(context_.device, kernel.space->kernel); });
   }
+  measured_rates_ = recorder.persist([&](Store& store) { return store.measured_rates(device_row(info_)); });
   for (const auto& task : tasks) {
     check_time();
     recall(recorder, *task, run);
@@ -167,6 +168,9 @@ std::vector<Prior> DevicePlan::known_before_search(const SweepTask& task, const 
   std::optional<DeviceRates> rates;
   if (info_.kind == DeviceKind::cuda) {
     rates = typical_rates(device_row(info_).compute_capability, info_.limits);
+    if (rates) {
+      use_measured(*rates, measured_rates_);
+    }
   }
   return transfer_priors(domain, rates, related, options_.seed);
 }

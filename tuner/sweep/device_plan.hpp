@@ -100,6 +100,7 @@ class DevicePlan {
   std::vector<SweepKernel> kernels_;  ///< each stays where it is: tasks and requests refer to it
   CompilePool pool_;
   ContextIds context_{};
+  MeasuredRates measured_rates_;  // of the device, by `pascaline probe`
   std::vector<std::unique_ptr<SweepTask>> tasks_;
   std::map<std::uint64_t, Job> jobs_;
   std::uint64_t next_id_ = 1;

@@ -355,6 +355,18 @@ SlotUse LoopTime::limit() const noexcept {
   return static_cast<SlotUse>(most - shares.begin());
 }
 
+SmRates sm_rates(const MeasuredRates& measured) {
+  const auto take = [&](double& rate, ProbeQuantity quantity) { rate = measured.of(quantity).value_or(rate); };
+  SmRates rates;
+  take(rates.conflict, ProbeQuantity::conflict_slots);
+  rates.conflict = std::clamp(rates.conflict, 0.0, 1.0);
+  take(rates.shared_bytes, ProbeQuantity::shared_bytes_per_clock);
+  take(rates.global_bytes, ProbeQuantity::l2_bytes_per_clock);
+  take(rates.shared_latency, ProbeQuantity::shared_latency);
+  take(rates.global_latency, ProbeQuantity::l2_latency);
+  return rates;
+}
+
 LoopTime time_of_loop(const KernelCode& kernel, std::size_t loop, ResidentWarps warps, const SmRates& rates) {
   std::vector<Step> steps = steps_of(kernel, rates, heaviest_path(kernel, loop));
   check(steps, warps);

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "core/device/probe.hpp"
 #include "runtime/device/sm61/kernel_code.hpp"
 
 namespace pascaline::sm61 {
@@ -20,6 +21,10 @@ struct SmRates {
   double unit_latency = 20;     ///< of MUFU, conversions, special registers and other units with barriers
   double read_latency = 12;     ///< until the operands of a store or load are read
 };
+
+/// The rates above, with what was measured of the device in their place: the cost of a conflict (0 to 1), bandwidth of
+/// shared memory and L2, and latency of both.
+[[nodiscard]] SmRates sm_rates(const MeasuredRates& measured);
 
 /// Why a scheduler issued nothing in a clock, or that it issued.
 enum class SlotUse : std::uint8_t {

@@ -201,5 +201,33 @@ TEST_F(CliRankTest, EstimatesFromCodeAreComparedWithMeasurements) {
   EXPECT_NE(rank(words).out.find("Estimates from code"), std::string::npos);
 }
 
+TEST_F(CliRankTest, RanksForAGpuThatWasProbed) {
+  const std::string file = (folder_ / "probed.db").string();
+  {
+    Store store(file, OpenMode::create);
+    Probe probe;
+    probe.started_unix_ms = 1000;
+    probe.values = {{ProbeQuantity::sm_clock_mhz, 1240, 1239, 1241, 0.01, 9, true},
+                    {ProbeQuantity::read_gbps, 41, 40, 42, 0.01, 9, true}};
+    store.add_probe(probe, store.device_id({"cuda", "Small card", "6.1", 3, 1, R"({"sm_count":3})"}),
+                    store.toolkit_id({"nvrtc", "11.8", "sm_61", ""}));
+  }
+  const std::vector<std::string> words{"--kernel", "transpose", "--top", "1", "--db", file, "--device-name"};
+  const auto with = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> all = words;
+    all.insert(all.end(), more.begin(), more.end());
+    return rank(all);
+  };
+  const json out = json_of(with({"Small card", "--json"}));
+  EXPECT_EQ(out["architecture"], "sm_61");
+  EXPECT_EQ(out["sm_count"], 3);
+  EXPECT_EQ(out["clock_mhz"], 1240);
+  EXPECT_EQ(out["memory_gbps"], 41);
+  EXPECT_NE(with({"Small card"}).out.find("measured by pascaline probe"), std::string::npos);
+  EXPECT_EQ(json_of(with({"Small card", "--clock", "900", "--json"}))["clock_mhz"], 900);
+  expect_fault(with({"Smal card"}), 1, {"no GPU called 'Smal card'", "did you mean 'Small card'"});
+  expect_fault(with({"Small card", "--arch", "sm_70"}), 2, {"--arch"});
+}
+
 }  // namespace
 }  // namespace pascaline::testing

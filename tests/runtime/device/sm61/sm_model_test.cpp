@@ -153,6 +153,32 @@ TEST(Sm61SmModel, WarpsOfABlockMeetAtBarriers) {
   EXPECT_GT(several.arithmetic, 0.5);
 }
 
+TEST(Sm61SmModel, MeasuredRatesTakeThePlaceOfAssumedOnes) {
+  const SmRates assumed;
+  EXPECT_EQ(sm_rates({}).conflict, assumed.conflict);
+  EXPECT_EQ(sm_rates({}).global_latency, assumed.global_latency);
+  MeasuredRates measured;
+  const auto set = [&](ProbeQuantity quantity, double value) {
+    measured.values[static_cast<std::size_t>(quantity)] = value;
+  };
+  set(ProbeQuantity::conflict_slots, 0.25);
+  set(ProbeQuantity::shared_bytes_per_clock, 127);
+  set(ProbeQuantity::l2_bytes_per_clock, 40);
+  set(ProbeQuantity::shared_latency, 25);
+  set(ProbeQuantity::l2_latency, 230);
+  const SmRates rates = sm_rates(measured);
+  EXPECT_EQ(rates.conflict, 0.25);
+  EXPECT_EQ(rates.shared_bytes, 127);
+  EXPECT_EQ(rates.global_bytes, 40);
+  EXPECT_EQ(rates.shared_latency, 25);
+  EXPECT_EQ(rates.global_latency, 230);
+  EXPECT_EQ(rates.unit_latency, assumed.unit_latency);
+  set(ProbeQuantity::conflict_slots, -0.002);
+  EXPECT_EQ(sm_rates(measured).conflict, 0) << "nothing, but for chance";
+  set(ProbeQuantity::conflict_slots, 1.01);
+  EXPECT_EQ(sm_rates(measured).conflict, 1);
+}
+
 TEST(Sm61SmModel, StoredKernelsAreWithinTheirLimits) {
   for (const char* name : {"matmul", "matvec_q", "softmax", "transpose"}) {
     const KernelCode kernel = read_kernel(testing::stored_cubin(name), name);
