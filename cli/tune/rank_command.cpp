@@ -67,13 +67,15 @@ void compile_best(const BoundSpace& bound, const DeviceRates& rates, const RankC
       [&](const CompiledVariant& variant) {
         if (variant.status == TrialStatus::ok) {
           const Resources& resources = variant.binary.resources;
-          ranking.best.push_back({variant.config, estimate(bound, variant.config, rates, &resources), resources});
+          ranking.best.push_back(
+              {variant.config, estimate(bound, variant.config, rates, &resources), resources, variant.compiler.text()});
         }
       },
       interrupted());
   // They finish in any order.
-  std::sort(ranking.best.begin(), ranking.best.end(),
-            [](const RankedConfig& a, const RankedConfig& b) { return a.config.text() < b.config.text(); });
+  std::sort(ranking.best.begin(), ranking.best.end(), [](const RankedConfig& a, const RankedConfig& b) {
+    return std::pair(a.config.text(), a.compiler) < std::pair(b.config.text(), b.compiler);
+  });
   sort_by_time(ranking.best);
 }
 
@@ -87,7 +89,7 @@ Ranking rank_problem(const BoundSpace& bound, const DeviceRates& rates, const Ra
       throw Error(
           fmt::format("the configuration {} is not valid for {}: {}", config.text(), bound.problem().text(), *why));
     }
-    ranking = {1, 1, {{config, estimate(bound, config, rates), std::nullopt}}};
+    ranking = {1, 1, {{config, estimate(bound, config, rates), std::nullopt, {}}}};
   }
   if (options.compile > 0) {
     ranking.best.resize(std::min(ranking.best.size(), options.compile));
@@ -111,6 +113,7 @@ json to_json(const RankedConfig& ranked) {
     out["local_stores"] = ranked.resources->local_stores;
     out["instructions"] = ranked.resources->instructions;
     out["ffma"] = ranked.resources->ffma;
+    out["compiler"] = ranked.compiler;
   }
   return out;
 }
@@ -132,15 +135,19 @@ void print_ranking(const Ranking& ranking, const BoundSpace& bound, const Device
              bound.problem().text(), options.architecture, rates.limits.sm_count, rates.clock_mhz, rates.memory_gbps,
              ranking.ranked, ranking.valid ? std::to_string(*ranking.valid) : "more than can be counted",
              bound.space().model ? "" : ", by occupancy, waves and work alone");
-  fmt::print("{:>10} {:>10} {:>10} {:>10} {:>10} {:>6} {:>7} {:>5} {:>9}  {}\n", "time us", "compute", "shared",
-             "global", "latency", "occup", "waves", "regs", "LDL/STL", "configuration");
+  const bool several = asks_for_compilers(options.variants.nvrtc) && options.compile > 0;
+  const auto column = [&](const std::string& compiler) {
+    return several ? fmt::format("{:<14}  ", compiler) : std::string();
+  };
+  fmt::print("{:>10} {:>10} {:>10} {:>10} {:>10} {:>6} {:>7} {:>5} {:>9}  {}{}\n", "time us", "compute", "shared",
+             "global", "latency", "occup", "waves", "regs", "LDL/STL", column("compiler"), "configuration");
   for (const RankedConfig& ranked : ranking.best) {
     const Estimate& e = ranked.estimate;
     const std::string spills =
         ranked.resources ? fmt::format("{}/{}", ranked.resources->local_loads, ranked.resources->local_stores) : "-";
-    fmt::print("{:>10.2f} {:>10.2f} {:>10.2f} {:>10.2f} {:>10.2f} {:>5.0f}% {:>7.2f} {:>5} {:>9}  {}\n", e.time_us,
+    fmt::print("{:>10.2f} {:>10.2f} {:>10.2f} {:>10.2f} {:>10.2f} {:>5.0f}% {:>7.2f} {:>5} {:>9}  {}{}\n", e.time_us,
                e.compute_us, e.shared_us, e.global_us, e.latency_us, 100 * e.occupancy, e.waves, e.registers, spills,
-               ranked.config.text());
+               column(ranked.compiler), ranked.config.text());
   }
 }
 
@@ -309,7 +316,7 @@ void add_choice_options(CLI::App& command, RankCommandOptions& options) {
       ->transform(whole_number(0, 100'000));
   command.add_option("-j,--jobs", options.variants.jobs, "Compile workers (default: every processor)")
       ->transform(whole_number(1, 1024));
-  command.add_option("--nvrtc", options.variants.nvrtc, "NVRTC to use: a version such as 11.8, or a library's path");
+  command.add_option("--nvrtc", options.variants.nvrtc, kNvrtcChoiceHelp);
   command.add_option("--cache", options.cache, "Folder for compiled kernels (default: ~/.cache/pascaline)");
 }
 
@@ -338,6 +345,7 @@ void add_rank_command(CLI::App& app, Action& action) {
       "it.\n\n"
       "Examples:\n  pascaline rank --kernel matmul --problem M=512,N=2048,K=2048 --arch sm_61 --sm-count 20\n"
       "  pascaline rank --kernel attention_prefill --compile 100 --top 10\n"
+      "  pascaline rank --kernel matmul --compile 20 --nvrtc all\n"
       "  pascaline rank --set BLOCK_M=128,BLOCK_N=128 --json\n  pascaline rank --against tuned.db");
   command->callback([&action, options, command] {
     action = [options, command] {

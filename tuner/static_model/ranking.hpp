@@ -15,6 +15,7 @@ struct RankedConfig {
   Config config;
   Estimate estimate;
   std::optional<Resources> resources;  ///< of its binary, if it was compiled
+  std::string compiler{};              ///< that compiled it, "nvrtc 12.9"
 };
 
 /// The best configurations of a bound space by a static model.
