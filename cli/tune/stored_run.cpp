@@ -41,7 +41,7 @@ void check_names(const StoredRun& run) {
     refuse_run(run, fmt::format("its plan names the target '{}', which is not an architecture", plan.target));
   }
   if (!plan.nvrtc.empty() && (!is_compiler_wish(plan.nvrtc) || plan.nvrtc.size() > kLongestName)) {
-    refuse_run(run, fmt::format("its plan names the NVRTC '{}', which is neither versions nor all", plan.nvrtc));
+    refuse_run(run, fmt::format("its plan names the NVRTC '{}', which is not a version, several or all", plan.nvrtc));
   }
   for (const std::string& device : plan.devices) {
     if (!is_emulator_name(device) && !cuda_ordinal(device)) {

@@ -256,6 +256,7 @@ void add_sweep_command(CLI::App& app, Action& action) {
       "  pascaline sweep --problem M=512,N=2048,K=2048,STORAGE=float32 --trials 200\n"
       "  pascaline sweep --model Qwen3-VL-2B-Instruct --until 07:00\n"
       "  pascaline sweep --model Qwen3-VL-2B-Instruct --devices all --kernel matmul --kernel matvec --budget 8h\n"
+      "  pascaline sweep --nvrtc all --kernel matmul --budget 1h\n"
       "  pascaline sweep --resume");
   command->callback([&action, command, options] {
     options->trials_given = command->count("--trials") > 0;
