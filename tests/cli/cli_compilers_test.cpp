@@ -56,7 +56,6 @@ TEST_F(CliCompilersTest, ASweepIsShownExplainedAndReportedByCompiler) {
   const ProgramResult report = run({"report", "--db", database_, "--format", "md"});
   EXPECT_EQ(report.exit_code, 0) << report.error;
   EXPECT_NE(report.out.find("## Compilers on "), std::string::npos) << report.out;
-  EXPECT_EQ(run({"status", "--db", database_}).exit_code, 0);
 }
 
 TEST_F(CliCompilersTest, ABundleHoldsCodeOfBothCompilersAndRunsWithoutEither) {
