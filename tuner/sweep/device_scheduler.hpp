@@ -125,7 +125,7 @@ class DeviceScheduler {
   [[nodiscard]] double min_finals_s() const;
   [[nodiscard]] double finals_reserve_s(double limit_s) const;
   void decide_without_finals();
-  [[nodiscard]] bool decided_in_finals() const;
+  [[nodiscard]] bool decided_in_finals(const Config& config) const;
   void announce(const FinalsResult& result, const std::vector<std::int64_t>& ids);
   void announce_others(const FinalsResult& result, const std::vector<std::int64_t>& ids);
 

@@ -248,17 +248,16 @@ void DeviceScheduler::announce(const FinalsResult& result, const std::vector<std
   }
 }
 
-bool DeviceScheduler::decided_in_finals() const {
-  return std::any_of(task_->contexts.begin(), task_->contexts.end(), [&](const ContextIds& context) {
-    const auto decided = recorder_.persist([&](Store& store) { return store.decision(context); });
-    return decided && decided->stage == TrialStage::finals;
-  });
+bool DeviceScheduler::decided_in_finals(const Config& config) const {
+  const ContextIds context = task_->stored(config).context;
+  const auto decided = recorder_.persist([&](Store& store) { return store.decision(context); });
+  return decided && decided->stage == TrialStage::finals;
 }
 
-// What finals have decided before is better founded, and stays.
+// What finals have decided before, of the same compiler, is better founded, and stays.
 void DeviceScheduler::decide_without_finals() {
   const ProblemSearch& search = task_->search;
-  if (search.usable() == 0 || decided_in_finals()) {
+  if (search.usable() == 0 || decided_in_finals(search.best())) {
     return;
   }
   const std::optional<Config> baseline = search.baseline();
@@ -281,7 +280,9 @@ void DeviceScheduler::decide_without_finals() {
   }
   const FinalsResult result =
       decide_from_search(std::move(trials), baseline ? std::optional(ids.size() - 1) : std::nullopt, search.usable());
-  announce(result, ids);
+  if (!decided_in_finals(compared[result.winner])) {
+    announce(result, ids);
+  }
 }
 
 }  // namespace pascaline
