@@ -89,12 +89,12 @@ void plan_nearest(benchmark::State& state) {
     winner.kernel = {"matmul", source.hash};
     winner.toolkit = toolkit;
   }
-  const TunedKernel kernel = make_tuned_kernel(std::move(space), std::move(source), std::move(winners), toolkit);
+  const TunedKernel kernel = make_tuned_kernel(std::move(space), std::move(source), std::move(winners), {toolkit});
   Problem asked = problem(500);
   asked.dimensions[2].second = 2047;
   const DeviceLimits limits;
   for (auto _ : state) {
-    benchmark::DoNotOptimize(make_plan(kernel, toolkit, BoundSpace(kernel.space, asked, limits)));
+    benchmark::DoNotOptimize(make_plan(kernel, {toolkit}, BoundSpace(kernel.space, asked, limits)));
   }
 }
 BENCHMARK(plan_nearest)->Unit(benchmark::kMicrosecond);

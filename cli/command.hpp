@@ -65,6 +65,12 @@ struct KernelOptions {
 /// Names of the kernels that have a search space in the folder, sorted; none if it cannot be read.
 [[nodiscard]] std::vector<std::string> kernel_names(const std::filesystem::path& spaces);
 
+/// What `--nvrtc` says of itself, where it takes one and where several may be tried.
+inline constexpr const char* kNvrtcHelp =
+    "NVRTC to use: a version such as 11.8, or a library's path (default: the one each winner was built by)";
+inline constexpr const char* kNvrtcChoiceHelp =
+    "NVRTC to use: a version such as 11.8, several to choose among (11.8,12.9 or all), or a library's path";
+
 /// Device, target and compiler options that several subcommands share.
 struct DeviceOptions {
   std::string device;  ///< empty: cuda:0 where there is a GPU, else emulator
@@ -72,7 +78,7 @@ struct DeviceOptions {
   std::string nvrtc;
   std::string cache;
 
-  void add_to(CLI::App& command);
+  void add_to(CLI::App& command, const char* nvrtc_help = kNvrtcHelp);
   [[nodiscard]] std::string chosen_device() const;
   [[nodiscard]] std::filesystem::path cache_path() const;
 };

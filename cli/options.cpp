@@ -172,10 +172,10 @@ Config KernelOptions::load_config(const BoundSpace& bound) const {
   return Config(std::move(values));
 }
 
-void DeviceOptions::add_to(CLI::App& command) {
+void DeviceOptions::add_to(CLI::App& command, const char* nvrtc_help) {
   command.add_option("-d,--device", device, "cuda:N or emulator (default: cuda:0 where there is a GPU, else emulator)");
   command.add_option("--target", target, "Architecture whose code is run, e.g. sm_61 (default: the device's own)");
-  command.add_option("--nvrtc", nvrtc, "NVRTC to use: a version such as 11.8, or a library's path");
+  command.add_option("--nvrtc", nvrtc, nvrtc_help);
   command.add_option("--cache", cache, "Folder for compiled kernels (default: ~/.cache/pascaline)");
 }
 

@@ -71,7 +71,8 @@ CREATE UNIQUE INDEX imports_of_results ON imports (content_hash) WHERE kind = 'r
 -- Sessions of one `pascaline sweep`, one for each GPU, share `run_uuid`, and with it a row of `plans`. `options` and
 -- `command_line` are for the record only. `spent_ms` is what was spent in the session over all its processes,
 -- `progress` what is shown of it while it runs. `import_id` says what it was taken over from, NULL for one of this
--- database's own; one that ran there still is 'interrupted' here.
+-- database's own; one that ran there still is 'interrupted' here. A sweep that chooses among compilers stores trials
+-- under each one's toolkit; `toolkit_id` is that of its first compiler.
 CREATE TABLE sessions (
   id INTEGER PRIMARY KEY,
   uuid TEXT NOT NULL UNIQUE,
@@ -105,7 +106,7 @@ CREATE TABLE plans (
   run_uuid TEXT NOT NULL PRIMARY KEY,
   devices TEXT NOT NULL,  -- cuda:0,cuda:1
   target TEXT NOT NULL,  -- empty: the devices' own
-  nvrtc TEXT NOT NULL,  -- a version; empty: not asked for
+  nvrtc TEXT NOT NULL,  -- a version, several (11.8,12.9) or all; empty: not asked for
   searcher TEXT NOT NULL,
   seed INTEGER NOT NULL,  -- 64 bits, reinterpreted as signed
   trials INTEGER CHECK (trials > 0),  -- of each problem; NULL: not asked for
@@ -185,7 +186,7 @@ CREATE TABLE attempts (
   started_unix_ms INTEGER NOT NULL,
   tries INTEGER NOT NULL DEFAULT 1,
   boot_id TEXT NOT NULL DEFAULT '',
-  PRIMARY KEY (session_id, kernel_id, problem_id, config_text)
+  PRIMARY KEY (session_id, toolkit_id, kernel_id, problem_id, config_text)
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE trials (
@@ -266,7 +267,8 @@ CREATE TABLE telemetry (
 
 CREATE INDEX telemetry_by_session ON telemetry (session_id, unix_ms);
 
--- The decision for each key; the trial belongs to the same key.
+-- The decision for each key; the trial belongs to the same key. Of several toolkits of one device, kernel and problem
+-- the one decided last is that of the fastest in the last finals.
 CREATE TABLE winners (
   device_id INTEGER NOT NULL REFERENCES devices (id),
   toolkit_id INTEGER NOT NULL REFERENCES toolkits (id),

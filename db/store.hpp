@@ -261,8 +261,8 @@ class Store {
   /// Costs over all versions and problems of a kernel.
   [[nodiscard]] TrialCost trial_costs(std::int64_t device_id, const std::string& kernel) const;
 
-  /// Declares the winner of a problem in a context; replaces an earlier one. Throws StoreError unless it is an `ok`
-  /// trial of that context.
+  /// Declares the winner of a problem in a context; replaces an earlier one. It is decided later than the winners of
+  /// other toolkits, whatever the clock says. Throws StoreError unless it is an `ok` trial of that context.
   void set_winner(const ContextIds& context, std::int64_t trial_id, const std::optional<TimeSummary>& baseline,
                   double confidence);
   /// Winners of a kernel (empty: of every kernel) on a device with that identity (all devices if nullptr), the

@@ -79,8 +79,10 @@ bool same_measurement(const ContextIds& a, const ContextIds& b) {
 
 void Store::Impl::forget_attempt(std::int64_t session_id, const ContextIds& context, const std::string& config_text) {
   connection
-      ->query("DELETE FROM attempts WHERE session_id = ? AND kernel_id = ? AND problem_id = ? AND config_text = ?")
-      .bind(session_id, context.kernel, context.problem, config_text)
+      ->query(
+          "DELETE FROM attempts WHERE session_id = ? AND toolkit_id = ? AND kernel_id = ? AND problem_id = ? AND "
+          "config_text = ?")
+      .bind(session_id, context.toolkit, context.kernel, context.problem, config_text)
       .run();
 }
 

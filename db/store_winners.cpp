@@ -49,7 +49,9 @@ void Store::set_winner(const ContextIds& context, std::int64_t trial_id, const s
             ->query(
                 "INSERT OR REPLACE INTO winners (device_id, toolkit_id, kernel_id, problem_id, trial_id, "
                 "baseline_median_us, baseline_low_us, baseline_high_us, baseline_count, confidence, decided_unix_ms) "
-                "SELECT device_id, toolkit_id, kernel_id, problem_id, id, ?, ?, ?, ?, ?, ? FROM trials WHERE id = ? "
+                "SELECT device_id, toolkit_id, kernel_id, problem_id, id, ?, ?, ?, ?, ?, max(?, 1 + coalesce((SELECT "
+                "max(w.decided_unix_ms) FROM winners w WHERE w.device_id = t.device_id AND w.kernel_id = t.kernel_id "
+                "AND w.problem_id = t.problem_id AND w.toolkit_id <> t.toolkit_id), 0)) FROM trials t WHERE id = ? "
                 "AND device_id = ? AND toolkit_id = ? AND kernel_id = ? AND problem_id = ? AND status = 'ok'")
             .bind(field(baseline, &TimeSummary::median_us), field(baseline, &TimeSummary::low_us),
                   field(baseline, &TimeSummary::high_us), field(baseline, &TimeSummary::count), confidence,

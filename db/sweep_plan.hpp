@@ -50,7 +50,7 @@ struct SweepPlan {
   std::vector<PlannedKernel> kernels{};  ///< in the order of their names
   std::vector<std::string> devices;
   std::string target;  ///< empty: the devices' own
-  std::string nvrtc;   ///< a version of NVRTC; empty: none was asked for, or by a path
+  std::string nvrtc;   ///< a version of NVRTC, several or "all"; empty: none was asked for, or by a path
   std::string searcher;
   std::uint64_t seed = 1;
   std::optional<std::int64_t> trials{};  ///< of each problem; nothing: not asked for

@@ -9,6 +9,7 @@
 #include "core/util/counted.hpp"
 #include "core/util/duration.hpp"
 #include "report/comparison.hpp"
+#include "report/compiler_comparison.hpp"
 #include "report/markdown_parts.hpp"
 #include "report/report.hpp"
 #include "report/summary.hpp"
@@ -221,6 +222,7 @@ std::string markdown_report(const Store& store, const ReportOptions& options, co
                            : "The database holds no trials yet; run `pascaline sweep` to get some.\n");
   }
   out += overview(groups);
+  out += markdown_compilers(compare_compilers(groups));
   for (const DeviceSummary& group : groups) {
     out += group_section(group, options);
   }

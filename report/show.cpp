@@ -111,8 +111,8 @@ double sort_time(const StoredTrial& stored) {
 }
 
 Table trials_table(const Store& store, const ShowOptions& options) {
-  Table table{{"id", "session", "device", "target", "problem", "status", "stage", "median_us", "low_us", "high_us",
-               "registers", "occupancy", "config", "reason", "energy_mj", "note"},
+  Table table{{"id", "session", "device", "compiler", "target", "problem", "status", "stage", "median_us", "low_us",
+               "high_us", "registers", "occupancy", "config", "reason", "energy_mj", "note"},
               {},
               "no trials"};
   std::vector<StoredTrial> trials = store.trials(options.filter);
@@ -122,6 +122,7 @@ Table trials_table(const Store& store, const ShowOptions& options) {
   for (const StoredTrial& stored : trials) {
     const Trial& trial = stored.trial;
     table.rows.push_back({stored.id, stored.session_id, clean_line(stored.device.name),
+                          clean_line(stored.toolkit.compiler + " " + stored.toolkit.version),
                           clean_line(shown_architecture(stored.toolkit.target)), clean_line(trial.problem.text()),
                           name_of(trial.status), name_of(trial.stage), median(trial.time),
                           trial.time ? Json(trial.time->low_us) : Json(),

@@ -1,23 +1,28 @@
 #!/usr/bin/env bash
 # Brings what building Pascaline needs: packages of the distribution (apt), and into .toolkit/ an NVRTC that compiles
 # for sm_61, unless one is installed. Does nothing where all is there, so it can be run any number of times.
-#   scripts/setup.sh [--program | --dev] [--nvrtc-11.8]
+#   scripts/setup.sh [--program | --dev] [--nvrtc-all | --nvrtc-11.8 | --nvrtc-12.9]
 #     --program     without the libraries that only tests and benchmarks need
 #     --dev         also Clang with clang-format and clang-tidy, ccache, mold, what tests written in Python need, and
 #                   Chromium to test the HTML report in
-#     --nvrtc-11.8  also the older NVRTC, into .toolkit/11.8 (the tests run with both)
+#     --nvrtc-all   both NVRTC 11.8 and 12.9, into .toolkit/11.8 and .toolkit/12.9: one builds some kernels faster, the
+#                   other others, and `pascaline sweep --nvrtc all` finds out which (the tests run with both)
+#     --nvrtc-11.8  also NVRTC 11.8
+#     --nvrtc-12.9  also NVRTC 12.9, even where another one is installed
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 source "$project_root/scripts/toolkit.sh"
 
-dev=false program=false older=false
+dev=false program=false older=false newer=false
 for argument in "$@"; do
   case $argument in
     --dev) dev=true ;;
     --program) program=true ;;
+    --nvrtc-all) older=true newer=true ;;
     --nvrtc-11.8) older=true ;;
-    -h | --help) sed -n '2,8s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 0 ;;
-    *) die "unknown argument '$argument' (known: --program, --dev, --nvrtc-11.8)" ;;
+    --nvrtc-12.9) newer=true ;;
+    -h | --help) sed -n '2,11s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 0 ;;
+    *) die "unknown argument '$argument' (known: --program, --dev, --nvrtc-all, --nvrtc-11.8, --nvrtc-12.9)" ;;
   esac
 done
 
@@ -72,7 +77,9 @@ missing_packages() {
     esac
   fi
 }
-needs_wheels() { ! have_toolkit || { $older && ! have_older_toolkit; } || { $dev && ! have_lint_tool; }; }
+needs_wheels() {
+  ! have_toolkit || { $newer && ! have_new_toolkit; } || { $older && ! have_older_toolkit; } || { $dev && ! have_lint_tool; }
+}
 
 as_root() { if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi; }
 apt_get() {
@@ -131,6 +138,7 @@ if [ "$distribution" = "ubuntu 22.04" ] && [ ! -d "$project_root/.toolkit/prefix
   step "build SQLiteCpp" sqlitecpp "install SQLiteCpp 3.x by hand so that CMake finds it, and run this again" build_sqlitecpp noble || exit 1
 fi
 bring_toolkit
+if $newer; then bring_new_toolkit; fi
 if $older; then bring_older_toolkit; fi
 if $dev; then bring_lint_tool; fi
 say "Set-up finished in $((SECONDS - started)) s"

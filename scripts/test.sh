@@ -27,7 +27,7 @@ jobs=${CTEST_PARALLEL_LEVEL:-$((2 * $(nproc)))}
 failures=()
 
 say "Set-up"
-scripts/setup.sh --dev --nvrtc-11.8
+scripts/setup.sh --dev --nvrtc-all
 source scripts/common.sh
 
 # run_tests PRESET [ARGUMENT...]: shows ctest's own progress and closing lines.

@@ -56,6 +56,7 @@ have_toolkit() {
   mapfile -t libraries < <([ -e "$new_nvrtc" ] && echo "$new_nvrtc"; system_nvrtc; [ -e "$older_nvrtc" ] && echo "$older_nvrtc")
   [ ${#libraries[@]} -gt 0 ] && found=$(first_for_sm_61 "${libraries[@]}")
 }
+have_new_toolkit() { [ -e "$new_nvrtc" ]; }
 have_older_toolkit() { [ -e "$older_nvrtc" ]; }
 
 # download_wheels REQUIREMENTS: unpacks the wheels of a pinned, hashed list into $work/tree.
@@ -123,12 +124,24 @@ bring_new() { download_wheels toolkit-requirements.txt && put_in_place 12.9 "$ne
 bring_older_debian() { download_debian_nvrtc && put_in_place 11.8 "$older_nvrtc"; }
 bring_older_wheel() { download_older_wheel && put_in_place 11.8 "$older_nvrtc"; }
 
+bring_new_toolkit() {
+  if have_new_toolkit; then
+    say "  NVRTC 12.9: there"
+    return 0
+  fi
+  if [ "$(uname -m)" = x86_64 ]; then
+    new_work
+    step "bring NVRTC 12.9 (Python wheels, 90 MB)" nvrtc-12.9 "check the network; kernels are compiled by the other NVRTC" bring_new && return
+  fi
+  warn "NVRTC 12.9 could not be brought; what needs it is skipped"
+}
+
 bring_older_toolkit() {
   if have_older_toolkit; then
     say "  NVRTC 11.8: there"
     return 0
   fi
-  local advice="check the network; it is needed only for Pascal kernels through NVRTC 11.8"
+  local advice="check the network; it is needed only for Pascal kernels that NVRTC 11.8 builds faster"
   if [ "$(uname -m)" = x86_64 ]; then
     new_work
     step "bring NVRTC 11.8 (Debian non-free)" nvrtc-11.8-debian "trying Python's package index instead" bring_older_debian && return

@@ -45,14 +45,17 @@ void print_summary(const BundleCommandOptions& options, const MadeBundle& made, 
     winners += kernel.winners.size();
     codes += kernel.codes.size();
   }
-  const ToolkitRow& toolkit = made.bundle.toolkit;
+  std::string compilers;
+  for (const ToolkitRow& toolkit : toolkits_of(made.bundle)) {
+    compilers += fmt::format("{}{} {}", compilers.empty() ? "" : " and ", toolkit.compiler, toolkit.version);
+  }
   fmt::print("{}: {}, {} of {} for {}, {:.1f} MiB\n", clean_line(options.output), counted(winners, "winner"),
              codes == 1 ? "1 binary" : fmt::format("{} binaries", codes), counted(made.bundle.kernels.size(), "kernel"),
              counted(made.problems, "problem"), static_cast<double>(bytes) / (1 << 20));
-  fmt::print("for {}{}{}, by {} {}\n", made.bundle.kind == BinaryKind::ptx ? "PTX of " : "",
+  fmt::print("for {}{}{}, by {}\n", made.bundle.kind == BinaryKind::ptx ? "PTX of " : "",
              clean_line(shown_architecture(made.bundle.architecture)),
              made.bundle.device ? fmt::format(" on {}", clean_line(made.bundle.device->name)) : "",
-             clean_line(toolkit.compiler), clean_line(toolkit.version));
+             clean_line(compilers));
 }
 
 int bundle(const BundleCommandOptions& options) {
@@ -109,7 +112,7 @@ void add_bundle_command(CLI::App& app, Action& action) {
   command->add_option("-o,--output", options->output, "Bundle to write")->required();
   command->add_option("--kernels", options->kernels, "Folder of kernel templates (default: the installed ones)");
   command->add_option("--spaces", options->spaces, "Folder of search spaces (default: the installed ones)");
-  command->add_option("--nvrtc", options->nvrtc, "NVRTC to use: a version such as 11.8, or a library's path");
+  command->add_option("--nvrtc", options->nvrtc, kNvrtcHelp);
   command->add_option("--cache", options->cache, "Folder for compiled kernels (default: ~/.cache/pascaline)");
   command->add_option("-j,--jobs", options->jobs, "Compile workers (default: every processor)")
       ->transform(whole_number(1, 1024));

@@ -86,11 +86,12 @@ const CodeLimits::Compiler& CodeLimits::compiler_of(const std::string& architect
 // Why there is no estimate; empty if there is.
 std::string CodeLimits::estimate(const LimitRequest& request, ReportLimit& limit) {
   const Kernel& kernel = kernel_of(request.problem.kernel);
-  limit.config = request.config.value_or(kernel.space.default_config());
+  const std::string architecture = architecture_of(request.toolkit.target);
+  const DeviceLimits target = limits_of_architecture(architecture).value_or(DeviceLimits{});
+  limit.config = request.config.value_or(kernel.space.default_config(target));
   if (kernel.source.hash != request.source_hash) {
     return "No estimate: the kernel's source has changed since it was measured.";
   }
-  const std::string architecture = architecture_of(request.toolkit.target);
   const Compiler& compiler = compiler_of(architecture, request.toolkit.version);
   if (const auto* missing = std::get_if<std::string>(&compiler)) {
     return fmt::format("No estimate: its code cannot be compiled here. {}", *missing);

@@ -69,8 +69,7 @@ void ModelCommandOptions::add_to(CLI::App& command) {
       ->needs(bundle_file);
   command.add_option("--target", target, "Compile for this architecture, e.g. sm_61 (default: the device's own)")
       ->excludes(bundle_file);
-  command.add_option("--nvrtc", nvrtc, "NVRTC to use: a version such as 11.8, or a library's path")
-      ->excludes(bundle_file);
+  command.add_option("--nvrtc", nvrtc, kNvrtcHelp)->excludes(bundle_file);
   command.add_option("--cache", kernel_cache, "Folder for compiled kernels (default: ~/.cache/pascaline)");
   command.add_option("--kernels", kernels_folder, "Folder of kernel templates (default: the installed ones)");
   command.add_option("--spaces", spaces_folder, "Folder of search spaces (default: the installed ones)");

@@ -94,7 +94,10 @@ json loops_json(const sm61::KernelCode& kernel) {
 
 json to_json(const CompiledVariant& variant, int sm) {
   const Resources& used = variant.binary.resources;
-  json out{{"status", name_of(variant.status)}, {"config", variant.config.json()}};
+  json out{{"status", name_of(variant.status)},
+           {"config", variant.config.json()},
+           {"compiler", variant.compiler.compiler},
+           {"version", variant.compiler.version}};
   if (!variant.reason.empty()) {
     out["reason"] = variant.reason;
   }
@@ -131,16 +134,18 @@ std::string loop_columns(const CompiledVariant& variant, int sm) {
                                         : fmt::format("  {:>5} {:>5} {:>5}", "-", "-", "-");
 }
 
-void print_row(const CompiledVariant& variant, int sm) {
+// `compiler`: the column that says which one it was; empty where there is one.
+void print_row(const CompiledVariant& variant, int sm, const std::string& compiler) {
   const Resources& used = variant.binary.resources;
   if (variant.status == TrialStatus::ok) {
-    fmt::print("{:<14} {:>4} {:>6} {:>6} {:>4}/{:<4} {:>5.0f}% {:>6} {:>5.0f}%{}  {}\n", name_of(variant.status),
-               used.registers, used.static_shared_bytes, used.local_bytes, used.local_loads, used.local_stores,
-               100 * variant.occupancy, used.instructions,
+    fmt::print("{}{:<14} {:>4} {:>6} {:>6} {:>4}/{:<4} {:>5.0f}% {:>6} {:>5.0f}%{}  {}\n", compiler,
+               name_of(variant.status), used.registers, used.static_shared_bytes, used.local_bytes, used.local_loads,
+               used.local_stores, 100 * variant.occupancy, used.instructions,
                used.instructions > 0 ? 100.0 * used.ffma / used.instructions : 0.0, loop_columns(variant, sm),
                variant.config.text());
   } else {
-    fmt::print("{:<14} {}  {}\n", name_of(variant.status), clean_line(variant.reason), variant.config.text());
+    fmt::print("{}{:<14} {}  {}\n", compiler, name_of(variant.status), clean_line(variant.reason),
+               variant.config.text());
   }
 }
 
@@ -176,13 +181,14 @@ std::filesystem::path emit_folder(const CompileCommandOptions& options, const Pr
   return std::filesystem::path(options.emit) / as_file_name(text.substr(text.find(' ') + 1));
 }
 
-void emit(const std::filesystem::path& folder, const CompiledVariant& variant) {
+void emit(const std::filesystem::path& folder, const CompiledVariant& variant, bool with_compiler) {
   if (folder.empty() || variant.binary.code.empty()) {
     return;
   }
   std::filesystem::create_directories(folder);
   const bool cubin = variant.binary.kind == BinaryKind::cubin;
-  write_file_atomically(folder / (as_file_name(variant.config.text()) + (cubin ? ".cubin" : ".so")),
+  write_file_atomically(folder / (as_file_name(variant.config.text()) +
+                                  (with_compiler ? "." + variant.compiler.name() : "") + (cubin ? ".cubin" : ".so")),
                         variant.binary.code);
 }
 
@@ -196,24 +202,29 @@ class Printer {
 
   void begin(const VariantPlan& plan, const BoundSpace& bound) {
     plan_ = plan;
+    for (const CompilerInfo& compiler : plan.compilers.found) {
+      compilers_ += (compilers_.empty() ? "" : " and ") + compiler.text();
+      widest_ = std::max(widest_, compiler.text().size());
+    }
+    tell_left_out();
     if (options_.as_json) {
       return;
     }
-    fmt::print("{} for {}: {} with {} {}\n", bound.problem().text(), shown_architecture(options_.architecture),
-               counted(plan.variants, "variant"), plan.compiler, plan.version);
+    fmt::print("{} for {}: {} with {}\n", bound.problem().text(), shown_architecture(options_.architecture),
+               counted(plan.variants, "variant"), compilers_);
     const bool read = sm61::reads_architecture(sm_);
-    fmt::print("{:<14} {:>4} {:>6} {:>6} {:>9} {:>6} {:>6} {:>6}{}  {}\n", "status", "regs", "shared", "local",
-               "LDL/STL", "occup", "instr", "FFMA",
+    fmt::print("{}{:<14} {:>4} {:>6} {:>6} {:>9} {:>6} {:>6} {:>6}{}  {}\n", column("compiler"), "status", "regs",
+               "shared", "local", "LDL/STL", "occup", "instr", "FFMA",
                read ? fmt::format("  {:>5} {:>5} {:>5}", "loop", "confl", "issue") : "", "configuration");
   }
 
   void each(const CompiledVariant& variant) {
     count(totals_, variant);
-    emit(emit_folder_, variant);
+    emit(emit_folder_, variant, several());
     if (options_.as_json) {
       variants_.push_back(to_json(variant, sm_));
     } else {
-      print_row(variant, sm_);
+      print_row(variant, sm_, column(variant.compiler.text()));
     }
     if (::isatty(STDERR_FILENO) != 0 && ::isatty(STDOUT_FILENO) == 0) {
       fmt::print(stderr, "\r{}/{} compiled", totals_.seen, plan_.variants);
@@ -225,8 +236,9 @@ class Printer {
       fmt::print("{}\n", json{{"kernel", options_.kernel.kernel},
                               {"source", source_.hash},
                               {"architecture", shown_architecture(options_.architecture)},
-                              {"compiler", plan_.compiler},
-                              {"version", plan_.version},
+                              {"compiler", plan_.compilers.found.front().compiler},
+                              {"version", plan_.compilers.found.front().version},
+                              {"compilers", compilers_json()},
                               {"planned", plan_.variants},
                               {"variants", variants_}}
                              .dump(1));
@@ -250,11 +262,34 @@ class Printer {
   }
 
  private:
+  [[nodiscard]] bool several() const { return plan_.compilers.found.size() > 1; }
+  // Empty where there is one compiler.
+  [[nodiscard]] std::string column(const std::string& text) const {
+    return several() ? fmt::format("{:<{}}  ", text, widest_) : "";
+  }
+  void tell_left_out() const {
+    for (const std::string& line : plan_.compilers.left_out) {
+      fmt::print(stderr, "pascaline: note: {}\n", line);
+    }
+    if (asks_for_compilers(options_.variants.nvrtc) && !several()) {
+      fmt::print(stderr, "pascaline: note: there is one compiler to use here: {}\n", compilers_);
+    }
+  }
+  [[nodiscard]] json compilers_json() const {
+    json out = json::array();
+    for (const CompilerInfo& compiler : plan_.compilers.found) {
+      out.push_back({{"compiler", compiler.compiler}, {"version", compiler.version}});
+    }
+    return out;
+  }
+
   const CompileCommandOptions& options_;
   const KernelSource& source_;
   std::filesystem::path emit_folder_;
   int sm_;  ///< 0 on the emulated device
   VariantPlan plan_;
+  std::string compilers_;                    ///< "nvrtc 12.9 and nvrtc 11.8"
+  std::size_t widest_ = sizeof("compiler");  ///< of the compiler's column
   Totals totals_;
   json variants_ = json::array();
 };
@@ -267,18 +302,25 @@ void compile_one(const BoundSpace& bound, const KernelSource& source, const Comp
     throw Error(
         fmt::format("the configuration {} is not valid for {}: {}", config.text(), bound.problem().text(), *why));
   }
-  const Toolchain toolchain = Toolchain::find(options.architecture, options.variants.nvrtc);
-  printer.begin({toolchain.compiler(), toolchain.version(), 1}, bound);
+  const CompilerChoice compilers = variant_compilers(options.architecture, options.variants.nvrtc);
+  printer.begin({compilers, compilers.found.size()}, bound);
   const BinaryKind kind = is_emulator_name(options.architecture) ? BinaryKind::host_object : BinaryKind::cubin;
   const CompileRequest request = compile_request(bound, config, source, kind, options.architecture);
-  CompileResult result = CubinCache(options.variants.cache).get(toolchain, request);
-  CompiledVariant variant{config, result.ok ? TrialStatus::ok : TrialStatus::compile_failed, result.reason,
-                          std::move(result.binary), 0};
   const Geometry geometry = bound.geometry(bound.space().launch, config);
-  variant.occupancy =
-      occupancy(bound.limits(), static_cast<int>(geometry.threads()), variant.binary.resources.registers,
-                std::int64_t{variant.binary.resources.static_shared_bytes} + geometry.shared_bytes);
-  printer.each(variant);
+  for (const CompilerInfo& compiler : compilers.found) {
+    CompileResult result =
+        CubinCache(options.variants.cache).get(Toolchain::open(options.architecture, compiler.path), request);
+    CompiledVariant variant{config,
+                            compiler,
+                            result.ok ? TrialStatus::ok : TrialStatus::compile_failed,
+                            result.reason,
+                            std::move(result.binary),
+                            0};
+    variant.occupancy =
+        occupancy(bound.limits(), static_cast<int>(geometry.threads()), variant.binary.resources.registers,
+                  std::int64_t{variant.binary.resources.static_shared_bytes} + geometry.shared_bytes);
+    printer.each(variant);
+  }
 }
 
 int compile(CompileCommandOptions options) {
@@ -338,7 +380,7 @@ void add_compile_command(CLI::App& app, Action& action) {
       ->transform(any_unsigned());
   command->add_option("-j,--jobs", options->variants.jobs, "Compile workers (default: every processor)")
       ->transform(whole_number(1, 1024));
-  command->add_option("--nvrtc", options->variants.nvrtc, "NVRTC to use: a version such as 11.8, or a library's path");
+  command->add_option("--nvrtc", options->variants.nvrtc, kNvrtcChoiceHelp);
   command->add_option("--cache", options->cache, "Folder for compiled kernels (default: ~/.cache/pascaline)");
   command->add_option("--emit", options->emit,
                       "Also write each binary to this folder (with several --problem: to a folder per problem in it)");
@@ -352,6 +394,7 @@ void add_compile_command(CLI::App& app, Action& action) {
       "and how many of them there are per issue slot.\n\nExamples:\n"
       "  pascaline compile --kernel matmul --arch sm_61 --limit 200\n"
       "  pascaline compile --arch sm_61 --nvrtc 11.8 --set BLOCK_M=64,BLOCK_N=64 --emit cubins\n"
+      "  pascaline compile --arch sm_61 --nvrtc all --limit 20\n"
       "  pascaline compile --arch sm_61 --limit 50 --json | jq '.variants[] | select(.local_stores > 0)'");
   command->callback([&action, options] { action = [options] { return compile(*options); }; });
 }

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 
 #include <nlohmann/json.hpp>
@@ -8,6 +9,7 @@
 #include "core/device/emulator_name.hpp"
 #include "core/error.hpp"
 #include "runtime/device/compile.hpp"
+#include "runtime/device/cuda/nvrtc.hpp"
 #include "runtime/device/device.hpp"
 
 namespace pascaline::cli {
@@ -71,8 +73,10 @@ int print_json(const std::vector<DeviceInfo>& devices, const std::string& note) 
   }
   document["compilers"]["sm_61"] = chosen_compiler("sm_61");
   for (const NvrtcInfo& nvrtc : find_nvrtc()) {
-    document["nvrtc"].push_back(
-        {{"path", nvrtc.path}, {"version", nvrtc.version}, {"architectures", nvrtc.architectures}});
+    document["nvrtc"].push_back({{"path", nvrtc.path},
+                                 {"version", nvrtc.version},
+                                 {"architectures", nvrtc.architectures},
+                                 {"compiles_for_sm_61", compiles_for(nvrtc, "sm_61")}});
   }
   if (!note.empty()) {
     document["note"] = note;
@@ -98,13 +102,20 @@ int print_text(const std::vector<DeviceInfo>& devices, const std::string& note) 
   fmt::print("\nNVRTC found:\n");
   const auto libraries = find_nvrtc();
   for (const NvrtcInfo& nvrtc : libraries) {
-    fmt::print("  {:<6} {} … {}  {}\n", nvrtc.version, nvrtc.architectures.empty() ? "?" : nvrtc.architectures.front(),
-               nvrtc.architectures.empty() ? "?" : nvrtc.architectures.back(), nvrtc.path);
+    fmt::print("  {:<6} {} … {}  {}  {}\n", nvrtc.version,
+               nvrtc.architectures.empty() ? "?" : nvrtc.architectures.front(),
+               nvrtc.architectures.empty() ? "?" : nvrtc.architectures.back(),
+               compiles_for(nvrtc, "sm_61") ? "with sm_61" : "without sm_61", nvrtc.path);
   }
   if (libraries.empty()) {
     fmt::print("  none\n");
   }
   fmt::print("for sm_61 (Pascal): {}\n", chosen_compiler("sm_61"));
+  const auto for_pascal = std::count_if(libraries.begin(), libraries.end(),
+                                        [](const NvrtcInfo& one) { return compiles_for(one, "sm_61"); });
+  if (for_pascal > 1) {
+    fmt::print("`pascaline sweep --nvrtc all` chooses among those with sm_61 for each kernel\n");
+  }
   return kSuccess;
 }
 

@@ -41,6 +41,8 @@ json to_json(const Plan& plan, const Geometry& geometry) {
            {"provenance", name_of(plan.provenance)},
            {"reason", plan.reason},
            {"config", plan.config.json()},
+           {"compiler", plan.toolkit.compiler},
+           {"compiler_version", plan.toolkit.version},
            {"grid", geometry.grid},
            {"block", geometry.block},
            {"dynamic_shared_bytes", geometry.shared_bytes}};
@@ -60,6 +62,7 @@ json to_json(const Plan& plan, const Geometry& geometry) {
 void print_text(const Plan& plan, const Geometry& geometry) {
   fmt::print("{}\n  {}: {}\n", plan.problem.text(), name_of(plan.provenance), clean_line(plan.reason));
   fmt::print("  {}\n", clean_line(plan.config.text()));
+  fmt::print("  compiled by {} {}\n", clean_line(plan.toolkit.compiler), clean_line(plan.toolkit.version));
   fmt::print("  grid {}, block {}, {} bytes of dynamic shared memory\n", fmt::join(geometry.grid, "x"),
              fmt::join(geometry.block, "x"), geometry.shared_bytes);
   if (plan.expected) {
@@ -102,8 +105,9 @@ void add_explain_command(CLI::App& app, Action& action) {
   command->add_flag("--json", options->as_json, "Print JSON");
   command->footer(
       "exact: tuned for exactly this shape on this kind of device; nearest: the winner of the closest tuned shape;\n"
-      "default: the space's default; fallback: the closest valid configuration where the default cannot "
-      "run.\n\nExamples:\n"
+      "default: the space's default; fallback: the closest valid configuration where the default cannot run.\n"
+      "Of the winners of several compilers the fastest is taken whose compiler is here; a faster one that needs a\n"
+      "compiler that is missing is named, with how to get it.\n\nExamples:\n"
       "  pascaline explain --problem M=512,N=2048,K=2048\n"
       "  pascaline explain --db tuned.db --device cuda:0 --target sm_61 -p M=1,N=6144,K=2048 -p M=7,N=100,K=33 --json");
   command->callback([&action, options] { action = [options] { return explain(*options); }; });

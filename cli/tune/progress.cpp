@@ -70,6 +70,7 @@ void Progress::winner(const std::string& device, const SweepProblem& wanted, con
   row.from_search = result.from_search;
   row.trials = trials;
   row.config = best.config.text();
+  row.compiler = result.compiler;
   std::string standard = "default";
   if (result.baseline_trial && !result.trials[*result.baseline_trial].is_default) {
     row.baseline = result.trials[*result.baseline_trial].config.text();
@@ -82,8 +83,9 @@ void Progress::winner(const std::string& device, const SweepProblem& wanted, con
                       : fmt::format("{:.2f}x the {} ({}), confidence {:.3f}", row.speedup, standard,
                                     time_text(row.default_us), row.confidence);
   }
-  view_.line(fmt::format("  => {}: {} ± {:.1f} %, {}{}", row.problem, time_text(row.best_us),
+  view_.line(fmt::format("  => {}: {} ± {:.1f} %, {}{}{}", row.problem, time_text(row.best_us),
                          100 * relative_half_width(*best.time), verdict,
+                         row.compiler.empty() ? "" : ", by " + row.compiler,
                          row.from_search ? ", from the search's trials: no time was left for finals" : ""));
   if (!row.baseline.empty()) {
     view_.line(fmt::format("     the baseline is {}, the usable configuration nearest to the default; the default: {}",

@@ -110,13 +110,15 @@ void compile_best(const BoundSpace& bound, const DeviceRates& rates, const RankC
         if (variant.status == TrialStatus::ok) {
           const Resources& resources = variant.binary.resources;
           ranking.best.push_back({variant.config, estimate(bound, variant.config, rates, &resources), resources,
-                                  estimate_from_code(variant.binary, bound, variant.config, rates)});
+                                  estimate_from_code(variant.binary, bound, variant.config, rates),
+                                  variant.compiler.text()});
         }
       },
       interrupted());
   // They finish in any order.
-  std::sort(ranking.best.begin(), ranking.best.end(),
-            [](const RankedConfig& a, const RankedConfig& b) { return a.config.text() < b.config.text(); });
+  std::sort(ranking.best.begin(), ranking.best.end(), [](const RankedConfig& a, const RankedConfig& b) {
+    return std::pair(a.config.text(), a.compiler) < std::pair(b.config.text(), b.compiler);
+  });
   sort_by_time(ranking.best);
 }
 
@@ -130,7 +132,7 @@ Ranking rank_problem(const BoundSpace& bound, const DeviceRates& rates, const Ra
       throw Error(
           fmt::format("the configuration {} is not valid for {}: {}", config.text(), bound.problem().text(), *why));
     }
-    ranking = {1, 1, {{config, estimate(bound, config, rates), std::nullopt, std::nullopt}}};
+    ranking = {1, 1, {{config, estimate(bound, config, rates), std::nullopt, std::nullopt, {}}}};
   }
   if (options.compile > 0) {
     ranking.best.resize(std::min(ranking.best.size(), options.compile));
@@ -173,6 +175,7 @@ json to_json(const RankedConfig& ranked) {
     out["local_stores"] = ranked.resources->local_stores;
     out["instructions"] = ranked.resources->instructions;
     out["ffma"] = ranked.resources->ffma;
+    out["compiler"] = ranked.compiler;
   }
   if (ranked.code) {
     out["code"] = to_json(*ranked.code);
@@ -210,16 +213,21 @@ void print_ranking(const Ranking& ranking, const BoundSpace& bound, const Device
              bound.space().model ? "" : ", by occupancy, waves and work alone");
   const bool from_code = std::any_of(ranking.best.begin(), ranking.best.end(),
                                      [](const RankedConfig& ranked) { return ranked.code.has_value(); });
-  fmt::print("{:>10} {:>10} {:>10} {:>10} {:>10} {:>6} {:>7} {:>5} {:>9}{}  {}\n", "time us", "compute", "shared",
+  const bool several = asks_for_compilers(options.variants.nvrtc) && options.compile > 0;
+  const auto column = [&](const std::string& compiler) {
+    return several ? fmt::format("{:<14}  ", compiler) : std::string();
+  };
+  fmt::print("{:>10} {:>10} {:>10} {:>10} {:>10} {:>6} {:>7} {:>5} {:>9}{}  {}{}\n", "time us", "compute", "shared",
              "global", "latency", "occup", "waves", "regs", "LDL/STL",
-             from_code ? fmt::format("  {:>9} {:>19} {:<21}", "code us", "range", "limit") : "", "configuration");
+             from_code ? fmt::format("  {:>9} {:>19} {:<21}", "code us", "range", "limit") : "", column("compiler"),
+             "configuration");
   for (const RankedConfig& ranked : ranking.best) {
     const Estimate& e = ranked.estimate;
     const std::string spills =
         ranked.resources ? fmt::format("{}/{}", ranked.resources->local_loads, ranked.resources->local_stores) : "-";
-    fmt::print("{:>10.2f} {:>10.2f} {:>10.2f} {:>10.2f} {:>10.2f} {:>5.0f}% {:>7.2f} {:>5} {:>9}{}  {}\n", e.time_us,
+    fmt::print("{:>10.2f} {:>10.2f} {:>10.2f} {:>10.2f} {:>10.2f} {:>5.0f}% {:>7.2f} {:>5} {:>9}{}  {}{}\n", e.time_us,
                e.compute_us, e.shared_us, e.global_us, e.latency_us, 100 * e.occupancy, e.waves, e.registers, spills,
-               from_code ? code_columns(ranked.code) : "", ranked.config.text());
+               from_code ? code_columns(ranked.code) : "", column(ranked.compiler), ranked.config.text());
   }
   if (from_code) {
     fmt::print(
@@ -441,7 +449,7 @@ void add_choice_options(CLI::App& command, RankCommandOptions& options) {
       ->transform(whole_number(0, 100'000));
   command.add_option("-j,--jobs", options.variants.jobs, "Compile workers (default: every processor)")
       ->transform(whole_number(1, 1024));
-  command.add_option("--nvrtc", options.variants.nvrtc, "NVRTC to use: a version such as 11.8, or a library's path");
+  command.add_option("--nvrtc", options.variants.nvrtc, kNvrtcChoiceHelp);
   command.add_option("--cache", options.cache, "Folder for compiled kernels (default: ~/.cache/pascaline)");
 }
 
@@ -475,6 +483,7 @@ void add_rank_command(CLI::App& app, Action& action) {
       "and limit\nwhat takes most of the time at the slow end.\n\n"
       "Examples:\n  pascaline rank --kernel matmul --problem M=512,N=2048,K=2048 --arch sm_61 --sm-count 20\n"
       "  pascaline rank --kernel attention_prefill --compile 100 --top 10\n"
+      "  pascaline rank --kernel matmul --compile 20 --nvrtc all\n"
       "  pascaline rank --set BLOCK_M=128,BLOCK_N=128 --json\n  pascaline rank --against tuned.db\n"
       "  pascaline rank --against tuned.db --compile 50");
   command->callback([&action, options, command] {

@@ -15,7 +15,7 @@
 #include "core/space/code_words.hpp"
 #include "core/util/shown_text.hpp"
 #include "db/store.hpp"
-#include "runtime/device/cuda/nvrtc.hpp"
+#include "runtime/device/compilers.hpp"
 #include "runtime/device/device_names.hpp"
 
 namespace pascaline::cli {
@@ -40,8 +40,8 @@ void check_names(const StoredRun& run) {
   if (!plan.target.empty() && (!is_identifier(plan.target) || plan.target.size() > kLongestName)) {
     refuse_run(run, fmt::format("its plan names the target '{}', which is not an architecture", plan.target));
   }
-  if (!plan.nvrtc.empty() && (!is_nvrtc_version(plan.nvrtc) || plan.nvrtc.size() > kLongestName)) {
-    refuse_run(run, fmt::format("its plan names the NVRTC '{}', which is not a version", plan.nvrtc));
+  if (!plan.nvrtc.empty() && (!is_compiler_wish(plan.nvrtc) || plan.nvrtc.size() > kLongestName)) {
+    refuse_run(run, fmt::format("its plan names the NVRTC '{}', which is not a version, several or all", plan.nvrtc));
   }
   for (const std::string& device : plan.devices) {
     if (!is_emulator_name(device) && !cuda_ordinal(device)) {

@@ -12,12 +12,14 @@
 namespace pascaline::cli {
 namespace {
 
-constexpr std::size_t kColumns = 9;
+constexpr std::size_t kColumns = 10;
+constexpr std::size_t kCompilerColumn = 8;
 using Cells = std::array<std::string, kColumns>;
-constexpr std::array<bool, kColumns> kRightAligned{false, false, true, true, true, true, true, true, false};
+constexpr std::array<bool, kColumns> kRightAligned{false, false, true, true, true, true, true, true, false, false};
 
 Cells header() {
-  return {"problem", "device", "calls", "default us", "best us", "speedup", "confidence", "trials", "configuration"};
+  return {"problem", "device",     "calls",  "default us", "best us",
+          "speedup", "confidence", "trials", "compiler",   "configuration"};
 }
 
 Cells cells_of(const SummaryRow& row) {
@@ -33,12 +35,16 @@ Cells cells_of(const SummaryRow& row) {
                                 : "-") +
               std::string(row.from_search ? "+" : ""),
           fmt::format("{}", row.trials),
+          clean_line(row.compiler),
           row.config.empty() ? "-" : clean_line(row.config)};
 }
 
 std::string line_of(const Cells& cells, const std::array<std::size_t, kColumns>& widths) {
   std::string line;
   for (std::size_t column = 0; column < kColumns; ++column) {
+    if (widths[column] == 0) {
+      continue;
+    }
     const std::string padding(widths[column] - columns_of(cells[column]), ' ');
     line += column == 0 ? "" : "  ";
     line += kRightAligned[column] ? padding + cells[column] : cells[column] + padding;
@@ -101,6 +107,9 @@ std::string summary_table(const std::vector<SummaryRow>& rows, bool totals) {
   }
   std::vector<Cells> lines{header()};
   std::transform(rows.begin(), rows.end(), std::back_inserter(lines), cells_of);
+  if (std::all_of(rows.begin(), rows.end(), [](const SummaryRow& row) { return row.compiler.empty(); })) {
+    lines.front()[kCompilerColumn].clear();
+  }
   std::array<std::size_t, kColumns> widths{};
   for (const Cells& cells : lines) {
     for (std::size_t column = 0; column < kColumns; ++column) {

@@ -17,6 +17,7 @@ struct SummaryRow {
   bool tie = false;       ///< nothing was significantly faster than the baseline
   int trials = 0;
   std::string config{};        ///< the winner's
+  std::string compiler{};      ///< the winner's, where there was a choice
   bool from_search = false;    ///< decided without finals
   std::string baseline{};      ///< the configuration that stands in for the default; empty: the default itself
   std::string baseline_why{};  ///< what became of the default then
@@ -25,7 +26,8 @@ struct SummaryRow {
 /// The rows as aligned columns, and below them what the model spends in these kernels: counts times times, before and
 /// after. Each device has a total of its own if they tuned the same problems. Problems without both times are left
 /// out of the totals, and their number is said; so is which rows have another baseline than the default, and which were
-/// decided without finals. Without `totals` what the model spends is left out. Ends with a newline; empty without rows.
+/// decided without finals. Compilers have a column
+/// if a row names one. Without `totals` what the model spends is left out. Ends with a newline; empty without rows.
 [[nodiscard]] std::string summary_table(const std::vector<SummaryRow>& rows, bool totals = true);
 
 }  // namespace pascaline::cli

@@ -21,7 +21,7 @@
 #include "core/space/code_words.hpp"
 #include "core/util/duration.hpp"
 #include "runtime/device/compile.hpp"
-#include "runtime/device/cuda/nvrtc.hpp"
+#include "runtime/device/compilers.hpp"
 #include "tuner/monitor/sensor_trace.hpp"
 #include "tuner/sweep/plan_record.hpp"
 #include "tuner/sweep/sweep.hpp"
@@ -79,7 +79,7 @@ std::vector<std::pair<std::string, std::string>> paths_of(const SweepCommandOpti
   };
   add("--kernels", options.kernel.kernels_folder);
   add("--spaces", options.kernel.spaces_folder);
-  if (!is_nvrtc_version(options.device.nvrtc)) {
+  if (!is_compiler_wish(options.device.nvrtc)) {
     add("--nvrtc", options.device.nvrtc);
   }
   add("--cache", options.device.cache);
@@ -256,6 +256,7 @@ void add_sweep_command(CLI::App& app, Action& action) {
       "  pascaline sweep --problem M=512,N=2048,K=2048,STORAGE=float32 --trials 200\n"
       "  pascaline sweep --model Qwen3-VL-2B-Instruct --until 07:00\n"
       "  pascaline sweep --model Qwen3-VL-2B-Instruct --devices all --kernel matmul --kernel matvec --budget 8h\n"
+      "  pascaline sweep --nvrtc all --kernel matmul --budget 1h\n"
       "  pascaline sweep --resume");
   command->callback([&action, command, options] {
     options->trials_given = command->count("--trials") > 0;

@@ -156,7 +156,7 @@ bool asks_for_problems(const SweepCommandOptions& options) {
 void add_sweep_options(CLI::App& command, SweepCommandOptions& options) {
   options.sweep.jobs = default_jobs();
   add_what_to_tune(command, options);
-  options.device.add_to(command);
+  options.device.add_to(command, kNvrtcChoiceHelp);
   command.add_option("--devices", options.devices,
                      "all GPUs (all), or a list (cuda:0,cuda:2): each gets a part of the plan");
   add_database_option(command, options.database, "Database to add to");

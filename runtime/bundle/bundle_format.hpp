@@ -25,6 +25,7 @@ inline constexpr std::size_t kAlignment = 64;
 inline constexpr std::uint64_t kMaxManifestBytes = std::uint64_t{64} << 20U;
 inline constexpr std::uint64_t kMaxFileBytes = std::uint64_t{4} << 30U;
 inline constexpr std::size_t kMaxKernels = 256;
+inline constexpr std::size_t kMaxFurtherToolkits = 16;
 inline constexpr std::size_t kMaxWinners = 100'000;
 inline constexpr std::size_t kMaxCodes = 100'000;
 inline constexpr std::size_t kMaxSettings = 1'000;  ///< dimensions, types, defines or options of one entry

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <set>
+#include <tuple>
 
 #include "core/device/emulator_name.hpp"
 #include "core/error.hpp"
@@ -56,12 +57,14 @@ class ManifestReader {
       : root_(document, name), codes_(codes) {}
 
   Bundle read() {
-    root_.only_keys({"program_version", "architecture", "kind", "toolkit", "limits", "device", "kernels"});
+    root_.only_keys(
+        {"program_version", "architecture", "kind", "toolkit", "limits", "device", "kernels", "further_toolkits"});
     bundle_.program_version = root_.at("program_version").name();
     bundle_.architecture = root_.at("architecture").name();
     read_kind();
     bundle_.toolkit = read_toolkit(root_.at("toolkit"));
     require_target(root_.at("toolkit"), bundle_.toolkit);
+    read_further_toolkits();
     read_limits();
     if (!root_.at("device").value().is_null()) {
       read_device(root_.at("device"));
@@ -97,6 +100,25 @@ class ManifestReader {
   void require_target(const JsonNode& node, const ToolkitRow& toolkit) const {
     if (toolkit.target != target_of(bundle_)) {
       node.at("target").fail(fmt::format("is {}, not {}", toolkit.target, target_of(bundle_)));
+    }
+  }
+
+  void read_further_toolkits() {
+    if (!root_.has("further_toolkits")) {
+      return;
+    }
+    const JsonNode list = root_.at("further_toolkits");
+    for (std::size_t i = 0; i < bounded_size(list, format::kMaxFurtherToolkits); ++i) {
+      ToolkitRow toolkit = read_toolkit(list.at(i));
+      require_target(list.at(i), toolkit);
+      const std::vector<ToolkitRow> known = toolkits_of(bundle_);
+      if (std::find(known.begin(), known.end(), toolkit) != known.end()) {
+        list.at(i).fail("is a duplicate of an earlier toolkit");
+      }
+      bundle_.further_toolkits.push_back(std::move(toolkit));
+    }
+    if (bundle_.further_toolkits.empty()) {
+      list.fail("names none");
     }
   }
 
@@ -149,10 +171,10 @@ class ManifestReader {
       winners.fail("are there, but the bundle names no device");
     }
     const JsonNode codes = node.at("codes");
-    std::set<std::pair<std::vector<std::string>, std::vector<std::string>>> keys;
+    std::set<std::tuple<std::vector<std::string>, std::vector<std::string>, std::size_t>> keys;
     for (std::size_t i = 0; i < bounded_size(codes, format::kMaxCodes); ++i) {
       kernel.codes.push_back(read_code(codes.at(i), kernel));
-      if (!keys.emplace(kernel.codes.back().defines, kernel.codes.back().options).second) {
+      if (!keys.emplace(kernel.codes.back().defines, kernel.codes.back().options, kernel.codes.back().toolkit).second) {
         codes.at(i).fail("is a duplicate of earlier code");
       }
     }
@@ -216,8 +238,12 @@ class ManifestReader {
   }
 
   BundleCode read_code(const JsonNode& node, const BundleKernel& kernel) {
-    node.only_keys({"defines", "options", "resources", "max_registers", "offset", "bytes", "hash"});
+    node.only_keys({"defines", "options", "resources", "max_registers", "offset", "bytes", "hash", "toolkit"});
     BundleCode code;
+    if (node.has("toolkit")) {
+      const auto last = static_cast<std::int64_t>(bundle_.further_toolkits.size());
+      code.toolkit = static_cast<std::size_t>(integer_from(node.at("toolkit"), 1, last));
+    }
     code.defines = read_texts(node.at("defines"));
     code.options = read_texts(node.at("options"));
     const JsonNode resources = node.at("resources");
@@ -293,6 +319,12 @@ Bundle bundle_format::read_manifest(std::string_view manifest, std::string_view 
   const std::string name = "its manifest";
   const nlohmann::json document = parse_json(manifest, name);
   return ManifestReader(document, name, codes).read();
+}
+
+std::vector<ToolkitRow> toolkits_of(const Bundle& bundle) {
+  std::vector<ToolkitRow> toolkits{bundle.toolkit};
+  toolkits.insert(toolkits.end(), bundle.further_toolkits.begin(), bundle.further_toolkits.end());
+  return toolkits;
 }
 
 std::string target_of(const Bundle& bundle) {

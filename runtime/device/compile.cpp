@@ -22,53 +22,15 @@ namespace {
 // To be raised whenever the same request would give another Binary.
 constexpr std::string_view kKeyVersion = "1";
 
-std::string describe(const std::vector<NvrtcInfo>& found) {
-  if (found.empty()) {
-    return "none was found";
-  }
-  std::string text = "found: ";
-  for (const NvrtcInfo& info : found) {
-    const std::string range = info.architectures.empty()
-                                  ? "no architecture"
-                                  : info.architectures.front() + " to " + info.architectures.back();
-    text += fmt::format("{}{} ({}, {})", &info == &found.front() ? "" : "; ", info.version, range, info.path);
-  }
-  return text;
-}
-
-bool has_version(const NvrtcInfo& info, const std::string& version) {
-  return info.version.starts_with(version) &&
-         (info.version.size() == version.size() || info.version[version.size()] == '.' || version.back() == '.');
-}
-
-// What the caller asked for, or else the user through the environment: a choice that was made is never replaced
-// silently by another library.
-std::vector<NvrtcInfo> nvrtc_for(const std::string& nvrtc, std::string& wish) {
-  const char* chosen = std::getenv("PASCALINE_NVRTC");
-  wish = !nvrtc.empty() ? nvrtc : chosen != nullptr ? chosen : "";
-  if (wish.empty()) {
-    return find_nvrtc();
-  }
-  if (!is_nvrtc_version(wish)) {
-    return probe_nvrtc(nvrtc_candidates(wish));
-  }
-  std::vector<NvrtcInfo> found = find_nvrtc();
-  std::erase_if(found, [&](const NvrtcInfo& info) { return !has_version(info, wish); });
-  return found;
-}
-
 std::unique_ptr<Nvrtc> find_nvrtc_for(const std::string& architecture, const std::string& nvrtc) {
-  std::string wish;
-  const std::vector<NvrtcInfo> found = nvrtc_for(nvrtc, wish);
+  const std::string wish = nvrtc_wish(nvrtc);
+  const std::vector<NvrtcInfo> found = wanted_nvrtc(wish);
   for (const NvrtcInfo& info : found) {
-    if (std::find(info.architectures.begin(), info.architectures.end(), architecture) != info.architectures.end()) {
+    if (compiles_for(info, architecture)) {
       return std::make_unique<Nvrtc>(info.path);
     }
   }
-  throw NvrtcError(fmt::format(
-      "no NVRTC{} compiles for {}; {}. Run ./scripts/setup.sh, or install libnvrtc11.2 or CUDA 12.9 or older (CUDA 13 "
-      "dropped everything before sm_75), or set PASCALINE_NVRTC to a library or its folder",
-      wish.empty() ? std::string() : fmt::format(" that is '{}'", wish), architecture, describe(found)));
+  throw_no_nvrtc(architecture, wish, found);
 }
 
 bool is_option(std::string_view option, std::string_view name) {
@@ -204,6 +166,14 @@ Toolchain Toolchain::find(const std::string& architecture, const std::string& nv
   std::unique_ptr<Nvrtc> found = find_nvrtc_for(architecture, nvrtc);
   const NvrtcInfo info = found->info();
   return Toolchain(std::make_unique<Impl>(Impl{std::move(found), "nvrtc", info.version, info.path}));
+}
+
+Toolchain Toolchain::open(const std::string& architecture, const std::string& path) {
+  if (is_emulator_name(architecture)) {
+    HostCompiler host = HostCompiler::open(path);
+    return Toolchain(std::make_unique<Impl>(Impl{host, host.name, host.version, host.program}));
+  }
+  return find(architecture, path);
 }
 
 const std::string& Toolchain::compiler() const noexcept { return impl_->compiler; }

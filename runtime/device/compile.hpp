@@ -33,6 +33,8 @@ struct CompileRequest {
   BinaryKind kind = BinaryKind::cubin;
   std::string architecture;        ///< "sm_61": of the cubin, or of the code the PTX is made for; "host"
   bool address_sanitizer = false;  ///< emulator only
+  /// Path of the compiler, for a pool of workers that may use several; empty: its first. A Toolchain takes no notice.
+  std::string compiler{};
 };
 
 /// A compiler for one target architecture: an NVRTC library or the system's C++ compiler.
@@ -42,6 +44,9 @@ class Toolchain {
   /// "11.8"; empty: any) narrows the choice. For "emulator" (or "host") the C++ compiler ($PASCALINE_HOST_CXX, c++,
   /// g++, clang++). Throws NvrtcError or EmulatorError that names what was found and what to install.
   static Toolchain find(const std::string& architecture, const std::string& nvrtc = {});
+
+  /// The one at this path, as `path()` tells it. Throws likewise.
+  static Toolchain open(const std::string& architecture, const std::string& path);
 
   Toolchain(Toolchain&&) noexcept;
   Toolchain& operator=(Toolchain&&) noexcept;

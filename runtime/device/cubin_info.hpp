@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,5 +22,11 @@ namespace pascaline {
 /// Hash of what the device sees of a cubin: code, constants, relocations and kernel attributes, not the compiler's
 /// notes on how it was called. Cubins of equal hash behave alike. Throws Error if the file is damaged.
 [[nodiscard]] std::string cubin_code_hash(std::string_view cubin);
+
+/// Hash of what a launch of one kernel depends on, whichever compiler made the cubin: machine code, constants,
+/// registers, memory and attributes, but neither the compiler's version nor the numbers of symbols. Nothing where that
+/// cannot be told from the kernel alone: code that is not read here (sm_50 to sm_62 is), that is relocated, or that
+/// reads addresses or banks of constants which are filled in when it is loaded. Throws Error if the file is damaged.
+[[nodiscard]] std::optional<std::string> cubin_launch_hash(std::string_view cubin, std::string_view function);
 
 }  // namespace pascaline

@@ -55,11 +55,11 @@ Dispatcher::Dispatcher(Device& device, const DispatcherOptions& options, DeviceM
       memory_(memory != nullptr ? memory : &device.memory()),
       supply_(device.info(), options),
       registry_(or_data(options.kernels, "kernel_templates"), or_data(options.spaces, "search_spaces"),
-                supply_.winners(), supply_.toolkit()) {}
+                supply_.winners(), supply_.toolkits()) {}
 
 Plan Dispatcher::plan(const Problem& problem) const {
   const TunedKernel& kernel = registry_.at(registry_.open(KernelName(problem.kernel)));
-  return make_plan(kernel, toolkit(), BoundSpace(kernel.space, problem, target().limits));
+  return make_plan(kernel, toolkits(), BoundSpace(kernel.space, problem, target().limits));
 }
 
 const Prepared& Dispatcher::prepare(const Problem& problem) {
@@ -91,7 +91,7 @@ const Prepared& Dispatcher::prepare(const Problem& problem) {
 Prepared Dispatcher::build_or_fall_back(const TunedKernel& kernel, const BoundSpace& space) {
   std::vector<Config> failed;
   std::string reasons;
-  Plan plan = make_plan(kernel, toolkit(), space);
+  Plan plan = make_plan(kernel, toolkits(), space);
   for (;;) {
     const Provenance provenance = plan.provenance;
     const Config config = plan.config;
@@ -113,6 +113,7 @@ Prepared Dispatcher::build_or_fall_back(const TunedKernel& kernel, const BoundSp
       }
     }
     plan = plan_untuned(space, failed, reasons);
+    plan.toolkit = toolkit();
   }
 }
 
@@ -123,20 +124,22 @@ Prepared Dispatcher::build(const TunedKernel& kernel, const BoundSpace& space, P
   Prepared prepared;
   require_scratch_fits(space, plan.config, device_->info());
   prepared.geometry = space.geometry(kernel.space.launch, plan.config);
-  prepared.kernel = &load(kernel, space, plan.config);
+  prepared.kernel = &load(kernel, space, plan);
   require_fits(*prepared.kernel, prepared.geometry, target().limits);
   prepared.arguments = LaunchArguments(*device_, space, plan.config, scratch_);
   prepared.plan = std::move(plan);
   return prepared;
 }
 
-const Kernel& Dispatcher::load(const TunedKernel& kernel, const BoundSpace& space, const Config& config) {
-  const CompileRequest request = compile_request(space, config, kernel.source, target().kind, target().architecture);
-  const std::string key = supply_.key(request);
+const Kernel& Dispatcher::load(const TunedKernel& kernel, const BoundSpace& space, const Plan& plan) {
+  const CompileRequest request =
+      compile_request(space, plan.config, kernel.source, target().kind, target().architecture);
+  const std::string key = supply_.key(request, plan.toolkit);
   if (const auto known = loaded_.find(key); known != loaded_.end()) {
     return *known->second;
   }
-  return *loaded_.emplace(key, std::make_unique<Kernel>(device_->load(supply_.code(request)))).first->second;
+  return *loaded_.emplace(key, std::make_unique<Kernel>(device_->load(supply_.code(request, plan.toolkit))))
+              .first->second;
 }
 
 void Dispatcher::launch(const Prepared& prepared, std::span<void* const> buffers) {

@@ -70,6 +70,8 @@ class Dispatcher {
 
   /// Problems prepared without a winner of their own, in the order they came.
   [[nodiscard]] std::vector<Miss> misses() const;
+  /// A line for each compiler that is missing and built faster winners than those that are used: what to tell a user.
+  [[nodiscard]] std::vector<std::string> missing_compilers() const { return registry_.missing_compilers(); }
   /// Everything prepared since the last `reload`, in the order it came, for the thread that uses the device.
   [[nodiscard]] std::vector<const Prepared*> prepared() const;
   /// From now on every launch is timed by itself and waited for, and `observer` is told; an empty one ends that.
@@ -79,12 +81,15 @@ class Dispatcher {
   [[nodiscard]] Device& device() const noexcept { return *device_; }
   [[nodiscard]] DeviceMemory& memory() const noexcept { return *memory_; }
   [[nodiscard]] const TargetPlan& target() const noexcept { return supply_.target(); }
-  [[nodiscard]] const ToolkitRow& toolkit() const noexcept { return supply_.toolkit(); }
+  /// What makes the code of problems that are not tuned, and where a winner's compiler is not here.
+  [[nodiscard]] const ToolkitRow& toolkit() const noexcept { return supply_.toolkits().front(); }
+  /// Everything that can make code here, that one first.
+  [[nodiscard]] const std::vector<ToolkitRow>& toolkits() const noexcept { return supply_.toolkits(); }
 
  private:
   [[nodiscard]] Prepared build(const TunedKernel& kernel, const BoundSpace& space, Plan plan);
   [[nodiscard]] Prepared build_or_fall_back(const TunedKernel& kernel, const BoundSpace& space);
-  [[nodiscard]] const Kernel& load(const TunedKernel& kernel, const BoundSpace& space, const Config& config);
+  [[nodiscard]] const Kernel& load(const TunedKernel& kernel, const BoundSpace& space, const Plan& plan);
 
   Device* device_;
   DeviceMemory* memory_;

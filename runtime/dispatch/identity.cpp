@@ -52,6 +52,14 @@ ToolkitRow toolkit_row(const Toolchain& toolchain, const TargetPlan& plan, const
   return {toolchain.compiler(), toolchain.version(), target_text(plan), info.driver_version};
 }
 
+ToolkitRow toolkit_row(const CompilerInfo& compiler, const TargetPlan& plan, const DeviceInfo& info) {
+  return {compiler.compiler, compiler.version, target_text(plan), info.driver_version};
+}
+
+bool same_compiler(const ToolkitRow& a, const ToolkitRow& b) noexcept {
+  return a.compiler == b.compiler && a.version == b.version;
+}
+
 bool same_identity(const DeviceRow& a, const DeviceRow& b) noexcept {
   return a.kind == b.kind && a.name == b.name && a.compute_capability == b.compute_capability &&
          a.sm_count == b.sm_count;

@@ -4,6 +4,7 @@
 
 #include "db/store.hpp"
 #include "runtime/device/compile.hpp"
+#include "runtime/device/compilers.hpp"
 #include "runtime/device/device.hpp"
 
 namespace pascaline {
@@ -14,6 +15,12 @@ namespace pascaline {
 /// What builds and runs code for `plan` on that device: target "sm_90" for a cubin, "compute_61" for PTX made for
 /// sm_61, "host" for the emulator.
 [[nodiscard]] ToolkitRow toolkit_row(const Toolchain& toolchain, const TargetPlan& plan, const DeviceInfo& info);
+
+/// The same of a compiler that is not open.
+[[nodiscard]] ToolkitRow toolkit_row(const CompilerInfo& compiler, const TargetPlan& plan, const DeviceInfo& info);
+
+/// Whether both have the same compiler in the same version, whatever their targets and drivers.
+[[nodiscard]] bool same_compiler(const ToolkitRow& a, const ToolkitRow& b) noexcept;
 
 /// Whether both are the same kind of device: equal kind, name, compute capability and SM count.
 [[nodiscard]] bool same_identity(const DeviceRow& a, const DeviceRow& b) noexcept;

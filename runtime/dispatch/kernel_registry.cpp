@@ -2,14 +2,18 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
+
 #include "core/error.hpp"
 #include "core/space/code_words.hpp"
+#include "runtime/dispatch/identity.hpp"
 
 namespace pascaline {
 
 KernelRegistry::KernelRegistry(std::filesystem::path kernels, std::filesystem::path spaces, std::vector<Winner> winners,
-                               ToolkitRow today)
-    : kernels_(std::move(kernels)), spaces_(std::move(spaces)), today_(std::move(today)) {
+                               std::vector<ToolkitRow> here)
+    : kernels_(std::move(kernels)), spaces_(std::move(spaces)), here_(std::move(here)) {
   replace(std::move(winners));
 }
 
@@ -67,6 +71,28 @@ const TunedKernel& KernelRegistry::at(KernelHandle handle) const noexcept {
   return *known_[handle.index].load(std::memory_order_acquire);
 }
 
+std::vector<std::string> KernelRegistry::missing_compilers() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<Winner> of_today;
+  for (const auto& [name, winners] : winners_) {
+    const bool all_here = std::all_of(winners.begin(), winners.end(), [&](const Winner& winner) {
+      return std::any_of(here_.begin(), here_.end(),
+                         [&](const ToolkitRow& one) { return same_compiler(one, winner.toolkit); });
+    });
+    if (all_here) {
+      continue;
+    }
+    try {
+      const std::string hash = KernelSource::load(kernel_file(kernels_, name, ".cu")).hash;
+      std::copy_if(winners.begin(), winners.end(), std::back_inserter(of_today),
+                   [&](const Winner& winner) { return winner.kernel.source_hash == hash; });
+    } catch (const Error&) {
+      continue;  // a kernel that is not here is told of when it is asked for
+    }
+  }
+  return pascaline::missing_compilers(of_today, here_);
+}
+
 std::vector<Winner> KernelRegistry::winners_of(const std::string& name) const {
   const auto winners = winners_.find(name);
   return winners == winners_.end() ? std::vector<Winner>{} : winners->second;
@@ -74,8 +100,8 @@ std::vector<Winner> KernelRegistry::winners_of(const std::string& name) const {
 
 void KernelRegistry::publish(std::size_t index, Space space, KernelSource source) const {
   std::vector<Winner> winners = winners_of(space.kernel);
-  kept_.push_back(std::make_unique<TunedKernel>(
-      make_tuned_kernel(std::move(space), std::move(source), std::move(winners), today_)));
+  kept_.push_back(
+      std::make_unique<TunedKernel>(make_tuned_kernel(std::move(space), std::move(source), std::move(winners), here_)));
   known_[index].store(kept_.back().get(), std::memory_order_release);
 }
 

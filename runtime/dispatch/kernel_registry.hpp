@@ -25,12 +25,14 @@ class KernelRegistry {
 
   /// `winners`: of every kernel, for the device in use.
   KernelRegistry(std::filesystem::path kernels, std::filesystem::path spaces, std::vector<Winner> winners,
-                 ToolkitRow today);
+                 std::vector<ToolkitRow> here);
 
   /// Throws Error (SpaceError) if `NAME.json` or `NAME.cu` is missing or wrong.
   [[nodiscard]] KernelHandle open(KernelName name) const;
   /// `handle` came from `open`. After a `replace` it is the kernel with its new winners.
   [[nodiscard]] const TunedKernel& at(KernelHandle handle) const noexcept;
+  /// See `missing_compilers` in planner.hpp; only of kernels whose source is there.
+  [[nodiscard]] std::vector<std::string> missing_compilers() const;
   /// Puts others in the place of all winners; handles stay what they are.
   void replace(std::vector<Winner> winners);
 
@@ -42,7 +44,7 @@ class KernelRegistry {
   std::filesystem::path kernels_;
   std::filesystem::path spaces_;
   std::map<std::string, std::vector<Winner>> winners_;
-  ToolkitRow today_;
+  std::vector<ToolkitRow> here_;
   mutable std::mutex mutex_;  // of those who add
   mutable std::vector<std::unique_ptr<const TunedKernel>> kept_;
   mutable std::array<std::atomic<std::uint64_t>, kMaxKernels> hashes_{};   // of the names

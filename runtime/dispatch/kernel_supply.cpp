@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "core/error.hpp"
 #include "core/util/hash.hpp"
 #include "core/util/paths.hpp"
@@ -16,8 +18,10 @@ std::filesystem::path folder_or(const std::filesystem::path& given, std::string_
 }
 
 std::string code_key(const std::string& source_hash, const std::string& function,
-                     const std::vector<std::string>& defines, const std::vector<std::string>& options) {
+                     const std::vector<std::string>& defines, const std::vector<std::string>& options,
+                     const ToolkitRow& toolkit) {
   FieldHash hash;
+  hash.add(toolkit.compiler).add(toolkit.version);
   hash.add(source_hash).add(function).add(std::to_string(defines.size()));
   for (const std::string& define : defines) {
     hash.add(define);
@@ -67,9 +71,26 @@ CompilerSupply::CompilerSupply(const DeviceInfo& device, const DispatcherOptions
     : database_(options.database),
       device_(device_row(device)),
       target_(plan_target(device, options.target)),
-      toolchain_(Toolchain::find(target_.architecture, options.nvrtc)),
-      toolkit_(toolkit_row(toolchain_, target_, device)),
-      cache_(options.cache.empty() ? cache_folder() : options.cache) {}
+      compilers_(compilers_at_hand(target_, device.driver_version, options.nvrtc)),
+      cache_(options.cache.empty() ? cache_folder() : options.cache) {
+  for (const CompilerInfo& compiler : compilers_) {
+    toolkits_.push_back(toolkit_row(compiler, target_, device));
+  }
+}
+
+const Toolchain& CompilerSupply::toolchain_of(const ToolkitRow& toolkit) const {
+  const auto index = std::find(toolkits_.begin(), toolkits_.end(), toolkit) - toolkits_.begin();
+  const std::string& path = compilers_.at(static_cast<std::size_t>(index)).path;
+  const std::lock_guard lock(opened_->mutex);
+  const auto known = opened_->by_path.find(path);
+  return known != opened_->by_path.end()
+             ? known->second
+             : opened_->by_path.emplace(path, Toolchain::open(target_.architecture, path)).first->second;
+}
+
+std::string CompilerSupply::key(const CompileRequest& request, const ToolkitRow& toolkit) const {
+  return toolchain_of(toolkit).cache_key(request);
+}
 
 std::vector<Winner> CompilerSupply::winners_in(const std::optional<std::filesystem::path>& database) const {
   if (!database) {
@@ -80,10 +101,10 @@ std::vector<Winner> CompilerSupply::winners_in(const std::optional<std::filesyst
   return winners;
 }
 
-Binary CompilerSupply::code(const CompileRequest& request) const {
-  CompileResult result = cache_.get(toolchain_, request);
+Binary CompilerSupply::code(const CompileRequest& request, const ToolkitRow& toolkit) const {
+  CompileResult result = cache_.get(toolchain_of(toolkit), request);
   if (!result.ok) {
-    throw Error(fmt::format("it does not compile with {}: {}", describe(toolkit_), result.reason));
+    throw Error(fmt::format("it does not compile with {}: {}", describe(toolkit), result.reason));
   }
   return std::move(result.binary);
 }
@@ -94,9 +115,10 @@ BundleSupply::BundleSupply(const DeviceInfo& device, const DispatcherOptions& op
   target_ = check_bundle_device(bundle_, file_.string(), device, options.any_device);
   check_bundle_kernels(bundle_, file_.string(), folder_or(options.kernels, "kernel_templates"),
                        folder_or(options.spaces, "search_spaces"), target_.limits);
+  toolkits_ = toolkits_of(bundle_);
   for (const BundleKernel& kernel : bundle_.kernels) {
     for (const BundleCode& code : kernel.codes) {
-      codes_.emplace(code_key(kernel.source_hash, kernel.function, code.defines, code.options),
+      codes_.emplace(code_key(kernel.source_hash, kernel.function, code.defines, code.options, toolkits_[code.toolkit]),
                      std::pair(&kernel, &code));
     }
   }
@@ -109,12 +131,12 @@ std::vector<Winner> BundleSupply::winners_in(const std::optional<std::filesystem
                   database ? "the winners of " + database->string() : "no winners", file_.string()));
 }
 
-std::string BundleSupply::key(const CompileRequest& request) const {
-  return code_key(request.source->hash, request.function, request.defines, request.options);
+std::string BundleSupply::key(const CompileRequest& request, const ToolkitRow& toolkit) const {
+  return code_key(request.source->hash, request.function, request.defines, request.options, toolkit);
 }
 
-Binary BundleSupply::code(const CompileRequest& request) const {
-  const auto found = codes_.find(key(request));
+Binary BundleSupply::code(const CompileRequest& request, const ToolkitRow& toolkit) const {
+  const auto found = codes_.find(key(request, toolkit));
   if (found == codes_.end()) {
     throw Error(
         fmt::format("bundle {} has no code for it; make one that has it, with pascaline bundle --workload and a "
@@ -141,9 +163,9 @@ const TargetPlan& KernelSupply::target() const noexcept {
   return compiler != nullptr ? compiler->target() : std::get_if<BundleSupply>(&supply_)->target();
 }
 
-const ToolkitRow& KernelSupply::toolkit() const noexcept {
+const std::vector<ToolkitRow>& KernelSupply::toolkits() const noexcept {
   const auto* compiler = std::get_if<CompilerSupply>(&supply_);
-  return compiler != nullptr ? compiler->toolkit() : std::get_if<BundleSupply>(&supply_)->toolkit();
+  return compiler != nullptr ? compiler->toolkits() : std::get_if<BundleSupply>(&supply_)->toolkits();
 }
 
 std::vector<Winner> KernelSupply::winners() const {
@@ -154,12 +176,12 @@ std::vector<Winner> KernelSupply::winners_in(const std::optional<std::filesystem
   return std::visit([&](const auto& supply) { return supply.winners_in(database); }, supply_);
 }
 
-std::string KernelSupply::key(const CompileRequest& request) const {
-  return std::visit([&](const auto& supply) { return supply.key(request); }, supply_);
+std::string KernelSupply::key(const CompileRequest& request, const ToolkitRow& toolkit) const {
+  return std::visit([&](const auto& supply) { return supply.key(request, toolkit); }, supply_);
 }
 
-Binary KernelSupply::code(const CompileRequest& request) const {
-  return std::visit([&](const auto& supply) { return supply.code(request); }, supply_);
+Binary KernelSupply::code(const CompileRequest& request, const ToolkitRow& toolkit) const {
+  return std::visit([&](const auto& supply) { return supply.code(request, toolkit); }, supply_);
 }
 
 }  // namespace pascaline

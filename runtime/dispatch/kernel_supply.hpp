@@ -2,6 +2,8 @@
 
 #include <filesystem>
 #include <map>
+#include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
@@ -9,6 +11,7 @@
 #include <vector>
 
 #include "runtime/bundle/bundle.hpp"
+#include "runtime/device/compilers.hpp"
 #include "runtime/device/cubin_cache.hpp"
 #include "runtime/device/device.hpp"
 
@@ -20,7 +23,7 @@ struct DispatcherOptions {
   std::filesystem::path kernels{};                  ///< default: data_folder("kernel_templates")
   std::filesystem::path spaces{};                   ///< default: data_folder("search_spaces")
   std::string target{};                             ///< as for `plan_target`; empty: the device's own
-  std::string nvrtc{};                              ///< as for `Toolchain::find`; empty: any
+  std::string nvrtc{};                              ///< as for `compilers_at_hand`; empty: any, as winners want it
   std::filesystem::path cache{};                    ///< of compiled kernels; default: cache_folder()
   /// Winners and code in one file, instead of a database, target, compiler and cache.
   std::optional<std::filesystem::path> bundle{};
@@ -35,18 +38,26 @@ class CompilerSupply {
  public:
   CompilerSupply(const DeviceInfo& device, const DispatcherOptions& options);
   [[nodiscard]] const TargetPlan& target() const noexcept { return target_; }
-  [[nodiscard]] const ToolkitRow& toolkit() const noexcept { return toolkit_; }
+  [[nodiscard]] const std::vector<ToolkitRow>& toolkits() const noexcept { return toolkits_; }
   [[nodiscard]] std::vector<Winner> winners() const { return winners_in(database_); }
   [[nodiscard]] std::vector<Winner> winners_in(const std::optional<std::filesystem::path>& database) const;
-  [[nodiscard]] std::string key(const CompileRequest& request) const { return toolchain_.cache_key(request); }
-  [[nodiscard]] Binary code(const CompileRequest& request) const;
+  [[nodiscard]] std::string key(const CompileRequest& request, const ToolkitRow& toolkit) const;
+  [[nodiscard]] Binary code(const CompileRequest& request, const ToolkitRow& toolkit) const;
 
  private:
+  /// Compilers that were needed so far: a library takes memory as long as it is open.
+  struct Opened {
+    std::mutex mutex;
+    std::map<std::string, Toolchain> by_path;
+  };
+  [[nodiscard]] const Toolchain& toolchain_of(const ToolkitRow& toolkit) const;
+
   std::optional<std::filesystem::path> database_;
   DeviceRow device_;
   TargetPlan target_;
-  Toolchain toolchain_;
-  ToolkitRow toolkit_;
+  std::vector<CompilerInfo> compilers_;
+  std::vector<ToolkitRow> toolkits_;  ///< of these
+  std::unique_ptr<Opened> opened_ = std::make_unique<Opened>();
   CubinCache cache_;
 };
 
@@ -60,15 +71,16 @@ class BundleSupply {
   BundleSupply& operator=(const BundleSupply&) = delete;
   ~BundleSupply() = default;
   [[nodiscard]] const TargetPlan& target() const noexcept { return target_; }
-  [[nodiscard]] const ToolkitRow& toolkit() const noexcept { return bundle_.toolkit; }
+  [[nodiscard]] const std::vector<ToolkitRow>& toolkits() const noexcept { return toolkits_; }
   [[nodiscard]] std::vector<Winner> winners() const { return winners_of(bundle_); }
   [[nodiscard]] std::vector<Winner> winners_in(const std::optional<std::filesystem::path>& database) const;
-  [[nodiscard]] std::string key(const CompileRequest& request) const;
-  [[nodiscard]] Binary code(const CompileRequest& request) const;
+  [[nodiscard]] std::string key(const CompileRequest& request, const ToolkitRow& toolkit) const;
+  [[nodiscard]] Binary code(const CompileRequest& request, const ToolkitRow& toolkit) const;
 
  private:
   std::filesystem::path file_;
   Bundle bundle_;
+  std::vector<ToolkitRow> toolkits_;
   TargetPlan target_;
   // By key; neither moves when the bundle does.
   std::map<std::string, std::pair<const BundleKernel*, const BundleCode*>> codes_;
@@ -81,16 +93,16 @@ class KernelSupply {
   KernelSupply(const DeviceInfo& device, const DispatcherOptions& options);
 
   [[nodiscard]] const TargetPlan& target() const noexcept;
-  /// What makes the code, or made it.
-  [[nodiscard]] const ToolkitRow& toolkit() const noexcept;
+  /// What makes the code, or made it: at least one, that of kernels that are not tuned first.
+  [[nodiscard]] const std::vector<ToolkitRow>& toolkits() const noexcept;
   /// Of every kernel, for the device. Throws as Store does.
   [[nodiscard]] std::vector<Winner> winners() const;
   /// The winners of another database, or none; throws Error where there is a bundle.
   [[nodiscard]] std::vector<Winner> winners_in(const std::optional<std::filesystem::path>& database) const;
-  /// Equal for requests that get the same code.
-  [[nodiscard]] std::string key(const CompileRequest& request) const;
+  /// Equal for requests that get the same code. `toolkit`: one of `toolkits()`.
+  [[nodiscard]] std::string key(const CompileRequest& request, const ToolkitRow& toolkit) const;
   /// Throws Error saying why there is none.
-  [[nodiscard]] Binary code(const CompileRequest& request) const;
+  [[nodiscard]] Binary code(const CompileRequest& request, const ToolkitRow& toolkit) const;
 
  private:
   std::variant<CompilerSupply, BundleSupply> supply_;

@@ -8,6 +8,7 @@
 #include "core/config.hpp"
 #include "core/problem.hpp"
 #include "core/trial.hpp"
+#include "db/store.hpp"
 
 namespace pascaline {
 
@@ -31,6 +32,7 @@ struct Plan {
   std::optional<Problem> tuned_for;     ///< exact, nearest: the problem the configuration won
   double distance = 0;                  ///< nearest: root of the sum of squared log2 ratios of the dimensions
   std::optional<TimeSummary> expected;  ///< exact: the time measured
+  ToolkitRow toolkit{};                 ///< that makes its code
   double confidence = 0;                ///< exact, nearest: that the winner is not slower than the default there
 };
 

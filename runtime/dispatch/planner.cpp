@@ -4,15 +4,44 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <tuple>
 
 #include "core/error.hpp"
 #include "core/space/shape_distance.hpp"
+#include "core/util/counted.hpp"
+#include "runtime/device/compilers.hpp"
 #include "runtime/dispatch/closest_valid.hpp"
 #include "runtime/dispatch/identity.hpp"
 
 namespace pascaline {
 namespace {
+
+// What differs less, or lies within both intervals, is luck.
+constexpr double kNoticeableSpeedup = 1.01;
+
+bool noticeably_faster(const TimeSummary& fast, const TimeSummary& slow) {
+  return fast.median_us > 0 && slow.median_us > kNoticeableSpeedup * fast.median_us && fast.high_us < slow.low_us;
+}
+
+// How near a winner's toolkit is to those that are here.
+enum class Nearness : std::uint8_t { here, other_driver, missing };
+
+Nearness nearness(const ToolkitRow& toolkit, const std::vector<ToolkitRow>& here) {
+  if (std::find(here.begin(), here.end(), toolkit) != here.end()) {
+    return Nearness::here;
+  }
+  return std::any_of(here.begin(), here.end(), [&](const ToolkitRow& one) { return same_compiler(one, toolkit); })
+             ? Nearness::other_driver
+             : Nearness::missing;
+}
+
+// What makes the code of a winner.
+const ToolkitRow& maker_of(const Winner& winner, const std::vector<ToolkitRow>& here) {
+  const auto own =
+      std::find_if(here.begin(), here.end(), [&](const ToolkitRow& one) { return same_compiler(one, winner.toolkit); });
+  return own != here.end() ? *own : here.front();
+}
 
 std::string why_refused(const Winner& winner, const Space& space, const KernelSource& source, const ToolkitRow& today) {
   if (winner.kernel.source_hash != source.hash) {
@@ -43,12 +72,41 @@ std::string join(const std::string& first, const std::string& second) {
   return first.empty() || second.empty() ? first + second : first + "; " + second;
 }
 
-std::string toolkit_note(const ToolkitRow& then, const ToolkitRow& today) {
-  return then == today ? "" : fmt::format(", with {} while {} is in use", describe(then), describe(today));
+std::string toolkit_note(const ToolkitRow& then, const std::vector<ToolkitRow>& here, const ToolkitRow& maker) {
+  if (then == maker) {
+    return {};
+  }
+  const std::string note = fmt::format(", with {} while {} is in use", describe(then), describe(maker));
+  return nearness(then, here) == Nearness::missing
+             ? note + fmt::format(" ({} {} is not here: {})", then.compiler, then.version,
+                                  how_to_get(then.compiler, then.version))
+             : note;
 }
 
-Plan plan_of(const Winner& winner, const BoundSpace& space, Provenance provenance, std::string reason) {
+// Of the fastest winner under the driver in use whose compiler is not here, if it is faster than the one that is used.
+std::string missing_note(const TunedKernel& kernel, const std::vector<ToolkitRow>& here, const Winner& used) {
+  const Winner* best = nullptr;
+  for (const Winner& winner : kernel.winners) {
+    if (winner.trial.problem == used.trial.problem && winner.trial.time &&
+        nearness(winner.toolkit, here) == Nearness::missing &&
+        winner.toolkit.driver_version == here.front().driver_version &&
+        (best == nullptr || winner.trial.time->median_us < best->trial.time->median_us)) {
+      best = &winner;
+    }
+  }
+  if (best == nullptr || !used.trial.time || !noticeably_faster(*best->trial.time, *used.trial.time)) {
+    return {};
+  }
+  return fmt::format("the winner built by {} {} was {:.2f} times as fast, but that compiler is not here: {}",
+                     best->toolkit.compiler, best->toolkit.version,
+                     used.trial.time->median_us / best->trial.time->median_us,
+                     how_to_get(best->toolkit.compiler, best->toolkit.version));
+}
+
+Plan plan_of(const Winner& winner, const BoundSpace& space, Provenance provenance, const ToolkitRow& maker,
+             std::string reason) {
   Plan plan;
+  plan.toolkit = maker;
   plan.problem = space.problem();
   plan.config = winner.trial.config;
   plan.provenance = provenance;
@@ -59,7 +117,7 @@ Plan plan_of(const Winner& winner, const BoundSpace& space, Provenance provenanc
 }
 
 // The exact winner's plan; if there is none to use, nothing, and `notes` says why where a winner was passed over.
-std::optional<Plan> plan_exact(const TunedKernel& kernel, const ToolkitRow& today, const BoundSpace& space,
+std::optional<Plan> plan_exact(const TunedKernel& kernel, const std::vector<ToolkitRow>& here, const BoundSpace& space,
                                std::string& notes) {
   for (const RefusedWinner& refused : kernel.refused) {
     if (refused.problem == space.problem()) {
@@ -74,16 +132,18 @@ std::optional<Plan> plan_exact(const TunedKernel& kernel, const ToolkitRow& toda
       notes = join(notes, fmt::format("its winner is not used: {}", *why));
       continue;
     }
-    std::string reason = "tuned on this kind of device" + toolkit_note(winner.toolkit, today);
-    Plan plan = plan_of(winner, space, Provenance::exact, std::move(reason));
+    const ToolkitRow& maker = maker_of(winner, here);
+    std::string reason = "tuned on this kind of device" + toolkit_note(winner.toolkit, here, maker);
+    notes = join(notes, missing_note(kernel, here, winner));
+    Plan plan = plan_of(winner, space, Provenance::exact, maker, std::move(reason));
     plan.expected = winner.trial.time;
     return plan;
   }
   return std::nullopt;
 }
 
-std::optional<Plan> plan_nearest(const TunedKernel& kernel, const ToolkitRow& today, const BoundSpace& space,
-                                 std::string& notes) {
+std::optional<Plan> plan_nearest(const TunedKernel& kernel, const std::vector<ToolkitRow>& here,
+                                 const BoundSpace& space, std::string& notes) {
   std::vector<std::pair<double, const Winner*>> candidates;
   for (const Winner& winner : kernel.winners) {
     const auto distance = shape_distance(kernel.space, space.problem(), winner.trial.problem);
@@ -102,9 +162,10 @@ std::optional<Plan> plan_nearest(const TunedKernel& kernel, const ToolkitRow& to
                                         : std::move(first_reason);
       continue;
     }
-    plan = plan_of(*winner, space, Provenance::nearest,
+    const ToolkitRow& maker = maker_of(*winner, here);
+    plan = plan_of(*winner, space, Provenance::nearest, maker,
                    fmt::format("the nearest tuned problem is {}{}", winner->trial.problem.text(),
-                               toolkit_note(winner->toolkit, today)));
+                               toolkit_note(winner->toolkit, here, maker)));
     plan->distance = distance;
     break;
   }
@@ -130,7 +191,7 @@ std::string why_untuned(const TunedKernel& kernel) {
 }
 
 // Orders by all that could tell two winners apart: what is chosen must not depend on the database's order.
-bool precedes(const Winner& a, const Winner& b, const ToolkitRow& today) {
+bool precedes(const Winner& a, const Winner& b, const std::vector<ToolkitRow>& here) {
   const Problem& first = a.trial.problem;
   const Problem& second = b.trial.problem;
   if (first != second) {
@@ -138,40 +199,95 @@ bool precedes(const Winner& a, const Winner& b, const ToolkitRow& today) {
   }
   const auto rank = [&](const Winner& winner) {
     const double median_us = winner.trial.time ? winner.trial.time->median_us : 0;
-    return std::tuple(winner.toolkit != today, median_us > 0 ? median_us : HUGE_VAL, winner.trial.config.text());
+    return std::tuple(nearness(winner.toolkit, here), median_us > 0 ? median_us : HUGE_VAL, winner.trial.config.text());
   };
   return rank(a) < rank(b);
 }
 
 }  // namespace
 
-TunedKernel make_tuned_kernel(Space space, KernelSource source, std::vector<Winner> winners, const ToolkitRow& today) {
+std::vector<std::string> missing_compilers(const std::vector<Winner>& winners, const std::vector<ToolkitRow>& here) {
+  struct Fastest {
+    const Winner* here = nullptr;
+    const Winner* missing = nullptr;
+  };
+  std::map<std::string, Fastest> problems;
+  for (const Winner& winner : winners) {
+    if (!winner.trial.time || winner.toolkit.target != here.front().target ||
+        winner.toolkit.driver_version != here.front().driver_version) {
+      continue;
+    }
+    Fastest& fastest = problems[winner.trial.problem.text()];
+    const Winner*& best = nearness(winner.toolkit, here) == Nearness::here ? fastest.here : fastest.missing;
+    if (best == nullptr || winner.trial.time->median_us < best->trial.time->median_us) {
+      best = &winner;
+    }
+  }
+  struct Loss {
+    const ToolkitRow* toolkit = nullptr;
+    int problems = 0;
+    int without_other = 0;
+    double most = 0;
+  };
+  std::map<std::string, Loss> losses;
+  for (const auto& [problem, fastest] : problems) {
+    if (fastest.missing == nullptr ||
+        (fastest.here != nullptr && !noticeably_faster(*fastest.missing->trial.time, *fastest.here->trial.time))) {
+      continue;
+    }
+    const ToolkitRow& toolkit = fastest.missing->toolkit;
+    Loss& loss = losses[toolkit.compiler + " " + toolkit.version];
+    loss.toolkit = &toolkit;
+    ++loss.problems;
+    if (fastest.here == nullptr) {
+      ++loss.without_other;
+    } else {
+      loss.most = std::max(loss.most, fastest.here->trial.time->median_us / fastest.missing->trial.time->median_us);
+    }
+  }
+  std::vector<std::string> lines;
+  for (const auto& [compiler, loss] : losses) {
+    const std::string speed =
+        loss.most > 0 ? fmt::format(", up to {:.2f} times as fast as what is used", loss.most) : "";
+    const std::string only =
+        loss.without_other > 0 ? fmt::format(", {} of which have no other", loss.without_other) : std::string();
+    lines.push_back(fmt::format("{} is not here; it built the fastest winners of {}{}{}: {}", compiler,
+                                counted(loss.problems, "problem"), only, speed,
+                                how_to_get(loss.toolkit->compiler, loss.toolkit->version)));
+  }
+  return lines;
+}
+
+TunedKernel make_tuned_kernel(Space space, KernelSource source, std::vector<Winner> winners,
+                              const std::vector<ToolkitRow>& here) {
   TunedKernel kernel;
   for (Winner& winner : winners) {
-    if (std::string why = why_refused(winner, space, source, today); !why.empty()) {
+    if (std::string why = why_refused(winner, space, source, here.front()); !why.empty()) {
       kernel.refused.push_back({std::move(winner.trial.problem), std::move(why)});
     } else {
       kernel.winners.push_back(std::move(winner));
     }
   }
   std::stable_sort(kernel.winners.begin(), kernel.winners.end(),
-                   [&](const Winner& a, const Winner& b) { return precedes(a, b, today); });
+                   [&](const Winner& a, const Winner& b) { return precedes(a, b, here); });
   kernel.space = std::move(space);
   kernel.source = std::move(source);
   return kernel;
 }
 
-Plan make_plan(const TunedKernel& kernel, const ToolkitRow& today, const BoundSpace& space) {
+Plan make_plan(const TunedKernel& kernel, const std::vector<ToolkitRow>& here, const BoundSpace& space) {
   std::string notes;
-  if (auto plan = plan_exact(kernel, today, space, notes)) {
+  if (auto plan = plan_exact(kernel, here, space, notes)) {
     plan->reason = join(plan->reason, notes);
     return *plan;
   }
-  if (auto plan = plan_nearest(kernel, today, space, notes)) {
+  if (auto plan = plan_nearest(kernel, here, space, notes)) {
     plan->reason = join(plan->reason, notes);
     return *plan;
   }
-  return plan_untuned(space, {}, join(why_untuned(kernel), notes));
+  Plan plan = plan_untuned(space, {}, join(why_untuned(kernel), notes));
+  plan.toolkit = here.front();
+  return plan;
 }
 
 Plan plan_untuned(const BoundSpace& space, std::span<const Config> failed, std::string reason) {

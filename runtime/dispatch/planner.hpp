@@ -21,23 +21,32 @@ struct RefusedWinner {
 struct TunedKernel {
   Space space;
   KernelSource source;
-  /// Of today's source and target, in a fixed order: by problem, then this toolkit's first, then the fastest.
+  /// Of today's source and target, in a fixed order: by problem; then those of a toolkit that is here, then of a
+  /// compiler that is here with another driver, then of compilers that are not here; then the fastest.
   std::vector<Winner> winners;
   std::vector<RefusedWinner> refused;
 };
 
-/// Sorts out which of `winners` (of the device in use) may be used with the source and toolkit of today.
+/// Sorts out which of `winners` (of the device in use) may be used with today's source and the toolkits that are here:
+/// at least one, all of one target and driver.
 [[nodiscard]] TunedKernel make_tuned_kernel(Space space, KernelSource source, std::vector<Winner> winners,
-                                            const ToolkitRow& today);
+                                            const std::vector<ToolkitRow>& here);
 
 /// The plan for `space.problem()`: the exact winner, else the nearest one that is valid for it, else `plan_untuned`.
 /// Nearest: the smallest sum of squared log2 ratios of the dimensions (of values below 1, those of 1) among winners
-/// of equal element types and fixed dimensions; of equally near ones the first of the smaller dimensions.
+/// of equal element types and fixed dimensions; of equally near ones the first of the smaller dimensions. A winner's
+/// code is made by its own compiler where that is here, else by the first of `here`, as is what is not tuned; the
+/// reason tells that, and of a faster winner whose compiler is missing.
 /// `space` is bound to `kernel.space`. Throws Error if no configuration is valid.
-[[nodiscard]] Plan make_plan(const TunedKernel& kernel, const ToolkitRow& today, const BoundSpace& space);
+[[nodiscard]] Plan make_plan(const TunedKernel& kernel, const std::vector<ToolkitRow>& here, const BoundSpace& space);
+
+/// A line for each compiler that is not here and built the noticeably fastest winner of a problem under the driver in
+/// use: of how many problems, how much faster than what is used, and how to get it. `winners`: of today's sources.
+[[nodiscard]] std::vector<std::string> missing_compilers(const std::vector<Winner>& winners,
+                                                         const std::vector<ToolkitRow>& here);
 
 /// The plan without any winner: the default, or the valid configuration closest to it, none of `failed`. `because`
-/// says why no winner is used and is extended. Throws Error if there is none.
+/// says why no winner is used and is extended. Its toolkit is left to the caller. Throws Error if there is none.
 [[nodiscard]] Plan plan_untuned(const BoundSpace& space, std::span<const Config> failed, std::string reason);
 
 }  // namespace pascaline

@@ -205,6 +205,9 @@ void Session::open_device(const std::string& id, const SessionOptions& options) 
     return;
   }
   dispatcher_ = std::make_unique<Dispatcher>(*device_, options.dispatcher, memory_.get());
+  for (const std::string& line : dispatcher_->missing_compilers()) {
+    fmt::print(stderr, "pascaline: note: {}\n", clean_line(line));
+  }
   executor_ = std::make_unique<Executor>(*dispatcher_);
 }
 

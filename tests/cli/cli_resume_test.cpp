@@ -304,6 +304,8 @@ TEST_F(CliResumeTest, NonsenseInThePlanIsRefusedWithWhatIsWrong) {
       {"target = 'sm_61 --log'", "not an architecture"},
       {"nvrtc = '/tmp/libnvrtc.so'", "not a version"},
       {"nvrtc = '12 --log'", "not a version"},
+      {"nvrtc = '11.8,/tmp/x'", "not a version"},
+      {"nvrtc = 'all,12'", "not a version"},
       {"target = 'sm_61' || char(0) || 'x'", "sm_61 x', which is not an architecture"},
       {"nvrtc = '12' || char(0)", "not a version"},
       {"devices = 'host' || char(0) || 'x'", "'host x', which is neither emulator nor cuda:N"},

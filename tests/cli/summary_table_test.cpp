@@ -34,6 +34,15 @@ TEST(SummaryTableTest, AlignsColumnsAndAddsUp) {
             "model time in these kernels: 10.75 ms -> 9.6 ms (1.12x)\n");
 }
 
+TEST(SummaryTableTest, CompilersHaveAColumnWhereThereWasAChoice) {
+  std::vector<SummaryRow> rows = example_rows();
+  rows[0].compiler = "nvrtc 11.8";
+  const std::vector<std::string> lines = lines_of(summary_table(rows));
+  EXPECT_TRUE(lines.at(0).ends_with("trials  compiler    configuration")) << lines[0];
+  EXPECT_TRUE(lines.at(1).ends_with("   100  nvrtc 11.8  BLOCK=64")) << lines[1];
+  EXPECT_TRUE(lines.at(2).ends_with("     8              BLOCK=128")) << lines[2];
+}
+
 TEST(SummaryTableTest, NothingToShow) { EXPECT_EQ(summary_table({}), ""); }
 
 TEST(SummaryTableTest, ProblemsWithoutATimeAreLeftOutOfTheTotal) {

@@ -112,6 +112,21 @@ TEST_F(StoreAttemptsTest, OnlyTheSameConfigurationUnderTheSameKeyIsTakenOver) {
   EXPECT_EQ(store_.settle_attempts(context_.device), 1);
 }
 
+TEST_F(StoreAttemptsTest, OneSessionMayHaveTheSameConfigurationOfTwoCompilersOnTheDevice) {
+  ContextIds other = context_;
+  other.toolkit = store_.toolkit_id({"nvrtc", "11.8", "sm_61", "12.9"});
+  const std::int64_t session = begin_example_session(store_, context_);
+  store_.begin_attempt(session, context_, example_config(7));
+  store_.begin_attempt(session, other, example_config(7));
+  EXPECT_EQ(store_.left_attempts(context_).size(), 1U);
+  EXPECT_EQ(store_.left_attempts(other).size(), 1U);
+  store_.add_trial(session, other, example_trial(7));
+  EXPECT_EQ(store_.left_attempts(context_).size(), 1U) << "that of the other compiler stays";
+  EXPECT_TRUE(store_.left_attempts(other).empty());
+  store_.end_attempt(session, context_, example_config(7));
+  EXPECT_TRUE(store_.left_attempts(context_).empty());
+}
+
 TEST_F(StoreAttemptsTest, AttemptOfALivingProcessIsLeftAlone) {
   const int child = fork_child([&] {
     Store own(file_, OpenMode::read_write);

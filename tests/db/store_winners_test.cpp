@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "db/best_trials.hpp"
 #include "db/store.hpp"
 #include "tests/db/fixtures.hpp"
 
@@ -41,6 +42,22 @@ TEST_F(StoreWinnersTest, WinnerIsReplacedAndComesBackWithItsBaseline) {
   other.sm_count = 20;
   EXPECT_TRUE(store_.winners("matmul", &other).empty());
   EXPECT_TRUE(store_.winners("softmax", nullptr).empty());
+}
+
+TEST_F(StoreWinnersTest, AWinnerIsDecidedLaterThanThoseOfOtherToolkitsWhateverTheClockSays) {
+  ContextIds other = context_;
+  other.toolkit = store_.toolkit_id({"nvrtc", "11.8", "sm_61", "12.9"});
+  const std::int64_t first = store_.add_trial(session_, context_, example_trial(8));
+  const std::int64_t second = store_.add_trial(session_, other, example_trial(8));
+  store_.set_winner(other, second, std::nullopt, 0.5);
+  SQLite::Database(store_.file().string(), SQLite::OPEN_READWRITE)
+      .exec("UPDATE winners SET decided_unix_ms = 9000000000000");
+  store_.set_winner(context_, first, std::nullopt, 0.5);
+  const auto winners = store_.winners("matmul", nullptr);
+  ASSERT_EQ(winners.size(), 2U);
+  EXPECT_EQ(winners[0].trial_id, first);
+  EXPECT_EQ(winners[0].decided_unix_ms, 9000000000001);
+  EXPECT_EQ(store_.best_trials({}).at(0).stored.id, first);
 }
 
 TEST_F(StoreWinnersTest, WinnersOfOlderSourcesStayBehindTheNewest) {

@@ -48,11 +48,19 @@ TEST_F(Version4Test, MigrationKeepsTheRowsAndTakesAProbe) {
   EXPECT_EQ(store.measured_rates(device).of(ProbeQuantity::copy_gbps), 400);
 }
 
+TEST_F(Version4Test, MigrationKeepsAttempts) {
+  Store store(file_, OpenMode::read_write);
+  const ContextIds context = example_context(store);
+  ASSERT_EQ(store.left_attempts(context).size(), 1U);
+  EXPECT_EQ(store.left_attempts(context)[0].config, example_config(9));
+}
+
 TEST_F(Version4Test, ReaderLeavesTheFileAsItIs) {
   const std::string before = bytes_of(file_);
   const Store store(file_, OpenMode::read_only);
   EXPECT_EQ(store.sessions().size(), 2U);
   EXPECT_TRUE(store.probes(nullptr).empty());
+  EXPECT_EQ(Store::scratch_copy(file_).sessions().size(), 2U);
   EXPECT_EQ(bytes_of(file_), before);
 }
 

@@ -117,6 +117,32 @@ TEST_F(MarkdownTest, FailuresAloneAreGroupedAndCapped) {
   EXPECT_HOLDS(report, "| – | – | – | – | – | undecided | – |");
 }
 
+TEST_F(MarkdownTest, CompilersOfOneDeviceAndDriverAreCompared) {
+  ContextIds older = context_;
+  older.toolkit = store_.toolkit_id({"nvrtc", "11.8", example_toolkit().target, example_toolkit().driver_version});
+  store_.add_trial(session_, context_, timed(1, 120));
+  store_.add_trial(session_, context_, timed(4, 100));
+  store_.add_trial(session_, older, timed(4, 80));
+  const std::string report = markdown_report(store_);
+  EXPECT_HOLDS(report, "## Compilers on NVIDIA GeForce GTX 1080 Ti");
+  EXPECT_HOLDS(report, "- nvrtc 12.9: the fastest of 0 of 1 problem; choosing for each problem is 1.25× as fast as");
+  EXPECT_HOLDS(report, "- nvrtc 11.8: the fastest of 1 of 1 problem; choosing for each problem is 1.00× as fast as");
+  EXPECT_HOLDS(report, "| matmul M=512 N=2048 K=1024 STORAGE=float16 | 100 | 80 | nvrtc 11.8 | 1.25× |");
+}
+
+TEST_F(MarkdownTest, CompilersOfDifferentDriversOrSourcesAreNotCompared) {
+  ContextIds other_driver = context_;
+  other_driver.toolkit = store_.toolkit_id({"nvrtc", "11.8", example_toolkit().target, "another"});
+  ContextIds other_source = context_;
+  other_source.toolkit =
+      store_.toolkit_id({"nvrtc", "11.8", example_toolkit().target, example_toolkit().driver_version});
+  other_source.kernel = store_.kernel_id({"matmul", "source-b"});
+  store_.add_trial(session_, context_, timed(4, 100));
+  store_.add_trial(session_, other_driver, timed(4, 80));
+  store_.add_trial(session_, other_source, timed(4, 80));
+  EXPECT_LACKS(markdown_report(store_), "Compilers on");
+}
+
 TEST_F(MarkdownTest, DevicesToolkitsAndSourcesAreNeverMixed) {
   store_.add_trial(session_, context_, timed(1, 100));
   ContextIds other_device = context_;

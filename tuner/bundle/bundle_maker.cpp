@@ -39,7 +39,10 @@ std::vector<std::string> kernel_names(const fs::path& spaces) {
 class BundleMaker {
  public:
   BundleMaker(const BundleTarget& target, const BundleMakerOptions& options)
-      : target_(target), options_(options), toolchain_(Toolchain::find(target.architecture, options.nvrtc)) {
+      : target_(target),
+        options_(options),
+        compilers_(compilers_at_hand({target.architecture, target.kind, target.limits}, target.driver_version,
+                                     options.nvrtc)) {
     Bundle& bundle = made_.bundle;
     bundle.program_version = kVersion;
     bundle.architecture = target.architecture;
@@ -48,7 +51,10 @@ class BundleMaker {
     bundle.device = target.device;
     DeviceInfo device;
     device.driver_version = target.driver_version;
-    bundle.toolkit = toolkit_row(toolchain_, {target.architecture, target.kind, target.limits}, device);
+    for (const CompilerInfo& compiler : compilers_) {
+      here_.push_back(toolkit_row(compiler, {target.architecture, target.kind, target.limits}, device));
+    }
+    bundle.toolkit = here_.front();
   }
 
   void plan() {
@@ -79,7 +85,7 @@ class BundleMaker {
                       .program = {},
                       .cache_folder = options_.cache,
                       .architecture = target_.architecture,
-                      .nvrtc = target_.kind == BinaryKind::host_object ? "" : toolchain_.path()});
+                      .nvrtc = target_.kind == BinaryKind::host_object ? "" : compilers_.front().path});
     for (std::size_t i = 0; i < requests_.size(); ++i) {
       pool.submit(i, requests_[i].request);
     }
@@ -115,6 +121,7 @@ class BundleMaker {
     std::size_t kernel;  // index in the bundle
     Problem problem;
     CompileRequest request;
+    std::size_t toolkit;  // index in the bundle's
   };
 
   void warn(std::string text) { made_.warnings.push_back(std::move(text)); }
@@ -165,9 +172,9 @@ class BundleMaker {
     std::vector<Winner> winners;
     std::copy_if(target_.winners.begin(), target_.winners.end(), std::back_inserter(winners),
                  [&](const Winner& winner) { return winner.kernel.name == name; });
-    TunedKernel kernel = make_tuned_kernel(Space::load(kernel_file(options_.spaces, name, ".json")),
-                                           KernelSource::load(kernel_file(options_.kernels, name, ".cu")),
-                                           std::move(winners), made_.bundle.toolkit);
+    TunedKernel kernel =
+        make_tuned_kernel(Space::load(kernel_file(options_.spaces, name, ".json")),
+                          KernelSource::load(kernel_file(options_.kernels, name, ".cu")), std::move(winners), here_);
     sort_winners(kernel);
     return kernel;
   }
@@ -211,10 +218,10 @@ class BundleMaker {
   }
 
   void plan_kernel(const TunedKernel& kernel, const std::vector<Problem>& problems) {
-    PlannedCodes planned = plan_codes(kernel, made_.bundle.toolkit, target_.limits, problems, !options_.listed_only);
+    PlannedCodes planned = plan_codes(kernel, here_, target_.limits, problems, !options_.listed_only);
     if (problems.empty() && !options_.listed_only) {
       const std::vector<Problem> example{kernel.space.example_problem()};
-      planned = plan_codes(kernel, made_.bundle.toolkit, target_.limits, example, false);
+      planned = plan_codes(kernel, here_, target_.limits, example, false);
     }
     for (const std::string& why : planned.unplanned) {
       warn(why);
@@ -231,9 +238,22 @@ class BundleMaker {
     }
     for (const PlannedCode& code : planned.codes) {
       const BoundSpace bound(kernel.space, code.problem, target_.limits);
-      requests_.push_back({made_.bundle.kernels.size() - 1, code.problem,
-                           compile_request(bound, code.config, kernel.source, target_.kind, target_.architecture)});
+      CompileRequest request = compile_request(bound, code.config, kernel.source, target_.kind, target_.architecture);
+      const auto compiler = std::find(here_.begin(), here_.end(), code.toolkit) - here_.begin();
+      request.compiler = compilers_[static_cast<std::size_t>(compiler)].path;
+      requests_.push_back(
+          {made_.bundle.kernels.size() - 1, code.problem, std::move(request), index_in_bundle(code.toolkit)});
     }
+  }
+
+  // A toolkit is named in the bundle once code of it is.
+  std::size_t index_in_bundle(const ToolkitRow& toolkit) {
+    const std::vector<ToolkitRow> known = toolkits_of(made_.bundle);
+    const auto found = std::find(known.begin(), known.end(), toolkit);
+    if (found == known.end()) {
+      made_.bundle.further_toolkits.push_back(toolkit);
+    }
+    return static_cast<std::size_t>(found - known.begin());
   }
 
   void keep(Request& request, CompileResult result) {
@@ -241,14 +261,15 @@ class BundleMaker {
       warn(fmt::format("code for {} is left out: {}", request.problem.text(), result.reason));
       return;
     }
-    made_.bundle.kernels[request.kernel].codes.push_back({std::move(request.request.defines),
-                                                          std::move(request.request.options), result.binary.resources,
-                                                          result.binary.max_registers, std::move(result.binary.code)});
+    made_.bundle.kernels[request.kernel].codes.push_back(
+        {std::move(request.request.defines), std::move(request.request.options), result.binary.resources,
+         result.binary.max_registers, request.toolkit, std::move(result.binary.code)});
   }
 
   const BundleTarget& target_;
   const BundleMakerOptions& options_;
-  Toolchain toolchain_;
+  std::vector<CompilerInfo> compilers_;
+  std::vector<ToolkitRow> here_;      // what these make
   std::vector<TunedKernel> kernels_;  // never grows beyond what was reserved: requests point to the sources
   std::vector<Request> requests_;
   MadeBundle made_;

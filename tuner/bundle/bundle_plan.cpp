@@ -31,15 +31,17 @@ bool possible(const BoundSpace& bound) {
 /// Plans problems of one kernel and keeps what code they need.
 class CodeCollector {
  public:
-  CodeCollector(const TunedKernel& kernel, const ToolkitRow& today, const DeviceLimits& limits)
-      : kernel_(kernel), today_(today), limits_(limits) {}
+  CodeCollector(const TunedKernel& kernel, const std::vector<ToolkitRow>& here, const DeviceLimits& limits)
+      : kernel_(kernel), here_(here), limits_(limits) {}
 
   /// A problem that was asked for.
   void add(const Problem& problem) {
     try {
       const BoundSpace bound(kernel_.space, problem, limits_);
-      keep(bound, make_plan(kernel_, today_, bound).config);
-      keep(bound, plan_untuned(bound, {}, {}).config);
+      keep(bound, make_plan(kernel_, here_, bound));
+      Plan untuned = plan_untuned(bound, {}, {});
+      untuned.toolkit = here_.front();
+      keep(bound, untuned);
     } catch (const Error& error) {
       result_.unplanned.push_back(fmt::format("{}: {}", problem.text(), error.what()));
     }
@@ -54,7 +56,7 @@ class CodeCollector {
     try {
       const BoundSpace bound(kernel_.space, problem, limits_);
       if (possible(bound)) {
-        keep(bound, make_plan(kernel_, today_, bound).config);
+        keep(bound, make_plan(kernel_, here_, bound));
       }
     } catch (const Error&) {
       --result_.problems;
@@ -77,22 +79,23 @@ class CodeCollector {
     return is_new;
   }
 
-  void keep(const BoundSpace& bound, const Config& config) {
+  void keep(const BoundSpace& bound, const Plan& plan) {
     FieldHash key;
-    for (const std::string& define : bound.defines(config)) {
+    key.add(plan.toolkit.compiler).add(plan.toolkit.version);
+    for (const std::string& define : bound.defines(plan.config)) {
       key.add(define);
     }
     key.add("");
-    for (const std::string& option : bound.options(config)) {
+    for (const std::string& option : bound.options(plan.config)) {
       key.add(option);
     }
     if (keys_.insert(key.hex()).second) {
-      result_.codes.push_back({bound.problem(), config});
+      result_.codes.push_back({bound.problem(), plan.config, plan.toolkit});
     }
   }
 
   const TunedKernel& kernel_;
-  const ToolkitRow& today_;
+  const std::vector<ToolkitRow>& here_;
   const DeviceLimits& limits_;
   std::set<std::vector<std::int64_t>> seen_;
   std::set<std::string> keys_;
@@ -209,9 +212,9 @@ std::vector<std::int64_t> sizes_up_to(std::int64_t least, std::int64_t most) {
   return sizes;
 }
 
-PlannedCodes plan_codes(const TunedKernel& kernel, const ToolkitRow& today, const DeviceLimits& limits,
+PlannedCodes plan_codes(const TunedKernel& kernel, const std::vector<ToolkitRow>& here, const DeviceLimits& limits,
                         std::span<const Problem> problems, bool all_sizes) {
-  CodeCollector collector(kernel, today, limits);
+  CodeCollector collector(kernel, here, limits);
   for (const Problem& problem : problems) {
     collector.add(problem);
   }

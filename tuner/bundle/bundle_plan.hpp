@@ -15,21 +15,22 @@ namespace pascaline {
 struct PlannedCode {
   Problem problem;
   Config config;
+  ToolkitRow toolkit;  ///< that makes it, one of those given
 };
 
 /// All code that the known problems of a kernel need.
 struct PlannedCodes {
-  std::vector<PlannedCode> codes;      ///< each with other macros or options than those before
+  std::vector<PlannedCode> codes;      ///< each with another toolkit, macros or options than those before
   std::size_t problems = 0;            ///< how many were planned
   std::vector<std::string> unplanned;  ///< why one of the problems given cannot be run, a line each
 };
 
-/// Plans the problems given as a dispatcher with these winners would, and as it would if the planned code could not be
-/// loaded; with `all_sizes` also those in between: for problems alike in types and in the dimensions that do not vary,
-/// every varying dimension at all `sizes_up_to` the largest given (or to its maximum, if that is at most
+/// Plans the problems given as a dispatcher with these winners and toolkits would, and as it would if the planned code
+/// could not be loaded; with `all_sizes` also those in between: for problems alike in types and in the dimensions that
+/// do not vary, every varying dimension at all `sizes_up_to` the largest given (or to its maximum, if that is at most
 /// `kSmallMaximum`), one at a time, equal ones also together.
-[[nodiscard]] PlannedCodes plan_codes(const TunedKernel& kernel, const ToolkitRow& today, const DeviceLimits& limits,
-                                      std::span<const Problem> problems, bool all_sizes);
+[[nodiscard]] PlannedCodes plan_codes(const TunedKernel& kernel, const std::vector<ToolkitRow>& here,
+                                      const DeviceLimits& limits, std::span<const Problem> problems, bool all_sizes);
 
 inline constexpr std::int64_t kSmallMaximum = 64;
 

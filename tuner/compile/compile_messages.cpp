@@ -32,6 +32,7 @@ json request_message(std::uint64_t id, const CompileRequest& request) {
           {"options", request.options},
           {"kind", static_cast<int>(request.kind)},
           {"architecture", request.architecture},
+          {"compiler", request.compiler},
           {"address_sanitizer", request.address_sanitizer}};
 }
 
@@ -42,6 +43,7 @@ CompileRequest request_of(const json& message) {
   message.at("options").get_to(request.options);
   request.kind = static_cast<BinaryKind>(message.at("kind").get<int>());
   message.at("architecture").get_to(request.architecture);
+  message.at("compiler").get_to(request.compiler);
   message.at("address_sanitizer").get_to(request.address_sanitizer);
   return request;
 }

@@ -8,7 +8,7 @@
 // What goes between a sweep and its compile workers, as frames (`frames.hpp`). A worker is told
 //
 //   source    file, text, hash, headers [[path, text]]      before the first request that uses it
-//   compile   id, source (a hash), function, defines, options, kind, architecture, address_sanitizer
+//   compile   id, source (a hash), function, defines, options, kind, architecture, compiler, address_sanitizer
 //
 // and answers each `compile` with one of
 //

@@ -23,8 +23,8 @@ struct CompilePoolOptions {
   std::size_t workers = 1;
   std::filesystem::path program;  ///< the pascaline executable; empty: this process's own
   std::filesystem::path cache_folder;
-  std::string architecture;                     ///< as for Toolchain::find
-  std::string nvrtc;                            ///< path of the library to use; empty for the emulator
+  std::string architecture;  ///< as for Toolchain::find
+  std::string nvrtc;         ///< path of the library for requests that name no compiler; empty for the emulator
   std::chrono::milliseconds deadline{120'000};  ///< a variant; a worker past it is killed
   std::uint64_t memory_bytes = 0;               ///< address space a worker may use; 0: no cap
 };

@@ -47,42 +47,54 @@ void compile_each(const BoundSpace& bound, const VariantOptions& options, std::u
                   const std::function<std::optional<Config>()>& next,
                   const std::function<void(const VariantPlan&)>& begin,
                   const std::function<void(const CompiledVariant&)>& each, const std::atomic<bool>& stop) {
-  const Toolchain toolchain = Toolchain::find(options.architecture, options.nvrtc);
+  const CompilerChoice compilers = variant_compilers(options.architecture, options.nvrtc);
   const bool on_host = is_emulator_name(options.architecture);
   const KernelSource source = KernelSource::load(kernel_file(options.kernels, bound.space().kernel, ".cu"));
-  begin({toolchain.compiler(), toolchain.version(), wanted});
+  begin({compilers, wanted * compilers.found.size()});
 
   CompilePool pool({.workers = options.jobs,
                     .program = {},
                     .cache_folder = options.cache,
                     .architecture = options.architecture,
-                    .nvrtc = on_host ? "" : toolchain.path()});
-  std::map<std::uint64_t, Config> in_flight;
+                    .nvrtc = on_host ? "" : compilers.found.front().path});
+  std::map<std::uint64_t, std::pair<Config, const CompilerInfo*>> in_flight;
+  std::uint64_t taken = 0;
   std::uint64_t submitted = 0;
   while (!stop) {
-    while (submitted < wanted && in_flight.size() < 2 * pool.workers()) {
+    while (taken < wanted && in_flight.size() < 2 * pool.workers()) {
       std::optional<Config> config = next();
       if (!config) {
-        wanted = submitted;
+        wanted = taken;
         break;
       }
-      pool.submit(++submitted,
-                  compile_request(bound, *config, source, on_host ? BinaryKind::host_object : BinaryKind::cubin,
-                                  options.architecture));
-      in_flight.emplace(submitted, std::move(*config));
+      ++taken;
+      CompileRequest request = compile_request(
+          bound, *config, source, on_host ? BinaryKind::host_object : BinaryKind::cubin, options.architecture);
+      for (const CompilerInfo& compiler : compilers.found) {
+        request.compiler = compiler.path;
+        pool.submit(++submitted, request);
+        in_flight.emplace(submitted, std::pair(*config, &compiler));
+      }
     }
     if (in_flight.empty()) {
       return;
     }
     if (auto compiled = pool.wait(std::chrono::milliseconds(200))) {
       const auto job = in_flight.find(compiled->id);
-      each(assess(bound, job->second, std::move(*compiled)));
+      CompiledVariant variant = assess(bound, job->second.first, std::move(*compiled));
+      variant.compiler = *job->second.second;
+      each(variant);
       in_flight.erase(job);
     }
   }
 }
 
 }  // namespace
+
+CompilerChoice variant_compilers(const std::string& architecture, const std::string& nvrtc) {
+  const bool on_host = is_emulator_name(architecture);
+  return find_compilers({architecture, on_host ? BinaryKind::host_object : BinaryKind::cubin, {}}, {}, nvrtc);
+}
 
 void compile_variants(const BoundSpace& bound, const VariantOptions& options,
                       const std::function<void(const VariantPlan&)>& begin,

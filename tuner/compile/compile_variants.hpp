@@ -9,6 +9,7 @@
 
 #include "core/space/space.hpp"
 #include "core/trial.hpp"
+#include "runtime/device/compilers.hpp"
 #include "runtime/dispatch/compile_request.hpp"
 #include "tuner/compile/compile_pool.hpp"
 
@@ -17,7 +18,7 @@ namespace pascaline {
 /// What to compile without a device.
 struct VariantOptions {
   std::string architecture;  ///< "sm_61"
-  std::string nvrtc;         ///< narrows the choice of NVRTC
+  std::string nvrtc;         ///< as for find_compilers; with several, each compiles every configuration
   std::filesystem::path kernels;
   std::filesystem::path cache;
   std::uint64_t limit = 0;  ///< variants at most, drawn at random; 0: every valid one, in the space's order
@@ -28,18 +29,21 @@ struct VariantOptions {
 /// One compiled variant.
 struct CompiledVariant {
   Config config;
+  CompilerInfo compiler;
   TrialStatus status = TrialStatus::ok;  ///< ok, rejected (does not fit the architecture), compile_failed, …
   std::string reason;
   Binary binary;  ///< without its code unless it is kept
   double occupancy = 0;
 };
 
-/// The compiler that did it, and how many variants there are.
+/// The compilers that do it, and how many variants there are.
 struct VariantPlan {
-  std::string compiler;
-  std::string version;
-  std::uint64_t variants = 0;
+  CompilerChoice compilers{};
+  std::uint64_t variants = 0;  ///< of all compilers
 };
+
+/// Compilers for an architecture without a device. Throws as `find_compilers`.
+[[nodiscard]] CompilerChoice variant_compilers(const std::string& architecture, const std::string& nvrtc);
 
 /// Compiles variants of a bound space in worker processes, no device needed. `begin` is told the plan, `each` every
 /// variant as it finishes. Throws NvrtcError if no NVRTC knows the architecture, SpaceError if nothing is valid.

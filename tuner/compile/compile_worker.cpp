@@ -52,14 +52,12 @@ class CompileServer {
   json compile(const json& message) {
     CompileRequest request = request_of(message);
     request.source = &sources_.at(message.at("source").get<std::string>());
-    if (!toolchain_) {
-      toolchain_.emplace(Toolchain::find(architecture_, nvrtc_));
-    }
-    const CompileResult result = cache_.get(*toolchain_, request);
+    const Toolchain& toolchain = toolchain_for(request.compiler);
+    const CompileResult result = cache_.get(toolchain, request);
     if (result.crashed) {
       return {{"is", "crashed"}, {"reason", result.reason}};
     }
-    const std::string key = toolchain_->cache_key(request);
+    const std::string key = toolchain.cache_key(request);
     json reply{{"is", "compiled"},
                {"key", key},
                {"compile_ms", result.binary.compile_ms},
@@ -71,10 +69,21 @@ class CompileServer {
     return reply;
   }
 
+  // Opened when it is first asked for.
+  const Toolchain& toolchain_for(const std::string& path) {
+    const auto known = toolchains_.find(path);
+    if (known != toolchains_.end()) {
+      return known->second;
+    }
+    return toolchains_
+        .emplace(path, path.empty() ? Toolchain::find(architecture_, nvrtc_) : Toolchain::open(architecture_, path))
+        .first->second;
+  }
+
   CubinCache cache_;
   std::string architecture_;
   std::string nvrtc_;
-  std::optional<Toolchain> toolchain_;
+  std::map<std::string, Toolchain> toolchains_;  ///< by path; empty: the one that is meant where none is named
   std::map<std::string, KernelSource> sources_;
 };
 

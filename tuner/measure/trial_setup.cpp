@@ -9,6 +9,18 @@
 #include "runtime/device/cubin_info.hpp"
 
 namespace pascaline {
+namespace {
+
+// Machine code is the same whichever compiler made it, as far as that can be told.
+std::string code_hash(const Binary& binary) {
+  if (binary.kind != BinaryKind::cubin) {
+    return hash_hex(binary.code);
+  }
+  const auto hash = cubin_launch_hash(binary.code, binary.function);
+  return hash ? *hash : cubin_code_hash(binary.code);
+}
+
+}  // namespace
 
 Trial blank_trial(const BoundSpace& space, const Config& config, const Binary& binary) {
   Trial trial;
@@ -37,7 +49,7 @@ std::optional<std::string> exceeds_limits(const Resources& resources, const Geom
 
 std::string run_key(const BoundSpace& space, const Config& config, const Binary& binary) {
   FieldHash hash;
-  hash.add(binary.kind == BinaryKind::cubin ? cubin_code_hash(binary.code) : hash_hex(binary.code));
+  hash.add(code_hash(binary));
   const Geometry geometry = space.geometry(space.space().launch, config);
   hash.add(fmt::format("{} {} {} {} {}", fmt::join(geometry.grid, " "), fmt::join(geometry.block, " "),
                        geometry.shared_bytes, binary.max_registers, binary.function));

@@ -17,6 +17,7 @@ struct RankedConfig {
   Estimate estimate;
   std::optional<Resources> resources;  ///< of its binary, if it was compiled
   std::optional<CodeEstimate> code;    ///< from its machine code, if that was read
+  std::string compiler{};              ///< that compiled it, "nvrtc 12.9"
 };
 
 /// The best configurations of a bound space by a static model.

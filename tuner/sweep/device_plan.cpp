@@ -8,32 +8,47 @@
 #include "core/space/code_words.hpp"
 #include "runtime/dispatch/identity.hpp"
 #include "tuner/compile/compile_variants.hpp"
-#include "tuner/sweep/transfer_priors.hpp"
 
 namespace pascaline {
 namespace {
 
 constexpr int kMaxRetries = 3;
 
-CompilePoolOptions pool_options(const SweepOptions& options, const TargetPlan& target, const Toolchain& toolchain,
+CompilePoolOptions pool_options(const SweepOptions& options, const TargetPlan& target, const CompilerAxis& compilers,
                                 std::size_t jobs) {
   CompilePoolOptions out;
   out.workers = jobs;
   out.program = options.program;
   out.cache_folder = options.cache;
   out.architecture = target.architecture;
-  out.nvrtc = target.kind == BinaryKind::host_object ? "" : toolchain.path();
+  out.nvrtc = target.kind == BinaryKind::host_object ? "" : compilers.compilers().front().path;
   out.deadline = std::chrono::milliseconds(static_cast<std::int64_t>(1000 * options.compile_timeout_s));
   out.memory_bytes = options.compile_memory_bytes;
   return out;
 }
 
+// Compilers that were here when a run was begun and have gone since do not end it.
+std::vector<CompilerInfo> sweep_compilers(const SweepOptions& options, const TargetPlan& target, const DeviceInfo& info,
+                                          std::vector<std::string>& left_out) {
+  CompilerChoice choice =
+      find_compilers(target, info.driver_version, options.nvrtc,
+                     options.resume_run.empty() ? MissingCompiler::fault : MissingCompiler::left_out);
+  left_out = std::move(choice.left_out);
+  if (choice.found.size() == 1 && asks_for_compilers(options.nvrtc)) {
+    left_out.push_back(fmt::format("there is one compiler to use here: {}", choice.found.front().text()));
+  }
+  return std::move(choice.found);
+}
+
 std::vector<SweepKernel> load_kernels(const std::vector<Space>& spaces, const SweepOptions& options,
-                                      const DeviceInfo& info) {
+                                      const DeviceInfo& info, const CompilerAxis& compilers,
+                                      std::deque<Space>& searched) {
   std::vector<SweepKernel> kernels;
   for (const Space& space : spaces) {
     SweepKernel kernel;
-    kernel.space = &space;
+    kernel.own_space = &space;
+    kernel.space = compilers.several() ? &searched.emplace_back(compilers.searched(space)) : &space;
+    kernel.compilers = &compilers;
     kernel.source = KernelSource::load(kernel_file(options.kernels, space.kernel, ".cu"));
     kernel.needs_reference = needs_reference_code(space.reference, info.kind == DeviceKind::emulator);
     kernels.push_back(std::move(kernel));
@@ -48,9 +63,17 @@ DevicePlan::DevicePlan(const std::vector<Space>& spaces, const SweepOptions& opt
     : options_(options),
       info_(info),
       target_(plan_target(info, options.target)),
-      toolchain_(Toolchain::find(target_.architecture, options.nvrtc)),
-      kernels_(load_kernels(spaces, options, info)),
-      pool_(pool_options(options, target_, toolchain_, jobs)) {}
+      compilers_(sweep_compilers(options, target_, info, left_out_)),
+      kernels_(load_kernels(spaces, options, info, compilers_, searched_)),
+      pool_(pool_options(options, target_, compilers_, jobs)) {}
+
+std::vector<ToolkitRow> DevicePlan::toolkits() const {
+  std::vector<ToolkitRow> rows;
+  for (const CompilerInfo& compiler : compilers_.compilers()) {
+    rows.push_back(toolkit_row(compiler, target_, info_));
+  }
+  return rows;
+}
 
 const SweepKernel& DevicePlan::kernel_of(const Problem& problem) const {
   const auto found = std::find_if(kernels_.begin(), kernels_.end(),
@@ -80,9 +103,13 @@ DevicePlan::Tasks DevicePlan::make_tasks(const std::vector<SweepProblem>& proble
 // locked.
 void DevicePlan::store_rows(Store& store, const Tasks& tasks, const std::function<void()>& check_time) {
   context_.device = store.device_id(device_row(info_));
-  context_.toolkit = store.toolkit_id(toolkit_row(toolchain_, target_, info_));
+  toolkits_.clear();
+  for (const ToolkitRow& row : toolkits()) {
+    toolkits_.push_back(store.toolkit_id(row));
+  }
+  context_.toolkit = toolkits_.front();
   for (SweepKernel& kernel : kernels_) {
-    const Space& space = *kernel.space;
+    const Space& space = *kernel.own_space;
     kernel.context = context_;
     kernel.context.kernel = store.kernel_id({space.kernel, kernel.source.hash});
     kernel.context.space = store.space_id(space.kernel, space.hash, space.json);
@@ -90,20 +117,32 @@ void DevicePlan::store_rows(Store& store, const Tasks& tasks, const std::functio
   for (const auto& task : tasks) {
     check_time();
     const ProblemSearch& search = task->search;
-    task->context = task->kernel.context;
-    task->context.problem = store.problem_id(search.wanted().problem, search.bound().flops(), search.bound().bytes());
+    ContextIds context = task->kernel.context;
+    context.problem = store.problem_id(search.wanted().problem, search.bound().flops(), search.bound().bytes());
+    task->contexts.clear();
+    for (const std::int64_t toolkit : toolkits_) {
+      context.toolkit = toolkit;
+      task->contexts.push_back(context);
+    }
   }
 }
 
 // The database is read first and the task changed after, so that reading can be repeated.
 void DevicePlan::recall(SweepRecorder& recorder, SweepTask& task, const std::string& run) const {
-  const auto left = recorder.persist([&](Store& store) { return store.left_attempts(task.context); });
-  const auto known = recorder.persist([&](Store& store) { return store.known_trials(task.context, run); });
-  const bool decided =
-      !run.empty() && recorder.persist([&](Store& store) { return store.decided_in_run(task.context, run); });
+  std::vector<Store::Known> known;
   std::vector<Config> left_configs;
-  for (const LeftAttempt& attempt : left) {
-    left_configs.push_back(attempt.config);
+  bool decided = false;
+  for (std::size_t i = 0; i < task.contexts.size(); ++i) {
+    const ContextIds& context = task.contexts[i];
+    for (const LeftAttempt& attempt : recorder.persist([&](Store& store) { return store.left_attempts(context); })) {
+      left_configs.push_back(compilers_.with(attempt.config, i));
+    }
+    for (Store::Known& entry : recorder.persist([&](Store& store) { return store.known_trials(context, run); })) {
+      entry.config = compilers_.with(entry.config, i);
+      known.push_back(std::move(entry));
+    }
+    decided =
+        decided || (!run.empty() && recorder.persist([&](Store& store) { return store.decided_in_run(context, run); }));
   }
   task.search.recall(known, left_configs);
   task.search.ask_before_search(
@@ -148,6 +187,31 @@ void DevicePlan::set_session(std::int64_t session) {
   }
 }
 
+// Of the run's compilers together what they measured of one problem; of others, as if the first had compiled it.
+std::vector<RelatedProblem> DevicePlan::measured_before(const SweepTask& task) const {
+  std::vector<RelatedProblem> related;
+  std::map<std::int64_t, std::size_t> own;  // by problem
+  for (const Store::Measured& key : task.kernel.measured) {
+    const auto toolkit = std::find(toolkits_.begin(), toolkits_.end(), key.toolkit);
+    const bool same_version = toolkit != toolkits_.end() && key.kernel == task.kernel.context.kernel;
+    const bool of_run = same_version && std::any_of(tasks_.begin(), tasks_.end(), [&](const auto& other) {
+                          return other->contexts.front().problem == key.problem_id;
+                        });
+    if (of_run) {  // what the run's own problems recalled is among their times
+      continue;
+    }
+    const auto place = same_version ? own.emplace(key.problem_id, related.size()).first->second : related.size();
+    if (place == related.size()) {
+      related.push_back({key.problem, {}});
+    }
+    const auto compiler = toolkit == toolkits_.end() ? 0 : static_cast<std::size_t>(toolkit - toolkits_.begin());
+    for (const auto& [config, time_us] : key.times_us) {
+      related[place].times_us.emplace_back(compilers_.with(config, compiler), time_us);
+    }
+  }
+  return related;
+}
+
 // From other keys in the database, and from the other problems of this run.
 std::vector<Prior> DevicePlan::known_before_search(const SweepTask& task, const SearchDomain& domain) const {
   std::vector<RelatedProblem> related;
@@ -156,14 +220,8 @@ std::vector<Prior> DevicePlan::known_before_search(const SweepTask& task, const 
       related.push_back({other->search.wanted().problem, other->search.times_us()});
     }
   }
-  for (const Store::Measured& key : task.kernel.measured) {
-    const bool same_version = key.toolkit == task.context.toolkit && key.kernel == task.context.kernel;
-    const bool of_run = same_version && std::any_of(tasks_.begin(), tasks_.end(), [&](const auto& other) {
-                          return other->context.problem == key.problem_id;
-                        });
-    if (!of_run) {  // what the run's own problems recalled is among their times
-      related.push_back({key.problem, key.times_us});
-    }
+  for (RelatedProblem& before : measured_before(task)) {
+    related.push_back(std::move(before));
   }
   std::optional<DeviceRates> rates;
   if (info_.kind == DeviceKind::cuda) {
@@ -176,7 +234,12 @@ std::vector<Prior> DevicePlan::known_before_search(const SweepTask& task, const 
 }
 
 CompileRequest DevicePlan::request(const SweepTask& task, const Config& config) const {
-  return compile_request(task.search.bound(), config, task.kernel.source, target_.kind, target_.architecture);
+  CompileRequest made = compile_request(task.own_bound, compilers_.without(config), task.kernel.source, target_.kind,
+                                        target_.architecture);
+  if (compilers_.several()) {
+    made.compiler = compilers_.compilers()[compilers_.index_of(config)].path;
+  }
+  return made;
 }
 
 void DevicePlan::submit(Job job, CompileRequest request, bool urgent) {
@@ -185,8 +248,7 @@ void DevicePlan::submit(Job job, CompileRequest request, bool urgent) {
 }
 
 CompileRequest DevicePlan::reference_request(const SweepTask& task) const {
-  const Space& space = *task.kernel.space;
-  return reference_request_of(space, request(task, task.search.bound().default_config()));
+  return reference_request_of(*task.kernel.own_space, request(task, task.search.bound().default_config()));
 }
 
 // A space without a valid configuration for a problem costs that problem.

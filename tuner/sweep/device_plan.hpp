@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -15,8 +16,10 @@
 #include "runtime/device/device.hpp"
 #include "tuner/compile/compile_pool.hpp"
 #include "tuner/sweep/budget.hpp"
+#include "tuner/sweep/compiler_axis.hpp"
 #include "tuner/sweep/sweep_recorder.hpp"
 #include "tuner/sweep/sweep_task.hpp"
+#include "tuner/sweep/transfer_priors.hpp"
 
 namespace pascaline {
 
@@ -58,9 +61,13 @@ class DevicePlan {
   [[nodiscard]] const DeviceInfo& info() const noexcept { return info_; }
   [[nodiscard]] const TargetPlan& target() const noexcept { return target_; }
   [[nodiscard]] const std::vector<SweepKernel>& kernels() const noexcept { return kernels_; }
-  [[nodiscard]] const Toolchain& toolchain() const noexcept { return toolchain_; }
+  [[nodiscard]] const CompilerAxis& compilers() const noexcept { return compilers_; }
+  /// A line for each compiler that was asked for and is not used, with the reason.
+  [[nodiscard]] const std::vector<std::string>& compilers_left_out() const noexcept { return left_out_; }
+  /// What makes and runs the code, by compiler.
+  [[nodiscard]] std::vector<ToolkitRow> toolkits() const;
   [[nodiscard]] CompilePool& pool() noexcept { return pool_; }
-  /// Rows of the device and of the toolkit.
+  /// Rows of the device and of the first compiler's toolkit.
   [[nodiscard]] const ContextIds& context() const noexcept { return context_; }
   [[nodiscard]] const std::vector<std::unique_ptr<SweepTask>>& tasks() const noexcept { return tasks_; }
   [[nodiscard]] double compile_ms() const noexcept { return compile_ms_; }
@@ -80,6 +87,7 @@ class DevicePlan {
   void store_rows(Store& store, const Tasks& tasks, const std::function<void()>& check_time);
   void recall(SweepRecorder& recorder, SweepTask& task, const std::string& run) const;
   [[nodiscard]] CompileRequest request(const SweepTask& task, const Config& config) const;
+  [[nodiscard]] std::vector<RelatedProblem> measured_before(const SweepTask& task) const;
   [[nodiscard]] CompileRequest reference_request(const SweepTask& task) const;
   [[nodiscard]] const SweepKernel& kernel_of(const Problem& problem) const;
   [[nodiscard]] std::optional<Config> propose(SweepTask& task) const;
@@ -96,11 +104,14 @@ class DevicePlan {
   const SweepOptions& options_;
   DeviceInfo info_;
   TargetPlan target_;
-  Toolchain toolchain_;
+  std::vector<std::string> left_out_{};
+  CompilerAxis compilers_;
+  std::deque<Space> searched_;        ///< the spaces with the compiler among their parameters
   std::vector<SweepKernel> kernels_;  ///< each stays where it is: tasks and requests refer to it
   CompilePool pool_;
   ContextIds context_{};
-  MeasuredRates measured_rates_;  // of the device, by `pascaline probe`
+  MeasuredRates measured_rates_;        // of the device, by `pascaline probe`
+  std::vector<std::int64_t> toolkits_;  ///< rows, by compiler
   std::vector<std::unique_ptr<SweepTask>> tasks_;
   std::map<std::uint64_t, Job> jobs_;
   std::uint64_t next_id_ = 1;

@@ -227,8 +227,9 @@ void DeviceScheduler::feed_trials(const std::optional<Slice>& slice) {
     job.blank = blank_trial(task_->search.bound(), candidate->config, candidate->binary);
     job.best_us = task_->search.best_us();
     job.leave_s = leave_s;
+    const SweepTask::Stored stored = task_->stored(candidate->config);
     recorder_.persist([&](Store& store) {
-      store.begin_attempt(session_, task_->context, candidate->config, TrialStage::search, job.blank.is_default);
+      store.begin_attempt(session_, stored.context, stored.config, TrialStage::search, stored.is_default);
     });
     on_device_.emplace(job.id, OnDevice{candidate->config, candidate->run_key});
     job.binary = std::move(candidate->binary);
@@ -293,10 +294,15 @@ void DeviceScheduler::on_trial(const TrialDone& done) {
   recorder_.store_trial(*task_, done.trial, run_key, options_.trials);
 }
 
+void DeviceScheduler::end_attempt(const Config& config) {
+  const SweepTask::Stored stored = task_->stored(config);
+  recorder_.persist([&](Store& store) { store.end_attempt(session_, stored.context, stored.config); });
+}
+
 // As if it had never been asked for.
 void DeviceScheduler::on_cut(TrialCut cut) {
   const auto found = on_device_.find(cut.job.id);
-  recorder_.persist([&](Store& store) { store.end_attempt(session_, task_->context, found->second.config); });
+  end_attempt(found->second.config);
   task_->search.put_back({found->second.config, std::move(cut.job.binary), found->second.run_key});
   on_device_.erase(found);
 }

@@ -99,6 +99,7 @@ class DeviceScheduler {
   [[nodiscard]] double trial_s() const;
   void put_off();
   void take_back();
+  void end_attempt(const Config& config);
   void leave_preparing();
   void stop();
   void release_task(bool over);
@@ -116,13 +117,17 @@ class DeviceScheduler {
   void begin_finals(bool last, std::optional<double> allowed_s);
   [[nodiscard]] bool fit_in_time(FinalsJob& job, std::size_t& most);
   void send_finals();
+  void end_finals_attempts();
   void drop_finals();
+  std::int64_t add_trial(const Trial& trial);
   void release_for_later();
   [[nodiscard]] FinalsNeed finals_need() const;
   [[nodiscard]] double min_finals_s() const;
   [[nodiscard]] double finals_reserve_s(double limit_s) const;
   void decide_without_finals();
-  void announce(const FinalsResult& result, std::int64_t winner);
+  [[nodiscard]] bool decided_in_finals(const Config& config) const;
+  void announce(const FinalsResult& result, const std::vector<std::int64_t>& ids);
+  void announce_others(const FinalsResult& result, const std::vector<std::int64_t>& ids);
 
   DevicePlan& plan_;
   SweepRecorder& recorder_;

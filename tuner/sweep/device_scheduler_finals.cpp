@@ -115,8 +115,9 @@ void DeviceScheduler::send_finals() {
     if (wanted && binary != task_->finalists.end() && binary->second) {
       Trial blank = blank_trial(task_->search.bound(), config, *binary->second);
       blank.stage = TrialStage::finals;
+      const SweepTask::Stored stored = task_->stored(config);
       recorder_.persist([&](Store& store) {
-        store.begin_attempt(session_, task_->context, config, TrialStage::finals, blank.is_default);
+        store.begin_attempt(session_, stored.context, stored.config, TrialStage::finals, stored.is_default);
       });
       finals_.on_device.push_back(config);
       job.finalists.emplace_back(std::move(blank), std::move(*binary->second));
@@ -131,13 +132,15 @@ void DeviceScheduler::send_finals() {
   client_.submit(std::move(job));
 }
 
-void DeviceScheduler::drop_finals() {
-  recorder_.persist([&](Store& store) {
-    for (const Config& config : finals_.on_device) {
-      store.end_attempt(session_, task_->context, config);
-    }
-  });
+void DeviceScheduler::end_finals_attempts() {
+  for (const Config& config : finals_.on_device) {
+    end_attempt(config);
+  }
   finals_.on_device.clear();
+}
+
+void DeviceScheduler::drop_finals() {
+  end_finals_attempts();
   task_->decided_on.clear();
 }
 
@@ -148,12 +151,7 @@ void DeviceScheduler::release_for_later() {
 }
 
 void DeviceScheduler::on_finals(const FinalsDone& done) {
-  recorder_.persist([&](Store& store) {
-    for (const Config& config : finals_.on_device) {
-      store.end_attempt(session_, task_->context, config);
-    }
-  });
-  finals_.on_device.clear();
+  end_finals_attempts();
   if (done.result) {
     for (const Trial& failed : done.result->failed) {
       on_finalist_failed(FinalistFailed{failed});
@@ -165,14 +163,11 @@ void DeviceScheduler::on_finals(const FinalsDone& done) {
     return;
   }
   if (done.result) {
-    std::int64_t winner = 0;
-    for (std::size_t i = 0; i < done.result->trials.size(); ++i) {
-      const Trial& trial = done.result->trials[i];
-      const std::int64_t id =
-          recorder_.persist([&](Store& store) { return store.add_trial(session_, task_->context, trial); });
-      winner = i == done.result->winner ? id : winner;
+    std::vector<std::int64_t> ids;
+    for (const Trial& trial : done.result->trials) {
+      ids.push_back(add_trial(trial));
     }
-    announce(*done.result, winner);
+    announce(*done.result, ids);
     // What they were to be compared with failed; another one takes its place.
     if (!done.result->baseline && task_->search.baseline()) {
       begin_finals(finals_.last, finals_.allowed_s);
@@ -189,42 +184,91 @@ void DeviceScheduler::on_finals(const FinalsDone& done) {
 void DeviceScheduler::on_finalist_failed(const FinalistFailed& failed) {
   recorder_.note(fmt::format("{}: a finalist failed: {}: {} ({})", status_.device(), name_of(failed.trial.status),
                              failed.trial.reason, failed.trial.config.text()));
-  recorder_.persist([&](Store& store) { store.add_trial(session_, task_->context, failed.trial); });
+  add_trial(failed.trial);
   std::erase(finals_.on_device, failed.trial.config);
   task_->search.discard(failed.trial.config);
 }
 
-void DeviceScheduler::announce(const FinalsResult& result, std::int64_t winner) {
+std::int64_t DeviceScheduler::add_trial(const Trial& trial) {
+  const ContextIds context = task_->stored(trial.config).context;
+  const Trial stored = task_->stored_trial(trial);
+  return recorder_.persist([&](Store& store) { return store.add_trial(session_, context, stored); });
+}
+
+// Where the winner's compiler is missing one day, the best of another is used: of each that has its default among the
+// finalists, decided by the same samples.
+void DeviceScheduler::announce_others(const FinalsResult& result, const std::vector<std::int64_t>& ids) {
+  const CompilerAxis& compilers = *task_->kernel.compilers;
+  const Config standard = task_->own_bound.space().default_config();
+  for (std::size_t compiler = 0; compiler < compilers.count(); ++compiler) {
+    if (compiler == compilers.index_of(result.trials[result.winner].config)) {
+      continue;
+    }
+    std::vector<std::size_t> members;
+    std::optional<std::size_t> baseline;
+    for (std::size_t i = 0; i < result.trials.size(); ++i) {
+      const Config& config = result.trials[i].config;
+      if (compilers.index_of(config) == compiler) {
+        baseline = config == compilers.with(standard, compiler) ? std::optional(i) : baseline;
+        members.push_back(i);
+      }
+    }
+    if (baseline) {
+      const FinalsResult among = decide_among(result, members, *baseline, options_.finals);
+      recorder_.persist([&](Store& store) {
+        store.set_winner(task_->contexts[compiler], ids[members[among.winner]], among.baseline, among.confidence);
+      });
+    }
+  }
+}
+
+// The winner of all is decided last.
+void DeviceScheduler::announce(const FinalsResult& result, const std::vector<std::int64_t>& ids) {
+  if (!result.from_search) {
+    announce_others(result, ids);
+  }
+  const ContextIds context = task_->stored(result.trials[result.winner].config).context;
   recorder_.persist(
-      [&](Store& store) { store.set_winner(task_->context, winner, result.baseline, result.confidence); });
+      [&](Store& store) { store.set_winner(context, ids[result.winner], result.baseline, result.confidence); });
   if (!task_->decided) {
     task_->decided = true;
     ++recorder_.summary().problems_done;
   }
   if (recorder_.events().winner) {
     FinalsResult told = result;
+    const CompilerAxis& compilers = *task_->kernel.compilers;
+    if (compilers.several()) {
+      told.compiler = compilers.compilers()[compilers.index_of(told.trials[told.winner].config)].text();
+      for (Trial& trial : told.trials) {
+        trial.config = compilers.without(trial.config);
+      }
+    }
     told.baseline_why = result.baseline ? task_->search.why_no_default() : "";
     recorder_.events().winner(status_.device(), task_->search.wanted(), told, task_->search.done());
   }
 }
 
-// What finals have decided before is better founded, and stays.
+bool DeviceScheduler::decided_in_finals(const Config& config) const {
+  const ContextIds context = task_->stored(config).context;
+  const auto decided = recorder_.persist([&](Store& store) { return store.decision(context); });
+  return decided && decided->stage == TrialStage::finals;
+}
+
+// What finals have decided before, of the same compiler, is better founded, and stays.
 void DeviceScheduler::decide_without_finals() {
   const ProblemSearch& search = task_->search;
-  if (search.usable() == 0) {
-    return;
-  }
-  const auto decided = recorder_.persist([&](Store& store) { return store.decision(task_->context); });
-  if (decided && decided->stage == TrialStage::finals) {
+  if (search.usable() == 0 || decided_in_finals(search.best())) {
     return;
   }
   const std::optional<Config> baseline = search.baseline();
-  std::vector<std::int64_t> ids{search.trial_of(search.best())};
+  std::vector<Config> compared{search.best()};
   if (baseline && *baseline != search.best()) {
-    ids.push_back(search.trial_of(*baseline));
+    compared.push_back(*baseline);
   }
+  std::vector<std::int64_t> ids;
   std::vector<Trial> trials;
-  for (const std::int64_t id : ids) {
+  for (const Config& config : compared) {
+    const std::int64_t id = ids.emplace_back(search.trial_of(config));
     TrialFilter filter;
     filter.trial_id = id;
     std::vector<StoredTrial> stored = recorder_.persist([&](Store& store) { return store.trials(filter); });
@@ -232,10 +276,13 @@ void DeviceScheduler::decide_without_finals() {
       return;  // shared with what the machine went down on, or gone: there is nothing to decide by
     }
     trials.push_back(std::move(stored.front().trial));
+    trials.back().config = config;
   }
   const FinalsResult result =
       decide_from_search(std::move(trials), baseline ? std::optional(ids.size() - 1) : std::nullopt, search.usable());
-  announce(result, ids[result.winner]);
+  if (!decided_in_finals(compared[result.winner])) {
+    announce(result, ids);
+  }
 }
 
 }  // namespace pascaline

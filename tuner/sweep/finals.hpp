@@ -45,6 +45,7 @@ struct FinalsResult {
   bool gave_up = false;        ///< the card did not become fit: nothing is decided, and none of it must be stored
   bool out_of_time = false;    ///< too few rounds fitted in (DeviceMonitor::set_end_s); otherwise as with `gave_up`
   bool from_search = false;    ///< nothing was timed in turn: see `decide_from_search`
+  std::string compiler{};      ///< of the winner, "nvrtc 12.9"; empty where there was no choice
   std::string baseline_why{};  ///< why the default is not the baseline; empty if it is, or there is none
 };
 
@@ -64,6 +65,11 @@ inline constexpr int kFewestFinalsRounds = 2;
 /// is in it, the baseline wins. Else the first of it by the configuration's text does, of those significantly faster
 /// than the baseline.
 void decide_finals(FinalsResult& result, const FinalsOptions& options);
+
+/// Decides once more among some of the trials (`members`, indices into `all.trials`), compared with `baseline`, one of
+/// them: as if finals had been held among these alone. Indices of the result are into `members`.
+[[nodiscard]] FinalsResult decide_among(const FinalsResult& all, const std::vector<std::size_t>& members,
+                                        std::size_t baseline, FinalsOptions options);
 
 /// Decides where there is no time for finals, from what the search measured: `trials` holds the fastest and, unless
 /// that is the fastest, the baseline behind it (its index, if there is one). The fastest of `measured` configurations

@@ -123,6 +123,19 @@ void decide_finals(FinalsResult& result, const FinalsOptions& options) {
   result.confidence = 1.0 - compare.p(result.winner, index) / 2.0;
 }
 
+FinalsResult decide_among(const FinalsResult& all, const std::vector<std::size_t>& members, std::size_t baseline,
+                          FinalsOptions options) {
+  FinalsResult result;
+  result.rounds = all.rounds;
+  for (const std::size_t member : members) {
+    result.trials.push_back(all.trials[member]);
+    result.trials.back().is_default = member == baseline;
+  }
+  options.stand_in.clear();
+  decide_finals(result, options);
+  return result;
+}
+
 FinalsResult decide_from_search(std::vector<Trial> trials, std::optional<std::size_t> baseline, std::size_t measured) {
   FinalsResult result;
   result.from_search = true;

@@ -18,6 +18,18 @@ PhaseTime& entry_of(std::vector<PhaseTime>& times, const std::string& device, co
   return times.back();
 }
 
+// Each compiler may have a winner.
+std::optional<Store::Decision> best_decision(const SweepTask& task, SweepRecorder& recorder) {
+  std::optional<Store::Decision> best;
+  for (const ContextIds& context : task.contexts) {
+    const auto decision = recorder.persist([&](Store& store) { return store.decision(context); });
+    if (decision && (!best || decision->best_us < best->best_us)) {
+      best = decision;
+    }
+  }
+  return best;
+}
+
 }  // namespace
 
 std::vector<PhaseTime> phase_times(const DevicePlan& plan, SweepRecorder& recorder) {
@@ -27,7 +39,7 @@ std::vector<PhaseTime> phase_times(const DevicePlan& plan, SweepRecorder& record
     if (phases.empty()) {
       continue;
     }
-    const auto decision = recorder.persist([&](Store& store) { return store.decision(task->context); });
+    const auto decision = best_decision(*task, recorder);
     for (const PhaseCalls& phase : phases) {
       PhaseTime& time = entry_of(times, plan.info().name, phase.phase);
       time.calls += phase.count;

@@ -4,7 +4,7 @@
 #include <chrono>
 #include <utility>
 
-#include "runtime/device/cuda/nvrtc.hpp"
+#include "runtime/device/compilers.hpp"
 
 namespace pascaline {
 
@@ -16,7 +16,7 @@ SweepPlan plan_of(std::vector<PlannedKernel> kernels, const std::vector<SweepPro
             [](const PlannedKernel& a, const PlannedKernel& b) { return a.name < b.name; });
   plan.devices = options.devices;
   plan.target = options.target;
-  plan.nvrtc = is_nvrtc_version(options.nvrtc) ? options.nvrtc : "";
+  plan.nvrtc = is_compiler_wish(options.nvrtc) ? options.nvrtc : "";
   plan.searcher = options.searcher;
   plan.seed = options.seed;
   if (options.trials_given) {

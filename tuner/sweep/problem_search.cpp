@@ -24,19 +24,31 @@ constexpr double kLaunchOverheadSeconds = 1e-3;
 }  // namespace
 
 ProblemSearch::ProblemSearch(const Space& space, SweepProblem wanted, const DeviceLimits& limits,
-                             const SweepOptions& options)
+                             const SweepOptions& options, const CompilerAxis* compilers)
     : options_(options),
+      compilers_(compilers != nullptr && compilers->several() ? compilers : nullptr),
       wanted_(std::move(wanted)),
       bound_(space, wanted_.problem, limits),
       default_config_(bound_.default_config()) {
   if (space.raw_size() <= kCountedSpace) {
     valid_ = Enumerator(bound_).for_each([](auto) { return true; });
   }
-  // The default is measured before anything else, so that every gain has something to be compared with.
+  if (compilers_ != nullptr) {
+    of_compiler_.resize(compilers_->count());
+  }
+  begin_with_defaults();
+}
+
+// The default is measured before anything else, so that every gain has something to be compared with; then that of
+// each further compiler.
+void ProblemSearch::begin_with_defaults() {
   if (const auto why = bound_.why_invalid(default_config_)) {
     lose_default(fmt::format("not valid here: {}", *why));
-  } else {
-    first_.push_back(default_config_);
+    return;
+  }
+  first_.push_back(default_config_);
+  for (std::size_t compiler = 1; compiler < of_compiler_.size(); ++compiler) {
+    first_.push_back(compilers_->with(compilers_->without(default_config_), compiler));
   }
 }
 
@@ -256,6 +268,7 @@ std::vector<ProblemSearch::ResolvedTrial> ProblemSearch::observe(const Trial& tr
       }
     } else {
       measured_[trial.config.text()].trial = stored_id;
+      rank_for_compiler(trial.config, median_us);
       default_us_ = trial.config == default_config_ ? median_us : default_us_;
     }
     why_no_default_ = trial.config == default_config_ ? "" : why_no_default_;
@@ -283,7 +296,11 @@ std::vector<ProblemSearch::ResolvedTrial> ProblemSearch::observe(const Trial& tr
 }
 
 void ProblemSearch::discard(const Config& config) {
-  std::erase_if(ranking_, [&](const auto& ranked) { return ranked.second == config; });
+  const auto is_it = [&](const auto& ranked) { return ranked.second == config; };
+  std::erase_if(ranking_, is_it);
+  for (auto& ranked : of_compiler_) {
+    std::erase_if(ranked, is_it);
+  }
   measured_.erase(config.text());
   if (nearest_ && nearest_->second == config) {
     nearest_.reset();
@@ -310,10 +327,17 @@ int ProblemSearch::remaining() const noexcept {
 
 void ProblemSearch::keep(const Config& config, double median_us, std::int64_t trial) {
   ranking_.emplace(median_us, config);
+  rank_for_compiler(config, median_us);
   note_if_nearest(config);
   measured_[config.text()].trial = trial;
   if (config == default_config_) {
     default_us_ = median_us;
+  }
+}
+
+void ProblemSearch::rank_for_compiler(const Config& config, double median_us) {
+  if (compilers_ != nullptr) {
+    of_compiler_[compilers_->index_of(config)].emplace(median_us, config);
   }
 }
 
@@ -371,10 +395,30 @@ std::vector<Config> ProblemSearch::finalist_configs() const {
       chosen.push_back(config);
     }
   }
+  add_of_each_compiler(chosen, standard);
   if (standard) {
     chosen.push_back(*standard);
   }
   return chosen;
+}
+
+// What is used where the winner's compiler is missing is decided in the same finals.
+void ProblemSearch::add_of_each_compiler(std::vector<Config>& chosen, const std::optional<Config>& baseline) const {
+  const auto add = [&](const Config& config) {
+    if (config != baseline && std::find(chosen.begin(), chosen.end(), config) == chosen.end()) {
+      chosen.push_back(config);
+    }
+  };
+  for (std::size_t compiler = 0; compiler < of_compiler_.size(); ++compiler) {
+    if (of_compiler_[compiler].empty()) {
+      continue;
+    }
+    add(of_compiler_[compiler].begin()->second);
+    const Config standard = compilers_->with(compilers_->without(default_config_), compiler);
+    if (measured_.contains(standard.text())) {
+      add(standard);
+    }
+  }
 }
 
 std::vector<std::pair<Config, std::optional<Binary>>> ProblemSearch::finalists() const {

@@ -14,6 +14,7 @@
 #include "db/store.hpp"
 #include "tuner/compile/compile_pool.hpp"
 #include "tuner/search/searcher.hpp"
+#include "tuner/sweep/compiler_axis.hpp"
 #include "tuner/sweep/sweep.hpp"
 
 namespace pascaline {
@@ -35,7 +36,10 @@ class ProblemSearch {
   };
 
   /// `space` must outlive it. Throws Error if the problem does not fit the space.
-  ProblemSearch(const Space& space, SweepProblem wanted, const DeviceLimits& limits, const SweepOptions& options);
+  /// `compilers`, which must outlive it: those that the space has among its parameters (CompilerAxis::searched);
+  /// nullptr for a space without.
+  ProblemSearch(const Space& space, SweepProblem wanted, const DeviceLimits& limits, const SweepOptions& options,
+                const CompilerAxis* compilers = nullptr);
 
   /// Takes in what the database knows under the same key, and what was on the device when an earlier process ended.
   void recall(const std::vector<Store::Known>& known, const std::vector<Config>& left);
@@ -88,7 +92,8 @@ class ProblemSearch {
     return !first_.empty() && first_.front() == default_config_ && !known_.contains(default_config_.text());
   }
 
-  /// Whom the finals compare: the best, and behind them the baseline. A binary is missing if it was compiled by an
+  /// Whom the finals compare: the best; of several compilers each one's best and its default, if they are usable; and
+  /// behind them the baseline. A binary is missing if it was compiled by an
   /// earlier process.
   [[nodiscard]] std::vector<std::pair<Config, std::optional<Binary>>> finalists() const;
   /// Their configurations only.
@@ -112,9 +117,12 @@ class ProblemSearch {
   static constexpr std::size_t kFirstAhead = 4;
 
   void begin_search();
+  void begin_with_defaults();
+  void add_of_each_compiler(std::vector<Config>& chosen, const std::optional<Config>& baseline) const;
   [[nodiscard]] std::optional<Config> propose_stand_in();
   void lose_default(std::string why);
   void keep(const Config& config, double median_us, std::int64_t trial);
+  void rank_for_compiler(const Config& config, double median_us);
   void note_if_nearest(const Config& usable);
   void keep_binary(const Config& config, const Binary& binary);
   void go_before_its_twin(Candidate& standard);
@@ -123,6 +131,7 @@ class ProblemSearch {
   [[nodiscard]] bool belongs(const Config& config) const;
 
   const SweepOptions& options_;
+  const CompilerAxis* compilers_;  ///< nullptr: there is no choice of them
   SweepProblem wanted_;
   BoundSpace bound_;
   Config default_config_;
@@ -140,6 +149,8 @@ class ProblemSearch {
   };
   std::map<std::string, Original> originals_;  ///< by run key
   std::multimap<double, Config> ranking_;
+  /// By compiler, where there are several: all usable ones, those that share another's time among them.
+  std::vector<std::multimap<double, Config>> of_compiler_;
   std::optional<std::pair<std::vector<std::size_t>, Config>> nearest_;  ///< of the usable ones, behind its `closeness`
   struct Measured {
     std::int64_t trial = 0;

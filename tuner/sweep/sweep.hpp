@@ -35,8 +35,9 @@ inline constexpr int kUnlimitedTrials = 1'000'000'000;
 struct SweepOptions {
   std::vector<std::string> devices{"emulator"};  ///< each gets a worker and a part of the plan
   std::string target;                            ///< empty: the device's own architecture
-  std::string nvrtc;                             ///< narrows the choice of NVRTC
-  std::filesystem::path kernels;                 ///< folder of .cu files
+  /// As for find_compilers: "all" and lists of versions make the compiler a part of what is searched.
+  std::string nvrtc;
+  std::filesystem::path kernels;  ///< folder of .cu files
   std::filesystem::path cache;
   std::filesystem::path database;
   std::string searcher = "auto";

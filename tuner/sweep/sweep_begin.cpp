@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 #include <tuple>
 
 #include <nlohmann/json.hpp>
@@ -112,7 +113,7 @@ SweepRun::SweepRun(const std::vector<Space>& spaces, const std::vector<SweepProb
   // Before the sessions: whoever finds one of the run finds what to resume, too.
   std::vector<PlannedKernel> kernels;
   for (const SweepKernel& kernel : plans_.front()->kernels()) {
-    kernels.push_back({kernel.space->kernel, kernel.source.hash, kernel.space->hash});
+    kernels.push_back({kernel.own_space->kernel, kernel.source.hash, kernel.own_space->hash});
   }
   const SweepPlan stored = plan_of(std::move(kernels), problems, options);
   recorder_.persist([&](Store& store) { store.save_plan(summary_.run, stored); });
@@ -181,7 +182,7 @@ void SweepRun::add_device(DevicePlan& plan, const DeviceInfo& device) {
   }
   std::int64_t id = 0;
   // With another toolkit nothing counts that the session measured, and what it says of itself would be wrong.
-  const ToolkitRow toolkit = toolkit_row(plan.toolchain(), plan.target(), plan.info());
+  const ToolkitRow toolkit = plan.toolkits().front();
   const auto earlier = std::find_if(earlier_.begin(), earlier_.end(), [&](const SessionRow& session) {
     return session.device_uuid == device.uuid && session.device.name == device_row(device).name &&
            session.toolkit == toolkit;
@@ -211,6 +212,7 @@ void SweepRun::add_device(DevicePlan& plan, const DeviceInfo& device) {
 
 // What the run's earlier processes stored counts as this one's.
 void SweepRun::count_earlier_trials() {
+  std::map<std::string, int> of_gone_compilers;
   for (const SessionRow& session : earlier_) {
     TrialFilter filter;
     filter.session_id = session.id;
@@ -220,9 +222,27 @@ void SweepRun::count_earlier_trials() {
         summary_.ok += stored.trial.status == TrialStatus::ok ? 1 : 0;
         summary_.duplicates += stored.trial.shared_trial != 0 ? 1 : 0;
         summary_.rejected += stored.trial.status == TrialStatus::rejected ? 1 : 0;
+        of_gone_compilers[stored.toolkit.compiler + " " + stored.toolkit.version] += has_compiler(stored) ? 0 : 1;
       }
     });
   }
+  for (const auto& [compiler, trials] : of_gone_compilers) {
+    if (trials > 0) {
+      recorder_.note(
+          fmt::format("warning: {} of this run used {}, which is not used now: they are kept, and nothing "
+                      "is compared with them",
+                      counted(trials, "trial"), compiler));
+    }
+  }
+}
+
+bool SweepRun::has_compiler(const StoredTrial& stored) const {
+  return std::none_of(plans_.begin(), plans_.end(), [&](const auto& plan) {
+    const std::vector<ToolkitRow> toolkits = plan->toolkits();
+    return same_identity(stored.device, device_row(plan->info())) &&
+           std::none_of(toolkits.begin(), toolkits.end(),
+                        [&](const ToolkitRow& toolkit) { return same_compiler(toolkit, stored.toolkit); });
+  });
 }
 
 // Seconds by what earlier sweeps took, the devices working side by side; nothing where one has no such sweeps.
@@ -256,16 +276,22 @@ std::optional<double> SweepRun::expected_s() const {
 // What will be done, and how long that is expected to take.
 void SweepRun::tell_plan() {
   for (const auto& plan : plans_) {
-    const Toolchain& toolchain = plan->toolchain();
+    for (const std::string& line : plan->compilers_left_out()) {
+      recorder_.note(line);
+    }
+    std::vector<std::string> compilers;
+    for (const CompilerInfo& compiler : plan->compilers().compilers()) {
+      compilers.push_back(compiler.text());
+    }
     std::vector<std::string> ids;
     for (const ScheduledDevice& scheduled : devices_) {
       if (scheduled.plan == plan.get()) {
         ids.push_back(scheduled.scheduler->device());
       }
     }
-    recorder_.note(fmt::format("{} ({}), {} {} for {}, {} compile workers", plan->info().name, fmt::join(ids, ", "),
-                               toolchain.compiler(), toolchain.version(),
-                               shown_architecture(plan->target().architecture), plan->pool().workers()));
+    recorder_.note(fmt::format("{} ({}), {} for {}, {} compile workers", plan->info().name, fmt::join(ids, ", "),
+                               fmt::join(compilers, " and "), shown_architecture(plan->target().architecture),
+                               plan->pool().workers()));
   }
   const bool limited = options_.trials < kUnlimitedTrials;
   const auto left_s = deadline_.left_s();

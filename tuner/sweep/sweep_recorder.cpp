@@ -7,7 +7,9 @@
 namespace pascaline {
 
 void SweepRecorder::store_trial(SweepTask& task, const Trial& trial, const std::string& run_key, int planned) {
-  const std::int64_t id = persist([&](Store& store) { return store.add_trial(task.session, task.context, trial); });
+  const ContextIds context = task.stored(trial.config).context;
+  const Trial stored = task.stored_trial(trial);
+  const std::int64_t id = persist([&](Store& store) { return store.add_trial(task.session, context, stored); });
   ++summary_.trials;
   summary_.ok += trial.status == TrialStatus::ok ? 1 : 0;
   summary_.duplicates += trial.shared_trial != 0 ? 1 : 0;

@@ -39,6 +39,7 @@ class SweepRun {
   [[nodiscard]] std::vector<SessionRow> earlier_sessions();
   void add_device(DevicePlan& plan, const DeviceInfo& device);
   void count_earlier_trials();
+  [[nodiscard]] bool has_compiler(const StoredTrial& stored) const;
   void start_clock();
   void check_planning_time(std::size_t problems);
   [[nodiscard]] std::optional<double> expected_s() const;

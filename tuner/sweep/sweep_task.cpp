@@ -55,8 +55,22 @@ void TaskState::leave_out(std::string reason) {
 SweepTask::SweepTask(const SweepKernel& of_kernel, const SweepProblem& wanted, const DeviceLimits& limits,
                      const SweepOptions& options)
     : kernel(of_kernel),
-      search(*of_kernel.space, wanted, limits, options),
+      search(*of_kernel.space, wanted, limits, options, of_kernel.compilers),
+      own_bound(*of_kernel.own_space, wanted.problem, limits),
       reference{of_kernel.needs_reference ? TaskReference::Stage::wanted : TaskReference::Stage::none, {}, {}} {}
+
+SweepTask::Stored SweepTask::stored(const Config& config) const {
+  Stored stored{contexts.at(kernel.compilers->index_of(config)), kernel.compilers->without(config), false};
+  stored.is_default = stored.config == own_bound.space().default_config();
+  return stored;
+}
+
+Trial SweepTask::stored_trial(Trial trial) const {
+  Stored as = stored(trial.config);
+  trial.config = std::move(as.config);
+  trial.is_default = as.is_default;
+  return trial;
+}
 
 bool SweepTask::misses_finalists() const {
   return std::any_of(finalists.begin(), finalists.end(), [](const auto& entry) { return !entry.second; });

@@ -9,16 +9,19 @@
 
 #include "db/store.hpp"
 #include "runtime/device/compile.hpp"
+#include "tuner/sweep/compiler_axis.hpp"
 #include "tuner/sweep/problem_search.hpp"
 
 namespace pascaline {
 
 /// A kernel of a plan on one kind of device: what its problems have in common.
 struct SweepKernel {
-  const Space* space = nullptr;
+  const Space* space = nullptr;      ///< that is searched: with the compiler, if there are several
+  const Space* own_space = nullptr;  ///< the kernel's, under which trials are stored
+  const CompilerAxis* compilers = nullptr;
   KernelSource source;
-  bool needs_reference = false;             ///< results are compared with what code of its file gives
-  ContextIds context{};                     ///< the rows that its trials hang on, without a problem
+  bool needs_reference = false;  ///< results are compared with what code of its file gives
+  ContextIds context{};          ///< the rows that its trials hang on, without a problem and with the first toolkit
   std::vector<Store::Measured> measured{};  ///< on such a device before this run
 };
 
@@ -79,11 +82,12 @@ struct SweepTask {
 
   const SweepKernel& kernel;
   ProblemSearch search;
+  BoundSpace own_bound;  ///< of the kernel's own space
   TaskState state;
   TaskReference reference;
-  ContextIds context{};
-  std::int64_t session = 0;  ///< that its trials belong to: of the device that has it, or had it last
-  std::size_t index = 0;     ///< place in the plan
+  std::vector<ContextIds> contexts{};  ///< the rows that its trials hang on, by compiler
+  std::int64_t session = 0;            ///< that its trials belong to: of the device that has it, or had it last
+  std::size_t index = 0;               ///< place in the plan
   std::string fault{};     ///< of its kernel's files, for which it is left out: no valid configuration or no reference
   bool decided = false;    ///< this run has come to a result
   std::string decided_on;  ///< the finalists that were compared
@@ -91,6 +95,16 @@ struct SweepTask {
   bool looked_at = false;  ///< in this run: a configuration ran, or nothing that could run was found in its turn
   double put_off_s = 0;    ///< that it kept a device without a trial, when it last had to make room for others
   std::map<std::string, std::optional<Binary>> finalists;  ///< for the finals; without a binary: being compiled
+
+  /// A configuration of the search as it is stored.
+  struct Stored {
+    ContextIds context;
+    Config config;            ///< the kernel's own
+    bool is_default = false;  ///< of the kernel's space, whatever compiles it
+  };
+  [[nodiscard]] Stored stored(const Config& config) const;
+  /// A trial of the search as it is stored in the context of `stored(trial.config)`.
+  [[nodiscard]] Trial stored_trial(Trial trial) const;
 
   /// Whether finalists are being compiled.
   [[nodiscard]] bool misses_finalists() const;

@@ -56,6 +56,24 @@ class Nvrtc {
 /// of the working directory that is named like a version is no library.
 [[nodiscard]] bool is_nvrtc_version(const std::string& wish);
 
+/// What a user wants: `nvrtc` if it is not empty, else $PASCALINE_NVRTC; empty: any will do.
+[[nodiscard]] std::string nvrtc_wish(const std::string& nvrtc);
+
+/// The libraries that a wish leaves, newest first: a choice that was made is never replaced silently by another one.
+[[nodiscard]] std::vector<NvrtcInfo> wanted_nvrtc(const std::string& wish);
+
+/// Whether the library is of that version, or of one that it begins ("12" of 12.9).
+[[nodiscard]] bool has_version(const NvrtcInfo& info, const std::string& version);
+
+[[nodiscard]] bool compiles_for(const NvrtcInfo& info, const std::string& architecture);
+
+/// Less than 0, 0 or more as version `a` is older than `b`, the same or newer; by major and minor number.
+[[nodiscard]] int compare_versions(const std::string& a, const std::string& b);
+
+/// Throws NvrtcError that names what was found and what to install.
+[[noreturn]] void throw_no_nvrtc(const std::string& architecture, const std::string& wish,
+                                 const std::vector<NvrtcInfo>& found);
+
 /// Files that may be NVRTC libraries, in the order of preference, each once: those `wish` (a file or folder) holds,
 /// or, if it is empty, those of all places that `find_nvrtc` looks at.
 [[nodiscard]] std::vector<std::string> nvrtc_candidates(const std::filesystem::path& wish);

@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <glob.h>
 
 #include <algorithm>
@@ -111,7 +112,60 @@ std::pair<int, int> version_number(const std::string& version) {
   return {static_cast<int>(major), static_cast<int>(minor)};
 }
 
+std::string describe(const std::vector<NvrtcInfo>& found) {
+  if (found.empty()) {
+    return "none was found";
+  }
+  std::string text = "found: ";
+  for (const NvrtcInfo& info : found) {
+    const std::string range = info.architectures.empty()
+                                  ? "no architecture"
+                                  : info.architectures.front() + " to " + info.architectures.back();
+    text += fmt::format("{}{} ({}, {})", &info == &found.front() ? "" : "; ", info.version, range, info.path);
+  }
+  return text;
+}
+
 }  // namespace
+
+std::string nvrtc_wish(const std::string& nvrtc) {
+  const char* chosen = std::getenv("PASCALINE_NVRTC");
+  return !nvrtc.empty() ? nvrtc : chosen != nullptr ? chosen : "";
+}
+
+std::vector<NvrtcInfo> wanted_nvrtc(const std::string& wish) {
+  if (wish.empty()) {
+    return find_nvrtc();
+  }
+  if (!is_nvrtc_version(wish)) {
+    return probe_nvrtc(nvrtc_candidates(wish));
+  }
+  std::vector<NvrtcInfo> found = find_nvrtc();
+  std::erase_if(found, [&](const NvrtcInfo& info) { return !has_version(info, wish); });
+  return found;
+}
+
+bool has_version(const NvrtcInfo& info, const std::string& version) {
+  return info.version.starts_with(version) &&
+         (info.version.size() == version.size() || info.version[version.size()] == '.' || version.back() == '.');
+}
+
+bool compiles_for(const NvrtcInfo& info, const std::string& architecture) {
+  return std::find(info.architectures.begin(), info.architectures.end(), architecture) != info.architectures.end();
+}
+
+int compare_versions(const std::string& a, const std::string& b) {
+  const auto first = version_number(a);
+  const auto second = version_number(b);
+  return first < second ? -1 : first == second ? 0 : 1;
+}
+
+void throw_no_nvrtc(const std::string& architecture, const std::string& wish, const std::vector<NvrtcInfo>& found) {
+  throw NvrtcError(fmt::format(
+      "no NVRTC{} compiles for {}; {}. Run ./scripts/setup.sh, or install libnvrtc11.2 or CUDA 12.9 or older (CUDA 13 "
+      "dropped everything before sm_75), or set PASCALINE_NVRTC to a library or its folder",
+      wish.empty() ? std::string() : fmt::format(" that is '{}'", wish), architecture, describe(found)));
+}
 
 bool is_nvrtc_version(const std::string& wish) {
   return !wish.empty() && wish.find_first_not_of("0123456789.") == std::string::npos &&
@@ -142,9 +196,8 @@ std::vector<NvrtcInfo> probe_nvrtc(const std::vector<std::string>& candidates) {
       // A broken or too old library is no reason not to use another.
     }
   }
-  std::stable_sort(found.begin(), found.end(), [](const NvrtcInfo& a, const NvrtcInfo& b) {
-    return version_number(a.version) > version_number(b.version);
-  });
+  std::stable_sort(found.begin(), found.end(),
+                   [](const NvrtcInfo& a, const NvrtcInfo& b) { return compare_versions(a.version, b.version) > 0; });
   return found;
 }
 

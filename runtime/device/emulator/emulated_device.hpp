@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "runtime/device/compile.hpp"
 #include "runtime/device/device.hpp"
@@ -14,8 +15,14 @@ struct HostCompiler {
   std::string name;     ///< "g++" or "clang++"
   std::string version;  ///< "12.2.0"
 
-  /// $PASCALINE_HOST_CXX, else c++, g++, clang++ on PATH; throws EmulatorError naming what was tried.
+  /// $PASCALINE_HOST_CXX (of several, separated by commas, the first), else c++, g++, clang++ on PATH; throws
+  /// EmulatorError naming what was tried.
   static HostCompiler find();
+  /// All of $PASCALINE_HOST_CXX, in that order and each version once, else what `find` gives; throws EmulatorError for
+  /// a named one that does not work.
+  static std::vector<HostCompiler> find_all();
+  /// The one at this path, or of this name on PATH; throws EmulatorError if it does not work.
+  static HostCompiler open(const std::string& name);
 };
 
 /// Compiles a kernel file into a shared object against the shim of CUDA's device language. Kernel source errors

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
@@ -284,23 +285,70 @@ bool ran_out_of_memory(const ProcessResult& run) {
   return capped && run.peak_resident_bytes >= limit.rlim_cur / 2 && (run.signal != 0 || crash_line(run.output));
 }
 
-}  // namespace
+constexpr std::array<const char*, 3> kUsualCompilers{"c++", "g++", "clang++"};
 
-HostCompiler HostCompiler::find() {
-  std::vector<std::string> names{"c++", "g++", "clang++"};
-  if (const char* chosen = std::getenv("PASCALINE_HOST_CXX"); chosen != nullptr && *chosen != '\0') {
-    names = {chosen};
-  }
-  for (const std::string& name : names) {
-    const std::string program = find_program(name);
-    if (std::optional<HostCompiler> compiler = program.empty() ? std::nullopt : describe(program)) {
-      return *compiler;
+// What the user names, in that order; nothing where nothing is named.
+std::vector<std::string> chosen_compilers() {
+  const char* variable = std::getenv("PASCALINE_HOST_CXX");
+  std::vector<std::string> names;
+  for (std::string_view rest = variable != nullptr ? variable : ""; !rest.empty();) {
+    const std::size_t comma = std::min(rest.find(','), rest.size());
+    if (comma > 0) {
+      names.emplace_back(rest.substr(0, comma));
     }
+    rest.remove_prefix(std::min(comma + 1, rest.size()));
   }
+  return names;
+}
+
+std::optional<HostCompiler> working_compiler(const std::string& name) {
+  const std::string program = find_program(name);
+  return program.empty() ? std::nullopt : describe(program);
+}
+
+[[noreturn]] void fail_to_find(const std::string& tried) {
   throw EmulatorError(
       fmt::format("no working C++ compiler for the emulated device (tried {}); install g++ or set "
                   "PASCALINE_HOST_CXX to one",
-                  fmt::join(names, ", ")));
+                  tried));
+}
+
+}  // namespace
+
+HostCompiler HostCompiler::find() {
+  const std::vector<std::string> chosen = chosen_compilers();
+  if (!chosen.empty()) {
+    return open(chosen.front());
+  }
+  for (const char* name : kUsualCompilers) {
+    if (std::optional<HostCompiler> compiler = working_compiler(name)) {
+      return *compiler;
+    }
+  }
+  fail_to_find(fmt::format("{}", fmt::join(kUsualCompilers, ", ")));
+}
+
+std::vector<HostCompiler> HostCompiler::find_all() {
+  std::vector<HostCompiler> found;
+  const auto add = [&](HostCompiler compiler) {
+    if (std::none_of(found.begin(), found.end(), [&](const HostCompiler& known) {
+          return known.name == compiler.name && known.version == compiler.version;
+        })) {
+      found.push_back(std::move(compiler));
+    }
+  };
+  for (const std::string& name : chosen_compilers()) {
+    add(open(name));
+  }
+  return found.empty() ? std::vector<HostCompiler>{find()} : found;
+}
+
+HostCompiler HostCompiler::open(const std::string& name) {
+  std::optional<HostCompiler> compiler = working_compiler(name);
+  if (!compiler) {
+    fail_to_find(name);
+  }
+  return std::move(*compiler);
 }
 
 CompileResult compile_for_emulator(const HostCompiler& compiler, const CompileRequest& request) {

@@ -60,6 +60,33 @@ TEST_F(BundleTest, IsReadAsItWasWritten) {
   EXPECT_EQ(encode_bundle(after), bytes_);
 }
 
+TEST_F(BundleTest, CodeOfSeveralCompilersIsKeptApart) {
+  Bundle before = scale_bundle(folder_.path(), device_.info());
+  EXPECT_FALSE(manifest_of(bytes_).contains("further_toolkits")) << "programs before it read a bundle of one compiler";
+  ToolkitRow other = before.toolkit;
+  other.version = "9.9";
+  before.further_toolkits = {other};
+  before.kernels[0].codes.push_back(before.kernels[0].codes[0]);
+  before.kernels[0].codes.back().toolkit = 1;
+  before.kernels[0].codes.back().code += "x";
+  const std::string bytes = encode_bundle(before);
+  const Bundle after = parse_bundle(bytes, "x.pasc");
+  EXPECT_EQ(toolkits_of(after), (std::vector<ToolkitRow>{before.toolkit, other}));
+  EXPECT_EQ(after.kernels[0].codes.at(2).toolkit, 1U);
+  EXPECT_EQ(encode_bundle(after), bytes);
+
+  const auto refused = [&](const std::function<void(json&)>& change, const std::string& part) {
+    expect_refused(with_manifest(bytes, change), part, part);
+  };
+  refused([](json& m) { m["kernels"][0]["codes"][2]["toolkit"] = 2; }, "is not from 1 to 1");
+  refused([](json& m) { m["kernels"][0]["codes"][2]["toolkit"] = 0; }, "is not from 1 to 1");
+  refused([](json& m) { m["kernels"][0]["codes"][2].erase("toolkit"); }, "is a duplicate of earlier code");
+  refused([](json& m) { m["further_toolkits"] = json::array(); }, "names none");
+  refused([](json& m) { m["further_toolkits"].push_back(m["toolkit"]); }, "is a duplicate of an earlier toolkit");
+  refused([](json& m) { m["further_toolkits"][0]["target"] = "sm_61"; }, "is sm_61, not host");
+  refused([](json& m) { m.erase("further_toolkits"); }, "is not from 1 to 0");
+}
+
 TEST_F(BundleTest, WinnersAreThoseOfADatabase) {
   const std::vector<Winner> winners = winners_of(parse_bundle(bytes_, "x.pasc"));
   ASSERT_EQ(winners.size(), 1U);

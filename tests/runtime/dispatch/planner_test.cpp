@@ -14,8 +14,8 @@ namespace {
 Plan plan_with(const std::vector<Winner>& winners, const Problem& problem, const ToolkitRow& today = old_toolkit()) {
   KernelSource source;
   source.hash = "now";
-  const TunedKernel kernel = make_tuned_kernel(Space::parse(scale_json(), "scale.json"), source, winners, today);
-  return make_plan(kernel, today, BoundSpace(kernel.space, problem, DeviceLimits{}));
+  const TunedKernel kernel = make_tuned_kernel(Space::parse(scale_json(), "scale.json"), source, winners, {today});
+  return make_plan(kernel, {today}, BoundSpace(kernel.space, problem, DeviceLimits{}));
 }
 
 TEST(PlannerTest, TheWinnerOfTheProblemItselfIsExact) {
@@ -51,6 +51,85 @@ TEST(PlannerTest, TodaysToolkitComesBeforeAFasterOldOne) {
   ours.toolkit = today;
   const Plan plan = plan_with({scale_winner(problem, scale_config(128), 3), ours}, problem, today);
   EXPECT_EQ(plan.config, scale_config(32));
+}
+
+ToolkitRow version(const std::string& version) {
+  ToolkitRow row = old_toolkit();
+  row.compiler = "nvrtc";
+  row.version = version;
+  return row;
+}
+
+Winner built_by(const ToolkitRow& toolkit, const Config& config, double median_us) {
+  Winner winner = scale_winner(scale_problem(8, 16), config, median_us);
+  winner.trial.time = TimeSummary{median_us, 0.99 * median_us, 1.01 * median_us, 20};
+  winner.toolkit = toolkit;
+  return winner;
+}
+
+Plan plan_here(const std::vector<Winner>& winners, const std::vector<ToolkitRow>& here) {
+  KernelSource source;
+  source.hash = "now";
+  const TunedKernel kernel = make_tuned_kernel(Space::parse(scale_json(), "scale.json"), source, winners, here);
+  return make_plan(kernel, here, BoundSpace(kernel.space, scale_problem(8, 16), DeviceLimits{}));
+}
+
+TEST(PlannerTest, TheFastestWinnerIsTakenWhicheverCompilerThatIsHereBuiltIt) {
+  const std::vector<Winner> winners{built_by(version("12.9"), scale_config(32), 9),
+                                    built_by(version("11.8"), scale_config(128), 7)};
+  for (const auto& here : {std::vector{version("12.9"), version("11.8")}, {version("11.8"), version("12.9")}}) {
+    const Plan plan = plan_here(winners, here);
+    EXPECT_EQ(plan.config, scale_config(128));
+    EXPECT_EQ(plan.toolkit, version("11.8"));
+    EXPECT_EQ(plan.reason, "tuned on this kind of device");
+  }
+}
+
+TEST(PlannerTest, AFasterWinnerWhoseCompilerIsMissingIsNamed) {
+  const std::vector<Winner> winners{built_by(version("12.9"), scale_config(32), 9),
+                                    built_by(version("11.8"), scale_config(128), 6)};
+  const Plan plan = plan_here(winners, {version("12.9")});
+  EXPECT_EQ(plan.config, scale_config(32));
+  EXPECT_EQ(plan.toolkit, version("12.9"));
+  EXPECT_TRUE(contains(plan.reason, "nvrtc 11.8 was 1.50 times as fast")) << plan.reason;
+  EXPECT_TRUE(contains(plan.reason, "setup.sh --nvrtc-11.8")) << plan.reason;
+  EXPECT_EQ(missing_compilers(winners, {version("12.9")}),
+            std::vector<std::string>{"nvrtc 11.8 is not here; it built the fastest winners of 1 problem, up to 1.50 "
+                                     "times as fast as what is used: ./scripts/setup.sh --nvrtc-11.8 brings it"});
+  EXPECT_TRUE(missing_compilers(winners, {version("12.9"), version("11.8")}).empty());
+  EXPECT_TRUE(missing_compilers(winners, {version("11.8")}).empty()) << "what is missing was slower";
+  EXPECT_EQ(plan_here(winners, {version("11.8")}).reason, "tuned on this kind of device");
+}
+
+TEST(PlannerTest, ADifferenceWithinBothIntervalsIsNoReasonToGetACompiler) {
+  const std::vector<Winner> winners{built_by(version("12.9"), scale_config(32), 9),
+                                    built_by(version("11.8"), scale_config(128), 8.9)};
+  EXPECT_EQ(plan_here(winners, {version("12.9")}).reason, "tuned on this kind of device");
+  EXPECT_TRUE(missing_compilers(winners, {version("12.9")}).empty());
+}
+
+TEST(PlannerTest, AWinnerOfAMissingCompilerAloneIsBuiltByTheOneThatIsHereAndSaid) {
+  const std::vector<Winner> winners{built_by(version("11.8"), scale_config(128), 6)};
+  const Plan plan = plan_here(winners, {version("12.9")});
+  EXPECT_EQ(plan.config, scale_config(128));
+  EXPECT_EQ(plan.toolkit, version("12.9"));
+  EXPECT_TRUE(contains(plan.reason, "nvrtc 11.8 is not here: ./scripts/setup.sh --nvrtc-11.8")) << plan.reason;
+  EXPECT_TRUE(contains(missing_compilers(winners, {version("12.9")}).at(0), "1 of which have no other"));
+}
+
+TEST(PlannerTest, UnderAnotherDriverAWinnersOwnCompilerIsUsed) {
+  ToolkitRow before = version("11.8");
+  before.driver_version = "11.8";
+  const Plan plan = plan_here({built_by(before, scale_config(128), 6)}, {version("12.9"), version("11.8")});
+  EXPECT_EQ(plan.toolkit, version("11.8"));
+  EXPECT_TRUE(contains(plan.reason, "with driver 11.8")) << plan.reason;
+  const Plan mixed = plan_here({built_by(before, scale_config(128), 6), built_by(version("12.9"), scale_config(32), 9)},
+                               {version("12.9"), version("11.8")});
+  EXPECT_EQ(mixed.config, scale_config(32)) << "what was measured with the driver in use counts more";
+}
+
+TEST(PlannerTest, WhatIsNotTunedIsBuiltByTheFirst) {
+  EXPECT_EQ(plan_here({}, {version("12.9"), version("11.8")}).toolkit, version("12.9"));
 }
 
 TEST(PlannerTest, AnotherSourceIsNotUsedAndSaid) {

@@ -27,7 +27,7 @@ Space many_rows_space(const char* row = R"({"name": "ROWS", "description": "rows
 TunedKernel tuned(const Space& space, std::vector<Winner> winners = {}) {
   KernelSource source;
   source.hash = "now";
-  return make_tuned_kernel(space, source, std::move(winners), old_toolkit());
+  return make_tuned_kernel(space, source, std::move(winners), {old_toolkit()});
 }
 
 // The macros of every code.
@@ -51,9 +51,9 @@ TEST(BundlePlanTest, SizesSeenAtTheirLeastMayGrow) {
   const Space space = Space::parse(json.dump(), "scale.json");
   const TunedKernel kernel = tuned(space);
   const Problem one = scale_problem(1, 20);
-  const auto planned = plan_codes(kernel, old_toolkit(), {}, {&one, 1}, true);
+  const auto planned = plan_codes(kernel, {old_toolkit()}, {}, {&one, 1}, true);
   EXPECT_EQ(macros(kernel, planned).size(), 2U);
-  EXPECT_EQ(plan_codes(kernel, old_toolkit(), {}, {&one, 1}, false).codes.size(), 1U);
+  EXPECT_EQ(plan_codes(kernel, {old_toolkit()}, {}, {&one, 1}, false).codes.size(), 1U);
 }
 
 TEST(BundlePlanTest, SizesAreAllOrAreSpread) {
@@ -82,9 +82,9 @@ TEST(BundlePlanTest, SizesAreAllOrAreSpread) {
 TEST(BundlePlanTest, SizesBetweenHaveTheirCodeToo) {
   const TunedKernel kernel = tuned(many_rows_space());
   const std::vector<Problem> problems{scale_problem(500, 20)};
-  EXPECT_EQ(macros(kernel, plan_codes(kernel, old_toolkit(), {}, problems, false)),
+  EXPECT_EQ(macros(kernel, plan_codes(kernel, {old_toolkit()}, {}, problems, false)),
             (std::set<std::string>{"BLOCK=64 STEPS=1 BROKEN=0 MANY=1 T=float32 "}));
-  const PlannedCodes all = plan_codes(kernel, old_toolkit(), {}, problems, true);
+  const PlannedCodes all = plan_codes(kernel, {old_toolkit()}, {}, problems, true);
   EXPECT_EQ(all.problems, 2000U) << "up to four times as many rows";
   EXPECT_EQ(macros(kernel, all), (std::set<std::string>{"BLOCK=64 STEPS=1 BROKEN=0 MANY=0 T=float32 ",
                                                         "BLOCK=64 STEPS=1 BROKEN=0 MANY=1 T=float32 "}));
@@ -94,13 +94,13 @@ TEST(BundlePlanTest, ASmallMaximumIsReachedInAnyCase) {
   const Space space =
       many_rows_space(R"({"name": "ROWS", "description": "rows", "varies": true, "maximum": 8, "example": 1})");
   const TunedKernel kernel = tuned(space);
-  EXPECT_EQ(plan_codes(kernel, old_toolkit(), {}, std::vector<Problem>{scale_problem(1, 20)}, true).problems, 8U);
+  EXPECT_EQ(plan_codes(kernel, {old_toolkit()}, {}, std::vector<Problem>{scale_problem(1, 20)}, true).problems, 8U);
 }
 
 TEST(BundlePlanTest, WinnersHaveTheirCodeAndTheDefaultBesides) {
   const TunedKernel kernel = tuned(many_rows_space(), {scale_winner(scale_problem(8, 20), scale_config(32, 4))});
   const std::vector<Problem> problems{scale_problem(8, 20)};
-  EXPECT_EQ(macros(kernel, plan_codes(kernel, old_toolkit(), {}, problems, true)),
+  EXPECT_EQ(macros(kernel, plan_codes(kernel, {old_toolkit()}, {}, problems, true)),
             (std::set<std::string>{"BLOCK=32 STEPS=4 BROKEN=0 MANY=0 T=float32 ",
                                    "BLOCK=64 STEPS=1 BROKEN=0 MANY=0 T=float32 "}))
       << "below 4 rows the winner is not valid and the default takes over";
@@ -109,7 +109,7 @@ TEST(BundlePlanTest, WinnersHaveTheirCodeAndTheDefaultBesides) {
 TEST(BundlePlanTest, WhatCannotRunIsSaid) {
   const TunedKernel kernel = tuned(many_rows_space());
   const std::vector<Problem> problems{scale_problem(3, 500), scale_problem(3, 20)};
-  const PlannedCodes planned = plan_codes(kernel, old_toolkit(), {}, problems, true);
+  const PlannedCodes planned = plan_codes(kernel, {old_toolkit()}, {}, problems, true);
   EXPECT_EQ(planned.codes.size(), 1U);
   ASSERT_EQ(planned.unplanned.size(), 1U);
   EXPECT_TRUE(contains(planned.unplanned[0], "scale ROWS=3 WIDTH=500")) << planned.unplanned[0];
@@ -125,7 +125,7 @@ TEST(BundlePlanTest, DimensionsThatAreEqualVaryTogether) {
                                         {"QUERIES", "256"},
                                         {"CAUSAL", "0"},
                                         {"SEGMENTS", "2"}});
-  const PlannedCodes planned = plan_codes(kernel, old_toolkit(), {}, std::vector<Problem>{images}, true);
+  const PlannedCodes planned = plan_codes(kernel, {old_toolkit()}, {}, std::vector<Problem>{images}, true);
   EXPECT_TRUE(planned.unplanned.empty());
   std::set<std::string> all;
   for (const std::string& text : macros(kernel, planned)) {
@@ -173,7 +173,7 @@ TEST(BundlePlanTest, EveryShapeOfAModelIsPlannedInSeconds) {
     }
     const TunedKernel kernel = tuned(space, winners);
     const auto begin = std::chrono::steady_clock::now();
-    const PlannedCodes planned = plan_codes(kernel, old_toolkit(), {}, problems, true);
+    const PlannedCodes planned = plan_codes(kernel, {old_toolkit()}, {}, problems, true);
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     std::printf("%s: %zu problems, %zu codes, %.2f s\n", name, planned.problems, planned.codes.size(), seconds);
     EXPECT_GT(planned.problems, problems.size());

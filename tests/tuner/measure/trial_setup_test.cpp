@@ -2,9 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
+#include "core/util/paths.hpp"
 #include "runtime/device/compile.hpp"
 #include "runtime/device/cubin_info.hpp"
+#include "runtime/dispatch/compile_request.hpp"
 #include "tests/tuner/toy_kernel.hpp"
+#include "tuner/search/search_domain.hpp"
 
 namespace pascaline::testing {
 namespace {
@@ -142,6 +147,49 @@ TEST(CubinRunKeyTest, IsThatOfTheMachineCodeWhateverTheSourceLooksLike) {
   EXPECT_EQ(run_key(bound, toy_config(64), plain), run_key(bound, toy_config(64, kNotANumber), noted));
   EXPECT_NE(run_key(bound, toy_config(64), plain), run_key(bound, toy_config(64), other));
   EXPECT_EQ(run_key(bound, toy_config(64), plain), run_key(bound, toy_config(64), spelled));
+}
+
+// NVRTC 11.8 and 12.9 make the same machine code of simple kernels, in cubins that differ in notes and symbols.
+TEST(CubinRunKeyTest, TheSameMachineCodeOfTwoCompilersIsOne) {
+  std::vector<Toolchain> toolchains;
+  for (const char* version : {"11.8", "12.9"}) {
+    for (const NvrtcInfo& info : find_nvrtc()) {
+      const bool wanted =
+          info.version == version && toolchains.size() < 2 &&
+          std::find(info.architectures.begin(), info.architectures.end(), "sm_61") != info.architectures.end();
+      if (wanted) {
+        toolchains.push_back(Toolchain::find("sm_61", info.path));
+      }
+    }
+  }
+  if (toolchains.size() < 2) {
+    GTEST_SKIP() << "NVRTC 11.8 and 12.9 are not both here; ./scripts/setup.sh --nvrtc-all brings them";
+  }
+  const KernelSource source = KernelSource::load(data_folder("kernel_templates") / "transpose.cu");
+  const Space space = Space::load(data_folder("search_spaces") / "transpose.json");
+  const BoundSpace bound(space, space.example_problem(), limits_of_architecture("sm_61").value());
+  const auto compiled = [&](const Toolchain& toolchain, const Config& config) {
+    const CompileResult result = toolchain.compile(compile_request(bound, config, source, BinaryKind::cubin, "sm_61"));
+    EXPECT_TRUE(result.ok) << result.reason;
+    return result.binary;
+  };
+  const Config standard = space.default_config();
+  const Binary older = compiled(toolchains[0], standard);
+  const Binary newer = compiled(toolchains[1], standard);
+  EXPECT_NE(older.code, newer.code);
+  EXPECT_NE(cubin_code_hash(older.code), cubin_code_hash(newer.code));
+  ASSERT_TRUE(cubin_launch_hash(older.code, older.function));
+  EXPECT_EQ(cubin_launch_hash(older.code, older.function), cubin_launch_hash(newer.code, newer.function));
+  EXPECT_EQ(run_key(bound, standard, older), run_key(bound, standard, newer));
+
+  const SearchDomain domain(bound);
+  const Point here = space.indices_of(standard);
+  std::size_t different = 0;
+  for (const Point& near : domain.neighbours(here, Reach::step)) {
+    const Config other = space.config_at(near);
+    different += run_key(bound, standard, older) != run_key(bound, other, compiled(toolchains[0], other)) ? 1 : 0;
+  }
+  EXPECT_GT(different, 0U);
 }
 
 }  // namespace

@@ -1,14 +1,18 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <set>
 
 #include "core/util/paths.hpp"
 #include "db/store.hpp"
+#include "runtime/device/compilers.hpp"
 #include "runtime/device/cuda/cuda_device.hpp"
+#include "runtime/dispatch/dispatcher.hpp"
 #include "tests/tuner/program.hpp"
 #include "tests/tuner/toy_kernel.hpp"
 #include "tuner/compile/compile_variants.hpp"
 #include "tuner/measure/trial_runner.hpp"
+#include "tuner/sweep/compiler_axis.hpp"
 #include "tuner/sweep/sweep.hpp"
 
 namespace pascaline::testing {
@@ -62,6 +66,53 @@ TEST_P(GpuMatmulSweepTest, NoVariantIsWrong) {
   const auto winners = store.winners("matmul", nullptr);
   ASSERT_EQ(winners.size(), 1U);
   EXPECT_TRUE(winners[0].baseline);
+}
+
+// Sweeps one small problem with all NVRTC libraries that are here, and dispatches it.
+TEST_F(GpuSweepTest, AllCompilersAreSearchedAndTheFastestWinnerIsDispatched) {
+  const DeviceInfo info = open_device("cuda:0")->info();
+  const TargetPlan plan = plan_target(info, "sm_61");
+  const std::size_t compilers = find_compilers(plan, info.driver_version, "all").found.size();
+  if (compilers < 2) {
+    GTEST_SKIP() << "one NVRTC here whose code for sm_61 this driver takes; ./scripts/setup.sh --nvrtc-11.8 brings one";
+  }
+  const TemporaryFolder folder;
+  const Space space = Space::load(data_folder("search_spaces") / "matmul.json");
+  const Problem problem = space.problem({{"M", "256"}, {"N", "256"}, {"K", "300"}, {"STORAGE", "float32"}});
+  SweepOptions options;
+  options.devices = {"cuda:0"};
+  options.governor.preheat_limit_s = 2;
+  options.target = "sm_61";
+  options.nvrtc = "all";
+  options.program = PASCALINE_TEST_PROGRAM;
+  options.kernels = data_folder("kernel_templates");
+  options.cache = test_cache();
+  options.database = folder / "tuned.db";
+  options.trials = 16;
+  options.jobs = 4;
+  options.measure.max_samples = 20;
+  options.finals.rounds = 4;
+  options.finals.min_rounds = 2;
+  const std::atomic<bool> stop{false};
+  const SweepSummary summary = run_sweep({space}, {{problem, 1, ""}}, options, {}, stop);
+  EXPECT_EQ(summary.trials, 16);
+  const Store store(options.database, OpenMode::read_only);
+  std::set<std::string> versions;
+  for (const StoredTrial& stored : store.trials({})) {
+    versions.insert(stored.toolkit.version);
+    EXPECT_EQ(stored.trial.config.find(kCompilerParameter), nullptr) << stored.trial.config.text();
+    EXPECT_NE(stored.trial.status, TrialStatus::wrong_result) << stored.trial.reason;
+  }
+  EXPECT_EQ(versions.size(), compilers);
+  const auto winners = store.winners("matmul", nullptr);
+  ASSERT_FALSE(winners.empty());
+  const auto device = open_device("cuda:0");
+  const Dispatcher dispatcher(*device, {.database = options.database, .target = "sm_61", .cache = test_cache()});
+  const Plan planned = dispatcher.plan(problem);
+  EXPECT_EQ(planned.provenance, Provenance::exact);
+  for (const Winner& winner : winners) {
+    EXPECT_LE(planned.expected->median_us, winner.trial.time->median_us);
+  }
 }
 
 using Target = GpuMatmulSweepTest::ParamType;

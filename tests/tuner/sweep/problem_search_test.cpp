@@ -74,6 +74,112 @@ class ProblemSearchTest : public ::testing::Test {
   }
 };
 
+/// The same with two compilers: eighteen configurations.
+class CompilerSearchTest : public ProblemSearchTest {
+ protected:
+  CompilerAxis compilers_{{{"nvrtc", "12.9", "/new"}, {"nvrtc", "11.8", "/old"}}};
+  Space searched_ = compilers_.searched(space_);
+
+  [[nodiscard]] ProblemSearch search() const {
+    return {searched_, {searched_.problem({{"N", "1000"}}), 1, ""}, limits_, options_, &compilers_};
+  }
+  [[nodiscard]] Config config(std::int64_t block, std::size_t compiler, Fault fault = kRight) const {
+    return compilers_.with(toy_config(block, fault), compiler);
+  }
+};
+
+TEST_F(CompilerSearchTest, TheCompilerIsOneMoreParameter) {
+  ASSERT_EQ(searched_.parameters.size(), space_.parameters.size() + 1);
+  EXPECT_EQ(searched_.parameters.back().name, "COMPILER");
+  EXPECT_EQ(searched_.default_config(), config(64, 0));
+  EXPECT_EQ(compilers_.without(config(64, 1)), toy_config(64));
+  EXPECT_EQ(compilers_.index_of(config(64, 1)), 1U);
+  EXPECT_THROW((void)compilers_.index_of(toy_config(64)), Error);
+  EXPECT_DOUBLE_EQ(searched_.raw_size(), 2 * space_.raw_size());
+}
+
+TEST_F(CompilerSearchTest, OfOneCompilerNothingIsAdded) {
+  const CompilerAxis one({{"nvrtc", "12.9", "/new"}});
+  EXPECT_EQ(one.searched(space_).json, space_.json);
+  EXPECT_EQ(one.with(toy_config(64), 0), toy_config(64));
+  EXPECT_EQ(one.index_of(toy_config(64)), 0U);
+}
+
+TEST_F(CompilerSearchTest, AKernelsOwnParameterOfThatNameIsRefused) {
+  nlohmann::json document = toy_json({kRight});
+  document["parameters"].push_back({{"name", "COMPILER"}, {"values", {1, 2}}, {"default", 1}});
+  const Space own = Space::parse(document.dump(), "own.json");
+  EXPECT_THROW((void)compilers_.searched(own), SpaceError);
+}
+
+TEST_F(CompilerSearchTest, EveryDefaultComesFirstThenEveryPairOnce) {
+  ProblemSearch search = this->search();
+  EXPECT_EQ(search.propose(), config(64, 0));
+  EXPECT_EQ(search.propose(), config(64, 1));
+  EXPECT_EQ(all_proposals(search).size(), 16U);
+  EXPECT_TRUE(search.spent());
+}
+
+TEST_F(CompilerSearchTest, EverySearcherTriesBothCompilers) {
+  for (const SearcherName& name : searcher_names()) {
+    options_.searcher = name.name;
+    ProblemSearch search = this->search();
+    std::set<std::string> texts;
+    std::size_t of_second = 0;
+    while (const auto next = search.propose()) {
+      EXPECT_TRUE(texts.insert(next->text()).second) << name.name;
+      of_second += compilers_.index_of(*next);
+      std::ignore = search.compiled(*next, compiled(next->text()));
+      const auto candidate = search.take_ready();
+      std::ignore =
+          search.observe(trial(*next, 1 + static_cast<double>(texts.size() % 5)), next_id_++, candidate->run_key);
+    }
+    EXPECT_EQ(texts.size(), 18U) << name.name;
+    EXPECT_EQ(of_second, 9U) << name.name;
+  }
+}
+
+TEST_F(CompilerSearchTest, TheSameMachineCodeOfTwoCompilersIsMeasuredOnce) {
+  ProblemSearch search = this->search();
+  const Config first = search.propose().value();
+  const Config second = search.propose().value();
+  EXPECT_FALSE(search.compiled(first, compiled("same code")));
+  const auto candidate = search.take_ready().value();
+  const auto others = search.observe(trial(first, 5), 7, candidate.run_key);
+  EXPECT_TRUE(others.empty()) << "the other is not compiled yet";
+  const auto shared = search.compiled(second, compiled("same code"));
+  ASSERT_TRUE(shared);
+  EXPECT_TRUE(shared->duplicate);
+  EXPECT_EQ(shared->trial.shared_trial, 7);
+  EXPECT_EQ(shared->trial.config, second);
+  EXPECT_NE(shared->trial.reason.find("nvrtc-12.9"), std::string::npos) << shared->trial.reason;
+}
+
+TEST_F(CompilerSearchTest, OfEachCompilerTheBestAndTheDefaultAreFinalists) {
+  options_.finalists = 1;
+  ProblemSearch search = this->search();
+  search.recall({known(config(64, 0), 10), known(config(64, 1), 20), known(config(32, 0), 5), known(config(128, 0), 4),
+                 known(config(32, 1), 15), known(config(128, 1), 16)},
+                {});
+  EXPECT_EQ(finalists(search), (std::vector<std::string>{config(128, 0).text(), config(32, 1).text(),
+                                                         config(64, 1).text(), config(64, 0).text()}));
+  search.discard(config(32, 1));
+  EXPECT_EQ(finalists(search)[1], config(128, 1).text());
+}
+
+TEST_F(CompilerSearchTest, OneThatSharesAnothersTimeIsTheBestOfItsCompiler) {
+  options_.finalists = 1;
+  ProblemSearch search = this->search();
+  tell_next(search, 10);
+  tell_next(search, 20);
+  search.recall({known(config(32, 0), 5)}, {});
+  Trial shared = trial(config(32, 1), 5);
+  shared.shared_trial = 3;
+  std::ignore = search.observe(shared, next_id_++, {});
+  EXPECT_EQ(finalists(search), (std::vector<std::string>{config(32, 0).text(), config(32, 1).text(),
+                                                         config(64, 1).text(), config(64, 0).text()}));
+}
+
 TEST_F(ProblemSearchTest, DefaultComesFirstThenEveryOtherOnce) {
   ProblemSearch search = this->search();
   EXPECT_EQ(search.propose(), toy_config(64));
