@@ -2,8 +2,8 @@
 // time of a prompt with an image and of decoding, and whether the greedily chosen tokens are the same wherever the
 // likeliest is ahead by more than a margin. Weights are drawn at random; the folder needs only config.json.
 //
-//   compare_placement --model DIR [--memory-limit 1900M] [--weights q4_k] [--context 2048] [--image 512] [--tokens 64]
-//   [--device cuda:0] [--target sm_61] [--db tuned.db] [--alone]
+//   compare_placement --model DIR [--memory-limit 1900M] [--offload stream] [--weights q4_k] [--context 2048]
+//   [--image 512] [--tokens 64] [--device cuda:0] [--target sm_61] [--db tuned.db] [--alone]
 
 #include <fmt/format.h>
 
@@ -40,6 +40,7 @@ struct Options {
   std::string database;
   std::string weights = "q4_k";
   std::string limit;
+  std::string offload = "auto";
   std::int64_t context = 2048;
   std::int64_t image = 512;
   std::int64_t prompt = 512;
@@ -55,6 +56,9 @@ struct Instance {
     ModelOptions model_options;
     model_options.weights = WeightRecipe::named(options.weights);
     model_options.context = options.context;
+    if (options.offload != "auto") {
+      model_options.placement.offload = options.offload == "stream" ? Offload::stream : Offload::processor;
+    }
     model_options.request = {options.context, options.image > 0 ? 1 : 0, 0, 0, false, true};
     if (options.image > 0) {
       const std::int64_t side = options.image / config.vision.value().patch;
@@ -165,9 +169,9 @@ double difference(const Run& one, const Run& other) {
 
 void print_used(const char* when, Device& device) {
   const MemoryState state = device.memory().state();
-  fmt::print("{}: the driver has {:.0f} MiB in use of {:.0f}\n", when,
+  fmt::print("{}: the driver has {:.0f} MiB in use of {:.0f}, its context took {:.0f}\n", when,
              static_cast<double>(state.total_bytes - state.free_bytes) / kMiB,
-             static_cast<double>(state.total_bytes) / kMiB);
+             static_cast<double>(state.total_bytes) / kMiB, static_cast<double>(state.context_bytes) / kMiB);
 }
 
 void print_run(const char* name, const Instance& instance, const Run& run) {
@@ -224,6 +228,9 @@ int command(int argc, char** argv) {
   app.add_option("--db", options.database, "Tuned database");
   app.add_option("--weights", options.weights, "Type of the weights")->capture_default_str();
   app.add_option("--memory-limit", options.limit, "E.g. 1900MiB");
+  app.add_option("--offload", options.offload, "cpu, stream or auto: what is done with layers that are not kept")
+      ->check(CLI::IsMember({"cpu", "stream", "auto"}))
+      ->capture_default_str();
   app.add_option("--context", options.context, "Tokens")->capture_default_str();
   app.add_option("--image", options.image, "Side of the image in pixels; 0: none")->capture_default_str();
   app.add_option("--prompt-tokens", options.prompt, "Tokens of the prompt")->capture_default_str();

@@ -63,9 +63,10 @@ if wants --layers; then
   done
 fi
 if wants --memory; then
-  for limit in 1900M 1000M; do
-    say "q4_k under a limit of $limit, 2048 tokens, one image of 512 x 512"
-    "$programs/compare_placement" --model "$out/model" --weights q4_k --memory-limit "$limit" --context 2048 \
-      --image 512 --target "$target" --tokens 64
+  for options in "1900M auto" "1000M auto" "1000M stream"; do
+    read -r limit offload <<<"$options"
+    say "q4_k under a limit of $limit, --offload $offload, 2048 tokens, one image of 512 x 512"
+    "$programs/compare_placement" --model "$out/model" --weights q4_k --memory-limit "$limit" --offload "$offload" \
+      --context 2048 --image 512 --target "$target" --tokens 64 || echo "tokens differ"
   done
 fi

@@ -111,6 +111,10 @@ struct Segment {
   }
 };
 
+// Words of integers are turned by one within their unit, so that they come to lie in other register banks of sm_61 than
+// the weight's words that they are multiplied by: a load of four words fills registers of the banks 0 to 3.
+__device__ __forceinline__ constexpr int place_of_word(int word) { return word / 4 * 4 + (word + 1) % 4; }
+
 // The blocks of a row that a warp takes at a time.
 struct Step {
   Form::Values values[kBlocks];
@@ -147,7 +151,7 @@ __device__ __forceinline__ float block_dot(const int (&words)[8], const Words4* 
       const Words4 unit = units[2 * block + h];
 #pragma unroll
       for (int w = 0; w < 4; ++w) {
-        dot = dot4(words[4 * h + w], unit.element[w], dot);
+        dot = dot4(words[4 * h + w], unit.element[place_of_word(w)], dot);
       }
     }
     return __int_as_float(dot) - kFloatOffset;
@@ -206,7 +210,7 @@ __device__ __forceinline__ void multiply_integers(int (&sums)[kM], const Step& s
         const Words4 unit = segment.units(m)[2 * (block + b - first) + h];
 #pragma unroll
         for (int w = 0; w < 4; ++w) {
-          sums[m] = dot4(words[4 * h + w], unit.element[w], sums[m]);
+          sums[m] = dot4(words[4 * h + w], unit.element[place_of_word(w)], sums[m]);
         }
       }
     }
@@ -239,41 +243,58 @@ __device__ __forceinline__ int largest_of_row(const STORAGE* row, int k) {
   return largest;
 }
 
+// Rounds four neighbouring columns of a row of A, `at` behind the segment's first, into shared memory.
+__device__ __forceinline__ void quantize_four(Segment segment, int row, int at, const float (&value)[4],
+                                              Int8Scale scale) {
+  if constexpr (!kRowScales) {
+    int largest = 0;
+#pragma unroll
+    for (int v = 0; v < 4; ++v) {
+      const int bits = magnitude_bits(value[v]);
+      largest = bits > largest ? bits : largest;
+    }
+    scale = int8_scale(largest_of_lanes<8>(largest));
+  }
+  const int word = to_int8_word(value, scale.inverse);
+  if constexpr (kDp4a) {
+    reinterpret_cast<int*>(segment.units(row))[place_of_word(at / 4)] = word;
+  } else {
+    Vector<float, 4> floats;
+#pragma unroll
+    for (int v = 0; v < 4; ++v) {
+      floats.element[v] = scale.scale * static_cast<float>(static_cast<signed char>(word >> (8 * v)));
+    }
+    store_vector(reinterpret_cast<float*>(segment.units(row)) + at, floats);
+  }
+  const int sum = Form::kHasMin ? sum_of_lanes<8>(dot4(word, 0x01010101, 0)) : 0;
+  if (threadIdx.x % 8 == 0) {
+    segment.scales(row)[at / 32] = {scale.scale, scale.scale * static_cast<float>(sum)};
+  }
+}
+
 // Rounds `count` columns of A from `first` on, a multiple of 32 and up to the end of the segment's last step; zeros
-// behind column k. `whole` are the rows' scales, where they have one each.
+// behind column k. `whole` are the rows' scales, where they have one each. Several loads are under way at once: one
+// after the other they would take longer than a short row's products.
 __device__ __forceinline__ void quantize_segment(Segment segment, const STORAGE* a, const Int8Scale (&whole)[kM],
                                                  int first, int count, int k) {
+  constexpr int kRound = 4 * kThreads;
+  constexpr int kRounds = kSegment / kRound;
+  constexpr int kAtOnce = kRounds < 1 ? 1 : kRounds < 4 ? kRounds : 4;
 #pragma unroll
   for (int m = 0; m < kM; ++m) {
     const STORAGE* row = a + static_cast<long long>(m) * k;
-    // All lanes of a warp stay together: counts are multiples of 128 columns.
-    for (int at = static_cast<int>(threadIdx.x) * 4; at < count; at += 4 * kThreads) {
-      float value[4];
-      load_floats<kRowsAligned>(value, row, first + at, k);
-      Int8Scale scale = whole[m];
-      if constexpr (!kRowScales) {
-        int largest = 0;
+    for (int begin = static_cast<int>(threadIdx.x) * 4; begin < count; begin += kAtOnce * kRound) {
+      float value[kAtOnce][4];
 #pragma unroll
-        for (int v = 0; v < 4; ++v) {
-          const int bits = magnitude_bits(value[v]);
-          largest = bits > largest ? bits : largest;
-        }
-        scale = int8_scale(largest_of_lanes<8>(largest));
+      for (int i = 0; i < kAtOnce; ++i) {
+        load_floats<kRowsAligned>(value[i], row, first + begin + i * kRound, k);
       }
-      const int word = to_int8_word(value, scale.inverse);
-      if constexpr (kDp4a) {
-        reinterpret_cast<int*>(segment.units(m))[at / 4] = word;
-      } else {
-        Vector<float, 4> floats;
 #pragma unroll
-        for (int v = 0; v < 4; ++v) {
-          floats.element[v] = scale.scale * static_cast<float>(static_cast<signed char>(word >> (8 * v)));
+      for (int i = 0; i < kAtOnce; ++i) {
+        // All lanes of a warp stay together: counts are multiples of 128 columns.
+        if (begin + i * kRound < count) {
+          quantize_four(segment, m, begin + i * kRound, value[i], whole[m]);
         }
-        store_vector(reinterpret_cast<float*>(segment.units(m)) + at, floats);
-      }
-      const int sum = Form::kHasMin ? sum_of_lanes<8>(dot4(word, 0x01010101, 0)) : 0;
-      if (threadIdx.x % 8 == 0) {
-        segment.scales(m)[at / 32] = {scale.scale, scale.scale * static_cast<float>(sum)};
       }
     }
   }
