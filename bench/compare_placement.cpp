@@ -2,8 +2,9 @@
 // time of a prompt with an image and of decoding, and whether the greedily chosen tokens are the same wherever the
 // likeliest is ahead by more than a margin. Weights are drawn at random; the folder needs only config.json.
 //
-//   compare_placement --model DIR [--memory-limit 1900M] [--offload stream] [--weights q4_k] [--context 2048]
-//   [--image 512] [--tokens 64] [--device cuda:0] [--target sm_61] [--db tuned.db] [--alone]
+//   compare_placement --model DIR [--memory-limit 1900M] [--offload stream] [--images-on-processor]
+//   [--weights q4_k] [--context 2048] [--image 512] [--tokens 64] [--device cuda:0] [--target sm_61] [--db tuned.db]
+//   [--alone]
 
 #include <fmt/format.h>
 
@@ -41,6 +42,7 @@ struct Options {
   std::string weights = "q4_k";
   std::string limit;
   std::string offload = "auto";
+  bool images_on_processor = false;
   std::int64_t context = 2048;
   std::int64_t image = 512;
   std::int64_t prompt = 512;
@@ -54,8 +56,12 @@ struct Instance {
   Instance(Device& device, const Options& options, const ModelConfig& config, std::uint64_t limit)
       : pool(device.memory(), limit), dispatcher(device, dispatch(options), &pool), executor(dispatcher) {
     ModelOptions model_options;
-    model_options.weights = WeightRecipe::named(options.weights);
+    model_options.weights =
+        options.weights.ends_with(".json") ? WeightRecipe::load(options.weights) : WeightRecipe::named(options.weights);
     model_options.context = options.context;
+    if (options.images_on_processor && limit != MemoryPool::kUnlimited) {
+      model_options.placement.vision = VisionPlace::processor;
+    }
     if (options.offload != "auto") {
       model_options.placement.offload = options.offload == "stream" ? Offload::stream : Offload::processor;
     }
@@ -226,11 +232,12 @@ int command(int argc, char** argv) {
   app.add_option("-d,--device", options.device, "cuda:N or emulator")->capture_default_str();
   app.add_option("--target", options.target, "Compile for this architecture");
   app.add_option("--db", options.database, "Tuned database");
-  app.add_option("--weights", options.weights, "Type of the weights")->capture_default_str();
+  app.add_option("--weights", options.weights, "Type of the weights, or a recipe's file")->capture_default_str();
   app.add_option("--memory-limit", options.limit, "E.g. 1900MiB");
   app.add_option("--offload", options.offload, "cpu, stream or auto: what is done with layers that are not kept")
       ->check(CLI::IsMember({"cpu", "stream", "auto"}))
       ->capture_default_str();
+  app.add_flag("--images-on-processor", options.images_on_processor, "With the limit, the processor encodes images");
   app.add_option("--context", options.context, "Tokens")->capture_default_str();
   app.add_option("--image", options.image, "Side of the image in pixels; 0: none")->capture_default_str();
   app.add_option("--prompt-tokens", options.prompt, "Tokens of the prompt")->capture_default_str();
