@@ -31,6 +31,18 @@ const BadSpace kBadSpaces[] = {
     {"unknown key below", [](json& s) { at(s, "/parameters/1/vals") = 1; }, "/parameters/1", "unknown key 'vals'"},
     {"missing key", [](json& s) { s.erase("work"); }, "", "'work' is missing"},
     {"missing key below", [](json& s) { at(s, "/parameters/0").erase("default"); }, "/parameters/0", "'default'"},
+    {"defaults as a list", [](json& s) { s["defaults"] = json::array(); }, "/defaults", "expected an object"},
+    {"defaults of no architecture", [](json& s) { s["defaults"]["pascal"] = json::object(); }, "/defaults/pascal",
+     "not an architecture"},
+    {"default of no parameter", [](json& s) { s["defaults"]["sm_61"]["BLOK"] = 1; }, "/defaults/sm_61/BLOK",
+     "not a parameter"},
+    {"default of an architecture that is no value", [](json& s) { s["defaults"]["sm_61"]["BLOCK"] = 48; },
+     "/defaults/sm_61/BLOCK", "48 is not among the values of 'BLOCK'"},
+    {"default of an architecture that is not valid",
+     [](json& s) {
+       s["defaults"]["sm_70"] = {{"BLOCK", 256}, {"ITEMS", 4}};
+     },
+     "/constraints/0", "the default for sm_70 breaks this constraint"},
     {"wrong schema", [](json& s) { s["schema"] = 2; }, "/schema", "schema 1"},
     {"schema as text", [](json& s) { s["schema"] = "1"; }, "/schema", "expected an integer"},
     {"empty kernel", [](json& s) { s["kernel"] = ""; }, "/kernel", "must not be empty"},
@@ -263,6 +275,22 @@ TEST(SpaceParserTest, TheSmallSpaceItselfIsRight) {
   EXPECT_TRUE(space.dimensions[1].fixed);
   EXPECT_TRUE(space.dimensions[0].varies);
   EXPECT_FALSE(space.dimensions[1].varies);
+}
+
+TEST(SpaceParserTest, AnArchitectureMayHaveDefaultsOfItsOwn) {
+  json text = small_space();
+  text["defaults"]["sm_61"] = {{"BLOCK", 128}};
+  const Space space = Space::parse(text.dump(), "scale.json");
+  EXPECT_EQ(space.default_config().text(), "BLOCK=64 CACHED=1 ITEMS=2 MAX_REGISTERS=0 MODE=ca RATIO=1.0");
+  EXPECT_EQ(space.defaults.at(0).architecture(), "sm_61");
+  const Problem problem = space.problem({{"N", "1024"}, {"WIDTH", "4"}});
+  const BoundSpace pascal(space, problem, limits_of_architecture("sm_61").value());
+  EXPECT_EQ(pascal.default_config().text(), "BLOCK=128 CACHED=1 ITEMS=2 MAX_REGISTERS=0 MODE=ca RATIO=1.0");
+  EXPECT_EQ(pascal.base_slots().at(0), 128) << "work and extents are those of this default";
+  const DeviceLimits hopper = limits_of_architecture("sm_90").value();
+  EXPECT_EQ(BoundSpace(space, problem, hopper).default_config(), space.default_config());
+  const DeviceLimits both = tighter(hopper, pascal.limits());
+  EXPECT_EQ(BoundSpace(space, problem, both).default_config(), pascal.default_config()) << "code for sm_61 on sm_90";
 }
 
 TEST(SpaceParserTest, DefinitionsStandInExpressionsAndAreNoMacros) {

@@ -150,7 +150,7 @@ TEST_F(BundleTest, ManifestsThatMakeNoSense) {
       {"no kind", [](json& m) { m["kind"] = "elf"; }, "'elf' is not a kind of code"},
       {"other target", [](json& m) { m["toolkit"]["target"] = "sm_61"; }, "/toolkit/target: is sm_61, not host"},
       {"limit of zero", [](json& m) { m["limits"]["sm_count"] = 0; }, "/limits/sm_count: 0 is not from 1"},
-      {"limit too many", [](json& m) { m["limits"]["more"] = 1; }, "/limits: has 15 entries"},
+      {"limit too many", [](json& m) { m["limits"]["more"] = 1; }, "/limits: has 16 entries"},
       {"limit missing", [](json& m) { m["limits"].erase("warp_size"); }, "'warp_size' is missing"},
       {"other multiprocessors", [](json& m) { m["device"]["sm_count"] = 5; }, "differs from the number in the limits"},
       {"device of another kind", [](json& m) { m["device"]["kind"] = "cuda"; }, "do not run this code"},
