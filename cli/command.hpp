@@ -107,6 +107,8 @@ void add_report_options(CLI::App& command, ReportOptions& report);
 
 /// Throws Error with the reason if `write_file_atomically` cannot write `file`, which is better known before long work.
 void require_writable(const std::filesystem::path& file);
+/// Throws Error if the file is that of a database, or one beside it: what it holds took a night.
+void require_no_database(const std::filesystem::path& file, const std::filesystem::path& database);
 
 /// Default number of compile workers: every processor.
 [[nodiscard]] std::size_t default_jobs();

@@ -271,6 +271,15 @@ CLI::Validator byte_size() {
   return {check, "SIZE"};
 }
 
+void require_no_database(const std::filesystem::path& file, const std::filesystem::path& database) {
+  for (const char* end : {"", "-wal", "-shm"}) {
+    std::error_code missing;  // what is not there cannot be overwritten
+    if (std::filesystem::equivalent(file, database.string() + end, missing)) {
+      throw Error(fmt::format("{} is the database in use; give another file with -o", file.string()));
+    }
+  }
+}
+
 void require_writable(const std::filesystem::path& file) {
   if (file.empty()) {
     throw Error("cannot write '', which is not a file name; give a file with -o");

@@ -53,7 +53,7 @@ void set_estimate(const CodeEstimate& estimate, ReportLimit& limit) {
 }  // namespace
 
 CodeLimits::CodeLimits(std::filesystem::path spaces, std::filesystem::path cache, bool compiles)
-    : spaces_(std::move(spaces)), cache_(std::move(cache)), compiles_(compiles) {}
+    : spaces_(std::move(spaces)), cache_folder_(std::move(cache)), compiles_(compiles) {}
 
 const CodeLimits::Kernel& CodeLimits::kernel_of(const std::string& name) {
   if (const auto known = kernels_.find(name); known != kernels_.end()) {
@@ -83,6 +83,22 @@ const CodeLimits::Compiler& CodeLimits::compiler_of(const std::string& architect
   return compilers_.at(key);
 }
 
+// From the cache, or made; a folder that is only looked into is not made.
+std::optional<CompileResult> CodeLimits::compiled(const Toolchain& toolchain, const CompileRequest& request) {
+  std::error_code unseen;
+  if (!compiles_ && !std::filesystem::is_directory(cache_folder_, unseen)) {
+    return std::nullopt;
+  }
+  if (!cache_) {
+    cache_.emplace(cache_folder_);
+  }
+  std::optional<CompileResult> result = cache_->find(toolchain.cache_key(request));
+  if (!result && compiles_) {
+    result = cache_->get(toolchain, request);
+  }
+  return result;
+}
+
 // Why there is no estimate; empty if there is.
 std::string CodeLimits::estimate(const LimitRequest& request, ReportLimit& limit) {
   const Kernel& kernel = kernel_of(request.problem.kernel);
@@ -100,10 +116,7 @@ std::string CodeLimits::estimate(const LimitRequest& request, ReportLimit& limit
   const DeviceRates rates = rates_of(request, architecture);
   const BoundSpace bound(kernel.space, request.problem, rates.limits);
   const CompileRequest compile = compile_request(bound, limit.config, kernel.source, BinaryKind::cubin, architecture);
-  std::optional<CompileResult> result = cache_.find(toolchain.cache_key(compile));
-  if (!result && compiles_) {
-    result = cache_.get(toolchain, compile);
-  }
+  const std::optional<CompileResult> result = compiled(toolchain, compile);
   if (!result) {
     return "No estimate: its code is not in the cache, and --no-compile forbids to compile it.";
   }

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <variant>
@@ -31,10 +32,12 @@ class CodeLimits {
 
   [[nodiscard]] const Kernel& kernel_of(const std::string& name);
   [[nodiscard]] const Compiler& compiler_of(const std::string& architecture, const std::string& version);
+  [[nodiscard]] std::optional<CompileResult> compiled(const Toolchain& toolchain, const CompileRequest& request);
   [[nodiscard]] std::string estimate(const LimitRequest& request, ReportLimit& limit);
 
   std::filesystem::path spaces_;
-  CubinCache cache_;
+  std::filesystem::path cache_folder_;
+  std::optional<CubinCache> cache_;  // made when it is first needed
   bool compiles_;
   std::map<std::string, Kernel> kernels_;
   std::map<std::pair<std::string, std::string>, Compiler> compilers_;

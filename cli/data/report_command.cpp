@@ -84,16 +84,6 @@ std::optional<Comparison> compare_sides(const ReportCommandOptions& options, con
   return compare(a, b, options.report);
 }
 
-// What a database holds took a night; no report may take its place.
-void require_no_database(const std::filesystem::path& output, const Store& store) {
-  for (const char* end : {"", "-wal", "-shm"}) {
-    std::error_code missing;  // what is not there cannot be overwritten
-    if (std::filesystem::equivalent(output, store.file().string() + end, missing)) {
-      throw Error(fmt::format("{} is the database being read; give another file with -o", output.string()));
-    }
-  }
-}
-
 std::string report_text(const ReportCommandOptions& options, const Store& store, const Comparison* comparison) {
   if (options.format == "csv") {
     return csv_report(store, options.report);
@@ -153,7 +143,7 @@ int report(ReportCommandOptions options) {
     require_writable(options.output);
   }
   const Store store(database_path(options.database), OpenMode::read_only);
-  require_no_database(options.output, store);
+  require_no_database(options.output, store.file());
   if (!options.compares()) {  // what only the other side has is a row there
     require_known_kernel(store, options.report.kernel);
     require_known_device(store, options.report.device);
@@ -162,7 +152,7 @@ int report(ReportCommandOptions options) {
   std::optional<Store> other;
   const std::optional<Comparison> comparison = compare_sides(options, store, other);
   if (other) {
-    require_no_database(options.output, *other);
+    require_no_database(options.output, other->file());
   }
   if (options.fail_percent) {
     require_common_problem(*comparison);

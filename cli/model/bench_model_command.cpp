@@ -77,9 +77,18 @@ double copy_bandwidth(Device& device, DeviceMemory& memory) {
 
 // What the device can do at most.
 struct PeakRates {
-  double bandwidth = 0;         // bytes a second, measured
-  std::optional<double> flops;  // a second, where the device tells
-  bool flops_measured = false;  // by `pascaline probe`
+  double bandwidth = 0;            // bytes a second, measured
+  std::optional<double> flops;     // float32, a second, where the device tells
+  bool flops_measured = false;     // by `pascaline probe`
+  std::optional<double> int8_ops;  // by dp4a, a second
+
+  // Seconds that a pass's operations take at these rates.
+  [[nodiscard]] std::optional<double> seconds_of(const PassWork& work) const {
+    if (!flops || work.flops <= 0 || (work.int8_ops > 0 && !int8_ops)) {
+      return std::nullopt;
+    }
+    return (work.flops - work.int8_ops) / *flops + (work.int8_ops > 0 ? work.int8_ops / *int8_ops : 0);
+  }
 };
 
 struct BenchRow {
@@ -96,7 +105,8 @@ struct BenchRow {
     if (by_bytes) {
       return 1e3 * work.bytes / tuned_ms / rates.bandwidth;
     }
-    return rates.flops && work.flops > 0 ? std::optional(1e3 * work.flops / tuned_ms / *rates.flops) : std::nullopt;
+    const auto seconds = rates.seconds_of(work);
+    return seconds ? std::optional(1e3 * *seconds / tuned_ms) : std::nullopt;
   }
 };
 
@@ -167,13 +177,22 @@ void print_row(const BenchRow& row, const PeakRates& rates) {
   std::string rate = row.by_bytes ? fmt::format("{:.0f} GB/s", 1e-6 * row.work.bytes / row.tuned_ms)
                                   : fmt::format("{:.2f} TFLOP/s", 1e-9 * row.work.flops / row.tuned_ms);
   if (const auto share = row.of_limit(rates)) {
-    rate += fmt::format(", {:.1f} % of the {}", 100 * *share, row.by_bytes ? "limit" : "FLOP limit");
+    rate += fmt::format(", {:.1f} % of the {}", 100 * *share, row.by_bytes ? "limit" : "arithmetic limit");
   }
   const std::string untuned = row.untuned_ms ? fmt::format("{:.3f}", *row.untuned_ms) : "";
   const std::string speedup = row.untuned_ms ? fmt::format("{:.3f}x", *row.untuned_ms / row.tuned_ms) : "";
   const std::string speed =
       row.tokens > 0 ? fmt::format("{:.1f}", 1e3 * static_cast<double>(row.tokens) / row.tuned_ms) : "";
   fmt::print("{:<48} {:>10.3f} {:>10} {:>8} {:>10}  {}\n", row.pass.per, row.tuned_ms, untuned, speedup, speed, rate);
+}
+
+std::string peak_text(const PeakRates& rates) {
+  if (!rates.flops) {
+    return "";
+  }
+  return fmt::format(", at most {:.2f} TFLOP/s{}{}", 1e-12 * *rates.flops,
+                     rates.int8_ops ? fmt::format(", with int8 {:.2f} TOP/s", 1e-12 * *rates.int8_ops) : "",
+                     rates.flops_measured ? " (measured by pascaline probe)" : "");
 }
 
 void print_all(Session& session, const std::vector<BenchRow>& rows, const PeakRates& rates, bool as_json) {
@@ -190,15 +209,15 @@ void print_all(Session& session, const std::vector<BenchRow>& rows, const PeakRa
       out["peak_tflops"] = 1e-12 * *rates.flops;
       out["peak_tflops_measured"] = rates.flops_measured;
     }
+    if (rates.int8_ops) {
+      out["peak_int8_tops"] = 1e-12 * *rates.int8_ops;
+    }
     fmt::print("{}\n", out.dump(2));
     return;
   }
   fmt::print("{}; copying: {:.0f} GB/s{}; weights {} MiB, cache {} MiB, activations {} MiB\n", session.device_name(),
-             1e-9 * rates.bandwidth,
-             rates.flops ? fmt::format(", at most {:.2f} TFLOP/s{}", 1e-12 * *rates.flops,
-                                       rates.flops_measured ? " (measured by pascaline probe)" : "")
-                         : "",
-             memory.weights >> 20, memory.cache >> 20, memory.activations >> 20);
+             1e-9 * rates.bandwidth, peak_text(rates), memory.weights >> 20, memory.cache >> 20,
+             memory.activations >> 20);
   fmt::print("{:<48} {:>10} {:>10} {:>8} {:>10}  {}\n", "", "ms", "untuned", "speedup", "tokens/s", "");
   for (const BenchRow& row : rows) {
     print_row(row, rates);
@@ -208,12 +227,18 @@ void print_all(Session& session, const std::vector<BenchRow>& rows, const PeakRa
 // Float32 operations as the device was measured to do them, if the database knows, else as its clock says.
 PeakRates peak_rates(Executor& executor, const std::optional<std::filesystem::path>& database) {
   Device& device = executor.device();
-  PeakRates rates{copy_bandwidth(device, executor.memory()), peak_flops(device.info(), device.read_sensors())};
+  const Sensors sensors = device.read_sensors();
+  PeakRates rates{copy_bandwidth(device, executor.memory()), peak_flops(device.info(), sensors), false,
+                  peak_int8_ops(device.info(), sensors)};
   if (executor.dispatcher() != nullptr && database) {
     const Store store(*database, OpenMode::read_only);
-    if (const auto gflops = store.measured_rates(device_row(device.info())).of(ProbeQuantity::ffma_gflops)) {
+    const MeasuredRates measured = store.measured_rates(device_row(device.info()));
+    if (const auto gflops = measured.of(ProbeQuantity::ffma_gflops)) {
       rates.flops = 1e9 * *gflops;
       rates.flops_measured = true;
+    }
+    if (const auto gops = measured.of(ProbeQuantity::dp4a_gops)) {
+      rates.int8_ops = 1e9 * *gops;
     }
   }
   return rates;
@@ -275,7 +300,8 @@ void add_bench_model_command(CLI::App& app, Action& action) {
   command->footer(
       "Wall time of whole passes. With a tuned database each pass is timed with it, without it, and with it again.\n"
       "The limit of decoding is the time to move its bytes at the rate of copying memory, that of prompts\n"
-      "and images the card's float32 operations, as pascaline probe measured them if the database has that, else at "
+      "and images the card's float32 and int8 operations, as pascaline probe measured them if the database has that, "
+      "else at "
       "its highest clock.\nA pass that fails is reported, and the exit code "
       "is 1.\n\n"
       "Example:\n"

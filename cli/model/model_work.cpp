@@ -18,7 +18,7 @@ PassWork work_of(const Space& space, Problem problem, const DeviceLimits& limits
     }
   }
   const BoundSpace bound(space, std::move(problem), limits);
-  return {bound.flops(), bound.bytes()};
+  return {bound.flops(), bound.bytes(), space.is_int8_work ? bound.flops() : 0};
 }
 
 PassWork observed_work(Executor& executor, const std::filesystem::path& spaces, const std::function<void()>& pass,
@@ -42,6 +42,7 @@ PassWork observed_work(Executor& executor, const std::filesystem::path& spaces, 
     const PassWork work = work_of(found->second, problem, executor.device().info().limits, cached);
     sum.flops += work.flops;
     sum.bytes += work.bytes;
+    sum.int8_ops += work.int8_ops;
   }
   return sum;
 }

@@ -13,8 +13,9 @@ namespace pascaline::cli {
 
 /// What a pass computes, and the fewest bytes it moves.
 struct PassWork {
-  double flops = 0;
+  double flops = 0;  ///< operations, those of int8 among them
   double bytes = 0;
+  double int8_ops = 0;
 };
 
 /// What the search space says of one operation. Decoding reads the `cached` rows of its cache that hold tokens, of all

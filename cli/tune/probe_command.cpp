@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <exception>
 
 #include <nlohmann/json.hpp>
 
@@ -85,9 +86,6 @@ std::string why_nothing(const Probe& probe) {
 }
 
 void print_probe(const StoredProbe& stored, const ProbeCommandOptions& options) {
-  if (!options.report.empty()) {
-    write_file_atomically(options.report, probe_json(stored).dump(2) + "\n");
-  }
   if (options.as_json) {
     fmt::print("{}\n", probe_json(stored).dump(2));
   } else {
@@ -108,9 +106,21 @@ int probe_into(Store& store, const ProbeCommandOptions& options, const ProbeOpti
   }
   StoredProbe stored{0, std::move(outcome->probe), device_row(device->info()), std::move(outcome->toolkit)};
   stored.probe.uuid = Store::new_run();
-  // What was measured is shown even if it cannot be stored.
+  // What was measured is shown even if it cannot be stored, and stored even if the file cannot be written.
   print_probe(stored, options);
+  std::exception_ptr not_written;
+  try {
+    if (!options.report.empty()) {
+      write_file_atomically(options.report, probe_json(stored).dump(2) + "\n");
+    }
+  } catch (const Error&) {
+    not_written = std::current_exception();
+  }
   store.add_probe(stored.probe, store.device_id(stored.device), store.toolkit_id(stored.toolkit));
+  if (not_written) {
+    fmt::print(stderr, "stored in {}\n", store.file().string());
+    std::rethrow_exception(not_written);
+  }
   fmt::print(stderr, "stored in {}{}\n", store.file().string(),
              options.report.empty() ? "" : fmt::format(", and written to {}", options.report));
   return kSuccess;
@@ -128,6 +138,9 @@ int probe(const ProbeCommandOptions& options) {
   int code = kFault;
   try {
     Store store(database, OpenMode::create);
+    if (!options.report.empty()) {
+      require_no_database(options.report, store.file());
+    }
     code = probe_into(store, options, wanted);
   } catch (const Error&) {
     if (made_here) {

@@ -54,7 +54,9 @@ DeviceRow probed_row(const Store& store, const std::string& name) {
     if (stored.device.name == name && stored.device.kind == "cuda") {
       return stored.device;
     }
-    names.push_back(stored.device.name);
+    if (stored.device.kind == "cuda") {
+      names.push_back(stored.device.name);
+    }
   }
   throw Error(fmt::format("{} knows no GPU called '{}' that was probed{}; run pascaline probe on it",
                           store.file().string(), name, did_you_mean(name, names)));
@@ -383,6 +385,10 @@ int check_against(const RankCommandOptions& options, bool one_kernel) {
   };
   wanted.adjust = [&](DeviceRates& rates) { adjust(options, rates); };
   const std::vector<RankCheck> checks = check_ranking(Store(options.against, OpenMode::read_only), wanted);
+  if (interrupted()) {
+    fmt::print(stderr, "interrupted: nothing is shown, as part of it is missing\n");
+    return kInterrupted;
+  }
   if (checks.empty()) {
     throw Error(
         fmt::format("{} has no {}problem with {} or more configurations measured on a GPU; give another "

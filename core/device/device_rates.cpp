@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -102,6 +103,16 @@ std::optional<int> capability_of(std::string_view text) {
                                                                                    : std::nullopt;
 }
 
+std::optional<double> lanes_of(std::span<const std::pair<int, double>> table, std::string_view architecture) {
+  const std::optional<int> capability = capability_of(architecture);
+  for (const auto& [known, lanes] : table) {
+    if (capability == known) {
+      return lanes;
+    }
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 double DeviceRates::peak_gflops() const noexcept {
@@ -115,15 +126,9 @@ std::optional<double> DeviceRates::peak_int8_gops() const noexcept {
   return 8 * *dp4a_lanes * static_cast<double>(limits.sm_count) * clock_mhz / 1e3;
 }
 
-std::optional<double> fp32_lanes_of(std::string_view architecture) {
-  const std::optional<int> capability = capability_of(architecture);
-  for (const auto& [known, lanes] : kFp32Lanes) {
-    if (capability == known) {
-      return lanes;
-    }
-  }
-  return std::nullopt;
-}
+std::optional<double> fp32_lanes_of(std::string_view architecture) { return lanes_of(kFp32Lanes, architecture); }
+
+std::optional<double> dp4a_lanes_of(std::string_view architecture) { return lanes_of(kDp4aLanes, architecture); }
 
 std::optional<DeviceRates> typical_rates(std::string_view architecture, const DeviceLimits& limits) {
   const std::optional<int> capability = capability_of(architecture);

@@ -40,6 +40,8 @@ struct DeviceRates {
 /// Float32 lanes (multiply-adds a clock) of a multiprocessor of an architecture (`sm_61`) or compute capability
 /// (`6.1`); nothing for one that is not known.
 [[nodiscard]] std::optional<double> fp32_lanes_of(std::string_view architecture);
+/// The same of dp4a, where it is known.
+[[nodiscard]] std::optional<double> dp4a_lanes_of(std::string_view architecture);
 
 /// Rates of an architecture (`sm_61`) or compute capability (`6.1`, as a device gives it) with that many SMs: clock and
 /// memory bandwidth are those of the product of that many SMs where it is known, else typical of the architecture.

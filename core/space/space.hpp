@@ -151,6 +151,7 @@ struct Space {
   std::optional<Summation> summation;          ///< of the outputs' elements, where the file tells
   Expression flops;
   Expression bytes;
+  bool is_int8_work = false;              ///< its operations are dp4a's, not float32's
   std::optional<PerformanceModel> model;  ///< absent: the file has no such section
   Symbols symbols;                        ///< parameters, then dimensions, then types (their size), then device limits
 

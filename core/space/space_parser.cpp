@@ -78,6 +78,7 @@ class SpaceReader {
     if (work.has("arithmetic") && work.at("arithmetic").text() != "float32" && work.at("arithmetic").text() != "int8") {
       work.at("arithmetic").fail("is float32 or int8");
     }
+    space_.is_int8_work = work.has("arithmetic") && work.at("arithmetic").text() == "int8";
     space_.flops = work.at("flops").expression(space_.symbols);
     space_.bytes = work.at("bytes").expression(space_.symbols);
     read_model();

@@ -110,6 +110,14 @@ void measure_processor(ElementType type, PlaceRates& rates) {
                           fastest([&] { multiply(kManyRows, kOutputsOfMany); });
 }
 
+std::optional<double> peak_of(const DeviceInfo& device, const Sensors& sensors, std::optional<double> lanes,
+                              double operations) {
+  if (device.kind != DeviceKind::cuda || !lanes || !sensors.sm_clock_limit_mhz) {
+    return std::nullopt;
+  }
+  return static_cast<double>(device.limits.sm_count) * *lanes * operations * *sensors.sm_clock_limit_mhz * 1e6;
+}
+
 }  // namespace
 
 PlaceRates measure_rates(Device& device, DeviceMemory& memory, ElementType weights) {
@@ -128,11 +136,11 @@ PlaceRates measure_rates(Device& device, DeviceMemory& memory, ElementType weigh
 }
 
 std::optional<double> peak_flops(const DeviceInfo& device, const Sensors& sensors) {
-  const std::optional<double> lanes = fp32_lanes_of(device.architecture);
-  if (device.kind != DeviceKind::cuda || !lanes || !sensors.sm_clock_limit_mhz) {
-    return std::nullopt;
-  }
-  return static_cast<double>(device.limits.sm_count) * *lanes * 2 * *sensors.sm_clock_limit_mhz * 1e6;
+  return peak_of(device, sensors, fp32_lanes_of(device.architecture), 2);
+}
+
+std::optional<double> peak_int8_ops(const DeviceInfo& device, const Sensors& sensors) {
+  return peak_of(device, sensors, dp4a_lanes_of(device.architecture), 8);
 }
 
 }  // namespace pascaline

@@ -17,5 +17,7 @@ namespace pascaline {
 /// Float32 operations a second that a GPU can do at its highest clock, a product and its sum being two. Nothing for
 /// other devices, for architectures that are not known, and where the card does not tell its clock.
 [[nodiscard]] std::optional<double> peak_flops(const DeviceInfo& device, const Sensors& sensors);
+/// The same of int8 operations by dp4a, one of which is eight.
+[[nodiscard]] std::optional<double> peak_int8_ops(const DeviceInfo& device, const Sensors& sensors);
 
 }  // namespace pascaline

@@ -346,7 +346,8 @@ TEST_F(CliModelTest, BenchModelComparesWithWhatWasProbed) {
     Store store(database, OpenMode::create);
     Probe probe;
     probe.started_unix_ms = 1000;
-    probe.values = {{ProbeQuantity::ffma_gflops, 2000, 1990, 2010, 0.01, 9, true}};
+    probe.values = {{ProbeQuantity::ffma_gflops, 2000, 1990, 2010, 0.01, 9, true},
+                    {ProbeQuantity::dp4a_gops, 8000, 7990, 8010, 0.01, 9, true}};
     store.add_probe(probe, store.device_id(device_row(open_device("emulator")->info())),
                     store.toolkit_id(example_toolkit()));
   }
@@ -359,6 +360,7 @@ TEST_F(CliModelTest, BenchModelComparesWithWhatWasProbed) {
   EXPECT_EQ(out["peak_tflops_measured"], true);
   const json& prompt = out["passes"].at(0);
   EXPECT_NEAR(prompt["of_flop_limit"].get<double>(), prompt["tflops"].get<double>() / 2, 1e-12);
+  EXPECT_EQ(out["peak_int8_tops"], 8);
 }
 
 TEST_F(CliModelTest, BenchModelChoosesWhatFits) {

@@ -19,6 +19,13 @@ TEST(ModelWork, IsWhatTheSearchSpaceSays) {
   EXPECT_DOUBLE_EQ(product.bytes, 2.0 * 2048 * 6144 + 4.0 * (2048 + 6144));
 }
 
+TEST(ModelWork, ProductsOfQuantizedWeightsAreOfInt8) {
+  const PassWork product = shipped_work("matmul_q", {{"M", "4"}, {"N", "64"}, {"K", "256"}, {"WEIGHT", "q8_0"}});
+  EXPECT_DOUBLE_EQ(product.flops, 2.0 * 4 * 64 * 256);
+  EXPECT_DOUBLE_EQ(product.int8_ops, product.flops);
+  EXPECT_DOUBLE_EQ(shipped_work("matmul", {{"M", "4"}, {"N", "64"}, {"K", "256"}}).int8_ops, 0);
+}
+
 TEST(ModelWork, DecodingReadsWhatTheCacheHolds) {
   const auto decode = [](const char* room, std::int64_t cached) {
     return shipped_work("attention_decode", {{"HEADS", "16"}, {"KV_HEADS", "8"}, {"HEAD_DIM", "128"}, {"KEYS", room}},
@@ -41,7 +48,9 @@ TEST(ModelWork, PeakIsThatOfTheHighestClock) {
   sensors.sm_clock_limit_mhz = 1911;
   ASSERT_TRUE(peak_flops(device, sensors));
   EXPECT_DOUBLE_EQ(*peak_flops(device, sensors), 20 * 128 * 2 * 1911e6);
+  EXPECT_DOUBLE_EQ(*peak_int8_ops(device, sensors), 20 * 128 * 8 * 1911e6) << "four times as many";
   device.architecture = "sm_80";
+  EXPECT_FALSE(peak_int8_ops(device, sensors)) << "not known";
   EXPECT_DOUBLE_EQ(*peak_flops(device, sensors), 20 * 64 * 2 * 1911e6);
   device.architecture = "sm_999";
   EXPECT_FALSE(peak_flops(device, sensors));

@@ -199,7 +199,7 @@ std::int64_t DeviceScheduler::add_trial(const Trial& trial) {
 // finalists, decided by the same samples.
 void DeviceScheduler::announce_others(const FinalsResult& result, const std::vector<std::int64_t>& ids) {
   const CompilerAxis& compilers = *task_->kernel.compilers;
-  const Config standard = task_->own_bound.space().default_config();
+  const Config standard = task_->own_bound.default_config();
   for (std::size_t compiler = 0; compiler < compilers.count(); ++compiler) {
     if (compiler == compilers.index_of(result.trials[result.winner].config)) {
       continue;

@@ -61,7 +61,7 @@ SweepTask::SweepTask(const SweepKernel& of_kernel, const SweepProblem& wanted, c
 
 SweepTask::Stored SweepTask::stored(const Config& config) const {
   Stored stored{contexts.at(kernel.compilers->index_of(config)), kernel.compilers->without(config), false};
-  stored.is_default = stored.config == own_bound.space().default_config();
+  stored.is_default = stored.config == own_bound.default_config();
   return stored;
 }
 

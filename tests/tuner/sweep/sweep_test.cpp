@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include <nlohmann/json.hpp>
+
 #include "core/error.hpp"
 #include "tests/tuner/sweep/sweep_fixture.hpp"
 
@@ -190,6 +192,21 @@ TEST_F(SweepTest, DefaultAnEarlierSweepDiedOnIsTriedOnceMore) {
   const auto winners = Store(database_, OpenMode::read_only).winners("toy", nullptr);
   ASSERT_FALSE(winners.empty());
   EXPECT_TRUE(winners[0].baseline);
+}
+
+// The emulated device has the limits of sm_61.
+TEST_F(SweepTest, TheDefaultIsThatOfTheArchitecture) {
+  nlohmann::json text = toy_json({kRight});
+  text["defaults"]["sm_61"]["BLOCK"] = 128;
+  write_toys(folder_.path(), {text});
+  space_ = Space::load(folder_ / "toy.json");
+  (void)sweep();
+  for (const TrialStage stage : {TrialStage::search, TrialStage::finals}) {
+    for (const StoredTrial& trial : stored(stage)) {
+      EXPECT_EQ(trial.trial.is_default, trial.trial.config == toy_config(128)) << trial.trial.config.text();
+    }
+  }
+  EXPECT_EQ(stored(TrialStage::search).front().trial.config, toy_config(128)) << "the first that is measured";
 }
 
 }  // namespace
