@@ -51,6 +51,20 @@ TEST_F(CliProbeTest, WhatCannotBeMeasuredIsAFaultAndLeavesNoDatabase) {
   EXPECT_FALSE(fs::exists(database_));
 }
 
+TEST_F(CliProbeTest, TheReportNeverTakesTheDatabasesPlace) {
+  EXPECT_EQ(probe({"--only", "launch"}).exit_code, 0);
+  expect_fault(probe({"--only", "launch", "--report", database_}), 1, {database_, "is the database in use"});
+  EXPECT_EQ(probes().size(), 1U);
+}
+
+TEST_F(CliProbeTest, AReportThatCannotBeWrittenLosesNothing) {
+  const ProgramResult full = probe({"--only", "launch", "--report", "/dev/full"});
+  EXPECT_EQ(full.exit_code, 1);
+  EXPECT_NE(full.out.find("empty kernel"), std::string::npos) << full.out;
+  EXPECT_NE(full.error.find("/dev/full"), std::string::npos) << full.error;
+  EXPECT_EQ(probes().size(), 1U);
+}
+
 TEST_F(CliProbeTest, WithoutAGpuTheEmulatorMustBeAskedFor) {
   const nlohmann::json devices = json_of(run({"devices", "--json"}));
   if (devices["devices"].size() > 1) {
