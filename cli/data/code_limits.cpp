@@ -14,9 +14,6 @@
 namespace pascaline::cli {
 namespace {
 
-// "sm_61" of "compute_61".
-std::string architecture_of(const std::string& target) { return "sm_" + target.substr(target.find('_') + 1); }
-
 // The card's own, and no looser than those of the code's architecture, so that blocks are placed as there.
 DeviceRates rates_of(const LimitRequest& request, const std::string& architecture) {
   const DeviceLimits card = stored_limits(request.device, DeviceLimits{});
@@ -102,7 +99,7 @@ std::optional<CompileResult> CodeLimits::compiled(const Toolchain& toolchain, co
 // Why there is no estimate; empty if there is.
 std::string CodeLimits::estimate(const LimitRequest& request, ReportLimit& limit) {
   const Kernel& kernel = kernel_of(request.problem.kernel);
-  const std::string architecture = architecture_of(request.toolkit.target);
+  const std::string architecture = architecture_of_target(request.toolkit.target);
   const DeviceLimits target = limits_of_architecture(architecture).value_or(DeviceLimits{});
   limit.config = request.config.value_or(kernel.space.default_config(target));
   if (kernel.source.hash != request.source_hash) {

@@ -10,6 +10,7 @@ namespace pascaline {
 namespace {
 
 constexpr std::string_view kCubinPrefix = "sm_";
+constexpr std::string_view kPtxPrefix = "compute_";
 
 // "sm_61" → "6.1", "sm_120" → "12.0", "sm_90a" → "9.0a"; empty for anything else.
 std::string compute_capability(std::string_view architecture) {
@@ -28,10 +29,14 @@ std::string target_text(const TargetPlan& plan) {
   if (plan.kind != BinaryKind::ptx || !plan.architecture.starts_with(kCubinPrefix)) {
     return plan.architecture;
   }
-  return "compute_" + plan.architecture.substr(kCubinPrefix.size());
+  return fmt::format("{}{}", kPtxPrefix, plan.architecture.substr(kCubinPrefix.size()));
 }
 
 }  // namespace
+
+std::string architecture_of_target(const std::string& target) {
+  return target.starts_with(kPtxPrefix) ? fmt::format("{}{}", kCubinPrefix, target.substr(kPtxPrefix.size())) : target;
+}
 
 DeviceRow device_row(const DeviceInfo& info) {
   DeviceRow row;

@@ -19,6 +19,9 @@ namespace pascaline {
 /// The same of a compiler that is not open.
 [[nodiscard]] ToolkitRow toolkit_row(const CompilerInfo& compiler, const TargetPlan& plan, const DeviceInfo& info);
 
+/// The architecture that a stored target's code was made for: "sm_61" of "compute_61", any other as it is.
+[[nodiscard]] std::string architecture_of_target(const std::string& target);
+
 /// Whether both have the same compiler in the same version, whatever their targets and drivers.
 [[nodiscard]] bool same_compiler(const ToolkitRow& a, const ToolkitRow& b) noexcept;
 

@@ -54,18 +54,9 @@ std::map<GroupKey, Group> read_groups(const Store& store, const RankCheckOptions
   return groups;
 }
 
-// "sm_61" of "compute_61".
-std::string architecture_of(const Group& group) {
-  std::string architecture = group.target;
-  if (architecture.starts_with("compute_")) {
-    architecture.replace(0, std::string("compute_").size(), "sm_");
-  }
-  return architecture;
-}
-
 // Limits the configurations were bound to: those of the card, and of the architecture their code was made for.
 DeviceLimits bound_limits(const Group& group, const DeviceLimits& card) {
-  const auto target = limits_of_architecture(architecture_of(group));
+  const auto target = limits_of_architecture(architecture_of_target(group.target));
   return target ? tighter(card, *target) : card;
 }
 
@@ -92,11 +83,12 @@ std::optional<CodeCheck> check_code(const Group& group, const BoundSpace& bound,
   for (const Compared& each : chosen) {
     configs.push_back(each.config);
   }
-  options.compiler(bound, architecture_of(group), configs, [&](const Config& config, const Binary& binary) {
-    if (const auto estimate = estimate_from_code(binary, bound, config, rates)) {
-      estimates.emplace(config.text(), *estimate);
-    }
-  });
+  options.compiler(bound, architecture_of_target(group.target), configs,
+                   [&](const Config& config, const Binary& binary) {
+                     if (const auto estimate = estimate_from_code(binary, bound, config, rates)) {
+                       estimates.emplace(config.text(), *estimate);
+                     }
+                   });
   std::array<std::vector<double>, 5> columns;  // measured, the model's, and three of the code's
   for (const Compared& each : chosen) {
     if (const auto found = estimates.find(each.config.text()); found != estimates.end()) {
