@@ -82,6 +82,7 @@ constexpr int kFinish = FINISH;
 
 using Form = Packed<WEIGHT>;
 constexpr bool kRowScales = Form::kScales == 0;
+constexpr bool kUpperInPlace = kDp4a && Form::kUpperInPlace;
 
 constexpr int kThreads = 32 * kWarps;
 constexpr int kBlockRows = kPackedRows * kWarps / kWarpsK;
@@ -115,6 +116,13 @@ struct Segment {
 // the weight's words that they are multiplied by: a load of four words fills registers of the banks 0 to 3.
 __device__ __forceinline__ constexpr int place_of_word(int word) { return word / 4 * 4 + (word + 1) % 4; }
 
+// The number of block `b` of a step, written so that the compiler sees what the remainders by powers of two are: steps
+// begin at multiples of their length.
+__device__ __forceinline__ unsigned int step_block(int first_of_step, int b) {
+  static_assert((kBlocks & (kBlocks - 1)) == 0, "a power of two");
+  return (static_cast<unsigned int>(first_of_step) & ~(kBlocks - 1u)) | static_cast<unsigned int>(b);
+}
+
 // The blocks of a row that a warp takes at a time.
 struct Step {
   Form::Values values[kBlocks];
@@ -124,7 +132,7 @@ struct Step {
 #pragma unroll
     for (int b = 0; b < kBlocks; ++b) {
       if (kWholeSteps || block + b < end) {
-        Form::load(values[b], group, lane, block + b);
+        Form::load(values[b], group, lane, step_block(block, b));
       } else {
         values[b] = typename Form::Values{};
       }
@@ -132,7 +140,7 @@ struct Step {
 #pragma unroll
     for (int h = 0; h < kHeaders; ++h) {
       if (kWholeSteps || block + h * Form::kHeaderBlocks < end) {
-        Form::load_header(headers[h], group, lane, block + h * Form::kHeaderBlocks);
+        Form::load_header(headers[h], group, lane, step_block(block, h * Form::kHeaderBlocks));
       } else {
         headers[h] = typename Form::Header{};
       }
@@ -146,15 +154,21 @@ template <int FIRST, int WORDS>
 __device__ __forceinline__ float block_dot(const int (&words)[8], const Words4* units, int block) {
   if constexpr (kDp4a) {
     int dot = kFloatBits;
+    int upper = 0;
 #pragma unroll
     for (int h = FIRST / 4; h < (FIRST + WORDS) / 4; ++h) {
       const Words4 unit = units[2 * block + h];
 #pragma unroll
       for (int w = 0; w < 4; ++w) {
-        dot = dot4(words[4 * h + w], unit.element[place_of_word(w)], dot);
+        const int word = unit.element[place_of_word(w)];
+        if (kUpperInPlace && h == 1) {
+          upper = dot4_unsigned(static_cast<unsigned int>(words[4 * h + w]), word, upper);
+        } else {
+          dot = dot4(words[4 * h + w], word, dot);
+        }
       }
     }
-    return __int_as_float(dot) - kFloatOffset;
+    return __int_as_float(dot + (upper >> 4)) - kFloatOffset;
   } else {
     const float* floats = reinterpret_cast<const float*>(units) + 32 * block;
     float sum = 0.0f;
@@ -172,25 +186,44 @@ __device__ __forceinline__ float block_dot(const int (&words)[8], const Words4* 
 
 __device__ __forceinline__ void multiply(float (&sums)[kM], const Step& step, Segment segment, int first, int block) {
 #pragma unroll
-  for (int b = 0; b < kBlocks; ++b) {
-    int words[8];
-    Form::unpack(words, step.values[b]);
-    const BlockScales of_row = Form::scales(step.headers[b / Form::kHeaderBlocks], block + b);
+  for (int h = 0; h < kHeaders; ++h) {
+    const typename Form::Header& header = step.headers[h];
+    float scaled[kM] = {};
+    float minima[kM] = {};
+#pragma unroll
+    for (int b = h * Form::kHeaderBlocks; b < kBlocks && b < (h + 1) * Form::kHeaderBlocks; ++b) {
+      int words[8];
+      if constexpr (kUpperInPlace) {
+        unpack_in_place<Form>(words, step.values[b]);
+      } else {
+        Form::unpack(words, step.values[b]);
+      }
+      const BlockScales of_row = steps_of<Form>(header, step_block(block, b));
+#pragma unroll
+      for (int m = 0; m < kM; ++m) {
+        const Words4* units = segment.units(m);
+        const int at = block - first + b;
+        const ScalePair of_a = segment.scales(m)[at];
+        float sum;
+        if constexpr (Form::kScales == 2) {
+          sum =
+              block_dot<0, 4>(words, units, at) * of_row.scale[0] + block_dot<4, 4>(words, units, at) * of_row.scale[1];
+        } else {
+          sum = block_dot<0, 8>(words, units, at) * of_row.scale[0];
+        }
+        // Floats have the scale of the activations in them.
+        scaled[m] = kDp4a ? fmaf(sum, of_a.scale, scaled[m]) : scaled[m] + sum;
+        if constexpr (Form::kHasMin) {
+          minima[m] = fmaf(of_row.min, of_a.sum, minima[m]);
+        }
+      }
+    }
+    const BlockUnits unit = units_of<Form>(header);
 #pragma unroll
     for (int m = 0; m < kM; ++m) {
-      const Words4* units = segment.units(m);
-      const int at = block + b - first;
-      const ScalePair of_a = segment.scales(m)[at];
-      float sum;
-      if constexpr (Form::kScales == 2) {
-        sum = block_dot<0, 4>(words, units, at) * of_row.scale[0] + block_dot<4, 4>(words, units, at) * of_row.scale[1];
-      } else {
-        sum = block_dot<0, 8>(words, units, at) * of_row.scale[0];
-      }
-      // Floats have the scale of the activations in them.
-      sums[m] = kDp4a ? fmaf(sum, of_a.scale, sums[m]) : sums[m] + sum;
+      sums[m] = fmaf(unit.scale, scaled[m], sums[m]);
       if constexpr (Form::kHasMin) {
-        sums[m] = fmaf(-of_row.min, of_a.sum, sums[m]);
+        sums[m] = fmaf(-unit.min, minima[m], sums[m]);
       }
     }
   }

@@ -5,7 +5,9 @@
 //
 // Packed<FORMAT> reads blocks of 32 values of a row as integers, and their scales:
 //   value = scale[i / (32 / kScales)] · q - min
-// (one scale for 32 values, or two for 16 each; `min` only if kHasMin). kHeaderBlocks blocks share a header.
+// (one scale for 32 values, or two for 16 each; `min` only if kHasMin). kHeaderBlocks blocks share a header. Where
+// kTwoLevels, scales and minima are integers times numbers that the blocks of a header share: `steps` and `units`. Only
+// the remainder of `block` by kHeaderBlocks counts there; what the compiler knows of it need not be computed.
 
 #include "types.cuh"
 #include "vector.cuh"
@@ -50,10 +52,29 @@ __device__ __forceinline__ void unpack_nibbles(int (&words)[8], const Words4& un
   }
 }
 
+// The upper four of each pair as they lie, sixteen times their value, which spares shifting them.
+__device__ __forceinline__ void unpack_nibbles_in_place(int (&words)[8], const Words4& unit) {
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    words[i] = unit.element[i] & 0x0f0f0f0f;
+    words[4 + i] = static_cast<int>(static_cast<unsigned int>(unit.element[i]) & 0xf0f0f0f0u);
+  }
+}
+
 struct BlockScales {
   float scale[2];
   float min;
 };
+
+// What scales and minima of all blocks of a header are multiplied by.
+struct BlockUnits {
+  float scale;
+  float min;
+};
+
+__device__ __forceinline__ BlockScales absolute(const BlockScales& steps, const BlockUnits& units) {
+  return {{steps.scale[0] * units.scale, steps.scale[1] * units.scale}, steps.min * units.min};
+}
 
 template <typename FORMAT>
 struct Packed;
@@ -61,11 +82,14 @@ struct Packed;
 // Values of eight bits, 64 columns together.
 struct PackedBytes {
   static constexpr int kColumns = 64;
+  static constexpr bool kUpperInPlace = false;
+  static constexpr bool kTwoLevels = false;
   struct Values {
     Words4 unit[2];
   };
   template <int CHUNK_BYTES>
-  static __device__ __forceinline__ void read_values(Values& values, const unsigned char* group, int lane, int block) {
+  static __device__ __forceinline__ void read_values(Values& values, const unsigned char* group, int lane,
+                                                     unsigned int block) {
     const unsigned char* place = group + block / 2 * CHUNK_BYTES + block % 2 * (2 * kUnitStep) + lane * 16;
     values.unit[0] = load_vector<4>(reinterpret_cast<const int*>(place));
     values.unit[1] = load_vector<4>(reinterpret_cast<const int*>(place + kUnitStep));
@@ -86,11 +110,12 @@ struct Packed<int8_row> : PackedBytes {
   static constexpr bool kHasMin = false;
   static constexpr int kHeaderBlocks = 1;
   struct Header {};
-  static __device__ __forceinline__ void load(Values& values, const unsigned char* group, int lane, int block) {
+  static __device__ __forceinline__ void load(Values& values, const unsigned char* group, int lane,
+                                              unsigned int block) {
     read_values<kChunkBytes>(values, group, lane, block);
   }
-  static __device__ __forceinline__ void load_header(Header&, const unsigned char*, int, int) {}
-  static __device__ __forceinline__ BlockScales scales(const Header&, int) { return {{1.0f, 1.0f}, 0.0f}; }
+  static __device__ __forceinline__ void load_header(Header&, const unsigned char*, int, unsigned int) {}
+  static __device__ __forceinline__ BlockScales scales(const Header&, unsigned int) { return {{1.0f, 1.0f}, 0.0f}; }
 };
 
 template <>
@@ -103,13 +128,15 @@ struct Packed<q8_0> : PackedBytes {
   struct Header {
     unsigned int scales;
   };
-  static __device__ __forceinline__ void load(Values& values, const unsigned char* group, int lane, int block) {
+  static __device__ __forceinline__ void load(Values& values, const unsigned char* group, int lane,
+                                              unsigned int block) {
     read_values<kChunkBytes>(values, group, lane, block);
   }
-  static __device__ __forceinline__ void load_header(Header& header, const unsigned char* group, int lane, int block) {
+  static __device__ __forceinline__ void load_header(Header& header, const unsigned char* group, int lane,
+                                                     unsigned int block) {
     header.scales = read_as<unsigned int>(group + block / 2 * kChunkBytes + 4 * kUnitStep + lane * 4);
   }
-  static __device__ __forceinline__ BlockScales scales(const Header& header, int block) {
+  static __device__ __forceinline__ BlockScales scales(const Header& header, unsigned int block) {
     const float scale = half_bits(header.scales >> (block % 2 * 16));
     return {{scale, scale}, 0.0f};
   }
@@ -123,10 +150,12 @@ struct PackedNibbles {
   static constexpr int kTailBytes = 0;
   static constexpr int kScales = 1;
   static constexpr int kHeaderBlocks = COLUMNS / 32;
+  static constexpr bool kUpperInPlace = OFFSET == 0;  // dots may use unpack_in_place
   struct Values {
     Words4 unit;
   };
-  static __device__ __forceinline__ void load(Values& values, const unsigned char* group, int lane, int block) {
+  static __device__ __forceinline__ void load(Values& values, const unsigned char* group, int lane,
+                                              unsigned int block) {
     const unsigned char* place =
         group + block / kHeaderBlocks * kChunkBytes + block % kHeaderBlocks * kUnitStep + lane * 16;
     values.unit = load_vector<4>(reinterpret_cast<const int*>(place));
@@ -134,8 +163,11 @@ struct PackedNibbles {
   static __device__ __forceinline__ void unpack(int (&words)[8], const Values& values) {
     unpack_nibbles<OFFSET>(words, values.unit);
   }
+  static __device__ __forceinline__ void unpack_in_place(int (&words)[8], const Values& values) {
+    unpack_nibbles_in_place(words, values.unit);
+  }
   // Where the headers of the chunk with that block begin.
-  static __device__ __forceinline__ const unsigned char* headers(const unsigned char* group, int block) {
+  static __device__ __forceinline__ const unsigned char* headers(const unsigned char* group, unsigned int block) {
     return group + block / kHeaderBlocks * kChunkBytes + kHeaderBlocks * kUnitStep;
   }
 };
@@ -143,13 +175,15 @@ struct PackedNibbles {
 template <>
 struct Packed<q4_0> : PackedNibbles<64, 2 * kUnitStep + 4 * kPackedRows, 8> {
   static constexpr bool kHasMin = false;
+  static constexpr bool kTwoLevels = false;
   struct Header {
     unsigned int scales;
   };
-  static __device__ __forceinline__ void load_header(Header& header, const unsigned char* group, int lane, int block) {
+  static __device__ __forceinline__ void load_header(Header& header, const unsigned char* group, int lane,
+                                                     unsigned int block) {
     header.scales = read_as<unsigned int>(headers(group, block) + lane * 4);
   }
-  static __device__ __forceinline__ BlockScales scales(const Header& header, int block) {
+  static __device__ __forceinline__ BlockScales scales(const Header& header, unsigned int block) {
     const float scale = half_bits(header.scales >> (block % 2 * 16));
     return {{scale, scale}, 0.0f};
   }
@@ -158,13 +192,15 @@ struct Packed<q4_0> : PackedNibbles<64, 2 * kUnitStep + 4 * kPackedRows, 8> {
 template <>
 struct Packed<q4_1> : PackedNibbles<64, 2 * kUnitStep + 8 * kPackedRows, 0> {
   static constexpr bool kHasMin = true;
+  static constexpr bool kTwoLevels = false;
   struct Header {
     Words2 pairs;
   };
-  static __device__ __forceinline__ void load_header(Header& header, const unsigned char* group, int lane, int block) {
+  static __device__ __forceinline__ void load_header(Header& header, const unsigned char* group, int lane,
+                                                     unsigned int block) {
     header.pairs = load_vector<2>(reinterpret_cast<const int*>(headers(group, block) + lane * 8));
   }
-  static __device__ __forceinline__ BlockScales scales(const Header& header, int block) {
+  static __device__ __forceinline__ BlockScales scales(const Header& header, unsigned int block) {
     const unsigned int pair =
         static_cast<unsigned int>(block % 2 == 0 ? header.pairs.element[0] : header.pairs.element[1]);
     const float scale = half_bits(pair & 0xffffu);
@@ -175,36 +211,47 @@ struct Packed<q4_1> : PackedNibbles<64, 2 * kUnitStep + 8 * kPackedRows, 0> {
 template <>
 struct Packed<q4_k> : PackedNibbles<256, 9 * kUnitStep, 0> {
   static constexpr bool kHasMin = true;
+  static constexpr bool kTwoLevels = true;
   struct Header {
     Words4 words;  // two halves, then twelve bytes with eight scales and eight minima of six bits
   };
-  static __device__ __forceinline__ void load_header(Header& header, const unsigned char* group, int lane, int block) {
+  static __device__ __forceinline__ void load_header(Header& header, const unsigned char* group, int lane,
+                                                     unsigned int block) {
     header.words = load_vector<4>(reinterpret_cast<const int*>(headers(group, block) + lane * 16));
   }
-  static __device__ __forceinline__ BlockScales scales(const Header& header, int block) {
-    const unsigned int both = static_cast<unsigned int>(header.words.element[0]);
-    const int shift = block % 4 * 8;
-    const unsigned int first = static_cast<unsigned int>(header.words.element[1]) >> shift;
-    const unsigned int second = static_cast<unsigned int>(header.words.element[2]) >> shift;
-    const unsigned int third = static_cast<unsigned int>(header.words.element[3]) >> shift;
+  static __device__ __forceinline__ BlockScales scales(const Header& header, unsigned int block) {
+    return absolute(steps(header, block), units(header));
+  }
+  static __device__ __forceinline__ BlockScales steps(const Header& header, unsigned int block) {
+    const unsigned int first = static_cast<unsigned int>(header.words.element[1]);
+    const unsigned int second = static_cast<unsigned int>(header.words.element[2]);
+    const unsigned int third = static_cast<unsigned int>(header.words.element[3]);
     const bool upper = block % 8 >= 4;
-    const unsigned int scale = upper ? (third & 0x0fu) | (first >> 2 & 0x30u) : first & 0x3fu;
-    const unsigned int min = upper ? (third >> 4 & 0x0fu) | (second >> 2 & 0x30u) : second & 0x3fu;
-    const float factor = half_bits(both & 0xffffu) * static_cast<float>(scale);
-    return {{factor, factor}, half_bits(both >> 16) * static_cast<float>(min)};
+    // Four of a kind in a word, so that blocks share the work.
+    const unsigned int scales = upper ? (third & 0x0f0f0f0fu) | (first >> 2 & 0x30303030u) : first & 0x3f3f3f3fu;
+    const unsigned int minima = upper ? (third >> 4 & 0x0f0f0f0fu) | (second >> 2 & 0x30303030u) : second & 0x3f3f3f3fu;
+    const unsigned int shift = block % 4 * 8;
+    const float scale = static_cast<float>(scales >> shift & 0xffu);
+    return {{scale, scale}, static_cast<float>(minima >> shift & 0xffu)};
+  }
+  static __device__ __forceinline__ BlockUnits units(const Header& header) {
+    const unsigned int both = static_cast<unsigned int>(header.words.element[0]);
+    return {half_bits(both & 0xffffu), half_bits(both >> 16)};
   }
 };
 
 template <>
 struct Packed<int4_g128> : PackedNibbles<128, 4 * kUnitStep + 4 * kPackedRows, 0> {
   static constexpr bool kHasMin = true;
+  static constexpr bool kTwoLevels = false;
   struct Header {
     unsigned int word;  // a half, then the zero point
   };
-  static __device__ __forceinline__ void load_header(Header& header, const unsigned char* group, int lane, int block) {
+  static __device__ __forceinline__ void load_header(Header& header, const unsigned char* group, int lane,
+                                                     unsigned int block) {
     header.word = read_as<unsigned int>(headers(group, block) + lane * 4);
   }
-  static __device__ __forceinline__ BlockScales scales(const Header& header, int /*block*/) {
+  static __device__ __forceinline__ BlockScales scales(const Header& header, unsigned int /*block*/) {
     const float scale = half_bits(header.word & 0xffffu);
     return {{scale, scale}, scale * static_cast<float>(header.word >> 16)};
   }
@@ -217,6 +264,8 @@ struct Packed<q6_k> {
   static constexpr int kTailBytes = 0;
   static constexpr int kScales = 2;
   static constexpr bool kHasMin = false;
+  static constexpr bool kUpperInPlace = false;
+  static constexpr bool kTwoLevels = true;
   static constexpr int kHeaderBlocks = 8;
   struct Values {
     Words4 low;   // as four-bit values
@@ -226,9 +275,10 @@ struct Packed<q6_k> {
     Words4 scales;
     float scale;
   };
-  static __device__ __forceinline__ void load(Values& values, const unsigned char* group, int lane, int block) {
+  static __device__ __forceinline__ void load(Values& values, const unsigned char* group, int lane,
+                                              unsigned int block) {
     const unsigned char* chunk = group + block / 8 * kChunkBytes;
-    const int inside = block % 8;
+    const unsigned int inside = block % 8;
     values.low = load_vector<4>(reinterpret_cast<const int*>(chunk + inside * kUnitStep + lane * 16));
     values.high =
         load_vector<2>(reinterpret_cast<const int*>(chunk + (8 + inside / 2) * kUnitStep + lane * 16 + inside % 2 * 8));
@@ -242,12 +292,17 @@ struct Packed<q6_k> {
       words[i] = static_cast<int>(((static_cast<unsigned int>(words[i]) | high << 4) + 0x60606060u) ^ 0x80808080u);
     }
   }
-  static __device__ __forceinline__ void load_header(Header& header, const unsigned char* group, int lane, int block) {
+  static __device__ __forceinline__ void load_header(Header& header, const unsigned char* group, int lane,
+                                                     unsigned int block) {
     const unsigned char* chunk = group + block / 8 * kChunkBytes;
     header.scales = load_vector<4>(reinterpret_cast<const int*>(chunk + 12 * kUnitStep + lane * 16));
     header.scale = half_bits(read_as<unsigned short>(chunk + 13 * kUnitStep + lane * 2));
   }
-  static __device__ __forceinline__ BlockScales scales(const Header& header, int block) {
+  static __device__ __forceinline__ BlockScales scales(const Header& header, unsigned int block) {
+    return absolute(steps(header, block), units(header));
+  }
+  static __device__ __forceinline__ BlockUnits units(const Header& header) { return {header.scale, 0.0f}; }
+  static __device__ __forceinline__ BlockScales steps(const Header& header, unsigned int block) {
     // Chosen by comparisons: an index known only at run time would put the words into local memory.
     const int* words = header.scales.element;
     const int lower = block % 4 < 2 ? words[0] : words[1];
@@ -255,9 +310,35 @@ struct Packed<q6_k> {
     const int word = (block % 8 < 4 ? lower : upper) >> (block % 2 * 16);
     const float first = static_cast<float>(static_cast<signed char>(word));
     const float second = static_cast<float>(static_cast<signed char>(word >> 8));
-    return {{header.scale * first, header.scale * second}, 0.0f};
+    return {{first, second}, 0.0f};
   }
 };
+
+// The same for every format: steps are the scales, and units 1, where there are no two levels.
+template <typename FORM>
+__device__ __forceinline__ BlockScales steps_of(const typename FORM::Header& header, unsigned int block) {
+  if constexpr (FORM::kTwoLevels) {
+    return FORM::steps(header, block);
+  } else {
+    return FORM::scales(header, block);
+  }
+}
+template <typename FORM>
+__device__ __forceinline__ void unpack_in_place(int (&words)[8], const typename FORM::Values& values) {
+  if constexpr (FORM::kUpperInPlace) {
+    FORM::unpack_in_place(words, values);
+  } else {
+    FORM::unpack(words, values);
+  }
+}
+template <typename FORM>
+__device__ __forceinline__ BlockUnits units_of(const typename FORM::Header& header) {
+  if constexpr (FORM::kTwoLevels) {
+    return FORM::units(header);
+  } else {
+    return {1.0f, 1.0f};
+  }
+}
 
 // Bytes of a group of rows with so many columns, of which there are whole chunks.
 template <typename FORMAT>
@@ -335,7 +416,7 @@ __device__ constexpr bool is_packed<int4_g128>() {
 
 // The sum of value i of a block times `other(i)` in float64; without a row's scale.
 template <typename FORMAT, typename Other>
-__device__ double block_product(const unsigned char* group, int lane, int block, Other other) {
+__device__ double block_product(const unsigned char* group, int lane, unsigned int block, Other other) {
   using Form = Packed<FORMAT>;
   typename Form::Values values;
   typename Form::Header header;
