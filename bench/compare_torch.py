@@ -3,11 +3,15 @@
 
 Everything is timed in one run on one GPU with device events: one launch a sample, twice the L2's size of other data
 read before it, a spinning kernel in front that hides the launch, medians. PyTorch is timed before and after the tuned
-kernels, so that drift shows; TF32 is off. With --trials the shapes are tuned first.
+kernels, so that drift shows; TF32 is off. With --trials the shapes are tuned first. With --against kernels are compared
+with those of another version of kernel_templates/ and search_spaces/ instead, each by the same database, or by its own
+defaults if that is empty.
 
   bench/compare_torch.py --build build/release/bin --db gpu.db --target sm_61 [--trials 100] [--suite matmul ...]
+  bench/compare_torch.py --db empty.db --against OLDER [--suite matmul ...]
 """
 import argparse
+import functools
 import json
 import math
 import subprocess
@@ -22,6 +26,11 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 WEIGHTS = [(2048, 2048), (1024, 2048), (6144, 2048), (2048, 6144), (151936, 2048), (3072, 1024), (1024, 1024),
            (4096, 1024), (1024, 4096)]
 ROWS = [1, 8, 64, 256, 1024, 2048]
+# (N, K) of qkv, output, gate and up, down of the text models 2B, 4B and 8B.
+PROMPT_WEIGHTS = {"prompt-2b": [(4096, 2048), (2048, 2048), (12288, 2048), (2048, 6144), (3072, 1024), (4096, 1024)],
+                  "prompt-4b": [(6144, 2560), (2560, 4096), (19456, 2560), (2560, 9728)],
+                  "prompt-8b": [(6144, 4096), (4096, 4096), (24576, 4096), (4096, 12288)]}
+PROMPT_ROWS = [512, 2048]
 TEXT = "HEADS=16,KV_HEADS=8,HEAD_DIM=128"
 
 
@@ -176,8 +185,12 @@ def matmul_cases():
     return [matmul_case(m, n, k) for n, k in WEIGHTS for m in ROWS]
 
 
+def prompt_cases(suite):
+    return [matmul_case(m, n, k) for n, k in PROMPT_WEIGHTS[suite] for m in PROMPT_ROWS]
+
+
 SUITES = {"matmul": matmul_cases, "attention": attention_cases, "decode": decode_cases, "stream": stream_cases,
-          "memory": memory_cases}
+          "memory": memory_cases} | {suite: functools.partial(prompt_cases, suite) for suite in PROMPT_WEIGHTS}
 
 
 class Pascaline:
@@ -194,9 +207,12 @@ class Pascaline:
         self.run("pascaline", "sweep", "--device", "cuda:0", "--kernel", kernel, "--trials", str(self.trials),
                  *arguments)
 
-    def winners(self, kernel, problems):
-        """Median microseconds of the problems' winners, timed again, by the text given."""
+    def winners(self, kernel, problems, version=None):
+        """Median microseconds of the problems' winners, timed again, by the text given; `version` is a folder with
+        other kernel_templates/ and search_spaces/."""
         arguments = [word for problem in problems for word in ("--problem", problem)]
+        if version:
+            arguments += ["--kernels", f"{version}/kernel_templates", "--spaces", f"{version}/search_spaces"]
         times = json.loads(self.run("compare_winners", "--kernel", kernel, "--json", "--rounds", "15", *arguments))
         return {text: entry["time_us"][0] for text, entry in zip(problems, times)}
 
@@ -216,6 +232,27 @@ def time_suite(cases, pascaline, timer):
         case.time_peers(timer)
     for case in cases:
         case.own_us = winners[case.kernel][case.problem]
+
+
+def compare_versions(cases, pascaline, version):
+    """Prints how many times as long the other version's kernels take; both are timed twice, in turn."""
+    problems_of = {}
+    for case in cases:
+        problems_of.setdefault(case.kernel, []).append(case.problem)
+    print("| kernel | shape | own µs | other µs | ratio |")
+    print("|---|---|---:|---:|---:|")
+    ratios = []
+    for kernel, problems in problems_of.items():
+        own, other = [], []
+        for _ in range(2):
+            own.append(pascaline.winners(kernel, problems))
+            other.append(pascaline.winners(kernel, problems, version))
+        for problem in problems:
+            us = [min(times[problem] for times in each) for each in (own, other)]
+            ratios.append(us[1] / us[0])
+            print(f"| {kernel} | {problem} | {us[0]:.2f} | {us[1]:.2f} | {ratios[-1]:.3f} |")
+    print(f"\ngeometric mean of the ratios {geometric_mean(ratios):.3f}, least {min(ratios):.3f}")
+    return ratios
 
 
 def geometric_mean(values):
@@ -244,11 +281,17 @@ def main():
     parser.add_argument("--db", required=True)
     parser.add_argument("--target", default="")
     parser.add_argument("--trials", type=int, default=0, help="tune every shape with so many trials first")
+    parser.add_argument("--against", metavar="FOLDER", help="compare with the kernels and spaces there, not with PyTorch")
     parser.add_argument("--suite", action="append", choices=list(SUITES), help="default: all")
     options = parser.parse_args()
     torch.backends.cuda.matmul.allow_tf32 = False
     warnings.simplefilter("ignore")
     timer, pascaline = Timer(), Pascaline(options)
+    if options.against:
+        for suite in options.suite or SUITES:
+            print(f"\n## {suite}\n", flush=True)
+            compare_versions(SUITES[suite](), pascaline, options.against)
+        return 0
     bandwidth = copy_bandwidth(timer)
     element = torch.zeros(1, device="cuda")
     print(f"{torch.cuda.get_device_name(0)}, PyTorch {torch.__version__}, TF32 off, target "

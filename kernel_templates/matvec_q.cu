@@ -33,7 +33,7 @@
 #define BLOCKS 4  // blocks of 32 values of a row that a warp takes at a time
 #endif
 #ifndef PREFETCH
-#define PREFETCH 0  // 1: the next blocks are loaded before these are multiplied
+#define PREFETCH 0  // steps of BLOCKS that are loaded ahead of the one that is multiplied
 #endif
 #ifndef DP4A
 #define DP4A 1  // 1: products of integers; 0: products of floats, into which both are converted
@@ -71,7 +71,7 @@ namespace {
 constexpr int kWarps = WARPS;
 constexpr int kWarpsK = WARPS_K;
 constexpr int kBlocks = BLOCKS;
-constexpr bool kPrefetch = PREFETCH != 0;
+constexpr int kPrefetch = PREFETCH;
 constexpr bool kDp4a = DP4A != 0;
 constexpr int kSegment = SEGMENT;
 constexpr int kSplitK = SPLIT_K;
@@ -383,22 +383,40 @@ __device__ __forceinline__ void store_sums(STORAGE* c, const float* sums, const 
   }
 }
 
+// The steps of a warp that are loaded ahead: steps[0] is the next to multiply.
+constexpr int kStride = kWarpsK * kBlocks;
+struct Ahead {
+  Step steps[kPrefetch > 0 ? kPrefetch : 1];
+
+  __device__ __forceinline__ void load(const unsigned char* group, int lane, int block, int last, int end) {
+#pragma unroll
+    for (int i = 0; i < kPrefetch; ++i) {
+      if (block + i * kStride < last) {
+        steps[i].load(group, lane, block + i * kStride, end);
+      }
+    }
+  }
+};
+
 // Multiplies a segment with `multiply`, or `multiply_integers`.
 template <typename Multiply>
-__device__ __forceinline__ void multiply_segment(Step (&steps)[2], const unsigned char* group, int lane, int block,
+__device__ __forceinline__ void multiply_segment(Ahead& ahead, const unsigned char* group, int lane, int block,
                                                  int last, int end, Multiply multiply_step) {
-  constexpr int kStride = kWarpsK * kBlocks;
 #pragma unroll 1
   for (; block < last; block += kStride) {
-    if constexpr (kPrefetch) {
-      if (block + kStride < last) {
-        steps[1].load(group, lane, block + kStride, end);
-      }
-      multiply_step(steps[0], block);
-      steps[0] = steps[1];
+    Step next;
+    if (block + kPrefetch * kStride < last) {
+      next.load(group, lane, block + kPrefetch * kStride, end);
+    }
+    if constexpr (kPrefetch == 0) {
+      multiply_step(next, block);
     } else {
-      steps[0].load(group, lane, block, end);
-      multiply_step(steps[0], block);
+      multiply_step(ahead.steps[0], block);
+#pragma unroll
+      for (int i = 0; i + 1 < kPrefetch; ++i) {
+        ahead.steps[i] = ahead.steps[i + 1];
+      }
+      ahead.steps[kPrefetch - 1] = next;
     }
   }
 }
@@ -429,12 +447,8 @@ extern "C" __global__ void __launch_bounds__(kThreads, MIN_BLOCKS > 0 ? MIN_BLOC
   for (int first = begin; first < end; first += kSegment) {
     const int stop = end - first < kSegment ? end : first + kSegment;
     const int block = first / 32 + warp % kWarpsK * kBlocks;
-    Step steps[2];
-    if constexpr (kPrefetch) {
-      if (block < stop / 32) {
-        steps[0].load(group, lane, block, end / 32);
-      }
-    }
+    Ahead ahead;
+    ahead.load(group, lane, block, stop / 32, end / 32);
     if constexpr (kRowScales) {
       if (first == begin) {
 #pragma unroll
@@ -446,7 +460,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, MIN_BLOCKS > 0 ? MIN_BLOC
     __syncthreads();  // the segment before was read
     quantize_segment(segment, a, whole, first, (stop - first + kDepthStep - 1) / kDepthStep * kDepthStep, k);
     __syncthreads();
-    multiply_segment(steps, group, lane, block, stop / 32, end / 32, [&](const Step& step, int at) {
+    multiply_segment(ahead, group, lane, block, stop / 32, end / 32, [&](const Step& step, int at) {
       if constexpr (kRowScales && kDp4a) {
         multiply_integers(integers, step, segment, first / 32, at);
       } else {
