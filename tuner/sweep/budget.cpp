@@ -1,12 +1,15 @@
 #include "tuner/sweep/budget.hpp"
 
 #include <algorithm>
+#include <limits>
 
 namespace pascaline {
 namespace {
 
 // Better than the best rates seen so far there may be; by how much is a guess that only orders problems.
 constexpr double kHeadroom = 1.1;
+// No launch of nothing takes longer: of longer kernels nothing is known of what launching takes.
+constexpr double kLongestLaunchUs = 8;
 // Trials without improvement count only as many of them come together.
 constexpr double kPriorTrials = 16;
 constexpr double kPriorImprovement = 0.3;
@@ -18,19 +21,22 @@ constexpr double kLoadSeconds = 0.02;  // of a finalist, to the device
 double room_left(const SearchProgress& problem, const AttainedRates& rates) {
   const double by_flops = rates.flops_per_us > 0 ? problem.flops / (kHeadroom * rates.flops_per_us) : 0;
   const double by_bytes = rates.bytes_per_us > 0 ? problem.bytes / (kHeadroom * rates.bytes_per_us) : 0;
-  return std::clamp(1 - std::max(by_flops, by_bytes) / problem.best_us, 0.0, 1.0);
+  return std::clamp(1 - std::max({by_flops, by_bytes, rates.launch_us / kHeadroom}) / problem.best_us, 0.0, 1.0);
 }
 
 }  // namespace
 
 AttainedRates attained_rates(std::span<const SearchProgress> problems) {
   AttainedRates rates;
+  double shortest_us = std::numeric_limits<double>::infinity();
   for (const SearchProgress& problem : problems) {
     if (problem.best_us > 0) {
       rates.flops_per_us = std::max(rates.flops_per_us, problem.flops / problem.best_us);
       rates.bytes_per_us = std::max(rates.bytes_per_us, problem.bytes / problem.best_us);
+      shortest_us = std::min(shortest_us, problem.best_us);
     }
   }
+  rates.launch_us = shortest_us <= kLongestLaunchUs ? shortest_us : 0;
   return rates;
 }
 

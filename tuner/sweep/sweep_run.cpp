@@ -17,7 +17,7 @@ namespace {
 constexpr std::chrono::milliseconds kLongestWait{100};
 constexpr std::chrono::milliseconds kViewEvery{200};
 constexpr std::chrono::milliseconds kNoteEvery{1000};
-constexpr double kShortestSliceSeconds = 5;
+constexpr double kShortestSliceSeconds = 2;
 constexpr double kLongestSliceSeconds = 300;
 constexpr double kSlicesEach = 8;
 constexpr double kSearchShare = 0.65;  // of a first look, the rest is for its finals

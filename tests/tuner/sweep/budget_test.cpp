@@ -7,7 +7,7 @@
 namespace pascaline::testing {
 namespace {
 
-constexpr AttainedRates kRates{1e6, 1e5};
+constexpr AttainedRates kRates{1e6, 1e5, 0};
 
 // Far from the rates above, after as many trials as tell something.
 SearchProgress example_progress() {
@@ -39,6 +39,24 @@ TEST(PlanTest, AttainedRatesAreTheHighestOfAnyBest) {
   EXPECT_DOUBLE_EQ(rates.flops_per_us, 1e7);
   EXPECT_DOUBLE_EQ(rates.bytes_per_us, 1e6);
   EXPECT_EQ(attained_rates({}).flops_per_us, 0);
+}
+
+TEST(PlanTest, AShortLaunchLeavesLittleRoom) {
+  SearchProgress tiny = example_progress();
+  tiny.flops = tiny.bytes = 1;
+  tiny.best_us = 3.9;
+  tiny.best_at_half_us = 6;
+  const double alone = gain(tiny);
+  EXPECT_NEAR(expected_gain(tiny, {1e6, 1e5, 3.4}), tiny.count * (tiny.best_us - 3.4 / 1.1) / tiny.spent_s, 1e-9);
+  EXPECT_LT(expected_gain(tiny, {1e6, 1e5, 3.4}), alone);
+  EXPECT_DOUBLE_EQ(expected_gain(example_progress(), {1e6, 1e5, 3.4}), gain(example_progress()));
+
+  SearchProgress shortest = tiny;
+  shortest.best_us = 3.4;
+  SearchProgress unusable = tiny;
+  unusable.best_us = 0;
+  EXPECT_DOUBLE_EQ(attained_rates(std::vector{example_progress(), shortest, tiny, unusable}).launch_us, 3.4);
+  EXPECT_EQ(attained_rates(std::vector{example_progress()}).launch_us, 0) << "100 us are more than launching takes";
 }
 
 TEST(PlanTest, UntriedProblemsGoFirstTheSmallestBeforeAll) {
