@@ -57,8 +57,10 @@ if wants --layers; then
     for type in float16 q8_0 q6_k q4_k; do
       database=()
       [ -f "$out/$type.db" ] && database=(--db "$out/$type.db")
+      rounded=()
+      [ "$type" = float16 ] || rounded=(--rounded)
       echo "$layer $type: $("$programs/stream_weights" --target "$target" --weight "$type" --only "$layer" --graph \
-        "${database[@]}" | tail -n 1)"
+        "${rounded[@]}" "${database[@]}" | tail -n 1)"
     done
   done
 fi

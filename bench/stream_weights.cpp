@@ -1,8 +1,8 @@
 // Times a decoding step's matrix products over the whole language model: the weights of 28 layers, each in its own
 // memory, streamed in the model's order by the dispatcher's plans; or only those of one kind.
 //
-//   stream_weights --db tuned.db [--target sm_61] [--device cuda:0] [--weight q4_k] [--only gate_up] [--tokens 20]
-//   [--graph]
+//   stream_weights --db tuned.db [--target sm_61] [--device cuda:0] [--weight q4_k] [--rounded] [--only gate_up]
+//   [--tokens 20] [--graph]
 
 #include <fmt/format.h>
 
@@ -32,6 +32,7 @@ struct Options {
   std::string spaces;
   std::string only;
   int tokens = 20;
+  bool rounded = false;
   bool graph = false;
 };
 
@@ -49,14 +50,18 @@ constexpr std::array<Linear, 5> kLinears{{{"qkv", 4096, 2048, 0},
                                           {"gate_up", 12288, 2048, 5},
                                           {"down", 2048, 6144, 4},
                                           {"head", 151936, 2048, 0}}};
+constexpr std::int64_t kSwiglu = 5;
+constexpr std::int64_t kSwigluInt8 = 7;
 constexpr std::size_t kLongest = 151936;
 
-// A matrix of each layer; the head, which there is once, only where it alone is asked for.
-std::vector<Linear> linears_of(const std::string& only) {
+// A matrix of each layer; the head, which there is once, only where it alone is asked for. SwiGLU may round its
+// results.
+std::vector<Linear> linears_of(const std::string& only, bool rounded) {
   std::vector<Linear> linears;
   for (const Linear& linear : kLinears) {
     if (only == linear.name || (only.empty() && linear.name != std::string("head"))) {
       linears.push_back(linear);
+      linears.back().epilogue = rounded && linear.epilogue == kSwiglu ? kSwigluInt8 : linear.epilogue;
     }
   }
   if (linears.empty()) {
@@ -69,6 +74,10 @@ int run(const Options& options) {
   const auto weight = element_type_from(options.weight);
   if (!weight) {
     throw Error("unknown element type " + options.weight);
+  }
+  const bool packed = is_packed_format(*weight);
+  if (options.rounded && !packed) {
+    throw Error("activations are rounded for a weight in a packed format only, not for one in " + options.weight);
   }
   const auto device = open_device(options.device);
   DispatcherOptions dispatch;
@@ -83,22 +92,27 @@ int run(const Options& options) {
     device->upload(buffer, draw_elements(ElementType::float32, kLongest, Fill::uniform, -1, 1, 1));
     return buffer;
   };
-  const std::vector<Linear> linears = linears_of(options.only);
+  const std::vector<Linear> linears = linears_of(options.only, options.rounded);
   const int layers = options.only == "head" ? 4 : kLayers;
   const Buffer in = activations();
   const Buffer residual = activations();
   const Buffer out = activations();
+  const Buffer scales = activations();
+  const Buffer out_scales = activations();
   std::vector<Buffer> weights;
   std::vector<const Prepared*> prepared;
   double bytes = 0;
   for (const Linear& linear : linears) {
-    const Space& space =
-        dispatcher.space(is_packed_format(*weight) ? dispatcher.kernel("matvec_q") : dispatcher.kernel("matvec"));
-    const Problem problem = space.problem({{"M", "1"},
-                                           {"N", std::to_string(linear.outputs)},
-                                           {"K", std::to_string(linear.inputs)},
-                                           {"EPILOGUE", std::to_string(linear.epilogue)},
-                                           {"WEIGHT", options.weight}});
+    const Space& space = dispatcher.space(packed ? dispatcher.kernel("matvec_q") : dispatcher.kernel("matvec"));
+    std::vector<std::pair<std::string, std::string>> values{{"M", "1"},
+                                                            {"N", std::to_string(linear.outputs)},
+                                                            {"K", std::to_string(linear.inputs)},
+                                                            {"EPILOGUE", std::to_string(linear.epilogue)},
+                                                            {"WEIGHT", options.weight}};
+    if (options.rounded) {
+      values.emplace_back("INPUT", "int8");
+    }
+    const Problem problem = space.problem(values);
     prepared.push_back(&dispatcher.prepare(problem));
     fmt::print("{}: {}\n", problem.text(), prepared.back()->plan.config.text());
   }
@@ -118,9 +132,22 @@ int run(const Options& options) {
   const auto token = [&] {
     for (std::size_t i = 0; i < weights.size(); ++i) {
       const Linear& linear = linears[i % linears.size()];
-      const std::array<void*, 5> buffers{in.data(), weights[i].data(), nullptr,
-                                         linear.epilogue == 4 ? residual.data() : nullptr, out.data()};
-      dispatcher.launch(*prepared[i % linears.size()], buffers);
+      void* const other = linear.epilogue == 4 ? residual.data() : nullptr;
+      if (packed) {
+        const bool rounds = linear.epilogue == kSwigluInt8;
+        const std::array<void*, 8> buffers{in.data(),
+                                           options.rounded ? scales.data() : nullptr,
+                                           weights[i].data(),
+                                           nullptr,
+                                           other,
+                                           rounds ? nullptr : out.data(),
+                                           rounds ? out.data() : nullptr,
+                                           rounds ? out_scales.data() : nullptr};
+        dispatcher.launch(*prepared[i % linears.size()], buffers);
+      } else {
+        const std::array<void*, 5> buffers{in.data(), weights[i].data(), nullptr, other, out.data()};
+        dispatcher.launch(*prepared[i % linears.size()], buffers);
+      }
     }
   };
   token();
@@ -151,6 +178,7 @@ int command(int argc, char** argv) {
   app.add_option("--target", options.target);
   app.add_option("--db", options.database);
   app.add_option("--weight", options.weight, "Type of the weights");
+  app.add_flag("--rounded", options.rounded, "Activations are int8 already, and SwiGLU rounds its results");
   app.add_option("--only", options.only, "Only this layer: qkv, output, gate_up, down or head");
   app.add_option("--spaces", options.spaces, "Folder of search spaces: without a database, their defaults are timed");
   app.add_option("--tokens", options.tokens)->check(CLI::PositiveNumber);

@@ -119,8 +119,11 @@ std::optional<double> BoundSpace::sum_magnitude() const {
     return std::nullopt;
   }
   double magnitude = std::sqrt(at_least_one(sum->terms, "the number of a sum's terms"));
-  for (const std::size_t argument : sum->of) {
-    magnitude *= root_mean_square(*this, space_->arguments[argument]);
+  const Config config = default_config();
+  for (const std::size_t index : sum->of) {
+    const Argument& argument = space_->arguments[index];
+    // What the problem has no buffer of, such as scales, is not multiplied with.
+    magnitude *= value(argument, config) > 0 ? root_mean_square(*this, argument) : 1;
   }
   return std::pow(magnitude, sum->product_of ? at_least_one(*sum->product_of, "the number of sums multiplied") : 1);
 }

@@ -3,8 +3,10 @@
 // memory: a captured launch serves a growing context. It is held to 0 … KEYS; 0 gives zeros.
 //
 // Layouts: q and out are packed, rows of k and v begin at i·KV_STRIDE, a row holds its heads one after the other.
-// Elements: STORAGE for q and out, CACHE for k and v. With int8 as CACHE, a key is k times its head's scale in
-// k_scales[KEYS, KV_HEADS], a value v times that in v_scales; for other types both are left out.
+// Elements: STORAGE for q, OUTPUT for out, CACHE for k and v. With int8 as CACHE, a key is k times its head's scale in
+// k_scales[KEYS, KV_HEADS], a value v times that in v_scales; for other types both are left out. With int8 as OUTPUT,
+// out is rounded for a product with a quantized weight: scales[HEADS·HEAD_DIM / 32] receives the scales; HEAD_DIM is
+// then a multiple of 32.
 // FLOPs: 4·HEADS·HEAD_DIM·length. Bytes: 2·length·KV_HEADS·HEAD_DIM · sizeof(CACHE) and the scales, each key and value
 // once.
 // Requires: pointers aligned to 16 bytes. With splits > 1: `partials` of splits·HEADS·(HEAD_DIM + 2) floats, and
@@ -19,6 +21,7 @@
 // are only converted.
 
 #include "common/online_softmax.cuh"
+#include "common/row_output.cuh"
 #include "common/split.cuh"
 #include "common/types.cuh"
 #include "common/vector.cuh"
@@ -45,8 +48,8 @@
 #ifndef HEAD_SIZE
 #define HEAD_SIZE 128  // HEAD_DIM
 #endif
-#ifndef GROUP
-#define GROUP 2  // HEADS / KV_HEADS
+#ifndef HEADS_PER_KEY
+#define HEADS_PER_KEY 2  // HEADS / KV_HEADS
 #endif
 #ifndef VECTOR
 #define VECTOR 4  // elements of k and v a load takes: 16 bytes where a lane has so many
@@ -55,7 +58,10 @@
 #define KV_ALIGNED 0  // 1: KV_STRIDE is a multiple of VECTOR
 #endif
 #ifndef STORAGE
-#define STORAGE float32  // element type of q and out
+#define STORAGE float32  // element type of q
+#endif
+#ifndef OUTPUT
+#define OUTPUT float32  // element type of out
 #endif
 #ifndef CACHE
 #define CACHE float32  // element type of k and v
@@ -70,7 +76,7 @@ constexpr int kVector = VECTOR;
 constexpr bool kPtx = REDUCE_PTX != 0;
 constexpr int kMinBlocks = MIN_BLOCKS;
 constexpr int kHeadSize = HEAD_SIZE;
-constexpr int kGroup = GROUP;
+constexpr int kGroup = HEADS_PER_KEY;
 constexpr bool kAligned = KV_ALIGNED != 0;
 constexpr bool kScaled = sizeof(CACHE) == 1;
 
@@ -213,6 +219,8 @@ __device__ __forceinline__ void attend_batch(Head (&heads)[kGroup], const float 
 // A thread's four values of a row of all the block's query heads.
 using Quad = Vector<float, 4>;
 constexpr int kQuads = kGroup * kHeadSize / 4;
+constexpr int kStoredQuads = sizeof(OUTPUT) > 1 ? kQuads : (kQuads + 31) / 32 * 32;  // lanes round blocks together
+using Output = RowOutput<OUTPUT, false, true, 4, 32>;
 constexpr int kShares = kThreads < kQuads ? 1 : kThreads / kQuads < kWarps ? kThreads / kQuads : kWarps;
 constexpr int kLimit = kWarps > kMaxSplits ? kWarps : kMaxSplits;
 
@@ -268,14 +276,15 @@ struct Rows {
   }
 };
 
-__device__ __forceinline__ void store_out(STORAGE* out, const Workplace& work, const Quad& total, int quad) {
-  const float normaliser = work.whole[quad * 4 / kHeadSize].normaliser();
-  Vector<STORAGE, 4> values;
+// Of the block's query heads; quads of kStoredQuads that there are not store nothing.
+__device__ __forceinline__ void store_out(Output& out, const Workplace& work, const Quad& total, int quad) {
+  const float normaliser = work.whole[quad < kQuads ? quad * 4 / kHeadSize : 0].normaliser();
+  float values[4];
 #pragma unroll
   for (int e = 0; e < 4; ++e) {
-    values.element[e] = from_float<STORAGE>(total.element[e] * normaliser);
+    values[e] = total.element[e] * normaliser;
   }
-  store_vector(out + quad * 4, values);
+  out.store(values, quad * 4, kQuads * 4);
 }
 
 constexpr int kMaxQueries = 16 / static_cast<int>(sizeof(STORAGE));
@@ -380,7 +389,7 @@ __device__ __forceinline__ void attend_range(Workplace& work, const float (&quer
 // Combines the partial results of `count` splits in their order. Loops over shares of the splits keep all threads busy;
 // their first sums are read before it is known what they weigh. States are read plainly: the fence at the end of
 // arrived_last has dropped what L1 held of them.
-__device__ __forceinline__ void join_splits(Workplace& work, STORAGE* out, const float* sums,
+__device__ __forceinline__ void join_splits(Workplace& work, Output& out, const float* sums,
                                             const OnlineSoftmax* states, int heads, int count) {
   const long long stride = static_cast<long long>(heads) * kHeadSize;
   const int thread = static_cast<int>(threadIdx.x);
@@ -401,11 +410,14 @@ __device__ __forceinline__ void join_splits(Workplace& work, STORAGE* out, const
     store_vector(work.sums[share] + quad * 4, total);
   }
   __syncthreads();
-  for (int quad = thread; quad < kQuads; quad += kThreads) {
-    Quad total = load_vector<4>(work.sums[0] + quad * 4);
+  for (int quad = thread; quad < kStoredQuads; quad += kThreads) {
+    Quad total{};
+    if (quad < kQuads) {
+      total = load_vector<4>(work.sums[0] + quad * 4);
 #pragma unroll
-    for (int i = 1; i < kShares; ++i) {
-      add_to(total, load_vector<4>(work.sums[i] + quad * 4), 1.0f);
+      for (int i = 1; i < kShares; ++i) {
+        add_to(total, load_vector<4>(work.sums[i] + quad * 4), 1.0f);
+      }
     }
     store_out(out, work, total, quad);
   }
@@ -416,8 +428,8 @@ __device__ __forceinline__ void join_splits(Workplace& work, STORAGE* out, const
 extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocks)
     attention_decode(const STORAGE* __restrict__ q, const CACHE* __restrict__ k, const CACHE* __restrict__ v,
                      const float* __restrict__ k_scales, const float* __restrict__ v_scales,
-                     const int* __restrict__ length, STORAGE* __restrict__ out, float* partials, int* counters,
-                     int keys, int kv_stride) {
+                     const int* __restrict__ length, OUTPUT* __restrict__ out, float* __restrict__ scales,
+                     float* partials, int* counters, int keys, int kv_stride) {
   __shared__ __align__(16) Workplace work;
   const int kv_head = static_cast<int>(blockIdx.x);
   const int split = static_cast<int>(blockIdx.y);
@@ -444,15 +456,18 @@ extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocks)
   OnlineSoftmax* states = reinterpret_cast<OnlineSoftmax*>(sums + static_cast<long long>(splits) * heads * kHeadSize) +
                           kv_head * kGroup * splits;
   const bool alone = ranges == 1;
-  for (int quad = static_cast<int>(threadIdx.x); quad < kQuads; quad += kThreads) {
+  Output output(out + first_column, scales + first_column / 32, 0, 1, kGroup * kHeadSize);
+  for (int quad = static_cast<int>(threadIdx.x); quad < kStoredQuads; quad += kThreads) {
     Quad total{};
+    if (quad < kQuads) {
 #pragma unroll
-    for (int warp = 0; warp < kWarps; ++warp) {
-      add_to(total, load_vector<4>(work.sums[warp] + quad * 4), work.weights[quad * 4 / kHeadSize][warp]);
+      for (int warp = 0; warp < kWarps; ++warp) {
+        add_to(total, load_vector<4>(work.sums[warp] + quad * 4), work.weights[quad * 4 / kHeadSize][warp]);
+      }
     }
     if (alone) {
-      store_out(out + first_column, work, total, quad);
-    } else {
+      store_out(output, work, total, quad);
+    } else if (quad < kQuads) {
       store_vector(sums + static_cast<long long>(split) * heads * kHeadSize + first_column + quad * 4, total);
       if (quad * 4 % kHeadSize == 0) {
         const int head = quad * 4 / kHeadSize;
@@ -461,7 +476,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocks)
     }
   }
   if (!alone && arrived_last(counters + kv_head, ranges)) {
-    join_splits(work, out + first_column, sums + first_column, states, heads, ranges);
+    join_splits(work, output, sums + first_column, states, heads, ranges);
   }
 }
 
@@ -474,7 +489,8 @@ extern "C" __global__ void attention_decode_reference(const STORAGE* __restrict_
                                                       const CACHE* __restrict__ v, const float* __restrict__ k_scales,
                                                       const float* __restrict__ v_scales,
                                                       const int* __restrict__ length, double* __restrict__ out,
-                                                      float* partials, int* counters, int keys, int kv_stride) {
+                                                      double* __restrict__ scales, float* partials, int* counters,
+                                                      int keys, int kv_stride) {
   const int head = static_cast<int>(blockIdx.x);
   const int kv_first = head / kGroup * kHeadSize;
   const int context = *length < keys ? *length : keys;
@@ -483,6 +499,10 @@ extern "C" __global__ void attention_decode_reference(const STORAGE* __restrict_
                                      ReferenceRows<CACHE>{k + kv_first, kv_stride, k_scales, head / kGroup, kv_heads},
                                      ReferenceRows<CACHE>{v + kv_first, kv_stride, v_scales, head / kGroup, kv_heads},
                                      0, context, out + head * kHeadSize);
+  __syncthreads();
+  if (threadIdx.x < 32) {
+    scale_reference<OUTPUT>(out + head * kHeadSize, scales + head * (kHeadSize / 32), 0, 1, kHeadSize, false);
+  }
 }
 
 #endif

@@ -1,17 +1,19 @@
-// C[M,N] = epilogue(q(A)[M,K] · B[N,K]ᵀ) for M = 1 … 8, with a weight in a format of matrices: what a decoding step
-// does with a quantized linear layer. q(A) are the activations rounded to int8 with a scale for each row and block of
-// 32 columns (int8_row: for each row), as the kernel `quantize` gives them; each block of threads does that by itself,
-// so that no other launch is needed.
+// C[M,N] = epilogue(A[M,K] · B[N,K]ᵀ) for M = 1 … 8, with int8 activations and a weight in a format of matrices: what a
+// decoding step does with a quantized linear layer.
 //
-// A[M,K] is row-major; B is packed (common/formats.cuh), its rows filled up to whole blocks. Epilogues as in matmul.
-// FLOPs: 2·M·N·K. Bytes: A, B and C.
-// Requires: buffers aligned to 16 bytes; M, N, K >= 1. C may be the residual, element for element. With SPLIT_K > 1:
-// `workspace` of SPLIT_K floats an element of C (rows of B rounded up to whole blocks), and `counters` of one int a
-// block of rows, zero before the first launch (each launch leaves them zero). Launch: grid (ceil(N / (32 · WARPS /
-// WARPS_K)), SPLIT_K), block 32 · WARPS.
+// A[M,K] is row-major, of INPUT. As int8 an element's value is scales_a · q, with a scale for each row and block of 32
+// columns, scales_a[K / 32, M], or with int8_row a scale for each row, scales_a[M]: what other kernels rounded. As
+// float32 or float16 each block of threads rounds the rows to that by itself, as the kernel `quantize` does. B is
+// packed (common/formats.cuh), its rows filled up to whole blocks. Epilogues as in matmul; or SwiGLU rounded to int8
+// for the next product, q[M, N / 2] with scales_c[N / 64, M], instead of C: then N is a multiple of 64. FLOPs: 2·M·N·K.
+// Bytes: A, scales, B and C. Requires: buffers aligned to 16 bytes; M, N, K >= 1; with int8, K a multiple of the
+// columns that the format has together. C may be the residual, element for element. With SPLIT_K > 1: `workspace` of
+// SPLIT_K floats an element of C (rows of B rounded up to whole blocks), and `counters` of one int a block of rows,
+// zero before the first launch (each launch leaves them zero). Launch: grid (ceil(N / (32 · WARPS / DEPTH_WARPS)),
+// SPLIT_K), block 32 · WARPS.
 //
 // A lane has a row of B, so that nothing is exchanged between lanes, and a warp reads 512 bytes at once; the
-// activations lie in shared memory, where all lanes read the same word. WARPS_K warps and SPLIT_K blocks share the
+// activations lie in shared memory, where all lanes read the same word. DEPTH_WARPS warps and SPLIT_K blocks share the
 // depth of a row.
 
 #include "common/dot4.cuh"
@@ -27,7 +29,10 @@
 #define WARPS 8  // warps a block
 #endif
 #ifndef WARPS_K
-#define WARPS_K 8  // warps of a block that share the depth of the same rows
+#define WARPS_K 0  // warps of a block that share the depth of the same rows; 0: as many as leave it the rows it needs
+#endif
+#ifndef DEPTH_WARPS
+#define DEPTH_WARPS 8  // WARPS_K, or the number that it leaves open
 #endif
 #ifndef BLOCKS
 #define BLOCKS 4  // blocks of 32 values of a row that a warp takes at a time
@@ -39,7 +44,10 @@
 #define DP4A 1  // 1: products of integers; 0: products of floats, into which both are converted
 #endif
 #ifndef SEGMENT
-#define SEGMENT 2048  // columns whose activations are in shared memory at a time
+#define SEGMENT 0  // columns whose activations are in shared memory at a time; 0: as many as there is room for
+#endif
+#ifndef SEGMENT_COLUMNS
+#define SEGMENT_COLUMNS 2048  // SEGMENT, or the number that it leaves open
 #endif
 #ifndef SPLIT_K
 #define SPLIT_K 1  // blocks that share the depth of the same rows
@@ -60,7 +68,10 @@
 #define FINISH 0  // the epilogue, by its number in common/epilogue.cuh
 #endif
 #ifndef STORAGE
-#define STORAGE float32  // element type of A, C and the residual
+#define STORAGE float32  // element type of C and the residual
+#endif
+#ifndef INPUT
+#define INPUT float32  // element type of A
 #endif
 #ifndef WEIGHT
 #define WEIGHT q8_0  // format of B
@@ -69,11 +80,11 @@
 namespace {
 
 constexpr int kWarps = WARPS;
-constexpr int kWarpsK = WARPS_K;
+constexpr int kWarpsK = DEPTH_WARPS;
 constexpr int kBlocks = BLOCKS;
 constexpr int kPrefetch = PREFETCH;
 constexpr bool kDp4a = DP4A != 0;
-constexpr int kSegment = SEGMENT;
+constexpr int kSegment = SEGMENT_COLUMNS;
 constexpr int kSplitK = SPLIT_K;
 constexpr int kM = ROWS_A;
 constexpr bool kRowsAligned = ROWS_ALIGNED != 0;
@@ -83,6 +94,7 @@ constexpr int kFinish = FINISH;
 using Form = Packed<WEIGHT>;
 constexpr bool kRowScales = Form::kScales == 0;
 constexpr bool kUpperInPlace = kDp4a && Form::kUpperInPlace;
+constexpr bool kRounds = kFinish == kEpilogueSwigluInt8;
 
 constexpr int kThreads = 32 * kWarps;
 constexpr int kBlockRows = kPackedRows * kWarps / kWarpsK;
@@ -90,10 +102,12 @@ constexpr int kHeaders = (kBlocks + Form::kHeaderBlocks - 1) / Form::kHeaderBloc
 constexpr int kDepthStep = 256;  // depths are shared in whole multiples of this
 
 static_assert(kM >= 1 && kM <= 8, "rows of A");
-static_assert(kWarps % kWarpsK == 0, "the warps of a row lie in one block");
+static_assert(kWarps % kWarpsK == 0 && (WARPS_K == 0 || WARPS_K == kWarpsK), "the warps of a row lie in one block");
+static_assert(kDp4a || sizeof(INPUT) > 1, "integers are multiplied as integers");
+static_assert(SEGMENT == 0 || SEGMENT == kSegment, "a segment has the length that is asked for");
 static_assert(kSegment % kDepthStep == 0 && kDepthStep % (32 * kBlocks) == 0 && kDepthStep % Form::kColumns == 0,
               "segments are whole steps");
-static_assert(!Epilogue<kFinish>::kHalves || kBlockRows % 2 == 0, "a block holds gate and factor");
+static_assert(!kRounds || kBlockRows % 64 == 0, "a block holds whole blocks of 32 results");
 
 // A segment of the activations in shared memory: integers in units of 16, or floats; then of each block of 32 the scale
 // and its product with the sum of the integers.
@@ -251,7 +265,8 @@ __device__ __forceinline__ void multiply_integers(int (&sums)[kM], const Step& s
 }
 
 // The largest magnitude of a whole row of A, as bits; all threads must take part.
-__device__ __forceinline__ int largest_of_row(const STORAGE* row, int k) {
+template <typename T>
+__device__ __forceinline__ int largest_of_row(const T* row, int k) {
   __shared__ int partial[kWarps];
   int largest = 0;
   for (int column = static_cast<int>(threadIdx.x) * 4; column < k; column += 4 * kThreads) {
@@ -305,33 +320,129 @@ __device__ __forceinline__ void quantize_four(Segment segment, int row, int at, 
   }
 }
 
-// Rounds `count` columns of A from `first` on, a multiple of 32 and up to the end of the segment's last step; zeros
-// behind column k. `whole` are the rows' scales, where they have one each. Several loads are under way at once: one
-// after the other they would take longer than a short row's products.
-__device__ __forceinline__ void quantize_segment(Segment segment, const STORAGE* a, const Int8Scale (&whole)[kM],
-                                                 int first, int count, int k) {
-  constexpr int kRound = 4 * kThreads;
-  constexpr int kRounds = kSegment / kRound;
-  constexpr int kAtOnce = kRounds < 1 ? 1 : kRounds < 4 ? kRounds : 4;
+// The rows of A, on their way to shared memory.
+template <typename T>
+struct Activations {
+  const T* values;
+  int k;
+  Int8Scale whole[kM] = {};  // of the rows, where they have one scale each
+
+  __device__ __forceinline__ Activations(const T* a, const float* /*scales*/, int columns) : values(a), k(columns) {}
+
+  // Before the first segment; all threads must take part.
+  __device__ __forceinline__ void measure_rows() {
 #pragma unroll
-  for (int m = 0; m < kM; ++m) {
-    const STORAGE* row = a + static_cast<long long>(m) * k;
-    for (int begin = static_cast<int>(threadIdx.x) * 4; begin < count; begin += kAtOnce * kRound) {
-      float value[kAtOnce][4];
+    for (int m = 0; m < kM; ++m) {
+      whole[m] = int8_scale(largest_of_row(values + static_cast<long long>(m) * k, k));
+    }
+  }
+  __device__ __forceinline__ float scale_of_row(int m) const { return whole[m].scale; }
+
+  // Rounds `count` columns from `first` on, a multiple of 256 and up to the end of the segment's last step; zeros
+  // behind column k. Several loads are under way at once: one after the other they would take longer than a short row's
+  // products.
+  __device__ __forceinline__ void fill(Segment segment, int first, int count) const {
+    constexpr int kRound = 4 * kThreads;
+    constexpr int kRounds = kSegment / kRound;
+    constexpr int kAtOnce = kRounds < 1 ? 1 : kRounds < 4 ? kRounds : 4;
 #pragma unroll
-      for (int i = 0; i < kAtOnce; ++i) {
-        load_floats<kRowsAligned>(value[i], row, first + begin + i * kRound, k);
-      }
+    for (int m = 0; m < kM; ++m) {
+      const T* row = values + static_cast<long long>(m) * k;
+      for (int begin = static_cast<int>(threadIdx.x) * 4; begin < count; begin += kAtOnce * kRound) {
+        float value[kAtOnce][4];
 #pragma unroll
-      for (int i = 0; i < kAtOnce; ++i) {
-        // All lanes of a warp stay together: counts are multiples of 128 columns.
-        if (begin + i * kRound < count) {
-          quantize_four(segment, m, begin + i * kRound, value[i], whole[m]);
+        for (int i = 0; i < kAtOnce; ++i) {
+          load_floats<kRowsAligned>(value[i], row, first + begin + i * kRound, k);
+        }
+#pragma unroll
+        for (int i = 0; i < kAtOnce; ++i) {
+          // All lanes of a warp stay together: counts are multiples of 128 columns.
+          if (begin + i * kRound < count) {
+            quantize_four(segment, m, begin + i * kRound, value[i], whole[m]);
+          }
         }
       }
     }
   }
-}
+};
+
+// Rows that were rounded before are copied in units of 16 columns.
+template <>
+struct Activations<int8> {
+  const int8* values;
+  const float* scales;
+  int k;
+  float whole[kM] = {};
+
+  __device__ __forceinline__ Activations(const int8* a, const float* scales_a, int columns)
+      : values(a), scales(scales_a), k(columns) {}
+
+  __device__ __forceinline__ void measure_rows() {
+#pragma unroll
+    for (int m = 0; m < kM; ++m) {
+      whole[m] = scales[m];
+    }
+  }
+  __device__ __forceinline__ float scale_of_row(int m) const { return whole[m]; }
+
+  __device__ __forceinline__ void fill(Segment segment, int first, int count) const {
+    constexpr int kUnits = kSegment / 16;  // of a row
+    constexpr int kItems = kM * kUnits;
+    constexpr int kTurns = (kItems + kThreads - 1) / kThreads;
+    constexpr int kAtOnce = kTurns < 4 ? kTurns : 4;
+    static_assert(kUnits % 32 == 0, "a warp has units of one row");
+#pragma unroll 1
+    for (int begin = static_cast<int>(threadIdx.x); begin < kItems; begin += kAtOnce * kThreads) {
+      Words4 unit[kAtOnce];
+      float scale[kAtOnce];
+#pragma unroll
+      for (int i = 0; i < kAtOnce; ++i) {
+        const int item = begin + i * kThreads;
+        const int row = item / kUnits;
+        const int column = first + item % kUnits * 16;
+        unit[i] = Words4{};
+        scale[i] = 0.0f;
+        if (item < kItems && column < k) {
+          unit[i] = load_vector<4>(reinterpret_cast<const int*>(values + static_cast<long long>(row) * k + column));
+          if constexpr (!kRowScales) {
+            scale[i] = scales[static_cast<long long>(column / 32) * kM + row];
+          }
+        }
+      }
+#pragma unroll
+      for (int i = 0; i < kAtOnce; ++i) {
+        const int item = begin + i * kThreads;
+        // All lanes of a warp stay together.
+        if (item < kItems && item % kUnits / 32 * 512 < count) {
+          store(segment, item / kUnits, item % kUnits, unit[i], scale[i]);
+        }
+      }
+    }
+  }
+
+ private:
+  static __device__ __forceinline__ void store(Segment segment, int row, int unit, const Words4& words, float scale) {
+    Words4 turned;
+#pragma unroll
+    for (int w = 0; w < 4; ++w) {
+      turned.element[place_of_word(w)] = words.element[w];
+    }
+    segment.units(row)[unit] = turned;
+    if constexpr (!kRowScales) {
+      int sum = 0;
+      if constexpr (Form::kHasMin) {
+#pragma unroll
+        for (int w = 0; w < 4; ++w) {
+          sum = dot4(words.element[w], 0x01010101, sum);
+        }
+        sum = sum_of_lanes<2>(sum);
+      }
+      if (unit % 2 == 0) {
+        segment.scales(row)[unit / 2] = {scale, scale * static_cast<float>(sum)};
+      }
+    }
+  }
+};
 
 // Adds up what warps and blocks summed of the same rows. partial[0] then has row of the block * kM + row of A, in the
 // block for which it returns true.
@@ -383,6 +494,24 @@ __device__ __forceinline__ void store_sums(STORAGE* c, const float* sums, const 
   }
 }
 
+// The same rounded to int8; 32 neighbouring lanes have a block of results.
+__device__ __forceinline__ void store_rounded(int8* q, float* scales, const float* sums, int first_row, int n) {
+  constexpr int kResults = kBlockRows / 2;
+  for (int i = static_cast<int>(threadIdx.x); i < kResults * kM; i += kThreads) {
+    const int row_a = i / kResults;
+    const float* pair = sums + i % kResults * (2 * kM) + row_a;
+    const float result = silu(pair[0]) * pair[kM];
+    const Int8Scale scale = int8_scale(largest_of_lanes<32>(magnitude_bits(result)));
+    const int column = first_row / 2 + i % kResults;
+    if (column < n / 2) {
+      q[static_cast<long long>(row_a) * (n / 2) + column] = to_int8(result, scale.inverse);
+      if (column % 32 == 0) {
+        scales[static_cast<long long>(column / 32) * kM + row_a] = scale.scale;
+      }
+    }
+  }
+}
+
 // The steps of a warp that are loaded ahead: steps[0] is the next to multiply.
 constexpr int kStride = kWarpsK * kBlocks;
 struct Ahead {
@@ -424,8 +553,9 @@ __device__ __forceinline__ void multiply_segment(Ahead& ahead, const unsigned ch
 }  // namespace
 
 extern "C" __global__ void __launch_bounds__(kThreads, MIN_BLOCKS > 0 ? MIN_BLOCKS : 1)
-    matvec_q(const STORAGE* __restrict__ a, const unsigned char* __restrict__ b, const float* __restrict__ bias,
-             const STORAGE* residual, STORAGE* c, float* workspace, int* counters, int n, int k) {
+    matvec_q(const INPUT* __restrict__ a, const float* __restrict__ scales_a, const unsigned char* __restrict__ b,
+             const float* __restrict__ bias, const STORAGE* residual, STORAGE* c, int8* q, float* scales_c,
+             float* workspace, int* counters, int n, int k) {
   extern __shared__ __align__(16) char memory[];
   const Segment segment{memory};
   const int filled = (k + Form::kColumns - 1) / Form::kColumns * Form::kColumns;
@@ -442,7 +572,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, MIN_BLOCKS > 0 ? MIN_BLOC
 
   float sums[kM] = {};
   int integers[kM] = {};
-  Int8Scale whole[kM] = {};
+  Activations<INPUT> activations(a, scales_a, k);
 #pragma unroll 1
   for (int first = begin; first < end; first += kSegment) {
     const int stop = end - first < kSegment ? end : first + kSegment;
@@ -451,14 +581,11 @@ extern "C" __global__ void __launch_bounds__(kThreads, MIN_BLOCKS > 0 ? MIN_BLOC
     ahead.load(group, lane, block, stop / 32, end / 32);
     if constexpr (kRowScales) {
       if (first == begin) {
-#pragma unroll
-        for (int m = 0; m < kM; ++m) {
-          whole[m] = int8_scale(largest_of_row(a + static_cast<long long>(m) * k, k));
-        }
+        activations.measure_rows();
       }
     }
     __syncthreads();  // the segment before was read
-    quantize_segment(segment, a, whole, first, (stop - first + kDepthStep - 1) / kDepthStep * kDepthStep, k);
+    activations.fill(segment, first, (stop - first + kDepthStep - 1) / kDepthStep * kDepthStep);
     __syncthreads();
     multiply_segment(ahead, group, lane, block, stop / 32, end / 32, [&](const Step& step, int at) {
       if constexpr (kRowScales && kDp4a) {
@@ -472,7 +599,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, MIN_BLOCKS > 0 ? MIN_BLOC
     const float of_row = row_scale<WEIGHT>(group, group_bytes, lane);
 #pragma unroll
     for (int m = 0; m < kM; ++m) {
-      sums[m] = kDp4a ? static_cast<float>(integers[m]) * (whole[m].scale * of_row) : sums[m] * of_row;
+      sums[m] = kDp4a ? static_cast<float>(integers[m]) * (activations.scale_of_row(m) * of_row) : sums[m] * of_row;
     }
   }
   __syncthreads();  // the last segment was read; its memory now takes the sums
@@ -482,41 +609,94 @@ extern "C" __global__ void __launch_bounds__(kThreads, MIN_BLOCKS > 0 ? MIN_BLOC
     partial[warp % kWarpsK * (kBlockRows * kM) + (warp / kWarpsK * kPackedRows + lane) * kM + m] = sums[m];
   }
   if (gather_sums(partial, workspace, counters)) {
-    store_sums(c, partial, bias, residual, first_row, n);
+    if constexpr (kRounds) {
+      store_rounded(q, scales_c, partial, first_row, n);
+    } else {
+      store_sums(c, partial, bias, residual, first_row, n);
+    }
   }
 }
 
 #ifdef PASCALINE_REFERENCE
 
-// The same in float64 of exactly these operands, one thread an element of the product.
+// A block of 32 columns of a row of A, one a lane, as the product takes it; `whole` is the scale of the row, where it
+// has one.
+template <typename T>
+__device__ double rounded_value(const T* row, const float* /*scales*/, int block, int /*row_a*/, int k,
+                                Int8Scale whole) {
+  const int at = block * 32 + static_cast<int>(threadIdx.x);
+  const float value = at < k ? to_float(row[at]) : 0.0f;
+  const Int8Scale scale = kRowScales ? whole : int8_scale(largest_of_lanes<32>(magnitude_bits(value)));
+  return static_cast<double>(scale.scale) * to_int8(value, scale.inverse);
+}
+template <>
+__device__ double rounded_value<int8>(const int8* row, const float* scales, int block, int row_a, int /*k*/,
+                                      Int8Scale /*whole*/) {
+  const float scale = scales[kRowScales ? row_a : block * kM + row_a];
+  return static_cast<double>(scale) * row[block * 32 + static_cast<int>(threadIdx.x)];
+}
+
+// The scale of a row of floats that has one for all of it.
+template <typename T>
+__device__ Int8Scale whole_scale(const T* row, int k) {
+  int largest = 0;
+  for (int i = static_cast<int>(threadIdx.x); kRowScales && sizeof(T) > 1 && i < k; i += 32) {
+    const int bits = magnitude_bits(to_float(row[i]));
+    largest = bits > largest ? bits : largest;
+  }
+  return int8_scale(largest_of_lanes<32>(largest));
+}
+
+// The same in float64 of exactly these operands, one thread an element of the product; rounded results are given before
+// rounding, in units of their scale, each warp's and its neighbour's by one of the two.
 // Launch: grid (ceil(N / 32), M), block 32.
-extern "C" __global__ void matvec_q_reference(const STORAGE* __restrict__ a, const unsigned char* __restrict__ b,
-                                              const float* __restrict__ bias, const STORAGE* residual, double* c,
+extern "C" __global__ void matvec_q_reference(const INPUT* __restrict__ a, const float* __restrict__ scales_a,
+                                              const unsigned char* __restrict__ b, const float* __restrict__ bias,
+                                              const STORAGE* residual, double* c, double* q, double* scales_c,
                                               float* workspace, int* counters, int n, int k) {
   const int row = static_cast<int>(blockIdx.y);
   const int lane = static_cast<int>(threadIdx.x);
-  const int column = static_cast<int>(blockIdx.x) * 32 + lane;
   const long long group_bytes = packed_group_bytes<WEIGHT>(k);
-  const unsigned char* group = b + blockIdx.x * group_bytes;
-  const STORAGE* values = a + static_cast<long long>(row) * k;
-  int largest_of_all = 0;
-  for (int i = lane; kRowScales && i < k; i += 32) {
-    const int bits = magnitude_bits(to_float(values[i]));
-    largest_of_all = bits > largest_of_all ? bits : largest_of_all;
-  }
-  const Int8Scale whole = int8_scale(largest_of_lanes<32>(largest_of_all));
-  double sum = 0.0;
-  for (int block = 0; block < (k + 31) / 32; ++block) {
-    const int at = block * 32 + lane;
-    const float value = at < k ? to_float(values[at]) : 0.0f;
-    const Int8Scale scale = kRowScales ? whole : int8_scale(largest_of_lanes<32>(magnitude_bits(value)));
-    const double rounded = static_cast<double>(scale.scale) * to_int8(value, scale.inverse);
-    sum += block_product<WEIGHT>(group, lane, block, [&](int i) { return __shfl_sync(0xffffffffu, rounded, i); });
-  }
-  sum *= row_scale<WEIGHT>(group, group_bytes, lane);
-  const double gate = __shfl_sync(0xffffffffu, sum, lane & ~1);
-  if (column < n) {
-    store_finished<kFinish>(c, sum, gate, bias, residual, static_cast<long long>(row) * n + column, column);
+  const INPUT* values = a + static_cast<long long>(row) * k;
+  const Int8Scale whole = whole_scale(values, k);
+  const auto product = [&](int group_index) {
+    const unsigned char* group = b + group_index * group_bytes;
+    double sum = 0.0;
+    for (int block = 0; block < (k + 31) / 32; ++block) {
+      const double rounded = rounded_value(values, scales_a, block, row, k, whole);
+      sum += block_product<WEIGHT>(group, lane, block, [&](int i) { return __shfl_sync(0xffffffffu, rounded, i); });
+    }
+    return sum * row_scale<WEIGHT>(group, group_bytes, lane);
+  };
+  const int group_index = static_cast<int>(blockIdx.x);
+  if constexpr (kRounds) {
+    if (group_index % 2 == 0) {
+      // The first 16 lanes have the gates and factors of their results from one group, the others from the next.
+      const double first = product(group_index);
+      const double second = product(group_index + 1);
+      double pair[2];
+      for (int v = 0; v < 2; ++v) {
+        const double of_first = __shfl_sync(0xffffffffu, first, 2 * lane % 32 + v);
+        const double of_second = __shfl_sync(0xffffffffu, second, 2 * lane % 32 + v);
+        pair[v] = lane < 16 ? of_first : of_second;
+      }
+      const double result = finished<kFinish>(pair[1], pair[0], 0.0, 0.0);
+      double largest = fabs(result);
+      for (int distance = 16; distance > 0; distance /= 2) {
+        const double other = __shfl_xor_sync(0xffffffffu, largest, distance);
+        largest = other > largest ? other : largest;
+      }
+      const int column = group_index * 16 + lane;
+      q[static_cast<long long>(row) * (n / 2) + column] = largest > 0.0 ? result / (largest / 127.0) : 0.0;
+      scales_c[static_cast<long long>(column / 32) * kM + row] = largest / 127.0;
+    }
+  } else {
+    const int column = group_index * 32 + lane;
+    const double sum = product(group_index);
+    const double gate = __shfl_sync(0xffffffffu, sum, lane & ~1);
+    if (column < n) {
+      store_finished<kFinish>(c, sum, gate, bias, residual, static_cast<long long>(row) * n + column, column);
+    }
   }
 }
 

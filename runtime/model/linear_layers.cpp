@@ -49,12 +49,20 @@ void LinearLayers::reserve(std::int64_t rows, std::int64_t columns) {
   }
 }
 
-bool LinearLayers::rounds_rows(const ops::Matmul& layer) const noexcept {
-  return is_packed_format(layer.b.type) && layer.a.shape[0] > ops::kFewRows && !executor_->on_processor();
+bool LinearLayers::takes_rounded_rows(const ops::Matmul& layer) const noexcept {
+  return is_packed_format(layer.b.type) && !executor_->on_processor();
 }
 
-bool LinearLayers::rounds_whole_rows(const ops::Matmul& layer) const noexcept {
-  return rounds_rows(layer) && ops::filled_columns(layer.b.type, layer.a.shape[1]) == layer.a.shape[1];
+bool LinearLayers::takes_whole_rows(const ops::Matmul& layer) const noexcept {
+  return takes_rounded_rows(layer) && ops::filled_columns(layer.b.type, layer.a.shape[1]) == layer.a.shape[1];
+}
+
+bool LinearLayers::takes_rounded_blocks(const ops::Matmul& layer) const noexcept {
+  return takes_whole_rows(layer) && layer.b.type != ElementType::int8_row;
+}
+
+bool LinearLayers::needs_rounded_rows(const ops::Matmul& layer) const noexcept {
+  return takes_rounded_rows(layer) && layer.a.shape[0] > ops::kFewRows;
 }
 
 ops::QuantizedRows LinearLayers::room_for(const ops::Matmul& layer, std::uint64_t half) const {
@@ -71,7 +79,7 @@ ops::QuantizedRows LinearLayers::room_for(const ops::Matmul& layer, std::uint64_
   return rounded;
 }
 
-void LinearLayers::multiply(const ops::Matmul& layer, const ops::QuantizedRows& rows) {
+void LinearLayers::run_rounded(const ops::Matmul& layer, const ops::QuantizedRows& rows) {
   executor_->run(ops::QuantizedMatmul{.a = rows,
                                       .b = layer.b,
                                       .c = layer.c,
@@ -81,17 +89,17 @@ void LinearLayers::multiply(const ops::Matmul& layer, const ops::QuantizedRows& 
 }
 
 void LinearLayers::run(const ops::Matmul& layer) {
-  if (!rounds_rows(layer)) {
+  if (!needs_rounded_rows(layer)) {
     executor_->run(layer);
     return;
   }
   const ops::QuantizedRows rounded = room_for(layer, 0);
   executor_->run(ops::Quantize{.x = layer.a, .y = rounded, .for_weight = layer.b.type});
-  multiply(layer, rounded);
+  run_rounded(layer, rounded);
 }
 
 void LinearLayers::run_gated(const ops::Rmsnorm& norm, const ops::Matmul& gate_up, const ops::Matmul& down) {
-  if (!rounds_whole_rows(gate_up) || !rounds_whole_rows(down) || down.b.type == ElementType::int8_row) {
+  if (!takes_whole_rows(gate_up) || !takes_rounded_blocks(down)) {
     run_normed(norm, gate_up);
     run(down);
     return;
@@ -105,7 +113,7 @@ void LinearLayers::run_gated(const ops::Rmsnorm& norm, const ops::Matmul& gate_u
   const ops::QuantizedRows gated = room_for(down, 1);
   executor_->run(
       ops::QuantizedMatmul{.a = input, .b = gate_up.b, .rounded = gated, .epilogue = ops::Epilogue::swiglu_int8});
-  multiply(down, gated);
+  run_rounded(down, gated);
 }
 
 }  // namespace pascaline

@@ -9,8 +9,9 @@
 
 namespace pascaline {
 
-/// Runs the linear layers of a model. Those with a weight in a format of matrices take activations as int8: on a
-/// device, rows that are more than a decoding step's are rounded into memory that it holds for that.
+/// Runs the linear layers of a model. Those with a weight in a packed format take activations as int8: on a device,
+/// rows are rounded into memory that it holds for that, by the operation that they come from where that can. A decoding
+/// step's others are rounded by the product itself.
 class LinearLayers {
  public:
   /// `executor` must outlive it.
@@ -28,11 +29,18 @@ class LinearLayers {
 
   /// Runs the layer; does not wait. Throws Error without room for its rows, and as Executor::run.
   void run(const ops::Matmul& layer);
+  /// Whether the layer can be given rows that were rounded with a scale for each block of 32 columns, none behind those
+  /// that they have. Of `layer` only the weight and the shape of `a` count.
+  [[nodiscard]] bool takes_rounded_blocks(const ops::Matmul& layer) const noexcept;
+  /// Memory for such rows, until the next layer runs. Throws Error without room for them.
+  [[nodiscard]] ops::QuantizedRows rows_for(const ops::Matmul& layer) const { return room_for(layer, 0); }
+  /// Runs the layer on rows that were rounded for it; its `a` is not read.
+  void run_rounded(const ops::Matmul& layer, const ops::QuantizedRows& rows);
   /// Runs a normalisation and then the layer whose rows it gives. Where these are to be rounded, the normalisation does
   /// that at once, and what its y is then is anything.
   template <typename Norm>
   void run_normed(const Norm& norm, const ops::Matmul& layer) {
-    if (!rounds_whole_rows(layer)) {
+    if (!takes_whole_rows(layer)) {
       executor_->run(norm);
       run(layer);
       return;
@@ -43,19 +51,20 @@ class LinearLayers {
     rounding.scales = rows.scales;
     rounding.by_row = layer.b.type == ElementType::int8_row;
     executor_->run(rounding);
-    multiply(layer, rows);
+    run_rounded(layer, rows);
   }
   /// Runs a normalisation, a layer with the epilogue swiglu, and the layer whose rows that one gives; `gate_up.c` is
   /// anything afterwards.
   void run_gated(const ops::Rmsnorm& norm, const ops::Matmul& gate_up, const ops::Matmul& down);
 
  private:
-  // Whether the layer's rows are rounded for it, and need no zeros behind them.
-  [[nodiscard]] bool rounds_rows(const ops::Matmul& layer) const noexcept;
-  [[nodiscard]] bool rounds_whole_rows(const ops::Matmul& layer) const noexcept;
+  // Whether the layer may be given rounded rows, whether these need no zeros behind them, and whether they have to be
+  // rounded before.
+  [[nodiscard]] bool takes_rounded_rows(const ops::Matmul& layer) const noexcept;
+  [[nodiscard]] bool takes_whole_rows(const ops::Matmul& layer) const noexcept;
+  [[nodiscard]] bool needs_rounded_rows(const ops::Matmul& layer) const noexcept;
   // Memory for the rounded rows of the layer, of the first or the second half of the room.
   [[nodiscard]] ops::QuantizedRows room_for(const ops::Matmul& layer, std::uint64_t half) const;
-  void multiply(const ops::Matmul& layer, const ops::QuantizedRows& rows);
 
   Executor* executor_;
   RawBuffer room_;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "core/error.hpp"
+#include "runtime/formats/int8_activations.hpp"
 #include "runtime/model/positions.hpp"
 #include "runtime/model/tensor_memory.hpp"
 #include "runtime/ops/attention.hpp"
@@ -97,30 +98,44 @@ void LayerRunner::attend(const TextLayerWeights& layer, std::int64_t index, cons
                                  .section_w = config_->mrope_section[2],
                                  .k_scales = cache_->key_scales(index),
                                  .v_scales = cache_->value_scales(index)});
+  const ops::Matmul output{.a = reshaped(attended, {rows, config_->heads * head_dim}),
+                           .b = layer.output,
+                           .c = hidden,
+                           .residual = hidden,
+                           .epilogue = ops::Epilogue::residual};
+  if (rows == 1 && head_dim % kActivationBlock == 0 && linear_->takes_rounded_blocks(output)) {
+    const ops::QuantizedRows rounded = linear_->rows_for(output);
+    attend_once(q, rounded.values, rounded.scales, index, pass);
+    linear_->run_rounded(output, rounded);
+    return;
+  }
   attend_to_cache(q, attended, index, pass);
-  linear_->run({.a = reshaped(attended, {rows, config_->heads * head_dim}),
-                .b = layer.output,
-                .c = hidden,
-                .residual = hidden,
-                .epilogue = ops::Epilogue::residual});
+  linear_->run(output);
+}
+
+// Of the only token of a pass; `scales` if `out` is int8.
+void LayerRunner::attend_once(const TensorView& q, const TensorView& out, const TensorView& scales, std::int64_t index,
+                              const TextPass& pass) {
+  executor_->run(ops::AttentionDecode{.q = reshaped(q, {config_->heads, config_->head_dim}),
+                                      .k = cache_->keys(index),
+                                      .v = cache_->values(index),
+                                      .length = pass.length,
+                                      .out = reshaped(out, {config_->heads, config_->head_dim}),
+                                      .k_scales = cache_->key_scales(index),
+                                      .v_scales = cache_->value_scales(index),
+                                      .scales = scales});
 }
 
 void LayerRunner::attend_to_cache(const TensorView& q, const TensorView& out, std::int64_t index,
                                   const TextPass& pass) {
+  if (pass.count() == 1) {
+    attend_once(q, out, {}, index, pass);
+    return;
+  }
   const TensorView keys = cache_->keys(index);
   const TensorView values = cache_->values(index);
   const TensorView key_scales = cache_->key_scales(index);
   const TensorView value_scales = cache_->value_scales(index);
-  if (pass.count() == 1) {
-    executor_->run(ops::AttentionDecode{.q = reshaped(q, {config_->heads, config_->head_dim}),
-                                        .k = keys,
-                                        .v = values,
-                                        .length = pass.length,
-                                        .out = reshaped(out, {config_->heads, config_->head_dim}),
-                                        .k_scales = key_scales,
-                                        .v_scales = value_scales});
-    return;
-  }
   const std::int64_t length = pass.cached + pass.count();
   const bool scaled = ops::is_given(key_scales);
   executor_->run(ops::AttentionPrefill{.q = q,

@@ -58,6 +58,8 @@ class LayerRunner {
   [[nodiscard]] TensorView activation(const char* name, std::initializer_list<std::int64_t> extents) const;
   void attend(const TextLayerWeights& layer, std::int64_t index, const TextPass& pass);
   void attend_to_cache(const TensorView& q, const TensorView& out, std::int64_t index, const TextPass& pass);
+  void attend_once(const TensorView& q, const TensorView& out, const TensorView& scales, std::int64_t index,
+                   const TextPass& pass);
   void feed_forward(const TextLayerWeights& layer, std::int64_t rows);
 
   LinearLayers* linear_;

@@ -2,6 +2,8 @@
 
 #include <bit>
 
+#include "runtime/formats/int8_activations.hpp"
+
 namespace pascaline::ops {
 namespace {
 
@@ -94,7 +96,14 @@ bool AttentionDecode::check() const {
   check.dense({"q", &q}, {ElementType::float32, ElementType::float16}, {of.heads, of.head_dim});
   check_cache(check, *this, of);
   check.dense({"length", &length}, {ElementType::int32}, {{"1", 1}});
-  check.dense({"out", &out}, {q.type}, {of.heads, of.head_dim});
+  check.dense({"out", &out}, {q.type, ElementType::int8}, {of.heads, of.head_dim});
+  if (out.type == ElementType::int8) {
+    check.require(of.head_dim.value % kActivationBlock == 0, "out is int8, and HEAD_DIM no multiple of 32");
+    check.dense({"scales", &scales}, {ElementType::float32},
+                {{"blocks", of.heads.value * of.head_dim.value / kActivationBlock}, {"1", 1}});
+  } else {
+    check.absent({"scales", &scales}, "out is not int8");
+  }
   if (is_empty(out)) {
     return false;
   }
@@ -110,7 +119,7 @@ KernelProblem AttentionDecode::problem() const {
            {"HEAD_DIM", q.shape[1]},
            {"KEYS", k.shape[0]},
            {"KV_STRIDE", row_stride(k)}},
-          {{"STORAGE", q.type}, {"CACHE", k.type}}};
+          {{"STORAGE", q.type}, {"CACHE", k.type}, {"OUTPUT", out.type}}};
 }
 
 }  // namespace pascaline::ops

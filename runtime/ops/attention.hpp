@@ -54,9 +54,11 @@ struct AttentionDecode {
   TensorView k;              ///< [KEYS, KV_HEADS, HEAD_DIM], float32, float16 or int8; rows may lie apart
   TensorView v;              ///< as k
   TensorView length;         ///< [1], int32, on the device; held to 0 … KEYS, and 0 gives zeros
-  TensorView out;            ///< [HEADS, HEAD_DIM] of q's type; overlaps nothing
+  TensorView out;            ///< [HEADS, HEAD_DIM] of q's type or int8; overlaps nothing
   TensorView k_scales = {};  ///< [KEYS, KV_HEADS], float32, dense; with int8 only
   TensorView v_scales = {};  ///< as k_scales
+  /// With out in int8, and HEAD_DIM a multiple of 32: float32 [HEADS · HEAD_DIM / 32, 1], as of one row.
+  TensorView scales = {};
 
   template <typename Self, typename Visit>
   static void operands(Self& self, Visit&& visit) {
@@ -67,6 +69,7 @@ struct AttentionDecode {
     visit("v_scales", self.v_scales, Use::read);
     visit("length", self.length, Use::read);
     visit("out", self.out, Use::write);
+    visit("scales", self.scales, Use::write);
   }
   [[nodiscard]] bool check() const;
   [[nodiscard]] KernelProblem problem() const;

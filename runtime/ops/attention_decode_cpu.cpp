@@ -1,8 +1,11 @@
 #include <algorithm>
 #include <cmath>
+#include <vector>
 
 #include "runtime/cpu/floats.hpp"
+#include "runtime/cpu/rounding.hpp"
 #include "runtime/cpu/worker_pool.hpp"
+#include "runtime/formats/int8_activations.hpp"
 #include "runtime/ops/attention.hpp"
 
 namespace pascaline::ops {
@@ -134,6 +137,19 @@ void attend_part(const Decode& of, std::int64_t index) {
   add_values_of_part(of, part, scores, sums);
 }
 
+void store_head(const AttentionDecode& given, std::int64_t head, const float* values) {
+  const std::int64_t width = given.q.shape[1];
+  if (given.out.type != ElementType::int8) {
+    cpu::store_floats(values, given.out, head * width, width);
+    return;
+  }
+  // A head's columns and scales follow those of the one before.
+  const std::int64_t blocks = width / kActivationBlock;
+  const TensorView out(cpu::element_at(given.out, head * width), ElementType::int8, {1, width});
+  const TensorView scales(cpu::element_at(given.scales, head * blocks), ElementType::float32, {blocks, 1});
+  cpu::store_rounded(values, width, out, scales, 0, false);
+}
+
 void merge_parts(const Decode& of, std::int64_t head) {
   const float* most = of.most + head * of.parts;
   const float overall = *std::max_element(most, most + of.parts);
@@ -151,7 +167,7 @@ void merge_parts(const Decode& of, std::int64_t head) {
   for (std::int64_t d = 0; d < of.head_dim; ++d) {
     sums[d] = static_cast<float>(sums[d] / weight);
   }
-  cpu::store_floats(sums, of.given.out, head * of.head_dim, of.head_dim);
+  store_head(of.given, head, sums);
 }
 
 }  // namespace
@@ -160,8 +176,10 @@ void AttentionDecode::compute() const {
   const std::int64_t heads = q.shape[0];
   const std::int64_t rows = std::clamp<std::int64_t>(*static_cast<const std::int32_t*>(length.data), 0, k.shape[0]);
   if (rows == 0) {
-    std::fill_n(static_cast<std::byte*>(out.data), heads * q.shape[1] * static_cast<std::int64_t>(size_of(out.type)),
-                std::byte{0});
+    const std::vector<float> zeros(static_cast<std::size_t>(q.shape[1]));
+    for (std::int64_t head = 0; head < heads; ++head) {
+      store_head(*this, head, zeros.data());
+    }
     return;
   }
   const Decode of = decode_of(*this, rows);

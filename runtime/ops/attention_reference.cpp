@@ -3,6 +3,7 @@
 
 #include "core/util/parallel.hpp"
 #include "runtime/ops/reference.hpp"
+#include "runtime/ops/scale_reference.hpp"
 
 namespace pascaline {
 namespace {
@@ -106,7 +107,7 @@ void reference_attention_prefill(const Problem& problem, std::span<const std::ve
 }
 
 // Attention of one query a head to the first `length` of KEYS rows; inputs q, k, v, k_scales, v_scales,
-// length.
+// length; outputs out and its scales.
 void reference_attention_decode(const Problem& problem, std::span<const std::vector<double>> inputs,
                                 std::span<std::vector<double>> outputs) {
   const auto heads = static_cast<std::size_t>(problem.dimension("HEADS"));
@@ -119,6 +120,7 @@ void reference_attention_decode(const Problem& problem, std::span<const std::vec
                     rows_of(problem, inputs[2], inputs[4], 0, head / group), length};
     attend(inputs[0].data() + head * head_dim, keys, head_dim, outputs[0].data() + head * head_dim);
   }
+  scale_row(outputs[0], outputs[1], 0, 1, heads * head_dim, 32);
 }
 
 }  // namespace pascaline

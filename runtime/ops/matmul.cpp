@@ -72,6 +72,14 @@ bool is_product(const Checks& check, const ProductNames& names, const Matmul& gi
   return true;
 }
 
+// Of `matvec_q`, with k columns of activations in that type.
+KernelProblem few_rows_problem(std::int64_t rows, const TensorView& weight, std::int64_t k, Epilogue epilogue,
+                               ElementType storage, ElementType input) {
+  return {"matvec_q",
+          {{"M", rows}, {"N", weight.shape[0]}, {"K", k}, {"EPILOGUE", static_cast<std::int64_t>(epilogue)}},
+          {{"STORAGE", storage}, {"INPUT", input}, {"WEIGHT", weight.type}}};
+}
+
 Matmul product_of(const PatchEmbed& given) {
   return {.a = given.patches, .b = given.weight, .c = given.y, .bias = given.bias, .epilogue = Epilogue::bias};
 }
@@ -82,18 +90,18 @@ bool Matmul::check() const { return is_product(Checks(kName), {"A", "B", "C", "M
 
 KernelProblem Matmul::problem() const {
   const std::int64_t rows = a.shape[0];
-  const bool quantized = is_packed_format(b.type);
-  if (quantized && rows > kFewRows) {
+  if (!is_packed_format(b.type)) {
+    return {rows > kFewRows ? KernelName("matmul") : KernelName("matvec"),
+            {{"M", rows}, {"N", b.shape[0]}, {"K", a.shape[1]}, {"EPILOGUE", static_cast<std::int64_t>(epilogue)}},
+            {{"STORAGE", a.type}, {"WEIGHT", b.type}}};
+  }
+  if (rows > kFewRows) {
     throw Error(
         fmt::format("{}: with B in {}, a device takes {} rows of A as they are; round more with Quantize, and "
                     "multiply with QuantizedMatmul",
                     kName, name_of(b.type), kFewRows));
   }
-  return {rows > kFewRows ? KernelName("matmul")
-          : quantized     ? KernelName("matvec_q")
-                          : KernelName("matvec"),
-          {{"M", rows}, {"N", b.shape[0]}, {"K", a.shape[1]}, {"EPILOGUE", static_cast<std::int64_t>(epilogue)}},
-          {{"STORAGE", a.type}, {"WEIGHT", b.type}}};
+  return few_rows_problem(rows, b, a.shape[1], epilogue, c.type, a.type);
 }
 
 KernelProblem Matmul::observed() const {
@@ -167,12 +175,15 @@ bool QuantizedMatmul::check() const {
 }
 
 KernelProblem QuantizedMatmul::problem() const {
+  const std::int64_t rows = a.values.shape[0];
+  const std::int64_t k = a.values.shape[1];
+  const ElementType storage = is_given(c) ? c.type : ElementType::float32;
+  if (rows <= kFewRows) {
+    return few_rows_problem(rows, b, k, epilogue, storage, ElementType::int8);
+  }
   return {"matmul_q",
-          {{"M", a.values.shape[0]},
-           {"N", b.shape[0]},
-           {"K", a.values.shape[1]},
-           {"EPILOGUE", static_cast<std::int64_t>(epilogue)}},
-          {{"STORAGE", is_given(c) ? c.type : ElementType::float32}, {"WEIGHT", b.type}}};
+          {{"M", rows}, {"N", b.shape[0]}, {"K", k}, {"EPILOGUE", static_cast<std::int64_t>(epilogue)}},
+          {{"STORAGE", storage}, {"WEIGHT", b.type}}};
 }
 
 bool PatchEmbed::check() const {

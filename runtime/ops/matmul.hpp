@@ -31,8 +31,8 @@ enum class Epilogue : std::uint8_t {
 inline constexpr std::int64_t kFewRows = 8;
 
 /// `c = epilogue(a · bᵀ)`. All dense, aligned to 16 bytes. Up to kFewRows rows go to the kernel `matvec`, more to
-/// `matmul`. With a weight in a packed format the rows of a are rounded to int8 first (docs/formats.md), and up to
-/// kFewRows go to `matvec_q`; more need a QuantizedMatmul on a device.
+/// `matmul`. With a weight in a packed format the rows of a are rounded to int8 first (docs/formats.md), by `matvec_q`
+/// itself for up to kFewRows; more need a QuantizedMatmul on a device.
 /// With M or N zero there is nothing to do; K zero is an error, as are an odd N for swiglu and an operand too many.
 struct Matmul {
   static constexpr const char* kName = "matmul";
@@ -46,11 +46,19 @@ struct Matmul {
 
   template <typename Self, typename Visit>
   static void operands(Self& self, Visit&& visit) {
+    const bool quantized = is_packed_format(self.b.type);  // whose kernels take and give rounded rows, too
     visit("A", self.a, Use::read);
+    if (quantized) {
+      visit("scales", kNoTensor, Use::read);
+    }
     visit("B", self.b, Use::read);
     visit("bias", self.bias, Use::read);
     visit("residual", self.residual, Use::read_in_place);
     visit("C", self.c, Use::write);
+    if (quantized) {
+      visit("rounded", kNoTensor, Use::write);
+      visit("rounded scales", kNoTensor, Use::write);
+    }
   }
   [[nodiscard]] bool check() const;
   [[nodiscard]] KernelProblem problem() const;
@@ -92,8 +100,8 @@ struct Quantize {
   void compute() const;
 };
 
-/// `c = epilogue(a · bᵀ)` as Matmul, of any number of rows, with activations that were rounded already and a weight in
-/// a packed format.
+/// `c = epilogue(a · bᵀ)` as Matmul, with activations that were rounded already and a weight in a packed format. Up to
+/// kFewRows rows go to the kernel `matvec_q`, more to `matmul_q`.
 struct QuantizedMatmul {
   static constexpr const char* kName = "matmul_q";
 

@@ -75,6 +75,26 @@ void reference_matmul_nt(const Problem& problem, std::span<const std::vector<dou
                });
 }
 
+namespace {
+
+// The same for kSwigluInt8, too; outputs c, q and scales_c, of which the epilogue decides.
+void multiply_and_round(const Problem& problem, std::span<const std::vector<double>> operands,
+                        std::span<std::vector<double>> outputs) {
+  const bool rounds = problem.dimension("EPILOGUE") == kSwigluInt8;
+  Problem product = problem;
+  for (auto& [name, value] : product.dimensions) {
+    value = name == "EPILOGUE" && rounds ? static_cast<std::int64_t>(Epilogue::swiglu) : value;
+  }
+  reference_matmul_nt(product, operands, outputs.subspan(rounds ? 1 : 0));
+  const auto rows = static_cast<std::size_t>(problem.dimension("M"));
+  const std::size_t width = static_cast<std::size_t>(problem.dimension("N")) / 2;
+  for (std::size_t row = 0; rounds && row < rows; ++row) {
+    scale_row(outputs[1], outputs[2], row, rows, width, 32);
+  }
+}
+
+}  // namespace
+
 // The same of int8 activations whose rows have a scale each, or one for each 32 columns: scales [K / 32, M] or [M].
 void reference_matmul_q(const Problem& problem, std::span<const std::vector<double>> inputs,
                         std::span<std::vector<double>> outputs) {
@@ -86,25 +106,20 @@ void reference_matmul_q(const Problem& problem, std::span<const std::vector<doub
   for (std::size_t i = 0; i < m * k; ++i) {
     operands[0][i] *= scales[i % k / block * m + i / k];
   }
-  Problem product = problem;
-  const bool rounds = problem.dimension("EPILOGUE") == kSwigluInt8;
-  for (auto& [name, value] : product.dimensions) {
-    value = name == "EPILOGUE" && rounds ? static_cast<std::int64_t>(Epilogue::swiglu) : value;
-  }
-  reference_matmul_nt(product, operands, outputs.subspan(rounds ? 1 : 0));
-  const std::size_t width = static_cast<std::size_t>(problem.dimension("N")) / 2;
-  for (std::size_t row = 0; rounds && row < m; ++row) {
-    scale_row(outputs[1], outputs[2], row, m, width, 32);
-  }
+  multiply_and_round(problem, operands, outputs);
 }
 
-// The same of activations that are rounded to int8 first, as the weight's format asks for.
+// The same of activations that are int8, or are rounded to it first, as the weight's format asks for.
 void reference_matvec_q(const Problem& problem, std::span<const std::vector<double>> inputs,
                         std::span<std::vector<double>> outputs) {
+  if (problem.type("INPUT") == ElementType::int8) {
+    reference_matmul_q(problem, inputs, outputs);
+    return;
+  }
   const auto m = static_cast<std::size_t>(problem.dimension("M"));
   const auto k = static_cast<std::size_t>(problem.dimension("K"));
   const std::size_t block = problem.type("WEIGHT") == ElementType::int8_row ? k : std::size_t{kActivationBlock};
-  std::vector<std::vector<double>> operands(inputs.begin(), inputs.end());
+  std::vector<std::vector<double>> operands{inputs[0], inputs[2], inputs[3], inputs[4]};
   std::vector<float> values;
   std::vector<std::int8_t> rounded(k);
   for (std::size_t row = 0; row < m; ++row) {
@@ -117,7 +132,7 @@ void reference_matvec_q(const Problem& problem, std::span<const std::vector<doub
                      [&](std::int8_t q) { return static_cast<double>(scale.scale) * q; });
     }
   }
-  reference_matmul_nt(problem, operands, outputs);
+  multiply_and_round(problem, operands, outputs);
 }
 
 }  // namespace pascaline

@@ -48,7 +48,7 @@ Problem prefill_problem(std::int64_t queries, std::int64_t keys, bool causal, st
 Problem decode_problem(std::int64_t keys) {
   return {"attention_decode",
           {{"HEADS", 2}, {"KV_HEADS", 1}, {"HEAD_DIM", 16}, {"KEYS", keys}, {"KV_STRIDE", 17}},
-          {{"STORAGE", kFloat}, {"CACHE", kFloat}}};
+          {{"STORAGE", kFloat}, {"CACHE", kFloat}, {"OUTPUT", kFloat}}};
 }
 
 /// q, k, v of a problem, no scales, and `last`: what its integer buffer holds.
@@ -63,7 +63,7 @@ std::vector<std::vector<double>> inputs_of(std::int64_t queries, std::int64_t ke
 
 std::vector<double> expected(const char* reference, const Problem& problem,
                              const std::vector<std::vector<double>>& inputs) {
-  std::vector<std::vector<double>> outputs{std::vector<double>(inputs[0].size(), NAN)};
+  std::vector<std::vector<double>> outputs{std::vector<double>(inputs[0].size(), NAN), {}};
   find_host_reference(reference)(problem, inputs, outputs);
   return outputs[0];
 }
@@ -77,7 +77,10 @@ void check(Dispatcher& dispatcher, const Problem& problem, const std::vector<std
   const Buffer integers = upload<int>(device, inputs[5]);
   const Buffer out = device.allocate(inputs[0].size() * sizeof(float));
   device.fill(out, 0xFF);
-  void* const buffers[] = {q.data(), k.data(), v.data(), nullptr, nullptr, integers.data(), out.data()};
+  std::vector<void*> buffers{q.data(), k.data(), v.data(), nullptr, nullptr, integers.data(), out.data()};
+  if (problem.kernel == "attention_decode") {
+    buffers.push_back(nullptr);  // scales of a result in int8
+  }
   dispatcher.launch(dispatcher.prepare(problem), buffers);
   device.synchronize();
   std::vector<float> result(inputs[0].size());

@@ -101,8 +101,32 @@ TEST(AttentionOpsHostTest, DecodeReadsTheLengthFromTheDevice) {
       ops::run(bench.dispatcher(), arguments);
       const auto expected = OpBench::reference(
           "attention_decode", {{"HEADS", 4}, {"KV_HEADS", 2}, {"HEAD_DIM", 16}, {"KEYS", 201}, {"KV_STRIDE", 40}},
-          {bench.initial(arguments.q), bench.initial(arguments.k), bench.initial(arguments.v), {}, {}, {length}}, {64});
+          {bench.initial(arguments.q), bench.initial(arguments.k), bench.initial(arguments.v), {}, {}, {length}},
+          {64, 0});
       bench.expect(arguments.out, expected[0], "out");
+    }
+  }
+}
+
+TEST(AttentionOpsHostTest, DecodeRoundsItsResult) {
+  OpBench bench;
+  for (const double length : {0.0, 1.0, 77.0, 201.0}) {
+    ops::AttentionDecode arguments;
+    arguments.q = bench.input(kFloat, {6, 32}, -2, 2);
+    arguments.k = bench.input(kFloat, {201, 2, 32}, -2, 2);
+    arguments.v = bench.input(kFloat, {201, 2, 32}, -2, 2);
+    arguments.length = bench.given(ElementType::int32, {1}, {length});
+    arguments.out = bench.output(ElementType::int8, {6, 32});
+    arguments.scales = bench.output(kFloat, {6, 1});
+    ops::run(bench.dispatcher(), arguments);
+    const auto expected = OpBench::reference(
+        "attention_decode", {{"HEADS", 6}, {"KV_HEADS", 2}, {"HEAD_DIM", 32}, {"KEYS", 201}, {"KV_STRIDE", 64}},
+        {bench.initial(arguments.q), bench.initial(arguments.k), bench.initial(arguments.v), {}, {}, {length}},
+        {192, 6});
+    bench.expect(arguments.scales, expected[1], "scales");
+    const std::vector<double> integers = bench.values(arguments.out);
+    for (std::size_t i = 0; i < integers.size(); ++i) {
+      ASSERT_NEAR(integers[i], expected[0][i], 0.501) << length << " keys, element " << i;
     }
   }
 }

@@ -45,9 +45,18 @@ void run_matmul_q(const CpuProblem& of) {
   ops::compute(ops::QuantizedMatmul{.a = {of.view("a", {m, k}), of.view("scales_a", {ops::scale_rows(b.type, k), m})},
                                     .b = b,
                                     .c = of.view("c", {m, epilogue == ops::Epilogue::swiglu ? n / 2 : n}),
+                                    .rounded = {of.view("q", {m, n / 2}), of.view("scales_c", {n / 64, m})},
                                     .bias = of.view("bias", {n}),
                                     .residual = of.view("residual", {m, n}),
                                     .epilogue = epilogue});
+}
+
+void run_matvec_q(const CpuProblem& of) {
+  if (of.type("INPUT") == ElementType::int8) {
+    run_matmul_q(of);
+  } else {
+    run_matmul(of);
+  }
 }
 
 void run_attention_prefill(const CpuProblem& of) {
@@ -73,7 +82,8 @@ void run_attention_decode(const CpuProblem& of) {
   const std::int64_t stride = of.dimension("KV_STRIDE");
   ops::compute(ops::AttentionDecode{of.view("q", query), of.view("k", cache).with_row_stride(stride),
                                     of.view("v", cache).with_row_stride(stride), of.view("length", {1}),
-                                    of.view("out", query), of.view("k_scales", scales), of.view("v_scales", scales)});
+                                    of.view("out", query), of.view("k_scales", scales), of.view("v_scales", scales),
+                                    of.view("scales", {of.dimension("HEADS") * head_dim / 32, 1})});
 }
 
 // Of a result in int8: float32 for each row, or for each 32 columns of one.
@@ -188,7 +198,7 @@ const std::map<std::string, Run>& runners() {
                                                 {"matmul", run_matmul},
                                                 {"matmul_q", run_matmul_q},
                                                 {"matvec", run_matmul},
-                                                {"matvec_q", run_matmul},
+                                                {"matvec_q", run_matvec_q},
                                                 {"position_embedding", run_position_embedding},
                                                 {"qk_norm_rope", run_qk_norm_rope},
                                                 {"rmsnorm", run_rmsnorm},

@@ -27,6 +27,7 @@ class CpuProblem {
   [[nodiscard]] std::vector<std::vector<std::byte>> results() const;
 
   [[nodiscard]] std::int64_t dimension(const char* name) const { return problem_.dimension(name); }
+  [[nodiscard]] ElementType type(const char* variable) const { return problem_.type(variable); }
   /// The buffer as a tensor; a buffer without elements is a tensor that is not there.
   [[nodiscard]] TensorView view(const char* name, std::initializer_list<std::int64_t> shape) const;
 

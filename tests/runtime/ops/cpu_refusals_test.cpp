@@ -117,6 +117,9 @@ std::vector<Refused> refused() {
       {decode([](auto& of) { of.length.shape[0] = 2; }), "attention_decode: length is [2]"},
       {decode([](auto& of) { of.length.data = nullptr; }), "the address of length"},
       {decode([](auto& of) { of.out.data = of.q.data; }), "out overlaps q"},
+      {decode([](auto& of) { of.out.type = ElementType::int8; }), "out is int8, and HEAD_DIM no multiple of 32"},
+      {decode([](auto& of) { of.scales = of.length; }), "out is not int8"},
+      {decode([](auto& of) { of.out.type = ElementType::float16; }), "out is float16"},
       {spoiled_call<ops::Rmsnorm>(good_rmsnorm, [](auto& of) { of.y.data = of.x.data; }), "rmsnorm: y overlaps x"},
       {spoiled_call<ops::Layernorm>(good_layernorm, [](auto& of) { of.bias.shape[0] = 1; }), "layernorm: bias is [1]"},
       {[=] {

@@ -26,12 +26,18 @@ void expect_right(const Space& space, const Problem& problem, std::uint64_t seed
   EXPECT_TRUE(of.results() == alone) << "the result depends on the number of threads";
 }
 
-// The operations take no residual narrower than y, and integers of whole chunks only, though the kernels would. What is
-// rounded for the next product has tests of its own.
+// The operations take no residual narrower than y, integers of whole chunks only, and give floats of the type of those
+// that they take, though the kernels would do otherwise. What is rounded for the next product has tests of its own.
 bool is_taken(const Problem& problem) {
-  if (problem.kernel == "matmul_q") {
+  if (problem.kernel == "matmul_q" || problem.kernel == "matvec_q") {
     const std::int64_t k = problem.dimension("K");
-    return ops::filled_columns(problem.type("WEIGHT"), k) == k && problem.dimension("EPILOGUE") <= 6;
+    const bool integers = problem.kernel == "matmul_q" || problem.type("INPUT") == ElementType::int8;
+    return problem.dimension("EPILOGUE") <= 6 && (integers ? ops::filled_columns(problem.type("WEIGHT"), k) == k
+                                                           : problem.type("INPUT") == problem.type("STORAGE"));
+  }
+  if (problem.kernel == "attention_decode") {
+    const ElementType output = problem.type("OUTPUT");
+    return output == ElementType::int8 || output == problem.type("STORAGE");
   }
   const bool norm = problem.kernel == "rmsnorm" || problem.kernel == "layernorm";
   return !norm || problem.dimension("RESIDUAL") == 0 ||
@@ -83,6 +89,15 @@ const Large kLargeShapes[] = {
     {"Vector", "matvec", {{"M", "1"}, {"N", "300"}, {"K", "6144"}, {"WEIGHT", "float16"}, {"EPILOGUE", "4"}}},
     {"PackedVector", "matvec_q", {{"M", "1"}, {"N", "300"}, {"K", "6144"}, {"WEIGHT", "q4_k"}, {"EPILOGUE", "4"}}},
     {"PackedVectors", "matvec_q", {{"M", "8"}, {"N", "98"}, {"K", "3000"}, {"WEIGHT", "q6_k"}, {"EPILOGUE", "5"}}},
+    {"RoundedVector",
+     "matvec_q",
+     {{"M", "1"}, {"N", "300"}, {"K", "6144"}, {"WEIGHT", "q4_k"}, {"INPUT", "int8"}, {"EPILOGUE", "4"}}},
+    {"RoundedVectors",
+     "matvec_q",
+     {{"M", "8"}, {"N", "98"}, {"K", "3072"}, {"WEIGHT", "q6_k"}, {"INPUT", "int8"}, {"EPILOGUE", "5"}}},
+    {"RoundedHeads",
+     "attention_decode",
+     {{"HEADS", "12"}, {"KV_HEADS", "4"}, {"HEAD_DIM", "128"}, {"KEYS", "700"}, {"OUTPUT", "int8"}}},
     {"PackedTiles", "matmul_q", {{"M", "300"}, {"N", "1090"}, {"K", "512"}, {"WEIGHT", "q4_k"}, {"EPILOGUE", "5"}}},
     {"PackedBytes", "matmul_q", {{"M", "40"}, {"N", "130"}, {"K", "1024"}, {"WEIGHT", "int8_row"}, {"EPILOGUE", "6"}}},
     {"CodedTiles", "matmul", {{"M", "70"}, {"N", "90"}, {"K", "1100"}, {"STORAGE", "float16"}, {"WEIGHT", "float16x"}}},

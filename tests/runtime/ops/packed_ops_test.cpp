@@ -149,6 +149,46 @@ TEST_P(PackedOpsTest, RowsThreadsAndStepsDoNotChangeAResult) {
   }
 }
 
+// What SwiGLU rounds is what it gives, rounded by the definition of docs/formats.md.
+TEST_P(PackedOpsTest, RoundedResultsAreThoseOfTheFloats) {
+  use(128, 256);
+  for (const std::int64_t m : {1, 8, 11}) {
+    const HostBuffer a = host_copy(random_floats(m * k_, 8));
+    const std::int64_t blocks = ops::scale_rows(format_, k_);
+    const HostBuffer values = host_copy(std::vector<std::int8_t>(static_cast<std::size_t>(m * k_)));
+    const HostBuffer scales = host_copy(std::vector<float>(static_cast<std::size_t>(blocks * m)));
+    const HostBuffer c = host_copy(std::vector<float>(static_cast<std::size_t>(m * 64), std::nanf("")));
+    const HostBuffer q = host_copy(std::vector<std::int8_t>(static_cast<std::size_t>(m * 64), 99));
+    const HostBuffer q_scales = host_copy(std::vector<float>(static_cast<std::size_t>(2 * m), std::nanf("")));
+    const HostBuffer b(packed_);
+    const ops::QuantizedRows rounded{TensorView(values.data(), ElementType::int8, {m, k_}),
+                                     TensorView(scales.data(), ElementType::float32, {blocks, m})};
+    const TensorView weight(b.data(), format_, {n_, k_});
+    ops::compute(
+        ops::Quantize{.x = TensorView(a.data(), ElementType::float32, {m, k_}), .y = rounded, .for_weight = format_});
+    ops::compute(ops::QuantizedMatmul{.a = rounded,
+                                      .b = weight,
+                                      .c = TensorView(c.data(), ElementType::float32, {m, 64}),
+                                      .epilogue = ops::Epilogue::swiglu});
+    ops::compute(ops::QuantizedMatmul{.a = rounded,
+                                      .b = weight,
+                                      .rounded = {TensorView(q.data(), ElementType::int8, {m, 64}),
+                                                  TensorView(q_scales.data(), ElementType::float32, {2, m})},
+                                      .epilogue = ops::Epilogue::swiglu_int8});
+    EXPECT_TRUE(q.intact() && q_scales.intact());
+    const std::span floats(static_cast<const float*>(c.data()), static_cast<std::size_t>(m * 64));
+    for (std::int64_t block = 0; block < 2 * m; ++block) {
+      const std::span<const float> part = floats.subspan(static_cast<std::size_t>(32 * block), 32);
+      const Int8Scale scale = int8_scale(part);
+      std::vector<std::int8_t> expected(32);
+      round_to_int8(part, scale.inverse, expected.data());
+      const auto* const got = static_cast<const std::int8_t*>(q.data()) + 32 * block;
+      EXPECT_EQ(std::vector<std::int8_t>(got, got + 32), expected) << block;
+      EXPECT_EQ(static_cast<const float*>(q_scales.data())[block % 2 * m + block / 2], scale.scale) << block;
+    }
+  }
+}
+
 TEST_P(PackedOpsTest, RowsOfATableAreGathered) {
   use(50, 300);
   const std::vector<double> table = widen_matrix(format_, packed_, n_, k_);
@@ -289,6 +329,10 @@ TEST_F(PackedChecksTest, QuantizedMatmul) {
   op = good();
   op.epilogue = ops::Epilogue::bias;
   expect_refused(refusal(op), "bias has 0 dimensions");
+  op = good();
+  EXPECT_EQ(op.problem().named().text(), "matvec_q M=3 N=6 K=256 EPILOGUE=0 STORAGE=float16 INPUT=int8 WEIGHT=q6_k");
+  op.a = rows(9, 256, 8);
+  EXPECT_EQ(op.problem().named().text(), "matmul_q M=9 N=6 K=256 EPILOGUE=0 STORAGE=float16 WEIGHT=q6_k");
   op = good();
   op.b.shape[0] = op.c.shape[1] = 0;
   EXPECT_EQ(refusal(op), "nothing to do");

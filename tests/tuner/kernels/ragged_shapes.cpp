@@ -33,6 +33,15 @@ Sizes matvec(RaggedShapes& draw) {
   return {{"M", 1 + draw.below(8)}, {"N", draw.size(150)}, {"K", draw.size(1100)}, {"EPILOGUE", draw.below(7)}};
 }
 
+// Any columns, and whole blocks, as int8 activations need them.
+Sizes matvec_q(RaggedShapes& draw) {
+  const std::int64_t epilogue = draw.below(8);
+  return {{"M", draw.pick({1, 1, 3, 8})},
+          {"N", epilogue == 7 ? 64 * draw.size(4) : draw.size(150)},
+          {"K", draw.below(2) == 0 ? draw.size(1100) : draw.pick({64, 192, 256, 512, 768, 1280})},
+          {"EPILOGUE", epilogue}};
+}
+
 Sizes quantize(RaggedShapes& draw) {
   return {{"ROWS", draw.size(40)},
           {"WIDTH", draw.size(2048)},
@@ -136,7 +145,7 @@ const std::map<std::string, Draw>& draws() {
                                                  {"matmul", matmul},
                                                  {"matmul_q", matmul_q},
                                                  {"matvec", matvec},
-                                                 {"matvec_q", matvec},
+                                                 {"matvec_q", matvec_q},
                                                  {"position_embedding", position_embedding},
                                                  {"qk_norm_rope", qk_norm_rope},
                                                  {"quantize", quantize},
@@ -296,6 +305,9 @@ std::vector<RaggedKernel> RaggedShapes::kernels(const std::filesystem::path& spa
     }
   }
   std::ranges::sort(kernels, {}, &RaggedKernel::text);
+  // A type that several variables may stand for is given to all of them.
+  const auto again = std::ranges::unique(kernels, {}, &RaggedKernel::text);
+  kernels.erase(again.begin(), again.end());
   return kernels;
 }
 

@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -77,8 +78,13 @@ INSTANTIATE_TEST_SUITE_P(
     Shapes, ReferenceKernelTest,
     ::testing::Values(Shape{"matmul", "M=7,N=18,K=37,EPILOGUE=5"}, Shape{"matvec", "M=3,N=18,K=37,EPILOGUE=6"},
                       Shape{"attention_prefill", "HEADS=4,KV_HEADS=2,HEAD_DIM=32,QUERIES=9,KEYS=20"},
-                      Shape{"attention_decode", "HEADS=4,KV_HEADS=2,HEAD_DIM=32,KEYS=20"}),
-    [](const auto& shape) { return shape.param.kernel; });
+                      Shape{"attention_decode", "HEADS=4,KV_HEADS=2,HEAD_DIM=32,KEYS=20"},
+                      Shape{"attention_decode", "HEADS=6,KV_HEADS=2,HEAD_DIM=32,KEYS=20,OUTPUT=int8"},
+                      Shape{"matvec_q", "M=3,N=18,K=37,EPILOGUE=6,WEIGHT=q4_k"},
+                      Shape{"matvec_q", "M=3,N=18,K=128,EPILOGUE=5,INPUT=int8,WEIGHT=int8_row"},
+                      Shape{"matvec_q", "M=3,N=192,K=37,EPILOGUE=7,WEIGHT=q4_1"},
+                      Shape{"matvec_q", "M=3,N=192,K=256,EPILOGUE=7,INPUT=int8,WEIGHT=q6_k"}),
+    [](const auto& shape) { return fmt::format("{}_{}", shape.param.kernel, shape.index); });
 
 }  // namespace
 }  // namespace pascaline::testing
