@@ -23,6 +23,20 @@ namespace {
 constexpr std::size_t kPixelSlotBytes = std::size_t{2} << 20;
 constexpr std::size_t kPixelSlots = 8;
 
+bool has_packed_weights(const VisionWeights& weights) {
+  const auto packed = [](std::initializer_list<const LinearWeights*> layers) {
+    return std::any_of(layers.begin(), layers.end(),
+                       [](const LinearWeights* layer) { return is_packed_format(layer->weight.type); });
+  };
+  const auto in_block = [&](const VisionBlockWeights& block) {
+    return packed({&block.qkv, &block.projection, &block.fc1, &block.fc2});
+  };
+  const auto in_merger = [&](const MergerWeights& merger) { return packed({&merger.fc1, &merger.fc2}); };
+  return packed({&weights.patch_embed}) || in_merger(weights.merger) ||
+         std::any_of(weights.blocks.begin(), weights.blocks.end(), in_block) ||
+         std::any_of(weights.deepstack.begin(), weights.deepstack.end(), in_merger);
+}
+
 void check_images(const VisionConfig& config, std::span<const PatchView> images) {
   for (const PatchView& image : images) {
     const std::int64_t merge = config.merge;
@@ -124,8 +138,7 @@ void VisionTower::make_room(std::int64_t patches, std::int64_t longest_side) {
   patches = std::max(patches, arena_patches_);
   longest_side = std::max(longest_side, arena_side_);
   (void)release();
-  if (is_packed_format(weights_->patch_embed.weight.type) ||
-      is_packed_format(weights_->blocks.front().qkv.weight.type)) {
+  if (has_packed_weights(*weights_)) {
     linear_->reserve(patches, LinearLayers::widest(*config_));
   }
   const std::uint64_t needed = bytes_for(*config_, patches, longest_side);

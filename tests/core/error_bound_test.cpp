@@ -84,6 +84,21 @@ TEST_F(ErrorBoundTest, TermsTellTheMagnitudeThatResultsMayHideByCancelling) {
   EXPECT_FALSE(bound_->sum_magnitude());
 }
 
+// Scales of some types only, say.
+TEST_F(ErrorBoundTest, ABufferWithoutElementsIsNoFactorOfTheTerms) {
+  json_["arguments"].push_back({{"name", "s"},
+                                {"buffer", "float32"},
+                                {"access", "in"},
+                                {"extent", "N > 1024 ? N : 0"},
+                                {"fill", "normal"},
+                                {"low", 3},
+                                {"high", 4}});
+  use({{"terms", "N"}, {"of", {"x", "x", "s"}}});
+  EXPECT_DOUBLE_EQ(*bound_->sum_magnitude(), 32.0 / 3);
+  use({{"terms", "N"}, {"of", {"x", "x", "s"}}}, "float32", "4096");
+  EXPECT_DOUBLE_EQ(*bound_->sum_magnitude(), 5 * 64.0 / 3);
+}
+
 TEST_F(ErrorBoundTest, SumsOfWhatIsPositiveAreBoundedByTheResultAlone) {
   use({{"terms", "N"}, {"positive", true}});
   const double relative = bound_->tolerance(ElementType::float32);

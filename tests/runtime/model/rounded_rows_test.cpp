@@ -187,6 +187,25 @@ TEST_F(RoundedRowsTest, SmallHeadsStayFloats) {
   expect_has(problems, "matvec_q M=1 N=256 K=64 EPILOGUE=4 STORAGE=float32 INPUT=float32 WEIGHT=q8_0");
 }
 
+// Room for the tower's rows is made whichever of its layers takes them, also where those of a pass of tokens need less.
+TEST_F(RoundedRowsTest, ATowerWithOneQuantizedLayerHasRoomForItsRows) {
+  std::vector<float> pixels(static_cast<std::size_t>(24 * config_.vision.value().patch_values()), 0.25F);
+  const PatchView image{4, 6, pixels};
+  Tokens tokens = prompt(9);
+  std::fill_n(tokens.begin() + 1, 6, static_cast<std::int32_t>(config_.vision->image_token));
+  UnbackedMemory memory;
+  Executor executor(Executor::ObserveOnly{}, *host_, memory);
+  WeightSource source = hash_weights(config_);
+  ModelOptions options =
+      options_of(mixed({{"*visual.blocks.1.mlp.linear_fc1*", ElementType::q8_0}}, ElementType::float32));
+  options.chunk = 4;
+  Model model(executor, config_, source, options);
+  std::set<std::string> problems;
+  executor.observe([&](const ops::KernelProblem& problem) { problems.insert(problem.named().text()); });
+  model.append({tokens, {&image, 1}});
+  expect_has(problems, "matmul_q M=24 N=64 K=64 EPILOGUE=2 STORAGE=float32 WEIGHT=q8_0");
+}
+
 TEST_F(RoundedRowsTest, AnyNumberOfRowsGivesTheSame) { expect_the_same_everywhere(ElementType::q4_k, {1, 2, 5, 8, 9}); }
 
 TEST_F(RoundedRowsTest, EveryFormatGivesTheSame) {
