@@ -20,6 +20,7 @@
 #include "common/epilogue.cuh"
 #include "common/formats.cuh"
 #include "common/quantize.cuh"
+#include "common/reduce.cuh"
 #include "common/row.cuh"
 #include "common/split.cuh"
 #include "common/types.cuh"
@@ -67,6 +68,9 @@
 #ifndef FINISH
 #define FINISH 0  // the epilogue, by its number in common/epilogue.cuh
 #endif
+#ifndef NORMED
+#define NORMED 0  // 1: rows of A are normalised first; scales are by block then, and A is of floats
+#endif
 #ifndef STORAGE
 #define STORAGE float32  // element type of C and the residual
 #endif
@@ -90,6 +94,7 @@ constexpr int kM = ROWS_A;
 constexpr bool kRowsAligned = ROWS_ALIGNED != 0;
 constexpr bool kWholeSteps = WHOLE_STEPS != 0;
 constexpr int kFinish = FINISH;
+constexpr bool kNormed = NORMED != 0;
 
 using Form = Packed<WEIGHT>;
 constexpr bool kRowScales = Form::kScales == 0;
@@ -108,6 +113,8 @@ static_assert(SEGMENT == 0 || SEGMENT == kSegment, "a segment has the length tha
 static_assert(kSegment % kDepthStep == 0 && kDepthStep % (32 * kBlocks) == 0 && kDepthStep % Form::kColumns == 0,
               "segments are whole steps");
 static_assert(!kRounds || kBlockRows % 64 == 0, "a block holds whole blocks of 32 results");
+static_assert(!kNormed || (sizeof(INPUT) > 1 && !kRowScales && kSplitK == 1), "a block has whole rows to normalise");
+constexpr float kEpsilon = 1e-6f;
 
 // A segment of the activations in shared memory: integers in units of 16, or floats; then of each block of 32 the scale
 // and its product with the sum of the integers.
@@ -320,14 +327,32 @@ __device__ __forceinline__ void quantize_four(Segment segment, int row, int at, 
   }
 }
 
+// Sums of the squares of the rows of A, by the warps that took their columns.
+struct WarpSquares {
+  float sum[kNormed ? kM : 1][kWarps];
+
+  // What normalising multiplies a row of k columns by.
+  __device__ __forceinline__ float factor(int m, int k) const {
+    float total = 0.0f;
+#pragma unroll
+    for (int warp = 0; warp < kWarps; ++warp) {
+      total += sum[m][warp];
+    }
+    return rsqrtf(total / static_cast<float>(k) + kEpsilon);
+  }
+};
+
 // The rows of A, on their way to shared memory.
 template <typename T>
 struct Activations {
   const T* values;
+  const float* norm;
   int k;
   Int8Scale whole[kM] = {};  // of the rows, where they have one scale each
+  float squares[kM] = {};    // summed up over the columns that this thread took
 
-  __device__ __forceinline__ Activations(const T* a, const float* /*scales*/, int columns) : values(a), k(columns) {}
+  __device__ __forceinline__ Activations(const T* a, const float* /*scales*/, const float* norm_weights, int columns)
+      : values(a), norm(norm_weights), k(columns) {}
 
   // Before the first segment; all threads must take part.
   __device__ __forceinline__ void measure_rows() {
@@ -341,7 +366,7 @@ struct Activations {
   // Rounds `count` columns from `first` on, a multiple of 256 and up to the end of the segment's last step; zeros
   // behind column k. Several loads are under way at once: one after the other they would take longer than a short row's
   // products.
-  __device__ __forceinline__ void fill(Segment segment, int first, int count) const {
+  __device__ __forceinline__ void fill(Segment segment, int first, int count) {
     constexpr int kRound = 4 * kThreads;
     constexpr int kRounds = kSegment / kRound;
     constexpr int kAtOnce = kRounds < 1 ? 1 : kRounds < 4 ? kRounds : 4;
@@ -354,6 +379,21 @@ struct Activations {
         for (int i = 0; i < kAtOnce; ++i) {
           load_floats<kRowsAligned>(value[i], row, first + begin + i * kRound, k);
         }
+        if constexpr (kNormed) {
+          float weight[kAtOnce][4];
+#pragma unroll
+          for (int i = 0; i < kAtOnce; ++i) {
+            load_floats<kRowsAligned>(weight[i], norm, first + begin + i * kRound, k);
+          }
+#pragma unroll
+          for (int i = 0; i < kAtOnce; ++i) {
+#pragma unroll
+            for (int v = 0; v < 4; ++v) {
+              squares[m] = fmaf(value[i][v], value[i][v], squares[m]);
+              value[i][v] = __fmul_rn(value[i][v], weight[i][v]);
+            }
+          }
+        }
 #pragma unroll
         for (int i = 0; i < kAtOnce; ++i) {
           // All lanes of a warp stay together: counts are multiples of 128 columns.
@@ -361,6 +401,17 @@ struct Activations {
             quantize_four(segment, m, begin + i * kRound, value[i], whole[m]);
           }
         }
+      }
+    }
+  }
+
+  // Leaves the sums of squares of the warps' columns; after all columns, all threads must take part.
+  __device__ __forceinline__ void leave_squares(WarpSquares& of_warps) const {
+#pragma unroll
+    for (int m = 0; m < kM; ++m) {
+      const float sum = warp_reduce<Sum, false>(squares[m]);
+      if (threadIdx.x % 32 == 0) {
+        of_warps.sum[m][threadIdx.x / 32] = sum;
       }
     }
   }
@@ -374,7 +425,7 @@ struct Activations<int8> {
   int k;
   float whole[kM] = {};
 
-  __device__ __forceinline__ Activations(const int8* a, const float* scales_a, int columns)
+  __device__ __forceinline__ Activations(const int8* a, const float* scales_a, const float* /*norm*/, int columns)
       : values(a), scales(scales_a), k(columns) {}
 
   __device__ __forceinline__ void measure_rows() {
@@ -384,6 +435,7 @@ struct Activations<int8> {
     }
   }
   __device__ __forceinline__ float scale_of_row(int m) const { return whole[m]; }
+  __device__ __forceinline__ void leave_squares(WarpSquares& /*of_warps*/) const {}  // they were normalised before
 
   __device__ __forceinline__ void fill(Segment segment, int first, int count) const {
     constexpr int kUnits = kSegment / 16;  // of a row
@@ -445,8 +497,9 @@ struct Activations<int8> {
 };
 
 // Adds up what warps and blocks summed of the same rows. partial[0] then has row of the block * kM + row of A, in the
-// block for which it returns true.
-__device__ __forceinline__ bool gather_sums(float* partial, float* workspace, int* counters) {
+// block for which it returns true; with kNormed, times the rows' factors.
+__device__ __forceinline__ bool gather_sums(float* partial, float* workspace, int* counters, const WarpSquares& squares,
+                                            int k) {
   constexpr int kCount = kBlockRows * kM;
   __syncthreads();
   float* place = workspace + static_cast<long long>(blockIdx.x) * (kSplitK * kCount);
@@ -456,7 +509,7 @@ __device__ __forceinline__ bool gather_sums(float* partial, float* workspace, in
     for (int other = 1; other < kWarpsK; ++other) {
       total += partial[other * kCount + i];
     }
-    partial[i] = total;
+    partial[i] = kNormed ? total * squares.factor(i % kM, k) : total;
     if constexpr (kSplitK > 1) {
       place[blockIdx.y * kCount + i] = total;
     }
@@ -478,19 +531,58 @@ __device__ __forceinline__ bool gather_sums(float* partial, float* workspace, in
   return true;
 }
 
-// Finishes the block's sums and stores them.
-__device__ __forceinline__ void store_sums(STORAGE* c, const float* sums, const float* bias, const STORAGE* residual,
-                                           int first_row, int n) {
-  constexpr int kWidth = Epilogue<kFinish>::kHalves ? 2 : 1;
-  for (int i = static_cast<int>(threadIdx.x); i < kBlockRows / kWidth * kM; i += kThreads) {
-    const int row = i % (kBlockRows / kWidth) * kWidth;
-    const int row_a = i / (kBlockRows / kWidth);
-    float values[kWidth];
-#pragma unroll
-    for (int v = 0; v < kWidth; ++v) {
-      values[v] = sums[(row + v) * kM + row_a];
+// What is added to the products of a block: a thread's first one is loaded while the weights are on their way, not when
+// all has been summed up.
+struct Addends {
+  using Form = Epilogue<kFinish>;
+  const float* bias;
+  const STORAGE* residual;
+  int first_row;
+  int n;
+  float first_bias = 0.0f;
+  float first_residual = 0.0f;
+
+  __device__ __forceinline__ int column(int item) const { return first_row + item % kBlockRows; }
+  __device__ __forceinline__ float bias_of(int item) const {
+    return Form::kHasBias && column(item) < n ? bias[column(item)] : 0.0f;
+  }
+  __device__ __forceinline__ float residual_of(int item) const {
+    return Form::kHasResidual && column(item) < n
+               ? to_float(residual[static_cast<long long>(item / kBlockRows) * n + column(item)])
+               : 0.0f;
+  }
+  __device__ __forceinline__ void load_first() {
+    const int item = static_cast<int>(threadIdx.x);
+    if (item < kBlockRows * kM) {
+      first_bias = bias_of(item);
+      first_residual = residual_of(item);
     }
-    store_finished<kFinish, false, kWidth>(c, values, bias, residual, row_a, first_row + row, n);
+  }
+};
+
+// Finishes the block's sums and stores them.
+__device__ __forceinline__ void store_sums(STORAGE* c, const float* sums, const Addends& addends) {
+  for (int i = static_cast<int>(threadIdx.x); i < kBlockRows * kM; i += kThreads) {
+    const bool first = i < kThreads;
+    const float bias = first ? addends.first_bias : addends.bias_of(i);
+    const float residual = first ? addends.first_residual : addends.residual_of(i);
+    const int row_a = i / kBlockRows;
+    if (addends.column(i) < addends.n) {
+      c[static_cast<long long>(row_a) * addends.n + addends.column(i)] =
+          from_float<STORAGE>(finish<kFinish>(sums[i % kBlockRows * kM + row_a], bias, residual));
+    }
+  }
+}
+
+// The products of gate and factor, of rows next to each other.
+__device__ __forceinline__ void store_gated(STORAGE* c, const float* sums, int first_row, int n) {
+  for (int i = static_cast<int>(threadIdx.x); i < kBlockRows / 2 * kM; i += kThreads) {
+    const int row = i % (kBlockRows / 2) * 2;
+    const int row_a = i / (kBlockRows / 2);
+    if (first_row + row + 1 < n) {
+      c[static_cast<long long>(row_a) * (n / 2) + (first_row + row) / 2] =
+          from_float<STORAGE>(silu(sums[row * kM + row_a]) * sums[(row + 1) * kM + row_a]);
+    }
   }
 }
 
@@ -553,10 +645,11 @@ __device__ __forceinline__ void multiply_segment(Ahead& ahead, const unsigned ch
 }  // namespace
 
 extern "C" __global__ void __launch_bounds__(kThreads, MIN_BLOCKS > 0 ? MIN_BLOCKS : 1)
-    matvec_q(const INPUT* __restrict__ a, const float* __restrict__ scales_a, const unsigned char* __restrict__ b,
-             const float* __restrict__ bias, const STORAGE* residual, STORAGE* c, int8* q, float* scales_c,
-             float* workspace, int* counters, int n, int k) {
+    matvec_q(const INPUT* __restrict__ a, const float* __restrict__ scales_a, const float* __restrict__ norm,
+             const unsigned char* __restrict__ b, const float* __restrict__ bias, const STORAGE* residual, STORAGE* c,
+             int8* q, float* scales_c, float* workspace, int* counters, int n, int k) {
   extern __shared__ __align__(16) char memory[];
+  __shared__ WarpSquares squares;
   const Segment segment{memory};
   const int filled = (k + Form::kColumns - 1) / Form::kColumns * Form::kColumns;
   const int depth = ((filled + kSplitK - 1) / kSplitK + kDepthStep - 1) / kDepthStep * kDepthStep;
@@ -572,13 +665,17 @@ extern "C" __global__ void __launch_bounds__(kThreads, MIN_BLOCKS > 0 ? MIN_BLOC
 
   float sums[kM] = {};
   int integers[kM] = {};
-  Activations<INPUT> activations(a, scales_a, k);
+  Activations<INPUT> activations(a, scales_a, norm, k);
+  Addends addends{bias, residual, first_row, n};
 #pragma unroll 1
   for (int first = begin; first < end; first += kSegment) {
     const int stop = end - first < kSegment ? end : first + kSegment;
     const int block = first / 32 + warp % kWarpsK * kBlocks;
     Ahead ahead;
     ahead.load(group, lane, block, stop / 32, end / 32);
+    if (first == begin) {
+      addends.load_first();
+    }
     if constexpr (kRowScales) {
       if (first == begin) {
         activations.measure_rows();
@@ -602,17 +699,22 @@ extern "C" __global__ void __launch_bounds__(kThreads, MIN_BLOCKS > 0 ? MIN_BLOC
       sums[m] = kDp4a ? static_cast<float>(integers[m]) * (activations.scale_of_row(m) * of_row) : sums[m] * of_row;
     }
   }
+  if constexpr (kNormed) {
+    activations.leave_squares(squares);
+  }
   __syncthreads();  // the last segment was read; its memory now takes the sums
   float* partial = reinterpret_cast<float*>(memory);
 #pragma unroll
   for (int m = 0; m < kM; ++m) {
     partial[warp % kWarpsK * (kBlockRows * kM) + (warp / kWarpsK * kPackedRows + lane) * kM + m] = sums[m];
   }
-  if (gather_sums(partial, workspace, counters)) {
+  if (gather_sums(partial, workspace, counters, squares, k)) {
     if constexpr (kRounds) {
       store_rounded(q, scales_c, partial, first_row, n);
+    } else if constexpr (Epilogue<kFinish>::kHalves) {
+      store_gated(c, partial, first_row, n);
     } else {
-      store_sums(c, partial, bias, residual, first_row, n);
+      store_sums(c, partial, addends);
     }
   }
 }
@@ -622,16 +724,19 @@ extern "C" __global__ void __launch_bounds__(kThreads, MIN_BLOCKS > 0 ? MIN_BLOC
 // A block of 32 columns of a row of A, one a lane, as the product takes it; `whole` is the scale of the row, where it
 // has one.
 template <typename T>
-__device__ double rounded_value(const T* row, const float* /*scales*/, int block, int /*row_a*/, int k,
-                                Int8Scale whole) {
+__device__ double rounded_value(const T* row, const float* /*scales*/, const float* norm, int block, int /*row_a*/,
+                                int k, Int8Scale whole) {
   const int at = block * 32 + static_cast<int>(threadIdx.x);
-  const float value = at < k ? to_float(row[at]) : 0.0f;
+  float value = at < k ? to_float(row[at]) : 0.0f;
+  if constexpr (kNormed) {
+    value = at < k ? __fmul_rn(value, norm[at]) : 0.0f;
+  }
   const Int8Scale scale = kRowScales ? whole : int8_scale(largest_of_lanes<32>(magnitude_bits(value)));
   return static_cast<double>(scale.scale) * to_int8(value, scale.inverse);
 }
 template <>
-__device__ double rounded_value<int8>(const int8* row, const float* scales, int block, int row_a, int /*k*/,
-                                      Int8Scale /*whole*/) {
+__device__ double rounded_value<int8>(const int8* row, const float* scales, const float* /*norm*/, int block, int row_a,
+                                      int /*k*/, Int8Scale /*whole*/) {
   const float scale = scales[kRowScales ? row_a : block * kM + row_a];
   return static_cast<double>(scale) * row[block * 32 + static_cast<int>(threadIdx.x)];
 }
@@ -647,26 +752,46 @@ __device__ Int8Scale whole_scale(const T* row, int k) {
   return int8_scale(largest_of_lanes<32>(largest));
 }
 
+// What the product of a row is multiplied by.
+template <typename T>
+__device__ double norm_factor(const T* row, int k) {
+  if constexpr (kNormed) {
+    double sum = 0.0;
+    for (int i = static_cast<int>(threadIdx.x); i < k; i += 32) {
+      const double value = to_float(row[i]);
+      sum += value * value;
+    }
+    for (int distance = 16; distance > 0; distance /= 2) {
+      sum += __shfl_xor_sync(0xffffffffu, sum, distance);
+    }
+    return 1.0 / sqrt(sum / k + 1e-6);
+  } else {
+    return 1.0;
+  }
+}
+
 // The same in float64 of exactly these operands, one thread an element of the product; rounded results are given before
 // rounding, in units of their scale, each warp's and its neighbour's by one of the two.
 // Launch: grid (ceil(N / 32), M), block 32.
 extern "C" __global__ void matvec_q_reference(const INPUT* __restrict__ a, const float* __restrict__ scales_a,
-                                              const unsigned char* __restrict__ b, const float* __restrict__ bias,
-                                              const STORAGE* residual, double* c, double* q, double* scales_c,
-                                              float* workspace, int* counters, int n, int k) {
+                                              const float* __restrict__ norm, const unsigned char* __restrict__ b,
+                                              const float* __restrict__ bias, const STORAGE* residual, double* c,
+                                              double* q, double* scales_c, float* workspace, int* counters, int n,
+                                              int k) {
   const int row = static_cast<int>(blockIdx.y);
   const int lane = static_cast<int>(threadIdx.x);
   const long long group_bytes = packed_group_bytes<WEIGHT>(k);
   const INPUT* values = a + static_cast<long long>(row) * k;
   const Int8Scale whole = whole_scale(values, k);
+  const double factor = norm_factor(values, k);
   const auto product = [&](int group_index) {
     const unsigned char* group = b + group_index * group_bytes;
     double sum = 0.0;
     for (int block = 0; block < (k + 31) / 32; ++block) {
-      const double rounded = rounded_value(values, scales_a, block, row, k, whole);
+      const double rounded = rounded_value(values, scales_a, norm, block, row, k, whole);
       sum += block_product<WEIGHT>(group, lane, block, [&](int i) { return __shfl_sync(0xffffffffu, rounded, i); });
     }
-    return sum * row_scale<WEIGHT>(group, group_bytes, lane);
+    return sum * factor * row_scale<WEIGHT>(group, group_bytes, lane);
   };
   const int group_index = static_cast<int>(blockIdx.x);
   if constexpr (kRounds) {

@@ -65,6 +65,10 @@ bool LinearLayers::needs_rounded_rows(const ops::Matmul& layer) const noexcept {
   return takes_rounded_rows(layer) && layer.a.shape[0] > ops::kFewRows;
 }
 
+bool LinearLayers::normalises(const ops::Rmsnorm& norm, const ops::Matmul& layer) const noexcept {
+  return takes_rounded_blocks(layer) && layer.a.shape[0] == 1 && !ops::is_given(norm.residual);
+}
+
 ops::QuantizedRows LinearLayers::room_for(const ops::Matmul& layer, std::uint64_t half) const {
   const std::int64_t rows = layer.a.shape[0];
   const std::int64_t columns = ops::filled_columns(layer.b.type, layer.a.shape[1]);
@@ -104,13 +108,19 @@ void LinearLayers::run_gated(const ops::Rmsnorm& norm, const ops::Matmul& gate_u
     run(down);
     return;
   }
+  const ops::QuantizedRows gated = room_for(down, 1);
+  if (normalises(norm, gate_up)) {
+    executor_->run(ops::NormedMatmul{
+        .a = norm.x, .norm = norm.weight, .b = gate_up.b, .rounded = gated, .epilogue = ops::Epilogue::swiglu_int8});
+    run_rounded(down, gated);
+    return;
+  }
   const ops::QuantizedRows input = room_for(gate_up, 0);
   ops::Rmsnorm rounding = norm;
   rounding.y = input.values;
   rounding.scales = input.scales;
   rounding.by_row = gate_up.b.type == ElementType::int8_row;
   executor_->run(rounding);
-  const ops::QuantizedRows gated = room_for(down, 1);
   executor_->run(
       ops::QuantizedMatmul{.a = input, .b = gate_up.b, .rounded = gated, .epilogue = ops::Epilogue::swiglu_int8});
   run_rounded(down, gated);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 
 #include "runtime/checkpoint/model_config.hpp"
 #include "runtime/model/executor.hpp"
@@ -40,6 +41,18 @@ class LinearLayers {
   /// that at once, and what its y is then is anything.
   template <typename Norm>
   void run_normed(const Norm& norm, const ops::Matmul& layer) {
+    if constexpr (std::is_same_v<Norm, ops::Rmsnorm>) {
+      if (normalises(norm, layer)) {
+        executor_->run(ops::NormedMatmul{.a = norm.x,
+                                         .norm = norm.weight,
+                                         .b = layer.b,
+                                         .c = layer.c,
+                                         .bias = layer.bias,
+                                         .residual = layer.residual,
+                                         .epilogue = layer.epilogue});
+        return;
+      }
+    }
     if (!takes_whole_rows(layer)) {
       executor_->run(norm);
       run(layer);
@@ -63,6 +76,9 @@ class LinearLayers {
   [[nodiscard]] bool takes_rounded_rows(const ops::Matmul& layer) const noexcept;
   [[nodiscard]] bool takes_whole_rows(const ops::Matmul& layer) const noexcept;
   [[nodiscard]] bool needs_rounded_rows(const ops::Matmul& layer) const noexcept;
+  // Whether the layer's kernel does what the normalisation would. Every block of threads does that for itself, which
+  // pays for a single row: that is no more than what it waits for its first weights.
+  [[nodiscard]] bool normalises(const ops::Rmsnorm& norm, const ops::Matmul& layer) const noexcept;
   // Memory for the rounded rows of the layer, of the first or the second half of the room.
   [[nodiscard]] ops::QuantizedRows room_for(const ops::Matmul& layer, std::uint64_t half) const;
 

@@ -74,10 +74,34 @@ bool is_product(const Checks& check, const ProductNames& names, const Matmul& gi
 
 // Of `matvec_q`, with k columns of activations in that type.
 KernelProblem few_rows_problem(std::int64_t rows, const TensorView& weight, std::int64_t k, Epilogue epilogue,
-                               ElementType storage, ElementType input) {
+                               ElementType storage, ElementType input, bool normed = false) {
   return {"matvec_q",
-          {{"M", rows}, {"N", weight.shape[0]}, {"K", k}, {"EPILOGUE", static_cast<std::int64_t>(epilogue)}},
+          {{"M", rows},
+           {"N", weight.shape[0]},
+           {"K", k},
+           {"EPILOGUE", static_cast<std::int64_t>(epilogue)},
+           {"NORM", normed ? 1 : 0}},
           {{"STORAGE", storage}, {"INPUT", input}, {"WEIGHT", weight.type}}};
+}
+
+// What a product with a weight in a packed format gives: c, or rounded rows.
+void check_packed_result(const Checks& check, Epilogue epilogue, const TensorView& c, const QuantizedRows& rounded,
+                         const TensorView& bias, const TensorView& residual, Extent m, Extent n) {
+  if (epilogue == Epilogue::swiglu_int8) {
+    check.require(n.value % (2 * kActivationBlock) == 0, "N is no multiple of 64; results are rounded in blocks of 32");
+    const Extent half{"N/2", n.value / 2};
+    check.dense({"rounded", &rounded.values}, {ElementType::int8}, {m, half});
+    check.dense({"rounded scales", &rounded.scales}, {ElementType::float32},
+                {{"N/64", n.value / (2 * kActivationBlock)}, m});
+    for (const Operand& other : {Operand{"C", &c}, Operand{"bias", &bias}, Operand{"residual", &residual}}) {
+      check.absent(other, "the results are rounded");
+    }
+  } else {
+    check_result(check, epilogue, {ElementType::float32, ElementType::float16}, {"C", &c}, {"bias", &bias},
+                 {"residual", &residual}, m, n);
+    check.absent({"rounded", &rounded.values}, "the epilogue rounds nothing");
+    check.absent({"rounded scales", &rounded.scales}, "the epilogue rounds nothing");
+  }
 }
 
 Matmul product_of(const PatchEmbed& given) {
@@ -152,21 +176,7 @@ bool QuantizedMatmul::check() const {
   check.dense({"B", &b}, kFormats, {n, k});
   check.dense({"A", &a.values}, {ElementType::int8}, {m, {"columns", filled_columns(b.type, k.value)}});
   check.dense({"scales", &a.scales}, {ElementType::float32}, {{"blocks", scale_rows(b.type, k.value)}, m});
-  if (epilogue == Epilogue::swiglu_int8) {
-    check.require(n.value % (2 * kActivationBlock) == 0, "N is no multiple of 64; results are rounded in blocks of 32");
-    const Extent half{"N/2", n.value / 2};
-    check.dense({"rounded", &rounded.values}, {ElementType::int8}, {m, half});
-    check.dense({"rounded scales", &rounded.scales}, {ElementType::float32},
-                {{"N/64", n.value / (2 * kActivationBlock)}, m});
-    for (const Operand& other : {Operand{"C", &c}, Operand{"bias", &bias}, Operand{"residual", &residual}}) {
-      check.absent(other, "the results are rounded");
-    }
-  } else {
-    check_result(check, epilogue, {ElementType::float32, ElementType::float16}, {"C", &c}, {"bias", &bias},
-                 {"residual", &residual}, m, n);
-    check.absent({"rounded", &rounded.values}, "the epilogue rounds nothing");
-    check.absent({"rounded scales", &rounded.scales}, "the epilogue rounds nothing");
-  }
+  check_packed_result(check, epilogue, c, rounded, bias, residual, m, n);
   if (m.value == 0 || n.value == 0) {
     return false;
   }
@@ -184,6 +194,32 @@ KernelProblem QuantizedMatmul::problem() const {
   return {"matmul_q",
           {{"M", rows}, {"N", b.shape[0]}, {"K", k}, {"EPILOGUE", static_cast<std::int64_t>(epilogue)}},
           {{"STORAGE", storage}, {"WEIGHT", b.type}}};
+}
+
+bool NormedMatmul::check() const {
+  const Checks check(kName);
+  const Extent m{"M", a.shape[0]};
+  const Extent n{"N", b.shape[0]};
+  const Extent k{"K", b.shape[1]};
+  check.dense({"B", &b}, kFormats, {n, k});
+  check.require(b.type != ElementType::int8_row,
+                "B's scales are by row; what it is multiplied by needs Rmsnorm before");
+  check.dense({"A", &a}, {ElementType::float32, ElementType::float16}, {m, k});
+  check.dense({"norm", &norm}, {ElementType::float32}, {k});
+  check.require(m.value <= kFewRows, "there are more rows of A than ops::kFewRows");
+  check.require(filled_columns(b.type, k.value) == k.value,
+                "K is no multiple of the columns that B's format has together");
+  check_packed_result(check, epilogue, c, rounded, bias, residual, m, n);
+  if (m.value == 0 || n.value == 0) {
+    return false;
+  }
+  check.require(k.value > 0, "K is 0, every sum would be zero; fill the result instead");
+  return true;
+}
+
+KernelProblem NormedMatmul::problem() const {
+  return few_rows_problem(a.shape[0], b, a.shape[1], epilogue, is_given(c) ? c.type : ElementType::float32, a.type,
+                          true);
 }
 
 bool PatchEmbed::check() const {

@@ -50,6 +50,7 @@ struct Matmul {
     visit("A", self.a, Use::read);
     if (quantized) {
       visit("scales", kNoTensor, Use::read);
+      visit("norm", kNoTensor, Use::read);
     }
     visit("B", self.b, Use::read);
     visit("bias", self.bias, Use::read);
@@ -117,6 +118,42 @@ struct QuantizedMatmul {
   static void operands(Self& self, Visit&& visit) {
     visit("A", self.a.values, Use::read);
     visit("scales", self.a.scales, Use::read);
+    if (self.a.values.shape[0] <= kFewRows) {
+      visit("norm", kNoTensor, Use::read);  // of matvec_q alone
+    }
+    visit("B", self.b, Use::read);
+    visit("bias", self.bias, Use::read);
+    visit("residual", self.residual, Use::read_in_place);
+    visit("C", self.c, Use::write);
+    visit("rounded", self.rounded.values, Use::write);
+    visit("rounded scales", self.rounded.scales, Use::write);
+  }
+  [[nodiscard]] bool check() const;
+  [[nodiscard]] KernelProblem problem() const;
+  /// As Matmul.
+  void compute() const;
+};
+
+/// Rmsnorm of up to kFewRows rows and a product with what that gives, in one kernel, `matvec_q`: for a weight in a
+/// packed format whose scales are by block, which divides K. What is rounded to int8 is a · norm, before rows are
+/// divided by the roots of their mean squares: few values are rounded otherwise than behind Rmsnorm.
+struct NormedMatmul {
+  static constexpr const char* kName = "normed_matmul";
+
+  TensorView a;                ///< [M, K], float32 or float16
+  TensorView norm;             ///< [K], float32: Rmsnorm's weight
+  TensorView b;                ///< [N, K], a packed format other than int8_row
+  TensorView c = {};           ///< as QuantizedMatmul; overlaps nothing but a residual
+  QuantizedRows rounded = {};  ///< as QuantizedMatmul
+  TensorView bias = {};        ///< as Matmul
+  TensorView residual = {};    ///< as Matmul, of c's type
+  Epilogue epilogue = Epilogue::none;
+
+  template <typename Self, typename Visit>
+  static void operands(Self& self, Visit&& visit) {
+    visit("A", self.a, Use::read);
+    visit("scales", kNoTensor, Use::read);
+    visit("norm", self.norm, Use::read);
     visit("B", self.b, Use::read);
     visit("bias", self.bias, Use::read);
     visit("residual", self.residual, Use::read_in_place);

@@ -7,6 +7,7 @@
 #include "runtime/cpu/worker_pool.hpp"
 #include "runtime/formats/int8_activations.hpp"
 #include "runtime/ops/matmul_epilogue.hpp"
+#include "runtime/ops/norm.hpp"
 
 namespace pascaline::ops {
 namespace {
@@ -122,6 +123,33 @@ void QuantizedMatmul::compute() const {
   if (rounds) {
     cpu::round_matrix(whole, rounded.values, rounded.scales, false);
   }
+}
+
+void NormedMatmul::compute() const {
+  const std::int64_t m = a.shape[0];
+  const std::int64_t k = a.shape[1];
+  const auto* const weights = static_cast<const float*>(norm.data);
+  std::vector<float> weighted(static_cast<std::size_t>(m * k));
+  std::vector<std::int8_t> values(weighted.size());
+  std::vector<float> scales(weighted.size() / kActivationBlock);
+  const TensorView floats(weighted.data(), ElementType::float32, {m, k});
+  const QuantizedRows rows{TensorView(values.data(), ElementType::int8, {m, k}),
+                           TensorView(scales.data(), ElementType::float32, {k / kActivationBlock, m})};
+  std::vector<float> factors;
+  for (std::int64_t row = 0; row < m; ++row) {
+    const float* const given = cpu::floats_at(a, row * k, k, cpu::scratch(cpu::Scratch::first, k));
+    factors.push_back(rmsnorm_factor(given, k));
+    for (std::int64_t i = 0; i < k; ++i) {
+      weighted[static_cast<std::size_t>(row * k + i)] = given[i] * weights[i];
+    }
+  }
+  cpu::round_matrix(floats, rows.values, rows.scales, false);
+  for (std::size_t i = 0; i < scales.size(); ++i) {
+    scales[i] *= factors[i % factors.size()];
+  }
+  QuantizedMatmul{
+      .a = rows, .b = b, .c = c, .rounded = rounded, .bias = bias, .residual = residual, .epilogue = epilogue}
+      .compute();
 }
 
 }  // namespace pascaline::ops

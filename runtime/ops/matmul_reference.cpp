@@ -95,21 +95,24 @@ void multiply_and_round(const Problem& problem, std::span<const std::vector<doub
 
 }  // namespace
 
-// The same of int8 activations whose rows have a scale each, or one for each 32 columns: scales [K / 32, M] or [M].
+// The same of int8 activations whose rows have a scale each, or one for each 32 columns: scales [K / 32, M] or [M]. The
+// last three inputs are the weight, the bias and the residual.
 void reference_matmul_q(const Problem& problem, std::span<const std::vector<double>> inputs,
                         std::span<std::vector<double>> outputs) {
   const auto m = static_cast<std::size_t>(problem.dimension("M"));
   const auto k = static_cast<std::size_t>(problem.dimension("K"));
   const std::vector<double>& scales = inputs[1];
   const std::size_t block = scales.size() == m ? k : 32;
-  std::vector<std::vector<double>> operands{inputs[0], inputs[2], inputs[3], inputs[4]};
+  const std::size_t weight = inputs.size() - 3;
+  std::vector<std::vector<double>> operands{inputs[0], inputs[weight], inputs[weight + 1], inputs[weight + 2]};
   for (std::size_t i = 0; i < m * k; ++i) {
     operands[0][i] *= scales[i % k / block * m + i / k];
   }
   multiply_and_round(problem, operands, outputs);
 }
 
-// The same of activations that are int8, or are rounded to it first, as the weight's format asks for.
+// The same of activations that are int8, or are rounded to it first, as the weight's format asks for; normalised before
+// that with NORM. Between the scales and the weight there are the norm's weights.
 void reference_matvec_q(const Problem& problem, std::span<const std::vector<double>> inputs,
                         std::span<std::vector<double>> outputs) {
   if (problem.type("INPUT") == ElementType::int8) {
@@ -119,17 +122,25 @@ void reference_matvec_q(const Problem& problem, std::span<const std::vector<doub
   const auto m = static_cast<std::size_t>(problem.dimension("M"));
   const auto k = static_cast<std::size_t>(problem.dimension("K"));
   const std::size_t block = problem.type("WEIGHT") == ElementType::int8_row ? k : std::size_t{kActivationBlock};
-  std::vector<std::vector<double>> operands{inputs[0], inputs[2], inputs[3], inputs[4]};
+  const bool normed = problem.dimension("NORM") != 0;
+  const std::vector<double>& norm = inputs[2];
+  std::vector<std::vector<double>> operands{inputs[0], inputs[3], inputs[4], inputs[5]};
   std::vector<float> values;
   std::vector<std::int8_t> rounded(k);
   for (std::size_t row = 0; row < m; ++row) {
+    double squares = 0;
+    for (std::size_t i = row * k; normed && i < (row + 1) * k; ++i) {
+      squares += operands[0][i] * operands[0][i];
+      operands[0][i] = static_cast<float>(operands[0][i]) * static_cast<float>(norm[i - row * k]);
+    }
+    const double factor = normed ? 1 / std::sqrt(squares / static_cast<double>(k) + 1e-6) : 1.0;
     for (std::size_t first = 0; first < k; first += block) {
       const auto begin = operands[0].begin() + static_cast<std::ptrdiff_t>(row * k + first);
       values.assign(begin, begin + static_cast<std::ptrdiff_t>(std::min(block, k - first)));
       const Int8Scale scale = int8_scale(values);
       round_to_int8(values, scale.inverse, rounded.data());
       std::transform(rounded.begin(), rounded.begin() + std::ssize(values), begin,
-                     [&](std::int8_t q) { return static_cast<double>(scale.scale) * q; });
+                     [&](std::int8_t q) { return factor * static_cast<double>(scale.scale) * q; });
     }
   }
   multiply_and_round(problem, operands, outputs);

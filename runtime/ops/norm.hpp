@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+
 #include "runtime/ops/operation.hpp"
 
 namespace pascaline::ops {
@@ -29,6 +31,9 @@ struct Rmsnorm {
   [[nodiscard]] KernelProblem problem() const;
   void compute() const;
 };
+
+/// What `Rmsnorm` multiplies a row by, beside its weight; on the processor.
+[[nodiscard]] float rmsnorm_factor(const float* row, std::int64_t width);
 
 /// `y = (s − mean) / √(variance + 1e-6) · weight + bias` for each row, with the biased variance and s as in `Rmsnorm`.
 struct Layernorm {

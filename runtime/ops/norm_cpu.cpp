@@ -54,13 +54,17 @@ void store_row(const Norm& of, std::int64_t row, const float* values) {
 
 }  // namespace
 
+float rmsnorm_factor(const float* row, std::int64_t width) {
+  const double squares = cpu::vector_kernels().squares(row, width, 0);
+  return static_cast<float>(1.0 / std::sqrt(squares / static_cast<double>(width) + kEpsilon));
+}
+
 void Rmsnorm::compute() const {
   const std::int64_t width = x.shape[1];
   const auto* weights = static_cast<const float*>(weight.data);
   for_rows(x, [&](std::int64_t row) {
     const float* values = summed_row(x, residual, row);
-    const double squares = cpu::vector_kernels().squares(values, width, 0);
-    const auto factor = static_cast<float>(1.0 / std::sqrt(squares / static_cast<double>(width) + kEpsilon));
+    const float factor = rmsnorm_factor(values, width);
     float* out = cpu::scratch(cpu::Scratch::third, width);
     for (std::int64_t i = 0; i < width; ++i) {
       out[i] = values[i] * factor * weights[i];

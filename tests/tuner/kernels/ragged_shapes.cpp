@@ -39,7 +39,8 @@ Sizes matvec_q(RaggedShapes& draw) {
   return {{"M", draw.pick({1, 1, 3, 8})},
           {"N", epilogue == 7 ? 64 * draw.size(4) : draw.size(150)},
           {"K", draw.below(2) == 0 ? draw.size(1100) : draw.pick({64, 192, 256, 512, 768, 1280})},
-          {"EPILOGUE", epilogue}};
+          {"EPILOGUE", epilogue},
+          {"NORM", draw.below(2)}};
 }
 
 Sizes quantize(RaggedShapes& draw) {
