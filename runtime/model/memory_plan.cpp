@@ -27,6 +27,8 @@ constexpr std::int64_t kSmallContext = 1024;
 // What is left free of a device that is filled with layers.
 constexpr std::uint64_t kReservedPart = 16;
 constexpr std::uint64_t kMostReserved = std::uint64_t{64} << 20;
+// Of an image of 512 x 512 pixels, which a conversation without one may still get.
+constexpr std::int64_t kLaterPatches = 1024;
 
 double mebibytes(std::uint64_t bytes) { return static_cast<double>(bytes) / (1 << 20); }
 
@@ -76,6 +78,7 @@ PlacementSizes placement_sizes(DeviceMemory& memory, const ModelConfig& config, 
         tokens * static_cast<std::uint64_t>(vision.out_hidden) * sizeof(float) * (1 + vision.deepstack_indexes.size());
   }
   sizes.patches = request.patches;
+  sizes.expected_patches = request.patches > 0 || request.is_all || !config.vision ? request.patches : kLaterPatches;
   sizes.chunk = options.chunk;
   return sizes;
 }
@@ -85,7 +88,12 @@ Placement smallest_placement(const ModelConfig& config, const ModelOptions& opti
   const PlacementOptions& asked = options.placement;
   Placement placement = Placement::on_device(static_cast<std::size_t>(config.text.layers));
   placement.embedding = placement.head = Place::processor;
-  placement.vision = asked.vision == VisionPlace::device || !config.vision ? Place::device : Place::processor;
+  placement.vision = asked.vision == VisionPlace::device || !config.vision ? Place::device
+                     : asked.vision == VisionPlace::stream                 ? Place::streamed
+                                                                           : Place::processor;
+  if (placement.vision == Place::streamed) {
+    placement.tower.assign(VisionParts(*config.vision).count(), Place::streamed);
+  }
   const auto kept = static_cast<std::size_t>(std::min(asked.gpu_layers.value_or(0), config.text.layers));
   std::fill(placement.layers.begin() + static_cast<std::ptrdiff_t>(kept), placement.layers.end(),
             asked.offload == Offload::stream ? Place::streamed : Place::processor);
@@ -112,6 +120,28 @@ std::string part_types(const ModelConfig& config, const WeightRecipe& weights, s
 
 std::string layers_text(std::size_t count) { return fmt::format("{} layer{}", count, count == 1 ? "" : "s"); }
 
+// All of the vision tower, or "3 of its 28 parts" in full.
+std::string tower_text(const PlacementSizes& sizes, const Placement& placement, Place place) {
+  const std::size_t streamed = placement.streamed_of_tower();
+  const std::size_t all = sizes.tower.size();
+  const std::size_t count = placement.vision != Place::streamed ? all
+                            : place == Place::streamed          ? streamed
+                                                                : all - streamed;
+  return count == all ? "the vision tower" : fmt::format("{} of {} parts of the vision tower", count, all);
+}
+
+// What takes turns in slots.
+std::string streamed_text(const PlacementSizes& sizes, const Placement& placement) {
+  std::vector<std::string> parts;
+  if (const std::size_t layers = placement.count(Place::streamed); layers > 0) {
+    parts.push_back(layers_text(layers));
+  }
+  if (placement.vision == Place::streamed) {
+    parts.push_back(tower_text(sizes, placement, Place::streamed));
+  }
+  return fmt::format("{}", fmt::join(parts, " and "));
+}
+
 // Parts of the device's memory, by what they are for.
 std::vector<MemoryPart> device_parts(const ModelConfig& config, const ModelOptions& options,
                                      const PlacementSizes& sizes, const Placement& placement, bool filled_device) {
@@ -131,9 +161,9 @@ std::vector<MemoryPart> device_parts(const ModelConfig& config, const ModelOptio
       {fmt::format("weights of {} in {}", layers_text(placement.count(Place::device)), type), layers},
       {fmt::format("weights of embedding and head in {}", ends),
        here(placement.embedding, sizes.embedding.bytes) + here(placement.head, sizes.head.bytes)},
-      {fmt::format("weights of the vision tower in {}", tower), here(placement.vision, sizes.vision.bytes)},
-      {fmt::format("slots for {} that are streamed", layers_text(placement.count(Place::streamed))),
-       slot_bytes(sizes, placement)},
+      {fmt::format("weights of {} in {}", tower_text(sizes, placement, Place::device), tower),
+       sizes.tower_bytes(placement, Place::device)},
+      {fmt::format("slots for {} that are streamed", streamed_text(sizes, placement)), slot_bytes(sizes, placement)},
       {fmt::format("activations of {} tokens at a time", options.chunk),
        decodes * TextDecoder::activation_bytes(config.text, options.chunk)},
       {"activations rounded to int8", decodes * rounding},
@@ -142,9 +172,9 @@ std::vector<MemoryPart> device_parts(const ModelConfig& config, const ModelOptio
       {"logits and the choice of tokens", sizes.fixed},
       {fmt::format("cache for {} tokens of {} in {}", tokens, layers_text(cached), name_of(options.cache)),
        static_cast<std::uint64_t>(cached) * (filled_device ? sizes.full_cache : sizes.layer_cache)},
-      {fmt::format("images of {} patches", sizes.patches), here(placement.vision, sizes.images)},
+      {fmt::format("images of {} patches", sizes.patches), placement.vision == Place::processor ? 0 : sizes.images},
       {fmt::format("what the processor makes of images of {} patches", sizes.patches),
-       placement.vision == Place::device ? 0 : sizes.features},
+       placement.vision == Place::processor ? sizes.features : 0},
       {"left free for code and scratch memory of kernels", filled_device ? sizes.reserve : 0}};
   std::erase_if(parts, [](const MemoryPart& part) { return part.bytes == 0; });
   parts.push_back({"small tensors, rounded up", 2 * MemoryPool::slab_bytes_for(total_of(parts))});
@@ -172,11 +202,14 @@ std::vector<MemoryPart> host_parts(const ModelConfig& config, const ModelOptions
        streamed},
       {fmt::format("weights of embedding and head in {}", ends),
        here(placement.embedding, sizes.embedding.bytes) + here(placement.head, sizes.head.bytes)},
-      {fmt::format("weights of the vision tower in {}", tower), here(placement.vision, sizes.vision.bytes)},
+      {fmt::format("weights of the vision tower in {}", tower), sizes.tower_bytes(placement, Place::processor)},
+      {fmt::format("weights of {} to be streamed in {}, page-locked", tower_text(sizes, placement, Place::streamed),
+                   tower),
+       sizes.tower_bytes(placement, Place::streamed)},
       {"activations and tables", placement.processor_decodes() ? sizes.decoder : 0},
       {fmt::format("cache for {} tokens of {} in {}", tokens, layers_text(cached), name_of(options.cache)),
        static_cast<std::uint64_t>(cached) * (filled_device ? sizes.full_cache : sizes.layer_cache)},
-      {fmt::format("images of {} patches", sizes.patches), here(placement.vision, sizes.images)}};
+      {fmt::format("images of {} patches", sizes.patches), placement.vision == Place::processor ? sizes.images : 0}};
   std::erase_if(parts, [](const MemoryPart& part) { return part.bytes == 0; });
   return parts;
 }
@@ -281,6 +314,9 @@ void collect(ChoiceList& list, const ModelConfig& config, const ModelOptions& op
     list.add_saving("--offload auto", [](ModelOptions& other) { other.placement.offload = Offload::automatic; });
   }
   if (options.placement.vision == VisionPlace::device) {
+    list.add_saving("--vision stream", [](ModelOptions& other) { other.placement.vision = VisionPlace::stream; });
+  }
+  if (options.placement.vision == VisionPlace::device || options.placement.vision == VisionPlace::stream) {
     list.add_saving("--vision cpu", [](ModelOptions& other) { other.placement.vision = VisionPlace::processor; });
   }
   list.add_saving("--weights float16", [](ModelOptions& other) { other.weights = ElementType::float16; });

@@ -30,8 +30,7 @@ PlacementSizes ragged_sizes() {
 }
 
 PlacementSizes with_vision(PlacementSizes sizes) {
-  sizes.has_vision = true;
-  sizes.vision = {150 * kMega, 150 * kMega};
+  sizes.tower = {{20 * kMega, 20 * kMega}, {50 * kMega, 50 * kMega}, {50 * kMega, 50 * kMega}, {30 * kMega, 8 * kMega}};
   sizes.images = 11 * kMega;
   sizes.features = 2 * kMega;
   return sizes;
