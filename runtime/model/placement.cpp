@@ -132,6 +132,14 @@ bool is_no_worse(const Placement& one, const Placement& other) {
          one.count(Place::processor) <= other.count(Place::processor);
 }
 
+// Seconds of an answer by which choices are compared.
+double doubted_answer(const PlacementChoice& choice) {
+  const Placement& placement = choice.placement;
+  const bool computes_there =
+      placement.count(Place::processor) > 0 || (placement.vision == Place::processor && choice.times.images > 0);
+  return choice.times.answer() * (computes_there ? kProcessorDoubt : 1);
+}
+
 // An embedding of its own stays with a decoder that is all on the device, if it fits: then decoding steps are recorded.
 void keep_embedding(const PlacementSizes& sizes, PlacementChoice& choice, std::uint64_t free) {
   Placement placement = choice.placement;
@@ -268,7 +276,7 @@ std::vector<PlacementChoice> place_model(const PlacementSizes& sizes, const Plac
     }
   }
   std::stable_sort(choices.begin(), choices.end(), [](const PlacementChoice& a, const PlacementChoice& b) {
-    return a.times.answer() < b.times.answer();
+    return doubted_answer(a) < doubted_answer(b);
   });
   return choices;
 }

@@ -105,6 +105,10 @@ struct PassTimes {
 };
 inline constexpr std::int64_t kPlannedPrompt = 512;
 inline constexpr std::int64_t kPlannedAnswer = 128;
+/// Work of the processor varies with what else runs there, and what is counted lacks attention and the steps between
+/// matrices, which weigh more there than on a device: where it computes layers or images, an answer is taken to need so
+/// many times what is expected.
+inline constexpr double kProcessorDoubt = 1.25;
 
 /// With copies of what is streamed beside all other work.
 [[nodiscard]] PassTimes expected_times(const PlacementSizes& sizes, const Placement& placement,
@@ -117,11 +121,13 @@ struct PlacementChoice {
   bool filled_device = false;  ///< with as many layers as fit, beside the reserve and `full_cache` for each
 };
 
-/// The placements that fit `free` bytes of device memory and agree with the options, the fastest answer first; empty if
-/// none does. Where all may be and fits on the device that is the only one. Else as many layers as fit are on the
-/// device, if no number is asked for, with a reserve and room for a conversation to grow: layers of the processor are
-/// the last ones, streamed ones are spread evenly so that they are copied while those between them run. Of a vision
-/// tower that is streamed without being asked for, as many parts as then still fit stay on the device.
+/// The placements that fit `free` bytes of device memory and agree with the options, the fastest answer first, those
+/// with layers or images on the processor after `kProcessorDoubt`; empty if none does. None is there twice, or with a
+/// part off the device that another one, with no fewer layers there, has on it. Where all may be and fits on the device
+/// that is the only one. Else as many layers as fit are on the device, if no number is asked for, with a reserve and
+/// room for a conversation to grow: layers of the processor are the last ones, streamed ones are spread evenly so that
+/// they are copied while those between them run. Of a vision tower that is streamed without being asked for, as many
+/// parts as then still fit stay on the device.
 [[nodiscard]] std::vector<PlacementChoice> place_model(const PlacementSizes& sizes, const PlacementOptions& options,
                                                        const PlaceRates& rates, std::uint64_t free);
 
