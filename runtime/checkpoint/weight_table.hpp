@@ -58,7 +58,7 @@ struct WeightPart {
 };
 
 /// Parts that a vision tower can be taken apart into, numbered in order of use: 0 is the embedding of patches with its
-/// positions; then come the blocks, each with the merger of its deepstack features behind it; last the merger.
+/// positions; then come the blocks, each with the merger of its deepstack features after it; last the merger.
 class VisionParts {
  public:
   explicit VisionParts(const VisionConfig& config);

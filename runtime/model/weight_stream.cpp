@@ -42,7 +42,7 @@ WeightStream::Slot& WeightStream::copy(WeightPart part) {
   return slot;
 }
 
-// Behind the last part of the tower, and behind the decoder's last, comes the decoder's first if any is streamed.
+// After the last part of the tower, and after the decoder's last, comes the decoder's first if any is streamed.
 WeightPart WeightStream::next_after(WeightPart part) const {
   const auto next = weights_->blocks.upper_bound(part);
   return next != weights_->blocks.end() && next->first.kind == part.kind ? next->first

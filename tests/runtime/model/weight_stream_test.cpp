@@ -109,13 +109,13 @@ TEST_F(WeightStreamTest, TheTowersPartsShareTheSlotsAndTheDecoderIsNext) {
         use_tower(stream, part);
         step();
       }
-      EXPECT_EQ(stream.copied_bytes() - before, 4U * 6 * 256 + 8 * 256) << "the decoder's first is copied behind it";
+      EXPECT_EQ(stream.copied_bytes() - before, 4U * 6 * 256 + 8 * 256) << "the decoder's first is copied after it";
       for (const std::size_t layer : {0, 3, 4}) {
         use(stream, layer);
         stream.leave({PartKind::layer, layer});
         step();
       }
-      EXPECT_EQ(stream.copied_bytes() - before, 4U * 6 * 256 + 4U * 8 * 256) << "and again behind its last";
+      EXPECT_EQ(stream.copied_bytes() - before, 4U * 6 * 256 + 4U * 8 * 256) << "and again after its last";
     }
     while (memory_.step_any(generator())) {
     }
