@@ -2,9 +2,10 @@
 // time of a prompt with an image and of decoding, and whether the greedily chosen tokens are the same wherever the
 // likeliest is ahead by more than a margin. Weights are drawn at random; the folder needs only config.json.
 //
-//   compare_placement --model DIR [--memory-limit 1900M] [--offload stream] [--images-on-processor]
-//   [--weights q4_k] [--context 2048] [--image 512] [--tokens 64] [--device cuda:0] [--target sm_61] [--db tuned.db]
-//   [--alone]
+//   compare_placement --model DIR [--memory-limit 1900M] [--offload stream] [--vision stream] [--weights q4_k]
+//   [--context 2048] [--image 512] [--tokens 64] [--device cuda:0] [--target sm_61] [--db tuned.db] [--alone]
+//
+// --offload and --vision are of the model under the limit alone; the other has all on the device, if it fits.
 
 #include <fmt/format.h>
 
@@ -42,7 +43,7 @@ struct Options {
   std::string weights = "q4_k";
   std::string limit;
   std::string offload = "auto";
-  bool images_on_processor = false;
+  std::string vision = "auto";
   std::int64_t context = 2048;
   std::int64_t image = 512;
   std::int64_t prompt = 512;
@@ -53,17 +54,15 @@ struct Options {
 
 /// A model with all that it runs with.
 struct Instance {
-  Instance(Device& device, const Options& options, const ModelConfig& config, std::uint64_t limit)
+  Instance(Device& device, const Options& options, const ModelConfig& config, std::uint64_t limit, bool is_limited)
       : pool(device.memory(), limit), dispatcher(device, dispatch(options), &pool), executor(dispatcher) {
     ModelOptions model_options;
     model_options.weights =
         options.weights.ends_with(".json") ? WeightRecipe::load(options.weights) : WeightRecipe::named(options.weights);
     model_options.context = options.context;
-    if (options.images_on_processor && limit != MemoryPool::kUnlimited) {
-      model_options.placement.vision = VisionPlace::processor;
-    }
-    if (options.offload != "auto") {
-      model_options.placement.offload = options.offload == "stream" ? Offload::stream : Offload::processor;
+    if (is_limited) {
+      model_options.placement.vision = vision_place_named(options.vision);
+      model_options.placement.offload = offload_named(options.offload);
     }
     model_options.request = {options.context, options.image > 0 ? 1 : 0, 0, 0, false, true};
     if (options.image > 0) {
@@ -95,6 +94,7 @@ struct Run {
   std::vector<float> ahead;  // of the likeliest token's logit over the next
   std::vector<std::int32_t> likeliest;
   std::vector<std::vector<float>> logits;
+  double image_ms = 0;  // of encoding alone
   double prompt_ms = 0;
   double token_ms = 0;
 };
@@ -132,6 +132,12 @@ Run answer(Instance& instance, const Options& options, const std::vector<std::in
   (void)model.append({prompt, images});  // the first time code is compiled
   model.clear();
   Clock::time_point begin = Clock::now();
+  if (!images.empty()) {
+    (void)model.encode(images);
+    instance.executor.device().synchronize();
+    run.image_ms = milliseconds_since(begin);
+  }
+  begin = Clock::now();
   (void)model.append({prompt, images});
   (void)model.logits();
   run.prompt_ms = milliseconds_since(begin);
@@ -181,13 +187,30 @@ void print_used(const char* when, Device& device) {
 }
 
 void print_run(const char* name, const Instance& instance, const Run& run) {
-  const Placement& placement = instance.model->plan().placement;
+  const ModelPlan& plan = instance.model->plan();
+  const Placement& placement = plan.placement;
+  const std::string tower =
+      placement.vision == Place::streamed
+          ? fmt::format("{} of {} parts streamed", placement.streamed_of_tower(), placement.tower.size())
+          : std::string(name_of(placement.vision));
   fmt::print(
-      "{}: {} of {} layers on the device, {} streamed, head: {}; prompt {:.1f} ms, token {:.2f} ms; pool's most {:.0f} "
-      "MiB\n",
+      "{}: {} of {} layers on the device, {} streamed, head: {}, vision tower: {}; image {:.1f} ms, prompt with "
+      "it {:.1f} ms, token {:.2f} ms; pool's most {:.0f} MiB\n",
       name, placement.count(Place::device), placement.layers.size(), placement.count(Place::streamed),
-      name_of(placement.head), run.prompt_ms, run.token_ms,
+      name_of(placement.head), plan.sizes.has_vision() ? tower : "none", run.image_ms, run.prompt_ms, run.token_ms,
       static_cast<double>(instance.pool.statistics().peak_held_bytes) / kMiB);
+}
+
+// What was expected, if it was measured for.
+void print_expected(const Model& model) {
+  if (const ModelPlan& plan = model.plan(); plan.rates) {
+    const PassTimes& times = plan.choices.front().times;
+    fmt::print(
+        "expected: image {:.1f} ms, prompt of {} without it {:.1f} ms, token {:.2f} ms; copies {:.1f} GB/s, "
+        "processor {:.1f} GB/s and {:.1f} GFLOP/s\n",
+        1e3 * times.images, kPlannedPrompt, 1e3 * times.prompt, 1e3 * times.token, 1e-9 * plan.rates->copy,
+        1e-9 * plan.rates->processor_bytes, 1e-9 * plan.rates->processor_flops);
+  }
 }
 
 int compare(const Options& options) {
@@ -197,16 +220,17 @@ int compare(const Options& options) {
   print_used("before loading", *device);
   Run limited;
   {
-    Instance instance(*device, options, config, limit);
+    Instance instance(*device, options, config, limit, true);
     print_used("loaded with the limit", *device);
     limited = answer(instance, options, nullptr);
     print_used("after the answer", *device);
     print_run("with the limit", instance, limited);
+    print_expected(*instance.model);
   }
   if (options.alone) {
     return 0;
   }
-  Instance instance(*device, options, config, MemoryPool::kUnlimited);
+  Instance instance(*device, options, config, MemoryPool::kUnlimited, false);
   const Run whole = answer(instance, options, &limited.tokens);
   print_run("without", instance, whole);
   int sure = 0;
@@ -237,7 +261,9 @@ int command(int argc, char** argv) {
   app.add_option("--offload", options.offload, "cpu, stream or auto: what is done with layers that are not kept")
       ->check(CLI::IsMember({"cpu", "stream", "auto"}))
       ->capture_default_str();
-  app.add_flag("--images-on-processor", options.images_on_processor, "With the limit, the processor encodes images");
+  app.add_option("--vision", options.vision, "gpu, stream, cpu or auto: where images are encoded")
+      ->check(CLI::IsMember({"gpu", "stream", "cpu", "auto"}))
+      ->capture_default_str();
   app.add_option("--context", options.context, "Tokens")->capture_default_str();
   app.add_option("--image", options.image, "Side of the image in pixels; 0: none")->capture_default_str();
   app.add_option("--prompt-tokens", options.prompt, "Tokens of the prompt")->capture_default_str();

@@ -65,10 +65,12 @@ if wants --layers; then
   done
 fi
 if wants --memory; then
-  for options in "1900M auto" "1000M auto" "1000M stream"; do
-    read -r limit offload <<<"$options"
-    say "q4_k under a limit of $limit, --offload $offload, 2048 tokens, one image of 512 x 512"
+  # Limit, --offload, --vision: under 1000M the vision tower's weights do not fit, and are streamed by themselves.
+  for options in "1900M auto auto" "1000M auto auto" "1000M stream auto" "1000M stream cpu"; do
+    read -r limit offload vision <<<"$options"
+    say "q4_k under a limit of $limit, --offload $offload, --vision $vision, 2048 tokens, one image of 512 x 512"
     "$programs/compare_placement" --model "$out/model" --weights q4_k --memory-limit "$limit" --offload "$offload" \
+      --vision "$vision" \
       --context 2048 --image 512 --target "$target" --tokens 64 || echo "tokens differ"
   done
 fi

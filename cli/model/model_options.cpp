@@ -112,8 +112,12 @@ void ModelCommandOptions::add_placement_to(CLI::App& command) {
       .add_option("--gpu-layers", gpu_layers, "Layers of the decoder kept on the device: a number, or as many as fit")
       ->check(layers)
       ->capture_default_str();
-  command.add_option("--vision", vision, "Where images are encoded: gpu, cpu, or what is expected to answer sooner")
-      ->check(one_of({"gpu", "cpu", "auto"}))
+  command
+      .add_option(
+          "--vision", vision,
+          "Where images are encoded: on the device with the weights kept there (gpu) or copied to it as they are "
+          "used (stream), by the processor (cpu), or what is expected to answer soonest")
+      ->check(one_of({"gpu", "cpu", "stream", "auto"}))
       ->capture_default_str();
   command
       .add_option(
@@ -144,10 +148,8 @@ PlacementOptions ModelCommandOptions::placement() const {
     (void)whole_number(0)(number);
     options.gpu_layers = std::stoll(number);
   }
-  options.vision = vision == "gpu"   ? VisionPlace::device
-                   : vision == "cpu" ? VisionPlace::processor
-                                     : VisionPlace::automatic;
-  options.offload = offload == "stream" ? Offload::stream : offload == "cpu" ? Offload::processor : Offload::automatic;
+  options.vision = vision_place_named(vision);
+  options.offload = offload_named(offload);
   return options;
 }
 

@@ -40,6 +40,18 @@ std::string layers_in(const std::vector<Place>& layers, Place place) {
   return count == 0 ? runs : fmt::format("{} {}", count == 1 ? "layer" : "layers", runs);
 }
 
+// "vision tower", or how many of its parts are in a place; empty if none is.
+std::string tower_in(const ModelPlan& plan, Place place) {
+  const std::size_t all = plan.sizes.tower.size();
+  std::size_t count = 0;
+  for (std::size_t part = 0; part < all; ++part) {
+    count += plan.placement.place_of_tower(part) == place ? 1 : 0;
+  }
+  return count == 0     ? std::string()
+         : count == all ? std::string("vision tower")
+                        : fmt::format("{} of {} parts of the vision tower", count, all);
+}
+
 // A line for each place where something is.
 std::string place_lines(const ModelPlan& plan) {
   const Placement& placement = plan.placement;
@@ -55,8 +67,8 @@ std::string place_lines(const ModelPlan& plan) {
     if (placement.head == place) {
       parts.emplace_back("head");
     }
-    if (plan.sizes.has_vision && placement.vision == place) {
-      parts.emplace_back("vision tower");
+    if (std::string tower = tower_in(plan, place); !tower.empty()) {
+      parts.push_back(std::move(tower));
     }
     lines += parts.empty() ? "" : fmt::format("  {:<10} {}\n", name_of(place), fmt::join(parts, ", "));
   }
@@ -87,7 +99,10 @@ std::string choice_name(const PlacementChoice& choice, bool has_vision) {
     }
   }
   name += placement.head == Place::processor ? ", head on the processor" : "";
-  return name + (has_vision && placement.vision == Place::processor ? ", vision tower on the processor" : "");
+  if (!has_vision || placement.vision == Place::device) {
+    return name;
+  }
+  return name + (placement.vision == Place::streamed ? ", vision tower streamed" : ", vision tower on the processor");
 }
 
 double tokens_per_second(const PassTimes& times) { return times.token > 0 ? 1 / times.token : 0; }
@@ -96,14 +111,18 @@ double prompt_rate(const PassTimes& times) {
 }
 
 std::string choice_lines(const ModelPlan& plan) {
+  const std::int64_t patches = plan.sizes.expected_patches;
   std::string lines = fmt::format(
-      "expected from weights alone, without attention: tokens/s of decoding and of a prompt of {}, and seconds of that "
-      "prompt{} with an answer of {}:\n",
-      kPlannedPrompt, plan.sizes.patches > 0 ? ", the images" : "", kPlannedAnswer);
+      "expected from weights alone, without attention: tokens/s of decoding and of a prompt of {}{}, and seconds of "
+      "all "
+      "with an answer of {}:\n",
+      kPlannedPrompt, patches > 0 ? fmt::format(", seconds of images of {} patches", patches) : "", kPlannedAnswer);
   for (const PlacementChoice& choice : plan.choices) {
-    lines += fmt::format("{:>12.1f} {:>10.1f} {:>10.2f} s  {}{}\n", tokens_per_second(choice.times),
-                         prompt_rate(choice.times), choice.times.answer(), choice_name(choice, plan.sizes.has_vision),
-                         &choice == &plan.choices.front() ? " (chosen)" : "");
+    const std::string images = patches > 0 ? fmt::format(" {:>8.3f} s", choice.times.images) : "";
+    lines +=
+        fmt::format("{:>12.1f} {:>10.1f}{} {:>8.2f} s  {}{}\n", tokens_per_second(choice.times),
+                    prompt_rate(choice.times), images, choice.times.answer(),
+                    choice_name(choice, plan.sizes.has_vision()), &choice == &plan.choices.front() ? " (chosen)" : "");
   }
   return lines;
 }
@@ -132,6 +151,9 @@ json placement_json(const Placement& placement, bool has_vision) {
   json out{{"embedding", name_of(placement.embedding)}, {"layers", layers}, {"head", name_of(placement.head)}};
   if (has_vision) {
     out["vision"] = name_of(placement.vision);
+    if (placement.vision == Place::streamed) {
+      out["vision_parts"] = {{"streamed", placement.streamed_of_tower()}, {"all", placement.tower.size()}};
+    }
   }
   return out;
 }
@@ -176,7 +198,7 @@ json plan_json(const SessionPlan& session) {
   if (plan.on_processor) {
     return out;
   }
-  out["placement"] = placement_json(plan.placement, plan.sizes.has_vision);
+  out["placement"] = placement_json(plan.placement, plan.sizes.has_vision());
   if (plan.rates) {
     out["rates"] = {{"copy_bytes_per_s", plan.rates->copy},
                     {"processor_bytes_per_s", plan.rates->processor_bytes},
@@ -187,7 +209,7 @@ json plan_json(const SessionPlan& session) {
     out["choices"] = json::array();
     for (const PlacementChoice& choice : plan.choices) {
       json entry = times_json(choice.times);
-      entry["placement"] = placement_json(choice.placement, plan.sizes.has_vision);
+      entry["placement"] = placement_json(choice.placement, plan.sizes.has_vision());
       out["choices"].push_back(std::move(entry));
     }
   }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <vector>
 
 #include "runtime/ops/tensor.hpp"
@@ -54,13 +55,34 @@ struct MergerWeights {
   LinearWeights fc2;  ///< [out_hidden, merged]
 };
 
-struct VisionWeights {
+struct PatchWeights {
   LinearWeights patch_embed;  ///< [hidden, channels · frames · patch²]
   TensorView positions;       ///< [side, side, hidden]
+};
+
+struct VisionWeights : PatchWeights {
   std::vector<VisionBlockWeights> blocks;
   MergerWeights merger;
   std::vector<MergerWeights> deepstack;
 };
+
+/// All weights of a part that is streamed as a whole.
+[[nodiscard]] inline std::array<TensorView*, 8> views_of(TextLayerWeights& layer) {
+  return {&layer.input_norm, &layer.qkv,       &layer.q_norm,  &layer.k_norm,
+          &layer.output,     &layer.post_norm, &layer.gate_up, &layer.down};
+}
+[[nodiscard]] inline std::array<TensorView*, 3> views_of(PatchWeights& patches) {
+  return {&patches.patch_embed.weight, &patches.patch_embed.bias, &patches.positions};
+}
+[[nodiscard]] inline std::array<TensorView*, 12> views_of(VisionBlockWeights& block) {
+  return {&block.norm1.weight,      &block.norm1.bias,      &block.qkv.weight,   &block.qkv.bias,
+          &block.projection.weight, &block.projection.bias, &block.norm2.weight, &block.norm2.bias,
+          &block.fc1.weight,        &block.fc1.bias,        &block.fc2.weight,   &block.fc2.bias};
+}
+[[nodiscard]] inline std::array<TensorView*, 6> views_of(MergerWeights& merger) {
+  return {&merger.norm.weight, &merger.norm.bias,  &merger.fc1.weight,
+          &merger.fc1.bias,    &merger.fc2.weight, &merger.fc2.bias};
+}
 
 struct ModelWeights {
   TextWeights text;

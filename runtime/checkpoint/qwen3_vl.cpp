@@ -173,18 +173,22 @@ void add_merger(const TableWriter& merger, const VisionConfig& vision, std::int6
 }
 
 void add_vision(const TableWriter& tower, const VisionConfig& vision, VisionWeights& places) {
-  tower.linear(places.patch_embed, "patch_embed.proj",
-               {vision.hidden, vision.in_channels, vision.temporal_patch, vision.patch, vision.patch});
-  tower.vector(places.positions, TensorKind::positions, "pos_embed.weight", {vision.positions, vision.hidden});
+  const VisionParts parts(vision);
+  const auto of = [&](std::size_t part) { return tower.of({PartKind::vision, part}); };
+  const TableWriter embedding = of(VisionParts::kEmbedding);
+  embedding.linear(places.patch_embed, "patch_embed.proj",
+                   {vision.hidden, vision.in_channels, vision.temporal_patch, vision.patch, vision.patch});
+  embedding.vector(places.positions, TensorKind::positions, "pos_embed.weight", {vision.positions, vision.hidden});
   places.blocks.resize(static_cast<std::size_t>(vision.depth));
   for (std::size_t i = 0; i < places.blocks.size(); ++i) {
-    add_block(tower.below(fmt::format("blocks.{}.", i)), vision, places.blocks[i]);
+    add_block(of(parts.block(i)).below(fmt::format("blocks.{}.", i)), vision, places.blocks[i]);
   }
-  add_merger(tower.below("merger."), vision, vision.hidden, places.merger);
+  add_merger(of(parts.merger()).below("merger."), vision, vision.hidden, places.merger);
   places.deepstack.resize(vision.deepstack_indexes.size());
   for (std::size_t i = 0; i < places.deepstack.size(); ++i) {
     // These normalise after the patches were put side by side, the one above before.
-    add_merger(tower.below(fmt::format("deepstack_merger_list.{}.", i)), vision, vision.merged(), places.deepstack[i]);
+    add_merger(of(parts.deepstack(i)).below(fmt::format("deepstack_merger_list.{}.", i)), vision, vision.merged(),
+               places.deepstack[i]);
   }
 }
 
@@ -193,7 +197,7 @@ std::vector<WeightEntry> qwen3_vl_table(const ModelConfig& config, ModelWeights&
   const TableWriter root(table, "");
   add_decoder(root.below("model.language_model."), config.text, places.text);
   if (config.vision) {
-    add_vision(root.below("model.visual.").of({PartKind::vision}), *config.vision, places.vision);
+    add_vision(root.below("model.visual."), *config.vision, places.vision);
   }
   add_head(root, config.text, places.text);
   return table;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <iterator>
 #include <numeric>
 
@@ -39,6 +40,22 @@ std::int64_t WeightEntry::rows() const {
 }
 
 std::int64_t WeightEntry::width() const { return tensors.front().elements() / tensors.front().shape.front(); }
+
+VisionParts::VisionParts(const VisionConfig& config) {
+  const auto& indexes = config.deepstack_indexes;
+  std::size_t next = kEmbedding + 1;
+  for (std::int64_t block = 0; block < config.depth; ++block) {
+    blocks_.push_back(next++);
+    if (std::find(indexes.begin(), indexes.end(), block) != indexes.end()) {
+      deepstack_.push_back(next++);
+    }
+  }
+  merger_ = next;
+}
+
+bool VisionParts::takes_merged(std::size_t part) const noexcept {
+  return part == merger_ || std::find(deepstack_.begin(), deepstack_.end(), part) != deepstack_.end();
+}
 
 std::vector<WeightEntry> weight_table(const ModelConfig& config, ModelWeights& places) {
   return traits_of(config.family).table(config, places);

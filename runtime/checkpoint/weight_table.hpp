@@ -1,5 +1,6 @@
 #pragma once
 
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -48,10 +49,33 @@ enum class PartKind : std::uint8_t {
   vision
 };
 
-/// A part, and of layers which one.
+/// A part; of layers and of the vision tower, see `VisionParts`, which one.
 struct WeightPart {
   PartKind kind = PartKind::layer;
-  std::size_t layer = 0;
+  std::size_t index = 0;
+
+  friend auto operator<=>(const WeightPart&, const WeightPart&) = default;
+};
+
+/// Parts that a vision tower can be taken apart into, numbered in order of use: 0 is the embedding of patches with its
+/// positions; then come the blocks, each with the merger of its deepstack features after it; last the merger.
+class VisionParts {
+ public:
+  explicit VisionParts(const VisionConfig& config);
+
+  static constexpr std::size_t kEmbedding = 0;
+  [[nodiscard]] std::size_t block(std::size_t index) const { return blocks_.at(index); }
+  /// Of the deepstack features that come `index`-th.
+  [[nodiscard]] std::size_t deepstack(std::size_t index) const { return deepstack_.at(index); }
+  [[nodiscard]] std::size_t merger() const noexcept { return merger_; }
+  [[nodiscard]] std::size_t count() const noexcept { return merger_ + 1; }
+  /// Whether rows of this part are merged patches.
+  [[nodiscard]] bool takes_merged(std::size_t part) const noexcept;
+
+ private:
+  std::vector<std::size_t> blocks_;
+  std::vector<std::size_t> deepstack_;
+  std::size_t merger_ = 0;
 };
 
 /// A row of the table: a weight as operations take it, and the tensors of a checkpoint that it is made of.

@@ -4,8 +4,10 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "core/error.hpp"
+#include "runtime/cpu/processor_quota.hpp"
 
 namespace pascaline::cpu {
 namespace {
@@ -32,7 +34,7 @@ int usable_processors() noexcept {
   CPU_ZERO(&usable);
   const bool known = ::sched_getaffinity(0, sizeof usable, &usable) == 0;
   const int count = known ? CPU_COUNT(&usable) : static_cast<int>(std::thread::hardware_concurrency());
-  return std::clamp(count, 1, WorkerPool::kMaxThreads);
+  return threads_within(count, processor_quota());
 }
 
 void check_threads(int threads) {
@@ -43,6 +45,11 @@ void check_threads(int threads) {
 }
 
 }  // namespace
+
+int threads_within(int processors, std::optional<double> quota) noexcept {
+  const double most = std::min<double>(processors, WorkerPool::kMaxThreads);
+  return std::max(1, static_cast<int>(quota ? std::min(most, std::ceil(*quota)) : most));
+}
 
 WorkerPool::WorkerPool(int threads) {
   check_threads(threads);

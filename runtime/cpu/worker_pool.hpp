@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <exception>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -72,7 +73,11 @@ class WorkerPool {
   std::vector<std::thread> workers_;
 };
 
-/// The pool of this process's operations on the processor: a thread for each processor that it may use, until changed.
+/// Threads for so many processors of which a quota allows the time of so many: no more than either, and kMaxThreads.
+[[nodiscard]] int threads_within(int processors, std::optional<double> quota) noexcept;
+
+/// The pool of this process's operations on the processor: a thread for each processor that it may use, as far as a
+/// quota allows as much time, until changed.
 [[nodiscard]] WorkerPool& worker_pool();
 
 }  // namespace pascaline::cpu

@@ -64,16 +64,16 @@ Place place_of(const WeightPart& part, const Placement* placement) {
     case PartKind::head:
       return placement->head;
     case PartKind::vision:
-      return placement->vision;
+      return placement->place_of_tower(part.index);
     case PartKind::layer:
       break;
   }
-  return placement->layers.at(part.layer);
+  return placement->layers.at(part.index);
 }
 
 // Page-locked memory that the system refuses is taken as plain memory.
-LayerBlock block_of(const WeightPlaces& places, std::uint64_t bytes) {
-  LayerBlock block;
+WeightBlock block_of(const WeightPlaces& places, std::uint64_t bytes) {
+  WeightBlock block;
   try {
     block.pinned = places.device->allocate_pinned(bytes);
   } catch (const DeviceLostError&) {
@@ -138,9 +138,10 @@ class WeightPlacer {
   }
 
   DeviceSpan next_of_block(std::uint64_t bytes) {
-    LayerBlock& block = result_->blocks[part_.layer];
+    WeightBlock& block = result_->blocks[part_];
     if (block.used_bytes == 0) {
-      block = block_of(places_, sizes_->layers.at(part_.layer).bytes);
+      const std::vector<PartSize>& parts = part_.kind == PartKind::layer ? sizes_->layers : sizes_->tower;
+      block = block_of(places_, parts.at(part_.index).bytes);
       result_->not_pinned_bytes += block.plain.bytes();
     }
     const DeviceSpan span = block.span().slice(block.used_bytes, bytes);
@@ -238,16 +239,23 @@ PlacementSizes weight_sizes(const ModelConfig& config, const WeightRecipe& matri
   ModelWeights unused;
   PlacementSizes sizes;
   sizes.tied = config.text.tied;
-  sizes.has_vision = config.vision.has_value();
   sizes.layers.resize(static_cast<std::size_t>(config.text.layers));
+  const std::optional<VisionParts> tower =
+      config.vision ? std::optional<VisionParts>(*config.vision) : std::optional<VisionParts>();
+  sizes.tower.resize(tower ? tower->count() : 0);
   for (const WeightEntry& entry : weight_table(config, unused)) {
     const WeightExtent extent = extent_of(entry, config, matrices);
-    PartSize& part = entry.part.kind == PartKind::layer       ? sizes.layers.at(entry.part.layer)
-                     : entry.part.kind == PartKind::embedding ? sizes.embedding
-                     : entry.part.kind == PartKind::head      ? sizes.head
-                                                              : sizes.vision;
+    const WeightPart where = entry.part;
+    PartSize& part = where.kind == PartKind::layer       ? sizes.layers.at(where.index)
+                     : where.kind == PartKind::embedding ? sizes.embedding
+                     : where.kind == PartKind::head      ? sizes.head
+                                                         : sizes.tower.at(where.index);
     part.bytes += aligned_in_block(extent.bytes());
-    part.parameters += entry.kind() == TensorKind::matrix ? static_cast<std::uint64_t>(extent.rows * extent.width) : 0;
+    if (entry.kind() == TensorKind::matrix) {
+      const bool of_merged = where.kind == PartKind::vision && tower->takes_merged(where.index);
+      const std::int64_t share = of_merged ? config.vision->merge * config.vision->merge : 1;
+      part.parameters += static_cast<std::uint64_t>(extent.rows * extent.width / share);
+    }
   }
   return sizes;
 }

@@ -9,13 +9,14 @@
 #include "runtime/checkpoint/model_weights.hpp"
 #include "runtime/checkpoint/weight_recipe.hpp"
 #include "runtime/checkpoint/weight_source.hpp"
+#include "runtime/checkpoint/weight_table.hpp"
 #include "runtime/device/device_memory.hpp"
 #include "runtime/model/placement.hpp"
 
 namespace pascaline {
 
-/// The weights of a layer one behind the other in the host's memory, as they are copied to a device.
-struct LayerBlock {
+/// The weights of a part of the model one behind the other in the host's memory, as they are copied to a device.
+struct WeightBlock {
   PinnedBuffer pinned;  ///< page-locked, unless the system refuses that
   RawBuffer plain;      ///< else
   std::size_t used_bytes = 0;
@@ -25,10 +26,10 @@ struct LayerBlock {
   }
 };
 
-/// A model's weights in memory. Views of streamed layers point into their blocks.
+/// A model's weights in memory. Views of streamed parts point into their blocks.
 struct DeviceWeights : ModelWeights {
   std::vector<RawBuffer> buffers;            ///< what the views point into
-  std::map<std::size_t, LayerBlock> blocks;  ///< of streamed layers
+  std::map<WeightPart, WeightBlock> blocks;  ///< of streamed layers and parts of the vision tower
   std::uint64_t bytes = 0;                   ///< of the device
   std::uint64_t host_bytes = 0;
   std::uint64_t not_pinned_bytes = 0;  ///< that were to be page-locked and are not
@@ -41,8 +42,8 @@ struct WeightPlaces {
   const Placement* placement = nullptr;  ///< null: all is on the device
 };
 
-/// What the parts of a model take with matrices kept like that, of layers as blocks; throws as `load_weights`. Only of
-/// parts, nothing else is filled in.
+/// What the parts of a model take with matrices kept like that, of what can be streamed as blocks; throws as
+/// `load_weights`. Only of parts, nothing else is filled in.
 [[nodiscard]] PlacementSizes weight_sizes(const ModelConfig& config, const WeightRecipe& matrices);
 /// The type of most of a layer's weights.
 [[nodiscard]] ElementType layer_type(const ModelConfig& config, const WeightRecipe& matrices);

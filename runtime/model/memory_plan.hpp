@@ -2,29 +2,15 @@
 
 #include <cstdint>
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "runtime/checkpoint/model_config.hpp"
 #include "runtime/device/device.hpp"
+#include "runtime/model/memory_parts.hpp"
 #include "runtime/model/model_options.hpp"
 #include "runtime/model/placement.hpp"
 
 namespace pascaline {
-
-/// Rows whose logits are computed at a time where all are asked for.
-inline constexpr std::int64_t kLogitRows = 32;
-
-/// A part of what a model takes of its device's memory.
-struct MemoryPart {
-  std::string name;
-  std::uint64_t bytes = 0;
-};
-
-/// All that a model takes of its device to answer the options' request, before any of it is taken; all of the model is
-/// there.
-[[nodiscard]] std::vector<MemoryPart> memory_parts(DeviceMemory& memory, const ModelConfig& config,
-                                                   const ModelOptions& options);
 
 /// Where a model's parts go, what they take, and why.
 struct ModelPlan {

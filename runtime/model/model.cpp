@@ -108,7 +108,7 @@ Model::Model(Executor& executor, ModelConfig config, WeightSource& weights, cons
   const bool sees_there = plan_.placement.vision == Place::processor;
   if (config_.vision) {
     tower_.emplace(sees_there ? processor_->linear : linear_, sees_there ? processor_->executor : executor,
-                   *config_.vision, weights_.vision);
+                   *config_.vision, weights_.vision, stream_ ? &*stream_ : nullptr);
   }
   options_.graphs = options_.graphs && plan_.can_record();
   if (weights_.not_pinned_bytes > 0) {

@@ -13,7 +13,6 @@
 #include "runtime/model/device_weights.hpp"
 #include "runtime/model/executor.hpp"
 #include "runtime/model/kv_cache.hpp"
-#include "runtime/model/layer_stream.hpp"
 #include "runtime/model/linear_layers.hpp"
 #include "runtime/model/memory_plan.hpp"
 #include "runtime/model/model_options.hpp"
@@ -21,13 +20,14 @@
 #include "runtime/model/sampler.hpp"
 #include "runtime/model/text_decoder.hpp"
 #include "runtime/model/vision_tower.hpp"
+#include "runtime/model/weight_stream.hpp"
 
 namespace pascaline {
 
 /// What a model takes of its device's memory, in bytes; and of the host's, if it shares the work with the processor.
 struct ModelMemory {
   std::uint64_t weights = 0;
-  std::uint64_t activations = 0;  ///< slots of streamed layers among them
+  std::uint64_t activations = 0;  ///< slots of what is streamed among them
   std::uint64_t cache = 0;
   std::uint64_t host = 0;  ///< weights, activations and cache there
 };
@@ -130,7 +130,7 @@ class Model {
   std::optional<KvCache> cache_;       // of layers that run on the device
   std::optional<KvCache> host_cache_;  // of those of the processor
   LinearLayers linear_;
-  std::optional<LayerStream> stream_;
+  std::optional<WeightStream> stream_;
   TextDecoder decoder_;
   std::optional<VisionTower> tower_;
   Sampler sampler_;

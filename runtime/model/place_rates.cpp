@@ -7,6 +7,7 @@
 
 #include "core/device/device_rates.hpp"
 #include "core/error.hpp"
+#include "runtime/cpu/worker_pool.hpp"
 #include "runtime/formats/packed_matrix.hpp"
 #include "runtime/ops/matmul.hpp"
 
@@ -17,25 +18,49 @@ using RateClock = std::chrono::steady_clock;
 
 constexpr std::size_t kCopiedBytes = std::size_t{16} << 20;
 constexpr std::int64_t kColumns = 2048;
-constexpr std::size_t kWeightBytes = std::size_t{24} << 20;  // more than caches of processors hold
+// As a layer of the decoder: some matrices, each handed out to the threads by itself.
+constexpr std::size_t kMatrices = 8;
+constexpr std::size_t kMatrixBytes = std::size_t{3} << 20;
 constexpr std::int64_t kManyRows = 64;
-constexpr std::int64_t kOutputsOfMany = 1024;  // fewer, as many rows take longer
+constexpr std::int64_t kOutputsOfMany = 8192;  // at least, of matrices that are not all used, as many rows take longer
+constexpr std::size_t kCacheLine = 64;
 constexpr double kSecondsEach = 0.06;
-constexpr int kMostTries = 20;
+// More than a tenth, for which a limit on processor time gives it out.
+constexpr double kSecondsOfProcessor = 0.15;
 
-// The fastest of some tries, in seconds; those after the first are made as long as there is time.
-template <typename Work>
-double fastest(const Work& work) {
-  double best = 0;
-  double total = 0;
-  for (int i = 0; i < kMostTries && (i < 2 || total < kSecondsEach); ++i) {
-    const auto begin = RateClock::now();
+double seconds_since(RateClock::time_point begin) {
+  return std::chrono::duration<double>(RateClock::now() - begin).count();
+}
+
+// The mean of tries in seconds, for as long as there is time: what keeps some of them waiting will keep a model waiting
+// as often. `prepare` is not timed; the first try is not counted.
+template <typename Prepare, typename Work>
+double mean_seconds(double time, const Prepare& prepare, const Work& work) {
+  work();
+  const auto begin = RateClock::now();
+  double sum = 0;
+  int tries = 0;
+  do {
+    prepare();
+    const auto start = RateClock::now();
     work();
-    const double seconds = std::chrono::duration<double>(RateClock::now() - begin).count();
-    best = i == 0 ? seconds : std::min(best, seconds);
-    total += seconds;
-  }
-  return std::max(best, 1e-9);
+    sum += seconds_since(start);
+    ++tries;
+  } while (seconds_since(begin) < time);
+  return std::max(sum / tries, 1e-9);
+}
+
+// Out of the processor's caches, so that it is read from memory as the weights of a whole model are.
+void evict([[maybe_unused]] const RawBuffer& buffer) {
+#if defined(__x86_64__)
+  auto* const data = static_cast<std::byte*>(buffer.data());
+  const auto lines = static_cast<std::int64_t>(buffer.bytes() / kCacheLine);
+  cpu::worker_pool().run(lines, 4096, [&](std::int64_t first, std::int64_t last) {
+    for (std::int64_t line = first; line < last; ++line) {
+      __builtin_ia32_clflush(data + static_cast<std::size_t>(line) * kCacheLine);
+    }
+  });
+#endif
 }
 
 // Page-locked, or plain where the system refuses that.
@@ -57,10 +82,12 @@ double copy_rate(DeviceMemory& memory) {
   }
   const std::span<std::byte> here = pinned ? pinned.bytes() : std::span(plain);
   std::fill(here.begin(), here.end(), std::byte{1});
-  return static_cast<double>(bytes) / fastest([&] {
-           memory.upload({}, there.span(), here);
-           memory.synchronize(StreamId{});
-         });
+  return static_cast<double>(bytes) / mean_seconds(
+                                          kSecondsEach, [] {},
+                                          [&] {
+                                            memory.upload({}, there.span(), here);
+                                            memory.synchronize(StreamId{});
+                                          });
 }
 
 // Bytes read and written.
@@ -73,10 +100,13 @@ double memory_rate(DeviceMemory& memory) {
   const RawBuffer to = memory.allocate_raw(bytes);
   memory.fill({}, from.span(), 1);
   memory.fill({}, to.span(), 1);
-  return 2 * static_cast<double>(bytes) / fastest([&] {
-           memory.copy({}, to.span(), from.span());
-           memory.synchronize(StreamId{});
-         });
+  return 2 * static_cast<double>(bytes) /
+         mean_seconds(
+             kSecondsEach, [] {},
+             [&] {
+               memory.copy({}, to.span(), from.span());
+               memory.synchronize(StreamId{});
+             });
 }
 
 // A matrix of so many rows of any values, in groups that are alike.
@@ -94,20 +124,31 @@ void measure_processor(ElementType type, PlaceRates& rates) {
   const std::unique_ptr<Device> host = open_device("emulator");
   const MatrixLayout layout = layout_of(type);
   const std::int64_t groups =
-      std::max<std::int64_t>(1, static_cast<std::int64_t>(kWeightBytes) / layout.group_bytes(kColumns));
-  const std::int64_t outputs = std::max(groups * layout.group_rows, kOutputsOfMany);
-  const RawBuffer weights = some_matrix(host->memory(), type, outputs);
+      std::max<std::int64_t>(1, static_cast<std::int64_t>(kMatrixBytes) / layout.group_bytes(kColumns));
+  const std::int64_t outputs = groups * layout.group_rows;
+  std::vector<RawBuffer> matrices;
+  std::size_t bytes = 0;
+  for (std::size_t i = 0; i < kMatrices; ++i) {
+    bytes += matrices.emplace_back(some_matrix(host->memory(), type, outputs)).bytes();
+  }
   const RawBuffer rows = host->memory().allocate_raw(kManyRows * kColumns * sizeof(float));
-  const RawBuffer sums = host->memory().allocate_raw(std::max(kManyRows * kOutputsOfMany, outputs) * sizeof(float));
+  const RawBuffer sums = host->memory().allocate_raw(static_cast<std::size_t>(kManyRows * outputs) * sizeof(float));
   std::fill_n(static_cast<float*>(rows.data()), kManyRows * kColumns, 0.5F);
-  const auto multiply = [&](std::int64_t count, std::int64_t of) {
-    ops::compute(ops::Matmul{.a = {rows.data(), ElementType::float32, {count, kColumns}},
-                             .b = {weights.data(), type, {of, kColumns}},
-                             .c = {sums.data(), ElementType::float32, {count, of}}});
+  const auto multiply = [&](std::int64_t count, std::size_t with) {
+    for (std::size_t i = 0; i < with; ++i) {
+      ops::compute(ops::Matmul{.a = {rows.data(), ElementType::float32, {count, kColumns}},
+                               .b = {matrices[i].data(), type, {outputs, kColumns}},
+                               .c = {sums.data(), ElementType::float32, {count, outputs}}});
+    }
   };
-  rates.processor_bytes = static_cast<double>(weights.bytes()) / fastest([&] { multiply(1, outputs); });
-  rates.processor_flops = 2.0 * static_cast<double>(kManyRows * kColumns * kOutputsOfMany) /
-                          fastest([&] { multiply(kManyRows, kOutputsOfMany); });
+  rates.processor_bytes = static_cast<double>(bytes) /
+                          mean_seconds(
+                              kSecondsOfProcessor, [&] { std::for_each(matrices.begin(), matrices.end(), evict); },
+                              [&] { multiply(1, kMatrices); });
+  const auto few = std::min(kMatrices, static_cast<std::size_t>((kOutputsOfMany + outputs - 1) / outputs));
+  rates.processor_flops = 2.0 * static_cast<double>(few) * static_cast<double>(kManyRows * kColumns * outputs) /
+                          mean_seconds(
+                              kSecondsOfProcessor, [] {}, [&] { multiply(kManyRows, few); });
 }
 
 std::optional<double> peak_of(const DeviceInfo& device, const Sensors& sensors, std::optional<double> lanes,

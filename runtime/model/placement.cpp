@@ -31,18 +31,30 @@ class PassTimer {
   double rows_;
 };
 
-// Of the layers, with the copies beside them.
-double pass_seconds(const PlacementSizes& sizes, const Placement& placement, const PlaceRates& rates,
-                    std::int64_t rows) {
+// Of parts one after the other, with the copies beside them unless all that is streamed stays in its slots.
+double pass_seconds(const std::vector<PartSize>& parts, const std::vector<Place>& places, bool copies,
+                    const PlaceRates& rates, std::int64_t rows) {
   const PassTimer timer(rates, rows);
-  const bool copies = placement.count(Place::streamed) > kLayerSlots;
   double working = 0;
   double copied = 0;
-  for (std::size_t i = 0; i < sizes.layers.size(); ++i) {
-    working += timer.of(sizes.layers[i], placement.layers[i]);
-    copied += copies && placement.layers[i] == Place::streamed ? static_cast<double>(sizes.layers[i].bytes) : 0;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    working += timer.of(parts[i], places[i]);
+    copied += copies && places[i] == Place::streamed ? static_cast<double>(parts[i].bytes) : 0;
   }
   return std::max(working, rates.copy > 0 ? copied / rates.copy : 0);
+}
+
+double layer_seconds(const PlacementSizes& sizes, const Placement& placement, const PlaceRates& rates,
+                     std::int64_t rows) {
+  const bool copies = placement.count(Place::streamed) > kStreamSlots;
+  return pass_seconds(sizes.layers, placement.layers, copies, rates, rows);
+}
+
+double image_seconds(const PlacementSizes& sizes, const Placement& placement, const PlaceRates& rates) {
+  const std::vector<Place> places =
+      placement.vision == Place::streamed ? placement.tower : std::vector<Place>(sizes.tower.size(), placement.vision);
+  const bool copies = placement.streamed_of_tower() + placement.count(Place::streamed) > kStreamSlots;
+  return pass_seconds(sizes.tower, places, copies, rates, sizes.expected_patches);
 }
 
 PartSize head_of(const PlacementSizes& sizes) {
@@ -50,14 +62,14 @@ PartSize head_of(const PlacementSizes& sizes) {
           sizes.head.parameters + (sizes.tied ? sizes.embedding.parameters : 0)};
 }
 
-// Which layers are not on the device: the last, or every so many.
-void move_layers(Placement& placement, std::size_t kept, Place place) {
-  const std::size_t count = placement.layers.size();
+// Which parts are not on the device: the last, or every so many.
+void move_parts(std::vector<Place>& places, std::size_t kept, Place place) {
+  const std::size_t count = places.size();
   const std::size_t moved = count - std::min(kept, count);
   for (std::size_t i = 0; i < count; ++i) {
     const bool last = i >= count - moved;
     const bool spread = (i + 1) * moved / count > i * moved / count;
-    placement.layers[i] = (place == Place::streamed ? spread : last) ? place : Place::device;
+    places[i] = (place == Place::streamed ? spread : last) ? place : Place::device;
   }
 }
 
@@ -66,11 +78,13 @@ std::uint64_t cache_bytes(const PlacementSizes& sizes, std::size_t layers, bool 
 }
 
 std::vector<Place> places_of_vision(const PlacementSizes& sizes, VisionPlace wanted) {
-  if (!sizes.has_vision || wanted == VisionPlace::device) {
+  if (!sizes.has_vision() || wanted == VisionPlace::device) {
     return {Place::device};
   }
-  return wanted == VisionPlace::processor ? std::vector<Place>{Place::processor}
-                                          : std::vector<Place>{Place::device, Place::processor};
+  if (wanted == VisionPlace::automatic) {
+    return {Place::device, Place::streamed, Place::processor};
+  }
+  return {wanted == VisionPlace::stream ? Place::streamed : Place::processor};
 }
 
 std::vector<Place> places_of_layers(Offload wanted) {
@@ -86,7 +100,7 @@ std::optional<PlacementChoice> fill_device(const PlacementSizes& sizes, const Pl
   const std::size_t all = sizes.layers.size();
   const auto asked = static_cast<std::size_t>(options.gpu_layers.value_or(0));
   for (std::size_t kept = options.gpu_layers ? std::min(asked, all) : all;; --kept) {
-    move_layers(placement, kept, moved_to);
+    move_parts(placement.layers, kept, moved_to);
     const bool filled_device = !options.gpu_layers && !placement.all_on_device();
     if (device_bytes(sizes, placement, filled_device) <= free) {
       return PlacementChoice{placement, {}, filled_device};
@@ -94,6 +108,44 @@ std::optional<PlacementChoice> fill_device(const PlacementSizes& sizes, const Pl
     if (kept == 0 || options.gpu_layers) {
       return std::nullopt;
     }
+  }
+}
+
+// What is left free keeps as many parts of a streamed tower as fit on the device, but for one at least.
+void keep_tower_parts(const PlacementSizes& sizes, PlacementChoice& choice, std::uint64_t free) {
+  Placement placement = choice.placement;
+  for (std::size_t kept = sizes.tower.size() - 1; kept > 0; --kept) {
+    move_parts(placement.tower, kept, Place::streamed);
+    if (device_bytes(sizes, placement, choice.filled_device) <= free) {
+      choice.placement = placement;
+      return;
+    }
+  }
+}
+
+// Whether one placement has every part where the other has it or on the device: it is not slower then.
+bool is_no_worse(const Placement& one, const Placement& other) {
+  const auto no_worse = [](Place place, Place of_other) { return place == Place::device || place == of_other; };
+  return no_worse(one.embedding, other.embedding) && no_worse(one.head, other.head) &&
+         no_worse(one.vision, other.vision) && one.streamed_of_tower() <= other.streamed_of_tower() &&
+         one.count(Place::streamed) <= other.count(Place::streamed) &&
+         one.count(Place::processor) <= other.count(Place::processor);
+}
+
+// Seconds of an answer by which choices are compared.
+double doubted_answer(const PlacementChoice& choice) {
+  const Placement& placement = choice.placement;
+  const bool computes_there =
+      placement.count(Place::processor) > 0 || (placement.vision == Place::processor && choice.times.images > 0);
+  return choice.times.answer() * (computes_there ? kProcessorDoubt : 1);
+}
+
+// An embedding of its own stays with a decoder that is all on the device, if it fits: then decoding steps are recorded.
+void keep_embedding(const PlacementSizes& sizes, PlacementChoice& choice, std::uint64_t free) {
+  Placement placement = choice.placement;
+  placement.embedding = Place::device;
+  if (placement.all_decodes_on_device() && device_bytes(sizes, placement, choice.filled_device) <= free) {
+    choice.placement = placement;
   }
 }
 
@@ -106,6 +158,10 @@ std::string_view name_of(Place place) noexcept {
 
 std::size_t Placement::count(Place place) const noexcept {
   return static_cast<std::size_t>(std::count(layers.begin(), layers.end(), place));
+}
+
+std::size_t Placement::streamed_of_tower() const noexcept {
+  return static_cast<std::size_t>(std::count(tower.begin(), tower.end(), Place::streamed));
 }
 
 bool Placement::all_decodes_on_device() const noexcept {
@@ -127,7 +183,18 @@ std::uint64_t slot_bytes(const PlacementSizes& sizes, const Placement& placement
   for (std::size_t i = 0; i < sizes.layers.size(); ++i) {
     largest = std::max(largest, placement.layers[i] == Place::streamed ? sizes.layers[i].bytes : 0);
   }
-  return largest * std::min(kLayerSlots, placement.count(Place::streamed));
+  for (std::size_t i = 0; i < placement.tower.size(); ++i) {
+    largest = std::max(largest, placement.tower[i] == Place::streamed ? sizes.tower[i].bytes : 0);
+  }
+  return largest * std::min(kStreamSlots, placement.count(Place::streamed) + placement.streamed_of_tower());
+}
+
+std::uint64_t PlacementSizes::tower_bytes(const Placement& placement, Place place) const {
+  std::uint64_t sum = 0;
+  for (std::size_t i = 0; i < tower.size(); ++i) {
+    sum += placement.place_of_tower(i) == place ? tower[i].bytes : 0;
+  }
+  return sum;
 }
 
 std::uint64_t device_bytes(const PlacementSizes& sizes, const Placement& placement, bool filled_device) {
@@ -139,8 +206,9 @@ std::uint64_t device_bytes(const PlacementSizes& sizes, const Placement& placeme
   sum += placement.embedding == Place::device ? sizes.embedding.bytes : 0;
   sum += placement.head == Place::device ? sizes.head.bytes : 0;
   sum += placement.device_decodes() ? sizes.decoder : 0;
-  if (sizes.has_vision) {
-    sum += placement.vision == Place::device ? sizes.vision.bytes + sizes.images : sizes.features;
+  if (sizes.has_vision()) {
+    sum += sizes.tower_bytes(placement, Place::device);
+    sum += placement.vision == Place::processor ? sizes.features : sizes.images;
   }
   // The last slab of a pool, and what is too small to be used in those before.
   return sum + 2 * MemoryPool::slab_bytes_for(sum);
@@ -154,7 +222,8 @@ std::uint64_t host_bytes(const PlacementSizes& sizes, const Placement& placement
   sum += placement.embedding == Place::device ? 0 : sizes.embedding.bytes;
   sum += placement.head == Place::device ? 0 : sizes.head.bytes;
   sum += placement.processor_decodes() ? sizes.decoder : 0;
-  return sum + (sizes.has_vision && placement.vision != Place::device ? sizes.vision.bytes + sizes.images : 0);
+  sum += sizes.tower_bytes(placement, Place::streamed) + sizes.tower_bytes(placement, Place::processor);
+  return sum + (sizes.has_vision() && placement.vision == Place::processor ? sizes.images : 0);
 }
 
 double PassTimes::answer() const noexcept { return images + prompt + static_cast<double>(kPlannedAnswer) * token; }
@@ -162,13 +231,11 @@ double PassTimes::answer() const noexcept { return images + prompt + static_cast
 PassTimes expected_times(const PlacementSizes& sizes, const Placement& placement, const PlaceRates& rates) {
   const double head = PassTimer(rates, 1).of(head_of(sizes), placement.head);
   PassTimes times;
-  times.token = pass_seconds(sizes, placement, rates, 1) + head;
+  times.token = layer_seconds(sizes, placement, rates, 1) + head;
   const std::int64_t chunk = std::clamp<std::int64_t>(sizes.chunk, 1, kPlannedPrompt);
   const std::int64_t passes = (kPlannedPrompt + chunk - 1) / chunk;
-  times.prompt = static_cast<double>(passes) * pass_seconds(sizes, placement, rates, chunk) + head;
-  if (sizes.has_vision && sizes.patches > 0) {
-    times.images = PassTimer(rates, sizes.patches).of(sizes.vision, placement.vision);
-  }
+  times.prompt = static_cast<double>(passes) * layer_seconds(sizes, placement, rates, chunk) + head;
+  times.images = sizes.expected_patches > 0 ? image_seconds(sizes, placement, rates) : 0;
   return times;
 }
 
@@ -177,8 +244,9 @@ std::vector<PlacementChoice> place_model(const PlacementSizes& sizes, const Plac
   const std::size_t layers = sizes.layers.size();
   const bool may_keep_all = !options.gpu_layers || *options.gpu_layers >= static_cast<std::int64_t>(layers);
   const Placement whole = Placement::on_device(layers);
-  if (may_keep_all && (options.vision != VisionPlace::processor || !sizes.has_vision) &&
-      device_bytes(sizes, whole, false) <= free) {
+  const bool tower_may_stay =
+      !sizes.has_vision() || options.vision == VisionPlace::automatic || options.vision == VisionPlace::device;
+  if (may_keep_all && tower_may_stay && device_bytes(sizes, whole, false) <= free) {
     return {{whole, expected_times(sizes, whole, rates), false}};
   }
   std::vector<PlacementChoice> choices;
@@ -187,15 +255,20 @@ std::vector<PlacementChoice> place_model(const PlacementSizes& sizes, const Plac
       for (const Place moved_to : places_of_layers(options.offload)) {
         Placement placement = whole;
         placement.vision = vision;
+        placement.tower.assign(vision == Place::streamed ? sizes.tower.size() : 0, Place::streamed);
         placement.head = head;
         // The processor gathers a few rows as fast, and leaves room for layers.
         placement.embedding = sizes.tied ? head : Place::processor;
         if (auto choice = fill_device(sizes, options, placement, moved_to, free)) {
+          keep_embedding(sizes, *choice, free);
+          if (vision == Place::streamed && options.vision == VisionPlace::automatic) {
+            keep_tower_parts(sizes, *choice, free);
+          }
           choice->times = expected_times(sizes, choice->placement, rates);
-          const bool is_new = std::none_of(choices.begin(), choices.end(), [&](const PlacementChoice& other) {
-            return other.placement == choice->placement;
+          const bool is_useful = std::none_of(choices.begin(), choices.end(), [&](const PlacementChoice& other) {
+            return is_no_worse(other.placement, choice->placement);
           });
-          if (is_new) {
+          if (is_useful) {
             choices.push_back(*std::move(choice));
           }
         }
@@ -203,7 +276,7 @@ std::vector<PlacementChoice> place_model(const PlacementSizes& sizes, const Plac
     }
   }
   std::stable_sort(choices.begin(), choices.end(), [](const PlacementChoice& a, const PlacementChoice& b) {
-    return a.times.answer() < b.times.answer();
+    return doubted_answer(a) < doubted_answer(b);
   });
   return choices;
 }

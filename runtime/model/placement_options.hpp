@@ -2,14 +2,22 @@
 
 #include <cstdint>
 #include <optional>
+#include <string_view>
 
 namespace pascaline {
 
 /// Where the vision tower may run.
-enum class VisionPlace : std::uint8_t { automatic, device, processor };
+enum class VisionPlace : std::uint8_t { automatic, device, processor, stream };
 
 /// What is done with layers that are not kept on the device.
 enum class Offload : std::uint8_t { automatic, processor, stream };
+
+/// As options are given: "auto", "gpu", "cpu", "stream".
+[[nodiscard]] std::string_view name_of(VisionPlace place) noexcept;
+[[nodiscard]] std::string_view name_of(Offload offload) noexcept;
+/// The place, or what is done, of that name; throws Error for any other.
+[[nodiscard]] VisionPlace vision_place_named(std::string_view name);
+[[nodiscard]] Offload offload_named(std::string_view name);
 
 /// What is asked for of where a model's parts are. None of it matters where the model runs on the processor alone.
 struct PlacementOptions {

@@ -83,6 +83,12 @@ ModelOptions checked_options(const ModelConfig& config, const ModelOptions& opti
                     "to {}, or auto",
                     on_device, config.text.layers, config.text.layers));
   }
+  if (options.placement.vision != VisionPlace::automatic && !config.vision) {
+    throw Error(
+        fmt::format("--vision {}: this model only reads text (its model_type is {}), so there is nothing to place: "
+                    "leave it out",
+                    name_of(options.placement.vision), traits_of(config.family).model_type));
+  }
   result.chunk = std::min(options.chunk, result.context);
   result.request.tokens = std::clamp<std::int64_t>(options.request.tokens, 1, result.context);
   return result;

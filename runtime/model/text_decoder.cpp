@@ -166,7 +166,7 @@ void LayerRunner::project(const TextWeights& weights, std::int64_t first, std::i
 }
 
 TextDecoder::TextDecoder(const DecoderSide& device, const DecoderSide& processor, const TextConfig& config,
-                         const TextWeights& weights, const Placement& placement, LayerStream* stream,
+                         const TextWeights& weights, const Placement& placement, WeightStream* stream,
                          std::int64_t context, std::int64_t most_rows)
     : device_(device.executor),
       weights_(&weights),
@@ -271,9 +271,9 @@ void TextDecoder::run_layer(std::size_t index, const TextPass& pass) {
     there.run(weights_->layers[index], cache_indexes_[index], pass);
     return;
   }
-  const TextLayerWeights weights = stream_->enter(index);
-  there.run(weights, cache_indexes_[index], pass);
-  stream_->leave(index);
+  const WeightPart part{PartKind::layer, index};
+  there.run(stream_->enter(part, weights_->layers[index]), cache_indexes_[index], pass);
+  stream_->leave(part);
 }
 
 void TextDecoder::add_deepstack(const TextPass& pass, std::size_t index) {

@@ -11,9 +11,9 @@
 #include "runtime/memory/arena.hpp"
 #include "runtime/model/executor.hpp"
 #include "runtime/model/kv_cache.hpp"
-#include "runtime/model/layer_stream.hpp"
 #include "runtime/model/linear_layers.hpp"
 #include "runtime/model/placement.hpp"
+#include "runtime/model/weight_stream.hpp"
 
 namespace pascaline {
 
@@ -88,7 +88,7 @@ class TextDecoder {
   /// nothing is streamed. `context` is the longest sequence, `most_rows` the largest pass. Allocates all that its
   /// passes need. Throws Error for sizes below 1, OutOfMemoryError, and what the device throws.
   TextDecoder(const DecoderSide& device, const DecoderSide& processor, const TextConfig& config,
-              const TextWeights& weights, const Placement& placement, LayerStream* stream, std::int64_t context,
+              const TextWeights& weights, const Placement& placement, WeightStream* stream, std::int64_t context,
               std::int64_t most_rows);
 
   [[nodiscard]] std::int64_t most_rows() const noexcept { return most_rows_; }
@@ -122,7 +122,7 @@ class TextDecoder {
   Executor* device_;
   const TextWeights* weights_;
   Placement placement_;
-  LayerStream* stream_;
+  WeightStream* stream_;
   std::int64_t most_rows_;
   std::array<std::optional<LayerRunner>, 2> runners_;  // by Side; what nothing runs on is not there
   std::vector<std::int64_t> cache_indexes_;            // of layers, in the cache of their side

@@ -113,8 +113,8 @@ struct VisionTower::Pass {
 };
 
 VisionTower::VisionTower(LinearLayers& linear, Executor& executor, const VisionConfig& config,
-                         const VisionWeights& weights)
-    : linear_(&linear), executor_(&executor), config_(&config), weights_(&weights) {}
+                         const VisionWeights& weights, WeightStream* stream)
+    : linear_(&linear), executor_(&executor), config_(&config), parts_(config), weights_(&weights), stream_(stream) {}
 
 std::uint64_t VisionTower::bytes_for(const VisionConfig& config, std::int64_t patches, std::int64_t longest_side) {
   return plan_arena(vision_tensors(config, patches, longest_side)).total_bytes;
@@ -165,20 +165,36 @@ ImageFeatures VisionTower::encode(std::span<const PatchView> images) {
   Pass pass(executor_->memory(), *arena_, *config_, images);
   const std::int64_t tokens = patches / (config_->merge * config_->merge);
   const auto feature = [&](std::size_t index) { return pass.view(feature_name(index), {tokens, config_->out_hidden}); };
-  embed(pass, images);
+  with_weights<PatchWeights>(VisionParts::kEmbedding, *weights_,
+                             [&](const PatchWeights& weights) { embed(weights, pass, images); });
   for (std::size_t i = 0; i < weights_->blocks.size(); ++i) {
-    run_block(weights_->blocks[i], pass);
+    with_weights(parts_.block(i), weights_->blocks[i],
+                 [&](const VisionBlockWeights& weights) { run_block(weights, pass); });
     const auto& indexes = config_->deepstack_indexes;
     const auto found = std::find(indexes.begin(), indexes.end(), static_cast<std::int64_t>(i));
     if (found != indexes.end()) {
-      features.deepstack.push_back(feature(1 + features.deepstack.size()));
-      merge(weights_->deepstack[static_cast<std::size_t>(found - indexes.begin())], true, pass,
-            features.deepstack.back());
+      const auto index = static_cast<std::size_t>(found - indexes.begin());
+      features.deepstack.push_back(feature(1 + index));
+      with_weights(parts_.deepstack(index), weights_->deepstack[index],
+                   [&](const MergerWeights& weights) { merge(weights, true, pass, features.deepstack.back()); });
     }
   }
   features.embeddings = feature(0);
-  merge(weights_->merger, false, pass, features.embeddings);
+  with_weights(parts_.merger(), weights_->merger,
+               [&](const MergerWeights& weights) { merge(weights, false, pass, features.embeddings); });
   return features;
+}
+
+// Does some work with the weights of a part of the tower, where they are or streamed.
+template <typename Weights, typename Work>
+void VisionTower::with_weights(std::size_t part, const Weights& weights, const Work& work) {
+  const WeightPart streamed{PartKind::vision, part};
+  if (stream_ == nullptr || !stream_->has(streamed)) {
+    work(weights);
+    return;
+  }
+  work(stream_->enter(streamed, weights));
+  stream_->leave(streamed);
 }
 
 // Large images go to a GPU by several threads through page-locked slots: copying them there takes as long as the copy
@@ -214,21 +230,21 @@ void VisionTower::bring(const TensorView& pixels, std::span<const PatchView> ima
   }
 }
 
-void VisionTower::embed(Pass& pass, std::span<const PatchView> images) {
+void VisionTower::embed(const PatchWeights& weights, Pass& pass, std::span<const PatchView> images) {
   const TensorView pixels = pass.view("pixels", {pass.count, config_->patch_values()});
   const TensorView patches = pass.view("patches", {pass.count, config_->hidden});
   const TensorView hidden = pass.view("hidden", {pass.count, config_->hidden});
   bring(pixels, images);
   linear_->run({.a = pixels,
-                .b = weights_->patch_embed.weight,
+                .b = weights.patch_embed.weight,
                 .c = patches,
-                .bias = weights_->patch_embed.bias,
+                .bias = weights.patch_embed.bias,
                 .epilogue = ops::Epilogue::bias});
   std::int64_t first = 0;
   for (const PatchView& image : images) {
     const std::int64_t count = image.rows * image.columns;
     executor_->run(ops::PositionEmbedding{.x = rows_of(patches, first, count),
-                                          .table = weights_->positions,
+                                          .table = weights.positions,
                                           .y = rows_of(hidden, first, count),
                                           .grid_h = image.rows,
                                           .grid_w = image.columns,

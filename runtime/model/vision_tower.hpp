@@ -11,6 +11,7 @@
 #include "runtime/memory/staging.hpp"
 #include "runtime/model/executor.hpp"
 #include "runtime/model/linear_layers.hpp"
+#include "runtime/model/weight_stream.hpp"
 
 namespace pascaline {
 
@@ -31,8 +32,9 @@ struct ImageFeatures {
 /// The vision tower. Heads whose size is no power of two are filled up with zeros, as `device_weights` brings them.
 class VisionTower {
  public:
-  /// All references must outlive it.
-  VisionTower(LinearLayers& linear, Executor& executor, const VisionConfig& config, const VisionWeights& weights);
+  /// All references must outlive it. Parts that `stream` has are used from there; it may be null.
+  VisionTower(LinearLayers& linear, Executor& executor, const VisionConfig& config, const VisionWeights& weights,
+              WeightStream* stream = nullptr);
 
   /// Bytes of device memory that encoding so many patches of images with sides up to that takes, its result
   /// included.
@@ -51,7 +53,9 @@ class VisionTower {
   struct Pass;
   void make_room(std::int64_t patches, std::int64_t longest_side);
   void bring(const TensorView& pixels, std::span<const PatchView> images);
-  void embed(Pass& pass, std::span<const PatchView> images);
+  template <typename Weights, typename Work>
+  void with_weights(std::size_t part, const Weights& weights, const Work& work);
+  void embed(const PatchWeights& weights, Pass& pass, std::span<const PatchView> images);
   void run_block(const VisionBlockWeights& weights, Pass& pass);
   void attend(const VisionBlockWeights& weights, Pass& pass);
   void merge(const MergerWeights& weights, bool norm_merged, Pass& pass, const TensorView& out);
@@ -59,7 +63,9 @@ class VisionTower {
   LinearLayers* linear_;
   Executor* executor_;
   const VisionConfig* config_;
+  VisionParts parts_;
   const VisionWeights* weights_;
+  WeightStream* stream_;
   std::optional<Arena> arena_;  // for images of up to:
   std::int64_t arena_patches_ = 0;
   std::int64_t arena_side_ = 0;

@@ -167,6 +167,17 @@ TEST_F(CliModelTest, APlanSaysWhereEachPartIsAndLoadsNothing) {
     sum += part["bytes"].get<std::uint64_t>();
   }
   EXPECT_EQ(shared["device_bytes"], sum);
+  const ProgramResult streamed = plan(
+      "bench-model", {"--random-weights", "--vision", "stream", "--prompt-tokens", "64", "--image-size", "16", "16"});
+  for (const char* part :
+       {"slots for the vision tower that are streamed", "weights of the vision tower to be streamed in float16, page-",
+        "streamed   vision tower", "seconds of images of ", "vision tower streamed (chosen)", "launched as a graph"}) {
+    EXPECT_NE(streamed.out.find(part), std::string::npos) << part << " in\n" << streamed.out << streamed.error;
+  }
+  const json tower = json_of(plan("generate", {"--prompt", "x", "--json", "--vision", "stream"}));
+  EXPECT_EQ(tower["placement"]["vision"], "streamed");
+  EXPECT_EQ(tower["placement"]["vision_parts"]["streamed"], tower["placement"]["vision_parts"]["all"]);
+  EXPECT_TRUE(tower["graph"]);
   const ProgramResult processor = on_cpu("generate", {"--prompt", "x", "--plan"});
   EXPECT_EQ(processor.exit_code, 0) << processor.error;
   EXPECT_NE(processor.out.find("all of the model runs on the processor"), std::string::npos) << processor.out;
@@ -182,6 +193,7 @@ TEST_F(CliModelTest, ASharedModelAnswersAsOneInOnePlace) {
   const json whole = ask({});
   EXPECT_EQ(ask({"--gpu-layers", "1", "--offload", "cpu"}), whole);
   EXPECT_EQ(ask({"--gpu-layers", "0", "--offload", "stream", "--vision", "cpu"}), whole);
+  EXPECT_EQ(ask({"--vision", "stream"}), whole);
   EXPECT_EQ(ask({"--memory-limit", "900kB", "--chunk", "64"}), whole);
   const ProgramResult chat =
       run("chat", {"--greedy", "-n", "3", "--device", "emulator", "--memory-limit", "900kB", "--chunk", "64"},
@@ -206,7 +218,8 @@ TEST_F(CliModelTest, WrongPlacesAreRefused) {
   const ProgramResult refused = run("generate", {"--prompt", "x", "--device", "emulator", "--gpu-layers", "2",
                                                  "--vision", "gpu", "--memory-limit", "300kB"});
   EXPECT_EQ(refused.exit_code, 1);
-  for (const char* part : {"the model needs ", "--memory-limit allows 0.3 MiB", "--gpu-layers auto", "--vision cpu"}) {
+  for (const char* part :
+       {"the model needs ", "--memory-limit allows 0.3 MiB", "--gpu-layers auto", "--vision stream", "--vision cpu"}) {
     EXPECT_NE(refused.error.find(part), std::string::npos) << part << " in\n" << refused.error;
   }
 }

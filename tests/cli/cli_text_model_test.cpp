@@ -52,6 +52,16 @@ TEST_F(CliTextModelTest, EveryCommandTakesIt) {
   EXPECT_FALSE(Workload::load(folder_ / "mine.json").entries.empty());
 }
 
+TEST_F(CliTextModelTest, ATowerIsNotPlacedWhereThereIsNone) {
+  for (const char* place : {"gpu", "cpu", "stream"}) {
+    const ProgramResult result =
+        run("generate", {"--prompt", "x", "-n", "1", "--device", "emulator", "--vision", place});
+    expect_fault(result, 1, {"--vision " + std::string(place), "this model only reads text", "leave it out"});
+    EXPECT_EQ(std::count(result.error.begin(), result.error.end(), '\n'), 1) << result.error;
+  }
+  EXPECT_EQ(run("generate", {"--prompt", "x", "--device", "emulator", "--vision", "auto", "--plan"}).exit_code, 0);
+}
+
 TEST_F(CliTextModelTest, AnInt8CacheServesEveryCommand) {
   const std::vector<std::string> in_int8{"--kv-cache", "int8"};
   const auto with = [&](std::vector<std::string> words) {

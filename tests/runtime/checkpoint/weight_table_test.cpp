@@ -117,6 +117,43 @@ TEST(WeightTableTest, LayoutsAreThoseThatOperationsTake) {
   EXPECT_EQ(entry_of(&places.text.norm).kind(), TensorKind::norm);
 }
 
+TEST(WeightTableTest, PartsOfTheTowerAreNumberedInOrderOfUse) {
+  const ModelConfig config = config_of("tiny_b");
+  const VisionConfig& vision = config.vision.value();
+  ASSERT_EQ(vision.deepstack_indexes, (std::vector<std::int64_t>{0, 2}));
+  const VisionParts parts(vision);
+  EXPECT_EQ(parts.count(), 7U);
+  EXPECT_EQ(parts.block(0), 1U);
+  EXPECT_EQ(parts.deepstack(0), 2U);
+  EXPECT_EQ(parts.block(1), 3U);
+  EXPECT_EQ(parts.block(2), 4U);
+  EXPECT_EQ(parts.deepstack(1), 5U);
+  EXPECT_EQ(parts.merger(), 6U);
+  EXPECT_TRUE(parts.takes_merged(5) && parts.takes_merged(6));
+  EXPECT_FALSE(parts.takes_merged(0) || parts.takes_merged(4));
+  ModelWeights places;
+  const auto expect_part = [&](auto& weights, std::size_t part, const std::vector<WeightEntry>& table) {
+    for (const TensorView* const view : views_of(weights)) {
+      const auto found = std::count_if(table.begin(), table.end(), [&](const WeightEntry& entry) {
+        return entry.place == view && entry.part == WeightPart{PartKind::vision, part};
+      });
+      EXPECT_EQ(found, 1) << part;
+    }
+  };
+  const std::vector<WeightEntry> table = weight_table(config, places);
+  expect_part(static_cast<PatchWeights&>(places.vision), VisionParts::kEmbedding, table);
+  for (std::size_t i = 0; i < 3; ++i) {
+    expect_part(places.vision.blocks[i], parts.block(i), table);
+  }
+  expect_part(places.vision.deepstack[0], 2, table);
+  expect_part(places.vision.deepstack[1], 5, table);
+  expect_part(places.vision.merger, 6, table);
+  EXPECT_EQ(std::count_if(table.begin(), table.end(),
+                          [](const WeightEntry& entry) { return entry.part.kind == PartKind::vision; }),
+            3 + 3 * 12 + 3 * 6)
+      << "nothing of the tower is left out";
+}
+
 // Every view of a model is filled by one row of the table, but for the head that is the embedding.
 TEST(WeightTableTest, EveryTensorIsOfOneRow) {
   for (const char* name : {"qwen3_vl_8b", "tiny_a", "qwen3_1.7b"}) {

@@ -284,14 +284,53 @@ TEST_F(SharedPlanTest, ARefusalNamesWhatWouldMakeItFit) {
   options_.request = {.tokens = 1900, .images = 1, .patches = 256, .longest_side = 16};
   options_.placement = {config_.text.layers, VisionPlace::device, Offload::automatic};
   const std::string text = refused(600'000);
-  for (const char* part : {"device memory, with as much on the processor as the options allow", "--gpu-layers auto",
-                           "--vision cpu", "--weights float16", "--kv-cache int8", "--chunk 64", "what fits"}) {
+  for (const char* part :
+       {"device memory, with as much on the processor as the options allow", "--gpu-layers auto", "--vision stream",
+        "--vision cpu", "--weights float16", "--kv-cache int8", "--chunk 64", "what fits"}) {
     EXPECT_NE(text.find(part), std::string::npos) << part << " in\n" << text;
   }
   options_.placement = {};
   EXPECT_FALSE(plan(600'000).placement.all_on_device());
   const std::string nothing = refused(10'000);
   EXPECT_EQ(nothing.find("--gpu-layers"), std::string::npos) << nothing;
+}
+
+TEST_F(SharedPlanTest, AStreamedTowerThatDoesNotFitNamesTheProcessor) {
+  options_.request = {.tokens = 1900, .images = 1, .patches = 256, .longest_side = 16};
+  options_.placement.vision = VisionPlace::stream;
+  const std::string text = refused(300'000);
+  for (const char* part : {"slots for ", "--vision cpu", "images of 256 patches"}) {
+    EXPECT_NE(text.find(part), std::string::npos) << part << " in\n" << text;
+  }
+  EXPECT_EQ(text.find("--vision stream"), std::string::npos) << text;
+}
+
+TEST_F(SharedPlanTest, AConversationThatMayGetImagesCountsOne) {
+  options_.request.tokens = 10;
+  const std::uint64_t free = plan(std::uint64_t{1} << 30).device_bytes / 2;
+  const ModelPlan open = plan(free);
+  EXPECT_EQ(open.sizes.expected_patches, 1024);
+  EXPECT_GT(open.choices.front().times.images, 0);
+  options_.request.is_all = true;
+  EXPECT_EQ(plan(free).choices.front().times.images, 0) << "none will come";
+}
+
+TEST_F(SharedPlanTest, ATowerThatTheModelLacksIsNotPlaced) {
+  config_.vision.reset();
+  for (const auto& [place, name] :
+       {std::pair(VisionPlace::device, "gpu"), {VisionPlace::processor, "cpu"}, {VisionPlace::stream, "stream"}}) {
+    options_.placement.vision = place;
+    try {
+      (void)checked_options(config_, options_);
+      ADD_FAILURE() << name;
+    } catch (const Error& error) {
+      const std::string text = error.what();
+      EXPECT_EQ(text.find("--vision " + std::string(name) + ": this model only reads text"), 0U) << text;
+      EXPECT_EQ(text.find('\n'), std::string::npos) << text;
+    }
+  }
+  options_.placement.vision = VisionPlace::automatic;
+  EXPECT_EQ(checked_options(config_, options_).placement.vision, VisionPlace::automatic);
 }
 
 TEST_F(SharedPlanTest, LayersThatTheModelLacksAreRefused) {

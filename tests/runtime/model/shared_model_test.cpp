@@ -1,3 +1,5 @@
+#include "tests/runtime/model/shared_model.hpp"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -15,8 +17,6 @@ namespace {
 
 using Tokens = std::vector<std::int32_t>;
 
-constexpr float kRounding = 1e-4F;
-
 struct SharedCase {
   const char* name;
   PlacementOptions options;
@@ -32,88 +32,10 @@ std::vector<SharedCase> shared_cases(std::int64_t layers) {
   cases.push_back({"nothing but the tower", {0, VisionPlace::device, Offload::processor}});
   cases.push_back({"nothing", {0, VisionPlace::processor, Offload::processor}});
   cases.push_back({"tower on the processor, layers streamed", {0, VisionPlace::processor, Offload::stream}});
+  cases.push_back({"tower streamed", {layers, VisionPlace::stream, Offload::automatic}});
+  cases.push_back({"tower streamed, layers on the processor", {1, VisionPlace::stream, Offload::processor}});
   return cases;
 }
-
-class SharedModelTest : public ::testing::Test {
- protected:
-  std::unique_ptr<Device> device_ = open_device("emulator");
-  ModelConfig config_ = golden_model_a().config;
-  ModelOptions options_;
-
-  SharedModelTest() {
-    options_.weights = options_.cache = ElementType::float32;
-    options_.context = 128;
-    options_.chunk = 24;
-    config_.text.layers = 5;
-  }
-
-  // A model on the emulated device's kernels, with a limit of its memory.
-  struct Place {
-    Place(Device& device, std::uint64_t limit)
-        : pool(device.memory(), limit), dispatcher(device, options(), &pool), executor(dispatcher) {}
-    static DispatcherOptions options() {
-      DispatcherOptions options;
-      options.cache = PASCALINE_TEST_CACHE;
-      return options;
-    }
-    MemoryPool pool;
-    Dispatcher dispatcher;
-    Executor executor;
-    std::optional<Model> model;
-  };
-  [[nodiscard]] std::unique_ptr<Place> made(const PlacementOptions& placement,
-                                            std::uint64_t limit = MemoryPool::kUnlimited) {
-    auto place = std::make_unique<Place>(*device_, limit);
-    ModelOptions options = options_;
-    options.placement = placement;
-    WeightSource source = hash_weights(config_);
-    place->model.emplace(place->executor, config_, source, options);
-    return place;
-  }
-
-  // Logits of a prompt with an image, of one more turn of a conversation, and of tokens between them.
-  [[nodiscard]] std::vector<std::vector<float>> logits_of(Model& model) const {
-    std::vector<float> pixels(static_cast<std::size_t>(24 * config_.vision.value().patch_values()));
-    for (std::size_t i = 0; i < pixels.size(); ++i) {
-      pixels[i] = hash_pixel(i);
-    }
-    const PatchView image{4, 6, pixels};
-    Tokens prompt(40, 3);
-    std::fill(prompt.begin() + 2, prompt.begin() + 8, static_cast<std::int32_t>(config_.vision->image_token));
-    for (std::size_t i = 8; i < prompt.size(); ++i) {
-      prompt[i] = static_cast<std::int32_t>(7 * i % 400);
-    }
-    std::vector<std::vector<float>> all;
-    model.clear();
-    (void)model.append({prompt, {&image, 1}},
-                       [&](std::int64_t, std::span<const float> rows) { all.emplace_back(rows.begin(), rows.end()); });
-    for (int turn = 0; turn < 3; ++turn) {
-      for (const std::int32_t token : {11, 22, 33, 44}) {
-        model.choose(token);
-        (void)model.step();
-        all.push_back(model.logits());
-      }
-      (void)model.append({Tokens{5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}, {}});
-      all.push_back(model.logits());
-    }
-    return all;
-  }
-
-  static void expect_alike(const std::vector<std::vector<float>>& got, const std::vector<std::vector<float>>& expected,
-                           const std::string& what, float tolerance = kRounding) {
-    ASSERT_EQ(got.size(), expected.size()) << what;
-    float worst = 0;
-    for (std::size_t row = 0; row < got.size(); ++row) {
-      ASSERT_EQ(got[row].size(), expected[row].size()) << what;
-      for (std::size_t i = 0; i < got[row].size(); ++i) {
-        const float off = std::fabs(got[row][i] - expected[row][i]);
-        worst = off <= worst ? worst : off;
-      }
-    }
-    EXPECT_LE(worst, tolerance) << what;
-  }
-};
 
 TEST_F(SharedModelTest, LogitsAreThoseOfOnePlaceWhereverTheLayersAre) {
   const auto whole = made({});
@@ -122,7 +44,7 @@ TEST_F(SharedModelTest, LogitsAreThoseOfOnePlaceWhereverTheLayersAre) {
   for (const SharedCase& each : shared_cases(config_.text.layers)) {
     const auto place = made(each.options);
     const Placement& placement = place->model->plan().placement;
-    EXPECT_EQ(placement.count(pascaline::Place::device), static_cast<std::size_t>(*each.options.gpu_layers));
+    EXPECT_EQ(placement.count(Place::device), static_cast<std::size_t>(*each.options.gpu_layers));
     expect_alike(logits_of(*place->model), expected,
                  std::string(each.name) + ", " + std::to_string(*each.options.gpu_layers) + " on the device");
     EXPECT_EQ(place->model->uses_graph(), placement.all_decodes_on_device()) << each.name;
@@ -156,7 +78,7 @@ TEST_F(SharedModelTest, ALimitIsKeptByMovingLayers) {
     for (const Offload offload : {Offload::processor, Offload::stream, Offload::automatic}) {
       PlacementOptions placement;
       placement.offload = offload;
-      std::unique_ptr<Place> place;
+      std::unique_ptr<Home> place;
       try {
         place = made(placement, limit);
       } catch (const OutOfMemoryError& error) {
@@ -170,8 +92,8 @@ TEST_F(SharedModelTest, ALimitIsKeptByMovingLayers) {
       EXPECT_LE(place->pool.statistics().peak_held_bytes, limit);
       EXPECT_GT(place->model->memory().host, 0U);
       if (offload == Offload::processor) {
-        EXPECT_LE(got.count(pascaline::Place::device), last) << "less memory holds no more layers";
-        last = got.count(pascaline::Place::device);
+        EXPECT_LE(got.count(Place::device), last) << "less memory holds no more layers";
+        last = got.count(Place::device);
       }
     }
   }
@@ -192,7 +114,7 @@ TEST_F(SharedModelTest, GoldenLogitsWithEachPartElsewhere) {
   for (const Offload offload : {Offload::processor, Offload::stream}) {
     GoldenTolerance tolerance;
     tolerance.placement = {1, VisionPlace::processor, offload};
-    Place place(*device_, MemoryPool::kUnlimited);
+    Home place(*device_, MemoryPool::kUnlimited);
     check_golden(place.executor, golden_model_a(), tolerance);
   }
 }
@@ -214,7 +136,7 @@ TEST_F(SharedModelTest, OperationsOfBothPlacesAreObserved) {
 }
 
 TEST_F(SharedModelTest, WantOfMemoryWhileLoadingLeavesNothing) {
-  Place place(*device_, std::uint64_t{64} << 20);
+  Home place(*device_, std::uint64_t{64} << 20);
   RawBuffer taken;
   const WeightSource good = hash_weights(config_);
   WeightSource source(good.tensors(),
@@ -259,8 +181,11 @@ class FailingMemory : public ManualMemory {
 
 Placement mixed_placement() {
   Placement placement = Placement::on_device(5);
-  placement.layers[1] = placement.layers[3] = pascaline::Place::streamed;
-  placement.layers[4] = pascaline::Place::processor;
+  placement.layers[1] = placement.layers[3] = Place::streamed;
+  placement.layers[4] = Place::processor;
+  placement.vision = Place::streamed;
+  placement.tower.assign(5, Place::streamed);
+  placement.tower[1] = Place::device;
   return placement;
 }
 
@@ -274,7 +199,7 @@ TEST_F(SharedModelTest, EveryFailingAllocationLeavesNothing) {
     WeightSource source = hash_weights(config_);
     try {
       const DeviceWeights weights =
-          load_weights(config_, source, {&memory, &host, &placement}, ElementType::float32, 2);
+          load_weights(config_, source, {&memory, &host, &placement}, ElementType::float32, 1);
       break;
     } catch (const Error&) {
       ++failures;
@@ -297,109 +222,25 @@ TEST_F(SharedModelTest, PageLockedMemoryThatIsRefusedIsPlain) {
   EXPECT_EQ(pinned.not_pinned_bytes, 0U);
   memory.refuses_layers = true;
   const DeviceWeights plain = loaded();
-  ASSERT_EQ(plain.blocks.size(), 2U);
-  EXPECT_EQ(plain.not_pinned_bytes, plain.blocks.at(1).span().bytes + plain.blocks.at(3).span().bytes);
+  ASSERT_EQ(plain.blocks.size(), 6U);
   EXPECT_EQ(plain.host_bytes, pinned.host_bytes);
-  for (const auto& [layer, block] : plain.blocks) {
-    const DeviceSpan other = pinned.blocks.at(layer).span();
-    EXPECT_EQ(span_of(plain.text.layers[layer].down).bytes, span_of(pinned.text.layers[layer].down).bytes);
-    EXPECT_EQ(std::memcmp(plain.text.layers[layer].down.data, pinned.text.layers[layer].down.data,
-                          span_of(plain.text.layers[layer].down).bytes),
-              0);
-    EXPECT_EQ(block.span().bytes, other.bytes);
+  std::uint64_t bytes = 0;
+  for (const auto& [part, block] : plain.blocks) {
+    bytes += block.span().bytes;
+    EXPECT_EQ(block.span().bytes, pinned.blocks.at(part).span().bytes);
+    EXPECT_EQ(block.used_bytes, block.span().bytes) << "a plan counts what is there";
   }
-}
-
-// Weights of layers that hold their number, and a stream over them whose work is done in any order.
-class LayerStreamTest : public ::testing::Test {
- protected:
-  ManualMemory memory_;
-  DeviceWeights weights_;
-
-  void add(std::size_t layer) {
-    weights_.text.layers.resize(std::max(weights_.text.layers.size(), layer + 1));
-    LayerBlock& block = weights_.blocks[layer];
-    block.pinned = memory_.allocate_pinned(8 * 256);
-    std::fill(block.pinned.bytes().begin(), block.pinned.bytes().end(), static_cast<std::byte>(layer));
-    block.used_bytes = 8 * 256;
-    TextLayerWeights& views = weights_.text.layers[layer];
-    std::size_t at = 0;
-    for (TensorView* view : {&views.input_norm, &views.qkv, &views.q_norm, &views.k_norm, &views.output,
-                             &views.post_norm, &views.gate_up, &views.down}) {
-      *view = TensorView(block.pinned.bytes().data() + 256 * at++, ElementType::float32, {64});
-    }
+  EXPECT_EQ(plain.not_pinned_bytes, bytes);
+  const auto expect_same = [](const TensorView& one, const TensorView& other) {
+    ASSERT_EQ(span_of(one).bytes, span_of(other).bytes);
+    EXPECT_EQ(std::memcmp(one.data, other.data, span_of(one).bytes), 0);
+  };
+  for (const std::size_t layer : {1, 3}) {
+    expect_same(plain.text.layers[layer].down, pinned.text.layers[layer].down);
   }
-  // Work of the default stream that looks at the layer's weights.
-  void use(LayerStream& stream, std::size_t layer) {
-    const TextLayerWeights there = stream.enter(layer);
-    for (const TensorView& view : {there.input_norm, there.down}) {
-      memory_.enqueue({}, [layer, data = static_cast<const std::byte*>(view.data)] {
-        EXPECT_TRUE(std::all_of(data, data + 256, [&](std::byte b) { return b == static_cast<std::byte>(layer); }))
-            << "layer " << layer;
-      });
-    }
-  }
-};
-
-TEST_F(LayerStreamTest, LayersAreThereWhenTheyAreUsedInAnyOrderOfWork) {
-  for (const std::size_t layer : {1, 2, 5, 6, 9}) {
-    add(layer);
-  }
-  std::mt19937 generator(3);
-  for (int seed = 0; seed < 50; ++seed) {
-    LayerStream stream(memory_, weights_);
-    EXPECT_EQ(stream.bytes(), 2U * 8 * 256);
-    for (int pass = 0; pass < 4; ++pass) {
-      for (const std::size_t layer : {1, 2, 5, 6, 9}) {
-        use(stream, layer);
-        stream.leave(layer);
-        for (auto steps = generator() % 6; steps > 0; --steps) {
-          (void)memory_.step_any(generator());
-        }
-      }
-    }
-    while (memory_.step_any(generator())) {
-    }
-    EXPECT_EQ(stream.copied_bytes(), 21U * 8 * 256) << "each once a pass, and the first of the next";
-    memory_.drain();
-  }
-}
-
-TEST_F(LayerStreamTest, FewLayersStay) {
-  for (const std::size_t count : {1, 2}) {
-    add(count);
-    LayerStream stream(memory_, weights_);
-    EXPECT_EQ(stream.bytes(), count * 8 * 256);
-    for (int pass = 0; pass < 5; ++pass) {
-      for (std::size_t layer = 1; layer <= count; ++layer) {
-        use(stream, layer);
-        stream.leave(layer);
-      }
-    }
-    memory_.drain();
-    EXPECT_EQ(stream.copied_bytes(), count * 8 * 256);
-  }
-}
-
-TEST_F(LayerStreamTest, APassThatEndedEarlyDoesNoHarm) {
-  for (const std::size_t layer : {0, 1, 2, 3}) {
-    add(layer);
-  }
-  std::mt19937 generator(5);
-  for (int seed = 0; seed < 50; ++seed) {
-    LayerStream stream(memory_, weights_);
-    for (int i = 0; i < 30; ++i) {
-      const std::size_t layer = generator() % 4;
-      use(stream, layer);
-      if (generator() % 3 != 0) {
-        stream.leave(layer);
-      }
-      (void)memory_.step_any(generator());
-    }
-    while (memory_.step_any(generator())) {
-    }
-    memory_.drain();
-  }
+  expect_same(plain.vision.positions, pinned.vision.positions);
+  expect_same(plain.vision.blocks[1].fc2.weight, pinned.vision.blocks[1].fc2.weight);
+  expect_same(plain.vision.merger.fc2.bias, pinned.vision.merger.fc2.bias);
 }
 
 }  // namespace
