@@ -82,7 +82,7 @@ std::vector<Config> RaggedSweep::configs(const BoundSpace& bound) {
 void RaggedSweep::run() {
   for (int shape = 0; shape < limits_.shapes; ++shape) {
     for (int attempt = 0;; ++attempt) {
-      ASSERT_LT(attempt, 2000) << "no further shape shares the code that was compiled";
+      ASSERT_LT(attempt, 20000) << "no further shape shares the code that was compiled";
       const BoundSpace bound(space_, draw_.problem(space_, kernel_, plan_.limits), plan_.limits);
       if (admits(bound, space_.default_config(plan_.limits))) {
         SCOPED_TRACE(bound.problem().text());
