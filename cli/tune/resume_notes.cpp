@@ -95,7 +95,7 @@ std::vector<std::string> resume_notes(const StoredRun& run, const SweepPlan& now
                                 "or give the version of an installed one",
                                 options_text(nvrtc), asking(nvrtc)));
   }
-  OptionWords missing = paths_missing(run, now.paths, {"--cache", "--log", "--portfolio", "--sensors"});
+  OptionWords missing = paths_missing(run, now.paths, {"--cache", "--log", "--sensors"});
   std::erase_if(missing, [&](const auto& path) { return is_given(now.paths, path.first); });
   if (!missing.empty()) {
     notes.push_back(
