@@ -48,9 +48,8 @@ std::vector<MeasuredKernel> measured_kernels(const PortfolioCommandOptions& opti
   require_known_device(store, options.filter.device);
   std::vector<MeasuredKernel> found;
   for (MeasuredTimes& times : measured_times(store, options.filter)) {
-    const bool wanted =
-        options.kernels.empty() ||
-        std::find(options.kernels.begin(), options.kernels.end(), times.kernel) != options.kernels.end();
+    const bool wanted = options.kernels.empty() || std::find(options.kernels.begin(), options.kernels.end(),
+                                                             times.kernel) != options.kernels.end();
     if (wanted && !why_no_kernel_name(times.kernel) &&
         std::filesystem::exists(kernel_file(options.kernel.spaces(), times.kernel, ".json"))) {
       found.push_back({options.kernel.load_space(times.kernel), std::move(times)});
@@ -174,9 +173,8 @@ int judge_first(const PortfolioCommandOptions& options, const std::vector<Measur
     const FirstTrials result = compare_first(kernel.times, options.first);
     const std::size_t compared = result.problems - result.without;
     const double mean = compared > 0 ? std::exp(result.log_sum / static_cast<double>(compared)) : 1;
-    rows.push_back({clean_line(kernel.times.kernel), std::to_string(result.problems),
-                    compared > 0 ? ratio(mean) : "-", compared > 0 ? ratio(result.worst) : "-",
-                    std::to_string(result.without)});
+    rows.push_back({clean_line(kernel.times.kernel), std::to_string(result.problems), compared > 0 ? ratio(mean) : "-",
+                    compared > 0 ? ratio(result.worst) : "-", std::to_string(result.without)});
     worst += fmt::format("worst of {}: {}\n", clean_line(kernel.times.kernel), clean_line(result.worst_problem));
     out[kernel.times.kernel] = {{"device", kernel.times.device.name},
                                 {"target", kernel.times.toolkit.target},
@@ -207,8 +205,8 @@ int portfolio(const PortfolioCommandOptions& options) {
 }  // namespace
 
 void add_portfolio_command(CLI::App& app, Action& action) {
-  CLI::App* command = app.add_subcommand(
-      "portfolio", "Choose the few configurations of each kernel that searches should begin with");
+  CLI::App* command =
+      app.add_subcommand("portfolio", "Choose the few configurations of each kernel that searches should begin with");
   const auto options = std::make_shared<PortfolioCommandOptions>();
   add_database_option(*command, options->database, "Database with the measured trials");
   command->add_option("-k,--kernel", options->kernels, "Only this kernel (repeatable)");
@@ -226,9 +224,10 @@ void add_portfolio_command(CLI::App& app, Action& action) {
       ->add_option("--first", options->first,
                    "Print how near the best of this many first trials of each problem comes to the best of all")
       ->transform(whole_number(1, 1'000'000));
-  command->add_option("--architecture", options->architecture,
-                      "With --json: print the portfolio as this architecture's own, e.g. sm_61 (default: of the device's "
-                      "if the search space has anything of its own for it, else the general one)");
+  command->add_option(
+      "--architecture", options->architecture,
+      "With --json: print the portfolio as this architecture's own, e.g. sm_61 (default: of the device's "
+      "if the search space has anything of its own for it, else the general one)");
   command->add_flag("--json", options->as_json, "Print JSON, a portfolio in the form that a search space has it");
   command->footer(
       "Mean (geometric) and worst are of the best member's time over the best known, over all problems of the kernel. "

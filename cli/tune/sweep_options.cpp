@@ -37,7 +37,8 @@ void add_searching_options(CLI::App& command, SweepCommandOptions& options) {
   std::vector<std::string> searchers = searcher_list();
   searchers.emplace_back(kNoSearcher);
   command
-      .add_option("--searcher", sweep.searcher, searchers_help() + "; none: only the default and the portfolio are tried")
+      .add_option("--searcher", sweep.searcher,
+                  searchers_help() + "; none: only the default and the portfolio are tried")
       ->capture_default_str()
       ->check(one_of(std::move(searchers)));
   command

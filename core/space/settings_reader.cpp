@@ -31,8 +31,8 @@ std::size_t read_value_index(const JsonNode& node, const Parameter& parameter) {
 std::vector<std::uint16_t> read_settings(const JsonNode& node, const std::vector<Parameter>& parameters,
                                          std::vector<std::uint16_t> base) {
   for (const std::string& name : node.keys()) {
-    const auto parameter = std::find_if(parameters.begin(), parameters.end(),
-                                        [&](const Parameter& known) { return known.name == name; });
+    const auto parameter =
+        std::find_if(parameters.begin(), parameters.end(), [&](const Parameter& known) { return known.name == name; });
     if (parameter == parameters.end()) {
       node.at(name).fail("is not a parameter");
     }

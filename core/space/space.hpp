@@ -148,7 +148,7 @@ struct Space {
   std::vector<Dimension> dimensions;
   std::vector<TypeVariable> types;
   std::vector<Parameter> parameters;
-  std::vector<ArchitectureDefaults> defaults;  ///< where they differ from the parameters'
+  std::vector<ArchitectureDefaults> defaults;         ///< where they differ from the parameters'
   std::vector<std::vector<std::uint16_t>> portfolio;  ///< indices of the configurations a search begins with
   std::vector<ArchitecturePortfolio> portfolios;      ///< of architectures that have their own
   std::vector<Constraint> constraints;

@@ -230,8 +230,8 @@ class SpaceReader {
     for (const std::string& architecture : list.keys()) {
       const JsonNode node = list.at(architecture);
       const DeviceLimits limits = read_architecture(node, architecture);
-      space_.defaults.push_back({limits.compute_capability,
-                                 read_settings(node, space_.parameters, space_.default_indices(limits))});
+      space_.defaults.push_back(
+          {limits.compute_capability, read_settings(node, space_.parameters, space_.default_indices(limits))});
     }
   }
 
@@ -408,10 +408,9 @@ class SpaceReader {
     if (const auto broken = broken_by_parameters(space_, indices)) {
       const Constraint& constraint = space_.constraints[*broken];
       const JsonNode place = root_.at("constraints").at(*broken);
-      place.fail(
-          fmt::format("{} ('{}': {})",
-                      any_valid_by_parameters(space_) ? complaint : "the constraints leave no valid configuration",
-                      constraint.require.text(), constraint.reason));
+      place.fail(fmt::format(
+          "{} ('{}': {})", any_valid_by_parameters(space_) ? complaint : "the constraints leave no valid configuration",
+          constraint.require.text(), constraint.reason));
     }
   }
 

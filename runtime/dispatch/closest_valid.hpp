@@ -15,8 +15,8 @@ namespace pascaline {
 [[nodiscard]] std::optional<Config> closest_valid(const BoundSpace& space, std::span<const Config> excluded);
 
 /// The valid configuration nearest to a given one of the space: that one where it is valid, else with one parameter
-/// changed, else with two; of these the one with the fewest steps along the values' order, and among equals the first in
-/// order of parameters and values. Nothing if it takes more.
+/// changed, else with two; of these the one with the fewest steps along the values' order, and among equals the first
+/// in order of parameters and values. Nothing if it takes more.
 [[nodiscard]] std::optional<Config> nearest_valid(const BoundSpace& space, const Config& config);
 
 /// Orders configurations as `closest_valid` tries them, the nearest to the default first, for comparing with `<`.

@@ -166,6 +166,7 @@ PortfolioChoice choose_portfolio(const TimeMatrix& times, const std::vector<std:
   std::vector<std::size_t> members = greedy(ratios, given, candidates, most);
   for (int i = 0; i < kMaxExchanges && exchange(ratios, members, given.size(), candidates); ++i) {
   }
+  std::sort(members.begin(), members.end());  // of equal ones the first is taken
   PortfolioChoice choice;
   choice.members = greedy(ratios, given, members, most);
   for (std::size_t count = given.size(); count <= choice.members.size(); ++count) {

@@ -33,8 +33,7 @@ void add(TrialGroup& group, const StoredTrial& stored) {
   if (is_new) {
     group.times.problems.push_back({trial.problem, {}});
   }
-  group.times.problems[at->second].trials.emplace_back(trial.config,
-                                                       trial.time ? trial.time->median_us : kUnknownTime);
+  group.times.problems[at->second].trials.emplace_back(trial.config, trial.time ? trial.time->median_us : kUnknownTime);
 }
 
 bool belongs_to(const Space& space, const Config& config) {

@@ -25,8 +25,8 @@ void use_portfolios(std::vector<Space>& spaces, std::string_view text, const std
 /// Takes the portfolios away.
 void use_no_portfolio(std::vector<Space>& spaces);
 
-/// The architecture whose own portfolio a device with those limits has or should have: that of its compute capability if
-/// the space has a default or portfolio for it, else none (empty), which is the general one.
+/// The architecture whose own portfolio a device with those limits has or should have: that of its compute capability
+/// if the space has a default or portfolio for it, else none (empty), which is the general one.
 [[nodiscard]] std::string portfolio_architecture(const Space& space, const DeviceLimits& limits);
 
 /// Configurations as a space or such a file has them: an object of `portfolio`, or of `portfolios` with the
