@@ -10,6 +10,7 @@
 #include "cli/command.hpp"
 #include "cli/data/known_names.hpp"
 #include "cli/text.hpp"
+#include "cli/tune/portfolio_estimate.hpp"
 #include "core/error.hpp"
 #include "core/space/code_words.hpp"
 #include "core/util/shown_text.hpp"
@@ -31,6 +32,8 @@ struct PortfolioCommandOptions {
   std::size_t size = 7;
   std::size_t pool = 0;   // 0: a portfolio is chosen
   std::size_t first = 0;  // 0: likewise
+  bool estimate = false;
+  PortfolioEstimateOptions estimates;
   bool as_json = false;
 };
 
@@ -196,6 +199,12 @@ int portfolio(const PortfolioCommandOptions& options) {
   if (options.pool > 0 && options.first > 0) {
     throw Error("give either --pool or --first, not both");
   }
+  if (options.estimate) {
+    catch_interrupts();
+    PortfolioEstimateOptions estimates = options.estimates;
+    estimates.architecture = options.filter.target;
+    return estimate_portfolios(estimates, options.kernel, options.kernels, options.size, options.as_json);
+  }
   const std::vector<MeasuredKernel> kernels = measured_kernels(options);
   return options.pool > 0    ? list_fastest(options, kernels)
          : options.first > 0 ? judge_first(options, kernels)
@@ -228,7 +237,12 @@ void add_portfolio_command(CLI::App& app, Action& action) {
       "--architecture", options->architecture,
       "With --json: print the portfolio as this architecture's own, e.g. sm_61 (default: of the device's "
       "if the search space has anything of its own for it, else the general one)");
-  command->add_flag("--json", options->as_json, "Print JSON, a portfolio in the form that a search space has it");
+  command->add_flag("--estimate", options->estimate,
+                    "Choose by estimates from machine code for --target (sm_50 to sm_62; default sm_61) instead of "
+                    "measurements: no GPU needed");
+  add_portfolio_estimate_options(*command, options->estimates);
+  options->kernel.add_problems_to(*command);
+  command->add_flag("--json", options->as_json, "Print JSON, a portfolio in the form that a search space has it (with --estimate the table goes to standard error)");
   command->footer(
       "Mean (geometric) and worst are of the best member's time over the best known, over all problems of the kernel. "
       "A\nconfiguration counts for the problems that it was measured for: measure those that may be good on all of "
@@ -237,7 +251,8 @@ void add_portfolio_command(CLI::App& app, Action& action) {
       "  pascaline portfolio --db tuned.db --pool 3 > pool.json\n"
       "  pascaline sweep --workload shapes.json --db tuned.db --searcher none --portfolio pool.json\n"
       "  pascaline portfolio --db tuned.db --json\n"
-      "  pascaline portfolio --db tuned.db --first 8");
+      "  pascaline portfolio --db tuned.db --first 8\n"
+      "  pascaline portfolio --estimate --target sm_61 --sm-count 20,3 --workload shapes.json --nvrtc all");
   command->callback([&action, options] { action = [options] { return portfolio(*options); }; });
 }
 
