@@ -242,7 +242,9 @@ void add_portfolio_command(CLI::App& app, Action& action) {
                     "measurements: no GPU needed");
   add_portfolio_estimate_options(*command, options->estimates);
   options->kernel.add_problems_to(*command);
-  command->add_flag("--json", options->as_json, "Print JSON, a portfolio in the form that a search space has it (with --estimate the table goes to standard error)");
+  command->add_flag("--json", options->as_json,
+                    "Print JSON, a portfolio in the form that a search space has it (with --estimate the table goes to "
+                    "standard error)");
   command->footer(
       "Mean (geometric) and worst are of the best member's time over the best known, over all problems of the kernel. "
       "A\nconfiguration counts for the problems that it was measured for: measure those that may be good on all of "

@@ -140,17 +140,17 @@ void add_portfolio_estimate_options(CLI::App& command, PortfolioEstimateOptions&
   command
       .add_option("-w,--workload", options.workloads, "With --estimate: the shapes of this workload file (repeatable)")
       ->check(CLI::ExistingFile);
-  command
-      .add_option("--sm-count", options.sm_counts, "With --estimate: multiprocessors of the cards, e.g. 20,3")
+  command.add_option("--sm-count", options.sm_counts, "With --estimate: multiprocessors of the cards, e.g. 20,3")
       ->delimiter(',')
       ->capture_default_str()
       ->transform(whole_number(1, 1024));
   command.add_option("--compile", options.compile, "With --estimate: configurations to compile")
       ->capture_default_str()
       ->transform(whole_number(2, 100'000));
-  command.add_option("--same-code", options.same_code,
-                     "With --estimate: a macro computed from the problem, to be taken to leave the code as it is: fewer "
-                     "kernels are compiled (repeatable)");
+  command.add_option(
+      "--same-code", options.same_code,
+      "With --estimate: a macro computed from the problem, to be taken to leave the code as it is: fewer "
+      "kernels are compiled (repeatable)");
   command.add_option("--seed", options.variants.seed, "With --estimate: seed of what is drawn")
       ->capture_default_str()
       ->transform(any_unsigned());

@@ -21,8 +21,8 @@ struct PortfolioEstimateOptions {
 
 void add_portfolio_estimate_options(CLI::App& command, PortfolioEstimateOptions& options);
 
-/// Chooses portfolios for the kernels, or those of the workloads, from estimates of machine code, and prints them. `kernel`
-/// has the folders and problems; returns the exit code.
+/// Chooses portfolios for the kernels, or those of the workloads, from estimates of machine code, and prints them.
+/// `kernel` has the folders and problems; returns the exit code.
 [[nodiscard]] int estimate_portfolios(PortfolioEstimateOptions options, const KernelOptions& kernel,
                                       std::vector<std::string> kernels, std::size_t size, bool as_json);
 

@@ -20,7 +20,7 @@
 namespace pascaline {
 namespace {
 
-constexpr int kSteps = 4;              // towards better estimates
+constexpr int kSteps = 4;                  // towards better estimates
 constexpr std::size_t kModelled = 20'000;  // configurations that the static model looks at for a problem
 constexpr std::size_t kEnds = 2;
 
@@ -40,8 +40,8 @@ class EstimatePool {
       : space_(&space), options_(&options), told_(&told), stop_(&stop), random_(options.variants.seed) {
     for (std::size_t problem = 0; problem < problems.size(); ++problem) {
       for (std::size_t card = 0; card < options.cards.size(); ++card) {
-        cases_.push_back({BoundSpace(space, problems[problem], options.cards[card].limits), &options.cards[card],
-                          problem, card});
+        cases_.push_back(
+            {BoundSpace(space, problems[problem], options.cards[card].limits), &options.cards[card], problem, card});
       }
     }
     for (const CompilerInfo& compiler :
@@ -209,7 +209,8 @@ class EstimatePool {
     }
   }
 
-  // Compiles what is not there yet; the key of the code of each configuration in each case, empty where it is not valid.
+  // Compiles what is not there yet; the key of the code of each configuration in each case, empty where it is not
+  // valid.
   std::vector<std::vector<std::string>> compile(const std::vector<Config>& configs) {
     std::vector<std::vector<std::string>> keys(configs.size());
     std::map<std::size_t, std::vector<Config>> wanted;  // by the case that it is compiled for

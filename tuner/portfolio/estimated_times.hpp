@@ -22,8 +22,8 @@ struct EstimateOptions {
   std::vector<std::string> same_code;
 };
 
-/// Configurations of a kernel, the architecture's default first, with times estimated from their machine code: a row for
-/// each problem, card, compiler and end of what is not known of the hardware (`CodeEstimate`). Rows of one card,
+/// Configurations of a kernel, the architecture's default first, with times estimated from their machine code: a row
+/// for each problem, card, compiler and end of what is not known of the hardware (`CodeEstimate`). Rows of one card,
 /// compiler and end are a group.
 struct EstimatedTimes {
   std::vector<Config> configs;
