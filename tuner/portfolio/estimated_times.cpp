@@ -243,6 +243,7 @@ class EstimatePool {
 
   [[nodiscard]] CaseTimes estimate(const Config& config, const std::vector<std::string>& keys) const {
     CaseTimes times(cases_.size());
+    std::map<const sm61::KernelCode*, PlayedLoops> played;
     for (std::size_t at = 0; at < cases_.size(); ++at) {
       times[at].assign(compilers_.size(), {kUnknownTime, kUnknownTime});
       if (keys[at].empty()) {
@@ -254,7 +255,7 @@ class EstimatePool {
         if (!codes[compiler]) {
           continue;
         }
-        if (const auto code = estimate_from_code(*codes[compiler], work, *cases_[at].rates)) {
+        if (const auto code = estimate_from_code(*codes[compiler], work, *cases_[at].rates, {}, played[&*codes[compiler]])) {
           times[at][compiler] = {code->least.time_us, code->most.time_us};
         }
       }
