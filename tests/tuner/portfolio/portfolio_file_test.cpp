@@ -2,7 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <filesystem>
+
 #include "core/error.hpp"
+#include "core/util/paths.hpp"
+#include "core/workload.hpp"
 #include "tests/tuner/toy_kernel.hpp"
 
 namespace pascaline::testing {
@@ -63,6 +68,34 @@ TEST_F(PortfolioFileTest, WhatIsWrittenReadsAsTheSame) {
 TEST_F(PortfolioFileTest, AnArchitectureWithADefaultOfItsOwnHasAPortfolioOfItsOwn) {
   EXPECT_EQ(portfolio_architecture(spaces_[0], pascal_), "sm_61");
   EXPECT_EQ(portfolio_architecture(spaces_[0], hopper_), "");
+}
+
+// Of the library's kernels, for the shapes that its runtime launches.
+TEST_F(PortfolioFileTest, EveryShippedMemberIsValidForAShape) {
+  const auto folder = data_folder("search_spaces");
+  const Workload workload = Workload::load(folder / "workloads" / "qwen3-vl-2b-float16.json");
+  std::size_t members = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    if (entry.path().extension() != ".json") {
+      continue;
+    }
+    const Space space = Space::load(entry.path());
+    std::vector<Problem> problems{space.example_problem()};
+    for (const WorkloadProblem& each : expand(workload, space)) {
+      problems.push_back(each.problem);
+    }
+    for (const auto& [architecture, limits] : {std::pair("sm_61", pascal_), std::pair("sm_90", hopper_)}) {
+      for (const Config& member : space.portfolio_for(limits)) {
+        ++members;
+        EXPECT_TRUE(std::any_of(problems.begin(), problems.end(),
+                                [&, &bounds = limits](const Problem& problem) {
+                                  return !BoundSpace(space, problem, bounds).why_invalid(member);
+                                }))
+            << space.kernel << " for " << architecture << ": " << member.text();
+      }
+    }
+  }
+  EXPECT_GT(members, 20U);
 }
 
 }  // namespace
