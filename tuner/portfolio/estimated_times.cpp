@@ -255,7 +255,8 @@ class EstimatePool {
         if (!codes[compiler]) {
           continue;
         }
-        if (const auto code = estimate_from_code(*codes[compiler], work, *cases_[at].rates, {}, played[&*codes[compiler]])) {
+        if (const auto code =
+                estimate_from_code(*codes[compiler], work, *cases_[at].rates, {}, played[&*codes[compiler]])) {
           times[at][compiler] = {code->least.time_us, code->most.time_us};
         }
       }
