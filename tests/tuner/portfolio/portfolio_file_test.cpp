@@ -81,6 +81,16 @@ TEST_F(PortfolioFileTest, EveryShippedMemberIsValidForAShape) {
     }
     const Space space = Space::load(entry.path());
     std::vector<Problem> problems{space.example_problem()};
+    if (space.kernel.ends_with("_q")) {  // the same layers, with quantised weights
+      const Space plain = Space::load(folder / (space.kernel.substr(0, space.kernel.size() - 2) + ".json"));
+      for (const WorkloadProblem& each : expand(workload, plain)) {
+        std::vector<std::pair<std::string, std::string>> dimensions;
+        for (const auto& [name, value] : each.problem.dimensions) {
+          dimensions.emplace_back(name, std::to_string(value));
+        }
+        problems.push_back(space.problem(dimensions));
+      }
+    }
     for (const WorkloadProblem& each : expand(workload, space)) {
       problems.push_back(each.problem);
     }
