@@ -146,6 +146,7 @@ void add_bench_model_command(CLI::App& app, Action& action);
 void add_validate_command(CLI::App& app, Action& action);
 void add_profile_command(CLI::App& app, Action& action);
 void add_probe_command(CLI::App& app, Action& action);
+void add_portfolio_command(CLI::App& app, Action& action);
 void add_rank_command(CLI::App& app, Action& action);
 void add_workload_command(CLI::App& app, Action& action);
 void add_completion_command(CLI::App& app, Action& action);

@@ -106,6 +106,22 @@ KernelJson parameter_json(const Parameter& parameter) {
   return object;
 }
 
+KernelJson settings_json(const Space& space, const std::vector<std::uint16_t>& indices) {
+  KernelJson settings = KernelJson::object();
+  for (std::size_t i = 0; i < indices.size(); ++i) {
+    settings[space.parameters[i].name] = value_json(space.parameters[i].values[indices[i]]);
+  }
+  return settings;
+}
+
+KernelJson members_json(const Space& space, const std::vector<std::vector<std::uint16_t>>& members) {
+  KernelJson list = KernelJson::array();
+  for (const std::vector<std::uint16_t>& indices : members) {
+    list.push_back(settings_json(space, indices));
+  }
+  return list;
+}
+
 KernelJson kernel_json(const ListedKernel& listed) {
   const Space& space = listed.space;
   KernelJson object{{"kernel", space.kernel},
@@ -120,6 +136,8 @@ KernelJson kernel_json(const ListedKernel& listed) {
                     {"types", KernelJson::array()},
                     {"parameters", KernelJson::array()},
                     {"defaults", KernelJson::object()},
+                    {"portfolio", KernelJson::array()},
+                    {"portfolios", KernelJson::object()},
                     {"constraints", KernelJson::array()}};
   for (const Dimension& dimension : space.dimensions) {
     object["dimensions"].push_back(dimension_json(dimension));
@@ -131,10 +149,11 @@ KernelJson kernel_json(const ListedKernel& listed) {
     object["parameters"].push_back(parameter_json(parameter));
   }
   for (const ArchitectureDefaults& own : space.defaults) {
-    KernelJson& values = object["defaults"][own.architecture()];
-    for (std::size_t i = 0; i < own.indices.size(); ++i) {
-      values[space.parameters[i].name] = value_json(space.parameters[i].values[own.indices[i]]);
-    }
+    object["defaults"][own.architecture()] = settings_json(space, own.indices);
+  }
+  object["portfolio"] = members_json(space, space.portfolio);
+  for (const ArchitecturePortfolio& own : space.portfolios) {
+    object["portfolios"][own.architecture()] = members_json(space, own.members);
   }
   for (const Constraint& constraint : space.constraints) {
     object["constraints"].push_back({{"require", constraint.require.text()}, {"reason", constraint.reason}});
@@ -170,6 +189,17 @@ std::string dimension_text(const Dimension& dimension) {
   return text;
 }
 
+void print_portfolio(const Space& space, const std::vector<std::vector<std::uint16_t>>& members,
+                     const std::string& heading) {
+  if (members.empty()) {
+    return;
+  }
+  fmt::print("\n{}, after the default\n", heading);
+  for (const std::vector<std::uint16_t>& indices : members) {
+    fmt::print("  {}\n", clean_line(space.config_at(indices).text()));
+  }
+}
+
 void print_detail(const ListedKernel& listed) {
   const Space& space = listed.space;
   fmt::print("{}: {}\n{}\n{}\n", space.kernel, clean_line(space.description), clean_line(space.file),
@@ -197,6 +227,10 @@ void print_detail(const ListedKernel& listed) {
   }
   for (const ArchitectureDefaults& own : space.defaults) {
     fmt::print("\ndefault for {}: {}\n", own.architecture(), clean_line(space.config_at(own.indices).text()));
+  }
+  print_portfolio(space, space.portfolio, "searches begin with");
+  for (const ArchitecturePortfolio& own : space.portfolios) {
+    print_portfolio(space, own.members, "searches for " + own.architecture() + " begin with");
   }
   fmt::print("\n{}\n", counted(space.constraints.size(), "constraint"));
   for (const Constraint& constraint : space.constraints) {

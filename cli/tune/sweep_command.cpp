@@ -23,6 +23,7 @@
 #include "runtime/device/compile.hpp"
 #include "runtime/device/compilers.hpp"
 #include "tuner/monitor/sensor_trace.hpp"
+#include "tuner/portfolio/portfolio_file.hpp"
 #include "tuner/sweep/plan_record.hpp"
 #include "tuner/sweep/sweep.hpp"
 
@@ -64,7 +65,7 @@ void set_limits(const SweepCommandOptions& options, SweepOptions& sweep) {
   } else if (!options.until.empty()) {
     sweep.until = parse_time_of_day(options.until, std::chrono::system_clock::now());
   }
-  if ((sweep.budget_s || sweep.until) && !options.trials_given) {
+  if ((sweep.budget_s || sweep.until || sweep.searcher == kNoSearcher) && !options.trials_given) {
     sweep.trials = kUnlimitedTrials;
   }
 }
@@ -83,6 +84,11 @@ std::vector<std::pair<std::string, std::string>> paths_of(const SweepCommandOpti
     add("--nvrtc", options.device.nvrtc);
   }
   add("--cache", options.device.cache);
+  if (options.portfolio == kNoPortfolio) {
+    paths.emplace_back("--portfolio", options.portfolio);
+  } else {
+    add("--portfolio", options.portfolio);
+  }
   add("--log", options.log);
   add("--sensors", options.sweep.sensors.string());
   return paths;
@@ -204,6 +210,14 @@ std::vector<std::string> each_once(const std::vector<std::string>& names) {
   return once;
 }
 
+void set_portfolios(const SweepCommandOptions& options, SweepWork& work) {
+  if (options.portfolio == kNoPortfolio) {
+    use_no_portfolio(work.spaces);
+  } else if (!options.portfolio.empty()) {
+    use_portfolio_file(work.spaces, options.portfolio);
+  }
+}
+
 int sweep(SweepCommandOptions options, const CLI::App& command) {
   const std::filesystem::path database = database_path(options.database);
   std::optional<StoredRun> run;
@@ -219,7 +233,8 @@ int sweep(SweepCommandOptions options, const CLI::App& command) {
     std::ignore = SensorTrace::load(options.sweep.sensors);  // each device's process reads it again
   }
   catch_interrupts();
-  const SweepWork work = run ? resumed_work(options, *run, command) : new_work(options);
+  SweepWork work = run ? resumed_work(options, *run, command) : new_work(options);
+  set_portfolios(options, work);
   LiveViewOptions view;
   view.quiet = options.quiet || options.as_json;
   view.terminal = ::isatty(STDOUT_FILENO) != 0;

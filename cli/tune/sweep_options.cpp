@@ -34,9 +34,18 @@ void add_what_to_tune(CLI::App& command, SweepCommandOptions& options) {
 
 void add_searching_options(CLI::App& command, SweepCommandOptions& options) {
   SweepOptions& sweep = options.sweep;
-  command.add_option("--searcher", sweep.searcher, searchers_help())
+  std::vector<std::string> searchers = searcher_list();
+  searchers.emplace_back(kNoSearcher);
+  command
+      .add_option("--searcher", sweep.searcher,
+                  searchers_help() + "; none: only the default and the portfolio are tried")
       ->capture_default_str()
-      ->check(one_of(searcher_list()));
+      ->check(one_of(std::move(searchers)));
+  command
+      .add_option("--portfolio", options.portfolio,
+                  "File with the configurations that searches begin with after the default, or none (default: those of "
+                  "the search space)")
+      ->check(not_empty());
   command
       .add_option("-n,--trials", sweep.trials, "New trials per problem (with only --budget or --until: as many as fit)")
       ->capture_default_str()

@@ -27,6 +27,7 @@ struct SweepCommandOptions {
   DeviceOptions device;
   SweepOptions sweep;
   std::string workload;
+  std::string portfolio;  ///< a file, "none", or empty: that of the search space
   std::vector<std::string> phases;
   std::vector<std::string> types;
   std::vector<std::string> symbols;

@@ -122,6 +122,26 @@ bool Enumerator::valid(std::span<const std::uint16_t> indices) {
          launch_within_limits(*space_, asked_);
 }
 
+std::optional<std::size_t> broken_by_parameters(const Space& space, std::span<const std::uint16_t> indices) {
+  std::vector<std::int64_t> slots(space.symbols.names().size(), 0);
+  const std::size_t count = space.parameters.size();
+  for (std::size_t i = 0; i < count; ++i) {
+    slots[i] = integer_of(space.parameters[i].values[indices[i]]);
+  }
+  for (std::size_t i = 0; i < space.constraints.size(); ++i) {
+    const Expression& require = space.constraints[i].require;
+    const auto& used = require.used_slots();
+    if (!used.empty() && static_cast<std::size_t>(used.back()) >= count) {
+      continue;
+    }
+    const auto value = require.try_evaluate(slots);
+    if (!value || *value == 0) {
+      return i;
+    }
+  }
+  return std::nullopt;
+}
+
 bool any_valid_by_parameters(const Space& space) {
   const auto checks = checks_by_depth(space, true);
   std::vector<std::int64_t> slots(space.symbols.names().size(), 0);

@@ -42,6 +42,10 @@ class Enumerator {
   std::uint64_t considered_ = 0;
 };
 
+/// The first of the constraints that speak of parameters alone that a configuration breaks; nothing if it meets all.
+[[nodiscard]] std::optional<std::size_t> broken_by_parameters(const Space& space,
+                                                              std::span<const std::uint16_t> indices);
+
 /// Whether any configuration meets the constraints that speak of parameters alone.
 [[nodiscard]] bool any_valid_by_parameters(const Space& space);
 

@@ -130,6 +130,17 @@ std::vector<std::uint16_t> Space::default_indices(const DeviceLimits& limits) co
   return indices;
 }
 
+std::vector<Config> Space::portfolio_for(const DeviceLimits& limits) const {
+  const auto own = std::find_if(portfolios.begin(), portfolios.end(), [&](const ArchitecturePortfolio& known) {
+    return known.compute_capability == limits.compute_capability;
+  });
+  std::vector<Config> configs;
+  for (const std::vector<std::uint16_t>& indices : own == portfolios.end() ? portfolio : own->members) {
+    configs.push_back(config_at(indices));
+  }
+  return configs;
+}
+
 Config Space::config_at(std::span<const std::uint16_t> indices) const {
   std::vector<Config::Setting> settings;
   settings.reserve(parameters.size());

@@ -129,6 +129,15 @@ struct ArchitectureDefaults {
   [[nodiscard]] std::string architecture() const { return "sm_" + std::to_string(compute_capability); }
 };
 
+/// What a search begins with, after the default, on devices of one compute capability.
+struct ArchitecturePortfolio {
+  std::int64_t compute_capability = 0;              ///< ten times the major and the minor number
+  std::vector<std::vector<std::uint16_t>> members;  ///< of each, the indices of the parameters' values
+
+  /// As "sm_61".
+  [[nodiscard]] std::string architecture() const { return "sm_" + std::to_string(compute_capability); }
+};
+
 /// A kernel's search space, read from `search_spaces/NAME.json`. Immutable once parsed.
 struct Space {
   std::string kernel;  ///< stem of the .cu and of the .json
@@ -139,7 +148,9 @@ struct Space {
   std::vector<Dimension> dimensions;
   std::vector<TypeVariable> types;
   std::vector<Parameter> parameters;
-  std::vector<ArchitectureDefaults> defaults;  ///< where they differ from the parameters'
+  std::vector<ArchitectureDefaults> defaults;         ///< where they differ from the parameters'
+  std::vector<std::vector<std::uint16_t>> portfolio;  ///< indices of the configurations a search begins with
+  std::vector<ArchitecturePortfolio> portfolios;      ///< of architectures that have their own
   std::vector<Constraint> constraints;
   std::vector<DerivedMacro> derived;
   std::vector<Argument> arguments;
@@ -168,6 +179,9 @@ struct Space {
   [[nodiscard]] Config default_config(const DeviceLimits& limits) const;
   /// Index of each parameter's value in it.
   [[nodiscard]] std::vector<std::uint16_t> default_indices(const DeviceLimits& limits) const;
+  /// What a search on such devices begins with after the default, the most useful first: their own portfolio, or where
+  /// the file has none, the general one. Some may be invalid for a problem.
+  [[nodiscard]] std::vector<Config> portfolio_for(const DeviceLimits& limits) const;
   /// The configuration with the value index of each parameter.
   [[nodiscard]] Config config_at(std::span<const std::uint16_t> indices) const;
   /// Index of each parameter's value; throws Error naming parameter and value if `config` is not of this space.

@@ -7,6 +7,8 @@
 #include "core/space/code_words.hpp"
 #include "core/space/enumeration.hpp"
 #include "core/space/launch_reader.hpp"
+#include "core/space/portfolio_reader.hpp"
+#include "core/space/settings_reader.hpp"
 #include "core/space/space.hpp"
 #include "core/util/hash.hpp"
 #include "core/util/json_reader.hpp"
@@ -16,19 +18,6 @@ namespace {
 
 constexpr std::int64_t kSchema = 1;
 constexpr std::size_t kMaxValues = 4096;
-
-Value read_value(const JsonNode& node) {
-  if (node.value().is_boolean()) {
-    return node.boolean();
-  }
-  if (node.value().is_number_integer()) {
-    return node.integer();
-  }
-  if (node.value().is_number_float()) {
-    return node.real();
-  }
-  return node.name();
-}
 
 // Refuses, at its place, a text of which `why` says something.
 void require(const JsonNode& place, std::string_view text, const std::optional<std::string>& why) {
@@ -52,7 +41,7 @@ class SpaceReader {
   Space read() {
     root_.only_keys({"schema", "kernel", "description", "dimensions", "types", "parameters", "constraints",
                      "definitions", "macros", "launch", "arguments", "reference", "tolerance", "work", "model",
-                     "defaults"});
+                     "defaults", "portfolio", "portfolios"});
     if (root_.at("schema").integer() != kSchema) {
       root_.at("schema").fail(fmt::format("this program reads schema {}", kSchema));
     }
@@ -83,6 +72,7 @@ class SpaceReader {
     space_.bytes = work.at("bytes").expression(space_.symbols);
     read_model();
     check_defaults();
+    read_portfolios(root_, space_, kMaxPortfolio);
     return std::move(space_);
   }
 
@@ -228,16 +218,7 @@ class SpaceReader {
       }
       parameter.values.push_back(std::move(value));
     }
-    parameter.default_index = index_of(parameter, node.at("default"));
-  }
-
-  static std::size_t index_of(const Parameter& parameter, const JsonNode& node) {
-    const Value wanted = read_value(node);
-    const auto at = std::find(parameter.values.begin(), parameter.values.end(), wanted);
-    if (at == parameter.values.end()) {
-      node.fail(fmt::format("{} is not among the values of '{}'", to_text(wanted), parameter.name));
-    }
-    return static_cast<std::size_t>(at - parameter.values.begin());
+    parameter.default_index = read_value_index(node.at("default"), parameter);
   }
 
   // Of an architecture, what differs from the parameters' own defaults.
@@ -248,21 +229,9 @@ class SpaceReader {
     const JsonNode list = root_.at("defaults");
     for (const std::string& architecture : list.keys()) {
       const JsonNode node = list.at(architecture);
-      const auto limits = limits_of_architecture(architecture);
-      if (!limits) {
-        node.fail("is not an architecture from sm_50 to sm_90");
-      }
-      ArchitectureDefaults own{limits->compute_capability, space_.default_indices(*limits)};
-      for (const std::string& name : node.keys()) {
-        const auto parameter = std::find_if(space_.parameters.begin(), space_.parameters.end(),
-                                            [&](const Parameter& known) { return known.name == name; });
-        if (parameter == space_.parameters.end()) {
-          node.at(name).fail("is not a parameter");
-        }
-        own.indices[static_cast<std::size_t>(parameter - space_.parameters.begin())] =
-            static_cast<std::uint16_t>(index_of(*parameter, node.at(name)));
-      }
-      space_.defaults.push_back(std::move(own));
+      const DeviceLimits limits = read_architecture(node, architecture);
+      space_.defaults.push_back(
+          {limits.compute_capability, read_settings(node, space_.parameters, space_.default_indices(limits))});
     }
   }
 
@@ -436,25 +405,12 @@ class SpaceReader {
   }
 
   void check_default(const std::vector<std::uint16_t>& indices, const std::string& complaint) {
-    std::vector<std::int64_t> slots(space_.symbols.names().size(), 0);
-    for (std::size_t i = 0; i < space_.parameters.size(); ++i) {
-      slots[i] = integer_of(space_.parameters[i].values[indices[i]]);
-    }
-    const auto parameters = static_cast<int>(space_.parameters.size());
-    for (std::size_t i = 0; i < space_.constraints.size(); ++i) {
-      const Constraint& constraint = space_.constraints[i];
-      const auto& used = constraint.require.used_slots();
-      if (!used.empty() && used.back() >= parameters) {
-        continue;
-      }
-      const auto value = constraint.require.try_evaluate(slots);
-      if (!value || *value == 0) {
-        const JsonNode place = root_.at("constraints").at(i);
-        place.fail(
-            fmt::format("{} ('{}': {})",
-                        any_valid_by_parameters(space_) ? complaint : "the constraints leave no valid configuration",
-                        constraint.require.text(), constraint.reason));
-      }
+    if (const auto broken = broken_by_parameters(space_, indices)) {
+      const Constraint& constraint = space_.constraints[*broken];
+      const JsonNode place = root_.at("constraints").at(*broken);
+      place.fail(fmt::format(
+          "{} ('{}': {})", any_valid_by_parameters(space_) ? complaint : "the constraints leave no valid configuration",
+          constraint.require.text(), constraint.reason));
     }
   }
 

@@ -1,6 +1,8 @@
 #include "runtime/dispatch/closest_valid.hpp"
 
 #include <algorithm>
+#include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "core/space/enumeration.hpp"
@@ -67,10 +69,58 @@ class ClosestSearch {
   int budget_ = kMaxCandidates;
 };
 
+/// Looks around a configuration that is not valid.
+class NearestSearch {
+ public:
+  NearestSearch(const BoundSpace& space, const Config& config)
+      : space_(&space.space()), enumerator_(space), indices_(space_->indices_of(config)) {}
+
+  std::optional<Config> run() {
+    constexpr int kMaxChanges = 2;
+    for (int changes = 0; changes <= kMaxChanges && !nearest_; ++changes) {
+      change(0, changes, 0);
+    }
+    return nearest_ ? std::optional(space_->config_at(nearest_->second)) : std::nullopt;
+  }
+
+ private:
+  // Changes exactly `left` parameters from `first` on, of which those before took `steps`.
+  void change(std::size_t first, int left, std::size_t steps) {
+    if (nearest_ && steps >= nearest_->first) {
+      return;
+    }
+    if (left == 0) {
+      if (enumerator_.valid(indices_)) {
+        nearest_.emplace(steps, indices_);
+      }
+      return;
+    }
+    for (std::size_t i = first; i < indices_.size(); ++i) {
+      const std::uint16_t original = indices_[i];
+      for (std::size_t value = 0; value < space_->parameters[i].values.size(); ++value) {
+        if (value != original) {
+          indices_[i] = static_cast<std::uint16_t>(value);
+          change(i + 1, left - 1, steps + (value > original ? value - original : original - value));
+        }
+      }
+      indices_[i] = original;
+    }
+  }
+
+  const Space* space_;
+  Enumerator enumerator_;
+  std::vector<std::uint16_t> indices_;
+  std::optional<std::pair<std::size_t, std::vector<std::uint16_t>>> nearest_;  ///< behind its steps
+};
+
 }  // namespace
 
 std::optional<Config> closest_valid(const BoundSpace& space, std::span<const Config> excluded) {
   return ClosestSearch(space, excluded).run();
+}
+
+std::optional<Config> nearest_valid(const BoundSpace& space, const Config& config) {
+  return NearestSearch(space, config).run();
 }
 
 std::vector<std::size_t> closeness(const Space& space, const Config& config) {

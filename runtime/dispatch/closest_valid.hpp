@@ -14,6 +14,11 @@ namespace pascaline {
 /// the space is small enough to be walked, takes any valid configuration. Nothing if that finds none.
 [[nodiscard]] std::optional<Config> closest_valid(const BoundSpace& space, std::span<const Config> excluded);
 
+/// The valid configuration nearest to a given one of the space: that one where it is valid, else with one parameter
+/// changed, else with two; of these the one with the fewest steps along the values' order, and among equals the first
+/// in order of parameters and values. Nothing if it takes more.
+[[nodiscard]] std::optional<Config> nearest_valid(const BoundSpace& space, const Config& config);
+
 /// Orders configurations as `closest_valid` tries them, the nearest to the default first, for comparing with `<`.
 [[nodiscard]] std::vector<std::size_t> closeness(const Space& space, const Config& config);
 

@@ -24,8 +24,9 @@ struct BlockClocks {
 class Player {
  public:
   Player(const sm61::KernelCode& kernel, const LaunchWork& work, std::vector<CountedLoop> loops,
-         const sm61::SmRates& rates)
+         const sm61::SmRates& rates, PlayedLoops& played)
       : kernel_(kernel),
+        played_(played),
         loops_(std::move(loops)),
         rates_(rates),
         warps_(static_cast<std::uint32_t>(std::ceil(work.threads / kLanes))) {}
@@ -34,13 +35,13 @@ class Player {
     const sm61::ResidentWarps warps{static_cast<std::uint32_t>(blocks), warps_};
     BlockClocks clocks;
     for (const CountedLoop& counted : loops_) {
-      const sm61::LoopTime time = sm61::time_of_loop(kernel_, counted.loop, warps, rates_);
+      const sm61::LoopTime time = played_.of_loop(kernel_, counted.loop, warps, rates_);
       if (&counted == &loops_.front()) {
         clocks.hottest = time;
       }
       clocks.loops += counted.trips * (counted.own_only ? own_clocks(counted, time.clocks, warps) : time.clocks);
     }
-    clocks.outside = sm61::time_outside_loops(kernel_, warps, rates_).clocks + other_loops(warps.blocks);
+    clocks.outside = played_.outside_loops(kernel_, warps, rates_).clocks + other_loops(warps.blocks);
     return clocks;
   }
 
@@ -53,7 +54,7 @@ class Player {
   [[nodiscard]] double own_clocks(const CountedLoop& counted, double clocks, const sm61::ResidentWarps& warps) const {
     for (const std::size_t inside : loops_on(kernel_, sm61::heaviest_path(kernel_, counted.loop))) {
       if (parent_of(kernel_, inside) == counted.loop) {
-        clocks -= sm61::time_of_loop(kernel_, inside, warps, rates_).clocks;
+        clocks -= played_.of_loop(kernel_, inside, warps, rates_).clocks;
       }
     }
     return std::max(clocks, issued(counted.cost, warps.blocks));
@@ -72,6 +73,7 @@ class Player {
   }
 
   const sm61::KernelCode& kernel_;
+  PlayedLoops& played_;
   std::vector<CountedLoop> loops_;
   sm61::SmRates rates_;
   std::uint32_t warps_;
@@ -208,8 +210,46 @@ ResidencyLimit residency_limit(const DeviceLimits& limits, int threads, int regi
 
 double CodeEstimate::time_us() const noexcept { return std::sqrt(least.time_us * most.time_us); }
 
+PlayedLoops::Key PlayedLoops::key_of(std::int64_t loop, sm61::ResidentWarps warps, const sm61::SmRates& rates) {
+  const auto rounded = [](double value) { return static_cast<std::int64_t>(std::llround(value * 1e6)); };
+  return {loop,
+          warps.blocks,
+          warps.warps_per_block,
+          rounded(rates.conflict),
+          rounded(rates.shared_bytes),
+          rounded(rates.wide_loads),
+          rounded(rates.global_bytes),
+          rounded(rates.shared_latency),
+          rounded(rates.global_latency),
+          rounded(rates.unit_latency),
+          rounded(rates.read_latency)};
+}
+
+const sm61::LoopTime& PlayedLoops::of_loop(const sm61::KernelCode& kernel, std::size_t loop, sm61::ResidentWarps warps,
+                                           const sm61::SmRates& rates) {
+  const Key key = key_of(static_cast<std::int64_t>(loop), warps, rates);
+  const auto found = played_.find(key);
+  return found != played_.end() ? found->second
+                                : played_.emplace(key, sm61::time_of_loop(kernel, loop, warps, rates)).first->second;
+}
+
+const sm61::LoopTime& PlayedLoops::outside_loops(const sm61::KernelCode& kernel, sm61::ResidentWarps warps,
+                                                 const sm61::SmRates& rates) {
+  const Key key = key_of(-1, warps, rates);
+  const auto found = played_.find(key);
+  return found != played_.end() ? found->second
+                                : played_.emplace(key, sm61::time_outside_loops(kernel, warps, rates)).first->second;
+}
+
 std::optional<CodeEstimate> estimate_from_code(const sm61::KernelCode& kernel, const LaunchWork& work,
                                                const DeviceRates& rates, const sm61::SmRates& sm_rates) {
+  PlayedLoops played;
+  return estimate_from_code(kernel, work, rates, sm_rates, played);
+}
+
+std::optional<CodeEstimate> estimate_from_code(const sm61::KernelCode& kernel, const LaunchWork& work,
+                                               const DeviceRates& rates, const sm61::SmRates& sm_rates,
+                                               PlayedLoops& played) {
   const std::int64_t shared_bytes = std::int64_t{kernel.shared_bytes} + work.dynamic_shared_bytes;
   CodeEstimate out;
   out.resident_blocks = resident_blocks(rates.limits, work.threads, kernel.registers, shared_bytes);
@@ -229,7 +269,7 @@ std::optional<CodeEstimate> estimate_from_code(const sm61::KernelCode& kernel, c
   const auto at_end = [&](double conflict, double wide_loads) {
     sm61::SmRates end = with_sharing(sm_rates, told, wide_loads);
     end.conflict = conflict;
-    return time_at(Player(kernel, work, loops, end), waves, rates, out.memory_us);
+    return time_at(Player(kernel, work, loops, end, played), waves, rates, out.memory_us);
   };
   const CodeTime one = at_end(0, 0.5);
   const CodeTime other = at_end(1, 1);

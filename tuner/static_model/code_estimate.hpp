@@ -1,6 +1,8 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string_view>
 
@@ -61,6 +63,24 @@ struct CodeEstimate {
   [[nodiscard]] double time_us() const noexcept;
 };
 
+/// What the loops of one kernel's code take, kept for further estimates of the same code: playing them is most of an
+/// estimate's work. Of one thread, and of one kernel.
+class PlayedLoops {
+ public:
+  /// As `sm61::time_of_loop`; rates that differ by less than a millionth count as equal.
+  [[nodiscard]] const sm61::LoopTime& of_loop(const sm61::KernelCode& kernel, std::size_t loop,
+                                              sm61::ResidentWarps warps, const sm61::SmRates& rates);
+  /// As `sm61::time_outside_loops`.
+  [[nodiscard]] const sm61::LoopTime& outside_loops(const sm61::KernelCode& kernel, sm61::ResidentWarps warps,
+                                                    const sm61::SmRates& rates);
+
+ private:
+  using Key = std::array<std::int64_t, 11>;
+  [[nodiscard]] static Key key_of(std::int64_t loop, sm61::ResidentWarps warps, const sm61::SmRates& rates);
+
+  std::map<Key, sm61::LoopTime> played_;
+};
+
 /// Estimates a launch on a card with those rates: an estimate that was never checked on a card of this architecture.
 ///
 /// Every loop takes its heaviest path. Iterations of the hottest loop follow from the work: operations of all threads
@@ -77,6 +97,11 @@ struct CodeEstimate {
 [[nodiscard]] std::optional<CodeEstimate> estimate_from_code(const sm61::KernelCode& kernel, const LaunchWork& work,
                                                              const DeviceRates& rates,
                                                              const sm61::SmRates& sm_rates = {});
+
+/// The same, with what `played` has of this kernel's loops and for what it has not.
+[[nodiscard]] std::optional<CodeEstimate> estimate_from_code(const sm61::KernelCode& kernel, const LaunchWork& work,
+                                                             const DeviceRates& rates, const sm61::SmRates& sm_rates,
+                                                             PlayedLoops& played);
 
 /// The same of a binary; nothing also if it is no cubin whose code can be read.
 [[nodiscard]] std::optional<CodeEstimate> estimate_from_code(const Binary& binary, const BoundSpace& space,

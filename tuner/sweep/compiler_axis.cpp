@@ -24,7 +24,19 @@ Space CompilerAxis::searched(const Space& space) const {
                                     {"description", "what the code is built with"},
                                     {"values", std::move(values)},
                                     {"default", standard}});
-  return Space::parse(document.dump(), space.file);
+  Space searched = Space::parse(document.dump(), space.file);
+  searched.portfolio = space.portfolio;  // which may be another than the file's
+  searched.portfolios = space.portfolios;
+  const auto add_first_compiler = [](std::vector<std::vector<std::uint16_t>>& members) {
+    for (std::vector<std::uint16_t>& member : members) {
+      member.push_back(0);
+    }
+  };
+  add_first_compiler(searched.portfolio);
+  for (ArchitecturePortfolio& own : searched.portfolios) {
+    add_first_compiler(own.members);
+  }
+  return searched;
 }
 
 Config CompilerAxis::with(const Config& config, std::size_t compiler) const {

@@ -2,11 +2,19 @@
 
 #include <algorithm>
 #include <chrono>
+#include <iterator>
+#include <string_view>
 #include <utility>
 
 #include "runtime/device/compilers.hpp"
 
 namespace pascaline {
+namespace {
+
+// What a search begins with changes nothing of what its trials mean: the plan need not know.
+constexpr std::string_view kNotPlanned = "--portfolio";
+
+}  // namespace
 
 SweepPlan plan_of(std::vector<PlannedKernel> kernels, const std::vector<SweepProblem>& problems,
                   const SweepOptions& options) {
@@ -49,7 +57,8 @@ SweepPlan plan_of(std::vector<PlannedKernel> kernels, const std::vector<SweepPro
   for (const SweepProblem& problem : problems) {
     plan.problems.push_back({problem.problem, problem.count, problem.label, problem.phases});
   }
-  plan.paths = options.paths;
+  std::copy_if(options.paths.begin(), options.paths.end(), std::back_inserter(plan.paths),
+               [](const auto& path) { return path.first != kNotPlanned; });
   return plan;
 }
 

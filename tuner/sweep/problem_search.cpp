@@ -37,6 +37,7 @@ ProblemSearch::ProblemSearch(const Space& space, SweepProblem wanted, const Devi
     of_compiler_.resize(compilers_->count());
   }
   begin_with_defaults();
+  begin_with_portfolio();
 }
 
 // The default is measured before anything else, so that every gain has something to be compared with; then that of
@@ -49,6 +50,17 @@ void ProblemSearch::begin_with_defaults() {
   first_.push_back(default_config_);
   for (std::size_t compiler = 1; compiler < of_compiler_.size(); ++compiler) {
     first_.push_back(compilers_->with(compilers_->without(default_config_), compiler));
+  }
+}
+
+// Then what is known to be good for some shape of the kernel, in place of a member that is not valid here the nearest
+// one that is.
+void ProblemSearch::begin_with_portfolio() {
+  for (const Config& member : bound_.space().portfolio_for(bound_.limits())) {
+    const auto config = nearest_valid(bound_, member);
+    if (config && std::find(first_.begin(), first_.end(), *config) == first_.end()) {
+      first_.push_back(*config);
+    }
   }
 }
 
@@ -144,6 +156,10 @@ std::optional<Config> ProblemSearch::propose() {
       next = std::move(first_.front());
       first_.pop_front();
     } else {
+      spent_ = options_.searcher == kNoSearcher;
+      if (spent_) {
+        break;
+      }
       if (!searcher_) {
         begin_search();
       }
@@ -318,6 +334,9 @@ int ProblemSearch::remaining() const noexcept {
     return static_cast<int>(open_);
   }
   const int allowed = std::max(options_.trials - done_, 0);
+  if (options_.searcher == kNoSearcher) {
+    return std::min(allowed, static_cast<int>(first_.size() + open_));
+  }
   if (!valid_) {
     return allowed;
   }

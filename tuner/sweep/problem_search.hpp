@@ -118,6 +118,7 @@ class ProblemSearch {
 
   void begin_search();
   void begin_with_defaults();
+  void begin_with_portfolio();
   void add_of_each_compiler(std::vector<Config>& chosen, const std::optional<Config>& baseline) const;
   [[nodiscard]] std::optional<Config> propose_stand_in();
   void lose_default(std::string why);

@@ -7,6 +7,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -30,6 +31,9 @@ struct SweepProblem {
 };
 
 inline constexpr int kUnlimitedTrials = 1'000'000'000;
+
+/// In place of a searcher: nothing is tried but the defaults and the portfolio.
+inline constexpr std::string_view kNoSearcher = "none";
 
 /// What a sweep does.
 struct SweepOptions {

@@ -307,8 +307,9 @@ void SweepRun::tell_plan() {
                : fmt::format("{}, shared by expected speedup of the whole model", duration_text(*left_s));
   }
   const std::size_t problems = plans_.front()->tasks().size();
-  const std::string trials =
-      limited ? fmt::format("up to {} each", counted(options_.trials, "trial")) : std::string("as many trials as fit");
+  const std::string trials = limited ? fmt::format("up to {} each", counted(options_.trials, "trial"))
+                             : options_.searcher == kNoSearcher ? std::string("defaults and portfolios only")
+                                                                : std::string("as many trials as fit");
   const std::size_t kernels = plans_.front()->kernels().size();
   recorder_.note(fmt::format("plan: {}{}, {}, then finals; {}", counted(problems, "problem"),
                              kernels > 1 ? fmt::format(" of {} kernels", kernels) : "", trials, time));

@@ -43,6 +43,45 @@ const BadSpace kBadSpaces[] = {
        s["defaults"]["sm_70"] = {{"BLOCK", 256}, {"ITEMS", 4}};
      },
      "/constraints/0", "the default for sm_70 breaks this constraint"},
+    {"portfolio as an object", [](json& s) { s["portfolio"] = json::object(); }, "/portfolio", "expected an array"},
+    {"portfolio of no parameter",
+     [](json& s) {
+       s["portfolio"] = {{{"BLOK", 1}}};
+     },
+     "/portfolio/0/BLOK", "not a parameter"},
+    {"portfolio with no value",
+     [](json& s) {
+       s["portfolio"] = {{{"BLOCK", 48}}};
+     },
+     "/portfolio/0/BLOCK", "48 is not among the values of 'BLOCK'"},
+    {"portfolio with the default",
+     [](json& s) {
+       s["portfolio"] = {{{"ITEMS", 1}}, {{"BLOCK", 64}}};
+     },
+     "/portfolio/1", "is the default configuration"},
+    {"portfolio with a duplicate",
+     [](json& s) {
+       s["portfolio"] = {{{"ITEMS", 1}}, {{"BLOCK", 32}}, {{"BLOCK", 64}, {"ITEMS", 1}}};
+     },
+     "/portfolio/2", "the same configuration as entry 0"},
+    {"portfolio that no problem can take",
+     [](json& s) {
+       s["portfolio"] = {{{"BLOCK", 256}, {"ITEMS", 4}}};
+     },
+     "/portfolio/0", "is valid for no problem ('BLOCK * ITEMS <= 256': the tile is small)"},
+    {"portfolio that is too long",
+     [](json& s) {
+       s["portfolio"] = json(17, {{"BLOCK", 32}});
+     },
+     "/portfolio", "has 17 configurations; at most 16"},
+    {"portfolio of no architecture", [](json& s) { s["portfolios"]["pascal"] = json::array(); }, "/portfolios/pascal",
+     "not an architecture"},
+    {"portfolio with the architecture's default",
+     [](json& s) {
+       s["defaults"]["sm_61"] = {{"BLOCK", 128}};
+       s["portfolios"]["sm_61"] = {{{"BLOCK", 128}}};
+     },
+     "/portfolios/sm_61/0", "is the default configuration"},
     {"wrong schema", [](json& s) { s["schema"] = 2; }, "/schema", "schema 1"},
     {"schema as text", [](json& s) { s["schema"] = "1"; }, "/schema", "expected an integer"},
     {"empty kernel", [](json& s) { s["kernel"] = ""; }, "/kernel", "must not be empty"},
@@ -291,6 +330,28 @@ TEST(SpaceParserTest, AnArchitectureMayHaveDefaultsOfItsOwn) {
   EXPECT_EQ(BoundSpace(space, problem, hopper).default_config(), space.default_config());
   const DeviceLimits both = tighter(hopper, pascal.limits());
   EXPECT_EQ(BoundSpace(space, problem, both).default_config(), pascal.default_config()) << "code for sm_61 on sm_90";
+}
+
+TEST(SpaceParserTest, APortfolioSaysWhatDiffersFromTheDefaultOfTheSameDevices) {
+  json text = small_space();
+  text["defaults"]["sm_61"] = {{"BLOCK", 128}};
+  text["portfolio"] = {{{"ITEMS", 4}}, {{"BLOCK", 32}, {"CACHED", false}}};
+  text["portfolios"]["sm_61"] = {{{"ITEMS", 1}}, {{"BLOCK", 64}}};
+  const Space space = Space::parse(text.dump(), "scale.json");
+  const auto texts = [&](const char* architecture) {
+    std::vector<std::string> out;
+    for (const Config& config : space.portfolio_for(limits_of_architecture(architecture).value())) {
+      out.push_back(config.text());
+    }
+    return out;
+  };
+  EXPECT_EQ(texts("sm_75"), (std::vector<std::string>{"BLOCK=64 CACHED=1 ITEMS=4 MAX_REGISTERS=0 MODE=ca RATIO=1.0",
+                                                      "BLOCK=32 CACHED=0 ITEMS=2 MAX_REGISTERS=0 MODE=ca RATIO=1.0"}));
+  EXPECT_EQ(texts("sm_61"), (std::vector<std::string>{"BLOCK=128 CACHED=1 ITEMS=1 MAX_REGISTERS=0 MODE=ca RATIO=1.0",
+                                                      "BLOCK=64 CACHED=1 ITEMS=2 MAX_REGISTERS=0 MODE=ca RATIO=1.0"}));
+  text.erase("portfolios");
+  EXPECT_EQ(Space::parse(text.dump(), "scale.json").portfolio_for(limits_of_architecture("sm_61").value()).size(), 2U)
+      << "without one of its own, the general one";
 }
 
 TEST(SpaceParserTest, DefinitionsStandInExpressionsAndAreNoMacros) {

@@ -280,5 +280,20 @@ TEST(ClosestValidTest, FindsTwoChangesAndKnowsWhenNoneAreLeft) {
   EXPECT_EQ(closest_valid(bound, all), std::nullopt);
 }
 
+TEST(NearestValidTest, TakesTheFewestChangesAndOfTheseTheFewestSteps) {
+  std::string json = scale_json();
+  const std::string before = R"("require": "WIDTH <= BLOCK")";
+  json.replace(json.find(before), before.size(), R"x("require": "WIDTH <= BLOCK && (WIDTH < 100 || STEPS == 4)")x");
+  const Space space = Space::parse(json, "scale.json");
+  const BoundSpace narrow(space, scale_problem(8, 16), DeviceLimits{});
+  EXPECT_EQ(nearest_valid(narrow, scale_config(32)), scale_config(32)) << "valid as it is";
+  const BoundSpace bound(space, scale_problem(8, 64), DeviceLimits{});
+  EXPECT_EQ(nearest_valid(bound, scale_config(32, 4)), scale_config(64, 4)) << "one step, not two";
+  const BoundSpace wide(space, scale_problem(8, 100), DeviceLimits{});
+  EXPECT_EQ(nearest_valid(wide, scale_config(32)), scale_config(128, 4));
+  const BoundSpace too_wide(space, scale_problem(8, 1000), DeviceLimits{});
+  EXPECT_EQ(nearest_valid(too_wide, scale_config(32)), std::nullopt);
+}
+
 }  // namespace
 }  // namespace pascaline::testing

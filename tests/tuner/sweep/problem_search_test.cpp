@@ -112,6 +112,76 @@ TEST_F(CompilerSearchTest, AKernelsOwnParameterOfThatNameIsRefused) {
   EXPECT_THROW((void)compilers_.searched(own), SpaceError);
 }
 
+/// The same with a portfolio: a block of 128 that is not a number, a block of 32, a block of 128.
+class PortfolioSearchTest : public ProblemSearchTest {
+ protected:
+  static nlohmann::json with_portfolio() {
+    nlohmann::json document = toy_json({kRight, kNotANumber, kLastElementLeftOut});
+    document["portfolio"] = {{{"BLOCK", 128}, {"FAULT", kNotANumber}}, {{"BLOCK", 32}}, {{"BLOCK", 128}}};
+    return document;
+  }
+
+  PortfolioSearchTest() { space_ = Space::parse(with_portfolio().dump(), "toy.json"); }
+};
+
+TEST_F(PortfolioSearchTest, ComesAfterTheDefaultAndBeforeTheSearcher) {
+  ProblemSearch search = this->search();
+  EXPECT_EQ(search.propose(), toy_config(64));
+  EXPECT_EQ(search.propose(), toy_config(128, kNotANumber));
+  EXPECT_EQ(search.propose(), toy_config(32));
+  EXPECT_EQ(search.propose(), toy_config(128));
+  EXPECT_EQ(all_proposals(search).size(), 5U) << "the others, each once";
+  EXPECT_TRUE(search.spent());
+}
+
+TEST_F(PortfolioSearchTest, OfFewTrialsTheFirstAreOfThePortfolio) {
+  options_.trials = 2;
+  ProblemSearch search = this->search();
+  EXPECT_EQ(tell_next(search, 10), toy_config(64));
+  EXPECT_EQ(tell_next(search, 9), toy_config(128, kNotANumber));
+  EXPECT_FALSE(search.propose());
+}
+
+TEST_F(PortfolioSearchTest, AMemberThatIsNotValidHereIsReplacedByTheNearestOrLeftOut) {
+  limits_.max_threads_per_block = 64;
+  ProblemSearch search = this->search();
+  EXPECT_EQ(search.propose(), toy_config(64));
+  EXPECT_EQ(search.propose(), toy_config(64, kNotANumber)) << "one step of one parameter";
+  EXPECT_EQ(search.propose(), toy_config(32)) << "the last one's nearest is the default";
+  EXPECT_EQ(all_proposals(search).size(), 3U);
+}
+
+TEST_F(PortfolioSearchTest, WhatIsKnownIsNotTriedAgain) {
+  ProblemSearch search = this->search();
+  search.recall({known(toy_config(64), 10), known(toy_config(32), 8)}, {});
+  EXPECT_EQ(search.propose(), toy_config(128, kNotANumber));
+  EXPECT_EQ(search.propose(), toy_config(128));
+}
+
+TEST_F(PortfolioSearchTest, WithoutASearcherNothingElseIsTried) {
+  options_.searcher = kNoSearcher;
+  ProblemSearch search = this->search();
+  EXPECT_EQ(search.remaining(), 4);
+  EXPECT_EQ(tell_next(search, 10), toy_config(64));
+  EXPECT_EQ(search.remaining(), 3);
+  EXPECT_FALSE(search.spent());
+  EXPECT_EQ(all_proposals(search).size(), 3U);
+  EXPECT_TRUE(search.spent());
+  EXPECT_EQ(search.remaining(), 3) << "that are under way";
+}
+
+TEST_F(PortfolioSearchTest, OfSeveralCompilersTheFirstBuildsIt) {
+  const CompilerAxis compilers{{{"nvrtc", "12.9", "/new"}, {"nvrtc", "11.8", "/old"}}};
+  space_.portfolio.pop_back();  // as a file given in its place does
+  const Space searched = compilers.searched(space_);
+  ProblemSearch search(searched, {searched.problem({{"N", "1000"}}), 1, ""}, limits_, options_, &compilers);
+  EXPECT_EQ(search.propose(), compilers.with(toy_config(64), 0));
+  EXPECT_EQ(search.propose(), compilers.with(toy_config(64), 1));
+  EXPECT_EQ(search.propose(), compilers.with(toy_config(128, kNotANumber), 0));
+  EXPECT_EQ(search.propose(), compilers.with(toy_config(32), 0));
+  EXPECT_EQ(search.propose(), compilers.with(toy_config(32), 1)) << "the searcher's first that is not known";
+}
+
 TEST_F(CompilerSearchTest, EveryDefaultComesFirstThenEveryPairOnce) {
   ProblemSearch search = this->search();
   EXPECT_EQ(search.propose(), config(64, 0));
