@@ -20,6 +20,7 @@ DeviceRates rates_of(const LimitRequest& request, const std::string& architectur
   const DeviceLimits limits = tighter(card, limits_of_architecture(architecture).value_or(card));
   DeviceRates rates = typical_rates(request.device.compute_capability, card)
                           .value_or(typical_rates(architecture, card).value_or(DeviceRates{}));
+  use_measured(rates, request.measured);
   rates.limits = limits;
   return rates;
 }
@@ -45,6 +46,7 @@ void set_estimate(const CodeEstimate& estimate, ReportLimit& limit) {
   limit.most_us = estimate.most.time_us;
   limit.least_limit = name_of(estimate.least.limit);
   limit.most_limit = name_of(estimate.most.limit);
+  limit.measured_conflict = estimate.measured_conflict;
 }
 
 }  // namespace
@@ -122,7 +124,7 @@ std::string CodeLimits::estimate(const LimitRequest& request, ReportLimit& limit
   }
   const sm61::KernelCode code = sm61::read_kernel(result->binary.code, result->binary.function);
   const LaunchWork work = launch_work(bound, limit.config);
-  const auto found = estimate_from_code(code, work, rates);
+  const auto found = estimate_from_code(code, work, rates, sm61::sm_rates(request.measured));
   if (!found) {
     return "No estimate: no block fits a multiprocessor, or the work does not tell how often its loop runs.";
   }

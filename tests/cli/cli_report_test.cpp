@@ -98,6 +98,19 @@ TEST_F(CliReportTest, WhatLimitsKernelsComesFromTheirCode) {
   EXPECT_EQ(report({"--cache", cache, "--no-limits"}).out.find("What limits"), std::string::npos);
   const ProgramResult page = report({"--cache", cache, "--format", "html"});
   EXPECT_NE(page.out.find("Limited by device memory."), std::string::npos);
+  {
+    Store store(database_, OpenMode::read_write);
+    const ContextIds ids = example_context(store);
+    Probe probe;
+    probe.started_unix_ms = 1000;
+    probe.values = {{ProbeQuantity::copy_gbps, 242, 241, 243, 0.01, 9, true},
+                    {ProbeQuantity::conflict_slots, 0.9, 0.8, 1.0, 0, 9, true}};
+    store.add_probe(probe, ids.device, ids.toolkit);
+  }
+  const nlohmann::json probed = json_of(report({"--cache", cache, "--format", "json"}));
+  const nlohmann::json& measured = probed["contexts"][0]["kernels"][0]["problems"][0]["limits"][0];
+  EXPECT_EQ(measured["measured_conflict"], 0.9);
+  EXPECT_GT(measured["least"]["time_us"], 277) << "at half the bandwidth";
 }
 
 TEST_F(CliReportTest, WithoutACompilerItSaysWhatIsMissing) {

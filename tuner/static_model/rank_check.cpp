@@ -76,7 +76,8 @@ std::vector<Compared> spread(const std::vector<Compared>& all, std::size_t most)
 }
 
 std::optional<CodeCheck> check_code(const Group& group, const BoundSpace& bound, const DeviceRates& rates,
-                                    const std::vector<Compared>& all, const RankCheckOptions& options) {
+                                    const sm61::SmRates& sm_rates, const std::vector<Compared>& all,
+                                    const RankCheckOptions& options) {
   std::map<std::string, CodeEstimate> estimates;
   const std::vector<Compared> chosen = spread(all, options.compile);
   std::vector<Config> configs;
@@ -85,7 +86,7 @@ std::optional<CodeCheck> check_code(const Group& group, const BoundSpace& bound,
   }
   options.compiler(bound, architecture_of_target(group.target), configs,
                    [&](const Config& config, const Binary& binary) {
-                     if (const auto estimate = estimate_from_code(binary, bound, config, rates)) {
+                     if (const auto estimate = estimate_from_code(binary, bound, config, rates, sm_rates)) {
                        estimates.emplace(config.text(), *estimate);
                      }
                    });
@@ -101,11 +102,19 @@ std::optional<CodeCheck> check_code(const Group& group, const BoundSpace& bound,
     }
   }
   const std::vector<double>& measured = columns[0];
-  return measured.size() < 2
-             ? std::nullopt
-             : std::optional(CodeCheck{measured.size(), rank_correlation(measured, columns[2]),
-                                       rank_correlation(measured, columns[3]), rank_correlation(measured, columns[4]),
-                                       rank_correlation(measured, columns[1])});
+  if (measured.size() < 2) {
+    return std::nullopt;
+  }
+  CodeCheck check{measured.size(),
+                  rank_correlation(measured, columns[2]),
+                  rank_correlation(measured, columns[3]),
+                  rank_correlation(measured, columns[4]),
+                  rank_correlation(measured, columns[1]),
+                  std::nullopt};
+  if (sm_rates.measured_conflict) {
+    check.measured_conflict = sm_rates.conflict;
+  }
+  return check;
 }
 
 std::optional<RankCheck> check_group(const Group& group, const Space& space, const MeasuredRates& known,
@@ -165,7 +174,7 @@ std::optional<RankCheck> check_group(const Group& group, const Space& space, con
   out.found = share_found(measured, predicted, kSought, kKept);
   out.compiled_found = share_found(measured, compiled, kSought, kKept);
   if (options.compile > 0) {
-    out.code = check_code(group, *bound, *rates, compared, options);
+    out.code = check_code(group, *bound, *rates, sm61::sm_rates(known), compared, options);
   }
   return out;
 }

@@ -32,11 +32,12 @@ struct RankCheckOptions {
 
 /// How estimates from code order a part of the trials, and how the model with the stored resources does the same ones.
 struct CodeCheck {
-  std::size_t trials = 0;           ///< with an estimate from code
-  double correlation = 0;           ///< of those, with the middle of its range
-  double least = 0;                 ///< with the range's lower end
-  double most = 0;                  ///< with the upper end
-  double compiled_correlation = 0;  ///< of the static model
+  std::size_t trials = 0;                   ///< with an estimate from code
+  double correlation = 0;                   ///< of those, with the middle of its range
+  double least = 0;                         ///< with the range's lower end
+  double most = 0;                          ///< with the upper end
+  double compiled_correlation = 0;          ///< of the static model
+  std::optional<double> measured_conflict;  ///< clocks of a bank conflict at both ends, where the device was probed
 };
 
 /// How a model orders the configurations of one problem that were measured on one device. Correlations are Spearman's

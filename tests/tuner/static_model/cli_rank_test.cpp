@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -198,20 +199,65 @@ TEST_F(CliRankTest, EstimatesFromCodeAreComparedWithMeasurements) {
   for (const char* key : {"correlation", "least_correlation", "most_correlation", "compiled_correlation"}) {
     EXPECT_LE(std::abs(code[key].get<double>()), 1) << key;
   }
+  EXPECT_TRUE(code["measured_conflict"].is_null());
   EXPECT_NE(rank(words).out.find("Estimates from code"), std::string::npos);
+  store_probe(file, {"cuda", "Test card", "9.0", 132, 1, R"({"sm_count":132})"},
+              {{ProbeQuantity::conflict_slots, 0.25, 0.2, 0.3, 0, 9, true}});
+  const json measured = json_of(rank(as_json))["problems"].at(0)["code"];
+  EXPECT_EQ(measured["measured_conflict"], 0.25);
+  EXPECT_EQ(measured["least_correlation"], measured["most_correlation"]);
+  const ProgramResult table = rank(words);
+  EXPECT_NE(table.out.find("Test card with 132 SMs: least and most take the 0.25 issue slots"), std::string::npos)
+      << table.out;
+}
+
+// A probe of a card of compute capability 6.1, or of the card of `store_trials`.
+void store_probe(const std::string& file, const DeviceRow& device, std::vector<ProbeValue> values) {
+  Store store(file, OpenMode::create);
+  Probe probe;
+  probe.started_unix_ms = 1000;
+  probe.values = std::move(values);
+  store.add_probe(probe, store.device_id(device), store.toolkit_id({"nvrtc", "11.8", "sm_61", ""}));
+}
+
+TEST_F(CliRankTest, AMeasuredConflictReplacesTheRange) {
+  if (!compiles_for_sm_61()) {
+    GTEST_SKIP() << "no NVRTC here compiles for sm_61";
+  }
+  const DeviceRow card{"cuda", "Probed card", "6.1", 20, 1, R"({"sm_count":20})"};
+  const auto ranked = [&](std::optional<double> conflict, bool as_json) {
+    const std::string file = (folder_ / (conflict ? fmt::format("{}.db", *conflict) : "without.db")).string();
+    std::vector<ProbeValue> values{{ProbeQuantity::read_gbps, 300, 299, 301, 0.01, 9, true}};
+    if (conflict) {
+      values.push_back({ProbeQuantity::conflict_slots, *conflict, *conflict, *conflict, 0, 9, true});
+    }
+    store_probe(file, card, values);
+    return rank({"--kernel", "matmul", "--problem", "M=512,N=2048,K=2048", "--set", "ORDER=0", "--compile", "1",
+                 "--cache", PASCALINE_TEST_CACHE, "--db", file, "--device-name", "Probed card",
+                 as_json ? "--json" : "--top=1"});
+  };
+  const auto code = [&](std::optional<double> conflict) {
+    return json_of(ranked(conflict, true))["problems"].at(0)["best"].at(0)["code"];
+  };
+  const json assumed = code({});
+  EXPECT_TRUE(assumed["measured_conflict"].is_null());
+  EXPECT_LT(1.2 * assumed["least"]["time_us"].get<double>(), assumed["most"]["time_us"].get<double>());
+  const json none = code(0.0);
+  EXPECT_EQ(none["measured_conflict"], 0);
+  EXPECT_EQ(none["least"], none["most"]) << "the space tells what lanes share";
+  EXPECT_EQ(none["least"], assumed["least"]);
+  EXPECT_EQ(code(1.0)["most"], assumed["most"]);
+  const ProgramResult table = ranked(0.97, false);
+  EXPECT_NE(table.out.find("conflict costs 0.97 issue slots there, as measured"), std::string::npos) << table.out;
+  EXPECT_NE(table.out.find(" measured "), std::string::npos) << table.out;
+  EXPECT_EQ(ranked({}, false).out.find("as measured"), std::string::npos);
 }
 
 TEST_F(CliRankTest, RanksForAGpuThatWasProbed) {
   const std::string file = (folder_ / "probed.db").string();
-  {
-    Store store(file, OpenMode::create);
-    Probe probe;
-    probe.started_unix_ms = 1000;
-    probe.values = {{ProbeQuantity::sm_clock_mhz, 1240, 1239, 1241, 0.01, 9, true},
-                    {ProbeQuantity::read_gbps, 41, 40, 42, 0.01, 9, true}};
-    store.add_probe(probe, store.device_id({"cuda", "Small card", "6.1", 3, 1, R"({"sm_count":3})"}),
-                    store.toolkit_id({"nvrtc", "11.8", "sm_61", ""}));
-  }
+  store_probe(file, {"cuda", "Small card", "6.1", 3, 1, R"({"sm_count":3})"},
+              {{ProbeQuantity::sm_clock_mhz, 1240, 1239, 1241, 0.01, 9, true},
+               {ProbeQuantity::read_gbps, 41, 40, 42, 0.01, 9, true}});
   const std::vector<std::string> words{"--kernel", "transpose", "--top", "1", "--db", file, "--device-name"};
   const auto with = [&](const std::vector<std::string>& more) {
     std::vector<std::string> all = words;

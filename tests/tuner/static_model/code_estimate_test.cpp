@@ -85,6 +85,27 @@ TEST(CodeEstimate, ConflictsMakeTheRange) {
   EXPECT_LT(estimate->time_us(), estimate->most.time_us);
 }
 
+TEST(CodeEstimate, AMeasuredConflictHoldsAtBothEnds) {
+  const auto assumed = estimate_from_code(one_loop(5), work_of(160, 1000), sm_61_rates());
+  EXPECT_FALSE(assumed->measured_conflict);
+  MeasuredRates measured;
+  const auto at = [&](double slots) {
+    measured.values[static_cast<std::size_t>(ProbeQuantity::conflict_slots)] = slots;
+    return estimate_from_code(one_loop(5), work_of(160, 1000), sm_61_rates(), sm61::sm_rates(measured)).value();
+  };
+  for (const auto& [slots, end] : {std::pair(0.0, assumed->least), std::pair(1.0, assumed->most)}) {
+    const CodeEstimate estimate = at(slots);
+    EXPECT_EQ(estimate.measured_conflict, slots);
+    EXPECT_DOUBLE_EQ(estimate.least.time_us, end.time_us);
+    EXPECT_DOUBLE_EQ(estimate.most.time_us, end.time_us);
+    EXPECT_EQ(estimate.most.limit, end.limit);
+  }
+  const CodeEstimate between = at(0.5);
+  EXPECT_DOUBLE_EQ(between.least.time_us, between.most.time_us);
+  EXPECT_GT(between.time_us(), 1.2 * assumed->least.time_us);
+  EXPECT_LT(1.2 * between.time_us(), assumed->most.time_us);
+}
+
 TEST(CodeEstimate, FewBlocksLeaveSmsIdle) {
   const auto few = estimate_from_code(one_loop(), work_of(2, 1000), sm_61_rates(20));
   const auto enough = estimate_from_code(one_loop(), work_of(20, 1000), sm_61_rates(20));
