@@ -98,6 +98,10 @@ std::vector<std::string> limit_sentences(const ReportLimit& limit) {
                   limit.registers, waves_text(limit.waves)),
       fmt::format("Estimated {} µs (code by {}).",
                   range_text(short_number(limit.least_us), short_number(limit.most_us)), limit.compiler)};
+  if (!limit.measured_compiler.empty()) {
+    sentences.push_back(
+        fmt::format("What was measured was built by {}, not by this compiler.", limit.measured_compiler));
+  }
   if (limit.measured_conflict) {
     sentences.push_back(
         fmt::format("A register bank conflict is taken to cost {:.2f} issue slots, as measured on this device.",
@@ -121,13 +125,23 @@ nlohmann::ordered_json limit_json(const ReportLimit& limit) {
   if (!limit.missing.empty()) {
     return out;
   }
-  out.update({
-    {"compiler", json_text(limit.compiler)}, {"instructions", limit.instructions}, {"ffma", limit.ffma},
-        {"dp4a", limit.dp4a}, {"conflicts_per_arithmetic", json_number(limit.conflicts)},
-        {"registers", limit.registers}, {"threads", limit.threads}, {"resident_blocks", limit.blocks},
-        {"resident_blocks_limit", json_text(limit.blocks_limit)}, {"waves", json_number(limit.waves)},
-        {"least", end_json(limit.least_us, limit.least_limit)}, {"most", end_json(limit.most_us, limit.most_limit)}, {
-      "measured_conflict", XX return out;
-    }
+  out.update({{"compiler", json_text(limit.compiler)},
+              {"measured_compiler", limit.measured_compiler.empty()
+                                        ? nlohmann::ordered_json(nullptr)
+                                        : nlohmann::ordered_json(json_text(limit.measured_compiler))},
+              {"instructions", limit.instructions},
+              {"ffma", limit.ffma},
+              {"dp4a", limit.dp4a},
+              {"conflicts_per_arithmetic", json_number(limit.conflicts)},
+              {"registers", limit.registers},
+              {"threads", limit.threads},
+              {"resident_blocks", limit.blocks},
+              {"resident_blocks_limit", json_text(limit.blocks_limit)},
+              {"waves", json_number(limit.waves)},
+              {"least", end_json(limit.least_us, limit.least_limit)},
+              {"most", end_json(limit.most_us, limit.most_limit)},
+              {"measured_conflict", json_number(limit.measured_conflict)}});
+  return out;
+}
 
 }  // namespace pascaline

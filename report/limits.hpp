@@ -21,7 +21,9 @@ struct ReportLimit {
   std::string role;  ///< "winner", "default", "winner, which is the default", "baseline"
   Config config;
   std::string compiler;  ///< "nvrtc 11.8 for sm_61"
-  std::string missing;   ///< why there is no estimate, and what to do; empty if there is one
+  /// "nvrtc 12.9", where what was measured was built by that and not by `compiler`; else empty.
+  std::string measured_compiler;
+  std::string missing;  ///< why there is no estimate, and what to do; empty if there is one
   bool has_loop = false;
   std::size_t instructions = 0;
   std::size_t ffma = 0;

@@ -28,6 +28,8 @@ struct ReportCommandOptions {
   std::optional<double> fail_percent;
   std::string format = "md";
   std::string output;
+  std::string kernels;
+  std::string bundle;
   std::string cache;
   bool no_compile = false;
   bool no_limits = false;
@@ -100,9 +102,13 @@ std::unique_ptr<CodeLimits> ask_for_limits(ReportCommandOptions& options) {
   if (options.no_limits || options.format == "csv") {
     return nullptr;
   }
+  const auto or_else = [](const std::filesystem::path& given, const auto& installed) {
+    return given.empty() ? installed() : given;
+  };
   auto limits = std::make_unique<CodeLimits>(
-      options.report.spaces_folder, options.cache.empty() ? cache_folder() : std::filesystem::path(options.cache),
-      !options.no_compile);
+      CodeLimitOptions{or_else(options.kernels, [] { return data_folder("kernel_templates"); }),
+                       or_else(options.report.spaces_folder, [] { return data_folder("search_spaces"); }),
+                       or_else(options.cache, [] { return cache_folder(); }), options.bundle, !options.no_compile});
   options.report.limit_of = [source = limits.get()](const LimitRequest& request) { return source->limit_of(request); };
   return limits;
 }
@@ -200,6 +206,10 @@ void add_report_command(CLI::App& app, Action& action) {
       "Leave out what limits winners and defaults for sm_50 to sm_62, which is estimated from their code");
   command->add_flag("--no-compile", options->no_compile,
                     "For these estimates use only code in the cache; otherwise what is missing is compiled");
+  command->add_option("--kernels", options->kernels, "Folder of their kernel templates (default: the installed ones)")
+      ->check(CLI::ExistingDirectory);
+  command->add_option("--bundle", options->bundle, "Bundle whose code is used before that in the cache")
+      ->check(CLI::ExistingFile);
   command->add_option("--cache", options->cache, "Folder for compiled kernels (default: ~/.cache/pascaline)");
   command->footer(
       "The columns of the CSV and the JSON are described in docs/report.md.\n\nExamples:\n"

@@ -5,12 +5,16 @@
 #include <algorithm>
 #include <cstdio>
 #include <map>
+#include <set>
 
 #include <nlohmann/json.hpp>
 
+#include "cli/measured_compiler.hpp"
 #include "core/error.hpp"
 #include "core/space/code_words.hpp"
+#include "core/util/counted.hpp"
 #include "core/util/shown_text.hpp"
+#include "runtime/dispatch/identity.hpp"
 #include "tuner/static_model/rank_check.hpp"
 
 namespace pascaline::cli {
@@ -45,7 +49,9 @@ std::map<std::string, KernelMean> means_of(const std::vector<RankCheck>& checks)
 json check_json(const RankCheck& check) {
   json out{{"device", check.device.name},
            {"sm_count", check.device.sm_count},
-           {"target", check.target},
+           {"target", check.toolkit.target},
+           {"compiler", check.toolkit.compiler},
+           {"version", check.toolkit.version},
            {"problem", check.problem},
            {"trials", check.trials},
            {"skipped", check.skipped},
@@ -92,8 +98,9 @@ void print_code_checks(const std::vector<RankCheck>& checks) {
 void print_checks(const std::vector<RankCheck>& checks) {
   std::string device;
   for (const RankCheck& check : checks) {
-    const std::string heading = fmt::format("{} with {} SMs, code for {}", clean_line(check.device.name),
-                                            check.device.sm_count, clean_line(check.target));
+    const std::string heading = fmt::format("{} with {} SMs, code for {} by {} {}", clean_line(check.device.name),
+                                            check.device.sm_count, clean_line(check.toolkit.target),
+                                            clean_line(check.toolkit.compiler), clean_line(check.toolkit.version));
     if (heading != device) {
       device = heading;
       fmt::print("{}\n{:>7} {:>7} {:>9} {:>6} {:>11}  {}\n", device, "trials", "rho", "compiled", "found",
@@ -107,6 +114,20 @@ void print_checks(const std::vector<RankCheck>& checks) {
   for (const auto& [kernel, mean] : means_of(checks)) {
     fmt::print("{:>9} {:>7} {:>7.3f} {:>9.3f} {:>5.0f}% {:>10.0f}%  {}\n", mean.problems, mean.trials, mean.correlation,
                mean.compiled_correlation, 100 * mean.found, 100 * mean.compiled_found, kernel);
+  }
+}
+
+// A line for each target that nothing here compiles for.
+void print_left_out(const std::vector<RankCheck>& checks) {
+  std::map<std::pair<std::string, std::string>, std::size_t> left_out;
+  for (const RankCheck& check : checks) {
+    if (!check.code_missing.empty()) {
+      ++left_out[{check.toolkit.target, check.code_missing}];
+    }
+  }
+  for (const auto& [what, problems] : left_out) {
+    fmt::print(stderr, "pascaline: estimates from code for {} are left out ({}): {}\n", clean_line(what.first),
+               counted(problems, "problem"), clean_line(what.second));
   }
 }
 
@@ -132,15 +153,23 @@ int rank_against(const RankCommandOptions& options, bool one_kernel) {
   }
   wanted.load_space = [&](const std::string& kernel) { return space_if_there(options.kernel, kernel); };
   wanted.compile = options.compile;
-  wanted.compiler = [&](const BoundSpace& bound, const std::string& architecture, const std::vector<Config>& configs,
+  std::set<std::string> replaced;  // compilers that measured and are not here
+  wanted.compiler = [&](const BoundSpace& bound, const ToolkitRow& measured, const std::vector<Config>& configs,
                         const std::function<void(const Config&, const Binary&)>& each) {
     VariantOptions variants = options.variants;
-    variants.architecture = architecture;
+    variants.architecture = architecture_of_target(measured.target);
+    if (variants.nvrtc.empty() || asks_for_compilers(variants.nvrtc)) {
+      variants.nvrtc = wish_of_measured(variants.architecture, measured.version);
+    }
     compile_variants(
         bound, variants, configs,
         [&](const CompiledVariant& variant) {
           if (variant.status == TrialStatus::ok) {
             each(variant.config, variant.binary);
+          }
+          if (variant.compiler.version != measured.version) {
+            replaced.insert(fmt::format("estimates from code by {}, in place of {} {}, which measured",
+                                        variant.compiler.text(), measured.compiler, measured.version));
           }
         },
         interrupted());
@@ -156,6 +185,10 @@ int rank_against(const RankCommandOptions& options, bool one_kernel) {
         fmt::format("{} has no {}problem with {} or more configurations measured on a GPU; give another "
                     "database or a smaller --min-trials",
                     options.against, one_kernel ? options.kernel.kernel + " " : "", options.min_trials));
+  }
+  print_left_out(checks);
+  for (const std::string& line : replaced) {
+    fmt::print(stderr, "pascaline: {}\n", clean_line(line));
   }
   if (!options.as_json) {
     print_checks(checks);

@@ -1,9 +1,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <fstream>
 
 #include "core/space/space.hpp"
+#include "runtime/bundle/bundle.hpp"
 #include "runtime/device/compile.hpp"
+#include "runtime/device/cuda/nvrtc.hpp"
+#include "runtime/dispatch/compile_request.hpp"
 #include "tests/cli/cli_fixture.hpp"
 #include "tests/report/made_database.hpp"
 
@@ -120,6 +124,77 @@ TEST_F(CliReportTest, WithoutACompilerItSaysWhatIsMissing) {
   EXPECT_EQ(none.exit_code, 0) << none.error;
   EXPECT_NE(none.out.find("its code cannot be compiled here"), std::string::npos) << none.out;
   EXPECT_NE(none.out.find("/nonexistent/libnvrtc.so"), std::string::npos) << none.out;
+}
+
+TEST_F(CliReportTest, TheVariableChoosesTheCompilerOfTheEstimates) {
+  // Of the version that measured, if it is here; the variable is above that.
+  std::string measured = "12.9";
+  for (const NvrtcInfo& nvrtc : find_nvrtc()) {
+    measured = compiles_for(nvrtc, "sm_61") ? nvrtc.version : measured;
+  }
+  store_transposes(database_, KernelSource::load(data_folder("kernel_templates") / "transpose.cu").hash, measured);
+  const ProgramResult none = run({"report", "--db", database_, "--cache", (folder_ / "cache").string()},
+                                 {{{"PASCALINE_NVRTC", "/nonexistent/libnvrtc.so"}}});
+  EXPECT_NE(none.out.find("2 configurations: No estimate: its code cannot be compiled here"), std::string::npos)
+      << none.out;
+}
+
+TEST_F(CliReportTest, AnotherCompilerThanTheOneThatMeasuredIsSaid) {
+  if (!has_nvrtc_for_sm_61()) {
+    GTEST_SKIP() << "no NVRTC here compiles for sm_61";
+  }
+  store_transposes(database_, KernelSource::load(data_folder("kernel_templates") / "transpose.cu").hash, "1.0");
+  const ProgramResult text = report({"--cache", test_cache().string()});
+  EXPECT_NE(text.out.find(" What was measured was built by nvrtc 1.0, not by this compiler."), std::string::npos)
+      << text.out << text.error;
+  const nlohmann::json json = json_of(report({"--cache", test_cache().string(), "--format", "json"}));
+  EXPECT_EQ(json["contexts"][0]["kernels"][0]["problems"][0]["limits"][0]["measured_compiler"], "nvrtc 1.0");
+}
+
+TEST_F(CliReportTest, KernelsMayLieInAFolderOfTheirOwn) {
+  const fs::path kernels = folder_ / "kernels";
+  fs::copy(data_folder("kernel_templates"), kernels, fs::copy_options::recursive);
+  std::ofstream(kernels / "transpose.cu", std::ios::app) << "// changed\n";
+  store_transposes(database_, KernelSource::load(kernels / "transpose.cu").hash);
+  const std::vector<std::string> words{"--cache", (folder_ / "cache").string(), "--no-compile"};
+  EXPECT_NE(report(words).out.find("source has changed since it was measured"), std::string::npos);
+  std::vector<std::string> there = words;
+  there.insert(there.end(), {"--kernels", kernels.string()});
+  EXPECT_EQ(report(there).out.find("source has changed"), std::string::npos) << report(there).out;
+  expect_fault(report({"--kernels", (folder_ / "none").string()}), 2, {"--kernels", "none"});
+}
+
+TEST_F(CliReportTest, CodeComesFromABundleFirst) {
+  if (!has_nvrtc_for_sm_61()) {
+    GTEST_SKIP() << "no NVRTC here compiles for sm_61";
+  }
+  const Toolchain toolchain = Toolchain::find("sm_61");
+  const KernelSource source = KernelSource::load(data_folder("kernel_templates") / "transpose.cu");
+  store_transposes(database_, source.hash, toolchain.version());
+  const Space space = Space::load(data_folder("search_spaces") / "transpose.json");
+  const DeviceLimits limits = *limits_of_architecture("sm_61");
+  const BoundSpace bound(space, space.problem({{"ROWS", "4096"}, {"COLUMNS", "2048"}}), limits);
+  const CompileRequest request = compile_request(bound, space.default_config(), source, BinaryKind::cubin, "sm_61");
+  const CompileResult made = toolchain.compile(request);
+  ASSERT_TRUE(made.ok) << made.reason;
+  Bundle bundle;
+  bundle.program_version = "0.1.0";
+  bundle.architecture = "sm_61";
+  bundle.toolkit = {"nvrtc", toolchain.version(), "sm_61", ""};
+  bundle.limits = limits;
+  bundle.kernels = {{"transpose",
+                     source.hash,
+                     space.hash,
+                     request.function,
+                     {},
+                     {{request.defines, request.options, made.binary.resources, 0, 0, made.binary.code}}}};
+  const std::string file = (folder_ / "x.pasc").string();
+  write_bytes(file, encode_bundle(bundle));
+  const ProgramResult text = report({"--bundle", file, "--no-compile", "--cache", (folder_ / "cache").string()});
+  EXPECT_NE(text.out.find("| default |"), std::string::npos) << text.out << text.error;
+  EXPECT_NE(text.out.find("1 configuration: No estimate: its code is not in the cache"), std::string::npos) << text.out;
+  write_bytes(file, "no bundle");
+  expect_fault(report({"--bundle", file}), 1, {"x.pasc"});
 }
 
 TEST_F(CliReportTest, OfAnotherVersionOfAKernelThereIsNoEstimate) {

@@ -20,9 +20,9 @@ using nlohmann::json;
 class CliRankTest : public ::testing::Test {
  protected:
   TemporaryFolder folder_;
-  [[nodiscard]] ProgramResult rank(std::vector<std::string> more) const {
+  [[nodiscard]] ProgramResult rank(std::vector<std::string> more, const ProgramSetting& setting = {}) const {
     more.insert(more.begin(), "rank");
-    return run_program(folder_.path(), more);
+    return run_program(folder_.path(), more, setting);
   }
 };
 
@@ -139,6 +139,15 @@ TEST_F(CliRankTest, ComparesWithMeasurements) {
   expect_fault(rank({"--against", file, "--kernel", "nothing"}), 1, {"nothing"});
 }
 
+// A probe of a card of compute capability 6.1, or of the card of `store_trials`.
+void store_probe(const std::string& file, const DeviceRow& device, std::vector<ProbeValue> values) {
+  Store store(file, OpenMode::create);
+  Probe probe;
+  probe.started_unix_ms = 1000;
+  probe.values = std::move(values);
+  store.add_probe(probe, store.device_id(device), store.toolkit_id({"nvrtc", "11.8", "sm_61", ""}));
+}
+
 bool compiles_for_sm_61() {
   bool found = false;
   for (const NvrtcInfo& nvrtc : find_nvrtc()) {
@@ -172,15 +181,11 @@ TEST_F(CliRankTest, CompilesTheBestAndRanksThemAgain) {
   EXPECT_NE(table.out.find("estimated from the machine code"), std::string::npos) << table.out << table.error;
 }
 
-TEST_F(CliRankTest, EstimatesFromCodeAreComparedWithMeasurements) {
-  if (!compiles_for_sm_61()) {
-    GTEST_SKIP() << "no NVRTC here compiles for sm_61";
-  }
-  const Space space = Space::load(data_folder("search_spaces") / "transpose.json");
-  const Problem problem = space.problem({{"ROWS", "4096"}, {"COLUMNS", "2048"}});
+// Three configurations of transpose, as measured.
+std::vector<Trial> transposes(const Space& space) {
   std::vector<Trial> trials;
   for (const std::int64_t vector : {1, 2, 4}) {
-    trials.push_back(timed_trial(problem,
+    trials.push_back(timed_trial(space.problem({{"ROWS", "4096"}, {"COLUMNS", "2048"}}),
                                  Config({{"TILE", std::int64_t{32}},
                                          {"BLOCK_THREADS", std::int64_t{128}},
                                          {"VECTOR", vector},
@@ -188,8 +193,30 @@ TEST_F(CliRankTest, EstimatesFromCodeAreComparedWithMeasurements) {
                                          {"MIN_BLOCKS", std::int64_t{1}}}),
                                  static_cast<double>(10 + vector)));
   }
+  return trials;
+}
+
+TEST_F(CliRankTest, WithoutACompilerTheRestIsComparedAndALineSaysSo) {
+  const Space space = Space::load(data_folder("search_spaces") / "transpose.json");
   const std::string file = (folder_ / "measured.db").string();
-  store_trials(file, space, trials);
+  store_trials(file, space, transposes(space), "cuda", "12.9");
+  const ProgramResult table = rank({"--against", file, "--min-trials", "3", "--compile", "2"},
+                                   {{{"PASCALINE_NVRTC", "/nonexistent/libnvrtc.so"}}});
+  EXPECT_EQ(table.exit_code, 0);
+  EXPECT_NE(table.out.find("code for compute_61 by nvrtc 12.9"), std::string::npos) << table.out;
+  EXPECT_EQ(table.out.find("Estimates from code"), std::string::npos);
+  EXPECT_NE(table.error.find("estimates from code for compute_61 are left out (1 problem): "), std::string::npos)
+      << table.error;
+  EXPECT_EQ(std::count(table.error.begin(), table.error.end(), '\n'), 1) << table.error;
+}
+
+TEST_F(CliRankTest, EstimatesFromCodeAreComparedWithMeasurements) {
+  if (!compiles_for_sm_61()) {
+    GTEST_SKIP() << "no NVRTC here compiles for sm_61";
+  }
+  const Space space = Space::load(data_folder("search_spaces") / "transpose.json");
+  const std::string file = (folder_ / "measured.db").string();
+  store_trials(file, space, transposes(space), "cuda", "1.0");
   const std::vector<std::string> words{"--against", file, "--min-trials", "3",
                                        "--compile", "2",  "--cache",      PASCALINE_TEST_CACHE};
   std::vector<std::string> as_json = words;
@@ -200,7 +227,9 @@ TEST_F(CliRankTest, EstimatesFromCodeAreComparedWithMeasurements) {
     EXPECT_LE(std::abs(code[key].get<double>()), 1) << key;
   }
   EXPECT_TRUE(code["measured_conflict"].is_null());
-  EXPECT_NE(rank(words).out.find("Estimates from code"), std::string::npos);
+  const ProgramResult assumed = rank(words);
+  EXPECT_NE(assumed.out.find("Estimates from code"), std::string::npos);
+  EXPECT_NE(assumed.error.find(", in place of nvrtc 1.0, which measured"), std::string::npos) << assumed.error;
   store_probe(file, {"cuda", "Test card", "9.0", 132, 1, R"({"sm_count":132})"},
               {{ProbeQuantity::conflict_slots, 0.25, 0.2, 0.3, 0, 9, true}});
   const json measured = json_of(rank(as_json))["problems"].at(0)["code"];
@@ -209,15 +238,6 @@ TEST_F(CliRankTest, EstimatesFromCodeAreComparedWithMeasurements) {
   const ProgramResult table = rank(words);
   EXPECT_NE(table.out.find("Test card with 132 SMs: least and most take the 0.25 issue slots"), std::string::npos)
       << table.out;
-}
-
-// A probe of a card of compute capability 6.1, or of the card of `store_trials`.
-void store_probe(const std::string& file, const DeviceRow& device, std::vector<ProbeValue> values) {
-  Store store(file, OpenMode::create);
-  Probe probe;
-  probe.started_unix_ms = 1000;
-  probe.values = std::move(values);
-  store.add_probe(probe, store.device_id(device), store.toolkit_id({"nvrtc", "11.8", "sm_61", ""}));
 }
 
 TEST_F(CliRankTest, AMeasuredConflictReplacesTheRange) {
