@@ -106,7 +106,12 @@ int run(int argc, char** argv) {
     }
     return usage_fault(app, words, error.what());
   }
-  return action();
+  try {
+    return action();
+  } catch (const UsageError& error) {
+    std::fflush(stdout);
+    return usage_fault(app, words, error.what());
+  }
 }
 
 }  // namespace

@@ -40,19 +40,19 @@ struct ReportCommandOptions {
 
 void require_consistent(const ReportCommandOptions& options) {
   if (!options.against_session.empty() && options.against.empty() && options.session.empty()) {
-    throw Error(
+    throw UsageError(
         "--against-session has nothing to compare with: give --session of the same database, or the other database "
         "with --against");
   }
   if (options.fail_percent && !options.compares()) {
-    throw Error("--fail-on-regression needs a comparison: --against, or --session with --against-session");
+    throw UsageError("--fail-on-regression needs a comparison: --against, or --session with --against-session");
   }
   if (!options.report.workload.empty() && options.report.workload != kNoWorkload &&
       (options.format == "md" || options.format == "csv")) {
-    throw Error("--workload weights the speedups in HTML and JSON; use --format html or json");
+    throw UsageError("--workload weights the speedups in HTML and JSON; use --format html or json");
   }
   if (options.compares() && options.format == "csv") {
-    throw Error("a comparison cannot be written as CSV; use --format md, html or json");
+    throw UsageError("a comparison cannot be written as CSV; use --format md, html or json");
   }
 }
 

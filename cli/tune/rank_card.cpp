@@ -51,8 +51,7 @@ RankCard probed_card(const RankCommandOptions& options) {
 RankCard typical_card(const RankCommandOptions& options) {
   auto limits = limits_of_architecture(options.architecture);
   if (!limits) {
-    throw Error(
-        fmt::format("unknown architecture '{}': give one from sm_50 to sm_90, such as sm_61", options.architecture));
+    throw Error(fmt::format("unknown architecture '{}': it is one of {}", options.architecture, known_architectures()));
   }
   limits->sm_count = options.sm_count > 0 ? options.sm_count : limits->sm_count;
   return {options.architecture, typical_rates(options.architecture, *limits).value(), {}, false};

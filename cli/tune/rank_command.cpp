@@ -99,7 +99,9 @@ int rank(const RankCommandOptions& options) {
 }
 
 void add_rate_options(CLI::App& command, RankCommandOptions& options) {
-  command.add_option("-a,--arch", options.architecture, "Architecture, e.g. sm_61")->capture_default_str();
+  command.add_option("-a,--arch", options.architecture, "Architecture, e.g. sm_61")
+      ->capture_default_str()
+      ->check(architecture_name(false));
   command.add_option("--sm-count", options.sm_count, "Multiprocessors of the card (default: 20 for sm_61)")
       ->transform(whole_number(1, 1024));
   command
@@ -136,8 +138,25 @@ void add_choice_options(CLI::App& command, RankCommandOptions& options) {
       ->transform(whole_number(0, 100'000));
   command.add_option("-j,--jobs", options.variants.jobs, "Compile workers (default: every processor)")
       ->transform(whole_number(1, 1024));
-  command.add_option("--nvrtc", options.variants.nvrtc, kNvrtcChoiceHelp);
+  command.add_option("--nvrtc", options.variants.nvrtc, kNvrtcChoiceHelp)->transform(nvrtc_choice());
   command.add_option("--cache", options.cache, "Folder for compiled kernels (default: ~/.cache/pascaline)");
+}
+
+// Options that would be ignored are refused: what the user meant was something else.
+void refuse_what_is_ignored(CLI::App& command) {
+  CLI::Option* const against = command.get_option("--against");
+  for (const char* ranking :
+       {"--arch", "--sm-count", "--device-name", "--problem", "--set", "--top", "--sample", "--seed"}) {
+    against->excludes(ranking);
+  }
+  command.get_option("--min-trials")->needs(against);
+  command.get_option("--db")->needs("--device-name");
+  for (const char* drawing : {"--sample", "--seed"}) {
+    command.get_option("--set")->excludes(drawing);
+  }
+  for (const char* compiling : {"--jobs", "--nvrtc", "--cache"}) {
+    command.get_option(compiling)->needs("--compile");
+  }
 }
 
 }  // namespace
@@ -160,6 +179,7 @@ void add_rank_command(CLI::App& app, Action& action) {
       ->capture_default_str()
       ->transform(whole_number(2, 1'000'000));
   command->add_flag("--json", options->as_json, "Print JSON");
+  refuse_what_is_ignored(*command);
   command->footer(
       "Times are estimates; only their order matters. Each term is what a launch would take if nothing else limited "
       "it.\n"

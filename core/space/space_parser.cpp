@@ -250,7 +250,7 @@ class SpaceReader {
       const JsonNode node = list.at(architecture);
       const auto limits = limits_of_architecture(architecture);
       if (!limits) {
-        node.fail("is not an architecture from sm_50 to sm_90");
+        node.fail(fmt::format("is not an architecture of code; it is one of {}", known_architectures()));
       }
       ArchitectureDefaults own{limits->compute_capability, space_.default_indices(*limits)};
       for (const std::string& name : node.keys()) {

@@ -115,7 +115,7 @@ TEST_F(CliBundleTest, WrongInputIsAFault) {
   expect_fault(make({"--db", database_}), 1, {database_, "no such file"});
   store({winner_here(8, scale_config(32, 2))});
   expect_fault(make({"--db", database_}, "sm_61"), 1, {"no winners for sm_61", "it has winners for emulator on"});
-  expect_fault(make({"--untuned"}, "sm_12"), 1, {"unknown architecture 'sm_12'"});
+  expect_fault(make({"--untuned"}, "sm_12"), 2, {"unknown architecture 'sm_12'"});
   expect_fault(make({"--untuned", "--ptx"}), 1, {"--ptx"});
   expect_fault(make({"--untuned", "--db", database_}), 2, {"--db"});
   expect_fault(make({"--untuned", "--workload", "nosuch.json"}), 1, {"nosuch.json"});

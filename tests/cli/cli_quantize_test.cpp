@@ -250,7 +250,7 @@ TEST_F(CliQuantizeTest, AutomaticWeightsAreTold) {
   EXPECT_NE(stored.error.find("weights q4_0 (as stored): "), std::string::npos) << stored.error;
   const ProgramResult observed =
       run("workload", {"--device", "emulator", "--weights", "auto", "-o", (folder_ / "w.json").string()});
-  expect_fault(observed, 1, {"--weights auto is decided by the memory that is free", "name the type"});
+  expect_fault(observed, 2, {"--weights auto is decided by the memory that is free", "name the type"});
 }
 
 TEST_F(CliQuantizeTest, AutomaticWeightsAreTheMostAccurateThatFit) {

@@ -320,10 +320,10 @@ TEST_F(CliReportTest, ComparisonsThatAreNoneAreRefused) {
   fs::create_symlink(database_, folder_ / "link.db");
   expect_fault(report({"--against", (folder_ / "link.db").string()}), 1, {"would be compared with itself"});
   expect_fault(report({"--session", "1", "--against-session", "1"}), 1, {"session 1 of tuned.db", "with itself"});
-  expect_fault(report({"--against-session", "1"}), 1, {"--against-session", "--session", "--against"});
-  expect_fault(report({"--fail-on-regression", "5"}), 1, {"--fail-on-regression", "--against"});
-  expect_fault(report({"--session", "1", "--fail-on-regression", "5"}), 1, {"--fail-on-regression", "comparison"});
-  expect_fault(report({"--session", "1", "--against-session", "2", "--format", "csv"}), 1, {"CSV", "md, html or json"});
+  expect_fault(report({"--against-session", "1"}), 2, {"--against-session", "--session", "--against"});
+  expect_fault(report({"--fail-on-regression", "5"}), 2, {"--fail-on-regression", "--against"});
+  expect_fault(report({"--session", "1", "--fail-on-regression", "5"}), 2, {"--fail-on-regression", "comparison"});
+  expect_fault(report({"--session", "1", "--against-session", "2", "--format", "csv"}), 2, {"CSV", "md, html or json"});
   for (const char* percent : {"-1", "many", "nan", "1e9", ""}) {
     expect_fault(report({std::string("--fail-on-regression=") + percent}), 2, {"--fail-on-regression"});
   }

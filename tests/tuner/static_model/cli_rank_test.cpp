@@ -89,10 +89,10 @@ TEST_F(CliRankTest, ASlowerCardTakesLonger) {
 
 TEST_F(CliRankTest, BadInputIsToldApart) {
   expect_fault(rank({"--kernel", "nothing"}), 1, {"nothing"});
-  expect_fault(rank({"--arch", "sm_999"}), 1, {"sm_999", "sm_61"});
-  expect_fault(rank({"--arch", "emulator"}), 1, {"emulator"});
+  expect_fault(rank({"--arch", "sm_999"}), 2, {"sm_999", "sm_61"});
+  expect_fault(rank({"--arch", "emulator"}), 2, {"emulator"});
   expect_fault(rank({"--problem", "M=0,N=1,K=1"}), 1, {"M"});
-  expect_fault(rank({"--problem", "M"}), 1, {"NAME=value"});
+  expect_fault(rank({"--problem", "M"}), 2, {"NAME=value"});
   for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{{"--top", "0"},
                                                                                      {"--top", "many"},
                                                                                      {"--sm-count", "0"},
@@ -107,6 +107,21 @@ TEST_F(CliRankTest, BadInputIsToldApart) {
   expect_fault(rank({"--against", (folder_ / "none.db").string()}), 1, {"none.db"});
   write_bytes(folder_ / "text.db", "no database");
   expect_fault(rank({"--against", (folder_ / "text.db").string()}), 1, {"text.db"});
+}
+
+TEST_F(CliRankTest, OptionsThatWouldBeIgnoredAreRefused) {
+  for (const char* option : {"--arch=sm_61", "--sm-count=3", "--device-name=x", "--problem=M=1", "--set=TILE=1",
+                             "--top=3", "--sample=3", "--seed=3"}) {
+    const std::string name = std::string(option).substr(0, std::string(option).find('='));
+    expect_fault(rank({"--against", "x.db", option}), 2, {"--against", name});
+  }
+  expect_fault(rank({"--min-trials", "3"}), 2, {"--min-trials", "--against"});
+  expect_fault(rank({"--db", "x.db"}), 2, {"--db", "--device-name"});
+  expect_fault(rank({"--set", "TILE=1", "--seed", "3"}), 2, {"--set", "--seed"});
+  for (const char* option : {"--jobs=1", "--nvrtc=11.8", "--cache=x"}) {
+    const std::string name = std::string(option).substr(0, std::string(option).find('='));
+    expect_fault(rank({option}), 2, {name, "--compile"});
+  }
 }
 
 TEST_F(CliRankTest, ComparesWithMeasurements) {
