@@ -54,6 +54,15 @@ void set_estimate(const CodeEstimate& estimate, ReportLimit& limit) {
 
 }  // namespace
 
+CodeLimitOptions limit_options(const std::filesystem::path& kernels, const std::filesystem::path& spaces,
+                               const std::filesystem::path& cache) {
+  return {kernels.empty() ? data_folder("kernel_templates") : kernels,
+          spaces.empty() ? data_folder("search_spaces") : spaces,
+          cache.empty() ? cache_folder() : cache,
+          {},
+          false};
+}
+
 CodeLimits::CodeLimits(CodeLimitOptions options) : options_(std::move(options)) {
   if (!options_.bundle.empty()) {
     bundle_ = load_bundle(options_.bundle);
@@ -131,7 +140,7 @@ std::variant<CodeLimits::Code, std::string> CodeLimits::code_of(const LimitReque
   const auto& toolchain = std::get<Toolchain>(compiler);
   const std::optional<CompileResult> result = compiled(toolchain, compile);
   if (!result) {
-    return "No estimate: its code is not in the cache, and --no-compile forbids to compile it.";
+    return "No estimate: its code is not in the cache, and nothing is compiled for this (--no-compile, or serve).";
   }
   if (!result->ok) {
     return fmt::format("No estimate: it does not compile for {}: {}", compile.architecture, clean_line(result->reason));

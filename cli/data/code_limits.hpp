@@ -21,8 +21,12 @@ struct CodeLimitOptions {
   std::filesystem::path spaces;   ///< folder of search spaces
   std::filesystem::path cache;    ///< folder of compiled kernels
   std::filesystem::path bundle;   ///< whose code comes first; empty: none
-  bool compiles = true;           ///< what is in neither; else it is left out
+  bool compiles = false;          ///< what is in neither; else it is left out
 };
+
+/// From these folders; for those that are empty the installed ones and the user's cache.
+[[nodiscard]] CodeLimitOptions limit_options(const std::filesystem::path& kernels, const std::filesystem::path& spaces,
+                                             const std::filesystem::path& cache);
 
 /// Finds the code of configurations in a bundle or the cache, or compiles it, and estimates from it what limits them.
 /// What is missing for that (a compiler, the source that was measured) becomes the estimate's `missing`; only a bundle

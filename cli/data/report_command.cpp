@@ -102,13 +102,10 @@ std::unique_ptr<CodeLimits> ask_for_limits(ReportCommandOptions& options) {
   if (options.no_limits || options.format == "csv") {
     return nullptr;
   }
-  const auto or_else = [](const std::filesystem::path& given, const auto& installed) {
-    return given.empty() ? installed() : given;
-  };
-  auto limits = std::make_unique<CodeLimits>(
-      CodeLimitOptions{or_else(options.kernels, [] { return data_folder("kernel_templates"); }),
-                       or_else(options.report.spaces_folder, [] { return data_folder("search_spaces"); }),
-                       or_else(options.cache, [] { return cache_folder(); }), options.bundle, !options.no_compile});
+  CodeLimitOptions from = limit_options(options.kernels, options.report.spaces_folder, options.cache);
+  from.bundle = options.bundle;
+  from.compiles = !options.no_compile;
+  auto limits = std::make_unique<CodeLimits>(std::move(from));
   options.report.limit_of = [source = limits.get()](const LimitRequest& request) { return source->limit_of(request); };
   return limits;
 }

@@ -113,5 +113,21 @@ TEST_F(CliProbeTest, AnInterruptedProbeStoresNothing) {
   EXPECT_FALSE(fs::exists(database_)) << "made for nothing";
 }
 
+// As a terminal and a parent may do for one Ctrl-C: it still puts things in order.
+TEST_F(CliProbeTest, AnInterruptSentTwiceAtOnceIsOne) {
+  const int program =
+      start_program(folder_.path(), {"probe", "--device", "emulator", "--db", database_, "--time", "1h"});
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  while (!fs::exists(database_) && std::chrono::steady_clock::now() < end) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  ::kill(program, SIGINT);
+  std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  ::kill(program, SIGINT);
+  EXPECT_EQ(wait_child(program), 130);
+  EXPECT_FALSE(fs::exists(database_)) << "the first one's order is kept";
+}
+
 }  // namespace
 }  // namespace pascaline::testing

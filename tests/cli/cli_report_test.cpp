@@ -1,7 +1,15 @@
+#include <arpa/inet.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <chrono>
+#include <csignal>
 #include <fstream>
+#include <thread>
 
 #include "core/space/space.hpp"
 #include "runtime/bundle/bundle.hpp"
@@ -66,11 +74,11 @@ void store_transposes(const std::string& database, const std::string& source_has
     values.emplace_back(parameter.name, parameter.name == "VECTOR" ? Value(std::int64_t{2})
                                                                    : parameter.values[parameter.default_index]);
   }
-  for (const Config& config : {space.default_config(), Config(values)}) {
+  for (const Config& config : {space.general_default(), Config(values)}) {
     Trial trial = example_trial(1);
     trial.problem = problem;
     trial.config = config;
-    trial.is_default = config == space.default_config();
+    trial.is_default = config == space.general_default();
     trial.time = TimeSummary{trial.is_default ? 100.0 : 90.0, 80, 110, 30};
     store.add_trial(session, ids, trial);
   }
@@ -174,7 +182,7 @@ TEST_F(CliReportTest, CodeComesFromABundleFirst) {
   const Space space = Space::load(data_folder("search_spaces") / "transpose.json");
   const DeviceLimits limits = *limits_of_architecture("sm_61");
   const BoundSpace bound(space, space.problem({{"ROWS", "4096"}, {"COLUMNS", "2048"}}), limits);
-  const CompileRequest request = compile_request(bound, space.default_config(), source, BinaryKind::cubin, "sm_61");
+  const CompileRequest request = compile_request(bound, space.general_default(), source, BinaryKind::cubin, "sm_61");
   const CompileResult made = toolchain.compile(request);
   ASSERT_TRUE(made.ok) << made.reason;
   Bundle bundle;
@@ -195,6 +203,47 @@ TEST_F(CliReportTest, CodeComesFromABundleFirst) {
   EXPECT_NE(text.out.find("1 configuration: No estimate: its code is not in the cache"), std::string::npos) << text.out;
   write_bytes(file, "no bundle");
   expect_fault(report({"--bundle", file}), 1, {"x.pasc"});
+}
+
+// What a server on loopback answers to a GET, or nothing while it does not listen.
+std::string got_from(int port, const std::string& path) {
+  const int connection = ::socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<std::uint16_t>(port));
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  std::string answer;
+  if (::connect(connection, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0) {
+    const std::string request = "GET " + path + " HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n";
+    (void)!::write(connection, request.data(), request.size());
+    std::array<char, 4096> part{};
+    for (ssize_t size = 0; (size = ::read(connection, part.data(), part.size())) > 0;) {
+      answer.append(part.data(), static_cast<std::size_t>(size));
+    }
+  }
+  ::close(connection);
+  return answer;
+}
+
+TEST_F(CliReportTest, ServeTellsLimitsOfCodeInTheCache) {
+  if (!has_nvrtc_for_sm_61()) {
+    GTEST_SKIP() << "no NVRTC here compiles for sm_61";
+  }
+  store_transposes(database_, KernelSource::load(data_folder("kernel_templates") / "transpose.cu").hash);
+  const std::string cache = (folder_ / "cache").string();
+  ASSERT_EQ(report({"--cache", cache}).exit_code, 0) << "fills the cache";
+  const int port = 20'000 + ::getpid() % 20'000;
+  const int server =
+      start_program(folder_.path(), {"serve", "--db", database_, "--port", std::to_string(port), "--cache", cache});
+  std::string answer;
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  while (answer.empty() && std::chrono::steady_clock::now() < end) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    answer = got_from(port, "/document.json");
+  }
+  ::kill(server, SIGTERM);
+  EXPECT_EQ(wait_child(server), 0);
+  EXPECT_NE(answer.find("Limited by device memory."), std::string::npos) << answer.substr(0, 2000);
 }
 
 TEST_F(CliReportTest, OfAnotherVersionOfAKernelThereIsNoEstimate) {

@@ -231,13 +231,13 @@ TEST(CodeEstimate, OfAStoredKernelIsNearItsIssueSlots) {
   const Space space = Space::load(data_folder("search_spaces") / "matmul.json");
   const DeviceRates rates = sm_61_rates();
   const BoundSpace bound(space, space.problem({{"M", "512"}, {"N", "2048"}, {"K", "2048"}}), rates.limits);
-  const LaunchWork work = launch_work(bound, space.default_config());
+  const LaunchWork work = launch_work(bound, space.general_default());
   EXPECT_DOUBLE_EQ(work.flops, 2.0 * 512 * 2048 * 2048);
   EXPECT_DOUBLE_EQ(work.output_bytes, 4.0 * 512 * 2048);
   Binary binary;
   binary.function = "matmul";
   binary.code = testing::stored_cubin("matmul");
-  const auto estimate = estimate_from_code(binary, bound, space.default_config(), rates);
+  const auto estimate = estimate_from_code(binary, bound, space.general_default(), rates);
   ASSERT_TRUE(estimate);
   // 128 slices of BLOCK_K = 16, of 256 tiles, shared by the blocks.
   EXPECT_NEAR(estimate->trips, 128.0 * 256 / work.blocks, 1e-9);
@@ -245,9 +245,9 @@ TEST(CodeEstimate, OfAStoredKernelIsNearItsIssueSlots) {
   EXPECT_GT(estimate->least.time_us, peak_us);
   EXPECT_LT(estimate->most.time_us, 4 * peak_us);
   binary.code = "no cubin";
-  EXPECT_FALSE(estimate_from_code(binary, bound, space.default_config(), rates));
+  EXPECT_FALSE(estimate_from_code(binary, bound, space.general_default(), rates));
   binary.kind = BinaryKind::ptx;
-  EXPECT_FALSE(estimate_from_code(binary, bound, space.default_config(), rates));
+  EXPECT_FALSE(estimate_from_code(binary, bound, space.general_default(), rates));
 }
 
 }  // namespace
