@@ -121,7 +121,7 @@ TEST_F(CliProbeTest, AnInterruptSentTwiceAtOnceIsOne) {
   while (!fs::exists(database_) && std::chrono::steady_clock::now() < end) {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }
-  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
   ::kill(program, SIGINT);
   std::this_thread::sleep_for(std::chrono::milliseconds(1));
   ::kill(program, SIGINT);
