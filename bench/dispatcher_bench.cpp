@@ -76,7 +76,7 @@ BENCHMARK(dispatch_matmul);
 // Planning a shape between the tuned ones, without compiling.
 void plan_nearest(benchmark::State& state) {
   Space space = Space::load(data_folder("search_spaces") / "matmul.json");
-  const Config config = space.default_config();
+  const Config config = space.general_default();
   const ToolkitRow toolkit{"nvrtc", "12.9", "sm_61", "12.9"};
   KernelSource source;
   source.hash = "source";

@@ -33,7 +33,7 @@ void ask_one(benchmark::State& state) {
   const BoundSpace bound(space, space.problem({{"M", "512"}, {"N", "2048"}, {"K", "2048"}}),
                          *limits_of_architecture("sm_61"));
   Enumerator enumerator(bound);
-  const auto indices = space.indices_of(space.default_config());
+  const auto indices = space.indices_of(space.general_default());
   for (auto _ : state) {
     benchmark::DoNotOptimize(enumerator.valid(indices));
   }

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Trains a small Qwen3 text model on documentation installed on this machine, for measuring what quantisation costs.
+"""Trains a small Qwen3 text model on documentation installed on this machine, for measuring what quantization costs.
 
 Random weights say little of that: trained ones have outliers, and their logits are far from uniform. Minutes on a GPU
 give a model whose perplexity a format of weights can spoil. What it learns is README files and the docstrings of

@@ -13,6 +13,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "core/error.hpp"
 #include "core/space/space.hpp"
 
 namespace pascaline {
@@ -27,6 +28,12 @@ inline constexpr int kFault = 1;     ///< environment or input is wrong
 inline constexpr int kUsage = 2;     ///< the command line is wrong
 inline constexpr int kNegative = 3;  ///< it ran, and the answer is no
 inline constexpr int kInterrupted = 130;
+
+/// The command line is wrong, whatever files and machine there are: exit code 2, with where to read on.
+class UsageError : public Error {
+ public:
+  using Error::Error;
+};
 
 /// Set by the first Ctrl-C; the second ends the process at once.
 [[nodiscard]] const std::atomic<bool>& interrupted();
@@ -105,6 +112,22 @@ void add_report_options(CLI::App& command, ReportOptions& report);
 /// Accepts a size with its unit, such as 1.5GiB; see `parse_byte_size`.
 [[nodiscard]] CLI::Validator byte_size();
 
+/// Accepts an architecture of code whose limits are known (`sm_61`), or the emulator's name beside them.
+[[nodiscard]] CLI::Validator architecture_name(bool with_emulator);
+/// Accepts what `--target` may be: such an architecture, or one that is newer, as a device's own.
+[[nodiscard]] CLI::Validator target_name();
+/// Accepts the name of a device, whether it is here or not: "cuda:N", "emulator" or, if asked for, "cpu".
+[[nodiscard]] CLI::Validator device_name(bool with_processor = false);
+/// Accepts "all" or names of devices separated by commas.
+[[nodiscard]] CLI::Validator device_list();
+/// Accepts a duration with its unit, such as 90m, within these bounds.
+[[nodiscard]] CLI::Validator duration(double least_s, double most_s = std::numeric_limits<double>::infinity());
+/// Accepts a time such as 07:00; see `parse_time_of_day`.
+[[nodiscard]] CLI::Validator time_of_day();
+/// Accepts a version of NVRTC, a list of them, "all" however it is written, or a path. For `transform`: it writes "all"
+/// in small letters.
+[[nodiscard]] CLI::Validator nvrtc_choice();
+
 /// Throws Error with the reason if `write_file_atomically` cannot write `file`, which is better known before long work.
 void require_writable(const std::filesystem::path& file);
 /// Throws Error if the file is that of a database, or one beside it: what it holds took a night.
@@ -119,7 +142,7 @@ void require_no_database(const std::filesystem::path& file, const std::filesyste
 /// The command line of this process, as a shell reads it: for the record.
 [[nodiscard]] std::string command_line();
 
-/// Settings "NAME=value,…" as pairs; throws Error naming the piece that is not one.
+/// Settings "NAME=value,…" as pairs; throws UsageError naming the piece that is not one.
 [[nodiscard]] std::vector<std::pair<std::string, std::string>> split_settings(const std::string& text);
 
 // Each adds a subcommand that sets `action` when it is chosen.

@@ -3,8 +3,10 @@
 
 #include <cerrno>
 #include <csignal>
+#include <cstdint>
 #include <cstdio>
 #include <cstring>
+#include <ctime>
 #include <exception>
 #include <initializer_list>
 #include <string>
@@ -23,8 +25,22 @@ namespace {
 
 std::atomic<bool> g_interrupted{false};
 
+std::atomic<std::int64_t> g_interrupted_ms{0};
+
+std::int64_t clock_ms() {
+  timespec now{};
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  return std::int64_t{now.tv_sec} * 1000 + now.tv_nsec / 1'000'000;
+}
+
+// A second one that follows at once is the same: a terminal and a parent may both send it to a group of processes.
 void on_interrupt(int signal) {
-  if (g_interrupted.exchange(true)) {
+  constexpr std::int64_t kApartMs = 200;
+  const std::int64_t now = clock_ms();
+  std::int64_t first = 0;
+  if (g_interrupted_ms.compare_exchange_strong(first, now)) {
+    g_interrupted = true;
+  } else if (now - first >= kApartMs) {
     std::signal(signal, SIG_DFL);
     std::raise(signal);
   }
@@ -107,7 +123,12 @@ int run(int argc, char** argv) {
     }
     return usage_fault(app, words, error.what());
   }
-  return action();
+  try {
+    return action();
+  } catch (const UsageError& error) {
+    std::fflush(stdout);
+    return usage_fault(app, words, error.what());
+  }
 }
 
 }  // namespace

@@ -74,11 +74,11 @@ std::vector<std::pair<std::string, std::string>> split_settings(const std::strin
     const std::string piece = text.substr(start, end - start);
     const std::size_t equals = piece.find('=');
     if (equals == std::string::npos || equals == 0 || equals + 1 == piece.size()) {
-      throw Error(fmt::format("'{}' is not NAME=value (in '{}')", piece, text));
+      throw UsageError(fmt::format("'{}' is not NAME=value (in '{}')", piece, text));
     }
     const std::string name = piece.substr(0, equals);
     if (std::any_of(out.begin(), out.end(), [&](const auto& setting) { return setting.first == name; })) {
-      throw Error(fmt::format("{} is given twice in '{}'", name, text));
+      throw UsageError(fmt::format("{} is given twice in '{}'", name, text));
     }
     out.emplace_back(name, piece.substr(equals + 1));
     start = end + 1;
@@ -127,7 +127,7 @@ std::vector<std::string> kernel_names(const std::filesystem::path& spaces) {
 
 Space KernelOptions::load_space(const std::string& name) const {
   if (why_no_kernel_name(name)) {
-    throw Error(fmt::format(
+    throw UsageError(fmt::format(
         "'{}' is not a kernel name; give the stem of its .cu, and its folders with --kernels and --spaces", name));
   }
   const auto file = kernel_file(spaces(), name, ".json");
@@ -173,9 +173,11 @@ Config KernelOptions::load_config(const BoundSpace& bound) const {
 }
 
 void DeviceOptions::add_to(CLI::App& command, const char* nvrtc_help) {
-  command.add_option("-d,--device", device, "cuda:N or emulator (default: cuda:0 where there is a GPU, else emulator)");
-  command.add_option("--target", target, "Architecture whose code is run, e.g. sm_61 (default: the device's own)");
-  command.add_option("--nvrtc", nvrtc, nvrtc_help);
+  command.add_option("-d,--device", device, "cuda:N or emulator (default: cuda:0 where there is a GPU, else emulator)")
+      ->check(device_name());
+  command.add_option("--target", target, "Architecture whose code is run, e.g. sm_61 (default: the device's own)")
+      ->check(target_name());
+  command.add_option("--nvrtc", nvrtc, nvrtc_help)->transform(nvrtc_choice());
   command.add_option("--cache", cache, "Folder for compiled kernels (default: ~/.cache/pascaline)");
 }
 

@@ -62,6 +62,12 @@ class OutOfMemoryError : public Error {
   std::uint64_t free_bytes_;
 };
 
+/// A bundle has no code for what is to run.
+class MissingCodeError : public Error {
+ public:
+  using Error::Error;
+};
+
 /// The database could not be opened, read or written; `code()` is SQLite's extended result code.
 class StoreError : public Error {
  public:

@@ -7,27 +7,61 @@
 #include <map>
 
 #include "core/util/counted.hpp"
+#include "report/json_values.hpp"
 #include "report/markdown_parts.hpp"
 #include "report/text.hpp"
 
 namespace pascaline {
 namespace {
 
-using Groups = std::vector<const DeviceSummary*>;
+/// What one compiler gave: of each kernel the present source, and the best times of its problems by their text.
+struct CompilerGroup {
+  DeviceRow device;
+  ToolkitRow toolkit;
+  std::int64_t last_unix_ms = 0;
+  std::map<std::string, std::string> sources;
+  std::map<std::string, std::map<std::string, std::optional<TimeSummary>>> kernels;
+};
+using Groups = std::vector<const CompilerGroup*>;
 
-bool same_but_for_compiler(const DeviceSummary& a, const DeviceSummary& b) {
+CompilerGroup group_of(const DeviceSummary& summary) {
+  CompilerGroup group{summary.device, summary.toolkit, summary.last_unix_ms, summary.current_sources, {}};
+  for (const auto& [kernel, problems] : summary.kernels) {
+    if (summary.current_sources.at(kernel.first) == kernel.second) {
+      for (const auto& [text, problem] : problems) {
+        group.kernels[kernel.first][text] = problem.best;
+      }
+    }
+  }
+  return group;
+}
+
+CompilerGroup group_of(const ReportContext& context) {
+  CompilerGroup group{context.device, context.toolkit, context.last_unix_ms, {}, {}};
+  for (const ReportKernel& kernel : context.kernels) {
+    if (kernel.current) {
+      group.sources[kernel.name] = kernel.source_hash;
+      for (const ReportProblem& problem : kernel.problems) {
+        group.kernels[kernel.name][problem.problem.text()] = problem.best;
+      }
+    }
+  }
+  return group;
+}
+
+bool same_but_for_compiler(const CompilerGroup& a, const CompilerGroup& b) {
   return a.device.kind != "foreign" && a.device.kind == b.device.kind && a.device.name == b.device.name &&
          a.device.compute_capability == b.device.compute_capability && a.device.sm_count == b.device.sm_count &&
          a.toolkit.target == b.toolkit.target && a.toolkit.driver_version == b.toolkit.driver_version;
 }
 
-// By kernel and source, then by problem: the times of each group.
+// By problem, of the newest source of each kernel: the times of each group.
 std::map<std::string, std::vector<std::optional<TimeSummary>>> times_by_compiler(const Groups& groups) {
   std::map<std::string, std::vector<std::optional<TimeSummary>>> times;
   std::map<std::string, std::string> sources;  // the newest of each kernel
   std::map<std::string, std::int64_t> newest;
-  for (const DeviceSummary* group : groups) {
-    for (const auto& [kernel, source] : group->current_sources) {
+  for (const CompilerGroup* group : groups) {
+    for (const auto& [kernel, source] : group->sources) {
       if (!newest.contains(kernel) || group->last_unix_ms > newest[kernel]) {
         newest[kernel] = group->last_unix_ms;
         sources[kernel] = source;
@@ -36,13 +70,13 @@ std::map<std::string, std::vector<std::optional<TimeSummary>>> times_by_compiler
   }
   for (std::size_t i = 0; i < groups.size(); ++i) {
     for (const auto& [kernel, problems] : groups[i]->kernels) {
-      if (sources[kernel.first] != kernel.second) {
+      if (sources[kernel] != groups[i]->sources.at(kernel)) {
         continue;
       }
-      for (const auto& [problem, summary] : problems) {
+      for (const auto& [problem, best] : problems) {
         auto& row = times[problem];
         row.resize(groups.size());
-        row[i] = summary.best && summary.best->median_us > 0 ? summary.best : std::nullopt;
+        row[i] = best && best->median_us > 0 ? best : std::nullopt;
       }
     }
   }
@@ -52,7 +86,9 @@ std::map<std::string, std::vector<std::optional<TimeSummary>>> times_by_compiler
 CompilerComparison comparison_of(const Groups& groups) {
   CompilerComparison out;
   out.device = groups.front()->device;
-  for (const DeviceSummary* group : groups) {
+  out.target = groups.front()->toolkit.target;
+  out.driver_version = groups.front()->toolkit.driver_version;
+  for (const CompilerGroup* group : groups) {
     out.compilers.push_back(group->toolkit.compiler + " " + group->toolkit.version);
   }
   out.fastest_of.resize(groups.size());
@@ -111,9 +147,12 @@ std::string compiler_table(const CompilerComparison& comparison) {
   return markdown_table(head + " Fastest | Over the slowest |\n" + line + "---|--:|", rows);
 }
 
-}  // namespace
-
-std::vector<CompilerComparison> compare_compilers(const std::vector<DeviceSummary>& groups) {
+template <typename Source>
+std::vector<CompilerComparison> comparisons_of(const std::vector<Source>& sources) {
+  std::vector<CompilerGroup> groups;
+  for (const Source& source : sources) {
+    groups.push_back(group_of(source));
+  }
   std::vector<CompilerComparison> out;
   std::vector<bool> taken(groups.size());
   for (std::size_t i = 0; i < groups.size(); ++i) {
@@ -133,6 +172,41 @@ std::vector<CompilerComparison> compare_compilers(const std::vector<DeviceSummar
     }
   }
   return out;
+}
+
+}  // namespace
+
+std::vector<CompilerComparison> compare_compilers(const std::vector<DeviceSummary>& groups) {
+  return comparisons_of(groups);
+}
+
+std::vector<CompilerComparison> compare_compilers(const std::vector<ReportContext>& contexts) {
+  return comparisons_of(contexts);
+}
+
+nlohmann::ordered_json compiler_comparison_json(const CompilerComparison& comparison) {
+  nlohmann::ordered_json compilers = nlohmann::ordered_json::array();
+  for (std::size_t i = 0; i < comparison.compilers.size(); ++i) {
+    compilers.push_back({{"name", json_text(comparison.compilers[i])},
+                         {"fastest_of", comparison.fastest_of[i]},
+                         {"gain", json_number(comparison.gain[i])}});
+  }
+  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+  for (const CompilerRow& row : comparison.rows) {
+    nlohmann::ordered_json best = nlohmann::ordered_json::array();
+    for (const auto& time : row.best) {
+      best.push_back(json_time(time));
+    }
+    rows.push_back({{"problem", json_text(row.problem)},
+                    {"best", best},
+                    {"fastest", row.fastest},
+                    {"speedup", json_number(row.speedup)}});
+  }
+  return {{"device", json_text(comparison.device.name)},
+          {"target", json_text(comparison.target)},
+          {"driver_version", json_text(comparison.driver_version)},
+          {"compilers", compilers},
+          {"rows", rows}};
 }
 
 std::string markdown_compilers(const std::vector<CompilerComparison>& comparisons) {

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include <nlohmann/json_fwd.hpp>
+
 #include "report/summary.hpp"
 
 namespace pascaline {
@@ -20,6 +22,8 @@ struct CompilerRow {
 /// Compilers that built the same kernels' same sources for one device, target and driver.
 struct CompilerComparison {
   DeviceRow device;
+  std::string target;
+  std::string driver_version;
   std::vector<std::string> compilers;  ///< "nvrtc 12.9"
   std::vector<CompilerRow> rows;       ///< problems for which at least two have a usable configuration
   /// Geometric mean, over the rows that have a time of that compiler, of its best time over the fastest compiler's:
@@ -31,6 +35,11 @@ struct CompilerComparison {
 /// One for each device, target and driver under which several compilers were tried; the groups as `summarize_trials`
 /// gives them. Medians are compared as they are: a small difference may be luck.
 [[nodiscard]] std::vector<CompilerComparison> compare_compilers(const std::vector<DeviceSummary>& groups);
+
+/// The same of the contexts of a report that is JSON or a page.
+[[nodiscard]] std::vector<CompilerComparison> compare_compilers(const std::vector<ReportContext>& contexts);
+
+[[nodiscard]] nlohmann::ordered_json compiler_comparison_json(const CompilerComparison& comparison);
 
 /// A section of the Markdown report; empty without a comparison.
 [[nodiscard]] std::string markdown_compilers(const std::vector<CompilerComparison>& comparisons);

@@ -173,6 +173,7 @@ struct ReportContext {
   DeviceRow device;
   ToolkitRow toolkit;
   std::optional<ReportRoofline> roofline;
+  MeasuredRates measured;          ///< of the device, by `pascaline probe`
   std::int64_t first_unix_ms = 0;  ///< 0: unknown
   std::int64_t last_unix_ms = 0;
   std::int64_t spent_ms = 0;

@@ -2,6 +2,7 @@
 
 #include "core/version.hpp"
 #include "report/comparison.hpp"
+#include "report/compiler_comparison.hpp"
 #include "report/document_parts.hpp"
 
 namespace pascaline {
@@ -187,6 +188,7 @@ nlohmann::ordered_json document_json(const ReportDocument& document, const Compa
           {"device_filter", text_or_null(document.device_filter)},
           {"live", document.live},
           {"contexts", std::move(contexts)},
+          {"compilers", list_of(compare_compilers(document.contexts), compiler_comparison_json)},
           {"sessions", list_of(document.sessions, session_json)},
           {"comparison", comparison != nullptr ? comparison_json(*comparison) : nlohmann::ordered_json()}};
 }

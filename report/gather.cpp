@@ -60,6 +60,7 @@ ReportContext context_header(const GatheredContext& gathered, const MeasuredRate
   context.device = gathered.device;
   context.toolkit = gathered.toolkit;
   context.roofline = roofline_of(gathered.device, measured);
+  context.measured = measured;
   context.first_unix_ms = gathered.first_unix_ms;
   context.last_unix_ms = gathered.last_unix_ms;
   context.statuses = gathered.statuses;
@@ -131,9 +132,9 @@ void add_limits(ReportDocument& document, const ReportOptions& options) {
     for (ReportKernel& kernel : context.kernels) {
       for (ReportProblem& problem : kernel.problems) {
         if (kernel.current) {
-          problem.limits =
-              limits_of(options.limit_of, {context.device, context.toolkit, kernel.source_hash, problem.problem, {}},
-                        problem.best_config, problem.baseline_config);
+          const LimitRequest request{context.device,  context.toolkit, kernel.source_hash, problem.problem, {},
+                                     context.measured};
+          problem.limits = limits_of(options.limit_of, request, problem.best_config, problem.baseline_config);
         }
       }
     }

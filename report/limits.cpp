@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/util/counted.hpp"
+#include "core/util/range_text.hpp"
 #include "report/json_values.hpp"
 #include "report/text.hpp"
 
@@ -38,6 +39,15 @@ std::string limited_text(const ReportLimit& limit) {
              ? fmt::format("Limited by {}.", limit.most_limit)
              : fmt::format("Limited by {} at the fast end of the estimate, by {} at the slow end.", limit.least_limit,
                            limit.most_limit);
+}
+
+// "3.25 waves", "1 wave"; of less, how much of one.
+std::string waves_text(double waves) {
+  if (waves < 0.995) {
+    return waves < 0.01 ? "less than 1 % of a wave" : fmt::format("{:.0f} % of a wave", 100 * waves);
+  }
+  const std::string number = fmt::format("{:.2f}", waves);
+  return number == "1.00" ? "1 wave" : number + " waves";
 }
 
 nlohmann::ordered_json end_json(double time_us, const std::string& limit) {
@@ -81,18 +91,30 @@ std::vector<std::string> limit_sentences(const ReportLimit& limit) {
   if (!limit.missing.empty()) {
     return {limit.missing};
   }
-  return {arithmetic_text(limit), limited_text(limit),
-          fmt::format("{} of {} threads on an SM at a time (limited by {}), {} registers a thread, {:.2f} waves.",
-                      counted(static_cast<std::uint64_t>(limit.blocks), "block"), limit.threads, limit.blocks_limit,
-                      limit.registers, limit.waves),
-          fmt::format("Estimated {} to {} µs (code by {}).", short_number(limit.least_us), short_number(limit.most_us),
-                      limit.compiler)};
+  std::vector<std::string> sentences{
+      arithmetic_text(limit), limited_text(limit),
+      fmt::format("{} of {} threads on an SM at a time (limited by {}), {} registers a thread, {}.",
+                  counted(static_cast<std::uint64_t>(limit.blocks), "block"), limit.threads, limit.blocks_limit,
+                  limit.registers, waves_text(limit.waves)),
+      fmt::format("Estimated {} µs (code by {}).",
+                  range_text(short_number(limit.least_us), short_number(limit.most_us)), limit.compiler)};
+  if (!limit.measured_compiler.empty()) {
+    sentences.push_back(
+        fmt::format("What was measured was built by {}, not by this compiler.", limit.measured_compiler));
+  }
+  if (limit.measured_conflict) {
+    sentences.push_back(
+        fmt::format("A register bank conflict is taken to cost {:.2f} issue slots, as measured on this device.",
+                    *limit.measured_conflict));
+  }
+  return sentences;
 }
 
 std::string limit_notice() {
-  return "Estimates from the machine code and a model of an SM, not measured on a card of this architecture; a range "
-         "is "
-         "what is not known of it. Only what limits a kernel and how variants compare should be read from them.";
+  return "Estimates from the machine code and a model of an SM, which was not checked on a card of this architecture; "
+         "a "
+         "range is what is not known of it. Only what limits a kernel and how variants compare should be read from "
+         "them.";
 }
 
 nlohmann::ordered_json limit_json(const ReportLimit& limit) {
@@ -104,6 +126,9 @@ nlohmann::ordered_json limit_json(const ReportLimit& limit) {
     return out;
   }
   out.update({{"compiler", json_text(limit.compiler)},
+              {"measured_compiler", limit.measured_compiler.empty()
+                                        ? nlohmann::ordered_json(nullptr)
+                                        : nlohmann::ordered_json(json_text(limit.measured_compiler))},
               {"instructions", limit.instructions},
               {"ffma", limit.ffma},
               {"dp4a", limit.dp4a},
@@ -114,7 +139,8 @@ nlohmann::ordered_json limit_json(const ReportLimit& limit) {
               {"resident_blocks_limit", json_text(limit.blocks_limit)},
               {"waves", json_number(limit.waves)},
               {"least", end_json(limit.least_us, limit.least_limit)},
-              {"most", end_json(limit.most_us, limit.most_limit)}});
+              {"most", end_json(limit.most_us, limit.most_limit)},
+              {"measured_conflict", json_number(limit.measured_conflict)}});
   return out;
 }
 

@@ -8,6 +8,7 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "core/config.hpp"
+#include "core/device/probe.hpp"
 #include "core/problem.hpp"
 #include "db/store.hpp"
 
@@ -20,7 +21,9 @@ struct ReportLimit {
   std::string role;  ///< "winner", "default", "winner, which is the default", "baseline"
   Config config;
   std::string compiler;  ///< "nvrtc 11.8 for sm_61"
-  std::string missing;   ///< why there is no estimate, and what to do; empty if there is one
+  /// "nvrtc 12.9", where what was measured was built by that and not by `compiler`; else empty.
+  std::string measured_compiler;
+  std::string missing;  ///< why there is no estimate, and what to do; empty if there is one
   bool has_loop = false;
   std::size_t instructions = 0;
   std::size_t ffma = 0;
@@ -35,6 +38,8 @@ struct ReportLimit {
   double most_us = 0;
   std::string least_limit;  ///< "issue", "bank conflicts", …
   std::string most_limit;
+  /// Issue slots of a register bank conflict that were measured on the device and hold at both ends.
+  std::optional<double> measured_conflict;
 };
 
 /// A configuration that a report asks about.
@@ -44,6 +49,7 @@ struct LimitRequest {
   std::string source_hash;  ///< of the kernel that was measured
   Problem problem;
   std::optional<Config> config;  ///< nothing: the default of the kernel's space
+  MeasuredRates measured{};      ///< of the device, by `pascaline probe`
 };
 
 /// Tells what limits a configuration; `role` is set by the report.

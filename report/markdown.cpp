@@ -113,7 +113,7 @@ std::string missing_limits(const std::map<std::string, std::size_t>& missing) {
 }
 
 // What limits the winners and defaults of the present sources, by estimate.
-std::string limit_section(const DeviceSummary& group, const ReportOptions& options) {
+std::string limit_section(const DeviceSummary& group, const MeasuredRates& measured, const ReportOptions& options) {
   std::vector<std::string> lines;
   std::map<std::string, std::size_t> missing;
   const auto add = [&](const std::string& text, const ReportLimit& limit) {
@@ -129,8 +129,8 @@ std::string limit_section(const DeviceSummary& group, const ReportOptions& optio
       const auto best = problem.best ? std::optional(problem.config) : std::nullopt;
       const auto baseline = problem.stand_in ? std::optional(problem.stand_in->config) : std::nullopt;
       if (group.current_sources.at(kernel.first) == kernel.second) {
-        for (const ReportLimit& limit : limits_of(
-                 options.limit_of, {group.device, group.toolkit, kernel.second, problem.problem, {}}, best, baseline)) {
+        const LimitRequest request{group.device, group.toolkit, kernel.second, problem.problem, {}, measured};
+        for (const ReportLimit& limit : limits_of(options.limit_of, request, best, baseline)) {
           add(text, limit);
         }
       }
@@ -197,7 +197,7 @@ std::string overview(const std::vector<DeviceSummary>& groups) {
       lines);
 }
 
-std::string group_section(const DeviceSummary& group, const ReportOptions& options) {
+std::string group_section(const Store& store, const DeviceSummary& group, const ReportOptions& options) {
   std::string out =
       fmt::format("## {}, {}\n\n", markdown_escape(device_text(group)), markdown_escape(built_by_text(group)));
   out += fmt::format("{} from {} to {}: {}.\n\n", counted(total(group), "trial"), utc_time(group.first_unix_ms),
@@ -205,7 +205,8 @@ std::string group_section(const DeviceSummary& group, const ReportOptions& optio
   if (group.counts[static_cast<std::size_t>(TrialStatus::ok)] == 0) {
     out += "No configuration ran correctly here; the failures below give the reasons.\n\n";
   }
-  return out + kernel_section(group) + limit_section(group, options) + failure_section(group, options.max_reasons);
+  return out + kernel_section(group) + limit_section(group, store.measured_rates(group.device), options) +
+         failure_section(group, options.max_reasons);
 }
 
 }  // namespace
@@ -224,7 +225,7 @@ std::string markdown_report(const Store& store, const ReportOptions& options, co
   out += overview(groups);
   out += markdown_compilers(compare_compilers(groups));
   for (const DeviceSummary& group : groups) {
-    out += group_section(group, options);
+    out += group_section(store, group, options);
   }
   out +=
       "Times are medians. The interval of a speedup is the widest that the 95 % intervals of both medians allow; the ";

@@ -98,7 +98,8 @@ void add_bundle_command(CLI::App& app, Action& action) {
   add_database_option(*command, options->database, "Database to take winners from");
   command->get_option("--db")->excludes(untuned);
   command->add_option("-a,--arch", options->target.architecture, "Architecture, e.g. sm_61, or emulator")
-      ->capture_default_str();
+      ->capture_default_str()
+      ->check(architecture_name(true));
   command->add_flag("--ptx", options->target.ptx, "Its PTX instead of machine code, which newer GPUs run too");
   command->add_option("--device-name", options->target.device_name, "Use the winners of this device")
       ->excludes(untuned);
@@ -112,7 +113,7 @@ void add_bundle_command(CLI::App& app, Action& action) {
   command->add_option("-o,--output", options->output, "Bundle to write")->required();
   command->add_option("--kernels", options->kernels, "Folder of kernel templates (default: the installed ones)");
   command->add_option("--spaces", options->spaces, "Folder of search spaces (default: the installed ones)");
-  command->add_option("--nvrtc", options->nvrtc, kNvrtcHelp);
+  command->add_option("--nvrtc", options->nvrtc, kNvrtcHelp)->transform(nvrtc_choice());
   command->add_option("--cache", options->cache, "Folder for compiled kernels (default: ~/.cache/pascaline)");
   command->add_option("-j,--jobs", options->jobs, "Compile workers (default: every processor)")
       ->transform(whole_number(1, 1024));

@@ -74,7 +74,7 @@ void write_spaces(const ExportCommandOptions& options, const std::vector<Recorde
 int export_database(ExportCommandOptions options, const std::string& problem) {
   if (!problem.empty()) {
     if (options.filter.kernel.empty()) {
-      throw Error("--problem needs --kernel");
+      throw UsageError("--problem needs --kernel");
     }
     options.filter.problem = options.filter.kernel;
     for (const auto& [name, value] : split_settings(problem)) {

@@ -28,6 +28,8 @@ struct ReportCommandOptions {
   std::optional<double> fail_percent;
   std::string format = "md";
   std::string output;
+  std::string kernels;
+  std::string bundle;
   std::string cache;
   bool no_compile = false;
   bool no_limits = false;
@@ -38,19 +40,19 @@ struct ReportCommandOptions {
 
 void require_consistent(const ReportCommandOptions& options) {
   if (!options.against_session.empty() && options.against.empty() && options.session.empty()) {
-    throw Error(
+    throw UsageError(
         "--against-session has nothing to compare with: give --session of the same database, or the other database "
         "with --against");
   }
   if (options.fail_percent && !options.compares()) {
-    throw Error("--fail-on-regression needs a comparison: --against, or --session with --against-session");
+    throw UsageError("--fail-on-regression needs a comparison: --against, or --session with --against-session");
   }
   if (!options.report.workload.empty() && options.report.workload != kNoWorkload &&
       (options.format == "md" || options.format == "csv")) {
-    throw Error("--workload weights the speedups in HTML and JSON; use --format html or json");
+    throw UsageError("--workload weights the speedups in HTML and JSON; use --format html or json");
   }
   if (options.compares() && options.format == "csv") {
-    throw Error("a comparison cannot be written as CSV; use --format md, html or json");
+    throw UsageError("a comparison cannot be written as CSV; use --format md, html or json");
   }
 }
 
@@ -100,9 +102,10 @@ std::unique_ptr<CodeLimits> ask_for_limits(ReportCommandOptions& options) {
   if (options.no_limits || options.format == "csv") {
     return nullptr;
   }
-  auto limits = std::make_unique<CodeLimits>(
-      options.report.spaces_folder, options.cache.empty() ? cache_folder() : std::filesystem::path(options.cache),
-      !options.no_compile);
+  CodeLimitOptions from = limit_options(options.kernels, options.report.spaces_folder, options.cache);
+  from.bundle = options.bundle;
+  from.compiles = !options.no_compile;
+  auto limits = std::make_unique<CodeLimits>(std::move(from));
   options.report.limit_of = [source = limits.get()](const LimitRequest& request) { return source->limit_of(request); };
   return limits;
 }
@@ -200,6 +203,10 @@ void add_report_command(CLI::App& app, Action& action) {
       "Leave out what limits winners and defaults for sm_50 to sm_62, which is estimated from their code");
   command->add_flag("--no-compile", options->no_compile,
                     "For these estimates use only code in the cache; otherwise what is missing is compiled");
+  command->add_option("--kernels", options->kernels, "Folder of their kernel templates (default: the installed ones)")
+      ->check(CLI::ExistingDirectory);
+  command->add_option("--bundle", options->bundle, "Bundle whose code is used before that in the cache")
+      ->check(CLI::ExistingFile);
   command->add_option("--cache", options->cache, "Folder for compiled kernels (default: ~/.cache/pascaline)");
   command->footer(
       "The columns of the CSV and the JSON are described in docs/report.md.\n\nExamples:\n"

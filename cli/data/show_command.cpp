@@ -31,7 +31,7 @@ std::string problem_text(const ShowCommandOptions& options) {
     return {};
   }
   if (options.kernel.empty()) {
-    throw Error("--problem needs --kernel");
+    throw UsageError("--problem needs --kernel");
   }
   std::string text = options.kernel;
   for (const auto& [name, value] : split_settings(options.problem)) {
@@ -62,7 +62,7 @@ int show(const ShowCommandOptions& options) {
   if (!options.status.empty()) {
     wanted.filter.status = trial_status_from(options.status);
     if (!wanted.filter.status) {
-      throw Error(unknown_status_text(options.status));
+      throw UsageError(unknown_status_text(options.status));
     }
   }
   if (options.session > 0) {

@@ -9,6 +9,7 @@
 
 #include "cli/model/model_options.hpp"
 #include "core/error.hpp"
+#include "core/util/counted.hpp"
 #include "core/util/shown_text.hpp"
 #include "runtime/image/decode.hpp"
 
@@ -131,8 +132,8 @@ class Conversation {
 
   void print_statistics() {
     if (last_) {
-      fmt::print("prompt: {} tokens in {:.0f} ms; answer: {} tokens, {:.1f} per second; ", last_->prompt_tokens,
-                 last_->prompt_ms, last_->tokens.size(), last_->tokens_per_second());
+      fmt::print("prompt: {} in {:.0f} ms; answer: {}, {:.1f} per second; ", counted(last_->prompt_tokens, "token"),
+                 last_->prompt_ms, counted(last_->tokens.size(), "token"), last_->tokens_per_second());
     } else {
       fmt::print("no answer yet; ");
     }

@@ -56,8 +56,9 @@ std::vector<std::string_view> useless_options(const ModelCommandOptions& options
 
 void ModelCommandOptions::add_to(CLI::App& command) {
   command.add_option("-m,--model", folder, "Model folder: config.json, *.safetensors, tokenizer.json, …")->required();
-  command.add_option("-d,--device", device,
-                     "cuda:N, cpu, or emulator (default: cuda:0 where there is a GPU, else cpu)");
+  command
+      .add_option("-d,--device", device, "cuda:N, cpu, or emulator (default: cuda:0 where there is a GPU, else cpu)")
+      ->check(device_name(true));
   CLI::Option* const bundle_file =
       command.add_option("--bundle", bundle, "Bundle of winners with their code (pascaline bundle); needs no compiler");
   add_database_option(command, database, "Tuned database to choose kernels from");
@@ -68,8 +69,9 @@ void ModelCommandOptions::add_to(CLI::App& command) {
       .add_flag("--any-device", any_device, "Use the bundle even if it was tuned on another device of the architecture")
       ->needs(bundle_file);
   command.add_option("--target", target, "Compile for this architecture, e.g. sm_61 (default: the device's own)")
+      ->check(target_name())
       ->excludes(bundle_file);
-  command.add_option("--nvrtc", nvrtc, kNvrtcHelp)->excludes(bundle_file);
+  command.add_option("--nvrtc", nvrtc, kNvrtcHelp)->transform(nvrtc_choice())->excludes(bundle_file);
   command.add_option("--cache", kernel_cache, "Folder for compiled kernels (default: ~/.cache/pascaline)");
   command.add_option("--kernels", kernels_folder, "Folder of kernel templates (default: the installed ones)");
   command.add_option("--spaces", spaces_folder, "Folder of search spaces (default: the installed ones)");
@@ -226,7 +228,7 @@ SessionOptions ModelCommandOptions::session_options() const {
   const ElementType usual = stored_type("", without_kernels);
   if (weights == kAutomaticWeights) {
     if (observe_only) {
-      throw Error(
+      throw UsageError(
           "--weights auto is decided by the memory that is free when a model is loaded: name the type that it "
           "then chooses, e.g. --weights q8_0");
     }

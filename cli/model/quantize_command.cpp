@@ -100,6 +100,9 @@ int quantize_folder(const QuantizeCommandOptions& options) {
   if (fs::equivalent(options.folder, options.output, ignored)) {
     throw Error(fmt::format("{} is the model itself; name another folder", options.output));
   }
+  if (const auto hidden = recipe.hidden_patterns(checkpoint.tensors()); !hidden.empty()) {
+    fmt::print(stderr, "pascaline: warning: {}\n", hidden_patterns_text(recipe.name(), hidden));
+  }
   catch_interrupts();
   NewFolder folder(options.output, options.force);
   const fs::path file = folder.path() / "model.safetensors";
@@ -125,6 +128,12 @@ int quantize_folder(const QuantizeCommandOptions& options) {
   folder.complete();
   if (const auto note = filled_rows_note(config, recipe)) {
     fmt::print(stderr, "pascaline: {}\n", *note);
+  }
+  if (last.lost_blocks > 0) {
+    fmt::print(
+        stderr,
+        "pascaline: warning: {} of weights became 0, as the scale of values so small is below what {} can hold\n",
+        counted(last.lost_blocks, "block"), recipe.name());
   }
   fmt::print("{}: {} in {}, {} instead of {}, in {}\n", options.output, counted(last.all_tensors, "tensor"),
              recipe.name(), shown_bytes(last.written_bytes), shown_bytes(last.all_bytes), duration_text(last.seconds));

@@ -140,9 +140,6 @@ void print(const Float32Comparison& result, const ValidateCommandOptions& option
 }
 
 int validate_by_float32(const ValidateCommandOptions& options) {
-  if (!options.float32_device.empty()) {
-    check_device_name(options.float32_device, {"cpu"});
-  }
   ModelFolder folder = options.model.read_for_numbers();
   const ModelCommandOptions float32 = in_float32(options.model, options.reference, options.float32_device);
   std::optional<ModelFolder> reference;
@@ -211,8 +208,10 @@ void add_options(CLI::App& command, ValidateCommandOptions& options) {
       .add_option("--window", options.window,
                   "Tokens that are read from an empty context each (default: 512, or the context)")
       ->transform(whole_number(1));
-  command.add_option("--float32-device", options.float32_device,
-                     "Where the float32 model runs: cuda:N, cpu or emulator (default: as the model)");
+  command
+      .add_option("--float32-device", options.float32_device,
+                  "Where the float32 model runs: cuda:N, cpu or emulator (default: as the model)")
+      ->check(device_name(true));
   command
       .add_option("--max-kl", options.max_kl, "Largest mean KL divergence from the float32 model, in nats per token")
       ->check(number_within(0, 1e6));

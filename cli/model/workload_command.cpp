@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "cli/model/model_workload.hpp"
+#include "core/util/counted.hpp"
 #include "core/util/paths.hpp"
 #include "runtime/dispatch/dispatcher.hpp"
 
@@ -24,7 +25,7 @@ int write_workload(const WorkloadCommandOptions& options) {
   const Dispatcher dispatcher(*device, session.dispatcher);
   const ModelWorkload workload = observe_workload(options.model, options.sizes, file.stem().string(), &dispatcher);
   write_file_atomically(file, workload.text);
-  fmt::print("{}: {} shapes, {} of them not tuned for this device\n", file.string(), workload.entries,
+  fmt::print("{}: {}, {} of them not tuned for this device\n", file.string(), counted(workload.entries, "shape"),
              workload.untuned);
   return kSuccess;
 }

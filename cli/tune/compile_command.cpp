@@ -330,19 +330,16 @@ int compile(CompileCommandOptions options) {
   options.variants.architecture = options.architecture;
   options.variants.kernels = options.kernel.kernels();
   options.variants.cache = options.cache.empty() ? cache_folder() : std::filesystem::path(options.cache);
-  auto limits = is_emulator_name(options.architecture) ? limits_of_architecture("sm_61")
-                                                       : limits_of_architecture(options.architecture);
-  if (!limits) {
-    throw Error(fmt::format("unknown architecture '{}': give one such as sm_61, or emulator", options.architecture));
-  }
+  DeviceLimits limits =
+      limits_of_architecture(is_emulator_name(options.architecture) ? "sm_61" : options.architecture).value();
   if (options.sm_count > 0) {
-    limits->sm_count = options.sm_count;
+    limits.sm_count = options.sm_count;
   }
   const std::vector<Problem> problems = options.kernel.load_problems(space);
   const KernelSource source = KernelSource::load(kernel_file(options.variants.kernels, space.kernel, ".cu"));
   int code = kSuccess;
   for (const Problem& problem : problems) {
-    const BoundSpace bound(space, problem, *limits);
+    const BoundSpace bound(space, problem, limits);
     Printer printer(options, source, problem);
     if (options.kernel.settings.empty()) {
       compile_variants(
@@ -367,7 +364,8 @@ void add_compile_command(CLI::App& app, Action& action) {
   options->kernel.add_problems_to(*command);
   options->kernel.add_settings_to(*command);
   command->add_option("-a,--arch", options->architecture, "Architecture, e.g. sm_61, or emulator")
-      ->capture_default_str();
+      ->capture_default_str()
+      ->check(architecture_name(true));
   command
       ->add_option("--sm-count", options->sm_count,
                    "Multiprocessors of the card, which splits and so the code depend on (default: 20 for sm_61)")
@@ -380,7 +378,7 @@ void add_compile_command(CLI::App& app, Action& action) {
       ->transform(any_unsigned());
   command->add_option("-j,--jobs", options->variants.jobs, "Compile workers (default: every processor)")
       ->transform(whole_number(1, 1024));
-  command->add_option("--nvrtc", options->variants.nvrtc, kNvrtcChoiceHelp);
+  command->add_option("--nvrtc", options->variants.nvrtc, kNvrtcChoiceHelp)->transform(nvrtc_choice());
   command->add_option("--cache", options->cache, "Folder for compiled kernels (default: ~/.cache/pascaline)");
   command->add_option("--emit", options->emit,
                       "Also write each binary to this folder (with several --problem: to a folder per problem in it)");

@@ -37,22 +37,12 @@ std::vector<std::string> part_names() {
   return names;
 }
 
-double seconds_of(const std::string& text) {
-  constexpr double kShortest = 5;
-  constexpr double kLongest = 3600;
-  const double seconds = parse_duration_s(text);
-  if (!(seconds >= kShortest && seconds <= kLongest)) {
-    throw Error(fmt::format("--time {} is not from 5s to 1h", text));
-  }
-  return seconds;
-}
-
 ProbeOptions probe_options(const ProbeCommandOptions& options) {
   ProbeOptions wanted;
   for (const std::string& name : options.only) {
     wanted.only.push_back(*probe_part_from(name));
   }
-  wanted.seconds = seconds_of(options.time);
+  wanted.seconds = parse_duration_s(options.time);
   wanted.target = options.device.target;
   wanted.nvrtc = options.device.nvrtc;
   wanted.kernels = data_folder("kernel_templates") / "probe";
@@ -188,11 +178,16 @@ void add_probe_command(CLI::App& app, Action& action) {
   CLI::App* command =
       app.add_subcommand("probe", "Measure clock, rates, bandwidths and latencies of a device, in about a minute");
   const auto options = std::make_shared<ProbeCommandOptions>();
-  command->add_option("-d,--device", options->device.device,
-                      "cuda:N, or emulator (default: cuda:0; of the emulator memory and launches only)");
-  command->add_option("--target", options->device.target,
-                      "Architecture whose code is run, e.g. sm_61 (default: the device's own)");
-  command->add_option("--nvrtc", options->device.nvrtc, "NVRTC to use: a version such as 11.8, or a library's path");
+  command
+      ->add_option("-d,--device", options->device.device,
+                   "cuda:N, or emulator (default: cuda:0; of the emulator memory and launches only)")
+      ->check(device_name());
+  command
+      ->add_option("--target", options->device.target,
+                   "Architecture whose code is run, e.g. sm_61 (default: the device's own)")
+      ->check(target_name());
+  command->add_option("--nvrtc", options->device.nvrtc, "NVRTC to use: a version such as 11.8, or a library's path")
+      ->transform(nvrtc_choice());
   command->add_option("--cache", options->device.cache, "Folder for compiled kernels (default: ~/.cache/pascaline)");
   add_database_option(*command, options->database, "Database to store the results in; created if missing");
   command
@@ -201,10 +196,17 @@ void add_probe_command(CLI::App& app, Action& action) {
       ->delimiter(',')
       ->check(one_of(part_names()));
   command->add_option("--time", options->time, "About how long to measure, from 5s to 1h; compiling is not counted")
-      ->capture_default_str();
+      ->capture_default_str()
+      ->check(duration(5, 3600));
   command->add_option("-o,--report", options->report, "Also write all results to this file, as JSON")
-      ->check(not_empty());
-  command->add_flag("--show", options->show, "Measure nothing: show what the database holds");
+      ->check(not_empty())
+      ->check([](const std::string& file) {
+        return file == "-" ? std::string("'-' is no file; --json prints the results") : std::string();
+      });
+  CLI::Option* const show = command->add_flag("--show", options->show, "Measure nothing: show what the database holds");
+  for (const char* measuring : {"--device", "--target", "--nvrtc", "--cache", "--only", "--time", "--report"}) {
+    show->excludes(measuring);
+  }
   command->add_flag("--json", options->as_json, "Print JSON");
   command->footer(
       "Stored results are used in place of tables: by the model that a sweep begins with and `pascaline rank\n"

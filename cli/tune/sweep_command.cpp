@@ -55,10 +55,6 @@ std::vector<std::string> devices_of(const SweepCommandOptions& options) {
 void set_limits(const SweepCommandOptions& options, SweepOptions& sweep) {
   if (!options.budget.empty()) {
     sweep.budget_s = parse_duration_s(options.budget);
-    if (*sweep.budget_s < kShortestBudgetS) {
-      throw Error(fmt::format("--budget '{}' is too short; give {}s or more, such as 90m or 8h", options.budget,
-                              kShortestBudgetS));
-    }
   }
   if (options.until_unix_s) {
     sweep.until = std::chrono::system_clock::time_point(std::chrono::seconds(*options.until_unix_s));

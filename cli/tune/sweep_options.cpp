@@ -50,8 +50,9 @@ void add_searching_options(CLI::App& command, SweepCommandOptions& options) {
       .add_option("-n,--trials", sweep.trials, "New trials per problem (with only --budget or --until: as many as fit)")
       ->capture_default_str()
       ->transform(whole_number(1, kUnlimitedTrials));
-  command.add_option("-b,--budget", options.budget, "Total time, e.g. 8h, 90m; shared by expected speedup");
-  command.add_option("--until", options.until, "Time to be done by, e.g. 07:00");
+  command.add_option("-b,--budget", options.budget, "Total time, e.g. 8h, 90m; shared by expected speedup")
+      ->check(duration(kShortestBudgetS));
+  command.add_option("--until", options.until, "Time to be done by, e.g. 07:00")->check(time_of_day());
   command.add_option("--seed", options.seed, "Seed of the search and of the inputs")
       ->capture_default_str()
       ->transform(whole_number(0));
@@ -139,10 +140,10 @@ void check_what_to_tune(const SweepCommandOptions& options) {
     }
   }
   if (given.size() > 1) {
-    throw Error(fmt::format("give either {}, not both", fmt::join(given, " or ")));
+    throw UsageError(fmt::format("give either {}, not both", fmt::join(given, " or ")));
   }
   if (!options.kernel.problems.empty() && options.kernels.size() > 1) {
-    throw Error("the shapes of --problem are of one kernel: give --kernel once");
+    throw UsageError("the shapes of --problem are of one kernel: give --kernel once");
   }
   const char* of_model = !options.model.weights.empty()                ? "--weights"
                          : !options.model.kv_cache.empty()             ? "--kv-cache"
@@ -152,7 +153,7 @@ void check_what_to_tune(const SweepCommandOptions& options) {
                          : !options.sizes.image.empty()                ? "--image-size"
                                                                        : nullptr;
   if (options.model.folder.empty() && of_model != nullptr) {
-    throw Error(fmt::format("{} is about a model: give one with --model", of_model));
+    throw UsageError(fmt::format("{} is about a model: give one with --model", of_model));
   }
 }
 
@@ -166,8 +167,10 @@ void add_sweep_options(CLI::App& command, SweepCommandOptions& options) {
   options.sweep.jobs = default_jobs();
   add_what_to_tune(command, options);
   options.device.add_to(command, kNvrtcChoiceHelp);
-  command.add_option("--devices", options.devices,
-                     "all GPUs (all), or a list (cuda:0,cuda:2): each gets a part of the plan");
+  command
+      .add_option("--devices", options.devices,
+                  "all GPUs (all), or a list (cuda:0,cuda:2): each gets a part of the plan")
+      ->check(device_list());
   add_database_option(command, options.database, "Database to add to");
   add_searching_options(command, options);
   add_measuring_options(command, options.sweep, options.warm_cache);
@@ -186,11 +189,11 @@ void add_sweep_options(CLI::App& command, SweepCommandOptions& options) {
 void check_together(const SweepCommandOptions& options) {
   const MeasureOptions& measure = options.sweep.measure;
   if (measure.min_samples > measure.max_samples) {
-    throw Error(
+    throw UsageError(
         fmt::format("--min-samples {} is more than --max-samples {}", measure.min_samples, measure.max_samples));
   }
   if (!options.devices.empty() && !options.device.device.empty()) {
-    throw Error("give either --device or --devices, not both");
+    throw UsageError("give either --device or --devices, not both");
   }
   check_what_to_tune(options);
   const char* narrowing = !options.phases.empty()    ? "--phase"
@@ -198,8 +201,8 @@ void check_together(const SweepCommandOptions& options) {
                           : !options.symbols.empty() ? "--symbol"
                                                      : nullptr;
   if (options.workload.empty() && options.model.folder.empty() && narrowing != nullptr) {
-    throw Error(fmt::format("{} chooses among the shapes of a model or workload: give one with --model or --workload",
-                            narrowing));
+    throw UsageError(fmt::format(
+        "{} chooses among the shapes of a model or workload: give one with --model or --workload", narrowing));
   }
 }
 

@@ -81,6 +81,14 @@ std::optional<DeviceLimits> limits_of_architecture(std::string_view architecture
   return std::nullopt;
 }
 
+std::string known_architectures() {
+  std::string names;
+  for (const ArchitectureRow& row : kArchitectures) {
+    names += fmt::format("{}{}", names.empty() ? "" : ", ", row.name);
+  }
+  return names;
+}
+
 DeviceLimits tighter(const DeviceLimits& actual, const DeviceLimits& target) noexcept {
   DeviceLimits both = actual;
   for (const auto& [name, member] : kMembers) {

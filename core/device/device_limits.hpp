@@ -39,6 +39,9 @@ constexpr std::int64_t kMaxBlockZ = 64;
 /// capabilities, with the SM count and L2 of a middling card; nothing for an unknown one.
 [[nodiscard]] std::optional<DeviceLimits> limits_of_architecture(std::string_view architecture) noexcept;
 
+/// The architectures that it knows, for messages: "sm_50, sm_52, …, sm_90".
+[[nodiscard]] std::string known_architectures();
+
 /// The tighter of both for every per-block and per-SM limit; SM count and L2 are `actual`'s.
 [[nodiscard]] DeviceLimits tighter(const DeviceLimits& actual, const DeviceLimits& target) noexcept;
 

@@ -45,7 +45,7 @@ std::vector<std::uint16_t> read_settings(const JsonNode& node, const std::vector
 DeviceLimits read_architecture(const JsonNode& node, const std::string& architecture) {
   const auto limits = limits_of_architecture(architecture);
   if (!limits) {
-    node.fail("is not an architecture from sm_50 to sm_90");
+    node.fail(fmt::format("is not an architecture of code; it is one of {}", known_architectures()));
   }
   return *limits;
 }

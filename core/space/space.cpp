@@ -112,7 +112,7 @@ std::vector<ElementType> Space::types_of(const Argument& argument) const {
   return {argument.type};
 }
 
-Config Space::default_config() const { return default_config({.compute_capability = 0}); }
+Config Space::general_default() const { return default_config({.compute_capability = 0}); }
 
 Config Space::default_config(const DeviceLimits& limits) const { return config_at(default_indices(limits)); }
 

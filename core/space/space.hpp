@@ -173,8 +173,8 @@ struct Space {
 
   /// Types that an argument may have.
   [[nodiscard]] std::vector<ElementType> types_of(const Argument& argument) const;
-  /// The general default, of no device's own.
-  [[nodiscard]] Config default_config() const;
+  /// The general default, which is no architecture's own: what runs on a device is `default_config` of its limits.
+  [[nodiscard]] Config general_default() const;
   /// The default for such devices; where the file has none of their own, the general one.
   [[nodiscard]] Config default_config(const DeviceLimits& limits) const;
   /// Index of each parameter's value in it.

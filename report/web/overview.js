@@ -22,6 +22,7 @@ function overviewPage() {
       },
     ]),
     report.contexts.length === 0 ? note('The database has no trials of the kernel and device asked for.') : null,
+    report.compilers.map(compilersPart),
     report.contexts.map(contextOverview),
     section('Sessions', sessionsTable()),
   ];
@@ -47,6 +48,41 @@ function decidedTile() {
     value: count(decided.length) + ' of ' + count(all.length),
     detail: searched ? count(searched) + ' of them decided without finals' : 'decided in finals'
   };
+}
+
+/** Which compiler's code is the fastest, where several built the same kernels for one device. */
+function compilersPart(comparison) {
+  const named = comparison.compilers.map((compiler) => compiler.name);
+  return section(
+      'Compilers on ' + comparison.device,
+      facts(comparison.compilers.map(
+          (compiler) =>
+              [compiler.name,
+               'the fastest of ' + count(compiler.fastest_of) + ' of ' + plural(comparison.rows.length, 'problem') +
+                   '; choosing for each problem is ' + times(compiler.gain) + ' as fast as this one alone'])),
+      table({
+        key: 'compilers ' + [comparison.device, comparison.target, comparison.driver_version].join(' '),
+        caption: 'The best configuration of each compiler, ' + targetName(comparison.target) +
+            '; small differences may be luck',
+        rows: comparison.rows,
+        columns: [
+          {id: 'problem', title: 'Problem', value: (row) => row.problem, cell: (row) => row.problem},
+          ...named.map((name, index) => ({
+                         id: 'compiler' + index,
+                         title: name,
+                         numeric: true,
+                         value: (row) => (row.best[index] ? row.best[index].median_us : null),
+                         cell: (row) => (row.best[index] ? time(row.best[index].median_us) : null)
+                       })),
+          {id: 'fastest', title: 'Fastest', value: (row) => named[row.fastest], cell: (row) => named[row.fastest]}, {
+            id: 'speedup',
+            title: 'Over the slowest',
+            numeric: true,
+            value: (row) => row.speedup,
+            cell: (row) => times(row.speedup)
+          }
+        ]
+      }));
 }
 
 function contextOverview(context) {

@@ -100,8 +100,8 @@ function limitsPart({problem}) {
   return section(
       'What limits it', facts(problem.limits.map((limit) => [sentence(limit.role), limit.text])),
       note(
-          'Estimates from the machine code and a model of an SM, not measured on a card of this architecture; a range ' +
-          'is what is not known of it. Only what limits a kernel and how variants compare should be read from them.'));
+          'Estimates from the machine code and a model of an SM, which was not checked on a card of this architecture; ' +
+          'a range is what is not known of it. Only what limits a kernel and how variants compare should be read from them.'));
 }
 
 function sentence(text) {

@@ -12,6 +12,7 @@
 #include "runtime/bundle/bundle.hpp"
 #include "runtime/bundle/bundle_format.hpp"
 #include "runtime/device/cubin_info.hpp"
+#include "runtime/dispatch/identity.hpp"
 
 namespace pascaline {
 namespace {
@@ -327,12 +328,7 @@ std::vector<ToolkitRow> toolkits_of(const Bundle& bundle) {
   return toolkits;
 }
 
-std::string target_of(const Bundle& bundle) {
-  constexpr std::string_view kPrefix = "sm_";
-  return bundle.kind == BinaryKind::ptx && bundle.architecture.starts_with(kPrefix)
-             ? "compute_" + bundle.architecture.substr(kPrefix.size())
-             : bundle.architecture;
-}
+std::string target_of(const Bundle& bundle) { return target_name(bundle.architecture, bundle.kind); }
 
 std::vector<Winner> winners_of(const Bundle& bundle) {
   std::vector<Winner> winners;

@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "core/util/counted.hpp"
 #include "core/util/shown_text.hpp"
 #include "runtime/checkpoint/model_error.hpp"
 #include "runtime/checkpoint/model_files.hpp"
@@ -34,10 +35,10 @@ std::string told(const std::vector<std::string>& names, const char* what) {
 
 void throw_if_any(const Problems& problems, const std::filesystem::path& folder) {
   if (!problems.quantised.empty()) {
-    throw ModelError(
-        fmt::format("{}: this is a quantised checkpoint ({} tensors such as {}), which is not supported; "
-                    "take the bfloat16 checkpoint",
-                    folder.string(), problems.quantised.size(), quoted_name(problems.quantised.front())));
+    throw ModelError(fmt::format(
+        "{}: this is a quantized checkpoint ({} such as {}), which is not supported; "
+        "take the bfloat16 checkpoint",
+        folder.string(), counted(problems.quantised.size(), "tensor"), quoted_name(problems.quantised.front())));
   }
   const std::string text = told(problems.missing, "missing") + told(problems.unknown, "unknown") +
                            told(problems.doubled, "there twice") + told(problems.misshapen, "of another shape") +

@@ -21,7 +21,7 @@ class Checkpoint {
  public:
   /// Opens the folder's files and matches their tensors, under the names of any scheme that `official_tensor_name`
   /// knows, with `required_tensors(config)`. Throws ModelError that counts and names some of the tensors that are
-  /// unknown, missing, there twice, wrongly shaped, quantised by another program or of a type that weights cannot have,
+  /// unknown, missing, there twice, wrongly shaped, quantized by another program or of a type that weights cannot have,
   /// and that says what is wrong with one that is stored in a format of matrices (docs/formats.md). A tied model's
   /// `lm_head.weight` is left aside: the embedding is used.
   [[nodiscard]] static Checkpoint open(const std::filesystem::path& folder, const ModelConfig& config);

@@ -15,7 +15,7 @@ ModelConfig read_config(const JsonNode& root) {
   const ModelFamily family = family_named(root.at("model_type"));
   for (const std::string_view key : {"quantization_config", "quantization"}) {
     if (root.has_value(key)) {
-      root.at(key).fail("quantised models are not supported; take the bfloat16 checkpoint");
+      root.at(key).fail("quantized models are not supported; take the bfloat16 checkpoint");
     }
   }
   ModelConfig config = traits_of(family).read(root);

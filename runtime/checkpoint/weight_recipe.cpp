@@ -89,6 +89,11 @@ bool fits_pattern(std::string_view pattern, std::string_view name) noexcept {
   return pattern.find_first_not_of('*', p) == std::string_view::npos;
 }
 
+std::string hidden_patterns_text(std::string_view recipe, std::span<const std::string> patterns) {
+  return fmt::format("{}: '{}' decide{} nothing, as earlier patterns fit all of its matrices; put narrower ones first",
+                     recipe, fmt::join(patterns, "', '"), patterns.size() == 1 ? "s" : "");
+}
+
 WeightRecipe::WeightRecipe(ElementType all) : WeightRecipe(std::string(name_of(all)), {{"*", all}}) {}
 
 WeightRecipe::WeightRecipe(std::string name, std::vector<Rule> rules)
@@ -173,6 +178,28 @@ void WeightRecipe::require_uses(std::span<const WeightEntry> weights) const {
                               matrices.empty() ? "none" : matrices.front()));
     }
   }
+}
+
+std::vector<std::string> WeightRecipe::hidden_patterns(std::span<const TensorSpec> tensors) const {
+  std::vector<bool> fits(rules_.size());
+  std::vector<bool> decides(rules_.size());
+  for (const TensorSpec& tensor : tensors) {
+    bool is_first = tensor.kind == TensorKind::matrix;
+    for (std::size_t i = 0; tensor.kind == TensorKind::matrix && i < rules_.size(); ++i) {
+      if (fits_pattern(rules_[i].pattern, tensor.name)) {
+        fits[i] = true;
+        decides[i] = decides[i] || is_first;
+        is_first = false;
+      }
+    }
+  }
+  std::vector<std::string> hidden;
+  for (std::size_t i = 0; is_own_ && i + 1 < rules_.size(); ++i) {
+    if (fits[i] && !decides[i]) {
+      hidden.push_back(rules_[i].pattern);
+    }
+  }
+  return hidden;
 }
 
 std::span<const std::string_view> WeightRecipe::names() noexcept { return kNames; }

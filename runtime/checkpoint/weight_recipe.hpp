@@ -42,6 +42,8 @@ class WeightRecipe {
   [[nodiscard]] ElementType of(const WeightEntry& weight) const;
   /// Throws Error if a rule of a user's recipe fits none of a model's matrices.
   void require_uses(std::span<const WeightEntry> weights) const;
+  /// Patterns of a user's recipe that fit matrices of a model, but only such as an earlier pattern fits.
+  [[nodiscard]] std::vector<std::string> hidden_patterns(std::span<const TensorSpec> tensors) const;
   /// Whether some rule gives a packed format, whose products round activations to int8.
   [[nodiscard]] bool has_packed_formats() const noexcept;
   friend bool operator==(const WeightRecipe&, const WeightRecipe&) = default;
@@ -51,6 +53,9 @@ class WeightRecipe {
   std::vector<Rule> rules_;
   bool is_own_ = false;  // of a user's file
 };
+
+/// What to say of patterns that earlier ones hide.
+[[nodiscard]] std::string hidden_patterns_text(std::string_view recipe, std::span<const std::string> patterns);
 
 /// Whether a name fits a pattern, in which `*` stands for any letters, also none.
 [[nodiscard]] bool fits_pattern(std::string_view pattern, std::string_view name) noexcept;

@@ -32,7 +32,8 @@ TargetPlan plan_target(const DeviceInfo& device, const std::string& target) {
   }
   const std::optional<DeviceLimits> limits = limits_of_architecture(target);
   if (!limits) {
-    throw Error(fmt::format("'{}' is not an architecture Pascaline knows the limits of (sm_50 to sm_90)", target));
+    throw Error(fmt::format("'{}' is not an architecture Pascaline knows the limits of; it is one of {}", target,
+                            known_architectures()));
   }
   plan.limits = tighter(device.limits, *limits);
   if (device.kind == DeviceKind::emulator) {

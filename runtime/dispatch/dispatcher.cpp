@@ -91,23 +91,35 @@ const Prepared& Dispatcher::prepare(const Problem& problem) {
 Prepared Dispatcher::build_or_fall_back(const TunedKernel& kernel, const BoundSpace& space) {
   std::vector<Config> failed;
   std::string reasons;
+  bool only_lacks_code = true;  // of a bundle
   Plan plan = make_plan(kernel, toolkits(), space);
   for (;;) {
     const Provenance provenance = plan.provenance;
     const Config config = plan.config;
     try {
-      return build(kernel, space, std::move(plan));
+      Prepared made = build(kernel, space, std::move(plan));
+      if (!failed.empty() && only_lacks_code && !std::exchange(told_of_lacking_, true)) {
+        fmt::print(stderr,
+                   "pascaline: warning: {}: {}; another configuration is used, as for all that the bundle lacks\n",
+                   space.problem().text(), clean_line(reasons));
+      }
+      return made;
     } catch (const Error& error) {
       if (is_device_failure(error)) {
         throw Error(fmt::format("cannot prepare {}: {}", space.problem().text(), error.what()), error.code());
       }
+      const bool lacks_code = dynamic_cast<const MissingCodeError*>(&error) != nullptr;
+      only_lacks_code = only_lacks_code && lacks_code;
       failed.push_back(config);
+      if (provenance == Provenance::fallback && only_lacks_code) {
+        throw MissingCodeError(fmt::format("cannot prepare {}: {}", space.problem().text(), error.what()));
+      }
       reasons += fmt::format("{}the {} configuration ({}) cannot be used: {}", reasons.empty() ? "" : "; ",
                              name_of(provenance), config.text(), error.what());
       if (provenance == Provenance::fallback) {
         throw Error(fmt::format("cannot prepare {}: {}", space.problem().text(), reasons), error.code());
       }
-      if (failed.size() == 1) {
+      if (failed.size() == 1 && !lacks_code) {
         fmt::print(stderr, "pascaline: warning: {}: {}; trying another configuration\n", space.problem().text(),
                    clean_line(reasons));
       }

@@ -102,6 +102,7 @@ class Dispatcher {
   ScratchPool scratch_{*memory_};
   std::vector<std::unique_ptr<const Prepared>> prepared_;
   std::size_t first_since_reload_ = 0;  // of prepared_
+  bool told_of_lacking_ = false;        // code, by a bundle
 
   mutable std::mutex misses_mutex_;
   std::vector<Miss> misses_;

@@ -25,14 +25,13 @@ std::string compute_capability(std::string_view architecture) {
   return fmt::format("{}.{}", number.substr(0, digits - 1), number.substr(digits - 1));
 }
 
-std::string target_text(const TargetPlan& plan) {
-  if (plan.kind != BinaryKind::ptx || !plan.architecture.starts_with(kCubinPrefix)) {
-    return plan.architecture;
-  }
-  return fmt::format("{}{}", kPtxPrefix, plan.architecture.substr(kCubinPrefix.size()));
-}
-
 }  // namespace
+
+std::string target_name(const std::string& architecture, BinaryKind kind) {
+  return kind == BinaryKind::ptx && architecture.starts_with(kCubinPrefix)
+             ? fmt::format("{}{}", kPtxPrefix, architecture.substr(kCubinPrefix.size()))
+             : architecture;
+}
 
 std::string architecture_of_target(const std::string& target) {
   return target.starts_with(kPtxPrefix) ? fmt::format("{}{}", kCubinPrefix, target.substr(kPtxPrefix.size())) : target;
@@ -54,11 +53,11 @@ DeviceRow device_row(const DeviceInfo& info) {
 }
 
 ToolkitRow toolkit_row(const Toolchain& toolchain, const TargetPlan& plan, const DeviceInfo& info) {
-  return {toolchain.compiler(), toolchain.version(), target_text(plan), info.driver_version};
+  return {toolchain.compiler(), toolchain.version(), target_name(plan.architecture, plan.kind), info.driver_version};
 }
 
 ToolkitRow toolkit_row(const CompilerInfo& compiler, const TargetPlan& plan, const DeviceInfo& info) {
-  return {compiler.compiler, compiler.version, target_text(plan), info.driver_version};
+  return {compiler.compiler, compiler.version, target_name(plan.architecture, plan.kind), info.driver_version};
 }
 
 bool same_compiler(const ToolkitRow& a, const ToolkitRow& b) noexcept {

@@ -19,6 +19,9 @@ namespace pascaline {
 /// The same of a compiler that is not open.
 [[nodiscard]] ToolkitRow toolkit_row(const CompilerInfo& compiler, const TargetPlan& plan, const DeviceInfo& info);
 
+/// The target under which code of a kind for an architecture is stored: "sm_61", "compute_61" for its PTX, "host".
+[[nodiscard]] std::string target_name(const std::string& architecture, BinaryKind kind);
+
 /// The architecture that a stored target's code was made for: "sm_61" of "compute_61", any other as it is.
 [[nodiscard]] std::string architecture_of_target(const std::string& target);
 

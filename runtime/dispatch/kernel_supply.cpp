@@ -138,7 +138,7 @@ std::string BundleSupply::key(const CompileRequest& request, const ToolkitRow& t
 Binary BundleSupply::code(const CompileRequest& request, const ToolkitRow& toolkit) const {
   const auto found = codes_.find(key(request, toolkit));
   if (found == codes_.end()) {
-    throw Error(
+    throw MissingCodeError(
         fmt::format("bundle {} has no code for it; make one that has it, with pascaline bundle --workload and a "
                     "workload that has this problem (pascaline workload --model writes one)",
                     file_.string()));

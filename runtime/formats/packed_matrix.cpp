@@ -381,6 +381,10 @@ std::size_t file_row_bytes(ElementType format, std::int64_t columns) {
   return format == ElementType::int8_row ? bytes + sizeof(float) : bytes;
 }
 
+std::size_t file_block_values(ElementType format, std::size_t columns) {
+  return format == ElementType::int8_row ? columns : file_block_of(format).values;
+}
+
 std::optional<UnfitBlock> quantize_row(ElementType format, std::span<const float> values, std::span<std::byte> row) {
   if (row.size() != file_row_bytes(format, static_cast<std::int64_t>(values.size()))) {
     throw Error(fmt::format("{} bytes are no row of {} values in {}", row.size(), values.size(), name_of(format)));

@@ -20,6 +20,9 @@ namespace pascaline {
 /// matrices.
 [[nodiscard]] std::size_t file_row_bytes(ElementType format, std::int64_t columns);
 
+/// Values of a row of that many that share a scale of their own in a file: of a block, a group, or the whole row.
+[[nodiscard]] std::size_t file_block_values(ElementType format, std::size_t columns);
+
 /// Quantizes a row to a packed format; where the last block is longer than the row, as if zeros followed. `row` has
 /// `file_row_bytes`. Stops at the first block that cannot be held.
 [[nodiscard]] std::optional<UnfitBlock> quantize_row(ElementType format, std::span<const float> values,

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "core/error.hpp"
 #include "core/util/shown_text.hpp"
@@ -42,8 +43,18 @@ void Executor::wait_for_device(const char* operation) const {
   device_->synchronize();
 }
 
-void Executor::fall_back(const char* operation, const std::string& reason) {
+// A bundle that was made for other weights lacks many operations: that is one warning.
+void Executor::fall_back(const char* operation, const std::string& reason, bool lacks_code) {
   fallen_back_.emplace_back(operation);
+  if (lacks_code) {
+    if (!std::exchange(told_of_lacking_, true)) {
+      warn(
+          fmt::format("{} runs on the processor from now on, as does all else that the bundle lacks; was it made for "
+                      "other weights or sizes? {}",
+                      operation, clean_line(reason)));
+    }
+    return;
+  }
   warn(fmt::format("{} cannot run on {} and runs on the processor from now on: {}", operation, device_->info().id,
                    clean_line(reason)));
 }

@@ -77,6 +77,7 @@ class Executor {
       return;
     }
     std::string reason;
+    bool lacks_code = false;
     if (!fell_back(Op::kName)) {
       try {
         ops::launch(*dispatcher_, op);
@@ -84,11 +85,12 @@ class Executor {
       } catch (const Error& error) {
         require_replaceable(error);
         reason = error.what();
+        lacks_code = dynamic_cast<const MissingCodeError*>(&error) != nullptr;
       }
     }
     compute_on_copies(op);
     if (!reason.empty()) {
-      fall_back(Op::kName, reason);
+      fall_back(Op::kName, reason, lacks_code);
     }
   }
 
@@ -98,7 +100,7 @@ class Executor {
   }
   void require_replaceable(const Error& error) const;
   void wait_for_device(const char* operation) const;
-  void fall_back(const char* operation, const std::string& reason);
+  void fall_back(const char* operation, const std::string& reason, bool lacks_code);
 
   template <ops::Operation Op>
   void compute_on_copies(const Op& op) {
@@ -117,6 +119,7 @@ class Executor {
   bool observes_only_ = false;
   std::FILE* warnings_ = nullptr;
   std::vector<std::string_view> fallen_back_;
+  bool told_of_lacking_ = false;  // code, by a bundle
   std::uint64_t computed_ = 0;
   OperationObserver observer_;
   const Executor* reports_to_ = nullptr;

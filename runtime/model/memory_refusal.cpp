@@ -218,7 +218,7 @@ void refuse_model(const ModelHome& home, const ModelConfig& config, const ModelO
   std::string message =
       fmt::format("the model needs {:.1f} MiB{}, and {} has {:.1f} MiB free", mebibytes(needed),
                   home.on_processor ? "" : " of device memory, with as much on the processor as the options allow",
-                  device.info().id, mebibytes(free_of_device));
+                  home.on_processor ? "the processor" : device.info().id, mebibytes(free_of_device));
   message += free < free_of_device ? fmt::format(", of which --memory-limit allows {:.1f} MiB:", mebibytes(free)) : ":";
   for (const MemoryPart& part : parts) {
     message += fmt::format("\n{:>12.1f} MiB  {}", mebibytes(part.bytes), part.name);

@@ -19,6 +19,7 @@
 #include "runtime/checkpoint/model_error.hpp"
 #include "runtime/checkpoint/stored_formats.hpp"
 #include "runtime/formats/float16x_search.hpp"
+#include "runtime/formats/lost_blocks.hpp"
 #include "runtime/formats/packed_matrix.hpp"
 #include "runtime/model/requirements.hpp"
 
@@ -257,8 +258,8 @@ class FileQuantizer {
     }
   }
 
-  static void convert_row(const TensorPlan& tensor, std::int64_t row, std::span<const std::byte> from,
-                          std::span<std::byte> to) {
+  void convert_row(const TensorPlan& tensor, std::int64_t row, std::span<const std::byte> from,
+                   std::span<std::byte> to) {
     const bool is_format = is_matrix_format(tensor.type);
     thread_local std::vector<float> values;
     values.resize(static_cast<std::size_t>(tensor.columns()));
@@ -279,6 +280,7 @@ class FileQuantizer {
                                    quoted_name(tensor.from->name), unfit->value, row, unfit->reason,
                                    name_of(tensor.type)));
     }
+    lost_blocks_ += lost_blocks(tensor.type, values, to);
   }
 
   // Reports until the workers are done; false if it was told to stop.
@@ -291,6 +293,7 @@ class FileQuantizer {
       if (goes_on && settings.goes_on) {
         all_.tensors = tensors_done_;
         all_.read_bytes = read_bytes_;
+        all_.lost_blocks = lost_blocks_;
         all_.seconds = std::chrono::duration<double>(ProgressClock::now() - begin).count();
         lock.unlock();
         goes_on = settings.goes_on(all_);
@@ -311,6 +314,7 @@ class FileQuantizer {
   std::atomic<std::size_t> next_{0};
   std::atomic<std::size_t> tensors_done_{0};
   std::atomic<std::uint64_t> read_bytes_{0};
+  std::atomic<std::uint64_t> lost_blocks_{0};
   std::mutex mutex_;
   std::condition_variable finished_;
   std::size_t working_ = 0;

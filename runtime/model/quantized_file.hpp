@@ -17,6 +17,7 @@ struct QuantizeProgress {
   std::uint64_t read_bytes = 0;  ///< of the original
   std::uint64_t all_bytes = 0;
   std::uint64_t written_bytes = 0;  ///< of the new file, when all is done
+  std::uint64_t lost_blocks = 0;    ///< written so far, all of whose values became 0 as their scale is too small
   double seconds = 0;
 };
 

@@ -39,7 +39,7 @@ std::string type_text(ElementType type) {
 }
 
 // Whether kernels take elements of the type in whole vectors; integers are indices and counts, but int8 is what values
-// are quantised to.
+// are quantized to.
 bool comes_in_vectors(ElementType type) noexcept {
   switch (type) {
     case ElementType::float32:

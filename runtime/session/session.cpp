@@ -37,12 +37,26 @@ std::vector<PatchView> views_of(std::span<const Patches> images) {
   return views;
 }
 
+// The devices of this machine, asked for once, and only if somebody wants to know.
+class DevicesHere {
+ public:
+  [[nodiscard]] const std::vector<DeviceInfo>& all() {
+    if (devices_.empty()) {
+      devices_ = list_devices();  // the emulator at least
+    }
+    return devices_;
+  }
+
+ private:
+  std::vector<DeviceInfo> devices_;
+};
+
 // The device that is meant: the one named, else the first GPU, else the processor.
-std::string device_id(const std::string& wanted) {
+std::string device_id(const std::string& wanted, DevicesHere& here) {
   if (!wanted.empty()) {
     return device_id_of(wanted);
   }
-  const DeviceInfo first = list_devices().front();
+  const DeviceInfo& first = here.all().front();
   return first.kind == DeviceKind::cuda ? first.id : "cpu";
 }
 
@@ -51,8 +65,9 @@ ModelParts parts_of(const SessionOptions& options) {
 }
 
 // Winners of other devices would be of no use, which is better said than left to be wondered at.
-void check_database(const std::filesystem::path& database, const std::string& id, bool may_be_foreign) {
-  for (const DeviceInfo& device : list_devices()) {
+void check_database(const std::filesystem::path& database, const std::string& id, bool may_be_foreign,
+                    DevicesHere& here) {
+  for (const DeviceInfo& device : here.all()) {
     const std::string reason = device.id == id ? reason_database_is_foreign(database, device) : std::string();
     if (!reason.empty() && !may_be_foreign) {
       throw Error(reason);
@@ -64,8 +79,8 @@ void check_database(const std::filesystem::path& database, const std::string& id
 }
 
 // Throws as opening it does if it is not there.
-std::string name_of_device(const std::string& id) {
-  for (const DeviceInfo& device : list_devices()) {
+std::string name_of_device(const std::string& id, DevicesHere& here) {
+  for (const DeviceInfo& device : here.all()) {
     if (device.id == id) {
       return fmt::format("{}, {}", id, device.name);
     }
@@ -106,6 +121,9 @@ WeightRecipe fitting_weights(DeviceMemory& memory, const ModelConfig& config, Mo
 
 // Rounding rounded values again costs accuracy that the original does not lose.
 void warn_of_formats(const WeightSource& source, const WeightRecipe& wanted) {
+  if (const auto hidden = wanted.hidden_patterns(source.tensors()); !hidden.empty()) {
+    fmt::print(stderr, "pascaline: warning: {}\n", hidden_patterns_text(wanted.name(), hidden));
+  }
   std::size_t again = 0;
   ElementType stored{};
   for (const TensorSpec& tensor : source.tensors()) {
@@ -118,9 +136,9 @@ void warn_of_formats(const WeightSource& source, const WeightRecipe& wanted) {
   }
   if (again > 0) {
     fmt::print(stderr,
-               "pascaline: warning: {} matrices are stored in another format ({}) than {} asks for: quantizing twice "
+               "pascaline: warning: {} stored in another format ({}) than {} asks for: quantizing twice "
                "loses accuracy; leave out --weights, or quantize the original model\n",
-               again, name_of(stored), wanted.name());
+               again == 1 ? "1 matrix is" : fmt::format("{} matrices are", again), name_of(stored), wanted.name());
   }
 }
 
@@ -135,7 +153,8 @@ SessionPlan plan_session(const ModelFolder& folder, const SessionOptions& option
   SessionPlan plan;
   plan.options = checked_options(folder.config(), options.options);
   check_supported(folder.config());
-  const std::string id = device_id(options.device);
+  DevicesHere here;
+  const std::string id = device_id(options.device, here);
   check_device_name(id, {"cpu"});
   const bool on_processor = id == "cpu";
   const std::unique_ptr<Device> device = open_device(on_processor ? "emulator" : id);
@@ -161,19 +180,23 @@ Session::Session(const SessionOptions& options) : Session(ModelFolder(options.mo
 
 Session::Session(ModelFolder folder, const SessionOptions& options) : folder_(std::move(folder)) {
   ModelOptions decided = checked_options(config(), options.options);
-  const std::string device = device_id(options.device);
+  DevicesHere here;
+  const std::string device = device_id(options.device, here);
   check_device_name(device, {"cpu"});
   const bool has_kernels = device != "cpu";
   if (options.observe_only && !has_kernels) {
     throw Error("a session on the processor launches no kernels that could be observed");
   }
   if (has_kernels && options.dispatcher.database) {
-    check_database(*options.dispatcher.database, device, options.database_may_be_foreign);
+    check_database(*options.dispatcher.database, device, options.database_may_be_foreign, here);
   }
   if (has_kernels) {
     check_bundle(options.dispatcher);
   }
   WeightSource weights = open_weights(folder_, options);
+  if (options.observe_only) {
+    name_ = name_of_device(device, here);
+  }
   open_device(device, options);
   if (!options.weight_choices.empty()) {
     decided.weights = fitting_weights(*memory_, config(), decided, options.weight_choices);
@@ -190,7 +213,6 @@ Session::~Session() = default;
 
 void Session::open_device(const std::string& id, const SessionOptions& options) {
   if (options.observe_only) {
-    name_ = name_of_device(id);
     device_ = pascaline::open_device("emulator");
     unbacked_ = std::make_unique<UnbackedMemory>();
     memory_ = std::make_unique<MemoryPool>(*unbacked_);

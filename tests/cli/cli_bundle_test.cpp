@@ -115,7 +115,7 @@ TEST_F(CliBundleTest, WrongInputIsAFault) {
   expect_fault(make({"--db", database_}), 1, {database_, "no such file"});
   store({winner_here(8, scale_config(32, 2))});
   expect_fault(make({"--db", database_}, "sm_61"), 1, {"no winners for sm_61", "it has winners for emulator on"});
-  expect_fault(make({"--untuned"}, "sm_12"), 1, {"unknown architecture 'sm_12'"});
+  expect_fault(make({"--untuned"}, "sm_12"), 2, {"unknown architecture 'sm_12'"});
   expect_fault(make({"--untuned", "--ptx"}), 1, {"--ptx"});
   expect_fault(make({"--untuned", "--db", database_}), 2, {"--db"});
   expect_fault(make({"--untuned", "--workload", "nosuch.json"}), 1, {"nosuch.json"});
@@ -242,6 +242,17 @@ TEST_F(CliBundleTest, AModelRunsFromItWithoutACompiler) {
   const ProgramResult other =
       on_host("generate", {"--prompt", std::string(30, 'x'), "-n", "1", "--bundle", bundle_}, bare);
   EXPECT_EQ(other.exit_code, 0) << other.error;
+  std::vector<std::string> words{"generate",  "--model", model,        "--context", "64",       "--device", "emulator",
+                                 "--weights", "q8_0",    "--kv-cache", "float32",   "--bundle", bundle_};
+  words.insert(words.end(), hello.begin(), hello.end());
+  const ProgramResult rounded = run(words, bare);
+  EXPECT_EQ(rounded.exit_code, 0) << rounded.error;
+  std::size_t lacking = 0;
+  for (std::size_t at = 0; (at = rounded.error.find("has no code for it", at)) != std::string::npos; ++at) {
+    ++lacking;
+  }
+  EXPECT_EQ(lacking, 1U) << "one line for all that it lacks: " << rounded.error;
+  EXPECT_NE(rounded.error.find("as does all else that the bundle lacks"), std::string::npos) << rounded.error;
 
   expect_fault(on_host("generate", with({"--bundle", bundle_, "--db", database_})), 2, {"--bundle"});
   expect_fault(on_host("generate", with({"--any-device"})), 2, {"--bundle"});

@@ -99,6 +99,16 @@ TEST_F(CliCompilersTest, CompileShowsBothResultsAndWhichCompilerGaveThem) {
   EXPECT_TRUE(std::filesystem::exists(folder_ / "objects" / ("BLOCK=64_FAULT=0." + usual_.name + "-0.1.0.so")));
 }
 
+TEST_F(CliCompilersTest, ListsOfCompilersAreCheckedAsTheyAreGiven) {
+  expect_fault(run(sweep({"--nvrtc", "11.8,"})), 2, {"'11.8,'", "an entry is empty"});
+  expect_fault(run(sweep({"--nvrtc", ",12.9"})), 2, {"',12.9'", "an entry is empty"});
+  expect_fault(run(sweep({"--nvrtc", "all,12.9"})), 2, {"'all,12.9'", "'all' is no version"});
+  expect_fault(run(on_toy("compile", {"--arch", "emulator", "--nvrtc", "11.8,,12.9"})), 2, {"an entry is empty"});
+  const nlohmann::json json =
+      json_of(run(on_toy("compile", {"--arch", "emulator", "--nvrtc", "ALL", "--json"}), both()));
+  EXPECT_EQ(json["compilers"].size(), 2U);
+}
+
 TEST_F(CliCompilersTest, OneCompilerIsSaidAndTheSweepGoesOn) {
   const ProgramResult result = run(sweep({"--nvrtc", "all"}), with(usual_.program));
   EXPECT_EQ(result.exit_code, 0) << result.error;

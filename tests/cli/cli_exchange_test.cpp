@@ -18,7 +18,7 @@ class CliExchangeTest : public CliTest {};
 // What scripts/import_t1_space.py made of a T1 input (tests/scripts/import_t1_space_test.py): every space can be read.
 TEST_F(CliExchangeTest, SpacesMadeOfT1InputsAreRead) {
   const fs::path made = PASCALINE_TEST_T1;
-  EXPECT_EQ(Space::load(made / "scale.json").default_config().text(), "ITEMS=2 block_size_x=32 wrong=0");
+  EXPECT_EQ(Space::load(made / "scale.json").general_default().text(), "ITEMS=2 block_size_x=32 wrong=0");
   EXPECT_EQ(Space::load(made / "fills.json").arguments.size(), 7U);
   EXPECT_EQ(Space::load(made / "stencil.json").parameters.size(), 5U);
   EXPECT_EQ(Space::load(made / "conditions.json").constraints.size(), 50U);

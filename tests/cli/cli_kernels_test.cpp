@@ -92,7 +92,7 @@ TEST_F(CliKernelsTest, OneThatIsWrongLeavesTheOthersAndOtherJsonIsLeftOut) {
 
 TEST_F(CliKernelsTest, WhatIsNotThereIsAFault) {
   expect_fault(kernels({"toys"}), 1, {(folder_ / "toys.json").string(), "(did you mean 'toy'?)"});
-  expect_fault(kernels({"../toy"}), 1, {"'../toy' is not a kernel name"});
+  expect_fault(kernels({"../toy"}), 2, {"'../toy' is not a kernel name"});
   expect_fault(run({"kernels", "--spaces", kernels_}), 1, {kernels_, "--spaces and --kernels"});
   std::filesystem::remove(folder_ / "toy.cu");
   expect_fault(kernels({"toy"}), 1, {(folder_ / "toy.cu").string(), "--kernels"});

@@ -76,8 +76,14 @@ TEST_F(CliProbeTest, WithoutAGpuTheEmulatorMustBeAskedFor) {
 
 TEST_F(CliProbeTest, WrongWordsAreToldAtOnce) {
   expect_fault(probe({"--only", "conflict"}), 2, {"did you mean 'conflicts'?"});
-  expect_fault(run({"probe", "--device", "emulator", "--db", database_, "--time", "2s"}), 1, {"--time 2s", "5s to 1h"});
-  expect_fault(probe({"--target", "sm_7"}), 1, {"sm_7"});
+  expect_fault(run({"probe", "--device", "emulator", "--db", database_, "--time", "2s"}), 2,
+               {"--time", "'2s' is too short", "5s or more"});
+  expect_fault(probe({"--target", "sm_7"}), 2, {"sm_7"});
+  expect_fault(probe({"--report", "-"}), 2, {"'-' is no file", "--json"});
+  for (const std::string option : {"--only=launch", "--time=9s", "--report=x", "--target=sm_61", "--cache=x"}) {
+    expect_fault(run({"probe", "--show", "--db", database_, option}), 2,
+                 {"--show", option.substr(0, option.find('='))});
+  }
   expect_fault(probe({"--report", folder_.path().string()}), 1, {"it is a folder"});
   expect_fault(run({"probe", "--show", "--db", database_}), 1, {"no such file"});
 }
@@ -105,6 +111,22 @@ TEST_F(CliProbeTest, AnInterruptedProbeStoresNothing) {
   ::kill(program, SIGINT);
   EXPECT_EQ(wait_child(program), 130);
   EXPECT_FALSE(fs::exists(database_)) << "made for nothing";
+}
+
+// As a terminal and a parent may do for one Ctrl-C: it still puts things in order.
+TEST_F(CliProbeTest, AnInterruptSentTwiceAtOnceIsOne) {
+  const int program =
+      start_program(folder_.path(), {"probe", "--device", "emulator", "--db", database_, "--time", "1h"});
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  while (!fs::exists(database_) && std::chrono::steady_clock::now() < end) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  ::kill(program, SIGINT);
+  std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  ::kill(program, SIGINT);
+  EXPECT_EQ(wait_child(program), 130);
+  EXPECT_FALSE(fs::exists(database_)) << "the first one's order is kept";
 }
 
 }  // namespace

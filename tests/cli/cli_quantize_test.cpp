@@ -115,6 +115,37 @@ TEST_F(CliQuantizeTest, ARecipeFileSaysItForSingleTensors) {
   EXPECT_EQ(left(), std::set<std::string>{"quantized"});
 }
 
+TEST_F(CliQuantizeTest, APatternBehindABroaderOneWarns) {
+  const std::string recipe = put("mine.json", R"({"tensors": [{"name": "*", "type": "q8_0"},
+    {"name": "*visual*", "type": "float16"}], "others": "q4_0"})");
+  const ProgramResult result = quantize({"--weights", recipe});
+  EXPECT_EQ(result.exit_code, 0) << result.error;
+  EXPECT_NE(result.error.find("warning: " + recipe + ": '*visual*' decides nothing, as earlier patterns fit all"),
+            std::string::npos)
+      << result.error;
+}
+
+TEST_F(CliQuantizeTest, BlocksWhoseScaleIsTooSmallAreCounted) {
+  std::vector<StoredTensor> tensors = Safetensors(fs::path(model_) / "model.safetensors").tensors();
+  const auto down = std::find_if(tensors.begin(), tensors.end(), [](const StoredTensor& tensor) {
+    return tensor.name.ends_with("layers.1.mlp.down_proj.weight");
+  });
+  ASSERT_NE(down, tensors.end());
+  std::vector<std::byte> bytes(down->bytes.begin(), down->bytes.end());
+  const std::vector<float> small(32, 1e-9F);
+  ASSERT_GE(down->shape[1], 32);
+  std::memcpy(bytes.data(), small.data(), small.size() * sizeof(float));
+  down->bytes = bytes;
+  const fs::path changed = folder_ / "changed";
+  fs::copy(model_, changed);
+  write_safetensors(changed / "model.safetensors", tensors);
+  const ProgramResult result =
+      run_program(folder_.path(), {"quantize", "--model", changed.string(), "-o", out_, "--weights", "q8_0"});
+  EXPECT_EQ(result.exit_code, 0) << result.error;
+  EXPECT_NE(result.error.find("warning: 1 block of weights became 0, as the scale"), std::string::npos) << result.error;
+  EXPECT_EQ(quantize({"--weights", "q8_0", "--force"}).error.find("became 0"), std::string::npos);
+}
+
 TEST_F(CliQuantizeTest, AnotherTypeThanTheStoredOneWarns) {
   ASSERT_EQ(quantize({"--weights", "q8_0"}).exit_code, 0);
   const std::vector<std::string> words{"generate", "--model", out_,       "--device", "cpu", "--context", "256",
@@ -250,7 +281,7 @@ TEST_F(CliQuantizeTest, AutomaticWeightsAreTold) {
   EXPECT_NE(stored.error.find("weights q4_0 (as stored): "), std::string::npos) << stored.error;
   const ProgramResult observed =
       run("workload", {"--device", "emulator", "--weights", "auto", "-o", (folder_ / "w.json").string()});
-  expect_fault(observed, 1, {"--weights auto is decided by the memory that is free", "name the type"});
+  expect_fault(observed, 2, {"--weights auto is decided by the memory that is free", "name the type"});
 }
 
 TEST_F(CliQuantizeTest, AutomaticWeightsAreTheMostAccurateThatFit) {

@@ -1,9 +1,21 @@
+#include <arpa/inet.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <chrono>
+#include <csignal>
+#include <fstream>
+#include <thread>
 
 #include "core/space/space.hpp"
+#include "runtime/bundle/bundle.hpp"
 #include "runtime/device/compile.hpp"
+#include "runtime/device/cuda/nvrtc.hpp"
+#include "runtime/dispatch/compile_request.hpp"
 #include "tests/cli/cli_fixture.hpp"
 #include "tests/report/made_database.hpp"
 
@@ -62,11 +74,11 @@ void store_transposes(const std::string& database, const std::string& source_has
     values.emplace_back(parameter.name, parameter.name == "VECTOR" ? Value(std::int64_t{2})
                                                                    : parameter.values[parameter.default_index]);
   }
-  for (const Config& config : {space.default_config(), Config(values)}) {
+  for (const Config& config : {space.general_default(), Config(values)}) {
     Trial trial = example_trial(1);
     trial.problem = problem;
     trial.config = config;
-    trial.is_default = config == space.default_config();
+    trial.is_default = config == space.general_default();
     trial.time = TimeSummary{trial.is_default ? 100.0 : 90.0, 80, 110, 30};
     store.add_trial(session, ids, trial);
   }
@@ -98,6 +110,19 @@ TEST_F(CliReportTest, WhatLimitsKernelsComesFromTheirCode) {
   EXPECT_EQ(report({"--cache", cache, "--no-limits"}).out.find("What limits"), std::string::npos);
   const ProgramResult page = report({"--cache", cache, "--format", "html"});
   EXPECT_NE(page.out.find("Limited by device memory."), std::string::npos);
+  {
+    Store store(database_, OpenMode::read_write);
+    const ContextIds ids = example_context(store);
+    Probe probe;
+    probe.started_unix_ms = 1000;
+    probe.values = {{ProbeQuantity::copy_gbps, 242, 241, 243, 0.01, 9, true},
+                    {ProbeQuantity::conflict_slots, 0.9, 0.8, 1.0, 0, 9, true}};
+    store.add_probe(probe, ids.device, ids.toolkit);
+  }
+  const nlohmann::json probed = json_of(report({"--cache", cache, "--format", "json"}));
+  const nlohmann::json& measured = probed["contexts"][0]["kernels"][0]["problems"][0]["limits"][0];
+  EXPECT_EQ(measured["measured_conflict"], 0.9);
+  EXPECT_GT(measured["least"]["time_us"], 277) << "at half the bandwidth";
 }
 
 TEST_F(CliReportTest, WithoutACompilerItSaysWhatIsMissing) {
@@ -107,6 +132,118 @@ TEST_F(CliReportTest, WithoutACompilerItSaysWhatIsMissing) {
   EXPECT_EQ(none.exit_code, 0) << none.error;
   EXPECT_NE(none.out.find("its code cannot be compiled here"), std::string::npos) << none.out;
   EXPECT_NE(none.out.find("/nonexistent/libnvrtc.so"), std::string::npos) << none.out;
+}
+
+TEST_F(CliReportTest, TheVariableChoosesTheCompilerOfTheEstimates) {
+  // Of the version that measured, if it is here; the variable is above that.
+  std::string measured = "12.9";
+  for (const NvrtcInfo& nvrtc : find_nvrtc()) {
+    measured = compiles_for(nvrtc, "sm_61") ? nvrtc.version : measured;
+  }
+  store_transposes(database_, KernelSource::load(data_folder("kernel_templates") / "transpose.cu").hash, measured);
+  const ProgramResult none = run({"report", "--db", database_, "--cache", (folder_ / "cache").string()},
+                                 {{{"PASCALINE_NVRTC", "/nonexistent/libnvrtc.so"}}});
+  EXPECT_NE(none.out.find("2 configurations: No estimate: its code cannot be compiled here"), std::string::npos)
+      << none.out;
+}
+
+TEST_F(CliReportTest, AnotherCompilerThanTheOneThatMeasuredIsSaid) {
+  if (!has_nvrtc_for_sm_61()) {
+    GTEST_SKIP() << "no NVRTC here compiles for sm_61";
+  }
+  store_transposes(database_, KernelSource::load(data_folder("kernel_templates") / "transpose.cu").hash, "1.0");
+  const ProgramResult text = report({"--cache", test_cache().string()});
+  EXPECT_NE(text.out.find(" What was measured was built by nvrtc 1.0, not by this compiler."), std::string::npos)
+      << text.out << text.error;
+  const nlohmann::json json = json_of(report({"--cache", test_cache().string(), "--format", "json"}));
+  EXPECT_EQ(json["contexts"][0]["kernels"][0]["problems"][0]["limits"][0]["measured_compiler"], "nvrtc 1.0");
+}
+
+TEST_F(CliReportTest, KernelsMayLieInAFolderOfTheirOwn) {
+  const fs::path kernels = folder_ / "kernels";
+  fs::copy(data_folder("kernel_templates"), kernels, fs::copy_options::recursive);
+  std::ofstream(kernels / "transpose.cu", std::ios::app) << "// changed\n";
+  store_transposes(database_, KernelSource::load(kernels / "transpose.cu").hash);
+  const std::vector<std::string> words{"--cache", (folder_ / "cache").string(), "--no-compile"};
+  EXPECT_NE(report(words).out.find("source has changed since it was measured"), std::string::npos);
+  std::vector<std::string> there = words;
+  there.insert(there.end(), {"--kernels", kernels.string()});
+  EXPECT_EQ(report(there).out.find("source has changed"), std::string::npos) << report(there).out;
+  expect_fault(report({"--kernels", (folder_ / "none").string()}), 2, {"--kernels", "none"});
+}
+
+TEST_F(CliReportTest, CodeComesFromABundleFirst) {
+  if (!has_nvrtc_for_sm_61()) {
+    GTEST_SKIP() << "no NVRTC here compiles for sm_61";
+  }
+  const Toolchain toolchain = Toolchain::find("sm_61");
+  const KernelSource source = KernelSource::load(data_folder("kernel_templates") / "transpose.cu");
+  store_transposes(database_, source.hash, toolchain.version());
+  const Space space = Space::load(data_folder("search_spaces") / "transpose.json");
+  const DeviceLimits limits = *limits_of_architecture("sm_61");
+  const BoundSpace bound(space, space.problem({{"ROWS", "4096"}, {"COLUMNS", "2048"}}), limits);
+  const CompileRequest request = compile_request(bound, space.general_default(), source, BinaryKind::cubin, "sm_61");
+  const CompileResult made = toolchain.compile(request);
+  ASSERT_TRUE(made.ok) << made.reason;
+  Bundle bundle;
+  bundle.program_version = "0.1.0";
+  bundle.architecture = "sm_61";
+  bundle.toolkit = {"nvrtc", toolchain.version(), "sm_61", ""};
+  bundle.limits = limits;
+  bundle.kernels = {{"transpose",
+                     source.hash,
+                     space.hash,
+                     request.function,
+                     {},
+                     {{request.defines, request.options, made.binary.resources, 0, 0, made.binary.code}}}};
+  const std::string file = (folder_ / "x.pasc").string();
+  write_bytes(file, encode_bundle(bundle));
+  const ProgramResult text = report({"--bundle", file, "--no-compile", "--cache", (folder_ / "cache").string()});
+  EXPECT_NE(text.out.find("| default |"), std::string::npos) << text.out << text.error;
+  EXPECT_NE(text.out.find("1 configuration: No estimate: its code is not in the cache"), std::string::npos) << text.out;
+  write_bytes(file, "no bundle");
+  expect_fault(report({"--bundle", file}), 1, {"x.pasc"});
+}
+
+// What a server on loopback answers to a GET, or nothing while it does not listen.
+std::string got_from(int port, const std::string& path) {
+  const int connection = ::socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<std::uint16_t>(port));
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  std::string answer;
+  if (::connect(connection, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0) {
+    const std::string request = "GET " + path + " HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n";
+    (void)!::write(connection, request.data(), request.size());
+    std::array<char, 4096> part{};
+    for (ssize_t size = 0; (size = ::read(connection, part.data(), part.size())) > 0;) {
+      answer.append(part.data(), static_cast<std::size_t>(size));
+    }
+  }
+  ::close(connection);
+  return answer;
+}
+
+TEST_F(CliReportTest, ServeTellsLimitsOfCodeInTheCache) {
+  if (!has_nvrtc_for_sm_61()) {
+    GTEST_SKIP() << "no NVRTC here compiles for sm_61";
+  }
+  store_transposes(database_, KernelSource::load(data_folder("kernel_templates") / "transpose.cu").hash);
+  const std::string cache = (folder_ / "cache").string();
+  ASSERT_EQ(report({"--cache", cache}).exit_code, 0) << "fills the cache";
+  const int port = 20'000 + ::getpid() % 20'000;
+  const int server =
+      start_program(folder_.path(), {"serve", "--db", database_, "--port", std::to_string(port), "--cache", cache});
+  std::string answer;
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  while (answer.empty() && std::chrono::steady_clock::now() < end) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    answer = got_from(port, "/document.json");
+  }
+  ::kill(server, SIGTERM);
+  EXPECT_EQ(wait_child(server), 0);
+  EXPECT_NE(answer.find("Limited by device memory."), std::string::npos) << answer.substr(0, 2000);
 }
 
 TEST_F(CliReportTest, OfAnotherVersionOfAKernelThereIsNoEstimate) {
@@ -232,10 +369,10 @@ TEST_F(CliReportTest, ComparisonsThatAreNoneAreRefused) {
   fs::create_symlink(database_, folder_ / "link.db");
   expect_fault(report({"--against", (folder_ / "link.db").string()}), 1, {"would be compared with itself"});
   expect_fault(report({"--session", "1", "--against-session", "1"}), 1, {"session 1 of tuned.db", "with itself"});
-  expect_fault(report({"--against-session", "1"}), 1, {"--against-session", "--session", "--against"});
-  expect_fault(report({"--fail-on-regression", "5"}), 1, {"--fail-on-regression", "--against"});
-  expect_fault(report({"--session", "1", "--fail-on-regression", "5"}), 1, {"--fail-on-regression", "comparison"});
-  expect_fault(report({"--session", "1", "--against-session", "2", "--format", "csv"}), 1, {"CSV", "md, html or json"});
+  expect_fault(report({"--against-session", "1"}), 2, {"--against-session", "--session", "--against"});
+  expect_fault(report({"--fail-on-regression", "5"}), 2, {"--fail-on-regression", "--against"});
+  expect_fault(report({"--session", "1", "--fail-on-regression", "5"}), 2, {"--fail-on-regression", "comparison"});
+  expect_fault(report({"--session", "1", "--against-session", "2", "--format", "csv"}), 2, {"CSV", "md, html or json"});
   for (const char* percent : {"-1", "many", "nan", "1e9", ""}) {
     expect_fault(report({std::string("--fail-on-regression=") + percent}), 2, {"--fail-on-regression"});
   }

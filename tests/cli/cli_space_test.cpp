@@ -111,7 +111,7 @@ TEST_F(CliSpaceTest, ValueOutsideItsListOnTheCommandLine) {
   for (const char* command : {"compile", "check"}) {
     expect_fault(run(on_toy(command, {"--set", "BLOCK=65"})), 1, {"65 is not among the values of BLOCK (32, 64, 128)"});
     expect_fault(run(on_toy(command, {"--set", "BLOK=64"})), 1, {"no parameter 'BLOK'"});
-    expect_fault(run(on_toy(command, {"--set", "BLOCK"})), 1, {"'BLOCK' is not NAME=value"});
+    expect_fault(run(on_toy(command, {"--set", "BLOCK"})), 2, {"'BLOCK' is not NAME=value"});
   }
 }
 
@@ -119,8 +119,8 @@ TEST_F(CliSpaceTest, WrongProblems) {
   expect_fault(run(sweep({"--problem", "N=many"})), 1, {"'many'"});
   expect_fault(run(sweep({"--problem", "N=0"})), 1, {"N"});
   expect_fault(run(sweep({"--problem", "N=5,M=5"})), 1, {"'M'"});
-  expect_fault(run(sweep({"--problem", "N=5,N=6"})), 1, {"N is given twice"});
-  expect_fault(run(sweep({"--problem", "N=5", "--workload", (folder_ / "toy.json").string()})), 1,
+  expect_fault(run(sweep({"--problem", "N=5,N=6"})), 2, {"N is given twice"});
+  expect_fault(run(sweep({"--problem", "N=5", "--workload", (folder_ / "toy.json").string()})), 2,
                {"either --workload or --problem"});
 }
 

@@ -51,7 +51,7 @@ TEST_F(CliTest, NumbersAreFiniteAndWithinBounds) {
       expect_fault(run({"sweep", fmt::format("{}={}", option, value)}), 2, {option});
     }
   }
-  expect_fault(run(sweep({"--max-temperature", "85.5", "--budget", "90"})), 1, {"'90'"});
+  expect_fault(run(sweep({"--max-temperature", "85.5", "--budget", "90"})), 2, {"'90'"});
 }
 
 TEST_F(CliTest, OptionsThatContradictEachOtherAreFaults) {
@@ -59,12 +59,12 @@ TEST_F(CliTest, OptionsThatContradictEachOtherAreFaults) {
     "types": {"STORAGE": ["float32"]}, "phases": [{"name": "prefill", "per": "prompt", "symbols": {"S": [512]}}],
     "entries": [{"kernel": "toy", "name": "a", "phase": "prefill", "dimensions": {"N": "S"}, "count": 1}]})");
   const std::string workload = (folder_ / "work.json").string();
-  expect_fault(run(sweep({"--min-samples", "9", "--max-samples", "8"})), 1, {"--min-samples 9", "--max-samples 8"});
-  expect_fault(run(sweep({"--devices", "emulator"})), 1, {"--device or --devices"});
-  expect_fault(run(sweep({"--workload", workload, "--problem", "N=1"})), 1, {"--workload or --problem"});
-  expect_fault(run(sweep({"--phase", "prefill"})), 1, {"--phase", "--workload"});
-  expect_fault(run(sweep({"--type", "STORAGE=float32"})), 1, {"--type", "--workload"});
-  expect_fault(run(sweep({"--symbol", "S=512"})), 1, {"--symbol", "--workload"});
+  expect_fault(run(sweep({"--min-samples", "9", "--max-samples", "8"})), 2, {"--min-samples 9", "--max-samples 8"});
+  expect_fault(run(sweep({"--devices", "emulator"})), 2, {"--device or --devices"});
+  expect_fault(run(sweep({"--workload", workload, "--problem", "N=1"})), 2, {"--workload or --problem"});
+  expect_fault(run(sweep({"--phase", "prefill"})), 2, {"--phase", "--workload"});
+  expect_fault(run(sweep({"--type", "STORAGE=float32"})), 2, {"--type", "--workload"});
+  expect_fault(run(sweep({"--symbol", "S=512"})), 2, {"--symbol", "--workload"});
   expect_fault(run(sweep({"--workload", workload, "--symbol", "T=512"})), 1,
                {"--symbol T=512", workload, "(it has: S)"});
   expect_fault(run(sweep({"--seed", "-1"})), 2, {"--seed: must be a whole number", "'-1'"});
@@ -87,18 +87,22 @@ TEST_F(CliTest, OneTrialIsOneTrialAndLinesEndWithoutBlanks) {
 }
 
 TEST_F(CliTest, WrongNamesAreFaults) {
-  expect_fault(run({"compile", "--arch", "sm_7"}), 1, {"'sm_7'"});
-  expect_fault(run({"compile", "--kernel", "../matmul"}), 1, {"'../matmul'"});
+  expect_fault(run({"compile", "--arch", "sm_7"}), 2, {"'sm_7'", "sm_50, sm_52, sm_60, sm_61", "sm_90, or emulator"});
+  expect_fault(run({"rank", "--arch", "emulator"}), 2, {"'emulator'", "sm_61"});
+  expect_fault(run({"bundle", "--untuned", "--arch", "sm_611", "-o", "x"}), 2, {"'sm_611'", "sm_61"});
+  expect_fault(run(sweep({"--target", "sm_7"})), 2, {"'sm_7'", "sm_61"});
+  expect_fault(run(sweep({"--devices", "emulator,"})), 2, {"--devices", "''"});
+  expect_fault(run({"compile", "--kernel", "../matmul"}), 2, {"'../matmul'"});
   expect_fault(run({"compile", "--kernels", "/nonexistent", "--arch", "emulator"}), 1, {"/nonexistent/matmul.cu"});
-  expect_fault(run(sweep({"--device", "cuda:x"})), 1, {"cuda:x"});
-  expect_fault(run(sweep({"--budget", "90"})), 1, {"'90'"});
+  expect_fault(run(sweep({"--device", "cuda:x"})), 2, {"cuda:x"});
+  expect_fault(run(sweep({"--budget", "90"})), 2, {"'90'"});
   for (const char* budget : {"0s", "0h0m", "0.0004s"}) {
-    expect_fault(run(sweep({"--budget", budget})), 1, {"--budget '" + std::string(budget) + "'", "0.001s or more"});
+    expect_fault(run(sweep({"--budget", budget})), 2, {"--budget", "'" + std::string(budget) + "'", "0.001s or more"});
   }
-  expect_fault(run(sweep({"--until", "25:00"})), 1, {"25:00"});
-  expect_fault(run(on_toy("sweep", {"--device", "tpu:0", "--db", database_})), 1, {"tpu:0"});
-  expect_fault(run({"show", "--status", "sad", "--db", database_}), 1, {"'sad'"});
-  expect_fault(run({"show", "--problem", "N=1", "--db", database_}), 1, {"--kernel"});
+  expect_fault(run(sweep({"--until", "25:00"})), 2, {"25:00"});
+  expect_fault(run(on_toy("sweep", {"--device", "tpu:0", "--db", database_})), 2, {"tpu:0"});
+  expect_fault(run({"show", "--status", "sad", "--db", database_}), 2, {"'sad'"});
+  expect_fault(run({"show", "--problem", "N=1", "--db", database_}), 2, {"--kernel"});
 }
 
 TEST_F(CliTest, NoGpuIsSaidInOneLine) {

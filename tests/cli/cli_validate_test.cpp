@@ -179,7 +179,7 @@ TEST_F(CliValidateTest, WhatCannotBeComparedIsToldBeforeTheWeightsAreRead) {
   expect_fault(on_cpu("validate", {"--text", folder_.path().string()}), 1, {"Is a directory"});
   expect_fault(on_cpu("validate", {"--text", file, "--window", "257"}), 1,
                {"windows of 257 tokens exceed the context of 256", "--window", "--context"});
-  expect_fault(on_cpu("validate", {"--float32-device", "gpu"}), 1, {"'gpu' is not a device"});
+  expect_fault(on_cpu("validate", {"--float32-device", "gpu"}), 2, {"'gpu' is not a device"});
   expect_fault(on_cpu("validate", {"--text", file}), 1, {"model.safetensors"});
   std::filesystem::remove(std::filesystem::path(model_) / "tokenizer.json");
   expect_fault(on_cpu("validate", {"--text", file}), 1, {"tokenizer.json"});

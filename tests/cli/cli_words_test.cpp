@@ -83,7 +83,7 @@ TEST_F(CliWordsTest, UnknownCommandsAndOptionsAreToldWithWhatWasMeant) {
   // Workers are for no one to start.
   expect_fault(run({"check-worke"}), 2, {"there is no command 'check-worke'; see"});
   // What is a value is none of the command's options.
-  expect_fault(run(on_toy("check", {"--set", "--trails"})), 1, {"'--trails' is not NAME=value"});
+  expect_fault(run(on_toy("check", {"--set", "--trails"})), 2, {"'--trails' is not NAME=value"});
 }
 
 TEST_F(CliWordsTest, WrongValuesSayWhichThereAreAndWhereToReadOn) {
@@ -92,7 +92,7 @@ TEST_F(CliWordsTest, WrongValuesSayWhichThereAreAndWhereToReadOn) {
                 "see pascaline sweep --help"});
   expect_fault(run({"report", "--format", "htlm"}), 2, {"(did you mean 'html'?)", "see pascaline report --help"});
   expect_fault(run({"show", "winers"}), 2, {"(did you mean 'winners'?)"});
-  expect_fault(run({"show", "--status", "wrong_results", "--db", database_}), 1, {"(did you mean 'wrong_result'?)"});
+  expect_fault(run({"show", "--status", "wrong_results", "--db", database_}), 2, {"(did you mean 'wrong_result'?)"});
   expect_fault(run({"generate", "--model", "x", "--prompt", "x", "--weights", "flaot16"}), 2,
                {"(did you mean 'float16'?)", "see pascaline generate --help"});
   expect_fault(run({"sweep", "--trials", "many"}), 2, {"see pascaline sweep --help"});

@@ -101,6 +101,36 @@ TEST_F(GatherTest, LimitsAreAskedOfWinnerAndDefault) {
   EXPECT_NE(json[0]["text"].get<std::string>().find("Limited by launch."), std::string::npos);
 }
 
+TEST_F(GatherTest, CompilersAreComparedAsInMarkdown) {
+  store_.add_trial(session_, context_, timed(1, 190));
+  store_.add_trial(session_, context_, timed(4, 80));
+  EXPECT_TRUE(document_json(gather_report(store_, {}))["compilers"].empty()) << "there is one";
+  ContextIds other = context_;
+  ToolkitRow older = example_toolkit();
+  older.version = "11.8";
+  other.toolkit = store_.toolkit_id(older);
+  const std::int64_t session = begin_example_session(store_, other);
+  store_.add_trial(session, other, timed(1, 180));
+  store_.add_trial(session, other, timed(8, 100));
+  const auto compilers = document_json(gather_report(store_, {}))["compilers"];
+  ASSERT_EQ(compilers.size(), 1U);
+  const auto& comparison = compilers[0];
+  EXPECT_EQ(comparison["device"], example_device().name);
+  EXPECT_EQ(comparison["target"], "sm_61");
+  ASSERT_EQ(comparison["compilers"].size(), 2U);
+  EXPECT_EQ(comparison["compilers"][0]["name"], "nvrtc 12.9");
+  EXPECT_EQ(comparison["compilers"][0]["fastest_of"], 1);
+  EXPECT_EQ(comparison["compilers"][0]["gain"], 1);
+  EXPECT_EQ(comparison["compilers"][1]["name"], "nvrtc 11.8");
+  EXPECT_EQ(comparison["compilers"][1]["gain"], 1.25);
+  ASSERT_EQ(comparison["rows"].size(), 1U);
+  EXPECT_EQ(comparison["rows"][0]["best"][0]["median_us"], 80);
+  EXPECT_EQ(comparison["rows"][0]["best"][1]["median_us"], 100);
+  EXPECT_EQ(comparison["rows"][0]["fastest"], 0);
+  EXPECT_EQ(comparison["rows"][0]["speedup"], 1.25);
+  EXPECT_NE(markdown_report(store_).find("choosing for each problem is 1.25× as fast"), std::string::npos);
+}
+
 TEST_F(GatherTest, OnlyCodeThatIsReadIsAskedAbout) {
   for (const char* target : {"sm_50", "sm_61", "sm_62", "compute_61"}) {
     EXPECT_TRUE(has_limits(target)) << target;

@@ -1,4 +1,6 @@
 #include "report/comparison.hpp"
+#include "report/document_json.hpp"
+#include "report/gather.hpp"
 #include "report/report.hpp"
 #include "tests/report/report_fixture.hpp"
 
@@ -57,7 +59,7 @@ TEST_F(MarkdownTest, WhatLimitsWinnerAndDefaultIsSaidInWords) {
   options.limit_of = example_limit;
   const std::string report = markdown_report(store_, options);
   EXPECT_HOLDS(report, "### What limits these kernels");
-  EXPECT_HOLDS(report, "not measured on a card of this architecture");
+  EXPECT_HOLDS(report, "not checked on a card of this architecture");
   EXPECT_HOLDS(report,
                "| winner | Hottest loop, an iteration: 512 FFMA of 574 instructions (89 %), 0.03 register bank "
                "conflicts for each. Limited by issue at the fast end of the estimate, by bank conflicts at the "
@@ -65,6 +67,28 @@ TEST_F(MarkdownTest, WhatLimitsWinnerAndDefaultIsSaidInWords) {
                "thread, 1.50 waves. Estimated 100 to 120 µs (code by nvrtc 12.9 for sm_61). |");
   EXPECT_EQ(count_of(report, "| default | Hottest loop"), 1U);
   EXPECT_LACKS(markdown_report(store_), "What limits") << "nothing was asked";
+}
+
+TEST_F(MarkdownTest, AMeasuredConflictIsSaidAndOneTimeIsNoRange) {
+  store_.add_trial(session_, context_, timed(1, 190));
+  Probe probe;
+  probe.started_unix_ms = 1000;
+  probe.values = {{ProbeQuantity::conflict_slots, 0.97, 0.96, 0.98, 0, 9, true}};
+  store_.add_probe(probe, context_.device, context_.toolkit);
+  ReportOptions options;
+  options.limit_of = [](const LimitRequest& request) {
+    ReportLimit limit = example_limit(request);
+    limit.measured_conflict = request.measured.of(ProbeQuantity::conflict_slots);
+    limit.most_us = limit.least_us + 1e-3;
+    limit.most_limit = limit.least_limit;
+    limit.waves = 0.009;
+    return limit;
+  };
+  const std::string report = markdown_report(store_, options);
+  EXPECT_HOLDS(report, "a thread, less than 1 % of a wave. Estimated 100 µs (code by");
+  EXPECT_HOLDS(report, "A register bank conflict is taken to cost 0.97 issue slots, as measured on this device.");
+  const auto json = document_json(gather_report(store_, options));
+  EXPECT_EQ(json["contexts"][0]["kernels"][0]["problems"][0]["limits"][0]["measured_conflict"], 0.97);
 }
 
 TEST_F(MarkdownTest, WhereTheDefaultWonThereIsOneEstimate) {

@@ -68,6 +68,7 @@ def send(process, name):
             os.kill(process, signal.SIGCONT)
         elif name == "SIGINT twice":
             os.kill(process, signal.SIGINT)
+            time.sleep(0.25)
             os.kill(process, signal.SIGINT)
         else:
             os.kill(process, getattr(signal, name.split()[0]))

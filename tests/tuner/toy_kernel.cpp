@@ -209,7 +209,7 @@ Compiled ToyBench::compile(const CompileRequest& request) const {
 Compiled ToyBench::compile(const Config& config) const { return compile(request(config)); }
 
 Binary ToyBench::reference() const {
-  CompileRequest naive = request(space_.default_config());
+  CompileRequest naive = request(space_.general_default());
   naive.function = space_.reference.kernel->function;
   naive.defines.emplace_back("PASCALINE_REFERENCE=1");
   Compiled compiled = compile(naive);

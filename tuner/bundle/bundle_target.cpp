@@ -30,8 +30,8 @@ BundleTarget blank_target(const BundleTargetOptions& options) {
   target.kind = options.ptx ? BinaryKind::ptx : BinaryKind::cubin;
   const auto limits = limits_of_architecture(options.architecture);
   if (!limits) {
-    throw Error(fmt::format("unknown architecture '{}': give one from sm_50 to sm_90, such as sm_61, or emulator",
-                            options.architecture));
+    throw Error(fmt::format("unknown architecture '{}': it is one of {}, or emulator", options.architecture,
+                            known_architectures()));
   }
   target.limits = *limits;
   return target;

@@ -268,7 +268,7 @@ std::optional<CodeEstimate> estimate_from_code(const sm61::KernelCode& kernel, c
   const std::optional<double> told = shared_ratio(work, loops);
   const auto at_end = [&](double conflict, double wide_loads) {
     sm61::SmRates end = with_sharing(sm_rates, told, wide_loads);
-    end.conflict = conflict;
+    end.conflict = sm_rates.measured_conflict ? sm_rates.conflict : conflict;
     return time_at(Player(kernel, work, loops, end, played), waves, rates, out.memory_us);
   };
   const CodeTime one = at_end(0, 0.5);
@@ -276,6 +276,9 @@ std::optional<CodeEstimate> estimate_from_code(const sm61::KernelCode& kernel, c
   // Played warps meet differently at either end, so that rounding may turn them round.
   out.least = one.time_us <= other.time_us ? one : other;
   out.most = one.time_us <= other.time_us ? other : one;
+  if (sm_rates.measured_conflict) {
+    out.measured_conflict = sm_rates.conflict;
+  }
   return out;
 }
 

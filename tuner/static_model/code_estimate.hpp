@@ -51,8 +51,10 @@ struct CodeTime {
 
 /// An estimate of a launch's time from its machine code.
 struct CodeEstimate {
-  CodeTime least;           ///< bank conflicts cost nothing, and lanes share the words of wide loads from shared memory
-  CodeTime most;            ///< a bank conflict costs a clock, and no words are shared, unless the space tells
+  CodeTime least;  ///< bank conflicts cost nothing, and lanes share the words of wide loads from shared memory
+  CodeTime most;   ///< a bank conflict costs a clock, and no words are shared, unless the space tells
+  /// Clocks of a bank conflict, 0 to 1, at both ends, where they were measured on the device.
+  std::optional<double> measured_conflict;
   double trips = 0;         ///< iterations of the hottest loop, a thread; 0 without a loop
   int resident_blocks = 0;  ///< of an SM, by registers, shared memory and threads
   ResidencyLimit residency = ResidencyLimit::threads;
@@ -92,8 +94,9 @@ class PlayedLoops {
 /// as the loop inside; without either, as the square root of that. Other loops run once. Each loop takes what
 /// `time_of_loop` says at the residency of full and of the last, partial wave; code outside loops what
 /// `time_outside_loops` says. The time is the norm of this and of device memory's, so never below either, and a launch.
-/// Nothing if no block fits an SM, or if the work does not tell how often a loop runs. `rates.limits` must be those of
-/// the card; throws Error if the code cannot be played.
+/// Both ends take the cost of a bank conflict from `sm_rates` where it was measured. Nothing if no block fits an SM, or
+/// if the work does not tell how often a loop runs. `rates.limits` must be those of the card; throws Error if the code
+/// cannot be played.
 [[nodiscard]] std::optional<CodeEstimate> estimate_from_code(const sm61::KernelCode& kernel, const LaunchWork& work,
                                                              const DeviceRates& rates,
                                                              const sm61::SmRates& sm_rates = {});

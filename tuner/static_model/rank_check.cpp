@@ -23,15 +23,16 @@ struct Measured {
   double time_us = 0;
 };
 
-// The trials of one problem on one device, of one version of the kernel.
+// The trials of one problem on one device, of one version of the kernel and by one compiler.
 struct Group {
   DeviceRow device;
-  std::string target;
+  ToolkitRow toolkit;
   Problem problem;
   std::map<std::string, Measured> by_config;
 };
 
-using GroupKey = std::tuple<std::string, std::string, std::int64_t, std::string, std::string, std::string>;
+using GroupKey =
+    std::tuple<std::string, std::string, std::int64_t, std::string, std::string, std::string, std::string, std::string>;
 
 std::map<GroupKey, Group> read_groups(const Store& store, const RankCheckOptions& options) {
   std::map<GroupKey, Group> groups;
@@ -44,10 +45,11 @@ std::map<GroupKey, Group> read_groups(const Store& store, const RankCheckOptions
     if (trial.stage != TrialStage::search || stored.device.kind != "cuda" || !trial.time) {
       return;
     }
-    Group& group = groups[{stored.device.name, stored.device.compute_capability, stored.device.sm_count,
-                           stored.toolkit.target, trial.problem.text(), stored.kernel.source_hash}];
+    Group& group =
+        groups[{stored.device.name, stored.device.compute_capability, stored.device.sm_count, stored.toolkit.target,
+                stored.toolkit.compiler, stored.toolkit.version, trial.problem.text(), stored.kernel.source_hash}];
     group.device = stored.device;
-    group.target = stored.toolkit.target;
+    group.toolkit = stored.toolkit;
     group.problem = trial.problem;
     group.by_config[trial.config.text()] = {trial.config, trial.resources, trial.time->median_us};
   });
@@ -56,7 +58,7 @@ std::map<GroupKey, Group> read_groups(const Store& store, const RankCheckOptions
 
 // Limits the configurations were bound to: those of the card, and of the architecture their code was made for.
 DeviceLimits bound_limits(const Group& group, const DeviceLimits& card) {
-  const auto target = limits_of_architecture(architecture_of_target(group.target));
+  const auto target = limits_of_architecture(architecture_of_target(group.toolkit.target));
   return target ? tighter(card, *target) : card;
 }
 
@@ -76,19 +78,19 @@ std::vector<Compared> spread(const std::vector<Compared>& all, std::size_t most)
 }
 
 std::optional<CodeCheck> check_code(const Group& group, const BoundSpace& bound, const DeviceRates& rates,
-                                    const std::vector<Compared>& all, const RankCheckOptions& options) {
+                                    const sm61::SmRates& sm_rates, const std::vector<Compared>& all,
+                                    const RankCheckOptions& options) {
   std::map<std::string, CodeEstimate> estimates;
   const std::vector<Compared> chosen = spread(all, options.compile);
   std::vector<Config> configs;
   for (const Compared& each : chosen) {
     configs.push_back(each.config);
   }
-  options.compiler(bound, architecture_of_target(group.target), configs,
-                   [&](const Config& config, const Binary& binary) {
-                     if (const auto estimate = estimate_from_code(binary, bound, config, rates)) {
-                       estimates.emplace(config.text(), *estimate);
-                     }
-                   });
+  options.compiler(bound, group.toolkit, configs, [&](const Config& config, const Binary& binary) {
+    if (const auto estimate = estimate_from_code(binary, bound, config, rates, sm_rates)) {
+      estimates.emplace(config.text(), *estimate);
+    }
+  });
   std::array<std::vector<double>, 5> columns;  // measured, the model's, and three of the code's
   for (const Compared& each : chosen) {
     if (const auto found = estimates.find(each.config.text()); found != estimates.end()) {
@@ -101,18 +103,26 @@ std::optional<CodeCheck> check_code(const Group& group, const BoundSpace& bound,
     }
   }
   const std::vector<double>& measured = columns[0];
-  return measured.size() < 2
-             ? std::nullopt
-             : std::optional(CodeCheck{measured.size(), rank_correlation(measured, columns[2]),
-                                       rank_correlation(measured, columns[3]), rank_correlation(measured, columns[4]),
-                                       rank_correlation(measured, columns[1])});
+  if (measured.size() < 2) {
+    return std::nullopt;
+  }
+  CodeCheck check{measured.size(),
+                  rank_correlation(measured, columns[2]),
+                  rank_correlation(measured, columns[3]),
+                  rank_correlation(measured, columns[4]),
+                  rank_correlation(measured, columns[1]),
+                  std::nullopt};
+  if (sm_rates.measured_conflict) {
+    check.measured_conflict = sm_rates.conflict;
+  }
+  return check;
 }
 
 std::optional<RankCheck> check_group(const Group& group, const Space& space, const MeasuredRates& known,
                                      const RankCheckOptions& options) {
   RankCheck out;
   out.device = group.device;
-  out.target = group.target;
+  out.toolkit = group.toolkit;
   out.kernel = group.problem.kernel;
   out.problem = group.problem.text();
   const DeviceLimits card = stored_limits(group.device, DeviceLimits{});
@@ -165,7 +175,11 @@ std::optional<RankCheck> check_group(const Group& group, const Space& space, con
   out.found = share_found(measured, predicted, kSought, kKept);
   out.compiled_found = share_found(measured, compiled, kSought, kKept);
   if (options.compile > 0) {
-    out.code = check_code(group, *bound, *rates, compared, options);
+    try {
+      out.code = check_code(group, *bound, *rates, sm61::sm_rates(known), compared, options);
+    } catch (const NvrtcError& error) {
+      out.code_missing = error.what();
+    }
   }
   return out;
 }

@@ -360,6 +360,7 @@ SmRates sm_rates(const MeasuredRates& measured) {
   SmRates rates;
   take(rates.conflict, ProbeQuantity::conflict_slots);
   rates.conflict = std::clamp(rates.conflict, 0.0, 1.0);
+  rates.measured_conflict = measured.of(ProbeQuantity::conflict_slots).has_value();
   take(rates.shared_bytes, ProbeQuantity::shared_bytes_per_clock);
   take(rates.global_bytes, ProbeQuantity::l2_bytes_per_clock);
   take(rates.shared_latency, ProbeQuantity::shared_latency);

@@ -15,11 +15,12 @@ struct SmRates {
   double conflict = 1;        ///< clocks that a register bank conflict delays a scheduler, 0 to 1
   double shared_bytes = 128;  ///< per clock, by all warps of the SM
   double wide_loads = 1;  ///< part of their clocks that loads of 8 and 16 bytes a lane take: 0.5 if lanes share words
-  double global_bytes = 64;     ///< per clock, from L2
-  double shared_latency = 24;   ///< of a load from shared memory, and of a shuffle
-  double global_latency = 216;  ///< of a load that L2 has
-  double unit_latency = 20;     ///< of MUFU, conversions, special registers and other units with barriers
-  double read_latency = 12;     ///< until the operands of a store or load are read
+  double global_bytes = 64;        ///< per clock, from L2
+  double shared_latency = 24;      ///< of a load from shared memory, and of a shuffle
+  double global_latency = 216;     ///< of a load that L2 has
+  double unit_latency = 20;        ///< of MUFU, conversions, special registers and other units with barriers
+  double read_latency = 12;        ///< until the operands of a store or load are read
+  bool measured_conflict = false;  ///< `conflict` was measured on the device
 };
 
 /// The rates above, with what was measured of the device in their place: the cost of a conflict (0 to 1), bandwidth of

@@ -14,7 +14,7 @@ using testing::small_space;
 
 // The default configuration with some settings replaced.
 Config changed(const Space& space, const std::vector<Config::Setting>& changes) {
-  std::vector<Config::Setting> settings = space.default_config().settings();
+  std::vector<Config::Setting> settings = space.general_default().settings();
   for (const auto& [name, value] : changes) {
     for (auto& setting : settings) {
       if (setting.first == name) {
@@ -34,7 +34,7 @@ class BoundSpaceTest : public ::testing::Test {
 };
 
 TEST_F(BoundSpaceTest, Geometry) {
-  const Geometry geometry = bound_.geometry(space_.launch, space_.default_config());
+  const Geometry geometry = bound_.geometry(space_.launch, space_.general_default());
   EXPECT_EQ(geometry, (Geometry{{8, 3, 1}, {64, 1, 1}, 128}));
   EXPECT_EQ(geometry.threads(), 64U);
 }
@@ -42,17 +42,17 @@ TEST_F(BoundSpaceTest, Geometry) {
 TEST_F(BoundSpaceTest, DefinesHoldMacrosDerivedMacrosAndTypes) {
   const std::vector<std::string> expected{"BLOCK=64",  "ITEMS=2",   "CACHED=1",       "MODE=ca",
                                           "RATIO=1.0", "ALIGNED=0", "STORAGE=float16"};
-  EXPECT_EQ(bound_.defines(space_.default_config()), expected);
+  EXPECT_EQ(bound_.defines(space_.general_default()), expected);
 }
 
 TEST_F(BoundSpaceTest, OptionsLeaveTheOmittedValueOut) {
-  EXPECT_TRUE(bound_.options(space_.default_config()).empty());
+  EXPECT_TRUE(bound_.options(space_.general_default()).empty());
   EXPECT_EQ(bound_.options(changed(space_, {{"MAX_REGISTERS", std::int64_t{32}}})),
             std::vector<std::string>{"--maxrregcount=32"});
 }
 
 TEST_F(BoundSpaceTest, ValuesAndTypesOfArguments) {
-  const Config config = space_.default_config();
+  const Config config = space_.general_default();
   EXPECT_EQ(bound_.value(space_.arguments[0], config), 3000);
   EXPECT_EQ(bound_.type_of(space_.arguments[0]), ElementType::float16);
   EXPECT_EQ(bound_.value(space_.arguments[2], config), 1000);
@@ -62,25 +62,25 @@ TEST_F(BoundSpaceTest, ValuesAndTypesOfArguments) {
 }
 
 TEST_F(BoundSpaceTest, SaysWhyAConfigurationIsInvalid) {
-  EXPECT_EQ(bound_.why_invalid(space_.default_config()), std::nullopt);
+  EXPECT_EQ(bound_.why_invalid(space_.general_default()), std::nullopt);
   EXPECT_EQ(bound_.why_invalid(changed(space_, {{"BLOCK", std::int64_t{256}}})),
             "the tile is small (BLOCK * ITEMS <= 256)");
   const BoundSpace odd(space_, space_.problem({{"N", "7"}, {"WIDTH", "2"}}), limits_);
-  EXPECT_EQ(odd.why_invalid(space_.default_config()), "threads do whole vectors (N % ITEMS == 0)");
+  EXPECT_EQ(odd.why_invalid(space_.general_default()), "threads do whole vectors (N % ITEMS == 0)");
 }
 
 TEST_F(BoundSpaceTest, SaysWhichDeviceLimitIsBroken) {
   DeviceLimits small = limits_;
   small.max_threads_per_block = 32;
-  EXPECT_EQ(BoundSpace(space_, problem_, small).why_invalid(space_.default_config()),
+  EXPECT_EQ(BoundSpace(space_, problem_, small).why_invalid(space_.general_default()),
             "a block of 64 x 1 x 1 threads; the device allows 32");
   small = limits_;
   small.max_shared_bytes_per_block = 100;
-  EXPECT_EQ(BoundSpace(space_, problem_, small).why_invalid(space_.default_config()),
+  EXPECT_EQ(BoundSpace(space_, problem_, small).why_invalid(space_.general_default()),
             "128 bytes of shared memory per block; the device has 100");
   small = limits_;
   small.max_grid_y = 2;
-  EXPECT_EQ(BoundSpace(space_, problem_, small).why_invalid(space_.default_config()),
+  EXPECT_EQ(BoundSpace(space_, problem_, small).why_invalid(space_.general_default()),
             "a grid of 3 blocks in dimension 1; the device allows 2");
 }
 
@@ -89,7 +89,7 @@ TEST_F(BoundSpaceTest, BlocksBeyondEveryBoundAreInvalid) {
   json text = small_space();
   text["launch"]["block"] = {"1 << 22", "1 << 21", "1 << 21"};
   const Space space = Space::parse(text.dump(), "scale.json");
-  EXPECT_TRUE(BoundSpace(space, problem_, limits_).why_invalid(space.default_config()).has_value());
+  EXPECT_TRUE(BoundSpace(space, problem_, limits_).why_invalid(space.general_default()).has_value());
 }
 
 TEST_F(BoundSpaceTest, BlocksDeeperThanAnyDeviceTakesAreInvalid) {
@@ -108,8 +108,8 @@ TEST_F(BoundSpaceTest, GeometryWithoutAValueIsInvalidNotAFault) {
     text["launch"]["grid"] = {grid};
     const Space space = Space::parse(text.dump(), "scale.json");
     const BoundSpace bound(space, problem_, limits_);
-    EXPECT_TRUE(bound.why_invalid(space.default_config()).has_value()) << grid;
-    EXPECT_THROW((void)bound.geometry(space.launch, space.default_config()), Error) << grid;
+    EXPECT_TRUE(bound.why_invalid(space.general_default()).has_value()) << grid;
+    EXPECT_THROW((void)bound.geometry(space.launch, space.general_default()), Error) << grid;
   }
 }
 
@@ -120,7 +120,7 @@ TEST_F(BoundSpaceTest, ConfigurationsOfAnotherSpaceAreFaults) {
   EXPECT_THROW((void)bound_.options(missing), Error);
   EXPECT_THROW((void)bound_.why_invalid(changed(space_, {{"BLOCK", std::int64_t{65}}})), Error);
   EXPECT_THROW((void)bound_.why_invalid(changed(space_, {{"CACHED", std::int64_t{1}}})), Error);
-  auto settings = space_.default_config().settings();
+  auto settings = space_.general_default().settings();
   settings.emplace_back("EXTRA", std::int64_t{1});
   EXPECT_THROW((void)bound_.why_invalid(Config(settings)), Error);
 }
@@ -129,7 +129,7 @@ TEST_F(BoundSpaceTest, NegativeExtentsAreFaults) {
   json text = small_space();
   text["arguments"][0]["extent"] = "N - 2000";
   const Space space = Space::parse(text.dump(), "scale.json");
-  EXPECT_THROW((void)BoundSpace(space, problem_, limits_).value(space.arguments[0], space.default_config()), Error);
+  EXPECT_THROW((void)BoundSpace(space, problem_, limits_).value(space.arguments[0], space.general_default()), Error);
 }
 
 // Times the element's size they could wrap around to a small buffer.
@@ -138,7 +138,7 @@ TEST_F(BoundSpaceTest, ExtentsBeyondAnyDeviceAreFaults) {
     json text = small_space();
     text["arguments"][1]["extent"] = expression;
     const Space space = Space::parse(text.dump(), "scale.json");
-    return BoundSpace(space, problem_, limits_).value(space.arguments[1], space.default_config());
+    return BoundSpace(space, problem_, limits_).value(space.arguments[1], space.general_default());
   };
   EXPECT_EQ(extent("1 << 45"), std::int64_t{1} << 45) << "of two bytes each";
   for (const char* expression : {"(1 << 45) + 1", "1 << 46", "1 << 62", "9223372036854775807"}) {

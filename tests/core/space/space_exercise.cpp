@@ -68,11 +68,11 @@ void require(bool holds, const char* what) {
 }  // namespace
 
 void exercise(const Space& space) {
-  require(space.indices_of(space.default_config()).size() == space.parameters.size(), "the default is of its space");
+  require(space.indices_of(space.general_default()).size() == space.parameters.size(), "the default is of its space");
   allow_error([&] { (void)space.example_problem(); });
   for (const std::int64_t size : {std::int64_t{96}, std::int64_t{1} << 40}) {
     const BoundSpace bound(space, problem_of(space, size), *limits_of_architecture("sm_61"));
-    exercise_config(bound, space.default_config());
+    exercise_config(bound, space.general_default());
     allow_error([&] { (void)bound.flops(); });
     allow_error([&] { (void)bound.bytes(); });
     if (space.raw_size() > 20'000) {

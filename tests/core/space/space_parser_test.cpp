@@ -306,7 +306,7 @@ TEST(SpaceParserTest, TheSmallSpaceItselfIsRight) {
   EXPECT_EQ(space.kernel, "scale");
   EXPECT_EQ(space.parameters.size(), 6U);
   EXPECT_DOUBLE_EQ(space.raw_size(), 4 * 3 * 2 * 2 * 2 * 2);
-  EXPECT_EQ(space.default_config().text(), "BLOCK=64 CACHED=1 ITEMS=2 MAX_REGISTERS=0 MODE=ca RATIO=1.0");
+  EXPECT_EQ(space.general_default().text(), "BLOCK=64 CACHED=1 ITEMS=2 MAX_REGISTERS=0 MODE=ca RATIO=1.0");
   EXPECT_DOUBLE_EQ(space.tolerance(ElementType::float16), 1e-3);
   EXPECT_THROW((void)space.tolerance(ElementType::int8), SpaceError);
   EXPECT_EQ(space.arguments[0].fill, Fill::uniform);
@@ -320,14 +320,14 @@ TEST(SpaceParserTest, AnArchitectureMayHaveDefaultsOfItsOwn) {
   json text = small_space();
   text["defaults"]["sm_61"] = {{"BLOCK", 128}};
   const Space space = Space::parse(text.dump(), "scale.json");
-  EXPECT_EQ(space.default_config().text(), "BLOCK=64 CACHED=1 ITEMS=2 MAX_REGISTERS=0 MODE=ca RATIO=1.0");
+  EXPECT_EQ(space.general_default().text(), "BLOCK=64 CACHED=1 ITEMS=2 MAX_REGISTERS=0 MODE=ca RATIO=1.0");
   EXPECT_EQ(space.defaults.at(0).architecture(), "sm_61");
   const Problem problem = space.problem({{"N", "1024"}, {"WIDTH", "4"}});
   const BoundSpace pascal(space, problem, limits_of_architecture("sm_61").value());
   EXPECT_EQ(pascal.default_config().text(), "BLOCK=128 CACHED=1 ITEMS=2 MAX_REGISTERS=0 MODE=ca RATIO=1.0");
   EXPECT_EQ(pascal.base_slots().at(0), 128) << "work and extents are those of this default";
   const DeviceLimits hopper = limits_of_architecture("sm_90").value();
-  EXPECT_EQ(BoundSpace(space, problem, hopper).default_config(), space.default_config());
+  EXPECT_EQ(BoundSpace(space, problem, hopper).default_config(), space.general_default());
   const DeviceLimits both = tighter(hopper, pascal.limits());
   EXPECT_EQ(BoundSpace(space, problem, both).default_config(), pascal.default_config()) << "code for sm_61 on sm_90";
 }
@@ -366,7 +366,7 @@ TEST(SpaceParserTest, DefinitionsStandInExpressionsAndAreNoMacros) {
   ASSERT_EQ(space.derived.size(), 1U);
   EXPECT_EQ(space.derived[0].name, "ALIGNED");
   const BoundSpace bound(space, space.problem({{"N", "1000"}, {"WIDTH", "4"}}), DeviceLimits());
-  EXPECT_EQ(bound.geometry(space.launch, space.default_config()).grid[0], 8);
+  EXPECT_EQ(bound.geometry(space.launch, space.general_default()).grid[0], 8);
   EXPECT_EQ(Space::parse(small_space().dump(), "scale.json").error_floor, 0);
 }
 

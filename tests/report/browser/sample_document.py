@@ -17,7 +17,7 @@ def empty(**changes):
     document = {
         "format": "pascaline-report", "version": 1, "title": "Pascaline tuning report", "generated_unix_ms": START,
         "program_version": "0.1.0", "database": {"file": "tuned.db", "trials": 0, "sessions": 0},
-        "kernel_filter": None, "device_filter": None, "live": False, "contexts": [], "sessions": [], "comparison": None}
+        "kernel_filter": None, "device_filter": None, "live": False, "contexts": [], "compilers": [], "sessions": [], "comparison": None}
     document.update(changes)
     return document
 
@@ -290,7 +290,13 @@ def full(markup=False, **changes):
     sessions = [make.session(1, contexts[0]["device"]["name"], "auto"), make.session(2, contexts[0]["device"]["name"], "random"),
                 make.session(3, contexts[1]["device"]["name"], "auto", telemetry=False, context=1, discarded={}, state="running",
                              alive=True, finished_unix_ms=None, imported_from=make.mark("other.db"))]
-    document = empty(title=make.mark("Night of the card"), contexts=contexts, sessions=sessions, comparison=make.comparison(),
+    timed = lambda median: {"median_us": median, "low_us": 0.9 * median, "high_us": 1.1 * median, "count": 30}
+    compilers = [{"device": contexts[0]["device"]["name"], "target": "sm_61", "driver_version": make.mark("12.9"),
+                  "compilers": [{"name": make.mark("nvrtc 12.9"), "fastest_of": 1, "gain": 1.1},
+                                {"name": make.mark("nvrtc 11.8"), "fastest_of": 1, "gain": 1.25}],
+                  "rows": [{"problem": make.mark("matmul M=1"), "best": [timed(80), timed(100)], "fastest": 0, "speedup": 1.25},
+                           {"problem": make.mark("matmul M=2"), "best": [None, timed(90)], "fastest": 1, "speedup": 1}]}]
+    document = empty(title=make.mark("Night of the card"), contexts=contexts, compilers=compilers, sessions=sessions, comparison=make.comparison(),
                      database={"file": make.mark("tuned.db"), "trials": 4321, "sessions": 3})
     document.update(changes)
     return document

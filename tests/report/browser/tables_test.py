@@ -41,6 +41,13 @@ class TablesTest(BrowserTest):
         self.sort_button("phases", "tuned").click()
         self.assertTrue(self.column("phases", "tuned")[-1].startswith("0 of"))
 
+    def test_compilers_have_a_column_each(self):
+        self.open("#/overview")
+        self.assertIn("Compilers on GeForce GTX 1080", self.script("return document.body.innerText"))
+        self.assertEqual(numbers(self.column("compilers", "compiler1")), [100, 90])
+        self.assertEqual(self.column("compilers", "compiler0")[1], "–", "it has no time of that problem")
+        self.assertEqual(self.column("compilers", "fastest"), ["nvrtc 12.9", "nvrtc 11.8"])
+
     def test_unknown_values_come_last_either_way(self):
         for _ in range(2):
             self.sort_button("problems", "best").click()

@@ -168,12 +168,12 @@ TEST_F(CheckpointTest, ShapesAndTypesAreChecked) {
 
 TEST_F(CheckpointTest, QuantisedCheckpointsAreNotSupported) {
   add("model.language_model.layers.0.mlp.up_proj.weight_scale_inv", StoredType::F32, {1, 1});
-  PASCALINE_EXPECT_SAYS(said(), "this is a quantised checkpoint (1 tensors such as");
+  PASCALINE_EXPECT_SAYS(said(), "this is a quantized checkpoint (1 tensor such as");
   tensors_ = hashed_tensors(config_);
   OwnedTensor& packed = tensor("model.language_model.layers.0.mlp.up_proj.weight");
   packed.tensor.type = StoredType::F8_E4M3;
   packed.bytes.resize(packed.bytes.size() / 2);
-  PASCALINE_EXPECT_SAYS(said(), "this is a quantised checkpoint");
+  PASCALINE_EXPECT_SAYS(said(), "this is a quantized checkpoint");
 }
 
 TEST_F(CheckpointTest, WeightsThatDoNotFitNameTheirTensor) {

@@ -113,7 +113,7 @@ TEST_F(StoredFormatsTest, MissingNotesAreSeen) {
   EXPECT_EQ(said(), (folder_.path() / "model.safetensors").string() + ": tensor '" + kStoredEmbedding +
                         "': it is of U8, and the metadata has no format for it");
   content_.metadata.clear();
-  PASCALINE_EXPECT_SAYS(said(), "this is a quantised checkpoint");
+  PASCALINE_EXPECT_SAYS(said(), "this is a quantized checkpoint");
 }
 
 TEST_F(StoredFormatsTest, NotesOfNothingAndOfVectorsAreRefused) {

@@ -118,6 +118,21 @@ TEST_F(WeightRecipeTest, APatternThatFitsNoMatrixIsRefused) {
   PASCALINE_EXPECT_SAYS(misfit(norm), "'*norm.weight' fits no matrix");
 }
 
+TEST_F(WeightRecipeTest, APatternThatDecidesNothingIsHidden) {
+  ModelWeights unused;
+  std::vector<TensorSpec> tensors;
+  for (const WeightEntry& entry : weight_table(testing::config_of("qwen3_vl_2b"), unused)) {
+    tensors.insert(tensors.end(), entry.tensors.begin(), entry.tensors.end());
+  }
+  const WeightRecipe hidden = loaded(R"({"tensors": [{"name": "*visual*", "type": "q8_0"},
+    {"name": "*visual.blocks*", "type": "float16"}, {"name": "*embed*", "type": "q8_0"}], "others": "q4_0"})");
+  EXPECT_EQ(hidden.hidden_patterns(tensors), (std::vector<std::string>{"*visual.blocks*"}));
+  const WeightRecipe narrower_first = loaded(R"({"tensors": [{"name": "*visual.blocks*", "type": "float16"},
+    {"name": "*visual*", "type": "q8_0"}], "others": "q4_0"})");
+  EXPECT_TRUE(narrower_first.hidden_patterns(tensors).empty());
+  EXPECT_TRUE(WeightRecipe::named("q4_k").hidden_patterns(tensors).empty());
+}
+
 TEST_F(WeightRecipeTest, TheDocumentedOneFitsTheModelThatItIsFor) {
   const std::string page = read_file(PASCALINE_CHECKPOINT_DATA "/../../../../docs/cli.md");
   const std::size_t begin = page.find("{\n  \"tensors\"");

@@ -68,7 +68,7 @@ TEST_F(PascalSupplyTest, CodeIsThatOfTheCompilerThatIsAskedForAndKeptApart) {
   const Space space = Space::parse(scale_json(), "scale.json");
   const KernelSource source = KernelSource::load(folder_ / "scale.cu");
   const BoundSpace bound(space, scale_problem(8, 20), card_.limits);
-  const CompileRequest request = compile_request(bound, space.default_config(), source, BinaryKind::cubin, "sm_61");
+  const CompileRequest request = compile_request(bound, space.general_default(), source, BinaryKind::cubin, "sm_61");
   std::vector<std::string> keys;
   std::vector<std::string> codes;
   for (const ToolkitRow& toolkit : supply.toolkits()) {

@@ -17,7 +17,7 @@ Problem matmul_problem(std::int64_t m, std::int64_t n, std::int64_t k, ElementTy
 }
 
 Config default_with(const Space& space, const std::vector<std::pair<std::string, std::int64_t>>& changes) {
-  std::vector<Config::Setting> settings = space.default_config().settings();
+  std::vector<Config::Setting> settings = space.general_default().settings();
   for (const auto& [name, value] : changes) {
     for (auto& [known, held] : settings) {
       held = known == name ? Value(value) : held;

@@ -167,7 +167,7 @@ TEST(BundlePlanTest, EveryShapeOfAModelIsPlannedInSeconds) {
     // Each a winner of its own: planning weighs a problem against all of them.
     std::vector<Winner> winners;
     for (const Problem& problem : problems) {
-      Winner winner = scale_winner(problem, space.default_config());
+      Winner winner = scale_winner(problem, space.general_default());
       winner.kernel.name = name;
       winners.push_back(winner);
     }

@@ -173,7 +173,7 @@ TEST(CubinRunKeyTest, TheSameMachineCodeOfTwoCompilersIsOne) {
     EXPECT_TRUE(result.ok) << result.reason;
     return result.binary;
   };
-  const Config standard = space.default_config();
+  const Config standard = space.general_default();
   const Binary older = compiled(toolchains[0], standard);
   const Binary newer = compiled(toolchains[1], standard);
   EXPECT_NE(older.code, newer.code);

@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -19,9 +20,9 @@ using nlohmann::json;
 class CliRankTest : public ::testing::Test {
  protected:
   TemporaryFolder folder_;
-  [[nodiscard]] ProgramResult rank(std::vector<std::string> more) const {
+  [[nodiscard]] ProgramResult rank(std::vector<std::string> more, const ProgramSetting& setting = {}) const {
     more.insert(more.begin(), "rank");
-    return run_program(folder_.path(), more);
+    return run_program(folder_.path(), more, setting);
   }
 };
 
@@ -88,10 +89,10 @@ TEST_F(CliRankTest, ASlowerCardTakesLonger) {
 
 TEST_F(CliRankTest, BadInputIsToldApart) {
   expect_fault(rank({"--kernel", "nothing"}), 1, {"nothing"});
-  expect_fault(rank({"--arch", "sm_999"}), 1, {"sm_999", "sm_61"});
-  expect_fault(rank({"--arch", "emulator"}), 1, {"emulator"});
+  expect_fault(rank({"--arch", "sm_999"}), 2, {"sm_999", "sm_61"});
+  expect_fault(rank({"--arch", "emulator"}), 2, {"emulator"});
   expect_fault(rank({"--problem", "M=0,N=1,K=1"}), 1, {"M"});
-  expect_fault(rank({"--problem", "M"}), 1, {"NAME=value"});
+  expect_fault(rank({"--problem", "M"}), 2, {"NAME=value"});
   for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{{"--top", "0"},
                                                                                      {"--top", "many"},
                                                                                      {"--sm-count", "0"},
@@ -106,6 +107,21 @@ TEST_F(CliRankTest, BadInputIsToldApart) {
   expect_fault(rank({"--against", (folder_ / "none.db").string()}), 1, {"none.db"});
   write_bytes(folder_ / "text.db", "no database");
   expect_fault(rank({"--against", (folder_ / "text.db").string()}), 1, {"text.db"});
+}
+
+TEST_F(CliRankTest, OptionsThatWouldBeIgnoredAreRefused) {
+  for (const char* option : {"--arch=sm_61", "--sm-count=3", "--device-name=x", "--problem=M=1", "--set=TILE=1",
+                             "--top=3", "--sample=3", "--seed=3"}) {
+    const std::string name = std::string(option).substr(0, std::string(option).find('='));
+    expect_fault(rank({"--against", "x.db", option}), 2, {"--against", name});
+  }
+  expect_fault(rank({"--min-trials", "3"}), 2, {"--min-trials", "--against"});
+  expect_fault(rank({"--db", "x.db"}), 2, {"--db", "--device-name"});
+  expect_fault(rank({"--set", "TILE=1", "--seed", "3"}), 2, {"--set", "--seed"});
+  for (const char* option : {"--jobs=1", "--nvrtc=11.8", "--cache=x"}) {
+    const std::string name = std::string(option).substr(0, std::string(option).find('='));
+    expect_fault(rank({option}), 2, {name, "--compile"});
+  }
 }
 
 TEST_F(CliRankTest, ComparesWithMeasurements) {
@@ -136,6 +152,15 @@ TEST_F(CliRankTest, ComparesWithMeasurements) {
   expect_fault(rank({"--against", file, "--kernel", "matmul"}), 1, {"matmul", "--min-trials"});
   expect_fault(rank({"--against", file, "--min-trials", "13"}), 1, {"13"});
   expect_fault(rank({"--against", file, "--kernel", "nothing"}), 1, {"nothing"});
+}
+
+// A probe of a card of compute capability 6.1, or of the card of `store_trials`.
+void store_probe(const std::string& file, const DeviceRow& device, std::vector<ProbeValue> values) {
+  Store store(file, OpenMode::create);
+  Probe probe;
+  probe.started_unix_ms = 1000;
+  probe.values = std::move(values);
+  store.add_probe(probe, store.device_id(device), store.toolkit_id({"nvrtc", "11.8", "sm_61", ""}));
 }
 
 bool compiles_for_sm_61() {
@@ -171,15 +196,11 @@ TEST_F(CliRankTest, CompilesTheBestAndRanksThemAgain) {
   EXPECT_NE(table.out.find("estimated from the machine code"), std::string::npos) << table.out << table.error;
 }
 
-TEST_F(CliRankTest, EstimatesFromCodeAreComparedWithMeasurements) {
-  if (!compiles_for_sm_61()) {
-    GTEST_SKIP() << "no NVRTC here compiles for sm_61";
-  }
-  const Space space = Space::load(data_folder("search_spaces") / "transpose.json");
-  const Problem problem = space.problem({{"ROWS", "4096"}, {"COLUMNS", "2048"}});
+// Three configurations of transpose, as measured.
+std::vector<Trial> transposes(const Space& space) {
   std::vector<Trial> trials;
   for (const std::int64_t vector : {1, 2, 4}) {
-    trials.push_back(timed_trial(problem,
+    trials.push_back(timed_trial(space.problem({{"ROWS", "4096"}, {"COLUMNS", "2048"}}),
                                  Config({{"TILE", std::int64_t{32}},
                                          {"BLOCK_THREADS", std::int64_t{128}},
                                          {"VECTOR", vector},
@@ -187,8 +208,30 @@ TEST_F(CliRankTest, EstimatesFromCodeAreComparedWithMeasurements) {
                                          {"MIN_BLOCKS", std::int64_t{1}}}),
                                  static_cast<double>(10 + vector)));
   }
+  return trials;
+}
+
+TEST_F(CliRankTest, WithoutACompilerTheRestIsComparedAndALineSaysSo) {
+  const Space space = Space::load(data_folder("search_spaces") / "transpose.json");
   const std::string file = (folder_ / "measured.db").string();
-  store_trials(file, space, trials);
+  store_trials(file, space, transposes(space), "cuda", "12.9");
+  const ProgramResult table = rank({"--against", file, "--min-trials", "3", "--compile", "2"},
+                                   {{{"PASCALINE_NVRTC", "/nonexistent/libnvrtc.so"}}});
+  EXPECT_EQ(table.exit_code, 0);
+  EXPECT_NE(table.out.find("code for compute_61 by nvrtc 12.9"), std::string::npos) << table.out;
+  EXPECT_EQ(table.out.find("Estimates from code"), std::string::npos);
+  EXPECT_NE(table.error.find("estimates from code for compute_61 are left out (1 problem): "), std::string::npos)
+      << table.error;
+  EXPECT_EQ(std::count(table.error.begin(), table.error.end(), '\n'), 1) << table.error;
+}
+
+TEST_F(CliRankTest, EstimatesFromCodeAreComparedWithMeasurements) {
+  if (!compiles_for_sm_61()) {
+    GTEST_SKIP() << "no NVRTC here compiles for sm_61";
+  }
+  const Space space = Space::load(data_folder("search_spaces") / "transpose.json");
+  const std::string file = (folder_ / "measured.db").string();
+  store_trials(file, space, transposes(space), "cuda", "1.0");
   const std::vector<std::string> words{"--against", file, "--min-trials", "3",
                                        "--compile", "2",  "--cache",      PASCALINE_TEST_CACHE};
   std::vector<std::string> as_json = words;
@@ -198,20 +241,58 @@ TEST_F(CliRankTest, EstimatesFromCodeAreComparedWithMeasurements) {
   for (const char* key : {"correlation", "least_correlation", "most_correlation", "compiled_correlation"}) {
     EXPECT_LE(std::abs(code[key].get<double>()), 1) << key;
   }
-  EXPECT_NE(rank(words).out.find("Estimates from code"), std::string::npos);
+  EXPECT_TRUE(code["measured_conflict"].is_null());
+  const ProgramResult assumed = rank(words);
+  EXPECT_NE(assumed.out.find("Estimates from code"), std::string::npos);
+  EXPECT_NE(assumed.error.find(", in place of nvrtc 1.0, which measured"), std::string::npos) << assumed.error;
+  store_probe(file, {"cuda", "Test card", "9.0", 132, 1, R"({"sm_count":132})"},
+              {{ProbeQuantity::conflict_slots, 0.25, 0.2, 0.3, 0, 9, true}});
+  const json measured = json_of(rank(as_json))["problems"].at(0)["code"];
+  EXPECT_EQ(measured["measured_conflict"], 0.25);
+  EXPECT_EQ(measured["least_correlation"], measured["most_correlation"]);
+  const ProgramResult table = rank(words);
+  EXPECT_NE(table.out.find("Test card with 132 SMs: least and most take the 0.25 issue slots"), std::string::npos)
+      << table.out;
+}
+
+TEST_F(CliRankTest, AMeasuredConflictReplacesTheRange) {
+  if (!compiles_for_sm_61()) {
+    GTEST_SKIP() << "no NVRTC here compiles for sm_61";
+  }
+  const DeviceRow card{"cuda", "Probed card", "6.1", 20, 1, R"({"sm_count":20})"};
+  const auto ranked = [&](std::optional<double> conflict, bool as_json) {
+    const std::string file = (folder_ / (conflict ? fmt::format("{}.db", *conflict) : "without.db")).string();
+    std::vector<ProbeValue> values{{ProbeQuantity::read_gbps, 300, 299, 301, 0.01, 9, true}};
+    if (conflict) {
+      values.push_back({ProbeQuantity::conflict_slots, *conflict, *conflict, *conflict, 0, 9, true});
+    }
+    store_probe(file, card, values);
+    return rank({"--kernel", "matmul", "--problem", "M=512,N=2048,K=2048", "--set", "ORDER=0", "--compile", "1",
+                 "--cache", PASCALINE_TEST_CACHE, "--db", file, "--device-name", "Probed card",
+                 as_json ? "--json" : "--top=1"});
+  };
+  const auto code = [&](std::optional<double> conflict) {
+    return json_of(ranked(conflict, true))["problems"].at(0)["best"].at(0)["code"];
+  };
+  const json assumed = code({});
+  EXPECT_TRUE(assumed["measured_conflict"].is_null());
+  EXPECT_LT(1.2 * assumed["least"]["time_us"].get<double>(), assumed["most"]["time_us"].get<double>());
+  const json none = code(0.0);
+  EXPECT_EQ(none["measured_conflict"], 0);
+  EXPECT_EQ(none["least"], none["most"]) << "the space tells what lanes share";
+  EXPECT_EQ(none["least"], assumed["least"]);
+  EXPECT_EQ(code(1.0)["most"], assumed["most"]);
+  const ProgramResult table = ranked(0.97, false);
+  EXPECT_NE(table.out.find("conflict costs 0.97 issue slots there, as measured"), std::string::npos) << table.out;
+  EXPECT_NE(table.out.find(" measured "), std::string::npos) << table.out;
+  EXPECT_EQ(ranked({}, false).out.find("as measured"), std::string::npos);
 }
 
 TEST_F(CliRankTest, RanksForAGpuThatWasProbed) {
   const std::string file = (folder_ / "probed.db").string();
-  {
-    Store store(file, OpenMode::create);
-    Probe probe;
-    probe.started_unix_ms = 1000;
-    probe.values = {{ProbeQuantity::sm_clock_mhz, 1240, 1239, 1241, 0.01, 9, true},
-                    {ProbeQuantity::read_gbps, 41, 40, 42, 0.01, 9, true}};
-    store.add_probe(probe, store.device_id({"cuda", "Small card", "6.1", 3, 1, R"({"sm_count":3})"}),
-                    store.toolkit_id({"nvrtc", "11.8", "sm_61", ""}));
-  }
+  store_probe(file, {"cuda", "Small card", "6.1", 3, 1, R"({"sm_count":3})"},
+              {{ProbeQuantity::sm_clock_mhz, 1240, 1239, 1241, 0.01, 9, true},
+               {ProbeQuantity::read_gbps, 41, 40, 42, 0.01, 9, true}});
   const std::vector<std::string> words{"--kernel", "transpose", "--top", "1", "--db", file, "--device-name"};
   const auto with = [&](const std::vector<std::string>& more) {
     std::vector<std::string> all = words;

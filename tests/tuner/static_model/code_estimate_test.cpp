@@ -85,6 +85,27 @@ TEST(CodeEstimate, ConflictsMakeTheRange) {
   EXPECT_LT(estimate->time_us(), estimate->most.time_us);
 }
 
+TEST(CodeEstimate, AMeasuredConflictHoldsAtBothEnds) {
+  const auto assumed = estimate_from_code(one_loop(5), work_of(160, 1000), sm_61_rates());
+  EXPECT_FALSE(assumed->measured_conflict);
+  MeasuredRates measured;
+  const auto at = [&](double slots) {
+    measured.values[static_cast<std::size_t>(ProbeQuantity::conflict_slots)] = slots;
+    return estimate_from_code(one_loop(5), work_of(160, 1000), sm_61_rates(), sm61::sm_rates(measured)).value();
+  };
+  for (const auto& [slots, end] : {std::pair(0.0, assumed->least), std::pair(1.0, assumed->most)}) {
+    const CodeEstimate estimate = at(slots);
+    EXPECT_EQ(estimate.measured_conflict, slots);
+    EXPECT_DOUBLE_EQ(estimate.least.time_us, end.time_us);
+    EXPECT_DOUBLE_EQ(estimate.most.time_us, end.time_us);
+    EXPECT_EQ(estimate.most.limit, end.limit);
+  }
+  const CodeEstimate between = at(0.5);
+  EXPECT_DOUBLE_EQ(between.least.time_us, between.most.time_us);
+  EXPECT_GT(between.time_us(), 1.2 * assumed->least.time_us);
+  EXPECT_LT(1.2 * between.time_us(), assumed->most.time_us);
+}
+
 TEST(CodeEstimate, FewBlocksLeaveSmsIdle) {
   const auto few = estimate_from_code(one_loop(), work_of(2, 1000), sm_61_rates(20));
   const auto enough = estimate_from_code(one_loop(), work_of(20, 1000), sm_61_rates(20));
@@ -210,13 +231,13 @@ TEST(CodeEstimate, OfAStoredKernelIsNearItsIssueSlots) {
   const Space space = Space::load(data_folder("search_spaces") / "matmul.json");
   const DeviceRates rates = sm_61_rates();
   const BoundSpace bound(space, space.problem({{"M", "512"}, {"N", "2048"}, {"K", "2048"}}), rates.limits);
-  const LaunchWork work = launch_work(bound, space.default_config());
+  const LaunchWork work = launch_work(bound, space.general_default());
   EXPECT_DOUBLE_EQ(work.flops, 2.0 * 512 * 2048 * 2048);
   EXPECT_DOUBLE_EQ(work.output_bytes, 4.0 * 512 * 2048);
   Binary binary;
   binary.function = "matmul";
   binary.code = testing::stored_cubin("matmul");
-  const auto estimate = estimate_from_code(binary, bound, space.default_config(), rates);
+  const auto estimate = estimate_from_code(binary, bound, space.general_default(), rates);
   ASSERT_TRUE(estimate);
   // 128 slices of BLOCK_K = 16, of 256 tiles, shared by the blocks.
   EXPECT_NEAR(estimate->trips, 128.0 * 256 / work.blocks, 1e-9);
@@ -224,9 +245,9 @@ TEST(CodeEstimate, OfAStoredKernelIsNearItsIssueSlots) {
   EXPECT_GT(estimate->least.time_us, peak_us);
   EXPECT_LT(estimate->most.time_us, 4 * peak_us);
   binary.code = "no cubin";
-  EXPECT_FALSE(estimate_from_code(binary, bound, space.default_config(), rates));
+  EXPECT_FALSE(estimate_from_code(binary, bound, space.general_default(), rates));
   binary.kind = BinaryKind::ptx;
-  EXPECT_FALSE(estimate_from_code(binary, bound, space.default_config(), rates));
+  EXPECT_FALSE(estimate_from_code(binary, bound, space.general_default(), rates));
 }
 
 }  // namespace

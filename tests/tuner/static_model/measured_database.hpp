@@ -21,11 +21,11 @@ inline Trial timed_trial(const Problem& problem, const Config& config, double ti
 
 /// Stores `trials` of a problem as measured on a card with 132 SMs by code for sm_61.
 inline void store_trials(const std::filesystem::path& file, const Space& space, const std::vector<Trial>& trials,
-                         const std::string& kind = "cuda") {
+                         const std::string& kind = "cuda", const std::string& nvrtc = "11.8") {
   Store store(file, OpenMode::create);
   ContextIds ids;
   ids.device = store.device_id({kind, "Test card", kind == "cuda" ? "9.0" : "", 132, 1, R"({"sm_count":132})"});
-  ids.toolkit = store.toolkit_id({"nvrtc", "11.8", kind == "cuda" ? "compute_61" : "host", ""});
+  ids.toolkit = store.toolkit_id({"nvrtc", nvrtc, kind == "cuda" ? "compute_61" : "host", ""});
   ids.kernel = store.kernel_id({space.kernel, "source"});
   ids.space = store.space_id(space.kernel, space.hash, space.json);
   SessionRow session;

@@ -68,6 +68,39 @@ TEST_F(RankCheckTest, OnlyWhatWasMeasuredInTheSearchCounts) {
   EXPECT_DOUBLE_EQ(found.correlation, 1);  // of a configuration measured twice the last counts
 }
 
+TEST_F(RankCheckTest, TrialsOfTwoCompilersAreNotMixed) {
+  store_trials(file_, space_, {trial(0, 10), trial(1, 20), trial(2, 30)}, "cuda", "11.8");
+  store_trials(file_, space_, {trial(0, 30), trial(1, 20), trial(2, 10)}, "cuda", "12.9");
+  const std::vector<RankCheck> found = check();
+  ASSERT_EQ(found.size(), 2U);
+  EXPECT_EQ(found[0].toolkit.version, "11.8");
+  EXPECT_EQ(found[0].trials, 3U);
+  EXPECT_DOUBLE_EQ(found[0].correlation, 1);
+  EXPECT_EQ(found[1].toolkit.version, "12.9");
+  EXPECT_DOUBLE_EQ(found[1].correlation, -1);
+}
+
+TEST_F(RankCheckTest, WithoutACompilerForATargetTheRestIsStillCompared) {
+  store_trials(file_, space_, {trial(0, 10), trial(1, 20), trial(2, 30)}, "cuda", "11.8");
+  store_trials(file_, space_, {trial(0, 10), trial(1, 20), trial(2, 30)}, "cuda", "12.9");
+  options_.compile = 3;
+  std::vector<std::string> asked;
+  options_.compiler = [&](const BoundSpace&, const ToolkitRow& measured, const std::vector<Config>& configs,
+                          const std::function<void(const Config&, const Binary&)>&) {
+    asked.push_back(measured.version + " " + measured.target);
+    EXPECT_EQ(configs.size(), 3U);
+    if (measured.version == "11.8") {
+      throw NvrtcError("no NVRTC compiles for it");
+    }
+  };
+  const std::vector<RankCheck> found = check();
+  EXPECT_EQ(asked, (std::vector<std::string>{"11.8 compute_61", "12.9 compute_61"}));
+  ASSERT_EQ(found.size(), 2U);
+  EXPECT_EQ(found[0].code_missing, "no NVRTC compiles for it");
+  EXPECT_DOUBLE_EQ(found[0].correlation, 1);
+  EXPECT_EQ(found[1].code_missing, "");
+}
+
 TEST_F(RankCheckTest, TooFewTrialsTheHostAndUnknownKernelsSayNothing) {
   store_trials(file_, space_, {trial(0, 10), trial(1, 20)});
   EXPECT_TRUE(check().empty());

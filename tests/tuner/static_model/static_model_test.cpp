@@ -120,14 +120,14 @@ TEST(StaticModelTest, WhatFitsNoMultiprocessorTakesForever) {
   EXPECT_FALSE(modelled.at(0).fits);
   EXPECT_TRUE(std::isinf(modelled.at(0).time_us));
   const StaticModel model(modelled.bound, modelled.rates);
-  EXPECT_FALSE(model.predicted_log_time(modelled.space.default_config()));
+  EXPECT_FALSE(model.predicted_log_time(modelled.space.general_default()));
 }
 
 TEST(StaticModelTest, WithoutASectionWorkAndGeometryDecide) {
   EXPECT_GT(Modelled(nullptr, 4000).at(0).time_us, Modelled(nullptr, 400).at(0).time_us);
   const Modelled modelled(nullptr);
   EXPECT_NEAR(modelled.at(0).compute_us, 400 * 50'000.0 / 128 / 20 / modelled.rates.clock_mhz, 1e-9);
-  EXPECT_NEAR(StaticModel(modelled.bound, modelled.rates).predicted_log_time(modelled.space.default_config()).value(),
+  EXPECT_NEAR(StaticModel(modelled.bound, modelled.rates).predicted_log_time(modelled.space.general_default()).value(),
               std::log(modelled.at(0).time_us), 1e-12);
 }
 
@@ -136,9 +136,9 @@ TEST(StaticModelTest, AnExpressionWithoutValueIsToldWithTheFile) {
     const Modelled modelled(json{{"flops", bad}});
     const StaticModel model(modelled.bound, modelled.rates);
     EXPECT_FALSE(model.time_us(std::vector<std::uint16_t>{0}));
-    EXPECT_FALSE(model.predicted_log_time(modelled.space.default_config()));
+    EXPECT_FALSE(model.predicted_log_time(modelled.space.general_default()));
     try {
-      (void)estimate(modelled.bound, modelled.space.default_config(), modelled.rates);
+      (void)estimate(modelled.bound, modelled.space.general_default(), modelled.rates);
       FAIL() << bad;
     } catch (const Error& error) {
       EXPECT_NE(std::string(error.what()).find("modelled.json"), std::string::npos) << error.what();

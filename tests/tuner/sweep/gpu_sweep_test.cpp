@@ -208,7 +208,7 @@ TEST_F(GpuSweepTest, ReferenceKernelAgreesWithTheHostReference) {
   for (const char* type : {"float32", "float16"}) {
     const BoundSpace bound(space, space.problem({{"M", "65"}, {"N", "70"}, {"K", "301"}, {"STORAGE", type}}),
                            plan.limits);
-    CompileRequest request = compile_request(bound, space.default_config(), source, plan.kind, plan.architecture);
+    CompileRequest request = compile_request(bound, space.general_default(), source, plan.kind, plan.architecture);
     const Toolchain toolchain = Toolchain::find(plan.architecture);
     Compiled compiled;
     compiled.result = toolchain.compile(request);
@@ -220,8 +220,8 @@ TEST_F(GpuSweepTest, ReferenceKernelAgreesWithTheHostReference) {
     DeviceMonitor monitor(*device, {.passive = true});
     TrialRunner by_kernel(monitor, bound, naive.binary, quick_measure(), 3);
     TrialRunner by_host(monitor, bound, std::nullopt, quick_measure(), 3);
-    const Trial first = by_kernel.run(space.default_config(), compiled, 0);
-    const Trial second = by_host.run(space.default_config(), compiled, 0);
+    const Trial first = by_kernel.run(space.general_default(), compiled, 0);
+    const Trial second = by_host.run(space.general_default(), compiled, 0);
     ASSERT_EQ(first.status, TrialStatus::ok) << first.reason;
     ASSERT_EQ(second.status, TrialStatus::ok) << second.reason;
     EXPECT_GT(*first.max_error, 0);

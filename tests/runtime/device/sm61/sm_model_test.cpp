@@ -156,6 +156,7 @@ TEST(Sm61SmModel, WarpsOfABlockMeetAtBarriers) {
 TEST(Sm61SmModel, MeasuredRatesTakeThePlaceOfAssumedOnes) {
   const SmRates assumed;
   EXPECT_EQ(sm_rates({}).conflict, assumed.conflict);
+  EXPECT_FALSE(sm_rates({}).measured_conflict);
   EXPECT_EQ(sm_rates({}).global_latency, assumed.global_latency);
   MeasuredRates measured;
   const auto set = [&](ProbeQuantity quantity, double value) {
@@ -177,6 +178,7 @@ TEST(Sm61SmModel, MeasuredRatesTakeThePlaceOfAssumedOnes) {
   EXPECT_EQ(sm_rates(measured).conflict, 0) << "nothing, but for chance";
   set(ProbeQuantity::conflict_slots, 1.01);
   EXPECT_EQ(sm_rates(measured).conflict, 1);
+  EXPECT_TRUE(sm_rates(measured).measured_conflict);
 }
 
 TEST(Sm61SmModel, StoredKernelsAreWithinTheirLimits) {
