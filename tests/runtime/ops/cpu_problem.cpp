@@ -51,8 +51,25 @@ void run_matmul_q(const CpuProblem& of) {
                                     .epilogue = epilogue});
 }
 
+void run_normed_matmul(const CpuProblem& of) {
+  const std::int64_t m = of.dimension("M");
+  const std::int64_t n = of.dimension("N");
+  const std::int64_t k = of.dimension("K");
+  const auto epilogue = static_cast<ops::Epilogue>(of.dimension("EPILOGUE"));
+  ops::compute(ops::NormedMatmul{.a = of.view("a", {m, k}),
+                                 .norm = of.view("norm", {k}),
+                                 .b = of.view("b", {n, k}),
+                                 .c = of.view("c", {m, epilogue == ops::Epilogue::swiglu ? n / 2 : n}),
+                                 .rounded = {of.view("q", {m, n / 2}), of.view("scales_c", {n / 64, m})},
+                                 .bias = of.view("bias", {n}),
+                                 .residual = of.view("residual", {m, n}),
+                                 .epilogue = epilogue});
+}
+
 void run_matvec_q(const CpuProblem& of) {
-  if (of.type("INPUT") == ElementType::int8) {
+  if (of.dimension("NORM") != 0) {
+    run_normed_matmul(of);
+  } else if (of.type("INPUT") == ElementType::int8) {
     run_matmul_q(of);
   } else {
     run_matmul(of);

@@ -31,9 +31,12 @@ void expect_right(const Space& space, const Problem& problem, std::uint64_t seed
 bool is_taken(const Problem& problem) {
   if (problem.kernel == "matmul_q" || problem.kernel == "matvec_q") {
     const std::int64_t k = problem.dimension("K");
-    const bool integers = problem.kernel == "matmul_q" || problem.type("INPUT") == ElementType::int8;
-    return problem.dimension("EPILOGUE") <= 6 && (integers ? ops::filled_columns(problem.type("WEIGHT"), k) == k
-                                                           : problem.type("INPUT") == problem.type("STORAGE"));
+    const bool whole =
+        problem.kernel == "matmul_q" || problem.type("INPUT") == ElementType::int8 || problem.dimension("NORM") != 0;
+    const bool floats_match = problem.kernel == "matmul_q" || problem.type("INPUT") == ElementType::int8 ||
+                              problem.type("INPUT") == problem.type("STORAGE");
+    return problem.dimension("EPILOGUE") <= 6 && floats_match &&
+           (!whole || ops::filled_columns(problem.type("WEIGHT"), k) == k);
   }
   if (problem.kernel == "attention_decode") {
     const ElementType output = problem.type("OUTPUT");
@@ -95,6 +98,12 @@ const Large kLargeShapes[] = {
     {"RoundedVectors",
      "matvec_q",
      {{"M", "8"}, {"N", "98"}, {"K", "3072"}, {"WEIGHT", "q6_k"}, {"INPUT", "int8"}, {"EPILOGUE", "5"}}},
+    {"NormedVector",
+     "matvec_q",
+     {{"M", "1"}, {"N", "300"}, {"K", "6144"}, {"WEIGHT", "q4_k"}, {"NORM", "1"}, {"EPILOGUE", "4"}}},
+    {"NormedVectors",
+     "matvec_q",
+     {{"M", "8"}, {"N", "98"}, {"K", "3072"}, {"WEIGHT", "q8_0"}, {"NORM", "1"}, {"EPILOGUE", "5"}}},
     {"RoundedHeads",
      "attention_decode",
      {{"HEADS", "12"}, {"KV_HEADS", "4"}, {"HEAD_DIM", "128"}, {"KEYS", "700"}, {"OUTPUT", "int8"}}},

@@ -118,7 +118,7 @@ void rounded_product(const Operands& of) {
                    [&](std::int8_t integer) { return scale.scale * static_cast<float>(integer); });
     at += columns;
   }
-  product_of(of, rows, 2, 3);
+  product_of(of, rows, 3, 4);
 }
 
 // One head for one query over all keys.

@@ -330,11 +330,42 @@ TEST_F(PackedChecksTest, QuantizedMatmul) {
   op.epilogue = ops::Epilogue::bias;
   expect_refused(refusal(op), "bias has 0 dimensions");
   op = good();
-  EXPECT_EQ(op.problem().named().text(), "matvec_q M=3 N=6 K=256 EPILOGUE=0 STORAGE=float16 INPUT=int8 WEIGHT=q6_k");
+  EXPECT_EQ(op.problem().named().text(),
+            "matvec_q M=3 N=6 K=256 EPILOGUE=0 NORM=0 STORAGE=float16 INPUT=int8 WEIGHT=q6_k");
   op.a = rows(9, 256, 8);
   EXPECT_EQ(op.problem().named().text(), "matmul_q M=9 N=6 K=256 EPILOGUE=0 STORAGE=float16 WEIGHT=q6_k");
   op = good();
   op.b.shape[0] = op.c.shape[1] = 0;
+  EXPECT_EQ(refusal(op), "nothing to do");
+}
+
+TEST_F(PackedChecksTest, NormedMatmul) {
+  const auto good = [&] {
+    return ops::NormedMatmul{.a = tensor(ElementType::float32, {3, 256}),
+                             .norm = tensor(ElementType::float32, {256}),
+                             .b = tensor(ElementType::q6_k, {6, 256}),
+                             .c = tensor(ElementType::float32, {3, 6})};
+  };
+  EXPECT_EQ(refusal(good()), "taken");
+  EXPECT_EQ(good().problem().named().text(),
+            "matvec_q M=3 N=6 K=256 EPILOGUE=0 NORM=1 STORAGE=float32 INPUT=float32 WEIGHT=q6_k");
+  auto op = good();
+  op.b.type = ElementType::int8_row;
+  expect_refused(refusal(op), "B's scales are by row");
+  op = good();
+  op.norm.shape[0] = 255;
+  expect_refused(refusal(op), "norm is [255]; it must be [K] = [256]");
+  op = good();
+  op.a.shape[0] = op.c.shape[0] = 9;
+  expect_refused(refusal(op), "more rows of A than ops::kFewRows");
+  op = good();
+  op.a.shape[1] = op.b.shape[1] = op.norm.shape[0] = 128;
+  expect_refused(refusal(op), "K is no multiple of the columns");
+  op = good();
+  op.epilogue = ops::Epilogue::swiglu_int8;
+  expect_refused(refusal(op), "N is no multiple of 64");
+  op = good();
+  op.a.shape[0] = op.c.shape[0] = 0;
   EXPECT_EQ(refusal(op), "nothing to do");
 }
 

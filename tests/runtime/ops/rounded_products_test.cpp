@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <string>
 #include <vector>
 
@@ -78,6 +79,37 @@ TEST_P(RoundedProductsTest, ANormsRowsGoThroughSwiglu) {
   for (std::size_t i = 0; i < scales.size(); ++i) {
     ASSERT_NEAR(scales[i], other_scales[i], 1e-5 * other_scales[i]) << i;
   }
+}
+
+// The product that normalises its rows gives what normalising them before gives, but for what is rounded otherwise.
+TEST_P(RoundedProductsTest, AProductNormalisesItsRows) {
+  if (format_ == ElementType::int8_row) {
+    GTEST_SKIP() << "rows with one scale are normalised before";
+  }
+  constexpr std::int64_t kRowsOfA = 3;
+  const TensorView x = bench_.input(kFloat, {kRowsOfA, kColumns}, -3, 5);
+  const TensorView scale = bench_.input(kFloat, {kColumns}, 0.5, 1.5);
+  const TensorView normed = bench_.output(kFloat, {kRowsOfA, kColumns});
+  const TensorView apart = bench_.output(kFloat, {kRowsOfA, kRows});
+  const TensorView fused = bench_.output(kFloat, {kRowsOfA, kRows});
+  ops::run(bench_.dispatcher(), ops::Rmsnorm{.x = x, .weight = scale, .y = normed});
+  ops::run(bench_.dispatcher(), ops::Matmul{.a = normed, .b = weight_, .c = apart});
+  const ops::NormedMatmul product{.a = x, .norm = scale, .b = weight_, .c = fused};
+  ops::run(bench_.dispatcher(), product);
+  const std::vector<double> expected = bench_.values(apart);
+  const std::vector<double> on_device = bench_.values(fused);
+  ops::compute(product);
+  const std::vector<double> on_processor = bench_.values(fused);
+  double rounded_otherwise = 0;
+  double differences = 0;
+  double squares = 0;
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    differences += std::pow(on_device[i] - on_processor[i], 2);
+    rounded_otherwise += std::pow(on_device[i] - expected[i], 2);
+    squares += expected[i] * expected[i];
+  }
+  EXPECT_LT(std::sqrt(differences / squares), 1e-6) << "the same integers, added up in another order";
+  EXPECT_LT(std::sqrt(rounded_otherwise / squares), 2e-3);
 }
 
 INSTANTIATE_TEST_SUITE_P(Formats, RoundedProductsTest,

@@ -83,6 +83,8 @@ INSTANTIATE_TEST_SUITE_P(
                       Shape{"matvec_q", "M=3,N=18,K=37,EPILOGUE=6,WEIGHT=q4_k"},
                       Shape{"matvec_q", "M=3,N=18,K=128,EPILOGUE=5,INPUT=int8,WEIGHT=int8_row"},
                       Shape{"matvec_q", "M=3,N=192,K=37,EPILOGUE=7,WEIGHT=q4_1"},
+                      Shape{"matvec_q", "M=3,N=192,K=37,EPILOGUE=7,NORM=1,WEIGHT=q4_k"},
+                      Shape{"matvec_q", "M=1,N=50,K=300,EPILOGUE=4,NORM=1,WEIGHT=q8_0"},
                       Shape{"matvec_q", "M=3,N=192,K=256,EPILOGUE=7,INPUT=int8,WEIGHT=q6_k"}),
     [](const auto& shape) { return fmt::format("{}_{}", shape.param.kernel, shape.index); });
 

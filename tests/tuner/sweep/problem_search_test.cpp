@@ -91,7 +91,7 @@ class CompilerSearchTest : public ProblemSearchTest {
 TEST_F(CompilerSearchTest, TheCompilerIsOneMoreParameter) {
   ASSERT_EQ(searched_.parameters.size(), space_.parameters.size() + 1);
   EXPECT_EQ(searched_.parameters.back().name, "COMPILER");
-  EXPECT_EQ(searched_.default_config(), config(64, 0));
+  EXPECT_EQ(searched_.general_default(), config(64, 0));
   EXPECT_EQ(compilers_.without(config(64, 1)), toy_config(64));
   EXPECT_EQ(compilers_.index_of(config(64, 1)), 1U);
   EXPECT_THROW((void)compilers_.index_of(toy_config(64)), Error);
