@@ -135,8 +135,9 @@ int run(const Options& options) {
       void* const other = linear.epilogue == 4 ? residual.data() : nullptr;
       if (packed) {
         const bool rounds = linear.epilogue == kSwigluInt8;
-        const std::array<void*, 8> buffers{in.data(),
+        const std::array<void*, 9> buffers{in.data(),
                                            options.rounded ? scales.data() : nullptr,
+                                           nullptr,
                                            weights[i].data(),
                                            nullptr,
                                            other,

@@ -14,7 +14,7 @@
 //
 // A lane has a row of B, so that nothing is exchanged between lanes, and a warp reads 512 bytes at once; the
 // activations lie in shared memory, where all lanes read the same word. DEPTH_WARPS warps and SPLIT_K blocks share the
-// depth of a row.
+// depth of a row; LANES_K lanes of a warp, too, which then has fewer rows, so that few rows make more blocks.
 
 #include "common/dot4.cuh"
 #include "common/epilogue.cuh"
@@ -34,6 +34,9 @@
 #endif
 #ifndef DEPTH_WARPS
 #define DEPTH_WARPS 8  // WARPS_K, or the number that it leaves open
+#endif
+#ifndef LANES_K
+#define LANES_K 1  // lanes of a warp that share the depth of the same row
 #endif
 #ifndef BLOCKS
 #define BLOCKS 4  // blocks of 32 values of a row that a warp takes at a time
@@ -85,6 +88,7 @@ namespace {
 
 constexpr int kWarps = WARPS;
 constexpr int kWarpsK = DEPTH_WARPS;
+constexpr int kLanesK = LANES_K;
 constexpr int kBlocks = BLOCKS;
 constexpr int kPrefetch = PREFETCH;
 constexpr bool kDp4a = DP4A != 0;
@@ -102,11 +106,14 @@ constexpr bool kUpperInPlace = kDp4a && Form::kUpperInPlace;
 constexpr bool kRounds = kFinish == kEpilogueSwigluInt8;
 
 constexpr int kThreads = 32 * kWarps;
-constexpr int kBlockRows = kPackedRows * kWarps / kWarpsK;
+constexpr int kLaneRows = kPackedRows / kLanesK;  // of B that a warp has
+constexpr int kBlockRows = kLaneRows * kWarps / kWarpsK;
+constexpr int kParts = kWarpsK * kLanesK;  // that a block's sums of a row come in
 constexpr int kHeaders = (kBlocks + Form::kHeaderBlocks - 1) / Form::kHeaderBlocks;
 constexpr int kDepthStep = 256;  // depths are shared in whole multiples of this
 
 static_assert(kM >= 1 && kM <= 8, "rows of A");
+static_assert(kLanesK == 1 || kLanesK == 2 || kLanesK == 4, "a warp reads 128 bytes together at least");
 static_assert(kWarps % kWarpsK == 0 && (WARPS_K == 0 || WARPS_K == kWarpsK), "the warps of a row lie in one block");
 static_assert(kDp4a || sizeof(INPUT) > 1, "integers are multiplied as integers");
 static_assert(SEGMENT == 0 || SEGMENT == kSegment, "a segment has the length that is asked for");
@@ -506,7 +513,7 @@ __device__ __forceinline__ bool gather_sums(float* partial, float* workspace, in
   for (int i = static_cast<int>(threadIdx.x); i < kCount; i += kThreads) {
     float total = partial[i];
 #pragma unroll
-    for (int other = 1; other < kWarpsK; ++other) {
+    for (int other = 1; other < kParts; ++other) {
       total += partial[other * kCount + i];
     }
     partial[i] = kNormed ? total * squares.factor(i % kM, k) : total;
@@ -605,7 +612,7 @@ __device__ __forceinline__ void store_rounded(int8* q, float* scales, const floa
 }
 
 // The steps of a warp that are loaded ahead: steps[0] is the next to multiply.
-constexpr int kStride = kWarpsK * kBlocks;
+constexpr int kStride = kParts * kBlocks;
 struct Ahead {
   Step steps[kPrefetch > 0 ? kPrefetch : 1];
 
@@ -660,8 +667,11 @@ extern "C" __global__ void __launch_bounds__(kThreads, MIN_BLOCKS > 0 ? MIN_BLOC
   const int first_row = static_cast<int>(blockIdx.x) * kBlockRows;
   const long long group_bytes = packed_group_bytes<WEIGHT>(k);
   const int groups = (n + kPackedRows - 1) / kPackedRows;
-  const int wanted = first_row / kPackedRows + warp / kWarpsK;
+  const int row_of_warp = first_row + warp / kWarpsK * kLaneRows;
+  const int wanted = row_of_warp / kPackedRows;
   const unsigned char* group = b + (wanted < groups ? wanted : groups - 1) * group_bytes;
+  const int row = row_of_warp % kPackedRows + lane % kLaneRows;  // of the group
+  const int part = warp % kWarpsK * kLanesK + lane / kLaneRows;  // of the row's depth
 
   float sums[kM] = {};
   int integers[kM] = {};
@@ -670,9 +680,9 @@ extern "C" __global__ void __launch_bounds__(kThreads, MIN_BLOCKS > 0 ? MIN_BLOC
 #pragma unroll 1
   for (int first = begin; first < end; first += kSegment) {
     const int stop = end - first < kSegment ? end : first + kSegment;
-    const int block = first / 32 + warp % kWarpsK * kBlocks;
+    const int block = first / 32 + part * kBlocks;
     Ahead ahead;
-    ahead.load(group, lane, block, stop / 32, end / 32);
+    ahead.load(group, row, block, stop / 32, end / 32);
     if (first == begin) {
       addends.load_first();
     }
@@ -684,7 +694,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, MIN_BLOCKS > 0 ? MIN_BLOC
     __syncthreads();  // the segment before was read
     activations.fill(segment, first, (stop - first + kDepthStep - 1) / kDepthStep * kDepthStep);
     __syncthreads();
-    multiply_segment(ahead, group, lane, block, stop / 32, end / 32, [&](const Step& step, int at) {
+    multiply_segment(ahead, group, row, block, stop / 32, end / 32, [&](const Step& step, int at) {
       if constexpr (kRowScales && kDp4a) {
         multiply_integers(integers, step, segment, first / 32, at);
       } else {
@@ -693,7 +703,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, MIN_BLOCKS > 0 ? MIN_BLOC
     });
   }
   if constexpr (kRowScales) {
-    const float of_row = row_scale<WEIGHT>(group, group_bytes, lane);
+    const float of_row = row_scale<WEIGHT>(group, group_bytes, row);
 #pragma unroll
     for (int m = 0; m < kM; ++m) {
       sums[m] = kDp4a ? static_cast<float>(integers[m]) * (activations.scale_of_row(m) * of_row) : sums[m] * of_row;
@@ -706,7 +716,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, MIN_BLOCKS > 0 ? MIN_BLOC
   float* partial = reinterpret_cast<float*>(memory);
 #pragma unroll
   for (int m = 0; m < kM; ++m) {
-    partial[warp % kWarpsK * (kBlockRows * kM) + (warp / kWarpsK * kPackedRows + lane) * kM + m] = sums[m];
+    partial[part * (kBlockRows * kM) + (warp / kWarpsK * kLaneRows + lane % kLaneRows) * kM + m] = sums[m];
   }
   if (gather_sums(partial, workspace, counters, squares, k)) {
     if constexpr (kRounds) {

@@ -15,6 +15,10 @@ namespace {
 // Rows are filled up to whole chunks of the format, of which these are the longest.
 constexpr std::int64_t kLongestChunk = 256;
 
+// Of a weight whose product normalises its row: each of its blocks of threads does that, which in the end takes longer
+// than a launch (docs/measurements.md).
+constexpr std::int64_t kMostNormedRows = 32'768;
+
 std::size_t aligned(std::size_t bytes) {
   return (bytes + DeviceMemory::kAlignment - 1) / DeviceMemory::kAlignment * DeviceMemory::kAlignment;
 }
@@ -66,7 +70,8 @@ bool LinearLayers::needs_rounded_rows(const ops::Matmul& layer) const noexcept {
 }
 
 bool LinearLayers::normalises(const ops::Rmsnorm& norm, const ops::Matmul& layer) const noexcept {
-  return takes_rounded_blocks(layer) && layer.a.shape[0] == 1 && !ops::is_given(norm.residual);
+  return takes_rounded_blocks(layer) && layer.a.shape[0] == 1 && layer.b.shape[0] <= kMostNormedRows &&
+         !ops::is_given(norm.residual);
 }
 
 ops::QuantizedRows LinearLayers::room_for(const ops::Matmul& layer, std::uint64_t half) const {
