@@ -13,6 +13,10 @@ namespace {
 
 constexpr std::array<std::string_view, 2> kFamilysEnds{"<|im_end|>", "<|endoftext|>"};
 
+// With those of Llama 3.
+constexpr std::array<std::string_view, 5> kFamiliesEnds{"<|im_end|>", "<|endoftext|>", "<|eot_id|>", "<|eom_id|>",
+                                                        "<|end_of_text|>"};
+
 // A text, or an object that describes the token.
 std::optional<std::string> named_end(const std::filesystem::path& file) {
   if (!std::filesystem::exists(file)) {
@@ -42,6 +46,23 @@ std::vector<TokenId> end_tokens(const std::filesystem::path& folder, const Token
     add(*named);
   }
   std::for_each(kFamilysEnds.begin(), kFamilysEnds.end(), add);
+  return ends;
+}
+
+std::vector<TokenId> gguf_end_tokens(const Tokenizer& tokenizer, std::span<const TokenId> named) {
+  std::vector<TokenId> ends;
+  const auto add = [&](TokenId id) {
+    if (std::find(ends.begin(), ends.end(), id) == ends.end()) {
+      ends.push_back(id);
+    }
+  };
+  std::for_each(named.begin(), named.end(), add);
+  for (const std::string_view text : kFamiliesEnds) {
+    const std::optional<TokenId> id = tokenizer.find(text);
+    if (id && tokenizer.is_special(*id)) {
+      add(*id);
+    }
+  }
   return ends;
 }
 

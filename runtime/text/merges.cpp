@@ -104,15 +104,19 @@ void PieceEncoder::merge_long() {
 }
 
 void PieceEncoder::append(std::string_view piece, std::vector<TokenId>& out) {
-  if (piece.empty()) {
+  symbols_.clear();
+  for (const char c : piece) {
+    const TokenId id = (*bytes_)[static_cast<unsigned char>(c)];
+    if (id != kNoToken) {
+      const auto i = static_cast<std::uint32_t>(symbols_.size());
+      symbols_.push_back({id, MergeTable::kNoRank, i == 0 ? kNoSymbol : i - 1, i + 1});
+    }
+  }
+  if (symbols_.empty()) {
     return;
   }
-  const auto count = static_cast<std::uint32_t>(piece.size());
-  symbols_.resize(count);
-  for (std::uint32_t i = 0; i < count; ++i) {
-    const TokenId id = (*bytes_)[static_cast<unsigned char>(piece[i])];
-    symbols_[i] = {id, MergeTable::kNoRank, i == 0 ? kNoSymbol : i - 1, i + 1 == count ? kNoSymbol : i + 1};
-  }
+  symbols_.back().next = kNoSymbol;
+  const auto count = static_cast<std::uint32_t>(symbols_.size());
   for (std::uint32_t i = 0; i < count; ++i) {
     symbols_[i].rank = rank_at(i);
   }

@@ -41,7 +41,10 @@ class MergeTable {
   std::size_t size_ = 0;
 };
 
-/// Tokens of the 256 bytes.
+/// Stands for the token of a byte that has none.
+inline constexpr TokenId kNoToken = -1;
+
+/// Tokens of the 256 bytes, or kNoToken.
 using ByteTokens = std::array<TokenId, 256>;
 
 /// Encodes pieces of text: again and again the pair of neighbours with the lowest rank is merged, the leftmost if it
@@ -51,7 +54,7 @@ class PieceEncoder {
   /// Both must outlive the encoder.
   PieceEncoder(const MergeTable& merges, const ByteTokens& bytes) : merges_(&merges), bytes_(&bytes) {}
 
-  /// Appends the tokens of the piece, which is shorter than 4 GiB.
+  /// Appends the tokens of the piece, which is shorter than 4 GiB; bytes without a token are left out before merging.
   void append(std::string_view piece, std::vector<TokenId>& out);
 
  private:

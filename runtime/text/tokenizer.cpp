@@ -21,13 +21,29 @@ class TextEncoder {
   TextEncoder(const TokenizerParts& parts, std::vector<TokenId>& out)
       : parts_(&parts), pieces_(parts.merges, parts.byte_tokens), out_(&out) {}
 
-  void append(std::string_view text) {
-    for (const std::string_view piece : parts_->pattern.split(text)) {
-      pieces_.append(piece, *out_);
-    }
-  }
+  void append(std::string_view text) { split(text, parts_->patterns); }
 
  private:
+  void split(std::string_view text, std::span<const SplitPattern> patterns) {
+    if (patterns.empty()) {
+      append_piece(text);
+      return;
+    }
+    for (const std::string_view piece : patterns.front().split(text)) {
+      split(piece, patterns.subspan(1));
+    }
+  }
+  void append_piece(std::string_view piece) {
+    if (parts_->whole_pieces) {
+      const std::optional<TokenId> id = parts_->vocabulary.find(piece);
+      if (id && parts_->vocabulary.kind(*id) == Vocabulary::Kind::ordinary) {
+        out_->push_back(*id);
+        return;
+      }
+    }
+    pieces_.append(piece, *out_);
+  }
+
   const TokenizerParts* parts_;
   PieceEncoder pieces_;
   std::vector<TokenId>* out_;
@@ -40,17 +56,20 @@ Tokenizer Tokenizer::load(const std::filesystem::path& file, std::size_t embeddi
 }
 
 Tokenizer Tokenizer::parse(std::string_view text, const std::string& file, std::size_t embedding_rows) {
-  auto parts = std::make_unique<TokenizerParts>(build_tokenizer(text, file));
+  return of_parts(build_tokenizer(text, file), file, embedding_rows);
+}
+
+Tokenizer Tokenizer::of_parts(TokenizerParts parts, const std::string& file, std::size_t embedding_rows) {
   if (embedding_rows != 0) {
-    if (embedding_rows < parts->id_count) {
+    if (embedding_rows < parts.id_count) {
       throw Error(
-          fmt::format("{}: has token ids up to {}, but the model's embedding has only {} rows; take the tokenizer.json "
-                      "that belongs to the model",
-                      file, parts->id_count - 1, embedding_rows));
+          fmt::format("{}: has token ids up to {}, but the model's embedding has only {} rows; take the tokenizer that "
+                      "belongs to the model",
+                      file, parts.id_count - 1, embedding_rows));
     }
-    parts->id_count = embedding_rows;
+    parts.id_count = embedding_rows;
   }
-  return Tokenizer(std::move(parts));
+  return Tokenizer(std::make_unique<const TokenizerParts>(std::move(parts)));
 }
 
 Tokenizer::Tokenizer(std::unique_ptr<const TokenizerParts> parts) : parts_(std::move(parts)) {}
@@ -65,14 +84,17 @@ std::vector<TokenId> Tokenizer::encode(std::string_view text, AddedTokens added)
   std::vector<TokenId> out;
   TextEncoder encoder(*parts_, out);
   const std::string valid = valid_utf8(text);
+  const auto normalised = [this](std::string_view piece) {
+    return parts_->normalises ? nfc(piece) : std::string(piece);
+  };
   if (added == AddedTokens::ignore) {
-    encoder.append(nfc(valid));
+    encoder.append(normalised(valid));
     return out;
   }
   const auto on_token = [&out](TokenId id) { out.push_back(id); };
   const auto on_text = [&encoder](std::string_view piece) { encoder.append(piece); };
   parts_->verbatim.split(
-      valid, [&](std::string_view piece) { parts_->normalised.split(nfc(piece), on_text, on_token); }, on_token);
+      valid, [&](std::string_view piece) { parts_->normalised.split(normalised(piece), on_text, on_token); }, on_token);
   return out;
 }
 

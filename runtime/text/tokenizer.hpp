@@ -24,8 +24,8 @@ enum class AddedTokens {
 /// What is done with special tokens when ids become text.
 enum class SpecialTokens { keep, skip };
 
-/// Byte-level byte-pair encoding as a model folder's tokenizer.json describes it: added tokens, normalisation form C,
-/// a split pattern, merges. Immutable: several threads may use one at a time.
+/// Byte-level byte-pair encoding as a model folder's tokenizer.json or a GGUF file (build_gguf_tokenizer) describes it:
+/// added tokens, normalisation form C, split patterns, merges. Immutable: several threads may use one at a time.
 class Tokenizer {
  public:
   /// Reads `file`. `embedding_rows` is how many ids the model has, 0 if unknown: ids from the last token's to it have
@@ -35,6 +35,9 @@ class Tokenizer {
   [[nodiscard]] static Tokenizer load(const std::filesystem::path& file, std::size_t embedding_rows = 0);
   /// The same from the text of such a file; `file` is its name in messages.
   [[nodiscard]] static Tokenizer parse(std::string_view text, const std::string& file, std::size_t embedding_rows = 0);
+
+  /// Of parts that were built from `file`. Error if the model has fewer ids than they.
+  [[nodiscard]] static Tokenizer of_parts(TokenizerParts parts, const std::string& file, std::size_t embedding_rows);
 
   Tokenizer(Tokenizer&&) noexcept;
   Tokenizer& operator=(Tokenizer&&) noexcept;

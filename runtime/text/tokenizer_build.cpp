@@ -212,7 +212,8 @@ TokenizerParts build_tokenizer(std::string_view text, const std::string& file) {
   Vocabulary vocabulary = build_vocabulary(contents, file);
   const ByteTokens byte_tokens = find_byte_tokens(vocabulary, file);
   MergeTable merges = build_merges(contents, vocabulary, file);
-  TokenizerParts parts{std::move(vocabulary), std::move(merges), byte_tokens, std::move(pattern), {}, {}, {}, 0};
+  TokenizerParts parts{std::move(vocabulary), std::move(merges), byte_tokens, {}, {}, {}, {}, 0};
+  parts.patterns.push_back(std::move(pattern));
   if (root.has_value("added_tokens")) {
     const JsonNode added = root.at("added_tokens");
     for (std::size_t i = 0; i < added.array_size(); ++i) {

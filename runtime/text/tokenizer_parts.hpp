@@ -16,11 +16,13 @@ struct TokenizerParts {
   Vocabulary vocabulary;
   MergeTable merges;
   ByteTokens byte_tokens{};
-  SplitPattern pattern;
+  std::vector<SplitPattern> patterns;  ///< each applied to the pieces of the one before
   AddedTokenMatcher verbatim;    ///< looked for in the text as it is
   AddedTokenMatcher normalised;  ///< looked for after normalisation
   std::vector<TokenId> special_ids;
   std::size_t id_count = 0;
+  bool normalises = true;     ///< text to normalisation form C, before it is split
+  bool whole_pieces = false;  ///< a piece that is an ordinary token is taken as it is, whatever the merges make of it
 };
 
 /// Builds them from the text of a tokenizer.json; see Tokenizer::parse for errors.
