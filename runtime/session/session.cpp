@@ -252,7 +252,8 @@ Answer Session::complete(std::span<const TokenId> tokens, std::span<const Patche
 
 Answer Session::continue_chat(const ChatMessage& message, std::span<const Patches> images, const AnswerOptions& options,
                               const TextReader& reader) {
-  return answer(encode_next_turn(tokenizer(), message, tokens_of(images, config())), images, options, reader);
+  return answer(encode_next_turn(tokenizer(), message, tokens_of(images, config()), folder_.chat_template()), images,
+                options, reader);
 }
 
 Answer Session::answer(std::vector<TokenId> tokens, std::span<const Patches> images, const AnswerOptions& options,

@@ -2,10 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <utility>
 
 #include "core/error.hpp"
+#include "runtime/text/chat_render.hpp"
 
 namespace pascaline {
 namespace {
@@ -14,50 +14,20 @@ std::string_view name_of_role(ChatRole role) {
   return role == ChatRole::system ? "system" : role == ChatRole::user ? "user" : "assistant";
 }
 
-// An earlier answer as Qwen3's template renders it: without what it says within <think>.
-std::string without_thinking(const std::string& text) {
-  constexpr std::string_view kEnd = "</think>";
-  const std::size_t end = text.rfind(kEnd);
-  if (end == std::string::npos) {
-    return text;
-  }
-  const std::size_t begin = text.find_first_not_of('\n', end + kEnd.size());
-  return begin == std::string::npos ? std::string() : text.substr(begin);
-}
-
-// The conversation with its answers as Qwen3's template renders them.
-std::vector<ChatMessage> with_rendered_answers(std::span<const ChatMessage> messages) {
-  std::vector<ChatMessage> rendered(messages.begin(), messages.end());
-  bool asked = false;    // by the user
-  bool is_open = false;  // an answer was last
-  for (ChatMessage& message : rendered) {
-    asked = asked || message.role == ChatRole::user;
-    is_open = message.role == ChatRole::user ? false : is_open || message.role == ChatRole::assistant;
-    const bool has_image = std::any_of(message.parts.begin(), message.parts.end(),
-                                       [](const ChatPart& part) { return part.kind == ChatPart::Kind::image; });
-    if (message.role == ChatRole::assistant && !has_image) {
-      std::string text;
-      for (const ChatPart& part : message.parts) {
-        text += part.text;
-      }
-      message = text_message(ChatRole::assistant, without_thinking(text));
-    }
-  }
-  if (asked && is_open) {
-    throw Error(
-        "the conversation ends with an answer, which Qwen3's template has no place for; end it with a message of "
-        "the user");
-  }
-  return rendered;
-}
-
 class ChatEncoder {
  public:
-  ChatEncoder(const Tokenizer& tokenizer, std::span<const std::size_t> image_tokens)
+  ChatEncoder(const Tokenizer& tokenizer, std::span<const std::size_t> image_tokens, const ChatTurnForm& form)
       : tokenizer_(&tokenizer),
         image_tokens_(image_tokens),
-        turn_start_(tokenizer.require("<|im_start|>")),
-        turn_end_(tokenizer.require("<|im_end|>")) {}
+        form_(&form),
+        turn_start_(tokenizer.require(form.start)),
+        turn_end_(tokenizer.require(form.end)) {}
+
+  void begin_text() {
+    if (!form_->text_start.empty()) {
+      token(tokenizer_->require(form_->text_start));
+    }
+  }
 
   void message(const ChatMessage& message) {
     begin(message.role);
@@ -72,11 +42,15 @@ class ChatEncoder {
   }
   void begin(ChatRole role) {
     token(turn_start_);
-    text_ = fmt::format("{}\n", name_of_role(role));
+    text_ = name_of_role(role);
+    if (!form_->header_end.empty()) {
+      token(tokenizer_->require(form_->header_end));
+    }
+    text_ += form_->before;
   }
   void end() {
     token(turn_end_);
-    text_ = "\n";
+    text_ = form_->after;
   }
   /// The ids, once every image has been placed.
   std::vector<TokenId> finish() {
@@ -114,6 +88,7 @@ class ChatEncoder {
 
   const Tokenizer* tokenizer_;
   std::span<const std::size_t> image_tokens_;
+  const ChatTurnForm* form_;
   TokenId turn_start_;
   TokenId turn_end_;
   std::string text_;  // since the last token
@@ -130,31 +105,24 @@ std::vector<TokenId> encode_chat(const Tokenizer& tokenizer, std::span<const Cha
   if (messages.empty()) {
     throw Error("cannot encode a conversation without messages");
   }
-  ChatEncoder encoder(tokenizer, image_tokens);
-  if (chat_template == ChatTemplate::qwen3) {
-    for (const ChatMessage& message : with_rendered_answers(messages)) {
-      encoder.message(message);
-    }
-  } else {
-    for (std::size_t i = 0; i < messages.size(); ++i) {
-      if (i == 0 || messages[i].role != ChatRole::system) {
-        encoder.message(messages[i]);
-      }
-    }
+  ChatEncoder encoder(tokenizer, image_tokens, turn_form(chat_template));
+  encoder.begin_text();
+  for (const ChatMessage& message : rendered_messages(messages, chat_template)) {
+    encoder.message(message);
   }
   encoder.begin(ChatRole::assistant);
   return encoder.finish();
 }
 
 std::vector<TokenId> encode_next_turn(const Tokenizer& tokenizer, const ChatMessage& message,
-                                      std::span<const std::size_t> image_tokens) {
+                                      std::span<const std::size_t> image_tokens, ChatTemplate chat_template) {
   if (message.role != ChatRole::user) {
     throw Error(fmt::format("a conversation continues with a message of the user, not of role '{}'",
                             name_of_role(message.role)));
   }
-  ChatEncoder encoder(tokenizer, image_tokens);
+  ChatEncoder encoder(tokenizer, image_tokens, turn_form(chat_template));
   encoder.end();
-  encoder.message(message);
+  encoder.message(rendered_next(message, chat_template));
   encoder.begin(ChatRole::assistant);
   return encoder.finish();
 }

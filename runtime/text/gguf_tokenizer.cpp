@@ -100,8 +100,8 @@ class GgufTokenizerBuilder {
       fail("pre", fmt::format("'{}' is not a known way to split text (known: {}); give ids instead of text",
                               valid_utf8(*data_->pre), fmt::join(names, ", ")));
     }
-    for (const auto& [value, key] : {std::pair(data_->add_space_prefix, "add_space_prefix"),
-                                     std::pair(data_->add_eos, "add_eos_token")}) {
+    for (const auto& [value, key] :
+         {std::pair(data_->add_space_prefix, "add_space_prefix"), std::pair(data_->add_eos, "add_eos_token")}) {
       if (value.value_or(false)) {
         fail(key, "true is not supported for a byte-level tokenizer; give ids instead of text");
       }
@@ -212,8 +212,8 @@ class GgufTokenizerBuilder {
   // A user's text must not be able to give a special token.
   void check_not_special(const Vocabulary& vocabulary, TokenId id, std::string_view key) const {
     if (vocabulary.kind(id) == TokenKind::special) {
-      fail(key, fmt::format("the special token {} ('{}') can come out of plain text", id,
-                            valid_utf8(vocabulary.bytes(id))));
+      fail(key,
+           fmt::format("the special token {} ('{}') can come out of plain text", id, valid_utf8(vocabulary.bytes(id))));
     }
   }
 
@@ -224,8 +224,7 @@ class GgufTokenizerBuilder {
 
 }  // namespace
 
-GgufTokenizer build_gguf_tokenizer(const GgufTokenizerData& data, const std::string& file,
-                                   std::size_t embedding_rows) {
+GgufTokenizer build_gguf_tokenizer(const GgufTokenizerData& data, const std::string& file, std::size_t embedding_rows) {
   const GgufTokenizerBuilder builder(data, file);
   Tokenizer tokenizer = Tokenizer::of_parts(builder.parts(), file, embedding_rows);
   const std::optional<TokenId> bos = builder.checked_id(data.bos, "bos_token_id");

@@ -17,8 +17,8 @@ struct TokenizerParts {
   MergeTable merges;
   ByteTokens byte_tokens{};
   std::vector<SplitPattern> patterns;  ///< each applied to the pieces of the one before
-  AddedTokenMatcher verbatim;    ///< looked for in the text as it is
-  AddedTokenMatcher normalised;  ///< looked for after normalisation
+  AddedTokenMatcher verbatim;          ///< looked for in the text as it is
+  AddedTokenMatcher normalised;        ///< looked for after normalisation
   std::vector<TokenId> special_ids;
   std::size_t id_count = 0;
   bool normalises = true;     ///< text to normalisation form C, before it is split

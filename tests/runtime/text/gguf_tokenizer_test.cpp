@@ -4,41 +4,17 @@
 #include <cstdint>
 
 #include "runtime/text/end_tokens.hpp"
-#include "tests/runtime/text/text_fixture.hpp"
+#include "tests/runtime/text/gguf_fixture.hpp"
 
 namespace pascaline {
 namespace {
 
 using Ids = std::vector<TokenId>;
 using testing::expect_holds;
+using testing::gguf_fixture;
+using testing::small_gguf_data;
 using testing::text_error;
-
-// A vocabulary cut out of SmolLM2's, with ids that the Python package tokenizers gives (make_gguf_fixture.py).
-const nlohmann::json& gguf_fixture() {
-  static const nlohmann::json fixture = nlohmann::json::parse(read_file(testing::text_data() / "gguf_tokenizer.json"));
-  return fixture;
-}
-
-std::vector<std::string_view> views_of(const nlohmann::json& texts) {
-  std::vector<std::string_view> out;
-  for (const nlohmann::json& text : texts) {
-    out.emplace_back(text.get_ref<const std::string&>());
-  }
-  return out;
-}
-
-GgufTokenizerData small_data(std::string_view splitting = "smollm") {
-  GgufTokenizerData data;
-  data.model = "gpt2";
-  data.pre = splitting;
-  data.tokens = views_of(gguf_fixture()["tokens"]);
-  data.types = gguf_fixture()["types"].get<std::vector<std::int64_t>>();
-  data.merges = views_of(gguf_fixture()["merges"]);
-  data.bos = 1;
-  data.eos = 2;
-  data.pad = 2;
-  return data;
-}
+using testing::views_of;
 
 TokenId id_of(std::string_view spelling) {
   const std::vector<std::string_view> tokens = views_of(gguf_fixture()["tokens"]);
@@ -50,7 +26,7 @@ TokenId id_of(std::string_view spelling) {
 TEST(GgufTokenizerTest, AgreesWithTheReferenceInEverySplitting) {
   std::size_t splittings = 0;
   for (const auto& [name, encodings] : gguf_fixture()["encodings"].items()) {
-    const GgufTokenizer built = build_gguf_tokenizer(small_data(name), "a.gguf");
+    const GgufTokenizer built = build_gguf_tokenizer(small_gguf_data(name), "a.gguf");
     ASSERT_GE(encodings.size(), 40U);
     for (const nlohmann::json& entry : encodings) {
       EXPECT_EQ(built.tokenizer.encode(entry["text"].get<std::string>(), AddedTokens::match), entry["ids"].get<Ids>())
@@ -63,7 +39,7 @@ TEST(GgufTokenizerTest, AgreesWithTheReferenceInEverySplitting) {
 
 TEST(GgufTokenizerTest, TheSplittingsDiffer) {
   const auto ids = [](std::string_view splitting, std::string_view text) {
-    return build_gguf_tokenizer(small_data(splitting), "a.gguf").tokenizer.encode(text, AddedTokens::ignore);
+    return build_gguf_tokenizer(small_gguf_data(splitting), "a.gguf").tokenizer.encode(text, AddedTokens::ignore);
   };
   EXPECT_EQ(ids("llama-bpe", "xqzj"), (Ids{id_of("xqzj")})) << "a whole piece";
   EXPECT_EQ(ids("smollm", "xqzj").size(), 4U);
@@ -73,7 +49,7 @@ TEST(GgufTokenizerTest, TheSplittingsDiffer) {
 }
 
 TEST(GgufTokenizerTest, TypesSayWhatATokenIs) {
-  const Tokenizer tokenizer = build_gguf_tokenizer(small_data(), "a.gguf", 600).tokenizer;
+  const Tokenizer tokenizer = build_gguf_tokenizer(small_gguf_data(), "a.gguf", 600).tokenizer;
   EXPECT_EQ(tokenizer.id_count(), 600U);
   EXPECT_EQ(tokenizer.special_ids().size(), 17U);
   EXPECT_TRUE(tokenizer.is_special(1));
@@ -84,11 +60,11 @@ TEST(GgufTokenizerTest, TypesSayWhatATokenIs) {
   EXPECT_EQ(tokenizer.bytes(id_of("[PAD0]")), "") << "unused";
   EXPECT_FALSE(tokenizer.find("[PAD0]"));
   EXPECT_EQ(tokenizer.decode(Ids{1, users, id_of("\u0120the")}, SpecialTokens::skip), "<think> the");
-  expect_holds(text_error([] { (void)build_gguf_tokenizer(small_data(), "a.gguf", 400); }), "only 400 rows");
+  expect_holds(text_error([] { (void)build_gguf_tokenizer(small_gguf_data(), "a.gguf", 400); }), "only 400 rows");
 }
 
 TEST(GgufTokenizerTest, BytesWithoutATokenAreLeftOut) {
-  GgufTokenizerData data = small_data();
+  GgufTokenizerData data = small_gguf_data();
   const auto place = static_cast<std::size_t>(id_of("Z"));
   (*data.tokens)[place] = "[PAD1]";
   (*data.types)[place] = 5;
@@ -100,7 +76,7 @@ TEST(GgufTokenizerTest, BytesWithoutATokenAreLeftOut) {
 }
 
 TEST(GgufTokenizerTest, UseIsAsTheMetadataSay) {
-  GgufTokenizerData data = small_data();
+  GgufTokenizerData data = small_gguf_data();
   GgufTokenizer built = build_gguf_tokenizer(data, "a.gguf");
   EXPECT_FALSE(built.adds_bos);
   EXPECT_EQ(built.bos, 1);
@@ -123,7 +99,7 @@ TEST(GgufTokenizerTest, UseIsAsTheMetadataSay) {
 // The small data, altered by `alter`, are refused with a message of one line that begins with file and key.
 template <class Alter>
 void expect_gguf_refused(const std::string& key, const std::string& part, const Alter& alter) {
-  GgufTokenizerData data = small_data();
+  GgufTokenizerData data = small_gguf_data();
   alter(data);
   const std::string message = text_error([&] { (void)build_gguf_tokenizer(data, "a.gguf"); });
   EXPECT_EQ(message.rfind("a.gguf: key 'tokenizer.ggml." + key + "': ", 0), 0U) << message;
@@ -141,7 +117,8 @@ TEST(GgufTokenizerTest, OtherKindsAreRefused) {
   expect_gguf_refused("model", "is missing", [](GgufData& data) { data.model.reset(); });
   expect_gguf_refused("pre", "is missing", [](GgufData& data) { data.pre.reset(); });
   expect_gguf_refused("pre", "'viking' is not a known way", [](GgufData& data) { data.pre = "viking"; });
-  expect_gguf_refused("add_space_prefix", "true is not supported", [](GgufData& data) { data.add_space_prefix = true; });
+  expect_gguf_refused("add_space_prefix", "true is not supported",
+                      [](GgufData& data) { data.add_space_prefix = true; });
   expect_gguf_refused("add_eos_token", "true is not supported", [](GgufData& data) { data.add_eos = true; });
 }
 
@@ -164,13 +141,13 @@ TEST(GgufTokenizerTest, DamagedTokensAreRefused) {
   expect_gguf_refused("tokens", "token 40 ('\xEF\xBF\xBD') is not spelled", put(40, "\xFF"));
   expect_gguf_refused("tokens", "is empty", put(40, ""));
   expect_gguf_refused("tokens", "is empty", put(3, ""));
-  expect_gguf_refused("tokens", "is a duplicate of token 20", [](GgufData& data) { (*data.tokens)[40] = (*data.tokens)[20]; });
+  expect_gguf_refused("tokens", "is a duplicate of token 20",
+                      [](GgufData& data) { (*data.tokens)[40] = (*data.tokens)[20]; });
   expect_gguf_refused("tokens", "is a duplicate of token 1", put(3, "<|im_start|>"));
   expect_gguf_refused("tokens", "can come out of plain text",
-                 [](GgufData& data) { (*data.types)[static_cast<std::size_t>(id_of("a"))] = 3; });
-  expect_gguf_refused("tokens", "no token is a single byte", [](GgufData& data) {
-    std::fill(data.types->begin(), data.types->end(), 5);
-  });
+                      [](GgufData& data) { (*data.types)[static_cast<std::size_t>(id_of("a"))] = 3; });
+  expect_gguf_refused("tokens", "no token is a single byte",
+                      [](GgufData& data) { std::fill(data.types->begin(), data.types->end(), 5); });
 }
 
 TEST(GgufTokenizerTest, DamagedMergesAreRefused) {
@@ -183,7 +160,7 @@ TEST(GgufTokenizerTest, DamagedMergesAreRefused) {
   }
   expect_gguf_refused("merges", "('q z') gives a token that the vocabulary does not have", put("q z"));
   expect_gguf_refused("merges", "is a duplicate of an earlier one",
-                 [](GgufData& data) { data.merges->back() = data.merges->front(); });
+                      [](GgufData& data) { data.merges->back() = data.merges->front(); });
   expect_gguf_refused("merges", "can come out of plain text", [](GgufData& data) {
     (*data.types)[static_cast<std::size_t>(id_of("\u0120the"))] = 3;
     (*data.tokens)[static_cast<std::size_t>(id_of("\u0120the"))] = " the";

@@ -1,0 +1,109 @@
+#include "runtime/text/known_templates.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <vector>
+
+#include "core/error.hpp"
+#include "core/util/hash.hpp"
+#include "runtime/text/chat_template.hpp"
+#include "runtime/text/utf8.hpp"
+
+namespace pascaline {
+namespace {
+
+struct KnownTemplate {
+  std::string_view hash;  // hash_hex of the text, without a line break at its end
+  ChatTemplate chat_template;
+};
+
+// Line breaks within the texts that a template writes come as such and, in some files, as \n.
+constexpr std::array kKnownTemplates{
+    KnownTemplate{"98f63cc3d421d28f99ab995e9629dacd", ChatTemplate::smollm2},  // SmolLM2 Instruct
+    KnownTemplate{"f0323af61a5d6e2383059ddcb62b07a0", ChatTemplate::smollm2},
+    KnownTemplate{"4457e3d12b367a860283f874ff58d644", ChatTemplate::qwen3},   // Qwen3
+    KnownTemplate{"3b1577d5f7d1cb48d6f914dc85bd5633", ChatTemplate::qwen3},   // Qwen3, from Unsloth
+    KnownTemplate{"ddff5cae9738234efa64bd8e686c0f33", ChatTemplate::qwen3},   // Qwen3 Instruct 2507, from Unsloth
+    KnownTemplate{"f0a6a8278439fdb056191e205a440263", ChatTemplate::chatml},  // ChatML
+    KnownTemplate{"577a7fce73f72e1ee2be9fd6966bb5eb", ChatTemplate::chatml},
+    KnownTemplate{"8f20b9eda669ce10b97891b7adc1beb8", ChatTemplate::llama3},  // Llama 3 Instruct
+    KnownTemplate{"0debe51b618cd79280e4830e93c6d9f7", ChatTemplate::llama3},
+    KnownTemplate{"09facc0e4aa943189799ad6e2dea0594", ChatTemplate::llama3},  // Llama 3 Instruct, later
+    KnownTemplate{"11cc8d79e9815d5c866fc8fa50da12fe", ChatTemplate::llama3},
+    KnownTemplate{"8de2c600ab4ed653b242b4e4424831aa", ChatTemplate::llama3},    // Llama 3, from Unsloth
+    KnownTemplate{"9ddcd6cd71f96dd76ca7779b7730196a", ChatTemplate::llama3_1},  // Llama 3.1 and 3.3 Instruct
+    KnownTemplate{"573e1bcc8c56f178c3d57e38f5ff0756", ChatTemplate::llama3_1}   // Llama 3.2 Instruct
+};
+
+struct TemplateName {
+  std::string_view name;
+  ChatTemplate chat_template;
+};
+constexpr std::array kTemplateNames{
+    TemplateName{"chatml", ChatTemplate::chatml}, TemplateName{"smollm2", ChatTemplate::smollm2},
+    TemplateName{"qwen3", ChatTemplate::qwen3},   TemplateName{"qwen3-vl", ChatTemplate::qwen3_vl},
+    TemplateName{"llama3", ChatTemplate::llama3}, TemplateName{"llama3.1", ChatTemplate::llama3_1}};
+
+std::string known_names() {
+  std::vector<std::string_view> names;
+  for (const TemplateName& each : kTemplateNames) {
+    names.push_back(each.name);
+  }
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+bool is_qwen3_vl(std::string_view text, const std::string& file) {
+  try {
+    check_chat_template_text(text, file, ChatTemplate::qwen3_vl);
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+}  // namespace
+
+std::optional<ChatTemplate> known_chat_template(std::string_view text) {
+  if (text.ends_with('\n')) {
+    text.remove_suffix(1);
+  }
+  const std::string hash = hash_hex(text);
+  const auto* const found = std::find_if(kKnownTemplates.begin(), kKnownTemplates.end(),
+                                         [&](const KnownTemplate& each) { return each.hash == hash; });
+  return found == kKnownTemplates.end() ? std::nullopt : std::optional(found->chat_template);
+}
+
+ChatTemplate chat_template_named(std::string_view name) {
+  const auto* const found = std::find_if(kTemplateNames.begin(), kTemplateNames.end(),
+                                         [&](const TemplateName& each) { return each.name == name; });
+  if (found == kTemplateNames.end()) {
+    throw Error(fmt::format("'{}' is not a known chat template; known are {}", valid_utf8(name), known_names()));
+  }
+  return found->chat_template;
+}
+
+ChatTemplate gguf_chat_template(std::optional<std::string_view> text, std::string_view named, const std::string& file) {
+  if (!named.empty()) {
+    return chat_template_named(named);
+  }
+  const auto refuse = [&](std::string_view problem) {
+    throw Error(fmt::format(
+        "{}: key 'tokenizer.chat_template': {}; name the one that the model was trained with (--template {}), or give "
+        "ids instead of messages",
+        file, problem, known_names()));
+  };
+  if (!text) {
+    refuse("is missing");
+  }
+  if (const std::optional<ChatTemplate> known = known_chat_template(*text)) {
+    return *known;
+  }
+  if (!is_qwen3_vl(*text, file)) {
+    refuse("this template is not a known one, and templates are not interpreted");
+  }
+  return ChatTemplate::qwen3_vl;
+}
+
+}  // namespace pascaline

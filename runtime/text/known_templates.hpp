@@ -1,0 +1,25 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "runtime/text/chat.hpp"
+
+namespace pascaline {
+
+/// The template that renders as this text of a known model does; the text is recognised by its hash, not interpreted.
+/// A line break at the end does not count.
+[[nodiscard]] std::optional<ChatTemplate> known_chat_template(std::string_view text);
+
+/// The template of that name (`chatml`, `llama3`, …), as users give it. Throws Error with the names there are.
+[[nodiscard]] ChatTemplate chat_template_named(std::string_view name);
+
+/// The template for a GGUF file: the one that `named` names if it is not empty, else the one of `text`, which is the
+/// file's key `tokenizer.chat_template`, recognised by its hash or, for Qwen3-VL, as a folder's is (see
+/// check_chat_template_text). Throws Error (`file: key 'key': problem`, with what to do) if there is none or it is not
+/// known.
+[[nodiscard]] ChatTemplate gguf_chat_template(std::optional<std::string_view> text, std::string_view named,
+                                              const std::string& file);
+
+}  // namespace pascaline
