@@ -1,11 +1,12 @@
 #include <array>
 #include <chrono>
+#include <deque>
 #include <random>
 
 #include "runtime/text/normalize.hpp"
 #include "runtime/text/utf8.hpp"
 #include "tests/core/util/mutator.hpp"
-#include "tests/runtime/text/text_fixture.hpp"
+#include "tests/runtime/text/gguf_fixture.hpp"
 
 namespace pascaline {
 namespace {
@@ -64,7 +65,7 @@ TEST(TokenizerFuzzTest, DamagedTextIsRefusedOrUsable) {
   const std::string seed = tiny_tokenizer().dump();
   int accepted = 0;
   int refused = 0;
-  for (const auto end = Clock::now() + fuzz_time(4); Clock::now() < end || refused < 50;) {
+  for (const auto end = Clock::now() + fuzz_time(5); Clock::now() < end || refused < 50;) {
     ASSERT_NO_FATAL_FAILURE(try_tokenizer(mutator.damaged(seed), accepted, refused));
   }
   std::printf("%d accepted, %d refused\n", accepted, refused);
@@ -77,9 +78,87 @@ TEST(TokenizerFuzzTest, AlteredDocumentsAreRefusedOrUsable) {
   settings["model"]["merges"] = json::array();
   int accepted = 0;
   int refused = 0;
-  for (const auto end = Clock::now() + fuzz_time(4); Clock::now() < end || refused < 50 || accepted < 1;) {
+  for (const auto end = Clock::now() + fuzz_time(5); Clock::now() < end || refused < 50 || accepted < 1;) {
     ASSERT_NO_FATAL_FAILURE(
         try_tokenizer(mutator.altered(mutator.below(2) == 0 ? seed : settings).dump(), accepted, refused));
+  }
+  std::printf("%d accepted, %d refused\n", accepted, refused);
+}
+
+// Damages what a GGUF file says of its tokenizer in one place; `texts` keeps what tokens and merges point to.
+void damage_gguf_data(GgufTokenizerData& data, std::deque<std::string>& texts, Mutator& mutator) {
+  constexpr std::array<std::int64_t, 8> kNumbers{-1, 0, 2, 3, 499, 1 << 24, INT64_MAX, INT64_MIN};
+  constexpr std::array<std::string_view, 6> kSplittings{"smollm", "gpt-2", "qwen2", "llama-bpe", "default", "none"};
+  const std::int64_t number = kNumbers[mutator.below(kNumbers.size())];
+  const auto alter = [&](auto& list) {
+    if (!list || list->empty()) {
+      return;
+    }
+    auto& entry = (*list)[mutator.below(list->size())];
+    if (mutator.below(8) == 0) {
+      list->erase(list->begin() + static_cast<std::ptrdiff_t>(mutator.below(list->size())));
+    } else if (mutator.below(16) == 0) {
+      list.reset();
+    } else if (mutator.below(2) == 0) {
+      entry = (*list)[mutator.below(list->size())];
+    } else if constexpr (std::is_same_v<std::decay_t<decltype(entry)>, std::string_view>) {
+      entry = texts.emplace_back(mutator.damaged(std::string(entry)).substr(0, 200));
+    } else {
+      entry = mutator.below(2) == 0 ? static_cast<std::int64_t>(mutator.below(8)) : number;
+    }
+  };
+  switch (mutator.below(8)) {
+    case 0:
+      return alter(data.tokens);
+    case 1:
+      return alter(data.types);
+    case 2:
+      return alter(data.merges);
+    case 3:
+      data.pre = kSplittings[mutator.below(kSplittings.size())];
+      return;
+    case 4:
+      data.bos = number;
+      return;
+    case 5:
+      data.eos = number;
+      return;
+    case 6:
+      data.eot = number;
+      return;
+    default:
+      data.add_bos = mutator.below(2) == 0;
+      return;
+  }
+}
+
+TEST(TokenizerFuzzTest, DamagedGgufDataAreRefusedOrUsable) {
+  Mutator mutator(fuzz_seed() + 13, kTokenizerWords);
+  const GgufTokenizerData seed = testing::small_gguf_data();
+  int accepted = 0;
+  int refused = 0;
+  for (const auto end = Clock::now() + fuzz_time(5); Clock::now() < end || refused < 50 || accepted < 50;) {
+    GgufTokenizerData data = seed;
+    std::deque<std::string> texts;
+    for (std::size_t changes = 1 + mutator.below(3); changes-- > 0;) {
+      damage_gguf_data(data, texts, mutator);
+    }
+    try {
+      const GgufTokenizer built = build_gguf_tokenizer(data, "fuzz.gguf");
+      ++accepted;
+      for (const char* words : {"Hello world's <|im_end|> 12\n\n x", "a\u0301\u65e5\xFF\x04", "    "}) {
+        for (const TokenId id : built.tokenizer.encode(words, AddedTokens::ignore)) {
+          ASSERT_FALSE(built.tokenizer.is_special(id)) << words;
+        }
+        const std::vector<TokenId> matched = built.tokenizer.encode(words, AddedTokens::match);
+        (void)built.tokenizer.decode(matched, SpecialTokens::skip);
+      }
+      ASSERT_TRUE(!built.adds_bos || built.bos);
+    } catch (const Error& error) {
+      ASSERT_NO_THROW((void)json(error.what()).dump()) << error.what();
+      ASSERT_EQ(std::string_view(error.what()).substr(0, 31), "fuzz.gguf: key 'tokenizer.ggml.");
+      ++refused;
+    }
   }
   std::printf("%d accepted, %d refused\n", accepted, refused);
 }
@@ -89,7 +168,7 @@ TEST(TokenizerFuzzTest, TextComesBackNormalised) {
   constexpr std::array<char32_t, 12> kBlocks{0x20,   0xC0,   0x300,  0x370,  0x600,   0x900,
                                              0x1100, 0x2000, 0x3040, 0xAC00, 0x1F300, 0};
   int rounds = 0;
-  for (const auto end = Clock::now() + fuzz_time(4); Clock::now() < end || rounds < 100; ++rounds) {
+  for (const auto end = Clock::now() + fuzz_time(5); Clock::now() < end || rounds < 100; ++rounds) {
     std::string text;
     const char32_t first = kBlocks[random() % kBlocks.size()];
     for (std::size_t i = random() % 60; i-- > 0;) {
