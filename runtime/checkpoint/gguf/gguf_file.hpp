@@ -52,10 +52,11 @@ enum class GgufValueType : std::uint32_t {
 
 /// A value of the metadata as it lies in the file: checked, but not copied.
 struct GgufValue {
-  GgufValueType type{};             ///< of the elements, for an array
-  bool is_array = false;            ///< never of arrays
-  std::size_t count = 1;            ///< elements
-  std::span<const std::byte> bytes;  ///< little-endian, unaligned; texts follow their lengths of 64 bits
+  GgufValueType type{};   ///< of the elements, for an array
+  bool is_array = false;  ///< never of arrays
+  std::size_t count = 1;  ///< elements
+  /// Little-endian, unaligned. A single text is its characters; in an array, each follows its length of 64 bits.
+  std::span<const std::byte> bytes;
 };
 
 /// Keys and values of a GGUF file; they point into its bytes. Getters throw ModelError naming file and key if the key
@@ -102,7 +103,7 @@ class GgufMetadata {
 
 /// A tensor in a GGUF file.
 struct GgufTensor {
-  std::string_view name;             ///< UTF-8, in the file's bytes
+  std::string_view name;  ///< UTF-8, in the file's bytes
   GgufType type{};
   std::vector<std::int64_t> shape;   ///< innermost first, as the format has it; one to four extents
   std::span<const std::byte> bytes;  ///< not owned
