@@ -35,6 +35,9 @@ std::string fault_of(const std::string& given, bool with_auto) {
 }
 
 bool has_weights(const std::string& folder) {
+  if (is_gguf_path(folder)) {
+    return true;
+  }
   std::error_code unreadable;
   const std::filesystem::directory_iterator files(folder, unreadable);
   return std::any_of(begin(files), end(files), [](const std::filesystem::directory_entry& entry) {

@@ -4,11 +4,14 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 
 #include "core/util/counted.hpp"
 #include "core/util/shown_text.hpp"
+#include "runtime/checkpoint/convert.hpp"
+#include "runtime/checkpoint/gguf/gguf_weights.hpp"
 #include "runtime/checkpoint/model_error.hpp"
 #include "runtime/checkpoint/model_files.hpp"
 #include "runtime/checkpoint/stored_formats.hpp"
@@ -147,6 +150,9 @@ class Matching {
 }  // namespace
 
 Checkpoint Checkpoint::open(const std::filesystem::path& folder, const ModelConfig& config) {
+  if (is_gguf_path(folder)) {
+    return open_gguf(folder, config);
+  }
   Checkpoint checkpoint;
   checkpoint.files_ = open_model_files(folder);
   checkpoint.specs_ = required_tensors(config);
@@ -162,6 +168,87 @@ Checkpoint Checkpoint::open(const std::filesystem::path& folder, const ModelConf
   return checkpoint;
 }
 
+Checkpoint Checkpoint::open_gguf(const std::filesystem::path& file, const ModelConfig& config) {
+  Checkpoint checkpoint;
+  checkpoint.specs_ = required_tensors(config);
+  checkpoint.gguf_ = GgufFile::open(file);
+  for (GgufWeight& weight : match_gguf_weights(*checkpoint.gguf_, checkpoint.specs_)) {
+    checkpoint.gguf_tensors_.push_back(std::move(weight.tensor));
+    checkpoint.has_formats_ = checkpoint.has_formats_ || weight.format;
+    checkpoint.formats_.push_back(weight.format);
+    checkpoint.orders_.push_back(weight.order);
+    checkpoint.codings_.push_back(weight.coding);
+  }
+  for (const StoredTensor& tensor : checkpoint.gguf_tensors_) {
+    checkpoint.stored_.push_back(&tensor);
+  }
+  checkpoint.recipe_ = checkpoint.has_formats_ ? "GGUF" : "";
+  checkpoint.join_types(config);
+  return checkpoint;
+}
+
+void Checkpoint::join_types(const ModelConfig& config) {
+  ModelWeights unused;
+  std::size_t first = 0;
+  for (const WeightEntry& weight : weight_table(config, unused)) {
+    const std::size_t end = first + weight.tensors.size();
+    std::set<ElementType> types;
+    for (std::size_t i = first; i < end; ++i) {
+      types.insert(kept_type(i, ElementType::float16));
+    }
+    if (weight.kind() == TensorKind::matrix && types.size() > 1) {
+      const bool are_packed = std::all_of(types.begin(), types.end(), is_packed_format);
+      const ElementType type = are_packed                             ? ElementType::q8_0
+                               : types.contains(ElementType::float32) ? ElementType::float32
+                                                                      : ElementType::float16;
+      for (std::size_t i = first; i < end; ++i) {
+        joined_types_[i] = type;
+      }
+    }
+    first = end;
+  }
+}
+
+ElementType Checkpoint::kept_type(std::size_t index, ElementType bfloat) const {
+  if (const auto joined = joined_types_.find(index); joined != joined_types_.end()) {
+    return joined->second;
+  }
+  if (formats_.at(index)) {
+    return formats_[index]->type;
+  }
+  switch (stored_[index]->type) {
+    case StoredType::F32:
+      return ElementType::float32;
+    case StoredType::BF16:
+      return bfloat;
+    default:
+      return ElementType::float16;
+  }
+}
+
+void Checkpoint::read(std::size_t index, ElementType type, std::int64_t first, std::span<std::byte> out) const {
+  const StoredTensor& tensor = stored(index);
+  const TensorSpec& spec = specs_[index];
+  const std::int64_t columns = spec.elements() / spec.shape.front();
+  const RowOrder rows = order(index);
+  if (tensor.type == StoredType::U8) {
+    const RowCoding coding = codings_.empty() ? RowCoding::format : codings_[index];
+    read_matrix({&tensor, formats_[index].value_or(StoredFormat()), columns, rows, coding}, first, type, out);
+    return;
+  }
+  if (rows.head_rows == 0) {
+    read_weights(tensor, first, type, out);
+    return;
+  }
+  while (!out.empty()) {
+    const std::int64_t inside = first % columns;
+    const std::size_t bytes = std::min(out.size(), static_cast<std::size_t>(columns - inside) * size_of(type));
+    read_weights(tensor, rows.place_of(first / columns) * columns + inside, type, out.first(bytes));
+    first += static_cast<std::int64_t>(bytes / size_of(type));
+    out = out.subspan(bytes);
+  }
+}
+
 std::int64_t Checkpoint::stored_bytes() const noexcept {
   std::int64_t bytes = 0;
   for (const StoredTensor* tensor : stored_) {
@@ -174,12 +261,7 @@ WeightRecipe stored_recipe(const Checkpoint& checkpoint, ElementType bfloat) {
   std::map<ElementType, std::vector<std::string>> names;
   for (std::size_t i = 0; i < checkpoint.tensors().size(); ++i) {
     if (checkpoint.tensors()[i].kind == TensorKind::matrix) {
-      const StoredType number = checkpoint.stored(i).type;
-      const ElementType type = number == StoredType::F32   ? ElementType::float32
-                               : number == StoredType::F16 ? ElementType::float16
-                                                           : bfloat;
-      const auto& format = checkpoint.format(i);
-      names[format ? format->type : type].push_back(checkpoint.tensors()[i].name);
+      names[checkpoint.kept_type(i, bfloat)].push_back(checkpoint.tensors()[i].name);
     }
   }
   const auto usual = std::max_element(names.begin(), names.end(),

@@ -3,11 +3,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "core/problem.hpp"
+#include "runtime/checkpoint/gguf/gguf_file.hpp"
 #include "runtime/checkpoint/model_config.hpp"
 #include "runtime/checkpoint/safetensors.hpp"
 #include "runtime/checkpoint/stored_formats.hpp"
@@ -16,14 +19,15 @@
 
 namespace pascaline {
 
-/// The weights of a model folder, mapped, and proven to be exactly what the configuration implies. Move-only.
+/// The weights of a model folder or a GGUF file, mapped, and proven to be exactly what the configuration implies.
+/// Move-only.
 class Checkpoint {
  public:
   /// Opens the folder's files and matches their tensors, under the names of any scheme that `official_tensor_name`
   /// knows, with `required_tensors(config)`. Throws ModelError that counts and names some of the tensors that are
   /// unknown, missing, there twice, wrongly shaped, quantized by another program or of a type that weights cannot have,
   /// and that says what is wrong with one that is stored in a format of matrices (docs/formats.md). A tied model's
-  /// `lm_head.weight` is left aside: the embedding is used.
+  /// `lm_head.weight` is left aside: the embedding is used. A GGUF file is matched as `match_gguf_weights` does.
   [[nodiscard]] static Checkpoint open(const std::filesystem::path& folder, const ModelConfig& config);
 
   /// All tensors, as `required_tensors` orders them.
@@ -37,16 +41,32 @@ class Checkpoint {
   [[nodiscard]] bool has_formats() const noexcept { return has_formats_; }
   /// The name of the recipe that these were made with; empty without one.
   [[nodiscard]] const std::string& recipe() const noexcept { return recipe_; }
+  /// The type that the matrix of that index is meant to be kept in, bfloat16 as `bfloat`. Where tensors that become one
+  /// matrix are stored in several, it is one that holds them all.
+  [[nodiscard]] ElementType kept_type(std::size_t index, ElementType bfloat) const;
+  /// Where the rows of the tensor of that index are stored.
+  [[nodiscard]] RowOrder order(std::size_t index) const { return orders_.empty() ? RowOrder() : orders_.at(index); }
+  /// Writes elements of the tensor of that index from `first` on, as many as `out` holds, as float32, float16 or
+  /// bfloat16. Throws as `read_weights`.
+  void read(std::size_t index, ElementType type, std::int64_t first, std::span<std::byte> out) const;
   /// Bytes of all of them in the files.
   [[nodiscard]] std::int64_t stored_bytes() const noexcept;
 
  private:
   Checkpoint() = default;
+  [[nodiscard]] static Checkpoint open_gguf(const std::filesystem::path& file, const ModelConfig& config);
+  // Of weights that are made of tensors stored in several types.
+  void join_types(const ModelConfig& config);
 
   std::vector<Safetensors> files_;
   std::vector<TensorSpec> specs_;
   std::vector<const StoredTensor*> stored_;           // a tensor of files_ for each of specs_
   std::vector<std::optional<StoredFormat>> formats_;  // likewise
+  std::optional<GgufFile> gguf_;
+  std::vector<StoredTensor> gguf_tensors_;  // empty unless of a GGUF file, as the next two
+  std::vector<RowOrder> orders_;
+  std::vector<RowCoding> codings_;
+  std::map<std::size_t, ElementType> joined_types_;  // by the tensor's index
   bool has_formats_ = false;
   std::string recipe_;
 };

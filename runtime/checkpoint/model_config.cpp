@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "runtime/checkpoint/gguf/gguf_config.hpp"
 #include "runtime/checkpoint/model_error.hpp"
 #include "runtime/checkpoint/model_family.hpp"
 #include "runtime/checkpoint/weight_table.hpp"
@@ -43,6 +44,9 @@ ModelConfig parse_model_config(std::string_view text, const std::string& file) {
 }
 
 ModelConfig load_model_config(const std::filesystem::path& folder) {
+  if (is_gguf_path(folder)) {
+    return read_gguf_config(GgufFile::open(folder));
+  }
   const std::filesystem::path file = folder / "config.json";
   return parse_model_config(read_model_file(file, kMaxConfigBytes), file.string());
 }

@@ -76,7 +76,7 @@ struct ModelConfig {
 /// missing, impossible, not supported or not known; a family that is not known is named with those that are.
 [[nodiscard]] ModelConfig parse_model_config(std::string_view text, const std::string& file);
 
-/// The same of `folder`/config.json.
+/// The same of `folder`/config.json; of a GGUF file what `read_gguf_config` says.
 [[nodiscard]] ModelConfig load_model_config(const std::filesystem::path& folder);
 
 }  // namespace pascaline

@@ -12,6 +12,7 @@
 #include "runtime/checkpoint/convert.hpp"
 #include "runtime/checkpoint/model_error.hpp"
 #include "runtime/formats/packed_matrix.hpp"
+#include "runtime/formats/q5_k.hpp"
 
 namespace pascaline {
 namespace {
@@ -138,13 +139,18 @@ std::optional<StoredFormat> FormatNotes::format_of(const Safetensors& file, cons
 }
 
 void read_matrix(const StoredMatrix& matrix, std::int64_t first, ElementType to, std::span<std::byte> out) {
-  const std::size_t row_bytes = file_row_bytes(matrix.format.type, matrix.columns);
+  const bool is_q5_k = matrix.coding == RowCoding::q5_k;
+  const std::size_t row_bytes = is_q5_k ? q5_k_bytes(static_cast<std::size_t>(matrix.columns))
+                                        : file_row_bytes(matrix.format.type, matrix.columns);
   std::vector<float> values(static_cast<std::size_t>(matrix.columns));
   std::int64_t row = first / matrix.columns;
   auto inside = static_cast<std::size_t>(first % matrix.columns);
   while (!out.empty()) {
-    const auto bytes = matrix.tensor->bytes.subspan(static_cast<std::size_t>(row) * row_bytes, row_bytes);
-    if (matrix.format.type == ElementType::float16x) {
+    const auto bytes =
+        matrix.tensor->bytes.subspan(static_cast<std::size_t>(matrix.order.place_of(row)) * row_bytes, row_bytes);
+    if (is_q5_k) {
+      dequantize_q5_k(bytes, values);
+    } else if (matrix.format.type == ElementType::float16x) {
       floats_from_16x(matrix.format.float16x, bytes, values);
     } else {
       dequantize_row(matrix.format.type, bytes, values);

@@ -48,11 +48,31 @@ class FormatNotes {
   std::map<std::string, std::string> metadata_;
 };
 
+/// Where the rows of a matrix are stored. GGUF files of some models have the rows of each head of queries and keys in
+/// another order: those of the two halves, which rotary embedding turns together, in turn.
+struct RowOrder {
+  std::int64_t head_rows = 0;  ///< of a head; 0 where rows are stored in their order
+
+  [[nodiscard]] std::int64_t place_of(std::int64_t row) const noexcept {
+    if (head_rows == 0) {
+      return row;
+    }
+    const std::int64_t inside = row % head_rows;
+    const std::int64_t half = head_rows / 2;
+    return row - inside + inside % half * 2 + inside / half;
+  }
+};
+
+/// How the bytes of a stored row are to be read: in a format of matrices, or as one that no matrix is kept in.
+enum class RowCoding : std::uint8_t { format, q5_k };
+
 /// A matrix in its file form: rows of `columns` values each.
 struct StoredMatrix {
   const StoredTensor* tensor = nullptr;
   StoredFormat format;
   std::int64_t columns = 0;
+  RowOrder order = {};
+  RowCoding coding = RowCoding::format;
 };
 
 /// Writes elements from `first` on, as many as `out` holds, as float32, float16 or bfloat16. Throws as `read_weights`.

@@ -88,25 +88,18 @@ void WeightSource::announce(const TensorSpec& tensor) const {
 WeightSource checkpoint_weights(Checkpoint checkpoint) {
   // Shared because what a std::function holds must be copyable.
   const auto shared = std::make_shared<const Checkpoint>(std::move(checkpoint));
-  return {
-      shared->tensors(),
-      [shared](std::size_t index, ElementType type, std::int64_t first, std::span<std::byte> out) {
-        const StoredTensor& tensor = shared->stored(index);
-        if (tensor.type == StoredType::U8) {
-          const TensorSpec& spec = shared->tensors()[index];
-          read_matrix({&tensor, shared->format(index).value(), spec.elements() / spec.shape.front()}, first, type, out);
-        } else {
-          read_weights(tensor, first, type, out);
-        }
-      },
-      [shared](std::size_t index) { MappedFile::read_ahead(shared->stored(index).bytes); },
-      [shared](std::size_t index) -> std::optional<WeightSource::Rows> {
-        const StoredTensor& tensor = shared->stored(index);
-        if (tensor.type != StoredType::U8) {
-          return std::nullopt;
-        }
-        return WeightSource::Rows{shared->format(index).value(), tensor.bytes};
-      }};
+  return {shared->tensors(),
+          [shared](std::size_t index, ElementType type, std::int64_t first, std::span<std::byte> out) {
+            shared->read(index, type, first, out);
+          },
+          [shared](std::size_t index) { MappedFile::read_ahead(shared->stored(index).bytes); },
+          [shared](std::size_t index) -> std::optional<WeightSource::Rows> {
+            const StoredTensor& tensor = shared->stored(index);
+            if (tensor.type != StoredType::U8 || !shared->format(index)) {
+              return std::nullopt;
+            }
+            return WeightSource::Rows{*shared->format(index), tensor.bytes, shared->order(index)};
+          }};
 }
 
 }  // namespace pascaline

@@ -24,10 +24,11 @@ class WeightSource {
   using Read = std::function<void(std::size_t index, ElementType type, std::int64_t first, std::span<std::byte> out)>;
   /// Told that a tensor will be read soon.
   using Announce = std::function<void(std::size_t index)>;
-  /// The bytes of a matrix that is stored in a format, row after row in its file form (docs/formats.md).
+  /// The bytes of a matrix that is stored in a format, rows in that order in their file form (docs/formats.md).
   struct Rows {
     StoredFormat format;
     std::span<const std::byte> bytes;
+    RowOrder order = {};
   };
   /// Those of a tensor, or nothing of one that is stored as numbers.
   using StoredRows = std::function<std::optional<Rows>(std::size_t index)>;

@@ -75,7 +75,9 @@ class RowPacker {
       : source_(&source), upload_(&upload), row_bytes_(file_row_bytes(upload.type, upload.width)) {
     for (const TensorSpec* tensor : upload.from) {
       const auto rows = source.rows(*tensor);
-      stored_.push_back(rows && rows->format.type == upload.type ? rows->bytes : std::span<const std::byte>());
+      const bool is_kept = rows && rows->format.type == upload.type;
+      stored_.push_back(is_kept ? rows->bytes : std::span<const std::byte>());
+      orders_.push_back(is_kept ? rows->order : RowOrder());
     }
   }
 
@@ -94,8 +96,8 @@ class RowPacker {
     if (!origin || stored_[origin->tensor].empty()) {
       return quantized(number, origin);
     }
-    const std::span<const std::byte> bytes =
-        stored_[origin->tensor].subspan(static_cast<std::size_t>(origin->row) * row_bytes_, row_bytes_);
+    const std::span<const std::byte> bytes = stored_[origin->tensor].subspan(
+        static_cast<std::size_t>(orders_[origin->tensor].place_of(origin->row)) * row_bytes_, row_bytes_);
     if (const auto unfit = check_row(upload_->type, bytes)) {
       throw ModelError(fmt::format("tensor {}: the block of value {} of row {} {}; the checkpoint is damaged",
                                    quoted_name(upload_->from[origin->tensor]->name), unfit->value, origin->row,
@@ -124,6 +126,7 @@ class RowPacker {
   const WeightUpload* upload_;
   std::size_t row_bytes_;
   std::vector<std::span<const std::byte>> stored_;  // of each tensor; empty if it is to be quantized
+  std::vector<RowOrder> orders_;                    // likewise
   std::vector<float> values_;
   std::vector<std::byte> row_;
 };

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "core/error.hpp"
+#include "runtime/checkpoint/gguf/gguf_file.hpp"
 #include "runtime/model/requirements.hpp"
 #include "runtime/text/chat_template.hpp"
 #include "runtime/text/end_tokens.hpp"
@@ -54,6 +55,11 @@ ModelFolder::ModelFolder(std::filesystem::path folder, ModelParts parts)
     generation_.eos_tokens = config_.eos_tokens;
     return;
   }
+  if (is_gguf_path(path_)) {
+    generation_ = GenerationConfig();
+    generation_.eos_tokens = config_.eos_tokens;
+    return;
+  }
   generation_ = load_generation_config(path_, config_);
   const auto is_wanted = [&](const char* file) {
     return parts == ModelParts::all || (parts == ModelParts::present && std::filesystem::exists(path_ / file));
@@ -76,6 +82,10 @@ ModelFolder::ModelFolder(std::filesystem::path folder, ModelParts parts)
 }
 
 const Tokenizer& ModelFolder::tokenizer() const {
+  if (!tokenizer_ && is_gguf_path(path_)) {
+    throw Error(fmt::format("{}: the tokenizer of a GGUF file is not read; give tokens, or the folder of the model",
+                            path_.string()));
+  }
   if (!tokenizer_) {
     throw Error("the model folder has no tokenizer.json, which text needs");
   }

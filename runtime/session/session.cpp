@@ -6,6 +6,8 @@
 #include <array>
 #include <chrono>
 #include <cstdio>
+#include <map>
+#include <set>
 #include <utility>
 
 #include "core/device/emulator_name.hpp"
@@ -119,20 +121,36 @@ WeightRecipe fitting_weights(DeviceMemory& memory, const ModelConfig& config, Mo
   return options.weights;
 }
 
+// Matrices that are stored in another format than they are to be kept in, not counting those that become one weight
+// with others and are not all stored in one format.
+std::map<ElementType, std::size_t> quantized_again(const WeightSource& source, const ModelConfig& config,
+                                                   const WeightRecipe& wanted) {
+  std::map<ElementType, std::size_t> again;
+  ModelWeights unused;
+  for (const WeightEntry& weight : weight_table(config, unused)) {
+    std::set<ElementType> stored;
+    for (const TensorSpec& tensor : weight.tensors) {
+      const auto rows = source.rows(tensor);
+      stored.insert(rows ? rows->format.type : ElementType::float32);
+    }
+    const ElementType type = wanted.of(weight);
+    if (stored.size() == 1 && is_matrix_format(*stored.begin()) && *stored.begin() != type && is_matrix_format(type)) {
+      again[*stored.begin()] += weight.tensors.size();
+    }
+  }
+  return again;
+}
+
 // Rounding rounded values again costs accuracy that the original does not lose.
-void warn_of_formats(const WeightSource& source, const WeightRecipe& wanted) {
+void warn_of_formats(const WeightSource& source, const ModelConfig& config, const WeightRecipe& wanted) {
   if (const auto hidden = wanted.hidden_patterns(source.tensors()); !hidden.empty()) {
     fmt::print(stderr, "pascaline: warning: {}\n", hidden_patterns_text(wanted.name(), hidden));
   }
   std::size_t again = 0;
   ElementType stored{};
-  for (const TensorSpec& tensor : source.tensors()) {
-    const auto rows = source.rows(tensor);
-    const ElementType type = tensor.kind == TensorKind::matrix ? wanted.of(tensor.name) : ElementType::float32;
-    if (rows && rows->format.type != type && is_matrix_format(type)) {
-      again += 1;
-      stored = rows->format.type;
-    }
+  for (const auto& [format, count] : quantized_again(source, config, wanted)) {
+    again += count;
+    stored = format;
   }
   if (again > 0) {
     fmt::print(stderr,
@@ -201,7 +219,7 @@ Session::Session(ModelFolder folder, const SessionOptions& options) : folder_(st
   if (!options.weight_choices.empty()) {
     decided.weights = fitting_weights(*memory_, config(), decided, options.weight_choices);
   }
-  warn_of_formats(weights, decided.weights);
+  warn_of_formats(weights, config(), decided.weights);
   constexpr std::uint64_t kWorthSaying = 1 << 20;
   if (const auto note = filled_rows_note(config(), decided.weights, kWorthSaying)) {
     fmt::print(stderr, "pascaline: {}\n", *note);

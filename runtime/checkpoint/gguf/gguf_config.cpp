@@ -1,0 +1,221 @@
+#include "runtime/checkpoint/gguf/gguf_config.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "runtime/checkpoint/config_fields.hpp"
+#include "runtime/checkpoint/model_error.hpp"
+#include "runtime/checkpoint/weight_table.hpp"
+
+namespace pascaline {
+namespace {
+
+struct GgufArchitecture {
+  std::string_view name;
+  ModelFamily family;
+};
+
+constexpr std::array<GgufArchitecture, 2> kGgufArchitectures{
+    {{"qwen3", ModelFamily::qwen3}, {"qwen3vl", ModelFamily::qwen3_vl}}};
+
+constexpr const char* kArchitectureKey = "general.architecture";
+constexpr const char* kTokensKey = "tokenizer.ggml.tokens";
+
+// Below the architecture's name. What is read is checked by its reader, the rest has no effect on these models.
+constexpr std::array<std::string_view, 16> kGgufKeys{"attention.head_count",   "attention.head_count_kv",
+                                                     "attention.key_length",   "attention.layer_norm_rms_epsilon",
+                                                     "attention.value_length", "block_count",
+                                                     "context_length",         "embedding_length",
+                                                     "feed_forward_length",    "n_deepstack_layers",
+                                                     "rope.dimension_count",   "rope.dimension_sections",
+                                                     "rope.freq_base",         "rope.scaling.type",
+                                                     "tensor_data_layout",     "vocab_size"};
+
+class GgufConfigReader {
+ public:
+  explicit GgufConfigReader(const GgufFile& file) : file_(&file), metadata_(&file.metadata()) {}
+
+  ModelConfig read() {
+    ModelConfig config;
+    config.family = read_family();
+    check_keys();
+    config.text = read_text();
+    config.text.mrope_section = read_sections(config);
+    config.eos_tokens = read_ends(config.text.vocab);
+    try {
+      (void)parameter_count(config);
+    } catch (const ModelError& error) {
+      throw ModelError(fmt::format("{}: {}", metadata_->file(), error.what()));
+    }
+    return config;
+  }
+
+ private:
+  ModelFamily read_family() {
+    const std::string_view name = metadata_->text(kArchitectureKey);
+    const auto* const found = std::find_if(kGgufArchitectures.begin(), kGgufArchitectures.end(),
+                                           [name](const GgufArchitecture& known) { return known.name == name; });
+    if (found == kGgufArchitectures.end()) {
+      std::vector<std::string_view> known;
+      for (const GgufArchitecture& architecture : kGgufArchitectures) {
+        known.push_back(architecture.name);
+      }
+      metadata_->fail(kArchitectureKey,
+                      fmt::format("{} is not supported, only {}{}", quoted_name(name), fmt::join(known, ", "),
+                                  name == "clip" ? "; this is a projector, give the file of the text "
+                                                   "model"
+                                                 : ""));
+    }
+    prefix_ = std::string(name) + ".";
+    return found->family;
+  }
+
+  [[nodiscard]] std::string key(std::string_view name) const { return prefix_ + std::string(name); }
+
+  void check_keys() const {
+    for (const auto& [key, value] : metadata_->values()) {
+      if (key.starts_with(prefix_) &&
+          std::find(kGgufKeys.begin(), kGgufKeys.end(), key.substr(prefix_.size())) == kGgufKeys.end()) {
+        metadata_->fail(key, "it is not supported: what it says might change results");
+      }
+    }
+    const std::string scaling = key("rope.scaling.type");
+    const std::string_view type = metadata_->find_text(scaling).value_or("none");
+    if (type != "none") {
+      metadata_->fail(scaling, fmt::format("{} is not supported, only 'none'", quoted_name(type)));
+    }
+  }
+
+  [[nodiscard]] std::int64_t extent(std::string_view name, std::int64_t limit) const {
+    const std::string full = key(name);
+    const std::int64_t value = metadata_->integer(full);
+    if (value < 1 || value > limit) {
+      metadata_->fail(full, fmt::format("{} is not a possible size (1 to {})", value, limit));
+    }
+    return value;
+  }
+  [[nodiscard]] std::int64_t extent_or(std::string_view name, std::int64_t limit, std::int64_t otherwise) const {
+    return metadata_->has(key(name)) ? extent(name, limit) : otherwise;
+  }
+
+  void require_equal(std::string_view name, std::int64_t expected, const char* what) const {
+    const std::int64_t value = metadata_->find_integer(key(name)).value_or(expected);
+    if (value != expected) {
+      metadata_->fail(key(name), fmt::format("{} instead of {}, {}", value, expected, what));
+    }
+  }
+
+  [[nodiscard]] TextConfig read_text() const {
+    TextConfig text;
+    text.hidden = extent("embedding_length", kMaxWidth);
+    text.layers = extent("block_count", kMaxLayers);
+    text.heads = extent("attention.head_count", kMaxHeads);
+    text.kv_heads = extent_or("attention.head_count_kv", kMaxHeads, text.heads);
+    if (text.heads % text.kv_heads != 0) {
+      metadata_->fail(key("attention.head_count_kv"),
+                      fmt::format("{} heads of queries are not a multiple of {}", text.heads, text.kv_heads));
+    }
+    if (!metadata_->has(key("attention.key_length")) && text.hidden % text.heads != 0) {
+      metadata_->fail(key("attention.head_count"),
+                      fmt::format("{} is no divisor of the embedding_length {}", text.heads, text.hidden));
+    }
+    text.head_dim = extent_or("attention.key_length", kMaxHeads, text.hidden / text.heads);
+    if (text.head_dim % 2 != 0) {
+      metadata_->fail(key("attention.key_length"), fmt::format("heads of {} elements are odd", text.head_dim));
+    }
+    require_equal("attention.value_length", text.head_dim, "as keys have");
+    require_equal("rope.dimension_count", text.head_dim, "the elements of a head");
+    text.intermediate = extent("feed_forward_length", kMaxWidth);
+    text.max_positions = extent("context_length", std::numeric_limits<std::int32_t>::max());
+    text.vocab = read_vocabulary();
+    text.rope_theta = read_theta();
+    check_epsilon();
+    text.tied = file_->find("output.weight") == nullptr;
+    return text;
+  }
+
+  // The embedding has a row for each token.
+  [[nodiscard]] std::int64_t read_vocabulary() const {
+    const GgufTensor* embedding = file_->find("token_embd.weight");
+    if (embedding == nullptr || embedding->shape.size() != 2) {
+      throw ModelError(fmt::format("{}: tensor 'token_embd.weight': {}", metadata_->file(),
+                                   embedding == nullptr ? "it is missing" : "it is no matrix"));
+    }
+    const std::int64_t rows = embedding->shape.back();
+    require_equal("vocab_size", rows, "the rows of token_embd.weight");
+    if (metadata_->has(kTokensKey) && static_cast<std::int64_t>(metadata_->texts(kTokensKey).size()) != rows) {
+      metadata_->fail(kTokensKey, fmt::format("{} tokens, but token_embd.weight has {} rows",
+                                              metadata_->texts(kTokensKey).size(), rows));
+    }
+    return rows;
+  }
+
+  [[nodiscard]] double read_theta() const {
+    constexpr double kUsual = 10000;
+    constexpr double kMost = 1e12;
+    const std::string name = key("rope.freq_base");
+    const double theta = metadata_->find_real(name).value_or(kUsual);
+    if (!(theta > 1 && theta <= kMost)) {
+      metadata_->fail(name, fmt::format("{} is out of range (greater than 1, at most {})", theta, kMost));
+    }
+    return theta;
+  }
+
+  // Stored as float32.
+  void check_epsilon() const {
+    constexpr double kEpsilon = 1e-6;
+    const std::string name = key("attention.layer_norm_rms_epsilon");
+    const double epsilon = metadata_->real(name);
+    if (!(std::abs(epsilon - kEpsilon) <= 1e-6 * kEpsilon)) {
+      metadata_->fail(name, fmt::format("{} is not supported, only {}", epsilon, kEpsilon));
+    }
+  }
+
+  [[nodiscard]] std::array<std::int64_t, 3> read_sections(const ModelConfig& config) const {
+    const std::int64_t half = config.text.head_dim / 2;
+    if (config.family != ModelFamily::qwen3_vl) {
+      return {half, 0, 0};
+    }
+    const std::string name = key("rope.dimension_sections");
+    const std::vector<std::int64_t> found = metadata_->integers(name);
+    const bool is_possible =
+        (found.size() == 3 || (found.size() == 4 && found[3] == 0)) &&
+        std::all_of(found.begin(), found.end(), [half](std::int64_t size) { return size >= 0 && size <= half; });
+    // Height takes the slots 1, 4, 7, ... and width 2, 5, 8, ...
+    if (!is_possible || found[0] + found[1] + found[2] != half || (found[1] > 0 && 3 * found[1] - 2 >= half) ||
+        (found[2] > 0 && 3 * found[2] - 1 >= half)) {
+      metadata_->fail(name, fmt::format("[{}] are not the sizes of time, height and width that can be interleaved "
+                                        "within {} frequencies",
+                                        fmt::join(found, ", "), half));
+    }
+    return {found[0], found[1], found[2]};
+  }
+
+  [[nodiscard]] std::vector<std::int64_t> read_ends(std::int64_t vocabulary) const {
+    std::vector<std::int64_t> tokens;
+    for (const char* name : {"tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id"}) {
+      const auto token = metadata_->find_integer(name);
+      if (token && (*token < 0 || *token >= vocabulary)) {
+        metadata_->fail(name, fmt::format("token {} is not in the vocabulary of {} tokens", *token, vocabulary));
+      }
+      if (token && std::find(tokens.begin(), tokens.end(), *token) == tokens.end()) {
+        tokens.push_back(*token);
+      }
+    }
+    return tokens;
+  }
+
+  const GgufFile* file_;
+  const GgufMetadata* metadata_;
+  std::string prefix_;
+};
+
+}  // namespace
+
+ModelConfig read_gguf_config(const GgufFile& file) { return GgufConfigReader(file).read(); }
+
+}  // namespace pascaline

@@ -1,0 +1,13 @@
+#pragma once
+
+#include "runtime/checkpoint/gguf/gguf_file.hpp"
+#include "runtime/checkpoint/model_config.hpp"
+
+namespace pascaline {
+
+/// The text model that a GGUF file's metadata describes, of the architectures qwen3, qwen3vl and llama. Nothing that
+/// may change results is passed over: throws ModelError naming file and key for what is missing, impossible, not
+/// supported or, below the architecture's name, not known.
+[[nodiscard]] ModelConfig read_gguf_config(const GgufFile& file);
+
+}  // namespace pascaline
