@@ -57,7 +57,9 @@ void try_gguf(std::uint8_t splitting, std::string_view lines) {
     } else if (kind == 'm') {
       data.merges->push_back(rest);
     } else if (kind == 'b' || kind == 'e' || kind == 'p') {
-      (kind == 'b' ? data.bos : kind == 'e' ? data.eos : data.pad) = std::strtoll(std::string(rest).c_str(), nullptr, 10);
+      (kind == 'b'   ? data.bos
+       : kind == 'e' ? data.eos
+                     : data.pad) = std::strtoll(std::string(rest).c_str(), nullptr, 10);
     } else {
       text += line;
       text += '\n';
