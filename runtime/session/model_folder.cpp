@@ -8,8 +8,10 @@
 #include "core/error.hpp"
 #include "runtime/checkpoint/gguf/gguf_file.hpp"
 #include "runtime/model/requirements.hpp"
+#include "runtime/session/gguf_text.hpp"
 #include "runtime/text/chat_template.hpp"
 #include "runtime/text/end_tokens.hpp"
+#include "runtime/text/known_templates.hpp"
 
 namespace pascaline {
 namespace {
@@ -58,6 +60,7 @@ ModelFolder::ModelFolder(std::filesystem::path folder, ModelParts parts)
   if (is_gguf_path(path_)) {
     generation_ = GenerationConfig();
     generation_.eos_tokens = config_.eos_tokens;
+    read_gguf_text();
     return;
   }
   generation_ = load_generation_config(path_, config_);
@@ -81,10 +84,21 @@ ModelFolder::ModelFolder(std::filesystem::path folder, ModelParts parts)
   }
 }
 
+void ModelFolder::read_gguf_text() {
+  const GgufFile file = GgufFile::open(path_);
+  if (!file.metadata().has("tokenizer.ggml.model")) {
+    return;
+  }
+  GgufTokenizer text = load_gguf_tokenizer(file.metadata(), static_cast<std::size_t>(config_.text.vocab));
+  tokenizer_ = std::move(text.tokenizer);
+  generation_.eos_tokens.assign(text.ends.begin(), text.ends.end());
+  gguf_template_ = std::string(file.metadata().find_text("tokenizer.chat_template").value_or(""));
+}
+
 const Tokenizer& ModelFolder::tokenizer() const {
   if (!tokenizer_ && is_gguf_path(path_)) {
-    throw Error(fmt::format("{}: the tokenizer of a GGUF file is not read; give tokens, or the folder of the model",
-                            path_.string()));
+    throw Error(
+        fmt::format("{}: key 'tokenizer.ggml.model': is missing, and text needs it; give tokens", path_.string()));
   }
   if (!tokenizer_) {
     throw Error("the model folder has no tokenizer.json, which text needs");
@@ -100,7 +114,11 @@ const PreprocessorConfig& ModelFolder::preprocessor() const {
   return *preprocessor_;
 }
 
-ChatTemplate ModelFolder::chat_template() const noexcept {
+ChatTemplate ModelFolder::chat_template() const {
+  if (gguf_template_) {
+    return gguf_chat_template(gguf_template_->empty() ? std::nullopt : std::optional<std::string_view>(*gguf_template_),
+                              {}, path_.string());
+  }
   return config_.family == ModelFamily::qwen3 ? ChatTemplate::qwen3 : ChatTemplate::qwen3_vl;
 }
 

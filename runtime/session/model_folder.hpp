@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <string>
 
 #include "runtime/checkpoint/generation_config.hpp"
 #include "runtime/checkpoint/model_config.hpp"
@@ -37,19 +38,23 @@ class ModelFolder {
   [[nodiscard]] const Tokenizer& tokenizer() const;
   /// Likewise, and for a model that only reads text.
   [[nodiscard]] const PreprocessorConfig& preprocessor() const;
-  /// How the model's family renders conversations.
-  [[nodiscard]] ChatTemplate chat_template() const noexcept;
+  /// How the model's family renders conversations, or the chat template of a GGUF file does; throws Error if that is
+  /// not known (see gguf_chat_template).
+  [[nodiscard]] ChatTemplate chat_template() const;
   /// What the model's makers recommend, with that seed.
   [[nodiscard]] ops::SamplingSettings default_sampling(std::uint64_t seed) const;
   /// Whether that token ends an answer.
   [[nodiscard]] bool ends(TokenId token) const noexcept;
 
  private:
+  void read_gguf_text();
+
   std::filesystem::path path_;
   ModelConfig config_;
   GenerationConfig generation_;
   std::optional<Tokenizer> tokenizer_;
   std::optional<PreprocessorConfig> preprocessor_;
+  std::optional<std::string> gguf_template_;  // of a GGUF file with a tokenizer; empty if it names none
 };
 
 }  // namespace pascaline

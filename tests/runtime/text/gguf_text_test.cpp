@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "runtime/session/model_folder.hpp"
 #include "tests/runtime/text/gguf_fixture.hpp"
 
 namespace pascaline {
@@ -132,6 +133,12 @@ TEST(GgufTextTest, KeysThatForbidTextAreRefused) {
     expect_holds(refusal(small_file().text("ggml.pre", "smollm").text(key, "1")), std::string("tokenizer.") + key);
   }
   expect_holds(refusal(small_file().integer("ggml.pre", 1)), "tokenizer.ggml.pre");
+}
+
+TEST(GgufTextTest, AModelWithoutATokenizerTakesOnlyTokens) {
+  const ModelFolder model(PASCALINE_TEST_GGUF_WITHOUT_TEXT);
+  EXPECT_FALSE(model.has_tokenizer());
+  expect_holds(text_error([&] { (void)model.tokenizer(); }), "key 'tokenizer.ggml.model': is missing");
 }
 
 TEST(GgufTextTest, SmolLm2AgreesWithTheReference) {
