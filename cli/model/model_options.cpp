@@ -55,7 +55,9 @@ std::vector<std::string_view> useless_options(const ModelCommandOptions& options
 }  // namespace
 
 void ModelCommandOptions::add_to(CLI::App& command) {
-  command.add_option("-m,--model", folder, "Model folder: config.json, *.safetensors, tokenizer.json, …")->required();
+  command
+      .add_option("-m,--model", folder, "Model folder (config.json, *.safetensors, tokenizer.json, …), or a GGUF file")
+      ->required();
   command
       .add_option("-d,--device", device, "cuda:N, cpu, or emulator (default: cuda:0 where there is a GPU, else cpu)")
       ->check(device_name(true));

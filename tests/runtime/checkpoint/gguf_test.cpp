@@ -1,7 +1,9 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <cstring>
 #include <fstream>
+#include <map>
 #include <string>
 
 #include "runtime/checkpoint/checkpoint.hpp"
@@ -10,7 +12,6 @@
 #include "runtime/checkpoint/weight_source.hpp"
 #include "runtime/formats/packed_matrix.hpp"
 #include "runtime/formats/q5_k.hpp"
-#include "tests/db/fixtures.hpp"
 #include "tests/runtime/checkpoint/gguf_builder.hpp"
 #include "tests/runtime/checkpoint/model_fixture.hpp"
 
@@ -145,6 +146,27 @@ TEST(GgufTest, FiveBitsAreThoseOfTheReference) {
   }
 }
 
+// Two heads of four rows: stored are the rows 0, 2, 1, 3 of each.
+TEST(GgufTest, RowsOfHeadsComeInTheModelsOrder) {
+  const std::array<float, 8> stored{0, 2, 1, 3, 4, 6, 5, 7};
+  std::vector<float> wide(8 * 32);
+  for (std::size_t i = 0; i < wide.size(); ++i) {
+    wide[i] = stored[i / 32];
+  }
+  std::vector<std::byte> bytes(8 * 34);
+  for (std::size_t row = 0; row < 8; ++row) {
+    ASSERT_FALSE(
+        quantize_row(ElementType::q8_0, std::span(wide).subspan(row * 32, 32), std::span(bytes).subspan(row * 34, 34)));
+  }
+  const StoredTensor tensor{"q", StoredType::U8, {8, 34}, bytes};
+  std::vector<float> read(7 * 32);
+  read_matrix({&tensor, {ElementType::q8_0, {}}, 32, RowOrder{4}}, 32, ElementType::float32,
+              std::as_writable_bytes(std::span(read)));
+  for (std::size_t i = 0; i < read.size(); ++i) {
+    ASSERT_NEAR(read[i], static_cast<float>(i / 32 + 1), 0.01F) << i;
+  }
+}
+
 // Written by the package gguf: make_gguf_fixture.py.
 TEST(GgufModelTest, AFileOfThePackageHoldsTheModelOfTheFolder) {
   const std::filesystem::path data = PASCALINE_CHECKPOINT_DATA;
@@ -222,10 +244,10 @@ class GgufWeightsTest : public ::testing::Test {
     return bytes;
   }
   [[nodiscard]] std::string opened(const GgufBuilder& file) const {
-    write_gguf(folder_ / "m.gguf", file.bytes());
+    write_gguf(folder_.path() / "m.gguf", file.bytes());
     return complaint_of([&] {
-      const ModelConfig config = load_model_config(folder_ / "m.gguf");
-      (void)Checkpoint::open(folder_ / "m.gguf", config);
+      const ModelConfig config = load_model_config(folder_.path() / "m.gguf");
+      (void)Checkpoint::open(folder_.path() / "m.gguf", config);
     });
   }
 };
@@ -240,10 +262,10 @@ TEST_F(GgufWeightsTest, BlocksAreTakenAsTheyAre) {
     GgufBuilder file = metadata();
     const auto rows = add_tensors(file, type, format, type, format);
     ASSERT_EQ(opened(file), "accepted");
-    ASSERT_EQ(load_model_config(folder_ / "m.gguf"), config_);
-    const Checkpoint checkpoint = Checkpoint::open(folder_ / "m.gguf", config_);
+    ASSERT_EQ(load_model_config(folder_.path() / "m.gguf"), config_);
+    const Checkpoint checkpoint = Checkpoint::open(folder_.path() / "m.gguf", config_);
     EXPECT_EQ(stored_recipe(checkpoint, ElementType::float16).of("x"), format);
-    const WeightSource source = checkpoint_weights(Checkpoint::open(folder_ / "m.gguf", config_));
+    const WeightSource source = checkpoint_weights(Checkpoint::open(folder_.path() / "m.gguf", config_));
     for (const TensorSpec& tensor : source.tensors()) {
       if (tensor.kind == TensorKind::matrix) {
         const auto stored = source.rows(tensor);
@@ -260,7 +282,7 @@ TEST_F(GgufWeightsTest, TensorsOfOneMatrixInSeveralTypesAreKeptInOne) {
   GgufBuilder file = metadata();
   add_tensors(file, GgufType::Q4_K, ElementType::q4_k, GgufType::Q6_K, ElementType::q6_k);
   ASSERT_EQ(opened(file), "accepted");
-  const WeightRecipe recipe = stored_recipe(Checkpoint::open(folder_ / "m.gguf", config_), ElementType::float16);
+  const WeightRecipe recipe = stored_recipe(Checkpoint::open(folder_.path() / "m.gguf", config_), ElementType::float16);
   ModelWeights unused;
   for (const WeightEntry& weight : weight_table(config_, unused)) {
     if (weight.kind() == TensorKind::matrix) {
