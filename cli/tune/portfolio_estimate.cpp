@@ -160,8 +160,8 @@ void add_portfolio_estimate_options(CLI::App& command, PortfolioEstimateOptions&
   command.add_option("--cache", options.cache, "Folder for compiled kernels (default: ~/.cache/pascaline)");
 }
 
-int estimate_portfolios(PortfolioEstimateOptions options, const KernelOptions& kernel, std::vector<std::string> kernels,
-                        std::size_t size, bool as_json) {
+int estimate_portfolios(PortfolioEstimateOptions options, const KernelOptions& kernel,
+                        const std::vector<std::string>& kernels, std::size_t size, bool as_json) {
   options.architecture = options.architecture.empty() ? "sm_61" : options.architecture;
   EstimateOptions wanted;
   wanted.cards = cards_of(options);

@@ -24,6 +24,6 @@ void add_portfolio_estimate_options(CLI::App& command, PortfolioEstimateOptions&
 /// Chooses portfolios for the kernels, or those of the workloads, from estimates of machine code, and prints them.
 /// `kernel` has the folders and problems; returns the exit code.
 [[nodiscard]] int estimate_portfolios(PortfolioEstimateOptions options, const KernelOptions& kernel,
-                                      std::vector<std::string> kernels, std::size_t size, bool as_json);
+                                      const std::vector<std::string>& kernels, std::size_t size, bool as_json);
 
 }  // namespace pascaline::cli

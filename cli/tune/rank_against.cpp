@@ -13,6 +13,7 @@
 #include "core/error.hpp"
 #include "core/space/code_words.hpp"
 #include "core/util/counted.hpp"
+#include "core/util/paths.hpp"
 #include "core/util/shown_text.hpp"
 #include "runtime/dispatch/identity.hpp"
 #include "tuner/static_model/rank_check.hpp"

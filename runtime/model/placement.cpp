@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <initializer_list>
+#include <utility>
 
 #include "runtime/memory/pool.hpp"
 
@@ -117,7 +118,7 @@ void keep_tower_parts(const PlacementSizes& sizes, PlacementChoice& choice, std:
   for (std::size_t kept = sizes.tower.size() - 1; kept > 0; --kept) {
     move_parts(placement.tower, kept, Place::streamed);
     if (device_bytes(sizes, placement, choice.filled_device) <= free) {
-      choice.placement = placement;
+      choice.placement = std::move(placement);
       return;
     }
   }
@@ -145,7 +146,7 @@ void keep_embedding(const PlacementSizes& sizes, PlacementChoice& choice, std::u
   Placement placement = choice.placement;
   placement.embedding = Place::device;
   if (placement.all_decodes_on_device() && device_bytes(sizes, placement, choice.filled_device) <= free) {
-    choice.placement = placement;
+    choice.placement = std::move(placement);
   }
 }
 

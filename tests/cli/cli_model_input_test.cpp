@@ -48,7 +48,7 @@ TEST_F(CliModelInputTest, ABundleIsOfNoUseOnTheProcessor) {
 }
 
 TEST_F(CliModelInputTest, OptionsAboutKernelsAreOfNoUseOnTheProcessor) {
-  expect_one_warning(generate({"--device", "cpu", "--db", "nosuch.db", "--nvrtc", "nonsense", "--target", "sm_1",
+  expect_one_warning(generate({"--device", "cpu", "--db", "nosuch.db", "--nvrtc", "nonsense", "--target", "sm_61",
                                "--kernels", "a", "--spaces", "b", "--cache", "c"}),
                      {"--db, --target, --nvrtc, --cache, --kernels, --spaces are ignored"});
   expect_one_warning(generate({"--nvrtc", "nonsense"}, false), {"--nvrtc is ignored"});

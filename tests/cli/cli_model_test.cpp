@@ -76,7 +76,7 @@ TEST_F(CliModelTest, WrongInputIsAFault) {
   expect_fault(on_cpu("generate", {"--prompt", "x", "--weights", "float64"}), 2, {"--weights"});
   expect_fault(on_cpu("generate", {"--prompt", "x", "--greedy", "--temperature", "1"}), 2, {"--temperature"});
   expect_fault(on_cpu("profile", {}), 1, {"on the processor", "--device emulator"});
-  expect_fault(run("generate", {"--prompt", "x", "--device", "gpu"}), 1, {"'gpu' is not a device", "emulator or cpu"});
+  expect_fault(run("generate", {"--prompt", "x", "--device", "gpu"}), 2, {"'gpu' is not a device", "emulator or cpu"});
   std::filesystem::remove(std::filesystem::path(model_) / "config.json");
   expect_fault(on_cpu("generate", {"--prompt", "x"}), 1, {"config.json"});
 }

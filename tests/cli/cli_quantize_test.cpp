@@ -126,7 +126,8 @@ TEST_F(CliQuantizeTest, APatternBehindABroaderOneWarns) {
 }
 
 TEST_F(CliQuantizeTest, BlocksWhoseScaleIsTooSmallAreCounted) {
-  std::vector<StoredTensor> tensors = Safetensors(fs::path(model_) / "model.safetensors").tensors();
+  const Safetensors stored(fs::path(model_) / "model.safetensors");
+  std::vector<StoredTensor> tensors = stored.tensors();
   const auto down = std::find_if(tensors.begin(), tensors.end(), [](const StoredTensor& tensor) {
     return tensor.name.ends_with("layers.1.mlp.down_proj.weight");
   });

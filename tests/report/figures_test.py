@@ -98,7 +98,7 @@ class BadInput(unittest.TestCase):
                 self.assertEqual((result.stdout, result.stderr.count("\n")), ("", 1), result.stderr)
             for form in ("md", "csv"):
                 result = figures.run("report", "--db", database, "--format", form, "--workload",
-                                     figures.MODEL, expect=1)
+                                     figures.MODEL, expect=2)
                 self.assertIn("--format html or json", result.stderr)
                 figures.run("report", "--db", database, "--format", form, "--workload", "none")
 

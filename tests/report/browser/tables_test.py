@@ -6,7 +6,8 @@ from browser import BrowserTest, By, main
 
 def numbers(texts):
     """The first line of each cell as a number."""
-    return [float(text.split("\n")[0].replace("\u202f", "").replace("×", "")) for text in texts if text != "–"]
+    return [float(text.split("\n")[0].split("\u00a0")[0].replace("\u202f", "").replace("×", "")) for text in texts
+            if text != "–"]
 
 
 class TablesTest(BrowserTest):

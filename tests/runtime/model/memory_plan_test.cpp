@@ -91,9 +91,9 @@ TEST_F(MemoryPlanTest, RefusalNamesThePartsAndWhatHelps) {
   options_.request = {.tokens = 100, .images = 2, .patches = 4096, .longest_side = 64};
   const std::string text = refusal(std::uint64_t{2} << 20);
   for (const char* part :
-       {"emulator has 2.0 MiB free", "weights, matrices in float32", "activations of 512 tokens", "context of 2048",
-        "logits", "cache for 100 tokens in float32", "images of 4096 patches", "--weights float16", "--chunk 64",
-        "--context 1024", "--max-image-tokens 128", "all of these"}) {
+       {"the processor has 2.0 MiB free", "weights, matrices in float32", "activations of 512 tokens",
+        "context of 2048", "logits", "cache for 100 tokens in float32", "images of 4096 patches", "--weights float16",
+        "--chunk 64", "--context 1024", "--max-image-tokens 128", "all of these"}) {
     EXPECT_NE(text.find(part), std::string::npos) << part << " in\n" << text;
   }
   EXPECT_EQ(text.find("--device cpu"), std::string::npos) << "it is there already";

@@ -104,10 +104,21 @@ void product_of_rounded(const Operands& of) {
   product_of(of, rows, 2, 3);
 }
 
-// Of activations that the kernel rounds, 32 columns together.
+// Of activations that the kernel rounds, 32 columns together, normalised with NORM: what is rounded then are these
+// times the norm's weights.
 void rounded_product(const Operands& of) {
   const std::size_t k = of.size("K");
   std::vector<float> rows(of.inputs[0].begin(), of.inputs[0].end());
+  std::vector<float> factors(rows.size() / k, 1.0F);
+  for (std::size_t row = 0; row < factors.size() && of.problem.dimension("NORM") != 0; ++row) {
+    std::vector<float> squares(k);
+    for (std::size_t i = 0; i < k; ++i) {
+      float& value = rows[row * k + i];
+      squares[i] = value * value;
+      value *= of.in(2, i);
+    }
+    factors[row] = 1.0F / std::sqrt(of.adder.add_right(squares) / static_cast<float>(k) + 1e-6F);
+  }
   std::array<std::int8_t, kActivationBlock> integers{};
   for (std::size_t at = 0; at < rows.size();) {
     const std::size_t columns = std::min(std::size_t{kActivationBlock}, k - at % k);
@@ -115,7 +126,7 @@ void rounded_product(const Operands& of) {
     const Int8Scale scale = int8_scale(block);
     round_to_int8(block, scale.inverse, integers.data());
     std::transform(integers.begin(), integers.begin() + static_cast<std::ptrdiff_t>(columns), block.begin(),
-                   [&](std::int8_t integer) { return scale.scale * static_cast<float>(integer); });
+                   [&](std::int8_t integer) { return factors[at / k] * scale.scale * static_cast<float>(integer); });
     at += columns;
   }
   product_of(of, rows, 3, 4);

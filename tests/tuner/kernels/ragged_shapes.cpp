@@ -307,8 +307,9 @@ std::vector<RaggedKernel> RaggedShapes::kernels(const std::filesystem::path& spa
   }
   std::ranges::sort(kernels, {}, &RaggedKernel::text);
   // A type that several variables may stand for is given to all of them.
-  const auto again = std::ranges::unique(kernels, {}, &RaggedKernel::text);
-  kernels.erase(again.begin(), again.end());
+  const auto again = std::unique(kernels.begin(), kernels.end(),
+                                 [](const RaggedKernel& a, const RaggedKernel& b) { return a.text() == b.text(); });
+  kernels.erase(again, kernels.end());
   return kernels;
 }
 
