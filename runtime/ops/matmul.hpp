@@ -101,6 +101,17 @@ struct Quantize {
   void compute() const;
 };
 
+/// The operands of a product with a weight in a packed format that follow those of its activations.
+template <typename Product, typename Visit>
+void visit_weight_and_results(Product& product, Visit& visit) {
+  visit("B", product.b, Use::read);
+  visit("bias", product.bias, Use::read);
+  visit("residual", product.residual, Use::read_in_place);
+  visit("C", product.c, Use::write);
+  visit("rounded", product.rounded.values, Use::write);
+  visit("rounded scales", product.rounded.scales, Use::write);
+}
+
 /// `c = epilogue(a · bᵀ)` as Matmul, with activations that were rounded already and a weight in a packed format. Up to
 /// kFewRows rows go to the kernel `matvec_q`, more to `matmul_q`.
 struct QuantizedMatmul {
@@ -121,12 +132,7 @@ struct QuantizedMatmul {
     if (self.a.values.shape[0] <= kFewRows) {
       visit("norm", kNoTensor, Use::read);  // of matvec_q alone
     }
-    visit("B", self.b, Use::read);
-    visit("bias", self.bias, Use::read);
-    visit("residual", self.residual, Use::read_in_place);
-    visit("C", self.c, Use::write);
-    visit("rounded", self.rounded.values, Use::write);
-    visit("rounded scales", self.rounded.scales, Use::write);
+    visit_weight_and_results(self, visit);
   }
   [[nodiscard]] bool check() const;
   [[nodiscard]] KernelProblem problem() const;
@@ -154,12 +160,7 @@ struct NormedMatmul {
     visit("A", self.a, Use::read);
     visit("scales", kNoTensor, Use::read);
     visit("norm", self.norm, Use::read);
-    visit("B", self.b, Use::read);
-    visit("bias", self.bias, Use::read);
-    visit("residual", self.residual, Use::read_in_place);
-    visit("C", self.c, Use::write);
-    visit("rounded", self.rounded.values, Use::write);
-    visit("rounded scales", self.rounded.scales, Use::write);
+    visit_weight_and_results(self, visit);
   }
   [[nodiscard]] bool check() const;
   [[nodiscard]] KernelProblem problem() const;
