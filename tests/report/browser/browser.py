@@ -120,6 +120,11 @@ class BrowserTest(unittest.TestCase):
         self.resize(width, min(20_000, self.script("return document.documentElement.scrollHeight")))
         self.wait(lambda: not self.script("return document.querySelectorAll('main canvas:not([width])').length"))
 
+    def open_details(self):
+        """Opens what is folded; the browser tells the page so, which then fills it, some time later."""
+        self.script("for (const box of document.querySelectorAll('details')) box.open = true")
+        self.wait(lambda: not self.script("return document.querySelectorAll('details > summary:last-child').length"))
+
     def all(self, selector):
         return self.browser.find_elements(By.CSS_SELECTOR, selector)
 

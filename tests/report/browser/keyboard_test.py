@@ -90,7 +90,7 @@ class KeyboardTest(BrowserTest):
     def test_everything_has_a_name(self):
         for page in PAGES:
             self.open(page)
-            self.script("for (const box of document.querySelectorAll('details')) box.open = true")
+            self.open_details()
             found = self.script("""
                 const nameless = (selector, named) => [...document.querySelectorAll(selector)].filter((node) => !named(node))
                   .map((node) => node.outerHTML.slice(0, 120));

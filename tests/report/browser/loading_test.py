@@ -24,7 +24,7 @@ class LoadingTest(BrowserTest):
         for page in PAGES + kernel_pages(self.document):
             self.go(page)
             self.wait(lambda: self.script("return document.querySelectorAll('main h1').length === 1"))
-            self.script("for (const box of document.querySelectorAll('details')) box.open = true")
+            self.open_details()
             self.draw_all()
         requests = [message["params"]["request"]["url"] for message in self.logs()
                     if message["method"] == "Network.requestWillBeSent"]
@@ -57,7 +57,7 @@ class LoadingTest(BrowserTest):
         for expected in ("GeForce GTX 1080", "nvrtc 12.9", "qwen3-vl-2b", "1.56×", "1.530×–1.590×", "99.3 %", "28 of 31", "16 h 0 min"):
             self.assertIn(expected, text.replace("\u00a0", " "))
         self.one("main details summary").click()
-        self.assertIn("softmax ROWS=8192 N=512", self.one("main").text)
+        self.wait(lambda: "softmax ROWS=8192 N=512" in self.one("main").text)
 
     def test_chart_licence_stays_in_the_page(self):
         text = self.page.read_text()
@@ -74,7 +74,7 @@ class EscapingTest(BrowserTest):
         self.open()
         for page in PAGES + kernel_pages(self.document):
             self.go(page)
-            self.script("for (const box of document.querySelectorAll('details')) box.open = true")
+            self.open_details()
             found = self.script("""return {title: document.title, images: document.images.length,
                 bold: document.querySelectorAll('b, i:not([aria-hidden])').length, injected: document.getElementById('injected'),
                 scripts: document.scripts.length, text: document.querySelector('main').innerText}""")
