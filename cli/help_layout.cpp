@@ -48,7 +48,7 @@ OptionGroups model_groups() {
       {"Memory and types",
        {"--weights", "--kv-cache", "--memory-limit", "--context", "--chunk", "--max-image-tokens", "--random-weights"}},
       {"A model that does not fit the device", {"--gpu-layers", "--vision", "--offload", "--plan"}},
-      {"Which kernels", {"--bundle", "--any-device", "--untuned", "--target", "--no-graph"}},
+      {"Which kernels", {"--bundle", "--any-device", "--untuned", "--target", "--fusion", "--no-graph"}},
       folder_group(),
       output_group()};
 }

@@ -12,20 +12,9 @@
 // Requires: pointers aligned to 16 bytes. With splits > 1: `partials` of splits·HEADS·(HEAD_DIM + 2) floats, and
 // `counters` of one int a key head, zero before the first launch (each launch leaves them zero).
 // Launch: grid (KV_HEADS, splits), splits at most 128, block 32·WARPS.
-//
-// A block serves all query heads of one key head, so that the cache is read once. Each split takes a range of the
-// context, which is few pages of memory; what each gives (maximum, sum, sums of V) is combined by the block that comes
-// last, in their order. Within a block KEY_LANES lanes take a key: each reads its part of k and v, BATCH keys at a
-// time, and the next keys are on their way while values are taken in. Lanes and warps keep softmax states of their own
-// until the end. A key's scale is applied to its score and a value's to its weight, so that elements of an int8 cache
-// are only converted.
 
-#include "common/online_softmax.cuh"
-#include "common/row_output.cuh"
-#include "common/split.cuh"
+#include "common/decode_attention.cuh"
 #include "common/types.cuh"
-#include "common/vector.cuh"
-#include "common/widen.cuh"
 
 #ifndef WARPS
 #define WARPS 8  // warps of a block
@@ -69,236 +58,36 @@
 
 namespace {
 
-constexpr int kWarps = WARPS;
-constexpr int kLanes = KEY_LANES;
-constexpr int kBatch = BATCH;
-constexpr int kVector = VECTOR;
-constexpr bool kPtx = REDUCE_PTX != 0;
-constexpr int kMinBlocks = MIN_BLOCKS;
-constexpr int kHeadSize = HEAD_SIZE;
-constexpr int kGroup = HEADS_PER_KEY;
-constexpr bool kAligned = KV_ALIGNED != 0;
-constexpr bool kScaled = sizeof(CACHE) == 1;
-
-constexpr int kThreads = 32 * kWarps;
-constexpr int kKeysPerWarp = 32 / kLanes;            // at a time
-constexpr int kKeysPerStep = kWarps * kKeysPerWarp;  // of a block
-constexpr int kChunk = kBatch * kKeysPerStep;        // keys a block has under way
-constexpr int kMaxSplits = 128;                      // of the grid
-constexpr int kPart = kHeadSize / kLanes;            // columns of a lane
-constexpr int kLoads = kPart / kVector;              // of a lane, for its part of a row
-
-static_assert(32 % kLanes == 0 && kHeadSize % (kLanes * kVector) == 0, "lanes share a row in whole vectors");
-static_assert(kBatch >= 1 && BLOCKS_PER_SM >= 1, "counts");
-
-// A lane's part of a row: kLoads vectors, kLanes vectors apart; with the row's scale if the cache has scales.
-struct Part {
-  Vector<CACHE, kVector> vectors[kLoads];
-  float scale;
-
-  __device__ __forceinline__ void load(const CACHE* row) {
-#pragma unroll
-    for (int i = 0; i < kLoads; ++i) {
-      if constexpr (kAligned) {
-        vectors[i] = load_vector<kVector>(row + i * kLanes * kVector);
-      } else {
-#pragma unroll
-        for (int e = 0; e < kVector; ++e) {
-          set_element(vectors[i], e, row[i * kLanes * kVector + e]);
-        }
-      }
-    }
-  }
-  __device__ __forceinline__ void widen_to(float (&out)[kPart]) const {
-#pragma unroll
-    for (int i = 0; i < kPart; i += kVector) {
-      const Vector<float, kVector> values = widen(vectors[i / kVector]);
-#pragma unroll
-      for (int e = 0; e < kVector; ++e) {
-        out[i + e] = values.element[e];
-      }
-    }
-  }
+struct Constants {
+  static constexpr int kWarps = WARPS;
+  static constexpr int kLanes = KEY_LANES;
+  static constexpr int kBatch = BATCH;
+  static constexpr bool kPtx = REDUCE_PTX != 0;
+  static constexpr int kHeadSize = HEAD_SIZE;
+  static constexpr int kGroup = HEADS_PER_KEY;
+  static constexpr int kVector = VECTOR;
+  static constexpr bool kAligned = KV_ALIGNED != 0;
+  static constexpr bool kNewest = false;
+  using Cache = CACHE;
+  using Output = OUTPUT;
 };
+using Attention = DecodeAttention<Constants>;
 
-// Where value i of a lane's part lies in a row, counted from the lane's first.
-__device__ __forceinline__ constexpr int column_of(int i) { return i / kVector * (kLanes * kVector) + i % kVector; }
-
-// Attention of one query head over some of the keys: a lane's columns of what V was summed to.
-struct Head {
-  OnlineSoftmax softmax = OnlineSoftmax::empty();
-  float sum[kPart] = {};
-
-  __device__ __forceinline__ void raise(float score) {
-    const float factor = softmax.raise(score);
-#pragma unroll
-    for (int i = 0; i < kPart; ++i) {
-      sum[i] *= factor;
-    }
-  }
-
-  // Joins the states of the lanes that hold the same columns; all of them get the result.
-  __device__ __forceinline__ void join_lanes() {
-    raise(lanes_reduce<Max, kPtx, kKeysPerWarp, kLanes>(softmax.maximum));
-    softmax.sum = lanes_reduce<Sum, kPtx, kKeysPerWarp, kLanes>(softmax.sum);
-#pragma unroll
-    for (int i = 0; i < kPart; ++i) {
-      sum[i] = lanes_reduce<Sum, kPtx, kKeysPerWarp, kLanes>(sum[i]);
-    }
-  }
-};
-
-// Reads up to kBatch rows, those of keys `key`, `key` + kKeysPerStep, … below `end`, and their scales; others stay what
-// they were. Rows are `step` elements apart, scales `scale_step`.
-__device__ __forceinline__ void load_batch(Part (&parts)[kBatch], const CACHE* row, long long step, const float* scale,
-                                           int scale_step, int key, int end) {
-#pragma unroll
-  for (int b = 0; b < kBatch; ++b) {
-    if (key + b * kKeysPerStep < end) {
-      parts[b].load(row);
-      if constexpr (kScaled) {
-        parts[b].scale = scale[b * scale_step];
-      }
-    }
-    row += step;
-  }
-}
-
-// The heads' scores of a batch of keys.
-__device__ __forceinline__ void score_batch(float (&score)[kGroup][kBatch], const float (&query)[kGroup][kPart],
-                                            const Part (&keys)[kBatch], int key, int end) {
-#pragma unroll
-  for (int b = 0; b < kBatch; ++b) {
-    float row[kPart];
-    keys[b].widen_to(row);
-#pragma unroll
-    for (int h = 0; h < kGroup; ++h) {
-      float dot = 0.0f;
-#pragma unroll
-      for (int i = 0; i < kPart; ++i) {
-        dot += query[h][i] * row[i];
-      }
-      dot = lanes_reduce<Sum, kPtx, kLanes, 1>(dot);
-      if constexpr (kScaled) {
-        dot *= keys[b].scale;
-      }
-      score[h][b] = key + b * kKeysPerStep < end ? dot : no_score();
-    }
-  }
-}
-
-// Takes a batch into the heads' states.
-__device__ __forceinline__ void attend_batch(Head (&heads)[kGroup], const float (&score)[kGroup][kBatch],
-                                             const Part (&values)[kBatch]) {
-#pragma unroll
-  for (int h = 0; h < kGroup; ++h) {
-    float largest = score[h][0];
-#pragma unroll
-    for (int b = 1; b < kBatch; ++b) {
-      largest = fmaxf(largest, score[h][b]);
-    }
-    heads[h].raise(largest);
-  }
-#pragma unroll
-  for (int b = 0; b < kBatch; ++b) {
-    float row[kPart];
-    values[b].widen_to(row);
-#pragma unroll
-    for (int h = 0; h < kGroup; ++h) {
-      const float weight = power_of_2(score[h][b] - heads[h].softmax.maximum);
-      heads[h].softmax.sum += weight;
-      const float factor = kScaled ? weight * values[b].scale : weight;
-#pragma unroll
-      for (int i = 0; i < kPart; ++i) {
-        heads[h].sum[i] += factor * row[i];
-      }
-    }
-  }
-}
-
-// A thread's four values of a row of all the block's query heads.
-using Quad = Vector<float, 4>;
-constexpr int kQuads = kGroup * kHeadSize / 4;
-constexpr int kStoredQuads = sizeof(OUTPUT) > 1 ? kQuads : (kQuads + 31) / 32 * 32;  // lanes round blocks together
-using Output = RowOutput<OUTPUT, false, true, 4, 32>;
-constexpr int kShares = kThreads < kQuads ? 1 : kThreads / kQuads < kWarps ? kThreads / kQuads : kWarps;
-constexpr int kLimit = kWarps > kMaxSplits ? kWarps : kMaxSplits;
-
-// Where states and sums of a block's warps, later those of the splits, are joined.
-struct Workplace {
-  OnlineSoftmax states[kGroup][kWarps];
-  OnlineSoftmax whole[kGroup];
-  float weights[kGroup][kLimit];
-  alignas(16) float sums[kWarps][kGroup * kHeadSize];
-};
-
-// Joins `count` states of each query head, `stride` states from one head's to the next's; `work` gets whole and
-// weights.
-template <int LIMIT>
-__device__ __forceinline__ void join_heads(Workplace& work, const OnlineSoftmax* states, int stride, int count) {
-  for (int h = static_cast<int>(threadIdx.x) / 32; h < kGroup; h += kWarps) {
-    const OnlineSoftmax whole = join_states<LIMIT, kPtx>(work.weights[h], states + h * stride, count);
-    if (threadIdx.x % 32 == 0) {
-      work.whole[h] = whole;
-    }
-  }
-  __syncthreads();
-}
-
-__device__ __forceinline__ void add_to(Quad& total, const Quad& row, float weight) {
-#pragma unroll
-  for (int e = 0; e < 4; ++e) {
-    total.element[e] += weight * row.element[e];
-  }
-}
-
-// Some splits' sums in one quad, for a thread that takes every kShares-th split.
-constexpr int kAhead = 16;
-struct Rows {
-  Quad rows[kAhead];
-
-  // Splits `first`, `first` + kShares, … below `count`; `sums` are those of split 0 in the quad.
-  __device__ __forceinline__ void load(const float* sums, long long stride, int first, int count) {
-#pragma unroll
-    for (int i = 0; i < kAhead; ++i) {
-      if (first + i * kShares < count) {
-        rows[i] = load_written<4>(sums + (first + i * kShares) * stride);
-      }
-    }
-  }
-  __device__ __forceinline__ void add_weighted(Quad& total, const float* weights, int first, int count) const {
-#pragma unroll
-    for (int i = 0; i < kAhead; ++i) {
-      if (first + i * kShares < count) {
-        add_to(total, rows[i], weights[first + i * kShares]);
-      }
-    }
-  }
-};
-
-// Of the block's query heads; quads of kStoredQuads that there are not store nothing.
-__device__ __forceinline__ void store_out(Output& out, const Workplace& work, const Quad& total, int quad) {
-  const float normaliser = work.whole[quad < kQuads ? quad * 4 / kHeadSize : 0].normaliser();
-  float values[4];
-#pragma unroll
-  for (int e = 0; e < 4; ++e) {
-    values[e] = total.element[e] * normaliser;
-  }
-  out.store(values, quad * 4, kQuads * 4);
-}
+static_assert(BLOCKS_PER_SM >= 1, "sizes the grid");
 
 constexpr int kMaxQueries = 16 / static_cast<int>(sizeof(STORAGE));
-constexpr int kQueryVector = kVector < kMaxQueries ? kVector : kMaxQueries;
+constexpr int kQueryVector = Attention::kVector < kMaxQueries ? Attention::kVector : kMaxQueries;
 
 // A lane's part of the queries, scaled so that scores are in units of log2.
-__device__ __forceinline__ void load_queries(float (&query)[kGroup][kPart], const STORAGE* __restrict__ q) {
-  const int column = static_cast<int>(threadIdx.x) % kLanes * kVector;
-  const float scale = kLog2E / sqrtf(static_cast<float>(kHeadSize));
+__device__ __forceinline__ void load_queries(float (&query)[Attention::kGroup][Attention::kPart],
+                                             const STORAGE* __restrict__ q) {
+  const int column = static_cast<int>(threadIdx.x) % Attention::kLanes * Attention::kVector;
+  const float scale = kLog2E / sqrtf(static_cast<float>(Attention::kHeadSize));
 #pragma unroll
-  for (int h = 0; h < kGroup; ++h) {
+  for (int h = 0; h < Attention::kGroup; ++h) {
 #pragma unroll
-    for (int i = 0; i < kPart; i += kQueryVector) {
-      const auto values = load_vector<kQueryVector>(q + h * kHeadSize + column + column_of(i));
+    for (int i = 0; i < Attention::kPart; i += kQueryVector) {
+      const auto values = load_vector<kQueryVector>(q + h * Attention::kHeadSize + column + Attention::column_of(i));
 #pragma unroll
       for (int e = 0; e < kQueryVector; ++e) {
         query[h][i + e] = to_float(values.element[e]) * scale;
@@ -307,177 +96,28 @@ __device__ __forceinline__ void load_queries(float (&query)[kGroup][kPart], cons
   }
 }
 
-// A lane's way through the cache: the batch of keys and values that it has under way.
-struct Walk {
-  const CACHE* k;  // of the lane's first key
-  const CACHE* v;
-  const float* k_scale;
-  const float* v_scale;
-  long long stride;  // from one key to the next
-  int scale_stride;
-  int key;  // the lane's first
-  Part keys[kBatch] = {};
-  Part values[kBatch] = {};
-
-  __device__ __forceinline__ Walk(const CACHE* __restrict__ k_head, const CACHE* __restrict__ v_head,
-                                  const float* __restrict__ k_scales, const float* __restrict__ v_scales, int kv_stride,
-                                  int begin)
-      : k_scale(k_scales), v_scale(v_scales), stride(kv_stride), scale_stride(static_cast<int>(gridDim.x)) {
-    const int lane = static_cast<int>(threadIdx.x) % 32;
-    key = begin + static_cast<int>(threadIdx.x) / 32 * kKeysPerWarp + lane / kLanes;
-    const long long place = key * stride + lane % kLanes * kVector;
-    k = k_head + place;
-    v = v_head + place;
-    if constexpr (kScaled) {
-      const long long scale = static_cast<long long>(key) * scale_stride + blockIdx.x;
-      k_scale += scale;
-      v_scale += scale;
-    }
-  }
-  __device__ __forceinline__ void load_keys(int end) {
-    load_batch(keys, k, kKeysPerStep * stride, k_scale, kKeysPerStep * scale_stride, key, end);
-  }
-  __device__ __forceinline__ void load_values(int end) {
-    load_batch(values, v, kKeysPerStep * stride, v_scale, kKeysPerStep * scale_stride, key, end);
-  }
-  __device__ __forceinline__ void advance() {
-    key += kChunk;
-    k += kChunk * stride;
-    v += kChunk * stride;
-    if constexpr (kScaled) {
-      k_scale += kChunk * scale_stride;
-      v_scale += kChunk * scale_stride;
-    }
-  }
-};
-
-// Leaves each warp's states and sums of keys `begin` … `end`-1, where `walk` begins, in the workplace.
-__device__ __forceinline__ void attend_range(Workplace& work, const float (&query)[kGroup][kPart], Walk& walk,
-                                             int begin, int end) {
-  const int warp = static_cast<int>(threadIdx.x) / 32;
-  const int lane = static_cast<int>(threadIdx.x) % 32;
-  const int column = lane % kLanes * kVector;
-  Head heads[kGroup];
-  walk.load_keys(end);
-  walk.load_values(end);
-  // The next keys are on their way while these values are taken in, the next values during the next scores.
-#pragma unroll 1
-  for (int first = begin; first < end; first += kChunk) {
-    float score[kGroup][kBatch];
-    score_batch(score, query, walk.keys, walk.key, end);
-    walk.advance();
-    walk.load_keys(end);
-    attend_batch(heads, score, walk.values);
-    walk.load_values(end);
-  }
-#pragma unroll
-  for (int h = 0; h < kGroup; ++h) {
-    heads[h].join_lanes();
-    if (lane < kLanes) {
-#pragma unroll
-      for (int i = 0; i < kPart; ++i) {
-        work.sums[warp][h * kHeadSize + column + column_of(i)] = heads[h].sum[i];
-      }
-    }
-    if (lane == 0) {
-      work.states[h][warp] = heads[h].softmax;
-    }
-  }
-  __syncthreads();
-}
-
-// Combines the partial results of `count` splits in their order. Loops over shares of the splits keep all threads busy;
-// their first sums are read before it is known what they weigh. States are read plainly: the fence at the end of
-// arrived_last has dropped what L1 held of them.
-__device__ __forceinline__ void join_splits(Workplace& work, Output& out, const float* sums,
-                                            const OnlineSoftmax* states, int heads, int count) {
-  const long long stride = static_cast<long long>(heads) * kHeadSize;
-  const int thread = static_cast<int>(threadIdx.x);
-  const int share = thread / kQuads;
-  Rows rows;
-  if (share < kShares) {
-    rows.load(sums + thread % kQuads * 4, stride, share, count);
-  }
-  join_heads<kMaxSplits>(work, states, static_cast<int>(gridDim.y), count);
-  for (int quad = thread % kQuads; quad < kQuads && share < kShares; quad += kThreads) {
-    Quad total{};
-    for (int first = share; first < count; first += kAhead * kShares) {
-      if (quad >= kThreads || first != share) {
-        rows.load(sums + quad * 4, stride, first, count);
-      }
-      rows.add_weighted(total, work.weights[quad * 4 / kHeadSize], first, count);
-    }
-    store_vector(work.sums[share] + quad * 4, total);
-  }
-  __syncthreads();
-  for (int quad = thread; quad < kStoredQuads; quad += kThreads) {
-    Quad total{};
-    if (quad < kQuads) {
-      total = load_vector<4>(work.sums[0] + quad * 4);
-#pragma unroll
-      for (int i = 1; i < kShares; ++i) {
-        add_to(total, load_vector<4>(work.sums[i] + quad * 4), 1.0f);
-      }
-    }
-    store_out(out, work, total, quad);
-  }
-}
-
 }  // namespace
 
-extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocks)
+extern "C" __global__ void __launch_bounds__(Attention::kThreads, MIN_BLOCKS)
     attention_decode(const STORAGE* __restrict__ q, const CACHE* __restrict__ k, const CACHE* __restrict__ v,
                      const float* __restrict__ k_scales, const float* __restrict__ v_scales,
                      const int* __restrict__ length, OUTPUT* __restrict__ out, float* __restrict__ scales,
                      float* partials, int* counters, int keys, int kv_stride) {
-  __shared__ __align__(16) Workplace work;
+  __shared__ __align__(16) Attention::Workplace work;
   const int kv_head = static_cast<int>(blockIdx.x);
-  const int split = static_cast<int>(blockIdx.y);
-  const int first_column = kv_head * kGroup * kHeadSize;  // of the block's query heads
   // Read before it is known whether there is anything to do, so that latencies become one.
-  float query[kGroup][kPart];
-  load_queries(query, q + first_column);
-  const int context = *length < 0 ? 0 : *length < keys ? *length : keys;
-  const int splits = static_cast<int>(gridDim.y);
-  const int steps = (context + kKeysPerStep - 1) / kKeysPerStep;
-  const int share = (steps + splits - 1) / splits;  // of a split, in steps
-  const int ranges = steps == 0 ? 1 : (steps + share - 1) / share;
-  if (split >= ranges) {
+  float query[Attention::kGroup][Attention::kPart];
+  load_queries(query, q + kv_head * Attention::kGroup * Attention::kHeadSize);
+  const Attention::Range range(*length < 0 ? 0 : *length < keys ? *length : keys);
+  if (!range.exists()) {
     return;
   }
-  const int begin = split * share * kKeysPerStep;
-  const int end = context - begin < share * kKeysPerStep ? context : begin + share * kKeysPerStep;
-  Walk walk(k + kv_head * kHeadSize, v + kv_head * kHeadSize, k_scales, v_scales, kv_stride, begin);
-  attend_range(work, query, walk, begin, end);
-  join_heads<kWarps>(work, work.states[0], kWarps, kWarps);
-
-  const int heads = static_cast<int>(gridDim.x) * kGroup;
-  float* sums = partials;  // [splits, HEADS, HEAD_DIM], behind them the states [HEADS, splits]
-  OnlineSoftmax* states = reinterpret_cast<OnlineSoftmax*>(sums + static_cast<long long>(splits) * heads * kHeadSize) +
-                          kv_head * kGroup * splits;
-  const bool alone = ranges == 1;
-  Output output(out + first_column, scales + first_column / 32, 0, 1, kGroup * kHeadSize);
-  for (int quad = static_cast<int>(threadIdx.x); quad < kStoredQuads; quad += kThreads) {
-    Quad total{};
-    if (quad < kQuads) {
-#pragma unroll
-      for (int warp = 0; warp < kWarps; ++warp) {
-        add_to(total, load_vector<4>(work.sums[warp] + quad * 4), work.weights[quad * 4 / kHeadSize][warp]);
-      }
-    }
-    if (alone) {
-      store_out(output, work, total, quad);
-    } else if (quad < kQuads) {
-      store_vector(sums + static_cast<long long>(split) * heads * kHeadSize + first_column + quad * 4, total);
-      if (quad * 4 % kHeadSize == 0) {
-        const int head = quad * 4 / kHeadSize;
-        states[head * splits + split] = work.whole[head];
-      }
-    }
-  }
-  if (!alone && arrived_last(counters + kv_head, ranges)) {
-    join_splits(work, output, sums + first_column, states, heads, ranges);
-  }
+  Attention::Walk walk(k + kv_head * Attention::kHeadSize, v + kv_head * Attention::kHeadSize, k_scales, v_scales,
+                       kv_stride, range.begin);
+  walk.load_keys(range.end);
+  walk.load_values(range.end);
+  Attention::attend_range(work, query, walk, range.begin, range.end, nullptr, nullptr);
+  Attention::finish(work, out, scales, partials, counters, range.count);
 }
 
 #ifdef PASCALINE_REFERENCE
@@ -492,16 +132,16 @@ extern "C" __global__ void attention_decode_reference(const STORAGE* __restrict_
                                                       double* __restrict__ scales, float* partials, int* counters,
                                                       int keys, int kv_stride) {
   const int head = static_cast<int>(blockIdx.x);
-  const int kv_first = head / kGroup * kHeadSize;
+  const int kv_first = head / HEADS_PER_KEY * HEAD_SIZE;
   const int context = *length < keys ? *length : keys;
-  const int kv_heads = static_cast<int>(gridDim.x) / kGroup;
-  attention_row_reference<kHeadSize>(q + head * kHeadSize,
-                                     ReferenceRows<CACHE>{k + kv_first, kv_stride, k_scales, head / kGroup, kv_heads},
-                                     ReferenceRows<CACHE>{v + kv_first, kv_stride, v_scales, head / kGroup, kv_heads},
-                                     0, context, out + head * kHeadSize);
+  const int kv_heads = static_cast<int>(gridDim.x) / HEADS_PER_KEY;
+  attention_row_reference<HEAD_SIZE>(
+      q + head * HEAD_SIZE, ReferenceRows<CACHE>{k + kv_first, kv_stride, k_scales, head / HEADS_PER_KEY, kv_heads},
+      ReferenceRows<CACHE>{v + kv_first, kv_stride, v_scales, head / HEADS_PER_KEY, kv_heads}, 0, context,
+      out + head * HEAD_SIZE);
   __syncthreads();
   if (threadIdx.x < 32) {
-    scale_reference<OUTPUT>(out + head * kHeadSize, scales + head * (kHeadSize / 32), 0, 1, kHeadSize, false);
+    scale_reference<OUTPUT>(out + head * HEAD_SIZE, scales + head * (HEAD_SIZE / 32), 0, 1, HEAD_SIZE, false);
   }
 }
 

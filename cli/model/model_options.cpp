@@ -88,6 +88,11 @@ void ModelCommandOptions::add_to(CLI::App& command) {
                   "Take no more of the device's memory, e.g. 1.5GiB (default: what is free); code comes on top")
       ->check(byte_size());
   command.add_flag("--random-weights", random_weights, "Draw weights at random; the folder needs only config.json");
+  command
+      .add_option("--fusion", fusion,
+                  "Which operations run as one launch: those that a kernel does together (auto), or none (off)")
+      ->check(one_of({"auto", "off"}))
+      ->capture_default_str();
   command.add_flag("--no-graph", no_graph, "Launch every kernel of a decoding step by itself");
   command.parse_complete_callback([this] {
     if (device == "cpu" && !bundle.empty()) {
@@ -245,6 +250,7 @@ SessionOptions ModelCommandOptions::session_options() const {
   options.options.context = context;
   options.options.chunk = chunk;
   options.options.graphs = !no_graph;
+  options.options.fusion = fusion == "off" ? Fusion::off : Fusion::automatic;
   options.options.placement = placement();
   options.random_weights = random_weights;
   options.observe_only = observe_only;

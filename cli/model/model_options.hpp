@@ -34,6 +34,7 @@ struct ModelCommandOptions {
   std::string offload = "auto";
   bool plan = false;  ///< only say where the model's parts would be; see `show_plan`
   bool random_weights = false;
+  std::string fusion = "auto";
   bool no_graph = false;
   bool untuned = false;
   bool any_device = false;

@@ -12,7 +12,7 @@
 namespace pascaline::cli {
 
 PassWork work_of(const Space& space, Problem problem, const DeviceLimits& limits, std::int64_t cached) {
-  if (problem.kernel == "attention_decode") {
+  if (problem.kernel == "attention_decode" || problem.kernel == "attention_decode_qkv") {
     for (auto& [name, value] : problem.dimensions) {
       value = name == "KEYS" ? std::min(value, cached) : value;
     }

@@ -70,7 +70,7 @@ bool LinearLayers::needs_rounded_rows(const ops::Matmul& layer) const noexcept {
 }
 
 bool LinearLayers::normalises(const ops::Rmsnorm& norm, const ops::Matmul& layer) const noexcept {
-  return takes_rounded_blocks(layer) && layer.a.shape[0] == 1 && layer.b.shape[0] <= kMostNormedRows &&
+  return fuses_ && takes_rounded_blocks(layer) && layer.a.shape[0] == 1 && layer.b.shape[0] <= kMostNormedRows &&
          !ops::is_given(norm.residual);
 }
 

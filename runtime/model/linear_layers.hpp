@@ -5,6 +5,7 @@
 
 #include "runtime/checkpoint/model_config.hpp"
 #include "runtime/model/executor.hpp"
+#include "runtime/model/fusion.hpp"
 #include "runtime/ops/matmul.hpp"
 #include "runtime/ops/norm.hpp"
 
@@ -16,7 +17,11 @@ namespace pascaline {
 class LinearLayers {
  public:
   /// `executor` must outlive it.
-  explicit LinearLayers(Executor& executor) : executor_(&executor) {}
+  explicit LinearLayers(Executor& executor, Fusion fusion = Fusion::automatic)
+      : executor_(&executor), fuses_(fusion == Fusion::automatic && !executor.on_processor()) {}
+
+  /// Whether operations that a kernel does in one launch are run so. The processor has nothing to launch.
+  [[nodiscard]] bool fuses() const noexcept { return fuses_; }
 
   /// Makes room for rounding passes of so many rows of so many columns; what it had before must be out of use if that
   /// is more. Throws OutOfMemoryError.
@@ -83,6 +88,7 @@ class LinearLayers {
   [[nodiscard]] ops::QuantizedRows room_for(const ops::Matmul& layer, std::uint64_t half) const;
 
   Executor* executor_;
+  bool fuses_;
   RawBuffer room_;
 };
 

@@ -99,7 +99,7 @@ Model::Model(Executor& executor, ModelConfig config, WeightSource& weights, cons
                       plan_.placement.layers.size() - plan_.placement.count(Place::processor))),
       host_cache_(cache_of(processor_ ? &processor_->executor : nullptr, config_.text, options_,
                            plan_.placement.count(Place::processor))),
-      linear_(executor),
+      linear_(executor, options.fusion),
       stream_(),
       decoder_(side(Place::device), side(Place::processor), config_.text, weights_.text, plan_.placement,
                weights_.blocks.empty() ? nullptr : &stream_.emplace(executor.memory(), weights_), options_.context,

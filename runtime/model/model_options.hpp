@@ -4,6 +4,7 @@
 
 #include "core/problem.hpp"
 #include "runtime/checkpoint/weight_recipe.hpp"
+#include "runtime/model/fusion.hpp"
 #include "runtime/model/placement_options.hpp"
 
 namespace pascaline {
@@ -22,9 +23,10 @@ struct ModelRequest {
 struct ModelOptions {
   WeightRecipe weights = ElementType::float16;  ///< of matrices
   ElementType cache = ElementType::float16;     ///< of keys and values: float32, float16 or int8
-  std::int64_t context = 0;      ///< longest sequence in tokens; 0: kUsualContext, or what the model takes
-  std::int64_t chunk = 1024;     ///< most tokens of a pass over the layers
-  bool graphs = true;            ///< record a decoding step and launch it as one
+  std::int64_t context = 0;   ///< longest sequence in tokens; 0: kUsualContext, or what the model takes
+  std::int64_t chunk = 1024;  ///< most tokens of a pass over the layers
+  bool graphs = true;         ///< record a decoding step and launch it as one
+  Fusion fusion = Fusion::automatic;
   ModelRequest request{};        ///< that there must be memory for from the beginning
   PlacementOptions placement{};  ///< of the model between a device and the processor
 

@@ -7,6 +7,7 @@
 #include "runtime/model/positions.hpp"
 #include "runtime/model/tensor_memory.hpp"
 #include "runtime/ops/attention.hpp"
+#include "runtime/ops/attention_qkv.hpp"
 #include "runtime/ops/elementwise.hpp"
 #include "runtime/ops/gather.hpp"
 #include "runtime/ops/matmul.hpp"
@@ -25,7 +26,7 @@ std::vector<ArenaTensor> layer_tensors(const TextConfig& config, std::int64_t ro
   const std::int64_t kv_heads = config.kv_heads * config.head_dim;
   return {{"hidden", bytes(config.hidden), kNorm, kDown},
           {"attention_input", bytes(config.hidden), kNorm, kProject},
-          {"qkv", bytes(heads + 2 * kv_heads), kProject, kRotate},
+          {"qkv", bytes(heads + 2 * kv_heads), kProject, kAttend},
           {"q", bytes(heads), kRotate, kAttend},
           {"attended", bytes(heads), kAttend, kOutput},
           {"mlp_input", bytes(config.hidden), kPostNorm, kGate},
@@ -65,6 +66,10 @@ TensorView LayerRunner::activation(const char* name, std::initializer_list<std::
   return tensor_in(activations_.view(name), ElementType::float32, extents);
 }
 
+TensorView LayerRunner::angles(const RawBuffer& table) const {
+  return {table.data(), ElementType::float32, {angle_rows_, config_->head_dim / 2}};
+}
+
 TensorView LayerRunner::hidden(std::int64_t rows) const { return activation("hidden", {rows, config_->hidden}); }
 
 void LayerRunner::run(const TextLayerWeights& layer, std::int64_t index, const TextPass& pass) {
@@ -79,16 +84,37 @@ void LayerRunner::attend(const TextLayerWeights& layer, std::int64_t index, cons
   const TensorView hidden = activation("hidden", {rows, config_->hidden});
   const TensorView input = activation("attention_input", {rows, config_->hidden});
   const TensorView qkv = activation("qkv", {rows, all_heads, head_dim});
-  const TensorView q = activation("q", {rows, config_->heads, head_dim});
   const TensorView attended = activation("attended", {rows, config_->heads, head_dim});
 
   linear_->run_normed(ops::Rmsnorm{.x = hidden, .weight = layer.input_norm, .y = input},
                       {.a = input, .b = layer.qkv, .c = reshaped(qkv, {rows, all_heads * head_dim})});
+  const ops::Matmul output{.a = reshaped(attended, {rows, config_->heads * head_dim}),
+                           .b = layer.output,
+                           .c = hidden,
+                           .residual = hidden,
+                           .epilogue = ops::Epilogue::residual};
+  if (rows > 1) {
+    attend_all(layer, index, pass, qkv, attended);
+  } else if (head_dim % kActivationBlock == 0 && linear_->takes_rounded_blocks(output)) {
+    const ops::QuantizedRows rounded = linear_->rows_for(output);
+    attend_once(layer, index, pass, qkv, {rounded.values, rounded.scales});
+    linear_->run_rounded(output, rounded);
+    return;
+  } else {
+    attend_once(layer, index, pass, qkv, {attended, {}});
+  }
+  linear_->run(output);
+}
+
+// Normalises and turns queries and keys; keys and values go into the cache. Returns the queries.
+TensorView LayerRunner::rotate(const TextLayerWeights& layer, std::int64_t index, const TextPass& pass,
+                               const TensorView& qkv) {
+  const TensorView q = activation("q", {pass.count(), config_->heads, config_->head_dim});
   executor_->run(ops::QkNormRope{.qkv = qkv,
                                  .q_weight = layer.q_norm,
                                  .k_weight = layer.k_norm,
-                                 .cosine = {cosine_.data(), ElementType::float32, {angle_rows_, head_dim / 2}},
-                                 .sine = {sine_.data(), ElementType::float32, {angle_rows_, head_dim / 2}},
+                                 .cosine = angles(cosine_),
+                                 .sine = angles(sine_),
                                  .positions = pass.positions,
                                  .slots = pass.slots,
                                  .k_cache = cache_->keys(index),
@@ -98,40 +124,46 @@ void LayerRunner::attend(const TextLayerWeights& layer, std::int64_t index, cons
                                  .section_w = config_->mrope_section[2],
                                  .k_scales = cache_->key_scales(index),
                                  .v_scales = cache_->value_scales(index)});
-  const ops::Matmul output{.a = reshaped(attended, {rows, config_->heads * head_dim}),
-                           .b = layer.output,
-                           .c = hidden,
-                           .residual = hidden,
-                           .epilogue = ops::Epilogue::residual};
-  if (rows == 1 && head_dim % kActivationBlock == 0 && linear_->takes_rounded_blocks(output)) {
-    const ops::QuantizedRows rounded = linear_->rows_for(output);
-    attend_once(q, rounded.values, rounded.scales, index, pass);
-    linear_->run_rounded(output, rounded);
-    return;
-  }
-  attend_to_cache(q, attended, index, pass);
-  linear_->run(output);
+  return q;
 }
 
-// Of the only token of a pass; `scales` if `out` is int8.
-void LayerRunner::attend_once(const TensorView& q, const TensorView& out, const TensorView& scales, std::int64_t index,
-                              const TextPass& pass) {
+// Of the only token of a pass.
+void LayerRunner::attend_once(const TextLayerWeights& layer, std::int64_t index, const TextPass& pass,
+                              const TensorView& qkv, const ops::QuantizedRows& to) {
+  const TensorView out = reshaped(to.values, {config_->heads, config_->head_dim});
+  if (linear_->fuses()) {
+    executor_->run(ops::AttentionDecodeQkv{.qkv = reshaped(qkv, {qkv.shape[1], qkv.shape[2]}),
+                                           .q_weight = layer.q_norm,
+                                           .k_weight = layer.k_norm,
+                                           .cosine = angles(cosine_),
+                                           .sine = angles(sine_),
+                                           .positions = pass.positions,
+                                           .length = pass.length,
+                                           .k_cache = cache_->keys(index),
+                                           .v_cache = cache_->values(index),
+                                           .out = out,
+                                           .k_scales = cache_->key_scales(index),
+                                           .v_scales = cache_->value_scales(index),
+                                           .scales = to.scales,
+                                           .section_h = config_->mrope_section[1],
+                                           .section_w = config_->mrope_section[2]});
+    return;
+  }
+  const TensorView q = rotate(layer, index, pass, qkv);
   executor_->run(ops::AttentionDecode{.q = reshaped(q, {config_->heads, config_->head_dim}),
                                       .k = cache_->keys(index),
                                       .v = cache_->values(index),
                                       .length = pass.length,
-                                      .out = reshaped(out, {config_->heads, config_->head_dim}),
+                                      .out = out,
                                       .k_scales = cache_->key_scales(index),
                                       .v_scales = cache_->value_scales(index),
-                                      .scales = scales});
+                                      .scales = to.scales});
 }
 
-void LayerRunner::attend_to_cache(const TensorView& q, const TensorView& out, std::int64_t index,
-                                  const TextPass& pass) {
-  if (pass.count() == 1) {
-    attend_once(q, out, {}, index, pass);
-    return;
-  }
+// Of all tokens of a pass of several.
+void LayerRunner::attend_all(const TextLayerWeights& layer, std::int64_t index, const TextPass& pass,
+                             const TensorView& qkv, const TensorView& out) {
+  const TensorView q = rotate(layer, index, pass, qkv);
   const TensorView keys = cache_->keys(index);
   const TensorView values = cache_->values(index);
   const TensorView key_scales = cache_->key_scales(index);

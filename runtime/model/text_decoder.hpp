@@ -57,9 +57,13 @@ class LayerRunner {
  private:
   [[nodiscard]] TensorView activation(const char* name, std::initializer_list<std::int64_t> extents) const;
   void attend(const TextLayerWeights& layer, std::int64_t index, const TextPass& pass);
-  void attend_to_cache(const TensorView& q, const TensorView& out, std::int64_t index, const TextPass& pass);
-  void attend_once(const TensorView& q, const TensorView& out, const TensorView& scales, std::int64_t index,
-                   const TextPass& pass);
+  [[nodiscard]] TensorView angles(const RawBuffer& table) const;
+  [[nodiscard]] TensorView rotate(const TextLayerWeights& layer, std::int64_t index, const TextPass& pass,
+                                  const TensorView& qkv);
+  void attend_once(const TextLayerWeights& layer, std::int64_t index, const TextPass& pass, const TensorView& qkv,
+                   const ops::QuantizedRows& to);
+  void attend_all(const TextLayerWeights& layer, std::int64_t index, const TextPass& pass, const TensorView& qkv,
+                  const TensorView& out);
   void feed_forward(const TextLayerWeights& layer, std::int64_t rows);
 
   LinearLayers* linear_;

@@ -3,6 +3,7 @@
 #include <bit>
 
 #include "runtime/formats/int8_activations.hpp"
+#include "runtime/ops/attention_checks.hpp"
 
 namespace pascaline::ops {
 namespace {
@@ -10,28 +11,12 @@ namespace {
 constexpr std::int64_t kMinHeadDim = 16;
 constexpr std::int64_t kMaxHeadDim = 256;
 
-struct Heads {
-  Extent heads;
-  Extent kv_heads;
-  Extent head_dim;
-};
-
 Heads heads_of(const AttentionPrefill& given) {
   return {{"HEADS", given.q.shape[1]}, {"KV_HEADS", given.k.shape[1]}, {"HEAD_DIM", given.q.shape[2]}};
 }
 
 Heads heads_of(const AttentionDecode& given) {
   return {{"HEADS", given.q.shape[0]}, {"KV_HEADS", given.k.shape[1]}, {"HEAD_DIM", given.q.shape[1]}};
-}
-
-void check_heads(const Checks& check, const Heads& of) {
-  check.at_least_one(of.heads);
-  check.at_least_one(of.kv_heads);
-  check.require(of.heads.value % of.kv_heads.value == 0,
-                "HEADS is not a multiple of KV_HEADS; every head of keys serves as many heads of queries");
-  const std::int64_t head_dim = of.head_dim.value;
-  check.require(head_dim >= kMinHeadDim && head_dim <= kMaxHeadDim && std::has_single_bit(std::uint64_t(head_dim)),
-                "HEAD_DIM must be 16, 32, 64, 128 or 256");
 }
 
 // Of either operation.
@@ -59,6 +44,27 @@ void check_segments(const Checks& check, const AttentionPrefill& given) {
 }
 
 }  // namespace
+
+void check_heads(const Checks& check, const Heads& of) {
+  check.at_least_one(of.heads);
+  check.at_least_one(of.kv_heads);
+  check.require(of.heads.value % of.kv_heads.value == 0,
+                "HEADS is not a multiple of KV_HEADS; every head of keys serves as many heads of queries");
+  const std::int64_t head_dim = of.head_dim.value;
+  check.require(head_dim >= kMinHeadDim && head_dim <= kMaxHeadDim && std::has_single_bit(std::uint64_t(head_dim)),
+                "HEAD_DIM must be 16, 32, 64, 128 or 256");
+}
+
+void check_decoded(const Checks& check, Operand out, Operand scales, ElementType type, const Heads& of) {
+  check.dense(out, {type, ElementType::int8}, {of.heads, of.head_dim});
+  if (out.tensor->type == ElementType::int8) {
+    check.require(of.head_dim.value % kActivationBlock == 0, "out is int8, and HEAD_DIM no multiple of 32");
+    check.dense(scales, {ElementType::float32},
+                {{"blocks", of.heads.value * of.head_dim.value / kActivationBlock}, {"1", 1}});
+  } else {
+    check.absent(scales, "out is not int8");
+  }
+}
 
 bool AttentionPrefill::check() const {
   const Checks check(kName);
@@ -96,14 +102,7 @@ bool AttentionDecode::check() const {
   check.dense({"q", &q}, {ElementType::float32, ElementType::float16}, {of.heads, of.head_dim});
   check_cache(check, *this, of);
   check.dense({"length", &length}, {ElementType::int32}, {{"1", 1}});
-  check.dense({"out", &out}, {q.type, ElementType::int8}, {of.heads, of.head_dim});
-  if (out.type == ElementType::int8) {
-    check.require(of.head_dim.value % kActivationBlock == 0, "out is int8, and HEAD_DIM no multiple of 32");
-    check.dense({"scales", &scales}, {ElementType::float32},
-                {{"blocks", of.heads.value * of.head_dim.value / kActivationBlock}, {"1", 1}});
-  } else {
-    check.absent({"scales", &scales}, "out is not int8");
-  }
+  check_decoded(check, {"out", &out}, {"scales", &scales}, q.type, of);
   if (is_empty(out)) {
     return false;
   }

@@ -85,7 +85,7 @@ TEST_F(CliTextModelTest, AnInt8CacheServesEveryCommand) {
   const ProgramResult workload =
       run("workload", with({"--device", "emulator", "--weights", "float32", "--prompt-tokens", "8", "--output", file}));
   ASSERT_EQ(workload.exit_code, 0) << workload.error;
-  for (const char* kernel : {"qk_norm_rope", "attention_prefill", "attention_decode"}) {
+  for (const char* kernel : {"qk_norm_rope", "attention_prefill", "attention_decode_qkv"}) {
     const Space space = Space::load(data_folder("search_spaces") / (std::string(kernel) + ".json"));
     const std::vector<WorkloadProblem> problems = expand(Workload::load(file), space);
     EXPECT_FALSE(problems.empty()) << kernel;

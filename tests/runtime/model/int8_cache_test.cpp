@@ -140,12 +140,13 @@ TEST_P(Int8CacheModel, LogitsAreCloseToThoseOfAFullCache) {
   EXPECT_GT(error, 1e-5) << "nothing was rounded";
 }
 
+// With kernels a single token's own key and value count before they are rounded.
 TEST_P(Int8CacheModel, TokensOneByOneGiveWhatTheyGiveTogether) {
   const Tokens tokens = prompt(24);
   const double error =
       relative_error(logits_of(tokens, ElementType::int8, 1), logits_of(tokens, ElementType::int8, 24));
   RecordProperty("relative_error", fmt::format("{:.3g}", error));
-  EXPECT_LT(error, 2e-3);
+  EXPECT_LT(error, GetParam() ? 4e-3 : 2e-3);
 }
 
 // Beyond 256 tokens the scales move to a larger buffer.

@@ -3,8 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <limits>
+#include <set>
+#include <string>
 
 #include "core/error.hpp"
 #include "core/util/paths.hpp"
@@ -237,7 +240,7 @@ TEST_F(ModelTest, RecordedStepsAreThoseLaunchedOneByOne) {
   EXPECT_EQ(answers[0], answers[1]);
 }
 
-// On the processor and on a device a model consists of the same problems.
+// On the processor and on a device a model consists of the same problems, but for those that a launch does together.
 TEST_F(ModelTest, AnObserverIsToldOfEveryOperation) {
   DispatcherOptions options;
   options.cache = PASCALINE_TEST_CACHE;
@@ -245,7 +248,7 @@ TEST_F(ModelTest, AnObserverIsToldOfEveryOperation) {
   Executor kernels(dispatcher);
   std::vector<std::vector<std::string>> told;
   for (Executor* const executor : {&executor_, &kernels}) {
-    const auto model = this->model(*executor, {.context = 64});
+    const auto model = this->model(*executor, {.context = 64, .fusion = Fusion::off});
     std::vector<std::string>& problems = told.emplace_back();
     executor->observe([&](const ops::KernelProblem& problem) { problems.push_back(problem.named().text()); });
     model->append({Tokens{1, 2, 3}, {}});
@@ -259,6 +262,32 @@ TEST_F(ModelTest, AnObserverIsToldOfEveryOperation) {
   }
   EXPECT_EQ(told[0], told[1]);
   EXPECT_EQ(told[0].back(), "advance");
+}
+
+// A step's problems by kernel, with and without launches that do several operations.
+TEST_F(ModelTest, AStepOnADeviceIsFusedUnlessToldOtherwise) {
+  DispatcherOptions options;
+  options.cache = PASCALINE_TEST_CACHE;
+  std::vector<std::vector<float>> logits;
+  for (const Fusion fusion : {Fusion::automatic, Fusion::off}) {
+    Dispatcher dispatcher(*host_, options);
+    Executor kernels(dispatcher);
+    const auto model = this->model(kernels, {.context = 64, .fusion = fusion});
+    model->append({Tokens{1, 2, 3}, {}});
+    std::multiset<std::string> launched;
+    kernels.observe([&](const ops::KernelProblem& problem) { launched.insert(problem.named().kernel); });
+    model->append({Tokens{4}, {}});
+    const auto layers = static_cast<std::size_t>(config_.text.layers);
+    const bool fused = fusion == Fusion::automatic;
+    EXPECT_EQ(launched.count("attention_decode_qkv"), fused ? layers : 0);
+    EXPECT_EQ(launched.count("qk_norm_rope"), fused ? 0 : layers);
+    EXPECT_EQ(launched.count("attention_decode"), fused ? 0 : layers);
+    logits.push_back(model->logits());
+  }
+  ASSERT_EQ(logits[0].size(), logits[1].size());
+  for (std::size_t i = 0; i < logits[0].size(); ++i) {
+    EXPECT_NEAR(logits[0][i], logits[1][i], 1e-3 * (1 + std::abs(logits[1][i]))) << i;
+  }
 }
 
 // Its pixels are more than a page-locked slot holds.
@@ -318,7 +347,7 @@ TEST_F(ModelTest, StepsAreRecordedThoughAnOperationOfImagesFellBack) {
 TEST_F(ModelTest, KernelThatCannotBeBuiltFallsBackToTheProcessor) {
   const TemporaryFolder folder;
   std::filesystem::copy(data_folder("kernel_templates"), folder.path(), std::filesystem::copy_options::recursive);
-  for (const char* kernel : {"rmsnorm.cu", "qk_norm_rope.cu", "attention_decode.cu"}) {
+  for (const char* kernel : {"rmsnorm.cu", "qk_norm_rope.cu", "attention_decode_qkv.cu"}) {
     write_bytes(folder / kernel, "#error this kernel cannot be built\n");
   }
   DispatcherOptions options;
@@ -334,7 +363,7 @@ TEST_F(ModelTest, KernelThatCannotBeBuiltFallsBackToTheProcessor) {
   text.resize(std::fread(text.data(), 1, text.size(), warnings));
   std::fclose(warnings);
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 3) << text;
-  for (const char* operation : {"rmsnorm", "qk_norm_rope", "attention_decode"}) {
+  for (const char* operation : {"rmsnorm", "qk_norm_rope", "attention_decode_qkv"}) {
     EXPECT_NE(text.find(std::string("warning: ") + operation + " cannot run on emulator"), std::string::npos) << text;
   }
 }

@@ -120,8 +120,8 @@ TEST_F(RoundedRowsTest, AStepRoundsEveryRowWhereItComesFromOrWhereItIsNormalised
   const auto problems = problems_of(ElementType::q4_k, 1);
   expect_has(problems, "matvec_q M=1 N=512 K=256 EPILOGUE=0 NORM=1 STORAGE=float32 INPUT=float32 WEIGHT=q4_k");
   expect_has(problems,
-             "attention_decode HEADS=4 KV_HEADS=2 HEAD_DIM=64 KEYS=64 KV_STRIDE=128 STORAGE=float32 CACHE=float32 "
-             "OUTPUT=int8");
+             "attention_decode_qkv HEADS=4 KV_HEADS=2 HEAD_DIM=64 KEYS=64 POSITIONS=64 SECTION_H=8 SECTION_W=8 "
+             "STORAGE=float32 CACHE=float32 OUTPUT=int8");
   expect_has(problems, "matvec_q M=1 N=256 K=256 EPILOGUE=4 NORM=0 STORAGE=float32 INPUT=int8 WEIGHT=q4_k");
   expect_has(problems, "matvec_q M=1 N=1024 K=256 EPILOGUE=7 NORM=1 STORAGE=float32 INPUT=float32 WEIGHT=q4_k");
   expect_has(problems, "matvec_q M=1 N=256 K=512 EPILOGUE=4 NORM=0 STORAGE=float32 INPUT=int8 WEIGHT=q4_k");

@@ -1,6 +1,10 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstddef>
+
 #include "runtime/ops/attention.hpp"
+#include "runtime/ops/attention_qkv.hpp"
 #include "tests/runtime/ops/op_bench.hpp"
 
 namespace pascaline::testing {
@@ -86,6 +90,61 @@ TEST(AttentionOpsHostTest, PartsOfAProjectionNeedNoCopy) {
                                             {"KV_STRIDE", 64}},
                                            inputs, {192});
   bench.expect(out, expected[0], "out");
+}
+
+// From the projection of a token to attention: 4 heads of queries, 2 of keys, 16 columns each.
+TEST(AttentionOpsHostTest, ATokenGoesFromItsProjectionIntoTheCacheAndToAttention) {
+  for (const ElementType cache : {kFloat, kHalf}) {
+    for (const double length : {0.0, 1.0, 2.0, 77.0, 201.0, 300.0}) {
+      SCOPED_TRACE(length);
+      OpBench bench;
+      ops::AttentionDecodeQkv of;
+      of.qkv = bench.input(kFloat, {8, 16}, -2, 2);
+      of.q_weight = bench.input(kFloat, {16}, 0.5, 2);
+      of.k_weight = bench.input(kFloat, {16}, 0.5, 2);
+      of.cosine = bench.input(kFloat, {9, 8}, -1, 1);
+      of.sine = bench.input(kFloat, {9, 8}, -1, 1);
+      of.positions = bench.given(ElementType::int32, {3, 1}, {7, 3, 40});
+      of.length = bench.given(ElementType::int32, {1}, {length});
+      of.k_cache = bench.input(cache, {201, 2, 16}, -2, 2);
+      of.v_cache = bench.input(cache, {201, 2, 16}, -2, 2);
+      of.out = bench.output(kFloat, {4, 16});
+      of.section_h = 2;
+      of.section_w = 3;
+      ops::run(bench.dispatcher(), of);
+      const auto expected = OpBench::reference("attention_decode_qkv",
+                                               {{"HEADS", 4},
+                                                {"KV_HEADS", 2},
+                                                {"HEAD_DIM", 16},
+                                                {"KEYS", 201},
+                                                {"POSITIONS", 9},
+                                                {"SECTION_H", 2},
+                                                {"SECTION_W", 3}},
+                                               {bench.initial(of.qkv),
+                                                bench.initial(of.q_weight),
+                                                bench.initial(of.k_weight),
+                                                bench.initial(of.cosine),
+                                                bench.initial(of.sine),
+                                                {7, 3, 40},
+                                                {length},
+                                                bench.initial(of.k_cache),
+                                                bench.initial(of.v_cache),
+                                                {},
+                                                {}},
+                                               {6432, 6432, 0, 0, 64, 0});
+      bench.expect(of.k_cache, expected[0], "k_cache");
+      bench.expect(of.v_cache, expected[1], "v_cache");
+      bench.expect(of.out, expected[4], "out");
+      // Only the token's own row has changed.
+      const std::size_t row = length == 0 ? 6432 : static_cast<std::size_t>(std::min(length, 201.0) - 1) * 32;
+      const std::vector<double> keys = bench.values(of.k_cache);
+      for (std::size_t i = 0; i < keys.size(); ++i) {
+        if (i < row || i >= row + 32) {
+          ASSERT_EQ(keys[i], bench.initial(of.k_cache)[i]) << i;
+        }
+      }
+    }
+  }
 }
 
 TEST(AttentionOpsHostTest, DecodeReadsTheLengthFromTheDevice) {

@@ -11,6 +11,7 @@
 #include "runtime/formats/packed_matrix.hpp"
 #include "runtime/ops/advance.hpp"
 #include "runtime/ops/attention.hpp"
+#include "runtime/ops/attention_qkv.hpp"
 #include "runtime/ops/elementwise.hpp"
 #include "runtime/ops/gather.hpp"
 #include "runtime/ops/matmul.hpp"
@@ -101,6 +102,21 @@ void run_attention_decode(const CpuProblem& of) {
                                     of.view("v", cache).with_row_stride(stride), of.view("length", {1}),
                                     of.view("out", query), of.view("k_scales", scales), of.view("v_scales", scales),
                                     of.view("scales", {of.dimension("HEADS") * head_dim / 32, 1})});
+}
+
+void run_attention_decode_qkv(const CpuProblem& of) {
+  const std::int64_t heads = of.dimension("HEADS");
+  const std::int64_t kv_heads = of.dimension("KV_HEADS");
+  const std::int64_t head_dim = of.dimension("HEAD_DIM");
+  const std::initializer_list<std::int64_t> table{of.dimension("POSITIONS"), head_dim / 2};
+  const std::initializer_list<std::int64_t> cache{of.dimension("KEYS"), kv_heads, head_dim};
+  const std::initializer_list<std::int64_t> cache_scales{of.dimension("KEYS"), kv_heads};
+  ops::compute(ops::AttentionDecodeQkv{
+      of.view("qkv", {heads + 2 * kv_heads, head_dim}), of.view("q_weight", {head_dim}),
+      of.view("k_weight", {head_dim}), of.view("cosine", table), of.view("sine", table), of.view("positions", {3, 1}),
+      of.view("length", {1}), of.view("k_cache", cache), of.view("v_cache", cache), of.view("out", {heads, head_dim}),
+      of.view("k_scales", cache_scales), of.view("v_scales", cache_scales),
+      of.view("scales", {heads * head_dim / 32, 1}), of.dimension("SECTION_H"), of.dimension("SECTION_W")});
 }
 
 // Of a result in int8: float32 for each row, or for each 32 columns of one.
@@ -208,6 +224,7 @@ void run_advance(const CpuProblem& of) {
 const std::map<std::string, Run>& runners() {
   static const std::map<std::string, Run> known{{"advance", run_advance},
                                                 {"attention_decode", run_attention_decode},
+                                                {"attention_decode_qkv", run_attention_decode_qkv},
                                                 {"attention_prefill", run_attention_prefill},
                                                 {"elementwise", run_elementwise},
                                                 {"gather", run_gather},

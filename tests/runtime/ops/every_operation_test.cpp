@@ -38,7 +38,7 @@ bool is_taken(const Problem& problem) {
     return problem.dimension("EPILOGUE") <= 6 && floats_match &&
            (!whole || ops::filled_columns(problem.type("WEIGHT"), k) == k);
   }
-  if (problem.kernel == "attention_decode") {
+  if (problem.kernel.starts_with("attention_decode")) {
     const ElementType output = problem.type("OUTPUT");
     return output == ElementType::int8 || output == problem.type("STORAGE");
   }
@@ -135,6 +135,9 @@ const Large kLargeShapes[] = {
      "attention_decode",
      {{"HEADS", "12"}, {"KV_HEADS", "1"}, {"HEAD_DIM", "128"}, {"KEYS", "1500"}, {"CACHE", "float16"}}},
     {"LargestHead", "attention_decode", {{"HEADS", "2"}, {"KV_HEADS", "2"}, {"HEAD_DIM", "256"}, {"KEYS", "513"}}},
+    {"TokenToAttention",
+     "attention_decode_qkv",
+     {{"HEADS", "12"}, {"KV_HEADS", "4"}, {"HEAD_DIM", "128"}, {"KEYS", "700"}, {"CACHE", "int8"}}},
     {"Swiglu", "elementwise", {{"COUNT", "100003"}, {"OPERATION", "2"}, {"OUTPUT", "float16"}}},
     {"Square", "transpose", {{"ROWS", "515"}, {"COLUMNS", "300"}, {"STORAGE", "float16"}}},
 };

@@ -157,7 +157,7 @@ TEST(BundlePlanTest, MatmulAndMatvecTakeEachOthersProblemsWithOtherRows) {
 TEST(BundlePlanTest, EveryShapeOfAModelIsPlannedInSeconds) {
   const auto spaces = data_folder("search_spaces");
   const Workload workload = Workload::load(spaces / "workloads" / "qwen3-vl-2b-float16.json");
-  for (const char* name : {"matmul", "matvec", "attention_decode", "rmsnorm"}) {
+  for (const char* name : {"matmul", "matvec", "attention_decode_qkv", "rmsnorm"}) {
     const Space space = Space::load(spaces / (std::string(name) + ".json"));
     std::vector<Problem> problems;
     for (const WorkloadProblem& known : expand(workload, space, {{}, true})) {

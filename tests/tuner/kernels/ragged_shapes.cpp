@@ -83,6 +83,18 @@ Sizes attention_decode(RaggedShapes& draw) {
   return sizes;
 }
 
+Sizes attention_decode_qkv(RaggedShapes& draw) {
+  std::int64_t q_row = 0;
+  std::int64_t kv_row = 0;
+  Sizes sizes = attention(draw, q_row, kv_row);
+  const std::int64_t half = sizes.back().second / 2;  // of a head
+  sizes.emplace_back("KEYS", draw.size(600));
+  sizes.emplace_back("POSITIONS", draw.size(20));
+  sizes.emplace_back("SECTION_H", draw.below(half + 1));
+  sizes.emplace_back("SECTION_W", draw.below(half + 1));
+  return sizes;
+}
+
 Sizes norm(RaggedShapes& draw) {
   // Half of the widths are whole blocks, as int8 outputs need them.
   const std::int64_t width = draw.below(2) == 0 ? draw.size(2100) : 32 * draw.size(64);
@@ -139,6 +151,7 @@ Sizes position_embedding(RaggedShapes& draw) {
 const std::map<std::string, Draw>& draws() {
   static const std::map<std::string, Draw> known{{"advance", advance},
                                                  {"attention_decode", attention_decode},
+                                                 {"attention_decode_qkv", attention_decode_qkv},
                                                  {"attention_prefill", attention_prefill},
                                                  {"elementwise", elementwise},
                                                  {"gather", gather},

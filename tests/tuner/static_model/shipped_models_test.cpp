@@ -37,8 +37,9 @@ void for_some_valid(const BoundSpace& bound, Visit visit) {
 }
 
 TEST(ShippedModelsTest, KernelsOfTheLibrarySayWhatTheyAskOfTheDevice) {
-  for (const char* kernel : {"matmul", "matvec", "attention_prefill", "attention_decode", "rmsnorm", "layernorm",
-                             "softmax", "elementwise", "transpose", "gather", "qk_norm_rope", "rope_vision"}) {
+  for (const char* kernel :
+       {"matmul", "matvec", "attention_prefill", "attention_decode", "attention_decode_qkv", "rmsnorm", "layernorm",
+        "softmax", "elementwise", "transpose", "gather", "qk_norm_rope", "rope_vision"}) {
     const Space space = Space::load(data_folder("search_spaces") / (std::string(kernel) + ".json"));
     ASSERT_TRUE(space.model) << kernel;
     EXPECT_TRUE(space.model->registers && space.model->flops) << kernel;

@@ -1,0 +1,78 @@
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "runtime/cpu/floats.hpp"
+#include "runtime/ops/attention.hpp"
+#include "runtime/ops/attention_qkv.hpp"
+#include "runtime/ops/rope.hpp"
+
+namespace pascaline::ops {
+namespace {
+
+// The token through QkNormRope, its key and value to row `slot` of these caches.
+void place(const AttentionDecodeQkv& given, const TensorView& qkv, std::int32_t slot, const TensorView& q,
+           const TensorView& keys, const TensorView& values, const TensorView& key_scales,
+           const TensorView& value_scales) {
+  QkNormRope{.qkv = qkv,
+             .q_weight = given.q_weight,
+             .k_weight = given.k_weight,
+             .cosine = given.cosine,
+             .sine = given.sine,
+             .positions = given.positions,
+             .slots = {&slot, ElementType::int32, {1}},
+             .k_cache = keys,
+             .v_cache = values,
+             .q = q,
+             .section_h = given.section_h,
+             .section_w = given.section_w,
+             .k_scales = key_scales,
+             .v_scales = value_scales}
+      .compute();
+}
+
+// The first `rows` rows of a cache as float32, with room for one more.
+std::vector<float> widened_rows(const TensorView& cache, const TensorView& scales, std::int64_t rows) {
+  const std::int64_t heads = cache.shape[1];
+  const std::int64_t head_dim = cache.shape[2];
+  std::vector<float> wide(static_cast<std::size_t>((rows + 1) * heads * head_dim));
+  cpu::widen_to(cache, 0, rows * heads * head_dim, wide.data());
+  for (std::int64_t head = 0; is_given(scales) && head < rows * heads; ++head) {
+    const float scale = static_cast<const float*>(scales.data)[head];
+    std::for_each_n(wide.begin() + head * head_dim, head_dim, [&](float& value) { value *= scale; });
+  }
+  return wide;
+}
+
+}  // namespace
+
+void AttentionDecodeQkv::compute() const {
+  const std::int64_t heads = out.shape[0];
+  const std::int64_t kv_heads = k_cache.shape[1];
+  const std::int64_t head_dim = out.shape[1];
+  std::int32_t rows = std::clamp<std::int32_t>(*static_cast<const std::int32_t*>(length.data), 0,
+                                               static_cast<std::int32_t>(k_cache.shape[0]));
+  const std::int32_t earlier = std::max(rows - 1, 0);
+  std::vector<float> row(static_cast<std::size_t>(qkv.shape[0] * head_dim));
+  std::vector<float> query(static_cast<std::size_t>(heads * head_dim));
+  std::vector<float> keys = widened_rows(k_cache, k_scales, earlier);
+  std::vector<float> values = widened_rows(v_cache, v_scales, earlier);
+  cpu::widen_to(qkv, 0, qkv.shape[0] * head_dim, row.data());
+  const TensorView token(row.data(), ElementType::float32, {1, qkv.shape[0], head_dim});
+  const TensorView turned(query.data(), ElementType::float32, {1, heads, head_dim});
+  const TensorView wide_keys(keys.data(), ElementType::float32, {earlier + 1, kv_heads, head_dim});
+  const TensorView wide_values(values.data(), ElementType::float32, {earlier + 1, kv_heads, head_dim});
+  if (rows > 0) {
+    place(*this, token, earlier, turned, k_cache, v_cache, k_scales, v_scales);
+  }
+  place(*this, token, earlier, turned, wide_keys, wide_values, {}, {});
+  AttentionDecode{.q = {query.data(), ElementType::float32, {heads, head_dim}},
+                  .k = wide_keys,
+                  .v = wide_values,
+                  .length = {&rows, ElementType::int32, {1}},
+                  .out = out,
+                  .scales = scales}
+      .compute();
+}
+
+}  // namespace pascaline::ops
