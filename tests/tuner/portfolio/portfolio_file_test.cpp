@@ -92,7 +92,8 @@ TEST_F(PortfolioFileTest, EveryShippedMemberIsValidForAShape) {
       }
     }
     if (space.kernel == "attention_decode") {  // a part of what the runtime launches
-      problems.push_back(space.problem({{"KEYS", "1024"}, {"STORAGE", "float32"}, {"CACHE", "float16"}}));
+      problems.push_back(space.problem(
+          {{"HEADS", "16"}, {"KV_HEADS", "8"}, {"HEAD_DIM", "128"}, {"KEYS", "1024"}, {"CACHE", "float16"}}));
     }
     for (const WorkloadProblem& each : expand(workload, space)) {
       problems.push_back(each.problem);
