@@ -1,6 +1,6 @@
-// What lies between the projection of queries, keys and values and the attention over a cache, in one pass: RMSNorm of
-// each query and key head (eps 1e-6, its own weight each), interleaved rotary embedding of both (M-RoPE), and keys and
-// values into the cache.
+// What lies between the projection of queries, keys and values and the attention over a cache, in one pass: with NORM
+// RMSNorm of each query and key head (EPSILON billionths added to the mean of squares, its own weight each),
+// interleaved rotary embedding of both (M-RoPE), and keys and values into the cache.
 //
 // qkv[TOKENS, QKV_STRIDE]: a row is HEADS query heads, KV_HEADS key heads, KV_HEADS value heads of HEAD_DIM each.
 // q[TOKENS, HEADS, HEAD_DIM]; k_cache and v_cache [CACHE_ROWS, KV_HEADS, HEAD_DIM]: token t goes to row slots[t]; a
@@ -20,7 +20,7 @@
 //
 // A group of LANES_PER_HEAD threads takes HEADS_PER_GROUP neighbouring heads of one token, and reads cosines and sines
 // once for all of them. A thread holds both elements of its pairs, so that only the sum of squares is exchanged, and
-// the largest magnitude for an int8 cache.
+// the largest magnitude for an int8 cache. Without NORM the weights are left out, and nothing is summed up.
 
 #include "common/rotary.cuh"
 #include "common/row.cuh"
@@ -49,6 +49,12 @@
 #ifndef HEAD_SIZE
 #define HEAD_SIZE 128  // HEAD_DIM: elements of a head
 #endif
+#ifndef NORMED
+#define NORMED 1  // 1: query and key heads are normalised first
+#endif
+#ifndef EPSILON_NANO
+#define EPSILON_NANO 1000  // billionths that are added to the mean of squares
+#endif
 #ifndef STORAGE
 #define STORAGE float32  // element type of qkv and q
 #endif
@@ -67,10 +73,11 @@ constexpr bool kReducePtx = REDUCE_PTX != 0;
 constexpr bool kAligned = ROWS_ALIGNED != 0;
 constexpr int kHeadDim = HEAD_SIZE;
 constexpr bool kScaled = sizeof(CACHE) == 1;
+constexpr bool kNormed = NORMED != 0;
 
 constexpr int kHalf = kHeadDim / 2;
 constexpr int kStep = kLanes * kVector;  // slots a head's threads take at a time
-constexpr float kEpsilon = 1e-6f;
+constexpr float kEpsilon = static_cast<float>(EPSILON_NANO / 1e9);
 
 static_assert(kThreads % 32 == 0 && kThreads <= 1024, "a block is whole warps");
 static_assert((kLanes & (kLanes - 1)) == 0 && kLanes <= 32, "a head stays in a warp");
@@ -203,17 +210,21 @@ extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocks)
                             clamp_row(positions[2 * tokens + token], position_count)};
     load_rotation(turn, cosine, sine, position, first, section_h, section_w);
   }
-  float squares[kHeadsPerGroup];
+  [[maybe_unused]] float squares[kHeadsPerGroup];
+  if constexpr (kNormed) {
 #pragma unroll
-  for (int i = 0; i < kHeadsPerGroup; ++i) {
-    squares[i] = warp_reduce<Sum, kReducePtx, kLanes>(sum_of_squares(pairs[i]));
+    for (int i = 0; i < kHeadsPerGroup; ++i) {
+      squares[i] = warp_reduce<Sum, kReducePtx, kLanes>(sum_of_squares(pairs[i]));
+    }
   }
 
   const bool cached = slot >= 0 && slot < cache_rows;
   const long long cache_row = static_cast<long long>(slot) * kv_heads;
   const auto norm_and_rotate = [&](int i) {
-    const float factor = rsqrtf(squares[i] / static_cast<float>(kHeadDim) + kEpsilon);
-    normalise(pairs[i], first_head + i < heads ? q_weight : k_weight, factor, first);
+    if constexpr (kNormed) {
+      const float factor = rsqrtf(squares[i] / static_cast<float>(kHeadDim) + kEpsilon);
+      normalise(pairs[i], first_head + i < heads ? q_weight : k_weight, factor, first);
+    }
     pairs[i].rotate(turn);
   };
   [[maybe_unused]] float scales[kHeadsPerGroup];
@@ -303,14 +314,14 @@ extern "C" __global__ void qk_norm_rope_reference(const STORAGE* __restrict__ qk
   for (int i = 0; i < kHeadDim; ++i) {
     squares += static_cast<double>(to_float(in[i])) * to_float(in[i]);
   }
-  const double factor = 1.0 / sqrt(squares / kHeadDim + 1e-6);
+  const double factor = 1.0 / sqrt(squares / kHeadDim + EPSILON_NANO / 1e9);
   for (int j = 0; j < kHalf; ++j) {
     const int axis = j % 3 == 1 && j < 3 * section_h ? 1 : j % 3 == 2 && j < 3 * section_w ? 2 : 0;
     const long long row = clamp_row(positions[axis * tokens + token], position_count);
     const double c = cosine[row * kHalf + j];
     const double s = sine[row * kHalf + j];
-    const double low = to_float(in[j]) * factor * weight[j];
-    const double high = to_float(in[j + kHalf]) * factor * weight[j + kHalf];
+    const double low = to_float(in[j]) * (kNormed ? factor * weight[j] : 1.0);
+    const double high = to_float(in[j + kHalf]) * (kNormed ? factor * weight[j + kHalf] : 1.0);
     out[j] = low * c - high * s;
     out[j + kHalf] = high * c + low * s;
   }

@@ -35,8 +35,13 @@ void check_shapes(const Checks& check, const QkNormRope& given, const Sizes& of)
   check_scales(check, {"v_scales", &given.v_scales}, given.k_cache, of.cache_rows, of.kv_heads);
   check.strided({"qkv", &given.qkv}, real,
                 {of.tokens, {"HEADS+2*KV_HEADS", of.heads.value + 2 * of.kv_heads.value}, of.head_dim});
-  check.dense({"q_weight", &given.q_weight}, {ElementType::float32}, {of.head_dim});
-  check.dense({"k_weight", &given.k_weight}, {ElementType::float32}, {of.head_dim});
+  if (is_given(given.q_weight)) {
+    check.dense({"q_weight", &given.q_weight}, {ElementType::float32}, {of.head_dim});
+    check.dense({"k_weight", &given.k_weight}, {ElementType::float32}, {of.head_dim});
+    check_epsilon(check, given.epsilon);
+  } else {
+    check.absent({"k_weight", &given.k_weight}, "there is no q_weight, without which heads are not normalised");
+  }
   check.dense({"cosine", &given.cosine}, {ElementType::float32}, {of.positions, half});
   check.dense({"sine", &given.sine}, {ElementType::float32}, {of.positions, half});
   check.dense({"positions", &given.positions}, {ElementType::int32}, {{"3", 3}, of.tokens});
@@ -82,7 +87,9 @@ KernelProblem QkNormRope::problem() const {
            {"CACHE_ROWS", of.cache_rows.value},
            {"SECTION_H", section_h},
            {"SECTION_W", section_w},
-           {"QKV_STRIDE", row_stride(qkv)}},
+           {"QKV_STRIDE", row_stride(qkv)},
+           {"NORM", is_given(q_weight) ? 1 : 0},
+           {"EPSILON", is_given(q_weight) ? epsilon.nano : NormEpsilon().nano}},
           {{"STORAGE", qkv.type}, {"CACHE", k_cache.type}}};
 }
 
