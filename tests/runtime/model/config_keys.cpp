@@ -93,7 +93,7 @@ void add_text(std::vector<KeyCase>& out) {
       .checked("/text_config/tie_word_embeddings", false, "differs from the one at the top level of the file")
       .refused("/text_config/hidden_act", "gelu", R"("silu")")
       .refused("/text_config/attention_bias", true, "false")
-      .refused("/text_config/rms_norm_eps", 1e-5, "1e-06")
+      .used("/text_config/rms_norm_eps", 0.01)
       .refused("/text_config/rope_scaling/rope_type", "yarn", R"("default")")
       .refused("/text_config/rope_scaling/mrope_interleaved", false, "true")
       .refused("/text_config/rope_scaling/partial_rotary_factor", 0.5, "1")
@@ -166,7 +166,7 @@ void add_vision(std::vector<KeyCase>& out) {
 
 void add_text_only(std::vector<KeyCase>& out) {
   CaseList(out, kConfig)
-      .checked("/model_type", "llama", "the model family 'llama' is not known, only 'qwen3_vl'")
+      .checked("/model_type", "gemma", "the model family 'gemma' is not known, only 'qwen3_vl'")
       .checked("/quantization_config", {{"quant_method", "fp8"}}, "quantized models are not supported")
       .used("/hidden_size", 128)
       .used("/num_hidden_layers", 3)
@@ -184,7 +184,8 @@ void add_text_only(std::vector<KeyCase>& out) {
       .checked("/rope_scaling", {{"rope_type", "default"}, {"rope_theta", 1e4}}, "contradict each other")
       .refused("/hidden_act", "gelu", R"("silu")")
       .refused("/attention_bias", true, "false")
-      .refused("/rms_norm_eps", 1e-5, "1e-06")
+      .used("/rms_norm_eps", 0.01)
+      .checked("/rms_norm_eps", 0, "0 is not supported, only whole billionths")
       .refused("/rope_scaling/rope_type", "yarn", R"("default")")
       .refused("/rope_parameters/rope_type", "linear", R"("default")")
       .refused("/partial_rotary_factor", 0.5, "1")
