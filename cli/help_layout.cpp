@@ -40,7 +40,8 @@ OptionGroups sweep_groups() {
 // Those of `generate`, `chat`, `bench-model`, `profile`, `workload` and `validate`.
 OptionGroups model_groups() {
   return {
-      {"Most used", {"--model", "--prompt", "--image", "--system", "--reference", "--text", "--device", "--db"}},
+      {"Most used",
+       {"--model", "--prompt", "--image", "--system", "--template", "--reference", "--text", "--device", "--db"}},
       {kRest, {}},
       {"How the answer is drawn",
        {"--max-tokens", "--greedy", "--temperature", "--top-k", "--top-p", "--repetition-penalty", "--presence-penalty",

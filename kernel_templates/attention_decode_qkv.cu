@@ -1,9 +1,9 @@
 // One token of a model from the projection of its queries, keys and values to the result of attention, in one launch:
-// what qk_norm_rope and attention_decode do one after the other. RMSNorm of each query and key head (eps 1e-6, its own
-// weight each), interleaved rotary embedding of both (M-RoPE), the key and value into row `length` - 1 of the cache,
-// then out[HEADS, HEAD_DIM] = softmax(q · Kᵀ / sqrt(HEAD_DIM)) · V over its first `length` rows; sums in float32. Query
-// head h reads key head h / (HEADS / KV_HEADS). `length` lies in device memory: a captured launch serves a growing
-// context. It is held to 0 … KEYS; 0 gives zeros and changes no row.
+// what qk_norm_rope and attention_decode do one after the other. With NORM RMSNorm of each query and key head (EPSILON
+// billionths added to the mean of squares, its own weight each), interleaved rotary embedding of both (M-RoPE), the key
+// and value into row `length` - 1 of the cache, then out[HEADS, HEAD_DIM] = softmax(q · Kᵀ / sqrt(HEAD_DIM)) · V over
+// its first `length` rows; sums in float32. Query head h reads key head h / (HEADS / KV_HEADS). `length` lies in device
+// memory: a captured launch serves a growing context. It is held to 0 … KEYS; 0 gives zeros and changes no row.
 //
 // qkv: HEADS query heads, KV_HEADS key heads, KV_HEADS value heads of HEAD_DIM each, STORAGE. k_cache and v_cache
 // [KEYS, KV_HEADS, HEAD_DIM], CACHE. positions[3]: T, H and W of the token; cosine and sine [POSITIONS, HEAD_DIM / 2];
@@ -53,6 +53,12 @@
 #ifndef VECTOR
 #define VECTOR 4  // elements of k and v a load takes: 16 bytes where a lane has so many
 #endif
+#ifndef NORMED
+#define NORMED 1  // 1: query and key heads are normalised first
+#endif
+#ifndef EPSILON_NANO
+#define EPSILON_NANO 1000  // billionths that are added to the mean of squares
+#endif
 #ifndef STORAGE
 #define STORAGE float32  // element type of qkv
 #endif
@@ -87,7 +93,8 @@ constexpr int kHeadSize = Attention::kHeadSize;
 constexpr bool kScaled = Attention::kScaled;
 constexpr int kHalf = kHeadSize / 2;
 constexpr int kSlots = kHalf < 32 ? 1 : kHalf / 32;  // of a lane
-constexpr float kEpsilon = 1e-6f;
+constexpr bool kNormed = NORMED != 0;
+constexpr float kEpsilon = static_cast<float>(EPSILON_NANO / 1e9);
 using Pairs = RotaryPart<kHalf, 32 * kSlots, kSlots>;
 
 // The heads of a block in shared memory, as floats: its queries, the new key and the new value.
@@ -168,9 +175,11 @@ extern "C" __global__ void __launch_bounds__(Attention::kThreads, MIN_BLOCKS)
       head_work.load(pairs, head);
     }
     if (head <= kGroup) {
-      const float squares = warp_reduce<Sum, Attention::kPtx>(sum_of_squares(pairs));
-      const float factor = rsqrtf(squares / static_cast<float>(kHeadSize) + kEpsilon);
-      normalise<true>(pairs, head < kGroup ? q_weight : k_weight, factor, head_work.first);
+      if constexpr (kNormed) {
+        const float squares = warp_reduce<Sum, Attention::kPtx>(sum_of_squares(pairs));
+        const float factor = rsqrtf(squares / static_cast<float>(kHeadSize) + kEpsilon);
+        normalise<true>(pairs, head < kGroup ? q_weight : k_weight, factor, head_work.first);
+      }
       pairs.rotate(turn);
     }
     if (takes_new_row && head == kGroup) {

@@ -74,6 +74,9 @@
 #ifndef NORMED
 #define NORMED 0  // 1: rows of A are normalised first; scales are by block then, and A is of floats
 #endif
+#ifndef EPSILON_NANO
+#define EPSILON_NANO 1000  // billionths that are added to the mean of squares
+#endif
 #ifndef STORAGE
 #define STORAGE float32  // element type of C and the residual
 #endif
@@ -121,7 +124,7 @@ static_assert(kSegment % kDepthStep == 0 && kDepthStep % (32 * kBlocks) == 0 && 
               "segments are whole steps");
 static_assert(!kRounds || kBlockRows % 64 == 0, "a block holds whole blocks of 32 results");
 static_assert(!kNormed || (sizeof(INPUT) > 1 && !kRowScales && kSplitK == 1), "a block has whole rows to normalise");
-constexpr float kEpsilon = 1e-6f;
+constexpr float kEpsilon = static_cast<float>(EPSILON_NANO / 1e9);
 
 // A segment of the activations in shared memory: integers in units of 16, or floats; then of each block of 32 the scale
 // and its product with the sum of the integers.
@@ -774,7 +777,7 @@ __device__ double norm_factor(const T* row, int k) {
     for (int distance = 16; distance > 0; distance /= 2) {
       sum += __shfl_xor_sync(0xffffffffu, sum, distance);
     }
-    return 1.0 / sqrt(sum / k + 1e-6);
+    return 1.0 / sqrt(sum / k + EPSILON_NANO / 1e9);
   } else {
     return 1.0;
   }

@@ -1,6 +1,6 @@
-// What lies between the projection of queries, keys and values and the attention over a cache, in one pass: RMSNorm of
-// each query and key head (eps 1e-6, its own weight each), interleaved rotary embedding of both (M-RoPE), and keys and
-// values into the cache.
+// What lies between the projection of queries, keys and values and the attention over a cache, in one pass: with NORM
+// RMSNorm of each query and key head (EPSILON billionths added to the mean of squares, its own weight each),
+// interleaved rotary embedding of both (M-RoPE), and keys and values into the cache.
 //
 // qkv[TOKENS, QKV_STRIDE]: a row is HEADS query heads, KV_HEADS key heads, KV_HEADS value heads of HEAD_DIM each.
 // q[TOKENS, HEADS, HEAD_DIM]; k_cache and v_cache [CACHE_ROWS, KV_HEADS, HEAD_DIM]: token t goes to row slots[t]; a
@@ -20,10 +20,9 @@
 //
 // A group of LANES_PER_HEAD threads takes HEADS_PER_GROUP neighbouring heads of one token, and reads cosines and sines
 // once for all of them. A thread holds both elements of its pairs, so that only the sum of squares is exchanged, and
-// the largest magnitude for an int8 cache.
+// the largest magnitude for an int8 cache. Without NORM the weights are left out, and nothing is summed up.
 
-#include "common/rotary.cuh"
-#include "common/row.cuh"
+#include "common/head_rotation.cuh"
 
 #ifndef BLOCK_THREADS
 #define BLOCK_THREADS 128  // threads of a block
@@ -49,6 +48,12 @@
 #ifndef HEAD_SIZE
 #define HEAD_SIZE 128  // HEAD_DIM: elements of a head
 #endif
+#ifndef NORMED
+#define NORMED 1  // 1: query and key heads are normalised first
+#endif
+#ifndef EPSILON_NANO
+#define EPSILON_NANO 1000  // billionths that are added to the mean of squares
+#endif
 #ifndef STORAGE
 #define STORAGE float32  // element type of qkv and q
 #endif
@@ -67,10 +72,11 @@ constexpr bool kReducePtx = REDUCE_PTX != 0;
 constexpr bool kAligned = ROWS_ALIGNED != 0;
 constexpr int kHeadDim = HEAD_SIZE;
 constexpr bool kScaled = sizeof(CACHE) == 1;
+constexpr bool kNormed = NORMED != 0;
 
 constexpr int kHalf = kHeadDim / 2;
 constexpr int kStep = kLanes * kVector;  // slots a head's threads take at a time
-constexpr float kEpsilon = 1e-6f;
+constexpr float kEpsilon = static_cast<float>(EPSILON_NANO / 1e9);
 
 static_assert(kThreads % 32 == 0 && kThreads <= 1024, "a block is whole warps");
 static_assert((kLanes & (kLanes - 1)) == 0 && kLanes <= 32, "a head stays in a warp");
@@ -78,99 +84,6 @@ static_assert(kHeadDim % 2 == 0, "elements are rotated in pairs");
 
 using Pairs = RotaryPart<kHalf, kStep, kVector>;
 constexpr int kChunks = Pairs::kChunks;
-
-struct Position {
-  int t;
-  int h;
-  int w;
-};
-
-// Reads this thread's slots of the tables, as cosines (low) and sines (high).
-__device__ __forceinline__ void load_rotation(Pairs& turn, const float* __restrict__ cosine,
-                                              const float* __restrict__ sine, Position position, int first,
-                                              int section_h, int section_w) {
-  const long long row = static_cast<long long>(position.t) * kHalf;
-  if (position.t == position.h && position.t == position.w) {  // text
-#pragma unroll
-    for (int c = 0; c < kChunks; ++c) {
-      load_floats<kAligned>(turn.low[c], cosine + row, first + c * kStep, kHalf);
-      load_floats<kAligned>(turn.high[c], sine + row, first + c * kStep, kHalf);
-    }
-    return;
-  }
-#pragma unroll
-  for (int c = 0; c < kChunks; ++c) {
-#pragma unroll
-    for (int v = 0; v < kVector; ++v) {
-      const int slot = first + c * kStep + v;
-      const bool is_h = slot % 3 == 1 && slot < 3 * section_h;
-      const bool is_w = slot % 3 == 2 && slot < 3 * section_w;
-      const long long index = static_cast<long long>(is_h ? position.h : is_w ? position.w : position.t) * kHalf + slot;
-      turn.low[c][v] = slot < kHalf ? cosine[index] : 0.0f;
-      turn.high[c][v] = slot < kHalf ? sine[index] : 0.0f;
-    }
-  }
-}
-
-__device__ __forceinline__ float sum_of_squares(const Pairs& pairs) {
-  float sum = 0.0f;
-#pragma unroll
-  for (int c = 0; c < kChunks; ++c) {
-#pragma unroll
-    for (int v = 0; v < kVector; ++v) {
-      sum += pairs.low[c][v] * pairs.low[c][v] + pairs.high[c][v] * pairs.high[c][v];
-    }
-  }
-  return sum;
-}
-
-__device__ __forceinline__ void normalise(Pairs& pairs, const float* __restrict__ weight, float factor, int first) {
-  Pairs weights;
-  weights.load<kAligned>(weight, first, kHalf);
-#pragma unroll
-  for (int c = 0; c < kChunks; ++c) {
-#pragma unroll
-    for (int v = 0; v < kVector; ++v) {
-      pairs.low[c][v] *= factor * weights.low[c][v];
-      pairs.high[c][v] *= factor * weights.high[c][v];
-    }
-  }
-}
-
-// The larger of two magnitudes. As integers floats that are not negative have the same order, with NaN above all.
-struct MaxMagnitude {
-  static __device__ __forceinline__ float combine(float a, float b) {
-    return __int_as_float(max(__float_as_int(a), __float_as_int(b)));
-  }
-};
-
-// Of a head in an int8 cache. All lanes of the warp must take part.
-__device__ __forceinline__ float scale_of(const Pairs& pairs) {
-  constexpr float kLeastNormal = 1.17549435e-38f;
-  float largest = 0.0f;
-#pragma unroll
-  for (int c = 0; c < kChunks; ++c) {
-#pragma unroll
-    for (int v = 0; v < kVector; ++v) {
-      largest = MaxMagnitude::combine(largest, fabsf(pairs.low[c][v]));
-      largest = MaxMagnitude::combine(largest, fabsf(pairs.high[c][v]));
-    }
-  }
-  const float scale = warp_reduce<MaxMagnitude, false, kLanes>(largest) / 127.0f;
-  return scale < kLeastNormal ? 0.0f : scale;
-}
-
-__device__ __forceinline__ void divide(Pairs& pairs, float scale) {
-  const float inverse = scale > 0.0f ? 1.0f / scale : 0.0f;
-#pragma unroll
-  for (int c = 0; c < kChunks; ++c) {
-#pragma unroll
-    for (int v = 0; v < kVector; ++v) {
-      pairs.low[c][v] *= inverse;
-      pairs.high[c][v] *= inverse;
-    }
-  }
-}
 
 }  // namespace
 
@@ -198,22 +111,26 @@ extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocks)
   const int slot = slots[token];
   Pairs turn = {};
   if (first_head < heads + kv_heads) {
-    const Position position{clamp_row(positions[token], position_count),
-                            clamp_row(positions[tokens + token], position_count),
-                            clamp_row(positions[2 * tokens + token], position_count)};
-    load_rotation(turn, cosine, sine, position, first, section_h, section_w);
+    const HeadPosition position{clamp_row(positions[token], position_count),
+                                clamp_row(positions[tokens + token], position_count),
+                                clamp_row(positions[2 * tokens + token], position_count)};
+    load_rotation<kAligned>(turn, cosine, sine, position, first, section_h, section_w);
   }
-  float squares[kHeadsPerGroup];
+  [[maybe_unused]] float squares[kHeadsPerGroup];
+  if constexpr (kNormed) {
 #pragma unroll
-  for (int i = 0; i < kHeadsPerGroup; ++i) {
-    squares[i] = warp_reduce<Sum, kReducePtx, kLanes>(sum_of_squares(pairs[i]));
+    for (int i = 0; i < kHeadsPerGroup; ++i) {
+      squares[i] = warp_reduce<Sum, kReducePtx, kLanes>(sum_of_squares(pairs[i]));
+    }
   }
 
   const bool cached = slot >= 0 && slot < cache_rows;
   const long long cache_row = static_cast<long long>(slot) * kv_heads;
   const auto norm_and_rotate = [&](int i) {
-    const float factor = rsqrtf(squares[i] / static_cast<float>(kHeadDim) + kEpsilon);
-    normalise(pairs[i], first_head + i < heads ? q_weight : k_weight, factor, first);
+    if constexpr (kNormed) {
+      const float factor = rsqrtf(squares[i] / static_cast<float>(kHeadDim) + kEpsilon);
+      normalise<kAligned>(pairs[i], first_head + i < heads ? q_weight : k_weight, factor, first);
+    }
     pairs[i].rotate(turn);
   };
   [[maybe_unused]] float scales[kHeadsPerGroup];
@@ -223,7 +140,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocks)
       if (first_head + i < heads + kv_heads) {
         norm_and_rotate(i);
       }
-      scales[i] = scale_of(pairs[i]);
+      scales[i] = scale_of<kLanes>(pairs[i]);
     }
   }
 #pragma unroll
@@ -303,14 +220,14 @@ extern "C" __global__ void qk_norm_rope_reference(const STORAGE* __restrict__ qk
   for (int i = 0; i < kHeadDim; ++i) {
     squares += static_cast<double>(to_float(in[i])) * to_float(in[i]);
   }
-  const double factor = 1.0 / sqrt(squares / kHeadDim + 1e-6);
+  const double factor = 1.0 / sqrt(squares / kHeadDim + EPSILON_NANO / 1e9);
   for (int j = 0; j < kHalf; ++j) {
     const int axis = j % 3 == 1 && j < 3 * section_h ? 1 : j % 3 == 2 && j < 3 * section_w ? 2 : 0;
     const long long row = clamp_row(positions[axis * tokens + token], position_count);
     const double c = cosine[row * kHalf + j];
     const double s = sine[row * kHalf + j];
-    const double low = to_float(in[j]) * factor * weight[j];
-    const double high = to_float(in[j + kHalf]) * factor * weight[j + kHalf];
+    const double low = to_float(in[j]) * (kNormed ? factor * weight[j] : 1.0);
+    const double high = to_float(in[j + kHalf]) * (kNormed ? factor * weight[j + kHalf] : 1.0);
     out[j] = low * c - high * s;
     out[j + kHalf] = high * c + low * s;
   }

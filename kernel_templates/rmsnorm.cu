@@ -1,8 +1,8 @@
-// y[r] = s[r] / sqrt(mean(s[r]²) + 1e-6) · weight for each row r, with s = x, or s = x + residual where a residual is
+// y[r] = s[r] / sqrt(mean(s[r]²) + ε) · weight for each row r, with s = x, or s = x + residual where a residual is
 // added: then `residual` receives s. x[ROWS,WIDTH], residual[ROWS,WIDTH] and y[ROWS,WIDTH] row-major, weight[WIDTH].
-// float32 or float16 storage, float32 statistics. With int8 as OUTPUT y is rounded for a product with a quantized
-// weight: scales[WIDTH / 32, ROWS], or with ROW_SCALES scales[ROWS], receives the scales; WIDTH is a multiple of 32
-// then.
+// ε is EPSILON billionths. float32 or float16 storage, float32 statistics. With int8 as OUTPUT y is rounded for a
+// product with a quantized weight: scales[WIDTH / 32, ROWS], or with ROW_SCALES scales[ROWS], receives the scales;
+// WIDTH is a multiple of 32 then.
 //
 // FLOPs: about 4·ROWS·WIDTH. Bytes: x and y once, residual read and written, weight once.
 // Requires: pointers aligned to 16 bytes; ROWS, WIDTH >= 1, of any value; y and residual overlap nothing else.
@@ -50,6 +50,9 @@
 #ifndef ROW_SCALES
 #define ROW_SCALES 0  // with OUTPUT int8, 1: a scale for each row; 0: for each 32 columns of a row
 #endif
+#ifndef EPSILON_NANO
+#define EPSILON_NANO 1000  // billionths that are added to the mean of squares
+#endif
 #ifndef STORAGE
 #define STORAGE float32  // element type of x and residual
 #endif
@@ -73,7 +76,7 @@ constexpr bool kRowScales = ROW_SCALES != 0;
 
 constexpr int kThreads = kThreadsPerRow * kRowsPerBlock;
 constexpr int kStep = kThreadsPerRow * kVector;  // columns a row's threads take at a time
-constexpr float kEpsilon = 1e-6f;
+constexpr float kEpsilon = static_cast<float>(EPSILON_NANO / 1e9);
 
 using Output = RowOutput<OUTPUT, kRowScales, kAligned, kVector, kThreadsPerRow>;
 
@@ -201,7 +204,7 @@ extern "C" __global__ void rmsnorm_reference(const STORAGE* __restrict__ x, cons
   }
   sum = warp_sum(sum);
   for (int column = static_cast<int>(threadIdx.x); column < width; column += 32) {
-    y[offset + column] *= weight[column] / sqrt(sum / width + 1e-6);
+    y[offset + column] *= weight[column] / sqrt(sum / width + EPSILON_NANO / 1e9);
   }
   scale_reference<OUTPUT>(y + offset, scales, static_cast<int>(blockIdx.x), rows, width, kRowScales);
 }

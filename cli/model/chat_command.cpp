@@ -214,6 +214,7 @@ void add_chat_command(CLI::App& app, Action& action) {
   const auto options = std::make_shared<ChatCommandOptions>();
   options->model.add_to(*command);
   options->model.add_placement_to(*command);
+  options->model.add_template_to(*command);
   command->add_option("--system", options->system, "What the system says first");
   options->sampling.add_to(*command);
   command->footer(std::string("Every line is a message, except:\n") + kHelp +

@@ -119,6 +119,7 @@ void add_generate_command(CLI::App& app, Action& action) {
   const auto options = std::make_shared<GenerateCommandOptions>();
   options->model.add_to(*command);
   options->model.add_placement_to(*command);
+  options->model.add_template_to(*command);
   command->add_option("-p,--prompt", options->prompt, "What the user says")->required();
   command->add_option("--system", options->system, "What the system says first");
   command->add_option("-i,--image", options->images, "A PNG or JPEG image before the prompt (repeatable)");
@@ -127,7 +128,8 @@ void add_generate_command(CLI::App& app, Action& action) {
   command->footer(
       "Examples:\n"
       "  pascaline generate --model Qwen3-VL-2B-Instruct --prompt 'Name three rivers.'\n"
-      "  pascaline generate --model Qwen3-VL-2B-Instruct --image cat.jpg --prompt 'Describe.' --greedy --json");
+      "  pascaline generate --model Qwen3-VL-2B-Instruct --image cat.jpg --prompt 'Describe.' --greedy --json\n"
+      "  pascaline generate --model SmolLM2-135M-Instruct.Q4_1.gguf --prompt 'What is the capital of France?'");
   command->callback([&action, options] { action = [options] { return generate(*options); }; });
 }
 

@@ -162,6 +162,12 @@ PlacementOptions ModelCommandOptions::placement() const {
   return options;
 }
 
+void ModelCommandOptions::add_template_to(CLI::App& command) {
+  command.add_option("--template", chat_template,
+                     "Chat template to render messages with: chatml, smollm2, qwen3, qwen3-vl, llama3, llama3.1, or a "
+                     "file with the text of a known one (default: the model's own)");
+}
+
 void ModelCommandOptions::add_types_to(CLI::App& command) {
   command.add_option("--weights", weights, kWeightsHelp)->check(check_weights_or_auto);
   add_cache_to(command);
@@ -262,7 +268,7 @@ SessionOptions ModelCommandOptions::session_options() const {
 
 ModelFolder ModelCommandOptions::read_folder() const {
   check_kernel_options();
-  ModelFolder model(folder, random_weights ? ModelParts::present : ModelParts::all);
+  ModelFolder model(folder, random_weights ? ModelParts::present : ModelParts::all, chat_template);
   if (most_image_tokens > 0) {
     (void)limit_tokens(model.preprocessor(), most_image_tokens);
   }

@@ -22,6 +22,7 @@ struct ModelCommandOptions {
   std::string nvrtc;
   std::string kernel_cache;
   std::string kernels_folder;
+  std::string chat_template;
   std::string spaces_folder;
   std::string weights;       ///< empty: as a quantized folder has them, else float16 on a GPU, float32 on the processor
   std::string kv_cache;      ///< likewise
@@ -44,6 +45,8 @@ struct ModelCommandOptions {
   void add_to(CLI::App& command);
   /// Where the model's parts are: for commands that run it.
   void add_placement_to(CLI::App& command);
+  /// How conversations are rendered: for commands that take messages.
+  void add_template_to(CLI::App& command);
   /// Only what decides on the problems that a model launches on a device: `--weights`, `--kv-cache`, `--context`,
   /// `--chunk`.
   void add_types_to(CLI::App& command);

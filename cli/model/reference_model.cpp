@@ -42,6 +42,8 @@ void compare_texts(const TextConfig& here, const TextConfig& there, ConfigDiffer
   differences.compare("head_dim", here.head_dim, there.head_dim);
   differences.compare("intermediate_size", here.intermediate, there.intermediate);
   differences.compare("rope_theta", here.rope_theta, there.rope_theta);
+  differences.compare("what rope_scaling divides by", here.rope_divisors, there.rope_divisors);
+  differences.compare("rms_norm_eps", here.norm_epsilon.value(), there.norm_epsilon.value());
   differences.compare("mrope_section", here.mrope_section, there.mrope_section);
 }
 

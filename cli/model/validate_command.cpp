@@ -17,6 +17,7 @@
 #include "cli/model/validation_text.hpp"
 #include "core/error.hpp"
 #include "core/util/counted.hpp"
+#include "runtime/checkpoint/gguf/gguf_file.hpp"
 #include "runtime/device/device_names.hpp"
 
 namespace pascaline::cli {
@@ -73,7 +74,7 @@ int validate_by_reference(const ValidateCommandOptions& options) {
 // Whether the model is compared with that of another folder, and not with recorded logits.
 bool has_reference_folder(const ValidateCommandOptions& options) {
   std::error_code unseen;
-  return fs::is_directory(options.reference, unseen);
+  return fs::is_directory(options.reference, unseen) || is_gguf_path(options.reference);
 }
 
 // What the option says, or what is usual, within the context of both models.
@@ -154,12 +155,11 @@ int validate_by_float32(const ValidateCommandOptions& options) {
     options.model.show_plan(folder, {.tokens = window, .all_logits = true, .is_all = true}, options.as_json);
     return kSuccess;
   }
-  const Tokenizer tokenizer =
-      Tokenizer::load(folder.path() / "tokenizer.json", static_cast<std::size_t>(folder.config().text.vocab));
+  const ModelFolder text(folder.path(), ModelParts::words);
   const Passages passages =
-      options.text.empty() ? usual_passages(tokenizer) : read_passage(tokenizer, options.text, options.tokens);
+      options.text.empty() ? usual_passages(text) : read_passage(text, options.text, options.tokens);
   if (reference) {
-    check_reference_model(folder, tokenizer, *reference);
+    check_reference_model(folder, text.tokenizer(), *reference);
   } else if (!options.model.random_weights) {
     note_if_quantized(folder);
   }

@@ -45,13 +45,13 @@ void require_utf8(std::string_view text, const std::string& file) {
 
 }  // namespace
 
-Passages read_passage(const Tokenizer& tokenizer, const std::filesystem::path& file, std::int64_t most) {
+Passages read_passage(const ModelFolder& model, const std::filesystem::path& file, std::int64_t most) {
   const std::string text = read_file(file, kMostBytes);
   if (text.empty()) {
     throw Error(fmt::format("{} is empty; give a text of at least two tokens", file.string()));
   }
   require_utf8(text, file.string());
-  std::vector<TokenId> tokens = tokenizer.encode(text, AddedTokens::ignore);
+  std::vector<TokenId> tokens = model.encode_plain(text);
   if (tokens.size() < 2) {
     throw Error(fmt::format("{} has only one token, and nothing to predict; give a longer text", file.string()));
   }
@@ -61,10 +61,10 @@ Passages read_passage(const Tokenizer& tokenizer, const std::filesystem::path& f
 
 std::span<const std::string_view> usual_texts() noexcept { return kTexts; }
 
-Passages usual_passages(const Tokenizer& tokenizer) {
+Passages usual_passages(const ModelFolder& model) {
   Passages passages;
   for (const std::string_view text : kTexts) {
-    passages.push_back(tokenizer.encode(text, AddedTokens::ignore));
+    passages.push_back(model.encode_plain(text));
   }
   return passages;
 }

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "runtime/session/model_folder.hpp"
 #include "runtime/text/tokenizer.hpp"
 
 namespace pascaline::cli {
@@ -26,13 +27,13 @@ struct TextWindow {
   }
 };
 
-/// The text of a file as one passage of at most `most` tokens; special tokens that are spelled out are text. Throws
-/// Error for a file that cannot be read, is empty or not UTF-8, or has fewer than two tokens.
-[[nodiscard]] Passages read_passage(const Tokenizer& tokenizer, const std::filesystem::path& file, std::int64_t most);
+/// The text of a file as one passage of at most `most` tokens, as the model encodes plain text. Throws Error for a file
+/// that cannot be read, is empty or not UTF-8, or has fewer than two tokens.
+[[nodiscard]] Passages read_passage(const ModelFolder& model, const std::filesystem::path& file, std::int64_t most);
 
 /// What is compared on without a file: short texts of several kinds.
 [[nodiscard]] std::span<const std::string_view> usual_texts() noexcept;
-[[nodiscard]] Passages usual_passages(const Tokenizer& tokenizer);
+[[nodiscard]] Passages usual_passages(const ModelFolder& model);
 
 [[nodiscard]] std::int64_t count_tokens(const Passages& passages) noexcept;
 

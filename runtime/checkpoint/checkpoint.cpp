@@ -172,7 +172,7 @@ Checkpoint Checkpoint::open_gguf(const std::filesystem::path& file, const ModelC
   Checkpoint checkpoint;
   checkpoint.specs_ = required_tensors(config);
   checkpoint.gguf_ = GgufFile::open(file);
-  for (GgufWeight& weight : match_gguf_weights(*checkpoint.gguf_, checkpoint.specs_)) {
+  for (GgufWeight& weight : match_gguf_weights(*checkpoint.gguf_, config, checkpoint.specs_)) {
     checkpoint.gguf_tensors_.push_back(std::move(weight.tensor));
     checkpoint.has_formats_ = checkpoint.has_formats_ || weight.format;
     checkpoint.formats_.push_back(weight.format);

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+
 #include "runtime/checkpoint/model_keys.hpp"
 
 namespace pascaline {
@@ -88,19 +90,41 @@ void check_rope_type(const JsonNode& rope) {
   require_supported(rope, {rope.has_value("rope_type") || !rope.has_value("type") ? "rope_type" : "type", kRopeTypes});
 }
 
-TextConfig read_decoder(const JsonNode& node) {
+std::optional<NormEpsilon> norm_epsilon_from(double value) noexcept {
+  constexpr double kStored = 1e-6;  // relative: it may have been a float32
+  if (!(value > 0 && value <= NormEpsilon{NormEpsilon::kMostNano}.value())) {
+    return std::nullopt;
+  }
+  const NormEpsilon epsilon{std::llround(value * 1e9)};
+  return std::abs(epsilon.value() - value) <= kStored * value ? std::optional(epsilon) : std::nullopt;
+}
+
+std::string wrong_epsilon_text(double value) {
+  return fmt::format("{} is not supported, only whole billionths, from 1e-9 to 1", value);
+}
+
+TextConfig read_decoder(const JsonNode& node, HeadDim head_dim) {
   require_supported(node, {"hidden_act", R"(["silu"])"});
   require_supported(node, {"attention_bias", "[false]"});
-  require_supported(node, kNormEpsilon);
   TextConfig text;
   text.hidden = read_extent(node, "hidden_size", kMaxWidth);
   text.layers = read_extent(node, "num_hidden_layers", kMaxLayers);
   text.heads = read_extent(node, "num_attention_heads", kMaxHeads);
   text.kv_heads = read_extent(node, "num_key_value_heads", kMaxHeads);
-  text.head_dim = read_extent(node, "head_dim", kMaxHeads);
+  if (head_dim == HeadDim::may_follow && !node.has_value("head_dim")) {
+    require(text.hidden % text.heads == 0, node,
+            fmt::format("hidden_size {} is not a multiple of num_attention_heads {}, and there is no head_dim",
+                        text.hidden, text.heads));
+    text.head_dim = text.hidden / text.heads;
+  } else {
+    text.head_dim = read_extent(node, "head_dim", kMaxHeads);
+  }
   text.intermediate = read_extent(node, "intermediate_size", kMaxWidth);
   text.vocab = read_extent(node, "vocab_size", kMaxVocabulary);
   text.max_positions = read_extent(node, "max_position_embeddings", kMaxPositions);
+  const double epsilon = node.at("rms_norm_eps").real();
+  require(norm_epsilon_from(epsilon).has_value(), node.at("rms_norm_eps"), wrong_epsilon_text(epsilon));
+  text.norm_epsilon = *norm_epsilon_from(epsilon);
   const std::optional<double> theta = find_theta(node);
   text.rope_theta = theta ? *theta : read_theta(node);
   require(text.heads % text.kv_heads == 0, node,

@@ -40,8 +40,15 @@ void require_supported(const JsonNode& object, const LimitedKey& limit);
 /// The kind of rotary embedding of one of `kRopeObjects`.
 void check_rope_type(const JsonNode& rope);
 
-/// What a decoder of Qwen3's form says of itself: all sizes and the base of its angles, but not how positions turn and
-/// whether the head is tied.
-[[nodiscard]] TextConfig read_decoder(const JsonNode& node);
+/// What norms add, or nothing if that is no whole number of billionths in NormEpsilon's range.
+[[nodiscard]] std::optional<NormEpsilon> norm_epsilon_from(double value) noexcept;
+/// What to say of a value that is none.
+[[nodiscard]] std::string wrong_epsilon_text(double value);
+
+/// Whether `head_dim` must be there; where it need not, it is hidden / heads without it.
+enum class HeadDim : std::uint8_t { stated, may_follow };
+/// What a decoder of the form of Qwen3 and Llama says of itself: all sizes, what its norms add and the base of its
+/// angles, but not how positions turn and whether the head is tied.
+[[nodiscard]] TextConfig read_decoder(const JsonNode& node, HeadDim head_dim = HeadDim::stated);
 
 }  // namespace pascaline

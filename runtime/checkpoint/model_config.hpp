@@ -8,10 +8,12 @@
 #include <string_view>
 #include <vector>
 
+#include "runtime/ops/norm_epsilon.hpp"
+
 namespace pascaline {
 
 /// The kinds of models that can be read; `traits_of` says what sets them apart.
-enum class ModelFamily : std::uint8_t { qwen3_vl, qwen3 };
+enum class ModelFamily : std::uint8_t { qwen3_vl, qwen3, llama };
 
 /// Sizes of the text decoder.
 struct TextConfig {
@@ -27,6 +29,10 @@ struct TextConfig {
   /// Frequencies of time, height, width; together head_dim / 2. Where positions have one axis, it is the first.
   std::array<std::int64_t, 3> mrope_section{};
   bool tied = false;  ///< the head is the embedding
+  NormEpsilon norm_epsilon = {};
+  bool normalises_heads = true;  ///< queries and keys, before they turn
+  /// By what the frequencies are divided so that positions reach farther than in training; empty where they are not.
+  std::vector<float> rope_divisors = {};
 
   friend bool operator==(const TextConfig&, const TextConfig&) = default;
 };

@@ -11,7 +11,7 @@
 namespace pascaline {
 
 std::span<const FamilyTraits> known_families() noexcept {
-  static const std::array families{qwen3_vl_family(), qwen3_family()};
+  static const std::array families{qwen3_vl_family(), qwen3_family(), llama_family()};
   return families;
 }
 
@@ -34,7 +34,7 @@ ModelFamily family_named(const JsonNode& model_type) {
     known.push_back(fmt::format("'{}' ({})", family.model_type, family.name));
   }
   model_type.fail(fmt::format("the model family {} is not known, only {}; take a model of one of these",
-                              quoted_name(name), fmt::join(known, " and ")));
+                              quoted_name(name), fmt::join(known, ", ")));
 }
 
 }  // namespace pascaline

@@ -35,5 +35,6 @@ struct FamilyTraits {
 // The families, each in a file of its name.
 [[nodiscard]] FamilyTraits qwen3_vl_family() noexcept;
 [[nodiscard]] FamilyTraits qwen3_family() noexcept;
+[[nodiscard]] FamilyTraits llama_family() noexcept;
 
 }  // namespace pascaline

@@ -60,8 +60,27 @@ constexpr std::array kTextLimited{
     LimitedKey{"qkv_bias", "[false]"},
     LimitedKey{"use_qk_norm", "[true]"},
     LimitedKey{"use_sliding_window", "[false]"},
-    kNormEpsilon,
 };
+
+constexpr std::array kLlamaRead{
+    Keys("attention_bias"), Keys("eos_token_id"),        Keys("head_dim"),          Keys("hidden_act"),
+    Keys("hidden_size"),    Keys("intermediate_size"),   Keys("layer_types"),       Keys("max_position_embeddings"),
+    Keys("model_type"),     Keys("num_attention_heads"), Keys("num_hidden_layers"), Keys("num_key_value_heads"),
+    Keys("rms_norm_eps"),   Keys("rope_parameters"),     Keys("rope_scaling"),      Keys("rope_theta"),
+    Keys("sliding_window"), Keys("tie_word_embeddings"), Keys("vocab_size"),
+};
+
+constexpr std::array kLlamaLimited{
+    LimitedKey{"add_cross_attention", "[false]"},   LimitedKey{"attention_bias", "[false]"},
+    LimitedKey{"attn_logit_softcapping", "[null]"}, LimitedKey{"final_logit_softcapping", "[null]"},
+    LimitedKey{"is_encoder_decoder", "[false]"},    LimitedKey{"mlp_bias", "[false]"},
+    LimitedKey{"partial_rotary_factor", "[1]"},     LimitedKey{"pretraining_tp", "[1]"},
+    LimitedKey{"rope_interleaved", "[false]"},      LimitedKey{"use_qk_norm", "[false]"},
+    LimitedKey{"use_sliding_window", "[false]"},
+};
+
+// Of the tools that trained and exported SmolLM.
+constexpr std::array kLlamaUnused{Keys("is_decoder"), Keys("is_llama_config"), Keys("transformers.js_config")};
 
 // Layers without a window, where there is none, and how training was split.
 constexpr std::array kDecoderUnused{Keys("is_decoder"), Keys("max_window_layers"), Keys("pretraining_tp")};
@@ -85,6 +104,16 @@ constexpr std::array kPlainRopeLimited{
     LimitedKey{"rope_type", kRopeTypes},
     LimitedKey{"type", kRopeTypes},
 };
+constexpr std::array kScaledRopeRead{
+    Keys("factor"),
+    Keys("high_freq_factor"),
+    Keys("low_freq_factor"),
+    Keys("original_max_position_embeddings"),
+    Keys("rope_type"),
+    Keys("rope_theta"),
+    Keys("type"),
+};
+constexpr std::array kScaledRopeLimited{LimitedKey{"partial_rotary_factor", "[1]"}};
 constexpr std::array kVisionRopeRead{Keys("rope_theta")};
 constexpr std::array kVisionRopeLimited{LimitedKey{"rope_type", kRopeTypes}, LimitedKey{"type", kRopeTypes}};
 
@@ -207,6 +236,7 @@ constexpr auto joined(const std::array<Element, A>& a, const std::array<Element,
 }
 
 constexpr auto kDecoderNoEffect = joined(kCommonKeys, kDecoderUnused);
+constexpr auto kLlamaNoEffect = joined(kCommonKeys, kLlamaUnused);
 constexpr auto kTextNoEffect = joined(kDecoderNoEffect, kTextUnused);
 
 // The length of a window says nothing where windows are off.
@@ -234,6 +264,13 @@ void check_qwen3_keys(const JsonNode& root) {
   check_windows(root);
   check_keys(root, {kTextRead, kTextLimited, kDecoderNoEffect});
 }
+
+void check_llama_keys(const JsonNode& root) {
+  check_windows(root);
+  check_keys(root, {kLlamaRead, kLlamaLimited, kLlamaNoEffect});
+}
+
+void check_scaled_rope_keys(const JsonNode& rope) { check_keys(rope, {kScaledRopeRead, kScaledRopeLimited, {}}); }
 
 void check_plain_rope_keys(const JsonNode& rope) { check_keys(rope, {kPlainRopeRead, kPlainRopeLimited, {}}); }
 

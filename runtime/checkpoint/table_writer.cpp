@@ -12,8 +12,10 @@ void add_layer(const TableWriter& layer, const TextConfig& text, TextLayerWeight
   layer.matrix(places.qkv, {{"self_attn.q_proj.weight", {q, text.hidden}},
                             {"self_attn.k_proj.weight", {kv, text.hidden}},
                             {"self_attn.v_proj.weight", {kv, text.hidden}}});
-  layer.vector(places.q_norm, TensorKind::norm, "self_attn.q_norm.weight", {text.head_dim});
-  layer.vector(places.k_norm, TensorKind::norm, "self_attn.k_norm.weight", {text.head_dim});
+  if (text.normalises_heads) {
+    layer.vector(places.q_norm, TensorKind::norm, "self_attn.q_norm.weight", {text.head_dim});
+    layer.vector(places.k_norm, TensorKind::norm, "self_attn.k_norm.weight", {text.head_dim});
+  }
   layer.matrix(places.output, {{"self_attn.o_proj.weight", {text.hidden, q}}});
   layer.vector(places.post_norm, TensorKind::norm, "post_attention_layernorm.weight", {text.hidden});
   layer.matrix(places.gate_up,

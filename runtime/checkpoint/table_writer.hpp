@@ -47,7 +47,7 @@ class TableWriter {
   WeightPart part_;
 };
 
-/// Adds a decoder of Qwen3's form: queries and keys are normalised, nothing has a bias. Its head stands apart.
+/// Adds a decoder of the form of Qwen3 and Llama: nothing has a bias. Its head stands apart.
 void add_decoder(const TableWriter& decoder, const TextConfig& config, TextWeights& places);
 /// Adds `lm_head.weight`, unless the head is the embedding.
 void add_head(const TableWriter& root, const TextConfig& config, TextWeights& places);

@@ -115,8 +115,12 @@ void LinearLayers::run_gated(const ops::Rmsnorm& norm, const ops::Matmul& gate_u
   }
   const ops::QuantizedRows gated = room_for(down, 1);
   if (normalises(norm, gate_up)) {
-    executor_->run(ops::NormedMatmul{
-        .a = norm.x, .norm = norm.weight, .b = gate_up.b, .rounded = gated, .epilogue = ops::Epilogue::swiglu_int8});
+    executor_->run(ops::NormedMatmul{.a = norm.x,
+                                     .norm = norm.weight,
+                                     .b = gate_up.b,
+                                     .rounded = gated,
+                                     .epilogue = ops::Epilogue::swiglu_int8,
+                                     .epsilon = norm.epsilon});
     run_rounded(down, gated);
     return;
   }

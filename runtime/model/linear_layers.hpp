@@ -54,7 +54,8 @@ class LinearLayers {
                                          .c = layer.c,
                                          .bias = layer.bias,
                                          .residual = layer.residual,
-                                         .epilogue = layer.epilogue});
+                                         .epilogue = layer.epilogue,
+                                         .epsilon = norm.epsilon});
         return;
       }
     }

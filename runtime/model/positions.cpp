@@ -86,14 +86,22 @@ PromptPositions mrope_positions(std::span<const std::int32_t> tokens, std::int32
   return result;
 }
 
-RopeTables rope_tables(std::int64_t positions, std::int64_t slots, double base) {
+RopeTables rope_tables(std::int64_t positions, std::int64_t slots, double base, std::span<const float> divisors) {
   if (positions < 1 || slots < 1 || !(base > 1.0)) {
     throw Error(
         fmt::format("rotary tables of {} positions and {} slots with base {} cannot be made", positions, slots, base));
   }
+  const bool are_positive = std::all_of(divisors.begin(), divisors.end(), [](float each) { return each > 0; });
+  if (!divisors.empty() && (divisors.size() != static_cast<std::size_t>(slots) || !are_positive)) {
+    throw Error(
+        fmt::format("{} divisors of {} frequencies are not one positive number for each", divisors.size(), slots));
+  }
   std::vector<double> frequency(static_cast<std::size_t>(slots));
   for (std::size_t j = 0; j < frequency.size(); ++j) {
     frequency[j] = static_cast<float>(std::pow(base, -static_cast<double>(j) / static_cast<double>(slots)));
+    if (!divisors.empty()) {
+      frequency[j] = static_cast<float>(frequency[j] / divisors[j]);
+    }
   }
   RopeTables tables{positions, slots, {}, {}};
   const auto count = static_cast<std::size_t>(positions * slots);

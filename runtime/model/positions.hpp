@@ -45,9 +45,11 @@ struct RopeTables {
   std::vector<float> sine;
 };
 
-/// Angle of position p and slot j: p · base^(−j / slots), computed in double with the frequency rounded to float32, as
-/// models are trained. Throws Error for sizes below 1 or a base that is not above 1.
-[[nodiscard]] RopeTables rope_tables(std::int64_t positions, std::int64_t slots, double base);
+/// Angle of position p and slot j: p · base^(−j / slots), divided by the slot's divisor where there are any, computed
+/// in double with the frequency rounded to float32, as models are trained. Throws Error for sizes below 1, a base that
+/// is not above 1, and divisors that are not positive or not as many as slots.
+[[nodiscard]] RopeTables rope_tables(std::int64_t positions, std::int64_t slots, double base,
+                                     std::span<const float> divisors = {});
 
 /// Row and column of each patch of a grid [2][rows · columns], in blocks of merge × merge patches. Throws Error unless
 /// the blocks divide the grid.

@@ -53,7 +53,7 @@ LayerRunner::LayerRunner(LinearLayers& linear, Executor& executor, const TextCon
       most_rows_(checked_rows(most_rows)),
       activations_(executor.memory(), layer_tensors(config, most_rows)),
       angle_rows_(context) {
-  const RopeTables tables = rope_tables(context, config.head_dim / 2, config.rope_theta);
+  const RopeTables tables = rope_tables(context, config.head_dim / 2, config.rope_theta, config.rope_divisors);
   cosine_ = uploaded(executor.memory(), std::as_bytes(std::span(tables.cosine)));
   sine_ = uploaded(executor.memory(), std::as_bytes(std::span(tables.sine)));
 }
@@ -86,8 +86,9 @@ void LayerRunner::attend(const TextLayerWeights& layer, std::int64_t index, cons
   const TensorView qkv = activation("qkv", {rows, all_heads, head_dim});
   const TensorView attended = activation("attended", {rows, config_->heads, head_dim});
 
-  linear_->run_normed(ops::Rmsnorm{.x = hidden, .weight = layer.input_norm, .y = input},
-                      {.a = input, .b = layer.qkv, .c = reshaped(qkv, {rows, all_heads * head_dim})});
+  linear_->run_normed(
+      ops::Rmsnorm{.x = hidden, .weight = layer.input_norm, .y = input, .epsilon = config_->norm_epsilon},
+      {.a = input, .b = layer.qkv, .c = reshaped(qkv, {rows, all_heads * head_dim})});
   const ops::Matmul output{.a = reshaped(attended, {rows, config_->heads * head_dim}),
                            .b = layer.output,
                            .c = hidden,
@@ -123,7 +124,8 @@ TensorView LayerRunner::rotate(const TextLayerWeights& layer, std::int64_t index
                                  .section_h = config_->mrope_section[1],
                                  .section_w = config_->mrope_section[2],
                                  .k_scales = cache_->key_scales(index),
-                                 .v_scales = cache_->value_scales(index)});
+                                 .v_scales = cache_->value_scales(index),
+                                 .epsilon = config_->norm_epsilon});
   return q;
 }
 
@@ -146,7 +148,8 @@ void LayerRunner::attend_once(const TextLayerWeights& layer, std::int64_t index,
                                            .v_scales = cache_->value_scales(index),
                                            .scales = to.scales,
                                            .section_h = config_->mrope_section[1],
-                                           .section_w = config_->mrope_section[2]});
+                                           .section_w = config_->mrope_section[2],
+                                           .epsilon = config_->norm_epsilon});
     return;
   }
   const TensorView q = rotate(layer, index, pass, qkv);
@@ -184,7 +187,7 @@ void LayerRunner::feed_forward(const TextLayerWeights& layer, std::int64_t rows)
   const TensorView input = activation("mlp_input", {rows, config_->hidden});
   const TensorView gated = activation("gated", {rows, config_->intermediate});
   linear_->run_gated(
-      {.x = hidden, .weight = layer.post_norm, .y = input},
+      {.x = hidden, .weight = layer.post_norm, .y = input, .epsilon = config_->norm_epsilon},
       {.a = input, .b = layer.gate_up, .c = gated, .epilogue = ops::Epilogue::swiglu},
       {.a = gated, .b = layer.down, .c = hidden, .residual = hidden, .epilogue = ops::Epilogue::residual});
 }
@@ -193,7 +196,7 @@ void LayerRunner::project(const TextWeights& weights, std::int64_t first, std::i
                           const TensorView& logits) {
   const TensorView hidden = rows_of(activation("hidden", {most_rows_, config_->hidden}), first, count);
   const TensorView normed = activation("mlp_input", {count, config_->hidden});
-  linear_->run_normed(ops::Rmsnorm{.x = hidden, .weight = weights.norm, .y = normed},
+  linear_->run_normed(ops::Rmsnorm{.x = hidden, .weight = weights.norm, .y = normed, .epsilon = config_->norm_epsilon},
                       {.a = normed, .b = weights.head, .c = logits});
 }
 

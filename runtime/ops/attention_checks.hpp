@@ -15,5 +15,7 @@ struct Heads {
 void check_heads(const Checks& check, const Heads& of);
 /// The result of attention of one query a head: [HEADS, HEAD_DIM] of `type`, or int8 with scales for each 32 columns.
 void check_decoded(const Checks& check, Operand out, Operand scales, ElementType type, const Heads& of);
+/// The weights of the norms of query and key heads: [HEAD_DIM] in float32 both, or neither.
+void check_norm_weights(const Checks& check, Operand q_weight, Operand k_weight, Extent head_dim, NormEpsilon epsilon);
 
 }  // namespace pascaline::ops

@@ -28,8 +28,8 @@ void check_cache(const Checks& check, const AttentionDecodeQkv& given, const Siz
 
 void check_rotation(const Checks& check, const AttentionDecodeQkv& given, const Sizes& of) {
   const Extent half{"HEAD_DIM/2", of.heads.head_dim.value / 2};
-  check.dense({"q_weight", &given.q_weight}, {ElementType::float32}, {of.heads.head_dim});
-  check.dense({"k_weight", &given.k_weight}, {ElementType::float32}, {of.heads.head_dim});
+  check_norm_weights(check, {"q_weight", &given.q_weight}, {"k_weight", &given.k_weight}, of.heads.head_dim,
+                     given.epsilon);
   check.dense({"cosine", &given.cosine}, {ElementType::float32}, {of.positions, half});
   check.dense({"sine", &given.sine}, {ElementType::float32}, {of.positions, half});
   check.dense({"positions", &given.positions}, {ElementType::int32}, {{"3", 3}, {"1", 1}});
@@ -67,7 +67,9 @@ KernelProblem AttentionDecodeQkv::problem() const {
            {"KEYS", of.keys.value},
            {"POSITIONS", of.positions.value},
            {"SECTION_H", section_h},
-           {"SECTION_W", section_w}},
+           {"SECTION_W", section_w},
+           {"NORM", is_given(q_weight) ? 1 : 0},
+           {"EPSILON", is_given(q_weight) ? epsilon.nano : NormEpsilon().nano}},
           {{"STORAGE", qkv.type}, {"CACHE", k_cache.type}, {"OUTPUT", out.type}}};
 }
 

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include "runtime/ops/norm_epsilon.hpp"
 #include "runtime/ops/operation.hpp"
 
 namespace pascaline::ops {
@@ -13,8 +14,8 @@ struct AttentionDecodeQkv {
   static constexpr const char* kName = "attention_decode_qkv";
 
   TensorView qkv;        ///< [HEADS + 2·KV_HEADS, HEAD_DIM], float32 or float16
-  TensorView q_weight;   ///< [HEAD_DIM], float32
-  TensorView k_weight;   ///< [HEAD_DIM], float32
+  TensorView q_weight;   ///< [HEAD_DIM], float32; left out if heads are not normalised
+  TensorView k_weight;   ///< as q_weight
   TensorView cosine;     ///< [POSITIONS, HEAD_DIM/2], float32
   TensorView sine;       ///< as cosine
   TensorView positions;  ///< [3, 1], int32: T, H and W. Not checked: outside of the tables the nearest row is taken
@@ -30,6 +31,7 @@ struct AttentionDecodeQkv {
   TensorView scales = {};
   std::int64_t section_h = 20;  ///< as of QkNormRope
   std::int64_t section_w = 20;
+  NormEpsilon epsilon = {};
 
   template <typename Self, typename Visit>
   static void operands(Self& self, Visit&& visit) {

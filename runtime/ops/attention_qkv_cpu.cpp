@@ -27,7 +27,8 @@ void place(const AttentionDecodeQkv& given, const TensorView& qkv, std::int32_t 
              .section_h = given.section_h,
              .section_w = given.section_w,
              .k_scales = key_scales,
-             .v_scales = value_scales}
+             .v_scales = value_scales,
+             .epsilon = given.epsilon}
       .compute();
 }
 

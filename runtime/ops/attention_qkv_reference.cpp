@@ -7,7 +7,7 @@ namespace pascaline {
 // What reference_qk_norm_rope and reference_attention_decode give one after the other, of which the first does not
 // round what an int8 cache gets. Inputs qkv, q_weight, k_weight, cosine, sine, positions, length, the caches and their
 // scales; outputs the caches, their scales, out and its scales; dimensions HEADS, KV_HEADS, HEAD_DIM, KEYS, POSITIONS,
-// SECTION_H, SECTION_W.
+// SECTION_H, SECTION_W, NORM, EPSILON.
 void reference_attention_decode_qkv(const Problem& problem, std::span<const std::vector<double>> inputs,
                                     std::span<std::vector<double>> outputs) {
   const std::int64_t heads = problem.dimension("HEADS");
@@ -24,7 +24,9 @@ void reference_attention_decode_qkv(const Problem& problem, std::span<const std:
                           {"CACHE_ROWS", keys},
                           {"SECTION_H", problem.dimension("SECTION_H")},
                           {"SECTION_W", problem.dimension("SECTION_W")},
-                          {"QKV_STRIDE", (heads + 2 * kv_heads) * head_dim}},
+                          {"QKV_STRIDE", (heads + 2 * kv_heads) * head_dim},
+                          {"NORM", problem.dimension("NORM")},
+                          {"EPSILON", problem.dimension("EPSILON")}},
                          problem.types};
   const std::vector<std::vector<double>> token{inputs[0],    inputs[1], inputs[2], inputs[3], inputs[4], inputs[5],
                                                {length - 1}, inputs[7], inputs[8], inputs[9], inputs[10]};

@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 
+#include "runtime/ops/norm_epsilon.hpp"
 #include "runtime/ops/operands.hpp"
 #include "runtime/ops/quick_checks.hpp"
 
@@ -64,6 +65,12 @@ class Checks {
 
 /// The scales of a cache of keys or values: [rows, heads] in float32 if that is int8, else nothing.
 void check_scales(const Checks& check, Operand scales, const TensorView& cache, Extent rows, Extent heads);
+
+/// What a norm adds is within its range.
+inline void check_epsilon(const Checks& check, NormEpsilon epsilon) {
+  check.require(epsilon.nano >= 1 && epsilon.nano <= NormEpsilon::kMostNano,
+                "the norm's epsilon is not 1 to 10^9 billionths");
+}
 
 /// Elements from one row to the next.
 [[nodiscard]] std::int64_t row_stride(const TensorView& tensor) noexcept;

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <optional>
+
 #include "core/error.hpp"
 #include "runtime/formats/int8_activations.hpp"
 
@@ -72,15 +74,16 @@ bool is_product(const Checks& check, const ProductNames& names, const Matmul& gi
   return true;
 }
 
-// Of `matvec_q`, with k columns of activations in that type.
+// Of `matvec_q`, with k columns of activations in that type; normalised with `epsilon`.
 KernelProblem few_rows_problem(std::int64_t rows, const TensorView& weight, std::int64_t k, Epilogue epilogue,
-                               ElementType storage, ElementType input, bool normed = false) {
+                               ElementType storage, ElementType input, std::optional<NormEpsilon> epsilon = {}) {
   return {"matvec_q",
           {{"M", rows},
            {"N", weight.shape[0]},
            {"K", k},
            {"EPILOGUE", static_cast<std::int64_t>(epilogue)},
-           {"NORM", normed ? 1 : 0}},
+           {"NORM", epsilon ? 1 : 0},
+           {"EPSILON", epsilon.value_or(NormEpsilon()).nano}},
           {{"STORAGE", storage}, {"INPUT", input}, {"WEIGHT", weight.type}}};
 }
 
@@ -206,6 +209,7 @@ bool NormedMatmul::check() const {
                 "B's scales are by row; what it is multiplied by needs Rmsnorm before");
   check.dense({"A", &a}, {ElementType::float32, ElementType::float16}, {m, k});
   check.dense({"norm", &norm}, {ElementType::float32}, {k});
+  check_epsilon(check, epsilon);
   check.require(m.value <= kFewRows, "there are more rows of A than ops::kFewRows");
   check.require(filled_columns(b.type, k.value) == k.value,
                 "K is no multiple of the columns that B's format has together");
@@ -219,7 +223,7 @@ bool NormedMatmul::check() const {
 
 KernelProblem NormedMatmul::problem() const {
   return few_rows_problem(a.shape[0], b, a.shape[1], epilogue, is_given(c) ? c.type : ElementType::float32, a.type,
-                          true);
+                          epsilon);
 }
 
 bool PatchEmbed::check() const {

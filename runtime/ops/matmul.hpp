@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include "runtime/ops/norm_epsilon.hpp"
 #include "runtime/ops/operation.hpp"
 
 namespace pascaline::ops {
@@ -154,6 +155,7 @@ struct NormedMatmul {
   TensorView bias = {};        ///< as Matmul
   TensorView residual = {};    ///< as Matmul, of c's type
   Epilogue epilogue = Epilogue::none;
+  NormEpsilon epsilon = {};  ///< of the norm
 
   template <typename Self, typename Visit>
   static void operands(Self& self, Visit&& visit) {

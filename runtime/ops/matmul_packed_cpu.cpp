@@ -138,7 +138,7 @@ void NormedMatmul::compute() const {
   std::vector<float> factors;
   for (std::int64_t row = 0; row < m; ++row) {
     const float* const given = cpu::floats_at(a, row * k, k, cpu::scratch(cpu::Scratch::first, k));
-    factors.push_back(rmsnorm_factor(given, k));
+    factors.push_back(rmsnorm_factor(given, k, epsilon));
     for (std::int64_t i = 0; i < k; ++i) {
       weighted[static_cast<std::size_t>(row * k + i)] = given[i] * weights[i];
     }

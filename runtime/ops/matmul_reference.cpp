@@ -123,6 +123,7 @@ void reference_matvec_q(const Problem& problem, std::span<const std::vector<doub
   const auto k = static_cast<std::size_t>(problem.dimension("K"));
   const std::size_t block = problem.type("WEIGHT") == ElementType::int8_row ? k : std::size_t{kActivationBlock};
   const bool normed = problem.dimension("NORM") != 0;
+  const double epsilon = static_cast<double>(problem.dimension("EPSILON")) / 1e9;
   const std::vector<double>& norm = inputs[2];
   std::vector<std::vector<double>> operands{inputs[0], inputs[3], inputs[4], inputs[5]};
   std::vector<float> values;
@@ -133,7 +134,7 @@ void reference_matvec_q(const Problem& problem, std::span<const std::vector<doub
       squares += operands[0][i] * operands[0][i];
       operands[0][i] = static_cast<float>(operands[0][i]) * static_cast<float>(norm[i - row * k]);
     }
-    const double factor = normed ? 1 / std::sqrt(squares / static_cast<double>(k) + 1e-6) : 1.0;
+    const double factor = normed ? 1 / std::sqrt(squares / static_cast<double>(k) + epsilon) : 1.0;
     for (std::size_t first = 0; first < k; first += block) {
       const auto begin = operands[0].begin() + static_cast<std::ptrdiff_t>(row * k + first);
       values.assign(begin, begin + static_cast<std::ptrdiff_t>(std::min(block, k - first)));

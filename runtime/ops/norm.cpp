@@ -27,24 +27,23 @@ void check_norm(const Checks& check, const Norm& of) {
   }
 }
 
-template <typename Norm>
-KernelProblem norm_problem(KernelName kernel, const Norm& of) {
-  return {kernel,
-          {{"ROWS", of.x.shape[0]},
-           {"WIDTH", of.x.shape[1]},
-           {"RESIDUAL", is_given(of.residual) ? 1 : 0},
-           {"BY_ROW", of.by_row ? 1 : 0}},
-          {{"STORAGE", of.x.type}, {"OUTPUT", of.y.type}}};
-}
-
 }  // namespace
 
 bool Rmsnorm::check() const {
   check_norm(Checks(kName), *this);
+  check_epsilon(Checks(kName), epsilon);
   return !is_empty(y);
 }
 
-KernelProblem Rmsnorm::problem() const { return norm_problem("rmsnorm", *this); }
+KernelProblem Rmsnorm::problem() const {
+  return {"rmsnorm",
+          {{"ROWS", x.shape[0]},
+           {"WIDTH", x.shape[1]},
+           {"RESIDUAL", is_given(residual) ? 1 : 0},
+           {"BY_ROW", by_row ? 1 : 0},
+           {"EPSILON", epsilon.nano}},
+          {{"STORAGE", x.type}, {"OUTPUT", y.type}}};
+}
 
 bool Layernorm::check() const {
   const Checks check(kName);
@@ -53,7 +52,14 @@ bool Layernorm::check() const {
   return !is_empty(y);
 }
 
-KernelProblem Layernorm::problem() const { return norm_problem("layernorm", *this); }
+KernelProblem Layernorm::problem() const {
+  return {"layernorm",
+          {{"ROWS", x.shape[0]},
+           {"WIDTH", x.shape[1]},
+           {"RESIDUAL", is_given(residual) ? 1 : 0},
+           {"BY_ROW", by_row ? 1 : 0}},
+          {{"STORAGE", x.type}, {"OUTPUT", y.type}}};
+}
 
 bool Softmax::check() const {
   const Checks check(kName);

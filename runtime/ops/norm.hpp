@@ -2,12 +2,13 @@
 
 #include <cstdint>
 
+#include "runtime/ops/norm_epsilon.hpp"
 #include "runtime/ops/operation.hpp"
 
 namespace pascaline::ops {
 
-/// `y = s / √(mean(s²) + 1e-6) · weight` for each row, with s = x, or s = x + residual where there is one, which then
-/// receives s. All dense, aligned to 16 bytes. Without rows or columns there is nothing to do.
+/// `y = s / √(mean(s²) + epsilon) · weight` for each row, with s = x, or s = x + residual where there is one, which
+/// then receives s. All dense, aligned to 16 bytes. Without rows or columns there is nothing to do.
 struct Rmsnorm {
   static constexpr const char* kName = "rmsnorm";
 
@@ -18,6 +19,7 @@ struct Rmsnorm {
   /// With y in int8, and WIDTH a multiple of 32: float32 [WIDTH / 32, ROWS], or [1, ROWS] with `by_row`.
   TensorView scales = {};
   bool by_row = false;  ///< y in int8 has a scale for each row; else for each 32 columns
+  NormEpsilon epsilon = {};
 
   template <typename Self, typename Visit>
   static void operands(Self& self, Visit&& visit) {
@@ -33,7 +35,7 @@ struct Rmsnorm {
 };
 
 /// What `Rmsnorm` multiplies a row by, beside its weight; on the processor.
-[[nodiscard]] float rmsnorm_factor(const float* row, std::int64_t width);
+[[nodiscard]] float rmsnorm_factor(const float* row, std::int64_t width, NormEpsilon epsilon);
 
 /// `y = (s − mean) / √(variance + 1e-6) · weight + bias` for each row, with the biased variance and s as in `Rmsnorm`.
 struct Layernorm {

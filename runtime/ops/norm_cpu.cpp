@@ -9,7 +9,7 @@
 namespace pascaline::ops {
 namespace {
 
-constexpr double kEpsilon = 1e-6;
+constexpr double kLayernormEpsilon = 1e-6;
 
 // Elements that are worth another thread.
 constexpr std::int64_t kNormSlice = 16'384;
@@ -54,9 +54,9 @@ void store_row(const Norm& of, std::int64_t row, const float* values) {
 
 }  // namespace
 
-float rmsnorm_factor(const float* row, std::int64_t width) {
+float rmsnorm_factor(const float* row, std::int64_t width, NormEpsilon epsilon) {
   const double squares = cpu::vector_kernels().squares(row, width, 0);
-  return static_cast<float>(1.0 / std::sqrt(squares / static_cast<double>(width) + kEpsilon));
+  return static_cast<float>(1.0 / std::sqrt(squares / static_cast<double>(width) + epsilon.value()));
 }
 
 void Rmsnorm::compute() const {
@@ -64,7 +64,7 @@ void Rmsnorm::compute() const {
   const auto* weights = static_cast<const float*>(weight.data);
   for_rows(x, [&](std::int64_t row) {
     const float* values = summed_row(x, residual, row);
-    const float factor = rmsnorm_factor(values, width);
+    const float factor = rmsnorm_factor(values, width, epsilon);
     float* out = cpu::scratch(cpu::Scratch::third, width);
     for (std::int64_t i = 0; i < width; ++i) {
       out[i] = values[i] * factor * weights[i];
@@ -81,7 +81,7 @@ void Layernorm::compute() const {
     const float* values = summed_row(x, residual, row);
     const double mean = cpu::vector_kernels().sum(values, width) / static_cast<double>(width);
     const double variance = cpu::vector_kernels().squares(values, width, mean) / static_cast<double>(width);
-    const double factor = 1.0 / std::sqrt(variance + kEpsilon);
+    const double factor = 1.0 / std::sqrt(variance + kLayernormEpsilon);
     float* out = cpu::scratch(cpu::Scratch::third, width);
     for (std::int64_t i = 0; i < width; ++i) {
       out[i] = static_cast<float>((values[i] - mean) * factor) * weights[i] + biases[i];

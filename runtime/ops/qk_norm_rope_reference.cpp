@@ -14,21 +14,23 @@ struct Rotation {
   std::size_t half;
   std::size_t sections[3];   ///< slots that turn by T (unused), H and W
   std::size_t positions[3];  ///< T, H and W of the token
+  double epsilon;            ///< of the norm; negative if there is none
 };
 
 void norm_and_rotate(const double* in, double* out, const double* weight, const Rotation& rotation) {
   const std::size_t half = rotation.half;
+  const bool is_normed = rotation.epsilon >= 0;
   double squares = 0;
   for (std::size_t i = 0; i < 2 * half; ++i) {
     squares += in[i] * in[i];
   }
-  const double deviation = std::sqrt(squares / static_cast<double>(2 * half) + 1e-6);
+  const double factor = is_normed ? 1 / std::sqrt(squares / static_cast<double>(2 * half) + rotation.epsilon) : 1.0;
   for (std::size_t j = 0; j < half; ++j) {
     const std::size_t axis = j % 3 != 0 && j < 3 * rotation.sections[j % 3] ? j % 3 : 0;
     const double c = rotation.cosine[rotation.positions[axis] * half + j];
     const double s = rotation.sine[rotation.positions[axis] * half + j];
-    const double low = in[j] / deviation * weight[j];
-    const double high = in[j + half] / deviation * weight[j + half];
+    const double low = in[j] * factor * (is_normed ? weight[j] : 1.0);
+    const double high = in[j + half] * factor * (is_normed ? weight[j + half] : 1.0);
     out[j] = low * c - high * s;
     out[j + half] = high * c + low * s;
   }
@@ -49,9 +51,9 @@ double scale_head(double* head, std::size_t head_dim) {
 
 }  // namespace
 
-// RMSNorm and interleaved rotary embedding of query and key heads, keys and values into their cache, in int8 with their
-// scales; inputs qkv, q_weight, k_weight, cosine, sine, positions, slots, the caches and their scales; dimensions
-// TOKENS, HEADS, KV_HEADS, HEAD_DIM, POSITIONS, CACHE_ROWS, SECTION_H, SECTION_W, QKV_STRIDE.
+// RMSNorm, with NORM, and interleaved rotary embedding of query and key heads, keys and values into their cache, in
+// int8 with their scales; inputs qkv, q_weight, k_weight, cosine, sine, positions, slots, the caches and their scales;
+// dimensions TOKENS, HEADS, KV_HEADS, HEAD_DIM, POSITIONS, CACHE_ROWS, SECTION_H, SECTION_W, QKV_STRIDE, NORM, EPSILON.
 void reference_qk_norm_rope(const Problem& problem, std::span<const std::vector<double>> inputs,
                             std::span<std::vector<double>> outputs) {
   const auto dimension = [&](const char* name) { return static_cast<std::size_t>(problem.dimension(name)); };
@@ -60,6 +62,7 @@ void reference_qk_norm_rope(const Problem& problem, std::span<const std::vector<
   const std::size_t kv_heads = dimension("KV_HEADS");
   const std::size_t head_dim = dimension("HEAD_DIM");
   const std::size_t stride = dimension("QKV_STRIDE");
+  const double epsilon = dimension("NORM") != 0 ? static_cast<double>(dimension("EPSILON")) / 1e9 : -1.0;
   const bool scaled = !inputs[9].empty();
   const std::size_t last_position = dimension("POSITIONS") - 1;
   std::copy(inputs[7].begin(), inputs[7].end(), outputs[0].begin());
@@ -69,7 +72,8 @@ void reference_qk_norm_rope(const Problem& problem, std::span<const std::vector<
   parallel_for(tokens, 4, [&](std::size_t begin, std::size_t end) {
     for (std::size_t token = begin; token < end; ++token) {
       Rotation rotation{
-          inputs[3].data(), inputs[4].data(), head_dim / 2, {0, dimension("SECTION_H"), dimension("SECTION_W")}, {}};
+          inputs[3].data(), inputs[4].data(), head_dim / 2, {0, dimension("SECTION_H"), dimension("SECTION_W")}, {},
+          epsilon};
       for (std::size_t axis = 0; axis < 3; ++axis) {
         const double position = std::max(0.0, inputs[5][axis * tokens + token]);
         rotation.positions[axis] = std::min(static_cast<std::size_t>(position), last_position);

@@ -8,12 +8,13 @@
 namespace pascaline {
 
 // Rows of `x` (and of the residual, which receives the sum) divided by their root mean square, and scaled; dimensions
-// ROWS, WIDTH, RESIDUAL, BY_ROW.
+// ROWS, WIDTH, RESIDUAL, BY_ROW, EPSILON.
 void reference_rmsnorm(const Problem& problem, std::span<const std::vector<double>> inputs,
                        std::span<std::vector<double>> outputs) {
   const auto rows = static_cast<std::size_t>(problem.dimension("ROWS"));
   const auto width = static_cast<std::size_t>(problem.dimension("WIDTH"));
   const std::size_t block = problem.dimension("BY_ROW") != 0 ? width : 32;
+  const double epsilon = static_cast<double>(problem.dimension("EPSILON")) / 1e9;
   const bool add_residual = problem.dimension("RESIDUAL") != 0;
   const std::vector<double>& weight = inputs[1];
   std::vector<double>& y = outputs[0];
@@ -29,7 +30,7 @@ void reference_rmsnorm(const Problem& problem, std::span<const std::vector<doubl
         }
         squares += y[i] * y[i];
       }
-      const double deviation = std::sqrt(squares / static_cast<double>(width) + 1e-6);
+      const double deviation = std::sqrt(squares / static_cast<double>(width) + epsilon);
       for (std::size_t column = 0; column < width; ++column) {
         y[row * width + column] *= weight[column] / deviation;
       }

@@ -1,5 +1,7 @@
 #include "runtime/ops/rope.hpp"
 
+#include "runtime/ops/attention_checks.hpp"
+
 namespace pascaline::ops {
 namespace {
 
@@ -35,8 +37,7 @@ void check_shapes(const Checks& check, const QkNormRope& given, const Sizes& of)
   check_scales(check, {"v_scales", &given.v_scales}, given.k_cache, of.cache_rows, of.kv_heads);
   check.strided({"qkv", &given.qkv}, real,
                 {of.tokens, {"HEADS+2*KV_HEADS", of.heads.value + 2 * of.kv_heads.value}, of.head_dim});
-  check.dense({"q_weight", &given.q_weight}, {ElementType::float32}, {of.head_dim});
-  check.dense({"k_weight", &given.k_weight}, {ElementType::float32}, {of.head_dim});
+  check_norm_weights(check, {"q_weight", &given.q_weight}, {"k_weight", &given.k_weight}, of.head_dim, given.epsilon);
   check.dense({"cosine", &given.cosine}, {ElementType::float32}, {of.positions, half});
   check.dense({"sine", &given.sine}, {ElementType::float32}, {of.positions, half});
   check.dense({"positions", &given.positions}, {ElementType::int32}, {{"3", 3}, of.tokens});
@@ -60,6 +61,16 @@ void check_sizes(const Checks& check, const QkNormRope& given, const Sizes& of) 
 
 }  // namespace
 
+void check_norm_weights(const Checks& check, Operand q_weight, Operand k_weight, Extent head_dim, NormEpsilon epsilon) {
+  if (is_given(*q_weight.tensor)) {
+    check.dense(q_weight, {ElementType::float32}, {head_dim});
+    check.dense(k_weight, {ElementType::float32}, {head_dim});
+    check_epsilon(check, epsilon);
+  } else {
+    check.absent(k_weight, "there is no q_weight, without which heads are not normalised");
+  }
+}
+
 bool QkNormRope::check() const {
   const Checks check(kName);
   const Sizes of = sizes_of(*this);
@@ -82,7 +93,9 @@ KernelProblem QkNormRope::problem() const {
            {"CACHE_ROWS", of.cache_rows.value},
            {"SECTION_H", section_h},
            {"SECTION_W", section_w},
-           {"QKV_STRIDE", row_stride(qkv)}},
+           {"QKV_STRIDE", row_stride(qkv)},
+           {"NORM", is_given(q_weight) ? 1 : 0},
+           {"EPSILON", is_given(q_weight) ? epsilon.nano : NormEpsilon().nano}},
           {{"STORAGE", qkv.type}, {"CACHE", k_cache.type}}};
 }
 

@@ -2,22 +2,23 @@
 
 #include <cstdint>
 
+#include "runtime/ops/norm_epsilon.hpp"
 #include "runtime/ops/operation.hpp"
 
 namespace pascaline::ops {
 
-/// From the projection of queries, keys and values to attention over a cache: RMSNorm (eps 1e-6) of query and key
-/// heads, interleaved M-RoPE of both, keys and values into their cache. Slot j of a head is the pair of elements j and
-/// j + HEAD_DIM / 2; it turns by position H if j mod 3 = 1 and j < 3 · section_h, by W if j mod 3 = 2 and j < 3 ·
-/// section_w, else by T. HEAD_DIM is even. A cache in int8 gets integers and scales (docs/formats.md). All dense but
-/// qkv; tensors of float32, float16 and int8 aligned to 16 bytes. Without tokens there is nothing to do; without heads,
-/// positions or cache rows nothing is defined, which is an error.
+/// From the projection of queries, keys and values to attention over a cache: RMSNorm of query and key heads where
+/// there are weights for it, interleaved M-RoPE of both, keys and values into their cache. Slot j of a head is the pair
+/// of elements j and j + HEAD_DIM / 2; it turns by position H if j mod 3 = 1 and j < 3 · section_h, by W if j mod 3 = 2
+/// and j < 3 · section_w, else by T. HEAD_DIM is even. A cache in int8 gets integers and scales (docs/formats.md). All
+/// dense but qkv; tensors of float32, float16 and int8 aligned to 16 bytes. Without tokens there is nothing to do;
+/// without heads, positions or cache rows nothing is defined, which is an error.
 struct QkNormRope {
   static constexpr const char* kName = "qk_norm_rope";
 
   TensorView qkv;       ///< [TOKENS, HEADS + 2·KV_HEADS, HEAD_DIM], float32 or float16; rows may lie apart
-  TensorView q_weight;  ///< [HEAD_DIM], float32
-  TensorView k_weight;  ///< [HEAD_DIM], float32
+  TensorView q_weight;  ///< [HEAD_DIM], float32; left out if heads are not normalised
+  TensorView k_weight;  ///< as q_weight
   TensorView cosine;    ///< [POSITIONS, HEAD_DIM/2], float32
   TensorView sine;      ///< as cosine
   /// [3, TOKENS], int32: T, H and W of each token. Not checked: those outside of the tables take the nearest row.
@@ -31,6 +32,7 @@ struct QkNormRope {
   std::int64_t section_w = 20;
   TensorView k_scales = {};  ///< [CACHE_ROWS, KV_HEADS], float32, with int8 only; overlaps nothing
   TensorView v_scales = {};  ///< as k_scales
+  NormEpsilon epsilon = {};
 
   template <typename Self, typename Visit>
   static void operands(Self& self, Visit&& visit) {

@@ -4,6 +4,7 @@
 #include "runtime/cpu/floats.hpp"
 #include "runtime/cpu/worker_pool.hpp"
 #include "runtime/formats/int8_heads.hpp"
+#include "runtime/ops/norm.hpp"
 #include "runtime/ops/rope.hpp"
 
 namespace pascaline::ops {
@@ -73,7 +74,8 @@ void store_head(float* head, const HeadTensor& to, std::int64_t index, std::int6
   cpu::store_floats(head, to.values, index * head_dim, head_dim);
 }
 
-// Normalises and turns `heads` heads of the token, from element `from` of qkv on, to the heads from number `first` on.
+// Normalises, given a weight, and turns `heads` heads of the token, from element `from` of qkv on, to the heads from
+// number `first` on.
 void norm_and_rotate(const QkNormRope& given, const Turn& turn, const TensorView& weight, std::int64_t heads,
                      std::int64_t from, const HeadTensor& to, std::int64_t first) {
   const std::int64_t head_dim = 2 * turn.half;
@@ -83,12 +85,13 @@ void norm_and_rotate(const QkNormRope& given, const Turn& turn, const TensorView
   float* room = cpu::scratch(cpu::Scratch::fourth, head_dim);
   for (std::int64_t head = 0; head < heads; ++head) {
     const float* in = cpu::floats_at(given.qkv, from + head * head_dim, head_dim, room);
-    const double mean = cpu::vector_kernels().squares(in, head_dim, 0) / static_cast<double>(head_dim);
-    const auto factor = static_cast<float>(1.0 / std::sqrt(mean + 1e-6));
-    for (std::int64_t i = 0; i < head_dim; ++i) {
-      normed[i] = in[i] * factor * weights[i];
+    if (is_given(weight)) {
+      const float factor = rmsnorm_factor(in, head_dim, given.epsilon);
+      for (std::int64_t i = 0; i < head_dim; ++i) {
+        normed[i] = in[i] * factor * weights[i];
+      }
     }
-    rotate(normed, turned, turn);
+    rotate(is_given(weight) ? normed : in, turned, turn);
     store_head(turned, to, first + head, head_dim);
   }
 }

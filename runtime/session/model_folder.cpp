@@ -50,9 +50,12 @@ void check_preprocessor(const PreprocessorConfig& preprocessor, const VisionConf
 
 }  // namespace
 
-ModelFolder::ModelFolder(std::filesystem::path folder, ModelParts parts)
+ModelFolder::ModelFolder(std::filesystem::path folder, ModelParts parts, const std::string& chat_template)
     : path_(std::move(folder)), config_(load_model_config(path_)) {
   check_supported(config_);
+  if (!chat_template.empty()) {
+    given_template_ = chat_template_given(chat_template);
+  }
   if (parts == ModelParts::numbers) {
     generation_.eos_tokens = config_.eos_tokens;
     return;
@@ -67,8 +70,10 @@ ModelFolder::ModelFolder(std::filesystem::path folder, ModelParts parts)
   const auto is_wanted = [&](const char* file) {
     return parts == ModelParts::all || (parts == ModelParts::present && std::filesystem::exists(path_ / file));
   };
-  if (is_wanted("tokenizer.json")) {
-    check_chat_template(path_, chat_template());
+  if (parts == ModelParts::words || is_wanted("tokenizer.json")) {
+    if (!given_template_ && config_.family != ModelFamily::llama && parts != ModelParts::words) {
+      check_chat_template(path_, this->chat_template());
+    }
     tokenizer_ = Tokenizer::load(path_ / "tokenizer.json", static_cast<std::size_t>(config_.text.vocab));
     if (config_.vision) {
       check_tokens(*tokenizer_, *config_.vision);
@@ -91,6 +96,9 @@ void ModelFolder::read_gguf_text() {
   }
   GgufTokenizer text = load_gguf_tokenizer(file.metadata(), static_cast<std::size_t>(config_.text.vocab));
   tokenizer_ = std::move(text.tokenizer);
+  if (text.adds_bos) {
+    beginning_ = text.bos;
+  }
   generation_.eos_tokens.assign(text.ends.begin(), text.ends.end());
   gguf_template_ = std::string(file.metadata().find_text("tokenizer.chat_template").value_or(""));
 }
@@ -114,12 +122,30 @@ const PreprocessorConfig& ModelFolder::preprocessor() const {
   return *preprocessor_;
 }
 
+std::vector<TokenId> ModelFolder::encode_plain(std::string_view text) const {
+  std::vector<TokenId> tokens = tokenizer().encode(text, AddedTokens::ignore);
+  if (beginning_) {
+    tokens.insert(tokens.begin(), *beginning_);
+  }
+  return tokens;
+}
+
 ChatTemplate ModelFolder::chat_template() const {
+  if (given_template_) {
+    return *given_template_;
+  }
   if (gguf_template_) {
     return gguf_chat_template(gguf_template_->empty() ? std::nullopt : std::optional<std::string_view>(*gguf_template_),
                               {}, path_.string());
   }
-  return config_.family == ModelFamily::qwen3 ? ChatTemplate::qwen3 : ChatTemplate::qwen3_vl;
+  switch (config_.family) {
+    case ModelFamily::llama:
+      return folder_chat_template(path_);
+    case ModelFamily::qwen3:
+      return ChatTemplate::qwen3;
+    default:
+      return ChatTemplate::qwen3_vl;
+  }
 }
 
 ops::SamplingSettings ModelFolder::default_sampling(std::uint64_t seed) const {

@@ -4,6 +4,8 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "runtime/checkpoint/generation_config.hpp"
 #include "runtime/checkpoint/model_config.hpp"
@@ -18,6 +20,7 @@ namespace pascaline {
 enum class ModelParts : std::uint8_t {
   all,      ///< texts and images need it all; no preprocessor if the model only reads text
   present,  ///< tokenizer and preprocessor if they are there: for random weights
+  words,    ///< the tokenizer alone: for texts that no chat template renders
   numbers,  ///< config.json alone: only tokens and patches go in
 };
 
@@ -25,8 +28,9 @@ enum class ModelParts : std::uint8_t {
 class ModelFolder {
  public:
   /// Throws Error and its kinds naming the file that is missing, damaged, of another kind of model, or contradicts
-  /// another one.
-  explicit ModelFolder(std::filesystem::path folder, ModelParts parts = ModelParts::all);
+  /// another one. `chat_template` is the user's, by name or file (see chat_template_given); empty for the model's own.
+  explicit ModelFolder(std::filesystem::path folder, ModelParts parts = ModelParts::all,
+                       const std::string& chat_template = {});
 
   [[nodiscard]] const std::filesystem::path& path() const noexcept { return path_; }
   [[nodiscard]] const ModelConfig& config() const noexcept { return config_; }
@@ -38,8 +42,11 @@ class ModelFolder {
   [[nodiscard]] const Tokenizer& tokenizer() const;
   /// Likewise, and for a model that only reads text.
   [[nodiscard]] const PreprocessorConfig& preprocessor() const;
-  /// How the model's family renders conversations, or the chat template of a GGUF file does; throws Error if that is
-  /// not known (see gguf_chat_template).
+  /// Ids of a text that no chat template renders, in which special tokens are text like any other; they begin with the
+  /// token of beginning where the model's do. Throws as `tokenizer`.
+  [[nodiscard]] std::vector<TokenId> encode_plain(std::string_view text) const;
+  /// The user's; else how the model's family renders conversations or, of a GGUF file and of the family llama, what the
+  /// model's own is recognised as; throws Error if that is not known (see gguf_chat_template, folder_chat_template).
   [[nodiscard]] ChatTemplate chat_template() const;
   /// What the model's makers recommend, with that seed.
   [[nodiscard]] ops::SamplingSettings default_sampling(std::uint64_t seed) const;
@@ -53,6 +60,8 @@ class ModelFolder {
   ModelConfig config_;
   GenerationConfig generation_;
   std::optional<Tokenizer> tokenizer_;
+  std::optional<TokenId> beginning_;  // of texts that no template renders
+  std::optional<ChatTemplate> given_template_;
   std::optional<PreprocessorConfig> preprocessor_;
   std::optional<std::string> gguf_template_;  // of a GGUF file with a tokenizer; empty if it names none
 };

@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <array>
+#include <system_error>
 #include <vector>
 
 #include "core/error.hpp"
 #include "core/util/hash.hpp"
+#include "core/util/paths.hpp"
 #include "runtime/text/chat_template.hpp"
 #include "runtime/text/utf8.hpp"
 
@@ -63,6 +65,20 @@ bool is_qwen3_vl(std::string_view text, const std::string& file) {
   }
 }
 
+constexpr const char* kNotKnown = "this template is not a known one, and templates are not interpreted";
+
+// By its hash or, for Qwen3-VL, by what is in it.
+std::optional<ChatTemplate> recognised(std::string_view text, const std::string& file) {
+  const std::optional<ChatTemplate> known = known_chat_template(text);
+  return !known && is_qwen3_vl(text, file) ? ChatTemplate::qwen3_vl : known;
+}
+
+[[noreturn]] void refuse(const std::string& where, const char* problem) {
+  throw Error(fmt::format(
+      "{}: {}; name the one that the model was trained with (--template {}), or give ids instead of messages", where,
+      problem, known_names()));
+}
+
 }  // namespace
 
 std::optional<ChatTemplate> known_chat_template(std::string_view text) {
@@ -84,26 +100,47 @@ ChatTemplate chat_template_named(std::string_view name) {
   return found->chat_template;
 }
 
+ChatTemplate chat_template_given(const std::string& name_or_file) {
+  const auto* const named = std::find_if(kTemplateNames.begin(), kTemplateNames.end(),
+                                         [&](const TemplateName& each) { return each.name == name_or_file; });
+  if (named != kTemplateNames.end()) {
+    return named->chat_template;
+  }
+  if (std::error_code unseen; !std::filesystem::exists(name_or_file, unseen)) {
+    throw Error(fmt::format("'{}' is neither a known chat template ({}) nor a file with the text of one",
+                            valid_utf8(name_or_file), known_names()));
+  }
+  if (const auto found = recognised(read_file(name_or_file), name_or_file)) {
+    return *found;
+  }
+  throw Error(fmt::format("{}: {}; known are {}", name_or_file, kNotKnown, known_names()));
+}
+
+ChatTemplate folder_chat_template(const std::filesystem::path& model_folder) {
+  const std::optional<ChatTemplateText> found = find_chat_template(model_folder);
+  if (!found) {
+    refuse(model_folder.string(),
+           "there is no chat template (chat_template.jinja, chat_template.json, or "
+           "chat_template in tokenizer_config.json)");
+  }
+  if (const auto known = recognised(found->text, found->file)) {
+    return *known;
+  }
+  refuse(found->file, kNotKnown);
+}
+
 ChatTemplate gguf_chat_template(std::optional<std::string_view> text, std::string_view named, const std::string& file) {
   if (!named.empty()) {
     return chat_template_named(named);
   }
-  const auto refuse = [&](std::string_view problem) {
-    throw Error(fmt::format(
-        "{}: key 'tokenizer.chat_template': {}; name the one that the model was trained with (--template {}), or give "
-        "ids instead of messages",
-        file, problem, known_names()));
-  };
+  const std::string key = file + ": key 'tokenizer.chat_template'";
   if (!text) {
-    refuse("is missing");
+    refuse(key, "is missing");
   }
-  if (const std::optional<ChatTemplate> known = known_chat_template(*text)) {
+  if (const auto known = recognised(*text, file)) {
     return *known;
   }
-  if (!is_qwen3_vl(*text, file)) {
-    refuse("this template is not a known one, and templates are not interpreted");
-  }
-  return ChatTemplate::qwen3_vl;
+  refuse(key, kNotKnown);
 }
 
 }  // namespace pascaline

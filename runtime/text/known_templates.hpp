@@ -1,5 +1,6 @@
 #pragma once
 
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -14,6 +15,14 @@ namespace pascaline {
 
 /// The template of that name (`chatml`, `llama3`, …), as users give it. Throws Error with the names there are.
 [[nodiscard]] ChatTemplate chat_template_named(std::string_view name);
+
+/// The template that a user gives: by its name, or as a file with the text of a known one. Throws Error for what is
+/// neither, and as reading the file does.
+[[nodiscard]] ChatTemplate chat_template_given(const std::string& name_or_file);
+
+/// The template for a model's folder, whose text (see find_chat_template) must be a known one. Throws Error, with what
+/// to do, if there is none or it is not known.
+[[nodiscard]] ChatTemplate folder_chat_template(const std::filesystem::path& model_folder);
 
 /// The template for a GGUF file: the one that `named` names if it is not empty, else the one of `text`, which is the
 /// file's key `tokenizer.chat_template`, recognised by its hash or, for Qwen3-VL, as a folder's is (see

@@ -198,7 +198,7 @@ TEST_F(CliTextModelTest, AReferenceWithImagesIsRefused) {
 TEST_F(CliTextModelTest, AFamilyThatIsNotKnownIsRefusedByName) {
   const std::filesystem::path file = std::filesystem::path(model_) / "config.json";
   json config = json::parse(read_file(file));
-  config["model_type"] = "llama";
+  config["model_type"] = "gemma";
   write_bytes(file, config.dump());
   for (const char* command : {"generate", "bench-model"}) {
     std::vector<std::string> words;
@@ -206,8 +206,8 @@ TEST_F(CliTextModelTest, AFamilyThatIsNotKnownIsRefusedByName) {
       words = {"--prompt", "x"};
     }
     expect_fault(on_cpu(command, words), 1,
-                 {"config.json:/model_type: the model family 'llama' is not known, only 'qwen3_vl' (Qwen3-VL) and "
-                  "'qwen3' (Qwen3, text only)"});
+                 {"config.json:/model_type: the model family 'gemma' is not known, only 'qwen3_vl' (Qwen3-VL), "
+                  "'qwen3' (Qwen3, text only), 'llama' (Llama, text only, such as SmolLM2)"});
   }
 }
 

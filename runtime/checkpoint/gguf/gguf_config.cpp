@@ -6,8 +6,10 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstring>
 
 #include "runtime/checkpoint/config_fields.hpp"
+#include "runtime/checkpoint/gguf/gguf_weights.hpp"
 #include "runtime/checkpoint/model_error.hpp"
 #include "runtime/checkpoint/weight_table.hpp"
 
@@ -19,21 +21,33 @@ struct GgufArchitecture {
   ModelFamily family;
 };
 
-constexpr std::array<GgufArchitecture, 2> kGgufArchitectures{
-    {{"qwen3", ModelFamily::qwen3}, {"qwen3vl", ModelFamily::qwen3_vl}}};
+constexpr std::array<GgufArchitecture, 3> kGgufArchitectures{
+    {{"qwen3", ModelFamily::qwen3}, {"qwen3vl", ModelFamily::qwen3_vl}, {"llama", ModelFamily::llama}}};
 
 constexpr const char* kArchitectureKey = "general.architecture";
 constexpr const char* kTokensKey = "tokenizer.ggml.tokens";
 
 // Below the architecture's name. What is read is checked by its reader, the rest has no effect on these models.
-constexpr std::array<std::string_view, 16> kGgufKeys{"attention.head_count",   "attention.head_count_kv",
-                                                     "attention.key_length",   "attention.layer_norm_rms_epsilon",
-                                                     "attention.value_length", "block_count",
-                                                     "context_length",         "embedding_length",
-                                                     "feed_forward_length",    "n_deepstack_layers",
-                                                     "rope.dimension_count",   "rope.dimension_sections",
-                                                     "rope.freq_base",         "rope.scaling.type",
-                                                     "tensor_data_layout",     "vocab_size"};
+constexpr std::array<std::string_view, 20> kGgufKeys{"attention.head_count",
+                                                     "attention.head_count_kv",
+                                                     "attention.key_length",
+                                                     "attention.layer_norm_rms_epsilon",
+                                                     "attention.value_length",
+                                                     "block_count",
+                                                     "context_length",
+                                                     "embedding_length",
+                                                     "feed_forward_length",
+                                                     "n_deepstack_layers",
+                                                     "rope.dimension_count",
+                                                     "rope.dimension_sections",
+                                                     "rope.freq_base",
+                                                     "rope.scale_linear",
+                                                     "rope.scaling.factor",
+                                                     "rope.scaling.finetuned",
+                                                     "rope.scaling.original_context_length",
+                                                     "rope.scaling.type",
+                                                     "tensor_data_layout",
+                                                     "vocab_size"};
 
 class GgufConfigReader {
  public:
@@ -43,7 +57,7 @@ class GgufConfigReader {
     ModelConfig config;
     config.family = read_family();
     check_keys();
-    config.text = read_text();
+    config.text = read_text(config.family);
     config.text.mrope_section = read_sections(config);
     config.eos_tokens = read_ends(config.text.vocab);
     try {
@@ -83,11 +97,6 @@ class GgufConfigReader {
         metadata_->fail(key, "it is not supported: what it says might change results");
       }
     }
-    const std::string scaling = key("rope.scaling.type");
-    const std::string_view type = metadata_->find_text(scaling).value_or("none");
-    if (type != "none") {
-      metadata_->fail(scaling, fmt::format("{} is not supported, only 'none'", quoted_name(type)));
-    }
   }
 
   [[nodiscard]] std::int64_t extent(std::string_view name, std::int64_t limit) const {
@@ -109,7 +118,7 @@ class GgufConfigReader {
     }
   }
 
-  [[nodiscard]] TextConfig read_text() const {
+  [[nodiscard]] TextConfig read_text(ModelFamily family) const {
     TextConfig text;
     text.hidden = extent("embedding_length", kMaxWidth);
     text.layers = extent("block_count", kMaxLayers);
@@ -133,7 +142,9 @@ class GgufConfigReader {
     text.max_positions = extent("context_length", std::numeric_limits<std::int32_t>::max());
     text.vocab = read_vocabulary();
     text.rope_theta = read_theta();
-    check_epsilon();
+    text.norm_epsilon = read_epsilon();
+    text.normalises_heads = family != ModelFamily::llama;
+    text.rope_divisors = read_divisors(family, text.head_dim / 2);
     text.tied = file_->find("output.weight") == nullptr;
     return text;
   }
@@ -165,14 +176,55 @@ class GgufConfigReader {
     return theta;
   }
 
-  // Stored as float32.
-  void check_epsilon() const {
-    constexpr double kEpsilon = 1e-6;
+  [[nodiscard]] NormEpsilon read_epsilon() const {
     const std::string name = key("attention.layer_norm_rms_epsilon");
-    const double epsilon = metadata_->real(name);
-    if (!(std::abs(epsilon - kEpsilon) <= 1e-6 * kEpsilon)) {
-      metadata_->fail(name, fmt::format("{} is not supported, only {}", epsilon, kEpsilon));
+    const double value = metadata_->real(name);
+    const std::optional<NormEpsilon> epsilon = norm_epsilon_from(value);
+    if (!epsilon) {
+      metadata_->fail(name, wrong_epsilon_text(value));
     }
+    return *epsilon;
+  }
+
+  // As llama.cpp reads it: without a type, scaling is linear, with a factor that usually is not there.
+  [[nodiscard]] double read_scaling() const {
+    constexpr double kMost = 1e6;
+    const std::string type_name = key("rope.scaling.type");
+    const std::string_view type = metadata_->find_text(type_name).value_or("linear");
+    if (type != "none" && type != "linear") {
+      metadata_->fail(type_name, fmt::format("{} is not supported, only 'none' and 'linear'", quoted_name(type)));
+    }
+    const std::string name =
+        key(metadata_->has(key("rope.scaling.factor")) ? "rope.scaling.factor" : "rope.scale_linear");
+    const double factor = metadata_->find_real(name).value_or(1);
+    if (!(factor >= 0 && factor <= kMost)) {
+      metadata_->fail(name, fmt::format("{} is out of range (at least 0, at most {})", factor, kMost));
+    }
+    return type == "none" || factor == 0 ? 1 : factor;
+  }
+
+  // Llama 3.1's files have a number for each frequency.
+  [[nodiscard]] std::vector<float> read_divisors(ModelFamily family, std::int64_t slots) const {
+    std::vector<float> divisors(static_cast<std::size_t>(slots), 1);
+    const GgufTensor* const factors = family == ModelFamily::llama ? file_->find(kGgufRopeFactors) : nullptr;
+    if (factors != nullptr) {
+      if (factors->type != GgufType::F32 || factors->shape != std::vector<std::int64_t>{slots}) {
+        throw ModelError(fmt::format("{}: tensor '{}': it is not {} numbers in F32, one for each frequency",
+                                     metadata_->file(), kGgufRopeFactors, slots));
+      }
+      std::memcpy(divisors.data(), factors->bytes.data(), factors->bytes.size());
+      if (!std::all_of(divisors.begin(), divisors.end(), [](float each) { return each > 0 && std::isfinite(each); })) {
+        throw ModelError(
+            fmt::format("{}: tensor '{}': frequencies are divided by it, but not all of it is above 0 and "
+                        "finite",
+                        metadata_->file(), kGgufRopeFactors));
+      }
+    }
+    const auto scaling = static_cast<float>(read_scaling());
+    std::transform(divisors.begin(), divisors.end(), divisors.begin(),
+                   [scaling](float each) { return each * scaling; });
+    const bool are_ones = std::all_of(divisors.begin(), divisors.end(), [](float each) { return each == 1; });
+    return are_ones ? std::vector<float>() : divisors;
   }
 
   [[nodiscard]] std::array<std::int64_t, 3> read_sections(const ModelConfig& config) const {

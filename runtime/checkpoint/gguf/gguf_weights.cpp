@@ -78,6 +78,12 @@ GgufWeight weight_of(const GgufTensor& tensor, const TensorSpec& spec) {
   return weight;
 }
 
+// Files of Llama have the two halves of each head that turns in turn.
+RowOrder order_of(const ModelConfig& config, const TensorSpec& spec) {
+  const bool turns = spec.name.ends_with("self_attn.q_proj.weight") || spec.name.ends_with("self_attn.k_proj.weight");
+  return {config.family == ModelFamily::llama && turns ? config.text.head_dim : 0};
+}
+
 std::string listed(const std::vector<std::string>& names, const char* what) {
   return names.empty() ? "" : fmt::format("; {} {}: {}", names.size(), what, quoted_names(names));
 }
@@ -106,12 +112,16 @@ std::string gguf_tensor_name(std::string_view official) {
                       : fmt::format("blk.{}.{}{}", official.substr(0, dot), name, official.substr(last));
 }
 
-std::vector<GgufWeight> match_gguf_weights(const GgufFile& file, const std::vector<TensorSpec>& specs) {
+std::vector<GgufWeight> match_gguf_weights(const GgufFile& file, const ModelConfig& config,
+                                           const std::vector<TensorSpec>& specs) {
   std::vector<GgufWeight> weights;
   std::vector<std::string> missing;
   std::vector<std::string> misshapen;
   std::vector<std::string> mistyped;
   std::set<std::string_view> used;
+  if (config.family == ModelFamily::llama) {
+    used.insert(kGgufRopeFactors);
+  }
   for (const TensorSpec& spec : specs) {
     GgufWeight& weight = weights.emplace_back();
     const GgufTensor* const tensor = file.find(gguf_tensor_name(spec.name));
@@ -127,6 +137,7 @@ std::vector<GgufWeight> match_gguf_weights(const GgufFile& file, const std::vect
       mistyped.push_back(fmt::format("{} ({})", tensor->name, name_of(tensor->type)));
     } else {
       weight = weight_of(*tensor, spec);
+      weight.order = order_of(config, spec);
     }
   }
   std::vector<std::string> unknown;

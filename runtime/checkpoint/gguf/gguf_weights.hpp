@@ -18,9 +18,15 @@ struct GgufWeight {
   RowOrder order;
 };
 
-/// The tensors of `specs`, in that order, under the names that GGUF has for them. Throws ModelError that counts and
+/// The tensor by whose numbers a file of the family llama may have frequencies of rotary embedding divided; its
+/// configuration has them.
+inline constexpr const char* kGgufRopeFactors = "rope_freqs.weight";
+
+/// The tensors of `specs`, which are those of a model of that family, in that order, under the names that GGUF has for
+/// them; queries and keys of the family llama have their own order of rows. Throws ModelError that counts and
 /// names those that are missing, unknown, wrongly shaped, or quantized though they are no matrices.
-[[nodiscard]] std::vector<GgufWeight> match_gguf_weights(const GgufFile& file, const std::vector<TensorSpec>& specs);
+[[nodiscard]] std::vector<GgufWeight> match_gguf_weights(const GgufFile& file, const ModelConfig& config,
+                                                         const std::vector<TensorSpec>& specs);
 
 /// GGUF's name of a tensor with that official name; empty if it has none.
 [[nodiscard]] std::string gguf_tensor_name(std::string_view official);

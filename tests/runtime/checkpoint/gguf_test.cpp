@@ -316,5 +316,93 @@ TEST_F(GgufWeightsTest, WhatIsNotTheModelIsRefused) {
   PASCALINE_EXPECT_SAYS(opened(none), "key 'general.architecture': it is missing");
 }
 
+// A model of the family llama, as far as its configuration reads it.
+class GgufLlamaTest : public ::testing::Test {
+ protected:
+  TemporaryFolder folder_;
+
+  // Of metadata beside the sizes, with these frequency factors if there are any.
+  template <typename Add>
+  [[nodiscard]] ModelConfig config_with(const Add& add, const std::vector<float>& factors = {}) const {
+    GgufBuilder file;
+    file.word("general.architecture", "llama")
+        .integer("llama.embedding_length", 576)
+        .integer("llama.block_count", 1)
+        .integer("llama.attention.head_count", 9)
+        .integer("llama.attention.head_count_kv", 3)
+        .integer("llama.feed_forward_length", 96)
+        .integer("llama.context_length", 128)
+        .integer("llama.rope.dimension_count", 64);
+    add(file);
+    file.tensor("token_embd.weight", 0, {576, 8}, std::string(4 * 576 * 8, '\0'));
+    if (!factors.empty()) {
+      file.tensor("rope_freqs.weight", 0, {static_cast<std::int64_t>(factors.size())},
+                  {reinterpret_cast<const char*>(factors.data()), factors.size() * sizeof(float)});
+    }
+    write_gguf(folder_.path() / "m.gguf", file.bytes());
+    return load_model_config(folder_.path() / "m.gguf");
+  }
+  static void usual(GgufBuilder& file) { file.real("llama.attention.layer_norm_rms_epsilon", 1e-5F); }
+};
+
+TEST_F(GgufLlamaTest, SizesOfSmolLM2AreRead) {
+  const ModelConfig config = config_with(usual);
+  EXPECT_EQ(config.family, ModelFamily::llama);
+  EXPECT_EQ(config.text.head_dim, 64);
+  EXPECT_EQ(config.text.norm_epsilon.nano, 10'000);
+  EXPECT_FALSE(config.text.normalises_heads);
+  EXPECT_TRUE(config.text.tied);
+  EXPECT_EQ(config.text.rope_theta, 10000) << "what it is where the file does not say";
+  EXPECT_TRUE(config.text.rope_divisors.empty());
+}
+
+TEST_F(GgufLlamaTest, FrequenciesAreScaledAsTheMetadataSay) {
+  const auto divisors = [&](auto add, const std::vector<float>& factors = {}) {
+    return config_with(
+               [&](GgufBuilder& file) {
+                 usual(file);
+                 add(file);
+               },
+               factors)
+        .text.rope_divisors;
+  };
+  const std::vector<float> all(32, 4);
+  EXPECT_EQ(divisors([](auto& f) { f.word("llama.rope.scaling.type", "linear").real("llama.rope.scaling.factor", 4); }),
+            all);
+  EXPECT_EQ(divisors([](auto& f) { f.real("llama.rope.scaling.factor", 4); }), all) << "linear is what is usual";
+  EXPECT_EQ(divisors([](auto& f) { f.real("llama.rope.scale_linear", 4); }), all);
+  EXPECT_TRUE(divisors([](auto& f) {
+                f.word("llama.rope.scaling.type", "none").real("llama.rope.scaling.factor", 4);
+              }).empty());
+  std::vector<float> factors(32, 1);
+  factors.back() = 8;
+  EXPECT_EQ(divisors([](auto&) {}, factors), factors);
+  EXPECT_EQ(divisors([](auto& f) { f.real("llama.rope.scaling.factor", 2); }, factors).back(), 16);
+}
+
+TEST_F(GgufLlamaTest, WhatIsNotSupportedIsRefusedByItsKey) {
+  const auto complaint = [&](auto add, const std::vector<float>& factors = {}) {
+    return complaint_of([&] { (void)config_with(add, factors); });
+  };
+  const auto beside = [](auto add) {
+    return [add](GgufBuilder& file) {
+      usual(file);
+      add(file);
+    };
+  };
+  PASCALINE_EXPECT_SAYS(complaint(beside([](auto& f) { f.word("llama.rope.scaling.type", "yarn"); })),
+                        "key 'llama.rope.scaling.type': 'yarn' is not supported, only 'none' and 'linear'");
+  PASCALINE_EXPECT_SAYS(complaint(beside([](auto& f) { f.real("llama.rope.scaling.factor", -2); })),
+                        "key 'llama.rope.scaling.factor': -2 is out of range");
+  PASCALINE_EXPECT_SAYS(complaint(beside([](auto& f) { f.integer("llama.expert_count", 8); })),
+                        "key 'llama.expert_count': it is not supported");
+  PASCALINE_EXPECT_SAYS(
+      complaint([](auto& f) { f.real("llama.attention.layer_norm_rms_epsilon", 0); }),
+      "key 'llama.attention.layer_norm_rms_epsilon': 0 is not supported, only whole billionths, from 1e-9 to 1");
+  PASCALINE_EXPECT_SAYS(complaint(usual, std::vector<float>(31, 1)),
+                        "tensor 'rope_freqs.weight': it is not 32 numbers");
+  PASCALINE_EXPECT_SAYS(complaint(usual, std::vector<float>(32, 0)), "tensor 'rope_freqs.weight': frequencies are");
+}
+
 }  // namespace
 }  // namespace pascaline::testing

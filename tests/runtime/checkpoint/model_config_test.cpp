@@ -199,8 +199,8 @@ TEST(ModelConfigTest, SizesMustFitTogether) {
 TEST(ModelConfigTest, OtherModelsAreRefused) {
   const std::vector<Refusal> refusals{
       {"/model_type", "qwen2_5_vl",
-       "config.json:/model_type: the model family 'qwen2_5_vl' is not known, only 'qwen3_vl' (Qwen3-VL) and 'qwen3' "
-       "(Qwen3, text only); take a model of one of these"},
+       "config.json:/model_type: the model family 'qwen2_5_vl' is not known, only 'qwen3_vl' (Qwen3-VL), 'qwen3' "
+       "(Qwen3, text only), 'llama' (Llama, text only, such as SmolLM2); take a model of one of these"},
       {"/model_type", "qwen3_vl_moe", "the model family 'qwen3_vl_moe' is not known"},
       {"/model_type", 3, "/model_type: expected text"},
       {"/model_type", "qwen3", "this key is unknown"},

@@ -93,7 +93,7 @@ void add_text(std::vector<KeyCase>& out) {
       .checked("/text_config/tie_word_embeddings", false, "differs from the one at the top level of the file")
       .refused("/text_config/hidden_act", "gelu", R"("silu")")
       .refused("/text_config/attention_bias", true, "false")
-      .refused("/text_config/rms_norm_eps", 1e-5, "1e-06")
+      .used("/text_config/rms_norm_eps", 0.01)
       .refused("/text_config/rope_scaling/rope_type", "yarn", R"("default")")
       .refused("/text_config/rope_scaling/mrope_interleaved", false, "true")
       .refused("/text_config/rope_scaling/partial_rotary_factor", 0.5, "1")
@@ -166,7 +166,7 @@ void add_vision(std::vector<KeyCase>& out) {
 
 void add_text_only(std::vector<KeyCase>& out) {
   CaseList(out, kConfig)
-      .checked("/model_type", "llama", "the model family 'llama' is not known, only 'qwen3_vl'")
+      .checked("/model_type", "gemma", "the model family 'gemma' is not known, only 'qwen3_vl'")
       .checked("/quantization_config", {{"quant_method", "fp8"}}, "quantized models are not supported")
       .used("/hidden_size", 128)
       .used("/num_hidden_layers", 3)
@@ -184,7 +184,8 @@ void add_text_only(std::vector<KeyCase>& out) {
       .checked("/rope_scaling", {{"rope_type", "default"}, {"rope_theta", 1e4}}, "contradict each other")
       .refused("/hidden_act", "gelu", R"("silu")")
       .refused("/attention_bias", true, "false")
-      .refused("/rms_norm_eps", 1e-5, "1e-06")
+      .used("/rms_norm_eps", 0.01)
+      .checked("/rms_norm_eps", 0, "0 is not supported, only whole billionths")
       .refused("/rope_scaling/rope_type", "yarn", R"("default")")
       .refused("/rope_parameters/rope_type", "linear", R"("default")")
       .refused("/partial_rotary_factor", 0.5, "1")
@@ -216,6 +217,44 @@ void add_text_only(std::vector<KeyCase>& out) {
                  {{"layer_types", {"full_attention", "sliding_attention"}}},
                  KeyEffect::refused,
                  R"("sliding_attention" is not supported, only "full_attention")"});
+}
+
+void add_llama(std::vector<KeyCase>& out) {
+  const json llama3{{"rope_type", "llama3"},
+                    {"factor", 8.0},
+                    {"low_freq_factor", 1.0},
+                    {"high_freq_factor", 4.0},
+                    {"original_max_position_embeddings", 8}};
+  const auto scaled = [&](const char* pointer, const json& scaling, KeyEffect effect, const char* says) {
+    out.push_back({kConfig, pointer, {{"rope_scaling", scaling}}, effect, says});
+  };
+  scaled("/rope_scaling/rope_type", llama3, KeyEffect::used, "");
+  scaled("/rope_scaling/factor", {{"rope_type", "linear"}, {"factor", 2.0}}, KeyEffect::used, "");
+  scaled("/rope_scaling/type", {{"type", "linear"}, {"factor", 2.0}}, KeyEffect::used, "");
+  scaled("/rope_scaling/rope_type", {{"rope_type", "default"}}, KeyEffect::none, "it is so without");
+  scaled("/rope_scaling/rope_type", {{"rope_type", "yarn"}, {"factor", 2.0}}, KeyEffect::refused,
+         R"("yarn" is not supported, only "default", "linear" or "llama3")");
+  scaled("/rope_scaling", {{"rope_type", "linear"}}, KeyEffect::checked, "factor");
+  scaled("/rope_scaling/factor", {{"rope_type", "linear"}, {"factor", -1.0}}, KeyEffect::refused, "out of range");
+  scaled("/rope_scaling/beta_fast", {{"rope_type", "default"}, {"beta_fast", 1.0}}, KeyEffect::refused,
+         "this key is unknown");
+  json turned = llama3;
+  turned["low_freq_factor"] = 5.0;
+  scaled("/rope_scaling", turned, KeyEffect::refused, "low_freq_factor 5 is not below high_freq_factor 4");
+  CaseList(out, kConfig)
+      .used("/rms_norm_eps", 0.01)
+      .checked("/rms_norm_eps", 1e-12, "only whole billionths")
+      .used("/rope_theta", 1e4)
+      .used("/tie_word_embeddings", false)
+      .used("/head_dim", 32)
+      .refused("/rope_interleaved", true, "false")
+      .refused("/pretraining_tp", 2, "1")
+      .refused("/mlp_bias", true, "false")
+      .refused("/attention_bias", true, "false")
+      .refused("/use_qk_norm", true, "false")
+      .unknown("/num_experts", 8)
+      .none("/is_llama_config", true, "of the tool that trained SmolLM2")
+      .none("/transformers.js_config", json::object(), "of another program");
 }
 
 void add_preprocessor(std::vector<KeyCase>& out) {
@@ -300,6 +339,15 @@ const std::vector<KeyCase>& text_only_key_cases() {
     std::vector<KeyCase> all;
     add_text_only(all);
     add_generation(all);
+    return all;
+  }();
+  return cases;
+}
+
+const std::vector<KeyCase>& llama_key_cases() {
+  static const std::vector<KeyCase> cases = [] {
+    std::vector<KeyCase> all;
+    add_llama(all);
     return all;
   }();
   return cases;

@@ -31,6 +31,9 @@ struct KeyCase {
 /// The same of a model that only reads text, whose config.json is another.
 [[nodiscard]] const std::vector<KeyCase>& text_only_key_cases();
 
+/// Of the family llama, what is not as with other models that only read text.
+[[nodiscard]] const std::vector<KeyCase>& llama_key_cases();
+
 /// preprocessor_config.json as it was released, and as a later version of the library writes it.
 [[nodiscard]] std::vector<nlohmann::json> released_preprocessors();
 /// generation_config.json as it was released.

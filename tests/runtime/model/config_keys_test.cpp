@@ -203,6 +203,13 @@ TEST_F(TextOnlyKeysTest, EveryKeyIsUsedOrRefusedOrHasNoEffect) {
   expect_all_known("config.json", written, "config.json as Transformers writes it", text_only_key_cases());
 }
 
+class LlamaKeysTest : public ConfigKeysTest {
+ protected:
+  LlamaKeysTest() : ConfigKeysTest(write_llama_folder) {}
+};
+
+TEST_F(LlamaKeysTest, WhatIsItsOwnIsUsedOrRefusedOrHasNoEffect) { check_all(llama_key_cases()); }
+
 TEST_F(ConfigKeysTest, EveryKeyOfTheReleasedFilesIsKnown) {
   int configurations = 0;
   for (const auto& entry : std::filesystem::directory_iterator(PASCALINE_CHECKPOINT_DATA)) {

@@ -55,17 +55,17 @@ def make_model(tied):
     return model
 
 
-def record(model, file):
+def record(model, file, prompt=PROMPT, decoded=DECODED):
     model = model.double()
     with torch.no_grad():
         cache = transformers.DynamicCache()
-        logits = model(input_ids=torch.tensor([PROMPT]), past_key_values=cache, use_cache=True).logits[0]
+        logits = model(input_ids=torch.tensor([prompt]), past_key_values=cache, use_cache=True).logits[0]
         steps = []
-        for token in DECODED:
+        for token in decoded:
             steps.append(model(input_ids=torch.tensor([[token]]), past_key_values=cache, use_cache=True).logits[0, -1])
     safetensors.torch.save_file({
-        "input_ids": torch.tensor(PROMPT, dtype=torch.int32), "logits": logits.float().contiguous(),
-        "decode_ids": torch.tensor(DECODED, dtype=torch.int32), "decode_logits": torch.stack(steps).float()}, file)
+        "input_ids": torch.tensor(prompt, dtype=torch.int32), "logits": logits.float().contiguous(),
+        "decode_ids": torch.tensor(decoded, dtype=torch.int32), "decode_logits": torch.stack(steps).float()}, file)
 
 
 def main():
@@ -77,4 +77,5 @@ def main():
         print(f"{folder / name}: PyTorch {torch.__version__}, Transformers {transformers.__version__}")
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -20,11 +20,23 @@ void copy_tokenizer(const std::filesystem::path& folder) {
                              folder / "tokenizer.json", std::filesystem::copy_options::overwrite_existing);
 }
 
+ModelConfig small_text_config(ModelFamily family) {
+  ModelConfig config = golden_model_a().config;
+  config.family = family;
+  config.vision.reset();
+  config.text.vocab = kVocabulary;
+  config.text.rope_theta = 1e6;
+  config.text.mrope_section = {config.text.head_dim / 2, 0, 0};
+  config.eos_tokens = {738};
+  return config;
+}
+
 // config.json of a model that only reads text.
 json text_config_json(const ModelConfig& config) {
   const TextConfig& text = config.text;
-  return {{"model_type", "qwen3"},
-          {"architectures", {"Qwen3ForCausalLM"}},
+  const bool is_llama = config.family == ModelFamily::llama;
+  return {{"model_type", is_llama ? "llama" : "qwen3"},
+          {"architectures", {is_llama ? "LlamaForCausalLM" : "Qwen3ForCausalLM"}},
           {"hidden_size", text.hidden},
           {"num_hidden_layers", text.layers},
           {"num_attention_heads", text.heads},
@@ -34,7 +46,7 @@ json text_config_json(const ModelConfig& config) {
           {"hidden_act", "silu"},
           {"vocab_size", text.vocab},
           {"max_position_embeddings", text.max_positions},
-          {"rms_norm_eps", 1e-6},
+          {"rms_norm_eps", text.norm_epsilon.value()},
           {"rope_theta", text.rope_theta},
           {"rope_scaling", nullptr},
           {"attention_bias", false},
@@ -134,14 +146,24 @@ ModelConfig write_model_folder(const std::filesystem::path& folder) {
   return config;
 }
 
+ModelConfig write_llama_folder(const std::filesystem::path& folder) {
+  ModelConfig config = small_text_config(ModelFamily::llama);
+  config.text.norm_epsilon = {10'000};
+  config.text.normalises_heads = false;
+  write_model(folder, config);
+  write(folder / "generation_config.json", {{"eos_token_id", {738, 736}}});
+  std::ifstream file(std::filesystem::path(PASCALINE_TEST_TEXT_DATA) / "chat_templates.json");
+  for (const json& text : json::parse(file).at("texts")) {
+    if (text.at("name") == "smollm2") {
+      write(folder / "tokenizer_config.json", {{"chat_template", text.at("text")}});
+    }
+  }
+  copy_tokenizer(folder);
+  return config;
+}
+
 ModelConfig write_text_model_folder(const std::filesystem::path& folder) {
-  ModelConfig config = golden_model_a().config;
-  config.family = ModelFamily::qwen3;
-  config.vision.reset();
-  config.text.vocab = kVocabulary;
-  config.text.rope_theta = 1e6;
-  config.text.mrope_section = {config.text.head_dim / 2, 0, 0};
-  config.eos_tokens = {738};
+  const ModelConfig config = small_text_config(ModelFamily::qwen3);
   write_model(folder, config);
   write(folder / "generation_config.json", {{"eos_token_id", {738, 736}}, {"do_sample", true}, {"temperature", 0.6}});
   write(folder / "tokenizer_config.json",

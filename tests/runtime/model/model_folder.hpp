@@ -20,5 +20,7 @@ void write_model(const std::filesystem::path& folder, const ModelConfig& config)
 ModelConfig write_model_folder(const std::filesystem::path& folder);
 /// The same of a model that only reads text, Qwen3; it has no preprocessor.
 ModelConfig write_text_model_folder(const std::filesystem::path& folder);
+/// Likewise of the family llama, with SmolLM2's chat template.
+ModelConfig write_llama_folder(const std::filesystem::path& folder);
 
 }  // namespace pascaline::testing

@@ -77,7 +77,12 @@ void check_run(Model& model, const RecordedRun& run, float tolerance, const std:
 }  // namespace
 
 void check_recorded(Executor& executor, const std::filesystem::path& folder, const GoldenTolerance& tolerance) {
-  const RecordedRun run(Safetensors(folder / "reference.safetensors"));
+  check_recorded(executor, folder, folder / "reference.safetensors", tolerance);
+}
+
+void check_recorded(Executor& executor, const std::filesystem::path& folder, const std::filesystem::path& reference,
+                    const GoldenTolerance& tolerance) {
+  const RecordedRun run(Safetensors{reference});
   ASSERT_FALSE(run.decoded.empty()) << folder;
   const ModelConfig config = load_model_config(folder);
   for (const std::int64_t chunk : {64, 5, 1}) {

@@ -118,13 +118,17 @@ class RoundedRowsTest : public ::testing::Test {
 
 TEST_F(RoundedRowsTest, AStepRoundsEveryRowWhereItComesFromOrWhereItIsNormalised) {
   const auto problems = problems_of(ElementType::q4_k, 1);
-  expect_has(problems, "matvec_q M=1 N=512 K=256 EPILOGUE=0 NORM=1 STORAGE=float32 INPUT=float32 WEIGHT=q4_k");
   expect_has(problems,
-             "attention_decode_qkv HEADS=4 KV_HEADS=2 HEAD_DIM=64 KEYS=64 POSITIONS=64 SECTION_H=8 SECTION_W=8 "
-             "STORAGE=float32 CACHE=float32 OUTPUT=int8");
-  expect_has(problems, "matvec_q M=1 N=256 K=256 EPILOGUE=4 NORM=0 STORAGE=float32 INPUT=int8 WEIGHT=q4_k");
-  expect_has(problems, "matvec_q M=1 N=1024 K=256 EPILOGUE=7 NORM=1 STORAGE=float32 INPUT=float32 WEIGHT=q4_k");
-  expect_has(problems, "matvec_q M=1 N=256 K=512 EPILOGUE=4 NORM=0 STORAGE=float32 INPUT=int8 WEIGHT=q4_k");
+             "matvec_q M=1 N=512 K=256 EPILOGUE=0 NORM=1 EPSILON=1000 STORAGE=float32 INPUT=float32 WEIGHT=q4_k");
+  expect_has(problems,
+             "attention_decode_qkv HEADS=4 KV_HEADS=2 HEAD_DIM=64 KEYS=64 POSITIONS=64 SECTION_H=8 SECTION_W=8 NORM=1 "
+             "EPSILON=1000 STORAGE=float32 CACHE=float32 OUTPUT=int8");
+  expect_has(problems,
+             "matvec_q M=1 N=256 K=256 EPILOGUE=4 NORM=0 EPSILON=1000 STORAGE=float32 INPUT=int8 WEIGHT=q4_k");
+  expect_has(problems,
+             "matvec_q M=1 N=1024 K=256 EPILOGUE=7 NORM=1 EPSILON=1000 STORAGE=float32 INPUT=float32 WEIGHT=q4_k");
+  expect_has(problems,
+             "matvec_q M=1 N=256 K=512 EPILOGUE=4 NORM=0 EPSILON=1000 STORAGE=float32 INPUT=int8 WEIGHT=q4_k");
   expect_none(problems, "rmsnorm");
   expect_none(problems, "quantize");
 }
@@ -132,18 +136,25 @@ TEST_F(RoundedRowsTest, AStepRoundsEveryRowWhereItComesFromOrWhereItIsNormalised
 TEST_F(RoundedRowsTest, AFewRowsRoundThemInNormsAndSwiglu) {
   for (const int rows : {2, 8}) {
     const auto problems = problems_of(ElementType::q8_0, static_cast<std::size_t>(rows));
-    expect_has(problems,
-               fmt::format("rmsnorm ROWS={} WIDTH=256 RESIDUAL=0 BY_ROW=0 STORAGE=float32 OUTPUT=int8", rows));
-    expect_has(problems,
-               fmt::format("matvec_q M={} N=512 K=256 EPILOGUE=0 NORM=0 STORAGE=float32 INPUT=int8 WEIGHT=q8_0", rows));
     expect_has(
         problems,
-        fmt::format("matvec_q M={} N=256 K=256 EPILOGUE=4 NORM=0 STORAGE=float32 INPUT=float32 WEIGHT=q8_0", rows));
+        fmt::format("rmsnorm ROWS={} WIDTH=256 RESIDUAL=0 BY_ROW=0 EPSILON=1000 STORAGE=float32 OUTPUT=int8", rows));
     expect_has(
         problems,
-        fmt::format("matvec_q M={} N=1024 K=256 EPILOGUE=7 NORM=0 STORAGE=float32 INPUT=int8 WEIGHT=q8_0", rows));
+        fmt::format("matvec_q M={} N=512 K=256 EPILOGUE=0 NORM=0 EPSILON=1000 STORAGE=float32 INPUT=int8 WEIGHT=q8_0",
+                    rows));
     expect_has(problems,
-               fmt::format("matvec_q M={} N=256 K=512 EPILOGUE=4 NORM=0 STORAGE=float32 INPUT=int8 WEIGHT=q8_0", rows));
+               fmt::format(
+                   "matvec_q M={} N=256 K=256 EPILOGUE=4 NORM=0 EPSILON=1000 STORAGE=float32 INPUT=float32 WEIGHT=q8_0",
+                   rows));
+    expect_has(
+        problems,
+        fmt::format("matvec_q M={} N=1024 K=256 EPILOGUE=7 NORM=0 EPSILON=1000 STORAGE=float32 INPUT=int8 WEIGHT=q8_0",
+                    rows));
+    expect_has(
+        problems,
+        fmt::format("matvec_q M={} N=256 K=512 EPILOGUE=4 NORM=0 EPSILON=1000 STORAGE=float32 INPUT=int8 WEIGHT=q8_0",
+                    rows));
     expect_none(problems, "quantize");
   }
 }
@@ -151,11 +162,15 @@ TEST_F(RoundedRowsTest, AFewRowsRoundThemInNormsAndSwiglu) {
 // A scale for a whole row is known to a norm only.
 TEST_F(RoundedRowsTest, RowsWithOneScaleAreRoundedByNormsOnly) {
   const auto problems = problems_of(ElementType::int8_row, 1);
-  expect_has(problems, "rmsnorm ROWS=1 WIDTH=256 RESIDUAL=0 BY_ROW=1 STORAGE=float32 OUTPUT=int8");
-  expect_has(problems, "matvec_q M=1 N=512 K=256 EPILOGUE=0 NORM=0 STORAGE=float32 INPUT=int8 WEIGHT=int8_row");
-  expect_has(problems, "matvec_q M=1 N=1024 K=256 EPILOGUE=5 NORM=0 STORAGE=float32 INPUT=int8 WEIGHT=int8_row");
-  expect_has(problems, "matvec_q M=1 N=256 K=512 EPILOGUE=4 NORM=0 STORAGE=float32 INPUT=float32 WEIGHT=int8_row");
-  expect_has(problems, "matvec_q M=1 N=256 K=256 EPILOGUE=4 NORM=0 STORAGE=float32 INPUT=float32 WEIGHT=int8_row");
+  expect_has(problems, "rmsnorm ROWS=1 WIDTH=256 RESIDUAL=0 BY_ROW=1 EPSILON=1000 STORAGE=float32 OUTPUT=int8");
+  expect_has(problems,
+             "matvec_q M=1 N=512 K=256 EPILOGUE=0 NORM=0 EPSILON=1000 STORAGE=float32 INPUT=int8 WEIGHT=int8_row");
+  expect_has(problems,
+             "matvec_q M=1 N=1024 K=256 EPILOGUE=5 NORM=0 EPSILON=1000 STORAGE=float32 INPUT=int8 WEIGHT=int8_row");
+  expect_has(problems,
+             "matvec_q M=1 N=256 K=512 EPILOGUE=4 NORM=0 EPSILON=1000 STORAGE=float32 INPUT=float32 WEIGHT=int8_row");
+  expect_has(problems,
+             "matvec_q M=1 N=256 K=256 EPILOGUE=4 NORM=0 EPSILON=1000 STORAGE=float32 INPUT=float32 WEIGHT=int8_row");
   expect_none(problems, "CACHE=float32 OUTPUT=int8");
 }
 
@@ -163,11 +178,13 @@ TEST_F(RoundedRowsTest, WhatARowBecomesIsUpToWhatReadsIt) {
   auto problems = problems_of(
       mixed({{"*gate_proj*", ElementType::float16}, {"*up_proj*", ElementType::float16}}, ElementType::q4_k), 1);
   expect_has(problems, "matvec M=1 N=1024 K=256 EPILOGUE=5 STORAGE=float32 WEIGHT=float16");
-  expect_has(problems, "matvec_q M=1 N=256 K=512 EPILOGUE=4 NORM=0 STORAGE=float32 INPUT=float32 WEIGHT=q4_k");
+  expect_has(problems,
+             "matvec_q M=1 N=256 K=512 EPILOGUE=4 NORM=0 EPSILON=1000 STORAGE=float32 INPUT=float32 WEIGHT=q4_k");
   problems = problems_of(
       mixed({{"*o_proj*", ElementType::float16}, {"*down_proj*", ElementType::int8_row}}, ElementType::q4_k), 1);
   expect_has(problems, "matvec M=1 N=256 K=256 EPILOGUE=4 STORAGE=float32 WEIGHT=float16");
-  expect_has(problems, "matvec_q M=1 N=1024 K=256 EPILOGUE=5 NORM=1 STORAGE=float32 INPUT=float32 WEIGHT=q4_k");
+  expect_has(problems,
+             "matvec_q M=1 N=1024 K=256 EPILOGUE=5 NORM=1 EPSILON=1000 STORAGE=float32 INPUT=float32 WEIGHT=q4_k");
   expect_none(problems, "CACHE=float32 OUTPUT=int8");
 }
 
@@ -175,9 +192,12 @@ TEST_F(RoundedRowsTest, WhatARowBecomesIsUpToWhatReadsIt) {
 TEST_F(RoundedRowsTest, RowsThatAreFilledUpStayFloats) {
   config_.text.hidden = config_.vision.value().out_hidden = 192;
   const auto problems = problems_of(ElementType::q4_k, 1);
-  expect_has(problems, "matvec_q M=1 N=512 K=192 EPILOGUE=0 NORM=0 STORAGE=float32 INPUT=float32 WEIGHT=q4_k");
-  expect_has(problems, "matvec_q M=1 N=192 K=256 EPILOGUE=4 NORM=0 STORAGE=float32 INPUT=int8 WEIGHT=q4_k");
-  expect_has(problems, "matvec_q M=1 N=1024 K=192 EPILOGUE=5 NORM=0 STORAGE=float32 INPUT=float32 WEIGHT=q4_k");
+  expect_has(problems,
+             "matvec_q M=1 N=512 K=192 EPILOGUE=0 NORM=0 EPSILON=1000 STORAGE=float32 INPUT=float32 WEIGHT=q4_k");
+  expect_has(problems,
+             "matvec_q M=1 N=192 K=256 EPILOGUE=4 NORM=0 EPSILON=1000 STORAGE=float32 INPUT=int8 WEIGHT=q4_k");
+  expect_has(problems,
+             "matvec_q M=1 N=1024 K=192 EPILOGUE=5 NORM=0 EPSILON=1000 STORAGE=float32 INPUT=float32 WEIGHT=q4_k");
 }
 
 // Heads of 16 columns have no blocks of 32.
@@ -185,7 +205,8 @@ TEST_F(RoundedRowsTest, SmallHeadsStayFloats) {
   config_.text.head_dim = 16;
   config_.text.mrope_section = {4, 2, 2};
   const auto problems = problems_of(ElementType::q8_0, 1);
-  expect_has(problems, "matvec_q M=1 N=256 K=64 EPILOGUE=4 NORM=0 STORAGE=float32 INPUT=float32 WEIGHT=q8_0");
+  expect_has(problems,
+             "matvec_q M=1 N=256 K=64 EPILOGUE=4 NORM=0 EPSILON=1000 STORAGE=float32 INPUT=float32 WEIGHT=q8_0");
 }
 
 // Room for the tower's rows is made whichever of its layers takes them, also where those of a pass of tokens need less.

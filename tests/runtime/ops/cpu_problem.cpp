@@ -64,7 +64,8 @@ void run_normed_matmul(const CpuProblem& of) {
                                  .rounded = {of.view("q", {m, n / 2}), of.view("scales_c", {n / 64, m})},
                                  .bias = of.view("bias", {n}),
                                  .residual = of.view("residual", {m, n}),
-                                 .epilogue = epilogue});
+                                 .epilogue = epilogue,
+                                 .epsilon = {of.dimension("EPSILON")}});
 }
 
 void run_matvec_q(const CpuProblem& of) {
@@ -111,12 +112,23 @@ void run_attention_decode_qkv(const CpuProblem& of) {
   const std::initializer_list<std::int64_t> table{of.dimension("POSITIONS"), head_dim / 2};
   const std::initializer_list<std::int64_t> cache{of.dimension("KEYS"), kv_heads, head_dim};
   const std::initializer_list<std::int64_t> cache_scales{of.dimension("KEYS"), kv_heads};
-  ops::compute(ops::AttentionDecodeQkv{
-      of.view("qkv", {heads + 2 * kv_heads, head_dim}), of.view("q_weight", {head_dim}),
-      of.view("k_weight", {head_dim}), of.view("cosine", table), of.view("sine", table), of.view("positions", {3, 1}),
-      of.view("length", {1}), of.view("k_cache", cache), of.view("v_cache", cache), of.view("out", {heads, head_dim}),
-      of.view("k_scales", cache_scales), of.view("v_scales", cache_scales),
-      of.view("scales", {heads * head_dim / 32, 1}), of.dimension("SECTION_H"), of.dimension("SECTION_W")});
+  const bool is_normed = of.dimension("NORM") != 0;
+  ops::compute(ops::AttentionDecodeQkv{.qkv = of.view("qkv", {heads + 2 * kv_heads, head_dim}),
+                                       .q_weight = is_normed ? of.view("q_weight", {head_dim}) : TensorView(),
+                                       .k_weight = is_normed ? of.view("k_weight", {head_dim}) : TensorView(),
+                                       .cosine = of.view("cosine", table),
+                                       .sine = of.view("sine", table),
+                                       .positions = of.view("positions", {3, 1}),
+                                       .length = of.view("length", {1}),
+                                       .k_cache = of.view("k_cache", cache),
+                                       .v_cache = of.view("v_cache", cache),
+                                       .out = of.view("out", {heads, head_dim}),
+                                       .k_scales = of.view("k_scales", cache_scales),
+                                       .v_scales = of.view("v_scales", cache_scales),
+                                       .scales = of.view("scales", {heads * head_dim / 32, 1}),
+                                       .section_h = of.dimension("SECTION_H"),
+                                       .section_w = of.dimension("SECTION_W"),
+                                       .epsilon = {of.dimension("EPSILON")}});
 }
 
 // Of a result in int8: float32 for each row, or for each 32 columns of one.
@@ -126,8 +138,13 @@ TensorView scales_of(const CpuProblem& of) {
 
 void run_rmsnorm(const CpuProblem& of) {
   const std::initializer_list<std::int64_t> shape{of.dimension("ROWS"), of.dimension("WIDTH")};
-  ops::compute(ops::Rmsnorm{of.view("x", shape), of.view("weight", {of.dimension("WIDTH")}), of.view("y", shape),
-                            of.view("residual", shape), scales_of(of), of.dimension("BY_ROW") != 0});
+  ops::compute(ops::Rmsnorm{of.view("x", shape),
+                            of.view("weight", {of.dimension("WIDTH")}),
+                            of.view("y", shape),
+                            of.view("residual", shape),
+                            scales_of(of),
+                            of.dimension("BY_ROW") != 0,
+                            {of.dimension("EPSILON")}});
 }
 
 void run_layernorm(const CpuProblem& of) {
@@ -148,15 +165,26 @@ void run_qk_norm_rope(const CpuProblem& of) {
   const std::int64_t heads = of.dimension("HEADS");
   const std::int64_t kv_heads = of.dimension("KV_HEADS");
   const std::int64_t head_dim = of.dimension("HEAD_DIM");
+  const bool is_normed = of.dimension("NORM") != 0;
   const std::initializer_list<std::int64_t> table{of.dimension("POSITIONS"), head_dim / 2};
   const std::initializer_list<std::int64_t> cache{of.dimension("CACHE_ROWS"), kv_heads, head_dim};
   const std::initializer_list<std::int64_t> scales{of.dimension("CACHE_ROWS"), kv_heads};
   ops::compute(ops::QkNormRope{
       of.view("qkv", {tokens, heads + 2 * kv_heads, head_dim}).with_row_stride(of.dimension("QKV_STRIDE")),
-      of.view("q_weight", {head_dim}), of.view("k_weight", {head_dim}), of.view("cosine", table),
-      of.view("sine", table), of.view("positions", {3, tokens}), of.view("slots", {tokens}), of.view("k_cache", cache),
-      of.view("v_cache", cache), of.view("q", {tokens, heads, head_dim}), of.dimension("SECTION_H"),
-      of.dimension("SECTION_W"), of.view("k_scales", scales), of.view("v_scales", scales)});
+      is_normed ? of.view("q_weight", {head_dim}) : TensorView(),
+      is_normed ? of.view("k_weight", {head_dim}) : TensorView(),
+      of.view("cosine", table),
+      of.view("sine", table),
+      of.view("positions", {3, tokens}),
+      of.view("slots", {tokens}),
+      of.view("k_cache", cache),
+      of.view("v_cache", cache),
+      of.view("q", {tokens, heads, head_dim}),
+      of.dimension("SECTION_H"),
+      of.dimension("SECTION_W"),
+      of.view("k_scales", scales),
+      of.view("v_scales", scales),
+      {of.dimension("EPSILON")}});
 }
 
 void run_rope_vision(const CpuProblem& of) {

@@ -50,6 +50,7 @@ struct Operands {
   std::span<Values> outputs;
 
   [[nodiscard]] std::size_t size(const char* name) const { return static_cast<std::size_t>(problem.dimension(name)); }
+  [[nodiscard]] float epsilon() const { return static_cast<float>(problem.dimension("EPSILON")) * 1e-9F; }
   [[nodiscard]] float in(std::size_t buffer, std::size_t i) const { return static_cast<float>(inputs[buffer][i]); }
 };
 
@@ -117,7 +118,7 @@ void rounded_product(const Operands& of) {
       squares[i] = value * value;
       value *= of.in(2, i);
     }
-    factors[row] = 1.0F / std::sqrt(of.adder.add_right(squares) / static_cast<float>(k) + 1e-6F);
+    factors[row] = 1.0F / std::sqrt(of.adder.add_right(squares) / static_cast<float>(k) + of.epsilon());
   }
   std::array<std::int8_t, kActivationBlock> integers{};
   for (std::size_t at = 0; at < rows.size();) {
@@ -166,13 +167,13 @@ void attention(const Operands& of) {
   }
 }
 
-// 1 / sqrt(mean square) of float32 numbers.
-float inverse_root(FloatAdder& adder, std::vector<float> values) {
+// 1 / sqrt(mean square + epsilon) of float32 numbers.
+float inverse_root(FloatAdder& adder, std::vector<float> values, float epsilon) {
   const auto count = static_cast<float>(values.size());
   for (float& value : values) {
     value *= value;
   }
-  return 1.0F / std::sqrt(adder.add(std::move(values)) / count + 1e-6F);
+  return 1.0F / std::sqrt(adder.add(std::move(values)) / count + epsilon);
 }
 
 std::vector<float> row_of(const Values& buffer, std::size_t row, std::size_t width) {
@@ -184,7 +185,7 @@ void rmsnorm(const Operands& of) {
   const std::size_t width = of.size("WIDTH");
   for (std::size_t row = 0; row < of.size("ROWS"); ++row) {
     const std::vector<float> x = row_of(of.inputs[0], row, width);
-    const float factor = inverse_root(of.adder, x);
+    const float factor = inverse_root(of.adder, x, of.epsilon());
     for (std::size_t i = 0; i < width; ++i) {
       of.outputs[0][row * width + i] = x[i] * (factor * of.in(1, i));
     }
@@ -199,7 +200,7 @@ void layernorm(const Operands& of) {
     for (float& value : x) {
       value -= mean;
     }
-    const float factor = inverse_root(of.adder, x);
+    const float factor = inverse_root(of.adder, x, 1e-6F);
     for (std::size_t i = 0; i < width; ++i) {
       of.outputs[0][row * width + i] = x[i] * factor * of.in(1, i) + of.in(2, i);
     }
@@ -228,7 +229,7 @@ void qk_norm_rope(const Operands& of) {
   const std::size_t heads = of.size("HEADS");
   for (std::size_t head = 0; head <= heads; ++head) {
     std::vector<float> x = row_of(of.inputs[0], head, head_dim);
-    const float factor = inverse_root(of.adder, x);
+    const float factor = inverse_root(of.adder, x, of.epsilon());
     double* out = head < heads ? of.outputs[4].data() + head * head_dim : of.outputs[0].data();
     for (std::size_t i = 0; i < head_dim; ++i) {
       x[i] *= factor * of.in(head < heads ? 1 : 2, i);

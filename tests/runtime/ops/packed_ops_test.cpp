@@ -331,7 +331,7 @@ TEST_F(PackedChecksTest, QuantizedMatmul) {
   expect_refused(refusal(op), "bias has 0 dimensions");
   op = good();
   EXPECT_EQ(op.problem().named().text(),
-            "matvec_q M=3 N=6 K=256 EPILOGUE=0 NORM=0 STORAGE=float16 INPUT=int8 WEIGHT=q6_k");
+            "matvec_q M=3 N=6 K=256 EPILOGUE=0 NORM=0 EPSILON=1000 STORAGE=float16 INPUT=int8 WEIGHT=q6_k");
   op.a = rows(9, 256, 8);
   EXPECT_EQ(op.problem().named().text(), "matmul_q M=9 N=6 K=256 EPILOGUE=0 STORAGE=float16 WEIGHT=q6_k");
   op = good();
@@ -348,7 +348,7 @@ TEST_F(PackedChecksTest, NormedMatmul) {
   };
   EXPECT_EQ(refusal(good()), "taken");
   EXPECT_EQ(good().problem().named().text(),
-            "matvec_q M=3 N=6 K=256 EPILOGUE=0 NORM=1 STORAGE=float32 INPUT=float32 WEIGHT=q6_k");
+            "matvec_q M=3 N=6 K=256 EPILOGUE=0 NORM=1 EPSILON=1000 STORAGE=float32 INPUT=float32 WEIGHT=q6_k");
   auto op = good();
   op.b.type = ElementType::int8_row;
   expect_refused(refusal(op), "B's scales are by row");

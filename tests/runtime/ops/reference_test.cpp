@@ -36,17 +36,25 @@ TEST(ReferenceTest, UnknownNamesHaveNone) { EXPECT_EQ(find_host_reference("no_su
 
 TEST(ReferenceTest, RmsnormScalesByTheRootMeanSquare) {
   const double rms = std::sqrt(12.5 + 1e-6);
-  const auto plain = results(problem("rmsnorm", {{"ROWS", 2}, {"WIDTH", 2}, {"RESIDUAL", 0}, {"BY_ROW", 0}}),
-                             {{3, 4, 0, 0}, {1, 2}, {}}, {4, 0, 0});
+  const auto plain =
+      results(problem("rmsnorm", {{"ROWS", 2}, {"WIDTH", 2}, {"RESIDUAL", 0}, {"BY_ROW", 0}, {"EPSILON", 1000}}),
+              {{3, 4, 0, 0}, {1, 2}, {}}, {4, 0, 0});
   expect_near(plain[0], {3 / rms, 8 / rms, 0, 0});
-  const auto summed = results(problem("rmsnorm", {{"ROWS", 1}, {"WIDTH", 2}, {"RESIDUAL", 1}, {"BY_ROW", 0}}),
-                              {{1, 5}, {1, 2}, {2, -1}}, {2, 0, 2});
+  const auto summed =
+      results(problem("rmsnorm", {{"ROWS", 1}, {"WIDTH", 2}, {"RESIDUAL", 1}, {"BY_ROW", 0}, {"EPSILON", 1000}}),
+              {{1, 5}, {1, 2}, {2, -1}}, {2, 0, 2});
   expect_near(summed[0], {3 / rms, 8 / rms});
   expect_near(summed[2], {3, 4});
-  const auto rounded = results(problem("rmsnorm", {{"ROWS", 1}, {"WIDTH", 2}, {"RESIDUAL", 0}, {"BY_ROW", 1}}),
-                               {{3, 4}, {1, 2}, {}}, {2, 1, 0});
+  const auto rounded =
+      results(problem("rmsnorm", {{"ROWS", 1}, {"WIDTH", 2}, {"RESIDUAL", 0}, {"BY_ROW", 1}, {"EPSILON", 1000}}),
+              {{3, 4}, {1, 2}, {}}, {2, 1, 0});
   expect_near(rounded[0], {127 * 3.0 / 8, 127});
   expect_near(rounded[1], {8 / rms / 127});
+  const double large = std::sqrt(12.5 + 0.5);
+  const auto damped =
+      results(problem("rmsnorm", {{"ROWS", 1}, {"WIDTH", 2}, {"RESIDUAL", 0}, {"BY_ROW", 0}, {"EPSILON", 500'000'000}}),
+              {{3, 4}, {1, 2}, {}}, {2, 0, 0});
+  expect_near(damped[0], {3 / large, 8 / large});
 }
 
 TEST(ReferenceTest, LayernormUsesTheBiasedVariance) {
@@ -130,6 +138,7 @@ class QkNormRopeTest : public ::testing::Test {
   std::vector<Values> inputs_{Values(384), Values(128, 1.0), Values(128, 2.0), Values(192), Values(192), {0, 1, 2},
                               {1},         Values(256, 7.0), Values(256, 8.0), {},          {}};
   double norm_ = 0;
+  std::int64_t is_normed_ = 1;
 
   void SetUp() override {
     double squares = 0;
@@ -150,7 +159,9 @@ class QkNormRopeTest : public ::testing::Test {
                                             {"CACHE_ROWS", 2},
                                             {"SECTION_H", 20},
                                             {"SECTION_W", 20},
-                                            {"QKV_STRIDE", 384}}),
+                                            {"QKV_STRIDE", 384},
+                                            {"NORM", is_normed_},
+                                            {"EPSILON", 1000}}),
                    inputs_, {256, 256, scales, scales, 128});
   }
 };
@@ -178,6 +189,19 @@ TEST_F(QkNormRopeTest, HalvesOfAHeadArePairs) {
     EXPECT_EQ(outputs[1][128 + j], static_cast<double>(j) - 60) << "values are copied";
     EXPECT_EQ(outputs[0][j], 7.0) << "other rows of the cache stay";
     EXPECT_EQ(outputs[1][j], 8.0) << "other rows of the cache stay";
+  }
+}
+
+TEST_F(QkNormRopeTest, HeadsWithoutANormOnlyTurn) {
+  is_normed_ = 0;
+  inputs_[1].clear();
+  inputs_[2].clear();
+  inputs_[4].assign(192, 1.0);
+  const auto outputs = run();
+  for (std::size_t j = 0; j < 64; ++j) {
+    EXPECT_EQ(outputs[4][j], -(static_cast<double>(j) + 4));
+    EXPECT_EQ(outputs[4][j + 64], static_cast<double>(j) - 60);
+    EXPECT_EQ(outputs[0][128 + j], outputs[4][j]) << "keys as queries";
   }
 }
 

@@ -19,6 +19,8 @@ class RowOpsTest : public ::testing::TestWithParam<std::pair<ElementType, Elemen
   const ElementType in_ = GetParam().first;
   const ElementType out_ = GetParam().second;
   OpBench bench_;
+
+  void expect_heads(bool is_normed);
 };
 
 TEST_P(RowOpsTest, Rmsnorm) {
@@ -26,11 +28,11 @@ TEST_P(RowOpsTest, Rmsnorm) {
     const TensorView x = bench_.input(in_, {rows, width});
     const TensorView weight = bench_.input(kFloat, {width});
     const TensorView y = bench_.output(out_, {rows, width});
-    ops::run(bench_.dispatcher(), ops::Rmsnorm{x, weight, y, {}});
+    ops::run(bench_.dispatcher(), ops::Rmsnorm{.x = x, .weight = weight, .y = y, .epsilon = {20'000'000}});
     const auto count = static_cast<std::size_t>(rows * width);
-    const auto expected =
-        OpBench::reference("rmsnorm", {{"ROWS", rows}, {"WIDTH", width}, {"RESIDUAL", 0}, {"BY_ROW", 0}},
-                           {bench_.initial(x), bench_.initial(weight), {}}, {count, 0, 0});
+    const auto expected = OpBench::reference(
+        "rmsnorm", {{"ROWS", rows}, {"WIDTH", width}, {"RESIDUAL", 0}, {"BY_ROW", 0}, {"EPSILON", 20'000'000}},
+        {bench_.initial(x), bench_.initial(weight), {}}, {count, 0, 0});
     bench_.expect(y, expected[0], "y");
   }
 }
@@ -79,11 +81,20 @@ TEST_P(RowOpsTest, GatedActivations) {
   expect_formula(ops::GeluMultiply{gate, factor, bench_.output(out_, {1003})}, 5);
 }
 
+// Normalised, and only turned.
 TEST_P(RowOpsTest, QkNormRope) {
+  expect_heads(true);
+  expect_heads(false);
+}
+
+void RowOpsTest::expect_heads(bool is_normed) {
   ops::QkNormRope of;
   of.qkv = bench_.input(in_, {5, 4, 18}, -1, 1, 77);
-  of.q_weight = bench_.input(kFloat, {18});
-  of.k_weight = bench_.input(kFloat, {18});
+  if (is_normed) {
+    of.q_weight = bench_.input(kFloat, {18});
+    of.k_weight = bench_.input(kFloat, {18});
+    of.epsilon = {30'000'000};
+  }
   of.cosine = bench_.input(kFloat, {9, 9});
   of.sine = bench_.input(kFloat, {9, 9});
   of.positions = bench_.given(kInt, {3, 5}, {0, 1, 2, 8, 11, 0, 4, 2, 8, 3, 0, 1, 2, 5, -1});
@@ -103,10 +114,12 @@ TEST_P(RowOpsTest, QkNormRope) {
                                             {"CACHE_ROWS", 4},
                                             {"SECTION_H", 3},
                                             {"SECTION_W", 2},
-                                            {"QKV_STRIDE", 77}},
+                                            {"QKV_STRIDE", 77},
+                                            {"NORM", is_normed ? 1 : 0},
+                                            {"EPSILON", of.epsilon.nano}},
                                            {bench_.initial(of.qkv),
-                                            bench_.initial(of.q_weight),
-                                            bench_.initial(of.k_weight),
+                                            is_normed ? bench_.initial(of.q_weight) : std::vector<double>(),
+                                            is_normed ? bench_.initial(of.k_weight) : std::vector<double>(),
                                             bench_.initial(of.cosine),
                                             bench_.initial(of.sine),
                                             bench_.initial(of.positions),

@@ -14,6 +14,9 @@ using Draw = Sizes (*)(RaggedShapes&);
 
 std::int64_t stride(RaggedShapes& draw, std::int64_t row) { return row + draw.pick({0, 0, 1, 8}); }
 
+// Of a norm: the smallest changes no result that can be told, the largest changes them all.
+std::int64_t epsilon(RaggedShapes& draw) { return draw.pick({1000, 10'000, 50'000'000, 1'000'000'000}); }
+
 Sizes advance(RaggedShapes& /*draw*/) { return {}; }
 
 Sizes matmul(RaggedShapes& draw) {
@@ -40,7 +43,8 @@ Sizes matvec_q(RaggedShapes& draw) {
           {"N", epilogue == 7 ? 64 * draw.size(4) : draw.size(150)},
           {"K", draw.below(2) == 0 ? draw.size(1100) : draw.pick({64, 192, 256, 512, 768, 1280})},
           {"EPILOGUE", epilogue},
-          {"NORM", draw.below(2)}};
+          {"NORM", draw.below(2)},
+          {"EPSILON", epsilon(draw)}};
 }
 
 Sizes quantize(RaggedShapes& draw) {
@@ -92,6 +96,8 @@ Sizes attention_decode_qkv(RaggedShapes& draw) {
   sizes.emplace_back("POSITIONS", draw.size(20));
   sizes.emplace_back("SECTION_H", draw.below(half + 1));
   sizes.emplace_back("SECTION_W", draw.below(half + 1));
+  sizes.emplace_back("NORM", draw.below(2));
+  sizes.emplace_back("EPSILON", epsilon(draw));
   return sizes;
 }
 
@@ -99,6 +105,12 @@ Sizes norm(RaggedShapes& draw) {
   // Half of the widths are whole blocks, as int8 outputs need them.
   const std::int64_t width = draw.below(2) == 0 ? draw.size(2100) : 32 * draw.size(64);
   return {{"ROWS", draw.size(40)}, {"WIDTH", width}, {"RESIDUAL", draw.below(2)}, {"BY_ROW", draw.below(2)}};
+}
+
+Sizes rmsnorm(RaggedShapes& draw) {
+  Sizes sizes = norm(draw);
+  sizes.emplace_back("EPSILON", epsilon(draw));
+  return sizes;
 }
 
 Sizes sample(RaggedShapes& draw) { return {{"VOCABULARY", draw.pick({1, 8}) * draw.size(5000)}}; }
@@ -117,7 +129,9 @@ Sizes qk_norm_rope(RaggedShapes& draw) {
           {"CACHE_ROWS", draw.size(40)},
           {"SECTION_H", draw.below(head_dim / 2 + 1)},
           {"SECTION_W", draw.below(head_dim / 2 + 1)},
-          {"QKV_STRIDE", stride(draw, (heads + 2 * kv_heads) * head_dim)}};
+          {"QKV_STRIDE", stride(draw, (heads + 2 * kv_heads) * head_dim)},
+          {"NORM", draw.below(2)},
+          {"EPSILON", epsilon(draw)}};
 }
 
 Sizes rope_vision(RaggedShapes& draw) {
@@ -163,7 +177,7 @@ const std::map<std::string, Draw>& draws() {
                                                  {"position_embedding", position_embedding},
                                                  {"qk_norm_rope", qk_norm_rope},
                                                  {"quantize", quantize},
-                                                 {"rmsnorm", norm},
+                                                 {"rmsnorm", rmsnorm},
                                                  {"rope_vision", rope_vision},
                                                  {"sample", sample},
                                                  {"softmax", softmax},

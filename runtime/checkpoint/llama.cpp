@@ -1,0 +1,92 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <numbers>
+
+#include "runtime/checkpoint/config_fields.hpp"
+#include "runtime/checkpoint/model_family.hpp"
+#include "runtime/checkpoint/model_keys.hpp"
+#include "runtime/checkpoint/table_writer.hpp"
+
+// Llama, dense, text only, and what has its form (SmolLM2): "The Llama 3 Herd of Models" (Llama Team, 2024), with the
+// names of Hugging Face Transformers.
+namespace pascaline {
+namespace {
+
+constexpr std::array<NamePrefix, 4> kLlamaPrefixes{{{"layers.", "model.layers."},
+                                                    {"embed_tokens.", "model.embed_tokens."},
+                                                    {"norm.", "model.norm."},
+                                                    {"lm_head.", "lm_head."}}};
+
+double read_factor(const JsonNode& rope, std::string_view key) {
+  constexpr double kMost = 1e6;
+  const JsonNode node = rope.at(key);
+  const double value = node.real();
+  require(value > 0 && value <= kMost, node, fmt::format("{} is out of range (above 0, at most {})", value, kMost));
+  return value;
+}
+
+// Llama 3.1's: long waves are divided by the factor, short ones stay, those between get something between.
+std::vector<float> llama3_divisors(const JsonNode& rope, const TextConfig& text) {
+  const double factor = read_factor(rope, "factor");
+  const double low = read_factor(rope, "low_freq_factor");
+  const double high = read_factor(rope, "high_freq_factor");
+  const double trained = read_factor(rope, "original_max_position_embeddings");
+  require(low < high, rope, fmt::format("low_freq_factor {} is not below high_freq_factor {}", low, high));
+  std::vector<float> divisors;
+  for (std::int64_t j = 0; j < text.head_dim / 2; ++j) {
+    const double frequency =
+        std::pow(text.rope_theta, -2.0 * static_cast<double>(j) / static_cast<double>(text.head_dim));
+    const double waves = trained * frequency / (2 * std::numbers::pi);  // within the trained length
+    const double share = std::clamp((waves - low) / (high - low), 0.0, 1.0);
+    divisors.push_back(static_cast<float>(1 / ((1 - share) / factor + share)));
+  }
+  return divisors;
+}
+
+std::vector<float> read_divisors(const JsonNode& rope, const TextConfig& text) {
+  check_scaled_rope_keys(rope);
+  const char* const key = rope.has_value("rope_type") || !rope.has_value("type") ? "rope_type" : "type";
+  require_supported(rope, {key, R"(["default", "linear", "llama3"])"});
+  const std::string type = rope.at(key).text();
+  if (type == "linear") {
+    return std::vector<float>(static_cast<std::size_t>(text.head_dim / 2),
+                              static_cast<float>(read_factor(rope, "factor")));
+  }
+  return type == "llama3" ? llama3_divisors(rope, text) : std::vector<float>();
+}
+
+ModelConfig read_llama(const JsonNode& root) {
+  check_llama_keys(root);
+  ModelConfig config;
+  config.family = ModelFamily::llama;
+  config.text = read_decoder(root, HeadDim::may_follow);
+  config.text.normalises_heads = false;
+  config.text.mrope_section = {config.text.head_dim / 2, 0, 0};
+  for (const std::string_view key : kRopeObjects) {
+    if (root.has_value(key)) {
+      config.text.rope_divisors = read_divisors(root.at(key), config.text);
+    }
+  }
+  config.text.tied = root.at("tie_word_embeddings").boolean();
+  config.eos_tokens = read_end_tokens(root, config.text.vocab);
+  return config;
+}
+
+std::vector<WeightEntry> llama_table(const ModelConfig& config, ModelWeights& places) {
+  std::vector<WeightEntry> table;
+  const TableWriter root(table, "");
+  add_decoder(root.below("model."), config.text, places.text);
+  add_head(root, config.text, places.text);
+  return table;
+}
+
+}  // namespace
+
+FamilyTraits llama_family() noexcept {
+  return {"llama", "Llama, text only, such as SmolLM2", read_llama, llama_table, kLlamaPrefixes};
+}
+
+}  // namespace pascaline

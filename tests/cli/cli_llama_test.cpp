@@ -1,0 +1,68 @@
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "core/util/paths.hpp"
+#include "tests/cli/cli_model_fixture.hpp"
+
+namespace pascaline::testing {
+namespace {
+
+using nlohmann::json;
+
+// The program with a GGUF file of the family llama that brings its text (tests/runtime/model/make_llama_fixture.py).
+class CliLlamaTest : public CliModelFixture {
+ protected:
+  CliLlamaTest() { model_ = (std::filesystem::path(PASCALINE_CHECKPOINT_DATA) / "llama_small.gguf").string(); }
+};
+
+TEST_F(CliLlamaTest, EveryCommandTakesTheFile) {
+  const ProgramResult answer = on_cpu("generate", {"--prompt", "hello", "--greedy", "-n", "4", "--json"});
+  ASSERT_EQ(answer.exit_code, 0) << answer.error;
+  EXPECT_GT(json_of(answer)["prompt_tokens"], 50) << "SmolLM2's template has a system message of its own";
+  const ProgramResult talk = on_cpu("chat", {"--greedy", "-n", "3"}, "hello\nand?\n/stats\n");
+  EXPECT_EQ(talk.exit_code, 0) << talk.error;
+  const ProgramResult times = on_cpu("bench-model", {"--repeats", "1", "--prompt-tokens", "8", "--json"});
+  EXPECT_EQ(times.exit_code, 0) << times.error;
+  const ProgramResult plan = run("bench-model", {"--device", "emulator", "--plan"});
+  EXPECT_EQ(plan.exit_code, 0) << plan.error;
+  const std::string mine = (folder_ / "mine.json").string();
+  const ProgramResult workload = run("workload", {"--device", "emulator", "--prompt-tokens", "8", "-o", mine});
+  ASSERT_EQ(workload.exit_code, 0) << workload.error;
+  const std::string problems = json::parse(read_file(mine)).dump();
+  EXPECT_NE(problems.find(R"("NORM":0)"), std::string::npos) << "heads are only turned";
+  EXPECT_NE(problems.find(R"("EPSILON":10000)"), std::string::npos) << problems;
+}
+
+TEST_F(CliLlamaTest, LogitsAreThoseOfTransformers) {
+  const std::string reference = (std::filesystem::path(PASCALINE_CHECKPOINT_DATA) / "llama_small.safetensors").string();
+  EXPECT_EQ(on_cpu("validate", {"--reference", reference, "--weights", "float32"}).exit_code, 0);
+  EXPECT_EQ(on_cpu("validate", {"--reference", reference}).exit_code, 3) << "activations are rounded to int8";
+}
+
+TEST_F(CliLlamaTest, ATextBeginsWithTheTokenOfBeginning) {
+  ProgramSetting setting;
+  setting.input = "hello\n<|im_end|>\n";
+  const ProgramResult ids = run_program(folder_.path(), {"tokenize", "--model", model_}, setting);
+  EXPECT_EQ(ids.out, "1 264\n1 2\n") << ids.error;
+  write_bytes(folder_ / "text.txt", "hello the hello");
+  const ProgramResult result = on_cpu("validate", {"--text", (folder_ / "text.txt").string(), "--json"});
+  ASSERT_EQ(result.exit_code, 0) << result.error;
+  EXPECT_EQ(json_of(result)["tokens"], 5) << "one of them that of beginning";
+}
+
+TEST_F(CliLlamaTest, ATemplateCanBeNamed) {
+  const auto tokens = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> words{"--prompt", "hello", "-n", "1", "--json"};
+    words.insert(words.end(), more.begin(), more.end());
+    const ProgramResult answer = on_cpu("generate", words);
+    EXPECT_EQ(answer.exit_code, 0) << answer.error;
+    return json_of(answer)["prompt_tokens"].get<int>();
+  };
+  EXPECT_LT(tokens({"--template", "chatml"}), tokens({}) / 2) << "it has no system message of its own";
+  expect_fault(on_cpu("chat", {"--template", "nonesuch"}, "hello\n"), 1,
+               {"'nonesuch' is neither a known chat template"});
+}
+
+}  // namespace
+}  // namespace pascaline::testing
