@@ -233,7 +233,7 @@ void add_llama(std::vector<KeyCase>& out) {
   scaled("/rope_scaling/type", {{"type", "linear"}, {"factor", 2.0}}, KeyEffect::used, "");
   scaled("/rope_scaling/rope_type", {{"rope_type", "default"}}, KeyEffect::none, "it is so without");
   scaled("/rope_scaling/rope_type", {{"rope_type", "yarn"}, {"factor", 2.0}}, KeyEffect::refused,
-         R"("yarn" is not supported, only "default", "linear" or "llama3")");
+         R"("yarn" is not supported, only "default" or "linear" or "llama3")");
   scaled("/rope_scaling", {{"rope_type", "linear"}}, KeyEffect::checked, "factor");
   scaled("/rope_scaling/factor", {{"rope_type", "linear"}, {"factor", -1.0}}, KeyEffect::refused, "out of range");
   scaled("/rope_scaling/beta_fast", {{"rope_type", "default"}, {"beta_fast", 1.0}}, KeyEffect::refused,
