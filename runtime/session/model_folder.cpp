@@ -8,6 +8,7 @@
 #include "core/error.hpp"
 #include "runtime/checkpoint/gguf/gguf_file.hpp"
 #include "runtime/model/requirements.hpp"
+#include "runtime/session/gguf_images.hpp"
 #include "runtime/session/gguf_text.hpp"
 #include "runtime/text/chat_template.hpp"
 #include "runtime/text/end_tokens.hpp"
@@ -50,42 +51,45 @@ void check_preprocessor(const PreprocessorConfig& preprocessor, const VisionConf
 
 }  // namespace
 
-ModelFolder::ModelFolder(std::filesystem::path folder, ModelParts parts)
-    : path_(std::move(folder)), config_(load_model_config(path_)) {
+ModelFolder::ModelFolder(ModelLocation location, ModelParts parts)
+    : location_(std::move(location)), config_(load_model_config(location_)) {
   check_supported(config_);
   if (parts == ModelParts::numbers) {
     generation_.eos_tokens = config_.eos_tokens;
     return;
   }
-  if (is_gguf_path(path_)) {
+  if (is_gguf_path(path())) {
     generation_ = GenerationConfig();
     generation_.eos_tokens = config_.eos_tokens;
     read_gguf_text();
+    if (config_.vision) {
+      preprocessor_ = gguf_preprocessor(GgufFile::open(location_.projector).metadata(), *config_.vision);
+    }
     return;
   }
-  generation_ = load_generation_config(path_, config_);
+  generation_ = load_generation_config(path(), config_);
   const auto is_wanted = [&](const char* file) {
-    return parts == ModelParts::all || (parts == ModelParts::present && std::filesystem::exists(path_ / file));
+    return parts == ModelParts::all || (parts == ModelParts::present && std::filesystem::exists(path() / file));
   };
   if (is_wanted("tokenizer.json")) {
-    check_chat_template(path_, chat_template());
-    tokenizer_ = Tokenizer::load(path_ / "tokenizer.json", static_cast<std::size_t>(config_.text.vocab));
+    check_chat_template(path(), chat_template());
+    tokenizer_ = Tokenizer::load(path() / "tokenizer.json", static_cast<std::size_t>(config_.text.vocab));
     if (config_.vision) {
       check_tokens(*tokenizer_, *config_.vision);
     }
     if (generation_.eos_tokens.empty()) {
-      const std::vector<TokenId> ends = end_tokens(path_, *tokenizer_);
+      const std::vector<TokenId> ends = end_tokens(path(), *tokenizer_);
       generation_.eos_tokens.assign(ends.begin(), ends.end());
     }
   }
   if (config_.vision && is_wanted("preprocessor_config.json")) {
-    preprocessor_ = read_preprocessor_config(path_ / "preprocessor_config.json");
+    preprocessor_ = read_preprocessor_config(path() / "preprocessor_config.json");
     check_preprocessor(*preprocessor_, *config_.vision);
   }
 }
 
 void ModelFolder::read_gguf_text() {
-  const GgufFile file = GgufFile::open(path_);
+  const GgufFile file = GgufFile::open(path());
   if (!file.metadata().has("tokenizer.ggml.model")) {
     return;
   }
@@ -96,9 +100,9 @@ void ModelFolder::read_gguf_text() {
 }
 
 const Tokenizer& ModelFolder::tokenizer() const {
-  if (!tokenizer_ && is_gguf_path(path_)) {
+  if (!tokenizer_ && is_gguf_path(path())) {
     throw Error(
-        fmt::format("{}: key 'tokenizer.ggml.model': is missing, and text needs it; give tokens", path_.string()));
+        fmt::format("{}: key 'tokenizer.ggml.model': is missing, and text needs it; give tokens", path().string()));
   }
   if (!tokenizer_) {
     throw Error("the model folder has no tokenizer.json, which text needs");
@@ -117,7 +121,7 @@ const PreprocessorConfig& ModelFolder::preprocessor() const {
 ChatTemplate ModelFolder::chat_template() const {
   if (gguf_template_) {
     return gguf_chat_template(gguf_template_->empty() ? std::nullopt : std::optional<std::string_view>(*gguf_template_),
-                              {}, path_.string());
+                              {}, path().string());
   }
   return config_.family == ModelFamily::qwen3 ? ChatTemplate::qwen3 : ChatTemplate::qwen3_vl;
 }

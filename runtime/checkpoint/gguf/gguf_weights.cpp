@@ -106,7 +106,8 @@ std::string gguf_tensor_name(std::string_view official) {
                       : fmt::format("blk.{}.{}{}", official.substr(0, dot), name, official.substr(last));
 }
 
-std::vector<GgufWeight> match_gguf_weights(const GgufFile& file, const std::vector<TensorSpec>& specs) {
+std::vector<GgufWeight> match_gguf_weights(const GgufFile& file, const std::vector<TensorSpec>& specs,
+                                           const GgufNaming& naming) {
   std::vector<GgufWeight> weights;
   std::vector<std::string> missing;
   std::vector<std::string> misshapen;
@@ -114,9 +115,10 @@ std::vector<GgufWeight> match_gguf_weights(const GgufFile& file, const std::vect
   std::set<std::string_view> used;
   for (const TensorSpec& spec : specs) {
     GgufWeight& weight = weights.emplace_back();
-    const GgufTensor* const tensor = file.find(gguf_tensor_name(spec.name));
+    const std::string name = naming(spec.name);
+    const GgufTensor* const tensor = file.find(name);
     if (tensor == nullptr) {
-      missing.push_back(gguf_tensor_name(spec.name));
+      missing.push_back(name);
       continue;
     }
     used.insert(tensor->name);
