@@ -48,7 +48,7 @@ class QuantizeProgressLine {
     }
   }
 
-  void show(const QuantizeProgress& at) {
+  void show(const TensorProgress& at) {
     constexpr double kApart = 10;
     constexpr double kSettled = 1;
     if (quiet_ || (!on_terminal_ && at.seconds < last_ + kApart)) {
@@ -110,13 +110,13 @@ int quantize_folder(const QuantizeCommandOptions& options) {
   catch_interrupts();
   NewFolder folder(options.output, options.force);
   const fs::path file = folder.path() / "model.safetensors";
-  QuantizeProgress last;
+  TensorProgress last;
   bool complete = false;
   {
     QuantizeProgressLine line(options.quiet);
     QuantizeSettings settings;
     settings.threads = static_cast<int>(options.jobs);
-    settings.goes_on = [&](const QuantizeProgress& at) {
+    settings.goes_on = [&](const TensorProgress& at) {
       last = at;
       line.show(at);
       return !interrupted();
