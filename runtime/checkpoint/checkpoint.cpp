@@ -277,6 +277,12 @@ void Checkpoint::read(std::size_t index, ElementType type, std::int64_t first, s
   }
 }
 
+void Checkpoint::forget(std::size_t index) const noexcept {
+  if (index >= own_bytes_.size() || own_bytes_[index].empty()) {  // else it is not mapped
+    MappedFile::forget(stored_[index]->bytes);
+  }
+}
+
 std::int64_t Checkpoint::stored_bytes() const noexcept {
   std::int64_t bytes = 0;
   for (const StoredTensor* tensor : stored_) {

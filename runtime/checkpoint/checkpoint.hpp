@@ -50,6 +50,8 @@ class Checkpoint {
   /// Writes elements of the tensor of that index from `first` on, as many as `out` holds, as float32, float16 or
   /// bfloat16. Throws as `read_weights`.
   void read(std::size_t index, ElementType type, std::int64_t first, std::span<std::byte> out) const;
+  /// Says that the tensor of that index will not be read soon, so that its memory is free for others.
+  void forget(std::size_t index) const noexcept;
   /// Bytes of all of them in the files.
   [[nodiscard]] std::int64_t stored_bytes() const noexcept;
 

@@ -7,6 +7,7 @@
 
 #include "core/error.hpp"
 #include "runtime/checkpoint/gguf/gguf_file.hpp"
+#include "runtime/checkpoint/gguf/gguf_generation.hpp"
 #include "runtime/model/requirements.hpp"
 #include "runtime/session/gguf_images.hpp"
 #include "runtime/session/gguf_text.hpp"
@@ -59,8 +60,6 @@ ModelFolder::ModelFolder(ModelLocation location, ModelParts parts)
     return;
   }
   if (is_gguf_path(path())) {
-    generation_ = GenerationConfig();
-    generation_.eos_tokens = config_.eos_tokens;
     read_gguf_text();
     if (config_.vision) {
       preprocessor_ = gguf_preprocessor(GgufFile::open(location_.projector).metadata(), *config_.vision);
@@ -90,6 +89,7 @@ ModelFolder::ModelFolder(ModelLocation location, ModelParts parts)
 
 void ModelFolder::read_gguf_text() {
   const GgufFile file = GgufFile::open(path());
+  generation_ = read_gguf_generation(file.metadata(), config_);
   if (!file.metadata().has("tokenizer.ggml.model")) {
     return;
   }

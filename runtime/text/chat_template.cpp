@@ -69,11 +69,10 @@ void check_chat_template_text(std::string_view text, const std::string& file, Ch
   }
 }
 
-void check_chat_template(const std::filesystem::path& model_folder, ChatTemplate expected) {
+std::optional<FolderTemplate> find_chat_template(const std::filesystem::path& model_folder) {
   const std::filesystem::path jinja = model_folder / "chat_template.jinja";
   if (std::filesystem::exists(jinja)) {
-    check_chat_template_text(read_file(jinja), jinja.string(), expected);
-    return;
+    return FolderTemplate{read_file(jinja), jinja.string()};
   }
   for (const char* name : {"chat_template.json", "tokenizer_config.json"}) {
     const std::filesystem::path file = model_folder / name;
@@ -82,15 +81,22 @@ void check_chat_template(const std::filesystem::path& model_folder, ChatTemplate
     }
     const std::string file_name = file.string();
     const nlohmann::json document = parse_json(read_space_file(file), file_name);
-    if (const std::optional<std::string> text = template_of(JsonNode(document, file_name))) {
-      check_chat_template_text(*text, file_name, expected);
-      return;
+    if (std::optional<std::string> text = template_of(JsonNode(document, file_name))) {
+      return FolderTemplate{*std::move(text), file_name};
     }
   }
-  throw Error(
-      fmt::format("{}: there is no chat template (chat_template.jinja, chat_template.json, or chat_template in "
-                  "tokenizer_config.json); copy it from the model's folder",
-                  model_folder.string()));
+  return std::nullopt;
+}
+
+void check_chat_template(const std::filesystem::path& model_folder, ChatTemplate expected) {
+  const std::optional<FolderTemplate> found = find_chat_template(model_folder);
+  if (!found) {
+    throw Error(
+        fmt::format("{}: there is no chat template (chat_template.jinja, chat_template.json, or chat_template in "
+                    "tokenizer_config.json); copy it from the model's folder",
+                    model_folder.string()));
+  }
+  check_chat_template_text(found->text, found->file, expected);
 }
 
 }  // namespace pascaline

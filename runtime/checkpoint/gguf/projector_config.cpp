@@ -40,10 +40,8 @@ constexpr const char* kDeepstackLayers = "qwen3vl.n_deepstack_layers";
 constexpr std::int64_t kMaxProjectorPatch = 256;
 constexpr std::int64_t kMaxProjectorMerge = 16;
 
-// Tokens of the released models, whose text files without a tokenizer do not name them.
+// Of the released models.
 constexpr std::int64_t kReleasedVocabulary = 151936;
-constexpr std::array<std::pair<std::string_view, std::int64_t>, 4> kImageTokens{
-    {{"<|image_pad|>", 151655}, {"<|video_pad|>", 151656}, {"<|vision_start|>", 151652}, {"<|vision_end|>", 151653}}};
 
 class ProjectorReader {
  public:
@@ -204,13 +202,13 @@ class ProjectorReader {
         text_->metadata().fail(kTextTokens, "it is missing from the metadata, and says which tokens stand for images");
       }
       for (std::size_t i = 0; i < places.size(); ++i) {
-        *places[i] = kImageTokens[i].second;
+        *places[i] = kImageTokens[i].released;
       }
       return;
     }
     const std::vector<std::string_view> tokens = text_->metadata().texts(kTextTokens);
     for (std::size_t i = 0; i < places.size(); ++i) {
-      const std::string_view wanted = kImageTokens[i].first;
+      const std::string_view wanted = kImageTokens[i].text;
       const auto found = std::find(tokens.begin(), tokens.end(), wanted);
       if (found == tokens.end()) {
         text_->metadata().fail(kTextTokens, fmt::format("no token is {}, which images need", wanted));

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <optional>
+
+#include "runtime/checkpoint/checkpoint.hpp"
+#include "runtime/checkpoint/gguf/gguf_file.hpp"
+#include "runtime/checkpoint/weight_recipe.hpp"
+
+namespace pascaline {
+
+/// What a model's matrices are written as; at most one of the two is given, and without both each stays as it is
+/// stored. Everything that is no matrix is written as float32.
+struct WantedTypes {
+  std::optional<GgufType> number;      ///< all as F32, F16 or BF16
+  std::optional<WeightRecipe> recipe;  ///< quantized
+};
+
+/// The type of blocks of that packed format, and the packed format of such blocks; nothing for another.
+[[nodiscard]] std::optional<GgufType> gguf_type_of(ElementType format) noexcept;
+[[nodiscard]] std::optional<ElementType> format_of(GgufType type) noexcept;
+/// That of F32, F16 and BF16.
+[[nodiscard]] ElementType number_of(GgufType type) noexcept;
+
+/// The type that tensor `index` of a checkpoint is written as. In a GGUF file (`rows_are_blocks`) rows that are no
+/// whole blocks of the type become Q8_0 or, where they are no whole blocks of that either, F16; and the embedding of
+/// patches is of numbers of which a convolution can be made, F16 or F32. Throws ModelError naming the tensor for a
+/// format that GGUF has not, and for one that would be quantized twice.
+[[nodiscard]] GgufType written_type(const Checkpoint& checkpoint, std::size_t index, const WantedTypes& wanted,
+                                    bool rows_are_blocks);
+
+}  // namespace pascaline
