@@ -189,6 +189,7 @@ Checkpoint Checkpoint::open(const ModelLocation& model, const ModelConfig& confi
   checkpoint.formats_ = matching.formats();
   checkpoint.has_formats_ = std::any_of(checkpoint.formats_.begin(), checkpoint.formats_.end(),
                                         [](const auto& format) { return format.has_value(); });
+  checkpoint.join_types(config);
   return checkpoint;
 }
 
