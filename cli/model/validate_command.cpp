@@ -18,6 +18,7 @@
 #include "core/error.hpp"
 #include "core/util/counted.hpp"
 #include "runtime/device/device_names.hpp"
+#include "runtime/session/gguf_text.hpp"
 
 namespace pascaline::cli {
 namespace {
@@ -139,6 +140,13 @@ void print(const Float32Comparison& result, const ValidateCommandOptions& option
   }
 }
 
+// Of the model's folder or GGUF file.
+Tokenizer read_tokenizer(const ModelFolder& model) {
+  const auto rows = static_cast<std::size_t>(model.config().text.vocab);
+  return is_gguf_path(model.path()) ? load_gguf_tokenizer(GgufFile::open(model.path()).metadata(), rows).tokenizer
+                                    : Tokenizer::load(model.path() / "tokenizer.json", rows);
+}
+
 int validate_by_float32(const ValidateCommandOptions& options) {
   ModelFolder folder = options.model.read_for_numbers();
   const ModelCommandOptions float32 = in_float32(options.model, options.reference, options.float32_device);
@@ -154,8 +162,7 @@ int validate_by_float32(const ValidateCommandOptions& options) {
     options.model.show_plan(folder, {.tokens = window, .all_logits = true, .is_all = true}, options.as_json);
     return kSuccess;
   }
-  const Tokenizer tokenizer =
-      Tokenizer::load(folder.path() / "tokenizer.json", static_cast<std::size_t>(folder.config().text.vocab));
+  const Tokenizer tokenizer = read_tokenizer(folder);
   const Passages passages =
       options.text.empty() ? usual_passages(tokenizer) : read_passage(tokenizer, options.text, options.tokens);
   if (reference) {

@@ -95,17 +95,28 @@ def vision_shapes(config):
 
 
 def finish(writer, tensors, name_of, type_of):
-    """Adds tensors (official name: values) in the types that `type_of` gives them, and writes the file."""
+    """Adds tensors (official name: values, or bytes of blocks) in the types that `type_of` gives them, and writes the
+    file."""
     for name, values in tensors.items():
         kind = type_of(name, values)
-        writer.add_tensor(name_of(name), gguf.quants.quantize(np.ascontiguousarray(values), kind), raw_dtype=kind)
+        values = np.ascontiguousarray(values)
+        blocks = values if values.dtype == np.uint8 else gguf.quants.quantize(values, kind)
+        writer.add_tensor(name_of(name), blocks, raw_dtype=kind)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
     writer.close()
 
 
-def write_text(file, config, tensors, type_of):
+def add_names(writer, config):
+    """A name for each token, so that those of images have one."""
+    tokens = [f"<{i}>" for i in range(config["text_config"]["vocab_size"])]
+    for key, token in IMAGE_TOKENS.items():
+        tokens[config[key]] = token
+    writer.add_token_list(tokens)
+
+
+def write_text(file, config, tensors, type_of, add_tokens=add_names):
     text = config["text_config"]
     writer = gguf.GGUFWriter(file, "qwen3vl")
     writer.add_type(gguf.GGUFType.MODEL)
@@ -122,10 +133,7 @@ def write_text(file, config, tensors, type_of):
     writer.add_rope_dimension_sections([*text["rope_scaling"]["mrope_section"], 0])
     writer.add_layer_norm_rms_eps(text["rms_norm_eps"])
     writer.add_num_deepstack_layers(len(config["vision_config"]["deepstack_visual_indexes"]))
-    tokens = [f"<{i}>" for i in range(text["vocab_size"])]
-    for key, token in IMAGE_TOKENS.items():
-        tokens[config[key]] = token
-    writer.add_token_list(tokens)
+    add_tokens(writer, config)
     writer.add_eos_token_id(text["eos_token_id"])
     names = gguf.get_tensor_name_map(gguf.MODEL_ARCH.QWEN3VL, text["num_hidden_layers"])
     finish(writer, tensors,
