@@ -34,6 +34,7 @@ struct ConvertCommandOptions {
   std::string projector;
   std::string weights;
   std::int64_t jobs = 0;
+  bool random_weights = false;
   bool force = false;
   bool quiet = false;
 };
@@ -110,7 +111,7 @@ int convert_to_gguf(const ConvertCommandOptions& options) {
   }
   const GgufTargets targets{text.path(), projector ? projector->path() : fs::path()};
   const auto done = with_progress(options, [&](const ConvertSettings& settings) {
-    return write_gguf_files(options.input, targets, wanted, settings);
+    return write_gguf_files(options.input, targets, wanted, settings, options.random_weights);
   });
   if (!done) {
     return tell_interrupted();
@@ -126,6 +127,9 @@ int convert_to_gguf(const ConvertCommandOptions& options) {
 }
 
 int convert_to_folder(const ConvertCommandOptions& options) {
+  if (options.random_weights) {
+    throw UsageError("--random-weights: only GGUF files are written of random weights");
+  }
   const auto numbers = named_numbers(options.weights);
   if (!options.weights.empty() && !numbers) {
     throw UsageError(
@@ -177,6 +181,8 @@ void add_convert_command(CLI::App& app, Action& action) {
                    "What matrices are written as: float32, float16 or bfloat16, and in GGUF files q8_0, q6_k, q4_k, "
                    "q4_1, q4_0, or a JSON file that says it for single tensors (default: as they are stored)")
       ->check(check_convert_weights);
+  command->add_flag("--random-weights", options->random_weights,
+                    "Draw weights at random, for measurements; the folder needs only config.json");
   command->add_flag("--force", options->force, "Replace files or a model's folder that are there");
   command->add_option("-j,--jobs", options->jobs, "Threads (default: every processor)")
       ->transform(whole_number(1, 1024));

@@ -82,6 +82,7 @@ GgufKeys text_model_keys(const ModelConfig& config, const GenerationConfig& gene
   keys.text("general.architecture", architecture).text("general.type", "model").text("general.name", name);
   add_file_type(keys, tensors);
   add_sampling(keys, generation);
+  keys.integer(key("vocab_size"), number(text.vocab));
   keys.integer(key("block_count"), number(text.layers));
   keys.integer(key("context_length"), number(text.max_positions));
   keys.integer(key("embedding_length"), number(text.hidden));

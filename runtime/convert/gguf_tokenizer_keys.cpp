@@ -90,6 +90,7 @@ void add_tokenizer_keys(GgufKeys& keys, const std::filesystem::path& folder, con
   const std::filesystem::path file = folder / "tokenizer.json";
   if (!std::filesystem::exists(file)) {
     require_released_tokens(config, folder);
+    keys.text("tokenizer.ggml.model", "none");
     add_ends(keys, generation.eos_tokens);
     return;
   }

@@ -30,24 +30,23 @@ GgufType stored_number(StoredType type) noexcept {
                   quoted_name(tensor.name), name_of(format)));
 }
 
-GgufType type_in_format(const TensorSpec& tensor, ElementType format) {
+// Nothing if GGUF has none.
+std::optional<GgufType> type_in_format(ElementType format) noexcept {
   if (format == ElementType::float32 || format == ElementType::float16) {
     return format == ElementType::float32 ? GgufType::F32 : GgufType::F16;
   }
-  const auto type = gguf_type_of(format);
-  if (!type) {
-    refuse_format(tensor, format);
-  }
-  return *type;
+  return gguf_type_of(format);
 }
 
-// As it is stored. Blocks that no matrix is kept in have one type that holds them all.
-GgufType stored_type_of(const Checkpoint& checkpoint, std::size_t index) {
-  const TensorSpec& tensor = checkpoint.tensors()[index];
-  if (checkpoint.stored(index).type != StoredType::U8) {
-    return stored_number(checkpoint.stored(index).type);
+GgufType asked_type(const TensorSpec& tensor, const StoredKind& stored, const WantedTypes& wanted) {
+  if (wanted.number) {
+    return *wanted.number;
   }
-  return type_in_format(tensor, checkpoint.kept_type(index, ElementType::float32));
+  const auto type = wanted.recipe ? type_in_format(wanted.recipe->of(tensor.name)) : stored.type;
+  if (!type) {
+    refuse_format(tensor, wanted.recipe ? wanted.recipe->of(tensor.name) : stored.format.value());
+  }
+  return *type;
 }
 
 }  // namespace
@@ -70,15 +69,23 @@ ElementType number_of(GgufType type) noexcept {
                                  : ElementType::bfloat16;
 }
 
-GgufType written_type(const Checkpoint& checkpoint, std::size_t index, const WantedTypes& wanted,
+StoredKind stored_kind(const Checkpoint& checkpoint, std::size_t index) {
+  StoredKind kind;
+  if (const auto& format = checkpoint.format(index)) {
+    kind.format = format->type;
+  }
+  kind.type = checkpoint.stored(index).type == StoredType::U8
+                  ? type_in_format(checkpoint.kept_type(index, ElementType::float32))
+                  : std::optional(stored_number(checkpoint.stored(index).type));
+  return kind;
+}
+
+GgufType written_type(const TensorSpec& tensor, const StoredKind& stored, const WantedTypes& wanted,
                       bool rows_are_blocks) {
-  const TensorSpec& tensor = checkpoint.tensors()[index];
   if (tensor.kind != TensorKind::matrix) {
     return GgufType::F32;
   }
-  GgufType type = wanted.number   ? *wanted.number
-                  : wanted.recipe ? type_in_format(tensor, wanted.recipe->of(tensor.name))
-                                  : stored_type_of(checkpoint, index);
+  GgufType type = asked_type(tensor, stored, wanted);
   if (rows_are_blocks && is_patch_embedding(tensor.name)) {
     return type == GgufType::F16 ? GgufType::F16 : GgufType::F32;
   }
@@ -88,12 +95,11 @@ GgufType written_type(const Checkpoint& checkpoint, std::size_t index, const Wan
   if (rows_are_blocks && !is_whole(type)) {
     type = is_whole(GgufType::Q8_0) ? GgufType::Q8_0 : GgufType::F16;
   }
-  const auto& stored = checkpoint.format(index);
-  if (wanted.recipe && stored && format_of(type) && *format_of(type) != stored->type) {
+  if (wanted.recipe && stored.format && format_of(type) && *format_of(type) != *stored.format) {
     throw ModelError(
         fmt::format("tensor {}: it is stored in {}, and quantizing twice loses accuracy: give the folder of "
                     "the original weights, or leave out --weights",
-                    quoted_name(tensor.name), name_of(stored->type)));
+                    quoted_name(tensor.name), name_of(*stored.format)));
   }
   return type;
 }

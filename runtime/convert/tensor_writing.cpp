@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <numeric>
 #include <utility>
 
 #include "runtime/checkpoint/gguf/projector_weights.hpp"
@@ -27,10 +28,10 @@ struct RowPiece {
 // Of a matrix; a vector has rows of one element.
 std::int64_t columns_of(const TensorSpec& tensor) { return tensor.elements() / tensor.shape.front(); }
 
-std::vector<RowPiece> pieces_of(const Checkpoint& checkpoint, std::span<const PlannedTensor> tensors) {
+std::vector<RowPiece> pieces_of(const WeightSource& source, std::span<const PlannedTensor> tensors) {
   std::vector<RowPiece> pieces;
   for (std::size_t i = 0; i < tensors.size(); ++i) {
-    const TensorSpec& tensor = checkpoint.tensors()[tensors[i].index];
+    const TensorSpec& tensor = source.tensors()[tensors[i].index];
     const std::int64_t all = tensor.shape.front();
     const std::int64_t rows = tensors[i].frame ? all : std::max<std::int64_t>(1, kValuesAtOnce / columns_of(tensor));
     for (std::int64_t first = 0; first < all; first += rows) {
@@ -40,33 +41,31 @@ std::vector<RowPiece> pieces_of(const Checkpoint& checkpoint, std::span<const Pl
   return pieces;
 }
 
-std::vector<std::byte> numbers(const Checkpoint& checkpoint, std::size_t index, GgufType type, std::int64_t first,
+std::vector<std::byte> numbers(const WeightSource& source, const TensorSpec& tensor, GgufType type, std::int64_t first,
                                std::int64_t rows) {
-  const std::int64_t columns = columns_of(checkpoint.tensors()[index]);
+  const std::int64_t columns = columns_of(tensor);
   std::vector<std::byte> bytes(static_cast<std::size_t>(rows * columns * block_bytes(type)));
-  checkpoint.read(index, number_of(type), first * columns, bytes);
+  source.read(tensor, number_of(type), first * columns, bytes);
   return bytes;
 }
 
-// Rows in a packed format; those that are stored in it as they are.
-std::vector<std::byte> packed_rows(const Checkpoint& checkpoint, std::size_t index, ElementType format,
+// Rows in a packed format; those that are stored in it as they are. Adds to `lost` blocks that became zeros.
+std::vector<std::byte> packed_rows(const WeightSource& source, const TensorSpec& tensor, ElementType format,
                                    std::int64_t first, std::int64_t rows, std::atomic<std::uint64_t>& lost) {
-  const TensorSpec& tensor = checkpoint.tensors()[index];
   const std::int64_t columns = columns_of(tensor);
   const std::size_t row_bytes = file_row_bytes(format, columns);
-  const StoredTensor& stored = checkpoint.stored(index);
+  const auto stored = source.rows(tensor);
+  const bool is_kept = stored && stored->format.type == format;
   std::vector<std::byte> bytes(static_cast<std::size_t>(rows) * row_bytes);
-  const bool is_kept =
-      stored.type == StoredType::U8 && checkpoint.format(index) && checkpoint.format(index)->type == format;
   std::vector<float> values(static_cast<std::size_t>(columns));
   for (std::int64_t i = 0; i < rows; ++i) {
     const std::span<std::byte> row = std::span(bytes).subspan(static_cast<std::size_t>(i) * row_bytes, row_bytes);
     if (is_kept) {
-      const auto place = static_cast<std::size_t>(checkpoint.order(index).place_of(first + i));
-      std::copy_n(stored.bytes.begin() + static_cast<std::ptrdiff_t>(place * row_bytes), row_bytes, row.begin());
+      const auto place = static_cast<std::size_t>(stored->order.place_of(first + i));
+      std::copy_n(stored->bytes.begin() + static_cast<std::ptrdiff_t>(place * row_bytes), row_bytes, row.begin());
       continue;
     }
-    checkpoint.read(index, ElementType::float32, (first + i) * columns, std::as_writable_bytes(std::span(values)));
+    source.read(tensor, ElementType::float32, (first + i) * columns, std::as_writable_bytes(std::span(values)));
     if (const auto unfit = quantize_row(format, values, row)) {
       throw ModelError(fmt::format("tensor {}: value {} of row {} {}, so it cannot be kept as {}",
                                    quoted_name(tensor.name), unfit->value, first + i, unfit->reason, name_of(format)));
@@ -78,14 +77,15 @@ std::vector<std::byte> packed_rows(const Checkpoint& checkpoint, std::size_t ind
 
 }  // namespace
 
-TensorWriting::TensorWriting(const Checkpoint& checkpoint, ConvertSettings settings)
-    : checkpoint_(&checkpoint), settings_(std::move(settings)) {
-  progress_.all_tensors = checkpoint.tensors().size();
-  progress_.all_bytes = static_cast<std::uint64_t>(checkpoint.stored_bytes());
+TensorWriting::TensorWriting(const WeightSource& source, std::vector<std::uint64_t> stored_bytes,
+                             ConvertSettings settings)
+    : source_(&source), stored_bytes_(std::move(stored_bytes)), settings_(std::move(settings)) {
+  progress_.all_tensors = source.tensors().size();
+  progress_.all_bytes = std::accumulate(stored_bytes_.begin(), stored_bytes_.end(), std::uint64_t{0});
 }
 
 bool TensorWriting::write(std::span<const PlannedTensor> tensors, const Write& write) {
-  const std::vector<RowPiece> pieces = pieces_of(*checkpoint_, tensors);
+  const std::vector<RowPiece> pieces = pieces_of(*source_, tensors);
   std::vector<std::atomic<std::int64_t>> left(tensors.size());
   for (const RowPiece& piece : pieces) {
     left[piece.planned] += piece.rows;
@@ -96,11 +96,10 @@ bool TensorWriting::write(std::span<const PlannedTensor> tensors, const Write& w
   const auto convert = [&](std::size_t number) {
     const RowPiece& piece = pieces[number];
     const PlannedTensor& planned = tensors[piece.planned];
-    const TensorSpec& tensor = checkpoint_->tensors()[planned.index];
+    const TensorSpec& tensor = source_->tensors()[planned.index];
     const auto format = format_of(planned.type);
-    std::vector<std::byte> bytes =
-        format ? packed_rows(*checkpoint_, planned.index, *format, piece.first, piece.rows, lost)
-               : numbers(*checkpoint_, planned.index, planned.type, piece.first, piece.rows);
+    std::vector<std::byte> bytes = format ? packed_rows(*source_, tensor, *format, piece.first, piece.rows, lost)
+                                          : numbers(*source_, tensor, planned.type, piece.first, piece.rows);
     const std::size_t row_bytes = bytes.size() / static_cast<std::size_t>(piece.rows);
     if (planned.frame) {
       bytes = patch_frame(bytes, static_cast<std::size_t>(tensor.shape[2]), static_cast<std::size_t>(*planned.frame),
@@ -108,12 +107,12 @@ bool TensorWriting::write(std::span<const PlannedTensor> tensors, const Write& w
     }
     write(piece.planned, static_cast<std::uint64_t>(piece.first) * row_bytes, bytes);
     const bool counts = planned.frame.value_or(0) == 0;
-    const std::size_t stored = checkpoint_->stored(planned.index).bytes.size();
+    const std::uint64_t stored = stored_bytes_.at(planned.index);
     read +=
         counts ? stored * static_cast<std::uint64_t>(piece.rows) / static_cast<std::uint64_t>(tensor.shape.front()) : 0;
     if ((left[piece.planned] -= piece.rows) == 0) {
       done += counts ? 1 : 0;
-      checkpoint_->forget(planned.index);
+      source_->forget(tensor);
     }
   };
   const TensorProgress before = progress_;

@@ -8,15 +8,15 @@
 #include <span>
 #include <vector>
 
-#include "runtime/checkpoint/checkpoint.hpp"
 #include "runtime/checkpoint/gguf/gguf_file.hpp"
 #include "runtime/checkpoint/piece_work.hpp"
+#include "runtime/checkpoint/weight_source.hpp"
 
 namespace pascaline {
 
-/// A tensor of a checkpoint that is written.
+/// A tensor of a model that is written.
 struct PlannedTensor {
-  std::size_t index = 0;              ///< in the checkpoint
+  std::size_t index = 0;              ///< in the source of weights
   GgufType type{};                    ///< of what is written
   std::optional<std::int64_t> frame;  ///< only this one, of the patches' embedding
 };
@@ -28,15 +28,15 @@ struct ConvertSettings {
   std::function<bool(const TensorProgress&)> goes_on;
 };
 
-/// The writing of a checkpoint's tensors to one file or several, of which the progress is counted together. Not to be
+/// The writing of a model's tensors to one file or several, of which the progress is counted together. Not to be
 /// moved.
 class TensorWriting {
  public:
   /// Takes bytes of a planned tensor, from its byte `offset` on; called from any thread.
   using Write = std::function<void(std::size_t planned, std::uint64_t offset, std::span<const std::byte> bytes)>;
 
-  /// `checkpoint` must outlive it.
-  TensorWriting(const Checkpoint& checkpoint, ConvertSettings settings);
+  /// `source` must outlive it. `stored_bytes` is how many bytes each tensor of it takes where it is read from.
+  TensorWriting(const WeightSource& source, std::vector<std::uint64_t> stored_bytes, ConvertSettings settings);
 
   /// Writes tensors, in memory that is bounded whatever their size. False if `goes_on` ended it. Throws ModelError
   /// naming the tensor for values that the type cannot hold, and what `write` throws.
@@ -47,7 +47,8 @@ class TensorWriting {
   void add_file(std::uint64_t bytes) noexcept { progress_.written_bytes += bytes; }
 
  private:
-  const Checkpoint* checkpoint_;
+  const WeightSource* source_;
+  std::vector<std::uint64_t> stored_bytes_;
   ConvertSettings settings_;
   TensorProgress progress_;
   std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();

@@ -38,7 +38,7 @@ FolderPlan plan_folder(const Checkpoint& checkpoint, std::optional<GgufType> num
   FolderPlan plan;
   for (std::size_t i = 0; i < checkpoint.tensors().size(); ++i) {
     const TensorSpec& spec = checkpoint.tensors()[i];
-    const GgufType type = written_type(checkpoint, i, {numbers, {}}, false);
+    const GgufType type = written_type(spec, stored_kind(checkpoint, i), {numbers, {}}, false);
     plan.tensors.push_back({i, type, {}});
     const auto format = format_of(type);
     if (!format) {
@@ -92,7 +92,7 @@ std::optional<TensorProgress> write_model_files(const ModelLocation& model, cons
                     "with --mmproj",
                     model.path.string()));
   }
-  const Checkpoint checkpoint = Checkpoint::open(model, config);
+  Checkpoint checkpoint = Checkpoint::open(model, config);
   const GgufFile text = GgufFile::open(model.path);
   const FolderPlan plan = plan_folder(checkpoint, numbers);
   GenerationConfig generation = read_gguf_generation(text.metadata(), config);
@@ -107,7 +107,12 @@ std::optional<TensorProgress> write_model_files(const ModelLocation& model, cons
     write_file_atomically(folder / "preprocessor_config.json",
                           preprocessor_config_text(gguf_preprocessor(projector.metadata(), *config.vision)));
   }
-  TensorWriting writing(checkpoint, settings);
+  std::vector<std::uint64_t> stored_bytes;
+  for (std::size_t i = 0; i < checkpoint.tensors().size(); ++i) {
+    stored_bytes.push_back(checkpoint.stored(i).bytes.size());
+  }
+  const WeightSource source = checkpoint_weights(std::move(checkpoint));
+  TensorWriting writing(source, std::move(stored_bytes), settings);
   SafetensorsStream out(
       folder / "model.safetensors", plan.forms,
       plan.has_formats ? plan.notes.metadata() : std::map<std::string, std::string>{{"format", "pt"}});

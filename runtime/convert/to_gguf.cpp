@@ -40,11 +40,39 @@ struct ModelPlan {
   FilePlan projector;
 };
 
-ModelPlan plan_files(const Checkpoint& checkpoint, const ModelConfig& config, const WantedTypes& wanted) {
-  ModelPlan plan;
+// A folder's weights, or random ones, and what each tensor is stored as.
+struct FolderWeights {
+  WeightSource source;
+  std::vector<StoredKind> kinds;
+  std::vector<std::uint64_t> bytes;
+};
+
+FolderWeights random_folder_weights(const ModelConfig& config) {
+  constexpr std::uint64_t kSeed = 1;
+  FolderWeights weights{random_weights(config, kSeed), {}, {}};
+  for (const TensorSpec& tensor : weights.source.tensors()) {
+    weights.kinds.push_back({GgufType::F16, {}});
+    weights.bytes.push_back(static_cast<std::uint64_t>(tensor.elements() * block_bytes(GgufType::F16)));
+  }
+  return weights;
+}
+
+FolderWeights folder_weights(const fs::path& folder, const ModelConfig& config) {
+  Checkpoint checkpoint = Checkpoint::open(folder, config);
+  std::vector<StoredKind> kinds;
+  std::vector<std::uint64_t> bytes;
   for (std::size_t i = 0; i < checkpoint.tensors().size(); ++i) {
-    const TensorSpec& spec = checkpoint.tensors()[i];
-    const PlannedTensor tensor{i, written_type(checkpoint, i, wanted, true), {}};
+    kinds.push_back(stored_kind(checkpoint, i));
+    bytes.push_back(checkpoint.stored(i).bytes.size());
+  }
+  return {checkpoint_weights(std::move(checkpoint)), std::move(kinds), std::move(bytes)};
+}
+
+ModelPlan plan_files(const FolderWeights& weights, const ModelConfig& config, const WantedTypes& wanted) {
+  ModelPlan plan;
+  for (std::size_t i = 0; i < weights.source.tensors().size(); ++i) {
+    const TensorSpec& spec = weights.source.tensors()[i];
+    const PlannedTensor tensor{i, written_type(spec, weights.kinds[i], wanted, true), {}};
     if (!spec.name.starts_with(kVisionPrefix)) {
       plan.text.add(spec, tensor, gguf_tensor_name(spec.name));
     } else if (!is_patch_embedding(spec.name)) {
@@ -56,6 +84,24 @@ ModelPlan plan_files(const Checkpoint& checkpoint, const ModelConfig& config, co
     }
   }
   return plan;
+}
+
+// Of random weights that of the released models, if the folder has none.
+PreprocessorConfig folder_images(const fs::path& folder, const VisionConfig& vision, bool is_random) {
+  constexpr std::int64_t kReleasedLeast = 65536;
+  constexpr std::int64_t kReleasedMost = 16777216;
+  const fs::path file = folder / "preprocessor_config.json";
+  if (!is_random || fs::exists(file)) {
+    return read_preprocessor_config(file);
+  }
+  PreprocessorConfig images;
+  images.shortest_edge = kReleasedLeast;
+  images.longest_edge = kReleasedMost;
+  images.patch_size = vision.patch;
+  images.temporal_patch_size = vision.temporal_patch;
+  images.merge_size = vision.merge;
+  images.image_mean = images.image_std = {0.5, 0.5, 0.5};
+  return images;
 }
 
 void require_projector(const VisionConfig& vision, const fs::path& folder) {
@@ -90,25 +136,25 @@ std::string folder_name(const fs::path& folder) {
 }  // namespace
 
 std::optional<TensorProgress> write_gguf_files(const fs::path& folder, const GgufTargets& targets,
-                                               const WantedTypes& wanted, const ConvertSettings& settings) {
+                                               const WantedTypes& wanted, const ConvertSettings& settings,
+                                               bool is_random) {
   const ModelConfig config = load_model_config(folder);
   const GenerationConfig generation = load_generation_config(folder, config);
-  const Checkpoint checkpoint = Checkpoint::open(folder, config);
+  const FolderWeights weights = is_random ? random_folder_weights(config) : folder_weights(folder, config);
   if (wanted.recipe) {
     ModelWeights unused;
     wanted.recipe->require_uses(weight_table(config, unused));
   }
-  const ModelPlan plan = plan_files(checkpoint, config, wanted);
+  const ModelPlan plan = plan_files(weights, config, wanted);
   const std::string name = folder_name(folder);
   GgufKeys text = text_model_keys(config, generation, name, plan.text.tensors);
   add_tokenizer_keys(text, folder, config, generation);
   std::optional<GgufKeys> projector;
   if (config.vision) {
     require_projector(*config.vision, folder);
-    projector = projector_keys(config, read_preprocessor_config(folder / "preprocessor_config.json"), name,
-                               plan.projector.tensors);
+    projector = projector_keys(config, folder_images(folder, *config.vision, is_random), name, plan.projector.tensors);
   }
-  TensorWriting writing(checkpoint, settings);
+  TensorWriting writing(weights.source, weights.bytes, settings);
   if (!write_file(targets.text, text, plan.text, writing) ||
       (projector && !write_file(targets.projector, *projector, plan.projector, writing))) {
     return std::nullopt;

@@ -129,7 +129,7 @@ std::string tokenizer_config_text(const GgufTokenizerData& data, const GgufToken
 }  // namespace
 
 std::optional<TokenizerFiles> tokenizer_files(const GgufMetadata& metadata, std::int64_t embedding_rows) {
-  if (!metadata.has("tokenizer.ggml.model")) {
+  if (!has_gguf_tokenizer(metadata)) {
     return std::nullopt;
   }
   const GgufTokenizerData data = gguf_tokenizer_data(metadata);

@@ -90,7 +90,7 @@ ModelFolder::ModelFolder(ModelLocation location, ModelParts parts)
 void ModelFolder::read_gguf_text() {
   const GgufFile file = GgufFile::open(path());
   generation_ = read_gguf_generation(file.metadata(), config_);
-  if (!file.metadata().has("tokenizer.ggml.model")) {
+  if (!has_gguf_tokenizer(file.metadata())) {
     return;
   }
   GgufTokenizer text = load_gguf_tokenizer(file.metadata(), static_cast<std::size_t>(config_.text.vocab));
@@ -101,8 +101,8 @@ void ModelFolder::read_gguf_text() {
 
 const Tokenizer& ModelFolder::tokenizer() const {
   if (!tokenizer_ && is_gguf_path(path())) {
-    throw Error(
-        fmt::format("{}: key 'tokenizer.ggml.model': is missing, and text needs it; give tokens", path().string()));
+    throw Error(fmt::format("{}: key 'tokenizer.ggml.model': there is no tokenizer, and text needs one; give tokens",
+                            path().string()));
   }
   if (!tokenizer_) {
     throw Error("the model folder has no tokenizer.json, which text needs");
