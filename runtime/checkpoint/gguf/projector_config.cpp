@@ -14,7 +14,7 @@ namespace pascaline {
 namespace {
 
 // What is read is checked by its reader; the pixels are limits of images, which are read with their preparation.
-constexpr std::array<std::string_view, 20> kProjectorKeys{"clip.has_audio_encoder",
+constexpr std::array<std::string_view, 21> kProjectorKeys{"clip.has_audio_encoder",
                                                           "clip.has_llava_projector",
                                                           "clip.has_vision_encoder",
                                                           "clip.projector_type",
@@ -33,6 +33,7 @@ constexpr std::array<std::string_view, 20> kProjectorKeys{"clip.has_audio_encode
                                                           "clip.vision.is_deepstack_layers",
                                                           "clip.vision.patch_size",
                                                           "clip.vision.projection_dim",
+                                                          "clip.vision.projector_type",
                                                           "clip.vision.spatial_merge_size"};
 
 constexpr const char* kTextTokens = "tokenizer.ggml.tokens";
@@ -85,16 +86,12 @@ class ProjectorReader {
                                          "mmproj file of the same model",
                                          quoted_name(kind)));
     }
-    if (metadata_->has("clip.vision.projector_type") ||
-        metadata_->find_boolean("clip.has_audio_encoder").value_or(false)) {
-      metadata_->fail(
-          metadata_->has("clip.vision.projector_type") ? "clip.vision.projector_type" : "clip.has_audio_encoder",
-          "projectors that also take sound are not supported");
-    }
-    const std::string_view type = metadata_->text("clip.projector_type");
+    // Files of several encoders name the kind of each.
+    const char* const key =
+        metadata_->has("clip.projector_type") ? "clip.projector_type" : "clip.vision.projector_type";
+    const std::string_view type = metadata_->has(key) ? metadata_->text(key) : metadata_->text("clip.projector_type");
     if (type != kProjectorType) {
-      metadata_->fail("clip.projector_type",
-                      fmt::format("{} is not supported, only {}, of Qwen3-VL", quoted_name(type), kProjectorType));
+      metadata_->fail(key, fmt::format("{} is not supported, only {}, of Qwen3-VL", quoted_name(type), kProjectorType));
     }
   }
 
@@ -115,6 +112,7 @@ class ProjectorReader {
       }
     }
     require_boolean("clip.has_vision_encoder", true);
+    require_boolean("clip.has_audio_encoder", false);
     require_boolean("clip.use_gelu", true);
     require_boolean("clip.use_silu", false);
     require_boolean("clip.has_llava_projector", false);

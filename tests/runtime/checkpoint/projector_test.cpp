@@ -217,7 +217,7 @@ TEST_F(ProjectorFilesTest, WhatMayChangeResultsIsRefused) {
           [](auto& file) { file.key("clip.use_silu", Type::boolean, "\x01"); });
   refused("clip.use_gelu", "false is not supported",
           [](auto& file) { file.key("clip.use_gelu", Type::boolean, std::string(1, '\0')); });
-  refused("clip.has_audio_encoder", "also take sound",
+  refused("clip.has_audio_encoder", "true is not supported",
           [](auto& file) { file.key("clip.has_audio_encoder", Type::boolean, "\x01"); });
   refused(
       "clip.projector_type", "'mlp' is not supported, only qwen3vl_merger",
