@@ -162,6 +162,7 @@ void add_replay_command(CLI::App& app, Action& action);
 void add_import_command(CLI::App& app, Action& action);
 void add_check_command(CLI::App& app, Action& action);
 void add_quantize_command(CLI::App& app, Action& action);
+void add_convert_command(CLI::App& app, Action& action);
 void add_tokenize_command(CLI::App& app, Action& action);
 void add_generate_command(CLI::App& app, Action& action);
 void add_chat_command(CLI::App& app, Action& action);

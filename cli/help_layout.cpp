@@ -22,7 +22,7 @@ OptionGroup folder_group() { return {"Files and folders", {"--kernels", "--space
 OptionGroup output_group() { return {"Output", {"--output", "--emit", "--log", "--quiet", "--json"}}; }
 
 OptionGroups sweep_groups() {
-  return {{"Most used", {"--model", "--until", "--budget", "--db", "--resume"}},
+  return {{"Most used", {"--model", "--mmproj", "--until", "--budget", "--db", "--resume"}},
           {"What to tune", {"--workload", "--kernel", "--problem", "--phase", "--type", "--symbol"}},
           {"With --model", {"--prompt-tokens", "--image-size", "--weights", "--kv-cache", "--context", "--chunk"}},
           {"On which devices", {"--device", "--devices", "--target"}},
@@ -41,7 +41,8 @@ OptionGroups sweep_groups() {
 OptionGroups model_groups() {
   return {
       {"Most used",
-       {"--model", "--prompt", "--image", "--system", "--template", "--reference", "--text", "--device", "--db"}},
+       {"--model", "--mmproj", "--prompt", "--image", "--system", "--template", "--reference", "--text", "--device",
+        "--db"}},
       {kRest, {}},
       {"How the answer is drawn",
        {"--max-tokens", "--greedy", "--temperature", "--top-k", "--top-p", "--repetition-penalty", "--presence-penalty",

@@ -84,7 +84,7 @@ void add_commands(CLI::App& app, Action& action) {
              add_replay_command});
   add_group(app, action, "Models",
             {add_generate_command, add_chat_command, add_bench_model_command, add_profile_command, add_workload_command,
-             add_validate_command, add_quantize_command, add_tokenize_command});
+             add_validate_command, add_quantize_command, add_convert_command, add_tokenize_command});
   add_group(app, action, "Data",
             {add_show_command, add_report_command, add_serve_command, add_bundle_command, add_merge_command,
              add_export_command, add_import_command});

@@ -54,6 +54,7 @@ ModelCommandOptions in_float32(const ModelCommandOptions& options, const std::st
   ModelCommandOptions result = options;
   if (!folder.empty()) {
     result.folder = folder;
+    result.projector.clear();
   }
   result.weights = result.kv_cache = "float32";
   if (!device.empty()) {

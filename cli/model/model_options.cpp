@@ -58,6 +58,7 @@ void ModelCommandOptions::add_to(CLI::App& command) {
   command
       .add_option("-m,--model", folder, "Model folder (config.json, *.safetensors, tokenizer.json, …), or a GGUF file")
       ->required();
+  add_projector_to(command);
   command
       .add_option("-d,--device", device, "cuda:N, cpu, or emulator (default: cuda:0 where there is a GPU, else cpu)")
       ->check(device_name(true));
@@ -106,6 +107,11 @@ void ModelCommandOptions::add_to(CLI::App& command) {
                                  "choose a device, e.g. --device cuda:0");
     }
   });
+}
+
+void ModelCommandOptions::add_projector_to(CLI::App& command) {
+  command.add_option("--mmproj", projector,
+                     "Projector of a GGUF model that reads images, as a GGUF file (mmproj-….gguf)");
 }
 
 void ModelCommandOptions::add_placement_to(CLI::App& command) {
@@ -221,7 +227,7 @@ void ModelCommandOptions::check_kernel_options() const {
 
 SessionOptions ModelCommandOptions::session_options() const {
   SessionOptions options;
-  options.model = folder;
+  options.model = location();
   options.device = device;
   if (!bundle.empty()) {
     options.dispatcher.bundle = bundle;
@@ -245,10 +251,10 @@ SessionOptions ModelCommandOptions::session_options() const {
           "--weights auto is decided by the memory that is free when a model is loaded: name the type that it "
           "then chooses, e.g. --weights q8_0");
     }
-    options.weight_choices = automatic_weights(random_weights ? "" : folder, without_kernels);
+    options.weight_choices = automatic_weights(random_weights ? ModelLocation() : location(), without_kernels);
     options.options.weights = options.weight_choices.front();
   } else if (weights.empty()) {
-    options.options.weights = random_weights ? usual : weights_of_folder(folder, usual);
+    options.options.weights = random_weights ? usual : weights_of_folder(location(), usual);
   } else {
     options.options.weights = given_weights(weights);
   }
@@ -268,7 +274,7 @@ SessionOptions ModelCommandOptions::session_options() const {
 
 ModelFolder ModelCommandOptions::read_folder() const {
   check_kernel_options();
-  ModelFolder model(folder, random_weights ? ModelParts::present : ModelParts::all, chat_template);
+  ModelFolder model(location(), random_weights ? ModelParts::present : ModelParts::all, chat_template);
   if (most_image_tokens > 0) {
     (void)limit_tokens(model.preprocessor(), most_image_tokens);
   }
@@ -277,7 +283,7 @@ ModelFolder ModelCommandOptions::read_folder() const {
 
 ModelFolder ModelCommandOptions::read_for_numbers() const {
   check_kernel_options();
-  return ModelFolder(folder, ModelParts::numbers);
+  return ModelFolder(location(), ModelParts::numbers);
 }
 
 PromptLimits ModelCommandOptions::prompt_limits(const ModelFolder& model) const {

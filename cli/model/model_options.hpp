@@ -14,7 +14,8 @@ namespace pascaline::cli {
 
 /// Which model, where and how, for the subcommands that run one.
 struct ModelCommandOptions {
-  std::string folder;
+  std::string folder;     ///< or the GGUF file of a text model
+  std::string projector;  ///< GGUF file; empty: none
   std::string device;
   std::string database;
   std::string bundle;
@@ -50,6 +51,9 @@ struct ModelCommandOptions {
   /// Only what decides on the problems that a model launches on a device: `--weights`, `--kv-cache`, `--context`,
   /// `--chunk`.
   void add_types_to(CLI::App& command);
+  /// Only `--mmproj`.
+  void add_projector_to(CLI::App& command);
+  [[nodiscard]] ModelLocation location() const { return {folder, projector}; }
   /// Whether the model runs on the processor, without kernels.
   [[nodiscard]] bool on_processor() const;
   /// Throws Error if it does: for commands that look at kernels.

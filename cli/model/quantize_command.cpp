@@ -1,5 +1,4 @@
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -12,6 +11,7 @@
 
 #include "cli/command.hpp"
 #include "cli/model/new_folder.hpp"
+#include "cli/model/tensor_progress_line.hpp"
 #include "cli/model/weights_option.hpp"
 #include "core/error.hpp"
 #include "core/util/byte_size.hpp"
@@ -34,42 +34,6 @@ struct QuantizeCommandOptions {
   std::int64_t jobs = 0;
   bool force = false;
   bool quiet = false;
-};
-
-// One line that is rewritten on a terminal; elsewhere a line every ten seconds.
-class QuantizeProgressLine {
- public:
-  explicit QuantizeProgressLine(bool quiet) : quiet_(quiet), on_terminal_(::isatty(STDERR_FILENO) != 0) {}
-  QuantizeProgressLine(const QuantizeProgressLine&) = delete;
-  QuantizeProgressLine& operator=(const QuantizeProgressLine&) = delete;
-  ~QuantizeProgressLine() {
-    if (is_open_) {
-      std::fputs("\r\033[K", stderr);
-    }
-  }
-
-  void show(const QuantizeProgress& at) {
-    constexpr double kApart = 10;
-    constexpr double kSettled = 1;
-    if (quiet_ || (!on_terminal_ && at.seconds < last_ + kApart)) {
-      return;
-    }
-    last_ = at.seconds;
-    std::string line = fmt::format("{} of {} tensors, {} of {} read", at.tensors, at.all_tensors,
-                                   shown_bytes(at.read_bytes), shown_bytes(at.all_bytes));
-    if (at.seconds > kSettled && at.read_bytes > 0) {
-      const double left = static_cast<double>(at.all_bytes - at.read_bytes) / static_cast<double>(at.read_bytes);
-      line += fmt::format(", {} left", duration_text(at.seconds * left));
-    }
-    fmt::print(stderr, "{}{}{}", on_terminal_ ? "\r" : "pascaline: ", line, on_terminal_ ? "\033[K" : "\n");
-    is_open_ = on_terminal_;
-  }
-
- private:
-  bool quiet_;
-  bool on_terminal_;
-  bool is_open_ = false;  // a line without its end
-  double last_ = 0;
 };
 
 // What a model's folder has beside weights: configuration, tokenizer, templates, licence.
@@ -110,13 +74,13 @@ int quantize_folder(const QuantizeCommandOptions& options) {
   catch_interrupts();
   NewFolder folder(options.output, options.force);
   const fs::path file = folder.path() / "model.safetensors";
-  QuantizeProgress last;
+  TensorProgress last;
   bool complete = false;
   {
-    QuantizeProgressLine line(options.quiet);
+    TensorProgressLine line(options.quiet);
     QuantizeSettings settings;
     settings.threads = static_cast<int>(options.jobs);
-    settings.goes_on = [&](const QuantizeProgress& at) {
+    settings.goes_on = [&](const TensorProgress& at) {
       last = at;
       line.show(at);
       return !interrupted();

@@ -93,7 +93,7 @@ void require_same_architecture(const ModelFolder& model, const ModelFolder& refe
 }
 
 void check_reference_model(const ModelFolder& model, const Tokenizer& tokenizer, const ModelFolder& reference) {
-  const Checkpoint checkpoint = Checkpoint::open(reference.path(), reference.config());
+  const Checkpoint checkpoint = Checkpoint::open(reference.location(), reference.config());
   if (checkpoint.has_formats()) {
     fmt::print(stderr,
                "pascaline: warning: {} is quantized itself ({}): what its own rounding costs is not seen; compare with "
@@ -107,7 +107,7 @@ void check_reference_model(const ModelFolder& model, const Tokenizer& tokenizer,
 }
 
 void note_if_quantized(const ModelFolder& model) {
-  if (const Checkpoint checkpoint = Checkpoint::open(model.path(), model.config()); checkpoint.has_formats()) {
+  if (const Checkpoint checkpoint = Checkpoint::open(model.location(), model.config()); checkpoint.has_formats()) {
     fmt::print(
         stderr,
         "pascaline: {} is quantized ({}), and is compared with its rounded weights; --reference with the original "

@@ -19,6 +19,7 @@
 #include "core/util/counted.hpp"
 #include "runtime/checkpoint/gguf/gguf_file.hpp"
 #include "runtime/device/device_names.hpp"
+#include "runtime/session/gguf_text.hpp"
 
 namespace pascaline::cli {
 namespace {
@@ -155,7 +156,7 @@ int validate_by_float32(const ValidateCommandOptions& options) {
     options.model.show_plan(folder, {.tokens = window, .all_logits = true, .is_all = true}, options.as_json);
     return kSuccess;
   }
-  const ModelFolder text(folder.path(), ModelParts::words);
+  const ModelFolder text(folder.location(), ModelParts::words);
   const Passages passages =
       options.text.empty() ? usual_passages(text) : read_passage(text, options.text, options.tokens);
   if (reference) {

@@ -34,23 +34,23 @@ std::string fault_of(const std::string& given, bool with_auto) {
                                                                 : "a file of that name does not exist");
 }
 
-bool has_weights(const std::string& folder) {
-  if (is_gguf_path(folder)) {
+bool has_weights(const ModelLocation& model) {
+  if (is_gguf_path(model.path)) {
     return true;
   }
   std::error_code unreadable;
-  const std::filesystem::directory_iterator files(folder, unreadable);
+  const std::filesystem::directory_iterator files(model.path, unreadable);
   return std::any_of(begin(files), end(files), [](const std::filesystem::directory_entry& entry) {
     return entry.path().extension() == ".safetensors";
   });
 }
 
 // Throws what opening the folder does, if there are weights in it.
-std::optional<WeightRecipe> recipe_of_folder(const std::string& folder, ElementType bfloat) {
-  if (!has_weights(folder)) {
+std::optional<WeightRecipe> recipe_of_model(const ModelLocation& model, ElementType bfloat) {
+  if (!has_weights(model)) {
     return std::nullopt;
   }
-  const Checkpoint checkpoint = Checkpoint::open(folder, load_model_config(folder));
+  const Checkpoint checkpoint = Checkpoint::open(model, load_model_config(model));
   return checkpoint.has_formats() || !checkpoint.recipe().empty() ? std::optional(stored_recipe(checkpoint, bfloat))
                                                                   : std::nullopt;
 }
@@ -65,12 +65,12 @@ std::string check_given_weights(const std::string& given) { return fault_of(give
 
 std::string check_weights_or_auto(const std::string& given) { return fault_of(given, true); }
 
-WeightRecipe weights_of_folder(const std::string& folder, ElementType usual) {
-  return recipe_of_folder(folder, usual).value_or(usual);
+WeightRecipe weights_of_folder(const ModelLocation& model, ElementType usual) {
+  return recipe_of_model(model, usual).value_or(usual);
 }
 
-std::vector<WeightRecipe> automatic_weights(const std::string& folder, bool on_processor) {
-  if (auto stored = recipe_of_folder(folder, ElementType::float16)) {
+std::vector<WeightRecipe> automatic_weights(const ModelLocation& model, bool on_processor) {
+  if (auto stored = recipe_of_model(model, ElementType::float16)) {
     return {*std::move(stored)};
   }
   std::vector<WeightRecipe> choices;

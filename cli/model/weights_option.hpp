@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/checkpoint/model_location.hpp"
 #include "runtime/checkpoint/weight_recipe.hpp"
 
 namespace pascaline::cli {
@@ -19,8 +20,8 @@ inline constexpr const char* kAutomaticWeights = "auto";
 
 /// What a quantized folder's matrices are stored in; `usual` of a folder that is not quantized, or has no weights,
 /// which some commands do without. Throws as opening the folder's weights does.
-[[nodiscard]] WeightRecipe weights_of_folder(const std::string& folder, ElementType usual);
+[[nodiscard]] WeightRecipe weights_of_folder(const ModelLocation& model, ElementType usual);
 /// What `--weights auto` chooses from, the most accurate first.
-[[nodiscard]] std::vector<WeightRecipe> automatic_weights(const std::string& folder, bool on_processor);
+[[nodiscard]] std::vector<WeightRecipe> automatic_weights(const ModelLocation& model, bool on_processor);
 
 }  // namespace pascaline::cli

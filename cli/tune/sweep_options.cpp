@@ -16,8 +16,10 @@ constexpr double kMinS = 0.001;
 constexpr double kMaxS = 1e6;
 
 void add_what_to_tune(CLI::App& command, SweepCommandOptions& options) {
-  command.add_option("-m,--model", options.model.folder,
-                     "Tune all that this model launches, with these types and sizes: a folder with config.json");
+  command.add_option(
+      "-m,--model", options.model.folder,
+      "Tune all that this model launches, with these types and sizes: a folder with config.json, or a GGUF file");
+  options.model.add_projector_to(command);
   options.model.add_types_to(command);
   options.sizes.add_to(command);
   command.add_option("-w,--workload", options.workload, "Tune the shapes of this workload file")
@@ -145,7 +147,8 @@ void check_what_to_tune(const SweepCommandOptions& options) {
   if (!options.kernel.problems.empty() && options.kernels.size() > 1) {
     throw UsageError("the shapes of --problem are of one kernel: give --kernel once");
   }
-  const char* of_model = !options.model.weights.empty()                ? "--weights"
+  const char* of_model = !options.model.projector.empty()              ? "--mmproj"
+                         : !options.model.weights.empty()              ? "--weights"
                          : !options.model.kv_cache.empty()             ? "--kv-cache"
                          : options.model.context > 0                   ? "--context"
                          : options.model.chunk != ModelOptions{}.chunk ? "--chunk"

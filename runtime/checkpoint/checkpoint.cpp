@@ -12,6 +12,7 @@
 #include "core/util/shown_text.hpp"
 #include "runtime/checkpoint/convert.hpp"
 #include "runtime/checkpoint/gguf/gguf_weights.hpp"
+#include "runtime/checkpoint/gguf/projector_weights.hpp"
 #include "runtime/checkpoint/model_error.hpp"
 #include "runtime/checkpoint/model_files.hpp"
 #include "runtime/checkpoint/stored_formats.hpp"
@@ -147,12 +148,35 @@ class Matching {
   Problems problems_;
 };
 
+// The weights of a text model and its projector, in the order of `specs`.
+std::vector<GgufWeight> match_files(const GgufFile& text, const std::optional<GgufFile>& projector,
+                                    const std::vector<TensorSpec>& specs, const ModelConfig& config) {
+  std::vector<TensorSpec> of_text;
+  std::vector<TensorSpec> of_tower;
+  for (const TensorSpec& spec : specs) {
+    (projector && spec.name.starts_with(kVisionPrefix) ? of_tower : of_text).push_back(spec);
+  }
+  std::vector<GgufWeight> texts = match_gguf_text_weights(text, of_text, config);
+  std::vector<GgufWeight> towers;
+  if (projector) {
+    towers = match_projector_weights(*projector, of_tower, *config.vision);
+  }
+  std::vector<GgufWeight> all;
+  auto next_text = texts.begin();
+  auto next_tower = towers.begin();
+  for (const TensorSpec& spec : specs) {
+    all.push_back(std::move(projector && spec.name.starts_with(kVisionPrefix) ? *next_tower++ : *next_text++));
+  }
+  return all;
+}
+
 }  // namespace
 
-Checkpoint Checkpoint::open(const std::filesystem::path& folder, const ModelConfig& config) {
-  if (is_gguf_path(folder)) {
-    return open_gguf(folder, config);
+Checkpoint Checkpoint::open(const ModelLocation& model, const ModelConfig& config) {
+  if (is_gguf_path(model.path)) {
+    return open_gguf(model, config);
   }
+  const std::filesystem::path& folder = model.path;
   Checkpoint checkpoint;
   checkpoint.files_ = open_model_files(folder);
   checkpoint.specs_ = required_tensors(config);
@@ -165,15 +189,20 @@ Checkpoint Checkpoint::open(const std::filesystem::path& folder, const ModelConf
   checkpoint.formats_ = matching.formats();
   checkpoint.has_formats_ = std::any_of(checkpoint.formats_.begin(), checkpoint.formats_.end(),
                                         [](const auto& format) { return format.has_value(); });
+  checkpoint.join_types(config);
   return checkpoint;
 }
 
-Checkpoint Checkpoint::open_gguf(const std::filesystem::path& file, const ModelConfig& config) {
+Checkpoint Checkpoint::open_gguf(const ModelLocation& model, const ModelConfig& config) {
   Checkpoint checkpoint;
   checkpoint.specs_ = required_tensors(config);
-  checkpoint.gguf_ = GgufFile::open(file);
-  for (GgufWeight& weight : match_gguf_weights(*checkpoint.gguf_, config, checkpoint.specs_)) {
+  checkpoint.gguf_ = GgufFile::open(model.path);
+  if (config.vision) {
+    checkpoint.projector_ = GgufFile::open(model.projector);
+  }
+  for (GgufWeight& weight : match_files(*checkpoint.gguf_, checkpoint.projector_, checkpoint.specs_, config)) {
     checkpoint.gguf_tensors_.push_back(std::move(weight.tensor));
+    checkpoint.own_bytes_.push_back(std::move(weight.bytes));
     checkpoint.has_formats_ = checkpoint.has_formats_ || weight.format;
     checkpoint.formats_.push_back(weight.format);
     checkpoint.orders_.push_back(weight.order);
@@ -246,6 +275,12 @@ void Checkpoint::read(std::size_t index, ElementType type, std::int64_t first, s
     read_weights(tensor, rows.place_of(first / columns) * columns + inside, type, out.first(bytes));
     first += static_cast<std::int64_t>(bytes / size_of(type));
     out = out.subspan(bytes);
+  }
+}
+
+void Checkpoint::forget(std::size_t index) const noexcept {
+  if (index >= own_bytes_.size() || own_bytes_[index].empty()) {  // else it is not mapped
+    MappedFile::forget(stored_[index]->bytes);
   }
 }
 

@@ -19,7 +19,7 @@
 
 namespace pascaline {
 
-/// The weights of a model folder or a GGUF file, mapped, and proven to be exactly what the configuration implies.
+/// The weights of a model folder or of GGUF files, mapped, and proven to be exactly what the configuration implies.
 /// Move-only.
 class Checkpoint {
  public:
@@ -27,8 +27,9 @@ class Checkpoint {
   /// knows, with `required_tensors(config)`. Throws ModelError that counts and names some of the tensors that are
   /// unknown, missing, there twice, wrongly shaped, quantized by another program or of a type that weights cannot have,
   /// and that says what is wrong with one that is stored in a format of matrices (docs/formats.md). A tied model's
-  /// `lm_head.weight` is left aside: the embedding is used. A GGUF file is matched as `match_gguf_weights` does.
-  [[nodiscard]] static Checkpoint open(const std::filesystem::path& folder, const ModelConfig& config);
+  /// `lm_head.weight` is left aside: the embedding is used. A GGUF file is matched as `match_gguf_weights`
+  /// does, its projector as `match_projector_weights`.
+  [[nodiscard]] static Checkpoint open(const ModelLocation& model, const ModelConfig& config);
 
   /// All tensors, as `required_tensors` orders them.
   [[nodiscard]] const std::vector<TensorSpec>& tensors() const noexcept { return specs_; }
@@ -49,12 +50,14 @@ class Checkpoint {
   /// Writes elements of the tensor of that index from `first` on, as many as `out` holds, as float32, float16 or
   /// bfloat16. Throws as `read_weights`.
   void read(std::size_t index, ElementType type, std::int64_t first, std::span<std::byte> out) const;
+  /// Says that the tensor of that index will not be read soon, so that its memory is free for others.
+  void forget(std::size_t index) const noexcept;
   /// Bytes of all of them in the files.
   [[nodiscard]] std::int64_t stored_bytes() const noexcept;
 
  private:
   Checkpoint() = default;
-  [[nodiscard]] static Checkpoint open_gguf(const std::filesystem::path& file, const ModelConfig& config);
+  [[nodiscard]] static Checkpoint open_gguf(const ModelLocation& model, const ModelConfig& config);
   // Of weights that are made of tensors stored in several types.
   void join_types(const ModelConfig& config);
 
@@ -63,7 +66,9 @@ class Checkpoint {
   std::vector<const StoredTensor*> stored_;           // a tensor of files_ for each of specs_
   std::vector<std::optional<StoredFormat>> formats_;  // likewise
   std::optional<GgufFile> gguf_;
-  std::vector<StoredTensor> gguf_tensors_;  // empty unless of a GGUF file, as the next two
+  std::optional<GgufFile> projector_;
+  std::vector<std::vector<std::byte>> own_bytes_;  // of tensors that a file has in parts
+  std::vector<StoredTensor> gguf_tensors_;         // empty unless of a GGUF file, as the next two
   std::vector<RowOrder> orders_;
   std::vector<RowCoding> codings_;
   std::map<std::size_t, ElementType> joined_types_;  // by the tensor's index

@@ -1,8 +1,11 @@
 #include "runtime/checkpoint/model_config.hpp"
 
+#include <fmt/format.h>
+
 #include <cmath>
 
 #include "runtime/checkpoint/gguf/gguf_config.hpp"
+#include "runtime/checkpoint/gguf/projector_config.hpp"
 #include "runtime/checkpoint/model_error.hpp"
 #include "runtime/checkpoint/model_family.hpp"
 #include "runtime/checkpoint/weight_table.hpp"
@@ -28,6 +31,21 @@ ModelConfig read_config(const JsonNode& root) {
   return config;
 }
 
+ModelConfig load_gguf_config(const ModelLocation& model) {
+  const GgufFile text = GgufFile::open(model.path);
+  ModelConfig config = read_gguf_config(text);
+  if (!model.projector.empty()) {
+    const GgufFile projector = GgufFile::open(model.projector);
+    config.vision = read_projector_config(projector, text, config);
+    try {
+      (void)parameter_count(config);
+    } catch (const ModelError& error) {
+      throw ModelError(fmt::format("{}: {}", model.projector.string(), error.what()));
+    }
+  }
+  return config;
+}
+
 }  // namespace
 
 std::int64_t VisionConfig::position_side() const noexcept {
@@ -43,11 +61,17 @@ ModelConfig parse_model_config(std::string_view text, const std::string& file) {
   }
 }
 
-ModelConfig load_model_config(const std::filesystem::path& folder) {
-  if (is_gguf_path(folder)) {
-    return read_gguf_config(GgufFile::open(folder));
+ModelConfig load_model_config(const ModelLocation& model) {
+  if (is_gguf_path(model.path)) {
+    return load_gguf_config(model);
   }
-  const std::filesystem::path file = folder / "config.json";
+  if (!model.projector.empty()) {
+    throw ModelError(
+        fmt::format("{}: a projector belongs to a GGUF file, and {} is a folder, which has its own vision tower; leave "
+                    "out --mmproj",
+                    model.projector.string(), model.path.string()));
+  }
+  const std::filesystem::path file = model.path / "config.json";
   return parse_model_config(read_model_file(file, kMaxConfigBytes), file.string());
 }
 

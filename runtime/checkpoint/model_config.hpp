@@ -2,12 +2,12 @@
 
 #include <array>
 #include <cstdint>
-#include <filesystem>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "runtime/checkpoint/model_location.hpp"
 #include "runtime/ops/norm_epsilon.hpp"
 
 namespace pascaline {
@@ -82,7 +82,8 @@ struct ModelConfig {
 /// missing, impossible, not supported or not known; a family that is not known is named with those that are.
 [[nodiscard]] ModelConfig parse_model_config(std::string_view text, const std::string& file);
 
-/// The same of `folder`/config.json; of a GGUF file what `read_gguf_config` says.
-[[nodiscard]] ModelConfig load_model_config(const std::filesystem::path& folder);
+/// The same of a folder's config.json; of a GGUF file what `read_gguf_config` says, with the vision tower that
+/// `read_projector_config` finds in its projector. Throws ModelError for a projector beside a folder, too.
+[[nodiscard]] ModelConfig load_model_config(const ModelLocation& model);
 
 }  // namespace pascaline

@@ -5,12 +5,14 @@
 #include <filesystem>
 #include <functional>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "runtime/checkpoint/mapped_file.hpp"
+#include "runtime/checkpoint/sized_file.hpp"
 
 namespace pascaline {
 
@@ -89,32 +91,25 @@ class SafetensorsStream {
  public:
   /// Writes the header and takes the room that all of it needs; of the tensors, whose bytes do not count, wide types
   /// come first. Throws as `write_safetensors`, and Error if the disk has not as much room.
-  SafetensorsStream(std::filesystem::path file, std::span<const StoredTensor> tensors,
+  SafetensorsStream(const std::filesystem::path& file, std::span<const StoredTensor> tensors,
                     const std::map<std::string, std::string>& metadata);
-  SafetensorsStream(const SafetensorsStream&) = delete;
-  SafetensorsStream& operator=(const SafetensorsStream&) = delete;
-  ~SafetensorsStream();
 
   /// Writes bytes of tensor `index` from its byte `offset` on. Throws Error with the errno if they cannot be written,
   /// or are not within the tensor.
   void write(std::size_t index, std::uint64_t offset, std::span<const std::byte> bytes) const;
   /// To be called once after all was written: waits until the disk has it. Throws Error as `write`.
-  void finish();
+  void finish() { out_->finish(); }
   /// Of the whole file.
-  [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_; }
+  [[nodiscard]] std::uint64_t bytes() const noexcept { return out_->bytes(); }
 
  private:
   struct Extent {
     std::uint64_t begin;
     std::uint64_t bytes;
   };
-  [[noreturn]] void fail(int code) const;
-  void write_at(std::uint64_t place, std::span<const std::byte> bytes) const;
 
-  std::filesystem::path file_;
   std::vector<Extent> extents_;  // of each tensor, in the file
-  std::uint64_t bytes_ = 0;
-  int descriptor_ = -1;
+  std::optional<SizedFile> out_;
 };
 
 }  // namespace pascaline

@@ -1,4 +1,3 @@
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -122,57 +121,20 @@ void write_safetensors(const fs::path& file, std::span<const StoredTensor> tenso
   }
 }
 
-SafetensorsStream::SafetensorsStream(fs::path file, std::span<const StoredTensor> tensors,
+SafetensorsStream::SafetensorsStream(const fs::path& file, std::span<const StoredTensor> tensors,
                                      const std::map<std::string, std::string>& metadata)
-    : file_(std::move(file)), extents_(tensors.size()) {
+    : extents_(tensors.size()) {
   const std::vector<std::size_t> order = writing_order(tensors);
-  const std::string header = header_text(tensors, order, metadata, file_);
+  const std::string header = header_text(tensors, order, metadata, file);
   const std::uint64_t length = header.size();
-  bytes_ = sizeof length + length;
+  std::uint64_t bytes = sizeof length + length;
   for (const std::size_t i : order) {
-    extents_[i] = {bytes_, bytes_of(tensors[i], file_)};
-    bytes_ += extents_[i].bytes;
+    extents_[i] = {bytes, bytes_of(tensors[i], file)};
+    bytes += extents_[i].bytes;
   }
-  descriptor_ = ::open(file_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
-  if (descriptor_ < 0) {
-    fail(errno);
-  }
-  try {
-    // Not all file systems can; then a full disk is seen later.
-    if (::fallocate(descriptor_, 0, 0, static_cast<off_t>(bytes_)) != 0 && errno != EOPNOTSUPP && errno != ENOSYS) {
-      fail(errno);
-    }
-    write_at(0, std::as_bytes(std::span(&length, 1)));
-    write_at(sizeof length, std::as_bytes(std::span(header)));
-  } catch (...) {
-    ::close(descriptor_);
-    throw;
-  }
-}
-
-SafetensorsStream::~SafetensorsStream() {
-  if (descriptor_ >= 0) {
-    ::close(descriptor_);
-  }
-}
-
-void SafetensorsStream::fail(int code) const {
-  throw Error(fmt::format("cannot write {}: {}; does the folder exist, and has it {} MiB of free space?",
-                          file_.string(), std::strerror(code), (bytes_ >> 20U) + 1),
-              code);
-}
-
-void SafetensorsStream::write_at(std::uint64_t place, std::span<const std::byte> bytes) const {
-  while (!bytes.empty()) {
-    const ssize_t written = ::pwrite(descriptor_, bytes.data(), bytes.size(), static_cast<off_t>(place));
-    if (written < 0 && errno != EINTR) {
-      fail(errno);
-    }
-    if (written > 0) {
-      bytes = bytes.subspan(static_cast<std::size_t>(written));
-      place += static_cast<std::uint64_t>(written);
-    }
-  }
+  out_.emplace(file, bytes);
+  out_->write(0, std::as_bytes(std::span(&length, 1)));
+  out_->write(sizeof length, std::as_bytes(std::span(header)));
 }
 
 void SafetensorsStream::write(std::size_t index, std::uint64_t offset, std::span<const std::byte> bytes) const {
@@ -181,16 +143,7 @@ void SafetensorsStream::write(std::size_t index, std::uint64_t offset, std::span
     throw Error(fmt::format("{} bytes from {} on are not within tensor {} of {} bytes", bytes.size(), offset, index,
                             extent.bytes));
   }
-  write_at(extent.begin + offset, bytes);
-}
-
-void SafetensorsStream::finish() {
-  const int descriptor = std::exchange(descriptor_, -1);
-  const int synced = ::fdatasync(descriptor) != 0 ? errno : 0;
-  const int closed = ::close(descriptor) != 0 ? errno : 0;
-  if (synced != 0 || closed != 0) {
-    fail(synced != 0 ? synced : closed);
-  }
+  out_->write(extent.begin + offset, bytes);
 }
 
 }  // namespace pascaline

@@ -11,11 +11,13 @@
 
 namespace pascaline {
 
-WeightSource::WeightSource(std::vector<TensorSpec> tensors, Read read, Announce announce, StoredRows rows)
+WeightSource::WeightSource(std::vector<TensorSpec> tensors, Read read, Announce announce, StoredRows rows,
+                           Announce forget)
     : tensors_(std::move(tensors)),
       read_(std::move(read)),
       announce_(std::move(announce)),
       rows_(std::move(rows)),
+      forget_(std::move(forget)),
       taken_(tensors_.size()) {
   for (std::size_t i = 0; i < tensors_.size(); ++i) {
     if (!index_.emplace(tensors_[i].name, i).second) {
@@ -85,6 +87,13 @@ void WeightSource::announce(const TensorSpec& tensor) const {
   }
 }
 
+void WeightSource::forget(const TensorSpec& tensor) const {
+  const std::size_t index = index_of(tensor.name);
+  if (forget_) {
+    forget_(index);
+  }
+}
+
 WeightSource checkpoint_weights(Checkpoint checkpoint) {
   // Shared because what a std::function holds must be copyable.
   const auto shared = std::make_shared<const Checkpoint>(std::move(checkpoint));
@@ -99,7 +108,8 @@ WeightSource checkpoint_weights(Checkpoint checkpoint) {
               return std::nullopt;
             }
             return WeightSource::Rows{*shared->format(index), tensor.bytes, shared->order(index)};
-          }};
+          },
+          [shared](std::size_t index) { shared->forget(index); }};
 }
 
 }  // namespace pascaline

@@ -22,7 +22,7 @@ class WeightSource {
  public:
   /// Writes the elements of tensor `index` from `first` on as `type`, as many as `out` holds; called from any thread.
   using Read = std::function<void(std::size_t index, ElementType type, std::int64_t first, std::span<std::byte> out)>;
-  /// Told that a tensor will be read soon.
+  /// Told that a tensor will be read soon, or not again.
   using Announce = std::function<void(std::size_t index)>;
   /// The bytes of a matrix that is stored in a format, rows in that order in their file form (docs/formats.md).
   struct Rows {
@@ -34,7 +34,8 @@ class WeightSource {
   using StoredRows = std::function<std::optional<Rows>(std::size_t index)>;
 
   /// Throws Error if two tensors have the same name. Without `read` the tensors have names and shapes only.
-  WeightSource(std::vector<TensorSpec> tensors, Read read, Announce announce = {}, StoredRows rows = {});
+  WeightSource(std::vector<TensorSpec> tensors, Read read, Announce announce = {}, StoredRows rows = {},
+               Announce forget = {});
 
   /// All tensors under their official names.
   [[nodiscard]] const std::vector<TensorSpec>& tensors() const noexcept { return tensors_; }
@@ -56,6 +57,8 @@ class WeightSource {
   [[nodiscard]] std::optional<Rows> rows(const TensorSpec& tensor) const;
   /// Says that the tensor will be read soon, so that a file's part is fetched in the background; returns at once.
   void announce(const TensorSpec& tensor) const;
+  /// Says that it will not, so that a file's part of it leaves the memory free.
+  void forget(const TensorSpec& tensor) const;
 
  private:
   [[nodiscard]] std::size_t index_of(std::string_view name) const;
@@ -64,6 +67,7 @@ class WeightSource {
   Read read_;
   Announce announce_;
   StoredRows rows_;
+  Announce forget_;
   std::map<std::string, std::size_t, std::less<>> index_;
   std::vector<bool> taken_;
   std::int64_t parameters_ = 0;

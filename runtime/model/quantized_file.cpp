@@ -6,12 +6,8 @@
 #include <atomic>
 #include <chrono>
 #include <cmath>
-#include <condition_variable>
 #include <exception>
 #include <map>
-#include <mutex>
-#include <system_error>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -29,7 +25,6 @@ namespace {
 using ProgressClock = std::chrono::steady_clock;
 
 constexpr std::int64_t kPieceValues = std::int64_t{1} << 21;
-constexpr std::chrono::milliseconds kBetweenReports{200};
 
 // A tensor of the original, and how it is written.
 struct TensorPlan {
@@ -82,18 +77,19 @@ class FileQuantizer {
   }
 
   [[nodiscard]] bool run(const QuantizeSettings& settings) {
-    const auto wanted =
-        static_cast<std::size_t>(settings.threads > 0 ? static_cast<unsigned>(settings.threads)
-                                                      : std::max(1U, std::thread::hardware_concurrency()));
-    std::vector<std::thread> workers = started(std::min(wanted, pieces_.size()));
-    const bool goes_on = watch(settings);
-    for (std::thread& worker : workers) {
-      worker.join();
+    const auto begin = ProgressClock::now();
+    PieceWorkSettings work{settings.threads, {}};
+    if (settings.goes_on) {
+      work.goes_on = [&] {
+        all_.tensors = tensors_done_;
+        all_.read_bytes = read_bytes_;
+        all_.lost_blocks = lost_blocks_;
+        all_.seconds = std::chrono::duration<double>(ProgressClock::now() - begin).count();
+        return settings.goes_on(all_);
+      };
     }
-    if (failure_) {
-      std::rethrow_exception(failure_);
-    }
-    if (!goes_on) {
+    if (!work_through(
+            pieces_.size(), [this](std::size_t piece) { do_piece(pieces_[piece]); }, work)) {
       return false;
     }
     out_.finish();
@@ -101,8 +97,8 @@ class FileQuantizer {
   }
 
  private:
-  static QuantizeProgress totals_of(const Checkpoint& checkpoint) {
-    QuantizeProgress all;
+  static TensorProgress totals_of(const Checkpoint& checkpoint) {
+    TensorProgress all;
     all.all_tensors = checkpoint.tensors().size();
     all.all_bytes = static_cast<std::uint64_t>(checkpoint.stored_bytes());
     return all;
@@ -191,37 +187,6 @@ class FileQuantizer {
     return {name, StoredType::U8, {tensor.rows(), row_bytes}, {}};
   }
 
-  // As many as can be started; the first error is of none.
-  std::vector<std::thread> started(std::size_t wanted) {
-    std::vector<std::thread> workers;
-    const std::lock_guard lock(mutex_);
-    try {
-      for (; workers.size() < wanted; ++working_) {
-        workers.emplace_back([this] { work(); });
-      }
-    } catch (const std::system_error&) {
-      if (workers.empty()) {
-        throw;
-      }
-    }
-    return workers;
-  }
-
-  void work() {
-    try {
-      for (std::size_t i = next_++; i < pieces_.size(); i = next_++) {
-        do_piece(pieces_[i]);
-      }
-    } catch (...) {
-      const std::lock_guard lock(mutex_);
-      failure_ = failure_ ? failure_ : std::current_exception();
-      next_ = pieces_.size();
-    }
-    const std::lock_guard lock(mutex_);
-    working_ -= 1;
-    finished_.notify_all();
-  }
-
   void do_piece(const Piece& piece) {
     TensorPlan& tensor = tensors_[piece.tensor];
     const std::size_t from_bytes = tensor.from_row_bytes();
@@ -283,42 +248,14 @@ class FileQuantizer {
     lost_blocks_ += lost_blocks(tensor.type, values, to);
   }
 
-  // Reports until the workers are done; false if it was told to stop.
-  bool watch(const QuantizeSettings& settings) {
-    const auto begin = ProgressClock::now();
-    bool goes_on = true;
-    std::unique_lock lock(mutex_);
-    while (working_ > 0) {
-      finished_.wait_for(lock, kBetweenReports, [this] { return working_ == 0; });
-      if (goes_on && settings.goes_on) {
-        all_.tensors = tensors_done_;
-        all_.read_bytes = read_bytes_;
-        all_.lost_blocks = lost_blocks_;
-        all_.seconds = std::chrono::duration<double>(ProgressClock::now() - begin).count();
-        lock.unlock();
-        goes_on = settings.goes_on(all_);
-        lock.lock();
-        if (!goes_on) {
-          next_ = pieces_.size();
-        }
-      }
-    }
-    return goes_on;
-  }
-
   FormatNotes notes_{""};
   std::vector<TensorPlan> tensors_;
-  QuantizeProgress all_;
+  TensorProgress all_;
   SafetensorsStream out_;
   std::vector<Piece> pieces_;
-  std::atomic<std::size_t> next_{0};
   std::atomic<std::size_t> tensors_done_{0};
   std::atomic<std::uint64_t> read_bytes_{0};
   std::atomic<std::uint64_t> lost_blocks_{0};
-  std::mutex mutex_;
-  std::condition_variable finished_;
-  std::size_t working_ = 0;
-  std::exception_ptr failure_;
 };
 
 }  // namespace

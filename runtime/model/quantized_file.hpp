@@ -6,26 +6,16 @@
 
 #include "runtime/checkpoint/checkpoint.hpp"
 #include "runtime/checkpoint/model_config.hpp"
+#include "runtime/checkpoint/piece_work.hpp"
 #include "runtime/checkpoint/weight_recipe.hpp"
 
 namespace pascaline {
-
-/// How far the writing of a quantized model has come.
-struct QuantizeProgress {
-  std::size_t tensors = 0;  ///< finished
-  std::size_t all_tensors = 0;
-  std::uint64_t read_bytes = 0;  ///< of the original
-  std::uint64_t all_bytes = 0;
-  std::uint64_t written_bytes = 0;  ///< of the new file, when all is done
-  std::uint64_t lost_blocks = 0;    ///< written so far, all of whose values became 0 as their scale is too small
-  double seconds = 0;
-};
 
 /// How `write_quantized` works.
 struct QuantizeSettings {
   int threads = 0;  ///< 0: one for each processor
   /// Called from one thread, a few times a second; false ends it.
-  std::function<bool(const QuantizeProgress&)> goes_on;
+  std::function<bool(const TensorProgress&)> goes_on;
 };
 
 /// Writes a checkpoint to a new safetensors file, matrices as the recipe says, in their file form with notes of their

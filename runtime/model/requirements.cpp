@@ -28,6 +28,11 @@ std::int64_t padded_head_dim(const VisionConfig& config) noexcept {
 }
 
 const VisionConfig& vision_of(const ModelConfig& config) {
+  if (!config.vision && config.family == ModelFamily::qwen3_vl) {
+    throw Error(
+        "this is the text model of a Qwen3-VL without its vision tower; leave out the images, or give the file of its "
+        "projector (mmproj) with --mmproj FILE.gguf");
+  }
   if (!config.vision) {
     throw Error(
         fmt::format("this model only reads text (its model_type is {}); leave out the images, or use a model with a "
@@ -84,10 +89,11 @@ ModelOptions checked_options(const ModelConfig& config, const ModelOptions& opti
                     on_device, config.text.layers, config.text.layers));
   }
   if (options.placement.vision != VisionPlace::automatic && !config.vision) {
-    throw Error(
-        fmt::format("--vision {}: this model only reads text (its model_type is {}), so there is nothing to place: "
-                    "leave it out",
-                    name_of(options.placement.vision), traits_of(config.family).model_type));
+    throw Error(fmt::format("--vision {}: this model only reads text ({}), so there is nothing to place: leave it out",
+                            name_of(options.placement.vision),
+                            config.family == ModelFamily::qwen3_vl
+                                ? std::string("a Qwen3-VL without --mmproj")
+                                : fmt::format("its model_type is {}", traits_of(config.family).model_type)));
   }
   result.chunk = std::min(options.chunk, result.context);
   result.request.tokens = std::clamp<std::int64_t>(options.request.tokens, 1, result.context);

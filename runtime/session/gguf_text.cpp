@@ -4,6 +4,11 @@
 
 namespace pascaline {
 
+bool has_gguf_tokenizer(const GgufMetadata& metadata) {
+  const auto model = metadata.find_text("tokenizer.ggml.model");
+  return model && *model != "none" && *model != "no_vocab";
+}
+
 GgufTokenizerData gguf_tokenizer_data(const GgufMetadata& metadata) {
   GgufTokenizerData data;
   data.model = metadata.find_text("tokenizer.ggml.model");

@@ -9,6 +9,9 @@
 
 namespace pascaline {
 
+/// Whether they describe a tokenizer: not if they say nothing, or that there is none.
+[[nodiscard]] bool has_gguf_tokenizer(const GgufMetadata& metadata);
+
 /// What the metadata say of the tokenizer; texts point into the file. Throws ModelError (file and key) if a key has
 /// another type; what the values mean is not checked.
 [[nodiscard]] GgufTokenizerData gguf_tokenizer_data(const GgufMetadata& metadata);

@@ -7,7 +7,9 @@
 
 #include "core/error.hpp"
 #include "runtime/checkpoint/gguf/gguf_file.hpp"
+#include "runtime/checkpoint/gguf/gguf_generation.hpp"
 #include "runtime/model/requirements.hpp"
+#include "runtime/session/gguf_images.hpp"
 #include "runtime/session/gguf_text.hpp"
 #include "runtime/text/chat_template.hpp"
 #include "runtime/text/end_tokens.hpp"
@@ -50,8 +52,8 @@ void check_preprocessor(const PreprocessorConfig& preprocessor, const VisionConf
 
 }  // namespace
 
-ModelFolder::ModelFolder(std::filesystem::path folder, ModelParts parts, const std::string& chat_template)
-    : path_(std::move(folder)), config_(load_model_config(path_)) {
+ModelFolder::ModelFolder(ModelLocation location, ModelParts parts, const std::string& chat_template)
+    : location_(std::move(location)), config_(load_model_config(location_)) {
   check_supported(config_);
   if (!chat_template.empty()) {
     given_template_ = chat_template_given(chat_template);
@@ -60,38 +62,40 @@ ModelFolder::ModelFolder(std::filesystem::path folder, ModelParts parts, const s
     generation_.eos_tokens = config_.eos_tokens;
     return;
   }
-  if (is_gguf_path(path_)) {
-    generation_ = GenerationConfig();
-    generation_.eos_tokens = config_.eos_tokens;
+  if (is_gguf_path(path())) {
     read_gguf_text();
+    if (config_.vision) {
+      preprocessor_ = gguf_preprocessor(GgufFile::open(location_.projector).metadata(), *config_.vision);
+    }
     return;
   }
-  generation_ = load_generation_config(path_, config_);
+  generation_ = load_generation_config(path(), config_);
   const auto is_wanted = [&](const char* file) {
-    return parts == ModelParts::all || (parts == ModelParts::present && std::filesystem::exists(path_ / file));
+    return parts == ModelParts::all || (parts == ModelParts::present && std::filesystem::exists(path() / file));
   };
   if (parts == ModelParts::words || is_wanted("tokenizer.json")) {
     if (!given_template_ && config_.family != ModelFamily::llama && parts != ModelParts::words) {
-      check_chat_template(path_, this->chat_template());
+      check_chat_template(path(), this->chat_template());
     }
-    tokenizer_ = Tokenizer::load(path_ / "tokenizer.json", static_cast<std::size_t>(config_.text.vocab));
+    tokenizer_ = Tokenizer::load(path() / "tokenizer.json", static_cast<std::size_t>(config_.text.vocab));
     if (config_.vision) {
       check_tokens(*tokenizer_, *config_.vision);
     }
     if (generation_.eos_tokens.empty()) {
-      const std::vector<TokenId> ends = end_tokens(path_, *tokenizer_);
+      const std::vector<TokenId> ends = end_tokens(path(), *tokenizer_);
       generation_.eos_tokens.assign(ends.begin(), ends.end());
     }
   }
   if (config_.vision && is_wanted("preprocessor_config.json")) {
-    preprocessor_ = read_preprocessor_config(path_ / "preprocessor_config.json");
+    preprocessor_ = read_preprocessor_config(path() / "preprocessor_config.json");
     check_preprocessor(*preprocessor_, *config_.vision);
   }
 }
 
 void ModelFolder::read_gguf_text() {
-  const GgufFile file = GgufFile::open(path_);
-  if (!file.metadata().has("tokenizer.ggml.model")) {
+  const GgufFile file = GgufFile::open(path());
+  generation_ = read_gguf_generation(file.metadata(), config_);
+  if (!has_gguf_tokenizer(file.metadata())) {
     return;
   }
   GgufTokenizer text = load_gguf_tokenizer(file.metadata(), static_cast<std::size_t>(config_.text.vocab));
@@ -104,9 +108,9 @@ void ModelFolder::read_gguf_text() {
 }
 
 const Tokenizer& ModelFolder::tokenizer() const {
-  if (!tokenizer_ && is_gguf_path(path_)) {
-    throw Error(
-        fmt::format("{}: key 'tokenizer.ggml.model': is missing, and text needs it; give tokens", path_.string()));
+  if (!tokenizer_ && is_gguf_path(path())) {
+    throw Error(fmt::format("{}: key 'tokenizer.ggml.model': there is no tokenizer, and text needs one; give tokens",
+                            path().string()));
   }
   if (!tokenizer_) {
     throw Error("the model folder has no tokenizer.json, which text needs");
@@ -136,11 +140,11 @@ ChatTemplate ModelFolder::chat_template() const {
   }
   if (gguf_template_) {
     return gguf_chat_template(gguf_template_->empty() ? std::nullopt : std::optional<std::string_view>(*gguf_template_),
-                              {}, path_.string());
+                              {}, path().string());
   }
   switch (config_.family) {
     case ModelFamily::llama:
-      return folder_chat_template(path_);
+      return folder_chat_template(path());
     case ModelFamily::qwen3:
       return ChatTemplate::qwen3;
     default:

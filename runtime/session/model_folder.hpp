@@ -9,6 +9,7 @@
 
 #include "runtime/checkpoint/generation_config.hpp"
 #include "runtime/checkpoint/model_config.hpp"
+#include "runtime/checkpoint/model_location.hpp"
 #include "runtime/image/preprocessor_config.hpp"
 #include "runtime/ops/sample_host.hpp"
 #include "runtime/text/chat.hpp"
@@ -24,15 +25,18 @@ enum class ModelParts : std::uint8_t {
   numbers,  ///< config.json alone: only tokens and patches go in
 };
 
-/// What a model's folder says of it, all but the weights: read, and checked for what belongs together. Needs no device.
+/// What a model's folder or GGUF files say of it, all but the weights: read, and checked for what belongs together.
+/// Needs no device.
 class ModelFolder {
  public:
   /// Throws Error and its kinds naming the file that is missing, damaged, of another kind of model, or contradicts
   /// another one. `chat_template` is the user's, by name or file (see chat_template_given); empty for the model's own.
-  explicit ModelFolder(std::filesystem::path folder, ModelParts parts = ModelParts::all,
+  explicit ModelFolder(ModelLocation location, ModelParts parts = ModelParts::all,
                        const std::string& chat_template = {});
 
-  [[nodiscard]] const std::filesystem::path& path() const noexcept { return path_; }
+  /// Of the folder, or the GGUF file of the text model.
+  [[nodiscard]] const std::filesystem::path& path() const noexcept { return location_.path; }
+  [[nodiscard]] const ModelLocation& location() const noexcept { return location_; }
   [[nodiscard]] const ModelConfig& config() const noexcept { return config_; }
   /// If neither generation_config.json nor config.json names tokens that end an answer, it has the tokenizer's; without
   /// those none, and an answer goes on to its limit.
@@ -40,7 +44,7 @@ class ModelFolder {
   [[nodiscard]] bool has_tokenizer() const noexcept { return tokenizer_.has_value(); }
   /// Throws Error if the folder has none, or none was read.
   [[nodiscard]] const Tokenizer& tokenizer() const;
-  /// Likewise, and for a model that only reads text.
+  /// Likewise, and for a model that only reads text, or a GGUF file without its projector.
   [[nodiscard]] const PreprocessorConfig& preprocessor() const;
   /// Ids of a text that no chat template renders, in which special tokens are text like any other; they begin with the
   /// token of beginning where the model's do. Throws as `tokenizer`.
@@ -56,7 +60,7 @@ class ModelFolder {
  private:
   void read_gguf_text();
 
-  std::filesystem::path path_;
+  ModelLocation location_;
   ModelConfig config_;
   GenerationConfig generation_;
   std::optional<Tokenizer> tokenizer_;

@@ -95,7 +95,7 @@ WeightSource open_weights(const ModelFolder& folder, const SessionOptions& optio
     return weights_without_values(folder.config());
   }
   return options.random_weights ? random_weights(folder.config(), 1)
-                                : checkpoint_weights(Checkpoint::open(folder.path(), folder.config()));
+                                : checkpoint_weights(Checkpoint::open(folder.location(), folder.config()));
 }
 
 WeightRecipe fitting_weights(DeviceMemory& memory, const ModelConfig& config, ModelOptions options,

@@ -20,9 +20,9 @@ namespace pascaline {
 
 /// What a session runs, and where.
 struct SessionOptions {
-  std::filesystem::path model;  ///< folder with config.json and the rest
-  std::string device;  ///< "cuda:N", "cpu", or "emulator" (kernels compiled for the processor); empty: the first
-                       ///< CUDA device, or the processor if there is none
+  ModelLocation model;  ///< folder with config.json and the rest, or GGUF files
+  std::string device;   ///< "cuda:N", "cpu", or "emulator" (kernels compiled for the processor); empty: the first
+                        ///< CUDA device, or the processor if there is none
   DispatcherOptions dispatcher;
   bool database_may_be_foreign = false;  ///< tuned for other devices only: then a warning, else an error
   ModelOptions options;

@@ -112,21 +112,20 @@ std::string gguf_tensor_name(std::string_view official) {
                       : fmt::format("blk.{}.{}{}", official.substr(0, dot), name, official.substr(last));
 }
 
-std::vector<GgufWeight> match_gguf_weights(const GgufFile& file, const ModelConfig& config,
-                                           const std::vector<TensorSpec>& specs) {
+std::vector<GgufWeight> match_gguf_weights(const GgufFile& file, const std::vector<TensorSpec>& specs,
+                                           const GgufNaming& naming, std::string_view ignored) {
   std::vector<GgufWeight> weights;
   std::vector<std::string> missing;
   std::vector<std::string> misshapen;
   std::vector<std::string> mistyped;
   std::set<std::string_view> used;
-  if (config.family == ModelFamily::llama) {
-    used.insert(kGgufRopeFactors);
-  }
+  used.insert(ignored);
   for (const TensorSpec& spec : specs) {
     GgufWeight& weight = weights.emplace_back();
-    const GgufTensor* const tensor = file.find(gguf_tensor_name(spec.name));
+    const std::string name = naming(spec.name);
+    const GgufTensor* const tensor = file.find(name);
     if (tensor == nullptr) {
-      missing.push_back(gguf_tensor_name(spec.name));
+      missing.push_back(name);
       continue;
     }
     used.insert(tensor->name);
@@ -137,7 +136,6 @@ std::vector<GgufWeight> match_gguf_weights(const GgufFile& file, const ModelConf
       mistyped.push_back(fmt::format("{} ({})", tensor->name, name_of(tensor->type)));
     } else {
       weight = weight_of(*tensor, spec);
-      weight.order = order_of(config, spec);
     }
   }
   std::vector<std::string> unknown;
@@ -151,6 +149,17 @@ std::vector<GgufWeight> match_gguf_weights(const GgufFile& file, const ModelConf
   if (!text.empty()) {
     throw ModelError(fmt::format("{}: the tensors are not those of the model that its metadata describes{}",
                                  file.path().string(), text));
+  }
+  return weights;
+}
+
+std::vector<GgufWeight> match_gguf_text_weights(const GgufFile& file, const std::vector<TensorSpec>& specs,
+                                                const ModelConfig& config) {
+  const bool has_factors = config.family == ModelFamily::llama;
+  std::vector<GgufWeight> weights =
+      match_gguf_weights(file, specs, gguf_tensor_name, has_factors ? kGgufRopeFactors : "");
+  for (std::size_t i = 0; i < specs.size(); ++i) {
+    weights[i].order = order_of(config, specs[i]);
   }
   return weights;
 }

@@ -68,8 +68,13 @@ void check_run(Model& model, const GoldenRun& run, const GoldenTolerance& tolera
 }  // namespace
 
 void check_golden(Executor& executor, const GoldenModel& golden, const GoldenTolerance& tolerance) {
+  check_golden(executor, golden, tolerance, [&] { return hash_weights(golden.config); });
+}
+
+void check_golden(Executor& executor, const GoldenModel& golden, const GoldenTolerance& tolerance,
+                  const std::function<WeightSource()>& open) {
   for (const std::int64_t chunk : {64, 4, 1}) {
-    WeightSource source = hash_weights(golden.config);
+    WeightSource source = open();
     ModelOptions options;
     options.weights = tolerance.weights;
     options.cache = tolerance.cache;

@@ -1,6 +1,9 @@
 #pragma once
 
+#include <functional>
+
 #include "core/problem.hpp"
+#include "runtime/checkpoint/weight_source.hpp"
 #include "runtime/model/executor.hpp"
 #include "runtime/model/placement_options.hpp"
 #include "tests/runtime/model/golden.hpp"
@@ -18,5 +21,8 @@ struct GoldenTolerance {
 /// Runs both prompts of the model and what follows them, read in one pass, in chunks and token by token; every logit
 /// known must agree.
 void check_golden(Executor& executor, const GoldenModel& golden, const GoldenTolerance& tolerance = {});
+/// The same with the hashed weights as `open` gives them.
+void check_golden(Executor& executor, const GoldenModel& golden, const GoldenTolerance& tolerance,
+                  const std::function<WeightSource()>& open);
 
 }  // namespace pascaline::testing

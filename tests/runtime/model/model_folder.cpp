@@ -162,6 +162,16 @@ ModelConfig write_llama_folder(const std::filesystem::path& folder) {
   return config;
 }
 
+void name_video_token(const std::filesystem::path& folder) {
+  json tokenizer = json::parse(std::ifstream(folder / "tokenizer.json"));
+  for (json& token : tokenizer["added_tokens"]) {
+    if (token["id"] == 743) {
+      token["content"] = "<|video_pad|>";
+    }
+  }
+  write(folder / "tokenizer.json", tokenizer);
+}
+
 ModelConfig write_text_model_folder(const std::filesystem::path& folder) {
   const ModelConfig config = small_text_config(ModelFamily::qwen3);
   write_model(folder, config);

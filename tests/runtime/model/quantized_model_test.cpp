@@ -147,7 +147,7 @@ TEST_F(QuantizedModelTest, TensorsOfOneMatrixShareTheChoiceOfFloat16x) {
 TEST_F(QuantizedModelTest, Float16xCanBeStoppedBeforeAnythingIsWritten) {
   QuantizeSettings settings;
   int calls = 0;
-  settings.goes_on = [&](const QuantizeProgress& at) {
+  settings.goes_on = [&](const TensorProgress& at) {
     EXPECT_EQ(at.tensors, 0U);
     EXPECT_GT(at.all_tensors, 0U);
     return ++calls < 3;
@@ -256,7 +256,7 @@ TEST_F(QuantizedModelTest, ItIsNotQuantizedAgain) {
 
 TEST_F(QuantizedModelTest, ItCanBeStopped) {
   QuantizeSettings settings;
-  settings.goes_on = [](const QuantizeProgress&) { return false; };
+  settings.goes_on = [](const TensorProgress&) { return false; };
   EXPECT_FALSE(write_quantized(original(), config_, WeightRecipe::named("q8_0"), folder_.path() / "x", settings));
 }
 

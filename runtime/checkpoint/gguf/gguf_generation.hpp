@@ -1,0 +1,14 @@
+#pragma once
+
+#include "runtime/checkpoint/generation_config.hpp"
+#include "runtime/checkpoint/gguf/gguf_file.hpp"
+#include "runtime/checkpoint/model_config.hpp"
+
+namespace pascaline {
+
+/// How a GGUF file's makers want its tokens drawn (`general.sampling.…`), where they say it; else the defaults of
+/// GenerationConfig. Ends of answers are those of `config`. Throws ModelError (file and key) for what is of another
+/// type, out of range or not supported.
+[[nodiscard]] GenerationConfig read_gguf_generation(const GgufMetadata& metadata, const ModelConfig& config);
+
+}  // namespace pascaline

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <span>
+
+#include "runtime/checkpoint/generation_config.hpp"
+#include "runtime/checkpoint/gguf/gguf_writer.hpp"
+#include "runtime/checkpoint/model_config.hpp"
+#include "runtime/convert/tensor_writing.hpp"
+#include "runtime/image/preprocessor_config.hpp"
+
+namespace pascaline {
+
+/// What a GGUF file of a text model says of it, but for its tokens: architecture, sizes, how its makers want tokens
+/// drawn. `name` is for people. Throws ModelError for a family that GGUF files are not written of.
+[[nodiscard]] GgufKeys text_model_keys(const ModelConfig& config, const GenerationConfig& generation,
+                                       std::string_view name, std::span<const PlannedTensor> tensors);
+
+/// What the file of its projector says.
+[[nodiscard]] GgufKeys projector_keys(const ModelConfig& config, const PreprocessorConfig& images,
+                                      std::string_view name, std::span<const PlannedTensor> tensors);
+
+}  // namespace pascaline

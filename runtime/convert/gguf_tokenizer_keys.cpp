@@ -1,0 +1,130 @@
+#include "runtime/convert/gguf_tokenizer_keys.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/util/paths.hpp"
+#include "runtime/checkpoint/gguf/projector_config.hpp"
+#include "runtime/checkpoint/model_error.hpp"
+#include "runtime/convert/split_forms.hpp"
+#include "runtime/text/chat_template.hpp"
+#include "runtime/text/end_tokens.hpp"
+#include "runtime/text/tokenizer.hpp"
+#include "runtime/text/tokenizer_file.hpp"
+
+namespace pascaline {
+namespace {
+
+// Types of tokens, with the numbers of the format.
+constexpr std::int32_t kNormalToken = 1;
+constexpr std::int32_t kControlToken = 3;
+constexpr std::int32_t kUserToken = 4;
+constexpr std::int32_t kUnusedToken = 5;
+
+struct TokenList {
+  std::vector<std::string> texts;
+  std::vector<std::int32_t> types;
+};
+
+// A place for every row of the embedding; those without a token are unused.
+TokenList tokens_of(const TokenizerFile& contents, const JsonNode& root, std::int64_t rows) {
+  TokenList list{std::vector<std::string>(static_cast<std::size_t>(rows)),
+                 std::vector<std::int32_t>(static_cast<std::size_t>(rows), kUnusedToken)};
+  const auto put = [&](std::int64_t id, const std::string& text, std::int32_t type) {
+    list.texts.at(static_cast<std::size_t>(id)) = text;
+    list.types.at(static_cast<std::size_t>(id)) = type;
+  };
+  for (const auto& [text, id] : contents.vocabulary) {
+    put(id, text, kNormalToken);
+  }
+  if (root.has_value("added_tokens")) {
+    const JsonNode added = root.at("added_tokens");
+    for (std::size_t i = 0; i < added.array_size(); ++i) {
+      const JsonNode token = added.at(i);
+      put(token.at("id").integer(), token.at("content").text(),
+          token.at("special").boolean() ? kControlToken : kUserToken);
+    }
+  }
+  for (std::size_t id = 0; id < list.texts.size(); ++id) {
+    if (list.types[id] == kUnusedToken) {
+      list.texts[id] = fmt::format("[PAD{}]", id);
+    }
+  }
+  return list;
+}
+
+void add_ends(GgufKeys& keys, const std::vector<std::int64_t>& ends) {
+  constexpr std::array kEndKeys{"tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id",
+                                "tokenizer.ggml.eom_token_id"};
+  for (std::size_t i = 0; i < std::min(ends.size(), kEndKeys.size()); ++i) {
+    keys.integer(kEndKeys[i], static_cast<std::uint32_t>(ends[i]));
+  }
+}
+
+// Without a tokenizer nothing says which tokens stand for images.
+void require_released_tokens(const ModelConfig& config, const std::filesystem::path& folder) {
+  if (!config.vision) {
+    return;
+  }
+  const VisionConfig& vision = *config.vision;
+  const std::array<std::int64_t, 4> ids{vision.image_token, vision.video_token, vision.start_token, vision.end_token};
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    if (ids[i] != kImageTokens[i].released) {
+      throw ModelError(
+          fmt::format("{}: there is no tokenizer.json, and without one a GGUF file cannot say that token {} "
+                      "is {}; add the model's own",
+                      folder.string(), ids[i], kImageTokens[i].text));
+    }
+  }
+}
+
+}  // namespace
+
+void add_tokenizer_keys(GgufKeys& keys, const std::filesystem::path& folder, const ModelConfig& config,
+                        const GenerationConfig& generation) {
+  const std::filesystem::path file = folder / "tokenizer.json";
+  if (!std::filesystem::exists(file)) {
+    require_released_tokens(config, folder);
+    keys.text("tokenizer.ggml.model", "none");
+    add_ends(keys, generation.eos_tokens);
+    return;
+  }
+  const std::string text = read_file(file);
+  const std::string name = file.string();
+  const Tokenizer tokenizer = Tokenizer::parse(text, name, static_cast<std::size_t>(config.text.vocab));
+  const TokenizerFile contents = read_tokenizer_file(text, name);
+  const JsonNode root(contents.settings, name);
+  const TokenList list = tokens_of(contents, root, config.text.vocab);
+  std::vector<std::string> merges;
+  merges.reserve(contents.merges.size());
+  for (const auto& [left, right] : contents.merges) {
+    merges.push_back(fmt::format("{} {}", left, right));
+  }
+  keys.text("tokenizer.ggml.model", "gpt2").text("tokenizer.ggml.pre", family_of(root).name);
+  keys.texts("tokenizer.ggml.tokens", list.texts);
+  keys.integers("tokenizer.ggml.token_type", list.types);
+  keys.texts("tokenizer.ggml.merges", merges);
+  std::vector<std::int64_t> ends = generation.eos_tokens;
+  if (ends.empty()) {
+    const std::vector<TokenId> named = end_tokens(folder, tokenizer);
+    ends.assign(named.begin(), named.end());
+  }
+  add_ends(keys, ends);
+  if (generation.bos_token) {
+    keys.integer("tokenizer.ggml.bos_token_id", static_cast<std::uint32_t>(*generation.bos_token));
+  }
+  if (generation.pad_token) {
+    keys.integer("tokenizer.ggml.padding_token_id", static_cast<std::uint32_t>(*generation.pad_token));
+  }
+  keys.boolean("tokenizer.ggml.add_bos_token", false);
+  if (const auto chat = find_chat_template(folder)) {
+    keys.text("tokenizer.chat_template", chat->text);
+  }
+}
+
+}  // namespace pascaline

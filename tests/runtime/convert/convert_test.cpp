@@ -1,0 +1,211 @@
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "core/util/paths.hpp"
+#include "runtime/checkpoint/checkpoint.hpp"
+#include "runtime/checkpoint/gguf/projector_weights.hpp"
+#include "runtime/convert/to_folder.hpp"
+#include "runtime/convert/to_gguf.hpp"
+#include "runtime/formats/packed_matrix.hpp"
+#include "runtime/session/model_folder.hpp"
+#include "tests/db/fixtures.hpp"
+#include "tests/runtime/model/model_folder.hpp"
+
+namespace pascaline::testing {
+namespace {
+
+namespace fs = std::filesystem;
+
+class ConvertTest : public ::testing::Test {
+ protected:
+  TemporaryFolder folder_;
+  fs::path model_ = folder_.path() / "model";
+  fs::path back_ = folder_.path() / "back";
+  GgufTargets files_{folder_.path() / "m.gguf", folder_.path() / "mmproj-m.gguf"};
+  ModelConfig config_;
+
+  ConvertTest() {
+    fs::create_directory(model_);
+    fs::create_directory(back_);
+    config_ = write_model_folder(model_);
+    name_video_token(model_);
+  }
+
+  [[nodiscard]] ModelLocation files() const { return {files_.text, files_.projector}; }
+  void to_gguf(const WantedTypes& wanted) const { ASSERT_TRUE(write_gguf_files(model_, files_, wanted)); }
+  void to_folder(std::optional<GgufType> numbers = {}) const {
+    ASSERT_TRUE(write_model_files(files(), back_, numbers));
+  }
+  static std::string bytes_of_tensor(const StoredTensor& tensor) {
+    return {reinterpret_cast<const char*>(tensor.bytes.data()), tensor.bytes.size()};
+  }
+};
+
+TEST_F(ConvertTest, AFolderComesBackWithTheSameTensors) {
+  to_gguf({GgufType::F32, {}});
+  to_folder();
+  const Safetensors before(model_ / "model.safetensors");
+  const Safetensors after(back_ / "model.safetensors");
+  ASSERT_EQ(after.tensors().size(), before.tensors().size());
+  for (const StoredTensor& tensor : before.tensors()) {
+    const StoredTensor& other = after.at(tensor.name);
+    EXPECT_EQ(other.type, tensor.type) << tensor.name;
+    EXPECT_EQ(other.shape, tensor.shape) << tensor.name;
+    EXPECT_EQ(bytes_of_tensor(other), bytes_of_tensor(tensor)) << tensor.name;
+  }
+}
+
+TEST_F(ConvertTest, WhatAFolderSaysOfItsModelComesBack) {
+  to_gguf({});
+  to_folder();
+  const ModelFolder before(model_);
+  const ModelFolder file(files());
+  const ModelFolder after(back_);
+  ModelConfig expected = config_;
+  expected.eos_tokens = {738, 736};  // those of generation_config.json, too
+  EXPECT_EQ(file.config(), expected);
+  EXPECT_EQ(after.config(), expected);
+  for (const ModelFolder* folder : {&file, &after}) {
+    EXPECT_EQ(folder->preprocessor(), before.preprocessor());
+    EXPECT_EQ(folder->chat_template(), before.chat_template());
+    EXPECT_EQ(folder->generation().eos_tokens, before.generation().eos_tokens);
+    EXPECT_EQ(folder->default_sampling(1).temperature, before.default_sampling(1).temperature);
+    EXPECT_EQ(folder->default_sampling(1).top_k, before.default_sampling(1).top_k);
+    EXPECT_EQ(folder->default_sampling(1).top_p, before.default_sampling(1).top_p);
+    for (const char* text : {"hello you", "  1234 it's\n\n<|im_end|> \xC3\xA9 e\xCC\x81", "<|image_pad|><tool_call>"}) {
+      for (const AddedTokens added : {AddedTokens::match, AddedTokens::ignore}) {
+        EXPECT_EQ(folder->tokenizer().encode(text, added), before.tokenizer().encode(text, added)) << text;
+      }
+    }
+    EXPECT_EQ(folder->tokenizer().special_ids(), before.tokenizer().special_ids());
+  }
+}
+
+TEST_F(ConvertTest, GreedyFoldersStayGreedy) {
+  write_bytes(model_ / "generation_config.json", R"({"eos_token_id": 738, "do_sample": false})");
+  to_gguf({});
+  EXPECT_EQ(ModelFolder(files()).default_sampling(1).temperature, ModelFolder(model_).default_sampling(1).temperature);
+  to_folder();
+  EXPECT_FALSE(ModelFolder(back_).generation().do_sample);
+}
+
+TEST_F(ConvertTest, BlocksAreThoseThatQuantizingGives) {
+  const Checkpoint original = Checkpoint::open(model_, config_);
+  for (const char* name : {"q8_0", "q6_k", "q4_k", "q4_1", "q4_0"}) {
+    const WeightRecipe recipe = WeightRecipe::named(name);
+    to_gguf({{}, recipe});
+    const ModelConfig config = load_model_config(files());
+    const Checkpoint file = Checkpoint::open(files(), config);
+    std::size_t packed = 0;
+    for (std::size_t i = 0; i < file.tensors().size(); ++i) {
+      const TensorSpec& tensor = file.tensors()[i];
+      const std::int64_t columns = tensor.shape.back();
+      if (tensor.kind != TensorKind::matrix || is_patch_embedding(tensor.name)) {
+        EXPECT_EQ(file.stored(i).type, StoredType::F32) << tensor.name;
+        EXPECT_EQ(bytes_of_tensor(file.stored(i)), bytes_of_tensor(original.stored(i))) << tensor.name;
+        continue;
+      }
+      // Rows of 64 values are no whole blocks of 256.
+      const ElementType asked = recipe.of(tensor.name);
+      const ElementType format = asked == ElementType::q4_0 || asked == ElementType::q4_1 ? asked : ElementType::q8_0;
+      ASSERT_EQ(file.format(i), StoredFormat{format}) << tensor.name;
+      std::vector<float> row(static_cast<std::size_t>(columns));
+      std::vector<std::byte> blocks(file_row_bytes(format, columns));
+      original.read(i, ElementType::float32, columns, std::as_writable_bytes(std::span(row)));
+      ASSERT_FALSE(quantize_row(format, row, blocks));
+      EXPECT_EQ(std::memcmp(file.stored(i).bytes.data() + blocks.size(), blocks.data(), blocks.size()), 0)
+          << tensor.name;
+      packed += 1;
+    }
+    EXPECT_GT(packed, 20U);
+    fs::remove(files_.text);
+    fs::remove(files_.projector);
+  }
+}
+
+TEST_F(ConvertTest, BlocksComeBackAsTheyAreOrAsNumbers) {
+  to_gguf({{}, WeightRecipe::named("q4_0")});
+  to_folder();
+  const ModelConfig config = load_model_config(files());
+  const Checkpoint file = Checkpoint::open(files(), config);
+  const Checkpoint after = Checkpoint::open(back_, load_model_config(back_));
+  const fs::path numbers = folder_.path() / "numbers";
+  fs::create_directory(numbers);
+  ASSERT_TRUE(write_model_files(files(), numbers, GgufType::F32));
+  const Checkpoint wide = Checkpoint::open(numbers, config);
+  EXPECT_FALSE(wide.has_formats());
+  for (std::size_t i = 0; i < file.tensors().size(); ++i) {
+    EXPECT_EQ(after.format(i), file.format(i)) << file.tensors()[i].name;
+    EXPECT_EQ(bytes_of_tensor(after.stored(i)), bytes_of_tensor(file.stored(i))) << file.tensors()[i].name;
+    std::vector<std::byte> expected(static_cast<std::size_t>(file.tensors()[i].elements()) * sizeof(float));
+    file.read(i, ElementType::float32, 0, expected);
+    EXPECT_EQ(bytes_of_tensor(wide.stored(i)),
+              std::string(reinterpret_cast<const char*>(expected.data()), expected.size()))
+        << file.tensors()[i].name;
+  }
+}
+
+TEST_F(ConvertTest, ModelsOfTextHaveOneFile) {
+  const fs::path text = folder_.path() / "text";
+  fs::create_directory(text);
+  (void)write_text_model_folder(text);
+  ASSERT_TRUE(write_gguf_files(text, files_, {GgufType::BF16, {}}));
+  EXPECT_FALSE(fs::exists(files_.projector));
+  ASSERT_TRUE(write_model_files(files_.text, back_, {}));
+  const ModelFolder before(text);
+  const ModelFolder after(back_);
+  ModelConfig expected = before.config();
+  expected.eos_tokens = {738, 736};
+  EXPECT_EQ(after.config(), expected);
+  EXPECT_EQ(after.tokenizer().encode("hello you", AddedTokens::ignore),
+            before.tokenizer().encode("hello you", AddedTokens::ignore));
+  EXPECT_EQ(Checkpoint::open(back_, after.config()).stored(0).type, StoredType::BF16);
+}
+
+TEST_F(ConvertTest, ItEndsWhenItIsTold) {
+  ConvertSettings settings;
+  // So many that it is asked before all is done.
+  ModelConfig config = config_;
+  config.text.vocab = 200'000;
+  config.vision->image_token = 151655;
+  config.vision->video_token = 151656;
+  config.vision->start_token = 151652;
+  config.vision->end_token = 151653;
+  write_model(model_, config);
+  fs::remove(model_ / "tokenizer.json");
+  settings.threads = 1;
+  int asked = 0;
+  settings.goes_on = [&](const TensorProgress& at) {
+    EXPECT_LE(at.tensors, at.all_tensors);
+    asked += 1;
+    return false;
+  };
+  const auto done = write_gguf_files(model_, files_, {{}, WeightRecipe::named("q6_k")}, settings);
+  EXPECT_EQ(done.has_value(), asked == 0);
+  EXPECT_GT(asked, 0);
+}
+
+TEST_F(ConvertTest, SplittingThatNoGgufFileCanSayIsRefused) {
+  std::string tokenizer = read_file(model_ / "tokenizer.json");
+  const std::string pattern = "|\\\\p{N}|";
+  const std::size_t place = tokenizer.find(pattern);
+  ASSERT_NE(place, std::string::npos);
+  tokenizer.replace(place, pattern.size(), "|\\\\p{N}{1,2}|");
+  write_bytes(model_ / "tokenizer.json", tokenizer);
+  try {
+    (void)write_gguf_files(model_, files_, {});
+    ADD_FAILURE() << "accepted";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("tokenizer.json"), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("/pre_tokenizer"), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("qwen2"), std::string::npos) << error.what();
+  }
+  EXPECT_FALSE(fs::exists(files_.text));
+}
+
+}  // namespace
+}  // namespace pascaline::testing

@@ -1,0 +1,256 @@
+"""GGUF files against the package gguf: those that it writes are read, and those that `pascaline convert` writes are read by
+it; skipped without that package. PASCALINE_PROGRAM names pascaline."""
+import json
+import os
+import pathlib
+import struct
+import subprocess
+import sys
+import tempfile
+import zlib
+
+try:
+    import unittest
+
+    import gguf
+    import numpy as np
+except ImportError:
+    sys.exit(77)
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests/runtime/model"))
+import make_projector_fixture as fixture  # noqa: E402
+
+KIND = gguf.GGMLQuantizationType
+VOCABULARY = 752
+BY_WEIGHTS = {"float32": KIND.F32, "float16": KIND.F16, "bfloat16": KIND.BF16, "q8_0": KIND.Q8_0, "q6_k": KIND.Q6_K,
+              "q4_k": KIND.Q4_K, "q4_1": KIND.Q4_1, "q4_0": KIND.Q4_0}
+
+
+def small_config():
+    """A Qwen3-VL whose rows are whole blocks of all types."""
+    text = {"model_type": "qwen3_vl_text", "hidden_size": 256, "num_hidden_layers": 2, "num_attention_heads": 4,
+            "num_key_value_heads": 2, "head_dim": 64, "intermediate_size": 256, "hidden_act": "silu",
+            "vocab_size": VOCABULARY, "max_position_embeddings": 1024, "rms_norm_eps": 1e-6, "rope_theta": 5e6,
+            "rope_scaling": {"rope_type": "default", "mrope_interleaved": True, "mrope_section": [12, 10, 10]},
+            "attention_bias": False, "tie_word_embeddings": True, "eos_token_id": 738}
+    vision = {"model_type": "qwen3_vl", "hidden_size": 256, "depth": 2, "num_heads": 4, "intermediate_size": 256,
+              "hidden_act": "gelu_pytorch_tanh", "in_channels": 3, "patch_size": 4, "temporal_patch_size": 2,
+              "spatial_merge_size": 2, "out_hidden_size": 256, "num_position_embeddings": 16,
+              "deepstack_visual_indexes": [0]}
+    return {"model_type": "qwen3_vl", "architectures": ["Qwen3VLForConditionalGeneration"], "image_token_id": 741,
+            "video_token_id": 743, "vision_start_token_id": 739, "vision_end_token_id": 740,
+            "tie_word_embeddings": True, "text_config": text, "vision_config": vision}
+
+
+def tokenizer():
+    """The tests' own, with a token that stands for videos."""
+    content = json.loads((ROOT / "tests/runtime/text/data/tokenizer.json").read_text())
+    for token in content["added_tokens"]:
+        if token["id"] == 743:
+            token["content"] = "<|video_pad|>"
+    return content
+
+
+TEMPLATE = ("{%- for message in messages %}<|im_start|>{{ message.role }}\n{{ message.content }}<|vision_start|>"
+            "<|image_pad|><|vision_end|><|im_end|>\n{%- endfor %}{%- if add_generation_prompt %}<|im_start|>assistant\n"
+            "{%- endif %}")
+
+
+def add_tokenizer(writer, _config):
+    content = tokenizer()
+    tokens = [f"[PAD{i}]" for i in range(VOCABULARY)]
+    types = [gguf.TokenType.UNUSED] * VOCABULARY
+    for token, number in content["model"]["vocab"].items():
+        tokens[number], types[number] = token, gguf.TokenType.NORMAL
+    for token in content["added_tokens"]:
+        tokens[token["id"]] = token["content"]
+        types[token["id"]] = gguf.TokenType.CONTROL if token["special"] else gguf.TokenType.USER_DEFINED
+    writer.add_tokenizer_model("gpt2")
+    writer.add_tokenizer_pre("qwen2")
+    writer.add_token_list(tokens)
+    writer.add_token_types(types)
+    writer.add_token_merges([" ".join(merge) if isinstance(merge, list) else merge
+                             for merge in content["model"]["merges"]])
+    writer.add_chat_template(TEMPLATE)
+
+
+def write_folder(folder, config, tensors):
+    """A model folder with float32 weights."""
+    folder.mkdir()
+    (folder / "config.json").write_text(json.dumps(config))
+    (folder / "tokenizer.json").write_text(json.dumps(tokenizer()))
+    (folder / "chat_template.jinja").write_text(TEMPLATE)
+    (folder / "preprocessor_config.json").write_text(json.dumps(
+        {"size": {"shortest_edge": 512, "longest_edge": 262144}, "patch_size": 4, "temporal_patch_size": 2,
+         "merge_size": 2, "image_mean": [0.5] * 3, "image_std": [0.5] * 3,
+         "image_processor_type": "Qwen2VLImageProcessorFast"}))
+    header, offset = {}, 0
+    for name, values in tensors.items():
+        size = values.size * 4
+        header[name] = {"dtype": "F32", "shape": list(values.shape), "data_offsets": [offset, offset + size]}
+        offset += size
+    text = json.dumps(header).encode()
+    with open(folder / "model.safetensors", "wb") as file:
+        file.write(struct.pack("<Q", len(text)) + text)
+        for values in tensors.values():
+            file.write(values.astype("<f4").tobytes())
+
+
+def read_folder(folder):
+    """Its tensors, which are float32."""
+    data = (folder / "model.safetensors").read_bytes()
+    length = struct.unpack_from("<Q", data)[0]
+    tensors = {}
+    for name, tensor in json.loads(data[8:8 + length]).items():
+        if name != "__metadata__":
+            assert tensor["dtype"] == "F32", name
+            begin, end = (8 + length + at for at in tensor["data_offsets"])
+            tensors[name] = np.frombuffer(data[begin:end], "<f4").reshape(tensor["shape"])
+    return tensors
+
+
+def write_photo(file):
+    """A PNG of 24 x 16 pixels."""
+    rows = b"".join(b"\0" + bytes((7 * x + 13 * y + 29 * c + x * y) % 256 for x in range(24) for c in range(3))
+                    for y in range(16))
+
+    def chunk(kind, body):
+        return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
+
+    file.write_bytes(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", 24, 16, 8, 2, 0, 0, 0)) +
+                     chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b""))
+
+
+def random_blocks(generator, shape, kind):
+    """Rows of blocks of that type, whose values are about as large as weights."""
+    count, size = gguf.GGML_QUANT_SIZES[kind]
+    blocks = generator.integers(0, 256, (shape[0], shape[1] // count, size), dtype=np.uint8)
+
+    def put_half(place, value):
+        half = np.full(blocks.shape[:2], value, np.float16) * (1 + generator.random(blocks.shape[:2]).astype(np.float16))
+        blocks[:, :, place:place + 2] = half[:, :, None].view(np.uint8)
+
+    if kind == KIND.Q6_K:
+        put_half(size - 2, 3e-5)
+    else:
+        put_half(0, 1.5e-4 if kind == KIND.Q4_K else 8e-5)
+        put_half(2, 1e-3)
+    return blocks.reshape(shape[0], -1)
+
+
+class GgufFilesTest(unittest.TestCase):
+    def setUp(self):
+        self.program = os.environ.get("PASCALINE_PROGRAM")
+        if not self.program:
+            self.skipTest("PASCALINE_PROGRAM names no program")
+        temporary = tempfile.TemporaryDirectory()
+        self.addCleanup(temporary.cleanup)
+        self.folder = pathlib.Path(temporary.name)
+        self.config = small_config()
+        write_photo(self.folder / "photo.png")
+
+    def run_program(self, *words):
+        done = subprocess.run([self.program, *map(str, words)], capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout
+
+    def answer(self, *model):
+        return json.loads(self.run_program(
+            "generate", "--device", "cpu", "--context", 256, "--prompt", "hello you", "--image",
+            self.folder / "photo.png", "-n", 12, "--greedy", "--json", "--model", *model))["tokens"]
+
+    def test_what_convert_writes_is_read_by_the_package(self):
+        shapes = fixture.text_shapes(self.config) | fixture.vision_shapes(self.config)
+        generator = np.random.default_rng(1)
+        tensors = {name: (generator.standard_normal(shape) * 0.05 + (name.endswith("norm.weight"))).astype(np.float32)
+                   for name, shape in shapes.items()}
+        model = self.folder / "model"
+        write_folder(model, self.config, tensors)
+        for weights, kind in BY_WEIGHTS.items():
+            file, projector = self.folder / f"{weights}.gguf", self.folder / f"mmproj-{weights}.gguf"
+            self.run_program("convert", model, file, "--weights", weights)
+            wide = self.folder / f"wide_{weights}"
+            self.run_program("convert", file, wide, "--mmproj", projector, "--weights", "float32")
+            expected = read_folder(wide)
+            seen = {}
+            kinds = {}
+            for path in (file, projector):
+                for tensor in gguf.GGUFReader(path).tensors:
+                    values = gguf.quants.dequantize(tensor.data, tensor.tensor_type).astype(np.float32)
+                    seen[tensor.name] = values.reshape(list(reversed(tensor.shape)))
+                    kinds[tensor.name] = tensor.tensor_type
+            self.assertEqual(kinds["blk.0.ffn_down.weight"], kind)
+            self.assertEqual(kinds["blk.1.attn_norm.weight"], KIND.F32)
+            names = gguf.get_tensor_name_map(gguf.MODEL_ARCH.QWEN3VL, 2)
+            tower = gguf.get_tensor_name_map(gguf.MODEL_ARCH.MMPROJ, 2)
+            found = 0
+            for name, values in expected.items():
+                stem, end = name.removeprefix("model.").rsplit(".", 1)
+                other = (names.get_name(f"model.{stem.removeprefix('language_model.')}.{end}", (".weight",))
+                         if "visual" not in name else tower.get_name(f"{stem}.{end}", (".weight", ".bias")))
+                if other and values.ndim < 5:
+                    np.testing.assert_array_equal(seen[other], values, f"{weights}: {other}")
+                    found += 1
+            self.assertGreaterEqual(found, 50)
+            conv = expected["model.visual.patch_embed.proj.weight"]
+            np.testing.assert_array_equal(seen["v.patch_embd.weight"], conv[:, :, 0])
+            np.testing.assert_array_equal(seen["v.patch_embd.weight.1"], conv[:, :, 1])
+            np.testing.assert_array_equal(seen["mm.2.weight"], expected["model.visual.merger.linear_fc2.weight"])
+            np.testing.assert_array_equal(seen["v.deepstack.0.fc1.weight"],
+                                          expected["model.visual.deepstack_merger_list.0.linear_fc1.weight"])
+            if weights == "float32":
+                for name, values in tensors.items():
+                    np.testing.assert_array_equal(expected[name], values, name)
+            fields = gguf.GGUFReader(file).fields
+            self.assertEqual(fields["tokenizer.ggml.pre"].contents(), "qwen2")
+            self.assertEqual(fields["qwen3vl.rope.dimension_sections"].contents(), [12, 10, 10, 0])
+            fields = gguf.GGUFReader(projector).fields
+            self.assertEqual(fields["clip.vision.is_deepstack_layers"].contents(), [True, False])
+            self.assertEqual(fields["clip.projector_type"].contents(), "qwen3vl_merger")
+
+    def test_what_the_package_writes_computes_as_a_folder_of_the_same_numbers(self):
+        for kind in [*BY_WEIGHTS.values(), KIND.Q5_K]:
+            with self.subTest(kind=kind.name):
+                self.compare(kind)
+
+    def compare(self, kind):
+        generator = np.random.default_rng(int(kind))
+        stored, numbers = {}, {}
+
+        def draw(name, shape):
+            values = (generator.standard_normal(shape) * 0.05 + name.endswith("norm.weight")).astype(np.float32)
+            if len(shape) != 2 or "pos_embed" in name:
+                if len(shape) == 5 and kind == KIND.F16:
+                    values = values.astype(np.float16).astype(np.float32)
+                return values, values
+            if kind in (KIND.Q4_K, KIND.Q5_K, KIND.Q6_K):
+                blocks = random_blocks(generator, shape, kind)
+                return blocks, gguf.quants.dequantize(blocks, kind)
+            return values, gguf.quants.dequantize(gguf.quants.quantize(values, kind), kind)
+
+        text, vision = fixture.text_shapes(self.config), fixture.vision_shapes(self.config)
+        for name, shape in (text | vision).items():
+            stored[name], numbers[name] = draw(name, shape)
+
+        def kind_of(name, values):
+            if values.ndim == 4:
+                return kind if kind == KIND.F16 else KIND.F32
+            return kind if values.ndim == 2 and "pos_embed" not in name else KIND.F32
+
+        file, projector = self.folder / f"{kind.name}.gguf", self.folder / f"mmproj-{kind.name}.gguf"
+        fixture.write_text(file, self.config, {name: stored[name] for name in text}, kind_of, add_tokenizer)
+        fixture.write_projector(projector, self.config, {name: stored[name] for name in vision}, kind_of)
+        folder = self.folder / kind.name
+        write_folder(folder, self.config, {name: values.astype(np.float32) for name, values in numbers.items()})
+        as_file = [file, "--mmproj", projector]
+        self.assertEqual(self.answer(*as_file, "--weights", "float32"), self.answer(folder, "--weights", "float32"))
+        compared = json.loads(self.run_program(
+            "validate", "--device", "cpu", "--context", 256, "--json", "--reference", folder, "--weights", "float32",
+            "--model", *as_file))
+        self.assertLess(abs(compared["kl_mean"]), 1e-9)
+        self.assertEqual(compared["top1_agreement"], 1)
+
+
+if __name__ == "__main__":
+    unittest.main()
