@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <vector>
 
 #include <nlohmann/json.hpp>
@@ -41,10 +42,24 @@ json added_tokens(const GgufTokenizerData& data) {
   return added;
 }
 
+// The package tokenizers counts added tokens that are not in the vocabulary on from its size, whatever id they have:
+// the first id from which on that gives the right ones.
+std::size_t first_counted(const GgufTokenizerData& data) {
+  const auto& types = *data.types;
+  const auto last_ordinary = std::find(types.rbegin(), types.rend(), kOrdinaryType);
+  const auto first_unused = std::find(types.begin(), types.end(), kUnusedType);
+  return last_ordinary.base() <= first_unused ? static_cast<std::size_t>(last_ordinary.base() - types.begin())
+                                              : types.size();
+}
+
 std::string vocabulary_text(const GgufTokenizerData& data) {
+  const std::size_t counted = first_counted(data);
+  const auto unused =
+      static_cast<std::size_t>(std::find(data.types->begin(), data.types->end(), kUnusedType) - data.types->begin());
   std::string text;
   for (std::size_t id = 0; id < data.tokens->size(); ++id) {
-    if (data.types->at(id) == kOrdinaryType) {
+    const bool is_counted = id >= counted && id < unused;
+    if (data.types->at(id) != kUnusedType && !is_counted) {
       text += fmt::format("{}\n      {}: {}", text.empty() ? "" : ",", quoted_json((*data.tokens)[id]), id);
     }
   }

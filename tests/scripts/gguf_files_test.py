@@ -209,6 +209,53 @@ class GgufFilesTest(unittest.TestCase):
             self.assertEqual(fields["clip.vision.is_deepstack_layers"].contents(), [True, False])
             self.assertEqual(fields["clip.projector_type"].contents(), "qwen3vl_merger")
 
+    def test_tokenizers_of_every_splitting_become_files_that_split_alike(self):
+        try:
+            import tokenizers
+        except ImportError:
+            self.skipTest("the package tokenizers is not there")
+        data = json.loads((ROOT / "tests/runtime/text/data/gguf_tokenizer.json").read_text())
+        size = len(data["tokens"])
+        for splitting, encodings in data["encodings"].items():
+            file = self.folder / f"{splitting}.gguf"
+            writer = gguf.GGUFWriter(file, "qwen3")
+            writer.add_block_count(1)
+            writer.add_context_length(64)
+            writer.add_embedding_length(32)
+            writer.add_feed_forward_length(32)
+            writer.add_head_count(2)
+            writer.add_head_count_kv(1)
+            writer.add_key_length(16)
+            writer.add_value_length(16)
+            writer.add_layer_norm_rms_eps(1e-6)
+            writer.add_tokenizer_model("gpt2")
+            writer.add_tokenizer_pre(splitting)
+            writer.add_token_list(data["tokens"])
+            writer.add_token_types(data["types"])
+            writer.add_token_merges(data["merges"])
+            writer.add_bos_token_id(1)
+            writer.add_eos_token_id(2)
+            layer = {"attn_norm": [32], "attn_q": [32, 32], "attn_k": [16, 32], "attn_v": [16, 32],
+                     "attn_output": [32, 32], "attn_q_norm": [16], "attn_k_norm": [16], "ffn_norm": [32],
+                     "ffn_gate": [32, 32], "ffn_up": [32, 32], "ffn_down": [32, 32]}
+            for name, shape in layer.items():
+                writer.add_tensor(f"blk.0.{name}.weight", np.zeros(shape, np.float32))
+            writer.add_tensor("token_embd.weight", np.zeros([size, 32], np.float32))
+            writer.add_tensor("output_norm.weight", np.zeros([32], np.float32))
+            writer.write_header_to_file()
+            writer.write_kv_data_to_file()
+            writer.write_tensors_to_file()
+            writer.close()
+            folder = self.folder / splitting
+            self.run_program("convert", file, folder)
+            written = tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json"))
+            self.assertEqual(written.get_vocab_size(), size - data["types"].count(int(gguf.TokenType.UNUSED)))
+            for entry in encodings:
+                ids = written.encode(entry["text"], add_special_tokens=False).ids
+                self.assertEqual(ids, entry["ids"], f"{splitting}: {entry['text']!r}")
+            begins = written.encode("the", add_special_tokens=True).ids[0] == 1
+            self.assertEqual(begins, splitting == "llama-bpe")
+
     def test_what_the_package_writes_computes_as_a_folder_of_the_same_numbers(self):
         for kind in [*BY_WEIGHTS.values(), KIND.Q5_K]:
             with self.subTest(kind=kind.name):

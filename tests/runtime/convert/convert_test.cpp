@@ -8,6 +8,8 @@
 #include "core/util/paths.hpp"
 #include "runtime/checkpoint/checkpoint.hpp"
 #include "runtime/checkpoint/gguf/projector_weights.hpp"
+#include "runtime/checkpoint/weight_source.hpp"
+#include "runtime/convert/split_forms.hpp"
 #include "runtime/convert/to_folder.hpp"
 #include "runtime/convert/to_gguf.hpp"
 #include "runtime/formats/packed_matrix.hpp"
@@ -164,6 +166,44 @@ TEST_F(ConvertTest, ModelsOfTextHaveOneFile) {
   EXPECT_EQ(after.tokenizer().encode("hello you", AddedTokens::ignore),
             before.tokenizer().encode("hello you", AddedTokens::ignore));
   EXPECT_EQ(Checkpoint::open(back_, after.config()).stored(0).type, StoredType::BF16);
+}
+
+TEST_F(ConvertTest, RandomWeightsNeedOnlyTheConfiguration) {
+  const fs::path bare = folder_.path() / "bare";
+  fs::create_directory(bare);
+  ModelConfig config = config_;
+  config.text.vocab = 151936;
+  config.vision->image_token = 151655;
+  config.vision->video_token = 151656;
+  config.vision->start_token = 151652;
+  config.vision->end_token = 151653;
+  write_bytes(bare / "config.json", config_json(config).dump());
+  ASSERT_TRUE(write_gguf_files(bare, files_, {GgufType::F32, {}}, {}, true));
+  const ModelFolder file(files());
+  EXPECT_EQ(file.config(), config);
+  EXPECT_FALSE(file.has_tokenizer());
+  const WeightSource expected = random_weights(config, 1);
+  const WeightSource written = checkpoint_weights(Checkpoint::open(files(), config));
+  for (const TensorSpec& tensor : expected.tensors()) {
+    std::vector<float> drawn(static_cast<std::size_t>(tensor.elements()));
+    std::vector<float> read(drawn.size());
+    expected.read(tensor, ElementType::float32, 0, std::as_writable_bytes(std::span(drawn)));
+    written.read(tensor, ElementType::float32, 0, std::as_writable_bytes(std::span(read)));
+    ASSERT_EQ(read, drawn) << tensor.name;
+  }
+}
+
+TEST(SplitFormsTest, EveryFamilyIsFoundInItsOwnForm) {
+  for (const PreTokenizer& family : pre_tokenizers()) {
+    const nlohmann::json document{{"normalizer", normalizer_of(family)},
+                                  {"pre_tokenizer", pre_tokenizer_of(family)},
+                                  {"model", {{"ignore_merges", family.whole_pieces}}}};
+    EXPECT_EQ(family_of(JsonNode(document, "t.json")).name, family.name);
+  }
+  const nlohmann::json lower{{"normalizer", {{"type", "Lowercase"}}},
+                             {"pre_tokenizer", pre_tokenizer_of(*find_pre_tokenizer("qwen2"))},
+                             {"model", {{"type", "BPE"}}}};
+  EXPECT_THROW((void)family_of(JsonNode(lower, "t.json")), SpaceError);
 }
 
 TEST_F(ConvertTest, ItEndsWhenItIsTold) {
