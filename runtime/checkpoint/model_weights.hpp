@@ -13,8 +13,8 @@ namespace pascaline {
 struct TextLayerWeights {
   TensorView input_norm;  ///< [hidden]
   TensorView qkv;         ///< [(heads + 2 · kv_heads) · head_dim, hidden]
-  TensorView q_norm;      ///< [head_dim]
-  TensorView k_norm;      ///< [head_dim]
+  TensorView q_norm;      ///< [head_dim]; empty where heads are not normalised
+  TensorView k_norm;      ///< as q_norm
   TensorView output;      ///< [hidden, heads · head_dim]
   TensorView post_norm;   ///< [hidden]
   TensorView gate_up;     ///< [2 · intermediate, hidden]: rows of gate and up in turn

@@ -57,6 +57,9 @@ void WeightStream::move_views(WeightPart part, std::span<TensorView* const> view
   memory_->wait(StreamId{}, slot.copied);
   const auto* const begin = static_cast<const std::byte*>(weights_->blocks.at(part).span().data);
   for (TensorView* const view : views) {
+    if (view->data == nullptr) {  // a weight that the family's layers do not have
+      continue;
+    }
     const auto offset = static_cast<const std::byte*>(view->data) - begin;
     view->data = static_cast<std::byte*>(slot.memory.data()) + offset;
   }

@@ -38,6 +38,12 @@ TEST(LlamaTest, KernelsOnTheEmulatorGiveThem) {
   // Where activations are rounded to int8: in products with the blocks as they are stored, after norms and by them.
   check_recorded(executor, kModels / "llama_small.gguf", kModels / "llama_small.safetensors",
                  {ElementType::q4_1, ElementType::int8, 0.3F});
+  // Layers that are copied to the device when they are used, without the weights of norms that they have not.
+  for (const std::int64_t layers : {0, 1}) {
+    check_recorded(
+        executor, kModels / "llama_small.gguf", kModels / "llama_small.safetensors",
+        {ElementType::float32, ElementType::float32, 1e-5F, {layers, VisionPlace::automatic, Offload::stream}});
+  }
   EXPECT_FALSE(executor.fell_back());
 }
 
