@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "runtime/checkpoint/quantization_config.hpp"
+
 namespace pascaline {
 
 /// The kinds of models that can be read; `traits_of` says what sets them apart.
@@ -67,6 +69,7 @@ struct ModelConfig {
   TextConfig text;
   std::optional<VisionConfig> vision;
   std::vector<std::int64_t> eos_tokens;  ///< may be empty, as generation_config.json has them too
+  FolderQuantization quantization = FolderQuantization::none;
 
   friend bool operator==(const ModelConfig&, const ModelConfig&) = default;
 };
