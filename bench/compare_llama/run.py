@@ -3,7 +3,7 @@
 
   bench/compare_llama/run.py --pascaline PROGRAM --llama PACK --out FOLDER [options]
 
-PACK is what build.sh made. The files are random numbers of Qwen3-VL-2B's sizes, made in FOLDER/models by make_models.py
+PACK is what build.sh made, the folder or its archive. The files are random numbers of Qwen3-VL-2B's sizes, made in FOLDER/models by make_models.py
 and llama-quantize unless they are there; --model-files TYPE=FILE takes others. Writes comparison.json, with all flags and
 both programs' versions, and comparison.md. llama.cpp runs with and without flash attention, and the faster of both
 counts. Pascaline runs with its defaults and, with --budget above 0, tuned; both for --target, which is what llama.cpp's
@@ -18,6 +18,7 @@ import re
 import statistics
 import subprocess
 import sys
+import tarfile
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -177,6 +178,10 @@ class Comparison:
 
     def run(self):
         self.options.out.mkdir(parents=True, exist_ok=True)
+        if self.options.llama.is_file():
+            with tarfile.open(self.options.llama) as archive:
+                archive.extractall(self.options.out / "llama")
+            self.options.llama = self.options.out / "llama"
         files = self.model_files()
         for kind, file in files.items():
             self.measure(kind, file)
@@ -257,7 +262,7 @@ def markdown(result):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pascaline", type=pathlib.Path, required=True, help="the program")
-    parser.add_argument("--llama", type=pathlib.Path, required=True, help="the folder that build.sh packed")
+    parser.add_argument("--llama", type=pathlib.Path, required=True, help="the folder that build.sh packed, or its .tar.xz")
     parser.add_argument("--out", type=pathlib.Path, required=True, help="gets results, logs and databases")
     parser.add_argument("--models", type=pathlib.Path, help="where files are made (default: OUT/models)")
     parser.add_argument("--model-files", nargs="*", default=[], metavar="TYPE=FILE", help="files instead; also mmproj=FILE")
