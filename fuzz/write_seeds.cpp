@@ -7,6 +7,7 @@
 
 #include "core/util/paths.hpp"
 #include "runtime/bundle/bundle.hpp"
+#include "runtime/checkpoint/checkpoint.hpp"
 #include "runtime/checkpoint/safetensors.hpp"
 #include "tests/runtime/checkpoint/gguf_builder.hpp"
 #include "tests/runtime/image/image_encoder.hpp"
@@ -97,13 +98,15 @@ std::string small_bundle() {
   bundle.program_version = "1";
   bundle.architecture = "host";
   bundle.kind = pascaline::BinaryKind::host_object;
-  bundle.toolkit.target = "host";
+  bundle.toolkit = {"g++", "12.2", "host", ""};
   pascaline::BundleKernel& kernel = bundle.kernels.emplace_back();
   kernel.name = kernel.function = "scale";
   kernel.source_hash = std::string(32, '0');
   kernel.space_hash = std::string(32, '1');
   kernel.codes.push_back({{"BLOCK=32"}, {"-O3"}, {}, 0, 0, "code"});
-  return encode_bundle(bundle);
+  const std::string bytes = encode_bundle(bundle);
+  (void)pascaline::parse_bundle(bytes, "the seed");
+  return bytes;
 }
 
 std::string png(int color_type, int bits, bool interlaced) {
@@ -134,10 +137,10 @@ std::string jpeg(bool progressive, bool arithmetic) {
   return encode_jpeg(source);
 }
 
-void write_all(const fs::path& folder, const std::vector<std::string>& seeds) {
+void write_all(const fs::path& folder, const std::vector<std::string>& seeds, const std::string& ending = "") {
   fs::create_directories(folder);
   for (std::size_t i = 0; i < seeds.size(); ++i) {
-    pascaline::write_file_atomically(folder / std::to_string(i), seeds[i]);
+    pascaline::write_file_atomically(folder / (std::to_string(i) + ending), seeds[i]);
   }
 }
 
@@ -150,8 +153,14 @@ int main(int count, char** arguments) {
     return 2;
   }
   const fs::path folder = arguments[1];
-  write_all(folder / "gguf", {gguf_of_all_types(), gguf_model("qwen3", false), gguf_model("qwen3", true),
-                              gguf_model("llama", false), gguf_model("llama", true), GgufBuilder().bytes()});
+  write_all(folder / "gguf",
+            {gguf_of_all_types(), gguf_model("qwen3", false), gguf_model("qwen3", true), gguf_model("llama", false),
+             gguf_model("llama", true), GgufBuilder().bytes()},
+            ".gguf");
+  for (const char* model : {"1.gguf", "2.gguf"}) {  // mutations of what is refused would find little
+    const fs::path file = folder / "gguf" / model;
+    (void)pascaline::Checkpoint::open(file, pascaline::load_model_config(file));
+  }
   write_all(folder / "bundle", {small_bundle()});
   write_all(folder / "image", {png(PNG_COLOR_TYPE_GRAY, 16, true), png(PNG_COLOR_TYPE_RGB, 8, false),
                                png(PNG_COLOR_TYPE_PALETTE, 2, true), png(PNG_COLOR_TYPE_RGB_ALPHA, 8, false),

@@ -21,7 +21,7 @@ while [ $# -gt 0 ]; do
 done
 cd "$project_root"
 
-only=() targets=()
+only=() targets=(--target fuzzers)
 if [ ${#names[@]} -gt 0 ]; then
   only=(-R "^fuzz\.($(IFS='|'; echo "${names[*]}"))$")
   targets=(--target write_fuzz_seeds "${names[@]/%/_fuzzer}")
