@@ -107,9 +107,14 @@ cmake -S "$work/llama.cpp" -B "$work/build" "${flags[@]}" \
   -DCMAKE_CXX_COMPILER="$compiler" -DCMAKE_C_COMPILER="${compiler/g++/gcc}" -DCMAKE_CUDA_HOST_COMPILER="$compiler" \
   -DCMAKE_CUDA_COMPILER="$toolkit/bin/nvcc" -DCUDAToolkit_ROOT="$toolkit" \
   -DCMAKE_EXE_LINKER_FLAGS="-static-libstdc++ -static-libgcc -ldl" \
-  -DCUDA_CUDART="$toolkit/lib64/libcudart_static.a" -DCUDA_cublas_LIBRARY="$work/libcublas_forward.a"
+  -DCMAKE_SKIP_RPATH=ON -DCUDA_CUDART="$toolkit/lib64/libcudart_static.a" \
+  -DCUDA_cudart_LIBRARY="$toolkit/lib64/libcudart_static.a" -DCUDA_cublas_LIBRARY="$work/libcublas_forward.a" \
+  -DCUDA_cublasLt_LIBRARY="$work/libcublas_forward.a" # what else is installed here is not to be linked
 cmake --build "$work/build" --parallel "$jobs" --target llama-bench llama-quantize llama-mtmd-cli
 
+if readelf -d "$work/build/bin/llama-bench" | grep -E 'NEEDED.*lib(cudart|cublas)'; then
+  die "llama-bench is linked with these libraries of this machine, which the other may lack"
+fi
 cp "$work"/build/bin/llama-{bench,quantize,mtmd-cli} "$pack/"
 strip "$pack"/llama-*
 rm -rf "$pack/gguf" && cp -r "$work/llama.cpp/gguf-py/gguf" "$pack/gguf" # for make_models.py
