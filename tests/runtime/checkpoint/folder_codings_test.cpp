@@ -210,6 +210,9 @@ TEST(QuantizationConfigTest, OnlyTheKnownKindsAreTaken) {
   const json awq{{"quant_method", "awq"}, {"bits", 4}, {"group_size", 128}, {"zero_point", true}, {"version", "gemm"}};
   EXPECT_EQ(quantization_complaint(fp8), "accepted");
   EXPECT_EQ(quantization_complaint(awq), "accepted");
+  json vision = testing::config_json("qwen3_vl_2b");
+  vision["quantization_config"] = fp8;
+  EXPECT_EQ(parse_model_config(vision.dump(), "config.json").quantization, FolderQuantization::fp8_blocks);
   const auto with = [](json quantization, const char* key, const json& value) {
     quantization[key] = value;
     return quantization_complaint(quantization);
