@@ -30,6 +30,7 @@ say "Build (fuzz)"
 cmake --preset fuzz >/dev/null
 cmake --build --preset fuzz "${targets[@]}"
 say "Fuzzers"
+rm -rf build/fuzz/fuzz/logs
 ctest --test-dir build/fuzz -L fuzz "${only[@]}" --output-on-failure --no-tests=error --parallel "$jobs"
 for log in build/fuzz/fuzz/logs/*.log; do
   [ -e "$log" ] || continue
