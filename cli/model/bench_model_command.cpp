@@ -7,6 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "cli/model/llama_bench.hpp"
 #include "cli/model/model_options.hpp"
 #include "cli/model/model_passes.hpp"
 #include "cli/model/model_work.hpp"
@@ -21,6 +22,7 @@ using nlohmann::json;
 using Clock = std::chrono::steady_clock;
 
 constexpr int kWarmups = 3;
+constexpr std::int64_t kUsualLlamaBenchPrompt = 512;
 constexpr std::int64_t kUsualSide = 1024;  // pixels of an image's sides
 
 struct BenchModelCommandOptions {
@@ -32,6 +34,11 @@ struct BenchModelCommandOptions {
   std::int64_t repeats = 10;
   bool no_image = false;
   bool as_json = false;
+  std::string format = "table";
+  std::vector<std::int64_t> generated{128};
+  std::vector<std::int64_t> depths{0};
+
+  [[nodiscard]] bool is_llama_bench() const { return format.starts_with("llama-bench"); }
 };
 
 // Median wall time in milliseconds, after one run at least.
@@ -252,7 +259,43 @@ void choose_image(const ModelFolder& folder, BenchModelCommandOptions& options) 
   }
 }
 
+// What llama.cpp's program of that name measures, in its form.
+int bench_as_llama_bench(const BenchModelCommandOptions& options) {
+  const std::vector<std::int64_t> prompts =
+      options.sizes.prompts.empty() ? std::vector<std::int64_t>{kUsualLlamaBenchPrompt} : options.sizes.prompts;
+  const std::vector<LlamaBenchTest> tests = llama_bench_tests(prompts, options.generated, options.depths);
+  ModelFolder folder = options.model.read_for_numbers();
+  const std::int64_t context = options.model.prompt_limits(folder).context;
+  ModelRequest request;
+  request.is_all = true;
+  for (const LlamaBenchTest& test : tests) {
+    request.tokens = std::max(request.tokens, test.context());
+    if (test.context() > context) {
+      throw Error(fmt::format("{} needs a context of {} tokens, and there is one of {}: give a larger --context",
+                              test.name(), test.context(), context));
+    }
+  }
+  if (options.model.plan) {
+    options.model.show_plan(folder, request, options.as_json);
+    return kSuccess;
+  }
+  const auto session = options.model.open(std::move(folder), request);
+  std::vector<LlamaBenchResult> results;
+  for (const LlamaBenchTest& test : tests) {
+    session->model().forget_graph();
+    results.push_back(run_llama_bench(*session, test, options.repeats));
+  }
+  fmt::print("{}", options.format == "llama-bench" ? llama_bench_table(*session, results)
+                                                   : llama_bench_json(*session, results).dump(2) + "\n");
+  return std::all_of(results.begin(), results.end(), [](const auto& result) { return result.failure.empty(); })
+             ? kSuccess
+             : kFault;
+}
+
 int bench_model(const BenchModelCommandOptions& given) {
+  if (given.is_llama_bench()) {
+    return bench_as_llama_bench(given);
+  }
   BenchModelCommandOptions options = given;
   ModelFolder folder = options.model.read_for_numbers();
   const std::int64_t generated = kWarmups + options.repeats + 1;
@@ -296,7 +339,26 @@ void add_bench_model_command(CLI::App& app, Action& action) {
   command->add_option("--repeats", options->repeats, "Runs of each, of which the median counts")
       ->transform(whole_number(1, 1000))
       ->capture_default_str();
-  command->add_flag("--json", options->as_json, "Print JSON");
+  CLI::Option* const format =
+      command
+          ->add_option(
+              "--format", options->format,
+              "table; json; llama-bench: a Markdown table of tokens a second as llama.cpp's program of that "
+              "name prints it, its means and deviations over the runs, without an image; llama-bench-json: the "
+              "same with its names of fields")
+          ->check(CLI::IsMember({"table", "json", "llama-bench", "llama-bench-json"}))
+          ->capture_default_str();
+  command->add_flag("--json", options->as_json, "Print JSON, as --format json")->excludes(format);
+  command->add_option("--generated", options->generated, "With llama-bench's formats: tokens to generate; 0: none")
+      ->transform(whole_number(0))
+      ->needs(format)
+      ->capture_default_str();
+  command
+      ->add_option("--depth", options->depths,
+                   "With llama-bench's formats: tokens in the cache before each test (tg128 @ d2048)")
+      ->transform(whole_number(0))
+      ->needs(format)
+      ->capture_default_str();
   command->footer(
       "Wall time of whole passes. With a tuned database each pass is timed with it, without it, and with it again.\n"
       "The limit of decoding is the time to move its bytes at the rate of copying memory, that of prompts\n"
@@ -305,8 +367,22 @@ void add_bench_model_command(CLI::App& app, Action& action) {
       "its highest clock.\nA pass that fails is reported, and the exit code "
       "is 1.\n\n"
       "Example:\n"
-      "  pascaline bench-model --model Qwen3-VL-2B-Instruct --db tuned.db --random-weights");
-  command->callback([&action, options] { action = [options] { return bench_model(*options); }; });
+      "  pascaline bench-model --model Qwen3-VL-2B-Instruct --db tuned.db --random-weights\n"
+      "  pascaline bench-model --model model.gguf --format llama-bench --prompt-tokens 512 1024 --depth 0 2048");
+  command->callback([&action, options, command] {
+    for (const char* name : {"--generated", "--depth"}) {
+      if (command->count(name) > 0 && !options->is_llama_bench()) {
+        throw CLI::ValidationError(name, "is for --format llama-bench and llama-bench-json");
+      }
+    }
+    for (const char* name : {"--no-image", "--image-size"}) {
+      if (command->count(name) > 0 && options->is_llama_bench()) {
+        throw CLI::ValidationError(name, "is not for llama-bench's formats, which have no images");
+      }
+    }
+    options->as_json = options->as_json || options->format.ends_with("json");
+    action = [options] { return bench_model(*options); };
+  });
 }
 
 }  // namespace pascaline::cli

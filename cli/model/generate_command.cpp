@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "cli/model/llama_bench.hpp"
 #include "cli/model/model_options.hpp"
 #include "runtime/image/decode.hpp"
 
@@ -44,6 +45,7 @@ json to_json(const Answer& answer, Session& session) {
           {"prompt_ms", answer.prompt_ms},
           {"decode_ms", answer.decode_ms},
           {"tokens_per_s", answer.tokens_per_second()},
+          {"llama_bench", answer_tests(answer)},
           {"device", session.device_name()}};
 }
 

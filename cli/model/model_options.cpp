@@ -318,6 +318,8 @@ void SamplingCommandOptions::add_to(CLI::App& command) {
   command
       .add_option("-n,--max-tokens", max_tokens, "Maximum tokens of an answer (default: 512, if the context has room)")
       ->transform(whole_number(1));
+  command.add_option("--stop", stop, "A text that ends the answer, which is shown up to it (repeatable)")
+      ->allow_extra_args(false);
   CLI::Option* const no_draw = command.add_flag("--greedy", greedy, "Always choose the likeliest token");
   command.add_option("--temperature", temperature, "0: the likeliest token")
       ->check(number_within(0, 1000))
@@ -336,6 +338,7 @@ void SamplingCommandOptions::add_to(CLI::App& command) {
 AnswerOptions SamplingCommandOptions::answer_options(const ModelFolder& model) const {
   AnswerOptions options;
   options.max_tokens = max_tokens.value_or(kUsualTokens);
+  options.stop = stop;
   ops::SamplingSettings& settings = options.sampling;
   settings = model.default_sampling(seed.value_or(std::random_device()()));
   if (greedy) {

@@ -90,6 +90,7 @@ struct SamplingCommandOptions {
   std::optional<double> presence;
   std::optional<std::uint64_t> seed;
   std::optional<std::int64_t> max_tokens;
+  std::vector<std::string> stop;
 
   static constexpr std::int64_t kUsualTokens = 512;
 

@@ -45,11 +45,15 @@ struct SomeImage {
 
 void read_tokens(Model& model, std::int64_t count) {
   model.clear();
-  const std::vector<TokenId> tokens = some_tokens(model.config(), count);
-  model.append({tokens, {}});
+  append_some(model, count);
 }
 
 }  // namespace
+
+void append_some(Model& model, std::int64_t count) {
+  const std::vector<TokenId> tokens = some_tokens(model.config(), count);
+  model.append({tokens, {}});
+}
 
 std::int64_t patches_along(const VisionConfig& vision, std::int64_t pixels) {
   return std::max(vision.merge, pixels / vision.patch / vision.merge * vision.merge);

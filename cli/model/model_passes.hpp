@@ -47,6 +47,9 @@ struct ModelPass {
   std::function<void()> run;      ///< ends when the device is done
 };
 
+/// Reads so many further tokens, any of the vocabulary's.
+void append_some(Model& model, std::int64_t count);
+
 /// Reading a prompt of that many tokens, any of the vocabulary's, without images.
 [[nodiscard]] ModelPass prefill_pass(Model& model, std::int64_t tokens);
 /// One token after a context of that many, chosen greedily.

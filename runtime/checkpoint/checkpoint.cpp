@@ -62,7 +62,11 @@ bool is_packed(StoredType type) noexcept {
 class Matching {
  public:
   Matching(const std::vector<TensorSpec>& specs, const ModelConfig& config)
-      : specs_(&specs), family_(config.family), stored_(specs.size()), formats_(specs.size()) {
+      : specs_(&specs),
+        family_(config.family),
+        quantization_(config.quantization),
+        stored_(specs.size()),
+        formats_(specs.size()) {
     for (std::size_t i = 0; i < specs.size(); ++i) {
       index_.emplace(specs[i].name, i);
     }
@@ -89,8 +93,46 @@ class Matching {
   }
   [[nodiscard]] std::vector<std::optional<StoredFormat>> formats() { return std::move(formats_); }
 
+  // Brings parts of quantized matrices together, before `finish`. Throws ModelError that names a part that is missing
+  // or of another form.
+  [[nodiscard]] std::vector<MatrixParts> join_parts(const std::filesystem::path& folder) {
+    std::vector<MatrixParts> joined(specs_->size());
+    for (const auto& [name, parts] : parts_) {
+      const auto found = index_.find(name);
+      if (name == spare_head_.name) {
+        continue;
+      }
+      if (found == index_.end()) {
+        problems_.unknown.push_back(name);
+        continue;
+      }
+      const TensorSpec& spec = (*specs_)[found->second];
+      if (stored_[found->second] != nullptr) {
+        problems_.doubled.push_back(name);
+        continue;
+      }
+      if (const std::string fault = fault_of_parts(parts, spec, quantization_); !fault.empty()) {
+        throw ModelError(fmt::format("{}: {}", folder.string(), fault));
+      }
+      stored_[found->second] = parts.codes;
+      joined[found->second] = parts;
+      if (quantization_ == FolderQuantization::awq) {
+        formats_[found->second] = StoredFormat{ElementType::int4_g128, {}};
+      }
+    }
+    return joined;
+  }
+
  private:
   void add(const Safetensors& file, const StoredTensor& tensor, bool has_notes) {
+    if (const auto part = part_of_matrix(tensor, quantization_)) {
+      const StoredTensor*& place = parts_[official_tensor_name(part->matrix, family_)].of(part->part);
+      if (place != nullptr) {
+        problems_.doubled.push_back(tensor.name);
+      }
+      place = &tensor;
+      return;
+    }
     if (is_quantisation_tensor(tensor.name)) {
       problems_.quantised.push_back(tensor.name);
       return;
@@ -140,7 +182,9 @@ class Matching {
 
   const std::vector<TensorSpec>* specs_;
   ModelFamily family_;
+  FolderQuantization quantization_;
   std::map<std::string, std::size_t> index_;
+  std::map<std::string, MatrixParts> parts_;  // of quantized matrices, by their official names
   std::vector<const StoredTensor*> stored_;
   std::vector<std::optional<StoredFormat>> formats_;
   TensorSpec spare_head_;  // empty if the head is the model's own
@@ -185,10 +229,21 @@ Checkpoint Checkpoint::open(const ModelLocation& model, const ModelConfig& confi
     matching.add(file);
     checkpoint.recipe_ = checkpoint.recipe_.empty() ? FormatNotes::recipe_of(file) : checkpoint.recipe_;
   }
+  checkpoint.quantization_ = config.quantization;
+  if (config.quantization != FolderQuantization::none) {
+    checkpoint.parts_ = matching.join_parts(folder);
+    const RowCoding coding = config.quantization == FolderQuantization::awq ? RowCoding::awq : RowCoding::fp8;
+    for (const MatrixParts& parts : checkpoint.parts_) {
+      checkpoint.codings_.push_back(parts.codes == nullptr ? RowCoding::format : coding);
+    }
+  }
   checkpoint.stored_ = matching.finish(folder);
   checkpoint.formats_ = matching.formats();
   checkpoint.has_formats_ = std::any_of(checkpoint.formats_.begin(), checkpoint.formats_.end(),
                                         [](const auto& format) { return format.has_value(); });
+  if (config.quantization == FolderQuantization::awq && checkpoint.has_formats_) {
+    checkpoint.recipe_ = "AWQ";
+  }
   checkpoint.join_types(config);
   return checkpoint;
 }
@@ -255,14 +310,23 @@ ElementType Checkpoint::kept_type(std::size_t index, ElementType bfloat) const {
   }
 }
 
+StoredMatrix Checkpoint::matrix(std::size_t index) const {
+  const TensorSpec& spec = specs_[index];
+  return {
+      &stored(index), formats_[index].value_or(StoredFormat()),      spec.elements() / spec.shape.front(), order(index),
+      coding(index),  parts_.empty() ? MatrixParts() : parts_[index]};
+}
+
+void Checkpoint::read_file_row(std::size_t index, std::int64_t row, std::span<std::byte> out) const {
+  pascaline::read_file_row(matrix(index), row, out);
+}
+
 void Checkpoint::read(std::size_t index, ElementType type, std::int64_t first, std::span<std::byte> out) const {
   const StoredTensor& tensor = stored(index);
-  const TensorSpec& spec = specs_[index];
-  const std::int64_t columns = spec.elements() / spec.shape.front();
+  const std::int64_t columns = specs_[index].elements() / specs_[index].shape.front();
   const RowOrder rows = order(index);
-  if (tensor.type == StoredType::U8) {
-    const RowCoding coding = codings_.empty() ? RowCoding::format : codings_[index];
-    read_matrix({&tensor, formats_[index].value_or(StoredFormat()), columns, rows, coding}, first, type, out);
+  if (tensor.type == StoredType::U8 || coding(index) != RowCoding::format) {
+    read_matrix(matrix(index), first, type, out);
     return;
   }
   if (rows.head_rows == 0) {
@@ -288,6 +352,10 @@ std::int64_t Checkpoint::stored_bytes() const noexcept {
   std::int64_t bytes = 0;
   for (const StoredTensor* tensor : stored_) {
     bytes += static_cast<std::int64_t>(tensor->bytes.size());
+  }
+  for (const MatrixParts& parts : parts_) {
+    bytes += static_cast<std::int64_t>((parts.scales == nullptr ? 0 : parts.scales->bytes.size()) +
+                                       (parts.zeros == nullptr ? 0 : parts.zeros->bytes.size()));
   }
   return bytes;
 }

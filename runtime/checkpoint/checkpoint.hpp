@@ -47,6 +47,12 @@ class Checkpoint {
   [[nodiscard]] ElementType kept_type(std::size_t index, ElementType bfloat) const;
   /// Where the rows of the tensor of that index are stored.
   [[nodiscard]] RowOrder order(std::size_t index) const { return orders_.empty() ? RowOrder() : orders_.at(index); }
+  /// Whether the tensor of that index is kept in a format whose rows the file does not have one by one.
+  [[nodiscard]] bool is_transposed(std::size_t index) const { return coding(index) == RowCoding::awq; }
+  /// Writes a row of such a tensor in its file form.
+  void read_file_row(std::size_t index, std::int64_t row, std::span<std::byte> out) const;
+  /// How another program quantized the folder.
+  [[nodiscard]] FolderQuantization quantization() const noexcept { return quantization_; }
   /// Writes elements of the tensor of that index from `first` on, as many as `out` holds, as float32, float16 or
   /// bfloat16. Throws as `read_weights`.
   void read(std::size_t index, ElementType type, std::int64_t first, std::span<std::byte> out) const;
@@ -58,6 +64,10 @@ class Checkpoint {
  private:
   Checkpoint() = default;
   [[nodiscard]] static Checkpoint open_gguf(const ModelLocation& model, const ModelConfig& config);
+  [[nodiscard]] RowCoding coding(std::size_t index) const {
+    return codings_.empty() ? RowCoding::format : codings_.at(index);
+  }
+  [[nodiscard]] StoredMatrix matrix(std::size_t index) const;
   // Of weights that are made of tensors stored in several types.
   void join_types(const ModelConfig& config);
 
@@ -68,9 +78,11 @@ class Checkpoint {
   std::optional<GgufFile> gguf_;
   std::optional<GgufFile> projector_;
   std::vector<std::vector<std::byte>> own_bytes_;  // of tensors that a file has in parts
-  std::vector<StoredTensor> gguf_tensors_;         // empty unless of a GGUF file, as the next two
+  std::vector<StoredTensor> gguf_tensors_;         // empty unless of a GGUF file, as orders_
   std::vector<RowOrder> orders_;
-  std::vector<RowCoding> codings_;
+  std::vector<RowCoding> codings_;  // also of a quantized folder
+  std::vector<MatrixParts> parts_;  // of a quantized folder, else empty
+  FolderQuantization quantization_ = FolderQuantization::none;
   std::map<std::size_t, ElementType> joined_types_;  // by the tensor's index
   bool has_formats_ = false;
   std::string recipe_;

@@ -14,15 +14,17 @@ namespace pascaline {
 namespace {
 
 constexpr std::uintmax_t kMaxConfigBytes = 16U << 20U;
+constexpr std::string_view kQuantization = "quantization_config";
 
 ModelConfig read_config(const JsonNode& root) {
   const ModelFamily family = family_named(root.at("model_type"));
-  for (const std::string_view key : {"quantization_config", "quantization"}) {
-    if (root.has_value(key)) {
-      root.at(key).fail("quantized models are not supported; take the bfloat16 checkpoint");
-    }
+  if (root.has_value("quantization")) {
+    root.at("quantization").fail("models quantized by MLX are not supported; take the bfloat16 checkpoint");
   }
+  const FolderQuantization quantization =
+      root.has_value(kQuantization) ? read_quantization(root.at(kQuantization)) : FolderQuantization::none;
   ModelConfig config = traits_of(family).read(root);
+  config.quantization = quantization;
   try {
     (void)parameter_count(config);
   } catch (const ModelError& error) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "runtime/checkpoint/model_location.hpp"
+#include "runtime/checkpoint/quantization_config.hpp"
 #include "runtime/ops/norm_epsilon.hpp"
 
 namespace pascaline {
@@ -73,6 +74,7 @@ struct ModelConfig {
   TextConfig text;
   std::optional<VisionConfig> vision;
   std::vector<std::int64_t> eos_tokens;  ///< may be empty, as generation_config.json has them too
+  FolderQuantization quantization = FolderQuantization::none;
 
   friend bool operator==(const ModelConfig&, const ModelConfig&) = default;
 };

@@ -58,6 +58,32 @@ void check_rows(const Safetensors& file, const StoredTensor& tensor, ElementType
   }
 }
 
+// The values of a row; `room` is for one in its file form.
+void read_row_values(const StoredMatrix& matrix, std::int64_t row, std::vector<std::byte>& room,
+                     std::span<float> values) {
+  const auto stored_row = [&](std::size_t row_bytes) {
+    return matrix.tensor->bytes.subspan(static_cast<std::size_t>(matrix.order.place_of(row)) * row_bytes, row_bytes);
+  };
+  if (matrix.coding == RowCoding::fp8) {
+    read_fp8_row({matrix.parts.codes->bytes, matrix.parts.scales}, row, values);
+    return;
+  }
+  if (matrix.coding == RowCoding::q5_k) {
+    dequantize_q5_k(stored_row(q5_k_bytes(values.size())), values);
+    return;
+  }
+  const std::size_t row_bytes = file_row_bytes(matrix.format.type, matrix.columns);
+  if (matrix.coding == RowCoding::awq) {
+    room.resize(row_bytes);
+    read_file_row(matrix, row, room);
+    dequantize_row(matrix.format.type, room, values);
+  } else if (matrix.format.type == ElementType::float16x) {
+    floats_from_16x(matrix.format.float16x, stored_row(row_bytes), values);
+  } else {
+    dequantize_row(matrix.format.type, stored_row(row_bytes), values);
+  }
+}
+
 }  // namespace
 
 FormatNotes::FormatNotes(const std::string& recipe) : metadata_{{kVersionKey, kVersion}, {kRecipeKey, recipe}} {}
@@ -138,23 +164,22 @@ std::optional<StoredFormat> FormatNotes::format_of(const Safetensors& file, cons
   return stored;
 }
 
+void read_file_row(const StoredMatrix& matrix, std::int64_t row, std::span<std::byte> out) {
+  if (matrix.coding == RowCoding::awq) {
+    read_awq_row({matrix.parts.codes, matrix.parts.zeros, matrix.parts.scales}, row, out);
+    return;
+  }
+  const auto place = static_cast<std::size_t>(matrix.order.place_of(row));
+  std::copy_n(matrix.tensor->bytes.begin() + static_cast<std::ptrdiff_t>(place * out.size()), out.size(), out.begin());
+}
+
 void read_matrix(const StoredMatrix& matrix, std::int64_t first, ElementType to, std::span<std::byte> out) {
-  const bool is_q5_k = matrix.coding == RowCoding::q5_k;
-  const std::size_t row_bytes = is_q5_k ? q5_k_bytes(static_cast<std::size_t>(matrix.columns))
-                                        : file_row_bytes(matrix.format.type, matrix.columns);
+  std::vector<std::byte> unpacked;
   std::vector<float> values(static_cast<std::size_t>(matrix.columns));
   std::int64_t row = first / matrix.columns;
   auto inside = static_cast<std::size_t>(first % matrix.columns);
   while (!out.empty()) {
-    const auto bytes =
-        matrix.tensor->bytes.subspan(static_cast<std::size_t>(matrix.order.place_of(row)) * row_bytes, row_bytes);
-    if (is_q5_k) {
-      dequantize_q5_k(bytes, values);
-    } else if (matrix.format.type == ElementType::float16x) {
-      floats_from_16x(matrix.format.float16x, bytes, values);
-    } else {
-      dequantize_row(matrix.format.type, bytes, values);
-    }
+    read_row_values(matrix, row, unpacked, values);
     const std::size_t count = std::min(values.size() - inside, out.size() / size_of(to));
     const auto unfit = convert_weights(StoredType::F32, std::as_bytes(std::span(values).subspan(inside, count)), to,
                                        out.first(count * size_of(to)));

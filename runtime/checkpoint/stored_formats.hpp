@@ -8,6 +8,7 @@
 #include <string>
 
 #include "core/problem.hpp"
+#include "runtime/checkpoint/folder_codings.hpp"
 #include "runtime/checkpoint/safetensors.hpp"
 #include "runtime/checkpoint/weight_table.hpp"
 #include "runtime/formats/float16x.hpp"
@@ -64,7 +65,12 @@ struct RowOrder {
 };
 
 /// How the bytes of a stored row are to be read: in a format of matrices, or as one that no matrix is kept in.
-enum class RowCoding : std::uint8_t { format, q5_k };
+enum class RowCoding : std::uint8_t {
+  format,
+  q5_k,
+  fp8,  ///< codes whose scales stand in another tensor
+  awq   ///< int4_g128 out of three tensors, transposed
+};
 
 /// A matrix in its file form: rows of `columns` values each.
 struct StoredMatrix {
@@ -73,7 +79,11 @@ struct StoredMatrix {
   std::int64_t columns = 0;
   RowOrder order = {};
   RowCoding coding = RowCoding::format;
+  MatrixParts parts = {};  ///< of fp8 and awq
 };
+
+/// Writes a row of a matrix in a format of matrices in its file form.
+void read_file_row(const StoredMatrix& matrix, std::int64_t row, std::span<std::byte> out);
 
 /// Writes elements from `first` on, as many as `out` holds, as float32, float16 or bfloat16. Throws as `read_weights`.
 void read_matrix(const StoredMatrix& matrix, std::int64_t first, ElementType to, std::span<std::byte> out);

@@ -103,6 +103,11 @@ WeightSource checkpoint_weights(Checkpoint checkpoint) {
           },
           [shared](std::size_t index) { MappedFile::read_ahead(shared->stored(index).bytes); },
           [shared](std::size_t index) -> std::optional<WeightSource::Rows> {
+            if (shared->is_transposed(index)) {
+              return WeightSource::Rows{*shared->format(index), {}, {}, [shared, index](std::int64_t row, auto out) {
+                                          shared->read_file_row(index, row, out);
+                                        }};
+            }
             const StoredTensor& tensor = shared->stored(index);
             if (tensor.type != StoredType::U8 || !shared->format(index)) {
               return std::nullopt;

@@ -24,11 +24,13 @@ class WeightSource {
   using Read = std::function<void(std::size_t index, ElementType type, std::int64_t first, std::span<std::byte> out)>;
   /// Told that a tensor will be read soon, or not again.
   using Announce = std::function<void(std::size_t index)>;
-  /// The bytes of a matrix that is stored in a format, rows in that order in their file form (docs/formats.md).
+  /// A matrix that is stored in a format: its rows' bytes in that order in their file form (docs/formats.md).
   struct Rows {
     StoredFormat format;
-    std::span<const std::byte> bytes;
+    std::span<const std::byte> bytes;  ///< empty where rows are not stored one by one
     RowOrder order = {};
+    /// Writes a row in its file form; there is one if `bytes` is empty. Called from any thread.
+    std::function<void(std::int64_t row, std::span<std::byte> out)> unpack = {};
   };
   /// Those of a tensor, or nothing of one that is stored as numbers.
   using StoredRows = std::function<std::optional<Rows>(std::size_t index)>;

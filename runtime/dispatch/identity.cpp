@@ -10,7 +10,6 @@ namespace pascaline {
 namespace {
 
 constexpr std::string_view kCubinPrefix = "sm_";
-constexpr std::string_view kPtxPrefix = "compute_";
 
 // "sm_61" → "6.1", "sm_120" → "12.0", "sm_90a" → "9.0a"; empty for anything else.
 std::string compute_capability(std::string_view architecture) {
@@ -26,16 +25,6 @@ std::string compute_capability(std::string_view architecture) {
 }
 
 }  // namespace
-
-std::string target_name(const std::string& architecture, BinaryKind kind) {
-  return kind == BinaryKind::ptx && architecture.starts_with(kCubinPrefix)
-             ? fmt::format("{}{}", kPtxPrefix, architecture.substr(kCubinPrefix.size()))
-             : architecture;
-}
-
-std::string architecture_of_target(const std::string& target) {
-  return target.starts_with(kPtxPrefix) ? fmt::format("{}{}", kCubinPrefix, target.substr(kPtxPrefix.size())) : target;
-}
 
 DeviceRow device_row(const DeviceInfo& info) {
   DeviceRow row;

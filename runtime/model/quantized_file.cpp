@@ -267,6 +267,12 @@ bool write_quantized(const Checkpoint& checkpoint, const ModelConfig& config, co
         fmt::format("the model is quantized already ({}), and quantizing twice loses accuracy: start from the original",
                     checkpoint.recipe().empty() ? "without a name" : checkpoint.recipe()));
   }
+  if (checkpoint.quantization() != FolderQuantization::none) {
+    throw ModelError(
+        "the model is quantized already (FP8), and quantizing twice loses accuracy: start from the original, or load "
+        "it "
+        "with --weights");
+  }
   try {
     FileQuantizer quantizer(checkpoint, config, recipe, file, settings);
     return quantizer.run(settings);

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
+#include <utility>
 
 #include "runtime/checkpoint/model_error.hpp"
 #include "runtime/formats/float16x_search.hpp"
@@ -74,10 +76,9 @@ class RowPacker {
   RowPacker(const WeightSource& source, const WeightUpload& upload)
       : source_(&source), upload_(&upload), row_bytes_(file_row_bytes(upload.type, upload.width)) {
     for (const TensorSpec* tensor : upload.from) {
-      const auto rows = source.rows(*tensor);
+      auto rows = source.rows(*tensor);
       const bool is_kept = rows && rows->format.type == upload.type;
-      stored_.push_back(is_kept ? rows->bytes : std::span<const std::byte>());
-      orders_.push_back(is_kept ? rows->order : RowOrder());
+      stored_.push_back(is_kept ? std::move(rows) : std::nullopt);
     }
   }
 
@@ -93,17 +94,24 @@ class RowPacker {
   // In its file form.
   [[nodiscard]] std::span<const std::byte> row(std::int64_t number) {
     const std::optional<RowOrigin> origin = origin_of(*upload_, number);
-    if (!origin || stored_[origin->tensor].empty()) {
+    if (!origin || !stored_[origin->tensor]) {
       return quantized(number, origin);
     }
-    const std::span<const std::byte> bytes = stored_[origin->tensor].subspan(
-        static_cast<std::size_t>(orders_[origin->tensor].place_of(origin->row)) * row_bytes_, row_bytes_);
+    const std::span<const std::byte> bytes = stored_row(*stored_[origin->tensor], origin->row);
     if (const auto unfit = check_row(upload_->type, bytes)) {
       throw ModelError(fmt::format("tensor {}: the block of value {} of row {} {}; the checkpoint is damaged",
                                    quoted_name(upload_->from[origin->tensor]->name), unfit->value, origin->row,
                                    unfit->reason));
     }
     return bytes;
+  }
+  [[nodiscard]] std::span<const std::byte> stored_row(const WeightSource::Rows& rows, std::int64_t row) {
+    if (!rows.unpack) {
+      return rows.bytes.subspan(static_cast<std::size_t>(rows.order.place_of(row)) * row_bytes_, row_bytes_);
+    }
+    row_.resize(row_bytes_);
+    rows.unpack(row, row_);
+    return row_;
   }
   [[nodiscard]] std::span<const std::byte> quantized(std::int64_t number, const std::optional<RowOrigin>& origin) {
     values_.resize(static_cast<std::size_t>(upload_->width));
@@ -125,8 +133,7 @@ class RowPacker {
   const WeightSource* source_;
   const WeightUpload* upload_;
   std::size_t row_bytes_;
-  std::vector<std::span<const std::byte>> stored_;  // of each tensor; empty if it is to be quantized
-  std::vector<RowOrder> orders_;                    // likewise
+  std::vector<std::optional<WeightSource::Rows>> stored_;  // of each tensor; nothing if it is to be quantized
   std::vector<float> values_;
   std::vector<std::byte> row_;
 };

@@ -21,6 +21,7 @@
 #include "runtime/session/foreign_database.hpp"
 #include "runtime/session/prompt.hpp"
 #include "runtime/text/decoder.hpp"
+#include "runtime/text/stop_strings.hpp"
 
 namespace pascaline {
 namespace {
@@ -186,12 +187,17 @@ SessionPlan plan_session(const ModelFolder& folder, const SessionOptions& option
 }
 
 std::string_view name_of(AnswerEnd end) noexcept {
-  static constexpr std::array<std::string_view, 4> kNames{"end_token", "max_tokens", "context", "cancelled"};
+  static constexpr std::array<std::string_view, 5> kNames{"end_token", "stop_string", "max_tokens", "context",
+                                                          "cancelled"};
   return kNames[static_cast<std::size_t>(end)];
 }
 
 double Answer::tokens_per_second() const noexcept {
   return decode_ms > 0 && tokens.size() > 1 ? 1e3 * static_cast<double>(tokens.size() - 1) / decode_ms : 0;
+}
+
+double Answer::prompt_tokens_per_second() const noexcept {
+  return prompt_ms > 0 ? 1e3 * static_cast<double>(prompt_tokens) / prompt_ms : 0;
 }
 
 Session::Session(const SessionOptions& options) : Session(ModelFolder(options.model, parts_of(options)), options) {}
@@ -283,6 +289,7 @@ Answer Session::answer(std::vector<TokenId> tokens, std::span<const Patches> ima
   if (folder_.has_tokenizer()) {
     decoder.emplace(folder_.tokenizer());
   }
+  StopStrings stop(options.stop);
   const auto give = [&](const std::string& piece) {
     result.text += piece;
     return piece.empty() || !reader || reader(piece);
@@ -305,7 +312,11 @@ Answer Session::answer(std::vector<TokenId> tokens, std::span<const Patches> ima
       break;
     }
     result.tokens.push_back(token);
-    const bool wanted = give(decoder ? decoder->push(token) : std::string());
+    const bool wanted = give(stop.push(decoder ? decoder->push(token) : std::string()));
+    if (stop.found()) {
+      result.end = AnswerEnd::stop_string;
+      break;
+    }
     if (!wanted || static_cast<std::int64_t>(result.tokens.size()) >= options.max_tokens) {
       result.end = wanted ? AnswerEnd::max_tokens : AnswerEnd::cancelled;
       break;
@@ -319,12 +330,11 @@ Answer Session::answer(std::vector<TokenId> tokens, std::span<const Patches> ima
     token = next;
   }
   result.decode_ms = milliseconds_since(begin);
-  if (result.end == AnswerEnd::max_tokens || result.end == AnswerEnd::cancelled) {
+  if (result.end == AnswerEnd::max_tokens || result.end == AnswerEnd::cancelled ||
+      result.end == AnswerEnd::stop_string) {
     keep_last(token);
   }
-  if (decoder) {
-    give(decoder->finish());
-  }
+  give(stop.push(decoder ? decoder->finish() : std::string()) + stop.finish());
   return result;
 }
 

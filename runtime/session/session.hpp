@@ -53,13 +53,14 @@ struct SessionPlan {
 struct AnswerOptions {
   std::int64_t max_tokens = 512;
   ops::SamplingSettings sampling;     ///< see `ModelFolder::default_sampling`
+  std::vector<std::string> stop;      ///< texts that end the answer, which does not have them
   std::function<bool()> interrupted;  ///< asked between the parts of a long prompt; true ends the answer
 };
 
 /// Why an answer ended.
-enum class AnswerEnd : std::uint8_t { end_token, max_tokens, context, cancelled };
+enum class AnswerEnd : std::uint8_t { end_token, stop_string, max_tokens, context, cancelled };
 
-/// "end_token", "max_tokens", "context", "cancelled".
+/// "end_token", "stop_string", "max_tokens", "context", "cancelled".
 [[nodiscard]] std::string_view name_of(AnswerEnd end) noexcept;
 
 struct Answer {
@@ -72,6 +73,8 @@ struct Answer {
 
   /// Of the tokens after the first; 0 if there were none.
   [[nodiscard]] double tokens_per_second() const noexcept;
+  /// Of the prompt.
+  [[nodiscard]] double prompt_tokens_per_second() const noexcept;
 };
 
 /// A model with its tokenizer and preprocessor, and a conversation. One thread at a time.

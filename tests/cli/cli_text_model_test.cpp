@@ -52,6 +52,74 @@ TEST_F(CliTextModelTest, EveryCommandTakesIt) {
   EXPECT_FALSE(Workload::load(folder_ / "mine.json").entries.empty());
 }
 
+TEST_F(CliTextModelTest, AnswersTellTimesAsLlamaBenchDoes) {
+  const json answer =
+      json_of(on_cpu("generate", {"--prompt", "hello", "--greedy", "-n", "5", "--seed", "3", "--json"}));
+  ASSERT_EQ(answer.at("tokens").size(), 5U) << answer;
+  const json& tests = answer.at("llama_bench");
+  ASSERT_EQ(tests.size(), 2U);
+  const std::string prompt = std::to_string(answer.at("prompt_tokens").get<int>());
+  EXPECT_EQ(tests[0].at("test"), "pp" + prompt);
+  EXPECT_EQ(tests[1].at("test"), "tg4 @ d" + prompt);
+  EXPECT_EQ(tests[1].at("tokens_per_s"), answer.at("tokens_per_s"));
+  EXPECT_GT(tests[0].at("tokens_per_s"), 0.0);
+}
+
+TEST_F(CliTextModelTest, AStopStringEndsTheAnswer) {
+  const std::vector<std::string> words{"--prompt", "hello", "--greedy", "-n", "12", "--json"};
+  const json whole = json_of(on_cpu("generate", words));
+  const auto text = whole.at("text").get<std::string>();
+  ASSERT_GT(text.size(), 6U);
+  const std::string stop = text.substr(3, 2);
+  std::vector<std::string> more = words;
+  more.insert(more.end(), {"--stop", "no such text", "--stop", stop});
+  const ProgramResult cut = on_cpu("generate", more);
+  ASSERT_EQ(cut.exit_code, 0) << cut.error;
+  EXPECT_EQ(json_of(cut).at("end"), "stop_string");
+  EXPECT_EQ(json_of(cut).at("text"), text.substr(0, text.find(stop)));
+  EXPECT_LT(json_of(cut).at("tokens").size(), whole.at("tokens").size());
+  more.erase(std::find(more.begin(), more.end(), "--json"));
+  EXPECT_EQ(on_cpu("generate", more).out, text.substr(0, text.find(stop)) + "\n");
+  expect_fault(on_cpu("generate", {"--prompt", "x", "--stop", ""}), 2, {"--stop: its value is empty"});
+  const ProgramResult talk = on_cpu("chat", {"--greedy", "-n", "12", "--stop", stop}, "hello\nand?\n");
+  EXPECT_EQ(talk.exit_code, 0) << talk.error;
+  EXPECT_NE(talk.out.find("[stop_string]"), std::string::npos) << talk.out;
+}
+
+TEST_F(CliTextModelTest, BenchModelPrintsWhatLlamaBenchDoes) {
+  const std::vector<std::string> sizes{"--repeats",   "2", "--prompt-tokens", "8", "5",
+                                       "--generated", "3", "--depth",         "0", "7"};
+  const auto with = [&](const char* format) {
+    std::vector<std::string> words = sizes;
+    words.insert(words.end(), {"--format", format});
+    return words;
+  };
+  const ProgramResult table = on_cpu("bench-model", with("llama-bench"));
+  ASSERT_EQ(table.exit_code, 0) << table.error;
+  EXPECT_EQ(table.out.find("| model                          |       size |     params | backend    |            test |"
+                           "                  t/s |\n| ------------------------------ | ---------: |"),
+            0U)
+      << table.out;
+  for (const char* test : {"|             pp8 |", "|             pp5 |", "|             tg3 |", "|        pp8 @ d7 |",
+                           "|        tg3 @ d7 |"}) {
+    EXPECT_NE(table.out.find(test), std::string::npos) << table.out;
+  }
+  EXPECT_NE(table.out.find(" ± "), std::string::npos);
+  const json results = json_of(on_cpu("bench-model", with("llama-bench-json")));
+  ASSERT_EQ(results.size(), 6U);
+  EXPECT_EQ(results[2].at("n_gen"), 3);
+  EXPECT_EQ(results[5].at("n_depth"), 7);
+  EXPECT_EQ(results[5].at("test"), "tg3 @ d7");
+  ASSERT_EQ(results[0].at("samples_ts").size(), 2U);
+  const double mean = (results[0]["samples_ts"][0].get<double>() + results[0]["samples_ts"][1].get<double>()) / 2;
+  EXPECT_NEAR(results[0].at("avg_ts").get<double>(), mean, 1e-9 * mean);
+  expect_fault(on_cpu("bench-model", {"--format", "llama-bench", "--depth", "100000"}), 1,
+               {"pp512 @ d100000 needs a context of 100512 tokens", "--context"});
+  expect_fault(on_cpu("bench-model", {"--depth", "1"}), 2, {"--depth"});
+  expect_fault(on_cpu("bench-model", {"--format", "json", "--depth", "1"}), 2, {"--depth", "llama-bench"});
+  expect_fault(on_cpu("bench-model", {"--format", "llama-bench", "--no-image"}), 2, {"--no-image"});
+}
+
 TEST_F(CliTextModelTest, ATowerIsNotPlacedWhereThereIsNone) {
   for (const char* place : {"gpu", "cpu", "stream"}) {
     const ProgramResult result =

@@ -210,8 +210,8 @@ TEST(ModelConfigTest, OtherModelsAreRefused) {
       {"/text_config/hidden_act", "gelu", R"("gelu" is not supported, only "silu")"},
       {"/vision_config/hidden_act", "quick_gelu", R"(only "gelu_pytorch_tanh")"},
       {"/text_config/rope_scaling/rope_type", "yarn", R"("yarn" is not supported, only "default")"},
-      {"/quantization_config", {{"quant_method", "fp8"}}, "quantized models are not supported"},
-      {"/quantization", {{"bits", 4}}, "quantized models are not supported"},
+      {"/quantization_config", {{"quant_method", "gptq"}}, "models quantized by 'gptq' are not supported"},
+      {"/quantization", {{"bits", 4}}, "models quantized by MLX are not supported"},
       {"/text_config/tie_word_embeddings", false, "differs from the one at the top level"}};
   for (const Refusal& refusal : refusals) {
     PASCALINE_EXPECT_SAYS(complaint_with(refusal.pointer, refusal.value), refusal.complaint);
@@ -264,7 +264,7 @@ TEST(ModelConfigTest, TextOnlyModelsOfOtherKindsAreRefused) {
   PASCALINE_EXPECT_SAYS(complaint("/num_experts", 128), "this key is unknown");
   PASCALINE_EXPECT_SAYS(complaint("/vision_config", json::object()), "/vision_config: {}: this key is unknown");
   PASCALINE_EXPECT_SAYS(complaint("/eos_token_id", 151936), "token 151936 is not in the vocabulary");
-  PASCALINE_EXPECT_SAYS(complaint("/quantization_config", {{"quant_method", "awq"}}), "quantized models");
+  PASCALINE_EXPECT_SAYS(complaint("/quantization_config", {{"quant_method", "gptq"}}), "'gptq' are not supported");
   PASCALINE_EXPECT_SAYS(complaint("/hidden_size", 1 << 20), "accepted");
   EXPECT_EQ(complaint("/eos_token_id", {1, 2}), "accepted");
   json later = config_json("qwen3_0.6b");

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "runtime/session/session.hpp"
+
+namespace pascaline::cli {
+
+/// A test of llama.cpp's llama-bench: reading a prompt (`pp512`) or generating tokens one by one (`tg128`), with so
+/// many tokens in the cache before (`tg128 @ d2048`). Never both.
+struct LlamaBenchTest {
+  std::int64_t prompt = 0;
+  std::int64_t generated = 0;
+  std::int64_t depth = 0;
+
+  [[nodiscard]] std::string name() const;
+  [[nodiscard]] std::int64_t tokens() const noexcept { return prompt + generated; }
+  /// Places in the cache that it takes.
+  [[nodiscard]] std::int64_t context() const noexcept;
+};
+
+/// One and its runs.
+struct LlamaBenchResult {
+  LlamaBenchTest test;
+  std::vector<double> tokens_per_s;  ///< of each run
+  std::string failure;               ///< why there are none
+
+  [[nodiscard]] double mean() const noexcept;
+  /// The standard deviation of a sample, as llama-bench computes it; 0 of one run.
+  [[nodiscard]] double deviation() const noexcept;
+};
+
+/// At each depth the prompts and then the generated tokens, of lengths above 0.
+[[nodiscard]] std::vector<LlamaBenchTest> llama_bench_tests(const std::vector<std::int64_t>& prompts,
+                                                            const std::vector<std::int64_t>& generated,
+                                                            const std::vector<std::int64_t>& depths);
+
+/// Runs a test so many times after one run that does not count. Each begins with an empty cache; filling it up to the
+/// depth is not timed. What it throws is kept as its failure, but for a device that is lost.
+[[nodiscard]] LlamaBenchResult run_llama_bench(Session& session, const LlamaBenchTest& test, std::int64_t repeats);
+
+/// The columns model, size, params, backend, test and t/s in Markdown, as llama-bench prints them.
+[[nodiscard]] std::string llama_bench_table(Session& session, const std::vector<LlamaBenchResult>& results);
+/// A list of objects with llama-bench's names of fields.
+[[nodiscard]] nlohmann::json llama_bench_json(Session& session, const std::vector<LlamaBenchResult>& results);
+
+/// An answer's times under llama-bench's names of tests: its prompt, and the tokens after the first, which were read at
+/// that depth.
+[[nodiscard]] nlohmann::json answer_tests(const Answer& answer);
+
+}  // namespace pascaline::cli
