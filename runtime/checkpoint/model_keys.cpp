@@ -237,6 +237,7 @@ constexpr auto joined(const std::array<Element, A>& a, const std::array<Element,
 
 // At the top of the file of a model that only reads text.
 constexpr auto kRootRead = joined(kTextRead, std::array{Keys("quantization_config")});
+constexpr auto kLlamaRootRead = joined(kLlamaRead, std::array{Keys("quantization_config")});
 constexpr auto kDecoderNoEffect = joined(kCommonKeys, kDecoderUnused);
 constexpr auto kLlamaNoEffect = joined(kCommonKeys, kLlamaUnused);
 constexpr auto kTextNoEffect = joined(kDecoderNoEffect, kTextUnused);
@@ -269,7 +270,7 @@ void check_qwen3_keys(const JsonNode& root) {
 
 void check_llama_keys(const JsonNode& root) {
   check_windows(root);
-  check_keys(root, {kLlamaRead, kLlamaLimited, kLlamaNoEffect});
+  check_keys(root, {kLlamaRootRead, kLlamaLimited, kLlamaNoEffect});
 }
 
 void check_scaled_rope_keys(const JsonNode& rope) { check_keys(rope, {kScaledRopeRead, kScaledRopeLimited, {}}); }

@@ -15,8 +15,6 @@ namespace {
 
 using nlohmann::ordered_json;
 
-constexpr double kFolderEpsilon = 1e-6;
-
 // A number that is float32 elsewhere, with no more digits than that needs.
 double shortest(double value) { return std::strtod(fmt::format("{}", static_cast<float>(value)).c_str(), nullptr); }
 
@@ -55,7 +53,7 @@ void put_decoder(ordered_json& object, const TextConfig& text) {
   object["hidden_act"] = "silu";
   object["vocab_size"] = text.vocab;
   object["max_position_embeddings"] = text.max_positions;
-  object["rms_norm_eps"] = kFolderEpsilon;
+  object["rms_norm_eps"] = text.norm_epsilon.value();
   object["rope_theta"] = text.rope_theta;
   object["attention_bias"] = false;
   object["attention_dropout"] = 0.0;

@@ -16,7 +16,7 @@
 namespace pascaline {
 namespace {
 
-constexpr float kWrittenEpsilon = 1e-6F;
+constexpr float kTowerEpsilon = 1e-6F;
 constexpr std::uint32_t kQuantizationVersion = 2;
 
 // llama.cpp's numbers for the type that most matrices have.
@@ -91,7 +91,7 @@ GgufKeys text_model_keys(const ModelConfig& config, const GenerationConfig& gene
   keys.integer(key("attention.head_count_kv"), number(text.kv_heads));
   keys.integer(key("attention.key_length"), number(text.head_dim));
   keys.integer(key("attention.value_length"), number(text.head_dim));
-  keys.real(key("attention.layer_norm_rms_epsilon"), kWrittenEpsilon);
+  keys.real(key("attention.layer_norm_rms_epsilon"), static_cast<float>(text.norm_epsilon.value()));
   keys.real(key("rope.freq_base"), static_cast<float>(text.rope_theta));
   if (config.family == ModelFamily::qwen3_vl) {
     const std::array<std::int32_t, 4> sections{static_cast<std::int32_t>(text.mrope_section[0]),
@@ -129,7 +129,7 @@ GgufKeys projector_keys(const ModelConfig& config, const PreprocessorConfig& ima
   keys.integer(key("feed_forward_length"), number(vision.intermediate));
   keys.integer(key("block_count"), number(vision.depth));
   keys.integer(key("attention.head_count"), number(vision.heads));
-  keys.real(key("attention.layer_norm_epsilon"), kWrittenEpsilon);
+  keys.real(key("attention.layer_norm_epsilon"), kTowerEpsilon);
   keys.reals(key("image_mean"), mean).reals(key("image_std"), deviation);
   keys.booleans(key("is_deepstack_layers"), deepstack);
   return keys;

@@ -26,7 +26,7 @@ std::vector<ArenaTensor> layer_tensors(const TextConfig& config, std::int64_t ro
   const std::int64_t kv_heads = config.kv_heads * config.head_dim;
   return {{"hidden", bytes(config.hidden), kNorm, kDown},
           {"attention_input", bytes(config.hidden), kNorm, kProject},
-          {"qkv", bytes(heads + 2 * kv_heads), kProject, kAttend},
+          {"qkv", bytes(heads + 2 * kv_heads), kProject, kRotate},
           {"q", bytes(heads), kRotate, kAttend},
           {"attended", bytes(heads), kAttend, kOutput},
           {"mlp_input", bytes(config.hidden), kPostNorm, kGate},
@@ -84,7 +84,10 @@ void LayerRunner::attend(const TextLayerWeights& layer, std::int64_t index, cons
   const TensorView hidden = activation("hidden", {rows, config_->hidden});
   const TensorView input = activation("attention_input", {rows, config_->hidden});
   const TensorView qkv = activation("qkv", {rows, all_heads, head_dim});
-  const TensorView attended = activation("attended", {rows, config_->heads, head_dim});
+  // Where one launch rotates and attends, its input is still read as its result is written: only that of the rotation
+  // lies apart from it.
+  const TensorView attended =
+      activation(rows == 1 && linear_->fuses() ? "q" : "attended", {rows, config_->heads, head_dim});
 
   linear_->run_normed(
       ops::Rmsnorm{.x = hidden, .weight = layer.input_norm, .y = input, .epsilon = config_->norm_epsilon},

@@ -72,7 +72,7 @@ void add_root(std::vector<KeyCase>& out) {
       .checked("/hidden_size", 128, "only text_config counts")
       .refused("/use_sliding_window", true, "false")
       .refused("/sliding_window", 4096, "null")
-      .checked("/quantization_config", {{"quant_method", "fp8"}}, "quantized models are not supported");
+      .checked("/quantization_config", {{"quant_method", "gptq"}}, "gptq");
 }
 
 void add_text(std::vector<KeyCase>& out) {
@@ -167,7 +167,7 @@ void add_vision(std::vector<KeyCase>& out) {
 void add_text_only(std::vector<KeyCase>& out) {
   CaseList(out, kConfig)
       .checked("/model_type", "gemma", "the model family 'gemma' is not known, only 'qwen3_vl'")
-      .checked("/quantization_config", {{"quant_method", "fp8"}}, "quantized models are not supported")
+      .checked("/quantization_config", {{"quant_method", "gptq"}}, "gptq")
       .used("/hidden_size", 128)
       .used("/num_hidden_layers", 3)
       .used("/num_attention_heads", 2)

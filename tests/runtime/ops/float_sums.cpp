@@ -242,10 +242,27 @@ void qk_norm_rope(const Operands& of) {
   std::copy_n(of.inputs[0].data() + (heads + 1) * head_dim, head_dim, of.outputs[1].data());
 }
 
+// The same of one head of each, then attention of the query to all keys, the token's the last of them.
+void attention_of_token(const Operands& of) {
+  const std::size_t head_dim = of.size("HEAD_DIM");
+  std::vector<Values> token{Values(head_dim), Values(head_dim), {}, {}, Values(head_dim)};
+  qk_norm_rope({of.problem, of.inputs, of.adder, token});
+  const auto with_row = [&](const Values& cache, const Values& row) {
+    Values rows = cache;
+    std::copy(row.begin(), row.end(), rows.end() - static_cast<std::ptrdiff_t>(head_dim));
+    return rows;
+  };
+  of.outputs[0] = with_row(of.inputs[7], token[0]);
+  of.outputs[1] = with_row(of.inputs[8], token[1]);
+  const std::vector<Values> operands{token[4], of.outputs[0], of.outputs[1]};
+  attention({of.problem, operands, of.adder, of.outputs.subspan(4)});
+}
+
 using Compute = void (*)(const Operands&);
 
 const std::map<std::string, Compute>& computations() {
   static const std::map<std::string, Compute> known{{"attention_decode", attention},
+                                                    {"attention_decode_qkv", attention_of_token},
                                                     {"attention_prefill", attention},
                                                     {"layernorm", layernorm},
                                                     {"matmul", product},

@@ -36,6 +36,9 @@ Sizes problem_of(const std::string& kernel, std::int64_t terms, std::int64_t epi
   if (kernel == "attention_decode") {
     return {{"HEADS", "1"}, {"KV_HEADS", "1"}, {"HEAD_DIM", "16"}, {"KEYS", length}};
   }
+  if (kernel == "attention_decode_qkv") {
+    return {{"HEADS", "1"}, {"KV_HEADS", "1"}, {"HEAD_DIM", "16"}, {"KEYS", length}, {"POSITIONS", "1"}};
+  }
   if (kernel == "attention_prefill") {
     return {{"HEADS", "1"}, {"KV_HEADS", "1"}, {"HEAD_DIM", "16"}, {"QUERIES", "2"}, {"KEYS", length}, {"CAUSAL", "0"}};
   }
@@ -140,7 +143,7 @@ class DrawnSums {
 };
 
 // Place of the kernel's main output among the outputs.
-std::size_t main_output(const std::string& kernel) { return kernel == "qk_norm_rope" ? 4 : 0; }
+std::size_t main_output(const std::string& kernel) { return kernel == "qk_norm_rope" || kernel == "attention_decode_qkv" ? 4 : 0; }
 
 /// A kernel and the type its first type variable stands for.
 class SumBoundsTest : public ::testing::TestWithParam<std::tuple<std::string, std::string>> {
