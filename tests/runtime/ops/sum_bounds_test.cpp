@@ -55,6 +55,9 @@ std::vector<std::int64_t> lengths_of(const std::string& kernel) {
   if (kernel == "matmul_q") {  // of whole blocks
     return {32, 64, 256, 1024, 4096, 12'288, 32'768, 65'536};
   }
+  if (kernel == "attention_decode_qkv") {  // of one key no score counts
+    return {2, 7, 16, 64, 257, 1000, 4096, 12'288, 32'768, 65'536};
+  }
   return {1, 2, 7, 16, 64, 257, 1000, 4096, 12'288, 32'768, 65'536};
 }
 
