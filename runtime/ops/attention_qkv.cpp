@@ -5,19 +5,19 @@
 namespace pascaline::ops {
 namespace {
 
-struct Sizes {
+struct QkvSizes {
   Heads heads;
   Extent keys;
   Extent positions;
 };
 
-Sizes sizes_of(const AttentionDecodeQkv& given) {
+QkvSizes qkv_sizes_of(const AttentionDecodeQkv& given) {
   return {{{"HEADS", given.out.shape[0]}, {"KV_HEADS", given.k_cache.shape[1]}, {"HEAD_DIM", given.out.shape[1]}},
           {"KEYS", given.k_cache.shape[0]},
           {"POSITIONS", given.cosine.shape[0]}};
 }
 
-void check_cache(const Checks& check, const AttentionDecodeQkv& given, const Sizes& of) {
+void check_qkv_caches(const Checks& check, const AttentionDecodeQkv& given, const QkvSizes& of) {
   const TensorView& k = given.k_cache;
   check.dense({"k_cache", &k}, {ElementType::float32, ElementType::float16, ElementType::int8},
               {of.keys, of.heads.kv_heads, of.heads.head_dim});
@@ -26,7 +26,7 @@ void check_cache(const Checks& check, const AttentionDecodeQkv& given, const Siz
   check_scales(check, {"v_scales", &given.v_scales}, k, of.keys, of.heads.kv_heads);
 }
 
-void check_rotation(const Checks& check, const AttentionDecodeQkv& given, const Sizes& of) {
+void check_qkv_rotation(const Checks& check, const AttentionDecodeQkv& given, const QkvSizes& of) {
   const Extent half{"HEAD_DIM/2", of.heads.head_dim.value / 2};
   check_norm_weights(check, {"q_weight", &given.q_weight}, {"k_weight", &given.k_weight}, of.heads.head_dim,
                      given.epsilon);
@@ -43,8 +43,8 @@ void check_rotation(const Checks& check, const AttentionDecodeQkv& given, const 
 
 bool AttentionDecodeQkv::check() const {
   const Checks check(kName);
-  const Sizes of = sizes_of(*this);
-  check_cache(check, *this, of);
+  const QkvSizes of = qkv_sizes_of(*this);
+  check_qkv_caches(check, *this, of);
   check.dense({"qkv", &qkv}, {ElementType::float32, ElementType::float16},
               {{"HEADS+2*KV_HEADS", of.heads.heads.value + 2 * of.heads.kv_heads.value}, of.heads.head_dim});
   check.dense({"length", &length}, {ElementType::int32}, {{"1", 1}});
@@ -54,12 +54,12 @@ bool AttentionDecodeQkv::check() const {
   }
   check_heads(check, of.heads);
   check.at_least_one(of.keys);
-  check_rotation(check, *this, of);
+  check_qkv_rotation(check, *this, of);
   return true;
 }
 
 KernelProblem AttentionDecodeQkv::problem() const {
-  const Sizes of = sizes_of(*this);
+  const QkvSizes of = qkv_sizes_of(*this);
   return {"attention_decode_qkv",
           {{"HEADS", of.heads.heads.value},
            {"KV_HEADS", of.heads.kv_heads.value},

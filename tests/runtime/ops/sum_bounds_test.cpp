@@ -146,7 +146,9 @@ class DrawnSums {
 };
 
 // Place of the kernel's main output among the outputs.
-std::size_t main_output(const std::string& kernel) { return kernel == "qk_norm_rope" || kernel == "attention_decode_qkv" ? 4 : 0; }
+std::size_t main_output(const std::string& kernel) {
+  return kernel == "qk_norm_rope" || kernel == "attention_decode_qkv" ? 4 : 0;
+}
 
 /// A kernel and the type its first type variable stands for.
 class SumBoundsTest : public ::testing::TestWithParam<std::tuple<std::string, std::string>> {
