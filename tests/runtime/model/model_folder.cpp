@@ -153,7 +153,8 @@ ModelConfig write_llama_folder(const std::filesystem::path& folder) {
   write_model(folder, config);
   write(folder / "generation_config.json", {{"eos_token_id", {738, 736}}});
   std::ifstream file(std::filesystem::path(PASCALINE_TEST_TEXT_DATA) / "chat_templates.json");
-  for (const json& text : json::parse(file).at("texts")) {
+  const json templates = json::parse(file);
+  for (const json& text : templates.at("texts")) {
     if (text.at("name") == "smollm2") {
       write(folder / "tokenizer_config.json", {{"chat_template", text.at("text")}});
     }
