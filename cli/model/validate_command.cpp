@@ -19,7 +19,6 @@
 #include "core/util/counted.hpp"
 #include "runtime/checkpoint/gguf/gguf_file.hpp"
 #include "runtime/device/device_names.hpp"
-#include "runtime/session/gguf_text.hpp"
 
 namespace pascaline::cli {
 namespace {

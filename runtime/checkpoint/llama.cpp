@@ -15,11 +15,6 @@
 namespace pascaline {
 namespace {
 
-constexpr std::array<NamePrefix, 4> kLlamaPrefixes{{{"layers.", "model.layers."},
-                                                    {"embed_tokens.", "model.embed_tokens."},
-                                                    {"norm.", "model.norm."},
-                                                    {"lm_head.", "lm_head."}}};
-
 double read_factor(const JsonNode& rope, std::string_view key) {
   constexpr double kMost = 1e6;
   const JsonNode node = rope.at(key);
@@ -75,18 +70,10 @@ ModelConfig read_llama(const JsonNode& root) {
   return config;
 }
 
-std::vector<WeightEntry> llama_table(const ModelConfig& config, ModelWeights& places) {
-  std::vector<WeightEntry> table;
-  const TableWriter root(table, "");
-  add_decoder(root.below("model."), config.text, places.text);
-  add_head(root, config.text, places.text);
-  return table;
-}
-
 }  // namespace
 
 FamilyTraits llama_family() noexcept {
-  return {"llama", "Llama, text only, such as SmolLM2", read_llama, llama_table, kLlamaPrefixes};
+  return {"llama", "Llama, text only, such as SmolLM2", read_llama, text_only_table, kTextOnlyPrefixes};
 }
 
 }  // namespace pascaline

@@ -1,7 +1,5 @@
 #include <fmt/format.h>
 
-#include <array>
-
 #include "runtime/checkpoint/config_fields.hpp"
 #include "runtime/checkpoint/model_family.hpp"
 #include "runtime/checkpoint/model_keys.hpp"
@@ -10,11 +8,6 @@
 // Qwen3, dense, text only: "Qwen3 Technical Report" (Qwen Team, 2025), with the names of Hugging Face Transformers.
 namespace pascaline {
 namespace {
-
-constexpr std::array<NamePrefix, 4> kQwen3Prefixes{{{"layers.", "model.layers."},
-                                                    {"embed_tokens.", "model.embed_tokens."},
-                                                    {"norm.", "model.norm."},
-                                                    {"lm_head.", "lm_head."}}};
 
 ModelConfig read_qwen3(const JsonNode& root) {
   check_qwen3_keys(root);
@@ -34,16 +27,10 @@ ModelConfig read_qwen3(const JsonNode& root) {
   return config;
 }
 
-std::vector<WeightEntry> qwen3_table(const ModelConfig& config, ModelWeights& places) {
-  std::vector<WeightEntry> table;
-  const TableWriter root(table, "");
-  add_decoder(root.below("model."), config.text, places.text);
-  add_head(root, config.text, places.text);
-  return table;
-}
-
 }  // namespace
 
-FamilyTraits qwen3_family() noexcept { return {"qwen3", "Qwen3, text only", read_qwen3, qwen3_table, kQwen3Prefixes}; }
+FamilyTraits qwen3_family() noexcept {
+  return {"qwen3", "Qwen3, text only", read_qwen3, text_only_table, kTextOnlyPrefixes};
+}
 
 }  // namespace pascaline

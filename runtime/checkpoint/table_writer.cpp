@@ -69,4 +69,12 @@ void add_head(const TableWriter& root, const TextConfig& config, TextWeights& pl
   }
 }
 
+std::vector<WeightEntry> text_only_table(const ModelConfig& config, ModelWeights& places) {
+  std::vector<WeightEntry> table;
+  const TableWriter root(table, "");
+  add_decoder(root.below("model."), config.text, places.text);
+  add_head(root, config.text, places.text);
+  return table;
+}
+
 }  // namespace pascaline

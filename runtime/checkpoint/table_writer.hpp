@@ -1,9 +1,11 @@
 #pragma once
 
+#include <array>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "runtime/checkpoint/model_family.hpp"
 #include "runtime/checkpoint/weight_table.hpp"
 
 namespace pascaline {
@@ -51,5 +53,12 @@ class TableWriter {
 void add_decoder(const TableWriter& decoder, const TextConfig& config, TextWeights& places);
 /// Adds `lm_head.weight`, unless the head is the embedding.
 void add_head(const TableWriter& root, const TextConfig& config, TextWeights& places);
+/// The table of a model that is such a decoder and its head, with the names of kTextOnlyPrefixes.
+[[nodiscard]] std::vector<WeightEntry> text_only_table(const ModelConfig& config, ModelWeights& places);
+/// Under which other names its tensors may be stored.
+inline constexpr std::array<NamePrefix, 4> kTextOnlyPrefixes{{{"layers.", "model.layers."},
+                                                              {"embed_tokens.", "model.embed_tokens."},
+                                                              {"norm.", "model.norm."},
+                                                              {"lm_head.", "lm_head."}}};
 
 }  // namespace pascaline

@@ -124,12 +124,7 @@ void LinearLayers::run_gated(const ops::Rmsnorm& norm, const ops::Matmul& gate_u
     run_rounded(down, gated);
     return;
   }
-  const ops::QuantizedRows input = room_for(gate_up, 0);
-  ops::Rmsnorm rounding = norm;
-  rounding.y = input.values;
-  rounding.scales = input.scales;
-  rounding.by_row = gate_up.b.type == ElementType::int8_row;
-  executor_->run(rounding);
+  const ops::QuantizedRows input = round_normed(norm, gate_up);
   executor_->run(
       ops::QuantizedMatmul{.a = input, .b = gate_up.b, .rounded = gated, .epilogue = ops::Epilogue::swiglu_int8});
   run_rounded(down, gated);

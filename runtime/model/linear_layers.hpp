@@ -64,19 +64,24 @@ class LinearLayers {
       run(layer);
       return;
     }
-    const ops::QuantizedRows rows = room_for(layer, 0);
-    Norm rounding = norm;
-    rounding.y = rows.values;
-    rounding.scales = rows.scales;
-    rounding.by_row = layer.b.type == ElementType::int8_row;
-    executor_->run(rounding);
-    run_rounded(layer, rows);
+    run_rounded(layer, round_normed(norm, layer));
   }
   /// Runs a normalisation, a layer with the epilogue swiglu, and the layer whose rows that one gives; `gate_up.c` is
   /// anything afterwards.
   void run_gated(const ops::Rmsnorm& norm, const ops::Matmul& gate_up, const ops::Matmul& down);
 
  private:
+  // Runs a normalisation that rounds its rows for the layer.
+  template <typename Norm>
+  ops::QuantizedRows round_normed(const Norm& norm, const ops::Matmul& layer) {
+    const ops::QuantizedRows rows = room_for(layer, 0);
+    Norm rounding = norm;
+    rounding.y = rows.values;
+    rounding.scales = rows.scales;
+    rounding.by_row = layer.b.type == ElementType::int8_row;
+    executor_->run(rounding);
+    return rows;
+  }
   // Whether the layer may be given rounded rows, whether these need no zeros behind them, and whether they have to be
   // rounded before.
   [[nodiscard]] bool takes_rounded_rows(const ops::Matmul& layer) const noexcept;

@@ -26,19 +26,6 @@ void check_qkv_caches(const Checks& check, const AttentionDecodeQkv& given, cons
   check_scales(check, {"v_scales", &given.v_scales}, k, of.keys, of.heads.kv_heads);
 }
 
-void check_qkv_rotation(const Checks& check, const AttentionDecodeQkv& given, const QkvSizes& of) {
-  const Extent half{"HEAD_DIM/2", of.heads.head_dim.value / 2};
-  check_norm_weights(check, {"q_weight", &given.q_weight}, {"k_weight", &given.k_weight}, of.heads.head_dim,
-                     given.epsilon);
-  check.dense({"cosine", &given.cosine}, {ElementType::float32}, {of.positions, half});
-  check.dense({"sine", &given.sine}, {ElementType::float32}, {of.positions, half});
-  check.dense({"positions", &given.positions}, {ElementType::int32}, {{"3", 3}, {"1", 1}});
-  check.at_least_one(of.positions);
-  check.require(
-      given.section_h >= 0 && given.section_h <= half.value && given.section_w >= 0 && given.section_w <= half.value,
-      "section_h and section_w must be from 0 to HEAD_DIM/2, a head's slots");
-}
-
 }  // namespace
 
 bool AttentionDecodeQkv::check() const {
@@ -54,7 +41,9 @@ bool AttentionDecodeQkv::check() const {
   }
   check_heads(check, of.heads);
   check.at_least_one(of.keys);
-  check_qkv_rotation(check, *this, of);
+  check_rotation(check, *this, {"1", 1}, of.heads.head_dim, of.positions);
+  check.at_least_one(of.positions);
+  check_sections(check, section_h, section_w, of.heads.head_dim);
   return true;
 }
 

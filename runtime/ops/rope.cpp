@@ -28,7 +28,6 @@ Sizes sizes_of(const QkNormRope& given) {
 
 void check_shapes(const Checks& check, const QkNormRope& given, const Sizes& of) {
   const auto real = {ElementType::float32, ElementType::float16};
-  const Extent half{"HEAD_DIM/2", of.head_dim.value / 2};
   check.dense({"q", &given.q}, {given.qkv.type}, {of.tokens, of.heads, of.head_dim});
   check.dense({"k_cache", &given.k_cache}, {ElementType::float32, ElementType::float16, ElementType::int8},
               {of.cache_rows, of.kv_heads, of.head_dim});
@@ -37,10 +36,7 @@ void check_shapes(const Checks& check, const QkNormRope& given, const Sizes& of)
   check_scales(check, {"v_scales", &given.v_scales}, given.k_cache, of.cache_rows, of.kv_heads);
   check.strided({"qkv", &given.qkv}, real,
                 {of.tokens, {"HEADS+2*KV_HEADS", of.heads.value + 2 * of.kv_heads.value}, of.head_dim});
-  check_norm_weights(check, {"q_weight", &given.q_weight}, {"k_weight", &given.k_weight}, of.head_dim, given.epsilon);
-  check.dense({"cosine", &given.cosine}, {ElementType::float32}, {of.positions, half});
-  check.dense({"sine", &given.sine}, {ElementType::float32}, {of.positions, half});
-  check.dense({"positions", &given.positions}, {ElementType::int32}, {{"3", 3}, of.tokens});
+  check_rotation(check, given, of.tokens, of.head_dim, of.positions);
   check.dense({"slots", &given.slots}, {ElementType::int32}, {of.tokens});
 }
 
@@ -50,13 +46,11 @@ void check_sizes(const Checks& check, const QkNormRope& given, const Sizes& of) 
   check.at_least_one(of.head_dim);
   check.at_least_one(of.positions);
   check.at_least_one(of.cache_rows);
-  const std::int64_t half = of.head_dim.value / 2;
   check.require(of.head_dim.value % 2 == 0, "HEAD_DIM is odd; elements are rotated in pairs");
   check.require(of.head_dim.value <= kMaxRotaryHeadDim, "HEAD_DIM is greater than 512, for which there is no kernel");
   check.require(of.tokens.value <= kMaxHeads / (of.heads.value + 2 * of.kv_heads.value),
                 "TOKENS * (HEADS + 2*KV_HEADS) is above 2^30; take fewer tokens at a time");
-  check.require(given.section_h >= 0 && given.section_h <= half && given.section_w >= 0 && given.section_w <= half,
-                "section_h and section_w must be from 0 to HEAD_DIM/2, a head's slots");
+  check_sections(check, given.section_h, given.section_w, of.head_dim);
 }
 
 }  // namespace
@@ -69,6 +63,12 @@ void check_norm_weights(const Checks& check, Operand q_weight, Operand k_weight,
   } else {
     check.absent(k_weight, "there is no q_weight, without which heads are not normalised");
   }
+}
+
+void check_sections(const Checks& check, std::int64_t section_h, std::int64_t section_w, Extent head_dim) {
+  const std::int64_t half = head_dim.value / 2;
+  check.require(section_h >= 0 && section_h <= half && section_w >= 0 && section_w <= half,
+                "section_h and section_w must be from 0 to HEAD_DIM/2, a head's slots");
 }
 
 bool QkNormRope::check() const {
