@@ -2,7 +2,7 @@
 // memory, streamed in the model's order by the dispatcher's plans; or only those of one kind.
 //
 //   stream_weights --db tuned.db [--target sm_61] [--device cuda:0] [--weight q4_k] [--rounded] [--only gate_up]
-//   [--tokens 20] [--graph]
+//   [--outputs 16896] [--tokens 20] [--graph]
 
 #include <fmt/format.h>
 
@@ -31,6 +31,7 @@ struct Options {
   std::string weight = "float16";
   std::string spaces;
   std::string only;
+  std::int64_t outputs = 0;
   int tokens = 20;
   bool rounded = false;
   bool graph = false;
@@ -56,12 +57,13 @@ constexpr std::size_t kLongest = 151936;
 
 // A matrix of each layer; the head, which there is once, only where it alone is asked for. SwiGLU may round its
 // results.
-std::vector<Linear> linears_of(const std::string& only, bool rounded) {
+std::vector<Linear> linears_of(const std::string& only, std::int64_t outputs, bool rounded) {
   std::vector<Linear> linears;
   for (const Linear& linear : kLinears) {
     if (only == linear.name || (only.empty() && linear.name != std::string("head"))) {
       linears.push_back(linear);
       linears.back().epilogue = rounded && linear.epilogue == kSwiglu ? kSwigluInt8 : linear.epilogue;
+      linears.back().outputs = outputs > 0 ? outputs : linear.outputs;
     }
   }
   if (linears.empty()) {
@@ -92,7 +94,7 @@ int run(const Options& options) {
     device->upload(buffer, draw_elements(ElementType::float32, kLongest, Fill::uniform, -1, 1, 1));
     return buffer;
   };
-  const std::vector<Linear> linears = linears_of(options.only, options.rounded);
+  const std::vector<Linear> linears = linears_of(options.only, options.outputs, options.rounded);
   const int layers = options.only == "head" ? 4 : kLayers;
   const Buffer in = activations();
   const Buffer residual = activations();
@@ -180,7 +182,11 @@ int command(int argc, char** argv) {
   app.add_option("--db", options.database);
   app.add_option("--weight", options.weight, "Type of the weights");
   app.add_flag("--rounded", options.rounded, "Activations are int8 already, and SwiGLU rounds its results");
-  app.add_option("--only", options.only, "Only this layer: qkv, output, gate_up, down or head");
+  CLI::Option* const only =
+      app.add_option("--only", options.only, "Only this layer: qkv, output, gate_up, down or head");
+  app.add_option("--outputs", options.outputs, "So many rows of the layer's weight instead of the model's")
+      ->check(CLI::Range(std::int64_t{1}, static_cast<std::int64_t>(kLongest)))
+      ->needs(only);
   app.add_option("--spaces", options.spaces, "Folder of search spaces: without a database, their defaults are timed");
   app.add_option("--tokens", options.tokens)->check(CLI::PositiveNumber);
   app.add_flag("--graph", options.graph, "Launch a token's products as one CUDA graph");

@@ -117,6 +117,20 @@ struct HeadWork {
     pairs.load<true>(qkv + offset, first, head < kGroup + 2 ? kHalf : 0);
   }
 
+  __device__ __forceinline__ void load_weights(Pairs& weights, const float* __restrict__ q_weight,
+                                               const float* __restrict__ k_weight, int head) const {
+    if (head <= kGroup && first < kHalf) {
+      const float* weight = (head < kGroup ? q_weight : k_weight) + first;
+      const auto low = load_here<kSlots>(weight);
+      const auto high = load_here<kSlots>(weight + kHalf);
+#pragma unroll
+      for (int v = 0; v < kSlots; ++v) {
+        weights.low[0][v] = low.element[v];
+        weights.high[0][v] = high.element[v];
+      }
+    }
+  }
+
   // The lanes beyond a head's slots hold zeros, and store nothing.
   __device__ __forceinline__ void store_row(const Pairs& pairs, CACHE* row, float* scale) const {
     if constexpr (kScaled) {
@@ -148,18 +162,26 @@ extern "C" __global__ void __launch_bounds__(Attention::kThreads, MIN_BLOCKS)
   const int kv_head = static_cast<int>(blockIdx.x);
   const int kv_heads = static_cast<int>(gridDim.x);
   const int warp = static_cast<int>(threadIdx.x) / 32;
-  // Read before it is known whether there is anything to do, so that latencies become one.
+  // Read before it is known whether there is anything to do, so that latencies become one: compilers move loads behind
+  // an exit, where they would wait for the length first.
   const int key_offset = (kv_heads * kGroup + kv_head - kv_head * kGroup) * kHeadSize;
   const HeadWork head_work{qkv + kv_head * kGroup * kHeadSize, key_offset, key_offset + kv_heads * kHeadSize};
   Pairs pairs;
   head_work.load(pairs, warp);
-  const HeadPosition position{clamp_row(positions[0], position_count), clamp_row(positions[1], position_count),
-                              clamp_row(positions[2], position_count)};
-  const int context = *length < 0 ? 0 : *length < keys ? *length : keys;
-  const Attention::Range range(context > 0 ? context - 1 : 0);  // without the new row
-  if (!range.exists()) {
-    return;
+  Pairs weights = {};
+  if constexpr (kNormed) {
+    head_work.load_weights(weights, q_weight, k_weight, warp);
   }
+  // Volatile, which keeps this order: compilers put the loads of positions behind all that the length is taken for.
+  const volatile int* const at = positions;
+  const int at_t = at[0];
+  const int at_h = at[1];
+  const int at_w = at[2];
+  const int rows = *const_cast<const volatile int*>(length);
+  const HeadPosition position{clamp_row(at_t, position_count), clamp_row(at_h, position_count),
+                              clamp_row(at_w, position_count)};
+  const int context = max(0, min(rows, keys));
+  const Attention::Range range(context > 0 ? context - 1 : 0);  // without the new row
   const int kv_width = kv_heads * kHeadSize;
   Attention::Walk walk(k_cache + kv_head * kHeadSize, v_cache + kv_head * kHeadSize, k_scales, v_scales, kv_width,
                        range.begin);
@@ -170,15 +192,21 @@ extern "C" __global__ void __launch_bounds__(Attention::kThreads, MIN_BLOCKS)
   const long long new_row = static_cast<long long>(context - 1) * kv_heads + kv_head;
   Pairs turn = {};
   load_rotation<true>(turn, cosine, sine, position, head_work.first, section_h, section_w);
+  if (!range.exists()) {  // and so has loaded no keys
+    return;
+  }
   for (int head = warp; head < kGroup + 2; head += Attention::kWarps) {
     if (head != warp) {
       head_work.load(pairs, head);
+      if constexpr (kNormed) {
+        head_work.load_weights(weights, q_weight, k_weight, head);
+      }
     }
     if (head <= kGroup) {
       if constexpr (kNormed) {
         const float squares = warp_reduce<Sum, Attention::kPtx>(sum_of_squares(pairs));
         const float factor = rsqrtf(squares / static_cast<float>(kHeadSize) + kEpsilon);
-        normalise<true>(pairs, head < kGroup ? q_weight : k_weight, factor, head_work.first);
+        normalise(pairs, weights, factor);
       }
       pairs.rotate(turn);
     }

@@ -129,7 +129,9 @@ extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocks)
   const auto norm_and_rotate = [&](int i) {
     if constexpr (kNormed) {
       const float factor = rsqrtf(squares[i] / static_cast<float>(kHeadDim) + kEpsilon);
-      normalise<kAligned>(pairs[i], first_head + i < heads ? q_weight : k_weight, factor, first);
+      Pairs weights;
+      weights.load<kAligned>(first_head + i < heads ? q_weight : k_weight, first, kHalf);
+      normalise(pairs[i], weights, factor);
     }
     pairs[i].rotate(turn);
   };

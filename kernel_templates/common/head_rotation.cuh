@@ -56,12 +56,10 @@ __device__ __forceinline__ float sum_of_squares(const RotaryPart<HALF, STEP, N>&
   return sum;
 }
 
-// Multiplies a thread's slots with `factor` and with those of `weight`.
-template <bool ALIGNED, int HALF, int STEP, int N>
-__device__ __forceinline__ void normalise(RotaryPart<HALF, STEP, N>& pairs, const float* __restrict__ weight,
-                                          float factor, int first) {
-  RotaryPart<HALF, STEP, N> weights;
-  weights.template load<ALIGNED>(weight, first, HALF);
+// Multiplies a thread's slots with `factor` and with `weights`.
+template <int HALF, int STEP, int N>
+__device__ __forceinline__ void normalise(RotaryPart<HALF, STEP, N>& pairs, const RotaryPart<HALF, STEP, N>& weights,
+                                          float factor) {
 #pragma unroll
   for (int c = 0; c < RotaryPart<HALF, STEP, N>::kChunks; ++c) {
 #pragma unroll

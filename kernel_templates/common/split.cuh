@@ -1,19 +1,23 @@
 #pragma once
 
+// A fence of one thread behind a barrier holds for what all threads of its block wrote before the barrier, and a barrier
+// behind its fence passes on what it may read then: as in the grid barrier of CUDA's cooperative groups. Fences of all
+// threads say the same, and each takes a way to the L2 and back.
+
 // True in the block that arrives last of `count` at a counter, which it leaves at zero for the next launch; what the
 // others wrote before they arrived is then visible (through load_written). All threads must take part.
 __device__ __forceinline__ bool arrived_last(int* counter, int count) {
   __shared__ int last;
-  __threadfence();
   __syncthreads();
   if (threadIdx.x == 0) {
+    __threadfence();
     last = atomicAdd(counter, 1) == count - 1 ? 1 : 0;
     if (last != 0) {
+      __threadfence();  // before the store below, which it would wait for
       *counter = 0;
     }
   }
   __syncthreads();
-  __threadfence();
   return last != 0;
 }
 
@@ -29,9 +33,9 @@ __device__ __forceinline__ bool arrived_first(int* counter) {
 
 // In the block that arrived first: says that what it wrote since may be read.
 __device__ __forceinline__ void hand_over(int* counter) {
-  __threadfence();
   __syncthreads();
   if (threadIdx.x == 0) {
+    __threadfence();
     atomicAdd(counter, 2);
   }
 }
@@ -42,8 +46,8 @@ __device__ __forceinline__ void take_over(int* counter) {
   if (threadIdx.x == 0) {
     while (atomicAdd(counter, 0) != 4) {
     }
+    __threadfence();
     *counter = 0;
   }
   __syncthreads();
-  __threadfence();
 }

@@ -69,6 +69,31 @@ __device__ __forceinline__ Vector<float, N> load_written(const float* address) {
   return out;
 }
 
+// N floats, at this place of the program: compilers move other loads down to where values are used, behind exits and
+// shuffles, and so make one latency two.
+template <int N>
+__device__ __forceinline__ Vector<float, N> load_here(const float* __restrict__ address) {
+  static_assert(N == 1 || N == 2 || N == 4, "what one instruction loads");
+  require_aligned<N>(address);
+#ifdef __CUDA_ARCH__
+  Vector<float, N> out;
+  if constexpr (N == 4) {
+    asm volatile("ld.global.nc.v4.f32 {%0, %1, %2, %3}, [%4];"
+                 : "=f"(out.element[0]), "=f"(out.element[1]), "=f"(out.element[2]), "=f"(out.element[3])
+                 : "l"(address));
+  } else if constexpr (N == 2) {
+    asm volatile("ld.global.nc.v2.f32 {%0, %1}, [%2];"
+                 : "=f"(out.element[0]), "=f"(out.element[1])
+                 : "l"(address));
+  } else {
+    asm volatile("ld.global.nc.f32 %0, [%1];" : "=f"(out.element[0]) : "l"(address));
+  }
+  return out;
+#else
+  return load_vector<N>(address);
+#endif
+}
+
 template <typename T, int N>
 __device__ __forceinline__ void store_vector(T* address, const Vector<T, N>& value) {
   require_aligned<N>(address);
