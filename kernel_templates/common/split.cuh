@@ -1,8 +1,8 @@
 #pragma once
 
-// A fence of one thread behind a barrier holds for what all threads of its block wrote before the barrier, and a barrier
-// behind its fence passes on what it may read then: as in the grid barrier of CUDA's cooperative groups. Fences of all
-// threads say the same, and each takes a way to the L2 and back.
+// A fence of one thread behind a barrier holds for what all threads of its block wrote before the barrier, and a
+// barrier behind its fence passes on what it may read then: as in the grid barrier of CUDA's cooperative groups. Fences
+// of all threads say the same, and each takes a way to the L2 and back.
 
 // True in the block that arrives last of `count` at a counter, which it leaves at zero for the next launch; what the
 // others wrote before they arrived is then visible (through load_written). All threads must take part.

@@ -82,9 +82,7 @@ __device__ __forceinline__ Vector<float, N> load_here(const float* __restrict__ 
                  : "=f"(out.element[0]), "=f"(out.element[1]), "=f"(out.element[2]), "=f"(out.element[3])
                  : "l"(address));
   } else if constexpr (N == 2) {
-    asm volatile("ld.global.nc.v2.f32 {%0, %1}, [%2];"
-                 : "=f"(out.element[0]), "=f"(out.element[1])
-                 : "l"(address));
+    asm volatile("ld.global.nc.v2.f32 {%0, %1}, [%2];" : "=f"(out.element[0]), "=f"(out.element[1]) : "l"(address));
   } else {
     asm volatile("ld.global.nc.f32 %0, [%1];" : "=f"(out.element[0]) : "l"(address));
   }
