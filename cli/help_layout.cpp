@@ -30,7 +30,7 @@ OptionGroups sweep_groups() {
           {kRest, {}},
           {"Limits of a configuration", {"--jobs", "--compile-timeout", "--compile-memory", "--kernel-timeout"}},
           {"How exactly to measure",
-           {"--precision", "--min-samples", "--max-samples", "--sample-budget-ms", "--abort-factor", "--warm-cache"}},
+           {"--precision", "--min-samples", "--max-samples", "--sample-budget-ms", "--race-error", "--warm-cache"}},
           {"When the card is fit to be measured",
            {"--max-temperature", "--preheat", "--drift", "--pause-limit", "--tolerate", "--sensors"}},
           folder_group(),

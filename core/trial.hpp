@@ -81,9 +81,15 @@ struct Trial {
   std::optional<double> energy_mj;  ///< millijoules a launch, where the card reports its power
   std::int64_t shared_trial = 0;    ///< the stored trial of an identical binary whose result this is; 0: its own
   double compile_ms = 0;
-  double verify_ms = 0;
-  double inputs_ms = 0;  ///< of those, for drawing inputs and computing what the result must be; 0: earlier ones served
-  double measure_ms = 0;
+  double verify_ms = 0;  ///< until it is verified
+  double load_ms = 0;    ///< of verify_ms, for bringing the code to the device and preparing the launch
+  double inputs_ms =
+      0;  ///< of verify_ms, for drawing inputs and computing what the result must be; 0: earlier ones served
+  double measure_ms = 0;  ///< of all that comes after
+  double warm_up_ms = 0;  ///< of measure_ms, for launches before the first sample
+  double evict_ms = 0;    ///< of measure_ms, for evicting the device's caches
+  double sample_ms = 0;   ///< of measure_ms, for the launches that are timed
+  double wait_ms = 0;     ///< of measure_ms, for the card to be fit to be measured on
   std::int64_t started_unix_ms = 0;
 };
 
@@ -112,8 +118,13 @@ void for_each_field(SomeTrial& trial, Visit&& visit) {
   visit("binary_hash", trial.binary_hash);
   visit("compile_ms", trial.compile_ms);
   visit("verify_ms", trial.verify_ms);
+  visit("load_ms", trial.load_ms);
   visit("inputs_ms", trial.inputs_ms);
   visit("measure_ms", trial.measure_ms);
+  visit("warm_up_ms", trial.warm_up_ms);
+  visit("evict_ms", trial.evict_ms);
+  visit("sample_ms", trial.sample_ms);
+  visit("wait_ms", trial.wait_ms);
   visit("started_unix_ms", trial.started_unix_ms);
   visit("canary_us", trial.canary_us);
   visit("clock_scale", trial.clock_scale);

@@ -47,4 +47,38 @@ struct SampleCounts {
   std::array<std::size_t, kSampleMarks> marked{};  ///< by SampleMark; those that count are at `none`
 };
 
+/// Where the time of a session's search trials went on its device, in milliseconds added up. Trials that share
+/// another's result have taken none, and of those that a program before version 6 of the schema stored the parts are
+/// not known: neither are counted here.
+struct TrialTimes {
+  std::int64_t session = 0;
+  std::int64_t trials = 0;
+  double load_ms = 0;     ///< bringing code to the device
+  double inputs_ms = 0;   ///< drawing inputs and computing what results must be
+  double check_ms = 0;    ///< the launch that is checked, and comparing its results
+  double warm_up_ms = 0;  ///< launches before the first sample
+  double evict_ms = 0;    ///< evicting caches before samples
+  double sample_ms = 0;   ///< launches that are timed
+  double wait_ms = 0;     ///< until the card was fit to be measured on
+  double other_ms = 0;    ///< reading sensors, the canary
+};
+
+/// Calls `visit(name, milliseconds)` for each part, in the order of a trial; names are "load", "inputs" and so on.
+template <typename Times, typename Visit>
+void for_each_part(Times& times, Visit&& visit) {
+  visit("load", times.load_ms);
+  visit("inputs", times.inputs_ms);
+  visit("check", times.check_ms);
+  visit("warm up", times.warm_up_ms);
+  visit("evict", times.evict_ms);
+  visit("sample", times.sample_ms);
+  visit("wait", times.wait_ms);
+  visit("other", times.other_ms);
+}
+
+/// All parts added up.
+[[nodiscard]] double total_ms(const TrialTimes& times);
+/// Adds the trials and the parts of others.
+TrialTimes& operator+=(TrialTimes& to, const TrialTimes& others);
+
 }  // namespace pascaline

@@ -2,7 +2,7 @@
 -- Times are microseconds unless the name says otherwise; `*_unix_ms` are milliseconds since 1970, UTC.
 
 PRAGMA application_id = 1348563811;  -- "Pasc"
-PRAGMA user_version = 5;
+PRAGMA user_version = 6;
 
 -- Identity of a device: two cards of one model share their measurements. The UUID is kept with the session. 'foreign'
 -- is what another tuner measured on: no sweep and no dispatcher is ever on such a device.
@@ -122,7 +122,7 @@ CREATE TABLE plans (
   max_samples INTEGER NOT NULL CHECK (max_samples > 0),
   half_width REAL NOT NULL,
   sample_budget_ms REAL NOT NULL,
-  abort_factor REAL NOT NULL,
+  race_error REAL NOT NULL,
   finalists INTEGER NOT NULL,
   rounds INTEGER NOT NULL,
   preheat_s REAL NOT NULL,
@@ -228,6 +228,11 @@ CREATE TABLE trials (
   energy_mj REAL,  -- a launch
   shared_trial_id INTEGER REFERENCES trials (id),  -- the trial of an identical binary whose result this is
   inputs_ms REAL NOT NULL DEFAULT 0,  -- of verify_ms, for inputs and what the result must be
+  load_ms REAL NOT NULL DEFAULT 0,  -- of verify_ms, for bringing the code to the device
+  warm_up_ms REAL NOT NULL DEFAULT 0,  -- of measure_ms, for launches before the first sample
+  evict_ms REAL NOT NULL DEFAULT 0,  -- of measure_ms, for evicting caches
+  sample_ms REAL NOT NULL DEFAULT 0,  -- of measure_ms, for launches that are timed
+  wait_ms REAL NOT NULL DEFAULT 0,  -- of measure_ms, for the card to be fit to be measured on
   CHECK ((status = 'ok') = (median_us IS NOT NULL)),
   CHECK ((median_us IS NULL) = (low_us IS NULL)),
   CHECK ((median_us IS NULL) = (high_us IS NULL)),

@@ -149,9 +149,10 @@ struct ImportedResults;  // db/results.hpp
 struct MergeCounts;      // db/merge.hpp
 struct StoredProbe;      // db/stored_probe.hpp
 struct SweepPlan;        // db/sweep_plan.hpp
-struct ContextRows;      // db/overview.hpp, as the next two
+struct ContextRows;      // db/overview.hpp, as the next three
 struct SampleCounts;
 struct TrialBrief;
+struct TrialTimes;
 
 enum class OpenMode : std::uint8_t { read_only, read_write, create };
 
@@ -164,7 +165,7 @@ enum class Durability : std::uint8_t { full, normal };
 /// the lock), leaves what was stored before intact and the Store usable: the call may be tried again.
 class Store {
  public:
-  static constexpr int kSchemaVersion = 5;
+  static constexpr int kSchemaVersion = 6;
 
   /// Opens (and with `create`, makes, with its folders) the database. An older schema is migrated, unless an older
   /// program is sweeping into it just now; read-only, the file stays as it is and a migrated copy in memory is read.
@@ -334,6 +335,9 @@ class Store {
   void for_each_brief(const std::string& kernel, const std::function<void(const TrialBrief&)>& visit) const;
   /// Of the trials that have samples, in the order they were stored.
   void for_each_sample_count(const std::function<void(const SampleCounts&)>& visit) const;
+  /// Where the time of trials went, of each session of a run (empty: of every session) that has such trials, in the
+  /// order of their ids.
+  [[nodiscard]] std::vector<TrialTimes> trial_times(const std::string& run_uuid = {}) const;
   /// Throws StoreError if one of them is not there.
   [[nodiscard]] ContextRows rows_of(const ContextIds& context) const;
 

@@ -48,6 +48,21 @@ std::string select_sample_counts() {
 
 }  // namespace
 
+double total_ms(const TrialTimes& times) {
+  double total = 0;
+  for_each_part(times, [&](const char*, double part_ms) { total += part_ms; });
+  return total;
+}
+
+TrialTimes& operator+=(TrialTimes& to, const TrialTimes& others) {
+  std::vector<double> parts;
+  for_each_part(others, [&](const char*, double part_ms) { parts.push_back(part_ms); });
+  auto part = parts.begin();
+  for_each_part(to, [&](const char*, double& sum_ms) { sum_ms += *part++; });
+  to.trials += others.trials;
+  return to;
+}
+
 void Store::at_one_moment(const std::function<void()>& work) const {
   constexpr std::string_view kAction = "start reading";
   Connection& connection = *impl_->connection;
@@ -107,6 +122,30 @@ void Store::for_each_sample_count(const std::function<void(const SampleCounts&)>
   while (connection.guard(kAction, advance)) {
     visit(counts);
   }
+}
+
+std::vector<TrialTimes> Store::trial_times(const std::string& run_uuid) const {
+  constexpr std::string_view kAction = "add up the trials' times";
+  Connection& connection = *impl_->connection;
+  return connection.guard(kAction, [&] {
+    Query row = connection.query(fmt::format(
+        "SELECT session_id, count(*), sum(load_ms), sum(inputs_ms), sum(max(0, verify_ms - load_ms - inputs_ms)), "
+        "sum(warm_up_ms), sum(evict_ms), sum(sample_ms), sum(wait_ms), "
+        "sum(max(0, measure_ms - warm_up_ms - evict_ms - sample_ms - wait_ms)) FROM trials "
+        "WHERE stage = 'search' AND shared_trial_id IS NULL AND load_ms > 0{} GROUP BY session_id ORDER BY session_id",
+        run_uuid.empty() ? "" : " AND session_id IN (SELECT id FROM sessions WHERE run_uuid = ?)"));
+    if (!run_uuid.empty()) {
+      row.bind(run_uuid);
+    }
+    std::vector<TrialTimes> sessions;
+    while (row.step()) {
+      TrialTimes& times = sessions.emplace_back();
+      times.session = row.integer();
+      times.trials = row.integer();
+      for_each_part(times, [&](const char*, double& part_ms) { part_ms = row.real(); });
+    }
+    return sessions;
+  });
 }
 
 ContextRows Store::rows_of(const ContextIds& context) const {

@@ -17,7 +17,7 @@ constexpr std::string_view kPlanColumns =
     "devices, target, nvrtc, searcher, seed, trials, budget_s, until_unix_s, "
     "retry_failed, "
     "jobs, compile_timeout_s, compile_memory_mib, kernel_timeout_s, cold_cache, min_samples, max_samples, half_width, "
-    "sample_budget_ms, abort_factor, finalists, rounds, preheat_s, max_temperature_c, drift, pause_limit_s, "
+    "sample_budget_ms, race_error, finalists, rounds, preheat_s, max_temperature_c, drift, pause_limit_s, "
     "tolerate_power, tolerate_thermal";
 
 std::vector<std::string> split_devices(const std::string& text) {
@@ -50,7 +50,7 @@ SweepPlan read_plan(Query& row) {
   plan.max_samples = row.integer();
   plan.half_width = row.real();
   plan.sample_budget_ms = row.real();
-  plan.abort_factor = row.real();
+  plan.race_error = row.real();
   plan.finalists = row.integer();
   plan.rounds = row.integer();
   plan.preheat_s = row.real();
@@ -70,9 +70,9 @@ void insert_plan(Connection& connection, const std::string& run, const SweepPlan
       .bind(run, fmt::format("{}", fmt::join(plan.devices, ",")), plan.target, plan.nvrtc, plan.searcher,
             static_cast<std::int64_t>(plan.seed), plan.trials, plan.budget_s, plan.until_unix_s, plan.retry_failed,
             plan.jobs, plan.compile_timeout_s, plan.compile_memory_mib, plan.kernel_timeout_s, plan.cold_cache,
-            plan.min_samples, plan.max_samples, plan.half_width, plan.sample_budget_ms, plan.abort_factor,
-            plan.finalists, plan.rounds, plan.preheat_s, plan.max_temperature_c, plan.drift, plan.pause_limit_s,
-            plan.tolerate_power, plan.tolerate_thermal)
+            plan.min_samples, plan.max_samples, plan.half_width, plan.sample_budget_ms, plan.race_error, plan.finalists,
+            plan.rounds, plan.preheat_s, plan.max_temperature_c, plan.drift, plan.pause_limit_s, plan.tolerate_power,
+            plan.tolerate_thermal)
       .run();
 }
 

@@ -66,7 +66,7 @@ struct SweepPlan {
   std::int64_t max_samples = 0;
   double half_width = 0;
   double sample_budget_ms = 0;
-  double abort_factor = 0;
+  double race_error = 0;
   std::int64_t finalists = 0;
   std::int64_t rounds = 0;
   double preheat_s = 0;

@@ -11,6 +11,7 @@
 #include "core/config.hpp"
 #include "core/problem.hpp"
 #include "core/trial.hpp"
+#include "db/overview.hpp"
 #include "db/store.hpp"
 #include "report/limits.hpp"
 
@@ -211,6 +212,7 @@ struct ReportSession {
   std::size_t trials = 0;
   std::size_t samples = 0;
   std::vector<std::pair<SampleMark, std::size_t>> discarded;
+  std::optional<TrialTimes> times;  ///< nothing where they are not known
   std::optional<ReportTelemetry> telemetry;
 };
 

@@ -128,6 +128,13 @@ DocumentJson telemetry_json(const ReportTelemetry& telemetry) {
           {"readings", telemetry.readings}};
 }
 
+// Milliseconds by part, in the order of a trial.
+DocumentJson trial_time_json(const TrialTimes& times) {
+  DocumentJson parts = DocumentJson::object();
+  for_each_part(times, [&](const char* name, double part_ms) { parts[name] = json_number(part_ms); });
+  return parts;
+}
+
 DocumentJson session_json(const ReportSession& session) {
   const SessionRow& row = session.row;
   DocumentJson discarded = DocumentJson::object();
@@ -152,6 +159,7 @@ DocumentJson session_json(const ReportSession& session) {
           {"trials", session.trials},
           {"samples", session.samples},
           {"discarded", discarded},
+          {"trial_time_ms", session.times ? trial_time_json(*session.times) : DocumentJson()},
           {"telemetry", session.telemetry ? telemetry_json(*session.telemetry) : DocumentJson()}};
 }
 

@@ -167,6 +167,7 @@ std::vector<TelemetryRow> thin_out(const std::vector<TelemetryRow>& readings, st
 std::vector<ReportSession> report_sessions(const Store& store, const std::vector<SessionRow>& rows,
                                            const GatheredTrials& gathered, const ReportOptions& options) {
   auto samples = samples_by_session(store, gathered.moments);
+  const std::vector<TrialTimes> times = store.trial_times();
   std::vector<ReportSession> sessions;
   for (auto row = rows.rbegin(); row != rows.rend(); ++row) {
     const auto trials = gathered.trials_of_session.find(row->id);
@@ -181,6 +182,11 @@ std::vector<ReportSession> report_sessions(const Store& store, const std::vector
       session.context = context->second;
     }
     set_samples_of(session, samples[row->id]);
+    const auto known = std::find_if(times.begin(), times.end(),
+                                    [&](const TrialTimes& of_session) { return of_session.session == row->id; });
+    if (known != times.end()) {
+      session.times = *known;
+    }
     sessions.push_back(std::move(session));
   }
   const std::size_t most = detail_for(0, sessions.size()).telemetry_points;

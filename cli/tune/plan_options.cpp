@@ -25,7 +25,7 @@ OptionWords options_of(const SweepPlan& plan) {
                     {"--max-samples", whole(plan.max_samples)},
                     {"--precision", number(plan.half_width)},
                     {"--sample-budget-ms", number(plan.sample_budget_ms)},
-                    {"--abort-factor", number(plan.abort_factor)},
+                    {"--race-error", number(plan.race_error)},
                     {"--finalists", whole(plan.finalists)},
                     {"--rounds", whole(plan.rounds)},
                     {"--preheat", number(plan.preheat_s)},

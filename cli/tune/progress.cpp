@@ -3,6 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "cli/text.hpp"
 #include "cli/tune/phase_table.hpp"
@@ -12,6 +16,31 @@
 #include "report/text.hpp"
 
 namespace pascaline::cli {
+namespace {
+
+// "time per trial: 41.2 ms: check 31 %, load 24 %, …", the largest parts first; nothing without trials.
+std::string trial_times_text(const TrialTimes& times) {
+  const double all_ms = total_ms(times);
+  if (times.trials == 0 || !(all_ms > 0)) {
+    return {};
+  }
+  std::vector<std::pair<double, std::string>> parts;
+  for_each_part(times, [&](const char* name, double part_ms) {
+    const double percent = std::round(100 * part_ms / all_ms);
+    if (percent > 0) {
+      parts.emplace_back(percent, fmt::format("{} {:.0f} %", name, percent));
+    }
+  });
+  std::stable_sort(parts.begin(), parts.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+  std::string text =
+      fmt::format("time per trial: {:.1f} ms on the device:", all_ms / static_cast<double>(times.trials));
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    text += (i == 0 ? " " : ", ") + parts[i].second;
+  }
+  return text;
+}
+
+}  // namespace
 
 SweepEvents Progress::events() {
   SweepEvents events;
@@ -108,6 +137,9 @@ void Progress::summary(const SweepSummary& summary, const SweepOptions& options)
                          summary.session, summary.trials, summary.trials == 1 ? "" : "s", summary.ok,
                          summary.duplicates, summary.problems_done, summary.problems_done == 1 ? "" : "s",
                          clock_text(summary.wall_s), options.database.string()));
+  if (const std::string times = trial_times_text(summary.trial_times); !times.empty()) {
+    view_.line(times);
+  }
   if (!summary.left_out.empty()) {
     view_.line(fmt::format("left out, as they cannot be tuned here ({}):", summary.left_out.size()));
     for (const std::string& problem : summary.left_out) {

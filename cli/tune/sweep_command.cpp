@@ -101,6 +101,15 @@ void set_governor(const std::string& max_temperature, const std::vector<std::str
   }
 }
 
+nlohmann::json trial_time_json(const TrialTimes& times) {
+  nlohmann::json parts = nlohmann::json::object();
+  for_each_part(times, [&](std::string name, double part_ms) {
+    std::replace(name.begin(), name.end(), ' ', '_');
+    parts[name] = part_ms / 1000;
+  });
+  return parts;
+}
+
 int finish(const SweepSummary& summary, const SweepOptions& sweep, bool as_json) {
   if (as_json) {
     fmt::print("{}\n", nlohmann::json{{"session", summary.session},
@@ -123,6 +132,7 @@ int finish(const SweepSummary& summary, const SweepOptions& sweep, bool as_json)
                                       {"measuring_s", summary.busy_s},
                                       {"waiting_for_cards_s", summary.waited_s},
                                       {"compiling_s", summary.compile_s},
+                                      {"trial_time_s", trial_time_json(summary.trial_times)},
                                       {"end_reason", summary.end_reason},
                                       {"interrupted", summary.interrupted}}
                            .dump(2, ' ', false, nlohmann::json::error_handler_t::replace));

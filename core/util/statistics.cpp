@@ -80,6 +80,12 @@ TimeSummary summarize(std::span<const Sample> samples) {
   return summary;
 }
 
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return values.size() % 2 == 1 ? *middle : 0.5 * (*middle + *std::max_element(values.begin(), middle));
+}
+
 double relative_half_width(const TimeSummary& summary) noexcept {
   if (!(summary.median_us > 0) || !std::isfinite(summary.median_us)) {
     return std::numeric_limits<double>::infinity();

@@ -13,6 +13,9 @@ namespace pascaline {
 /// NaN, so that every comparison with it fails.
 [[nodiscard]] TimeSummary summarize(std::span<const Sample> samples);
 
+/// The median of values, of which there must be one.
+[[nodiscard]] double median(std::vector<double> values);
+
 /// Half the interval's width over the median; infinity if there is no finite median.
 [[nodiscard]] double relative_half_width(const TimeSummary& summary) noexcept;
 

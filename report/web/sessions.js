@@ -48,6 +48,13 @@ function sessionsTable() {
         cell: (session) => count(sum(Object.values(session.discarded))) + ' of ' + count(session.samples)
       },
       {
+        id: 'times',
+        title: 'Device time of trials',
+        wide: true,
+        value: (session) => session.trial_time_ms ? sum(Object.values(session.trial_time_ms)) : undefined,
+        cell: trialTimes
+      },
+      {
         id: 'command',
         title: 'Command',
         wide: true,
@@ -61,6 +68,20 @@ function sessionsTable() {
       },
     ],
   });
+}
+
+// Where a session's trials spent their time on the device, the largest parts first.
+function trialTimes(session) {
+  if (!session.trial_time_ms) return unknown;
+  const all = sum(Object.values(session.trial_time_ms));
+  const parts = Object.entries(session.trial_time_ms)
+                    .map(([name, ms]) => ({name, share: Math.round(100 * ms / all)}))
+                    .filter((part) => part.share > 0)
+                    .sort((a, b) => b.share - a.share);
+  return [
+    duration(all),
+    element('span', {class: 'interval'}, parts.map((part) => part.name + ' ' + part.share + ' %').join(', '))
+  ];
 }
 
 function sessionState(session) {

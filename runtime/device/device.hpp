@@ -101,6 +101,9 @@ class Device {
   /// device's L2 is evicted before. Waits for the launch and throws as `synchronize` does.
   [[nodiscard]] virtual double time_launch_us(const Kernel& kernel, const Geometry& geometry,
                                               std::span<void* const> arguments, bool cold_cache) = 0;
+  /// What the last `time_launch_us` took before its launch, in microseconds: for evicting caches and, on a GPU, for
+  /// holding the launch back until all of it was queued.
+  [[nodiscard]] virtual double evict_us() const noexcept { return 0; }
   /// Time in microseconds of a fixed amount of arithmetic on the whole device that touches no memory: it changes with
   /// the clock and with nothing else. Taken as `time_launch_us` takes times; throws as that does.
   [[nodiscard]] virtual double time_canary_us() = 0;

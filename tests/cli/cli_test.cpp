@@ -46,7 +46,7 @@ TEST_F(CliTest, WrongCommandLinesAreOneLineThatNamesTheWord) {
 
 TEST_F(CliTest, NumbersAreFiniteAndWithinBounds) {
   for (const char* option : {"--sample-budget-ms", "--compile-timeout", "--precision", "--preheat", "--pause-limit",
-                             "--drift", "--abort-factor", "--kernel-timeout", "--max-temperature"}) {
+                             "--drift", "--race-error", "--kernel-timeout", "--max-temperature"}) {
     for (const char* value : {"nan", "-nan", "inf", "1e400", "1e10", "-1", "3s", ""}) {
       expect_fault(run({"sweep", fmt::format("{}={}", option, value)}), 2, {option});
     }

@@ -1,4 +1,5 @@
 #include <SQLiteCpp/Transaction.h>
+#include <fmt/format.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -71,7 +72,7 @@ TEST_F(MergeFaultsTest, NewerThanTheProgram) {
 }
 
 TEST_F(MergeFaultsTest, TruncatedAnywhere) {
-  change_other("PRAGMA user_version = 5");
+  change_other(fmt::format("PRAGMA user_version = {}", Store::kSchemaVersion));
   const auto size = fs::file_size(other_);
   for (const auto left : {size - 4096, size / 2, std::uintmax_t{8192}, std::uintmax_t{1000}}) {
     fs::resize_file(other_, left);
@@ -80,7 +81,7 @@ TEST_F(MergeFaultsTest, TruncatedAnywhere) {
 }
 
 TEST_F(MergeFaultsTest, DamagedInside) {
-  change_other("PRAGMA user_version = 5");
+  change_other(fmt::format("PRAGMA user_version = {}", Store::kSchemaVersion));
   const std::string sound = bytes_of(other_);
   const std::size_t pages = sound.size() / 4096;
   for (std::size_t page = 2; page < pages; page += 3) {

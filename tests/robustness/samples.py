@@ -56,7 +56,7 @@ def short_sweep(bench, database, more=()):
     """The words of a sweep of the toy that takes about a second."""
     return ["sweep", *write_toy(bench), "--kernel", "toy", "--problem", "N=5000", "--device", "emulator", "--db", database,
             "--jobs", "1", "--warm-cache", "--min-samples", "100000", "--max-samples", "100000", "--sample-budget-ms",
-            "5", "--abort-factor", "0", "--rounds", "2", "--finalists", "2", *more]
+            "5", "--race-error", "0", "--rounds", "2", "--finalists", "2", *more]
 
 
 def swept_database(bench):

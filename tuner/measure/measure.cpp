@@ -9,7 +9,7 @@
 namespace pascaline {
 namespace {
 
-constexpr int kAbortAfter = 3;  // also the fewest samples that make a trial
+constexpr int kFewestSamples = Race::kMinSamples;  // that make a trial
 constexpr double kCanaryEverySeconds = 0.1;
 constexpr int kMaxPauses = 20;  // of one configuration: each mark leads to one, so this bounds the marked samples
 
@@ -18,23 +18,14 @@ int counted(const std::vector<Sample>& samples) {
       std::count_if(samples.begin(), samples.end(), [](const Sample& sample) { return sample.counted(); }));
 }
 
-bool hopeless(const std::vector<Sample>& samples, const MeasureOptions& options, double best_us) {
-  if (!(options.abort_factor > 0) || !(best_us > 0) || counted(samples) != kAbortAfter) {
-    return false;
-  }
-  return std::none_of(samples.begin(), samples.end(), [&](const Sample& sample) {
-    return sample.counted() && sample.time_us <= options.abort_factor * best_us;
-  });
-}
-
 /// The samples of one configuration. A stretch is what lies between two canaries: it counts if both were as when
 /// steady.
 class Sampling {
  public:
-  Sampling(DeviceMonitor& monitor, const MeasureOptions& options, double best_us)
+  Sampling(DeviceMonitor& monitor, const MeasureOptions& options, const Race& race)
       : monitor_(monitor),
         options_(options),
-        best_us_(best_us),
+        race_(race),
         began_s_(monitor.now_s()),
         waited_before_s_(monitor.waited_s()) {
     if (monitor_.canary_age_s() > kCanaryEverySeconds) {
@@ -56,6 +47,7 @@ class Sampling {
       }
     }
     conclude();
+    measured_.wait_ms = waited_ms();
     return std::move(measured_);
   }
 
@@ -93,11 +85,17 @@ class Sampling {
     note_canary();
   }
 
-  [[nodiscard]] bool done() const {
+  [[nodiscard]] double waited_ms() const { return 1000 * (monitor_.waited_s() - waited_before_s_); }
+
+  // What samples are multiplied by, as far as is known.
+  [[nodiscard]] double clock_scale() const { return canaries_.empty() ? 1.0 : monitor_.scale_of(canaries_.back()); }
+
+  [[nodiscard]] bool done() {
     const int count = counted(measured_.samples);
-    const double spent_ms = 1000 * (monitor_.now_s() - began_s_ - (monitor_.waited_s() - waited_before_s_));
-    if (count >= options_.max_samples || hopeless(measured_.samples, options_, best_us_) ||
-        (count >= kAbortAfter && spent_ms > options_.budget_ms)) {
+    const double spent_ms = 1000 * (monitor_.now_s() - began_s_) - waited_ms();
+    measured_.dropped = race_.lost(measured_.samples, clock_scale());
+    if (count >= options_.max_samples || measured_.dropped ||
+        (count >= kFewestSamples && spent_ms > options_.budget_ms)) {
       return true;
     }
     return count >= options_.min_samples &&
@@ -108,7 +106,7 @@ class Sampling {
     measured_.canary_us = median_of(canaries_);
     measured_.clock_scale = measured_.canary_us ? monitor_.scale_of(*measured_.canary_us) : 1.0;
     const int count = counted(measured_.samples);
-    if (measured_.gave_up || count >= std::min(kAbortAfter, options_.max_samples)) {
+    if (measured_.gave_up || count >= std::min(kFewestSamples, options_.max_samples)) {
       return;
     }
     if (monitor_.time_is_up()) {
@@ -131,7 +129,7 @@ class Sampling {
 
   DeviceMonitor& monitor_;
   const MeasureOptions& options_;
-  double best_us_;
+  const Race& race_;
   double began_s_;
   double waited_before_s_;
   Measured measured_;
@@ -139,6 +137,15 @@ class Sampling {
   std::size_t stretch_ = 0;  // where it begins
   int pauses_ = 0;
 };
+
+// The governor's verdict on a sample that was just taken, and its readings.
+void read_beside(DeviceMonitor& monitor, Sample& sample) {
+  sample.mark = monitor.check();
+  const Sensors& sensors = monitor.last_sensors();
+  sample.temperature_c = sensors.temperature_c;
+  sample.sm_clock_mhz = sensors.sm_clock_mhz;
+  sample.power_w = sensors.power_w;
+}
 
 }  // namespace
 
@@ -149,12 +156,7 @@ void mark_drifted(std::vector<Sample>& samples, std::size_t begin) {
 }
 
 std::optional<double> median_of(std::vector<double> values) {
-  if (values.empty()) {
-    return std::nullopt;
-  }
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return values.size() % 2 == 1 ? *middle : 0.5 * (*middle + *std::max_element(values.begin(), middle));
+  return values.empty() ? std::nullopt : std::optional(median(std::move(values)));
 }
 
 TimeSummary scaled_summary(const std::vector<Sample>& samples, double clock_scale) {
@@ -169,23 +171,36 @@ Sample take_sample(DeviceMonitor& monitor, const Kernel& kernel, const Geometry&
                    std::span<void* const> arguments, bool cold_cache) {
   Sample sample;
   sample.time_us = monitor.device().time_launch_us(kernel, geometry, arguments, cold_cache);
-  sample.mark = monitor.check();
-  const Sensors& sensors = monitor.last_sensors();
-  sample.temperature_c = sensors.temperature_c;
-  sample.sm_clock_mhz = sensors.sm_clock_mhz;
-  sample.power_w = sensors.power_w;
+  read_beside(monitor, sample);
   return sample;
 }
-
 Measured measure(DeviceMonitor& monitor, const Kernel& kernel, const Geometry& geometry,
-                 std::span<void* const> arguments, const MeasureOptions& options, double best_us) {
+                 std::span<void* const> arguments, const MeasureOptions& options, double best_us,
+                 const NoiseScale& noise) {
   Device& device = monitor.device();
+  const double start_s = monitor.now_s();
   for (int i = 0; i < options.warm_up && !monitor.time_is_up(); ++i) {
     device.launch(kernel, geometry, arguments);
   }
   device.synchronize();
-  Sampling sampling(monitor, options, best_us);
-  return sampling.run([&] { return take_sample(monitor, kernel, geometry, arguments, options.cold_cache); });
+  const double warm_s = monitor.now_s();
+  const Race race(best_us, options.race_error, options.target_half_width, noise);
+  Sampling sampling(monitor, options, race);
+  double launches_s = 0;
+  double evict_us = 0;
+  Measured measured = sampling.run([&] {
+    const double begin_s = monitor.now_s();
+    Sample sample;
+    sample.time_us = device.time_launch_us(kernel, geometry, arguments, options.cold_cache);
+    launches_s += monitor.now_s() - begin_s;
+    evict_us += device.evict_us();
+    read_beside(monitor, sample);
+    return sample;
+  });
+  measured.warm_up_ms = 1000 * (warm_s - start_s);
+  measured.evict_ms = evict_us / 1000;
+  measured.sample_ms = std::max(0.0, 1000 * launches_s - measured.evict_ms);
+  return measured;
 }
 
 }  // namespace pascaline

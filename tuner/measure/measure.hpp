@@ -7,6 +7,7 @@
 
 #include "core/trial.hpp"
 #include "runtime/device/device.hpp"
+#include "tuner/measure/race.hpp"
 #include "tuner/monitor/device_monitor.hpp"
 
 namespace pascaline {
@@ -19,7 +20,9 @@ struct MeasureOptions {
   int max_samples = 200;            ///< that count; samples the governor marks do not
   double target_half_width = 0.01;  ///< of the median's 95 % interval, relative
   double budget_ms = 1000;          ///< of one configuration's samples; waiting for the card is not charged
-  double abort_factor = 3.0;  ///< give up after 3 samples if the fastest is that many times the best so far; 0: never
+  /// How often a configuration as fast as the best so far may be found slower, and be dropped, before its median is
+  /// known (Race); 0: none is dropped.
+  double race_error = 0.01;
 };
 
 /// What came of timing one configuration.
@@ -30,7 +33,12 @@ struct Measured {
   /// The card did not become fit (DeviceMonitor::reason says why), or the stop hook spoke: worth nothing.
   bool gave_up = false;
   bool cut_short =
-      false;  ///< the time was up (DeviceMonitor::set_end_s) before there were samples enough: worth nothing
+      false;             ///< the time was up (DeviceMonitor::set_end_s) before there were samples enough: worth nothing
+  bool dropped = false;  ///< slower than the best so far, and sampled no further
+  double warm_up_ms = 0;
+  double evict_ms = 0;
+  double sample_ms = 0;  ///< launching what is timed, and waiting for it
+  double wait_ms = 0;    ///< for the card to be fit
   /// Not empty if the kernel itself makes the card throttle, so that too few samples count: one line, why.
   std::string unfit;
 };
@@ -39,11 +47,12 @@ struct Measured {
 [[nodiscard]] Sample take_sample(DeviceMonitor& monitor, const Kernel& kernel, const Geometry& geometry,
                                  std::span<void* const> arguments, bool cold_cache);
 
-/// Times launches until the median's interval is narrow enough or a limit is reached. `best_us` is the best median
-/// so far, 0 if none. Once the time is up, as few as three samples are enough. Throws what Device::time_launch_us
-/// throws.
+/// Times launches until the median's interval is narrow enough, it is slower than `best_us` (the best median so far, 0
+/// if none) but for the error allowed, or a limit is reached. `noise`: what is known of how times scatter. Once the
+/// time is up, as few as three samples are enough. Throws what Device::time_launch_us throws.
 [[nodiscard]] Measured measure(DeviceMonitor& monitor, const Kernel& kernel, const Geometry& geometry,
-                               std::span<void* const> arguments, const MeasureOptions& options, double best_us);
+                               std::span<void* const> arguments, const MeasureOptions& options, double best_us,
+                               const NoiseScale& noise = {});
 
 /// Marks the samples from `begin` on that carry no mark as taken while the canary drifted.
 void mark_drifted(std::vector<Sample>& samples, std::size_t begin);

@@ -9,7 +9,7 @@
 namespace pascaline {
 
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(MeasureOptions, cold_cache, warm_up, min_samples, max_samples, target_half_width,
-                                   budget_ms, abort_factor)
+                                   budget_ms, race_error)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(GovernorOptions, passive, margin_c, resume_c, limit_c, clock_tolerance,
                                    canary_tolerance, normalise_from, preheat_limit_s, steady_s, steady_c, settle_s,
                                    pause_limit_s, tolerated_throttle)

@@ -96,6 +96,7 @@ void TrialRunner::load_verify_measure(Trial& trial, const Binary& binary, double
   }
   const auto verify_start = Clock::now();
   Ready ready = make_ready(trial.config, binary);
+  trial.load_ms = ms_since(verify_start);
   const double draws_before_ms = draws_ms_;
   refresh_inputs();
   trial.inputs_ms = draws_ms_ - draws_before_ms;
@@ -112,8 +113,13 @@ void TrialRunner::load_verify_measure(Trial& trial, const Binary& binary, double
 void TrialRunner::time(Trial& trial, Ready& ready, double best_us) {
   phase("measure");
   const auto start = Clock::now();
-  Measured measured = measure(*monitor_, ready.kernel, ready.geometry, ready.arguments.pointers(), options_, best_us);
+  Measured measured =
+      measure(*monitor_, ready.kernel, ready.geometry, ready.arguments.pointers(), options_, best_us, noise_);
   trial.measure_ms = ms_since(start);
+  trial.warm_up_ms = measured.warm_up_ms;
+  trial.evict_ms = measured.evict_ms;
+  trial.sample_ms = measured.sample_ms;
+  trial.wait_ms = measured.wait_ms;
   trial.samples = std::move(measured.samples);
   trial.canary_us = measured.canary_us;
   trial.clock_scale = measured.clock_scale;
@@ -126,6 +132,12 @@ void TrialRunner::time(Trial& trial, Ready& ready, double best_us) {
   }
   trial.time = scaled_summary(trial.samples, trial.clock_scale);
   trial.status = TrialStatus::ok;
+  noise_.add(trial.samples);
+  if (measured.dropped) {
+    trial.reason =
+        fmt::format("dropped after {} samples: slower than the best so far, {:.2f} us (chance of error at most {:g})",
+                    trial.time->count, best_us, options_.race_error);
+  }
 }
 
 // Sets the reason and returns false if the kernel computes something else or writes where it must not.

@@ -86,6 +86,7 @@ class TrialRunner {
   bool cut_short_ = false;
   std::function<void(std::string_view)> phase_;
   double draws_ms_ = 0;  ///< spent on inputs and references so far
+  NoiseScale noise_;
 };
 
 }  // namespace pascaline

@@ -8,6 +8,8 @@
 #include <limits>
 #include <numeric>
 
+#include "core/util/statistics.hpp"
+
 namespace pascaline {
 namespace {
 
@@ -26,12 +28,6 @@ std::optional<double> sane(std::optional<double> value, double most) {
 }
 
 bool off(double value, double level, double tolerance) { return std::abs(value - level) > tolerance * level; }
-
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return values.size() % 2 == 1 ? *middle : 0.5 * (*middle + *std::max_element(values.begin(), middle));
-}
 
 double mean(std::vector<double>::const_iterator begin, std::vector<double>::const_iterator end) {
   return std::accumulate(begin, end, 0.0) / static_cast<double>(end - begin);

@@ -45,7 +45,7 @@ SweepPlan plan_of(std::vector<PlannedKernel> kernels, const std::vector<SweepPro
   plan.max_samples = options.measure.max_samples;
   plan.half_width = options.measure.target_half_width;
   plan.sample_budget_ms = options.measure.budget_ms;
-  plan.abort_factor = options.measure.abort_factor;
+  plan.race_error = options.measure.race_error;
   plan.finalists = options.finalists;
   plan.rounds = options.finals.rounds;
   plan.preheat_s = options.governor.preheat_limit_s;

@@ -292,6 +292,7 @@ std::vector<ProblemSearch::ResolvedTrial> ProblemSearch::observe(const Trial& tr
     lose_default(trial.reason.empty() ? std::string(name_of(trial.status))
                                       : fmt::format("{}: {}", name_of(trial.status), trial.reason));
   }
+  note_failure(trial);
   best_history_us_.push_back(best_us());
   if (searcher_) {
     searcher_->observe(bound_.space().indices_of(trial.config), {trial.status, median_us});
@@ -309,6 +310,21 @@ std::vector<ProblemSearch::ResolvedTrial> ProblemSearch::observe(const Trial& tr
     original->second.waiting.clear();
   }
   return settled;
+}
+
+// A kernel, or a toolkit, at fault: the whole space would fail as the first configurations did.
+void ProblemSearch::note_failure(const Trial& trial) {
+  if (trial.status != TrialStatus::compile_failed || usable() > 0) {
+    return;
+  }
+  if (trial.reason != alike_reason_) {
+    alike_reason_ = trial.reason;
+    alike_failures_ = 0;
+  }
+  if (++alike_failures_ == kHopelessAfter && done_ == kHopelessAfter) {
+    hopeless_ = alike_reason_;
+    spent_ = true;
+  }
 }
 
 void ProblemSearch::discard(const Config& config) {

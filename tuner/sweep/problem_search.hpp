@@ -53,6 +53,11 @@ class ProblemSearch {
   [[nodiscard]] std::optional<Config> propose();
   /// Whether nothing more will be proposed.
   [[nodiscard]] bool spent() const noexcept { return spent_; }
+  /// Why nothing more is proposed although nothing was usable yet: the reason for which the first configurations all
+  /// did not compile. Empty otherwise.
+  [[nodiscard]] const std::string& hopeless() const noexcept { return hopeless_; }
+  /// Configurations in a row, from the first, that make it hopeless.
+  static constexpr int kHopelessAfter = 16;
   /// Takes a compilation of what was proposed; returns a trial if that settles it.
   [[nodiscard]] std::optional<ResolvedTrial> compiled(const Config& config, Compiled compiled);
   /// Compiled and not measured yet.
@@ -124,6 +129,7 @@ class ProblemSearch {
   void lose_default(std::string why);
   void keep(const Config& config, double median_us, std::int64_t trial);
   void rank_for_compiler(const Config& config, double median_us);
+  void note_failure(const Trial& trial);
   void note_if_nearest(const Config& usable);
   void keep_binary(const Config& config, const Binary& binary);
   void go_before_its_twin(Candidate& standard);
@@ -171,6 +177,9 @@ class ProblemSearch {
   int done_ = 0;
   int reused_ = 0;
   int reused_ok_ = 0;
+  int alike_failures_ = 0;  ///< not compiled, for one reason
+  std::string alike_reason_;
+  std::string hopeless_;
   bool spent_ = false;
   bool default_open_ = false;  ///< proposed and not on the device yet
 };

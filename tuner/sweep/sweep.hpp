@@ -14,6 +14,7 @@
 #include "core/error.hpp"
 #include "core/space/space.hpp"
 #include "core/trial.hpp"
+#include "db/overview.hpp"
 #include "db/sweep_plan.hpp"
 #include "tuner/measure/measure.hpp"
 #include "tuner/monitor/governor.hpp"
@@ -108,6 +109,7 @@ struct SweepSummary {
   double busy_s = 0;                     ///< devices measuring, added up
   double waited_s = 0;                   ///< of `busy_s`, for cards to be steady
   double compile_s = 0;                  ///< compilers working, added up
+  TrialTimes trial_times{};              ///< where the devices' time for trials went, over the run's sessions
   bool interrupted = false;              ///< before the plan was done
   bool gave_up = false;                  ///< a governor did
   std::string end_reason;                ///< why devices were lost or given up, if they were

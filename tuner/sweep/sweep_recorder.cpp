@@ -1,5 +1,7 @@
 #include "tuner/sweep/sweep_recorder.hpp"
 
+#include <fmt/format.h>
+
 #include <vector>
 
 #include "tuner/sweep/sweep_task.hpp"
@@ -14,7 +16,13 @@ void SweepRecorder::store_trial(SweepTask& task, const Trial& trial, const std::
   summary_.ok += trial.status == TrialStatus::ok ? 1 : 0;
   summary_.duplicates += trial.shared_trial != 0 ? 1 : 0;
   summary_.rejected += trial.status == TrialStatus::rejected ? 1 : 0;
+  const bool had_hope = task.search.hopeless().empty();
   const std::vector<ProblemSearch::ResolvedTrial> same = task.search.observe(trial, id, run_key);
+  if (had_hope && !task.search.hopeless().empty()) {
+    note(fmt::format(
+        "{}: the first {} configurations all do not compile, for the same reason, and no more are tried: {}",
+        trial.problem.text(), ProblemSearch::kHopelessAfter, task.search.hopeless()));
+  }
   if (events_.trial) {
     events_.trial(trial, task.search.done(), planned, task.search.best_us(), task.search.default_us());
   }

@@ -60,6 +60,12 @@ void SweepRun::sum_up() {
   for (const auto& plan : plans_) {
     summary_.compile_s += plan->compile_ms() / 1000;
   }
+  recorder_.persist([&](Store& store) {
+    summary_.trial_times = {};
+    for (const TrialTimes& times : store.trial_times(summary_.run)) {
+      summary_.trial_times += times;
+    }
+  });
   summary_.not_reached = not_reached();
   for (const auto& plan : plans_) {
     const std::vector<PhaseTime> times = phase_times(*plan, recorder_);

@@ -32,6 +32,7 @@ void CudaContext::open() {
   generation_ = ++last_generation;
   make_current();
   driver_(driver_.stream_create, &stream_, kCuStreamNonBlocking);
+  driver_(driver_.event_create, &begin_, 0U);
   driver_(driver_.event_create, &start_, 0U);
   driver_(driver_.event_create, &stop_, 0U);
 }
@@ -48,6 +49,9 @@ void CudaContext::close() noexcept {
   if (start_ != nullptr) {
     driver_.event_destroy.address(start_);
   }
+  if (begin_ != nullptr) {
+    driver_.event_destroy.address(begin_);
+  }
   if (stream_ != nullptr) {
     driver_.stream_destroy.address(stream_);
   }
@@ -56,6 +60,7 @@ void CudaContext::close() noexcept {
   current_generation = 0;
   context_ = nullptr;
   stream_ = nullptr;
+  begin_ = nullptr;
   start_ = nullptr;
   stop_ = nullptr;
 }

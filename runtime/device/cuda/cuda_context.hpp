@@ -23,6 +23,7 @@ class CudaContext {
   [[nodiscard]] const DriverApi& driver() const noexcept { return driver_; }
   [[nodiscard]] CuOrdinal device() const noexcept { return device_; }
   [[nodiscard]] CuStream stream() const noexcept { return stream_; }
+  [[nodiscard]] CuEvent begin() const noexcept { return begin_; }
   [[nodiscard]] CuEvent start() const noexcept { return start_; }
   [[nodiscard]] CuEvent stop() const noexcept { return stop_; }
 
@@ -34,6 +35,7 @@ class CudaContext {
   CuOrdinal device_ = 0;
   CuContext context_ = nullptr;
   CuStream stream_ = nullptr;
+  CuEvent begin_ = nullptr;
   CuEvent start_ = nullptr;
   CuEvent stop_ = nullptr;
   std::uint64_t generation_ = 0;

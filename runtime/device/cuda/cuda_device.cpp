@@ -53,6 +53,7 @@ class CudaDevice final : public Device {
   void synchronize() override;
   [[nodiscard]] double time_launch_us(const Kernel& kernel, const Geometry& geometry, std::span<void* const> arguments,
                                       bool cold_cache) override;
+  [[nodiscard]] double evict_us() const noexcept override { return evict_us_; }
   [[nodiscard]] double time_canary_us() override;
   [[nodiscard]] Sensors read_sensors() noexcept override { return nvml_ ? nvml_->read() : Sensors{}; }
   void reset() override;
@@ -83,6 +84,7 @@ class CudaDevice final : public Device {
   RecordingThread recorder_;
   CudaMemory memory_;
   std::unique_ptr<TimingAid> timing_;
+  double evict_us_ = 0;
   std::unique_ptr<ChecksumAid> checksum_;
   Registry<CuAddress> buffers_;
   Registry<CuModule> modules_;
@@ -321,8 +323,15 @@ double CudaDevice::time_us(const Start& start) {
 double CudaDevice::time_launch_us(const Kernel& kernel, const Geometry& geometry, std::span<void* const> arguments,
                                   bool cold_cache) {
   check_not_recording("time a launch");
-  timing().prepare(cold_cache);
-  return time_us([&] { launch(kernel, geometry, arguments); });
+  TimingAid& aid = timing();
+  const DriverApi& driver = context_.driver();
+  driver(driver.event_record, context_.begin(), context_.stream());
+  aid.prepare(cold_cache);
+  const double of_launch_us = time_us([&] { launch(kernel, geometry, arguments); });
+  float milliseconds = 0;
+  driver(driver.event_elapsed, &milliseconds, context_.begin(), context_.start());
+  evict_us_ = static_cast<double>(milliseconds) * 1000.0;
+  return of_launch_us;
 }
 
 double CudaDevice::time_canary_us() {

@@ -209,15 +209,19 @@ class EmulatedDevice final : public Device {
                                       bool cold_cache) override {
     using Clock = std::chrono::steady_clock;
     state_.check_not_recording("time a launch");
+    const Clock::time_point start = Clock::now();
     if (cold_cache) {
       evict_caches();
     }
     const Clock::time_point begin = Clock::now();
+    evict_us_ = std::chrono::duration<double, std::micro>(begin - start).count();
     launch(kernel, geometry, arguments);
     const Clock::time_point end = Clock::now();
     synchronize();
     return std::chrono::duration<double, std::micro>(end - begin).count();
   }
+
+  [[nodiscard]] double evict_us() const noexcept override { return evict_us_; }
 
   [[nodiscard]] double time_canary_us() override {
     state_.check_usable("time the canary");
@@ -282,6 +286,7 @@ class EmulatedDevice final : public Device {
   GridRunner runner_;
   EmulatedGraph* recording_ = nullptr;
   std::vector<char> eviction_;
+  double evict_us_ = 0;
 };
 
 }  // namespace

@@ -137,7 +137,7 @@ TEST(MessagesTest, FinalsResultsKeepTheirDecision) {
 
 // Values that are not the defaults: one that is left out of the list would come back as its default.
 TEST(MessagesTest, OptionsKeepEveryValue) {
-  const MeasureOptions measure{false, 3, 11, 201, 0.02, 1001, 4.0};
+  const MeasureOptions measure{false, 3, 11, 201, 0.02, 1001, 0.04};
   const MeasureOptions got = through(measure);
   EXPECT_FALSE(got.cold_cache);
   EXPECT_EQ(got.warm_up, 3);
@@ -145,7 +145,7 @@ TEST(MessagesTest, OptionsKeepEveryValue) {
   EXPECT_EQ(got.max_samples, 201);
   EXPECT_EQ(got.target_half_width, 0.02);
   EXPECT_EQ(got.budget_ms, 1001);
-  EXPECT_EQ(got.abort_factor, 4.0);
+  EXPECT_EQ(got.race_error, 0.04);
 
   const FinalsOptions finals = through(FinalsOptions{41, 11, 6, 4, 0.02, 0.006, 501});
   EXPECT_EQ(finals.rounds, 41);

@@ -47,14 +47,34 @@ TEST_F(MeasureTest, NoisyTimesEndAtTheMostSamples) {
   EXPECT_EQ(times().size(), 200U);
 }
 
-TEST_F(MeasureTest, HopelessConfigurationsGetThreeSamples) {
-  device_.time_us = [](int number) { return number == 2 ? 31.0 : 50.0; };
-  EXPECT_EQ(times(10).size(), 3U);
-  device_.time_us = [](int number) { return number % 3 == 2 ? 29.0 : 50.0; };
-  EXPECT_GT(times(10).size(), 3U) << "the fastest of three is not above three times the best";
-  options_.abort_factor = 0;
-  device_.time_us = [](int) { return 1000.0; };
-  EXPECT_EQ(times(10).size(), 10U) << "never give up";
+TEST_F(MeasureTest, SlowerConfigurationsAreDropped) {
+  options_.warm_up = 0;
+  device_.time_us = [](int) { return 50.0; };
+  const Measured slower = measure(monitor_, Kernel(), Geometry(), {}, options_, 10);
+  EXPECT_EQ(slower.samples.size(), 3U);
+  EXPECT_TRUE(slower.dropped);
+  const Measured as_fast = measure(monitor_, Kernel(), Geometry(), {}, options_, 50);
+  EXPECT_EQ(as_fast.samples.size(), 10U);
+  EXPECT_FALSE(as_fast.dropped);
+  options_.race_error = 0;
+  EXPECT_EQ(times(10).size(), 10U) << "none is dropped";
+}
+
+TEST_F(MeasureTest, TellsWhereItsTimeWent) {
+  options_.warm_up = 0;  // what remains of warming up is waiting for the device
+  device_.evict_time_us = 2000;
+  device_.time_us = [](int) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    return 50.0;
+  };
+  device_.on_synchronize = [] { std::this_thread::sleep_for(std::chrono::milliseconds(4)); };
+  const Measured measured = measure(monitor_, Kernel(), Geometry(), {}, options_, 0);
+  ASSERT_EQ(measured.samples.size(), 10U);
+  EXPECT_GE(measured.warm_up_ms, 4);
+  EXPECT_EQ(measured.evict_ms, 20);
+  EXPECT_GE(measured.sample_ms, 30);
+  EXPECT_LT(measured.sample_ms, 500);
+  EXPECT_EQ(measured.wait_ms, 0);
 }
 
 TEST_F(MeasureTest, BudgetEndsItButNotBeforeThreeSamples) {

@@ -19,6 +19,7 @@ class RelayDevice : public Device {
   int resets = 0;
   int canaries = 0;                    ///< timed ones
   std::function<double(int)> time_us;  ///< of the timed launch of that number; empty: the true one
+  double evict_time_us = 0;            ///< what evicting is said to take
   std::function<double()> canary_us;   ///< empty: 100
   std::function<Sensors()> sensors;    ///< empty: 61 degrees and nothing else
   std::function<void()> on_launch;     ///< beside each launch that is not timed
@@ -59,6 +60,7 @@ class RelayDevice : public Device {
     ++timed;
     return time_us ? time_us(timed) : host_->time_launch_us(kernel, geometry, arguments, cold);
   }
+  [[nodiscard]] double evict_us() const noexcept override { return evict_time_us; }
   [[nodiscard]] double time_canary_us() override {
     ++canaries;
     return canary_us ? canary_us() : 100.0;

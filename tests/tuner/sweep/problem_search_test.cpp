@@ -182,6 +182,30 @@ TEST_F(PortfolioSearchTest, OfSeveralCompilersTheFirstBuildsIt) {
   EXPECT_EQ(search.propose(), compilers.with(toy_config(32), 1)) << "the searcher's first that is not known";
 }
 
+TEST_F(CompilerSearchTest, ASpaceThatDoesNotCompileIsGivenUp) {
+  const auto fail = [](ProblemSearch& search, const Config& config, const std::string& reason) {
+    Compiled failed;
+    failed.status = TrialStatus::compile_failed;
+    failed.result.reason = reason;
+    EXPECT_TRUE(search.observe(search.compiled(config, failed)->trial, 1, {}).empty());
+  };
+  ProblemSearch search = this->search();
+  for (int i = 0; i < ProblemSearch::kHopelessAfter; ++i) {
+    EXPECT_EQ(search.hopeless(), "");
+    fail(search, search.propose().value(), "no such type");
+  }
+  EXPECT_EQ(search.hopeless(), "no such type");
+  EXPECT_FALSE(search.propose());
+  EXPECT_TRUE(search.spent());
+
+  ProblemSearch differing = this->search();
+  for (int i = 0; i < ProblemSearch::kHopelessAfter; ++i) {
+    fail(differing, differing.propose().value(), i == 7 ? "too many registers" : "no such type");
+  }
+  EXPECT_EQ(differing.hopeless(), "") << "not all for the same reason";
+  EXPECT_TRUE(differing.propose());
+}
+
 TEST_F(CompilerSearchTest, EveryDefaultComesFirstThenEveryPairOnce) {
   ProblemSearch search = this->search();
   EXPECT_EQ(search.propose(), config(64, 0));

@@ -123,7 +123,7 @@ std::vector<std::string> SweepFaultsTest::command(const std::vector<std::string>
                                  "100000",
                                  "--sample-budget-ms",
                                  std::to_string(sample_ms_),
-                                 "--abort-factor",
+                                 "--race-error",
                                  "0",
                                  "--rounds",
                                  "2",

@@ -72,7 +72,7 @@ TEST_F(SweepKernelsTest, UnderAShortBudgetEveryProblemOfEveryKernelIsLookedAt) {
   options_.budget_s = 24;
   options_.measure.min_samples = options_.measure.max_samples = 1'000'000;
   options_.measure.budget_ms = 200;
-  options_.measure.abort_factor = 0;
+  options_.measure.race_error = 0;
   options_.finals.rounds = options_.finals.min_rounds = 1'000'000;
   options_.finals.p_value = 1e-12;
   const SweepSummary summary = sweep_both(

@@ -103,7 +103,7 @@ TEST_F(SweepLimitTest, EveryProblemGetsItsDefaultBeforeAnyGetsAnotherTurn) {
   options_.budget_s = 20;
   options_.measure.min_samples = options_.measure.max_samples = 1'000'000;
   options_.measure.budget_ms = 200;
-  options_.measure.abort_factor = 0;
+  options_.measure.race_error = 0;
   options_.finals.rounds = options_.finals.min_rounds = 1'000'000;
   options_.finals.p_value = 1e-12;
   const std::vector<std::string> sizes{"100000", "100001", "100002", "100003", "100004", "100005"};
@@ -185,7 +185,7 @@ TEST_F(SweepLimitTest, TimeIsToldFromEarlierSweepsOnly) {
   options_.trials = 100;
   options_.measure.min_samples = options_.measure.max_samples = 1'000'000;
   options_.measure.budget_ms = 500;
-  options_.measure.abort_factor = 0;
+  options_.measure.race_error = 0;
   std::vector<std::string> notes;
   events_.note = [&](const std::string& text) { notes.push_back(text); };
   options_.cache = folder_ / "first_cache";

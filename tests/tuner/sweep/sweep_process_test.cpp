@@ -43,7 +43,7 @@ class KilledSweepTest : public SweepTest {
             "100000",
             "--sample-budget-ms",
             "600",
-            "--abort-factor",
+            "--race-error",
             "0",
             "--rounds",
             "2"};

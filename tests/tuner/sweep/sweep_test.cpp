@@ -136,7 +136,7 @@ TEST_F(SweepTest, TimeThatIsOverEndsTheSearch) {
   options_.measure.min_samples = 1'000'000;
   options_.measure.max_samples = 1'000'000;
   options_.measure.budget_ms = 900;  // six such trials are more than there is time for
-  options_.measure.abort_factor = 0;
+  options_.measure.race_error = 0;
   const SweepSummary summary = sweep({"100000", "100001"});
   EXPECT_GE(summary.problems_done, 1) << "what was measured is decided on";
   EXPECT_LT(summary.trials, 18);

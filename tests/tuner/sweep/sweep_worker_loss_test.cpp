@@ -31,7 +31,7 @@ class WorkerLossTest : public SweepFaultsTest {
     options_.measure = quick_measure();
     options_.measure.min_samples = options_.measure.max_samples = 100'000;
     options_.measure.budget_ms = 60;
-    options_.measure.abort_factor = 0;
+    options_.measure.race_error = 0;
     options_.finals.rounds = 2;
     options_.kernel_timeout_s = 0.5;
     events_.note = [this](const std::string& text) { notes_ += text + "\n"; };
