@@ -13,28 +13,39 @@ namespace pascaline {
 // The first candidate is "single", which fits everywhere. The one that saves most launches is taken, of equal ones the
 // first.
 std::size_t FusionPlan::decide(Executor& executor, const PlaceKey& key, std::span<const Candidate> candidates) {
-  const Candidate* best = &candidates.front();
+  const Candidate& single = candidates.front();
+  const Candidate* best = &single;
   const auto launches = [](const Candidate& candidate) {
     return static_cast<double>(candidate.launches.size()) + candidate.extra_launches;
   };
   for (const Candidate& candidate : candidates) {
-    if (launches(candidate) < launches(*best) && can_run(executor, key, candidate)) {
+    if (launches(candidate) < launches(*best) && can_run(executor, key, single, candidate)) {
       best = &candidate;
     }
   }
   return best->index;
 }
 
-// Whether all that the candidate launches is ready for it: nothing of one that is not is ever launched.
-bool FusionPlan::can_run(Executor& executor, const PlaceKey& key, const Candidate& candidate) {
-  const bool fell_back = std::ranges::any_of(
-      candidate.launches, [&](const Executor::PlannedLaunch& launch) { return executor.fell_back(launch.operation); });
-  if (fell_back || executor.dispatcher() == nullptr) {
-    return !fell_back;
-  }
+// Whether all that the candidate launches and "single" does not is ready for it: of one that is not, nothing is ever
+// launched.
+bool FusionPlan::can_run(Executor& executor, const PlaceKey& key, const Candidate& single,
+                         const Candidate& candidate) {
+  const auto is_single = [&](const Executor::PlannedLaunch& launch) {
+    return std::ranges::any_of(single.launches, [&](const Executor::PlannedLaunch& other) {
+      return same_place(launch.problem, other.problem);
+    });
+  };
   try {
     for (const Executor::PlannedLaunch& launch : candidate.launches) {
-      (void)executor.dispatcher()->prepare(launch.problem.named());
+      if (is_single(launch)) {
+        continue;
+      }
+      if (executor.fell_back(launch.operation)) {
+        return false;
+      }
+      if (Dispatcher* const dispatcher = executor.dispatcher(); dispatcher != nullptr) {
+        (void)dispatcher->prepare(launch.problem.named());
+      }
     }
     return true;
   } catch (const Error& error) {

@@ -71,7 +71,8 @@ class FusionPlan {
     return index;
   }
   [[nodiscard]] std::size_t decide(Executor& executor, const PlaceKey& key, std::span<const Candidate> candidates);
-  [[nodiscard]] bool can_run(Executor& executor, const PlaceKey& key, const Candidate& candidate);
+  [[nodiscard]] bool can_run(Executor& executor, const PlaceKey& key, const Candidate& single,
+                             const Candidate& candidate);
 
   Fusion fusion_;
   std::unordered_map<PlaceKey, std::size_t, Hash, Same> chosen_;
