@@ -28,38 +28,33 @@ std::size_t FusionPlan::decide(Executor& executor, const PlaceKey& key, std::spa
 
 // Whether all that the candidate launches and "single" does not is ready for it: of one that is not, nothing is ever
 // launched.
-bool FusionPlan::can_run(Executor& executor, const PlaceKey& key, const Candidate& single,
-                         const Candidate& candidate) {
-  const auto is_single = [&](const Executor::PlannedLaunch& launch) {
-    return std::ranges::any_of(single.launches, [&](const Executor::PlannedLaunch& other) {
+bool FusionPlan::can_run(Executor& executor, const PlaceKey& key, const Candidate& single, const Candidate& candidate) {
+  for (const Executor::PlannedLaunch& launch : candidate.launches) {
+    const bool is_single = std::ranges::any_of(single.launches, [&](const Executor::PlannedLaunch& other) {
       return same_place(launch.problem, other.problem);
     });
-  };
-  try {
-    for (const Executor::PlannedLaunch& launch : candidate.launches) {
-      if (is_single(launch)) {
-        continue;
-      }
-      if (executor.fell_back(launch.operation)) {
-        return false;
-      }
-      if (Dispatcher* const dispatcher = executor.dispatcher(); dispatcher != nullptr) {
-        (void)dispatcher->prepare(launch.problem.named());
-      }
+    if (is_single || executor.dispatcher() == nullptr) {
+      continue;
     }
-    return true;
-  } catch (const Error& error) {
-    if (is_device_failure(error) || executor.device().recording()) {
-      throw;
+    if (executor.fell_back(launch.operation)) {
+      return false;
     }
-    const std::string name = fmt::format("{} of {}", candidate.name, key.kernel().text());
-    if (std::ranges::find(refused_, name) == refused_.end()) {
-      refused_.push_back(name);
-      executor.warn(fmt::format("{} cannot be built for {} and is not used: {}", name, executor.device().info().id,
-                                clean_line(error.what())));
+    try {
+      (void)executor.dispatcher()->prepare(launch.problem.named());
+    } catch (const Error& error) {
+      if (is_device_failure(error) || executor.device().recording()) {
+        throw;
+      }
+      if (std::ranges::find(refused_, launch.operation) == refused_.end()) {
+        refused_.emplace_back(launch.operation);
+        executor.warn(fmt::format("{} cannot be built for {}; {} is computed without it, not as \"{}\": {}",
+                                  launch.operation, executor.device().info().id, key.kernel().text(), candidate.name,
+                                  clean_line(error.what())));
+      }
+      return false;
     }
-    return false;
   }
+  return true;
 }
 
 }  // namespace pascaline

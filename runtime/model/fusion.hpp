@@ -77,7 +77,7 @@ class FusionPlan {
   Fusion fusion_;
   std::unordered_map<PlaceKey, std::size_t, Hash, Same> chosen_;
   std::size_t fallbacks_ = 0;         // of the executor, when all that was chosen
-  std::vector<std::string> refused_;  // alternatives that a warning told of
+  std::vector<std::string> refused_;  // operations that a warning told of
 };
 
 }  // namespace pascaline
