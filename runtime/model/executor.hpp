@@ -76,6 +76,8 @@ class Executor {
   }
   /// A line on the stream of warnings, if there is one.
   void warn(const std::string& text) const;
+  /// The same, unless a line about that was told before.
+  void warn_once(std::string_view about, const std::string& text);
 
   /// Runs the operation; on a device it does not wait. Throws Error for arguments that do not fit, want of memory, a
   /// device that is lost, and while the device records also where the operation would have to fall back, or has.
@@ -147,6 +149,7 @@ class Executor {
   std::FILE* warnings_ = nullptr;
   std::vector<std::string_view> fallen_back_;
   bool told_of_lacking_ = false;  // code, by a bundle
+  std::vector<std::string> told_of_;
   std::uint64_t computed_ = 0;
   OperationObserver observer_;
   const Executor* reports_to_ = nullptr;

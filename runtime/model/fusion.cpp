@@ -45,12 +45,10 @@ bool FusionPlan::can_run(Executor& executor, const PlaceKey& key, const Candidat
       if (is_device_failure(error) || executor.device().recording()) {
         throw;
       }
-      if (std::ranges::find(refused_, launch.operation) == refused_.end()) {
-        refused_.emplace_back(launch.operation);
-        executor.warn(fmt::format("{} cannot be built for {}; {} is computed without it, not as \"{}\": {}",
-                                  launch.operation, executor.device().info().id, key.kernel().text(), candidate.name,
-                                  clean_line(error.what())));
-      }
+      executor.warn_once(
+          launch.operation,
+          fmt::format("{} cannot be built for {}; {} is computed without it, not as \"{}\": {}", launch.operation,
+                      executor.device().info().id, key.kernel().text(), candidate.name, clean_line(error.what())));
       return false;
     }
   }

@@ -2,7 +2,6 @@
 
 #include <cstddef>
 #include <span>
-#include <string>
 #include <unordered_map>
 #include <vector>
 
@@ -76,8 +75,7 @@ class FusionPlan {
 
   Fusion fusion_;
   std::unordered_map<PlaceKey, std::size_t, Hash, Same> chosen_;
-  std::size_t fallbacks_ = 0;         // of the executor, when all that was chosen
-  std::vector<std::string> refused_;  // operations that a warning told of
+  std::size_t fallbacks_ = 0;  // of the executor, when all that was chosen
 };
 
 }  // namespace pascaline
