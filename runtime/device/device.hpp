@@ -101,6 +101,8 @@ class Device {
   /// device's L2 is evicted before. Waits for the launch and throws as `synchronize` does.
   [[nodiscard]] virtual double time_launch_us(const Kernel& kernel, const Geometry& geometry,
                                               std::span<void* const> arguments, bool cold_cache) = 0;
+  /// The same of what a graph holds, from its first launch to the end of its last.
+  [[nodiscard]] virtual double time_launch_us(const Graph& graph, bool cold_cache) = 0;
   /// What the last `time_launch_us` took before its launch, in microseconds: for evicting caches and, on a GPU, for
   /// holding the launch back until all of it was queued.
   [[nodiscard]] virtual double evict_us() const noexcept { return 0; }

@@ -138,15 +138,6 @@ class Sampling {
   int pauses_ = 0;
 };
 
-// The governor's verdict on a sample that was just taken, and its readings.
-void read_beside(DeviceMonitor& monitor, Sample& sample) {
-  sample.mark = monitor.check();
-  const Sensors& sensors = monitor.last_sensors();
-  sample.temperature_c = sensors.temperature_c;
-  sample.sm_clock_mhz = sensors.sm_clock_mhz;
-  sample.power_w = sensors.power_w;
-}
-
 }  // namespace
 
 void mark_drifted(std::vector<Sample>& samples, std::size_t begin) {
@@ -167,40 +158,63 @@ TimeSummary scaled_summary(const std::vector<Sample>& samples, double clock_scal
   return summary;
 }
 
-Sample take_sample(DeviceMonitor& monitor, const Kernel& kernel, const Geometry& geometry,
-                   std::span<void* const> arguments, bool cold_cache) {
+namespace {
+
+TimedWork work_of(Device& device, const Kernel& kernel, const Geometry& geometry, std::span<void* const> arguments) {
+  return {[&device, &kernel, &geometry, arguments] { device.launch(kernel, geometry, arguments); },
+          [&device, &kernel, &geometry, arguments](bool cold_cache) {
+            return device.time_launch_us(kernel, geometry, arguments, cold_cache);
+          }};
+}
+
+}  // namespace
+
+Sample take_sample(DeviceMonitor& monitor, const TimedWork& work, bool cold_cache) {
   Sample sample;
-  sample.time_us = monitor.device().time_launch_us(kernel, geometry, arguments, cold_cache);
-  read_beside(monitor, sample);
+  sample.time_us = work.time_us(cold_cache);
+  sample.mark = monitor.check();
+  const Sensors& sensors = monitor.last_sensors();
+  sample.temperature_c = sensors.temperature_c;
+  sample.sm_clock_mhz = sensors.sm_clock_mhz;
+  sample.power_w = sensors.power_w;
   return sample;
 }
+
+Sample take_sample(DeviceMonitor& monitor, const Kernel& kernel, const Geometry& geometry,
+                   std::span<void* const> arguments, bool cold_cache) {
+  return take_sample(monitor, work_of(monitor.device(), kernel, geometry, arguments), cold_cache);
+}
+
+Measured measure(DeviceMonitor& monitor, const TimedWork& work, const MeasureOptions& options, double best_us,
+                 const NoiseScale& noise) {
+  const double start_s = monitor.now_s();
+  for (int i = 0; i < options.warm_up && !monitor.time_is_up(); ++i) {
+    work.launch();
+  }
+  monitor.device().synchronize();
+  const double warm_s = monitor.now_s();
+  double timing_s = 0;
+  double evict_us = 0;
+  const TimedWork watched{work.launch, [&](bool cold_cache) {
+                            const double begin_s = monitor.now_s();
+                            const double time_us = work.time_us(cold_cache);
+                            timing_s += monitor.now_s() - begin_s;
+                            evict_us += monitor.device().evict_us();
+                            return time_us;
+                          }};
+  const Race race(best_us, options.race_error, options.target_half_width, noise);
+  Sampling sampling(monitor, options, race);
+  Measured measured = sampling.run([&] { return take_sample(monitor, watched, options.cold_cache); });
+  measured.warm_up_ms = 1000 * (warm_s - start_s);
+  measured.evict_ms = evict_us / 1000;
+  measured.sample_ms = std::max(0.0, 1000 * timing_s - measured.evict_ms);
+  return measured;
+}
+
 Measured measure(DeviceMonitor& monitor, const Kernel& kernel, const Geometry& geometry,
                  std::span<void* const> arguments, const MeasureOptions& options, double best_us,
                  const NoiseScale& noise) {
-  Device& device = monitor.device();
-  const double start_s = monitor.now_s();
-  for (int i = 0; i < options.warm_up && !monitor.time_is_up(); ++i) {
-    device.launch(kernel, geometry, arguments);
-  }
-  device.synchronize();
-  const double warm_s = monitor.now_s();
-  const Race race(best_us, options.race_error, options.target_half_width, noise);
-  Sampling sampling(monitor, options, race);
-  double launches_s = 0;
-  double evict_us = 0;
-  Measured measured = sampling.run([&] {
-    const double begin_s = monitor.now_s();
-    Sample sample;
-    sample.time_us = device.time_launch_us(kernel, geometry, arguments, options.cold_cache);
-    launches_s += monitor.now_s() - begin_s;
-    evict_us += device.evict_us();
-    read_beside(monitor, sample);
-    return sample;
-  });
-  measured.warm_up_ms = 1000 * (warm_s - start_s);
-  measured.evict_ms = evict_us / 1000;
-  measured.sample_ms = std::max(0.0, 1000 * launches_s - measured.evict_ms);
-  return measured;
+  return measure(monitor, work_of(monitor.device(), kernel, geometry, arguments), options, best_us, noise);
 }
 
 }  // namespace pascaline

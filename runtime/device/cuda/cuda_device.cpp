@@ -53,6 +53,7 @@ class CudaDevice final : public Device {
   void synchronize() override;
   [[nodiscard]] double time_launch_us(const Kernel& kernel, const Geometry& geometry, std::span<void* const> arguments,
                                       bool cold_cache) override;
+  [[nodiscard]] double time_launch_us(const Graph& graph, bool cold_cache) override;
   [[nodiscard]] double evict_us() const noexcept override { return evict_us_; }
   [[nodiscard]] double time_canary_us() override;
   [[nodiscard]] Sensors read_sensors() noexcept override { return nvml_ ? nvml_->read() : Sensors{}; }
@@ -73,6 +74,8 @@ class CudaDevice final : public Device {
   [[nodiscard]] TimingAid& timing();
   template <typename Start>
   [[nodiscard]] double time_us(const Start& start);
+  template <typename Start>
+  [[nodiscard]] double time_prepared_us(bool cold_cache, const Start& start);
   void drop_everything() noexcept;
   template <typename Handle, typename Free>
   void release(Registry<Handle>& registry, void* number, const Free& free) noexcept;
@@ -320,18 +323,29 @@ double CudaDevice::time_us(const Start& start) {
   return static_cast<double>(milliseconds) * 1000.0;
 }
 
-double CudaDevice::time_launch_us(const Kernel& kernel, const Geometry& geometry, std::span<void* const> arguments,
-                                  bool cold_cache) {
-  check_not_recording("time a launch");
+// The same after preparing for it, which is timed, too.
+template <typename Start>
+double CudaDevice::time_prepared_us(bool cold_cache, const Start& start) {
   TimingAid& aid = timing();
   const DriverApi& driver = context_.driver();
   driver(driver.event_record, context_.begin(), context_.stream());
   aid.prepare(cold_cache);
-  const double of_launch_us = time_us([&] { launch(kernel, geometry, arguments); });
+  const double of_start_us = time_us(start);
   float milliseconds = 0;
   driver(driver.event_elapsed, &milliseconds, context_.begin(), context_.start());
   evict_us_ = static_cast<double>(milliseconds) * 1000.0;
-  return of_launch_us;
+  return of_start_us;
+}
+
+double CudaDevice::time_launch_us(const Kernel& kernel, const Geometry& geometry, std::span<void* const> arguments,
+                                  bool cold_cache) {
+  check_not_recording("time a launch");
+  return time_prepared_us(cold_cache, [&] { launch(kernel, geometry, arguments); });
+}
+
+double CudaDevice::time_launch_us(const Graph& graph, bool cold_cache) {
+  check_not_recording("time a graph");
+  return time_prepared_us(cold_cache, [&] { launch(graph); });
 }
 
 double CudaDevice::time_canary_us() {

@@ -60,6 +60,10 @@ class RelayDevice : public Device {
     ++timed;
     return time_us ? time_us(timed) : host_->time_launch_us(kernel, geometry, arguments, cold);
   }
+  [[nodiscard]] double time_launch_us(const Graph& graph, bool cold) override {
+    ++timed;
+    return time_us ? time_us(timed) : host_->time_launch_us(graph, cold);
+  }
   [[nodiscard]] double evict_us() const noexcept override { return evict_time_us; }
   [[nodiscard]] double time_canary_us() override {
     ++canaries;
