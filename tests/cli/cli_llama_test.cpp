@@ -84,7 +84,7 @@ TEST_F(CliLlamaTest, ARawPromptIsContinuedAsItIs) {
   };
   EXPECT_EQ(asked({"--prompt", "hello"})["prompt_tokens"], 2) << "and the token of beginning";
   EXPECT_EQ(asked({"--prompt", "hello<|im_end|>"})["prompt_tokens"], 3) << "special tokens count";
-  EXPECT_EQ(asked({"--prompt", ""})["prompt_tokens"], 1) << "the token of beginning alone";
+  expect_fault(on_cpu("generate", {"--raw", "--prompt", ""}), 2, {"--prompt: its value is empty"});
   expect_fault(on_cpu("generate", {"--raw", "--prompt", std::string(3000, 'x')}), 1, {"context of 256", "--context"});
   for (const char* option : {"--system", "--image", "--template", "--max-image-tokens"}) {
     expect_fault(on_cpu("generate", {"--raw", "--prompt", "x", option, "7"}), 2, {"--raw", option});
