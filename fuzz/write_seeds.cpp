@@ -153,17 +153,15 @@ std::string tokenizer(int first, const json& normalizer, const json& splitting, 
   json steps = splitting;
   steps.push_back(bytes);
   const json added{{"id", 258}, {"content", "<|im_end|>"}, {"special", true}};
-  return json{{"version", "1.0"},
-              {"added_tokens", json::array({added})},
-              {"normalizer", normalizer},
-              {"pre_tokenizer", {{"type", "Sequence"}, {"pretokenizers", steps}}},
-              {"post_processor", beginning},
-              {"decoder", bytes},
-              {"model",
-               {{"type", "BPE"},
-                {"ignore_merges", whole},
-                {"vocab", vocabulary},
-                {"merges", json::array({"h e", "he l"})}}}}
+  return json{
+      {"version", "1.0"},
+      {"added_tokens", json::array({added})},
+      {"normalizer", normalizer},
+      {"pre_tokenizer", {{"type", "Sequence"}, {"pretokenizers", steps}}},
+      {"post_processor", beginning},
+      {"decoder", bytes},
+      {"model",
+       {{"type", "BPE"}, {"ignore_merges", whole}, {"vocab", vocabulary}, {"merges", json::array({"h e", "he l"})}}}}
       .dump();
 }
 
@@ -183,8 +181,10 @@ std::vector<std::string> tokenizers() {
   return {tokenizer(0, {{"type", "NFC"}}, json::array({split}), nothing, false),
           tokenizer(0, nothing, json::array({split}),
                     {{"type", "Sequence"}, {"processors", json::array({{{"type", "ByteLevel"}}, beginning})}}, true),
-          tokenizer(32, nothing, json::array({digits}), nothing, false), tokenizer(9, nothing, json::array(), beginning, false),
-          "\1" "3<|im_end|>\n1he\nmh e\nb256\ntext 12\n"};
+          tokenizer(32, nothing, json::array({digits}), nothing, false),
+          tokenizer(9, nothing, json::array(), beginning, false),
+          "\1"
+          "3<|im_end|>\n1he\nmh e\nb256\ntext 12\n"};
 }
 
 void write_all(const fs::path& folder, const std::vector<std::string>& seeds, const std::string& ending = "") {

@@ -179,8 +179,8 @@ class Conversation {
     } else {
       output_->note("no answer yet; ");
     }
-    output_->note(fmt::format("context: {} of {} tokens\n", session_->model().length(),
-                              session_->model().options().context));
+    output_->note(
+        fmt::format("context: {} of {} tokens\n", session_->model().length(), session_->model().options().context));
   }
 
   Session* session_;

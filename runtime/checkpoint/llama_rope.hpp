@@ -20,8 +20,8 @@ struct Llama3Scaling {
 /// By what it divides the head_dim / 2 frequencies of rotary embedding.
 [[nodiscard]] std::vector<float> llama3_divisors(const Llama3Scaling& scaling, double theta, std::int64_t head_dim);
 
-/// The scaling that divides like this, to the rounding of float32, with a `low` of 1: multiples of low, high and trained
-/// length together do the same. Nothing if there is none.
+/// The scaling that divides like this, to the rounding of float32, with a `low` of 1: multiples of low, high and
+/// trained length together do the same. Nothing if there is none.
 [[nodiscard]] std::optional<Llama3Scaling> find_llama3_scaling(std::span<const float> divisors, double theta);
 
 }  // namespace pascaline

@@ -61,9 +61,10 @@ std::string read_model_file(const std::filesystem::path& file, std::uintmax_t ma
                                    is_there ? "this is a file" : "there is no such folder"));
     }
     if (const std::optional<std::filesystem::path> model = gguf_in(folder)) {
-      throw ModelError(fmt::format("{}: the folder lacks this file, but it has GGUF files, of which one is a model: name "
-                                   "that one, as {}",
-                                   file.string(), model->string()));
+      throw ModelError(
+          fmt::format("{}: the folder lacks this file, but it has GGUF files, of which one is a model: name "
+                      "that one, as {}",
+                      file.string(), model->string()));
     }
     throw ModelError(fmt::format("{}: the model folder lacks this file; download the model completely", file.string()));
   }

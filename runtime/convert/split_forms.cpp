@@ -40,7 +40,8 @@ json steps_of(const PreTokenizer& family) {
 
 bool splits_as(const TextSplitting& splitting, const PreTokenizer& family) {
   return family.normalises == splitting.normalises && family.whole_pieces == splitting.whole_pieces &&
-         std::equal(family.patterns.begin(), family.patterns.end(), splitting.patterns.begin(), splitting.patterns.end(),
+         std::equal(family.patterns.begin(), family.patterns.end(), splitting.patterns.begin(),
+                    splitting.patterns.end(),
                     [](std::string_view ours, const TextSplitting::Pattern& theirs) { return ours == theirs.text; });
 }
 

@@ -58,8 +58,8 @@ struct ChatPrompt {
                                      std::span<const Image> images, const PromptLimits& limits);
 
 /// Encodes a text that is to be continued as it is, without a chat template; special tokens that are spelled out in it
-/// become their ids. Throws Error, with the options that help, if it and the answer do not fit the context, if it has no
-/// tokens, and as `ModelFolder::encode_plain` does.
+/// become their ids. Throws Error, with the options that help, if it and the answer do not fit the context, if it has
+/// no tokens, and as `ModelFolder::encode_plain` does.
 [[nodiscard]] ChatPrompt make_raw_prompt(const ModelFolder& model, std::string_view text, const PromptLimits& limits);
 
 /// Tokens of each image; throws as `vision_of` if there are some.

@@ -30,8 +30,8 @@ class Tokenizer {
  public:
   /// Reads `file`. `embedding_rows` is how many ids the model has, 0 if unknown: ids from the last token's to it have
   /// no text, ids beyond are wrong. Throws SpaceError (file, JSON pointer) if the file is damaged or of another kind:
-  /// another model type, normaliser, splitting, post-processing or decoder (see tokenizer_settings.hpp); Error if the model has fewer ids than
-  /// the file.
+  /// another model type, normaliser, splitting, post-processing or decoder (see tokenizer_settings.hpp); Error if the
+  /// model has fewer ids than the file.
   [[nodiscard]] static Tokenizer load(const std::filesystem::path& file, std::size_t embedding_rows = 0);
   /// The same from the text of such a file; `file` is its name in messages.
   [[nodiscard]] static Tokenizer parse(std::string_view text, const std::string& file, std::size_t embedding_rows = 0);

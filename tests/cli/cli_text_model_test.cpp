@@ -95,8 +95,7 @@ TEST_F(CliTextModelTest, AChatInJsonIsALineForEachAnswer) {
   const auto depth = lines[2].at("depth").get<int>();
   EXPECT_GE(depth, prompt + 4) << "the first turn is in the cache";
   const auto next = lines[2].at("prompt_tokens").get<int>();
-  EXPECT_EQ(lines[2].at("llama_bench")[0].at("test"),
-            "pp" + std::to_string(next) + " @ d" + std::to_string(depth));
+  EXPECT_EQ(lines[2].at("llama_bench")[0].at("test"), "pp" + std::to_string(next) + " @ d" + std::to_string(depth));
   EXPECT_EQ(lines[2].at("llama_bench")[1].at("test"), "tg4 @ d" + std::to_string(depth + next));
   EXPECT_EQ(lines[4].at("text"), lines[0].at("text")) << "a new conversation";
   EXPECT_EQ(lines[4].at("depth"), 0);

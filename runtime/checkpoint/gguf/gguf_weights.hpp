@@ -33,8 +33,8 @@ using GgufNaming = std::function<std::string(std::string_view official)>;
 /// GGUF's name of a tensor with that official name; empty if it has none.
 [[nodiscard]] std::string gguf_tensor_name(std::string_view official);
 
-/// The order in which GGUF files have the rows of a tensor with that official name: queries and keys of the family llama
-/// have their own.
+/// The order in which GGUF files have the rows of a tensor with that official name: queries and keys of the family
+/// llama have their own.
 [[nodiscard]] RowOrder gguf_row_order(const ModelConfig& config, std::string_view official) noexcept;
 
 /// The tensors of `specs`, in that order, under the names that GGUF has for them. One called `ignored` may be there,

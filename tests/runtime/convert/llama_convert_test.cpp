@@ -225,7 +225,10 @@ json tokenizer_json(const PreTokenizer& family) {
           {"post_processor", nullptr},
           {"decoder", {{"type", "ByteLevel"}}},
           {"model",
-           {{"type", "BPE"}, {"ignore_merges", family.whole_pieces}, {"vocab", vocabulary}, {"merges", fixture["merges"]}}}};
+           {{"type", "BPE"},
+            {"ignore_merges", family.whole_pieces},
+            {"vocab", vocabulary},
+            {"merges", fixture["merges"]}}}};
 }
 
 // Its vocabulary has no tokens for some bytes.

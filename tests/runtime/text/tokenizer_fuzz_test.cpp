@@ -18,13 +18,42 @@ using testing::Mutator;
 using testing::small_tokenizer;
 using Clock = std::chrono::steady_clock;
 
-constexpr std::array<std::string_view, 36> kTokenizerWords{
-    "\"model\"", "\"vocab\"",   "\"merges\"", "\"type\"", "\"BPE\"", "\"content\"",
-    "\"id\"",    "\"special\"", "\"Regex\"",  "\"a b\"",  "[\"a\",", "\"NFC\"",
-    "true",      "false",       "null",       "{",        "}",       "[",
-    "]",         ",",           ":",          "\"",       "\\\\",    "\\u0000",
-    "\\ud800",   "\\\\p{L}",    "(?:",        ")+",       "{65535}", "-9223372036854775808",
-    "\"Digits\"", "\"individual_digits\"", "\"ByteLevel\"", "\"Sequence\"", "\"SpecialToken\"", "\"TemplateProcessing\""};
+constexpr std::array<std::string_view, 36> kTokenizerWords{"\"model\"",
+                                                           "\"vocab\"",
+                                                           "\"merges\"",
+                                                           "\"type\"",
+                                                           "\"BPE\"",
+                                                           "\"content\"",
+                                                           "\"id\"",
+                                                           "\"special\"",
+                                                           "\"Regex\"",
+                                                           "\"a b\"",
+                                                           "[\"a\",",
+                                                           "\"NFC\"",
+                                                           "true",
+                                                           "false",
+                                                           "null",
+                                                           "{",
+                                                           "}",
+                                                           "[",
+                                                           "]",
+                                                           ",",
+                                                           ":",
+                                                           "\"",
+                                                           "\\\\",
+                                                           "\\u0000",
+                                                           "\\ud800",
+                                                           "\\\\p{L}",
+                                                           "(?:",
+                                                           ")+",
+                                                           "{65535}",
+                                                           "-9223372036854775808",
+                                                           "\"Digits\"",
+                                                           "\"individual_digits\"",
+                                                           "\"ByteLevel\"",
+                                                           "\"Sequence\"",
+                                                           "\"SpecialToken\"",
+                                                           "\"TemplateProcessing\""};
 
 // A tokenizer of the 256 bytes, a few merges and added tokens: short, so that much is tried.
 json tiny_tokenizer() {
@@ -110,9 +139,8 @@ TEST(TokenizerFuzzTest, AlteredDocumentsAreRefusedOrUsable) {
   int accepted = 0;
   int refused = 0;
   for (const auto end = Clock::now() + fuzz_time(5); Clock::now() < end || refused < 50 || accepted < 1;) {
-    ASSERT_NO_FATAL_FAILURE(
-        try_tokenizer(mutator.altered((mutator.below(2) == 0 ? seeds : settings)[mutator.below(2)]).dump(), accepted,
-                      refused));
+    ASSERT_NO_FATAL_FAILURE(try_tokenizer(
+        mutator.altered((mutator.below(2) == 0 ? seeds : settings)[mutator.below(2)]).dump(), accepted, refused));
   }
   std::printf("%d accepted, %d refused\n", accepted, refused);
 }

@@ -103,19 +103,21 @@ TEST(TokenizerRefusalsTest, OnlyATokenOfBeginningIsAdded) {
   EXPECT_EQ(Tokenizer::parse(document.dump(), "t.json").beginning(), std::nullopt);
   document["post_processor"] = processor(json::array({token, text}));
   EXPECT_EQ(Tokenizer::parse(document.dump(), "t.json").beginning(), 736);
-  document["post_processor"] = {{"type", "Sequence"}, {"processors", json::array({bytes, processor(json::array({token, text}))})}};
+  document["post_processor"] = {{"type", "Sequence"},
+                                {"processors", json::array({bytes, processor(json::array({token, text}))})}};
   EXPECT_EQ(Tokenizer::parse(document.dump(), "t.json").beginning(), 736);
   for (const json& single : {json::array({text, token}), json::array({token, token, text}), json::array({token}),
                              json::array(), json::array({text, text})}) {
     expect_refused("/post_processor", processor(single), "at most one token before it", "/post_processor/single");
   }
-  expect_refused("/post_processor", processor(json::array({token, text}), json::array({736, 737})), "expected one token, found 2",
-                 "/post_processor/special_tokens/<|endoftext|>/ids");
+  expect_refused("/post_processor", processor(json::array({token, text}), json::array({736, 737})),
+                 "expected one token, found 2", "/post_processor/special_tokens/<|endoftext|>/ids");
   expect_refused("/post_processor", processor(json::array({token, text}), json::array({5000})), "which there is not");
-  expect_refused("/post_processor", processor(json::array({token, text}), json::array({-1})), "-1 is not a valid token id");
+  expect_refused("/post_processor", processor(json::array({token, text}), json::array({-1})),
+                 "-1 is not a valid token id");
   const json twice = processor(json::array({token, text}));
-  expect_refused("/post_processor", {{"type", "Sequence"}, {"processors", json::array({twice, twice})}}, "begins with two tokens",
-                 "/post_processor/processors/1");
+  expect_refused("/post_processor", {{"type", "Sequence"}, {"processors", json::array({twice, twice})}},
+                 "begins with two tokens", "/post_processor/processors/1");
 }
 
 TEST(TokenizerRefusalsTest, DamagedMergesAreRefused) {
