@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs one fuzzer with its corpus, which it adds to; what it finds lies in WORK/findings.
 #   fuzz/run_fuzzer.sh FUZZER WORK [SEEDS...]
-# For $PASCALINE_FUZZ_SECONDS (60), or $PASCALINE_FUZZ_RUNS inputs if that is set.
+# For $PASCALINE_FUZZ_SECONDS (60), or $PASCALINE_FUZZ_RUNS inputs if that is set; with the priority $PASCALINE_FUZZ_NICE.
 set -euo pipefail
 
 [ $# -ge 2 ] || { sed -n '2,4s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 2; }
@@ -21,6 +21,6 @@ dictionary=$(dirname "${BASH_SOURCE[0]}")/$name.dict
 export ASAN_OPTIONS=${ASAN_OPTIONS:-malloc_context_size=2:quarantine_size_mb=32}
 log=$work/logs/$name.log
 status=0
-"$fuzzer" "${options[@]}" "$work/corpus/$name" "$@" >"$log" 2>&1 || status=$?
+nice -n "${PASCALINE_FUZZ_NICE:-0}" "$fuzzer" "${options[@]}" "$work/corpus/$name" "$@" >"$log" 2>&1 || status=$?
 if [ "$status" != 0 ]; then tail -n 60 "$log"; else tail -n 12 "$log"; fi
 exit "$status"

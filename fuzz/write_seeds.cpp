@@ -5,16 +5,20 @@
 #include <string>
 #include <vector>
 
+#include <nlohmann/json.hpp>
+
 #include "core/util/paths.hpp"
 #include "runtime/bundle/bundle.hpp"
 #include "runtime/checkpoint/checkpoint.hpp"
 #include "runtime/checkpoint/safetensors.hpp"
+#include "runtime/text/byte_level.hpp"
 #include "tests/runtime/checkpoint/gguf_builder.hpp"
 #include "tests/runtime/image/image_encoder.hpp"
 
 namespace {
 
 namespace fs = std::filesystem;
+using nlohmann::json;
 using pascaline::GgufValueType;
 using pascaline::testing::GgufBuilder;
 
@@ -137,6 +141,52 @@ std::string jpeg(bool progressive, bool arithmetic) {
   return encode_jpeg(source);
 }
 
+// A tokenizer.json of bytes, from `first` on, and a few merges.
+std::string tokenizer(int first, const json& normalizer, const json& splitting, const json& beginning, bool whole) {
+  json vocabulary = json::object();
+  for (int byte = first; byte < 256; ++byte) {
+    vocabulary[pascaline::spelling_of_bytes(std::string(1, static_cast<char>(byte)))] = byte;
+  }
+  vocabulary["he"] = 256;
+  vocabulary["hel"] = 257;
+  const json bytes{{"type", "ByteLevel"}, {"add_prefix_space", false}, {"use_regex", splitting.empty()}};
+  json steps = splitting;
+  steps.push_back(bytes);
+  const json added{{"id", 258}, {"content", "<|im_end|>"}, {"special", true}};
+  return json{
+      {"version", "1.0"},
+      {"added_tokens", json::array({added})},
+      {"normalizer", normalizer},
+      {"pre_tokenizer", {{"type", "Sequence"}, {"pretokenizers", steps}}},
+      {"post_processor", beginning},
+      {"decoder", bytes},
+      {"model",
+       {{"type", "BPE"}, {"ignore_merges", whole}, {"vocab", vocabulary}, {"merges", json::array({"h e", "he l"})}}}}
+      .dump();
+}
+
+// Those of Qwen, Llama 3 and SmolLM, and what a GGUF file says of one.
+std::vector<std::string> tokenizers() {
+  const json nothing;
+  const json split{{"type", "Split"},
+                   {"pattern", {{"Regex", "\\p{L}+|\\p{N}{1,3}|\\s+(?!\\S)|\\s+"}}},
+                   {"behavior", "Isolated"},
+                   {"invert", false}};
+  const json token{{"SpecialToken", {{"id", "<|im_end|>"}, {"type_id", 0}}}};
+  const json text{{"Sequence", {{"id", "A"}, {"type_id", 0}}}};
+  const json beginning{{"type", "TemplateProcessing"},
+                       {"single", json::array({token, text})},
+                       {"special_tokens", {{"<|im_end|>", {{"ids", json::array({258})}}}}}};
+  const json digits{{"type", "Digits"}, {"individual_digits", true}};
+  return {tokenizer(0, {{"type", "NFC"}}, json::array({split}), nothing, false),
+          tokenizer(0, nothing, json::array({split}),
+                    {{"type", "Sequence"}, {"processors", json::array({{{"type", "ByteLevel"}}, beginning})}}, true),
+          tokenizer(32, nothing, json::array({digits}), nothing, false),
+          tokenizer(9, nothing, json::array(), beginning, false),
+          "\1"
+          "3<|im_end|>\n1he\nmh e\nb256\ntext 12\n"};
+}
+
 void write_all(const fs::path& folder, const std::vector<std::string>& seeds, const std::string& ending = "") {
   fs::create_directories(folder);
   for (std::size_t i = 0; i < seeds.size(); ++i) {
@@ -161,6 +211,7 @@ int main(int count, char** arguments) {
     const fs::path file = folder / "gguf" / model;
     (void)pascaline::Checkpoint::open(file, pascaline::load_model_config(file));
   }
+  write_all(folder / "tokenizer", tokenizers());
   write_all(folder / "bundle", {small_bundle()});
   write_all(folder / "image", {png(PNG_COLOR_TYPE_GRAY, 16, true), png(PNG_COLOR_TYPE_RGB, 8, false),
                                png(PNG_COLOR_TYPE_PALETTE, 2, true), png(PNG_COLOR_TYPE_RGB_ALPHA, 8, false),

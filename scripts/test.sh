@@ -3,8 +3,8 @@
 # is no GPU.
 #   scripts/test.sh [--asan] [--lint] [--gpu]
 #     --asan  build with AddressSanitizer and UndefinedBehaviorSanitizer, and run all tests that can be run so in a short
-#             time; of the dev preset then only the others (labels slow and unsanitized), and those that depend on what
-#             the optimiser does (label optimised)
+#             time, and the fuzzers, for $PASCALINE_FUZZ_SECONDS (60) each; of the dev preset then only the others (labels
+#             slow and unsanitized), and those that depend on what the optimiser does (label optimised)
 #     --lint  first check the format and run clang-tidy
 #     --gpu   run only the tests labelled gpu
 set -euo pipefail
@@ -45,8 +45,13 @@ fi
 if $asan; then
   say "Build (asan)"
   build_preset asan sanitized_tests || exit 1
-  # What is labelled slow is not built, and has one entry each that says so.
-  run_tests asan -LE 'slow|unsanitized' -E '_NOT_BUILT$'
+  rm -rf build/asan/fuzz/logs
+  # What is labelled slow is not built, and has one entry each that says so. Two fuzzers run beside the tests.
+  run_tests asan -LE 'slow|unsanitized' -E '_NOT_BUILT$' --parallel "$((jobs + 2))"
+  for log in build/asan/fuzz/logs/*.log; do
+    [ -e "$log" ] || continue
+    say "  fuzz.$(basename "$log" .log): $(sed -n 's/^stat::number_of_executed_units: *//p' "$log") inputs"
+  done
 fi
 say "Build (dev)"
 if $asan && [ ${#only[@]} = 0 ]; then

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "cli/model/answer_json.hpp"
 #include "cli/model/model_options.hpp"
 #include "core/error.hpp"
 #include "core/util/counted.hpp"
@@ -30,13 +31,53 @@ struct ChatCommandOptions {
   ModelCommandOptions model;
   SamplingCommandOptions sampling;
   std::string system;
+  bool as_json = false;
+};
+
+// Where a conversation is told: answers and notes on standard output; or answers and errors there, as a line of JSON
+// each, and notes on standard error.
+class ChatOutput {
+ public:
+  explicit ChatOutput(bool as_json) : as_json_(as_json) {}
+
+  [[nodiscard]] bool as_json() const noexcept { return as_json_; }
+  void note(std::string_view text) const { fmt::print(as_json_ ? stderr : stdout, "{}", text); }
+  void piece(std::string_view text) const {
+    if (!as_json_) {
+      fmt::print("{}", text);
+      std::fflush(stdout);
+    }
+  }
+  void answer(const Answer& answer, const Session& session, std::int64_t depth) const {
+    if (as_json_) {
+      print_line(answer_json(answer, session, depth));
+    } else {
+      fmt::print("{}\n", answer.end == AnswerEnd::end_token ? "" : fmt::format(" [{}]", name_of(answer.end)));
+    }
+  }
+  void error(const std::string& text) const {
+    if (as_json_) {
+      print_line({{"error", text}});
+    } else {
+      fmt::print("{}\n", text);
+    }
+  }
+
+ private:
+  static void print_line(const nlohmann::json& value) {
+    fmt::print("{}\n", json_text(value, true));
+    std::fflush(stdout);
+  }
+
+  bool as_json_;
 };
 
 // One conversation on a terminal, or of lines from a file.
 class Conversation {
  public:
-  Conversation(Session& session, const AnswerOptions& how, const PromptLimits& limits, std::string system)
-      : session_(&session), how_(how), limits_(limits), system_(std::move(system)) {}
+  Conversation(Session& session, const AnswerOptions& how, const PromptLimits& limits, std::string system,
+               const ChatOutput& output)
+      : session_(&session), how_(how), limits_(limits), system_(std::move(system)), output_(&output) {}
 
   // Whether to continue.
   bool take(const std::string& line) {
@@ -50,9 +91,9 @@ class Conversation {
     } else if (line == "/stats") {
       print_statistics();
     } else if (line == "/help") {
-      fmt::print("{}", kHelp);
+      output_->note(kHelp);
     } else if (!line.empty() && line.front() == '/') {
-      fmt::print("unknown command {}; /help lists the commands\n", line);
+      output_->error(fmt::format("unknown command {}; /help lists the commands", line));
     } else if (!line.empty()) {
       answer(line);
     }
@@ -67,7 +108,7 @@ class Conversation {
   // What was to be said with images is said again without them, if it went wrong.
   void drop_images() {
     if (!images_.empty()) {
-      fmt::print("the images are dropped\n");
+      output_->note("the images are dropped\n");
       images_.clear();
     }
   }
@@ -78,13 +119,13 @@ class Conversation {
     images_.clear();
     last_.reset();
     session_->clear();
-    fmt::print("a new conversation\n");
+    output_->note("a new conversation\n");
   }
 
   void add_image(const std::string& line) {
     const std::size_t begin = line.find_first_not_of(' ', 6);
     if (begin == std::string::npos) {
-      fmt::print("which file? /image FILE\n");
+      output_->error("which file? /image FILE");
       return;
     }
     (void)session_->folder().preprocessor();  // a model that only reads text, before the file
@@ -99,18 +140,18 @@ class Conversation {
     note_fitted(fitted, limits.context);
     images_.push_back(std::move(fitted.images[0]));
     const PatchGrid& grid = images_.back().grid;
-    fmt::print("an image of {} x {} patches\n", grid.h, grid.w);
+    output_->note(fmt::format("an image of {} x {} patches\n", grid.h, grid.w));
   }
 
   void answer(const std::string& text) {
     ChatMessage message;
     message.parts.assign(images_.size(), {ChatPart::Kind::image, {}});
     message.parts.push_back({ChatPart::Kind::text, text});
-    const auto print = [](std::string_view piece) {
-      fmt::print("{}", piece);
-      std::fflush(stdout);
+    const auto print = [this](std::string_view piece) {
+      output_->piece(piece);
       return !interrupted();
     };
+    const std::int64_t depth = begun_ ? session_->model().length() : 0;
     if (begun_) {
       last_ = session_->continue_chat(message, images_, how_, print);
     } else {
@@ -124,26 +165,29 @@ class Conversation {
     begun_ = true;
     images_.clear();
     how_.sampling.seed += 1;
-    fmt::print("{}\n", last_->end == AnswerEnd::end_token ? "" : fmt::format(" [{}]", name_of(last_->end)));
+    output_->answer(*last_, *session_, depth);
     if (last_->end == AnswerEnd::context) {
-      fmt::print("the context of {} tokens is full{}\n", limits_.context, way_out());
+      output_->note(fmt::format("the context of {} tokens is full{}\n", limits_.context, way_out()));
     }
   }
 
   void print_statistics() {
     if (last_) {
-      fmt::print("prompt: {} in {:.0f} ms; answer: {}, {:.1f} per second; ", counted(last_->prompt_tokens, "token"),
-                 last_->prompt_ms, counted(last_->tokens.size(), "token"), last_->tokens_per_second());
+      output_->note(fmt::format("prompt: {} in {:.0f} ms; answer: {}, {:.1f} per second; ",
+                                counted(last_->prompt_tokens, "token"), last_->prompt_ms,
+                                counted(last_->tokens.size(), "token"), last_->tokens_per_second()));
     } else {
-      fmt::print("no answer yet; ");
+      output_->note("no answer yet; ");
     }
-    fmt::print("context: {} of {} tokens\n", session_->model().length(), session_->model().options().context);
+    output_->note(
+        fmt::format("context: {} of {} tokens\n", session_->model().length(), session_->model().options().context));
   }
 
   Session* session_;
   AnswerOptions how_;
   PromptLimits limits_;
   std::string system_;
+  const ChatOutput* output_;
   bool begun_ = false;
   std::vector<Patches> images_;
   std::optional<Answer> last_;
@@ -165,12 +209,13 @@ int chat(const ChatCommandOptions& options) {
   PromptLimits limits = options.model.prompt_limits(folder);
   limits.used = count_beginning(folder, options.system, limits);
   if (options.model.plan) {
-    options.model.show_plan(folder, {}, false);
+    options.model.show_plan(folder, {}, options.as_json);
     return kSuccess;
   }
   const auto session = options.model.open(std::move(folder));
-  Conversation conversation(*session, how, limits, options.system);
-  const bool on_terminal = isatty(STDIN_FILENO) != 0;
+  const ChatOutput output(options.as_json);
+  Conversation conversation(*session, how, limits, options.system, output);
+  const bool on_terminal = isatty(STDIN_FILENO) != 0 && !options.as_json;
   if (on_terminal) {
     fmt::print("{}; /help lists commands\n", session->device_name());
   }
@@ -197,10 +242,10 @@ int chat(const ChatCommandOptions& options) {
     } catch (const DeviceLostError&) {
       throw;
     } catch (const ContextFullError& error) {
-      fmt::print("{}{}\n", error.what(), conversation.way_out());
+      output.error(fmt::format("{}{}", error.what(), conversation.way_out()));
       conversation.drop_images();
     } catch (const Error& error) {
-      fmt::print("{}\n", clean_lines(error.what()));
+      output.error(clean_lines(error.what()));
       conversation.drop_images();
     }
   }
@@ -217,8 +262,11 @@ void add_chat_command(CLI::App& app, Action& action) {
   options->model.add_template_to(*command);
   command->add_option("--system", options->system, "What the system says first");
   options->sampling.add_to(*command);
+  command->add_flag("--json", options->as_json,
+                    "Print each complete answer, and each error, as one line of JSON; the rest goes to standard error");
   command->footer(std::string("Every line is a message, except:\n") + kHelp +
-                  "\nExample:\n  pascaline chat --model Qwen3-VL-2B-Instruct --db tuned.db");
+                  "\nExamples:\n  pascaline chat --model Qwen3-VL-2B-Instruct --db tuned.db\n"
+                  "  printf 'Hello!\\nAnd in French?\\n' | pascaline chat --model Qwen3-VL-2B-Instruct --json");
   command->callback([&action, options] { action = [options] { return chat(*options); }; });
 }
 

@@ -3,16 +3,12 @@
 #include <algorithm>
 #include <cstdio>
 
-#include <nlohmann/json.hpp>
-
-#include "cli/model/llama_bench.hpp"
+#include "cli/model/answer_json.hpp"
 #include "cli/model/model_options.hpp"
 #include "runtime/image/decode.hpp"
 
 namespace pascaline::cli {
 namespace {
-
-using nlohmann::json;
 
 struct GenerateCommandOptions {
   ModelCommandOptions model;
@@ -20,6 +16,7 @@ struct GenerateCommandOptions {
   std::string prompt;
   std::string system;
   std::vector<std::string> images;
+  bool is_raw = false;
   bool as_json = false;
 };
 
@@ -35,20 +32,6 @@ std::vector<ChatMessage> messages_of(const GenerateCommandOptions& options) {
   message.parts.push_back({ChatPart::Kind::text, options.prompt});
   messages.push_back(std::move(message));
   return messages;
-}
-
-json to_json(const Answer& answer, Session& session) {
-  const std::uint64_t launches = session.model().launches_of_step();
-  return {{"text", answer.text},
-          {"tokens", answer.tokens},
-          {"end", name_of(answer.end)},
-          {"prompt_tokens", answer.prompt_tokens},
-          {"prompt_ms", answer.prompt_ms},
-          {"decode_ms", answer.decode_ms},
-          {"tokens_per_s", answer.tokens_per_second()},
-          {"launches_per_token", launches > 0 ? json(launches) : json(nullptr)},
-          {"llama_bench", answer_tests(answer)},
-          {"device", session.device_name()}};
 }
 
 // What the user asked for, checked before anything is loaded.
@@ -69,7 +52,8 @@ PreparedRequest prepare(const GenerateCommandOptions& options, const ModelFolder
   }
   PromptLimits limits = options.model.prompt_limits(model);
   limits.answer = options.sampling.max_tokens.value_or(1);
-  request.prompt = make_prompt(model, messages_of(options), images, limits);
+  request.prompt = options.is_raw ? make_raw_prompt(model, options.prompt, limits)
+                                  : make_prompt(model, messages_of(options), images, limits);
   const auto length = static_cast<std::int64_t>(request.prompt.tokens.size());
   request.how.max_tokens = std::min(request.how.max_tokens, limits.context - length);
   note_fitted(request.prompt.images, limits.context);
@@ -87,7 +71,7 @@ void note_end(const Answer& answer) {
 }
 
 int generate(const GenerateCommandOptions& options) {
-  ModelFolder folder = options.model.read_folder();
+  ModelFolder folder = options.model.read_folder(options.is_raw ? ModelParts::words : ModelParts::all);
   PreparedRequest request = prepare(options, folder);
   ModelRequest needed = request.prompt.request(request.how.max_tokens);
   needed.is_all = true;
@@ -107,7 +91,7 @@ int generate(const GenerateCommandOptions& options) {
         return !interrupted();
       });
   if (options.as_json) {
-    fmt::print("{}\n", to_json(answer, *session).dump(2, ' ', false, json::error_handler_t::replace));
+    fmt::print("{}\n", json_text(answer_json(answer, *session), false));
   } else {
     fmt::print("\n");
     std::fflush(stdout);
@@ -125,15 +109,22 @@ void add_generate_command(CLI::App& app, Action& action) {
   options->model.add_placement_to(*command);
   options->model.add_template_to(*command);
   command->add_option("-p,--prompt", options->prompt, "What the user says")->required();
-  command->add_option("--system", options->system, "What the system says first");
-  command->add_option("-i,--image", options->images, "A PNG or JPEG image before the prompt (repeatable)");
+  CLI::Option* system = command->add_option("--system", options->system, "What the system says first");
+  CLI::Option* images =
+      command->add_option("-i,--image", options->images, "A PNG or JPEG image before the prompt (repeatable)");
+  command
+      ->add_flag("--raw", options->is_raw,
+                 "Continue the prompt as it is, without a chat template: it begins with the token of beginning where "
+                 "the model's texts do, and special tokens that are spelled out in it count")
+      ->excludes(system, images, command->get_option("--template"), command->get_option("--max-image-tokens"));
   options->sampling.add_to(*command);
   command->add_flag("--json", options->as_json, "Print JSON when the answer is complete");
   command->footer(
       "Examples:\n"
       "  pascaline generate --model Qwen3-VL-2B-Instruct --prompt 'Name three rivers.'\n"
       "  pascaline generate --model Qwen3-VL-2B-Instruct --image cat.jpg --prompt 'Describe.' --greedy --json\n"
-      "  pascaline generate --model SmolLM2-135M-Instruct.Q4_1.gguf --prompt 'What is the capital of France?'");
+      "  pascaline generate --model SmolLM2-135M-Instruct.Q4_1.gguf --prompt 'What is the capital of France?'\n"
+      "  pascaline generate --model SmolLM2-135M-Instruct.Q4_1.gguf --raw --prompt 'Once upon a time' -n 40");
   command->callback([&action, options] { action = [options] { return generate(*options); }; });
 }
 

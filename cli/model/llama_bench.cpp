@@ -160,14 +160,14 @@ json llama_bench_json(Session& session, const std::vector<LlamaBenchResult>& res
   return all;
 }
 
-json answer_tests(const Answer& answer) {
+json answer_tests(const Answer& answer, std::int64_t depth) {
   json tests = json::array();
   if (answer.prompt_ms > 0) {
-    tests.push_back({{"test", LlamaBenchTest{answer.prompt_tokens, 0, 0}.name()},
+    tests.push_back({{"test", LlamaBenchTest{answer.prompt_tokens, 0, depth}.name()},
                      {"tokens_per_s", answer.prompt_tokens_per_second()}});
   }
   if (answer.tokens_per_second() > 0) {
-    const LlamaBenchTest test{0, static_cast<std::int64_t>(answer.tokens.size()) - 1, answer.prompt_tokens};
+    const LlamaBenchTest test{0, static_cast<std::int64_t>(answer.tokens.size()) - 1, depth + answer.prompt_tokens};
     tests.push_back({{"test", test.name()}, {"tokens_per_s", answer.tokens_per_second()}});
   }
   return tests;

@@ -48,8 +48,8 @@ struct LlamaBenchResult {
 /// A list of objects with llama-bench's names of fields.
 [[nodiscard]] nlohmann::json llama_bench_json(Session& session, const std::vector<LlamaBenchResult>& results);
 
-/// An answer's times under llama-bench's names of tests: its prompt, and the tokens after the first, which were read at
-/// that depth.
-[[nodiscard]] nlohmann::json answer_tests(const Answer& answer);
+/// An answer's times under llama-bench's names of tests: its prompt, which was read at `depth`, and the tokens after
+/// the first, which were read after it.
+[[nodiscard]] nlohmann::json answer_tests(const Answer& answer, std::int64_t depth);
 
 }  // namespace pascaline::cli

@@ -281,9 +281,10 @@ SessionOptions ModelCommandOptions::session_options() const {
   return options;
 }
 
-ModelFolder ModelCommandOptions::read_folder() const {
+ModelFolder ModelCommandOptions::read_folder(ModelParts parts) const {
   check_kernel_options();
-  ModelFolder model(location(), random_weights ? ModelParts::present : ModelParts::all, chat_template);
+  const bool takes_what_is_there = random_weights && parts == ModelParts::all;
+  ModelFolder model(location(), takes_what_is_there ? ModelParts::present : parts, chat_template);
   if (most_image_tokens > 0) {
     (void)limit_tokens(model.preprocessor(), most_image_tokens);
   }

@@ -61,8 +61,8 @@ struct ModelCommandOptions {
   /// Throws Error if it does: for commands that look at kernels.
   void require_kernels() const;
   [[nodiscard]] SessionOptions session_options() const;
-  /// The folder with all that texts and images need, and what is decided of a prompt by it.
-  [[nodiscard]] ModelFolder read_folder() const;
+  /// The folder with all that texts and images need, or `words` alone, and what is decided of a prompt by it.
+  [[nodiscard]] ModelFolder read_folder(ModelParts parts = ModelParts::all) const;
   [[nodiscard]] PromptLimits prompt_limits(const ModelFolder& model) const;
   /// `request` is what is known of the first prompt.
   [[nodiscard]] std::unique_ptr<Session> open(ModelFolder folder, const ModelRequest& request = {}) const;

@@ -52,7 +52,9 @@ struct TextEncoder {
 
 TextEncoder load_encoder(const std::filesystem::path& model, AddedTokens added) {
   if (!is_gguf_path(model)) {
-    return {Tokenizer::load(model / "tokenizer.json"), std::nullopt, added};
+    Tokenizer tokenizer = Tokenizer::load(model / "tokenizer.json");
+    const std::optional<TokenId> beginning = tokenizer.beginning();
+    return {std::move(tokenizer), beginning, added};
   }
   GgufTokenizer text = load_gguf_tokenizer(GgufFile::open(model).metadata());
   return {std::move(text.tokenizer), text.adds_bos ? text.bos : std::nullopt, added};
@@ -100,7 +102,7 @@ void add_tokenize_command(CLI::App& app, Action& action) {
   command->add_flag("--json", options->as_json, "Read a JSON list of texts, print a JSON list of lists of ids");
   command->footer(
       "Reads standard input: each line is a text, and becomes a line of ids, which begin with the token of beginning\n"
-      "where a GGUF file says that texts do.\n\nExamples:\n"
+      "where the model's texts do.\n\nExamples:\n"
       "  echo 'Hello world' | pascaline tokenize --model Qwen3-VL-2B-Instruct\n"
       "  echo '[\"two\\nlines\"]' | pascaline tokenize --model Qwen3-VL-2B-Instruct --json");
   command->callback([&action, options] { action = [options] { return tokenize(*options); }; });

@@ -1,11 +1,7 @@
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <array>
-#include <cmath>
-#include <numbers>
-
 #include "runtime/checkpoint/config_fields.hpp"
+#include "runtime/checkpoint/llama_rope.hpp"
 #include "runtime/checkpoint/model_family.hpp"
 #include "runtime/checkpoint/model_keys.hpp"
 #include "runtime/checkpoint/table_writer.hpp"
@@ -23,22 +19,15 @@ double read_factor(const JsonNode& rope, std::string_view key) {
   return value;
 }
 
-// Llama 3.1's: long waves are divided by the factor, short ones stay, those between get something between.
-std::vector<float> llama3_divisors(const JsonNode& rope, const TextConfig& text) {
-  const double factor = read_factor(rope, "factor");
-  const double low = read_factor(rope, "low_freq_factor");
-  const double high = read_factor(rope, "high_freq_factor");
-  const double trained = read_factor(rope, "original_max_position_embeddings");
-  require(low < high, rope, fmt::format("low_freq_factor {} is not below high_freq_factor {}", low, high));
-  std::vector<float> divisors;
-  for (std::int64_t j = 0; j < text.head_dim / 2; ++j) {
-    const double frequency =
-        std::pow(text.rope_theta, -2.0 * static_cast<double>(j) / static_cast<double>(text.head_dim));
-    const double waves = trained * frequency / (2 * std::numbers::pi);  // within the trained length
-    const double share = std::clamp((waves - low) / (high - low), 0.0, 1.0);
-    divisors.push_back(static_cast<float>(1 / ((1 - share) / factor + share)));
-  }
-  return divisors;
+Llama3Scaling read_llama3_scaling(const JsonNode& rope) {
+  Llama3Scaling scaling;
+  scaling.factor = read_factor(rope, "factor");
+  scaling.low = read_factor(rope, "low_freq_factor");
+  scaling.high = read_factor(rope, "high_freq_factor");
+  scaling.trained = read_factor(rope, "original_max_position_embeddings");
+  require(scaling.low < scaling.high, rope,
+          fmt::format("low_freq_factor {} is not below high_freq_factor {}", scaling.low, scaling.high));
+  return scaling;
 }
 
 std::vector<float> read_divisors(const JsonNode& rope, const TextConfig& text) {
@@ -47,10 +36,11 @@ std::vector<float> read_divisors(const JsonNode& rope, const TextConfig& text) {
   require_supported(rope, {key, R"(["default", "linear", "llama3"])"});
   const std::string type = rope.at(key).text();
   if (type == "linear") {
-    return std::vector<float>(static_cast<std::size_t>(text.head_dim / 2),
-                              static_cast<float>(read_factor(rope, "factor")));
+    const auto factor = static_cast<float>(read_factor(rope, "factor"));
+    return std::vector<float>(factor == 1 ? 0 : static_cast<std::size_t>(text.head_dim / 2), factor);
   }
-  return type == "llama3" ? llama3_divisors(rope, text) : std::vector<float>();
+  return type == "llama3" ? llama3_divisors(read_llama3_scaling(rope), text.rope_theta, text.head_dim)
+                          : std::vector<float>();
 }
 
 ModelConfig read_llama(const JsonNode& root) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <system_error>
 
 #include "core/util/paths.hpp"
@@ -12,6 +13,20 @@ namespace {
 
 constexpr std::size_t kMaxQuoted = 96;
 constexpr std::size_t kMaxListed = 3;
+
+// The first GGUF file of a folder that is no projector.
+std::optional<std::filesystem::path> gguf_in(const std::filesystem::path& folder) {
+  std::optional<std::filesystem::path> first;
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
+    const std::filesystem::path& file = entry.path();
+    if (file.extension() == ".gguf" && entry.is_regular_file(ignored) &&
+        !file.filename().string().starts_with("mmproj") && (!first || file < *first)) {
+      first = file;
+    }
+  }
+  return first;
+}
 
 }  // namespace
 
@@ -44,6 +59,12 @@ std::string read_model_file(const std::filesystem::path& file, std::uintmax_t ma
       const bool is_there = std::filesystem::exists(folder, error);
       throw ModelError(fmt::format("{}: {}; give the folder that has the model's config.json", folder.string(),
                                    is_there ? "this is a file" : "there is no such folder"));
+    }
+    if (const std::optional<std::filesystem::path> model = gguf_in(folder)) {
+      throw ModelError(
+          fmt::format("{}: the folder lacks this file, but it has GGUF files, of which one is a model: name "
+                      "that one, as {}",
+                      file.string(), model->string()));
     }
     throw ModelError(fmt::format("{}: the model folder lacks this file; download the model completely", file.string()));
   }

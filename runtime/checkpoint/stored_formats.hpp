@@ -62,6 +62,14 @@ struct RowOrder {
     const std::int64_t half = head_rows / 2;
     return row - inside + inside % half * 2 + inside / half;
   }
+  /// The row that is stored at that place.
+  [[nodiscard]] std::int64_t row_at(std::int64_t place) const noexcept {
+    if (head_rows == 0) {
+      return place;
+    }
+    const std::int64_t inside = place % head_rows;
+    return place - inside + inside % 2 * (head_rows / 2) + inside / 2;
+  }
 };
 
 /// How the bytes of a stored row are to be read: in a format of matrices, or as one that no matrix is kept in.

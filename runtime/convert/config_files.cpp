@@ -3,12 +3,15 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <cmath>
 #include <cstdlib>
 
 #include <nlohmann/json.hpp>
 
+#include "runtime/checkpoint/gguf/gguf_weights.hpp"
+#include "runtime/checkpoint/llama_rope.hpp"
 #include "runtime/checkpoint/model_error.hpp"
-#include "runtime/checkpoint/model_family.hpp"
+#include "runtime/convert/gguf_model_keys.hpp"
 
 namespace pascaline {
 namespace {
@@ -42,7 +45,7 @@ void put_tokens(ordered_json& object, const GenerationConfig& generation) {
   }
 }
 
-// What the decoder of either family says of itself.
+// What the decoder of any family says of itself.
 void put_decoder(ordered_json& object, const TextConfig& text) {
   object["hidden_size"] = text.hidden;
   object["num_hidden_layers"] = text.layers;
@@ -108,6 +111,40 @@ ordered_json qwen3_json(const ModelConfig& config, const GenerationConfig& gener
   return root;
 }
 
+ordered_json rope_scaling_json(const TextConfig& text) {
+  if (text.rope_divisors.empty()) {
+    return nullptr;
+  }
+  if (const auto factor = linear_rope_factor(text)) {
+    return {{"rope_type", "linear"}, {"factor", shortest(*factor)}};
+  }
+  const auto scaling = find_llama3_scaling(text.rope_divisors, text.rope_theta);
+  if (!scaling) {
+    throw ModelError(
+        fmt::format("tensor '{}': a config.json cannot say that frequencies are divided by these numbers, which are "
+                    "not those of Llama 3.1's scaling; use the GGUF file as it is",
+                    kGgufRopeFactors));
+  }
+  return {{"rope_type", "llama3"},
+          {"factor", shortest(scaling->factor)},
+          {"low_freq_factor", scaling->low},
+          {"high_freq_factor", scaling->high},
+          {"original_max_position_embeddings", std::llround(scaling->trained)}};
+}
+
+ordered_json llama_json(const ModelConfig& config, const GenerationConfig& generation, std::string_view numbers) {
+  ordered_json root{{"architectures", {"LlamaForCausalLM"}}, {"model_type", "llama"}};
+  put_decoder(root, config.text);
+  root["mlp_bias"] = false;
+  root["pretraining_tp"] = 1;
+  root["rope_scaling"] = rope_scaling_json(config.text);
+  root["tie_word_embeddings"] = config.text.tied;
+  put_ends(root, config.eos_tokens);
+  put_tokens(root, generation);
+  root["dtype"] = numbers;
+  return root;
+}
+
 }  // namespace
 
 std::string config_text(const ModelConfig& config, const GenerationConfig& generation, std::string_view numbers) {
@@ -116,10 +153,10 @@ std::string config_text(const ModelConfig& config, const GenerationConfig& gener
       return file_text(qwen3_vl_json(config, generation, numbers));
     case ModelFamily::qwen3:
       return file_text(qwen3_json(config, generation, numbers));
-    default:
-      throw ModelError(
-          fmt::format("folders are not written of models of the family {}", traits_of(config.family).name));
+    case ModelFamily::llama:
+      return file_text(llama_json(config, generation, numbers));
   }
+  throw Error("a family of models without a config.json");
 }
 
 std::string generation_config_text(const GenerationConfig& generation) {

@@ -11,7 +11,6 @@
 
 #include "runtime/checkpoint/gguf/projector_config.hpp"
 #include "runtime/checkpoint/model_error.hpp"
-#include "runtime/checkpoint/model_family.hpp"
 
 namespace pascaline {
 namespace {
@@ -35,9 +34,10 @@ std::string_view architecture_of(ModelFamily family) {
       return "qwen3vl";
     case ModelFamily::qwen3:
       return "qwen3";
-    default:
-      throw ModelError(fmt::format("GGUF files are not written of models of the family {}", traits_of(family).name));
+    case ModelFamily::llama:
+      return "llama";
   }
+  throw Error("a family of models without an architecture in GGUF");
 }
 
 // Sizes of models have at most 2^31 - 1.
@@ -73,6 +73,13 @@ void add_sampling(GgufKeys& keys, const GenerationConfig& generation) {
 
 }  // namespace
 
+std::optional<float> linear_rope_factor(const TextConfig& text) {
+  const std::vector<float>& divisors = text.rope_divisors;
+  const bool is_one = !divisors.empty() && std::all_of(divisors.begin(), divisors.end(),
+                                                       [&](float each) { return each == divisors.front(); });
+  return is_one ? std::optional(divisors.front()) : std::nullopt;
+}
+
 GgufKeys text_model_keys(const ModelConfig& config, const GenerationConfig& generation, std::string_view name,
                          std::span<const PlannedTensor> tensors) {
   const std::string_view architecture = architecture_of(config.family);
@@ -93,6 +100,12 @@ GgufKeys text_model_keys(const ModelConfig& config, const GenerationConfig& gene
   keys.integer(key("attention.value_length"), number(text.head_dim));
   keys.real(key("attention.layer_norm_rms_epsilon"), static_cast<float>(text.norm_epsilon.value()));
   keys.real(key("rope.freq_base"), static_cast<float>(text.rope_theta));
+  if (config.family == ModelFamily::llama) {
+    keys.integer(key("rope.dimension_count"), number(text.head_dim));
+  }
+  if (const auto factor = linear_rope_factor(text)) {
+    keys.text(key("rope.scaling.type"), "linear").real(key("rope.scaling.factor"), *factor);
+  }
   if (config.family == ModelFamily::qwen3_vl) {
     const std::array<std::int32_t, 4> sections{static_cast<std::int32_t>(text.mrope_section[0]),
                                                static_cast<std::int32_t>(text.mrope_section[1]),

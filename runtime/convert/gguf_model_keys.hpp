@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <span>
 
 #include "runtime/checkpoint/generation_config.hpp"
@@ -10,8 +11,11 @@
 
 namespace pascaline {
 
+/// The number that all frequencies of rotary embedding are divided by, if it is one and not 1.
+[[nodiscard]] std::optional<float> linear_rope_factor(const TextConfig& text);
+
 /// What a GGUF file of a text model says of it, but for its tokens: architecture, sizes, how its makers want tokens
-/// drawn. `name` is for people. Throws ModelError for a family that GGUF files are not written of.
+/// drawn. `name` is for people. Frequencies of rotary embedding that are divided by several numbers are not in it.
 [[nodiscard]] GgufKeys text_model_keys(const ModelConfig& config, const GenerationConfig& generation,
                                        std::string_view name, std::span<const PlannedTensor> tensors);
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -115,13 +116,15 @@ void add_tokenizer_keys(GgufKeys& keys, const std::filesystem::path& folder, con
     ends.assign(named.begin(), named.end());
   }
   add_ends(keys, ends);
-  if (generation.bos_token) {
-    keys.integer("tokenizer.ggml.bos_token_id", static_cast<std::uint32_t>(*generation.bos_token));
+  const std::optional<TokenId> beginning = tokenizer.beginning();
+  if (beginning || generation.bos_token) {
+    keys.integer("tokenizer.ggml.bos_token_id",
+                 static_cast<std::uint32_t>(beginning ? *beginning : *generation.bos_token));
   }
   if (generation.pad_token) {
     keys.integer("tokenizer.ggml.padding_token_id", static_cast<std::uint32_t>(*generation.pad_token));
   }
-  keys.boolean("tokenizer.ggml.add_bos_token", false);
+  keys.boolean("tokenizer.ggml.add_bos_token", beginning.has_value());
   if (const auto chat = find_chat_template(folder)) {
     keys.text("tokenizer.chat_template", chat->text);
   }

@@ -7,13 +7,12 @@
 #include <string_view>
 #include <vector>
 
+#include "runtime/text/tokenizer_settings.hpp"
+
 namespace pascaline {
 namespace {
 
 using nlohmann::json;
-
-// Settings without effect on how text is split.
-constexpr std::string_view kOffsetKey = "trim_offsets";
 
 json bytes_step(bool splits) {
   return {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"trim_offsets", true}, {"use_regex", splits}};
@@ -39,36 +38,11 @@ json steps_of(const PreTokenizer& family) {
   return steps;
 }
 
-json without_offsets(json step) {
-  step.erase(kOffsetKey);
-  return step;
-}
-
-// Steps as they are compared: of a sequence, or the one that there is.
-json compared_steps(const json& pre_tokenizer) {
-  const bool is_sequence = pre_tokenizer.is_object() && pre_tokenizer.value("type", "") == "Sequence" &&
-                           pre_tokenizer.contains("pretokenizers") && pre_tokenizer["pretokenizers"].is_array();
-  json steps = json::array();
-  for (const json& step : is_sequence ? pre_tokenizer["pretokenizers"] : json::array({pre_tokenizer})) {
-    steps.push_back(step.is_object() ? without_offsets(step) : step);
-  }
-  return steps;
-}
-
-bool takes_whole_pieces(const JsonNode& root) {
-  const JsonNode model = root.at("model");
-  return model.has_value("ignore_merges") && model.at("ignore_merges").boolean();
-}
-
-bool normalises(const JsonNode& root) {
-  if (!root.has_value("normalizer")) {
-    return false;
-  }
-  const JsonNode normalizer = root.at("normalizer");
-  if (normalizer.at("type").text() != "NFC") {
-    normalizer.fail("no family of GGUF files normalises text like this, only by NFC or not at all");
-  }
-  return true;
+bool splits_as(const TextSplitting& splitting, const PreTokenizer& family) {
+  return family.normalises == splitting.normalises && family.whole_pieces == splitting.whole_pieces &&
+         std::equal(family.patterns.begin(), family.patterns.end(), splitting.patterns.begin(),
+                    splitting.patterns.end(),
+                    [](std::string_view ours, const TextSplitting::Pattern& theirs) { return ours == theirs.text; });
 }
 
 }  // namespace
@@ -83,14 +57,10 @@ json pre_tokenizer_of(const PreTokenizer& family) {
 }
 
 const PreTokenizer& family_of(const JsonNode& root) {
-  const json steps = compared_steps(root.at("pre_tokenizer").value());
-  const bool normal = normalises(root);
-  const bool whole = takes_whole_pieces(root);
+  const TextSplitting splitting = read_text_splitting(root);
   const auto families = pre_tokenizers();
-  const auto found = std::find_if(families.begin(), families.end(), [&](const PreTokenizer& family) {
-    return family.normalises == normal && family.whole_pieces == whole &&
-           compared_steps(pre_tokenizer_of(family)) == steps;
-  });
+  const auto found = std::find_if(families.begin(), families.end(),
+                                  [&](const PreTokenizer& family) { return splits_as(splitting, family); });
   if (found == families.end()) {
     std::vector<std::string_view> names;
     for (const PreTokenizer& family : families) {

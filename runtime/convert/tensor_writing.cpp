@@ -41,17 +41,28 @@ std::vector<RowPiece> pieces_of(const WeightSource& source, std::span<const Plan
   return pieces;
 }
 
-std::vector<std::byte> numbers(const WeightSource& source, const TensorSpec& tensor, GgufType type, std::int64_t first,
-                               std::int64_t rows) {
+// Those at the places from `first` on.
+std::vector<std::byte> numbers(const WeightSource& source, const TensorSpec& tensor, const PlannedTensor& planned,
+                               std::int64_t first, std::int64_t rows) {
+  const ElementType type = number_of(planned.type);
   const std::int64_t columns = columns_of(tensor);
-  std::vector<std::byte> bytes(static_cast<std::size_t>(rows * columns * block_bytes(type)));
-  source.read(tensor, number_of(type), first * columns, bytes);
+  const auto row_bytes = static_cast<std::size_t>(columns * block_bytes(planned.type));
+  std::vector<std::byte> bytes(static_cast<std::size_t>(rows) * row_bytes);
+  if (planned.order.head_rows == 0) {
+    source.read(tensor, type, first * columns, bytes);
+    return bytes;
+  }
+  for (std::int64_t i = 0; i < rows; ++i) {
+    source.read(tensor, type, planned.order.row_at(first + i) * columns,
+                std::span(bytes).subspan(static_cast<std::size_t>(i) * row_bytes, row_bytes));
+  }
   return bytes;
 }
 
 // Rows in a packed format; those that are stored in it as they are. Adds to `lost` blocks that became zeros.
 std::vector<std::byte> packed_rows(const WeightSource& source, const TensorSpec& tensor, ElementType format,
-                                   std::int64_t first, std::int64_t rows, std::atomic<std::uint64_t>& lost) {
+                                   RowOrder order, std::int64_t first, std::int64_t rows,
+                                   std::atomic<std::uint64_t>& lost) {
   const std::int64_t columns = columns_of(tensor);
   const std::size_t row_bytes = file_row_bytes(format, columns);
   const auto stored = source.rows(tensor);
@@ -60,15 +71,16 @@ std::vector<std::byte> packed_rows(const WeightSource& source, const TensorSpec&
   std::vector<float> values(static_cast<std::size_t>(columns));
   for (std::int64_t i = 0; i < rows; ++i) {
     const std::span<std::byte> row = std::span(bytes).subspan(static_cast<std::size_t>(i) * row_bytes, row_bytes);
+    const std::int64_t number = order.row_at(first + i);
     if (is_kept) {
-      const auto place = static_cast<std::size_t>(stored->order.place_of(first + i));
+      const auto place = static_cast<std::size_t>(stored->order.place_of(number));
       std::copy_n(stored->bytes.begin() + static_cast<std::ptrdiff_t>(place * row_bytes), row_bytes, row.begin());
       continue;
     }
-    source.read(tensor, ElementType::float32, (first + i) * columns, std::as_writable_bytes(std::span(values)));
+    source.read(tensor, ElementType::float32, number * columns, std::as_writable_bytes(std::span(values)));
     if (const auto unfit = quantize_row(format, values, row)) {
       throw ModelError(fmt::format("tensor {}: value {} of row {} {}, so it cannot be kept as {}",
-                                   quoted_name(tensor.name), unfit->value, first + i, unfit->reason, name_of(format)));
+                                   quoted_name(tensor.name), unfit->value, number, unfit->reason, name_of(format)));
     }
     lost += lost_blocks(format, values, row);
   }
@@ -98,8 +110,9 @@ bool TensorWriting::write(std::span<const PlannedTensor> tensors, const Write& w
     const PlannedTensor& planned = tensors[piece.planned];
     const TensorSpec& tensor = source_->tensors()[planned.index];
     const auto format = format_of(planned.type);
-    std::vector<std::byte> bytes = format ? packed_rows(*source_, tensor, *format, piece.first, piece.rows, lost)
-                                          : numbers(*source_, tensor, planned.type, piece.first, piece.rows);
+    std::vector<std::byte> bytes =
+        format ? packed_rows(*source_, tensor, *format, planned.order, piece.first, piece.rows, lost)
+               : numbers(*source_, tensor, planned, piece.first, piece.rows);
     const std::size_t row_bytes = bytes.size() / static_cast<std::size_t>(piece.rows);
     if (planned.frame) {
       bytes = patch_frame(bytes, static_cast<std::size_t>(tensor.shape[2]), static_cast<std::size_t>(*planned.frame),

@@ -19,6 +19,7 @@ struct PlannedTensor {
   std::size_t index = 0;              ///< in the source of weights
   GgufType type{};                    ///< of what is written
   std::optional<std::int64_t> frame;  ///< only this one, of the patches' embedding
+  RowOrder order = {};                ///< of the rows that are written
 };
 
 /// How tensors are written.

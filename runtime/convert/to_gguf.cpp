@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "runtime/checkpoint/gguf/gguf_weights.hpp"
 #include "runtime/checkpoint/gguf/gguf_writer.hpp"
 #include "runtime/checkpoint/gguf/projector_weights.hpp"
 #include "runtime/checkpoint/model_error.hpp"
@@ -24,6 +26,7 @@ constexpr std::int64_t kColorsOfProjectors = 3;
 struct FilePlan {
   std::vector<PlannedTensor> tensors;
   std::vector<GgufTensorForm> forms;
+  std::vector<float> rope_divisors;  // if there are some, a tensor after those
 
   void add(const TensorSpec& spec, PlannedTensor tensor, std::string name) {
     GgufTensorForm form{std::move(name), tensor.type, {spec.shape.rbegin(), spec.shape.rend()}};
@@ -32,6 +35,10 @@ struct FilePlan {
     }
     forms.push_back(std::move(form));
     tensors.push_back(tensor);
+  }
+  void add_divisors(const std::vector<float>& divisors) {
+    rope_divisors = divisors;
+    forms.push_back({kGgufRopeFactors, GgufType::F32, {static_cast<std::int64_t>(divisors.size())}});
   }
 };
 
@@ -72,7 +79,8 @@ ModelPlan plan_files(const FolderWeights& weights, const ModelConfig& config, co
   ModelPlan plan;
   for (std::size_t i = 0; i < weights.source.tensors().size(); ++i) {
     const TensorSpec& spec = weights.source.tensors()[i];
-    const PlannedTensor tensor{i, written_type(spec, weights.kinds[i], wanted, true), {}};
+    const PlannedTensor tensor{
+        i, written_type(spec, weights.kinds[i], wanted, true), {}, gguf_row_order(config, spec.name)};
     if (!spec.name.starts_with(kVisionPrefix)) {
       plan.text.add(spec, tensor, gguf_tensor_name(spec.name));
     } else if (!is_patch_embedding(spec.name)) {
@@ -82,6 +90,9 @@ ModelPlan plan_files(const FolderWeights& weights, const ModelConfig& config, co
         plan.projector.add(spec, {tensor.index, tensor.type, frame}, patch_frame_name(frame));
       }
     }
+  }
+  if (!config.text.rope_divisors.empty() && !linear_rope_factor(config.text)) {
+    plan.text.add_divisors(config.text.rope_divisors);
   }
   return plan;
 }
@@ -123,6 +134,9 @@ bool write_file(const fs::path& file, const GgufKeys& keys, const FilePlan& plan
         out.write(tensor, offset, bytes);
       })) {
     return false;
+  }
+  if (!plan.rope_divisors.empty()) {
+    out.write(plan.tensors.size(), 0, std::as_bytes(std::span(plan.rope_divisors)));
   }
   out.finish();
   return true;

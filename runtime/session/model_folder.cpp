@@ -78,6 +78,7 @@ ModelFolder::ModelFolder(ModelLocation location, ModelParts parts, const std::st
       check_chat_template(path(), this->chat_template());
     }
     tokenizer_ = Tokenizer::load(path() / "tokenizer.json", static_cast<std::size_t>(config_.text.vocab));
+    beginning_ = tokenizer_->beginning();
     if (config_.vision) {
       check_tokens(*tokenizer_, *config_.vision);
     }
@@ -126,8 +127,8 @@ const PreprocessorConfig& ModelFolder::preprocessor() const {
   return *preprocessor_;
 }
 
-std::vector<TokenId> ModelFolder::encode_plain(std::string_view text) const {
-  std::vector<TokenId> tokens = tokenizer().encode(text, AddedTokens::ignore);
+std::vector<TokenId> ModelFolder::encode_plain(std::string_view text, AddedTokens added) const {
+  std::vector<TokenId> tokens = tokenizer().encode(text, added);
   if (beginning_) {
     tokens.insert(tokens.begin(), *beginning_);
   }

@@ -46,9 +46,9 @@ class ModelFolder {
   [[nodiscard]] const Tokenizer& tokenizer() const;
   /// Likewise, and for a model that only reads text, or a GGUF file without its projector.
   [[nodiscard]] const PreprocessorConfig& preprocessor() const;
-  /// Ids of a text that no chat template renders, in which special tokens are text like any other; they begin with the
-  /// token of beginning where the model's do. Throws as `tokenizer`.
-  [[nodiscard]] std::vector<TokenId> encode_plain(std::string_view text) const;
+  /// Ids of a text that no chat template renders; they begin with the token of beginning where the model's do. Throws
+  /// as `tokenizer`.
+  [[nodiscard]] std::vector<TokenId> encode_plain(std::string_view text, AddedTokens added = AddedTokens::ignore) const;
   /// The user's; else how the model's family renders conversations or, of a GGUF file and of the family llama, what the
   /// model's own is recognised as; throws Error if that is not known (see gguf_chat_template, folder_chat_template).
   [[nodiscard]] ChatTemplate chat_template() const;

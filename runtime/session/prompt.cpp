@@ -45,6 +45,17 @@ std::int64_t common_limit(const PreprocessorConfig& preprocessor, std::span<cons
   return fits;
 }
 
+// For the tokens of a prompt's text, and an answer.
+void require_room(std::int64_t text, const char* beside, const PromptLimits& limits) {
+  if (text > limits.context - limits.used - limits.answer) {
+    throw Error(
+        fmt::format("a prompt of {} tokens{} and an answer of up to {} do not fit the context of {}; ask for a "
+                    "larger one with --context{}",
+                    text, beside, limits.answer, limits.context,
+                    limits.answer > 1 ? ", or for a shorter answer with --max-tokens" : ""));
+  }
+}
+
 }  // namespace
 
 std::int64_t FittedImages::patches() const noexcept {
@@ -123,17 +134,21 @@ ChatPrompt make_prompt(const ModelFolder& model, std::span<const ChatMessage> me
   const std::vector<std::size_t> ones(images.size(), 1);
   const auto text = static_cast<std::int64_t>(
       encode_chat(model.tokenizer(), messages, ones, model.chat_template()).size() - images.size());
-  if (text > limits.context - limits.used - limits.answer) {
-    throw Error(
-        fmt::format("a prompt of {} tokens{} and an answer of up to {} do not fit the context of {}; ask for a "
-                    "larger one with --context{}",
-                    text, images.empty() ? "" : " without its images", limits.answer, limits.context,
-                    limits.answer > 1 ? ", or for a shorter answer with --max-tokens" : ""));
-  }
+  require_room(text, images.empty() ? "" : " without its images", limits);
   ChatPrompt prompt;
   prompt.images = place_images(model, images, text, limits);
   prompt.tokens =
       encode_chat(model.tokenizer(), messages, tokens_of(prompt.images.images, model.config()), model.chat_template());
+  return prompt;
+}
+
+ChatPrompt make_raw_prompt(const ModelFolder& model, std::string_view text, const PromptLimits& limits) {
+  ChatPrompt prompt;
+  prompt.tokens = model.encode_plain(text, AddedTokens::match);
+  if (prompt.tokens.empty()) {
+    throw Error("the prompt has no tokens, so there is nothing to continue; give a text");
+  }
+  require_room(static_cast<std::int64_t>(prompt.tokens.size()), "", limits);
   return prompt;
 }
 

@@ -57,6 +57,11 @@ struct ChatPrompt {
 [[nodiscard]] ChatPrompt make_prompt(const ModelFolder& model, std::span<const ChatMessage> messages,
                                      std::span<const Image> images, const PromptLimits& limits);
 
+/// Encodes a text that is to be continued as it is, without a chat template; special tokens that are spelled out in it
+/// become their ids. Throws Error, with the options that help, if it and the answer do not fit the context, if it has
+/// no tokens, and as `ModelFolder::encode_plain` does.
+[[nodiscard]] ChatPrompt make_raw_prompt(const ModelFolder& model, std::string_view text, const PromptLimits& limits);
+
 /// Tokens of each image; throws as `vision_of` if there are some.
 [[nodiscard]] std::vector<std::size_t> tokens_of(std::span<const Patches> images, const ModelConfig& config);
 

@@ -93,6 +93,7 @@ class Session {
   ~Session();
 
   [[nodiscard]] Model& model() noexcept { return *model_; }
+  [[nodiscard]] const Model& model() const noexcept { return *model_; }
   [[nodiscard]] Executor& executor() noexcept { return *executor_; }
   /// Where weights, activations, cache and scratch lie.
   [[nodiscard]] const MemoryPool& memory() const noexcept { return *memory_; }

@@ -11,9 +11,7 @@
 namespace pascaline {
 namespace {
 
-constexpr std::array<std::string_view, 2> kFamilysEnds{"<|im_end|>", "<|endoftext|>"};
-
-// With those of Llama 3.
+// ChatML's, and those of Llama 3.
 constexpr std::array<std::string_view, 5> kFamiliesEnds{"<|im_end|>", "<|endoftext|>", "<|eot_id|>", "<|eom_id|>",
                                                         "<|end_of_text|>"};
 
@@ -45,7 +43,7 @@ std::vector<TokenId> end_tokens(const std::filesystem::path& folder, const Token
   if (const std::optional<std::string> named = named_end(folder / "tokenizer_config.json")) {
     add(*named);
   }
-  std::for_each(kFamilysEnds.begin(), kFamilysEnds.end(), add);
+  std::for_each(kFamiliesEnds.begin(), kFamiliesEnds.end(), add);
   return ends;
 }
 

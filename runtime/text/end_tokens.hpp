@@ -9,8 +9,9 @@
 namespace pascaline {
 
 /// Tokens that end an answer as the tokenizer has it, for a model whose configuration names none: `eos_token` of
-/// `folder`/tokenizer_config.json, if there is such a file, and those that end a turn or a text in this family. Empty
-/// if the tokenizer has none of them. Throws SpaceError if the file is no JSON, or the key of another type.
+/// `folder`/tokenizer_config.json, if there is such a file, and those that end a turn or a text in the supported
+/// families. Empty if the tokenizer has none of them. Throws SpaceError if the file is no JSON, or the key of another
+/// type.
 [[nodiscard]] std::vector<TokenId> end_tokens(const std::filesystem::path& folder, const Tokenizer& tokenizer);
 
 /// Tokens that end an answer of a model in a GGUF file: those that its metadata names, in order, and then those special

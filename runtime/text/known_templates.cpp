@@ -75,8 +75,9 @@ std::optional<ChatTemplate> recognised(std::string_view text, const std::string&
 
 [[noreturn]] void refuse(const std::string& where, const char* problem) {
   throw Error(fmt::format(
-      "{}: {}; name the one that the model was trained with (--template {}), or give ids instead of messages", where,
-      problem, known_names()));
+      "{}: {}; name the one that the model was trained with (--template {}), or continue a text without one (generate "
+      "--raw)",
+      where, problem, known_names()));
 }
 
 }  // namespace

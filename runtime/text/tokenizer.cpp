@@ -124,6 +124,8 @@ TokenId Tokenizer::require(std::string_view bytes) const {
   return *id;
 }
 
+std::optional<TokenId> Tokenizer::beginning() const noexcept { return parts_->beginning; }
+
 bool Tokenizer::is_special(TokenId id) const noexcept {
   return parts_->vocabulary.kind(id) == Vocabulary::Kind::special;
 }

@@ -25,13 +25,13 @@ enum class AddedTokens {
 enum class SpecialTokens { keep, skip };
 
 /// Byte-level byte-pair encoding as a model folder's tokenizer.json or a GGUF file (build_gguf_tokenizer) describes it:
-/// added tokens, normalisation form C, split patterns, merges. Immutable: several threads may use one at a time.
+/// added tokens, normalisation, split patterns, merges. Immutable: several threads may use one at a time.
 class Tokenizer {
  public:
   /// Reads `file`. `embedding_rows` is how many ids the model has, 0 if unknown: ids from the last token's to it have
   /// no text, ids beyond are wrong. Throws SpaceError (file, JSON pointer) if the file is damaged or of another kind:
-  /// another model type, normaliser, splitting, post-processing or decoder; Error if the model has fewer ids than
-  /// the file.
+  /// another model type, normaliser, splitting, post-processing or decoder (see tokenizer_settings.hpp); Error if the
+  /// model has fewer ids than the file.
   [[nodiscard]] static Tokenizer load(const std::filesystem::path& file, std::size_t embedding_rows = 0);
   /// The same from the text of such a file; `file` is its name in messages.
   [[nodiscard]] static Tokenizer parse(std::string_view text, const std::string& file, std::size_t embedding_rows = 0);
@@ -61,6 +61,8 @@ class Tokenizer {
   [[nodiscard]] std::optional<TokenId> find(std::string_view bytes) const;
   /// The same; throws Error naming it if there is none.
   [[nodiscard]] TokenId require(std::string_view bytes) const;
+  /// The token that a text begins with that no chat template renders, if there is one. `encode` does not add it.
+  [[nodiscard]] std::optional<TokenId> beginning() const noexcept;
   /// Whether the id is a special token's.
   [[nodiscard]] bool is_special(TokenId id) const noexcept;
   /// Ids of the special tokens, ascending.

@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <initializer_list>
 #include <optional>
 #include <utility>
 
@@ -11,79 +10,18 @@
 #include "runtime/text/normalize.hpp"
 #include "runtime/text/tokenizer_file.hpp"
 #include "runtime/text/tokenizer_parts.hpp"
+#include "runtime/text/tokenizer_settings.hpp"
 
 namespace pascaline {
 namespace {
 
 using Kind = Vocabulary::Kind;
 
-constexpr std::string_view kExpectedKind = "expected a byte-level BPE tokenizer of the Qwen family";
-
-void require_type(const JsonNode& node, std::string_view type) {
-  const std::string found = node.at("type").text();
-  if (found != type) {
-    node.at("type").fail(fmt::format("'{}' is not supported: {}, with '{}' here", found, kExpectedKind, type));
+// The member is missing, null or false.
+void require_unset(const JsonNode& node, std::string_view key) {
+  if (node.has_value(key) && node.at(key).value() != false) {
+    node.at(key).fail("is set, which is not supported: expected an added token without it");
   }
-}
-
-void require_false(const JsonNode& node, std::string_view key) {
-  if (node.at(key).boolean()) {
-    node.at(key).fail(fmt::format("true is not supported: {}, with false here", kExpectedKind));
-  }
-}
-
-// The member is missing or one of the values that change nothing.
-void require_unused(const JsonNode& node, std::string_view key, std::initializer_list<nlohmann::json> unused) {
-  if (node.has_value(key) && std::find(unused.begin(), unused.end(), node.at(key).value()) == unused.end()) {
-    node.at(key).fail(fmt::format("is set, which is not supported: {}, without it", kExpectedKind));
-  }
-}
-
-void check_model(const JsonNode& model) {
-  require_type(model, "BPE");
-  require_unused(model, "dropout", {0, 0.0});
-  require_unused(model, "unk_token", {});
-  require_unused(model, "continuing_subword_prefix", {""});
-  require_unused(model, "end_of_word_suffix", {""});
-  for (const char* key : {"fuse_unk", "byte_fallback", "ignore_merges"}) {
-    require_unused(model, key, {false});
-  }
-  for (const char* key : {"vocab", "merges"}) {
-    if (!model.at(key).value().is_null()) {
-      model.at(key).fail(fmt::format("expected {}, found {}", key[0] == 'v' ? "an object" : "an array",
-                                     model.at(key).value().type_name()));
-    }
-  }
-}
-
-// Checks how text is split and gives the pattern's place.
-JsonNode check_splitting(const JsonNode& pre_tokenizer) {
-  require_type(pre_tokenizer, "Sequence");
-  const JsonNode steps = pre_tokenizer.at("pretokenizers");
-  if (steps.array_size() != 2) {
-    steps.fail(fmt::format("expected two steps (Split, ByteLevel), found {}", steps.array_size()));
-  }
-  const JsonNode split = steps.at(std::size_t{0});
-  require_type(split, "Split");
-  if (split.at("behavior").text() != "Isolated") {
-    split.at("behavior").fail(fmt::format("'{}' is not supported, only 'Isolated'", split.at("behavior").text()));
-  }
-  require_false(split, "invert");
-  const JsonNode bytes = steps.at(std::size_t{1});
-  require_type(bytes, "ByteLevel");
-  require_false(bytes, "add_prefix_space");
-  require_false(bytes, "use_regex");
-  return split.at("pattern").at("Regex");
-}
-
-void check_settings(const JsonNode& root) {
-  require_unused(root, "version", {"1.0"});
-  check_model(root.at("model"));
-  require_type(root.at("normalizer"), "NFC");
-  if (root.has_value("post_processor")) {
-    require_type(root.at("post_processor"), "ByteLevel");
-  }
-  require_type(root.at("decoder"), "ByteLevel");
 }
 
 TokenId checked_id(std::int64_t id, const std::string& file, const std::string& pointer) {
@@ -111,17 +49,16 @@ Vocabulary build_vocabulary(const TokenizerFile& contents, const std::string& fi
   return vocabulary;
 }
 
+// A byte without a token (SmolLM2 has none for some control characters and some first bytes of UTF-8) is left out of
+// what is encoded, as the Python package tokenizers does.
 ByteTokens find_byte_tokens(const Vocabulary& vocabulary, const std::string& file) {
   ByteTokens tokens{};
   for (std::size_t byte = 0; byte < tokens.size(); ++byte) {
     const std::string text(1, static_cast<char>(static_cast<unsigned char>(byte)));
-    const std::optional<TokenId> id = vocabulary.find(text);
-    if (!id) {
-      throw SpaceError(file, "/model/vocab",
-                       fmt::format("the byte {:02X} has no token ('{}'), so not every text can be encoded", byte,
-                                   spelling_of_bytes(text)));
-    }
-    tokens[byte] = *id;
+    tokens[byte] = vocabulary.find(text).value_or(kNoToken);
+  }
+  if (std::all_of(tokens.begin(), tokens.end(), [](TokenId id) { return id == kNoToken; })) {
+    throw SpaceError(file, "/model/vocab", "no token is a single byte, so no text can be encoded");
   }
   return tokens;
 }
@@ -154,7 +91,7 @@ void add_token(const JsonNode& node, const std::string& file, TokenizerParts& pa
   const std::string content = node.at("content").name();
   const TokenId id = checked_id(node.at("id").integer(), file, node.at("id").pointer());
   for (const char* key : {"single_word", "lstrip", "rstrip"}) {
-    require_unused(node, key, {false});
+    require_unset(node, key);
   }
   const Kind kind = node.at("special").boolean() ? Kind::special : Kind::added;
   if (!parts.vocabulary.add(id, content, kind)) {
@@ -167,7 +104,7 @@ void add_token(const JsonNode& node, const std::string& file, TokenizerParts& pa
     parts.special_ids.push_back(id);
   }
   if (node.has("normalized") ? node.at("normalized").boolean() : kind != Kind::special) {
-    parts.normalised.add(nfc(content), id);
+    parts.normalised.add(parts.normalises ? nfc(content) : content, id);
   } else {
     parts.verbatim.add(content, id);
   }
@@ -193,13 +130,24 @@ void check_special_tokens(const TokenizerFile& contents, const TokenizerParts& p
   }
 }
 
-SplitPattern compile_pattern(const JsonNode& place) {
-  const std::string pattern = place.text();
+SplitPattern compile_pattern(const TextSplitting::Pattern& pattern, const std::string& file) {
   try {
-    return SplitPattern(pattern);
+    return SplitPattern(pattern.text);
   } catch (const Error& error) {
-    place.fail(error.what());
+    throw SpaceError(file, pattern.place, error.what());
   }
+}
+
+std::optional<TokenId> checked_beginning(const JsonNode& root, const TokenizerParts& parts, const std::string& file) {
+  const std::optional<std::int64_t> id = read_beginning(root);
+  if (!id) {
+    return std::nullopt;
+  }
+  const TokenId token = checked_id(*id, file, "/post_processor");
+  if (parts.vocabulary.bytes(token).empty()) {
+    throw SpaceError(file, "/post_processor", fmt::format("texts are to begin with token {}, which there is not", *id));
+  }
+  return token;
 }
 
 }  // namespace
@@ -207,13 +155,20 @@ SplitPattern compile_pattern(const JsonNode& place) {
 TokenizerParts build_tokenizer(std::string_view text, const std::string& file) {
   const TokenizerFile contents = read_tokenizer_file(text, file);
   const JsonNode root(contents.settings, file);
-  check_settings(root);
-  SplitPattern pattern = compile_pattern(check_splitting(root.at("pre_tokenizer")));
+  check_bpe_settings(root);
+  const TextSplitting splitting = read_text_splitting(root);
   Vocabulary vocabulary = build_vocabulary(contents, file);
   const ByteTokens byte_tokens = find_byte_tokens(vocabulary, file);
+  if (std::find(byte_tokens.begin(), byte_tokens.end(), kNoToken) != byte_tokens.end()) {
+    check_no_unknown_token(root);
+  }
   MergeTable merges = build_merges(contents, vocabulary, file);
   TokenizerParts parts{std::move(vocabulary), std::move(merges), byte_tokens, {}, {}, {}, {}, 0};
-  parts.patterns.push_back(std::move(pattern));
+  for (const TextSplitting::Pattern& pattern : splitting.patterns) {
+    parts.patterns.push_back(compile_pattern(pattern, file));
+  }
+  parts.normalises = splitting.normalises;
+  parts.whole_pieces = splitting.whole_pieces;
   if (root.has_value("added_tokens")) {
     const JsonNode added = root.at("added_tokens");
     for (std::size_t i = 0; i < added.array_size(); ++i) {
@@ -223,6 +178,7 @@ TokenizerParts build_tokenizer(std::string_view text, const std::string& file) {
   std::sort(parts.special_ids.begin(), parts.special_ids.end());
   check_special_tokens(contents, parts, file);
   parts.id_count = parts.vocabulary.id_count();
+  parts.beginning = checked_beginning(root, parts, file);
   return parts;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,6 +24,7 @@ struct TokenizerParts {
   std::size_t id_count = 0;
   bool normalises = true;     ///< text to normalisation form C, before it is split
   bool whole_pieces = false;  ///< a piece that is an ordinary token is taken as it is, whatever the merges make of it
+  std::optional<TokenId> beginning = {};  ///< of a text that no chat template renders
 };
 
 /// Builds them from the text of a tokenizer.json; see Tokenizer::parse for errors.

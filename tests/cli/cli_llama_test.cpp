@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <utility>
 
 #include "core/util/paths.hpp"
 #include "tests/cli/cli_model_fixture.hpp"
@@ -49,6 +50,58 @@ TEST_F(CliLlamaTest, ATextBeginsWithTheTokenOfBeginning) {
   const ProgramResult result = on_cpu("validate", {"--text", (folder_ / "text.txt").string(), "--json"});
   ASSERT_EQ(result.exit_code, 0) << result.error;
   EXPECT_EQ(json_of(result)["tokens"], 5) << "one of them that of beginning";
+}
+
+TEST_F(CliLlamaTest, AFolderOfTheModelDoesTheSame) {
+  const std::string folder = (folder_ / "folder").string();
+  ASSERT_EQ(run_program(folder_.path(), {"convert", model_, folder, "-q"}).exit_code, 0);
+  const std::vector<std::string> words{"--prompt", "hello", "--greedy", "-n", "6", "--json", "--weights", "float32"};
+  const std::string expected = json_of(on_cpu("generate", words))["tokens"].dump();
+  ProgramSetting setting;
+  setting.input = "hello\n<|im_end|>\n";
+  const ProgramResult ids = run_program(folder_.path(), {"tokenize", "--model", folder}, setting);
+  EXPECT_EQ(ids.out, "1 264\n1 2\n") << ids.error;
+  const std::string file = (folder_ / "again.gguf").string();
+  ASSERT_EQ(run_program(folder_.path(), {"convert", folder, file, "-q"}).exit_code, 0);
+  const std::string original = std::exchange(model_, folder);
+  EXPECT_EQ(json_of(on_cpu("generate", words))["tokens"].dump(), expected);
+  const std::string reference = (std::filesystem::path(PASCALINE_CHECKPOINT_DATA) / "llama_small.safetensors").string();
+  EXPECT_EQ(on_cpu("validate", {"--reference", reference, "--weights", "float32"}).exit_code, 0);
+  model_ = file;
+  EXPECT_EQ(json_of(on_cpu("generate", words))["tokens"].dump(), expected);
+  EXPECT_EQ(on_cpu("validate", {"--reference", reference, "--weights", "float32"}).exit_code, 0);
+  const ProgramResult talk = on_cpu("chat", {"--greedy", "-n", "3"}, "hello\n");
+  EXPECT_EQ(talk.exit_code, 0) << talk.error;
+}
+
+TEST_F(CliLlamaTest, ARawPromptIsContinuedAsItIs) {
+  const auto asked = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> words{"--greedy", "-n", "4", "--json", "--raw"};
+    words.insert(words.end(), more.begin(), more.end());
+    const ProgramResult answer = on_cpu("generate", words);
+    EXPECT_EQ(answer.exit_code, 0) << answer.error;
+    return json_of(answer);
+  };
+  EXPECT_EQ(asked({"--prompt", "hello"})["prompt_tokens"], 2) << "and the token of beginning";
+  EXPECT_EQ(asked({"--prompt", "hello<|im_end|>"})["prompt_tokens"], 3) << "special tokens count";
+  expect_fault(on_cpu("generate", {"--raw", "--prompt", ""}), 2, {"--prompt: its value is empty"});
+  expect_fault(on_cpu("generate", {"--raw", "--prompt", std::string(3000, 'x')}), 1, {"context of 256", "--context"});
+  for (const char* option : {"--system", "--image", "--template", "--max-image-tokens"}) {
+    expect_fault(on_cpu("generate", {"--raw", "--prompt", "x", option, "7"}), 2, {"--raw", option});
+  }
+}
+
+TEST_F(CliLlamaTest, ARawPromptNeedsNoTemplate) {
+  const std::string folder = (folder_ / "folder").string();
+  ASSERT_EQ(run_program(folder_.path(), {"convert", model_, folder, "-q"}).exit_code, 0);
+  std::filesystem::remove(std::filesystem::path(folder) / "chat_template.jinja");
+  const std::string original = std::exchange(model_, folder);
+  expect_fault(on_cpu("generate", {"--prompt", "hello"}), 1, {"there is no chat template", "--template"});
+  const ProgramResult answer = on_cpu("generate", {"--raw", "--prompt", "hello", "--greedy", "-n", "4", "--json"});
+  ASSERT_EQ(answer.exit_code, 0) << answer.error;
+  model_ = original;
+  EXPECT_EQ(json_of(answer)["text"],
+            json_of(on_cpu("generate", {"--raw", "--prompt", "hello", "--greedy", "-n", "4", "--json"}))["text"]);
 }
 
 TEST_F(CliLlamaTest, ATemplateCanBeNamed) {

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <sstream>
+#include <string>
+#include <vector>
 
 #include "core/util/paths.hpp"
 #include "core/workload.hpp"
@@ -63,6 +66,43 @@ TEST_F(CliTextModelTest, AnswersTellTimesAsLlamaBenchDoes) {
   EXPECT_EQ(tests[1].at("test"), "tg4 @ d" + prompt);
   EXPECT_EQ(tests[1].at("tokens_per_s"), answer.at("tokens_per_s"));
   EXPECT_GT(tests[0].at("tokens_per_s"), 0.0);
+}
+
+TEST_F(CliTextModelTest, AChatInJsonIsALineForEachAnswer) {
+  const std::vector<std::string> how{"--greedy", "-n", "5"};
+  std::vector<std::string> in_json = how;
+  in_json.emplace_back("--json");
+  const ProgramResult talk =
+      on_cpu("chat", in_json, "hello\n/stats\n/nonsense\n/help\nand?\n/clear\n/image nosuch.png\nhello\n");
+  ASSERT_EQ(talk.exit_code, 0) << talk.error;
+  std::vector<json> lines;
+  std::istringstream out(talk.out);
+  for (std::string line; std::getline(out, line);) {
+    lines.push_back(json::parse(line));
+  }
+  ASSERT_EQ(lines.size(), 5U) << talk.out;
+  EXPECT_EQ(lines[1].at("error"), "unknown command /nonsense; /help lists the commands");
+  EXPECT_NE(lines[3].at("error").get<std::string>().find("this model only reads text"), std::string::npos);
+  for (const std::size_t i : {0, 2, 4}) {
+    EXPECT_EQ(lines[i].at("end"), "max_tokens");
+    EXPECT_EQ(lines[i].at("answer_tokens"), 5);
+    EXPECT_EQ(lines[i].at("tokens").size(), 5U);
+    EXPECT_EQ(lines[i].at("llama_bench").size(), 2U);
+  }
+  const auto prompt = lines[0].at("prompt_tokens").get<int>();
+  EXPECT_EQ(lines[0].at("depth"), 0);
+  EXPECT_EQ(lines[0].at("llama_bench")[0].at("test"), "pp" + std::to_string(prompt));
+  const auto depth = lines[2].at("depth").get<int>();
+  EXPECT_GE(depth, prompt + 4) << "the first turn is in the cache";
+  const auto next = lines[2].at("prompt_tokens").get<int>();
+  EXPECT_EQ(lines[2].at("llama_bench")[0].at("test"), "pp" + std::to_string(next) + " @ d" + std::to_string(depth));
+  EXPECT_EQ(lines[2].at("llama_bench")[1].at("test"), "tg4 @ d" + std::to_string(depth + next));
+  EXPECT_EQ(lines[4].at("text"), lines[0].at("text")) << "a new conversation";
+  EXPECT_EQ(lines[4].at("depth"), 0);
+  const ProgramResult plain = on_cpu("chat", how, "hello\n");
+  EXPECT_EQ(plain.out, lines[0].at("text").get<std::string>() + " [max_tokens]\n");
+  EXPECT_NE(talk.error.find("context: "), std::string::npos) << talk.error;
+  EXPECT_NE(talk.error.find("/quit"), std::string::npos) << talk.error;
 }
 
 TEST_F(CliTextModelTest, AStopStringEndsTheAnswer) {

@@ -139,6 +139,15 @@ def random_blocks(generator, shape, kind):
     return blocks.reshape(shape[0], -1)
 
 
+def scaled_frequencies(config):
+    """By what Llama 3.1's scaling divides them, as Transformers describes it."""
+    rope, slots = config["rope_scaling"], config["head_dim"] // 2
+    waves = rope["original_max_position_embeddings"] * config["rope_theta"] ** (-np.arange(slots) / slots) / (2 * np.pi)
+    low, high = rope["low_freq_factor"], rope["high_freq_factor"]
+    share = np.clip((waves - low) / (high - low), 0, 1)
+    return 1 / ((1 - share) / rope["factor"] + share)
+
+
 class GgufFilesTest(unittest.TestCase):
     def setUp(self):
         self.program = os.environ.get("PASCALINE_PROGRAM")
@@ -208,6 +217,44 @@ class GgufFilesTest(unittest.TestCase):
             fields = gguf.GGUFReader(projector).fields
             self.assertEqual(fields["clip.vision.is_deepstack_layers"].contents(), [True, False])
             self.assertEqual(fields["clip.projector_type"].contents(), "qwen3vl_merger")
+
+    def test_rows_and_frequencies_of_llama_are_those_that_the_package_expects(self):
+        text = dict(self.config["text_config"], model_type="llama", architectures=["LlamaForCausalLM"],
+                    rms_norm_eps=1e-5, rope_theta=5e5, rope_scaling={
+                        "rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+                        "original_max_position_embeddings": 8192})
+        shapes = {name.replace("language_model.", ""): shape
+                  for name, shape in fixture.text_shapes(self.config).items() if "q_norm" not in name and "k_norm" not in name}
+        generator = np.random.default_rng(2)
+        tensors = {name: (generator.standard_normal(shape) * 0.05).astype(np.float32) for name, shape in shapes.items()}
+        model = self.folder / "model"
+        write_folder(model, text, tensors)
+        names = gguf.get_tensor_name_map(gguf.MODEL_ARCH.LLAMA, text["num_hidden_layers"])
+
+        def in_turn(values):  # the two halves of each head, as llama.cpp's converter has them
+            heads = len(values) // text["head_dim"]
+            return values.reshape(heads, 2, text["head_dim"] // 2, -1).swapaxes(1, 2).reshape(values.shape)
+
+        for weights, kind in BY_WEIGHTS.items():
+            file, wide = self.folder / f"llama-{weights}.gguf", self.folder / f"llama-wide-{weights}"
+            self.run_program("convert", model, file, "--weights", weights)
+            self.run_program("convert", file, wide, "--weights", "float32")
+            seen = {tensor.name: gguf.quants.dequantize(tensor.data, tensor.tensor_type).astype(np.float32).reshape(
+                list(reversed(tensor.shape))) for tensor in gguf.GGUFReader(file).tensors}
+            expected = read_folder(wide)
+            self.assertEqual(set(expected), set(tensors))
+            for name, values in expected.items():
+                if weights == "float32":
+                    np.testing.assert_array_equal(values, tensors[name], name)
+                turned = in_turn(values) if "q_proj" in name or "k_proj" in name else values
+                np.testing.assert_array_equal(seen.pop(names.get_name(name, (".weight",))), turned, f"{weights}: {name}")
+            factors = seen.pop("rope_freqs.weight")
+            self.assertFalse(seen)
+            np.testing.assert_allclose(factors, scaled_frequencies(text), rtol=1e-6)
+            self.assertEqual(json.loads((wide / "config.json").read_text())["rope_scaling"], text["rope_scaling"])
+        fields = gguf.GGUFReader(file).fields
+        self.assertEqual(fields["general.architecture"].contents(), "llama")
+        self.assertEqual(fields["llama.rope.dimension_count"].contents(), text["head_dim"])
 
     def test_tokenizers_of_every_splitting_become_files_that_split_alike(self):
         try:

@@ -56,6 +56,7 @@ class GgufConfigReader {
   ModelConfig read() {
     ModelConfig config;
     config.family = read_family();
+    check_is_whole();
     check_keys();
     config.text = read_text(config.family);
     config.text.mrope_section = read_sections(config);
@@ -86,6 +87,16 @@ class GgufConfigReader {
     }
     prefix_ = std::string(name) + ".";
     return found->family;
+  }
+
+  void check_is_whole() const {
+    constexpr const char* kParts = "split.count";
+    const std::int64_t parts = metadata_->find_integer(kParts).value_or(1);
+    if (parts > 1) {
+      metadata_->fail(kParts, fmt::format("the model is split into {} files, of which this is one; join them into one "
+                                          "(llama-gguf-split --merge)",
+                                          parts));
+    }
   }
 
   [[nodiscard]] std::string key(std::string_view name) const { return prefix_ + std::string(name); }

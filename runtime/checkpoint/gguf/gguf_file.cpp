@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <fstream>
+#include <string>
 #include <system_error>
 
 namespace pascaline {
@@ -54,7 +56,15 @@ const GgufTensor* GgufFile::find(std::string_view name) const noexcept {
 
 bool is_gguf_path(const std::filesystem::path& path) {
   std::error_code ignored;
-  return path.extension() == ".gguf" && !std::filesystem::is_directory(path, ignored);
+  if (path.extension() == ".gguf") {
+    return !std::filesystem::is_directory(path, ignored);
+  }
+  if (!std::filesystem::is_regular_file(path, ignored)) {
+    return false;
+  }
+  std::string begin(kGgufMagic.size(), '\0');
+  std::ifstream file(path, std::ios::binary);
+  return file.read(begin.data(), static_cast<std::streamsize>(begin.size())) && begin == kGgufMagic;
 }
 
 }  // namespace pascaline

@@ -141,7 +141,11 @@ class GgufFile {
   std::map<std::string_view, std::size_t> index_;
 };
 
-/// Whether a model is given as a GGUF file and not as a folder: by the ending `.gguf` of a path that is no folder.
+/// What a GGUF file begins with.
+inline constexpr std::string_view kGgufMagic = "GGUF";
+
+/// Whether a model is given as a GGUF file and not as a folder: by the ending `.gguf` of a path that is no folder or,
+/// as in stores that name files by their hash, by what a file begins with.
 [[nodiscard]] bool is_gguf_path(const std::filesystem::path& path);
 
 }  // namespace pascaline

@@ -16,7 +16,6 @@
 namespace pascaline {
 namespace {
 
-constexpr std::string_view kGgufMagic = "GGUF";
 constexpr std::uint32_t kGgufVersion = 3;
 constexpr std::uint32_t kSwappedVersion = 0x03000000;
 constexpr std::uint64_t kMaxGgufKeyBytes = 65535;
@@ -104,6 +103,9 @@ class GgufParser {
   }
 
   void read_counts() {
+    if (all_.empty()) {
+      fail("this file is empty; fetch or convert the model again");
+    }
     if (all_.size() < kGgufMagic.size() || std::memcmp(all_.data(), kGgufMagic.data(), kGgufMagic.size()) != 0) {
       fail("this is not a GGUF file: it does not begin with the letters GGUF");
     }

@@ -78,12 +78,6 @@ GgufWeight weight_of(const GgufTensor& tensor, const TensorSpec& spec) {
   return weight;
 }
 
-// Files of Llama have the two halves of each head that turns in turn.
-RowOrder order_of(const ModelConfig& config, const TensorSpec& spec) {
-  const bool turns = spec.name.ends_with("self_attn.q_proj.weight") || spec.name.ends_with("self_attn.k_proj.weight");
-  return {config.family == ModelFamily::llama && turns ? config.text.head_dim : 0};
-}
-
 std::string listed(const std::vector<std::string>& names, const char* what) {
   return names.empty() ? "" : fmt::format("; {} {}: {}", names.size(), what, quoted_names(names));
 }
@@ -110,6 +104,12 @@ std::string gguf_tensor_name(std::string_view official) {
   const std::string_view name = other_name(kLayerNames, official.substr(dot + 1, last - dot - 1));
   return name.empty() ? std::string()
                       : fmt::format("blk.{}.{}{}", official.substr(0, dot), name, official.substr(last));
+}
+
+// Files of Llama have the two halves of each head that turns in turn.
+RowOrder gguf_row_order(const ModelConfig& config, std::string_view official) noexcept {
+  const bool turns = official.ends_with("self_attn.q_proj.weight") || official.ends_with("self_attn.k_proj.weight");
+  return {config.family == ModelFamily::llama && turns ? config.text.head_dim : 0};
 }
 
 std::vector<GgufWeight> match_gguf_weights(const GgufFile& file, const std::vector<TensorSpec>& specs,
@@ -159,7 +159,7 @@ std::vector<GgufWeight> match_gguf_text_weights(const GgufFile& file, const std:
   std::vector<GgufWeight> weights =
       match_gguf_weights(file, specs, gguf_tensor_name, has_factors ? kGgufRopeFactors : "");
   for (std::size_t i = 0; i < specs.size(); ++i) {
-    weights[i].order = order_of(config, specs[i]);
+    weights[i].order = gguf_row_order(config, specs[i].name);
   }
   return weights;
 }

@@ -33,13 +33,17 @@ using GgufNaming = std::function<std::string(std::string_view official)>;
 /// GGUF's name of a tensor with that official name; empty if it has none.
 [[nodiscard]] std::string gguf_tensor_name(std::string_view official);
 
+/// The order in which GGUF files have the rows of a tensor with that official name: queries and keys of the family
+/// llama have their own.
+[[nodiscard]] RowOrder gguf_row_order(const ModelConfig& config, std::string_view official) noexcept;
+
 /// The tensors of `specs`, in that order, under the names that GGUF has for them. One called `ignored` may be there,
 /// too. Throws ModelError that counts and names those that are missing, unknown, wrongly shaped, or quantized though
 /// they are no matrices.
 [[nodiscard]] std::vector<GgufWeight> match_gguf_weights(const GgufFile& file, const std::vector<TensorSpec>& specs,
                                                          const GgufNaming& naming = gguf_tensor_name,
                                                          std::string_view ignored = {});
-/// The same of a text model: queries and keys of the family llama have their own order of rows.
+/// The same of a text model, with the order of rows.
 [[nodiscard]] std::vector<GgufWeight> match_gguf_text_weights(const GgufFile& file,
                                                               const std::vector<TensorSpec>& specs,
                                                               const ModelConfig& config);

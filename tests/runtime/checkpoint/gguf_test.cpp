@@ -70,6 +70,7 @@ TEST(GgufTest, DamageIsRefusedWithFileAndKey) {
     return gguf_complaint(file.bytes());
   };
   PASCALINE_EXPECT_SAYS(gguf_complaint("GGU"), "m.gguf: this is not a GGUF file");
+  PASCALINE_EXPECT_SAYS(gguf_complaint(""), "m.gguf: this file is empty");
   PASCALINE_EXPECT_SAYS(metadata([](auto& f) { f.version = 2; }), "version 2 is not read");
   PASCALINE_EXPECT_SAYS(metadata([](auto& f) { f.version = 0x03000000; }), "big-endian");
   PASCALINE_EXPECT_SAYS(metadata([](auto& f) { f.key_count = 1U << 30U; }), "more than its");
@@ -402,6 +403,24 @@ TEST_F(GgufLlamaTest, WhatIsNotSupportedIsRefusedByItsKey) {
   PASCALINE_EXPECT_SAYS(complaint(usual, std::vector<float>(31, 1)),
                         "tensor 'rope_freqs.weight': it is not 32 numbers");
   PASCALINE_EXPECT_SAYS(complaint(usual, std::vector<float>(32, 0)), "tensor 'rope_freqs.weight': frequencies are");
+  PASCALINE_EXPECT_SAYS(complaint(beside([](auto& f) { f.key("split.count", Type::uint16, std::string("\3\0", 2)); })),
+                        "key 'split.count': the model is split into 3 files, of which this is one; join them");
+}
+
+TEST_F(GgufLlamaTest, FilesAreKnownByWhatTheyBeginWith) {
+  (void)config_with(usual);
+  const std::filesystem::path file = folder_.path() / "sha256-0123";
+  std::filesystem::copy_file(folder_.path() / "m.gguf", file);
+  EXPECT_TRUE(is_gguf_path(file));
+  EXPECT_EQ(load_model_config(file).family, ModelFamily::llama);
+  write_gguf(folder_.path() / "short", "GGU");
+  EXPECT_FALSE(is_gguf_path(folder_.path() / "short"));
+  EXPECT_FALSE(is_gguf_path(folder_.path() / "none"));
+  std::filesystem::create_directory(folder_.path() / "d.gguf");
+  EXPECT_FALSE(is_gguf_path(folder_.path() / "d.gguf"));
+  const std::string complaint = complaint_of([&] { (void)load_model_config(folder_.path()); });
+  PASCALINE_EXPECT_SAYS(complaint, "config.json: the folder lacks this file, but it has GGUF files");
+  PASCALINE_EXPECT_SAYS(complaint, "m.gguf");
 }
 
 }  // namespace

@@ -27,25 +27,28 @@ void expect_refused(const std::string& pointer, const json& value, const std::st
 TEST(TokenizerRefusalsTest, OtherKindsAreRefusedByKey) {
   expect_refused("/model/type", "Unigram", "'Unigram' is not supported");
   expect_refused("/model/dropout", 0.1, "is set");
-  expect_refused("/model/unk_token", "<unk>", "is set");
   expect_refused("/model/continuing_subword_prefix", "##", "is set");
   expect_refused("/model/end_of_word_suffix", "</w>", "is set");
   expect_refused("/model/byte_fallback", true, "is set");
-  expect_refused("/model/ignore_merges", true, "is set");
+  expect_refused("/model/ignore_merges", "yes", "expected true or false");
   expect_refused("/model/fuse_unk", true, "is set");
   expect_refused("/version", "2.0", "is set");
   expect_refused("/normalizer/type", "NFKC", "'NFKC' is not supported");
-  expect_refused("/normalizer", nullptr, "expected an object");
+  expect_refused("/normalizer", "NFC", "expected an object");
   expect_refused("/pre_tokenizer", nullptr, "expected an object");
-  expect_refused("/pre_tokenizer/type", "ByteLevel", "'ByteLevel' is not supported");
+  expect_refused("/pre_tokenizer/type", "Whitespace", "'Whitespace' is not supported");
   expect_refused("/pre_tokenizer/pretokenizers", json::array(), "found 0");
-  expect_refused("/pre_tokenizer/pretokenizers/0/type", "Digits", "'Digits'");
+  expect_refused("/pre_tokenizer/pretokenizers/0/type", "Punctuation", "'Split' or 'Digits' here");
+  expect_refused("/pre_tokenizer/pretokenizers/0", {{"type", "Digits"}, {"individual_digits", 1}},
+                 "expected true or false", "/pre_tokenizer/pretokenizers/0/individual_digits");
+  expect_refused("/pre_tokenizer/pretokenizers/0", small_tokenizer_json()["pre_tokenizer"]["pretokenizers"][1],
+                 "'ByteLevel' is not supported", "/pre_tokenizer/pretokenizers/0/type");
   expect_refused("/pre_tokenizer/pretokenizers/0/behavior", "Removed", "'Removed'");
   expect_refused("/pre_tokenizer/pretokenizers/0/invert", true, "true is not supported");
   expect_refused("/pre_tokenizer/pretokenizers/1/type", "Metaspace", "'Metaspace'");
   expect_refused("/pre_tokenizer/pretokenizers/1/add_prefix_space", true, "true is not supported");
-  expect_refused("/pre_tokenizer/pretokenizers/1/use_regex", true, "true is not supported");
-  expect_refused("/post_processor/type", "TemplateProcessing", "'TemplateProcessing'");
+  expect_refused("/pre_tokenizer/pretokenizers/1/use_regex", 1, "expected true or false");
+  expect_refused("/post_processor/type", "BertProcessing", "'BertProcessing'");
   expect_refused("/decoder/type", "WordPiece", "'WordPiece'");
   expect_refused("/decoder", nullptr, "expected an object");
 }
@@ -71,8 +74,50 @@ TEST(TokenizerRefusalsTest, DamagedVocabulariesAreRefused) {
   expect_refused("/model/vocab/日", 900, "'日' is not spelled", "/model/vocab");
   expect_refused("/model/vocab/", 900, "'' is not spelled", "/model/vocab");
   json document = small_tokenizer_json();
-  document["model"]["vocab"].erase("\u0120");
-  expect_holds(refusal_of(document.dump()), "/model/vocab: the byte 20 has no token ('\u0120')");
+  for (auto entry = document["model"]["vocab"].begin(); entry != document["model"]["vocab"].end();) {
+    entry = entry.value().get<int>() < 256 ? document["model"]["vocab"].erase(entry) : std::next(entry);
+  }
+  expect_holds(refusal_of(document.dump()), "/model/vocab: no token is a single byte");
+}
+
+TEST(TokenizerRefusalsTest, AnUnknownTokenMustNotBeNeeded) {
+  json document = small_tokenizer_json();
+  document["model"]["unk_token"] = "<|endoftext|>";
+  EXPECT_NO_THROW((void)Tokenizer::parse(document.dump(), "t.json"));
+  document["model"]["vocab"].erase("\u00C0");  // that of byte C0
+  expect_holds(refusal_of(document.dump()), "t.json:/model/unk_token: is set, and some bytes have no token");
+}
+
+TEST(TokenizerRefusalsTest, OnlyATokenOfBeginningIsAdded) {
+  const json text{{"Sequence", {{"id", "A"}, {"type_id", 0}}}};
+  const json token{{"SpecialToken", {{"id", "<|endoftext|>"}, {"type_id", 0}}}};
+  const auto processor = [](const json& single, const json& ids = json::array({736})) {
+    return json{{"type", "TemplateProcessing"},
+                {"single", single},
+                {"special_tokens", {{"<|endoftext|>", {{"id", "<|endoftext|>"}, {"ids", ids}}}}}};
+  };
+  const json bytes = small_tokenizer_json()["post_processor"];
+  json document = small_tokenizer_json();
+  EXPECT_EQ(Tokenizer::parse(document.dump(), "t.json").beginning(), std::nullopt);
+  document["post_processor"] = processor(json::array({text}));
+  EXPECT_EQ(Tokenizer::parse(document.dump(), "t.json").beginning(), std::nullopt);
+  document["post_processor"] = processor(json::array({token, text}));
+  EXPECT_EQ(Tokenizer::parse(document.dump(), "t.json").beginning(), 736);
+  document["post_processor"] = {{"type", "Sequence"},
+                                {"processors", json::array({bytes, processor(json::array({token, text}))})}};
+  EXPECT_EQ(Tokenizer::parse(document.dump(), "t.json").beginning(), 736);
+  for (const json& single : {json::array({text, token}), json::array({token, token, text}), json::array({token}),
+                             json::array(), json::array({text, text})}) {
+    expect_refused("/post_processor", processor(single), "at most one token before it", "/post_processor/single");
+  }
+  expect_refused("/post_processor", processor(json::array({token, text}), json::array({736, 737})),
+                 "expected one token, found 2", "/post_processor/special_tokens/<|endoftext|>/ids");
+  expect_refused("/post_processor", processor(json::array({token, text}), json::array({5000})), "which there is not");
+  expect_refused("/post_processor", processor(json::array({token, text}), json::array({-1})),
+                 "-1 is not a valid token id");
+  const json twice = processor(json::array({token, text}));
+  expect_refused("/post_processor", {{"type", "Sequence"}, {"processors", json::array({twice, twice})}},
+                 "begins with two tokens", "/post_processor/processors/1");
 }
 
 TEST(TokenizerRefusalsTest, DamagedMergesAreRefused) {
@@ -143,7 +188,6 @@ TEST(TokenizerRefusalsTest, MissingKeysAreNamed) {
                                                                   {"/model", "type"},
                                                                   {"/model", "vocab"},
                                                                   {"/model", "merges"},
-                                                                  {"/pre_tokenizer/pretokenizers/1", "use_regex"},
                                                                   {"/added_tokens/2", "content"}}) {
     json document = small_tokenizer_json();
     document[json::json_pointer(parent)].erase(key);
