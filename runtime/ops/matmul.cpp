@@ -6,6 +6,7 @@
 
 #include "core/error.hpp"
 #include "runtime/formats/int8_activations.hpp"
+#include "runtime/ops/weight_checks.hpp"
 
 namespace pascaline::ops {
 namespace {
@@ -19,19 +20,6 @@ struct ProductNames {
   const char* n;
   const char* k;
 };
-
-constexpr std::initializer_list<ElementType> kFormats{ElementType::q8_0,     ElementType::q4_0, ElementType::q4_1,
-                                                      ElementType::q4_k,     ElementType::q6_k, ElementType::int8_row,
-                                                      ElementType::int4_g128};
-
-void check_weight(const Checks& check, Operand weight, Extent n, Extent k) {
-  if (is_packed_format(weight.tensor->type)) {
-    check.dense(weight, kFormats, {n, k});
-  } else {
-    check.dense(weight, {ElementType::float32, ElementType::float16, ElementType::bfloat16, ElementType::float16x},
-                {n, k});
-  }
-}
 
 // What a product is finished with: of [m, n] and one of the types, with a bias and a residual as the epilogue says.
 void check_result(const Checks& check, Epilogue epilogue, std::initializer_list<ElementType> types, Operand c,
@@ -176,7 +164,7 @@ bool QuantizedMatmul::check() const {
   const Extent m{"M", a.values.shape[0]};
   const Extent n{"N", b.shape[0]};
   const Extent k{"K", b.shape[1]};
-  check.dense({"B", &b}, kFormats, {n, k});
+  check.dense({"B", &b}, kPackedFormats, {n, k});
   check.dense({"A", &a.values}, {ElementType::int8}, {m, {"columns", filled_columns(b.type, k.value)}});
   check.dense({"scales", &a.scales}, {ElementType::float32}, {{"blocks", scale_rows(b.type, k.value)}, m});
   check_packed_result(check, epilogue, c, rounded, bias, residual, m, n);
@@ -204,7 +192,7 @@ bool NormedMatmul::check() const {
   const Extent m{"M", a.shape[0]};
   const Extent n{"N", b.shape[0]};
   const Extent k{"K", b.shape[1]};
-  check.dense({"B", &b}, kFormats, {n, k});
+  check.dense({"B", &b}, kPackedFormats, {n, k});
   check.require(b.type != ElementType::int8_row,
                 "B's scales are by row; what it is multiplied by needs Rmsnorm before");
   check.dense({"A", &a}, {ElementType::float32, ElementType::float16}, {m, k});

@@ -15,6 +15,7 @@
 #include "runtime/ops/elementwise.hpp"
 #include "runtime/ops/gather.hpp"
 #include "runtime/ops/matmul.hpp"
+#include "runtime/ops/mlp.hpp"
 #include "runtime/ops/norm.hpp"
 #include "runtime/ops/position_embedding.hpp"
 #include "runtime/ops/reference.hpp"
@@ -76,6 +77,18 @@ void run_matvec_q(const CpuProblem& of) {
   } else {
     run_matmul(of);
   }
+}
+
+void run_mlp(const CpuProblem& of) {
+  const std::int64_t m = of.dimension("M");
+  const std::int64_t hidden = of.dimension("HIDDEN");
+  const std::int64_t intermediate = of.dimension("INTERMEDIATE");
+  ops::compute(ops::Mlp{.x = of.view("x", {m, hidden}),
+                        .norm = of.view("norm", {hidden}),
+                        .gate_up = of.view("gate_up", {2 * intermediate, hidden}),
+                        .down = of.view("down", {hidden, intermediate}),
+                        .c = of.view("c", {m, hidden}),
+                        .epsilon = {of.dimension("EPSILON")}});
 }
 
 void run_attention_prefill(const CpuProblem& of) {
@@ -261,6 +274,7 @@ const std::map<std::string, Run>& runners() {
                                                 {"matmul_q", run_matmul_q},
                                                 {"matvec", run_matmul},
                                                 {"matvec_q", run_matvec_q},
+                                                {"mlp", run_mlp},
                                                 {"position_embedding", run_position_embedding},
                                                 {"qk_norm_rope", run_qk_norm_rope},
                                                 {"rmsnorm", run_rmsnorm},

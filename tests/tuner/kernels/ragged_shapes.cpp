@@ -47,6 +47,14 @@ Sizes matvec_q(RaggedShapes& draw) {
           {"EPSILON", epsilon(draw)}};
 }
 
+// As many rows as few items share, and as have several items a block.
+Sizes mlp(RaggedShapes& draw) {
+  return {{"M", draw.pick({1, 1, 2, 3, 8})},
+          {"HIDDEN", draw.below(2) == 0 ? draw.size(300) : draw.pick({64, 256, 320, 1040})},
+          {"INTERMEDIATE", draw.below(2) == 0 ? draw.size(300) : draw.pick({32, 256, 1032})},
+          {"EPSILON", epsilon(draw)}};
+}
+
 Sizes quantize(RaggedShapes& draw) {
   return {{"ROWS", draw.size(40)},
           {"WIDTH", draw.size(2048)},
@@ -174,6 +182,8 @@ const std::map<std::string, Draw>& draws() {
                                                  {"matmul_q", matmul_q},
                                                  {"matvec", matvec},
                                                  {"matvec_q", matvec_q},
+                                                 {"mlp", mlp},
+                                                 {"mlp_q", mlp},
                                                  {"position_embedding", position_embedding},
                                                  {"qk_norm_rope", qk_norm_rope},
                                                  {"quantize", quantize},
