@@ -275,6 +275,7 @@ const std::map<std::string, Run>& runners() {
                                                 {"matvec", run_matmul},
                                                 {"matvec_q", run_matvec_q},
                                                 {"mlp", run_mlp},
+                                                {"mlp_q", run_mlp},
                                                 {"position_embedding", run_position_embedding},
                                                 {"qk_norm_rope", run_qk_norm_rope},
                                                 {"rmsnorm", run_rmsnorm},
