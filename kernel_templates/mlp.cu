@@ -18,7 +18,8 @@
 #include "common/activation.cuh"
 #include "common/matrix.cuh"
 #include "common/reduce.cuh"
-#include "common/row_products.cuh"
+#include "common/normed_rows.cuh"
+#include "common/row_share.cuh"
 #include "common/row_squares.cuh"
 #include "common/tickets.cuh"
 #include "common/types.cuh"
@@ -60,7 +61,10 @@
 #define REDUCE_PTX 0  // 1: a step of a reduction is one piece of inline PTX
 #endif
 #ifndef MIN_BLOCKS
-#define MIN_BLOCKS 1  // resident blocks an SM asked of the compiler
+#define MIN_BLOCKS 0  // resident blocks an SM asked of the compiler; 0: two for one row, one for more
+#endif
+#ifndef RESIDENT
+#define RESIDENT 1  // MIN_BLOCKS, or the number that it leaves open
 #endif
 #ifndef ROWS_A
 #define ROWS_A 1  // M
@@ -92,8 +96,6 @@ namespace {
 constexpr int kWarps = WARPS;
 constexpr int kThreads = 32 * kWarps;
 constexpr int kM = ROWS_A;
-constexpr bool kPrefetch = PREFETCH != 0;
-constexpr bool kReducePtx = REDUCE_PTX != 0;
 constexpr bool kStaged = STAGED != 0;
 constexpr bool kDownStaged = DOWN_STAGED != 0;
 constexpr float kEpsilon = static_cast<float>(EPSILON_NANO / 1e9);
@@ -108,6 +110,9 @@ struct GateUp {
   static constexpr int kVector = VECTOR_BYTES / static_cast<int>(sizeof(WEIGHT));
   static constexpr int kUnroll = UNROLL;
   static constexpr bool kRowsAligned = ROWS_ALIGNED != 0;
+  static constexpr int kWarps = WARPS;
+  static constexpr bool kPrefetch = PREFETCH != 0;
+  static constexpr bool kReducePtx = REDUCE_PTX != 0;
 };
 struct Down {
   using Weight = WEIGHT;
@@ -117,133 +122,22 @@ struct Down {
   static constexpr int kVector = VECTOR_BYTES / static_cast<int>(sizeof(WEIGHT));
   static constexpr int kUnroll = UNROLL;
   static constexpr bool kRowsAligned = DOWN_ALIGNED != 0;
+  static constexpr int kWarps = WARPS;
+  static constexpr bool kPrefetch = PREFETCH != 0;
+  static constexpr bool kReducePtx = REDUCE_PTX != 0;
 };
 
 static_assert(kM >= 1 && kM <= 8, "rows of x");
 static_assert(BLOCKS_PER_SM >= 1, "sizes the grid");
+static_assert(MIN_BLOCKS == 0 || MIN_BLOCKS == RESIDENT, "as many resident blocks as are asked for");
 static_assert(STAGE != 0 || (!kStaged && !kDownStaged), "rows are staged where that is asked for");
 static_assert(kWarps % WARPS_K == 0 && kWarps % DOWN_WARPS_K == 0, "the warps of a row lie in one block");
 static_assert(ROWS * kWarps / WARPS_K % 2 == 0, "a block holds gate and factor");
 
-// Rows of x times the norm's weights, as they are in the cache.
-struct NormedRows {
-  const STORAGE* x;
-  const float* norm;
-  int k;
-
-  template <bool ALIGNED, bool INSIDE, int N>
-  __device__ __forceinline__ void load(float (&values)[N], int m, int column, int end) const {
-    float weights[N];
-    load_floats<ALIGNED>(values, x + static_cast<long long>(m) * k, column, end);
-    load_floats<ALIGNED>(weights, norm, column, end);
-#pragma unroll
-    for (int v = 0; v < N; ++v) {
-      values[v] *= weights[v];
-    }
-  }
-};
-
-// The block's items of one of the weights: a block has kItemRows rows of it at a time.
-template <typename C>
-struct Share {
-  using Products = RowProducts<C>;
-  using Weight = typename C::Weight;
-  static constexpr int kRows = C::kRows;
-  static constexpr int kItemRows = kRows * kWarps / C::kWarpsK;
-  static constexpr int kItemSums = kItemRows * kM;
-  static_assert(kItemSums <= kThreads, "a thread finishes one sum at most");
-
-  // Sums of the warps that share rows: of an item and the one before it, which slower warps may still read.
-  struct Sums {
-    float part[2][C::kWarpsK][kItemSums];  // row of the item * kM + row of x
-
-    __device__ __forceinline__ float total(int turn, int index) const {
-      float sum = part[turn][0][index];
-#pragma unroll
-      for (int other = 1; other < C::kWarpsK; ++other) {
-        sum += part[turn][other][index];
-      }
-      return sum;
-    }
-  };
-
-  Matrix<Weight> matrix;
-  int n;
-  int k;
-  const Weight* rows[kRows];
-  typename Products::template Loads<C::kUnroll, true> loads;
-
-  __device__ __forceinline__ Share(const Weight* weight, int row_count, int columns)
-      : matrix(weight), n(row_count), k(columns) {}
-
-  static __device__ __forceinline__ int warp_row() {
-    return static_cast<int>(threadIdx.x) / 32 / C::kWarpsK * kRows;
-  }
-
-  // The first weights of an item begin their way.
-  __device__ __forceinline__ void begin(int item) {
-    Products::point(rows, matrix, item * kItemRows + warp_row(), n, k);
-    loads.load(rows, Products::first_column(0), k);
-  }
-
-  // Leaves the sums of the item that was begun last, times the rows of `a`.
-  template <typename A>
-  __device__ __forceinline__ void multiply(Sums& to, int turn, const A& a) {
-    constexpr int kAll = C::kUnroll * Products::kStep;
-    constexpr int kPadded = Products::kPadded;
-    float sums[kPadded] = {};
-#pragma unroll 1
-    for (int column = Products::first_column(0); column < k; column += kAll) {
-      if constexpr (kPrefetch) {
-        const auto now = loads;
-        loads.load(rows, column + kAll, k);
-        now.multiply(sums, matrix, a, column, k);
-      } else {
-        loads.multiply(sums, matrix, a, column, k);
-        loads.load(rows, column + kAll, k);
-      }
-    }
-    const float sum = warp_reduce_many<Sum, kReducePtx, kPadded>(sums);
-    const int lane = static_cast<int>(threadIdx.x) % 32;
-    const int index = lane / (32 / kPadded);  // of the sum that this lane ends up with
-    if (lane % (32 / kPadded) == 0 && index < Products::kSums) {
-      const int warp_k = static_cast<int>(threadIdx.x) / 32 % C::kWarpsK;
-      to.part[turn][warp_k][(warp_row() + index % kRows) * kM + index / kRows] = sum;
-    }
-  }
-};
-
 union Shared {
-  typename Share<GateUp>::Sums gate_up;
-  typename Share<Down>::Sums down;
+  typename RowShare<GateUp>::Sums gate_up;
+  typename RowShare<Down>::Sums down;
 };
-
-// Elements from one row in shared memory to the next: whole vectors.
-__device__ __forceinline__ int staged_stride(int k) { return (k + 7) / 8 * 8; }
-
-// Sums up the squares of the rows of x, and puts their products with the norm's weights into shared memory.
-__device__ __forceinline__ void normalise(Squares& squares, float* staged, const STORAGE* x, const float* norm, int k) {
-  constexpr bool kAligned = GateUp::kRowsAligned;
-  float sums[kM] = {};
-  for (int column = static_cast<int>(threadIdx.x) * 4; column < k; column += 4 * kThreads) {
-    float weights[4];
-    load_floats<kAligned>(weights, norm, column, k);
-#pragma unroll
-    for (int m = 0; m < kM; ++m) {
-      float values[4];
-      load_floats<kAligned>(values, x + static_cast<long long>(m) * k, column, k);
-#pragma unroll
-      for (int v = 0; v < 4; ++v) {
-        sums[m] = fmaf(values[v], values[v], sums[m]);
-        values[v] *= weights[v];
-      }
-      if constexpr (kStaged) {
-        store_floats<true>(staged + m * staged_stride(k), column, staged_stride(k), values);
-      }
-    }
-  }
-  squares.leave(sums);
-}
 
 // Copies what the first phase gave into shared memory.
 __device__ __forceinline__ void stage_gated(float* staged, const float* gated, int k) {
@@ -260,31 +154,32 @@ __device__ __forceinline__ void stage_gated(float* staged, const float* gated, i
 
 }  // namespace
 
-extern "C" __global__ void __launch_bounds__(kThreads, MIN_BLOCKS)
+extern "C" __global__ void __launch_bounds__(kThreads, RESIDENT)
     mlp(const STORAGE* x, const float* __restrict__ norm, const WEIGHT* __restrict__ gate_up,
         const WEIGHT* __restrict__ down, STORAGE* c, float* gated, int* counters, int hidden, int intermediate) {
   extern __shared__ __align__(16) float staged[];
   __shared__ Shared sums;
   __shared__ Squares squares;
   __shared__ int drawn[2];
-  using First = Share<GateUp>;
-  using Second = Share<Down>;
+  using First = RowShare<GateUp>;
+  using Second = RowShare<Down>;
   const int thread = static_cast<int>(threadIdx.x);
   const int first_items = (2 * intermediate + First::kItemRows - 1) / First::kItemRows;
   const Order order{counters, first_items, first_items + (hidden + Second::kItemRows - 1) / Second::kItemRows};
   constexpr bool kAhead = TICKETS_AHEAD != 0;
+  int ticket = order.draw();
+  normalise_rows<kStaged, GateUp::kRowsAligned, kThreads>(squares, staged, x, norm, hidden);
   if (thread == 0) {
-    drawn[0] = order.draw();
+    drawn[0] = ticket;
   }
-  normalise(squares, staged, x, norm, hidden);
   __syncthreads();
   int item = drawn[0];
   int turn = 0;  // alternates, so that one barrier an item is enough
 
-  // The item after the present one: thread 0 draws it before the barrier behind which all have it.
-  const auto draw_next = [&] {
+  // Puts the next item where all find it behind a barrier; thread 0 drew it, which takes a way to the L2 and back.
+  const auto pass_on = [&] {
     if (thread == 0) {
-      drawn[turn ^ 1] = order.draw();
+      drawn[turn ^ 1] = ticket;
     }
   };
   if (order.in_first(item)) {
@@ -293,16 +188,17 @@ extern "C" __global__ void __launch_bounds__(kThreads, MIN_BLOCKS)
     int done = 0;
     do {
       if constexpr (kAhead) {
-        draw_next();
+        ticket = order.draw();
       }
       if constexpr (kStaged) {
         share.multiply(sums.gate_up, turn, PlainRows<float>{staged, staged_stride(hidden), 0});
       } else {
-        share.multiply(sums.gate_up, turn, NormedRows{x, norm, hidden});
+        share.multiply(sums.gate_up, turn, NormedRows<STORAGE>{x, norm, hidden});
       }
       if constexpr (!kAhead) {
-        draw_next();
+        ticket = order.draw();
       }
+      pass_on();
       __syncthreads();
       const int next = drawn[turn ^ 1];
       if (order.in_first(next)) {
@@ -334,7 +230,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, MIN_BLOCKS)
     }
     do {
       if constexpr (kAhead) {
-        draw_next();
+        ticket = order.draw();
       }
       const int row = part * Second::kItemRows + thread / kM;
       const bool wanted = thread < Second::kItemSums && row < hidden;
@@ -346,8 +242,9 @@ extern "C" __global__ void __launch_bounds__(kThreads, MIN_BLOCKS)
         share.multiply(sums.down, turn, PlainRows<float>{gated, intermediate, 0});
       }
       if constexpr (!kAhead) {
-        draw_next();
+        ticket = order.draw();
       }
+      pass_on();
       __syncthreads();
       item = drawn[turn ^ 1];
       part = item - first_items;

@@ -52,7 +52,10 @@
 #define BLOCKS_PER_SM 2  // blocks for each SM: sizes the grid
 #endif
 #ifndef MIN_BLOCKS
-#define MIN_BLOCKS 1  // resident blocks an SM asked of the compiler
+#define MIN_BLOCKS 0  // resident blocks an SM asked of the compiler; 0: two for one row, one for more
+#endif
+#ifndef RESIDENT
+#define RESIDENT 1  // MIN_BLOCKS, or the number that it leaves open
 #endif
 #ifndef SEGMENT_COLUMNS
 #define SEGMENT_COLUMNS 2048  // columns of x whose integers are in shared memory at a time
@@ -127,6 +130,7 @@ struct Back {
 };
 
 static_assert(BLOCKS_PER_SM >= 1, "sizes the grid");
+static_assert(MIN_BLOCKS == 0 || MIN_BLOCKS == RESIDENT, "as many resident blocks as are asked for");
 static_assert(PREFETCH >= 0, "steps that are loaded ahead");
 
 // Bytes of shared memory that a segment takes: integers, and the pairs of scales.
@@ -319,7 +323,7 @@ struct Residuals {
 
 }  // namespace
 
-extern "C" __global__ void __launch_bounds__(kThreads, MIN_BLOCKS)
+extern "C" __global__ void __launch_bounds__(kThreads, RESIDENT)
     mlp_q(const STORAGE* x, const float* __restrict__ norm, const unsigned char* __restrict__ gate_up,
           const unsigned char* __restrict__ down, STORAGE* c, float* gated, int* counters, int hidden,
           int intermediate) {
@@ -329,18 +333,19 @@ extern "C" __global__ void __launch_bounds__(kThreads, MIN_BLOCKS)
   const int thread = static_cast<int>(threadIdx.x);
   const int first_items = (2 * intermediate + First::kItemRows - 1) / First::kItemRows;
   const Order order{counters, first_items, first_items + (hidden + Second::kItemRows - 1) / Second::kItemRows};
+  int ticket = order.draw();
   if (thread == 0) {
-    drawn[0] = order.draw();
+    drawn[0] = ticket;
   }
   __syncthreads();
   int item = drawn[0];
   int turn = 0;  // alternates, so that one barrier an item is enough
 
   const auto sums_of_turn = [&] { return reinterpret_cast<float*>(memory + kSegmentBytes + turn * kSumBytes); };
-  // The item after the present one: thread 0 draws it before the barrier behind which all have it.
-  const auto draw_next = [&] {
+  // Puts the next item where all find it behind a barrier; thread 0 drew it, which takes a way to the L2 and back.
+  const auto pass_on = [&] {
     if (thread == 0) {
-      drawn[turn ^ 1] = order.draw();
+      drawn[turn ^ 1] = ticket;
     }
   };
   if (order.in_first(item)) {
@@ -349,7 +354,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, MIN_BLOCKS)
     int done = 0;
     do {
       if constexpr (kAhead) {
-        draw_next();
+        ticket = order.draw();
       }
       float* const sums = sums_of_turn();
       share.multiply(sums, item);
@@ -357,8 +362,9 @@ extern "C" __global__ void __launch_bounds__(kThreads, MIN_BLOCKS)
         share.activations.leave_squares(squares);
       }
       if constexpr (!kAhead) {
-        draw_next();
+        ticket = order.draw();
       }
+      pass_on();
       __syncthreads();
       const int next = drawn[turn ^ 1];
       if (order.in_first(next)) {
@@ -378,15 +384,16 @@ extern "C" __global__ void __launch_bounds__(kThreads, MIN_BLOCKS)
     order.wait_for_first();
     do {
       if constexpr (kAhead) {
-        draw_next();
+        ticket = order.draw();
       }
       Residuals residuals{x, part * Second::kItemRows, hidden};
       residuals.load_first();
       float* const sums = sums_of_turn();
       share.multiply(sums, part);
       if constexpr (!kAhead) {
-        draw_next();
+        ticket = order.draw();
       }
+      pass_on();
       __syncthreads();
       item = drawn[turn ^ 1];
       part = item - first_items;

@@ -17,8 +17,8 @@ struct Tickets {
   int first_phase;  // items of the first phase
   int items;        // of both
 
-  // By one thread of a block.
-  __device__ __forceinline__ int draw() const { return atomicAdd(counters, 1); }
+  // The block's next item, in thread 0; the others get 0.
+  __device__ __forceinline__ int draw() const { return threadIdx.x == 0 ? atomicAdd(counters, 1) : 0; }
 
   __device__ __forceinline__ bool in_first(int item) const { return item < first_phase; }
   __device__ __forceinline__ bool exists(int item) const { return item < items; }

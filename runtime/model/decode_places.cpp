@@ -19,7 +19,8 @@ constexpr std::int64_t kMostNormedRows = 32'768;
 double more_for_norm(std::int64_t weight_rows) { return weight_rows > kMostNormedRows ? 2 : 0; }
 
 bool normalises(ElementType weight, std::int64_t columns) {
-  return is_packed_format(weight) && weight != ElementType::int8_row && ops::filled_columns(weight, columns) == columns;
+  return !is_packed_format(weight) ||
+         (weight != ElementType::int8_row && ops::filled_columns(weight, columns) == columns);
 }
 
 ops::NormedMatmul joined(const ops::Rmsnorm& norm, const ops::Matmul& layer) {
@@ -128,7 +129,7 @@ void single_mlp(LinearLayers& linear, const MlpPlace& place) {
 void normed_mlp(LinearLayers& linear, const MlpPlace& place) {
   const ops::Matmul down = down_of(place);
   ops::NormedMatmul gate_up = joined(post_norm_of(place), gate_up_of(place));
-  if (!linear.takes_rounded_blocks(down)) {
+  if (!is_packed_format(gate_up.b.type) || !linear.takes_rounded_blocks(down)) {
     linear.executor().run(gate_up);
     linear.run(down);
     return;

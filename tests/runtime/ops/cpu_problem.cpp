@@ -69,6 +69,21 @@ void run_normed_matmul(const CpuProblem& of) {
                                  .epsilon = {of.dimension("EPSILON")}});
 }
 
+void run_matvec_normed(const CpuProblem& of) {
+  const std::int64_t m = of.dimension("M");
+  const std::int64_t n = of.dimension("N");
+  const std::int64_t k = of.dimension("K");
+  const auto epilogue = static_cast<ops::Epilogue>(of.dimension("EPILOGUE"));
+  ops::compute(ops::NormedMatmul{.a = of.view("a", {m, k}),
+                                 .norm = of.view("norm", {k}),
+                                 .b = of.view("b", {n, k}),
+                                 .c = of.view("c", {m, epilogue == ops::Epilogue::swiglu ? n / 2 : n}),
+                                 .bias = of.view("bias", {n}),
+                                 .residual = of.view("residual", {m, n}),
+                                 .epilogue = epilogue,
+                                 .epsilon = {of.dimension("EPSILON")}});
+}
+
 void run_matvec_q(const CpuProblem& of) {
   if (of.dimension("NORM") != 0) {
     run_normed_matmul(of);
@@ -273,6 +288,7 @@ const std::map<std::string, Run>& runners() {
                                                 {"matmul", run_matmul},
                                                 {"matmul_q", run_matmul_q},
                                                 {"matvec", run_matmul},
+                                                {"matvec_normed", run_matvec_normed},
                                                 {"matvec_q", run_matvec_q},
                                                 {"mlp", run_mlp},
                                                 {"mlp_q", run_mlp},

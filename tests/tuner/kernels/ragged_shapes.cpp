@@ -36,6 +36,12 @@ Sizes matvec(RaggedShapes& draw) {
   return {{"M", 1 + draw.below(8)}, {"N", draw.size(150)}, {"K", draw.size(1100)}, {"EPILOGUE", draw.below(7)}};
 }
 
+Sizes matvec_normed(RaggedShapes& draw) {
+  Sizes sizes = matvec(draw);
+  sizes.emplace_back("EPSILON", epsilon(draw));
+  return sizes;
+}
+
 // Any columns, and whole blocks, as int8 activations need them.
 Sizes matvec_q(RaggedShapes& draw) {
   const std::int64_t epilogue = draw.below(8);
@@ -181,6 +187,7 @@ const std::map<std::string, Draw>& draws() {
                                                  {"matmul", matmul},
                                                  {"matmul_q", matmul_q},
                                                  {"matvec", matvec},
+                                                 {"matvec_normed", matvec_normed},
                                                  {"matvec_q", matvec_q},
                                                  {"mlp", mlp},
                                                  {"mlp_q", mlp},
