@@ -13,7 +13,7 @@
 #include "common/epilogue.cuh"
 #include "common/matrix.cuh"
 #include "common/reduce.cuh"
-#include "common/row.cuh"
+#include "common/row_products.cuh"
 #include "common/split.cuh"
 #include "common/types.cuh"
 #include "common/vector.cuh"
@@ -67,95 +67,35 @@ constexpr int kRows = ROWS;
 constexpr int kWarps = WARPS;
 constexpr int kWarpsK = WARPS_K;
 constexpr int kVector = VECTOR_BYTES / static_cast<int>(sizeof(WEIGHT));
-constexpr int kUnroll = UNROLL;
 constexpr int kSplitK = SPLIT_K;
 constexpr bool kStageA = STAGE_A != 0;
 constexpr bool kReducePtx = REDUCE_PTX != 0;
 constexpr int kM = ROWS_A;
-constexpr bool kRowsAligned = ROWS_ALIGNED != 0;
 constexpr int kFinish = FINISH;
+
+struct Constants {
+  using Weight = WEIGHT;
+  static constexpr int kM = ROWS_A;
+  static constexpr int kRows = ROWS;
+  static constexpr int kWarpsK = WARPS_K;
+  static constexpr int kVector = ::kVector;
+  static constexpr int kUnroll = UNROLL;
+  static constexpr bool kRowsAligned = ROWS_ALIGNED != 0;
+};
+using Products = RowProducts<Constants>;
 
 constexpr int kThreads = 32 * kWarps;
 constexpr int kBlockRows = kRows * kWarps / kWarpsK;
-constexpr int kSums = kM * kRows;
-
-__device__ constexpr int power_of_two(int least) { return least <= 1 ? 1 : 2 * power_of_two((least + 1) / 2); }
-constexpr int kPadded = power_of_two(kSums);
+constexpr int kSums = Products::kSums;
+constexpr int kPadded = Products::kPadded;
 
 static_assert(kM >= 1 && kM <= 8, "rows of A");
 static_assert(kWarps % kWarpsK == 0, "the warps of a row lie in one block");
-static_assert(kPadded <= 32, "a lane reduces one sum");
-static_assert(kVector == 2 || kVector == 4 || kVector == 8, "whole vectors");
-static_assert(8 % kVector == 0, "aligned rows are whole vectors");
 static_assert(!Epilogue<kFinish>::kHalves || kBlockRows % 2 == 0, "a block holds gate and factor");
 
 using Form = Epilogue<kFinish>;
 // Whether a warp has whole sums, which then need not meet others in shared memory.
 constexpr bool kAlone = kWarpsK == 1 && kSplitK == 1 && (!Form::kHalves || kRows % 2 == 0);
-
-template <typename T>
-__device__ __forceinline__ Vector<T, kVector> load_weights(const T* row, int k, int end) {
-  if constexpr (kRowsAligned) {
-    return load_vector<kVector>(row + k);
-  } else {
-    Vector<T, kVector> out;
-#pragma unroll
-    for (int v = 0; v < kVector; ++v) {
-      out.element[v] = k + v < end ? row[k + v] : T{};
-    }
-    return out;
-  }
-}
-
-// Adds COUNT loads of each row of `b`, `step` apart; `a` has rows of `stride` elements.
-template <int COUNT, typename A>
-__device__ __forceinline__ void add_products(float (&sums)[kPadded], const Matrix<WEIGHT>& b,
-                                             const WEIGHT* const (&rows)[kRows], const A* a, int stride, int origin,
-                                             int k, int step, int end) {
-  Vector<WEIGHT, kVector> weights[COUNT][kRows];
-#pragma unroll
-  for (int u = 0; u < COUNT; ++u) {
-#pragma unroll
-    for (int r = 0; r < kRows; ++r) {
-      weights[u][r] = load_weights(rows[r], k + u * step, end);
-    }
-  }
-#pragma unroll
-  for (int u = 0; u < COUNT; ++u) {
-#pragma unroll
-    for (int i = 0; i < kM; ++i) {
-      float values[kVector];
-      const int column = k + u * step - origin;
-      // Where rows are aligned, no load lies beyond the end.
-      load_floats<kRowsAligned>(values, a + static_cast<long long>(i) * stride, column,
-                                kRowsAligned ? column + 1 : end - origin);
-#pragma unroll
-      for (int r = 0; r < kRows; ++r) {
-#pragma unroll
-        for (int v = 0; v < kVector; ++v) {
-          sums[i * kRows + r] += values[v] * b(weights[u][r], v);
-        }
-      }
-    }
-  }
-}
-
-template <typename A>
-__device__ __forceinline__ void multiply_rows(float (&sums)[kPadded], const Matrix<WEIGHT>& b,
-                                              const WEIGHT* const (&rows)[kRows], const A* a, int stride, int origin,
-                                              int begin, int end) {
-  const int warp_k = static_cast<int>(threadIdx.x) / 32 % kWarpsK;
-  constexpr int kStep = kWarpsK * 32 * kVector;
-  int k = begin + (warp_k * 32 + static_cast<int>(threadIdx.x) % 32) * kVector;
-#pragma unroll 1
-  for (; k + (kUnroll - 1) * kStep < end; k += kUnroll * kStep) {
-    add_products<kUnroll>(sums, b, rows, a, stride, origin, k, kStep, end);
-  }
-#pragma unroll 1
-  for (; k < end; k += kStep) {
-    add_products<1>(sums, b, rows, a, stride, origin, k, kStep, end);
-  }
-}
 
 // The operands of an epilogue, read before the sums are known.
 struct Operands {
@@ -252,11 +192,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, MIN_BLOCKS > 0 ? MIN_BLOC
 
   const Matrix<WEIGHT> matrix_b(b);
   const WEIGHT* rows[kRows];
-#pragma unroll
-  for (int r = 0; r < kRows; ++r) {
-    const int row = first_row + warp_row + r;
-    rows[r] = matrix_b.elements + static_cast<long long>(row < n ? row : n - 1) * k;
-  }
+  Products::point(rows, matrix_b, first_row + warp_row, n, k);
   const int index = lane / (32 / kPadded);  // of the sum that this lane ends up with
   const int row_a = index / kRows;
   const int column = first_row + warp_row + index % kRows;
@@ -270,9 +206,9 @@ extern "C" __global__ void __launch_bounds__(kThreads, MIN_BLOCKS > 0 ? MIN_BLOC
       }
     }
     __syncthreads();
-    multiply_rows(sums, matrix_b, rows, staged, depth, begin, begin, end);
+    Products::multiply_rows(sums, matrix_b, rows, PlainRows<float>{staged, depth, begin}, begin, end);
   } else {
-    multiply_rows(sums, matrix_b, rows, a, k, 0, begin, end);
+    Products::multiply_rows(sums, matrix_b, rows, PlainRows<STORAGE>{a, k, 0}, begin, end);
   }
   const float sum = warp_reduce_many<Sum, kReducePtx, kPadded>(sums);
   if constexpr (kAlone) {

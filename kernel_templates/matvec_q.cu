@@ -16,12 +16,11 @@
 // activations lie in shared memory, where all lanes read the same word. DEPTH_WARPS warps and SPLIT_K blocks share the
 // depth of a row; LANES_K lanes of a warp, too, which then has fewer rows, so that few rows make more blocks.
 
-#include "common/dot4.cuh"
 #include "common/epilogue.cuh"
 #include "common/formats.cuh"
+#include "common/packed_products.cuh"
 #include "common/quantize.cuh"
-#include "common/reduce.cuh"
-#include "common/row.cuh"
+#include "common/row_squares.cuh"
 #include "common/split.cuh"
 #include "common/types.cuh"
 #include "common/vector.cuh"
@@ -89,426 +88,54 @@
 
 namespace {
 
-constexpr int kWarps = WARPS;
+struct Constants {
+  using Weight = WEIGHT;
+  static constexpr int kM = ROWS_A;
+  static constexpr int kWarps = WARPS;
+  static constexpr int kWarpsK = DEPTH_WARPS;
+  static constexpr int kLanesK = LANES_K;
+  static constexpr int kBlocks = BLOCKS;
+  static constexpr int kPrefetch = PREFETCH;
+  static constexpr bool kDp4a = DP4A != 0;
+  static constexpr int kSegment = SEGMENT_COLUMNS;
+  static constexpr bool kRowsAligned = ROWS_ALIGNED != 0;
+  static constexpr bool kWholeSteps = WHOLE_STEPS != 0;
+  static constexpr bool kNormed = NORMED != 0;
+};
+using Products = PackedProducts<Constants>;
+using Form = Products::Form;
+
 constexpr int kWarpsK = DEPTH_WARPS;
 constexpr int kLanesK = LANES_K;
 constexpr int kBlocks = BLOCKS;
-constexpr int kPrefetch = PREFETCH;
 constexpr bool kDp4a = DP4A != 0;
 constexpr int kSegment = SEGMENT_COLUMNS;
 constexpr int kSplitK = SPLIT_K;
 constexpr int kM = ROWS_A;
-constexpr bool kRowsAligned = ROWS_ALIGNED != 0;
-constexpr bool kWholeSteps = WHOLE_STEPS != 0;
 constexpr int kFinish = FINISH;
 constexpr bool kNormed = NORMED != 0;
 
-using Form = Packed<WEIGHT>;
-constexpr bool kRowScales = Form::kScales == 0;
-constexpr bool kUpperInPlace = kDp4a && Form::kUpperInPlace;
+constexpr bool kRowScales = Products::kRowScales;
 constexpr bool kRounds = kFinish == kEpilogueSwigluInt8;
+constexpr int kThreads = Products::kThreads;
+constexpr int kLaneRows = Products::kLaneRows;
+constexpr int kBlockRows = Products::kBlockRows;
+constexpr int kParts = Products::kParts;
+constexpr int kDepthStep = Products::kDepthStep;
 
-constexpr int kThreads = 32 * kWarps;
-constexpr int kLaneRows = kPackedRows / kLanesK;  // of B that a warp has
-constexpr int kBlockRows = kLaneRows * kWarps / kWarpsK;
-constexpr int kParts = kWarpsK * kLanesK;  // that a block's sums of a row come in
-constexpr int kHeaders = (kBlocks + Form::kHeaderBlocks - 1) / Form::kHeaderBlocks;
-constexpr int kDepthStep = 256;  // depths are shared in whole multiples of this
-
-static_assert(kM >= 1 && kM <= 8, "rows of A");
-static_assert(kLanesK == 1 || kLanesK == 2 || kLanesK == 4, "a warp reads 128 bytes together at least");
-static_assert(kWarps % kWarpsK == 0 && (WARPS_K == 0 || WARPS_K == kWarpsK), "the warps of a row lie in one block");
+static_assert(WARPS_K == 0 || WARPS_K == kWarpsK, "the warps of a row lie in one block");
 static_assert(kDp4a || sizeof(INPUT) > 1, "integers are multiplied as integers");
 static_assert(SEGMENT == 0 || SEGMENT == kSegment, "a segment has the length that is asked for");
-static_assert(kSegment % kDepthStep == 0 && kDepthStep % (32 * kBlocks) == 0 && kDepthStep % Form::kColumns == 0,
-              "segments are whole steps");
 static_assert(!kRounds || kBlockRows % 64 == 0, "a block holds whole blocks of 32 results");
 static_assert(!kNormed || (sizeof(INPUT) > 1 && !kRowScales && kSplitK == 1), "a block has whole rows to normalise");
 constexpr float kEpsilon = static_cast<float>(EPSILON_NANO / 1e9);
 
-// A segment of the activations in shared memory: integers in units of 16, or floats; then of each block of 32 the scale
-// and its product with the sum of the integers.
-struct ScalePair {
-  float scale;
-  float sum;
-};
-struct Segment {
-  char* memory;
-  static constexpr int kRowBytes = kSegment * (kDp4a ? 1 : 4);
-  __device__ __forceinline__ Words4* units(int row) const {
-    return reinterpret_cast<Words4*>(memory + row * kRowBytes);
-  }
-  __device__ __forceinline__ ScalePair* scales(int row) const {
-    return reinterpret_cast<ScalePair*>(memory + kM * kRowBytes) + row * (kSegment / 32);
-  }
-};
-
-// Words of integers are turned by one within their unit, so that they come to lie in other register banks of sm_61 than
-// the weight's words that they are multiplied by: a load of four words fills registers of the banks 0 to 3.
-__device__ __forceinline__ constexpr int place_of_word(int word) { return word / 4 * 4 + (word + 1) % 4; }
-
-// The number of block `b` of a step, written so that the compiler sees what the remainders by powers of two are: steps
-// begin at multiples of their length.
-__device__ __forceinline__ unsigned int step_block(int first_of_step, int b) {
-  static_assert((kBlocks & (kBlocks - 1)) == 0, "a power of two");
-  return (static_cast<unsigned int>(first_of_step) & ~(kBlocks - 1u)) | static_cast<unsigned int>(b);
-}
-
-// The blocks of a row that a warp takes at a time.
-struct Step {
-  Form::Values values[kBlocks];
-  Form::Header headers[kHeaders];
-
-  __device__ __forceinline__ void load(const unsigned char* group, int lane, int block, int end) {
-#pragma unroll
-    for (int b = 0; b < kBlocks; ++b) {
-      if (kWholeSteps || block + b < end) {
-        Form::load(values[b], group, lane, step_block(block, b));
-      } else {
-        values[b] = typename Form::Values{};
-      }
-    }
-#pragma unroll
-    for (int h = 0; h < kHeaders; ++h) {
-      if (kWholeSteps || block + h * Form::kHeaderBlocks < end) {
-        Form::load_header(headers[h], group, lane, step_block(block, h * Form::kHeaderBlocks));
-      } else {
-        headers[h] = typename Form::Header{};
-      }
-    }
-  }
-};
-
-// The sum of the products of a row's block and the activations' as a float, for the first or the second 16 values or
-// all.
-template <int FIRST, int WORDS>
-__device__ __forceinline__ float block_dot(const int (&words)[8], const Words4* units, int block) {
-  if constexpr (kDp4a) {
-    int dot = kFloatBits;
-    int upper = 0;
-#pragma unroll
-    for (int h = FIRST / 4; h < (FIRST + WORDS) / 4; ++h) {
-      const Words4 unit = units[2 * block + h];
-#pragma unroll
-      for (int w = 0; w < 4; ++w) {
-        const int word = unit.element[place_of_word(w)];
-        if (kUpperInPlace && h == 1) {
-          upper = dot4_unsigned(static_cast<unsigned int>(words[4 * h + w]), word, upper);
-        } else {
-          dot = dot4(words[4 * h + w], word, dot);
-        }
-      }
-    }
-    return __int_as_float(dot + (upper >> 4)) - kFloatOffset;
-  } else {
-    const float* floats = reinterpret_cast<const float*>(units) + 32 * block;
-    float sum = 0.0f;
-#pragma unroll
-    for (int w = FIRST; w < FIRST + WORDS; ++w) {
-      const auto four = load_vector<4>(floats + 4 * w);
-#pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        sum = fmaf(static_cast<float>(static_cast<signed char>(words[w] >> (8 * i))), four.element[i], sum);
-      }
-    }
-    return sum;
-  }
-}
-
-__device__ __forceinline__ void multiply(float (&sums)[kM], const Step& step, Segment segment, int first, int block) {
-#pragma unroll
-  for (int h = 0; h < kHeaders; ++h) {
-    const typename Form::Header& header = step.headers[h];
-    float scaled[kM] = {};
-    float minima[kM] = {};
-#pragma unroll
-    for (int b = h * Form::kHeaderBlocks; b < kBlocks && b < (h + 1) * Form::kHeaderBlocks; ++b) {
-      int words[8];
-      if constexpr (kUpperInPlace) {
-        unpack_in_place<Form>(words, step.values[b]);
-      } else {
-        Form::unpack(words, step.values[b]);
-      }
-      const BlockScales of_row = steps_of<Form>(header, step_block(block, b));
-#pragma unroll
-      for (int m = 0; m < kM; ++m) {
-        const Words4* units = segment.units(m);
-        const int at = block - first + b;
-        const ScalePair of_a = segment.scales(m)[at];
-        float sum;
-        if constexpr (Form::kScales == 2) {
-          sum =
-              block_dot<0, 4>(words, units, at) * of_row.scale[0] + block_dot<4, 4>(words, units, at) * of_row.scale[1];
-        } else {
-          sum = block_dot<0, 8>(words, units, at) * of_row.scale[0];
-        }
-        // Floats have the scale of the activations in them.
-        scaled[m] = kDp4a ? fmaf(sum, of_a.scale, scaled[m]) : scaled[m] + sum;
-        if constexpr (Form::kHasMin) {
-          minima[m] = fmaf(of_row.min, of_a.sum, minima[m]);
-        }
-      }
-    }
-    const BlockUnits unit = units_of<Form>(header);
-#pragma unroll
-    for (int m = 0; m < kM; ++m) {
-      sums[m] = fmaf(unit.scale, scaled[m], sums[m]);
-      if constexpr (Form::kHasMin) {
-        sums[m] = fmaf(-unit.min, minima[m], sums[m]);
-      }
-    }
-  }
-}
-
-// Whole sums of integers, where rows have a scale each.
-__device__ __forceinline__ void multiply_integers(int (&sums)[kM], const Step& step, Segment segment, int first,
-                                                  int block) {
-#pragma unroll
-  for (int b = 0; b < kBlocks; ++b) {
-    int words[8];
-    Form::unpack(words, step.values[b]);
-#pragma unroll
-    for (int m = 0; m < kM; ++m) {
-#pragma unroll
-      for (int h = 0; h < 2; ++h) {
-        const Words4 unit = segment.units(m)[2 * (block + b - first) + h];
-#pragma unroll
-        for (int w = 0; w < 4; ++w) {
-          sums[m] = dot4(words[4 * h + w], unit.element[place_of_word(w)], sums[m]);
-        }
-      }
-    }
-  }
-}
-
-// The largest magnitude of a whole row of A, as bits; all threads must take part.
-template <typename T>
-__device__ __forceinline__ int largest_of_row(const T* row, int k) {
-  __shared__ int partial[kWarps];
-  int largest = 0;
-  for (int column = static_cast<int>(threadIdx.x) * 4; column < k; column += 4 * kThreads) {
-    float value[4];
-    load_floats<kRowsAligned>(value, row, column, k);
-#pragma unroll
-    for (int v = 0; v < 4; ++v) {
-      const int bits = magnitude_bits(value[v]);
-      largest = bits > largest ? bits : largest;
-    }
-  }
-  largest = largest_of_lanes<32>(largest);
-  __syncthreads();
-  if (threadIdx.x % 32 == 0) {
-    partial[threadIdx.x / 32] = largest;
-  }
-  __syncthreads();
-#pragma unroll
-  for (int warp = 0; warp < kWarps; ++warp) {
-    largest = partial[warp] > largest ? partial[warp] : largest;
-  }
-  return largest;
-}
-
-// Rounds four neighbouring columns of a row of A, `at` behind the segment's first, into shared memory.
-__device__ __forceinline__ void quantize_four(Segment segment, int row, int at, const float (&value)[4],
-                                              Int8Scale scale) {
-  if constexpr (!kRowScales) {
-    int largest = 0;
-#pragma unroll
-    for (int v = 0; v < 4; ++v) {
-      const int bits = magnitude_bits(value[v]);
-      largest = bits > largest ? bits : largest;
-    }
-    scale = int8_scale(largest_of_lanes<8>(largest));
-  }
-  const int word = to_int8_word(value, scale.inverse);
-  if constexpr (kDp4a) {
-    reinterpret_cast<int*>(segment.units(row))[place_of_word(at / 4)] = word;
-  } else {
-    Vector<float, 4> floats;
-#pragma unroll
-    for (int v = 0; v < 4; ++v) {
-      floats.element[v] = scale.scale * static_cast<float>(static_cast<signed char>(word >> (8 * v)));
-    }
-    store_vector(reinterpret_cast<float*>(segment.units(row)) + at, floats);
-  }
-  const int sum = Form::kHasMin ? sum_of_lanes<8>(dot4(word, 0x01010101, 0)) : 0;
-  if (threadIdx.x % 8 == 0) {
-    segment.scales(row)[at / 32] = {scale.scale, scale.scale * static_cast<float>(sum)};
-  }
-}
-
-// Sums of the squares of the rows of A, by the warps that took their columns.
-struct WarpSquares {
-  float sum[kNormed ? kM : 1][kWarps];
-
-  // What normalising multiplies a row of k columns by.
-  __device__ __forceinline__ float factor(int m, int k) const {
-    float total = 0.0f;
-#pragma unroll
-    for (int warp = 0; warp < kWarps; ++warp) {
-      total += sum[m][warp];
-    }
-    return rsqrtf(total / static_cast<float>(k) + kEpsilon);
-  }
-};
-
-// The rows of A, on their way to shared memory.
-template <typename T>
-struct Activations {
-  const T* values;
-  const float* norm;
-  int k;
-  Int8Scale whole[kM] = {};  // of the rows, where they have one scale each
-  float squares[kM] = {};    // summed up over the columns that this thread took
-
-  __device__ __forceinline__ Activations(const T* a, const float* /*scales*/, const float* norm_weights, int columns)
-      : values(a), norm(norm_weights), k(columns) {}
-
-  // Before the first segment; all threads must take part.
-  __device__ __forceinline__ void measure_rows() {
-#pragma unroll
-    for (int m = 0; m < kM; ++m) {
-      whole[m] = int8_scale(largest_of_row(values + static_cast<long long>(m) * k, k));
-    }
-  }
-  __device__ __forceinline__ float scale_of_row(int m) const { return whole[m].scale; }
-
-  // Rounds `count` columns from `first` on, a multiple of 256 and up to the end of the segment's last step; zeros
-  // behind column k. Several loads are under way at once: one after the other they would take longer than a short row's
-  // products.
-  __device__ __forceinline__ void fill(Segment segment, int first, int count) {
-    constexpr int kRound = 4 * kThreads;
-    constexpr int kRounds = kSegment / kRound;
-    constexpr int kAtOnce = kRounds < 1 ? 1 : kRounds < 4 ? kRounds : 4;
-#pragma unroll
-    for (int m = 0; m < kM; ++m) {
-      const T* row = values + static_cast<long long>(m) * k;
-      for (int begin = static_cast<int>(threadIdx.x) * 4; begin < count; begin += kAtOnce * kRound) {
-        float value[kAtOnce][4];
-#pragma unroll
-        for (int i = 0; i < kAtOnce; ++i) {
-          load_floats<kRowsAligned>(value[i], row, first + begin + i * kRound, k);
-        }
-        if constexpr (kNormed) {
-          float weight[kAtOnce][4];
-#pragma unroll
-          for (int i = 0; i < kAtOnce; ++i) {
-            load_floats<kRowsAligned>(weight[i], norm, first + begin + i * kRound, k);
-          }
-#pragma unroll
-          for (int i = 0; i < kAtOnce; ++i) {
-#pragma unroll
-            for (int v = 0; v < 4; ++v) {
-              squares[m] = fmaf(value[i][v], value[i][v], squares[m]);
-              value[i][v] = __fmul_rn(value[i][v], weight[i][v]);
-            }
-          }
-        }
-#pragma unroll
-        for (int i = 0; i < kAtOnce; ++i) {
-          // All lanes of a warp stay together: counts are multiples of 128 columns.
-          if (begin + i * kRound < count) {
-            quantize_four(segment, m, begin + i * kRound, value[i], whole[m]);
-          }
-        }
-      }
-    }
-  }
-
-  // Leaves the sums of squares of the warps' columns; after all columns, all threads must take part.
-  __device__ __forceinline__ void leave_squares(WarpSquares& of_warps) const {
-#pragma unroll
-    for (int m = 0; m < kM; ++m) {
-      const float sum = warp_reduce<Sum, false>(squares[m]);
-      if (threadIdx.x % 32 == 0) {
-        of_warps.sum[m][threadIdx.x / 32] = sum;
-      }
-    }
-  }
-};
-
-// Rows that were rounded before are copied in units of 16 columns.
-template <>
-struct Activations<int8> {
-  const int8* values;
-  const float* scales;
-  int k;
-  float whole[kM] = {};
-
-  __device__ __forceinline__ Activations(const int8* a, const float* scales_a, const float* /*norm*/, int columns)
-      : values(a), scales(scales_a), k(columns) {}
-
-  __device__ __forceinline__ void measure_rows() {
-#pragma unroll
-    for (int m = 0; m < kM; ++m) {
-      whole[m] = scales[m];
-    }
-  }
-  __device__ __forceinline__ float scale_of_row(int m) const { return whole[m]; }
-  __device__ __forceinline__ void leave_squares(WarpSquares& /*of_warps*/) const {}  // they were normalised before
-
-  __device__ __forceinline__ void fill(Segment segment, int first, int count) const {
-    constexpr int kUnits = kSegment / 16;  // of a row
-    constexpr int kItems = kM * kUnits;
-    constexpr int kTurns = (kItems + kThreads - 1) / kThreads;
-    constexpr int kAtOnce = kTurns < 4 ? kTurns : 4;
-    static_assert(kUnits % 32 == 0, "a warp has units of one row");
-#pragma unroll 1
-    for (int begin = static_cast<int>(threadIdx.x); begin < kItems; begin += kAtOnce * kThreads) {
-      Words4 unit[kAtOnce];
-      float scale[kAtOnce];
-#pragma unroll
-      for (int i = 0; i < kAtOnce; ++i) {
-        const int item = begin + i * kThreads;
-        const int row = item / kUnits;
-        const int column = first + item % kUnits * 16;
-        unit[i] = Words4{};
-        scale[i] = 0.0f;
-        if (item < kItems && column < k) {
-          unit[i] = load_vector<4>(reinterpret_cast<const int*>(values + static_cast<long long>(row) * k + column));
-          if constexpr (!kRowScales) {
-            scale[i] = scales[static_cast<long long>(column / 32) * kM + row];
-          }
-        }
-      }
-#pragma unroll
-      for (int i = 0; i < kAtOnce; ++i) {
-        const int item = begin + i * kThreads;
-        // All lanes of a warp stay together.
-        if (item < kItems && item % kUnits / 32 * 512 < count) {
-          store(segment, item / kUnits, item % kUnits, unit[i], scale[i]);
-        }
-      }
-    }
-  }
-
- private:
-  static __device__ __forceinline__ void store(Segment segment, int row, int unit, const Words4& words, float scale) {
-    Words4 turned;
-#pragma unroll
-    for (int w = 0; w < 4; ++w) {
-      turned.element[place_of_word(w)] = words.element[w];
-    }
-    segment.units(row)[unit] = turned;
-    if constexpr (!kRowScales) {
-      int sum = 0;
-      if constexpr (Form::kHasMin) {
-#pragma unroll
-        for (int w = 0; w < 4; ++w) {
-          sum = dot4(words.element[w], 0x01010101, sum);
-        }
-        sum = sum_of_lanes<2>(sum);
-      }
-      if (unit % 2 == 0) {
-        segment.scales(row)[unit / 2] = {scale, scale * static_cast<float>(sum)};
-      }
-    }
-  }
-};
+using Activations = PackedActivations<Products, INPUT>;
+using Squares = RowSquares<(kNormed ? kM : 1), WARPS>;
 
 // Adds up what warps and blocks summed of the same rows. partial[0] then has row of the block * kM + row of A, in the
 // block for which it returns true; with kNormed, times the rows' factors.
-__device__ __forceinline__ bool gather_sums(float* partial, float* workspace, int* counters, const WarpSquares& squares,
+__device__ __forceinline__ bool gather_sums(float* partial, float* workspace, int* counters, const Squares& squares,
                                             int k) {
   constexpr int kCount = kBlockRows * kM;
   __syncthreads();
@@ -519,7 +146,7 @@ __device__ __forceinline__ bool gather_sums(float* partial, float* workspace, in
     for (int other = 1; other < kParts; ++other) {
       total += partial[other * kCount + i];
     }
-    partial[i] = kNormed ? total * squares.factor(i % kM, k) : total;
+    partial[i] = kNormed ? total * squares.factor(i % kM, k, kEpsilon) : total;
     if constexpr (kSplitK > 1) {
       place[blockIdx.y * kCount + i] = total;
     }
@@ -614,44 +241,6 @@ __device__ __forceinline__ void store_rounded(int8* q, float* scales, const floa
   }
 }
 
-// The steps of a warp that are loaded ahead: steps[0] is the next to multiply.
-constexpr int kStride = kParts * kBlocks;
-struct Ahead {
-  Step steps[kPrefetch > 0 ? kPrefetch : 1];
-
-  __device__ __forceinline__ void load(const unsigned char* group, int lane, int block, int last, int end) {
-#pragma unroll
-    for (int i = 0; i < kPrefetch; ++i) {
-      if (block + i * kStride < last) {
-        steps[i].load(group, lane, block + i * kStride, end);
-      }
-    }
-  }
-};
-
-// Multiplies a segment with `multiply`, or `multiply_integers`.
-template <typename Multiply>
-__device__ __forceinline__ void multiply_segment(Ahead& ahead, const unsigned char* group, int lane, int block,
-                                                 int last, int end, Multiply multiply_step) {
-#pragma unroll 1
-  for (; block < last; block += kStride) {
-    Step next;
-    if (block + kPrefetch * kStride < last) {
-      next.load(group, lane, block + kPrefetch * kStride, end);
-    }
-    if constexpr (kPrefetch == 0) {
-      multiply_step(next, block);
-    } else {
-      multiply_step(ahead.steps[0], block);
-#pragma unroll
-      for (int i = 0; i + 1 < kPrefetch; ++i) {
-        ahead.steps[i] = ahead.steps[i + 1];
-      }
-      ahead.steps[kPrefetch - 1] = next;
-    }
-  }
-}
-
 }  // namespace
 
 extern "C" __global__ void __launch_bounds__(kThreads, MIN_BLOCKS > 0 ? MIN_BLOCKS : 1)
@@ -659,8 +248,8 @@ extern "C" __global__ void __launch_bounds__(kThreads, MIN_BLOCKS > 0 ? MIN_BLOC
              const unsigned char* __restrict__ b, const float* __restrict__ bias, const STORAGE* residual, STORAGE* c,
              int8* q, float* scales_c, float* workspace, int* counters, int n, int k) {
   extern __shared__ __align__(16) char memory[];
-  __shared__ WarpSquares squares;
-  const Segment segment{memory};
+  __shared__ Squares squares;
+  const Products::Segment segment{memory};
   const int filled = (k + Form::kColumns - 1) / Form::kColumns * Form::kColumns;
   const int depth = ((filled + kSplitK - 1) / kSplitK + kDepthStep - 1) / kDepthStep * kDepthStep;
   const int begin = static_cast<int>(blockIdx.y) * depth;
@@ -678,13 +267,13 @@ extern "C" __global__ void __launch_bounds__(kThreads, MIN_BLOCKS > 0 ? MIN_BLOC
 
   float sums[kM] = {};
   int integers[kM] = {};
-  Activations<INPUT> activations(a, scales_a, norm, k);
+  Activations activations(a, scales_a, norm, k);
   Addends addends{bias, residual, first_row, n};
 #pragma unroll 1
   for (int first = begin; first < end; first += kSegment) {
     const int stop = end - first < kSegment ? end : first + kSegment;
     const int block = first / 32 + part * kBlocks;
-    Ahead ahead;
+    Products::Ahead ahead;
     ahead.load(group, row, block, stop / 32, end / 32);
     if (first == begin) {
       addends.load_first();
@@ -697,11 +286,11 @@ extern "C" __global__ void __launch_bounds__(kThreads, MIN_BLOCKS > 0 ? MIN_BLOC
     __syncthreads();  // the segment before was read
     activations.fill(segment, first, (stop - first + kDepthStep - 1) / kDepthStep * kDepthStep);
     __syncthreads();
-    multiply_segment(ahead, group, row, block, stop / 32, end / 32, [&](const Step& step, int at) {
+    Products::multiply_segment(ahead, group, row, block, stop / 32, end / 32, [&](const Products::Step& step, int at) {
       if constexpr (kRowScales && kDp4a) {
-        multiply_integers(integers, step, segment, first / 32, at);
+        Products::multiply_integers(integers, step, segment, first / 32, at);
       } else {
-        multiply(sums, step, segment, first / 32, at);
+        Products::multiply(sums, step, segment, first / 32, at);
       }
     });
   }
@@ -712,9 +301,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, MIN_BLOCKS > 0 ? MIN_BLOC
       sums[m] = kDp4a ? static_cast<float>(integers[m]) * (activations.scale_of_row(m) * of_row) : sums[m] * of_row;
     }
   }
-  if constexpr (kNormed) {
-    activations.leave_squares(squares);
-  }
+  activations.leave_squares(squares);
   __syncthreads();  // the last segment was read; its memory now takes the sums
   float* partial = reinterpret_cast<float*>(memory);
 #pragma unroll

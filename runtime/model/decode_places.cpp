@@ -5,6 +5,7 @@
 #include "runtime/model/place_steps.hpp"
 #include "runtime/model/tensor_memory.hpp"
 #include "runtime/ops/attention_qkv.hpp"
+#include "runtime/ops/mlp.hpp"
 
 // The places of a decoding step, and the head.
 namespace pascaline {
@@ -18,7 +19,8 @@ constexpr std::int64_t kMostNormedRows = 32'768;
 double more_for_norm(std::int64_t weight_rows) { return weight_rows > kMostNormedRows ? 2 : 0; }
 
 bool normalises(ElementType weight, std::int64_t columns) {
-  return is_packed_format(weight) && weight != ElementType::int8_row && ops::filled_columns(weight, columns) == columns;
+  return !is_packed_format(weight) ||
+         (weight != ElementType::int8_row && ops::filled_columns(weight, columns) == columns);
 }
 
 ops::NormedMatmul joined(const ops::Rmsnorm& norm, const ops::Matmul& layer) {
@@ -127,7 +129,7 @@ void single_mlp(LinearLayers& linear, const MlpPlace& place) {
 void normed_mlp(LinearLayers& linear, const MlpPlace& place) {
   const ops::Matmul down = down_of(place);
   ops::NormedMatmul gate_up = joined(post_norm_of(place), gate_up_of(place));
-  if (!linear.takes_rounded_blocks(down)) {
+  if (!is_packed_format(gate_up.b.type) || !linear.takes_rounded_blocks(down)) {
     linear.executor().run(gate_up);
     linear.run(down);
     return;
@@ -146,10 +148,26 @@ bool normalises_gate_up(const PlaceKey& key) {
 
 double more_for_gate_up(const PlaceKey& key) { return more_for_norm(2 * dimension_of(key, "INTERMEDIATE")); }
 
+void whole_mlp(LinearLayers& linear, const MlpPlace& place) {
+  linear.executor().run(ops::Mlp{.x = place.hidden,
+                                 .norm = place.post_norm,
+                                 .gate_up = place.gate_up,
+                                 .down = place.down,
+                                 .c = place.hidden,
+                                 .epsilon = place.epsilon});
+}
+
+bool is_whole(const PlaceKey& key) { return ops::Mlp::takes(type_of(key, "GATE_UP"), type_of(key, "DOWN")); }
+
+// The wait for the slowest block of gate and up, in which the first weights of down come.
+double half_a_launch(const PlaceKey& /*key*/) { return 0.5; }
+
 constexpr std::array kDecodeMlps{
     Alternative<MlpPlace>{kSingle, "each operation by itself", always, nothing_more, single_mlp},
     Alternative<MlpPlace>{"normed", "the norm by the product after it", normalises_gate_up, more_for_gate_up,
-                          normed_mlp}};
+                          normed_mlp},
+    Alternative<MlpPlace>{"whole", "norm, gate and up, SwiGLU, down and residual in one launch", is_whole,
+                          half_a_launch, whole_mlp}};
 
 ops::Rmsnorm norm_of(const HeadPlace& place) {
   return {.x = place.hidden, .weight = place.norm, .y = place.input, .epsilon = place.epsilon};

@@ -6,6 +6,7 @@
 
 #include "core/error.hpp"
 #include "runtime/formats/int8_activations.hpp"
+#include "runtime/ops/weight_checks.hpp"
 
 namespace pascaline::ops {
 namespace {
@@ -19,19 +20,6 @@ struct ProductNames {
   const char* n;
   const char* k;
 };
-
-constexpr std::initializer_list<ElementType> kFormats{ElementType::q8_0,     ElementType::q4_0, ElementType::q4_1,
-                                                      ElementType::q4_k,     ElementType::q6_k, ElementType::int8_row,
-                                                      ElementType::int4_g128};
-
-void check_weight(const Checks& check, Operand weight, Extent n, Extent k) {
-  if (is_packed_format(weight.tensor->type)) {
-    check.dense(weight, kFormats, {n, k});
-  } else {
-    check.dense(weight, {ElementType::float32, ElementType::float16, ElementType::bfloat16, ElementType::float16x},
-                {n, k});
-  }
-}
 
 // What a product is finished with: of [m, n] and one of the types, with a bias and a residual as the epilogue says.
 void check_result(const Checks& check, Epilogue epilogue, std::initializer_list<ElementType> types, Operand c,
@@ -176,7 +164,7 @@ bool QuantizedMatmul::check() const {
   const Extent m{"M", a.values.shape[0]};
   const Extent n{"N", b.shape[0]};
   const Extent k{"K", b.shape[1]};
-  check.dense({"B", &b}, kFormats, {n, k});
+  check.dense({"B", &b}, kPackedFormats, {n, k});
   check.dense({"A", &a.values}, {ElementType::int8}, {m, {"columns", filled_columns(b.type, k.value)}});
   check.dense({"scales", &a.scales}, {ElementType::float32}, {{"blocks", scale_rows(b.type, k.value)}, m});
   check_packed_result(check, epilogue, c, rounded, bias, residual, m, n);
@@ -204,16 +192,22 @@ bool NormedMatmul::check() const {
   const Extent m{"M", a.shape[0]};
   const Extent n{"N", b.shape[0]};
   const Extent k{"K", b.shape[1]};
-  check.dense({"B", &b}, kFormats, {n, k});
+  check_weight(check, {"B", &b}, n, k);
   check.require(b.type != ElementType::int8_row,
                 "B's scales are by row; what it is multiplied by needs Rmsnorm before");
   check.dense({"A", &a}, {ElementType::float32, ElementType::float16}, {m, k});
   check.dense({"norm", &norm}, {ElementType::float32}, {k});
   check_epsilon(check, epsilon);
   check.require(m.value <= kFewRows, "there are more rows of A than ops::kFewRows");
-  check.require(filled_columns(b.type, k.value) == k.value,
-                "K is no multiple of the columns that B's format has together");
-  check_packed_result(check, epilogue, c, rounded, bias, residual, m, n);
+  if (is_packed_format(b.type)) {
+    check.require(filled_columns(b.type, k.value) == k.value,
+                  "K is no multiple of the columns that B's format has together");
+    check_packed_result(check, epilogue, c, rounded, bias, residual, m, n);
+  } else {
+    check_result(check, epilogue, {a.type}, {"C", &c}, {"bias", &bias}, {"residual", &residual}, m, n);
+    check.absent({"rounded", &rounded.values}, "B is of floats");
+    check.absent({"rounded scales", &rounded.scales}, "B is of floats");
+  }
   if (m.value == 0 || n.value == 0) {
     return false;
   }
@@ -222,6 +216,15 @@ bool NormedMatmul::check() const {
 }
 
 KernelProblem NormedMatmul::problem() const {
+  if (!is_packed_format(b.type)) {
+    return {"matvec_normed",
+            {{"M", a.shape[0]},
+             {"N", b.shape[0]},
+             {"K", a.shape[1]},
+             {"EPILOGUE", static_cast<std::int64_t>(epilogue)},
+             {"EPSILON", epsilon.nano}},
+            {{"STORAGE", a.type}, {"WEIGHT", b.type}}};
+  }
   return few_rows_problem(a.shape[0], b, a.shape[1], epilogue, is_given(c) ? c.type : ElementType::float32, a.type,
                           epsilon);
 }

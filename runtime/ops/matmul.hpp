@@ -102,17 +102,6 @@ struct Quantize {
   void compute() const;
 };
 
-/// The operands of a product with a weight in a packed format that follow those of its activations.
-template <typename Product, typename Visit>
-void visit_weight_and_results(Product& product, Visit& visit) {
-  visit("B", product.b, Use::read);
-  visit("bias", product.bias, Use::read);
-  visit("residual", product.residual, Use::read_in_place);
-  visit("C", product.c, Use::write);
-  visit("rounded", product.rounded.values, Use::write);
-  visit("rounded scales", product.rounded.scales, Use::write);
-}
-
 /// `c = epilogue(a · bᵀ)` as Matmul, with activations that were rounded already and a weight in a packed format. Up to
 /// kFewRows rows go to the kernel `matvec_q`, more to `matmul_q`.
 struct QuantizedMatmul {
@@ -133,7 +122,12 @@ struct QuantizedMatmul {
     if (self.a.values.shape[0] <= kFewRows) {
       visit("norm", kNoTensor, Use::read);  // of matvec_q alone
     }
-    visit_weight_and_results(self, visit);
+    visit("B", self.b, Use::read);
+    visit("bias", self.bias, Use::read);
+    visit("residual", self.residual, Use::read_in_place);
+    visit("C", self.c, Use::write);
+    visit("rounded", self.rounded.values, Use::write);
+    visit("rounded scales", self.rounded.scales, Use::write);
   }
   [[nodiscard]] bool check() const;
   [[nodiscard]] KernelProblem problem() const;
@@ -141,17 +135,17 @@ struct QuantizedMatmul {
   void compute() const;
 };
 
-/// Rmsnorm of up to kFewRows rows and a product with what that gives, in one kernel, `matvec_q`: for a weight in a
-/// packed format whose scales are by block, which divides K. What is rounded to int8 is a · norm, before rows are
-/// divided by the roots of their mean squares: few values are rounded otherwise than behind Rmsnorm.
+/// Rmsnorm of up to kFewRows rows and a product with what that gives, in one kernel: `matvec_normed`, or `matvec_q` for a
+/// weight in a packed format whose scales are by block, which divides K. What that rounds to int8 is a · norm, before
+/// rows are divided by the roots of their mean squares: few values are rounded otherwise than after Rmsnorm.
 struct NormedMatmul {
   static constexpr const char* kName = "normed_matmul";
 
   TensorView a;                ///< [M, K], float32 or float16
   TensorView norm;             ///< [K], float32: Rmsnorm's weight
-  TensorView b;                ///< [N, K], a packed format other than int8_row
-  TensorView c = {};           ///< as QuantizedMatmul; overlaps nothing but a residual
-  QuantizedRows rounded = {};  ///< as QuantizedMatmul
+  TensorView b;                ///< [N, K]: any type that Matmul takes, but int8_row
+  TensorView c = {};           ///< as QuantizedMatmul, or as Matmul for b of floats; overlaps nothing but a residual
+  QuantizedRows rounded = {};  ///< as QuantizedMatmul, with b in a packed format
   TensorView bias = {};        ///< as Matmul
   TensorView residual = {};    ///< as Matmul, of c's type
   Epilogue epilogue = Epilogue::none;
@@ -159,10 +153,20 @@ struct NormedMatmul {
 
   template <typename Self, typename Visit>
   static void operands(Self& self, Visit&& visit) {
+    const bool quantized = is_packed_format(self.b.type);
     visit("A", self.a, Use::read);
-    visit("scales", kNoTensor, Use::read);
+    if (quantized) {
+      visit("scales", kNoTensor, Use::read);
+    }
     visit("norm", self.norm, Use::read);
-    visit_weight_and_results(self, visit);
+    visit("B", self.b, Use::read);
+    visit("bias", self.bias, Use::read);
+    visit("residual", self.residual, Use::read_in_place);
+    visit("C", self.c, Use::write);
+    if (quantized) {
+      visit("rounded", self.rounded.values, Use::write);
+      visit("rounded scales", self.rounded.scales, Use::write);
+    }
   }
   [[nodiscard]] bool check() const;
   [[nodiscard]] KernelProblem problem() const;

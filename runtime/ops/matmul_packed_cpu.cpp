@@ -130,6 +130,12 @@ void NormedMatmul::compute() const {
   const std::int64_t k = a.shape[1];
   const auto* const weights = static_cast<const float*>(norm.data);
   std::vector<float> weighted(static_cast<std::size_t>(m * k));
+  if (!is_packed_format(b.type)) {
+    const TensorView normed(weighted.data(), ElementType::float32, {m, k});
+    Rmsnorm{.x = a, .weight = norm, .y = normed, .epsilon = epsilon}.compute();
+    Matmul{.a = normed, .b = b, .c = c, .bias = bias, .residual = residual, .epilogue = epilogue}.compute();
+    return;
+  }
   std::vector<std::int8_t> values(weighted.size());
   std::vector<float> scales(weighted.size() / kActivationBlock);
   const TensorView floats(weighted.data(), ElementType::float32, {m, k});

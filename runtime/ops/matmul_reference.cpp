@@ -75,6 +75,25 @@ void reference_matmul_nt(const Problem& problem, std::span<const std::vector<dou
                });
 }
 
+// The same of normalised rows: inputs a, the norm's weights, b, bias and residual; dimension EPSILON.
+void reference_matvec_normed(const Problem& problem, std::span<const std::vector<double>> inputs,
+                             std::span<std::vector<double>> outputs) {
+  const auto k = static_cast<std::size_t>(problem.dimension("K"));
+  const double epsilon = static_cast<double>(problem.dimension("EPSILON")) / 1e9;
+  std::vector<std::vector<double>> operands{inputs[0], inputs[2], inputs[3], inputs[4]};
+  for (std::size_t row = 0; row < operands[0].size(); row += k) {
+    double squares = 0;
+    for (std::size_t i = 0; i < k; ++i) {
+      squares += operands[0][row + i] * operands[0][row + i];
+    }
+    const double factor = 1 / std::sqrt(squares / static_cast<double>(k) + epsilon);
+    for (std::size_t i = 0; i < k; ++i) {
+      operands[0][row + i] *= factor * inputs[1][i];
+    }
+  }
+  reference_matmul_nt(problem, operands, outputs);
+}
+
 namespace {
 
 // The same for kSwigluInt8, too; outputs c, q and scales_c, of which the epilogue decides.

@@ -10,12 +10,12 @@ namespace pascaline {
 using ReferenceFunction = std::remove_pointer_t<HostReference>;
 ReferenceFunction reference_advance, reference_attention_decode, reference_attention_decode_qkv,
     reference_attention_prefill, reference_elementwise, reference_gather, reference_layernorm, reference_matmul_nt,
-    reference_matmul_q, reference_matvec_q, reference_quantize, reference_position_embedding, reference_qk_norm_rope,
+    reference_matmul_q, reference_matvec_normed, reference_matvec_q, reference_mlp, reference_quantize, reference_position_embedding, reference_qk_norm_rope,
     reference_rmsnorm, reference_rope_vision, reference_sample, reference_softmax, reference_transpose;
 
 namespace {
 
-constexpr std::array<std::pair<std::string_view, HostReference>, 18> kReferences{{
+constexpr std::array<std::pair<std::string_view, HostReference>, 20> kReferences{{
     {"advance", reference_advance},
     {"attention_decode", reference_attention_decode},
     {"attention_decode_qkv", reference_attention_decode_qkv},
@@ -25,7 +25,9 @@ constexpr std::array<std::pair<std::string_view, HostReference>, 18> kReferences
     {"layernorm", reference_layernorm},
     {"matmul_nt", reference_matmul_nt},
     {"matmul_q", reference_matmul_q},
+    {"matvec_normed", reference_matvec_normed},
     {"matvec_q", reference_matvec_q},
+    {"mlp", reference_mlp},
     {"position_embedding", reference_position_embedding},
     {"qk_norm_rope", reference_qk_norm_rope},
     {"quantize", reference_quantize},

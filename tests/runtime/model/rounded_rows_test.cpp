@@ -54,11 +54,14 @@ class RoundedRowsTest : public ::testing::Test {
   }
 
   // The problems of a pass of so many tokens after a prompt, without those of kernels that nothing is rounded by.
-  [[nodiscard]] std::set<std::string> problems_of(const WeightRecipe& weights, std::size_t tokens) const {
+  [[nodiscard]] std::set<std::string> problems_of(const WeightRecipe& weights, std::size_t tokens,
+                                                  Fusion fusion = Fusion::automatic) const {
     UnbackedMemory memory;
     Executor executor(Executor::ObserveOnly{}, *host_, memory);
     WeightSource source = hash_weights(config_);
-    Model model(executor, config_, source, options_of(weights));
+    ModelOptions options = options_of(weights);
+    options.fusion = fusion;
+    Model model(executor, config_, source, options);
     model.append({prompt(16), {}});
     std::set<std::string> problems;
     executor.observe([&](const ops::KernelProblem& problem) { problems.insert(problem.named().text()); });
@@ -125,11 +128,22 @@ TEST_F(RoundedRowsTest, AStepRoundsEveryRowWhereItComesFromOrWhereItIsNormalised
              "EPSILON=1000 STORAGE=float32 CACHE=float32 OUTPUT=int8");
   expect_has(problems,
              "matvec_q M=1 N=256 K=256 EPILOGUE=4 NORM=0 EPSILON=1000 STORAGE=float32 INPUT=int8 WEIGHT=q4_k");
+  expect_has(problems, "mlp_q M=1 HIDDEN=256 INTERMEDIATE=512 EPSILON=1000 STORAGE=float32 WEIGHT=q4_k DOWN=q4_k");
+  expect_none(problems, "rmsnorm");
+  expect_none(problems, "quantize");
+}
+
+TEST_F(RoundedRowsTest, AStepOfSingleOperationsRoundsEveryRowWhereItComesFrom) {
+  const auto problems = problems_of(ElementType::q4_k, 1, Fusion::off);
+  expect_has(problems, "rmsnorm ROWS=1 WIDTH=256 RESIDUAL=0 BY_ROW=0 EPSILON=1000 STORAGE=float32 OUTPUT=int8");
   expect_has(problems,
-             "matvec_q M=1 N=1024 K=256 EPILOGUE=7 NORM=1 EPSILON=1000 STORAGE=float32 INPUT=float32 WEIGHT=q4_k");
+             "matvec_q M=1 N=512 K=256 EPILOGUE=0 NORM=0 EPSILON=1000 STORAGE=float32 INPUT=int8 WEIGHT=q4_k");
+  expect_has(problems,
+             "matvec_q M=1 N=256 K=256 EPILOGUE=4 NORM=0 EPSILON=1000 STORAGE=float32 INPUT=int8 WEIGHT=q4_k");
+  expect_has(problems,
+             "matvec_q M=1 N=1024 K=256 EPILOGUE=7 NORM=0 EPSILON=1000 STORAGE=float32 INPUT=int8 WEIGHT=q4_k");
   expect_has(problems,
              "matvec_q M=1 N=256 K=512 EPILOGUE=4 NORM=0 EPSILON=1000 STORAGE=float32 INPUT=int8 WEIGHT=q4_k");
-  expect_none(problems, "rmsnorm");
   expect_none(problems, "quantize");
 }
 
@@ -161,7 +175,7 @@ TEST_F(RoundedRowsTest, AFewRowsRoundThemInNormsAndSwiglu) {
 
 // A scale for a whole row is known to a norm only.
 TEST_F(RoundedRowsTest, RowsWithOneScaleAreRoundedByNormsOnly) {
-  const auto problems = problems_of(ElementType::int8_row, 1);
+  const auto problems = problems_of(ElementType::int8_row, 1, Fusion::off);
   expect_has(problems, "rmsnorm ROWS=1 WIDTH=256 RESIDUAL=0 BY_ROW=1 EPSILON=1000 STORAGE=float32 OUTPUT=int8");
   expect_has(problems,
              "matvec_q M=1 N=512 K=256 EPILOGUE=0 NORM=0 EPSILON=1000 STORAGE=float32 INPUT=int8 WEIGHT=int8_row");
@@ -177,21 +191,21 @@ TEST_F(RoundedRowsTest, RowsWithOneScaleAreRoundedByNormsOnly) {
 TEST_F(RoundedRowsTest, WhatARowBecomesIsUpToWhatReadsIt) {
   auto problems = problems_of(
       mixed({{"*gate_proj*", ElementType::float16}, {"*up_proj*", ElementType::float16}}, ElementType::q4_k), 1);
-  expect_has(problems, "matvec M=1 N=1024 K=256 EPILOGUE=5 STORAGE=float32 WEIGHT=float16");
+  expect_has(problems, "matvec_normed M=1 N=1024 K=256 EPILOGUE=5 EPSILON=1000 STORAGE=float32 WEIGHT=float16");
   expect_has(problems,
              "matvec_q M=1 N=256 K=512 EPILOGUE=4 NORM=0 EPSILON=1000 STORAGE=float32 INPUT=float32 WEIGHT=q4_k");
   problems = problems_of(
       mixed({{"*o_proj*", ElementType::float16}, {"*down_proj*", ElementType::int8_row}}, ElementType::q4_k), 1);
   expect_has(problems, "matvec M=1 N=256 K=256 EPILOGUE=4 STORAGE=float32 WEIGHT=float16");
   expect_has(problems,
-             "matvec_q M=1 N=1024 K=256 EPILOGUE=5 NORM=1 EPSILON=1000 STORAGE=float32 INPUT=float32 WEIGHT=q4_k");
+             "mlp_q M=1 HIDDEN=256 INTERMEDIATE=512 EPSILON=1000 STORAGE=float32 WEIGHT=q4_k DOWN=int8_row");
   expect_none(problems, "CACHE=float32 OUTPUT=int8");
 }
 
 // Rows that end within a chunk of the format are rounded by the product, which knows the zeros behind them.
 TEST_F(RoundedRowsTest, RowsThatAreFilledUpStayFloats) {
   config_.text.hidden = config_.vision.value().out_hidden = 192;
-  const auto problems = problems_of(ElementType::q4_k, 1);
+  const auto problems = problems_of(ElementType::q4_k, 1, Fusion::off);
   expect_has(problems,
              "matvec_q M=1 N=512 K=192 EPILOGUE=0 NORM=0 EPSILON=1000 STORAGE=float32 INPUT=float32 WEIGHT=q4_k");
   expect_has(problems,

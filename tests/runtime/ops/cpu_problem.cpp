@@ -15,6 +15,7 @@
 #include "runtime/ops/elementwise.hpp"
 #include "runtime/ops/gather.hpp"
 #include "runtime/ops/matmul.hpp"
+#include "runtime/ops/mlp.hpp"
 #include "runtime/ops/norm.hpp"
 #include "runtime/ops/position_embedding.hpp"
 #include "runtime/ops/reference.hpp"
@@ -68,6 +69,21 @@ void run_normed_matmul(const CpuProblem& of) {
                                  .epsilon = {of.dimension("EPSILON")}});
 }
 
+void run_matvec_normed(const CpuProblem& of) {
+  const std::int64_t m = of.dimension("M");
+  const std::int64_t n = of.dimension("N");
+  const std::int64_t k = of.dimension("K");
+  const auto epilogue = static_cast<ops::Epilogue>(of.dimension("EPILOGUE"));
+  ops::compute(ops::NormedMatmul{.a = of.view("a", {m, k}),
+                                 .norm = of.view("norm", {k}),
+                                 .b = of.view("b", {n, k}),
+                                 .c = of.view("c", {m, epilogue == ops::Epilogue::swiglu ? n / 2 : n}),
+                                 .bias = of.view("bias", {n}),
+                                 .residual = of.view("residual", {m, n}),
+                                 .epilogue = epilogue,
+                                 .epsilon = {of.dimension("EPSILON")}});
+}
+
 void run_matvec_q(const CpuProblem& of) {
   if (of.dimension("NORM") != 0) {
     run_normed_matmul(of);
@@ -76,6 +92,18 @@ void run_matvec_q(const CpuProblem& of) {
   } else {
     run_matmul(of);
   }
+}
+
+void run_mlp(const CpuProblem& of) {
+  const std::int64_t m = of.dimension("M");
+  const std::int64_t hidden = of.dimension("HIDDEN");
+  const std::int64_t intermediate = of.dimension("INTERMEDIATE");
+  ops::compute(ops::Mlp{.x = of.view("x", {m, hidden}),
+                        .norm = of.view("norm", {hidden}),
+                        .gate_up = of.view("gate_up", {2 * intermediate, hidden}),
+                        .down = of.view("down", {hidden, intermediate}),
+                        .c = of.view("c", {m, hidden}),
+                        .epsilon = {of.dimension("EPSILON")}});
 }
 
 void run_attention_prefill(const CpuProblem& of) {
@@ -260,7 +288,10 @@ const std::map<std::string, Run>& runners() {
                                                 {"matmul", run_matmul},
                                                 {"matmul_q", run_matmul_q},
                                                 {"matvec", run_matmul},
+                                                {"matvec_normed", run_matvec_normed},
                                                 {"matvec_q", run_matvec_q},
+                                                {"mlp", run_mlp},
+                                                {"mlp_q", run_mlp},
                                                 {"position_embedding", run_position_embedding},
                                                 {"qk_norm_rope", run_qk_norm_rope},
                                                 {"rmsnorm", run_rmsnorm},

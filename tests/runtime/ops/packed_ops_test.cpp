@@ -365,6 +365,16 @@ TEST_F(PackedChecksTest, NormedMatmul) {
   op.epilogue = ops::Epilogue::swiglu_int8;
   expect_refused(refusal(op), "N is no multiple of 64");
   op = good();
+  op.b.type = ElementType::float16;
+  EXPECT_EQ(refusal(op), "taken");
+  EXPECT_EQ(op.problem().named().text(),
+            "matvec_normed M=3 N=6 K=256 EPILOGUE=0 EPSILON=1000 STORAGE=float32 WEIGHT=float16");
+  op.epilogue = ops::Epilogue::swiglu_int8;
+  expect_refused(refusal(op), "the epilogue is none of ops::Epilogue");
+  op.epilogue = ops::Epilogue::none;
+  op.rounded = rows(3, 64, 2);
+  expect_refused(refusal(op), "rounded is given, but B is of floats");
+  op = good();
   op.a.shape[0] = op.c.shape[0] = 0;
   EXPECT_EQ(refusal(op), "nothing to do");
 }

@@ -36,6 +36,12 @@ Sizes matvec(RaggedShapes& draw) {
   return {{"M", 1 + draw.below(8)}, {"N", draw.size(150)}, {"K", draw.size(1100)}, {"EPILOGUE", draw.below(7)}};
 }
 
+Sizes matvec_normed(RaggedShapes& draw) {
+  Sizes sizes = matvec(draw);
+  sizes.emplace_back("EPSILON", epsilon(draw));
+  return sizes;
+}
+
 // Any columns, and whole blocks, as int8 activations need them.
 Sizes matvec_q(RaggedShapes& draw) {
   const std::int64_t epilogue = draw.below(8);
@@ -44,6 +50,14 @@ Sizes matvec_q(RaggedShapes& draw) {
           {"K", draw.below(2) == 0 ? draw.size(1100) : draw.pick({64, 192, 256, 512, 768, 1280})},
           {"EPILOGUE", epilogue},
           {"NORM", draw.below(2)},
+          {"EPSILON", epsilon(draw)}};
+}
+
+// As many rows as few items share, and as have several items a block.
+Sizes mlp(RaggedShapes& draw) {
+  return {{"M", draw.pick({1, 1, 2, 3, 8})},
+          {"HIDDEN", draw.below(2) == 0 ? draw.size(300) : draw.pick({64, 256, 320, 1040})},
+          {"INTERMEDIATE", draw.below(2) == 0 ? draw.size(300) : draw.pick({32, 256, 1032})},
           {"EPSILON", epsilon(draw)}};
 }
 
@@ -173,7 +187,10 @@ const std::map<std::string, Draw>& draws() {
                                                  {"matmul", matmul},
                                                  {"matmul_q", matmul_q},
                                                  {"matvec", matvec},
+                                                 {"matvec_normed", matvec_normed},
                                                  {"matvec_q", matvec_q},
+                                                 {"mlp", mlp},
+                                                 {"mlp_q", mlp},
                                                  {"position_embedding", position_embedding},
                                                  {"qk_norm_rope", qk_norm_rope},
                                                  {"quantize", quantize},

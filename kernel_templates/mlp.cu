@@ -1,0 +1,263 @@
+// The feed-forward block of a decoding step in one launch, for M = 1 … 8 rows, all row-major:
+//   g[M, 2·INTERMEDIATE] = (x / √(mean(x²) + ε) · norm) · gate_upᵀ, rows 2i and 2i+1 of gate_up being gate and factor i,
+//   c[M, HIDDEN] = x + (SiLU(g[:, 2i]) · g[:, 2i+1]) · downᵀ.
+// float32 or float16 activations x and c, float32, float16, bfloat16 or float16x weights gate_up[2·INTERMEDIATE, HIDDEN]
+// and down[HIDDEN, INTERMEDIATE], float32 norm[HIDDEN] and sums; EPSILON_NANO billionths are ε.
+//
+// FLOPs: 6·M·HIDDEN·INTERMEDIATE. Bytes: 3·HIDDEN·INTERMEDIATE · sizeof(WEIGHT) and the activations.
+// Requires: buffers aligned to 16 bytes; sizes of at least 1, of any value. c may be x. `gated` of M·INTERMEDIATE
+// floats; `counters` of kTicketCounters ints, zero before the first launch (each launch leaves them zero).
+// Launch: any number of blocks along x, of 32 · WARPS threads: BLOCKS_PER_SM · SMs of them, or as many as there are
+// items if that is less. They need not all run at the same time.
+//
+// Blocks draw items of rows of gate_up, then of down (common/tickets.cuh). What was drawn of down has its first weights
+// on their way before the block waits for what all blocks make of gate_up. Weights are read once, straight into
+// registers (common/row_products.cuh); the rows that they are multiplied by lie in shared memory where there is room,
+// which each block fills once a phase.
+
+#include "common/activation.cuh"
+#include "common/matrix.cuh"
+#include "common/reduce.cuh"
+#include "common/normed_rows.cuh"
+#include "common/row_share.cuh"
+#include "common/row_squares.cuh"
+#include "common/tickets.cuh"
+#include "common/types.cuh"
+
+#ifndef ROWS
+#define ROWS 4  // rows of gate_up a warp works on
+#endif
+#ifndef DOWN_ROWS
+#define DOWN_ROWS 4  // rows of down a warp works on
+#endif
+#ifndef WARPS
+#define WARPS 8  // warps of a block
+#endif
+#ifndef WARPS_K
+#define WARPS_K 1  // warps of a block that share the depth of the same rows of gate_up
+#endif
+#ifndef DOWN_WARPS_K
+#define DOWN_WARPS_K 4  // warps of a block that share the depth of the same rows of down
+#endif
+#ifndef VECTOR_BYTES
+#define VECTOR_BYTES 16  // bytes of weights a load takes
+#endif
+#ifndef UNROLL
+#define UNROLL 2  // loads of a row in flight
+#endif
+#ifndef PREFETCH
+#define PREFETCH 0  // 1: the next loads are on their way while those before are multiplied
+#endif
+#ifndef TICKETS_AHEAD
+#define TICKETS_AHEAD 0  // 1: a block draws its next item when it begins one, not when it is through with that
+#endif
+#ifndef BLOCKS_PER_SM
+#define BLOCKS_PER_SM 2  // blocks for each SM: sizes the grid
+#endif
+#ifndef STAGE
+#define STAGE 1  // 1: rows that are multiplied lie in shared memory where there is room; 0: in the cache
+#endif
+#ifndef REDUCE_PTX
+#define REDUCE_PTX 0  // 1: a step of a reduction is one piece of inline PTX
+#endif
+#ifndef MIN_BLOCKS
+#define MIN_BLOCKS 0  // resident blocks an SM asked of the compiler; 0: two for one row, one for more
+#endif
+#ifndef RESIDENT
+#define RESIDENT 1  // MIN_BLOCKS, or the number that it leaves open
+#endif
+#ifndef ROWS_A
+#define ROWS_A 1  // M
+#endif
+#ifndef ROWS_ALIGNED
+#define ROWS_ALIGNED 0  // 1: HIDDEN is a multiple of 8
+#endif
+#ifndef DOWN_ALIGNED
+#define DOWN_ALIGNED 0  // 1: INTERMEDIATE is a multiple of 8
+#endif
+#ifndef STAGED
+#define STAGED 1  // 1: shared memory has room for the normalised rows, and STAGE asks for it
+#endif
+#ifndef DOWN_STAGED
+#define DOWN_STAGED 1  // 1: shared memory has room for the gated rows, and STAGE asks for it
+#endif
+#ifndef EPSILON_NANO
+#define EPSILON_NANO 1000  // billionths that are added to the mean of squares
+#endif
+#ifndef STORAGE
+#define STORAGE float32  // element type of x and c
+#endif
+#ifndef WEIGHT
+#define WEIGHT float32  // element type of gate_up and down
+#endif
+
+namespace {
+
+constexpr int kWarps = WARPS;
+constexpr int kThreads = 32 * kWarps;
+constexpr int kM = ROWS_A;
+constexpr bool kStaged = STAGED != 0;
+constexpr bool kDownStaged = DOWN_STAGED != 0;
+constexpr float kEpsilon = static_cast<float>(EPSILON_NANO / 1e9);
+using Order = Tickets<TICKETS_AHEAD != 0>;
+using Squares = RowSquares<kM, kWarps>;
+
+struct GateUp {
+  using Weight = WEIGHT;
+  static constexpr int kM = ROWS_A;
+  static constexpr int kRows = ROWS;
+  static constexpr int kWarpsK = WARPS_K;
+  static constexpr int kVector = VECTOR_BYTES / static_cast<int>(sizeof(WEIGHT));
+  static constexpr int kUnroll = UNROLL;
+  static constexpr bool kRowsAligned = ROWS_ALIGNED != 0;
+  static constexpr int kWarps = WARPS;
+  static constexpr bool kPrefetch = PREFETCH != 0;
+  static constexpr bool kReducePtx = REDUCE_PTX != 0;
+};
+struct Down {
+  using Weight = WEIGHT;
+  static constexpr int kM = ROWS_A;
+  static constexpr int kRows = DOWN_ROWS;
+  static constexpr int kWarpsK = DOWN_WARPS_K;
+  static constexpr int kVector = VECTOR_BYTES / static_cast<int>(sizeof(WEIGHT));
+  static constexpr int kUnroll = UNROLL;
+  static constexpr bool kRowsAligned = DOWN_ALIGNED != 0;
+  static constexpr int kWarps = WARPS;
+  static constexpr bool kPrefetch = PREFETCH != 0;
+  static constexpr bool kReducePtx = REDUCE_PTX != 0;
+};
+
+static_assert(kM >= 1 && kM <= 8, "rows of x");
+static_assert(BLOCKS_PER_SM >= 1, "sizes the grid");
+static_assert(MIN_BLOCKS == 0 || MIN_BLOCKS == RESIDENT, "as many resident blocks as are asked for");
+static_assert(STAGE != 0 || (!kStaged && !kDownStaged), "rows are staged where that is asked for");
+static_assert(kWarps % WARPS_K == 0 && kWarps % DOWN_WARPS_K == 0, "the warps of a row lie in one block");
+static_assert(ROWS * kWarps / WARPS_K % 2 == 0, "a block holds gate and factor");
+
+union Shared {
+  typename RowShare<GateUp>::Sums gate_up;
+  typename RowShare<Down>::Sums down;
+};
+
+// Copies what the first phase gave into shared memory.
+__device__ __forceinline__ void stage_gated(float* staged, const float* gated, int k) {
+#pragma unroll
+  for (int m = 0; m < kM; ++m) {
+#pragma unroll 4
+    for (int column = static_cast<int>(threadIdx.x) * 4; column < k; column += 4 * kThreads) {
+      float values[4];
+      load_floats<Down::kRowsAligned>(values, gated + static_cast<long long>(m) * k, column, k);
+      store_floats<true>(staged + m * staged_stride(k), column, staged_stride(k), values);
+    }
+  }
+}
+
+}  // namespace
+
+extern "C" __global__ void __launch_bounds__(kThreads, RESIDENT)
+    mlp(const STORAGE* x, const float* __restrict__ norm, const WEIGHT* __restrict__ gate_up,
+        const WEIGHT* __restrict__ down, STORAGE* c, float* gated, int* counters, int hidden, int intermediate) {
+  extern __shared__ __align__(16) float staged[];
+  __shared__ Shared sums;
+  __shared__ Squares squares;
+  __shared__ int drawn[2];
+  using First = RowShare<GateUp>;
+  using Second = RowShare<Down>;
+  const int thread = static_cast<int>(threadIdx.x);
+  const int first_items = (2 * intermediate + First::kItemRows - 1) / First::kItemRows;
+  const Order order{counters, first_items, first_items + (hidden + Second::kItemRows - 1) / Second::kItemRows};
+  constexpr bool kAhead = TICKETS_AHEAD != 0;
+  int ticket = order.draw();
+  normalise_rows<kStaged, GateUp::kRowsAligned, kThreads>(squares, staged, x, norm, hidden);
+  if (thread == 0) {
+    drawn[0] = ticket;
+  }
+  __syncthreads();
+  int item = drawn[0];
+  int turn = 0;  // alternates, so that one barrier an item is enough
+
+  // Puts the next item where all find it behind a barrier; thread 0 drew it, which takes a way to the L2 and back.
+  const auto pass_on = [&] {
+    if (thread == 0) {
+      drawn[turn ^ 1] = ticket;
+    }
+  };
+  if (order.in_first(item)) {
+    First share(gate_up, 2 * intermediate, hidden);
+    share.begin(item);
+    int done = 0;
+    do {
+      if constexpr (kAhead) {
+        ticket = order.draw();
+      }
+      if constexpr (kStaged) {
+        share.multiply(sums.gate_up, turn, PlainRows<float>{staged, staged_stride(hidden), 0});
+      } else {
+        share.multiply(sums.gate_up, turn, NormedRows<STORAGE>{x, norm, hidden});
+      }
+      if constexpr (!kAhead) {
+        ticket = order.draw();
+      }
+      pass_on();
+      __syncthreads();
+      const int next = drawn[turn ^ 1];
+      if (order.in_first(next)) {
+        share.begin(next);
+      }
+      const int row = item * (First::kItemRows / 2) + thread / kM;  // of the results
+      if (thread < First::kItemSums / 2 && row < intermediate) {
+        const int m = thread % kM;
+        const int index = thread / kM * (2 * kM) + m;
+        const float factor = squares.factor(m, hidden, kEpsilon);
+        const float gate = sums.gate_up.total(turn, index) * factor;
+        const float other = sums.gate_up.total(turn, index + kM) * factor;
+        gated[static_cast<long long>(m) * intermediate + row] = silu(gate) * other;
+      }
+      item = next;
+      turn ^= 1;
+      ++done;
+    } while (order.in_first(item));
+    order.tell_done(done);
+  }
+  if (order.exists(item)) {
+    Second share(down, hidden, intermediate);
+    int part = item - first_items;
+    share.begin(part);
+    order.wait_for_first();
+    if constexpr (kDownStaged) {
+      stage_gated(staged, gated, intermediate);
+      __syncthreads();
+    }
+    do {
+      if constexpr (kAhead) {
+        ticket = order.draw();
+      }
+      const int row = part * Second::kItemRows + thread / kM;
+      const bool wanted = thread < Second::kItemSums && row < hidden;
+      const long long place = static_cast<long long>(thread % kM) * hidden + row;
+      const float residual = wanted ? to_float(x[place]) : 0.0f;
+      if constexpr (kDownStaged) {
+        share.multiply(sums.down, turn, PlainRows<float>{staged, staged_stride(intermediate), 0});
+      } else {
+        share.multiply(sums.down, turn, PlainRows<float>{gated, intermediate, 0});
+      }
+      if constexpr (!kAhead) {
+        ticket = order.draw();
+      }
+      pass_on();
+      __syncthreads();
+      item = drawn[turn ^ 1];
+      part = item - first_items;
+      if (order.exists(item)) {
+        share.begin(part);
+      }
+      if (wanted) {
+        c[place] = from_float<STORAGE>(residual + sums.down.total(turn, thread));
+      }
+      turn ^= 1;
+    } while (order.exists(item));
+  }
+  if (thread == 0) {
+    order.leave(item);
+  }
+}

@@ -1,0 +1,410 @@
+// The feed-forward block of a decoding step in one launch, as mlp.cu, with weights in packed formats; M = 1 … 8 rows:
+//   g[M, 2·INTERMEDIATE] = int8(x · norm) · gate_upᵀ / √(mean(x²) + ε), rows 2i and 2i+1 of gate_up being gate and
+//   factor i; c[M, HIDDEN] = x + int8(SiLU(g[:, 2i]) · g[:, 2i+1]) · downᵀ,
+// int8 being activations rounded as the kernel `quantize` does it: with a scale for each 32 columns, or for each row
+// where the format of the product's weight is int8_row.
+//
+// x and c are row-major, float32 or float16; gate_up[2·INTERMEDIATE, HIDDEN] and down[HIDDEN, INTERMEDIATE] are packed,
+// each in a format of its own (common/formats.cuh), their rows filled up to whole blocks; norm[HIDDEN] is float32, as
+// are sums; EPSILON_NANO billionths are ε. FLOPs: 6·M·HIDDEN·INTERMEDIATE. Bytes: both weights and the activations.
+// Requires: buffers aligned to 16 bytes; sizes of at least 1, of any value. c may be x. `gated` of M·INTERMEDIATE
+// floats; `counters` of kTicketCounters ints, zero before the first launch (each launch leaves them zero).
+// Launch: any number of blocks along x, of 32 · WARPS threads: BLOCKS_PER_SM · SMs of them, or as many as there are
+// items if that is less. They need not all run at the same time.
+//
+// Blocks draw items of rows of gate_up, then of down (common/tickets.cuh). What was drawn of down has its first weights
+// on their way before the block waits for what all blocks make of gate_up. Rows are rounded into shared memory once a
+// phase by each block, or where they are longer than it has room for, a segment after the other for each item. Lanes
+// have rows of a weight, and words of activations are read by all of them at once (common/packed_products.cuh).
+
+#include "common/activation.cuh"
+#include "common/formats.cuh"
+#include "common/packed_products.cuh"
+#include "common/row_squares.cuh"
+#include "common/tickets.cuh"
+#include "common/types.cuh"
+
+#ifndef WARPS
+#define WARPS 8  // warps of a block
+#endif
+#ifndef WARPS_K
+#define WARPS_K 8  // warps of a block that share the depth of the same rows of gate_up
+#endif
+#ifndef LANES_K
+#define LANES_K 1  // lanes of a warp that share the depth of the same row of gate_up
+#endif
+#ifndef DOWN_WARPS_K
+#define DOWN_WARPS_K 8  // warps of a block that share the depth of the same rows of down
+#endif
+#ifndef DOWN_LANES_K
+#define DOWN_LANES_K 4  // lanes of a warp that share the depth of the same row of down
+#endif
+#ifndef BLOCKS
+#define BLOCKS 4  // blocks of 32 values of a row that a warp takes at a time
+#endif
+#ifndef PREFETCH
+#define PREFETCH 0  // steps of BLOCKS that are on their way while one is multiplied
+#endif
+#ifndef TICKETS_AHEAD
+#define TICKETS_AHEAD 0  // 1: a block draws its next item when it begins one, not when it is through with that
+#endif
+#ifndef BLOCKS_PER_SM
+#define BLOCKS_PER_SM 2  // blocks for each SM: sizes the grid
+#endif
+#ifndef MIN_BLOCKS
+#define MIN_BLOCKS 0  // resident blocks an SM asked of the compiler; 0: two for one row, one for more
+#endif
+#ifndef RESIDENT
+#define RESIDENT 1  // MIN_BLOCKS, or the number that it leaves open
+#endif
+#ifndef SEGMENT_COLUMNS
+#define SEGMENT_COLUMNS 2048  // columns of x whose integers are in shared memory at a time
+#endif
+#ifndef DOWN_SEGMENT_COLUMNS
+#define DOWN_SEGMENT_COLUMNS 8192  // the same of the gated rows
+#endif
+#ifndef ROWS_A
+#define ROWS_A 1  // M
+#endif
+#ifndef ROWS_ALIGNED
+#define ROWS_ALIGNED 0  // 1: HIDDEN is a multiple of 4
+#endif
+#ifndef DOWN_ALIGNED
+#define DOWN_ALIGNED 0  // 1: INTERMEDIATE is a multiple of 4
+#endif
+#ifndef WHOLE_STEPS
+#define WHOLE_STEPS 0  // 1: BLOCKS divides the blocks of a row of gate_up
+#endif
+#ifndef DOWN_WHOLE_STEPS
+#define DOWN_WHOLE_STEPS 0  // 1: BLOCKS divides the blocks of a row of down
+#endif
+#ifndef EPSILON_NANO
+#define EPSILON_NANO 1000  // billionths that are added to the mean of squares
+#endif
+#ifndef STORAGE
+#define STORAGE float32  // element type of x and c
+#endif
+#ifndef WEIGHT
+#define WEIGHT q8_0  // format of gate_up
+#endif
+#ifndef DOWN
+#define DOWN q8_0  // format of down
+#endif
+
+namespace {
+
+constexpr int kM = ROWS_A;
+constexpr int kThreads = 32 * WARPS;
+constexpr bool kAhead = TICKETS_AHEAD != 0;
+constexpr float kEpsilon = static_cast<float>(EPSILON_NANO / 1e9);
+using Order = Tickets<kAhead>;
+using Squares = RowSquares<kM, WARPS>;
+
+struct GateUp {
+  using Weight = WEIGHT;
+  static constexpr int kM = ROWS_A;
+  static constexpr int kWarps = WARPS;
+  static constexpr int kWarpsK = WARPS_K;
+  static constexpr int kLanesK = LANES_K;
+  static constexpr int kBlocks = BLOCKS;
+  static constexpr int kPrefetch = PREFETCH > 0 ? PREFETCH : 1;
+  static constexpr bool kDp4a = true;
+  static constexpr int kSegment = SEGMENT_COLUMNS;
+  static constexpr bool kRowsAligned = ROWS_ALIGNED != 0;
+  static constexpr bool kWholeSteps = WHOLE_STEPS != 0;
+  static constexpr bool kNormed = true;
+};
+struct Back {
+  using Weight = DOWN;
+  static constexpr int kM = ROWS_A;
+  static constexpr int kWarps = WARPS;
+  static constexpr int kWarpsK = DOWN_WARPS_K;
+  static constexpr int kLanesK = DOWN_LANES_K;
+  static constexpr int kBlocks = BLOCKS;
+  static constexpr int kPrefetch = PREFETCH > 0 ? PREFETCH : 1;
+  static constexpr bool kDp4a = true;
+  static constexpr int kSegment = DOWN_SEGMENT_COLUMNS;
+  static constexpr bool kRowsAligned = DOWN_ALIGNED != 0;
+  static constexpr bool kWholeSteps = DOWN_WHOLE_STEPS != 0;
+  static constexpr bool kNormed = false;
+};
+
+static_assert(BLOCKS_PER_SM >= 1, "sizes the grid");
+static_assert(MIN_BLOCKS == 0 || MIN_BLOCKS == RESIDENT, "as many resident blocks as are asked for");
+static_assert(PREFETCH >= 0, "steps that are loaded ahead");
+
+// Bytes of shared memory that a segment takes: integers, and the pairs of scales.
+constexpr int kLongest = SEGMENT_COLUMNS > DOWN_SEGMENT_COLUMNS ? SEGMENT_COLUMNS : DOWN_SEGMENT_COLUMNS;
+constexpr int kSegmentBytes = kM * kLongest / 4 * 5;
+
+// The block's items of one of the weights, whose rows are multiplied by rows of T: a block has kItemRows of the
+// weight's at a time.
+template <typename C, typename T>
+struct Share {
+  using Products = PackedProducts<C>;
+  using Weight = typename C::Weight;
+  static constexpr int kLaneRows = Products::kLaneRows;
+  static constexpr int kItemRows = Products::kBlockRows;
+  static constexpr int kItemSums = kItemRows * kM;
+  static constexpr bool kRowScales = Products::kRowScales;
+  static constexpr int kSumBytes = 4 * Products::kWarpsK * kItemSums;  // of one item, before warps are added up
+
+  const unsigned char* weight;
+  int groups;
+  long long group_bytes;
+  int filled;  // columns, with what rows are filled up with
+  const unsigned char* group;
+  float of_row;      // its scale, where it has one
+  int held = -1;     // the first column of the segment that shared memory has
+  typename Products::Segment segment;
+  typename Products::Ahead ahead;
+  PackedActivations<Products, T> activations;
+
+  __device__ __forceinline__ Share(const unsigned char* matrix, int n, int k, char* memory, const T* a,
+                                   const float* norm)
+      : weight(matrix),
+        groups((n + kPackedRows - 1) / kPackedRows),
+        group_bytes(packed_group_bytes<Weight>(k)),
+        filled((k + Products::Form::kColumns - 1) / Products::Form::kColumns * Products::Form::kColumns),
+        segment{memory},
+        activations(a, nullptr, norm, k) {}
+
+  static __device__ __forceinline__ int warp() { return static_cast<int>(threadIdx.x) / 32; }
+  static __device__ __forceinline__ int lane() { return static_cast<int>(threadIdx.x) % 32; }
+  static __device__ __forceinline__ int warp_row() { return warp() / C::kWarpsK * kLaneRows; }
+  // Of the row's depth.
+  static __device__ __forceinline__ int part() { return warp() % C::kWarpsK * C::kLanesK + lane() / kLaneRows; }
+  __device__ __forceinline__ int row_of_group(int item) const {
+    return (item * kItemRows + warp_row()) % kPackedRows + lane() % kLaneRows;
+  }
+  __device__ __forceinline__ int segment_end(int first) const {
+    return filled - first < C::kSegment ? filled : first + C::kSegment;
+  }
+
+  // The first weights of an item begin their way.
+  __device__ __forceinline__ void begin(int item) {
+    const int wanted = (item * kItemRows + warp_row()) / kPackedRows;
+    group = weight + (wanted < groups ? wanted : groups - 1) * group_bytes;
+    ahead.load(group, row_of_group(item), part() * C::kBlocks, segment_end(0) / 32, filled / 32);
+    if constexpr (kRowScales) {
+      of_row = row_scale<Weight>(group, group_bytes, row_of_group(item));
+    }
+  }
+
+  // Rounds the columns from `first` on into shared memory, unless they are there.
+  __device__ __forceinline__ void hold(int first) {
+    if (held == first) {
+      return;
+    }
+    if constexpr (kRowScales) {
+      if (held < 0) {
+        activations.measure_rows();
+      }
+    }
+    __syncthreads();  // the segment before was read
+    const int count = segment_end(first) - first;
+    activations.fill(segment, first, (count + Products::kDepthStep - 1) / Products::kDepthStep * Products::kDepthStep);
+    __syncthreads();
+    held = first;
+  }
+
+  template <typename Multiply>
+  __device__ __forceinline__ void multiply_segment(int row, int block, int last, Multiply multiply_step) {
+    if constexpr (PREFETCH > 0) {
+      Products::multiply_segment(ahead, group, row, block, last, filled / 32, multiply_step);
+    } else {
+#pragma unroll 1
+      for (; block < last; block += Products::kStride) {
+        multiply_step(ahead.steps[0], block);
+        if (block + Products::kStride < last) {
+          ahead.steps[0].load(group, row, block + Products::kStride, filled / 32);
+        }
+      }
+    }
+  }
+
+  // Leaves the sums of the item that was begun last, by warps: row of the item * kM + row of x.
+  __device__ __forceinline__ void multiply(float* to, int item) {
+    const int row = row_of_group(item);
+    float sums[kM] = {};
+    int integers[kM] = {};
+#pragma unroll 1
+    for (int first = 0; first < filled; first += C::kSegment) {
+      const int last = segment_end(first) / 32;
+      const int block = first / 32 + part() * C::kBlocks;
+      if (first > 0) {
+        ahead.load(group, row, block, last, filled / 32);
+      }
+      hold(first);
+      multiply_segment(row, block, last, [&](const typename Products::Step& step, int at) {
+        if constexpr (kRowScales) {
+          Products::multiply_integers(integers, step, segment, first / 32, at);
+        } else {
+          Products::multiply(sums, step, segment, first / 32, at);
+        }
+      });
+    }
+    float* const place = to + warp() % C::kWarpsK * kItemSums + (warp_row() + lane() % kLaneRows) * kM;
+#pragma unroll
+    for (int m = 0; m < kM; ++m) {
+      if constexpr (kRowScales) {
+        sums[m] = static_cast<float>(integers[m]);
+      }
+#pragma unroll
+      for (int distance = kLaneRows; distance < 32; distance *= 2) {
+        sums[m] += __shfl_xor_sync(0xffffffffu, sums[m], distance);
+      }
+      if constexpr (kRowScales) {
+        sums[m] *= activations.scale_of_row(m) * of_row;
+      }
+      if (lane() < kLaneRows) {
+        place[m] = sums[m];
+      }
+    }
+  }
+
+  static __device__ __forceinline__ float total(const float* from, int index) {
+    float sum = from[index];
+#pragma unroll
+    for (int other = 1; other < C::kWarpsK; ++other) {
+      sum += from[other * kItemSums + index];
+    }
+    return sum;
+  }
+};
+
+using First = Share<GateUp, STORAGE>;
+using Second = Share<Back, float>;
+constexpr int kSumBytes = First::kSumBytes > Second::kSumBytes ? First::kSumBytes : Second::kSumBytes;
+
+static_assert(First::kItemRows % 2 == 0, "a block holds gate and factor");
+
+// What comes of the sums of an item of gate_up.
+__device__ __forceinline__ void store_gated(float* gated, const float* sums, const Squares& squares, int item,
+                                            int hidden, int intermediate) {
+  for (int i = static_cast<int>(threadIdx.x); i < First::kItemSums / 2; i += kThreads) {
+    const int row = item * (First::kItemRows / 2) + i / kM;
+    const int m = i % kM;
+    const int index = i / kM * (2 * kM) + m;
+    if (row < intermediate) {
+      const float factor = squares.factor(m, hidden, kEpsilon);
+      const float gate = First::total(sums, index) * factor;
+      const float other = First::total(sums, index + kM) * factor;
+      gated[static_cast<long long>(m) * intermediate + row] = silu(gate) * other;
+    }
+  }
+}
+
+// Elements of x and c that sums of an item of down belong to; those of a thread's first sum are read before the sums
+// are known.
+struct Residuals {
+  const STORAGE* x;
+  int first_row;
+  int hidden;
+  float first = 0.0f;
+
+  __device__ __forceinline__ long long place(int sum) const {
+    return static_cast<long long>(sum % kM) * hidden + first_row + sum / kM;
+  }
+  __device__ __forceinline__ bool exists(int sum) const {
+    return sum < Second::kItemSums && first_row + sum / kM < hidden;
+  }
+  __device__ __forceinline__ void load_first() {
+    const int sum = static_cast<int>(threadIdx.x);
+    first = exists(sum) ? to_float(x[place(sum)]) : 0.0f;
+  }
+  __device__ __forceinline__ void add_to(STORAGE* c, const float* sums) const {
+    for (int i = static_cast<int>(threadIdx.x); exists(i); i += kThreads) {
+      const float residual = i < kThreads ? first : to_float(x[place(i)]);
+      c[place(i)] = from_float<STORAGE>(residual + Second::total(sums, i));
+    }
+  }
+};
+
+}  // namespace
+
+extern "C" __global__ void __launch_bounds__(kThreads, RESIDENT)
+    mlp_q(const STORAGE* x, const float* __restrict__ norm, const unsigned char* __restrict__ gate_up,
+          const unsigned char* __restrict__ down, STORAGE* c, float* gated, int* counters, int hidden,
+          int intermediate) {
+  extern __shared__ __align__(16) char memory[];
+  __shared__ Squares squares;
+  __shared__ int drawn[2];
+  const int thread = static_cast<int>(threadIdx.x);
+  const int first_items = (2 * intermediate + First::kItemRows - 1) / First::kItemRows;
+  const Order order{counters, first_items, first_items + (hidden + Second::kItemRows - 1) / Second::kItemRows};
+  int ticket = order.draw();
+  if (thread == 0) {
+    drawn[0] = ticket;
+  }
+  __syncthreads();
+  int item = drawn[0];
+  int turn = 0;  // alternates, so that one barrier an item is enough
+
+  const auto sums_of_turn = [&] { return reinterpret_cast<float*>(memory + kSegmentBytes + turn * kSumBytes); };
+  // Puts the next item where all find it behind a barrier; thread 0 drew it, which takes a way to the L2 and back.
+  const auto pass_on = [&] {
+    if (thread == 0) {
+      drawn[turn ^ 1] = ticket;
+    }
+  };
+  if (order.in_first(item)) {
+    First share(gate_up, 2 * intermediate, hidden, memory, x, norm);
+    share.begin(item);
+    int done = 0;
+    do {
+      if constexpr (kAhead) {
+        ticket = order.draw();
+      }
+      float* const sums = sums_of_turn();
+      share.multiply(sums, item);
+      if (done == 0) {  // the rows have passed by once
+        share.activations.leave_squares(squares);
+      }
+      if constexpr (!kAhead) {
+        ticket = order.draw();
+      }
+      pass_on();
+      __syncthreads();
+      const int next = drawn[turn ^ 1];
+      if (order.in_first(next)) {
+        share.begin(next);
+      }
+      store_gated(gated, sums, squares, item, hidden, intermediate);
+      item = next;
+      turn ^= 1;
+      ++done;
+    } while (order.in_first(item));
+    order.tell_done(done);
+  }
+  if (order.exists(item)) {
+    Second share(down, hidden, intermediate, memory, gated, nullptr);
+    int part = item - first_items;
+    share.begin(part);
+    order.wait_for_first();
+    do {
+      if constexpr (kAhead) {
+        ticket = order.draw();
+      }
+      Residuals residuals{x, part * Second::kItemRows, hidden};
+      residuals.load_first();
+      float* const sums = sums_of_turn();
+      share.multiply(sums, part);
+      if constexpr (!kAhead) {
+        ticket = order.draw();
+      }
+      pass_on();
+      __syncthreads();
+      item = drawn[turn ^ 1];
+      part = item - first_items;
+      if (order.exists(item)) {
+        share.begin(part);
+      }
+      residuals.add_to(c, sums);
+      turn ^= 1;
+    } while (order.exists(item));
+  }
+  if (thread == 0) {
+    order.leave(item);
+  }
+}

@@ -1,0 +1,43 @@
+#include "runtime/ops/mlp.hpp"
+
+#include "runtime/ops/matmul.hpp"
+#include "runtime/ops/weight_checks.hpp"
+
+namespace pascaline::ops {
+
+bool Mlp::takes(ElementType gate_up, ElementType down) noexcept {
+  return is_packed_format(gate_up) ? is_packed_format(down) : gate_up == down;
+}
+
+bool Mlp::check() const {
+  const Checks check(kName);
+  const Extent m{"M", x.shape[0]};
+  const Extent hidden{"HIDDEN", x.shape[1]};
+  const Extent intermediate{"INTERMEDIATE", down.shape[1]};
+  check.dense({"x", &x}, {ElementType::float32, ElementType::float16}, {m, hidden});
+  check.require(m.value <= kFewRows, "there are more rows of x than ops::kFewRows");
+  check.dense({"norm", &norm}, {ElementType::float32}, {hidden});
+  check_epsilon(check, epsilon);
+  check_weight(check, {"gate_up", &gate_up}, {"2*INTERMEDIATE", 2 * intermediate.value}, hidden);
+  check_weight(check, {"down", &down}, hidden, intermediate);
+  check.require(takes(gate_up.type, down.type),
+                "gate_up and down have neither the same type nor packed formats both; run them one after the other");
+  check.dense({"C", &c}, {x.type}, {m, hidden});
+  if (is_empty(c)) {
+    return false;
+  }
+  check.at_least_one(intermediate);
+  return true;
+}
+
+KernelProblem Mlp::problem() const {
+  const bool packed = is_packed_format(gate_up.type);
+  const NamedDimension dimensions[] = {
+      {"M", x.shape[0]}, {"HIDDEN", x.shape[1]}, {"INTERMEDIATE", down.shape[1]}, {"EPSILON", epsilon.nano}};
+  if (packed) {
+    return {"mlp_q", dimensions, {{"STORAGE", x.type}, {"WEIGHT", gate_up.type}, {"DOWN", down.type}}};
+  }
+  return {"mlp", dimensions, {{"STORAGE", x.type}, {"WEIGHT", gate_up.type}}};
+}
+
+}  // namespace pascaline::ops

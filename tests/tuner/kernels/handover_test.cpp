@@ -1,0 +1,100 @@
+// Kernels whose blocks wait for each other within a launch, with any number of blocks that run at the same time.
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <optional>
+#include <ostream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/util/paths.hpp"
+#include "runtime/device/cubin_cache.hpp"
+#include "runtime/device/emulator/emulated_module.hpp"
+#include "runtime/device/emulator/grid_runner.hpp"
+#include "runtime/dispatch/arguments.hpp"
+#include "tests/tuner/toy_kernel.hpp"
+#include "tuner/compile/compile_variants.hpp"
+#include "tuner/measure/problem_data.hpp"
+#include "tuner/measure/trial_setup.hpp"
+
+namespace pascaline::testing {
+namespace {
+
+struct Handover {
+  const char* name;
+  const char* kernel;
+  std::vector<std::pair<std::string, std::string>> problem;
+  std::vector<std::pair<std::string, std::int64_t>> parameters;  ///< that are not the default's
+};
+
+void PrintTo(const Handover& tested, std::ostream* out) { *out << tested.name; }
+
+Config config_of(const Space& space, const DeviceLimits& limits, const Handover& tested) {
+  std::vector<Config::Setting> settings = space.default_config(limits).settings();
+  for (const auto& [name, value] : tested.parameters) {
+    for (auto& [known, setting] : settings) {
+      setting = known == name ? Value(value) : setting;
+    }
+  }
+  return Config(std::move(settings));
+}
+
+class HandoverTest : public ::testing::TestWithParam<Handover> {};
+
+// A worker runs a block to its end before its next one: so many blocks are resident, of any number that is launched.
+TEST_P(HandoverTest, EndsHoweverFewBlocksRunAtTheSameTime) {
+  const auto device = open_device("emulator");
+  const TargetPlan plan = plan_target(device->info(), "");
+  const Toolchain toolchain = Toolchain::find(plan.architecture);
+  CubinCache cache(test_cache());
+  const Space space = Space::load(data_folder("search_spaces") / (std::string(GetParam().kernel) + ".json"));
+  const KernelSource source =
+      KernelSource::load(data_folder("kernel_templates") / (std::string(GetParam().kernel) + ".cu"));
+  const BoundSpace bound(space, space.problem(GetParam().problem), plan.limits);
+  const Config config = config_of(space, plan.limits, GetParam());
+  ASSERT_FALSE(bound.why_invalid(config)) << *bound.why_invalid(config);
+  const CompileResult compiled =
+      cache.get(toolchain, compile_request(bound, config, source, plan.kind, plan.architecture));
+  ASSERT_TRUE(compiled.ok) << compiled.reason;
+  const EmulatedModule code(compiled.binary.code, space.launch.function);
+
+  ProblemData data(*device, bound, {});
+  data.draw(1);
+  const LaunchArguments arguments(*device, bound, config, data.buffers());
+  arguments.refill_scratch(*device, 0xFF);
+  Geometry geometry = bound.geometry(space.launch, config);
+  for (const unsigned workers : {1U, 2U, 3U, 16U}) {
+    GridRunner runner(workers);
+    for (const std::uint32_t blocks : {1U, 2U, 5U, 64U, 700U}) {
+      SCOPED_TRACE(std::to_string(blocks) + " blocks, " + std::to_string(workers) + " at a time");
+      geometry.grid = {blocks, 1, 1};
+      data.poison_outputs();
+      ASSERT_EQ(runner.run({&code.entry(), geometry, arguments.pointers()}), std::nullopt);
+      const ProblemData::Check check = data.check_outputs();
+      ASSERT_TRUE(check.passed()) << "error " << check.max_error << " at " << check.where;
+      ASSERT_EQ(data.damaged_guard(), "");
+    }
+  }
+}
+
+const Handover kHandovers[] = {
+    {"Mlp", "mlp", {{"M", "2"}, {"HIDDEN", "200"}, {"INTERMEDIATE", "300"}, {"WEIGHT", "float16"}}, {}},
+    {"MlpWithTicketsAhead",
+     "mlp",
+     {{"M", "1"}, {"HIDDEN", "200"}, {"INTERMEDIATE", "300"}, {"WEIGHT", "float16"}},
+     {{"TICKETS_AHEAD", 1}, {"PREFETCH", 1}}},
+    {"MlpOfOneItemEach", "mlp", {{"M", "1"}, {"HIDDEN", "3"}, {"INTERMEDIATE", "5"}, {"WEIGHT", "float16"}}, {}},
+    {"PackedMlp", "mlp_q", {{"M", "1"}, {"HIDDEN", "256"}, {"INTERMEDIATE", "256"}, {"WEIGHT", "q4_k"}, {"DOWN", "q6_k"}}, {}},
+    {"PackedMlpWithTicketsAhead",
+     "mlp_q",
+     {{"M", "2"}, {"HIDDEN", "256"}, {"INTERMEDIATE", "256"}, {"WEIGHT", "q8_0"}},
+     {{"TICKETS_AHEAD", 1}, {"PREFETCH", 1}}},
+};
+
+INSTANTIATE_TEST_SUITE_P(Kernels, HandoverTest, ::testing::ValuesIn(kHandovers),
+                         [](const auto& tested) { return tested.param.name; });
+
+}  // namespace
+}  // namespace pascaline::testing
