@@ -6,19 +6,10 @@
 
 #include "core/error.hpp"
 #include "runtime/formats/int8_activations.hpp"
+#include "runtime/ops/matmul_checks.hpp"
 
 namespace pascaline::ops {
 namespace {
-
-// Names of the operands and of the extents M, N, K in messages.
-struct ProductNames {
-  const char* a;
-  const char* b;
-  const char* c;
-  const char* m;
-  const char* n;
-  const char* k;
-};
 
 constexpr std::initializer_list<ElementType> kFormats{ElementType::q8_0,     ElementType::q4_0, ElementType::q4_1,
                                                       ElementType::q4_k,     ElementType::q6_k, ElementType::int8_row,
@@ -65,15 +56,6 @@ void check_product(const Checks& check, const ProductNames& names, const Matmul&
                {"residual", &given.residual}, m, n);
 }
 
-bool is_product(const Checks& check, const ProductNames& names, const Matmul& given) {
-  check_product(check, names, given);
-  if (is_empty(given.c)) {
-    return false;
-  }
-  check.require(given.a.shape[1] > 0, "K is 0, every sum would be zero; fill the result instead");
-  return true;
-}
-
 // Of `matvec_q`, with k columns of activations in that type; normalised with `epsilon`.
 KernelProblem few_rows_problem(std::int64_t rows, const TensorView& weight, std::int64_t k, Epilogue epilogue,
                                ElementType storage, ElementType input, std::optional<NormEpsilon> epsilon = {}) {
@@ -113,13 +95,28 @@ Matmul product_of(const PatchEmbed& given) {
 
 }  // namespace
 
+bool is_product(const Checks& check, const ProductNames& names, const Matmul& given) {
+  check_product(check, names, given);
+  if (is_empty(given.c)) {
+    return false;
+  }
+  check.require(given.a.shape[1] > 0, "K is 0, every sum would be zero; fill the result instead");
+  return true;
+}
+
 bool Matmul::check() const { return is_product(Checks(kName), {"A", "B", "C", "M", "N", "K"}, *this); }
 
 KernelProblem Matmul::problem() const {
   const std::int64_t rows = a.shape[0];
+  const auto finish = static_cast<std::int64_t>(epilogue);
   if (!is_packed_format(b.type)) {
-    return {rows > kFewRows ? KernelName("matmul") : KernelName("matvec"),
-            {{"M", rows}, {"N", b.shape[0]}, {"K", a.shape[1]}, {"EPILOGUE", static_cast<std::int64_t>(epilogue)}},
+    if (rows > kFewRows) {
+      return {"matmul",
+              {{"M", rows}, {"N", b.shape[0]}, {"K", a.shape[1]}, {"EPILOGUE", finish}, {"NORM", 0}},
+              {{"STORAGE", a.type}, {"WEIGHT", b.type}}};
+    }
+    return {"matvec",
+            {{"M", rows}, {"N", b.shape[0]}, {"K", a.shape[1]}, {"EPILOGUE", finish}},
             {{"STORAGE", a.type}, {"WEIGHT", b.type}}};
   }
   if (rows > kFewRows) {

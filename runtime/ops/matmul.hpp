@@ -31,6 +31,14 @@ enum class Epilogue : std::uint8_t {
 /// Rows that a product may have to stream its weight; more are worth sharing what was read of it.
 inline constexpr std::int64_t kFewRows = 8;
 
+/// The buffers that the kernel `matmul` takes for a NormalisingMatmul, of a product that is none.
+template <typename Visit>
+void visit_no_norm(Visit& visit) {
+  visit("norm", kNoTensor, Use::read);
+  visit("norm bias", kNoTensor, Use::read);
+  visit("statistics", kNoTensor, Use::read);
+}
+
 /// `c = epilogue(a · bᵀ)`. All dense, aligned to 16 bytes. Up to kFewRows rows go to the kernel `matvec`, more to
 /// `matmul`. With a weight in a packed format the rows of a are rounded to int8 first (docs/formats.md), by `matvec_q`
 /// itself for up to kFewRows; more need a QuantizedMatmul on a device.
@@ -60,6 +68,8 @@ struct Matmul {
     if (quantized) {
       visit("rounded", kNoTensor, Use::write);
       visit("rounded scales", kNoTensor, Use::write);
+    } else if (self.a.shape[0] > kFewRows) {
+      visit_no_norm(visit);
     }
   }
   [[nodiscard]] bool check() const;
@@ -187,6 +197,9 @@ struct PatchEmbed {
     visit("bias", self.bias, Use::read);
     visit("residual", kNoTensor, Use::read);
     visit("y", self.y, Use::write);
+    if (self.patches.shape[0] > kFewRows) {
+      visit_no_norm(visit);
+    }
   }
   [[nodiscard]] bool check() const;
   [[nodiscard]] KernelProblem problem() const;

@@ -42,14 +42,38 @@ double finish(Epilogue epilogue, double x) {
 
 }  // namespace
 
-// `C[M,N] = A[M,K] · B[N,K]ᵀ`, all row-major; dimensions M, N, K. Uses all processors.
+namespace {
+
+// Rows [m, k] normalised as the dimension NORM says, by inputs 4 to 6: weights and biases of the columns, statistics of
+// the rows.
+std::vector<double> normalised_rows(const Problem& problem, std::span<const std::vector<double>> inputs) {
+  const auto m = static_cast<std::size_t>(problem.dimension("M"));
+  const auto k = static_cast<std::size_t>(problem.dimension("K"));
+  const bool shifts = problem.dimension("NORM") == 2;
+  const std::vector<double>& statistics = inputs[6];
+  std::vector<double> rows = inputs[0];
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const double mean = shifts ? statistics[m + i / k] : 0.0;
+    rows[i] = (rows[i] - mean) * statistics[i / k] * inputs[4][i % k] + (shifts ? inputs[5][i % k] : 0.0);
+  }
+  return rows;
+}
+
+// Whether there are statistics to normalise by.
+bool normalises(std::span<const std::vector<double>> inputs) { return inputs.size() > 6 && !inputs[6].empty(); }
+
+}  // namespace
+
+// `C[M,N] = A[M,K] · B[N,K]ᵀ`, all row-major; dimensions M, N, K; with statistics of A's rows also NORM. Uses all
+// processors.
 void reference_matmul_nt(const Problem& problem, std::span<const std::vector<double>> inputs,
                          std::span<std::vector<double>> outputs) {
   const auto m = static_cast<std::size_t>(problem.dimension("M"));
   const auto n = static_cast<std::size_t>(problem.dimension("N"));
   const auto k = static_cast<std::size_t>(problem.dimension("K"));
   const auto epilogue = static_cast<Epilogue>(problem.dimension("EPILOGUE"));
-  const double* a = inputs[0].data();
+  const std::vector<double> normalised = normalises(inputs) ? normalised_rows(problem, inputs) : std::vector<double>();
+  const double* a = normalised.empty() ? inputs[0].data() : normalised.data();
   const double* b = inputs[1].data();
   const std::vector<double>& bias = inputs[2];
   const std::vector<double>& residual = inputs[3];

@@ -20,7 +20,11 @@ std::int64_t epsilon(RaggedShapes& draw) { return draw.pick({1000, 10'000, 50'00
 Sizes advance(RaggedShapes& /*draw*/) { return {}; }
 
 Sizes matmul(RaggedShapes& draw) {
-  return {{"M", draw.size(150)}, {"N", draw.size(150)}, {"K", draw.size(150)}, {"EPILOGUE", draw.below(7)}};
+  return {{"M", draw.size(150)},
+          {"N", draw.size(150)},
+          {"K", draw.size(150)},
+          {"EPILOGUE", draw.below(7)},
+          {"NORM", draw.pick({0, 0, 1, 2})}};
 }
 
 // Whole blocks of every format half of the time; else whole blocks of some.
@@ -113,6 +117,10 @@ Sizes rmsnorm(RaggedShapes& draw) {
   return sizes;
 }
 
+Sizes row_statistics(RaggedShapes& draw) {
+  return {{"ROWS", draw.size(40)}, {"WIDTH", draw.size(2100)}, {"NORM", 1 + draw.below(2)}, {"EPSILON", epsilon(draw)}};
+}
+
 Sizes sample(RaggedShapes& draw) { return {{"VOCABULARY", draw.pick({1, 8}) * draw.size(5000)}}; }
 
 Sizes softmax(RaggedShapes& draw) { return {{"ROWS", draw.size(40)}, {"WIDTH", draw.size(600)}}; }
@@ -179,6 +187,7 @@ const std::map<std::string, Draw>& draws() {
                                                  {"quantize", quantize},
                                                  {"rmsnorm", rmsnorm},
                                                  {"rope_vision", rope_vision},
+                                                 {"row_statistics", row_statistics},
                                                  {"sample", sample},
                                                  {"softmax", softmax},
                                                  {"transpose", transpose}};
